@@ -1,0 +1,88 @@
+# Everything one does to Vigil: `make` alone lists the targets. Tools run at the versions below; nothing is installed.
+
+GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+LITESTREAM    := github.com/benbjohnson/litestream/cmd/litestream@v0.5.18
+CADDY         := github.com/caddyserver/caddy/v2/cmd/caddy@v2.11.9
+GOVULNCHECK   := golang.org/x/vuln/cmd/govulncheck@v1.8.0
+
+# Go fetches the toolchain that go.mod asks for. Tools are built with that same toolchain: an older one cannot read our code.
+export GOTOOLCHAIN = auto
+TOOL = GOTOOLCHAIN="$$(go env GOVERSION)" go run
+
+PACKAGES = ./...
+VERSION  = $(shell git describe --tags --always --dirty 2>/dev/null || echo unreleased)
+FUZZTIME = 30s
+TORTURE  = 10m
+BENCH    = .
+
+# The folders whose tests match a pattern.
+folders = $(shell grep -rlE --include='*_test.go' --exclude-dir=node_modules '$(1)' . | xargs -r -n1 dirname | sort -u)
+
+.DEFAULT_GOAL := help
+.PHONY: help run web test build check lint vuln fuzz golden bench screens bench-quick bench-parts torture drills
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: OMIT = --omit=dev
+run: web build ## build and start the whole practice in a box on http://127.0.0.1:8090
+	./vigil demo
+
+web: ## copy the console's packages from npm to where the next build embeds them
+	@if command -v npm >/dev/null; then cd internal/console && { npm ci --silent --no-audit --no-fund --prefer-offline $(OMIT) && node vendor.mjs || echo "npm did not bring the console's packages: the service is whole, but without the console at /"; }; \
+	else echo "no npm here: the service is whole, but without the console at /"; fi
+
+# A race build needs a C compiler that links a program, which is more than one that exists.
+test: web ## all that must pass: vet, format, every test (race detector where C compiles, browser where Chromium is)
+	@unformatted="$$("$$(go env GOROOT)/bin/gofmt" -l .)"; \
+	if [ -n "$$unformatted" ]; then printf 'gofmt would change:\n%s\n' "$$unformatted"; exit 1; fi
+	@command -v chromium >/dev/null && command -v node >/dev/null || echo "no chromium or no node here: the browser tests skip themselves"
+	@if printf '#include <stdlib.h>\nint main(void) { return 0; }\n' | $$(go env CC) -x c -o /dev/null - 2>/dev/null; then \
+		export CGO_ENABLED=1; set -- -race; \
+	else \
+		export CGO_ENABLED=0; set --; echo "no working C compiler here: testing without the race detector"; \
+	fi; \
+	set -ex; go vet $(PACKAGES); go test "$$@" -timeout 12m $(PACKAGES); cd deploy/check; go vet ./...; go test ./...
+
+screens: web ## pictures of the console in docs/screens
+	VIGIL_SCREENS=docs/screens go test -count=1 -run 'TestConsoleScreens$$' -timeout 15m .
+
+build: ## build ./vigil, one static file
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o vigil .
+
+check: test lint ## what CI runs
+
+lint: ## golangci-lint by .golangci.yml: mistakes, formats, the import rule
+	$(TOOL) $(GOLANGCI_LINT) run $(PACKAGES)
+
+vuln: ## known vulnerabilities in what we call
+	$(TOOL) $(GOVULNCHECK) $(PACKAGES)
+
+fuzz: ## every fuzz target in turn, FUZZTIME (30s) each
+	@grep -rHoE --include='*_test.go' --exclude-dir=node_modules '^func Fuzz[A-Za-z0-9_]+' . | sort | while IFS=: read -r file name; do \
+		name="$${name#func }"; folder="$$(dirname "$$file")"; echo "$$folder $$name"; \
+		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$folder" </dev/null || exit 1; \
+	done
+
+golden: ## rewrite the golden files, to be read in the diff
+	go test $(call folders,flag\.Bool."update") -update
+
+bench: ## Vigil beside a plain PocketBase, with the targets: a table, docs/bench.csv and docs/bench.svg; a quarter of an hour
+	go run ./internal/bench -out docs
+
+bench-quick: ## the same in short, under three minutes, leaving no files
+	go run ./internal/bench -quick
+
+torture: ## kill the service at random moments under load for TORTURE (10m), and fail its disk and its neighbours
+	TORTURE=$(TORTURE) go test -run '^(TestTorture|TestDiskFails|TestOthersHang)$$' -v -count=1 -timeout 24h .
+
+# Litestream and Caddy are built once, into the user's cache.
+drills: ## lose and move practices with the real Litestream and Caddy; read deploy/ with its tools; clone and walk docs/quickstart.md
+	@set -ex; tools="$${XDG_CACHE_HOME:-$$HOME/.cache}/vigil-tools"; \
+	GOBIN="$$tools" CGO_ENABLED=0 go install $(LITESTREAM); GOBIN="$$tools" CGO_ENABLED=0 go install $(CADDY); \
+	export PATH="$$tools:$$PATH" VIGIL_TEST_CLONE=1; \
+	go test -count=1 -v -timeout 20m -run '^(TestBackup|TestReplica|TestThreeCells|TestQuickstart)' .; \
+	cd deploy/check; go test -count=1 -v ./...
+
+bench-parts: ## Go benchmarks with allocations; BENCH chooses by name
+	go test -run '^$$' -bench '$(BENCH)' -benchmem $(call folders,^func Benchmark)

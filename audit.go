@@ -1,0 +1,39 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vigilhealth/vigil/internal/audit"
+)
+
+func (p *program) auditCommand() *cobra.Command {
+	command := &cobra.Command{Use: "audit", Short: "The audit trail", RunE: helpOnly}
+	command.AddCommand(&cobra.Command{
+		Use: "verify", Short: "Walk the hash chain: prints the head hash, or fails with the first entry that does not fit", Args: noArgs,
+		RunE: p.verifyAudit,
+	})
+	return command
+}
+
+func (p *program) verifyAudit(cmd *cobra.Command, _ []string) error {
+	app, settings, err := p.folder()
+	if err != nil {
+		return err
+	}
+	if err := bootstrap(app); err != nil {
+		return err
+	}
+	defer func() { _ = app.ClearBootstrap() }() // nothing was written
+	show := progress(cmd.ErrOrStderr(), "entries checked")
+	result, err := audit.VerifyAgainstHead(app, settings.Audit.HeadPath, func(checked, total int64) { show(int(checked), int(total)) })
+	if err != nil {
+		return err
+	}
+	if !result.Valid {
+		return fmt.Errorf("the audit trail was changed: entry %d is the first that does not fit", *result.FirstInvalidID)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%d entries, head %s\n", result.Checked, result.HeadHash)
+	return nil
+}

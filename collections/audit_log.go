@@ -1,0 +1,143 @@
+package collections
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// AuditRow is one row of the audit log as stored: Reason and Changes are ciphertext, "" is absence.
+type AuditRow struct {
+	ID           string `db:"id"`
+	RecordedAt   string `db:"recorded_at"`
+	Event        string `db:"event"`
+	Action       string `db:"action"`
+	Outcome      string `db:"outcome"`
+	ActorType    string `db:"actor_type"`
+	ActorID      string `db:"actor_id"`
+	ActorEmail   string `db:"actor_email"`
+	ActorRole    string `db:"actor_role"`
+	ResourceType string `db:"resource_type"`
+	ResourceID   string `db:"resource_id"`
+	Patient      string `db:"patient"`
+	SourceIP     string `db:"source_ip"`
+	Client       string `db:"client"`
+	RequestID    string `db:"request_id"`
+	Reason       string `db:"reason"`
+	Changes      string `db:"changes"`
+	PrevHash     string `db:"prev_hash"`
+	Hash         string `db:"hash"`
+}
+
+// Number is the row's place in the log, from 1; 0 when its id is not one of ours.
+func (r AuditRow) Number() int64 { return Number(r.ID) }
+
+const auditColumns = `id, recorded_at, event, action, outcome, actor_type, actor_id, actor_email, actor_role, resource_type,
+	resource_id, patient, source_ip, client, request_id, reason, changes, prev_hash, hash`
+
+// AuditHead reads id and hash of the last row; both are "" for an empty log. Inside a transaction it sees that
+// transaction's rows.
+func AuditHead(app core.App) (id, hash string, err error) {
+	err = app.NonconcurrentDB().NewQuery(`SELECT id, hash FROM audit_log ORDER BY id DESC LIMIT 1`).Row(&id, &hash)
+	if err != nil && !Missing(err) {
+		return "", "", fmt.Errorf("read audit head: %w", err)
+	}
+	return id, hash, nil
+}
+
+// InsertAudit prepares the insert of audit rows for one transaction, whose end closes it.
+func InsertAudit(tx core.App) func(AuditRow) error {
+	insert := tx.NonconcurrentDB().NewQuery(`INSERT INTO audit_log (` + auditColumns + `) VALUES ({:id}, {:at}, {:event}, {:action}, {:outcome},
+		{:actor_type}, {:actor_id}, {:actor_email}, {:actor_role}, {:resource_type}, {:resource_id}, {:patient}, {:ip}, {:client}, {:request},
+		{:reason}, {:changes}, {:prev}, {:hash})`).Prepare()
+	params := dbx.Params{}
+	return func(r AuditRow) error {
+		params["id"], params["at"], params["event"], params["action"], params["outcome"] = r.ID, r.RecordedAt, r.Event, r.Action, r.Outcome
+		params["actor_type"], params["actor_id"], params["actor_email"], params["actor_role"] = r.ActorType, r.ActorID, r.ActorEmail, r.ActorRole
+		params["resource_type"], params["resource_id"], params["patient"] = r.ResourceType, r.ResourceID, r.Patient
+		params["ip"], params["client"], params["request"] = r.SourceIP, r.Client, r.RequestID
+		params["reason"], params["changes"], params["prev"], params["hash"] = r.Reason, r.Changes, r.PrevHash, r.Hash
+		if _, err := insert.Bind(params).Execute(); err != nil {
+			return fmt.Errorf("insert audit row: %w", err)
+		}
+		return nil
+	}
+}
+
+// InsertAuditRows inserts many rows with one statement. Their texts must be valid UTF-8.
+func InsertAuditRows(tx core.App, rows []AuditRow) error {
+	list, err := json.Marshal(rows)
+	if err != nil {
+		return fmt.Errorf("encode audit rows: %w", err)
+	}
+	// Materialised, because json_each writes a value out anew each time it is read.
+	_, err = tx.NonconcurrentDB().NewQuery(`WITH r AS MATERIALIZED (SELECT value FROM json_each({:rows}))
+		INSERT INTO audit_log (` + auditColumns + `) SELECT value ->> 'ID', value ->> 'RecordedAt', value ->> 'Event',
+		value ->> 'Action', value ->> 'Outcome', value ->> 'ActorType', value ->> 'ActorID', value ->> 'ActorEmail', value ->> 'ActorRole',
+		value ->> 'ResourceType', value ->> 'ResourceID', value ->> 'Patient', value ->> 'SourceIP', value ->> 'Client', value ->> 'RequestID',
+		value ->> 'Reason', value ->> 'Changes', value ->> 'PrevHash', value ->> 'Hash' FROM r`).
+		Bind(dbx.Params{"rows": string(list)}).Execute()
+	if err != nil {
+		return fmt.Errorf("insert audit rows: %w", err)
+	}
+	return nil
+}
+
+// AuditRows reads rows in order of id, after one id and up to another, at most limit of them.
+func AuditRows(app core.App, afterID, upToID string, limit int) ([]AuditRow, error) {
+	var rows []AuditRow
+	err := app.DB().NewQuery(`SELECT ` + auditColumns + ` FROM audit_log WHERE id > {:after} AND id <= {:upto} ORDER BY id LIMIT {:limit}`).
+		Bind(dbx.Params{"after": afterID, "upto": upToID, "limit": limit}).All(&rows)
+	if err != nil {
+		return nil, fmt.Errorf("read audit rows: %w", err)
+	}
+	return rows, nil
+}
+
+// CheckAuditGuards fails when one of the three triggers that keep the audit log append-only is gone. PocketBase's schema snapshots do not
+// hold them.
+func CheckAuditGuards(app core.App) error {
+	var guards int
+	err := app.DB().NewQuery(`SELECT COUNT(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'audit_log'
+		AND name IN ('audit_log_no_update', 'audit_log_no_delete', 'audit_log_no_replace')`).Row(&guards)
+	if err != nil {
+		return fmt.Errorf("look for the audit log's guards: %w", err)
+	}
+	if guards != 3 {
+		return fmt.Errorf("the audit log has lost its guards: %d of 3 triggers are there", guards)
+	}
+	return nil
+}
+
+// CountAudit counts the rows that match.
+func CountAudit(app core.App, where dbx.Expression) (count int, err error) {
+	if err = app.DB().Select("COUNT(*)").From(AuditLog).Where(where).Row(&count); err != nil {
+		return 0, fmt.Errorf("count audit rows: %w", err)
+	}
+	return count, nil
+}
+
+// SelectAudit reads matching rows, the newest first.
+func SelectAudit(app core.App, where dbx.Expression, offset, limit int) (rows []AuditRow, err error) {
+	err = selectAudit(app).Where(where).OrderBy("id DESC").Offset(int64(offset)).Limit(int64(limit)).All(&rows)
+	if err != nil {
+		return nil, fmt.Errorf("select audit rows: %w", err)
+	}
+	return rows, nil
+}
+
+// SelectAuditAfter reads matching rows in order of id, after one id.
+func SelectAuditAfter(app core.App, where dbx.Expression, afterID string, limit int) (rows []AuditRow, err error) {
+	err = selectAudit(app).Where(where).AndWhere(dbx.NewExp("id > {:after}", dbx.Params{"after": afterID})).OrderBy("id").Limit(int64(limit)).All(&rows)
+	if err != nil {
+		return nil, fmt.Errorf("select audit rows: %w", err)
+	}
+	return rows, nil
+}
+
+func selectAudit(app core.App) *dbx.SelectQuery {
+	return app.DB().Select("id", "recorded_at", "event", "action", "outcome", "actor_type", "actor_id", "actor_email", "actor_role", "resource_type",
+		"resource_id", "patient", "source_ip", "client", "request_id", "reason", "changes", "prev_hash", "hash").From(AuditLog)
+}

@@ -1,0 +1,18 @@
+package collections
+
+import (
+	"fmt"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// CausingRequest is the id of the request that the audit trail first names for an object; "" when no request caused it.
+func CausingRequest(app core.App, resourceType, resourceID string) (requestID string, err error) {
+	err = app.DB().NewQuery(`SELECT request_id FROM audit_log WHERE resource_type = {:type} AND resource_id = {:id} ORDER BY id LIMIT 1`).
+		Bind(dbx.Params{"type": resourceType, "id": resourceID}).Row(&requestID)
+	if err != nil && !Missing(err) {
+		return "", fmt.Errorf("find the causing request: %w", err)
+	}
+	return requestID, nil
+}

@@ -1,0 +1,160 @@
+package collections
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// BillingEntry is one service for one patient on its way to being paid.
+type BillingEntry struct{ core.BaseRecordProxy }
+
+// FindBillingEntry finds one entry.
+func FindBillingEntry(app core.App, id string) (*BillingEntry, error) {
+	e := &BillingEntry{}
+	if err := app.RecordQuery(BillingEntries).AndWhere(dbx.HashExp{"id": id}).Limit(1).One(e); err != nil {
+		return nil, fmt.Errorf("find billing entry: %w", err)
+	}
+	return e, nil
+}
+
+// PageOfBillingEntries returns a page of what matches, in the given order, and how many there are in all.
+func PageOfBillingEntries(app core.App, where dbx.Expression, order []string, offset, limit int) (page []*BillingEntry, total int, err error) {
+	if err := app.DB().Select("COUNT(*)").From(BillingEntries).Where(where).Row(&total); err != nil {
+		return nil, 0, fmt.Errorf("count billing entries: %w", err)
+	}
+	err = app.RecordQuery(BillingEntries).AndWhere(where).OrderBy(order...).Offset(int64(offset)).Limit(int64(limit)).All(&page)
+	if err != nil {
+		return nil, 0, fmt.Errorf("list billing entries: %w", err)
+	}
+	return page, total, nil
+}
+
+// BillingEntriesOf lists the entries of a patient, the oldest service first.
+func BillingEntriesOf(app core.App, patientID string) (list []*BillingEntry, err error) {
+	err = app.RecordQuery(BillingEntries).AndWhere(dbx.HashExp{"patient": patientID}).OrderBy("service_date", "id").All(&list)
+	if err != nil {
+		return nil, fmt.Errorf("list billing entries of a patient: %w", err)
+	}
+	return list, nil
+}
+
+// BillingDraft is a billing entry about to be stored. Times are instants, dates are YYYY-MM-DD.
+type BillingDraft struct {
+	ID, ClaimID, PatientID, CPTCode, ServiceDate string
+	Minutes, Units                               int
+	AmountCents                                  int64
+	Source, CreatedBy                            string
+	PayerID, PayerName, Provider                 string // record ids; "" for none
+	ICD10Codes, Warnings                         []string
+	PeriodStart, PeriodEnd                       string
+	TransmissionDays                             *int
+	Evidence                                     any
+	Notes                                        phi.Text
+}
+
+// InsertBillingEntry stores a draft as pending_review; false when the engine's own uniqueness stands against it.
+func InsertBillingEntry(tx core.App, d BillingDraft, now time.Time) (stored bool, err error) {
+	ids, err := InsertBillingEntries(tx, []BillingDraft{d}, now)
+	return ids[d.ID], err
+}
+
+// InsertBillingEntries stores drafts as pending_review, all with one statement, and returns the ids of those that were stored: the engine's own
+// uniqueness may stand against some.
+func InsertBillingEntries(tx core.App, drafts []BillingDraft, now time.Time) (stored map[string]bool, err error) {
+	rows := make([]map[string]any, len(drafts))
+	for i, d := range drafts {
+		if rows[i], err = d.columns(); err != nil {
+			return nil, err
+		}
+	}
+	list, err := json.Marshal(rows)
+	if err != nil {
+		return nil, fmt.Errorf("encode billing entries: %w", err)
+	}
+	var ids []string
+	err = tx.NonconcurrentDB().NewQuery(insertBillingEntries).Bind(dbx.Params{"rows": string(list), "now": Instant(now)}).Column(&ids)
+	if err != nil {
+		return nil, fmt.Errorf("store billing entries: %w", err)
+	}
+	stored = make(map[string]bool, len(ids))
+	for _, id := range ids {
+		stored[id] = true
+	}
+	return stored, nil
+}
+
+// Materialised, because json_each writes a value out anew each time it is read.
+const insertBillingEntries = `WITH r AS MATERIALIZED (SELECT value FROM json_each({:rows})) INSERT INTO billing_entries (id, claim_id, patient, cpt_code, service_date, duration_minutes, units,
+		amount_cents, lifecycle_status, source, created_by, payer, payer_name, icd10_codes, rendering_provider, billing_period_start,
+		billing_period_end, transmission_days, evidence, warnings, notes, created_at, updated_at)
+	SELECT value ->> 'id', value ->> 'claim', value ->> 'patient', value ->> 'code', value ->> 'service', value ->> 'minutes', value ->> 'units',
+		value ->> 'amount', 'pending_review', value ->> 'source', value ->> 'by', value ->> 'payer', value ->> 'name', value ->> 'icd',
+		value ->> 'provider', value ->> 'start', value ->> 'end', value ->> 'days', value ->> 'evidence', value ->> 'warnings', value ->> 'notes',
+		{:now}, {:now}
+	FROM r WHERE TRUE
+	ON CONFLICT DO NOTHING RETURNING id`
+
+// columns are the draft as the statement reads it.
+func (d BillingDraft) columns() (map[string]any, error) {
+	notes, err := Seal(d.Notes.Reveal(), "billing_entries.notes", d.ID)
+	if err != nil {
+		return nil, fmt.Errorf("seal notes: %w", err)
+	}
+	evidence, err := json.Marshal(d.Evidence)
+	if err != nil {
+		return nil, fmt.Errorf("encode evidence: %w", err)
+	}
+	return map[string]any{
+		"id": d.ID, "claim": d.ClaimID, "patient": d.PatientID, "code": d.CPTCode, "service": d.ServiceDate, "minutes": d.Minutes,
+		"units": d.Units, "amount": d.AmountCents, "source": d.Source, "by": d.CreatedBy, "payer": d.PayerID, "name": d.PayerName,
+		"icd": jsonList(d.ICD10Codes), "provider": d.Provider, "start": d.PeriodStart, "end": d.PeriodEnd, "days": d.TransmissionDays,
+		"evidence": string(evidence), "warnings": jsonList(d.Warnings), "notes": notes,
+	}, nil
+}
+
+func jsonList(list []string) string {
+	if list == nil {
+		list = []string{}
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return "[]" // strings always encode
+	}
+	return string(text)
+}
+
+// TakeClaimIDs takes the next claim numbers of a year: CLM-2026-000001 and on.
+func TakeClaimIDs(tx core.App, year, n int) ([]string, error) {
+	sequence := fmt.Sprintf("claims-%04d", year)
+	last, err := LastNumber(tx, sequence)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("CLM-%04d-%06d", year, last+int64(i)+1)
+	}
+	return ids, SetLastNumber(tx, sequence, last+int64(n))
+}
+
+func (e *BillingEntry) PatientID() string    { return e.GetString("patient") }
+func (e *BillingEntry) CPTCode() string      { return e.GetString("cpt_code") }
+func (e *BillingEntry) ServiceDate() string  { return e.GetString("service_date") }
+func (e *BillingEntry) PeriodStart() string  { return e.GetString("billing_period_start") }
+func (e *BillingEntry) PeriodEnd() string    { return e.GetString("billing_period_end") }
+func (e *BillingEntry) Status() string       { return e.GetString("lifecycle_status") }
+func (e *BillingEntry) Source() string       { return e.GetString("source") }
+func (e *BillingEntry) Minutes() int         { return e.GetInt("duration_minutes") }
+func (e *BillingEntry) Units() int           { return e.GetInt("units") }
+func (e *BillingEntry) AmountCents() int64   { return int64(e.GetInt("amount_cents")) }
+func (e *BillingEntry) Warnings() []string   { return e.GetStringSlice("warnings") }
+func (e *BillingEntry) ICD10Codes() []string { return e.GetStringSlice("icd10_codes") }
+func (e *BillingEntry) CreatedBy() string    { return e.GetString("created_by") }
+func (e *BillingEntry) CreatedAt() time.Time { return ParseInstant(e.GetString("created_at")) }
+func (e *BillingEntry) Notes() phi.Text      { return phi.Text(e.GetString("notes")) }

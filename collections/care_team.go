@@ -1,0 +1,53 @@
+package collections
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// OnCareTeam is true for rows whose patient column names a patient of whom the user is primary provider or care-team member.
+func OnCareTeam(patientColumn, userID string) dbx.Expression {
+	return dbx.NewExp(fmt.Sprintf(`(%[1]s IN (SELECT patient FROM care_team_members WHERE user = {:careTeamUser})
+		OR %[1]s IN (SELECT id FROM patients WHERE primary_provider = {:careTeamUser}))`, patientColumn), dbx.Params{"careTeamUser": userID})
+}
+
+// CareTeams returns, by patient, the record ids of the users on the care team, the primary provider among them.
+func CareTeams(app core.App, patientIDs []string) (map[string][]string, error) {
+	list, err := json.Marshal(patientIDs)
+	if err != nil {
+		return nil, fmt.Errorf("list patients of care teams: %w", err)
+	}
+	var rows []struct {
+		Patient string `db:"patient"`
+		User    string `db:"user"`
+	}
+	err = app.DB().NewQuery(`SELECT m.patient, m.user FROM json_each({:patients}) p CROSS JOIN care_team_members m WHERE m.patient = p.value
+		UNION SELECT t.id, t.primary_provider FROM json_each({:patients}) p CROSS JOIN patients t
+			WHERE t.id = p.value AND t.primary_provider != ''`).Bind(dbx.Params{"patients": string(list)}).All(&rows)
+	if err != nil {
+		return nil, fmt.Errorf("find care teams: %w", err)
+	}
+	teams := map[string][]string{}
+	for _, row := range rows {
+		teams[row.Patient] = append(teams[row.Patient], row.User)
+	}
+	return teams, nil
+}
+
+// PatientsOfTeam are the patients of whom the user is primary provider or care-team member.
+func PatientsOfTeam(app core.App, userID string) (map[string]bool, error) {
+	var ids []string
+	err := app.DB().NewQuery(`SELECT patient FROM care_team_members WHERE user = {:user} UNION SELECT id FROM patients WHERE primary_provider = {:user}`).
+		Bind(dbx.Params{"user": userID}).Column(&ids)
+	if err != nil {
+		return nil, fmt.Errorf("list patients of a care team: %w", err)
+	}
+	mine := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		mine[id] = true
+	}
+	return mine, nil
+}

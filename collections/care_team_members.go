@@ -1,0 +1,39 @@
+package collections
+
+import (
+	"fmt"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// CareTeamMember is a person on the care team of a patient.
+type CareTeamMember struct{ core.BaseRecordProxy }
+
+// NewCareTeamMember returns an unsaved member.
+func NewCareTeamMember(app core.App, patientID, userID string) (*CareTeamMember, error) {
+	record, err := New(app, CareTeamMembers)
+	if err != nil {
+		return nil, err
+	}
+	record.Set("patient", patientID)
+	record.Set("user", userID)
+	m := &CareTeamMember{}
+	m.SetProxyRecord(record)
+	return m, nil
+}
+
+// CareTeam returns the members of a patient's care team, in the order in which they joined.
+func CareTeam(app core.App, patientID string) (members []*CareTeamMember, err error) {
+	err = app.RecordQuery(CareTeamMembers).AndWhere(dbx.HashExp{"patient": patientID}).OrderBy("created_at", "user").All(&members)
+	if err != nil {
+		return nil, fmt.Errorf("find the care team: %w", err)
+	}
+	return members, nil
+}
+
+// UserRecordID is the record id of the member's account.
+func (m *CareTeamMember) UserRecordID() string { return m.GetString("user") }
+
+// Role is what the person does for the patient.
+func (m *CareTeamMember) Role() string { return m.GetString("role") }

@@ -1,0 +1,165 @@
+// Package collections is the floor: the name of every collection, typed records and finders over PocketBase, and
+// the two field types of our own (encrypted text and numbers that may be absent). It knows columns and queries;
+// it knows no rule. It imports nothing of ours but the sealing.
+package collections
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// Every collection, once.
+const (
+	Alerts                  = "alerts"
+	Announcements           = "announcements"
+	AuditLog                = "audit_log"
+	BackupCodes             = "backup_codes"
+	BillingEntries          = "billing_entries"
+	CareTeamMembers         = "care_team_members"
+	Consents                = "consents"
+	DeviceAssignments       = "device_assignments"
+	DeviceOrders            = "device_orders"
+	Devices                 = "devices"
+	EMRAuthStates           = "emr_auth_states"
+	EMRTokens               = "emr_tokens"
+	Escalations             = "escalations"
+	GatewayEvents           = "gateway_events"
+	HealthSamples           = "health_samples"
+	Hubs                    = "hubs"
+	ICD10Codes              = "icd10_codes"
+	JobRuns                 = "job_runs"
+	LoginFailures           = "login_failures"
+	Mails                   = "mails"
+	NotificationPreferences = "notification_preferences"
+	Notifications           = "notifications"
+	Observations            = "observations"
+	Patients                = "patients"
+	PayerRates              = "payer_rates"
+	Payers                  = "payers"
+	PushDeliveries          = "push_deliveries"
+	PushTokens              = "push_tokens"
+	RefreshTokens           = "refresh_tokens"
+	ResetTokens             = "reset_tokens"
+	Snoozes                 = "snoozes"
+	ThresholdChanges        = "threshold_changes"
+	Thresholds              = "thresholds"
+	TimeEntries             = "time_entries"
+	TransmissionAttempts    = "transmission_attempts"
+	Transmissions           = "transmissions"
+	TriageScores            = "triage_scores"
+	Users                   = "users"
+)
+
+// UUIDs are the collections whose record ids are UUIDs; new ones are made as version 7, so that id order is time order.
+var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents}
+
+// Numbered are the collections whose contract ids are integers. The record id is the number, zero-padded.
+var Numbered = []string{
+	Users, Alerts, Escalations, ThresholdChanges, Consents, Payers, TimeEntries, PushTokens, Notifications, PushDeliveries, AuditLog, Snoozes,
+}
+
+// NumberID writes an integer id as the record id that sorts like it.
+func NumberID(n int64) string { return fmt.Sprintf("%015d", n) }
+
+// Number reads the integer of a numbered record id; 0 when the id is not one.
+func Number(id string) int64 {
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err != nil || len(id) != 15 {
+		return 0
+	}
+	return n
+}
+
+// NewUUID returns a version 7 UUID, whose order is the order of creation.
+func NewUUID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// Next takes the next value of a sequence, starting at 1, inside the transaction of app.
+func Next(app core.App, sequence string) (int64, error) {
+	var value int64
+	err := app.NonconcurrentDB().
+		NewQuery(`INSERT INTO sequences (name, value) VALUES ({:name}, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value`).
+		Bind(dbx.Params{"name": sequence}).Row(&value)
+	if err != nil {
+		return 0, fmt.Errorf("next number of %s: %w", sequence, err)
+	}
+	return value, nil
+}
+
+// LastNumber is the last number given out in a sequence, 0 for none. Whoever counts on from it in memory writes the result with
+// SetLastNumber before the transaction ends.
+func LastNumber(tx core.App, sequence string) (last int64, err error) {
+	err = tx.NonconcurrentDB().NewQuery(`SELECT value FROM sequences WHERE name = {:name}`).Bind(dbx.Params{"name": sequence}).Row(&last)
+	if err != nil && !Missing(err) {
+		return 0, fmt.Errorf("last number of %s: %w", sequence, err)
+	}
+	return last, nil
+}
+
+// SetLastNumber notes up to which number a sequence was given out.
+func SetLastNumber(tx core.App, sequence string, last int64) error {
+	_, err := tx.NonconcurrentDB().NewQuery(`INSERT INTO sequences (name, value) VALUES ({:name}, {:value})
+		ON CONFLICT (name) DO UPDATE SET value = excluded.value`).Bind(dbx.Params{"name": sequence, "value": last}).Execute()
+	if err != nil {
+		return fmt.Errorf("note the last number of %s: %w", sequence, err)
+	}
+	return nil
+}
+
+// NextID takes the next record id of a numbered collection.
+func NextID(app core.App, collection string) (string, error) {
+	n, err := Next(app, collection)
+	if err != nil {
+		return "", err
+	}
+	return NumberID(n), nil
+}
+
+// Taken reports whether an id is one that NextID has given out for a numbered collection.
+func Taken(app core.App, collection, id string) (bool, error) {
+	var last int64
+	err := app.DB().NewQuery(`SELECT value FROM sequences WHERE name = {:name}`).Bind(dbx.Params{"name": collection}).Row(&last)
+	if err != nil && !Missing(err) {
+		return false, fmt.Errorf("last number of %s: %w", collection, err)
+	}
+	n := Number(id)
+	return 0 < n && n <= last, nil
+}
+
+// instantLayout has six digits always, so that text order is time order.
+const instantLayout = "2006-01-02T15:04:05.000000Z"
+
+// Instant writes a time as it is stored; "" for the zero time.
+func Instant(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format(instantLayout)
+}
+
+// ParseInstant reads a stored time; the zero time when empty or damaged.
+func ParseInstant(text string) time.Time {
+	at, err := time.Parse(instantLayout, text)
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+// Missing reports whether err says that no row was found.
+func Missing(err error) bool { return errors.Is(err, sql.ErrNoRows) }
+
+// New returns an unsaved record of the named collection.
+func New(app core.App, collection string) (*core.Record, error) {
+	c, err := app.FindCachedCollectionByNameOrId(collection)
+	if err != nil {
+		return nil, fmt.Errorf("collection %s: %w", collection, err)
+	}
+	return core.NewRecord(c), nil
+}

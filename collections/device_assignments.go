@@ -1,0 +1,88 @@
+package collections
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// DeviceHolder returns the patient to whom the device was assigned at the given moment; "" when nobody held it.
+func DeviceHolder(app core.App, deviceID string, at time.Time) (patientID string, err error) {
+	err = app.DB().NewQuery(`SELECT patient FROM device_assignments
+		WHERE device_id = {:device} AND assigned_at <= {:at} AND (unassigned_at = '' OR unassigned_at > {:at})
+		ORDER BY assigned_at DESC LIMIT 1`).Bind(dbx.Params{"device": deviceID, "at": Instant(at)}).Row(&patientID)
+	if Missing(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("find device holder: %w", err)
+	}
+	return patientID, nil
+}
+
+// CurrentHolder returns who holds the device now, and since when; "" when nobody does.
+func CurrentHolder(app core.App, deviceID string) (patientID string, since time.Time, err error) {
+	var from string
+	err = app.DB().NewQuery(`SELECT patient, assigned_at FROM device_assignments WHERE device_id = {:device} AND unassigned_at = ''`).
+		Bind(dbx.Params{"device": deviceID}).Row(&patientID, &from)
+	if err != nil && !Missing(err) {
+		return "", time.Time{}, fmt.Errorf("find who holds a device: %w", err)
+	}
+	return patientID, ParseInstant(from), nil
+}
+
+// DeviceAssignment says who held a device, and when.
+type DeviceAssignment struct{ core.BaseRecordProxy }
+
+// AsDeviceAssignment reads a record of the device assignments as one.
+func AsDeviceAssignment(record *core.Record) *DeviceAssignment {
+	a := &DeviceAssignment{}
+	a.SetProxyRecord(record)
+	return a
+}
+
+// NewDeviceAssignment returns an unsaved assignment.
+func NewDeviceAssignment(app core.App, deviceID, patientID string, from time.Time, by string) (*DeviceAssignment, error) {
+	record, err := New(app, DeviceAssignments)
+	if err != nil {
+		return nil, err
+	}
+	for column, value := range map[string]string{"device_id": deviceID, "patient": patientID, "assigned_at": Instant(from), "assigned_by": by} {
+		record.Set(column, value)
+	}
+	return AsDeviceAssignment(record), nil
+}
+
+// AssignmentsOf are the assignments of a device, oldest first.
+func AssignmentsOf(app core.App, deviceID string) (history []*DeviceAssignment, err error) {
+	err = app.RecordQuery(DeviceAssignments).AndWhere(dbx.HashExp{"device_id": deviceID}).OrderBy("assigned_at", "id").All(&history)
+	if err != nil {
+		return nil, fmt.Errorf("list device assignments: %w", err)
+	}
+	return history, nil
+}
+
+// CurrentAssignment is the open assignment of a device.
+func CurrentAssignment(app core.App, deviceID string) (*DeviceAssignment, error) {
+	a := &DeviceAssignment{}
+	err := app.RecordQuery(DeviceAssignments).AndWhere(dbx.NewExp("device_id = {:device} AND unassigned_at = ''", dbx.Params{"device": deviceID})).
+		Limit(1).One(a)
+	if err != nil {
+		return nil, fmt.Errorf("find device assignment: %w", err)
+	}
+	return a, nil
+}
+
+func (a *DeviceAssignment) DeviceID() string  { return a.GetString("device_id") }
+func (a *DeviceAssignment) PatientID() string { return a.GetString("patient") }
+func (a *DeviceAssignment) From() time.Time   { return ParseInstant(a.GetString("assigned_at")) }
+
+// To is the end of the assignment; zero while it lasts.
+func (a *DeviceAssignment) To() time.Time { return ParseInstant(a.GetString("unassigned_at")) }
+
+// Overlaps reports whether the assignment shares a moment with the span from from to to; a zero end is open.
+func (a *DeviceAssignment) Overlaps(from, to time.Time) bool {
+	return (to.IsZero() || a.From().Before(to)) && (a.To().IsZero() || a.To().After(from))
+}

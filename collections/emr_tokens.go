@@ -1,0 +1,54 @@
+package collections
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// EMRToken is what one flow's last sign-in at the EMR brought.
+type EMRToken struct {
+	Flow                                    string // backend_services or interactive
+	AccessToken, RefreshToken               phi.Text
+	Scope, ConnectedBy, Audience            string
+	ObtainedAt, ExpiresAt, RefreshExpiresAt time.Time
+}
+
+// FindEMRToken finds the tokens of a flow.
+func FindEMRToken(app core.App, flow string) (EMRToken, error) {
+	r, err := app.FindFirstRecordByData(EMRTokens, "flow", flow)
+	if err != nil {
+		return EMRToken{}, fmt.Errorf("find EMR token: %w", err)
+	}
+	return EMRToken{
+		Flow: flow, AccessToken: phi.Text(r.GetString("access_token")), RefreshToken: phi.Text(r.GetString("refresh_token")),
+		Scope: r.GetString("scope"), ConnectedBy: r.GetString("connected_by"), Audience: r.GetString("audience"),
+		ObtainedAt: ParseInstant(r.GetString("obtained_at")), ExpiresAt: ParseInstant(r.GetString("expires_at")),
+		RefreshExpiresAt: ParseInstant(r.GetString("refresh_expires_at")),
+	}, nil
+}
+
+// KeepEMRToken stores the tokens of a flow in place of those before.
+func KeepEMRToken(tx core.App, t EMRToken) error {
+	r, err := tx.FindFirstRecordByData(EMRTokens, "flow", t.Flow)
+	if Missing(err) {
+		r, err = New(tx, EMRTokens)
+	}
+	if err != nil {
+		return fmt.Errorf("find EMR token: %w", err)
+	}
+	for column, value := range map[string]string{
+		"flow": t.Flow, "access_token": t.AccessToken.Reveal(), "refresh_token": t.RefreshToken.Reveal(), "scope": t.Scope,
+		"connected_by": t.ConnectedBy, "audience": t.Audience, "obtained_at": Instant(t.ObtainedAt),
+		"expires_at": Instant(t.ExpiresAt), "refresh_expires_at": Instant(t.RefreshExpiresAt),
+	} {
+		r.Set(column, value)
+	}
+	if err := tx.Save(r); err != nil {
+		return fmt.Errorf("store EMR token: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package collections
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// StartJob notes that a job runs. Only one run of a job can be noted as running; ok is false when there is one already.
+func StartJob(app core.App, job string, now time.Time) (runID string, ok bool, err error) {
+	at := Instant(now)
+	err = app.NonconcurrentDB().NewQuery(`INSERT INTO job_runs (job, scheduled_at, started_at, status)
+		VALUES ({:job}, {:now}, {:now}, 'running') ON CONFLICT DO NOTHING RETURNING id`).
+		Bind(dbx.Params{"job": job, "now": at}).Row(&runID)
+	if Missing(err) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("start job %s: %w", job, err)
+	}
+	return runID, true, nil
+}
+
+// FinishJob notes how a run ended. failure is "" for success; it must hold no health information.
+func FinishJob(app core.App, runID string, counts map[string]int, failure string, now time.Time) error {
+	encoded, err := json.Marshal(counts)
+	if err != nil {
+		return fmt.Errorf("encode job counts: %w", err)
+	}
+	status := "succeeded"
+	if failure != "" {
+		status = "failed"
+	}
+	_, err = app.DB().Update(JobRuns, dbx.Params{
+		"status": status, "finished_at": Instant(now), "counts": string(encoded),
+		"error": failure,
+	}, dbx.HashExp{"id": runID}).Execute()
+	if err != nil {
+		return fmt.Errorf("finish job: %w", err)
+	}
+	return nil
+}
+
+// AbandonJobs is for the start of the process: a run noted as running belongs to a process that is gone.
+func AbandonJobs(app core.App, now time.Time) error {
+	_, err := app.DB().Update(JobRuns, dbx.Params{"status": "failed", "finished_at": Instant(now), "error": "the process ended"},
+		dbx.HashExp{"status": "running"}).Execute()
+	if err != nil {
+		return fmt.Errorf("abandon jobs: %w", err)
+	}
+	return nil
+}
+
+// LastSuccess is when the last run of a job that succeeded was started; zero when none is noted.
+func LastSuccess(app core.App, job string) (time.Time, error) {
+	var started string
+	err := app.DB().NewQuery(`SELECT COALESCE(MAX(started_at), '') FROM job_runs WHERE job = {:job} AND status = 'succeeded'`).
+		Bind(dbx.Params{"job": job}).Row(&started)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("find last run of %s: %w", job, err)
+	}
+	return ParseInstant(started), nil
+}

@@ -1,0 +1,103 @@
+package collections
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// The states of a mail.
+const (
+	MailPending = "pending"
+	MailSent    = "sent"
+	MailFailed  = "failed"
+)
+
+// Mail is one mail of the outbox. Recipient and parameters are encrypted.
+type Mail struct{ core.BaseRecordProxy }
+
+// NewMail returns an unsaved mail that is due now. userID is "" while nobody has looked up whose address it is.
+func NewMail(app core.App, template, userID, recipient string, parameters map[string]string, now time.Time) (*Mail, error) {
+	record, err := New(app, Mails)
+	if err != nil {
+		return nil, err
+	}
+	m := &Mail{}
+	m.SetProxyRecord(record)
+	m.Set("template", template)
+	m.Set("user", userID)
+	m.Set("recipient", recipient)
+	m.Set("status", MailPending)
+	m.Set("next_attempt_at", Instant(now))
+	m.Set("created_at", Instant(now))
+	return m, m.SetParameters(parameters)
+}
+
+// SetParameters sets what the template is filled with.
+func (m *Mail) SetParameters(parameters map[string]string) error {
+	encoded, err := json.Marshal(parameters)
+	if err != nil {
+		return fmt.Errorf("encode mail parameters: %w", err)
+	}
+	m.Set("parameters", string(encoded))
+	return nil
+}
+
+// Parameters are opened; nil when there are none or they are damaged.
+func (m *Mail) Parameters() map[string]string {
+	var parameters map[string]string
+	if json.Unmarshal([]byte(m.GetString("parameters")), &parameters) != nil {
+		return nil
+	}
+	return parameters
+}
+
+// Template names the text.
+func (m *Mail) Template() string { return m.GetString("template") }
+
+// UserID is whom the mail is for; "" while nobody has looked.
+func (m *Mail) UserID() string { return m.GetString("user") }
+
+// Recipient is the address, opened.
+func (m *Mail) Recipient() string { return m.GetString("recipient") }
+
+// Attempts counts the tries to send, the one under way included.
+func (m *Mail) Attempts() int { return m.GetInt("attempts") }
+
+// CreatedAt is when the mail was queued.
+func (m *Mail) CreatedAt() time.Time { return ParseInstant(m.GetString("created_at")) }
+
+// ClaimMail takes the mail that has been due for longest and puts off its next attempt to the end of the lease, so that nobody else takes
+// it meanwhile. A missing row means that none is due.
+func ClaimMail(app core.App, now, lease time.Time) (*Mail, error) {
+	var id string
+	err := app.NonconcurrentDB().NewQuery(`UPDATE mails SET attempts = attempts + 1, next_attempt_at = {:lease} WHERE id =
+		(SELECT id FROM mails WHERE status = 'pending' AND next_attempt_at <= {:now} ORDER BY next_attempt_at LIMIT 1) RETURNING id`).
+		Bind(dbx.Params{"now": Instant(now), "lease": Instant(lease)}).Row(&id)
+	if err != nil {
+		return nil, fmt.Errorf("claim mail: %w", err)
+	}
+	return FindMail(app, id)
+}
+
+// FindMail finds a mail by id.
+func FindMail(app core.App, id string) (*Mail, error) {
+	m := &Mail{}
+	if err := app.RecordQuery(Mails).AndWhere(dbx.HashExp{"id": id}).Limit(1).One(m); err != nil {
+		return nil, fmt.Errorf("find mail: %w", err)
+	}
+	return m, nil
+}
+
+// CountMails counts a user's mails of one template since a time.
+func CountMails(app core.App, userID, template string, since time.Time) (count int, err error) {
+	err = app.DB().NewQuery(`SELECT COUNT(*) FROM mails WHERE user = {:user} AND template = {:template} AND created_at > {:since}`).
+		Bind(dbx.Params{"user": userID, "template": template, "since": Instant(since)}).Row(&count)
+	if err != nil {
+		return 0, fmt.Errorf("count mails: %w", err)
+	}
+	return count, nil
+}

@@ -1,0 +1,268 @@
+package collections
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// The columns of a patient that callers fill.
+const (
+	PatientFirstName          = "first_name"
+	PatientLastName           = "last_name"
+	PatientDateOfBirth        = "date_of_birth"
+	PatientGender             = "gender"
+	PatientMRN                = "mrn"
+	PatientPhone              = "phone"
+	PatientEmail              = "email"
+	PatientAddress            = "address"
+	PatientSSN                = "ssn"
+	PatientExternalID         = "external_id"
+	PatientGatewayID          = "gateway_patient_id"
+	PatientTimeZone           = "time_zone"
+	PatientPrimaryProvider    = "primary_provider"
+	PatientInsurancePayer     = "insurance_payer"
+	PatientInsuranceMemberID  = "insurance_member_id"
+	PatientICD10Codes         = "icd10_codes"
+	PatientMonitoringSchedule = "monitoring_schedule"
+)
+
+// Schedule says how often each kind of reading is expected; kinds that are not in it are not expected.
+type Schedule map[string]Expectation
+
+// Expectation is the number of readings a day, on the named weekdays ("monday") or, when Days is empty, on all.
+type Expectation struct {
+	PerDay int      `json:"per_day"`
+	Days   []string `json:"days,omitempty"`
+}
+
+// On reports whether readings are expected on a weekday ("monday").
+func (e Expectation) On(weekday string) bool {
+	return len(e.Days) == 0 || slices.Contains(e.Days, weekday)
+}
+
+// Patient is a person under monitoring.
+type Patient struct{ core.BaseRecordProxy }
+
+// AsPatient reads a record of the patients collection as a Patient.
+func AsPatient(record *core.Record) *Patient {
+	p := &Patient{}
+	p.SetProxyRecord(record)
+	return p
+}
+
+// NewPatient returns an unsaved patient with a fresh id.
+func NewPatient(app core.App) (*Patient, error) {
+	record, err := New(app, Patients)
+	if err != nil {
+		return nil, err
+	}
+	record.Set("id", NewUUID())
+	return AsPatient(record), nil
+}
+
+// FindPatient finds a patient who is not deleted.
+func FindPatient(app core.App, id string) (*Patient, error) {
+	p, err := FindPatientAnyState(app, id)
+	if err == nil && p.Deleted() {
+		return nil, fmt.Errorf("patient %s is deleted: %w", id, sql.ErrNoRows)
+	}
+	return p, err
+}
+
+// FindPatientAnyState finds a patient, archived and deleted ones included.
+func FindPatientAnyState(app core.App, id string) (*Patient, error) {
+	return findPatient(app, "id = {:value}", id)
+}
+
+// FindPatientByMRN finds the patient of any state who holds a medical record number, in any case.
+func FindPatientByMRN(app core.App, mrn string) (*Patient, error) {
+	return findPatient(app, "mrn = {:value} COLLATE NOCASE", mrn)
+}
+
+// FindPatientByGatewayID finds the patient of any state whom the device gateway knows by an identifier.
+func FindPatientByGatewayID(app core.App, id string) (*Patient, error) {
+	return findPatient(app, "gateway_patient_id = {:value} AND gateway_patient_id != ''", id)
+}
+
+// FindPatientByExternalID finds the patient of any state whom the EMR knows by an identifier (without "Patient/").
+func FindPatientByExternalID(app core.App, id string) (*Patient, error) {
+	return findPatient(app, "external_id = {:value} AND external_id != ''", id)
+}
+
+func findPatient(app core.App, where, value string) (*Patient, error) {
+	p := &Patient{}
+	err := app.RecordQuery(Patients).AndWhere(dbx.NewExp(where, dbx.Params{"value": value})).Limit(1).One(p)
+	if err != nil {
+		return nil, fmt.Errorf("find patient: %w", err)
+	}
+	return p, nil
+}
+
+// PatientsByID fetches patients of any state in the order of ids; ids without a patient are skipped.
+func PatientsByID(app core.App, ids []string) ([]*Patient, error) {
+	var found []*Patient
+	err := app.RecordQuery(Patients).AndWhere(among(ids)).All(&found)
+	if err != nil {
+		return nil, fmt.Errorf("fetch %d patients: %w", len(ids), err)
+	}
+	place := make(map[string]int, len(ids))
+	for i, id := range ids {
+		place[id] = i
+	}
+	slices.SortFunc(found, func(a, b *Patient) int { return place[a.Id] - place[b.Id] })
+	return found, nil
+}
+
+// PatientEntry is what the directory of patients needs of one row.
+type PatientEntry struct {
+	ID, MRN         string
+	First, Last     phi.Text // empty when damaged
+	Active, Deleted bool
+	CreatedAt       time.Time
+}
+
+// PatientEntries reads the entries of the given ids in one query, in no order.
+func PatientEntries(app core.App, ids []string) ([]PatientEntry, error) {
+	return patientEntries(app.DB().Select().Where(among(ids)))
+}
+
+// PatientEntriesAfter reads up to limit entries in the order of ids, after the given one.
+func PatientEntriesAfter(app core.App, id string, limit int) ([]PatientEntry, error) {
+	return patientEntries(app.DB().Select().
+		Where(dbx.NewExp("id > {:after}", dbx.Params{"after": id})).OrderBy("id").Limit(int64(limit)))
+}
+
+func patientEntries(query *dbx.SelectQuery) ([]PatientEntry, error) {
+	var rows []struct {
+		ID        string `db:"id"`
+		MRN       string `db:"mrn"`
+		First     string `db:"first_name"`
+		Last      string `db:"last_name"`
+		Active    bool   `db:"active"`
+		DeletedAt string `db:"deleted_at"`
+		CreatedAt string `db:"created_at"`
+	}
+	err := query.Select("id", "mrn", "first_name", "last_name", "active", "deleted_at", "created_at").From(Patients).All(&rows)
+	if err != nil {
+		return nil, fmt.Errorf("read patient entries: %w", err)
+	}
+	entries := make([]PatientEntry, len(rows))
+	for i, row := range rows {
+		entries[i] = PatientEntry{
+			ID: row.ID, MRN: row.MRN, Active: row.Active, Deleted: row.DeletedAt != "", CreatedAt: ParseInstant(row.CreatedAt),
+			First: openOrNothing(row.First, "patients.first_name", row.ID),
+			Last:  openOrNothing(row.Last, "patients.last_name", row.ID),
+		}
+	}
+	return entries, nil
+}
+
+// openOrNothing opens a value of a list, in which a damaged one must not hide the others.
+func openOrNothing(sealed, purpose, rowID string) phi.Text {
+	plain, err := Open(sealed, purpose, rowID)
+	if err != nil {
+		return ""
+	}
+	return phi.Text(plain)
+}
+
+// among selects any number of ids with one parameter.
+func among(ids []string) dbx.Expression {
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return dbx.NewExp("FALSE") // strings always encode
+	}
+	return dbx.NewExp("id IN (SELECT value FROM json_each({:ids}))", dbx.Params{"ids": string(list)})
+}
+
+// Demographics opens the sealed identity; what cannot be opened is empty.
+func (p *Patient) Demographics() phi.Demographics {
+	address, err := phi.ParseAddress(p.GetString(PatientAddress))
+	if err != nil {
+		address = nil // damaged reads as absent, like every sealed value
+	}
+	return phi.Demographics{
+		FirstName:   p.GetString(PatientFirstName),
+		LastName:    p.GetString(PatientLastName),
+		DateOfBirth: p.GetString(PatientDateOfBirth),
+		SSN:         p.GetString(PatientSSN),
+		Phone:       p.GetString(PatientPhone),
+		Email:       p.GetString(PatientEmail),
+		Address:     address,
+	}
+}
+
+func (p *Patient) FirstName() phi.Text { return phi.Text(p.GetString(PatientFirstName)) }
+func (p *Patient) LastName() phi.Text  { return phi.Text(p.GetString(PatientLastName)) }
+func (p *Patient) InsuranceMemberID() phi.Text {
+	return phi.Text(p.GetString(PatientInsuranceMemberID))
+}
+func (p *Patient) ArchiveReason() phi.Text { return phi.Text(p.GetString("archive_reason")) }
+
+func (p *Patient) Gender() string           { return p.GetString(PatientGender) }
+func (p *Patient) MRN() string              { return p.GetString(PatientMRN) }
+func (p *Patient) ExternalID() string       { return p.GetString(PatientExternalID) }
+func (p *Patient) GatewayPatientID() string { return p.GetString(PatientGatewayID) }
+func (p *Patient) TimeZone() string         { return p.GetString(PatientTimeZone) }
+func (p *Patient) Active() bool             { return p.GetBool("active") }
+func (p *Patient) Deleted() bool            { return p.GetString("deleted_at") != "" }
+func (p *Patient) Version() int             { return p.GetInt("version") }
+
+// PrimaryProviderID is the number of a user; 0 for none.
+func (p *Patient) PrimaryProviderID() int64 { return Number(p.GetString(PatientPrimaryProvider)) }
+
+// InsurancePayerID is the number of a payer; 0 for none.
+func (p *Patient) InsurancePayerID() int64 { return int64(p.GetInt(PatientInsurancePayer)) }
+
+func (p *Patient) ICD10Codes() []string { return p.GetStringSlice(PatientICD10Codes) }
+func (p *Patient) Programs() []string   { return p.GetStringSlice("programs") }
+
+// MonitoringSchedule is nil when none is stored: one reading a day of each assigned device is expected then.
+func (p *Patient) MonitoringSchedule() Schedule {
+	var schedule Schedule
+	if p.UnmarshalJSONField(PatientMonitoringSchedule, &schedule) != nil {
+		return nil
+	}
+	return schedule
+}
+
+func (p *Patient) ArchivedAt() time.Time   { return ParseInstant(p.GetString("archived_at")) }
+func (p *Patient) ArchivedBy() string      { return p.GetString("archived_by") }
+func (p *Patient) UnarchivedAt() time.Time { return ParseInstant(p.GetString("unarchived_at")) }
+func (p *Patient) UnarchivedBy() string    { return p.GetString("unarchived_by") }
+func (p *Patient) DeletedAt() time.Time    { return ParseInstant(p.GetString("deleted_at")) }
+func (p *Patient) DeletedBy() string       { return p.GetString("deleted_by") }
+func (p *Patient) CreatedAt() time.Time    { return ParseInstant(p.GetString("created_at")) }
+func (p *Patient) UpdatedAt() time.Time    { return ParseInstant(p.GetString("updated_at")) }
+
+// BlindIndex is the keyed hash under which equal values of a sealed column find each other; "" for "".
+func BlindIndex(label, normalised string) (string, error) {
+	s := sealer.Load()
+	if s == nil {
+		return "", errNoSealer
+	}
+	return s.Index(label, normalised), nil
+}
+
+// KnownExternalIDs are those of the given EMR ids that a patient of any state has.
+func KnownExternalIDs(app core.App, ids []string) ([]string, error) {
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, fmt.Errorf("encode ids: %w", err)
+	}
+	var known []string
+	err = app.DB().Select("external_id").From(Patients).AndWhere(dbx.NewExp(
+		"external_id IN (SELECT value FROM json_each({:ids})) AND external_id != ''", dbx.Params{"ids": string(list)})).Column(&known)
+	if err != nil {
+		return nil, fmt.Errorf("find external ids: %w", err)
+	}
+	return known, nil
+}

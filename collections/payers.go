@@ -1,0 +1,67 @@
+package collections
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// Payer is who pays claims.
+type Payer struct {
+	ID     string `db:"id"`
+	Name   string `db:"name"`
+	Code   string `db:"payer_code"`
+	Active bool   `db:"is_active"`
+}
+
+// Number is the payer's public id.
+func (p Payer) Number() int64 { return Number(p.ID) }
+
+// ListPayers lists every payer by name.
+func ListPayers(app core.App) (list []Payer, err error) {
+	if err = app.DB().Select("id", "name", "payer_code", "is_active").From(Payers).OrderBy("name", "id").All(&list); err != nil {
+		return nil, fmt.Errorf("list payers: %w", err)
+	}
+	return list, nil
+}
+
+// FindPayer finds a payer by number.
+func FindPayer(app core.App, number int64) (p Payer, err error) {
+	err = app.DB().Select("id", "name", "payer_code", "is_active").From(Payers).Where(dbx.HashExp{"id": NumberID(number)}).One(&p)
+	if err != nil {
+		return p, fmt.Errorf("find payer: %w", err)
+	}
+	return p, nil
+}
+
+// AddPayer stores a payer with the next number; taken when another has the code.
+func AddPayer(tx core.App, name, code string, active bool, now time.Time) (p Payer, taken bool, err error) {
+	if err = tx.DB().NewQuery("SELECT EXISTS (SELECT 1 FROM payers WHERE payer_code = {:code} COLLATE NOCASE)").
+		Bind(dbx.Params{"code": code}).Row(&taken); err != nil || taken {
+		return p, taken, err
+	}
+	record, err := New(tx, Payers)
+	if err != nil {
+		return p, false, err
+	}
+	if record.Id, err = NextID(tx, Payers); err != nil {
+		return p, false, err
+	}
+	record.Load(map[string]any{"name": name, "payer_code": code, "is_active": active, "created_at": Instant(now)})
+	if err := tx.Save(record); err != nil {
+		return p, false, fmt.Errorf("store payer: %w", err)
+	}
+	return Payer{ID: record.Id, Name: name, Code: code, Active: active}, false, nil
+}
+
+// PayerNameOfEntries is the name that entries of a payer were made with; "" when there are none.
+func PayerNameOfEntries(app core.App, payerID string) (name string, err error) {
+	err = app.DB().NewQuery("SELECT COALESCE((SELECT payer_name FROM billing_entries WHERE payer = {:payer} LIMIT 1), '')").
+		Bind(dbx.Params{"payer": payerID}).Row(&name)
+	if err != nil {
+		return "", fmt.Errorf("find the name of a payer: %w", err)
+	}
+	return name, nil
+}

@@ -1,0 +1,167 @@
+package collections
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"sync/atomic"
+
+	validation "github.com/pocketbase/ozzo-validation/v4"
+	"github.com/pocketbase/pocketbase/core"
+	"github.com/spf13/cast"
+
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// PHIFieldType is the name of the encrypted field type in the schema and the dashboard.
+const PHIFieldType = "phi"
+
+// sealer seals and opens every encrypted field of the process. PocketBase builds fields from a registry that is
+// global to the process and hands them no app, so the keys have to be global too: UseSealer is called once, before
+// the database is opened.
+var sealer atomic.Pointer[phi.Sealer]
+
+// UseSealer gives the encrypted fields their keys.
+func UseSealer(s *phi.Sealer) { sealer.Store(s) }
+
+var errNoSealer = errors.New("encrypted field used before the keys were loaded")
+
+// Seal encrypts text for a column that raw SQL writes; purpose is "<collection>.<field>".
+func Seal(plain, purpose, rowID string) (string, error) {
+	s := sealer.Load()
+	if s == nil {
+		return "", errNoSealer
+	}
+	return s.Seal(plain, purpose, rowID)
+}
+
+// Open decrypts text that raw SQL has read.
+func Open(sealed, purpose, rowID string) (string, error) {
+	s := sealer.Load()
+	if s == nil {
+		return "", errNoSealer
+	}
+	return s.Open(sealed, purpose, rowID)
+}
+
+// PHIField is text that is ciphertext in the database whoever writes it (API, dashboard, batch, script), bound to its
+// purpose and its row. It is opened lazily: unread values cost nothing, untouched ones keep their ciphertext, and
+// a damaged value reads as null without failing the record.
+type PHIField struct {
+	core.TextField
+	// Purpose names what the value is, for ever: it is bound into the ciphertext and survives renames.
+	Purpose string `form:"purpose" json:"purpose"`
+}
+
+func init() {
+	core.Fields[PHIFieldType] = func() core.Field { return &PHIField{} }
+}
+
+var (
+	_ core.Field        = (*PHIField)(nil)
+	_ core.DriverValuer = (*PHIField)(nil)
+	_ core.GetterFinder = (*PHIField)(nil)
+	_ core.SetterFinder = (*PHIField)(nil)
+)
+
+// phiValue is what a record holds: the stored ciphertext, or a new plain text. It prints as nothing.
+type phiValue struct{ sealed, plain string }
+
+func (*phiValue) String() string { return "[encrypted]" }
+
+// Type implements [core.Field].
+func (f *PHIField) Type() string { return PHIFieldType }
+
+// SetRequired makes the field mandatory; migrations use it.
+func (f *PHIField) SetRequired(required bool) { f.Required = required }
+
+// SetPresentable shows the plain text where the dashboard names a record; migrations use it.
+func (f *PHIField) SetPresentable(presentable bool) { f.Presentable = presentable }
+
+// PrepareValue implements [core.Field]: what comes from the database is ciphertext. It never fails.
+func (f *PHIField) PrepareValue(_ *core.Record, raw any) (any, error) {
+	return &phiValue{sealed: cast.ToString(raw)}, nil
+}
+
+func (f *PHIField) value(record *core.Record) *phiValue {
+	switch v := record.GetRaw(f.Name).(type) {
+	case *phiValue:
+		return v
+	case string: // set raw by code
+		return &phiValue{plain: v}
+	}
+	return &phiValue{}
+}
+
+func (f *PHIField) open(record *core.Record) (string, error) {
+	v := f.value(record)
+	if v.sealed == "" {
+		return v.plain, nil
+	}
+	return Open(v.sealed, f.Purpose, record.Id)
+}
+
+// FindGetter implements [core.GetterFinder]: the plain text, or nil when it cannot be opened.
+func (f *PHIField) FindGetter(key string) core.GetterFunc {
+	if key != f.Name {
+		return nil
+	}
+	return func(record *core.Record) any {
+		plain, err := f.open(record)
+		if err != nil {
+			return nil
+		}
+		return plain
+	}
+}
+
+// FindSetter implements [core.SetterFinder]. Setting the same text keeps the ciphertext, and so does setting the null that a damaged value
+// read as: the dashboard sends whole records back, and a key that is missing today may be found tomorrow. Text replaces it.
+func (f *PHIField) FindSetter(key string) core.SetterFunc {
+	if key != f.Name {
+		return nil
+	}
+	return func(record *core.Record, raw any) {
+		if v, ok := raw.(*phiValue); ok {
+			record.SetRaw(f.Name, v)
+			return
+		}
+		plain := cast.ToString(raw)
+		current, err := f.open(record)
+		if err == nil && current == plain || err != nil && raw == nil {
+			return
+		}
+		record.SetRaw(f.Name, &phiValue{plain: plain})
+	}
+}
+
+// DriverValue implements [core.DriverValuer]: always ciphertext, or nothing for nothing.
+func (f *PHIField) DriverValue(record *core.Record) (driver.Value, error) {
+	v := f.value(record)
+	if v.sealed != "" {
+		return v.sealed, nil
+	}
+	return Seal(v.plain, f.Purpose, record.Id)
+}
+
+// ValidateValue implements [core.Field]: length, pattern and presence of a new plain text.
+func (f *PHIField) ValidateValue(_ context.Context, _ core.App, record *core.Record) error {
+	v := f.value(record)
+	if v.sealed != "" {
+		return nil
+	}
+	return f.ValidatePlainValue(v.plain)
+}
+
+// ValidateSettings implements [core.Field]: an encrypted field is never a key and never generated.
+func (f *PHIField) ValidateSettings(ctx context.Context, app core.App, collection *core.Collection) error {
+	if f.PrimaryKey || f.AutogeneratePattern != "" || f.Purpose == "" {
+		return validation.NewError("validation_phi_settings", "An encrypted field needs a purpose and can be neither a key nor generated.")
+	}
+	return f.TextField.ValidateSettings(ctx, app, collection)
+}
+
+// Intercept implements [core.RecordInterceptor] by doing nothing: encrypted values are never generated.
+func (f *PHIField) Intercept(_ context.Context, _ core.App, _ *core.Record, _ string, action func() error) error {
+	return action()
+}

@@ -1,0 +1,132 @@
+package collections
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// PushToken is where one device of a person takes pushes. The token itself is encrypted.
+type PushToken struct{ core.BaseRecordProxy }
+
+// NewPushToken returns an unsaved token with the next number.
+func NewPushToken(app core.App, userID string, now time.Time) (*PushToken, error) {
+	record, err := New(app, PushTokens)
+	if err != nil {
+		return nil, err
+	}
+	if record.Id, err = NextID(app, PushTokens); err != nil {
+		return nil, err
+	}
+	t := &PushToken{}
+	t.SetProxyRecord(record)
+	t.Set("user", userID)
+	t.Set("active", true)
+	t.Set("created_at", Instant(now))
+	return t, nil
+}
+
+// Type is the kind of token.
+func (t *PushToken) Type() string { return t.GetString("type") }
+
+// Token is opened.
+func (t *PushToken) Token() phi.Text { return phi.Text(t.GetString("token")) }
+
+// UserID is whose device it is.
+func (t *PushToken) UserID() string { return t.GetString("user") }
+
+// ExpiresAt is when the subscription ends by its own word; zero for never.
+func (t *PushToken) ExpiresAt() time.Time { return ParseInstant(t.GetString("expires_at")) }
+
+// LastDeliveredAt is when a push was last accepted; zero for never.
+func (t *PushToken) LastDeliveredAt() time.Time {
+	return ParseInstant(t.GetString("last_delivered_at"))
+}
+
+// UpdatedAt is when the device was last registered.
+func (t *PushToken) UpdatedAt() time.Time { return ParseInstant(t.GetString("updated_at")) }
+
+// ActivePushTokens are the tokens in use of the given users, by user; of everybody for nil.
+func ActivePushTokens(app core.App, userIDs []string) (tokens []*PushToken, err error) {
+	query := app.RecordQuery(PushTokens).AndWhere(dbx.NewExp("active = TRUE")).OrderBy("id")
+	if userIDs != nil {
+		query.AndWhere(oneOf("user", userIDs))
+	}
+	if err := query.All(&tokens); err != nil {
+		return nil, fmt.Errorf("find push tokens: %w", err)
+	}
+	return tokens, nil
+}
+
+// FindActivePushToken finds the token in use of a person's device.
+func FindActivePushToken(app core.App, userID, deviceID string) (*PushToken, error) {
+	return findPushToken(app, dbx.HashExp{"user": userID, "device_id": deviceID, "active": true})
+}
+
+// FindOwnPushToken finds a token in use by its id, if it is the user's.
+func FindOwnPushToken(app core.App, userID, id string) (*PushToken, error) {
+	return findPushToken(app, dbx.HashExp{"id": id, "user": userID, "active": true})
+}
+
+// FindPushToken finds a token of any state.
+func FindPushToken(app core.App, id string) (*PushToken, error) {
+	return findPushToken(app, dbx.HashExp{"id": id})
+}
+
+func findPushToken(app core.App, where dbx.Expression) (*PushToken, error) {
+	t := &PushToken{}
+	if err := app.RecordQuery(PushTokens).AndWhere(where).Limit(1).One(t); err != nil {
+		return nil, fmt.Errorf("find push token: %w", err)
+	}
+	return t, nil
+}
+
+// PageOfPushTokens returns a page of a person's tokens in use, newest first, and how many there are in all.
+func PageOfPushTokens(app core.App, userID string, offset, limit int) ([]*core.Record, int, error) {
+	where := Conditions{dbx.HashExp{"user": userID}, dbx.NewExp("active = TRUE")}
+	return where.Page(app, PushTokens, "id DESC", offset, limit)
+}
+
+// RetirePushToken makes a token inactive; one that is already keeps its reason.
+func RetirePushToken(tx core.App, id, because string, now time.Time) error {
+	return retire(tx, dbx.HashExp{"id": id, "active": true}, because, now)
+}
+
+// RetirePushTokenHash makes the token with the hash inactive, whoever holds it.
+func RetirePushTokenHash(tx core.App, hash, because string, now time.Time) error {
+	return retire(tx, dbx.HashExp{"token_hash": hash, "active": true}, because, now)
+}
+
+func retire(tx core.App, which dbx.Expression, because string, now time.Time) error {
+	_, err := tx.NonconcurrentDB().Update(PushTokens, dbx.Params{"active": false, "inactive_because": because, "updated_at": Instant(now)}, which).Execute()
+	if err != nil {
+		return fmt.Errorf("retire push token: %w", err)
+	}
+	return nil
+}
+
+// SetPushDelivered notes that a push to the token was accepted.
+func SetPushDelivered(tx core.App, id string, now time.Time) error {
+	_, err := tx.NonconcurrentDB().Update(PushTokens, dbx.Params{"last_delivered_at": Instant(now)}, dbx.HashExp{"id": id}).Execute()
+	if err != nil {
+		return fmt.Errorf("note push: %w", err)
+	}
+	return nil
+}
+
+// SilencePushTokens makes the push tokens of a user's device inactive, those of all devices when the device is "", and returns how many.
+func SilencePushTokens(tx core.App, userID, deviceID, because string, now time.Time) (int64, error) {
+	of := dbx.HashExp{"user": userID, "active": true}
+	if deviceID != "" {
+		of["device_id"] = deviceID
+	}
+	result, err := tx.NonconcurrentDB().Update(PushTokens, dbx.Params{"active": false, "inactive_because": because, "updated_at": Instant(now)}, of).Execute()
+	if err != nil {
+		return 0, fmt.Errorf("silence push tokens: %w", err)
+	}
+	return result.RowsAffected()
+}

@@ -1,0 +1,92 @@
+package collections
+
+import (
+	"fmt"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// blindIndexKey names the key of the blind indexes among the sealed keys.
+const blindIndexKey = "blind_index"
+
+// LoadIndexKey opens the key of the blind indexes, which is made once and kept sealed in the database so that it outlives every
+// change of encryption key. When none of the ring's keys opens it, the ring does not belong to this database.
+func LoadIndexKey(app core.App, ring *phi.KeyRing) (phi.IndexKey, error) {
+	var sealed string
+	err := app.DB().NewQuery(`SELECT sealed FROM sealed_keys WHERE name = {:name}`).Bind(dbx.Params{"name": blindIndexKey}).Row(&sealed)
+	if Missing(err) {
+		return makeIndexKey(app, ring)
+	}
+	if err != nil {
+		return phi.IndexKey{}, fmt.Errorf("read sealed index key: %w", err)
+	}
+	key, err := ring.OpenIndexKey(sealed)
+	if err != nil {
+		return phi.IndexKey{}, fmt.Errorf("the encryption keys do not open this database: %w", err)
+	}
+	return key, nil
+}
+
+func makeIndexKey(app core.App, ring *phi.KeyRing) (phi.IndexKey, error) {
+	key := phi.NewIndexKey()
+	sealed, err := ring.SealIndexKey(key)
+	if err == nil {
+		_, err = app.DB().NewQuery(`INSERT INTO sealed_keys (name, sealed) VALUES ({:name}, {:sealed})`).
+			Bind(dbx.Params{"name": blindIndexKey, "sealed": sealed}).Execute()
+	}
+	if err != nil {
+		return phi.IndexKey{}, fmt.Errorf("store sealed index key: %w", err)
+	}
+	return key, nil
+}
+
+// ResealIndexKey seals the key of the blind indexes under the ring's first key.
+func ResealIndexKey(app core.App, ring *phi.KeyRing) error {
+	var sealed string
+	err := app.DB().NewQuery(`SELECT sealed FROM sealed_keys WHERE name = {:name}`).Bind(dbx.Params{"name": blindIndexKey}).Row(&sealed)
+	if err != nil {
+		return fmt.Errorf("read sealed index key: %w", err)
+	}
+	if !ring.NeedsRotation(sealed) {
+		return nil
+	}
+	key, err := ring.OpenIndexKey(sealed)
+	if err != nil {
+		return fmt.Errorf("open the index key: %w", err)
+	}
+	fresh, err := ring.SealIndexKey(key)
+	if err == nil {
+		_, err = app.DB().NewQuery(`UPDATE sealed_keys SET sealed = {:fresh} WHERE name = {:name} AND sealed = {:sealed}`).
+			Bind(dbx.Params{"name": blindIndexKey, "fresh": fresh, "sealed": sealed}).Execute()
+	}
+	if err != nil {
+		return fmt.Errorf("store sealed index key: %w", err)
+	}
+	return nil
+}
+
+// SealedUnder is how every value begins that is sealed under a key.
+func SealedUnder(keyID string) string { return "v1:" + keyID + ":" }
+
+// AuditRowsByKey counts the rows of the audit log that need each key.
+func AuditRowsByKey(app core.App) (map[string]int, error) {
+	var rows []struct {
+		Key  string `db:"key"`
+		Rows int    `db:"rows"`
+	}
+	err := app.DB().NewQuery(`SELECT key, COUNT(DISTINCT id) AS rows FROM (
+			SELECT id, substr(changes, 4, instr(substr(changes, 4), ':') - 1) AS key FROM audit_log WHERE changes LIKE 'v1:%'
+			UNION ALL SELECT id, substr(reason, 4, instr(substr(reason, 4), ':') - 1) FROM audit_log WHERE reason LIKE 'v1:%'
+		) GROUP BY key`).All(&rows)
+	if err != nil {
+		return nil, fmt.Errorf("count audit rows by key: %w", err)
+	}
+	counts := map[string]int{}
+	for _, row := range rows {
+		counts[row.Key] = row.Rows
+	}
+	return counts, nil
+}

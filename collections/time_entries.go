@@ -1,0 +1,104 @@
+package collections
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// The categories and sources of time entries.
+const (
+	Interactive    = "interactive"
+	ReviewTime     = "review"
+	Interpretation = "interpretation"
+	CareManagement = "care_management"
+
+	TimeByHand     = "manual"
+	TimeByTimer    = "timer"
+	TimeEscalation = "escalation"
+)
+
+// TimeEntry is a stretch of a person's work for a patient.
+type TimeEntry struct{ core.BaseRecordProxy }
+
+// NewTimeEntry returns an unsaved entry with the next number.
+func NewTimeEntry(app core.App, now time.Time) (*TimeEntry, error) {
+	record, err := New(app, TimeEntries)
+	if err != nil {
+		return nil, err
+	}
+	if record.Id, err = NextID(app, TimeEntries); err != nil {
+		return nil, err
+	}
+	record.Set("created_at", Instant(now))
+	record.Set("updated_at", Instant(now))
+	e := &TimeEntry{}
+	e.SetProxyRecord(record)
+	return e, nil
+}
+
+// FindTimeEntry finds one entry by number.
+func FindTimeEntry(app core.App, number int64) (*TimeEntry, error) {
+	return oneTimeEntry(app, dbx.HashExp{"id": NumberID(number)})
+}
+
+// RunningTimer finds the timer that a user has running.
+func RunningTimer(app core.App, userID string) (*TimeEntry, error) {
+	return oneTimeEntry(app, dbx.HashExp{"user": userID, "ended_at": ""})
+}
+
+func oneTimeEntry(app core.App, where dbx.Expression) (*TimeEntry, error) {
+	e := &TimeEntry{}
+	if err := app.RecordQuery(TimeEntries).AndWhere(where).Limit(1).One(e); err != nil {
+		return nil, fmt.Errorf("find time entry: %w", err)
+	}
+	return e, nil
+}
+
+// TimersStartedBefore lists timers that have been running since before a moment.
+func TimersStartedBefore(app core.App, moment time.Time) (list []*TimeEntry, err error) {
+	err = app.RecordQuery(TimeEntries).AndWhere(dbx.NewExp("ended_at = '' AND started_at <= {:at}", dbx.Params{"at": Instant(moment)})).All(&list)
+	if err != nil {
+		return nil, fmt.Errorf("list running timers: %w", err)
+	}
+	return list, nil
+}
+
+// InteractiveOverlaps reports whether a user has interactive time in a stretch, apart from the entry except.
+func InteractiveOverlaps(app core.App, userID, except string, from, to time.Time) (found bool, err error) {
+	err = app.DB().NewQuery(`SELECT EXISTS (SELECT 1 FROM time_entries WHERE user = {:user} AND category = 'interactive' AND id != {:except}
+		AND started_at < {:to} AND started_at > {:earliest} AND (ended_at = '' OR ended_at > {:from}))`).Bind(dbx.Params{
+		"user": userID, "except": except, "from": Instant(from), "to": Instant(to), "earliest": Instant(from.Add(-24 * time.Hour)),
+	}).Row(&found)
+	if err != nil {
+		return false, fmt.Errorf("look for overlapping time: %w", err)
+	}
+	return found, nil
+}
+
+// PageOfTimeEntries returns a page of what matches, the newest first, and how many there are in all.
+func PageOfTimeEntries(app core.App, where dbx.Expression, offset, limit int) (page []*TimeEntry, total int, err error) {
+	if err := app.DB().Select("COUNT(*)").From(TimeEntries).Where(where).Row(&total); err != nil {
+		return nil, 0, fmt.Errorf("count time entries: %w", err)
+	}
+	err = app.RecordQuery(TimeEntries).AndWhere(where).OrderBy("started_at DESC", "id DESC").Offset(int64(offset)).Limit(int64(limit)).All(&page)
+	if err != nil {
+		return nil, 0, fmt.Errorf("list time entries: %w", err)
+	}
+	return page, total, nil
+}
+
+func (e *TimeEntry) Number() int64        { return Number(e.Id) }
+func (e *TimeEntry) PatientID() string    { return e.GetString("patient") }
+func (e *TimeEntry) UserRecordID() string { return e.GetString("user") }
+func (e *TimeEntry) Category() string     { return e.GetString("category") }
+func (e *TimeEntry) Notes() phi.Text      { return phi.Text(e.GetString("notes")) }
+func (e *TimeEntry) StartedAt() time.Time { return ParseInstant(e.GetString("started_at")) }
+func (e *TimeEntry) EndedAt() time.Time   { return ParseInstant(e.GetString("ended_at")) }
+func (e *TimeEntry) Running() bool        { return e.GetString("ended_at") == "" }
+func (e *TimeEntry) Billed() bool         { return e.GetString("billing_entry") != "" }
+func (e *TimeEntry) Seconds() int         { return e.GetInt("duration_seconds") }

@@ -1,0 +1,220 @@
+package collections
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// User is a person who may sign in.
+type User struct{ core.BaseRecordProxy }
+
+// AsUser reads a record of the users collection as a User.
+func AsUser(record *core.Record) *User {
+	u := &User{}
+	u.SetProxyRecord(record)
+	return u
+}
+
+// NewUser returns an unsaved user with the next number.
+func NewUser(app core.App) (*User, error) {
+	record, err := New(app, Users)
+	if err != nil {
+		return nil, err
+	}
+	if record.Id, err = NextID(app, Users); err != nil {
+		return nil, err
+	}
+	return AsUser(record), nil
+}
+
+// FindUser finds a user by record id.
+func FindUser(app core.App, id string) (*User, error) { return findUser(app, "id = {:value}", id) }
+
+// FindUserByEmail finds a user by address; addresses are stored in lower case and compared exactly.
+// The second condition is that of PocketBase's index, which is not used without it.
+func FindUserByEmail(app core.App, email string) (*User, error) {
+	return findUser(app, "email = {:value} AND email != ''", email)
+}
+
+// UserFilter chooses users; zero fields choose all.
+type UserFilter struct {
+	Role   string
+	Active *bool
+}
+
+// UserName is what a user is called.
+type UserName struct{ First, Last phi.Text }
+
+// UserNames are the names of users by record id; those that cannot be opened are left empty.
+func UserNames(app core.App, ids []string) (map[string]UserName, error) {
+	var rows []struct {
+		ID    string `db:"id"`
+		First string `db:"first_name"`
+		Last  string `db:"last_name"`
+	}
+	if err := app.DB().Select("id", "first_name", "last_name").From(Users).Where(among(ids)).All(&rows); err != nil {
+		return nil, fmt.Errorf("read names of users: %w", err)
+	}
+	names := make(map[string]UserName, len(rows))
+	for _, row := range rows {
+		names[row.ID] = UserName{openOrNothing(row.First, "users.first_name", row.ID), openOrNothing(row.Last, "users.last_name", row.ID)}
+	}
+	return names, nil
+}
+
+// UserList lists users in the order of their numbers.
+func UserList(app core.App, f UserFilter) ([]*User, error) {
+	conditions := []dbx.Expression{}
+	if f.Role != "" {
+		conditions = append(conditions, dbx.HashExp{"role": f.Role})
+	}
+	if f.Active != nil {
+		conditions = append(conditions, dbx.HashExp{"is_active": *f.Active})
+	}
+	var users []*User
+	if err := app.RecordQuery(Users).AndWhere(Every(conditions)).OrderBy("id").All(&users); err != nil {
+		return nil, fmt.Errorf("list users: %w", err)
+	}
+	return users, nil
+}
+
+func findUser(app core.App, where, value string) (*User, error) {
+	u := &User{}
+	if err := app.RecordQuery(Users).AndWhere(dbx.NewExp(where, dbx.Params{"value": value})).Limit(1).One(u); err != nil {
+		return nil, fmt.Errorf("find user: %w", err)
+	}
+	return u, nil
+}
+
+// Number is the public id.
+func (u *User) Number() int64 { return Number(u.Id) }
+
+// Role is one of the seven roles.
+func (u *User) Role() string { return u.GetString("role") }
+
+// Active reports whether the account may be used.
+func (u *User) Active() bool { return u.GetBool("is_active") }
+
+// FirstName is opened.
+func (u *User) FirstName() string { return u.GetString("first_name") }
+
+// LastName is opened.
+func (u *User) LastName() string { return u.GetString("last_name") }
+
+// PatientID is the patient whose portal account this is, else "".
+func (u *User) PatientID() string { return u.GetString("patient") }
+
+// Phone is opened.
+func (u *User) Phone() string { return u.GetString("phone") }
+
+// NPI is the National Provider Identifier, else "".
+func (u *User) NPI() string { return u.GetString("npi") }
+
+// TimeZonesOf are the IANA names of the given users' zones; "" for the practice's.
+func TimeZonesOf(app core.App, ids []string) (map[string]string, error) {
+	var rows []struct {
+		ID   string `db:"id"`
+		Zone string `db:"time_zone"`
+	}
+	if err := app.DB().Select("id", "time_zone").From(Users).Where(oneOf("id", ids)).All(&rows); err != nil {
+		return nil, fmt.Errorf("find time zones: %w", err)
+	}
+	zones := make(map[string]string, len(rows))
+	for _, row := range rows {
+		zones[row.ID] = row.Zone
+	}
+	return zones, nil
+}
+
+// AddressesOf are the e-mail addresses of those whom records name as their user.
+func AddressesOf(app core.App, records []*core.Record) (map[string]string, error) {
+	ids := make([]string, len(records))
+	for i, record := range records {
+		ids[i] = record.GetString("user")
+	}
+	var rows []struct {
+		ID    string `db:"id"`
+		Email string `db:"email"`
+	}
+	if err := app.DB().Select("id", "email").From(Users).Where(oneOf("id", ids)).All(&rows); err != nil {
+		return nil, fmt.Errorf("find addresses: %w", err)
+	}
+	addresses := make(map[string]string, len(rows))
+	for _, row := range rows {
+		addresses[row.ID] = row.Email
+	}
+	return addresses, nil
+}
+
+// TimeZone is an IANA name; "" for the practice's.
+func (u *User) TimeZone() string { return u.GetString("time_zone") }
+
+// MustChangePassword reports whether the password was given by somebody else.
+func (u *User) MustChangePassword() bool { return u.GetBool("must_change_password") }
+
+// PasswordHash is what is stored of the password.
+func (u *User) PasswordHash() string { return u.GetString("password:hash") }
+
+// TwoFactorEnabled reports whether signing in takes a second factor.
+func (u *User) TwoFactorEnabled() bool { return u.GetBool("two_factor_enabled") }
+
+// TOTPSecret is opened; "" when there is none or it is damaged.
+func (u *User) TOTPSecret() string { return u.GetString("totp_secret") }
+
+// TOTPLastStep is the last time step accepted.
+func (u *User) TOTPLastStep() int64 { return int64(u.GetInt("totp_last_step")) }
+
+// TOTPPending is a set-up that is not confirmed yet: its secret, opened, the hashes of its backup codes, the wrong codes given to it so far
+// and when it lapses. The zero value is none.
+type TOTPPending struct {
+	Secret     string
+	CodeHashes []string
+	Failures   int
+	Until      time.Time
+}
+
+// TOTPPending is the set-up under way.
+func (u *User) TOTPPending() TOTPPending {
+	return TOTPPending{
+		Secret: u.GetString("totp_pending_secret"), CodeHashes: strings.Fields(u.GetString("totp_pending_codes")),
+		Failures: u.GetInt("totp_pending_failures"), Until: ParseInstant(u.GetString("totp_pending_until")),
+	}
+}
+
+// SetTOTPPending replaces the set-up under way.
+func (u *User) SetTOTPPending(p TOTPPending) {
+	u.Set("totp_pending_secret", p.Secret)
+	u.Set("totp_pending_codes", strings.Join(p.CodeHashes, " "))
+	u.Set("totp_pending_failures", p.Failures)
+	u.Set("totp_pending_until", Instant(p.Until))
+}
+
+// SetTwoFactor turns the second factor on with a secret that no code was used of, or off with "".
+func (u *User) SetTwoFactor(secret string) {
+	u.Set("two_factor_enabled", secret != "")
+	u.Set("totp_secret", secret)
+	u.Set("totp_last_step", 0)
+}
+
+// LastLoginAt is zero before the first sign-in.
+func (u *User) LastLoginAt() time.Time { return ParseInstant(u.GetString("last_login_at")) }
+
+// CreatedAt is when the account was made.
+func (u *User) CreatedAt() time.Time { return ParseInstant(u.GetString("created_at")) }
+
+// SetSignedIn notes a completed sign-in. It writes these columns only, so that it never undoes another change.
+func SetSignedIn(app core.App, userID string, totpStep int64, now time.Time) error {
+	_, err := app.NonconcurrentDB().
+		NewQuery(`UPDATE users SET last_login_at = {:now}, totp_last_step = MAX(totp_last_step, {:step}) WHERE id = {:id}`).
+		Bind(dbx.Params{"now": Instant(now), "step": totpStep, "id": userID}).Execute()
+	if err != nil {
+		return fmt.Errorf("note sign-in: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/cmd"
+	"github.com/pocketbase/pocketbase/core"
+	"github.com/spf13/cobra"
+
+	"github.com/vigilhealth/vigil/internal/config"
+	"github.com/vigilhealth/vigil/internal/sandbox"
+	"github.com/vigilhealth/vigil/internal/sqlite"
+)
+
+const defaultAddr = "127.0.0.1:8090"
+
+func (p *program) serveCommand() *cobra.Command {
+	var httpAddr, httpsAddr string
+	command := &cobra.Command{
+		Use: "serve", Short: "Run the service", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			settings, err := p.settings()
+			if err != nil {
+				return err
+			}
+			if err := settings.RequireEncryption(); err != nil {
+				return err
+			}
+			log := newLog(cmd.OutOrStdout(), settings.SlogLevel())
+			for _, warning := range settings.Warnings() {
+				log.Warn("setting", slog.String("warning", warning))
+			}
+			announce := func(s *service) error {
+				s.listening = func(address string) {
+					log.Info("listening", slog.String("address", address), slog.String("version", version))
+				}
+				return nil
+			}
+			return p.runService(cmd.Context(), settings, log, httpAddr, httpsAddr, announce)
+		},
+	}
+	command.Flags().StringVar(&httpAddr, "http", defaultAddr, "address to listen on")
+	command.Flags().StringVar(&httpsAddr, "https", "", "address to listen on with TLS")
+	return command
+}
+
+// runService builds the service, lets the caller prepare it, and serves.
+func (p *program) runService(ctx context.Context, settings config.Settings, log *slog.Logger, httpAddr, httpsAddr string, prepare func(*service) error) error {
+	scheme, addr := "http", httpAddr
+	if httpsAddr != "" {
+		scheme, addr = "https", httpsAddr
+	}
+	settings = settings.ServedAt(scheme + "://" + addr)
+	app, err := newApp(p.dir, settings)
+	if err != nil {
+		return err
+	}
+	s, err := newService(app, settings, log)
+	if err != nil {
+		return err
+	}
+	if err := prepare(s); err != nil {
+		return errors.Join(err, app.ClearBootstrap())
+	}
+	return s.serve(ctx, httpAddr, httpsAddr)
+}
+
+// newLog writes JSON lines. No level prints health information: what could hold any refuses to print.
+func newLog(out io.Writer, level slog.Level) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level}))
+}
+
+func (p *program) keysCommand() *cobra.Command {
+	keys := &cobra.Command{Use: "keys", Short: "Secrets of the service", RunE: helpOnly}
+	keys.AddCommand(&cobra.Command{
+		Use: "generate", Short: "Print a block of fresh secrets as NAME=value lines", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			block, err := config.Generate(rand.Reader, now())
+			if err != nil {
+				return fmt.Errorf("generate keys: %w", err)
+			}
+			_, err = io.WriteString(cmd.OutOrStdout(), block)
+			return err
+		},
+	}, p.rotateCommand())
+	return keys
+}
+
+func (p *program) simulateCommand() *cobra.Command {
+	options := sandbox.SimulateOptions{Now: now}
+	var seed int64
+	command := &cobra.Command{
+		Use: "simulate", Short: "Send signed readings like a device gateway", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			settings, err := p.settings()
+			if err != nil {
+				return err
+			}
+			if options.Secret = settings.Gateway.WebhookSecret.Reveal(); options.Secret == "" {
+				return fmt.Errorf("VIGIL_GATEWAY_WEBHOOK_SECRET is not set: the simulator signs with it")
+			}
+			if options.URL == "" {
+				return usageError{fmt.Errorf("--url is required")}
+			}
+			options.URL = strings.TrimSuffix(options.URL, "/")
+			if !strings.HasSuffix(options.URL, webhookPath) {
+				options.URL += webhookPath + "/"
+			}
+			options.Seed, options.Out = uint64(seed), cmd.OutOrStdout() //nolint:gosec // any seed will do
+			tally, err := sandbox.Simulate(cmd.Context(), options)
+			fmt.Fprintln(cmd.OutOrStdout(), tally)
+			return err
+		},
+	}
+	command.Flags().StringVar(&options.URL, "url", "", "address of the service")
+	command.Flags().IntVar(&options.Count, "patients", 10, "number of simulated patients")
+	command.Flags().Float64Var(&options.Rate, "rate", 1, "readings per second")
+	command.Flags().DurationVar(&options.For, "for", time.Minute, "how long")
+	command.Flags().Int64Var(&seed, "seed", 1, "the same seed sends the same readings")
+	return command
+}
+
+const webhookPath = "/api/v1/gateway/webhook"
+
+func (p *program) emrSandboxCommand() *cobra.Command {
+	var addr, serviceURL, journal string
+	command := &cobra.Command{
+		Use: "emr-sandbox", Short: "Run an EMR to deliver to: token endpoint, metadata, Patient, Observation, faults on demand", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			settings, err := p.settings()
+			if err != nil {
+				return err
+			}
+			emr, err := sandbox.NewEMR(sandbox.EMROptions{
+				BaseURL: "http://" + addr, PracticeCode: settings.EMR.PracticeCode, ClientID: settings.EMR.ClientID,
+				ClientSecret: settings.EMR.ClientSecret.Reveal(), JWKSURL: serviceURL + "/.well-known/jwks.json",
+				RedirectURI: serviceURL + "/api/v1/emr/auth/callback/", Patients: sandbox.MadeUpPatients(), JournalFile: journal, Now: now,
+			})
+			if err != nil {
+				return fmt.Errorf("EMR sandbox: %w", err)
+			}
+			defer func() { _ = emr.Close() }() // the journal is written as it goes
+			return serveSandbox(cmd, addr, emr)
+		},
+	}
+	command.Flags().StringVar(&addr, "http", "127.0.0.1:8091", "address to listen on")
+	command.Flags().StringVar(&serviceURL, "service", "http://"+defaultAddr, "address of the service, whose public keys sign the assertions")
+	command.Flags().StringVar(&journal, "journal", "", "file that keeps what was delivered across restarts")
+	return command
+}
+
+func serveSandbox(cmd *cobra.Command, addr string, handler http.Handler) error {
+	server := &http.Server{Addr: addr, Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	fmt.Fprintf(cmd.OutOrStdout(), "EMR sandbox on http://%s\n", addr)
+	go func() {
+		<-cmd.Context().Done()
+		_ = server.Close()
+	}()
+	if err := server.ListenAndServe(); err != nil && err != http.ErrServerClosed {
+		return fmt.Errorf("EMR sandbox: %w", err)
+	}
+	return nil
+}
+
+// superuserCommand is PocketBase's own, for accounts of the dashboard. It wants its app before the command line is read, hence p.dir as it was
+// found there beforehand.
+func (p *program) superuserCommand() *cobra.Command {
+	app := core.NewBaseApp(core.BaseAppConfig{DataDir: p.dir, EncryptionEnv: settingsKeyName, DBConnect: sqlite.Connect})
+	command := cmd.NewSuperuserCommand(app)
+	command.PersistentPreRunE = func(*cobra.Command, []string) error {
+		settings, err := p.settings()
+		if err != nil {
+			return err
+		}
+		if err := shareSettingsKey(settings); err != nil {
+			return err
+		}
+		if err := bootstrap(app); err != nil {
+			return err
+		}
+		return app.RunAllMigrations()
+	}
+	command.PersistentPostRunE = func(*cobra.Command, []string) error { return app.ClearBootstrap() }
+	return command
+}

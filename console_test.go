@@ -1,0 +1,114 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/sandbox"
+)
+
+// newConsole is a demo practice whose binary has the console in it; the test is skipped where its packages were not copied.
+func newConsole(t *testing.T) (chromium, *practice) {
+	t.Helper()
+	if _, err := os.Stat("pb_public/vendor/preact.js"); err != nil {
+		t.Skip("the console is not in this build: run make web")
+	}
+	browser := newChromium(t)
+	dir := filepath.Join(t.TempDir(), "data")
+	demo := launch(t, dir, unlimited, "demo", "--patients", "12", "--quiet")
+	return browser, &practice{URL: demo.URL, Dir: dir, process: demo}
+}
+
+// unlimited lets a browser do in a minute what a person does in a day.
+var unlimited = []string{"VIGIL_RATE_LIMIT_USER=0", "VIGIL_RATE_LIMIT_ANON=0", "VIGIL_RATE_LIMIT_AUTH=0", "VIGIL_RATE_LIMIT_REALTIME=0"}
+
+// menus are the sections of the console by account of the demo. Source: docs/decisions.md, "Who may call what".
+var menus = map[string][]string{
+	"admin":    {"Triage", "Patients", "Alerts", "Escalations", "Billing", "Reports", "EMR", "Operations", "Inbox", "Account"},
+	"manager":  {"Triage", "Patients", "Alerts", "Escalations", "Billing", "EMR", "Operations", "Inbox", "Account"},
+	"provider": {"Triage", "Patients", "Alerts", "Escalations", "Billing", "EMR", "Inbox", "Account"},
+	"nurse":    {"Triage", "Patients", "Alerts", "Escalations", "EMR", "Inbox", "Account"},
+	"ma":       {"Triage", "Patients", "Alerts", "Escalations", "EMR", "Operations", "Inbox", "Account"},
+	"billing":  {"Patients", "Billing", "Reports", "EMR", "Operations", "Inbox", "Account"},
+	"patient":  {"My readings", "Inbox", "Account"},
+}
+
+// The console in a real browser, on the data of the demo.
+func TestConsole(t *testing.T) {
+	browser, p := newConsole(t)
+	nobody := map[string]any{}
+	t.Run("walk", func(t *testing.T) {
+		browser.run(t, p, "console_walk.mjs", object{"password": sandbox.Password}, &nobody)
+	})
+	t.Run("views", func(t *testing.T) {
+		var seen map[string][]string
+		browser.run(t, p, "console_views.mjs", object{"password": sandbox.Password, "roles": menus}, &seen)
+	})
+	t.Run("live", func(t *testing.T) {
+		nurse := p.signInWith(t, "nurse@vigil.example", sandbox.Password)
+		last := at(t, p.get(t, "/api/v1/triage/patients/", nurse).expect(t, 200), "results").([]any)
+		patient := last[len(last)-1].(object)["patient_id"]
+		ready := filepath.Join(t.TempDir(), "ready")
+		restarted := make(chan struct{})
+		go func() {
+			defer close(restarted)
+			eventually(t, 3*time.Minute, "the list is live", func() bool { _, err := os.Stat(ready); return err == nil })
+			p.Kill()
+			p.process = launchAt(t, strings.TrimPrefix(p.URL, "http://"), p.Dir, unlimited, "demo", "--patients", "12", "--quiet")
+		}()
+		browser.run(t, p, "console_live.mjs", object{
+			"password": sandbox.Password, "patient": patient, "device": "CONSOLE-1", "secret": demoSecret(t, p.Dir), "ready": ready,
+		}, &nobody)
+		<-restarted
+	})
+}
+
+// demoSecret is what the demo's gateway signs with.
+func demoSecret(t *testing.T, dir string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(dir, demoEnvName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(content)) {
+		if secret, ok := strings.CutPrefix(strings.TrimSpace(line), "VIGIL_GATEWAY_WEBHOOK_SECRET="); ok {
+			return secret
+		}
+	}
+	t.Fatal("the demo keeps no webhook secret")
+	return ""
+}
+
+// The console's own types hold: its modules are checked against the contract, with the tools that `make web` installs.
+func TestConsoleTypes(t *testing.T) {
+	npm, err := exec.LookPath("npm")
+	if err != nil {
+		t.Skip("no npm here")
+	}
+	if _, err := os.Stat("internal/console/node_modules/.bin/tsc"); err != nil {
+		t.Skip("the console's tools are not installed: run make web")
+	}
+	command := exec.CommandContext(t.Context(), npm, "run", "--silent", "check")
+	command.Dir = "internal/console"
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("npm run check: %v\n%s", err, out)
+	}
+}
+
+// make screens: pictures of the console for the documentation.
+func TestConsoleScreens(t *testing.T) {
+	folder := os.Getenv("VIGIL_SCREENS")
+	if folder == "" {
+		t.Skip("run make screens")
+	}
+	browser, p := newConsole(t)
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser.run(t, p, "console_screens.mjs", object{"password": sandbox.Password, "folder": folder}, &map[string]any{})
+}

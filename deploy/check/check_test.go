@@ -1,0 +1,223 @@
+package check
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/moby/buildkit/frontend/dockerfile/instructions"
+	"github.com/moby/buildkit/frontend/dockerfile/linter"
+	"github.com/moby/buildkit/frontend/dockerfile/parser"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	strict "sigs.k8s.io/yaml"
+)
+
+// deployed reads a file of deploy/.
+func deployed(t *testing.T, name string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("..", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// program finds a tool's program, or skips the test.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("no %s here", name)
+	}
+	return path
+}
+
+func TestContainerfile(t *testing.T) {
+	parsed, err := parser.Parse(bytes.NewReader(deployed(t, "Containerfile")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(parsed.Warnings) > 0 {
+		t.Errorf("warnings: %v", parsed.Warnings)
+	}
+	warn := func(rule, _, _, message string, _ []parser.Range) { t.Errorf("%s: %s", rule, message) }
+	stages, _, err := instructions.Parse(parsed.AST, linter.New(&linter.Config{Warn: warn}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := stages[len(stages)-1]
+	if last.BaseName != "scratch" {
+		t.Errorf("the last stage is made from %s", last.BaseName)
+	}
+	var user string
+	for _, command := range last.Commands {
+		switch c := command.(type) {
+		case *instructions.UserCommand:
+			user = c.User
+		case *instructions.CmdCommand:
+			wantServe(t, c.CmdLine)
+		case *instructions.CopyCommand:
+			if !slices.ContainsFunc(stages, func(s instructions.Stage) bool { return s.Name == c.From }) {
+				t.Errorf("copies from %q, which is no stage", c.From)
+			}
+		}
+	}
+	if user != "65532:65532" {
+		t.Errorf("runs as %q", user)
+	}
+}
+
+func wantServe(t *testing.T, args []string) {
+	t.Helper()
+	if !slices.Equal(args, []string{"serve", "--http", "0.0.0.0:8090", "--dir", "/data"}) {
+		t.Errorf("starts as %v", args)
+	}
+}
+
+func TestCompose(t *testing.T) {
+	dir := t.TempDir() // with the files that the operator adds
+	for name, content := range map[string][]byte{"compose.yaml": deployed(t, "compose.yaml"), "vigil.env": []byte("A=1\n"), "replica.env": []byte("B=2\n")} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	options, err := cli.NewProjectOptions([]string{filepath.Join(dir, "compose.yaml")}, cli.WithWorkingDirectory(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	project, err := options.LoadProject(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names := project.ServiceNames(); !slices.Equal(names, []string{"proxy", "replica", "vigil"}) {
+		t.Errorf("services %v", names)
+	}
+	service := project.Services["vigil"]
+	if !service.ReadOnly || len(service.Ports) > 0 || service.Volumes[0].Target != "/data" {
+		t.Errorf("the service is not locked in: %+v", service)
+	}
+	for name, service := range project.Services {
+		for _, volume := range service.Volumes {
+			if volume.Type != "bind" {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join("..", filepath.Base(volume.Source))); err != nil {
+				t.Errorf("%s mounts what is not here: %v", name, err)
+			}
+		}
+	}
+}
+
+func TestKubernetes(t *testing.T) {
+	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(deployed(t, "kubernetes.yaml"))))
+	var service corev1.Service
+	var set appsv1.StatefulSet
+	for _, into := range []any{&service, &set} {
+		document, err := documents.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := strict.UnmarshalStrict(document, into); err != nil {
+			t.Errorf("%T: %v", into, err)
+		}
+	}
+	if _, err := documents.Read(); !errors.Is(err, io.EOF) {
+		t.Errorf("there is more than was checked: %v", err)
+	}
+	pod := set.Spec.Template
+	for name, value := range service.Spec.Selector {
+		if pod.Labels[name] != value || set.Spec.Selector.MatchLabels[name] != value {
+			t.Errorf("the selector %s=%s does not meet the pod's labels %v", name, value, pod.Labels)
+		}
+	}
+	if set.Spec.ServiceName != service.Name || *set.Spec.Replicas != 1 {
+		t.Errorf("set of service %q with %d replicas", set.Spec.ServiceName, *set.Spec.Replicas)
+	}
+	wantServe(t, pod.Spec.Containers[0].Args)
+	wantMounts(t, set)
+}
+
+// wantMounts checks that all that is mounted exists, and that no container may write outside its mounts or gain rights.
+func wantMounts(t *testing.T, set appsv1.StatefulSet) {
+	t.Helper()
+	pod := set.Spec.Template.Spec
+	var volumes []string
+	for _, volume := range pod.Volumes {
+		volumes = append(volumes, volume.Name)
+	}
+	for _, claim := range set.Spec.VolumeClaimTemplates {
+		volumes = append(volumes, claim.Name)
+	}
+	for _, container := range slices.Concat(pod.InitContainers, pod.Containers) {
+		for _, mount := range container.VolumeMounts {
+			if !slices.Contains(volumes, mount.Name) {
+				t.Errorf("%s mounts %s, which is none of %v", container.Name, mount.Name, volumes)
+			}
+		}
+		if c := container.SecurityContext; c == nil || !*c.ReadOnlyRootFilesystem || *c.AllowPrivilegeEscalation {
+			t.Errorf("%s is not locked in", container.Name)
+		}
+	}
+}
+
+func TestUnit(t *testing.T) {
+	analyze := program(t, "systemd-analyze")
+	unit := strings.ReplaceAll(string(deployed(t, "vigil@.service")), "/usr/local/bin/vigil", "/bin/true")
+	path := filepath.Join(t.TempDir(), "vigil@elm-street.service")
+	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantQuiet(t, analyze, "verify", "--man=no", path)
+	run(t, nil, analyze, "security", "--offline=true", "--threshold=20", path) // at most 2.0 of 10
+}
+
+func TestCaddyfile(t *testing.T) {
+	caddy := program(t, "caddy")
+	adapted := run(t, []string{"API_HOST=api.test", "WEBHOOK_HOST=hooks.test", "UPSTREAM=10.0.0.1:8090"}, caddy, "adapt", "--validate", "--config", "../Caddyfile", "--adapter", "caddyfile")
+	for _, part := range []string{`"api.test"`, `"hooks.test"`, `"10.0.0.1:8090"`, `"protocol_min":"tls1.3"`} {
+		if !strings.Contains(adapted, part) {
+			t.Errorf("what Caddy reads in it lacks %s", part)
+		}
+	}
+	run(t, nil, caddy, "fmt", "--diff", "../Caddyfile")
+}
+
+func TestLitestream(t *testing.T) {
+	litestream := program(t, "litestream")
+	for _, replica := range []string{"file:///srv/replica", "s3://bucket/practice"} {
+		scheme, _, _ := strings.Cut(replica, ":")
+		listed := run(t, []string{"VIGIL_DATA=/srv/vigil", "REPLICA_URL=" + replica}, litestream, "databases", "-config", "../litestream.yml")
+		if !strings.Contains(listed, "/srv/vigil/data.db") || !strings.Contains(listed, scheme) {
+			t.Errorf("what Litestream reads in it:\n%s", listed)
+		}
+	}
+}
+
+// run runs a tool that must end well.
+func run(t *testing.T, env []string, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %v: %v\n%s", filepath.Base(name), args, err, out)
+	}
+	return string(out)
+}
+
+func wantQuiet(t *testing.T, name string, args ...string) {
+	t.Helper()
+	if said := run(t, nil, name, args...); strings.TrimSpace(said) != "" {
+		t.Errorf("%s %v:\n%s", filepath.Base(name), args, said)
+	}
+}

@@ -1,0 +1,21 @@
+package hooks
+
+import (
+	"github.com/pocketbase/pocketbase/core"
+	"github.com/pocketbase/pocketbase/tools/router"
+
+	"github.com/vigilhealth/vigil/internal/triage"
+)
+
+// refuseAlert: alerts are raised by readings and devices, never by hand.
+func (h *hooks) refuseAlert(e *core.RecordEvent) error {
+	if fromDashboard(e.Record) {
+		return router.NewBadRequestError("Alerts are raised by readings and devices.", nil)
+	}
+	return e.Next()
+}
+
+// keepAlert holds a change of an alert to its state machine, with the same consequences whoever makes it.
+func (h *hooks) keepAlert(e *core.RecordEvent) error {
+	return triage.KeepAlert(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next)
+}

@@ -1,0 +1,106 @@
+package hooks
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/pocketbase/pocketbase/core"
+	"github.com/pocketbase/pocketbase/tools/router"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+)
+
+// writerKey is where a request of the dashboard leaves its actor on the record, for the handlers inside the transaction.
+const writerKey = "@writer"
+
+// traceDashboard notes who writes through PocketBase's own routes; only superusers can.
+func traceDashboard(app core.App) {
+	note := func(e *core.RecordRequestEvent) error {
+		if e.Auth != nil && e.Auth.IsSuperuser() {
+			from := audit.Origin{Address: e.RealIP(), Client: e.Request.UserAgent(), RequestID: e.Response.Header().Get("X-Request-ID")}
+			e.Record.SetRaw(writerKey, audit.Superuser(e.Auth.Id, e.Auth.Email(), from))
+		}
+		return e.Next()
+	}
+	app.OnRecordCreateRequest(ours...).BindFunc(note)
+	app.OnRecordUpdateRequest(ours...).BindFunc(note)
+	app.OnRecordDeleteRequest(ours...).BindFunc(note)
+}
+
+// writerOf is the superuser who writes the record in the dashboard, else the system.
+func writerOf(record *core.Record) audit.Actor {
+	if actor, ok := record.GetRaw(writerKey).(audit.Actor); ok {
+		return actor
+	}
+	return audit.System()
+}
+
+func (h *hooks) traceCreate(e *core.RecordEvent) error { return h.trace(e, "create") }
+func (h *hooks) traceUpdate(e *core.RecordEvent) error { return h.trace(e, "update") }
+func (h *hooks) traceDelete(e *core.RecordEvent) error { return h.trace(e, "delete") }
+
+// fromDashboard reports whether a superuser writes the record in the dashboard.
+func fromDashboard(record *core.Record) bool {
+	_, known := record.GetRaw(writerKey).(audit.Actor)
+	return known
+}
+
+// selfAudited are the collections whose rules audit every write themselves.
+var selfAudited = []string{collections.Alerts, collections.Escalations, collections.Observations, collections.Patients, collections.Thresholds}
+
+// trace audits what a superuser writes in the dashboard, in the transaction of the write. The API's engines audit their own writes.
+func (h *hooks) trace(e *core.RecordEvent, verb string) error {
+	if err := e.Next(); err != nil || !fromDashboard(e.Record) || slices.Contains(selfAudited, e.Record.Collection().Name) {
+		return err
+	}
+	return audit.Append(e.App, audit.Entry{
+		Event: dashboardEvent(e.Record, verb), Actor: writerOf(e.Record), ResourceType: e.Record.Collection().Name,
+		ResourceID: publicID(e.Record), PatientID: patientOf(e.Record),
+	}, h.Clock())
+}
+
+// dashboardEvent names the write: patient.update and its like; everything without a noun of its own is a setting.
+func dashboardEvent(record *core.Record, verb string) audit.Event {
+	nouns := map[string]string{
+		collections.Users:          "user",
+		collections.BillingEntries: "billing", core.CollectionNameSuperusers: "superuser",
+	}
+	if noun, known := nouns[record.Collection().Name]; known {
+		return audit.Event(noun + "." + verb)
+	}
+	switch record.Collection().Name {
+	case collections.CareTeamMembers:
+		return audit.CareTeamUpdate
+	case collections.Consents:
+		if verb == "create" {
+			return audit.ConsentGrant
+		}
+		return audit.ConsentRevoke
+	}
+	return audit.SettingsUpdate
+}
+
+func patientOf(record *core.Record) string {
+	if record.Collection().Name == collections.Patients {
+		return record.Id
+	}
+	return record.GetString("patient")
+}
+
+func publicID(record *core.Record) string {
+	if n := collections.Number(record.Id); n != 0 {
+		return strconv.FormatInt(n, 10)
+	}
+	return record.Id
+}
+
+// refuseDelete keeps what must be kept. The dashboard shows the text of an answer only; of any other error it would blame relations.
+func (h *hooks) refuseDelete(*core.RecordEvent) error {
+	return router.NewBadRequestError("Records of this kind are kept and cannot be deleted.", nil)
+}
+
+// refuseForgery keeps the audit log to the audit engine: a row of anybody else's would break the chain.
+func (h *hooks) refuseForgery(*core.RecordEvent) error {
+	return router.NewBadRequestError("The audit log is written by the service alone.", nil)
+}

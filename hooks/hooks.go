@@ -1,0 +1,171 @@
+// Package hooks is the door for writes: what must hold whoever writes, be it the API, the dashboard, a job or a
+// script. All bindings are rows of one table, in running order. A handler guards its own record, calls one engine
+// function and stops there; consequences only flow forward, and nothing here touches the network.
+package hooks
+
+import (
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+	"github.com/pocketbase/pocketbase/tools/hook"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/live"
+	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/patients"
+)
+
+// Engines is what the handlers call, built once in main.
+type Engines struct {
+	Observations *observations.Engine
+	Directory    *patients.Directory
+	// Zone is the practice's time zone.
+	Zone  *time.Location
+	Clock func() time.Time
+	// Forget drops a user from the cache of the bearer check.
+	Forget func(userRecordID string)
+	// Wake tells the transmission worker to look now, WakeMailer the mailer.
+	Wake, WakeMailer func()
+	// Live tells who subscribes what changes; Limits bounds how often one address may.
+	Live   *live.Publisher
+	Limits *limits.Limiter
+	// Auth locks and records the sign-ins of superusers.
+	Auth *auth.Engine
+}
+
+type hooks struct{ Engines }
+
+// moment is the point of a write at which a row runs.
+type moment func(app core.App, tags ...string) *hook.TaggedHook[*core.RecordEvent]
+
+func creating(app core.App, tags ...string) *hook.TaggedHook[*core.RecordEvent] {
+	return app.OnRecordCreate(tags...)
+}
+
+func updating(app core.App, tags ...string) *hook.TaggedHook[*core.RecordEvent] {
+	return app.OnRecordUpdate(tags...)
+}
+
+func deleting(app core.App, tags ...string) *hook.TaggedHook[*core.RecordEvent] {
+	return app.OnRecordDelete(tags...)
+}
+
+func afterCreate(app core.App, tags ...string) *hook.TaggedHook[*core.RecordEvent] {
+	return app.OnRecordAfterCreateSuccess(tags...)
+}
+
+func afterUpdate(app core.App, tags ...string) *hook.TaggedHook[*core.RecordEvent] {
+	return app.OnRecordAfterUpdateSuccess(tags...)
+}
+
+func afterDelete(app core.App, tags ...string) *hook.TaggedHook[*core.RecordEvent] {
+	return app.OnRecordAfterDeleteSuccess(tags...)
+}
+
+// row binds one handler. Lower priorities run first, and outside.
+type row struct {
+	moment      moment
+	collections []string
+	priority    int
+	handle      func(h *hooks, e *core.RecordEvent) error
+}
+
+// Running order. Ids are given out before PocketBase would make its own, at -99.
+const (
+	outermost = -300 // opens the transaction
+	traced    = -200 // writes of the dashboard are audited in it
+	numbered  = -100 // ids
+	ruled     = 0    // the rules of the collection
+)
+
+// table is every hook on records.
+var table = []row{
+	{creating, ours, outermost, (*hooks).inTransaction},
+	{updating, ours, outermost, (*hooks).inTransaction},
+	{deleting, ours, outermost, (*hooks).inTransaction},
+	{creating, ours, traced, (*hooks).traceCreate},
+	{updating, ours, traced, (*hooks).traceUpdate},
+	{deleting, ours, traced, (*hooks).traceDelete},
+	{deleting, kept, ruled, (*hooks).refuseDelete},
+	{creating, []string{collections.AuditLog}, outermost, (*hooks).refuseForgery},
+	{updating, []string{collections.AuditLog}, outermost, (*hooks).refuseForgery},
+
+	{creating, collections.UUIDs, numbered, (*hooks).giveUUID},
+	{creating, collections.Numbered, numbered, (*hooks).giveNumber},
+	{creating, ours, numbered, (*hooks).giveTime},
+
+	{creating, []string{collections.Users}, ruled, (*hooks).keepUser},
+	{updating, []string{collections.Users}, ruled, (*hooks).keepUser},
+	{updating, []string{collections.Users}, ruled, (*hooks).endSessions},
+	{creating, []string{collections.Patients}, ruled, (*hooks).keepPatient},
+	{updating, []string{collections.Patients}, ruled, (*hooks).keepPatient},
+	{creating, []string{collections.CareTeamMembers}, ruled, (*hooks).keepMember},
+	{updating, []string{collections.CareTeamMembers}, ruled, (*hooks).keepMember},
+	{creating, []string{collections.Consents}, ruled, (*hooks).keepConsent},
+	{updating, []string{collections.Consents}, ruled, (*hooks).keepConsent},
+	{creating, []string{collections.Thresholds}, ruled, (*hooks).keepThresholds},
+	{updating, []string{collections.Thresholds}, ruled, (*hooks).keepThresholds},
+	{deleting, []string{collections.Thresholds}, ruled, (*hooks).dropThresholds},
+	{creating, []string{collections.Alerts}, ruled, (*hooks).refuseAlert},
+	{updating, []string{collections.Alerts}, ruled, (*hooks).keepAlert},
+	{creating, []string{collections.Escalations}, ruled, (*hooks).keepEscalation},
+	{updating, []string{collections.Escalations}, ruled, (*hooks).keepEscalation},
+	{creating, []string{collections.DeviceAssignments}, ruled, (*hooks).keepAssignment},
+	{updating, []string{collections.DeviceAssignments}, ruled, (*hooks).keepAssignment},
+	{creating, []string{collections.PayerRates}, ruled, (*hooks).keepRate},
+	{updating, []string{collections.PayerRates}, ruled, (*hooks).keepRate},
+	{creating, derived, ruled, (*hooks).refuseByHand},
+	{updating, derived, ruled, (*hooks).refuseByHand},
+	{creating, []string{collections.Observations}, ruled, (*hooks).adoptObservation},
+	{updating, []string{collections.Observations}, ruled, (*hooks).refuseChange},
+
+	{afterCreate, []string{collections.Patients}, ruled, (*hooks).refreshDirectory},
+	{afterUpdate, []string{collections.Patients}, ruled, (*hooks).refreshDirectory},
+	{afterUpdate, []string{collections.Users}, ruled, (*hooks).forgetUser},
+	{afterDelete, []string{collections.Users}, ruled, (*hooks).forgetUser},
+	{afterCreate, []string{collections.Observations}, ruled, (*hooks).wakeWorker},
+	{afterCreate, []string{collections.Mails}, ruled, (*hooks).wakeMailer},
+}
+
+// ours are the collections whose writes are transactions of ours and, from the dashboard, audited.
+var ours = []string{
+	collections.Alerts, collections.BillingEntries, collections.CareTeamMembers, collections.Consents, collections.DeviceAssignments,
+	collections.DeviceOrders, collections.Devices, collections.Escalations, collections.GatewayEvents, collections.Hubs, collections.ICD10Codes,
+	collections.Observations, collections.Patients, collections.PayerRates, collections.Payers, collections.Snoozes, collections.ThresholdChanges, collections.Thresholds,
+	collections.TimeEntries, collections.Transmissions, collections.TriageScores, collections.Users, core.CollectionNameSuperusers,
+}
+
+// kept are the collections that nobody deletes from: records are retained by law, or stand for what happened.
+var kept = []string{
+	collections.Alerts, collections.AuditLog, collections.BillingEntries, collections.Consents, collections.DeviceAssignments, collections.Escalations,
+	collections.GatewayEvents, collections.Observations, collections.Patients, collections.Snoozes, collections.ThresholdChanges, collections.TimeEntries,
+	collections.Transmissions, collections.TransmissionAttempts, collections.TriageScores, collections.Users,
+}
+
+// Bind opens the door: every row of the table, and what guards PocketBase's own doors.
+func Bind(app core.App, engines Engines) {
+	h := &hooks{engines}
+	for _, r := range table {
+		r.moment(app, r.collections...).Bind(&hook.Handler[*core.RecordEvent]{
+			Priority: r.priority,
+			Func:     func(e *core.RecordEvent) error { return r.handle(h, e) },
+		})
+	}
+	traceDashboard(app)
+	closeNative(app)
+	guardSuperusers(app, h)
+	refreshDashboard(app)
+	guardRealtime(app, h)
+}
+
+// inTransaction makes the write and all that its handlers add one transaction.
+func (h *hooks) inTransaction(e *core.RecordEvent) error {
+	outer := e.App
+	defer func() { e.App = outer }()
+	return outer.RunInTransaction(func(tx core.App) error {
+		e.App = tx
+		return e.Next()
+	})
+}

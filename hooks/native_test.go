@@ -1,0 +1,73 @@
+package hooks_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/pocketbase/apis"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/hooks"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// served is PocketBase's router with our middleware and extension, as the service starts it.
+func served(t *testing.T) http.Handler {
+	t.Helper()
+	app := vigiltest.NewApp(t)
+	hooks.Bind(app, hooks.Engines{Zone: time.UTC, Clock: func() time.Time { return vigiltest.Clock }})
+	router, err := apis.NewRouter(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	extension, err := hooks.Dashboard()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := &core.ServeEvent{App: app, Router: router, UIExtensions: []core.UIExtension{extension}}
+	var handler http.Handler
+	err = app.OnServe().Trigger(start, func(e *core.ServeEvent) error {
+		e.Router.Bind(hooks.CloseRoutes())
+		handler, err = e.Router.BuildMux()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return handler
+}
+
+func TestCloseRoutes(t *testing.T) {
+	handler := served(t)
+	for request, want := range map[string]int{
+		"GET /api/collections/_superusers/auth-methods":     200, // the dashboard shows no sign-in form without
+		"GET /api/collections/users/auth-methods":           404,
+		"GET /api/collections/_pb_users_auth_/auth-methods": 404,
+		"POST /api/collections/_superusers/impersonate/x":   404,
+		"POST /api/sql":        404,
+		"DELETE /api/logs":     404,
+		"GET /_/extensions.js": 200,
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), method, path, nil))
+		if answer.Code != want {
+			t.Errorf("%s answered %d, want %d", request, answer.Code, want)
+		}
+	}
+}
+
+// A browser that kept the extension past an upgrade would meet field types that it does not know.
+func TestExtensionIsFresh(t *testing.T) {
+	answer := httptest.NewRecorder()
+	served(t).ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/_/extensions.js", nil))
+	if got := answer.Header().Get("Cache-Control"); got != "no-cache" {
+		t.Errorf("Cache-Control is %q", got)
+	}
+	if !strings.Contains(answer.Body.String(), "app.fieldTypes.phi") {
+		t.Error("the extension does not know our field types")
+	}
+}

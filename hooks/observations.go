@@ -1,0 +1,41 @@
+package hooks
+
+import (
+	"errors"
+
+	validation "github.com/pocketbase/ozzo-validation/v4"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/observations"
+)
+
+// adoptObservation gives a reading created as a record the same checks and consequences as any other.
+func (h *hooks) adoptObservation(e *core.RecordEvent) error {
+	_, err := h.Observations.Adopt(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next)
+	return asColumns(err)
+}
+
+// refuseChange: a reading is evidence.
+func (h *hooks) refuseChange(*core.RecordEvent) error {
+	return validation.Errors{"measured_at": validation.NewError("fixed", observations.ErrFixed.Error())}
+}
+
+// asColumns turns a fault into complaints by column, which the dashboard shows beside the inputs.
+func asColumns(err error) error {
+	var refused *fault.Error
+	if !errors.As(err, &refused) || refused.Kind == fault.Internal {
+		return err
+	}
+	if len(refused.Fields) == 0 {
+		return validation.Errors{"patient": validation.NewError(refused.Code, refused.Detail)}
+	}
+	columns := validation.Errors{}
+	for field, messages := range refused.Fields {
+		if field == "patient_id" {
+			field = "patient"
+		}
+		columns[field] = validation.NewError(refused.Code, messages[0])
+	}
+	return columns
+}

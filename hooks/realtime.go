@@ -1,0 +1,123 @@
+package hooks
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/live"
+)
+
+// stalled is how long one write to a stream may take.
+const stalled = 10 * time.Second
+
+// connected is the name of the event with which PocketBase opens each stream; its SDK subscribes to it to learn of a new connection.
+const connected = "PB_CONNECT"
+
+// guardRealtime refuses every topic but ours: PocketBase lets anyone subscribe to a topic of its own making. The dashboard's
+// superusers keep all of theirs.
+func guardRealtime(app core.App, h *hooks) {
+	app.OnRealtimeConnectRequest().BindFunc(h.openStream)
+	app.OnRealtimeSubscribeRequest().BindFunc(h.subscribe)
+	app.OnRealtimeMessageSend().BindFunc(writeMessage)
+}
+
+// openStream gives the connection a stream that nobody waits for.
+func (h *hooks) openStream(e *core.RealtimeConnectRequestEvent) error {
+	if err := h.takeRealtime(e.RequestEvent); err != nil {
+		return err
+	}
+	e.Client = live.NewStream(e.Client)
+	return e.Next()
+}
+
+// subscribe lets those who may read the triage list hear its topic. The subscription is a read of patients' data, and audited.
+func (h *hooks) subscribe(e *core.RealtimeSubscribeRequestEvent) error {
+	if e.HasSuperuserAuth() {
+		return e.Next()
+	}
+	if err := h.takeRealtime(e.RequestEvent); err != nil {
+		return err
+	}
+	if len(e.Subscriptions) == 0 {
+		return e.Next()
+	}
+	for _, topic := range e.Subscriptions {
+		if topic != live.Topic && topic != connected {
+			return e.ForbiddenError("", nil)
+		}
+	}
+	stream, ours := e.Client.(*live.Stream)
+	if !ours || h.Live == nil {
+		return e.ForbiddenError("", nil)
+	}
+	now := h.Clock()
+	caller, err := h.Live.Subscribe(e.App, stream, bearerToken(e.Request), now)
+	var refused *fault.Error
+	switch {
+	case errors.As(err, &refused) && refused.Kind == fault.Unauthenticated:
+		return e.UnauthorizedError("", nil)
+	case errors.As(err, &refused):
+		return e.ForbiddenError("", nil)
+	case err != nil:
+		return err
+	}
+	err = audit.Append(e.App, audit.Entry{
+		Event: audit.PatientRead, Actor: caller.Actor(audit.Origin{Address: e.RealIP(), Client: e.Request.UserAgent()}),
+		ResourceType: "Topic", ResourceID: live.Topic,
+	}, now)
+	if err != nil {
+		return err
+	}
+	return e.Next()
+}
+
+// takeRealtime counts opening and subscribing a stream, by address. Source: docs/decisions.md, "Which limit applies".
+func (h *hooks) takeRealtime(e *core.RequestEvent) error {
+	if h.Limits == nil {
+		return nil
+	}
+	address := e.RealIP()
+	if addr, err := netip.ParseAddr(address); err == nil {
+		address = addr.Unmap().String()
+	}
+	taken := h.Limits.Take(limits.Realtime, limits.AddressKey(address), h.Clock())
+	if taken.Allowed {
+		return nil
+	}
+	e.Response.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(taken.Reset.Seconds())))))
+	return e.TooManyRequestsError("", nil)
+}
+
+// bearerToken is the access token of a request; PocketBase's SDK sends it bare.
+func bearerToken(r *http.Request) string {
+	token := r.Header.Get("Authorization")
+	if len(token) > 7 && strings.EqualFold(token[:7], "Bearer ") {
+		token = token[7:]
+	}
+	return strings.TrimSpace(token)
+}
+
+// writeMessage writes what the publisher sends as it is: several events, in the form of a stream already. A connection that takes
+// nothing for too long is given up.
+func writeMessage(e *core.RealtimeMessageEvent) error {
+	control := http.NewResponseController(e.Response)
+	_ = control.SetWriteDeadline(time.Now().Add(stalled)) // not every test's connection has one
+	defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
+	if e.Message.Name != live.Topic {
+		return e.Next()
+	}
+	if _, err := e.Response.Write(e.Message.Data); err != nil {
+		return err
+	}
+	return e.Flush()
+}

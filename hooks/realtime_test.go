@@ -1,0 +1,177 @@
+package hooks_test
+
+import (
+	"bufio"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/apis"
+	"github.com/pocketbase/pocketbase/core"
+	"github.com/pocketbase/pocketbase/tests"
+	"github.com/pocketbase/pocketbase/tools/subscriptions"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/hooks"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/live"
+	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// nothing shows every patient as one who has left the list.
+type nothing struct{}
+
+func (nothing) Patients(core.App, []string) (map[string]live.View, error)    { return nil, nil }
+func (nothing) Alerts(core.App, []string) (map[string]live.View, error)      { return nil, nil }
+func (nothing) Escalations(core.App, []string) (map[string]live.View, error) { return nil, nil }
+
+// station serves PocketBase's realtime routes with our hooks.
+type station struct {
+	t         testing.TB
+	app       *tests.TestApp
+	readings  *observations.Engine
+	publisher *live.Publisher
+	server    *httptest.Server
+}
+
+func newStation(t testing.TB, requests int, views live.Views) *station {
+	t.Helper()
+	s := &station{t: t, app: vigiltest.NewApp(t), readings: observations.NewEngine(observations.Rules{PracticeZone: time.UTC})}
+	s.publisher = live.NewPublisher(live.Options{
+		Views: views, Check: auth.New(vigiltest.Sealer(), auth.Options{}).Check, Zone: time.UTC, Clock: time.Now, Log: slog.New(slog.DiscardHandler),
+	})
+	hooks.Bind(s.app, hooks.Engines{
+		Observations: s.readings, Directory: patients.NewDirectory(), Zone: time.UTC, Clock: time.Now, Forget: func(string) {},
+		Wake: func() {}, WakeMailer: func() {}, Live: s.publisher,
+		Limits: limits.New(map[limits.Class]limits.Policy{limits.Realtime: {Requests: requests, Window: time.Minute}}),
+	})
+	router, err := apis.NewRouter(s.app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err := router.BuildMux()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.server = httptest.NewServer(handler)
+	t.Cleanup(s.server.Close)
+	return s
+}
+
+// open opens a stream and reads its lines.
+func (s *station) open() (clientID string, lines *bufio.Scanner) {
+	s.t.Helper()
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.server.URL+"/api/realtime", nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil || answer.StatusCode != 200 {
+		s.t.Fatalf("%v %v", answer, err)
+	}
+	s.t.Cleanup(func() { _ = answer.Body.Close() })
+	lines = bufio.NewScanner(answer.Body)
+	lines.Buffer(nil, 1<<20)
+	if !lines.Scan() {
+		s.t.Fatal("no first line")
+	}
+	id, _ := strings.CutPrefix(lines.Text(), "id:")
+	for lines.Scan() && lines.Text() != "" {
+	}
+	return id, lines
+}
+
+func (s *station) subscribe(clientID, token string, topics ...string) (status int, header http.Header) {
+	s.t.Helper()
+	body := fmt.Sprintf(`{"clientId":%q,"subscriptions":["%s"]}`, clientID, strings.Join(topics, `","`))
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.server.URL+"/api/realtime", strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Authorization", token)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	return answer.StatusCode, answer.Header
+}
+
+// From the connection to the message, over the wire; the subscription is on record.
+func TestRealtimeTopic(t *testing.T) {
+	s := newStation(t, 0, nothing{})
+	go s.publisher.Run(t.Context(), s.app)
+	nurse := vigiltest.User(t, s.app, access.Nurse)
+	id, lines := s.open()
+	for _, token := range []string{vigiltest.Token(t, nurse), "Bearer " + vigiltest.Token(t, nurse)} { // the SDK sends it bare
+		if status, _ := s.subscribe(id, token, "triage"); status != 204 {
+			t.Fatalf("answered %d", status)
+		}
+	}
+	err := audit.Append(s.app, audit.Entry{Event: audit.PatientArchive, Actor: audit.System(), ResourceType: "Patient", ResourceID: "p1", PatientID: "p1"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.publisher.Wake()
+	if !lines.Scan() || lines.Text() != "event:triage" || !lines.Scan() || !strings.HasPrefix(lines.Text(), `data:{"type":"patient","seq":`) {
+		t.Errorf("heard %q", lines.Text())
+	}
+	var read int
+	if err := s.app.DB().Select("COUNT(*)").From(collections.AuditLog).AndWhere(dbx.HashExp{"resource_id": "triage"}).Row(&read); err != nil || read != 2 {
+		t.Errorf("%d subscriptions on record (%v)", read, err)
+	}
+}
+
+func TestRealtimeRefusals(t *testing.T) {
+	s := newStation(t, 0, nothing{})
+	token := func(role access.Role, options ...vigiltest.UserOption) string {
+		return vigiltest.Token(t, vigiltest.User(t, s.app, role, options...))
+	}
+	for _, test := range []struct {
+		name, token string
+		topics      []string
+		want        int
+	}{
+		{"nurse", token(access.Nurse), []string{"triage"}, 204},
+		{"with options", token(access.Nurse), []string{"triage?options={}"}, 403},
+		{"the SDK's reconnection", token(access.Nurse), []string{"triage", "PB_CONNECT"}, 204},
+		{"and another", token(access.Nurse), []string{"triage", "alerts/*"}, 403},
+		{"data monitor", token(access.DataMonitor), []string{"triage"}, 403},
+		{"patient", token(access.Patient), []string{"triage"}, 403},
+		{"guest", "", []string{"triage"}, 401},
+		{"inactive", token(access.Nurse, vigiltest.Inactive()), []string{"triage"}, 401},
+	} {
+		id, _ := s.open()
+		if status, _ := s.subscribe(id, test.token, test.topics...); status != test.want {
+			t.Errorf("%s: %d, want %d", test.name, status, test.want)
+		}
+	}
+	foreign := subscriptions.NewDefaultClient() // not of our making
+	s.app.SubscriptionsBroker().Register(foreign)
+	if status, _ := s.subscribe(foreign.Id(), token(access.Nurse), "triage"); status != 403 {
+		t.Errorf("a foreign client: %d", status)
+	}
+}
+
+func TestRealtimeIsLimitedByAddress(t *testing.T) {
+	s := newStation(t, 2, nothing{})
+	id, _ := s.open()
+	token := vigiltest.Token(t, vigiltest.User(t, s.app, access.Nurse))
+	if status, _ := s.subscribe(id, token, "triage"); status != 204 {
+		t.Fatalf("the second: %d", status)
+	}
+	if status, header := s.subscribe(id, token, "triage"); status != 429 || header.Get("Retry-After") == "" {
+		t.Errorf("the third: %d, retry after %q", status, header.Get("Retry-After"))
+	}
+}

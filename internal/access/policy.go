@@ -1,0 +1,216 @@
+package access
+
+// Scope says how far a permission reaches.
+type Scope int
+
+// The scopes of the role matrix. Source: docs/decisions.md, "Who may call what".
+const (
+	None        Scope = iota // refused
+	NonCritical              // alerts that are not critical
+	Own                      // the caller's own data; for the portal, the linked patient
+	All                      // everything
+)
+
+// Action names what a route does, as far as permission goes.
+type Action string
+
+// The actions of rows that ask for no bearer token; no role matters there.
+const (
+	Anyone          Action = "anyone"
+	SignedByGateway Action = "signed by the gateway"
+)
+
+// The actions that routes name, by noun.
+const (
+	UseOwnAccount Action = "use own account" // profile, password, second factor, preferences, inbox, push tokens
+	SignOut       Action = "sign out"
+	ReadRoles     Action = "read roles"
+	RegisterUsers Action = "register users"
+	ReadUsers     Action = "read users"
+	ManageUsers   Action = "manage users"
+
+	ReadPatients            Action = "read patients"
+	CreatePatients          Action = "create patients"
+	UpdatePatients          Action = "update patients"
+	DeletePatients          Action = "delete patients"
+	ArchivePatients         Action = "archive patients"
+	ReadArchivedPatients    Action = "read archived patients"
+	RestorePatients         Action = "restore patients" // and see the deleted ones
+	ImportPatients          Action = "import patients"
+	ReadThresholds          Action = "read thresholds"
+	UpdateThresholds        Action = "update thresholds"
+	ReadDefaultThresholds   Action = "read default thresholds"
+	UpdateDefaultThresholds Action = "update default thresholds"
+	ReadThresholdChanges    Action = "read threshold changes"
+	ReadCareTeam            Action = "read care team"
+	UpdateCareTeam          Action = "update care team"
+	ReadConsents            Action = "read consents"
+	ManageConsents          Action = "manage consents"
+
+	ConnectEMR        Action = "connect EMR"
+	ReadEMRConnection Action = "read EMR connection"
+	TestEMR           Action = "test EMR"
+	SearchEMRPatients Action = "search EMR patients"
+
+	IngestReadings      Action = "ingest readings"
+	ReadObservations    Action = "read observations"
+	CorrectObservations Action = "correct observations"
+	ReadIngestionStatus Action = "read ingestion status"
+	ReadQuarantine      Action = "read quarantine"
+	ManageQuarantine    Action = "manage quarantine"
+
+	ReadTriage        Action = "read triage"
+	ReviewTriage      Action = "review triage"
+	ReadAlerts        Action = "read alerts"
+	AcknowledgeAlerts Action = "acknowledge alerts"
+	ResolveAlerts     Action = "resolve alerts"
+	AnnotateAlerts    Action = "annotate alerts" // add notes, escalate
+	ReadEscalations   Action = "read escalations"
+	CreateEscalations Action = "create escalations"
+	UpdateEscalations Action = "update escalations"
+
+	SnoozeAlerts       Action = "snooze alerts"
+	SimulateThresholds Action = "simulate thresholds"
+
+	ReadTimeEntries    Action = "read time entries"
+	CreateTimeEntries  Action = "create time entries"
+	ChangeTimeEntries  Action = "change time entries"
+	ReadBilling        Action = "read billing"
+	CreateBilling      Action = "create billing"
+	ManageBilling      Action = "manage billing" // states, claims, runs
+	ReadEligibility    Action = "read eligibility"
+	ReadBillingReports Action = "read billing reports"
+	ReadPayers         Action = "read payers"
+	ManagePayers       Action = "manage payers"
+	ReadPayerRates     Action = "read payer rates"
+	ReadCodes          Action = "read codes" // ICD-10 and CPT
+
+	ReadFHIRPatients     Action = "read FHIR patients"
+	TransmitObservations Action = "transmit observations" // and transform
+	ReadTransmissions    Action = "read transmissions"
+	ProcessPending       Action = "process pending transmissions"
+
+	ReadDashboard  Action = "read dashboard"
+	ReadDeliveries Action = "read push deliveries"
+	AssignDevices  Action = "assign devices"
+	ReadDevices    Action = "read devices"
+	ReadHubs       Action = "read hubs"
+
+	ReadAudit     Action = "read audit log"
+	ReadAccessLog Action = "read access log"
+)
+
+type row map[Role]Scope
+
+func everyone(s Scope) row {
+	r := row{}
+	for _, role := range Roles {
+		r[role] = s
+	}
+	return r
+}
+
+// only gives all to the named roles, and nothing to the others.
+func only(roles ...Role) row {
+	r := row{}
+	for _, role := range roles {
+		r[role] = All
+	}
+	return r
+}
+
+// staff gives all to the five clinical roles; the billing and portal roles get what is said.
+func staff(dataMonitor, patient Scope) row {
+	return only(Admin, ClinicalManager, Provider, Nurse, MA).and(DataMonitor, dataMonitor).and(Patient, patient)
+}
+
+// clinicians gives all to those who decide about patients.
+func clinicians() row { return only(Admin, ClinicalManager, Provider, Nurse) }
+
+func (r row) and(role Role, s Scope) row {
+	r[role] = s
+	return r
+}
+
+// policy is the role matrix. Source: docs/decisions.md, "Who may call what".
+var policy = map[Action]row{
+	UseOwnAccount: everyone(Own),
+	SignOut:       everyone(All),
+	ReadRoles:     everyone(All),
+	RegisterUsers: only(Admin),
+	ReadUsers:     only(Admin, ClinicalManager),
+	ManageUsers:   only(Admin),
+
+	ReadPatients:            staff(All, Own),
+	CreatePatients:          staff(None, None),
+	UpdatePatients:          staff(None, None),
+	DeletePatients:          only(Admin, ClinicalManager),
+	ArchivePatients:         clinicians(),
+	ReadArchivedPatients:    staff(All, None),
+	RestorePatients:         only(Admin),
+	ImportPatients:          only(Admin, ClinicalManager, MA),
+	ReadThresholds:          staff(None, Own),
+	UpdateThresholds:        clinicians(),
+	ReadDefaultThresholds:   staff(None, None),
+	UpdateDefaultThresholds: only(Admin),
+	ReadThresholdChanges:    staff(None, None),
+	ReadCareTeam:            staff(All, Own),
+	UpdateCareTeam:          only(Admin, ClinicalManager, Provider),
+	ReadConsents:            staff(All, Own),
+	ManageConsents:          staff(None, None),
+
+	ConnectEMR:        only(Admin),
+	ReadEMRConnection: only(Admin, ClinicalManager),
+	TestEMR:           only(Admin),
+	SearchEMRPatients: only(Admin, ClinicalManager, MA),
+
+	IngestReadings:      staff(None, Own),
+	ReadObservations:    staff(All, Own),
+	CorrectObservations: clinicians(),
+	ReadIngestionStatus: staff(All, None),
+	ReadQuarantine:      only(Admin, ClinicalManager, MA, DataMonitor),
+	ManageQuarantine:    only(Admin, ClinicalManager, MA),
+
+	ReadTriage:        staff(None, None),
+	ReviewTriage:      clinicians(),
+	ReadAlerts:        staff(None, None),
+	AcknowledgeAlerts: clinicians().and(MA, NonCritical),
+	ResolveAlerts:     clinicians(),
+	AnnotateAlerts:    staff(None, None),
+	ReadEscalations:   staff(None, None),
+	CreateEscalations: staff(None, None),
+	UpdateEscalations: clinicians(),
+
+	SnoozeAlerts:       clinicians(),
+	SimulateThresholds: clinicians(),
+
+	ReadTimeEntries:    only(Admin, ClinicalManager, DataMonitor).and(Provider, Own).and(Nurse, Own).and(MA, Own),
+	CreateTimeEntries:  staff(None, None),
+	ChangeTimeEntries:  only(Admin).and(ClinicalManager, Own).and(Provider, Own).and(Nurse, Own).and(MA, Own),
+	ReadBilling:        only(Admin, ClinicalManager, Provider, DataMonitor),
+	CreateBilling:      only(Admin, ClinicalManager, Provider, DataMonitor),
+	ManageBilling:      only(Admin, DataMonitor),
+	ReadEligibility:    only(Admin, ClinicalManager, Provider, DataMonitor),
+	ReadBillingReports: only(Admin, DataMonitor),
+	ReadPayers:         staff(All, None),
+	ManagePayers:       only(Admin, DataMonitor),
+	ReadPayerRates:     only(Admin, DataMonitor),
+	ReadCodes:          staff(All, None),
+
+	ReadFHIRPatients:     staff(None, Own),
+	TransmitObservations: clinicians().and(DataMonitor, All),
+	ReadTransmissions:    staff(All, None),
+	ProcessPending:       only(Admin),
+
+	ReadDashboard:  staff(All, None),
+	ReadDeliveries: only(Admin),
+	AssignDevices:  staff(None, None),
+	ReadDevices:    staff(All, Own),
+	ReadHubs:       staff(All, None),
+
+	ReadAudit:     only(Admin),
+	ReadAccessLog: only(Admin, ClinicalManager),
+}
+
+// Reach is how far the role's permission for the action goes; None when it has none.
+func Reach(role Role, action Action) Scope { return policy[action][role] }

@@ -1,0 +1,142 @@
+package access_test
+
+import (
+	"bufio"
+	"encoding/csv"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vigilhealth/vigil/internal/access"
+)
+
+// scopes are the words of the matrix.
+var scopes = map[string]access.Scope{"no": access.None, "nc": access.NonCritical, "own": access.Own, "all": access.All}
+
+// matrix reads testdata/matrix.csv: method, path, action, then a cell for each role in the contract's order.
+func matrix(t *testing.T) [][]string {
+	t.Helper()
+	file, err := os.Open("testdata/matrix.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	rows, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var header []string
+	for _, role := range access.Roles {
+		header = append(header, string(role))
+	}
+	if !slices.Equal(rows[0][3:], header) {
+		t.Fatalf("the matrix is about %v", rows[0][3:])
+	}
+	return rows[1:]
+}
+
+// Every endpoint of the matrix, for every role.
+func TestPolicyIsTheMatrix(t *testing.T) {
+	named := map[access.Action]bool{}
+	for _, row := range matrix(t) {
+		action := access.Action(row[2])
+		named[action] = true
+		for i, role := range access.Roles {
+			cell := row[3+i]
+			switch action {
+			case access.Anyone:
+				if cell != "pub" {
+					t.Errorf("%s %s is public but %s for %s", row[0], row[1], cell, role)
+				}
+			case access.SignedByGateway:
+				if cell != "signed" {
+					t.Errorf("%s %s is signed but %s for %s", row[0], row[1], cell, role)
+				}
+			default:
+				want, known := scopes[cell]
+				if !known {
+					t.Errorf("%s %s: %q for %s", row[0], row[1], cell, role)
+				}
+				if got := access.Reach(role, action); got != want {
+					t.Errorf("%s may %q to %d, want %d (%s %s)", role, action, got, want, row[0], row[1])
+				}
+			}
+		}
+	}
+	for _, action := range access.Actions() {
+		if !named[action] {
+			t.Errorf("%q stands in the policy but in no row of the matrix", action)
+		}
+	}
+}
+
+func TestNobodyElseMayDoAnything(t *testing.T) {
+	for _, action := range access.Actions() {
+		for _, role := range []access.Role{"", "superuser", "Admin", "admin "} {
+			if access.Reach(role, action) != access.None || role.Valid() {
+				t.Errorf("%q may %q", role, action)
+			}
+		}
+	}
+	for _, role := range access.Roles {
+		for _, action := range []access.Action{"", access.Anyone, access.SignedByGateway, "an action nobody wrote down"} {
+			if access.Reach(role, action) != access.None {
+				t.Errorf("%s may %q", role, action)
+			}
+		}
+		if name, description := role.Describe(); name == "" || description == "" {
+			t.Errorf("%s is not described", role)
+		}
+	}
+}
+
+// A row of the table in docs/decisions.md that names one endpoint: method, path, cells.
+var documented = regexp.MustCompile("^\\| ([A-Z]+) (/?[^ |,;?]+)(?: `\\[\\+\\]`)? \\|((?: [^|]+ \\|){7})$")
+
+// What we tell people and what we do are one: the table of docs/decisions.md has the same cells.
+func TestDocumentsSayTheSame(t *testing.T) {
+	file, err := os.Open("../../docs/decisions.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	words := strings.NewReplacer("–", "no", "Y", "all", "**", "")
+	told := map[string]string{}
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		if m := documented.FindStringSubmatch(lines.Text()); m != nil {
+			told[m[1]+" "+endpoint(m[2])] = strings.Join(strings.Fields(strings.ReplaceAll(words.Replace(m[3]), "|", " ")), ",")
+		}
+	}
+	compared := 0
+	for _, row := range matrix(t) {
+		want, found := told[row[0]+" "+row[1]]
+		if !found {
+			continue
+		}
+		compared++
+		if got := strings.Join(row[3:], ","); got != want {
+			t.Errorf("%s %s: the matrix says %s, the documents say %s", row[0], row[1], got, want)
+		}
+	}
+	if compared < 90 {
+		t.Errorf("only %d rows were found in the documents", compared)
+	}
+}
+
+// endpoint is a documented path as the matrix writes it.
+func endpoint(path string) string {
+	path = strings.ReplaceAll(path, "{uuid}", "{id}")
+	if strings.HasPrefix(path, "/") {
+		return path
+	}
+	return "/api/v1/" + path
+}
+
+func BenchmarkReach(b *testing.B) {
+	for b.Loop() {
+		access.Reach(access.Nurse, access.ReadAlerts)
+	}
+}

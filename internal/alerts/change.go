@@ -1,0 +1,273 @@
+package alerts
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// GroupBody is one group of a [ChangeBody]; null switches the group off.
+type GroupBody = input.Field[map[string]input.Number]
+
+// ChangeBody is the body of a request to change thresholds.
+type ChangeBody struct {
+	BloodPressure GroupBody    `json:"blood_pressure"`
+	Pulse         GroupBody    `json:"pulse"`
+	PulseOximetry GroupBody    `json:"pulse_oximetry"`
+	BloodGlucose  GroupBody    `json:"blood_glucose"`
+	Weight        GroupBody    `json:"weight"`
+	Reason        input.String `json:"reason"`
+}
+
+// Change is a body that was found valid by itself: what to set, and why.
+type Change struct {
+	groups map[string]map[string]*float64 // nil switches the group off
+	// Reason is 1 to 500 characters.
+	Reason phi.Text
+}
+
+// Read checks a body as far as one can without what is stored. Unknown members are ignored.
+// Source: docs/decisions.md, "No thresholds, no alert" and "Change-log field names".
+func (b ChangeBody) Read(c *input.Checks) Change {
+	change := Change{groups: map[string]map[string]*float64{}, Reason: phi.Text(c.Text("reason", b.Reason, input.Required(500)))}
+	for i, sent := range []GroupBody{b.BloodPressure, b.Pulse, b.PulseOximetry, b.BloodGlucose, b.Weight} {
+		group := Groups[i]
+		switch {
+		case sent.Given():
+			change.groups[group] = map[string]*float64{}
+		case sent.Null():
+			change.groups[group] = nil
+		case sent.Sent():
+			c.Reject(group, "Must be an object.")
+		}
+	}
+	for _, f := range boundFields {
+		sent := map[string]GroupBody{
+			GroupBloodPressure: b.BloodPressure, GroupPulse: b.Pulse, GroupPulseOximetry: b.PulseOximetry,
+			GroupBloodGlucose: b.BloodGlucose, GroupWeight: b.Weight,
+		}[f.group]
+		if !sent.Given() || !sent.Value[f.field].Sent() {
+			continue
+		}
+		value := c.Number(f.Name(), sent.Value[f.field], false)
+		if value != nil {
+			if message := f.complaint(*value); message != "" {
+				c.Reject(f.Name(), message)
+			}
+			value = new(vitals.RoundHalfUp(*value, 2))
+		}
+		change.groups[f.group][f.field] = value
+	}
+	return change
+}
+
+// applyTo returns the bounds after the change. A group that was off and is sent as an object is on again; what is not
+// sent of it is inherited.
+func (change Change) applyTo(old Bounds) Bounds {
+	changed := old.clone()
+	for group, fields := range change.groups {
+		if fields == nil {
+			changed[group] = nil
+			continue
+		}
+		if changed[group] == nil {
+			changed[group] = map[string]*float64{}
+		}
+		for field, value := range fields {
+			changed[group][field] = value
+		}
+	}
+	return changed
+}
+
+// Configuration is the thresholds of a patient, or of the practice, as they are shown.
+type Configuration struct {
+	PatientID string // "" for the practice's defaults
+	InForce   Thresholds
+	// Off are the groups that raise no alerts.
+	Off       []string
+	UpdatedAt time.Time // zero before any change
+	UpdatedBy string
+	// Default says that nothing was ever set for the patient.
+	Default bool
+}
+
+// Configured returns the thresholds of a patient; of the practice when patientID is empty.
+// Source: docs/decisions.md, "GET before any configuration".
+func Configured(app core.App, patientID string) (Configuration, error) {
+	practice, own, err := collections.FindThresholds(app, patientID)
+	if err != nil {
+		return Configuration{}, err
+	}
+	_, configuration, err := configured(patientID, practice, own)
+	return configuration, err
+}
+
+// stored is what two rows hold; for the practice itself the defaults are the own bounds.
+type stored struct{ practice, own Bounds }
+
+func configured(patientID string, practice, own collections.ThresholdsRow) (s stored, c Configuration, err error) {
+	if s.practice, err = ParseBounds(practice.Bounds); err != nil {
+		return s, c, err
+	}
+	if s.own, err = ParseBounds(own.Bounds); err != nil {
+		return s, c, err
+	}
+	c = Configuration{PatientID: patientID, UpdatedAt: own.Changed(), UpdatedBy: own.UpdatedBy, Default: own.ID == "" || patientID == ""}
+	c.InForce, c.Off = s.inForce(patientID, s.own), s.own.off()
+	return s, c, nil
+}
+
+// inForce are the bounds in force when own is what is stored for the patient, or for the practice.
+func (s stored) inForce(patientID string, own Bounds) Thresholds {
+	if patientID == "" {
+		return InForce(own, nil)
+	}
+	return InForce(s.practice, own)
+}
+
+// off are the groups that are switched off.
+func (b Bounds) off() (groups []string) {
+	for _, group := range Groups {
+		if fields, configured := b[group]; configured && fields == nil {
+			groups = append(groups, group)
+		}
+	}
+	return groups
+}
+
+// SetThresholds applies a change for a patient, or for the practice when patientID is empty, inside the caller's
+// transaction: what is stored, the change log and the audit entry. A change that breaks the order of the bounds is a
+// validation fault; one that changes nothing leaves no trace, and changed is false.
+func SetThresholds(tx core.App, patientID string, change Change, by audit.Actor, now time.Time) (c Configuration, changed bool, err error) {
+	practice, own, err := collections.FindThresholds(tx, patientID)
+	if err != nil {
+		return c, false, err
+	}
+	before, c, err := configured(patientID, practice, own)
+	if err != nil {
+		return c, false, err
+	}
+	after := change.applyTo(before.own)
+	checks := input.NewChecks()
+	for name, message := range after.Complaints(change.names) {
+		checks.Reject(name, message)
+	}
+	if err := checks.Err(); err != nil {
+		return c, false, err
+	}
+	if before.own.equal(after) {
+		return c, false, nil
+	}
+	if own.ID == "" {
+		own.ID, own.Patient = core.GenerateDefaultRandomId(), patientID
+	}
+	text, err := json.Marshal(after)
+	if err != nil {
+		return c, false, fmt.Errorf("encode thresholds: %w", err)
+	}
+	own.Bounds, own.UpdatedAt, own.UpdatedBy = string(text), collections.Instant(now), authorOf(by)
+	if err := collections.StoreThresholds(tx, own); err != nil {
+		return c, false, err
+	}
+	if err := logChange(tx, patientID, before, after, change.Reason, by, now); err != nil {
+		return c, false, err
+	}
+	_, c, err = configured(patientID, practice, own)
+	return c, true, err
+}
+
+// names reports whether the change names a bound, or its whole group.
+func (change Change) names(name string) bool {
+	for _, f := range boundFields {
+		if f.Name() != name {
+			continue
+		}
+		_, named := change.groups[f.group][f.field]
+		return named
+	}
+	return false
+}
+
+// ChangedBound is one bound whose value in force changed.
+type ChangedBound struct {
+	Field    string // as the change log has it
+	Old, New *float64
+}
+
+// changedBounds compares what was stored with what will be. A bound that only follows another, such as an inherited one
+// that the new one displaces, is no change of its own.
+func (s stored) changedBounds(patientID string, after Bounds) (changed []ChangedBound) {
+	was, is := s.inForce(patientID, s.own), s.inForce(patientID, after)
+	for _, f := range boundFields {
+		if s.own.same(after, f) {
+			continue
+		}
+		if old, now := s.own.shown(f, was), after.shown(f, is); !equal(old, now) {
+			changed = append(changed, ChangedBound{f.log, old, now})
+		}
+	}
+	return changed
+}
+
+// shown is the bound in force; none while the group is off, the window of the weight rule included.
+func (b Bounds) shown(f boundField, t Thresholds) *float64 {
+	if slices.Contains(b.off(), f.group) {
+		return nil
+	}
+	return f.inForce(t)
+}
+
+// same reports whether two stored forms say the same about a bound.
+func (b Bounds) same(other Bounds, f boundField) bool {
+	mine, mineSet := b[f.group][f.field]
+	theirs, theirsSet := other[f.group][f.field]
+	return mineSet == theirsSet && equal(mine, theirs) && slices.Contains(b.off(), f.group) == slices.Contains(other.off(), f.group)
+}
+
+func (b Bounds) equal(other Bounds) bool {
+	return !slices.ContainsFunc(boundFields, func(f boundField) bool { return !b.same(other, f) })
+}
+
+func equal(a, b *float64) bool { return a == b || (a != nil && b != nil && *a == *b) }
+
+// logChange writes the change log and the audit entry.
+func logChange(tx core.App, patientID string, before stored, after Bounds, reason phi.Text, by audit.Actor, now time.Time) error {
+	changes := audit.Changes{}
+	for _, changed := range before.changedBounds(patientID, after) {
+		entry, err := collections.NewThresholdChange(tx)
+		if err != nil {
+			return err
+		}
+		for column, value := range map[string]any{
+			"patient": patientID, "changed_by": authorOf(by), "changed_at": collections.Instant(now),
+			"field": changed.Field, "old_value": changed.Old, "new_value": changed.New, "reason": reason.Reveal(),
+		} {
+			entry.Set(column, value)
+		}
+		if err := tx.Save(entry); err != nil {
+			return fmt.Errorf("log threshold change: %w", err)
+		}
+		changes[changed.Field] = audit.Change{Old: changed.Old, New: changed.New}
+	}
+	return audit.Append(tx, audit.Entry{
+		Event: audit.ThresholdUpdate, Actor: by, ResourceType: "Thresholds", ResourceID: patientID,
+		PatientID: patientID, Reason: reason, Changes: changes,
+	}, now)
+}
+
+func authorOf(by audit.Actor) string {
+	if by.Email == "" {
+		return System
+	}
+	return by.Email
+}

@@ -1,0 +1,211 @@
+package alerts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// What a simulation looks at. Of more patients or readings it takes every nth patient, and says so.
+// Source: docs/decisions.md, "Threshold what-if".
+const (
+	SimulatedDays     = 90
+	simulatedPatients = 10_000
+	simulatedReadings = 300_000
+	simulatedPage     = 500
+	longestWindow     = 30 // days a weight rule may look back
+)
+
+// Proposal is what a simulation tries.
+type Proposal struct {
+	PatientID string // "" for everybody
+	// CareTeamOf keeps the patients whose care team this user (record id) belongs to; "" for all.
+	CareTeamOf string
+	Change     Change
+}
+
+// ProposalBody is the body of a simulation: thresholds as for a change, without a reason.
+type ProposalBody struct {
+	PatientID input.String `json:"patient_id"`
+	ChangeBody
+}
+
+// Read checks the body.
+func (b ProposalBody) Read(c *input.Checks) Proposal {
+	b.Reason = input.Of("what if") // nothing is changed, so that nobody has to say why
+	return Proposal{PatientID: c.UUID("patient_id", b.PatientID, false), Change: b.ChangeBody.Read(c)}
+}
+
+// Simulated is the outcome of a simulation.
+type Simulated struct {
+	*Simulation
+	From, To time.Time
+	// PatientsTotal is how many patients it is about; it looked at one in SampleEvery of them.
+	PatientsTotal, SampleEvery int
+	// Complete: the time sufficed for all it meant to look at.
+	Complete bool
+}
+
+// Simulate compares the alerts of the last 90 days with those that proposed thresholds would have raised. For one patient the
+// proposal stands in for the patient's own bounds, for all in for the practice's defaults: who has bounds of their own keeps
+// them. It reads patient by patient, in bounded memory, and ends early when the time of ctx is up.
+func Simulate(ctx context.Context, app core.App, p Proposal, zone *time.Location, now time.Time) (Simulated, error) {
+	outcome := Simulated{From: now.AddDate(0, 0, -SimulatedDays), To: now, SampleEvery: 1, Complete: true}
+	outcome.Simulation = NewSimulation(outcome.From, now, zone)
+	practice, own, err := collections.FindThresholds(app, p.PatientID)
+	if err != nil {
+		return outcome, err
+	}
+	before, _, err := configured(p.PatientID, practice, own)
+	if err != nil {
+		return outcome, err
+	}
+	after := p.Change.applyTo(before.own)
+	checks := input.NewChecks()
+	for name, message := range after.Complaints(p.Change.names) {
+		checks.Reject(name, message)
+	}
+	if err := checks.Err(); err != nil {
+		return outcome, err
+	}
+	s := simulator{app: app, outcome: &outcome, where: patientsOf(p), inForce: func(own Bounds) Thresholds { return InForce(after, own) }}
+	if p.PatientID != "" {
+		s.inForce = func(Bounds) Thresholds { return InForce(before.practice, after) }
+	}
+	err = s.run(ctx)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		outcome.Complete, err = false, nil
+	}
+	return outcome, err
+}
+
+func patientsOf(p Proposal) dbx.Expression {
+	conditions := collections.Conditions{dbx.HashExp{"p.active": true, "p.deleted_at": ""}}.Equal("p.id", p.PatientID)
+	if p.CareTeamOf != "" {
+		conditions = append(conditions, collections.OnCareTeam("p.id", p.CareTeamOf))
+	}
+	if p.PatientID != "" { // of one patient, whatever the state
+		conditions = conditions[1:]
+	}
+	return collections.Every(conditions)
+}
+
+type simulator struct {
+	app     core.App
+	outcome *Simulated
+	where   dbx.Expression
+	inForce func(own Bounds) Thresholds
+}
+
+func (s *simulator) run(ctx context.Context) error {
+	o, readings := s.outcome, 0
+	if err := s.app.DB().Select("COUNT(*)").From("patients p").Where(s.where).WithContext(ctx).Row(&o.PatientsTotal); err != nil {
+		return fmt.Errorf("count patients to simulate: %w", err)
+	}
+	err := s.app.DB().NewQuery(`SELECT COALESCE(SUM(readings), 0) FROM daily_counts WHERE day >= {:day}`).
+		Bind(dbx.Params{"day": o.From.Format(time.DateOnly)}).WithContext(ctx).Row(&readings)
+	if err != nil {
+		return fmt.Errorf("count readings to simulate: %w", err)
+	}
+	if o.PatientsTotal > 1 {
+		o.SampleEvery = max(1, (o.PatientsTotal+simulatedPatients-1)/simulatedPatients, (readings+simulatedReadings-1)/simulatedReadings)
+	}
+	for after, seen := "", 0; ; {
+		var page []struct {
+			ID     string `db:"id"`
+			Bounds string `db:"bounds"`
+		}
+		err := s.app.DB().Select("p.id", "COALESCE(t.bounds, '') AS bounds").From("patients p").
+			LeftJoin("thresholds t", dbx.NewExp("t.patient = p.id")).
+			Where(dbx.And(s.where, dbx.NewExp("p.id > {:after}", dbx.Params{"after": after}))).
+			OrderBy("p.id").Limit(simulatedPage).WithContext(ctx).All(&page)
+		if err != nil {
+			return fmt.Errorf("list patients to simulate: %w", err)
+		}
+		for _, patient := range page {
+			after = patient.ID
+			if seen++; (seen-1)%o.SampleEvery != 0 {
+				continue
+			}
+			own, err := ParseBounds(patient.Bounds)
+			if err != nil {
+				return err
+			}
+			if err := s.judge(ctx, patient.ID, s.inForce(own)); err != nil {
+				return err
+			}
+		}
+		if len(page) < simulatedPage {
+			return nil
+		}
+	}
+}
+
+// judge adds all readings of one patient.
+func (s *simulator) judge(ctx context.Context, patientID string, proposed Thresholds) error {
+	raised, err := s.raised(ctx, patientID)
+	if err != nil {
+		return err
+	}
+	rows, err := s.app.DB().NewQuery(`SELECT id, observation_type, measured_at, systolic, diastolic, pulse, weight_kg, spo2, glucose_mg_dl
+		FROM observations WHERE patient = {:patient} AND measured_at >= {:from} AND status = 'final' ORDER BY measured_at`).
+		Bind(dbx.Params{"patient": patientID, "from": collections.Instant(s.outcome.From.AddDate(0, 0, -longestWindow))}).
+		WithContext(ctx).Rows()
+	if err != nil {
+		return fmt.Errorf("read readings to simulate: %w", err)
+	}
+	defer rows.Close() //nolint:errcheck // Err below tells what went wrong
+	var weighings []Weighing
+	for rows.Next() {
+		var id, kind, measuredAt string
+		var r vitals.Reading
+		err := rows.Scan(&id, &kind, &measuredAt, &r.Systolic, &r.Diastolic, &r.Pulse, &r.WeightKg, &r.SpO2, &r.GlucoseMgDL)
+		if err != nil {
+			return fmt.Errorf("read a reading to simulate: %w", err)
+		}
+		r.Kind, r.MeasuredAt = vitals.Kind(kind), collections.ParseInstant(measuredAt)
+		s.outcome.Judge(id, patientID, r, proposed, weighings, raised[id])
+		if r.WeightKg != nil {
+			for len(weighings) > 0 && weighings[0].MeasuredAt.Before(r.MeasuredAt.AddDate(0, 0, -longestWindow)) {
+				weighings = weighings[1:]
+			}
+			weighings = append(weighings, Weighing{Kg: *r.WeightKg, MeasuredAt: r.MeasuredAt})
+		}
+	}
+	s.outcome.Patients++
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("read readings to simulate: %w", err)
+	}
+	return nil
+}
+
+// raised are the alerts that the patient's readings really raised, by observation.
+func (s *simulator) raised(ctx context.Context, patientID string) (map[string][]Raised, error) {
+	var rows []struct {
+		Observation string   `db:"observation"`
+		Type        string   `db:"type"`
+		Level       string   `db:"level"`
+		Parameter   string   `db:"parameter"`
+		Value       *float64 `db:"value"`
+		Threshold   *float64 `db:"threshold"`
+	}
+	err := s.app.DB().NewQuery(`SELECT observation, type, level, parameter, value, threshold FROM alerts
+		WHERE patient = {:patient} AND created_at >= {:from} AND observation != '' AND level IN ('critical', 'warning')`).
+		Bind(dbx.Params{"patient": patientID, "from": collections.Instant(s.outcome.From.AddDate(0, 0, -1))}).WithContext(ctx).All(&rows)
+	if err != nil {
+		return nil, fmt.Errorf("read alerts to compare with: %w", err)
+	}
+	raised := map[string][]Raised{}
+	for _, row := range rows {
+		raised[row.Observation] = append(raised[row.Observation], Raised{row.Type, row.Parameter, Level(row.Level), row.Value, row.Threshold})
+	}
+	return raised, nil
+}

@@ -1,0 +1,121 @@
+package alerts
+
+import (
+	"regexp"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// Move is what a person does with an alert.
+type Move string
+
+// The moves. Auto-resolving is the system's own, see [Settle].
+const (
+	Acknowledge Move = "acknowledge"
+	Resolve     Move = "resolve"
+	Annotate    Move = "note"
+	Escalate    Move = "escalate"
+)
+
+// Next is where a move takes an alert; one that is over stays as it is, which is an invalid_state fault.
+// Source: docs/decisions.md, "Alert status" and "Acknowledge variants".
+func Next(from Status, move Move) (Status, error) {
+	if from != StatusActive && from != StatusAcknowledged {
+		return from, fault.State("invalid_state", "The alert is over and can no longer be changed.")
+	}
+	switch move {
+	case Acknowledge:
+		return StatusAcknowledged, nil
+	case Resolve:
+		return StatusResolved, nil
+	}
+	return from, nil
+}
+
+// Action is a move with what goes along.
+type Action struct {
+	Move Move
+	// Notes and ClinicalNote are appended to what is there; "" adds nothing.
+	Notes, ClinicalNote phi.Text
+	Outcome             string // "" leaves it
+	// FollowUpAt is when whoever acts wants to be reminded; zero for never.
+	FollowUpAt time.Time
+	// Detailed: the caller used the variant with an outcome, and is answered in kind.
+	Detailed bool
+}
+
+// AcknowledgeBody is the body of an acknowledgement, in either variant.
+type AcknowledgeBody struct {
+	Notes            input.String  `json:"notes"`
+	Outcome          input.String  `json:"outcome"`
+	ClinicalNote     input.String  `json:"clinical_note"`
+	FollowUpRequired input.Boolean `json:"follow_up_required"`
+	FollowUpAt       input.String  `json:"follow_up_at"`
+}
+
+const (
+	noteLength     = 4000
+	outcomeDone    = "resolved"
+	outcomeDefault = "acknowledged"
+	followUpAfter  = 24 * time.Hour
+)
+
+var outcomeForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,50}$`)
+
+// Read checks the body. Source: docs/decisions.md, "Acknowledge variants".
+func (b AcknowledgeBody) Read(c *input.Checks, now time.Time) Action {
+	action := Action{Move: Acknowledge, Notes: readNote(c, "notes", b.Notes)}
+	action.Detailed = there(b.Outcome) || there(b.ClinicalNote) || there(b.FollowUpRequired)
+	if !action.Detailed {
+		return action
+	}
+	action.ClinicalNote = join(readNote(c, "clinical_note", b.ClinicalNote), action.Notes)
+	action.Notes = ""
+	action.Outcome = c.Text("outcome", b.Outcome, input.Optional(50).Filled())
+	switch {
+	case action.Outcome == outcomeDone:
+		action.Move = Resolve
+	case action.Outcome == "":
+		action.Outcome = outcomeDefault
+	case !outcomeForm.MatchString(action.Outcome):
+		c.Reject("outcome", "Only letters, digits, underscores and hyphens are allowed.")
+	}
+	at := c.Instant("follow_up_at", b.FollowUpAt, false)
+	if required := c.Boolean("follow_up_required", b.FollowUpRequired, false); required != nil && *required {
+		if action.FollowUpAt = at; at.IsZero() {
+			action.FollowUpAt = now.Add(followUpAfter)
+		}
+	}
+	return action
+}
+
+func there[T any](f input.Field[T]) bool { return f.Sent() && !f.Null() }
+
+// NoteBody is the body of a note, or of a resolution, where it may be left out.
+type NoteBody struct {
+	Notes input.String `json:"notes"`
+}
+
+// Read checks the body for a move; only an annotation must say something.
+func (b NoteBody) Read(c *input.Checks, move Move) Action {
+	rule := input.Optional(noteLength)
+	if move == Annotate {
+		rule = input.Required(noteLength)
+	}
+	return Action{Move: move, Notes: phi.Text(c.Text("notes", b.Notes, rule.Multiline()))}
+}
+
+func readNote(c *input.Checks, name string, field input.String) phi.Text {
+	return phi.Text(c.Text(name, field, input.Optional(noteLength).Multiline()))
+}
+
+// join appends a note on a line of its own.
+func join(notes, more phi.Text) phi.Text {
+	if notes == "" || more == "" {
+		return notes + more
+	}
+	return notes + "\n" + more
+}

@@ -1,0 +1,227 @@
+// Package audit knows the audit log: who did what to what, from where and with which result, one row per event, each
+// row sealed to the one before by a hash. A changed, swapped or missing row breaks the chain, and [Verify] says
+// where. Rows cut off the end leave a shorter chain that still holds, so the hash of the last row has to be kept
+// somewhere else too.
+//
+// An entry is appended in the transaction of what it records: both are kept or neither is. The package refuses to
+// know what the events mean, who may read them, and how to change or remove a row; the database refuses that too.
+package audit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// Entry is one event to be recorded. Reason and Changes are encrypted; everything else is readable on disk, so it
+// holds ids and never names.
+type Entry struct {
+	Event        Event
+	Outcome      Outcome // success when empty
+	Actor        Actor
+	ResourceType string // User, Patient, Observation …
+	ResourceID   string // the public id
+	PatientID    string // whose data it was, when it was a patient's
+	Reason       phi.Text
+	Changes      Changes
+}
+
+// Changes are the fields that changed, by name. They refuse to print.
+type Changes map[string]Change
+
+// Change is a field's value before and after; nil for none.
+type Change struct {
+	Old any `json:"old,omitempty"`
+	New any `json:"new,omitempty"`
+}
+
+// Format shows nothing of the values.
+func (Changes) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[changes]") }
+
+// LogValue shows nothing of the values.
+func (Changes) LogValue() slog.Value { return slog.StringValue("[changes]") }
+
+// MarshalJSON refuses.
+func (Changes) MarshalJSON() ([]byte, error) {
+	return nil, errors.New("audit: changes are not encoded")
+}
+
+// Format shows nothing of the values.
+func (Change) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[change]") }
+
+// LogValue shows nothing of the values.
+func (Change) LogValue() slog.Value { return slog.StringValue("[change]") }
+
+// plaintext is the JSON that is sealed; "" for no changes.
+func (c Changes) plaintext() (string, error) {
+	if len(c) == 0 {
+		return "", nil
+	}
+	plain := make(map[string]Change, len(c))
+	for field, change := range c {
+		plain[field] = Change{Old: reveal(change.Old), New: reveal(change.New)}
+	}
+	text, err := json.Marshal(plain)
+	if err != nil {
+		return "", errors.New("encode changes") // the cause could quote a value
+	}
+	return string(text), nil
+}
+
+func reveal(value any) any {
+	if text, protected := value.(phi.Text); protected {
+		return text.Reveal()
+	}
+	return value
+}
+
+// Append records one entry in the transaction of app, or in one of its own when app is in none.
+func Append(app core.App, entry Entry, now time.Time) error {
+	return app.RunInTransaction(func(tx core.App) error {
+		chain, err := NewChain(tx)
+		if err != nil {
+			return err
+		}
+		return chain.Append(entry, now)
+	})
+}
+
+// Chain appends many entries in one transaction, reading the last row only once. It must not outlive the transaction
+// or a savepoint in it, and nobody else may append while it is in use.
+type Chain struct {
+	number int64
+	hash   string
+	insert func(collections.AuditRow) error
+}
+
+// NewChain starts where the log ends.
+func NewChain(tx core.App) (*Chain, error) {
+	if !tx.IsTransactional() {
+		return nil, errors.New("audit: a chain needs a transaction")
+	}
+	id, hash, err := collections.AuditHead(tx)
+	if err != nil {
+		return nil, err
+	}
+	if id == "" {
+		hash = firstPrevious
+	} else if collections.Number(id) == 0 {
+		return nil, errors.New("audit: the last row has a foreign id")
+	}
+	return &Chain{number: collections.Number(id), hash: hash, insert: collections.InsertAudit(tx)}, nil
+}
+
+// Head is the id of the last entry, "" while there is none.
+func (c *Chain) Head() string {
+	if c.number == 0 {
+		return ""
+	}
+	return collections.NumberID(c.number)
+}
+
+// Append records one entry.
+func (c *Chain) Append(entry Entry, now time.Time) error {
+	row, err := c.link(entry, now)
+	if err != nil {
+		return err
+	}
+	if err := c.insert(row); err != nil {
+		return err
+	}
+	c.number, c.hash = c.number+1, row.Hash
+	return nil
+}
+
+// AppendAll records entries in their order with one statement. It is for what the service itself does to many records at once: texts of
+// callers, which may be anything, go through [Chain.Append].
+func (c *Chain) AppendAll(tx core.App, entries []Entry, now time.Time) error {
+	rows, number, hash := make([]collections.AuditRow, len(entries)), c.number, c.hash
+	for i, entry := range entries {
+		row, err := (&Chain{number: number, hash: hash}).link(entry, now)
+		if err != nil {
+			return err
+		}
+		rows[i], number, hash = row, number+1, row.Hash
+	}
+	if err := collections.InsertAuditRows(tx, rows); err != nil {
+		return err
+	}
+	c.number, c.hash = number, hash
+	return nil
+}
+
+// link makes an entry the row that follows the chain's end.
+func (c *Chain) link(entry Entry, now time.Time) (collections.AuditRow, error) {
+	row, err := entry.row(collections.NumberID(c.number+1), now)
+	if err != nil {
+		return row, fmt.Errorf("audit %s: %w", entry.Event, err)
+	}
+	row.PrevHash = c.hash
+	row.Hash = rowHash(c.hash, row)
+	return row, nil
+}
+
+// row is the entry as it is stored, without the hashes.
+func (e Entry) row(id string, now time.Time) (collections.AuditRow, error) {
+	if e.Event == "" || e.Actor.Type == "" {
+		return collections.AuditRow{}, errors.New("an entry needs an event and an actor")
+	}
+	changes, err := e.Changes.plaintext()
+	if err == nil {
+		changes, err = collections.Seal(changes, "audit_log.changes", id)
+	}
+	if err != nil {
+		return collections.AuditRow{}, err
+	}
+	reason, err := collections.Seal(e.Reason.Reveal(), "audit_log.reason", id)
+	if err != nil {
+		return collections.AuditRow{}, err
+	}
+	if e.Outcome == "" {
+		e.Outcome = Success
+	}
+	return collections.AuditRow{
+		ID:           id,
+		RecordedAt:   collections.Instant(now),
+		Event:        string(e.Event),
+		Action:       string(e.Event.Action()),
+		Outcome:      string(e.Outcome),
+		ActorType:    string(e.Actor.Type),
+		ActorID:      clip(e.Actor.ID, 64),
+		ActorEmail:   clip(e.Actor.Email, 254),
+		ActorRole:    clip(e.Actor.Role, 30),
+		ResourceType: clip(e.ResourceType, 50),
+		ResourceID:   clip(e.ResourceID, 128),
+		Patient:      clip(e.PatientID, 36),
+		SourceIP:     clip(e.Actor.From.Address, 45),
+		Client:       clip(e.Actor.From.Client, 300),
+		RequestID:    clip(e.Actor.From.RequestID, 64),
+		Reason:       reason,
+		Changes:      changes,
+	}, nil
+}
+
+// clip keeps what a caller sent within its column: valid UTF-8 of at most max characters.
+func clip(text string, max int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= max {
+		return text
+	}
+	count := 0
+	for at := range text {
+		if count == max {
+			return text[:at]
+		}
+		count++
+	}
+	return text
+}

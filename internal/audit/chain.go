@@ -1,0 +1,77 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json/jsontext"
+	"strconv"
+	"strings"
+
+	"github.com/vigilhealth/vigil/collections"
+)
+
+// firstPrevious stands where the first row has no predecessor.
+var firstPrevious = strings.Repeat("0", 64)
+
+// member is one member of a flat JSON object. An empty text is null: the log does not tell absent from empty.
+type member struct {
+	name, text string
+	number     bool // text is a number, written bare
+}
+
+// chainHash is SHA-256, in lower-case hex, over the previous hash and the object in canonical form: keys sorted, no
+// spaces, strings escaped no more than needed (RFC 8785). The members must come sorted by name and be valid UTF-8.
+// Source: docs/decisions.md, "Hash chain".
+func chainHash(previous string, members []member) string {
+	buffer := make([]byte, 0, 1024)
+	buffer = append(buffer, previous...)
+	for i, m := range members {
+		separator := byte(',')
+		if i == 0 {
+			separator = '{'
+		}
+		buffer = append(buffer, separator)
+		buffer = appendText(buffer, m.name)
+		buffer = append(buffer, ':')
+		switch {
+		case m.number:
+			buffer = append(buffer, m.text...)
+		case m.text == "":
+			buffer = append(buffer, "null"...)
+		default:
+			buffer = appendText(buffer, m.text)
+		}
+	}
+	sum := sha256.Sum256(append(buffer, '}'))
+	return hex.EncodeToString(sum[:])
+}
+
+// appendText quotes as RFC 8785, section 3.2.2.2, has it. Invalid UTF-8 is hashed as replacement characters, which
+// is no loss: what is appended is valid, and what is not valid was tampered with.
+func appendText(buffer []byte, text string) []byte {
+	buffer, _ = jsontext.AppendQuote(buffer, text)
+	return buffer
+}
+
+// rowHash is the hash of a row as stored, encrypted columns as ciphertext, over everything but the two hashes.
+func rowHash(previous string, r collections.AuditRow) string {
+	return chainHash(previous, []member{
+		{name: "action", text: r.Action},
+		{name: "actor_email", text: r.ActorEmail},
+		{name: "actor_id", text: r.ActorID},
+		{name: "actor_role", text: r.ActorRole},
+		{name: "actor_type", text: r.ActorType},
+		{name: "changes", text: r.Changes},
+		{name: "client", text: r.Client},
+		{name: "event", text: r.Event},
+		{name: "id", text: strconv.FormatInt(r.Number(), 10), number: true},
+		{name: "outcome", text: r.Outcome},
+		{name: "patient_id", text: r.Patient},
+		{name: "reason", text: r.Reason},
+		{name: "recorded_at", text: r.RecordedAt},
+		{name: "request_id", text: r.RequestID},
+		{name: "resource_id", text: r.ResourceID},
+		{name: "resource_type", text: r.ResourceType},
+		{name: "source_ip", text: r.SourceIP},
+	})
+}

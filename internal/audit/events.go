@@ -1,0 +1,157 @@
+package audit
+
+import "strings"
+
+// Event says what happened, as noun.verb. Source: docs/decisions.md, "Audit record".
+type Event string
+
+// The events.
+const (
+	Login                Event = "auth.login"
+	LoginFailed          Event = "auth.login_failed"
+	Lockout              Event = "auth.lockout"
+	Unlock               Event = "auth.unlock"
+	Logout               Event = "auth.logout"
+	Refresh              Event = "auth.refresh"
+	RefreshReuse         Event = "auth.refresh_reuse"
+	PasswordChange       Event = "auth.password_change"
+	PasswordResetRequest Event = "auth.password_reset_request"
+	PasswordReset        Event = "auth.password_reset"
+	TwoFactorEnable      Event = "auth.2fa_enable"
+	TwoFactorDisable     Event = "auth.2fa_disable"
+	BackupCodeUsed       Event = "auth.backup_code_used"
+	BackupCodesReplaced  Event = "auth.backup_codes_replaced"
+
+	UserCreate     Event = "user.create"
+	UserUpdate     Event = "user.update"
+	UserRoleChange Event = "user.role_change"
+	UserDeactivate Event = "user.deactivate"
+	UserActivate   Event = "user.activate"
+
+	PatientCreate    Event = "patient.create"
+	PatientRead      Event = "patient.read"
+	PatientUpdate    Event = "patient.update"
+	PatientArchive   Event = "patient.archive"
+	PatientUnarchive Event = "patient.unarchive"
+	PatientDelete    Event = "patient.delete"
+	PatientRestore   Event = "patient.restore"
+	PatientImport    Event = "patient.import"
+	PatientSearch    Event = "patient.search"
+
+	ObservationCreate         Event = "observation.create"
+	ObservationRead           Event = "observation.read"
+	ObservationEnteredInError Event = "observation.entered_in_error"
+
+	AlertCreate      Event = "alert.create"
+	AlertAcknowledge Event = "alert.acknowledge"
+	AlertResolve     Event = "alert.resolve"
+	AlertAutoResolve Event = "alert.auto_resolve"
+	AlertNote        Event = "alert.note"
+	AlertEscalate    Event = "alert.escalate"
+
+	EscalationCreate Event = "escalation.create"
+	EscalationUpdate Event = "escalation.update"
+	ThresholdUpdate  Event = "threshold.update"
+	ThresholdWhatIf  Event = "threshold.simulate"
+	SnoozeCreate     Event = "snooze.create"
+	SnoozeEnd        Event = "snooze.end"
+	TriageReview     Event = "triage.review"
+	ConsentGrant     Event = "consent.grant"
+	ConsentRevoke    Event = "consent.revoke"
+	CareTeamUpdate   Event = "care_team.update"
+
+	BillingCreate   Event = "billing.create"
+	BillingReview   Event = "billing.review"
+	BillingSubmit   Event = "billing.submit"
+	BillingPay      Event = "billing.pay"
+	BillingDeny     Event = "billing.deny"
+	BillingAppeal   Event = "billing.appeal"
+	BillingResubmit Event = "billing.resubmit"
+	BillingVoid     Event = "billing.void"
+	BillingReturn   Event = "billing.return"
+	BillingUpdate   Event = "billing.update"
+	BillingExport   Event = "billing.export"
+	BillingRun      Event = "billing.run"
+	ReportExport    Event = "report.export"
+
+	TimeEntryCreate Event = "time_entry.create"
+	TimeEntryUpdate Event = "time_entry.update"
+	TimeEntryDelete Event = "time_entry.delete"
+
+	EMRAuth      Event = "emr.auth"
+	EMRToken     Event = "emr.token"
+	EMRTransmit  Event = "emr.transmit"
+	EMRTransform Event = "emr.transform"
+	EMRSearch    Event = "emr.search"
+	EMRTest      Event = "emr.test"
+
+	DeviceCreate   Event = "device.create"
+	DeviceAssign   Event = "device.assign"
+	DeviceUnassign Event = "device.unassign"
+	DeviceReplace  Event = "device.replace"
+	DeviceSetUp    Event = "device.set_up"
+
+	WebhookRejected    Event = "webhook.rejected"
+	WebhookQuarantined Event = "webhook.quarantined"
+	WebhookReleased    Event = "webhook.released"
+	WebhookDiscarded   Event = "webhook.discarded"
+
+	HubOffline Event = "hub.offline"
+	HubOnline  Event = "hub.online"
+
+	HealthChange   Event = "service.health_change"
+	EMRSync        Event = "emr.sync"
+	RetentionPurge Event = "retention.purge"
+
+	NotificationSent Event = "notification.sent"
+	SettingsUpdate   Event = "settings.update"
+	AccessDenied     Event = "access.denied"
+	EmergencyAccess  Event = "access.emergency"
+	AuditRead        Event = "audit.read"
+	AuditVerify      Event = "audit.verify"
+)
+
+// Action is the kind of event, as FHIR's AuditEvent.action has it.
+type Action string
+
+// The actions.
+const (
+	Create  Action = "C"
+	Read    Action = "R"
+	Update  Action = "U"
+	Delete  Action = "D"
+	Execute Action = "E"
+)
+
+// actions of verbs; every other verb, and everything about signing in, is an execution.
+var actions = map[string]Action{
+	"create": Create, "import": Create, "grant": Create,
+	"read": Read, "export": Read,
+	"delete": Delete,
+	"update": Update, "role_change": Update, "activate": Update, "deactivate": Update,
+	"archive": Update, "unarchive": Update, "restore": Update, "entered_in_error": Update,
+	"acknowledge": Update, "resolve": Update, "auto_resolve": Update, "note": Update, "escalate": Update,
+	"review": Update, "revoke": Update, "submit": Update, "pay": Update, "deny": Update, "appeal": Update,
+	"resubmit": Update, "end": Update, "void": Update, "return": Update, "assign": Update, "unassign": Update, "replace": Update, "set_up": Update, "released": Update,
+	"discarded": Update,
+}
+
+// Action is the kind of this event.
+func (e Event) Action() Action {
+	_, verb, _ := strings.Cut(string(e), ".")
+	if action, known := actions[verb]; known {
+		return action
+	}
+	return Execute
+}
+
+// Outcome grades an event, as FHIR's AuditEvent.outcome has it. The zero value is success.
+type Outcome string
+
+// The outcomes.
+const (
+	Success        Outcome = "0"
+	MinorFailure   Outcome = "4"
+	SeriousFailure Outcome = "8"
+	MajorFailure   Outcome = "12"
+)

@@ -1,0 +1,64 @@
+package audit_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+func TestHeadElsewhere(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	path := filepath.Join(t.TempDir(), "head")
+	keep := func() audit.Result {
+		t.Helper()
+		result, err := audit.VerifyAndKeepHead(app, path, vigiltest.Clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+	if keep(); fileExists(path) {
+		t.Error("the head of an empty log is kept")
+	}
+	appendMany(t, app, 4)
+	first := keep()
+	appendMany(t, app, 5)
+	second := keep()
+	lines, err := os.ReadFile(path)
+	want := "2026-01-15T13:45:00Z 4 " + first.HeadHash + "\n2026-01-15T13:45:00Z 9 " + second.HeadHash + "\n"
+	if err != nil || string(lines) != want {
+		t.Errorf("kept %q, want %q", lines, want)
+	}
+	tamper(t, app, `DELETE FROM audit_log WHERE id > '000000000000007'`)
+	if cut := keep(); cut.Valid || *cut.FirstInvalidID != 8 {
+		t.Errorf("an end cut off: %+v", cut)
+	}
+	for range 4 { // longer again, by another way
+		if err := audit.Append(app, audit.Entry{Event: audit.Login, Actor: audit.System()}, vigiltest.Clock); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if regrown := keep(); regrown.Valid || *regrown.FirstInvalidID != 9 {
+		t.Errorf("an end replaced: %+v", regrown)
+	}
+	if lines, err := os.ReadFile(path); err != nil || string(lines) != want {
+		t.Errorf("a broken chain is kept: %q", lines)
+	}
+	for _, damage := range []string{"nonsense\n", "2026-01-15T13:45:00Z x y\n", "2026-01-15T13:45:00Z 0 y\n"} {
+		if err := os.WriteFile(path, []byte(damage), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := audit.VerifyAgainstHead(app, path, nil); err == nil || !strings.Contains(err.Error(), "damaged") {
+			t.Errorf("a damaged file says %v", err)
+		}
+	}
+}
+
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -1,0 +1,155 @@
+package audit
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+)
+
+// Filter chooses entries; zero fields choose all. From and To are included.
+type Filter struct {
+	Event, Outcome           string
+	Actor                    string // id or e-mail address
+	PatientID                string
+	ResourceType, ResourceID string
+	From, To                 time.Time
+}
+
+func (f Filter) where() dbx.Expression {
+	conditions := []dbx.Expression{}
+	for column, value := range map[string]string{
+		"event": f.Event, "outcome": f.Outcome, "patient": f.PatientID,
+		"resource_type": f.ResourceType, "resource_id": f.ResourceID,
+	} {
+		if value != "" {
+			conditions = append(conditions, dbx.HashExp{column: value})
+		}
+	}
+	if f.Actor != "" {
+		conditions = append(conditions, by(f.Actor))
+	}
+	if !f.From.IsZero() {
+		conditions = append(conditions, dbx.NewExp("recorded_at >= {:from}", dbx.Params{"from": collections.Instant(f.From)}))
+	}
+	if !f.To.IsZero() {
+		conditions = append(conditions, dbx.NewExp("recorded_at <= {:to}", dbx.Params{"to": collections.Instant(f.To)}))
+	}
+	return collections.Every(conditions)
+}
+
+// by chooses the entries of an actor. No id holds an @ and every e-mail address does, so one column is asked and one index walked.
+func by(actor string) dbx.Expression {
+	if !strings.Contains(actor, "@") {
+		return dbx.HashExp{"actor_id": actor}
+	}
+	return dbx.And(dbx.HashExp{"actor_email": actor}, dbx.NewExp("actor_email != ''")) // the index leaves out who has none
+}
+
+// Stored is an entry as it was recorded, with what is encrypted opened.
+type Stored struct {
+	collections.AuditRow
+	Reason  string
+	Changes map[string]Change // nil when damaged
+}
+
+func stored(row collections.AuditRow) Stored {
+	s := Stored{AuditRow: row}
+	s.Reason, _ = collections.Open(row.Reason, "audit_log.reason", row.ID) // a damaged one must not hide the others
+	if text, err := collections.Open(row.Changes, "audit_log.changes", row.ID); err == nil && text != "" {
+		_ = json.Unmarshal([]byte(text), &s.Changes)
+	}
+	return s
+}
+
+// Fields are the names of what changed, sorted.
+func (s Stored) Fields() []string {
+	names := []string{}
+	for name := range s.Changes {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// List reads entries, the newest first: a page, and how many there are.
+func List(app core.App, f Filter, offset, limit int) (page []Stored, total int, err error) {
+	if total, err = collections.CountAudit(app, f.where()); err != nil {
+		return nil, 0, err
+	}
+	rows, err := collections.SelectAudit(app, f.where(), offset, limit)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, row := range rows {
+		page = append(page, stored(row))
+	}
+	return page, total, nil
+}
+
+// Each hands every entry that matches to visit, the oldest first, in bounded memory.
+func Each(app core.App, f Filter, visit func(Stored) error) error {
+	return eachRow(app, f.where(), func(row collections.AuditRow) error { return visit(stored(row)) })
+}
+
+func eachRow(app core.App, where dbx.Expression, visit func(collections.AuditRow) error) error {
+	for afterID := ""; ; {
+		rows, err := collections.SelectAuditAfter(app, where, afterID, pageSize)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			if err := visit(row); err != nil {
+				return err
+			}
+			afterID = row.ID
+		}
+		if len(rows) < pageSize {
+			return nil
+		}
+	}
+}
+
+// Find reads one entry by number; a missing row when there is none.
+func Find(app core.App, number int64) (Stored, error) {
+	rows, err := collections.AuditRows(app, collections.NumberID(number-1), collections.NumberID(number), 1)
+	if err != nil {
+		return Stored{}, err
+	}
+	if len(rows) == 0 {
+		return Stored{}, fmt.Errorf("audit entry %d: %w", number, sql.ErrNoRows)
+	}
+	return stored(rows[0]), nil
+}
+
+// patientLists is the field in which one entry names all patients that a list showed.
+const patientLists = "patient_ids"
+
+// AccessTo lists who had to do with a patient, the newest first: entries about the patient, and those about lists in which the patient was
+// shown. The names in a list are encrypted, so its entries are opened one by one.
+func AccessTo(app core.App, patientID string, from, to time.Time) ([]Stored, error) {
+	span := Filter{From: from, To: to}.where()
+	lists := dbx.And(dbx.HashExp{"patient": ""}, dbx.NewExp("changes != ''"),
+		dbx.In("event", string(PatientRead), string(PatientSearch), string(PatientImport), string(ObservationRead), string(ReportExport), string(BillingExport)))
+	var found []Stored
+	err := eachRow(app, dbx.And(span, dbx.Or(dbx.HashExp{"patient": patientID}, lists)), func(row collections.AuditRow) error {
+		if entry := stored(row); row.Patient == patientID || entry.shows(patientID) {
+			found = append(found, entry)
+		}
+		return nil
+	})
+	slices.Reverse(found)
+	return found, err
+}
+
+func (s Stored) shows(patientID string) bool {
+	shown, _ := s.Changes[patientLists].New.([]any)
+	return slices.Contains(shown, any(patientID))
+}

@@ -1,0 +1,178 @@
+package auth
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/notifications"
+)
+
+// NewAccount is a person about to get an account.
+type NewAccount struct {
+	Email, FirstName, LastName string
+	Role                       access.Role
+	Password                   string
+	// PatientID links a portal account to its patient.
+	PatientID            string
+	TimeZone, NPI, Phone string
+	MustChangePassword   bool
+}
+
+// CreateAccount stores a new active account and records it. An address that is taken is a validation fault.
+func CreateAccount(app core.App, a NewAccount, by audit.Actor, now time.Time) (created *collections.User, err error) {
+	fields := fault.Fields{}
+	a.check(fields)
+	if err := fields.Err(); err != nil {
+		return nil, err
+	}
+	hash, err := hashPassword(app, a.Password)
+	if err != nil {
+		return nil, err
+	}
+	err = app.RunInTransaction(func(tx core.App) error {
+		created, err = a.store(tx, hash, by, now)
+		return err
+	})
+	return created, err
+}
+
+// check collects what is wrong with an account before anything is looked up.
+func (a NewAccount) check(fields fault.Fields) {
+	if !validEmail(FoldEmail(a.Email)) {
+		fields.Add("email", msgEmail)
+	}
+	if !a.Role.Valid() {
+		fields.Add("role", "Not one of the seven roles.")
+	}
+	for _, broken := range PasswordProblems(a.Password, Owner{a.Email, a.FirstName, a.LastName}) {
+		fields.Add("password", broken)
+	}
+}
+
+// store is the part of making an account that belongs into a transaction.
+func (a NewAccount) store(tx core.App, hash string, by audit.Actor, now time.Time) (*collections.User, error) {
+	email := FoldEmail(a.Email)
+	if _, err := collections.FindUserByEmail(tx, email); err == nil {
+		return nil, fault.Field("email", "A user with this email already exists.")
+	} else if !collections.Missing(err) {
+		return nil, err
+	}
+	if err := checkPatientLink(tx, a.Role, a.PatientID); err != nil {
+		return nil, err
+	}
+	user, err := collections.NewUser(tx)
+	if err != nil {
+		return nil, err
+	}
+	setPassword(user, hash)
+	user.SetEmail(email)
+	user.SetVerified(true)
+	for column, value := range map[string]any{
+		"first_name": a.FirstName, "last_name": a.LastName, "role": string(a.Role), "is_active": true, "patient": a.PatientID,
+		"time_zone": a.TimeZone, "npi": a.NPI, "phone": a.Phone, "must_change_password": a.MustChangePassword,
+		"created_at": collections.Instant(now), "updated_at": collections.Instant(now),
+	} {
+		user.Set(column, value)
+	}
+	if err := tx.Save(user); err != nil {
+		return nil, fmt.Errorf("store user: %w", err)
+	}
+	return user, audit.Append(tx, about(user, audit.UserCreate, by), now)
+}
+
+// checkPatientLink holds that only portal accounts are linked, and to a patient who exists.
+// Source: docs/decisions.md, "Patient portal link".
+func checkPatientLink(tx core.App, role access.Role, patientID string) error {
+	if patientID == "" {
+		return nil
+	}
+	if role != access.Patient {
+		return fault.Field("patient_id", "Only accounts with the role patient are linked to a patient.")
+	}
+	_, err := collections.FindPatient(tx, patientID)
+	if collections.Missing(err) {
+		return fault.Field("patient_id", "Must be the id of a patient.")
+	}
+	return err
+}
+
+// RegisterBody is a new account as an administrator sends it.
+type RegisterBody struct {
+	Email              input.String  `json:"email"`
+	Password           input.String  `json:"password"`
+	FirstName          input.String  `json:"first_name"`
+	LastName           input.String  `json:"last_name"`
+	Role               input.String  `json:"role"`
+	PatientID          input.String  `json:"patient_id"`
+	TimeZone           input.String  `json:"time_zone"`
+	NPI                input.String  `json:"npi"`
+	Phone              input.String  `json:"phone"`
+	MustChangePassword input.Boolean `json:"must_change_password"`
+}
+
+func (b RegisterBody) read() (NewAccount, error) {
+	checks := input.NewChecks()
+	a := NewAccount{
+		Email:     checks.Text("email", b.Email, input.Required(254)),
+		FirstName: checks.Text("first_name", b.FirstName, input.Required(100)),
+		LastName:  checks.Text("last_name", b.LastName, input.Required(100)),
+		Role:      access.Role(checks.Text("role", b.Role, input.Required(30).OneOf(roleNames()...))),
+		Password:  checks.Secret("password", b.Password, 0),
+		PatientID: checks.UUID("patient_id", b.PatientID, false),
+		TimeZone:  checks.TimeZone("time_zone", b.TimeZone), NPI: readNPI(checks, b.NPI), Phone: checks.Phone("phone", b.Phone),
+		MustChangePassword: true,
+	}
+	if must := checks.Boolean("must_change_password", b.MustChangePassword, false); must != nil {
+		a.MustChangePassword = *must
+	}
+	further := fault.Fields{}
+	a.check(further)
+	for _, field := range []string{"email", "password"} { // what is there is checked; what is not has been complained about
+		if _, wrong := checks.Fields[field]; !wrong {
+			for _, message := range further[field] {
+				checks.Reject(field, message)
+			}
+		}
+	}
+	return a, checks.Err()
+}
+
+func roleNames() (names []string) {
+	for _, role := range access.Roles {
+		names = append(names, string(role))
+	}
+	return names
+}
+
+// Register makes an account and queues its welcome mail: a one-time link to set the password, never the password.
+// Source: docs/decisions.md, "Registration".
+func (e *Engine) Register(app core.App, body RegisterBody, by audit.Actor, now time.Time) (*collections.User, error) {
+	account, err := body.read()
+	if err != nil {
+		return nil, err
+	}
+	hash, err := e.hash(app, account.Password)
+	if err != nil {
+		return nil, err
+	}
+	var user *collections.User
+	err = app.RunInTransaction(func(tx core.App) error {
+		if user, err = account.store(tx, hash, by, now); err != nil {
+			return err
+		}
+		link, err := addResetToken(tx, user, e.options.ResetURL, purposeWelcome, welcomeLife, now)
+		if err != nil {
+			return err
+		}
+		return notifications.Queue(tx, notifications.Welcome, user,
+			map[string]string{"link": link, "email": user.Email(), "address": e.options.SignInURL}, now)
+	})
+	return user, err
+}

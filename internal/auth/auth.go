@@ -1,0 +1,103 @@
+// Package auth knows who somebody is: signing in with password and second factor, the lock after repeated failures,
+// access tokens and the families of refresh tokens. What a known person may do is access's matter.
+//
+// It refuses to tell: an address without an account fails, counts and locks exactly like one with an account, and
+// takes as long. Tokens and second factors are stored as hashes or sealed. Every decision is taken in one transaction
+// that holds the write lock from its first statement, so that of two who try at once one is first. Passwords are
+// hashed outside of it, since that takes a twentieth of a second.
+package auth
+
+import (
+	"cmp"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// Options are the settings of signing in.
+type Options struct {
+	// RefreshFamilyLife bounds all tokens that come from one sign-in.
+	RefreshFamilyLife time.Duration
+	// IdleLogout refuses to refresh after this time without a request; 0 is off.
+	IdleLogout time.Duration
+	// TOTPIssuer is the name shown in authenticator apps; "" is RPM.
+	TOTPIssuer string
+	// ResetURL is the page that sets a password; the token is appended. SignInURL is where people sign in.
+	ResetURL, SignInURL string
+	// RequireTwoFactor lists the roles that reach nothing but their sign-in until they have a second factor.
+	RequireTwoFactor []access.Role
+}
+
+// Engine signs people in and recognises them. It is safe for concurrent use.
+type Engine struct {
+	sealer  *phi.Sealer
+	options Options
+	places  *places // for passwords being hashed
+	users   userCache
+	noted   activity
+}
+
+// New returns an engine. It hashes passwords on half of the processors at most, so that many people who sign in at once do not hold up
+// readings.
+func New(sealer *phi.Sealer, options Options) *Engine {
+	options.TOTPIssuer = cmp.Or(options.TOTPIssuer, "RPM")
+	return &Engine{sealer: sealer, options: options, places: newPlaces(max(1, runtime.GOMAXPROCS(0)/2))}
+}
+
+// Actor is the caller as the audit log names them.
+func (c Caller) Actor(from audit.Origin) audit.Actor {
+	return audit.User(c.ID, c.Email, string(c.Role), from)
+}
+
+func callerOf(user *collections.User) Caller {
+	return Caller{
+		RecordID: user.Id, ID: user.Number(), Email: user.Email(), Role: access.Role(user.Role()), PatientID: user.PatientID(),
+		TwoFactor: user.TwoFactorEnabled(),
+	}
+}
+
+// about is an entry about a user; outcome and changes are the caller's to add.
+func about(user *collections.User, event audit.Event, actor audit.Actor) audit.Entry {
+	return audit.Entry{Event: event, Actor: actor, ResourceType: "User", ResourceID: strconv.FormatInt(user.Number(), 10)}
+}
+
+// mayUse reports whether an account may be used: active, and not the portal account of a deleted patient.
+// Source: docs/decisions.md, "Login when TOTP is missing".
+func mayUse(app core.App, user *collections.User) (bool, error) {
+	if !user.Active() {
+		return false, nil
+	}
+	if access.Role(user.Role()) != access.Patient || user.PatientID() == "" {
+		return true, nil
+	}
+	_, err := collections.FindPatient(app, user.PatientID())
+	if collections.Missing(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func refusal(code, detail string) error { return fault.New(fault.Unauthenticated, code, detail) }
+
+// The refusals of a bearer or refresh token. Source: docs/decisions.md, "Access token" and "Refresh-token family".
+func notAuthenticated() error {
+	return refusal("not_authenticated", "Authentication credentials were not provided.")
+}
+
+func tokenInvalid() error { return refusal("token_invalid", "The token is invalid.") }
+
+func tokenExpired() error { return refusal("token_expired", "The token has expired.") }
+
+func tokenReused() error {
+	return refusal("token_reused", "The token was used before. Sign in again.")
+}
+
+func tokenRevoked() error { return refusal("token_revoked", "The token was revoked. Sign in again.") }

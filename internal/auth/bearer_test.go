@@ -1,0 +1,262 @@
+package auth_test
+
+import (
+	"encoding/base64"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// forgetOnSave is the hook that the program binds.
+func forgetOnSave(app core.App, e *auth.Engine) {
+	forget := func(event *core.RecordEvent) error {
+		e.Forget(event.Record.Id)
+		return event.Next()
+	}
+	app.OnRecordAfterUpdateSuccess(collections.Users).BindFunc(forget)
+	app.OnRecordAfterDeleteSuccess(collections.Users).BindFunc(forget)
+}
+
+func TestAuthenticateRefusals(t *testing.T) {
+	app, e := vigiltest.NewApp(t), newEngine()
+	user := vigiltest.User(t, app, access.Nurse)
+	session := login(t, e, app, user, clock)
+	users := user.Collection()
+	claims := func(change jwt.MapClaims) jwt.MapClaims {
+		c := jwt.MapClaims{"id": user.Id, "type": "auth", "collectionId": users.Id, "refreshable": true, "exp": clock.Add(time.Minute).Unix()}
+		for name, value := range change {
+			c[name] = value
+			if value == nil {
+				delete(c, name)
+			}
+		}
+		return c
+	}
+	sign := func(method jwt.SigningMethod, key any, change jwt.MapClaims) string {
+		token, err := jwt.NewWithClaims(method, claims(change)).SignedString(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	key := auth.AccessKey(user.TokenKey(), users)
+	ours := func(change jwt.MapClaims) string { return sign(jwt.SigningMethodHS256, key, change) }
+	native := func(make func() (string, error)) string {
+		token, err := make()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	superuser := core.NewRecord(must(t)(app.FindCachedCollectionByNameOrId(core.CollectionNameSuperusers)))
+	superuser.SetEmail("root@vigil.test")
+	superuser.SetPassword(vigiltest.Password)
+	if err := app.Save(superuser); err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(session.Access, ".")
+	payload := base64.RawURLEncoding.EncodeToString([]byte(`{"id":"` + user.Id + `","type":"auth","collectionId":"` + users.Id + `","exp":9999999999}`))
+	for name, test := range map[string]struct{ token, want string }{
+		"the real one":             {session.Access, ""},
+		"made here":                {ours(nil), ""},
+		"made by PocketBase":       {vigiltest.Token(t, user), ""},
+		"none":                     {"", "not_authenticated"},
+		"garbage":                  {"garbage", "token_invalid"},
+		"three dots":               {"a.b.c", "token_invalid"},
+		"cut":                      {session.Access[:len(session.Access)-1], "token_invalid"},
+		"other spelling":           {parts[0] + "." + parts[1] + "." + respell(parts[2]), "token_invalid"},
+		"padded":                   {session.Access + "=", "token_invalid"},
+		"other payload":            {parts[0] + "." + payload + "." + parts[2], "token_invalid"},
+		"no signature":             {parts[0] + "." + parts[1] + ".", "token_invalid"},
+		"algorithm none":           {sign(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, nil), "token_invalid"},
+		"algorithm HS512":          {sign(jwt.SigningMethodHS512, key, nil), "token_invalid"},
+		"other key":                {sign(jwt.SigningMethodHS256, []byte("x"), nil), "token_invalid"},
+		"empty key":                {sign(jwt.SigningMethodHS256, []byte(users.AuthToken.Secret), jwt.MapClaims{"id": ""}), "token_invalid"},
+		"secret without token key": {sign(jwt.SigningMethodHS256, []byte(users.AuthToken.Secret), jwt.MapClaims{"id": "000000000000099"}), "token_invalid"},
+		"expired":                  {ours(jwt.MapClaims{"exp": clock.Unix()}), "token_expired"},
+		"no expiry":                {ours(jwt.MapClaims{"exp": nil}), "token_invalid"},
+		"expiry no number":         {ours(jwt.MapClaims{"exp": "tomorrow"}), "token_invalid"},
+		"other type":               {ours(jwt.MapClaims{"type": "file"}), "token_invalid"},
+		"other collection":         {ours(jwt.MapClaims{"collectionId": superuser.Collection().Id}), "token_invalid"},
+		"other user":               {ours(jwt.MapClaims{"id": "000000000000099"}), "token_invalid"},
+		"a superuser's":            {native(superuser.NewAuthToken), "token_invalid"},
+		"a file token":             {native(user.NewFileToken), "token_invalid"},
+		"a reset token":            {native(user.NewPasswordResetToken), "token_invalid"},
+		"a refresh token":          {session.Refresh, "token_invalid"},
+	} {
+		_, err := e.Authenticate(app, test.token, clock)
+		wantCode(t, name, err, test.want)
+	}
+	_, err := e.Authenticate(app, session.Access, clock.Add(15*time.Minute-1))
+	wantCode(t, "in its last moment", err, "")
+	_, err = e.Authenticate(app, session.Access, clock.Add(15*time.Minute))
+	wantCode(t, "after fifteen minutes", err, "token_expired")
+}
+
+func must(t *testing.T) func(*core.Collection, error) *core.Collection {
+	return func(c *core.Collection, err error) *core.Collection {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+}
+
+// respell changes only bits of the last character that encode nothing.
+func respell(signature string) string {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	last := strings.IndexByte(alphabet, signature[len(signature)-1])
+	return signature[:len(signature)-1] + string(alphabet[last^1])
+}
+
+// The token is one of PocketBase's own to PocketBase.
+func TestAccessTokenServesPocketBase(t *testing.T) {
+	app, e := vigiltest.NewApp(t), newEngine()
+	user := vigiltest.User(t, app, access.Nurse)
+	session := login(t, e, app, user, time.Now())
+	record, err := app.FindAuthRecordByToken(session.Access, core.TokenTypeAuth)
+	if err != nil || record.Id != user.Id {
+		t.Errorf("PocketBase says %v", err)
+	}
+}
+
+// What changes about a user counts on the next request.
+func TestChangesOfAUserCountAtOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*collections.User)
+		want   string
+		role   access.Role
+	}{
+		"role":       {func(u *collections.User) { u.Set("role", "ma") }, "", access.MA},
+		"state":      {func(u *collections.User) { u.Set("is_active", false) }, "token_invalid", ""},
+		"password":   {func(u *collections.User) { u.SetPassword("Another-Horse-43") }, "token_invalid", ""},
+		"address":    {func(u *collections.User) { u.SetEmail("new@vigil.test") }, "token_invalid", ""},
+		"token key":  {func(u *collections.User) { u.RefreshTokenKey() }, "token_invalid", ""},
+		"first name": {func(u *collections.User) { u.Set("first_name", "Other") }, "", access.Nurse},
+	} {
+		app, e := vigiltest.NewApp(t), newEngine()
+		forgetOnSave(app, e)
+		user := vigiltest.User(t, app, access.Nurse)
+		session := login(t, e, app, user, clock)
+		if caller := callerOf(t, e, app, session.Access); caller.Role != access.Nurse {
+			t.Fatalf("%s: %+v", name, caller)
+		}
+		test.change(user)
+		if err := app.Save(user); err != nil {
+			t.Fatal(err)
+		}
+		caller, err := e.Authenticate(app, session.Access, clock)
+		wantCode(t, name, err, test.want)
+		if caller.Role != test.role {
+			t.Errorf("%s: role %q", name, caller.Role)
+		}
+	}
+}
+
+func TestDeletedUserIsRefused(t *testing.T) {
+	app, e := vigiltest.NewApp(t), newEngine()
+	forgetOnSave(app, e)
+	user := vigiltest.User(t, app, access.Nurse)
+	token := vigiltest.Token(t, user)
+	callerOf(t, e, app, token)
+	if err := app.Delete(user); err != nil {
+		t.Fatal(err)
+	}
+	_, err := e.Authenticate(app, token, clock)
+	wantCode(t, "deleted", err, "token_invalid")
+}
+
+// What another process changes counts within half a minute.
+func TestMemoryOfUsersIsShort(t *testing.T) {
+	app, e := vigiltest.NewApp(t), newEngine()
+	user := vigiltest.User(t, app, access.Nurse)
+	token := vigiltest.Token(t, user)
+	callerOf(t, e, app, token)
+	if _, err := app.NonconcurrentDB().NewQuery(`UPDATE users SET is_active = FALSE`).Execute(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := e.Authenticate(app, token, clock.Add(29*time.Second))
+	wantCode(t, "remembered", err, "")
+	_, err = e.Authenticate(app, token, clock.Add(30*time.Second))
+	wantCode(t, "read again", err, "token_invalid")
+}
+
+// However requests and saves interleave, no request that begins after a save sees the state before it.
+func TestForgetWinsOverReaders(t *testing.T) {
+	app, e := vigiltest.NewApp(t), newEngine()
+	forgetOnSave(app, e)
+	user := vigiltest.User(t, app, access.Nurse)
+	token := vigiltest.Token(t, user)
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_, _ = e.Authenticate(app, token, clock)
+				}
+			}
+		})
+	}
+	for n := range 50 {
+		active := n%2 == 1
+		user.Set("is_active", active)
+		if err := app.Save(user); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Authenticate(app, token, clock); (err == nil) != active {
+			t.Fatalf("round %d: active %v, but %v", n, active, err)
+		}
+	}
+	close(stop)
+	readers.Wait()
+}
+
+func callerOf(t testing.TB, e *auth.Engine, app core.App, token string) auth.Caller {
+	t.Helper()
+	caller, err := e.Authenticate(app, token, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return caller
+}
+
+func BenchmarkAuthenticate(b *testing.B) {
+	app, e := vigiltest.NewApp(b), newEngine()
+	token := login(b, e, app, vigiltest.User(b, app, access.Nurse), clock).Access
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := e.Authenticate(app, token, clock); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}
+
+// What PocketBase does for the same token.
+func BenchmarkPocketBaseLoader(b *testing.B) {
+	app, e := vigiltest.NewApp(b), newEngine()
+	token := login(b, e, app, vigiltest.User(b, app, access.Nurse), time.Now()).Access
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := app.FindAuthRecordByToken(token, core.TokenTypeAuth); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,208 @@
+package auth
+
+import (
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// LoginBody is what a person signs in with.
+type LoginBody struct {
+	Email      input.String `json:"email"`
+	Password   input.String `json:"password"`
+	TOTPCode   input.String `json:"totp_code"`   // either field takes either kind of second factor
+	BackupCode input.String `json:"backup_code"` //
+	DeviceID   input.String `json:"device_id"`   // ties the sign-in to a push device
+}
+
+// attempt is one try at signing in.
+type attempt struct {
+	email, emailKey string
+	password        string
+	code            string // second factor, "" when none was given
+	deviceID        string
+	user            *collections.User // nil for an address without an account
+	dashboard       bool              // a superuser's, who is no user
+	superuserID     string            // "" for an address without one
+	from            audit.Origin
+	now             time.Time
+}
+
+// Login signs a person in. The checks, in order: the fields; the lock, which looks at nothing else; the password;
+// the account; the second factor. It refuses with authentication_failed whatever was wrong, with account_locked
+// (holding locked_until) while locked, and with totp_required when only the second factor is missing, which counts as no failure.
+// Source: docs/decisions.md, "Login when TOTP is missing" and "Which response on the fifth failure".
+func (e *Engine) Login(app core.App, body LoginBody, from audit.Origin, now time.Time) (Session, error) {
+	a, err := e.readLogin(app, body, from, now)
+	if err != nil {
+		return Session{}, err
+	}
+	if _, err := settle(app, a.refuseLocked); err != nil {
+		return Session{}, err
+	}
+	proven, err := e.checkPassword(app, a)
+	if err != nil {
+		return Session{}, err
+	}
+	return settle(app, func(tx core.App) (Session, error, error) { return e.decideLogin(tx, a, proven) })
+}
+
+// settle runs a decision in a transaction that is kept when the decision is a refusal: what a refusal counts and
+// records must stay.
+func settle[T any](app core.App, decide func(tx core.App) (result T, refused, err error)) (T, error) {
+	var result T
+	var refused error
+	err := app.RunInTransaction(func(tx core.App) (err error) {
+		result, refused, err = decide(tx)
+		return err
+	})
+	if err == nil {
+		err = refused
+	}
+	return result, err
+}
+
+func (e *Engine) readLogin(app core.App, body LoginBody, from audit.Origin, now time.Time) (attempt, error) {
+	checks := input.NewChecks()
+	a := attempt{
+		email:    FoldEmail(checks.Text("email", body.Email, input.Required(254))),
+		password: checks.Secret("password", body.Password, 0),
+		code:     checks.Text("totp_code", body.TOTPCode, input.Optional(11)),
+		deviceID: checks.Text("device_id", body.DeviceID, input.Optional(128)),
+		from:     from,
+		now:      now,
+	}
+	if backup := checks.Text("backup_code", body.BackupCode, input.Optional(11)); a.code == "" {
+		a.code = backup
+	}
+	if err := checks.Err(); err != nil {
+		return a, err
+	}
+	a.emailKey = e.sealer.LoginKey(a.email)
+	var err error
+	a.user, err = collections.FindUserByEmail(app, a.email)
+	if err != nil && !collections.Missing(err) {
+		return a, err
+	}
+	return a, nil
+}
+
+// FoldEmail is the one form of an address: trimmed, in lower case. A letter outside ASCII never becomes one inside:
+// "İ" is no "i", or a look-alike address would pass for the real one.
+func FoldEmail(address string) string {
+	return strings.Map(func(r rune) rune {
+		if lower := unicode.ToLower(r); lower >= utf8.RuneSelf || r < utf8.RuneSelf {
+			return lower
+		}
+		return r
+	}, strings.TrimSpace(address))
+}
+
+// checkPassword reports whether the password is the user's. It takes its time for an unknown address too.
+func (e *Engine) checkPassword(app core.App, a attempt) (bool, error) {
+	hash, err := decoyHash(app)
+	if err != nil {
+		return false, err
+	}
+	if a.user != nil {
+		hash = a.user.PasswordHash()
+	}
+	return e.matches(hash, a.password) && a.user != nil, nil
+}
+
+// decideLogin takes the decision about an attempt whose password was checked.
+func (e *Engine) decideLogin(tx core.App, a attempt, proven bool) (session Session, refused, err error) {
+	failures, refused, err := a.refuseLocked(tx)
+	if refused != nil || err != nil {
+		return session, refused, err
+	}
+	if !proven {
+		refused, err = a.fail(tx, failures)
+		return session, refused, err
+	}
+	user, err := a.account(tx)
+	if err != nil {
+		return session, nil, err
+	}
+	if user == nil {
+		refused, err = a.fail(tx, failures)
+		return session, refused, err
+	}
+	var factor secondFactor
+	if user.TwoFactorEnabled() {
+		if a.code == "" {
+			return session, refusal("totp_required", "Two-factor code required."), nil
+		}
+		if factor, err = e.checkSecondFactor(tx, user, a.code, a.now); err != nil {
+			return session, nil, err
+		}
+		if !factor.proven {
+			refused, err = a.fail(tx, failures)
+			return session, refused, err
+		}
+	}
+	session, err = e.completeLogin(tx, a, user, factor)
+	return session, nil, err
+}
+
+// account reads the user again, now that nobody else writes: nil when the account may not be used or when its
+// password has changed since it was checked.
+func (a attempt) account(tx core.App) (*collections.User, error) {
+	user, err := collections.FindUser(tx, a.user.Id)
+	if collections.Missing(err) {
+		return nil, nil
+	}
+	if err != nil || user.TokenKey() != a.user.TokenKey() {
+		return nil, err
+	}
+	if usable, err := mayUse(tx, user); err != nil || !usable {
+		return nil, err
+	}
+	return user, nil
+}
+
+func (e *Engine) completeLogin(tx core.App, a attempt, user *collections.User, factor secondFactor) (Session, error) {
+	if err := a.forgive(tx); err != nil {
+		return Session{}, err
+	}
+	if err := collections.SetSignedIn(tx, user.Id, factor.step, a.now); err != nil {
+		return Session{}, err
+	}
+	actor := callerOf(user).Actor(a.from)
+	if factor.backupCode {
+		if err := noteBackupCode(tx, user, factor, actor, a.now); err != nil {
+			return Session{}, err
+		}
+	}
+	if err := audit.Append(tx, about(user, audit.Login, actor), a.now); err != nil {
+		return Session{}, err
+	}
+	return e.startFamily(tx, user, a.deviceID, a.from, a.now)
+}
+
+// record appends what happened to an attempt that did not succeed.
+func (a attempt) record(tx core.App, event audit.Event, outcome audit.Outcome, reason phi.Text) error {
+	entry := a.entry(event)
+	entry.Outcome, entry.Reason = outcome, reason
+	return audit.Append(tx, entry, a.now)
+}
+
+// entry names whom an attempt was about: an address without an account by its keyed hash only.
+// Source: docs/decisions.md, "Audit record".
+func (a attempt) entry(event audit.Event) audit.Entry {
+	switch {
+	case a.user != nil:
+		return about(a.user, event, audit.Anonymous(a.from))
+	case a.superuserID != "":
+		return audit.Entry{Event: event, Actor: audit.Anonymous(a.from), ResourceType: "Superuser", ResourceID: a.superuserID}
+	}
+	return audit.Entry{Event: event, Actor: audit.Anonymous(a.from), ResourceType: "LoginKey", ResourceID: a.emailKey}
+}

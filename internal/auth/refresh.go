@@ -1,0 +1,199 @@
+package auth
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/input"
+)
+
+// RefreshBody holds the refresh token to swap or to end.
+type RefreshBody struct {
+	Refresh input.String `json:"refresh"`
+}
+
+// Why a refresh token was revoked.
+const (
+	becauseLogout = "logout"
+	becauseReuse  = "reuse"
+	becauseIdle   = "idle"
+)
+
+// read returns the hash of the token; "" when no token of ours looks like this.
+func (b RefreshBody) read() (hash string, err error) {
+	checks := input.NewChecks()
+	token := checks.Secret("refresh", b.Refresh, 512)
+	if !refreshFormat.MatchString(token) {
+		return "", checks.Err()
+	}
+	return refreshHash(token), nil
+}
+
+// Refresh swaps a refresh token for a new one and a new access token; the old one has had its use. A second use means
+// that two hold it: the whole family ends, the newest token too. It refuses with token_invalid (unknown, malformed,
+// expired, account not usable), token_reused, token_revoked or token_expired (idle for too long).
+// Source: docs/decisions.md, "Refresh-token family", "Refresh is public" and "Inactivity".
+func (e *Engine) Refresh(app core.App, body RefreshBody, from audit.Origin, now time.Time) (Session, error) {
+	hash, err := body.read()
+	if err != nil {
+		return Session{}, err
+	}
+	if hash == "" {
+		return Session{}, tokenInvalid()
+	}
+	return settle(app, func(tx core.App) (session Session, refused, err error) {
+		token, err := collections.HoldRefreshToken(tx, hash)
+		if collections.Missing(err) {
+			return session, tokenInvalid(), nil
+		}
+		if err != nil {
+			return session, nil, err
+		}
+		user, err := collections.FindUser(tx, token.UserID)
+		if collections.Missing(err) {
+			return session, tokenInvalid(), nil
+		}
+		if err != nil {
+			return session, nil, err
+		}
+		if because, refused := e.judge(token, now); refused != nil {
+			return session, refused, endFamily(tx, token, because, user, from, now)
+		}
+		if usable, err := mayUse(tx, user); err != nil || !usable {
+			return session, tokenInvalid(), err
+		}
+		session, err = e.rotate(tx, token, user, from, now)
+		return session, nil, err
+	})
+}
+
+// judge says why a refresh token may not be swapped, and why its family ends when it does; nil when it may.
+func (e *Engine) judge(token collections.RefreshToken, now time.Time) (because string, refused error) {
+	switch {
+	case token.State == collections.RefreshRotated:
+		return becauseReuse, tokenReused()
+	case token.State == collections.RefreshRevoked && token.RevokedBecause == becauseIdle:
+		return "", tokenExpired()
+	case token.State == collections.RefreshRevoked:
+		return "", tokenRevoked()
+	case !now.Before(token.ExpiresAt):
+		return "", tokenInvalid()
+	case e.idle(token, now):
+		return becauseIdle, tokenExpired()
+	}
+	return "", nil
+}
+
+// idle reports whether the family has made no request for longer than allowed.
+func (e *Engine) idle(token collections.RefreshToken, now time.Time) bool {
+	lastUse := token.IssuedAt
+	if token.LastUsedAt.After(lastUse) {
+		lastUse = token.LastUsedAt
+	}
+	return e.options.IdleLogout > 0 && now.Sub(lastUse) > e.options.IdleLogout
+}
+
+// endFamily ends the family of a refused token when there is a reason to.
+func endFamily(tx core.App, token collections.RefreshToken, because string, user *collections.User, from audit.Origin, now time.Time) error {
+	if because == "" {
+		return nil
+	}
+	if _, err := collections.RevokeRefreshFamily(tx, token.Family, because); err != nil || because != becauseReuse {
+		return err
+	}
+	entry := about(user, audit.RefreshReuse, audit.Anonymous(from)) // the owner or a thief, nobody knows
+	entry.Outcome = audit.SeriousFailure
+	if err := tellOfReuse(tx, user, now); err != nil {
+		return err
+	}
+	return audit.Append(tx, entry, now)
+}
+
+func (e *Engine) rotate(tx core.App, token collections.RefreshToken, user *collections.User, from audit.Origin, now time.Time) (Session, error) {
+	if err := collections.RotateRefreshToken(tx, token.ID, now); err != nil {
+		return Session{}, err
+	}
+	if err := audit.Append(tx, about(user, audit.Refresh, callerOf(user).Actor(from)), now); err != nil {
+		return Session{}, err
+	}
+	return e.continueFamily(tx, user, token, from, now)
+}
+
+// LogoutBody holds the refresh token of the sign-in to end, and the device that is to be silent, when it is another than the one signed in with.
+type LogoutBody struct {
+	Refresh  input.String `json:"refresh"`
+	DeviceID input.String `json:"device_id"`
+}
+
+// Logout ends the family of one of the caller's own refresh tokens and silences the device. Any other token is passed over in silence.
+// Source: docs/decisions.md, "Logout".
+func (e *Engine) Logout(app core.App, caller Caller, body LogoutBody, from audit.Origin, now time.Time) error {
+	checks := input.NewChecks()
+	deviceID := checks.Text("device_id", body.DeviceID, input.Optional(128))
+	token := checks.Secret("refresh", body.Refresh, 512)
+	if err := checks.Err(); err != nil {
+		return err
+	}
+	return app.RunInTransaction(func(tx core.App) error {
+		ended, err := e.endOwnFamily(tx, caller, token, &deviceID)
+		if err != nil {
+			return err
+		}
+		if deviceID != "" {
+			if _, err := collections.SilencePushTokens(tx, caller.RecordID, deviceID, becauseLogout, now); err != nil {
+				return err
+			}
+		}
+		if ended == 0 {
+			return nil
+		}
+		return recordLogout(tx, caller, ended, from, now)
+	})
+}
+
+// endOwnFamily ends the family of the caller's token and names its device, unless one is named already.
+func (e *Engine) endOwnFamily(tx core.App, caller Caller, token string, deviceID *string) (ended int64, err error) {
+	if !refreshFormat.MatchString(token) {
+		return 0, nil
+	}
+	held, err := collections.HoldRefreshToken(tx, refreshHash(token))
+	if collections.Missing(err) || err == nil && held.UserID != caller.RecordID {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	*deviceID = cmp.Or(*deviceID, held.DeviceID)
+	return collections.RevokeRefreshFamily(tx, held.Family, becauseLogout)
+}
+
+// LogoutAll ends every sign-in of the caller and silences all devices. Access tokens last until they expire.
+func (e *Engine) LogoutAll(app core.App, caller Caller, from audit.Origin, now time.Time) error {
+	return app.RunInTransaction(func(tx core.App) error {
+		ended, err := RevokeAll(tx, caller.RecordID, becauseLogout)
+		if err != nil {
+			return err
+		}
+		if _, err := collections.SilencePushTokens(tx, caller.RecordID, "", becauseLogout, now); err != nil {
+			return err
+		}
+		return recordLogout(tx, caller, ended, from, now)
+	})
+}
+
+func recordLogout(tx core.App, caller Caller, ended int64, from audit.Origin, now time.Time) error {
+	actor := caller.Actor(from)
+	return audit.Append(tx, audit.Entry{
+		Event: audit.Logout, Actor: actor, ResourceType: "User", ResourceID: actor.ID,
+		Changes: audit.Changes{"sign_ins": {Old: ended, New: 0}},
+	}, now)
+}
+
+// RevokeAll ends every refresh token of a user, for a reason of at most 50 characters, and returns how many.
+func RevokeAll(app core.App, userRecordID, because string) (int64, error) {
+	return collections.RevokeRefreshTokens(app, userRecordID, because)
+}

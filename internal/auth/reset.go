@@ -1,0 +1,190 @@
+package auth
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/notifications"
+)
+
+// How long a link to set a password works, and how many are mailed. Source: docs/decisions.md, "Registration" and "Password reset confirm".
+const (
+	welcomeLife      = 24 * time.Hour
+	resetLife        = time.Hour
+	maxResetsPerHour = 3
+)
+
+// Why a set-password link was made.
+const (
+	purposeWelcome = "welcome"
+	purposeReset   = "reset"
+)
+
+const becauseReset = "password_reset"
+
+// Invite creates an account with a password nobody knows, and returns the one-time link with which its holder sets one.
+func Invite(app core.App, a NewAccount, resetURL string, by audit.Actor, now time.Time) (link string, err error) {
+	a.Password = "Aa1-" + newResetToken() // meets the policy; known to nobody
+	a.MustChangePassword = true
+	err = app.RunInTransaction(func(tx core.App) error {
+		user, err := CreateAccount(tx, a, by, now)
+		if err != nil {
+			return err
+		}
+		link, err = addResetToken(tx, user, resetURL, purposeWelcome, welcomeLife, now)
+		return err
+	})
+	return link, err
+}
+
+// addResetToken makes a one-time link; earlier links of the user stop working.
+func addResetToken(tx core.App, user *collections.User, resetURL, purpose string, life time.Duration, now time.Time) (link string, err error) {
+	token := newResetToken()
+	if err := collections.AddResetToken(tx, user.Id, resetHash(token), purpose, now, now.Add(life)); err != nil {
+		return "", err
+	}
+	address, err := url.Parse(resetURL)
+	if err != nil {
+		return "", fmt.Errorf("reset address: %w", err)
+	}
+	query := address.Query()
+	query.Set("token", token)
+	address.RawQuery = query.Encode()
+	return address.String(), nil
+}
+
+// newResetToken has 256 random bits.
+func newResetToken() string {
+	var token [32]byte
+	_, _ = rand.Read(token[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(token[:])
+}
+
+func resetHash(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// ResetRequestBody asks for a link to set a password.
+type ResetRequestBody struct {
+	Email input.String `json:"email"`
+}
+
+// RequestReset queues a mail with a link for whoever has the address, if anybody. It does the same work for every address: who has one is
+// looked up by the mailer. Source: docs/decisions.md, "Password reset confirm".
+func (e *Engine) RequestReset(app core.App, body ResetRequestBody, from audit.Origin, now time.Time) error {
+	checks := input.NewChecks()
+	email := FoldEmail(checks.Text("email", body.Email, input.Required(254)))
+	if err := checks.Err(); err != nil {
+		return err
+	}
+	user, err := collections.FindUserByEmail(app, email)
+	if err != nil && !collections.Missing(err) {
+		return err
+	}
+	a := attempt{emailKey: e.sealer.LoginKey(email), user: user, from: from, now: now}
+	return app.RunInTransaction(func(tx core.App) error { return queueReset(tx, email, a.entry(audit.PasswordResetRequest), now) })
+}
+
+func queueReset(tx core.App, email string, entry audit.Entry, now time.Time) error {
+	if err := audit.Append(tx, entry, now); err != nil {
+		return err
+	}
+	return notifications.QueueUnresolved(tx, notifications.PasswordReset, email, nil, now)
+}
+
+// ResolveMail fills a queued mail whose address nobody has looked up, or drops it.
+func (e *Engine) ResolveMail(tx core.App, mail *collections.Mail, now time.Time) (send bool, err error) {
+	if notifications.Template(mail.Template()) == notifications.AccountLocked {
+		return false, resolveLock(tx, mail, now)
+	}
+	user, err := collections.FindUserByEmail(tx, mail.Recipient())
+	if collections.Missing(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return e.fillReset(tx, mail, user, now)
+}
+
+func (e *Engine) fillReset(tx core.App, mail *collections.Mail, user *collections.User, now time.Time) (bool, error) {
+	mailed, err := collections.CountMails(tx, user.Id, mail.Template(), now.Add(-time.Hour))
+	if err != nil || mailed >= maxResetsPerHour {
+		return false, err
+	}
+	if usable, err := mayUse(tx, user); err != nil || !usable {
+		return false, err
+	}
+	link, err := addResetToken(tx, user, e.options.ResetURL, purposeReset, resetLife, now)
+	if err != nil {
+		return false, err
+	}
+	mail.Set("user", user.Id)
+	return true, mail.SetParameters(map[string]string{"link": link})
+}
+
+// ResetBody sets a new password with the token of a mailed link.
+type ResetBody struct {
+	Token              input.String `json:"token"`
+	NewPassword        input.String `json:"new_password"`
+	NewPasswordConfirm input.String `json:"new_password_confirm"`
+}
+
+// ConfirmReset sets the password of the account a token was made for. The token works once, and all sessions end.
+// Source: docs/decisions.md, "Password reset confirm".
+func (e *Engine) ConfirmReset(app core.App, body ResetBody, from audit.Origin, now time.Time) error {
+	checks := input.NewChecks()
+	token := checks.Secret("token", body.Token, 512)
+	password := readNewPassword(checks, body.NewPassword, body.NewPasswordConfirm)
+	if len(checks.Fields["token"]) > 0 {
+		return checks.Err()
+	}
+	userID, err := collections.FindResetToken(app, resetHash(token), now)
+	if collections.Missing(err) {
+		if err := checks.Err(); err != nil {
+			return err
+		}
+		return invalidResetToken()
+	}
+	if err != nil {
+		return err
+	}
+	user, err := collections.FindUser(app, userID)
+	if err != nil {
+		return err
+	}
+	if err := e.checkNewPassword(checks, password, user); err != nil {
+		return err
+	}
+	hash, err := e.hash(app, password)
+	if err != nil {
+		return err
+	}
+	return e.change(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
+		if _, err := collections.UseResetToken(tx, resetHash(token), now); collections.Missing(err) {
+			return invalidResetToken(), nil
+		} else if err != nil {
+			return nil, err
+		}
+		if err := collections.ClearLoginFailure(tx, e.sealer.LoginKey(FoldEmail(user.Email()))); err != nil {
+			return nil, err
+		}
+		return nil, replacePassword(tx, user, hash, becauseReset, about(user, audit.PasswordReset, callerOf(user).Actor(from)), now)
+	})
+}
+
+func invalidResetToken() error {
+	return fault.New(fault.Invalid, "invalid_reset_token", "The link is invalid, used or expired.")
+}

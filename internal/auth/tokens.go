@@ -1,0 +1,136 @@
+package auth
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log/slog"
+	"regexp"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/google/uuid"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+)
+
+// refreshLife is how long a refresh token lasts. Source: docs/decisions.md, "Refresh-token family".
+const refreshLife = 24 * time.Hour
+
+// Session is what signing in or refreshing gives. It refuses to print.
+type Session struct {
+	Access           string
+	AccessExpiresIn  time.Duration
+	Refresh          string
+	RefreshExpiresIn time.Duration
+	User             *collections.User
+}
+
+// Format shows nothing of the tokens.
+func (Session) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[session]") }
+
+// LogValue shows nothing of the tokens.
+func (Session) LogValue() slog.Value { return slog.StringValue("[session]") }
+
+// claims are those of PocketBase's own access tokens, so that its realtime API and the SDK take ours, and the family
+// of the sign-in, which PocketBase ignores.
+type claims struct {
+	UserID       string           `json:"id"`
+	Type         string           `json:"type"`
+	CollectionID string           `json:"collectionId"`
+	Refreshable  bool             `json:"refreshable"`
+	Family       string           `json:"sid,omitempty"`
+	Expires      *jwt.NumericDate `json:"exp"`
+}
+
+// The rest of jwt.Claims: only the expiry is ever present.
+func (c claims) GetExpirationTime() (*jwt.NumericDate, error) { return c.Expires, nil }
+func (claims) GetIssuedAt() (*jwt.NumericDate, error)         { return nil, nil }
+func (claims) GetNotBefore() (*jwt.NumericDate, error)        { return nil, nil }
+func (claims) GetIssuer() (string, error)                     { return "", nil }
+func (claims) GetSubject() (string, error)                    { return "", nil }
+func (claims) GetAudience() (jwt.ClaimStrings, error)         { return nil, nil }
+
+// signAccess makes an access token; it ends with the user's token key, whichever comes first.
+// Source: docs/decisions.md, "Access token".
+func signAccess(user *collections.User, family string, now time.Time) (token string, life time.Duration, err error) {
+	users := user.Collection()
+	life = users.AuthToken.DurationTime()
+	token, err = jwt.NewWithClaims(jwt.SigningMethodHS256, claims{
+		UserID:       user.Id,
+		Type:         core.TokenTypeAuth,
+		CollectionID: users.Id,
+		Refreshable:  true,
+		Family:       family,
+		Expires:      jwt.NewNumericDate(now.Add(life)),
+	}).SignedString(accessKey(user.TokenKey(), users))
+	if err != nil {
+		return "", 0, fmt.Errorf("sign access token: %w", err)
+	}
+	return token, life, nil
+}
+
+func accessKey(tokenKey string, users *core.Collection) []byte {
+	return []byte(tokenKey + users.AuthToken.Secret)
+}
+
+// Refresh tokens are opaque: 256 random bits behind a prefix. Source: docs/decisions.md, "Refresh token format".
+const refreshPrefix = "rt_"
+
+var refreshFormat = regexp.MustCompile(`^` + refreshPrefix + `[A-Za-z0-9_-]{43}$`)
+
+func newRefreshToken() string {
+	var secret [32]byte
+	_, _ = rand.Read(secret[:]) // never fails
+	return refreshPrefix + base64.RawURLEncoding.EncodeToString(secret[:])
+}
+
+// refreshHash is what is stored of a refresh token.
+func refreshHash(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// startFamily begins the tokens of a sign-in.
+func (e *Engine) startFamily(tx core.App, user *collections.User, deviceID string, from audit.Origin, now time.Time) (Session, error) {
+	return e.issue(tx, user, collections.RefreshToken{
+		Family:          uuid.NewString(),
+		DeviceID:        deviceID,
+		FamilyStartedAt: now,
+		SourceIP:        from.Address,
+	}, now)
+}
+
+// continueFamily replaces a rotated token by the next.
+func (e *Engine) continueFamily(tx core.App, user *collections.User, parent collections.RefreshToken, from audit.Origin, now time.Time) (Session, error) {
+	return e.issue(tx, user, collections.RefreshToken{
+		Family:          parent.Family,
+		Parent:          parent.ID,
+		DeviceID:        parent.DeviceID,
+		FamilyStartedAt: parent.FamilyStartedAt,
+		SourceIP:        from.Address,
+	}, now)
+}
+
+// issue stores the next refresh token of a family, which never outlives it, and signs an access token beside it.
+func (e *Engine) issue(tx core.App, user *collections.User, link collections.RefreshToken, now time.Time) (Session, error) {
+	token := newRefreshToken()
+	link.UserID, link.TokenHash, link.IssuedAt = user.Id, refreshHash(token), now
+	link.ExpiresAt = now.Add(refreshLife)
+	if end := link.FamilyStartedAt.Add(e.options.RefreshFamilyLife); end.Before(link.ExpiresAt) {
+		link.ExpiresAt = end
+	}
+	if err := collections.CreateRefreshToken(tx, link); err != nil {
+		return Session{}, err
+	}
+	access, life, err := signAccess(user, link.Family, now)
+	if err != nil {
+		return Session{}, err
+	}
+	return Session{Access: access, AccessExpiresIn: life, Refresh: token, RefreshExpiresIn: link.ExpiresAt.Sub(now), User: user}, nil
+}

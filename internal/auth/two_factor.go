@@ -1,0 +1,229 @@
+package auth
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/notifications"
+)
+
+// A set-up waits so long for its first code, and takes so many wrong ones. Source: docs/decisions.md, "TOTP parameters".
+const (
+	setupLife      = 15 * time.Minute
+	maxWrongSetups = 5
+	secretBytes    = 20 // 160 bits, RFC 4226, section 4, R6
+)
+
+const becauseTwoFactor = "two_factor_off"
+
+// Setup is what an authenticator app needs, and the backup codes, shown this once. It refuses to print.
+type Setup struct {
+	Secret, ProvisioningURI string
+	BackupCodes             []string
+}
+
+// Format shows nothing of the secret.
+func (Setup) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[setup]") }
+
+// LogValue shows nothing of the secret.
+func (Setup) LogValue() slog.Value { return slog.StringValue("[setup]") }
+
+// SetUpTwoFactor begins a set-up; an earlier one that was not confirmed is replaced.
+func (e *Engine) SetUpTwoFactor(app core.App, caller Caller, now time.Time) (setup Setup, err error) {
+	err = e.change(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
+		if user.TwoFactorEnabled() {
+			return fault.State("already_enabled", "Two-factor authentication is already on."), nil
+		}
+		var random [secretBytes]byte
+		_, _ = rand.Read(random[:]) // never fails
+		setup.Secret = base32.StdEncoding.EncodeToString(random[:])
+		setup.ProvisioningURI = e.provisioningURI(user.Email(), setup.Secret)
+		codes, hashes := e.newBackupCodes(user)
+		setup.BackupCodes = codes
+		user.SetTOTPPending(collections.TOTPPending{Secret: setup.Secret, CodeHashes: hashes, Until: now.Add(setupLife)})
+		return nil, save(tx, user, now)
+	})
+	if err != nil {
+		return Setup{}, err
+	}
+	return setup, nil
+}
+
+// provisioningURI is the form that authenticator apps read from a QR code.
+func (e *Engine) provisioningURI(email, secret string) string {
+	issuer := strings.ReplaceAll(url.QueryEscape(e.options.TOTPIssuer), "+", "%20") // apps do not read + as a space
+	return fmt.Sprintf("otpauth://totp/%s:%s?secret=%s&issuer=%s&algorithm=SHA1&digits=6&period=%d", issuer, url.PathEscape(email), secret, issuer, totpPeriod)
+}
+
+// PendingURI is the provisioning URI of the set-up under way; a missing fault when there is none.
+func (e *Engine) PendingURI(app core.App, caller Caller, now time.Time) (string, error) {
+	user, err := collections.FindUser(app, caller.RecordID)
+	if err != nil {
+		return "", err
+	}
+	pending := user.TOTPPending()
+	if pending.Secret == "" || !now.Before(pending.Until) {
+		return "", fault.Missing()
+	}
+	return e.provisioningURI(user.Email(), pending.Secret), nil
+}
+
+// CodeBody is a time-based code.
+type CodeBody struct {
+	TOTPCode input.String `json:"totp_code"`
+}
+
+func invalidTOTP() error {
+	return fault.New(fault.Invalid, "invalid_totp", "The two-factor code is wrong.")
+}
+
+// VerifyTwoFactor turns the second factor on with the first code of the set-up under way. That code is not counted as used: the caller is
+// signed in already, so it may still open their next sign-in.
+func (e *Engine) VerifyTwoFactor(app core.App, caller Caller, body CodeBody, from audit.Origin, now time.Time) error {
+	checks := input.NewChecks()
+	code := checks.Text("totp_code", body.TOTPCode, input.Required(11))
+	if err := checks.Err(); err != nil {
+		return err
+	}
+	return e.change(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
+		pending := user.TOTPPending()
+		if pending.Secret == "" || !now.Before(pending.Until) {
+			return invalidTOTP(), nil
+		}
+		if _, right := matchTOTP(pending.Secret, code, 0, now); !right || !totpFormat.MatchString(code) {
+			if pending.Failures++; pending.Failures >= maxWrongSetups {
+				pending = collections.TOTPPending{}
+			}
+			user.SetTOTPPending(pending)
+			return invalidTOTP(), save(tx, user, now)
+		}
+		user.SetTwoFactor(pending.Secret)
+		user.SetTOTPPending(collections.TOTPPending{})
+		if err := collections.ReplaceBackupCodes(tx, user.Id, pending.CodeHashes, now); err != nil {
+			return nil, err
+		}
+		if err := save(tx, user, now); err != nil {
+			return nil, err
+		}
+		return nil, audit.Append(tx, about(user, audit.TwoFactorEnable, caller.Actor(from)), now)
+	})
+}
+
+// ProofBody is password and second factor of somebody who is signed in.
+type ProofBody struct {
+	Password   input.String `json:"password"`
+	TOTPCode   input.String `json:"totp_code"` // either field takes either kind
+	BackupCode input.String `json:"backup_code"`
+}
+
+// DisableTwoFactor turns the second factor off, which takes both factors, and ends every session.
+// Source: docs/decisions.md, "Disable 2FA".
+func (e *Engine) DisableTwoFactor(app core.App, caller Caller, body ProofBody, from audit.Origin, now time.Time) error {
+	return e.withBothFactors(app, caller, body, from, now, func(tx core.App, user *collections.User) error {
+		return turnOff(tx, user, caller.Actor(from), now)
+	})
+}
+
+// turnOff is what disabling and an administrator's reset have in common.
+func turnOff(tx core.App, user *collections.User, by audit.Actor, now time.Time) error {
+	user.SetTwoFactor("")
+	user.SetTOTPPending(collections.TOTPPending{})
+	if _, err := RevokeAll(tx, user.Id, becauseTwoFactor); err != nil {
+		return err
+	}
+	if err := save(tx, user, now); err != nil {
+		return err
+	}
+	if err := collections.ReplaceBackupCodes(tx, user.Id, nil, now); err != nil {
+		return err
+	}
+	if err := notifications.Queue(tx, notifications.TwoFactorDisabled, user, nil, now); err != nil {
+		return err
+	}
+	return audit.Append(tx, about(user, audit.TwoFactorDisable, by), now)
+}
+
+// ReplaceBackupCodes gives the caller new codes and ends the old ones. Source: docs/decisions.md, "Backup codes".
+func (e *Engine) ReplaceBackupCodes(app core.App, caller Caller, body ProofBody, from audit.Origin, now time.Time) (codes []string, err error) {
+	err = e.withBothFactors(app, caller, body, from, now, func(tx core.App, user *collections.User) error {
+		var hashes []string
+		codes, hashes = e.newBackupCodes(user)
+		if err := collections.ReplaceBackupCodes(tx, user.Id, hashes, now); err != nil {
+			return err
+		}
+		return audit.Append(tx, about(user, audit.BackupCodesReplaced, caller.Actor(from)), now)
+	})
+	return codes, err
+}
+
+// withBothFactors runs a change of somebody who proves again both what they know and what they have.
+func (e *Engine) withBothFactors(app core.App, caller Caller, body ProofBody, from audit.Origin, now time.Time,
+	apply func(tx core.App, user *collections.User) error,
+) error {
+	checks := input.NewChecks()
+	password := checks.Secret("password", body.Password, 0)
+	code := checks.Text("totp_code", body.TOTPCode, input.Optional(11))
+	if backup := checks.Text("backup_code", body.BackupCode, input.Optional(11)); code == "" {
+		code = backup
+	}
+	if code == "" && len(checks.Fields["totp_code"]) == 0 && len(checks.Fields["backup_code"]) == 0 {
+		checks.Reject("totp_code", "This field is required.")
+	}
+	if err := checks.Err(); err != nil {
+		return err
+	}
+	proven, err := e.provePassword(app, caller, "password", password, now)
+	if err != nil {
+		return err
+	}
+	return e.change(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
+		if !user.TwoFactorEnabled() {
+			return fault.State("invalid_state", "Two-factor authentication is off."), nil
+		}
+		if user.TokenKey() != proven.TokenKey() {
+			return tokenInvalid(), nil
+		}
+		factor, err := e.checkSecondFactor(tx, user, code, now)
+		if err != nil {
+			return nil, err
+		}
+		if refused, err := e.countProof(tx, user.Id, factor.proven, invalidTOTP(), now); refused != nil || err != nil {
+			return refused, err
+		}
+		if err := noteSecondFactor(tx, user, factor, caller.Actor(from), now); err != nil {
+			return nil, err
+		}
+		return nil, apply(tx, user)
+	})
+}
+
+// noteSecondFactor keeps a code from working again.
+func noteSecondFactor(tx core.App, user *collections.User, factor secondFactor, by audit.Actor, now time.Time) error {
+	if factor.backupCode {
+		return noteBackupCode(tx, user, factor, by, now)
+	}
+	user.Set("totp_last_step", max(user.TOTPLastStep(), factor.step))
+	return save(tx, user, now)
+}
+
+// noteBackupCode records a used backup code and tells its owner.
+func noteBackupCode(tx core.App, user *collections.User, factor secondFactor, by audit.Actor, now time.Time) error {
+	entry := about(user, audit.BackupCodeUsed, by)
+	entry.Changes = audit.Changes{"backup_codes_left": {Old: factor.codesLeft + 1, New: factor.codesLeft}}
+	if err := audit.Append(tx, entry, now); err != nil {
+		return err
+	}
+	return tellOfBackupCode(tx, user, factor.codesLeft, now)
+}

@@ -1,0 +1,167 @@
+// Package backup knows how a copy of everything is taken while the service runs, how it is proven to be good, and how it
+// comes back. A backup is one file: the database as it was at one moment, with a manifest, packed and encrypted with age
+// before it leaves the machine. It opens with any key of the encryption ring, and for whoever else the operator named as
+// recipient. Where it is kept is a folder or an S3-compatible bucket; both are PocketBase's own file system.
+//
+// It refuses to trust: a backup counts only when verify has brought it back to a scratch folder and walked through it.
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/tools/filesystem"
+)
+
+const (
+	prefix    = "vigil-"
+	extension = ".tar.gz.age"
+	nameTime  = "20060102T150405Z"
+)
+
+// Store is where backups are kept: one place for one practice.
+type Store struct {
+	files *filesystem.System
+	under string // what stands before every name
+}
+
+// Bucket is an S3-compatible place.
+type Bucket struct {
+	Name, Region, Endpoint string
+	AccessKey, Secret      string
+	ForcePathStyle         bool
+	// Prefix is the practice's part of the bucket, such as "elm-street/"; "" is the whole.
+	Prefix string
+}
+
+// OpenFolder keeps backups in a folder, which is made when it is missing.
+func OpenFolder(path string) (*Store, error) {
+	files, err := filesystem.NewLocal(path)
+	if err != nil {
+		return nil, fmt.Errorf("open backup folder: %w", err)
+	}
+	return &Store{files: files}, nil
+}
+
+// OpenBucket keeps backups in a bucket.
+func OpenBucket(b Bucket) (*Store, error) {
+	files, err := filesystem.NewS3(b.Name, b.Region, b.Endpoint, b.AccessKey, b.Secret, b.ForcePathStyle)
+	if err != nil {
+		return nil, fmt.Errorf("open backup bucket: %w", err)
+	}
+	under := strings.Trim(b.Prefix, "/")
+	if under != "" {
+		under += "/"
+	}
+	return &Store{files: files, under: under}, nil
+}
+
+// Close lets go of the place.
+func (s *Store) Close() error { return s.files.Close() }
+
+// Kept is one backup in the store.
+type Kept struct {
+	Name      string
+	CreatedAt time.Time
+	Size      int64 // bytes
+}
+
+// List is every finished backup, newest first.
+func (s *Store) List(ctx context.Context) ([]Kept, error) {
+	s.files.SetContext(ctx)
+	objects, err := s.files.List(s.under + prefix)
+	if err != nil {
+		return nil, fmt.Errorf("list backups: %w", err)
+	}
+	var kept []Kept
+	for _, object := range objects {
+		name := strings.TrimPrefix(object.Key, s.under)
+		if at, ok := createdAt(name); ok {
+			kept = append(kept, Kept{Name: name, CreatedAt: at, Size: object.Size})
+		}
+	}
+	slices.SortFunc(kept, func(a, b Kept) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	return kept, nil
+}
+
+// Find is the named backup; "" or "latest" means the newest.
+func (s *Store) Find(ctx context.Context, name string) (Kept, error) {
+	kept, err := s.List(ctx)
+	if err != nil {
+		return Kept{}, err
+	}
+	for _, one := range kept {
+		if one.Name == name || name == "" || name == "latest" {
+			return one, nil
+		}
+	}
+	if len(kept) == 0 {
+		return Kept{}, errors.New("there is no backup yet")
+	}
+	return Kept{}, fmt.Errorf("there is no backup named %q; list shows which there are", name)
+}
+
+// Keep removes all but the newest backups and returns how many went.
+func (s *Store) Keep(ctx context.Context, newest int) (removed int, err error) {
+	kept, err := s.List(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, old := range kept[min(max(newest, 1), len(kept)):] {
+		if err := s.files.Delete(s.under + old.Name); err != nil {
+			return removed, fmt.Errorf("remove backup %s: %w", old.Name, err)
+		}
+		removed++
+	}
+	return removed, nil
+}
+
+// put streams a backup into the store. It gets its name when it is whole; when write fails nothing is left.
+func (s *Store) put(ctx context.Context, name string, write func(io.Writer) error) error {
+	ctx, abandon := context.WithCancel(ctx)
+	defer abandon()
+	s.files.SetContext(ctx)
+	s.clearUnfinished()
+	w, err := s.files.NewWriter(s.under+name, nil)
+	if err != nil {
+		return fmt.Errorf("write backup: %w", err)
+	}
+	if err := write(w); err != nil {
+		abandon()
+		_ = w.Close() // it says that it was abandoned
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return fmt.Errorf("write backup: %w", err)
+	}
+	return nil
+}
+
+// clearUnfinished removes what was being written to a folder when its process was killed; a bucket shows no such thing.
+func (s *Store) clearUnfinished() {
+	objects, err := s.files.List(s.under + prefix)
+	if err != nil {
+		return // the write is about to say why
+	}
+	for _, object := range objects {
+		if strings.Contains(object.Key, extension+".") && strings.HasSuffix(object.Key, ".tmp") {
+			_ = s.files.Delete(object.Key) // tried again the next time
+		}
+	}
+}
+
+func nameOf(at time.Time) string { return prefix + at.UTC().Format(nameTime) + extension }
+
+func createdAt(name string) (time.Time, bool) {
+	stamp, ok := strings.CutSuffix(strings.TrimPrefix(name, prefix), extension)
+	if !ok {
+		return time.Time{}, false
+	}
+	at, err := time.Parse(nameTime, stamp)
+	return at, err == nil
+}

@@ -1,0 +1,171 @@
+package backup
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"filippo.io/age"
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+)
+
+const (
+	databaseFile = "data.db"
+	manifestFile = "manifest.json"
+)
+
+// Manifest says what a backup holds; it stands first in the file.
+type Manifest struct {
+	Version   string    `json:"version"` // of the program that made it
+	CreatedAt time.Time `json:"created_at"`
+	// SHA256 is of the database file, in hex.
+	SHA256 string `json:"sha256"`
+	Counts Counts `json:"counts"`
+	// AuditHead is the hash of the last audit entry in it.
+	AuditHead string `json:"audit_head"`
+}
+
+// Counts are rows of the database, for whoever compares.
+type Counts struct {
+	Patients      int64 `db:"patients" json:"patients"`
+	Observations  int64 `db:"observations" json:"observations"`
+	AuditEntries  int64 `db:"audit_entries" json:"audit_entries"`
+	Transmissions int64 `db:"transmissions" json:"transmissions"`
+}
+
+// Create takes a backup of the database as it is now, beside whatever reads and writes it, and returns its name. What was
+// committed before the call is in it.
+func Create(ctx context.Context, app core.App, store *Store, keys Keys, version string, now time.Time) (string, Manifest, error) {
+	scratch, leave, err := room(app.DataDir())
+	if err != nil {
+		return "", Manifest{}, err
+	}
+	defer leave()
+	copied := filepath.Join(scratch, databaseFile)
+	if err := copyDatabase(ctx, app, copied); err != nil {
+		return "", Manifest{}, err
+	}
+	manifest, err := describe(ctx, copied, version, now)
+	if err != nil {
+		return "", Manifest{}, err
+	}
+	name := nameOf(now)
+	err = store.put(ctx, name, func(w io.Writer) error { return seal(w, keys, manifest, copied) })
+	return name, manifest, err
+}
+
+// copyDatabase writes a consistent copy. It is one read: it holds up no writer.
+func copyDatabase(ctx context.Context, app core.App, target string) error {
+	_, err := app.ConcurrentDB().NewQuery("VACUUM INTO {:target}").Bind(dbx.Params{"target": target}).WithContext(ctx).Execute()
+	if err != nil {
+		return fmt.Errorf("copy the database: %w", err)
+	}
+	return nil
+}
+
+func describe(ctx context.Context, file, version string, now time.Time) (Manifest, error) {
+	m := Manifest{Version: version, CreatedAt: now.UTC()}
+	err := reading(file, func(db *dbx.DB) (err error) {
+		m.Counts, m.AuditHead, err = count(ctx, db)
+		return err
+	})
+	if err != nil {
+		return m, err
+	}
+	m.SHA256, err = hashOf(file)
+	return m, err
+}
+
+func count(ctx context.Context, db dbx.Builder) (c Counts, head string, err error) {
+	err = db.NewQuery(`SELECT (SELECT COUNT(*) FROM patients) AS patients, (SELECT COUNT(*) FROM observations) AS observations,
+		(SELECT COUNT(*) FROM audit_log) AS audit_entries, (SELECT COUNT(*) FROM transmissions) AS transmissions`).WithContext(ctx).One(&c)
+	if err != nil {
+		return c, "", fmt.Errorf("count what is in the backup: %w", err)
+	}
+	err = db.NewQuery("SELECT hash FROM audit_log ORDER BY id DESC LIMIT 1").WithContext(ctx).Row(&head)
+	if err != nil && !collections.Missing(err) {
+		return c, "", fmt.Errorf("read the audit head of the backup: %w", err)
+	}
+	return c, head, nil
+}
+
+// reading opens a database file that nobody else has open.
+func reading(file string, use func(*dbx.DB) error) error {
+	db, err := dbx.Open("sqlite", file+"?_pragma=query_only(ON)")
+	if err != nil {
+		return fmt.Errorf("open the copy: %w", err)
+	}
+	return errors.Join(use(db), db.Close())
+}
+
+func hashOf(file string) (string, error) {
+	f, err := os.Open(file) //nolint:gosec // a file of ours
+	if err != nil {
+		return "", fmt.Errorf("hash the copy: %w", err)
+	}
+	defer func() { _ = f.Close() }() // read only
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("hash the copy: %w", err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// seal writes manifest and database, packed and encrypted.
+func seal(w io.Writer, keys Keys, m Manifest, file string) error {
+	to, err := keys.recipients()
+	if err != nil {
+		return err
+	}
+	sealed, err := age.Encrypt(w, to...)
+	if err != nil {
+		return fmt.Errorf("encrypt the backup: %w", err)
+	}
+	packed, err := gzip.NewWriterLevel(sealed, gzip.BestSpeed)
+	if err != nil {
+		return fmt.Errorf("pack the backup: %w", err)
+	}
+	archive := tar.NewWriter(packed)
+	return errors.Join(pack(archive, m, file), archive.Close(), packed.Close(), sealed.Close())
+}
+
+func pack(archive *tar.Writer, m Manifest, file string) error {
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode the manifest: %w", err)
+	}
+	if err := archive.WriteHeader(&tar.Header{Name: manifestFile, Mode: 0o600, Size: int64(len(text)), ModTime: m.CreatedAt}); err != nil {
+		return fmt.Errorf("pack the manifest: %w", err)
+	}
+	if _, err := archive.Write(text); err != nil {
+		return fmt.Errorf("pack the manifest: %w", err)
+	}
+	f, err := os.Open(file) //nolint:gosec // a file of ours
+	if err != nil {
+		return fmt.Errorf("pack the database: %w", err)
+	}
+	defer func() { _ = f.Close() }() // read only
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("pack the database: %w", err)
+	}
+	if err := archive.WriteHeader(&tar.Header{Name: databaseFile, Mode: 0o600, Size: info.Size(), ModTime: m.CreatedAt}); err != nil {
+		return fmt.Errorf("pack the database: %w", err)
+	}
+	if _, err := io.Copy(archive, f); err != nil {
+		return fmt.Errorf("pack the database: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package backup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/gofrs/flock"
+)
+
+// The locks are the system's, on open files: they end with the process that holds them, however it ends. The files stay.
+const (
+	inUseFile = "vigil.lock"  // shared by whoever has the data folder open, exclusive to whoever replaces what is in it
+	workFile  = "backup.lock" // exclusive to whoever takes or proves a backup
+	workRoom  = ".backup"     // scratch of who holds workFile
+)
+
+// Hold keeps a data folder from being replaced while it is open. It fails while a backup is being restored into it. release
+// may be called more than once.
+func Hold(dir string) (release func() error, err error) {
+	lock, err := lockFile(dir, inUseFile)
+	if err != nil {
+		return nil, err
+	}
+	held, err := lock.TryRLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock the data folder: %w", err)
+	}
+	if !held {
+		return nil, errors.New("a backup is being restored into this data folder: wait until that is done")
+	}
+	return lock.Close, nil
+}
+
+// claim has a data folder for itself.
+func claim(dir string) (*flock.Flock, error) {
+	lock, err := lockFile(dir, inUseFile)
+	if err != nil {
+		return nil, err
+	}
+	held, err := lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock the data folder: %w", err)
+	}
+	if !held {
+		return nil, errors.New("the data folder is in use: stop the service, and any other command that works on it, first")
+	}
+	return lock, nil
+}
+
+// room is a scratch folder for one at a time. What one that was killed has left there goes first. leave removes it.
+func room(dir string) (scratch string, leave func(), err error) {
+	lock, err := lockFile(dir, workFile)
+	if err != nil {
+		return "", nil, err
+	}
+	held, err := lock.TryLock()
+	if err != nil {
+		return "", nil, fmt.Errorf("lock the scratch folder: %w", err)
+	}
+	if !held {
+		return "", nil, errors.New("another backup of this data folder is being taken, verified or restored: wait until that is done")
+	}
+	scratch = filepath.Join(dir, workRoom)
+	leave = func() {
+		_ = os.RemoveAll(scratch) // what stays is sealed, and goes the next time
+		_ = lock.Close()
+	}
+	if err := errors.Join(os.RemoveAll(scratch), os.Mkdir(scratch, 0o700)); err != nil {
+		leave()
+		return "", nil, fmt.Errorf("make a scratch folder: %w", err)
+	}
+	return scratch, leave, nil
+}
+
+func lockFile(dir, name string) (*flock.Flock, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the data folder: %w", err)
+	}
+	return flock.New(filepath.Join(dir, name), flock.SetPermissions(0o600)), nil
+}

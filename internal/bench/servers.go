@@ -1,0 +1,252 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/bench/slow"
+)
+
+const (
+	adminEmail    = "bench@vigil.example"
+	adminPassword = "Bench-Password-2026!"
+)
+
+// built is what the whole run uses: the binary, this program as plain PocketBase, and the candidate's secrets.
+type built struct {
+	scratch, vigil, self string
+	env                  []string
+	secret               string // of webhook signatures
+}
+
+func build(ctx context.Context, scratch string) (built, error) {
+	b := built{scratch: scratch, vigil: filepath.Join(scratch, "vigil")}
+	var err error
+	if b.self, err = os.Executable(); err != nil {
+		return b, err
+	}
+	if err := compile(ctx, b.vigil); err != nil {
+		return b, err
+	}
+	block, err := exec.CommandContext(ctx, b.vigil, "keys", "generate").Output()
+	if err != nil {
+		return b, fmt.Errorf("generate keys: %w", err)
+	}
+	b.env = strings.Split(strings.TrimSpace(string(block)), "\n")
+	for _, limit := range []string{"USER", "ANON", "AUTH", "WEBHOOK", "REALTIME"} {
+		b.env = append(b.env, "VIGIL_RATE_LIMIT_"+limit+"=0")
+	}
+	b.env = append(b.env, "VIGIL_LOG_LEVEL=error", "VIGIL_BACKUP_KEEP=0")
+	for _, line := range b.env {
+		if secret, ok := strings.CutPrefix(line, "VIGIL_GATEWAY_WEBHOOK_SECRET="); ok {
+			b.secret = secret
+		}
+	}
+	return b, nil
+}
+
+// compile builds the program as a release is built.
+func compile(ctx context.Context, into string, flags ...string) error {
+	command := exec.CommandContext(ctx, "go", append(append([]string{"build", "-trimpath", "-o", into}, flags...), ".")...)
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// slowed is the same with a delay in every commit, of the plain server too.
+func (b built) slowed(ctx context.Context, delay time.Duration) (built, error) {
+	b.vigil = filepath.Join(b.scratch, "vigil-slow")
+	b.env = append(slices.Clone(b.env), slow.Setting+"="+delay.String())
+	return b, compile(ctx, b.vigil, "-tags", "slowcommits")
+}
+
+// with is the same with more settings.
+func (b built) with(env ...string) built {
+	b.env = append(slices.Clone(b.env), env...)
+	return b
+}
+
+// server is one running process.
+type server struct {
+	cmd   *exec.Cmd
+	addr  string
+	token string
+	dir   string
+	ready time.Duration // from start to the first healthy answer
+	people
+}
+
+func (s *server) stop() {
+	if s == nil || s.cmd.Process == nil {
+		return
+	}
+	_ = s.cmd.Process.Signal(syscall.SIGTERM) // it may be gone already
+	_ = s.cmd.Wait()                          // its exit status is of no interest
+	_ = os.RemoveAll(s.dir)
+}
+
+// kill ends the process as a power cut would; its folder stays.
+func (s *server) kill() {
+	_ = s.cmd.Process.Kill() // it may be gone already
+	_ = s.cmd.Wait()         // killed
+}
+
+// wanted is what a fresh data folder should hold, and where it is served.
+type wanted struct {
+	content
+	addr string // empty for any
+}
+
+// candidate starts Vigil on a fresh folder.
+func (b built) candidate(ctx context.Context, w wanted) (*server, error) {
+	dir, err := os.MkdirTemp(b.scratch, "vigil-*")
+	if err != nil {
+		return nil, err
+	}
+	create := exec.CommandContext(ctx, b.vigil, "admin", "create", "--email", adminEmail, "--password-stdin", "--dir", dir)
+	create.Env, create.Stdin = b.environ(), strings.NewReader(adminPassword+"\n")
+	if out, err := create.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("create admin: %w\n%s", err, out)
+	}
+	people, err := seed(dir, b.env, w.content)
+	if err != nil {
+		return nil, err
+	}
+	s, err := b.start(ctx, dir, w.addr)
+	if err != nil {
+		return nil, err
+	}
+	s.people = people
+	s.token, err = s.signIn(ctx)
+	return s, err
+}
+
+func (b built) environ() []string {
+	return append(slices.Clone(b.env), "PATH="+os.Getenv("PATH"), "HOME="+os.Getenv("HOME"), "TMPDIR="+b.scratch)
+}
+
+// start runs Vigil on a folder that is there.
+func (b built) start(ctx context.Context, dir, addr string) (*server, error) {
+	s := &server{addr: cmp.Or(addr, freeAddr()), dir: dir}
+	s.cmd = exec.CommandContext(ctx, b.vigil, "serve", "--http", s.addr, "--dir", dir)
+	s.cmd.Env, s.cmd.Stderr = b.environ(), os.Stderr
+	began := time.Now()
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	err := s.await(ctx, "/health/live")
+	s.ready = time.Since(began)
+	return s, err
+}
+
+// plain starts PocketBase as it comes, or with commits as durable as ours.
+func (b built) plain(ctx context.Context, full bool, patients, readings int) (*server, error) {
+	dir, err := os.MkdirTemp(b.scratch, "plain-*")
+	if err != nil {
+		return nil, err
+	}
+	s := &server{addr: freeAddr(), dir: dir}
+	s.cmd = exec.CommandContext(ctx, b.self, "plain", "-dir", dir, "-http", s.addr, "-patients", strconv.Itoa(patients),
+		"-readings", strconv.Itoa(readings), "-full="+strconv.FormatBool(full))
+	s.cmd.Env = b.environ()
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	lines := bufio.NewScanner(out)
+	if lines.Scan() {
+		s.token = lines.Text()
+	}
+	go func() {
+		for lines.Scan() { // keeps the pipe empty
+		}
+	}()
+	err = s.await(ctx, "/api/health")
+	s.ready = time.Since(began)
+	return s, err
+}
+
+func freeAddr() string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+func (s *server) await(ctx context.Context, path string) error {
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline) && ctx.Err() == nil; time.Sleep(2 * time.Millisecond) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.addr+path, nil)
+		if err != nil {
+			return err
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			continue
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode == http.StatusOK {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s does not answer: %w", s.addr, context.Cause(ctx))
+}
+
+// signIn returns an access token, good for a quarter of an hour.
+func (s *server) signIn(ctx context.Context) (string, error) {
+	body, err := json.Marshal(map[string]string{"email": adminEmail, "password": adminPassword})
+	if err != nil {
+		return "", err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.addr+"/api/v1/auth/login/", bytes.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var tokens struct{ Access string }
+	if err := json.NewDecoder(answer.Body).Decode(&tokens); err != nil || tokens.Access == "" {
+		return "", fmt.Errorf("sign-in answered %d: %w", answer.StatusCode, err)
+	}
+	return tokens.Access, nil
+}
+
+// memory is the most resident memory the process has had, in MB.
+func (s *server) memory() float64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "VmHWM:" {
+			kB, _ := strconv.ParseFloat(fields[1], 64) // 0 says that it is unknown
+			return kB / 1024
+		}
+	}
+	return 0
+}

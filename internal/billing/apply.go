@@ -1,0 +1,239 @@
+package billing
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/notifications"
+)
+
+// draft is an entry the engine means to make, or to raise when raises is set.
+type draft struct {
+	patient        *facts
+	code           string
+	period         Span
+	service        string
+	minutes, units int
+	days           *int
+	source         string
+	warnings       []string
+	evidence       any
+	stretches      []string // time entries that become fixed with it
+	raises         *existing
+}
+
+// Created is an entry that a run made or raised.
+type Created struct {
+	ID        string `json:"id"`
+	PatientID string `json:"patient_id"`
+	CPTCode   string `json:"cpt_code"`
+}
+
+// Skip is an entry that a run left out, and why.
+type Skip struct {
+	PatientID string `json:"patient_id"`
+	CPTCode   string `json:"cpt_code"`
+	Reason    string `json:"reason"`
+}
+
+// tariff knows names and rates of payers, read once for a run.
+type tariff struct {
+	names map[int64]string
+	rates map[int64]map[string][]collections.PayerRate // the latest first
+}
+
+func readTariff(app core.App) (t tariff, err error) {
+	payers, err := collections.ListPayers(app)
+	if err != nil {
+		return t, err
+	}
+	rates, err := collections.ListPayerRates(app)
+	if err != nil {
+		return t, err
+	}
+	t = tariff{map[int64]string{}, map[int64]map[string][]collections.PayerRate{}}
+	for _, p := range payers {
+		t.names[p.Number()] = p.Name
+	}
+	for _, r := range rates {
+		payer := collections.Number(r.PayerID)
+		if t.rates[payer] == nil {
+			t.rates[payer] = map[string][]collections.PayerRate{}
+		}
+		t.rates[payer][r.CPTCode] = append(t.rates[payer][r.CPTCode], r)
+	}
+	return t, nil
+}
+
+// rate is what a payer pays for a code on a day: the latest rate in force, else the default. Source: docs/decisions.md, "Amounts".
+func (t tariff) rate(payer int64, code, day string) Cents {
+	for _, r := range t.rates[payer][code] {
+		if r.EffectiveDate <= day {
+			return Cents(r.RateCents)
+		}
+	}
+	return ruleOf(code).Rate
+}
+
+// payer is the record id and the name of a patient's payer.
+func (t tariff) payer(number int64) (id, name string) {
+	if name, known := t.names[number]; known {
+		return collections.NumberID(number), name
+	}
+	return "", "Self-pay"
+}
+
+// apply stores drafts in the transaction, each once.
+func (e *Engine) apply(tx core.App, t tariff, drafts []draft, now time.Time) (created []Created, err error) {
+	if len(drafts) == 0 {
+		return nil, nil
+	}
+	tx = collections.Prepared(tx)
+	chain, err := audit.NewChain(tx)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := e.insert(tx, t, drafts, now)
+	if err != nil {
+		return nil, err
+	}
+	var trail []audit.Entry
+	for i, d := range drafts {
+		id, event := ids[i], audit.BillingCreate
+		if d.raises != nil {
+			id, event = d.raises.ID, audit.BillingUpdate
+			err = raise(tx, t, d, now)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if id == "" {
+			continue // somebody else made it
+		}
+		if err := fix(tx, id, d.stretches, now); err != nil {
+			return nil, err
+		}
+		trail = append(trail, audit.Entry{
+			Event: event, Actor: audit.System(), ResourceType: "BillingEntry", ResourceID: id, PatientID: d.patient.id,
+			Changes: audit.Changes{"lifecycle_status": {New: PendingReview}, "cpt_code": {New: d.code}, "units": {New: d.units}},
+		})
+		created = append(created, Created{id, d.patient.id, d.code})
+	}
+	if err := chain.AppendAll(tx, trail, now); err != nil {
+		return nil, err
+	}
+	return created, attestations(tx, drafts, created, now)
+}
+
+// attestations tell billing which new entries wait for somebody's word.
+func attestations(tx core.App, drafts []draft, created []Created, now time.Time) error {
+	waiting := map[string]bool{}
+	for _, d := range drafts {
+		for _, w := range d.warnings {
+			if w == AttestInteraction {
+				waiting[d.patient.id+d.code] = true
+			}
+		}
+	}
+	for _, c := range created {
+		if !waiting[c.PatientID+c.CPTCode] {
+			continue
+		}
+		err := notifications.Announce(tx, notifications.Announcement{
+			Kind: notifications.AttestationNeeded, Severity: "info", PatientID: c.PatientID, EntryID: c.ID,
+			Body: "Escalation time behind " + c.CPTCode + " waits for your word.", Key: "attest:" + c.ID,
+		}, now)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// insert stores the drafts that raise nothing, and returns the id of each; "" where there is none.
+func (e *Engine) insert(tx core.App, t tariff, drafts []draft, now time.Time) (ids []string, err error) {
+	claims, err := collections.TakeClaimIDs(tx, now.In(e.Zone).Year(), countNew(drafts))
+	if err != nil {
+		return nil, err
+	}
+	ids = make([]string, len(drafts))
+	entries := make([]collections.BillingDraft, 0, len(claims))
+	for i, d := range drafts {
+		if d.raises != nil {
+			continue
+		}
+		ids[i] = collections.NewUUID()
+		entries = append(entries, e.entry(t, d, ids[i], claims[len(entries)]))
+	}
+	stored, err := collections.InsertBillingEntries(tx, entries, now)
+	for i, id := range ids {
+		if !stored[id] {
+			ids[i] = ""
+		}
+	}
+	return ids, err
+}
+
+func countNew(drafts []draft) (n int) {
+	for _, d := range drafts {
+		if d.raises == nil {
+			n++
+		}
+	}
+	return n
+}
+
+func (e *Engine) entry(t tariff, d draft, id, claim string) collections.BillingDraft {
+	payerID, payerName := t.payer(d.patient.payer)
+	return collections.BillingDraft{
+		ID: id, ClaimID: claim, PatientID: d.patient.id, CPTCode: d.code, ServiceDate: d.service, Minutes: d.minutes, Units: d.units,
+		AmountCents: int64(t.rate(d.patient.payer, d.code, d.service)) * int64(d.units), Source: d.source, CreatedBy: "system",
+		PayerID: payerID, PayerName: payerName, Provider: d.patient.provider, ICD10Codes: firstCodes(d.patient.diagnoses), Warnings: d.warnings,
+		PeriodStart: d.period.Start, PeriodEnd: d.period.End, TransmissionDays: d.days, Evidence: d.evidence,
+	}
+}
+
+// maxDiagnoses is how many a claim form takes. Source: docs/decisions.md, "ICD-10".
+const maxDiagnoses = 12
+
+func firstCodes(codes []string) []string { return codes[:min(len(codes), maxDiagnoses)] }
+
+// raise gives an entry that still waits for review more units.
+func raise(tx core.App, t tariff, d draft, now time.Time) error {
+	evidence, err := json.Marshal(d.evidence)
+	if err != nil {
+		return fmt.Errorf("encode evidence: %w", err)
+	}
+	warnings, err := json.Marshal(append([]string{}, d.warnings...))
+	if err != nil {
+		return fmt.Errorf("encode warnings: %w", err)
+	}
+	_, err = tx.NonconcurrentDB().NewQuery(`UPDATE billing_entries SET units = {:units}, duration_minutes = {:minutes}, service_date = {:service},
+		amount_cents = {:amount}, evidence = {:evidence}, warnings = {:warnings}, attested = FALSE, updated_at = {:now}
+		WHERE id = {:id} AND lifecycle_status = 'pending_review'`).Bind(dbx.Params{
+		"id": d.raises.ID, "units": d.units, "minutes": d.minutes, "service": d.service, "evidence": string(evidence), "warnings": string(warnings),
+		"amount": int64(t.rate(d.patient.payer, d.code, d.service)) * int64(d.units), "now": collections.Instant(now),
+	}).Execute()
+	if err != nil {
+		return fmt.Errorf("raise billing entry: %w", err)
+	}
+	return nil
+}
+
+// fix marks time as billed: it can no longer be changed.
+func fix(tx core.App, entryID string, stretches []string, now time.Time) error {
+	for _, id := range stretches {
+		_, err := tx.NonconcurrentDB().NewQuery(`UPDATE time_entries SET billing_entry = {:entry}, updated_at = {:now}
+			WHERE id = {:id} AND billing_entry = ''`).Bind(dbx.Params{"id": id, "entry": entryID, "now": collections.Instant(now)}).Execute()
+		if err != nil {
+			return fmt.Errorf("mark billed time: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+package billing
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/notifications"
+)
+
+// Move is a change of a claim's state, with what it writes. Source: docs/decisions.md, "Claim state machine".
+type Move struct {
+	Name   string
+	From   []string
+	To     string
+	event  audit.Event
+	check  func(tx core.App, entry *collections.BillingEntry) error
+	set    map[string]any
+	detail string
+	after  func(tx core.App, entry *collections.BillingEntry) error
+}
+
+// Do makes a move, in a transaction with its trace. A state it does not start from is an invalid_transition fault.
+func (e *Engine) Do(app core.App, entryID string, m Move, by audit.Actor, now time.Time) (entry *collections.BillingEntry, err error) {
+	err = app.RunInTransaction(func(tx core.App) (err error) {
+		entry, err = collections.FindBillingEntry(tx, entryID)
+		if collections.Missing(err) {
+			return fault.Missing()
+		} else if err != nil {
+			return err
+		}
+		from := entry.Status()
+		if !slices.Contains(m.From, from) {
+			return fault.State("invalid_transition", fmt.Sprintf("A claim that is %s cannot be changed this way.", strings.ReplaceAll(from, "_", " ")))
+		}
+		if m.check != nil {
+			if err := m.check(tx, entry); err != nil {
+				return err
+			}
+		}
+		for column, value := range m.set {
+			entry.Set(column, value)
+		}
+		entry.Set("lifecycle_status", m.To)
+		entry.Set("updated_at", collections.Instant(now))
+		if err := tx.Save(entry); err != nil {
+			return fmt.Errorf("store billing entry: %w", err)
+		}
+		changes := audit.Changes{"lifecycle_status": {Old: from, New: m.To}}
+		if m.detail != "" {
+			changes["detail"] = audit.Change{New: m.detail}
+		}
+		err = audit.Append(tx, audit.Entry{
+			Event: m.event, Actor: by, ResourceType: "BillingEntry", ResourceID: entry.Id, PatientID: entry.PatientID(), Changes: changes,
+		}, now)
+		if err == nil && m.after != nil {
+			err = m.after(tx, entry)
+		}
+		return err
+	})
+	return entry, err
+}
+
+// Review approves an entry for submission. It is refused while something is missing, while escalation time is not attested, and for a possible
+// duplicate without a reason.
+func (e *Engine) Review(by audit.Actor, notes, override string, attested bool, now time.Time) Move {
+	m := Move{Name: "review", From: []string{PendingReview}, To: Reviewed, event: audit.BillingReview, detail: notes}
+	m.set = map[string]any{"reviewed_by": by.Email, "reviewed_at": collections.Instant(now)}
+	m.check = func(tx core.App, entry *collections.BillingEntry) error {
+		if e.RequireSecondPerson && entry.Source() == ByHand && strings.EqualFold(entry.CreatedBy(), by.Email) {
+			return fault.State("invalid_state", "Somebody else must review an entry that you made.")
+		}
+		warnings, err := e.refresh(tx, entry)
+		if err != nil {
+			return err
+		}
+		if i := slices.Index(warnings, AttestInteraction); i >= 0 {
+			if !attested {
+				return fault.State("invalid_state", "Confirm the minutes of interaction with attested.")
+			}
+			warnings = slices.Delete(warnings, i, i+1)
+			entry.Set("attested", true)
+		}
+		if slices.Contains(warnings, PossibleDuplicate) && override == "" {
+			return fault.State("duplicate_entry", "Another entry covers the same service: give an override_reason.")
+		}
+		for _, w := range warnings {
+			if strings.HasPrefix(w, "missing_") && w != MissingPrimary {
+				return fault.State("invalid_state", "Something is still missing: "+w+".").With("warnings", warnings)
+			}
+		}
+		entry.Set("override_reason", override)
+		entry.Set("warnings", warnings)
+		return nil
+	}
+	return m
+}
+
+// refresh takes away warnings about what has been recorded since.
+func (e *Engine) refresh(tx core.App, entry *collections.BillingEntry) ([]string, error) {
+	patients, err := e.load(tx, []string{entry.PatientID()}, entry.PeriodStart())
+	if err != nil {
+		return nil, err
+	}
+	f := patients[entry.PatientID()]
+	f.diagnoses = append(f.diagnoses, entry.ICD10Codes()...)
+	missing := e.missing(f, entry.ServiceDate())
+	unnoted, err := unnotedTime(tx, entry.Id)
+	if err != nil {
+		return nil, err
+	}
+	warnings := slices.DeleteFunc(entry.Warnings(), func(w string) bool {
+		switch w {
+		case MissingConsent, MissingDiagnosis:
+			return !slices.Contains(missing, w)
+		case MissingSetup:
+			return f.educated != ""
+		case MissingNote:
+			return !unnoted
+		}
+		return false
+	})
+	if len(f.diagnoses) > 0 && len(entry.ICD10Codes()) == 0 {
+		entry.Set("icd10_codes", firstCodes(f.diagnoses))
+	}
+	return warnings, nil
+}
+
+func unnotedTime(tx core.App, entryID string) (found bool, err error) {
+	err = tx.DB().NewQuery("SELECT EXISTS (SELECT 1 FROM time_entries WHERE billing_entry = {:id} AND notes = '')").Bind(dbx.Params{"id": entryID}).Row(&found)
+	if err != nil {
+		return false, fmt.Errorf("look for time without notes: %w", err)
+	}
+	return found, nil
+}
+
+// Return sends a reviewed entry back.
+func (e *Engine) Return(reason string) Move {
+	return Move{
+		Name: "return", From: []string{Reviewed}, To: PendingReview, event: audit.BillingReturn, detail: reason,
+		set: map[string]any{"reviewed_by": "", "reviewed_at": ""},
+	}
+}
+
+// Submit sends a reviewed entry to the payer, under a reference.
+func (e *Engine) Submit(reference string, at, now time.Time) Move {
+	if reference == "" {
+		reference = "SUB-" + now.In(e.Zone).Format("20060102-150405")
+	}
+	if at.IsZero() {
+		at = now
+	}
+	return Move{
+		Name: "submit", From: []string{Reviewed}, To: Submitted, event: audit.BillingSubmit, detail: reference,
+		set: map[string]any{"submission_reference": reference, "original_reference": reference, "submitted_at": collections.Instant(at)},
+	}
+}
+
+// Pay records what a payer paid, and under which check or EFT number.
+func (e *Engine) Pay(amount Cents, date, reference string) Move {
+	return Move{
+		Name: "pay", From: []string{Submitted, Appealed}, To: Paid, event: audit.BillingPay, detail: amount.String() + " " + reference,
+		set: map[string]any{"payment_cents": float64(amount), "payment_date": date, "payment_reference": reference},
+	}
+}
+
+// Deny records why a payer refused, and tells billing.
+func (e *Engine) Deny(code, description, date string, now time.Time) Move {
+	return Move{
+		Name: "deny", From: []string{Submitted, Appealed}, To: Denied, event: audit.BillingDeny, detail: code + ": " + description,
+		set: map[string]any{"denial_code": code, "denial_description": description, "denial_date": date},
+		after: func(tx core.App, entry *collections.BillingEntry) error {
+			return notifications.Announce(tx, notifications.Announcement{
+				Kind: notifications.ClaimDenied, Severity: "warning", PatientID: entry.PatientID(), EntryID: entry.Id,
+				Body: "Claim " + entry.GetString("claim_id") + " was denied: " + code + ", " + description,
+				Key:  "denied:" + entry.Id + ":" + collections.Instant(now),
+			}, now)
+		},
+	}
+}
+
+// Appeal disputes a denial.
+func (e *Engine) Appeal(reason, reference, date string) Move {
+	return Move{
+		Name: "appeal", From: []string{Denied}, To: Appealed, event: audit.BillingAppeal, detail: reference,
+		set: map[string]any{"appeal_reason": reason, "appeal_reference": reference, "appeal_date": date},
+	}
+}
+
+// Void takes an entry that was not submitted out of the lists and sums; its time can be corrected again.
+func (e *Engine) Void(reason string, now time.Time) Move {
+	return Move{
+		Name: "void", From: []string{PendingReview, Reviewed}, To: Voided, event: audit.BillingVoid, detail: reason, set: map[string]any{"void_reason": reason},
+		after: func(tx core.App, entry *collections.BillingEntry) error {
+			_, err := tx.NonconcurrentDB().NewQuery("UPDATE time_entries SET billing_entry = '', updated_at = {:now} WHERE billing_entry = {:id}").
+				Bind(dbx.Params{"id": entry.Id, "now": collections.Instant(now)}).Execute()
+			if err != nil {
+				return fmt.Errorf("free time of a voided entry: %w", err)
+			}
+			return nil
+		},
+	}
+}
+
+// Corrections are what a resubmission changes; nil and "" stay.
+type Corrections struct {
+	ICD10Codes  []string
+	ServiceDate string
+	Minutes     *int
+	Notes       *string
+}
+
+// Resubmit sends a denied claim again, as a replacement of the first.
+func (e *Engine) Resubmit(c Corrections, reference string, now time.Time) Move {
+	m := e.Submit(reference, time.Time{}, now)
+	m.Name, m.From, m.event = "resubmit", []string{Denied}, audit.BillingResubmit
+	delete(m.set, "original_reference")
+	m.set["claim_frequency_code"] = "7" // X12 837P: replacement of a prior claim
+	if c.ICD10Codes != nil {
+		m.set["icd10_codes"] = c.ICD10Codes
+	}
+	if c.ServiceDate != "" {
+		m.set["service_date"] = c.ServiceDate
+	}
+	if c.Minutes != nil {
+		m.set["duration_minutes"] = *c.Minutes
+	}
+	if c.Notes != nil {
+		m.set["notes"] = *c.Notes
+	}
+	m.check = func(_ core.App, entry *collections.BillingEntry) error {
+		entry.Set("resubmission_count", entry.GetInt("resubmission_count")+1)
+		return nil
+	}
+	return m
+}

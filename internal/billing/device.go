@@ -1,0 +1,190 @@
+package billing
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// window is a 30-day period of one patient, with the days that have data.
+type window struct {
+	Patient string `json:"p"`
+	Start   string `json:"s"`
+	End     string `json:"e"`
+	days    []string
+}
+
+// anchors finds the first day of the periods of every episode of every patient.
+func (e *Engine) anchors(app core.App, patients map[string]*facts) (map[string][]string, error) {
+	type question struct {
+		Patient string `json:"p"`
+		From    string `json:"d"`
+	}
+	var asked []question
+	for id, f := range patients {
+		for _, start := range episodes(f.holdings) {
+			asked = append(asked, question{id, start})
+		}
+	}
+	if len(asked) == 0 {
+		return nil, nil
+	}
+	list, err := json.Marshal(asked)
+	if err != nil {
+		return nil, fmt.Errorf("encode episodes: %w", err)
+	}
+	var rows []struct {
+		Patient string `db:"patient"`
+		From    string `db:"from_day"`
+		Day     string `db:"day"`
+	}
+	err = app.DB().NewQuery(`SELECT j.value ->> 'p' AS patient, j.value ->> 'd' AS from_day, COALESCE((SELECT r.day FROM reading_days r
+			WHERE r.patient = j.value ->> 'p' AND r.day >= j.value ->> 'd' AND r.device_readings > 0 ORDER BY r.day LIMIT 1), '') AS day
+		FROM json_each({:list}) j ORDER BY patient, from_day`).Bind(dbx.Params{"list": string(list)}).All(&rows)
+	if err != nil {
+		return nil, fmt.Errorf("find first readings: %w", err)
+	}
+	found := map[string][]string{}
+	for _, row := range rows {
+		f, anchor := patients[row.Patient], row.Day
+		if f.lastSupply >= row.From { // the latest billed period lies in this episode, or in a later one that sets its own
+			anchor = settledAnchor(anchor, f.lastSupply)
+		}
+		list := found[row.Patient]
+		if last := len(list) - 1; last >= 0 && (anchor == "" || anchor == list[last]) { // nothing was read in the episode before
+			list = list[:last]
+		}
+		if anchor != "" {
+			found[row.Patient] = append(list, anchor)
+		}
+	}
+	return found, nil
+}
+
+// periodsOf are the periods of a patient's episodes that end in a span; one that the next episode cuts short does not.
+func periodsOf(anchors []string, in Span) (periods []Span) {
+	for i, anchor := range anchors {
+		for _, p := range periodsEnding(anchor, in) {
+			if i+1 == len(anchors) || p.End < anchors[i+1] {
+				periods = append(periods, p)
+			}
+		}
+	}
+	return periods
+}
+
+// fill reads the days with data of each window, from the days alone.
+func fill(app core.App, windows []window) error {
+	if len(windows) == 0 {
+		return nil
+	}
+	list, err := json.Marshal(windows)
+	if err != nil {
+		return fmt.Errorf("encode periods: %w", err)
+	}
+	var rows []struct {
+		Key  int    `db:"k"`
+		Days string `db:"days"`
+	}
+	err = app.DB().NewQuery(`SELECT j.key AS k, COALESCE((SELECT group_concat(day) FROM (SELECT DISTINCT r.day FROM reading_days r
+			WHERE r.patient = j.value ->> 'p' AND r.day BETWEEN j.value ->> 's' AND j.value ->> 'e' AND r.device_readings > 0 ORDER BY r.day)), '') AS days
+		FROM json_each({:list}) j`).Bind(dbx.Params{"list": string(list)}).All(&rows)
+	if err != nil {
+		return fmt.Errorf("count days with data: %w", err)
+	}
+	for _, row := range rows {
+		if row.Days != "" {
+			windows[row.Key].days = strings.Split(row.Days, ",")
+		}
+	}
+	return nil
+}
+
+// DeviceEvidence is what a device entry rests on.
+type DeviceEvidence struct {
+	Days    []string `json:"days,omitempty"`
+	Devices []string `json:"devices,omitempty"`
+	Setup   string   `json:"setup_date,omitempty"`
+	SetupBy string   `json:"setup_by,omitempty"`
+}
+
+// devicesIn are the devices a patient held during a period.
+func (f *facts) devicesIn(p Span) (devices []string) {
+	seen := map[string]bool{}
+	for _, h := range f.holdings {
+		if h.From <= p.End && (h.Until == "" || h.Until >= p.Start) && !seen[h.Device] {
+			seen[h.Device] = true
+			devices = append(devices, h.Device)
+		}
+	}
+	return devices
+}
+
+// planDevice says what the days of the windows come to: one supply entry for each period, and the set-up with the first.
+// A lenient run makes the entry with a warning where something is missing; a strict one leaves it out.
+func (e *Engine) planDevice(f *facts, windows []window, lenient bool) (due []draft, skipped []Skip) {
+	supplied := f.lastSupply != ""
+	for _, w := range windows {
+		period := Span{w.Start, w.End}
+		code := e.supplyCode(len(w.days), w.End)
+		if code == "" {
+			continue
+		}
+		supply := draft{
+			patient: f, code: code, period: period, service: w.End, units: 1, days: new(len(w.days)), source: FromDevice,
+			evidence: DeviceEvidence{Days: w.days, Devices: f.devicesIn(period)},
+		}
+		if other := f.standing(code, period); other != nil {
+			supplied = supplied || other.Status != Voided
+			skipped = appendManual(skipped, f, code, other)
+			continue
+		}
+		if instead, _ := e.Rule(code, w.End); f.standing(instead.Instead, period) != nil {
+			skipped = append(skipped, Skip{f.id, code, "billed_as_" + instead.Instead})
+			continue
+		}
+		if skip := e.admit(f, &supply, lenient); skip != nil {
+			skipped = append(skipped, *skip)
+			continue
+		}
+		due, supplied = append(due, supply), true
+	}
+	if supplied && f.educated != "" && f.standing(Setup, Span{}) == nil {
+		setup := draft{
+			patient: f, code: Setup, period: Span{f.educated, f.educated}, service: f.educated, units: 1, source: FromSetup,
+			evidence: DeviceEvidence{Devices: []string{f.trained}, Setup: f.educated, SetupBy: f.educatedBy},
+		}
+		if skip := e.admit(f, &setup, lenient); skip == nil {
+			due = append(due, setup)
+		} else {
+			skipped = append(skipped, *skip)
+		}
+	}
+	return due, skipped
+}
+
+// appendManual notes that a person's entry stands where the engine's would.
+func appendManual(skipped []Skip, f *facts, code string, x *existing) []Skip {
+	switch {
+	case x.Status == Voided:
+		return append(skipped, Skip{f.id, code, "voided_before"})
+	case x.Source == ByHand:
+		return append(skipped, Skip{f.id, code, "manual_entry_exists"})
+	}
+	return skipped
+}
+
+// admit puts warnings on a draft, or says why it is left out.
+func (e *Engine) admit(f *facts, d *draft, lenient bool) *Skip {
+	missing := e.missing(f, d.service)
+	for _, item := range missing {
+		if item == NotActive || !lenient {
+			return &Skip{f.id, d.code, item}
+		}
+	}
+	d.warnings = append(d.warnings, missing...)
+	return nil
+}

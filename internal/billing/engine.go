@@ -1,0 +1,310 @@
+package billing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/notifications"
+)
+
+// Job is what a run does.
+type Job string
+
+// The jobs. Source: specification, scheduled jobs; docs/decisions.md, "Run billing".
+const (
+	DeviceJob Job = "device" // periods that are complete; what is missing becomes a warning
+	TimeJob   Job = "time"   // interactive time of the months; what is missing means no entry
+	SmartJob  Job = "smart"  // time, and device periods that were missed
+	AllJobs   Job = "all"    // device and time
+)
+
+const (
+	lockName = "billing engine"
+	// lookBack is how many days after its end a period is looked at again, for late data and entries. Source: docs/decisions.md, "30-day period and
+	// the 16 days (99454)".
+	lookBack = 45
+	// chunk is how many patients are looked at together: small transactions let readings in between.
+	chunk = 400
+)
+
+// Result is what a run did.
+type Result struct {
+	StartedAt, FinishedAt time.Time
+	Created               []Created
+	Skipped               []Skip
+}
+
+// Counts are the figures of the result.
+func (r Result) Counts() map[string]int {
+	return map[string]int{"created": len(r.Created), "skipped": len(r.Skipped)}
+}
+
+// Run makes what is due, under a lock that every run shares: one that finds it taken is an invalid_state fault. What exists is never made again, so
+// that a run may be repeated at any time, and a run after a downtime makes up for those that were missed.
+func (e *Engine) Run(ctx context.Context, app core.App, job Job, by audit.Actor, clock func() time.Time) (result Result, err error) {
+	now := clock()
+	lock, ok, err := collections.StartJob(app, lockName, now)
+	if err != nil {
+		return result, err
+	}
+	if !ok {
+		return result, fault.State("invalid_state", "Billing is running already.")
+	}
+	r := &run{Engine: e, ctx: ctx, app: app, now: now, counts: map[string]int{}}
+	failure := "panicked"
+	defer func() {
+		err = errors.Join(err, collections.FinishJob(app, lock, r.counts, failure, clock()))
+	}()
+	err = r.do(job)
+	if err == nil {
+		err = r.close(by)
+	}
+	if failure = ""; err != nil {
+		failure = "failed: see the log"
+	}
+	r.result.StartedAt, r.result.FinishedAt = now, clock()
+	return r.result, err
+}
+
+// run is one run under way.
+type run struct {
+	*Engine
+	ctx    context.Context
+	app    core.App
+	now    time.Time
+	tariff tariff
+	result Result
+	counts map[string]int
+}
+
+func (r *run) do(job Job) (err error) {
+	if r.tariff, err = readTariff(r.app); err != nil {
+		return err
+	}
+	if job != TimeJob {
+		if err := r.devices(job != SmartJob); err != nil {
+			return err
+		}
+	}
+	if job != DeviceJob {
+		return r.months()
+	}
+	return nil
+}
+
+// close records the run and tells billing what was left out.
+func (r *run) close(by audit.Actor) error {
+	r.counts["created"], r.counts["skipped"] = len(r.result.Created), len(r.result.Skipped)
+	return r.app.RunInTransaction(func(tx core.App) error {
+		err := audit.Append(tx, audit.Entry{
+			Event: audit.BillingRun, Actor: by, ResourceType: "BillingRun",
+			Changes: audit.Changes{"created": {New: len(r.result.Created)}, "skipped": {New: len(r.result.Skipped)}},
+		}, r.now)
+		if err != nil || len(r.result.Skipped) == 0 {
+			return err
+		}
+		return notifications.Announce(tx, notifications.Announcement{
+			Kind: notifications.BillingRunSkipped, Severity: "info",
+			Body: fmt.Sprintf("Billing left out %d entries; see the report of unbilled activity.", len(r.result.Skipped)),
+			Key:  "billing-skipped:" + r.Day(r.now),
+		}, r.now)
+	})
+}
+
+// since is the first day that a run looks at: some weeks back from the last run of its kind that succeeded; "" when there was none.
+func (r *run) since(kind string) (day string, err error) {
+	var last string
+	err = r.app.DB().NewQuery(`SELECT COALESCE(MAX(started_at), '') FROM job_runs
+		WHERE job = {:job} AND status = 'succeeded' AND json_extract(counts, '$.' || {:kind}) IS NOT NULL`).
+		Bind(dbx.Params{"job": lockName, "kind": kind}).Row(&last)
+	if err != nil {
+		return "", fmt.Errorf("find the last billing run: %w", err)
+	}
+	if at := collections.ParseInstant(last); !at.IsZero() {
+		return addDays(min(r.Day(at), r.Day(r.now)), -lookBack), nil
+	}
+	return "", nil
+}
+
+// devices bills the 30-day periods that ended before today.
+func (r *run) devices(lenient bool) error {
+	from, err := r.since("patients")
+	if err != nil {
+		return err
+	}
+	span := Span{max(from, "1900-01-01"), addDays(r.Day(r.now), -1)}
+	for after := ""; ; {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
+		var ids []string
+		err := r.app.DB().NewQuery(`SELECT DISTINCT patient FROM device_assignments WHERE patient > {:after} ORDER BY patient LIMIT {:limit}`).
+			Bind(dbx.Params{"after": after, "limit": chunk}).Column(&ids)
+		if err != nil {
+			return fmt.Errorf("list patients with devices: %w", err)
+		}
+		if len(ids) == 0 {
+			r.counts["patients"] += 0
+			return nil
+		}
+		if err := r.deviceChunk(ids, span, lenient); err != nil {
+			return err
+		}
+		after = ids[len(ids)-1]
+		r.counts["patients"] += len(ids)
+	}
+}
+
+// deviceChunk gathers and plans outside any transaction, and stores in a short one.
+func (r *run) deviceChunk(ids []string, span Span, lenient bool) error {
+	patients, err := r.load(r.app, ids, span.Start)
+	if err != nil {
+		return err
+	}
+	windows, err := r.windows(r.app, patients, span)
+	if err != nil {
+		return err
+	}
+	var due []draft
+	for _, id := range ids {
+		if f := patients[id]; f != nil {
+			more, skipped := r.planDevice(f, windows[id], lenient)
+			due, r.result.Skipped = append(due, more...), append(r.result.Skipped, skipped...)
+		}
+	}
+	return r.store(func(tx core.App) ([]Created, []Skip, error) {
+		created, err := r.apply(tx, r.tariff, due, r.now)
+		return created, nil, err
+	}, len(due))
+}
+
+// windows are the periods of patients that end in a span and are not billed yet, with their days.
+func (e *Engine) windows(app core.App, patients map[string]*facts, span Span) (map[string][]window, error) {
+	anchors, err := e.anchors(app, patients)
+	if err != nil {
+		return nil, err
+	}
+	var open []window
+	for id, f := range patients {
+		for _, p := range periodsOf(anchors[id], span) {
+			if f.activeOn(p.End) {
+				open = append(open, window{Patient: id, Start: p.Start, End: p.End})
+			}
+		}
+	}
+	open = slices.DeleteFunc(open, func(w window) bool {
+		x := patients[w.Patient].standing(DeviceSupply, Span{w.Start, w.End})
+		return x != nil && x.Source != ByHand && x.Status != Voided
+	})
+	if err := fill(app, open); err != nil {
+		return nil, err
+	}
+	byPatient := map[string][]window{}
+	for _, w := range open {
+		byPatient[w.Patient] = append(byPatient[w.Patient], w)
+	}
+	return byPatient, nil
+}
+
+// months bills interactive time, month by month.
+func (r *run) months() error {
+	from, err := r.since("months")
+	if err != nil {
+		return err
+	}
+	if from == "" {
+		var first string
+		err := r.app.DB().NewQuery("SELECT COALESCE(MIN(started_at), '') FROM time_entries WHERE category = 'interactive'").Row(&first)
+		if err != nil {
+			return fmt.Errorf("find the first interactive time: %w", err)
+		}
+		if from = r.storedDay(first); from == "" {
+			from = r.Day(r.now)
+		}
+	}
+	for first, last := monthOf(from); first <= r.Day(r.now); first, last = monthOf(addDays(last, 1)) {
+		if err := r.month(Span{first, last}); err != nil {
+			return err
+		}
+		r.counts["months"]++
+	}
+	return nil
+}
+
+func (r *run) month(month Span) error {
+	least := ruleOf(FirstTwenty).MinMinutes
+	if r.Enable2026Codes && r.Day(r.now) > month.End {
+		least = ruleOf(FirstTen).MinMinutes
+	}
+	from, to := r.instants(month.Start, month.End)
+	var ids []string
+	err := r.app.DB().NewQuery(`SELECT patient FROM time_entries WHERE category = 'interactive' AND ended_at != '' AND started_at >= {:from} AND started_at < {:to}
+		GROUP BY patient HAVING SUM(duration_seconds) >= {:least} ORDER BY patient`).
+		Bind(dbx.Params{"from": from, "to": to, "least": least * 60}).Column(&ids)
+	if err != nil {
+		return fmt.Errorf("list patients with interactive time: %w", err)
+	}
+	for some := range slices.Chunk(ids, chunk) {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
+		due, err := r.withTimeDue(some, month)
+		if err != nil {
+			return err
+		}
+		err = r.store(func(tx core.App) ([]Created, []Skip, error) {
+			return r.billTime(tx, r.tariff, due, month, false, r.now)
+		}, len(due))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withTimeDue looks, outside any transaction, whose time makes an entry; what is left out is noted.
+func (r *run) withTimeDue(ids []string, month Span) (due []string, err error) {
+	patients, err := r.load(r.app, ids, month.Start)
+	if err != nil {
+		return nil, err
+	}
+	stretches, err := r.stretchesOf(r.app, ids, month)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		f := patients[id]
+		if f == nil {
+			continue
+		}
+		drafts, skipped := r.planTime(f, r.PlanMonth(stretches[id], r.Day(r.now) > month.End), month, false)
+		r.result.Skipped = append(r.result.Skipped, skipped...)
+		if len(drafts) > 0 {
+			due = append(due, id)
+		}
+	}
+	return due, nil
+}
+
+// store runs a short transaction, when there is anything to store.
+func (r *run) store(work func(tx core.App) ([]Created, []Skip, error), due int) error {
+	if due == 0 {
+		return nil
+	}
+	var created []Created
+	err := r.app.RunInTransaction(func(tx core.App) (err error) {
+		created, _, err = work(tx)
+		return err
+	})
+	r.result.Created = append(r.result.Created, created...)
+	return err
+}

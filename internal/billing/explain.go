@@ -1,0 +1,213 @@
+package billing
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// Check is one condition of eligibility.
+type Check struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`
+}
+
+// Eligibility says whether a patient may be billed for on a day, and what stands against it.
+func (e *Engine) Eligibility(app core.App, patientID string, now time.Time) (eligible bool, checks []Check, err error) {
+	patients, err := e.load(app, []string{patientID}, e.Day(now))
+	if err != nil {
+		return false, nil, err
+	}
+	f, today := patients[patientID], e.Day(now)
+	against := map[string]bool{}
+	for _, item := range e.missing(f, today) {
+		against[item] = true
+	}
+	held := false
+	for _, h := range f.holdings {
+		held = held || h.Until == ""
+	}
+	say := func(ok bool, yes, no string) string {
+		if ok {
+			return yes
+		}
+		return no
+	}
+	add := func(name string, ok bool, yes, no string) { checks = append(checks, Check{name, ok, say(ok, yes, no)}) }
+	add("enrolment", !against[NotActive], "The patient is active.", "The patient is archived.")
+	add("consent", !against[MissingConsent], "Consent to monitoring is in force, or is not asked for.", "No consent to monitoring is in force.")
+	add("diagnosis", !against[MissingDiagnosis], "A diagnosis is on record.", "No diagnosis is on record.")
+	add("device", held, "A device is assigned.", "No device is assigned.")
+	add("setup", f.educated != "", "The set-up was recorded.", "No set-up is recorded; 99453 cannot be billed.")
+	return len(against) == 0, checks, nil
+}
+
+// Explanation says about one code and period what was billed, or what it would still take.
+type Explanation struct {
+	CPTCode     string   `json:"cpt_code"`
+	PeriodStart string   `json:"period_start"`
+	PeriodEnd   string   `json:"period_end"`
+	Billed      bool     `json:"billed"`
+	EntryID     *string  `json:"entry_id"`
+	Status      *string  `json:"status"`
+	Days        *int     `json:"days"`
+	DaysNeeded  *int     `json:"days_needed"`
+	Minutes     *int     `json:"minutes"`
+	Needed      *int     `json:"minutes_needed"`
+	Reasons     []string `json:"reasons"`
+	Missing     []string `json:"missing"`
+}
+
+// Explain goes through every code for a patient and a month: the 30-day periods that end in it or hold today, and the month's time.
+func (e *Engine) Explain(app core.App, patientID string, month Span, now time.Time) (list []Explanation, err error) {
+	patients, err := e.load(app, []string{patientID}, "1900-01-01")
+	if err != nil {
+		return nil, err
+	}
+	f := patients[patientID]
+	if list, err = e.explainDevice(app, f, month, now); err != nil {
+		return nil, err
+	}
+	minutes, err := e.TimeSummary(app, month, "", patientID, "")
+	if err != nil {
+		return nil, err
+	}
+	sum := MonthTime{}
+	if len(minutes) == 1 {
+		sum = minutes[0]
+	}
+	stretches, err := e.stretchesOf(app, []string{patientID}, month)
+	if err != nil {
+		return nil, err
+	}
+	over := e.Day(now) > month.End
+	_, left := e.planTime(f, e.PlanMonth(stretches[patientID], over), month, false)
+	for _, code := range []string{FirstTen, FirstTwenty, NextTwenty, Interpretation} {
+		rule, ok := e.Rule(code, month.End)
+		if !ok {
+			continue
+		}
+		have := sum.Interactive
+		if code == Interpretation {
+			have = sum.Interpretation
+		}
+		x := e.start(f, rule, month)
+		x.Minutes, x.Needed = &have, &rule.MinMinutes
+		if x.Billed && rule.Block > 0 {
+			continueUnits(&x, f.standing(code, month).Units, have, rule, e.MaxUnits99458)
+		}
+		for _, skip := range left {
+			if skip.CPTCode == code {
+				x.Reasons = append(x.Reasons, skip.Reason)
+			}
+		}
+		e.finish(&x, f, rule, min(month.End, e.Day(now)), have, 0)
+		list = append(list, x)
+	}
+	return list, nil
+}
+
+// continueUnits says what the next unit of a billed code would take.
+func continueUnits(x *Explanation, units, have int, rule Rule, most int) {
+	if next := rule.MinMinutes + units*rule.Block; units < most && have < next {
+		x.Missing = append(x.Missing, plural(next-have, "more minute")+" for the next unit")
+	}
+}
+
+func (e *Engine) explainDevice(app core.App, f *facts, month Span, now time.Time) (list []Explanation, err error) {
+	anchors, err := e.anchors(app, map[string]*facts{f.id: f})
+	if err != nil {
+		return nil, err
+	}
+	periods := periodsOf(anchors[f.id], month)
+	if today := e.Day(now); month.Start <= today && today <= month.End && len(anchors[f.id]) > 0 {
+		if p, ok := periodWith(anchors[f.id][len(anchors[f.id])-1], today); ok && p.End > month.End {
+			periods = append(periods, p)
+		}
+	}
+	windows := make([]window, len(periods))
+	for i, p := range periods {
+		windows[i] = window{Patient: f.id, Start: p.Start, End: p.End}
+	}
+	if err := fill(app, windows); err != nil {
+		return nil, err
+	}
+	setup := e.start(f, ruleOf(Setup), month)
+	if !setup.Billed && f.educated == "" {
+		setup.Missing = append(setup.Missing, "a recorded set-up")
+	}
+	if !setup.Billed && f.lastSupply == "" {
+		setup.Missing = append(setup.Missing, "a first 99454")
+	}
+	list = append(list, setup)
+	for i, p := range periods {
+		for _, code := range []string{DeviceSupply, ShortSupply} {
+			rule, ok := e.Rule(code, p.End)
+			if !ok {
+				continue
+			}
+			have := len(windows[i].days)
+			x := e.start(f, rule, p)
+			x.Days, x.DaysNeeded = &have, &rule.MinDays
+			if !x.Billed && have > rule.MaxDays {
+				x.Reasons = append(x.Reasons, "billed_as_"+rule.Instead)
+			}
+			if !x.Billed && p.End >= e.Day(now) {
+				x.Reasons = append(x.Reasons, "period_not_complete")
+			}
+			e.finish(&x, f, rule, min(p.End, e.Day(now)), 0, have)
+			list = append(list, x)
+		}
+	}
+	if len(periods) == 0 {
+		x := e.start(f, ruleOf(DeviceSupply), month)
+		if !x.Billed {
+			x.Missing = append(x.Missing, "a first reading of an assigned device")
+		}
+		list = append(list, x)
+	}
+	return list, nil
+}
+
+// start is an explanation with the entry that stands, if one does.
+func (e *Engine) start(f *facts, rule Rule, period Span) Explanation {
+	x := Explanation{CPTCode: rule.Code, PeriodStart: period.Start, PeriodEnd: period.End, Reasons: []string{}, Missing: []string{}}
+	entry := f.standing(rule.Code, period)
+	if entry == nil {
+		return x
+	}
+	x.EntryID, x.Status = &entry.ID, &entry.Status
+	if x.Billed = entry.Status != Voided; !x.Billed {
+		x.Reasons = append(x.Reasons, "voided_before")
+	}
+	return x
+}
+
+// finish adds what is missing in days, minutes and papers.
+func (e *Engine) finish(x *Explanation, f *facts, rule Rule, day string, minutes, days int) {
+	if x.Billed {
+		return
+	}
+	if short := rule.MinDays - days; short > 0 {
+		x.Missing = append(x.Missing, plural(short, "more day"))
+	}
+	if short := rule.MinMinutes - minutes; short > 0 {
+		x.Missing = append(x.Missing, plural(short, "more minute"))
+	}
+	words := map[string]string{NotActive: "an active enrolment", MissingConsent: "no consent", MissingDiagnosis: "no diagnosis"}
+	for _, item := range e.missing(f, day) {
+		x.Missing = append(x.Missing, words[item])
+	}
+	if !rule.Automatic {
+		x.Reasons = append(x.Reasons, "billed_by_hand_only")
+	}
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,243 @@
+package billing
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+)
+
+// facts are what the rules ask of one patient.
+type facts struct {
+	id                  string
+	active, deleted     bool
+	archived, restored  string // practice days; "" for never
+	zone                *time.Location
+	payer               int64
+	provider            string
+	diagnoses           []string
+	consents            []Span // practice days in force; End "" while it is
+	entries             []existing
+	lastSupply          string // first day of the latest period that the engine billed for a device
+	holdings            []Holding
+	educated            string // practice day of the first set-up; "" for none
+	educatedBy, trained string // who taught, and with which device
+}
+
+// existing is an entry as planning sees it. Voided ones are here too: what a person voided the engine does not make again.
+type existing struct {
+	ID      string `db:"id"`
+	Patient string `db:"patient"`
+	Code    string `db:"cpt_code"`
+	Status  string `db:"lifecycle_status"`
+	Source  string `db:"source"`
+	Start   string `db:"billing_period_start"`
+	End     string `db:"billing_period_end"`
+	Service string `db:"service_date"`
+	Units   int    `db:"units"`
+}
+
+// standing is the entry of a code that overlaps a period: one that counts before one that was voided; nil for none.
+func (f *facts) standing(code string, period Span) (found *existing) {
+	for i, x := range f.entries {
+		if x.Code != code || code != Setup && (x.Start > period.End || x.End < period.Start) {
+			continue
+		}
+		if found == nil || found.Status == Voided {
+			found = &f.entries[i]
+		}
+	}
+	return found
+}
+
+// activeOn reports whether the patient was enrolled on a day.
+func (f *facts) activeOn(day string) bool {
+	switch {
+	case f.deleted:
+		return false
+	case !f.active:
+		return f.archived == "" || day <= f.archived
+	}
+	return f.archived == "" || f.restored == "" || day <= f.archived || day >= f.restored
+}
+
+// What may be missing. Source: docs/decisions.md, "Eligibility".
+const (
+	NotActive        = "not_active"
+	MissingConsent   = "missing_consent"
+	MissingDiagnosis = "missing_diagnosis"
+	MissingSetup     = "missing_setup"
+	MissingNote      = "missing_note"
+)
+
+// missing are the items that stand against billing a service on a day.
+func (e *Engine) missing(f *facts, day string) (items []string) {
+	if !f.activeOn(day) {
+		items = append(items, NotActive)
+	}
+	inForce := func(s Span) bool { return s.Start <= day && (s.End == "" || day <= s.End) }
+	if e.RequireConsent && !slices.ContainsFunc(f.consents, inForce) {
+		items = append(items, MissingConsent)
+	}
+	if len(f.diagnoses) == 0 {
+		items = append(items, MissingDiagnosis)
+	}
+	return items
+}
+
+// load reads the facts of some patients, with the entries whose period ends on a day or later; those of the set-up always.
+func (e *Engine) load(app core.App, ids []string, since string) (map[string]*facts, error) {
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, fmt.Errorf("encode patients: %w", err)
+	}
+	l := &loader{Engine: e, app: app, params: dbx.Params{"ids": string(list), "since": since}, found: make(map[string]*facts, len(ids)), zones: map[string]*time.Location{}}
+	for _, step := range []func() error{l.patients, l.consents, l.entries, l.holdings, l.education} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return l.found, nil
+}
+
+type loader struct {
+	*Engine
+	app    core.App
+	params dbx.Params
+	found  map[string]*facts
+	zones  map[string]*time.Location
+}
+
+func (l *loader) all(what, sql string, rows any) error {
+	if err := l.app.DB().NewQuery(sql).Bind(l.params).All(rows); err != nil {
+		return fmt.Errorf("read %s: %w", what, err)
+	}
+	return nil
+}
+
+const those = " IN (SELECT value FROM json_each({:ids}))"
+
+func (l *loader) patients() error {
+	var rows []struct {
+		ID       string `db:"id"`
+		Active   bool   `db:"active"`
+		Deleted  string `db:"deleted_at"`
+		Archived string `db:"archived_at"`
+		Restored string `db:"unarchived_at"`
+		Zone     string `db:"time_zone"`
+		Payer    int64  `db:"insurance_payer"`
+		Provider string `db:"primary_provider"`
+		Codes    string `db:"codes"`
+		Supply   string `db:"supply"`
+	}
+	err := l.all("patients", `SELECT id, active, deleted_at, archived_at, unarchived_at, time_zone, CAST(insurance_payer AS INTEGER) AS insurance_payer,
+		primary_provider, COALESCE(icd10_codes, '[]') AS codes, COALESCE((SELECT b.billing_period_start FROM billing_entries b
+			WHERE b.patient = p.id AND b.source = 'automatic_device' ORDER BY b.service_date DESC LIMIT 1), '') AS supply
+		FROM patients p WHERE id`+those, &rows)
+	for _, row := range rows {
+		f := &facts{
+			id: row.ID, active: row.Active, deleted: row.Deleted != "", payer: row.Payer, provider: row.Provider, lastSupply: row.Supply,
+			archived: l.storedDay(row.Archived), restored: l.storedDay(row.Restored), zone: l.zone(row.Zone),
+		}
+		_ = json.Unmarshal([]byte(row.Codes), &f.diagnoses) // what cannot be read is missing
+		l.found[row.ID] = f
+	}
+	return err
+}
+
+func (l *loader) zone(name string) *time.Location {
+	zone, known := l.zones[name]
+	if !known {
+		zone = l.zoneOf(name)
+		l.zones[name] = zone
+	}
+	return zone
+}
+
+// storedDay is the practice day of a stored instant; "" for none.
+func (e *Engine) storedDay(instant string) string {
+	if at := collections.ParseInstant(instant); !at.IsZero() {
+		return e.Day(at)
+	}
+	return ""
+}
+
+func (l *loader) consents() error {
+	var rows []struct {
+		Patient string `db:"patient"`
+		Granted string `db:"granted_at"`
+		Expires string `db:"expires_at"`
+		Revoked string `db:"revoked_at"`
+	}
+	err := l.all("consents", `SELECT patient, granted_at, expires_at, revoked_at FROM consents WHERE type = 'rpm' AND patient`+those, &rows)
+	for _, row := range rows {
+		end := l.storedDay(row.Expires)
+		if revoked := l.storedDay(row.Revoked); revoked != "" && (end == "" || revoked < end) {
+			end = revoked
+		}
+		if f := l.found[row.Patient]; f != nil {
+			f.consents = append(f.consents, Span{l.storedDay(row.Granted), end})
+		}
+	}
+	return err
+}
+
+func (l *loader) entries() error {
+	var rows []existing
+	err := l.all("billing entries", `SELECT id, patient, cpt_code, lifecycle_status, source, billing_period_start, billing_period_end, service_date,
+		CAST(units AS INTEGER) AS units FROM billing_entries WHERE (billing_period_end >= {:since} OR cpt_code = '99453') AND patient`+those+
+		` ORDER BY patient, service_date, id`, &rows)
+	for _, row := range rows {
+		if f := l.found[row.Patient]; f != nil {
+			f.entries = append(f.entries, row)
+		}
+	}
+	return err
+}
+
+func (l *loader) holdings() error {
+	var rows []struct {
+		Patient string `db:"patient"`
+		Device  string `db:"device_id"`
+		From    string `db:"assigned_at"`
+		Until   string `db:"unassigned_at"`
+	}
+	err := l.all("device assignments", "SELECT patient, device_id, assigned_at, unassigned_at FROM device_assignments WHERE patient"+those, &rows)
+	for _, row := range rows {
+		f := l.found[row.Patient]
+		if f == nil {
+			continue
+		}
+		h := Holding{Device: row.Device, From: collections.ParseInstant(row.From).In(f.zone).Format(time.DateOnly)}
+		if row.Until != "" {
+			h.Until = collections.ParseInstant(row.Until).In(f.zone).Format(time.DateOnly)
+		}
+		f.holdings = append(f.holdings, h)
+	}
+	return err
+}
+
+func (l *loader) education() error {
+	var rows []struct {
+		Patient string `db:"patient"`
+		Device  string `db:"device_id"`
+		At      string `db:"setup_completed_at"`
+		By      string `db:"setup_completed_by"`
+	}
+	err := l.all("device set-ups", `SELECT a.patient, d.device_id, d.setup_completed_at, d.setup_completed_by
+		FROM device_assignments a CROSS JOIN devices d ON d.device_id = a.device_id
+		WHERE d.setup_completed_at != '' AND (a.unassigned_at = '' OR d.setup_completed_at <= a.unassigned_at)
+			AND (d.patient = a.patient OR d.setup_completed_at >= a.assigned_at) AND a.patient`+those+`
+		ORDER BY d.setup_completed_at DESC`, &rows)
+	for _, row := range rows {
+		if f := l.found[row.Patient]; f != nil {
+			f.educated, f.educatedBy, f.trained = l.storedDay(row.At), row.By, row.Device
+		}
+	}
+	return err
+}

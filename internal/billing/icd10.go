@@ -1,0 +1,135 @@
+package billing
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+)
+
+// The CMS order file of ICD-10-CM has fixed columns: order number 1-5, code 7-13 without its dot, 15 is 1 for a code that may stand on a claim and
+// 0 for a heading, short description 17-76, long description from 78.
+const (
+	codeFrom, codeTo = 6, 13
+	validAt          = 14
+	longFrom         = 77
+	importBatch      = 2000
+)
+
+// ImportICD10 stores every code of a CMS order file that may stand on a claim; known codes get their new texts. Running it again changes nothing.
+// progress is told how many bytes were read.
+func ImportICD10(app core.App, file io.Reader, progress func(bytes int)) (stored int, err error) {
+	lines := bufio.NewScanner(file)
+	var batch []collections.ICD10Code
+	flush := func() error {
+		if len(batch) == 0 {
+			return nil
+		}
+		err := app.RunInTransaction(func(tx core.App) error { return collections.StoreICD10(tx, batch) })
+		stored += len(batch)
+		batch = batch[:0]
+		return err
+	}
+	for read, number := 0, 1; lines.Scan(); number++ {
+		line := lines.Text()
+		read += len(line) + 1
+		code, ok, err := parseOrderLine(line)
+		if err != nil {
+			return stored, fmt.Errorf("line %d: %w", number, err)
+		}
+		if !ok {
+			continue
+		}
+		if batch = append(batch, code); len(batch) == importBatch {
+			if err := flush(); err != nil {
+				return stored, err
+			}
+			progress(read)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return stored, fmt.Errorf("read the order file: %w", err)
+	}
+	if err := flush(); err != nil {
+		return stored, err
+	}
+	if stored == 0 {
+		return 0, errors.New("the file holds no codes: is it the CMS order file (icd10cm-order-YYYY.txt)?")
+	}
+	return stored, nil
+}
+
+// parseOrderLine reads one line; false for headings and empty lines.
+func parseOrderLine(line string) (code collections.ICD10Code, ok bool, err error) {
+	line = strings.TrimRight(line, "\r ")
+	if line == "" {
+		return code, false, nil
+	}
+	if len(line) <= longFrom || line[validAt] != '0' && line[validAt] != '1' {
+		return code, false, errors.New("is no line of a CMS order file")
+	}
+	bare := strings.TrimSpace(line[codeFrom:codeTo])
+	code.Code = dotted(bare)
+	if !icd10Pattern.MatchString(code.Code) {
+		return code, false, nil // a code that entries do not take, such as those for special purposes (U)
+	}
+	code.Description, code.Category = strings.ToValidUTF8(strings.TrimSpace(line[longFrom:]), ""), blockOf(bare)
+	return code, line[validAt] == '1', nil
+}
+
+// dotted puts the dot behind the category, as codes are written.
+func dotted(code string) string {
+	if len(code) <= 3 {
+		return code
+	}
+	return code[:3] + "." + code[3:]
+}
+
+// blocks are labels of ranges of categories: those that monitoring is about by block, the rest by chapter of ICD-10-CM.
+var blocks = []struct{ from, to, label string }{
+	{"E08", "E13", "Diabetes mellitus"},
+	{"E65", "E68", "Overweight, obesity and other hyperalimentation"},
+	{"I10", "I1A", "Hypertensive diseases"},
+	{"I20", "I25", "Ischemic heart diseases"},
+	{"I26", "I28", "Pulmonary heart disease and diseases of pulmonary circulation"},
+	{"I30", "I5A", "Other forms of heart disease"},
+	{"J40", "J4A", "Chronic lower respiratory diseases"},
+	{"N17", "N19", "Acute kidney failure and chronic kidney disease"},
+	{"A00", "B99", "Certain infectious and parasitic diseases"},
+	{"C00", "D49", "Neoplasms"},
+	{"D50", "D89", "Diseases of the blood and blood-forming organs and certain disorders involving the immune mechanism"},
+	{"E00", "E89", "Endocrine, nutritional and metabolic diseases"},
+	{"F01", "F99", "Mental, behavioral and neurodevelopmental disorders"},
+	{"G00", "G99", "Diseases of the nervous system"},
+	{"H00", "H59", "Diseases of the eye and adnexa"},
+	{"H60", "H95", "Diseases of the ear and mastoid process"},
+	{"I00", "I99", "Diseases of the circulatory system"},
+	{"J00", "J99", "Diseases of the respiratory system"},
+	{"K00", "K95", "Diseases of the digestive system"},
+	{"L00", "L99", "Diseases of the skin and subcutaneous tissue"},
+	{"M00", "M99", "Diseases of the musculoskeletal system and connective tissue"},
+	{"N00", "N99", "Diseases of the genitourinary system"},
+	{"O00", "O9A", "Pregnancy, childbirth and the puerperium"},
+	{"P00", "P96", "Certain conditions originating in the perinatal period"},
+	{"Q00", "Q99", "Congenital malformations, deformations and chromosomal abnormalities"},
+	{"R00", "R99", "Symptoms, signs and abnormal clinical and laboratory findings, not elsewhere classified"},
+	{"S00", "T88", "Injury, poisoning and certain other consequences of external causes"},
+	{"U00", "U85", "Codes for special purposes"},
+	{"V00", "Y99", "External causes of morbidity"},
+	{"Z00", "Z99", "Factors influencing health status and contact with health services"},
+}
+
+func blockOf(code string) string {
+	category := code[:min(3, len(code))]
+	for _, b := range blocks {
+		if b.from <= category && category <= b.to {
+			return b.label
+		}
+	}
+	return ""
+}

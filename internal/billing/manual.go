@@ -1,0 +1,250 @@
+package billing
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// ManualBody is the body of an entry that a person makes.
+type ManualBody struct {
+	PatientID   input.String  `json:"patient_id"`
+	CPTCode     input.String  `json:"cpt_code"`
+	ServiceDate input.String  `json:"service_date"`
+	Minutes     input.Integer `json:"duration_minutes"`
+	Notes       input.String  `json:"notes"`
+	ICD10Codes  input.Strings `json:"icd10_codes"`
+}
+
+// ManualDraft is a checked body.
+type ManualDraft struct {
+	PatientID, CPTCode, ServiceDate string
+	Minutes                         int
+	Notes                           phi.Text
+	ICD10Codes                      []string // nil when left out
+}
+
+// maxMinutes is a day. Source: docs/decisions.md, "Duplicates and manual entries".
+const maxMinutes = 1440
+
+// ReadManual checks the body of a manual entry.
+func (e *Engine) ReadManual(b ManualBody, c *input.Checks, now time.Time) ManualDraft {
+	d := ManualDraft{
+		PatientID: c.UUID("patient_id", b.PatientID, true), CPTCode: c.Text("cpt_code", b.CPTCode, input.Required(0).OneOf(e.Codes()...)),
+		ServiceDate: c.Date("service_date", b.ServiceDate, true), Notes: phi.Text(c.Text("notes", b.Notes, input.Optional(4000).Multiline())),
+		ICD10Codes: ReadICD10(c, "icd10_codes", b.ICD10Codes),
+	}
+	if d.ServiceDate > e.Day(now) {
+		c.Reject("service_date", msgNotFuture)
+	}
+	rule, inForce := e.Rule(d.CPTCode, d.ServiceDate)
+	if d.CPTCode != "" && d.ServiceDate != "" && !inForce {
+		c.Reject("cpt_code", "The code is not in force on this service date.")
+	}
+	d.Minutes = ReadMinutes(c, b.Minutes, true, leastMinutes(rule))
+	return d
+}
+
+// leastMinutes is what one unit asks for.
+func leastMinutes(r Rule) int {
+	if r.Block > 0 {
+		return r.Block
+	}
+	return r.MinMinutes
+}
+
+// ReadMinutes checks a duration in minutes.
+func ReadMinutes(c *input.Checks, f input.Integer, required bool, least int) int {
+	minutes := c.Integer("duration_minutes", f, required)
+	if minutes == nil {
+		return 0
+	}
+	if *minutes < int64(least) || *minutes > maxMinutes {
+		c.Reject("duration_minutes", fmt.Sprintf("Must be between %d and %d.", least, maxMinutes))
+	}
+	return int(*minutes)
+}
+
+var icd10Pattern = regexp.MustCompile(`^[A-TV-Z][0-9][0-9AB](\.[0-9A-TV-Z]{1,4})?$`)
+
+// ReadICD10 checks diagnosis codes; nil when they are left out. Source: docs/decisions.md, "ICD-10".
+func ReadICD10(c *input.Checks, name string, f input.Strings) []string {
+	if !f.Sent() || f.Null() {
+		return nil
+	}
+	if !f.Given() {
+		c.Reject(name, "Expected a list of texts.")
+		return nil
+	}
+	codes := []string{}
+	for i, text := range f.Value {
+		code := strings.ToUpper(strings.TrimSpace(text))
+		if !icd10Pattern.MatchString(code) {
+			c.Reject(fmt.Sprintf("%s.%d", name, i), "Is not an ICD-10-CM code.")
+		}
+		codes = append(codes, code)
+	}
+	if len(codes) > maxDiagnoses {
+		c.Reject(name, fmt.Sprintf("At most %d codes.", maxDiagnoses))
+	}
+	return codes
+}
+
+// CreateManual stores an entry that a person makes; what is doubtful becomes a warning, which review looks at.
+// Source: docs/decisions.md, "Duplicates and manual entries".
+func (e *Engine) CreateManual(app core.App, d ManualDraft, by audit.Actor, now time.Time) (entry *collections.BillingEntry, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
+		patients, err := e.load(tx, []string{d.PatientID}, "1900-01-01")
+		if err != nil {
+			return err
+		}
+		f := patients[d.PatientID]
+		if f == nil || f.deleted {
+			return fault.Missing()
+		}
+		if !f.activeOn(d.ServiceDate) {
+			return fault.State("invalid_state", "The patient was archived on this service date.")
+		}
+		draft, err := e.manualDraft(tx, f, d, by, now)
+		if err != nil {
+			return err
+		}
+		if _, err := collections.InsertBillingEntry(tx, draft, now); err != nil {
+			return err
+		}
+		if entry, err = collections.FindBillingEntry(tx, draft.ID); err != nil {
+			return err
+		}
+		return audit.Append(tx, audit.Entry{
+			Event: audit.BillingCreate, Actor: by, ResourceType: "BillingEntry", ResourceID: draft.ID, PatientID: d.PatientID,
+			Changes: audit.Changes{"lifecycle_status": {New: PendingReview}, "cpt_code": {New: d.CPTCode}},
+		}, now)
+	})
+	return entry, err
+}
+
+func (e *Engine) manualDraft(tx core.App, f *facts, d ManualDraft, by audit.Actor, now time.Time) (b collections.BillingDraft, err error) {
+	t, err := readTariff(tx)
+	if err != nil {
+		return b, err
+	}
+	period, err := e.manualPeriod(tx, f, d)
+	if err != nil {
+		return b, err
+	}
+	codes := d.ICD10Codes
+	if codes == nil {
+		codes = firstCodes(f.diagnoses)
+	}
+	warnings, err := e.manualWarnings(tx, f, d, period, codes)
+	if err != nil {
+		return b, err
+	}
+	claims, err := collections.TakeClaimIDs(tx, now.In(e.Zone).Year(), 1)
+	if err != nil {
+		return b, err
+	}
+	b.ClaimID = claims[0]
+	rule, _ := e.Rule(d.CPTCode, d.ServiceDate)
+	units := 1
+	if rule.Block > 0 {
+		units = max(1, min(d.Minutes/rule.Block, e.MaxUnits99458))
+	}
+	b.ID, b.PatientID, b.CPTCode, b.ServiceDate, b.Minutes, b.Units = collections.NewUUID(), f.id, d.CPTCode, d.ServiceDate, d.Minutes, units
+	b.AmountCents = int64(t.rate(f.payer, d.CPTCode, d.ServiceDate)) * int64(units)
+	b.PayerID, b.PayerName = t.payer(f.payer)
+	b.Source, b.CreatedBy, b.Notes, b.ICD10Codes, b.Warnings = ByHand, by.Email, d.Notes, codes, warnings
+	b.PeriodStart, b.PeriodEnd = period.Start, period.End
+	if b.Provider = f.provider; d.CPTCode == Interpretation {
+		b.Provider, err = interpreter(tx, f.provider, by)
+	}
+	return b, err
+}
+
+// interpreter is who interpreted: the author when a provider, else the patient's own; nobody else may bill it.
+func interpreter(tx core.App, primary string, by audit.Actor) (string, error) {
+	if by.Role == string(access.Provider) {
+		if user, err := collections.FindUserByEmail(tx, by.Email); err == nil {
+			return user.Id, nil
+		} else if !collections.Missing(err) {
+			return "", err
+		}
+	}
+	if primary != "" {
+		user, err := collections.FindUser(tx, primary)
+		if err == nil && user.Role() == string(access.Provider) {
+			return primary, nil
+		} else if err != nil && !collections.Missing(err) {
+			return "", err
+		}
+	}
+	return "", fault.Field("cpt_code", "99091 needs a rendering provider: the patient's primary provider is none.")
+}
+
+// manualPeriod is the period of the code that holds the service date; without an anchor, the 30 days that end on it.
+func (e *Engine) manualPeriod(app core.App, f *facts, d ManualDraft) (Span, error) {
+	rule, _ := e.Rule(d.CPTCode, d.ServiceDate)
+	switch rule.Period {
+	case OncePerPatient:
+		return Span{d.ServiceDate, d.ServiceDate}, nil
+	case CalendarMonth:
+		first, last := monthOf(d.ServiceDate)
+		return Span{first, last}, nil
+	}
+	anchors, err := e.anchors(app, map[string]*facts{f.id: f})
+	if err != nil {
+		return Span{}, err
+	}
+	for i := len(anchors[f.id]) - 1; i >= 0; i-- {
+		if period, ok := periodWith(anchors[f.id][i], d.ServiceDate); ok {
+			return period, nil
+		}
+	}
+	return Span{addDays(d.ServiceDate, 1-periodDays), d.ServiceDate}, nil
+}
+
+func (e *Engine) manualWarnings(app core.App, f *facts, d ManualDraft, period Span, codes []string) (warnings []string, err error) {
+	stands := func(code string) bool {
+		x := f.standing(code, period)
+		return x != nil && x.Status != Voided
+	}
+	warn := func(when bool, warning string) {
+		if when {
+			warnings = append(warnings, warning)
+		}
+	}
+	rule, _ := e.Rule(d.CPTCode, d.ServiceDate)
+	warn(stands(d.CPTCode) || rule.Instead != "" && stands(rule.Instead), PossibleDuplicate)
+	with := *f
+	with.diagnoses = codes
+	warnings = append(warnings, e.missing(&with, d.ServiceDate)...)
+	warn(d.CPTCode == Setup && f.educated == "", MissingSetup)
+	warn(d.CPTCode == NextTwenty && !stands(FirstTwenty), MissingPrimary)
+	warn(d.CPTCode == Interpretation && stands(FirstTwenty), Overlaps99457)
+	known, err := collections.KnownICD10(app, codes)
+	if err != nil {
+		return nil, err
+	}
+	for _, code := range codes {
+		if !known[code] {
+			warn(true, UnknownICD10)
+			break
+		}
+	}
+	patient, err := collections.FindPatient(app, f.id)
+	if err != nil {
+		return nil, err
+	}
+	warn(d.ServiceDate < e.Day(patient.CreatedAt()), BeforeEnrolment)
+	return warnings, nil
+}

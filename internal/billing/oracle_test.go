@@ -1,0 +1,357 @@
+package billing_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// The oracle: the rules once more, in the plainest words, day by day and minute by minute, sharing nothing with the engine.
+
+type oracleReading struct {
+	at     time.Time
+	device bool
+}
+
+type oracleTime struct {
+	at       time.Time
+	seconds  int
+	category string
+	source   string
+	noted    bool
+}
+
+type oracleCase struct {
+	zone      *time.Location
+	practice  *time.Location
+	held      [][2]time.Time // assignments; a zero end is open
+	readings  []oracleReading
+	times     []oracleTime
+	archived  time.Time
+	consent   time.Time // zero for none
+	diagnosis bool
+	educated  time.Time
+	payer     bool
+}
+
+const (
+	oracleDay   = "2006-01-02"
+	oracleMonth = "2006-01"
+)
+
+// oracleEntries are "code start end service units minutes cents days", sorted. now is the end of the 14 months.
+func oracleEntries(c oracleCase, now time.Time) (lines []string) {
+	today := now.In(c.practice).Format(oracleDay)
+	activeOn := func(day string) bool {
+		return c.archived.IsZero() || day <= c.archived.In(c.practice).Format(oracleDay)
+	}
+	consentOn := func(day string) bool {
+		return !c.consent.IsZero() && c.consent.In(c.practice).Format(oracleDay) <= day
+	}
+	rate := func(code string, day string) int {
+		if c.payer && code == "99454" && day >= "2026-03-01" {
+			return 5100
+		}
+		return map[string]int{"99453": 1973, "99454": 4302, "99457": 4787, "99458": 3849}[code]
+	}
+	add := func(code, start, end, service string, units, minutes, days int) {
+		lines = append(lines, fmt.Sprintln(code, start, end, service, units, minutes, units*rate(code, service), days))
+	}
+	withData := map[string]bool{}
+	for _, r := range c.readings {
+		for _, h := range c.held {
+			if r.device && !r.at.Before(h[0]) && (h[1].IsZero() || r.at.Before(h[1])) {
+				withData[r.at.In(c.zone).Format(oracleDay)] = true
+			}
+		}
+	}
+	first := ""
+	for day := range withData {
+		if first == "" || day < first {
+			first = day
+		}
+	}
+	supplied := false
+	if first != "" {
+		start, _ := time.Parse(oracleDay, first)
+		for {
+			days, end := 0, ""
+			for i := range 30 {
+				end = start.AddDate(0, 0, i).Format(oracleDay)
+				if withData[end] {
+					days++
+				}
+			}
+			if end >= today {
+				break
+			}
+			if days >= 16 && activeOn(end) {
+				add("99454", start.Format(oracleDay), end, end, 1, 0, days)
+				supplied = true
+			}
+			start = start.AddDate(0, 0, 30)
+		}
+	}
+	if supplied && !c.educated.IsZero() {
+		if day := c.educated.In(c.practice).Format(oracleDay); activeOn(day) {
+			add("99453", day, day, day, 1, 0, -1)
+		}
+	}
+	return append(lines, oracleMonths(c, add, func(day string) bool { return activeOn(day) && consentOn(day) && c.diagnosis })...)
+}
+
+func oracleMonths(c oracleCase, add func(code, start, end, service string, units, minutes, days int), papers func(string) bool) []string {
+	months := map[string][]oracleTime{}
+	for _, e := range c.times {
+		if e.category == "interactive" {
+			month := e.at.In(c.practice).Format(oracleMonth)
+			months[month] = append(months[month], e)
+		}
+	}
+	for month, list := range months {
+		slices.SortStableFunc(list, func(a, b oracleTime) int { return a.at.Compare(b.at) })
+		crossed := map[int]string{} // second of the month, by twenties, to the day
+		unnoted := map[int]bool{}   // twenties with undocumented time in them
+		second := 0
+		for _, e := range list {
+			for range e.seconds {
+				if !e.noted {
+					unnoted[second/1200] = true
+				}
+				second++
+				if second%1200 == 0 {
+					crossed[second] = e.at.In(c.practice).Format(oracleDay)
+				}
+			}
+		}
+		begin, _ := time.Parse(oracleMonth, month)
+		end := begin.AddDate(0, 1, -1).Format(oracleDay)
+		start := begin.Format(oracleDay)
+		if crossed[1200] == "" || unnoted[0] || !papers(crossed[1200]) {
+			continue
+		}
+		add("99457", start, end, crossed[1200], 1, 20, -1)
+		units := 0
+		for units < 3 && crossed[1200*(units+2)] != "" {
+			units++
+		}
+		bad := false
+		for i := 1; i <= units; i++ {
+			bad = bad || unnoted[i]
+		}
+		if units > 0 && !bad && papers(crossed[1200*(units+1)]) {
+			add("99458", start, end, crossed[1200*(units+1)], units, units*20, -1)
+		}
+	}
+	return nil
+}
+
+// oracleSeed is where the random cases start; each case has a seed of its own, which a failure names.
+var zones = []string{"America/New_York", "Pacific/Auckland", "Asia/Kolkata", "America/Los_Angeles", "UTC"}
+
+func randomCase(seed uint64, begin time.Time, practice *time.Location) oracleCase {
+	r := rand.New(rand.NewPCG(seed, 7))
+	zone, err := time.LoadLocation(zones[r.IntN(len(zones))])
+	if err != nil {
+		panic(err)
+	}
+	c := oracleCase{zone: zone, practice: practice, diagnosis: r.IntN(8) > 0, payer: r.IntN(2) == 0}
+	assigned := begin.Add(time.Duration(r.IntN(60*24)) * time.Hour)
+	c.held = append(c.held, [2]time.Time{assigned, {}})
+	if r.IntN(3) == 0 { // swapped for another device, with a pause shorter than 90 days
+		c.held[0][1] = assigned.AddDate(0, 0, 20+r.IntN(200))
+		c.held = append(c.held, [2]time.Time{c.held[0][1].AddDate(0, 0, r.IntN(80)), {}})
+	}
+	if r.IntN(4) > 0 {
+		c.educated = assigned.Add(time.Duration(r.IntN(72)) * time.Hour)
+	}
+	if r.IntN(6) > 0 {
+		c.consent = begin.AddDate(0, 0, r.IntN(120))
+	}
+	if r.IntN(6) == 0 {
+		c.archived = begin.AddDate(0, 2+r.IntN(10), r.IntN(28))
+	}
+	end, chance := begin.AddDate(0, 14, 0), 20+r.IntN(75)
+	for at := begin; at.Before(end); at = at.Add(time.Duration(3+r.IntN(40)) * time.Hour) {
+		if r.IntN(100) < chance {
+			c.readings = append(c.readings, oracleReading{at, r.IntN(12) > 0})
+			if r.IntN(5) == 0 { // again, the same day or moment
+				c.readings = append(c.readings, oracleReading{at.Add(time.Duration(r.IntN(3)) * time.Minute), r.IntN(2) == 0})
+			}
+		}
+	}
+	categories := []string{"interactive", "interactive", "interactive", "review", "interpretation", "care_management"}
+	for at, pace := begin, 60+r.IntN(600); at.Before(end); at = at.Add(time.Duration(20+r.IntN(pace)) * time.Hour) {
+		c.times = append(c.times, oracleTime{at.Add(time.Duration(r.IntN(3600)) * time.Second), 1 + r.IntN(2400), categories[r.IntN(len(categories))], "manual", r.IntN(25) > 0})
+	}
+	return c
+}
+
+// plant stores a case as ingestion, devices and people would have left it.
+func plant(t *testing.T, app core.App, n int, c oracleCase, user string) (patient string) {
+	t.Helper()
+	insert := func(table string, row dbx.Params) {
+		if _, err := app.DB().Insert(table, row).Execute(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stamp := func(at time.Time) string {
+		if at.IsZero() {
+			return ""
+		}
+		return at.UTC().Format("2006-01-02T15:04:05.000000Z")
+	}
+	patient = fmt.Sprintf("00000000-0000-7000-8000-%012d", n)
+	row := dbx.Params{"id": patient, "mrn": "M" + strconv.Itoa(n), "active": c.archived.IsZero(), "archived_at": stamp(c.archived), "time_zone": c.zone.String(), "gender": "other"}
+	if c.diagnosis {
+		row["icd10_codes"] = `["I10"]`
+	}
+	if c.payer {
+		row["insurance_payer"] = 1
+	}
+	insert("patients", row)
+	if !c.consent.IsZero() {
+		insert("consents", dbx.Params{"id": fmt.Sprintf("%015d", n), "patient": patient, "type": "rpm", "method": "written", "granted_at": stamp(c.consent)})
+	}
+	for i, h := range c.held {
+		device := fmt.Sprintf("D-%d-%d", n, i)
+		done := ""
+		if i == 0 {
+			done = stamp(c.educated)
+		}
+		insert("devices", dbx.Params{"device_id": device, "status": "assigned", "patient": patient, "setup_completed_at": done})
+		insert("device_assignments", dbx.Params{"device_id": device, "patient": patient, "assigned_at": stamp(h[0]), "unassigned_at": stamp(h[1])})
+	}
+	for _, r := range c.readings {
+		counts := 0
+		for _, h := range c.held {
+			if r.device && !r.at.Before(h[0]) && (h[1].IsZero() || r.at.Before(h[1])) {
+				counts = 1
+			}
+		}
+		_, err := app.DB().NewQuery(`INSERT INTO reading_days (patient, day, observation_type, first_observation, readings, device_readings)
+			VALUES ({:p}, {:d}, 'weight', 'x', 1, {:n}) ON CONFLICT DO UPDATE SET readings = readings + 1, device_readings = device_readings + {:n}`).
+			Bind(dbx.Params{"p": patient, "d": r.at.In(c.zone).Format(oracleDay), "n": counts}).Execute()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, e := range c.times {
+		note := ""
+		if e.noted {
+			note = "sealed"
+		}
+		insert("time_entries", dbx.Params{
+			"id": fmt.Sprintf("%015d", n*10000+i), "patient": patient, "user": user, "category": e.category, "source": e.source, "started_at": stamp(e.at),
+			"ended_at": stamp(e.at.Add(time.Duration(e.seconds) * time.Second)), "duration_seconds": e.seconds, "notes": note,
+		})
+	}
+	return patient
+}
+
+func storedEntries(t *testing.T, app core.App, patient string) (lines []string) {
+	t.Helper()
+	var rows []struct {
+		Code    string   `db:"cpt_code"`
+		Start   string   `db:"billing_period_start"`
+		End     string   `db:"billing_period_end"`
+		Service string   `db:"service_date"`
+		Units   int      `db:"units"`
+		Minutes int      `db:"duration_minutes"`
+		Cents   int      `db:"amount_cents"`
+		Days    *float64 `db:"transmission_days"`
+	}
+	if err := app.DB().Select("*").From("billing_entries").Where(dbx.HashExp{"patient": patient}).All(&rows); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		days := -1
+		if r.Days != nil {
+			days = int(*r.Days)
+		}
+		lines = append(lines, fmt.Sprintln(r.Code, r.Start, r.End, r.Service, r.Units, r.Minutes, r.Cents, days))
+	}
+	return lines
+}
+
+// The engine, run many times over 14 months at odd moments, comes to what the oracle says for random patients. VIGIL_ORACLE_CASES asks for more
+// than the quick number.
+func TestOracle(t *testing.T) {
+	cases := 60
+	if n, err := strconv.Atoi(os.Getenv("VIGIL_ORACLE_CASES")); err == nil {
+		cases = n
+	}
+	practice, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := vigiltest.NewApp(t)
+	user := vigiltest.User(t, app, "nurse")
+	for _, statement := range []string{
+		`INSERT INTO payers (id, name, payer_code, is_active) VALUES ('000000000000001', 'Acme', 'AC', TRUE)`,
+		`INSERT INTO payer_rates (payer, cpt_code, rate_cents, effective_date) VALUES ('000000000000001', '99454', 5100, '2026-03-01')`,
+	} {
+		if _, err := app.DB().NewQuery(statement).Execute(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin := time.Date(2025, 12, 3, 5, 0, 0, 0, time.UTC)
+	end := begin.AddDate(0, 14, 0)
+	known := map[string]oracleCase{}
+	err = app.RunInTransaction(func(tx core.App) error {
+		for n := range cases {
+			c := randomCase(uint64(n), begin, practice)
+			known[plant(t, tx, n+1, c, user.Id)] = c
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := billing.New(billing.Settings{Zone: practice, MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour})
+	run := func(job billing.Job, at time.Time) billing.Result {
+		result, err := engine.Run(t.Context(), app, job, audit.System(), func() time.Time { return at })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+	dice := rand.New(rand.NewPCG(1, 2))
+	for at := begin; at.Before(end); at = at.AddDate(0, 0, 1+dice.IntN(70)) {
+		run([]billing.Job{billing.DeviceJob, billing.SmartJob, billing.AllJobs}[dice.IntN(3)], at)
+	}
+	run(billing.AllJobs, end)
+	run(billing.SmartJob, end)
+	for patient, c := range known {
+		want, got := oracleEntries(c, end), storedEntries(t, app, patient)
+		slices.Sort(want)
+		slices.Sort(got)
+		if !slices.Equal(want, got) {
+			t.Fatalf("patient %s:\nthe oracle says %v\nthe engine says %v", patient, want, got)
+		}
+	}
+	before := vigiltest.RowCounts(t, app)
+	if again := run(billing.AllJobs, end); len(again.Created) != 0 {
+		t.Errorf("a second run makes %v", again.Created)
+	}
+	added := vigiltest.RowsAdded(t, app, before)
+	delete(added, "audit_log") // the run itself
+	delete(added, "job_runs")
+	if len(added) != 0 {
+		t.Errorf("a second run adds %v", added)
+	}
+	if months, wrong, err := billing.Recount(t.Context(), app); err != nil || wrong != 0 || months < 12 {
+		t.Errorf("recounting %d months finds %d wrong: %v", months, wrong, err)
+	}
+}

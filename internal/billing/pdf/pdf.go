@@ -1,0 +1,174 @@
+// Package pdf draws papers for the office: a title, a period, texts and tables whose cells wrap and which go on over as many pages as they need,
+// each with its headings, a footer that says the paper is confidential, and page numbers. It knows paper and nothing of what is written on it.
+package pdf
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"strings"
+	"time"
+
+	"codeberg.org/go-pdf/fpdf"
+)
+
+// font covers Latin, Greek and Cyrillic letters. DejaVu fonts are free to embed (Bitstream Vera licence).
+//
+//go:embed DejaVuSansCondensed.ttf
+var font []byte
+
+const (
+	family     = "dejavu"
+	margin     = 12.0 // millimetres
+	lineHeight = 4.2
+	cellSize   = 8.0 // points
+	maxLines   = 30  // of one cell
+	footer     = "Confidential – contains PHI"
+)
+
+// Document is a paper under construction.
+type Document struct {
+	pdf   *fpdf.Fpdf
+	width float64 // between the margins
+}
+
+// New starts a landscape letter paper with a title and a line about the period below.
+func New(title, period string, now time.Time) *Document {
+	p := fpdf.New("L", "mm", "Letter", "")
+	p.AddUTF8FontFromBytes(family, "", font)
+	p.SetCreationDate(now)
+	p.SetModificationDate(now)
+	p.SetTitle(title, true)
+	p.SetMargins(margin, margin, margin)
+	p.SetAutoPageBreak(true, margin+6)
+	p.AliasNbPages("{pages}")
+	p.SetFooterFunc(func() {
+		p.SetY(-margin - 2)
+		p.SetFont(family, "", 7)
+		p.SetTextColor(90, 90, 90)
+		width, _ := p.GetPageSize()
+		p.CellFormat((width-2*margin)/2, 5, footer, "", 0, "L", false, 0, "")
+		p.CellFormat((width-2*margin)/2, 5, fmt.Sprintf("Page %d of {pages}", p.PageNo()), "", 0, "R", false, 0, "")
+	})
+	p.AddPage()
+	width, _ := p.GetPageSize()
+	d := &Document{p, width - 2*margin}
+	d.text(16, 8, title)
+	d.text(10, 5, period)
+	d.text(7, 4, "Made "+now.UTC().Format("2006-01-02 15:04 MST"))
+	return d
+}
+
+func (d *Document) text(size, height float64, text string) {
+	d.pdf.SetTextColor(0, 0, 0)
+	d.pdf.SetFont(family, "", size)
+	d.pdf.MultiCell(d.width, height, printable(text), "", "L", false)
+}
+
+// Heading starts a section.
+func (d *Document) Heading(text string) {
+	d.pdf.Ln(3)
+	d.text(11, 6, text)
+}
+
+// Paragraph writes running text.
+func (d *Document) Paragraph(text string) { d.text(9, 4.6, text) }
+
+// Table writes rows below headings. Widths are shares of the page; nil makes the columns alike. Long cells wrap, and the headings stand on top of
+// every page. A table without rows says so.
+func (d *Document) Table(headings []string, widths []float64, rows [][]string) {
+	millimetres := d.columns(len(headings), widths)
+	d.row(headings, millimetres, true)
+	for _, row := range rows {
+		if d.pdf.GetY()+d.height(row, millimetres) > d.bottom() {
+			d.pdf.AddPage()
+			d.row(headings, millimetres, true)
+		}
+		d.row(row, millimetres, false)
+	}
+	if len(rows) == 0 {
+		d.Paragraph("None.")
+	}
+}
+
+// columns are the widths in millimetres; together they are the width of the page, so that nothing runs off it.
+func (d *Document) columns(n int, shares []float64) []float64 {
+	widths, total := make([]float64, n), 0.0
+	for i := range widths {
+		if widths[i] = 1; i < len(shares) && shares[i] > 0 {
+			widths[i] = shares[i]
+		}
+		total += widths[i]
+	}
+	for i := range widths {
+		widths[i] *= d.width / total
+	}
+	return widths
+}
+
+func (d *Document) bottom() float64 {
+	_, height := d.pdf.GetPageSize()
+	return height - margin - 6
+}
+
+func (d *Document) cell(text string, width float64) []string {
+	lines := d.pdf.SplitText(printable(text), width-2)
+	if len(lines) > maxLines {
+		lines = append(lines[:maxLines-1], "…")
+	}
+	return lines
+}
+
+func (d *Document) height(row []string, widths []float64) float64 {
+	d.pdf.SetFont(family, "", cellSize)
+	most := 1
+	for i, text := range row[:min(len(row), len(widths))] {
+		most = max(most, len(d.cell(text, widths[i])))
+	}
+	return float64(most)*lineHeight + 1
+}
+
+func (d *Document) row(row []string, widths []float64, heading bool) {
+	p, height := d.pdf, d.height(row, widths)
+	x, y := p.GetX(), p.GetY()
+	p.SetDrawColor(180, 180, 180)
+	p.SetFillColor(232, 237, 242)
+	p.SetTextColor(0, 0, 0)
+	for i, width := range widths {
+		style := "D"
+		if heading {
+			style = "FD"
+		}
+		p.Rect(x, y, width, height, style)
+		if i < len(row) {
+			for n, line := range d.cell(row[i], width) {
+				p.SetXY(x, y+0.5+float64(n)*lineHeight)
+				p.CellFormat(width, lineHeight, line, "", 0, "L", false, 0, "")
+			}
+		}
+		x += width
+	}
+	p.SetXY(margin, y+height)
+}
+
+// Bytes finishes the paper.
+func (d *Document) Bytes() ([]byte, error) {
+	var out bytes.Buffer
+	if err := d.pdf.Output(&out); err != nil {
+		return nil, fmt.Errorf("write PDF: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// printable leaves out what the font has no place for: control characters, and everything beyond the basic plane.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case r < ' ' && r != '\n', r > 0xFFFF:
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+}

@@ -1,0 +1,327 @@
+package reports_test
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"sort"
+	"strconv"
+	"time"
+)
+
+// The oracle: every report from all claims in memory, in the simplest code, with nothing of the package it checks. Objects are as JSON has them.
+
+type object = map[string]any
+
+// asked is a question; "any" leaves payer and provider open.
+type asked struct{ from, to, payer, provider, code, patient string }
+
+func money(cents int) float64 { return float64(cents) / 100 }
+
+// rounded is n ÷ d, half away from zero; 0 for nothing.
+func rounded(n, d, decimals int) float64 {
+	if d == 0 {
+		return 0
+	}
+	value, err := strconv.ParseFloat(big.NewRat(int64(n), int64(d)).FloatString(decimals), 64)
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+func moved(day string, days int) string {
+	at, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		panic(err)
+	}
+	return at.AddDate(0, 0, days).Format(time.DateOnly)
+}
+
+func apart(a, b string) (days int) {
+	x, _ := time.Parse(time.DateOnly, a)
+	y, _ := time.Parse(time.DateOnly, b)
+	return int(y.Sub(x).Hours()) / 24
+}
+
+func practiceDay(instant string) string {
+	at, err := time.Parse(time.RFC3339Nano, instant)
+	if err != nil {
+		return ""
+	}
+	return at.In(newYork).Format(time.DateOnly)
+}
+
+// about are the claims that a question is about.
+func (p practice) about(q asked) (found []claim) {
+	for _, c := range p.claims {
+		if c.status == "voided" || q.from != "" && c.day < q.from || q.to != "" && c.day > q.to || q.code != "" && c.code != q.code ||
+			q.patient != "" && c.patient != q.patient || q.payer != "any" && c.payer != q.payer || q.provider != "any" && c.provider != q.provider {
+			continue
+		}
+		found = append(found, c)
+	}
+	return found
+}
+
+type figures struct {
+	claims, units, cents, paid, sent, sentCents, denied, paidClaims, settled, days int
+	patients                                                                       map[string]bool
+	states                                                                         map[string]int
+	oldest                                                                         string
+}
+
+func sumUp(claims []claim) (f figures) {
+	f.patients, f.states = map[string]bool{}, map[string]int{}
+	for _, c := range claims {
+		f.claims++
+		f.units += c.units
+		f.cents += c.cents
+		f.paid += c.paid
+		f.patients[c.patient] = true
+		f.states[c.status]++
+		if f.oldest == "" || c.day < f.oldest {
+			f.oldest = c.day
+		}
+		if c.submitted != "" {
+			f.sent++
+			f.sentCents += c.cents
+		}
+		if c.deniedOn != "" {
+			f.denied++
+		}
+		if c.status == "paid" {
+			f.paidClaims++
+		}
+		if c.paidOn != "" && c.submitted != "" {
+			f.settled++
+			f.days += max(0, apart(c.submitted[:10], c.paidOn))
+		}
+	}
+	return f
+}
+
+// split sorts claims by a key, each key's in the order they had.
+func split(claims []claim, key func(claim) string) (keys []string, parts map[string][]claim) {
+	parts = map[string][]claim{}
+	for _, c := range claims {
+		parts[key(c)] = append(parts[key(c)], c)
+	}
+	for k := range parts {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys, parts
+}
+
+// richest sorts keys by revenue, the highest first.
+func richest(keys []string, parts map[string][]claim) {
+	sort.SliceStable(keys, func(i, j int) bool { return sumUp(parts[keys[i]]).cents > sumUp(parts[keys[j]]).cents })
+}
+
+func byPayer(c claim) string    { return c.payer }
+func byProvider(c claim) string { return c.provider }
+func byCode(c claim) string     { return c.code }
+func byPatient(c claim) string  { return c.patient }
+
+func numbered(id string) any {
+	n, err := strconv.Atoi(id)
+	if err != nil {
+		return nil
+	}
+	return n
+}
+
+func (p practice) payerName(id string) string {
+	if id == "" {
+		return "Self-pay"
+	}
+	if name := p.payers[id]; name != "" {
+		return name
+	}
+	return "Gone"
+}
+
+func (f figures) byStatus() object {
+	return object{"pending": f.states["pending_review"] + f.states["reviewed"], "submitted": f.states["submitted"], "paid": f.states["paid"], "denied": f.states["denied"], "appealed": f.states["appealed"]}
+}
+
+func periodOf(day, group string) string {
+	at, _ := time.Parse(time.DateOnly, day)
+	switch group {
+	case "day":
+		return day
+	case "week":
+		year, week := at.ISOWeek()
+		return fmt.Sprintf("%04d-W%02d", year, week)
+	}
+	return day[:7]
+}
+
+func groupOf(from, to string) string {
+	switch n := apart(from, to) + 1; {
+	case n <= 31:
+		return "day"
+	case n <= 182:
+		return "week"
+	}
+	return "month"
+}
+
+// periods are the claims of every period of a span.
+func (p practice) periods(q asked, group string) (keys []string, parts map[string][]claim) {
+	for day := q.from; day <= q.to; day = moved(day, 1) {
+		if key := periodOf(day, group); len(keys) == 0 || keys[len(keys)-1] != key {
+			keys = append(keys, key)
+		}
+	}
+	_, parts = split(p.about(q), func(c claim) string { return periodOf(c.day, group) })
+	return keys, parts
+}
+
+func (p practice) oracleRevenue(q asked) object {
+	all := p.about(q)
+	o := object{"total_revenue": money(sumUp(all).cents), "collected_revenue": money(sumUp(all).paid), "by_cpt": []object{}, "by_payer": []object{}, "by_provider": []object{}, "by_period": []object{}}
+	add := func(list string, f figures, more object) {
+		more["claims"], more["revenue"], more["collected"] = f.claims, money(f.cents), money(f.paid)
+		o[list] = append(o[list].([]object), more)
+	}
+	keys, parts := split(all, byCode)
+	for _, k := range keys {
+		add("by_cpt", sumUp(parts[k]), object{"cpt_code": k, "units": sumUp(parts[k]).units})
+	}
+	keys, parts = split(all, byPayer)
+	richest(keys, parts)
+	for _, k := range keys {
+		add("by_payer", sumUp(parts[k]), object{"payer_id": numbered(k), "payer": p.payerName(k)})
+	}
+	keys, parts = split(all, byProvider)
+	richest(keys, parts)
+	for _, k := range keys {
+		add("by_provider", sumUp(parts[k]), object{"provider_id": numbered(k), "provider": p.providers[k]})
+	}
+	keys, parts = p.periods(q, groupOf(q.from, q.to))
+	for _, k := range keys {
+		add("by_period", sumUp(parts[k]), object{"period": k})
+	}
+	return o
+}
+
+func (p practice) oracleBreakdown(q asked, group string) object {
+	rows := []object{}
+	keys, parts := p.periods(q, group)
+	for _, k := range keys {
+		f := sumUp(parts[k])
+		rows = append(rows, object{"period": k, "revenue": money(f.cents), "claims": f.claims, "patients_billed": len(f.patients)})
+	}
+	return object{"date_from": q.from, "date_to": q.to, "total_revenue": money(sumUp(p.about(q)).cents), "breakdown": rows}
+}
+
+func (p practice) oracleStats(month string) object {
+	all := p.about(asked{from: month + "-01", to: month + "-31", payer: "any", provider: "any"})
+	f, byCPT := sumUp(all), object{}
+	keys, parts := split(all, byCode)
+	for _, k := range keys {
+		byCPT[k] = money(sumUp(parts[k]).cents)
+	}
+	return object{
+		"period": month, "total_revenue": money(f.cents), "collected_revenue": money(f.paid), "total_claims": f.claims, "claims_by_status": f.byStatus(),
+		"revenue_by_cpt": byCPT, "collection_rate": rounded(f.paid, f.sentCents, 4), "avg_days_to_payment": rounded(f.days, f.settled, 1),
+	}
+}
+
+// monthRows are the months with how much each is more than the one before.
+func (p practice) monthRows(q asked, change string, factor, decimals int) []object {
+	rows, last := []object{}, 0
+	keys, parts := p.periods(q, "month")
+	for _, k := range keys {
+		f := sumUp(parts[k])
+		row := object{"month": k, "revenue": money(f.cents), "collected": money(f.paid), "claims": f.claims, change: nil}
+		if last > 0 {
+			row[change] = rounded((f.cents-last)*factor, last, decimals)
+		}
+		rows, last = append(rows, row), f.cents
+	}
+	return rows
+}
+
+func (p practice) oracleExecutive(q asked) object {
+	before := q
+	before.from, before.to = moved(q.from, -apart(q.from, q.to)-1), moved(q.from, -1)
+	f, previous := sumUp(p.about(q)), sumUp(p.about(before)).cents
+	revenue := object{"total": money(f.cents), "collected": money(f.paid), "previous_total": money(previous), "change_pct": nil}
+	if previous > 0 {
+		revenue["change_pct"] = rounded((f.cents-previous)*100, previous, 1)
+	}
+	active, compliant := 0, 0
+	for _, one := range p.people {
+		if !one.active || one.deleted {
+			continue
+		}
+		active++
+		zone := newYork
+		if one.zone != "" {
+			zone, _ = time.LoadLocation(one.zone)
+		}
+		days := 0
+		for i := range 30 {
+			y, m, d := p.now.In(zone).Date()
+			if one.days[time.Date(y, m, d-i, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)] {
+				days++
+			}
+		}
+		if days >= 16 {
+			compliant++
+		}
+	}
+	return object{
+		"revenue": revenue, "month_over_month": p.monthRows(q, "change_pct", 100, 1), "collection_rate": rounded(f.paid, f.sentCents, 4),
+		"claims_by_status": f.byStatus(), "active_patients": active, "compliance_rate": rounded(compliant*100, active, 1),
+	}
+}
+
+func (p practice) oracleStatus(q asked) object {
+	f, rows := sumUp(p.about(q)), []object{}
+	_, parts := split(p.about(q), func(c claim) string { return c.status })
+	for _, state := range []string{"pending_review", "reviewed", "submitted", "paid", "denied", "appealed"} {
+		s := sumUp(parts[state])
+		row := object{"status": state, "lifecycle_status": state, "claims": s.claims, "amount": money(s.cents), "oldest_service_date": nil}
+		if state == "pending_review" || state == "reviewed" {
+			row["status"] = "pending"
+		}
+		if s.oldest != "" {
+			row["oldest_service_date"] = s.oldest
+		}
+		rows = append(rows, row)
+	}
+	return object{"total_claims": f.claims, "total_amount": money(f.cents), "results": rows}
+}
+
+func (p practice) oracleAging(q asked) object {
+	today := p.now.In(newYork).Format(time.DateOnly)
+	open := slices.DeleteFunc(p.about(q), func(c claim) bool { return c.status != "submitted" && c.status != "appealed" })
+	buckets := func(claims []claim) (rows []object) {
+		_, parts := split(claims, func(c claim) string {
+			switch age := apart(practiceDay(c.submitted), today); {
+			case age <= 30:
+				return "0-30"
+			case age <= 60:
+				return "31-60"
+			case age <= 90:
+				return "61-90"
+			}
+			return "90+"
+		})
+		for _, name := range []string{"0-30", "31-60", "61-90", "90+"} {
+			rows = append(rows, object{"bucket": name, "claims": len(parts[name]), "amount": money(sumUp(parts[name]).cents)})
+		}
+		return rows
+	}
+	payers := []object{}
+	keys, parts := split(open, byPayer)
+	richest(keys, parts)
+	for _, k := range keys {
+		payers = append(payers, object{"payer_id": numbered(k), "payer": p.payerName(k), "claims": len(parts[k]), "amount": money(sumUp(parts[k]).cents), "buckets": buckets(parts[k])})
+	}
+	return object{"as_of": today, "total_amount": money(sumUp(open).cents), "buckets": buckets(open), "by_payer": payers}
+}

@@ -1,0 +1,217 @@
+package reports
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pocketbase/dbx"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/billing"
+)
+
+// ProviderRow is what a rendering provider did: distinct patients with entries, and interactive time of the provider's own.
+type ProviderRow struct {
+	ProviderID         *int64        `json:"provider_id"`
+	Provider           string        `json:"provider"`
+	PatientsManaged    int           `json:"patients_managed"`
+	Claims             int           `json:"claims"`
+	Revenue            billing.Cents `json:"revenue"`
+	RevenuePerPatient  billing.Cents `json:"revenue_per_patient"`
+	InteractiveMinutes int           `json:"interactive_minutes"`
+}
+
+// ProductivityBody is the report of providers.
+type ProductivityBody struct {
+	Results []ProviderRow `json:"results"`
+}
+
+func (m *maker) productivity() (any, error) {
+	sums, err := m.sums(billing.ByProvider)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(sums, byWorth)
+	names, err := m.providers(sums)
+	if err != nil {
+		return nil, err
+	}
+	ids := []string{}
+	for _, s := range sums {
+		ids = append(ids, s.Provider)
+	}
+	managed, err := m.patientsManaged(ids)
+	if err != nil {
+		return nil, err
+	}
+	minutes, err := m.interactiveMinutes(ids)
+	body := ProductivityBody{Results: []ProviderRow{}}
+	for _, s := range sums {
+		n := managed[s.Provider]
+		body.Results = append(body.Results, ProviderRow{number(s.Provider), names[s.Provider], n, s.Claims, s.Amount, each(s.Amount, n), minutes[s.Provider]})
+	}
+	return body, err
+}
+
+// counted is a figure for each of some ids.
+type counted []struct {
+	ID    string `db:"id"`
+	Count int    `db:"n"`
+}
+
+func (c counted) byID() map[string]int {
+	byID := map[string]int{}
+	for _, row := range c {
+		byID[row.ID] = row.Count
+	}
+	return byID
+}
+
+func (m *maker) patientsManaged(userIDs []string) (map[string]int, error) {
+	list, err := json.Marshal(userIDs)
+	if err != nil {
+		return nil, fmt.Errorf("encode users: %w", err)
+	}
+	where, params := m.where("rendering_provider = j.value", "lifecycle_status != 'voided'")
+	params["ids"] = string(list)
+	var rows counted
+	err = m.app.DB().NewQuery("SELECT j.value AS id, (SELECT COUNT(DISTINCT patient) FROM billing_entries WHERE " + where + ") AS n FROM json_each({:ids}) j").
+		Bind(params).All(&rows)
+	if err != nil {
+		return nil, fmt.Errorf("count patients of providers: %w", err)
+	}
+	return rows.byID(), nil
+}
+
+func (m *maker) interactiveMinutes(userIDs []string) (map[string]int, error) {
+	list, err := json.Marshal(userIDs)
+	if err != nil {
+		return nil, fmt.Errorf("encode users: %w", err)
+	}
+	from, to := m.engine.Bounds(billing.Span{Start: m.q.From, End: m.q.To})
+	params := dbx.Params{"ids": string(list), "from": collections.Instant(from), "to": collections.Instant(to)}
+	where := ""
+	if m.q.PatientID != "" {
+		where, params["patient"] = " AND +patient = {:patient}", m.q.PatientID
+	}
+	var rows counted
+	err = m.app.DB().NewQuery(`SELECT user AS id, CAST(SUM(duration_seconds) AS INTEGER) / 60 AS n FROM time_entries
+		WHERE user IN (SELECT value FROM json_each({:ids})) AND started_at >= {:from} AND started_at < {:to} AND +category = 'interactive'
+			AND ended_at != ''` + where + ` GROUP BY user`).Bind(params).All(&rows)
+	if err != nil {
+		return nil, fmt.Errorf("sum time of providers: %w", err)
+	}
+	return rows.byID(), nil
+}
+
+// HistoryRow is an entry of a patient's history.
+type HistoryRow struct {
+	CPTCode     string        `json:"cpt_code" db:"cpt_code"`
+	ServiceDate string        `json:"service_date" db:"service_date"`
+	Amount      billing.Cents `json:"amount" db:"amount"`
+	Status      string        `json:"status" db:"lifecycle_status"`
+}
+
+// String is how a table shows the entry.
+func (r HistoryRow) String() string {
+	return strings.Join([]string{r.ServiceDate, r.CPTCode, r.Amount.String(), r.Status}, " ")
+}
+
+// PatientRow is what a patient's entries come to.
+type PatientRow struct {
+	PatientID       string        `json:"patient_id" db:"patient"`
+	PatientName     string        `json:"patient_name"` // the door's, like the MRN
+	MRN             string        `json:"mrn"`
+	LifetimeRevenue billing.Cents `json:"lifetime_revenue" db:"amount"`
+	Collected       billing.Cents `json:"collected" db:"paid"`
+	Claims          int           `json:"claims" db:"claims"`
+	LastServiceDate *string       `json:"last_service_date" db:"last"`
+	Eligible        bool          `json:"eligible"`
+	History         []HistoryRow  `json:"history,omitzero"` // with one patient only
+}
+
+// PatientSummaryBody is a page of patients with entries, in the order of their enrolment, or the one patient asked about.
+type PatientSummaryBody struct {
+	Count   int          `json:"count"`
+	Results []PatientRow `json:"results"`
+}
+
+func (m *maker) patientSummary() (any, error) {
+	body := PatientSummaryBody{Results: []PatientRow{}}
+	var ids []string
+	var err error
+	if m.q.PatientID != "" {
+		body.Count, ids = 1, []string{m.q.PatientID}
+	} else if body.Count, ids, err = m.patientsWithEntries(); err != nil || len(ids) == 0 {
+		return body, err
+	}
+	if body.Results, err = m.sumPatients(ids); err != nil {
+		return nil, err
+	}
+	eligible, err := m.engine.EligibleOf(m.app, ids, m.now)
+	for i, row := range body.Results {
+		body.Results[i].Eligible = eligible[row.PatientID]
+	}
+	if m.q.PatientID != "" && err == nil {
+		body.Results[0].History, err = m.history()
+	}
+	return body, err
+}
+
+// patientsWithEntries counts the patients and names those of the page. It goes from one patient to the next in the index, without looking at the
+// entries between.
+func (m *maker) patientsWithEntries() (count int, ids []string, err error) {
+	where, params := m.where("b.patient = p.patient", "b.lifecycle_status != 'voided'")
+	const patients = `WITH RECURSIVE p(patient) AS (SELECT MIN(patient) FROM billing_entries
+		UNION ALL SELECT (SELECT MIN(patient) FROM billing_entries WHERE patient > p.patient) FROM p WHERE p.patient IS NOT NULL)`
+	billed := " FROM p WHERE EXISTS (SELECT 1 FROM billing_entries b INDEXED BY idx_billing_entries_walk WHERE " + where + ")"
+	params["limit"], params["offset"] = cmp.Or(m.q.Limit, -1), m.q.Offset
+	var rows counted
+	err = m.app.DB().NewQuery(patients + "SELECT patient AS id, COUNT(*) OVER () AS n" + billed + " LIMIT {:limit} OFFSET {:offset}").Bind(params).All(&rows)
+	if err == nil && len(rows) == 0 && m.q.Offset > 0 { // a page behind the last
+		err = m.app.DB().NewQuery(patients + "SELECT COUNT(*)" + billed).Bind(params).Row(&count)
+	}
+	if err != nil {
+		return 0, nil, fmt.Errorf("list patients with entries: %w", err)
+	}
+	for _, row := range rows {
+		count, ids = row.Count, append(ids, row.ID)
+	}
+	return count, ids, nil
+}
+
+// sumPatients adds up the entries of some patients; one without entries has zeros.
+func (m *maker) sumPatients(ids []string) (rows []PatientRow, err error) {
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, fmt.Errorf("encode patients: %w", err)
+	}
+	others := *m
+	others.q.PatientID = ""
+	where, params := others.where("b.patient = j.value", "b.lifecycle_status != 'voided'")
+	params["ids"] = string(list)
+	err = m.app.DB().NewQuery(`SELECT j.value AS patient, CAST(COALESCE(SUM(b.amount_cents), 0) AS INTEGER) AS amount,
+			CAST(COALESCE(SUM(b.payment_cents), 0) AS INTEGER) AS paid, COUNT(b.patient) AS claims, MAX(b.service_date) AS last
+		FROM json_each({:ids}) j LEFT JOIN billing_entries b INDEXED BY idx_billing_entries_patient ON ` + where + ` GROUP BY j.value ORDER BY j.value`).Bind(params).All(&rows)
+	if err != nil {
+		return nil, fmt.Errorf("sum entries of patients: %w", err)
+	}
+	return rows, nil
+}
+
+func (m *maker) history() (rows []HistoryRow, err error) {
+	rows = []HistoryRow{}
+	where, params := m.where("lifecycle_status != 'voided'")
+	err = m.app.DB().NewQuery("SELECT cpt_code, service_date, CAST(amount_cents AS INTEGER) AS amount, lifecycle_status FROM billing_entries WHERE " + where +
+		" ORDER BY service_date DESC, id DESC").Bind(params).All(&rows)
+	if err != nil {
+		return nil, fmt.Errorf("list entries of a patient: %w", err)
+	}
+	for i, row := range rows {
+		rows[i].Status = billing.APIStatus(row.Status)
+	}
+	return rows, nil
+}

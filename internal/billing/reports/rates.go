@@ -1,0 +1,149 @@
+package reports
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/vigilhealth/vigil/internal/billing"
+)
+
+// CodeUse is how a code is used. A payment counts where the claim is paid; denied is what ever was.
+type CodeUse struct {
+	CPTCode          string        `json:"cpt_code"`
+	Volume           int           `json:"volume"`
+	Units            int           `json:"units"`
+	Revenue          billing.Cents `json:"revenue"`
+	AvgReimbursement billing.Cents `json:"avg_reimbursement"`
+	DenialRate       float64       `json:"denial_rate"`
+}
+
+// CPTUtilizationBody is the report of the use of codes.
+type CPTUtilizationBody struct {
+	Results []CodeUse `json:"results"`
+}
+
+func (m *maker) cptUtilization() (any, error) {
+	sums, err := m.sums(billing.ByCode, billing.ByStatus)
+	if err != nil {
+		return nil, err
+	}
+	body := CPTUtilizationBody{Results: []CodeUse{}}
+	for _, of := range groups(sums, func(s billing.Sum) string { return s.CPTCode }) {
+		all, paid := total(of), paidClaims(of)
+		body.Results = append(body.Results, CodeUse{
+			of[0].CPTCode, all.Claims, all.Units, all.Amount, each(all.Collected, paid), share(all.DeniedClaims, all.SubmittedClaims),
+		})
+	}
+	return body, nil
+}
+
+// groups splits sums by a key, in the order in which the keys appear.
+func groups(sums []billing.Sum, key func(billing.Sum) string) (list [][]billing.Sum) {
+	at := map[string]int{}
+	for _, s := range sums {
+		i, known := at[key(s)]
+		if !known {
+			i = len(list)
+			at[key(s)], list = i, append(list, nil)
+		}
+		list[i] = append(list[i], s)
+	}
+	return list
+}
+
+func paidClaims(sums []billing.Sum) (n int) {
+	for _, s := range sums {
+		if s.Status == billing.Paid {
+			n += s.Claims
+		}
+	}
+	return n
+}
+
+// DenialReason is a code by which a payer denied, with the words that came with it most often.
+type DenialReason struct {
+	Code        string `json:"code"`
+	Description string `json:"description"`
+	Count       int    `json:"count"`
+}
+
+// String is how a table shows the reason.
+func (r DenialReason) String() string { return fmt.Sprintf("%s (%d)", r.Code, r.Count) }
+
+// PayerRates is how a payer treats claims: of those ever submitted, the paid and the ever denied.
+type PayerRates struct {
+	PayerID             *int64         `json:"payer_id"`
+	Payer               string         `json:"payer"`
+	Submitted           int            `json:"submitted"`
+	Paid                int            `json:"paid"`
+	Denied              int            `json:"denied"`
+	ApprovalRate        float64        `json:"approval_rate"`
+	DenialRate          float64        `json:"denial_rate"`
+	AvgDaysToPayment    float64        `json:"avg_days_to_payment"`
+	CommonDenialReasons []DenialReason `json:"common_denial_reasons"`
+}
+
+// PayerPerformanceBody is the report of payers.
+type PayerPerformanceBody struct {
+	Results []PayerRates `json:"results"`
+}
+
+// mostReasons is how many reasons are named for each payer.
+const mostReasons = 5
+
+func (m *maker) payerPerformance() (any, error) {
+	sums, err := m.sums(billing.ByPayer, billing.ByStatus)
+	if err != nil {
+		return nil, err
+	}
+	names, err := m.payers(sums)
+	if err != nil {
+		return nil, err
+	}
+	reasons, err := m.denialReasons()
+	if err != nil {
+		return nil, err
+	}
+	body := PayerPerformanceBody{Results: []PayerRates{}}
+	for _, of := range groups(sums, func(s billing.Sum) string { return s.Payer }) {
+		all, paid, payer := total(of), paidClaims(of), of[0].Payer
+		body.Results = append(body.Results, PayerRates{
+			PayerID: number(payer), Payer: names[payer], Submitted: all.SubmittedClaims, Paid: paid, Denied: all.DeniedClaims,
+			ApprovalRate: share(paid, all.SubmittedClaims), DenialRate: share(all.DeniedClaims, all.SubmittedClaims),
+			AvgDaysToPayment: ratio(int64(all.SettledDays), int64(all.SettledClaims), 1), CommonDenialReasons: append([]DenialReason{}, reasons[payer]...),
+		})
+	}
+	slices.SortStableFunc(body.Results, func(a, b PayerRates) int { return cmp.Compare(b.Submitted, a.Submitted) })
+	return body, nil
+}
+
+// denialReasons are the most common ones of each payer.
+func (m *maker) denialReasons() (map[string][]DenialReason, error) {
+	where, params := m.where("denial_date != ''", "lifecycle_status != 'voided'")
+	var rows []struct {
+		Payer       string `db:"payer"`
+		Code        string `db:"denial_code"`
+		Description string `db:"denial_description"`
+		Count       int    `db:"n"`
+	}
+	err := m.app.DB().NewQuery("SELECT payer, denial_code, denial_description, COUNT(*) AS n FROM billing_entries" + m.through("denials") +
+		" WHERE " + where + " GROUP BY 1, 2, 3 ORDER BY payer, n DESC, denial_description").Bind(params).All(&rows)
+	if err != nil {
+		return nil, fmt.Errorf("count denials: %w", err)
+	}
+	found := map[string][]DenialReason{}
+	for _, row := range rows {
+		list := found[row.Payer]
+		if i := slices.IndexFunc(list, func(r DenialReason) bool { return r.Code == row.Code }); i >= 0 {
+			list[i].Count += row.Count
+			continue
+		}
+		found[row.Payer] = append(list, DenialReason{row.Code, row.Description, row.Count})
+	}
+	for payer, list := range found {
+		slices.SortFunc(list, func(a, b DenialReason) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Code, b.Code)) })
+		found[payer] = list[:min(len(list), mostReasons)]
+	}
+	return found, nil
+}

@@ -1,0 +1,177 @@
+package reports
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/billing"
+)
+
+// CodeRevenue is what a code earned.
+type CodeRevenue struct {
+	CPTCode   string        `json:"cpt_code"`
+	Claims    int           `json:"claims"`
+	Units     int           `json:"units"`
+	Revenue   billing.Cents `json:"revenue"`
+	Collected billing.Cents `json:"collected"`
+}
+
+// PayerRevenue is what a payer owes and paid; the id is null for self-pay.
+type PayerRevenue struct {
+	PayerID   *int64        `json:"payer_id"`
+	Payer     string        `json:"payer"`
+	Claims    int           `json:"claims"`
+	Revenue   billing.Cents `json:"revenue"`
+	Collected billing.Cents `json:"collected"`
+}
+
+// ProviderRevenue is what a rendering provider earned; the id is null where an entry names none.
+type ProviderRevenue struct {
+	ProviderID *int64        `json:"provider_id"`
+	Provider   string        `json:"provider"`
+	Claims     int           `json:"claims"`
+	Revenue    billing.Cents `json:"revenue"`
+	Collected  billing.Cents `json:"collected"`
+}
+
+// PeriodRevenue is what a day, week or month earned.
+type PeriodRevenue struct {
+	Period    string        `json:"period"`
+	Revenue   billing.Cents `json:"revenue"`
+	Collected billing.Cents `json:"collected"`
+	Claims    int           `json:"claims"`
+}
+
+// RevenueBody is the report of revenue.
+type RevenueBody struct {
+	TotalRevenue     billing.Cents     `json:"total_revenue"`
+	CollectedRevenue billing.Cents     `json:"collected_revenue"`
+	ByCPT            []CodeRevenue     `json:"by_cpt"`
+	ByPayer          []PayerRevenue    `json:"by_payer"`
+	ByProvider       []ProviderRevenue `json:"by_provider"`
+	ByPeriod         []PeriodRevenue   `json:"by_period"`
+}
+
+func (m *maker) revenue() (any, error) {
+	codes, err := m.sums(billing.ByCode)
+	if err != nil {
+		return nil, err
+	}
+	all := total(codes)
+	body := RevenueBody{TotalRevenue: all.Amount, CollectedRevenue: all.Collected, ByCPT: []CodeRevenue{}}
+	for _, s := range codes {
+		body.ByCPT = append(body.ByCPT, CodeRevenue{s.CPTCode, s.Claims, s.Units, s.Amount, s.Collected})
+	}
+	if body.ByPayer, err = m.revenueByPayer(); err != nil {
+		return nil, err
+	}
+	if body.ByProvider, err = m.revenueByProvider(); err != nil {
+		return nil, err
+	}
+	periods, err := m.periods(Group(m.q.From, m.q.To))
+	for _, p := range periods {
+		body.ByPeriod = append(body.ByPeriod, PeriodRevenue{p.Key, p.Amount, p.Collected, p.Claims})
+	}
+	return body, err
+}
+
+// byWorth puts the highest amount first.
+func byWorth(a, b billing.Sum) int {
+	return cmp.Or(cmp.Compare(b.Amount, a.Amount), cmp.Compare(a.Payer, b.Payer), cmp.Compare(a.Provider, b.Provider))
+}
+
+func (m *maker) revenueByPayer() ([]PayerRevenue, error) {
+	sums, err := m.sums(billing.ByPayer)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(sums, byWorth)
+	names, err := m.payers(sums)
+	rows := []PayerRevenue{}
+	for _, s := range sums {
+		rows = append(rows, PayerRevenue{number(s.Payer), names[s.Payer], s.Claims, s.Amount, s.Collected})
+	}
+	return rows, err
+}
+
+func (m *maker) revenueByProvider() ([]ProviderRevenue, error) {
+	sums, err := m.sums(billing.ByProvider)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(sums, byWorth)
+	names, err := m.providers(sums)
+	rows := []ProviderRevenue{}
+	for _, s := range sums {
+		rows = append(rows, ProviderRevenue{number(s.Provider), names[s.Provider], s.Claims, s.Amount, s.Collected})
+	}
+	return rows, err
+}
+
+// periodSum is what a period comes to.
+type periodSum struct {
+	Bucket
+	billing.Sum
+}
+
+// periods adds up by the periods of a span; those without entries are there with zeros.
+func (m *maker) periods(group string) ([]periodSum, error) {
+	by := billing.ByDay
+	if group == ByMonth {
+		by = billing.ByMonth
+	}
+	sums, err := m.sums(by)
+	if err != nil {
+		return nil, err
+	}
+	periods, next := []periodSum{}, 0
+	for _, b := range Buckets(m.q.From, m.q.To, group) {
+		first := next
+		for next < len(sums) && cmp.Or(sums[next].Day, sums[next].Month) <= b.Last {
+			next++
+		}
+		periods = append(periods, periodSum{b, total(sums[first:next])})
+	}
+	return periods, nil
+}
+
+// number is a record id as the contract shows it; nil for none.
+func number(recordID string) *int64 {
+	if n := collections.Number(recordID); n > 0 {
+		return &n
+	}
+	return nil
+}
+
+// selfPay is how entries without a payer are named.
+const selfPay = "Self-pay"
+
+// payers names the payers of sums. One that is no longer on the list has the name that its entries were made with.
+func (m *maker) payers(sums []billing.Sum) (map[string]string, error) {
+	list, err := collections.ListPayers(m.app)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]string{"": selfPay}
+	for _, p := range list {
+		names[p.ID] = p.Name
+	}
+	for _, s := range sums {
+		if _, known := names[s.Payer]; known {
+			continue
+		}
+		if names[s.Payer], err = collections.PayerNameOfEntries(m.app, s.Payer); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+func (m *maker) providers(sums []billing.Sum) (map[string]string, error) {
+	ids := []string{}
+	for _, s := range sums {
+		ids = append(ids, s.Provider)
+	}
+	return billing.Providers(m.app, ids)
+}

@@ -1,0 +1,145 @@
+package reports
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Cell is a field of a table's row as text. Written says that people's own words may be in it; figures are never formulas.
+type Cell struct {
+	Text    string
+	Written bool
+}
+
+// Table is a report as rows: what CSV and PDF hold.
+type Table struct {
+	Columns []string
+	Rows    [][]Cell
+}
+
+// Table is the main table of a report. Source: docs/decisions.md, "Report parameters (all 13)".
+func (r Report) Table() Table {
+	switch body := r.Body.(type) {
+	case ExecutiveBody:
+		return tableOf(body.MonthOverMonth)
+	case RevenueBody:
+		return tableOf(body.ByCPT)
+	case ClaimsStatusBody:
+		return tableOf(body.Results)
+	case UnbilledBody:
+		return tableOf(body.Results)
+	case AgingBody:
+		return tableOf(body.Buckets)
+	case PayerPerformanceBody:
+		return tableOf(body.Results)
+	case PatientSummaryBody:
+		return tableOf(body.Results)
+	case CPTUtilizationBody:
+		return tableOf(body.Results)
+	case TrendBody:
+		return tableOf(body.Results)
+	case ProductivityBody:
+		return tableOf(body.Results)
+	case TasksBody:
+		return tableOf(body.Items)
+	case QuickStatsBody:
+		return tableOf([]QuickStatsBody{body})
+	}
+	return Table{}
+}
+
+// Pick keeps some columns, in the order asked for; it names the first that there is not.
+func (t Table) Pick(columns []string) (picked Table, unknown string) {
+	places := make([]int, len(columns))
+	for i, name := range columns {
+		if places[i] = slices.Index(t.Columns, name); places[i] < 0 {
+			return Table{}, name
+		}
+	}
+	picked.Columns = columns
+	for _, row := range t.Rows {
+		cells := make([]Cell, len(places))
+		for i, place := range places {
+			cells[i] = row[place]
+		}
+		picked.Rows = append(picked.Rows, cells)
+	}
+	return picked, ""
+}
+
+// tableOf reads rows of one struct type: a column for each member that JSON shows, under its name there.
+func tableOf[T any](rows []T) (t Table) {
+	kind := reflect.TypeFor[T]()
+	var fields []int
+	for i := range kind.NumField() {
+		if name, _, _ := strings.Cut(kind.Field(i).Tag.Get("json"), ","); name != "" && name != "-" {
+			fields, t.Columns = append(fields, i), append(t.Columns, name)
+		}
+	}
+	for _, row := range rows {
+		value, cells := reflect.ValueOf(row), make([]Cell, len(fields))
+		for i, field := range fields {
+			cells[i] = cellOf(value.Field(field))
+		}
+		t.Rows = append(t.Rows, cells)
+	}
+	return t
+}
+
+func cellOf(v reflect.Value) Cell {
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return Cell{}
+		}
+		v = v.Elem()
+	}
+	if s, ok := v.Interface().(fmt.Stringer); ok {
+		return Cell{Text: s.String(), Written: v.Kind() == reflect.Struct}
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return Cell{Text: v.String(), Written: true}
+	case reflect.Float64:
+		return Cell{Text: strconv.FormatFloat(v.Float(), 'f', -1, 64)}
+	case reflect.Slice:
+		texts := make([]string, v.Len())
+		for i := range texts {
+			texts[i] = cellOf(v.Index(i)).Text
+		}
+		return Cell{Text: strings.Join(texts, "; "), Written: true}
+	}
+	return Cell{Text: fmt.Sprint(v.Interface())}
+}
+
+// Bars are what a person would rather look at than read: labels and amounts in dollars. Both are empty for a report that has no such picture.
+func (r Report) Bars() (title string, labels []string, amounts []float64) {
+	add := func(label string, cents int64) {
+		labels, amounts = append(labels, label), append(amounts, float64(cents)/100)
+	}
+	switch body := r.Body.(type) {
+	case ExecutiveBody:
+		for _, m := range body.MonthOverMonth {
+			add(m.Month, int64(m.Revenue))
+		}
+		return "Revenue by month", labels, amounts
+	case TrendBody:
+		for _, m := range body.Results {
+			add(m.Month, int64(m.Revenue))
+		}
+		return "Revenue by month", labels, amounts
+	case RevenueBody:
+		for _, c := range body.ByCPT {
+			add(c.CPTCode, int64(c.Revenue))
+		}
+		return "Revenue by code", labels, amounts
+	case AgingBody:
+		for _, b := range body.Buckets {
+			add(b.Bucket, int64(b.Amount))
+		}
+		return "Open claims by days", labels, amounts
+	}
+	return "", nil, nil
+}

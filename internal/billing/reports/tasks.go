@@ -1,0 +1,129 @@
+package reports
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/billing"
+)
+
+// The tasks.
+const (
+	TaskReview   = "review"
+	TaskAttest   = "attest"
+	TaskSubmit   = "submit"
+	TaskResubmit = "resubmit"
+)
+
+// TaskItem is an entry that waits for somebody.
+type TaskItem struct {
+	EntryID     string `json:"entry_id"`
+	Task        string `json:"task"`
+	PatientName string `json:"patient_name"` // the door's
+	CPTCode     string `json:"cpt_code"`
+	AgeDays     int    `json:"age_days"`
+	PatientID   string `json:"-"`
+	since       string
+}
+
+// TasksBody is the report of work that waits.
+type TasksBody struct {
+	PendingReviews             int        `json:"pending_reviews"`
+	SubmissionBacklog          int        `json:"submission_backlog"`
+	DeniedAwaitingResubmission int        `json:"denied_awaiting_resubmission"`
+	AttestationNeeded          int        `json:"attestation_needed"`
+	OldestPendingDays          *int       `json:"oldest_pending_days"`
+	Items                      []TaskItem `json:"items"`
+}
+
+// mostItems is how many entries the report names. Source: docs/decisions.md, "Report shapes".
+const mostItems = 100
+
+// waitingSince is when an entry came to wait, as the index of waiting entries has it.
+const waitingSince = `(CASE lifecycle_status WHEN 'pending_review' THEN created_at WHEN 'reviewed' THEN reviewed_at ELSE denial_date END)`
+
+func (m *maker) tasks() (any, error) {
+	sums, err := m.sums(billing.ByStatus)
+	if err != nil {
+		return nil, err
+	}
+	body := TasksBody{Items: []TaskItem{}}
+	for _, s := range sums {
+		switch s.Status {
+		case billing.PendingReview:
+			body.PendingReviews = s.Claims
+		case billing.Reviewed:
+			body.SubmissionBacklog = s.Claims
+		case billing.Denied:
+			body.DeniedAwaitingResubmission = s.Claims
+		}
+	}
+	where, params := m.where("lifecycle_status = 'pending_review'", "instr(warnings, 'attest_interaction') > 0")
+	if err := m.app.DB().NewQuery("SELECT COUNT(*) FROM billing_entries WHERE " + where).Bind(params).Row(&body.AttestationNeeded); err != nil {
+		return nil, fmt.Errorf("count entries to attest: %w", err)
+	}
+	for _, state := range []string{billing.PendingReview, billing.Reviewed, billing.Denied} {
+		items, err := m.waiting(state)
+		if err != nil {
+			return nil, err
+		}
+		if state == billing.PendingReview && len(items) > 0 {
+			body.OldestPendingDays = &items[0].AgeDays
+		}
+		body.Items = append(body.Items, items...)
+	}
+	slices.SortStableFunc(body.Items, func(a, b TaskItem) int {
+		return cmp.Or(cmp.Compare(b.AgeDays, a.AgeDays), cmp.Compare(a.since, b.since))
+	})
+	body.Items = body.Items[:min(len(body.Items), mostItems)]
+	return body, nil
+}
+
+// waiting are the entries that have been in a state the longest.
+func (m *maker) waiting(state string) (items []TaskItem, err error) {
+	where, params := m.where("lifecycle_status = '" + state + "'")
+	params["limit"] = mostItems
+	var rows []struct {
+		ID      string `db:"id"`
+		Patient string `db:"patient"`
+		Code    string `db:"cpt_code"`
+		Since   string `db:"since"`
+		Attest  bool   `db:"attest"`
+	}
+	err = m.app.DB().NewQuery(`SELECT id, patient, cpt_code, ` + waitingSince + ` AS since, COALESCE(instr(warnings, 'attest_interaction') > 0, FALSE) AS attest
+		FROM billing_entries` + m.through("waiting") + ` WHERE ` + where + ` AND lifecycle_status IN ('pending_review', 'reviewed', 'denied')
+		ORDER BY ` + waitingSince + `, id LIMIT {:limit}`).Bind(params).All(&rows)
+	if err != nil {
+		return nil, fmt.Errorf("list waiting entries: %w", err)
+	}
+	for _, row := range rows {
+		item := TaskItem{EntryID: row.ID, PatientID: row.Patient, CPTCode: row.Code, since: row.Since, AgeDays: m.daysSince(row.Since)}
+		switch {
+		case state == billing.Reviewed:
+			item.Task = TaskSubmit
+		case state == billing.Denied:
+			item.Task = TaskResubmit
+		case row.Attest:
+			item.Task = TaskAttest
+		default:
+			item.Task = TaskReview
+		}
+		items = append(items, item)
+	}
+	return items, nil
+}
+
+// daysSince counts practice days since a stored instant or day; none for what lies ahead, or is unknown.
+func (m *maker) daysSince(stored string) int {
+	day := stored
+	if len(stored) > len(time.DateOnly) {
+		day = m.engine.Day(collections.ParseInstant(stored))
+	}
+	if parseDay(day).IsZero() {
+		return 0
+	}
+	return max(0, daysBetween(day, m.today))
+}

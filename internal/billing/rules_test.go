@@ -1,0 +1,91 @@
+package billing_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+func TestCents(t *testing.T) {
+	for dollars, want := range map[float64]billing.Cents{0: 0, 43.02: 4302, 0.1: 10, 38.49: 3849, 1e6: 1e8, 1.15: 115, 999999.99: 99999999} {
+		if got, ok := billing.CentsOf(dollars); !ok || got != want {
+			t.Errorf("%v is %d (%t), want %d", dollars, got, ok, want)
+		}
+	}
+	for _, wrong := range []float64{-0.01, -1, 0.001, 10.005, 1e6 + 1, math.NaN(), math.Inf(1)} {
+		if got, ok := billing.CentsOf(wrong); ok {
+			t.Errorf("%v is taken as %d", wrong, got)
+		}
+	}
+	if text, err := json.Marshal([]billing.Cents{4302, 5, -150}); err != nil || string(text) != "[43.02,0.05,-1.50]" {
+		t.Errorf("%s %v", text, err)
+	}
+}
+
+func TestCodesOf2026(t *testing.T) {
+	engine := billing.New(billing.Settings{Zone: newYork, MaxUnits99458: 3, Enable2026Codes: true})
+	for _, test := range []struct {
+		day     string
+		minutes int
+		over    bool
+		want    string
+	}{
+		{"2026-03-10", 9, true, ""},
+		{"2026-03-10", 10, true, "99470x1"},
+		{"2026-03-10", 10, false, ""},
+		{"2026-03-10", 19, true, "99470x1"},
+		{"2026-03-10", 20, false, "99457x1"},
+		{"2025-12-10", 15, true, ""},
+		{"2026-03-10", 39, true, "99457x1"},
+		{"2026-03-10", 40, true, "99457x1 99458x1"},
+		{"2026-03-10", 240, true, "99457x1 99458x3"},
+	} {
+		at, err := time.ParseInLocation(time.DateOnly, test.day, newYork)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, b := range engine.PlanMonth([]billing.Stretch{{ID: "1", StartedAt: at, Seconds: test.minutes*60 + 59, HasNote: true}}, test.over) {
+			got = append(got, fmt.Sprintf("%sx%d", b.Code, b.Units))
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%+v: %v", test, got)
+		}
+	}
+	if _, ok := engine.Rule(billing.ShortSupply, "2025-12-31"); ok {
+		t.Error("99445 is in force before 2026")
+	}
+	if _, ok := newEngine().Rule(billing.ShortSupply, "2026-01-01"); ok {
+		t.Error("99445 is in force though it is switched off")
+	}
+}
+
+func TestImportICD10(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	line := func(code string, valid int, text string) string {
+		return fmt.Sprintf("%05d %-7s %d %-60s %s\n", 1, code, valid, text[:min(60, len(text))], text)
+	}
+	file := line("E11", 0, "Type 2 diabetes mellitus") + line("E119", 1, "Type 2 diabetes mellitus without complications, as CMS has it") +
+		line("C4A0", 1, "Merkel cell carcinoma of lip") + line("U071", 1, "COVID-19") + "\r\n"
+	for range 2 {
+		if stored, err := billing.ImportICD10(app, strings.NewReader(file), func(int) {}); err != nil || stored != 2 {
+			t.Fatalf("%d codes are stored: %v", stored, err)
+		}
+	}
+	var text, block string
+	if err := app.DB().NewQuery("SELECT description, category FROM icd10_codes WHERE code = 'E11.9'").Row(&text, &block); err != nil ||
+		!strings.HasSuffix(text, "as CMS has it") || block != "Diabetes mellitus" {
+		t.Errorf("%q %q %v", text, block, err)
+	}
+	for _, wrong := range []string{"", "nonsense\n", strings.Replace(line("E119", 1, "Text"), " 1 ", " 7 ", 1)} {
+		if _, err := billing.ImportICD10(app, strings.NewReader(wrong), func(int) {}); err == nil {
+			t.Errorf("%q is taken", wrong)
+		}
+	}
+}

@@ -1,0 +1,326 @@
+package billing
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// Bounds of time entries. Source: docs/decisions.md, "Interactive-time endpoints".
+const (
+	maxStretch   = 4 * time.Hour
+	maxTimeAge   = 35 * 24 * time.Hour
+	timerStops   = time.Hour
+	msgNotes     = "Interactive time needs notes."
+	msgOverlap   = "Overlaps other interactive time of the same person."
+	msgTooLong   = "Must be from 1 second to 4 hours."
+	msgTooOld    = "Must be within the last 35 days."
+	msgNotFuture = "Must not be in the future."
+)
+
+// Categories and Activities are what a time entry may be about.
+var (
+	Categories = []string{collections.Interactive, collections.ReviewTime, collections.Interpretation, collections.CareManagement}
+	Activities = []string{"triage", "phone_call", "video_call", "message", "education", "other"}
+	contacts   = []string{"phone", "video", "in_person"}
+)
+
+// TimeBody is a body about time; which members count depends on the call.
+type TimeBody struct {
+	PatientID     input.String  `json:"patient_id"`
+	Category      input.String  `json:"category"`
+	Activity      input.String  `json:"activity"`
+	ContactMethod input.String  `json:"contact_method"`
+	StartedAt     input.String  `json:"started_at"`
+	EndedAt       input.String  `json:"ended_at"`
+	Seconds       input.Integer `json:"duration_seconds"`
+	Notes         input.String  `json:"notes"`
+}
+
+// TimeDraft is a checked body; empty and zero members were not sent.
+type TimeDraft struct {
+	PatientID, Category, Activity, ContactMethod string
+	StartedAt, EndedAt                           time.Time
+	Seconds                                      int
+	Notes                                        phi.Text
+	notesSent                                    bool
+}
+
+// Read checks the body of a finished stretch of time.
+func (b TimeBody) Read(c *input.Checks, now time.Time) TimeDraft {
+	d := b.ReadStart(c)
+	d.StartedAt = c.Instant("started_at", b.StartedAt, true)
+	b.readEnd(c, &d)
+	if d.Category == collections.Interactive && d.Notes == "" && c.Fields["notes"] == nil {
+		c.Reject("notes", msgNotes)
+	}
+	d.check(c, now)
+	return d
+}
+
+// readEnd reads when the stretch ended, or how long it took.
+func (b TimeBody) readEnd(c *input.Checks, d *TimeDraft) {
+	d.EndedAt = c.Instant("ended_at", b.EndedAt, false)
+	seconds := c.Integer("duration_seconds", b.Seconds, false)
+	switch {
+	case d.StartedAt.IsZero():
+		return
+	case seconds != nil:
+		if *seconds < 1 || *seconds > int64(maxStretch/time.Second) {
+			c.Reject("duration_seconds", msgTooLong)
+			return
+		}
+		d.Seconds = int(*seconds)
+		end := d.StartedAt.Add(time.Duration(d.Seconds) * time.Second)
+		if !d.EndedAt.IsZero() && !d.EndedAt.Equal(end) {
+			c.Reject("duration_seconds", "Must be the time from started_at to ended_at.")
+		}
+		d.EndedAt = end
+	case !d.EndedAt.IsZero():
+		d.Seconds = int(d.EndedAt.Sub(d.StartedAt) / time.Second)
+		if d.Seconds < 1 || d.EndedAt.Sub(d.StartedAt) > maxStretch {
+			c.Reject("ended_at", msgTooLong)
+		}
+	case c.Fields["ended_at"] == nil && c.Fields["duration_seconds"] == nil:
+		c.Reject("ended_at", "Either ended_at or duration_seconds is required.")
+	}
+}
+
+func (d TimeDraft) check(c *input.Checks, now time.Time) {
+	if d.StartedAt.IsZero() || len(c.Fields) > 0 {
+		return
+	}
+	switch {
+	case d.StartedAt.After(now):
+		c.Reject("started_at", msgNotFuture)
+	case d.EndedAt.After(now):
+		c.Reject("ended_at", msgNotFuture)
+	case d.StartedAt.Before(now.Add(-maxTimeAge)):
+		c.Reject("started_at", msgTooOld)
+	}
+}
+
+// ReadStart checks the body that starts a timer.
+func (b TimeBody) ReadStart(c *input.Checks) TimeDraft {
+	d := TimeDraft{
+		PatientID: c.UUID("patient_id", b.PatientID, true), Category: c.Text("category", b.Category, input.Required(0).OneOf(Categories...)),
+	}
+	b.readRest(c, &d)
+	return d
+}
+
+func (b TimeBody) readRest(c *input.Checks, d *TimeDraft) {
+	d.Activity = c.Text("activity", b.Activity, input.Optional(0).OneOf(Activities...))
+	d.ContactMethod = c.Text("contact_method", b.ContactMethod, input.Optional(0).OneOf(contacts...))
+	d.Notes, d.notesSent = phi.Text(c.Text("notes", b.Notes, input.Optional(4000).Multiline())), b.Notes.Sent()
+}
+
+// ReadChange checks the body that changes an entry, or stops a timer: members that are left out stay.
+func (b TimeBody) ReadChange(c *input.Checks, entry *collections.TimeEntry, now time.Time) TimeDraft {
+	d := TimeDraft{Category: c.Text("category", b.Category, input.Optional(0).OneOf(Categories...))}
+	b.readRest(c, &d)
+	if !b.StartedAt.Sent() && !b.EndedAt.Sent() && !b.Seconds.Sent() {
+		return d
+	}
+	if d.StartedAt = c.Instant("started_at", b.StartedAt, false); d.StartedAt.IsZero() {
+		d.StartedAt = entry.StartedAt()
+	}
+	if !b.EndedAt.Sent() && !b.Seconds.Sent() {
+		b.Seconds = input.Of(int64(entry.Seconds()))
+	}
+	b.readEnd(c, &d)
+	d.check(c, now)
+	return d
+}
+
+// LogTime stores a finished stretch of a person's work.
+func (e *Engine) LogTime(app core.App, userID string, d TimeDraft, by audit.Actor, now time.Time) (*collections.TimeEntry, error) {
+	return e.newTime(app, userID, d, collections.TimeByHand, by, now)
+}
+
+// StartTimer starts a person's timer; there is one for each person.
+func (e *Engine) StartTimer(app core.App, userID string, d TimeDraft, by audit.Actor, now time.Time) (*collections.TimeEntry, error) {
+	d.StartedAt = now
+	return e.newTime(app, userID, d, collections.TimeByTimer, by, now)
+}
+
+func (e *Engine) newTime(app core.App, userID string, d TimeDraft, source string, by audit.Actor, now time.Time) (entry *collections.TimeEntry, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
+		patient, err := collections.FindPatient(tx, d.PatientID)
+		if collections.Missing(err) {
+			return fault.Missing()
+		} else if err != nil {
+			return err
+		}
+		if !patient.Active() && source == collections.TimeByTimer {
+			return fault.State("invalid_state", "The patient is archived.")
+		}
+		if source == collections.TimeByTimer {
+			if _, err := collections.RunningTimer(tx, userID); err == nil {
+				return fault.State("invalid_state", "A timer is running already.")
+			} else if !collections.Missing(err) {
+				return err
+			}
+		}
+		if entry, err = collections.NewTimeEntry(tx, now); err != nil {
+			return err
+		}
+		entry.ProxyRecord().Load(map[string]any{
+			"patient": d.PatientID, "user": userID, "category": d.Category, "activity": d.Activity, "contact_method": d.ContactMethod, "source": source,
+			"started_at": collections.Instant(d.StartedAt), "ended_at": collections.Instant(d.EndedAt), "duration_seconds": d.Seconds, "notes": d.Notes.Reveal(),
+		})
+		return saveTime(tx, entry, audit.TimeEntryCreate, by, now)
+	})
+	return entry, err
+}
+
+// saveTime stores an entry that overlaps no other interactive time of its person.
+func saveTime(tx core.App, entry *collections.TimeEntry, event audit.Event, by audit.Actor, now time.Time) error {
+	if end := entry.EndedAt(); entry.Category() == collections.Interactive {
+		if end.IsZero() {
+			end = entry.StartedAt().Add(timerStops)
+		}
+		overlaps, err := collections.InteractiveOverlaps(tx, entry.UserRecordID(), entry.Id, entry.StartedAt(), end)
+		if err != nil {
+			return err
+		}
+		if overlaps {
+			return fault.Field("started_at", msgOverlap)
+		}
+	}
+	if err := tx.Save(entry); err != nil {
+		return fmt.Errorf("store time entry: %w", err)
+	}
+	return audit.Append(tx, timeAudit(event, entry, by), now)
+}
+
+// open finds an entry that may still be changed; user "" is anybody.
+func openTime(tx core.App, number int64, userID string) (*collections.TimeEntry, error) {
+	entry, err := collections.FindTimeEntry(tx, number)
+	switch {
+	case collections.Missing(err) || err == nil && userID != "" && entry.UserRecordID() != userID:
+		return nil, fault.Missing()
+	case err != nil:
+		return nil, err
+	case entry.Billed():
+		return nil, fault.State("invalid_state", "The time is billed and can no longer be changed.")
+	}
+	return entry, nil
+}
+
+// StopTimer ends a person's running timer.
+func (e *Engine) StopTimer(app core.App, number int64, userID string, body TimeBody, by audit.Actor, now time.Time) (entry *collections.TimeEntry, err error) {
+	err = app.RunInTransaction(func(tx core.App) (err error) {
+		if entry, err = openTime(tx, number, userID); err != nil {
+			return err
+		}
+		if !entry.Running() {
+			return fault.State("invalid_state", "The timer has stopped already.")
+		}
+		checks := input.NewChecks()
+		body.StartedAt, body.EndedAt, body.Seconds = input.String{}, input.String{}, input.Integer{}
+		d := body.ReadChange(checks, entry, now)
+		if err := checks.Err(); err != nil {
+			return err
+		}
+		d.put(entry)
+		stop(entry, now)
+		return saveTime(tx, entry, audit.TimeEntryUpdate, by, now)
+	})
+	return entry, err
+}
+
+// stop ends a timer, at an hour at the latest.
+func stop(entry *collections.TimeEntry, now time.Time) {
+	end := now
+	if latest := entry.StartedAt().Add(timerStops); now.After(latest) {
+		end = latest
+		entry.Set("auto_stopped", true)
+	}
+	seconds := max(1, int(end.Sub(entry.StartedAt())/time.Second))
+	entry.Set("ended_at", collections.Instant(entry.StartedAt().Add(time.Duration(seconds)*time.Second)))
+	entry.Set("duration_seconds", seconds)
+	entry.Set("updated_at", collections.Instant(now))
+}
+
+// put writes what was sent.
+func (d TimeDraft) put(entry *collections.TimeEntry) {
+	for column, value := range map[string]string{"category": d.Category, "activity": d.Activity, "contact_method": d.ContactMethod} {
+		if value != "" {
+			entry.Set(column, value)
+		}
+	}
+	if d.notesSent {
+		entry.Set("notes", d.Notes.Reveal())
+	}
+	if !d.StartedAt.IsZero() {
+		entry.Set("started_at", collections.Instant(d.StartedAt))
+		entry.Set("ended_at", collections.Instant(d.EndedAt))
+		entry.Set("duration_seconds", d.Seconds)
+	}
+}
+
+// ChangeTime changes a finished entry that is not billed; userID "" may change anybody's.
+func (e *Engine) ChangeTime(app core.App, number int64, userID string, body TimeBody, by audit.Actor, now time.Time) (entry *collections.TimeEntry, err error) {
+	err = app.RunInTransaction(func(tx core.App) (err error) {
+		if entry, err = openTime(tx, number, userID); err != nil {
+			return err
+		}
+		if entry.Running() {
+			return fault.State("invalid_state", "Stop the timer first.")
+		}
+		checks := input.NewChecks()
+		d := body.ReadChange(checks, entry, now)
+		if d.put(entry); entry.Category() == collections.Interactive && entry.Notes() == "" {
+			checks.Reject("notes", msgNotes)
+		}
+		if err := checks.Err(); err != nil {
+			return err
+		}
+		entry.Set("updated_at", collections.Instant(now))
+		return saveTime(tx, entry, audit.TimeEntryUpdate, by, now)
+	})
+	return entry, err
+}
+
+// DeleteTime removes an entry that is not billed; the audit trail keeps that it was there.
+func (e *Engine) DeleteTime(app core.App, number int64, userID string, by audit.Actor, now time.Time) error {
+	return app.RunInTransaction(func(tx core.App) error {
+		entry, err := openTime(tx, number, userID)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.DB().Delete(collections.TimeEntries, dbx.HashExp{"id": entry.Id}).Execute(); err != nil {
+			return fmt.Errorf("delete time entry: %w", err)
+		}
+		return audit.Append(tx, timeAudit(audit.TimeEntryDelete, entry, by), now)
+	})
+}
+
+// StopTimers ends timers that were left running for an hour.
+func (e *Engine) StopTimers(app core.App, now time.Time) (stopped int, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
+		timers, err := collections.TimersStartedBefore(tx, now.Add(-timerStops))
+		for _, entry := range timers {
+			entry.Set("auto_stopped", true)
+			stop(entry, now)
+			if err := tx.Save(entry); err != nil {
+				return fmt.Errorf("stop timer: %w", err)
+			}
+			if err := audit.Append(tx, timeAudit(audit.TimeEntryUpdate, entry, audit.System()), now); err != nil {
+				return err
+			}
+			stopped++
+		}
+		return err
+	})
+	return stopped, err
+}

@@ -1,0 +1,244 @@
+package billing
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+)
+
+// NotBilledYet is why something that nothing stands against has no entry: no run has come by.
+const NotBilledYet = "not_billed_yet"
+
+// Unbilled is activity that earned a code and has no entry.
+type Unbilled struct {
+	PatientID   string
+	CPTCode     string
+	PeriodStart string
+	PeriodEnd   string
+	Days        *int
+	Minutes     *int
+	Reason      string
+	Amount      Cents
+}
+
+// UnbilledFilter narrows what is looked through; zero members leave it open. Periods count by their last day. nil is any payer or provider;
+// a pointer to "" is none.
+type UnbilledFilter struct {
+	From, To, CPTCode, PatientID string
+	Payer, Provider              *string
+}
+
+// Unbilled looks for periods and months that are over and earned a code, and have no entry, as a strict run of the engine would see them. What a
+// person voided, or billed in another way, and what was not monitored, is not unbilled.
+func (e *Engine) Unbilled(app core.App, f UnbilledFilter, now time.Time) (list []Unbilled, err error) {
+	u := &unbilled{Engine: e, app: app, filter: f, today: e.Day(now), list: []Unbilled{}}
+	if u.tariff, err = readTariff(app); err != nil {
+		return nil, err
+	}
+	u.span = Span{max(f.From, "1900-01-01"), addDays(u.today, -1)}
+	if f.To != "" {
+		u.span.End = min(u.span.End, f.To)
+	}
+	for after := ""; ; {
+		ids, err := u.candidates(after)
+		if err != nil || len(ids) == 0 {
+			slices.SortStableFunc(u.list, func(a, b Unbilled) int { return compareText(a.PeriodEnd, b.PeriodEnd) })
+			return u.list, err
+		}
+		if err := u.chunk(ids); err != nil {
+			return nil, err
+		}
+		after = ids[len(ids)-1]
+	}
+}
+
+// unbilled is a search under way.
+type unbilled struct {
+	*Engine
+	app    core.App
+	filter UnbilledFilter
+	span   Span
+	today  string
+	tariff tariff
+	list   []Unbilled
+}
+
+// candidates are the next patients who have had a device or interactive time.
+func (u *unbilled) candidates(after string) (ids []string, err error) {
+	err = u.app.DB().NewQuery(`SELECT id FROM patients p WHERE id > {:after} AND deleted_at = '' AND ({:one} = '' OR id = {:one})
+			AND (EXISTS (SELECT 1 FROM device_assignments d WHERE d.patient = p.id)
+				OR EXISTS (SELECT 1 FROM time_entries t WHERE t.patient = p.id AND t.category = 'interactive'))
+		ORDER BY id LIMIT {:limit}`).Bind(dbx.Params{"after": after, "one": u.filter.PatientID, "limit": chunk}).Column(&ids)
+	if err != nil {
+		return nil, fmt.Errorf("list patients with activity: %w", err)
+	}
+	return ids, nil
+}
+
+func (u *unbilled) chunk(ids []string) error {
+	patients, err := u.load(u.app, ids, u.span.Start)
+	if err != nil {
+		return err
+	}
+	windows, err := u.windows(u.app, patients, u.span)
+	if err != nil {
+		return err
+	}
+	stretches, err := u.stretchesByMonth(ids)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		f := patients[id]
+		if f == nil || !u.wanted(f) {
+			continue
+		}
+		u.devices(f, windows[id])
+		u.months(f, stretches[id])
+	}
+	return nil
+}
+
+func (u *unbilled) wanted(f *facts) bool {
+	payer, _ := u.tariff.payer(f.payer)
+	return (u.filter.Payer == nil || *u.filter.Payer == payer) && (u.filter.Provider == nil || *u.filter.Provider == f.provider)
+}
+
+// add notes a code that was earned, unless it was decided not to bill it.
+func (u *unbilled) add(f *facts, code string, period Span, service string, units int, days, minutes *int, reason string) {
+	switch reason {
+	case NotBilledYet, MissingConsent, MissingDiagnosis, MissingNote, MissingPrimary, "reviewed_before_more_time":
+	default:
+		return
+	}
+	if u.filter.CPTCode != "" && u.filter.CPTCode != code || period.End < u.span.Start || period.End > u.span.End {
+		return
+	}
+	u.list = append(u.list, Unbilled{
+		f.id, code, period.Start, period.End, days, minutes, reason, u.tariff.rate(f.payer, code, service) * Cents(units),
+	})
+}
+
+// devices plans window by window, so that each refusal belongs to its period.
+func (u *unbilled) devices(f *facts, windows []window) {
+	taught := false
+	for _, w := range windows {
+		due, skipped := u.planDevice(f, []window{w}, false)
+		days := new(len(w.days))
+		for _, d := range due {
+			if d.code == Setup {
+				if !taught {
+					u.add(f, Setup, d.period, d.service, 1, nil, nil, NotBilledYet)
+				}
+				taught = true
+				continue
+			}
+			u.add(f, d.code, d.period, d.service, 1, days, nil, NotBilledYet)
+		}
+		for _, s := range skipped {
+			if s.CPTCode != Setup {
+				u.add(f, s.CPTCode, Span{w.Start, w.End}, w.End, 1, days, nil, s.Reason)
+			}
+		}
+	}
+	if len(windows) == 0 || taught {
+		return
+	}
+	due, skipped := u.planDevice(f, nil, false) // the set-up alone
+	for _, d := range due {
+		u.add(f, d.code, d.period, d.service, 1, nil, nil, NotBilledYet)
+	}
+	for _, s := range skipped {
+		u.add(f, s.CPTCode, Span{f.educated, f.educated}, f.educated, 1, nil, nil, s.Reason)
+	}
+}
+
+func (u *unbilled) months(f *facts, byMonth map[string][]Stretch) {
+	for _, first := range sortedMonths(byMonth) {
+		month, _ := MonthSpan(first)
+		blocks := u.PlanMonth(byMonth[first], true)
+		due, skipped := u.planTime(f, blocks, month, false)
+		for _, d := range due {
+			units := d.units
+			if d.raises != nil {
+				units -= d.raises.Units
+			}
+			u.add(f, d.code, month, d.service, units, nil, new(d.minutes), NotBilledYet)
+		}
+		for _, s := range skipped {
+			i := slices.IndexFunc(blocks, func(b Block) bool { return b.Code == s.CPTCode })
+			b, units := blocks[i], blocks[i].Units
+			if x := f.standing(b.Code, month); x != nil {
+				units -= x.Units
+			}
+			u.add(f, s.CPTCode, month, b.ServiceDate, units, nil, new(b.Minutes), s.Reason)
+		}
+	}
+}
+
+func sortedMonths(byMonth map[string][]Stretch) (months []string) {
+	for month := range byMonth {
+		months = append(months, month)
+	}
+	slices.Sort(months)
+	return months
+}
+
+// stretchesByMonth reads the finished interactive time of some patients, by practice month, of months that are over.
+func (u *unbilled) stretchesByMonth(ids []string) (map[string]map[string][]Stretch, error) {
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, fmt.Errorf("encode patients: %w", err)
+	}
+	first, _ := monthOf(u.span.Start)
+	from, to := u.instants(first, u.span.End)
+	var rows []struct {
+		ID      string `db:"id"`
+		Patient string `db:"patient"`
+		Source  string `db:"source"`
+		Started string `db:"started_at"`
+		Seconds int    `db:"seconds"`
+		Noted   bool   `db:"noted"`
+	}
+	err = u.app.DB().NewQuery(`SELECT id, patient, source, started_at, CAST(duration_seconds AS INTEGER) AS seconds, notes != '' AS noted FROM time_entries
+		WHERE patient IN (SELECT value FROM json_each({:ids})) AND category = 'interactive' AND started_at >= {:from} AND started_at < {:to} AND ended_at != ''`).
+		Bind(dbx.Params{"ids": string(list), "from": from, "to": to}).All(&rows)
+	if err != nil {
+		return nil, fmt.Errorf("read interactive time: %w", err)
+	}
+	found := map[string]map[string][]Stretch{}
+	for _, row := range rows {
+		at := collections.ParseInstant(row.Started)
+		_, last := monthOf(u.Day(at))
+		if last > u.span.End {
+			continue
+		}
+		if found[row.Patient] == nil {
+			found[row.Patient] = map[string][]Stretch{}
+		}
+		month := last[:len("2006-01")]
+		found[row.Patient][month] = append(found[row.Patient][month], Stretch{row.ID, row.Source, at, row.Seconds, row.Noted})
+	}
+	return found, nil
+}
+
+// EligibleOf says which of some patients may be billed for today.
+func (e *Engine) EligibleOf(app core.App, ids []string, now time.Time) (map[string]bool, error) {
+	today, eligible := e.Day(now), map[string]bool{}
+	for some := range slices.Chunk(ids, chunk) {
+		patients, err := e.load(app, some, today)
+		if err != nil {
+			return nil, err
+		}
+		for id, f := range patients {
+			eligible[id] = len(e.missing(f, today)) == 0
+		}
+	}
+	return eligible, nil
+}

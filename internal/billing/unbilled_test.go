@@ -1,0 +1,134 @@
+package billing_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// What the oracle would bill is unbilled before the first run, with days or minutes and the amount, and nothing that could be billed is after it.
+func TestUnbilled(t *testing.T) {
+	practice, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := vigiltest.NewApp(t)
+	user := vigiltest.User(t, app, "nurse")
+	for _, statement := range []string{
+		`INSERT INTO payers (id, name, payer_code, is_active) VALUES ('000000000000001', 'Acme', 'AC', TRUE)`,
+		`INSERT INTO payer_rates (payer, cpt_code, rate_cents, effective_date) VALUES ('000000000000001', '99454', 5100, '2026-03-01')`,
+	} {
+		if _, err := app.DB().NewQuery(statement).Execute(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin := time.Date(2025, 12, 3, 5, 0, 0, 0, time.UTC)
+	end := begin.AddDate(0, 14, 0)
+	known := map[string]oracleCase{}
+	err = app.RunInTransaction(func(tx core.App) error {
+		for n := range 40 {
+			c := randomCase(uint64(n+500), begin, practice)
+			known[plant(t, tx, n+1, c, user.Id)] = c
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := billing.New(billing.Settings{Zone: practice, MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour})
+	before, err := engine.Unbilled(app, billing.UnbilledFilter{}, end)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for patient, c := range known {
+		if want, got := expected(c, end, practice), linesOf(before, patient); !slices.Equal(want, got) {
+			t.Fatalf("patient %s:\nthe oracle says %v\nunbilled is %v", patient, want, got)
+		}
+	}
+	checkFilters(t, app, engine, before, end)
+	if _, err := engine.Run(t.Context(), app, billing.AllJobs, audit.System(), func() time.Time { return end }); err != nil {
+		t.Fatal(err)
+	}
+	after, err := engine.Unbilled(app, billing.UnbilledFilter{}, end)
+	if err != nil || slices.ContainsFunc(after, func(u billing.Unbilled) bool {
+		return u.Reason == billing.NotBilledYet || u.CPTCode == billing.DeviceSupply
+	}) {
+		t.Errorf("after a run unbilled is %v: %v", after, err)
+	}
+}
+
+// expected are the lines of the oracle for periods that are over; set-ups aside, which wait for a supply that nothing stands against.
+func expected(c oracleCase, end time.Time, practice *time.Location) (lines []string) {
+	for _, line := range oracleEntries(c, end) {
+		f := strings.Fields(line) // code start end service units minutes cents days
+		if f[0] == "99453" || f[2] >= end.In(practice).Format(oracleDay) {
+			continue
+		}
+		lines = append(lines, fmt.Sprintln(f[0], f[1], f[2], f[5], f[6], f[7]))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// linesOf are device periods of any reason, and time that nothing stands against.
+func linesOf(list []billing.Unbilled, patient string) (lines []string) {
+	for _, u := range list {
+		if u.PatientID != patient || u.CPTCode == billing.Setup || u.CPTCode != billing.DeviceSupply && u.Reason != billing.NotBilledYet {
+			continue
+		}
+		minutes, days := 0, -1
+		if u.Minutes != nil {
+			minutes = *u.Minutes
+		}
+		if u.Days != nil {
+			days = *u.Days
+		}
+		lines = append(lines, fmt.Sprintln(u.CPTCode, u.PeriodStart, u.PeriodEnd, minutes, int64(u.Amount), days))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func checkFilters(t *testing.T, app core.App, engine *billing.Engine, all []billing.Unbilled, now time.Time) {
+	t.Helper()
+	patient, none, payer := all[0].PatientID, "", "000000000000001"
+	for what, f := range map[string]billing.UnbilledFilter{
+		"a patient": {PatientID: patient}, "a code": {CPTCode: billing.FirstTwenty}, "dates": {From: "2026-04-15", To: "2026-08-20"},
+		"a provider": {Provider: &payer}, "self-pay": {Payer: &none}, "a payer": {Payer: &payer},
+	} {
+		some, err := engine.Unbilled(app, f, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := slices.DeleteFunc(slices.Clone(all), func(u billing.Unbilled) bool {
+			return f.PatientID != "" && u.PatientID != f.PatientID || f.CPTCode != "" && u.CPTCode != f.CPTCode ||
+				f.From != "" && (u.PeriodEnd < f.From || u.PeriodEnd > f.To) || f.Provider != nil
+		})
+		if f.Payer == nil && f.From == "" && len(some) != len(want) {
+			t.Errorf("of %s %d are unbilled, not %d", what, len(some), len(want))
+		}
+		for _, u := range some {
+			if f.Payer == nil && u.CPTCode != billing.Setup && !slices.ContainsFunc(want, func(w billing.Unbilled) bool {
+				return w.PatientID == u.PatientID && w.CPTCode == u.CPTCode && w.PeriodEnd == u.PeriodEnd && w.Amount == u.Amount
+			}) {
+				t.Errorf("of %s %+v is unbilled only there", what, u)
+			}
+		}
+	}
+	self, err := engine.Unbilled(app, billing.UnbilledFilter{Payer: &none}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	insured, err := engine.Unbilled(app, billing.UnbilledFilter{Payer: &payer}, now)
+	if err != nil || len(self) == 0 || len(insured) == 0 || len(self)+len(insured) != len(all) {
+		t.Errorf("%d and %d of %d: %v", len(self), len(insured), len(all), err)
+	}
+}

@@ -1,0 +1,190 @@
+package config
+
+import (
+	"crypto/tls"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // a container may have no time zones of its own
+)
+
+// check holds every value to its tags, then the values to each other.
+func (l *loader) check(s *Settings) {
+	l.fillPracticeCode(&s.EMR)
+	for f := range fields(s) {
+		if !slices.Contains(l.reported, f.name) {
+			l.checkTags(f)
+		}
+	}
+	l.checkTimeZone(s)
+	l.checkSecrets(s)
+	l.checkEMR(&s.EMR)
+	l.checkVAPID(Prefix+"VAPID_", &s.VAPID)
+	l.checkVAPID(Prefix+"VAPID_DEV_", &s.VAPIDDev)
+	l.checkTLS(s.TLS)
+	if s.SMTP.Host != "" && s.SMTP.From == "" {
+		l.report(Prefix+"SMTP_FROM", "is required with "+Prefix+"SMTP_HOST")
+	}
+	if s.Production() && len(s.WebPush.DevAllowedHosts) > 0 {
+		l.report(Prefix+"WEB_PUSH_DEV_ALLOWED_HOSTS", "must be empty in production")
+	}
+}
+
+// checkTags applies oneof, min and max, and is, which also brings a value to its usual form.
+func (l *loader) checkTags(f field) {
+	if allowed := f.tag.Get("oneof"); allowed != "" && f.value.String() != "" {
+		if choices := strings.Split(allowed, ","); !slices.Contains(choices, f.value.String()) {
+			l.report(f.name, "must be "+strings.Join(choices, " or "))
+		}
+	}
+	if low, high := f.tag.Get("min"), f.tag.Get("max"); low != "" {
+		if n := f.value.Int(); n < bound(f, low) || n > bound(f, high) {
+			l.report(f.name, "must be between "+low+" and "+high)
+		}
+	}
+	rule, ok := rules[f.tag.Get("is")]
+	if !ok {
+		return
+	}
+	each := func(item reflect.Value) {
+		if item.String() == "" {
+			return
+		}
+		usual, err := rule(item.String())
+		if err != nil {
+			l.report(f.name, err.Error())
+		}
+		item.SetString(usual)
+	}
+	if f.value.Kind() == reflect.String {
+		each(f.value)
+		return
+	}
+	for i := range f.value.Len() {
+		each(f.value.Index(i))
+	}
+}
+
+// bound reads a min or max tag in the field's own type. A tag that cannot be read fails the package's tests.
+func bound(f field, text string) int64 {
+	if _, isDuration := f.value.Interface().(time.Duration); isDuration {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			panic(err)
+		}
+		return int64(d)
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+func (l *loader) checkTimeZone(s *Settings) {
+	zone, err := time.LoadLocation(s.PracticeTimeZone)
+	if err != nil || s.PracticeTimeZone == "Local" {
+		l.report(Prefix+"PRACTICE_TIME_ZONE", "must be an IANA name such as America/New_York")
+	}
+	s.PracticeLocation = zone
+}
+
+func (l *loader) checkSecrets(s *Settings) {
+	if n := len(s.SettingsKey); n != 0 && n != 32 {
+		l.report(Prefix+"SETTINGS_KEY", "must be exactly 32 characters")
+	}
+	if s.Gateway.WebhookSecretPrevious != "" && s.Gateway.WebhookSecret == "" {
+		l.report(Prefix+"GATEWAY_WEBHOOK_SECRET", "is required with "+Prefix+"GATEWAY_WEBHOOK_SECRET_PREVIOUS")
+	}
+}
+
+// fillPracticeCode puts the practice code into the addresses before they are checked.
+func (l *loader) fillPracticeCode(e *EMR) {
+	const placeholder = "{practice_code}"
+	for _, address := range []*string{&e.FHIRBaseURL, &e.TokenURL, &e.AuthorizeURL} {
+		if !strings.Contains(*address, placeholder) {
+			continue
+		}
+		code := e.PracticeCode
+		if code == "" {
+			l.report(Prefix+"EMR_PRACTICE_CODE", "is required by an EMR address with "+placeholder)
+			code = "missing" // so that the address itself is not reported as well
+		}
+		*address = strings.ReplaceAll(*address, placeholder, code)
+	}
+}
+
+func (l *loader) checkEMR(e *EMR) {
+	if e.PrivateKeyPrevious != nil && e.PrivateKey == nil {
+		l.report(Prefix+"EMR_PRIVATE_KEY", "is required with "+Prefix+"EMR_PRIVATE_KEY_PREVIOUS")
+	}
+	if len(e.RetryDelays) != 5 {
+		l.report(Prefix+"EMR_RETRY_DELAYS", "must list five durations")
+	}
+	if len(e.QuickRetryDelays) > 3 {
+		l.report(Prefix+"EMR_QUICK_RETRY_DELAYS", "must list at most three durations")
+	}
+}
+
+func (l *loader) checkTLS(t TLS) {
+	const cert, key = Prefix + "TLS_CERT_FILE", Prefix + "TLS_KEY_FILE"
+	switch {
+	case t.CertFile == "" && t.KeyFile == "":
+	case t.CertFile == "":
+		l.report(cert, "is required with "+key)
+	case t.KeyFile == "":
+		l.report(key, "is required with "+cert)
+	default:
+		if _, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile); err != nil {
+			l.report(cert, "and "+key+" must name a readable PEM certificate and its private key")
+		}
+	}
+}
+
+// warn collects what is allowed but probably not meant.
+func (l *loader) warn(s *Settings) {
+	add := func(text string) { l.warnings = append(l.warnings, text) }
+	if missing := s.EMR.missing(); len(missing) > 0 {
+		add("delivery to the EMR is off until these are set: " + strings.Join(missing, ", "))
+	}
+	if !s.Production() {
+		return
+	}
+	for f := range fields(s) {
+		isIdentifier := f.tag.Get("is") == "uri" // FHIR systems are names, nobody calls them
+		if text, ok := f.value.Interface().(string); ok && !isIdentifier && strings.HasPrefix(text, "http://") {
+			add(f.name + " is plain http in production")
+		}
+	}
+	if s.SettingsKey == "" {
+		add(Prefix + "SETTINGS_KEY is not set: PocketBase keeps its settings in the clear")
+	}
+	if !s.Gateway.DedupEnabled {
+		add(Prefix + "GATEWAY_DEDUP_ENABLED is off in production: repeated events are stored again")
+	}
+}
+
+// missing names what a half-configured EMR still needs for deliveries. A signing key alone is not half an EMR.
+func (e EMR) missing() []string {
+	if e.ClientID == "" && e.FHIRBaseURL == "" && e.TokenURL == "" {
+		return nil
+	}
+	var missing []string
+	for _, part := range []struct {
+		name  string
+		given bool
+	}{
+		{"EMR_CLIENT_ID", e.ClientID != ""},
+		{"EMR_FHIR_BASE_URL", e.FHIRBaseURL != ""},
+		{"EMR_TOKEN_URL", e.TokenURL != ""},
+		{"EMR_PRIVATE_KEY", e.PrivateKey != nil || e.ApplicationType == "interactive"},
+		{"EMR_AUTHORIZE_URL", e.AuthorizeURL != "" || e.ApplicationType != "interactive"},
+	} {
+		if !part.given {
+			missing = append(missing, Prefix+part.name)
+		}
+	}
+	return missing
+}

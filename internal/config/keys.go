@@ -1,0 +1,102 @@
+package config
+
+import (
+	"bytes"
+	"crypto/ecdh"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// minRSABits is the smallest EMR signing key. Source: docs/decisions.md, "Settings named by the spec"; RFC 7518 section 3.3.
+const minRSABits = 2048
+
+// parseEncryptionKeys reads kid:base64(32 bytes)[,kid:base64...].
+func parseEncryptionKeys(text string) ([]phi.Key, error) {
+	var keys []phi.Key
+	for i, item := range list(text) {
+		id, encoded, ok := strings.Cut(item, ":")
+		secret, err := base64.StdEncoding.DecodeString(encoded)
+		if !ok || err != nil || len(secret) != phi.KeySize {
+			return nil, fmt.Errorf("key %d must be an id, a colon and %d bytes in base64", i+1, phi.KeySize)
+		}
+		keys = append(keys, phi.Key{ID: id, Secret: [phi.KeySize]byte(secret)})
+	}
+	if _, err := phi.NewKeyRing(keys...); err != nil {
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "phi: "))
+	}
+	return keys, nil
+}
+
+// pkcs8Type is the label of unencrypted PKCS #8 in PEM. Source: RFC 7468, 10.
+const pkcs8Type = "PRIVATE KEY"
+
+// parseRSAKey reads a PEM private key, PKCS #1 or PKCS #8, whose line breaks may be written as \n; or the base64 of
+// PKCS #8 alone, which is one word and so survives shells and every kind of environment file unquoted.
+func parseRSAKey(text string) (rsa.PrivateKey, error) {
+	refused := errors.New("must be an RSA private key in PEM, unencrypted, PKCS #1 or PKCS #8")
+	block, _ := pem.Decode([]byte(strings.ReplaceAll(text, `\n`, "\n")))
+	if block == nil {
+		der, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+		if err != nil {
+			return rsa.PrivateKey{}, refused
+		}
+		block = &pem.Block{Type: pkcs8Type, Bytes: der}
+	}
+	var parsed any
+	var err error
+	switch block.Type {
+	case "RSA PRIVATE KEY":
+		parsed, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+	case pkcs8Type:
+		parsed, err = x509.ParsePKCS8PrivateKey(block.Bytes)
+	}
+	key, ok := parsed.(*rsa.PrivateKey)
+	if err != nil || !ok {
+		return rsa.PrivateKey{}, refused
+	}
+	if key.N.BitLen() < minRSABits {
+		return rsa.PrivateKey{}, fmt.Errorf("must be an RSA key of at least %d bits", minRSABits)
+	}
+	return *key, nil
+}
+
+// checkVAPID holds a pair together: both halves or none, and the public key that of the private one.
+func (l *loader) checkVAPID(prefix string, v *VAPID) {
+	publicName, privateName, subjectName := prefix+"PUBLIC_KEY", prefix+"PRIVATE_KEY", prefix+"SUBJECT"
+	if v.Subject != "" && !strings.HasPrefix(v.Subject, "https://") && !mailtoPattern.MatchString(v.Subject) {
+		l.report(subjectName, "must start with mailto: or https://")
+	}
+	switch {
+	case v.PublicKey == "" && v.PrivateKey == "":
+		return
+	case v.PublicKey == "":
+		l.report(publicName, "is required with "+privateName)
+		return
+	case v.PrivateKey == "":
+		l.report(privateName, "is required with "+publicName)
+		return
+	}
+	public, private := strings.TrimRight(v.PublicKey, "="), strings.TrimRight(v.PrivateKey.Reveal(), "=")
+	scalar, err := base64.RawURLEncoding.DecodeString(private)
+	if err != nil {
+		l.report(privateName, "must be base64url")
+		return
+	}
+	key, err := ecdh.P256().NewPrivateKey(scalar)
+	if err != nil {
+		l.report(privateName, "must be a P-256 private key of 32 bytes")
+		return
+	}
+	point, err := base64.RawURLEncoding.DecodeString(public)
+	if err != nil || !bytes.Equal(point, key.PublicKey().Bytes()) {
+		l.report(publicName, "is not the public key of "+privateName)
+	}
+	v.PublicKey, v.PrivateKey = public, Secret(private)
+}

@@ -1,0 +1,133 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/vigilhealth/vigil/internal/access"
+)
+
+// list splits at commas and white space.
+func list(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+}
+
+func parseBool(text string) (bool, error) {
+	value, err := strconv.ParseBool(strings.ToLower(text))
+	if err != nil {
+		return false, errors.New("must be true or false")
+	}
+	return value, nil
+}
+
+func parseInt(text string) (int, error) {
+	value, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, errors.New("must be a whole number")
+	}
+	return value, nil
+}
+
+// unitOf is the unit of a plain number, as the setting's name says; 0 when it says none.
+func unitOf(name string) time.Duration {
+	switch {
+	case strings.HasSuffix(name, "_SECONDS"):
+		return time.Second
+	case strings.HasSuffix(name, "_MINUTES"):
+		return time.Minute
+	case strings.HasSuffix(name, "_DAYS"):
+		return 24 * time.Hour
+	default:
+		return 0
+	}
+}
+
+func parseDuration(text string, unit time.Duration) (time.Duration, error) {
+	if unit > 0 {
+		count, err := strconv.Atoi(text)
+		if err != nil || count < 0 || count > 100_000 { // that many days still fit a Duration
+			return 0, errors.New("must be a whole number from 0 to 100000")
+		}
+		return time.Duration(count) * unit, nil
+	}
+	value, err := time.ParseDuration(text)
+	if err != nil || value < 0 {
+		return 0, errors.New("must be a duration such as 30s or 5m")
+	}
+	return value, nil
+}
+
+func parseDurations(text string) ([]time.Duration, error) {
+	var durations []time.Duration
+	for _, item := range list(text) {
+		value, err := parseDuration(item, 0)
+		if err != nil {
+			return nil, errors.New("must be a list of durations such as 1s,2s,4s")
+		}
+		durations = append(durations, value)
+	}
+	return durations, nil
+}
+
+func parseRoles(text string) ([]access.Role, error) {
+	var roles []access.Role
+	for _, item := range list(text) {
+		role := access.Role(item)
+		if !role.Valid() {
+			return nil, fmt.Errorf("must be a list of roles: %s", joinRoles(access.Roles))
+		}
+		if !slices.Contains(roles, role) {
+			roles = append(roles, role)
+		}
+	}
+	return roles, nil
+}
+
+func joinRoles(roles []access.Role) string {
+	names := make([]string, len(roles))
+	for i, role := range roles {
+		names[i] = string(role)
+	}
+	return strings.Join(names, ", ")
+}
+
+// parsePrefixes reads ranges; a bare address is a range of one.
+func parsePrefixes(text string) ([]netip.Prefix, error) {
+	var prefixes []netip.Prefix
+	for i, item := range list(text) {
+		prefix, err := netip.ParsePrefix(item)
+		if err != nil {
+			address, addressErr := netip.ParseAddr(item)
+			if addressErr != nil || address.Zone() != "" {
+				return nil, fmt.Errorf("entry %d must be a range such as 52.22.142.0/24", i+1)
+			}
+			prefix = netip.PrefixFrom(address, address.BitLen())
+		}
+		prefixes = append(prefixes, prefix.Masked())
+	}
+	return prefixes, nil
+}
+
+// parseRateLimit reads "1000/1h"; "0" is no limit.
+func parseRateLimit(text string) (RateLimit, error) {
+	if text == "0" {
+		return RateLimit{}, nil
+	}
+	refused := errors.New("must be requests per time such as 1000/1h, or 0 for no limit")
+	count, window, _ := strings.Cut(text, "/")
+	limit, err := strconv.Atoi(strings.TrimSpace(count))
+	if err != nil || limit < 1 {
+		return RateLimit{}, refused
+	}
+	span, err := time.ParseDuration(strings.TrimSpace(window))
+	if err != nil || span < time.Second || span%time.Second != 0 {
+		return RateLimit{}, refused
+	}
+	return RateLimit{Limit: limit, Window: span}, nil
+}

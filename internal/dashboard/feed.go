@@ -1,0 +1,214 @@
+package dashboard
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/patients"
+)
+
+// feedKept is how far back the feed goes. The audit trail behind it goes further.
+// Source: docs/decisions.md, "Feed types and severities".
+const feedKept = 400 * 24 * time.Hour
+
+// FeedEntry is one entry of the feed. Its message may name a patient; it refuses to print for that.
+type FeedEntry struct {
+	ID        string
+	Type      FeedType
+	Severity  string
+	At        time.Time
+	User      string // "" for the system
+	PatientID string
+	ObjectID  string
+
+	word, alertType, cptCode string
+	patient                  string // how the message speaks of the patient
+	kind                     kind
+}
+
+// Format shows nothing of the message.
+func (e FeedEntry) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[feed entry "+e.ID+"]") }
+
+// Message says what happened.
+func (e FeedEntry) Message() string { return e.kind.message(e) }
+
+// FeedQuery is what somebody asks of the feed.
+type FeedQuery struct {
+	Role access.Role
+	// CareTeamOf confines it to the patients of a user's care teams, and to what is about no patient; "" does not.
+	CareTeamOf string
+	Type       FeedType // "" is any
+	Severity   string   // "" is any
+	Cursor     *string  // nil starts with the newest
+	Limit      int
+}
+
+// FeedPage is one page of the feed.
+type FeedPage struct {
+	Entries []FeedEntry
+	Next    string // "" at the end
+}
+
+// PatientIDs are the patients whom the page names.
+func (p FeedPage) PatientIDs() (ids []string) {
+	seen := map[string]bool{}
+	for _, e := range p.Entries {
+		if e.PatientID != "" && !seen[e.PatientID] {
+			seen[e.PatientID] = true
+			ids = append(ids, e.PatientID)
+		}
+	}
+	return ids
+}
+
+// feedRow is an audit row with what decides its severity and wording.
+type feedRow struct {
+	Kind       int    `db:"kind"`
+	ID         string `db:"id"`
+	RecordedAt string `db:"recorded_at"`
+	ActorEmail string `db:"actor_email"`
+	ResourceID string `db:"resource_id"`
+	Patient    string `db:"patient"`
+	Word       string `db:"word"`
+	AlertType  string `db:"alert_type"`
+	CPTCode    string `db:"cpt_code"`
+}
+
+// Feed reads one page, the newest first. Every event walks its own index no further than the page needs, so the length of the trail does not
+// matter. The order is that of the trail, which is the order in which things were committed.
+func (b *Board) Feed(app core.App, q FeedQuery, now time.Time) (page FeedPage, err error) {
+	before := ""
+	if q.Cursor != nil {
+		if before, err = b.readCursor(*q.Cursor); err != nil {
+			return page, err
+		}
+	}
+	first, err := firstKept(app, now)
+	if err != nil || first == "" {
+		return page, err
+	}
+	visible := visibleTo(q.Role, q.Type)
+	sql, params := feedQuery(visible, q, first, before)
+	if sql == "" {
+		return page, nil
+	}
+	var rows []feedRow
+	if err := app.DB().NewQuery(sql).Bind(params).All(&rows); err != nil {
+		return page, fmt.Errorf("read feed: %w", err)
+	}
+	if len(rows) > q.Limit {
+		rows = rows[:q.Limit]
+		last := rows[q.Limit-1]
+		page.Next = b.cursor(last.RecordedAt, last.ID)
+	}
+	for _, row := range rows {
+		page.Entries = append(page.Entries, row.entry(visible[row.Kind]))
+	}
+	return page, page.name(app, q.Role)
+}
+
+// firstKept is the id of the oldest row that the feed shows; "" when there is none.
+func firstKept(app core.App, now time.Time) (id string, err error) {
+	err = app.DB().NewQuery(`SELECT id FROM audit_log WHERE recorded_at >= {:since} ORDER BY recorded_at LIMIT 1`).
+		Bind(dbx.Params{"since": collections.Instant(now.Add(-feedKept))}).Row(&id)
+	if err != nil && !collections.Missing(err) {
+		return "", fmt.Errorf("find the start of the feed: %w", err)
+	}
+	return id, nil
+}
+
+// feedQuery is one SELECT for each kind, merged.
+func feedQuery(visible []kind, q FeedQuery, first, before string) (string, dbx.Params) {
+	params := dbx.Params{"first": first, "limit": q.Limit + 1, "user": q.CareTeamOf}
+	var branches []string
+	for i, k := range visible {
+		if k.severity != "" && q.Severity != "" && k.severity != q.Severity {
+			continue
+		}
+		word, alertType, join := "''", "''", ""
+		// A cross join keeps the trail in front, so that its index gives the order and the walk ends with the page.
+		const numbered = "= substr('000000000000000' || a.resource_id, -15)"
+		switch {
+		case k.alerts != nil:
+			word, alertType, join = "x.level", "x.type", "CROSS JOIN alerts x ON x.id "+numbered
+		case k.feed == FeedEscalation:
+			word, join = "x.priority", "CROSS JOIN escalations x ON x.id "+numbered
+		case k.severity == "":
+			word = "a.resource_id"
+		}
+		code := "''"
+		if k.feed == FeedBilling {
+			code = "COALESCE((SELECT cpt_code FROM billing_entries WHERE id = a.resource_id), '')"
+		}
+		where := "a.event = " + quoted(string(k.event)) + " AND a.outcome = '0' AND a.id >= {:first}"
+		if before != "" {
+			where += " AND a.id < {:before}"
+			params["before"] = before
+		}
+		if k.alerts != nil {
+			where += " AND x.type IN (" + quoted(k.alerts...) + ")"
+		}
+		if q.Severity != "" && k.severity == "" {
+			where += " AND " + word + " IN (" + quoted(words(q.Severity)...) + ")"
+		}
+		if q.CareTeamOf != "" {
+			where += ` AND (a.patient = '' OR EXISTS (SELECT 1 FROM care_team_members m WHERE m.patient = a.patient AND m.user = {:user})
+				OR EXISTS (SELECT 1 FROM patients p WHERE p.id = a.patient AND p.primary_provider = {:user}))`
+		}
+		branches = append(branches, "SELECT * FROM (SELECT "+strconv.Itoa(i)+` AS kind, a.id, a.recorded_at, a.actor_email, a.resource_id, a.patient, `+
+			word+" AS word, "+alertType+" AS alert_type, "+code+" AS cpt_code FROM audit_log a "+join+" WHERE "+where+" ORDER BY a.id DESC LIMIT {:limit})")
+	}
+	if len(branches) == 0 {
+		return "", nil
+	}
+	return strings.Join(branches, " UNION ALL ") + " ORDER BY id DESC LIMIT {:limit}", params
+}
+
+// quoted writes words of ours into SQL.
+func quoted(list ...string) string {
+	quotes := make([]string, len(list))
+	for i, word := range list {
+		quotes[i] = "'" + word + "'"
+	}
+	return strings.Join(quotes, ", ")
+}
+
+func (r feedRow) entry(k kind) FeedEntry {
+	severity := k.severity
+	if severity == "" {
+		severity = graded[r.Word]
+	}
+	return FeedEntry{
+		ID: strconv.FormatInt(collections.Number(r.ID), 10), Type: k.feed, Severity: severity, At: collections.ParseInstant(r.RecordedAt),
+		User: r.ActorEmail, PatientID: r.Patient, ObjectID: r.ResourceID, word: r.Word, alertType: r.AlertType, cptCode: r.CPTCode,
+		patient: "a patient", kind: k,
+	}
+}
+
+// name puts the patients' names into the messages, for roles that look after patients; who bills reads of patients elsewhere.
+func (p FeedPage) name(app core.App, role access.Role) error {
+	if GroupOf(role) == Billing {
+		return nil
+	}
+	names, err := patients.Names(app, p.PatientIDs())
+	if err != nil {
+		return err
+	}
+	for i := range p.Entries {
+		if name, known := names[p.Entries[i].PatientID]; known {
+			p.Entries[i].patient = name.FirstLast()
+		} else if p.Entries[i].kind.event == audit.ThresholdUpdate && p.Entries[i].PatientID == "" {
+			p.Entries[i].patient = "the practice"
+		}
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package dashboard_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/dashboard"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+func board(key string) *dashboard.Board {
+	return dashboard.NewBoard(dashboard.Options{Zone: time.UTC, CursorKey: []byte(key)})
+}
+
+func happened(t testing.TB, app core.App, at time.Time, events ...audit.Event) {
+	t.Helper()
+	for _, event := range events {
+		entry := audit.Entry{Event: event, Actor: audit.User(7, "nurse@vigil.test", "nurse", audit.Origin{}), ResourceType: "X", ResourceID: "degraded"}
+		if err := audit.Append(app, entry, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func feed(t testing.TB, app core.App, b *dashboard.Board, q dashboard.FeedQuery, now time.Time) dashboard.FeedPage {
+	t.Helper()
+	if q.Limit == 0 {
+		q.Limit = 100
+	}
+	page, err := b.Feed(app, q, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page
+}
+
+// The feed goes back 400 days, leaves out what failed and what nobody wants to read, and grades what it says.
+func TestFeed(t *testing.T) {
+	app, b := vigiltest.NewApp(t), board("key")
+	happened(t, app, start.AddDate(0, 0, -401), audit.PatientCreate)
+	happened(t, app, start.AddDate(0, 0, -399), audit.HealthChange)
+	happened(t, app, start, audit.PatientRead, audit.ObservationCreate, audit.Login, audit.EMRSync, audit.HubOffline)
+	failed := audit.Entry{Event: audit.BillingRun, Outcome: audit.MajorFailure, Actor: audit.System()}
+	if err := audit.Append(app, failed, start); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range feed(t, app, b, dashboard.FeedQuery{Role: access.Admin}, start).Entries {
+		got = append(got, fmt.Sprintf("%s %s %s", e.Type, e.Severity, e.Message()))
+		if printed := fmt.Sprintf("%v %+v", e, e); strings.Contains(printed, e.Message()) {
+			t.Errorf("%s prints", e.ID)
+		}
+	}
+	want := []string{
+		"system warning Hub degraded is offline.", "emr_sync success Synchronisation with the EMR completed.",
+		"user info Nurse@vigil.test signed in.", "system warning The service is degraded.",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if page := feed(t, app, b, dashboard.FeedQuery{Role: access.Nurse, Type: dashboard.FeedUser}, start); len(page.Entries) != 0 {
+		t.Error("a nurse reads who signed in")
+	}
+	if page := feed(t, app, b, dashboard.FeedQuery{Role: access.Patient}, start); len(page.Entries) != 0 {
+		t.Error("a portal user reads the feed")
+	}
+}
+
+// A cursor holds only where it was made.
+func TestFeedCursor(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	happened(t, app, start, audit.Login, audit.Login, audit.Login)
+	q := dashboard.FeedQuery{Role: access.Admin, Limit: 2}
+	page := feed(t, app, board("one"), q, start)
+	if len(page.Entries) != 2 || page.Next == "" {
+		t.Fatalf("%d entries", len(page.Entries))
+	}
+	q.Cursor = &page.Next
+	if rest := feed(t, app, board("one"), q, start); len(rest.Entries) != 1 || rest.Next != "" || rest.Entries[0].ID != "1" {
+		t.Errorf("%v", rest.Entries)
+	}
+	if _, err := board("another").Feed(app, q, start); err == nil {
+		t.Error("another key's cursor is taken")
+	}
+}
+
+// FuzzFeedCursor: whatever is sent, there is a page or a refusal.
+func FuzzFeedCursor(f *testing.F) {
+	app, b := vigiltest.NewApp(f), board("key")
+	happened(f, app, start, audit.Login, audit.Login)
+	page, err := b.Feed(app, dashboard.FeedQuery{Role: access.Admin, Limit: 1}, start)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range []string{page.Next, "", "AAAA", strings.Repeat("A", 100), "é"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, cursor string) {
+		got, err := b.Feed(app, dashboard.FeedQuery{Role: access.Admin, Limit: 1, Cursor: &cursor}, start)
+		if (err == nil) != (cursor == page.Next) || err == nil && len(got.Entries) != 1 {
+			t.Errorf("%q: %d entries (%v)", cursor, len(got.Entries), err)
+		}
+	})
+}
+
+// One page of a long trail costs what the page costs.
+func BenchmarkFeed(b *testing.B) {
+	app, board := vigiltest.NewApp(b), board("key")
+	_, err := app.DB().NewQuery(`INSERT INTO audit_log (id, recorded_at, event, action, outcome, actor_type, resource_type, resource_id, prev_hash, hash)
+		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000)
+		SELECT printf('%015d', i), '2026-01-15T13:45:00.000000Z', CASE i % 100 WHEN 0 THEN 'patient.create' WHEN 1 THEN 'hub.offline' ELSE 'observation.create' END,
+			'C', '0', 'system', '', '', '', '' FROM n`).Execute()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		feed(b, app, board, dashboard.FeedQuery{Role: access.Admin, Limit: 20}, start)
+	}
+}

@@ -1,0 +1,180 @@
+// Package dashboard knows how the practice and the service are doing: the figures, series and events that people look at, and the health of
+// the four services. Figures come from what the engines keep up to date anyway, never from a walk over the observations, and the feed is the
+// audit trail in other words. The package decides nothing and changes nothing of the practice; all it writes is how the service itself did.
+package dashboard
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// Health is how a service does.
+type Health string
+
+// The health states of the contract.
+const (
+	Healthy  Health = "healthy"
+	Degraded Health = "degraded"
+	Down     Health = "down"
+)
+
+// Thresholds within which a service is healthy; up to degradedFactor times that it is degraded.
+// Source: specification, health thresholds; docs/decisions.md, "Health body".
+const (
+	databaseThreshold = 100 * time.Millisecond
+	emrThreshold      = 2000 * time.Millisecond
+	fhirThreshold     = 500 * time.Millisecond
+	degradedFactor    = 5
+	queueThreshold    = 100
+	checkEvery        = 10 * time.Second
+)
+
+// Check is the state of one service and how long it took to answer.
+type Check struct {
+	Status         Health   `json:"status"`
+	ResponseTimeMS *float64 `json:"response_time_ms"`
+	Detail         string   `json:"detail,omitempty"`
+}
+
+// WorkerCheck is the state of the background workers.
+type WorkerCheck struct {
+	Status     Health `json:"status"`
+	Workers    int    `json:"workers"`
+	QueueDepth int    `json:"queue_depth"`
+}
+
+// Services are the four services of the contract.
+type Services struct {
+	Database         Check       `json:"database"`
+	EMR              Check       `json:"emr"`
+	BackgroundWorker WorkerCheck `json:"background_worker"`
+	FHIREngine       Check       `json:"fhir_engine"`
+}
+
+// Report is one look at all services.
+type Report struct {
+	Status   Health
+	At       time.Time
+	Services Services
+}
+
+// Probes are how the monitor looks at each service; an error is never shown.
+type Probes struct {
+	Database func(ctx context.Context, app core.App) error
+	// EMR is nil when none is configured.
+	EMR  func(ctx context.Context) error
+	FHIR func() error
+	// Workers says how many run and how much waits for them.
+	Workers func(app core.App) (running, queued int, err error)
+	// Keep stores a look for good; nil keeps nothing.
+	Keep func(app core.App, kept Kept) error
+}
+
+// Monitor looks at the services every ten seconds and answers from memory.
+type Monitor struct {
+	probes Probes
+	clock  func() time.Time
+	log    *slog.Logger
+	latest atomic.Pointer[Report]
+	memory memory // of Run's goroutine alone
+}
+
+// NewMonitor returns a monitor; Run starts it.
+func NewMonitor(probes Probes, clock func() time.Time, log *slog.Logger) *Monitor {
+	return &Monitor{probes: probes, clock: clock, log: log}
+}
+
+// Latest is the newest report. Before the first check everything is degraded: alive, but not yet known to be well.
+func (m *Monitor) Latest() Report {
+	if report := m.latest.Load(); report != nil {
+		return *report
+	}
+	unknown := Check{Status: Degraded}
+	return Report{Status: Degraded, At: m.clock(), Services: Services{
+		Database: unknown, EMR: unknown, FHIREngine: unknown,
+		BackgroundWorker: WorkerCheck{Status: Degraded},
+	}}
+}
+
+// Run checks until ctx ends.
+func (m *Monitor) Run(ctx context.Context, app core.App) {
+	tick := time.NewTicker(checkEvery)
+	defer tick.Stop()
+	for {
+		m.Check(ctx, app)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Check looks at every service once.
+func (m *Monitor) Check(ctx context.Context, app core.App) {
+	ctx, cancel := context.WithTimeout(ctx, checkEvery)
+	defer cancel()
+	report := &Report{At: m.clock()}
+	s := &report.Services
+	s.Database = m.measure(databaseThreshold, func() error { return m.probes.Database(ctx, app) })
+	s.FHIREngine = m.measure(fhirThreshold, m.probes.FHIR)
+	s.BackgroundWorker = m.workers(app)
+	if m.probes.EMR == nil {
+		s.EMR = Check{Status: Down, Detail: "not configured"}
+	} else {
+		s.EMR = m.measure(emrThreshold, func() error { return m.probes.EMR(ctx) })
+	}
+	report.Status = overall(*s, m.probes.EMR != nil)
+	if earlier := m.latest.Swap(report); earlier != nil && earlier.Status != report.Status {
+		m.log.Info("health changed", slog.String("from", string(earlier.Status)), slog.String("to", string(report.Status)))
+	}
+	m.keep(app, *report)
+}
+
+func (m *Monitor) measure(threshold time.Duration, probe func() error) Check {
+	start := m.clock()
+	err := probe()
+	took := m.clock().Sub(start)
+	ms := float64(took.Microseconds()) / 1000
+	check := Check{Status: Healthy, ResponseTimeMS: &ms}
+	switch {
+	case err != nil || took > degradedFactor*threshold:
+		check.Status = Down
+	case took > threshold:
+		check.Status = Degraded
+	}
+	return check
+}
+
+func (m *Monitor) workers(app core.App) WorkerCheck {
+	running, queued, err := m.probes.Workers(app)
+	check := WorkerCheck{Status: Healthy, Workers: running, QueueDepth: queued}
+	switch {
+	case err != nil || running == 0:
+		check.Status = Down
+	case queued >= queueThreshold:
+		check.Status = Degraded
+	}
+	return check
+}
+
+// overall is down with the database, degraded with anything else; an EMR that nobody configured does not count.
+func overall(s Services, emrConfigured bool) Health {
+	if s.Database.Status == Down {
+		return Down
+	}
+	rest := []Health{s.Database.Status, s.BackgroundWorker.Status, s.FHIREngine.Status}
+	if emrConfigured {
+		rest = append(rest, s.EMR.Status)
+	}
+	for _, status := range rest {
+		if status != Healthy {
+			return Degraded
+		}
+	}
+	return Healthy
+}

@@ -1,0 +1,230 @@
+package devices
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+const (
+	maxID   = 128
+	msgType = "Must be a word of 1 to 50 letters, digits, underscores and hyphens."
+)
+
+// AssignBody is the body that gives a patient a device.
+type AssignBody struct {
+	DeviceID        input.String `json:"device_id"`
+	PatientID       input.String `json:"patient_id"`
+	DeviceType      input.String `json:"device_type"`
+	ShippingAddress input.String `json:"shipping_address"`
+	AssignedAt      input.String `json:"assigned_at"`
+}
+
+// Assignment is a body that was found valid by itself.
+type Assignment struct {
+	DeviceID, PatientID, Type string
+	Kind                      vitals.Kind
+	ShippingAddress           phi.Text  // "" for the patient's own
+	At                        time.Time // zero for now
+}
+
+// Read checks a body. Source: docs/decisions.md, "Device assignment".
+func (b AssignBody) Read(c *input.Checks, now time.Time) Assignment {
+	a := Assignment{
+		DeviceID: c.Text("device_id", b.DeviceID, input.Required(maxID)), PatientID: c.UUID("patient_id", b.PatientID, true),
+		ShippingAddress: phi.Text(c.Text("shipping_address", b.ShippingAddress, input.Optional(500).Multiline())),
+		At:              c.Instant("assigned_at", b.AssignedAt, false),
+	}
+	a.Type, a.Kind = readType(c, b.DeviceType)
+	if a.At.After(now) {
+		c.Reject("assigned_at", "Must not be in the future.")
+	}
+	return a
+}
+
+func readType(c *input.Checks, field input.String) (deviceType string, kind vitals.Kind) {
+	text := c.Text("device_type", field, input.Required(0))
+	if text == "" {
+		return "", ""
+	}
+	deviceType, kind, ok := ParseType(text)
+	if !ok {
+		c.Reject("device_type", msgType)
+	}
+	return deviceType, kind
+}
+
+// Assigned is a device in a patient's hands.
+type Assigned struct {
+	Device *collections.Device
+	// Delivery is the date at which it is expected, YYYY-MM-DD; "" when nothing is shipped.
+	Delivery string
+}
+
+// Assign gives a patient a device, which is registered when it is new. A device that the patient holds already stays as it
+// is. Faults: not_found for the patient, device_already_assigned, validation errors for an archived patient and for a time
+// at which somebody else held the device. Source: docs/decisions.md, "Device assignment".
+func (e *Engine) Assign(app core.App, a Assignment, by audit.Actor, now time.Time) (assigned Assigned, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
+		patient, err := findReceiver(tx, a.PatientID)
+		if err != nil {
+			return err
+		}
+		if assigned.Device, err = findOrNew(tx, a.DeviceID, now); err != nil {
+			return err
+		}
+		switch assigned.Device.PatientID() {
+		case "":
+		case a.PatientID:
+			order, err := collections.LatestDelivery(tx, a.DeviceID, a.PatientID)
+			assigned.Delivery = order.Date
+			return err
+		default:
+			return heldByAnother()
+		}
+		if err := e.hand(tx, assigned.Device, a, by, now); err != nil {
+			return err
+		}
+		address := cmp.Or(a.ShippingAddress, addressOf(patient))
+		assigned.Delivery, err = e.ship(tx, a.DeviceID, a.PatientID, collections.OrderNew, address, by, now)
+		return err
+	})
+	return assigned, err
+}
+
+func heldByAnother() error {
+	return fault.State("device_already_assigned", "The device is assigned to another patient.")
+}
+
+// findReceiver finds a patient who may be given a device.
+func findReceiver(tx core.App, patientID string) (*collections.Patient, error) {
+	patient, err := collections.FindPatient(tx, patientID)
+	switch {
+	case collections.Missing(err):
+		return nil, fault.Missing()
+	case err != nil:
+		return nil, err
+	case !patient.Active():
+		return nil, fault.Field("patient_id", "This patient is archived.")
+	}
+	return patient, nil
+}
+
+func findOrNew(tx core.App, deviceID string, now time.Time) (*collections.Device, error) {
+	device, err := collections.FindDevice(tx, deviceID)
+	if collections.Missing(err) {
+		return collections.NewDevice(tx, deviceID, now)
+	}
+	if err == nil && (device.Status() == collections.DeviceReplaced || device.Status() == collections.DeviceRetired) {
+		return nil, fault.State("invalid_state", "The device is out of service.")
+	}
+	return device, err
+}
+
+// hand starts a patient's time with a device that nobody holds.
+func (e *Engine) hand(tx core.App, device *collections.Device, a Assignment, by audit.Actor, now time.Time) error {
+	history, err := collections.AssignmentsOf(tx, a.DeviceID)
+	if err != nil {
+		return err
+	}
+	from := a.At
+	if from.IsZero() {
+		from = startOf(now, history)
+	}
+	for _, earlier := range history {
+		if earlier.Overlaps(from, time.Time{}) {
+			return fault.Field("assigned_at", "The device was assigned at that time already.")
+		}
+	}
+	assignment, err := collections.NewDeviceAssignment(tx, a.DeviceID, a.PatientID, from, authorOf(by))
+	if err != nil {
+		return err
+	}
+	if err := save(tx, assignment); err != nil {
+		return err
+	}
+	for column, value := range freshColumns {
+		device.Set(column, value)
+	}
+	for column, value := range map[string]string{
+		"patient": a.PatientID, "assigned_at": collections.Instant(from), "status": collections.DeviceAssigned, "device_type": a.Type,
+	} {
+		device.Set(column, value)
+	}
+	if a.Kind != "" {
+		device.Set("kind", string(a.Kind))
+	}
+	if err := save(tx, device); err != nil {
+		return err
+	}
+	err = audit.Append(tx, audit.Entry{
+		Event: audit.DeviceAssign, Actor: by, ResourceType: "Device", ResourceID: a.DeviceID, PatientID: a.PatientID,
+		Changes: audit.Changes{"device_type": {New: a.Type}, "assigned_at": {New: collections.Instant(from)}},
+	}, now)
+	if err != nil {
+		return err
+	}
+	return e.attendBattery(tx, device, now)
+}
+
+// startOf is when an assignment made now begins: with the running second, because devices tell the time of a reading in
+// whole ones, and the first reading belongs to the new holder; but not before the last holder's end.
+func startOf(now time.Time, history []*collections.DeviceAssignment) time.Time {
+	from := now.Truncate(time.Second)
+	for _, earlier := range history {
+		if end := earlier.To(); end.After(from) {
+			from = end
+		}
+	}
+	return from
+}
+
+// freshColumns are what a device starts with in other hands.
+var freshColumns = map[string]any{
+	"patient": "", "assigned_at": "", "battery_told": "", "flagged": false, "flag_reason": "",
+	"setup_completed_at": "", "setup_completed_by": "", "setup_notes": "",
+}
+
+// ship orders the shipment where the practice sends devices itself, and says when it is expected.
+func (e *Engine) ship(tx core.App, deviceID, patientID, kind string, address phi.Text, by audit.Actor, now time.Time) (string, error) {
+	if !e.rules.ManagedMode {
+		return "", nil
+	}
+	return e.order(tx, deviceID, patientID, kind, address, authorOf(by), now)
+}
+
+func (e *Engine) order(tx core.App, deviceID, patientID, kind string, address phi.Text, by string, now time.Time) (delivery string, err error) {
+	delivery = DeliveryDate(now, e.rules.PracticeZone, e.rules.DeliveryWorkingDays)
+	return delivery, collections.StoreOrder(tx, collections.DeviceOrder{
+		DeviceID: deviceID, PatientID: patientID, Kind: kind, EstimatedDelivery: delivery, RequestedBy: by, ShippingAddress: address,
+	}, now)
+}
+
+// addressOf is the patient's address on one line; "" for none.
+func addressOf(patient *collections.Patient) phi.Text {
+	a := patient.Demographics().Address
+	if a == nil {
+		return ""
+	}
+	var parts []string
+	for _, part := range []string{a.Line1, a.Line2, a.City, strings.TrimSpace(a.State + " " + a.Zip), a.Country} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	line := []rune(strings.Join(parts, ", "))
+	return phi.Text(line[:min(len(line), 500)])
+}
+
+// authorOf is who is named in the columns of a change.
+func authorOf(by audit.Actor) string { return cmp.Or(by.Email, alerts.System) }

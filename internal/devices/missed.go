@@ -1,0 +1,195 @@
+package devices
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// CheckMissed judges, for every active patient, the days that ended in the patient's zone since the last check, and raises one
+// missed_reading alert for each day with less than was expected; a run of missed days opens an escalation. Days judged
+// before stay as they were judged. since is the start of the last check that went through, zero for none.
+// Source: docs/decisions.md, "Measurement schedule".
+func (e *Engine) CheckMissed(ctx context.Context, app core.App, since, now time.Time) (raised int, err error) {
+	zones, err := collections.PatientZones(app)
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range zones {
+		zone := e.zone(name)
+		for _, day := range EndedDays(zone, since, now) {
+			patients, err := collections.WatchedPatients(app, name)
+			if err != nil {
+				return raised, err
+			}
+			for _, patient := range patients {
+				if err := ctx.Err(); err != nil {
+					return raised, err
+				}
+				missed, err := e.judgeDay(app, patient, zone, day, now)
+				if err != nil {
+					return raised, err
+				}
+				if missed {
+					raised++
+				}
+			}
+		}
+	}
+	return raised, nil
+}
+
+// judgeDay raises the alert of one patient and day, unless it was raised before.
+func (e *Engine) judgeDay(app core.App, p collections.WatchedPatient, zone *time.Location, day string, now time.Time) (raised bool, err error) {
+	monitoring, err := monitoringOf(app, p, zone)
+	if err != nil {
+		return false, err
+	}
+	if len(monitoring.expected(day)) == 0 {
+		return false, nil
+	}
+	limit := e.rules.MissedDaysBeforeEscalation
+	days, err := readingDays(app, p.ID, day, lookBack(limit))
+	if err != nil || len(monitoring.Missed(day, days[day])) == 0 {
+		return false, err
+	}
+	err = app.RunInTransaction(func(tx core.App) error {
+		// A reading may have come in between, and a day is judged once.
+		if days, err = readingDays(tx, p.ID, day, lookBack(limit)); err != nil {
+			return err
+		}
+		missing := monitoring.Missed(day, days[day])
+		judged, err := judgedBefore(tx, p.ID, day)
+		if err != nil || judged || len(missing) == 0 {
+			return err
+		}
+		raised = true
+		alertID, err := raiseMissed(tx, p.ID, zone, day, missing, now)
+		if err != nil || monitoring.Streak(day, days, limit) != limit {
+			return err
+		}
+		return e.escalateMissed(tx, p.ID, alertID, now)
+	})
+	return raised, err
+}
+
+func raiseMissed(tx core.App, patientID string, zone *time.Location, day string, missing []Missing, now time.Time) (string, error) {
+	date, err := time.ParseInLocation(time.DateOnly+" 15", day+" 12", zone) // noon exists in every zone
+	if err != nil {
+		return "", fmt.Errorf("read day: %w", err)
+	}
+	words := make([]string, len(missing))
+	for i, kind := range missing {
+		words[i] = kind.String()
+	}
+	draft := alerts.Draft{
+		PatientID: patientID, MeasuredAt: nextDay(date).Add(-time.Second), Unmeasured: true,
+		Finding: alerts.Finding{
+			Type: alerts.TypeMissedReading, Level: alerts.NoData, Parameter: day,
+			Message: "Missed on " + day + ": " + strings.Join(words, ", ") + ".",
+		},
+	}
+	return raise(tx, alarm{draft: draft, kind: notifications.ReadingMissed, key: alerts.TypeMissedReading + "/" + patientID + "/" + day}, now)
+}
+
+// escalateMissed opens the urgent escalation of a run of missed days, or lets the alert join one that the system has open.
+func (e *Engine) escalateMissed(tx core.App, patientID, alertID string, now time.Time) error {
+	assignee, err := collections.ActiveProviderEmail(tx, patientID)
+	if err != nil {
+		return err
+	}
+	reason := "No measurement for " + strconv.Itoa(e.rules.MissedDaysBeforeEscalation) + " days"
+	id, opened, err := triage.OpenBySystem(tx, alertID, triage.Urgent,
+		triage.StatEscalation{PatientID: patientID, Reason: reason, AssignedTo: assignee}, now)
+	if err != nil {
+		return err
+	}
+	if !opened {
+		return note(tx, audit.EscalationUpdate, "Escalation", id, patientID, now)
+	}
+	if err := note(tx, audit.EscalationCreate, "Escalation", id, patientID, now); err != nil {
+		return err
+	}
+	err = notifications.Announce(tx, notifications.Announcement{
+		Kind: notifications.EscalationOpened, Severity: "warning", PatientID: patientID, AlertID: alertID, EscalationID: id,
+		Body: reason, Key: string(notifications.EscalationOpened) + "/" + id,
+	}, now)
+	if err != nil {
+		return err
+	}
+	_, err = triage.Rescore(tx, patientID, now)
+	return err
+}
+
+func judgedBefore(tx core.App, patientID, day string) (judged bool, err error) {
+	err = tx.DB().NewQuery(`SELECT EXISTS (SELECT 1 FROM alerts WHERE patient = {:patient} AND parameter = {:day} AND type = 'missed_reading')`).
+		Bind(dbx.Params{"patient": patientID, "day": day}).Row(&judged)
+	if err != nil {
+		return false, fmt.Errorf("find missed_reading alert: %w", err)
+	}
+	return judged, nil
+}
+
+// monitoringOf reads what is expected of a patient. A device that is still on its way is expected from the day after it
+// should arrive, or from its first reading; one that was in the patient's hands before it was recorded, at once.
+func monitoringOf(app core.App, p collections.WatchedPatient, zone *time.Location) (Monitoring, error) {
+	m := Monitoring{Schedule: p.Schedule, Enrolled: p.CreatedAt.In(zone).Format(time.DateOnly)}
+	held, err := collections.DevicesWhere(app, "patient = {:patient} AND patient != ''", dbx.Params{"patient": p.ID})
+	if err != nil {
+		return m, err
+	}
+	for _, device := range held {
+		from := device.AssignedAt()
+		expected := Expected{Kind: vitals.Kind(device.GetString("kind")), After: from.In(zone).Format(time.DateOnly)}
+		if device.LastReadingAt().Before(from) {
+			order, err := collections.LatestDelivery(app, device.DeviceID(), p.ID)
+			if err != nil {
+				return m, err
+			}
+			if order.Date > expected.After && order.CreatedAt.Sub(from) < 24*time.Hour {
+				expected.After = order.Date
+			}
+		}
+		m.Devices = append(m.Devices, expected)
+	}
+	return m, nil
+}
+
+// readingDays counts the readings of a patient by day and kind, on day and so many days before.
+func readingDays(app core.App, patientID, day string, back int) (map[string]ReadingDay, error) {
+	last, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		return nil, fmt.Errorf("read day: %w", err)
+	}
+	var rows []struct {
+		Day      string `db:"day"`
+		Kind     string `db:"observation_type"`
+		Readings int    `db:"readings"`
+	}
+	err = app.DB().NewQuery(`SELECT day, observation_type, readings FROM reading_days
+		WHERE patient = {:patient} AND day BETWEEN {:first} AND {:last}`).
+		Bind(dbx.Params{"patient": patientID, "first": last.AddDate(0, 0, -back).Format(time.DateOnly), "last": day}).All(&rows)
+	if err != nil {
+		return nil, fmt.Errorf("read reading days: %w", err)
+	}
+	days := map[string]ReadingDay{}
+	for _, row := range rows {
+		if days[row.Day] == nil {
+			days[row.Day] = ReadingDay{}
+		}
+		days[row.Day][vitals.Kind(row.Kind)] = row.Readings
+	}
+	return days, nil
+}

@@ -1,0 +1,203 @@
+package devices
+
+import (
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// RegisterBody is the body that registers a device.
+type RegisterBody struct {
+	DeviceID   input.String `json:"device_id"`
+	DeviceType input.String `json:"device_type"`
+	Model      input.String `json:"model"`
+}
+
+// Registration is a body that was found valid by itself.
+type Registration struct {
+	DeviceID, Type, Model string
+	Kind                  vitals.Kind
+}
+
+// Read checks a body. Source: docs/decisions.md, "Device registry".
+func (b RegisterBody) Read(c *input.Checks) Registration {
+	r := Registration{DeviceID: c.Text("device_id", b.DeviceID, input.Required(maxID)), Model: c.Text("model", b.Model, input.Optional(100))}
+	r.Type, r.Kind = readType(c, b.DeviceType)
+	return r
+}
+
+// Register puts a device into the inventory: a new one, or one that was only heard of. Another is a validation fault.
+func Register(app core.App, r Registration, by audit.Actor, now time.Time) (device *collections.Device, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
+		device, err = collections.FindDevice(tx, r.DeviceID)
+		switch {
+		case collections.Missing(err):
+			if device, err = collections.NewDevice(tx, r.DeviceID, now); err != nil {
+				return err
+			}
+		case err != nil:
+			return err
+		}
+		if err := checkUnregistered(tx, device); err != nil {
+			return err
+		}
+		device.Set("status", collections.DeviceInventory)
+		device.Set("device_type", r.Type)
+		if r.Kind != "" {
+			device.Set("kind", string(r.Kind))
+		}
+		if r.Model != "" {
+			device.Set("model", r.Model)
+		}
+		if err := save(tx, device); err != nil {
+			return err
+		}
+		return audit.Append(tx, audit.Entry{
+			Event: audit.DeviceCreate, Actor: by, ResourceType: "Device", ResourceID: r.DeviceID, Changes: audit.Changes{"device_type": {New: r.Type}},
+		}, now)
+	})
+	return device, err
+}
+
+// checkUnregistered: the device is new, or no more is known of it than what it said itself.
+func checkUnregistered(tx core.App, device *collections.Device) error {
+	switch device.Status() {
+	case "", collections.DeviceDiscovered:
+		return nil
+	case collections.DeviceConnected, collections.DeviceDisconnected:
+		history, err := collections.AssignmentsOf(tx, device.DeviceID())
+		if err != nil || len(history) == 0 {
+			return err
+		}
+	}
+	return fault.Field("device_id", "This device is registered already.")
+}
+
+// Unassign takes a device back into the inventory. One that nobody holds is an invalid_state fault.
+func Unassign(app core.App, deviceID string, reason phi.Text, by audit.Actor, now time.Time) (device *collections.Device, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
+		if device, err = findHeld(tx, deviceID); err != nil {
+			return err
+		}
+		return takeBack(tx, device, collections.DeviceInventory, audit.DeviceUnassign, reason, by, now)
+	})
+	return device, err
+}
+
+// findHeld finds a device that a patient holds.
+func findHeld(tx core.App, deviceID string) (*collections.Device, error) {
+	device, err := find(tx, deviceID)
+	if err == nil && device.PatientID() == "" {
+		return nil, fault.State("invalid_state", "The device is assigned to nobody.")
+	}
+	return device, err
+}
+
+// takeBack ends a patient's time with a device, and the alerts that only told of it.
+func takeBack(tx core.App, device *collections.Device, status string, event audit.Event, reason phi.Text, by audit.Actor, now time.Time) error {
+	patientID := device.PatientID()
+	assignment, err := collections.CurrentAssignment(tx, device.DeviceID())
+	if err != nil && !collections.Missing(err) {
+		return err
+	}
+	if err == nil {
+		end := now
+		if !end.After(assignment.From()) {
+			end = assignment.From().Add(time.Microsecond) // taken back the moment it was given
+		}
+		assignment.Set("unassigned_at", collections.Instant(end))
+		assignment.Set("unassigned_by", authorOf(by))
+		assignment.Set("unassign_reason", reason.Reveal())
+		if err := save(tx, assignment); err != nil {
+			return err
+		}
+	}
+	for column, value := range freshColumns {
+		device.Set(column, value)
+	}
+	device.Set("status", status)
+	if err := save(tx, device); err != nil {
+		return err
+	}
+	err = audit.Append(tx, audit.Entry{
+		Event: event, Actor: by, ResourceType: "Device", ResourceID: device.DeviceID(), PatientID: patientID, Reason: reason,
+	}, now)
+	if err != nil {
+		return err
+	}
+	for _, alertType := range []string{alerts.TypeNoReading24h, alerts.TypeDeviceBattery} {
+		if err := settle(tx, device.DeviceID(), alertType, patientID, "", now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReplaceBody is the body that puts another device in a device's place.
+type ReplaceBody struct {
+	NewDeviceID input.String `json:"new_device_id"`
+	Reason      input.String `json:"reason"`
+}
+
+// Replacement is a body that was found valid by itself.
+type Replacement struct {
+	NewDeviceID string
+	Reason      phi.Text
+}
+
+// Read checks a body about the device deviceID.
+func (b ReplaceBody) Read(c *input.Checks, deviceID string) Replacement {
+	r := Replacement{
+		NewDeviceID: c.Text("new_device_id", b.NewDeviceID, input.Required(maxID)),
+		Reason:      phi.Text(c.Text("reason", b.Reason, input.Required(500).Multiline())),
+	}
+	if r.NewDeviceID == deviceID {
+		c.Reject("new_device_id", "Must be another device.")
+	}
+	return r
+}
+
+// Replace gives the patient who holds a device another of the same type, from now on, and returns it. What the patient is
+// expected to measure stays. Faults: not_found, invalid_state when nobody holds the old one, device_already_assigned when
+// somebody holds the new one. Source: docs/decisions.md, "Device registry".
+func (e *Engine) Replace(app core.App, deviceID string, r Replacement, by audit.Actor, now time.Time) (successor *collections.Device, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
+		old, err := findHeld(tx, deviceID)
+		if err != nil {
+			return err
+		}
+		if successor, err = findOrNew(tx, r.NewDeviceID, now); err != nil {
+			return err
+		}
+		if holder := successor.PatientID(); holder != "" {
+			if holder == old.PatientID() {
+				return fault.State("device_already_assigned", "The patient has that device already.")
+			}
+			return heldByAnother()
+		}
+		patient, err := findReceiver(tx, old.PatientID())
+		if err != nil {
+			return err
+		}
+		if err := takeBack(tx, old, collections.DeviceReplaced, audit.DeviceReplace, r.Reason, by, now); err != nil {
+			return err
+		}
+		given := Assignment{
+			DeviceID: r.NewDeviceID, PatientID: patient.Id, Type: old.Type(), Kind: vitals.Kind(old.GetString("kind")),
+		}
+		if err := e.hand(tx, successor, given, by, now); err != nil {
+			return err
+		}
+		_, err = e.ship(tx, r.NewDeviceID, patient.Id, collections.OrderReplacement, addressOf(patient), by, now)
+		return err
+	})
+	return successor, err
+}

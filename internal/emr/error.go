@@ -1,0 +1,172 @@
+package emr
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// The codes of an Error. Source: docs/decisions.md, "One record per observation".
+const (
+	CodeTimeout         = "timeout"
+	CodeUnavailable     = "emr_unavailable"
+	CodePatientNotFound = "patient_not_found"
+	CodeInvalidResource = "invalid_resource"
+	CodeAuth            = "auth_error"
+	CodeRateLimited     = "rate_limited"
+	CodeNotConfigured   = "not_configured"
+)
+
+// maxQuickWait is the longest Retry-After that is waited out inside one call.
+// Source: docs/decisions.md, "Immediate retries".
+const maxQuickWait = 10 * time.Second
+
+// Error is why a call to the EMR failed. Message is written for staff and never holds health information.
+type Error struct {
+	Code    string // one of the Code constants
+	Status  int    // HTTP status of the EMR, 0 without an answer
+	Message string
+	// Issues are the issue codes of the EMR's OperationOutcome, from FHIR's own list.
+	Issues []string
+	// OAuthError is the token endpoint's error code, from RFC 6749's own list.
+	OAuthError string
+	// Diagnostics are the EMR's own words; they may name the patient.
+	Diagnostics phi.Text
+	// Ambiguous says that the EMR may have taken the request all the same: look before sending again.
+	Ambiguous bool
+	// RetryAfter is the EMR's wish, 0 when it has none.
+	RetryAfter time.Duration
+	// Attempts are the sends of the call, oldest first.
+	Attempts []Attempt
+
+	cause error
+	again bool          // worth another send at once
+	took  time.Duration // of the request that failed
+}
+
+// Attempt is one send, for the ledger.
+type Attempt struct {
+	Started   time.Duration // since the call began, waits for the request rate included
+	Took      time.Duration // from leaving to the end of the answer
+	Status    int           // 0 without an answer
+	RequestID string        // sent as X-Request-ID
+	Code      string        // "" when it went well, else as in Error
+}
+
+// Error is the message with the technical cause, fit for a log.
+func (e *Error) Error() string {
+	if e.cause == nil {
+		return "emr: " + e.Message
+	}
+	return "emr: " + e.Message + ": " + e.cause.Error()
+}
+
+// Unwrap returns the technical cause.
+func (e *Error) Unwrap() error { return e.cause }
+
+func notConfigured() *Error {
+	return &Error{Code: CodeNotConfigured, Message: "EMR is not configured"}
+}
+
+// lost is a request without an answer. parent is the caller's context: when it has ended, the caller left.
+// Source: docs/decisions.md, "Delivery failure texts".
+func lost(parent context.Context, err error, sent bool, timeout time.Duration) *Error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err // its text would repeat the address
+	}
+	e := &Error{Ambiguous: sent, cause: err}
+	netErr, isNet := errors.AsType[net.Error](err)
+	switch {
+	case parent.Err() != nil:
+		e.Code, e.Message = CodeUnavailable, "EMR unavailable (interrupted)"
+		e.cause = errors.Join(context.Cause(parent), err)
+	case untrusted(err):
+		e.Code, e.Message = CodeUnavailable, "EMR unavailable (certificate not trusted)" // trying again would not help
+		e.Ambiguous = false                                                              // nothing is sent before the handshake ends
+	case errors.Is(err, context.DeadlineExceeded), isNet && netErr.Timeout():
+		e.Code, e.Message = CodeTimeout, fmt.Sprintf("Connection timeout after %gs", timeout.Seconds())
+		e.again = true
+	default:
+		e.Code, e.Message = CodeUnavailable, "EMR unavailable (no connection)"
+		e.again = true
+	}
+	return e
+}
+
+// untrusted reports whether the EMR could not prove who it is.
+func untrusted(err error) bool {
+	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	return ok
+}
+
+// refusal reads an answer that is not a success. Only a create names a patient and carries a resource, so only
+// there a 4xx is about either. Source: docs/decisions.md, "Delivery failure texts".
+func refusal(a answer, creating bool, now time.Time) *Error {
+	outcome := fhir.ReadOutcome(a.body)
+	e := &Error{Status: a.status, Issues: outcome.Codes, Diagnostics: outcome.Diagnostics, took: a.took}
+	e.settle(a.status, a.header, now)
+	if e.Code != "" {
+		return e
+	}
+	if !creating || a.status == http.StatusRequestTimeout {
+		e.Code, e.Message = CodeUnavailable, unavailable(a.status)
+		return e
+	}
+	if a.status == http.StatusNotFound || outcome.Names("not-found") {
+		e.Code, e.Message = CodePatientNotFound, "Patient not found in EMR"
+		return e
+	}
+	if a.status == http.StatusPreconditionFailed && len(e.Issues) == 0 {
+		e.Issues = []string{"multiple-matches"} // what 412 means on a conditional create
+	}
+	e.Code, e.Message = CodeInvalidResource, "Invalid FHIR resource: "+strings.Join(e.Issues, ", ")
+	if len(e.Issues) == 0 {
+		e.Message = fmt.Sprintf("Invalid FHIR resource (%d)", a.status)
+	}
+	return e
+}
+
+// settle fills in what a status means whoever answered; the other 4xx it leaves alone.
+func (e *Error) settle(status int, header http.Header, now time.Time) {
+	wait, given := retryAfter(header.Get("Retry-After"), now)
+	e.RetryAfter = wait
+	switch {
+	case status == http.StatusUnauthorized:
+		e.Code, e.Message = CodeAuth, "EMR authorization failed (401)"
+	case status == http.StatusForbidden:
+		e.Code, e.Message = CodeAuth, "EMR authorization failed (403: insufficient scope)"
+	case status == http.StatusTooManyRequests:
+		e.Code, e.Message = CodeRateLimited, "EMR rate limit exceeded"
+		e.again = given && wait <= maxQuickWait
+	case status >= 500:
+		e.Code, e.Message = CodeUnavailable, unavailable(status)
+		e.Ambiguous, e.again = true, true
+	case status < 400: // a redirect we do not follow, or a success that is none
+		e.Code, e.Message = CodeUnavailable, unavailable(status)
+		e.Ambiguous = status < 300
+	}
+}
+
+func unavailable(status int) string { return fmt.Sprintf("EMR unavailable (%d)", status) }
+
+// retryAfter reads the header's two forms, seconds and HTTP date. Source: RFC 9110, section 10.2.3.
+func retryAfter(value string, now time.Time) (wait time.Duration, given bool) {
+	const day = 24 * time.Hour // more is as good as never, and must not overflow
+	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
+		return min(time.Duration(seconds)*time.Second, day), true
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return min(max(at.Sub(now), 0), day), true
+	}
+	return 0, false
+}

@@ -1,0 +1,332 @@
+package emr
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+const (
+	// maxBundle bounds what is read of one page of a search, in bytes: an EMR that ignores _count may send thousands.
+	maxBundle = 4 << 20
+	// maxPages bounds how often a search follows the EMR's link to the next page.
+	maxPages = 10
+	// patientIDs are short. Source: hl7.org/fhir/R4/datatypes.html#id
+	maxPatientID = 64
+)
+
+// Patient is a person as the EMR knows them; what it does not say is empty.
+type Patient struct {
+	ID     string // without "Patient/"
+	Who    phi.Demographics
+	Gender string // one of FHIR's four codes; "unknown" when missing
+	MRN    string
+	// Deceased, and Retired for a record that the EMR no longer uses, such as one of two that were merged.
+	Deceased, Retired bool
+}
+
+// PatientQuery is what to look for; empty members are not asked about.
+type PatientQuery struct {
+	Name       phi.Text
+	BirthDate  phi.Text // YYYY-MM-DD
+	Identifier phi.Text // value, or system|value
+	Count      int      // at most so many
+}
+
+// SearchPatients asks once, without retries: a person is waiting and can ask again. It follows links to further pages until it has as many
+// as were asked for, but never to another address. The error is always an *Error.
+// Source: docs/decisions.md, "Patient search".
+func (c *Client) SearchPatients(ctx context.Context, q PatientQuery) ([]Patient, error) {
+	values := url.Values{"_count": {strconv.Itoa(q.Count)}}
+	for name, value := range map[string]phi.Text{"name": q.Name, "birthdate": q.BirthDate, "identifier": q.Identifier} {
+		if value != "" {
+			values.Set(name, value.Reveal())
+		}
+	}
+	var found []Patient
+	path := "/Patient?" + values.Encode()
+	for range maxPages {
+		got, _, err := c.send(ctx, call{
+			method: http.MethodGet, path: path, requestID: uuid.NewString(), maxBody: maxBundle, once: true, bearer: c.reads,
+		})
+		if err != nil {
+			return nil, err
+		}
+		page, ok := readPatients(got.body, q.Count-len(found))
+		if !ok {
+			return nil, unusable(got)
+		}
+		for _, p := range page.patients {
+			if !slices.ContainsFunc(found, func(f Patient) bool { return f.ID == p.ID }) {
+				found = append(found, p)
+			}
+		}
+		if path, ok = c.within(page.next); !ok || len(found) >= q.Count {
+			break
+		}
+	}
+	return found, nil
+}
+
+// within is the path of a link below the base address; links elsewhere are not followed, since the token goes along.
+func (c *Client) within(link string) (path string, ok bool) {
+	rest, ours := strings.CutPrefix(link, c.baseURL)
+	if !ours || (!strings.HasPrefix(rest, "/") && !strings.HasPrefix(rest, "?")) || strings.Contains(rest, "..") {
+		return "", false
+	}
+	if u, err := url.Parse(link); err != nil || u.Fragment != "" {
+		return "", false
+	}
+	return rest, true
+}
+
+// ReadPatient reads one patient, without retries: a person is waiting and can ask again. The code is CodePatientNotFound when the EMR knows nobody of that id. The error is
+// always an *Error.
+func (c *Client) ReadPatient(ctx context.Context, id string) (Patient, error) {
+	got, attempts, err := c.send(ctx, call{
+		method: http.MethodGet, path: "/Patient/" + url.PathEscape(id), requestID: uuid.NewString(), maxBody: maxBody, once: true, bearer: c.reads,
+	})
+	if err != nil {
+		if e, ok := err.(*Error); ok && (e.Status == http.StatusNotFound || e.Status == http.StatusGone) { //nolint:errorlint // always our own
+			e.Code, e.Message = CodePatientNotFound, "Patient not found in EMR"
+		}
+		return Patient{}, err
+	}
+	p, ok := readPatient(got.body)
+	if !ok || p.ID != id {
+		e := unusable(got)
+		e.Attempts = attempts
+		return Patient{}, e
+	}
+	return p, nil
+}
+
+// unusable is a success that makes no sense: HTML, half an answer, another resource.
+func unusable(got answer) *Error {
+	return &Error{Code: CodeUnavailable, Status: got.status, Message: fmt.Sprintf("EMR answer is not usable (%d)", got.status), took: got.took}
+}
+
+// IsPatientID reports whether a text can be the id of a FHIR resource.
+func IsPatientID(id string) bool { return len(id) <= maxPatientID && fhirID.MatchString(id) }
+
+// patientPage is one page of a search.
+type patientPage struct {
+	patients []Patient
+	next     string // link to the next page, "" on the last
+}
+
+// readPatients reads up to count patients of a searchset entry by entry, so that a huge one costs no more than its bytes. What lies behind
+// them is not looked at; a bundle that ends before them must be whole.
+func readPatients(body []byte, count int) (page patientPage, ok bool) {
+	d := json.NewDecoder(bytes.NewReader(body))
+	if !opens(d, '{') {
+		return page, false
+	}
+	kind := ""
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return page, false
+		}
+		switch name {
+		case "resourceType":
+			err = d.Decode(&kind)
+		case "link":
+			page.next, err = readNext(d)
+		case "entry":
+			if !page.readEntries(d, count) {
+				return page, false
+			}
+			if len(page.patients) >= count {
+				return page, kind == "" || kind == "Bundle"
+			}
+		default:
+			var skipped json.RawMessage
+			err = d.Decode(&skipped)
+		}
+		if err != nil {
+			return page, false
+		}
+	}
+	_, err := d.Token()
+	return page, err == nil && kind == "Bundle"
+}
+
+func opens(d *json.Decoder, with json.Delim) bool {
+	token, err := d.Token()
+	return err == nil && token == with
+}
+
+func readNext(d *json.Decoder) (string, error) {
+	var links []struct {
+		Relation string `json:"relation"`
+		URL      string `json:"url"`
+	}
+	if err := d.Decode(&links); err != nil {
+		return "", err
+	}
+	for _, link := range links {
+		if link.Relation == "next" {
+			return link.URL, nil
+		}
+	}
+	return "", nil
+}
+
+// readEntries takes the patients among the entries; an EMR may add an OperationOutcome of hints.
+func (page *patientPage) readEntries(d *json.Decoder, count int) bool {
+	if !opens(d, '[') {
+		return false
+	}
+	for d.More() && len(page.patients) < count {
+		var entry struct {
+			Resource json.RawMessage `json:"resource"`
+		}
+		if d.Decode(&entry) != nil {
+			return false
+		}
+		if p, ok := readPatient(entry.Resource); ok {
+			page.patients = append(page.patients, p)
+		}
+	}
+	if len(page.patients) >= count {
+		return true
+	}
+	_, err := d.Token() // the bracket
+	return err == nil
+}
+
+// fhirPatient is as much of a Patient as we take. Source: docs/decisions.md, "Import variants".
+type fhirPatient struct {
+	ResourceType string `json:"resourceType"`
+	ID           string `json:"id"`
+	Active       *bool  `json:"active"`
+	Identifier   []struct {
+		Use  string `json:"use"`
+		Type struct {
+			Coding []struct {
+				Code string `json:"code"`
+			} `json:"coding"`
+		} `json:"type"`
+		Value string `json:"value"`
+	} `json:"identifier"`
+	Name []struct {
+		Use    string   `json:"use"`
+		Family string   `json:"family"`
+		Given  []string `json:"given"`
+	} `json:"name"`
+	Telecom []struct {
+		System string `json:"system"`
+		Use    string `json:"use"`
+		Value  string `json:"value"`
+	} `json:"telecom"`
+	Gender           string        `json:"gender"`
+	BirthDate        string        `json:"birthDate"`
+	DeceasedBoolean  bool          `json:"deceasedBoolean"`
+	DeceasedDateTime string        `json:"deceasedDateTime"`
+	Address          []fhirAddress `json:"address"`
+	Link             []struct {
+		Type string `json:"type"`
+	} `json:"link"`
+}
+
+type fhirAddress struct {
+	Use        string   `json:"use"`
+	Line       []string `json:"line"`
+	City       string   `json:"city"`
+	State      string   `json:"state"`
+	PostalCode string   `json:"postalCode"`
+	Country    string   `json:"country"`
+}
+
+func readPatient(body []byte) (Patient, bool) {
+	var f fhirPatient
+	if json.Unmarshal(body, &f) != nil || f.ResourceType != "Patient" || !IsPatientID(f.ID) {
+		return Patient{}, false
+	}
+	p := Patient{
+		ID: f.ID, Gender: "unknown", MRN: f.mrn(), Deceased: f.DeceasedBoolean || f.DeceasedDateTime != "",
+		Retired: f.Active != nil && !*f.Active,
+	}
+	for _, link := range f.Link {
+		p.Retired = p.Retired || link.Type == "replaced-by"
+	}
+	if slices.Contains([]string{"male", "female", "other", "unknown"}, f.Gender) {
+		p.Gender = f.Gender
+	}
+	p.Who = phi.Demographics{Phone: f.contact("phone"), Email: f.contact("email"), Address: f.home()}
+	p.Who.FirstName, p.Who.LastName = f.name()
+	if _, err := time.Parse(time.DateOnly, f.BirthDate); err == nil { // a year or month alone is no date of birth
+		p.Who.DateOfBirth = f.BirthDate
+	}
+	return p, true
+}
+
+// name is the official one, else the first; of several given names the first.
+func (f fhirPatient) name() (first, last string) {
+	if len(f.Name) == 0 {
+		return "", ""
+	}
+	name := f.Name[0]
+	for _, n := range f.Name {
+		if n.Use == "official" {
+			name = n
+			break
+		}
+	}
+	if len(name.Given) > 0 {
+		first = strings.TrimSpace(name.Given[0])
+	}
+	return first, strings.TrimSpace(name.Family)
+}
+
+func (f fhirPatient) mrn() string {
+	for _, id := range f.Identifier {
+		for _, code := range id.Type.Coding {
+			if code.Code == "MR" && id.Use != "old" && id.Value != "" {
+				return strings.TrimSpace(id.Value)
+			}
+		}
+	}
+	return ""
+}
+
+func (f fhirPatient) contact(system string) string {
+	for _, t := range f.Telecom {
+		if t.System == system && t.Use != "old" && strings.TrimSpace(t.Value) != "" {
+			return strings.TrimSpace(t.Value)
+		}
+	}
+	return ""
+}
+
+// home is the home address, else the first that is not an old one.
+func (f fhirPatient) home() *phi.Address {
+	var chosen *fhirAddress
+	for i, a := range f.Address {
+		if a.Use == "home" || chosen == nil && a.Use != "old" && a.Use != "billing" {
+			if chosen = &f.Address[i]; a.Use == "home" {
+				break
+			}
+		}
+	}
+	if chosen == nil {
+		return nil
+	}
+	a := &phi.Address{City: chosen.City, State: chosen.State, Zip: chosen.PostalCode, Country: chosen.Country}
+	if len(chosen.Line) > 0 {
+		a.Line1, a.Line2 = chosen.Line[0], strings.Join(chosen.Line[1:], ", ")
+	}
+	return a
+}

@@ -1,0 +1,150 @@
+package emr
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/oauth2"
+)
+
+func bundle(entries int, next string) string {
+	var b strings.Builder
+	b.WriteString(`{"resourceType":"Bundle","type":"searchset","link":[{"relation":"next","url":"` + next + `"}],"entry":[`)
+	for n := range entries {
+		if n > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"resource":{"resourceType":"Patient","id":"p%d","name":[{"family":"Doe"}],"text":{"div":"%s"}}}`, n, strings.Repeat("x", 600))
+	}
+	b.WriteString(`]}`)
+	return b.String()
+}
+
+// An EMR that ignores _count sends 10,000 entries: the first ones are taken, also when the rest was cut off by the bound.
+func TestHugeBundle(t *testing.T) {
+	whole := []byte(bundle(10_000, ""))
+	if len(whole) < maxBundle {
+		t.Fatalf("only %d bytes", len(whole))
+	}
+	page, ok := readPatients(whole[:maxBundle], 100)
+	if !ok || len(page.patients) != 100 || page.patients[99].ID != "p99" {
+		t.Errorf("%d patients, %v", len(page.patients), ok)
+	}
+	if _, ok := readPatients(whole[:20_000], 100); ok {
+		t.Error("a bundle that ends too early was taken for whole")
+	}
+}
+
+func TestReadPatients(t *testing.T) {
+	for name, test := range map[string]struct {
+		body string
+		ids  string
+		ok   bool
+	}{
+		"empty":             {`{"resourceType":"Bundle","type":"searchset","total":0}`, "", true},
+		"no patients":       {`{"resourceType":"Bundle","entry":[{"resource":{"resourceType":"OperationOutcome"}},{}]}`, "", true},
+		"kind at the end":   {`{"entry":[{"resource":{"resourceType":"Patient","id":"a"}}],"resourceType":"Bundle"}`, "a", true},
+		"bad id":            {`{"resourceType":"Bundle","entry":[{"resource":{"resourceType":"Patient","id":"a/b"}}]}`, "", true},
+		"not a bundle":      {`{"resourceType":"Patient","id":"a"}`, "", false},
+		"a list":            {`[]`, "", false},
+		"HTML":              {`<html>`, "", false},
+		"nothing":           {``, "", false},
+		"entry not a list":  {`{"resourceType":"Bundle","entry":{}}`, "", false},
+		"half":              {`{"resourceType":"Bundle","entry":[{"resource":{"resourceType":"Patient","id":"a"}}`, "", false},
+		"kind is no string": {`{"resourceType":7}`, "", false},
+	} {
+		page, ok := readPatients([]byte(test.body), 20)
+		var ids []string
+		for _, p := range page.patients {
+			ids = append(ids, p.ID)
+		}
+		if ok != test.ok || ok && strings.Join(ids, ",") != test.ids {
+			t.Errorf("%s: %v, %v", name, ids, ok)
+		}
+	}
+}
+
+func TestReadPatientTakesWhatFits(t *testing.T) {
+	p, ok := readPatient([]byte(`{"resourceType":"Patient","id":"a1","active":true,"gender":"robot","birthDate":"1960-05","deceasedDateTime":"2020",
+		"identifier":[{"value":"no type"},{"use":"old","type":{"coding":[{"code":"MR"}]},"value":"OLD"},{"type":{"coding":[{"code":"SS"},{"code":"MR"}]},"value":" M1 "}],
+		"name":[{"use":"nickname","given":["Bob"]},{"use":"official","family":"Doe","given":["Robert","J"]}],
+		"telecom":[{"system":"email","value":"a@b.example"},{"system":"phone","use":"old","value":"1"},{"system":"phone","value":"+14135551001"}],
+		"address":[{"use":"work","line":["Desk"],"city":"X"},{"use":"home","line":["1 Road","Flat 2","Back"],"city":"Town","postalCode":"01103"}]}`))
+	who := p.Who
+	if !ok || p.Gender != "unknown" || p.MRN != "M1" || !p.Deceased || p.Retired || who.DateOfBirth != "" || who.FirstName != "Robert" || who.LastName != "Doe" ||
+		who.Phone != "+14135551001" || who.Email != "a@b.example" || who.Address.Line1 != "1 Road" || who.Address.Line2 != "Flat 2, Back" || who.Address.City != "Town" {
+		t.Errorf("%v, gender %s, mrn %s, %q %q %q", ok, p.Gender, p.MRN, who.FirstName, who.DateOfBirth, who.Address.Line2)
+	}
+	for _, retired := range []string{`"active":false`, `"link":[{"type":"replaced-by"}]`} {
+		if p, ok := readPatient([]byte(`{"resourceType":"Patient","id":"a",` + retired + `}`)); !ok || !p.Retired {
+			t.Errorf("%s is not retired", retired)
+		}
+	}
+	if got := fmt.Sprintf("%v %+v", p, p); strings.Contains(got, "Robert") {
+		t.Error("a patient prints")
+	}
+}
+
+func TestOnlyOwnLinksAreFollowed(t *testing.T) {
+	c := &Client{baseURL: "https://emr.test/fhir/r4"}
+	for link, want := range map[string]string{
+		"https://emr.test/fhir/r4/Patient?page=2":     "/Patient?page=2",
+		"https://emr.test/fhir/r4?_getpages=1":        "?_getpages=1",
+		"":                                            "",
+		"https://evil.test/fhir/r4/Patient":           "",
+		"https://emr.test/fhir/r4.evil/Patient":       "",
+		"https://emr.test/fhir/r4@evil.test/":         "",
+		"http://emr.test/fhir/r4/Patient":             "",
+		"https://emr.test/fhir/r4/../../oauth":        "",
+		"https://emr.test/fhir/r4/Patient?page=2#top": "",
+		"Patient?page=2":                              "",
+	} {
+		if got, ok := c.within(link); got != want || ok != (want != "") {
+			t.Errorf("%s: %q", link, got)
+		}
+	}
+}
+
+func FuzzReadPatients(f *testing.F) {
+	f.Add([]byte(bundle(3, "https://emr.test/fhir/Patient?page=2")), 2)
+	f.Add([]byte(`{"resourceType":"Bundle","entry":[{"resource":{"resourceType":"Patient","id":"1","name":[{"text":"x"}],"active":false}}]}`), 20)
+	f.Add([]byte(`{"entry":[],"link":null}`), 1)
+	f.Add([]byte(`<!doctype html>`), 100)
+	f.Fuzz(func(t *testing.T, body []byte, count int) {
+		count = 1 + int(uint(count)%100)
+		page, _ := readPatients(body, count)
+		if len(page.patients) > count {
+			t.Errorf("%d patients for %d", len(page.patients), count)
+		}
+		for _, p := range page.patients {
+			if !IsPatientID(p.ID) || p.Gender == "" {
+				t.Errorf("%q %q", p.ID, p.Gender)
+			}
+		}
+		readPatient(body)
+	})
+}
+
+func FuzzReadTokens(f *testing.F) {
+	for _, seed := range []string{
+		`{"access_token":"a","expires_in":3600,"scope":"x","refresh_token":"r"}`, `{"expires_in":"60"}`, `{"expires_in":-1}`, `{"expires_in":1e300}`,
+		`{"expires_in":null,"scope":7}`, `{"expires_in":{"a":1}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var extra map[string]any
+		if json.Unmarshal(raw, &extra) != nil {
+			return
+		}
+		refresh, _ := extra["refresh_token"].(string)
+		got := readTokens((&oauth2.Token{AccessToken: "a", RefreshToken: refresh}).WithExtra(extra), now)
+		if !got.ExpiresAt.After(now) || got.renewAt().Before(now) || got.renewAt().After(got.ExpiresAt) || (refresh != "") != got.refreshable(now) {
+			t.Errorf("%v %v %v", got.ExpiresAt, got.renewAt(), got.RefreshExpiresAt)
+		}
+	})
+}

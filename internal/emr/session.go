@@ -1,0 +1,227 @@
+package emr
+
+import (
+	"context"
+	"crypto/rsa"
+	"net/url"
+	"slices"
+	"sync"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+	"golang.org/x/sync/singleflight"
+)
+
+// UserScopes are what a person who connects the service lets it do.
+// Source: docs/decisions.md, "OAuth start".
+var UserScopes = []string{"user/Patient.read", "user/Observation.write"}
+
+// session is the interactive sign-in: one person's grant, renewed for as long as the EMR allows.
+// Source: SMART App Launch, standalone launch; RFC 6749, sections 4.1 and 6; RFC 7636.
+type session struct {
+	line     *line
+	config   oauth2.Config
+	key      *rsa.PrivateKey // proves the client where there is no secret
+	fhirBase string
+	vault    Vault
+	audience string
+	flight   singleflight.Group
+	mu       sync.Mutex
+	kept     Tokens
+	loaded   bool
+	unkept   bool // the vault has not got them yet
+}
+
+func newSession(o Options, l *line, audience string) *session {
+	return &session{
+		line: l, key: o.PrivateKey, fhirBase: o.BaseURL, vault: o.Vault, audience: audience,
+		config: oauth2.Config{
+			ClientID: o.ClientID, ClientSecret: o.ClientSecret, RedirectURL: o.RedirectURL,
+			Endpoint: oauth2.Endpoint{AuthURL: o.AuthorizeURL, TokenURL: o.TokenURL},
+			Scopes:   slices.Concat(UserScopes, o.ExtraScopes),
+		},
+	}
+}
+
+// AuthorizationURL is where a person's browser goes to connect the service. state and verifier are the caller's secrets; the verifier
+// itself is not part of the address.
+func (c *Client) AuthorizationURL(state, verifier string) (string, error) {
+	if c.session == nil {
+		return "", notConfigured()
+	}
+	return c.session.config.AuthCodeURL(state, oauth2.S256ChallengeOption(verifier), oauth2.SetAuthURLParam("aud", c.session.fhirBase)), nil
+}
+
+// Exchange swaps the code that the EMR gave the browser. The caller keeps the tokens and then calls Adopt. The error is always an *Error.
+func (c *Client) Exchange(ctx context.Context, code, verifier, connectedBy string) (Tokens, error) {
+	if c.session == nil {
+		return Tokens{}, notConfigured()
+	}
+	s := c.session
+	t, e := s.line.requestToken(ctx, s.request(url.Values{
+		"grant_type": {"authorization_code"}, "code": {code}, "code_verifier": {verifier}, "redirect_uri": {s.config.RedirectURL},
+	}, code, verifier))
+	if e != nil {
+		return Tokens{}, e
+	}
+	t.ConnectedBy, t.Audience = connectedBy, s.audience
+	return t, nil
+}
+
+// Adopt uses tokens that the caller has kept, from now on.
+func (c *Client) Adopt(t Tokens) {
+	if c.session == nil {
+		return
+	}
+	c.session.mu.Lock()
+	defer c.session.mu.Unlock()
+	c.session.kept, c.session.loaded, c.session.unkept = t, true, false
+}
+
+// Connection is the person's grant, zero when nobody is connected.
+func (c *Client) Connection() (Tokens, error) {
+	if c.session == nil {
+		return Tokens{}, nil
+	}
+	return c.session.current()
+}
+
+// current returns what is held, read from the vault the first time.
+func (s *session) current() (Tokens, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.loaded {
+		kept, err := loadTokens(s.vault, InteractiveFlow, s.audience)
+		if err != nil {
+			return Tokens{}, err
+		}
+		s.kept, s.loaded = kept, true
+	}
+	if s.unkept { // what the EMR has swapped must not be lost by one failed write
+		s.unkept = s.vault.Keep(InteractiveFlow, s.kept) != nil
+	}
+	return s.kept, nil
+}
+
+// connected reports whether the session can bring a token.
+func (s *session) connected() bool {
+	t, err := s.current()
+	return err == nil && t.Usable(s.line.now())
+}
+
+func notConnected() *Error {
+	return &Error{Code: CodeAuth, Message: "EMR authorization failed (not connected)"}
+}
+
+func (s *session) token(ctx context.Context) (string, *Error) {
+	t, err := s.current()
+	if err != nil {
+		return "", &Error{Code: CodeUnavailable, Message: "EMR unavailable (interrupted)", cause: err}
+	}
+	now := s.line.now()
+	switch {
+	case t.alive(now) && (now.Before(t.renewAt()) || !t.refreshable(now)):
+		return t.Access.Reveal(), nil
+	case !t.refreshable(now):
+		return "", notConnected()
+	}
+	renewed, e := shared(ctx, &s.flight, s.line, func(ctx context.Context) (Tokens, *Error) { return s.renew(ctx, t) })
+	if e == nil {
+		return renewed.Access.Reveal(), nil
+	}
+	if e.OAuthError != "invalid_grant" && t.alive(now) {
+		return t.Access.Reveal(), nil // it still has some minutes
+	}
+	return "", e
+}
+
+// renew swaps the refresh token, which is worth nothing afterwards: what comes back is kept at once.
+func (s *session) renew(ctx context.Context, old Tokens) (Tokens, *Error) {
+	if now, err := s.current(); err == nil && now.Access != "" && now.Access != old.Access {
+		return now, nil // somebody else was faster
+	}
+	refresh := old.Refresh.Reveal()
+	t, e := s.line.requestToken(ctx, s.request(url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refresh}}, refresh))
+	if e != nil {
+		if e.OAuthError == "invalid_grant" { // the EMR has ended the connection
+			ended := old
+			ended.Access, ended.Refresh = "", ""
+			s.replace(old, ended)
+		}
+		return Tokens{}, e
+	}
+	t.ConnectedBy, t.Audience = old.ConnectedBy, old.Audience
+	if t.Refresh == "" {
+		t.Refresh, t.RefreshExpiresAt = old.Refresh, old.RefreshExpiresAt
+	}
+	if t.Scope == "" {
+		t.Scope = old.Scope // as before. Source: RFC 6749, section 6
+	}
+	s.replace(old, t)
+	return t, nil
+}
+
+// replace keeps what has become of the old tokens, unless a new connection was made meanwhile.
+func (s *session) replace(old, t Tokens) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept.Refresh != old.Refresh {
+		return
+	}
+	s.kept = t
+	s.unkept = s.vault != nil && s.vault.Keep(InteractiveFlow, t) != nil
+}
+
+// reject makes the next call renew the token, unless another has taken its place.
+func (s *session) reject(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept.Access.Reveal() == token {
+		s.kept.Access = ""
+	}
+}
+
+// request is a token request in the person's name; the client proves itself by secret, else by assertion, else not at all.
+func (s *session) request(params url.Values, secrets ...string) func() (tokenRequest, error) {
+	return func() (tokenRequest, error) {
+		r := tokenRequest{Config: clientcredentials.Config{TokenURL: s.config.Endpoint.TokenURL, EndpointParams: params}, secrets: secrets}
+		r.AuthStyle = oauth2.AuthStyleInParams
+		switch {
+		case s.config.ClientSecret != "":
+			r.ClientID, r.ClientSecret, r.AuthStyle = s.config.ClientID, s.config.ClientSecret, oauth2.AuthStyleInHeader
+			r.secrets = append(r.secrets, s.config.ClientSecret)
+		case s.key != nil:
+			signed, err := assertion(s.config.ClientID, s.config.Endpoint.TokenURL, s.key, s.line.now())
+			if err != nil {
+				return r, err
+			}
+			params.Set("client_assertion_type", assertionType)
+			params.Set("client_assertion", signed)
+			r.secrets = append(r.secrets, signed)
+		default:
+			r.ClientID = s.config.ClientID
+		}
+		return r, nil
+	}
+}
+
+// eitherBearer brings the person's token while there is one, else the service's.
+type eitherBearer struct {
+	first *session
+	then  bearer
+}
+
+func (b *eitherBearer) token(ctx context.Context) (string, *Error) {
+	if b.first.connected() {
+		token, e := b.first.token(ctx)
+		if e == nil || e.Code != CodeAuth {
+			return token, e
+		}
+	}
+	return b.then.token(ctx)
+}
+
+func (b *eitherBearer) reject(token string) {
+	b.first.reject(token)
+	b.then.reject(token)
+}

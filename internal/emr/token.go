@@ -1,0 +1,210 @@
+package emr
+
+import (
+	"context"
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/google/uuid"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+	"golang.org/x/sync/singleflight"
+)
+
+const (
+	assertionLifetime = 240 * time.Second
+	assertionType     = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+)
+
+// bearer is where the access token of a call comes from: the service's own, or a connected user's.
+type bearer interface {
+	// token returns a token good for use now.
+	token(ctx context.Context) (string, *Error)
+	// reject says that the EMR refused the token.
+	reject(token string)
+}
+
+// unconfigured is the bearer of a client without settings.
+type unconfigured struct{}
+
+func (unconfigured) token(context.Context) (string, *Error) { return "", notConfigured() }
+func (unconfigured) reject(string)                          {}
+
+// Grant is what a sign-in brought, without the token itself.
+type Grant struct {
+	TokenType string
+	ExpiresIn time.Duration
+	Scope     string // as granted; "" when the EMR does not say
+	At        time.Time
+}
+
+// SignIn fetches a new token, whatever is kept, and uses it from then on.
+func (c *Client) SignIn(ctx context.Context) (Grant, error) {
+	if c.service == nil {
+		return Grant{}, notConfigured()
+	}
+	got, e := c.service.fetch(ctx, true)
+	if e != nil {
+		return Grant{}, e
+	}
+	return got.Grant, nil
+}
+
+// LastSignIn is what the last successful sign-in of the service brought; its time is zero for none.
+func (c *Client) LastSignIn() Grant {
+	if c.service == nil {
+		return Grant{}
+	}
+	if g := c.service.remembered(); g != nil {
+		return g.Grant
+	}
+	return Grant{}
+}
+
+// backendService signs in as the service itself.
+// Source: SMART App Launch, Backend Services and Client Authentication: Asymmetric; RFC 7523.
+type backendService struct {
+	line     *line
+	tokenURL string
+	clientID string
+	key      *rsa.PrivateKey
+	scopes   []string
+	vault    Vault
+	audience string
+
+	once   sync.Once
+	kept   atomic.Pointer[grant]
+	last   atomic.Pointer[grant] // kept, also when refused since
+	flight singleflight.Group
+}
+
+type grant struct {
+	Grant
+	secret   string
+	useUntil time.Time
+}
+
+// remembered is the last grant, of an earlier run of the program when there was none in this one.
+func (b *backendService) remembered() *grant {
+	b.once.Do(func() {
+		t, err := loadTokens(b.vault, BackendServicesFlow, b.audience)
+		if err != nil || t.Access == "" {
+			return // a new sign-in makes up for it
+		}
+		g := &grant{
+			Grant:  Grant{TokenType: "bearer", ExpiresIn: t.ExpiresAt.Sub(t.ObtainedAt), Scope: t.Scope, At: t.ObtainedAt},
+			secret: t.Access.Reveal(), useUntil: t.renewAt(),
+		}
+		if b.last.CompareAndSwap(nil, g) {
+			b.kept.CompareAndSwap(nil, g)
+		}
+	})
+	return b.last.Load()
+}
+
+func (b *backendService) current() *grant {
+	b.remembered()
+	if g := b.kept.Load(); g != nil && b.line.now().Before(g.useUntil) {
+		return g
+	}
+	return nil
+}
+
+func (b *backendService) token(ctx context.Context) (string, *Error) {
+	if g := b.current(); g != nil {
+		return g.secret, nil
+	}
+	g, e := b.fetch(ctx, false)
+	if e != nil {
+		return "", e
+	}
+	return g.secret, nil
+}
+
+// reject forgets the token unless another has taken its place: many refusals of one token make one sign-in.
+func (b *backendService) reject(token string) {
+	if g := b.kept.Load(); g != nil && g.secret == token {
+		b.kept.CompareAndSwap(g, nil)
+	}
+}
+
+// fetch signs in; whoever asks meanwhile shares the outcome, good or bad.
+func (b *backendService) fetch(ctx context.Context, always bool) (*grant, *Error) {
+	return shared(ctx, &b.flight, b.line, func(ctx context.Context) (*grant, *Error) {
+		if g := b.current(); g != nil && !always {
+			return g, nil // it arrived between looking and asking
+		}
+		t, e := b.line.requestToken(ctx, b.request)
+		if e != nil {
+			return nil, e
+		}
+		t.Audience = b.audience
+		g := &grant{
+			Grant:  Grant{TokenType: "bearer", ExpiresIn: t.ExpiresAt.Sub(t.ObtainedAt), Scope: t.Scope, At: t.ObtainedAt},
+			secret: t.Access.Reveal(), useUntil: t.renewAt(),
+		}
+		b.last.Store(g)
+		b.kept.Store(g)
+		if b.vault != nil {
+			_ = b.vault.Keep(BackendServicesFlow, t) // what is not kept is asked for again after a restart
+		}
+		return g, nil
+	})
+}
+
+// shared has one caller do the work for all who ask meanwhile. A caller that leaves does not end it for the others.
+func shared[T any](ctx context.Context, flight *singleflight.Group, l *line, work func(context.Context) (T, *Error)) (result T, e *Error) {
+	done := flight.DoChan("", func() (any, error) {
+		got, e := work(context.WithoutCancel(ctx))
+		if e != nil {
+			return nil, e
+		}
+		return got, nil
+	})
+	select {
+	case outcome := <-done:
+		if e, failed := errors.AsType[*Error](outcome.Err); failed {
+			own := *e // each caller fills in its own attempts
+			return result, &own
+		}
+		return outcome.Val.(T), nil
+	case <-ctx.Done():
+		return result, lost(ctx, context.Cause(ctx), false, l.timeout)
+	}
+}
+
+// request asks for a token in the service's own name, with a fresh assertion.
+func (b *backendService) request() (tokenRequest, error) {
+	signed, err := assertion(b.clientID, b.tokenURL, b.key, b.line.now())
+	return tokenRequest{
+		Config: clientcredentials.Config{
+			TokenURL: b.tokenURL, Scopes: b.scopes, AuthStyle: oauth2.AuthStyleInParams, // the assertion names the client
+			EndpointParams: url.Values{"client_assertion_type": {assertionType}, "client_assertion": {signed}},
+		},
+		secrets: []string{signed},
+	}, err
+}
+
+// assertion is the signed proof of who asks. Source: docs/decisions.md, "Backend flow scopes and keys".
+func assertion(clientID, tokenURL string, key *rsa.PrivateKey, now time.Time) (string, error) {
+	token := jwt.NewWithClaims(jwt.SigningMethodRS384, jwt.MapClaims{
+		"iss": clientID,
+		"sub": clientID,
+		"aud": tokenURL,
+		"iat": now.Unix(),
+		"exp": now.Add(assertionLifetime).Unix(),
+		"jti": uuid.NewString(),
+	})
+	token.Header["kid"] = KeyID(&key.PublicKey)
+	signed, err := token.SignedString(key)
+	if err != nil {
+		return "", fmt.Errorf("sign client assertion: %w", err)
+	}
+	return signed, nil
+}

@@ -1,0 +1,106 @@
+package escalations
+
+import (
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/triage"
+)
+
+const (
+	reasonLength = 2000
+	notesLength  = 4000
+	emailLength  = 254
+	mostMinutes  = 240
+)
+
+var priorities = []string{string(triage.Routine), string(triage.Urgent), string(triage.Stat)}
+
+// Body is the body of a request to open an escalation.
+type Body struct {
+	PatientID           input.String  `json:"patient_id"`
+	Priority            input.String  `json:"priority"`
+	Reason              input.String  `json:"reason"`
+	AssignedTo          input.String  `json:"assigned_to"`
+	RelatedEscalationID input.Integer `json:"related_escalation_id"`
+}
+
+// Read checks the body of an escalation of a patient.
+func (b Body) Read(c *input.Checks) Draft {
+	draft := Draft{
+		PatientID: c.UUID("patient_id", b.PatientID, true),
+		Priority:  triage.Priority(c.Text("priority", b.Priority, input.Required(0).OneOf(priorities...))),
+		Reason:    phi.Text(c.Text("reason", b.Reason, input.Required(reasonLength).Multiline())),
+	}
+	b.readRest(c, &draft)
+	return draft
+}
+
+// ReadForAlert checks the body of an escalation of an alert, which names the patient and may give the reason.
+func (b Body) ReadForAlert(c *input.Checks) Draft {
+	draft := Draft{
+		Priority: triage.Priority(c.Text("priority", b.Priority, input.Optional(0).Filled().OneOf(priorities...))),
+		Reason:   phi.Text(c.Text("reason", b.Reason, input.Optional(reasonLength).Multiline())),
+	}
+	if draft.Priority == "" {
+		draft.Priority = triage.Urgent
+	}
+	b.readRest(c, &draft)
+	return draft
+}
+
+func (b Body) readRest(c *input.Checks, draft *Draft) {
+	draft.AssignedTo = c.Text("assigned_to", b.AssignedTo, input.Optional(emailLength))
+	if related := c.Integer("related_escalation_id", b.RelatedEscalationID, false); related != nil {
+		draft.RelatedID = collections.NumberID(max(*related, 0))
+	}
+}
+
+// ChangeBody is the body of a request to change an escalation.
+type ChangeBody struct {
+	Status             input.String  `json:"status"`
+	ResolutionNotes    input.String  `json:"resolution_notes"`
+	AssignedTo         input.String  `json:"assigned_to"`
+	Priority           input.String  `json:"priority"`
+	InteractionMinutes input.Integer `json:"interaction_minutes"`
+}
+
+// Change is what of an escalation is to change; nil leaves it.
+type Change struct {
+	Status *Status
+	// Notes are the resolution notes.
+	Notes *phi.Text
+	// AssignedTo is an e-mail address; "" for nobody.
+	AssignedTo *string
+	Priority   *triage.Priority
+	// InteractionMinutes of live contact replace the time from assignment to resolution.
+	InteractionMinutes *int
+}
+
+// Read checks the body. Source: docs/decisions.md, "Escalation state machine" and "Escalation time versus interactive time".
+func (b ChangeBody) Read(c *input.Checks) (change Change) {
+	if b.Status.Sent() {
+		status := Status(c.Text("status", b.Status, input.Required(0).OneOf(string(StatusInProgress), string(StatusResolved), string(StatusCancelled))))
+		change.Status = &status
+	}
+	if b.ResolutionNotes.Sent() {
+		change.Notes = new(phi.Text(c.Text("resolution_notes", b.ResolutionNotes, input.Optional(notesLength).Multiline())))
+	}
+	if b.AssignedTo.Sent() {
+		change.AssignedTo = new(c.Text("assigned_to", b.AssignedTo, input.Optional(emailLength)))
+	}
+	if b.Priority.Sent() {
+		change.Priority = new(triage.Priority(c.Text("priority", b.Priority, input.Required(0).OneOf(priorities...))))
+	}
+	if minutes := c.Integer("interaction_minutes", b.InteractionMinutes, false); minutes != nil {
+		switch {
+		case *minutes < 0 || *minutes > mostMinutes:
+			c.Reject("interaction_minutes", "Must be between 0 and 240.")
+		case change.Status == nil || *change.Status != StatusResolved:
+			c.Reject("interaction_minutes", "Can only be given with the status resolved.")
+		default:
+			change.InteractionMinutes = new(int(*minutes))
+		}
+	}
+	return change
+}

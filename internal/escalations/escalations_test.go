@@ -1,0 +1,317 @@
+package escalations_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+	"github.com/pocketbase/pocketbase/tests"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/hooks"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/escalations"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+var now = vigiltest.Clock
+
+// practice is an app with a patient, whose primary provider and nurse can be given escalations.
+type practice struct {
+	t               *testing.T
+	app             *tests.TestApp
+	patient         string
+	provider, nurse *collections.User
+}
+
+func newPractice(t *testing.T) *practice {
+	t.Helper()
+	p := &practice{t: t, app: vigiltest.NewApp(t)}
+	hooks.Bind(p.app, hooks.Engines{
+		Directory: patients.NewDirectory(), Zone: time.UTC, Clock: func() time.Time { return now },
+		Forget: func(string) {}, Wake: func() {}, WakeMailer: func() {},
+	})
+	p.provider = vigiltest.User(t, p.app, access.Provider, vigiltest.Email("provider@vigil.test"))
+	p.nurse = vigiltest.User(t, p.app, access.Nurse, vigiltest.Email("nurse@vigil.test"))
+	p.patient = p.enrol(p.provider.Id)
+	billing.Use(billing.New(billing.Settings{Zone: time.UTC, EscalationTimeCap: time.Hour}))
+	return p
+}
+
+func (p *practice) enrol(provider string) string {
+	p.t.Helper()
+	record, err := collections.New(p.app, collections.Patients)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	record.Load(map[string]any{
+		"first_name": "Ada", "last_name": "Lovelace", "date_of_birth": "1950-12-10", "gender": "female", "active": true, "primary_provider": provider,
+	})
+	if err := p.app.Save(record); err != nil {
+		p.t.Fatal(err)
+	}
+	return record.Id
+}
+
+func by(user *collections.User) audit.Actor {
+	return audit.User(user.Number(), user.Email(), user.Role(), audit.Origin{})
+}
+
+func (p *practice) create(draft escalations.Draft) *core.Record {
+	p.t.Helper()
+	if draft.PatientID == "" {
+		draft.PatientID = p.patient
+	}
+	if draft.Priority == "" {
+		draft.Priority = triage.Urgent
+	}
+	draft.Reason = "Three high readings."
+	record, err := escalations.Create(p.app, draft, by(p.nurse), now)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return record
+}
+
+func (p *practice) update(record *core.Record, change escalations.Change, at time.Time) (*core.Record, error) {
+	p.t.Helper()
+	return escalations.Update(p.app, collections.Number(record.Id), change, by(p.nurse), at)
+}
+
+// want checks what is stored, by column.
+func (p *practice) want(record *core.Record, columns map[string]any) {
+	p.t.Helper()
+	stored, err := p.app.FindRecordById(record.Collection().Name, record.Id)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for column, want := range columns {
+		if got := stored.Get(column); got != want {
+			p.t.Errorf("%s is %v, want %v", column, got, want)
+		}
+	}
+}
+
+// told are the announcements, by kind and user, in order.
+func (p *practice) told() (list []string) {
+	p.t.Helper()
+	if err := p.app.DB().NewQuery(`SELECT kind || ' ' || severity || ' ' || user FROM announcements ORDER BY rowid`).Column(&list); err != nil {
+		p.t.Fatal(err)
+	}
+	return list
+}
+
+func code(err error) string {
+	var f *fault.Error
+	if errors.As(err, &f) {
+		return f.Code
+	}
+	return ""
+}
+
+// Every target from every state.
+func TestMove(t *testing.T) {
+	all := []escalations.Status{escalations.StatusOpen, escalations.StatusInProgress, escalations.StatusResolved, escalations.StatusCancelled}
+	const invalid, closed = "validation_error", "invalid_transition"
+	for from, want := range map[escalations.Status][]string{
+		escalations.StatusOpen:       {invalid, "changes", "changes", "changes"},
+		escalations.StatusInProgress: {invalid, "", "changes", "changes"},
+		escalations.StatusResolved:   {invalid, closed, closed, closed},
+		escalations.StatusCancelled:  {invalid, closed, closed, closed},
+	} {
+		for i, to := range all {
+			changes, err := escalations.Move(from, to)
+			got := code(err)
+			if changes {
+				got += "changes"
+			}
+			if got != want[i] {
+				t.Errorf("from %s to %s: %q, want %q", from, to, got, want[i])
+			}
+		}
+	}
+}
+
+// The same pairs, stored.
+func TestUpdateStatus(t *testing.T) {
+	p := newPractice(t)
+	for _, test := range []struct{ from, to, want string }{
+		{"open", "in_progress", "in_progress"},
+		{"open", "resolved", "resolved"},
+		{"open", "cancelled", "cancelled"},
+		{"in_progress", "in_progress", "in_progress"},
+		{"in_progress", "resolved", "resolved"},
+		{"in_progress", "cancelled", "cancelled"},
+		{"resolved", "in_progress", "invalid_transition"},
+		{"resolved", "resolved", "invalid_transition"},
+		{"resolved", "cancelled", "invalid_transition"},
+		{"cancelled", "in_progress", "invalid_transition"},
+		{"cancelled", "resolved", "invalid_transition"},
+		{"cancelled", "cancelled", "invalid_transition"},
+	} {
+		record := p.create(escalations.Draft{})
+		if test.from != "open" {
+			if _, err := p.update(record, escalations.Change{Status: new(escalations.Status(test.from))}, now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		changed, err := p.update(record, escalations.Change{Status: new(escalations.Status(test.to))}, now)
+		got := code(err)
+		if err == nil {
+			got = changed.GetString("status")
+		}
+		if got != test.want {
+			t.Errorf("from %s to %s: %q, want %q", test.from, test.to, got, test.want)
+		}
+	}
+}
+
+func TestOpen(t *testing.T) {
+	p := newPractice(t)
+	before := vigiltest.RowCounts(t, p.app)
+	record := p.create(escalations.Draft{})
+	at := collections.Instant(now)
+	p.want(record, map[string]any{
+		"status": "open", "priority": "urgent", "created_by": "nurse@vigil.test", "assigned_to": "provider@vigil.test", "assigned_at": at,
+		"created_at": at, "updated_at": at, "notified_at": at, "reason": "Three high readings.", "resolved_by": "",
+	})
+	added := vigiltest.RowsAdded(t, p.app, before)
+	if added["escalations"] != 1 || added["announcements"] != 1 || added["audit_log"] != 1 {
+		t.Errorf("opening one adds %v", added)
+	}
+	var reason string
+	if err := p.app.DB().NewQuery(`SELECT reason FROM escalations`).Row(&reason); err != nil || strings.Contains(reason, "high") {
+		t.Errorf("the reason lies on disk as %q (%v)", reason, err)
+	}
+	if got := p.told(); !slices.Equal(got, []string{"escalation_opened warning "}) {
+		t.Errorf("people hear %v", got)
+	}
+
+	p.want(p.create(escalations.Draft{AssignedTo: "NURSE@vigil.test"}), map[string]any{"assigned_to": "nurse@vigil.test"})
+	alone := p.enrol("")
+	p.want(p.create(escalations.Draft{PatientID: alone}), map[string]any{"assigned_to": "", "assigned_at": ""})
+	p.want(p.create(escalations.Draft{RelatedID: record.Id}), map[string]any{"related_escalation": record.Id})
+
+	vigiltest.User(t, p.app, access.MA, vigiltest.Email("ma@vigil.test"))
+	vigiltest.User(t, p.app, access.Nurse, vigiltest.Email("gone@vigil.test"), vigiltest.Inactive())
+	for _, draft := range []escalations.Draft{
+		{PatientID: p.patient, AssignedTo: "ma@vigil.test"},
+		{PatientID: p.patient, AssignedTo: "gone@vigil.test"},
+		{PatientID: p.patient, AssignedTo: "nobody@vigil.test"},
+		{PatientID: alone, RelatedID: record.Id},
+	} {
+		draft.Priority = triage.Routine
+		if _, err := escalations.Create(p.app, draft, by(p.nurse), now); code(err) != "validation_error" {
+			t.Errorf("%+v: %v", draft.RelatedID, err)
+		}
+	}
+	if _, err := escalations.Create(p.app, escalations.Draft{PatientID: p.patient, Priority: triage.Routine, RelatedID: collections.NumberID(999)}, by(p.nurse), now); code(err) != "not_found" {
+		t.Errorf("unknown related escalation: %v", err)
+	}
+	if _, err := escalations.Create(p.app, escalations.Draft{PatientID: collections.NewUUID()}, by(p.nurse), now); code(err) != "not_found" {
+		t.Errorf("for nobody: %v", err)
+	}
+	if _, err := patients.Archive(p.app, alone, "moved", by(p.nurse), now); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := escalations.Create(p.app, escalations.Draft{PatientID: alone, Priority: triage.Urgent}, by(p.nurse), now); code(err) != "validation_error" {
+		t.Errorf("for an archived patient: %v", err)
+	}
+}
+
+// On resolution the time is logged, the patient counts as reviewed, and nothing changes any more.
+func TestResolve(t *testing.T) {
+	p := newPractice(t)
+	record := p.create(escalations.Draft{})
+	later := now.Add(25 * time.Minute)
+	done := escalations.Change{Status: new(escalations.StatusResolved), Notes: new(phi.Text("Called."))}
+	if _, err := p.update(record, done, later); err != nil {
+		t.Fatal(err)
+	}
+	p.want(record, map[string]any{
+		"status": "resolved", "resolved_by": "nurse@vigil.test", "resolved_at": collections.Instant(later), "resolution_notes": "Called.",
+		"cancelled_by": "", "updated_at": collections.Instant(later),
+	})
+	entry, err := p.app.FindFirstRecordByData(collections.TimeEntries, "escalation", record.Id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.want(entry, map[string]any{"duration_seconds": 1500.0, "user": p.provider.Id, "category": "interactive", "started_at": collections.Instant(now)})
+	standing, err := p.app.FindFirstRecordByData(collections.TriageScores, "patient", p.patient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.want(standing, map[string]any{"last_reviewed_by": "nurse@vigil.test", "last_reviewed_at": collections.Instant(later), "active_escalations": 0.0})
+
+	for _, change := range []escalations.Change{
+		{Priority: new(triage.Routine)}, {AssignedTo: new("")}, {Notes: new(phi.Text("More."))},
+	} {
+		if _, err := p.update(record, change, later); code(err) != "invalid_state" {
+			t.Errorf("a closed one: %v", err)
+		}
+	}
+	before := vigiltest.RowCounts(t, p.app)
+	if _, err := p.update(record, escalations.Change{}, later); err != nil || len(vigiltest.RowsAdded(t, p.app, before)) > 0 {
+		t.Errorf("a change of nothing: %v", err)
+	}
+
+	for minutes, seconds := range map[int]float64{12: 720, 0: 0} {
+		record := p.create(escalations.Draft{PatientID: p.enrol(p.provider.Id)})
+		change := escalations.Change{Status: new(escalations.StatusResolved), InteractionMinutes: new(minutes)}
+		if _, err := p.update(record, change, later); err != nil {
+			t.Fatal(err)
+		}
+		entry, err := p.app.FindFirstRecordByData(collections.TimeEntries, "escalation", record.Id)
+		if logged := err == nil; logged != (seconds > 0) || logged && entry.GetFloat("duration_seconds") != seconds {
+			t.Errorf("%d minutes of contact are logged: %t (%v)", minutes, logged, err)
+		}
+	}
+	cancelled := p.create(escalations.Draft{})
+	if _, err := p.update(cancelled, escalations.Change{Status: new(escalations.StatusCancelled)}, later); err != nil {
+		t.Fatal(err)
+	}
+	p.want(cancelled, map[string]any{"cancelled_by": "nurse@vigil.test", "cancelled_at": collections.Instant(later), "resolved_by": ""})
+	if _, err := p.app.FindFirstRecordByData(collections.TimeEntries, "escalation", cancelled.Id); !collections.Missing(err) {
+		t.Errorf("a cancelled one has time: %v", err)
+	}
+}
+
+func TestAssign(t *testing.T) {
+	p := newPractice(t)
+	record := p.create(escalations.Draft{})
+	later := now.Add(time.Hour)
+	if _, err := escalations.Update(p.app, collections.Number(record.Id), escalations.Change{AssignedTo: new("nurse@vigil.test")}, by(p.provider), later); err != nil {
+		t.Fatal(err)
+	}
+	p.want(record, map[string]any{"assigned_to": "nurse@vigil.test", "assigned_at": collections.Instant(later), "status": "open"})
+	if got := p.told(); !slices.Equal(got, []string{"escalation_opened warning ", "escalation_assigned warning " + p.nurse.Id}) {
+		t.Errorf("people hear %v", got)
+	}
+	if _, err := p.update(record, escalations.Change{AssignedTo: new("nobody@vigil.test")}, later); code(err) != "validation_error" {
+		t.Errorf("to nobody known: %v", err)
+	}
+	before := vigiltest.RowCounts(t, p.app)
+	if _, err := p.update(record, escalations.Change{AssignedTo: new("nurse@vigil.test")}, later); err != nil || len(vigiltest.RowsAdded(t, p.app, before)) > 0 {
+		t.Errorf("to the same again: %v", err)
+	}
+	if _, err := p.update(record, escalations.Change{AssignedTo: new("")}, later); err != nil {
+		t.Fatal(err)
+	}
+	p.want(record, map[string]any{"assigned_to": "", "assigned_at": ""})
+	if _, err := p.update(record, escalations.Change{Status: new(escalations.StatusInProgress)}, later); err != nil {
+		t.Fatal(err)
+	}
+	p.want(record, map[string]any{"assigned_to": "nurse@vigil.test", "status": "in_progress"}) // whoever takes it up has it
+	if got := p.told(); len(got) != 2 {
+		t.Errorf("people are told of what they did themselves: %v", got)
+	}
+}

@@ -1,0 +1,121 @@
+package fhir
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// StoredPatient is a patient as the service keeps it: all that the FHIR form depends on. What the reader may not see is
+// left empty by the caller.
+type StoredPatient struct {
+	ID     string // UUID
+	Who    phi.Demographics
+	Gender string // administrative gender, FHIR's own codes
+	MRN    string
+	// ExternalID is the identifier in the EMR, without "Patient/"; "" for none.
+	ExternalID string
+	Active     bool
+	Version    int // counts changes from 1
+	UpdatedAt  time.Time
+}
+
+// Systems are the namespaces of a patient's identifiers, as URIs.
+type Systems struct{ MRN, EMRID string }
+
+type (
+	patientIdentifier struct {
+		Use    string   `json:"use,omitempty"`
+		Type   *concept `json:"type,omitempty"`
+		System string   `json:"system"`
+		Value  string   `json:"value"`
+	}
+	extension struct {
+		URL       string `json:"url"`
+		ValueCode string `json:"valueCode"`
+	}
+	humanName struct {
+		Extension []extension `json:"extension,omitempty"`
+		Use       string      `json:"use"`
+		Family    string      `json:"family,omitempty"`
+		Given     []string    `json:"given,omitempty"`
+	}
+	contactPoint struct {
+		System string `json:"system"`
+		Value  string `json:"value"`
+		Use    string `json:"use,omitempty"`
+	}
+	address struct {
+		Use        string   `json:"use"`
+		Line       []string `json:"line"`
+		City       string   `json:"city,omitempty"`
+		State      string   `json:"state,omitempty"`
+		PostalCode string   `json:"postalCode,omitempty"`
+		Country    string   `json:"country,omitempty"`
+	}
+	patient struct {
+		ResourceType string              `json:"resourceType"`
+		ID           string              `json:"id"`
+		Meta         meta                `json:"meta"`
+		Identifier   []patientIdentifier `json:"identifier"`
+		Active       bool                `json:"active"`
+		Name         []humanName         `json:"name"`
+		Telecom      []contactPoint      `json:"telecom,omitempty"`
+		Gender       string              `json:"gender"`
+		BirthDate    string              `json:"birthDate,omitempty"`
+		Address      []address           `json:"address,omitempty"`
+	}
+)
+
+// Patient is the form this API serves; the social security number is never part of it.
+// Source: docs/decisions.md, "FHIR Patient"; US Core Patient.
+func Patient(s StoredPatient, systems Systems) Resource {
+	p := patient{
+		ResourceType: "Patient",
+		ID:           s.ID,
+		Meta: meta{
+			VersionID: strconv.Itoa(max(s.Version, 1)), LastUpdated: input.FormatInstant(s.UpdatedAt),
+			Profile: []string{profilePrefix + "us-core-patient"},
+		},
+		Identifier: []patientIdentifier{{
+			Use: "usual", System: systems.MRN, Value: s.MRN,
+			Type: &concept{Coding: []coding{{System: "http://terminology.hl7.org/CodeSystem/v2-0203", Code: "MR"}}},
+		}},
+		Active:    s.Active,
+		Name:      []humanName{nameOf(s.Who)},
+		Gender:    s.Gender,
+		BirthDate: s.Who.DateOfBirth,
+	}
+	if s.ExternalID != "" {
+		p.Identifier = append(p.Identifier, patientIdentifier{System: systems.EMRID, Value: s.ExternalID})
+	}
+	if s.Who.Phone != "" {
+		p.Telecom = append(p.Telecom, contactPoint{System: "phone", Value: s.Who.Phone, Use: "home"})
+	}
+	if s.Who.Email != "" {
+		p.Telecom = append(p.Telecom, contactPoint{System: "email", Value: s.Who.Email})
+	}
+	if a := s.Who.Address; a != nil {
+		home := address{Use: "home", Line: []string{a.Line1}, City: a.City, State: a.State, PostalCode: a.Zip, Country: a.Country}
+		if a.Line2 != "" {
+			home.Line = append(home.Line, a.Line2)
+		}
+		p.Address = []address{home}
+	}
+	return Resource{content: p}
+}
+
+// nameOf is the official name. US Core wants a given or family name, or the reason why there is none: here that the
+// stored one cannot be opened. Source: US Core, invariant us-core-6.
+func nameOf(who phi.Demographics) humanName {
+	name := humanName{Use: "official", Family: who.LastName}
+	if who.FirstName != "" {
+		name.Given = []string{who.FirstName}
+	}
+	if name.Family == "" && name.Given == nil {
+		name.Extension = []extension{{"http://hl7.org/fhir/StructureDefinition/data-absent-reason", "unknown"}}
+	}
+	return name
+}

@@ -1,0 +1,196 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// EventType is what an event is about, in the gateway's words.
+type EventType string
+
+// The event types. Source: the contract's inbound gateway events; docs/decisions.md, "Hub heartbeat".
+const (
+	MeasurementCreated EventType = "measurement.created"
+	DeviceConnected    EventType = "device.connected"
+	DeviceDisconnected EventType = "device.disconnected"
+	DeviceBatteryLow   EventType = "device.battery_low"
+	HubOffline         EventType = "hub.offline"
+	HubHeartbeat       EventType = "hub.heartbeat"
+)
+
+// identifiers says which identifiers an event must name besides its timestamp.
+// Source: docs/decisions.md, "`values` shapes", "The four other event types" and "Hub heartbeat".
+type identifiers struct{ device, hub, patient bool }
+
+var eventTypes = map[EventType]identifiers{
+	MeasurementCreated: {device: true, patient: true},
+	DeviceConnected:    {device: true},
+	DeviceDisconnected: {device: true},
+	DeviceBatteryLow:   {device: true},
+	HubOffline:         {hub: true},
+	HubHeartbeat:       {hub: true},
+}
+
+// Known reports whether events of this type mean something to the service; others are answered and ignored.
+func (t EventType) Known() bool {
+	_, ok := eventTypes[t]
+	return ok
+}
+
+// Event is one verified event, checked. Identifiers are the gateway's own and "" when not sent.
+type Event struct {
+	Type EventType
+	// At is the device's time, UTC, in microseconds; zero for a type that is not Known.
+	At                         time.Time
+	DeviceID, HubID, PatientID string
+	DeviceModel                string
+	BatteryLevel               *int64 // percent, 0 to 100
+	SignalStrength             *int64 // dBm, -150 to 0
+	// LastSeenAt is when an offline hub was last heard; zero when not sent.
+	LastSeenAt time.Time
+	// MeasurementType is as sent; "" unless a measurement.
+	MeasurementType string
+	// Reading is nil unless a measurement of a kind we know.
+	Reading *vitals.Reading
+
+	measurement string // the kind when it is one of ours, else MeasurementType in lower case
+	bodyHash    [sha256.Size]byte
+}
+
+// Unsupported reports whether the event is a measurement of a type the service has no kind for: it has no reading.
+func (e Event) Unsupported() bool {
+	return e.Type == MeasurementCreated && !vitals.Kind(e.measurement).Valid()
+}
+
+// Format keeps events out of logs and error texts.
+func (Event) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[event]") }
+
+// LogValue keeps events out of structured logs.
+func (Event) LogValue() slog.Value { return slog.StringValue("[event]") }
+
+// Key is the identity by which a repeated event is recognised, for ever: device, second and kind for a measurement;
+// type, device or hub and time for other known events; the very bytes for an event that is ignored.
+// Source: docs/decisions.md, "Deduplication window versus retries" and "The four other event types".
+func (e Event) Key() string {
+	parts := []string{string(e.Type)}
+	switch {
+	case e.Type == MeasurementCreated:
+		parts = append(parts, e.DeviceID, e.At.Truncate(time.Second).Format(time.RFC3339), e.measurement)
+	case !e.Type.Known():
+		parts = append(parts, hex.EncodeToString(e.bodyHash[:]))
+	case eventTypes[e.Type].hub:
+		parts = append(parts, e.HubID, input.FormatInstant(e.At))
+	default:
+		parts = append(parts, e.DeviceID, input.FormatInstant(e.At))
+	}
+	for i, part := range parts {
+		parts[i] = url.PathEscape(part) // a bar in an identifier must not look like the next part
+	}
+	return strings.Join(parts, "|")
+}
+
+// eventSpace sets our event ids apart from other UUIDs made of the same text.
+var eventSpace = uuid.MustParse("6f0b6a52-6d0c-4f3e-9c55-1f7a3f0e8d21")
+
+// ID is the event's UUID, made from Key (RFC 9562, version 8, over SHA-256): a repeat has the same one.
+func (e Event) ID() string {
+	return uuid.NewHash(sha256.New(), eventSpace, []byte(e.Key()), 8).String()
+}
+
+// Lengths in characters. Source: docs/decisions.md, "Maximum lengths".
+const (
+	maxWord        = 100 // event_type, measurement_type, unit
+	maxDeviceID    = 128 // device_id, hub_id
+	maxPatientID   = 100
+	maxDeviceModel = 100
+)
+
+// eventBody is an event as the gateway sends it.
+type eventBody struct {
+	EventType       input.String        `json:"event_type"`
+	DeviceID        input.String        `json:"device_id"`
+	HubID           input.String        `json:"hub_id"`
+	PatientID       input.String        `json:"patient_id"`
+	MeasurementType input.String        `json:"measurement_type"`
+	Values          input.Field[values] `json:"values"`
+	Unit            input.String        `json:"unit"`
+	Timestamp       input.String        `json:"timestamp"`
+	LastSeenAt      input.String        `json:"last_seen_at"`
+	DeviceModel     input.String        `json:"device_model"`
+	BatteryLevel    input.Integer       `json:"battery_level"`
+	SignalStrength  input.Integer       `json:"signal_strength"`
+}
+
+// Parse reads a verified body. It answers a parse_error fault for what is not a JSON object and a validation fault
+// naming every wrong field as the gateway wrote it ("values.systolic"). An event type we do not know is no error,
+// see EventType.Known; nor is a measurement type we do not know, see Event.Unsupported.
+func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
+	var sent eventBody
+	if err := input.DecodeObject(raw, &sent); err != nil {
+		return Event{}, err
+	}
+	c := input.NewChecks()
+	event := Event{Type: EventType(text(c, "event_type", sent.EventType, true, maxWord)), bodyHash: sha256.Sum256(raw)}
+	if event.Type != "" && !event.Type.Known() {
+		// What an unknown event holds is not ours to judge, but a hub it names is alive.
+		sent.readEnvelope(input.NewChecks(), &event)
+		return event, nil
+	}
+	sent.readEnvelope(c, &event)
+	event.At = c.Instant("timestamp", sent.Timestamp, true)
+	c.NotFuture("timestamp", event.At, now, g.MaxFuture)
+	var reading vitals.Reading
+	switch event.Type {
+	case MeasurementCreated:
+		reading = sent.readMeasurement(c, &event)
+	case HubOffline:
+		event.LastSeenAt = c.Instant("last_seen_at", sent.LastSeenAt, false)
+	}
+	if err := c.Err(); err != nil {
+		return event, err
+	}
+	if reading.Kind.Valid() {
+		reading.DeviceID, reading.MeasuredAt = event.DeviceID, event.At
+		event.Reading = &reading
+	}
+	return event, nil
+}
+
+// readEnvelope fills in what events of any type may carry.
+func (b eventBody) readEnvelope(c *input.Checks, event *Event) {
+	must := eventTypes[event.Type]
+	event.DeviceID = text(c, "device_id", b.DeviceID, must.device, maxDeviceID)
+	event.HubID = text(c, "hub_id", b.HubID, must.hub, maxDeviceID)
+	event.PatientID = text(c, "patient_id", b.PatientID, must.patient, maxPatientID)
+	event.DeviceModel = text(c, "device_model", b.DeviceModel, false, maxDeviceModel)
+	event.BatteryLevel = within(c, "battery_level", b.BatteryLevel, 0, 100)
+	event.SignalStrength = within(c, "signal_strength", b.SignalStrength, -150, 0)
+}
+
+func text(c *input.Checks, name string, f input.String, required bool, max int) string {
+	if required {
+		return c.Text(name, f, input.Required(max))
+	}
+	return c.Text(name, f, input.Optional(max))
+}
+
+// within returns an optional whole number from low to high, both included.
+func within(c *input.Checks, name string, f input.Integer, low, high int64) *int64 {
+	value := c.Integer(name, f, false)
+	if value != nil && (*value < low || *value > high) {
+		c.Reject(name, fmt.Sprintf("Must be between %d and %d.", low, high))
+		return nil
+	}
+	return value
+}

@@ -1,0 +1,128 @@
+package gateway
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/vigilhealth/vigil/internal/fault"
+)
+
+// The headers of a delivery.
+const (
+	SignatureHeader = "X-Gateway-Signature"
+	TimestampHeader = "X-Gateway-Timestamp"
+)
+
+const signaturePrefix = "sha256="
+
+// Secrets are the shared webhook secrets. Previous goes on verifying while the vendor changes over to Current; an
+// empty secret verifies nothing. Source: docs/decisions.md, "Secret rotation".
+type Secrets struct{ Current, Previous string }
+
+// Format keeps secrets out of logs and error texts.
+func (Secrets) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[secrets]") }
+
+// LogValue keeps secrets out of structured logs.
+func (Secrets) LogValue() slog.Value { return slog.StringValue("[secrets]") }
+
+// MarshalJSON keeps secrets out of structured logs that print the struct around them.
+func (Secrets) MarshalJSON() ([]byte, error) { return []byte(`"[secrets]"`), nil }
+
+// SecretName says which secret verified a delivery. It is meant for the log, so that operators know when the
+// previous one can go.
+type SecretName string
+
+// The secret names.
+const (
+	CurrentSecret  SecretName = "current"
+	PreviousSecret SecretName = "previous"
+)
+
+// Sign returns the value of SignatureHeader for a body: "sha256=" and the hex HMAC-SHA256 under the secret.
+func Sign(secret string, body []byte) string {
+	return signaturePrefix + hex.EncodeToString(mac(secret, body))
+}
+
+func mac(secret string, body []byte) []byte {
+	h := hmac.New(sha256.New, []byte(secret))
+	h.Write(body)
+	return h.Sum(nil)
+}
+
+// Verify checks the signature over the raw body, then the age of the delivery.
+// Faults: webhook_not_configured (Unavailable), invalid_signature and stale_timestamp (Unauthenticated).
+// Source: docs/decisions.md, "Webhook signature failure", "Timestamp header and replay" and "Secret rotation".
+func (g Gateway) Verify(header http.Header, body []byte, now time.Time) (SecretName, error) {
+	if g.Secrets == (Secrets{}) {
+		return "", fault.New(fault.Unavailable, "webhook_not_configured", "The gateway webhook is not configured.")
+	}
+	name := g.Secrets.match(header.Values(SignatureHeader), body)
+	if name == "" {
+		return "", fault.New(fault.Unauthenticated, "invalid_signature", "Invalid webhook signature.")
+	}
+	if err := g.checkAge(header.Get(TimestampHeader), now); err != nil {
+		return "", fault.New(fault.Unauthenticated, "stale_timestamp",
+			"The webhook timestamp is missing, malformed or out of range.").Because(err)
+	}
+	return name, nil
+}
+
+// match returns the secret under which one of the signatures fits the body, or "". Both secrets are always computed,
+// so that the answer takes as long with one as with the other.
+func (s Secrets) match(headers []string, body []byte) SecretName {
+	current, previous := mac(s.Current, body), mac(s.Previous, body)
+	var byCurrent, byPrevious bool
+	for _, header := range headers {
+		for text := range strings.FieldsFuncSeq(header, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
+			digits, ok := strings.CutPrefix(text, signaturePrefix)
+			if !ok {
+				continue
+			}
+			sum, err := hex.DecodeString(digits)
+			if err != nil {
+				continue // not a signature; another one in the header may be
+			}
+			byCurrent = hmac.Equal(sum, current) || byCurrent
+			byPrevious = hmac.Equal(sum, previous) || byPrevious
+		}
+	}
+	switch {
+	case byCurrent && s.Current != "":
+		return CurrentSecret
+	case byPrevious && s.Previous != "":
+		return PreviousSecret
+	}
+	return ""
+}
+
+// checkAge holds the delivery's Unix seconds against now. The header is not signed and so proves nothing; it only
+// narrows what can be replayed before the deduplication key stops it.
+func (g Gateway) checkAge(text string, now time.Time) error {
+	sent, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return errors.New("the timestamp is not a whole number of seconds")
+	}
+	if tolerance := int64(g.Tolerance / time.Second); tolerance > 0 &&
+		(sent < now.Unix()-tolerance || sent > now.Unix()+tolerance) {
+		return errors.New("the timestamp is too far from the server's time")
+	}
+	return nil
+}
+
+// SourceAllowed reports whether a delivery may come from addr. An empty list allows every address.
+// Source: docs/decisions.md, "Source addresses".
+func SourceAllowed(addr netip.Addr, allowed []netip.Prefix) bool {
+	return len(allowed) == 0 || slices.ContainsFunc(allowed, func(p netip.Prefix) bool { return p.Contains(addr.Unmap()) })
+}

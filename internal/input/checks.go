@@ -1,0 +1,180 @@
+package input
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/vigilhealth/vigil/internal/fault"
+)
+
+// The messages every field can meet.
+const (
+	msgRequired = "This field is required."
+	msgNull     = "This field may not be null."
+	msgBlank    = "This field may not be blank."
+	msgString   = "Not a valid string."
+	msgNumber   = "A valid number is required."
+	msgInteger  = "A valid integer is required."
+	msgBoolean  = "Must be true or false."
+	msgControl  = "Control characters are not allowed."
+	msgUUID     = "Must be a valid UUID."
+)
+
+// Checks collects what is wrong with a body, field by field.
+type Checks struct {
+	// Fields holds the messages so far.
+	Fields fault.Fields
+}
+
+// NewChecks returns an empty collection.
+func NewChecks() *Checks { return &Checks{Fields: fault.Fields{}} }
+
+// Err is nil when nothing was wrong, else a validation fault with every message.
+func (c *Checks) Err() error { return c.Fields.Err() }
+
+// Reject adds a message to a field.
+func (c *Checks) Reject(name, message string) { c.Fields.Add(name, message) }
+
+// usable reports whether the field has a value to look at; it complains about wrong types, and about absence when required.
+func usable[T any](c *Checks, name string, f Field[T], required bool, wrongType string) bool {
+	switch {
+	case f.wrong:
+		c.Reject(name, wrongType)
+	case !f.present && required:
+		c.Reject(name, msgRequired)
+	case f.null && required:
+		c.Reject(name, msgNull)
+	default:
+		return f.Given()
+	}
+	return false
+}
+
+// TextRule is one condition on a text field.
+type TextRule struct {
+	required, filled, multiline bool
+	max                         int
+	oneOf                       []string
+}
+
+// Required text may not be absent, null or blank.
+func Required(max int) TextRule { return TextRule{required: true, max: max} }
+
+// Optional text is "" when absent, null or blank.
+func Optional(max int) TextRule { return TextRule{max: max} }
+
+// Filled text may be absent or null, but not blank.
+func (r TextRule) Filled() TextRule { r.filled = true; return r }
+
+// Multiline lets newline and tab through: free text.
+func (r TextRule) Multiline() TextRule { r.multiline = true; return r }
+
+// OneOf admits only the listed values.
+func (r TextRule) OneOf(values ...string) TextRule { r.oneOf = values; return r }
+
+// Text returns the trimmed, NFC-normalised text, or "" after a complaint.
+// Source: docs/decisions.md, "String normalisation" and "Maximum lengths".
+func (c *Checks) Text(name string, f String, rule TextRule) string {
+	if !usable(c, name, f, rule.required, msgString) {
+		return ""
+	}
+	text := norm.NFC.String(strings.TrimSpace(f.Value))
+	switch {
+	case text == "" && (rule.required || rule.filled):
+		c.Reject(name, msgBlank)
+	case text == "":
+	case hasControl(text, rule.multiline):
+		c.Reject(name, msgControl)
+	case rule.max > 0 && utf8.RuneCountInString(text) > rule.max:
+		c.Reject(name, fmt.Sprintf("Ensure this field has no more than %d characters.", rule.max))
+	case rule.oneOf != nil && !slices.Contains(rule.oneOf, text):
+		c.Reject(name, fmt.Sprintf("Must be one of: %s.", strings.Join(rule.oneOf, ", ")))
+	default:
+		return text
+	}
+	return ""
+}
+
+func hasControl(text string, multiline bool) bool {
+	return strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsControl(r) && (!multiline || r != '\n' && r != '\t')
+	})
+}
+
+// UUID returns the lower-case UUID, or "" after a complaint or when an optional one is absent.
+func (c *Checks) UUID(name string, f String, required bool) string {
+	if !usable(c, name, f, required, msgString) {
+		return ""
+	}
+	id, ok := ParseUUID(strings.TrimSpace(f.Value))
+	if !ok {
+		c.Reject(name, msgUUID)
+	}
+	return id
+}
+
+// ParseUUID reads the hyphenated form, in any case, and returns it in lower case.
+func ParseUUID(text string) (string, bool) {
+	if len(text) != 36 {
+		return "", false
+	}
+	id, err := uuid.Parse(text)
+	if err != nil {
+		return "", false
+	}
+	return id.String(), true
+}
+
+// Secret returns a password or token exactly as sent; it complains when absent or empty.
+func (c *Checks) Secret(name string, f String, max int) string {
+	if !usable(c, name, f, true, msgString) {
+		return ""
+	}
+	switch {
+	case f.Value == "":
+		c.Reject(name, msgBlank)
+	case max > 0 && utf8.RuneCountInString(f.Value) > max:
+		c.Reject(name, fmt.Sprintf("Ensure this field has no more than %d characters.", max))
+	default:
+		return f.Value
+	}
+	return ""
+}
+
+// Number returns the number, or nil when absent or after a complaint.
+func (c *Checks) Number(name string, f Number, required bool) *float64 {
+	if !usable(c, name, f, required, msgNumber) {
+		return nil
+	}
+	if math.IsNaN(f.Value) || math.IsInf(f.Value, 0) {
+		c.Reject(name, msgNumber)
+		return nil
+	}
+	value := f.Value
+	return &value
+}
+
+// Integer returns the whole number, or nil when absent or after a complaint.
+func (c *Checks) Integer(name string, f Integer, required bool) *int64 {
+	if !usable(c, name, f, required, msgInteger) {
+		return nil
+	}
+	value := f.Value
+	return &value
+}
+
+// Boolean returns the boolean, or nil when absent or after a complaint.
+func (c *Checks) Boolean(name string, f Boolean, required bool) *bool {
+	if !usable(c, name, f, required, msgBoolean) {
+		return nil
+	}
+	value := f.Value
+	return &value
+}

@@ -1,0 +1,108 @@
+// Package input knows how to read what a caller sent: JSON fields that remember whether they were left out,
+// null or of the wrong type, and the checks that turn them into values or into one message per wrong field.
+// It refuses to guess: a numeric string is not a number, and a field of the wrong type never hides the others.
+package input
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+
+	"github.com/vigilhealth/vigil/internal/fault"
+)
+
+// maxDepth bounds the nesting of a body. Source: docs/decisions.md, "Content types".
+const maxDepth = 32
+
+// Field is one JSON member of a request body. Decoding it never fails: a wrong type is kept for the checks.
+type Field[T any] struct {
+	Value   T
+	present bool
+	null    bool
+	wrong   bool
+}
+
+// The field types of request bodies.
+type (
+	String  = Field[string]
+	Number  = Field[float64]
+	Boolean = Field[bool]
+	Integer = Field[int64]
+	Strings = Field[[]string]
+	Object  = Field[map[string]json.RawMessage]
+)
+
+// UnmarshalJSON keeps the value, or that it was null or of the wrong type.
+func (f *Field[T]) UnmarshalJSON(raw []byte) error {
+	*f = Field[T]{present: true} // a repeated member replaces the first, never merges with it
+	if bytes.Equal(raw, []byte("null")) {
+		f.null = true
+		return nil
+	}
+	f.wrong = json.Unmarshal(raw, &f.Value) != nil
+	return nil
+}
+
+// Of returns a field that was sent with the given value.
+func Of[T any](value T) Field[T] { return Field[T]{Value: value, present: true} }
+
+// Sent reports whether the member was in the body, null included.
+func (f Field[T]) Sent() bool { return f.present }
+
+// Null reports whether the member was sent as null.
+func (f Field[T]) Null() bool { return f.null }
+
+// Given reports whether the member was sent with a usable value.
+func (f Field[T]) Given() bool { return f.present && !f.null && !f.wrong }
+
+// DecodeObject reads one JSON object into dst. It refuses malformed JSON, trailing data, a root that is not an
+// object and nesting deeper than 32 with a parse_error fault.
+func DecodeObject(raw []byte, dst any) error {
+	refused := fault.New(fault.Invalid, "parse_error", "The request body is not a valid JSON object.")
+	if err := checkShape(raw); err != nil {
+		return refused.Because(err)
+	}
+	if err := json.Unmarshal(raw, dst); err != nil {
+		return refused.Because(errShape)
+	}
+	return nil
+}
+
+type shapeError string
+
+func (e shapeError) Error() string { return string(e) }
+
+const errShape = shapeError("not a JSON object of the expected shape")
+
+// checkShape walks the tokens once, so that depth and root are known before anything is built.
+func checkShape(raw []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber() // a number too large is wrong in its own field, not for the whole body
+	depth := 0
+	for first := true; ; first = false {
+		token, err := dec.Token()
+		if err == io.EOF && !first && depth == 0 {
+			return nil
+		}
+		if err != nil {
+			return errShape // the decoder's own text may quote the body
+		}
+		delim, isDelim := token.(json.Delim)
+		if first && (!isDelim || delim != '{') {
+			return errShape
+		}
+		if !first && depth == 0 {
+			return errShape // something follows the object
+		}
+		if isDelim {
+			if delim == '{' || delim == '[' {
+				depth++
+			} else {
+				depth--
+			}
+		}
+		if depth > maxDepth {
+			return errShape
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package input_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+)
+
+type body struct {
+	Name  input.String  `json:"name"`
+	Value input.Number  `json:"value"`
+	Count input.Integer `json:"count"`
+	Flag  input.Boolean `json:"flag"`
+}
+
+func TestDecodeObject(t *testing.T) {
+	deep := strings.Repeat(`{"a":`, 32) + "1" + strings.Repeat("}", 32)
+	for _, test := range []struct {
+		raw string
+		ok  bool
+	}{
+		{`{}`, true},
+		{` {"name":"x","other":[1,{"y":null}]} `, true},
+		{deep, true},
+		{`{"a":` + deep + `}`, false},
+		{strings.Repeat("[", 10_000), false},
+		{``, false},
+		{`null`, false},
+		{`[]`, false},
+		{`"x"`, false},
+		{`{} {}`, false},
+		{`{"name":"x"`, false},
+		{`{"name":}`, false},
+		{`{"value":1e999}`, true}, // wrong in its own field
+	} {
+		var b body
+		err := input.DecodeObject([]byte(test.raw), &b)
+		if test.ok != (err == nil) {
+			t.Errorf("%.60s: %v", test.raw, err)
+		}
+		var refused *fault.Error
+		if err != nil && (!errors.As(err, &refused) || refused.Code != "parse_error") {
+			t.Errorf("%.60s: %v", test.raw, err)
+		}
+	}
+}
+
+// A field remembers whether it was left out, null or of the wrong type, and every wrong one is told at once.
+func TestFields(t *testing.T) {
+	var b body
+	if err := input.DecodeObject([]byte(`{"name":5,"value":"5","count":5.5,"flag":"true"}`), &b); err != nil {
+		t.Fatal(err)
+	}
+	checks := input.NewChecks()
+	checks.Text("name", b.Name, input.Optional(10))
+	checks.Number("value", b.Value, false)
+	checks.Integer("count", b.Count, false)
+	checks.Boolean("flag", b.Flag, false)
+	for _, name := range []string{"name", "value", "count", "flag"} {
+		if len(checks.Fields[name]) != 1 {
+			t.Errorf("%s: %v", name, checks.Fields[name])
+		}
+	}
+	b = body{}
+	if err := input.DecodeObject([]byte(`{"name":null,"value":1,"value":2}`), &b); err != nil {
+		t.Fatal(err)
+	}
+	if !b.Name.Sent() || !b.Name.Null() || b.Name.Given() || b.Count.Sent() {
+		t.Error("presence is not remembered")
+	}
+	if value := input.NewChecks().Number("value", b.Value, true); value == nil || *value != 2 {
+		t.Error("the last of two members counts")
+	}
+	checks = input.NewChecks()
+	checks.Text("name", b.Name, input.Required(10))
+	checks.Integer("count", b.Count, true)
+	want := []string{"This field may not be null.", "This field is required."}
+	if got := slices.Concat(checks.Fields["name"], checks.Fields["count"]); !slices.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestText(t *testing.T) {
+	for _, test := range []struct {
+		sent string
+		rule input.TextRule
+		want string
+		ok   bool
+	}{
+		{"  Ada ", input.Required(10), "Ada", true},
+		{"e\u0301", input.Required(1), "é", true}, // NFC
+		{"   ", input.Required(10), "", false},
+		{"   ", input.Optional(10), "", true},
+		{"éééé", input.Required(3), "", false},
+		{"a\x00b", input.Optional(10), "", false},
+		{"a\nb", input.Optional(10), "", false},
+		{"a\nb", input.Optional(10).Multiline(), "a\nb", true},
+		{"red", input.Required(0).OneOf("red", "blue"), "red", true},
+		{"green", input.Required(0).OneOf("red", "blue"), "", false},
+	} {
+		checks := input.NewChecks()
+		got := checks.Text("field", input.Of(test.sent), test.rule)
+		if got != test.want || (checks.Err() == nil) != test.ok {
+			t.Errorf("%q: %q, %v", test.sent, got, checks.Fields)
+		}
+	}
+}
+
+func TestParseInstant(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{"2026-01-15T13:45:00Z", "2026-01-15T13:45:00Z"},
+		{"2026-01-15 13:45:00", "2026-01-15T13:45:00Z"},
+		{"2026-01-15t13:45:00.5z", "2026-01-15T13:45:00.500Z"},
+		{"2026-01-15T13:45:00.123456789+02:00", "2026-01-15T11:45:00.123456Z"},
+		{"2026-11-01T01:30:00-04:00", "2026-11-01T05:30:00Z"}, // the hour that daylight saving repeats
+		{"2026-11-01T01:30:00-05:00", "2026-11-01T06:30:00Z"},
+		{"2016-12-31T23:59:60Z", "2016-12-31T23:59:59.999Z"},
+		{"1899-12-31T23:59:59Z", ""},
+		{"2201-01-01T00:00:00Z", ""},
+		{"2026-02-30T00:00:00Z", ""},
+		{"2026-01-15", ""},
+		{"1768484700", ""},
+		{"2026-01-15T13:45Z", ""},
+		{"", ""},
+	} {
+		at, err := input.ParseInstant(test.text)
+		if (err == nil) != (test.want != "") || (err == nil && input.FormatInstant(at) != test.want) {
+			t.Errorf("%q: %s (%v), want %q", test.text, input.FormatInstant(at), err, test.want)
+		}
+	}
+}
+
+func TestNotFuture(t *testing.T) {
+	now := time.Date(2026, 1, 15, 13, 45, 0, 0, time.UTC)
+	for ahead, ok := range map[time.Duration]bool{0: true, 5 * time.Minute: true, 5*time.Minute + time.Microsecond: false} {
+		checks := input.NewChecks()
+		checks.NotFuture("measured_at", now.Add(ahead), now, 5*time.Minute)
+		if (checks.Err() == nil) != ok {
+			t.Errorf("%s ahead: %v", ahead, checks.Fields)
+		}
+	}
+}
+
+// What is shown reads back as the same instant.
+func FuzzParseInstant(f *testing.F) {
+	f.Add("2026-01-15T13:45:00.123456Z")
+	f.Add("2016-12-31 23:59:60+14:00")
+	f.Fuzz(func(t *testing.T, text string) {
+		at, err := input.ParseInstant(text)
+		if err != nil {
+			return
+		}
+		again, err := input.ParseInstant(input.FormatInstant(at))
+		if err != nil || !again.Equal(at) {
+			t.Errorf("%q: %s reads back as %s (%v)", text, at, again, err)
+		}
+	})
+}
+
+// Whatever arrives is either refused as a whole or leaves fields that can be checked.
+func FuzzDecodeObject(f *testing.F) {
+	f.Add([]byte(`{"name":"x","value":1.5,"count":3,"flag":true}`))
+	f.Add([]byte(`{"name":{"name":[]},"value":null}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var b body
+		if err := input.DecodeObject(raw, &b); err != nil {
+			return
+		}
+		checks := input.NewChecks()
+		if text := checks.Text("name", b.Name, input.Optional(5)); len([]rune(text)) > 5 {
+			t.Errorf("too long: %q", text)
+		}
+		checks.UUID("name", b.Name, false)
+		checks.Number("value", b.Value, true)
+		checks.Integer("count", b.Count, true)
+		checks.Boolean("flag", b.Flag, true)
+		_ = checks.Err()
+	})
+}

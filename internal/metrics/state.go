@@ -1,0 +1,144 @@
+package metrics
+
+import (
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/dashboard"
+)
+
+// Sources is what is asked at each scrape.
+type Sources struct {
+	App   core.App
+	Clock func() time.Time
+	// Waiting is how many readings wait for the writer.
+	Waiting func() int
+	Health  func() dashboard.Report
+	Log     *slog.Logger
+}
+
+// state reads what the database and the engines know anyway, when somebody asks.
+type state struct{ Sources }
+
+var (
+	depth  = describe("vigil_queue_depth", "What waits, by queue.", "queue")
+	oldest = describe("vigil_queue_oldest_age_seconds", "Age of what waits longest, by queue; 0 when nothing does.", "queue")
+	health = describe("vigil_service_health", "1 healthy, 0.5 degraded, 0 down, as the health endpoint says.", "service")
+	unseen = describe("vigil_alerts_unacknowledged", "Alerts that nobody has acknowledged, by level.", "level")
+	waits  = describe("vigil_database_writer_waits_total", "Times that somebody waited for the database's one writer.")
+	waited = describe("vigil_database_writer_wait_seconds_total", "Time spent waiting for the database's one writer.")
+)
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+// queues are what waits in the database: a condition that a small index serves, and since when each row waits.
+var queues = []struct{ name, table, where, since string }{
+	{"transmissions", collections.Transmissions, "status = 'pending'", "created_at"},
+	{"transmission_retries", collections.Transmissions, "status = 'failed' AND next_retry_at != ''", "created_at"},
+	{"announcements", collections.Announcements, "told_at = ''", "created_at"},
+	{"pushes", collections.PushDeliveries, "status = 'pending'", "created_at"},
+	{"mails", collections.Mails, "status = 'pending'", "created_at"},
+	{"quarantine", collections.GatewayEvents, "status = 'open'", "received_at"},
+}
+
+// Watch adds what is read at each scrape, and what is known of earlier job runs.
+func (m *Metrics) Watch(s Sources) error {
+	var runs []struct {
+		Job     string `db:"job"`
+		Started string `db:"started"`
+	}
+	err := s.App.DB().NewQuery(`SELECT job, MAX(started_at) AS started FROM job_runs WHERE status = 'succeeded' GROUP BY job`).All(&runs)
+	if err != nil {
+		return fmt.Errorf("read job runs: %w", err)
+	}
+	for _, run := range runs {
+		m.jobSuccess.WithLabelValues(run.Job).Set(seconds(collections.ParseInstant(run.Started)))
+	}
+	if err := m.registry.Register(state{s}); err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
+	return nil
+}
+
+// Describe implements [prometheus.Collector].
+func (s state) Describe(out chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{depth, oldest, health, unseen, waits, waited} {
+		out <- desc
+	}
+}
+
+// Collect implements [prometheus.Collector]. What cannot be read is left out, and logged.
+func (s state) Collect(out chan<- prometheus.Metric) {
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	gauge(depth, float64(s.Waiting()), "readings")
+	for _, q := range queues {
+		waiting, since, err := s.queue(q.table, q.where, q.since)
+		if err != nil {
+			s.Log.Warn("queue not measured", slog.String("queue", q.name), slog.Any("error", err))
+			continue
+		}
+		gauge(depth, float64(waiting), q.name)
+		age := 0.0
+		if !since.IsZero() {
+			age = max(0, s.Clock().Sub(since).Seconds())
+		}
+		gauge(oldest, age, q.name)
+	}
+	s.collectAlerts(gauge)
+	report := s.Health()
+	for service, status := range map[string]dashboard.Health{
+		"overall": report.Status, "database": report.Services.Database.Status, "emr": report.Services.EMR.Status,
+		"background_worker": report.Services.BackgroundWorker.Status, "fhir_engine": report.Services.FHIREngine.Status,
+	} {
+		gauge(health, map[dashboard.Health]float64{dashboard.Healthy: 1, dashboard.Degraded: 0.5}[status], service)
+	}
+	if stats, ok := writerStats(s.App); ok {
+		out <- prometheus.MustNewConstMetric(waits, prometheus.CounterValue, float64(stats.WaitCount))
+		out <- prometheus.MustNewConstMetric(waited, prometheus.CounterValue, stats.WaitDuration.Seconds())
+	}
+}
+
+func (s state) queue(table, where, since string) (waiting int, first time.Time, err error) {
+	var oldest string
+	err = s.App.ConcurrentDB().Select("COUNT(*)", "COALESCE(MIN("+since+"), '')").From(table).Where(dbx.NewExp(where)).Row(&waiting, &oldest)
+	return waiting, collections.ParseInstant(oldest), err
+}
+
+func (s state) collectAlerts(gauge func(*prometheus.Desc, float64, ...string)) {
+	var rows []struct {
+		Level string `db:"level"`
+		Count int    `db:"n"`
+	}
+	err := s.App.ConcurrentDB().NewQuery(`SELECT level, COUNT(*) AS n FROM alerts WHERE acknowledged = FALSE GROUP BY level`).All(&rows)
+	if err != nil {
+		s.Log.Warn("alerts not counted", slog.Any("error", err))
+		return
+	}
+	counts := map[string]int{"critical": 0, "warning": 0, "no_data": 0}
+	for _, row := range rows {
+		counts[row.Level] = row.Count
+	}
+	for level, count := range counts {
+		gauge(unseen, float64(count), level)
+	}
+}
+
+// writerStats are those of the connection through which everything is written: whoever waits for it waits for the writer.
+func writerStats(app core.App) (sql.DBStats, bool) {
+	db, ok := app.NonconcurrentDB().(*dbx.DB)
+	if !ok || db.DB() == nil {
+		return sql.DBStats{}, false
+	}
+	return db.DB().Stats(), true
+}

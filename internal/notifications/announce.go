@@ -1,0 +1,82 @@
+package notifications
+
+import (
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// Kind says what happened; channel, texts, recipients and urgency follow from it.
+type Kind string
+
+// What people hear of. Source: docs/decisions.md, "Recipients".
+const (
+	AlertRaised         Kind = "alert_raised"        // a threshold alert; critical or warning by severity
+	DeviceAlertRaised   Kind = "device_alert_raised" // battery, hub, stale reading, no reading
+	ReadingMissed       Kind = "reading_missed"      // of a day's schedule; the portal user is reminded too
+	EscalationOpened    Kind = "escalation_opened"   // assigned or not
+	EscalationAssigned  Kind = "escalation_assigned" // to somebody else than before
+	EscalationOverdue   Kind = "escalation_overdue"  // nobody answered in time
+	EventQuarantined    Kind = "event_quarantined"   // a device event waits for a person to place it
+	EMRCopyWrong        Kind = "emr_copy_wrong"      // the EMR holds a reading that was entered in error: urgent task for staff
+	ClaimDenied         Kind = "claim_denied"        //
+	BillingRunSkipped   Kind = "billing_run_skipped" // a run finished and left something out
+	AttestationNeeded   Kind = "attestation_needed"  // escalation time waits for a person's word
+	FollowUpDue         Kind = "follow_up_due"       // reminder to its owner
+	ReviewsPending      Kind = "reviews_pending"     // reminder to a clinician
+	BillingTasksPending Kind = "billing_tasks_pending"
+	DigestReady         Kind = "digest_ready"
+	ServiceTrouble      Kind = "service_trouble"   // system notice to administrators
+	DeliveryGivenUp     Kind = "delivery_given_up" // to the EMR; administrators and data monitors
+)
+
+// Announcement is something that people are to hear of.
+type Announcement struct {
+	Kind     Kind
+	Severity string // critical, warning, info, success
+	// PatientID, AlertID, EscalationID, EntryID and UserID are record ids of what it is about; "" for none. UserID is the one person it is
+	// for, where there is one.
+	PatientID, AlertID, EscalationID, EntryID, UserID string
+	// Body is what the list in the app says; it may name people and values, and is stored encrypted.
+	Body string
+	// Key makes the event one: a second announcement with the same key is left out.
+	Key string
+}
+
+// Announce stores the intent to tell people, inside the caller's transaction. Who hears of it, and how, is worked out after the commit.
+func Announce(tx core.App, a Announcement, now time.Time) error {
+	return announce(tx, a, time.Time{}, now)
+}
+
+func announce(tx core.App, a Announcement, told, now time.Time) error {
+	_, err := collections.InsertAnnouncement(tx, collections.Announcement{
+		Kind: string(a.Kind), Severity: a.Severity, Patient: a.PatientID, Alert: a.AlertID, Escalation: a.EscalationID, Entry: a.EntryID,
+		User: a.UserID, Key: a.Key,
+	}, phi.Text(a.Body), told, now)
+	if err == nil {
+		wakeAfterCommit(tx)
+	}
+	return err
+}
+
+// wakeKey is where an app keeps the way to wake its dispatcher.
+const wakeKey = "vigil.notifications.wake"
+
+// wakeAfterCommit lets the dispatcher look once what was written can be seen.
+func wakeAfterCommit(tx core.App) {
+	wake, ok := tx.Store().Get(wakeKey).(func())
+	if !ok {
+		return
+	}
+	if transaction := tx.TxInfo(); transaction != nil {
+		transaction.OnComplete(func(error) error {
+			wake()
+			return nil
+		})
+		return
+	}
+	wake()
+}

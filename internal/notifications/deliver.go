@@ -1,0 +1,230 @@
+package notifications
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+)
+
+// retryDelays is the wait after each attempt but the last. Source: docs/decisions.md, "Web Push delivery".
+var retryDelays = []time.Duration{30 * time.Second, 2 * time.Minute, 10 * time.Minute}
+
+// pause is how long a push service that did not answer is left alone.
+const pause = 30 * time.Second
+
+// sendClaimed begins a conversation for every push that is due.
+func (d *Dispatcher) sendClaimed(ctx context.Context, app core.App, p *pass) error {
+	for ctx.Err() == nil {
+		now := d.Clock()
+		claimed, err := collections.ClaimPushes(app, now, now.Add(pushLease), claim)
+		if err != nil || len(claimed) == 0 {
+			return err
+		}
+		for _, push := range claimed {
+			select {
+			case d.slots <- struct{}{}:
+			case <-ctx.Done():
+				return nil // the lease ends and they are sent then
+			}
+			p.under.Go(func() {
+				defer func() { <-d.slots }()
+				d.deliver(ctx, app, push, p)
+			})
+		}
+	}
+	return nil
+}
+
+// ending is how one attempt ended.
+type ending struct {
+	collections.SettledPush
+	tokenID string
+	refused string // the host that refused us
+}
+
+func (d *Dispatcher) deliver(ctx context.Context, app core.App, push *collections.ClaimedPush, p *pass) {
+	end, ok := d.attempt(ctx, app, push, p)
+	if !ok {
+		return // the service stops, or the database failed: the lease ends and the push is tried again
+	}
+	if err := d.ended.settle(app, end, d.Clock()); err != nil {
+		d.Log.Error("push not settled", slog.String("push", push.ID), slog.Any("error", err))
+		return
+	}
+	if d.Settled != nil {
+		d.Settled(end.Status)
+	}
+	switch end.Status {
+	case collections.PushSent:
+		p.sent.Add(1)
+	case collections.PushExpiredToken:
+		p.gone.Add(1)
+	case collections.PushPending:
+		p.again.Add(1)
+	default:
+		p.failed.Add(1)
+	}
+}
+
+// attempt sends a push, unless there is a reason not to.
+func (d *Dispatcher) attempt(ctx context.Context, app core.App, push *collections.ClaimedPush, p *pass) (end ending, ok bool) {
+	now := d.Clock()
+	m := mannerOf(push.Channel, push.Type, push.Severity)
+	end = ending{SettledPush: collections.SettledPush{ID: push.ID, Body: push.Body, Status: collections.PushFailed}, tokenID: push.TokenID}
+	to, readable := open(push.Token())
+	lapses := collections.ParseInstant(push.CreatedAt).Add(m.life)
+	switch {
+	case !push.TokenActive:
+		end.Status = collections.PushExpiredToken // the device was signed out meanwhile
+		return end, true
+	case !readable || !lapses.After(now):
+		return end, true
+	}
+	if until := d.paused.of(to.host(), now); !until.IsZero() {
+		return end.later(until, lapses, true), true
+	}
+	clean, err := p.texts.clean(app, push.Body, push.Channel, push.Patient, false) // whoever wrote it
+	if err != nil {
+		d.Log.Error("push not sanitised", slog.String("push", push.ID), slog.Any("error", err))
+		return end, false
+	}
+	end.Body = clean
+	l, err := d.message(push, to, m, clean)
+	if err != nil {
+		d.Log.Error("push not written", slog.String("push", push.ID), slog.Any("error", err))
+		return end, false
+	}
+	got := d.Push.send(ctx, l, now)
+	if generic := generics[push.Channel][1]; got.status == http.StatusRequestEntityTooLarge && clean != generic {
+		end.Body = generic
+		l.payload = payloadOf(push, generic)
+		got = d.Push.send(ctx, l, now)
+	}
+	if got.status == 0 && ctx.Err() != nil {
+		return end, false
+	}
+	return d.judge(end, got, push.Attempts, to.host(), lapses), true
+}
+
+// judge says what an answer means for the push.
+func (d *Dispatcher) judge(end ending, got answer, attempts int, host string, lapses time.Time) ending {
+	now := d.Clock()
+	end.StatusCode = got.status
+	switch {
+	case got.sent():
+		end.Status = collections.PushSent
+	case got.gone():
+		end.Status = collections.PushExpiredToken
+	case got.again():
+		if got.status == 0 {
+			d.paused.set(host, now.Add(pause))
+		}
+		if attempts > len(retryDelays) {
+			return end
+		}
+		wait := retryDelays[attempts-1]
+		if got.retryAfter > 0 {
+			wait = got.retryAfter
+		}
+		return end.later(now.Add(wait), lapses, false)
+	case slices.Contains([]int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden}, got.status):
+		end.refused = host
+	}
+	return end
+}
+
+// later puts a push off, unless it is of no use by then.
+func (e ending) later(at, lapses time.Time, uncounted bool) ending {
+	if at.Before(lapses) {
+		e.Status, e.NextAttempt, e.Uncounted = collections.PushPending, at, uncounted
+	}
+	return e
+}
+
+func (d *Dispatcher) message(push *collections.ClaimedPush, to subscription, m manner, body string) (message, error) {
+	name, err := topic(push.Channel, push.Type, push.Patient)
+	return message{
+		kind: push.TokenType, to: to, ttl: m.life, urgency: m.urgency, topic: name, payload: payloadOf(push, body),
+	}, err
+}
+
+func payloadOf(push *collections.ClaimedPush, body string) []byte {
+	title := push.Title
+	if !slices.Contains(pushTitles, title) {
+		title = generics[push.Channel][0]
+	}
+	number := collections.Number(push.Notification)
+	return payload{
+		Title: title, Body: body, Channel: push.Channel, NotificationID: number, URL: "/?notification=" + strconv.FormatInt(number, 10),
+	}.encode()
+}
+
+// endings collects how attempts ended: whoever settles takes along what others have finished, so that many share one transaction.
+type endings struct {
+	mu       sync.Mutex
+	waiting  []*settling
+	settling sync.Mutex
+}
+
+type settling struct {
+	ending
+	done bool
+	err  error
+}
+
+// settle stores how an attempt ended.
+func (e *endings) settle(app core.App, end ending, now time.Time) error {
+	mine := &settling{ending: end}
+	e.mu.Lock()
+	e.waiting = append(e.waiting, mine)
+	e.mu.Unlock()
+
+	e.settling.Lock()
+	defer e.settling.Unlock()
+	if mine.done {
+		return mine.err
+	}
+	e.mu.Lock()
+	group := e.waiting
+	e.waiting = nil
+	e.mu.Unlock()
+	err := app.RunInTransaction(func(tx core.App) error {
+		for _, s := range group {
+			if err := s.store(tx, now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, s := range group {
+		s.done, s.err = true, err
+	}
+	return err
+}
+
+func (e ending) store(tx core.App, now time.Time) error {
+	if err := collections.SettlePush(tx, e.SettledPush); err != nil {
+		return err
+	}
+	switch {
+	case e.Status == collections.PushSent:
+		return collections.SetPushDelivered(tx, e.tokenID, now)
+	case e.Status == collections.PushExpiredToken:
+		return collections.RetirePushToken(tx, e.tokenID, becauseGone, now)
+	case e.refused != "":
+		code := strconv.Itoa(e.StatusCode)
+		return Announce(tx, Announcement{
+			Kind: ServiceTrouble, Severity: "warning", Body: "The push service " + e.refused + " refused a push with " + code + ". Check the VAPID keys.",
+			Key: "push refused/" + e.refused + "/" + code + "/" + now.UTC().Format(time.DateOnly),
+		}, now)
+	}
+	return nil
+}

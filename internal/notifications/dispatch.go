@@ -1,0 +1,259 @@
+package notifications
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// DispatcherOptions are what a dispatcher needs from outside.
+type DispatcherOptions struct {
+	Push *Push
+	// Zone is the practice's: that of people who named none.
+	Zone  *time.Location
+	Clock func() time.Time
+	Log   *slog.Logger
+	// Settled is told the state of each push whose attempt ended; it may be nil and must not block.
+	Settled func(status string)
+}
+
+// Dispatcher tells people what was announced: woken after a commit, and swept by the clock in case a wake was lost. Whatever it does it does
+// in small transactions, so that readings never wait for it, and can do again after a crash.
+type Dispatcher struct {
+	DispatcherOptions
+	wake    chan struct{}
+	telling sync.Mutex    // one round tells, plans and claims at a time
+	slots   chan struct{} // one for each conversation with a push service
+	paused  pauses
+	ended   endings
+}
+
+const (
+	// concurrency bounds the conversations with push services.
+	concurrency = 32
+	// sweep is how often the dispatcher looks without having been woken; retries are due in between.
+	sweep = 15 * time.Second
+	// batch bounds what one transaction writes.
+	batch = 20
+	// together is how many announcements are told in one transaction.
+	together = 10
+	// claim is how many pushes are taken at once; they wait for a slot within pushLease.
+	claim     = 64
+	pushLease = 2 * time.Minute
+)
+
+// NewDispatcher returns a dispatcher; Run starts it.
+func NewDispatcher(o DispatcherOptions) *Dispatcher {
+	return &Dispatcher{DispatcherOptions: o, wake: make(chan struct{}, 1), slots: make(chan struct{}, concurrency)}
+}
+
+// Wake tells the dispatcher to look now. It never blocks and may be lost: the sweep finds what it meant.
+func (d *Dispatcher) Wake() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Attach lets announcements and notices that are stored in the app wake the dispatcher.
+func (d *Dispatcher) Attach(app core.App) { app.Store().Set(wakeKey, d.Wake) }
+
+// Run works whenever it is woken, until ctx ends; pushes under way are finished first.
+func (d *Dispatcher) Run(ctx context.Context, app core.App) {
+	ticker := time.NewTicker(sweep)
+	defer ticker.Stop()
+	var under sync.WaitGroup
+	defer under.Wait()
+	for d.Wake(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		case <-d.wake:
+		}
+		if err := d.begin(ctx, app, newPass(&under)); err != nil && ctx.Err() == nil {
+			d.Log.Error("people not told", slog.Any("error", err))
+		}
+	}
+}
+
+// Pushes says what one pass did.
+type Pushes struct{ Told, Sent, Failed, Gone, Again int }
+
+// SendDue tells, plans and sends all that is due and waits for it.
+func (d *Dispatcher) SendDue(ctx context.Context, app core.App) (Pushes, error) {
+	var under sync.WaitGroup
+	p := newPass(&under)
+	err := d.begin(ctx, app, p)
+	under.Wait()
+	return Pushes{int(p.told.Load()), int(p.sent.Load()), int(p.failed.Load()), int(p.gone.Load()), int(p.again.Load())}, errors.Join(err, ctx.Err())
+}
+
+// pass is one look at all that is due.
+type pass struct {
+	under                           *sync.WaitGroup // the conversations it began
+	told, sent, failed, gone, again atomic.Int64
+	texts                           cleaner
+}
+
+func newPass(under *sync.WaitGroup) *pass { return &pass{under: under} }
+
+// begin does all but wait for the push services, so that a slow one does not keep it from looking again. What goes wrong with one thing
+// does not stop the others.
+func (d *Dispatcher) begin(ctx context.Context, app core.App, p *pass) error {
+	d.telling.Lock()
+	defer d.telling.Unlock()
+	return errors.Join(d.tell(ctx, app, p), d.plan(ctx, app, p), d.sendClaimed(ctx, app, p))
+}
+
+// tell puts what was announced on people's lists.
+func (d *Dispatcher) tell(ctx context.Context, app core.App, p *pass) error {
+	var failures []error
+	for last := (*collections.Announcement)(nil); ctx.Err() == nil; {
+		open, err := collections.OpenAnnouncements(app, last, batch)
+		if err != nil {
+			return errors.Join(append(failures, err)...)
+		}
+		for group := range slices.Chunk(open, together) {
+			failures = append(failures, d.tellGroup(app, group, p)...)
+		}
+		if len(open) < batch {
+			break
+		}
+		last = open[len(open)-1]
+	}
+	return errors.Join(failures...)
+}
+
+// tellGroup tells a few announcements in one commit, since each would hold up the readings that wait for theirs; when that fails, or there are
+// many people to tell, each is told on its own, so that only the one at fault waits for the next time.
+func (d *Dispatcher) tellGroup(app core.App, group []*collections.Announcement, p *pass) (failures []error) {
+	var tellings []telling
+	rows := 0
+	for _, a := range group {
+		drafts, err := d.drafts(app, a)
+		if err != nil {
+			failures = append(failures, fmt.Errorf("announcement %s: %w", a.ID, err))
+			continue
+		}
+		tellings = append(tellings, telling{a, drafts, len(drafts)})
+		rows += len(drafts)
+	}
+	if len(tellings) > 1 && rows <= batch && d.store(app, tellings...) == nil {
+		p.told.Add(int64(len(tellings)))
+		return failures
+	}
+	for _, t := range tellings {
+		if err := d.tellOne(app, t); err != nil {
+			failures = append(failures, fmt.Errorf("announcement %s: %w", t.of.ID, err))
+			continue
+		}
+		p.told.Add(1)
+	}
+	return failures
+}
+
+// telling is an announcement and what it comes to for each person.
+type telling struct {
+	of     *collections.Announcement
+	drafts []collections.NotificationDraft
+	people int // who hear of it in all
+}
+
+// tellOne tells an announcement, in several commits when many people are to hear of it; the last closes it.
+func (d *Dispatcher) tellOne(app core.App, t telling) error {
+	for ; len(t.drafts) > batch; t.drafts = t.drafts[batch:] {
+		err := app.RunInTransaction(func(tx core.App) error { return insertAll(tx, t.drafts[:batch], d.Clock()) })
+		if err != nil {
+			return err
+		}
+	}
+	return d.store(app, t)
+}
+
+// store puts the tellings on people's lists and closes their announcements. A notification that is there already is left as it is.
+func (d *Dispatcher) store(app core.App, tellings ...telling) error {
+	now := d.Clock()
+	return app.RunInTransaction(func(tx core.App) error {
+		trail, err := audit.NewChain(tx)
+		if err != nil {
+			return err
+		}
+		for _, t := range tellings {
+			if err := insertAll(tx, t.drafts, now); err != nil {
+				return err
+			}
+			if err := collections.CloseAnnouncement(tx, t.of.ID, now); err != nil {
+				return err
+			}
+			err := trail.Append(audit.Entry{
+				Event: audit.NotificationSent, Actor: audit.System(), ResourceType: "Announcement", ResourceID: t.of.ID, PatientID: t.of.Patient,
+				Changes: audit.Changes{"kind": {New: t.of.Kind}, "people": {New: t.people}},
+			}, now)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func insertAll(tx core.App, drafts []collections.NotificationDraft, now time.Time) error {
+	for _, draft := range drafts {
+		if err := collections.InsertNotification(tx, draft, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drafts are the entries that an announcement makes.
+func (d *Dispatcher) drafts(app core.App, a *collections.Announcement) (drafts []collections.NotificationDraft, err error) {
+	m, people := means(a), recipients{app}
+	hear, err := people.of(a, m)
+	if err != nil {
+		return nil, err
+	}
+	body := a.Body()
+	if body == "" {
+		_, text := pushText(m.channel, m.kind)
+		body = phi.Text(text)
+	}
+	draft := collections.NotificationDraft{
+		Channel: m.channel, Type: m.kind, Severity: a.Severity, Title: m.title, Body: body, Patient: a.Patient, Alert: a.Alert,
+		Escalation: a.Escalation, Entry: a.Entry, DedupeKey: a.Key, InApp: true,
+	}
+	if draft.Severity == "" {
+		draft.Severity = "info"
+	}
+	for _, id := range hear {
+		draft.User = id
+		drafts = append(drafts, draft)
+	}
+	if m.kind != missedReading {
+		return drafts, nil
+	}
+	portal, err := people.portal(a.Patient)
+	if err != nil {
+		return nil, err
+	}
+	title, text := pushText(Reminders, measure)
+	for _, id := range portal { // patients hear only that it is time to measure
+		drafts = append(drafts, collections.NotificationDraft{
+			User: id, Channel: Reminders, Type: measure, Severity: "info", Title: title, Body: phi.Text(text), Patient: a.Patient,
+			DedupeKey: a.Key, InApp: true,
+		})
+	}
+	return drafts, nil
+}

@@ -1,0 +1,123 @@
+package notifications
+
+import (
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+)
+
+// The channels of the contract.
+const (
+	Escalations = "escalations"
+	Alerts      = "alerts"
+	Reminders   = "reminders"
+	DailyDigest = "daily_digest"
+)
+
+// Channels lists them in the contract's order.
+var Channels = []string{Escalations, Alerts, Reminders, DailyDigest}
+
+// The types of notifications. Those that stand in subtypes can be declined one by one.
+const (
+	thresholdCritical  = "threshold_critical"
+	thresholdWarning   = "threshold_warning"
+	missedReading      = "missed_reading"
+	deviceNotice       = "device"
+	emrCorrection      = "emr_correction"
+	escalationOpened   = "escalation_opened"
+	escalationAssigned = "escalation_assigned"
+	escalationOverdue  = "escalation_overdue"
+	quarantine         = "quarantine"
+	claimDenied        = "claim_denied"
+	billingRun         = "billing_run"
+	attestation        = "attestation"
+	followUp           = "follow_up"
+	pendingReviews     = "pending_reviews"
+	billingTasks       = "billing_tasks"
+	measure            = "measure"
+	digest             = "daily_digest"
+)
+
+// audience finds the record ids of those who are to hear of an announcement.
+type audience func(r recipients, a *collections.Announcement) ([]string, error)
+
+// meaning is what follows from a kind.
+type meaning struct {
+	channel, kind, title string
+	audience             audience
+}
+
+// meanings of the kinds. Source: docs/decisions.md, "Recipients".
+var meanings = map[Kind]meaning{
+	AlertRaised:         {Alerts, thresholdWarning, "Reading out of range", recipients.careTeam},
+	DeviceAlertRaised:   {Alerts, deviceNotice, "Device needs attention", recipients.careTeam},
+	ReadingMissed:       {Alerts, missedReading, "Reading missed", recipients.careTeam},
+	EMRCopyWrong:        {Alerts, emrCorrection, "Urgent task: correct the EMR", recipients.careTeam},
+	ServiceTrouble:      {Alerts, SystemHealth, "Service", roles(access.Admin)},
+	EscalationOpened:    {Escalations, escalationOpened, "Escalation", recipients.responsible},
+	EscalationAssigned:  {Escalations, escalationAssigned, "Escalation assigned to you", recipients.responsible},
+	EscalationOverdue:   {Escalations, escalationOverdue, "Escalation not answered", recipients.responsible},
+	EventQuarantined:    {Reminders, quarantine, "Device events to place", roles(access.Admin, access.ClinicalManager, access.MA)},
+	ClaimDenied:         {Reminders, claimDenied, "Claim denied", roles(access.Admin, access.DataMonitor)},
+	BillingRunSkipped:   {Reminders, billingRun, "Billing run", roles(access.Admin, access.DataMonitor)},
+	AttestationNeeded:   {Reminders, attestation, "Time to confirm", roles(access.Admin, access.DataMonitor)},
+	DeliveryGivenUp:     {Alerts, SystemHealth, "Delivery to the EMR", roles(access.Admin, access.DataMonitor)},
+	FollowUpDue:         {Reminders, followUp, "Follow-up", nobodyElse},
+	ReviewsPending:      {Reminders, pendingReviews, "Reviews", nobodyElse},
+	BillingTasksPending: {Reminders, billingTasks, "Billing tasks", nobodyElse},
+	DigestReady:         {DailyDigest, digest, "Daily summary", nobodyElse},
+}
+
+// means is what an announcement means; a kind that nobody knows is a system notice, so that it is not lost.
+func means(a *collections.Announcement) meaning {
+	m, known := meanings[Kind(a.Kind)]
+	if !known {
+		m = meanings[ServiceTrouble]
+	}
+	if m.kind == thresholdWarning && a.Severity == "critical" {
+		m.kind, m.title = thresholdCritical, "Critical reading"
+	}
+	return m
+}
+
+// What a push may say. It names nobody and nothing. Source: docs/decisions.md, "Push text".
+var texts = map[string][2]string{
+	thresholdCritical:  {"Clinical alert", "A patient has an abnormal reading that needs attention."},
+	thresholdWarning:   {"Clinical alert", "A patient has a reading outside the set range."},
+	missedReading:      {"Clinical alert", "A patient missed a scheduled reading."},
+	deviceNotice:       {"Clinical alert", "A patient's device needs attention."},
+	emrCorrection:      {"Clinical alert", "Urgent task: a record at the EMR needs to be corrected."},
+	escalationOpened:   {"Escalation", "An escalation was opened for a patient."},
+	escalationAssigned: {"Escalation", "An urgent escalation was assigned to you."},
+	escalationOverdue:  {"Escalation", "An escalation has not been answered in time."},
+	quarantine:         {"Reminder", "Device events wait to be placed."},
+	claimDenied:        {"Reminder", "A claim was denied."},
+	billingRun:         {"Reminder", "The billing run left something out."},
+	attestation:        {"Reminder", "Time of an escalation waits for your word."},
+	followUp:           {"Reminder", "A follow-up is due."},
+	pendingReviews:     {"Reminder", "Patients are waiting for your review."},
+	billingTasks:       {"Reminder", "Billing tasks are waiting."},
+	measure:            {"Reminder", "It is time to take your measurement."},
+	digest:             {"Daily summary", "Your daily summary is ready."},
+	SystemHealth:       {"System notice", "There is news about the service or your account."},
+	EmergencyAccess:    {"System notice", "A patient's record was opened in an emergency."},
+}
+
+// pushTitles are all that a push may be headed with.
+var pushTitles = []string{"Clinical alert", "Escalation", "Reminder", "Daily summary", "System notice"}
+
+// generics are sent in place of a text that the sanitiser keeps back.
+var generics = map[string][2]string{
+	Escalations: {"Escalation", "An escalation needs your attention."},
+	Alerts:      {"Clinical alert", "A patient needs your attention."},
+	Reminders:   {"Reminder", "You have a reminder."},
+	DailyDigest: {"Daily summary", "Your daily summary is ready."},
+}
+
+// pushText is what a push about a notification says.
+func pushText(channel, kind string) (title, body string) {
+	text, known := texts[kind]
+	if !known {
+		text = generics[channel]
+	}
+	return text[0], text[1]
+}

@@ -1,0 +1,262 @@
+package notifications
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/mail"
+	"net/textproto"
+	"sync"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+	"github.com/pocketbase/pocketbase/tools/mailer"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+)
+
+// Queue puts a mail to a user into the outbox, in the transaction of what it tells.
+func Queue(tx core.App, template Template, user *collections.User, parameters map[string]string, now time.Time) error {
+	return queue(tx, template, user.Id, user.Email(), parameters, now)
+}
+
+// QueueUnresolved puts a mail into the outbox whose address nobody has looked up yet. What comes of it is decided by the worker, so that the
+// caller does the same work whether there is such an account or not.
+func QueueUnresolved(tx core.App, template Template, address string, parameters map[string]string, now time.Time) error {
+	return queue(tx, template, "", address, parameters, now)
+}
+
+func queue(tx core.App, template Template, userID, recipient string, parameters map[string]string, now time.Time) error {
+	m, err := collections.NewMail(tx, string(template), userID, recipient, parameters, now)
+	if err != nil {
+		return err
+	}
+	if err := tx.Save(m); err != nil {
+		return fmt.Errorf("queue mail: %w", err)
+	}
+	return nil
+}
+
+// MailerOptions are what a mailer needs from outside.
+type MailerOptions struct {
+	// Configured says whether there is a mail server at all; what is queued without one lapses.
+	Configured bool
+	From       mail.Address
+	// Resolve looks up whom an unresolved mail is for and fills it, inside a transaction; false drops the mail.
+	Resolve func(tx core.App, m *collections.Mail, now time.Time) (send bool, err error)
+	Clock   func() time.Time
+	Log     *slog.Logger
+}
+
+// Mailer sends what is in the outbox: woken after a commit, and swept by the clock in case a wake was lost.
+type Mailer struct {
+	MailerOptions
+	wake  chan struct{}
+	round sync.Mutex // one round at a time
+}
+
+// NewMailer returns a mailer; Run starts it.
+func NewMailer(o MailerOptions) *Mailer {
+	return &Mailer{MailerOptions: o, wake: make(chan struct{}, 1)}
+}
+
+// Wake tells the mailer to look now. It never blocks and may be lost: the sweep finds what it meant.
+func (m *Mailer) Wake() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run sends whenever it is woken, until ctx ends.
+func (m *Mailer) Run(ctx context.Context, app core.App) {
+	for m.Wake(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.wake:
+			if _, err := m.SendDue(ctx, app); err != nil && ctx.Err() == nil {
+				m.Log.Error("mails not sent", slog.Any("error", err))
+			}
+		}
+	}
+}
+
+// Round is what one pass over the due mails did.
+type Round struct {
+	Sent, Dropped int
+	Failed        int // to be tried again
+	GivenUp       int
+}
+
+const (
+	// sendTimeout bounds one conversation with the mail server.
+	sendTimeout = 30 * time.Second
+	// lease is how long a claimed mail is left alone; it outlasts a conversation.
+	lease = 5 * time.Minute
+)
+
+// SendDue sends what is due, oldest first.
+func (m *Mailer) SendDue(ctx context.Context, app core.App) (round Round, err error) {
+	m.round.Lock()
+	defer m.round.Unlock()
+	for ctx.Err() == nil {
+		now := m.Clock()
+		claimed, err := collections.ClaimMail(app, now, now.Add(lease))
+		if collections.Missing(err) {
+			return round, nil
+		}
+		if err != nil {
+			return round, err
+		}
+		if err := m.sendOne(ctx, app, claimed, &round); err != nil {
+			return round, err
+		}
+	}
+	return round, ctx.Err()
+}
+
+func (m *Mailer) sendOne(ctx context.Context, app core.App, claimed *collections.Mail, round *Round) error {
+	claimed, err := m.resolve(app, claimed)
+	if err != nil {
+		return err
+	}
+	if claimed == nil {
+		round.Dropped++
+		return nil
+	}
+	failure := m.deliver(ctx, app, claimed)
+	if failure != nil && ctx.Err() != nil {
+		return nil //nolint:nilerr // the service stops: the lease ends and the mail is sent then
+	}
+	state, err := m.settle(app, claimed.Id, failure)
+	switch {
+	case err != nil:
+		return err
+	case state == collections.MailSent:
+		round.Sent++
+	case state == collections.MailFailed:
+		round.GivenUp++
+		m.Log.Warn("mail given up", slog.String("mail", claimed.Id), slog.String("template", claimed.Template()), slog.String("because", explain(failure)))
+	default:
+		round.Failed++
+	}
+	return nil
+}
+
+// resolve finds out whom the mail is for; nil when for nobody, and the mail is gone.
+func (m *Mailer) resolve(app core.App, claimed *collections.Mail) (*collections.Mail, error) {
+	if claimed.UserID() != "" {
+		return claimed, nil
+	}
+	err := app.RunInTransaction(func(tx core.App) error {
+		send, err := m.Resolve(tx, claimed, m.Clock())
+		if err != nil {
+			return fmt.Errorf("resolve mail: %w", err)
+		}
+		if !send {
+			err = tx.Delete(claimed)
+			claimed = nil
+		} else {
+			err = tx.Save(claimed)
+		}
+		if err != nil {
+			return fmt.Errorf("keep resolved mail: %w", err)
+		}
+		return nil
+	})
+	return claimed, err
+}
+
+var (
+	errNotConfigured = errors.New("no mail server is configured")
+	errTimeout       = errors.New("the mail server took too long")
+	errUnfillable    = errors.New("the text could not be filled in")
+)
+
+// deliver holds the conversation. A server that never answers is left to itself, so that the mailer can go on.
+func (m *Mailer) deliver(ctx context.Context, app core.App, claimed *collections.Mail) error {
+	if !m.Configured {
+		return errNotConfigured
+	}
+	content, err := Template(claimed.Template()).render(claimed.Parameters())
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUnfillable, err)
+	}
+	message := &mailer.Message{
+		From: m.From, To: []mail.Address{{Address: claimed.Recipient()}},
+		Subject: content.subject, Text: content.text, HTML: content.html,
+		Headers: map[string]string{"Auto-Submitted": "auto-generated"},
+	} // RFC 3834: no answers, please
+	done := make(chan error, 1)
+	go func() { done <- app.NewMailClient().Send(message) }()
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return errTimeout
+	}
+}
+
+// settle notes how an attempt ended and returns the state. What the mail was filled with is forgotten when it will not be needed again.
+func (m *Mailer) settle(app core.App, id string, failure error) (state string, err error) {
+	now := m.Clock()
+	err = app.RunInTransaction(func(tx core.App) error {
+		settled, err := collections.FindMail(tx, id)
+		if err != nil {
+			return err
+		}
+		entry := audit.Entry{
+			Event: audit.NotificationSent, Actor: audit.System(), ResourceType: "Mail", ResourceID: id,
+			Changes: audit.Changes{"template": {New: settled.Template()}},
+		}
+		next := nextAttempt(settled.Attempts(), now)
+		switch {
+		case failure == nil:
+			state = collections.MailSent
+			settled.Set("sent_at", collections.Instant(now))
+		case next.After(settled.CreatedAt().Add(letters[Template(settled.Template())].useful)):
+			state, entry.Outcome = collections.MailFailed, audit.MinorFailure
+		default:
+			state = collections.MailPending
+			settled.Set("next_attempt_at", collections.Instant(next))
+		}
+		settled.Set("status", state)
+		settled.Set("error", explain(failure))
+		if state == collections.MailPending {
+			return tx.Save(settled)
+		}
+		settled.Set("parameters", "")
+		if err := tx.Save(settled); err != nil {
+			return fmt.Errorf("settle mail: %w", err)
+		}
+		return audit.Append(tx, entry, now)
+	})
+	return state, err
+}
+
+// nextAttempt doubles the wait from five minutes up to four hours. Whether that is still worth it is the mail's matter.
+func nextAttempt(attempts int, now time.Time) time.Time {
+	return now.Add(min(lease<<min(max(attempts-1, 0), 10), 4*time.Hour))
+}
+
+// explain says why an attempt failed. A server's own text may quote the address, so only its number is kept.
+func explain(failure error) string {
+	var refused *textproto.Error
+	switch {
+	case failure == nil:
+		return ""
+	case errors.As(failure, &refused):
+		return fmt.Sprintf("the mail server answered %d", refused.Code)
+	}
+	for _, known := range []error{errNotConfigured, errTimeout, errUnfillable} {
+		if errors.Is(failure, known) {
+			return known.Error()
+		}
+	}
+	return "the mail server could not be reached"
+}

@@ -1,0 +1,298 @@
+package notifications_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+	"github.com/pocketbase/pocketbase/tests"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/sandbox"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// office is an app whose mails go to a real server over a socket.
+type office struct {
+	t       *testing.T
+	app     *tests.TestApp
+	catcher *sandbox.MailCatcher
+	mailer  *notifications.Mailer
+	user    *collections.User
+
+	lock sync.Mutex
+	now  time.Time
+}
+
+func (o *office) clock() time.Time {
+	o.lock.Lock()
+	defer o.lock.Unlock()
+	return o.now
+}
+
+func (o *office) wait(d time.Duration) {
+	o.lock.Lock()
+	defer o.lock.Unlock()
+	o.now = o.now.Add(d)
+}
+
+func newOffice(t *testing.T, change ...func(*notifications.MailerOptions)) *office {
+	t.Helper()
+	o := &office{t: t, app: vigiltest.NewApp(t), now: vigiltest.Clock}
+	var err error
+	if o.catcher, err = sandbox.NewMailCatcher(o.clock, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = o.catcher.Close() })
+	o.app.OnMailerSend().UnbindAll() // the test app would keep mails to itself
+	smtp := &o.app.Settings().SMTP
+	smtp.Enabled, smtp.Host, smtp.Port = true, "127.0.0.1", o.catcher.Port()
+	options := notifications.MailerOptions{
+		Configured: true, Clock: o.clock, Log: slog.New(slog.DiscardHandler),
+		Resolve: func(core.App, *collections.Mail, time.Time) (bool, error) { return false, nil },
+	}
+	options.From.Name, options.From.Address = "Vigil", "vigil@practice.test"
+	for _, f := range change {
+		f(&options)
+	}
+	o.mailer = notifications.NewMailer(options)
+	o.user = vigiltest.User(t, o.app, access.Nurse)
+	return o
+}
+
+func (o *office) queue(template notifications.Template, parameters map[string]string) {
+	o.t.Helper()
+	err := o.app.RunInTransaction(func(tx core.App) error {
+		return notifications.Queue(tx, template, o.user, parameters, o.clock())
+	})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+func (o *office) send() notifications.Round {
+	o.t.Helper()
+	round, err := o.mailer.SendDue(o.t.Context(), o.app.BaseApp)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return round
+}
+
+// only is the one mail in the outbox.
+func (o *office) only() *core.Record {
+	o.t.Helper()
+	records, err := o.app.FindAllRecords(collections.Mails)
+	if err != nil || len(records) != 1 {
+		o.t.Fatalf("%d mails, %v", len(records), err)
+	}
+	return records[0]
+}
+
+func TestEveryMailInBothForms(t *testing.T) {
+	o := newOffice(t)
+	link := "https://vigil.example.org/reset-password?token=a&b=<script>"
+	parameters := map[string]string{"link": link, "email": "nurse@vigil.test", "address": "https://vigil.example.org", "left": "9"}
+	for _, template := range notifications.Templates() {
+		o.queue(template, parameters)
+	}
+	if round := o.send(); round.Sent != len(notifications.Templates()) || round.Failed+round.GivenUp+round.Dropped != 0 {
+		t.Fatalf("round %+v", round)
+	}
+	for _, mail := range o.catcher.Messages() {
+		if mail.From != "vigil@practice.test" || len(mail.To) != 1 || mail.To[0] != o.user.Email() || mail.Subject == "" {
+			t.Errorf("envelope %s to %v: %q", mail.From, mail.To, mail.Subject)
+		}
+		if strings.TrimSpace(mail.Text) == "" || !strings.Contains(mail.HTML, "<p>") || strings.Contains(mail.HTML, "<script>") || strings.Contains(mail.Text, "{{") {
+			t.Errorf("%s: text %q, html %q", mail.Subject, mail.Text, mail.HTML)
+		}
+		if !strings.Contains(string(mail.Raw), "Auto-Submitted: auto-generated") || strings.Contains(mail.Text, "Test Person") {
+			t.Errorf("%s: %s", mail.Subject, mail.Raw)
+		}
+	}
+	for _, template := range []notifications.Template{notifications.Welcome, notifications.PasswordReset} {
+		found := false
+		for _, mail := range o.catcher.Messages() {
+			found = found || mail.Subject == template.Subject() && strings.Contains(mail.Text, link)
+		}
+		if !found {
+			t.Errorf("%s has no link", template)
+		}
+	}
+}
+
+func TestMailIsForgottenOnceSent(t *testing.T) {
+	o := newOffice(t)
+	o.queue(notifications.PasswordReset, map[string]string{"link": "https://vigil.example.org/?token=secret-token"})
+	var sealed string
+	if err := o.app.DB().NewQuery("SELECT parameters || recipient FROM mails").Row(&sealed); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(sealed, "secret-token") || strings.Contains(sealed, "@") {
+		t.Errorf("readable on disk: %s", sealed)
+	}
+	o.send()
+	if m := o.only(); m.GetString("status") != "sent" || m.GetString("parameters") != "" || m.GetString("sent_at") != collections.Instant(o.clock()) || m.GetInt("attempts") != 1 {
+		t.Errorf("sent %v", m.PublicExport())
+	}
+	if round := o.send(); round != (notifications.Round{}) || len(o.catcher.Messages()) != 1 {
+		t.Errorf("sent again: %+v", round)
+	}
+	rows, err := collections.AuditRows(o.app, "", "~", 10)
+	if err != nil || len(rows) != 1 || rows[0].Event != string(audit.NotificationSent) || rows[0].Outcome != "0" {
+		t.Errorf("recorded %v, %v", rows, err)
+	}
+}
+
+// A mail server that refuses or is away: the mail is tried again, later and later, for as long as it is worth it.
+func TestRetries(t *testing.T) {
+	o := newOffice(t)
+	if err := o.catcher.Close(); err != nil {
+		t.Fatal(err)
+	}
+	o.queue(notifications.PasswordReset, map[string]string{"link": "https://vigil.example.org/?token=t"})
+	var waits []time.Duration
+	for range 20 {
+		round := o.send()
+		if round.GivenUp == 1 {
+			break
+		}
+		m := o.only()
+		if round.Failed != 1 || m.GetString("status") != "pending" || m.GetString("error") != "the mail server could not be reached" {
+			t.Fatalf("%+v: %v", round, m.GetString("error"))
+		}
+		wait := collections.ParseInstant(m.GetString("next_attempt_at")).Sub(o.clock())
+		waits = append(waits, wait)
+		o.wait(wait - time.Second)
+		if early := o.send(); early != (notifications.Round{}) {
+			t.Errorf("tried too early: %+v", early)
+		}
+		o.wait(time.Second)
+	}
+	m := o.only()
+	if len(waits) != 3 || waits[0] != 5*time.Minute || waits[1] != 10*time.Minute || waits[2] != 20*time.Minute || m.GetString("status") != "failed" || m.GetString("parameters") != "" {
+		t.Errorf("waited %v, then %s", waits, m.GetString("status"))
+	}
+	rows, err := collections.AuditRows(o.app, "", "~", 10)
+	if err != nil || len(rows) != 1 || rows[0].Outcome != string(audit.MinorFailure) {
+		t.Errorf("recorded %v, %v", rows, err)
+	}
+}
+
+func TestServerComesBack(t *testing.T) {
+	o := newOffice(t)
+	port := o.app.Settings().SMTP.Port
+	o.app.Settings().SMTP.Port = 1 // nobody listens there
+	o.queue(notifications.PasswordChanged, nil)
+	if round := o.send(); round.Failed != 1 {
+		t.Fatalf("round %+v", round)
+	}
+	o.app.Settings().SMTP.Port = port
+	o.wait(5 * time.Minute)
+	if round := o.send(); round.Sent != 1 || o.only().GetString("error") != "" || o.only().GetInt("attempts") != 2 {
+		t.Errorf("round %+v: %v", round, o.only().PublicExport())
+	}
+}
+
+func TestWithoutMailServer(t *testing.T) {
+	o := newOffice(t, func(options *notifications.MailerOptions) { options.Configured = false })
+	o.queue(notifications.PasswordReset, map[string]string{"link": "https://vigil.example.org/?token=t"})
+	o.send()
+	if got := o.only().GetString("error"); got != "no mail server is configured" || len(o.catcher.Messages()) != 0 {
+		t.Errorf("error %q", got)
+	}
+}
+
+func TestUnresolvedMails(t *testing.T) {
+	var asked []string
+	o := newOffice(t)
+	o.mailer.Resolve = func(_ core.App, m *collections.Mail, _ time.Time) (bool, error) {
+		asked = append(asked, m.Recipient())
+		m.Set("user", o.user.Id)
+		return m.Recipient() == "known@practice.test", m.SetParameters(map[string]string{"link": "https://vigil.example.org/?token=t"})
+	}
+	for _, address := range []string{"known@practice.test", "unknown@practice.test"} {
+		err := o.app.RunInTransaction(func(tx core.App) error {
+			return notifications.QueueUnresolved(tx, notifications.PasswordReset, address, nil, o.clock())
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if round := o.send(); round.Sent != 1 || round.Dropped != 1 || len(asked) != 2 || o.only().GetString("user") != o.user.Id {
+		t.Errorf("round %+v, asked %v", round, asked)
+	}
+	o.mailer.Resolve = func(core.App, *collections.Mail, time.Time) (bool, error) { return false, errors.New("no database") }
+	if err := notifications.QueueUnresolved(o.app, notifications.PasswordReset, "x@practice.test", nil, o.clock()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.mailer.SendDue(t.Context(), o.app.BaseApp); err == nil {
+		t.Error("a failing look-up goes unnoticed")
+	}
+}
+
+// A server that accepts the connection and then says nothing neither blocks the stop of the service nor loses the mail.
+func TestSilentServer(t *testing.T) {
+	o := newOffice(t)
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	o.app.Settings().SMTP.Port = listener.Addr().(*net.TCPAddr).Port
+	o.queue(notifications.PasswordChanged, nil)
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		if conn, err := listener.Accept(); err == nil {
+			defer func() { _ = conn.Close() }()
+			stop()
+			<-t.Context().Done()
+		}
+	}()
+	if _, err := o.mailer.SendDue(ctx, o.app.BaseApp); !errors.Is(err, context.Canceled) {
+		t.Errorf("stopped with %v", err)
+	}
+	if m := o.only(); m.GetString("status") != "pending" {
+		t.Errorf("the mail is %s", m.GetString("status"))
+	}
+}
+
+func TestWokenMailerSends(t *testing.T) {
+	o := newOffice(t)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); o.mailer.Run(ctx, o.app.BaseApp) }()
+	o.queue(notifications.PasswordChanged, nil)
+	o.mailer.Wake()
+	if _, err := o.catcher.WaitFor(t.Context(), func(sandbox.Message) bool { return true }); err != nil {
+		t.Error(err)
+	}
+	stop()
+	<-done
+}
+
+func TestNoticesAreToldOnce(t *testing.T) {
+	o := newOffice(t)
+	for range 2 {
+		err := notifications.Notify(o.app, o.user.Id, notifications.Notice{
+			Channel: "alerts", Type: notifications.SystemHealth, Severity: "warning",
+			Title: "Title", Body: "Body", DedupeKey: "once",
+		}, o.clock())
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	entries, err := o.app.FindAllRecords(collections.Notifications)
+	if err != nil || len(entries) != 1 || entries[0].GetString("title") != "Title" || !entries[0].GetBool("in_app") {
+		t.Errorf("%d entries, %v", len(entries), err)
+	}
+}

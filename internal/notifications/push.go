@@ -1,0 +1,210 @@
+package notifications
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/SherClockHolmes/webpush-go"
+
+	"github.com/vigilhealth/vigil/collections"
+)
+
+// The kinds of token that we know what to do with. Source: docs/decisions.md, "Token kinds".
+const (
+	webPush     = "web_push"
+	webPushDev  = "web_push_dev"
+	development = "development"
+)
+
+// PushKeys are a key pair for Web Push and whom a push service may write to about it. Source: RFC 8292.
+type PushKeys struct{ Public, Private, Subject string }
+
+func (k PushKeys) configured() bool { return k.Public != "" && k.Private != "" }
+
+// PushOptions are what sending takes from outside.
+type PushOptions struct {
+	Keys, DevKeys PushKeys
+	// Hosts are push services, "*." for any subdomain; DevHosts are host[:port] of developers, without any check of where they are.
+	Hosts, DevHosts []string
+}
+
+// Push sends to push services.
+type Push struct {
+	PushOptions
+	outside, inside *http.Client
+}
+
+// NewPush returns what sends pushes.
+func NewPush(o PushOptions) *Push {
+	return &Push{PushOptions: o, outside: newClient(false), inside: newClient(true)}
+}
+
+// PublicKey is the key with which a browser subscribes for tokens of the kind; "" when there is none.
+func (p *Push) PublicKey(kind string) string { return p.keys(kind).Public }
+
+// Delivers reports whether a push can be sent to tokens of the kind.
+func (p *Push) Delivers(kind string) bool { return kind == development || p.keys(kind).configured() }
+
+func (p *Push) keys(kind string) PushKeys {
+	switch kind {
+	case webPush:
+		return p.Keys
+	case webPushDev:
+		return p.DevKeys
+	}
+	return PushKeys{}
+}
+
+// manner is how a channel's pushes are sent. Source: docs/decisions.md, "Web Push delivery"; RFC 8030, section 5.
+type manner struct {
+	life    time.Duration
+	urgency webpush.Urgency
+}
+
+var manners = map[string]manner{
+	Escalations: {time.Hour, webpush.UrgencyHigh},
+	Alerts:      {4 * time.Hour, webpush.UrgencyNormal},
+	Reminders:   {24 * time.Hour, webpush.UrgencyNormal},
+	DailyDigest: {12 * time.Hour, webpush.UrgencyLow},
+}
+
+// mannerOf a push: an urgent task, and what is critical about a device, does not wait for the screen to be lit.
+func mannerOf(channel, kind, severity string) manner {
+	m := manners[channel]
+	if (kind == deviceNotice || kind == emrCorrection) && severity == "critical" {
+		m.urgency = webpush.UrgencyHigh
+	}
+	return m
+}
+
+// topic lets a later push take the place of an earlier one about the same matter that was not delivered yet, and shows no id.
+func topic(channel, kind, patient string) (string, error) {
+	key, err := collections.BlindIndex("push topic", channel+"\x00"+kind+"\x00"+patient)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(key))
+	return base64.RawURLEncoding.EncodeToString(sum[:24]), nil
+}
+
+// message is one push on its way.
+type message struct {
+	kind    string // of token
+	to      subscription
+	payload []byte
+	ttl     time.Duration
+	urgency webpush.Urgency
+	topic   string
+}
+
+// answer is what a push service said; a status of 0 is none at all.
+type answer struct {
+	status     int
+	retryAfter time.Duration
+	refused    bool // by us: the address is not allowed, or the token is damaged
+}
+
+func (a answer) gone() bool { return a.status == http.StatusNotFound || a.status == http.StatusGone }
+func (a answer) sent() bool { return a.status/100 == 2 }
+
+// again reports whether it may go better later.
+func (a answer) again() bool {
+	return !a.refused && (a.status == 0 || a.status == http.StatusTooManyRequests || a.status/100 == 5)
+}
+
+// drained bounds what is read of an answer.
+const drained = 4 << 10
+
+// send holds one conversation with a push service. No error of it is kept: they quote addresses.
+func (p *Push) send(ctx context.Context, l message, now time.Time) answer {
+	inside, err := p.allowed(l.kind, l.to.Endpoint)
+	keys := p.keys(l.kind)
+	if err != nil || !keys.configured() {
+		return answer{refused: true}
+	}
+	client := p.outside
+	if inside {
+		client = p.inside
+	}
+	sent := false
+	response, err := webpush.SendNotificationWithContext(ctx, l.payload, &webpush.Subscription{
+		Endpoint: l.to.Endpoint, Keys: webpush.Keys{Auth: l.to.Keys.Auth, P256dh: l.to.Keys.P256dh},
+	}, &webpush.Options{
+		HTTPClient: doer(func(r *http.Request) (*http.Response, error) { sent = true; return client.Do(r) }), //nolint:gosec // G704: allowed and the dialer say where to
+		Subscriber: strings.TrimPrefix(keys.Subject, "mailto:"), VAPIDPublicKey: keys.Public, VAPIDPrivateKey: keys.Private,
+		TTL: int(l.ttl.Seconds()), Urgency: l.urgency, Topic: l.topic,
+	})
+	if err != nil {
+		return answer{refused: !sent}
+	}
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, drained)) // so that the connection can be used again
+	return answer{status: response.StatusCode, retryAfter: retryAfter(response.Header.Get("Retry-After"), now)}
+}
+
+type doer func(*http.Request) (*http.Response, error)
+
+// Do implements [webpush.HTTPClient].
+func (d doer) Do(r *http.Request) (*http.Response, error) { return d(r) }
+
+// retryAfter reads seconds or a date; 0 for neither. Source: RFC 9110, section 10.2.3.
+func retryAfter(header string, now time.Time) time.Duration {
+	if seconds, err := strconv.Atoi(header); err == nil {
+		return time.Duration(min(max(seconds, 0), 1_000_000)) * time.Second
+	}
+	if at, err := http.ParseTime(header); err == nil {
+		return max(at.Sub(now), 0)
+	}
+	return 0
+}
+
+// payload is what the device shows; url is a path of the app and names no patient.
+type payload struct {
+	Title          string `json:"title"`
+	Body           string `json:"body"`
+	Channel        string `json:"channel"`
+	NotificationID int64  `json:"notification_id"`
+	URL            string `json:"url"`
+}
+
+func (p payload) encode() []byte {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return nil // texts and a number always encode
+	}
+	return raw
+}
+
+// pauses remembers which push services do not answer, so that one of them does not hold up the pushes to all others.
+type pauses struct {
+	mu    sync.Mutex
+	until map[string]time.Time
+}
+
+func (p *pauses) set(host string, until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.until == nil {
+		p.until = map[string]time.Time{}
+	}
+	p.until[host] = until
+}
+
+// of is when the host may be tried again; the zero time for now.
+func (p *pauses) of(host string, now time.Time) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if until := p.until[host]; until.After(now) {
+		return until
+	}
+	delete(p.until, host)
+	return time.Time{}
+}

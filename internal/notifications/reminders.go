@@ -1,0 +1,121 @@
+package notifications
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+)
+
+// reminderTime is when reminders come that nobody chose a time for, by the person's clock.
+const reminderTime = "09:00"
+
+// clinicians review patients. Source: docs/decisions.md, "Role-dependent sections".
+var clinicians = map[access.Role]bool{access.ClinicalManager: true, access.Provider: true, access.Nurse: true}
+
+// billers work on claims.
+var billers = map[access.Role]bool{access.Admin: true, access.DataMonitor: true}
+
+// Remind announces what is due by the clocks of the people: daily summaries, reviews and billing tasks that wait. It may run as
+// often as it likes: each thing is said once, and what is empty at its time is not said later that day. It returns how much it announced.
+// Source: docs/decisions.md, "Daily digest" and "Reminders".
+func Remind(app core.App, practice *time.Location, now time.Time) (announced int, err error) {
+	active := true
+	people, err := collections.UserList(app, collections.UserFilter{Active: &active})
+	if err != nil {
+		return 0, err
+	}
+	ids := make([]string, len(people))
+	for i, user := range people {
+		ids[i] = user.Id
+	}
+	chosen, err := collections.PreferencesOf(app, ids)
+	if err != nil {
+		return 0, err
+	}
+	var failures []error
+	for _, user := range people {
+		preferences := stored(chosen[user.Id], user.TimeZone())
+		n, err := remindOne(app, user, preferences, now.In(preferences.location(practice)))
+		if announced += n; err != nil {
+			failures = append(failures, fmt.Errorf("user %d: %w", user.Number(), err))
+		}
+	}
+	return announced, errors.Join(failures...)
+}
+
+// reminder is something that is said to one person once a day.
+type reminder struct {
+	kind  Kind
+	at    string // HH:MM
+	every bool   // day; else on Mondays
+	write func(app core.App, user *collections.User, local time.Time) (body string, err error)
+}
+
+func remindOne(app core.App, user *collections.User, p Preferences, local time.Time) (announced int, err error) {
+	role := access.Role(user.Role())
+	var due []reminder
+	if daily := p.Channels.DailyDigest; role != access.Patient && (daily.Push || daily.InApp) {
+		due = append(due, reminder{DigestReady, daily.Time, true, writeDigest})
+	}
+	if clinicians[role] {
+		due = append(due, reminder{ReviewsPending, reminderTime, true, writeReviews})
+	}
+	if billers[role] {
+		due = append(due, reminder{BillingTasksPending, reminderTime, false, writeBillingTasks})
+	}
+	var failures []error
+	for _, r := range due {
+		if local.Format("15:04") < r.at || !r.every && local.Weekday() != time.Monday {
+			continue
+		}
+		said, err := r.say(app, user, local)
+		if said {
+			announced++
+		}
+		failures = append(failures, err)
+	}
+	return announced, errors.Join(failures...)
+}
+
+// say announces the reminder unless that was done, or there was nothing to say, today.
+func (r reminder) say(app core.App, user *collections.User, local time.Time) (said bool, err error) {
+	key := string(r.kind) + "/" + user.Id + "/" + local.Format(time.DateOnly)
+	if done, err := collections.Announced(app, key); done || err != nil {
+		return false, err
+	}
+	body, err := r.write(app, user, local)
+	if err != nil {
+		return false, err
+	}
+	told := time.Time{}
+	if body == "" {
+		told = local // nothing to say is remembered too
+	}
+	err = announce(app, Announcement{Kind: r.kind, Severity: "info", UserID: user.Id, Body: body, Key: key}, told, local)
+	return body != "" && err == nil, err
+}
+
+func writeReviews(app core.App, user *collections.User, _ time.Time) (string, error) {
+	waiting, err := collections.PatientsToReview(app, collections.Scope(user.Id))
+	if err != nil || waiting == 0 {
+		return "", err
+	}
+	return "Patients waiting for your review: " + fmt.Sprint(waiting) + ".", nil
+}
+
+func writeBillingTasks(app core.App, _ *collections.User, _ time.Time) (string, error) {
+	counts, err := collections.BillingByStatus(app)
+	if err != nil || counts["pending_review"]+counts["reviewed"]+counts["denied"] == 0 {
+		return "", err
+	}
+	return pipeline(counts), nil
+}
+
+func pipeline(counts map[string]int) string {
+	return fmt.Sprintf("Billing: %d pending review, %d reviewed, %d denied.", counts["pending_review"], counts["reviewed"], counts["denied"])
+}

@@ -1,0 +1,128 @@
+package notifications
+
+import (
+	"fmt"
+	htmltemplate "html/template"
+	"strings"
+	"text/template"
+	"time"
+)
+
+// Template names a mail.
+type Template string
+
+// The mails.
+const (
+	Welcome           Template = "welcome"             // link
+	PasswordReset     Template = "password_reset"      // link
+	PasswordChanged   Template = "password_changed"    //
+	TwoFactorDisabled Template = "two_factor_disabled" //
+	BackupCodeUsed    Template = "backup_code_used"    // left
+	SessionsEnded     Template = "sessions_ended"      //
+	AccountLocked     Template = "account_locked"      // to administrators
+	AuditBroken       Template = "audit_broken"        // to administrators
+)
+
+// letter is the text of one mail. Paragraphs are templates over the mail's parameters; the link, when there is one, stands after the first.
+type letter struct {
+	subject    string
+	paragraphs []string
+	link       bool
+	// useful is for how long the mail is worth sending: a link may have ended.
+	useful time.Duration
+}
+
+const day = 24 * time.Hour
+
+// letters is every mail there is.
+var letters = map[Template]letter{
+	Welcome: {subject: "Your account", link: true, useful: day, paragraphs: []string{
+		"An account was made for you at {{.address}}. You sign in with {{.email}}. Set your password with this link, which works once, within 24 hours:",
+		"If you did not expect this, you can ignore it.",
+	}},
+	PasswordReset: {subject: "Set a new password", link: true, useful: time.Hour, paragraphs: []string{
+		"Somebody asked for a new password for your account. Set it with this link, which works once, within one hour:",
+		"If it was not you, ignore this mail: your password stays as it is.",
+	}},
+	PasswordChanged: {subject: "Your password was changed", useful: 3 * day, paragraphs: []string{
+		"The password of your account was changed, and all devices were signed out.",
+		"If it was not you, ask for a new password at once and tell your administrator.",
+	}},
+	TwoFactorDisabled: {subject: "Two-factor authentication was turned off", useful: 3 * day, paragraphs: []string{
+		"Two-factor authentication was turned off for your account, and all devices were signed out.",
+		"If it was not you or your administrator, change your password at once and tell your administrator.",
+	}},
+	BackupCodeUsed: {subject: "A backup code was used", useful: 3 * day, paragraphs: []string{
+		"A backup code was used to sign in to your account. Unused codes left: {{.left}}.",
+		"If it was not you, change your password at once and tell your administrator.",
+	}},
+	SessionsEnded: {subject: "You were signed out on one device", useful: 3 * day, paragraphs: []string{
+		"A sign-in of your account was ended because its token was used twice. Somebody may have copied it.",
+		"Sign in again. If this happens more than once, change your password and tell your administrator.",
+	}},
+	AccountLocked: {subject: "An account was locked", useful: 3 * day, paragraphs: []string{
+		"An account was locked after repeated failed logins.",
+		"Sign in to see which one it is.",
+	}},
+	AuditBroken: {subject: "The audit trail does not verify", useful: 3 * day, paragraphs: []string{
+		"The daily check of the audit trail found that it was changed.",
+		"Sign in to see where, and keep the data folder and its backups as they are.",
+	}},
+}
+
+// rendered is a mail ready to send.
+type rendered struct{ subject, text, html string }
+
+// html shows the same paragraphs; everything in them is escaped.
+var html = htmltemplate.Must(htmltemplate.New("mail").Parse(`<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{{.Subject}}</title></head>
+<body style="font-family: sans-serif; line-height: 1.5; max-width: 40em">
+{{range $i, $p := .Paragraphs}}<p>{{$p}}</p>
+{{if and (eq $i 0) $.Link}}<p><a href="{{$.Link}}">{{$.Link}}</a></p>
+{{end}}{{end}}</body></html>
+`))
+
+// render fills a mail. Every parameter that the text names must be there.
+func (t Template) render(parameters map[string]string) (rendered, error) {
+	l, known := letters[t]
+	if !known {
+		return rendered{}, fmt.Errorf("no mail is called %q", t)
+	}
+	page := struct {
+		Subject    string
+		Paragraphs []string
+		Link       string
+	}{Subject: l.subject}
+	if l.link {
+		if page.Link = parameters["link"]; page.Link == "" {
+			return rendered{}, fmt.Errorf("mail %s has no link", t)
+		}
+	}
+	var text strings.Builder
+	for i, source := range l.paragraphs {
+		paragraph, err := fill(source, parameters)
+		if err != nil {
+			return rendered{}, fmt.Errorf("mail %s: %w", t, err)
+		}
+		page.Paragraphs = append(page.Paragraphs, paragraph)
+		text.WriteString(paragraph + "\n\n")
+		if i == 0 && l.link {
+			text.WriteString(page.Link + "\n\n")
+		}
+	}
+	var body strings.Builder
+	if err := html.Execute(&body, page); err != nil {
+		return rendered{}, fmt.Errorf("mail %s: %w", t, err)
+	}
+	return rendered{subject: l.subject, text: strings.TrimSuffix(text.String(), "\n"), html: body.String()}, nil
+}
+
+func fill(source string, parameters map[string]string) (string, error) {
+	parsed, err := template.New("").Option("missingkey=error").Parse(source)
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	err = parsed.Execute(&out, parameters)
+	return out.String(), err
+}

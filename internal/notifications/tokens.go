@@ -1,0 +1,209 @@
+package notifications
+
+import (
+	"bytes"
+	"crypto/ecdh"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// Why a token is inactive.
+const (
+	becauseReplaced = "replaced"
+	becauseMoved    = "moved"
+	becauseRemoved  = "removed"
+	becauseGone     = "gone"
+	becauseExpired  = "expired"
+	becauseUnused   = "unused"
+)
+
+// subscription is where a browser takes pushes. It refuses to print. Source: W3C Push API, PushSubscriptionJSON.
+type subscription struct {
+	Endpoint       string   `json:"endpoint"`
+	ExpirationTime *float64 `json:"expirationTime"` // milliseconds since 1970
+	Keys           struct {
+		P256dh string `json:"p256dh"`
+		Auth   string `json:"auth"`
+	} `json:"keys"`
+}
+
+// Format shows nothing of the subscription.
+func (subscription) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[subscription]") }
+
+func (s subscription) host() string {
+	address, err := url.Parse(s.Endpoint)
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(address.Host)
+}
+
+func (s subscription) expires() time.Time {
+	if s.ExpirationTime == nil || *s.ExpirationTime <= 0 || *s.ExpirationTime > 1e14 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(*s.ExpirationTime)).UTC()
+}
+
+// RegisterBody registers the token of a device. The token of a browser may be an object instead of its JSON text.
+type RegisterBody struct {
+	Token      json.RawMessage `json:"token"`
+	Type       input.String    `json:"type"`
+	DeviceID   input.String    `json:"device_id"`
+	Platform   input.String    `json:"platform"`
+	AppVersion input.String    `json:"app_version"`
+}
+
+// registration is a checked body.
+type registration struct {
+	token, kind, device, platform, version string
+	identity                               string // what makes two tokens the same
+	expires                                time.Time
+}
+
+var tokenKind = regexp.MustCompile(`^[a-z0-9_-]{1,50}$`)
+
+const longestToken = 4096
+
+func (b RegisterBody) read(p *Push) (registration, error) {
+	checks := input.NewChecks()
+	r := registration{
+		kind: checks.Text("type", b.Type, input.Required(50)), device: checks.Text("device_id", b.DeviceID, input.Required(128)),
+		platform: checks.Text("platform", b.Platform, input.Required(50)), version: checks.Text("app_version", b.AppVersion, input.Optional(50)),
+	}
+	if r.kind != "" && !tokenKind.MatchString(r.kind) {
+		checks.Reject("type", "Must have only lower-case letters, digits, hyphens and underscores.")
+	}
+	raw := bytes.TrimSpace(b.Token)
+	if len(raw) > 0 && raw[0] == '{' && (r.kind == webPush || r.kind == webPushDev) {
+		r.token = string(raw)
+	} else {
+		var field input.String
+		if len(raw) > 0 {
+			if err := json.Unmarshal(raw, &field); err != nil {
+				return r, fmt.Errorf("read token: %w", err)
+			}
+		}
+		r.token = checks.Secret("token", field, longestToken)
+	}
+	r.identity = r.token
+	if r.token != "" && (r.kind == webPush || r.kind == webPushDev) {
+		r.readSubscription(p, checks)
+	}
+	return r, checks.Err()
+}
+
+// readSubscription checks where a browser wants its pushes. Source: docs/decisions.md, "Token kinds"; RFC 8291, section 3.
+func (r *registration) readSubscription(p *Push, checks *input.Checks) {
+	var s subscription
+	if len(r.token) > longestToken || json.Unmarshal([]byte(r.token), &s) != nil || s.Endpoint == "" {
+		checks.Reject("token", "Must be a push subscription as JSON.")
+		return
+	}
+	if _, err := p.allowed(r.kind, s.Endpoint); err != nil {
+		checks.Reject("token", "The endpoint is not that of an allowed push service.")
+	}
+	key, err := decodeKey(s.Keys.P256dh)
+	if err == nil {
+		_, err = ecdh.P256().NewPublicKey(key) // 65 bytes, and a point of the curve
+	}
+	if err != nil || len(key) != 65 {
+		checks.Reject("token", "keys.p256dh must be an uncompressed P-256 point in base64url.")
+	}
+	if auth, err := decodeKey(s.Keys.Auth); err != nil || len(auth) != 16 {
+		checks.Reject("token", "keys.auth must be 16 bytes in base64url.")
+	}
+	canonical, err := json.Marshal(s)
+	if err != nil {
+		checks.Reject("token", "Must be a push subscription as JSON.")
+	}
+	r.token, r.identity, r.expires = string(canonical), s.Endpoint, s.expires()
+}
+
+func decodeKey(text string) ([]byte, error) {
+	return base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
+}
+
+// Register makes a device of a person take pushes and returns its token. first is false when the device had one already: the old token is
+// inactive then, unless it is the same. A token that somebody else has in use is moved, since the device has changed hands.
+// Source: docs/decisions.md, "Registration response".
+func (p *Push) Register(app core.App, userID string, body RegisterBody, now time.Time) (token *collections.PushToken, first bool, err error) {
+	r, err := body.read(p)
+	if err != nil {
+		return nil, false, err
+	}
+	hash, err := collections.BlindIndex("push token", r.identity)
+	if err != nil {
+		return nil, false, err
+	}
+	err = app.RunInTransaction(func(tx core.App) error {
+		token, err = collections.FindActivePushToken(tx, userID, r.device)
+		if err != nil && !collections.Missing(err) {
+			return err
+		}
+		if first = err != nil; !first && token.GetString("token_hash") != hash {
+			if err := collections.RetirePushToken(tx, token.Id, becauseReplaced, now); err != nil {
+				return err
+			}
+			token = nil
+		}
+		if token == nil || first {
+			if err := collections.RetirePushTokenHash(tx, hash, becauseMoved, now); err != nil {
+				return err
+			}
+			if token, err = collections.NewPushToken(tx, userID, now); err != nil {
+				return err
+			}
+		}
+		r.fill(token, p, now)
+		token.Set("token_hash", hash)
+		return tx.Save(token)
+	})
+	return token, first, err
+}
+
+func (r registration) fill(token *collections.PushToken, p *Push, now time.Time) {
+	hint := []rune(r.token)
+	if r.kind == webPush || r.kind == webPushDev {
+		hint = []rune(r.identity) // the end of the endpoint, not of the keys
+	}
+	for field, value := range map[string]any{
+		"token": r.token, "type": r.kind, "device_id": r.device, "platform": r.platform, "app_version": r.version,
+		"deliverable": p.Delivers(r.kind), "token_hint": string(hint[max(0, len(hint)-6):]), "expires_at": collections.Instant(r.expires),
+		"updated_at": collections.Instant(now),
+	} {
+		token.Set(field, value)
+	}
+}
+
+// Unregister makes a person's own token inactive.
+func Unregister(app core.App, userID string, number int64, now time.Time) error {
+	return app.RunInTransaction(func(tx core.App) error {
+		token, err := collections.FindOwnPushToken(tx, userID, collections.NumberID(number))
+		if collections.Missing(err) {
+			return fault.Missing()
+		}
+		if err != nil {
+			return err
+		}
+		return collections.RetirePushToken(tx, token.Id, becauseRemoved, now)
+	})
+}
+
+// open reads a stored token.
+func open(token phi.Text) (s subscription, ok bool) {
+	return s, json.Unmarshal([]byte(token.Reveal()), &s) == nil && s.Endpoint != ""
+}

@@ -1,0 +1,84 @@
+package observations
+
+import (
+	"errors"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/devices"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// Adopt takes a reading that somebody creates as a record, in the dashboard or by a script: it is checked like any
+// other, stored by store, and has the same consequences. It runs inside the transaction of the save.
+func (e *Engine) Adopt(tx core.App, record *core.Record, by audit.Actor, now time.Time, store func() error) (Outcome, error) {
+	s, err := e.submissionOf(record, by, now)
+	if err != nil {
+		return Outcome{}, err
+	}
+	patient, err := e.findHolder(tx, nil, s)
+	if err != nil {
+		return Outcome{}, err
+	}
+	o := e.observe(s, now)
+	if record.Id != "" {
+		o.ID = record.Id
+	}
+	if _, err := collections.FindObservationByKey(tx, o.readingKey, o.gatewayKey); err == nil {
+		return Outcome{}, fault.Field("measured_at", "This very reading is stored already.")
+	} else if !collections.Missing(err) {
+		return Outcome{}, err
+	}
+	for column, value := range o.columns() {
+		record.Set(column, value)
+	}
+	if err := store(); err != nil {
+		return Outcome{}, err
+	}
+	b, err := newBatch(tx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	outcome, err := e.consequences(tx, b, o, patient, s.By, now)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if outcome.AttendDevice, err = devices.See(tx, o.Reading, s.Device, now); err != nil {
+		return outcome, err
+	}
+	return outcome, b.store(tx)
+}
+
+// submissionOf reads the record as a person filled it in.
+func (e *Engine) submissionOf(record *core.Record, by audit.Actor, now time.Time) (Submission, error) {
+	checks := input.NewChecks()
+	reading := readingFromRecord(record)
+	reading.MeasuredAt = checks.Instant("measured_at", input.Of(record.GetString("measured_at")), true)
+	checks.NotFuture("measured_at", reading.MeasuredAt, now, e.rules.MaxFuture)
+	reading.Check(checks)
+	for _, value := range []*float64{
+		reading.Systolic, reading.Diastolic, reading.Pulse, reading.WeightKg, reading.SpO2,
+		reading.PerfusionIndex, reading.GlucoseMgDL,
+	} {
+		if value != nil {
+			*value = vitals.RoundHalfUp(*value, decimals)
+		}
+	}
+	source := vitals.Source(record.GetString("source"))
+	if source == "" {
+		source = vitals.SourceAPI
+	}
+	return Submission{PatientID: record.GetString("patient"), Reading: reading, Source: source, By: by, ReceivedAt: now},
+		checks.Err()
+}
+
+// decimals is the precision at which values are kept. Source: docs/decisions.md, "Cross-field checks".
+const decimals = 2
+
+// ErrFixed refuses to change or remove a stored reading.
+var ErrFixed = errors.New("a stored reading is never changed; mark it as entered in error")

@@ -1,0 +1,147 @@
+package observations
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/internal/triage"
+)
+
+// apply writes the effects of a reading inside the caller's transaction, or adds them to what its batch writes at the end. The
+// observation itself is stored already: by the writer, or by PocketBase when somebody creates it in the dashboard.
+func apply(tx core.App, b *batch, e Effects, by audit.Actor, now time.Time) (Outcome, error) {
+	a := application{tx: tx, batch: b, effects: e, by: by, now: now, outcome: Outcome{Observation: e.Observation}}
+	for _, step := range []func() error{a.note, a.alert, a.settle, a.rank, a.queue} {
+		if err := step(); err != nil {
+			return Outcome{}, err
+		}
+	}
+	b.count(e)
+	b.processing = append(b.processing, a.outcome)
+	return a.outcome, nil
+}
+
+// application is one reading's effects on their way into the database.
+type application struct {
+	tx      core.App
+	batch   *batch
+	effects Effects
+	by      audit.Actor
+	now     time.Time
+	outcome Outcome
+}
+
+// note records that the observation was created.
+func (a *application) note() error {
+	o := a.effects.Observation
+	return a.batch.trail.Append(audit.Entry{
+		Event: audit.ObservationCreate, Actor: a.by, ResourceType: "Observation", ResourceID: o.ID,
+		PatientID: o.PatientID,
+	}, a.now)
+}
+
+// follow records what the system's rules made of the reading, under the request that brought it. id is a numbered record id.
+func (a *application) follow(event audit.Event, resource, id string) error {
+	actor := audit.System()
+	actor.From.RequestID = a.by.From.RequestID
+	return a.batch.trail.Append(audit.Entry{
+		Event: event, Actor: actor, ResourceType: resource,
+		ResourceID: strconv.FormatInt(collections.Number(id), 10), PatientID: a.effects.Observation.PatientID,
+	}, a.now)
+}
+
+// alert stores the alerts, and the escalation that the critical ones belong to. Each names the other, so the
+// escalation's number is taken first and its row stored last.
+func (a *application) alert() (err error) {
+	escalation := a.effects.AttachTo
+	if a.effects.OpenEscalation != nil {
+		if escalation, err = collections.NextID(a.tx, collections.Escalations); err != nil {
+			return err
+		}
+	}
+	firstCritical := ""
+	for _, draft := range a.effects.Alerts {
+		critical := draft.Finding.Level == alerts.Critical
+		if critical {
+			draft.EscalationID = escalation
+		}
+		id, err := alerts.Store(a.tx, draft, a.now)
+		if err != nil {
+			return err
+		}
+		if critical && !draft.Snoozed && firstCritical == "" {
+			firstCritical = id
+		}
+		a.outcome.Alerts = append(a.outcome.Alerts,
+			RaisedAlert{ID: id, Level: string(draft.Finding.Level), Type: draft.Finding.Type, Message: draft.Finding.Message})
+		if err := a.follow(audit.AlertCreate, "Alert", id); err != nil {
+			return err
+		}
+		if err := a.announceAlert(draft, id); err != nil {
+			return err
+		}
+	}
+	a.outcome.EscalationID = escalation
+	return a.escalate(escalation, firstCritical)
+}
+
+func (a *application) escalate(id, alertID string) error {
+	switch {
+	case a.effects.OpenEscalation != nil:
+		if err := triage.OpenStat(a.tx, id, alertID, *a.effects.OpenEscalation, a.now); err != nil {
+			return err
+		}
+		if err := a.announceEscalation(id, alertID, "escalation "+id, a.effects.OpenEscalation.Reason); err != nil {
+			return err
+		}
+		return a.follow(audit.EscalationCreate, "Escalation", id)
+	case a.effects.AttachTo != "":
+		if err := triage.Attach(a.tx, id, a.effects.Renotify, a.now); err != nil {
+			return err
+		}
+		if a.effects.Renotify {
+			key := "escalation " + id + " joined " + collections.Instant(a.now)
+			if err := a.announceEscalation(id, alertID, key, "A further critical reading."); err != nil {
+				return err
+			}
+		}
+		return a.follow(audit.EscalationUpdate, "Escalation", id)
+	}
+	return nil
+}
+
+// settle writes what the reading did to earlier alerts.
+func (a *application) settle() error {
+	for _, s := range a.effects.Settled {
+		if err := alerts.ApplySettlement(a.tx, s, a.now); err != nil {
+			return err
+		}
+		if !s.Resolved {
+			continue
+		}
+		if err := a.follow(audit.AlertAutoResolve, "Alert", s.Alert.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rank stores where the patient stands now.
+func (a *application) rank() error {
+	return triage.SaveStanding(a.tx, a.effects.Observation.PatientID, a.effects.Standing, a.now)
+}
+
+// queue stores the intent to deliver the observation.
+func (a *application) queue() (err error) {
+	if o := a.effects.Observation; a.effects.Transmit {
+		a.outcome.TransmissionID, err = a.batch.queue.Add(a.tx,
+			transmissions.Draft{ObservationID: o.ID, PatientID: o.PatientID, ObservationType: string(o.Reading.Kind)}, a.now)
+	}
+	return err
+}

@@ -1,0 +1,153 @@
+package observations
+
+import (
+	"slices"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// Situation is all that the consequences of a reading depend on.
+type Situation struct {
+	Picture triage.Picture
+	// PrimaryProvider is the e-mail address of the patient's primary provider, or "".
+	PrimaryProvider string
+	// PatientZone is where the patient's days begin.
+	PatientZone *time.Location
+	// DeviceAssigned: the device was assigned to the patient when the reading was taken.
+	DeviceAssigned bool
+}
+
+// Rules are the settings that assessing depends on.
+type Rules struct {
+	PracticeZone         *time.Location
+	NormalReadingsNeeded alerts.NormalReadingsNeeded
+	AutoTransform        bool
+	MaxFuture            time.Duration
+}
+
+// Effects are the consequences of one stored reading, decided and not yet written.
+type Effects struct {
+	Observation Observation
+	Alerts      []alerts.Draft
+	Settled     []alerts.Settlement
+	// OpenEscalation is the stat escalation to open; AttachTo an open one that the critical alerts join.
+	OpenEscalation *triage.StatEscalation
+	AttachTo       string
+	// Renotify: people are to hear anew of the one that is joined.
+	Renotify bool
+	// PatientLabel names the patient to those who are told; "" while nobody is.
+	PatientLabel string
+	// After is the patient's picture once the effects are written, and Standing what the list shows of it.
+	After    triage.Picture
+	Standing triage.Standing
+	// Transmit: the observation has a FHIR form and waits for delivery.
+	Transmit bool
+	// PatientDay is the local date that has data now; CountDay the practice's date.
+	PatientDay, CountDay string
+	// DeviceReading: the day counts as a day of transmission for billing.
+	DeviceReading bool
+}
+
+// Assess decides everything that follows from a stored reading. It touches nothing.
+func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
+	picture := s.Picture
+	findings := alerts.Evaluate(o.Reading, picture.Thresholds, picture.Weighings, now)
+	effects := Effects{
+		Observation: o, Transmit: o.FHIRStatus != "",
+		PatientDay: o.Reading.MeasuredAt.In(s.PatientZone).Format(time.DateOnly),
+		CountDay:   o.Reading.MeasuredAt.In(rules.PracticeZone).Format(time.DateOnly),
+		// What patients report by themselves never counts. Source: docs/decisions.md, "30-day period and the 16 days (99454)".
+		DeviceReading: s.DeviceAssigned && o.Source != vitals.SourcePortal,
+	}
+	effects.Settled = alerts.Settle(picture.Open, o.Reading, findings, now, rules.NormalReadingsNeeded)
+	for _, finding := range findings {
+		if finding.Breached() {
+			raised := draft(o, finding, false)
+			raised.Snoozed = picture.Snoozed(finding.Type, finding.Level, now)
+			effects.Alerts = append(effects.Alerts, raised)
+		}
+	}
+	if o.Reading.IrregularHeartbeat != nil && *o.Reading.IrregularHeartbeat {
+		effects.Alerts = append(effects.Alerts, draft(o, alerts.Finding{
+			Type: alerts.TypeDeviceInfo, Level: alerts.Normal,
+			Parameter: "irregular_heartbeat", Message: "The device reported an irregular heartbeat.",
+		}, true))
+	}
+	effects.escalate(picture, s.PrimaryProvider, now)
+	effects.After = effects.after(picture, stored(now))
+	effects.Standing = effects.After.Standing(now)
+	return effects
+}
+
+func draft(o Observation, finding alerts.Finding, informative bool) alerts.Draft {
+	return alerts.Draft{
+		PatientID: o.PatientID, ObservationID: o.ID, Finding: finding, MeasuredAt: o.Reading.MeasuredAt,
+		Informative: informative,
+	}
+}
+
+// escalate joins the critical alerts to the escalation that the system has open for the patient, or opens one for the first
+// that is not snoozed. Source: docs/decisions.md, "STAT-severity alert" and "Snooze".
+func (e *Effects) escalate(picture triage.Picture, primaryProvider string, now time.Time) {
+	for _, alert := range e.Alerts {
+		if alert.Finding.Level != alerts.Critical {
+			continue
+		}
+		for _, open := range picture.Escalations {
+			if open.BySystem {
+				e.AttachTo = open.ID
+				e.Renotify = e.Renotify || (!alert.Snoozed && open.Renotify(now))
+			}
+		}
+		if e.AttachTo == "" && e.OpenEscalation == nil && !alert.Snoozed {
+			e.OpenEscalation = &triage.StatEscalation{
+				PatientID: e.Observation.PatientID, Reason: alert.Finding.Message, AssignedTo: primaryProvider,
+			}
+		}
+	}
+}
+
+// after is the patient's picture once the effects are written.
+func (e *Effects) after(picture triage.Picture, now time.Time) triage.Picture {
+	picture.Latest = picture.Latest.With(e.Observation.Reading)
+	settled := map[string]alerts.Settlement{}
+	for _, s := range e.Settled {
+		settled[s.Alert.ID] = s
+	}
+	picture.Recent = slices.Clip(picture.Recent) // the situation stays as it was
+	var open []alerts.Open
+	for _, alert := range picture.Open {
+		settlement, touched := settled[alert.ID]
+		if settlement.Resolved {
+			continue
+		}
+		if touched {
+			alert.NormalReadings = settlement.NormalReadings
+		}
+		open = append(open, alert)
+	}
+	for _, alert := range e.Alerts {
+		picture.Recent = append(picture.Recent, triage.Raised{Level: alert.Finding.Level, CreatedAt: now})
+		if !alert.Informative {
+			open = append(open, alerts.Open{
+				Type: alert.Finding.Type, Level: alert.Finding.Level,
+				MeasuredAt: alert.MeasuredAt, CreatedAt: now,
+			})
+		}
+	}
+	picture.Open = open
+	escalations := slices.Clone(picture.Escalations)
+	for i := range escalations {
+		if escalations[i].ID == e.AttachTo {
+			escalations[i].Priority = triage.Stat
+		}
+	}
+	if e.OpenEscalation != nil {
+		escalations = append(escalations, triage.OpenEscalation{Priority: triage.Stat, BySystem: true})
+	}
+	picture.Escalations = escalations
+	return picture
+}

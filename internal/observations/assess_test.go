@@ -1,0 +1,283 @@
+package observations_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+var (
+	now     = time.Date(2026, time.January, 15, 13, 45, 0, 0, time.UTC)
+	newYork = zone("America/New_York")
+	rules   = observations.Rules{
+		PracticeZone: newYork, NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: 1, Critical: 2},
+		AutoTransform: true, MaxFuture: 5 * time.Minute,
+	}
+)
+
+func zone(name string) *time.Location {
+	location, err := time.LoadLocation(name)
+	if err != nil {
+		panic(err)
+	}
+	return location
+}
+
+func bloodPressure(systolic, diastolic float64) vitals.Reading {
+	return vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: now.Add(-time.Minute), Systolic: &systolic, Diastolic: &diastolic}
+}
+
+func withPulse(r vitals.Reading, pulse float64) vitals.Reading {
+	r.Pulse = &pulse
+	return r
+}
+
+func weight(kg float64) vitals.Reading {
+	return vitals.Reading{Kind: vitals.Weight, MeasuredAt: now.Add(-time.Minute), WeightKg: &kg}
+}
+
+func at(r vitals.Reading, when time.Time) vitals.Reading {
+	r.MeasuredAt = when
+	return r
+}
+
+func thresholds(own string) alerts.Thresholds {
+	bounds := func(stored string) alerts.Bounds {
+		b, err := alerts.ParseBounds(stored)
+		if err != nil {
+			panic(err)
+		}
+		return b
+	}
+	return alerts.InForce(bounds(`{"blood_pressure":{"systolic_low":90,"systolic_high":140,"systolic_critical":180,"diastolic_high":90,
+		"diastolic_critical":120},"pulse":{"low":50,"high":110,"critical":130},"weight":{"change_threshold_kg":2.3}}`), bounds(own))
+}
+
+// calm is a patient about whom there is nothing to say.
+func calm() observations.Situation {
+	return observations.Situation{PatientZone: newYork, Picture: triage.Picture{PatientID: "p1", Thresholds: thresholds(""), LastReviewedAt: now}}
+}
+
+func TestAssess(t *testing.T) {
+	type raised struct {
+		Type, Level, Message string
+		Informative          bool
+	}
+	type effects struct {
+		Alerts       []raised
+		Settled      int
+		Opens        *triage.StatEscalation
+		Joins        string
+		Score        int
+		Open, Active int // after the reading
+	}
+	const high, higher = "Systolic 150 mmHg is at or above the warning limit 140.", "Systolic 185 mmHg is at or above the critical limit 180."
+	critical := raised{"blood_pressure", "critical", higher, false}
+	open := func(alertType string, level alerts.Level, normal int) []alerts.Open {
+		return []alerts.Open{{ID: "a1", Type: alertType, Level: level, MeasuredAt: now.Add(-time.Hour), CreatedAt: now.Add(-time.Hour), NormalReadings: normal}}
+	}
+	tests := []struct {
+		name    string
+		reading vitals.Reading
+		prepare func(*observations.Situation)
+		want    effects
+	}{
+		{"all is well", bloodPressure(120, 80), nil, effects{Score: 1}},
+		{
+			"a warning", bloodPressure(150, 80), nil,
+			effects{Alerts: []raised{{"blood_pressure", "warning", high, false}}, Score: 51, Open: 1},
+		},
+		{
+			"a critical reading opens an escalation for the primary provider", bloodPressure(185, 80),
+			func(s *observations.Situation) { s.PrimaryProvider = "provider@vigil.test" },
+			effects{
+				Alerts: []raised{critical}, Score: 76, Open: 1, Active: 1,
+				Opens: &triage.StatEscalation{PatientID: "p1", Reason: higher, AssignedTo: "provider@vigil.test"},
+			},
+		},
+		{
+			"for nobody when there is none", bloodPressure(185, 80), nil,
+			effects{Alerts: []raised{critical}, Score: 76, Open: 1, Active: 1, Opens: &triage.StatEscalation{PatientID: "p1", Reason: higher}},
+		},
+		{
+			"the first critical alert is the reason", withPulse(bloodPressure(150, 80), 135), nil,
+			effects{
+				Alerts: []raised{
+					{"blood_pressure", "warning", high, false},
+					{"pulse", "critical", "Pulse 135 bpm is at or above the critical limit 130.", false},
+				}, Score: 76, Open: 2, Active: 1,
+				Opens: &triage.StatEscalation{PatientID: "p1", Reason: "Pulse 135 bpm is at or above the critical limit 130."},
+			},
+		},
+		{
+			"a critical alert joins the system's open escalation, which is stat again", bloodPressure(185, 80),
+			func(s *observations.Situation) {
+				s.Picture.Escalations = []triage.OpenEscalation{{ID: "e1", Priority: triage.Routine}, {ID: "e2", Priority: triage.Urgent, BySystem: true}}
+			},
+			effects{Alerts: []raised{critical}, Score: 76, Open: 1, Active: 2, Joins: "e2"},
+		},
+		{
+			"a person's escalation is not joined", bloodPressure(185, 80),
+			func(s *observations.Situation) {
+				s.Picture.Escalations = []triage.OpenEscalation{{ID: "e1", Priority: triage.Stat}}
+			},
+			effects{Alerts: []raised{critical}, Score: 76, Open: 1, Active: 2, Opens: &triage.StatEscalation{PatientID: "p1", Reason: higher}},
+		},
+		{
+			"an irregular heartbeat only informs", irregular(bloodPressure(120, 80)), nil,
+			effects{Alerts: []raised{{"device_info", "normal", "The device reported an irregular heartbeat.", true}}, Score: 1},
+		},
+		{
+			"a normal reading resolves a warning", bloodPressure(120, 80),
+			func(s *observations.Situation) { s.Picture.Open = open("blood_pressure", alerts.Warning, 0) },
+			effects{Settled: 1, Score: 1},
+		},
+		{
+			"but not yet a critical alert", bloodPressure(120, 80),
+			func(s *observations.Situation) { s.Picture.Open = open("blood_pressure", alerts.Critical, 0) },
+			effects{Settled: 1, Score: 76, Open: 1},
+		},
+		{
+			"the second one does, and the escalation stays for a person", bloodPressure(120, 80),
+			func(s *observations.Situation) {
+				s.Picture.Open = open("blood_pressure", alerts.Critical, 1)
+				s.Picture.Escalations = []triage.OpenEscalation{{ID: "e1", Priority: triage.Stat, BySystem: true}}
+			},
+			effects{Settled: 1, Score: 76, Active: 1},
+		},
+		{
+			"a missed reading that comes", bloodPressure(120, 80),
+			func(s *observations.Situation) {
+				s.Picture.Open = []alerts.Open{{ID: "a1", Type: alerts.TypeMissedReading, Level: alerts.NoData, CreatedAt: now.Add(-90 * time.Hour)}}
+			},
+			effects{Settled: 1, Score: 1},
+		},
+		{
+			"the patient's own bounds", bloodPressure(185, 80),
+			func(s *observations.Situation) { s.Picture.Thresholds = thresholds(`{"blood_pressure":null}`) },
+			effects{Score: 1},
+		},
+		{
+			"weight is compared with other weights", weight(85),
+			func(s *observations.Situation) {
+				s.Picture.Weighings = []alerts.Weighing{{Kg: 80, MeasuredAt: now.Add(-time.Hour)}}
+			},
+			effects{
+				Alerts: []raised{{"weight", "critical", "Weight gain of 5 kg within 7 days is at or above the critical limit 4.6 kg.", false}},
+				Score:  76, Open: 1, Active: 1,
+				Opens: &triage.StatEscalation{PatientID: "p1", Reason: "Weight gain of 5 kg within 7 days is at or above the critical limit 4.6 kg."},
+			},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			situation := calm()
+			if test.prepare != nil {
+				test.prepare(&situation)
+			}
+			before := situation.Picture.Standing(now)
+			e := observations.Assess(observations.Observation{ID: "o1", PatientID: "p1", Reading: test.reading}, situation, rules, now)
+			got := effects{
+				Settled: len(e.Settled), Opens: e.OpenEscalation, Joins: e.AttachTo, Score: e.Standing.Score.Value,
+				Open: e.Standing.Unacknowledged, Active: e.Standing.ActiveEscalations,
+			}
+			for _, a := range e.Alerts {
+				got.Alerts = append(got.Alerts, raised{a.Finding.Type, string(a.Finding.Level), a.Finding.Message, a.Informative})
+				if a.PatientID != "p1" || a.ObservationID != "o1" || !a.MeasuredAt.Equal(test.reading.MeasuredAt) {
+					t.Errorf("alert of another reading: %+v", a)
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(before, situation.Picture.Standing(now)); diff != "" {
+				t.Errorf("assessing changed the situation: %s", diff)
+			}
+		})
+	}
+}
+
+func irregular(r vitals.Reading) vitals.Reading {
+	r.IrregularHeartbeat = new(true)
+	return r
+}
+
+// Assess works out the standing as it will be: the new alert counts, a resolved one no longer, the reading is the latest.
+func TestAssessStanding(t *testing.T) {
+	situation := calm()
+	situation.Picture.Recent = []triage.Raised{{Level: alerts.Critical, CreatedAt: now}}
+	e := observations.Assess(observations.Observation{ID: "o1", Reading: bloodPressure(150, 80)}, situation, rules, now)
+	points := map[string]float64{}
+	for _, factor := range e.Standing.Score.Factors {
+		points[factor.Factor] = factor.Points
+	}
+	if diff := cmp.Diff(map[string]float64{"vitals": 30, "alerts": 12.5, "floor": 51}, points); diff != "" {
+		t.Error(diff)
+	}
+	if latest := e.Standing.Latest.BloodPressure; latest == nil || latest.Systolic != 150 || !e.Standing.NeedsReview {
+		t.Errorf("%+v", e.Standing)
+	}
+	older := calm()
+	older.Picture.Latest = triage.Latest{}.With(bloodPressure(120, 80))
+	e = observations.Assess(observations.Observation{Reading: at(bloodPressure(150, 80), now.Add(-48*time.Hour))}, older, rules, now)
+	if e.Standing.Latest.BloodPressure.Systolic != 120 || len(e.Alerts) != 1 {
+		t.Error("a late reading raises its alert, but is not the latest")
+	}
+}
+
+// Days begin at the patient's midnight, daylight saving or not; counts go by the practice's.
+func TestAssessDays(t *testing.T) {
+	for _, test := range []struct{ measured, zone, patientDay, countDay string }{
+		{"2026-01-15T04:59:59Z", "America/New_York", "2026-01-14", "2026-01-14"},
+		{"2026-01-15T05:00:00Z", "America/New_York", "2026-01-15", "2026-01-15"},
+		{"2026-01-15T05:00:00Z", "America/Los_Angeles", "2026-01-14", "2026-01-15"},
+		{"2026-01-15T13:00:00Z", "Pacific/Auckland", "2026-01-16", "2026-01-15"},
+		// The clocks of New York go forward on 8 March 2026 and back on 1 November.
+		{"2026-03-08T04:59:59Z", "America/New_York", "2026-03-07", "2026-03-07"},
+		{"2026-03-09T03:59:59Z", "America/New_York", "2026-03-08", "2026-03-08"},
+		{"2026-03-09T04:00:00Z", "America/New_York", "2026-03-09", "2026-03-09"},
+		{"2026-11-01T03:59:59Z", "America/New_York", "2026-10-31", "2026-10-31"},
+		{"2026-11-02T04:59:59Z", "America/New_York", "2026-11-01", "2026-11-01"},
+		{"2026-11-02T05:00:00Z", "America/New_York", "2026-11-02", "2026-11-02"},
+	} {
+		measured, err := time.Parse(time.RFC3339, test.measured)
+		if err != nil {
+			t.Fatal(err)
+		}
+		situation := calm()
+		situation.PatientZone = zone(test.zone)
+		e := observations.Assess(observations.Observation{Reading: at(bloodPressure(120, 80), measured)}, situation, rules, now)
+		if e.PatientDay != test.patientDay || e.CountDay != test.countDay {
+			t.Errorf("%s in %s: day %s, count %s", test.measured, test.zone, e.PatientDay, e.CountDay)
+		}
+	}
+}
+
+func TestAssessDeliveryAndBilling(t *testing.T) {
+	for _, test := range []struct {
+		source           vitals.Source
+		assigned, counts bool
+		fhirStatus       string
+		transmits        bool
+	}{
+		{vitals.SourceGateway, true, true, collections.FHIRPending, true},
+		{vitals.SourceAPI, true, true, "", false},
+		{vitals.SourceGateway, false, false, "", false},
+		{vitals.SourcePortal, true, false, "", false}, // reported by the patient, not by a device
+	} {
+		situation := calm()
+		situation.DeviceAssigned = test.assigned
+		e := observations.Assess(observations.Observation{Reading: bloodPressure(120, 80), Source: test.source, FHIRStatus: test.fhirStatus},
+			situation, rules, now)
+		if e.DeviceReading != test.counts || e.Transmit != test.transmits {
+			t.Errorf("%+v: counts %t, transmits %t", test, e.DeviceReading, e.Transmit)
+		}
+	}
+}

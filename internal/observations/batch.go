@@ -1,0 +1,99 @@
+package observations
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/transmissions"
+)
+
+// batch is what the readings of one transaction share: the audit trail they continue, and the rows that are written
+// together at the end.
+type batch struct {
+	trail      *audit.Chain
+	queue      transmissions.Batch
+	days       map[patientDay]dayCount
+	totals     map[dayTotal]int
+	processing []Outcome
+}
+
+// patientDay is a day with data of a patient, as a key of reading_days; its fields are in the order of its columns.
+type patientDay struct{ patient, day, kind string }
+
+type dayCount struct {
+	first                 string // observation
+	readings, fromDevices int
+}
+
+// dayTotal is a row of daily_counts.
+type dayTotal struct{ day, kind string }
+
+func newBatch(tx core.App) (*batch, error) {
+	trail, err := audit.NewChain(tx)
+	if err != nil {
+		return nil, err
+	}
+	return &batch{trail: trail, days: map[patientDay]dayCount{}, totals: map[dayTotal]int{}}, nil
+}
+
+// count keeps the days with data and the totals per day in step with the observations.
+func (b *batch) count(e Effects) {
+	kind := string(e.Observation.Reading.Kind)
+	key := patientDay{e.Observation.PatientID, e.PatientDay, kind}
+	day := b.days[key]
+	if day.readings == 0 {
+		day.first = e.Observation.ID
+	}
+	day.readings++
+	if e.DeviceReading {
+		day.fromDevices++
+	}
+	b.days[key] = day
+	b.totals[dayTotal{e.CountDay, kind}]++
+}
+
+// store writes what was gathered. It comes last in the transaction.
+func (b *batch) store(tx core.App) error {
+	if err := b.queue.Store(tx); err != nil {
+		return err
+	}
+	days, totals := make([][6]any, 0, len(b.days)), make([][3]any, 0, len(b.totals))
+	for key, day := range b.days {
+		days = append(days, [6]any{key.patient, key.day, key.kind, day.first, day.readings, day.fromDevices})
+	}
+	for key, readings := range b.totals {
+		totals = append(totals, [3]any{key.day, key.kind, readings})
+	}
+	err := storeRows(tx, days, `INSERT INTO reading_days (patient, day, observation_type, first_observation, readings, device_readings)
+		SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each({:rows}) WHERE TRUE
+		ON CONFLICT (patient, day, observation_type) DO UPDATE
+			SET readings = readings + excluded.readings, device_readings = device_readings + excluded.device_readings`)
+	if err != nil {
+		return fmt.Errorf("store reading days: %w", err)
+	}
+	err = storeRows(tx, totals, `INSERT INTO daily_counts (day, observation_type, status, readings)
+		SELECT value ->> 0, value ->> 1, '`+collections.StatusFinal+`', value ->> 2 FROM json_each({:rows}) WHERE TRUE
+		ON CONFLICT (day, observation_type, status) DO UPDATE SET readings = readings + excluded.readings`)
+	if err != nil {
+		return fmt.Errorf("store daily counts: %w", err)
+	}
+	return noteTimes(tx, b.processing...)
+}
+
+// storeRows runs a statement that takes its rows as one list.
+func storeRows[Row any](tx core.App, rows []Row, statement string) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	list, err := json.Marshal(rows)
+	if err != nil {
+		return err
+	}
+	_, err = tx.NonconcurrentDB().NewQuery(statement).Bind(dbx.Params{"rows": string(list)}).Execute()
+	return err
+}

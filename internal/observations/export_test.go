@@ -1,0 +1,49 @@
+package observations
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/triage"
+)
+
+// Recall brings the writer's memory up to date, as its next transaction would, and compares every picture in it with what
+// the database says. It returns how many there were.
+func (w *Writer) Recall(app core.App, now time.Time) (pictures int, differences string, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
+		trail, err := audit.NewChain(tx)
+		if err != nil {
+			return err
+		}
+		if err := w.memory.catchUp(tx, trail.Head()); err != nil {
+			return err
+		}
+		w.memory.head = trail.Head()
+		for id, known := range w.memory.patients {
+			if known.picture == nil {
+				continue
+			}
+			pictures++
+			fresh, err := triage.Look(tx, id, nil, now)
+			if err != nil {
+				return err
+			}
+			remembered := *known.picture
+			if err := remembered.Weigh(tx, nil, now); err != nil {
+				return err
+			}
+			diff := cmp.Diff(fresh, remembered, cmpopts.IgnoreUnexported(triage.Picture{}), cmpopts.EquateEmpty(),
+				cmpopts.SortSlices(func(a, b triage.Raised) bool { return a.CreatedAt.Before(b.CreatedAt) }))
+			if diff != "" {
+				differences += fmt.Sprintf("%s:\n%s", id, diff)
+			}
+		}
+		return nil
+	})
+	return pictures, differences, err
+}

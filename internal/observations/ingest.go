@@ -1,0 +1,220 @@
+package observations
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/devices"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// Engine stores readings with their consequences, by the practice's rules.
+type Engine struct {
+	rules Rules
+	zones sync.Map // name: *time.Location, which the standard library reads from disk each time
+}
+
+// NewEngine returns an engine with the given rules.
+func NewEngine(rules Rules) *Engine { return &Engine{rules: rules} }
+
+// holder is the patient a reading is for, as far as storing it is concerned.
+type holder struct {
+	Active          bool   `db:"active"`
+	DeletedAt       string `db:"deleted_at"`
+	TimeZone        string `db:"time_zone"`
+	BirthDate       string `db:"date_of_birth"` // sealed
+	FirstName       string `db:"first_name"`    // sealed
+	LastName        string `db:"last_name"`     // sealed
+	MRN             string `db:"mrn"`
+	PrimaryProvider string `db:"provider_email"` // "" for one who can no longer sign in, and so would not act
+}
+
+// bearer is the patient of one reading.
+type bearer struct {
+	*known
+	// deviceAssigned: the device of the reading was assigned to the patient when it was taken.
+	deviceAssigned bool
+}
+
+// Ingest stores one reading with everything that follows from it, inside the caller's transaction. A fault is returned
+// before anything is written; after any other error the transaction must be rolled back.
+func (e *Engine) Ingest(tx core.App, s Submission, now time.Time) (Outcome, error) {
+	b, err := newBatch(tx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	outcome, err := e.ingest(tx, b, nil, s, now)
+	if err != nil {
+		return outcome, err
+	}
+	return outcome, b.store(tx)
+}
+
+func (e *Engine) ingest(tx core.App, b *batch, m *memory, s Submission, now time.Time) (Outcome, error) {
+	patient, err := e.findHolder(tx, m, s)
+	if err != nil {
+		return Outcome{}, err
+	}
+	o := e.observe(s, now)
+	stored, err := insert(tx, o)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if !stored {
+		return repeated(tx, o)
+	}
+	outcome, err := e.consequences(tx, b, o, patient, s.By, now)
+	if err != nil {
+		return Outcome{}, err
+	}
+	outcome.AttendDevice, err = devices.See(tx, o.Reading, s.Device, now)
+	return outcome, err
+}
+
+// consequences decides and writes what follows from a stored observation, as part of the transaction's batch.
+func (e *Engine) consequences(
+	tx core.App, b *batch, o Observation, patient bearer, by audit.Actor, now time.Time,
+) (Outcome, error) {
+	picture, err := patient.look(tx, o.PatientID, o.Reading, now)
+	if err != nil {
+		return Outcome{}, err
+	}
+	effects := Assess(o, Situation{
+		Picture: picture, PrimaryProvider: patient.holder.PrimaryProvider, PatientZone: e.zone(patient.holder.TimeZone),
+		DeviceAssigned: patient.deviceAssigned,
+	}, e.rules, now)
+	if len(effects.Alerts) > 0 {
+		effects.PatientLabel = patient.holder.label(o.PatientID)
+	}
+	outcome, err := apply(tx, b, effects, by, now)
+	if err == nil {
+		patient.learn(effects, outcome, now)
+	}
+	return outcome, err
+}
+
+// zone is the named one; the practice's when there is no name, or one that is unknown here.
+func (e *Engine) zone(name string) *time.Location {
+	if name == "" {
+		return e.rules.PracticeZone
+	}
+	if known, ok := e.zones.Load(name); ok {
+		return known.(*time.Location)
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return e.rules.PracticeZone
+	}
+	e.zones.Store(name, zone)
+	return zone
+}
+
+// observe makes the observation of a reading; its FHIR form is a function of it, so it is ready at once.
+func (e *Engine) observe(s Submission, now time.Time) Observation {
+	o := Observation{
+		ID: collections.NewUUID(), PatientID: s.PatientID, Reading: s.Reading, Source: s.Source,
+		ProcessingMS: float64(now.Sub(s.ReceivedAt).Microseconds()) / 1000, CreatedAt: now, UpdatedAt: now,
+	}
+	if !s.Repeatable {
+		o.readingKey, o.gatewayKey = readingKey(s.PatientID, s.Reading), s.GatewayKey
+	}
+	e.transform(&o, now)
+	return o
+}
+
+func (e *Engine) transform(o *Observation, now time.Time) {
+	if e.rules.AutoTransform {
+		o.FHIRStatus, o.FHIRVersion, o.TransformedAt = collections.FHIRPending, 1, now
+	}
+}
+
+// findHolder finds the patient of a submission and checks that this reading can be theirs.
+func (e *Engine) findHolder(tx core.App, m *memory, s Submission) (bearer, error) {
+	patient, err := m.patient(tx, s.PatientID)
+	if err != nil {
+		return bearer{}, err
+	}
+	switch h := patient.holder; {
+	case h.DeletedAt != "": // deleted patients do not exist
+		return bearer{}, fault.Missing()
+	case !h.Active:
+		return bearer{}, fault.Field("patient_id", "This patient is archived.")
+	case h.unborn(s.PatientID, s.Reading.MeasuredAt.In(e.zone(h.TimeZone))):
+		return bearer{}, fault.Field("measured_at", "Measurement time is before the patient's date of birth.")
+	}
+	assigned, err := checkDevice(tx, m, s.PatientID, s.Reading)
+	return bearer{patient, assigned}, err
+}
+
+func loadHolder(tx core.App, patientID string) (h holder, err error) {
+	err = tx.DB().NewQuery(`SELECT p.active, p.deleted_at, p.time_zone, p.date_of_birth, p.first_name, p.last_name, p.mrn, COALESCE(u.email, '') AS provider_email
+		FROM patients p LEFT JOIN users u ON u.id = p.primary_provider AND u.is_active = TRUE WHERE p.id = {:id}`).
+		Bind(dbx.Params{"id": patientID}).One(&h)
+	if collections.Missing(err) {
+		return h, fault.Missing()
+	}
+	if err != nil {
+		return h, fmt.Errorf("find patient of reading: %w", err)
+	}
+	return h, nil
+}
+
+// unborn reports whether the time, in the patient's zone, lies before the date of birth. A date that cannot be opened
+// stands in no reading's way. Source: docs/decisions.md, "Future and past measurement times".
+func (h holder) unborn(patientID string, at time.Time) bool {
+	born, err := collections.Open(h.BirthDate, "patients.date_of_birth", patientID)
+	return err == nil && at.Format(time.DateOnly) < born
+}
+
+// checkDevice reports whether the device was assigned to the patient when the reading was taken; a reading from a device
+// that somebody else held then is refused. Source: docs/decisions.md, "Patient and device checks".
+func checkDevice(tx core.App, m *memory, patientID string, r vitals.Reading) (assigned bool, err error) {
+	if r.DeviceID == "" {
+		return false, nil
+	}
+	held, err := m.deviceHolder(tx, r)
+	if err != nil {
+		return false, err
+	}
+	if held != "" && held != patientID {
+		return false, fault.State("device_patient_mismatch", "The device was assigned to another patient at that time.")
+	}
+	return held == patientID, nil
+}
+
+var insertObservation = func() string {
+	names := slices.Sorted(maps.Keys(Observation{}.columns()))
+	return fmt.Sprintf("INSERT INTO observations (%s) VALUES ({:%s}) ON CONFLICT DO NOTHING",
+		strings.Join(names, ", "), strings.Join(names, "}, {:"))
+}()
+
+// insert stores the observation unless a unique key says that it is there already.
+func insert(tx core.App, o Observation) (stored bool, err error) {
+	result, err := tx.NonconcurrentDB().NewQuery(insertObservation).Bind(o.columns()).Execute()
+	if err != nil {
+		return false, fmt.Errorf("store observation: %w", err)
+	}
+	n, err := result.RowsAffected()
+	return n == 1, err
+}
+
+// repeated answers for a reading whose key is taken: the same reading again, or a gateway that contradicts itself.
+func repeated(tx core.App, o Observation) (Outcome, error) {
+	record, err := collections.FindObservationByKey(tx, o.readingKey, o.gatewayKey)
+	if err != nil {
+		return Outcome{}, err
+	}
+	earlier := FromRecord(record)
+	same := readingKey(earlier.PatientID, earlier.Reading) == o.readingKey
+	return Outcome{Observation: earlier, Duplicate: same, Conflict: !same}, nil
+}

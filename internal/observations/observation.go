@@ -1,0 +1,116 @@
+// Package observations takes a checked reading and makes it an observation with all its consequences, exactly once:
+// duplicate check, alerts, score, escalation, FHIR transmission, day and count, audit trail. Assess decides with
+// plain values, Apply writes inside one transaction, and the Writer commits many readings together. It knows no
+// HTTP, no gateway format and no network.
+package observations
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// Observation is a stored reading.
+type Observation struct {
+	ID        string
+	PatientID string
+	Reading   vitals.Reading
+	Source    vitals.Source
+	// EnteredInError readings count for nothing any more.
+	EnteredInError bool
+	// FHIRStatus is "" while there is no FHIR form.
+	FHIRStatus    string
+	FHIRVersion   int
+	TransformedAt time.Time
+	EMRResourceID string
+	ProcessingMS  float64
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
+
+	readingKey, gatewayKey string
+}
+
+// FromRecord reads an observation from its record.
+func FromRecord(record *core.Record) Observation {
+	return Observation{
+		ID: record.Id, PatientID: record.GetString("patient"), Reading: readingFromRecord(record),
+		Source:         vitals.Source(record.GetString("source")),
+		EnteredInError: record.GetString("status") == collections.StatusEnteredInError,
+		FHIRStatus:     record.GetString("fhir_status"), FHIRVersion: record.GetInt("fhir_version"),
+		TransformedAt: collections.ParseInstant(record.GetString("transformed_at")),
+		EMRResourceID: record.GetString("emr_resource_id"),
+		CreatedAt:     collections.ParseInstant(record.GetString("created_at")),
+		UpdatedAt:     collections.ParseInstant(record.GetString("updated_at")),
+	}
+}
+
+func readingFromRecord(record *core.Record) vitals.Reading {
+	reading := vitals.Reading{
+		Kind: vitals.Kind(record.GetString("observation_type")), MeasuredAt: collections.ParseInstant(record.GetString("measured_at")),
+		DeviceID: record.GetString("device_id"),
+		Systolic: collections.Optional(record, "systolic"), Diastolic: collections.Optional(record, "diastolic"),
+		Pulse: collections.Optional(record, "pulse"), WeightKg: collections.Optional(record, "weight_kg"),
+		SpO2: collections.Optional(record, "spo2"), PerfusionIndex: collections.Optional(record, "perfusion_index"),
+		GlucoseMgDL: collections.Optional(record, "glucose_mg_dl"),
+		MealContext: record.GetString("meal_context"), Comparator: record.GetString("comparator"),
+		OriginalValue: collections.Optional(record, "original_value"), OriginalUnit: record.GetString("original_unit"),
+	}
+	if said := record.GetString("irregular_heartbeat"); said != "" {
+		irregular := said == "yes"
+		reading.IrregularHeartbeat = &irregular
+	}
+	return reading
+}
+
+// columns are the observation's values as they are stored.
+func (o Observation) columns() dbx.Params {
+	r := o.Reading
+	status, irregular := collections.StatusFinal, ""
+	if o.EnteredInError {
+		status = collections.StatusEnteredInError
+	}
+	if r.IrregularHeartbeat != nil {
+		irregular = "no"
+		if *r.IrregularHeartbeat {
+			irregular = "yes"
+		}
+	}
+	return dbx.Params{
+		"id": o.ID, "patient": o.PatientID, "observation_type": string(r.Kind), "measured_at": collections.Instant(r.MeasuredAt),
+		"device_id": r.DeviceID, "source": string(o.Source), "systolic": r.Systolic, "diastolic": r.Diastolic, "pulse": r.Pulse,
+		"weight_kg": r.WeightKg, "spo2": r.SpO2, "perfusion_index": r.PerfusionIndex, "glucose_mg_dl": r.GlucoseMgDL,
+		"irregular_heartbeat": irregular, "meal_context": r.MealContext, "comparator": r.Comparator,
+		"original_value": r.OriginalValue, "original_unit": r.OriginalUnit, "status": status,
+		"fhir_status": o.FHIRStatus, "fhir_version": o.FHIRVersion, "transformed_at": collections.Instant(o.TransformedAt),
+		"reading_key": o.readingKey, "gateway_key": o.gatewayKey, "processing_ms": o.ProcessingMS,
+		"created_at": collections.Instant(o.CreatedAt), "updated_at": collections.Instant(o.UpdatedAt),
+	}
+}
+
+// FHIR is what the FHIR form of the observation is made from.
+func (o Observation) FHIR() fhir.Stored {
+	return fhir.Stored{
+		ID: o.ID, PatientID: o.PatientID, Reading: o.Reading, EnteredInError: o.EnteredInError,
+		Version: o.FHIRVersion, CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt,
+	}
+}
+
+// readingKey is equal for equal readings: same patient, kind, second, device and values, however they came.
+// Source: docs/decisions.md, "Duplicate readings outside the webhook".
+func readingKey(patientID string, r vitals.Reading) string {
+	if r.IrregularHeartbeat != nil && !*r.IrregularHeartbeat {
+		r.IrregularHeartbeat = nil // a sender that says nothing and one that says "no" mean the same
+	}
+	sum := sha256.Sum256([]byte(strings.Join([]string{
+		patientID, r.MeasuredAt.UTC().Truncate(time.Second).Format(time.RFC3339), r.DeviceID, r.ValuesKey(),
+	}, "|")))
+	return base64.RawURLEncoding.EncodeToString(sum[:24])
+}

@@ -1,0 +1,153 @@
+package observations_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/pocketbase/dbx"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// Source: docs/decisions.md, "Which patient does an event belong to".
+func TestPlace(t *testing.T) {
+	app, _ := newApp(t, rules)
+	ada := newPatient(t, app, dbx.Params{"mrn": "ADA-1", "gateway_patient_id": "gw-ada"})
+	bob := newPatient(t, app, dbx.Params{"mrn": "gw-carl"})
+	carl := newPatient(t, app, dbx.Params{"gateway_patient_id": "gw-carl"})
+	gone := newPatient(t, app, dbx.Params{"gateway_patient_id": "gw-gone"})
+	if _, err := app.DB().Update(collections.Patients, dbx.Params{"active": false}, dbx.HashExp{"id": gone}).Execute(); err != nil {
+		t.Fatal(err)
+	}
+	assign(t, app, "BP-ada", ada)
+	assign(t, app, "BP-gone", gone)
+	handed := func(device, from string, patient string, until time.Time) {
+		row := dbx.Params{"device_id": device, "patient": patient, "assigned_at": from, "unassigned_at": collections.Instant(until)}
+		if _, err := app.DB().Insert(collections.DeviceAssignments, row).Execute(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	handed("BP-shared", collections.Instant(now.Add(-48*time.Hour)), ada, now.Add(-24*time.Hour))
+	handed("BP-shared", collections.Instant(now.Add(-24*time.Hour)), bob, now)
+	event := func(device, patient string, ago time.Duration) gateway.Event {
+		return gateway.Event{DeviceID: device, PatientID: patient, At: now.Add(-ago)}
+	}
+	tests := []struct {
+		name            string
+		event           gateway.Event
+		patient, reason string
+	}{
+		{"who holds the device", event("BP-ada", "", 0), ada, ""},
+		{"who holds it, named the same", event("BP-ada", "gw-ada", 0), ada, ""},
+		{"who holds it, named by something unknown", event("BP-ada", "whoever", 0), ada, ""},
+		{"who held it then", event("BP-shared", "", 25*time.Hour), ada, ""},
+		{"who held it from that moment on", event("BP-shared", "", 24*time.Hour), bob, ""},
+		{"nobody holds it any more", event("BP-shared", "", 0), "", "unknown_patient"},
+		{"the gateway's id", event("BP-new", "gw-ada", 0), ada, ""},
+		{"the gateway's id goes before an equal MRN", event("BP-new", "gw-carl", 0), carl, ""},
+		{"our id, in any case", event("BP-new", strings.ToUpper(bob), 0), bob, ""},
+		{"the MRN, in any case", event("BP-new", "ada-1", 0), ada, ""},
+		{"two answers are none", event("BP-ada", "gw-carl", 0), "", "patient_mismatch"},
+		{"nobody", event("BP-new", "whoever", 0), "", "unknown_patient"},
+		{"no name at all", event("BP-new", "", 0), "", "unknown_patient"},
+		{"an archived holder", event("BP-gone", "", 0), "", "patient_inactive"},
+		{"an archived patient by name", event("BP-new", "gw-gone", 0), "", "patient_inactive"},
+	}
+	for _, test := range tests {
+		patient, reason, err := observations.Place(app, test.event)
+		if patient != test.patient || reason != test.reason || err != nil {
+			t.Errorf("%s: %q %q (%v), want %q %q", test.name, patient, reason, err, test.patient, test.reason)
+		}
+	}
+}
+
+// Nothing signed is lost, nothing is kept twice, and what a person must look at is audited.
+func TestKeep(t *testing.T) {
+	app, _ := newApp(t, rules)
+	kept := observations.Kept{
+		ID: "0194c5a8-0000-7000-8000-0000000000aa", Status: observations.KeptOpen, Reason: observations.ReasonUnknownPatient,
+		Event:   gateway.Event{Type: gateway.MeasurementCreated, DeviceID: "BP-1", PatientID: "gw-1", MeasurementType: "bp", At: now},
+		Payload: []byte(`{"systolic":185}`), FieldErrors: fault.Fields{"unit": {"Unknown."}},
+	}
+	before := vigiltest.RowCounts(t, app)
+	for _, want := range []bool{false, true} {
+		if id, known, err := observations.Keep(app, kept, sender, now); id != kept.ID || known != want || err != nil {
+			t.Errorf("%s known %t (%v)", id, known, err)
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"gateway_events": 1, "audit_log": 1, "announcements": 1}, vigiltest.RowsAdded(t, app, before)); diff != "" {
+		t.Error(diff)
+	}
+	check(t, find(t, app, collections.GatewayEvents, kept.ID), map[string]any{
+		"status": "open", "reason": "unknown_patient", "device_id": "BP-1",
+		"payload": `{"systolic":185}`, "received_at": collections.Instant(now),
+	})
+	for _, sealed := range texts(t, app, "SELECT payload FROM gateway_events") {
+		if sealed == string(kept.Payload) {
+			t.Error("the payload lies open on disk")
+		}
+	}
+	other := kept
+	other.Payload = []byte(`{"systolic":190}`)
+	for _, want := range []bool{false, true} {
+		if id, known, err := observations.Keep(app, other, sender, now); id != observations.BodyID(other.Payload) || known != want || err != nil {
+			t.Errorf("another body under the same id: %s known %t (%v)", id, known, err)
+		}
+	}
+	kept.ID, kept.Status = "0194c5a8-0000-7000-8000-0000000000ab", observations.KeptHandled
+	before = vigiltest.RowCounts(t, app)
+	if _, _, err := observations.Keep(app, kept, sender, now); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]int{"gateway_events": 1}, vigiltest.RowsAdded(t, app, before)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestListAndFind(t *testing.T) {
+	app, engine := newApp(t, rules)
+	ada, bob := newPatient(t, app, nil), newPatient(t, app, nil)
+	store := func(patient string, r vitals.Reading) string {
+		return ingest(t, app, engine, submission(patient, r)).Observation.ID
+	}
+	first := store(ada, at(bloodPressure(120, 80), now.Add(-2*time.Hour)))
+	second := store(bob, at(weight(80), now.Add(-time.Hour)))
+	third := store(ada, at(weight(70), now))
+	if _, err := app.DB().Update(collections.Observations, dbx.Params{"fhir_status": "failed"}, dbx.HashExp{"id": third}).Execute(); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name   string
+		filter observations.Filter
+		want   []string
+	}{
+		{"newest first", observations.Filter{}, []string{third, second, first}},
+		{"oldest first", observations.Filter{OldestFirst: true}, []string{first, second, third}},
+		{"patient", observations.Filter{PatientID: ada}, []string{third, first}},
+		{"kind and status", observations.Filter{Kind: "weight", FHIRStatus: "pending"}, []string{second}},
+		{"both ends belong to it", observations.Filter{From: now.Add(-2 * time.Hour), To: now.Add(-time.Hour)}, []string{second, first}},
+	} {
+		page, total, err := observations.List(app, test.filter, 0, 10)
+		var got []string
+		for _, o := range page {
+			got = append(got, o.ID)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" || total != len(got) || err != nil {
+			t.Errorf("%s: %d in all (%v) %s", test.name, total, err, diff)
+		}
+	}
+	stored, err := observations.LoadFHIR(app, first)
+	if err != nil || *stored.Reading.Systolic != 120 || stored.PatientID != ada || stored.Version != 1 {
+		t.Errorf("%v (%v)", stored, err)
+	}
+	if _, err := observations.Find(app, "0194c5a8-0000-7000-8000-00000000dead"); err == nil || err.Error() != fault.Missing().Error() {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,35 @@
+package observations
+
+import (
+	"strings"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/notifications"
+)
+
+// label names the patient as people do; a name that cannot be opened is left out.
+func (h holder) label(patientID string) string {
+	first, _ := collections.Open(h.FirstName, "patients.first_name", patientID)
+	last, _ := collections.Open(h.LastName, "patients.last_name", patientID)
+	return strings.TrimSpace(first+" "+last) + " (" + h.MRN + ")"
+}
+
+// announceAlert has people told of an alert, unless it only informs or its kind is snoozed.
+func (a *application) announceAlert(draft alerts.Draft, id string) error {
+	if draft.Informative || draft.Snoozed {
+		return nil
+	}
+	return notifications.Announce(a.tx, notifications.Announcement{
+		Kind: notifications.AlertRaised, Severity: string(draft.Finding.Level), PatientID: draft.PatientID, AlertID: id,
+		Body: a.effects.PatientLabel + ": " + draft.Finding.Message, Key: alerts.AnnouncementKey(id),
+	}, a.now)
+}
+
+// announceEscalation has people told of the escalation that critical alerts belong to.
+func (a *application) announceEscalation(id, alertID, key, why string) error {
+	return notifications.Announce(a.tx, notifications.Announcement{
+		Kind: notifications.EscalationOpened, Severity: string(alerts.Critical), PatientID: a.effects.Observation.PatientID,
+		EscalationID: id, AlertID: alertID, Body: a.effects.PatientLabel + ", stat: " + why, Key: key,
+	}, a.now)
+}

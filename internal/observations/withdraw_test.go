@@ -1,0 +1,146 @@
+package observations_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/pocketbase/dbx"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+var nurse = audit.User(7, "nurse@vigil.test", "nurse", audit.Origin{Address: "192.0.2.7", RequestID: "request-2"})
+
+// A withdrawn reading leaves every count and rank as if it had never come; what happened stays on record.
+func TestWithdraw(t *testing.T) {
+	app, engine := newApp(t, rules)
+	patient := newPatient(t, app, nil)
+	assign(t, app, "BP-1", patient)
+	calm := ingest(t, app, engine, submission(patient, at(from("BP-1", withPulse(bloodPressure(120, 80), 70)), now.Add(-2*time.Hour))))
+	standing := texts(t, app, `SELECT risk_score || ' ' || risk_level || ' ' || latest_vitals || ' ' || last_reading_at FROM triage_scores`)
+	counts := `SELECT day || ' ' || observation_type || ' ' || status || ' ' || readings FROM daily_counts ORDER BY status`
+	days := `SELECT day || ' ' || first_observation || ' ' || readings || ' ' || device_readings FROM reading_days`
+	dayBefore := texts(t, app, days)
+
+	wrong := ingest(t, app, engine, submission(patient, at(from("BP-1", withPulse(bloodPressure(150, 80), 110)), now.Add(-time.Hour))))
+	before := vigiltest.RowCounts(t, app)
+	o, err := engine.Withdraw(app, wrong.Observation.ID, "wrong cuff", nurse, now.Add(time.Minute))
+	if err != nil || !o.EnteredInError || o.FHIRVersion != 2 || o.FHIRStatus != collections.FHIRFailed {
+		t.Fatalf("withdrawn: version %d, FHIR %q, error %v", o.FHIRVersion, o.FHIRStatus, err)
+	}
+	if form, err := fhir.Observation(o.FHIR(), "").Encode(); err != nil || !strings.Contains(string(form), `"status":"entered-in-error"`) {
+		t.Errorf("its FHIR form is %s (%v)", form, err)
+	}
+	check(t, find(t, app, collections.Observations, o.ID), map[string]any{
+		"status": "entered_in_error", "entered_in_error_by": "nurse@vigil.test", "entered_in_error_reason": "wrong cuff",
+		"entered_in_error_at": collections.Instant(now.Add(time.Minute)),
+	})
+	for _, alert := range wrong.Alerts {
+		check(t, find(t, app, collections.Alerts, alert.ID), map[string]any{
+			"status": "resolved", "acknowledged": true, "resolved_by": "nurse@vigil.test", "outcome": "entered_in_error",
+		})
+	}
+	check(t, find(t, app, collections.Transmissions, wrong.TransmissionID), map[string]any{
+		"status": "failed", "next_retry_at": "", "error_code": "entered_in_error",
+	})
+	if diff := cmp.Diff(standing, texts(t, app, `SELECT risk_score || ' ' || risk_level || ' ' || latest_vitals || ' ' || last_reading_at FROM triage_scores`)); diff != "" {
+		t.Errorf("standing: %s", diff)
+	}
+	if diff := cmp.Diff(dayBefore, texts(t, app, days)); diff != "" {
+		t.Errorf("day: %s", diff)
+	}
+	day := now.In(newYork).Format(time.DateOnly)
+	if diff := cmp.Diff([]string{day + " blood_pressure entered_in_error 1", day + " blood_pressure final 1"}, texts(t, app, counts)); diff != "" {
+		t.Errorf("counts: %s", diff)
+	}
+	added := vigiltest.RowsAdded(t, app, before)
+	if diff := cmp.Diff(map[string]int{"audit_log": 1 + len(wrong.Alerts), "daily_counts": 1}, added); diff != "" {
+		t.Errorf("rows: %s", diff)
+	}
+
+	// Asking again, or the same reading coming again, changes nothing.
+	before = vigiltest.RowCounts(t, app)
+	again, err := engine.Withdraw(app, o.ID, "another reason", nurse, now.Add(time.Hour))
+	if err != nil || again.UpdatedAt != o.UpdatedAt {
+		t.Errorf("again: %v", err)
+	}
+	if outcome := ingest(t, app, engine, submission(patient, wrong.Observation.Reading)); !outcome.Duplicate || !outcome.Observation.EnteredInError {
+		t.Error("a withdrawn reading came back")
+	}
+	if added := vigiltest.RowsAdded(t, app, before); len(added) != 0 {
+		t.Errorf("again adds %v", added)
+	}
+
+	// The last reading of a day takes the day along.
+	if _, err := engine.Withdraw(app, calm.Observation.ID, "not this patient", nurse, now); err != nil {
+		t.Fatal(err)
+	}
+	if left := texts(t, app, days); len(left) != 0 {
+		t.Errorf("days left: %v", left)
+	}
+	check(t, find(t, app, collections.TriageScores, ""), map[string]any{"risk_level": "no_data", "last_reading_at": ""})
+	if result, err := audit.Verify(app, nil); err != nil || !result.Valid {
+		t.Errorf("audit chain: %+v (%v)", result, err)
+	}
+}
+
+// When the EMR has the reading, or may have it, a person is told to correct it there: once.
+func TestWithdrawTransmitted(t *testing.T) {
+	for status, wantTold := range map[string]int{"pending": 0, "processing": 1, "transmitted": 1} {
+		app, engine := newApp(t, rules)
+		patient := newPatient(t, app, nil)
+		outcome := ingest(t, app, engine, submission(patient, bloodPressure(120, 80)))
+		_, err := app.DB().Update(collections.Transmissions, dbx.Params{"status": status}, dbx.HashExp{"id": outcome.TransmissionID}).Execute()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := engine.Withdraw(app, outcome.Observation.ID, "wrong", nurse, now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		told := texts(t, app, `SELECT kind || ' ' || severity || ' ' || patient FROM announcements`)
+		if len(told) != wantTold || wantTold == 1 && told[0] != "emr_copy_wrong critical "+patient {
+			t.Errorf("%s: told %v", status, told)
+		}
+	}
+}
+
+func TestWithdrawUnknown(t *testing.T) {
+	app, engine := newApp(t, rules)
+	if _, err := engine.Withdraw(app, collections.NewUUID(), "x", nurse, now); code(err) != "not_found" {
+		t.Errorf("unknown: %v", err)
+	}
+}
+
+// Numbers are by the time of storing, whenever the reading was taken.
+func TestCount(t *testing.T) {
+	app, engine := newApp(t, rules)
+	patient := newPatient(t, app, nil)
+	midnight := time.Date(2026, 1, 15, 0, 0, 0, 0, newYork)
+	if n, err := observations.Count(app, midnight, now); err != nil || n != (observations.Numbers{}) {
+		t.Errorf("empty: %+v, %v", n, err)
+	}
+	for i, age := range []time.Duration{time.Minute, 14 * time.Minute, 59 * time.Minute, 61 * time.Minute, now.Sub(midnight), now.Sub(midnight) + time.Second} {
+		o := ingest(t, app, engine, submission(patient, at(bloodPressure(120, 80), now.AddDate(0, 0, -i))))
+		changed := dbx.Params{"created_at": collections.Instant(now.Add(-age))}
+		if _, err := app.DB().Update(collections.Observations, changed, dbx.HashExp{"id": o.Observation.ID}).Execute(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n, err := observations.Count(app, midnight, now)
+	want := observations.Numbers{Today: 5, LastHour: 3, PerMinute: 2.0 / 15, LastAt: now.Add(-time.Minute)}
+	if diff := cmp.Diff(want, n); err != nil || diff != "" {
+		t.Errorf("%v %s", err, diff)
+	}
+	// Just after midnight the last hour is longer than the day.
+	if n, err = observations.Count(app, now.Add(-time.Second), now); err != nil || n.Today != 0 || n.LastHour != 3 {
+		t.Errorf("after midnight: %+v, %v", n, err)
+	}
+}

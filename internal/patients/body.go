@@ -1,0 +1,224 @@
+// Package patients knows who the people under monitoring are: what a valid record of one is, how it is created and
+// replaced, who may see which part of it, and how one is found by a piece of a name although names lie encrypted.
+//
+// What a record must be is said once, in [Body.Read]. The API reads its bodies with it, the EMR import the people it
+// fetches, and [Keep] every record that is about to be stored, whoever writes it.
+//
+// The package refuses to know readings, alerts and scores, beyond the empty triage row that each patient gets.
+package patients
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// Body is the body of a request to create or replace a patient.
+type Body struct {
+	FirstName          input.String                                  `json:"first_name"`
+	LastName           input.String                                  `json:"last_name"`
+	DateOfBirth        input.String                                  `json:"date_of_birth"`
+	Gender             input.String                                  `json:"gender"`
+	MRN                input.String                                  `json:"mrn"`
+	Phone              input.String                                  `json:"phone"`
+	Email              input.String                                  `json:"email"`
+	Address            input.Field[AddressBody]                      `json:"address"`
+	SSN                input.String                                  `json:"ssn"`
+	ExternalID         input.String                                  `json:"external_id"`
+	GatewayPatientID   input.String                                  `json:"gateway_patient_id"`
+	TimeZone           input.String                                  `json:"time_zone"`
+	PrimaryProviderID  input.Integer                                 `json:"primary_provider_id"`
+	Insurance          input.Field[InsuranceBody]                    `json:"insurance"`
+	ICD10Codes         input.Field[[]input.String]                   `json:"icd10_codes"`
+	MonitoringSchedule input.Field[map[string]input.Field[kindBody]] `json:"monitoring_schedule"`
+}
+
+// AddressBody is the address member of a [Body].
+type AddressBody struct {
+	Line1   input.String `json:"line1"`
+	Line2   input.String `json:"line2"`
+	City    input.String `json:"city"`
+	State   input.String `json:"state"`
+	Zip     input.String `json:"zip"`
+	Country input.String `json:"country"`
+}
+
+// InsuranceBody is the insurance member of a [Body].
+type InsuranceBody struct {
+	PayerID  input.Integer `json:"payer_id"`
+	MemberID input.String  `json:"member_id"`
+}
+
+type kindBody struct {
+	PerDay input.Integer               `json:"per_day"`
+	Days   input.Field[[]input.String] `json:"days"`
+}
+
+// Draft is a body that was found valid: what to write into which column of a patient. Columns that are not in it
+// keep what they hold. It refuses to print.
+type Draft struct{ columns map[string]any }
+
+// Format shows nothing of the person.
+func (Draft) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[patient draft]") }
+
+// LogValue shows nothing of the person.
+func (Draft) LogValue() slog.Value { return slog.StringValue("[patient draft]") }
+
+// MarshalJSON refuses.
+func (Draft) MarshalJSON() ([]byte, error) {
+	return nil, errors.New("patients: a draft is not encoded")
+}
+
+func (d Draft) applyTo(p *collections.Patient) {
+	for column, value := range d.columns {
+		p.Set(column, value)
+	}
+}
+
+// Read checks the body of a new patient and returns what to store. Complaints go to c under the names of the
+// contract, dotted where nested ("address.zip", "icd10_codes.0"). The date of birth may be today's date in the
+// practice's time zone at the latest.
+// Source: docs/decisions.md, "SSN", "MRN", "Field formats", "Maximum lengths" and "Measurement schedule".
+func (b Body) Read(c *input.Checks, now time.Time, practice *time.Location) Draft {
+	d := map[string]any{
+		collections.PatientFirstName:   c.Text("first_name", b.FirstName, input.Required(100)),
+		collections.PatientLastName:    c.Text("last_name", b.LastName, input.Required(100)),
+		collections.PatientDateOfBirth: birthDate(c, b.DateOfBirth, now.In(practice).Format(time.DateOnly)),
+		collections.PatientGender:      c.Text("gender", b.Gender, input.Required(0).OneOf("male", "female", "other", "unknown")),
+		collections.PatientPhone:       c.Phone("phone", b.Phone),
+		collections.PatientEmail:       email(c, b.Email),
+		collections.PatientAddress:     address(c, b.Address),
+	}
+	// What is left out here stays out of the draft, so that a replacement keeps what is stored.
+	if b.MRN.Sent() {
+		d[collections.PatientMRN] = mrn(c, b.MRN)
+	}
+	if b.SSN.Sent() {
+		d[collections.PatientSSN] = ssn(c, b.SSN)
+	}
+	if b.ExternalID.Sent() {
+		b.ExternalID.Value = strings.TrimPrefix(strings.TrimSpace(b.ExternalID.Value), "Patient/")
+		d[collections.PatientExternalID] = c.Text("external_id", b.ExternalID, input.Optional(100))
+	}
+	if b.GatewayPatientID.Sent() {
+		d[collections.PatientGatewayID] = c.Text("gateway_patient_id", b.GatewayPatientID, input.Optional(100))
+	}
+	if b.TimeZone.Sent() {
+		d[collections.PatientTimeZone] = c.TimeZone("time_zone", b.TimeZone)
+	}
+	if b.PrimaryProviderID.Sent() {
+		d[collections.PatientPrimaryProvider] = ""
+		if id := number(c, "primary_provider_id", b.PrimaryProviderID, msgProvider); id > 0 {
+			d[collections.PatientPrimaryProvider] = collections.NumberID(id)
+		}
+	}
+	if b.Insurance.Sent() {
+		insurance, _ := given(c, "insurance", b.Insurance, msgObject)
+		d[collections.PatientInsurancePayer] = number(c, "insurance.payer_id", insurance.PayerID, msgPayer)
+		d[collections.PatientInsuranceMemberID] = c.Text("insurance.member_id", insurance.MemberID, input.Optional(50))
+	}
+	if b.ICD10Codes.Sent() {
+		d[collections.PatientICD10Codes] = icd10Codes(c, b.ICD10Codes)
+	}
+	if b.MonitoringSchedule.Sent() {
+		d[collections.PatientMonitoringSchedule] = schedule(c, b.MonitoringSchedule)
+	}
+	return Draft{d}
+}
+
+// ReadReplacement checks the body that replaces a patient: as [Body.Read], except that a medical record number,
+// once there, can be left out but not taken away. Source: docs/decisions.md, "PUT semantics".
+func (b Body) ReadReplacement(c *input.Checks, now time.Time, practice *time.Location) Draft {
+	switch {
+	case b.MRN.Null():
+		c.Reject("mrn", "This field may not be null.")
+	case b.MRN.Given() && strings.TrimSpace(b.MRN.Value) == "":
+		c.Reject("mrn", "This field may not be blank.")
+	}
+	return b.Read(c, now, practice)
+}
+
+// address returns the sealed form of an address, "" for none.
+func address(c *input.Checks, f input.Field[AddressBody]) string {
+	body, ok := given(c, "address", f, msgObject)
+	if !ok {
+		return ""
+	}
+	a := &phi.Address{
+		Line1:   c.Text("address.line1", body.Line1, input.Required(200)),
+		Line2:   c.Text("address.line2", body.Line2, input.Optional(200)),
+		City:    c.Text("address.city", body.City, input.Required(100)),
+		State:   c.Text("address.state", body.State, input.Optional(50)),
+		Country: country(c, body.Country),
+	}
+	if len([]rune(a.State)) == 1 {
+		c.Reject("address.state", "Ensure this field has at least 2 characters.")
+	}
+	if a.Country == "US" {
+		if upper := strings.ToUpper(a.State); slices.Contains(stateCodes, upper) {
+			a.State = upper
+		}
+		a.Zip = matching(c, "address.zip", body.Zip, zipPattern, "Must be a ZIP code: 12345 or 12345-6789.")
+	} else {
+		a.Zip = c.Text("address.zip", body.Zip, input.Optional(20))
+	}
+	text, err := a.Plaintext()
+	if err != nil {
+		c.Reject("address", msgObject)
+	}
+	return text
+}
+
+// icd10Codes returns the codes in upper case, each once.
+func icd10Codes(c *input.Checks, f input.Field[[]input.String]) []string {
+	list, _ := given(c, "icd10_codes", f, "Must be a list of codes.")
+	if len(list) > maxCodes {
+		c.Reject("icd10_codes", fmt.Sprintf("Ensure this field has no more than %d items.", maxCodes))
+		return nil
+	}
+	codes := []string{}
+	for i, item := range list {
+		item.Value = strings.ToUpper(item.Value)
+		code := c.Text(fmt.Sprintf("icd10_codes.%d", i), item, input.Required(0))
+		if code == "" {
+			continue
+		}
+		if !icd10Pattern.MatchString(code) {
+			c.Reject(fmt.Sprintf("icd10_codes.%d", i), "Must be an ICD-10-CM code, such as I10 or E11.9.")
+		} else if !slices.Contains(codes, code) {
+			codes = append(codes, code)
+		}
+	}
+	return codes
+}
+
+// schedule returns nil for null, which stands for one reading a day of each assigned device.
+func schedule(c *input.Checks, f input.Field[map[string]input.Field[kindBody]]) any {
+	kinds, ok := given(c, "monitoring_schedule", f, msgObject)
+	if !ok {
+		return nil
+	}
+	expected := collections.Schedule{}
+	for kind, field := range kinds {
+		if !slices.Contains(scheduledKinds, kind) {
+			c.Reject("monitoring_schedule", fmt.Sprintf("Members must be among: %s.", strings.Join(scheduledKinds, ", ")))
+			return nil // once is enough
+		}
+		if field.Null() {
+			continue
+		}
+		name := "monitoring_schedule." + kind
+		if body, ok := given(c, name, field, msgObject); ok {
+			expected[kind] = collections.Expectation{PerDay: perDay(c, name+".per_day", body.PerDay), Days: weekdays(c, name+".days", body.Days)}
+		}
+	}
+	return expected
+}

@@ -1,0 +1,252 @@
+package patients
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	validation "github.com/pocketbase/ozzo-validation/v4"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+const (
+	maxMembers = 50
+	msgMember  = "Must be the id of an active provider, nurse, medical assistant or clinical manager."
+)
+
+// careTeamRoles may be on a care team. Source: docs/decisions.md, "Care team".
+var careTeamRoles = []access.Role{access.Provider, access.Nurse, access.MA, access.ClinicalManager}
+
+// CareTeamBody is the body that sets a care team. What is left out stays; a null list is an empty one.
+type CareTeamBody struct {
+	PrimaryProviderID input.Integer                          `json:"primary_provider_id"`
+	Members           input.Field[[]input.Field[MemberBody]] `json:"members"`
+}
+
+// MemberBody is one member of a [CareTeamBody].
+type MemberBody struct {
+	UserID input.Integer `json:"user_id"`
+	Role   input.String  `json:"role"`
+}
+
+// CareTeamDraft is a body that was found valid by itself.
+type CareTeamDraft struct {
+	setsProvider bool
+	provider     string // record id, "" for none
+	setsMembers  bool
+	members      []memberDraft
+}
+
+type memberDraft struct{ user, role string }
+
+// Read checks a body as far as one can without what is stored.
+func (b CareTeamBody) Read(c *input.Checks) CareTeamDraft {
+	d := CareTeamDraft{setsProvider: b.PrimaryProviderID.Sent(), setsMembers: b.Members.Sent()}
+	if id := number(c, "primary_provider_id", b.PrimaryProviderID, msgProvider); id > 0 {
+		d.provider = collections.NumberID(id)
+	}
+	list, _ := given(c, "members", b.Members, "Must be a list of members.")
+	if len(list) > maxMembers {
+		c.Reject("members", fmt.Sprintf("Ensure this field has no more than %d items.", maxMembers))
+		return d
+	}
+	for i, item := range list {
+		name := fmt.Sprintf("members.%d", i)
+		if !item.Given() {
+			c.Reject(name, msgObject)
+			continue
+		}
+		if c.Integer(name+".user_id", item.Value.UserID, true) == nil {
+			continue
+		}
+		m := memberDraft{role: c.Text(name+".role", item.Value.Role, input.Optional(50))}
+		if id := number(c, name+".user_id", item.Value.UserID, msgMember); id > 0 {
+			m.user = collections.NumberID(id)
+		}
+		if slices.ContainsFunc(d.members, func(other memberDraft) bool { return other.user == m.user && m.user != "" }) {
+			c.Reject(name+".user_id", "Is on the list already.")
+		}
+		d.members = append(d.members, m)
+	}
+	return d
+}
+
+// CareTeam is who looks after a patient. It holds names, and refuses to print them.
+type CareTeam struct {
+	PrimaryProvider *Colleague // nil for none
+	Members         []Colleague
+}
+
+// Colleague is one person of a [CareTeam].
+type Colleague struct {
+	UserID int64
+	Name   phi.Text
+	Role   string
+}
+
+// FindCareTeam returns the care team of a patient.
+func FindCareTeam(app core.App, p *collections.Patient) (team CareTeam, err error) {
+	if id := p.GetString(collections.PatientPrimaryProvider); id != "" {
+		colleague, err := findColleague(app, id)
+		if err != nil {
+			return team, err
+		}
+		team.PrimaryProvider = &colleague
+	}
+	members, err := collections.CareTeam(app, p.Id)
+	if err != nil {
+		return team, err
+	}
+	for _, m := range members {
+		colleague, err := findColleague(app, m.UserRecordID())
+		if err != nil {
+			return team, err
+		}
+		colleague.Role = m.Role()
+		team.Members = append(team.Members, colleague)
+	}
+	return team, nil
+}
+
+func findColleague(app core.App, userID string) (Colleague, error) {
+	user, err := collections.FindUser(app, userID)
+	if err != nil {
+		return Colleague{}, err
+	}
+	name := strings.TrimSpace(user.FirstName() + " " + user.LastName())
+	return Colleague{UserID: user.Number(), Name: phi.Text(name), Role: user.Role()}, nil
+}
+
+// SetCareTeam changes the care team of a patient who is not deleted, in one transaction with its audit entry. A person
+// who cannot be on it is a validation fault. A role that is left out is the person's own.
+func SetCareTeam(app core.App, patientID string, d CareTeamDraft, by audit.Actor, now time.Time) (team CareTeam, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
+		p, err := collections.FindPatient(tx, patientID)
+		if collections.Missing(err) {
+			return fault.Missing()
+		} else if err != nil {
+			return err
+		}
+		changes := audit.Changes{}
+		if d.setsProvider && p.GetString(collections.PatientPrimaryProvider) != d.provider {
+			changes["primary_provider_id"] = audit.Change{Old: p.PrimaryProviderID(), New: collections.Number(d.provider)}
+			p.Set(collections.PatientPrimaryProvider, d.provider)
+			if err := tx.Save(p); err != nil {
+				return asFault(err)
+			}
+		}
+		if d.setsMembers {
+			if err := setMembers(tx, p.Id, d.members, changes, now); err != nil {
+				return err
+			}
+		}
+		if team, err = FindCareTeam(tx, p); err != nil || len(changes) == 0 {
+			return err
+		}
+		return audit.Append(tx, audit.Entry{Event: audit.CareTeamUpdate, Actor: by, ResourceType: "Patient", ResourceID: p.Id, PatientID: p.Id, Changes: changes}, now)
+	})
+	return team, err
+}
+
+// setMembers makes the members those of the list, and notes who came and went.
+func setMembers(tx core.App, patientID string, wanted []memberDraft, changes audit.Changes, now time.Time) error {
+	current, err := collections.CareTeam(tx, patientID)
+	if err != nil {
+		return err
+	}
+	fields, roles := fault.Fields{}, make([]string, len(wanted))
+	for i, m := range wanted {
+		user, err := memberUser(tx, m.user)
+		if err != nil {
+			return err
+		}
+		if user == nil {
+			fields.Add(fmt.Sprintf("members.%d.user_id", i), msgMember)
+		} else if roles[i] = m.role; m.role == "" {
+			roles[i] = user.Role()
+		}
+	}
+	if err := fields.Err(); err != nil {
+		return err
+	}
+	for _, member := range current {
+		if slices.ContainsFunc(wanted, func(m memberDraft) bool { return m.user == member.UserRecordID() }) {
+			continue
+		}
+		if err := tx.Delete(member); err != nil {
+			return fmt.Errorf("remove a care-team member: %w", err)
+		}
+		changes["member."+publicUser(member.UserRecordID())] = audit.Change{Old: member.Role()}
+	}
+	for i, m := range wanted {
+		at := slices.IndexFunc(current, func(member *collections.CareTeamMember) bool { return m.user == member.UserRecordID() })
+		member, old := (*collections.CareTeamMember)(nil), any(nil)
+		if at >= 0 {
+			if member = current[at]; member.Role() == roles[i] {
+				continue
+			}
+			old = member.Role()
+		} else if member, err = collections.NewCareTeamMember(tx, patientID, m.user); err != nil {
+			return err
+		} else {
+			member.Set("created_at", collections.Instant(now))
+		}
+		member.Set("role", roles[i])
+		if err := tx.Save(member); err != nil {
+			return fmt.Errorf("store a care-team member: %w", err)
+		}
+		changes["member."+publicUser(m.user)] = audit.Change{Old: old, New: roles[i]}
+	}
+	return nil
+}
+
+func publicUser(recordID string) string {
+	return strconv.FormatInt(collections.Number(recordID), 10)
+}
+
+// memberUser is the account, if its holder may be on a care team, else nil.
+func memberUser(app core.App, userID string) (*collections.User, error) {
+	user, err := collections.FindUser(app, userID)
+	if collections.Missing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !user.Active() || !slices.Contains(careTeamRoles, access.Role(user.Role())) {
+		return nil, nil
+	}
+	return user, nil
+}
+
+// KeepMember checks a care-team member that is about to be stored, whoever writes it.
+func KeepMember(app core.App, record *core.Record, now time.Time) error {
+	user, err := memberUser(app, record.GetString("user"))
+	if err != nil {
+		return err
+	}
+	if user == nil {
+		return validation.Errors{"user": validation.NewError("validation_invalid_value", msgMember)}
+	}
+	if _, err := collections.FindPatient(app, record.GetString("patient")); collections.Missing(err) {
+		return validation.Errors{"patient": validation.NewError("validation_invalid_value", "There is no such patient.")}
+	} else if err != nil {
+		return err
+	}
+	if record.GetString("role") == "" {
+		record.Set("role", user.Role())
+	}
+	if record.GetString("created_at") == "" {
+		record.Set("created_at", collections.Instant(now))
+	}
+	return nil
+}

@@ -1,0 +1,226 @@
+package patients
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	validation "github.com/pocketbase/ozzo-validation/v4"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// The states of a consent.
+const (
+	ConsentActive  = "active"
+	ConsentRevoked = "revoked"
+	ConsentExpired = "expired"
+)
+
+const (
+	msgVerbal  = "Verbal consent needs notes."
+	msgExpires = "Must be after granted_at."
+	// grantTolerance lets the clock of whoever writes consent down run ahead a little.
+	grantTolerance = 5 * time.Minute
+)
+
+// ConsentBody is the body that records a consent.
+type ConsentBody struct {
+	Type              input.String `json:"type"`
+	Method            input.String `json:"method"`
+	GrantedAt         input.String `json:"granted_at"`
+	ObtainedBy        input.String `json:"obtained_by"`
+	ExpiresAt         input.String `json:"expires_at"`
+	DocumentReference input.String `json:"document_reference"`
+	Notes             input.String `json:"notes"`
+}
+
+// Read checks a body and returns what to store. A bare date is its first moment in the practice's time zone.
+// Source: docs/decisions.md, "Consent records".
+func (b ConsentBody) Read(c *input.Checks, now time.Time, practice *time.Location) Draft {
+	granted := dayOrInstant(c, "granted_at", b.GrantedAt, practice, true)
+	expires := dayOrInstant(c, "expires_at", b.ExpiresAt, practice, false)
+	columns := map[string]any{
+		"type":               c.Text("type", b.Type, input.Required(0).OneOf("rpm", "ccm", "data_sharing", "messaging")),
+		"method":             c.Text("method", b.Method, input.Required(0).OneOf("written", "verbal", "electronic")),
+		"granted_at":         collections.Instant(granted),
+		"expires_at":         collections.Instant(expires),
+		"obtained_by":        c.Text("obtained_by", b.ObtainedBy, input.Optional(254)),
+		"document_reference": c.Text("document_reference", b.DocumentReference, input.Optional(500)),
+		"notes":              c.Text("notes", b.Notes, input.Optional(4000).Multiline()),
+	}
+	if granted.After(now.Add(grantTolerance)) {
+		c.Reject("granted_at", "Must not be in the future.")
+	}
+	if !expires.IsZero() && !granted.IsZero() && !expires.After(granted) {
+		c.Reject("expires_at", msgExpires)
+	}
+	if columns["method"] == "verbal" && columns["notes"] == "" && c.Fields["notes"] == nil {
+		c.Reject("notes", msgVerbal)
+	}
+	return Draft{columns}
+}
+
+func dayOrInstant(c *input.Checks, name string, f input.String, zone *time.Location, required bool) time.Time {
+	if day, err := time.ParseInLocation(time.DateOnly, f.Value, zone); f.Given() && err == nil {
+		f.Value = day.Format(time.RFC3339)
+	}
+	return c.Instant(name, f, required)
+}
+
+// GrantConsent records a consent of a patient who is not deleted. Source: docs/decisions.md, "Consent records".
+func GrantConsent(app core.App, patientID string, draft Draft, by audit.Actor, now time.Time) (*collections.Consent, error) {
+	var granted *collections.Consent
+	err := app.RunInTransaction(func(tx core.App) error {
+		if _, err := collections.FindPatient(tx, patientID); collections.Missing(err) {
+			return fault.Missing()
+		} else if err != nil {
+			return err
+		}
+		consent, err := collections.NewConsent(tx)
+		if err != nil {
+			return err
+		}
+		for column, value := range draft.columns {
+			consent.Set(column, value)
+		}
+		consent.Set("patient", patientID)
+		consent.Set("recorded_by", by.Email)
+		consent.Set("created_at", collections.Instant(now))
+		if err := tx.Save(consent); err != nil {
+			return asFault(err)
+		}
+		granted = consent
+		return audit.Append(tx, consentEntry(audit.ConsentGrant, consent, by), now)
+	})
+	return granted, err
+}
+
+// RevokeConsent ends a consent that is in force; another is an invalid_state fault.
+func RevokeConsent(app core.App, patientID string, number int64, reason phi.Text, by audit.Actor, now time.Time) (*collections.Consent, error) {
+	var revoked *collections.Consent
+	err := app.RunInTransaction(func(tx core.App) error {
+		_, err := collections.FindPatient(tx, patientID)
+		if err == nil {
+			revoked, err = collections.FindConsent(tx, patientID, number)
+		}
+		if collections.Missing(err) {
+			return fault.Missing()
+		} else if err != nil {
+			return err
+		}
+		if status := ConsentStatus(revoked, now); status != ConsentActive {
+			return fault.State("invalid_state", "The consent is "+status+" already.")
+		}
+		revoked.Set("revoked_at", collections.Instant(now))
+		revoked.Set("revoked_by", by.Email)
+		revoked.Set("revoke_reason", reason.Reveal())
+		if err := tx.Save(revoked); err != nil {
+			return asFault(err)
+		}
+		entry := consentEntry(audit.ConsentRevoke, revoked, by)
+		entry.Reason = reason
+		return audit.Append(tx, entry, now)
+	})
+	return revoked, err
+}
+
+func consentEntry(event audit.Event, consent *collections.Consent, by audit.Actor) audit.Entry {
+	return audit.Entry{
+		Event: event, Actor: by, ResourceType: "Consent", ResourceID: strconv.FormatInt(consent.Number(), 10),
+		PatientID: consent.PatientID(), Changes: audit.Changes{"type": {New: consent.Type()}, "method": {New: consent.Method()}},
+	}
+}
+
+// ConsentStatus is where a consent stands at a moment.
+func ConsentStatus(consent *collections.Consent, at time.Time) string {
+	switch expires := consent.ExpiresAt(); {
+	case !consent.RevokedAt().IsZero():
+		return ConsentRevoked
+	case !expires.IsZero() && !at.Before(expires):
+		return ConsentExpired
+	}
+	return ConsentActive
+}
+
+// revocation are the columns of a consent that may change, once.
+var revocation = []string{"revoked_at", "revoked_by", "revoke_reason"}
+
+var errConsentFixed = errors.New("a consent is never edited: revoke it and record another")
+
+// KeepConsent checks a consent that is about to be stored, whoever writes it: a new one is complete, an old one is only
+// ever revoked. Source: docs/decisions.md, "Consent records".
+func KeepConsent(app core.App, record *core.Record, by audit.Actor, now time.Time) error {
+	consent := collections.AsConsent(record)
+	if record.IsNew() {
+		return newConsent(app, consent, by, now)
+	}
+	stored, err := collections.FindConsent(app, record.Original().GetString("patient"), consent.Number())
+	if err != nil {
+		return err
+	}
+	for _, name := range record.Collection().Fields.FieldNames() {
+		if consent.GetString(name) == stored.GetString(name) {
+			continue
+		}
+		if !slices.Contains(revocation, name) || !stored.RevokedAt().IsZero() {
+			return validation.Errors{name: validation.NewError("fixed", errConsentFixed.Error())}
+		}
+	}
+	if consent.RevokedAt().IsZero() {
+		return revokedOnly(consent)
+	}
+	if consent.RevokedBy() == "" {
+		consent.Set("revoked_by", authorOf(by))
+	}
+	if consent.RevokeReason() == "" {
+		return validation.Errors{"revoke_reason": validation.NewError("validation_required", "This field is required.")}
+	}
+	return nil
+}
+
+func newConsent(app core.App, consent *collections.Consent, by audit.Actor, now time.Time) error {
+	wrong := validation.Errors{}
+	complain := func(column, message string) { wrong[column] = validation.NewError("validation_invalid_value", message) }
+	if _, err := collections.FindPatient(app, consent.PatientID()); collections.Missing(err) {
+		complain("patient", "There is no such patient.")
+	} else if err != nil {
+		return err
+	}
+	granted, expires := consent.GrantedAt(), consent.ExpiresAt()
+	if granted.IsZero() || granted.After(now.Add(grantTolerance)) {
+		complain("granted_at", "Must be a time that is not in the future.")
+	}
+	if !expires.IsZero() && !expires.After(granted) {
+		complain("expires_at", msgExpires)
+	}
+	if consent.Method() == "verbal" && consent.Notes() == "" {
+		complain("notes", msgVerbal)
+	}
+	if err := revokedOnly(consent); err != nil || !consent.RevokedAt().IsZero() {
+		complain("revoked_at", "A new consent is not revoked.")
+	}
+	if len(wrong) > 0 {
+		return wrong
+	}
+	for column, value := range map[string]string{"created_at": collections.Instant(now), "recorded_by": authorOf(by)} {
+		if consent.GetString(column) == "" {
+			consent.Set(column, value)
+		}
+	}
+	return nil
+}
+
+// revokedOnly refuses the author and the reason of a revocation that did not happen.
+func revokedOnly(consent *collections.Consent) error {
+	if consent.RevokedBy() != "" || consent.RevokeReason() != "" {
+		return validation.Errors{"revoked_at": validation.NewError("validation_required", "This field is required.")}
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package patients
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+const (
+	maxCodes = 12
+	// maxNumber is the largest integer id: fifteen digits.
+	maxNumber = 999_999_999_999_999
+
+	msgObject   = "Must be an object."
+	msgProvider = "Must be the id of an active provider."
+	msgPayer    = "Must be the id of a known payer."
+)
+
+var (
+	mrnPattern   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	ssnPattern   = regexp.MustCompile(`^(?:\d{9}|\d{3}-\d{2}-\d{4})$`)
+	zipPattern   = regexp.MustCompile(`^\d{5}(?:-\d{4})?$`)
+	icd10Pattern = regexp.MustCompile(`^[A-TV-Z][0-9][0-9AB](?:\.[0-9A-TV-Z]{1,4})?$`)
+
+	// mailboxPattern is RFC 5321 section 4.1.2: a dot-string or quoted string, then a domain or address literal.
+	mailboxPattern = regexp.MustCompile(`^(?:[A-Za-z0-9!#$%&'*+/=?^_\x60{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_\x60{|}~-]+)*|"(?:[ !#-\[\]-~]|\\[ -~])*")` +
+		`@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*|\[(?:\d{1,3}(?:\.\d{1,3}){3}|IPv6:[0-9A-Fa-f:.]+)\])$`)
+
+	// stateCodes are the two-letter codes of the United States Postal Service.
+	stateCodes = strings.Fields(`AL AK AZ AR CA CO CT DE DC FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH
+		NJ NM NY NC ND OH OK OR PA RI SC SD TN TX UT VT VA WA WV WI WY AS GU MP PR VI UM FM MH PW AA AE AP`)
+
+	scheduledKinds = []string{string(vitals.BloodPressure), string(vitals.Weight), string(vitals.PulseOximetry), string(vitals.BloodGlucose)}
+	dayNames       = []string{"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
+)
+
+// given returns the value of an object or list, after a complaint when it is neither that nor null.
+func given[T any](c *input.Checks, name string, f input.Field[T], wrongType string) (value T, ok bool) {
+	if f.Given() {
+		return f.Value, true
+	}
+	if f.Sent() && !f.Null() {
+		c.Reject(name, wrongType)
+	}
+	return value, false
+}
+
+// matching returns optional text that has the pattern.
+func matching(c *input.Checks, name string, f input.String, pattern *regexp.Regexp, complaint string) string {
+	text := c.Text(name, f, input.Optional(0))
+	if text != "" && !pattern.MatchString(text) {
+		c.Reject(name, complaint)
+	}
+	return text
+}
+
+// number returns the optional integer id of another object, 0 for none.
+func number(c *input.Checks, name string, f input.Integer, complaint string) int64 {
+	id := c.Integer(name, f, false)
+	if id == nil {
+		return 0
+	}
+	if *id < 1 || *id > maxNumber {
+		c.Reject(name, complaint)
+		return 0
+	}
+	return *id
+}
+
+func birthDate(c *input.Checks, f input.String, today string) string {
+	text := c.Text("date_of_birth", f, input.Required(0))
+	if text == "" {
+		return ""
+	}
+	if _, err := time.Parse(time.DateOnly, text); err != nil {
+		c.Reject("date_of_birth", "Must be a date in the form YYYY-MM-DD.")
+	} else if text < "1900-01-01" || text > today {
+		c.Reject("date_of_birth", "Must be between 1900-01-01 and today.")
+	}
+	return text
+}
+
+func mrn(c *input.Checks, f input.String) string {
+	text := c.Text("mrn", f, input.Optional(50))
+	if text != "" && !mrnPattern.MatchString(text) {
+		c.Reject("mrn", "Must start with a letter or digit and contain only letters, digits, dots, underscores and hyphens.")
+	}
+	return text
+}
+
+// ssn returns the nine digits. Source: docs/decisions.md, "SSN".
+func ssn(c *input.Checks, f input.String) string {
+	text := matching(c, "ssn", f, ssnPattern, "Must have the form AAA-GG-SSSS or nine digits.")
+	digits := input.Digits(text)
+	if text == "" || len(digits) != 9 {
+		return ""
+	}
+	if area := digits[:3]; area == "000" || area == "666" || area[0] == '9' {
+		c.Reject("ssn", "The area number may not be 000, 666 or 900 to 999.")
+	}
+	if digits[3:5] == "00" {
+		c.Reject("ssn", "The group number may not be 00.")
+	}
+	if digits[5:] == "0000" {
+		c.Reject("ssn", "The serial number may not be 0000.")
+	}
+	return digits
+}
+
+func email(c *input.Checks, f input.String) string {
+	text := c.Text("email", f, input.Optional(254))
+	if text != "" && (!mailboxPattern.MatchString(text) || strings.LastIndexByte(text, '@') > 64) {
+		c.Reject("email", "Must be a valid e-mail address.")
+	}
+	return text
+}
+
+func country(c *input.Checks, f input.String) string {
+	text := c.Text("address.country", f, input.Optional(50))
+	switch {
+	case text == "":
+		return "US"
+	case len([]rune(text)) == 1:
+		c.Reject("address.country", "Ensure this field has at least 2 characters.")
+	case len(text) == 2:
+		return strings.ToUpper(text)
+	}
+	return text
+}
+
+func perDay(c *input.Checks, name string, f input.Integer) int {
+	n := c.Integer(name, f, true)
+	if n == nil {
+		return 0
+	}
+	if *n < 1 || *n > 8 {
+		c.Reject(name, "Must be between 1 and 8.")
+		return 0
+	}
+	return int(*n)
+}
+
+// weekdays returns the named days in the order of the week, nil for every day.
+func weekdays(c *input.Checks, name string, f input.Field[[]input.String]) []string {
+	list, ok := given(c, name, f, "Must be a list of weekdays.")
+	if !ok {
+		return nil
+	}
+	if len(list) == 0 {
+		c.Reject(name, "Must name at least one weekday.")
+	}
+	var days []string
+	for i, item := range list {
+		item.Value = strings.ToLower(item.Value)
+		days = append(days, c.Text(fmt.Sprintf("%s.%d", name, i), item, input.Required(0).OneOf(dayNames...)))
+	}
+	slices.SortFunc(days, func(a, b string) int { return slices.Index(dayNames, a) - slices.Index(dayNames, b) })
+	return slices.Compact(days)
+}

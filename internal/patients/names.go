@@ -1,0 +1,50 @@
+package patients
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// Name is what a list of alerts, claims or triage rows shows of a patient. It refuses to print.
+type Name struct {
+	MRN         string
+	first, last phi.Text
+}
+
+// Format shows nothing of the name.
+func (Name) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[name]") }
+
+// LogValue shows nothing of the name.
+func (Name) LogValue() slog.Value { return slog.StringValue("[name]") }
+
+// MarshalJSON refuses.
+func (Name) MarshalJSON() ([]byte, error) { return nil, errors.New("patients: a name is not encoded") }
+
+// FirstLast is "Ada Lovelace"; "" when neither name can be opened.
+func (n Name) FirstLast() string { return strings.TrimSpace(n.first.Reveal() + " " + n.last.Reveal()) }
+
+// LastFirst is "Lovelace, Ada", as claims have it.
+func (n Name) LastFirst() string {
+	return strings.TrimSuffix(strings.TrimPrefix(n.last.Reveal()+", "+n.first.Reveal(), ", "), ", ")
+}
+
+// Names opens the names of the given patients, of any state, with one query; unknown ids are left out.
+func Names(app core.App, ids []string) (map[string]Name, error) {
+	entries, err := collections.PatientEntries(app, ids)
+	if err != nil {
+		return nil, err
+	}
+	names := make(map[string]Name, len(entries))
+	for _, e := range entries {
+		names[e.ID] = Name{MRN: e.MRN, first: e.First, last: e.Last}
+	}
+	return names, nil
+}

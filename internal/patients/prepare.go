@@ -1,0 +1,323 @@
+package patients
+
+import (
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	validation "github.com/pocketbase/ozzo-validation/v4"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+)
+
+// mrnSequence numbers the medical record numbers that we give out.
+const mrnSequence = "mrn"
+
+// textColumns and jsonColumns are named in the contract as in the schema; provider and insurance are not.
+var (
+	textColumns = []string{
+		collections.PatientFirstName, collections.PatientLastName, collections.PatientDateOfBirth, collections.PatientGender,
+		collections.PatientMRN, collections.PatientPhone, collections.PatientEmail, collections.PatientSSN,
+		collections.PatientExternalID, collections.PatientGatewayID, collections.PatientTimeZone,
+	}
+	jsonColumns    = []string{collections.PatientAddress, collections.PatientICD10Codes, collections.PatientMonitoringSchedule}
+	insuranceOwned = []string{collections.PatientInsurancePayer, collections.PatientInsuranceMemberID}
+
+	bodyColumns = slices.Concat(textColumns, jsonColumns, insuranceOwned, []string{collections.PatientPrimaryProvider})
+)
+
+// Keep makes a patient's record fit to be stored, whoever writes it, stores it with save, and keeps what must go with it.
+// It checks and normalises every value that is new or changed, as [Body.Read] does, gives a new patient a medical record
+// number, keeps blind indexes, version and times, and holds the columns of archiving and deleting together; see also
+// [afterStored]. It runs in the transaction of the save. What is wrong comes back as [validation.Errors] by column, which
+// the dashboard shows beside the input. byHand says that nobody else audits the write: a person in the dashboard made it.
+// Source: docs/decisions.md, "MRN" and "Lookups on encrypted values".
+func Keep(tx core.App, record *core.Record, by audit.Actor, byHand bool, now time.Time, practice *time.Location, save func() error) error {
+	p := collections.AsPatient(record)
+	stored, err := prepare(tx, p, by, now, practice)
+	if err != nil {
+		return err
+	}
+	if err := save(); err != nil {
+		return err
+	}
+	if err := afterStored(tx, p, by, now); err != nil || !byHand {
+		return err
+	}
+	if stored == nil {
+		return note(tx, audit.PatientCreate, p, audit.Changes{}, by, now)
+	}
+	return note(tx, eventOf(stored, p), p, values(stored), by, now)
+}
+
+// prepare does what is to be done before the save, and returns what is stored now; nil for a new patient.
+func prepare(app core.App, p *collections.Patient, by audit.Actor, now time.Time, practice *time.Location) (stored *collections.Patient, err error) {
+	if !p.IsNew() {
+		if stored, err = collections.FindPatientAnyState(app, p.Id); err != nil {
+			return nil, err
+		}
+	} else if p.MRN() == "" {
+		number, err := nextMRN(app)
+		if err != nil {
+			return nil, err
+		}
+		p.Set(collections.PatientMRN, number)
+	}
+	changed := changedColumns(p, stored)
+	wrong := normalise(p, changed, now, practice)
+	keepState(p, stored, by, now, wrong)
+	if err := checkOthers(app, p, changed, wrong); err != nil {
+		return nil, err
+	}
+	if len(wrong) > 0 {
+		return nil, wrong
+	}
+	if err := reindex(p, changed); err != nil {
+		return nil, err
+	}
+	stamp(p, stored, now)
+	return stored, nil
+}
+
+// changedColumns are those whose value differs from the stored one; of a new record, all. What was damaged in the
+// database and left alone is not changed, so that it does not stand in the way of other changes.
+func changedColumns(p, stored *collections.Patient) []string {
+	if stored == nil {
+		return bodyColumns
+	}
+	var changed []string
+	for _, column := range bodyColumns {
+		if p.GetString(column) != stored.GetString(column) {
+			changed = append(changed, column)
+		}
+	}
+	if slices.ContainsFunc(insuranceOwned, func(column string) bool { return slices.Contains(changed, column) }) {
+		changed = append(changed, insuranceOwned...)
+	}
+	return changed
+}
+
+// normalise reads the changed columns as a body and puts back what was read.
+func normalise(p *collections.Patient, changed []string, now time.Time, practice *time.Location) validation.Errors {
+	c, wrong := input.NewChecks(), validation.Errors{}
+	draft := bodyOf(p, changed).ReadReplacement(c, now, practice)
+	for _, name := range slices.Sorted(maps.Keys(c.Fields)) {
+		column, inner := columnOf(name)
+		if slices.Contains(changed, column) && wrong[column] == nil {
+			wrong[column] = validation.NewError("validation_invalid_value", inner+c.Fields[name][0])
+		}
+	}
+	for _, column := range changed {
+		if value, ok := draft.columns[column]; ok && wrong[column] == nil {
+			p.Set(column, value)
+		}
+	}
+	return wrong
+}
+
+// bodyOf is the body that would have led to the values of the given columns.
+func bodyOf(p *collections.Patient, changed []string) (body Body) {
+	members := map[string]any{}
+	for _, column := range changed {
+		switch {
+		case slices.Contains(textColumns, column):
+			members[column] = p.GetString(column)
+		case slices.Contains(jsonColumns, column):
+			members[column] = rawOf(p.GetString(column))
+		case column == collections.PatientPrimaryProvider:
+			members["primary_provider_id"] = nil
+			if id := p.GetString(column); id != "" {
+				members["primary_provider_id"] = collections.Number(id)
+			}
+		default:
+			members["insurance"] = map[string]any{"payer_id": orNil(p.InsurancePayerID()), "member_id": p.GetString(collections.PatientInsuranceMemberID)}
+		}
+	}
+	raw, err := json.Marshal(members)
+	if err == nil {
+		err = json.Unmarshal(raw, &body)
+	}
+	if err != nil {
+		return Body{} // nothing but required fields, all of which will be missed
+	}
+	return body
+}
+
+// rawOf is stored JSON, or text of the wrong type when it is none.
+func rawOf(text string) any {
+	switch {
+	case text == "":
+		return nil
+	case json.Valid([]byte(text)):
+		return json.RawMessage(text)
+	}
+	return text
+}
+
+func orNil(number int64) any {
+	if number == 0 {
+		return nil
+	}
+	return number
+}
+
+// columnOf finds the column behind a name of the contract, and what to put before a complaint about a part of it.
+func columnOf(name string) (column, inner string) {
+	switch name {
+	case "insurance.payer_id":
+		return collections.PatientInsurancePayer, ""
+	case "insurance.member_id":
+		return collections.PatientInsuranceMemberID, ""
+	case "primary_provider_id":
+		return collections.PatientPrimaryProvider, ""
+	}
+	column, inner, nested := strings.Cut(name, ".")
+	if nested {
+		inner += ": "
+	}
+	return column, inner
+}
+
+// nameOf is the contract's name of a column.
+func nameOf(column string) string {
+	switch column {
+	case collections.PatientInsurancePayer:
+		return "insurance.payer_id"
+	case collections.PatientInsuranceMemberID:
+		return "insurance.member_id"
+	case collections.PatientPrimaryProvider:
+		return "primary_provider_id"
+	}
+	return column
+}
+
+// unique are the columns that no two patients share, archived and deleted ones included.
+var unique = map[string]struct {
+	find      func(core.App, string) (*collections.Patient, error)
+	complaint string
+}{
+	collections.PatientMRN:        {collections.FindPatientByMRN, "A patient with this MRN already exists."},
+	collections.PatientGatewayID:  {collections.FindPatientByGatewayID, "A patient with this gateway patient id already exists."},
+	collections.PatientExternalID: {collections.FindPatientByExternalID, "A patient with this external id already exists."},
+}
+
+// checkOthers complains about values that another patient holds and about references to nobody.
+func checkOthers(app core.App, p *collections.Patient, changed []string, wrong validation.Errors) error {
+	for _, column := range changed {
+		value := p.GetString(column)
+		if value == "" || wrong[column] != nil {
+			continue
+		}
+		complaint, err := "", error(nil)
+		if rule, ok := unique[column]; ok {
+			var holder *collections.Patient
+			if holder, err = rule.find(app, value); err == nil && holder.Id != p.Id {
+				complaint = rule.complaint
+			}
+		} else if column == collections.PatientPrimaryProvider {
+			var user *collections.User
+			if user, err = collections.FindUser(app, value); err != nil || !user.Active() || user.Role() != string(access.Provider) {
+				complaint = msgProvider
+			}
+		} else if column == collections.PatientInsurancePayer && p.InsurancePayerID() != 0 {
+			if _, err = app.FindRecordById(collections.Payers, collections.NumberID(p.InsurancePayerID())); err != nil {
+				complaint = msgPayer
+			}
+		}
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("check %s: %w", column, err)
+		}
+		if complaint != "" {
+			wrong[column] = validation.NewError("validation_invalid_value", complaint)
+		}
+	}
+	return nil
+}
+
+// nextMRN takes the next number of the sequence that nobody holds.
+func nextMRN(app core.App) (string, error) {
+	for {
+		n, err := collections.Next(app, mrnSequence)
+		if err != nil {
+			return "", err
+		}
+		number := fmt.Sprintf("MRN-%08d", n)
+		if _, err := collections.FindPatientByMRN(app, number); collections.Missing(err) {
+			return number, nil
+		} else if err != nil {
+			return "", err
+		}
+	}
+}
+
+// reindex keeps the blind indexes of changed values: of the digits of a phone number without extension and country
+// code 1, of an address in lower case, of the nine digits of a social security number.
+func reindex(p *collections.Patient, changed []string) error {
+	for _, column := range changed {
+		value := p.GetString(column)
+		switch column {
+		case collections.PatientSSN:
+		case collections.PatientEmail:
+			value = strings.ToLower(value)
+		case collections.PatientPhone:
+			value, _, _ = strings.Cut(value, "x")
+			value = input.Digits(value)
+			if len(value) == 11 {
+				value = strings.TrimPrefix(value, "1")
+			}
+		default:
+			continue
+		}
+		index, err := collections.BlindIndex(column, value)
+		if err != nil {
+			return fmt.Errorf("index %s: %w", column, err)
+		}
+		p.Set(column+"_index", index)
+	}
+	return nil
+}
+
+// stamp keeps version and times; a time that the writer has set stays.
+func stamp(p, stored *collections.Patient, now time.Time) {
+	at := collections.Instant(now)
+	if stored == nil {
+		p.Set("version", 1)
+		if p.GetString("created_at") == "" {
+			p.Set("created_at", at)
+		}
+		p.Set("updated_at", p.GetString("created_at"))
+		return
+	}
+	p.Set("version", stored.Version()+1)
+	if p.GetString("updated_at") == stored.GetString("updated_at") {
+		p.Set("updated_at", at)
+	}
+}
+
+// asFault turns the complaints of a save into a fault with the names of the contract; other errors stay.
+func asFault(err error) error {
+	var wrong validation.Errors
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	fields := fault.Fields{}
+	for column, complaint := range wrong {
+		message := complaint.Error()
+		var coded validation.Error
+		if rule, ok := unique[column]; ok && errors.As(complaint, &coded) && coded.Code() == "validation_not_unique" {
+			message = rule.complaint // another process was faster: the index had the last word
+		}
+		fields.Add(nameOf(column), message)
+	}
+	return fields.Err()
+}

@@ -1,0 +1,174 @@
+package patients
+
+import (
+	"time"
+
+	validation "github.com/pocketbase/ozzo-validation/v4"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// Archive ends the monitoring of an active patient; the record stays. A patient who is archived already is an
+// invalid_state fault. Source: docs/decisions.md, "`active` and `status`".
+func Archive(app core.App, id string, reason phi.Text, by audit.Actor, now time.Time) (*collections.Patient, error) {
+	return alter(app, id, audit.PatientArchive, by, now, func(p *collections.Patient) error {
+		if !p.Active() {
+			return fault.State("invalid_state", "The patient is archived already.")
+		}
+		p.Set("active", false)
+		p.Set("archived_at", collections.Instant(now))
+		p.Set("archived_by", authorOf(by))
+		p.Set("archive_reason", reason.Reveal())
+		return nil
+	})
+}
+
+// Unarchive takes an archived patient back. When and why the patient was archived stays on record.
+// Source: docs/decisions.md, "Unarchive and delete combinations".
+func Unarchive(app core.App, id string, by audit.Actor, now time.Time) (*collections.Patient, error) {
+	return alter(app, id, audit.PatientUnarchive, by, now, func(p *collections.Patient) error {
+		if p.Active() {
+			return fault.State("invalid_state", "The patient is not archived.")
+		}
+		p.Set("active", true)
+		p.Set("unarchived_at", collections.Instant(now))
+		p.Set("unarchived_by", authorOf(by))
+		return nil
+	})
+}
+
+// Delete hides a patient from everyone but administrators and ends what is open; nothing is erased. The hook on
+// patients does the ending ([Keep]). Source: docs/decisions.md, "Soft delete" and "Retention".
+func Delete(app core.App, id string, by audit.Actor, now time.Time) error {
+	_, err := alter(app, id, audit.PatientDelete, by, now, func(p *collections.Patient) error {
+		p.Set("deleted_at", collections.Instant(now))
+		p.Set("deleted_by", authorOf(by))
+		return nil
+	})
+	return err
+}
+
+// Restore takes a deletion back; the patient is active or archived as before. What the deletion ended stays ended.
+func Restore(app core.App, id string, by audit.Actor, now time.Time) (*collections.Patient, error) {
+	return alter(app, id, audit.PatientRestore, by, now, func(p *collections.Patient) error {
+		if !p.Deleted() {
+			return fault.State("invalid_state", "The patient is not deleted.")
+		}
+		p.Set("deleted_at", "")
+		p.Set("deleted_by", "")
+		return nil
+	})
+}
+
+// stateColumns say whether a patient is archived or deleted, since when and by whom.
+var stateColumns = []string{"archived_at", "archived_by", "archive_reason", "unarchived_at", "unarchived_by", "deleted_at", "deleted_by"}
+
+// namedKey marks a record whose state columns an engine has written, names included, so that [keepState] leaves them.
+const namedKey = "@named"
+
+// keepState holds the columns of archiving and deleting together, whoever writes them: a change of state gets its time
+// and its author unless the writer gave them, and neither changes without one.
+func keepState(p, stored *collections.Patient, by audit.Actor, now time.Time, wrong validation.Errors) {
+	if stored == nil {
+		p.Set("active", true)
+		for _, column := range stateColumns {
+			p.Set(column, "")
+		}
+		return
+	}
+	if named, _ := p.GetRaw(namedKey).(bool); named {
+		p.SetRaw(namedKey, false) // for this save only
+		return
+	}
+	archived, unarchived := stored.Active() && !p.Active(), !stored.Active() && p.Active()
+	deleted, restored := !stored.Deleted() && p.Deleted(), stored.Deleted() && !p.Deleted()
+	if restored {
+		p.Set("deleted_by", "")
+	}
+	for _, move := range []struct {
+		made, free bool
+		at, by     string
+	}{{archived, false, "archived_at", "archived_by"}, {unarchived, false, "unarchived_at", "unarchived_by"}, {deleted, restored, "deleted_at", "deleted_by"}} {
+		for column, value := range map[string]string{move.at: collections.Instant(now), move.by: authorOf(by)} {
+			touched := p.GetString(column) != stored.GetString(column)
+			if move.made && !touched {
+				p.Set(column, value)
+			} else if touched && !move.made && !move.free {
+				wrong[column] = validation.NewError("validation_follows_state", "Follows the state of the patient and cannot be set by itself.")
+			}
+		}
+	}
+	reason := p.ArchiveReason()
+	switch changed := reason != stored.ArchiveReason(); {
+	case !p.Active() && reason == "" && (archived || changed):
+		wrong["archive_reason"] = validation.NewError("validation_required", "This field is required.")
+	case p.ArchivedAt().IsZero() && changed && reason != "":
+		wrong["archive_reason"] = validation.NewError("validation_follows_state", "Only an archived patient has a reason.")
+	}
+}
+
+// authorOf is who is named in the columns of a change that came without a name.
+func authorOf(by audit.Actor) string {
+	if by.Email == "" {
+		return string(audit.BySystem)
+	}
+	return by.Email
+}
+
+// stateOf is the patient's state as the audit trail has it.
+func stateOf(p *collections.Patient) string {
+	if p.Deleted() {
+		return "deleted"
+	}
+	return Status(p)
+}
+
+// eventOf names what a write did to a patient.
+func eventOf(before, after *collections.Patient) audit.Event {
+	switch was, is := stateOf(before), stateOf(after); {
+	case was == is:
+		return audit.PatientUpdate
+	case after.Deleted():
+		return audit.PatientDelete
+	case before.Deleted():
+		return audit.PatientRestore
+	case after.Active():
+		return audit.PatientUnarchive
+	}
+	return audit.PatientArchive
+}
+
+// alter changes a stored patient, who is not deleted unless restoring is the change, and records it, in one transaction.
+func alter(app core.App, id string, event audit.Event, by audit.Actor, now time.Time,
+	change func(p *collections.Patient) error,
+) (*collections.Patient, error) {
+	find := collections.FindPatient
+	if event == audit.PatientRestore {
+		find = collections.FindPatientAnyState
+	}
+	var altered *collections.Patient
+	err := app.RunInTransaction(func(tx core.App) error {
+		p, err := find(tx, id)
+		if collections.Missing(err) {
+			return fault.Missing()
+		} else if err != nil {
+			return err
+		}
+		old := values(p)
+		if err := change(p); err != nil {
+			return err
+		}
+		p.Set("updated_at", collections.Instant(now))
+		p.SetRaw(namedKey, true)
+		if err := tx.Save(p); err != nil {
+			return asFault(err)
+		}
+		altered = p
+		return note(tx, event, p, old, by, now)
+	})
+	return altered, err
+}

@@ -1,0 +1,186 @@
+package patients
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/input"
+)
+
+// The states of a patient as the contract names them.
+const (
+	StatusActive   = "active"
+	StatusArchived = "archived"
+)
+
+// View is a patient as one reader may see it. It is made to be encoded as JSON for that reader and nothing else; it
+// refuses to print.
+type View struct {
+	ID                 string               `json:"id"`
+	FirstName          *string              `json:"first_name"`
+	LastName           *string              `json:"last_name"`
+	DateOfBirth        *string              `json:"date_of_birth"`
+	Gender             string               `json:"gender"`
+	MRN                string               `json:"mrn"`
+	Active             bool                 `json:"active"`
+	Phone              *string              `json:"phone"`
+	Email              *string              `json:"email"`
+	Address            *AddressView         `json:"address"`
+	ExternalID         *string              `json:"external_id"`
+	CreatedAt          *string              `json:"created_at"`
+	UpdatedAt          *string              `json:"updated_at"`
+	Status             string               `json:"status"`
+	ArchivedAt         *string              `json:"archived_at"`
+	ArchivedBy         *string              `json:"archived_by"`
+	ArchiveReason      *string              `json:"archive_reason"`
+	UnarchivedAt       *string              `json:"unarchived_at"`
+	UnarchivedBy       *string              `json:"unarchived_by"`
+	TimeZone           *string              `json:"time_zone"`
+	PrimaryProviderID  *int64               `json:"primary_provider_id"`
+	GatewayPatientID   *string              `json:"gateway_patient_id"`
+	Insurance          *InsuranceView       `json:"insurance"`
+	MonitoringSchedule collections.Schedule `json:"monitoring_schedule"`
+	ICD10Codes         []string             `json:"icd10_codes"`
+	Programs           []string             `json:"programs"`
+	SSNLast4           *string              `json:"ssn_last4"`
+	RedactedFields     []string             `json:"redacted_fields"`
+	DeletedAt          *string              `json:"deleted_at,omitempty"`
+	DeletedBy          *string              `json:"deleted_by,omitempty"`
+}
+
+// AddressView is the address of a [View].
+type AddressView struct {
+	Line1   string  `json:"line1"`
+	Line2   *string `json:"line2"`
+	City    string  `json:"city"`
+	State   *string `json:"state"`
+	Zip     *string `json:"zip"`
+	Country string  `json:"country"`
+}
+
+// InsuranceView is the insurance of a [View].
+type InsuranceView struct {
+	PayerID  *int64  `json:"payer_id"`
+	MemberID *string `json:"member_id"`
+}
+
+// Format shows nothing of the person.
+func (View) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[patient]") }
+
+// LogValue shows nothing of the person.
+func (View) LogValue() slog.Value { return slog.StringValue("[patient]") }
+
+// Format shows nothing of the address.
+func (AddressView) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[address]") }
+
+// Format shows nothing of the insurance.
+func (InsuranceView) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[insurance]") }
+
+// NewView is the patient as a reader of the given role may see it: what the role hides is null and named in
+// redacted_fields. What cannot be opened is null.
+func NewView(p *collections.Patient, role access.Role) View {
+	who := p.Demographics()
+	v := View{
+		ID:                 p.Id,
+		FirstName:          orNull(who.FirstName),
+		LastName:           orNull(who.LastName),
+		DateOfBirth:        orNull(who.DateOfBirth),
+		Gender:             p.Gender(),
+		MRN:                p.MRN(),
+		Active:             p.Active(),
+		Phone:              orNull(who.Phone),
+		Email:              orNull(who.Email),
+		ExternalID:         orNull(p.ExternalID()),
+		CreatedAt:          instant(p.CreatedAt()),
+		UpdatedAt:          instant(p.UpdatedAt()),
+		Status:             Status(p),
+		ArchivedAt:         instant(p.ArchivedAt()),
+		ArchivedBy:         orNull(p.ArchivedBy()),
+		ArchiveReason:      orNull(p.ArchiveReason().Reveal()),
+		UnarchivedAt:       instant(p.UnarchivedAt()),
+		UnarchivedBy:       orNull(p.UnarchivedBy()),
+		TimeZone:           orNull(p.TimeZone()),
+		PrimaryProviderID:  orNull(p.PrimaryProviderID()),
+		GatewayPatientID:   orNull(p.GatewayPatientID()),
+		MonitoringSchedule: p.MonitoringSchedule(),
+		ICD10Codes:         orEmpty(p.ICD10Codes()),
+		Programs:           orEmpty(p.Programs()),
+		RedactedFields:     []string{},
+		DeletedAt:          instant(p.DeletedAt()),
+		DeletedBy:          orNull(p.DeletedBy()),
+	}
+	if a := who.Address; a != nil {
+		v.Address = &AddressView{Line1: a.Line1, Line2: orNull(a.Line2), City: a.City, State: orNull(a.State), Zip: orNull(a.Zip), Country: a.Country}
+	}
+	payer, member := orNull(p.InsurancePayerID()), orNull(p.InsuranceMemberID().Reveal())
+	if payer != nil || member != nil {
+		v.Insurance = &InsuranceView{PayerID: payer, MemberID: member}
+	}
+	if who.SSN != "" {
+		v.SSNLast4 = orNull(lastFour(who.SSN))
+	}
+	v.redact(role)
+	return v
+}
+
+// redact hides what the role may not see; a role it does not know sees least.
+// Source: docs/decisions.md, "Who sees demographics"; the names of staff from a portal user by "Who may call what".
+func (v *View) redact(role access.Role) {
+	hide := func(name string, field **string) {
+		*field = nil
+		v.RedactedFields = append(v.RedactedFields, name)
+	}
+	clinical, portal := false, role == access.Patient
+	switch role {
+	case access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA:
+		clinical = true
+	}
+	if !clinical && !portal {
+		hide("phone", &v.Phone)
+		hide("email", &v.Email)
+		v.Address = nil
+		v.RedactedFields = append(v.RedactedFields, "address")
+	}
+	if !clinical && role != access.DataMonitor {
+		hide("archived_by", &v.ArchivedBy)
+		hide("unarchived_by", &v.UnarchivedBy)
+	}
+	if role != access.Admin && role != access.ClinicalManager && role != access.DataMonitor {
+		hide("ssn_last4", &v.SSNLast4)
+	}
+}
+
+// Status is the patient's state as the contract names it.
+func Status(p *collections.Patient) string {
+	if p.Active() {
+		return StatusActive
+	}
+	return StatusArchived
+}
+
+// orNull is nil for the zero value, which stands for absence in the database.
+func orNull[T comparable](value T) *T {
+	var zero T
+	if value == zero {
+		return nil
+	}
+	return &value
+}
+
+func orEmpty(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+func instant(at time.Time) *string {
+	if at.IsZero() {
+		return nil
+	}
+	return orNull(input.FormatInstant(at))
+}

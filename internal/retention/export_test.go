@@ -1,0 +1,9 @@
+package retention
+
+// Tables lists the tables that rows are removed from.
+func Tables() (tables []string) {
+	for _, r := range rules {
+		tables = append(tables, r.table)
+	}
+	return tables
+}

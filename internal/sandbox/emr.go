@@ -1,0 +1,202 @@
+package sandbox
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+)
+
+// EMROptions says who the EMR sandbox is and whom it knows.
+type EMROptions struct {
+	// BaseURL is the sandbox's own address without a trailing slash. Empty means: the host each request names.
+	BaseURL string
+	// PracticeCode is part of the FHIR base address; "demo" when empty.
+	PracticeCode string
+	// ClientID is the one client the EMR knows. ClientSecret, when set, is asked for in the interactive flow.
+	ClientID, ClientSecret string
+	// JWKSURL is where the client publishes its public keys.
+	JWKSURL string
+	// RedirectURI, when set, is the only one the interactive flow accepts.
+	RedirectURI string
+	// Patients are the EMR's patients; MadeUpPatients when nil.
+	Patients []EMRPatient
+	// JournalFile, when set, keeps stored observations as JSON lines, so that a restarted sandbox still knows them.
+	JournalFile string
+	// Now is the sandbox's clock and is required. Random feeds tokens and codes; crypto/rand when nil.
+	Now    func() time.Time
+	Random io.Reader
+	// Client fetches the JWKS; a client with a 10-second timeout when nil.
+	Client *http.Client
+	// OnObservation, when set, is called after each new observation, outside every lock.
+	OnObservation func(StoredObservation)
+}
+
+// EMR is a stand-in for the practice's electronic medical record: a SMART authorization server and a FHIR R4
+// server for Patient and Observation, with faults on demand. It is an http.Handler and safe for concurrent use.
+type EMR struct {
+	options EMROptions
+	mux     *http.ServeMux
+	keys    keyCache
+
+	mu           sync.Mutex
+	patients     []EMRPatient
+	observations []*StoredObservation
+	byIdentifier map[string][]*StoredObservation
+	faults       []Fault
+	accessTokens map[string]grant
+	refresh      map[string]grant
+	codes        map[string]authorization
+	seenJTI      map[string]bool
+	stats        EMRStats
+	journal      *journal
+}
+
+// EMRStats counts what the sandbox has seen since it started.
+type EMRStats struct {
+	Observations  int `json:"observations"`   // stored, those read back from the journal included
+	Created       int `json:"created"`        // answered 201
+	Repeated      int `json:"repeated"`       // conditional creates that met what was already stored
+	Refused       int `json:"refused"`        // Observation creates answered 4xx
+	Faulted       int `json:"faulted"`        // requests a fault rule changed
+	TokensIssued  int `json:"tokens_issued"`  // access tokens
+	TokensRefused int `json:"tokens_refused"` // token requests answered with an error
+	PatientReads  int `json:"patient_reads"`  // Patient reads and searches
+	Strays        int `json:"strays"`         // requests that followed a redirect, token and all
+	// MostPerIdentifier is the most observations stored under one identifier: above 1, something was sent twice.
+	MostPerIdentifier int `json:"most_per_identifier"`
+}
+
+var practiceCode = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+
+// NewEMR returns a sandbox that knows its options' patients, and the observations of its journal when it keeps one.
+func NewEMR(options EMROptions) (*EMR, error) {
+	if options.Now == nil {
+		return nil, fmt.Errorf("emr sandbox: no clock given")
+	}
+	if options.PracticeCode == "" {
+		options.PracticeCode = "demo"
+	}
+	if !practiceCode.MatchString(options.PracticeCode) {
+		return nil, fmt.Errorf("emr sandbox: practice code may hold letters, digits, dot, hyphen and underscore")
+	}
+	if options.Random == nil {
+		options.Random = rand.Reader
+	}
+	if options.Client == nil {
+		options.Client = &http.Client{Timeout: 10 * time.Second}
+	}
+	if options.Patients == nil {
+		options.Patients = MadeUpPatients()
+	}
+	e := &EMR{
+		options:      options,
+		byIdentifier: map[string][]*StoredObservation{},
+		accessTokens: map[string]grant{},
+		refresh:      map[string]grant{},
+		codes:        map[string]authorization{},
+		seenJTI:      map[string]bool{},
+	}
+	e.keys = keyCache{url: options.JWKSURL, client: options.Client, now: options.Now}
+	for _, patient := range options.Patients {
+		e.AddPatient(patient)
+	}
+	if err := e.openJournal(options.JournalFile); err != nil {
+		return nil, err
+	}
+	e.mux = e.routes()
+	return e, nil
+}
+
+// Close closes the journal.
+func (e *EMR) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.journal == nil {
+		return nil
+	}
+	return e.journal.file.Close()
+}
+
+func (e *EMR) routes() *http.ServeMux {
+	fhir := "/fhir/" + e.options.PracticeCode
+	mux := http.NewServeMux()
+	for pattern, handler := range map[string]http.HandlerFunc{
+		"POST /oauth/token":    e.token,
+		"GET /oauth/authorize": e.authorize,
+
+		"GET " + fhir + "/metadata":                        e.metadata,
+		"GET " + fhir + "/.well-known/smart-configuration": e.smartConfiguration,
+		"GET " + fhir + "/Patient":                         e.bearer(readPatient, e.searchPatients),
+		"GET " + fhir + "/Patient/{id}":                    e.bearer(readPatient, e.readPatient),
+		"POST " + fhir + "/Observation":                    e.bearer(writeObservation, e.createObservation),
+		"GET " + fhir + "/Observation":                     e.bearer(readObservation, e.searchObservations),
+		"GET " + fhir + "/Observation/{id}":                e.bearer(readObservation, e.readObservation),
+		"GET " + fhir + "/Observation/{id}/_history/1":     e.bearer(readObservation, e.readObservation),
+
+		"GET /sandbox/observations": e.listObservations,
+		"GET /sandbox/stats":        e.showStats,
+		"/sandbox/elsewhere":        e.noteStray,
+		"POST /sandbox/faults":      e.addFaults,
+		"DELETE /sandbox/faults":    e.clearFaults,
+
+		"/fhir/": func(w http.ResponseWriter, r *http.Request) {
+			writeOutcome(w, http.StatusNotFound, "not-supported", "no such resource, interaction or practice code")
+		},
+	} {
+		mux.HandleFunc(pattern, handler)
+	}
+	return mux
+}
+
+// ServeHTTP answers one request, after the first fault rule that matches it.
+func (e *EMR) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, "/sandbox/") {
+		e.mux.ServeHTTP(w, r)
+		return
+	}
+	fault, found := e.takeFault(r)
+	if !found {
+		e.mux.ServeHTTP(w, r)
+		return
+	}
+	e.serveFaulty(w, r, fault)
+}
+
+// base is the sandbox's own address as this caller knows it.
+func (e *EMR) base(r *http.Request) string {
+	switch {
+	case e.options.BaseURL != "":
+		return e.options.BaseURL
+	case r.TLS != nil:
+		return "https://" + r.Host
+	default:
+		return "http://" + r.Host
+	}
+}
+
+func (e *EMR) fhirBase(r *http.Request) string {
+	return e.base(r) + "/fhir/" + e.options.PracticeCode
+}
+
+// secret returns a fresh opaque value of 256 random bits. The caller holds the lock, since Random may be a
+// deterministic source in tests.
+func (e *EMR) secret() (string, error) {
+	raw := make([]byte, 32)
+	if _, err := io.ReadFull(e.options.Random, raw); err != nil {
+		return "", fmt.Errorf("draw a random token: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(raw), nil
+}
+
+func writeJSON(w http.ResponseWriter, status int, contentType string, body any) {
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the caller has hung up; there is nobody left to tell
+}

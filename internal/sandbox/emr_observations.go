@@ -1,0 +1,287 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// StoredObservation is one Observation the EMR keeps.
+type StoredObservation struct {
+	ID         string    `json:"id"`
+	Identifier string    `json:"identifier"` // system|value of the first identifier, or empty
+	Subject    string    `json:"subject"`    // the patient's id in the EMR
+	Code       string    `json:"code"`       // the first coding's code
+	Effective  string    `json:"effective"`
+	ReceivedAt time.Time `json:"received_at"`
+	// Creates is how many observations were stored under this identifier: 1 when all is well.
+	Creates int `json:"creates"`
+	// Resource is the Observation as the EMR returns it.
+	Resource json.RawMessage `json:"-"`
+
+	identifiers []tokenParam
+}
+
+// incoming is what the EMR looks at in an Observation it is sent.
+type incoming struct {
+	ResourceType string `json:"resourceType"`
+	Status       string `json:"status"`
+	Identifier   []struct{ System, Value string }
+	Code         struct {
+		Coding []struct{ System, Code string }
+		Text   string
+	}
+	Subject   struct{ Reference string }
+	Effective string `json:"effectiveDateTime"`
+	Value     *struct {
+		Value *float64
+	} `json:"valueQuantity"`
+	Component []json.RawMessage
+}
+
+var observationStatuses = []string{"registered", "preliminary", "final", "amended", "corrected", "cancelled", "entered-in-error", "unknown"}
+
+func (e *EMR) createObservation(w http.ResponseWriter, r *http.Request) {
+	fields, observation, problem := readIncoming(w, r)
+	var condition *tokenParam
+	if header := r.Header.Get("If-None-Exist"); problem == nil && header != "" {
+		token, unusable := identifierQuery(header)
+		condition, problem = &token, unusable
+	}
+	if problem == nil {
+		problem = observation.check()
+	}
+	var stored StoredObservation
+	var created bool
+	if problem == nil {
+		stored, created, problem = e.store(fields, observation, condition)
+	}
+	if problem != nil {
+		e.count(func(s *EMRStats) { s.Refused++ })
+		problem.write(w)
+		return
+	}
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+		if e.options.OnObservation != nil {
+			e.options.OnObservation(stored)
+		}
+	}
+	w.Header().Set("Location", e.fhirBase(r)+"/Observation/"+stored.ID+"/_history/1")
+	writeVersion(w, status, stored)
+}
+
+func writeVersion(w http.ResponseWriter, status int, stored StoredObservation) {
+	w.Header().Set("ETag", `W/"1"`)
+	w.Header().Set("Last-Modified", stored.ReceivedAt.UTC().Format(http.TimeFormat))
+	writeJSON(w, status, fhirJSON, stored.Resource)
+}
+
+// readIncoming decodes an Observation twice: as it is, to be kept whole, and into the fields the EMR checks.
+func readIncoming(w http.ResponseWriter, r *http.Request) (resource, incoming, *refusal) {
+	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if !slices.Contains([]string{fhirJSON, "application/json"}, mediaType) {
+		return nil, incoming{}, &refusal{http.StatusUnsupportedMediaType, "not-supported", "Content-Type is not " + fhirJSON}
+	}
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return nil, incoming{}, &refusal{http.StatusRequestEntityTooLarge, "too-long", "the body is too large"}
+	}
+	var fields resource
+	var observation incoming
+	if err != nil || json.Unmarshal(raw, &observation) != nil || decodeExactly(raw, &fields) != nil || fields == nil {
+		return nil, incoming{}, &refusal{http.StatusBadRequest, "structure", "the body is not an Observation in JSON"}
+	}
+	if path := emptyPart(fields, observation.ResourceType); path != "" {
+		return nil, incoming{}, &refusal{http.StatusBadRequest, "structure", path + " is empty or null, which FHIR JSON does not allow"}
+	}
+	return fields, observation, nil
+}
+
+// decodeExactly keeps numbers as they were written: in FHIR the digits of a decimal carry its precision.
+func decodeExactly(raw []byte, fields *resource) error {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	return decoder.Decode(fields)
+}
+
+// emptyPart finds a null, an empty string, an empty list or an empty object. Source: FHIR R4, json.html.
+func emptyPart(value any, path string) string {
+	switch v := value.(type) {
+	case nil:
+		return path
+	case string:
+		if v == "" {
+			return path
+		}
+	case []any:
+		if len(v) == 0 {
+			return path
+		}
+		for i, item := range v {
+			if found := emptyPart(item, fmt.Sprintf("%s[%d]", path, i)); found != "" {
+				return found
+			}
+		}
+	case map[string]any:
+		if len(v) == 0 {
+			return path
+		}
+		for name, item := range v {
+			if found := emptyPart(item, path+"."+name); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
+}
+
+// check holds an Observation against R4 and the vital-signs profile, as far as a vital sign can go wrong.
+func (o incoming) check() *refusal {
+	_, timeErr := time.Parse(time.RFC3339, o.Effective)
+	coded := slices.ContainsFunc(o.Code.Coding, func(c struct{ System, Code string }) bool { return c.System != "" && c.Code != "" })
+	switch {
+	case o.ResourceType != "Observation":
+		return &refusal{http.StatusBadRequest, "structure", "resourceType is not Observation"}
+	case !slices.Contains(observationStatuses, o.Status):
+		return unprocessable("code-invalid", "Observation.status is missing or not an ObservationStatus")
+	case !coded:
+		return unprocessable("required", "Observation.code needs a coding with system and code")
+	case !strings.HasPrefix(o.Subject.Reference, "Patient/"):
+		return unprocessable("required", "Observation.subject must reference a Patient")
+	case timeErr != nil:
+		return unprocessable("value", "Observation.effectiveDateTime is missing or not a dateTime with seconds and zone")
+	case (o.Value == nil || o.Value.Value == nil) && len(o.Component) == 0:
+		return unprocessable("required", "Observation needs a valueQuantity or a component")
+	}
+	return nil
+}
+
+// store keeps an Observation unless the condition matches one already kept. Looking and keeping happen under one
+// lock: that is what makes the conditional create exactly-once. Source: FHIR R4, http.html, "Conditional create".
+func (e *EMR) store(fields resource, observation incoming, condition *tokenParam) (StoredObservation, bool, *refusal) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	subject := strings.TrimPrefix(observation.Subject.Reference, "Patient/")
+	if _, found := e.patientAt(subject); !found {
+		return StoredObservation{}, false, &refusal{http.StatusNotFound, "not-found", "Observation.subject references an unknown Patient"}
+	}
+	if condition != nil {
+		switch matches := e.withIdentifier(*condition); len(matches) {
+		case 0:
+		case 1:
+			e.stats.Repeated++
+			return e.withCreates(matches[0]), false, nil
+		default:
+			return StoredObservation{}, false, &refusal{http.StatusPreconditionFailed, "multiple-matches", "If-None-Exist matches more than one Observation"}
+		}
+	}
+	now := e.options.Now().UTC()
+	id := fmt.Sprintf("obs-%06d", len(e.observations)+1)
+	fields["id"] = id
+	meta, _ := fields["meta"].(map[string]any)
+	if meta == nil {
+		meta = resource{}
+	}
+	meta["versionId"], meta["lastUpdated"] = "1", instant(now)
+	fields["meta"] = meta
+	raw, err := json.Marshal(fields)
+	if err == nil {
+		err = e.journal.append(journalLine{ReceivedAt: now, Resource: raw})
+	}
+	if err != nil {
+		return StoredObservation{}, false, &refusal{http.StatusInternalServerError, "exception", err.Error()}
+	}
+	stored := e.keep(id, observation, raw, now)
+	e.stats.Created++
+	return e.withCreates(stored), true, nil
+}
+
+// keep adds an Observation to memory. The caller holds the lock.
+func (e *EMR) keep(id string, observation incoming, raw json.RawMessage, at time.Time) *StoredObservation {
+	stored := &StoredObservation{
+		ID:         id,
+		Subject:    strings.TrimPrefix(observation.Subject.Reference, "Patient/"),
+		Code:       observation.Code.Coding[0].Code,
+		Effective:  observation.Effective,
+		ReceivedAt: at,
+		Resource:   raw,
+	}
+	for i, identifier := range observation.Identifier {
+		stored.identifiers = append(stored.identifiers, tokenParam{system: identifier.System, value: identifier.Value})
+		if i == 0 {
+			stored.Identifier = identifier.System + "|" + identifier.Value
+		}
+		e.byIdentifier[identifier.Value] = append(e.byIdentifier[identifier.Value], stored)
+	}
+	e.observations = append(e.observations, stored)
+	return stored
+}
+
+// withIdentifier finds stored Observations. The caller holds the lock.
+func (e *EMR) withIdentifier(wanted tokenParam) []*StoredObservation {
+	candidates := e.observations
+	if wanted.value != "" {
+		candidates = e.byIdentifier[wanted.value]
+	}
+	var found []*StoredObservation
+	for _, stored := range candidates {
+		if slices.ContainsFunc(stored.identifiers, func(has tokenParam) bool { return wanted.matches(has.system, has.value) }) {
+			found = append(found, stored)
+		}
+	}
+	return found
+}
+
+// withCreates is a copy that knows how many share its identifier. The caller holds the lock.
+func (e *EMR) withCreates(stored *StoredObservation) StoredObservation {
+	seen := *stored
+	if len(stored.identifiers) > 0 {
+		first := stored.identifiers[0]
+		seen.Creates = len(e.withIdentifier(first))
+	}
+	return seen
+}
+
+func (e *EMR) readObservation(w http.ResponseWriter, r *http.Request) {
+	e.mu.Lock()
+	at := slices.IndexFunc(e.observations, func(o *StoredObservation) bool { return o.ID == r.PathValue("id") })
+	var stored StoredObservation
+	if at >= 0 {
+		stored = *e.observations[at]
+	}
+	e.mu.Unlock()
+	if at < 0 {
+		writeOutcome(w, http.StatusNotFound, "not-found", "no such Observation")
+		return
+	}
+	writeVersion(w, http.StatusOK, stored)
+}
+
+func (e *EMR) searchObservations(w http.ResponseWriter, r *http.Request) {
+	e.mu.Lock()
+	found := e.observations
+	if query := r.URL.Query(); query.Has("identifier") {
+		found = e.withIdentifier(parseToken(query.Get("identifier")))
+	}
+	found = slices.Clone(found)
+	e.mu.Unlock()
+	var matches []resource
+	for _, stored := range found {
+		var fields resource
+		if err := decodeExactly(stored.Resource, &fields); err != nil {
+			writeOutcome(w, http.StatusInternalServerError, "exception", "a stored Observation cannot be read")
+			return
+		}
+		matches = append(matches, fields)
+	}
+	e.writeBundle(w, r, matches)
+}

@@ -1,0 +1,193 @@
+package sandbox
+
+import (
+	"cmp"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// emrMRNSystem names the EMR's own medical record numbers.
+const emrMRNSystem = "urn:oid:2.16.840.1.113883.19.5"
+
+// EMRPatient is a made-up patient of the EMR. Empty fields are left out of the resource, so that an importer can
+// be shown every gap a real EMR has.
+type EMRPatient struct {
+	ID         string // without "Patient/"
+	MRN        string
+	Family     string
+	Given      []string
+	Gender     string // male, female, other, unknown
+	BirthDate  string // YYYY-MM-DD
+	Phone      string
+	Email      string
+	Line       []string
+	City       string
+	State      string
+	PostalCode string
+	Deceased   bool
+}
+
+// MadeUpPatients are the EMR's patients when nobody names others. The last four have gaps: no gender, no
+// birth date, no MRN, and deceased.
+func MadeUpPatients() []EMRPatient {
+	patients := []EMRPatient{
+		{MRN: "E1001", Given: []string{"Marisol"}, Family: "Quintanar", Gender: "female", BirthDate: "1951-03-14"},
+		{MRN: "E1002", Given: []string{"Everett", "James"}, Family: "Lindqvist", Gender: "male", BirthDate: "1947-11-02"},
+		{MRN: "E1003", Given: []string{"Adaeze"}, Family: "Okonjo", Gender: "female", BirthDate: "1962-07-29"},
+		{MRN: "E1004", Given: []string{"Tobias"}, Family: "Hallworth", Gender: "male", BirthDate: "1958-01-20"},
+		{MRN: "E1005", Given: []string{"Mei-Ling"}, Family: "Zhao", Gender: "female", BirthDate: "1944-09-08"},
+		{MRN: "E1006", Given: []string{"Rafael"}, Family: "Montrose", Gender: "other", BirthDate: "1969-05-17"},
+		{MRN: "E1007", Given: []string{"Siobhán"}, Family: "O'Dowd", Gender: "female", BirthDate: "1955-12-31"},
+		{MRN: "E1008", Given: []string{"Walter"}, Family: "Brandvold", Gender: "male", BirthDate: "1940-02-29"},
+		{MRN: "E1009", Given: []string{"Ingrid"}, Family: "Sørensen", BirthDate: "1960-06-06"},
+		{MRN: "E1010", Given: []string{"Jonas"}, Family: "Pettibone", Gender: "male"},
+		{Given: []string{"Noor"}, Family: "Haddadin", Gender: "female", BirthDate: "1972-10-10"},
+		{MRN: "E1012", Given: []string{"Clement"}, Family: "Ashgrove", Gender: "male", BirthDate: "1931-04-04", Deceased: true},
+	}
+	for i := range patients {
+		number := strconv.Itoa(1001 + i)
+		patients[i].ID = "pat-" + number
+		patients[i].Phone = "+1413555" + number
+		patients[i].Email = "patient" + number + "@example.org"
+		patients[i].Line, patients[i].City = []string{number + " Sandbox Lane"}, "Springfield"
+		patients[i].State, patients[i].PostalCode = "MA", "01103"
+	}
+	return patients
+}
+
+// fhir renders the patient as a US Core Patient.
+func (p EMRPatient) fhir() resource {
+	patient := resource{
+		"resourceType": "Patient",
+		"id":           p.ID,
+		"meta": resource{
+			"versionId": "1",
+			"profile":   []string{"http://hl7.org/fhir/us/core/StructureDefinition/us-core-patient"},
+		},
+		"active": true,
+	}
+	if p.MRN != "" {
+		patient["identifier"] = []resource{{
+			"use": "usual",
+			"type": resource{"coding": []resource{{
+				"system": "http://terminology.hl7.org/CodeSystem/v2-0203", "code": "MR",
+			}}},
+			"system": emrMRNSystem,
+			"value":  p.MRN,
+		}}
+	}
+	if p.Family != "" || len(p.Given) > 0 {
+		patient["name"] = []resource{compact(resource{"use": "official", "family": p.Family, "given": p.Given})}
+	}
+	var telecom []resource
+	if p.Phone != "" {
+		telecom = append(telecom, resource{"system": "phone", "value": p.Phone, "use": "home"})
+	}
+	if p.Email != "" {
+		telecom = append(telecom, resource{"system": "email", "value": p.Email})
+	}
+	if telecom != nil {
+		patient["telecom"] = telecom
+	}
+	if p.City != "" {
+		patient["address"] = []resource{compact(resource{
+			"use": "home", "line": p.Line, "city": p.City, "state": p.State, "postalCode": p.PostalCode, "country": "US",
+		})}
+	}
+	if p.Deceased {
+		patient["deceasedBoolean"] = true
+	}
+	patient["gender"], patient["birthDate"] = p.Gender, p.BirthDate
+	return compact(patient)
+}
+
+// compact leaves out empty strings and empty lists, which FHIR JSON does not have.
+func compact(r resource) resource {
+	for name, value := range r {
+		switch v := value.(type) {
+		case string:
+			if v == "" {
+				delete(r, name)
+			}
+		case []string:
+			if len(v) == 0 {
+				delete(r, name)
+			}
+		}
+	}
+	return r
+}
+
+// AddPatient adds a patient, or replaces the one with the same id. Patients are kept in the order of their ids.
+func (e *EMR) AddPatient(patient EMRPatient) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	at, found := e.patientAt(patient.ID)
+	if found {
+		e.patients[at] = patient
+		return
+	}
+	e.patients = slices.Insert(e.patients, at, patient)
+}
+
+// patientAt is where a patient is, or belongs. The caller holds the lock.
+func (e *EMR) patientAt(id string) (int, bool) {
+	return slices.BinarySearchFunc(e.patients, id, func(p EMRPatient, id string) int { return cmp.Compare(p.ID, id) })
+}
+
+func (e *EMR) readPatient(w http.ResponseWriter, r *http.Request) {
+	e.count(func(s *EMRStats) { s.PatientReads++ })
+	e.mu.Lock()
+	at, found := e.patientAt(r.PathValue("id"))
+	var patient EMRPatient
+	if found {
+		patient = e.patients[at]
+	}
+	e.mu.Unlock()
+	if !found {
+		writeOutcome(w, http.StatusNotFound, "not-found", "no such Patient")
+		return
+	}
+	writeJSON(w, http.StatusOK, fhirJSON, patient.fhir())
+}
+
+// birthDates is the date search value: a day, or its prefix year or month, with or without "eq".
+var birthDates = regexp.MustCompile(`^(?:eq)?(\d{4}(?:-\d{2}){0,2})$`)
+
+func (e *EMR) searchPatients(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	birth := birthDates.FindStringSubmatch(query.Get("birthdate"))
+	if query.Has("birthdate") && birth == nil {
+		writeOutcome(w, http.StatusBadRequest, "value", "birthdate is YYYY, YYYY-MM or YYYY-MM-DD")
+		return
+	}
+	identifier := parseToken(query.Get("identifier"))
+	var matches []resource
+	e.count(func(s *EMRStats) { s.PatientReads++ })
+	e.mu.Lock()
+	for _, patient := range e.patients {
+		switch {
+		case birth != nil && !strings.HasPrefix(patient.BirthDate, birth[1]),
+			query.Has("identifier") && (patient.MRN == "" || !identifier.matches(emrMRNSystem, patient.MRN)),
+			!patient.named(query.Get("name")):
+		default:
+			matches = append(matches, patient.fhir())
+		}
+	}
+	e.mu.Unlock()
+	e.writeBundle(w, r, matches)
+}
+
+// named reports whether every word starts one of the patient's names, whatever the case.
+func (p EMRPatient) named(words string) bool {
+	names := strings.Fields(strings.ToLower(strings.Join(p.Given, " ") + " " + p.Family))
+	for word := range strings.FieldsSeq(strings.ToLower(words)) {
+		if !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, word) }) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,159 @@
+package sandbox
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// profile is a kind of patient. Values are what a reading varies around; adherence is the share of days on which
+// the patient measures at all.
+type profile struct {
+	systolic, diastolic, pulse float64 // mmHg, mmHg, bpm
+	weightKg, swingKg          float64 // swing: gained over ten days, then lost again
+	spO2, glucoseMgDL          float64
+	adherence                  float64
+}
+
+// profiles are handed out by patient number, so that every practice of ten or more has one of each: most need
+// nobody's attention, some cross thresholds, and one misses too many days to be billed for.
+var profiles = [...]profile{
+	0: {162, 98, 82, 94, 0, 96, 118, 0.90},   // uncontrolled hypertension
+	1: {124, 78, 70, 72, 0, 98, 98, 1.00},    // well controlled, never misses a day
+	2: {142, 88, 76, 88, 0, 97, 105, 0.90},   // around the warning bound
+	3: {128, 80, 74, 81, 0, 97, 102, 0.35},   // forgetful: about ten days a month
+	4: {112, 68, 84, 79, 3.5, 95, 110, 0.95}, // heart failure: fluid comes and goes
+	5: {130, 80, 86, 66, 0, 91, 104, 0.90},   // chronic lung disease
+	6: {134, 82, 78, 97, 0, 97, 215, 0.85},   // diabetes
+	7: {118, 74, 66, 68, 0, 98, 96, 0.80},    // steady
+	8: {100, 63, 72, 59, 0, 98, 94, 0.75},    // runs low
+	9: {126, 79, 71, 84, 0, 97, 101, 0.60},   // about eighteen days a month
+}
+
+// wearer is one simulated patient's body and habits: everything about it is a function of seed, number and time,
+// so that a month of history and today's events belong together.
+type wearer struct {
+	seed, number uint64
+	profile
+	slowAmplitude, slowPhase float64 // drift over about two months, mmHg and days
+	morning                  time.Duration
+}
+
+func newWearer(seed uint64, number int) wearer {
+	p := wearer{seed: seed, number: uint64(number), profile: profiles[uint(number)%uint(len(profiles))]} //nolint:gosec // G115: any bits choose a stream
+	luck := p.dice(topicTraits, 0)
+	p.systolic += 4 * luck.NormFloat64()
+	p.diastolic += 2 * luck.NormFloat64()
+	p.pulse += 4 * luck.NormFloat64()
+	p.weightKg *= math.Exp(0.08 * luck.NormFloat64())
+	p.slowAmplitude = 2 + 4*luck.Float64()
+	p.slowPhase = 60 * luck.Float64()
+	p.morning = 6*time.Hour + time.Duration(luck.IntN(180))*time.Minute
+	return p
+}
+
+// What a random draw is about; each topic has its own independent stream.
+const (
+	topicTraits = iota
+	topicAdherence
+	topicDay
+	topicSchedule
+	topicDevice
+	topicReading // plus the kind's place in vitals.Kinds
+)
+
+// dice returns the random stream of one topic at one day or instant.
+func (p wearer) dice(topic uint64, at int64) *rand.Rand {
+	return rand.New(rand.NewPCG(mix(p.seed, p.number), mix(topic, uint64(at)))) //nolint:gosec // G115: any bits choose a stream
+}
+
+// mix is the finaliser of SplitMix64: neighbouring seeds must not give neighbouring streams.
+func mix(a, b uint64) uint64 {
+	z := a*0x9e3779b97f4a7c15 + b + 0x632be59bd9b4e019
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9
+	z = (z ^ (z >> 27)) * 0x94d049bb133111eb
+	return z ^ (z >> 31)
+}
+
+// dayNumber counts local calendar days, in the zone that at carries.
+func dayNumber(at time.Time) int64 {
+	year, month, day := at.Date()
+	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix() / 86400
+}
+
+// measuresOn reports whether the patient measures on the local day of at.
+func (p wearer) measuresOn(at time.Time) bool {
+	return p.dice(topicAdherence, dayNumber(at)).Float64() < p.adherence
+}
+
+// reading is what the patient's device of that kind shows at an instant, whose zone tells the hour of the day.
+func (p wearer) reading(kind vitals.Kind, deviceID string, at time.Time) vitals.Reading {
+	r := vitals.Reading{Kind: kind, DeviceID: deviceID, MeasuredAt: at.UTC()}
+	day := dayNumber(at)
+	today := p.dice(topicDay, day)
+	stress, fluid, sugar := today.NormFloat64(), today.NormFloat64(), today.NormFloat64()
+	var place uint64
+	for i, k := range vitals.Kinds {
+		if k == kind {
+			place = uint64(i)
+		}
+	}
+	luck := p.dice(topicReading+place, at.Unix())
+	pulse := bounded(p.pulse+3*stress+p.circadian(at)/2+4*luck.NormFloat64(), 42, 150)
+	switch kind {
+	case vitals.BloodPressure:
+		drift := p.slowAmplitude * math.Sin(2*math.Pi*(float64(day)+p.slowPhase)/60)
+		systolic := bounded(p.systolic+drift+p.circadian(at)+4*stress+4*luck.NormFloat64(), 72, 230)
+		diastolic := bounded(p.diastolic+drift/2+p.circadian(at)/2+2*stress+3*luck.NormFloat64(), 40, 130)
+		r.Systolic, r.Diastolic, r.Pulse = new(systolic), new(min(diastolic, systolic-15)), &pulse
+		r.IrregularHeartbeat = new(luck.Float64() < 0.02)
+	case vitals.Weight:
+		swing := p.swingKg * sawtooth(float64(day)+p.slowPhase)
+		r.WeightKg = new(tenths(p.weightKg + swing + 0.3*fluid + 0.1*luck.NormFloat64()))
+	case vitals.PulseOximetry:
+		r.SpO2 = new(bounded(p.spO2+0.7*stress+luck.NormFloat64(), 80, 100))
+		r.Pulse, r.PerfusionIndex = &pulse, new(tenths(1+5*luck.Float64()))
+	case vitals.BloodGlucose:
+		r.MealContext = mealContext(at, luck)
+		meal := map[string]float64{vitals.MealAfter: 45, vitals.MealBedtime: 20}[r.MealContext]
+		spread := p.glucoseMgDL / 10
+		r.GlucoseMgDL = new(bounded(p.glucoseMgDL+meal+spread*sugar+spread*luck.NormFloat64(), 45, 480))
+	}
+	return r
+}
+
+// circadian is highest in mid-afternoon and lowest before dawn, in mmHg.
+func (p wearer) circadian(at time.Time) float64 {
+	hour := float64(at.Hour()) + float64(at.Minute())/60
+	return 6 * math.Cos(2*math.Pi*(hour-15)/24)
+}
+
+// sawtooth rises from 0 to 1 over ten days, then falls back over four.
+func sawtooth(day float64) float64 {
+	at := math.Mod(day, 14)
+	if at < 10 {
+		return at / 10
+	}
+	return (14 - at) / 4
+}
+
+func mealContext(at time.Time, luck *rand.Rand) string {
+	switch hour := at.Hour(); {
+	case hour < 9:
+		return vitals.MealFasting
+	case hour >= 21:
+		return vitals.MealBedtime
+	case luck.IntN(2) == 0:
+		return vitals.MealBefore
+	default:
+		return vitals.MealAfter
+	}
+}
+
+func bounded(value, low, high float64) float64 {
+	return math.Round(min(max(value, low), high))
+}
+
+func tenths(value float64) float64 { return math.Round(value*10) / 10 }

@@ -1,0 +1,292 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// The gateway's contract with a webhook: an answer of 200 within ten seconds, else three more attempts.
+const answerWindow = 10 * time.Second
+
+var gatewayRetryDelays = [...]time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute}
+
+const (
+	// maxInFlight bounds the requests under way at once; past it the simulator slows down.
+	maxInFlight = 64
+	reportEvery = 10 * time.Second
+)
+
+// SimulateOptions says whom to simulate and where to send it.
+type SimulateOptions struct {
+	URL    string // of the webhook
+	Secret string // shared with the webhook
+
+	// Patients are who measures; when nil, Count patients are made with devices of Kinds (blood pressure when nil).
+	Patients []SimulatedPatient
+	Count    int
+	Kinds    []vitals.Kind
+
+	// Rate is measurements per second; 1 when 0. With more per second than there are devices, the devices' own
+	// times run ahead of the clock, since a device measures once a second at most.
+	Rate float64
+	// For ends the run; retries not yet due are then abandoned. Events ends it after so many measurements, once
+	// every retry is done. With neither, the run lasts until the context ends.
+	For    time.Duration
+	Events int
+
+	Seed  uint64
+	Flaws map[Flaw]float64 // DefaultFlaws when nil
+	// RetryScale stretches the retry delays of 1, 5 and 15 minutes; 1 when 0.
+	RetryScale float64
+
+	Now    func() time.Time // required; its zone is the patients'
+	Client *http.Client     // http.DefaultClient when nil
+	Out    io.Writer        // a line every ten seconds and at the end, when not nil
+}
+
+// Tally is what came of a run.
+type Tally struct {
+	Measurements int            // planned
+	Events       int            // to be delivered: measurements, their duplicates, battery warnings
+	Attempts     int            // requests made
+	Delivered    int            // events answered 200 in time
+	GaveUp       int            // events whose three retries failed too
+	Abandoned    int            // events cut off by the end of the run
+	Unanswered   int            // attempts without any answer
+	Statuses     map[int]int    // answers by HTTP status
+	Answers      map[string]int // 200 answers by the status in their body
+	Flaws        map[Flaw]int   // measurements by flaw, perfect ones left out
+}
+
+// String is one line for a person.
+func (t Tally) String() string {
+	parts := []string{fmt.Sprintf("%d measurements, %d of %d events delivered", t.Measurements, t.Delivered, t.Events)}
+	for _, answer := range slices.Sorted(maps.Keys(t.Answers)) {
+		parts = append(parts, fmt.Sprintf("%s %d", answer, t.Answers[answer]))
+	}
+	for _, status := range slices.Sorted(maps.Keys(t.Statuses)) {
+		if status != http.StatusOK {
+			parts = append(parts, fmt.Sprintf("HTTP %d: %d", status, t.Statuses[status]))
+		}
+	}
+	if t.Unanswered > 0 {
+		parts = append(parts, fmt.Sprintf("unanswered %d", t.Unanswered))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Simulate sends signed events until the run ends, and reports what came of them. The end of the context is a
+// normal end.
+func Simulate(ctx context.Context, options SimulateOptions) (Tally, error) {
+	options, err := options.complete()
+	if err != nil {
+		return Tally{}, err
+	}
+	s := &simulation{
+		SimulateOptions: options,
+		slots:           make(chan struct{}, maxInFlight),
+		tally:           Tally{Statuses: map[int]int{}, Answers: map[string]int{}, Flaws: map[Flaw]int{}},
+	}
+	open := ctx
+	if options.For > 0 {
+		var end context.CancelFunc
+		open, end = context.WithTimeout(ctx, options.For)
+		defer end()
+	}
+	s.plan(open, ctx)
+	s.deliveries.Wait()
+	tally := s.snapshot()
+	s.report(tally)
+	return tally, nil
+}
+
+// complete checks the options and fills in what was left out.
+func (o SimulateOptions) complete() (SimulateOptions, error) {
+	if o.Patients == nil {
+		if len(o.Kinds) == 0 {
+			o.Kinds = []vitals.Kind{vitals.BloodPressure}
+		}
+		o.Patients = SimulatedPatients(o.Count, o.Kinds...)
+	}
+	if o.Rate == 0 {
+		o.Rate = 1
+	}
+	if o.RetryScale == 0 {
+		o.RetryScale = 1
+	}
+	if o.Client == nil {
+		o.Client = http.DefaultClient
+	}
+	target, err := url.Parse(o.URL)
+	switch {
+	case err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https":
+		return o, errors.New("simulate: the webhook address must be an http or https URL")
+	case o.Secret == "":
+		return o, errors.New("simulate: a webhook secret is required")
+	case len(o.Patients) == 0:
+		return o, errors.New("simulate: at least one patient is required")
+	case !slices.ContainsFunc(o.Patients, func(p SimulatedPatient) bool { return len(p.Devices) > 0 }):
+		return o, errors.New("simulate: no patient has a device")
+	case o.Count < 0 || !(o.Rate >= 1e-6 && o.Rate <= 1e5) || o.RetryScale < 0 || o.For < 0 || o.Events < 0:
+		return o, errors.New("simulate: the rate is 0.000001 to 100000 a second; patients, duration, events and retry scale are not negative")
+	case o.Now == nil:
+		return o, errors.New("simulate: no clock given")
+	}
+	for _, kind := range o.Kinds {
+		if !kind.Valid() {
+			return o, fmt.Errorf("simulate: unknown kind %q", kind)
+		}
+	}
+	return o, nil
+}
+
+// simulation is one call of Simulate.
+type simulation struct {
+	SimulateOptions
+	slots      chan struct{}
+	deliveries sync.WaitGroup
+
+	mu    sync.Mutex
+	tally Tally
+}
+
+// plan asks the simulator for measurements at the rate and starts their deliveries, until open ends.
+func (s *simulation) plan(open, ctx context.Context) {
+	simulator := NewSimulator(s.Patients, s.Seed, s.Flaws)
+	pace := time.NewTicker(time.Duration(float64(time.Second) / s.Rate))
+	defer pace.Stop()
+	report := time.NewTicker(reportEvery)
+	defer report.Stop()
+	for planned := 0; s.Events == 0 || planned < s.Events; {
+		select {
+		case <-open.Done():
+			return
+		case <-report.C:
+			s.report(s.snapshot())
+		case <-pace.C:
+			events := simulator.Next(s.Now())
+			planned++
+			s.note(func(t *Tally) {
+				t.Measurements++
+				t.Events += len(events)
+				if flaw := events[0].Flaw; flaw != FlawNone {
+					t.Flaws[flaw]++
+				}
+			})
+			select {
+			case s.slots <- struct{}{}:
+			case <-open.Done():
+				s.note(func(t *Tally) { t.Abandoned += len(events) })
+				return
+			}
+			s.deliveries.Go(func() { s.deliverAll(open, ctx, events) })
+		}
+	}
+}
+
+// deliverAll makes the first attempt of each event in order, in the slot it was given, and leaves retries to
+// deliveries of their own.
+func (s *simulation) deliverAll(open, ctx context.Context, events []Event) {
+	defer func() { <-s.slots }()
+	for _, event := range events {
+		if s.attempt(ctx, event, 0) {
+			s.note(func(t *Tally) { t.Delivered++ })
+			continue
+		}
+		s.deliveries.Go(func() { s.retry(open, ctx, event) })
+	}
+}
+
+// retry repeats an event after each of the gateway's delays, then gives up, as the gateway does.
+func (s *simulation) retry(open, ctx context.Context, event Event) {
+	for i, delay := range gatewayRetryDelays {
+		select {
+		case <-time.After(time.Duration(float64(delay) * s.RetryScale)):
+		case <-open.Done():
+			s.note(func(t *Tally) { t.Abandoned++ })
+			return
+		}
+		s.slots <- struct{}{}
+		delivered := s.attempt(ctx, event, i+1)
+		<-s.slots
+		if delivered {
+			s.note(func(t *Tally) { t.Delivered++ })
+			return
+		}
+	}
+	s.note(func(t *Tally) { t.GaveUp++ })
+}
+
+// attempt posts an event and reports whether the gateway counts it as delivered.
+func (s *simulation) attempt(ctx context.Context, event Event, retries int) bool {
+	ctx, cancel := context.WithTimeout(ctx, answerWindow)
+	defer cancel()
+	body, err := event.Body()
+	if err != nil {
+		return false // a Measurement of finite numbers always encodes
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, bytes.NewReader(body))
+	if err != nil {
+		return false // complete has parsed the address
+	}
+	sentAt := s.Now()
+	if retries == 0 {
+		sentAt = sentAt.Add(-event.HeaderAge)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set(gateway.SignatureHeader, gateway.Sign(s.Secret, body))
+	request.Header.Set(gateway.TimestampHeader, strconv.FormatInt(sentAt.Unix(), 10))
+	answer, err := s.Client.Do(request)
+	if err != nil {
+		s.note(func(t *Tally) { t.Attempts++; t.Unanswered++ })
+		return false
+	}
+	defer answer.Body.Close()
+	var said struct{ Status string }
+	_ = json.NewDecoder(io.LimitReader(answer.Body, maxBody)).Decode(&said) // the gateway cares only for the 200
+	s.note(func(t *Tally) {
+		t.Attempts++
+		t.Statuses[answer.StatusCode]++
+		if answer.StatusCode == http.StatusOK {
+			t.Answers[said.Status]++
+		}
+	})
+	lost := event.Flaw == FlawLostAnswer && retries == 0
+	return answer.StatusCode == http.StatusOK && !lost
+}
+
+func (s *simulation) note(change func(*Tally)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.tally)
+}
+
+// snapshot is the tally so far, with maps of its own.
+func (s *simulation) snapshot() Tally {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tally := s.tally
+	tally.Statuses, tally.Answers, tally.Flaws = maps.Clone(tally.Statuses), maps.Clone(tally.Answers), maps.Clone(tally.Flaws)
+	return tally
+}
+
+func (s *simulation) report(tally Tally) {
+	if s.Out != nil {
+		_, _ = fmt.Fprintln(s.Out, "gateway simulator:", tally) // a line lost is no event lost
+	}
+}

@@ -1,0 +1,110 @@
+package sqlite
+
+import (
+	"container/list"
+	"context"
+	"database/sql/driver"
+)
+
+// remembered bounds the statements that one connection keeps.
+const remembered = 128
+
+// connection is what the driver's connections can do and PocketBase relies on.
+type connection interface {
+	driver.Conn
+	driver.ConnPrepareContext
+	driver.ConnBeginTx
+	driver.Pinger
+	driver.SessionResetter
+	driver.Validator
+}
+
+// statement is what the driver's statements can do.
+type statement interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
+}
+
+// conn is a connection that remembers its statements. It offers no way to run a text directly, so that database/sql prepares
+// each, and comes by here. A connection serves one goroutine at a time.
+type conn struct {
+	connection
+	known map[string]*list.Element
+	order *list.List // of *kept, the last used first
+}
+
+// kept is a prepared statement that waits for its text to come again; it is not in use.
+type kept struct {
+	text string
+	statement
+}
+
+func newConn(inner connection) *conn {
+	return &conn{connection: inner, known: map[string]*list.Element{}, order: list.New()}
+}
+
+// Prepare implements [driver.Conn].
+func (c *conn) Prepare(text string) (driver.Stmt, error) {
+	return c.PrepareContext(context.Background(), text)
+}
+
+// PrepareContext implements [driver.ConnPrepareContext]. A statement is handed to one caller at a time; a second one of the
+// same text, meanwhile, is prepared anew.
+func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
+	if element, ok := c.known[text]; ok {
+		delete(c.known, text)
+		found := c.order.Remove(element).(*kept)
+		return &lent{statement: found.statement, text: text, conn: c}, nil
+	}
+	prepared, err := c.connection.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	capable, ok := prepared.(statement)
+	if !ok {
+		return prepared, nil
+	}
+	return &lent{statement: capable, text: text, conn: c}, nil
+}
+
+// keep takes a statement back for the next who asks for its text.
+func (c *conn) keep(text string, s statement) error {
+	if _, there := c.known[text]; there {
+		return s.Close()
+	}
+	c.known[text] = c.order.PushFront(&kept{text, s})
+	if c.order.Len() <= remembered {
+		return nil
+	}
+	oldest := c.order.Remove(c.order.Back()).(*kept)
+	delete(c.known, oldest.text)
+	return oldest.Close()
+}
+
+// Close implements [driver.Conn].
+func (c *conn) Close() error {
+	for element := c.order.Front(); element != nil; element = element.Next() {
+		_ = element.Value.(*kept).Close() // the connection goes with it
+	}
+	c.order.Init()
+	clear(c.known)
+	return c.connection.Close()
+}
+
+// lent is a statement in use; closing it gives it back.
+type lent struct {
+	statement
+	text   string
+	conn   *conn
+	closed bool
+}
+
+// Close implements [driver.Stmt].
+func (l *lent) Close() error {
+	if l.closed {
+		return nil
+	}
+	l.closed = true
+	return l.conn.keep(l.text, l.statement)
+}

@@ -1,0 +1,138 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/pocketbase/dbx"
+
+	"github.com/vigilhealth/vigil/internal/sqlite"
+)
+
+func open(t testing.TB) *dbx.DB {
+	t.Helper()
+	db, err := sqlite.Open(filepath.Join(t.TempDir(), "data.db"), "OFF")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	run(t, db.DB(), "CREATE TABLE numbers (n INTEGER PRIMARY KEY, word TEXT)")
+	return db
+}
+
+func run(t testing.TB, db interface {
+	Exec(string, ...any) (sql.Result, error)
+}, text string, args ...any,
+) {
+	t.Helper()
+	if _, err := db.Exec(text, args...); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+}
+
+// The same text again and again, in and out of transactions, nested in its own rows, across a change of the schema and past what is remembered.
+func TestStatementsAreReused(t *testing.T) {
+	db := open(t).DB()
+	db.SetMaxOpenConns(1)
+	for i := range 300 {
+		run(t, db, "INSERT INTO numbers VALUES (?, ?)", i, fmt.Sprint("word ", i))
+		run(t, db, fmt.Sprintf("UPDATE numbers SET word = 'own %d' WHERE n = %d", i, i)) // a text of its own each time
+	}
+	tx, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const list = "SELECT n FROM numbers WHERE n < ? ORDER BY n"
+	rows, err := tx.Query(list, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen []int
+	for rows.Next() {
+		var n, inner int
+		if err := rows.Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		if err := tx.QueryRow(list, 1).Scan(&inner); err != nil || inner != 0 {
+			t.Errorf("inside: %d (%v)", inner, err)
+		}
+		seen = append(seen, n)
+	}
+	if err := rows.Err(); err != nil || fmt.Sprint(seen) != "[0 1 2]" {
+		t.Errorf("saw %v (%v)", seen, err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	run(t, db, "ALTER TABLE numbers ADD COLUMN more TEXT DEFAULT 'yes'")
+	var more string
+	if err := db.QueryRow("SELECT more FROM numbers WHERE n = ?", 299).Scan(&more); err != nil || more != "yes" {
+		t.Errorf("after a change of the schema: %q (%v)", more, err)
+	}
+}
+
+// A statement that failed is as good as new the next time.
+func TestStatementAfterAnError(t *testing.T) {
+	db := open(t).DB()
+	db.SetMaxOpenConns(1)
+	const insert = "INSERT INTO numbers VALUES (?, ?)"
+	run(t, db, insert, 1, "one")
+	if _, err := db.Exec(insert, 1, "again"); err == nil {
+		t.Fatal("stored twice")
+	}
+	run(t, db, insert, 2, nil)
+	if _, err := db.Exec("SELECT nothing FROM nowhere"); err == nil {
+		t.Error("no error for a wrong text")
+	}
+	var count int
+	if err := db.QueryRow("SELECT COUNT(*) FROM numbers WHERE word IS NULL").Scan(&count); err != nil || count != 1 {
+		t.Errorf("%d rows without a word (%v): an argument of the failed call stayed", count, err)
+	}
+}
+
+func TestManyReadersOneWriter(t *testing.T) {
+	db := open(t).DB()
+	db.SetMaxOpenConns(4)
+	var group sync.WaitGroup
+	for worker := range 8 {
+		group.Go(func() {
+			for i := range 50 {
+				if _, err := db.Exec("INSERT INTO numbers VALUES (?, 'x')", worker*1000+i); err != nil {
+					t.Error(err)
+				}
+				var count int
+				if err := db.QueryRow("SELECT COUNT(*) FROM numbers WHERE n / 1000 = ?", worker).Scan(&count); err != nil || count != i+1 {
+					t.Errorf("worker %d sees %d rows of its own, not %d (%v)", worker, count, i+1, err)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+func BenchmarkStatement(b *testing.B) {
+	for name, connect := range map[string]func(string) (*dbx.DB, error){
+		"remembered": func(path string) (*dbx.DB, error) { return sqlite.Open(path, "OFF") },
+		"forgotten":  func(path string) (*dbx.DB, error) { return dbx.Open("sqlite", path) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			db, err := connect(filepath.Join(b.TempDir(), "data.db"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = db.Close() }()
+			db.DB().SetMaxOpenConns(1)
+			run(b, db.DB(), "CREATE TABLE numbers (n INTEGER PRIMARY KEY, word TEXT)")
+			run(b, db.DB(), "INSERT INTO numbers VALUES (1, 'one')")
+			for b.Loop() {
+				var word string
+				if err := db.DB().QueryRow("SELECT a.word FROM numbers a LEFT JOIN numbers b ON b.n = a.n WHERE a.n = ?", 1).Scan(&word); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

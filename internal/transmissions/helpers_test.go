@@ -1,0 +1,168 @@
+package transmissions_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+	"github.com/pocketbase/pocketbase/tests"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+var now = time.Date(2026, time.January, 15, 13, 45, 0, 0, time.UTC)
+
+const (
+	patient  = "0194c5a8-0000-7000-8000-000000000001"
+	stranger = "0194c5a8-0000-7000-8000-000000000002" // has no EMR id
+)
+
+// newApp is an app with one patient whom the EMR knows and one whom it does not.
+func newApp(t testing.TB) *tests.TestApp {
+	t.Helper()
+	app := vigiltest.NewApp(t)
+	insert(t, app, collections.Patients, dbx.Params{"id": patient, "mrn": "M-1", "external_id": "erx-1"})
+	insert(t, app, collections.Patients, dbx.Params{"id": stranger, "mrn": "M-2"})
+	return app
+}
+
+func insert(t testing.TB, app core.App, collection string, row dbx.Params) {
+	t.Helper()
+	if _, err := app.DB().Insert(collection, row).Execute(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// queue stores an observation of a patient and its transmission.
+func queue(t testing.TB, app core.App, patientID string, at time.Time) (transmission, observation string) {
+	t.Helper()
+	observation = collections.NewUUID()
+	insert(t, app, collections.Observations, dbx.Params{
+		"id": observation, "patient": patientID, "observation_type": "weight",
+		"fhir_status": "pending",
+	})
+	transmission, err := transmissions.Queue(app,
+		transmissions.Draft{ObservationID: observation, PatientID: patientID, ObservationType: "weight"}, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return transmission, observation
+}
+
+// check holds a record against what is wanted of it.
+func check(t testing.TB, app core.App, collection, id string, want map[string]any) {
+	t.Helper()
+	record, err := app.FindRecordById(collection, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for column, value := range want {
+		if got := record.Get(column); got != value {
+			t.Errorf("%s.%s is %v, want %v", collection, column, got, value)
+		}
+	}
+}
+
+// fakeEMR answers as told, and remembers what it was sent.
+type fakeEMR struct {
+	lock    sync.Mutex
+	off     bool
+	refuse  func(observationID string, sends int) *emr.Error // nil: takes everything
+	stored  map[string]string                                // EMR ids by observation
+	sends   map[string]int
+	looks   map[string]int
+	onSend  func(observationID string)
+	looking *emr.Error
+	body    []byte
+}
+
+func newEMR() *fakeEMR {
+	return &fakeEMR{stored: map[string]string{}, sends: map[string]int{}, looks: map[string]int{}}
+}
+
+func (f *fakeEMR) Configured() bool { return !f.off }
+
+func (f *fakeEMR) CreateObservation(_ context.Context, observationID string, resource []byte, requestID string) (emr.Created, error) {
+	f.lock.Lock()
+	f.sends[observationID]++
+	sends, onSend := f.sends[observationID], f.onSend
+	f.body = resource
+	f.lock.Unlock()
+	if onSend != nil {
+		onSend(observationID)
+	}
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	if f.refuse != nil {
+		if refusal := f.refuse(observationID, sends); refusal != nil {
+			refusal.Attempts = []emr.Attempt{{Started: time.Second, Took: 20 * time.Millisecond, Status: refusal.Status, RequestID: requestID, Code: refusal.Code}}
+			return emr.Created{}, refusal
+		}
+	}
+	id := fmt.Sprintf("emr-%s-%d", observationID, sends)
+	f.stored[observationID] = id
+	return emr.Created{EMRID: id, Attempts: []emr.Attempt{{Took: 50 * time.Millisecond, Status: 201, RequestID: requestID}}}, nil
+}
+
+func (f *fakeEMR) FindObservation(_ context.Context, observationID string) (string, bool, error) {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	f.looks[observationID]++
+	if f.looking != nil {
+		return "", false, f.looking
+	}
+	id, found := f.stored[observationID]
+	return id, found, nil
+}
+
+func unavailable() *emr.Error {
+	return &emr.Error{Code: emr.CodeUnavailable, Status: 503, Message: "EMR unavailable (503)", Ambiguous: true}
+}
+
+func invalid() *emr.Error {
+	return &emr.Error{Code: emr.CodeInvalidResource, Status: 422, Message: "Invalid FHIR resource: required", Diagnostics: phi.Text("Ada is missing")}
+}
+
+// ticking is a clock that tests move by hand.
+type ticking struct {
+	lock sync.Mutex
+	at   time.Time
+}
+
+func (c *ticking) now() time.Time { c.lock.Lock(); defer c.lock.Unlock(); return c.at }
+
+func (c *ticking) advance(d time.Duration) { c.lock.Lock(); defer c.lock.Unlock(); c.at = c.at.Add(d) }
+
+func newWorker(f *fakeEMR, clock *ticking, change func(*transmissions.Options)) *transmissions.Worker {
+	options := transmissions.Options{
+		EMR: f, Schedule: schedule, Clock: clock.now, Log: slog.New(slog.DiscardHandler),
+		Spread: func() float64 { return 0 },
+		Load: func(_ core.App, id string) (fhir.Stored, error) {
+			return fhir.Stored{ID: id, PatientID: patient, Reading: vitals.Reading{Kind: vitals.Weight, MeasuredAt: now, WeightKg: new(80.0)}}, nil
+		},
+	}
+	if change != nil {
+		change(&options)
+	}
+	return transmissions.NewWorker(options)
+}
+
+func sendDue(t testing.TB, w *transmissions.Worker, app core.App, limit int) transmissions.Round {
+	t.Helper()
+	round, err := w.SendDue(t.Context(), app, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return round
+}

@@ -1,0 +1,219 @@
+package transmissions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/fhir"
+)
+
+// mostAsked bounds the transmissions that people asked for and that wait for a free sender.
+const mostAsked = 256
+
+// standing is where an observation is on its way to the EMR.
+type standing struct {
+	Kind    string `db:"observation_type"`
+	Patient string `db:"patient"`
+	Status  string `db:"fhir_status"`
+	Version int    `db:"fhir_version"`
+	// Withdrawn readings were entered in error.
+	Withdrawn bool `db:"withdrawn"`
+}
+
+func findStanding(tx core.App, observationID string) (s standing, err error) {
+	err = tx.DB().NewQuery(`SELECT observation_type, patient, fhir_status, fhir_version, status = 'entered_in_error' AS withdrawn
+		FROM observations WHERE id = {:id}`).
+		Bind(dbx.Params{"id": observationID}).One(&s)
+	if collections.Missing(err) {
+		return s, fault.Missing()
+	}
+	if err != nil {
+		return s, fmt.Errorf("find the observation: %w", err)
+	}
+	return s, nil
+}
+
+// sendable refuses what is under way or has arrived: the EMR would have it twice. A reading entered in error is not for it.
+func (s standing) sendable() error {
+	if s.Withdrawn {
+		return fault.State("invalid_state", "The observation was entered in error.")
+	}
+	switch s.Status {
+	case collections.FHIRProcessing:
+		return fault.State("invalid_state", "The observation is being transmitted.")
+	case collections.FHIRTransmitted:
+		return fault.State("invalid_state", "The observation has been transmitted.")
+	}
+	return nil
+}
+
+// Transform renders the FHIR form anew: the version rises, and the observation is due at once, whatever came before.
+// An observation that has no FHIR form keeps why, and is refused as not_transformed; so is, as invalid_state, one that is
+// under way or has arrived. Source: docs/decisions.md, "When is an observation transformed".
+func (w *Worker) Transform(app core.App, observationID string, by audit.Actor, now time.Time) error {
+	var unfit bool
+	err := app.RunInTransaction(func(tx core.App) (err error) {
+		s, err := findStanding(tx, observationID)
+		if err == nil {
+			err = s.sendable()
+		}
+		if err != nil {
+			return err
+		}
+		stored, err := w.Load(tx, observationID)
+		if err != nil {
+			return err
+		}
+		if _, err := fhir.Observation(stored, "").Encode(); err != nil {
+			unfit = true
+			return noteTransform(tx, observationID, dbx.Params{"transform_error": "The reading has no FHIR form."})
+		}
+		return s.transformed(tx, observationID, by, now)
+	})
+	if err != nil {
+		return err
+	}
+	if unfit {
+		return fault.State("not_transformed", "The observation has no FHIR form.")
+	}
+	w.Wake()
+	return nil
+}
+
+// transformed stores that there is a FHIR form, and the intent to deliver it.
+func (s standing) transformed(tx core.App, observationID string, by audit.Actor, now time.Time) error {
+	at := collections.Instant(now)
+	err := noteTransform(tx, observationID, dbx.Params{
+		"fhir_status": collections.FHIRPending, "fhir_version": s.Version + 1, "transformed_at": at, "transform_error": "", "updated_at": at,
+	})
+	if err != nil {
+		return err
+	}
+	result, err := tx.DB().Update(collections.Transmissions, dbx.Params{
+		"status": collections.FHIRPending, "error_code": "", "error_message": "", "next_retry_at": "", "updated_at": at,
+	}, dbx.HashExp{"observation": observationID}).Execute()
+	if err != nil {
+		return fmt.Errorf("queue transmission again: %w", err)
+	}
+	if n, err := result.RowsAffected(); err != nil {
+		return fmt.Errorf("queue transmission again: %w", err)
+	} else if n == 0 {
+		if _, err := Queue(tx, Draft{ObservationID: observationID, PatientID: s.Patient, ObservationType: s.Kind}, now); err != nil {
+			return err
+		}
+	}
+	return audit.Append(tx, audit.Entry{
+		Event: audit.EMRTransform, Actor: by, ResourceType: "Observation", ResourceID: observationID, PatientID: s.Patient,
+	}, now)
+}
+
+func noteTransform(tx core.App, observationID string, changes dbx.Params) error {
+	if _, err := tx.DB().Update(collections.Observations, changes, dbx.HashExp{"id": observationID}).Execute(); err != nil {
+		return fmt.Errorf("note the transform: %w", err)
+	}
+	return nil
+}
+
+// RetryTransforms renders again what failed to become FHIR, oldest first, at most limit of them, and returns how many now
+// have a FHIR form. Those that still have none stay as they are.
+func (w *Worker) RetryTransforms(ctx context.Context, app core.App, limit int, now time.Time) (transformed int, err error) {
+	var owed []string
+	err = app.DB().NewQuery(`SELECT id FROM observations WHERE transform_error != '' AND fhir_status = ''
+		ORDER BY created_at LIMIT {:limit}`).Bind(dbx.Params{"limit": limit}).WithContext(ctx).Column(&owed)
+	if err != nil {
+		return 0, fmt.Errorf("find failed transforms: %w", err)
+	}
+	for _, id := range owed {
+		err := w.Transform(app, id, audit.System(), now)
+		if _, refused := errors.AsType[*fault.Error](err); err != nil && !refused {
+			return transformed, err
+		}
+		if err == nil {
+			transformed++
+		}
+	}
+	return transformed, nil
+}
+
+// Transmit takes one observation for delivery now, because a person asked for it: its transmission is in processing when
+// it returns, and is sent in the background. A transmission that was given up may be sent again this way; when that fails
+// it stays given up. Source: docs/decisions.md, "One record per observation".
+func (w *Worker) Transmit(app core.App, observationID string, by audit.Actor, now time.Time) (transmissionID string, err error) {
+	if len(w.asked) == cap(w.asked) {
+		return "", fault.New(fault.Unavailable, "service_unavailable", "Too many transmissions are waiting.").After(time.Minute)
+	}
+	claimed, err := w.claim(func() ([]Claimed, error) {
+		c, err := takeAsked(app, observationID, by, now)
+		if err != nil {
+			return nil, err
+		}
+		return []Claimed{c}, nil
+	})
+	if err != nil {
+		return "", err
+	}
+	select {
+	case w.asked <- claimed[0]:
+	default: // as good as lost: it is taken up as stuck
+		w.own.Delete(claimed[0].ID)
+	}
+	return claimed[0].ID, nil
+}
+
+// takeAsked claims the transmission of one observation and notes who asked for it.
+func takeAsked(app core.App, observationID string, by audit.Actor, now time.Time) (claimed Claimed, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
+		s, err := findStanding(tx, observationID)
+		if err != nil {
+			return err
+		}
+		if s.Status == "" {
+			return fault.State("not_transformed", "The observation has no FHIR form.")
+		}
+		if err := s.sendable(); err != nil {
+			return err
+		}
+		claimed, err = claimOne(tx, observationID, now)
+		if collections.Missing(err) {
+			return fault.State("not_transformed", "The observation was never queued: transform it first.")
+		}
+		if err != nil {
+			return err
+		}
+		return audit.Append(tx, audit.Entry{
+			Event: audit.EMRTransmit, Actor: by, ResourceType: "Transmission", ResourceID: claimed.ID, PatientID: s.Patient,
+		}, now)
+	})
+	return claimed, err
+}
+
+// sendAsked sends what people asked for, beside the rounds, until ctx ends.
+func (w *Worker) sendAsked(ctx context.Context, app core.App) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case c := <-w.asked:
+			if w.takeSlots(ctx, 1) == 0 {
+				return
+			}
+			w.start(ctx, app, c, &group, func(_ Settlement, err error) {
+				if err != nil && !errors.Is(err, ErrLost) {
+					w.Log.Error("transmission not sent", slog.Any("error", err))
+				}
+			})
+		}
+	}
+}

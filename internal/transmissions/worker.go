@@ -1,0 +1,324 @@
+package transmissions
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/fhir"
+)
+
+// senders bounds the deliveries under way at once. Pacing towards the EMR is the client's business; this many keep an
+// unpaced EMR busy while each answer takes its time.
+const senders = 64
+
+// renderers bounds how many read the database at once: every reader beyond the few connections that are kept opens one of
+// its own, which costs more than what it reads.
+const renderers = 4
+
+// roundSize bounds how many a woken round sends.
+const roundSize = 500
+
+// keptFailures bounds what a round remembers of those that failed, whatever the backlog.
+const keptFailures = 1000
+
+// retryPause gathers retries that fall due one shortly after the other, so that a long outage does not make a round of each.
+const retryPause = 200 * time.Millisecond
+
+// stopPatience bounds the wait for the EMR's answers when the worker stops.
+const stopPatience = 10 * time.Second
+
+// EMR is what the worker needs of the EMR client.
+type EMR interface {
+	Configured() bool
+	CreateObservation(ctx context.Context, observationID string, resource []byte, requestID string) (emr.Created, error)
+	FindObservation(ctx context.Context, observationID string) (emrID string, found bool, err error)
+}
+
+// Options of a worker.
+type Options struct {
+	EMR      EMR
+	Schedule Schedule
+	// Load reads the observation behind a transmission.
+	Load  func(app core.App, observationID string) (fhir.Stored, error)
+	Clock func() time.Time
+	Log   *slog.Logger
+	// Spread draws from [-1, 1]; nil means at random.
+	Spread func() float64
+	// Settled is told of each delivery, after its commit; it may be nil and must not block.
+	Settled func(Settlement)
+}
+
+// Settlement is how one delivery ended.
+type Settlement struct {
+	TransmissionID, ObservationID string
+	EMRID                         string // "" when it failed
+	ErrorCode, ErrorMessage       string
+	RetryAt                       time.Time // zero when none
+	StoredAt                      time.Time // of the observation; zero when it is not known
+}
+
+// Failed reports whether the delivery failed.
+func (s Settlement) Failed() bool { return s.ErrorCode != "" }
+
+// Worker delivers what is due: woken after a commit, and swept by the clock in case a wake was lost.
+type Worker struct {
+	Options
+	wake chan struct{}
+	// slots are held by deliveries under way, whichever round they belong to, so that woken, swept and asked-for rounds
+	// share the EMR and none waits for the end of another
+	slots     chan struct{}
+	rendering chan struct{} // held by those who read the database
+	asked     chan Claimed  // claimed for a person; see Transmit
+	settler   settler
+	// own are the claims under way here: slow they may be, lost they are not.
+	own      sync.Map
+	claiming sync.RWMutex // held from a claim until it is known as our own
+	since    atomic.Int64 // Unix seconds of the start of Run, 0 while it does not run
+	// patience ends some time after the worker was told to stop; giveUp ends it.
+	patience context.Context
+	giveUp   context.CancelFunc
+}
+
+// NewWorker returns a worker; Run starts it.
+func NewWorker(o Options) *Worker {
+	if o.Spread == nil {
+		o.Spread = func() float64 { return 2*rand.Float64() - 1 } //nolint:gosec // spreads retries, guards nothing
+	}
+	w := &Worker{
+		Options: o, wake: make(chan struct{}, 1), slots: make(chan struct{}, senders), asked: make(chan Claimed, mostAsked),
+		rendering: make(chan struct{}, renderers),
+	}
+	w.patience, w.giveUp = context.WithCancel(context.Background()) //nolint:gosec // Run calls giveUp when it ends
+	return w
+}
+
+// Wake tells the worker to look now. It never blocks and may be lost: the sweep finds what it meant.
+func (w *Worker) Wake() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run takes up what an earlier process left behind, then delivers whenever it is woken or a retry falls due, until ctx ends. A
+// long backlog is sent in several rounds, so that retries that fall due meanwhile get their turn.
+func (w *Worker) Run(ctx context.Context, app core.App) {
+	if err := w.recover(app); err != nil {
+		w.Log.Error("transmissions not recovered", slog.Any("error", err))
+	}
+	context.AfterFunc(ctx, func() { time.AfterFunc(stopPatience, w.giveUp) })
+	w.since.Store(w.Clock().Unix())
+	defer w.since.Store(0)
+	var asked sync.WaitGroup
+	defer asked.Wait()
+	asked.Go(func() { w.sendAsked(ctx, app) })
+	var retry <-chan time.Time
+	for w.Wake(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+		case <-retry:
+		}
+		if !w.EMR.Configured() {
+			continue // each reading wakes us: nothing is even counted
+		}
+		round, err := w.SendDue(ctx, app, roundSize)
+		if err != nil {
+			if ctx.Err() == nil {
+				w.Log.Error("transmissions not sent", slog.Any("error", err))
+			}
+			retry = nil // the sweep tries again
+			continue
+		}
+		if round.Succeeded+round.Failed >= roundSize {
+			w.Wake()
+		}
+		retry = w.nextRetry(app)
+	}
+}
+
+// nextRetry fires when the next retry falls due; never when there is none, or when it cannot be told, which the sweep makes up for.
+func (w *Worker) nextRetry(app core.App) <-chan time.Time {
+	if !w.EMR.Configured() {
+		return nil
+	}
+	at, err := NextRetry(app)
+	if err != nil || at.IsZero() {
+		return nil
+	}
+	return time.After(max(at.Sub(w.Clock()), retryPause))
+}
+
+// RunningSince says when the worker began, to the second; the zero time while it does not run.
+func (w *Worker) RunningSince() time.Time {
+	if seconds := w.since.Load(); seconds != 0 {
+		return time.Unix(seconds, 0).UTC()
+	}
+	return time.Time{}
+}
+
+// Round is what one pass over the due transmissions did.
+type Round struct {
+	Succeeded, Failed int
+	// Failures are the first of those that failed, at most keptFailures.
+	Failures []Settlement
+	// Skipped counts what was due while no EMR is configured: nothing is attempted then, and no slot is used.
+	Skipped int
+}
+
+// SendDue delivers what is due, oldest first, at most limit records (0: all). Each is sent at most once per call.
+// When ctx ends, what is under way is finished and the rest stays due.
+func (w *Worker) SendDue(ctx context.Context, app core.App, limit int) (Round, error) {
+	began := w.Clock()
+	if !w.EMR.Configured() {
+		due, err := Due(app, began)
+		return Round{Skipped: due}, err
+	}
+	if err := w.failStuck(app); err != nil {
+		return Round{}, err
+	}
+	var (
+		group sync.WaitGroup
+		tally tally
+	)
+	for taken := 0; ctx.Err() == nil && !tally.broken(); {
+		most := senders
+		if limit > 0 {
+			most = min(most, limit-taken)
+		}
+		free := w.takeSlots(ctx, most)
+		if free == 0 {
+			break
+		}
+		claimed, err := w.claim(func() ([]Claimed, error) { return Claim(app, free, began, w.Clock()) })
+		w.freeSlots(free - len(claimed))
+		if err != nil {
+			tally.add(Settlement{}, err)
+		}
+		if len(claimed) == 0 {
+			break
+		}
+		taken += len(claimed)
+		for _, c := range claimed {
+			w.start(ctx, app, c, &group, tally.add)
+		}
+	}
+	group.Wait()
+	return tally.round, errors.Join(errors.Join(tally.errs...), ctx.Err())
+}
+
+// claim notes what it claims as our own.
+func (w *Worker) claim(take func() ([]Claimed, error)) ([]Claimed, error) {
+	w.claiming.RLock()
+	defer w.claiming.RUnlock()
+	claimed, err := take()
+	for _, c := range claimed {
+		w.own.Store(c.ID, nil)
+	}
+	return claimed, err
+}
+
+// recover takes up what an earlier process left behind; what this one has claimed already is not that.
+func (w *Worker) recover(app core.App) error {
+	w.claiming.Lock()
+	defer w.claiming.Unlock()
+	own := []string{}
+	w.own.Range(func(id, _ any) bool { own = append(own, id.(string)); return true })
+	_, err := Recover(app, own, w.Clock())
+	return err
+}
+
+// start sends a claimed transmission in the background, in a slot that the caller has taken, and says how it ended.
+func (w *Worker) start(ctx context.Context, app core.App, c Claimed, group *sync.WaitGroup, ended func(Settlement, error)) {
+	group.Go(func() {
+		defer w.freeSlots(1)
+		defer w.own.Delete(c.ID)
+		ended(w.send(ctx, app, c))
+	})
+}
+
+// tally gathers what came of the deliveries of one round.
+type tally struct {
+	lock  sync.Mutex
+	round Round
+	errs  []error
+}
+
+func (t *tally) add(s Settlement, err error) {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	switch {
+	case errors.Is(err, ErrLost): // somebody else's now, and counted there
+	case err != nil:
+		t.errs = append(t.errs, err)
+	case s.Failed():
+		t.round.Failed++
+		if len(t.round.Failures) < keptFailures {
+			t.round.Failures = append(t.round.Failures, s)
+		}
+	default:
+		t.round.Succeeded++
+	}
+}
+
+// broken: the database fails us, so that sending more would only make more records ambiguous.
+func (t *tally) broken() bool {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	return len(t.errs) > 0
+}
+
+// takeSlots waits for a free slot and takes whatever else is free, up to most; 0 when there is nothing to take or ctx ends.
+func (w *Worker) takeSlots(ctx context.Context, most int) (taken int) {
+	if most <= 0 {
+		return 0
+	}
+	select {
+	case w.slots <- struct{}{}:
+	case <-ctx.Done():
+		return 0
+	}
+	for taken = 1; taken < most; taken++ {
+		select {
+		case w.slots <- struct{}{}:
+		default:
+			return taken
+		}
+	}
+	return taken
+}
+
+func (w *Worker) freeSlots(n int) {
+	for range n {
+		<-w.slots
+	}
+}
+
+// failStuck gives records whose worker was lost back to the retry schedule.
+func (w *Worker) failStuck(app core.App) error {
+	stuck, err := Stuck(app, w.Clock())
+	if err != nil {
+		return err
+	}
+	for _, c := range stuck {
+		if _, own := w.own.Load(c.ID); own {
+			continue
+		}
+		lost := &emr.Error{Code: emr.CodeTimeout, Message: "Delivery was interrupted", Ambiguous: true}
+		_, err := w.settle(app, c, delivery{err: lost, startedAt: collections.ParseInstant(c.ClaimedAt)})
+		if err != nil && !errors.Is(err, ErrLost) { // a slow worker that was not lost after all has settled it
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+package triage
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// Picture is everything about a patient that ranking and alerting depend on, read in one transaction.
+type Picture struct {
+	PatientID      string
+	Thresholds     alerts.Thresholds
+	Latest         Latest
+	Weighings      []alerts.Weighing
+	Open           []alerts.Open
+	Recent         []Raised // the last seven days, as of when it was looked at
+	Escalations    []OpenEscalation
+	Snoozes        []alerts.Snooze
+	LastReviewedAt time.Time
+	EnrolledAt     time.Time
+	// stored is what the triage list shows now.
+	stored shown
+}
+
+// Raised is an alert as far as the score is concerned.
+type Raised struct {
+	Level     alerts.Level
+	CreatedAt time.Time
+}
+
+// shown is what of a row on the list decides whether it has to be written again. The words of its reasons may age.
+type shown struct {
+	score       int
+	level       string
+	needsReview bool
+}
+
+// Weigh reads again which weights a reading, and the latest weight, are compared with; all else of the picture stands.
+func (p *Picture) Weigh(app core.App, reading *vitals.Reading, now time.Time) error {
+	p.Weighings = nil
+	one := []Picture{*p}
+	err := loadWeighings(app, one, reading, now)
+	p.Weighings = one[0].Weighings
+	return err
+}
+
+// Look reads the picture of a patient. reading is the one about to be judged, or nil.
+func Look(app core.App, patientID string, reading *vitals.Reading, now time.Time) (Picture, error) {
+	pictures, err := look(app, "t.patient = {:patient}", dbx.Params{"patient": patientID}, now)
+	if err != nil {
+		return Picture{}, err
+	}
+	if len(pictures) == 0 {
+		return Picture{}, fmt.Errorf("patient is not on the triage list: %w", sql.ErrNoRows)
+	}
+	return pictures[0], loadWeighings(app, pictures, reading, now)
+}
+
+// look reads, in one statement, all but the weighings of the patients that the condition picks, in order of their ids. It
+// runs for every reading: each list a picture needs is one text in its row, empty for most.
+func look(app core.App, where string, params dbx.Params, now time.Time) (pictures []Picture, err error) {
+	params["since"] = collections.Instant(now.Add(-vitalsWindow))
+	rows, err := app.DB().NewQuery(`SELECT t.patient, COALESCE(t.latest_vitals, ''), t.last_reviewed_at, t.enrolled_at,
+			t.risk_score, t.risk_level, t.needs_review,
+			(SELECT COALESCE(bounds, '') FROM thresholds WHERE patient = ''),
+			(SELECT COALESCE(bounds, '') FROM thresholds WHERE patient = t.patient),
+			(SELECT json_group_array(json_array(id, type, level, device_id, measured_at, created_at, normal_readings) ORDER BY created_at)
+				FROM alerts WHERE patient = t.patient AND acknowledged = FALSE),
+			(SELECT json_group_array(json_array(level, created_at)) FROM alerts a WHERE a.patient = t.patient AND a.created_at > {:since}
+				AND NOT EXISTS (SELECT 1 FROM observations WHERE id = a.observation AND status = 'entered_in_error')),
+			(SELECT json_group_array(json_array(id, priority, created_by, notified_at))
+				FROM escalations WHERE patient = t.patient AND status IN ('open', 'in_progress')),
+			(SELECT json_group_array(json_array(type, include_critical, ends_at)) FROM snoozes WHERE patient = t.patient AND ended_at = '')
+		FROM triage_scores t WHERE ` + where).Bind(params).Rows()
+	if err != nil {
+		return nil, fmt.Errorf("look at patients: %w", err)
+	}
+	defer rows.Close() //nolint:errcheck // Err below tells what went wrong
+	inForce := alerts.NewInForce()
+	for rows.Next() {
+		var row pictureRow
+		if err := row.scan(rows); err != nil {
+			return nil, fmt.Errorf("look at a patient: %w", err)
+		}
+		picture, err := row.picture(inForce)
+		if err != nil {
+			return nil, err
+		}
+		pictures = append(pictures, picture)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("look at patients: %w", err)
+	}
+	return pictures, nil
+}
+
+// pictureRow is a picture as the database gives it; lists are JSON.
+type pictureRow struct {
+	patient, latest, reviewedAt, enrolledAt string
+	shown                                   shown
+	defaults, bounds                        *string
+	open, recent, escalations, snoozes      []byte
+}
+
+func (r *pictureRow) scan(rows *dbx.Rows) error {
+	return rows.Scan(&r.patient, &r.latest, &r.reviewedAt, &r.enrolledAt, &r.shown.score, &r.shown.level, &r.shown.needsReview,
+		&r.defaults, &r.bounds, &r.open, &r.recent, &r.escalations, &r.snoozes)
+}
+
+func (r *pictureRow) picture(inForce alerts.InForceMemory) (p Picture, err error) {
+	p = Picture{
+		PatientID: r.patient, stored: r.shown,
+		LastReviewedAt: collections.ParseInstant(r.reviewedAt), EnrolledAt: collections.ParseInstant(r.enrolledAt),
+	}
+	if p.Latest, err = ParseLatest(r.latest); err != nil {
+		return p, err
+	}
+	if p.Thresholds, err = inForce.Of(r.defaults, r.bounds); err != nil {
+		return p, err
+	}
+	if p.Open, err = parseOpenAlerts(r.open); err != nil {
+		return p, err
+	}
+	if p.Recent, err = parseRecent(r.recent); err != nil {
+		return p, err
+	}
+	if p.Escalations, err = parseEscalations(r.escalations); err != nil {
+		return p, err
+	}
+	p.Snoozes, err = parseSnoozes(r.snoozes)
+	return p, err
+}
+
+// none is the JSON of an empty list, which most are.
+const none = "[]"
+
+func parseOpenAlerts(stored []byte) (open []alerts.Open, err error) {
+	if string(stored) == none {
+		return nil, nil
+	}
+	var rows [][7]any
+	if err := json.Unmarshal(stored, &rows); err != nil {
+		return nil, fmt.Errorf("read open alerts: %w", err)
+	}
+	for _, row := range rows {
+		text := func(i int) string { s, _ := row[i].(string); return s }
+		readings, _ := row[6].(float64)
+		open = append(open, alerts.Open{
+			ID: text(0), Type: text(1), Level: alerts.Level(text(2)), DeviceID: text(3), NormalReadings: int(readings),
+			MeasuredAt: collections.ParseInstant(text(4)), CreatedAt: collections.ParseInstant(text(5)),
+		})
+	}
+	return open, nil
+}
+
+func parseRecent(stored []byte) (recent []Raised, err error) {
+	if string(stored) == none {
+		return nil, nil
+	}
+	var rows [][2]string
+	if err := json.Unmarshal(stored, &rows); err != nil {
+		return nil, fmt.Errorf("read recent alerts: %w", err)
+	}
+	for _, row := range rows {
+		recent = append(recent, Raised{Level: alerts.Level(row[0]), CreatedAt: collections.ParseInstant(row[1])})
+	}
+	return recent, nil
+}
+
+func parseEscalations(stored []byte) (open []OpenEscalation, err error) {
+	if string(stored) == none {
+		return nil, nil
+	}
+	var rows [][4]string
+	if err := json.Unmarshal(stored, &rows); err != nil {
+		return nil, fmt.Errorf("read open escalations: %w", err)
+	}
+	for _, row := range rows {
+		open = append(open, OpenEscalation{
+			ID: row[0], Priority: Priority(row[1]), BySystem: row[2] == alerts.System, NotifiedAt: collections.ParseInstant(row[3]),
+		})
+	}
+	return open, nil
+}
+
+func parseSnoozes(stored []byte) (snoozes []alerts.Snooze, err error) {
+	if string(stored) == none {
+		return nil, nil
+	}
+	var rows [][3]any
+	if err := json.Unmarshal(stored, &rows); err != nil {
+		return nil, fmt.Errorf("read snoozes: %w", err)
+	}
+	for _, row := range rows {
+		kind, _ := row[0].(string)
+		critical, _ := row[1].(float64)
+		endsAt, _ := row[2].(string)
+		snoozes = append(snoozes, alerts.Snooze{Type: kind, IncludeCritical: critical != 0, EndsAt: collections.ParseInstant(endsAt)})
+	}
+	return snoozes, nil
+}
+
+// Snoozed reports whether nobody is to be told of an alert.
+func (p Picture) Snoozed(alertType string, level alerts.Level, at time.Time) bool {
+	return slices.ContainsFunc(p.Snoozes, func(s alerts.Snooze) bool { return s.Covers(alertType, level, at) })
+}
+
+// Counts reports whether an alert is recent enough to count for the score.
+func Counts(alert Raised, now time.Time) bool { return alert.CreatedAt.After(now.Add(-vitalsWindow)) }
+
+// countRecent counts the alerts that still lie in the window.
+func countRecent(recent []Raised, now time.Time) (counts AlertCounts) {
+	for _, alert := range recent {
+		if !Counts(alert, now) {
+			continue
+		}
+		switch alert.Level {
+		case alerts.Critical:
+			counts.Critical++
+		case alerts.Warning:
+			counts.Warning++
+		case alerts.NoData:
+			counts.NoData++
+		}
+	}
+	return counts
+}

@@ -1,0 +1,155 @@
+package triage_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+func TestLatestWith(t *testing.T) {
+	at := func(r vitals.Reading, ago time.Duration) vitals.Reading { r.MeasuredAt = now.Add(-ago); return r }
+	glucose := func(mgDL float64, meal string) vitals.Reading {
+		return vitals.Reading{Kind: vitals.BloodGlucose, MeasuredAt: now, GlucoseMgDL: &mgDL, MealContext: meal}
+	}
+	var latest triage.Latest
+	if !latest.MeasuredAt().IsZero() {
+		t.Error("nothing was measured")
+	}
+	for _, r := range []vitals.Reading{
+		at(pressureAndPulse(130, 85, 75), 2*time.Hour), at(pressure(120, 80), time.Hour),
+		at(pressureAndPulse(200, 100, 140), 3*time.Hour), // older than what is there
+		at(weighing(80), 5*time.Hour), at(oximetry(97), 4*time.Hour), at(glucose(110, "fasting"), 6*time.Hour),
+	} {
+		latest = latest.With(r)
+	}
+	want := triage.Latest{
+		BloodPressure: &triage.LatestBloodPressure{Systolic: 120, Diastolic: 80, MeasuredAt: triage.Moment{Time: now.Add(-time.Hour)}},
+		Weight:        &triage.LatestWeight{WeightKg: 80, MeasuredAt: triage.Moment{Time: now.Add(-5 * time.Hour)}},
+		PulseOximetry: &triage.LatestPulseOximetry{SpO2: 97, MeasuredAt: triage.Moment{Time: now.Add(-4 * time.Hour)}},
+		BloodGlucose:  &triage.LatestBloodGlucose{GlucoseMgDL: 110, MealContext: new("fasting"), MeasuredAt: triage.Moment{Time: now.Add(-6 * time.Hour)}},
+		Pulse:         &triage.LatestPulse{Pulse: 75, MeasuredAt: triage.Moment{Time: now.Add(-2 * time.Hour)}},
+	}
+	if diff := cmp.Diff(want, latest); diff != "" {
+		t.Error(diff)
+	}
+	if got := latest.MeasuredAt(); !got.Equal(now.Add(-time.Hour)) {
+		t.Errorf("newest at %s", got)
+	}
+	if again := latest.With(at(pressure(121, 81), time.Hour)); again.BloodPressure.Systolic != 121 {
+		t.Error("of two readings of one moment the later-stored one counts")
+	}
+	stored, err := json.Marshal(latest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := triage.ParseLatest(string(stored))
+	if diff := cmp.Diff(latest, read); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	for _, empty := range []string{"", "null", "{}"} {
+		if read, err := triage.ParseLatest(empty); err != nil || read != (triage.Latest{}) {
+			t.Errorf("%q is %v (%v)", empty, read, err)
+		}
+	}
+	if _, err := triage.ParseLatest("["); err == nil {
+		t.Error("damage was read")
+	}
+}
+
+// However readings arrive, the latest is the same.
+func TestLatestForgetsArrival(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		minutes := rapid.SliceOfNDistinct(rapid.IntRange(0, 1000), 1, 8, rapid.ID[int]).Draw(t, "minutes")
+		newest := 0
+		var latest triage.Latest
+		for _, minute := range minutes {
+			r := pressureAndPulse(100+float64(minute), 80, 60)
+			r.MeasuredAt = now.Add(time.Duration(minute) * time.Minute)
+			latest, newest = latest.With(r), max(newest, minute)
+		}
+		if latest.BloodPressure.Systolic != 100+float64(newest) {
+			t.Fatalf("%v", latest.BloodPressure)
+		}
+	})
+}
+
+func TestStandingNeedsReview(t *testing.T) {
+	reading := func(ago time.Duration) triage.Latest {
+		r := pressure(120, 80)
+		r.MeasuredAt = now.Add(-ago)
+		return triage.Latest{}.With(r)
+	}
+	open := func(alertType string, level alerts.Level) []alerts.Open {
+		return []alerts.Open{{Type: alertType, Level: level, CreatedAt: now.Add(-time.Hour)}}
+	}
+	reviewed := now.Add(-time.Hour)
+	tests := []struct {
+		name    string
+		picture triage.Picture
+		want    bool
+	}{
+		{"nothing at all", triage.Picture{}, false},
+		{"reviewed since the last reading", triage.Picture{Latest: reading(2 * time.Hour), LastReviewedAt: reviewed}, false},
+		{"a reading since, reviewed this week", triage.Picture{Latest: reading(time.Minute), LastReviewedAt: now.Add(-7 * day)}, false},
+		{"a reading since, reviewed longer ago", triage.Picture{Latest: reading(time.Minute), LastReviewedAt: now.Add(-7*day - 1)}, true},
+		{"no reading since, reviewed longer ago", triage.Picture{Latest: reading(9 * day), LastReviewedAt: now.Add(-8 * day)}, false},
+		{"a reading, never reviewed", triage.Picture{Latest: reading(20 * day), EnrolledAt: now.Add(-21 * day)}, true},
+		{"an open alert of a reading", triage.Picture{Open: open("pulse", alerts.Warning), LastReviewedAt: reviewed}, true},
+		{"an open alert for want of data", triage.Picture{Open: open("missed_reading", alerts.NoData), LastReviewedAt: reviewed}, true},
+		{"a routine escalation", triage.Picture{Escalations: []triage.OpenEscalation{{Priority: triage.Routine}}, LastReviewedAt: reviewed}, true},
+		{"a score of 51", triage.Picture{Latest: triage.Latest{}.With(pressure(190, 125)), LastReviewedAt: reviewed}, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			test.picture.Thresholds = defaults
+			if got := test.picture.Standing(now).NeedsReview; got != test.want {
+				t.Errorf("needs review: %t", got)
+			}
+		})
+	}
+}
+
+func TestStandingCounts(t *testing.T) {
+	picture := triage.Picture{
+		Thresholds: defaults, LastReviewedAt: now, Latest: triage.Latest{}.With(pressure(120, 80)),
+		Open: []alerts.Open{
+			{Type: "device_battery", Level: alerts.Critical, CreatedAt: now.Add(-time.Hour)},
+			{Type: "missed_reading", Level: alerts.NoData, CreatedAt: now.Add(-3 * time.Hour)},
+		},
+		Escalations: []triage.OpenEscalation{{Priority: triage.Routine}},
+	}
+	s := picture.Standing(now)
+	if s.Unacknowledged != 2 || s.UnacknowledgedCritical != 1 || s.ActiveEscalations != 1 || !s.OldestUnacknowledgedAt.Equal(now.Add(-3*time.Hour)) {
+		t.Errorf("%+v", s)
+	}
+	if s.Score.Value != 1 {
+		t.Errorf("a critical battery is no danger to the patient: %d", s.Score.Value)
+	}
+	picture.Open = append(picture.Open, alerts.Open{Type: "pulse", Level: alerts.Warning, CreatedAt: now})
+	if got := picture.Standing(now).Score.Value; got != 51 {
+		t.Errorf("with an open warning: %d", got)
+	}
+	picture.Escalations[0].Priority = triage.Stat
+	if got := picture.Standing(now).Score.Value; got != 76 {
+		t.Errorf("with a stat escalation: %d", got)
+	}
+	picture.Escalations[0].Priority, picture.Open = triage.Urgent, nil
+	if got := picture.Standing(now).Score.Value; got != 51 {
+		t.Errorf("with an urgent escalation: %d", got)
+	}
+}
+
+// Without a review the time counts from the patient's creation.
+func TestStandingNeverReviewed(t *testing.T) {
+	picture := triage.Picture{Thresholds: defaults, Latest: triage.Latest{}.With(pressure(120, 80)), EnrolledAt: now.Add(-72 * time.Hour)}
+	if got := picture.Standing(now).Score.Value; got != 6 {
+		t.Errorf("score %d, want 6", got)
+	}
+}

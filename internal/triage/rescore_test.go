@@ -1,0 +1,66 @@
+package triage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/dbx"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// Time alone moves scores; rows that stay the same are not written.
+func TestRescoreAll(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	calm, high := triage.Latest{}.With(pressure(120, 80)), triage.Latest{}.With(pressure(150, 80))
+	const patients = 560 // more than one page, more than one batch
+	for i := range patients {
+		id := fmt.Sprintf("patient %03d", i)
+		if err := triage.Enrol(app, id, now); err != nil {
+			t.Fatal(err)
+		}
+		latest := calm
+		if i%2 == 0 {
+			latest = high
+		}
+		if err := triage.SaveStanding(app, id, triage.Picture{Thresholds: defaults, Latest: latest, EnrolledAt: now}.Standing(now), now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := app.DB().Update(collections.TriageScores, dbx.Params{"listed": false}, dbx.HashExp{"patient": "patient 000"}).Execute(); err != nil {
+		t.Fatal(err)
+	}
+	scores := func() (text string) {
+		err := app.DB().NewQuery("SELECT GROUP_CONCAT(DISTINCT risk_score || risk_level ORDER BY risk_score) FROM triage_scores WHERE listed").Row(&text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	for _, step := range []struct {
+		after   time.Duration
+		changed int
+		scores  string
+	}{
+		{0, 0, "1normal,30normal"},
+		{time.Hour, 0, "1normal,30normal"},
+		{168 * time.Hour, 559, "15normal"}, // the readings have left the week, the review is due
+		{31 * day, 559, "0no_data"},
+	} {
+		told := 0
+		seen, changed, err := triage.RescoreAll(t.Context(), app, now.Add(step.after), func(ids []string) { told += len(ids) })
+		if seen != 559 || changed != step.changed || told != changed || err != nil || scores() != step.scores {
+			t.Errorf("after %s: %d seen, %d changed (%v): %s", step.after, seen, changed, err, scores())
+		}
+	}
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	if seen, _, err := triage.RescoreAll(stopped, app, now, nil); seen != 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("stopped: %d seen (%v)", seen, err)
+	}
+}

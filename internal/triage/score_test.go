@@ -1,0 +1,338 @@
+package triage_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+var now = time.Date(2026, time.January, 15, 13, 45, 0, 0, time.UTC)
+
+const day = 24 * time.Hour
+
+// defaults are the practice's starting values. Source: docs/decisions.md, "Default thresholds".
+var defaults = func() alerts.Thresholds {
+	bounds, err := alerts.ParseBounds(`{
+		"blood_pressure": {"systolic_critical_low": 80, "systolic_low": 90, "systolic_high": 140, "systolic_critical": 180,
+			"diastolic_critical_low": 40, "diastolic_low": 60, "diastolic_high": 90, "diastolic_critical": 120},
+		"pulse": {"critical_low": 40, "low": 50, "high": 110, "critical": 130},
+		"pulse_oximetry": {"critical_low": 88, "low": 92},
+		"blood_glucose": {"critical_low": 54, "low": 70, "high": 250, "critical": 300},
+		"weight": {"change_threshold_kg": 2.3, "change_window_days": 7}}`)
+	if err != nil {
+		panic(err)
+	}
+	return alerts.InForce(bounds, nil)
+}()
+
+func pressure(systolic, diastolic float64) vitals.Reading {
+	return vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: now.Add(-time.Hour), Systolic: &systolic, Diastolic: &diastolic}
+}
+
+func pressureAndPulse(systolic, diastolic, pulse float64) vitals.Reading {
+	r := pressure(systolic, diastolic)
+	r.Pulse = &pulse
+	return r
+}
+
+func oximetry(spo2 float64) vitals.Reading {
+	return vitals.Reading{Kind: vitals.PulseOximetry, MeasuredAt: now.Add(-time.Hour), SpO2: &spo2}
+}
+
+func weighing(kg float64) vitals.Reading {
+	return vitals.Reading{Kind: vitals.Weight, MeasuredAt: now.Add(-time.Hour), WeightKg: &kg}
+}
+
+// patient is somebody with readings, reviewed just now.
+func patient(readings ...vitals.Reading) triage.Circumstances {
+	c := triage.Circumstances{Thresholds: defaults, ReviewedAt: now}
+	for _, r := range readings {
+		c.Latest = c.Latest.With(r)
+	}
+	return c
+}
+
+// The examples of docs/decisions.md, "Risk-score formula".
+func TestRateExamples(t *testing.T) {
+	type points = map[string]float64
+	tests := []struct {
+		name    string
+		c       triage.Circumstances
+		change  func(*triage.Circumstances)
+		value   int
+		level   triage.RiskLevel
+		factors points
+	}{
+		{"calm, reviewed a day ago", patient(pressureAndPulse(124, 78, 70)), func(c *triage.Circumstances) {
+			c.ReviewedAt = now.Add(-24 * time.Hour)
+		}, 2, triage.RiskNormal, points{"review": 2.1}},
+		{"one unacknowledged warning", patient(pressure(150, 85)), func(c *triage.Circumstances) {
+			c.Alerts, c.UnacknowledgedWarning = triage.AlertCounts{Warning: 1}, true
+			c.ReviewedAt = now.Add(-48 * time.Hour)
+		}, 51, triage.RiskWarning, points{"vitals": 30, "alerts": 4.2, "review": 4.3, "floor": 51}},
+		{"39 without the floor", patient(pressure(150, 85)), func(c *triage.Circumstances) {
+			c.Alerts, c.ReviewedAt = triage.AlertCounts{Warning: 1}, now.Add(-48*time.Hour)
+		}, 39, triage.RiskNormal, points{"vitals": 30, "alerts": 4.2, "review": 4.3}},
+		{"acknowledged just now", patient(pressure(150, 85)), func(c *triage.Circumstances) {
+			c.Alerts = triage.AlertCounts{Warning: 1}
+		}, 34, triage.RiskNormal, points{"vitals": 30, "alerts": 4.2}},
+		{"low saturation", patient(oximetry(90)), func(c *triage.Circumstances) {
+			c.Alerts, c.UnacknowledgedWarning = triage.AlertCounts{Warning: 1}, true
+			c.ReviewedAt = now.Add(-10 * time.Hour)
+		}, 51, triage.RiskWarning, points{"vitals": 35, "alerts": 4.2, "review": 0.9, "floor": 51}},
+		{"40 without the floor", patient(oximetry(90)), func(c *triage.Circumstances) {
+			c.Alerts, c.ReviewedAt = triage.AlertCounts{Warning: 1}, now.Add(-10*time.Hour)
+		}, 40, triage.RiskNormal, points{"vitals": 35, "alerts": 4.2, "review": 0.9}},
+		{"everything at once", patient(pressureAndPulse(190, 125, 115)), func(c *triage.Circumstances) {
+			c.Alerts = triage.AlertCounts{Critical: 1, Warning: 1}
+			c.UnacknowledgedCritical, c.UnacknowledgedWarning, c.StatEscalation = true, true, true
+			c.ReviewedAt = now.Add(-72 * time.Hour)
+		}, 79, triage.RiskCritical, points{"vitals": 60, "alerts": 12.5, "review": 6.4}},
+		{"critical, acknowledged and closed just now", patient(pressure(190, 125)), func(c *triage.Circumstances) {
+			c.Alerts = triage.AlertCounts{Critical: 1}
+		}, 63, triage.RiskWarning, points{"vitals": 55, "alerts": 8.3}},
+		{"while the stat escalation is open", patient(pressure(190, 125)), func(c *triage.Circumstances) {
+			c.Alerts, c.StatEscalation = triage.AlertCounts{Critical: 1}, true
+		}, 76, triage.RiskCritical, points{"vitals": 55, "alerts": 8.3, "floor": 76}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			test.change(&test.c)
+			score := triage.Rate(test.c, now)
+			if score.Value != test.value || score.Level != test.level {
+				t.Errorf("%d %s, want %d %s", score.Value, score.Level, test.value, test.level)
+			}
+			if diff := cmp.Diff(test.factors, pointsOf(score)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func pointsOf(score triage.Score) map[string]float64 {
+	points := map[string]float64{}
+	for _, factor := range score.Factors {
+		points[factor.Factor] = factor.Points
+	}
+	return points
+}
+
+func TestRateVitals(t *testing.T) {
+	old := func(r vitals.Reading, age time.Duration) vitals.Reading { r.MeasuredAt = now.Add(-age); return r }
+	gained := patient(weighing(83))
+	gained.Weighings = []alerts.Weighing{{Kg: 80, MeasuredAt: now.Add(-2 * day)}, {Kg: 83, MeasuredAt: now.Add(-time.Hour)}}
+	lost := gained
+	lost.Weighings = []alerts.Weighing{{Kg: 90, MeasuredAt: now.Add(-2 * day)}}
+	noCritical := patient(pressure(175, 80))
+	noCritical.Thresholds.Systolic.Critical = nil
+	tests := []struct {
+		name   string
+		c      triage.Circumstances
+		points float64
+		detail string
+	}{
+		{"inside the bounds", patient(pressure(139.99, 80)), 0, ""},
+		{"at a warning bound", patient(pressure(140, 80)), 25, "Systolic 140 is out of bounds."},
+		{"just under critical", patient(pressure(179, 80)), 44.5, "Systolic 179 is out of bounds."},
+		{"at a critical bound", patient(pressure(180, 80)), 50, "Systolic 180 is out of bounds."},
+		{"at a lower warning bound", patient(pressure(90, 70)), 25, "Systolic 90 is out of bounds."},
+		{"between the lower bounds", patient(pressure(85, 70)), 35, "Systolic 85 is out of bounds."},
+		{"at a lower critical bound", patient(pressure(80, 70)), 50, "Systolic 80 is out of bounds."},
+		{"warning without a critical bound", noCritical, 25, "Systolic 175 is out of bounds."},
+		{"two parameters", patient(pressure(140, 90)), 30, "Systolic 140 is out of bounds. 2 parameters in all."},
+		{"four count no more than three", patient(pressureAndPulse(140, 90, 110), oximetry(92)), 35, "Systolic 140 is out of bounds. 4 parameters in all."},
+		{"the worst gives the points", patient(pressure(140, 120)), 55, "Diastolic 120 is out of bounds. 2 parameters in all."},
+		{"a reading seven days old", patient(old(pressure(180, 80), 7*day)), 50, "Systolic 180 is out of bounds."},
+		{"a reading older than that", patient(old(pressure(180, 80), 7*day+1)), 0, ""},
+		{
+			"a later reading without pulse leaves the pulse", patient(old(pressureAndPulse(120, 80, 130), 2*day), pressure(120, 80)),
+			50, "Pulse 130 is out of bounds.",
+		},
+		{"weight gain", gained, 31.1, "Weight gain 3 is out of bounds."},
+		{"weight loss is no deviation", lost, 0, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			score := triage.Rate(test.c, now)
+			var got triage.Factor
+			for _, factor := range score.Factors {
+				if factor.Factor == "vitals" {
+					got = factor
+				}
+			}
+			if got.Points != test.points || got.Detail != test.detail {
+				t.Errorf("%v %q, want %v %q", got.Points, got.Detail, test.points, test.detail)
+			}
+		})
+	}
+}
+
+func TestRateWithoutData(t *testing.T) {
+	silent := func(age time.Duration) triage.Circumstances {
+		r := pressure(190, 125)
+		r.MeasuredAt = now.Add(-age)
+		c := patient(r)
+		c.ReviewedAt, c.Alerts, c.StatEscalation = now.Add(-400*day), triage.AlertCounts{NoData: 9}, true
+		return c
+	}
+	if score := triage.Rate(silent(30*day+1), now); score.Value != 0 || score.Level != triage.RiskNoData || score.Factors == nil || len(score.Factors) != 0 {
+		t.Errorf("no reading in 30 days: %+v", score)
+	}
+	if score := triage.Rate(silent(30*day), now); score.Value != 76 {
+		t.Errorf("a reading 30 days old: %d", score.Value)
+	}
+	c := silent(31 * day)
+	c.UnacknowledgedWarning, c.StatEscalation = true, false
+	if score := triage.Rate(c, now); score.Value != 51 {
+		t.Errorf("an unacknowledged reading alert is data: %d", score.Value)
+	}
+	if score := triage.Rate(triage.Circumstances{Thresholds: defaults, ReviewedAt: now}, now); score.Value != 0 {
+		t.Errorf("a newborn record: %d", score.Value)
+	}
+	if score := triage.Rate(patient(pressure(120, 80)), now); score.Value != 1 || score.Level != triage.RiskNormal {
+		t.Errorf("nothing to say, but data: %d %s", score.Value, score.Level)
+	}
+}
+
+func TestLevelOf(t *testing.T) {
+	for score, want := range map[int]triage.RiskLevel{
+		0: triage.RiskNoData, 1: triage.RiskNormal, 50: triage.RiskNormal, 51: triage.RiskWarning,
+		75: triage.RiskWarning, 76: triage.RiskCritical, 100: triage.RiskCritical,
+	} {
+		if got := triage.LevelOf(score); got != want {
+			t.Errorf("%d is %s, want %s", score, got, want)
+		}
+	}
+}
+
+func circumstances(t *rapid.T) triage.Circumstances {
+	value := func(label string, r vitals.Range) *float64 {
+		if !rapid.Bool().Draw(t, "has "+label) {
+			return nil
+		}
+		return new(rapid.Float64Range(r.Min, r.Max).Draw(t, label))
+	}
+	age := func(label string) time.Time {
+		return now.Add(-time.Duration(rapid.Int64Range(0, int64(40*day)).Draw(t, label)))
+	}
+	count := func(label string) int { return rapid.IntRange(0, 20).Draw(t, label) }
+	c := triage.Circumstances{
+		Thresholds: defaults, ReviewedAt: age("reviewed"),
+		Alerts:                 triage.AlertCounts{Critical: count("critical"), Warning: count("warning"), NoData: count("no data")},
+		UnacknowledgedCritical: rapid.Bool().Draw(t, "open critical"), UnacknowledgedWarning: rapid.Bool().Draw(t, "open warning"),
+		StatEscalation: rapid.Bool().Draw(t, "stat"), UrgentEscalation: rapid.Bool().Draw(t, "urgent"),
+	}
+	if systolic := value("systolic", vitals.SystolicRange); systolic != nil {
+		c.Latest = c.Latest.With(vitals.Reading{
+			Kind: vitals.BloodPressure, MeasuredAt: age("bp"), Systolic: systolic, Diastolic: new(80.0),
+			Pulse: value("pulse", vitals.PulseRange),
+		})
+	}
+	if spo2 := value("spo2", vitals.SpO2Range); spo2 != nil {
+		c.Latest = c.Latest.With(vitals.Reading{Kind: vitals.PulseOximetry, MeasuredAt: age("ox"), SpO2: spo2})
+	}
+	if glucose := value("glucose", vitals.GlucoseRange); glucose != nil {
+		c.Latest = c.Latest.With(vitals.Reading{Kind: vitals.BloodGlucose, MeasuredAt: age("glucose at"), GlucoseMgDL: glucose})
+	}
+	return c
+}
+
+func TestRateProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := circumstances(t)
+		score := triage.Rate(c, now)
+		if score.Value < 0 || score.Value > 100 || score.Level != triage.LevelOf(score.Value) {
+			t.Fatalf("score %d, level %s", score.Value, score.Level)
+		}
+		if score.Value == 0 {
+			if len(score.Factors) != 0 || c.UnacknowledgedCritical || c.UnacknowledgedWarning {
+				t.Fatalf("no data, yet %+v", c)
+			}
+			return
+		}
+		if floor := floorOf(c); score.Value < floor {
+			t.Fatalf("score %d under the floor %d", score.Value, floor)
+		}
+		sum, floored := 0.0, false
+		for _, factor := range score.Factors {
+			if factor.Factor == "floor" {
+				floored = true
+				continue
+			}
+			sum += factor.Points
+		}
+		// What is shown adds up: the score is the rounded sum of its factors, or its floor.
+		if shown := int(sum + 0.5 + 1e-9); !floored && score.Value != max(1, shown) || floored && score.Value <= shown {
+			t.Fatalf("score %d from %+v", score.Value, score.Factors)
+		}
+	})
+}
+
+func floorOf(c triage.Circumstances) int {
+	switch {
+	case c.UnacknowledgedCritical || c.StatEscalation:
+		return 76
+	case c.UnacknowledgedWarning || c.UrgentEscalation:
+		return 51
+	}
+	return 1
+}
+
+// The further a value is past its bounds, on either side, the higher the score, whatever else is the case.
+func TestRateRisesWithDeviation(t *testing.T) {
+	reading := func(kind vitals.Kind, set func(*vitals.Reading)) vitals.Reading {
+		r := vitals.Reading{Kind: kind, MeasuredAt: now.Add(-time.Hour)}
+		set(&r)
+		return r
+	}
+	bp := func(s, d float64, p *float64) vitals.Reading {
+		return reading(vitals.BloodPressure, func(r *vitals.Reading) { r.Systolic, r.Diastolic, r.Pulse = &s, &d, p })
+	}
+	for name, vital := range map[string]struct {
+		middle, lowest, highest float64
+		read                    func(value float64) vitals.Reading
+	}{
+		"systolic":  {120, 60, 300, func(v float64) vitals.Reading { return bp(v, 80, nil) }},
+		"diastolic": {75, 30, 200, func(v float64) vitals.Reading { return bp(120, v, nil) }},
+		"pulse":     {80, 30, 250, func(v float64) vitals.Reading { return bp(120, 80, &v) }},
+		"SpO2":      {97, 50, 97, oximetry},
+		"glucose": {120, 20, 600, func(v float64) vitals.Reading {
+			return reading(vitals.BloodGlucose, func(r *vitals.Reading) { r.GlucoseMgDL = &v })
+		}},
+		"weight gain": {80, 80, 120, weighing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				c := circumstances(t)
+				c.Weighings = []alerts.Weighing{{Kg: 80, MeasuredAt: now.Add(-2 * day)}}
+				end := rapid.SampledFrom([]float64{vital.lowest, vital.highest}).Draw(t, "end")
+				near, far := rapid.Float64Range(0, 1).Draw(t, "near"), rapid.Float64Range(0, 1).Draw(t, "far")
+				score := func(way float64) int {
+					c := c
+					c.Latest.BloodPressure, c.Latest.Pulse, c.Latest.PulseOximetry, c.Latest.BloodGlucose = nil, nil, nil, nil
+					c.Latest = c.Latest.With(vital.read(vital.middle + way*(end-vital.middle)))
+					return triage.Rate(c, now).Value
+				}
+				near, far = min(near, far), max(near, far)
+				if a, b := score(near), score(far); a > b || a < 0 || b > 100 {
+					t.Fatalf("%v of the way to %v scores %d, %v only %d", near, end, a, far, b)
+				}
+			})
+		})
+	}
+}
+
+func BenchmarkRate(b *testing.B) {
+	c := patient(pressureAndPulse(150, 95, 115), oximetry(91))
+	c.Alerts, c.UnacknowledgedWarning, c.ReviewedAt = triage.AlertCounts{Warning: 3}, true, now.Add(-48*time.Hour)
+	b.ReportAllocs()
+	for b.Loop() {
+		triage.Rate(c, now)
+	}
+}

@@ -1,0 +1,137 @@
+package triage
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+)
+
+// reviewDue is the time after a review from which new readings want another.
+const reviewDue = 7 * 24 * time.Hour
+
+// Standing is a patient's row on the triage list, worked out.
+type Standing struct {
+	Score                  Score
+	Latest                 Latest
+	Unacknowledged         int
+	UnacknowledgedCritical int
+	OldestUnacknowledgedAt time.Time
+	ActiveEscalations      int
+	NeedsReview            bool
+}
+
+// Standing works out where the patient stands.
+func (p Picture) Standing(now time.Time) Standing {
+	c := Circumstances{
+		Latest: p.Latest, Thresholds: p.Thresholds, Weighings: p.Weighings, Alerts: countRecent(p.Recent, now),
+		ReviewedAt: p.LastReviewedAt,
+	}
+	if c.ReviewedAt.IsZero() {
+		c.ReviewedAt = p.EnrolledAt
+	}
+	s := Standing{Latest: p.Latest, ActiveEscalations: len(p.Escalations), Unacknowledged: len(p.Open)}
+	for _, alert := range p.Open {
+		if s.OldestUnacknowledgedAt.IsZero() || alert.CreatedAt.Before(s.OldestUnacknowledgedAt) {
+			s.OldestUnacknowledgedAt = alert.CreatedAt
+		}
+		if alert.Level == alerts.Critical {
+			s.UnacknowledgedCritical++
+		}
+		if alerts.FromReading(alert.Type) {
+			c.UnacknowledgedCritical = c.UnacknowledgedCritical || alert.Level == alerts.Critical
+			c.UnacknowledgedWarning = c.UnacknowledgedWarning || alert.Level == alerts.Warning
+		}
+	}
+	for _, escalation := range p.Escalations {
+		c.StatEscalation = c.StatEscalation || escalation.Priority == Stat
+		c.UrgentEscalation = c.UrgentEscalation || escalation.Priority == Urgent
+	}
+	s.Score = Rate(c, now)
+	s.NeedsReview = s.Unacknowledged > 0 || s.ActiveEscalations > 0 || s.Score.Value >= warningFloor ||
+		p.unreviewedReading(now)
+	return s
+}
+
+// unreviewedReading: there is a reading since the last review, and that was more than seven days ago or never.
+func (p Picture) unreviewedReading(now time.Time) bool {
+	newest := p.Latest.MeasuredAt()
+	if newest.IsZero() {
+		return false
+	}
+	return p.LastReviewedAt.IsZero() || (newest.After(p.LastReviewedAt) && now.Sub(p.LastReviewedAt) > reviewDue)
+}
+
+// never sorts behind every time: the oldest unacknowledged alert of a patient who has none.
+const never = "9999-12-31T23:59:59.999999Z"
+
+// Enrol gives a new patient a row on the triage list, inside the transaction that stores the patient.
+func Enrol(tx core.App, patientID string, now time.Time) error {
+	record, err := collections.New(tx, collections.TriageScores)
+	if err != nil {
+		return err
+	}
+	record.Set("patient", patientID)
+	record.Set("listed", true)
+	record.Set("risk_level", string(RiskNoData))
+	record.Set("risk_factors", []Factor{})
+	record.Set("latest_vitals", Latest{})
+	record.Set("oldest_unacknowledged_at", never)
+	record.Set("enrolled_at", collections.Instant(now))
+	record.Set("scored_at", collections.Instant(now))
+	if err := tx.SaveNoValidate(record); err != nil {
+		return fmt.Errorf("enrol patient on the triage list: %w", err)
+	}
+	return nil
+}
+
+// SaveStanding writes the row behind the triage list inside the caller's transaction.
+func SaveStanding(tx core.App, patientID string, s Standing, now time.Time) error {
+	latest, err := json.Marshal(s.Latest)
+	if err != nil {
+		return fmt.Errorf("encode latest vitals: %w", err)
+	}
+	factors, err := json.Marshal(s.Score.Factors)
+	if err != nil {
+		return fmt.Errorf("encode risk factors: %w", err)
+	}
+	oldest := never
+	if !s.OldestUnacknowledgedAt.IsZero() {
+		oldest = collections.Instant(s.OldestUnacknowledgedAt)
+	}
+	row := dbx.Params{
+		"score": s.Score.Value, "level": string(s.Score.Level), "factors": string(factors), "latest": string(latest),
+		"reading": collections.Instant(s.Latest.MeasuredAt()), "open": s.Unacknowledged, "critical": s.UnacknowledgedCritical,
+		"oldest": oldest, "escalations": s.ActiveEscalations, "review": s.NeedsReview, "now": collections.Instant(now),
+		"patient": patientID,
+	}
+	for _, update := range []string{refreshStanding, moveStanding} {
+		result, err := tx.NonconcurrentDB().NewQuery(update).Bind(row).Execute()
+		if err != nil {
+			return fmt.Errorf("store triage row: %w", err)
+		}
+		if n, err := result.RowsAffected(); err != nil || n == 1 {
+			return err
+		}
+	}
+	return nil
+}
+
+// Most readings leave a patient where they are. Naming a ranking column in an update rewrites every index that has it, so the
+// first form names none and takes hold only where nothing moves.
+const (
+	refreshStanding = `UPDATE triage_scores SET risk_factors = {:factors}, latest_vitals = {:latest}, last_reading_at = {:reading}, scored_at = {:now}
+		WHERE patient = {:patient} AND risk_score = {:score} AND risk_level = {:level} AND unacknowledged_alerts = {:open}
+			AND unacknowledged_critical = {:critical} AND oldest_unacknowledged_at = {:oldest} AND active_escalations = {:escalations}
+			AND needs_review = {:review}`
+	moveStanding = `UPDATE triage_scores SET
+			risk_score = {:score}, risk_level = {:level}, risk_factors = {:factors}, latest_vitals = {:latest},
+			last_reading_at = {:reading}, unacknowledged_alerts = {:open}, unacknowledged_critical = {:critical},
+			oldest_unacknowledged_at = {:oldest}, active_escalations = {:escalations}, needs_review = {:review}, scored_at = {:now}
+		WHERE patient = {:patient}`
+)

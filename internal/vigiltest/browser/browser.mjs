@@ -1,0 +1,61 @@
+// What the scripts share: one page of a Chromium that fails the run with its first complaint. A script gets its wishes as JSON in INPUT
+// and answers with JSON on standard output.
+import assert from "node:assert/strict";
+import path from "node:path";
+import { chromium } from "playwright-core";
+
+export const base = process.env.VIGIL_URL;
+export const input = JSON.parse(process.env.INPUT);
+
+const flags = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update"];
+
+// run opens the page, hands it to the script and prints what comes back. When it fails there is a picture of the page.
+// tolerate is a pattern of complaints that the script provokes.
+export async function run(script, { tolerate, ...options } = {}) {
+  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: flags });
+  const page = await browser.newPage({ viewport: { width: 1400, height: 1000 }, reducedMotion: "reduce", ...options });
+  page.setDefaultTimeout(15_000);
+  const complaints = watch(page, tolerate);
+  try {
+    const answer = await script(page);
+    assert.deepEqual(complaints, [], "the browser complains");
+    console.log(JSON.stringify(answer));
+  } catch (error) {
+    const picture = path.join(process.env.PICTURES, "failure.png");
+    await page.screenshot({ path: picture });
+    console.error(error, complaints, page.url(), picture);
+    process.exitCode = 1;
+  } finally {
+    await browser.close();
+  }
+}
+
+// watch collects exceptions, errors and warnings of the page, but for Chromium's own line about an answer that [refused] waits for.
+function watch(page, tolerate) {
+  const complaints = [];
+  page.on("pageerror", (error) => complaints.push(error.stack));
+  page.on("console", (message) => {
+    const known = page.refused === message.location().url && message.text().startsWith("Failed to load resource");
+    if (["error", "warning"].includes(message.type()) && !known && !tolerate?.test(message.text())) {
+      complaints.push(`${message.type()}: ${message.text()} (${message.location().url})`);
+    }
+  });
+  return complaints;
+}
+
+// refused does something that the service has to answer with 400.
+export async function refused(page, act) {
+  const answer = page.waitForResponse((response) => {
+    if (response.status() === 400) {
+      page.refused = response.url();
+    }
+    return response.request().method() !== "GET";
+  });
+  await Promise.all([answer, act()]);
+  assert.equal((await answer).status(), 400);
+}
+
+// shows waits until a text can be seen.
+export async function shows(locator, text) {
+  await locator.filter({ hasText: text }).first().waitFor();
+}

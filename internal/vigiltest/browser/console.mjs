@@ -1,0 +1,38 @@
+// What the scripts for the console share: signing in, going about, and axe's opinion of what is shown.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { base, input } from "./browser.mjs";
+
+const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+export const heading = (page, name) => page.getByRole("heading", { level: 1, name });
+export const section = (page, name) => page.getByRole("navigation", { name: "Sections" }).getByRole("link", { name });
+
+// signIn opens the console and signs in; a person's home is the first section of the menu.
+export async function signIn(page, email) {
+  await page.goto(`${base}/`);
+  await page.getByLabel("Email").fill(email);
+  await page.getByLabel("Password").fill(input.password);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("navigation", { name: "Sections" }).waitFor();
+}
+
+export async function signOff(page) {
+  await page.getByRole("button", { name: "Sign off", exact: true }).click();
+  await page.getByText("You have signed off.").waitFor();
+}
+
+// settled waits until nothing is being loaded any more.
+export async function settled(page) {
+  await page.waitForFunction(() => document.querySelector(".state.waiting") === null && document.querySelector("h1") !== null);
+}
+
+// accessible fails with what axe holds to be a serious or critical barrier on the page as it is.
+export async function accessible(page, what) {
+  await page.evaluate(axe); // a policy that forbids inline scripts does not bind the debugger
+  const { violations } = await page.evaluate(() => window.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] }));
+  const barriers = violations.filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html }) => html).join(" | ")}`);
+  assert.deepEqual(barriers, [], `${what} has barriers`);
+}

@@ -1,0 +1,48 @@
+// The live list: a reading from the gateway moves a patient, another browser sees it too, and a service that dies is owned up to.
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import { base, input, run, shows } from "./browser.mjs";
+import { signIn } from "./console.mjs";
+
+await run(async (page) => {
+  await signIn(page, "nurse@vigil.example");
+  await shows(page.locator(".stream"), "Live");
+  const list = page.getByRole("list", { name: "Patients by urgency" });
+  const row = list.locator(`[data-id="${input.patient}"]`);
+  await row.waitFor();
+  const before = await row.getAttribute("aria-label");
+  await send({ systolic: 212, diastolic: 126, pulse: 99 });
+  await row.locator("strong", { hasText: "212/126" }).waitFor();
+  assert.notEqual(await row.getAttribute("aria-label"), before, "the score stayed");
+
+  await row.focus();
+  await page.keyboard.press("a");
+  await shows(page.locator(".toast"), "Acknowledged");
+  await row.focus();
+  await page.keyboard.press("e");
+  await page.getByRole("dialog").getByLabel("Reason").fill("Called twice, no answer.");
+  await page.getByRole("dialog").getByRole("button", { name: "Escalate" }).click();
+  await shows(page.locator(".toast"), "Escalated");
+
+  await writeFile(input.ready, ""); // the service is killed now, and started again
+  await page.locator(".stream", { hasText: "Not live" }).waitFor({ timeout: 60_000 });
+  await page.locator(".stream", { hasText: /^Live$/ }).waitFor({ timeout: 120_000 });
+  await row.waitFor();
+  return {};
+}, { tolerate: /ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET|Failed to load resource|the stream|realtime/i });
+
+async function send(values) {
+  const body = JSON.stringify({
+    event_type: "measurement.created", device_id: input.device, patient_id: input.patient, measurement_type: "blood_pressure", values, unit: "mmHg",
+    timestamp: new Date().toISOString(),
+  });
+  const answer = await fetch(`${base}/api/v1/gateway/webhook/`, {
+    method: "POST", body,
+    headers: {
+      "Content-Type": "application/json", "X-Gateway-Timestamp": String(Math.floor(Date.now() / 1000)),
+      "X-Gateway-Signature": `sha256=${createHmac("sha256", input.secret).update(body).digest("hex")}`,
+    },
+  });
+  assert.equal(answer.status, 200, await answer.text());
+}

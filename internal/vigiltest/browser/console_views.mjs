@@ -1,0 +1,41 @@
+// Each role opens each of its sections, and whoever may the patient sheet with its tabs: everything loads, nothing complains, nobody is shut out.
+import assert from "node:assert/strict";
+import { input, run } from "./browser.mjs";
+import { accessible, section, settled, signIn, signOff } from "./console.mjs";
+
+await run(async (page) => {
+  const seen = {};
+  for (const [role, sections] of Object.entries(input.roles)) {
+    await signIn(page, `${role}@vigil.example`);
+    const links = await page.getByRole("navigation", { name: "Sections" }).getByRole("link").allInnerTexts();
+    seen[role] = links.map((link) => link.replace(/\s*\d+(\s+unread)?\s*$/, "").trim());
+    assert.deepEqual(seen[role], sections, `the menu of ${role}`);
+    for (const name of sections) {
+      await section(page, name).click();
+      await page.getByRole("heading", { level: 1 }).waitFor();
+      await settled(page);
+      assert.equal(await page.locator(".state.failed, .state.forbidden").count(), 0, `${name} of ${role} could not be loaded`);
+      await accessible(page, `${name} of ${role}`);
+    }
+    if (sections.includes("Patients")) {
+      await lookAtPatient(page, role);
+    }
+    await signOff(page);
+  }
+  assert.deepEqual(await page.evaluate(() => [localStorage.length, sessionStorage.length, document.cookie]), [0, 0, ""], "something stays in the browser");
+  return seen;
+});
+
+async function lookAtPatient(page, role) {
+  await section(page, "Patients").click();
+  await page.locator("tbody button.link").first().click();
+  const tabs = page.getByRole("navigation", { name: "About this patient" });
+  await tabs.waitFor();
+  assert.ok(!/[0-9a-f]{8}-/.test(page.url()), `the address tells who is looked at: ${page.url()}`);
+  for (const name of await tabs.getByRole("button").allInnerTexts()) {
+    await tabs.getByRole("button", { name: name.replace(/\s*\d+(\s+open)?\s*$/, "").trim() }).click();
+    await settled(page);
+    assert.equal(await page.locator(".state.failed, .state.forbidden").count(), 0, `${name} of a patient could not be loaded by ${role}`);
+    await accessible(page, `${name} of a patient, for ${role}`);
+  }
+}

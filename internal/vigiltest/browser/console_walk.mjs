@@ -1,0 +1,42 @@
+// The way of somebody who has never seen it: who is most urgent, why, acknowledge, call, and find the call on the bill.
+import assert from "node:assert/strict";
+import { run, shows } from "./browser.mjs";
+import { section, settled, signIn } from "./console.mjs";
+
+await run(async (page) => {
+  await signIn(page, "provider@vigil.example");
+  const first = page.getByRole("list", { name: "Patients by urgency" }).locator(":scope > li").first();
+  const name = await first.locator("button.name").innerText();
+  assert.match(await first.getAttribute("aria-label"), /Critical|Warning/, "the first of the list is urgent");
+  const why = await first.getByRole("list", { name: "Why this score" }).innerText();
+  assert.ok(why.trim().length > 10, "the list says why");
+  await first.locator("button.name").click();
+  await shows(page.getByRole("heading", { level: 1 }), name);
+
+  const tabs = page.getByRole("navigation", { name: "About this patient" });
+  await tabs.getByRole("button", { name: "Alerts" }).click();
+  await settled(page);
+  await page.getByRole("button", { name: /^Acknowledge: / }).first().click();
+  await shows(page.locator(".toast"), "Acknowledged");
+
+  await tabs.getByRole("button", { name: "Bill" }).click();
+  await settled(page);
+  const minutes = async () => Number((await page.locator(".progress", { hasText: "Minutes" }).first().innerText()).match(/(\d+)\s+of/)[1]);
+  const before = await minutes();
+
+  await tabs.getByRole("button", { name: "Time log" }).click();
+  await page.getByRole("button", { name: "Log a phone call" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Minutes").fill("12");
+  await dialog.getByLabel("Notes").fill("Talked about the readings of this week.");
+  await dialog.getByRole("button", { name: "Log", exact: true }).click();
+  await dialog.waitFor({ state: "detached" });
+  await shows(page.locator("tbody"), "Talked about the readings");
+
+  await tabs.getByRole("button", { name: "Bill" }).click();
+  await settled(page);
+  assert.equal(await minutes(), before + 12, "the call is on the bill");
+  await section(page, "Triage").click();
+  await shows(page.getByRole("heading", { level: 1 }), "Triage");
+  return { name };
+});

@@ -1,0 +1,128 @@
+package vigiltest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+)
+
+// anyRequestMeets lists the errors an operation need not list: they are its `default`.
+var anyRequestMeets = []int{405, 406, 413, 415, 429, 500, 503}
+
+// CheckResponse fails the test when an answer is not what openapi.yaml says about it: an operation or a status it does
+// not describe, a body that does not fit the schema. The path is the one requested, without its query.
+func CheckResponse(t testing.TB, method, path string, status int, header http.Header, body []byte) {
+	t.Helper()
+	contract, err := loadContract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := contract.check(method, path, status, header, body); err != nil {
+		t.Errorf("%s %s answered %d against the contract: %v", method, path, status, err)
+	}
+}
+
+// contract is the document, and a mux that finds the operation of a request as the router would.
+type contract struct {
+	document   *openapi3.T
+	mux        *http.ServeMux
+	operations map[string]*routers.Route // by mux pattern
+}
+
+var loadContract = sync.OnceValues(func() (*contract, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range []string{"image/png", "image/svg+xml", "application/pdf"} {
+		openapi3filter.RegisterBodyDecoder(file, openapi3filter.FileBodyDecoder)
+	}
+	document, err := openapi3.NewLoader().LoadFromFile(filepath.Join(root, "routes", "openapi.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("loading openapi.yaml: %w", err)
+	}
+	if err := document.Validate(context.Background()); err != nil {
+		return nil, fmt.Errorf("validating openapi.yaml: %w", err)
+	}
+	c := &contract{document: document, mux: http.NewServeMux(), operations: map[string]*routers.Route{}}
+	for path, item := range document.Paths.Map() {
+		for method, operation := range item.Operations() {
+			pattern := method + " " + path
+			if strings.HasSuffix(path, "/") {
+				pattern += "{$}"
+			}
+			c.mux.Handle(pattern, http.NotFoundHandler())
+			c.operations[pattern] = &routers.Route{Spec: document, Path: path, PathItem: item, Method: method, Operation: operation}
+		}
+	}
+	return c, nil
+})
+
+func (c *contract) check(method, path string, status int, header http.Header, body []byte) error {
+	request, operation := c.find(method, path)
+	if operation == nil {
+		return fmt.Errorf("the operation is not described")
+	}
+	if operation.Operation.Responses.Value(strconv.Itoa(status)) == nil && !slices.Contains(anyRequestMeets, status) {
+		return fmt.Errorf("the status is not described")
+	}
+	if status == http.StatusNoContent && len(body) > 0 {
+		return fmt.Errorf("a body of %d bytes with a 204", len(body))
+	}
+	return openapi3filter.ValidateResponse(context.Background(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: request, Route: operation},
+		Status:                 status,
+		Header:                 header,
+		Body:                   io.NopCloser(bytes.NewReader(body)),
+		Options:                &openapi3filter.Options{IncludeResponseStatus: true},
+	})
+}
+
+// find tries the path as it is, then with the slash that a caller may leave out.
+func (c *contract) find(method, path string) (*http.Request, *routers.Route) {
+	asked := method
+	if method == http.MethodHead {
+		asked = http.MethodGet
+	}
+	for _, form := range []string{path, path + "/"} {
+		request := &http.Request{Method: asked, URL: &url.URL{Path: form}}
+		if _, pattern := c.mux.Handler(request); c.operations[pattern] != nil {
+			request.Method = method
+			return request, c.operations[pattern]
+		}
+	}
+	return nil, nil
+}
+
+// moduleRoot is the folder of go.mod. The document is read from disk, since importing the routes would keep every
+// package that they import from using this one in its tests.
+func moduleRoot() (string, error) {
+	folder, err := os.Getwd() // go test runs in the folder of the package
+	if err != nil {
+		return "", fmt.Errorf("finding the module: %w", err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+			return folder, nil
+		}
+		parent := filepath.Dir(folder)
+		if parent == folder {
+			return "", fmt.Errorf("finding the module: no go.mod above the test")
+		}
+		folder = parent
+	}
+}

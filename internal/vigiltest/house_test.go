@@ -1,0 +1,134 @@
+package vigiltest
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	maxFileLines     = 400
+	maxFunctionLines = 60
+)
+
+// nameless are package names that say where code was put, not what it knows.
+var nameless = []string{"base", "common", "helper", "helpers", "misc", "model", "models", "types", "util", "utils"}
+
+// foreign is what belongs to the machine a change was made on. Each is split, so that this file does not name it either.
+var foreign = []string{
+	"proxy.golang" + ".org", "sum.golang" + ".org", "registry.npmjs" + ".org", "deb.debian" + ".org",
+	"/work" + "/", "shared" + "/",
+}
+
+// Every package has a name and exactly one package comment; no file and no function outgrows a reader.
+func TestHouse(t *testing.T) {
+	documented := map[string][]string{} // folder: its files with a package comment
+	for name, content := range tree(t) {
+		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, name, content, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		folder := path.Dir(name)
+		if slices.Contains(nameless, file.Name.Name) {
+			t.Errorf("%s: package %s has no name of its own", name, file.Name.Name)
+		}
+		documented[folder] = append(documented[folder], commented(t, name, file)...)
+		if lines := bytes.Count(content, []byte("\n")); lines > maxFileLines {
+			t.Errorf("%s: %d lines, more than %d", name, lines, maxFileLines)
+		}
+		for _, declaration := range file.Decls {
+			function, ok := declaration.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			first := files.Position(function.Pos()).Line
+			if lines := files.Position(function.End()).Line - first + 1; lines > maxFunctionLines {
+				t.Errorf("%s:%d: %s has %d lines, more than %d", name, first, function.Name.Name, lines, maxFunctionLines)
+			}
+		}
+	}
+	if len(documented) == 0 {
+		t.Fatal("found no package")
+	}
+	for folder, names := range documented {
+		if len(names) != 1 {
+			t.Errorf("%s: %d package comments, want one: %v", folder, len(names), names)
+		}
+	}
+}
+
+// commented returns the file's name if it carries the package comment, and checks how that begins.
+func commented(t *testing.T, name string, file *ast.File) []string {
+	if file.Doc == nil {
+		return nil
+	}
+	start := "Package " + file.Name.Name + " "
+	switch {
+	case file.Name.Name != "main":
+	case strings.HasPrefix(name, "internal/"):
+		start = "Command " + path.Base(path.Dir(name)) + " "
+	default:
+		start = "Vigil "
+	}
+	if text := file.Doc.Text(); !strings.HasPrefix(text, start) {
+		t.Errorf("%s: package comment begins %.30q, want %q", name, text, start)
+	}
+	return []string{name}
+}
+
+// Nothing in the tree names the machine it was made on, or where that machine fetched its packages.
+func TestNothingForeign(t *testing.T) {
+	for name, content := range tree(t) {
+		for _, word := range foreign {
+			if at := bytes.Index(content, []byte(word)); at >= 0 {
+				t.Errorf("%s:%d: names %q", name, 1+bytes.Count(content[:at], []byte("\n")), word)
+			}
+		}
+	}
+}
+
+// tree reads every text file of the repository, by its path from the top.
+func tree(t *testing.T) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	top := os.DirFS("../..")
+	err := fs.WalkDir(top, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			// What .gitignore leaves out: packages of others, and the data of a service that ran here.
+			if base := entry.Name(); base == ".git" || base == "node_modules" || strings.HasPrefix(base, "pb_data") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !entry.Type().IsRegular() {
+			return nil
+		}
+		content, err := fs.ReadFile(top, name)
+		if err != nil {
+			return err
+		}
+		if !bytes.ContainsRune(content, 0) { // a NUL: not text
+			files[name] = content
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}

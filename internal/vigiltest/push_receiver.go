@@ -1,0 +1,100 @@
+package vigiltest
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/ecdh"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// PushReceiver takes Web Push as a browser does, written from the RFCs and not from the library that sends.
+type PushReceiver struct {
+	t    testing.TB
+	key  *ecdh.PrivateKey
+	auth []byte
+}
+
+// NewPushReceiver makes the keys of a subscription.
+func NewPushReceiver(t testing.TB) *PushReceiver {
+	t.Helper()
+	key, err := ecdh.P256().GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	auth := make([]byte, 16)
+	_, _ = rand.Read(auth)
+	return &PushReceiver{t, key, auth}
+}
+
+// Subscription is the subscription at an endpoint, as JSON.
+func (b *PushReceiver) Subscription(endpoint string) string {
+	encode := base64.RawURLEncoding.EncodeToString
+	raw, err := json.Marshal(map[string]any{
+		"endpoint": endpoint, "expirationTime": nil, "keys": map[string]string{"p256dh": encode(b.key.PublicKey().Bytes()), "auth": encode(b.auth)},
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// Open decrypts a push; nil for an empty one. Source: RFC 8291, section 3.4; RFC 8188, section 2.
+func (b *PushReceiver) Open(body []byte) (map[string]any, error) {
+	if len(body) < 86 || body[20] != 65 {
+		return nil, fmt.Errorf("%d bytes are no push", len(body))
+	}
+	salt, size, sender, record := body[:16], binary.BigEndian.Uint32(body[16:20]), body[21:86], body[86:]
+	if uint32(len(record)) > size {
+		return nil, fmt.Errorf("a record of %d bytes, said to be %d", len(record), size)
+	}
+	public, err := ecdh.P256().NewPublicKey(sender)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := b.key.ECDH(public)
+	if err != nil {
+		return nil, err
+	}
+	info := "WebPush: info\x00" + string(b.key.PublicKey().Bytes()) + string(sender)
+	ikm, err := hkdf.Key(sha256.New, secret, b.auth, info, 32)
+	if err != nil {
+		return nil, err
+	}
+	key, err := hkdf.Key(sha256.New, ikm, salt, "Content-Encoding: aes128gcm\x00", 16)
+	if err != nil {
+		return nil, err
+	}
+	nonce, err := hkdf.Key(sha256.New, ikm, salt, "Content-Encoding: nonce\x00", 12)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	gcm, err := cipher.NewGCM(block)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := gcm.Open(nil, nonce, record, nil)
+	if err != nil {
+		return nil, err
+	}
+	plain = []byte(strings.TrimRight(string(plain), "\x00"))
+	if len(plain) == 0 || plain[len(plain)-1] != 2 {
+		return nil, fmt.Errorf("the last record does not end in 2")
+	}
+	if plain = plain[:len(plain)-1]; len(plain) == 0 {
+		return nil, nil
+	}
+	var message map[string]any
+	return message, json.Unmarshal(plain, &message)
+}

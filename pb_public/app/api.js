@@ -1,0 +1,101 @@
+// The one way to the service: the contract under /api/v1/, with the session's bearer token. An access token lives for
+// fifteen minutes; one that has run out is renewed once, for all requests that meet it at the same time.
+import * as session from "./session.js";
+
+/** What the service answered instead of what was asked for. */
+export class Problem extends Error {
+  /** @param {number} status @param {{detail?: string, code?: string, field_errors?: Record<string, string[]>, locked_until?: string}} body @param {number} wait seconds */
+  constructor(status, body, wait = 0) {
+    super(body.detail ?? "The service does not answer as expected.");
+    this.status = status;
+    this.code = body.code ?? "";
+    this.fields = body.field_errors ?? {};
+    this.lockedUntil = body.locked_until;
+    this.wait = wait;
+  }
+  get forbidden() { return this.status === 403; }
+}
+
+/** Nobody answered: the network or the service is away. */
+export class Unreachable extends Problem {
+  constructor() { super(0, { detail: "The service does not answer. Check the connection and try again.", code: "unreachable" }); }
+}
+
+const root = "/api/v1/";
+
+/** Why a record outside the caller's care teams is open; "" when none is. Sent along until the record is left. */
+let emergencyReason = "";
+
+/** @param {string} reason of an emergency access, "" to end it. A header holds no other characters. */
+export function emergency(reason) {
+  emergencyReason = reason.replace(/[^\x20-\x7e\xa0-\xff]+/g, " ").trim();
+}
+
+/** @param {Record<string, unknown>} query */
+function search(query) {
+  const kept = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  return kept.length ? `?${new URLSearchParams(kept.map(([name, value]) => [name, String(value)]))}` : "";
+}
+
+/** Sends one request. @param {string} method @param {string} path below /api/v1/
+ *  @param {{query?: Record<string, unknown>, body?: unknown, open?: boolean, headers?: Record<string, string>, signal?: AbortSignal}} [options]
+ *  @returns {Promise<Response>} */
+export async function send(method, path, { query = {}, body, open = false, headers = {}, signal } = {}) {
+  const attempt = () => fetch(root + path + search(query), {
+    method, signal, cache: "no-store", credentials: "omit",
+    headers: { ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...(open ? {} : session.bearer()),
+      ...(emergencyReason && !open ? { "X-Emergency-Access": emergencyReason } : {}), ...headers },
+    body: body === undefined ? undefined : JSON.stringify(body),
+  }).catch((error) => { throw error.name === "AbortError" ? error : new Unreachable(); });
+  let answer = await attempt();
+  if (answer.status === 401 && !open && (await session.renew())) {
+    answer = await attempt();
+  }
+  if (!answer.ok) {
+    const problem = new Problem(answer.status, await answer.json().catch(() => ({})), Number(answer.headers.get("Retry-After") ?? 0));
+    if (answer.status === 401 && !open) {
+      session.end("Your session has ended. Sign in again.");
+    }
+    throw problem;
+  }
+  return answer;
+}
+
+/** @param {string} method @param {string} path @param {Parameters<typeof send>[2]} [options] @returns {Promise<any>} the decoded body, null for 204 */
+export async function call(method, path, options = {}) {
+  const answer = await send(method, path, options);
+  return answer.status === 204 ? null : answer.json();
+}
+
+/** @param {string} path @param {Record<string, unknown>} [query] @param {AbortSignal} [signal] */
+export const get = (path, query, signal) => call("GET", path, { query, signal });
+/** @param {string} path @param {unknown} [body] */
+export const post = (path, body = {}) => call("POST", path, { body });
+/** @param {string} path @param {unknown} body */
+export const put = (path, body) => call("PUT", path, { body });
+/** @param {string} path @param {unknown} body */
+export const patch = (path, body) => call("PATCH", path, { body });
+/** @param {string} path */
+export const remove = (path) => call("DELETE", path);
+
+/** All pages of a list, for lists that are short by nature. @param {string} path @param {Record<string, unknown>} [query] @param {number} [most] */
+export async function all(path, query = {}, most = 500) {
+  const results = [];
+  for (let page = 1; ; page++) {
+    const answer = await get(path, { ...query, page, page_size: 100 });
+    results.push(...answer.results);
+    if (!answer.next || results.length >= most) {
+      return results;
+    }
+  }
+}
+
+/** Fetches a file and hands it to the browser to keep. @param {string} path @param {Record<string, unknown>} query @param {string} name when the service names none */
+export async function download(path, query, name) {
+  const answer = await send("GET", path, { query });
+  const named = /filename="?([^";]+)"?/.exec(answer.headers.get("Content-Disposition") ?? "");
+  const url = URL.createObjectURL(await answer.blob());
+  const link = Object.assign(document.createElement("a"), { href: url, download: named?.[1] ?? name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}

@@ -1,0 +1,111 @@
+// What stands round every view: the sign-in when nobody is signed in; else menu, person, state of the stream, and keys.
+import { get } from "./api.js";
+import { listen, onGap, stream } from "./live.js";
+import { go, leave, place } from "./router.js";
+import { sectionOf, sectionsOf } from "./sections.js";
+import { me, signOff } from "./session.js";
+import { Nothing, Waiting } from "./ui/states.js";
+import { Toasts } from "./ui/toast.js";
+import { classes, html, signal, useEffect, useState } from "./view.js";
+import { NewPassword, SignIn } from "./views/sign_in.js";
+
+const roles = {
+  admin: "Administrator", clinical_manager: "Clinical manager", provider: "Provider", nurse: "Nurse", ma: "Medical assistant",
+  data_monitor: "Data monitor", patient: "Patient",
+};
+
+/** Unread entries of the inbox. */
+export const unread = signal(0);
+
+async function countUnread() {
+  try {
+    unread.value = (await get("notifications/", { unread: true, page_size: 1 })).unread_count;
+  } catch {
+    unread.value = 0; // the inbox says what is wrong
+  }
+}
+
+export function Shell() {
+  const person = me.value;
+  useEffect(() => {
+    if (!person) {
+      leave();
+    }
+  }, [person === null]);
+  return html`
+    ${person === null ? html`<${SignIn} />` : person.must_change_password ? html`<${NewPassword} />` : html`<${Frame} person=${person} />`}
+    <${Toasts} />`;
+}
+
+/** @param {{person: import("./session.js").Person}} props */
+function Frame({ person }) {
+  const mine = sectionsOf(person.role);
+  const view = place.value.view || mine[0].view;
+  const section = sectionOf(view, person.role);
+  useKeys(mine);
+  useEffect(() => {
+    void countUnread();
+    let waiting = 0;
+    const soon = () => { waiting ||= setTimeout(() => { waiting = 0; void countUnread(); }, 10_000); }; // once for many
+    const timer = setInterval(countUnread, 60_000);
+    const stops = [listen("alert", soon), listen("escalation", soon), onGap(soon)];
+    return () => { clearInterval(timer); clearTimeout(waiting); stops.forEach((stop) => stop()); };
+  }, []);
+  useEffect(() => { document.title = section ? `${section.name} – Vigil` : "Vigil"; }, [section]);
+  return html`
+    <a class="skip" href="#main" onClick=${toMain}>Skip to content</a>
+    <header class="top">
+      <span class="brand" aria-label="Vigil"><img src="/favicon.svg" alt="" width="28" height="28" /> Vigil</span>
+      <nav aria-label="Sections">
+        ${mine.map((s) => html`<a key=${s.view} href=${`#/${s.view}`} aria-current=${s.view === view ? "page" : null} title=${`Alt+${s.key.toUpperCase()}`}
+          onClick=${(event) => { event.preventDefault(); go(s.view); }}>${s.name}${s.view === "inbox" && unread.value > 0 && html`
+          <span class="count">${unread.value}<span class="unseen"> unread</span></span>`}</a>`)}
+      </nav>
+      <div class="person">
+        <${StreamState} />
+        <span class="who">${person.first_name} ${person.last_name}<small>${roles[person.role]}</small></span>
+        <button class="quiet" onClick=${() => signOff()}>Sign off</button>
+      </div>
+    </header>
+    <main id="main" tabindex="-1">
+      ${section ? html`<${View} key=${view} section=${section} about=${place.value.about} />` : html`<${Nothing} title="There is no such page">Choose a section above.</${Nothing}>`}
+    </main>`;
+}
+
+/** @param {Event} event */
+function toMain(event) {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
+}
+
+function StreamState() {
+  const words = { live: "Live", connecting: "Connecting", cut: "Not live: reconnecting", off: "" };
+  const state = stream.value;
+  return words[state] && html`<span class=${classes("stream", state)} role="status">${words[state]}</span>`;
+}
+
+/** Loads the code of a view when it is first wanted. @param {{section: import("./sections.js").Section, about: Record<string, any>}} props */
+function View({ section, about }) {
+  const [Component, show] = useState(/** @type {any} */ (null));
+  useEffect(() => {
+    let wanted = true;
+    void section.load().then((component) => wanted && show(() => component));
+    return () => { wanted = false; };
+  }, [section]);
+  return Component ? html`<${Component} ...${about} />` : html`<${Waiting} />`;
+}
+
+/** Alt and a section's letter open it. @param {import("./sections.js").Section[]} mine */
+function useKeys(mine) {
+  useEffect(() => {
+    const press = (/** @type {KeyboardEvent} */ event) => {
+      const section = event.altKey && !event.ctrlKey && !event.metaKey && mine.find((s) => event.code === `Key${s.key.toUpperCase()}`);
+      if (section) {
+        event.preventDefault();
+        go(section.view);
+      }
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, [mine.length]);
+}

@@ -1,0 +1,21 @@
+// Levels and states as badges: a shape and a word beside the colour, so that colour is never the only sign.
+import { words } from "./format.js";
+import { classes, html } from "../view.js";
+
+const shapes = {
+  critical: "▲", stat: "▲", warning: "◆", urgent: "◆", failed: "▲", denied: "▲", down: "▲", degraded: "◆",
+  normal: "●", healthy: "●", transmitted: "●", paid: "●", resolved: "●", no_data: "○",
+};
+const tones = {
+  critical: "critical", stat: "critical", failed: "critical", denied: "critical", down: "critical", offline: "critical",
+  warning: "warning", urgent: "warning", degraded: "warning", low: "warning", pending_review: "warning", appealed: "warning",
+  normal: "good", healthy: "good", transmitted: "good", paid: "good", resolved: "good", connected: "good", online: "good", operational: "good", succeeded: "good",
+};
+
+/** @param {{of: string | null | undefined, text?: string}} props */
+export const Badge = ({ of, text }) => html`<span class=${classes("badge", tones[of ?? ""])}>
+  <span aria-hidden="true">${shapes[of ?? ""] ?? "■"}</span> ${text ?? words(of)}</span>`;
+
+/** A risk score of 0 to 100 with its level. @param {{score: number, level: string}} props */
+export const Risk = ({ score, level }) => html`<span class=${classes("risk", tones[level])}>
+  <strong>${score}</strong><span><span aria-hidden="true">${shapes[level] ?? "○"}</span> ${words(level)}</span></span>`;

@@ -1,0 +1,52 @@
+// How things are written for people. Times are shown in the reader's own zone, money in dollars, readings with their units.
+import { me } from "../session.js";
+
+const zone = () => me.value?.time_zone || undefined;
+const stamp = (/** @type {Intl.DateTimeFormatOptions} */ options) => (/** @type {string | null | undefined} */ at) =>
+  at ? new Intl.DateTimeFormat(undefined, { ...options, timeZone: zone() }).format(new Date(at)) : "–";
+
+export const dateTime = stamp({ month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
+export const fullTime = stamp({ dateStyle: "medium", timeStyle: "medium" });
+export const clock = stamp({ hour: "2-digit", minute: "2-digit" });
+export const day = stamp({ year: "numeric", month: "short", day: "numeric" });
+
+/** A calendar date, which has no zone. @param {string | null | undefined} date YYYY-MM-DD */
+export const calendarDate = (date) =>
+  date ? new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric", timeZone: "UTC" }).format(new Date(`${date}T00:00:00Z`)) : "–";
+
+const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
+const steps = /** @type {[Intl.RelativeTimeFormatUnit, number][]} */ ([["day", 86_400], ["hour", 3_600], ["minute", 60], ["second", 1]]);
+
+/** "5 min. ago". @param {string | null | undefined} at @param {number} now milliseconds */
+export function ago(at, now = Date.now()) {
+  if (!at) {
+    return "never";
+  }
+  const seconds = (Date.parse(at) - now) / 1000;
+  const [unit, size] = steps.find(([, length]) => Math.abs(seconds) >= length) ?? steps[steps.length - 1];
+  return relative.format(Math.round(seconds / size), unit);
+}
+
+export const money = (/** @type {number | null | undefined} */ amount) =>
+  amount === null || amount === undefined ? "–" : new Intl.NumberFormat(undefined, { style: "currency", currency: "USD" }).format(amount);
+export const percent = (/** @type {number | null | undefined} */ fraction) =>
+  fraction === null || fraction === undefined ? "–" : new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 }).format(fraction);
+export const number = (/** @type {number | null | undefined} */ n) => (n === null || n === undefined ? "–" : new Intl.NumberFormat().format(n));
+export const minutes = (/** @type {number} */ n) => `${number(n)} min`;
+
+/** "waiting_for_review" as words. @param {string | null | undefined} code */
+export const words = (code) => (code ? code.charAt(0).toUpperCase() + code.slice(1).replaceAll("_", " ") : "–");
+
+export const kinds = { blood_pressure: "Blood pressure", weight: "Weight", pulse_oximetry: "Pulse oximetry", blood_glucose: "Blood glucose" };
+
+/** A reading in one line. @param {any} o an observation, or one of the latest vitals with its kind */
+export function reading(o) {
+  const pulse = o.pulse ? `, pulse ${o.pulse}` : "";
+  switch (o.observation_type) {
+    case "blood_pressure": return `${o.systolic}/${o.diastolic} mmHg${pulse}`;
+    case "weight": return `${o.weight_kg} kg`;
+    case "pulse_oximetry": return `${o.spo2} % SpO₂${pulse}`;
+    case "blood_glucose": return `${o.glucose_mg_dl ?? o.glucose} mg/dL`;
+    default: return words(o.observation_type);
+  }
+}

@@ -1,0 +1,55 @@
+// Choosing a patient by name or MRN, where a form or a filter is about one.
+import { get } from "../api.js";
+import { asProblem } from "./states.js";
+import { toast } from "./toast.js";
+import { html, useEffect, useId, useRef, useState } from "../view.js";
+
+/** @typedef {{id: string, first_name: string, last_name: string, mrn: string, date_of_birth?: string}} Patient */
+
+const settle = 300; // milliseconds without a key before the service is asked
+
+/** @param {Patient} p */
+export const patientLine = (p) => `${p.last_name}, ${p.first_name} · ${p.mrn}`;
+
+/**
+ * chosen is told a patient, or null when the choice is taken back. With a name the id is a value of the form around it.
+ * @param {{label: string, chosen: (patient: Patient | null) => void, name?: string, hint?: string, errors?: Record<string, string[]>}} props
+ */
+export function PickPatient({ label, chosen, name, hint, errors = {} }) {
+  const id = useId();
+  const [patient, take] = useState(/** @type {Patient | null} */ (null));
+  const [term, type] = useState("");
+  const [found, show] = useState(/** @type {Patient[] | null} */ (null));
+  const input = useRef(/** @type {HTMLInputElement | null} */ (null));
+  useEffect(() => {
+    if (term.length < 2) {
+      return show(null);
+    }
+    const cancel = new AbortController();
+    const timer = setTimeout(() => {
+      get("patients/", { search: term, page_size: 8 }, cancel.signal).then((answer) => show(answer.results),
+        (error) => cancel.signal.aborted || toast(asProblem(error).message, "problem"));
+    }, settle);
+    return () => { clearTimeout(timer); cancel.abort(); };
+  }, [term]);
+  const choose = (/** @type {Patient | null} */ one) => {
+    take(one);
+    type("");
+    chosen(one);
+    if (!one) {
+      setTimeout(() => input.current?.focus());
+    }
+  };
+  const wrong = name && errors[name];
+  return html`<div class="field pick">
+    <label for=${id}>${label}</label>
+    ${name && html`<input type="hidden" name=${name} value=${patient?.id ?? ""} />`}
+    ${patient
+      ? html`<div class="picked"><output id=${id}>${patientLine(patient)}</output><button type="button" class="quiet" aria-label=${`Take back ${patientLine(patient)}`} onClick=${() => choose(null)}>×</button></div>`
+      : html`<input id=${id} ref=${input} type="search" autocomplete="off" placeholder="Name or MRN" value=${term} aria-describedby=${`${id}-said`} aria-invalid=${wrong ? "true" : null}
+          onInput=${(event) => type(event.target.value.trim())} onKeyDown=${(event) => event.key === "Enter" && (event.preventDefault(), found?.length === 1 && choose(found[0]))} />`}
+    ${found && html`<ul class="found">${found.map((one) => html`<li key=${one.id}><button type="button" onClick=${() => choose(one)}>${patientLine(one)}</button></li>`)}</ul>`}
+    <small id=${`${id}-said`} role="status">${found ? (found.length === 0 ? "No patient matches." : `${found.length} found`) : hint ?? ""}</small>
+    ${wrong && html`<small class="wrong" role="alert">${wrong.join(" ")}</small>`}
+  </div>`;
+}

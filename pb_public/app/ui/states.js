@@ -1,0 +1,66 @@
+// The four states of every view: loading, empty, failed, forbidden; and the hook that moves between them.
+import { Problem } from "../api.js";
+import { html, useCallback, useEffect, useRef, useState } from "../view.js";
+
+export const Waiting = () => html`<p class="state waiting" role="status"><span class="spinner" aria-hidden="true"></span> Loading</p>`;
+
+/** Nothing to show, said kindly. @param {{title: string, children?: any}} props */
+export const Nothing = ({ title, children }) => html`<div class="state empty"><h2>${title}</h2>${children && html`<p>${children}</p>`}</div>`;
+
+/** @param {{problem: Problem, again?: () => void}} props */
+export function Failed({ problem, again }) {
+  if (problem.forbidden) {
+    return html`<div class="state forbidden"><h2>Not for your role</h2><p>${problem.message} Ask an administrator if you need it.</p></div>`;
+  }
+  return html`<div class="state failed" role="alert"><h2>This could not be loaded</h2><p>${problem.message}</p>
+    ${again && html`<button onClick=${again}>Try again</button>`}</div>`;
+}
+
+/**
+ * Loads something and keeps it; load is called again when a dependency changes or reload is called. What is shown stays
+ * while it is fetched anew.
+ * @template T
+ * @param {(signal: AbortSignal) => Promise<T>} load
+ * @param {any[]} dependencies
+ * @returns {{data: T | null, problem: Problem | null, loading: boolean, reload: () => void, change: (next: (data: T) => T) => void}}
+ */
+export function useLoad(load, dependencies) {
+  const [state, set] = useState(/** @type {{data: any, problem: Problem | null, loading: boolean}} */ ({ data: null, problem: null, loading: true }));
+  const [turn, next] = useState(0);
+  const latest = useRef(load);
+  latest.current = load;
+  useEffect(() => {
+    const cancel = new AbortController();
+    set((was) => ({ ...was, loading: true }));
+    latest.current(cancel.signal).then(
+      (data) => cancel.signal.aborted || set({ data, problem: null, loading: false }),
+      (error) => cancel.signal.aborted || set((was) => ({ ...was, problem: asProblem(error), loading: false })),
+    );
+    return () => cancel.abort();
+  }, [...dependencies, turn]);
+  const reload = useCallback(() => next((n) => n + 1), []);
+  const change = useCallback((step) => set((was) => (was.data === null ? was : { ...was, data: step(was.data) })), []);
+  return { ...state, reload, change };
+}
+
+/** @param {any} error @returns {Problem} */
+export function asProblem(error) {
+  if (error instanceof Problem) {
+    return error;
+  }
+  console.error(error);
+  return new Problem(0, { detail: "Something went wrong in this page. Reload it." });
+}
+
+/** Shows what a useLoad has, in the state it is in. @param {{from: ReturnType<typeof useLoad>, empty?: (data: any) => boolean, nothing?: any, children: (data: any) => any}} props */
+export function Loaded({ from, empty, nothing, children }) {
+  if (from.problem && (from.data === null || from.problem.forbidden)) {
+    return html`<${Failed} problem=${from.problem} again=${from.reload} />`;
+  }
+  if (from.data === null) {
+    return html`<${Waiting} />`;
+  }
+  const stale = from.problem && html`<p class="notice warning" role="alert">${from.problem.message} What you see may be old.
+    <button class="quiet" onClick=${from.reload}>Try again</button></p>`;
+  return html`${stale}${empty?.(from.data) ? nothing : children(from.data)}`;
+}

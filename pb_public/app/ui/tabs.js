@@ -1,0 +1,27 @@
+// Tabs within a view. Which one is open stays in the place's about, so that going back finds it again.
+import { place, refine } from "../router.js";
+import { html, useId } from "../view.js";
+
+/** @typedef {{key: string, name: string, show: () => any}} Tab */
+
+/** @param {{label: string, tabs: (Tab | false | null | undefined | "")[]}} props tabs that are false are not for the caller's role */
+export function Tabs({ label, tabs }) {
+  const id = useId();
+  const shown = /** @type {Tab[]} */ (tabs.filter(Boolean));
+  const open = shown.find((tab) => tab.key === place.value.about.tab) ?? shown[0];
+  const choose = (/** @type {Tab} */ tab) => refine({ tab: tab.key });
+  const step = (/** @type {KeyboardEvent} */ event) => {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (by) {
+      event.preventDefault();
+      const next = shown[(shown.indexOf(open) + by + shown.length) % shown.length];
+      choose(next);
+      document.getElementById(`${id}-${next.key}`)?.focus();
+    }
+  };
+  return html`<div class="tabs no-print" role="tablist" aria-label=${label} onKeyDown=${step}>
+      ${shown.map((tab) => html`<button key=${tab.key} id=${`${id}-${tab.key}`} role="tab" aria-selected=${tab === open ? "true" : "false"} aria-controls=${`${id}-panel`}
+        tabindex=${tab === open ? 0 : -1} onClick=${() => choose(tab)}>${tab.name}</button>`)}
+    </div>
+    <div key=${open.key} id=${`${id}-panel`} role="tabpanel" aria-labelledby=${`${id}-${open.key}`}>${open.show()}</div>`;
+}

@@ -1,0 +1,91 @@
+// What can be done about an alert, and the dialogs for it.
+import { get, post } from "../../api.js";
+import { can, canAcknowledge } from "../../can.js";
+import { Dialog, Field, Form } from "../../ui/form.js";
+import { words } from "../../ui/format.js";
+import { toast } from "../../ui/toast.js";
+import { instantOf, localOf } from "../../ui/when.js";
+import { html, useState } from "../../view.js";
+import { StaffField } from "../staff_field.js";
+
+/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["Alert"]} Alert */
+
+const urgency = ["critical", "warning", "no_data", "normal"];
+
+/** Acknowledges the most urgent open alert of a patient that the caller may acknowledge; the oldest among equals. @param {string} patientID */
+export async function acknowledgeWorst(patientID) {
+  const { results } = await get("alerts/", { patient_id: patientID, acknowledged: false, page_size: 100 });
+  const mine = results.filter(canAcknowledge);
+  const level = urgency.find((wanted) => mine.some((alert) => alert.level === wanted));
+  const worst = mine.filter((alert) => alert.level === level).at(-1);
+  if (!worst) {
+    return toast(results.length ? "Critical alerts are for a nurse or provider." : "No open alert.");
+  }
+  await post(`alerts/${worst.id}/acknowledge/`, {});
+  toast(`Acknowledged: ${worst.message ?? words(worst.type)}`);
+}
+
+const outcomes = /** @type {[string, string][]} */ (["patient_contacted", "monitoring", "medication_adjusted", "referred", "false_alarm", "resolved"].map((o) => [o, words(o)]));
+
+/** @typedef {{alert: Alert, close: () => void, done: (answer: any) => void}} Props */
+
+/** Acknowledges with an outcome and a clinical note. @param {Props} props */
+export function OutcomeDialog({ alert, close, done }) {
+  const [follow, ask] = useState(false);
+  const shown = can("resolve") ? outcomes : outcomes.filter(([code]) => code !== "resolved");
+  const send = ({ follow_up_at, ...values }) => post(`alerts/${alert.id}/acknowledge/`, { ...values, ...(follow ? { follow_up_at: instantOf(follow_up_at) } : {}) });
+  return html`<${Dialog} title="Acknowledge with an outcome" close=${close}>
+    <p>${alert.patient_name}: ${alert.message ?? words(alert.type)}</p>
+    <${Form} submit="Acknowledge" cancel=${close} send=${send} done=${finish("Acknowledged.", close, done)}>${(errors) => html`
+      <${Field} label="Outcome" name="outcome" kind="select" value="patient_contacted" options=${shown} hint="“Resolved” ends the alert" errors=${errors} />
+      <${Field} label="Clinical note" name="clinical_note" kind="textarea" errors=${errors} />
+      <${Field} label="Remind me to follow up" name="follow_up_required" kind="checkbox" onChange=${(event) => ask(event.target.checked)} errors=${errors} />
+      ${follow && html`<${Field} label="Remind me at" name="follow_up_at" kind="datetime-local" value=${localOf(new Date(Date.now() + 86_400_000))} errors=${errors} />`}`}
+    </${Form}>
+  </${Dialog}>`;
+}
+
+/** @param {Props} props */
+export const NoteDialog = ({ alert, close, done }) => html`<${Dialog} title="Add a note" close=${close}>
+  <p>${alert.patient_name}: ${alert.message ?? words(alert.type)}</p>
+  <${Form} submit="Add note" cancel=${close} send=${(values) => post(`alerts/${alert.id}/notes/`, { notes: values.notes ?? "" })} done=${finish("Noted.", close, done)}>${(errors) => html`
+    <${Field} label="Note" name="notes" kind="textarea" errors=${errors} />`}
+  </${Form}>
+</${Dialog}>`;
+
+/** @param {Props} props */
+export const ResolveDialog = ({ alert, close, done }) => html`<${Dialog} title="Resolve the alert" close=${close}>
+  <p>${alert.patient_name}: ${alert.message ?? words(alert.type)}</p>
+  <${Form} submit="Resolve" cancel=${close} send=${(values) => post(`alerts/${alert.id}/resolve/`, values)} done=${finish("Resolved.", close, done)}>${(errors) => html`
+    <${Field} label="Note" name="notes" kind="textarea" hint="May stay empty" errors=${errors} />`}
+  </${Form}>
+</${Dialog}>`;
+
+/** @param {Props} props */
+export const EscalateAlertDialog = ({ alert, close, done }) => html`<${Dialog} title="Escalate the alert" close=${close}>
+  <p>${alert.patient_name}: ${alert.message ?? words(alert.type)}</p>
+  <${Form} submit="Escalate" cancel=${close} send=${(values) => post(`alerts/${alert.id}/escalate/`, values)} done=${finish("Escalated.", close, done)}>${(errors) => html`
+    <${Field} label="Priority" name="priority" kind="select" value=${alert.level === "critical" ? "stat" : "urgent"}
+      options=${[["routine", "Routine"], ["urgent", "Urgent"], ["stat", "Stat"]]} errors=${errors} />
+    <${Field} label="Reason" name="reason" kind="textarea" hint="Empty: the alert's message" errors=${errors} />
+    <${StaffField} errors=${errors} />`}
+  </${Form}>
+</${Dialog}>`;
+
+const kinds = /** @type {[string, string][]} */ ([["blood_pressure", "Blood pressure"], ["pulse", "Pulse"], ["weight", "Weight"], ["pulse_oximetry", "Pulse oximetry"], ["blood_glucose", "Blood glucose"]]);
+const hours = /** @type {[string, string][]} */ ([["4", "4 hours"], ["12", "12 hours"], ["24", "1 day"], ["72", "3 days"], ["168", "1 week"], ["720", "30 days"]]);
+
+/** Lets alerts of one kind rest for a while. @param {{patient: string, kind?: string, close: () => void, done: (answer: any) => void}} props */
+export const SnoozeDialog = ({ patient, kind = "blood_pressure", close, done }) => html`<${Dialog} title="Snooze alerts" close=${close}>
+  <p>New alerts of the kind are still recorded, but nobody is told while the snooze lasts.</p>
+  <${Form} submit="Snooze" cancel=${close} done=${finish("Snoozed.", close, done)}
+    send=${({ hours: length, ...values }) => post(`patients/${patient}/snoozes/`, { ...values, reason: values.reason ?? "", ends_at: new Date(Date.now() + Number(length) * 3_600_000 - 1000).toISOString() })}>${(errors) => html`
+    <${Field} label="Kind" name="type" kind="select" value=${kinds.some(([code]) => code === kind) ? kind : "blood_pressure"} options=${kinds} errors=${errors} />
+    <${Field} label="For" name="hours" kind="select" value="24" options=${hours} errors=${{ hours: errors.ends_at }} />
+    <${Field} label="Critical alerts too (4 hours at most)" name="include_critical" kind="checkbox" errors=${errors} />
+    <${Field} label="Reason" name="reason" kind="textarea" errors=${errors} />`}
+  </${Form}>
+</${Dialog}>`;
+
+/** @param {string} said @param {() => void} close @param {(answer: any) => void} done */
+const finish = (said, close, done) => (answer) => { toast(said); close(); done(answer); };

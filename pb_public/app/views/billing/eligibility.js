@@ -1,0 +1,32 @@
+// Whether a patient may be billed for today, and for each code of a month what was billed or what is missing.
+import { get } from "../../api.js";
+import { Badge } from "../../ui/badge.js";
+import { Field } from "../../ui/form.js";
+import { words } from "../../ui/format.js";
+import { PickPatient } from "../../ui/pick_patient.js";
+import { Loaded, Nothing, useLoad } from "../../ui/states.js";
+import { thisMonth } from "../../ui/when.js";
+import { html, useState } from "../../view.js";
+import { Explained } from "./explained.js";
+
+export function Eligibility() {
+  const [patient, choose] = useState(/** @type {import("../../ui/pick_patient.js").Patient | null} */ (null));
+  const [month, turn] = useState(thisMonth());
+  return html`<div class="filters" role="search" aria-label="Choose a patient and a month">
+      <${PickPatient} label="Patient" chosen=${choose} />
+      <${Field} label="Month" name="month" kind="month" value=${month} onChange=${(event) => turn(event.target.value || thisMonth())} />
+    </div>
+    ${patient ? html`<div class="split"><section class="card"><h2>Codes of the month</h2><${Explained} patient=${patient.id} month=${month} /></section>
+      <section class="card"><h2>May be billed for today?</h2><${Checks} patient=${patient.id} /></section></div>`
+      : html`<${Nothing} title="Choose a patient">Eligibility and the codes of the month are shown here.</${Nothing}>`}`;
+}
+
+/** @param {{patient: string}} props */
+function Checks({ patient }) {
+  const answer = useLoad((signal) => get(`billing/eligibility/${patient}/`, {}, signal), [patient]);
+  return html`<${Loaded} from=${answer}>${(data) => html`
+    <p role="status"><${Badge} of=${data.eligible ? "healthy" : "warning"} text=${data.eligible ? "Eligible" : "Not eligible"} /></p>
+    <ul class="steps">${data.checks.map((check) => html`<li key=${check.name}><strong>${check.ok ? "✓" : "✗"} ${words(check.name)}</strong>
+      <span class="unseen">${check.ok ? "holds" : "does not hold"}</span><span class="two">${check.detail}</span></li>`)}</ul>`}
+  </${Loaded}>`;
+}

@@ -1,0 +1,88 @@
+// The entries with their filters; those who bill submit many at once, run the engine, or make one by hand.
+import { all, get } from "../../api.js";
+import { can } from "../../can.js";
+import { go } from "../../router.js";
+import { Badge } from "../../ui/badge.js";
+import { Field } from "../../ui/form.js";
+import { calendarDate, money, words } from "../../ui/format.js";
+import { PickPatient } from "../../ui/pick_patient.js";
+import { useLoad } from "../../ui/states.js";
+import { List } from "../../ui/table.js";
+import { html, useState } from "../../view.js";
+import { ManualEntry } from "./manual.js";
+import { RunBilling } from "./run.js";
+import { SubmitMany } from "./submit_many.js";
+import { states, stateName } from "./words.js";
+
+/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["BillingEntry"]} Entry */
+
+const sources = /** @type {[string, string][]} */ ([["", "Any source"], ...["automatic_device", "automatic_setup", "automatic_time", "escalation", "manual"].map((source) => [source, words(source)])]);
+
+/** The codes and payers that filters and forms offer. */
+export function useChoices() {
+  const codes = useLoad((signal) => get("billing/cpt-codes/", {}, signal), []);
+  const payers = useLoad(() => get("billing/payers/"), []);
+  return {
+    codes: /** @type {[string, string][]} */ ((codes.data?.results ?? []).map((c) => [c.code, `${c.code} ${c.description}`])),
+    billable: /** @type {[string, string][]} */ ((codes.data?.results ?? []).filter((c) => c.billable).map((c) => [c.code, `${c.code} ${c.description}`])),
+    payers: /** @type {[string, string][]} */ ((payers.data?.results ?? []).map((p) => [String(p.id), p.name])),
+  };
+}
+
+export function Entries() {
+  const [filters, filter] = useState({ status: "", cpt_code: "", payer_id: "", source: "", patient_id: "", date_from: "", date_to: "" });
+  const [chosen, choose] = useState(/** @type {Set<string>} */ (new Set()));
+  const [dialog, show] = useState(/** @type {"" | "manual" | "run" | "submit"} */ (""));
+  const [turn, again] = useState(0);
+  const choices = useChoices();
+  const narrow = (/** @type {Partial<typeof filters>} */ change) => { filter({ ...filters, ...change }); choose(new Set()); };
+  const toggle = (/** @type {string} */ id) => {
+    const next = new Set(chosen);
+    next.delete(id) || next.add(id);
+    choose(next);
+  };
+  const changed = () => { again(turn + 1); choose(new Set()); };
+  return html`<div class="bar-of-acts">
+      <span role="status">${chosen.size > 0 ? `${chosen.size} chosen` : ""}</span>
+      ${can("manageBilling") && html`<button class=${chosen.size > 0 ? "main" : ""} onClick=${() => show("submit")}>${chosen.size > 0 ? `Submit ${chosen.size} claims` : "Submit all reviewed"}</button>
+        <button onClick=${() => show("run")}>Run billing</button>`}
+      ${can("createBilling") && html`<button onClick=${() => show("manual")}>Make an entry</button>`}
+    </div>
+    <${Filters} filters=${filters} narrow=${narrow} choices=${choices} />
+    <${List} path="billing/entries/" query=${filters} caption="Billing entries" nothing="No entry matches" turn=${turn} ordering="-service_date"
+      open=${(/** @type {Entry} */ entry) => go("entry", { id: entry.id })} columns=${columns(chosen, toggle)} />
+    ${dialog === "manual" && html`<${ManualEntry} codes=${choices.billable} close=${() => show("")} />`}
+    ${dialog === "run" && html`<${RunBilling} close=${() => show("")} done=${changed} />`}
+    ${dialog === "submit" && html`<${SubmitMany} find=${() => (chosen.size > 0 ? Promise.resolve([...chosen]) : reviewed(filters))} close=${() => show("")} done=${changed} />`}`;
+}
+
+/** The ids of the reviewed entries that the filters leave, as many as one call takes. @param {Record<string, string>} filters */
+const reviewed = (filters) => all("billing/entries/", { ...filters, status: "reviewed" }, 1000).then((entries) => entries.slice(0, 1000).map((entry) => entry.id));
+
+/** @param {{filters: Record<string, string>, narrow: (change: any) => void, choices: ReturnType<typeof useChoices>}} props */
+function Filters({ filters, narrow, choices }) {
+  const choice = (/** @type {string} */ label, /** @type {string} */ name, /** @type {[string, string][]} */ options) => html`
+    <${Field} label=${label} name=${name} kind="select" value=${filters[name]} options=${options} onChange=${(event) => narrow({ [name]: event.target.value })} />`;
+  return html`<div class="filters no-print" role="search" aria-label="Filter the entries">
+    ${choice("State", "status", states)}
+    ${choice("Code", "cpt_code", [["", "All codes"], ...choices.codes])}
+    ${choice("Payer", "payer_id", [["", "All payers"], ...choices.payers])}
+    ${choice("Source", "source", sources)}
+    <${Field} label="From" name="date_from" kind="date" value=${filters.date_from} onChange=${(event) => narrow({ date_from: event.target.value })} />
+    <${Field} label="To" name="date_to" kind="date" value=${filters.date_to} onChange=${(event) => narrow({ date_to: event.target.value })} />
+    <${PickPatient} label="Patient" chosen=${(patient) => narrow({ patient_id: patient?.id ?? "" })} />
+  </div>`;
+}
+
+/** @param {Set<string>} chosen @param {(id: string) => void} toggle @returns {import("../../ui/table.js").Column[]} */
+const columns = (chosen, toggle) => [
+  { name: "claim_id", head: "Claim", cell: (entry) => html`<span class="nowrap">${entry.claim_id}</span>` },
+  { name: "patient_name", head: "Patient" },
+  { name: "cpt_code", head: "Code", cell: (entry) => (entry.units > 1 ? `${entry.cpt_code} × ${entry.units}` : entry.cpt_code) },
+  { name: "service_date", head: "Service date", order: "service_date", cell: (entry) => calendarDate(entry.service_date) },
+  ...(can("readRevenue") ? [{ name: "amount", head: "Amount", number: true, order: "amount", cell: (entry) => money(entry.amount) }, { name: "payer", head: "Payer" }] : []),
+  { name: "lifecycle_status", head: "State", cell: (entry) => html`<${Badge} of=${entry.lifecycle_status} text=${stateName(entry.lifecycle_status)} />` },
+  { name: "warnings", head: "Look at", cell: (entry) => (entry.warnings.length > 0 ? html`<${Badge} of="warning" text=${entry.warnings.map(words).join(", ")} />` : "") },
+  ...(can("manageBilling") ? [{ name: "choose", head: "Submit", cell: (entry) => entry.lifecycle_status === "reviewed" && html`
+    <input type="checkbox" aria-label=${`Choose ${entry.claim_id} for submission`} checked=${chosen.has(entry.id)} onChange=${() => toggle(entry.id)} />` }] : []),
+];

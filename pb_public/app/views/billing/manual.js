@@ -1,0 +1,32 @@
+// An entry made by hand, for what the engine cannot know.
+import { post } from "../../api.js";
+import { go } from "../../router.js";
+import { Dialog, Field, Form } from "../../ui/form.js";
+import { PickPatient } from "../../ui/pick_patient.js";
+import { toast } from "../../ui/toast.js";
+import { html } from "../../view.js";
+import { codesOf } from "./words.js";
+
+/** @param {{codes: [string, string][], close: () => void}} props */
+export function ManualEntry({ codes, close }) {
+  const make = (/** @type {Record<string, any>} */ values) => post("billing/entries/manual-create/", {
+    ...values, duration_minutes: values.duration_minutes ?? 0, icd10_codes: values.icd10_codes ? codesOf(values.icd10_codes) : null,
+  });
+  const made = (/** @type {any} */ entry) => {
+    toast(entry.warnings.length > 0 ? "Made. A reviewer will look at its warnings." : "Made.");
+    close();
+    go("entry", { id: entry.id });
+  };
+  return html`<${Dialog} title="Make an entry" close=${close}>
+    <${Form} submit="Make the entry" cancel=${close} send=${make} done=${made}>${(errors) => html`
+      <${PickPatient} label="Patient" name="patient_id" chosen=${() => undefined} errors=${errors} />
+      <${Field} label="Code" name="cpt_code" kind="select" options=${[["", "Choose a code"], ...codes]} errors=${errors} />
+      <div class="fields">
+        <${Field} label="Service date" name="service_date" kind="date" errors=${errors} />
+        <${Field} label="Minutes" name="duration_minutes" kind="number" min="0" max="1440" hint="For time codes" errors=${errors} />
+      </div>
+      <${Field} label="Diagnoses (ICD-10)" name="icd10_codes" hint="Separated by commas. Empty: the patient's." errors=${errors} />
+      <${Field} label="Notes" name="notes" kind="textarea" maxlength="4000" errors=${errors} />`}
+    </${Form}>
+  </${Dialog}>`;
+}

@@ -1,0 +1,65 @@
+// Payers, and what each pays for a code from a day on.
+import { get, post } from "../../api.js";
+import { can } from "../../can.js";
+import { Badge } from "../../ui/badge.js";
+import { Dialog, Field, Form } from "../../ui/form.js";
+import { calendarDate, money } from "../../ui/format.js";
+import { Loaded, Nothing, useLoad } from "../../ui/states.js";
+import { Table } from "../../ui/table.js";
+import { toast } from "../../ui/toast.js";
+import { html, useState } from "../../view.js";
+
+export function Payers() {
+  const payers = useLoad((signal) => get("billing/payers/", {}, signal), []);
+  const rates = useLoad((signal) => get("billing/payer-rates/", {}, signal), []);
+  const codes = useLoad((signal) => get("billing/cpt-codes/", {}, signal), []);
+  const [dialog, show] = useState(/** @type {"" | "payer" | "rate"} */ (""));
+  const close = () => show("");
+  return html`<div class="split">
+    <section class="card"><div class="bar-of-acts"><h2>Rates</h2>${can("manageBilling") && payers.data?.count > 0 && html`<button onClick=${() => show("rate")}>Add a rate</button>`}</div>
+      <${Loaded} from=${rates} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="No rates">The default of each code holds.</${Nothing}>`}>
+        ${(data) => html`<${Table} caption="Rates" rows=${data.results} keyOf=${(row) => `${row.payer_id} ${row.cpt_code} ${row.effective_date}`} columns=${rateColumns} />`}</${Loaded}>
+      <h2>Default rates</h2>
+      <${Loaded} from=${codes}>${(data) => html`<${Table} caption="Codes with their default rates" rows=${data.results} keyOf=${(row) => row.code} columns=${codeColumns} />`}</${Loaded}>
+    </section>
+    <section class="card"><div class="bar-of-acts"><h2>Payers</h2>${can("manageBilling") && html`<button onClick=${() => show("payer")}>Add a payer</button>`}</div>
+      <${Loaded} from=${payers} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="No payers">Entries of patients without one are for self-pay.</${Nothing}>`}>
+        ${(data) => html`<${Table} caption="Payers" rows=${data.results} columns=${payerColumns} />`}</${Loaded}>
+    </section></div>
+    ${dialog === "payer" && html`<${PayerDialog} close=${close} done=${payers.reload} />`}
+    ${dialog === "rate" && html`<${RateDialog} payers=${payers.data.results} codes=${codes.data?.results ?? []} close=${close} done=${rates.reload} />`}`;
+}
+
+/** @type {import("../../ui/table.js").Column[]} */
+const rateColumns = [
+  { name: "payer", head: "Payer" }, { name: "cpt_code", head: "Code" }, { name: "rate", head: "Rate", number: true, cell: (row) => money(row.rate) },
+  { name: "effective_date", head: "From", cell: (row) => calendarDate(row.effective_date) },
+];
+/** @type {import("../../ui/table.js").Column[]} */
+const codeColumns = [
+  { name: "code", head: "Code" }, { name: "description", head: "What", cell: (row) => html`${row.description}<span class="two">${row.requirement}</span>` },
+  { name: "default_rate", head: "Default rate", number: true, cell: (row) => (row.default_rate_max ? `${money(row.default_rate)} – ${money(row.default_rate_max)}` : money(row.default_rate)) },
+];
+/** @type {import("../../ui/table.js").Column[]} */
+const payerColumns = [
+  { name: "name", head: "Name" }, { name: "payer_id", head: "Payer id" },
+  { name: "is_active", head: "State", cell: (row) => html`<${Badge} of=${row.is_active ? "online" : ""} text=${row.is_active ? "Active" : "Inactive"} />` },
+];
+
+/** @param {{close: () => void, done: () => void}} props */
+const PayerDialog = ({ close, done }) => html`<${Dialog} title="Add a payer" close=${close}>
+  <${Form} submit="Add" cancel=${close} send=${(values) => post("billing/payers/", values)} done=${() => { toast("Added."); close(); done(); }}>${(errors) => html`
+    <${Field} label="Name" name="name" maxlength="200" errors=${errors} />
+    <${Field} label="Payer id" name="payer_id" maxlength="50" hint="As the clearing house knows it" errors=${errors} />`}
+  </${Form}>
+</${Dialog}>`;
+
+/** @param {{payers: any[], codes: any[], close: () => void, done: () => void}} props */
+const RateDialog = ({ payers, codes, close, done }) => html`<${Dialog} title="Add a rate" close=${close}>
+  <${Form} submit="Add" cancel=${close} send=${(values) => post("billing/payer-rates/", { ...values, payer_id: Number(values.payer_id) })} done=${() => { toast("Added."); close(); done(); }}>${(errors) => html`
+    <${Field} label="Payer" name="payer_id" kind="select" value=${String(payers[0].id)} options=${payers.map((p) => [String(p.id), p.name])} errors=${errors} />
+    <${Field} label="Code" name="cpt_code" kind="select" value=${codes[0]?.code} options=${codes.map((c) => [c.code, c.code])} errors=${errors} />
+    <div class="fields"><${Field} label="Rate in dollars" name="rate" kind="number" min="0" step="0.01" errors=${errors} />
+    <${Field} label="From" name="effective_date" kind="date" errors=${errors} /></div>`}
+  </${Form}>
+</${Dialog}>`;

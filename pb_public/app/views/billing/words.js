@@ -1,0 +1,27 @@
+// The words of billing for people.
+import { words } from "../../ui/format.js";
+
+export const states = /** @type {[string, string][]} */ ([["", "All but voided"], ["pending_review", "To be reviewed"], ["reviewed", "Reviewed, to be submitted"], ["submitted", "Submitted"],
+  ["paid", "Paid"], ["denied", "Denied"], ["appealed", "Appealed"], ["voided", "Voided"]]);
+
+/** @param {string} state */
+export const stateName = (state) => states.find(([code]) => code === state && code)?.[1] ?? words(state);
+
+const warnings = {
+  attest_interaction: "The minutes come from an escalation: confirm that there was interaction with the patient.",
+  possible_duplicate: "There is another entry like it.",
+  before_enrolment: "The service is from before the patient was enrolled.",
+  missing_primary_code: "The code adds to another one that is missing.",
+  overlaps_99457: "The minutes overlap those of 99457.",
+  unknown_icd10: "A diagnosis code is not in the list.",
+  missing_consent: "There is no consent in force: record one with the patient, then review.",
+  missing_setup: "The set-up of a device is not recorded.",
+  missing_diagnosis: "There is no diagnosis.",
+  missing_note: "The time has no note.",
+};
+
+/** @param {string} code */
+export const warningText = (code) => warnings[code] ?? words(code);
+
+/** Codes typed with commas or spaces between. @param {string | null | undefined} text */
+export const codesOf = (text) => (text ?? "").split(/[\s,;]+/).filter(Boolean);

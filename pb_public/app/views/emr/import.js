@@ -1,0 +1,100 @@
+// Finds patients at the EMR and brings them over one by one, so that each one's outcome shows as it happens and one that
+// fails keeps no other back.
+import { get, post } from "../../api.js";
+import { go } from "../../router.js";
+import { Badge } from "../../ui/badge.js";
+import { Field, Form } from "../../ui/form.js";
+import { calendarDate, words } from "../../ui/format.js";
+import { asProblem, Nothing } from "../../ui/states.js";
+import { Table } from "../../ui/table.js";
+import { html, useRef, useState } from "../../view.js";
+
+/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["EMRPatients"]["patients"][number]} Found */
+/** @typedef {{state: "importing" | "imported" | "skipped" | "failed", text: string, id?: string}} Outcome */
+
+export function ImportPatients() {
+  const [found, show] = useState(/** @type {Found[] | null} */ (null));
+  const [outcomes, tell] = useState(/** @type {Record<string, Outcome>} */ ({}));
+  const [chosen, choose] = useState(/** @type {Set<string>} */ (new Set()));
+  const [work, busy] = useState({ at: 0, of: 0 });
+  const stopped = useRef(false);
+  const search = (/** @type {Record<string, any>} */ values) => get("emr/patients/", values);
+  const shown = (/** @type {{patients: Found[]}} */ answer) => { show(answer.patients); choose(new Set()); };
+  const toggle = (/** @type {string} */ id) => {
+    const next = new Set(chosen);
+    next.delete(id) || next.add(id);
+    choose(next);
+  };
+  const bring = async (/** @type {Record<string, any>} */ values) => {
+    const ids = [...chosen];
+    stopped.current = false;
+    for (const [at, id] of ids.entries()) {
+      if (stopped.current) {
+        break;
+      }
+      busy({ at, of: ids.length });
+      tell((was) => ({ ...was, [id]: { state: "importing", text: "Being brought over" } }));
+      const outcome = await bringOne(id, values);
+      tell((was) => ({ ...was, [id]: outcome }));
+      choose((was) => new Set([...was].filter((one) => one !== id)));
+    }
+    busy({ at: 0, of: 0 });
+  };
+  return html`<section class="card"><h2>Find patients at the EMR</h2>
+      <${Form} submit="Search" send=${search} done=${shown}>${(errors) => html`<div class="fields">
+        <${Field} label="Name" name="name" maxlength="100" errors=${errors} />
+        <${Field} label="Date of birth" name="birthdate" kind="date" errors=${errors} />
+        <${Field} label="Identifier" name="identifier" maxlength="200" hint="An MRN, or system|value" errors=${errors} />
+        <${Field} label="At most" name="_count" kind="number" value="20" min="1" max="100" errors=${errors} /></div>`}
+      </${Form}>
+    </section>
+    ${found && html`<section class="card"><h2>Found</h2>
+      ${found.length === 0 ? html`<${Nothing} title="The EMR knows nobody like this" />`
+        : html`<${Table} caption="Patients at the EMR" rows=${found} keyOf=${(/** @type {Found} */ p) => p.emr_id} columns=${columns(chosen, toggle, outcomes)} />
+          ${work.of > 0
+            ? html`<div class="progress" role="status"><p>Bringing over ${work.at + 1} of ${work.of}</p><progress max=${work.of} value=${work.at} aria-label="Patients brought over"></progress>
+              <div class="actions"><button onClick=${() => { stopped.current = true; }}>Stop after this one</button></div></div>`
+            : chosen.size > 0 ? html`<${Options} count=${chosen.size} bring=${bring} />` : html`<p class="soft">Choose whom to bring over.</p>`}`}
+    </section>`}`;
+}
+
+/** @param {string} id @param {Record<string, any>} options @returns {Promise<Outcome>} */
+async function bringOne(id, options) {
+  try {
+    const answer = await post("patients/import_selected_from_emr/", { patient_ids: [id], ...options });
+    const done = answer.patients[0];
+    if (done) {
+      const without = done.left_out?.length ? `, without ${done.left_out.join(", ")}` : "";
+      return { state: "imported", text: `Brought over${without}`, id: done.local_id };
+    }
+    return { state: "skipped", text: answer.skipped_details[0]?.reason ?? "Left out" };
+  } catch (error) {
+    const problem = asProblem(error);
+    return { state: "failed", text: Object.values(problem.fields).flat()[0] ?? problem.message };
+  }
+}
+
+/** @param {{count: number, bring: (values: Record<string, any>) => Promise<void>}} props */
+const Options = ({ count, bring }) => html`<${Form} submit=${count === 1 ? "Bring one patient over" : `Bring ${count} patients over`} send=${bring}>${(errors) => html`<div class="fields">
+  <${Field} label="Primary provider (email)" name="assign_to_provider" kind="email" hint="Empty: nobody yet" errors=${errors} />
+  <${Field} label="Program" name="program" value="rpm" maxlength="50" errors=${errors} /></div>`}</${Form}>`;
+
+const tones = { importing: "pending", imported: "succeeded", skipped: "warning", failed: "failed" };
+
+/** @param {Set<string>} chosen @param {(id: string) => void} toggle @param {Record<string, Outcome>} outcomes @returns {import("../../ui/table.js").Column[]} */
+const columns = (chosen, toggle, outcomes) => [
+  { name: "choose", head: "Choose", cell: (p) => !p.already_imported && outcomes[p.emr_id]?.state !== "imported" && html`
+    <input type="checkbox" aria-label=${`Choose ${p.first_name} ${p.last_name}`} checked=${chosen.has(p.emr_id)} onChange=${() => toggle(p.emr_id)} />` },
+  { name: "name", head: "Name", cell: (p) => [p.last_name, p.first_name].filter(Boolean).join(", ") },
+  { name: "mrn", head: "MRN" },
+  { name: "date_of_birth", head: "Born", cell: (p) => calendarDate(p.date_of_birth) },
+  { name: "gender", head: "Gender", cell: (p) => words(p.gender) },
+  { name: "phone", head: "Phone" },
+  { name: "outcome", head: "State", cell: (p) => {
+    const outcome = outcomes[p.emr_id];
+    if (!outcome) {
+      return p.already_imported ? html`<${Badge} text="Here already" />` : "";
+    }
+    return html`<${Badge} of=${tones[outcome.state]} text=${outcome.text} /> ${outcome.id && html`<button class="link" onClick=${() => go("patient", { id: outcome.id })}>Open</button>`}`;
+  } },
+];

@@ -1,0 +1,85 @@
+// One billing entry: what it is, why it is, what stands behind it, what happened to it, and the next steps of its claim.
+import { download, get } from "../api.js";
+import { can } from "../can.js";
+import { go } from "../router.js";
+import { Badge } from "../ui/badge.js";
+import { ActionButton } from "../ui/form.js";
+import { calendarDate, dateTime, fullTime, minutes, money, words } from "../ui/format.js";
+import { Loaded, Nothing, useLoad } from "../ui/states.js";
+import { Facts } from "../ui/table.js";
+import { Tabs } from "../ui/tabs.js";
+import { html } from "../view.js";
+import { Explained } from "./billing/explained.js";
+import { stateName, warningText } from "./billing/words.js";
+import { Evidence } from "./entry/evidence.js";
+import { Steps } from "./entry/steps.js";
+
+/** @typedef {import("../../../internal/console/contract.d.ts").components["schemas"]["BillingEntryWithHistory"]} Entry */
+
+/** @param {{id?: string}} props */
+export function Entry({ id }) {
+  if (!id) {
+    return html`<${Nothing} title="No entry is chosen">Choose one under Billing.</${Nothing}>`;
+  }
+  return html`<${Sheet} key=${id} id=${id} />`;
+}
+
+/** @param {{id: string}} props */
+function Sheet({ id }) {
+  const entry = useLoad((signal) => get(`billing/entries/${id}/`, {}, signal), [id]);
+  return html`<${Loaded} from=${entry}>${(/** @type {Entry} */ data) => html`
+    <div class="heading">
+      <h1>${data.claim_id} <small class="soft">${data.cpt_code}</small></h1>
+      <${Badge} of=${data.lifecycle_status} text=${stateName(data.lifecycle_status)} />
+      <button class="quiet" onClick=${() => go("billing")}>All entries</button>
+    </div>
+    ${data.warnings.length > 0 && html`<div class="notice warning before" role="status"><strong>${data.lifecycle_status === "pending_review" ? "Look at before reviewing:" : "Noted when it was reviewed:"}</strong>
+      <ul>${data.warnings.map((code) => html`<li key=${code}>${warningText(code)}</li>`)}</ul></div>`}
+    <section class="card"><${Summary} entry=${data} />
+      ${can("manageBilling") && html`<${Steps} entry=${data} changed=${(next) => entry.change(() => next)} />`}
+    </section>
+    <section class="card" aria-labelledby="about-entry">
+      <h2 class="unseen" id="about-entry">About the entry</h2>
+      <${Tabs} label="About the entry" tabs=${[
+        { key: "why", name: "Why", show: () => html`<${Explained} patient=${data.patient_id} month=${data.service_date.slice(0, 7)} entry=${data.id} />` },
+        { key: "evidence", name: "Evidence", show: () => html`<div class="bar-of-acts"><p>All that an auditor asks for.</p>
+          <${ActionButton} act=${() => download(`billing/entries/${id}/evidence/`, { format: "pdf" }, `${data.claim_id}-evidence.pdf`)}>Download as PDF</${ActionButton}></div><${Evidence} entry=${id} />` },
+        { key: "history", name: "History", show: () => html`<${History} moves=${data.history} />` },
+      ]} />
+    </section>`}
+  </${Loaded}>`;
+}
+
+/** @param {{entry: Entry}} props */
+function Summary({ entry }) {
+  const patient = html`<button class="link" onClick=${() => go("patient", { id: entry.patient_id })}>${entry.patient_name}</button>`;
+  const facts = /** @type {([any, any] | false)[]} */ ([
+    ["Patient", patient],
+    ["Service date", calendarDate(entry.service_date)],
+    ["Period", `${calendarDate(entry.billing_period_start)} – ${calendarDate(entry.billing_period_end)}`],
+    entry.transmission_days !== null && ["Days with readings", entry.transmission_days],
+    entry.duration_minutes > 0 && ["Time", minutes(entry.duration_minutes)],
+    entry.units > 1 && ["Units", entry.units],
+    can("readRevenue") && ["Amount", money(entry.amount)],
+    can("readRevenue") && ["Payer", entry.payer],
+    ["Diagnoses", entry.icd10_codes.join(", ") || "None"],
+    ["Rendering provider", entry.rendering_provider || "–"],
+    ["Source", words(entry.source)],
+    ["Made by", `${entry.created_by}, ${dateTime(entry.created_at)}`],
+    entry.reviewed_by !== null && ["Reviewed by", `${entry.reviewed_by}, ${dateTime(entry.reviewed_at)}${entry.attested ? ", attested" : ""}`],
+    entry.submission_reference !== null && ["Submitted", `${entry.submission_reference}, ${dateTime(entry.submitted_at)}`],
+    entry.original_reference !== null && entry.original_reference !== entry.submission_reference && ["Replaces", entry.original_reference],
+    entry.resubmission_count > 0 && ["Submitted again", `${entry.resubmission_count} times`],
+    can("readRevenue") && entry.payment !== null && ["Paid", `${money(entry.payment.amount)} on ${calendarDate(entry.payment.date)}, ${entry.payment.reference}`],
+    entry.denial !== null && ["Denied", `${entry.denial.code}: ${entry.denial.description}, ${calendarDate(entry.denial.date)}`],
+    entry.appeal !== null && ["Appealed", [calendarDate(entry.appeal.date), entry.appeal.reference].filter(Boolean).join(", ")],
+    entry.notes !== "" && ["Notes", entry.notes],
+  ]);
+  return html`<${Facts} of=${facts.filter(Boolean)} />`;
+}
+
+/** @param {{moves: Entry["history"]}} props */
+const History = ({ moves }) => (moves.length === 0 ? html`<${Nothing} title="Nothing has happened yet" />` : html`<ol class="steps">${moves.map((move) => html`
+  <li key=${move.timestamp + move.action}><strong>${words(move.action)}</strong>${move.to && move.from !== move.to && html`: ${move.from ? `${stateName(move.from)} → ` : ""}${stateName(move.to)}`}
+    ${move.detail && html`<div>${move.detail}</div>`}
+    <time datetime=${move.timestamp}>${fullTime(move.timestamp)} by ${move.actor}</time></li>`)}</ol>`);

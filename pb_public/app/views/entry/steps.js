@@ -1,0 +1,87 @@
+// The steps of a claim: which there are depends on where it stands, and each asks for what the service needs to know.
+import { post } from "../../api.js";
+import { Dialog, Field, Form } from "../../ui/form.js";
+import { toast } from "../../ui/toast.js";
+import { daysAgo } from "../../ui/when.js";
+import { html, useState } from "../../view.js";
+import { codesOf } from "../billing/words.js";
+
+/** @typedef {import("../entry.js").Entry} Entry */
+/** @typedef {Record<string, string[]>} Errors */
+/** @typedef {{name: string, title: string, said: string, danger?: boolean, about?: string, fields: (entry: Entry, errors: Errors) => any, body?: (values: Record<string, any>) => any}} Step */
+
+const today = () => daysAgo(0);
+
+/** @param {Errors} errors @param {string} label */
+const reason = (errors, label = "Reason") => html`<${Field} label=${label} name="reason" kind="textarea" maxlength="500" errors=${errors} />`;
+/** @param {Errors} errors */
+const reference = (errors) => html`<${Field} label="Reference of the submission" name="submission_reference" maxlength="100" hint="Empty: one is made." errors=${errors} />`;
+
+/** @type {Record<string, Step>} */
+const steps = {
+  review: {
+    name: "Review", title: "Review the entry", said: "Reviewed.", about: "What you approve can be submitted to the payer.",
+    fields: (entry, errors) => html`
+      ${entry.warnings.includes("attest_interaction") && html`<${Field} label="I confirm that these minutes were interaction with the patient or caregiver" name="attested" kind="checkbox" errors=${errors} />`}
+      ${entry.warnings.includes("possible_duplicate") && html`<${Field} label="Why this is not a duplicate" name="override_reason" maxlength="500" errors=${errors} />`}
+      <${Field} label="Notes" name="notes" kind="textarea" maxlength="4000" errors=${errors} />`,
+  },
+  submit: { name: "Submit", title: "Submit the claim", said: "Submitted.", fields: (_, errors) => reference(errors) },
+  return: { name: "Send back", title: "Send back to review", said: "Sent back.", fields: (_, errors) => reason(errors) },
+  pay: {
+    name: "Record payment", title: "Record the payment", said: "Paid.",
+    fields: (entry, errors) => html`<div class="fields">
+      <${Field} label="Amount in dollars" name="amount" kind="number" min="0" step="0.01" value=${entry.amount} errors=${errors} />
+      <${Field} label="Date of the payment" name="payment_date" kind="date" value=${today()} errors=${errors} /></div>
+      <${Field} label="Number of the check or transfer" name="reference" maxlength="100" errors=${errors} />`,
+  },
+  deny: {
+    name: "Record denial", title: "Record the denial", said: "Denied.", danger: true,
+    fields: (_, errors) => html`
+      <${Field} label="Reason code" name="code" maxlength="20" hint="CARC, for example CO-16" errors=${errors} />
+      <${Field} label="What the payer says" name="description" kind="textarea" maxlength="500" errors=${errors} />
+      <${Field} label="Date of the denial" name="denial_date" kind="date" value=${today()} errors=${errors} />`,
+  },
+  resubmit: {
+    name: "Submit again", title: "Correct and submit again", said: "Submitted again.", about: "For an error in the data. When the payer disputes that the service is covered, appeal instead.",
+    fields: (entry, errors) => html`
+      <${Field} label="Diagnoses (ICD-10)" name="icd10_codes" value=${entry.icd10_codes.join(", ")} hint="Separated by commas" errors=${{ icd10_codes: errors["corrections.icd10_codes"] }} />
+      <div class="fields">
+        <${Field} label="Service date" name="service_date" kind="date" value=${entry.service_date} errors=${{ service_date: errors["corrections.service_date"] }} />
+        <${Field} label="Minutes" name="duration_minutes" kind="number" min="0" max="1440" value=${entry.duration_minutes} errors=${{ duration_minutes: errors["corrections.duration_minutes"] }} /></div>
+      <${Field} label="Notes" name="notes" kind="textarea" value=${entry.notes} errors=${{ notes: errors["corrections.notes"] }} />
+      ${reference(errors)}`,
+    body: ({ submission_reference, icd10_codes, ...rest }) => ({ submission_reference, corrections: { ...rest, icd10_codes: codesOf(icd10_codes) } }),
+  },
+  appeal: {
+    name: "Appeal", title: "Appeal the denial", said: "Appealed.",
+    fields: (_, errors) => html`${reason(errors)}
+      <div class="fields"><${Field} label="Reference" name="reference" maxlength="100" errors=${errors} />
+      <${Field} label="Date of the appeal" name="appeal_date" kind="date" value=${today()} errors=${errors} /></div>`,
+  },
+  void: { name: "Void", title: "Void the entry", said: "Voided.", danger: true, about: "A voided entry is never billed. It stays in the records.", fields: (_, errors) => reason(errors) },
+};
+
+/** Source: docs/decisions.md, "Claim state machine". @type {Record<string, string[]>} */
+const next = {
+  pending_review: ["void", "review"], reviewed: ["void", "return", "submit"], submitted: ["deny", "pay"], appealed: ["deny", "pay"], denied: ["appeal", "resubmit"],
+};
+
+/** @param {{entry: Entry, changed: (entry: Entry) => void}} props */
+export function Steps({ entry, changed }) {
+  const [open, show] = useState("");
+  const names = next[entry.lifecycle_status] ?? [];
+  return html`<div class="actions">${names.map((name, at) => html`
+      <button key=${name} class=${at === names.length - 1 ? "main" : ""} onClick=${() => show(name)}>${steps[name].name}</button>`)}</div>
+    ${open && html`<${StepDialog} step=${steps[open]} path=${open} entry=${entry} close=${() => show("")} changed=${changed} />`}`;
+}
+
+/** @param {{step: Step, path: string, entry: Entry, close: () => void, changed: (entry: Entry) => void}} props */
+function StepDialog({ step, path, entry, close, changed }) {
+  const send = (/** @type {Record<string, any>} */ values) => post(`billing/entries/${entry.id}/${path}/`, step.body ? step.body(values) : values);
+  return html`<${Dialog} title=${step.title} close=${close}>
+    ${step.about && html`<p>${step.about}</p>`}
+    <${Form} submit=${step.name} danger=${step.danger} cancel=${close} send=${send} done=${(answer) => { toast(step.said); close(); changed(answer); }}>
+      ${(errors) => step.fields(entry, errors)}</${Form}>
+  </${Dialog}>`;
+}

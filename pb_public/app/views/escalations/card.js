@@ -1,0 +1,65 @@
+// One escalation: how urgent, why, who has it, and the next step.
+import { patch } from "../../api.js";
+import { can } from "../../can.js";
+import { go } from "../../router.js";
+import { me } from "../../session.js";
+import { Badge } from "../../ui/badge.js";
+import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
+import { ago, dateTime } from "../../ui/format.js";
+import { toast } from "../../ui/toast.js";
+import { classes, html, useState } from "../../view.js";
+import { StaffField } from "../staff_field.js";
+
+/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["Escalation"]} Escalation */
+
+const alive = (/** @type {Escalation} */ one) => one.status === "open" || one.status === "in_progress";
+const assignable = ["provider", "nurse", "clinical_manager", "admin"];
+
+/** @param {{escalation: Escalation, changed: (escalation: any) => void, named?: boolean}} props */
+export function EscalationCard({ escalation: one, changed, named = true }) {
+  const [asking, ask] = useState("");
+  const change = (/** @type {any} */ values) => patch(`escalations/${one.id}/`, values);
+  const mine = one.assigned_to === me.value?.email;
+  const about = named ? one.patient_name : `escalation ${one.id}`;
+  return html`<li class=${classes("alert", alive(one) ? { stat: "critical", urgent: "warning" }[one.priority] : "ended")}>
+    <div class="signs"><${Badge} of=${one.priority} /><${Badge} of=${one.status} /></div>
+    <div class="what">
+      ${named && html`<button class="link name" onClick=${() => go("patient", { id: one.patient_id, tab: "escalations" })}>${one.patient_name}</button>`}
+      <p>${one.reason}</p>
+      <small>${dateTime(one.created_at)} (${ago(one.created_at)}) by ${one.created_by === "system" ? "Vigil" : one.created_by} · ${one.assigned_to ? `with ${one.assigned_to}` : "with nobody yet"}
+        ${one.resolved_by && ` · resolved by ${one.resolved_by}, ${dateTime(one.resolved_at)}`}${one.cancelled_by && ` · cancelled by ${one.cancelled_by}, ${dateTime(one.cancelled_at)}`}
+        ${one.alert_ids.length > 0 && ` · ${one.alert_ids.length} ${one.alert_ids.length === 1 ? "alert" : "alerts"}`}</small>
+      ${one.resolution_notes && html`<p class="note">${one.resolution_notes}</p>`}
+    </div>
+    ${alive(one) && can("changeEscalation") && html`<div class="acts no-print">
+      ${one.status === "open" && html`<${ActionButton} kind="main" act=${() => change({ status: "in_progress" })} said="In progress." done=${changed} aria-label=${`Start: ${about}`}>Start</${ActionButton}>`}
+      <button class=${one.status === "in_progress" ? "main" : ""} onClick=${() => ask("resolve")} aria-label=${`Resolve: ${about}`}>Resolve</button>
+      ${!mine && assignable.includes(me.value?.role ?? "") && html`<${ActionButton} act=${() => change({ assigned_to: me.value?.email })} said="It is yours." done=${changed} aria-label=${`Take: ${about}`}>Take</${ActionButton}>`}
+      <button onClick=${() => ask("change")} aria-label=${`Reassign: ${about}`}>Reassign</button>
+      <button class="quiet" onClick=${() => ask("cancel")} aria-label=${`Cancel: ${about}`}>Cancel</button>
+    </div>`}
+    ${asking && html`<${Step} kind=${asking} escalation=${one} close=${() => ask("")} done=${changed} send=${change} />`}
+  </li>`;
+}
+
+const titles = { resolve: "Resolve the escalation", change: "Reassign the escalation", cancel: "Cancel the escalation" };
+
+/** @param {{kind: string, escalation: Escalation, close: () => void, done: (answer: any) => void, send: (values: any) => Promise<any>}} props */
+function Step({ kind, escalation, close, done, send }) {
+  const fields = {
+    resolve: (errors) => html`
+      <${Field} label="What was done" name="resolution_notes" kind="textarea" errors=${errors} />
+      <${Field} label="Minutes with the patient" name="interaction_minutes" kind="number" min="0" max="240" hint="Live contact; goes to the time log and counts for billing" errors=${errors} />`,
+    change: (errors) => html`
+      <${StaffField} value=${escalation.assigned_to} nobody="Nobody" errors=${errors} />
+      <${Field} label="Priority" name="priority" kind="select" value=${escalation.priority} options=${[["routine", "Routine"], ["urgent", "Urgent"], ["stat", "Stat"]]} errors=${errors} />`,
+    cancel: (errors) => html`<${Field} label="Why" name="resolution_notes" kind="textarea" errors=${errors} />`,
+  };
+  const status = { resolve: { status: "resolved" }, cancel: { status: "cancelled" }, change: {} }[kind];
+  const body = (/** @type {any} */ values) => (values.interaction_minutes === null ? { ...values, interaction_minutes: undefined } : values);
+  return html`<${Dialog} title=${titles[kind]} close=${close}>
+    <p>${escalation.patient_name}: ${escalation.reason}</p>
+    <${Form} submit=${kind === "change" ? "Save" : titles[kind].split(" ")[0]} danger=${kind === "cancel"} cancel=${close}
+      send=${(values) => send({ ...body(values), ...status })} done=${(answer) => { toast("Saved."); close(); done(answer); }}>${fields[kind]}</${Form}>
+  </${Dialog}>`;
+}

@@ -1,0 +1,15 @@
+// The inbox: what the service told the caller, how it is to tell, and on which devices.
+import { html } from "../view.js";
+import { Tabs } from "../ui/tabs.js";
+import { Messages } from "./inbox/messages.js";
+import { Preferences } from "./inbox/preferences.js";
+import { Devices } from "./inbox/devices.js";
+
+export function Inbox() {
+  return html`<div class="heading"><h1>Inbox</h1></div>
+    <${Tabs} label="Inbox" tabs=${[
+      { key: "messages", name: "Messages", show: () => html`<${Messages} />` },
+      { key: "preferences", name: "How I am told", show: () => html`<${Preferences} />` },
+      { key: "devices", name: "Push on my devices", show: () => html`<${Devices} />` },
+    ]} />`;
+}

@@ -1,0 +1,113 @@
+// The accounts: who may sign in and as what; an administrator creates and changes them, and helps those who are locked out.
+import { get, patch, post } from "../../api.js";
+import { can } from "../../can.js";
+import { me } from "../../session.js";
+import { Badge } from "../../ui/badge.js";
+import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
+import { ago, dateTime } from "../../ui/format.js";
+import { PickPatient } from "../../ui/pick_patient.js";
+import { Loaded, useLoad } from "../../ui/states.js";
+import { Facts, List } from "../../ui/table.js";
+import { toast } from "../../ui/toast.js";
+import { html, useState } from "../../view.js";
+
+/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["User"]} User */
+/** @typedef {{id: string, name: string, description: string}} Role */
+
+export function Users() {
+  const roles = useLoad((signal) => get("auth/roles/", {}, signal), []);
+  return html`<${Loaded} from=${roles}>${(data) => html`<${Accounts} roles=${data.roles} />`}</${Loaded}>`;
+}
+
+/** @param {{roles: Role[]}} props */
+function Accounts({ roles }) {
+  const [filters, filter] = useState({ search: "", role: "", is_active: "" });
+  const [turn, again] = useState(0);
+  const [open, show] = useState(/** @type {User | "new" | null} */ (null));
+  const names = /** @type {[string, string][]} */ (roles.map((role) => [role.id, role.name]));
+  const nameOf = Object.fromEntries(names);
+  const changed = () => again((n) => n + 1);
+  const narrow = (/** @type {Partial<typeof filters>} */ change) => filter({ ...filters, ...change });
+  return html`<div class="bar-of-acts"><details><summary>What the roles may do</summary><${Facts} of=${roles.map((role) => [role.name, role.description])} /></details>
+      ${can("manageUsers") && html`<button class="main" onClick=${() => show("new")}>Add a user</button>`}</div>
+    <div class="filters" role="search" aria-label="Filter the users">
+      <${Field} label="Name or email" name="search" kind="search" onChange=${(event) => narrow({ search: event.target.value.trim() })} />
+      <${Field} label="Role" name="role" kind="select" options=${[["", "All roles"], ...names]} onChange=${(event) => narrow({ role: event.target.value })} />
+      <${Field} label="Show" name="is_active" kind="select" options=${[["", "Active and not"], ["true", "Active"], ["false", "Not active"]]} onChange=${(event) => narrow({ is_active: event.target.value })} />
+    </div>
+    <${List} path="users/" query=${filters} turn=${turn} ordering="last_name" caption="Users" nothing="Nobody matches" open=${show} columns=${columns(nameOf)} />
+    ${open === "new" && html`<${NewUser} names=${names} close=${() => show(null)} done=${changed} />`}
+    ${open !== null && open !== "new" && html`<${OneUser} user=${open} names=${names} close=${() => show(null)} changed=${(next) => { show(next); changed(); }} />`}`;
+}
+
+/** @param {Record<string, string>} nameOf @returns {import("../../ui/table.js").Column[]} */
+const columns = (nameOf) => [
+  { name: "name", head: "Name", order: "last_name", cell: (user) => `${user.last_name}, ${user.first_name}` },
+  { name: "email", head: "Email", order: "email" },
+  { name: "role", head: "Role", order: "role", cell: (user) => nameOf[user.role] ?? user.role },
+  { name: "is_2fa_enabled", head: "Second factor", cell: (user) => (user.is_2fa_enabled ? "On" : "Off") },
+  { name: "last_login", head: "Last sign-in", order: "last_login", cell: (user) => ago(user.last_login) },
+  { name: "is_active", head: "State", cell: (user) => stateOf(user) },
+];
+
+/** @param {User} user */
+const isLocked = (user) => user.locked_until !== null && Date.parse(user.locked_until) > Date.now();
+/** @param {User} user */
+const stateOf = (user) => (isLocked(user) ? html`<${Badge} of="warning" text=${`Locked until ${dateTime(user.locked_until)}`} />`
+  : html`<${Badge} of=${user.is_active ? "online" : ""} text=${user.is_active ? "Active" : "Not active"} />`);
+
+/** @param {{names: [string, string][], close: () => void, done: () => void}} props */
+function NewUser({ names, close, done }) {
+  const [role, choose] = useState("nurse");
+  return html`<${Dialog} title="Add a user" close=${close}>
+    <${Form} submit="Add" cancel=${close} send=${(values) => post("auth/register/", values)} done=${() => { toast("Added. The password is to be changed at the first sign-in."); close(); done(); }}>${(errors) => html`
+      <div class="fields">
+        <${Field} label="First name" name="first_name" maxlength="100" errors=${errors} />
+        <${Field} label="Last name" name="last_name" maxlength="100" errors=${errors} /></div>
+      <${Field} label="Email" name="email" kind="email" autocomplete="off" errors=${errors} />
+      <${Field} label="First password" name="password" kind="password" autocomplete="new-password" hint="At least 12 characters. They choose their own at the first sign-in." errors=${errors} />
+      <${Field} label="Role" name="role" kind="select" value=${role} options=${names} onChange=${(event) => choose(event.target.value)} errors=${errors} />
+      ${role === "patient" && html`<${PickPatient} label="Whose portal this is" name="patient_id" chosen=${() => undefined} errors=${errors} />`}
+      ${role === "provider" && html`<${Field} label="NPI" name="npi" inputmode="numeric" errors=${errors} />`}
+      <${Field} label="Phone" name="phone" kind="tel" errors=${errors} />`}
+    </${Form}>
+  </${Dialog}>`;
+}
+
+/** @param {{user: User, names: [string, string][], close: () => void, changed: (user: User) => void}} props */
+function OneUser({ user, names, close, changed }) {
+  const manage = can("manageUsers");
+  return html`<${Dialog} wide title=${`${user.first_name} ${user.last_name}`} close=${close}>
+    <${Facts} of=${[["Email", user.email], ["Role", names.find(([id]) => id === user.role)?.[1]], ["State", stateOf(user)], ["Second factor", user.is_2fa_enabled ? "On" : "Off"], ["Joined", dateTime(user.date_joined)],
+      ["Last sign-in", dateTime(user.last_login)], ["NPI", user.npi], ["Phone", user.phone], ["Time zone", user.time_zone]]} />
+    ${manage && html`<${Acts} user=${user} changed=${changed} />
+      <h3>Change</h3>
+      <${Form} submit="Save" send=${(values) => patch(`users/${user.id}/`, values)} done=${(answer) => { toast("Saved."); changed(answer); }}>${(errors) => html`<div class="fields">
+        <${Field} label="First name" name="first_name" value=${user.first_name} errors=${errors} />
+        <${Field} label="Last name" name="last_name" value=${user.last_name} errors=${errors} />
+        <${Field} label="Role" name="role" kind="select" value=${user.role} options=${names} hint="A new role ends the sign-ins." errors=${errors} />
+        <${Field} label="NPI" name="npi" value=${user.npi} errors=${errors} />
+        <${Field} label="Phone" name="phone" kind="tel" value=${user.phone} errors=${errors} />
+        <${Field} label="Time zone" name="time_zone" value=${user.time_zone} errors=${errors} /></div>`}
+      </${Form}>`}
+  </${Dialog}>`;
+}
+
+/** @param {{user: User, changed: (user: User) => void}} props */
+function Acts({ user, changed }) {
+  const [sure, ask] = useState("");
+  const path = (/** @type {string} */ act) => `users/${user.id}/${act}/`;
+  const anew = () => get(`users/${user.id}/`).then(changed);
+  const own = user.id === me.value?.id;
+  const dangers = { "2fa/reset": "Switch off the second factor", deactivate: "Close the account" };
+  return html`<div class="actions">
+      ${isLocked(user) && html`<${ActionButton} act=${() => post(path("unlock")).then(anew)} said="Not locked any more.">Unlock</${ActionButton}>`}
+      <${ActionButton} act=${() => post(path("password-reset"))} said="A link to set a password is on its way.">Mail a password link</${ActionButton}>
+      <${ActionButton} act=${() => post(path("logout"))} said="Signed off everywhere.">Sign off everywhere</${ActionButton}>
+      ${user.is_2fa_enabled && html`<button onClick=${() => ask("2fa/reset")}>Switch off second factor</button>`}
+      ${user.is_active ? !own && html`<button onClick=${() => ask("deactivate")}>Close the account</button>`
+        : html`<${ActionButton} kind="main" act=${() => post(path("activate")).then(anew)} said="The account is open again.">Open the account again</${ActionButton}>`}
+    </div>
+    ${sure && html`<div class="notice warning" role="alert"><p>${sure === "deactivate" ? "They are signed off at once and cannot sign in any more." : "Their next sign-in asks for the password only. They should set it up anew."}</p>
+      <div class="actions"><button onClick=${() => ask("")}>Leave it</button><${ActionButton} kind="danger" act=${() => post(path(sure)).then(anew)} said="Done." done=${() => ask("")}>${dangers[sure]}</${ActionButton}></div></div>`}`;
+}

@@ -1,0 +1,107 @@
+// The patient sheet: everything about one patient, a tab at a time. What changes is told by the stream and put in place.
+import { emergency, get, Problem } from "../api.js";
+import { can } from "../can.js";
+import { listen, onGap } from "../live.js";
+import { go, refine } from "../router.js";
+import { Field, Form } from "../ui/form.js";
+import { Failed, Nothing, useLoad, Waiting } from "../ui/states.js";
+import { html, useEffect, useState } from "../view.js";
+import { PatientAlerts } from "./patient/alerts.js";
+import { Billing } from "./patient/billing.js";
+import { Devices } from "./patient/devices.js";
+import { PatientEscalations } from "./patient/escalations.js";
+import { Header } from "./patient/header.js";
+import { Readings } from "./patient/readings.js";
+import { CareTeam, Consents } from "./patient/team.js";
+import { Thresholds } from "./patient/thresholds.js";
+import { TimeLog } from "./patient/time.js";
+import { Vitals } from "./patient/vitals.js";
+
+/** @typedef {{id: string, name: string, active: boolean, turn: number, changed: () => void}} TabProps turn counts what happened to the patient */
+
+/** @type {{tab: string, name: string, may: () => boolean, show: (props: TabProps) => any}[]} */
+const tabs = [
+  { tab: "overview", name: "Overview", may: () => true, show: (props) => html`<${Vitals} ...${props} thresholds=${can("readClinical")} />${can("readClinical") && html`<${PatientAlerts} ...${props} />`}` },
+  { tab: "readings", name: "Readings", may: () => true, show: (props) => html`<${Readings} ...${props} />` },
+  { tab: "alerts", name: "Alerts", may: () => can("readClinical"), show: (props) => html`<${PatientAlerts} ...${props} />` },
+  { tab: "escalations", name: "Escalations", may: () => can("readClinical"), show: (props) => html`<${PatientEscalations} ...${props} />` },
+  { tab: "thresholds", name: "Thresholds", may: () => can("readClinical"), show: (props) => html`<${Thresholds} ...${props} />` },
+  { tab: "time", name: "Time log", may: () => can("readTime"), show: (props) => html`<${TimeLog} ...${props} />` },
+  { tab: "bill", name: "Bill", may: () => can("explainBilling"), show: (props) => html`<${Billing} ...${props} />` },
+  { tab: "devices", name: "Devices", may: () => true, show: (props) => html`<${Devices} ...${props} />` },
+  { tab: "people", name: "Team & consents", may: () => true, show: (props) => html`<div class="grid"><${CareTeam} ...${props} /><${Consents} ...${props} /></div>` },
+];
+
+/** @param {{id?: string, tab?: string}} props */
+export function PatientSheet({ id, tab }) {
+  return id ? html`<${Sheet} key=${id} id=${id} tab=${tab ?? "overview"} />`
+    : html`<${Nothing} title="No patient chosen">Choose one in the list of <button class="link" onClick=${() => go("patients")}>patients</button>.</${Nothing}>`;
+}
+
+/** @param {{id: string, tab: string}} props */
+function Sheet({ id, tab }) {
+  const [turn, next] = useState(0);
+  const [reason, give] = useState("");
+  const patient = useLoad((signal) => get(`patients/${id}/`, {}, signal), [id, reason]);
+  const standing = useLoad(async (signal) => (can("readClinical") && patient.data ? (await get("triage/patients/", { patient_id: id }, signal)).results[0] ?? null : null), [id, patient.data !== null]);
+  const happened = () => next((n) => n + 1);
+  useFollow(id, standing, happened, () => { patient.reload(); standing.reload(); happened(); });
+  useEffect(() => () => emergency(""), [id]);
+  if (patient.problem?.forbidden && patient.data === null) {
+    return html`<${BreakGlass} problem=${patient.problem} tried=${reason} open=${(given) => { emergency(given); give(given); }} />`;
+  }
+  if (patient.problem && patient.data === null) {
+    return html`<${Failed} problem=${patient.problem} again=${patient.reload} />`;
+  }
+  if (patient.data === null) {
+    return html`<${Waiting} />`;
+  }
+  const p = patient.data;
+  const mine = tabs.filter(({ may }) => may());
+  const shown = mine.find((one) => one.tab === tab) ?? mine[0];
+  return html`
+    <${Header} patient=${p} standing=${standing.data} emergency=${reason !== ""} changed=${() => { patient.reload(); standing.reload(); happened(); }} />
+    <nav class="tabs no-print" aria-label="About this patient">${mine.map((one) => html`<button key=${one.tab} aria-current=${one === shown ? "page" : null} onClick=${() => refine({ tab: one.tab })}>${one.name}${
+      one.tab === "alerts" && standing.data?.unacknowledged_alerts > 0 && html` <span class="count">${standing.data.unacknowledged_alerts}<span class="unseen"> open</span></span>`}</button>`)}</nav>
+    <div class="sheet">${shown.show({ id, name: `${p.first_name} ${p.last_name}`, active: p.active, turn, changed: happened })}</div>`;
+}
+
+/** What the stream tells of this patient: the standing is in the message, lists are fetched once for many. @param {string} id @param {any} standing @param {() => void} happened @param {() => void} anew */
+function useFollow(id, standing, happened, anew) {
+  useEffect(() => {
+    let timer = 0;
+    const soon = () => { timer ||= setTimeout(() => { timer = 0; happened(); }, 1000); };
+    const stops = [
+      listen("patient", ({ data }) => {
+        if (data.patient_id === id && !data.removed) {
+          standing.change((/** @type {any} */ before) => {
+            if (before.last_reading_at !== data.last_reading_at) {
+              soon();
+            }
+            return data;
+          });
+        }
+      }),
+      listen("alert", ({ data }) => data.patient_id === id && soon()),
+      listen("escalation", ({ data }) => data.patient_id === id && soon()),
+      onGap(anew),
+    ];
+    return () => { clearTimeout(timer); stops.forEach((stop) => stop()); };
+  }, [id]);
+}
+
+/** The patient belongs to other colleagues; a reason opens the record, and is told to those responsible. @param {{problem: import("../api.js").Problem, tried: string, open: (reason: string) => void}} props */
+function BreakGlass({ problem, tried, open }) {
+  const send = async (/** @type {any} */ { reason }) => {
+    const given = (reason ?? "").trim();
+    if (given.length < 10) {
+      throw new Problem(400, { field_errors: { reason: ["Give at least 10 characters."] } });
+    }
+    open(given);
+  };
+  return html`<div class="card emergency"><h1>Not in your care</h1>
+    <p>This patient is not in your care team. In an emergency you can open the record with a reason. It is put on record, and the primary provider and the clinical managers are told at once.</p>
+    ${tried && html`<p class="notice problem" role="alert">${problem.message}</p>`}
+    <${Form} submit="Open in an emergency" danger send=${send} cancel=${() => history.back()}>${(errors) => html`<${Field} label="Reason" name="reason" kind="textarea" maxlength="500" errors=${errors} />`}</${Form}>
+  </div>`;
+}

@@ -1,0 +1,49 @@
+// The readings of a patient one by one: where each came from, whether the EMR has it, and the way to take one back.
+import { post } from "../../api.js";
+import { can } from "../../can.js";
+import { Badge } from "../../ui/badge.js";
+import { Dialog, Field, Form } from "../../ui/form.js";
+import { dateTime, kinds, reading, words } from "../../ui/format.js";
+import { List } from "../../ui/table.js";
+import { toast } from "../../ui/toast.js";
+import { html, useState } from "../../view.js";
+import { ReadingDialog } from "./enter_reading.js";
+
+const states = /** @type {[string, string][]} */ ([["", "Any state"], ["transmitted", "In the EMR"], ["pending", "Pending"], ["processing", "Processing"], ["failed", "Failed"]]);
+
+/** @param {{id: string, active: boolean, turn: number, changed: () => void}} props */
+export function Readings({ id, active, turn, changed }) {
+  const [filters, filter] = useState({ observation_type: "", fhir_status: "" });
+  const [wrong, question] = useState(/** @type {any} */ (null));
+  const [entering, enter] = useState(false);
+  return html`<section aria-labelledby="readings">
+    <div class="heading"><h2 id="readings">Readings</h2>${active && can("enterReadings") && html`<button class="main" onClick=${() => enter(true)}>Enter a reading</button>`}</div>
+    <div class="filters no-print">
+      <${Field} label="Kind" name="kind" kind="select" options=${[["", "All kinds"], ...Object.entries(kinds)]} onChange=${(event) => filter({ ...filters, observation_type: event.target.value })} />
+      <${Field} label="EMR" name="emr" kind="select" options=${states} onChange=${(event) => filter({ ...filters, fhir_status: event.target.value })} />
+    </div>
+    <div class="card"><${List} path="ingestion/observations/" query=${{ patient_id: id, ...filters }} caption="Readings, newest first" nothing="No reading" turn=${turn} columns=${columns(question)} /></div>
+    ${wrong && html`<${ErrorDialog} observation=${wrong} close=${() => question(null)} done=${changed} />`}
+    ${entering && html`<${ReadingDialog} patient=${id} close=${() => enter(false)} done=${changed} />`}
+  </section>`;
+}
+
+/** @param {(observation: any) => void} question */
+const columns = (question) => [
+  { name: "measured_at", head: "Measured", cell: (o) => dateTime(o.measured_at) },
+  { name: "reading", head: "Reading", cell: (o) => html`<strong class=${o.status === "entered_in_error" ? "struck" : ""}>${reading(o)}</strong> <small>${kinds[o.observation_type]}</small>` },
+  { name: "alert", head: "Alert", cell: (o) => (o.alert_details ? html`<span title=${o.alert_details.message}><${Badge} of=${o.alert_details.level} /></span>` : "–") },
+  { name: "source", head: "From", cell: (o) => `${words(o.source)}${o.device_id ? `, ${o.device_id}` : ""}` },
+  { name: "emr", head: "EMR", cell: (o) => (o.fhir_status ? html`<${Badge} of=${o.fhir_status} /> <small>${o.transmitted_resource_id}</small>` : "–") },
+  { name: "act", head: html`<span class="unseen">Actions</span>`, cell: (o) => (o.status === "entered_in_error" ? html`<${Badge} of="entered_in_error" />` : can("correctReadings")
+    && html`<button class="quiet" onClick=${() => question(o)} aria-label=${`Mark as entered in error: ${reading(o)}, ${dateTime(o.measured_at)}`}>In error</button>`) },
+];
+
+/** @param {{observation: any, close: () => void, done: () => void}} props */
+const ErrorDialog = ({ observation, close, done }) => html`<${Dialog} title="Entered in error" close=${close}>
+  <p>${reading(observation)}, ${dateTime(observation.measured_at)}. The reading stays on record but counts no more: its alerts end, and the EMR is told.</p>
+  <${Form} submit="Mark as entered in error" danger cancel=${close} send=${(values) => post(`ingestion/observations/${observation.id}/entered-in-error/`, { reason: values.reason ?? "" })}
+    done=${() => { toast("Marked as entered in error."); close(); done(); }}>${(errors) => html`
+    <${Field} label="Reason" name="reason" kind="textarea" errors=${errors} />`}
+  </${Form}>
+</${Dialog}>`;

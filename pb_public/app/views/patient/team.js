@@ -1,0 +1,99 @@
+// Who cares for the patient, and what the patient has agreed to.
+import { all, get, post, put } from "../../api.js";
+import { can } from "../../can.js";
+import { me } from "../../session.js";
+import { Badge } from "../../ui/badge.js";
+import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
+import { day, words } from "../../ui/format.js";
+import { Loaded, Nothing, useLoad } from "../../ui/states.js";
+import { Table } from "../../ui/table.js";
+import { toast } from "../../ui/toast.js";
+import { localOf } from "../../ui/when.js";
+import { html, useState } from "../../view.js";
+
+const teamRoles = ["provider", "nurse", "ma", "clinical_manager"];
+
+/** @param {{id: string}} props */
+export function CareTeam({ id }) {
+  const [adding, add] = useState(false);
+  const team = useLoad((signal) => get(`patients/${id}/care-team/`, {}, signal), [id]);
+  const may = can("changeCareTeam");
+  const keep = (/** @type {any} */ body) => put(`patients/${id}/care-team/`, body);
+  const others = (/** @type {any} */ data, /** @type {number} */ but = 0) => data.members.filter((m) => m.user_id !== but).map(({ user_id, role }) => ({ user_id, role }));
+  return html`<section class="card" aria-labelledby="team">
+    <div class="heading"><h2 id="team">Care team</h2>${may && team.data && html`<button onClick=${() => add(true)}>Change</button>`}</div>
+    <${Loaded} from=${team}>${(data) => html`
+      <p>Primary provider: <strong>${data.primary_provider_name ?? "nobody"}</strong></p>
+      ${data.members.length === 0 ? html`<p>Nobody else yet.</p>` : html`<ul class="plain-list">${data.members.map((m) => html`<li key=${m.user_id}><span>${m.name}, ${words(m.role)}</span>
+        ${may && html`<${ActionButton} act=${() => keep({ members: others(data, m.user_id) })} said="Removed." done=${team.reload} aria-label=${`Remove ${m.name} from the care team`}>Remove</${ActionButton}>`}</li>`)}</ul>`}
+      ${may && teamRoles.includes(me.value?.role ?? "") && !data.members.some((m) => m.user_id === me.value?.id) && html`
+        <${ActionButton} act=${() => keep({ members: [...others(data), { user_id: me.value?.id }] })} said="You are on the team." done=${team.reload}>Join the team</${ActionButton}>`}
+      ${adding && html`<${MemberDialog} team=${data} others=${others(data)} keep=${keep} close=${() => add(false)} done=${team.reload} />`}`}
+    </${Loaded}>
+  </section>`;
+}
+
+/** @param {{team: any, others: any[], keep: (body: any) => Promise<any>, close: () => void, done: () => void}} props */
+function MemberDialog({ team, others, keep, close, done }) {
+  const staff = useLoad(() => (can("readUsers") ? all("users/", { is_active: true }) : Promise.resolve([])), []);
+  const named = (/** @type {string[]} */ roles) => (staff.data ?? []).filter((u) => roles.includes(u.role)).map((u) => /** @type {[string, string]} */ ([String(u.id), `${u.first_name} ${u.last_name}, ${words(u.role)}`]));
+  const number = (/** @type {any} */ value) => (value === null ? null : Number(value));
+  const send = (/** @type {any} */ v) => keep({
+    primary_provider_id: number(v.primary_provider_id),
+    ...(v.user_id ? { members: [...others.filter((m) => m.user_id !== Number(v.user_id)), { user_id: Number(v.user_id), role: v.role }] } : {}),
+  });
+  const pick = (/** @type {string} */ label, /** @type {string} */ name, /** @type {[string, string][]} */ options, /** @type {any} */ value, /** @type {any} */ errors) => (can("readUsers")
+    ? html`<${Field} label=${label} name=${name} kind="select" value=${value === null ? "" : String(value)} options=${[["", "Nobody"], ...options]} errors=${errors} />`
+    : html`<${Field} label=${`${label} (staff number)`} name=${name} kind="number" value=${value} hint="An administrator knows the numbers" errors=${errors} />`);
+  return html`<${Dialog} title="Care team" close=${close}><${Loaded} from=${staff}>${() => html`
+    <${Form} submit="Save" cancel=${close} send=${send} done=${() => { toast("Saved."); close(); done(); }}>${(errors) => html`
+      ${pick("Primary provider", "primary_provider_id", named(["provider"]), team.primary_provider_id, errors)}
+      ${pick("Add a member", "user_id", named(teamRoles), null, errors)}
+      <${Field} label="What the member does for the patient" name="role" hint="Empty: the own role" errors=${errors} />`}
+    </${Form}>`}</${Loaded}>
+  </${Dialog}>`;
+}
+
+const types = /** @type {[string, string][]} */ ([["rpm", "Remote monitoring"], ["ccm", "Chronic care management"], ["data_sharing", "Data sharing"], ["messaging", "Messaging"]]);
+const typeName = (/** @type {string} */ code) => types.find(([type]) => type === code)?.[1] ?? words(code);
+
+/** @param {{id: string, changed?: () => void}} props */
+export function Consents({ id, changed = () => {} }) {
+  const [asking, ask] = useState(/** @type {any} */ (null));
+  const list = useLoad((signal) => get(`patients/${id}/consents/`, { page_size: 50 }, signal), [id]);
+  const done = () => { list.reload(); changed(); };
+  return html`<section class="card" aria-labelledby="consents">
+    <div class="heading"><h2 id="consents">Consents</h2>${can("changeConsents") && html`<button onClick=${() => ask("grant")}>Record consent</button>`}</div>
+    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="No consent on record">${can("changeConsents") && "Monitoring can be billed only with consent."}</${Nothing}>`}>
+      ${(data) => html`<${Table} caption="Consents on record" rows=${data.results} columns=${[
+        { name: "type", head: "To", cell: (c) => typeName(c.type) }, { name: "status", head: "State", cell: (c) => html`<${Badge} of=${c.status} />` }, { name: "method", head: "How", cell: (c) => words(c.method) },
+        { name: "granted_at", head: "Given", cell: (c) => `${day(c.granted_at)}${c.expires_at ? ` until ${day(c.expires_at)}` : ""}` },
+        { name: "revoked", head: "Revoked", cell: (c) => (c.revoked_at ? `${day(c.revoked_at)}: ${c.revoke_reason ?? ""}` : "–") },
+        ...(can("changeConsents") ? [{ name: "act", head: html`<span class="unseen">Actions</span>`, cell: (c) => c.status === "active" && html`<button onClick=${() => ask(c)} aria-label=${`Revoke the consent to ${typeName(c.type)}`}>Revoke</button>` }] : []),
+      ]} />`}
+    </${Loaded}>
+    ${asking === "grant" && html`<${ConsentDialog} id=${id} close=${() => ask(null)} done=${done} />`}
+    ${asking?.id && html`<${RevokeDialog} id=${id} consent=${asking} close=${() => ask(null)} done=${done} />`}
+  </section>`;
+}
+
+/** @param {{id: string, close: () => void, done: () => void}} props */
+const ConsentDialog = ({ id, close, done }) => html`<${Dialog} title="Record consent" close=${close}>
+  <${Form} submit="Record" cancel=${close} send=${(values) => post(`patients/${id}/consents/`, values)} done=${() => { toast("Recorded."); close(); done(); }}>${(errors) => html`
+    <${Field} label="To" name="type" kind="select" value="rpm" options=${types} errors=${errors} />
+    <${Field} label="How" name="method" kind="select" value="verbal" options=${[["verbal", "Verbal"], ["written", "Written"], ["electronic", "Electronic"]]} errors=${errors} />
+    <div class="fields">
+      <${Field} label="Given on" name="granted_at" kind="date" value=${localOf().slice(0, 10)} errors=${errors} />
+      <${Field} label="Until" name="expires_at" kind="date" hint="Empty: until revoked" errors=${errors} />
+    </div>
+    <${Field} label="Where the document lies" name="document_reference" errors=${errors} />
+    <${Field} label="Note" name="notes" kind="textarea" hint="Needed for verbal consent: what was said" errors=${errors} />`}
+  </${Form}>
+</${Dialog}>`;
+
+/** @param {{id: string, consent: any, close: () => void, done: () => void}} props */
+const RevokeDialog = ({ id, consent, close, done }) => html`<${Dialog} title="Revoke consent" close=${close}>
+  <p>${typeName(consent.type)}, given ${day(consent.granted_at)}.</p>
+  <${Form} submit="Revoke" danger cancel=${close} send=${(values) => post(`patients/${id}/consents/${consent.id}/revoke/`, { reason: values.reason ?? "" })}
+    done=${() => { toast("Revoked."); close(); done(); }}>${(errors) => html`<${Field} label="Reason" name="reason" kind="textarea" errors=${errors} />`}</${Form}>
+</${Dialog}>`;

@@ -1,0 +1,137 @@
+// The bounds of a patient, with what other bounds would have raised in the last ninety days beside the form: the answer comes
+// while one types, and nothing changes until it is saved with a reason.
+import { get, post, put } from "../../api.js";
+import { can } from "../../can.js";
+import { Field, Form, valuesOf } from "../../ui/form.js";
+import { calendarDate, dateTime, kinds, words } from "../../ui/format.js";
+import { TimeChart } from "../../ui/chart.js";
+import { Failed, Loaded, useLoad, Waiting } from "../../ui/states.js";
+import { List, Table } from "../../ui/table.js";
+import { toast } from "../../ui/toast.js";
+import { html, useEffect, useMemo, useRef, useState } from "../../view.js";
+
+/** @typedef {{group: string, name: string, fields: [string, string][]}} Group fields are names and labels */
+
+/** @type {[string, string][]} */
+const four = [["critical_low", "Critical at or below"], ["low", "Warning at or below"], ["high", "Warning from"], ["critical", "Critical from"]];
+const prefixed = (/** @type {string} */ prefix, /** @type {string} */ name) => four.map(([field, label]) => /** @type {[string, string]} */ ([prefix + field, `${name}: ${label.toLowerCase()}`]));
+
+/** @type {Group[]} */
+export const groups = [
+  { group: "blood_pressure", name: "Blood pressure, mmHg", fields: [...prefixed("systolic_", "Systolic"), ...prefixed("diastolic_", "Diastolic")] },
+  { group: "pulse", name: "Pulse, bpm", fields: four },
+  { group: "pulse_oximetry", name: "Oxygen saturation, %", fields: four.slice(0, 2) },
+  { group: "blood_glucose", name: "Glucose, mg/dL", fields: four },
+  { group: "weight", name: "Weight", fields: [["change_threshold_kg", "Warning at a change of (kg)"], ["critical_change_kg", "Critical at a gain of (kg)"], ["change_window_days", "Within (days)"]] },
+];
+
+/** The groups of which something is other than now. @param {any} now @param {Record<string, any>} values of the form, by group and field */
+export function changesOf(now, values) {
+  const body = {};
+  for (const { group, fields } of groups) {
+    if (!values[`${group}.on`]) {
+      if (now[group]) {
+        body[group] = null;
+      }
+      continue;
+    }
+    const changed = fields.map(([field]) => [field, values[`${group}.${field}`] ?? null]).filter(([field, value]) => value !== (now[group]?.[field] ?? null));
+    if (changed.length > 0 || !now[group]) {
+      body[group] = Object.fromEntries(changed);
+    }
+  }
+  return body;
+}
+
+/** @param {{id: string, turn: number, changed: () => void}} props */
+export function Thresholds({ id, turn, changed }) {
+  const bounds = useLoad((signal) => get(`patients/${id}/vital-config/`, {}, signal), [id]);
+  const [proposal, propose] = useState({});
+  return html`<section aria-labelledby="thresholds">
+    <div class="heading"><h2 id="thresholds">Thresholds</h2></div>
+    <${Loaded} from=${bounds}>${(data) => html`<div class="split">
+      <div class="card"><${BoundsForm} key=${data.updated_at} id=${id} bounds=${data} propose=${propose} done=${() => { propose({}); bounds.reload(); changed(); }} /></div>
+      <${Preview} id=${id} proposal=${proposal} />
+    </div>`}</${Loaded}>
+    <div class="card"><h3>Changes so far</h3>
+      <${List} path="threshold-changes/" query=${{ patient_id: id }} turn=${turn} size=${10} caption="Threshold changes" nothing="Never changed: the practice's defaults hold" columns=${[
+        { name: "changed_at", head: "When", cell: (c) => dateTime(c.changed_at) }, { name: "field", head: "Bound", cell: (c) => words(c.field) },
+        { name: "change", head: "From, to", cell: (c) => `${c.old_value ?? "none"} → ${c.new_value ?? "none"}` }, { name: "changed_by", head: "By" }, { name: "reason", head: "Reason" },
+      ]} />
+    </div>
+  </section>`;
+}
+
+/** @param {{id: string, bounds: any, propose: (body: any) => void, done: () => void}} props */
+function BoundsForm({ id, bounds, propose, done }) {
+  const [on, turn] = useState(Object.fromEntries(groups.map(({ group }) => [group, bounds[group] !== null])));
+  const wait = useRef(0);
+  const box = useRef(/** @type {HTMLDivElement | null} */ (null));
+  const look = () => {
+    clearTimeout(wait.current);
+    wait.current = setTimeout(() => {
+      const form = box.current?.querySelector("form");
+      if (form) {
+        propose(changesOf(bounds, valuesOf(form)));
+      }
+    }, 700);
+  };
+  useEffect(() => () => clearTimeout(wait.current), []);
+  const mayChange = can("changeThresholds");
+  const send = (/** @type {any} */ values) => {
+    const changes = changesOf(bounds, values);
+    return put(`patients/${id}/vital-config/`, { ...changes, reason: values.reason ?? "" });
+  };
+  const fields = (/** @type {Record<string, string[]>} */ errors) => groups.map(({ group, name, fields: inputs }) => html`<fieldset key=${group} disabled=${!mayChange}>
+    <legend>${name}</legend>
+    <${Field} label="Raises alerts" name=${`${group}.on`} kind="checkbox" value=${on[group]} onChange=${(event) => { turn({ ...on, [group]: event.target.checked }); look(); }} errors=${errors} />
+    <div class="fields" hidden=${!on[group]}>${inputs.map(([field, label]) => html`
+      <${Field} key=${field} label=${label} name=${`${group}.${field}`} kind="number" step="any" value=${bounds[group]?.[field]} onInput=${look} errors=${errors} />`)}</div>
+  </fieldset>`);
+  return html`<div ref=${box}>
+    <p class="hint">${bounds.is_default ? "The practice's defaults hold." : `Set for this patient on ${dateTime(bounds.updated_at)} by ${bounds.updated_by}.`} An empty bound raises nothing.</p>
+    ${mayChange ? html`<${Form} submit="Save thresholds" send=${send} done=${() => { toast("Thresholds saved."); done(); }}>${(errors) => html`
+      ${fields(errors)}<${Field} label="Reason for the change" name="reason" kind="textarea" errors=${errors} />`}
+    </${Form}>` : fields({})}
+  </div>`;
+}
+
+/** @param {{id: string, proposal: any}} props */
+function Preview({ id, proposal }) {
+  const asked = Object.keys(proposal).length > 0 && can("changeThresholds");
+  const text = JSON.stringify(proposal);
+  const answer = useLoad(() => (asked ? post("triage/simulate-thresholds/", { patient_id: id, ...proposal }) : Promise.resolve(null)), [id, text]);
+  return html`<div class="card preview" aria-live="polite" aria-busy=${answer.loading ? "true" : "false"}>
+    <h3>What if: the last 90 days</h3>
+    ${!asked ? html`<p>${can("changeThresholds") ? "Change a bound: here stands which alerts it would have raised." : "Your role may look at thresholds, not change them."}</p>`
+      : contradictions(answer.problem) ? html`<p class="notice warning">${contradictions(answer.problem)}</p>`
+      : answer.problem ? html`<${Failed} problem=${answer.problem} again=${answer.reload} />`
+      : answer.data ? html`<${Outcome} of=${answer.data} />` : html`<${Waiting} />`}
+  </div>`;
+}
+
+/** What a proposal contradicts itself in, if it does. @param {import("../../api.js").Problem | null} problem */
+const contradictions = (problem) => [...new Set(Object.values(problem?.fields ?? {}).flat())].join(" ");
+
+/** @param {{of: any}} props */
+function Outcome({ of }) {
+  const days = useMemo(() => of.per_day.filter((day) => day.actual.total + day.simulated.total > 0), [of]);
+  const times = useMemo(() => of.per_day.map((day) => Date.parse(`${day.date}T00:00:00Z`) / 1000), [of]);
+  const lines = useMemo(() => [
+    { label: "Raised", values: of.per_day.map((day) => day.actual.total), tone: "--series-1", points: false },
+    { label: "With these bounds", values: of.per_day.map((day) => day.simulated.total), tone: "--series-2", points: false },
+  ], [of]);
+  const difference = of.simulated.total - of.actual.total;
+  return html`
+    <p class="verdict"><strong>${of.actual.total} → ${of.simulated.total} alerts</strong> ${difference === 0 ? "no difference" : `${Math.abs(difference)} ${difference < 0 ? "fewer" : "more"}`}, from ${of.readings} readings</p>
+    <${Table} caption="Alerts by level" keyOf=${(row) => row.level} rows=${["critical", "warning"].map((level) => ({ level, actual: of.actual[level], simulated: of.simulated[level] }))} columns=${[
+      { name: "level", head: "Level", cell: (row) => words(row.level) }, { name: "actual", head: "Raised", number: true }, { name: "simulated", head: "With these bounds", number: true },
+    ]} />
+    ${of.missed_critical.count > 0 && html`<div class="notice problem" role="alert"><strong>${of.missed_critical.count} critical ${of.missed_critical.count === 1 ? "alert" : "alerts"} would have been missed:</strong>
+      <ul>${of.missed_critical.readings.slice(0, 5).map((r) => html`<li key=${r.observation_id}>${dateTime(r.measured_at)}: ${kinds[r.type] ?? words(r.type)} ${r.value}, now ${r.simulated_level ?? "no alert"}</li>`)}</ul></div>`}
+    ${days.length > 0 && html`<${TimeChart} title="Alerts a day" times=${times} lines=${lines} height=${150} least=${0} dates />
+      <details><summary>The days as a table</summary><${Table} caption="Alerts a day" keyOf=${(day) => day.date} rows=${days} columns=${[
+        { name: "date", head: "Day", cell: (day) => calendarDate(day.date) }, { name: "actual", head: "Raised", number: true, cell: (day) => day.actual.total },
+        { name: "simulated", head: "With these bounds", number: true, cell: (day) => day.simulated.total }]} /></details>`}
+    ${!of.complete && html`<p class="notice warning">Not everything could be looked at in time.</p>`}`;
+}

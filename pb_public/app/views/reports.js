@@ -1,0 +1,82 @@
+// The reports on the practice's money: parameters, figures, charts, tables, and the same as a file.
+import { get } from "../api.js";
+import { refine, place } from "../router.js";
+import { ActionButton, Field } from "../ui/form.js";
+import { fullTime } from "../ui/format.js";
+import { PickPatient } from "../ui/pick_patient.js";
+import { Loaded, useLoad } from "../ui/states.js";
+import { daysAgo } from "../ui/when.js";
+import { html, useEffect, useRef, useState } from "../view.js";
+import { useChoices } from "./billing/entries.js";
+import { ReportBody } from "./reports/body.js";
+import { ExportReport, keep } from "./reports/export.js";
+import { reports } from "./reports/kinds.js";
+
+/** @typedef {{date_from: string, date_to: string, payer_id: string, provider_id: string, cpt_code: string, patient_id: string}} Parameters */
+
+const none = { date_from: "", date_to: "", payer_id: "", provider_id: "", cpt_code: "", patient_id: "" };
+
+export function Reports() {
+  const [parameters, set] = useState(/** @type {Parameters} */ (none));
+  const report = reports.find((one) => one.name === place.value.about.report) ?? reports[0];
+  const file = place.value.about.report === "export";
+  const choose = (/** @type {string} */ name) => refine({ report: name });
+  return html`<div class="heading"><h1>Reports</h1></div>
+    <div class="reports">
+      <nav aria-label="Reports" class="no-print">
+        ${reports.map((one) => html`<button key=${one.name} aria-current=${!file && one === report ? "page" : null} onClick=${() => choose(one.name)}>${one.title}</button>`)}
+        <button aria-current=${file ? "page" : null} onClick=${() => choose("export")}>Export to a file</button>
+      </nav>
+      ${file ? html`<${ExportReport} />` : html`<div>
+        <h2>${report.title}</h2>
+        <p class="soft">${report.about}</p>
+        <${ParameterForm} parameters=${parameters} change=${(/** @type {Partial<Parameters>} */ step) => set({ ...parameters, ...step })} />
+        <${Report} key=${report.name} report=${report} parameters=${parameters} />
+      </div>`}
+    </div>`;
+}
+
+/** @param {{parameters: Parameters, change: (step: Partial<Parameters>) => void}} props */
+function ParameterForm({ parameters, change }) {
+  const choices = useChoices();
+  const providers = useLoad((signal) => get("billing/reports/provider-productivity/", { date_from: daysAgo(4 * 365) }, signal), []);
+  const names = /** @type {[string, string][]} */ ((providers.data?.results ?? []).filter((row) => row.provider_id !== null).map((row) => [String(row.provider_id), row.provider]));
+  const choice = (/** @type {string} */ label, /** @type {keyof Parameters} */ name, /** @type {[string, string][]} */ options) => html`
+    <${Field} label=${label} name=${name} kind="select" value=${parameters[name]} options=${options} onChange=${(event) => change({ [name]: event.target.value })} />`;
+  return html`<div class="filters no-print" role="search" aria-label="Parameters of the report">
+    <${Field} label="From" name="date_from" kind="date" value=${parameters.date_from} onChange=${(event) => change({ date_from: event.target.value })} />
+    <${Field} label="To" name="date_to" kind="date" value=${parameters.date_to} onChange=${(event) => change({ date_to: event.target.value })} />
+    ${choice("Payer", "payer_id", [["", "All payers"], ...choices.payers])}
+    ${choice("Provider", "provider_id", [["", "All providers"], ...names])}
+    ${choice("Code", "cpt_code", [["", "All codes"], ...choices.codes])}
+    <${PickPatient} label="Patient" chosen=${(patient) => change({ patient_id: patient?.id ?? "" })} />
+  </div>`;
+}
+
+/** @param {{report: import("./reports/kinds.js").Kind, parameters: Parameters}} props */
+function Report({ report, parameters }) {
+  const [page, turn] = useState(1);
+  const anew = useRef(false);
+  const asked = JSON.stringify(parameters);
+  useEffect(() => turn(1), [asked]);
+  const paged = report.paged ? { page, page_size: 20 } : {};
+  const path = `billing/reports/${report.name}/`;
+  const made = useLoad((signal) => {
+    const refresh = anew.current || "";
+    anew.current = false;
+    return get(path, { ...parameters, ...paged, refresh }, signal);
+  }, [asked, page]);
+  const again = () => { anew.current = true; made.reload(); };
+  return html`<${Loaded} from=${made}>${(data) => html`
+    <div class="bar-of-acts">
+      <p class="soft" role="status">${period(data)} ${data.cached ? "Kept from" : "Calculated"} ${fullTime(data.generated_at)}.</p>
+      <button disabled=${made.loading} onClick=${again}>${made.loading ? "One moment" : "Calculate anew"}</button>
+      <${ActionButton} act=${() => keep(path, { ...parameters, export: "csv" }, `${report.name}.csv`)}>CSV</${ActionButton}>
+      <${ActionButton} act=${() => keep(path, { ...parameters, export: "pdf" }, `${report.name}.pdf`)}>PDF</${ActionButton}>
+    </div>
+    <${ReportBody} report=${report} data=${data} page=${page} turn=${turn} />`}
+  </${Loaded}>`;
+}
+
+/** @param {{date_from: string | null, date_to: string | null}} data */
+const period = (data) => (data.date_from || data.date_to ? `${data.date_from ?? "The beginning"} to ${data.date_to ?? "today"}.` : "All time.");

@@ -1,0 +1,98 @@
+// Sign-in with second factor and backup code, the wait of a locked account, asking for a new password, and the change
+// that a first sign-in demands.
+import { call, Problem } from "../api.js";
+import { Field, Form } from "../ui/form.js";
+import { begin, farewell, learn, signOff } from "../session.js";
+import { html, useState } from "../view.js";
+
+export function SignIn() {
+  const [step, show] = useState("password"); // password, code, forgotten, sent
+  const [proof, keep] = useState({ email: "", password: "" });
+  const steps = { password: Password, code: Code, forgotten: Forgotten, sent: Sent };
+  const Step = steps[step];
+  return html`<main class="door" id="main">
+    <img src="/favicon.svg" alt="" width="48" height="48" />
+    <h1>Vigil</h1>
+    ${farewell.value && html`<p class="notice" role="status">${farewell.value}</p>`}
+    <${Step} proof=${proof} keep=${keep} show=${show} />
+  </main>`;
+}
+
+/** @typedef {{proof: {email: string, password: string}, keep: (proof: any) => void, show: (step: string) => void}} StepProps */
+
+/** @param {Problem} problem */
+function explained(problem) {
+  if (problem.code === "account_locked" && problem.lockedUntil) {
+    const until = new Intl.DateTimeFormat(undefined, { timeStyle: "short" }).format(new Date(problem.lockedUntil));
+    return new Problem(problem.status, { detail: `This account is locked until ${until}. Each further attempt starts the wait anew; an administrator can end it.` });
+  }
+  return problem;
+}
+
+/** @param {StepProps} props */
+function Password({ proof, keep, show }) {
+  const send = async (values) => {
+    const given = { email: values.email ?? "", password: values.password ?? "" };
+    try {
+      await begin(given);
+    } catch (error) {
+      if (error instanceof Problem && error.code === "totp_required") {
+        keep(given);
+        return show("code");
+      }
+      throw error instanceof Problem ? explained(error) : error;
+    }
+  };
+  return html`<${Form} submit="Sign in" send=${send}>${(errors) => html`
+      <${Field} label="Email" name="email" kind="email" autocomplete="username" value=${proof.email} errors=${errors} required autofocus />
+      <${Field} label="Password" name="password" kind="password" autocomplete="current-password" errors=${errors} required />`}
+    </${Form}>
+    <button class="link" onClick=${() => show("forgotten")}>Forgotten your password?</button>`;
+}
+
+/** @param {StepProps} props */
+function Code({ proof, keep, show }) {
+  const send = async (values) => {
+    const code = (values.code ?? "").replaceAll(" ", "");
+    try {
+      await begin({ ...proof, ...(/^\d{6}$/.test(code) ? { totp_code: code } : { backup_code: code }) });
+    } catch (error) {
+      throw error instanceof Problem ? explained(error) : error;
+    }
+  };
+  const back = () => { keep({ ...proof, password: "" }); show("password"); };
+  return html`<p>Enter the six digits from your authenticator app, or one of your backup codes.</p>
+    <${Form} submit="Sign in" send=${send} cancel=${back}>${(errors) => html`
+      <${Field} label="Code" name="code" autocomplete="one-time-code" inputmode="text" spellcheck=${false} errors=${errors} autofocus />`}
+    </${Form}>`;
+}
+
+/** @param {StepProps} props */
+function Forgotten({ proof, show }) {
+  return html`<p>A link to set a new password is sent to the address, if there is an account for it. It holds for one hour.</p>
+    <${Form} submit="Send the link" cancel=${() => show("password")} done=${() => show("sent")}
+      send=${(values) => call("POST", "auth/password-reset/", { body: { email: values.email ?? "" }, open: true })}>${(errors) => html`
+      <${Field} label="Email" name="email" kind="email" autocomplete="username" value=${proof.email} errors=${errors} />`}
+    </${Form}>`;
+}
+
+/** @param {StepProps} props */
+const Sent = ({ show }) => html`<p role="status">If there is an account for this address, the link is on its way.</p>
+  <button class="main" onClick=${() => show("password")}>Back to sign-in</button>`;
+
+/** A password that an administrator gave has to be changed before anything else. */
+export function NewPassword() {
+  return html`<main class="door" id="main">
+    <h1>Choose a new password</h1>
+    <p>The one you signed in with was given to you by somebody else. At least 12 characters.</p>
+    <${PasswordForm} done=${learn} cancel=${() => signOff()} />
+  </main>`;
+}
+
+/** @param {{done: () => void, cancel?: () => void}} props */
+export const PasswordForm = ({ done, cancel }) => html`<${Form} submit="Change password" cancel=${cancel} done=${done}
+    send=${(values) => call("POST", "auth/password/change/", { body: values })}>${(errors) => html`
+    <${Field} label="Current password" name="old_password" kind="password" autocomplete="current-password" errors=${errors} />
+    <${Field} label="New password" name="new_password" kind="password" autocomplete="new-password" errors=${errors} />
+    <${Field} label="New password again" name="new_password_confirm" kind="password" autocomplete="new-password" errors=${errors} />`}
+  </${Form}>`;

@@ -1,0 +1,88 @@
+// The order of the triage list, as the service has it, so that a row told of by the stream finds its place without asking.
+// Source: docs/decisions.md, "Triage ordering".
+
+/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["TriagePatient"]} Row */
+/** @typedef {{risk_level: string, has_unack_alerts: string, needs_review: string, mine: string, search: string, ordering: string}} Filters */
+
+/** Times of different precision compare as text once the zone is off. @param {string | null} at @param {string} none */
+const moment = (at, none) => (at === null ? none : at.replace("Z", ""));
+const text = (/** @type {string} */ a, /** @type {string} */ b) => (a < b ? -1 : a > b ? 1 : 0);
+const readAt = (/** @type {Row} */ row) => moment(row.last_reading_at, "");
+
+/** Among equal scores: more critical alerts, the older oldest alert, the longer unreviewed. @param {Row} a @param {Row} b */
+const afterScore = (a, b) => b.unacknowledged_critical - a.unacknowledged_critical ||
+  text(moment(a.oldest_unacknowledged_at, "9999"), moment(b.oldest_unacknowledged_at, "9999")) ||
+  text(moment(a.last_reviewed_at, ""), moment(b.last_reviewed_at, "")) || text(a.patient_id, b.patient_id);
+
+/** @type {Record<string, (a: Row, b: Row) => number>} */
+export const orders = {
+  "-risk_score": (a, b) => b.risk_score - a.risk_score || afterScore(a, b),
+  "risk_score": (a, b) => a.risk_score - b.risk_score || afterScore(a, b),
+  "last_reading_at": (a, b) => text(readAt(a), readAt(b)) || text(a.patient_id, b.patient_id),
+  "-last_reading_at": (a, b) => text(readAt(b), readAt(a)) || text(b.patient_id, a.patient_id),
+};
+
+/** Whether a row belongs in a list so filtered; the care team is not known here. @param {Row} row @param {Filters} filters */
+export function belongs(row, filters) {
+  const flag = (/** @type {string} */ wanted, /** @type {boolean} */ has) => wanted === "" || (wanted === "true") === has;
+  const named = `${row.patient_name} ${row.mrn}`.toLowerCase();
+  return (filters.risk_level === "" || filters.risk_level === row.risk_level) && flag(filters.has_unack_alerts, row.unacknowledged_alerts > 0) &&
+    flag(filters.needs_review, row.needs_review) && filters.search.toLowerCase().split(/\s+/).every((word) => named.includes(word));
+}
+
+const main = { blood_pressure: "systolic", weight: "weight_kg", pulse_oximetry: "spo2", blood_glucose: "glucose_mg_dl" };
+const trendLength = 12;
+
+export const pageSize = 20;
+
+/** The row as told, with the trends it had and the new reading at their end. @param {Row} before @param {Row} told @returns {Row} */
+export function renewed(before, told) {
+  const trends = { ...before.trends };
+  for (const [kind, vital] of Object.entries(told.latest_vitals)) {
+    if (vital.measured_at > (before.latest_vitals[kind]?.measured_at ?? "")) {
+      trends[kind] = [...(trends[kind] ?? []), vital[main[kind]]].slice(-trendLength);
+    }
+  }
+  return { ...told, trends };
+}
+
+/**
+ * A page of the list after some rows changed, and whether the page has to be fetched because a row entered or left it.
+ * @param {{count: number, next: string | null, previous: string | null, results: Row[]}} page
+ * @param {Map<string, Row | null>} told rows by patient, null for those who left the list
+ * @param {Filters} filters
+ * @param {boolean} still keeps the rows where they are
+ */
+export function settled(page, told, filters, still) {
+  const order = orders[filters.ordering];
+  const last = page.results[page.results.length - 1];
+  let stale = false;
+  const results = [];
+  for (const row of page.results) {
+    const news = told.get(row.patient_id);
+    if (news === undefined) {
+      results.push(row);
+    } else if (news && belongs(news, filters)) {
+      results.push(renewed(row, news));
+    } else {
+      stale = true;
+    }
+  }
+  const shown = new Set(page.results.map((row) => row.patient_id));
+  for (const [id, news] of told) {
+    if (!news) {
+      continue;
+    }
+    const behind = last !== undefined && page.next !== null && order(news, last) > 0;
+    if (shown.has(id)) {
+      stale ||= behind && last.patient_id !== id; // somebody of the next page may come before it
+    } else if (filters.mine === "" && belongs(news, filters) && !behind && !(page.previous && order(news, page.results[0]) < 0)) {
+      stale = true; // for its trends, and for who leaves the page
+      if (!page.previous && !still) {
+        results.push(news);
+      }
+    }
+  }
+  const left = page.results.filter((row) => told.has(row.patient_id) && !results.some((one) => one.patient_id === row.patient_id)).length;
+  return { page: { ...page, count: page.count - left, results: still ? results : results.sort(order).slice(0, pageSize) }, stale };
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/rotation"
+)
+
+func (p *program) rotateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "rotate", Short: "Re-encrypt everything under the first key, while the service runs", Args: noArgs,
+		Long: "Put the new key first in VIGIL_ENCRYPTION_KEYS, before the old one, and restart the service; then run this.\n" +
+			"It can be interrupted at any time, and goes on where it stopped when run again.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			app, settings, err := p.folder()
+			if err != nil {
+				return err
+			}
+			defer func() { _ = app.ClearBootstrap() }() // every batch is stored
+			sealer, err := open(app, settings)
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			report, err := rotation.Run(ctx, app, sealer.KeyRing, audit.System(), now(), progress(cmd.OutOrStdout(), "re-encrypting rows"))
+			return errors.Join(tellRotation(cmd.OutOrStdout(), report), err)
+		},
+	}
+}
+
+// tellRotation says what was done and which keys are still needed; what is left to do is an error.
+func tellRotation(out io.Writer, report rotation.Report) error {
+	fmt.Fprintf(out, "%d values re-encrypted under key %s.\n", report.Resealed, report.KeyID)
+	if report.Unreadable > 0 {
+		fmt.Fprintf(out, "%d values open with none of the keys and were left as they are.\n", report.Unreadable)
+	}
+	for _, key := range report.Keys() {
+		fmt.Fprintf(out, "Key %s is still needed for %d rows of the audit log, which cannot be changed.\n", key, report.AuditRows[key])
+	}
+	if report.Remaining > 0 {
+		return fmt.Errorf("%d values were sealed under an older key meanwhile: restart the service with key %s first, then run this again",
+			report.Remaining, report.KeyID)
+	}
+	return nil
+}

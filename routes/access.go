@@ -1,0 +1,106 @@
+package routes
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/limits"
+)
+
+// admit checks what comes before any lookup, in the contract's order: limit, token, role.
+// Source: docs/decisions.md, "Reference to something that does not exist".
+func (a *api) admit(c *call, row route) error {
+	caller, refused := a.identify(c)
+	if err := a.count(c, row.limit, caller); err != nil {
+		return err
+	}
+	c.Caller = caller
+	if row.who != anyone && row.who != signedByGateway {
+		if refused != nil {
+			if f := translate(refused); f.Kind == fault.Unauthenticated {
+				c.Header().Set("WWW-Authenticate", "Bearer")
+			}
+			return refused
+		}
+		if err := a.permit(c, row); err != nil {
+			return err
+		}
+	}
+	if offers := a.contract.produces(row); preferred(c.Request.Header, offers...) == "" {
+		return fault.New(fault.NotAcceptable, "not_acceptable", "This is not available in a format that the Accept header allows.")
+	}
+	if len(c.Request.URL.RequestURI()) > maxURLBytes {
+		return fault.Validation(fault.Fields{fault.NonField: {fmt.Sprintf("The URL is longer than %d bytes.", maxURLBytes)}})
+	}
+	return nil
+}
+
+// permit refuses what the caller's role may not do, and everything but signing in to who must set up a second factor first.
+// Source: docs/decisions.md, "Who may call what" and "Disable 2FA".
+func (a *api) permit(c *call, row route) error {
+	c.Scope = access.Reach(c.Caller.Role, row.who)
+	switch {
+	case c.Scope == access.None:
+		return fault.Denied()
+	case c.Caller.NeedsTwoFactor && !strings.HasPrefix(row.path, basePath+"/auth/"):
+		return fault.New(fault.Forbidden, "two_factor_setup_required", "Set up two-factor authentication first.")
+	}
+	return nil
+}
+
+// identify tells who the bearer token belongs to; another scheme is no token. Source: RFC 6750, 2.1; docs/decisions.md,
+// "Access token".
+func (a *api) identify(c *call) (auth.Caller, error) {
+	scheme, token, _ := strings.Cut(c.Request.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		token = ""
+	}
+	caller, err := a.Bearer.Authenticate(c.App, strings.TrimSpace(token), c.Now)
+	if err != nil {
+		return auth.Caller{}, fmt.Errorf("authenticating the bearer token: %w", err)
+	}
+	return caller, nil
+}
+
+// count takes the request from its limit and shows on the answer what is left.
+// Source: docs/decisions.md, "Which limit applies", "Rate-limit headers" and "429 body".
+func (a *api) count(c *call, class limits.Class, caller auth.Caller) error {
+	key := limits.AddressKey(c.Address)
+	switch {
+	case class == limits.User && caller.RecordID != "":
+		key = caller.RecordID
+	case class == limits.User:
+		class = limits.Anon
+	}
+	taken := a.Limits.Take(class, key, c.Now)
+	if taken.Policy.Requests == 0 {
+		return nil
+	}
+	reset := wholeSeconds(taken.Reset)
+	setLimitHeaders(c.Header(), taken, reset)
+	if taken.Allowed {
+		return nil
+	}
+	detail := fmt.Sprintf("Request was throttled. Expected available in %d seconds.", reset)
+	return fault.New(fault.Throttled, "throttled", detail).After(time.Duration(reset) * time.Second)
+}
+
+// setLimitHeaders writes the common X- names and the structured fields of draft-ietf-httpapi-ratelimit-headers.
+func setLimitHeaders(h http.Header, taken limits.Result, reset int) {
+	quota, window := taken.Policy.Requests, wholeSeconds(taken.Policy.Window)
+	h.Set("X-RateLimit-Limit", strconv.Itoa(quota))
+	h.Set("X-RateLimit-Remaining", strconv.Itoa(taken.Remaining))
+	h.Set("X-RateLimit-Reset", strconv.Itoa(reset))
+	h.Set("RateLimit-Policy", fmt.Sprintf("%q;q=%d;w=%d", taken.Class, quota, window))
+	h.Set("RateLimit", fmt.Sprintf("%q;r=%d;t=%d", taken.Class, taken.Remaining, reset))
+}
+
+// wholeSeconds rounds up, to at least 1: who waits that long has waited enough.
+func wholeSeconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }

@@ -1,0 +1,46 @@
+package routes
+
+import (
+	"errors"
+
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+)
+
+// origin is where the request came from, for the audit trail.
+func (c *call) origin() audit.Origin {
+	return audit.Origin{Address: c.Address, Client: c.Request.UserAgent(), RequestID: c.RequestID}
+}
+
+// actor is who makes the request, for the audit trail.
+func (c *call) actor() audit.Actor {
+	if c.Caller.ID == 0 {
+		return audit.Anonymous(c.origin())
+	}
+	return c.Caller.Actor(c.origin())
+}
+
+// noteDenied leaves a trace of a caller who asked for more than is permitted; the refusal stays what it is.
+// Source: docs/decisions.md, "Audit record".
+func (c *call) noteDenied(row route, refusal error) error {
+	if c.Caller.ID == 0 || translate(refusal).Kind != fault.Forbidden {
+		return refusal
+	}
+	err := audit.Append(c.App, audit.Entry{
+		Event: audit.AccessDenied, Outcome: audit.MinorFailure, Actor: c.actor(),
+		ResourceType: "Endpoint", ResourceID: row.method + " " + row.path,
+	}, c.Now)
+	return errors.Join(refusal, err)
+}
+
+// recordRead notes in the audit trail whose data the caller was shown: one row for each call.
+// Source: docs/decisions.md, "Audit record".
+func (c *call) recordRead(event audit.Event, resourceType, resourceID string, patientIDs ...string) error {
+	entry := audit.Entry{Event: event, Actor: c.actor(), ResourceType: resourceType, ResourceID: resourceID}
+	if len(patientIDs) == 1 {
+		entry.PatientID = patientIDs[0]
+	} else {
+		entry.Changes = audit.Changes{"patient_ids": {New: patientIDs}}
+	}
+	return audit.Append(c.App, entry, c.Now)
+}

@@ -1,0 +1,199 @@
+package routes
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/internal/input"
+)
+
+// auditView is an entry of the audit trail. Lists name the fields that changed; only the single read shows their values.
+type auditView struct {
+	ID            int64                   `json:"id"`
+	RecordedAt    string                  `json:"recorded_at"`
+	Event         string                  `json:"event"`
+	Action        string                  `json:"action"`
+	Outcome       string                  `json:"outcome"`
+	ActorType     string                  `json:"actor_type"`
+	ActorID       *string                 `json:"actor_id"`
+	ActorEmail    *string                 `json:"actor_email"`
+	ActorRole     *string                 `json:"actor_role"`
+	ResourceType  *string                 `json:"resource_type"`
+	ResourceID    *string                 `json:"resource_id"`
+	PatientID     *string                 `json:"patient_id"`
+	SourceIP      *string                 `json:"source_ip"`
+	Client        *string                 `json:"client"`
+	RequestID     *string                 `json:"request_id"`
+	Reason        *string                 `json:"reason"`
+	ChangedFields []string                `json:"changed_fields"`
+	Changes       map[string]audit.Change `json:"changes,omitempty"`
+	PrevHash      string                  `json:"prev_hash"`
+	Hash          string                  `json:"hash"`
+}
+
+func viewAudit(e audit.Stored) auditView {
+	return auditView{
+		ID: e.Number(), RecordedAt: input.FormatInstant(collections.ParseInstant(e.RecordedAt)), Event: e.Event, Action: e.Action, Outcome: e.Outcome,
+		ActorType: e.ActorType, ActorID: orNull(e.ActorID), ActorEmail: orNull(e.ActorEmail), ActorRole: orNull(e.ActorRole),
+		ResourceType: orNull(e.ResourceType), ResourceID: orNull(e.ResourceID), PatientID: orNull(e.Patient), SourceIP: orNull(e.SourceIP),
+		Client: orNull(e.Client), RequestID: orNull(e.RequestID), Reason: orNull(e.Reason), ChangedFields: e.Fields(), PrevHash: e.PrevHash, Hash: e.Hash,
+	}
+}
+
+// recordAudit notes a look at the trail in the trail.
+func (c *call) recordAudit(event audit.Event, resourceID string) error {
+	return audit.Append(c.App, audit.Entry{Event: event, Actor: c.actor(), ResourceType: "AuditEvent", ResourceID: resourceID}, c.Now)
+}
+
+func (a *api) listAudit(c *call) error {
+	q := c.query()
+	p := q.paging()
+	format := q.oneOf("format", "json", "csv")
+	between := q.between()
+	filter := audit.Filter{
+		Event: q.text("event", 50), Actor: q.text("actor", 254), PatientID: q.patientID(), ResourceType: q.text("resource_type", 50),
+		ResourceID: q.text("resource_id", 128), Outcome: q.oneOf("outcome", "0", "4", "8", "12"), From: between.From, To: between.To,
+	}
+	if err := q.err(); err != nil {
+		return err
+	}
+	if err := c.recordAudit(audit.AuditRead, ""); err != nil {
+		return err
+	}
+	if format == "csv" {
+		return exportAudit(c, filter)
+	}
+	page, total, err := audit.List(c.App, filter, p.Offset(), p.Size)
+	if err != nil {
+		return err
+	}
+	views := make([]auditView, len(page))
+	for i, entry := range page {
+		views[i] = viewAudit(entry)
+	}
+	return list(c, p, total, views)
+}
+
+// exportAudit writes everything that matches, the oldest first, whatever the page.
+func exportAudit(c *call, filter audit.Filter) error {
+	w := c.startCSV("audit-" + c.Now.In(c.zone).Format("2006-01-02") + ".csv")
+	err := writeSafe(w, "id", "recorded_at", "event", "action", "outcome", "actor_type", "actor_id", "actor_email", "actor_role", "resource_type",
+		"resource_id", "patient_id", "source_ip", "client", "request_id", "reason", "changed_fields", "prev_hash", "hash")
+	if err != nil {
+		return err
+	}
+	err = audit.Each(c.App, filter, func(e audit.Stored) error {
+		return writeSafe(w, strconv.FormatInt(e.Number(), 10), input.FormatInstant(collections.ParseInstant(e.RecordedAt)), e.Event, e.Action, e.Outcome,
+			e.ActorType, e.ActorID, e.ActorEmail, e.ActorRole, e.ResourceType, e.ResourceID, e.Patient, e.SourceIP, e.Client, e.RequestID, e.Reason,
+			strings.Join(e.Fields(), ";"), e.PrevHash, e.Hash)
+	})
+	w.Flush()
+	if err != nil {
+		return err
+	}
+	return w.Error()
+}
+
+// readAudit shows one entry, as FHIR when asked for by the query or the Accept header.
+func (a *api) readAudit(c *call) error {
+	q := c.query()
+	format := q.oneOf("_format", "json", "fhir")
+	if err := q.err(); err != nil {
+		return err
+	}
+	number, err := c.pathInteger("id")
+	if err != nil {
+		return err
+	}
+	entry, err := audit.Find(c.App, number)
+	if collections.Missing(err) {
+		return fault.Missing()
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.recordAudit(audit.AuditRead, strconv.FormatInt(number, 10)); err != nil {
+		return err
+	}
+	if format == "fhir" || format == "" && preferred(c.Request.Header, jsonType, fhir.ContentType) == fhir.ContentType {
+		body, err := encode(entry.FHIR(c.publicURL))
+		if err != nil {
+			return err
+		}
+		return c.send(http.StatusOK, fhir.ContentType, body)
+	}
+	view := viewAudit(entry)
+	view.Changes = entry.Changes
+	return c.ok(view)
+}
+
+// verifiedView is what a walk along the chain found.
+type verifiedView struct {
+	Valid          bool    `json:"valid"`
+	Checked        int64   `json:"checked"`
+	FirstInvalidID *int64  `json:"first_invalid_id"`
+	HeadHash       *string `json:"head_hash"`
+}
+
+func (a *api) verifyAudit(c *call) error {
+	result, err := audit.Verify(c.App, nil)
+	if err != nil {
+		return err
+	}
+	if err := c.recordAudit(audit.AuditVerify, ""); err != nil {
+		return err
+	}
+	return c.ok(verifiedView{result.Valid, result.Checked, result.FirstInvalidID, orNull(result.HeadHash)})
+}
+
+// accessView says who had to do with a patient.
+type accessView struct {
+	ID           int64   `json:"id"`
+	RecordedAt   string  `json:"recorded_at"`
+	Event        string  `json:"event"`
+	Action       string  `json:"action"`
+	Outcome      string  `json:"outcome"`
+	ActorType    string  `json:"actor_type"`
+	ActorID      *string `json:"actor_id"`
+	ActorEmail   *string `json:"actor_email"`
+	ActorRole    *string `json:"actor_role"`
+	ResourceType *string `json:"resource_type"`
+	ResourceID   *string `json:"resource_id"`
+	SourceIP     *string `json:"source_ip"`
+	Reason       *string `json:"reason"`
+}
+
+func (a *api) readAccessLog(c *call) error {
+	patient, err := a.patient(c, collections.FindPatientAnyState)
+	if err != nil {
+		return err
+	}
+	q := c.query()
+	p := q.paging()
+	between := q.between()
+	if err := q.err(); err != nil {
+		return err
+	}
+	entries, err := audit.AccessTo(c.App, patient.Id, between.From, between.To)
+	if err != nil {
+		return err
+	}
+	if err := c.recordRead(audit.AuditRead, "Patient", patient.Id, patient.Id); err != nil {
+		return err
+	}
+	start, end := min(p.Offset(), len(entries)), min(p.Offset()+p.Size, len(entries))
+	views := []accessView{}
+	for _, e := range entries[start:end] {
+		v := viewAudit(e)
+		views = append(views, accessView{
+			v.ID, v.RecordedAt, v.Event, v.Action, v.Outcome, v.ActorType, v.ActorID, v.ActorEmail, v.ActorRole,
+			v.ResourceType, v.ResourceID, v.SourceIP, v.Reason,
+		})
+	}
+	return list(c, p, len(entries), views)
+}

@@ -1,0 +1,189 @@
+package routes
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/billing/pdf"
+	"github.com/vigilhealth/vigil/internal/input"
+)
+
+// section is a part of the evidence: the members of its objects, and the rows; cells are null for nothing.
+type section struct {
+	name, title string
+	columns     []string
+	widths      []float64
+	rows        [][]any
+}
+
+// objects are the rows as JSON shows them.
+func (s section) objects() []map[string]any {
+	list := make([]map[string]any, len(s.rows))
+	for i, row := range s.rows {
+		list[i] = map[string]any{}
+		for n, column := range s.columns {
+			list[i][column] = row[n]
+		}
+	}
+	return list
+}
+
+func (a *api) readEvidence(c *call) error {
+	entry, err := a.entry(c)
+	if err != nil {
+		return err
+	}
+	q := c.query()
+	format := q.oneOf("format", "json", "pdf")
+	if err := q.err(); err != nil {
+		return err
+	}
+	evidence, err := a.Billing.Gather(c.App, entry)
+	if err != nil {
+		return err
+	}
+	views, err := viewEntries(c, []*collections.BillingEntry{entry})
+	if err != nil {
+		return err
+	}
+	if err := c.recordRead(audit.BillingExport, "BillingEntry", entry.Id, entry.PatientID()); err != nil {
+		return err
+	}
+	sections := sectionsOf(evidence)
+	if format == "pdf" {
+		return evidencePDF(c, views[0], evidence, sections)
+	}
+	answer := map[string]any{
+		"entry": views[0], "generated_at": input.FormatInstant(c.Now),
+		"audit_chain": map[string]any{"head_id": evidence.HeadID, "head_hash": evidence.HeadHash},
+	}
+	for _, s := range sections {
+		answer[s.name] = s.objects()
+	}
+	return c.ok(answer)
+}
+
+func sectionsOf(e billing.Evidence) []section {
+	readings := section{name: "readings", title: "Days with readings", columns: []string{"day", "id", "observation_type", "measured_at", "device_id", "source"}, widths: []float64{2, 5, 3, 3, 3, 2}}
+	for _, day := range e.Days {
+		for _, r := range day.Readings {
+			readings.rows = append(readings.rows, []any{day.Day, r.ID, r.Kind, instantOf(r.MeasuredAt), orNull(r.DeviceID), r.Source})
+		}
+		if len(day.Readings) == 0 {
+			readings.rows = append(readings.rows, []any{day.Day, nil, nil, nil, nil, nil})
+		}
+	}
+	times := section{
+		name: "time_entries", title: "Time", widths: []float64{1, 3, 3, 2, 2, 2, 2, 2, 4, 5},
+		columns: []string{"id", "started_at", "ended_at", "duration_seconds", "category", "activity", "contact_method", "source", "author", "notes"},
+	}
+	for _, t := range e.Time {
+		times.rows = append(times.rows, []any{
+			collections.Number(t.ID), instantOf(t.StartedAt), instantOf(t.EndedAt), t.Seconds, t.Category, orNull(t.Activity), orNull(t.Contact), t.Source, t.Author,
+			orNull(t.Notes.Reveal()),
+		})
+	}
+	return append([]section{readings, times}, paperSections(e)...)
+}
+
+func paperSections(e billing.Evidence) []section {
+	consents := section{name: "consents", title: "Consent to monitoring", columns: []string{"id", "method", "granted_at", "expires_at", "revoked_at", "recorded_by"}}
+	for _, v := range e.Consents {
+		consents.rows = append(consents.rows, []any{collections.Number(v.ID), v.Method, instantOf(v.GrantedAt), instantOf(v.ExpiresAt), instantOf(v.RevokedAt), orNull(v.By)})
+	}
+	devices := section{
+		name: "device_assignments", title: "Devices",
+		columns: []string{"device_id", "assigned_at", "unassigned_at", "assigned_by", "setup_completed_at", "setup_completed_by"},
+	}
+	for _, v := range e.Assignments {
+		devices.rows = append(devices.rows, []any{v.DeviceID, instantOf(v.AssignedAt), instantOf(v.UnassignedAt), orNull(v.AssignedBy), instantOf(v.SetupAt), orNull(v.SetupBy)})
+	}
+	alerts := section{
+		name: "alerts", title: "Alerts and decisions",
+		columns: []string{"id", "type", "level", "status", "created_at", "acknowledged_by", "acknowledged_at", "resolved_by", "resolved_at", "outcome"},
+	}
+	for _, v := range e.Alerts {
+		alerts.rows = append(alerts.rows, []any{
+			collections.Number(v.ID), v.Kind, v.Level, v.Status, instantOf(v.CreatedAt), orNull(v.AcknowledgedBy), instantOf(v.AcknowledgedAt), orNull(v.ResolvedBy),
+			instantOf(v.ResolvedAt), orNull(v.Outcome),
+		})
+	}
+	trail := section{
+		name: "audit_trail", title: "Audit trail of the entry", widths: []float64{1, 3, 2, 3, 5, 5},
+		columns: []string{"id", "recorded_at", "event", "actor", "prev_hash", "hash"},
+	}
+	for _, s := range e.Trail {
+		actor := s.ActorEmail
+		if actor == "" {
+			actor = "system"
+		}
+		trail.rows = append(trail.rows, []any{s.Number(), instantOf(s.RecordedAt), s.Event, actor, s.PrevHash, s.Hash})
+	}
+	return []section{consents, devices, alerts, trail}
+}
+
+// instantOf is a stored instant as the contract shows it; null for none.
+func instantOf(stored string) *string {
+	at := collections.ParseInstant(stored)
+	if at.IsZero() {
+		return nil
+	}
+	text := input.FormatInstant(at)
+	return &text
+}
+
+func evidencePDF(c *call, v entryView, e billing.Evidence, sections []section) error {
+	d := pdf.New("Evidence for "+v.ClaimID, v.PeriodStart+" to "+v.PeriodEnd, c.Now)
+	d.Paragraph(fmt.Sprintf("Patient %s. Code %s, service date %s, %d unit(s), $%s, %s. Status %s.",
+		v.PatientName, v.CPTCode, v.ServiceDate, v.Units, v.Amount, v.Payer, strings.ReplaceAll(v.LifecycleStatus, "_", " ")))
+	if v.TransmissionDays != nil {
+		d.Paragraph(fmt.Sprintf("%d distinct days with data.", *v.TransmissionDays))
+	}
+	if v.DurationMinutes > 0 {
+		d.Paragraph(fmt.Sprintf("%d minutes.", v.DurationMinutes))
+	}
+	for _, s := range sections {
+		d.Heading(s.title)
+		headings := make([]string, len(s.columns))
+		for i, column := range s.columns {
+			headings[i] = strings.ReplaceAll(column, "_", " ")
+		}
+		rows := make([][]string, len(s.rows))
+		for i, row := range s.rows {
+			for _, cell := range row {
+				rows[i] = append(rows[i], cellText(cell))
+			}
+		}
+		d.Table(headings, s.widths, rows)
+	}
+	d.Heading("Proof")
+	d.Paragraph(fmt.Sprintf("Each row of the audit trail holds the hash of the one before. The chain ended at row %d with %s when this was made.", e.HeadID, e.HeadHash))
+	out, err := d.Bytes()
+	if err != nil {
+		return err
+	}
+	return c.attach("application/pdf", "evidence-"+v.ClaimID+".pdf", out)
+}
+
+func cellText(cell any) string {
+	switch v := cell.(type) {
+	case nil:
+		return ""
+	case *string:
+		if v == nil {
+			return ""
+		}
+		return *v
+	case string:
+		return v
+	case int:
+		return strconv.Itoa(v)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	}
+	return fmt.Sprint(cell)
+}

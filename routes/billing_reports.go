@@ -1,0 +1,365 @@
+package routes
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/billing/pdf"
+	"github.com/vigilhealth/vigil/internal/billing/reports"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/patients"
+)
+
+func (a *api) readBillingStats(c *call) error {
+	q := c.query()
+	month := q.month("period")
+	if err := q.err(); err != nil {
+		return err
+	}
+	if month.Start == "" {
+		month, _ = billing.MonthSpan(a.Billing.Day(c.Now)[:7])
+	}
+	statistics, err := a.Reports.Month(c.App, month)
+	if err != nil {
+		return err
+	}
+	return c.ok(statistics)
+}
+
+func (a *api) readBillingBreakdown(c *call) error {
+	q := c.query()
+	for _, name := range []string{"date_from", "date_to"} {
+		if !q.values.Has(name) {
+			q.checks.Reject(name, "This field is required.")
+		}
+	}
+	from, to := a.days(q)
+	group := q.oneOf("group_by", reports.ByDay, reports.ByWeek, reports.ByMonth)
+	if err := q.err(); err != nil {
+		return err
+	}
+	breakdown, err := a.Reports.Break(c.App, from, to, group)
+	if err != nil {
+		return err
+	}
+	return c.ok(breakdown)
+}
+
+// longestYears bounds the span of a report. Source: docs/decisions.md, "Report parameters (all 13)".
+const longestYears = 5
+
+// The practice has no books beyond these days.
+const firstDay, lastDay = "1900-01-01", "2999-12-31"
+
+// days reads date_from and date_to as practice days; "" when left out.
+func (a *api) days(q *query) (from, to string) {
+	between := q.between()
+	if !between.From.IsZero() {
+		from = a.Billing.Day(between.From)
+	}
+	if !between.To.IsZero() {
+		to = a.Billing.Day(between.To)
+	}
+	for name, day := range map[string]string{"date_from": from, "date_to": to} {
+		if day != "" && (day < firstDay || day > lastDay) {
+			q.checks.Reject(name, "Must be from 1900 to 2999.")
+		}
+	}
+	a.checkSpan(q, from, to)
+	return from, to
+}
+
+func (a *api) checkSpan(q *query, from, to string) {
+	start, err := input.ParseDate(from)
+	if err == nil && to >= start.AddDate(longestYears, 0, 0).Format("2006-01-02") {
+		q.checks.Reject("date_from", "The span must not be longer than 5 years.")
+	}
+}
+
+// report serves one of the reports.
+func report(name reports.Name) handler {
+	return func(a *api, c *call) error {
+		q := c.query()
+		parameter := "export"
+		if !q.values.Has(parameter) {
+			parameter = "format"
+		}
+		return a.answerReport(c, q, name, q.oneOf(parameter, "json", "csv", "pdf"), nil)
+	}
+}
+
+// exportReport writes any report to a file, with the columns that were asked for.
+func (a *api) exportReport(c *call) error {
+	q := c.query()
+	names := []string{}
+	for _, name := range reports.Names() {
+		names = append(names, string(name))
+	}
+	name, format := q.oneOf("report", names...), q.oneOf("format", "csv", "pdf")
+	var fields []string
+	if text := q.text("fields", 500); text != "" {
+		for field := range strings.SplitSeq(text, ",") {
+			fields = append(fields, strings.TrimSpace(field))
+		}
+	}
+	if name == "" {
+		name = string(reports.Revenue)
+	}
+	if format == "" {
+		format = "csv"
+	}
+	return a.answerReport(c, q, reports.Name(name), format, fields)
+}
+
+// answerReport makes a report and shows it in a format; "" is json.
+func (a *api) answerReport(c *call, q *query, name reports.Name, format string, fields []string) error {
+	p := paging{}
+	if isFile := format == "csv" || format == "pdf"; name == reports.PatientSummary && !isFile {
+		p = q.paging()
+	}
+	asked, err := a.reportQuery(c, q)
+	if err != nil {
+		return err
+	}
+	if p.Size > 0 {
+		asked.Offset, asked.Limit = p.Offset(), p.Size
+	}
+	anew := q.boolean("refresh")
+	if err := q.err(); err != nil {
+		return err
+	}
+	made, err := a.Reports.Make(c.App, name, asked, string(c.Caller.Role), anew != nil && *anew, c.Now)
+	if err != nil {
+		return err
+	}
+	shown, err := nameReport(c, made.Body)
+	if err != nil {
+		return err
+	}
+	if format == "csv" || format == "pdf" {
+		return a.reportFile(c, made, format, fields, shown)
+	}
+	if err := recordPatients(c, audit.PatientRead, string(name), shown); err != nil {
+		return err
+	}
+	return answerBody(c, made, p)
+}
+
+// reportQuery reads the parameters that all reports share; a payer, provider or patient that there is not is 404.
+func (a *api) reportQuery(c *call, q *query) (asked reports.Query, err error) {
+	payer, provider := q.integer("payer_id"), q.integer("provider_id")
+	codes := []string{}
+	for _, row := range a.Billing.Catalogue() {
+		codes = append(codes, row.Code)
+	}
+	asked = reports.Query{CPTCode: q.oneOf("cpt_code", codes...), PatientID: q.patientID()}
+	asked.From, asked.To = a.days(q)
+	if asked.From != "" && asked.To == "" && asked.From > a.Billing.Day(c.Now) {
+		q.checks.Reject("date_from", "Must not be in the future.")
+	}
+	if asked.To == "" {
+		a.checkSpan(q, asked.From, a.Billing.Day(c.Now))
+	}
+	if err := q.err(); err != nil {
+		return asked, err
+	}
+	if payer != nil {
+		found, err := collections.FindPayer(c.App, *payer)
+		if err != nil {
+			return asked, missing(err)
+		}
+		asked.Payer = &found.ID
+	}
+	if provider != nil {
+		user, err := collections.FindUser(c.App, collections.NumberID(*provider))
+		if err != nil {
+			return asked, missing(err)
+		}
+		asked.Provider = &user.Id
+	}
+	if asked.PatientID != "" {
+		if _, err := collections.FindPatient(c.App, asked.PatientID); err != nil {
+			return asked, missing(err)
+		}
+	}
+	return asked, nil
+}
+
+// missing is not found for a record that there is not; other errors stay.
+func missing(err error) error {
+	if collections.Missing(err) {
+		return fault.Missing()
+	}
+	return err
+}
+
+// nameReport opens the names of the patients in a report, which were never kept, and says who they are.
+func nameReport(c *call, body any) (ids []string, err error) {
+	seen := map[string]bool{}
+	each := func(visit func(id string, name, mrn *string)) {
+		none := ""
+		switch body := body.(type) {
+		case reports.UnbilledBody:
+			for i := range body.Results {
+				visit(body.Results[i].PatientID, &body.Results[i].PatientName, &body.Results[i].MRN)
+			}
+		case reports.PatientSummaryBody:
+			for i := range body.Results {
+				visit(body.Results[i].PatientID, &body.Results[i].PatientName, &body.Results[i].MRN)
+			}
+		case reports.TasksBody:
+			for i := range body.Items {
+				visit(body.Items[i].PatientID, &body.Items[i].PatientName, &none)
+			}
+		}
+	}
+	each(func(id string, _, _ *string) { seen[id] = true })
+	ids = sortedKeys(seen)
+	for some := range slices.Chunk(ids, namesAtOnce) {
+		names, err := patients.Names(c.App, some)
+		if err != nil {
+			return nil, err
+		}
+		each(func(id string, name, mrn *string) {
+			if n, found := names[id]; found {
+				*name, *mrn = n.FirstLast(), n.MRN
+			}
+		})
+	}
+	return ids, nil
+}
+
+// namesAtOnce is how many patients are opened, or recorded, together.
+const namesAtOnce = 5000
+
+// recordPatients notes whose data a report showed.
+func recordPatients(c *call, event audit.Event, report string, ids []string) error {
+	for some := range slices.Chunk(ids, namesAtOnce) {
+		if err := c.recordRead(event, "BillingReport", report, some...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answerBody wraps a report as the contract has it. Source: docs/decisions.md, "Report parameters (all 13)".
+func answerBody(c *call, made reports.Report, p paging) error {
+	body := made.Body
+	if summary, ok := body.(reports.PatientSummaryBody); ok {
+		page, err := pageOf(c, p, summary.Count, summary.Results)
+		if err != nil {
+			return err
+		}
+		body = page
+	}
+	wrapper, err := encode(struct {
+		Report      reports.Name `json:"report"`
+		DateFrom    *string      `json:"date_from"`
+		DateTo      *string      `json:"date_to"`
+		GeneratedAt string       `json:"generated_at"`
+		Cached      bool         `json:"cached"`
+	}{made.Name, orNull(made.From), orNull(made.To), input.FormatInstant(made.GeneratedAt), made.Cached})
+	if err != nil {
+		return err
+	}
+	inner, err := encode(body)
+	if err != nil {
+		return err
+	}
+	wrapper[len(wrapper)-1] = ','
+	return c.ok(json.RawMessage(append(wrapper, inner[1:]...)))
+}
+
+// reportFile shows the main table of a report as a file, and records that.
+func (a *api) reportFile(c *call, made reports.Report, format string, fields, shown []string) error {
+	table := made.Table()
+	if fields != nil {
+		picked, unknown := table.Pick(fields)
+		if unknown != "" || slices.Contains(fields, "") {
+			return fault.Field("fields", "Must be of: "+strings.Join(table.Columns, ", ")+".")
+		}
+		table = picked
+	}
+	err := audit.Append(c.App, audit.Entry{
+		Event: audit.ReportExport, Actor: c.actor(), ResourceType: "BillingReport", ResourceID: string(made.Name),
+		Changes: audit.Changes{"format": {New: format}, "rows": {New: len(table.Rows)}},
+	}, c.Now)
+	if err == nil {
+		err = recordPatients(c, audit.ReportExport, string(made.Name), shown)
+	}
+	if err != nil {
+		return err
+	}
+	name := string(made.Name) + "-" + a.Billing.Day(c.Now)
+	if format == "pdf" {
+		return reportPDF(c, made, table, name+".pdf")
+	}
+	w := c.startCSV(name + ".csv")
+	err = writeSafe(w, slices.Clone(table.Columns)...)
+	for _, row := range table.Rows {
+		if err != nil {
+			return err
+		}
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			if cells[i] = cell.Text; cell.Written {
+				cells[i] = csvSafe(cell.Text)
+			}
+		}
+		err = w.Write(cells)
+	}
+	w.Flush()
+	return errors.Join(err, w.Error())
+}
+
+// mostRows is how many rows a paper holds; the CSV has them all.
+const mostRows = 2000
+
+func reportPDF(c *call, made reports.Report, table reports.Table, filename string) error {
+	d := pdf.New(made.Name.Title(), periodOf(made), made.GeneratedAt)
+	title, labels, amounts := made.Bars()
+	d.Bars(title, labels, amounts)
+	headings := make([]string, len(table.Columns))
+	widths := make([]float64, len(table.Columns))
+	for i, column := range table.Columns {
+		headings[i], widths[i] = strings.ReplaceAll(column, "_", " "), max(4, float64(len(column)))
+	}
+	rows := [][]string{}
+	for _, row := range table.Rows[:min(len(table.Rows), mostRows)] {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i], widths[i] = cell.Text, max(widths[i], min(40, float64(len([]rune(cell.Text)))))
+		}
+		rows = append(rows, cells)
+	}
+	d.Heading("Table")
+	d.Table(headings, widths, rows)
+	if left := len(table.Rows) - len(rows); left > 0 {
+		d.Paragraph(fmt.Sprintf("%d more rows are in the CSV form of this report.", left))
+	}
+	out, err := d.Bytes()
+	if err != nil {
+		return err
+	}
+	return c.attach("application/pdf", filename, out)
+}
+
+// periodOf says what a paper covers.
+func periodOf(made reports.Report) string {
+	switch {
+	case made.From == "" && made.To == "":
+		return "All dates"
+	case made.From == "":
+		return "Until " + made.To
+	case made.To == "":
+		return "Since " + made.From
+	}
+	return made.From + " to " + made.To
+}

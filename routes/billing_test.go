@@ -1,0 +1,196 @@
+package routes_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/dbx"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+)
+
+// wear gives a patient a device since a day, with data on a number of days from then.
+func (c *clinic) wear(patient, device string, since time.Time, days int) {
+	c.t.Helper()
+	c.insert("devices", dbx.Params{
+		"device_id": device, "status": "assigned", "patient": patient, "setup_completed_at": collections.Instant(since), "setup_completed_by": "ma@example.org",
+	})
+	c.insert("device_assignments", dbx.Params{"device_id": device, "patient": patient, "assigned_at": collections.Instant(since)})
+	for i := range days {
+		at := since.AddDate(0, 0, i)
+		id := collections.NewUUID()
+		c.insert("observations", dbx.Params{
+			"id": id, "patient": patient, "observation_type": "weight", "measured_at": collections.Instant(at.Add(time.Minute)), "device_id": device,
+			"source": "gateway", "weight_kg": 80, "status": "final", "reading_key": id, "created_at": collections.Instant(at),
+		})
+		c.insert("reading_days", dbx.Params{
+			"patient": patient, "day": at.In(newYork).Format(time.DateOnly), "observation_type": "weight", "first_observation": id, "readings": 1, "device_readings": 1,
+		})
+	}
+}
+
+func (c *clinic) consent(patient string) {
+	c.t.Helper()
+	c.ask(access.MA, "POST", "/patients/"+patient+"/consents/", object{"type": "rpm", "method": "written", "granted_at": "2025-11-01"}).want(201)
+}
+
+func TestDeviceBilling(t *testing.T) {
+	c := newClinic(t)
+	id := c.enrol(object{"icd10_codes": []string{"I10"}})
+	near := c.enrol(object{"icd10_codes": []string{"I10"}})
+	c.consent(id)
+	begin := c.now.AddDate(0, 0, -31)
+	c.wear(id, "D-1", begin, 16)
+	c.wear(near, "D-2", c.now.AddDate(0, 0, -20), 14)
+	run := c.ask(access.DataMonitor, "POST", "/billing/run/", object{"job": "device"}).want(200).object()
+	made := run["created"].([]any)
+	if len(made) != 2 {
+		t.Fatalf("the run made %v and skipped %v", made, run["skipped"])
+	}
+	if again := c.ask(access.Admin, "POST", "/billing/run/", nil).want(200).object(); len(again["created"].([]any)) != 0 {
+		t.Errorf("a second run made %v", again)
+	}
+	entries := c.ask(access.DataMonitor, "GET", "/billing/entries/?cpt_code=99454", nil).results()
+	if len(entries) != 1 || entries[0]["amount"] != 43.02 || entries[0]["transmission_days"] != 16.0 || entries[0]["status"] != "pending" {
+		t.Fatalf("the entries are %v", entries)
+	}
+	path := "/billing/entries/" + entries[0]["id"].(string) + "/"
+	evidence := c.ask(access.DataMonitor, "GET", path+"evidence/", nil).want(200).object()
+	if readings := evidence["readings"].([]any); len(readings) != 16 {
+		t.Errorf("the evidence names %d readings", len(readings))
+	}
+	if paper := c.ask(access.DataMonitor, "GET", path+"evidence/?format=pdf", nil).want(200); !strings.HasPrefix(paper.body, "%PDF-") {
+		t.Error("the evidence is no PDF")
+	}
+	list := c.ask(access.Provider, "GET", "/billing/near-billable/", nil).results()
+	if len(list) != 2 || list[0]["patient_id"] != near || list[0]["missing"] != "2 more days" {
+		t.Errorf("near a code are %v", list)
+	}
+	explained := c.ask(access.ClinicalManager, "GET", "/billing/explain/"+near+"/", nil).want(200).body
+	for _, words := range []string{`"2 more days"`, `"no consent"`, `"20 more minutes"`, `"a first 99454"`} {
+		if !strings.Contains(explained, words) {
+			t.Errorf("the explanation lacks %s: %s", words, explained)
+		}
+	}
+	c.ask(access.Provider, "GET", "/billing/eligibility/"+near+"/", nil).want(200).wantAt(object{"eligible": false})
+	c.ask(access.Provider, "GET", path, nil).want(404) // none of the provider's patients
+}
+
+func TestClaimMoves(t *testing.T) {
+	c := newClinic(t)
+	id := c.enrol(object{"icd10_codes": []string{"I10"}, "last_name": "=Lovelace", "primary_provider_id": c.people[access.Provider].Number()})
+	c.consent(id)
+	payer := c.ask(access.DataMonitor, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC"}).want(201).object()
+	c.ask(access.DataMonitor, "POST", "/billing/payers/", object{"name": "Other", "payer_id": "ac"}).wantFields("payer_id")
+	for _, rate := range []any{-1, 10.005, 1e9, "5"} {
+		c.ask(access.Admin, "POST", "/billing/payer-rates/", object{"payer_id": payer["id"], "cpt_code": "99457", "rate": rate, "effective_date": "2026-01-01"}).wantFields("rate")
+	}
+	c.ask(access.Admin, "POST", "/billing/payer-rates/", object{"payer_id": payer["id"], "cpt_code": "99457", "rate": 50.5, "effective_date": "2026-01-01"}).want(201)
+	make := func(changes object) reply {
+		body := object{"patient_id": id, "cpt_code": "99457", "service_date": "2026-01-14", "duration_minutes": 20}
+		for k, v := range changes {
+			body[k] = v
+		}
+		return c.ask(access.DataMonitor, "POST", "/billing/entries/manual-create/", body)
+	}
+	make(object{"duration_minutes": 1441}).wantFields("duration_minutes")
+	make(object{"duration_minutes": 0}).wantFields("duration_minutes")
+	make(object{"cpt_code": "99445"}).wantFields("cpt_code")
+	make(object{"service_date": "2026-01-16"}).wantFields("service_date")
+	make(object{"icd10_codes": []string{"nonsense"}}).wantFields("icd10_codes.0")
+	first := make(nil).want(201).wantAt(object{"amount": 47.87, "payer": "Self-pay", "auto_generated": false, "status": "pending", "claim_id": "CLM-2026-000001", "rendering_provider": "Person, Test"})
+	double := make(object{"icd10_codes": []string{"Q99.9"}}).want(201)
+	if warnings := double.object()["warnings"].([]any); !slices.Contains(warnings, any("possible_duplicate")) || !slices.Contains(warnings, any("unknown_icd10")) {
+		t.Errorf("the warnings are %v", warnings)
+	}
+	at := func(r reply, move string) string {
+		return "/billing/entries/" + r.object()["id"].(string) + "/" + move + "/"
+	}
+	as := access.DataMonitor
+	c.ask(as, "POST", at(double, "review"), nil).want(400, "duplicate_entry")
+	c.ask(as, "POST", at(double, "void"), object{"reason": "Twice"}).want(200).wantAt(object{"status": "voided"})
+	c.ask(as, "POST", at(first, "submit"), nil).want(400, "invalid_transition")
+	c.ask(as, "POST", at(first, "review"), object{"notes": "Fine"}).want(200).wantAt(object{"lifecycle_status": "reviewed", "status": "pending"})
+	c.ask(as, "POST", at(first, "return"), object{"reason": "Wait"}).want(200)
+	c.ask(as, "POST", at(first, "review"), nil).want(200)
+	csv := c.ask(as, "GET", "/billing/claims-exports/?format=csv&reviewed_only=true", nil).want(200).body
+	if !strings.Contains(csv, `"'=Lovelace, Ada"`) || !strings.Contains(csv, `"Person, Test"`) || strings.Count(csv, "\r\n") != 2 {
+		t.Errorf("the export is %q", csv)
+	}
+	c.ask(as, "GET", "/billing/claims-exports/", nil).want(200).wantAt(object{"total_claims": 1.0, "total_amount": 47.87})
+	c.ask(as, "GET", "/billing/claims-exports/?payer_id=99", nil).want(404)
+	c.ask(as, "POST", "/billing/claims/submit/", object{"entry_ids": []any{first.object()["id"], "x"}}).wantFields("entry_ids.1")
+	unknown := collections.NewUUID()
+	batch := c.ask(as, "POST", "/billing/claims/submit/", object{"entry_ids": []any{first.object()["id"], first.object()["id"], unknown, double.object()["id"]}}).want(200)
+	batch.wantAt(object{"submitted": 1.0, "skipped": 3.0})
+	c.ask(as, "POST", at(first, "deny"), object{"code": "CO-16", "description": "Lacks information"}).want(200)
+	c.ask(as, "POST", at(first, "resubmit"), object{"corrections": object{"icd10_codes": []string{"i11.9"}}}).want(200).wantAt(object{"resubmission_count": 1.0, "claim_frequency_code": "7"})
+	c.ask(as, "POST", at(first, "deny"), object{"code": "CO-50", "description": "Not covered", "denial_date": "2026-01-15"}).want(200)
+	c.ask(as, "POST", at(first, "appeal"), object{"reason": "It is covered", "reference": "A-1"}).want(200).wantAt(object{"status": "appealed"})
+	c.ask(as, "POST", at(first, "pay"), object{"amount": 10.001, "payment_date": "2026-01-15", "reference": "EFT"}).wantFields("amount")
+	paid := c.ask(as, "POST", at(first, "pay"), object{"amount": 40.5, "payment_date": "2026-01-15", "reference": "EFT"}).want(200)
+	paid.wantAt(object{"status": "paid", "payment.amount": 40.5})
+	if history := paid.object()["history"].([]any); len(history) != 10 {
+		t.Errorf("the history has %d steps: %v", len(history), history)
+	}
+	c.wantRoles("POST", at(first, "pay"), object{}, access.Admin, access.DataMonitor)
+	if n := c.ask(as, "GET", "/billing/icd10-codes/?search=e119", nil).results(); len(n) != 1 || n[0]["code"] != "E11.9" {
+		t.Errorf("found %v", n)
+	}
+	if n := c.ask(access.MA, "GET", "/billing/cpt-codes/", nil).results(); len(n) != 8 {
+		t.Errorf("the catalogue has %d codes", len(n))
+	}
+	c.ask(as, "GET", "/billing/payer-rates/", nil).results()
+	c.ask(access.MA, "GET", "/billing/payers/", nil).results()
+}
+
+func TestTimeEntries(t *testing.T) {
+	c := newClinic(t)
+	id := c.enrol(object{"icd10_codes": []string{"I10"}})
+	c.consent(id)
+	log := func(role access.Role, changes object) reply {
+		body := object{"patient_id": id, "category": "interactive", "started_at": "2026-01-15T10:00:00Z", "duration_seconds": 1200, "notes": "Talked", "activity": "phone_call"}
+		for k, v := range changes {
+			if body[k] = v; v == nil {
+				delete(body, k)
+			}
+		}
+		return c.ask(role, "POST", "/time-entries/", body)
+	}
+	log(access.Nurse, object{"notes": nil}).wantFields("notes")
+	log(access.Nurse, object{"duration_seconds": 0}).wantFields("duration_seconds")
+	log(access.Nurse, object{"duration_seconds": 1441 * 60}).wantFields("duration_seconds")
+	log(access.Nurse, object{"started_at": "2026-01-16T10:00:00Z"}).wantFields("started_at")
+	log(access.Nurse, object{"started_at": "2025-12-01T10:00:00Z"}).wantFields("started_at")
+	entry := log(access.Nurse, nil).want(201).object()
+	log(access.Nurse, object{"started_at": "2026-01-15T10:19:00Z"}).wantFields("started_at")
+	log(access.MA, object{"activity": "triage", "started_at": "2026-01-15T10:19:00Z", "duration_seconds": 300}).want(201)
+	timer := c.ask(access.Nurse, "POST", "/time-entries/start/", object{"patient_id": id, "category": "review"}).want(201).object()
+	c.ask(access.Nurse, "POST", "/time-entries/start/", object{"patient_id": id, "category": "review"}).want(400, "invalid_state")
+	c.now = c.now.Add(90 * time.Minute)
+	c.ask(access.MA, "POST", "/time-entries/3/stop/", nil).want(404)
+	c.ask(access.Nurse, "POST", "/time-entries/3/stop/", nil).want(200).wantAt(object{"auto_stopped": true, "duration_seconds": 3600.0, "id": timer["id"]})
+	c.ask(access.Nurse, "PATCH", "/time-entries/3/", object{"notes": "Read the values"}).want(200).wantAt(object{"notes": "Read the values"})
+	c.ask(access.Provider, "PATCH", "/time-entries/3/", object{"notes": "Mine?"}).want(404)
+	if list := c.ask(access.Nurse, "GET", "/time-entries/?month=2026-01", nil).results(); len(list) != 2 {
+		t.Errorf("the nurse sees %v", list)
+	}
+	sums := c.ask(access.Admin, "GET", "/time-entries/summary/?month=2026-01&patient_id="+id, nil).results()
+	if sums[0]["interactive_minutes"] != 25.0 || sums[0]["review_minutes"] != 60.0 || sums[0]["next_threshold_minutes"] != 40.0 {
+		t.Errorf("the sums are %v", sums)
+	}
+	made := c.ask(access.Admin, "POST", "/billing/run/", object{"job": "time"}).want(200).object()["created"].([]any)
+	if len(made) != 1 || made[0].(object)["cpt_code"] != "99457" {
+		t.Fatalf("the run made %v", made)
+	}
+	c.ask(access.Nurse, "PATCH", "/time-entries/1/", object{"notes": "Changed"}).want(400, "invalid_state")
+	c.ask(access.Nurse, "DELETE", "/time-entries/1/", nil).want(400, "invalid_state")
+	c.ask(access.Nurse, "DELETE", "/time-entries/3/", nil).want(204)
+	evidence := c.ask(access.Admin, "GET", "/billing/entries/"+made[0].(object)["id"].(string)+"/evidence/", nil).want(200).object()
+	if times := evidence["time_entries"].([]any); len(times) != 1 || times[0].(object)["id"] != entry["id"] || times[0].(object)["notes"] != "Talked" {
+		t.Errorf("the evidence names %v", times)
+	}
+}

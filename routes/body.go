@@ -1,0 +1,75 @@
+package routes
+
+import (
+	"io"
+	"mime"
+	"strings"
+
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+)
+
+// The largest bodies, in bytes. Source: docs/decisions.md, "Request size and time".
+const (
+	maxBody        = 1 << 20
+	maxWebhookBody = 64 << 10
+)
+
+// decode reads the body, one JSON object, into dst. Source: docs/decisions.md, "Content types".
+func (c *call) decode(dst any) error {
+	raw, err := c.body()
+	if err != nil {
+		return err
+	}
+	return c.parse(raw, dst)
+}
+
+// decodeOptional is decode where the body may be left out; dst then stays as it is.
+func (c *call) decodeOptional(dst any) error {
+	raw, err := c.body()
+	if err != nil || len(raw) == 0 {
+		return err
+	}
+	return c.parse(raw, dst)
+}
+
+func (c *call) parse(raw []byte, dst any) error {
+	if len(raw) > 0 && !c.sentJSON() {
+		return fault.New(fault.UnsupportedMediaType, "unsupported_media_type", "The request body must be application/json.")
+	}
+	return input.DecodeObject(raw, dst)
+}
+
+// body reads the raw body, up to the row's limit.
+func (c *call) body() ([]byte, error) {
+	if c.Request.ContentLength > c.bodyLimit {
+		return nil, tooLarge()
+	}
+	raw, err := io.ReadAll(io.LimitReader(c.Request.Body, c.bodyLimit+1))
+	if err != nil { // the sender stopped half way, or framed it wrongly
+		return nil, fault.New(fault.Invalid, "parse_error", "The request body could not be read.").Because(err)
+	}
+	if int64(len(raw)) > c.bodyLimit {
+		return nil, tooLarge()
+	}
+	return raw, nil
+}
+
+func tooLarge() *fault.Error {
+	return fault.New(fault.PayloadTooLarge, "payload_too_large", "The request body is too large.")
+}
+
+// sentJSON reports whether the body is declared as JSON in UTF-8, and not compressed.
+func (c *call) sentJSON() bool {
+	if encoding := c.Request.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return false
+	}
+	kind, params, err := mime.ParseMediaType(c.Request.Header.Get("Content-Type"))
+	if err != nil {
+		return false
+	}
+	if charset, given := params["charset"]; given && !strings.EqualFold(charset, "utf-8") {
+		return false
+	}
+	return kind == jsonType || strings.HasSuffix(kind, "+json")
+}

@@ -1,0 +1,140 @@
+package routes
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+)
+
+// call is one request on its way through a handler.
+type call struct {
+	App     core.App
+	Request *http.Request
+
+	Caller auth.Caller  // zero on rows that ask for no token, unless a valid one came along
+	Scope  access.Scope // how far the caller's permission reaches
+	Now    time.Time    // UTC; the only reading of the clock for this request
+
+	RequestID string
+	Address   string // the client's, as far as trusted proxies tell; "" when it has none
+
+	response  http.ResponseWriter
+	publicURL string
+	zone      *time.Location
+	bodyLimit int64
+}
+
+// requestTime bounds the work on one request, reportTime that on a report or export.
+// Source: docs/decisions.md, "Request size and time".
+const (
+	requestTime = 30 * time.Second
+	reportTime  = time.Minute
+	// emrTime is for requests that wait for the EMR, which may take its own timeout for sign-in and answer each.
+	emrTime = 90 * time.Second
+)
+
+func (r route) allowance() time.Duration {
+	if strings.Contains(r.path, "/reports/") || strings.Contains(r.path, "-exports/") {
+		return reportTime
+	}
+	if strings.Contains(r.path, "/emr/") || strings.HasSuffix(r.path, "_from_emr/") {
+		return emrTime
+	}
+	return requestTime
+}
+
+// door is the whole way of a request: headers, admission, the handler, and the answer to what went wrong.
+func (a *api) door(row route) func(*core.RequestEvent) error {
+	return func(e *core.RequestEvent) error {
+		ctx, cancel := context.WithTimeout(e.Request.Context(), row.allowance())
+		defer cancel()
+		e.Request = e.Request.WithContext(ctx)
+
+		c := a.newCall(e, row)
+		if err := a.serve(c, row); err != nil {
+			a.noteRejected(row, err)
+			a.refuse(c, c.noteDenied(row, err))
+		}
+		if c.Caller.ID != 0 {
+			e.Set(callerKey, c.Caller.ID)
+		}
+		return nil // answered: nothing is left for PocketBase's own error form
+	}
+}
+
+func (a *api) newCall(e *core.RequestEvent, row route) *call {
+	limit := int64(maxBody)
+	if row.who == signedByGateway {
+		limit = maxWebhookBody
+	}
+	return &call{
+		App:       e.App,
+		Request:   e.Request,
+		Now:       a.now(),
+		RequestID: setCommonHeaders(e),
+		Address:   clientAddress(e),
+		response:  e.Response,
+		publicURL: a.PublicURL,
+		zone:      a.Zone,
+		bodyLimit: limit,
+	}
+}
+
+// now reads the clock, once for each request.
+func (a *api) now() time.Time {
+	if a.Clock != nil {
+		return a.Clock().UTC()
+	}
+	return time.Now().UTC()
+}
+
+func clientAddress(e *core.RequestEvent) string {
+	addr, err := netip.ParseAddr(e.RealIP())
+	if err != nil {
+		return ""
+	}
+	return addr.Unmap().String()
+}
+
+func (a *api) serve(c *call, row route) (err error) {
+	defer recoverPanic(&err)
+	if err := a.admit(c, row); err != nil {
+		return err
+	}
+	return row.handle(a, c)
+}
+
+// Header is the answer's header, to be changed before answering.
+func (c *call) Header() http.Header { return c.response.Header() }
+
+// pathUUID reads the UUID of the path. Another form is an object that does not exist.
+func (c *call) pathUUID() (string, error) {
+	id, ok := input.ParseUUID(c.Request.PathValue("id"))
+	if !ok {
+		return "", fault.Missing()
+	}
+	return id, nil
+}
+
+// pathInteger reads a positive integer of the path. Another form is an object that does not exist.
+func (c *call) pathInteger(name string) (int64, error) {
+	text := c.Request.PathValue(name)
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id <= 0 || text != strconv.FormatInt(id, 10) {
+		return 0, fault.Missing()
+	}
+	return id, nil
+}
+
+func newRequestID() string { return uuid.NewString() }

@@ -1,0 +1,335 @@
+package routes
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/patients"
+)
+
+// moveBody holds what any of the moves of a claim may carry; each reads its own members.
+type moveBody struct {
+	Notes               input.String  `json:"notes"`
+	Attested            input.Boolean `json:"attested"`
+	OverrideReason      input.String  `json:"override_reason"`
+	Reason              input.String  `json:"reason"`
+	Reference           input.String  `json:"reference"`
+	SubmissionReference input.String  `json:"submission_reference"`
+	SubmittedAt         input.String  `json:"submitted_at"`
+	Amount              input.Number  `json:"amount"`
+	PaymentDate         input.String  `json:"payment_date"`
+	Code                input.String  `json:"code"`
+	Description         input.String  `json:"description"`
+	DenialDate          input.String  `json:"denial_date"`
+	AppealDate          input.String  `json:"appeal_date"`
+	Corrections         input.Object  `json:"corrections"`
+}
+
+// move decodes a body, reads a move from it and makes it.
+func (a *api) move(c *call, read func(b moveBody, checks *input.Checks) billing.Move) error {
+	id, err := c.pathUUID()
+	if err != nil {
+		return err
+	}
+	if _, err := collections.FindBillingEntry(c.App, id); collections.Missing(err) {
+		return fault.Missing()
+	} else if err != nil {
+		return err
+	}
+	var body moveBody
+	if err := c.decodeOptional(&body); err != nil {
+		return err
+	}
+	checks := input.NewChecks()
+	m := read(body, checks)
+	if err := checks.Err(); err != nil {
+		return err
+	}
+	entry, err := a.Billing.Do(c.App, id, m, c.actor(), c.Now)
+	if err != nil {
+		return err
+	}
+	return a.answerEntry(c, entry, c.ok)
+}
+
+func (a *api) reviewEntry(c *call) error {
+	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
+		notes := checks.Text("notes", b.Notes, input.Optional(4000).Multiline())
+		override := checks.Text("override_reason", b.OverrideReason, input.Optional(500).Multiline())
+		attested := checks.Boolean("attested", b.Attested, false)
+		return a.Billing.Review(c.actor(), notes, override, attested != nil && *attested, c.Now)
+	})
+}
+
+func (a *api) returnEntry(c *call) error {
+	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
+		return a.Billing.Return(checks.Text("reason", b.Reason, input.Required(500).Multiline()))
+	})
+}
+
+func (a *api) submitEntry(c *call) error {
+	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
+		at := checks.Instant("submitted_at", b.SubmittedAt, false)
+		checks.NotFuture("submitted_at", at, c.Now, 0)
+		return a.Billing.Submit(checks.Text("submission_reference", b.SubmissionReference, input.Optional(100)), at, c.Now)
+	})
+}
+
+func (a *api) payEntry(c *call) error {
+	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
+		amount := readCents(checks, "amount", b.Amount)
+		return a.Billing.Pay(amount, a.pastDay(c, checks, "payment_date", b.PaymentDate, true), checks.Text("reference", b.Reference, input.Required(100)))
+	})
+}
+
+// readCents reads an amount in dollars of whole cents.
+func readCents(checks *input.Checks, name string, f input.Number) billing.Cents {
+	value := checks.Number(name, f, true)
+	if value == nil {
+		return 0
+	}
+	cents, ok := billing.CentsOf(*value)
+	if !ok {
+		checks.Reject(name, "Must be an amount from 0 to 1000000 in whole cents.")
+	}
+	return cents
+}
+
+// pastDay reads a practice day that is not to come; today when an optional one is left out.
+func (a *api) pastDay(c *call, checks *input.Checks, name string, f input.String, required bool) string {
+	today := a.Billing.Day(c.Now)
+	day := checks.Date(name, f, required)
+	if day > today {
+		checks.Reject(name, "Must not be in the future.")
+	}
+	if day == "" {
+		return today
+	}
+	return day
+}
+
+func (a *api) denyEntry(c *call) error {
+	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
+		return a.Billing.Deny(checks.Text("code", b.Code, input.Required(20)), checks.Text("description", b.Description, input.Required(500)),
+			a.pastDay(c, checks, "denial_date", b.DenialDate, false), c.Now)
+	})
+}
+
+func (a *api) appealEntry(c *call) error {
+	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
+		return a.Billing.Appeal(checks.Text("reason", b.Reason, input.Required(500).Multiline()),
+			checks.Text("reference", b.Reference, input.Optional(100)), a.pastDay(c, checks, "appeal_date", b.AppealDate, false))
+	})
+}
+
+func (a *api) voidEntry(c *call) error {
+	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
+		return a.Billing.Void(checks.Text("reason", b.Reason, input.Required(500).Multiline()), c.Now)
+	})
+}
+
+func (a *api) resubmitEntry(c *call) error {
+	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
+		reference := checks.Text("submission_reference", b.SubmissionReference, input.Optional(100))
+		return a.Billing.Resubmit(a.readCorrections(c, checks, b.Corrections), reference, c.Now)
+	})
+}
+
+func (a *api) readCorrections(c *call, checks *input.Checks, f input.Object) (corrections billing.Corrections) {
+	if f.Sent() && !f.Null() && !f.Given() {
+		checks.Reject("corrections", "Expected an object.")
+		return corrections
+	}
+	var codes input.Strings
+	var day, notes input.String
+	var minutes input.Integer
+	for name, field := range map[string]interface{ UnmarshalJSON([]byte) error }{
+		"icd10_codes": &codes, "service_date": &day, "notes": &notes, "duration_minutes": &minutes,
+	} {
+		if raw, sent := f.Value[name]; sent {
+			_ = field.UnmarshalJSON(raw) // a wrong type is kept for the checks
+		}
+	}
+	inner := input.NewChecks()
+	corrections.ICD10Codes = billing.ReadICD10(inner, "icd10_codes", codes)
+	if day.Given() {
+		corrections.ServiceDate = a.pastDay(c, inner, "service_date", day, false)
+	}
+	if minutes.Given() {
+		corrections.Minutes = new(billing.ReadMinutes(inner, minutes, false, 0))
+	}
+	if notes.Sent() {
+		corrections.Notes = new(inner.Text("notes", notes, input.Optional(4000).Multiline()))
+	}
+	for name, messages := range inner.Fields {
+		for _, message := range messages {
+			checks.Reject("corrections."+name, message)
+		}
+	}
+	return corrections
+}
+
+// batchResult says what became of one entry of a batch.
+type batchResult struct {
+	ID     string  `json:"id"`
+	Status string  `json:"status"`
+	Reason *string `json:"reason"`
+}
+
+// maxBatch is how many entries one call may submit.
+const maxBatch = 1000
+
+func (a *api) submitClaims(c *call) error {
+	var body struct {
+		EntryIDs            input.Strings `json:"entry_ids"`
+		SubmissionReference input.String  `json:"submission_reference"`
+	}
+	if err := c.decode(&body); err != nil {
+		return err
+	}
+	checks := input.NewChecks()
+	reference := checks.Text("submission_reference", body.SubmissionReference, input.Optional(100))
+	if !body.EntryIDs.Given() || len(body.EntryIDs.Value) == 0 || len(body.EntryIDs.Value) > maxBatch {
+		checks.Reject("entry_ids", "Expected a list of 1 to 1000 ids.")
+	}
+	ids := make([]string, len(body.EntryIDs.Value))
+	for i, text := range body.EntryIDs.Value {
+		var ok bool
+		if ids[i], ok = input.ParseUUID(text); !ok {
+			checks.Reject(fmt.Sprintf("entry_ids.%d", i), "Must be a valid UUID.")
+		}
+	}
+	if err := checks.Err(); err != nil {
+		return err
+	}
+	details, submitted := []batchResult{}, 0
+	seen := map[string]bool{}
+	for _, id := range ids {
+		result := batchResult{ID: id, Status: "skipped", Reason: orNull("repeated")}
+		if !seen[id] {
+			_, err := a.Billing.Do(c.App, id, a.Billing.Submit(reference, time.Time{}, c.Now), c.actor(), c.Now)
+			var refused *fault.Error
+			if err == nil {
+				result, submitted = batchResult{ID: id, Status: billing.Submitted}, submitted+1
+			} else if errors.As(err, &refused) && refused.Kind != fault.Internal {
+				result.Reason = orNull(refused.Code)
+			} else {
+				return err
+			}
+		}
+		seen[id] = true
+		details = append(details, result)
+	}
+	return c.ok(map[string]any{"submitted": submitted, "skipped": len(details) - submitted, "details": details})
+}
+
+// claimView is a claim of the export.
+type claimView struct {
+	ClaimID           string        `json:"claim_id"`
+	PatientMRN        string        `json:"patient_mrn"`
+	PatientName       string        `json:"patient_name"`
+	CPTCode           string        `json:"cpt_code"`
+	ServiceDate       string        `json:"service_date"`
+	Amount            billing.Cents `json:"amount"`
+	Payer             string        `json:"payer"`
+	PayerID           *string       `json:"payer_id"`
+	ICD10Codes        []string      `json:"icd10_codes"`
+	RenderingProvider string        `json:"rendering_provider"`
+	LifecycleStatus   string        `json:"lifecycle_status"`
+}
+
+func (a *api) exportClaims(c *call) error {
+	q := c.query()
+	word := q.oneOf("status", billing.StatusWords...)
+	format, payer, reviewed := q.oneOf("format", "json", "csv"), q.integer("payer_id"), q.boolean("reviewed_only")
+	if err := q.err(); err != nil {
+		return err
+	}
+	if word == "" {
+		word = "pending"
+	}
+	states, payerID := billing.StatesOf(word), ""
+	if reviewed != nil && *reviewed && states[0] == billing.PendingReview {
+		states = states[1:]
+	}
+	if payer != nil {
+		found, err := collections.FindPayer(c.App, *payer)
+		if collections.Missing(err) {
+			return fault.Missing()
+		} else if err != nil {
+			return err
+		}
+		payerID = found.ID
+	}
+	var claims []claimView
+	total := billing.Cents(0)
+	err := billing.EachClaim(c.App, states, payerID, func(rows []billing.ClaimRow) error {
+		views, err := viewClaims(c, rows)
+		claims = append(claims, views...)
+		for _, v := range views {
+			total += v.Amount
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = audit.Append(c.App, audit.Entry{
+		Event: audit.BillingExport, Actor: c.actor(), ResourceType: "Claim", Changes: audit.Changes{"claims": {New: len(claims)}, "status": {New: word}},
+	}, c.Now)
+	if err != nil {
+		return err
+	}
+	if format == "csv" {
+		return claimsCSV(c, "claims-"+a.Billing.Day(c.Now)+".csv", claims)
+	}
+	if claims == nil {
+		claims = []claimView{}
+	}
+	return c.ok(map[string]any{"export_date": a.Billing.Day(c.Now), "total_claims": len(claims), "total_amount": total, "claims": claims})
+}
+
+func viewClaims(c *call, rows []billing.ClaimRow) ([]claimView, error) {
+	seen := map[string]bool{}
+	for _, row := range rows {
+		seen[row.PatientID] = true
+	}
+	names, err := patients.Names(c.App, sortedKeys(seen))
+	if err != nil {
+		return nil, err
+	}
+	views := make([]claimView, len(rows))
+	for i, row := range rows {
+		views[i] = claimView{
+			ClaimID: row.ClaimID, PatientMRN: names[row.PatientID].MRN, PatientName: names[row.PatientID].LastFirst(), CPTCode: row.CPTCode,
+			ServiceDate: row.ServiceDate, Amount: row.Amount, Payer: row.Payer, PayerID: orNull(row.PayerCode), ICD10Codes: row.ICD10Codes(),
+			RenderingProvider: row.Provider, LifecycleStatus: row.LifecycleStatus,
+		}
+	}
+	return views, nil
+}
+
+func claimsCSV(c *call, filename string, claims []claimView) error {
+	w := c.startCSV(filename)
+	err := writeSafe(w, "claim_id", "patient_mrn", "patient_name", "cpt_code", "service_date", "amount", "payer", "payer_id", "icd10_codes", "rendering_provider")
+	for _, v := range claims {
+		if err != nil {
+			return err
+		}
+		code := ""
+		if v.PayerID != nil {
+			code = *v.PayerID
+		}
+		err = writeSafe(w, v.ClaimID, v.PatientMRN, v.PatientName, v.CPTCode, v.ServiceDate, v.Amount.String(), v.Payer, code,
+			strings.Join(v.ICD10Codes, ";"), v.RenderingProvider)
+	}
+	w.Flush()
+	return errors.Join(err, w.Error())
+}

@@ -1,0 +1,192 @@
+package routes
+
+import (
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/dashboard"
+	"github.com/vigilhealth/vigil/internal/input"
+)
+
+// dashboardView is the contract's figures; what a role does not see is null.
+type dashboardView struct {
+	PatientsMonitored   int            `json:"patients_monitored"`
+	VitalAlerts         *int           `json:"vital_alerts"`
+	TransmissionRate    float64        `json:"transmission_rate"`
+	ReceivedToday       int            `json:"received_today"`
+	ExpectedToday       int            `json:"expected_today"`
+	ComplianceRate      float64        `json:"compliance_rate"`
+	AvgProcessingTimeMS int64          `json:"avg_processing_time_ms"`
+	MonthlyRevenue      *billing.Cents `json:"monthly_revenue"`
+	LastUpdated         string         `json:"last_updated"`
+	Scope               string         `json:"scope"`
+	Sections            []string       `json:"sections"`
+	QuickActions        []string       `json:"quick_actions"`
+}
+
+// readDashboard is the figures, or the feed when the query pages. Source: docs/decisions.md, "Two uses of dashboard/stats".
+func (a *api) readDashboard(c *call) error {
+	q := c.query()
+	if q.values.Has("limit") || q.values.Has("cursor") {
+		return a.readActivity(c)
+	}
+	scope := q.oneOf("scope", "mine", "all")
+	if err := q.err(); err != nil {
+		return err
+	}
+	team, err := a.dashboardTeam(c, scope)
+	if err != nil {
+		return err
+	}
+	k, err := a.Dashboard.KPIs(c.App, team, c.Now)
+	if err != nil {
+		return err
+	}
+	view := dashboardView{
+		PatientsMonitored: k.PatientsMonitored, VitalAlerts: &k.VitalAlerts, TransmissionRate: k.TransmissionRate,
+		ReceivedToday: k.ReceivedToday, ExpectedToday: k.ExpectedToday, ComplianceRate: k.ComplianceRate,
+		AvgProcessingTimeMS: k.AvgProcessingTimeMS, MonthlyRevenue: &k.MonthlyRevenue, LastUpdated: input.FormatInstant(k.At),
+		Scope: "all", Sections: dashboard.Sections(c.Caller.Role), QuickActions: dashboard.QuickActions(c.Caller.Role),
+	}
+	if team != "" {
+		view.Scope = "mine"
+	}
+	switch dashboard.GroupOf(c.Caller.Role) {
+	case dashboard.Clinicians, dashboard.Staff:
+		view.MonthlyRevenue = nil
+	case dashboard.Billing:
+		view.VitalAlerts = nil
+	}
+	return c.ok(view)
+}
+
+// dashboardTeam says whose care teams the dashboard is confined to, "" for nobody's: always those of who is confined to them anyway, else those
+// of a clinician who has any, unless the query asks for all. Source: docs/decisions.md, "Role-dependent sections".
+func (a *api) dashboardTeam(c *call, scope string) (userRecordID string, err error) {
+	switch {
+	case a.confinedToTeams(c):
+		return c.Caller.RecordID, nil
+	case scope == "all" || !access.OnTeams(c.Caller.Role) && c.Caller.Role != access.ClinicalManager:
+		return "", nil
+	case scope == "mine":
+		return c.Caller.RecordID, nil
+	case dashboard.GroupOf(c.Caller.Role) != dashboard.Clinicians:
+		return "", nil
+	}
+	own, err := collections.OwnPatients(c.App, c.Caller.RecordID)
+	if err != nil || own == 0 {
+		return "", err
+	}
+	return c.Caller.RecordID, nil
+}
+
+// activityView is one entry of the feed.
+type activityView struct {
+	ID        string             `json:"id"`
+	Type      dashboard.FeedType `json:"type"`
+	Message   string             `json:"message"`
+	Severity  string             `json:"severity"`
+	Timestamp string             `json:"timestamp"`
+	User      *string            `json:"user"`
+	PatientID *string            `json:"patient_id"`
+	ObjectID  *string            `json:"object_id"`
+}
+
+type activityPage struct {
+	Results    []activityView `json:"results"`
+	NextCursor *string        `json:"next_cursor"`
+	Next       *string        `json:"next"`
+}
+
+const (
+	defaultFeedLimit = 20
+	maxFeedLimit     = 100
+)
+
+// readActivity is one page of the feed, the newest first. Whose names it shows is noted in the audit trail.
+// Source: docs/decisions.md, "Feed cursor".
+func (a *api) readActivity(c *call) error {
+	q := c.query()
+	asked := dashboard.FeedQuery{
+		Role: c.Caller.Role, Type: dashboard.FeedType(q.oneOf("type", dashboard.FeedTypes...)),
+		Severity: q.oneOf("severity", dashboard.FeedSeverities...), Limit: q.positive("limit", defaultFeedLimit, maxFeedLimit),
+	}
+	scope := q.oneOf("scope", "mine", "all")
+	if err := q.err(); err != nil {
+		return err
+	}
+	if cursor := q.values.Get("cursor"); q.values.Has("cursor") {
+		asked.Cursor = &cursor
+	}
+	var err error
+	if asked.CareTeamOf, err = a.dashboardTeam(c, scope); err != nil {
+		return err
+	}
+	page, err := a.Dashboard.Feed(c.App, asked, c.Now)
+	if err != nil {
+		return err
+	}
+	if shown := page.PatientIDs(); len(shown) > 0 && dashboard.GroupOf(c.Caller.Role) != dashboard.Billing {
+		if err := c.recordRead(audit.PatientRead, "Activity", "", shown...); err != nil {
+			return err
+		}
+	}
+	return c.ok(c.viewActivity(page))
+}
+
+func (c *call) viewActivity(page dashboard.FeedPage) activityPage {
+	view := activityPage{Results: make([]activityView, len(page.Entries))}
+	for i, e := range page.Entries {
+		view.Results[i] = activityView{
+			ID: e.ID, Type: e.Type, Message: e.Message(), Severity: e.Severity, Timestamp: input.FormatInstant(e.At),
+			User: orNull(e.User), PatientID: orNull(e.PatientID), ObjectID: orNull(e.ObjectID),
+		}
+	}
+	if page.Next != "" {
+		view.NextCursor, view.Next = &page.Next, c.linkTo("cursor", page.Next)
+	}
+	return view
+}
+
+// series is the envelope of a series: how far back, in which steps.
+type series[T any] struct {
+	Period   string `json:"period"`
+	Interval string `json:"interval"`
+	Results  []T    `json:"results"`
+}
+
+func (a *api) readTransmissionSeries(c *call) error {
+	days, err := a.Dashboard.Transmissions(c.App, c.Now)
+	if err != nil {
+		return err
+	}
+	return c.ok(series[dashboard.DayRate]{"30d", "1d", days})
+}
+
+type processingView struct {
+	Timestamp string   `json:"timestamp"`
+	AvgMS     *float64 `json:"avg_ms"`
+	P95MS     *float64 `json:"p95_ms"`
+	Count     int      `json:"count"`
+}
+
+func (a *api) readProcessingSeries(c *call) error {
+	buckets, err := a.Dashboard.Processing(c.App, c.Now)
+	if err != nil {
+		return err
+	}
+	views := make([]processingView, len(buckets))
+	for i, b := range buckets {
+		views[i] = processingView{input.FormatInstant(b.At), b.AvgMS, b.P95MS, b.Count}
+	}
+	return c.ok(series[processingView]{"24h", "15m", views})
+}
+
+func (a *api) readVolumeSeries(c *call) error {
+	days, err := a.Dashboard.Volume(c.App, c.Now)
+	if err != nil {
+		return err
+	}
+	return c.ok(series[dashboard.DayVolume]{"90d", "1d", days})
+}

@@ -1,0 +1,43 @@
+package routes_test
+
+import (
+	"testing"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/alerts"
+)
+
+// Lists hide a deleted patient like single reads do, whatever they are asked for, and the counts say so; restored, everything
+// is there again.
+func TestListsHideDeletedPatients(t *testing.T) {
+	c := newClinic(t)
+	gone, stays := c.enrol(nil), c.enrol(nil)
+	for _, patient := range []string{gone, stays} {
+		c.observe(patient, 120, 0, "")
+		c.alert(patient, alerts.Critical)
+		c.ask(access.Nurse, "POST", "/escalations/", object{"patient_id": patient, "priority": "urgent", "reason": "x"}).want(201)
+		c.ask(access.Nurse, "PUT", "/patients/"+patient+"/vital-config/", object{"pulse": object{"high": 100}, "reason": "x"}).want(200)
+	}
+	c.ask(access.Admin, "PUT", "/settings/default-thresholds/", object{"pulse": object{"high": 105}, "reason": "x"}).want(200)
+
+	wantListed := func(when string, ofGone, common int) {
+		t.Helper()
+		for _, path := range []string{"/ingestion/observations/", "/alerts/", "/escalations/", "/threshold-changes/"} {
+			extra := 0
+			if path == "/threshold-changes/" {
+				extra = 1 // of the practice
+			}
+			for query, want := range map[string]int{"": common + extra, "?patient_id=" + gone: ofGone, "?patient_id=" + stays: 1} {
+				got := c.ask(access.ClinicalManager, "GET", path+query, nil).want(200)
+				if got.at("count") != float64(want) || len(got.results()) != want {
+					t.Errorf("%s: %s%s has %v and %d rows, want %d", when, path, query, got.at("count"), len(got.results()), want)
+				}
+			}
+		}
+	}
+	wantListed("before", 1, 2)
+	c.ask(access.Admin, "DELETE", "/patients/"+gone+"/", nil).want(204)
+	wantListed("deleted", 0, 1)
+	c.ask(access.Admin, "POST", "/patients/"+gone+"/restore/", nil).want(200)
+	wantListed("restored", 1, 2)
+}

@@ -1,0 +1,133 @@
+package routes
+
+import (
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/devices"
+	"github.com/vigilhealth/vigil/internal/input"
+)
+
+func (a *api) listDevices(c *call) error {
+	q := c.query()
+	p := q.paging()
+	filter := devices.Filter{
+		PatientID: q.patientID(), HubID: q.text("hub_id", 128),
+		Status: q.oneOf("status", collections.DeviceInventory, collections.DeviceDiscovered, collections.DeviceAssigned,
+			collections.DeviceConnected, collections.DeviceDisconnected, collections.DeviceReplaced, collections.DeviceRetired),
+		BatteryState: q.oneOf("battery_state", string(devices.BatteryNormal), string(devices.BatteryLow), string(devices.BatteryCritical)),
+	}
+	if text := q.text("device_type", 50); text != "" {
+		filter.Type, _, _ = devices.ParseType(text) // what is no device type is none that any device has
+	}
+	if err := q.err(); err != nil {
+		return err
+	}
+	if c.Scope == access.Own {
+		filter.HeldBy = &c.Caller.PatientID
+	}
+	var err error
+	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
+		return err
+	}
+	page, total, err := devices.List(c.App, filter, p.Offset(), p.Size)
+	if err != nil {
+		return err
+	}
+	views, patients := make([]deviceView, len(page)), map[string]bool{}
+	for i, device := range page {
+		views[i] = viewDevice(device)
+		if patient := device.PatientID(); patient != "" {
+			patients[patient] = true
+		}
+	}
+	if len(patients) > 0 {
+		if err := c.recordRead(audit.PatientRead, "Device", "", sortedKeys(patients)...); err != nil {
+			return err
+		}
+	}
+	return list(c, p, total, views)
+}
+
+// hubView is a hub as the contract shows it.
+type hubView struct {
+	HubID  string `json:"hub_id"`
+	Status string `json:"status"`
+	// LastHeartbeatAt is when the hub was last heard of: every signed event that names it counts.
+	LastHeartbeatAt *string     `json:"last_heartbeat_at"`
+	Devices         []hubDevice `json:"devices"`
+}
+
+// hubDevice is a device on a hub.
+type hubDevice struct {
+	DeviceID   string  `json:"device_id"`
+	DeviceType *string `json:"device_type"`
+	Status     string  `json:"status"`
+	PatientID  *string `json:"patient_id"`
+}
+
+func (a *api) listHubs(c *call) error {
+	q := c.query()
+	p := q.paging()
+	if err := q.err(); err != nil {
+		return err
+	}
+	page, total, err := collections.PageOfHubs(c.App, p.Offset(), p.Size)
+	if err != nil {
+		return err
+	}
+	team, err := a.team(c, "")
+	if err != nil {
+		return err
+	}
+	on, err := devices.OnHubs(c.App, page, team)
+	if err != nil {
+		return err
+	}
+	views, patients := make([]hubView, len(page)), map[string]bool{}
+	for i, hub := range page {
+		views[i] = hubView{HubID: hub.HubID, Status: hub.Status, Devices: []hubDevice{}}
+		if heard := hub.Heard(); !heard.IsZero() {
+			views[i].LastHeartbeatAt = new(input.FormatInstant(heard))
+		}
+		for _, device := range on[hub.HubID] {
+			views[i].Devices = append(views[i].Devices, hubDevice{device.DeviceID(), orNull(device.Type()), device.Status(), orNull(device.PatientID())})
+			if patient := device.PatientID(); patient != "" {
+				patients[patient] = true
+			}
+		}
+	}
+	if len(patients) > 0 {
+		if err := c.recordRead(audit.PatientRead, "Hub", "", sortedKeys(patients)...); err != nil {
+			return err
+		}
+	}
+	return list(c, p, total, views)
+}
+
+func (a *api) listDeviceAlerts(c *call) error {
+	q := c.query()
+	p := q.paging()
+	filter := devices.AlertFilter{
+		PatientID: q.patientID(), DeviceID: q.text("device_id", 128), Acknowledged: q.boolean("acknowledged"),
+		Type:  q.oneOf("type", devices.AlertTypes...),
+		Level: q.oneOf("level", string(alerts.Critical), string(alerts.Warning), string(alerts.Normal), string(alerts.NoData)),
+		Status: q.oneOf("status", string(alerts.StatusActive), string(alerts.StatusAcknowledged), string(alerts.StatusResolved),
+			string(alerts.StatusAutoResolved)),
+	}
+	between := q.between()
+	filter.From, filter.To = between.From, between.To
+	if err := q.err(); err != nil {
+		return err
+	}
+	var err error
+	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
+		return err
+	}
+	page, total, err := devices.Alerts(c.App, filter, p.Offset(), p.Size)
+	if err != nil {
+		return err
+	}
+	return listOfPatients(c, p, total, page, "Alert", viewAlert)
+}

@@ -1,0 +1,179 @@
+package routes
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/patients"
+)
+
+// askTime bounds asking the EMR in an import; what has come by then is stored.
+const askTime = time.Minute
+
+// importBody is the body of both variants, told apart by the key of the ids.
+type importBody struct {
+	PatientIDs       input.Field[[]input.String] `json:"patient_ids"`
+	EMRPatientIDs    input.Field[[]input.String] `json:"emr_patient_ids"`
+	AssignToProvider input.String                `json:"assign_to_provider"`
+	Program          input.String                `json:"program"`
+}
+
+// importFromEMR answers variant A with 201 and variant B with 200. Source: docs/decisions.md, "Import variants".
+func (a *api) importFromEMR(c *call) error {
+	var body importBody
+	if err := c.decode(&body); err != nil {
+		return err
+	}
+	what, asSent, err := a.readImport(c, body)
+	if err != nil {
+		return err
+	}
+	if !a.EMR.Client.HasBackendService() && !a.EMR.Client.CanConnect() {
+		return fault.State("emr_not_configured", "EMR is not configured.")
+	}
+	ctx, cancel := context.WithTimeout(c.Request.Context(), askTime)
+	defer cancel()
+	done, err := patients.ImportFrom(ctx, c.App, a.EMR.Client, what, c.actor(), c.Now, a.Zone)
+	if err != nil {
+		return upstream(err)
+	}
+	if body.PatientIDs.Sent() {
+		return c.created(importedA(done, asSent))
+	}
+	return c.ok(importedB(done, asSent))
+}
+
+// readImport checks the body; asSent is the form in which each id came.
+func (a *api) readImport(c *call, body importBody) (what patients.Import, asSent map[string]string, err error) {
+	checks := input.NewChecks()
+	name, list := "patient_ids", body.PatientIDs
+	switch {
+	case body.PatientIDs.Sent() == body.EMRPatientIDs.Sent():
+		return what, nil, fault.Field(fault.NonField, "Give either patient_ids or emr_patient_ids.")
+	case body.EMRPatientIDs.Sent():
+		name, list = "emr_patient_ids", body.EMRPatientIDs
+	}
+	what = patients.Import{Program: patients.DefaultProgram}
+	what.EMRIDs, asSent = readEMRIDs(checks, name, list)
+	if body.PatientIDs.Sent() {
+		if program := checks.Text("program", body.Program, input.Optional(50)); program != "" {
+			what.Program = program
+		}
+		if who := checks.Text("assign_to_provider", body.AssignToProvider, input.Optional(254)); who != "" {
+			provider, err := patients.FindProvider(c.App, who)
+			if err != nil {
+				return what, nil, err
+			}
+			if provider == nil {
+				checks.Reject("assign_to_provider", "Must be the id or e-mail address of an active provider.")
+			} else {
+				what.Provider = provider.Id
+			}
+		}
+	}
+	return what, asSent, checks.Err()
+}
+
+// readEMRIDs returns each id once, without "Patient/".
+func readEMRIDs(checks *input.Checks, name string, list input.Field[[]input.String]) (ids []string, asSent map[string]string) {
+	switch {
+	case !list.Given():
+		checks.Reject(name, "Must be a list of ids.")
+		return nil, nil
+	case len(list.Value) == 0:
+		checks.Reject(name, "This list may not be empty.")
+		return nil, nil
+	case len(list.Value) > patients.MaxImport:
+		checks.Reject(name, fmt.Sprintf("Ensure this field has no more than %d items.", patients.MaxImport))
+		return nil, nil
+	}
+	asSent = map[string]string{}
+	for i, item := range list.Value {
+		field := fmt.Sprintf("%s.%d", name, i)
+		sent := checks.Text(field, item, input.Required(100))
+		id := strings.TrimPrefix(sent, "Patient/")
+		switch {
+		case sent == "":
+		case !emr.IsPatientID(id):
+			checks.Reject(field, "Must be an id of the EMR, such as Patient/123.")
+		case asSent[id] == "":
+			asSent[id] = sent
+			ids = append(ids, id)
+		}
+	}
+	return ids, asSent
+}
+
+// importAnswerA is the answer to patient_ids.
+type importAnswerA struct {
+	Imported int               `json:"imported"`
+	Skipped  int               `json:"skipped"`
+	Patients []importedPatient `json:"patients"`
+	Details  []skippedPatient  `json:"skipped_details"`
+}
+
+type importedPatient struct {
+	LocalID string   `json:"local_id"`
+	EMRID   string   `json:"emr_id"`
+	Name    string   `json:"name"`
+	Status  string   `json:"status"`
+	LeftOut []string `json:"left_out,omitempty"`
+}
+
+type skippedPatient struct {
+	EMRID  string `json:"emr_id"`
+	Reason string `json:"reason"`
+}
+
+func importedA(done []patients.Imported, asSent map[string]string) importAnswerA {
+	answer := importAnswerA{Patients: []importedPatient{}, Details: []skippedPatient{}}
+	for _, one := range done {
+		if !one.OK {
+			answer.Skipped++
+			answer.Details = append(answer.Details, skippedPatient{asSent[one.EMRID], one.Reason})
+			continue
+		}
+		answer.Imported++
+		answer.Patients = append(answer.Patients, importedPatient{one.PatientID, asSent[one.EMRID], one.Name.FirstLast(), "imported", one.LeftOut})
+	}
+	return answer
+}
+
+// importAnswerB is the answer to emr_patient_ids.
+type importAnswerB struct {
+	Imported int            `json:"imported"`
+	Skipped  int            `json:"skipped"`
+	Errors   int            `json:"errors"`
+	Details  []importDetail `json:"details"`
+}
+
+type importDetail struct {
+	EMRID     string   `json:"emr_id"`
+	Status    string   `json:"status"`
+	PatientID string   `json:"patient_id,omitempty"`
+	Reason    string   `json:"reason,omitempty"`
+	LeftOut   []string `json:"left_out,omitempty"`
+}
+
+func importedB(done []patients.Imported, asSent map[string]string) importAnswerB {
+	answer := importAnswerB{Details: make([]importDetail, len(done))}
+	for i, one := range done {
+		status := "skipped"
+		switch {
+		case one.OK:
+			status = "imported"
+			answer.Imported++
+		case one.Undelivered:
+			answer.Errors++
+		default:
+			answer.Skipped++
+		}
+		answer.Details[i] = importDetail{asSent[one.EMRID], status, one.PatientID, one.Reason, one.LeftOut}
+	}
+	return answer
+}

@@ -1,0 +1,30 @@
+package routes
+
+import (
+	"net/http"
+
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// readFHIRObservation serves the FHIR R4 Observation, rendered from the stored reading.
+func (a *api) readFHIRObservation(c *call) error {
+	o, err := a.findObservation(c)
+	if err != nil {
+		return err
+	}
+	names, err := patients.Names(c.App, []string{o.PatientID})
+	if err != nil {
+		return err
+	}
+	body, err := fhir.Observation(o.FHIR(), phi.Text(names[o.PatientID].FirstLast())).Encode()
+	if err != nil {
+		return err
+	}
+	if err := c.recordRead(audit.ObservationRead, "Observation", o.ID, o.PatientID); err != nil {
+		return err
+	}
+	return c.send(http.StatusOK, preferred(c.Request.Header, jsonType, fhir.ContentType), body)
+}

@@ -1,0 +1,148 @@
+package routes_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/pocketbase/tools/subscriptions"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/live"
+	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/internal/vitals"
+	"github.com/vigilhealth/vigil/routes"
+)
+
+// screen is somebody's list: fetched once, then kept by the messages alone.
+type screen struct {
+	stream *live.Stream
+	rows   map[string]object
+	last   float64
+}
+
+// follow applies messages until one tells that a patient was reviewed.
+func (s *screen) follow(t *testing.T, reviewed string) {
+	t.Helper()
+	for m := range s.stream.Channel() {
+		done := false
+		for event := range strings.SplitSeq(strings.TrimSpace(string(m.Data)), "\n\n") {
+			var message struct {
+				Type string
+				Seq  float64
+				Data object
+			}
+			if err := json.Unmarshal([]byte(strings.TrimPrefix(event, "event:triage\ndata:")), &message); err != nil {
+				t.Fatal(err)
+			}
+			if message.Seq <= s.last {
+				t.Fatalf("%v follows %v", message.Seq, s.last)
+			}
+			s.last = message.Seq
+			if message.Type == "patient" {
+				id := message.Data["patient_id"].(string)
+				s.rows[id] = message.Data
+				done = done || id == reviewed && message.Data["last_reviewed_at"] != nil
+			}
+		}
+		if done {
+			return
+		}
+	}
+	t.Fatal("the stream ended")
+}
+
+// ordered is the list in the order of severity, told from the rows alone.
+func (s *screen) ordered() (ids []string) {
+	for id := range s.rows {
+		ids = append(ids, id)
+	}
+	number := func(id, field string) float64 { return s.rows[id][field].(float64) }
+	at := func(id, field, none string) string {
+		if text, ok := s.rows[id][field].(string); ok {
+			moment, _ := time.Parse(time.RFC3339Nano, text)
+			return moment.Format("2006-01-02T15:04:05.000000Z")
+		}
+		return none
+	}
+	slices.SortFunc(ids, func(a, b string) int {
+		return cmp.Or(
+			cmp.Compare(number(b, "risk_score"), number(a, "risk_score")),
+			cmp.Compare(number(b, "unacknowledged_critical"), number(a, "unacknowledged_critical")),
+			cmp.Compare(at(a, "oldest_unacknowledged_at", "9999"), at(b, "oldest_unacknowledged_at", "9999")),
+			cmp.Compare(at(a, "last_reviewed_at", ""), at(b, "last_reviewed_at", "")), cmp.Compare(a, b))
+	})
+	return ids
+}
+
+// Two browsers on one list show the same order after a burst of 500 readings, and it is the API's.
+func TestTwoScreensAgreeAfterABurst(t *testing.T) {
+	c := newClinic(t)
+	var patients []string
+	for range 40 {
+		patients = append(patients, c.enrol(nil))
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	publisher := live.NewPublisher(live.Options{
+		Views: routes.LiveViews{}, Check: c.auth.Check, Zone: newYork, Clock: func() time.Time { return clock }, Log: quiet,
+	})
+	engine := observations.NewEngine(observations.Rules{PracticeZone: newYork})
+	writer := observations.NewWriter(engine, func() time.Time { return clock }, quiet, func([]observations.Outcome) { publisher.Wake() })
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	var screens []*screen
+	for _, role := range []access.Role{access.Nurse, access.Admin} {
+		s := &screen{stream: live.NewStream(subscriptions.NewDefaultClient()), rows: map[string]object{}}
+		if _, err := publisher.Subscribe(c.app, s.stream, vigiltest.Token(t, c.people[role]), clock); err != nil {
+			t.Fatal(err)
+		}
+		s.stream.Subscribe(live.Topic)
+		c.app.SubscriptionsBroker().Register(s.stream)
+		for _, row := range c.ask(role, "GET", "/triage/patients/?page_size=100", nil).results() {
+			s.rows[row["patient_id"].(string)] = row
+		}
+		screens = append(screens, s)
+	}
+	running.Go(func() { publisher.Run(ctx, c.app) })
+	running.Go(func() { writer.Run(ctx, c.app) })
+
+	var senders sync.WaitGroup
+	for sender := range 8 {
+		senders.Go(func() {
+			for i := sender; i < 500; i += 8 {
+				systolic, diastolic := float64(100+(i*37)%110), 70.0
+				_, err := writer.Submit(t.Context(), observations.Submission{
+					PatientID: patients[i%(len(patients)-1)], Source: vitals.SourceGateway, By: audit.System(), ReceivedAt: clock,
+					Reading: vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: clock.Add(-time.Duration(i) * time.Minute), Systolic: &systolic, Diastolic: &diastolic},
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	senders.Wait()
+	quietOne := patients[len(patients)-1] // had no reading: the last to be told of
+	c.ask(access.Nurse, "POST", "/triage/patients/"+quietOne+"/review/", nil).want(200)
+	var api []string
+	for _, row := range c.ask(access.Nurse, "GET", "/triage/patients/?page_size=100", nil).results() {
+		api = append(api, row["patient_id"].(string))
+	}
+	for i, s := range screens {
+		s.follow(t, quietOne)
+		if got := s.ordered(); !slices.Equal(got, api) {
+			t.Errorf("screen %d differs from the API:\n%s\n%s", i, fmt.Sprint(got), fmt.Sprint(api))
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package routes
+
+import (
+	"strconv"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/notifications"
+)
+
+// notificationView is an entry of a person's list.
+type notificationView struct {
+	ID           int64   `json:"id"`
+	Channel      string  `json:"channel"`
+	Type         string  `json:"type"`
+	Severity     string  `json:"severity"`
+	Title        string  `json:"title"`
+	Body         string  `json:"body"`
+	PatientID    *string `json:"patient_id"`
+	AlertID      *int64  `json:"alert_id"`
+	EscalationID *int64  `json:"escalation_id"`
+	EntryID      *string `json:"entry_id"`
+	Read         bool    `json:"read"`
+	ReadAt       *string `json:"read_at"`
+	CreatedAt    *string `json:"created_at"`
+}
+
+func viewNotification(record *core.Record) notificationView {
+	readAt := storedInstant(record, "read_at")
+	return notificationView{
+		ID: collections.Number(record.Id), Channel: record.GetString("channel"), Type: record.GetString("type"), Severity: record.GetString("severity"),
+		Title: record.GetString("title"), Body: record.GetString("body"), PatientID: orNull(record.GetString("patient")),
+		AlertID: numberIn(record, "alert"), EscalationID: numberIn(record, "escalation"), EntryID: orNull(record.GetString("billing_entry")),
+		Read: readAt != nil, ReadAt: readAt, CreatedAt: storedInstant(record, "created_at"),
+	}
+}
+
+// numberIn is the public number of the record that a column names.
+func numberIn(record *core.Record, column string) *int64 {
+	if number := collections.Number(record.GetString(column)); number != 0 {
+		return &number
+	}
+	return nil
+}
+
+// inboxPage is a page of a person's list and how much of the list is unread.
+type inboxPage struct {
+	Page[notificationView]
+	UnreadCount int `json:"unread_count"`
+}
+
+func (a *api) listNotifications(c *call) error {
+	q := c.query()
+	p := q.paging()
+	between := q.between()
+	filter := collections.Inbox{
+		User: c.Caller.RecordID, Unread: q.boolean("unread"), Channel: q.oneOf("channel", notifications.Channels...), From: between.From, To: between.To,
+	}
+	if err := q.err(); err != nil {
+		return err
+	}
+	entries, total, unread, err := collections.PageOfInbox(c.App, filter, p.Offset(), p.Size)
+	if err != nil {
+		return err
+	}
+	if err := recordNotificationsRead(c, "", entries...); err != nil {
+		return err
+	}
+	views := make([]notificationView, len(entries))
+	for i, entry := range entries {
+		views[i] = viewNotification(entry)
+	}
+	page, err := pageOf(c, p, total, views)
+	if err != nil {
+		return err
+	}
+	return c.ok(inboxPage{page, unread})
+}
+
+// recordNotificationsRead notes whose data the entries showed; entries about nobody leave no trace.
+func recordNotificationsRead(c *call, id string, entries ...*core.Record) error {
+	patients := map[string]bool{}
+	for _, entry := range entries {
+		if patient := entry.GetString("patient"); patient != "" {
+			patients[patient] = true
+		}
+	}
+	if len(patients) == 0 {
+		return nil
+	}
+	return c.recordRead(audit.PatientRead, "Notification", id, sortedKeys(patients)...)
+}
+
+// notification finds the entry of the path on the caller's own list.
+func (c *call) notification() (*core.Record, error) {
+	number, err := c.pathInteger("id")
+	if err != nil {
+		return nil, err
+	}
+	record, err := collections.FindNotification(c.App, c.Caller.RecordID, collections.NumberID(number))
+	if collections.Missing(err) {
+		return nil, fault.Missing()
+	}
+	return record, err
+}
+
+func (a *api) readNotification(c *call) error {
+	record, err := c.notification()
+	if err != nil {
+		return err
+	}
+	if err := recordNotificationsRead(c, strconv.FormatInt(collections.Number(record.Id), 10), record); err != nil {
+		return err
+	}
+	return c.ok(viewNotification(record))
+}
+
+func (a *api) markRead(c *call) error {
+	record, err := c.notification()
+	if err != nil {
+		return err
+	}
+	if _, err := collections.MarkRead(c.App, c.Caller.RecordID, record.Id, c.Now); err != nil {
+		return err
+	}
+	if record, err = c.notification(); err != nil {
+		return err
+	}
+	if err := recordNotificationsRead(c, strconv.FormatInt(collections.Number(record.Id), 10), record); err != nil {
+		return err
+	}
+	return c.ok(viewNotification(record))
+}
+
+func (a *api) markAllRead(c *call) error {
+	updated, err := collections.MarkRead(c.App, c.Caller.RecordID, "", c.Now)
+	if err != nil {
+		return err
+	}
+	return c.ok(struct {
+		Updated int64 `json:"updated"`
+	}{updated})
+}
+
+// deliveryView is one push as administrators see it.
+type deliveryView struct {
+	ID             int64   `json:"id"`
+	NotificationID int64   `json:"notification_id"`
+	User           *string `json:"user"`
+	TokenID        *int64  `json:"token_id"`
+	Type           string  `json:"type"`
+	Title          string  `json:"title"`
+	Body           string  `json:"body"`
+	Status         string  `json:"status"`
+	StatusCode     *int64  `json:"status_code"`
+	AttemptedAt    *string `json:"attempted_at"`
+}
+
+func (a *api) listDeliveries(c *call) error {
+	q := c.query()
+	p := q.paging()
+	between := q.between()
+	where := collections.Conditions{}.Between("created_at", between.From, between.To).Equal("status", q.oneOf("status",
+		collections.PushPending, collections.PushSent, collections.PushFailed, collections.PushExpiredToken,
+		collections.PushSkippedQuietHours, collections.PushSkippedPreference, collections.PushNoTransport))
+	if err := q.err(); err != nil {
+		return err
+	}
+	pushes, total, err := collections.PageOfPushes(c.App, where, p.Offset(), p.Size)
+	if err != nil {
+		return err
+	}
+	addresses, err := collections.AddressesOf(c.App, pushes)
+	if err != nil {
+		return err
+	}
+	views := make([]deliveryView, len(pushes))
+	for i, push := range pushes {
+		views[i] = deliveryView{
+			ID: collections.Number(push.Id), NotificationID: collections.Number(push.GetString("notification")),
+			User: orNull(addresses[push.GetString("user")]), TokenID: numberIn(push, "push_token"), Type: push.GetString("type"),
+			Title: push.GetString("title"), Body: push.GetString("body"), Status: push.GetString("status"), AttemptedAt: storedInstant(push, "attempted_at"),
+		}
+		if code := collections.Optional(push, "status_code"); code != nil {
+			status := int64(*code)
+			views[i].StatusCode = &status
+		}
+	}
+	return list(c, p, total, views)
+}
+
+func (a *api) readPreferences(c *call) error {
+	user, err := collections.FindUser(c.App, c.Caller.RecordID)
+	if err != nil {
+		return err
+	}
+	preferences, err := notifications.PreferencesOf(c.App, user, a.Zone)
+	if err != nil {
+		return err
+	}
+	return c.ok(preferences)
+}
+
+func (a *api) updatePreferences(c *call) error {
+	var body notifications.PreferencesBody
+	if err := c.decode(&body); err != nil {
+		return err
+	}
+	preferences, err := notifications.ChangePreferences(c.App, c.Caller.RecordID, body, a.Zone, c.Now)
+	if err != nil {
+		return err
+	}
+	return c.ok(preferences)
+}

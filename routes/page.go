@@ -1,0 +1,95 @@
+package routes
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/vigilhealth/vigil/internal/fault"
+)
+
+// Sizes of a page. Source: docs/decisions.md, "Pagination edge cases".
+const (
+	defaultPageSize = 20
+	maxPageSize     = 100
+	lastNumber      = 1 << 40 // beyond every list, small enough to multiply
+)
+
+// paging says which page of a list was asked for.
+type paging struct{ Number, Size int }
+
+// Offset is how many entries come before the page.
+func (p paging) Offset() int { return (p.Number - 1) * p.Size }
+
+// paging reads page and page_size.
+func (q *query) paging() paging {
+	return paging{
+		Number: q.positive("page", 1, lastNumber),
+		Size:   q.positive("page_size", defaultPageSize, maxPageSize),
+	}
+}
+
+// positive is a whole number of at least 1, cut to most.
+func (q *query) positive(name string, absent, most int) int {
+	if !q.values.Has(name) {
+		return absent
+	}
+	text := q.values.Get(name)
+	value, err := strconv.Atoi(text)
+	if errors.Is(err, strconv.ErrRange) && !strings.HasPrefix(text, "-") {
+		return most
+	}
+	if err != nil || value < 1 {
+		q.checks.Reject(name, "Must be a positive integer.")
+		return absent
+	}
+	return min(value, most)
+}
+
+// Page is the envelope of every list. Source: docs/decisions.md, "List envelope".
+type Page[T any] struct {
+	Count    int     `json:"count"`
+	Next     *string `json:"next"`
+	Previous *string `json:"previous"`
+	Results  []T     `json:"results"`
+}
+
+// list answers 200 with one page of count entries, or 404 when the list ends before it.
+func list[T any](c *call, p paging, count int, results []T) error {
+	page, err := pageOf(c, p, count, results)
+	if err != nil {
+		return err
+	}
+	return c.ok(page)
+}
+
+// pageOf is one page of count entries; a list that ends before it is a fault.
+func pageOf[T any](c *call, p paging, count int, results []T) (Page[T], error) {
+	last := max(1, (count+p.Size-1)/p.Size)
+	if p.Number > last {
+		return Page[T]{}, fault.New(fault.NotFound, "not_found", "Invalid page.")
+	}
+	page := Page[T]{Count: count, Results: results}
+	if page.Results == nil {
+		page.Results = []T{}
+	}
+	if p.Number < last {
+		page.Next = c.pageURL(p.Number + 1)
+	}
+	if p.Number > 1 {
+		page.Previous = c.pageURL(p.Number - 1)
+	}
+	return page, nil
+}
+
+// pageURL is the absolute address of another page of the same list, all other parameters kept.
+func (c *call) pageURL(number int) *string { return c.linkTo("page", strconv.Itoa(number)) }
+
+// linkTo is the absolute address of this list with one parameter changed.
+func (c *call) linkTo(parameter, value string) *string {
+	values := c.Request.URL.Query()
+	values.Set(parameter, value)
+	path := strings.TrimSuffix(c.Request.URL.EscapedPath(), "/") + "/"
+	address := c.publicURL + path + "?" + values.Encode()
+	return &address
+}

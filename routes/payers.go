@@ -1,0 +1,165 @@
+package routes
+
+import (
+	"strings"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+)
+
+type payerView struct {
+	ID       int64  `json:"id"`
+	Name     string `json:"name"`
+	PayerID  string `json:"payer_id"`
+	IsActive bool   `json:"is_active"`
+}
+
+func viewPayer(p collections.Payer) payerView { return payerView{p.Number(), p.Name, p.Code, p.Active} }
+
+func (a *api) listPayers(c *call) error {
+	payers, err := collections.ListPayers(c.App)
+	if err != nil {
+		return err
+	}
+	views := make([]payerView, len(payers))
+	for i, p := range payers {
+		views[i] = viewPayer(p)
+	}
+	return c.ok(map[string]any{"count": len(views), "results": views})
+}
+
+func (a *api) createPayer(c *call) error {
+	var body struct {
+		Name     input.String  `json:"name"`
+		PayerID  input.String  `json:"payer_id"`
+		IsActive input.Boolean `json:"is_active"`
+	}
+	if err := c.decode(&body); err != nil {
+		return err
+	}
+	checks := input.NewChecks()
+	name, code := checks.Text("name", body.Name, input.Required(200)), checks.Text("payer_id", body.PayerID, input.Required(50))
+	active := checks.Boolean("is_active", body.IsActive, false)
+	if err := checks.Err(); err != nil {
+		return err
+	}
+	var payer collections.Payer
+	err := c.App.RunInTransaction(func(tx core.App) (err error) {
+		var taken bool
+		if payer, taken, err = collections.AddPayer(tx, name, code, active == nil || *active, c.Now); err != nil {
+			return err
+		}
+		if taken {
+			return fault.Field("payer_id", "A payer with this code exists already.")
+		}
+		return noteSetting(c, tx, "Payer", payer.Code)
+	})
+	if err != nil {
+		return err
+	}
+	return c.created(viewPayer(payer))
+}
+
+// noteSetting records that a table of the practice changed.
+func noteSetting(c *call, tx core.App, resourceType, resourceID string) error {
+	return audit.Append(tx, audit.Entry{Event: audit.SettingsUpdate, Actor: c.actor(), ResourceType: resourceType, ResourceID: resourceID}, c.Now)
+}
+
+type rateView struct {
+	Payer         string        `json:"payer"`
+	PayerID       *int64        `json:"payer_id"`
+	CPTCode       string        `json:"cpt_code"`
+	Rate          billing.Cents `json:"rate"`
+	EffectiveDate string        `json:"effective_date"`
+}
+
+func viewRate(r collections.PayerRate) rateView {
+	return rateView{r.PayerName, numberOrNull(r.PayerID), r.CPTCode, billing.Cents(r.RateCents), r.EffectiveDate}
+}
+
+func (a *api) listPayerRates(c *call) error {
+	rates, err := collections.ListPayerRates(c.App)
+	if err != nil {
+		return err
+	}
+	views := make([]rateView, len(rates))
+	for i, r := range rates {
+		views[i] = viewRate(r)
+	}
+	return c.ok(map[string]any{"count": len(views), "results": views})
+}
+
+func (a *api) createPayerRate(c *call) error {
+	var body struct {
+		PayerID       input.Integer `json:"payer_id"`
+		CPTCode       input.String  `json:"cpt_code"`
+		Rate          input.Number  `json:"rate"`
+		EffectiveDate input.String  `json:"effective_date"`
+	}
+	if err := c.decode(&body); err != nil {
+		return err
+	}
+	checks := input.NewChecks()
+	number := checks.Integer("payer_id", body.PayerID, true)
+	codes := []string{}
+	for _, row := range a.Billing.Catalogue() {
+		codes = append(codes, row.Code)
+	}
+	rate := collections.PayerRate{
+		CPTCode: checks.Text("cpt_code", body.CPTCode, input.Required(0).OneOf(codes...)), RateCents: int64(readCents(checks, "rate", body.Rate)),
+		EffectiveDate: checks.Date("effective_date", body.EffectiveDate, true),
+	}
+	if err := checks.Err(); err != nil {
+		return err
+	}
+	payer, err := collections.FindPayer(c.App, *number)
+	if collections.Missing(err) {
+		return fault.Missing()
+	} else if err != nil {
+		return err
+	}
+	rate.PayerID, rate.PayerName = payer.ID, payer.Name
+	err = c.App.RunInTransaction(func(tx core.App) error {
+		taken, err := collections.AddPayerRate(tx, rate, c.Now)
+		if err != nil {
+			return err
+		}
+		if taken {
+			return fault.Field("effective_date", "The payer has a rate for this code from this day already.")
+		}
+		return noteSetting(c, tx, "PayerRate", rate.CPTCode+" "+rate.EffectiveDate)
+	})
+	if err != nil {
+		return err
+	}
+	return c.created(viewRate(rate))
+}
+
+// mostCodes is how many diagnosis codes one answer holds; count says how many match.
+const mostCodes = 500
+
+func (a *api) listICD10(c *call) error {
+	q := c.query()
+	search, category := q.text("search", 100), q.text("category", 300)
+	if err := q.err(); err != nil {
+		return err
+	}
+	codes, total, err := collections.SearchICD10(c.App, search, strings.ReplaceAll(search, ".", ""), category, mostCodes)
+	if err != nil {
+		return err
+	}
+	if codes == nil {
+		codes = []collections.ICD10Code{}
+	}
+	return c.ok(map[string]any{"count": total, "results": codes})
+}
+
+func (a *api) listCPT(c *call) error {
+	rows := a.Billing.Catalogue()
+	return c.ok(map[string]any{"count": len(rows), "results": rows})
+}

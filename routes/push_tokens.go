@@ -1,0 +1,99 @@
+package routes
+
+import (
+	"net/http"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/notifications"
+)
+
+// tokenView is a push token as its owner sees it; the token itself is not shown again.
+type tokenView struct {
+	ID          int64   `json:"id"`
+	DeviceID    string  `json:"device_id"`
+	Type        string  `json:"type"`
+	Platform    string  `json:"platform"`
+	AppVersion  string  `json:"app_version"`
+	Active      bool    `json:"active"`
+	Deliverable bool    `json:"deliverable"`
+	TokenHint   string  `json:"token_hint"`
+	CreatedAt   *string `json:"created_at"`
+	UpdatedAt   *string `json:"updated_at"`
+}
+
+func (a *api) viewToken(record *core.Record) tokenView {
+	kind := record.GetString("type")
+	return tokenView{
+		ID: collections.Number(record.Id), DeviceID: record.GetString("device_id"), Type: kind, Platform: record.GetString("platform"),
+		AppVersion: record.GetString("app_version"), Active: record.GetBool("active"), Deliverable: a.Push.Delivers(kind),
+		TokenHint: record.GetString("token_hint"), CreatedAt: storedInstant(record, "created_at"), UpdatedAt: storedInstant(record, "updated_at"),
+	}
+}
+
+func (a *api) registerToken(c *call) error {
+	var body notifications.RegisterBody
+	if err := c.decode(&body); err != nil {
+		return err
+	}
+	token, first, err := a.Push.Register(c.App, c.Caller.RecordID, body, c.Now)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if first {
+		status = http.StatusCreated
+	}
+	return c.json(status, a.viewToken(token.ProxyRecord()))
+}
+
+func (a *api) listTokens(c *call) error {
+	q := c.query()
+	p := q.paging()
+	if err := q.err(); err != nil {
+		return err
+	}
+	tokens, total, err := collections.PageOfPushTokens(c.App, c.Caller.RecordID, p.Offset(), p.Size)
+	if err != nil {
+		return err
+	}
+	views := make([]tokenView, len(tokens))
+	for i, token := range tokens {
+		views[i] = a.viewToken(token)
+	}
+	return list(c, p, total, views)
+}
+
+func (a *api) deleteToken(c *call) error {
+	number, err := c.pathInteger("id")
+	if err != nil {
+		return err
+	}
+	if err := notifications.Unregister(c.App, c.Caller.RecordID, number, c.Now); err != nil {
+		return err
+	}
+	return c.noContent()
+}
+
+// readPublicKey tells a browser with which key to subscribe: that of the type asked for, else the production key where there is one.
+func (a *api) readPublicKey(c *call) error {
+	q := c.query()
+	kinds := []string{"web_push", "web_push_dev"}
+	if kind := q.oneOf("type", kinds...); kind != "" {
+		kinds = []string{kind}
+	}
+	if err := q.err(); err != nil {
+		return err
+	}
+	for _, kind := range kinds {
+		if key := a.Push.PublicKey(kind); key != "" {
+			return c.ok(struct {
+				PublicKey string `json:"public_key"`
+				Type      string `json:"type"`
+			}{key, kind})
+		}
+	}
+	return fault.Missing()
+}

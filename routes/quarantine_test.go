@@ -1,0 +1,153 @@
+package routes_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/routes"
+)
+
+const webhookSecret = "whsec_for_tests_only"
+
+// newIngestingClinic is a clinic with a writer that runs and a gateway that signs.
+func newIngestingClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
+	t.Helper()
+	readings := observations.NewEngine(observations.Rules{
+		PracticeZone: newYork, AutoTransform: true, MaxFuture: 5 * time.Minute,
+		NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: 1, Critical: 2},
+	})
+	quiet := slog.New(slog.DiscardHandler)
+	var c *clinic
+	now := func() time.Time { return c.now }
+	writer := observations.NewWriter(readings, now, quiet, func([]observations.Outcome) {})
+	client, err := emr.New(emr.Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = newClinic(t, append([]func(*routes.Engines){func(e *routes.Engines) {
+		e.Readings, e.Writer, e.GatewayDedup, e.MaxFuture = readings, writer, true, 5*time.Minute
+		e.Transmissions = transmissions.NewWorker(transmissions.Options{EMR: client, Load: observations.LoadFHIR, Clock: now, Log: quiet})
+		e.Gateway = gateway.Gateway{Secrets: gateway.Secrets{Current: webhookSecret}, Tolerance: 30 * time.Minute, MaxFuture: 5 * time.Minute}
+	}}, change...)...)
+	ctx, cancel := context.WithCancel(context.Background())
+	var run sync.WaitGroup
+	run.Go(func() { writer.Run(ctx, c.app) })
+	t.Cleanup(func() { cancel(); run.Wait() })
+	return c
+}
+
+// webhook posts a body as the gateway does.
+func (c *clinic) webhook(body []byte, sentAt time.Time) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, "/api/v1/gateway/webhook/", strings.NewReader(string(body)))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set(gateway.SignatureHeader, gateway.Sign(webhookSecret, body))
+	r.Header.Set(gateway.TimestampHeader, strconv.FormatInt(sentAt.Unix(), 10))
+	rec := httptest.NewRecorder()
+	c.handler.ServeHTTP(rec, r)
+	return rec
+}
+
+func (c *clinic) event(t testing.TB, body string) reply {
+	t.Helper()
+	rec := c.webhook([]byte(body), c.now)
+	vigiltest.CheckResponse(t, http.MethodPost, "/api/v1/gateway/webhook/", rec.Code, rec.Header(), rec.Body.Bytes())
+	return reply{t, "webhook", rec.Code, rec.Body.String()}
+}
+
+func cuffEvent(device, patient string, systolic int, at time.Time) string {
+	return fmt.Sprintf(`{"event_type":"measurement.created","device_id":%q,"patient_id":%q,"measurement_type":"bp","values":{"systolic":%d,"diastolic":80},"timestamp":%q}`,
+		device, patient, systolic, at.Format(time.RFC3339))
+}
+
+func TestQuarantine(t *testing.T) {
+	c := newIngestingClinic(t)
+	unplaced := cuffEvent("BP-1", "nobody", 150, c.now)
+	id := c.event(t, unplaced).want(200).wantAt(object{"status": "quarantined", "reason": "unknown_patient"}).at("event_id").(string)
+	c.event(t, unplaced).want(200).wantAt(object{"status": "quarantined", "event_id": id})
+	c.event(t, strings.Replace(unplaced, `"systolic":150`, `"systolic":"HI"`, 1)).wantFields("values.systolic")
+	c.event(t, `{"event_type":`).want(400, "parse_error")
+
+	const list = "/ingestion/quarantine/"
+	if all := c.ask(access.MA, "GET", list, nil).results(); len(all) != 3 {
+		t.Errorf("%d events are listed", len(all))
+	}
+	rejected := c.ask(access.Admin, "GET", list+query("status", "rejected", "reason", "validation_error"), nil).results()
+	if len(rejected) != 1 || rejected[0]["field_errors"].(object)["values.systolic"] == nil || rejected[0]["gateway_patient_id"] != "nobody" {
+		t.Errorf("rejected: %v", rejected)
+	}
+	c.ask(access.Admin, "GET", list+query("status", "handled"), nil).wantFields("status")
+
+	patient := c.enrol(nil)
+	release, discard := list+id+"/release/", list+rejected[0]["id"].(string)+"/discard/"
+	c.ask(access.MA, "POST", release, object{}).wantFields("patient_id")
+	c.ask(access.MA, "POST", list+"0194c5a8-0000-7000-8000-000000000000/release/", object{}).want(404)
+	c.ask(access.MA, "POST", release, object{"patient_id": "0194c5a8-0000-7000-8000-000000000000"}).want(404)
+	stored := c.ask(access.MA, "POST", release, object{"patient_id": patient}).want(201).
+		wantAt(object{"patient_id": patient, "systolic": 150.0, "source": "gateway", "alert_triggered": true})
+	c.ask(access.MA, "POST", release, object{"patient_id": patient}).want(400, "invalid_state")
+	c.event(t, unplaced).want(200).wantAt(object{"status": "duplicate", "observation_id": stored.at("id")})
+	c.ask(access.MA, "POST", discard, object{"reason": " "}).wantFields("reason")
+	c.ask(access.MA, "POST", discard, object{"reason": "a test device"}).want(200).wantAt(object{"status": "discarded", "closed_by": c.people[access.MA].Email()})
+	c.ask(access.MA, "POST", discard, object{"reason": "a test device"}).want(400, "invalid_state")
+
+	c.wantRoles("GET", list, nil, access.Admin, access.ClinicalManager, access.MA, access.DataMonitor)
+	c.wantRoles("POST", release, object{"patient_id": patient}, access.Admin, access.ClinicalManager, access.MA)
+	c.wantRoles("POST", discard, object{"reason": "x"}, access.Admin, access.ClinicalManager, access.MA)
+}
+
+func TestEnteredInError(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(nil)
+	body := object{"patient_id": patient, "systolic": 150, "diastolic": 80, "measured_at": c.now.Format(time.RFC3339)}
+	id := c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", body).want(201).at("id").(string)
+	path := "/ingestion/observations/" + id + "/entered-in-error/"
+	c.ask(access.Nurse, "POST", path, object{}).wantFields("reason")
+	c.ask(access.Nurse, "POST", "/ingestion/observations/0194c5a8-0000-7000-8000-000000000000/entered-in-error/", object{"reason": "x"}).want(404)
+	for range 2 {
+		c.ask(access.Nurse, "POST", path, object{"reason": "wrong arm"}).want(200).wantAt(object{"status": "entered_in_error", "fhir_status": "failed"})
+	}
+	c.ask(access.Nurse, "GET", "/fhir/observations/"+id+"/", nil).want(200).wantAt(object{"status": "entered-in-error", "meta.versionId": "2"})
+	c.ask(access.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(400, "invalid_state")
+	c.ask(access.Nurse, "POST", "/fhir/observations/"+id+"/transmit/", nil).want(400, "invalid_state")
+	c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", body).want(200).wantAt(object{"duplicate": true, "status": "entered_in_error"})
+	c.wantRoles("POST", path, object{"reason": "x"}, access.Admin, access.ClinicalManager, access.Provider, access.Nurse)
+}
+
+func TestIngestionStatus(t *testing.T) {
+	c := newIngestingClinic(t)
+	const path = "/ingestion/status/"
+	c.ask(access.Nurse, "GET", path, nil).want(200).wantAt(object{
+		"status": "operational", "queue_depth": 0.0, "observations_today": 0.0, "processing_rate": "0.0/min", "last_processed_at": nil,
+	})
+	c.enrol(object{"gateway_patient_id": "gw-1"})
+	for i := range 3 {
+		c.event(t, cuffEvent("BP-1", "gw-1", 120, c.now.Add(-time.Duration(i)*time.Hour))).want(200)
+	}
+	c.ask(access.DataMonitor, "GET", path, nil).want(200).wantAt(object{
+		"status": "operational", "queue_depth": 3.0, "observations_today": 3.0, "observations_this_hour": 3.0, "processing_rate": "0.2/min",
+		"last_processed_at": "2026-01-15T13:45:00Z", "fhir_pipeline.pending": 3.0, "fhir_pipeline.failed_today": 0.0,
+	})
+	c.now = c.now.Add(6 * time.Minute)
+	c.ask(access.Admin, "GET", path, nil).want(200).wantAt(object{"status": "degraded"})
+	c.wantRoles("GET", path, nil, access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA, access.DataMonitor)
+
+	still := newClinic(t, func(e *routes.Engines) { // nobody runs its writer
+		e.Writer = observations.NewWriter(observations.NewEngine(observations.Rules{PracticeZone: newYork}), time.Now, e.Log, nil)
+	})
+	still.ask(access.Admin, "GET", path, nil).want(200).wantAt(object{"status": "down"})
+}

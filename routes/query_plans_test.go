@@ -1,0 +1,231 @@
+package routes_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/pocketbase/dbx"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/routes"
+)
+
+// grownTables have millions of rows after some years; whoever reads one from end to end makes a page slower every day. Tables that
+// grow with the number of patients, and not with time, are not among them: a summary of the practice looks at each patient.
+var grownTables = []string{
+	"observations", "alerts", "transmissions", "transmission_attempts", "audit_log", "billing_entries", "time_entries", "notifications",
+	"push_deliveries", "gateway_events", "triage_scores", "reading_days",
+}
+
+// wholeByDesign read everything, because everything is what they are asked for.
+var wholeByDesign = []string{
+	"/audit/verify/",           // every entry's hash
+	"/billing/claims-exports/", // every claim
+}
+
+// counted are exact counts that lists promise, of everything or of most of it. No index makes them shorter than the narrowest one, which
+// SQLite walks at some ten million rows a second; pages themselves are found without.
+var counted = []string{
+	"SELECT COUNT(*) FROM `alerts` WHERE TRUE", "SELECT COUNT(*) FROM `transmissions` WHERE TRUE", "SELECT COUNT(*) FROM `push_deliveries` WHERE TRUE",
+	"SELECT COUNT(*) FROM `time_entries` WHERE TRUE", "SELECT COUNT(*) FROM `audit_log` WHERE TRUE", "SELECT COUNT(*) FROM `audit_log` WHERE `outcome`=?",
+	"SELECT COUNT(*) FROM `audit_log` WHERE `resource_type`=?",
+	"SELECT `id`, `escalation` FROM `alerts` WHERE (?=?) AND (escalation != ?) ORDER BY `id`", // of no escalation: nothing is read
+}
+
+// Every GET endpoint is asked for without and with each of its query parameters; SQLite must find its way by an index to what each asks of a
+// table that grows.
+func TestNoEndpointReadsATableWhole(t *testing.T) {
+	c := newClinic(t)
+	patient := c.enrol(nil)
+	document, err := openapi3.NewLoader().LoadFromData(routes.OpenAPI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch := watchQueries(c)
+	asked, answered := 0, 0
+	for _, route := range routes.Rows() {
+		if route.Method != http.MethodGet || slices.Contains(wholeByDesign, strings.TrimPrefix(route.Path, "/api/v1")) {
+			continue
+		}
+		path := pathParameter.ReplaceAllString(route.Path, patient)
+		for _, query := range queriesOf(document, route.Path, patient) {
+			watch.start()
+			answer := c.knock(route.Method, path+query, vigiltest.Token(t, c.people[access.Admin]))
+			if answer.Code == http.StatusOK {
+				answered++
+			}
+			for _, query := range watch.stop() {
+				if slices.Contains(counted, literal.ReplaceAllString(query, "?")) {
+					continue
+				}
+				for _, step := range scans(t, c.app.ConcurrentDB(), query) {
+					t.Errorf("%s: %s\n\tin %s", route.Path, step, query)
+				}
+				asked++
+			}
+		}
+	}
+	t.Logf("%d answers, %d shapes of queries", answered, asked)
+	if answered < 150 || asked < 150 {
+		t.Errorf("only %d answers and %d shapes of queries were looked at", answered, asked)
+	}
+}
+
+// queriesOf are the query strings to ask an endpoint with: none, then each parameter alone with each of its words, or with one
+// value that fits.
+func queriesOf(document *openapi3.T, path, patient string) []string {
+	queries := []string{""}
+	item := document.Paths.Find(path)
+	if item == nil || item.Get == nil {
+		return queries
+	}
+	for _, parameter := range slices.Concat(item.Parameters, item.Get.Parameters) {
+		if p := parameter.Value; p.In == "query" {
+			for _, value := range valuesOf(p, patient) {
+				queries = append(queries, "?"+url.Values{p.Name: {value}}.Encode())
+			}
+		}
+	}
+	return queries
+}
+
+func valuesOf(p *openapi3.Parameter, patient string) (values []string) {
+	s := p.Schema.Value
+	if s.Items != nil {
+		s = s.Items.Value
+	}
+	for _, word := range s.Enum {
+		values = append(values, fmt.Sprint(word))
+	}
+	switch {
+	case len(values) > 0:
+		return values
+	case strings.Contains(p.Name, "patient") || s.Format == "uuid":
+		return []string{patient}
+	case s.Type.Is("integer"), s.Type.Is("number"):
+		return []string{"1"}
+	case s.Type.Is("boolean"):
+		return []string{"true", "false"}
+	case s.Format == "date-time":
+		return []string{"2026-01-02T03:04:05Z"}
+	case s.Format == "date", strings.HasSuffix(p.Name, "_date"), strings.Contains(p.Name, "after"), strings.Contains(p.Name, "before"):
+		return []string{"2026-01-02"}
+	case strings.Contains(p.Name, "month"):
+		return []string{"2026-01"}
+	case p.Name == "actor":
+		return []string{"4", "nurse@vigil.test"}
+	}
+	return []string{"abc"}
+}
+
+// queryWatch collects the queries of the app, as they were asked.
+type queryWatch struct {
+	lock sync.Mutex
+	on   bool
+	seen map[string]bool // since the beginning
+	new  []string
+}
+
+func watchQueries(c *clinic) *queryWatch {
+	w := &queryWatch{seen: map[string]bool{}}
+	for _, builder := range []dbx.Builder{c.app.ConcurrentDB(), c.app.NonconcurrentDB()} {
+		db := builder.(*dbx.DB)
+		db.QueryLogFunc = func(_ context.Context, _ time.Duration, query string, _ *sql.Rows, _ error) { w.note(query) }
+		db.ExecLogFunc = func(_ context.Context, _ time.Duration, query string, _ sql.Result, _ error) { w.note(query) }
+	}
+	return w
+}
+
+// literal is what differs between two queries of one shape.
+var literal = regexp.MustCompile(`'[^']*'|\b\d+\b`)
+
+func (w *queryWatch) note(query string) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if shape := literal.ReplaceAllString(query, "?"); w.on && !w.seen[shape] {
+		w.seen[shape] = true
+		w.new = append(w.new, query)
+	}
+}
+
+func (w *queryWatch) start() {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.on, w.new = true, nil
+}
+
+func (w *queryWatch) stop() []string {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.on = false
+	return w.new
+}
+
+var (
+	explainable = regexp.MustCompile(`(?i)^\s*(SELECT|WITH|UPDATE|DELETE)\b`)
+	tableOf     = regexp.MustCompile("(?i)\\b(?:FROM|JOIN|,)\\s*[`\"\\[{]*(\\w+)[`\"\\]}]*(?:\\s+(?:AS\\s+)?[`\"]?(\\w+)[`\"]?)?")
+	scanOf      = regexp.MustCompile(`^SCAN (\w+)(.*)$`)
+	bounded     = regexp.MustCompile(`(?i)\bLIMIT\s+\d+`)
+	counts      = regexp.MustCompile(`(?i)\b(COUNT|SUM|AVG|GROUP BY)\b`)
+)
+
+// scans are the steps of a query's plan that read a table that grows from end to end. Walking along an index is no such step
+// when a limit ends the walk.
+func scans(t *testing.T, db dbx.Builder, query string) (found []string) {
+	t.Helper()
+	if !explainable.MatchString(query) {
+		return nil
+	}
+	var steps []struct {
+		Detail string `db:"detail"`
+	}
+	if err := db.NewQuery("EXPLAIN QUERY PLAN " + strings.ReplaceAll(query, "{:", "{ :")).All(&steps); err != nil {
+		t.Errorf("explain %s: %v", query, err)
+		return nil
+	}
+	names := map[string]string{}
+	for _, match := range tableOf.FindAllStringSubmatch(query, -1) {
+		names[match[1]] = match[1]
+		if match[2] != "" {
+			names[match[2]] = match[1]
+		}
+	}
+	for _, step := range steps {
+		scan := scanOf.FindStringSubmatch(step.Detail)
+		if scan == nil || !slices.Contains(grownTables, names[scan[1]]) || partial(t, db, scan[2]) {
+			continue
+		}
+		if strings.Contains(scan[2], "USING") && bounded.MatchString(query) && !counts.MatchString(query) {
+			continue
+		}
+		found = append(found, step.Detail)
+	}
+	return found
+}
+
+// partial says whether a step walks an index of some rows alone: then it reads no more than it is asked for.
+func partial(t *testing.T, db dbx.Builder, step string) bool {
+	t.Helper()
+	words := strings.Fields(step)
+	if len(words) == 0 {
+		return false
+	}
+	var n int
+	err := db.NewQuery(`SELECT COUNT(*) FROM sqlite_master WHERE type = 'index' AND name = {:name} AND sql LIKE '% WHERE %'`).
+		Bind(dbx.Params{"name": words[len(words)-1]}).Row(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n > 0
+}

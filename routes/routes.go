@@ -1,0 +1,391 @@
+// Package routes is the door for requests: it decodes, authorises, calls one function and encodes. Every endpoint
+// is one row of the table in this file, and openapi.yaml describes the same rows to callers. The package knows HTTP
+// and nothing else: which status a fault becomes is decided in errors.go alone, what a role may do in internal/access,
+// and what an endpoint means in the engine it calls. It refuses to know storage.
+package routes
+
+import (
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/apis"
+	"github.com/pocketbase/pocketbase/core"
+	"github.com/pocketbase/pocketbase/tools/router"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/billing/reports"
+	"github.com/vigilhealth/vigil/internal/dashboard"
+	"github.com/vigilhealth/vigil/internal/devices"
+	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/transmissions"
+)
+
+// basePath is where the contract answers.
+const basePath = "/api/v1"
+
+// handler serves one endpoint: it answers through the call, or returns what went wrong.
+type handler func(a *api, c *call) error
+
+// route is one endpoint. The path is the contract's: below basePath, with its trailing slash.
+type route struct {
+	method string
+	path   string
+	who    access.Action // the permission asked for, or one of the two below
+	limit  limits.Class
+	handle handler
+}
+
+// Rows that ask for no bearer token. Every other row does.
+const (
+	anyone          = access.Anyone
+	signedByGateway = access.SignedByGateway // the handler checks the signature
+)
+
+// table is the contract under basePath.
+var table = []route{
+	// auth.go
+	{http.MethodPost, "/auth/login/", anyone, limits.Auth, (*api).login},
+	{http.MethodPost, "/auth/token/refresh/", anyone, limits.Auth, (*api).refresh},
+	{http.MethodPost, "/auth/password-reset/", anyone, limits.Auth, (*api).requestPasswordReset},
+	{http.MethodPost, "/auth/password-reset/confirm/", anyone, limits.Auth, (*api).confirmPasswordReset},
+	{http.MethodPost, "/auth/password/change/", access.UseOwnAccount, limits.Auth, (*api).changePassword},
+	{http.MethodPost, "/auth/logout/", access.SignOut, limits.User, (*api).logout},
+	{http.MethodPost, "/auth/logout-all/", access.UseOwnAccount, limits.User, (*api).logoutAll},
+	{http.MethodGet, "/auth/profile/", access.UseOwnAccount, limits.User, (*api).profile},
+	{http.MethodGet, "/auth/roles/", access.ReadRoles, limits.User, (*api).roles},
+
+	// two_factor.go
+	{http.MethodPost, "/auth/2fa/setup/", access.UseOwnAccount, limits.Auth, (*api).setUpTwoFactor},
+	{http.MethodPost, "/auth/2fa/verify/", access.UseOwnAccount, limits.Auth, (*api).verifyTwoFactor},
+	{http.MethodGet, "/auth/2fa/qr-code/", access.UseOwnAccount, limits.Auth, (*api).drawQRCode},
+	{http.MethodPost, "/auth/2fa/disable/", access.UseOwnAccount, limits.Auth, (*api).disableTwoFactor},
+	{http.MethodPost, "/auth/2fa/backup-codes/", access.UseOwnAccount, limits.Auth, (*api).replaceBackupCodes},
+
+	// users.go
+	{http.MethodPost, "/auth/register/", access.RegisterUsers, limits.Auth, (*api).register},
+	{http.MethodGet, "/users/", access.ReadUsers, limits.User, (*api).listUsers},
+	{http.MethodGet, "/users/me/", access.UseOwnAccount, limits.User, (*api).profile},
+	{http.MethodPatch, "/users/me/", access.UseOwnAccount, limits.User, (*api).updateOwnUser},
+	{http.MethodGet, "/users/{id}/", access.ReadUsers, limits.User, (*api).readUser},
+	{http.MethodPatch, "/users/{id}/", access.ManageUsers, limits.User, (*api).updateUser},
+	{http.MethodPost, "/users/{id}/activate/", access.ManageUsers, limits.User, (*api).activateUser},
+	{http.MethodPost, "/users/{id}/deactivate/", access.ManageUsers, limits.User, (*api).deactivateUser},
+	{http.MethodPost, "/users/{id}/unlock/", access.ManageUsers, limits.User, (*api).unlockUser},
+	{http.MethodPost, "/users/{id}/2fa/reset/", access.ManageUsers, limits.User, (*api).resetUserTwoFactor},
+	{http.MethodPost, "/users/{id}/password-reset/", access.ManageUsers, limits.User, (*api).sendUserReset},
+	{http.MethodPost, "/users/{id}/logout/", access.ManageUsers, limits.User, (*api).signOutUser},
+
+	// patients.go
+	{http.MethodGet, "/patients/", access.ReadPatients, limits.User, (*api).listPatients},
+	{http.MethodPost, "/patients/", access.CreatePatients, limits.User, (*api).createPatient},
+	{http.MethodGet, "/patients/{id}/", access.ReadPatients, limits.User, (*api).readPatient},
+	{http.MethodPut, "/patients/{id}/", access.UpdatePatients, limits.User, (*api).replacePatient},
+	{http.MethodDelete, "/patients/{id}/", access.DeletePatients, limits.User, (*api).deletePatient},
+	{http.MethodGet, "/patients/archived/", access.ReadArchivedPatients, limits.User, (*api).listArchivedPatients},
+	{http.MethodPost, "/patients/{id}/archive/", access.ArchivePatients, limits.User, (*api).archivePatient},
+	{http.MethodPost, "/patients/{id}/unarchive/", access.ArchivePatients, limits.User, (*api).unarchivePatient},
+	{http.MethodPost, "/patients/{id}/restore/", access.RestorePatients, limits.User, (*api).restorePatient},
+
+	// emr_import.go, emr.go
+	{http.MethodPost, "/patients/import_selected_from_emr/", access.ImportPatients, limits.User, (*api).importFromEMR},
+	{http.MethodPost, "/emr/auth/start/", access.ConnectEMR, limits.User, (*api).startEMRSignIn},
+	{http.MethodGet, "/emr/auth/callback/", anyone, limits.Auth, (*api).finishEMRSignIn},
+	{http.MethodGet, "/emr/auth/status/", access.ReadEMRConnection, limits.User, (*api).readEMRStatus},
+	{http.MethodPost, "/emr/test/jwt/", access.TestEMR, limits.User, (*api).testEMRSignIn},
+	{http.MethodPost, "/emr/test/connection/", access.TestEMR, limits.User, (*api).testEMRConnection},
+	{http.MethodGet, "/emr/patients/", access.SearchEMRPatients, limits.User, (*api).searchEMRPatients},
+
+	// vital_config.go
+	{http.MethodGet, "/patients/{id}/vital-config/", access.ReadThresholds, limits.User, (*api).readThresholds},
+	{http.MethodPut, "/patients/{id}/vital-config/", access.UpdateThresholds, limits.User, (*api).updateThresholds},
+	{http.MethodGet, "/settings/default-thresholds/", access.ReadDefaultThresholds, limits.User, (*api).readDefaultThresholds},
+	{http.MethodPut, "/settings/default-thresholds/", access.UpdateDefaultThresholds, limits.User, (*api).updateDefaultThresholds},
+	{http.MethodGet, "/threshold-changes/", access.ReadThresholdChanges, limits.User, (*api).listThresholdChanges},
+
+	// care_team.go, consents.go
+	{http.MethodGet, "/patients/{id}/care-team/", access.ReadCareTeam, limits.User, (*api).readCareTeam},
+	{http.MethodPut, "/patients/{id}/care-team/", access.UpdateCareTeam, limits.User, (*api).updateCareTeam},
+	{http.MethodGet, "/patients/{id}/consents/", access.ReadConsents, limits.User, (*api).listConsents},
+	{http.MethodPost, "/patients/{id}/consents/", access.ManageConsents, limits.User, (*api).grantConsent},
+	{http.MethodPost, "/patients/{id}/consents/{consent_id}/revoke/", access.ManageConsents, limits.User, (*api).revokeConsent},
+
+	// ingestion.go
+	{http.MethodPost, "/ingestion/blood-pressure/", access.IngestReadings, limits.User, (*api).postBloodPressure},
+	{http.MethodPost, "/ingestion/weight/", access.IngestReadings, limits.User, (*api).postWeight},
+	{http.MethodPost, "/ingestion/pulse-oximetry/", access.IngestReadings, limits.User, (*api).postPulseOximetry},
+	{http.MethodPost, "/ingestion/blood-glucose/", access.IngestReadings, limits.User, (*api).postBloodGlucose},
+	{http.MethodGet, "/ingestion/observations/", access.ReadObservations, limits.User, (*api).listObservations},
+	{http.MethodGet, "/ingestion/observations/{id}/", access.ReadObservations, limits.User, (*api).readObservation},
+
+	// quarantine.go
+	{http.MethodPost, "/ingestion/observations/{id}/entered-in-error/", access.CorrectObservations, limits.User, (*api).withdrawObservation},
+	{http.MethodGet, "/ingestion/status/", access.ReadIngestionStatus, limits.User, (*api).ingestionStatus},
+	{http.MethodGet, "/ingestion/quarantine/", access.ReadQuarantine, limits.User, (*api).listQuarantine},
+	{http.MethodPost, "/ingestion/quarantine/{id}/release/", access.ManageQuarantine, limits.User, (*api).releaseEvent},
+	{http.MethodPost, "/ingestion/quarantine/{id}/discard/", access.ManageQuarantine, limits.User, (*api).discardEvent},
+
+	// gateway.go
+	{http.MethodPost, "/gateway/webhook/", signedByGateway, limits.Webhook, (*api).receiveEvent},
+
+	// devices.go, device_lists.go
+	{http.MethodPost, "/devices/assign/", access.AssignDevices, limits.User, (*api).assignDevice},
+	{http.MethodGet, "/devices/", access.ReadDevices, limits.User, (*api).listDevices},
+	{http.MethodPost, "/devices/", access.AssignDevices, limits.User, (*api).registerDevice},
+	{http.MethodGet, "/devices/{device_id}/", access.ReadDevices, limits.User, (*api).readDevice},
+	{http.MethodPost, "/devices/{device_id}/unassign/", access.AssignDevices, limits.User, (*api).unassignDevice},
+	{http.MethodPost, "/devices/{device_id}/replace/", access.AssignDevices, limits.User, (*api).replaceDevice},
+	{http.MethodPost, "/devices/{device_id}/setup-complete/", access.AssignDevices, limits.User, (*api).completeDeviceSetUp},
+	{http.MethodGet, "/devices/alerts/", access.ReadHubs, limits.User, (*api).listDeviceAlerts},
+	{http.MethodGet, "/hubs/", access.ReadHubs, limits.User, (*api).listHubs},
+
+	// triage.go, alerts.go
+	{http.MethodGet, "/triage/patients/", access.ReadTriage, limits.User, (*api).listTriage},
+	{http.MethodGet, "/triage/patients/stats/", access.ReadTriage, limits.User, (*api).readTriageStats},
+	{http.MethodPost, "/triage/patients/{id}/review/", access.ReviewTriage, limits.User, (*api).reviewPatient},
+	{http.MethodGet, "/alerts/", access.ReadAlerts, limits.User, (*api).listAlerts},
+	{http.MethodGet, "/alerts/{id}/", access.ReadAlerts, limits.User, (*api).readAlert},
+	{http.MethodPost, "/alerts/{id}/acknowledge/", access.AcknowledgeAlerts, limits.User, (*api).acknowledgeAlert},
+	{http.MethodPost, "/alerts/{id}/resolve/", access.ResolveAlerts, limits.User, (*api).resolveAlert},
+	{http.MethodPost, "/alerts/{id}/notes/", access.AnnotateAlerts, limits.User, (*api).annotateAlert},
+	{http.MethodPost, "/alerts/{id}/escalate/", access.AnnotateAlerts, limits.User, (*api).escalateAlert},
+
+	// escalations.go
+	{http.MethodGet, "/escalations/", access.ReadEscalations, limits.User, (*api).listEscalations},
+	{http.MethodPost, "/escalations/", access.CreateEscalations, limits.User, (*api).createEscalation},
+	{http.MethodGet, "/escalations/{id}/", access.ReadEscalations, limits.User, (*api).readEscalation},
+	{http.MethodPatch, "/escalations/{id}/", access.UpdateEscalations, limits.User, (*api).updateEscalation},
+
+	// snoozes.go, simulate_thresholds.go
+	{http.MethodGet, "/patients/{id}/snoozes/", access.ReadAlerts, limits.User, (*api).listSnoozes},
+	{http.MethodPost, "/patients/{id}/snoozes/", access.SnoozeAlerts, limits.User, (*api).startSnooze},
+	{http.MethodPost, "/patients/{id}/snoozes/{snooze_id}/end/", access.SnoozeAlerts, limits.User, (*api).endSnooze},
+	{http.MethodPost, "/triage/simulate-thresholds/", access.SimulateThresholds, limits.User, (*api).simulateThresholds},
+
+	// fhir.go, fhir_patients.go, fhir_status.go, transmissions.go
+	{http.MethodGet, "/fhir/patients/{id}/", access.ReadFHIRPatients, limits.User, (*api).readFHIRPatient},
+	{http.MethodGet, "/fhir/observations/{id}/", access.ReadObservations, limits.User, (*api).readFHIRObservation},
+	{http.MethodPost, "/fhir/observations/{id}/transform/", access.TransmitObservations, limits.User, (*api).transformObservation},
+	{http.MethodPost, "/fhir/observations/{id}/transmit/", access.TransmitObservations, limits.User, (*api).transmitObservation},
+	{http.MethodGet, "/fhir/status/", access.ReadTransmissions, limits.User, (*api).fhirStatus},
+	{http.MethodGet, "/fhir/transmissions/{id}/", access.ReadTransmissions, limits.User, (*api).readTransmission},
+	{http.MethodGet, "/fhir/transmissions/", access.ReadTransmissions, limits.User, (*api).listTransmissions},
+	{http.MethodPost, "/fhir/process-pending/", access.ProcessPending, limits.User, (*api).processPending},
+
+	// notifications.go, push_tokens.go
+	{http.MethodGet, "/notifications/", access.UseOwnAccount, limits.User, (*api).listNotifications},
+	{http.MethodGet, "/notifications/{id}/", access.UseOwnAccount, limits.User, (*api).readNotification},
+	{http.MethodPost, "/notifications/{id}/read/", access.UseOwnAccount, limits.User, (*api).markRead},
+	{http.MethodPost, "/notifications/read-all/", access.UseOwnAccount, limits.User, (*api).markAllRead},
+	{http.MethodGet, "/notifications/deliveries/", access.ReadDeliveries, limits.User, (*api).listDeliveries},
+	{http.MethodGet, "/users/me/notification-preferences/", access.UseOwnAccount, limits.User, (*api).readPreferences},
+	{http.MethodPatch, "/users/me/notification-preferences/", access.UseOwnAccount, limits.User, (*api).updatePreferences},
+	{http.MethodPost, "/notifications/tokens/register/", access.UseOwnAccount, limits.User, (*api).registerToken},
+	{http.MethodGet, "/notifications/tokens/", access.UseOwnAccount, limits.User, (*api).listTokens},
+	{http.MethodDelete, "/notifications/tokens/{id}/", access.UseOwnAccount, limits.User, (*api).deleteToken},
+	{http.MethodGet, "/notifications/vapid-public-key/", anyone, limits.User, (*api).readPublicKey},
+
+	// time_entries.go
+	{http.MethodGet, "/time-entries/", access.ReadTimeEntries, limits.User, (*api).listTime},
+	{http.MethodGet, "/time-entries/summary/", access.ReadTimeEntries, limits.User, (*api).summariseTime},
+	{http.MethodPost, "/time-entries/", access.CreateTimeEntries, limits.User, (*api).logTime},
+	{http.MethodPost, "/time-entries/start/", access.CreateTimeEntries, limits.User, (*api).startTimer},
+	{http.MethodPost, "/time-entries/{id}/stop/", access.CreateTimeEntries, limits.User, (*api).stopTimer},
+	{http.MethodPatch, "/time-entries/{id}/", access.ChangeTimeEntries, limits.User, (*api).changeTime},
+	{http.MethodDelete, "/time-entries/{id}/", access.ChangeTimeEntries, limits.User, (*api).deleteTime},
+
+	// billing.go, billing_evidence.go
+	{http.MethodGet, "/billing/entries/", access.ReadBilling, limits.User, (*api).listEntries},
+	{http.MethodGet, "/billing/entries/{id}/", access.ReadBilling, limits.User, (*api).readEntry},
+	{http.MethodGet, "/billing/entries/{id}/evidence/", access.ReadBilling, limits.User, (*api).readEvidence},
+	{http.MethodPost, "/billing/entries/manual-create/", access.CreateBilling, limits.User, (*api).createEntry},
+	{http.MethodPost, "/billing/run/", access.ManageBilling, limits.User, (*api).runBilling},
+	{http.MethodGet, "/billing/eligibility/{id}/", access.ReadEligibility, limits.User, (*api).readEligibility},
+	{http.MethodGet, "/billing/explain/{id}/", access.ReadEligibility, limits.User, (*api).explainBilling},
+	{http.MethodGet, "/billing/near-billable/", access.ReadEligibility, limits.User, (*api).listNearBillable},
+
+	// claims.go
+	{http.MethodPost, "/billing/entries/{id}/review/", access.ManageBilling, limits.User, (*api).reviewEntry},
+	{http.MethodPost, "/billing/entries/{id}/return/", access.ManageBilling, limits.User, (*api).returnEntry},
+	{http.MethodPost, "/billing/entries/{id}/submit/", access.ManageBilling, limits.User, (*api).submitEntry},
+	{http.MethodPost, "/billing/entries/{id}/pay/", access.ManageBilling, limits.User, (*api).payEntry},
+	{http.MethodPost, "/billing/entries/{id}/deny/", access.ManageBilling, limits.User, (*api).denyEntry},
+	{http.MethodPost, "/billing/entries/{id}/resubmit/", access.ManageBilling, limits.User, (*api).resubmitEntry},
+	{http.MethodPost, "/billing/entries/{id}/appeal/", access.ManageBilling, limits.User, (*api).appealEntry},
+	{http.MethodPost, "/billing/entries/{id}/void/", access.ManageBilling, limits.User, (*api).voidEntry},
+	{http.MethodPost, "/billing/claims/submit/", access.ManageBilling, limits.User, (*api).submitClaims},
+	{http.MethodGet, "/billing/claims-exports/", access.ReadBillingReports, limits.User, (*api).exportClaims},
+
+	// payers.go
+	{http.MethodGet, "/billing/payers/", access.ReadPayers, limits.User, (*api).listPayers},
+	{http.MethodPost, "/billing/payers/", access.ManagePayers, limits.User, (*api).createPayer},
+	{http.MethodGet, "/billing/payer-rates/", access.ReadPayerRates, limits.User, (*api).listPayerRates},
+	{http.MethodPost, "/billing/payer-rates/", access.ManagePayers, limits.User, (*api).createPayerRate},
+	{http.MethodGet, "/billing/icd10-codes/", access.ReadCodes, limits.User, (*api).listICD10},
+	{http.MethodGet, "/billing/cpt-codes/", access.ReadCodes, limits.User, (*api).listCPT},
+
+	// billing_reports.go
+	{http.MethodGet, "/reports/billing/stats/", access.ReadBillingReports, limits.User, (*api).readBillingStats},
+	{http.MethodGet, "/reports/billing/", access.ReadBillingReports, limits.User, (*api).readBillingBreakdown},
+	{http.MethodGet, "/billing/reports/executive-dashboard/", access.ReadBillingReports, limits.User, report(reports.ExecutiveDashboard)},
+	{http.MethodGet, "/billing/reports/revenue/", access.ReadBillingReports, limits.User, report(reports.Revenue)},
+	{http.MethodGet, "/billing/reports/claims-status/", access.ReadBillingReports, limits.User, report(reports.ClaimsStatus)},
+	{http.MethodGet, "/billing/reports/unbilled/", access.ReadBillingReports, limits.User, report(reports.Unbilled)},
+	{http.MethodGet, "/billing/reports/aging/", access.ReadBillingReports, limits.User, report(reports.Aging)},
+	{http.MethodGet, "/billing/reports/payer-performance/", access.ReadBillingReports, limits.User, report(reports.PayerPerformance)},
+	{http.MethodGet, "/billing/reports/patient-summary/", access.ReadBillingReports, limits.User, report(reports.PatientSummary)},
+	{http.MethodGet, "/billing/reports/cpt-utilization/", access.ReadBillingReports, limits.User, report(reports.CPTUtilization)},
+	{http.MethodGet, "/billing/reports/monthly-trend/", access.ReadBillingReports, limits.User, report(reports.MonthlyTrend)},
+	{http.MethodGet, "/billing/reports/provider-productivity/", access.ReadBillingReports, limits.User, report(reports.ProviderProductivity)},
+	{http.MethodGet, "/billing/reports/tasks-summary/", access.ReadBillingReports, limits.User, report(reports.TasksSummary)},
+	{http.MethodGet, "/billing/reports/quick-stats/", access.ReadBillingReports, limits.User, report(reports.QuickStats)},
+	{http.MethodGet, "/billing/reports/export/", access.ReadBillingReports, limits.User, (*api).exportReport},
+
+	// audit.go
+	{http.MethodGet, "/audit/events/", access.ReadAudit, limits.User, (*api).listAudit},
+	{http.MethodGet, "/audit/events/{id}/", access.ReadAudit, limits.User, (*api).readAudit},
+	{http.MethodGet, "/audit/verify/", access.ReadAudit, limits.User, (*api).verifyAudit},
+	{http.MethodGet, "/patients/{id}/access-log/", access.ReadAccessLog, limits.User, (*api).readAccessLog},
+
+	// dashboard.go
+	{http.MethodGet, "/dashboard/stats/", access.ReadDashboard, limits.User, (*api).readDashboard},
+	{http.MethodGet, "/dashboard/activity/", access.ReadDashboard, limits.User, (*api).readActivity},
+	{http.MethodGet, "/dashboard/stats/transmissions/", access.ReadDashboard, limits.User, (*api).readTransmissionSeries},
+	{http.MethodGet, "/dashboard/stats/processing/", access.ReadDashboard, limits.User, (*api).readProcessingSeries},
+	{http.MethodGet, "/dashboard/stats/volume/", access.ReadDashboard, limits.User, (*api).readVolumeSeries},
+
+	// schema.go
+	{http.MethodGet, "/schema/", anyone, limits.User, (*api).schema},
+}
+
+// rootTable holds what answers outside basePath; its paths are whole.
+var rootTable = []route{
+	// health.go
+	{http.MethodGet, "/health/", anyone, limits.None, (*api).health},
+	{http.MethodGet, "/health/live", anyone, limits.None, (*api).live},
+
+	// emr.go
+	{http.MethodGet, "/.well-known/jwks.json", anyone, limits.None, (*api).jwks},
+}
+
+// Bearer tells who holds an access token.
+type Bearer interface {
+	// Authenticate returns the active user of the token, or the fault token_invalid or token_expired;
+	// not_authenticated for no token.
+	Authenticate(app core.App, token string, now time.Time) (auth.Caller, error)
+}
+
+// Watch is told what happens at the door, for those who count; its functions may be nil and must not block.
+type Watch struct {
+	// Answered is told of every answer: the route is a template.
+	Answered func(method, route string, status int, took time.Duration)
+	// Rejected is told why a reading or gateway event was refused or put into quarantine: an error code or a reason.
+	Rejected func(reason string)
+}
+
+// Engines is everything the handlers call, built once in main, and the settings they answer by.
+type Engines struct {
+	PublicURL      string           // scheme and host of absolute links, no trailing slash
+	Zone           *time.Location   // the practice's: bare dates in filters are days there
+	AllowedOrigins []string         // web origins of other hosts that may call
+	Log            *slog.Logger     // access log and unexpected errors
+	Clock          func() time.Time // nil reads the wall clock
+	Watch          Watch
+	// DefaultsChanged is told that other default thresholds hold from now on; it may be nil.
+	DefaultsChanged func()
+
+	Bearer Bearer
+	Limits *limits.Limiter
+
+	Auth          *auth.Engine
+	Push          *notifications.Push
+	Directory     *patients.Directory
+	Readings      *observations.Engine
+	Writer        *observations.Writer
+	Transmissions *transmissions.Worker
+	Monitor       *dashboard.Monitor
+	Dashboard     *dashboard.Board
+	Gateway       gateway.Adapter
+	Billing       *billing.Engine
+	Reports       *reports.Engine
+	Devices       *devices.Engine
+	EMR           EMR
+
+	GatewaySources      []netip.Prefix // where webhooks may come from; empty is anywhere
+	GatewayDedup        bool           // false stores repeats too; for tests of the gateway
+	MaxFuture           time.Duration  // how far ahead a measurement time may be
+	ProcessPendingLimit int            // deliveries of one call
+	FHIRSystems         fhir.Systems   // namespaces of a FHIR Patient's identifiers
+	RestrictToCareTeam  bool           // clinicians reach the patients of their care teams only
+	JWKS                []byte         // public keys of our client assertions
+	Version             string
+}
+
+// api is what handlers are methods of.
+type api struct {
+	Engines
+	contract contract
+	known    *http.ServeMux // every pattern of the tables, to tell "no such path" from "not this method"
+}
+
+// Register serves the tables on the app's router, and ends the chain of OnServe handlers it is called in: it calls
+// e.Next itself, since requests must also be met before the router sees them.
+func Register(e *core.ServeEvent, engines Engines) error {
+	return register(e, engines, table, rootTable)
+}
+
+func register(e *core.ServeEvent, engines Engines, rows, rootRows []route) error {
+	document, err := readContract(OpenAPI())
+	if err != nil {
+		return err
+	}
+	engines.PublicURL = strings.TrimSuffix(engines.PublicURL, "/")
+	a := &api{Engines: engines, contract: document, known: http.NewServeMux()}
+
+	e.Router.Bind(a.accessLog(), a.crossOrigin())
+	group := e.Router.Group("")
+	group.Unbind(replaced...)
+	a.mount(group, basePath, rows)
+	a.mount(group, "", rootRows)
+	a.mountDocs(group)
+	a.mountUnknown(group)
+
+	if err := e.Next(); err != nil {
+		return err
+	}
+	if e.Server != nil { // there is none when a test drives the router itself
+		e.Server.MaxHeaderBytes = maxHeaderBytes
+		e.Server.Handler = refuseOldTLS(refuseUntidyPaths(e.Server.Handler))
+	}
+	return nil
+}
+
+// replaced lists PocketBase's own middlewares that our endpoints do without: the door does their work.
+var replaced = []string{
+	apis.DefaultWWWRedirectMiddlewareId,
+	apis.DefaultPanicRecoverMiddlewareId,
+	apis.DefaultLoadAuthTokenMiddlewareId,
+	apis.DefaultSuperuserIPsWhitelistMiddlewareId,
+	apis.DefaultSecurityHeadersMiddlewareId,
+	apis.DefaultRateLimitMiddlewareId,
+	apis.DefaultBodyLimitMiddlewareId,
+}
+
+func (a *api) mount(group *router.RouterGroup[*core.RequestEvent], prefix string, rows []route) {
+	for _, row := range rows {
+		row.path = prefix + row.path
+		for _, pattern := range patterns(row.path) {
+			group.Route(row.method, pattern, a.door(row))
+			a.known.Handle(row.method+" "+pattern, http.NotFoundHandler())
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package routes
+
+import (
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/transmissions"
+)
+
+// transmissionView is the contract's transmission record.
+type transmissionView struct {
+	ID               string  `json:"id"`
+	ObservationID    string  `json:"observation_id"`
+	PatientID        string  `json:"patient_id"`
+	PatientName      string  `json:"patient_name"`
+	ObservationType  string  `json:"observation_type"`
+	Status           string  `json:"status"`
+	ErrorMessage     *string `json:"error_message"`
+	ErrorCode        *string `json:"error_code"`
+	AttemptCount     int     `json:"attempt_count"`
+	MaxAttempts      int     `json:"max_attempts"`
+	FirstAttemptedAt *string `json:"first_attempted_at"`
+	LastAttemptedAt  *string `json:"last_attempted_at"`
+	NextRetryAt      *string `json:"next_retry_at"`
+	CreatedAt        string  `json:"created_at"`
+}
+
+func viewTransmission(record *core.Record, names map[string]patients.Name) transmissionView {
+	patientID := record.GetString("patient")
+	return transmissionView{
+		ID: record.Id, ObservationID: record.GetString("observation"), PatientID: patientID, PatientName: names[patientID].FirstLast(),
+		ObservationType: record.GetString("observation_type"), Status: record.GetString("status"),
+		ErrorMessage: orNull(record.GetString("error_message")), ErrorCode: orNull(record.GetString("error_code")),
+		AttemptCount: record.GetInt("attempt_count"), MaxAttempts: transmissions.MaxAttempts,
+		FirstAttemptedAt: storedInstant(record, "first_attempted_at"), LastAttemptedAt: storedInstant(record, "last_attempted_at"),
+		NextRetryAt: storedInstant(record, "next_retry_at"), CreatedAt: *storedInstant(record, "created_at"),
+	}
+}
+
+// transmissionDetail is the record with every request that left for the EMR, oldest first.
+type transmissionDetail struct {
+	transmissionView
+	Attempts []attemptView `json:"attempts"`
+}
+
+type attemptView struct {
+	StartedAt  string  `json:"started_at"`
+	DurationMS int64   `json:"duration_ms"`
+	Status     *int    `json:"status"`
+	RequestID  string  `json:"request_id"`
+	ErrorCode  *string `json:"error_code"`
+}
+
+func (a *api) readTransmission(c *call) error {
+	record, ledger, err := transmissions.Find(c.App, c.Request.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	patientID := record.GetString("patient")
+	if err := a.reach(c, patientID); err != nil {
+		return err
+	}
+	names, err := patients.Names(c.App, []string{patientID})
+	if err != nil {
+		return err
+	}
+	view := transmissionDetail{viewTransmission(record, names), make([]attemptView, len(ledger))}
+	for i, attempt := range ledger {
+		view.Attempts[i] = attemptView{
+			StartedAt: input.FormatInstant(collections.ParseInstant(attempt.StartedAt)), DurationMS: attempt.DurationMS,
+			Status: attempt.StatusCode, RequestID: attempt.RequestID, ErrorCode: orNull(attempt.ErrorCode),
+		}
+	}
+	if err := c.recordRead(audit.ObservationRead, "Transmission", record.Id, patientID); err != nil {
+		return err
+	}
+	return c.ok(view)
+}
+
+// queuedView answers a transform or a transmit.
+type queuedView struct {
+	ObservationID  string `json:"observation_id"`
+	FHIRStatus     string `json:"fhir_status"`
+	TransformedAt  string `json:"transformed_at,omitempty"`
+	TransmissionID string `json:"transmission_id,omitempty"`
+	Message        string `json:"message"`
+}
+
+func (a *api) transformObservation(c *call) error {
+	o, err := a.findObservation(c)
+	if err != nil {
+		return err
+	}
+	if err := a.Transmissions.Transform(c.App, o.ID, c.actor(), c.Now); err != nil {
+		return err
+	}
+	return c.ok(queuedView{
+		ObservationID: o.ID, FHIRStatus: collections.FHIRPending, TransformedAt: input.FormatInstant(c.Now),
+		Message: "Observation transformed to FHIR and queued for transmission.",
+	})
+}
+
+func (a *api) transmitObservation(c *call) error {
+	o, err := a.findObservation(c)
+	if err != nil {
+		return err
+	}
+	id, err := a.Transmissions.Transmit(c.App, o.ID, c.actor(), c.Now)
+	if err != nil {
+		return err
+	}
+	return c.ok(queuedView{
+		ObservationID: o.ID, FHIRStatus: collections.FHIRProcessing, TransmissionID: id, Message: "Observation is being transmitted to the EMR.",
+	})
+}
+
+func (a *api) listTransmissions(c *call) error {
+	q := c.query()
+	p := q.paging()
+	filter := transmissions.Filter{
+		PatientID: q.patientID(),
+		Status:    q.oneOf("status", collections.FHIRPending, collections.FHIRProcessing, collections.FHIRTransmitted, collections.FHIRFailed),
+	}
+	between := q.between()
+	filter.From, filter.To = between.From, between.To
+	if err := q.err(); err != nil {
+		return err
+	}
+	var err error
+	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
+		return err
+	}
+	page, total, err := transmissions.List(c.App, filter, p.Offset(), p.Size)
+	if err != nil {
+		return err
+	}
+	return listOfPatients(c, p, total, page, "Transmission", viewTransmission)
+}
+
+// processedView is what one synchronous round did. Source: docs/decisions.md, "Process pending".
+type processedView struct {
+	Processed int                  `json:"processed"`
+	Succeeded int                  `json:"succeeded"`
+	Failed    int                  `json:"failed"`
+	Skipped   int                  `json:"skipped"`
+	Details   processedDetailsView `json:"details"`
+}
+
+type processedDetailsView struct {
+	Transformed        int                     `json:"transformed"`
+	Transmitted        int                     `json:"transmitted"`
+	TransmissionErrors []transmissionErrorView `json:"transmission_errors"`
+}
+
+type transmissionErrorView struct {
+	ObservationID string  `json:"observation_id"`
+	Error         string  `json:"error"`
+	RetryAt       *string `json:"retry_at"`
+}
+
+func (a *api) processPending(c *call) error {
+	transformed, err := a.Transmissions.RetryTransforms(c.Request.Context(), c.App, a.ProcessPendingLimit, c.Now)
+	if err != nil {
+		return err
+	}
+	round, err := a.Transmissions.SendDue(c.Request.Context(), c.App, a.ProcessPendingLimit)
+	if err != nil {
+		return err
+	}
+	view := processedView{
+		Processed: round.Succeeded + round.Failed, Succeeded: round.Succeeded, Failed: round.Failed, Skipped: round.Skipped,
+		Details: processedDetailsView{Transformed: transformed, Transmitted: round.Succeeded, TransmissionErrors: []transmissionErrorView{}},
+	}
+	for _, failure := range round.Failures {
+		failed := transmissionErrorView{ObservationID: failure.ObservationID, Error: failure.ErrorMessage}
+		if !failure.RetryAt.IsZero() {
+			at := input.FormatInstant(failure.RetryAt)
+			failed.RetryAt = &at
+		}
+		view.Details.TransmissionErrors = append(view.Details.TransmissionErrors, failed)
+	}
+	return c.ok(view)
+}

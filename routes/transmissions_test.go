@@ -1,0 +1,202 @@
+package routes_test
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/dashboard"
+	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/routes"
+)
+
+// mailbox is an EMR that takes everything, or refuses it for one reason.
+type mailbox struct {
+	lock    sync.Mutex
+	refusal *emr.Error
+	off     bool
+}
+
+func (m *mailbox) refuse(e *emr.Error) { m.lock.Lock(); defer m.lock.Unlock(); m.refusal = e }
+
+func (m *mailbox) Configured() bool { return !m.off }
+
+func (m *mailbox) CreateObservation(_ context.Context, id string, _ []byte, requestID string) (emr.Created, error) {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	attempt := emr.Attempt{Took: 31 * time.Millisecond, Status: 201, RequestID: requestID}
+	if m.refusal != nil {
+		e := *m.refusal
+		attempt.Status, attempt.Code = e.Status, e.Code
+		e.Attempts = []emr.Attempt{attempt}
+		return emr.Created{}, &e
+	}
+	return emr.Created{EMRID: "emr-" + id[:8], Attempts: []emr.Attempt{attempt}}, nil
+}
+
+func (m *mailbox) FindObservation(context.Context, string) (string, bool, error) {
+	return "", false, nil
+}
+
+// delivering is a clinic whose worker is at work.
+type delivering struct {
+	*clinic
+	emr     *mailbox
+	settled chan transmissions.Settlement
+	patient string
+	at      atomic.Pointer[time.Time] // the worker's clock
+}
+
+func (d *delivering) advance(by time.Duration) {
+	d.now = d.now.Add(by)
+	d.at.Store(new(d.now))
+}
+
+func newDelivering(t *testing.T) *delivering {
+	t.Helper()
+	d := &delivering{emr: &mailbox{}, settled: make(chan transmissions.Settlement, 10)}
+	d.at.Store(new(clock))
+	at := func() time.Time { return *d.at.Load() }
+	worker := transmissions.NewWorker(transmissions.Options{
+		EMR: d.emr, Schedule: transmissions.Schedule{5 * time.Minute}, Load: observations.LoadFHIR, Clock: at,
+		Log: slog.New(slog.DiscardHandler), Spread: func() float64 { return 0 },
+		Settled: func(s transmissions.Settlement) { d.settled <- s },
+	})
+	fine := dashboard.Probes{
+		Database: func(context.Context, core.App) error { return nil }, EMR: func(context.Context) error { return nil },
+		FHIR: func() error { return nil }, Workers: func(core.App) (int, int, error) { return 1, 0, nil },
+	}
+	monitor := dashboard.NewMonitor(fine, at, slog.New(slog.DiscardHandler))
+	d.clinic = newClinic(t, func(e *routes.Engines) {
+		e.Transmissions, e.Monitor, e.ProcessPendingLimit = worker, monitor, 100
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var run sync.WaitGroup
+	run.Go(func() { worker.Run(ctx, d.app) })
+	t.Cleanup(func() { cancel(); run.Wait() })
+	for worker.RunningSince().IsZero() {
+		runtime.Gosched()
+	}
+	d.patient = d.enrol(object{"external_id": "e-1"})
+	return d
+}
+
+// observe stores a reading without a FHIR form.
+func (d *delivering) observe() (id string) {
+	id = collections.NewUUID()
+	d.insert(collections.Observations, dbx.Params{
+		"id": id, "patient": d.patient, "observation_type": "weight", "weight_kg": 80.5, "measured_at": collections.Instant(clock),
+		"status": "final", "source": "api", "created_at": collections.Instant(clock), "updated_at": collections.Instant(clock),
+	})
+	return id
+}
+
+func TestTransformAndTransmit(t *testing.T) {
+	d := newDelivering(t)
+	id := d.observe()
+	path := "/fhir/observations/" + id
+	d.ask(access.Nurse, "POST", path+"/transmit/", nil).want(400, "not_transformed")
+	d.ask(access.Nurse, "POST", path+"/transform/", nil).want(200).wantAt(object{"observation_id": id, "fhir_status": "pending"})
+	if s := <-d.settled; s.ObservationID != id || s.Failed() { // woken by the transform
+		t.Fatalf("%+v", s)
+	}
+	d.ask(access.Nurse, "POST", path+"/transform/", nil).want(400, "invalid_state")
+	d.ask(access.Nurse, "POST", path+"/transmit/", nil).want(400, "invalid_state")
+	d.ask(access.Nurse, "GET", path+"/", nil).want(200).wantAt(object{"meta.versionId": "1", "status": "final"})
+
+	// Refused, then asked for by hand: refused again, then taken.
+	d.emr.refuse(&emr.Error{Code: emr.CodeInvalidResource, Status: 422, Message: "Invalid FHIR resource: value", Diagnostics: phi.Text("Ada weighs 80")})
+	other := d.observe()
+	path = "/fhir/observations/" + other
+	d.ask(access.Provider, "POST", path+"/transform/", nil).want(200)
+	<-d.settled
+	number, _ := d.ask(access.Provider, "POST", path+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "processing"}).at("transmission_id").(string)
+	<-d.settled
+	failed := d.ask(access.DataMonitor, "GET", "/fhir/transmissions/"+number+"/", nil).want(200).wantAt(object{
+		"id": number, "status": "failed", "error_code": "invalid_resource", "error_message": "Invalid FHIR resource: value", "next_retry_at": nil,
+		"patient_name": "Ada Lovelace", "attempt_count": 1.0,
+	})
+	attempts, _ := failed.at("attempts").([]any)
+	if len(attempts) != 2 {
+		t.Fatalf("attempts %v", attempts)
+	}
+	first := attempts[0].(object)
+	delete(first, "request_id")
+	if diff := cmp.Diff(object{"started_at": "2026-01-15T13:45:00Z", "duration_ms": 31.0, "status": 422.0, "error_code": "invalid_resource"}, first); diff != "" {
+		t.Error(diff)
+	}
+	d.emr.refuse(nil)
+	d.ask(access.Provider, "POST", path+"/transmit/", nil).want(200)
+	<-d.settled
+	d.ask(access.DataMonitor, "GET", "/fhir/transmissions/"+number+"/", nil).want(200).wantAt(object{"status": "transmitted", "error_code": nil})
+
+	for _, unknown := range []string{collections.NewUUID(), "x"} {
+		d.ask(access.Admin, "POST", "/fhir/observations/"+unknown+"/transform/", nil).want(404)
+		d.ask(access.Admin, "POST", "/fhir/observations/"+unknown+"/transmit/", nil).want(404)
+	}
+	d.ask(access.Admin, "GET", "/fhir/transmissions/TXN-2026-999999/", nil).want(404)
+
+	d.ask(access.DataMonitor, "GET", "/fhir/transmissions/", nil).want(200)
+	var recorded int
+	err := d.app.DB().NewQuery(`SELECT COUNT(*) FROM audit_log WHERE event = 'patient.read' AND resource_type = 'Transmission'`).Row(&recorded)
+	if err != nil || recorded == 0 {
+		t.Errorf("the list names patients, and %d entries say so (%v)", recorded, err)
+	}
+}
+
+func TestFHIRStatus(t *testing.T) {
+	d := newDelivering(t)
+	d.ask(access.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{
+		"status": "operational", "emr_connection": "connected", "emr_last_successful_transmission": nil, "today_stats.success_rate": 100.0,
+		"uptime": "100.0%", "queue.pending": 0.0,
+	})
+	for i := range 21 {
+		d.insert(collections.Transmissions, dbx.Params{
+			"id": "TXN-2025-00000" + string(rune('a'+i)), "observation": collections.NewUUID(), "patient": d.patient, "status": "failed",
+			"next_retry_at": collections.Instant(clock.Add(time.Hour)), "last_attempted_at": collections.Instant(clock.Add(-24 * time.Hour)),
+		})
+	}
+	for i, status := range []string{"healthy", "degraded", "down"} {
+		d.insert(collections.HealthSamples, dbx.Params{"sampled_at": collections.Instant(clock.Add(-time.Duration(i) * time.Hour)), "status": status})
+	}
+	d.insert(collections.HealthSamples, dbx.Params{"sampled_at": collections.Instant(clock.AddDate(0, -2, 0)), "status": "down"})
+	d.ask(access.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{
+		"status": "degraded", "queue.failed_awaiting_retry": 21.0, "today_stats.failed": 0.0, "uptime": "66.6%",
+	})
+	d.emr.off = true
+	d.ask(access.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"emr_connection": "not_configured"})
+	d.wantRoles("GET", "/fhir/status/", nil, access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA, access.DataMonitor)
+}
+
+func TestProcessPending(t *testing.T) {
+	d := newDelivering(t)
+	d.emr.refuse(&emr.Error{Code: emr.CodeUnavailable, Status: 503, Message: "EMR unavailable (503)"})
+	id := d.observe()
+	if _, err := d.app.DB().Update(collections.Observations, dbx.Params{"transform_error": "The reading has no FHIR form."}, dbx.HashExp{"id": id}).Execute(); err != nil {
+		t.Fatal(err)
+	}
+	// The form that was owed is made, and it is sent: by this call or by the worker that it woke.
+	d.ask(access.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{"details.transformed": 1.0})
+	if s := <-d.settled; s.ObservationID != id || s.RetryAt != clock.Add(5*time.Minute) {
+		t.Errorf("%+v", s)
+	}
+	d.advance(5 * time.Minute)
+	answer := d.ask(access.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{"processed": 1.0, "failed": 1.0, "details.transformed": 0.0})
+	errors, _ := answer.at("details.transmission_errors").([]any)
+	if diff := cmp.Diff([]any{object{"observation_id": id, "error": "EMR unavailable (503)", "retry_at": nil}}, errors); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,182 @@
+package routes
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/triage"
+)
+
+// triageView is the contract's triage patient summary.
+type triageView struct {
+	PatientID            string `json:"patient_id"`
+	PatientName          string `json:"patient_name"`
+	MRN                  string `json:"mrn"`
+	RiskScore            int    `json:"risk_score"`
+	RiskLevel            string `json:"risk_level"`
+	UnacknowledgedAlerts int    `json:"unacknowledged_alerts"`
+	// What the list is ordered by among equals, so that who follows it live can keep its order.
+	UnacknowledgedCritical int             `json:"unacknowledged_critical"`
+	OldestUnacknowledgedAt *string         `json:"oldest_unacknowledged_at"`
+	LatestVitals           triage.Latest   `json:"latest_vitals"`
+	LastReviewedAt         *string         `json:"last_reviewed_at"`
+	LastReviewedBy         *string         `json:"last_reviewed_by"`
+	ActiveEscalations      int             `json:"active_escalations"`
+	LastReadingAt          *string         `json:"last_reading_at"`
+	NeedsReview            bool            `json:"needs_review"`
+	RiskFactors            []triage.Factor `json:"risk_factors"`
+	Trends                 triage.Trends   `json:"trends,omitzero"` // when asked for
+}
+
+func viewTriage(record *core.Record, names map[string]patients.Name) (triageView, error) {
+	latest, err := triage.ParseLatest(record.GetString("latest_vitals"))
+	if err != nil {
+		return triageView{}, err
+	}
+	patientID := record.GetString("patient")
+	view := triageView{
+		PatientID: patientID, PatientName: names[patientID].FirstLast(), MRN: names[patientID].MRN,
+		RiskScore: record.GetInt("risk_score"), RiskLevel: record.GetString("risk_level"),
+		UnacknowledgedAlerts: record.GetInt("unacknowledged_alerts"), LatestVitals: latest.Shown(),
+		LastReviewedAt: storedInstant(record, "last_reviewed_at"), LastReviewedBy: orNull(record.GetString("last_reviewed_by")),
+		ActiveEscalations: record.GetInt("active_escalations"), LastReadingAt: storedInstant(record, "last_reading_at"),
+		NeedsReview: record.GetBool("needs_review"), RiskFactors: []triage.Factor{},
+	}
+	view.UnacknowledgedCritical = record.GetInt("unacknowledged_critical")
+	if view.UnacknowledgedAlerts > 0 {
+		view.OldestUnacknowledgedAt = storedInstant(record, "oldest_unacknowledged_at")
+	}
+	if err := record.UnmarshalJSONField("risk_factors", &view.RiskFactors); err != nil {
+		return view, fmt.Errorf("read risk factors: %w", err)
+	}
+	return view, nil
+}
+
+func (a *api) listTriage(c *call) error {
+	q := c.query()
+	p := q.paging()
+	filter := triage.Filter{
+		RiskLevel:      q.oneOf("risk_level", string(triage.RiskCritical), string(triage.RiskWarning), string(triage.RiskNormal), string(triage.RiskNoData)),
+		Unacknowledged: q.boolean("has_unack_alerts"), NeedsReview: q.boolean("needs_review"),
+		Order: triage.Order(q.ordering(string(triage.BySeverity), string(triage.ByLeastRisk), string(triage.ByLastReading), string(triage.ByLatestReading))),
+	}
+	if mine := q.boolean("mine"); a.confinedToTeams(c) || (mine != nil && *mine) {
+		filter.CareTeamOf = c.Caller.RecordID
+	}
+	only, search, withTrends := q.patientID(), q.text("search", 100), q.boolean("trends")
+	if err := q.err(); err != nil {
+		return err
+	}
+	if search != "" {
+		var err error
+		if filter.Among, err = patients.Search(a.Directory, search, mostFound); err != nil {
+			return err
+		}
+	}
+	if only != "" {
+		if err := a.reach(c, only); err != nil {
+			return err
+		}
+		filter.CareTeamOf, filter.Among = "", []string{only}
+	}
+	page, total, err := triage.List(c.App, filter, p.Offset(), p.Size)
+	if err != nil {
+		return err
+	}
+	views, ids, err := viewTriagePage(c, page)
+	if err != nil {
+		return err
+	}
+	if withTrends != nil && *withTrends {
+		trends, err := triage.ReadTrends(c.App, ids)
+		if err != nil {
+			return err
+		}
+		for i := range views {
+			views[i].Trends = trends[ids[i]]
+		}
+	}
+	if err := c.recordRead(audit.PatientRead, "Patient", "", ids...); err != nil {
+		return err
+	}
+	return list(c, p, total, views)
+}
+
+// mostFound is how many patients a search of the list looks at; more means that the search says too little.
+const mostFound = 1000
+
+func viewTriagePage(c *call, page []*core.Record) (views []triageView, ids []string, err error) {
+	names, err := namesOf(c, page)
+	if err != nil {
+		return nil, nil, err
+	}
+	views, ids = make([]triageView, len(page)), make([]string, len(page))
+	for i, record := range page {
+		if views[i], err = viewTriage(record, names); err != nil {
+			return nil, nil, err
+		}
+		ids[i] = views[i].PatientID
+	}
+	return views, ids, nil
+}
+
+func (a *api) readTriageStats(c *call) error {
+	team, err := a.team(c, "")
+	if err != nil {
+		return err
+	}
+	year, month, day := c.Now.In(a.Zone).Date()
+	stats, err := triage.ReadStats(c.App, team, time.Date(year, month, day, 0, 0, 0, 0, a.Zone))
+	if err != nil {
+		return err
+	}
+	return c.ok(stats)
+}
+
+func (a *api) reviewPatient(c *call) error {
+	patient, err := a.patient(c, collections.FindPatient)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Notes input.String `json:"notes"`
+	}
+	if err := c.decodeOptional(&body); err != nil {
+		return err
+	}
+	checks := input.NewChecks()
+	notes := checks.Text("notes", body.Notes, input.Optional(maxReviewNotes).Multiline())
+	if err := checks.Err(); err != nil {
+		return err
+	}
+	if err := triage.Review(c.App, patient.Id, phi.Text(notes), c.actor(), c.Now); err != nil {
+		return err
+	}
+	rows, err := triage.Find(c.App, patient.Id)
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		return fault.Missing()
+	}
+	names, err := namesOf(c, rows)
+	if err != nil {
+		return err
+	}
+	view, err := viewTriage(rows[0], names)
+	if err != nil {
+		return err
+	}
+	return c.ok(view)
+}
+
+// maxReviewNotes is in characters: the audit trail's reason holds no more.
+const maxReviewNotes = 2000

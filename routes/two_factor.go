@@ -1,0 +1,92 @@
+package routes
+
+import (
+	"net/http"
+
+	"github.com/vigilhealth/vigil/internal/auth"
+)
+
+// setupView is shown once: neither the secret nor the codes can be read again.
+type setupView struct {
+	Secret          string   `json:"secret"`
+	ProvisioningURI string   `json:"provisioning_uri"`
+	QRCodeURL       string   `json:"qr_code_url"`
+	BackupCodes     []string `json:"backup_codes"`
+}
+
+func (a *api) setUpTwoFactor(c *call) error {
+	setup, err := a.Auth.SetUpTwoFactor(c.App, c.Caller, c.Now)
+	if err != nil {
+		return err
+	}
+	return c.ok(setupView{setup.Secret, setup.ProvisioningURI, c.publicURL + basePath + "/auth/2fa/qr-code/", setup.BackupCodes})
+}
+
+// twoFactorView says whether the second factor is on now.
+type twoFactorView struct {
+	Detail       string `json:"detail"`
+	Is2FAEnabled bool   `json:"is_2fa_enabled"`
+}
+
+func (a *api) verifyTwoFactor(c *call) error {
+	var body auth.CodeBody
+	if err := c.decode(&body); err != nil {
+		return err
+	}
+	if err := a.Auth.VerifyTwoFactor(c.App, c.Caller, body, c.origin(), c.Now); err != nil {
+		return err
+	}
+	return c.ok(twoFactorView{"Two-factor authentication is on.", true})
+}
+
+const (
+	pngType = "image/png"
+	svgType = "image/svg+xml"
+)
+
+// drawQRCode draws what an authenticator app scans, for the set-up under way.
+func (a *api) drawQRCode(c *call) error {
+	uri, err := a.Auth.PendingURI(c.App, c.Caller, c.Now)
+	if err != nil {
+		return err
+	}
+	code, err := auth.NewQRCode(uri)
+	if err != nil {
+		return err
+	}
+	if preferred(c.Request.Header, pngType, svgType) == svgType {
+		return c.send(http.StatusOK, svgType, code.SVG())
+	}
+	image, err := code.PNG()
+	if err != nil {
+		return err
+	}
+	return c.send(http.StatusOK, pngType, image)
+}
+
+func (a *api) disableTwoFactor(c *call) error {
+	var body auth.ProofBody
+	if err := c.decode(&body); err != nil {
+		return err
+	}
+	if err := a.Auth.DisableTwoFactor(c.App, c.Caller, body, c.origin(), c.Now); err != nil {
+		return err
+	}
+	return c.ok(twoFactorView{"Two-factor authentication is off.", false})
+}
+
+type backupCodesView struct {
+	BackupCodes []string `json:"backup_codes"`
+}
+
+func (a *api) replaceBackupCodes(c *call) error {
+	var body auth.ProofBody
+	if err := c.decode(&body); err != nil {
+		return err
+	}
+	codes, err := a.Auth.ReplaceBackupCodes(c.App, c.Caller, body, c.origin(), c.Now)
+	if err != nil {
+		return err
+	}
+	return c.ok(backupCodesView{codes})
+}

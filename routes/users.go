@@ -1,0 +1,194 @@
+package routes
+
+import (
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+)
+
+// registeredView answers a registration.
+type registeredView struct {
+	ID        int64   `json:"id"`
+	Email     string  `json:"email"`
+	FirstName string  `json:"first_name"`
+	LastName  string  `json:"last_name"`
+	Role      string  `json:"role"`
+	IsActive  bool    `json:"is_active"`
+	CreatedAt *string `json:"created_at"`
+}
+
+func (a *api) register(c *call) error {
+	var body auth.RegisterBody
+	if err := c.decode(&body); err != nil {
+		return err
+	}
+	user, err := a.Auth.Register(c.App, body, c.actor(), c.Now)
+	if err != nil {
+		return err
+	}
+	return c.created(registeredView{
+		user.Number(), user.Email(), user.FirstName(), user.LastName(), user.Role(), user.Active(),
+		storedInstant(user.ProxyRecord(), "created_at"),
+	})
+}
+
+// userView is an account as administrators see it.
+type userView struct {
+	profileView
+	PatientID   *string `json:"patient_id"`
+	LockedUntil *string `json:"locked_until"`
+}
+
+func viewUser(user *collections.User, locks map[string]time.Time) userView {
+	view := userView{profileView: viewProfile(user), PatientID: orNull(user.PatientID())}
+	if until, locked := locks[user.Id]; locked {
+		view.LockedUntil = orNull(input.FormatInstant(until))
+	}
+	return view
+}
+
+func (a *api) listUsers(c *call) error {
+	q := c.query()
+	p := q.paging()
+	wanted := auth.UserQuery{
+		Role: q.oneOf("role", roleNames()...), Active: q.boolean("is_active"), Search: q.text("search", 100),
+		Ordering: q.ordering(auth.UserOrders...), Offset: p.Offset(), Limit: p.Size,
+	}
+	if err := q.err(); err != nil {
+		return err
+	}
+	users, total, err := auth.Users(c.App, wanted)
+	if err != nil {
+		return err
+	}
+	locks, err := a.Auth.Locks(c.App, users, c.Now)
+	if err != nil {
+		return err
+	}
+	views := make([]userView, len(users))
+	for i, user := range users {
+		views[i] = viewUser(user, locks)
+	}
+	return list(c, p, total, views)
+}
+
+func roleNames() (names []string) {
+	for _, role := range access.Roles {
+		names = append(names, string(role))
+	}
+	return names
+}
+
+// userID is the record id of the user in the path.
+func (c *call) userID() (string, error) {
+	number, err := c.pathInteger("id")
+	if err != nil || number > maxUserNumber {
+		return "", fault.Missing()
+	}
+	return collections.NumberID(number), nil
+}
+
+// maxUserNumber has as many digits as a record id.
+const maxUserNumber = 999_999_999_999_999
+
+func (a *api) readUser(c *call) error {
+	id, err := c.userID()
+	if err != nil {
+		return err
+	}
+	user, err := collections.FindUser(c.App, id)
+	if collections.Missing(err) {
+		return fault.Missing()
+	}
+	return a.showUser(c, user, err)
+}
+
+// showUser answers with an account, or returns the error that kept it away.
+func (a *api) showUser(c *call, user *collections.User, err error) error {
+	if err != nil {
+		return err
+	}
+	locks, err := a.Auth.Locks(c.App, []*collections.User{user}, c.Now)
+	if err != nil {
+		return err
+	}
+	return c.ok(viewUser(user, locks))
+}
+
+func (a *api) updateUser(c *call) error {
+	id, err := c.userID()
+	if err != nil {
+		return err
+	}
+	var patch auth.UserPatch
+	if err := c.decode(&patch); err != nil {
+		return err
+	}
+	user, err := a.Auth.UpdateUser(c.App, c.Caller, id, patch, c.origin(), c.Now)
+	return a.showUser(c, user, err)
+}
+
+func (a *api) activateUser(c *call) error {
+	id, err := c.userID()
+	if err != nil {
+		return err
+	}
+	user, err := a.Auth.Activate(c.App, c.Caller, id, c.origin(), c.Now)
+	return a.showUser(c, user, err)
+}
+
+func (a *api) deactivateUser(c *call) error {
+	id, err := c.userID()
+	if err != nil {
+		return err
+	}
+	user, err := a.Auth.Deactivate(c.App, c.Caller, id, c.origin(), c.Now)
+	return a.showUser(c, user, err)
+}
+
+// onUser is an action on the user in the path that answers with one sentence.
+func onUser(c *call, act func(app core.App, caller auth.Caller, userID string, from audit.Origin, now time.Time) error, done string) error {
+	id, err := c.userID()
+	if err != nil {
+		return err
+	}
+	if err := act(c.App, c.Caller, id, c.origin(), c.Now); err != nil {
+		return err
+	}
+	return c.ok(detailView{done})
+}
+
+func (a *api) unlockUser(c *call) error {
+	return onUser(c, a.Auth.Unlock, "The account is not locked.")
+}
+
+func (a *api) resetUserTwoFactor(c *call) error {
+	return onUser(c, a.Auth.ResetTwoFactor, "Two-factor authentication is off.")
+}
+
+func (a *api) sendUserReset(c *call) error {
+	return onUser(c, a.Auth.SendReset, "A link to set a password has been sent.")
+}
+
+func (a *api) signOutUser(c *call) error {
+	return onUser(c, a.Auth.EndSessions, "All sign-ins have ended.")
+}
+
+func (a *api) updateOwnUser(c *call) error {
+	var patch auth.OwnPatch
+	if err := c.decode(&patch); err != nil {
+		return err
+	}
+	user, err := a.Auth.UpdateOwn(c.App, c.Caller, patch, c.origin(), c.Now)
+	if err != nil {
+		return err
+	}
+	return c.ok(viewProfile(user))
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/mail"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/backup"
+	"github.com/vigilhealth/vigil/internal/config"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/sqlite"
+	_ "github.com/vigilhealth/vigil/migrations" // the schema
+)
+
+// Sizes of the connection pools. Few connections with a page cache of 8 MB each read faster than many, in a fifth of the memory; there is
+// one writer in any case.
+const (
+	readConnections = 8
+	logConnections  = 4
+)
+
+// newApp is PocketBase on the data folder; nothing is opened yet.
+func newApp(dir string, settings config.Settings) (core.App, error) {
+	if err := shareSettingsKey(settings); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil { // PocketBase would let everybody on the machine look inside
+		return nil, fmt.Errorf("make the data folder: %w", err)
+	}
+	return core.NewBaseApp(core.BaseAppConfig{
+		DataDir: dir, EncryptionEnv: settingsKeyName, QueryTimeout: 30 * time.Second,
+		DataMaxOpenConns: readConnections, DataMaxIdleConns: readConnections, AuxMaxOpenConns: logConnections, AuxMaxIdleConns: logConnections,
+		DBConnect: sqlite.Connect,
+	}), nil
+}
+
+// folder is the app on the data folder that a command beside the service works on; nothing is opened yet.
+func (p *program) folder() (core.App, config.Settings, error) {
+	settings, err := p.settings()
+	if err != nil {
+		return nil, settings, err
+	}
+	settings = settings.ServedAt("http://" + defaultAddr)
+	app, err := newApp(p.dir, settings)
+	return app, settings, err
+}
+
+// shareSettingsKey puts the key of PocketBase's settings row where PocketBase reads it, the environment; ours may have come from a file.
+func shareSettingsKey(settings config.Settings) error {
+	if err := os.Setenv(settingsKeyName, settings.SettingsKey.Reveal()); err != nil {
+		return fmt.Errorf("hand over the settings key: %w", err)
+	}
+	return nil
+}
+
+const settingsKeyName = config.Prefix + "SETTINGS_KEY"
+
+// open bootstraps the app, brings the schema up to date and gives the encrypted fields their keys. It fails when the keys are not those
+// of the database, or the audit trail has lost its guards.
+func open(app core.App, settings config.Settings) (*phi.Sealer, error) {
+	if err := settings.RequireEncryption(); err != nil {
+		return nil, err
+	}
+	if !app.IsBootstrapped() {
+		if err := bootstrap(app); err != nil {
+			return nil, err
+		}
+	}
+	if err := app.RunAllMigrations(); err != nil {
+		return nil, fmt.Errorf("bring the schema up to date: %w", err)
+	}
+	ring, err := phi.NewKeyRing(settings.EncryptionKeys...)
+	if err != nil {
+		return nil, fmt.Errorf("VIGIL_ENCRYPTION_KEYS: %w", err)
+	}
+	key, err := collections.LoadIndexKey(app, ring)
+	if err != nil {
+		return nil, fmt.Errorf("VIGIL_ENCRYPTION_KEYS: %w", err)
+	}
+	sealer, err := phi.NewSealer(ring, key)
+	if err != nil {
+		return nil, fmt.Errorf("VIGIL_ENCRYPTION_KEYS: %w", err)
+	}
+	collections.UseSealer(sealer)
+	if err := collections.CheckAuditGuards(app); err != nil {
+		return nil, err
+	}
+	return sealer, assertSettings(app, settings)
+}
+
+// bootstrap opens the data folder, and names the key that does not fit. Until the app lets go of it, no backup can be
+// restored into the folder.
+func bootstrap(app core.App) error {
+	release, err := backup.Hold(app.DataDir())
+	if err != nil {
+		return err
+	}
+	app.OnBootstrapClear().BindFunc(func(e *core.BootstrapEvent) error { return errors.Join(e.Next(), release()) })
+	err = app.Bootstrap()
+	switch {
+	case err == nil:
+		return nil
+	case strings.HasPrefix(err.Error(), "cipher: "): // from opening PocketBase's settings row
+		return fmt.Errorf("%s is not the key of this data folder: %w", settingsKeyName, err)
+	default:
+		return fmt.Errorf("open the data folder: %w", err)
+	}
+}
+
+// assertSettings writes PocketBase's own settings as ours demand, at every start: a superuser can change them in between.
+func assertSettings(app core.App, settings config.Settings) error {
+	s := app.Settings()
+	s.Meta.AppName, s.Meta.AppURL, s.Meta.HideControls = "Vigil", settings.PublicURL, true
+	s.Logs.MaxDays, s.Logs.MinLevel, s.Logs.LogIP, s.Logs.LogAuthId = 7, 4, false, false
+	s.Batch.Enabled = false
+	s.TrustedProxy.Headers = settings.TrustedProxyHeaders
+	s.RateLimits.Enabled = true
+	s.RateLimits.Rules = []core.RateLimitRule{{Label: "*:auth", MaxRequests: 10, Duration: 60}}
+	if limit := settings.RateLimits.Realtime; !limit.Unlimited() {
+		s.RateLimits.Rules = append(s.RateLimits.Rules,
+			core.RateLimitRule{Label: "/api/realtime", MaxRequests: limit.Limit, Duration: int64(limit.Window.Seconds())})
+	}
+	s.SMTP.Enabled = settings.SMTP.Configured()
+	if s.SMTP.Enabled {
+		if from, err := mail.ParseAddress(settings.SMTP.From); err == nil {
+			s.Meta.SenderName, s.Meta.SenderAddress = cmp.Or(from.Name, s.Meta.AppName), from.Address
+		}
+		s.SMTP.Host, s.SMTP.Port, s.SMTP.TLS = settings.SMTP.Host, settings.SMTP.Port, settings.SMTP.TLS
+		s.SMTP.Username, s.SMTP.Password = settings.SMTP.Username, settings.SMTP.Password.Reveal()
+	}
+	if err := app.Save(s); err != nil {
+		return fmt.Errorf("store PocketBase's settings: %w", err)
+	}
+	return nil
+}
+
+// localURL is where a listener on addr is reached from this machine.
+func localURL(scheme string, addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return scheme + "://" + addr.String()
+	}
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return scheme + "://" + net.JoinHostPort(host, port)
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"net/mail"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/hooks"
+	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/billing/reports"
+	"github.com/vigilhealth/vigil/internal/config"
+	"github.com/vigilhealth/vigil/internal/dashboard"
+	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/escalations"
+	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/live"
+	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/routes"
+)
+
+//go:embed pb_public
+var publicFiles embed.FS
+
+// openRoutes serves the contract, the pages, and what is left of PocketBase's own routes.
+func (s *service) openRoutes(e *core.ServeEvent) error {
+	pages, err := fs.Sub(publicFiles, "pb_public")
+	if err != nil {
+		return fmt.Errorf("pages: %w", err)
+	}
+	e.Router.Bind(hooks.CloseRoutes())
+	routes.ServePages(e.Router, pages)
+	return routes.Register(e, s.routeEngines())
+}
+
+func (s *service) routeEngines() routes.Engines {
+	g := s.settings.Gateway
+	return routes.Engines{
+		PublicURL: s.settings.PublicURL, Zone: s.settings.PracticeLocation, AllowedOrigins: s.settings.CORSAllowedOrigins, Log: s.log, Clock: now,
+		Bearer: s.auth, Limits: s.limits,
+		Auth: s.auth, Push: s.push, Directory: s.directory, Readings: s.readings, Writer: s.writer, Transmissions: s.worker, Monitor: s.monitor,
+		Dashboard: s.board, Watch: routes.Watch{Answered: s.metrics.Answered, Rejected: s.metrics.Rejected},
+		Gateway: gateway.Gateway{
+			Secrets:   gateway.Secrets{Current: g.WebhookSecret.Reveal(), Previous: g.WebhookSecretPrevious.Reveal()},
+			Tolerance: g.TimestampTolerance, MaxFuture: s.settings.Clinical.MeasuredAtMaxFuture,
+		},
+		DefaultsChanged: s.inheritors.Changed,
+		Devices:         s.devices,
+		Billing:         s.billing,
+		Reports:         reports.New(s.billing, s.settings.Billing.ReportCache),
+		GatewaySources:  g.AllowedCIDRs, GatewayDedup: g.DedupEnabled, MaxFuture: s.settings.Clinical.MeasuredAtMaxFuture,
+		ProcessPendingLimit: s.settings.FHIR.ProcessPendingLimit, Version: version,
+		FHIRSystems:        fhir.Systems{MRN: s.settings.FHIR.MRNSystem, EMRID: s.settings.FHIR.EMRIDSystem},
+		RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
+		EMR:                routes.EMR{Client: s.emr, ReturnURL: s.settings.EMR.ConnectReturnURL, RequireSearchTerm: s.settings.EMR.RequireSearchTerm},
+		JWKS:               emr.JWKS(s.settings.EMR.PrivateKey, s.settings.EMR.PrivateKeyPrevious),
+	}
+}
+
+func newAuth(sealer *phi.Sealer, settings config.Settings) *auth.Engine {
+	return auth.New(sealer, auth.Options{
+		RefreshFamilyLife: settings.Auth.RefreshFamilyLife, IdleLogout: settings.Auth.IdleLogout, TOTPIssuer: settings.Auth.TOTPIssuer,
+		RequireTwoFactor: settings.Auth.RequireTwoFactor, ResetURL: settings.FrontendResetURL, SignInURL: settings.PublicURL,
+	})
+}
+
+func newBoard(sealer *phi.Sealer, settings config.Settings) (*dashboard.Board, error) {
+	key, err := sealer.DeriveKey("feed cursor")
+	if err != nil {
+		return nil, fmt.Errorf("key of the feed's cursors: %w", err)
+	}
+	return dashboard.NewBoard(dashboard.Options{Zone: settings.PracticeLocation, CursorKey: key}), nil
+}
+
+// newBilling makes the billing engine, by which resolved escalations bill too.
+func newBilling(settings config.Settings) *billing.Engine {
+	b := settings.Billing
+	engine := billing.New(billing.Settings{
+		Zone: settings.PracticeLocation, Enable2026Codes: b.Enable2026Codes, MaxUnits99458: b.MaxUnits99458, RequireConsent: b.RequireConsent,
+		RequireSecondPerson: b.RequireSecondPerson, EscalationTimeCap: b.EscalationTimeCap,
+	})
+	billing.Use(engine)
+	return engine
+}
+
+func (s *service) newMailer() *notifications.Mailer {
+	from, err := mail.ParseAddress(s.settings.SMTP.From)
+	if err != nil {
+		from = &mail.Address{} // no mail server: the settings were checked
+	}
+	return notifications.NewMailer(notifications.MailerOptions{
+		Configured: s.settings.SMTP.Configured(), From: *from, Resolve: s.auth.ResolveMail,
+		Clock: now, Log: s.log,
+	})
+}
+
+func (s *service) newLive() *live.Publisher {
+	return live.NewPublisher(live.Options{
+		Views: routes.LiveViews{}, Check: s.auth.Check, RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
+		Zone: s.settings.PracticeLocation, Clock: now, Log: s.log,
+	})
+}
+
+// overdue is how long escalations may wait.
+func (s *service) overdue() escalations.Intervals {
+	c := s.settings.Clinical
+	return escalations.Intervals{triage.Stat: c.EscalationOverdueStat, triage.Urgent: c.EscalationOverdueUrgent, triage.Routine: c.EscalationOverdueRoutine}
+}
+
+func newPush(settings config.Settings) *notifications.Push {
+	keys := func(v config.VAPID) notifications.PushKeys {
+		return notifications.PushKeys{Public: v.PublicKey, Private: v.PrivateKey.Reveal(), Subject: v.Subject}
+	}
+	return notifications.NewPush(notifications.PushOptions{
+		Keys: keys(settings.VAPID), DevKeys: keys(settings.VAPIDDev), Hosts: settings.WebPush.AllowedHosts, DevHosts: settings.WebPush.DevAllowedHosts,
+	})
+}
+
+func newLimiter(r config.RateLimits) *limits.Limiter {
+	policies := map[limits.Class]limits.Policy{}
+	for class, limit := range map[limits.Class]config.RateLimit{
+		limits.User: r.User, limits.Anon: r.Anon, limits.Auth: r.Auth, limits.Webhook: r.Webhook, limits.Realtime: r.Realtime,
+	} {
+		policies[class] = limits.Policy{Requests: limit.Limit, Window: limit.Window}
+	}
+	return limits.New(policies)
+}
