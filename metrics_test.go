@@ -129,9 +129,17 @@ func TestMetricsAgreeWithTheAPI(t *testing.T) {
 			t.Errorf("%v webhooks with %s, want %v", got, label, want)
 		}
 	}
-	if sum(samples, "vigil_service_health", `"overall"`) != 1 || samples[`vigil_queue_depth{queue="readings"}`] != 0 {
-		t.Errorf("health %v", sum(samples, "vigil_service_health", `"overall"`))
+	if waiting := samples[`vigil_queue_depth{queue="readings"}`]; waiting != 0 {
+		t.Errorf("%v readings wait", waiting)
 	}
+	// A busy machine may well be degraded for a while: what is asked is that both say the same of one look at the services.
+	eventually(t, within, "the metrics say of health what the endpoint says", func() bool {
+		status := func() any { return at(t, p.get(t, "/health/", "").expect(t, 200), "status") }
+		before := status()
+		samples, _ := scrape(t, metricsAddr)
+		value := sum(samples, "vigil_service_health", `"overall"`)
+		return before == status() && value == map[any]float64{"healthy": 1, "degraded": 0.5}[before]
+	})
 	for _, secret := range []string{patient, "METRICS-1", "GW-77", "Zoë", "BP-1001", "GW-0000"} {
 		if strings.Contains(text, secret) {
 			t.Errorf("the metrics name %s", secret)
