@@ -33,7 +33,7 @@ func (c *call) noteDenied(row route, refusal error) error {
 	return errors.Join(refusal, err)
 }
 
-// recordRead notes in the audit trail whose data the caller was shown: one row for each call.
+// recordRead notes in the audit trail whose data the caller was shown: one row for each call, and durable before it is shown.
 // Source: docs/decisions.md, "Audit record".
 func (c *call) recordRead(event audit.Event, resourceType, resourceID string, patientIDs ...string) error {
 	entry := audit.Entry{Event: event, Actor: c.actor(), ResourceType: resourceType, ResourceID: resourceID}
@@ -42,5 +42,5 @@ func (c *call) recordRead(event audit.Event, resourceType, resourceID string, pa
 	} else {
 		entry.Changes = audit.Changes{"patient_ids": {New: patientIDs}}
 	}
-	return audit.Append(c.App, entry, c.Now)
+	return c.reads.Append(c.App, entry, c.Now)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
@@ -33,6 +34,7 @@ type call struct {
 	publicURL string
 	zone      *time.Location
 	bodyLimit int64
+	reads     *audit.Group
 }
 
 // requestTime bounds the work on one request, reportTime that on a report or export.
@@ -88,6 +90,7 @@ func (a *api) newCall(e *core.RequestEvent, row route) *call {
 		publicURL: a.PublicURL,
 		zone:      a.Zone,
 		bodyLimit: limit,
+		reads:     &a.reads,
 	}
 }
 

@@ -41,3 +41,23 @@ func TestListsHideDeletedPatients(t *testing.T) {
 	c.ask(access.Admin, "POST", "/patients/"+gone+"/restore/", nil).want(200)
 	wantListed("restored", 1, 2)
 }
+
+// A reading and its FHIR form go with the patient, under their own addresses too.
+func TestReadingsOfDeletedPatients(t *testing.T) {
+	c := newClinic(t)
+	patient := c.enrol(nil)
+	c.observe(patient, 120, 0, "")
+	reading := c.ask(access.Nurse, "GET", "/ingestion/observations/", nil).want(200).results()[0]["id"].(string)
+	wantAll := func(status int) {
+		t.Helper()
+		for _, role := range []access.Role{access.Admin, access.Nurse, access.DataMonitor} {
+			c.ask(role, "GET", "/ingestion/observations/"+reading+"/", nil).want(status)
+			c.ask(role, "GET", "/fhir/observations/"+reading+"/", nil).want(status)
+		}
+	}
+	wantAll(200)
+	c.ask(access.Admin, "DELETE", "/patients/"+patient+"/", nil).want(204)
+	wantAll(404)
+	c.ask(access.Admin, "POST", "/patients/"+patient+"/restore/", nil).want(200)
+	wantAll(200)
+}

@@ -184,7 +184,7 @@ func (a *api) findObservation(c *call) (observations.Observation, error) {
 		err = fault.Missing()
 	}
 	if err == nil {
-		err = a.reach(c, o.PatientID)
+		err = a.reachPresent(c, o.PatientID)
 	}
 	return o, err
 }

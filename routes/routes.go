@@ -16,6 +16,7 @@ import (
 	"github.com/pocketbase/pocketbase/tools/router"
 
 	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/billing/reports"
@@ -335,6 +336,7 @@ type api struct {
 	Engines
 	contract contract
 	known    *http.ServeMux // every pattern of the tables, to tell "no such path" from "not this method"
+	reads    audit.Group    // what callers were shown, recorded many at a time
 }
 
 // Register serves the tables on the app's router, and ends the chain of OnServe handlers it is called in: it calls

@@ -60,7 +60,7 @@ func (a *api) readTransmission(c *call) error {
 		return err
 	}
 	patientID := record.GetString("patient")
-	if err := a.reach(c, patientID); err != nil {
+	if err := a.reachPresent(c, patientID); err != nil {
 		return err
 	}
 	names, err := patients.Names(c.App, []string{patientID})

@@ -67,6 +67,12 @@ func TestUpdateUser(t *testing.T) {
 		wantFields("first_name", "last_name", "role", "npi", "phone", "time_zone", "patient_id")
 	c.ask(access.Admin, "PATCH", path, object{"patient_id": patient}).wantFields("patient_id") // a nurse is nobody's portal
 
+	gone := c.enrol(nil)
+	c.ask(access.Admin, "DELETE", "/patients/"+gone+"/", nil).want(204)
+	for _, nobody := range []string{gone, "00000000-0000-4000-8000-000000000000"} {
+		c.ask(access.Admin, "PATCH", path, object{"role": "patient", "patient_id": nobody}).want(404, "not_found")
+	}
+
 	token := session.text("access")
 	c.send(token, "GET", "/alerts/", nil).want(200)
 	c.ask(access.Admin, "PATCH", path, object{"role": "patient", "patient_id": patient}).want(200).wantAt(object{"role": "patient", "patient_id": patient})

@@ -1,0 +1,101 @@
+package audit_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+func appendTogether(app core.App, entries []audit.Entry) []error {
+	var group audit.Group
+	var callers sync.WaitGroup
+	failures := make([]error, len(entries))
+	for i, entry := range entries {
+		callers.Go(func() { failures[i] = group.Append(app, entry, vigiltest.Clock) })
+	}
+	callers.Wait()
+	return failures
+}
+
+func named(n int) []audit.Entry {
+	entries := make([]audit.Entry, n)
+	for i := range entries {
+		entries[i] = reading()
+		entries[i].ResourceID = fmt.Sprint("resource-", i)
+	}
+	return entries
+}
+
+func TestGroupRecordsEachOnce(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	entries := named(500)
+	for i, err := range appendTogether(app, entries) {
+		if err != nil {
+			t.Errorf("entry %d: %v", i, err)
+		}
+	}
+	seen := map[string]int{}
+	for _, row := range rows(t, app) {
+		seen[row.ResourceID]++
+	}
+	for _, entry := range entries {
+		if seen[entry.ResourceID] != 1 {
+			t.Errorf("%s stands %d times in the trail", entry.ResourceID, seen[entry.ResourceID])
+		}
+	}
+	if result := verify(t, app); !result.Valid || result.Checked != int64(len(entries)) {
+		t.Errorf("the chain: %+v", result)
+	}
+}
+
+// An entry that cannot be recorded fails for its own caller only.
+func TestGroupFailsAlone(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	entries := named(100)
+	entries[42].Event = ""
+	for i, err := range appendTogether(app, entries) {
+		if (err != nil) != (i == 42) {
+			t.Errorf("entry %d: %v", i, err)
+		}
+	}
+	if result := verify(t, app); !result.Valid || result.Checked != 99 {
+		t.Errorf("the chain: %+v", result)
+	}
+}
+
+// brokenApp panics in its first transaction.
+type brokenApp struct {
+	core.App
+	broken sync.Once
+}
+
+func (a *brokenApp) RunInTransaction(work func(core.App) error) error {
+	a.broken.Do(func() { panic("broken") })
+	return a.App.RunInTransaction(work)
+}
+
+// Whoever is told that an entry was recorded finds it in the trail, even when the caller who committed came to a sudden end.
+func TestGroupSurvivesPanic(t *testing.T) {
+	app := &brokenApp{App: vigiltest.NewApp(t)}
+	var group audit.Group
+	var callers sync.WaitGroup
+	var recorded atomic.Int64
+	for range 50 {
+		callers.Go(func() {
+			defer func() { _ = recover() }()
+			if group.Append(app, reading(), vigiltest.Clock) == nil {
+				recorded.Add(1)
+			}
+		})
+	}
+	callers.Wait()
+	if n := int64(len(rows(t, app))); n != recorded.Load() || n > 49 {
+		t.Errorf("%d were told of %d entries", recorded.Load(), n)
+	}
+}
