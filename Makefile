@@ -19,7 +19,7 @@ BENCH    = .
 folders = $(shell grep -rlE --include='*_test.go' --exclude-dir=node_modules '$(1)' . | xargs -r -n1 dirname | sort -u)
 
 .DEFAULT_GOAL := help
-.PHONY: help run web test build check lint vuln fuzz golden bench screens bench-quick bench-parts torture drills
+.PHONY: help run web test build check lint vuln fuzz golden bench screens bench-console bench-quick bench-parts torture drills
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ golden: ## rewrite the golden files, to be read in the diff
 
 bench: ## Vigil beside a plain PocketBase, with the targets: a table, docs/bench.csv and docs/bench.svg; a quarter of an hour
 	go run ./internal/bench -out docs
+
+bench-console: web ## the console in a browser with 10,000 patients: first view, frames, bytes
+	go run ./internal/bench -paths console
 
 bench-quick: ## the same in short, under three minutes, leaving no files
 	go run ./internal/bench -quick

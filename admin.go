@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/jonboulle/clockwork"
 	"github.com/spf13/cobra"
 
 	"github.com/vigilhealth/vigil/internal/access"
@@ -47,7 +48,7 @@ func (p *program) createAdmin(cmd *cobra.Command, account auth.NewAccount, byLin
 	if err != nil {
 		return err
 	}
-	s, err := newService(app, settings, newLog(cmd.ErrOrStderr(), settings.SlogLevel()))
+	s, err := newService(app, settings, newLog(cmd.ErrOrStderr(), settings.SlogLevel()), clockwork.NewRealClock())
 	if err != nil {
 		return err
 	}

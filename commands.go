@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -11,10 +12,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jonboulle/clockwork"
 	"github.com/pocketbase/pocketbase/cmd"
 	"github.com/pocketbase/pocketbase/core"
 	"github.com/spf13/cobra"
 
+	"github.com/vigilhealth/vigil/internal/backup"
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/sandbox"
 	"github.com/vigilhealth/vigil/internal/sqlite"
@@ -59,11 +62,16 @@ func (p *program) runService(ctx context.Context, settings config.Settings, log 
 		scheme, addr = "https", httpsAddr
 	}
 	settings = settings.ServedAt(scheme + "://" + addr)
+	release, err := backup.Serve(p.dir)
+	if err != nil {
+		return err
+	}
+	defer release() //nolint:errcheck // the lock ends with the process anyway
 	app, err := newApp(p.dir, settings)
 	if err != nil {
 		return err
 	}
-	s, err := newService(app, settings, log)
+	s, err := newService(app, settings, log, clockwork.NewRealClock())
 	if err != nil {
 		return err
 	}
@@ -139,8 +147,9 @@ func (p *program) emrSandboxCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			clientID, practiceCode := cmp.Or(settings.EMR.ClientID, demoClientID), cmp.Or(settings.EMR.PracticeCode, demoPractice)
 			emr, err := sandbox.NewEMR(sandbox.EMROptions{
-				BaseURL: "http://" + addr, PracticeCode: settings.EMR.PracticeCode, ClientID: settings.EMR.ClientID,
+				BaseURL: "http://" + addr, PracticeCode: practiceCode, ClientID: clientID,
 				ClientSecret: settings.EMR.ClientSecret.Reveal(), JWKSURL: serviceURL + "/.well-known/jwks.json",
 				RedirectURI: serviceURL + "/api/v1/emr/auth/callback/", Patients: sandbox.MadeUpPatients(), JournalFile: journal, Now: now,
 			})
@@ -148,6 +157,8 @@ func (p *program) emrSandboxCommand() *cobra.Command {
 				return fmt.Errorf("EMR sandbox: %w", err)
 			}
 			defer func() { _ = emr.Close() }() // the journal is written as it goes
+			fmt.Fprintf(cmd.OutOrStdout(), "EMR sandbox on http://%s\nThe service reaches it with\n\n%s\n",
+				addr, strings.Join(sandboxSettings("http://"+addr, clientID, practiceCode), "\n"))
 			return serveSandbox(cmd, addr, emr)
 		},
 	}
@@ -159,7 +170,6 @@ func (p *program) emrSandboxCommand() *cobra.Command {
 
 func serveSandbox(cmd *cobra.Command, addr string, handler http.Handler) error {
 	server := &http.Server{Addr: addr, Handler: handler, ReadHeaderTimeout: 10 * time.Second}
-	fmt.Fprintf(cmd.OutOrStdout(), "EMR sandbox on http://%s\n", addr)
 	go func() {
 		<-cmd.Context().Done()
 		_ = server.Close()

@@ -82,6 +82,7 @@ func TestServeRefusesToStart(t *testing.T) {
 	wantComplaint(t, []string{strayKey, "VIGIL_SETTINGS_KEY=" + valueOf(p.Env, "VIGIL_SETTINGS_KEY")}, "", serve, p.Dir, "VIGIL_ENCRYPTION_KEYS")
 	wantComplaint(t, append(p.Env, "VIGIL_SETTINGS_KEY="+strings.Repeat("x", 32)), "", serve, p.Dir, "VIGIL_SETTINGS_KEY")
 	p.serve(t, "") // the folder is as it was
+	wantComplaint(t, p.Env, "", serve, p.Dir, "another process serves this data folder")
 }
 
 func TestWrongUsage(t *testing.T) {

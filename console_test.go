@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,7 +20,8 @@ func newConsole(t *testing.T) (chromium, *practice) {
 	}
 	browser := newChromium(t)
 	dir := filepath.Join(t.TempDir(), "data")
-	demo := launch(t, dir, unlimited, "demo", "--patients", "12", "--quiet")
+	env := append([]string{"VIGIL_WEB_PUSH_ALLOWED_HOSTS=push.vigil.example"}, unlimited...)
+	demo := launch(t, dir, env, "demo", "--patients", "12", "--quiet")
 	return browser, &practice{URL: demo.URL, Dir: dir, process: demo}
 }
 
@@ -48,6 +50,10 @@ func TestConsole(t *testing.T) {
 		var seen map[string][]string
 		browser.run(t, p, "console_views.mjs", object{"password": sandbox.Password, "roles": menus}, &seen)
 	})
+	t.Run("contract", func(t *testing.T) {
+		browser.run(t, p, "api_docs.mjs", object{}, &nobody)
+	})
+	t.Run("work", func(t *testing.T) { workInConsole(t, browser, p) })
 	t.Run("live", func(t *testing.T) {
 		nurse := p.signInWith(t, "nurse@vigil.example", sandbox.Password)
 		last := at(t, p.get(t, "/api/v1/triage/patients/", nurse).expect(t, 200), "results").([]any)
@@ -65,6 +71,23 @@ func TestConsole(t *testing.T) {
 		}, &nobody)
 		<-restarted
 	})
+}
+
+// workInConsole does a day's work in the browser, and looks at what the service holds of it.
+func workInConsole(t *testing.T, browser chromium, p *practice) {
+	var did struct{ Escalation, MRN, Claim, Key string }
+	browser.run(t, p, "console_work.mjs", object{"password": sandbox.Password}, &did)
+	admin := p.signInWith(t, "admin@vigil.example", sandbox.Password)
+	escalations := p.get(t, "/api/v1/escalations/?status=resolved", admin).expect(t, 200)
+	wantAt(t, escalations, object{"results.0.reason": did.Escalation, "results.0.priority": "stat", "results.0.resolved_by": "provider@vigil.example"})
+	wantAt(t, p.get(t, "/api/v1/threshold-changes/", admin).expect(t, 200), object{
+		"results.0.field": "systolic_high", "results.0.new_value": 95.0, "results.0.reason": "Dizzy at lower pressures.", "results.0.changed_by": "provider@vigil.example",
+	})
+	wantAt(t, p.get(t, "/api/v1/patients/?search="+url.QueryEscape(did.MRN), admin).expect(t, 200), object{"count": 1.0, "results.0.mrn": did.MRN})
+	wantAt(t, p.get(t, "/api/v1/billing/entries/?status=submitted", admin).expect(t, 200), object{"count": 1.0, "results.0.claim_id": did.Claim})
+	wantAt(t, p.get(t, "/api/v1/notifications/vapid-public-key/", admin).expect(t, 200), object{"public_key": did.Key})
+	nurse := p.signInWith(t, "nurse@vigil.example", sandbox.Password)
+	wantAt(t, p.get(t, "/api/v1/notifications/tokens/", nurse).expect(t, 200), object{"count": 0.0})
 }
 
 // demoSecret is what the demo's gateway signs with.

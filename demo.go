@@ -103,9 +103,7 @@ func (d *demo) settings(emrURL string) (config.Settings, error) {
 	if err != nil {
 		return config.Settings{}, err
 	}
-	defaults := append(keys,
-		"VIGIL_EMR_FHIR_BASE_URL="+emrURL+"/fhir/{practice_code}", "VIGIL_EMR_TOKEN_URL="+emrURL+"/oauth/token",
-		"VIGIL_EMR_AUTHORIZE_URL="+emrURL+"/oauth/authorize", "VIGIL_EMR_CLIENT_ID="+demoClientID, "VIGIL_EMR_PRACTICE_CODE="+demoPractice,
+	defaults := append(append(keys, sandboxSettings(emrURL, demoClientID, demoPractice)...),
 		"VIGIL_EMR_ENVIRONMENT=staging", "VIGIL_EMR_RATE_LIMIT_PER_SECOND=0", "VIGIL_RATE_LIMIT_WEBHOOK=0",
 		"VIGIL_SMTP_HOST=127.0.0.1", fmt.Sprintf("VIGIL_SMTP_PORT=%d", d.mail.Port()), "VIGIL_SMTP_FROM=Vigil <vigil@vigil.example>",
 	)
@@ -117,6 +115,14 @@ func (d *demo) settings(emrURL string) (config.Settings, error) {
 		}
 	}
 	return config.Load(environ)
+}
+
+// sandboxSettings is how a service reaches the EMR sandbox at emrURL, as NAME=value.
+func sandboxSettings(emrURL, clientID, practiceCode string) []string {
+	return []string{
+		"VIGIL_EMR_FHIR_BASE_URL=" + emrURL + "/fhir/{practice_code}", "VIGIL_EMR_TOKEN_URL=" + emrURL + "/oauth/token",
+		"VIGIL_EMR_AUTHORIZE_URL=" + emrURL + "/oauth/authorize", "VIGIL_EMR_CLIENT_ID=" + clientID, "VIGIL_EMR_PRACTICE_CODE=" + practiceCode,
+	}
 }
 
 // keys are generated once and kept beside the data they seal.

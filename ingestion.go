@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/jonboulle/clockwork"
 	"github.com/spf13/cobra"
 
 	"github.com/vigilhealth/vigil/internal/gateway"
@@ -52,7 +53,7 @@ func (p *program) besideService(cmd *cobra.Command, work func(context.Context, *
 	if err != nil {
 		return err
 	}
-	s, err := newService(app, settings, newLog(cmd.ErrOrStderr(), settings.SlogLevel()))
+	s, err := newService(app, settings, newLog(cmd.ErrOrStderr(), settings.SlogLevel()), clockwork.NewRealClock())
 	if err != nil {
 		return err
 	}

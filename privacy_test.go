@@ -75,11 +75,11 @@ func TestNoHealthInformationInTheClear(t *testing.T) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	t.Cleanup(emr.Close)
-	pushes := newPushCatcher(t)
+	pushes := newPushCatcher(t, now)
 	p := newPractice(t, append(append(emrSettings(emr.URL), pushes.settings...), "VIGIL_LOG_LEVEL=debug", "VIGIL_RESTRICT_TO_CARE_TEAM=true", "VIGIL_SMTP_HOST=127.0.0.1",
 		"VIGIL_SMTP_PORT="+mailPort(mail), "VIGIL_SMTP_FROM=vigil@vigil.test")...)
 	p.serve(t, "")
-	pushes.subscribe(t, p, p.user(t, "clinical_manager", nil))
+	pushes.subscribe(t, p, p.user(t, "clinical_manager", nil), "/browser")
 	liveWithMarks(t, p)
 	pushes.want(t, "Clinical alert", "Escalation", "Reminder", "System notice")
 	if err := p.Stop(t); err != nil {

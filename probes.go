@@ -24,8 +24,12 @@ func (s *service) probes() dashboard.Probes {
 		},
 		FHIR: probeFHIR, Keep: dashboard.KeepHealth,
 		Workers: func(app core.App) (running, queued int, err error) {
+			running, queued = int(s.running.Load()), s.writer.QueueDepth()
+			if !s.emr.Configured() { // what nobody will deliver does not count, as the EMR itself does not
+				return running, queued, nil
+			}
 			pending, _, _, err := transmissions.Backlog(app)
-			return int(s.running.Load()), pending + s.writer.QueueDepth(), err
+			return running, queued + pending, err
 		},
 	}
 	if s.emr.Configured() {

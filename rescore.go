@@ -28,7 +28,7 @@ func (s *service) rescoreInheritors(ctx context.Context) {
 			return
 		case <-s.inheritors.waiting:
 		}
-		if _, _, err := triage.RescoreAll(ctx, s.app, now(), s.live.Rescored); err != nil && ctx.Err() == nil {
+		if _, _, err := triage.RescoreAll(ctx, s.app, s.now(), s.live.Rescored); err != nil && ctx.Err() == nil {
 			s.log.Error("risk scores not recalculated after a change of the defaults", slog.Any("error", err)) // the hourly job does it
 		}
 	}

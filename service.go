@@ -46,6 +46,7 @@ type service struct {
 	settings config.Settings
 	app      core.App
 	log      *slog.Logger
+	clock    clockwork.Clock
 
 	auth       *auth.Engine
 	mailer     *notifications.Mailer
@@ -79,21 +80,24 @@ type service struct {
 
 func now() time.Time { return time.Now().UTC() }
 
-// newService opens the data folder and builds every engine; nothing runs yet.
-func newService(app core.App, settings config.Settings, log *slog.Logger) (*service, error) {
+// now is the time by the service's clock.
+func (s *service) now() time.Time { return s.clock.Now().UTC() }
+
+// newService opens the data folder and builds every engine; nothing runs yet. All of it goes by the clock.
+func newService(app core.App, settings config.Settings, log *slog.Logger, clock clockwork.Clock) (*service, error) {
 	sealer, err := open(app, settings)
 	if err != nil {
 		return nil, err
 	}
 	s := &service{
-		settings: settings, app: app, log: log, directory: patients.NewDirectory(), metrics: metrics.New(version),
+		settings: settings, app: app, log: log, clock: clock, directory: patients.NewDirectory(), metrics: metrics.New(version),
 		stored: func([]observations.Outcome) {}, settled: func(transmissions.Settlement) {}, listening: func(string) {},
 	}
 	s.auth = newAuth(sealer, settings)
 	s.mailer = s.newMailer()
 	s.billing = newBilling(settings)
 	s.push = newPush(settings)
-	s.telling = notifications.NewDispatcher(notifications.DispatcherOptions{Push: s.push, Zone: settings.PracticeLocation, Clock: now, Log: log, Settled: s.metrics.Pushed})
+	s.telling = notifications.NewDispatcher(notifications.DispatcherOptions{Push: s.push, Zone: settings.PracticeLocation, Clock: s.now, Log: log, Settled: s.metrics.Pushed})
 	s.telling.Attach(app)
 	s.readings = observations.NewEngine(observations.Rules{
 		PracticeZone: settings.PracticeLocation, AutoTransform: settings.FHIR.AutoTransform, MaxFuture: settings.Clinical.MeasuredAtMaxFuture,
@@ -106,35 +110,35 @@ func newService(app core.App, settings config.Settings, log *slog.Logger) (*serv
 		PracticeZone: settings.PracticeLocation, ManagedMode: settings.Devices.ManagedMode, DeliveryWorkingDays: settings.Devices.DeliveryWorkingDays,
 		MissedDaysBeforeEscalation: settings.Clinical.MissedDaysBeforeEscalation,
 	})
-	s.writer = observations.NewWriter(s.readings, now, log, func(outcomes []observations.Outcome) {
+	s.writer = observations.NewWriter(s.readings, s.now, log, func(outcomes []observations.Outcome) {
 		s.worker.Wake()
 		s.live.Wake()
-		s.metrics.Stored(outcomes, now())
+		s.metrics.Stored(outcomes, s.now())
 		s.stored(outcomes)
 	})
-	if s.emr, err = newEMRClient(app, settings); err != nil {
+	if s.emr, err = newEMRClient(app, settings, s.now); err != nil {
 		return nil, err
 	}
 	s.worker = transmissions.NewWorker(transmissions.Options{
 		EMR: s.emr, Schedule: settings.EMR.RetryDelays, Load: observations.LoadFHIR,
-		Clock: now, Log: log, Settled: func(settlement transmissions.Settlement) {
-			s.metrics.Settled(settlement, now())
+		Clock: s.now, Log: log, Settled: func(settlement transmissions.Settlement) {
+			s.metrics.Settled(settlement, s.now())
 			s.settled(settlement)
 		},
 	})
-	s.monitor = dashboard.NewMonitor(s.probes(), now, log)
+	s.monitor = dashboard.NewMonitor(s.probes(), s.now, log)
 	if s.board, err = newBoard(sealer, settings); err != nil {
 		return nil, err
 	}
 	hooks.Bind(app, hooks.Engines{
-		Observations: s.readings, Directory: s.directory, Zone: settings.PracticeLocation, Clock: now,
+		Observations: s.readings, Directory: s.directory, Zone: settings.PracticeLocation, Clock: s.now,
 		Forget: s.auth.Forget, Wake: s.worker.Wake, WakeMailer: s.mailer.Wake, Auth: s.auth,
 		Live: s.live, Limits: s.limits,
 	})
 	return s, nil
 }
 
-func newEMRClient(app core.App, settings config.Settings) (*emr.Client, error) {
+func newEMRClient(app core.App, settings config.Settings, now func() time.Time) (*emr.Client, error) {
 	e := settings.EMR
 	client, err := emr.New(emr.Options{
 		BaseURL: e.FHIRBaseURL, TokenURL: e.TokenURL, ClientID: e.ClientID, PrivateKey: e.PrivateKey,
@@ -216,7 +220,7 @@ func (s *service) start() error {
 	var err error
 	s.scheduler, err = jobs.Start(s.app, jobs.Engines{
 		Transmissions: s.worker, EMR: s.emr, Mailer: s.mailer, Telling: s.telling, AuditHead: s.settings.Audit.HeadPath, Backup: s.nightlyBackup(), Overdue: s.overdue(), Rescored: s.live.Rescored,
-		Ran: s.metrics.Ran, Retention: s.retention(), Devices: s.devices, Billing: s.billing, Zone: s.settings.PracticeLocation, Log: s.log, Clock: clockwork.NewRealClock(),
+		Ran: s.metrics.Ran, Retention: s.retention(), Devices: s.devices, Billing: s.billing, Readings: s.readings, Zone: s.settings.PracticeLocation, Log: s.log, Clock: s.clock,
 	})
 	return err
 }

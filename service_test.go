@@ -21,6 +21,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/uuid"
+	"github.com/jonboulle/clockwork"
 
 	"github.com/pocketbase/pocketbase/core"
 
@@ -79,7 +80,7 @@ func serveHere(t *testing.T, p *practice, addr string, prepare ...func(core.App)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newService(app, settings, slog.New(slog.DiscardHandler))
+	s, err := newService(app, settings, slog.New(slog.DiscardHandler), clockwork.NewRealClock())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,6 +269,9 @@ func launchEMR(t testing.TB, addr, serviceURL string, env []string) emrProcess {
 	emr := begin(t, env, "emr-sandbox", "--http", addr, "--service", serviceURL)
 	emr.URL = "http://" + addr
 	emr.awaitAnswer(t, "/sandbox/stats")
+	if told := "VIGIL_EMR_TOKEN_URL=" + emr.URL + "/oauth/token"; !strings.Contains(emr.Output(), told) {
+		t.Errorf("the sandbox does not say how it is reached: no %s in\n%s", told, emr.Output())
+	}
 	return emrProcess{emr}
 }
 

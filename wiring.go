@@ -43,7 +43,7 @@ func (s *service) openRoutes(e *core.ServeEvent) error {
 func (s *service) routeEngines() routes.Engines {
 	g := s.settings.Gateway
 	return routes.Engines{
-		PublicURL: s.settings.PublicURL, Zone: s.settings.PracticeLocation, AllowedOrigins: s.settings.CORSAllowedOrigins, Log: s.log, Clock: now,
+		PublicURL: s.settings.PublicURL, Zone: s.settings.PracticeLocation, AllowedOrigins: s.settings.CORSAllowedOrigins, Log: s.log, Clock: s.now,
 		Bearer: s.auth, Limits: s.limits,
 		Auth: s.auth, Push: s.push, Directory: s.directory, Readings: s.readings, Writer: s.writer, Transmissions: s.worker, Monitor: s.monitor,
 		Dashboard: s.board, Watch: routes.Watch{Answered: s.metrics.Answered, Rejected: s.metrics.Rejected},
@@ -97,14 +97,14 @@ func (s *service) newMailer() *notifications.Mailer {
 	}
 	return notifications.NewMailer(notifications.MailerOptions{
 		Configured: s.settings.SMTP.Configured(), From: *from, Resolve: s.auth.ResolveMail,
-		Clock: now, Log: s.log,
+		Clock: s.now, Log: s.log,
 	})
 }
 
 func (s *service) newLive() *live.Publisher {
 	return live.NewPublisher(live.Options{
 		Views: routes.LiveViews{}, Check: s.auth.Check, RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
-		Zone: s.settings.PracticeLocation, Clock: now, Log: s.log,
+		Zone: s.settings.PracticeLocation, Clock: s.now, Log: s.log,
 	})
 }
 

@@ -16,7 +16,7 @@ type ICD10Code struct {
 }
 
 // SearchICD10 finds codes whose code (dots aside) or description holds the text, of one category when given; "" finds all.
-func SearchICD10(app core.App, text, code, category string, limit int) (list []ICD10Code, total int, err error) {
+func SearchICD10(app core.App, text, code, category string, limit, offset int) (list []ICD10Code, total int, err error) {
 	where := dbx.And()
 	if text != "" {
 		where = dbx.Or(
@@ -29,7 +29,7 @@ func SearchICD10(app core.App, text, code, category string, limit int) (list []I
 	if err := app.DB().Select("COUNT(*)").From(ICD10Codes).Where(where).Row(&total); err != nil {
 		return nil, 0, fmt.Errorf("count diagnosis codes: %w", err)
 	}
-	err = app.DB().Select("code", "description", "category").From(ICD10Codes).Where(where).OrderBy("code").Limit(int64(limit)).All(&list)
+	err = app.DB().Select("code", "description", "category").From(ICD10Codes).Where(where).OrderBy("code").Limit(int64(limit)).Offset(int64(offset)).All(&list)
 	if err != nil {
 		return nil, 0, fmt.Errorf("list diagnosis codes: %w", err)
 	}

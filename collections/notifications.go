@@ -79,22 +79,31 @@ type UnplannedNotification struct {
 	Patient  string `db:"patient"`
 	// Yours is true for the patient's primary provider and the escalation's assignee.
 	Yours bool `db:"yours"`
-	// Covered: the person hears of the same alert as an escalation.
+	// Covered: the person hears of the same alert as an escalation, or has just heard of another like it.
 	Covered bool `db:"covered"`
 }
 
 // toldTogether is how far apart the notifications of one event may have been stored.
 const toldTogether = time.Hour
 
+// betweenAlerts is how long the push about an alert speaks for further ones of the same patient, type and level.
+// Source: docs/decisions.md, "One alert per vital type and reading".
+const betweenAlerts = 30 * time.Minute
+
 // UnplannedNotifications are due and without plan, oldest first.
 func UnplannedNotifications(app core.App, now time.Time, limit int) (list []UnplannedNotification, err error) {
 	err = app.NonconcurrentDB().NewQuery(`SELECT n.id, n.user, n.channel, n.type, n.severity, n.patient,
 			COALESCE((SELECT primary_provider FROM patients WHERE id = n.patient) = n.user, FALSE) OR
 			COALESCE((SELECT assigned_to FROM escalations WHERE id = n.escalation) = (SELECT email FROM users WHERE id = n.user), FALSE) AS yours,
-			n.channel = 'alerts' AND n.alert != '' AND EXISTS (SELECT 1 FROM notifications e WHERE e.user = n.user AND e.created_at >= {:together}
-				AND e.channel = 'escalations' AND e.alert = n.alert) AS covered
+			n.channel = 'alerts' AND n.alert != '' AND EXISTS (SELECT 1 FROM notifications e
+				JOIN alerts a ON a.id = n.alert JOIN alerts b ON b.id = e.alert
+				WHERE e.user = n.user AND e.created_at >= {:together} AND CASE e.channel
+					WHEN 'escalations' THEN b.id = a.id OR b.patient = a.patient AND b.type = a.type AND b.level = a.level AND e.created_at >= {:spaced}
+					WHEN 'alerts' THEN e.id < n.id AND b.patient = a.patient AND b.type = a.type AND b.level = a.level AND e.created_at >= {:spaced}
+						AND (e.dispatched_at = '' AND e.due_at <= {:now} OR EXISTS (SELECT 1 FROM push_deliveries p WHERE p.notification = e.id AND p.status NOT LIKE 'skipped_%'))
+					END) AS covered
 		FROM notifications n WHERE n.dispatched_at = '' AND n.due_at <= {:now} ORDER BY n.due_at LIMIT {:limit}`).
-		Bind(dbx.Params{"now": Instant(now), "limit": limit, "together": Instant(now.Add(-toldTogether))}).All(&list)
+		Bind(dbx.Params{"now": Instant(now), "limit": limit, "together": Instant(now.Add(-toldTogether)), "spaced": Instant(now.Add(-betweenAlerts))}).All(&list)
 	if err != nil {
 		return nil, fmt.Errorf("find notifications to plan: %w", err)
 	}

@@ -22,11 +22,6 @@ func bill(e Engines, ctx context.Context, app core.App, job billing.Job) (counts
 	return result.Counts(), err
 }
 
-func recountBilling(e Engines, ctx context.Context, app core.App) (counts, error) {
-	months, wrong, err := billing.RecountAndTell(ctx, app, e.Clock.Now())
-	return counts{"months": months, "wrong": wrong}, err
-}
-
 func stopTimers(e Engines, _ context.Context, app core.App) (counts, error) {
 	stopped, err := e.Billing.StopTimers(app, e.Clock.Now())
 	return counts{"stopped": stopped}, err

@@ -17,7 +17,7 @@ import (
 )
 
 // deviceRow is the row of the table with a name.
-func deviceRow(t *testing.T, name string) job {
+func rowOf(t *testing.T, name string) job {
 	t.Helper()
 	for _, row := range table {
 		if row.name == name {
@@ -52,7 +52,7 @@ func TestDeviceChecksCatchUp(t *testing.T) {
 	if err := app.RunInTransaction(func(tx core.App) error { return triage.Enrol(tx, patient, clock.Now()) }); err != nil {
 		t.Fatal(err)
 	}
-	missed, silent := deviceRow(t, missedReadings), deviceRow(t, "silent devices")
+	missed, silent := rowOf(t, missedReadings), rowOf(t, "silent devices")
 	step := func(what string, row job, want string) {
 		t.Helper()
 		run(t.Context(), app, e, row)
@@ -69,7 +69,7 @@ func TestDeviceChecksCatchUp(t *testing.T) {
 	step("again", missed, `"raised":0`)
 	step("a missed_reading alert says as much", silent, `"flagged":1,"raised":0`)
 	for _, name := range []string{"hub check", staleReadings} {
-		step(name, deviceRow(t, name), "{")
+		step(name, rowOf(t, name), "{")
 	}
 	var escalations int
 	if err := app.DB().NewQuery(`SELECT COUNT(*) FROM escalations WHERE priority = 'urgent'`).Row(&escalations); err != nil || escalations != 1 {

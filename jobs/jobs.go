@@ -22,6 +22,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/retention"
 	"github.com/vigilhealth/vigil/internal/transmissions"
 	"github.com/vigilhealth/vigil/internal/triage"
@@ -40,6 +41,7 @@ type Engines struct {
 	Telling       *notifications.Dispatcher
 	Devices       *devices.Engine
 	Billing       *billing.Engine
+	Readings      *observations.Engine
 	EMR           *emr.Client
 	// Rescored is told whose standing the clock has changed.
 	Rescored func(patientIDs []string)
@@ -89,7 +91,8 @@ var table = []job{
 	{"smart billing engine", gocron.CronJob("0 */4 * * *", false), billSmartly},
 	{"billing sums", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(3, 0, 0))), recountBilling},
 	{"running timers", gocron.CronJob("*/5 * * * *", false), stopTimers},
-	{"audit verification", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(3, 20, 0))), verifyAudit},
+	{"reading sums", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(3, 10, 0))), recountReadings},
+	{"audit verification", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(4, 0, 0))), verifyAudit},
 	{"backup", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(1, 30, 0))), takeBackup},
 	{"retention purge", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(4, 30, 0))), purge},
 	{"database upkeep", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(3, 40, 0))), keepDatabase},

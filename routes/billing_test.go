@@ -143,8 +143,18 @@ func TestClaimMoves(t *testing.T) {
 	if n := c.ask(access.MA, "GET", "/billing/cpt-codes/", nil).results(); len(n) != 8 {
 		t.Errorf("the catalogue has %d codes", len(n))
 	}
-	c.ask(as, "GET", "/billing/payer-rates/", nil).results()
-	c.ask(access.MA, "GET", "/billing/payers/", nil).results()
+	for _, path := range []string{"/billing/payer-rates/", "/billing/payers/", "/billing/icd10-codes/", "/billing/cpt-codes/"} {
+		c.ask(as, "GET", path, nil).want(200).wantAt(object{"previous": nil})
+		c.ask(as, "GET", path+"?page=0", nil).wantFields("page")
+		c.ask(as, "GET", path+"?page=99999", nil).want(404, "not_found")
+	}
+	second := c.ask(access.MA, "GET", "/billing/cpt-codes/?page=2&page_size=3", nil).want(200)
+	if n := second.at("results").([]any); len(n) != 3 || n[0].(object)["code"] != "99458" || second.at("count") != 8.0 || !strings.Contains(second.text("next"), "page=3") {
+		t.Errorf("the second page of the catalogue is %s", second.body)
+	}
+	if n := c.ask(access.MA, "GET", "/billing/icd10-codes/?search=diabetes&page=2&page_size=2", nil).want(200).at("results").([]any); len(n) != 2 {
+		t.Errorf("the second page of codes is %v", n)
+	}
 }
 
 func TestTimeEntries(t *testing.T) {

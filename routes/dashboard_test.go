@@ -179,6 +179,18 @@ func TestActivity(t *testing.T) {
 }
 
 // Source: docs/decisions.md, "Feed cursor".
+// A sentence may begin with a name, which is written as its bearer writes it.
+func TestActivityKeepsNames(t *testing.T) {
+	c := newClinic(t)
+	for _, first := range []string{"Ängström", "van", "李"} {
+		c.enrol(object{"first_name": first, "last_name": "Beeck"})
+		newest := entries(c.ask(access.Admin, "GET", activity+query("limit", "1"), nil))[0]
+		if newest["message"] != first+" Beeck was enrolled." {
+			t.Errorf("%s reads %q", first, newest["message"])
+		}
+	}
+}
+
 func TestActivityPages(t *testing.T) {
 	c := newIngestingClinic(t)
 	for n := range 7 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/transmissions"
@@ -39,7 +40,7 @@ type fhirTodayView struct {
 
 // fhirStatus says how deliveries to the EMR go. Today begins at midnight in the practice's zone.
 func (a *api) fhirStatus(c *call) error {
-	f, err := transmissions.ReadFigures(c.App, dayStart(c.Now.In(a.Zone), a.Zone))
+	f, err := transmissions.ReadFigures(c.App, collections.StartOfDay(c.Now.In(a.Zone)))
 	if err != nil {
 		return err
 	}

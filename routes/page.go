@@ -63,6 +63,17 @@ func list[T any](c *call, p paging, count int, results []T) error {
 	return c.ok(page)
 }
 
+// listWhole answers the page that was asked for of a list that is short enough to be read whole.
+func listWhole[T any](c *call, all []T) error {
+	q := c.query()
+	p := q.paging()
+	if err := q.err(); err != nil {
+		return err
+	}
+	from := min(p.Offset(), len(all))
+	return list(c, p, len(all), all[from:min(from+p.Size, len(all))])
+}
+
 // pageOf is one page of count entries; a list that ends before it is a fault.
 func pageOf[T any](c *call, p paging, count int, results []T) (Page[T], error) {
 	last := max(1, (count+p.Size-1)/p.Size)

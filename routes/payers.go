@@ -30,7 +30,7 @@ func (a *api) listPayers(c *call) error {
 	for i, p := range payers {
 		views[i] = viewPayer(p)
 	}
-	return c.ok(map[string]any{"count": len(views), "results": views})
+	return listWhole(c, views)
 }
 
 func (a *api) createPayer(c *call) error {
@@ -91,7 +91,7 @@ func (a *api) listPayerRates(c *call) error {
 	for i, r := range rates {
 		views[i] = viewRate(r)
 	}
-	return c.ok(map[string]any{"count": len(views), "results": views})
+	return listWhole(c, views)
 }
 
 func (a *api) createPayerRate(c *call) error {
@@ -140,26 +140,17 @@ func (a *api) createPayerRate(c *call) error {
 	return c.created(viewRate(rate))
 }
 
-// mostCodes is how many diagnosis codes one answer holds; count says how many match.
-const mostCodes = 500
-
 func (a *api) listICD10(c *call) error {
 	q := c.query()
-	search, category := q.text("search", 100), q.text("category", 300)
+	p, search, category := q.paging(), q.text("search", 100), q.text("category", 300)
 	if err := q.err(); err != nil {
 		return err
 	}
-	codes, total, err := collections.SearchICD10(c.App, search, strings.ReplaceAll(search, ".", ""), category, mostCodes)
+	codes, total, err := collections.SearchICD10(c.App, search, strings.ReplaceAll(search, ".", ""), category, p.Size, p.Offset())
 	if err != nil {
 		return err
 	}
-	if codes == nil {
-		codes = []collections.ICD10Code{}
-	}
-	return c.ok(map[string]any{"count": total, "results": codes})
+	return list(c, p, total, codes)
 }
 
-func (a *api) listCPT(c *call) error {
-	rows := a.Billing.Catalogue()
-	return c.ok(map[string]any{"count": len(rows), "results": rows})
-}
+func (a *api) listCPT(c *call) error { return listWhole(c, a.Billing.Catalogue()) }

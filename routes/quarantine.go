@@ -163,7 +163,7 @@ type pipelineView struct {
 }
 
 func (a *api) ingestionStatus(c *call) error {
-	today := dayStart(c.Now.In(a.Zone), a.Zone)
+	today := collections.StartOfDay(c.Now.In(a.Zone))
 	numbers, err := observations.Count(c.App, today, c.Now)
 	if err != nil {
 		return err

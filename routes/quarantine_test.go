@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,6 +48,9 @@ func newIngestingClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	ctx, cancel := context.WithCancel(context.Background())
 	var run sync.WaitGroup
 	run.Go(func() { writer.Run(ctx, c.app) })
+	for !writer.Alive(c.now, time.Hour) {
+		runtime.Gosched()
+	}
 	t.Cleanup(func() { cancel(); run.Wait() })
 	return c
 }

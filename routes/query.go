@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
 )
@@ -127,21 +128,16 @@ func (q *query) edge(name string, isEnd bool) time.Time {
 		return time.Time{}
 	}
 	text := strings.TrimSpace(q.values.Get(name))
-	if day, err := input.ParseDate(text); err == nil {
+	if _, err := input.ParseDate(text); err == nil {
+		first := collections.ParseDay(text, q.zone).UTC()
 		if isEnd {
-			return dayStart(day.AddDate(0, 0, 1), q.zone).Add(-time.Microsecond)
+			return collections.StartOfNextDay(first.In(q.zone)).UTC().Add(-time.Microsecond)
 		}
-		return dayStart(day, q.zone)
+		return first
 	}
 	at, err := input.ParseInstant(text)
 	if err != nil {
 		q.checks.Reject(name, "Must be a date or an ISO 8601 date-time.")
 	}
 	return at
-}
-
-// dayStart is the first moment of a calendar day in a zone, in UTC.
-func dayStart(day time.Time, zone *time.Location) time.Time {
-	year, month, date := day.Date()
-	return time.Date(year, month, date, 0, 0, 0, 0, zone).UTC()
 }

@@ -2,7 +2,6 @@ package routes
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
@@ -133,8 +132,7 @@ func (a *api) readTriageStats(c *call) error {
 	if err != nil {
 		return err
 	}
-	year, month, day := c.Now.In(a.Zone).Date()
-	stats, err := triage.ReadStats(c.App, team, time.Date(year, month, day, 0, 0, 0, 0, a.Zone))
+	stats, err := triage.ReadStats(c.App, team, collections.StartOfDay(c.Now.In(a.Zone)))
 	if err != nil {
 		return err
 	}

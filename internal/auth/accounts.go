@@ -98,7 +98,7 @@ func checkPatientLink(tx core.App, role access.Role, patientID string) error {
 	}
 	_, err := collections.FindPatient(tx, patientID)
 	if collections.Missing(err) {
-		return fault.Field("patient_id", "Must be the id of a patient.")
+		return fault.Missing() // Source: docs/decisions.md, "Reference to something that does not exist"
 	}
 	return err
 }

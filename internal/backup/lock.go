@@ -11,6 +11,7 @@ import (
 
 // The locks are the system's, on open files: they end with the process that holds them, however it ends. The files stay.
 const (
+	serveFile = "serve.lock"  // exclusive to the service: two of them would both send, tell and bill
 	inUseFile = "vigil.lock"  // shared by whoever has the data folder open, exclusive to whoever replaces what is in it
 	workFile  = "backup.lock" // exclusive to whoever takes or proves a backup
 	workRoom  = ".backup"     // scratch of who holds workFile
@@ -33,34 +34,25 @@ func Hold(dir string) (release func() error, err error) {
 	return lock.Close, nil
 }
 
-// claim has a data folder for itself.
-func claim(dir string) (*flock.Flock, error) {
-	lock, err := lockFile(dir, inUseFile)
+// Serve makes this process the one that serves a data folder, until release. Commands may work on it beside the service.
+func Serve(dir string) (release func() error, err error) {
+	lock, err := exclusive(dir, serveFile, "another process serves this data folder: stop it first")
 	if err != nil {
 		return nil, err
 	}
-	held, err := lock.TryLock()
-	if err != nil {
-		return nil, fmt.Errorf("lock the data folder: %w", err)
-	}
-	if !held {
-		return nil, errors.New("the data folder is in use: stop the service, and any other command that works on it, first")
-	}
-	return lock, nil
+	return lock.Close, nil
+}
+
+// claim has a data folder for itself.
+func claim(dir string) (*flock.Flock, error) {
+	return exclusive(dir, inUseFile, "the data folder is in use: stop the service, and any other command that works on it, first")
 }
 
 // room is a scratch folder for one at a time. What one that was killed has left there goes first. leave removes it.
 func room(dir string) (scratch string, leave func(), err error) {
-	lock, err := lockFile(dir, workFile)
+	lock, err := exclusive(dir, workFile, "another backup of this data folder is being taken, verified or restored: wait until that is done")
 	if err != nil {
 		return "", nil, err
-	}
-	held, err := lock.TryLock()
-	if err != nil {
-		return "", nil, fmt.Errorf("lock the scratch folder: %w", err)
-	}
-	if !held {
-		return "", nil, errors.New("another backup of this data folder is being taken, verified or restored: wait until that is done")
 	}
 	scratch = filepath.Join(dir, workRoom)
 	leave = func() {
@@ -72,6 +64,22 @@ func room(dir string) (scratch string, leave func(), err error) {
 		return "", nil, fmt.Errorf("make a scratch folder: %w", err)
 	}
 	return scratch, leave, nil
+}
+
+// exclusive takes a lock that nobody else may hold; taken is what to say when somebody does.
+func exclusive(dir, name, taken string) (*flock.Flock, error) {
+	lock, err := lockFile(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	held, err := lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock the data folder: %w", err)
+	}
+	if !held {
+		return nil, errors.New(taken)
+	}
+	return lock, nil
 }
 
 func lockFile(dir, name string) (*flock.Flock, error) {

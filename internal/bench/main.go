@@ -52,8 +52,8 @@ func main() {
 	flag.IntVar(&p.rounds, "rounds", 3, "alternated rounds; the median counts")
 	flag.DurationVar(&p.length, "for", 3*time.Second, "length of one measured stretch")
 	flag.IntVar(&p.patients, "patients", 100_000, "patients of the reading paths")
-	flag.IntVar(&p.readings, "readings", 1_000_000, "readings stored for the reading paths")
-	flag.IntVar(&p.entries, "entries", 200_000, "billing entries stored for the reports")
+	flag.IntVar(&p.readings, "readings", 10_000_000, "readings stored for the reading paths")
+	flag.IntVar(&p.entries, "entries", 1_000_000, "billing entries stored for the reports")
 	flag.StringVar(&p.out, "out", "", "folder for bench.csv and bench.svg")
 	flag.DurationVar(&p.delay, "commit-delay", time.Millisecond, "added to each commit in the path \"slow disk\", on both sides")
 	flag.Parse()
@@ -103,8 +103,8 @@ func measure(ctx context.Context, p plan) error {
 	}
 	fmt.Println()
 	t.print(os.Stdout)
-	if p.out == "" {
-		return err
+	if ctx.Err() != nil || p.out == "" {
+		return errors.Join(err, ctx.Err())
 	}
 	return errors.Join(err, t.writeCSV(filepath.Join(p.out, "bench.csv"), print), t.writeChart(filepath.Join(p.out, "bench.svg")))
 }

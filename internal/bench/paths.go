@@ -23,6 +23,7 @@ var paths = []path{
 	{"practice", practice},
 	{"delivery", delivery},
 	{"live", live},
+	{"console", console},
 }
 
 func pathsOf(only []string) []path {

@@ -124,7 +124,7 @@ func (b built) candidate(ctx context.Context, w wanted) (*server, error) {
 	if out, err := create.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("create admin: %w\n%s", err, out)
 	}
-	people, err := seed(dir, b.env, w.content)
+	people, err := seed(ctx, dir, b.env, w.content)
 	if err != nil {
 		return nil, err
 	}

@@ -120,8 +120,7 @@ func monthOf(day string) (first, last string) {
 
 // dayStart is the first moment of a practice day.
 func (e *Engine) dayStart(day string) time.Time {
-	at := parseDay(day)
-	return time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, e.Zone).UTC()
+	return collections.ParseDay(day, e.Zone).UTC()
 }
 
 // Bounds are the first moment of a span of practice days, and the first after it.

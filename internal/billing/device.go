@@ -3,6 +3,7 @@ package billing
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pocketbase/dbx"
@@ -41,9 +42,10 @@ func (e *Engine) anchors(app core.App, patients map[string]*facts) (map[string][
 		From    string `db:"from_day"`
 		Day     string `db:"day"`
 	}
-	err = app.DB().NewQuery(`SELECT j.value ->> 'p' AS patient, j.value ->> 'd' AS from_day, COALESCE((SELECT r.day FROM reading_days r
-			WHERE r.patient = j.value ->> 'p' AND r.day >= j.value ->> 'd' AND r.device_readings > 0 ORDER BY r.day LIMIT 1), '') AS day
-		FROM json_each({:list}) j ORDER BY patient, from_day`).Bind(dbx.Params{"list": string(list)}).All(&rows)
+	err = app.DB().NewQuery(`WITH q AS MATERIALIZED (SELECT value ->> 'p' AS patient, value ->> 'd' AS from_day FROM json_each({:list}))
+		SELECT patient, from_day, COALESCE((SELECT r.day FROM reading_days r
+			WHERE r.patient = q.patient AND r.day >= q.from_day AND r.device_readings > 0 ORDER BY r.day LIMIT 1), '') AS day
+		FROM q ORDER BY patient, from_day`).Bind(dbx.Params{"list": string(list)}).All(&rows)
 	if err != nil {
 		return nil, fmt.Errorf("find first readings: %w", err)
 	}
@@ -89,15 +91,17 @@ func fill(app core.App, windows []window) error {
 		Key  int    `db:"k"`
 		Days string `db:"days"`
 	}
-	err = app.DB().NewQuery(`SELECT j.key AS k, COALESCE((SELECT group_concat(day) FROM (SELECT DISTINCT r.day FROM reading_days r
-			WHERE r.patient = j.value ->> 'p' AND r.day BETWEEN j.value ->> 's' AND j.value ->> 'e' AND r.device_readings > 0 ORDER BY r.day)), '') AS days
-		FROM json_each({:list}) j`).Bind(dbx.Params{"list": string(list)}).All(&rows)
+	err = app.DB().NewQuery(`WITH w AS MATERIALIZED (SELECT key AS k, value ->> 'p' AS patient, value ->> 's' AS first, value ->> 'e' AS last FROM json_each({:list}))
+		SELECT k, COALESCE((SELECT group_concat(DISTINCT r.day) FROM reading_days r
+			WHERE r.patient = w.patient AND r.day BETWEEN w.first AND w.last AND r.device_readings > 0), '') AS days FROM w`).
+		Bind(dbx.Params{"list": string(list)}).All(&rows)
 	if err != nil {
 		return fmt.Errorf("count days with data: %w", err)
 	}
 	for _, row := range rows {
 		if row.Days != "" {
 			windows[row.Key].days = strings.Split(row.Days, ",")
+			slices.Sort(windows[row.Key].days) // as a rule they come so
 		}
 	}
 	return nil

@@ -135,12 +135,8 @@ func (g *gatherer) days() error {
 		return err
 	}
 	zone := g.zoneOf(patient.TimeZone())
-	start := func(day string) time.Time {
-		at := parseDay(day)
-		return time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, zone)
-	}
-	g.params["first"] = collections.Instant(start(stored.Days[0]))
-	g.params["last"] = collections.Instant(start(addDays(stored.Days[len(stored.Days)-1], 1)))
+	g.params["first"] = collections.Instant(collections.ParseDay(stored.Days[0], zone))
+	g.params["last"] = collections.Instant(collections.ParseDay(addDays(stored.Days[len(stored.Days)-1], 1), zone))
 	var rows []EvidenceReading
 	err = g.all("readings", `SELECT o.id, o.observation_type, o.measured_at, o.device_id, o.source FROM observations o
 		WHERE o.patient = {:patient} AND o.measured_at >= {:first} AND o.measured_at < {:last} AND o.status != 'entered_in_error' AND o.source != 'patient_portal'

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -21,9 +23,9 @@ type facts struct {
 	payer               int64
 	provider            string
 	diagnoses           []string
-	consents            []Span // practice days in force; End "" while it is
-	entries             []existing
-	lastSupply          string // first day of the latest period that the engine billed for a device
+	consents            []Span                // practice days in force; End "" while it is
+	entries             map[string][]existing // by code, in the order of their dates
+	lastSupply          string                // first day of the latest period that the engine billed for a device
 	holdings            []Holding
 	educated            string // practice day of the first set-up; "" for none
 	educatedBy, trained string // who taught, and with which device
@@ -31,25 +33,20 @@ type facts struct {
 
 // existing is an entry as planning sees it. Voided ones are here too: what a person voided the engine does not make again.
 type existing struct {
-	ID      string `db:"id"`
-	Patient string `db:"patient"`
-	Code    string `db:"cpt_code"`
-	Status  string `db:"lifecycle_status"`
-	Source  string `db:"source"`
-	Start   string `db:"billing_period_start"`
-	End     string `db:"billing_period_end"`
-	Service string `db:"service_date"`
-	Units   int    `db:"units"`
+	ID, Status, Source string
+	Start, End         string // of the billing period
+	Units              int
 }
 
 // standing is the entry of a code that overlaps a period: one that counts before one that was voided; nil for none.
 func (f *facts) standing(code string, period Span) (found *existing) {
-	for i, x := range f.entries {
-		if x.Code != code || code != Setup && (x.Start > period.End || x.End < period.Start) {
+	list := f.entries[code]
+	for i, x := range list {
+		if code != Setup && (x.Start > period.End || x.End < period.Start) {
 			continue
 		}
 		if found == nil || found.Status == Voided {
-			found = &f.entries[i]
+			found = &list[i]
 		}
 	}
 	return found
@@ -142,6 +139,7 @@ func (l *loader) patients() error {
 	for _, row := range rows {
 		f := &facts{
 			id: row.ID, active: row.Active, deleted: row.Deleted != "", payer: row.Payer, provider: row.Provider, lastSupply: row.Supply,
+			entries:  map[string][]existing{},
 			archived: l.storedDay(row.Archived), restored: l.storedDay(row.Restored), zone: l.zone(row.Zone),
 		}
 		_ = json.Unmarshal([]byte(row.Codes), &f.diagnoses) // what cannot be read is missing
@@ -187,14 +185,25 @@ func (l *loader) consents() error {
 	return err
 }
 
+// entries come as one line for each patient: a row for each would take as long as everything else together.
 func (l *loader) entries() error {
-	var rows []existing
-	err := l.all("billing entries", `SELECT id, patient, cpt_code, lifecycle_status, source, billing_period_start, billing_period_end, service_date,
-		CAST(units AS INTEGER) AS units FROM billing_entries WHERE (billing_period_end >= {:since} OR cpt_code = '99453') AND patient`+those+
-		` ORDER BY patient, service_date, id`, &rows)
+	var rows []struct {
+		Patient string `db:"patient"`
+		List    string `db:"list"`
+	}
+	err := l.all("billing entries", `SELECT patient, group_concat(entry, ';') AS list FROM (SELECT patient,
+			concat_ws(',', id, cpt_code, lifecycle_status, source, billing_period_start, billing_period_end, CAST(units AS INTEGER)) AS entry
+		FROM billing_entries WHERE (billing_period_end >= {:since} OR cpt_code = '99453') AND patient`+those+` ORDER BY patient, service_date, id)
+		GROUP BY patient`, &rows)
 	for _, row := range rows {
-		if f := l.found[row.Patient]; f != nil {
-			f.entries = append(f.entries, row)
+		f := l.found[row.Patient]
+		if f == nil {
+			continue
+		}
+		for entry := range strings.SplitSeq(row.List, ";") {
+			x := strings.Split(entry, ",")
+			units, _ := strconv.Atoi(x[6]) // SQLite made it from a number
+			f.entries[x[1]] = append(f.entries[x[1]], existing{x[0], x[2], x[3], x[4], x[5], units})
 		}
 	}
 	return err

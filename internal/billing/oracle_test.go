@@ -285,6 +285,58 @@ func storedEntries(t *testing.T, app core.App, patient string) (lines []string) 
 	return lines
 }
 
+// oraclePractice is a practice in New York with random patients over 14 months, none of whom was billed yet.
+type oraclePractice struct {
+	app        core.App
+	zone       *time.Location
+	begin, end time.Time
+	cases      map[string]oracleCase // by patient
+	engine     *billing.Engine
+}
+
+// plantPractice makes one whose first random case has a seed, the next ones those after it.
+func plantPractice(t *testing.T, seed uint64, cases int) oraclePractice {
+	t.Helper()
+	zone, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Date(2025, 12, 3, 5, 0, 0, 0, time.UTC)
+	p := oraclePractice{
+		app: vigiltest.NewApp(t), zone: zone, begin: begin, end: begin.AddDate(0, 14, 0), cases: map[string]oracleCase{},
+		engine: billing.New(billing.Settings{Zone: zone, MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour}),
+	}
+	user := vigiltest.User(t, p.app, "nurse")
+	for _, statement := range []string{
+		`INSERT INTO payers (id, name, payer_code, is_active) VALUES ('000000000000001', 'Acme', 'AC', TRUE)`,
+		`INSERT INTO payer_rates (payer, cpt_code, rate_cents, effective_date) VALUES ('000000000000001', '99454', 5100, '2026-03-01')`,
+	} {
+		if _, err := p.app.DB().NewQuery(statement).Execute(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = p.app.RunInTransaction(func(tx core.App) error {
+		for n := range cases {
+			c := randomCase(seed+uint64(n), begin, zone)
+			p.cases[plant(t, tx, n+1, c, user.Id)] = c
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p oraclePractice) run(t *testing.T, job billing.Job, at time.Time) billing.Result {
+	t.Helper()
+	result, err := p.engine.Run(t.Context(), p.app, job, audit.System(), func() time.Time { return at })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
 // The engine, run many times over 14 months at odd moments, comes to what the oracle says for random patients. VIGIL_ORACLE_CASES asks for more
 // than the quick number.
 func TestOracle(t *testing.T) {
@@ -292,66 +344,32 @@ func TestOracle(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("VIGIL_ORACLE_CASES")); err == nil {
 		cases = n
 	}
-	practice, err := time.LoadLocation("America/New_York")
-	if err != nil {
-		t.Fatal(err)
-	}
-	app := vigiltest.NewApp(t)
-	user := vigiltest.User(t, app, "nurse")
-	for _, statement := range []string{
-		`INSERT INTO payers (id, name, payer_code, is_active) VALUES ('000000000000001', 'Acme', 'AC', TRUE)`,
-		`INSERT INTO payer_rates (payer, cpt_code, rate_cents, effective_date) VALUES ('000000000000001', '99454', 5100, '2026-03-01')`,
-	} {
-		if _, err := app.DB().NewQuery(statement).Execute(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	begin := time.Date(2025, 12, 3, 5, 0, 0, 0, time.UTC)
-	end := begin.AddDate(0, 14, 0)
-	known := map[string]oracleCase{}
-	err = app.RunInTransaction(func(tx core.App) error {
-		for n := range cases {
-			c := randomCase(uint64(n), begin, practice)
-			known[plant(t, tx, n+1, c, user.Id)] = c
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine := billing.New(billing.Settings{Zone: practice, MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour})
-	run := func(job billing.Job, at time.Time) billing.Result {
-		result, err := engine.Run(t.Context(), app, job, audit.System(), func() time.Time { return at })
-		if err != nil {
-			t.Fatal(err)
-		}
-		return result
-	}
+	p := plantPractice(t, 0, cases)
 	dice := rand.New(rand.NewPCG(1, 2))
-	for at := begin; at.Before(end); at = at.AddDate(0, 0, 1+dice.IntN(70)) {
-		run([]billing.Job{billing.DeviceJob, billing.SmartJob, billing.AllJobs}[dice.IntN(3)], at)
+	for at := p.begin; at.Before(p.end); at = at.AddDate(0, 0, 1+dice.IntN(70)) {
+		p.run(t, []billing.Job{billing.DeviceJob, billing.SmartJob, billing.AllJobs}[dice.IntN(3)], at)
 	}
-	run(billing.AllJobs, end)
-	run(billing.SmartJob, end)
-	for patient, c := range known {
-		want, got := oracleEntries(c, end), storedEntries(t, app, patient)
+	p.run(t, billing.AllJobs, p.end)
+	p.run(t, billing.SmartJob, p.end)
+	for patient, c := range p.cases {
+		want, got := oracleEntries(c, p.end), storedEntries(t, p.app, patient)
 		slices.Sort(want)
 		slices.Sort(got)
 		if !slices.Equal(want, got) {
 			t.Fatalf("patient %s:\nthe oracle says %v\nthe engine says %v", patient, want, got)
 		}
 	}
-	before := vigiltest.RowCounts(t, app)
-	if again := run(billing.AllJobs, end); len(again.Created) != 0 {
+	before := vigiltest.RowCounts(t, p.app)
+	if again := p.run(t, billing.AllJobs, p.end); len(again.Created) != 0 {
 		t.Errorf("a second run makes %v", again.Created)
 	}
-	added := vigiltest.RowsAdded(t, app, before)
+	added := vigiltest.RowsAdded(t, p.app, before)
 	delete(added, "audit_log") // the run itself
 	delete(added, "job_runs")
 	if len(added) != 0 {
 		t.Errorf("a second run adds %v", added)
 	}
-	if months, wrong, err := billing.Recount(t.Context(), app); err != nil || wrong != 0 || months < 12 {
+	if months, wrong, err := billing.Recount(t.Context(), p.app); err != nil || wrong != 0 || months < 12 {
 		t.Errorf("recounting %d months finds %d wrong: %v", months, wrong, err)
 	}
 }

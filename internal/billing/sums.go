@@ -211,36 +211,43 @@ func Recount(ctx context.Context, app core.App) (months, wrong int, err error) {
 	return months, wrong, nil
 }
 
+// recountMonth compares outside any transaction, so that nobody waits for a count that is right: one statement sees the entries and their sums as
+// they were at one moment.
 func recountMonth(app core.App, month Span) (differs bool, err error) {
-	err = app.RunInTransaction(func(tx core.App) error {
-		for _, t := range sumTables {
-			where, columns, counted := "month = {:month}", t.keys+", "+plainSums, t.counted
-			if strings.HasPrefix(t.keys, "day,") {
-				where = "day BETWEEN {:first} AND {:last}"
-			}
-			if counted == "" {
-				counted = "SELECT " + t.keys + ", " + sumColumns + " FROM (" + entrySums + " WHERE service_date BETWEEN {:first} AND {:last}) GROUP BY " + t.keys
-			} else {
-				columns = t.keys + ", claims"
-			}
-			kept := "SELECT " + columns + " FROM " + t.table + " WHERE claims != 0 AND " + where
-			params := dbx.Params{"month": month.Start[:7], "first": month.Start, "last": month.End}
-			var wrong bool
-			query := "SELECT EXISTS (SELECT * FROM (" + counted + ") EXCEPT " + kept + ") OR EXISTS (" + kept + " EXCEPT SELECT * FROM (" + counted + "))"
-			if err := tx.DB().NewQuery(query).Bind(params).Row(&wrong); err != nil {
-				return fmt.Errorf("compare %s: %w", t.table, err)
-			}
-			if !wrong {
-				continue
-			}
-			differs = true
+	params := dbx.Params{"month": month.Start[:7], "first": month.Start, "last": month.End}
+	for _, t := range sumTables {
+		where, columns, counted := "month = {:month}", t.keys+", "+plainSums, t.counted
+		if strings.HasPrefix(t.keys, "day,") {
+			where = "day BETWEEN {:first} AND {:last}"
+		}
+		if counted == "" {
+			counted = "SELECT " + t.keys + ", " + sumColumns + " FROM (" + entrySums + " WHERE service_date BETWEEN {:first} AND {:last}) GROUP BY " + t.keys
+		} else {
+			columns = t.keys + ", claims"
+		}
+		var wrong bool
+		err := app.DB().NewQuery("WITH counted AS MATERIALIZED (" + counted + "), kept AS MATERIALIZED (SELECT " + columns + " FROM " + t.table +
+			" WHERE claims != 0 AND " + where + `)
+			SELECT EXISTS (SELECT * FROM counted EXCEPT SELECT * FROM kept) OR EXISTS (SELECT * FROM kept EXCEPT SELECT * FROM counted)`).
+			Bind(params).Row(&wrong)
+		if err != nil {
+			return false, fmt.Errorf("compare %s: %w", t.table, err)
+		}
+		if !wrong {
+			continue
+		}
+		differs = true
+		err = app.RunInTransaction(func(tx core.App) error {
 			for _, statement := range []string{"DELETE FROM " + t.table + " WHERE " + where, "INSERT INTO " + t.table + " (" + columns + ") " + counted} {
 				if _, err := tx.NonconcurrentDB().NewQuery(statement).Bind(params).Execute(); err != nil {
-					return fmt.Errorf("recount %s: %w", t.table, err)
+					return err
 				}
 			}
+			return nil
+		})
+		if err != nil {
+			return false, fmt.Errorf("recount %s: %w", t.table, err)
 		}
-		return nil
-	})
-	return differs, err
+	}
+	return differs, nil
 }

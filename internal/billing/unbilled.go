@@ -2,12 +2,16 @@ package billing
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/vigilhealth/vigil/collections"
 )
@@ -45,18 +49,31 @@ func (e *Engine) Unbilled(app core.App, f UnbilledFilter, now time.Time) (list [
 	if f.To != "" {
 		u.span.End = min(u.span.End, f.To)
 	}
+	var parts []*unbilled
+	var workers errgroup.Group
+	workers.SetLimit(readers)
 	for after := ""; ; {
 		ids, err := u.candidates(after)
 		if err != nil || len(ids) == 0 {
-			slices.SortStableFunc(u.list, func(a, b Unbilled) int { return compareText(a.PeriodEnd, b.PeriodEnd) })
-			return u.list, err
+			if err = errors.Join(err, workers.Wait()); err != nil {
+				return nil, err
+			}
+			break
 		}
-		if err := u.chunk(ids); err != nil {
-			return nil, err
-		}
+		part := *u
+		parts = append(parts, &part)
+		workers.Go(func() error { return part.chunk(ids) })
 		after = ids[len(ids)-1]
 	}
+	for _, part := range parts {
+		u.list = append(u.list, part.list...)
+	}
+	slices.SortStableFunc(u.list, func(a, b Unbilled) int { return compareText(a.PeriodEnd, b.PeriodEnd) })
+	return u.list, nil
 }
+
+// readers are how many chunks are looked through at once, each over a connection of its own; the others are left to everybody else.
+const readers = 2
 
 // unbilled is a search under way.
 type unbilled struct {
@@ -190,7 +207,8 @@ func sortedMonths(byMonth map[string][]Stretch) (months []string) {
 	return months
 }
 
-// stretchesByMonth reads the finished interactive time of some patients, by practice month, of months that are over.
+// stretchesByMonth reads the finished interactive time of some patients, by practice month, of months that are over; one line for each patient,
+// as entries are.
 func (u *unbilled) stretchesByMonth(ids []string) (map[string]map[string][]Stretch, error) {
 	list, err := json.Marshal(ids)
 	if err != nil {
@@ -199,31 +217,30 @@ func (u *unbilled) stretchesByMonth(ids []string) (map[string]map[string][]Stret
 	first, _ := monthOf(u.span.Start)
 	from, to := u.instants(first, u.span.End)
 	var rows []struct {
-		ID      string `db:"id"`
 		Patient string `db:"patient"`
-		Source  string `db:"source"`
-		Started string `db:"started_at"`
-		Seconds int    `db:"seconds"`
-		Noted   bool   `db:"noted"`
+		List    string `db:"list"`
 	}
-	err = u.app.DB().NewQuery(`SELECT id, patient, source, started_at, CAST(duration_seconds AS INTEGER) AS seconds, notes != '' AS noted FROM time_entries
-		WHERE patient IN (SELECT value FROM json_each({:ids})) AND category = 'interactive' AND started_at >= {:from} AND started_at < {:to} AND ended_at != ''`).
-		Bind(dbx.Params{"ids": string(list), "from": from, "to": to}).All(&rows)
+	err = u.app.DB().NewQuery(`SELECT patient, group_concat(concat_ws(',', id, source, started_at, CAST(duration_seconds AS INTEGER), notes != ''), ';') AS list
+		FROM time_entries
+		WHERE patient IN (SELECT value FROM json_each({:ids})) AND category = 'interactive' AND started_at >= {:from} AND started_at < {:to} AND ended_at != ''
+		GROUP BY patient`).Bind(dbx.Params{"ids": string(list), "from": from, "to": to}).All(&rows)
 	if err != nil {
 		return nil, fmt.Errorf("read interactive time: %w", err)
 	}
 	found := map[string]map[string][]Stretch{}
 	for _, row := range rows {
-		at := collections.ParseInstant(row.Started)
-		_, last := monthOf(u.Day(at))
-		if last > u.span.End {
-			continue
+		months := map[string][]Stretch{}
+		for stretch := range strings.SplitSeq(row.List, ";") {
+			x := strings.Split(stretch, ",")
+			at := collections.ParseInstant(x[2])
+			_, last := monthOf(u.Day(at))
+			if last > u.span.End {
+				continue
+			}
+			seconds, _ := strconv.Atoi(x[3]) // SQLite made it from a number
+			months[last[:len("2006-01")]] = append(months[last[:len("2006-01")]], Stretch{x[0], x[1], at, seconds, x[4] == "1"})
 		}
-		if found[row.Patient] == nil {
-			found[row.Patient] = map[string][]Stretch{}
-		}
-		month := last[:len("2006-01")]
-		found[row.Patient][month] = append(found[row.Patient][month], Stretch{row.ID, row.Source, at, row.Seconds, row.Noted})
+		found[row.Patient] = months
 	}
 	return found, nil
 }

@@ -9,55 +9,24 @@ import (
 
 	"github.com/pocketbase/pocketbase/core"
 
-	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/billing"
-	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
 // What the oracle would bill is unbilled before the first run, with days or minutes and the amount, and nothing that could be billed is after it.
 func TestUnbilled(t *testing.T) {
-	practice, err := time.LoadLocation("America/New_York")
+	p := plantPractice(t, 500, 40)
+	before, err := p.engine.Unbilled(p.app, billing.UnbilledFilter{}, p.end)
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := vigiltest.NewApp(t)
-	user := vigiltest.User(t, app, "nurse")
-	for _, statement := range []string{
-		`INSERT INTO payers (id, name, payer_code, is_active) VALUES ('000000000000001', 'Acme', 'AC', TRUE)`,
-		`INSERT INTO payer_rates (payer, cpt_code, rate_cents, effective_date) VALUES ('000000000000001', '99454', 5100, '2026-03-01')`,
-	} {
-		if _, err := app.DB().NewQuery(statement).Execute(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	begin := time.Date(2025, 12, 3, 5, 0, 0, 0, time.UTC)
-	end := begin.AddDate(0, 14, 0)
-	known := map[string]oracleCase{}
-	err = app.RunInTransaction(func(tx core.App) error {
-		for n := range 40 {
-			c := randomCase(uint64(n+500), begin, practice)
-			known[plant(t, tx, n+1, c, user.Id)] = c
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine := billing.New(billing.Settings{Zone: practice, MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour})
-	before, err := engine.Unbilled(app, billing.UnbilledFilter{}, end)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for patient, c := range known {
-		if want, got := expected(c, end, practice), linesOf(before, patient); !slices.Equal(want, got) {
+	for patient, c := range p.cases {
+		if want, got := expected(c, p.end, p.zone), linesOf(before, patient); !slices.Equal(want, got) {
 			t.Fatalf("patient %s:\nthe oracle says %v\nunbilled is %v", patient, want, got)
 		}
 	}
-	checkFilters(t, app, engine, before, end)
-	if _, err := engine.Run(t.Context(), app, billing.AllJobs, audit.System(), func() time.Time { return end }); err != nil {
-		t.Fatal(err)
-	}
-	after, err := engine.Unbilled(app, billing.UnbilledFilter{}, end)
+	checkFilters(t, p.app, p.engine, before, p.end)
+	p.run(t, billing.AllJobs, p.end)
+	after, err := p.engine.Unbilled(p.app, billing.UnbilledFilter{}, p.end)
 	if err != nil || slices.ContainsFunc(after, func(u billing.Unbilled) bool {
 		return u.Reason == billing.NotBilledYet || u.CPTCode == billing.DeviceSupply
 	}) {

@@ -149,5 +149,8 @@ func (k kind) message(e FeedEntry) string {
 	}
 	text := strings.NewReplacer("{patient}", e.patient, "{alert}", alert, "{level}", level, "{code}", code, "{state}", e.ObjectID,
 		"{object}", e.ObjectID, "{user}", user).Replace(k.text)
-	return strings.ToUpper(text[:1]) + text[1:]
+	if strings.HasPrefix(k.text, "{level}") || strings.HasPrefix(k.text, "{alert}") { // words of ours; a name or an address stays as it is
+		text = strings.ToUpper(text[:1]) + text[1:]
+	}
+	return text
 }

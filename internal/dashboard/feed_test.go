@@ -59,7 +59,7 @@ func TestFeed(t *testing.T) {
 	}
 	want := []string{
 		"system warning Hub degraded is offline.", "emr_sync success Synchronisation with the EMR completed.",
-		"user info Nurse@vigil.test signed in.", "system warning The service is degraded.",
+		"user info nurse@vigil.test signed in.", "system warning The service is degraded.",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got %q, want %q", got, want)

@@ -32,6 +32,9 @@ func (e *Engine) attendBattery(tx core.App, device *collections.Device, now time
 		if _, err := raise(tx, alarm{draft: batteryDraft(device, move.Raise), kind: notifications.DeviceAlertRaised}, now); err != nil {
 			return err
 		}
+		if err := notifications.QueueForCareTeam(tx, notifications.BatteryLow, device.PatientID(), now); err != nil {
+			return err
+		}
 		if err := e.orderBattery(tx, device, move.Raise, now); err != nil {
 			return err
 		}

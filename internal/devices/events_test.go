@@ -4,11 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
 func TestConnectionFollowsTheNewestEvent(t *testing.T) {
@@ -63,7 +66,9 @@ func TestConnectionFollowsTheNewestEvent(t *testing.T) {
 
 func TestBatteryOfMeasurementsAndEvents(t *testing.T) {
 	w := newWard(t)
-	patient := w.patient(nil)
+	provider := vigiltest.User(t, w.app, access.Provider)
+	vigiltest.User(t, w.app, access.Nurse) // of no care team
+	patient := w.patient(dbx.Params{"primary_provider": provider.Id})
 	w.assign("S-1", patient, "scale", time.Time{})
 	orders := w.count("device_orders", "TRUE")
 	minute := 0
@@ -74,6 +79,7 @@ func TestBatteryOfMeasurementsAndEvents(t *testing.T) {
 	}
 	w.measure(patient, "S-1", 80, next(), devices.Envelope{BatteryLevel: level(18)})
 	w.wantAlerts("low", "device_battery warning active")
+	w.wantCount("mails", "template = 'battery_low' AND user = '"+provider.Id+"'", 1)
 	if w.measure(patient, "S-1", 80, next(), devices.Envelope{BatteryLevel: level(17)}) {
 		t.Error("a level that was told of asks for attention")
 	}
@@ -83,6 +89,7 @@ func TestBatteryOfMeasurementsAndEvents(t *testing.T) {
 	w.wantCount("device_orders", "TRUE", orders+1)
 	w.wantCount("announcements", "kind = 'device_alert_raised' AND severity = 'critical'", 1)
 	w.wantCount("alerts", "value = 9 AND threshold = 10", 1)
+	w.wantCount("mails", "TRUE", 2)
 
 	late := w.now.Add(-90 * time.Second)
 	w.measure(patient, "S-1", 80, late, devices.Envelope{BatteryLevel: level(90)})
@@ -107,6 +114,7 @@ func TestBatteryOfMeasurementsAndEvents(t *testing.T) {
 	}
 	w.wantCount("alerts", "type = 'device_battery' AND value IS NULL", 1)
 	w.wantCount("audit_log", "event = 'alert.create'", 5)
+	w.wantCount("mails", "TRUE", 3)
 }
 
 // What a crash kept from being done after a commit is done by the check, once.

@@ -130,22 +130,12 @@ func (m Monitoring) Streak(day string, days map[string]ReadingDay, most int) (st
 // lookBack is how many days may hold a streak of that length: one expected day a week is the least.
 func lookBack(streak int) int { return 7 * (streak + 1) }
 
-// dayStart is the first moment of a day. Where the clocks skip midnight, that is later than the hour that does not exist.
-func dayStart(year int, month time.Month, date int, zone *time.Location) time.Time {
-	day := time.Date(year, month, date, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
-	start := time.Date(year, month, date, 0, 0, 0, 0, zone)
-	for start.Format(time.DateOnly) < day {
-		start = start.Add(30 * time.Minute)
-	}
-	return start
-}
-
 // EndedDays are the days that ended in a zone after since and not after now, oldest first and at most a week of them. Days
 // are the calendar's: one may last 23 or 25 hours. Without a since it is the day that ended last.
 func EndedDays(zone *time.Location, since, now time.Time) (days []string) {
 	year, month, date := now.In(zone).Date()
 	for back := 1; back <= 7; back++ {
-		end := dayStart(year, month, date-back+1, zone)
+		end := collections.StartOfDay(time.Date(year, month, date-back+1, 12, 0, 0, 0, zone))
 		if !since.IsZero() && !end.After(since) {
 			break
 		}

@@ -35,17 +35,11 @@ func (h Held) QuietSince() time.Time {
 		return h.LastReadingAt
 	}
 	if arrived, err := time.ParseInLocation(time.DateOnly+" 15", h.Delivery+" 12", h.Zone); err == nil {
-		if end := nextDay(arrived); end.After(h.AssignedAt) {
+		if end := collections.StartOfNextDay(arrived); end.After(h.AssignedAt) {
 			return end
 		}
 	}
 	return h.AssignedAt
-}
-
-// nextDay is the first moment of the day after, in the same zone.
-func nextDay(day time.Time) time.Time {
-	year, month, date := day.Date()
-	return dayStart(year, month, date+1, day.Location())
 }
 
 type heldRow struct {

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"unicode/utf8"
 
 	"github.com/vigilhealth/vigil/internal/fault"
 )
@@ -55,10 +56,13 @@ func (f Field[T]) Null() bool { return f.null }
 // Given reports whether the member was sent with a usable value.
 func (f Field[T]) Given() bool { return f.present && !f.null && !f.wrong }
 
-// DecodeObject reads one JSON object into dst. It refuses malformed JSON, trailing data, a root that is not an
+// DecodeObject reads one JSON object in UTF-8 into dst. It refuses other bytes, malformed JSON, trailing data, a root that is not an
 // object and nesting deeper than 32 with a parse_error fault.
 func DecodeObject(raw []byte, dst any) error {
 	refused := fault.New(fault.Invalid, "parse_error", "The request body is not a valid JSON object.")
+	if !utf8.Valid(raw) { // the decoder would put U+FFFD in its place, and a name in Latin-1 would be stored wrong
+		return refused.Because(errShape)
+	}
 	if err := checkShape(raw); err != nil {
 		return refused.Because(err)
 	}

@@ -37,6 +37,8 @@ func TestDecodeObject(t *testing.T) {
 		{`{"name":"x"`, false},
 		{`{"name":}`, false},
 		{`{"value":1e999}`, true}, // wrong in its own field
+		{`{"name":"José"}`, true},
+		{"{\"name\":\"Jos\xe9\"}", false}, // Latin-1
 	} {
 		var b body
 		err := input.DecodeObject([]byte(test.raw), &b)

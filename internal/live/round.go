@@ -112,8 +112,7 @@ func (r *round) stats() error {
 	if !p.changes.totals || r.now.Sub(p.toldAt) < statsEvery {
 		return nil
 	}
-	year, month, day := r.now.In(p.Zone).Date()
-	today := time.Date(year, month, day, 0, 0, 0, 0, p.Zone)
+	today := collections.StartOfDay(r.now.In(p.Zone))
 	told := map[string]triage.Stats{}
 	for _, reader := range r.audience {
 		if _, done := told[reader.team]; done {

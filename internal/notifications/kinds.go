@@ -1,6 +1,9 @@
 package notifications
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 )
@@ -66,6 +69,12 @@ var meanings = map[Kind]meaning{
 	BillingTasksPending: {Reminders, billingTasks, "Billing tasks", nobodyElse},
 	DigestReady:         {DailyDigest, digest, "Daily summary", nobodyElse},
 }
+
+// Kinds lists every kind of announcement there is.
+func Kinds() []Kind { return slices.Sorted(maps.Keys(meanings)) }
+
+// Types lists every type of notification there is.
+func Types() []string { return slices.Sorted(maps.Keys(texts)) }
 
 // means is what an announcement means; a kind that nobody knows is a system notice, so that it is not lost.
 func means(a *collections.Announcement) meaning {

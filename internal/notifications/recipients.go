@@ -3,6 +3,7 @@ package notifications
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
@@ -49,6 +50,24 @@ func (r recipients) careTeam(a *collections.Announcement) ([]string, error) {
 		return team, err
 	}
 	return r.managers(a)
+}
+
+// QueueForCareTeam puts a mail for everybody who hears of a patient's alerts into the outbox. It names nobody, so it takes no parameters.
+func QueueForCareTeam(tx core.App, template Template, patientID string, now time.Time) error {
+	team, err := recipients{tx}.careTeam(&collections.Announcement{Patient: patientID})
+	if err != nil {
+		return err
+	}
+	for _, id := range team {
+		user, err := collections.FindUser(tx, id)
+		if err != nil {
+			return err
+		}
+		if err := Queue(tx, template, user, nil, now); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r recipients) managers(*collections.Announcement) ([]string, error) {

@@ -3,6 +3,8 @@ package notifications
 import (
 	"fmt"
 	htmltemplate "html/template"
+	"maps"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
@@ -21,7 +23,11 @@ const (
 	SessionsEnded     Template = "sessions_ended"      //
 	AccountLocked     Template = "account_locked"      // to administrators
 	AuditBroken       Template = "audit_broken"        // to administrators
+	BatteryLow        Template = "battery_low"         // to a care team
 )
+
+// Templates lists every mail there is.
+func Templates() []Template { return slices.Sorted(maps.Keys(letters)) }
 
 // letter is the text of one mail. Paragraphs are templates over the mail's parameters; the link, when there is one, stands after the first.
 type letter struct {
@@ -67,6 +73,10 @@ var letters = map[Template]letter{
 	AuditBroken: {subject: "The audit trail does not verify", useful: 3 * day, paragraphs: []string{
 		"The daily check of the audit trail found that it was changed.",
 		"Sign in to see where, and keep the data folder and its backups as they are.",
+	}},
+	BatteryLow: {subject: "The battery of a device is low", useful: 3 * day, paragraphs: []string{
+		"The battery of a device of one of your patients is low.",
+		"Sign in to see which one it is.",
 	}},
 }
 

@@ -30,6 +30,18 @@ type dayCount struct {
 	readings, fromDevices int
 }
 
+// with counts one more reading.
+func (c dayCount) with(observation string, fromDevice bool) dayCount {
+	if c.readings == 0 {
+		c.first = observation
+	}
+	c.readings++
+	if fromDevice {
+		c.fromDevices++
+	}
+	return c
+}
+
 // dayTotal is a row of daily_counts.
 type dayTotal struct{ day, kind string }
 
@@ -45,15 +57,7 @@ func newBatch(tx core.App) (*batch, error) {
 func (b *batch) count(e Effects) {
 	kind := string(e.Observation.Reading.Kind)
 	key := patientDay{e.Observation.PatientID, e.PatientDay, kind}
-	day := b.days[key]
-	if day.readings == 0 {
-		day.first = e.Observation.ID
-	}
-	day.readings++
-	if e.DeviceReading {
-		day.fromDevices++
-	}
-	b.days[key] = day
+	b.days[key] = b.days[key].with(e.Observation.ID, e.DeviceReading)
 	b.totals[dayTotal{e.CountDay, kind}]++
 }
 
@@ -62,12 +66,27 @@ func (b *batch) store(tx core.App) error {
 	if err := b.queue.Store(tx); err != nil {
 		return err
 	}
-	days, totals := make([][6]any, 0, len(b.days)), make([][3]any, 0, len(b.totals))
-	for key, day := range b.days {
-		days = append(days, [6]any{key.patient, key.day, key.kind, day.first, day.readings, day.fromDevices})
+	if err := storeDays(tx, b.days); err != nil {
+		return err
 	}
+	totals := make([][3]any, 0, len(b.totals))
 	for key, readings := range b.totals {
 		totals = append(totals, [3]any{key.day, key.kind, readings})
+	}
+	err := storeRows(tx, totals, `INSERT INTO daily_counts (day, observation_type, status, readings)
+		SELECT value ->> 0, value ->> 1, '`+collections.StatusFinal+`', value ->> 2 FROM json_each({:rows}) WHERE TRUE
+		ON CONFLICT (day, observation_type, status) DO UPDATE SET readings = readings + excluded.readings`)
+	if err != nil {
+		return fmt.Errorf("store daily counts: %w", err)
+	}
+	return noteTimes(tx, b.processing...)
+}
+
+// storeDays adds readings to the days with data.
+func storeDays(tx core.App, counted map[patientDay]dayCount) error {
+	days := make([][6]any, 0, len(counted))
+	for key, day := range counted {
+		days = append(days, [6]any{key.patient, key.day, key.kind, day.first, day.readings, day.fromDevices})
 	}
 	err := storeRows(tx, days, `INSERT INTO reading_days (patient, day, observation_type, first_observation, readings, device_readings)
 		SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each({:rows}) WHERE TRUE
@@ -76,13 +95,7 @@ func (b *batch) store(tx core.App) error {
 	if err != nil {
 		return fmt.Errorf("store reading days: %w", err)
 	}
-	err = storeRows(tx, totals, `INSERT INTO daily_counts (day, observation_type, status, readings)
-		SELECT value ->> 0, value ->> 1, '`+collections.StatusFinal+`', value ->> 2 FROM json_each({:rows}) WHERE TRUE
-		ON CONFLICT (day, observation_type, status) DO UPDATE SET readings = readings + excluded.readings`)
-	if err != nil {
-		return fmt.Errorf("store daily counts: %w", err)
-	}
-	return noteTimes(tx, b.processing...)
+	return nil
 }
 
 // storeRows runs a statement that takes its rows as one list.

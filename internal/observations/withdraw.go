@@ -104,57 +104,22 @@ func (w withdrawal) recall() error {
 
 // recountDay counts the patient's day anew, from the readings that are left of it.
 func (w withdrawal) recountDay() error {
-	var zone string
-	err := w.tx.DB().NewQuery(`SELECT time_zone FROM patients WHERE id = {:id}`).Bind(dbx.Params{"id": w.observation.PatientID}).Row(&zone)
+	patient, reading := w.observation.PatientID, w.observation.Reading
+	zone, err := w.engine.zoneOf(w.tx, patient)
 	if err != nil {
-		return fmt.Errorf("find the patient's time zone: %w", err)
+		return err
 	}
-	at := w.observation.Reading.MeasuredAt.In(w.engine.zone(zone))
-	start := time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, at.Location())
-	left := []struct {
-		ID         string `db:"id"`
-		DeviceID   string `db:"device_id"`
-		MeasuredAt string `db:"measured_at"`
-		Source     string `db:"source"`
-	}{}
-	err = w.tx.DB().NewQuery(`SELECT id, device_id, measured_at, source FROM observations
-		WHERE patient = {:patient} AND observation_type = {:kind} AND measured_at >= {:from} AND measured_at < {:to}
-			AND status = 'final' ORDER BY measured_at, id`).
-		Bind(dbx.Params{
-			"patient": w.observation.PatientID, "kind": string(w.observation.Reading.Kind),
-			"from": collections.Instant(start), "to": collections.Instant(start.AddDate(0, 0, 1)),
-		}).All(&left)
+	at := reading.MeasuredAt.In(zone)
+	days, err := countDays(w.tx, patient, zone, dbx.And(
+		dbx.HashExp{"observation_type": string(reading.Kind)},
+		dbx.NewExp("measured_at >= {:from} AND measured_at < {:to}", dbx.Params{
+			"from": collections.Instant(collections.StartOfDay(at)), "to": collections.Instant(collections.StartOfNextDay(at)),
+		})))
 	if err != nil {
-		return fmt.Errorf("count the day's readings: %w", err)
+		return err
 	}
-	day := dbx.HashExp{
-		"patient": w.observation.PatientID, "observation_type": string(w.observation.Reading.Kind), "day": at.Format(time.DateOnly),
-	}
-	if len(left) == 0 {
-		if _, err := w.tx.DB().Delete("reading_days", day).Execute(); err != nil {
-			return fmt.Errorf("empty reading day: %w", err)
-		}
-		return nil
-	}
-	byDevice := 0
-	for _, reading := range left {
-		if reading.Source == string(vitals.SourcePortal) || reading.DeviceID == "" {
-			continue
-		}
-		holder, err := collections.DeviceHolder(w.tx, reading.DeviceID, collections.ParseInstant(reading.MeasuredAt))
-		if err != nil {
-			return err
-		}
-		if holder == w.observation.PatientID {
-			byDevice++
-		}
-	}
-	_, err = w.tx.DB().Update("reading_days",
-		dbx.Params{"readings": len(left), "device_readings": byDevice, "first_observation": left[0].ID}, day).Execute()
-	if err != nil {
-		return fmt.Errorf("correct reading day: %w", err)
-	}
-	return nil
+	day := dbx.HashExp{"patient": patient, "observation_type": string(reading.Kind), "day": at.Format(time.DateOnly)}
+	return replaceDays(w.tx, day, days)
 }
 
 // recount moves the reading from one total of its day to the other. Where the day has no such total, because the practice was in another time

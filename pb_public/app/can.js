@@ -2,6 +2,12 @@
 // Source: docs/decisions.md, "Who may call what".
 import { is, me } from "./session.js";
 
+/** @type {Record<string, string>} */
+export const roleNames = {
+  admin: "Administrator", clinical_manager: "Clinical manager", provider: "Provider", nurse: "Nurse", ma: "Medical assistant",
+  data_monitor: "Data monitor", patient: "Patient",
+};
+
 const clinicians = ["admin", "clinical_manager", "provider", "nurse"];
 const staff = [...clinicians, "ma"];
 

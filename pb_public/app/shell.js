@@ -1,18 +1,14 @@
 // What stands round every view: the sign-in when nobody is signed in; else menu, person, state of the stream, and keys.
 import { get } from "./api.js";
+import { roleNames } from "./can.js";
 import { listen, onGap, stream } from "./live.js";
 import { go, leave, place } from "./router.js";
 import { sectionOf, sectionsOf } from "./sections.js";
 import { me, signOff } from "./session.js";
 import { Nothing, Waiting } from "./ui/states.js";
 import { Toasts } from "./ui/toast.js";
-import { classes, html, signal, useEffect, useState } from "./view.js";
+import { classes, html, signal, useEffect, useRef, useState } from "./view.js";
 import { NewPassword, SignIn } from "./views/sign_in.js";
-
-const roles = {
-  admin: "Administrator", clinical_manager: "Clinical manager", provider: "Provider", nurse: "Nurse", ma: "Medical assistant",
-  data_monitor: "Data monitor", patient: "Patient",
-};
 
 /** Unread entries of the inbox. */
 export const unread = signal(0);
@@ -51,19 +47,21 @@ function Frame({ person }) {
     const stops = [listen("alert", soon), listen("escalation", soon), onGap(soon)];
     return () => { clearInterval(timer); clearTimeout(waiting); stops.forEach((stop) => stop()); };
   }, []);
+  const menu = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => menu.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [view]);
   useEffect(() => { document.title = section ? `${section.name} – Vigil` : "Vigil"; }, [section]);
   return html`
     <a class="skip" href="#main" onClick=${toMain}>Skip to content</a>
     <header class="top">
-      <span class="brand" aria-label="Vigil"><img src="/favicon.svg" alt="" width="28" height="28" /> Vigil</span>
-      <nav aria-label="Sections">
+      <span class="brand"><img src="/favicon.svg" alt="" width="28" height="28" /> <span class="name">Vigil</span></span>
+      <nav aria-label="Sections" ref=${menu}>
         ${mine.map((s) => html`<a key=${s.view} href=${`#/${s.view}`} aria-current=${s.view === view ? "page" : null} title=${`Alt+${s.key.toUpperCase()}`}
           onClick=${(event) => { event.preventDefault(); go(s.view); }}>${s.name}${s.view === "inbox" && unread.value > 0 && html`
           <span class="count">${unread.value}<span class="unseen"> unread</span></span>`}</a>`)}
       </nav>
       <div class="person">
         <${StreamState} />
-        <span class="who">${person.first_name} ${person.last_name}<small>${roles[person.role]}</small></span>
+        <span class="who">${person.first_name} ${person.last_name}<small>${roleNames[person.role]}</small></span>
         <button class="quiet" onClick=${() => signOff()}>Sign off</button>
       </div>
     </header>
@@ -79,9 +77,10 @@ function toMain(event) {
 }
 
 function StreamState() {
-  const words = { live: "Live", connecting: "Connecting", cut: "Not live: reconnecting", off: "" };
+  const words = { live: ["Live"], connecting: ["Connecting"], cut: ["Not live", ": reconnecting"], off: [] };
   const state = stream.value;
-  return words[state] && html`<span class=${classes("stream", state)} role="status">${words[state]}</span>`;
+  const [said, more] = words[state];
+  return said && html`<span class=${classes("stream", state)} role="status">${said}${more && html`<span class="rest">${more}</span>`}</span>`;
 }
 
 /** Loads the code of a view when it is first wanted. @param {{section: import("./sections.js").Section, about: Record<string, any>}} props */

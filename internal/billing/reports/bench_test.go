@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,43 +15,53 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// load fills a practice by SQL: entries over two years, of a hundredth as many patients, twelve providers, eight payers and five codes. The sums
-// are made afterwards, by the nightly count.
+// load fills a practice by SQL: a hundredth as many patients as entries, each billed for two years as the engine would, twelve providers and eight
+// payers; days with data before the first period and in the last month, which nobody billed. The sums are made afterwards, by the nightly count.
 func load(b *testing.B, app core.App, entries int) {
 	b.Helper()
-	for _, statement := range []string{
-		`CREATE TEMP TABLE numbers AS WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < ` + strconv.Itoa(entries) + `) SELECT i FROM c`,
-		`INSERT INTO payers (id, name, payer_code, is_active) SELECT printf('%015d', i), 'Payer ' || i, 'P' || i, TRUE FROM numbers WHERE i <= 8`,
-		`INSERT INTO patients (id, mrn, active, gender, icd10_codes) SELECT printf('00000000-0000-7000-8000-%012d', i), 'M' || i, TRUE, 'other', '["I10"]'
-			FROM numbers WHERE i <= ` + strconv.Itoa(entries/100),
-		`INSERT INTO device_assignments (device_id, patient, assigned_at) SELECT 'D' || i, printf('00000000-0000-7000-8000-%012d', i),
-			'2025-12-01T12:00:00.000000Z' FROM numbers WHERE i <= ` + strconv.Itoa(entries/100),
-		`WITH RECURSIVE d(day) AS (SELECT '2025-12-01' UNION ALL SELECT date(day, '+1 day') FROM d WHERE day < '2025-12-31')
-			INSERT INTO reading_days SELECT printf('00000000-0000-7000-8000-%012d', i), day, 'weight', 'x', 1, 1 FROM numbers CROSS JOIN d WHERE i <= ` + strconv.Itoa(entries/100),
-	} {
+	execute := func(statement string) {
+		statement = strings.NewReplacer("{entries}", strconv.Itoa(entries), "{patients}", strconv.Itoa(entries/100)).Replace(statement)
 		if _, err := app.NonconcurrentDB().NewQuery(statement).Execute(); err != nil {
 			b.Fatal(err)
 		}
 	}
+	const patient = "printf('00000000-0000-7000-8000-%012d', i)"
+	for _, statement := range []string{
+		"CREATE TEMP TABLE numbers AS WITH RECURSIVE c(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM c WHERE i < {entries} - 1) SELECT i FROM c",
+		"INSERT INTO payers (id, name, payer_code, is_active) SELECT printf('%015d', i), 'Payer ' || i, 'P' || i, TRUE FROM numbers WHERE i BETWEEN 1 AND 8",
+		"INSERT INTO patients (id, mrn, active, gender, icd10_codes) SELECT " + patient + `, 'M' || i, TRUE, 'other', '["I10"]' FROM numbers WHERE i < {patients}`,
+		"INSERT INTO device_assignments (device_id, patient, assigned_at) SELECT 'D' || i, " + patient + ", '2023-12-31T12:00:00.000000Z' FROM numbers WHERE i < {patients}",
+		`WITH RECURSIVE d(day) AS (SELECT '2024-01-01' UNION ALL SELECT CASE day WHEN '2024-01-01' THEN '2025-12-01' ELSE date(day, '+1 day') END FROM d WHERE day < '2025-12-31')
+			INSERT INTO reading_days SELECT ` + patient + ", day, 'weight', 'x', 1, 1 FROM numbers CROSS JOIN d WHERE i < {patients}",
+	} {
+		execute(statement)
+	}
 	restore := bare(b, app)
-	// A claim is paid a month after it was sent, unless one of ten was denied; those of the last two months are on their way.
-	_, err := app.NonconcurrentDB().NewQuery(`WITH e AS (SELECT i, (i * 7919) % 730 AS n, (i * 104729) % 100 AS dice FROM numbers),
-			s AS (SELECT *, CASE WHEN dice < 2 THEN 'voided' WHEN n > 725 THEN 'pending_review' WHEN n > 720 THEN 'reviewed' WHEN dice < 9 THEN 'denied'
-				WHEN dice < 11 THEN 'appealed' WHEN n > 670 THEN 'submitted' ELSE 'paid' END AS state, date('2024-01-01', n || ' days') AS day FROM e)
+	// Of each four entries one is for a period of 30 days, three for a month. A claim is paid a month after it was sent, unless one of ten was denied;
+	// those of the last two months are on their way.
+	execute(`WITH e AS (SELECT i, i % {patients} AS p, min(i / {patients}, 95) / 4 AS m, CASE WHEN i / {patients} > 95 THEN 4 ELSE i / {patients} % 4 END AS k,
+				(i * 104729) % 100 AS dice FROM numbers),
+			f AS (SELECT *, CASE k WHEN 0 THEN date('2024-01-01', (30 * m) || ' days') ELSE date('2024-01-01', m || ' months') END AS first FROM e),
+			g AS (SELECT *, CASE k WHEN 0 THEN date(first, '29 days') ELSE date(first, '1 month', '-1 day') END AS last,
+				CASE k WHEN 0 THEN date(first, '29 days') ELSE date(first, (p % 28) || ' days') END AS day FROM f),
+			s AS (SELECT *, CASE WHEN dice < 2 THEN 'voided' WHEN day > '2025-12-26' THEN 'pending_review' WHEN day > '2025-12-21' THEN 'reviewed' WHEN dice < 9 THEN 'denied'
+				WHEN dice < 11 THEN 'appealed' WHEN day > '2025-11-01' THEN 'submitted' ELSE 'paid' END AS state FROM g)
 		INSERT INTO billing_entries (id, claim_id, patient, cpt_code, service_date, units, amount_cents, lifecycle_status, source, payer, payer_name,
-			rendering_provider, submitted_at, payment_cents, payment_date, denial_code, denial_description, denial_date, created_at, reviewed_at, warnings)
-		SELECT printf('10000000-0000-7000-8000-%012d', i), 'C' || i, printf('00000000-0000-7000-8000-%012d', 1 + (i * 31) % ` + strconv.Itoa(entries/100) + `),
-			CASE i % 5 WHEN 0 THEN '99453' WHEN 1 THEN '99454' WHEN 2 THEN '99457' WHEN 3 THEN '99458' ELSE '99091' END, day, 1, 1900 + dice * 31, state, 'manual',
-			printf('%015d', 1 + (i / 5) % 8), 'Payer', printf('%015d', 1 + (i / 40) % 12),
+			rendering_provider, billing_period_start, billing_period_end, submitted_at, payment_cents, payment_date, denial_code, denial_description, denial_date,
+			created_at, reviewed_at, warnings)
+		SELECT printf('10000000-0000-7000-8000-%012d', i), 'C' || i, printf('00000000-0000-7000-8000-%012d', p),
+			CASE k WHEN 0 THEN '99454' WHEN 1 THEN '99457' WHEN 2 THEN '99458' WHEN 3 THEN '99091' ELSE '99453' END, day, 1, 1900 + dice * 31, state,
+			CASE k WHEN 0 THEN 'automatic_device' WHEN 1 THEN 'automatic_time' WHEN 2 THEN 'automatic_time' ELSE 'manual' END,
+			printf('%015d', 1 + (i / 5) % 8), 'Payer', printf('%015d', 1 + (i / 40) % 12), first, last,
 			CASE WHEN state IN ('voided', 'pending_review', 'reviewed') THEN '' ELSE date(day, '3 days') || 'T15:00:00.000000Z' END,
 			CASE state WHEN 'paid' THEN 1800 END, CASE state WHEN 'paid' THEN date(day, '33 days') ELSE '' END,
 			CASE WHEN state IN ('denied', 'appealed') THEN 'CO-' || (dice + i % 7) ELSE '' END, CASE WHEN state IN ('denied', 'appealed') THEN 'Denied' ELSE '' END,
 			CASE WHEN state IN ('denied', 'appealed') THEN date(day, '20 days') ELSE '' END, day || 'T12:00:00.000000Z', day || 'T13:00:00.000000Z',
-			CASE WHEN state = 'pending_review' AND i % 3 = 0 THEN '["attest_interaction"]' ELSE '[]' END FROM s`).Execute()
-	if err != nil {
-		b.Fatal(err)
-	}
+			CASE WHEN state = 'pending_review' AND i % 3 = 0 THEN '["attest_interaction"]' ELSE '[]' END FROM s`)
 	restore()
+	execute(`INSERT INTO time_entries (patient, category, source, started_at, ended_at, duration_seconds, notes, billing_entry)
+		SELECT patient, 'interactive', 'manual', service_date || 'T15:00:00.000000Z', service_date || 'T15:20:00.000000Z', 1200, 'sealed', id
+		FROM billing_entries WHERE cpt_code IN ('99457', '99458')`)
 	start := time.Now()
 	months, _, err := billing.Recount(b.Context(), app)
 	if err != nil {

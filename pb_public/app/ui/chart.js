@@ -39,7 +39,7 @@ export function TimeChart({ title, times, lines, bands = none, marks = none, uni
     width: Math.max(node.clientWidth, 200), height, legend: { live: true },
     tzDate: dates ? (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC") : undefined,
     cursor: { drag: { x: false, y: false }, ...(group ? { sync: { key: group } } : {}) },
-    scales: { y: { range: (_, low, high) => reach(lines.some((line) => line.bars) ? Math.min(low, 0) : low, high, bands, least) } },
+    scales: { x: { range: (_, low, high) => sides(low, high, lines.some((line) => line.bars) ? times.length : 0) }, y: { range: (_, low, high) => reach(lines.some((line) => line.bars) ? Math.min(low, 0) : low, high, bands, least) } },
     axes: [axis(), { ...axis(), size: 56, values: (_, ticks) => ticks.map((tick) => `${tick}`), label: unit, labelSize: unit ? 20 : 0, labelFont: "12px system-ui" }],
     series: [{ label: "Time" }, ...lines.map((line) => ({
       label: line.label, stroke: colour(line.tone ?? "--series-1"), width: 2, spanGaps: true, points: { show: line.points ?? times.length < 120, size: 5 },
@@ -55,6 +55,12 @@ export function TimeChart({ title, times, lines, bands = none, marks = none, uni
 }
 
 const axis = () => ({ stroke: colour("--text-soft"), font: "12px system-ui", grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } });
+
+/** Half a bar's room on both sides, that the first and the last are whole. @param {number} low @param {number} high @param {number} bars @returns {[number, number]} */
+function sides(low, high, bars) {
+  const half = bars > 1 ? (high - low) / (bars - 1) / 2 : 0;
+  return half > 0 ? [low - half, high + half] : [low, high]; // untouched when there is nothing, or one moment
+}
 
 /** Room for the values, and for thresholds that are near them. @param {number} low @param {number} high @param {Band[]} bands @param {number} [least] @returns {[number, number]} */
 function reach(low, high, bands, least = -Infinity) {

@@ -17,12 +17,12 @@ export const calendarDate = (date) =>
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
 const steps = /** @type {[Intl.RelativeTimeFormatUnit, number][]} */ ([["day", 86_400], ["hour", 3_600], ["minute", 60], ["second", 1]]);
 
-/** "5 min. ago". @param {string | null | undefined} at @param {number} now milliseconds */
+/** "5 min. ago"; "now" for a moment to come, which is a device whose clock runs ahead. @param {string | null | undefined} at @param {number} now milliseconds */
 export function ago(at, now = Date.now()) {
   if (!at) {
     return "never";
   }
-  const seconds = (Date.parse(at) - now) / 1000;
+  const seconds = Math.min((Date.parse(at) - now) / 1000, 0);
   const [unit, size] = steps.find(([, length]) => Math.abs(seconds) >= length) ?? steps[steps.length - 1];
   return relative.format(Math.round(seconds / size), unit);
 }

@@ -1,5 +1,6 @@
 // One's own account: who one is, password, second factor.
 import { patch, post, send } from "../api.js";
+import { roleNames } from "../can.js";
 import { learn, me, signOff } from "../session.js";
 import { ActionButton, Dialog, Field, Form } from "../ui/form.js";
 import { dateTime, words } from "../ui/format.js";
@@ -14,7 +15,7 @@ export function Account() {
   return html`<div class="heading"><h1>Account</h1></div>
     <div class="grid">
       <section class="card"><h2>You</h2>
-        <${Facts} of=${[["Name", `${person.first_name} ${person.last_name}`], ["Email", person.email], ["Role", words(person.role)], ["Last sign-in", dateTime(person.last_login)]]} />
+        <${Facts} of=${[["Name", `${person.first_name} ${person.last_name}`], ["Email", person.email], ["Role", roleNames[person.role] ?? words(person.role)], ["Last sign-in", dateTime(person.last_login)]]} />
         <${Zone} person=${person} />
       </section>
       <section class="card"><h2>Second factor</h2><${SecondFactor} on=${person.is_2fa_enabled} /></section>

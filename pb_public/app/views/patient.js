@@ -60,7 +60,7 @@ function Sheet({ id, tab }) {
   const mine = tabs.filter(({ may }) => may());
   const shown = mine.find((one) => one.tab === tab) ?? mine[0];
   return html`
-    <${Header} patient=${p} standing=${standing.data} emergency=${reason !== ""} changed=${() => { patient.reload(); standing.reload(); happened(); }} />
+    <${Header} patient=${p} standing=${standing.data} emergency=${reason !== ""} brief=${shown !== mine[0]} changed=${() => { patient.reload(); standing.reload(); happened(); }} />
     <nav class="tabs no-print" aria-label="About this patient">${mine.map((one) => html`<button key=${one.tab} aria-current=${one === shown ? "page" : null} onClick=${() => refine({ tab: one.tab })}>${one.name}${
       one.tab === "alerts" && standing.data?.unacknowledged_alerts > 0 && html` <span class="count">${standing.data.unacknowledged_alerts}<span class="unseen"> open</span></span>`}</button>`)}</nav>
     <div class="sheet">${shown.show({ id, name: `${p.first_name} ${p.last_name}`, active: p.active, turn, changed: happened })}</div>`;

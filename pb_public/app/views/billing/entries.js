@@ -49,7 +49,7 @@ export function Entries() {
       ${can("createBilling") && html`<button onClick=${() => show("manual")}>Make an entry</button>`}
     </div>
     <${Filters} filters=${filters} narrow=${narrow} choices=${choices} />
-    <${List} path="billing/entries/" query=${filters} caption="Billing entries" nothing="No entry matches" turn=${turn} ordering="-service_date"
+    <${List} path="billing/entries/" nothing=${Object.values(filters).some(Boolean) ? "No entry matches these filters" : can("manageBilling") ? "No entry yet. Billing runs every night, or now by “Run billing”." : "No entry yet. Billing runs every night."} query=${filters} caption="Billing entries" turn=${turn} ordering="-service_date"
       open=${(/** @type {Entry} */ entry) => go("entry", { id: entry.id })} columns=${columns(chosen, toggle)} />
     ${dialog === "manual" && html`<${ManualEntry} codes=${choices.billable} close=${() => show("")} />`}
     ${dialog === "run" && html`<${RunBilling} close=${() => show("")} done=${changed} />`}

@@ -19,7 +19,7 @@ export function ImportPatients() {
   const [work, busy] = useState({ at: 0, of: 0 });
   const stopped = useRef(false);
   const search = (/** @type {Record<string, any>} */ values) => get("emr/patients/", values);
-  const shown = (/** @type {{patients: Found[]}} */ answer) => { show(answer.patients); choose(new Set()); };
+  const shown = (/** @type {{patients: Found[]}} */ answer) => { show(answer.patients); choose(new Set()); tell({}); };
   const toggle = (/** @type {string} */ id) => {
     const next = new Set(chosen);
     next.delete(id) || next.add(id);
@@ -54,7 +54,7 @@ export function ImportPatients() {
           ${work.of > 0
             ? html`<div class="progress" role="status"><p>Bringing over ${work.at + 1} of ${work.of}</p><progress max=${work.of} value=${work.at} aria-label="Patients brought over"></progress>
               <div class="actions"><button onClick=${() => { stopped.current = true; }}>Stop after this one</button></div></div>`
-            : chosen.size > 0 ? html`<${Options} count=${chosen.size} bring=${bring} />` : html`<p class="soft">Choose whom to bring over.</p>`}`}
+            : chosen.size > 0 ? html`<${Options} count=${chosen.size} bring=${bring} />` : html`<p class="soft">${found.every((p) => p.already_imported) ? "All of these are here already. Search for others, or for more at once." : "Choose whom to bring over."}</p>`}`}
     </section>`}`;
 }
 

@@ -37,7 +37,8 @@ async function optIn() {
   const subscription = await worker.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: public_key }).catch(() => {
     throw new Problem(0, { detail: "The browser could not reach its push service. Try again later." });
   });
-  await post("notifications/tokens/register/", { token: subscription.toJSON(), type, device_id: await nameOf(subscription), platform: "web", app_version: "console" });
+  await post("notifications/tokens/register/", { token: subscription.toJSON(), type, device_id: await nameOf(subscription), platform: "web", app_version: "console" })
+    .catch((error) => subscription.unsubscribe().finally(() => { throw error; })); // one that the service does not know is of no use
 }
 
 export function Devices() {

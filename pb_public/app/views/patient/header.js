@@ -6,7 +6,7 @@ import { Badge, Risk } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
 import { ago, calendarDate, words } from "../../ui/format.js";
 import { toast } from "../../ui/toast.js";
-import { html, useState } from "../../view.js";
+import { classes, html, useState } from "../../view.js";
 import { EscalateDialog } from "../escalate.js";
 import { PatientDialog } from "../patients.js";
 
@@ -20,15 +20,18 @@ export function age(born, now = new Date()) {
   return now.getFullYear() - year - (had ? 0 : 1);
 }
 
+/** An address that breaks before its domain. @param {string | null | undefined} email */
+const breakable = (email) => email && html`${email.split("@")[0]}@<wbr />${email.split("@")[1]}`;
 const oneLine = (/** @type {any} */ a) => a && [a.line1, a.line2, [a.city, a.state, a.zip].filter(Boolean).join(" ")].filter(Boolean).join(", ");
 
-/** @param {{patient: any, standing: any, changed: () => void, emergency: boolean}} props standing is the row of the triage list, if there is one */
-export function Header({ patient: p, standing, changed, emergency }) {
+/** standing is the row of the triage list, if there is one; brief keeps to what one needs beside other work, on the screen.
+ *  @param {{patient: any, standing: any, changed: () => void, emergency: boolean, brief: boolean}} props */
+export function Header({ patient: p, standing, changed, emergency, brief }) {
   const [asking, ask] = useState("");
   const close = () => ask("");
   const name = `${p.first_name ?? ""} ${p.last_name ?? ""}`.trim() || "Name not shown";
   const hidden = (/** @type {string} */ field, /** @type {any} */ value) => (p.redacted_fields.includes(field) ? "not for your role" : value || "–");
-  return html`<header class="card sheet-head">
+  return html`<header class=${classes("card sheet-head", brief && "brief")}>
     <div class="heading">
       ${standing && html`<${Risk} score=${standing.risk_score} level=${standing.risk_level} />`}
       <h1>${name}</h1>
@@ -46,13 +49,13 @@ export function Header({ patient: p, standing, changed, emergency }) {
     </div>
     <dl class="facts">
       ${[["MRN", p.mrn], ["Born", hidden("date_of_birth", p.date_of_birth && `${calendarDate(p.date_of_birth)} (${age(p.date_of_birth)})`)], ["Gender", words(p.gender)],
-        ["Phone", hidden("phone", p.phone && html`<a href=${`tel:${p.phone}`}>${p.phone}</a>`)], ["Email", hidden("email", p.email)], ["Address", hidden("address", oneLine(p.address))],
+        ["Phone", hidden("phone", p.phone && html`<a href=${`tel:${p.phone}`}>${p.phone}</a>`)], ["Email", hidden("email", breakable(p.email))], ["Address", hidden("address", oneLine(p.address))],
         ["Diagnoses", p.icd10_codes?.join(", ") || "none recorded"], ...(standing ? [["Last reading", ago(standing.last_reading_at)],
-          ["Last review", standing.last_reviewed_at ? `${ago(standing.last_reviewed_at)}${standing.last_reviewed_by ? ` by ${standing.last_reviewed_by}` : ""}` : "never"]] : []),
+          ["Last review", standing.last_reviewed_at ? html`${ago(standing.last_reviewed_at)}${standing.last_reviewed_by && html` by ${breakable(standing.last_reviewed_by)}`}` : "never"]] : []),
         ...(p.archive_reason && !p.active ? [["Archived because", p.archive_reason]] : []),
-      ].map(([term, value]) => html`<div key=${term}><dt>${term}</dt><dd>${value}</dd></div>`)}
+      ].map(([term, value]) => html`<div key=${term} class=${classes(!kept.includes(term) && "extra")}><dt>${term}</dt><dd>${value}</dd></div>`)}
     </dl>
-    ${standing?.risk_factors.length > 0 && html`<details class="factors" open><summary>Why ${standing.risk_score}?</summary>
+    ${standing?.risk_factors.length > 0 && html`<details class="factors" open=${!brief}><summary>Why ${standing.risk_score}?</summary>
       <ul>${standing.risk_factors.map((factor) => html`<li key=${factor.factor}><strong>${factor.factor === "floor" ? "≥" : "+"}${factor.points}</strong> ${factorNames[factor.factor]}: ${factor.detail}</li>`)}</ul></details>`}
     ${asking === "escalate" && html`<${EscalateDialog} patient=${{ id: p.id, name }} close=${close} done=${changed} />`}
     ${asking === "change" && html`<${PatientDialog} patient=${p} close=${close} done=${changed} />`}
@@ -60,6 +63,9 @@ export function Header({ patient: p, standing, changed, emergency }) {
     ${asking === "remove" && html`<${RemoveDialog} id=${p.id} name=${name} close=${close} />`}
   </header>`;
 }
+
+/** What stays in a brief header: whom it is about, how to reach them, and whether they are heard from. */
+const kept = ["MRN", "Born", "Phone", "Diagnoses", "Last reading", "Archived because"];
 
 const factorNames = { vitals: "Vitals", alerts: "Alerts", review: "Time since review", floor: "Kept up by what is open" };
 

@@ -36,7 +36,7 @@ const columns = (question) => [
   { name: "source", head: "From", cell: (o) => `${words(o.source)}${o.device_id ? `, ${o.device_id}` : ""}` },
   { name: "emr", head: "EMR", cell: (o) => (o.fhir_status ? html`<${Badge} of=${o.fhir_status} /> <small>${o.transmitted_resource_id}</small>` : "–") },
   { name: "act", head: html`<span class="unseen">Actions</span>`, cell: (o) => (o.status === "entered_in_error" ? html`<${Badge} of="entered_in_error" />` : can("correctReadings")
-    && html`<button class="quiet" onClick=${() => question(o)} aria-label=${`Mark as entered in error: ${reading(o)}, ${dateTime(o.measured_at)}`}>In error</button>`) },
+    && html`<button class="quiet" onClick=${() => question(o)} aria-label=${`Mark as entered in error: ${reading(o)}, ${dateTime(o.measured_at)}`}>Mark as wrong</button>`) },
 ];
 
 /** @param {{observation: any, close: () => void, done: () => void}} props */

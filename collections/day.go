@@ -1,0 +1,38 @@
+package collections
+
+import "time"
+
+// StartOfDay is the first moment of the calendar day that a time falls on in its own location. Where the clocks skip midnight, as in Cairo
+// or Asunción, that is later than the hour that does not exist; where midnight comes twice it is the first one.
+func StartOfDay(at time.Time) time.Time {
+	year, month, date := at.Date()
+	return startOfDay(year, month, date, at.Location())
+}
+
+// StartOfNextDay is the first moment of the day after; a day may last 23 or 25 hours.
+func StartOfNextDay(at time.Time) time.Time {
+	year, month, date := at.Date()
+	return startOfDay(year, month, date+1, at.Location())
+}
+
+// ParseDay is the first moment of a day, written 2026-01-15, in a zone; zero for anything else.
+func ParseDay(day string, zone *time.Location) time.Time {
+	at, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		return time.Time{}
+	}
+	year, month, date := at.Date()
+	return startOfDay(year, month, date, zone)
+}
+
+func startOfDay(year int, month time.Month, date int, zone *time.Location) time.Time {
+	day := time.Date(year, month, date, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
+	start := time.Date(year, month, date, 0, 0, 0, 0, zone)
+	for start.Format(time.DateOnly) < day {
+		start = start.Add(30 * time.Minute)
+	}
+	for earlier := start.Add(-30 * time.Minute); earlier.Format(time.DateOnly) == day; earlier = earlier.Add(-30 * time.Minute) {
+		start = earlier
+	}
+	return start
+}

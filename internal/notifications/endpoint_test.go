@@ -1,0 +1,125 @@
+package notifications_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/notifications"
+)
+
+// What a name was resolved to is judged, in every way of writing it. Source: IANA special-purpose address registries (RFC 6890).
+func TestPublicAddresses(t *testing.T) {
+	for list, public := range map[string]bool{
+		"8.8.8.8 142.250.180.10 100.63.255.255 100.128.0.1 172.15.0.1 172.32.0.1 2a00:1450:4001:82a::200a 2606:4700::1111 ::ffff:8.8.8.8": true,
+		"127.0.0.1 127.8.9.10 0.0.0.0 10.0.0.1 172.16.0.1 172.31.255.255 192.168.1.1 169.254.169.254 100.64.0.1 100.127.255.255":          false,
+		"192.0.0.1 192.0.2.1 198.18.0.1 198.19.255.255 198.51.100.7 203.0.113.7 224.0.0.1 239.255.255.255 240.0.0.1 255.255.255.255":      false,
+		":: ::1 fe80::1 fe80::1%eth0 fc00::1 fd12:3456::1 fec0::1 ff02::1 100::1 2001::1 2001:db8::1 2002:7f00:1:: 3fff::1 5f00::1":       false,
+		"::ffff:127.0.0.1 ::ffff:10.0.0.1 ::ffff:169.254.169.254 ::ffff:0.0.0.0 ::127.0.0.1 64:ff9b::127.0.0.1 64:ff9b:1::a00:1":          false,
+	} {
+		for text := range strings.FieldsSeq(list) {
+			if got := notifications.IsPublic(netip.MustParseAddr(text)); got != public {
+				t.Errorf("%s is public: %v", text, got)
+			}
+		}
+	}
+}
+
+// A name that leads into the house is refused when it is dialled, before a byte is sent; developers may mean their own machine.
+func TestDialIntoTheHouse(t *testing.T) {
+	var connections atomic.Int32
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ConnState = func(net.Conn, http.ConnState) { connections.Add(1) }
+	server.Start()
+	t.Cleanup(server.Close)
+	push := notifications.NewPush(notifications.PushOptions{})
+	port := server.URL[strings.LastIndex(server.URL, ":"):]
+	for _, host := range []string{"localhost", "127.0.0.1", "[::ffff:127.0.0.1]", "0.0.0.0"} {
+		if err := get(t, push.Client(false), "http://"+host+port); !errors.Is(err, notifications.ErrEndpoint) {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	if n := connections.Load(); n != 0 {
+		t.Errorf("%d connections were made", n)
+	}
+	if err := get(t, push.Client(true), "http://localhost"+port); err != nil || connections.Load() == 0 {
+		t.Errorf("developers do not reach their own machine: %v", err)
+	}
+}
+
+func get(t *testing.T, client *http.Client, address string) error {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
+}
+
+// Wherever a push service points to, nothing goes there.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	var led atomic.Int32
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { led.Add(1) }))
+	t.Cleanup(elsewhere.Close)
+	service := newPushService(t)
+	push := notifications.NewPush(notifications.PushOptions{DevKeys: newKeys(t, "mailto:postmaster@example.org"), DevHosts: []string{service.host(), strings.TrimPrefix(elsewhere.URL, "http://")}})
+	for _, code := range []int{301, 302, 303, 307, 308} {
+		service.answer = func(rw http.ResponseWriter, r *http.Request, _ int) { http.Redirect(rw, r, elsewhere.URL+"/led", code) }
+		status, again := push.Try(t.Context(), newBrowser(t).subscribe(service.URL+"/phone"), time.Now())
+		if status != code || again {
+			t.Errorf("%d came out as %d, again: %v", code, status, again)
+		}
+	}
+	if n := led.Load(); n != 0 {
+		t.Errorf("%d redirects were followed", n)
+	}
+}
+
+// A push service has ten seconds for all of its answer.
+func TestHangingAnswers(t *testing.T) {
+	keys := newKeys(t, "mailto:postmaster@example.org")
+	for name, c := range map[string]struct {
+		says   string // before it hangs
+		status int
+		again  bool
+	}{
+		"nothing":       {"", 0, true},
+		"half a header": {"HTTP/1.1 201 Cre", 0, true},
+		"half a body":   {"HTTP/1.1 201 Created\r\nContent-Length: 100\r\n\r\nhalf", 201, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				push := notifications.NewPush(notifications.PushOptions{DevKeys: keys, DevHosts: []string{"push.example"}})
+				push.DialDevelopers(func() net.Conn {
+					ours, theirs := net.Pipe()
+					go func() {
+						go func() { _, _ = io.Copy(io.Discard, theirs) }() // takes all, until we hang up
+						_, _ = io.WriteString(theirs, c.says)
+					}()
+					return ours
+				})
+				began := time.Now()
+				status, again := push.Try(context.Background(), newBrowser(t).subscribe("http://push.example/phone"), began)
+				if status != c.status || again != c.again {
+					t.Errorf("came out as %d, again: %v", status, again)
+				}
+				if took := time.Since(began); took != 10*time.Second {
+					t.Errorf("it had %v", took)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,110 @@
+package observations_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/observations"
+)
+
+// sums are the rows of the two tables that Recount looks after, as text.
+func sums(t *testing.T, app core.App) []string {
+	t.Helper()
+	var rows []string
+	err := app.DB().NewQuery(`SELECT concat_ws(' ', day, observation_type, status, readings) AS row FROM daily_counts
+		UNION ALL SELECT concat_ws(' ', patient, day, observation_type, readings, device_readings) FROM reading_days ORDER BY row`).Column(&rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func recount(t *testing.T, app core.App, engine *observations.Engine) (days, wrong int) {
+	t.Helper()
+	days, wrong, err := engine.Recount(t.Context(), app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return days, wrong
+}
+
+// Whatever is damaged in the sums comes back as the writer had kept it, and what is right stays untouched.
+func TestRecount(t *testing.T) {
+	app, engine := newApp(t, rules)
+	if days, wrong := recount(t, app, engine); days != 0 || wrong != 0 {
+		t.Errorf("of nothing, %d days were counted and %d were wrong", days, wrong)
+	}
+	honolulu := newPatient(t, app, dbx.Params{"time_zone": "Pacific/Honolulu"})
+	patients := []string{newPatient(t, app, nil), honolulu, newPatient(t, app, nil)}
+	assign(t, app, "BP-1", patients[0])
+	var last observations.Outcome
+	for i := range 60 {
+		r := at(bloodPressure(120, 80), now.Add(-time.Duration(i)*7*time.Hour))
+		if i%3 == 0 {
+			r.DeviceID = "BP-1"
+		}
+		last = ingest(t, app, engine, submission(patients[i%3], r))
+	}
+	if _, err := engine.Withdraw(app, last.Observation.ID, "of somebody else", audit.System(), now); err != nil {
+		t.Fatal(err)
+	}
+	kept := sums(t, app)
+	if _, wrong := recount(t, app, engine); wrong != 0 || !cmp.Equal(kept, sums(t, app)) {
+		t.Errorf("%d days are said to be wrong\n%s", wrong, cmp.Diff(kept, sums(t, app)))
+	}
+
+	for _, test := range []struct {
+		damage string
+		wrong  int
+	}{
+		{`UPDATE daily_counts SET readings = readings + 1 WHERE day = (SELECT MIN(day) FROM daily_counts)`, 1},
+		{`DELETE FROM daily_counts WHERE day IN (SELECT day FROM daily_counts ORDER BY day LIMIT 1 OFFSET 3)`, 1},
+		{`DELETE FROM daily_counts`, 18},
+		{`INSERT INTO daily_counts (day, observation_type, status, readings) VALUES ('2020-02-29', 'weight', 'final', 7)`, 1},
+		{`UPDATE reading_days SET readings = 0 WHERE patient = '` + honolulu + `'`, 17},
+		{`DELETE FROM reading_days WHERE patient = '` + honolulu + `'`, 17},
+		{`INSERT INTO reading_days (patient, day, observation_type, first_observation, readings, device_readings)
+			VALUES ('` + honolulu + `', '2020-02-29', 'weight', '', 2, 1)`, 17},
+	} {
+		if _, err := app.NonconcurrentDB().NewQuery(test.damage).Execute(); err != nil {
+			t.Fatal(err)
+		}
+		_, wrong := recount(t, app, engine)
+		if !cmp.Equal(kept, sums(t, app)) {
+			t.Errorf("%s\n%s", test.damage, cmp.Diff(kept, sums(t, app)))
+		}
+		if wrong != test.wrong {
+			t.Errorf("%s: %d days were wrong, want %d", test.damage, wrong, test.wrong)
+		}
+		if _, wrong := recount(t, app, engine); wrong != 0 {
+			t.Errorf("%s: %d days are wrong the second time", test.damage, wrong)
+		}
+	}
+}
+
+// When the practice moves, its days are others; the next recount finds out.
+func TestRecountAfterMoving(t *testing.T) {
+	app, engine := newApp(t, rules)
+	patient := newPatient(t, app, nil)
+	for i := range 20 {
+		ingest(t, app, engine, submission(patient, at(bloodPressure(120, 80), now.Add(-time.Duration(i)*5*time.Hour))))
+	}
+	kept := sums(t, app)
+	elsewhere := rules
+	elsewhere.PracticeZone = time.FixedZone("elsewhere", 9*3600)
+	if _, wrong := recount(t, app, observations.NewEngine(elsewhere)); wrong == 0 {
+		t.Error("nothing differs in another time zone")
+	}
+	var total int
+	if err := app.DB().NewQuery("SELECT SUM(readings) FROM daily_counts").Row(&total); err != nil || total != 20 {
+		t.Errorf("%d readings in all (%v)", total, err)
+	}
+	if _, wrong := recount(t, app, engine); wrong == 0 || !cmp.Equal(kept, sums(t, app)) {
+		t.Errorf("on the way back %d days differ\n%s", wrong, cmp.Diff(kept, sums(t, app)))
+	}
+}

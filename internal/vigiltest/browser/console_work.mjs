@@ -1,0 +1,135 @@
+// A day's work, each part by whoever does it: an escalation is made and resolved, a threshold is changed with the preview beside it, a patient
+// comes over from the EMR, billing runs and a claim is approved, pushes are switched on and off.
+import assert from "node:assert/strict";
+import { createECDH, randomBytes } from "node:crypto";
+import { base, input, run, shows } from "./browser.mjs";
+import { heading, section, settled, signIn, signOff } from "./console.mjs";
+
+const pushed = {
+  endpoint: "https://push.vigil.example/send/one-browser", expirationTime: null,
+  keys: { p256dh: createECDH("prime256v1").generateKeys("base64url"), auth: randomBytes(16).toString("base64url") },
+};
+
+await run(async (page) => {
+  const did = {};
+  for (const [role, works] of [["provider", [escalate, changeThreshold]], ["manager", [bringOver]], ["billing", [approve]], ["nurse", [switchPushes]]]) {
+    await signIn(page, `${role}@vigil.example`);
+    for (const work of works) {
+      Object.assign(did, await work(page));
+    }
+    await signOff(page);
+  }
+  return did;
+});
+
+async function escalate(page) {
+  const first = page.getByRole("list", { name: "Patients by urgency" }).locator(":scope > li").first();
+  const name = await first.locator("button.name").innerText();
+  const reason = "Three calls, no answer: somebody should drive there.";
+  await first.getByRole("button", { name: /^Escalate / }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Priority").selectOption("stat");
+  await dialog.getByLabel("Reason").fill(reason);
+  await dialog.getByRole("button", { name: "Escalate" }).click();
+  await dialog.waitFor({ state: "detached" });
+
+  await section(page, "Escalations").click();
+  const card = page.locator(".alerts > li", { hasText: reason });
+  await shows(card, name);
+  await card.getByRole("button", { name: /^Start: / }).click();
+  await shows(card.locator(".badge"), "In progress");
+  await card.getByRole("button", { name: /^Resolve: / }).click();
+  await dialog.getByLabel("What was done").fill("The neighbour looked in: the cuff was on wrong.");
+  await dialog.getByRole("button", { name: "Resolve" }).click();
+  await dialog.waitFor({ state: "detached" });
+  await shows(card.locator(".badge"), "Resolved");
+  await shows(card, "the cuff was on wrong");
+  return { escalation: reason };
+}
+
+async function changeThreshold(page) {
+  await section(page, "Patients").click();
+  await page.locator("tbody button.link").first().click();
+  await page.getByRole("navigation", { name: "About this patient" }).getByRole("button", { name: "Thresholds" }).click();
+  await settled(page);
+  const group = page.getByRole("group", { name: "Blood pressure" });
+  const verdict = page.locator(".preview .verdict");
+  const bound = group.getByLabel("Systolic: warning from");
+  const before = Number(await bound.inputValue());
+  await bound.fill("95");
+  const [, raised, would] = (await verdict.innerText()).match(/(\d+) → (\d+) alerts/).map(Number);
+  assert.ok(would > raised, `a lower bound raises more alerts: ${raised} → ${would}`);
+  await page.getByLabel("Reason for the change").fill("Dizzy at lower pressures.");
+  await page.getByRole("button", { name: "Save thresholds" }).click();
+  await shows(page.locator(".toast"), "Thresholds saved.");
+  await shows(page.getByRole("region", { name: "Threshold changes" }).locator("tbody tr"), `${before} → 95`);
+  return { raised, would };
+}
+
+async function bringOver(page) {
+  await section(page, "EMR").click();
+  await page.getByRole("tab", { name: "Bring patients over" }).click();
+  await page.getByLabel("At most").fill("100");
+  await page.getByRole("button", { name: "Search" }).click();
+  const box = page.getByRole("checkbox", { name: /^Choose / }).first();
+  const row = page.locator("tbody tr").filter({ has: box });
+  await box.check();
+  const mrn = await row.locator("td").nth(2).innerText();
+  const chosen = page.locator("tbody tr", { hasText: mrn });
+  await page.getByRole("button", { name: "Bring one patient over" }).click();
+  await shows(chosen.locator(".badge"), "Brought over");
+  await chosen.getByRole("button", { name: "Open" }).click();
+  await shows(page.getByRole("main"), mrn);
+  return { mrn };
+}
+
+async function approve(page) {
+  await section(page, "Billing").click();
+  await page.getByRole("button", { name: "Run billing" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("button", { name: "Run", exact: true }).click();
+  await shows(dialog.getByRole("status"), /\d+ made, \d+ left out/);
+  await dialog.getByRole("button", { name: "Done" }).click();
+  await page.getByLabel("State").selectOption("pending_review");
+  await settled(page);
+  await page.locator("tbody tr", { hasNot: page.locator(".badge.warning", { hasText: /duplicate|attest/i }) }).first().locator("button.link").click();
+  const claim = (await heading(page, /^CLM|\d/).innerText()).split(" ")[0];
+  const step = async (name, confirm = name) => {
+    await page.getByRole("button", { name, exact: true }).click();
+    await dialog.getByRole("button", { name: confirm, exact: true }).click();
+    await dialog.waitFor({ state: "detached" });
+  };
+  await step("Review");
+  await shows(page.locator(".heading .badge"), "Reviewed");
+  await step("Submit");
+  await shows(page.locator(".heading .badge"), "Submitted");
+  await page.getByRole("tab", { name: "History" }).click();
+  await shows(page.locator(".steps li"), /to be submitted → Submitted/);
+  return { claim };
+}
+
+// The push service is on the internet, so the browser's subscription is made up; everything on both sides of it is real.
+async function switchPushes(page) {
+  await page.context().grantPermissions(["notifications"], { origin: base });
+  await page.evaluate((made) => {
+    let held = null;
+    const subscription = { endpoint: made.endpoint, toJSON: () => made, unsubscribe: async () => { held = null; return true; } };
+    PushManager.prototype.subscribe = async ({ applicationServerKey }) => { held = subscription; window.keyGiven = applicationServerKey; return held; };
+    PushManager.prototype.getSubscription = async () => held;
+  }, pushed);
+  await section(page, "Inbox").click();
+  await page.getByRole("tab", { name: "Push on my devices" }).click();
+  const told = page.waitForRequest((request) => request.url().endsWith("/notifications/tokens/register/"));
+  await page.getByRole("button", { name: "Switch on push" }).click();
+  const body = (await told).postDataJSON();
+  assert.deepEqual(body.token, pushed, "the service is told another subscription than the browser made");
+  await shows(page.getByRole("status"), "Push is on in this browser");
+  const worker = page.context().serviceWorkers()[0] ?? await page.context().waitForEvent("serviceworker");
+  assert.equal(worker.url(), `${base}/push-worker.js`);
+  const row = page.getByRole("region", { name: "Devices that get pushes" }).locator("tbody tr", { hasText: "This browser" });
+  await shows(row, "Gets pushes");
+  await row.getByRole("button", { name: "Remove this browser" }).click();
+  await row.waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Switch on push" }).waitFor();
+  return { device: body.device_id, key: await page.evaluate(() => window.keyGiven) };
+}
