@@ -49,9 +49,9 @@ func AuditHead(app core.App) (id, hash string, err error) {
 
 // InsertAudit prepares the insert of audit rows for one transaction, whose end closes it.
 func InsertAudit(tx core.App) func(AuditRow) error {
-	insert := tx.NonconcurrentDB().NewQuery(`INSERT INTO audit_log (` + auditColumns + `) VALUES ({:id}, {:at}, {:event}, {:action}, {:outcome},
+	insert := Prepared(tx).NonconcurrentDB().NewQuery(`INSERT INTO audit_log (` + auditColumns + `) VALUES ({:id}, {:at}, {:event}, {:action}, {:outcome},
 		{:actor_type}, {:actor_id}, {:actor_email}, {:actor_role}, {:resource_type}, {:resource_id}, {:patient}, {:ip}, {:client}, {:request},
-		{:reason}, {:changes}, {:prev}, {:hash})`).Prepare()
+		{:reason}, {:changes}, {:prev}, {:hash})`)
 	params := dbx.Params{}
 	return func(r AuditRow) error {
 		params["id"], params["at"], params["event"], params["action"], params["outcome"] = r.ID, r.RecordedAt, r.Event, r.Action, r.Outcome

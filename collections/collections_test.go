@@ -1,6 +1,7 @@
 package collections_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -115,6 +116,36 @@ func TestPrepared(t *testing.T) {
 	}
 	if value, err := collections.Next(app, "test"); value != 5 || err != nil {
 		t.Errorf("after the commit: %d (%v)", value, err)
+	}
+}
+
+// The memory of a goroutine's statements outlives its transactions, those that failed too.
+func TestStatements(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	var statements collections.Statements
+	broken := errors.New("broken")
+	for i, failure := range []error{nil, broken, nil, nil} {
+		err := app.RunInTransaction(func(tx core.App) error {
+			tx = statements.In(tx)
+			if again := statements.In(tx); again != tx {
+				t.Error("prepared twice")
+			}
+			for range 2 {
+				if _, err := collections.Next(tx, "test"); err != nil {
+					return err
+				}
+			}
+			return failure
+		})
+		if !errors.Is(err, failure) {
+			t.Errorf("transaction %d: %v", i, err)
+		}
+	}
+	if value, err := collections.Next(app, "test"); value != 7 || err != nil {
+		t.Errorf("after three commits: %d (%v)", value, err)
+	}
+	if statements.In(app) != core.App(app) {
+		t.Error("no transaction was prepared")
 	}
 }
 

@@ -23,14 +23,15 @@ const (
 // Writer commits readings in groups: it takes whatever waits, stores it all in one transaction and answers every
 // sender after the commit, so that the cost of making a commit durable is shared. It never waits for company.
 type Writer struct {
-	engine *Engine
-	clock  func() time.Time
-	stored func([]Outcome)
-	log    *slog.Logger
-	queue  chan *job
-	ended  chan struct{} // closed once nothing is stored any more
-	memory *memory
-	pulse  atomic.Int64 // when the commit under way began, in Unix nanoseconds; idle or notRunning
+	engine     *Engine
+	clock      func() time.Time
+	stored     func([]Outcome)
+	log        *slog.Logger
+	queue      chan *job
+	ended      chan struct{} // closed once nothing is stored any more
+	memory     *memory
+	statements collections.Statements
+	pulse      atomic.Int64 // when the commit under way began, in Unix nanoseconds; idle or notRunning
 }
 
 // What the pulse says besides a time.
@@ -178,7 +179,7 @@ func (w *Writer) store(app core.App, group []*job) (err error) {
 		}
 	}()
 	return app.RunInTransaction(func(tx core.App) error {
-		tx = collections.Prepared(tx)
+		tx = w.statements.In(tx)
 		b, err := newBatch(tx)
 		if err != nil {
 			return err
