@@ -40,3 +40,14 @@ func TestStartOfDay(t *testing.T) {
 		t.Errorf("no day begins at %s", got)
 	}
 }
+
+func TestZone(t *testing.T) {
+	practice := time.FixedZone("practice", -5*3600)
+	for name, want := range map[string]string{"": "practice", "Mars/Olympus": "practice", "Asia/Kathmandu": "Asia/Kathmandu", "UTC": "UTC"} {
+		for range 2 {
+			if got := collections.Zone(name, practice); got.String() != want {
+				t.Errorf("%q is %s, want %s", name, got, want)
+			}
+		}
+	}
+}

@@ -134,7 +134,7 @@ func (g *gatherer) days() error {
 	if err != nil {
 		return err
 	}
-	zone := g.zoneOf(patient.TimeZone())
+	zone := collections.Zone(patient.TimeZone(), g.Zone)
 	g.params["first"] = collections.Instant(collections.ParseDay(stored.Days[0], zone))
 	g.params["last"] = collections.Instant(collections.ParseDay(addDays(stored.Days[len(stored.Days)-1], 1), zone))
 	var rows []EvidenceReading

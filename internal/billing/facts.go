@@ -93,7 +93,7 @@ func (e *Engine) load(app core.App, ids []string, since string) (map[string]*fac
 	if err != nil {
 		return nil, fmt.Errorf("encode patients: %w", err)
 	}
-	l := &loader{Engine: e, app: app, params: dbx.Params{"ids": string(list), "since": since}, found: make(map[string]*facts, len(ids)), zones: map[string]*time.Location{}}
+	l := &loader{Engine: e, app: app, params: dbx.Params{"ids": string(list), "since": since}, found: make(map[string]*facts, len(ids))}
 	for _, step := range []func() error{l.patients, l.consents, l.entries, l.holdings, l.education} {
 		if err := step(); err != nil {
 			return nil, err
@@ -107,7 +107,6 @@ type loader struct {
 	app    core.App
 	params dbx.Params
 	found  map[string]*facts
-	zones  map[string]*time.Location
 }
 
 func (l *loader) all(what, sql string, rows any) error {
@@ -140,21 +139,12 @@ func (l *loader) patients() error {
 		f := &facts{
 			id: row.ID, active: row.Active, deleted: row.Deleted != "", payer: row.Payer, provider: row.Provider, lastSupply: row.Supply,
 			entries:  map[string][]existing{},
-			archived: l.storedDay(row.Archived), restored: l.storedDay(row.Restored), zone: l.zone(row.Zone),
+			archived: l.storedDay(row.Archived), restored: l.storedDay(row.Restored), zone: collections.Zone(row.Zone, l.Zone),
 		}
 		_ = json.Unmarshal([]byte(row.Codes), &f.diagnoses) // what cannot be read is missing
 		l.found[row.ID] = f
 	}
 	return err
-}
-
-func (l *loader) zone(name string) *time.Location {
-	zone, known := l.zones[name]
-	if !known {
-		zone = l.zoneOf(name)
-		l.zones[name] = zone
-	}
-	return zone
 }
 
 // storedDay is the practice day of a stored instant; "" for none.

@@ -1,9 +1,6 @@
 package billing
 
-import (
-	"slices"
-	"time"
-)
+import "slices"
 
 const (
 	periodDays = 30
@@ -81,16 +78,4 @@ func (e *Engine) supplyCode(days int, serviceDate string) string {
 		}
 	}
 	return ""
-}
-
-// zoneOf loads a patient's time zone; the practice's when there is none.
-func (e *Engine) zoneOf(name string) *time.Location {
-	if name == "" {
-		return e.Zone
-	}
-	zone, err := time.LoadLocation(name)
-	if err != nil {
-		return e.Zone
-	}
-	return zone
 }

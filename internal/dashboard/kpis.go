@@ -91,11 +91,7 @@ func (b *Board) compliance(app core.App, careTeamOf string, now time.Time) (floa
 	}
 	active, compliant := 0, 0
 	for _, name := range zones {
-		zone, err := time.LoadLocation(name)
-		if err != nil || name == "" {
-			zone = b.Zone
-		}
-		since := now.In(zone).AddDate(0, 0, 1-complianceWindow).Format(time.DateOnly)
+		since := now.In(collections.Zone(name, b.Zone)).AddDate(0, 0, 1-complianceWindow).Format(time.DateOnly)
 		where := collections.Conditions{dbx.NewExp("active = TRUE AND deleted_at = '' AND time_zone = {:zone}", dbx.Params{"zone": name})}
 		if careTeamOf != "" {
 			where = append(where, collections.OnCareTeam("id", careTeamOf))

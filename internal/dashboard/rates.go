@@ -86,18 +86,11 @@ func (b *Board) watch(app core.App, careTeamOf, first string) (map[string]*watch
 	if err != nil {
 		return nil, fmt.Errorf("list watched patients: %w", err)
 	}
-	patients, zones := make(map[string]*watched, len(rows)), map[string]*time.Location{}
+	patients := make(map[string]*watched, len(rows))
 	zoneOf := make(map[string]*time.Location, len(rows))
 	for _, row := range rows {
-		if zones[row.Zone] == nil {
-			zone, err := time.LoadLocation(row.Zone)
-			if err != nil || row.Zone == "" {
-				zone = b.Zone
-			}
-			zones[row.Zone] = zone
-		}
-		zoneOf[row.ID] = zones[row.Zone]
-		patient := &watched{enrolled: dayBefore(row.CreatedAt, zones[row.Zone])}
+		zoneOf[row.ID] = collections.Zone(row.Zone, b.Zone)
+		patient := &watched{enrolled: dayBefore(row.CreatedAt, zoneOf[row.ID])}
 		if json.Unmarshal([]byte(row.Schedule), &patient.schedule) != nil {
 			patient.schedule = nil // nothing stored
 		}

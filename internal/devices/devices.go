@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -33,27 +32,10 @@ type Rules struct {
 // Engine applies the rules.
 type Engine struct {
 	rules Rules
-	zones sync.Map // name: *time.Location, which the standard library reads from disk each time
 }
 
 // NewEngine returns an engine with the given rules.
 func NewEngine(rules Rules) *Engine { return &Engine{rules: rules} }
-
-// zone is the named one; the practice's when there is no name, or one that is unknown here.
-func (e *Engine) zone(name string) *time.Location {
-	if name == "" {
-		return e.rules.PracticeZone
-	}
-	if known, ok := e.zones.Load(name); ok {
-		return known.(*time.Location)
-	}
-	zone, err := time.LoadLocation(name)
-	if err != nil {
-		return e.rules.PracticeZone
-	}
-	e.zones.Store(name, zone)
-	return zone
-}
 
 // aliases are other words for the device types of the contract, in lower case.
 // Source: docs/decisions.md, "Device assignment".

@@ -28,7 +28,7 @@ func (e *Engine) CheckMissed(ctx context.Context, app core.App, since, now time.
 		return 0, err
 	}
 	for _, name := range zones {
-		zone := e.zone(name)
+		zone := collections.Zone(name, e.rules.PracticeZone)
 		for _, day := range EndedDays(zone, since, now) {
 			patients, err := collections.WatchedPatients(app, name)
 			if err != nil {

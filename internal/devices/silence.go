@@ -82,7 +82,7 @@ func (e *Engine) CheckSilence(app core.App, now time.Time) (flagged, raised int,
 	for _, row := range rows {
 		since := Held{
 			AssignedAt: collections.ParseInstant(row.AssignedAt), LastReadingAt: collections.ParseInstant(row.LastReadingAt),
-			Delivery: row.Delivery, Zone: e.zone(row.TimeZone),
+			Delivery: row.Delivery, Zone: collections.Zone(row.TimeZone, e.rules.PracticeZone),
 		}.QuietSince()
 		silent := now.Sub(since) > silenceLimit
 		alertedAt, alertID, _ := strings.Cut(row.LastAlert, " ")

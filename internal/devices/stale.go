@@ -93,7 +93,7 @@ func (e *Engine) CheckStale(ctx context.Context, app core.App, since, now time.T
 }
 
 func (e *Engine) judgeStale(app core.App, row collections.Measured, now time.Time) (raised bool, err error) {
-	kind, zone := vitals.Kind(row.Kind), e.zone(row.TimeZone)
+	kind, zone := vitals.Kind(row.Kind), collections.Zone(row.TimeZone, e.rules.PracticeZone)
 	told, err := lastStale(app, row.PatientID, kind)
 	if err != nil {
 		return false, err

@@ -80,14 +80,7 @@ func (p Preferences) channel(name, kind, severity string) Channel {
 
 // location is the person's zone, or the practice's.
 func (p Preferences) location(practice *time.Location) *time.Location {
-	if p.TimeZone == "" {
-		return practice
-	}
-	zone, err := time.LoadLocation(p.TimeZone)
-	if err != nil {
-		return practice
-	}
-	return zone
+	return collections.Zone(p.TimeZone, practice)
 }
 
 // stored reads what a person chose over the defaults. Damage leaves the defaults.

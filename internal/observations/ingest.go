@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -21,7 +20,6 @@ import (
 // Engine stores readings with their consequences, by the practice's rules.
 type Engine struct {
 	rules Rules
-	zones sync.Map // name: *time.Location, which the standard library reads from disk each time
 }
 
 // NewEngine returns an engine with the given rules.
@@ -90,7 +88,7 @@ func (e *Engine) consequences(
 		return Outcome{}, err
 	}
 	effects := Assess(o, Situation{
-		Picture: picture, PrimaryProvider: patient.holder.PrimaryProvider, PatientZone: e.zone(patient.holder.TimeZone),
+		Picture: picture, PrimaryProvider: patient.holder.PrimaryProvider, PatientZone: collections.Zone(patient.holder.TimeZone, e.rules.PracticeZone),
 		DeviceAssigned: patient.deviceAssigned,
 	}, e.rules, now)
 	if len(effects.Alerts) > 0 {
@@ -101,22 +99,6 @@ func (e *Engine) consequences(
 		patient.learn(effects, outcome, now)
 	}
 	return outcome, err
-}
-
-// zone is the named one; the practice's when there is no name, or one that is unknown here.
-func (e *Engine) zone(name string) *time.Location {
-	if name == "" {
-		return e.rules.PracticeZone
-	}
-	if known, ok := e.zones.Load(name); ok {
-		return known.(*time.Location)
-	}
-	zone, err := time.LoadLocation(name)
-	if err != nil {
-		return e.rules.PracticeZone
-	}
-	e.zones.Store(name, zone)
-	return zone
 }
 
 // observe makes the observation of a reading; its FHIR form is a function of it, so it is ready at once.
@@ -149,7 +131,7 @@ func (e *Engine) findHolder(tx core.App, m *memory, s Submission) (bearer, error
 		return bearer{}, fault.Missing()
 	case !h.Active:
 		return bearer{}, fault.Field("patient_id", "This patient is archived.")
-	case h.unborn(s.PatientID, s.Reading.MeasuredAt.In(e.zone(h.TimeZone))):
+	case h.unborn(s.PatientID, s.Reading.MeasuredAt.In(collections.Zone(h.TimeZone, e.rules.PracticeZone))):
 		return bearer{}, fault.Field("measured_at", "Measurement time is before the patient's date of birth.")
 	}
 	assigned, err := checkDevice(tx, m, s.PatientID, s.Reading)

@@ -164,7 +164,7 @@ func (e *Engine) recountPatient(app core.App, id string) (days int, err error) {
 func (e *Engine) zoneOf(tx core.App, patientID string) (*time.Location, error) {
 	var name string
 	err := tx.DB().NewQuery(`SELECT time_zone FROM patients WHERE id = {:id}`).Bind(dbx.Params{"id": patientID}).Row(&name)
-	return e.zone(name), failed("find the patient's time zone", err)
+	return collections.Zone(name, e.rules.PracticeZone), failed("find the patient's time zone", err)
 }
 
 // countDays counts the days with data of a patient from the readings that hold and match; nil matches all.

@@ -8,6 +8,7 @@ import (
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
@@ -137,7 +138,7 @@ func (m *maker) compliance() (active int, rate float64, err error) {
 	compliant := 0
 	for _, z := range zones {
 		today := m.today
-		if zone, err := time.LoadLocation(z.Zone); z.Zone != "" && err == nil {
+		if zone := collections.Zone(z.Zone, nil); zone != nil {
 			today = m.now.In(zone).Format(time.DateOnly)
 		}
 		var n int

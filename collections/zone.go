@@ -1,0 +1,25 @@
+package collections
+
+import (
+	"sync"
+	"time"
+)
+
+// zones are the time zones asked for so far, by name. The standard library reads them from disk each time; they never change.
+var zones sync.Map
+
+// Zone is a person's time zone by its IANA name; the practice's when there is no name, or one that is unknown here.
+func Zone(name string, practice *time.Location) *time.Location {
+	if name == "" {
+		return practice
+	}
+	if known, ok := zones.Load(name); ok {
+		return known.(*time.Location)
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return practice
+	}
+	zones.Store(name, zone)
+	return zone
+}
