@@ -65,7 +65,7 @@ func Place(app core.App, event gateway.Event) (patientID, reason string, err err
 	case named != nil && named.ID != holder:
 		return "", ReasonPatientMismatch, nil
 	default:
-		if patient, err = findCandidate(app, "id", holder); err != nil {
+		if patient, err = findCandidate(app, byID, dbx.Params{"id": holder}); err != nil {
 			return "", "", err
 		}
 	}
@@ -83,21 +83,22 @@ func namedPatient(app core.App, identifier string) (*candidate, error) {
 	if identifier == "" {
 		return nil, nil
 	}
-	for _, column := range []struct{ name, value string }{
-		{"gateway_patient_id", identifier}, {"id", strings.ToLower(identifier)}, {"mrn COLLATE NOCASE", identifier},
-	} {
-		patient, err := findCandidate(app, column.name, column.value)
-		if err != nil || patient != nil {
-			return patient, err
-		}
-	}
-	return nil, nil
+	return findCandidate(app, byIdentifier, dbx.Params{"value": identifier, "id": strings.ToLower(identifier)})
 }
 
-func findCandidate(app core.App, column, value string) (*candidate, error) {
+// Each search has an index of its own: an event must not cost more in a larger practice.
+const (
+	byID         = `SELECT id, active, deleted_at FROM patients WHERE id = {:id}`
+	byIdentifier = `SELECT id, active, deleted_at FROM (
+		SELECT 1 AS preference, id, active, deleted_at FROM patients WHERE gateway_patient_id = {:value} AND gateway_patient_id != ''
+		UNION ALL SELECT 2, id, active, deleted_at FROM patients WHERE id = {:id}
+		UNION ALL SELECT 3, id, active, deleted_at FROM patients WHERE mrn = {:value} COLLATE NOCASE
+	) ORDER BY preference LIMIT 1`
+)
+
+func findCandidate(app core.App, search string, params dbx.Params) (*candidate, error) {
 	var patient candidate
-	err := app.DB().NewQuery(fmt.Sprintf(`SELECT id, active, deleted_at FROM patients WHERE %s = {:value} LIMIT 1`, column)).
-		Bind(dbx.Params{"value": value}).One(&patient)
+	err := app.DB().NewQuery(search).Bind(params).One(&patient)
 	if collections.Missing(err) {
 		return nil, nil
 	}
