@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ import (
 )
 
 // newConsole is a demo practice whose binary has the console in it; the test is skipped where its packages were not copied.
-func newConsole(t *testing.T) (chromium, *practice) {
+func newConsole(t *testing.T, patients int) (chromium, *practice) {
 	t.Helper()
 	if _, err := os.Stat("pb_public/vendor/preact.js"); err != nil {
 		t.Skip("the console is not in this build: run make web")
@@ -21,7 +22,7 @@ func newConsole(t *testing.T) (chromium, *practice) {
 	browser := newChromium(t)
 	dir := filepath.Join(t.TempDir(), "data")
 	env := append([]string{"VIGIL_WEB_PUSH_ALLOWED_HOSTS=push.vigil.example"}, unlimited...)
-	demo := launch(t, dir, env, "demo", "--patients", "12", "--quiet")
+	demo := launch(t, dir, env, "demo", "--patients", strconv.Itoa(patients), "--quiet")
 	return browser, &practice{URL: demo.URL, Dir: dir, process: demo}
 }
 
@@ -41,7 +42,7 @@ var menus = map[string][]string{
 
 // The console in a real browser, on the data of the demo.
 func TestConsole(t *testing.T) {
-	browser, p := newConsole(t)
+	browser, p := newConsole(t, 12)
 	nobody := map[string]any{}
 	t.Run("walk", func(t *testing.T) {
 		browser.run(t, p, "console_walk.mjs", object{"password": sandbox.Password}, &nobody)
@@ -128,7 +129,9 @@ func TestConsoleScreens(t *testing.T) {
 	if folder == "" {
 		t.Skip("run make screens")
 	}
-	browser, p := newConsole(t)
+	browser, p := newConsole(t, 40)
+	biller := p.signInWith(t, "billing@vigil.example", sandbox.Password)
+	p.post(t, "/api/v1/billing/run/", biller, object{}).expect(t, 200)
 	folder, err := filepath.Abs(folder)
 	if err != nil {
 		t.Fatal(err)

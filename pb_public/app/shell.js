@@ -6,8 +6,9 @@ import { go, leave, place } from "./router.js";
 import { sectionOf, sectionsOf } from "./sections.js";
 import { me, signOff } from "./session.js";
 import { Nothing, Waiting } from "./ui/states.js";
+import { useInSight } from "./ui/tabs.js";
 import { Toasts } from "./ui/toast.js";
-import { classes, html, signal, useEffect, useRef, useState } from "./view.js";
+import { classes, html, signal, useEffect, useState } from "./view.js";
 import { NewPassword, SignIn } from "./views/sign_in.js";
 
 /** Unread entries of the inbox. */
@@ -47,8 +48,7 @@ function Frame({ person }) {
     const stops = [listen("alert", soon), listen("escalation", soon), onGap(soon)];
     return () => { clearInterval(timer); clearTimeout(waiting); stops.forEach((stop) => stop()); };
   }, []);
-  const menu = useRef(/** @type {HTMLElement | null} */ (null));
-  useEffect(() => menu.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [view]);
+  const menu = useInSight(view);
   useEffect(() => { document.title = section ? `${section.name} – Vigil` : "Vigil"; }, [section]);
   return html`
     <a class="skip" href="#main" onClick=${toMain}>Skip to content</a>

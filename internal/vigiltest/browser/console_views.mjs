@@ -16,6 +16,9 @@ await run(async (page) => {
       await settled(page);
       assert.equal(await page.locator(".state.failed, .state.forbidden").count(), 0, `${name} of ${role} could not be loaded`);
       await accessible(page, `${name} of ${role}`);
+      if (role === "admin") { // who has the longest menu
+        await fits(page, name);
+      }
     }
     if (sections.includes("Patients")) {
       await lookAtPatient(page, role);
@@ -25,6 +28,18 @@ await run(async (page) => {
   assert.deepEqual(await page.evaluate(() => [localStorage.length, sessionStorage.length, document.cookie]), [0, 0, ""], "something stays in the browser");
   return seen;
 });
+
+// fits: the menu takes one line at a desk and two lines with the name on a phone, and no view makes the page wider than a phone.
+async function fits(page, name) {
+  const desk = page.viewportSize();
+  for (const [width, lines] of [[1300, 1], [390, 2]]) {
+    await page.setViewportSize({ width, height: desk.height });
+    const { wide, high } = await page.evaluate(() => ({ wide: document.documentElement.scrollWidth, high: document.querySelector(".top").offsetHeight / 16 }));
+    assert.ok(wide <= width, `${name} is ${wide} wide in a window of ${width}`);
+    assert.ok(high < 1.25 + 3 * lines, `the menu is ${high} rem high in a window of ${width}, with ${name}`);
+  }
+  await page.setViewportSize(desk);
+}
 
 async function lookAtPatient(page, role) {
   await section(page, "Patients").click();

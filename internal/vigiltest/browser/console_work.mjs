@@ -92,8 +92,8 @@ async function approve(page) {
   await dialog.getByRole("button", { name: "Done" }).click();
   await page.getByLabel("State").selectOption("pending_review");
   await settled(page);
-  await page.locator("tbody tr", { hasNot: page.locator(".badge.warning", { hasText: /duplicate|attest/i }) }).first().locator("button.link").click();
-  const claim = (await heading(page, /^CLM|\d/).innerText()).split(" ")[0];
+  await page.locator("tbody tr", { hasNot: page.getByText(/duplicate|attest|missing|unknown|overlaps|before/i) }).first().locator("button.link").click();
+  const claim = (await heading(page, /^CLM/).innerText()).split(" ")[0];
   const step = async (name, confirm = name) => {
     await page.getByRole("button", { name, exact: true }).click();
     await dialog.getByRole("button", { name: confirm, exact: true }).click();

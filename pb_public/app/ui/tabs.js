@@ -1,14 +1,27 @@
 // Tabs within a view. Which one is open stays in the place's about, so that going back finds it again.
 import { place, refine } from "../router.js";
-import { html, useId } from "../view.js";
+import { html, useEffect, useId, useRef } from "../view.js";
 
 /** @typedef {{key: string, name: string, show: () => any}} Tab */
+
+/** Keeps what is chosen in sight in a row that is wider than the window, without moving the page. @param {any} choice @returns the ref of the row */
+export function useInSight(choice) {
+  const row = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => {
+    const chosen = /** @type {HTMLElement | null | undefined} */ (row.current?.querySelector("[aria-current], [aria-selected=true]"));
+    if (row.current && chosen) {
+      row.current.scrollLeft = chosen.offsetLeft - (row.current.clientWidth - chosen.offsetWidth) / 2;
+    }
+  }, [choice]);
+  return row;
+}
 
 /** @param {{label: string, tabs: (Tab | false | null | undefined | "")[]}} props tabs that are false are not for the caller's role */
 export function Tabs({ label, tabs }) {
   const id = useId();
   const shown = /** @type {Tab[]} */ (tabs.filter(Boolean));
   const open = shown.find((tab) => tab.key === place.value.about.tab) ?? shown[0];
+  const row = useInSight(open.key);
   const choose = (/** @type {Tab} */ tab) => refine({ tab: tab.key });
   const step = (/** @type {KeyboardEvent} */ event) => {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -19,7 +32,7 @@ export function Tabs({ label, tabs }) {
       document.getElementById(`${id}-${next.key}`)?.focus();
     }
   };
-  return html`<div class="tabs no-print" role="tablist" aria-label=${label} onKeyDown=${step}>
+  return html`<div class="tabs no-print" role="tablist" aria-label=${label} ref=${row} onKeyDown=${step}>
       ${shown.map((tab) => html`<button key=${tab.key} id=${`${id}-${tab.key}`} role="tab" aria-selected=${tab === open ? "true" : "false"} aria-controls=${`${id}-panel`}
         tabindex=${tab === open ? 0 : -1} onClick=${() => choose(tab)}>${tab.name}</button>`)}
     </div>

@@ -5,6 +5,7 @@ import { listen, onGap } from "../live.js";
 import { go, refine } from "../router.js";
 import { Field, Form } from "../ui/form.js";
 import { Failed, Nothing, useLoad, Waiting } from "../ui/states.js";
+import { useInSight } from "../ui/tabs.js";
 import { html, useEffect, useState } from "../view.js";
 import { PatientAlerts } from "./patient/alerts.js";
 import { Billing } from "./patient/billing.js";
@@ -44,6 +45,7 @@ function Sheet({ id, tab }) {
   const [reason, give] = useState("");
   const patient = useLoad((signal) => get(`patients/${id}/`, {}, signal), [id, reason]);
   const standing = useLoad(async (signal) => (can("readClinical") && patient.data ? (await get("triage/patients/", { patient_id: id }, signal)).results[0] ?? null : null), [id, patient.data !== null]);
+  const row = useInSight(patient.data && tab);
   const happened = () => next((n) => n + 1);
   useFollow(id, standing, happened, () => { patient.reload(); standing.reload(); happened(); });
   useEffect(() => () => emergency(""), [id]);
@@ -61,7 +63,7 @@ function Sheet({ id, tab }) {
   const shown = mine.find((one) => one.tab === tab) ?? mine[0];
   return html`
     <${Header} patient=${p} standing=${standing.data} emergency=${reason !== ""} brief=${shown !== mine[0]} changed=${() => { patient.reload(); standing.reload(); happened(); }} />
-    <nav class="tabs no-print" aria-label="About this patient">${mine.map((one) => html`<button key=${one.tab} aria-current=${one === shown ? "page" : null} onClick=${() => refine({ tab: one.tab })}>${one.name}${
+    <nav class="tabs no-print" aria-label="About this patient" ref=${row}>${mine.map((one) => html`<button key=${one.tab} aria-current=${one === shown ? "page" : null} onClick=${() => refine({ tab: one.tab })}>${one.name}${
       one.tab === "alerts" && standing.data?.unacknowledged_alerts > 0 && html` <span class="count">${standing.data.unacknowledged_alerts}<span class="unseen"> open</span></span>`}</button>`)}</nav>
     <div class="sheet">${shown.show({ id, name: `${p.first_name} ${p.last_name}`, active: p.active, turn, changed: happened })}</div>`;
 }

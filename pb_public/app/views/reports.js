@@ -5,6 +5,7 @@ import { ActionButton, Field } from "../ui/form.js";
 import { fullTime } from "../ui/format.js";
 import { PickPatient } from "../ui/pick_patient.js";
 import { Loaded, useLoad } from "../ui/states.js";
+import { useInSight } from "../ui/tabs.js";
 import { daysAgo } from "../ui/when.js";
 import { html, useEffect, useRef, useState } from "../view.js";
 import { useChoices } from "./billing/entries.js";
@@ -20,10 +21,11 @@ export function Reports() {
   const [parameters, set] = useState(/** @type {Parameters} */ (none));
   const report = reports.find((one) => one.name === place.value.about.report) ?? reports[0];
   const file = place.value.about.report === "export";
+  const row = useInSight(place.value.about.report);
   const choose = (/** @type {string} */ name) => refine({ report: name });
   return html`<div class="heading"><h1>Reports</h1></div>
     <div class="reports">
-      <nav aria-label="Reports" class="no-print">
+      <nav aria-label="Reports" class="no-print" ref=${row}>
         ${reports.map((one) => html`<button key=${one.name} aria-current=${!file && one === report ? "page" : null} onClick=${() => choose(one.name)}>${one.title}</button>`)}
         <button aria-current=${file ? "page" : null} onClick=${() => choose("export")}>Export to a file</button>
       </nav>
