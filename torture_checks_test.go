@@ -105,6 +105,10 @@ func wantSums(t *testing.T, db *dbx.DB) {
 			`SELECT risk_level || needs_review || (unacknowledged_alerts > 0) AS name,
 				COUNT(*) * 1000000 + SUM(risk_score) * 1000 + SUM(unacknowledged_alerts) * 10 + SUM(active_escalations) AS n FROM triage_scores WHERE listed GROUP BY 1`,
 		},
+		"totals of transmissions": {
+			`SELECT status AS name, transmissions AS n FROM transmission_totals WHERE transmissions != 0`,
+			`SELECT status AS name, COUNT(*) AS n FROM transmissions GROUP BY status`,
+		},
 		"billing by month": {
 			`SELECT month || cpt_code || status AS name, SUM(claims) * 1000000 + SUM(amount_cents) AS n FROM billing_months WHERE claims > 0 GROUP BY 1`,
 			`SELECT substr(service_date, 1, 7) || cpt_code || lifecycle_status AS name, COUNT(*) * 1000000 + SUM(amount_cents) AS n FROM billing_entries GROUP BY 1`,

@@ -97,10 +97,11 @@ func UnplannedNotifications(app core.App, now time.Time, limit int) (list []Unpl
 			COALESCE((SELECT assigned_to FROM escalations WHERE id = n.escalation) = (SELECT email FROM users WHERE id = n.user), FALSE) AS yours,
 			n.channel = 'alerts' AND n.alert != '' AND EXISTS (SELECT 1 FROM notifications e
 				JOIN alerts a ON a.id = n.alert JOIN alerts b ON b.id = e.alert
-				WHERE e.user = n.user AND e.created_at >= {:together} AND CASE e.channel
-					WHEN 'escalations' THEN b.id = a.id OR b.patient = a.patient AND b.type = a.type AND b.level = a.level AND e.created_at >= {:spaced}
-					WHEN 'alerts' THEN e.id < n.id AND b.patient = a.patient AND b.type = a.type AND b.level = a.level AND e.created_at >= {:spaced}
-						AND (e.dispatched_at = '' AND e.due_at <= {:now} OR EXISTS (SELECT 1 FROM push_deliveries p WHERE p.notification = e.id AND p.status NOT LIKE 'skipped_%'))
+				WHERE e.user = n.user AND e.patient = n.patient AND e.created_at >= {:together} AND CASE e.channel
+					WHEN 'escalations' THEN b.id = a.id OR b.type = a.type AND b.level = a.level AND e.created_at >= {:spaced}
+					WHEN 'alerts' THEN e.id < n.id AND b.type = a.type AND b.level = a.level AND e.created_at >= {:spaced}
+						AND (e.dispatched_at = '' AND e.due_at <= {:now} OR EXISTS (SELECT 1 FROM push_deliveries p
+							WHERE p.notification = e.id AND p.status NOT LIKE 'skipped_%'))
 					END) AS covered
 		FROM notifications n WHERE n.dispatched_at = '' AND n.due_at <= {:now} ORDER BY n.due_at LIMIT {:limit}`).
 		Bind(dbx.Params{"now": Instant(now), "limit": limit, "together": Instant(now.Add(-toldTogether)), "spaced": Instant(now.Add(-betweenAlerts))}).All(&list)

@@ -81,7 +81,12 @@ func (s Stored) Fields() []string {
 
 // List reads entries, the newest first: a page, and how many there are.
 func List(app core.App, f Filter, offset, limit int) (page []Stored, total int, err error) {
-	if total, err = collections.CountAudit(app, f.where()); err != nil {
+	if (f == Filter{}) {
+		total, err = collections.CountAllAudit(app)
+	} else {
+		total, err = collections.CountAudit(app, f.where())
+	}
+	if err != nil {
 		return nil, 0, err
 	}
 	rows, err := collections.SelectAudit(app, f.where(), offset, limit)

@@ -25,8 +25,17 @@ const lastTouched = "COALESCE(NULLIF(last_attempted_at, ''), created_at)"
 
 // List returns a page of transmissions, newest first, and how many there are in all.
 func List(app core.App, f Filter, offset, limit int) (page []*core.Record, total int, err error) {
-	return collections.Conditions{}.Equal("status", f.Status).Equal("patient", f.PatientID).Between(lastTouched, f.From, f.To).
-		OnCareTeamOf(f.CareTeamOf).PageOfPatients(app, collections.Transmissions, "created_at DESC, id DESC", offset, limit)
+	const newestFirst = "created_at DESC, id DESC"
+	conditions := collections.Conditions{}.Equal("status", f.Status).Equal("patient", f.PatientID).Between(lastTouched, f.From, f.To).OnCareTeamOf(f.CareTeamOf)
+	if (f != Filter{Status: f.Status}) {
+		return conditions.PageOfPatients(app, collections.Transmissions, newestFirst, offset, limit)
+	}
+	err = app.DB().NewQuery(`SELECT COALESCE(SUM(transmissions), 0) FROM transmission_totals WHERE {:status} IN ('', status)`).
+		Bind(dbx.Params{"status": f.Status}).Row(&total)
+	if err != nil {
+		return nil, 0, fmt.Errorf("count transmissions: %w", err)
+	}
+	return conditions.PageOfPatientsAmong(app, collections.Transmissions, newestFirst, offset, limit, total)
 }
 
 // Backlog counts what waits: pending, in processing, and failed with a retry to come.
