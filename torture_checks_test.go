@@ -109,6 +109,10 @@ func wantSums(t *testing.T, db *dbx.DB) {
 			`SELECT status AS name, transmissions AS n FROM transmission_totals WHERE transmissions != 0`,
 			`SELECT status AS name, COUNT(*) AS n FROM transmissions GROUP BY status`,
 		},
+		"totals of alerts": {
+			`SELECT level || status || type || acknowledged AS name, alerts AS n FROM alert_totals WHERE alerts != 0`,
+			`SELECT level || status || type || acknowledged AS name, COUNT(*) AS n FROM alerts GROUP BY 1`,
+		},
 		"billing by month": {
 			`SELECT month || cpt_code || status AS name, SUM(claims) * 1000000 + SUM(amount_cents) AS n FROM billing_months WHERE claims > 0 GROUP BY 1`,
 			`SELECT substr(service_date, 1, 7) || cpt_code || lifecycle_status AS name, COUNT(*) * 1000000 + SUM(amount_cents) AS n FROM billing_entries GROUP BY 1`,

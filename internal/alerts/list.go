@@ -22,9 +22,17 @@ type Filter struct {
 
 // List returns a page of alerts, newest first, and how many there are in all.
 func List(app core.App, f Filter, offset, limit int) (page []*core.Record, total int, err error) {
-	return collections.Conditions{}.Equal("patient", f.PatientID).Equal("level", f.Level).Equal("status", f.Status).Equal("type", f.Type).
-		Is("acknowledged", f.Acknowledged).Between("created_at", f.From, f.To).OnCareTeamOf(f.CareTeamOf).
-		PageOfPatients(app, collections.Alerts, "created_at DESC, id DESC", offset, limit)
+	const newestFirst = "created_at DESC, id DESC"
+	kind := collections.Conditions{}.Equal("level", f.Level).Equal("status", f.Status).Equal("type", f.Type).Is("acknowledged", f.Acknowledged)
+	if (f != Filter{Level: f.Level, Status: f.Status, Type: f.Type, Acknowledged: f.Acknowledged}) {
+		return kind.Equal("patient", f.PatientID).Between("created_at", f.From, f.To).OnCareTeamOf(f.CareTeamOf).
+			PageOfPatients(app, collections.Alerts, newestFirst, offset, limit)
+	}
+	err = app.DB().Select("COALESCE(SUM(alerts), 0)").From("alert_totals").Where(collections.Every(kind)).Row(&total)
+	if err != nil {
+		return nil, 0, fmt.Errorf("count alerts: %w", err)
+	}
+	return kind.PageOfPatientsAmong(app, collections.Alerts, newestFirst, offset, limit, total)
 }
 
 // OfObservations returns the alerts that the given observations raised, by observation, in order of creation; those that only
