@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -72,7 +73,14 @@ func (m *MailCatcher) Addr() string { return m.listener.Addr().String() }
 func (m *MailCatcher) Port() int { return m.listener.Addr().(*net.TCPAddr).Port }
 
 // Close stops the server and drops its connections.
-func (m *MailCatcher) Close() error { return m.server.Close() }
+func (m *MailCatcher) Close() error {
+	err := m.server.Close()
+	// A server that has not begun to serve yet does not know its listener.
+	if closed := m.listener.Close(); !errors.Is(closed, net.ErrClosed) {
+		err = errors.Join(err, closed)
+	}
+	return err
+}
 
 // Messages returns what was caught, oldest first.
 func (m *MailCatcher) Messages() []Message {
