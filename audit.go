@@ -18,6 +18,9 @@ func (p *program) auditCommand() *cobra.Command {
 }
 
 func (p *program) verifyAudit(cmd *cobra.Command, _ []string) error {
+	if err := p.needsDatabase(); err != nil {
+		return err
+	}
 	app, settings, err := p.folder()
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -81,8 +80,8 @@ func (p *program) withBackups(use func(backups) error) error {
 }
 
 func (p *program) createBackup(cmd *cobra.Command, _ []string) error {
-	if _, err := os.Stat(filepath.Join(p.dir, "data.db")); err != nil {
-		return fmt.Errorf("there is no database in %s", p.dir)
+	if err := p.needsDatabase(); err != nil {
+		return err
 	}
 	return p.withBackups(func(b backups) error {
 		opened, err := p.openFolder(p.dir)

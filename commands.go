@@ -108,15 +108,15 @@ func (p *program) simulateCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "simulate", Short: "Send signed readings like a device gateway", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if options.URL == "" {
+				return usageError{fmt.Errorf("--url is required")}
+			}
 			settings, err := p.settings()
 			if err != nil {
 				return err
 			}
 			if options.Secret = settings.Gateway.WebhookSecret.Reveal(); options.Secret == "" {
 				return fmt.Errorf("VIGIL_GATEWAY_WEBHOOK_SECRET is not set: the simulator signs with it")
-			}
-			if options.URL == "" {
-				return usageError{fmt.Errorf("--url is required")}
 			}
 			options.URL = strings.TrimSuffix(options.URL, "/")
 			if !strings.HasSuffix(options.URL, webhookPath) {
@@ -125,6 +125,9 @@ func (p *program) simulateCommand() *cobra.Command {
 			options.Seed, options.Out = uint64(seed), cmd.OutOrStdout() //nolint:gosec // any seed will do
 			tally, err := sandbox.Simulate(cmd.Context(), options)
 			fmt.Fprintln(cmd.OutOrStdout(), tally)
+			if err == nil && tally.Events > 0 && tally.Delivered == 0 {
+				err = fmt.Errorf("%s took nothing: is it up, with the same VIGIL_GATEWAY_WEBHOOK_SECRET?", options.URL)
+			}
 			return err
 		},
 	}

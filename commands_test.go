@@ -102,6 +102,7 @@ func TestWrongUsage(t *testing.T) {
 		{"ingestion", "fly"},
 		{"ingestion", "import"},
 		{"ingestion", "replay", "all"},
+		{"help", "fly"},
 	} {
 		status, _, errOut := vigil(t, []string{"VIGIL_GATEWAY_WEBHOOK_SECRET=whsec_0123456789abcdef", strayKey}, "", append(args, "--dir", dir)...)
 		if status != 2 || !strings.HasPrefix(errOut, "vigil: ") {
@@ -113,6 +114,33 @@ func TestWrongUsage(t *testing.T) {
 		if status, out, errOut := vigil(t, nil, "", args...); status != 0 || out == "" || errOut != "" {
 			t.Errorf("vigil %v ended with %d\nout: %q\nerr: %q", args, status, out, errOut)
 		}
+	}
+}
+
+// Commands for a practice that is there do not make one where --dir was mistyped; those that begin one bring its schema.
+func TestFolderWithoutDatabase(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	for _, args := range [][]string{{"audit", "verify"}, {"keys", "rotate"}, {"backup", "create"}} {
+		wantComplaint(t, []string{strayKey}, "", args, dir, "there is no database in "+dir)
+	}
+	wantNoFolder(t, dir)
+	codes := filepath.Join(t.TempDir(), "order.txt")
+	line := "00002 A000    1 Cholera                                                      Cholera due to Vibrio cholerae 01, biovar cholerae\n"
+	if err := os.WriteFile(codes, []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, out, errOut := vigil(t, []string{strayKey}, "", "icd10", "import", codes, "--dir", dir); status != 0 || out != "1 codes\n" {
+		t.Errorf("icd10 import ended with %d\nout: %q\nerr: %q", status, out, errOut)
+	}
+}
+
+// A simulator that nobody listens to has not done what it was asked.
+func TestSimulateUnheard(t *testing.T) {
+	t.Parallel()
+	status, out, errOut := vigil(t, []string{"VIGIL_GATEWAY_WEBHOOK_SECRET=whsec_0123456789abcdef"}, "", "simulate", "--url", "http://127.0.0.1:1", "--for", "1s", "--rate", "5")
+	if status != 1 || !strings.Contains(out, " 0 of ") || !strings.Contains(errOut, "took nothing") {
+		t.Errorf("ended with %d\nout: %q\nerr: %q", status, out, errOut)
 	}
 }
 

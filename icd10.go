@@ -32,6 +32,9 @@ func (p *program) importICD10(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer func() { _ = app.ClearBootstrap() }() // every batch is stored by now
+	if err := app.RunAllMigrations(); err != nil {
+		return fmt.Errorf("bring the schema up to date: %w", err)
+	}
 	file, err := os.Open(args[0])
 	if err != nil {
 		return fmt.Errorf("open the order file: %w", err)

@@ -83,6 +83,15 @@ func rootCommand(dir string, environ []string) *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(p.serveCommand(), p.demoCommand(), p.adminCommand(), p.auditCommand(), p.keysCommand(), p.icd10Command(), p.simulateCommand(), p.ingestionCommand(),
 		p.emrSandboxCommand(), p.backupCommand(), p.superuserCommand())
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Args = func(_ *cobra.Command, topic []string) error {
+			if _, rest, err := root.Find(topic); err != nil || len(rest) > 0 {
+				return usageError{fmt.Errorf("there is no command %q", strings.Join(topic, " "))}
+			}
+			return nil
+		}
+	}
 	return root
 }
 

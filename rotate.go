@@ -20,6 +20,9 @@ func (p *program) rotateCommand() *cobra.Command {
 		Long: "Put the new key first in VIGIL_ENCRYPTION_KEYS, before the old one, and restart the service; then run this.\n" +
 			"It can be interrupted at any time, and goes on where it stopped when run again.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := p.needsDatabase(); err != nil {
+				return err
+			}
 			app, settings, err := p.folder()
 			if err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/mail"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -51,6 +52,14 @@ func (p *program) folder() (core.App, config.Settings, error) {
 	settings = settings.ServedAt("http://" + defaultAddr)
 	app, err := newApp(p.dir, settings)
 	return app, settings, err
+}
+
+// needsDatabase fails where there is none yet: a mistyped --dir is not to become an empty practice in which all is well.
+func (p *program) needsDatabase() error {
+	if _, err := os.Stat(filepath.Join(p.dir, "data.db")); err != nil {
+		return fmt.Errorf("there is no database in %s", p.dir)
+	}
+	return nil
 }
 
 // shareSettingsKey puts the key of PocketBase's settings row where PocketBase reads it, the environment; ours may have come from a file.

@@ -259,8 +259,8 @@ func (w *week) settle() {
 	w.t.Helper()
 	soon := collections.Instant(w.clock.Now().Add(5 * time.Minute))
 	w.until("everybody is told", func() bool {
-		return 0 == w.count(`SELECT (SELECT COUNT(*) FROM announcements WHERE told_at = '') + (SELECT COUNT(*) FROM notifications WHERE dispatched_at = '') +
-			(SELECT COUNT(*) FROM push_deliveries WHERE status = 'pending' AND next_attempt_at <= '`+soon+`') + (SELECT COUNT(*) FROM mails WHERE status = 'pending')`)
+		return w.count(`SELECT (SELECT COUNT(*) FROM announcements WHERE told_at = '') + (SELECT COUNT(*) FROM notifications WHERE dispatched_at = '') +
+			(SELECT COUNT(*) FROM push_deliveries WHERE status = 'pending' AND next_attempt_at <= '`+soon+`') + (SELECT COUNT(*) FROM mails WHERE status = 'pending')`) == 0
 	})
 }
 

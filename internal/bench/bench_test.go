@@ -1,12 +1,18 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
 func TestSummarise(t *testing.T) {
@@ -123,5 +129,68 @@ func TestRequestsDiffer(t *testing.T) {
 	}
 	if len(seen) != 100 {
 		t.Errorf("%d requests of 100 differ", len(seen))
+	}
+}
+
+// What is seeded looks as if the service had stored it: the sums are those of the rows, nothing is missing of the schema, and names are sealed.
+func TestSeed(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	schema := func() (parts []string) {
+		if err := app.DB().NewQuery("SELECT type || ' ' || name FROM sqlite_master ORDER BY 1").Column(&parts); err != nil {
+			t.Fatal(err)
+		}
+		return parts
+	}
+	before := schema()
+	s := &seeder{loader: loader{t.Context(), app}, now: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
+	for _, step := range []func() error{
+		func() error { return s.seedPatients(30) },
+		func() error { return s.seedReadings(1000) },
+		func() error { return s.seedPending(40) },
+		func() error { return s.seedBillable(30) },
+		func() error { return s.seedEntries(500) },
+	} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := schema(); !slices.Equal(before, after) {
+		t.Errorf("the schema is %v, was %v", after, before)
+	}
+	for query, want := range map[string]int{
+		"SELECT COUNT(*) FROM observations":      1040,
+		"SELECT SUM(readings) FROM daily_counts": 1000,
+		"SELECT COUNT(*) FROM observations WHERE substr(measured_at, 1, 10) NOT IN (SELECT day FROM daily_counts) AND source = 'gateway' AND fhir_status = 'transmitted'": 0,
+		"SELECT COUNT(*) FROM transmissions":               40,
+		"SELECT SUM(patients) FROM triage_totals":          30,
+		"SELECT COUNT(DISTINCT patient) FROM observations": 30,
+		"SELECT COUNT(*) FROM reading_days":                600,
+		"SELECT SUM(claims) FROM billing_months":           500,
+		"SELECT COUNT(DISTINCT service_date) FROM billing_entries WHERE service_date BETWEEN '2024-04-03' AND '2026-03-03'": 500,
+	} {
+		var got int
+		if err := app.DB().NewQuery(query).Row(&got); err != nil || got != want {
+			t.Errorf("%s is %d, not %d: %v", query, got, want, err)
+		}
+	}
+	var sealed string
+	if err := app.DB().NewQuery("SELECT first_name FROM patients WHERE mrn = 'MRN-00000016'").Row(&sealed); err != nil {
+		t.Fatal(err)
+	}
+	if name, err := collections.Open(sealed, "patients.first_name", s.patients[16]); err != nil || name != givenNames[0] {
+		t.Errorf("the first name opens as %q: %v", name, err)
+	}
+}
+
+// Whoever stops the command does not wait for millions of rows.
+func TestSeedStops(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	s := &seeder{loader: loader{ctx, vigiltest.NewApp(t)}, now: time.Now()}
+	if err := s.seedPatients(10); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(50*time.Millisecond, stop)
+	if err := s.seedReadings(100_000_000); !errors.Is(err, context.Canceled) && (err == nil || !strings.Contains(err.Error(), "interrupt")) {
+		t.Errorf("it ended with %v", err)
 	}
 }

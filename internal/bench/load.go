@@ -37,11 +37,11 @@ type load struct {
 }
 
 // press keeps so many clients busy over connections that stay open, each sending its next request when the last was
-// answered, and measures after the warm-up.
+// answered, and measures what is answered after the warm-up.
 func press(ctx context.Context, to *target, l load) (figures, error) {
 	began := time.Now()
 	measured, ends := began.Add(l.warmUp), began.Add(l.warmUp+l.length)
-	return eachClient(ctx, to, l, func(c *client) (taken []time.Duration, failed int, err error) {
+	return eachClient(ctx, to, l.clients, measured, func(c *client) (taken []time.Duration, failed int, err error) {
 		for ctx.Err() == nil {
 			request := to.next(to.asked.Add(1))
 			sent := time.Now()
@@ -52,7 +52,7 @@ func press(ctx context.Context, to *target, l load) (figures, error) {
 			if err != nil {
 				return nil, 0, err
 			}
-			if sent.Before(measured) {
+			if time.Now().Before(measured) {
 				continue
 			}
 			if !ok {
@@ -69,7 +69,7 @@ func press(ctx context.Context, to *target, l load) (figures, error) {
 func pour(ctx context.Context, to *target, perSecond float64, l load) (figures, error) {
 	began := time.Now()
 	var due atomic.Int64
-	return eachClient(ctx, to, l, func(c *client) (taken []time.Duration, failed int, err error) {
+	return eachClient(ctx, to, l.clients, began, func(c *client) (taken []time.Duration, failed int, err error) {
 		for ctx.Err() == nil {
 			at := time.Duration(float64(due.Add(1)) / perSecond * float64(time.Second))
 			if at > l.length {
@@ -89,14 +89,14 @@ func pour(ctx context.Context, to *target, perSecond float64, l load) (figures, 
 	})
 }
 
-// eachClient runs the work of every client and adds up what they saw.
-func eachClient(ctx context.Context, to *target, l load, work func(*client) ([]time.Duration, int, error)) (figures, error) {
+// eachClient runs the work of every client and adds up what they saw from a moment until the last was answered.
+func eachClient(ctx context.Context, to *target, clients int, from time.Time, work func(*client) ([]time.Duration, int, error)) (figures, error) {
 	var group sync.WaitGroup
 	var lock sync.Mutex
 	var all []time.Duration
 	var failures int
 	var first error
-	for range l.clients {
+	for range clients {
 		group.Go(func() {
 			var taken []time.Duration
 			var failed int
@@ -114,7 +114,7 @@ func eachClient(ctx context.Context, to *target, l load, work func(*client) ([]t
 		})
 	}
 	group.Wait()
-	return summarise(all, failures, l.length), first
+	return summarise(all, failures, time.Since(from)), first
 }
 
 // summarise takes the percentiles of what requests took; those that failed took time but are no throughput.

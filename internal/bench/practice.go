@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -170,20 +169,41 @@ func bill(ctx context.Context, p plan, t *table, s *server) error {
 		name string
 		aim
 	}{{"device billing", aim{30, 3}}, {"device billing, again", aim{}}} {
-		took, status, answer, err := s.once(ctx, "POST", "/api/v1/billing/run/", `{"job":"device"}`)
+		took, created, requests, err := s.bill(ctx)
 		if err != nil {
 			return err
 		}
-		var result struct{ Created, Skipped []json.RawMessage }
-		if status != http.StatusOK || json.Unmarshal(answer, &result) != nil {
-			return fmt.Errorf("billing answered %d: %.300s", status, answer)
-		}
 		t.add(row{
 			path: run.name, figures: figures{p50: took}, value: took.Seconds(), unit: "s", aim: run.aim,
-			note: fmt.Sprintf("%d entries for %d patients, %d skipped", len(result.Created), p.patients, len(result.Skipped)),
+			note: fmt.Sprintf("%d entries for %d patients, by %d requests of at most half a minute", created, p.patients, requests),
 		})
 	}
 	return nil
+}
+
+// bill asks for device billing until it was not cut short.
+func (s *server) bill(ctx context.Context) (took time.Duration, created int64, requests int, err error) {
+	for {
+		before, err := s.count(`SELECT COUNT(*) FROM billing_entries`)
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		one, status, answer, err := s.once(ctx, "POST", "/api/v1/billing/run/", `{"job":"device"}`)
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		after, err := s.count(`SELECT COUNT(*) FROM billing_entries`)
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		took, created, requests = took+one, created+after-before, requests+1
+		switch {
+		case status == http.StatusOK:
+			return took, created, requests, nil
+		case status != http.StatusServiceUnavailable || after == before:
+			return 0, 0, 0, fmt.Errorf("billing answered %d: %.300s", status, answer)
+		}
+	}
 }
 
 // interfere measures the worst answer to a reading, at half of the rate that the service can take, while a backup is made,
@@ -244,12 +264,15 @@ func (s *server) backUp(ctx context.Context, b built) error {
 	return nil
 }
 
-// again asks for something over and over for a time, resting a second between.
+// again asks for something over and over for a time, resting as long as it took, a second at least. What takes longer than a
+// request may is cut short by the service, which is an answer too.
 func (s *server) again(ctx context.Context, length time.Duration, method, path, body string) error {
-	for ends := time.Now().Add(length); time.Now().Before(ends) && ctx.Err() == nil; time.Sleep(time.Second) {
-		if _, status, answer, err := s.once(ctx, method, path, body); err != nil || status != http.StatusOK {
+	for ends := time.Now().Add(length); time.Now().Before(ends) && ctx.Err() == nil; {
+		took, status, answer, err := s.once(ctx, method, path, body)
+		if err != nil || status != http.StatusOK && status != http.StatusServiceUnavailable {
 			return fmt.Errorf("%s answered %d: %.200s (%w)", path, status, answer, err)
 		}
+		time.Sleep(max(took, time.Second))
 	}
 	return nil
 }

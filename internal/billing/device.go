@@ -20,14 +20,10 @@ type window struct {
 
 // anchors finds the first day of the periods of every episode of every patient.
 func (e *Engine) anchors(app core.App, patients map[string]*facts) (map[string][]string, error) {
-	type question struct {
-		Patient string `json:"p"`
-		From    string `json:"d"`
-	}
-	var asked []question
+	var asked []string // day and patient
 	for id, f := range patients {
 		for _, start := range episodes(f.holdings) {
-			asked = append(asked, question{id, start})
+			asked = append(asked, start+id)
 		}
 	}
 	if len(asked) == 0 {
@@ -42,7 +38,7 @@ func (e *Engine) anchors(app core.App, patients map[string]*facts) (map[string][
 		From    string `db:"from_day"`
 		Day     string `db:"day"`
 	}
-	err = app.DB().NewQuery(`WITH q AS MATERIALIZED (SELECT value ->> 'p' AS patient, value ->> 'd' AS from_day FROM json_each({:list}))
+	err = app.DB().NewQuery(`WITH q AS MATERIALIZED (SELECT substr(value, 11) AS patient, substr(value, 1, 10) AS from_day FROM json_each({:list}))
 		SELECT patient, from_day, COALESCE((SELECT r.day FROM reading_days r
 			WHERE r.patient = q.patient AND r.day >= q.from_day AND r.device_readings > 0 ORDER BY r.day LIMIT 1), '') AS day
 		FROM q ORDER BY patient, from_day`).Bind(dbx.Params{"list": string(list)}).All(&rows)

@@ -94,7 +94,7 @@ func (e *Engine) load(app core.App, ids []string, since string) (map[string]*fac
 		return nil, fmt.Errorf("encode patients: %w", err)
 	}
 	l := &loader{Engine: e, app: app, params: dbx.Params{"ids": string(list), "since": since}, found: make(map[string]*facts, len(ids))}
-	for _, step := range []func() error{l.patients, l.consents, l.entries, l.holdings, l.education} {
+	for _, step := range []func() error{l.patients, l.consents, l.entries, l.holdings} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -199,14 +199,22 @@ func (l *loader) entries() error {
 	return err
 }
 
+// holdings come with what was taught with each device: the first set-up counts, of a device that is still the patient's or was set up while it was.
 func (l *loader) holdings() error {
 	var rows []struct {
 		Patient string `db:"patient"`
 		Device  string `db:"device_id"`
 		From    string `db:"assigned_at"`
 		Until   string `db:"unassigned_at"`
+		Taught  string `db:"setup_completed_at"`
+		By      string `db:"setup_completed_by"`
 	}
-	err := l.all("device assignments", "SELECT patient, device_id, assigned_at, unassigned_at FROM device_assignments WHERE patient"+those, &rows)
+	err := l.all("device assignments", `SELECT a.patient, a.device_id, a.assigned_at, a.unassigned_at,
+			COALESCE(d.setup_completed_at, '') AS setup_completed_at, COALESCE(d.setup_completed_by, '') AS setup_completed_by
+		FROM device_assignments a LEFT JOIN devices d ON d.device_id = a.device_id AND d.setup_completed_at != ''
+			AND (a.unassigned_at = '' OR d.setup_completed_at <= a.unassigned_at) AND (d.patient = a.patient OR d.setup_completed_at >= a.assigned_at)
+		WHERE a.patient`+those, &rows)
+	first := map[string]string{}
 	for _, row := range rows {
 		f := l.found[row.Patient]
 		if f == nil {
@@ -217,25 +225,9 @@ func (l *loader) holdings() error {
 			h.Until = collections.ParseInstant(row.Until).In(f.zone).Format(time.DateOnly)
 		}
 		f.holdings = append(f.holdings, h)
-	}
-	return err
-}
-
-func (l *loader) education() error {
-	var rows []struct {
-		Patient string `db:"patient"`
-		Device  string `db:"device_id"`
-		At      string `db:"setup_completed_at"`
-		By      string `db:"setup_completed_by"`
-	}
-	err := l.all("device set-ups", `SELECT a.patient, d.device_id, d.setup_completed_at, d.setup_completed_by
-		FROM device_assignments a CROSS JOIN devices d ON d.device_id = a.device_id
-		WHERE d.setup_completed_at != '' AND (a.unassigned_at = '' OR d.setup_completed_at <= a.unassigned_at)
-			AND (d.patient = a.patient OR d.setup_completed_at >= a.assigned_at) AND a.patient`+those+`
-		ORDER BY d.setup_completed_at DESC`, &rows)
-	for _, row := range rows {
-		if f := l.found[row.Patient]; f != nil {
-			f.educated, f.educatedBy, f.trained = l.storedDay(row.At), row.By, row.Device
+		if row.Taught != "" && (first[row.Patient] == "" || row.Taught < first[row.Patient]) {
+			first[row.Patient] = row.Taught
+			f.educated, f.educatedBy, f.trained = l.storedDay(row.Taught), row.By, row.Device
 		}
 	}
 	return err

@@ -6,6 +6,7 @@ package input
 import (
 	"bytes"
 	"encoding/json"
+	jsonv2 "encoding/json/v2"
 	"io"
 	"unicode/utf8"
 
@@ -14,6 +15,9 @@ import (
 
 // maxDepth bounds the nesting of a body. Source: docs/decisions.md, "Content types".
 const maxDepth = 32
+
+// exact matches members by their very names: "ROLE" is another member than "role", and unknown. All else is as encoding/json has it.
+var exact = jsonv2.JoinOptions(json.DefaultOptionsV1(), jsonv2.MatchCaseInsensitiveNames(false))
 
 // Field is one JSON member of a request body. Decoding it never fails: a wrong type is kept for the checks.
 type Field[T any] struct {
@@ -40,7 +44,7 @@ func (f *Field[T]) UnmarshalJSON(raw []byte) error {
 		f.null = true
 		return nil
 	}
-	f.wrong = json.Unmarshal(raw, &f.Value) != nil
+	f.wrong = jsonv2.Unmarshal(raw, &f.Value, exact) != nil
 	return nil
 }
 
@@ -66,7 +70,7 @@ func DecodeObject(raw []byte, dst any) error {
 	if err := checkShape(raw); err != nil {
 		return refused.Because(err)
 	}
-	if err := json.Unmarshal(raw, dst); err != nil {
+	if err := jsonv2.Unmarshal(raw, dst, exact); err != nil {
 		return refused.Because(errShape)
 	}
 	return nil

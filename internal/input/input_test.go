@@ -69,6 +69,9 @@ func TestFields(t *testing.T) {
 		}
 	}
 	b = body{}
+	if err := input.DecodeObject([]byte(`{"NAME":"x","Value":1}`), &b); err != nil || b.Name.Sent() || b.Value.Sent() {
+		t.Errorf("members of other names are taken: %+v, %v", b, err)
+	}
 	if err := input.DecodeObject([]byte(`{"name":null,"value":1,"value":2}`), &b); err != nil {
 		t.Fatal(err)
 	}

@@ -189,12 +189,18 @@ func (e *endings) settle(app core.App, end ending, now time.Time) error {
 
 	e.settling.Lock()
 	defer e.settling.Unlock()
-	if mine.done {
-		return mine.err
+	for !mine.done {
+		e.settleSome(app, now)
 	}
+	return mine.err
+}
+
+// settleSome stores the endings that have waited longest, in one commit of a size that readings can wait for.
+func (e *endings) settleSome(app core.App, now time.Time) {
 	e.mu.Lock()
-	group := e.waiting
-	e.waiting = nil
+	n := min(len(e.waiting), together)
+	group := e.waiting[:n:n]
+	e.waiting = e.waiting[n:]
 	e.mu.Unlock()
 	err := app.RunInTransaction(func(tx core.App) error {
 		for _, s := range group {
@@ -207,7 +213,6 @@ func (e *endings) settle(app core.App, end ending, now time.Time) error {
 	for _, s := range group {
 		s.done, s.err = true, err
 	}
-	return err
 }
 
 func (e ending) store(tx core.App, now time.Time) error {

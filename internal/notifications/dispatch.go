@@ -46,7 +46,7 @@ const (
 	sweep = 15 * time.Second
 	// batch bounds what one transaction writes.
 	batch = 20
-	// together is how many announcements are told in one transaction.
+	// together is how many announcements are told, and how many pushes settled, in one transaction.
 	together = 10
 	// claim is how many pushes are taken at once; they wait for a slot within pushLease.
 	claim     = 64

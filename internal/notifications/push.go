@@ -40,11 +40,12 @@ type PushOptions struct {
 type Push struct {
 	PushOptions
 	outside, inside *http.Client
+	working         chan struct{} // one for each push that is worked on
 }
 
 // NewPush returns what sends pushes.
 func NewPush(o PushOptions) *Push {
-	return &Push{PushOptions: o, outside: newClient(false), inside: newClient(true)}
+	return &Push{PushOptions: o, outside: newClient(false), inside: newClient(true), working: make(chan struct{}, abreast)}
 }
 
 // PublicKey is the key with which a browser subscribes for tokens of the kind; "" when there is none.
@@ -120,8 +121,14 @@ func (a answer) again() bool {
 	return !a.refused && (a.status == 0 || a.status == http.StatusTooManyRequests || a.status/100 == 5)
 }
 
-// drained bounds what is read of an answer.
-const drained = 4 << 10
+const (
+	// drained bounds what is read of an answer.
+	drained = 4 << 10
+	// abreast is how many pushes are worked on at a time, so that the processors are there for readings too. One whose push service takes
+	// longer than patience to answer makes way for the next: waiting is no work.
+	abreast  = 4
+	patience = 5 * time.Millisecond
+)
 
 // send holds one conversation with a push service. No error of it is kept: they quote addresses.
 func (p *Push) send(ctx context.Context, l message, now time.Time) answer {
@@ -134,11 +141,18 @@ func (p *Push) send(ctx context.Context, l message, now time.Time) answer {
 	if inside {
 		client = p.inside
 	}
+	p.working <- struct{}{}
+	makeWay := sync.OnceFunc(func() { <-p.working })
+	defer makeWay()
 	sent := false
 	response, err := webpush.SendNotificationWithContext(ctx, l.payload, &webpush.Subscription{
 		Endpoint: l.to.Endpoint, Keys: webpush.Keys{Auth: l.to.Keys.Auth, P256dh: l.to.Keys.P256dh},
 	}, &webpush.Options{
-		HTTPClient: doer(func(r *http.Request) (*http.Response, error) { sent = true; return client.Do(r) }), //nolint:gosec // G704: allowed and the dialer say where to
+		HTTPClient: doer(func(r *http.Request) (*http.Response, error) {
+			sent = true
+			defer time.AfterFunc(patience, makeWay).Stop()
+			return client.Do(r) //nolint:gosec // G704: allowed and the dialer say where to
+		}),
 		Subscriber: strings.TrimPrefix(keys.Subject, "mailto:"), VAPIDPublicKey: keys.Public, VAPIDPrivateKey: keys.Private,
 		TTL: int(l.ttl.Seconds()), Urgency: l.urgency, Topic: l.topic,
 	})

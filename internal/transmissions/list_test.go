@@ -23,8 +23,10 @@ func TestListTotals(t *testing.T) {
 		{`UPDATE transmissions SET status = status`, map[string]int{"": 7, "transmitted": 4, "pending": 3}},
 		{`UPDATE transmissions SET status = 'failed' WHERE status = 'pending'`, map[string]int{"": 7, "transmitted": 4, "failed": 3}},
 		{`INSERT OR IGNORE INTO transmissions (id, observation, patient, status) SELECT id || 'x', observation, patient, status FROM transmissions`, map[string]int{"": 7, "transmitted": 4, "failed": 3}},
-		{`INSERT OR IGNORE INTO transmissions (id, observation, patient, status) SELECT id || 'x', observation || 'x', patient, 'processing' FROM transmissions LIMIT 2`,
-			map[string]int{"": 9, "transmitted": 4, "failed": 3, "processing": 2}},
+		{
+			`INSERT OR IGNORE INTO transmissions (id, observation, patient, status) SELECT id || 'x', observation || 'x', patient, 'processing' FROM transmissions LIMIT 2`,
+			map[string]int{"": 9, "transmitted": 4, "failed": 3, "processing": 2},
+		},
 		{`DELETE FROM transmissions WHERE status = 'transmitted'`, map[string]int{"": 5, "failed": 3, "processing": 2}},
 		{`DELETE FROM transmissions`, map[string]int{}},
 	} {

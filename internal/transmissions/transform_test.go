@@ -157,13 +157,15 @@ func TestTransmitNotConfigured(t *testing.T) {
 	f.refuse = func(string, int) *emr.Error {
 		return &emr.Error{Code: emr.CodeNotConfigured, Message: "EMR is not configured"}
 	}
-	id, observation := queue(t, app, patient, now)
 	w, settled := running(t, app, f, clock)
-	if _, err := w.Transmit(app, observation, person, now); err != nil {
-		t.Fatal(err)
+	for _, whose := range []string{patient, stranger} {
+		id, observation := queue(t, app, whose, now)
+		if _, err := w.Transmit(app, observation, person, now); err != nil {
+			t.Fatal(err)
+		}
+		<-settled
+		check(t, app, collections.Transmissions, id, map[string]any{"status": "failed", "error_code": "not_configured", "error_message": "EMR is not configured"})
 	}
-	<-settled
-	check(t, app, collections.Transmissions, id, map[string]any{"status": "failed", "error_code": "not_configured", "error_message": "EMR is not configured"})
 }
 
 // While nobody works, requests by hand are refused before they pile up.
