@@ -31,7 +31,7 @@ type auditView struct {
 	RequestID     *string                 `json:"request_id"`
 	Reason        *string                 `json:"reason"`
 	ChangedFields []string                `json:"changed_fields"`
-	Changes       map[string]audit.Change `json:"changes,omitempty"`
+	Changes       map[string]audit.Change `json:"changes"` // null in lists
 	PrevHash      string                  `json:"prev_hash"`
 	Hash          string                  `json:"hash"`
 }

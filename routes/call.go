@@ -37,7 +37,7 @@ type call struct {
 	reads     *audit.Group
 }
 
-// requestTime bounds the work on one request, reportTime that on a report or export.
+// requestTime bounds the work on one request, reportTime that on a report, an export or a run of the billing.
 // Source: docs/decisions.md, "Request size and time".
 const (
 	requestTime = 30 * time.Second
@@ -47,7 +47,7 @@ const (
 )
 
 func (r route) allowance() time.Duration {
-	if strings.Contains(r.path, "/reports/") || strings.Contains(r.path, "-exports/") {
+	if strings.Contains(r.path, "/reports/") || strings.Contains(r.path, "-exports/") || strings.HasSuffix(r.path, "/billing/run/") {
 		return reportTime
 	}
 	if strings.Contains(r.path, "/emr/") || strings.HasSuffix(r.path, "_from_emr/") {

@@ -82,7 +82,7 @@ func (d *Dispatcher) people(tx core.App, entries []collections.UnplannedNotifica
 
 func (d *Dispatcher) planOne(tx core.App, entry collections.UnplannedNotification, to *person, texts *cleaner, now time.Time) error {
 	choice := to.preferences.channel(entry.Channel, entry.Type, entry.Severity)
-	if entry.Covered { // the push about the escalation is the one for this event
+	if entry.Covered { // the push about the escalation, or about another alert like it, is the one for this event
 		return collections.MarkPlanned(tx, entry.ID, choice.InApp, now)
 	}
 	title, text := pushText(entry.Channel, entry.Type)

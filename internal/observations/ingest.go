@@ -198,5 +198,20 @@ func repeated(tx core.App, o Observation) (Outcome, error) {
 	}
 	earlier := FromRecord(record)
 	same := readingKey(earlier.PatientID, earlier.Reading) == o.readingKey
-	return Outcome{Observation: earlier, Duplicate: same, Conflict: !same}, nil
+	if same && o.gatewayKey != "" && record.GetString("gateway_key") == "" {
+		err = takeKey(tx, earlier.ID, o.gatewayKey)
+	}
+	return Outcome{Observation: earlier, Duplicate: same, Conflict: !same}, err
+}
+
+// takeKey gives the gateway's key to a reading that came another way first, unless another reading has it: what comes under the key from
+// now on repeats this reading or contradicts it. Source: docs/decisions.md, "Deduplication window versus retries".
+func takeKey(tx core.App, id, gatewayKey string) error {
+	_, err := tx.NonconcurrentDB().NewQuery(`UPDATE observations SET gateway_key = {:key}
+		WHERE id = {:id} AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.gateway_key = {:key} AND o.gateway_key != '')`).
+		Bind(dbx.Params{"id": id, "key": gatewayKey}).Execute()
+	if err != nil {
+		return fmt.Errorf("take the gateway's key: %w", err)
+	}
+	return nil
 }

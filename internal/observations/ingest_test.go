@@ -28,11 +28,11 @@ func TestIngestAddsRows(t *testing.T) {
 		reading vitals.Reading
 		want    map[string]int
 	}{
-		{"calm", bloodPressure(120, 80), map[string]int{"observations": 1, "transmissions": 1, "reading_days": 1, "daily_counts": 1, "audit_log": 1, "sequences": 1, "processing_times": 1}},
-		{"warning", at(bloodPressure(150, 80), now.Add(-3*time.Hour)), map[string]int{"observations": 1, "transmissions": 1, "alerts": 1, "announcements": 1, "audit_log": 2, "sequences": 1}},
+		{"calm", bloodPressure(120, 80), map[string]int{"observations": 1, "transmissions": 1, "reading_days": 1, "daily_counts": 1, "audit_log": 1, "sequences": 1, "processing_times": 1, "transmission_totals": 1}},
+		{"warning", at(bloodPressure(150, 80), now.Add(-3*time.Hour)), map[string]int{"observations": 1, "transmissions": 1, "alerts": 1, "announcements": 1, "audit_log": 2, "sequences": 1, "alert_totals": 1}},
 		{"critical, twice over", withPulse(bloodPressure(185, 80), 135), map[string]int{
 			"observations": 1, "transmissions": 1, "alerts": 2,
-			"escalations": 1, "announcements": 3, "audit_log": 4, "sequences": 1,
+			"escalations": 1, "announcements": 3, "audit_log": 4, "sequences": 1, "alert_totals": 2,
 		}},
 		{"critical again", at(bloodPressure(190, 80), now), map[string]int{"observations": 1, "transmissions": 1, "alerts": 1, "announcements": 1, "audit_log": 3}},
 		{"another kind", weight(80), map[string]int{"observations": 1, "transmissions": 1, "reading_days": 1, "daily_counts": 1, "audit_log": 1}},
@@ -278,6 +278,22 @@ func TestIngestDuplicates(t *testing.T) {
 	for i, s := range different {
 		if outcome := ingest(t, app, engine, s); outcome.Duplicate || outcome.Conflict {
 			t.Errorf("%d is a reading of its own: %+v", i, outcome)
+		}
+	}
+}
+
+// A reading by API that the gateway repeats takes the gateway's key: other values under it contradict, as if it had come that way.
+func TestIngestRepeatTakesKey(t *testing.T) {
+	app, engine := newApp(t, rules)
+	patient := newPatient(t, app, nil)
+	reading := at(from("BP-1", bloodPressure(120, 80)), now.Add(-time.Hour))
+	byAPI, repeat, other := submission(patient, reading), submission(patient, reading), submission(patient, from("BP-1", at(bloodPressure(130, 80), reading.MeasuredAt)))
+	byAPI.Source, repeat.GatewayKey, other.GatewayKey = vitals.SourceAPI, "key", "key"
+	stored := ingest(t, app, engine, byAPI)
+	for i, s := range []observations.Submission{repeat, repeat, other} {
+		outcome := ingest(t, app, engine, s)
+		if outcome.Observation.ID != stored.Observation.ID || outcome.Duplicate != (i < 2) || outcome.Conflict != (i == 2) {
+			t.Errorf("event %d: duplicate %t, conflict %t", i, outcome.Duplicate, outcome.Conflict)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func TestWithdraw(t *testing.T) {
 		t.Errorf("counts: %s", diff)
 	}
 	added := vigiltest.RowsAdded(t, app, before)
-	if diff := cmp.Diff(map[string]int{"audit_log": 1 + len(wrong.Alerts), "daily_counts": 1}, added); diff != "" {
+	if diff := cmp.Diff(map[string]int{"audit_log": 1 + len(wrong.Alerts), "daily_counts": 1, "alert_totals": len(wrong.Alerts), "transmission_totals": 1}, added); diff != "" {
 		t.Errorf("rows: %s", diff)
 	}
 

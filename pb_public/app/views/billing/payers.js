@@ -10,9 +10,9 @@ import { toast } from "../../ui/toast.js";
 import { html, useState } from "../../view.js";
 
 export function Payers() {
-  const payers = useLoad((signal) => get("billing/payers/", {}, signal), []);
-  const rates = useLoad((signal) => get("billing/payer-rates/", {}, signal), []);
-  const codes = useLoad((signal) => get("billing/cpt-codes/", {}, signal), []);
+  const payers = useLoad((signal) => get("billing/payers/", { page_size: 100 }, signal), []);
+  const rates = useLoad((signal) => get("billing/payer-rates/", { page_size: 100 }, signal), []);
+  const codes = useLoad((signal) => get("billing/cpt-codes/", { page_size: 100 }, signal), []);
   const [dialog, show] = useState(/** @type {"" | "payer" | "rate"} */ (""));
   const close = () => show("");
   return html`<div class="split">

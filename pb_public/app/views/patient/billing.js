@@ -23,7 +23,7 @@ export function Billing({ id, turn }) {
   const [month, choose] = useState(thisMonth());
   const said = useLoad((signal) => get(`billing/explain/${id}/`, { month }, signal), [id, month, turn]);
   const fit = useLoad((signal) => get(`billing/eligibility/${id}/`, {}, signal), [id, turn]);
-  const codes = useLoad((signal) => get("billing/cpt-codes/", {}, signal), []);
+  const codes = useLoad((signal) => get("billing/cpt-codes/", { page_size: 100 }, signal), []);
   const about = (/** @type {string} */ code) => codes.data?.results.find((one) => one.code === code);
   return html`<section aria-labelledby="billing">
     <div class="heading"><h2 id="billing">On the bill</h2><${Field} label="Month" name="month" kind="month" value=${month} max=${thisMonth()} onChange=${(event) => event.target.value && choose(event.target.value)} /></div>
