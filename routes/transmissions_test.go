@@ -54,10 +54,11 @@ func (m *mailbox) FindObservation(context.Context, string) (string, bool, error)
 // delivering is a clinic whose worker is at work.
 type delivering struct {
 	*clinic
-	emr     *mailbox
-	settled chan transmissions.Settlement
-	patient string
-	at      atomic.Pointer[time.Time] // the worker's clock
+	emr        *mailbox
+	settled    chan transmissions.Settlement
+	patient    string
+	at         atomic.Pointer[time.Time] // the worker's clock
+	stopWorker func()
 }
 
 func (d *delivering) advance(by time.Duration) {
@@ -86,7 +87,8 @@ func newDelivering(t *testing.T) *delivering {
 	ctx, cancel := context.WithCancel(t.Context())
 	var run sync.WaitGroup
 	run.Go(func() { worker.Run(ctx, d.app) })
-	t.Cleanup(func() { cancel(); run.Wait() })
+	d.stopWorker = func() { cancel(); run.Wait() }
+	t.Cleanup(d.stopWorker)
 	for worker.RunningSince().IsZero() {
 		runtime.Gosched()
 	}
@@ -193,6 +195,7 @@ func TestProcessPending(t *testing.T) {
 	if s := <-d.settled; s.ObservationID != id || s.RetryAt != clock.Add(5*time.Minute) {
 		t.Errorf("%+v", s)
 	}
+	d.stopWorker() // it might have been woken once more, and be the first to see that the retry is due
 	d.advance(5 * time.Minute)
 	answer := d.ask(access.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{"processed": 1.0, "failed": 1.0, "details.transformed": 0.0})
 	errors, _ := answer.at("details.transmission_errors").([]any)
