@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -168,14 +169,28 @@ func (p *process) Stop(t testing.TB) error {
 	}
 }
 
+// Ports that tests hand out lie below those that systems give to outgoing connections, or one of these might take the port of a service
+// while it is killed and comes back.
+const firstPort, lastPort = 20_000, 32_000
+
+var nextPort atomic.Int64
+
+func init() { nextPort.Store(int64(os.Getpid()) * 97) } // elsewhere than a run beside this one
+
+// freeAddr is an address that nobody listens on, another one each time.
 func freeAddr(t testing.TB) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range lastPort - firstPort {
+		port := firstPort + nextPort.Add(1)%(lastPort-firstPort)
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue // taken
+		}
+		_ = listener.Close()
+		return listener.Addr().String()
 	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 // eventually waits for a condition that another process brings about; the limit is only there to end a broken test.
