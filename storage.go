@@ -86,6 +86,9 @@ func open(app core.App, settings config.Settings) (*phi.Sealer, error) {
 	if err := app.RunAllMigrations(); err != nil {
 		return nil, fmt.Errorf("bring the schema up to date: %w", err)
 	}
+	if err := collections.TellPlanner(app); err != nil {
+		return nil, err
+	}
 	ring, err := phi.NewKeyRing(settings.EncryptionKeys...)
 	if err != nil {
 		return nil, fmt.Errorf("VIGIL_ENCRYPTION_KEYS: %w", err)

@@ -193,14 +193,12 @@ func remind(e Engines, ctx context.Context, app core.App) (counts, error) {
 }
 
 // keepDatabase does what PocketBase's own midnight job did, without its checkpoint that holds up every writer while
-// anybody reads.
+// anybody reads, and with statistics that are the same every day.
 func keepDatabase(_ Engines, ctx context.Context, app core.App) (counts, error) {
-	for _, pragma := range []string{"PRAGMA wal_checkpoint(PASSIVE)", "PRAGMA optimize"} {
-		if _, err := app.NonconcurrentDB().NewQuery(pragma).WithContext(ctx).Execute(); err != nil {
-			return nil, fmt.Errorf("%s: %w", pragma, err)
-		}
+	if _, err := app.NonconcurrentDB().NewQuery("PRAGMA wal_checkpoint(PASSIVE)").WithContext(ctx).Execute(); err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
-	return counts{}, nil
+	return counts{}, collections.TellPlanner(app)
 }
 
 func sendMails(e Engines, ctx context.Context, app core.App) (counts, error) {

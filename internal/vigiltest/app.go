@@ -4,6 +4,7 @@
 package vigiltest
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -90,7 +91,7 @@ var template = sync.OnceValues(func() (map[string][]byte, error) {
 		return nil, err
 	}
 	defer app.Cleanup()
-	if err := hashCheaply(app); err != nil {
+	if err := errors.Join(hashCheaply(app), collections.TellPlanner(app)); err != nil {
 		return nil, err
 	}
 	if err := app.ClearBootstrap(); err != nil { // closes the databases, which folds their journals in
