@@ -19,6 +19,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
 const (
@@ -62,14 +63,17 @@ func Create(ctx context.Context, app core.App, store *Store, keys Keys, version 
 		return "", Manifest{}, err
 	}
 	name := nameOf(now)
-	err = store.put(ctx, name, func(w io.Writer) error { return seal(w, keys, manifest, copied) })
+	err = store.put(ctx, name, func(w io.Writer) error { return seal(ctx, w, keys, manifest, copied) })
 	return name, manifest, err
 }
 
 // copyDatabase writes a consistent copy. It is one read: it holds up no writer.
 func copyDatabase(ctx context.Context, app core.App, target string) error {
-	_, err := app.ConcurrentDB().NewQuery("VACUUM INTO {:target}").Bind(dbx.Params{"target": target}).WithContext(ctx).Execute()
-	if err != nil {
+	db, ok := app.ConcurrentDB().(*dbx.DB)
+	if !ok {
+		return fmt.Errorf("copy the database: %T is none", app.ConcurrentDB())
+	}
+	if err := sqlite.Copy(ctx, db.DB(), target, newPace().rest); err != nil {
 		return fmt.Errorf("copy the database: %w", err)
 	}
 	return nil
@@ -84,7 +88,7 @@ func describe(ctx context.Context, file, version string, now time.Time) (Manifes
 	if err != nil {
 		return m, err
 	}
-	m.SHA256, err = hashOf(file)
+	m.SHA256, err = hashOf(ctx, file, newPace())
 	return m, err
 }
 
@@ -110,21 +114,21 @@ func reading(file string, use func(*dbx.DB) error) error {
 	return errors.Join(use(db), db.Close())
 }
 
-func hashOf(file string) (string, error) {
+func hashOf(ctx context.Context, file string, p *pace) (string, error) {
 	f, err := os.Open(file) //nolint:gosec // a file of ours
 	if err != nil {
 		return "", fmt.Errorf("hash the copy: %w", err)
 	}
 	defer func() { _ = f.Close() }() // read only
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
+	if _, err := io.Copy(h, p.reader(ctx, f)); err != nil {
 		return "", fmt.Errorf("hash the copy: %w", err)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // seal writes manifest and database, packed and encrypted.
-func seal(w io.Writer, keys Keys, m Manifest, file string) error {
+func seal(ctx context.Context, w io.Writer, keys Keys, m Manifest, file string) error {
 	to, err := keys.recipients()
 	if err != nil {
 		return err
@@ -138,10 +142,10 @@ func seal(w io.Writer, keys Keys, m Manifest, file string) error {
 		return fmt.Errorf("pack the backup: %w", err)
 	}
 	archive := tar.NewWriter(packed)
-	return errors.Join(pack(archive, m, file), archive.Close(), packed.Close(), sealed.Close())
+	return errors.Join(pack(ctx, archive, m, file), archive.Close(), packed.Close(), sealed.Close())
 }
 
-func pack(archive *tar.Writer, m Manifest, file string) error {
+func pack(ctx context.Context, archive *tar.Writer, m Manifest, file string) error {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the manifest: %w", err)
@@ -164,7 +168,7 @@ func pack(archive *tar.Writer, m Manifest, file string) error {
 	if err := archive.WriteHeader(&tar.Header{Name: databaseFile, Mode: 0o600, Size: info.Size(), ModTime: m.CreatedAt}); err != nil {
 		return fmt.Errorf("pack the database: %w", err)
 	}
-	if _, err := io.Copy(archive, f); err != nil {
+	if _, err := io.Copy(archive, newPace().reader(ctx, f)); err != nil {
 		return fmt.Errorf("pack the database: %w", err)
 	}
 	return nil

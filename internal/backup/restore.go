@@ -42,7 +42,7 @@ func fetch(ctx context.Context, store *Store, keys Keys, name, folder string) (M
 	if err != nil {
 		return m, fmt.Errorf("unpack backup: %w", err)
 	}
-	found, err := hashOf(filepath.Join(folder, databaseFile))
+	found, err := hashOf(ctx, filepath.Join(folder, databaseFile), nil)
 	if err == nil && found != m.SHA256 {
 		err = errors.New("the database in the backup is not the one that was put in")
 	}

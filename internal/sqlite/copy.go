@@ -1,0 +1,63 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	modernc "modernc.org/sqlite"
+)
+
+// pagesAtOnce is how much is copied between two looks at the clock: 4 MB, some milliseconds.
+const pagesAtOnce = 1000
+
+// Copy writes the database as it is at this moment into a file that does not exist yet, page by page through SQLite's own
+// backup, beside whoever reads and writes. It calls rest after every few pages. The copy is not synchronised to disk.
+func Copy(ctx context.Context, db *sql.DB, target string, rest func(context.Context) error) (err error) {
+	reader, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	// One read from the first page to the last: whatever others write meanwhile is not in it, and does not make the copy begin again.
+	if _, err := reader.ExecContext(ctx, "BEGIN DEFERRED"); err != nil {
+		return err
+	}
+	defer func() {
+		_, ended := reader.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		err = errors.Join(err, ended)
+	}()
+	var tables int
+	if err := reader.QueryRowContext(ctx, "SELECT COUNT(*) FROM sqlite_master").Scan(&tables); err != nil {
+		return err
+	}
+	return reader.Raw(func(opened any) error { return copyPages(ctx, opened, target, rest) })
+}
+
+func copyPages(ctx context.Context, opened any, target string, rest func(context.Context) error) (err error) {
+	reader, ok := opened.(*conn)
+	if !ok {
+		return fmt.Errorf("%T was not opened here", opened)
+	}
+	driver, ok := reader.connection.(interface {
+		NewBackup(target string) (*modernc.Backup, error)
+	})
+	if !ok {
+		return fmt.Errorf("the SQLite driver's %T cannot copy", reader.connection)
+	}
+	copying, err := driver.NewBackup(target + "?_pragma=journal_mode(OFF)&_pragma=synchronous(OFF)")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, copying.Finish()) }()
+	for {
+		more, err := copying.Step(pagesAtOnce)
+		if err != nil || !more {
+			return err
+		}
+		if err := rest(ctx); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package sqlite_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/vigilhealth/vigil/internal/sqlite"
+)
+
+// What is written between two steps is not in the copy, and the copy does not begin again because of it.
+func TestCopyBesideWriter(t *testing.T) {
+	db := open(t).DB()
+	run(t, db, `WITH RECURSIVE series(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM series WHERE n < 30000)
+		INSERT INTO numbers SELECT n, printf('%.1000c', 'x') FROM series`)
+	target, rests := filepath.Join(t.TempDir(), "copy.db"), 0
+	err := sqlite.Copy(t.Context(), db, target, func(context.Context) error {
+		rests++
+		run(t, db, "DELETE FROM numbers WHERE n = ?", rests)
+		run(t, db, "INSERT INTO numbers VALUES (?, 'late')", 30_000+rests)
+		return nil
+	})
+	if err != nil || rests < 5 || rests > 12 {
+		t.Fatalf("%d rests: %v", rests, err)
+	}
+	copied, err := sqlite.Open(target, "OFF")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = copied.Close() }()
+	var rows, late int
+	var sound string
+	err = copied.NewQuery("SELECT COUNT(*), SUM(word = 'late'), (SELECT integrity_check FROM pragma_integrity_check) FROM numbers").Row(&rows, &late, &sound)
+	if err != nil || rows != 30_000 || late != 0 || sound != "ok" {
+		t.Errorf("%d rows, %d of them late, %s: %v", rows, late, sound, err)
+	}
+	run(t, db, "INSERT INTO numbers VALUES (0, 'after')") // the connection is free again
+}
+
+func TestCopyCalledOff(t *testing.T) {
+	db := open(t).DB()
+	run(t, db, `WITH RECURSIVE series(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM series WHERE n < 10000)
+		INSERT INTO numbers SELECT n, printf('%.1000c', 'x') FROM series`)
+	called := errors.New("called off")
+	if err := sqlite.Copy(t.Context(), db, filepath.Join(t.TempDir(), "copy.db"), func(context.Context) error { return called }); !errors.Is(err, called) {
+		t.Errorf("%v", err)
+	}
+	for range 20 { // every connection is as good as new
+		run(t, db, "INSERT INTO numbers (word) VALUES ('after')")
+	}
+	if err := sqlite.Copy(t.Context(), db, filepath.Join(t.TempDir(), "no", "such", "folder"), nil); err == nil {
+		t.Error("copied to nowhere")
+	}
+}
