@@ -80,11 +80,12 @@ func newBoard(sealer *phi.Sealer, settings config.Settings) (*dashboard.Board, e
 }
 
 // newBilling makes the billing engine, by which resolved escalations bill too.
-func newBilling(settings config.Settings) *billing.Engine {
+func newBilling(settings config.Settings, readingsWait func() bool) *billing.Engine {
 	b := settings.Billing
 	engine := billing.New(billing.Settings{
 		Zone: settings.PracticeLocation, Enable2026Codes: b.Enable2026Codes, MaxUnits99458: b.MaxUnits99458, RequireConsent: b.RequireConsent,
 		RequireSecondPerson: b.RequireSecondPerson, EscalationTimeCap: b.EscalationTimeCap,
+		ReadingsWait: readingsWait,
 	})
 	billing.Use(engine)
 	return engine

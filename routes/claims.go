@@ -270,7 +270,7 @@ func (a *api) exportClaims(c *call) error {
 	}
 	var claims []claimView
 	total := billing.Cents(0)
-	err := billing.EachClaim(c.App, states, payerID, func(rows []billing.ClaimRow) error {
+	err := a.Billing.EachClaim(c.Request.Context(), c.App, states, payerID, func(rows []billing.ClaimRow) error {
 		views, err := viewClaims(c, rows)
 		claims = append(claims, views...)
 		for _, v := range views {

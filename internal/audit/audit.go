@@ -91,16 +91,20 @@ func Append(app core.App, entry Entry, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		return chain.Append(entry, now)
+		if err := chain.Add(entry, now); err != nil {
+			return err
+		}
+		return chain.Store()
 	})
 }
 
-// Chain appends many entries in one transaction, reading the last row only once. It must not outlive the transaction
-// or a savepoint in it, and nobody else may append while it is in use.
+// Chain appends many entries in one transaction, reading the last row only once: each is added, and all are stored together. It must not
+// outlive the transaction or a savepoint in it, and nobody else may append while it is in use.
 type Chain struct {
+	tx     core.App
 	number int64
 	hash   string
-	insert func(collections.AuditRow) error
+	added  []collections.AuditRow
 }
 
 // NewChain starts where the log ends.
@@ -117,10 +121,10 @@ func NewChain(tx core.App) (*Chain, error) {
 	} else if collections.Number(id) == 0 {
 		return nil, errors.New("audit: the last row has a foreign id")
 	}
-	return &Chain{number: collections.Number(id), hash: hash, insert: collections.InsertAudit(tx)}, nil
+	return &Chain{number: collections.Number(id), hash: hash, tx: collections.Prepared(tx)}, nil
 }
 
-// Head is the id of the last entry, "" while there is none.
+// Head is the id of the last entry, stored or added, "" while there is none.
 func (c *Chain) Head() string {
 	if c.number == 0 {
 		return ""
@@ -128,46 +132,23 @@ func (c *Chain) Head() string {
 	return collections.NumberID(c.number)
 }
 
-// Append records one entry.
-func (c *Chain) Append(entry Entry, now time.Time) error {
-	row, err := c.link(entry, now)
-	if err != nil {
-		return err
-	}
-	if err := c.insert(row); err != nil {
-		return err
-	}
-	c.number, c.hash = c.number+1, row.Hash
-	return nil
-}
-
-// AppendAll records entries in their order with one statement. It is for what the service itself does to many records at once: texts of
-// callers, which may be anything, go through [Chain.Append].
-func (c *Chain) AppendAll(tx core.App, entries []Entry, now time.Time) error {
-	rows, number, hash := make([]collections.AuditRow, len(entries)), c.number, c.hash
-	for i, entry := range entries {
-		row, err := (&Chain{number: number, hash: hash}).link(entry, now)
-		if err != nil {
-			return err
-		}
-		rows[i], number, hash = row, number+1, row.Hash
-	}
-	if err := collections.InsertAuditRows(tx, rows); err != nil {
-		return err
-	}
-	c.number, c.hash = number, hash
-	return nil
-}
-
-// link makes an entry the row that follows the chain's end.
-func (c *Chain) link(entry Entry, now time.Time) (collections.AuditRow, error) {
+// Add makes an entry the next one.
+func (c *Chain) Add(entry Entry, now time.Time) error {
 	row, err := entry.row(collections.NumberID(c.number+1), now)
 	if err != nil {
-		return row, fmt.Errorf("audit %s: %w", entry.Event, err)
+		return fmt.Errorf("audit %s: %w", entry.Event, err)
 	}
 	row.PrevHash = c.hash
 	row.Hash = rowHash(c.hash, row)
-	return row, nil
+	c.number, c.hash, c.added = c.number+1, row.Hash, append(c.added, row)
+	return nil
+}
+
+// Store writes what was added. After an error the transaction must be rolled back.
+func (c *Chain) Store() error {
+	err := collections.InsertAuditRows(c.tx, c.added)
+	c.added = c.added[:0]
+	return err
 }
 
 // row is the entry as it is stored, without the hashes.

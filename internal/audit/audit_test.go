@@ -31,11 +31,11 @@ func appendMany(t testing.TB, app core.App, n int) {
 			return err
 		}
 		for range n {
-			if err := chain.Append(reading(), vigiltest.Clock); err != nil {
+			if err := chain.Add(reading(), vigiltest.Clock); err != nil {
 				return err
 			}
 		}
-		return nil
+		return chain.Store()
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -55,11 +55,11 @@ func settle(app core.App, all []*groupEntry) {
 			return err
 		}
 		for _, one := range all {
-			if err := chain.Append(one.entry, one.now); err != nil {
+			if err := chain.Add(one.entry, one.now); err != nil {
 				return err
 			}
 		}
-		return nil
+		return chain.Store()
 	})
 	for _, one := range all {
 		one.settled, one.err = true, nil

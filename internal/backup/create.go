@@ -19,6 +19,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/pace"
 	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
@@ -73,7 +74,7 @@ func copyDatabase(ctx context.Context, app core.App, target string) error {
 	if !ok {
 		return fmt.Errorf("copy the database: %T is none", app.ConcurrentDB())
 	}
-	if err := sqlite.Copy(ctx, db.DB(), target, newPace().rest); err != nil {
+	if err := sqlite.Copy(ctx, db.DB(), target, pace.Always().Rest); err != nil {
 		return fmt.Errorf("copy the database: %w", err)
 	}
 	return nil
@@ -88,7 +89,7 @@ func describe(ctx context.Context, file, version string, now time.Time) (Manifes
 	if err != nil {
 		return m, err
 	}
-	m.SHA256, err = hashOf(ctx, file, newPace())
+	m.SHA256, err = hashOf(ctx, file, pace.Always())
 	return m, err
 }
 
@@ -114,14 +115,14 @@ func reading(file string, use func(*dbx.DB) error) error {
 	return errors.Join(use(db), db.Close())
 }
 
-func hashOf(ctx context.Context, file string, p *pace) (string, error) {
+func hashOf(ctx context.Context, file string, p *pace.Pace) (string, error) {
 	f, err := os.Open(file) //nolint:gosec // a file of ours
 	if err != nil {
 		return "", fmt.Errorf("hash the copy: %w", err)
 	}
 	defer func() { _ = f.Close() }() // read only
 	h := sha256.New()
-	if _, err := io.Copy(h, p.reader(ctx, f)); err != nil {
+	if _, err := io.Copy(h, p.Reader(ctx, f)); err != nil {
 		return "", fmt.Errorf("hash the copy: %w", err)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
@@ -168,7 +169,7 @@ func pack(ctx context.Context, archive *tar.Writer, m Manifest, file string) err
 	if err := archive.WriteHeader(&tar.Header{Name: databaseFile, Mode: 0o600, Size: info.Size(), ModTime: m.CreatedAt}); err != nil {
 		return fmt.Errorf("pack the database: %w", err)
 	}
-	if _, err := io.Copy(archive, newPace().reader(ctx, f)); err != nil {
+	if _, err := io.Copy(archive, pace.Always().Reader(ctx, f)); err != nil {
 		return fmt.Errorf("pack the database: %w", err)
 	}
 	return nil

@@ -103,7 +103,6 @@ func (e *Engine) apply(tx core.App, t tariff, drafts []draft, now time.Time) (cr
 	if err != nil {
 		return nil, err
 	}
-	var trail []audit.Entry
 	for i, d := range drafts {
 		id, event := ids[i], audit.BillingCreate
 		if d.raises != nil {
@@ -119,13 +118,16 @@ func (e *Engine) apply(tx core.App, t tariff, drafts []draft, now time.Time) (cr
 		if err := fix(tx, id, d.stretches, now); err != nil {
 			return nil, err
 		}
-		trail = append(trail, audit.Entry{
+		err := chain.Add(audit.Entry{
 			Event: event, Actor: audit.System(), ResourceType: "BillingEntry", ResourceID: id, PatientID: d.patient.id,
 			Changes: audit.Changes{"lifecycle_status": {New: PendingReview}, "cpt_code": {New: d.code}, "units": {New: d.units}},
-		})
+		}, now)
+		if err != nil {
+			return nil, err
+		}
 		created = append(created, Created{id, d.patient.id, d.code})
 	}
-	if err := chain.AppendAll(tx, trail, now); err != nil {
+	if err := chain.Store(); err != nil {
 		return nil, err
 	}
 	return created, attestations(tx, drafts, created, now)

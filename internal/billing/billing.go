@@ -74,6 +74,7 @@ type Settings struct {
 	RequireConsent      bool
 	RequireSecondPerson bool // the creator of a manual entry cannot review it
 	EscalationTimeCap   time.Duration
+	ReadingsWait        func() bool // long work makes way for them; nil for never
 }
 
 // Engine plans and stores billing entries by a practice's settings.

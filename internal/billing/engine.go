@@ -14,6 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/pace"
 )
 
 // Job is what a run does.
@@ -59,7 +60,7 @@ func (e *Engine) Run(ctx context.Context, app core.App, job Job, by audit.Actor,
 	if !ok {
 		return result, fault.State("invalid_state", "Billing is running already.")
 	}
-	r := &run{Engine: e, ctx: ctx, app: app, now: now, counts: map[string]int{}}
+	r := &run{Engine: e, ctx: ctx, app: app, now: now, counts: map[string]int{}, pace: pace.While(e.ReadingsWait)}
 	failure := "panicked"
 	defer func() {
 		err = errors.Join(err, collections.FinishJob(app, lock, r.counts, failure, clock()))
@@ -84,6 +85,7 @@ type run struct {
 	tariff tariff
 	result Result
 	counts map[string]int
+	pace   *pace.Pace
 }
 
 func (r *run) do(job Job) (err error) {
@@ -143,7 +145,7 @@ func (r *run) devices(lenient bool) error {
 	}
 	span := Span{max(from, "1900-01-01"), addDays(r.Day(r.now), -1)}
 	for after := ""; ; {
-		if err := r.ctx.Err(); err != nil {
+		if err := r.pace.Rest(r.ctx); err != nil {
 			return err
 		}
 		var ids []string
@@ -254,7 +256,7 @@ func (r *run) month(month Span) error {
 		return fmt.Errorf("list patients with interactive time: %w", err)
 	}
 	for some := range slices.Chunk(ids, chunk) {
-		if err := r.ctx.Err(); err != nil {
+		if err := r.pace.Rest(r.ctx); err != nil {
 			return err
 		}
 		due, err := r.withTimeDue(some, month)

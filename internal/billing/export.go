@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/pace"
 )
 
 // ClaimRow is an entry as claims processing takes it.
@@ -48,12 +50,16 @@ func lastFirst(last, first string) string {
 const exportPage = 1000
 
 // EachClaim hands the claims in some states to visit, page by page, by creation. payerID is a record id; "" is every payer.
-func EachClaim(app core.App, states []string, payerID string, visit func([]ClaimRow) error) error {
+func (e *Engine) EachClaim(ctx context.Context, app core.App, states []string, payerID string, visit func([]ClaimRow) error) error {
 	list, err := json.Marshal(states)
 	if err != nil {
 		return fmt.Errorf("encode states: %w", err)
 	}
+	exporting := pace.While(e.ReadingsWait)
 	for after := ""; ; {
+		if err := exporting.Rest(ctx); err != nil {
+			return err
+		}
 		var rows []ClaimRow
 		err := app.DB().NewQuery(`SELECT b.id, b.claim_id, b.patient, b.cpt_code, b.service_date, CAST(b.amount_cents AS INTEGER) AS amount_cents, b.payer_name,
 				COALESCE(p.payer_code, '') AS payer_code, COALESCE(b.icd10_codes, '[]') AS icd10_codes, b.rendering_provider, b.lifecycle_status

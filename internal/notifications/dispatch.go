@@ -197,7 +197,7 @@ func (d *Dispatcher) store(app core.App, tellings ...telling) error {
 			if err := collections.CloseAnnouncement(tx, t.of.ID, now); err != nil {
 				return err
 			}
-			err := trail.Append(audit.Entry{
+			err := trail.Add(audit.Entry{
 				Event: audit.NotificationSent, Actor: audit.System(), ResourceType: "Announcement", ResourceID: t.of.ID, PatientID: t.of.Patient,
 				Changes: audit.Changes{"kind": {New: t.of.Kind}, "people": {New: t.people}},
 			}, now)
@@ -205,7 +205,7 @@ func (d *Dispatcher) store(app core.App, tellings ...telling) error {
 				return err
 			}
 		}
-		return nil
+		return trail.Store()
 	})
 }
 

@@ -40,7 +40,7 @@ type application struct {
 // note records that the observation was created.
 func (a *application) note() error {
 	o := a.effects.Observation
-	return a.batch.trail.Append(audit.Entry{
+	return a.batch.trail.Add(audit.Entry{
 		Event: audit.ObservationCreate, Actor: a.by, ResourceType: "Observation", ResourceID: o.ID,
 		PatientID: o.PatientID,
 	}, a.now)
@@ -50,7 +50,7 @@ func (a *application) note() error {
 func (a *application) follow(event audit.Event, resource, id string) error {
 	actor := audit.System()
 	actor.From.RequestID = a.by.From.RequestID
-	return a.batch.trail.Append(audit.Entry{
+	return a.batch.trail.Add(audit.Entry{
 		Event: event, Actor: actor, ResourceType: resource,
 		ResourceID: strconv.FormatInt(collections.Number(id), 10), PatientID: a.effects.Observation.PatientID,
 	}, a.now)

@@ -63,6 +63,9 @@ func (b *batch) count(e Effects) {
 
 // store writes what was gathered. It comes last in the transaction.
 func (b *batch) store(tx core.App) error {
+	if err := b.trail.Store(); err != nil {
+		return err
+	}
 	if err := b.queue.Store(tx); err != nil {
 		return err
 	}

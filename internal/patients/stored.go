@@ -79,10 +79,13 @@ func endEverything(tx core.App, p *collections.Patient, by audit.Actor, now time
 	} {
 		for _, id := range ended.ids {
 			entry := audit.Entry{Event: ended.event, Actor: ended.by, ResourceType: ended.kind, ResourceID: id, PatientID: p.Id, Reason: "The patient was deleted."}
-			if err := chain.Append(entry, now); err != nil {
+			if err := chain.Add(entry, now); err != nil {
 				return err
 			}
 		}
+	}
+	if err := chain.Store(); err != nil {
+		return err
 	}
 	_, err = triage.Rescore(tx, p.Id, now)
 	return err

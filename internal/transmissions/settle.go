@@ -86,7 +86,7 @@ func (w *Worker) store(app core.App, group []*settling) error {
 				return s.err
 			}
 		}
-		return nil
+		return trail.Store()
 	})
 }
 
@@ -123,7 +123,7 @@ func (w *Worker) move(tx core.App, trail *audit.Chain, s *settling, now time.Tim
 	}
 	actor := audit.System()
 	actor.From.RequestID = d.requestID
-	return trail.Append(audit.Entry{
+	return trail.Add(audit.Entry{
 		Event: audit.EMRTransmit, Outcome: outcome, Actor: actor,
 		ResourceType: "Transmission", ResourceID: c.ID, PatientID: c.PatientID,
 	}, now)

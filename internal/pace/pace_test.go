@@ -1,0 +1,53 @@
+package pace_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/pace"
+)
+
+func TestRestIsAsLongAsTheWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		busy := true
+		for name, test := range map[string]struct {
+			pace *pace.Pace
+			want time.Duration
+		}{
+			"always": {pace.Always(), time.Second}, "while busy": {pace.While(func() bool { return busy }), time.Second},
+			"not busy": {pace.While(func() bool { return !busy }), 0}, "never": {pace.While(nil), 0},
+		} {
+			_ = test.pace.Rest(t.Context()) // the turns before were no work of this one
+			began := time.Now()
+			time.Sleep(time.Second)
+			if err := test.pace.Rest(t.Context()); err != nil || time.Since(began) != time.Second+test.want {
+				t.Errorf("%s: work and rest took %s (%v)", name, time.Since(began), err)
+			}
+			began = time.Now()
+			if err := test.pace.Rest(t.Context()); err != nil || time.Since(began) != 0 {
+				t.Errorf("%s: rested %s after no work (%v)", name, time.Since(began), err)
+			}
+		}
+	})
+}
+
+func TestRestEndsWhenCalledOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		p := pace.Always()
+		source := p.Reader(ctx, strings.NewReader("some bytes"))
+		if read, err := io.ReadAll(io.LimitReader(source, 4)); string(read) != "some" || err != nil {
+			t.Errorf("%q (%v)", read, err)
+		}
+		time.Sleep(50 * time.Second)
+		if _, err := source.Read(make([]byte, 1)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	})
+}
