@@ -41,7 +41,7 @@ func TellPlanner(app core.App) error {
 		return err
 	}
 	return app.RunInTransaction(func(tx core.App) error {
-		statements := []string{"ANALYZE sqlite_master", "DELETE FROM sqlite_stat1"} // the first makes the table
+		statements := []string{"ANALYZE sqlite_master", "DELETE FROM sqlite_stat1", "DELETE FROM sqlite_stat4"} // the first makes the tables
 		for key, stat := range want {
 			statements = append(statements, fmt.Sprintf("INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES ('%s', '%s', '%s')", key[0], key[1], stat))
 		}
