@@ -95,7 +95,7 @@ func init() {
 // AuditRows reads rows in order of id, after one id and up to another, at most limit of them.
 func AuditRows(app core.App, afterID, upToID string, limit int) ([]AuditRow, error) {
 	var rows []AuditRow
-	err := app.DB().NewQuery(`SELECT ` + auditColumns + ` FROM audit_log WHERE id > {:after} AND id <= {:upto} ORDER BY id LIMIT {:limit}`).
+	err := app.DB().NewQuery(`SELECT ` + auditColumns + ` FROM audit_log WHERE id > {:after} AND id <= {:upto} ORDER BY id LIMIT +{:limit}`).
 		Bind(dbx.Params{"after": afterID, "upto": upToID, "limit": limit}).All(&rows)
 	if err != nil {
 		return nil, fmt.Errorf("read audit rows: %w", err)

@@ -29,7 +29,7 @@ func LastAuditID(app core.App) (id string, err error) {
 // AuditMarksAfter reads what was committed after a row, oldest first, at most limit rows.
 func AuditMarksAfter(app core.App, afterID string, limit int) (marks []AuditMark, err error) {
 	err = app.ConcurrentDB().NewQuery(`SELECT id, action, outcome, resource_type, resource_id, patient FROM audit_log
-		WHERE id > {:after} ORDER BY id LIMIT {:limit}`).Bind(dbx.Params{"after": afterID, "limit": limit}).All(&marks)
+		WHERE id > {:after} ORDER BY id LIMIT +{:limit}`).Bind(dbx.Params{"after": afterID, "limit": limit}).All(&marks)
 	if err != nil {
 		return nil, fmt.Errorf("read audit marks: %w", err)
 	}

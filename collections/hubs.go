@@ -59,7 +59,7 @@ func PageOfHubs(app core.App, offset, limit int) (page []Hub, total int, err err
 	if err := app.DB().Select("COUNT(*)").From(Hubs).Row(&total); err != nil {
 		return nil, 0, fmt.Errorf("count hubs: %w", err)
 	}
-	err = app.DB().NewQuery(selectHubs + `ORDER BY hub_id LIMIT {:limit} OFFSET {:offset}`).
+	err = app.DB().NewQuery(selectHubs + `ORDER BY hub_id LIMIT +{:limit} OFFSET +{:offset}`).
 		Bind(dbx.Params{"limit": limit, "offset": offset}).All(&page)
 	if err != nil {
 		return nil, 0, fmt.Errorf("list hubs: %w", err)

@@ -103,7 +103,7 @@ func UnplannedNotifications(app core.App, now time.Time, limit int) (list []Unpl
 						AND (e.dispatched_at = '' AND e.due_at <= {:now} OR EXISTS (SELECT 1 FROM push_deliveries p
 							WHERE p.notification = e.id AND p.status NOT LIKE 'skipped_%'))
 					END) AS covered
-		FROM notifications n WHERE n.dispatched_at = '' AND n.due_at <= {:now} ORDER BY n.due_at LIMIT {:limit}`).
+		FROM notifications n WHERE n.dispatched_at = '' AND n.due_at <= {:now} ORDER BY n.due_at LIMIT +{:limit}`).
 		Bind(dbx.Params{"now": Instant(now), "limit": limit, "together": Instant(now.Add(-toldTogether)), "spaced": Instant(now.Add(-betweenAlerts))}).All(&list)
 	if err != nil {
 		return nil, fmt.Errorf("find notifications to plan: %w", err)

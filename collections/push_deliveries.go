@@ -80,7 +80,7 @@ func ClaimPushes(app core.App, now, lease time.Time, limit int) (claimed []*Clai
 	err = app.RunInTransaction(func(tx core.App) error {
 		var ids []string
 		err := tx.DB().NewQuery(`UPDATE push_deliveries SET attempts = attempts + 1, attempted_at = {:now}, next_attempt_at = {:lease} WHERE id IN
-			(SELECT id FROM push_deliveries WHERE status = 'pending' AND next_attempt_at <= {:now} ORDER BY next_attempt_at LIMIT {:limit})
+			(SELECT id FROM push_deliveries WHERE status = 'pending' AND next_attempt_at <= {:now} ORDER BY next_attempt_at LIMIT +{:limit})
 			RETURNING id`).Bind(dbx.Params{"now": Instant(now), "lease": Instant(lease), "limit": limit}).Column(&ids)
 		if err != nil || len(ids) == 0 {
 			return err

@@ -149,7 +149,7 @@ func (r *run) devices(lenient bool) error {
 			return err
 		}
 		var ids []string
-		err := r.app.DB().NewQuery(`SELECT DISTINCT patient FROM device_assignments WHERE patient > {:after} ORDER BY patient LIMIT {:limit}`).
+		err := r.app.DB().NewQuery(`SELECT DISTINCT patient FROM device_assignments WHERE patient > {:after} ORDER BY patient LIMIT +{:limit}`).
 			Bind(dbx.Params{"after": after, "limit": chunk}).Column(&ids)
 		if err != nil {
 			return fmt.Errorf("list patients with devices: %w", err)

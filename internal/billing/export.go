@@ -65,7 +65,7 @@ func (e *Engine) EachClaim(ctx context.Context, app core.App, states []string, p
 				COALESCE(p.payer_code, '') AS payer_code, COALESCE(b.icd10_codes, '[]') AS icd10_codes, b.rendering_provider, b.lifecycle_status
 			FROM billing_entries b LEFT JOIN payers p ON p.id = b.payer AND b.payer != ''
 			WHERE b.id > {:after} AND +b.lifecycle_status IN (SELECT value FROM json_each({:states})) AND ({:payer} = '' OR +b.payer = {:payer})
-			ORDER BY b.id LIMIT {:limit}`).
+			ORDER BY b.id LIMIT +{:limit}`).
 			Bind(dbx.Params{"after": after, "states": string(list), "payer": payerID, "limit": exportPage}).All(&rows)
 		if err != nil {
 			return fmt.Errorf("read claims: %w", err)

@@ -83,7 +83,7 @@ func (e *Engine) nearDays(app core.App, now time.Time, include func(string) bool
 	today := e.Day(now)
 	for after := ""; ; {
 		var ids []string
-		err := app.DB().NewQuery(`SELECT DISTINCT patient FROM device_assignments WHERE unassigned_at = '' AND patient > {:after} ORDER BY patient LIMIT {:limit}`).
+		err := app.DB().NewQuery(`SELECT DISTINCT patient FROM device_assignments WHERE unassigned_at = '' AND patient > {:after} ORDER BY patient LIMIT +{:limit}`).
 			Bind(dbx.Params{"after": after, "limit": chunk}).Column(&ids)
 		if err != nil {
 			return nil, fmt.Errorf("list patients with devices: %w", err)

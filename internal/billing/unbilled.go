@@ -91,7 +91,7 @@ func (u *unbilled) candidates(after string) (ids []string, err error) {
 	err = u.app.DB().NewQuery(`SELECT id FROM patients p WHERE id > {:after} AND deleted_at = '' AND ({:one} = '' OR id = {:one})
 			AND (EXISTS (SELECT 1 FROM device_assignments d WHERE d.patient = p.id)
 				OR EXISTS (SELECT 1 FROM time_entries t WHERE t.patient = p.id AND t.category = 'interactive'))
-		ORDER BY id LIMIT {:limit}`).Bind(dbx.Params{"after": after, "one": u.filter.PatientID, "limit": chunk}).Column(&ids)
+		ORDER BY id LIMIT +{:limit}`).Bind(dbx.Params{"after": after, "one": u.filter.PatientID, "limit": chunk}).Column(&ids)
 	if err != nil {
 		return nil, fmt.Errorf("list patients with activity: %w", err)
 	}

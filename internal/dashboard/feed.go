@@ -165,12 +165,12 @@ func feedQuery(visible []kind, q FeedQuery, first, before string) (string, dbx.P
 				OR EXISTS (SELECT 1 FROM patients p WHERE p.id = a.patient AND p.primary_provider = {:user}))`
 		}
 		branches = append(branches, "SELECT * FROM (SELECT "+strconv.Itoa(i)+` AS kind, a.id, a.recorded_at, a.actor_email, a.resource_id, a.patient, `+
-			word+" AS word, "+alertType+" AS alert_type, "+code+" AS cpt_code FROM audit_log a "+join+" WHERE "+where+" ORDER BY a.id DESC LIMIT {:limit})")
+			word+" AS word, "+alertType+" AS alert_type, "+code+" AS cpt_code FROM audit_log a "+join+" WHERE "+where+" ORDER BY a.id DESC LIMIT +{:limit})")
 	}
 	if len(branches) == 0 {
 		return "", nil
 	}
-	return strings.Join(branches, " UNION ALL ") + " ORDER BY id DESC LIMIT {:limit}", params
+	return strings.Join(branches, " UNION ALL ") + " ORDER BY id DESC LIMIT +{:limit}", params
 }
 
 // quoted writes words of ours into SQL.

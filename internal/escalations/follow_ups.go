@@ -18,7 +18,7 @@ import (
 func RemindFollowUps(ctx context.Context, app core.App, now time.Time) (told int, err error) {
 	var ids []string
 	err = app.DB().NewQuery(`SELECT id FROM alerts
-		WHERE follow_up_required = TRUE AND follow_up_told = FALSE AND follow_up_at <= {:now} ORDER BY follow_up_at LIMIT {:limit}`).
+		WHERE follow_up_required = TRUE AND follow_up_told = FALSE AND follow_up_at <= {:now} ORDER BY follow_up_at LIMIT +{:limit}`).
 		Bind(dbx.Params{"now": collections.Instant(now), "limit": overdueRound}).Column(&ids)
 	if err != nil {
 		return 0, fmt.Errorf("find follow-ups: %w", err)

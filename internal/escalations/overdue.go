@@ -27,7 +27,7 @@ func RemindOverdue(ctx context.Context, app core.App, intervals Intervals, now t
 		cutoff := collections.Instant(now.Add(-interval))
 		err := app.DB().NewQuery(`SELECT id FROM escalations
 			WHERE status = 'open' AND priority = {:priority} AND created_at <= {:cutoff} AND notified_at <= {:cutoff}
-			ORDER BY created_at LIMIT {:limit}`).
+			ORDER BY created_at LIMIT +{:limit}`).
 			Bind(dbx.Params{"priority": string(priority), "cutoff": cutoff, "limit": overdueRound}).Column(&ids)
 		if err != nil {
 			return told, fmt.Errorf("find overdue escalations: %w", err)

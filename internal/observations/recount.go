@@ -103,7 +103,7 @@ func recountTotal(app core.App, day time.Time) (differs bool, err error) {
 func (e *Engine) recountPatients(ctx context.Context, app core.App) (days int, err error) {
 	for after := ""; ctx.Err() == nil; {
 		var ids []string
-		err := app.DB().NewQuery(`SELECT id FROM patients WHERE id > {:after} ORDER BY id LIMIT {:limit}`).
+		err := app.DB().NewQuery(`SELECT id FROM patients WHERE id > {:after} ORDER BY id LIMIT +{:limit}`).
 			Bind(dbx.Params{"after": after, "limit": patientsAtATime}).Column(&ids)
 		if err != nil || len(ids) == 0 {
 			return days, failed("list patients", err)

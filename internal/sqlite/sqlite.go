@@ -1,6 +1,8 @@
 // Package sqlite knows how a database file is opened: durable where readings are kept, with few connections and small
 // caches, and with statements that are read once. SQLite spends as long on understanding the text of a short statement as on
 // running it, and database/sql forgets what was understood after every call; here each connection remembers the statements it has seen.
+// SQLite itself understands a statement anew whenever a bound LIMIT or OFFSET could change its plan, which is at every call; ours are
+// written LIMIT +{:n}, whose value it does not look at.
 //
 // It refuses to know what is in the database.
 package sqlite

@@ -59,7 +59,7 @@ func Claim(app core.App, limit int, since, now time.Time) (claimed []Claimed, er
 				SELECT * FROM (SELECT id, created_at FROM transmissions
 					WHERE ` + retrying + ` AND next_retry_at <= {:now} AND last_attempted_at < {:since}
 					ORDER BY next_retry_at LIMIT {:limit} + 1)
-				) ORDER BY created_at, id LIMIT {:limit})
+				) ORDER BY created_at, id LIMIT +{:limit})
 			RETURNING id, observation, patient, attempt_count, claimed_at, ambiguous, created_at`).
 			Bind(dbx.Params{"now": at, "since": collections.Instant(since), "limit": limit}).All(&claimed)
 		if err != nil {

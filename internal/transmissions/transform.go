@@ -129,7 +129,7 @@ func noteTransform(tx core.App, observationID string, changes dbx.Params) error 
 func (w *Worker) RetryTransforms(ctx context.Context, app core.App, limit int, now time.Time) (transformed int, err error) {
 	var owed []string
 	err = app.DB().NewQuery(`SELECT id FROM observations WHERE transform_error != '' AND fhir_status = ''
-		ORDER BY created_at LIMIT {:limit}`).Bind(dbx.Params{"limit": limit}).WithContext(ctx).Column(&owed)
+		ORDER BY created_at LIMIT +{:limit}`).Bind(dbx.Params{"limit": limit}).WithContext(ctx).Column(&owed)
 	if err != nil {
 		return 0, fmt.Errorf("find failed transforms: %w", err)
 	}

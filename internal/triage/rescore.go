@@ -68,7 +68,7 @@ func (s shown) holds(now Standing) bool {
 // lookAfter reads the pictures of the next page of listed patients, along the index of patients: the plus keeps SQLite from
 // gathering and sorting everyone who is listed.
 func lookAfter(app core.App, patient string, now time.Time) ([]Picture, error) {
-	page, err := look(app, "t.patient > {:after} AND +t.listed = TRUE ORDER BY t.patient LIMIT {:limit}",
+	page, err := look(app, "t.patient > {:after} AND +t.listed = TRUE ORDER BY t.patient LIMIT +{:limit}",
 		dbx.Params{"after": patient, "limit": rescorePage}, now)
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ func ReadTrends(app core.App, patientIDs []string) (map[string]Trends, error) {
 			SELECT json_group_array(v) FROM (
 				SELECT COALESCE(o.systolic, o.weight_kg, o.spo2, o.glucose_mg_dl) AS v FROM observations o
 				WHERE o.patient = p.value AND o.observation_type = k.value AND o.status = 'final'
-				ORDER BY o.measured_at DESC LIMIT {:length}
+				ORDER BY o.measured_at DESC LIMIT +{:length}
 			) WHERE v IS NOT NULL
 		) AS newest
 		FROM json_each({:patients}) p CROSS JOIN json_each('["blood_pressure","weight","pulse_oximetry","blood_glucose"]') k`).

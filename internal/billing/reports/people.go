@@ -170,7 +170,7 @@ func (m *maker) patientsWithEntries() (count int, ids []string, err error) {
 	billed := " FROM p WHERE EXISTS (SELECT 1 FROM billing_entries b INDEXED BY idx_billing_entries_walk WHERE " + where + ")"
 	params["limit"], params["offset"] = cmp.Or(m.q.Limit, -1), m.q.Offset
 	var rows counted
-	err = m.app.DB().NewQuery(patients + "SELECT patient AS id, COUNT(*) OVER () AS n" + billed + " LIMIT {:limit} OFFSET {:offset}").Bind(params).All(&rows)
+	err = m.app.DB().NewQuery(patients + "SELECT patient AS id, COUNT(*) OVER () AS n" + billed + " LIMIT +{:limit} OFFSET +{:offset}").Bind(params).All(&rows)
 	if err == nil && len(rows) == 0 && m.q.Offset > 0 { // a page behind the last
 		err = m.app.DB().NewQuery(patients + "SELECT COUNT(*)" + billed).Bind(params).Row(&count)
 	}

@@ -95,7 +95,7 @@ func (m *maker) waiting(state string) (items []TaskItem, err error) {
 	}
 	err = m.app.DB().NewQuery(`SELECT id, patient, cpt_code, ` + waitingSince + ` AS since, COALESCE(instr(warnings, 'attest_interaction') > 0, FALSE) AS attest
 		FROM billing_entries` + m.through("waiting") + ` WHERE ` + where + ` AND lifecycle_status IN ('pending_review', 'reviewed', 'denied')
-		ORDER BY ` + waitingSince + `, id LIMIT {:limit}`).Bind(params).All(&rows)
+		ORDER BY ` + waitingSince + `, id LIMIT +{:limit}`).Bind(params).All(&rows)
 	if err != nil {
 		return nil, fmt.Errorf("list waiting entries: %w", err)
 	}
