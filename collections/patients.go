@@ -129,6 +129,34 @@ type PatientEntry struct {
 	CreatedAt       time.Time
 }
 
+// PatientName is what shows whom a record is about.
+type PatientName struct {
+	ID, MRN     string
+	First, Last phi.Text // empty when damaged
+}
+
+// PatientNames reads the names of the given ids, patients of any state, in no order. Nearly every list asks for them.
+func PatientNames(app core.App, ids []string) (names []PatientName, err error) {
+	rows, err := app.DB().Select("id", "mrn", "first_name", "last_name").From(Patients).Where(among(ids)).Rows()
+	if err != nil {
+		return nil, fmt.Errorf("read patients' names: %w", err)
+	}
+	defer rows.Close() //nolint:errcheck // Err below tells what went wrong
+	for rows.Next() {
+		var n PatientName
+		var first, last string
+		if err := rows.Scan(&n.ID, &n.MRN, &first, &last); err != nil {
+			return nil, fmt.Errorf("read a patient's name: %w", err)
+		}
+		n.First, n.Last = openOrNothing(first, "patients.first_name", n.ID), openOrNothing(last, "patients.last_name", n.ID)
+		names = append(names, n)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read patients' names: %w", err)
+	}
+	return names, nil
+}
+
 // PatientEntries reads the entries of the given ids in one query, in no order.
 func PatientEntries(app core.App, ids []string) ([]PatientEntry, error) {
 	return patientEntries(app.DB().Select().Where(among(ids)))

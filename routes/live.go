@@ -22,12 +22,17 @@ func (LiveViews) Patients(app core.App, ids []string) (map[string]live.View, err
 	if err != nil {
 		return nil, err
 	}
-	return showAll(app, rows, "patient", func(row *core.Record, names map[string]patients.Name) (any, error) {
-		if !row.GetBool("listed") {
-			return nil, nil
+	names, err := patients.Names(app, ids)
+	if err != nil {
+		return nil, err
+	}
+	views := make(map[string]live.View, len(rows))
+	for _, row := range rows {
+		if row.Listed {
+			views[row.PatientID] = live.View{PatientID: row.PatientID, Data: viewTriage(row, names)}
 		}
-		return viewTriage(row, names)
-	})
+	}
+	return views, nil
 }
 
 // Alerts implements [live.Views].
@@ -36,9 +41,19 @@ func (LiveViews) Alerts(app core.App, ids []string) (map[string]live.View, error
 	if err != nil {
 		return nil, fmt.Errorf("find alerts: %w", err)
 	}
-	return showAll(app, rows, "id", func(row *core.Record, names map[string]patients.Name) (any, error) {
-		return viewAlert(row, names), nil
-	})
+	patientIDs := make([]string, len(rows))
+	for i, row := range rows {
+		patientIDs[i] = row.GetString("patient")
+	}
+	names, err := patients.Names(app, patientIDs)
+	if err != nil {
+		return nil, err
+	}
+	views := make(map[string]live.View, len(rows))
+	for i, row := range rows {
+		views[row.Id] = live.View{PatientID: patientIDs[i], Data: viewAlert(row, names)}
+	}
+	return views, nil
 }
 
 // Escalations implements [live.Views].
@@ -56,29 +71,4 @@ func (LiveViews) Escalations(app core.App, ids []string) (map[string]live.View, 
 		shown[row.Id] = live.View{PatientID: row.GetString("patient"), Data: views[i]}
 	}
 	return shown, nil
-}
-
-// showAll shows records under the values of a column; what shows as nil is left out.
-func showAll(
-	app core.App, rows []*core.Record, key string, view func(*core.Record, map[string]patients.Name) (any, error),
-) (map[string]live.View, error) {
-	ids := make([]string, len(rows))
-	for i, row := range rows {
-		ids[i] = row.GetString("patient")
-	}
-	names, err := patients.Names(app, ids)
-	if err != nil {
-		return nil, err
-	}
-	views := make(map[string]live.View, len(rows))
-	for _, row := range rows {
-		data, err := view(row, names)
-		if err != nil {
-			return nil, err
-		}
-		if data != nil {
-			views[row.GetString(key)] = live.View{PatientID: row.GetString("patient"), Data: data}
-		}
-	}
-	return views, nil
 }

@@ -1,10 +1,6 @@
 package routes
 
 import (
-	"fmt"
-
-	"github.com/pocketbase/pocketbase/core"
-
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
@@ -35,28 +31,19 @@ type triageView struct {
 	Trends                 triage.Trends   `json:"trends,omitzero"` // when asked for
 }
 
-func viewTriage(record *core.Record, names map[string]patients.Name) (triageView, error) {
-	latest, err := triage.ParseLatest(record.GetString("latest_vitals"))
-	if err != nil {
-		return triageView{}, err
-	}
-	patientID := record.GetString("patient")
+func viewTriage(row triage.Row, names map[string]patients.Name) triageView {
+	name := names[row.PatientID]
 	view := triageView{
-		PatientID: patientID, PatientName: names[patientID].FirstLast(), MRN: names[patientID].MRN,
-		RiskScore: record.GetInt("risk_score"), RiskLevel: record.GetString("risk_level"),
-		UnacknowledgedAlerts: record.GetInt("unacknowledged_alerts"), LatestVitals: latest.Shown(),
-		LastReviewedAt: storedInstant(record, "last_reviewed_at"), LastReviewedBy: orNull(record.GetString("last_reviewed_by")),
-		ActiveEscalations: record.GetInt("active_escalations"), LastReadingAt: storedInstant(record, "last_reading_at"),
-		NeedsReview: record.GetBool("needs_review"), RiskFactors: []triage.Factor{},
+		PatientID: row.PatientID, PatientName: name.FirstLast(), MRN: name.MRN, RiskScore: row.RiskScore, RiskLevel: row.RiskLevel,
+		UnacknowledgedAlerts: row.UnacknowledgedAlerts, UnacknowledgedCritical: row.UnacknowledgedCritical, LatestVitals: row.Latest.Shown(),
+		LastReviewedAt: instantOrNull(row.LastReviewedAt), LastReviewedBy: orNull(row.LastReviewedBy),
+		ActiveEscalations: row.ActiveEscalations, LastReadingAt: instantOrNull(row.LastReadingAt),
+		NeedsReview: row.NeedsReview, RiskFactors: row.Factors,
 	}
-	view.UnacknowledgedCritical = record.GetInt("unacknowledged_critical")
-	if view.UnacknowledgedAlerts > 0 {
-		view.OldestUnacknowledgedAt = storedInstant(record, "oldest_unacknowledged_at")
+	if row.UnacknowledgedAlerts > 0 {
+		view.OldestUnacknowledgedAt = instantOrNull(row.OldestUnacknowledgedAt)
 	}
-	if err := record.UnmarshalJSONField("risk_factors", &view.RiskFactors); err != nil {
-		return view, fmt.Errorf("read risk factors: %w", err)
-	}
-	return view, nil
+	return view
 }
 
 func (a *api) listTriage(c *call) error {
@@ -112,17 +99,17 @@ func (a *api) listTriage(c *call) error {
 // mostFound is how many patients a search of the list looks at; more means that the search says too little.
 const mostFound = 1000
 
-func viewTriagePage(c *call, page []*core.Record) (views []triageView, ids []string, err error) {
-	names, err := namesOf(c, page)
+func viewTriagePage(c *call, page []triage.Row) (views []triageView, ids []string, err error) {
+	views, ids = make([]triageView, len(page)), make([]string, len(page))
+	for i, row := range page {
+		ids[i] = row.PatientID
+	}
+	names, err := patients.Names(c.App, ids)
 	if err != nil {
 		return nil, nil, err
 	}
-	views, ids = make([]triageView, len(page)), make([]string, len(page))
-	for i, record := range page {
-		if views[i], err = viewTriage(record, names); err != nil {
-			return nil, nil, err
-		}
-		ids[i] = views[i].PatientID
+	for i, row := range page {
+		views[i] = viewTriage(row, names)
 	}
 	return views, ids, nil
 }
@@ -165,15 +152,11 @@ func (a *api) reviewPatient(c *call) error {
 	if len(rows) == 0 {
 		return fault.Missing()
 	}
-	names, err := namesOf(c, rows)
+	views, _, err := viewTriagePage(c, rows)
 	if err != nil {
 		return err
 	}
-	view, err := viewTriage(rows[0], names)
-	if err != nil {
-		return err
-	}
-	return c.ok(view)
+	return c.ok(views[0])
 }
 
 // maxReviewNotes is in characters: the audit trail's reason holds no more.

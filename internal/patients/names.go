@@ -38,13 +38,13 @@ func (n Name) LastFirst() string {
 
 // Names opens the names of the given patients, of any state, with one query; unknown ids are left out.
 func Names(app core.App, ids []string) (map[string]Name, error) {
-	entries, err := collections.PatientEntries(app, ids)
+	found, err := collections.PatientNames(app, ids)
 	if err != nil {
 		return nil, err
 	}
-	names := make(map[string]Name, len(entries))
-	for _, e := range entries {
-		names[e.ID] = Name{MRN: e.MRN, first: e.First, last: e.Last}
+	names := make(map[string]Name, len(found))
+	for _, n := range found {
+		names[n.ID] = Name{MRN: n.MRN, first: n.First, last: n.Last}
 	}
 	return names, nil
 }

@@ -1,7 +1,6 @@
 package triage
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/pocketbase/dbx"
@@ -46,7 +45,7 @@ type Filter struct {
 }
 
 // List returns a page of the triage list and how many patients match in all.
-func List(app core.App, f Filter, offset, limit int) (page []*core.Record, total int, err error) {
+func List(app core.App, f Filter, offset, limit int) (page []Row, total int, err error) {
 	order, known := orderings[f.Order]
 	if !known {
 		order = orderings[BySeverity]
@@ -62,25 +61,22 @@ func List(app core.App, f Filter, offset, limit int) (page []*core.Record, total
 		conditions = append(conditions, dbx.HashExp{"patient": values(f.Among)})
 	}
 	if f.CareTeamOf != "" || f.Among != nil {
-		return conditions.OnCareTeamOf(f.CareTeamOf).Page(app, collections.TriageScores, order, offset, limit)
+		conditions = conditions.OnCareTeamOf(f.CareTeamOf)
+		total, err = conditions.Count(app, collections.TriageScores)
+	} else {
+		total, err = countListed(app, f)
 	}
-	if total, err = countListed(app, f); err != nil {
+	if err != nil {
 		return nil, 0, err
 	}
-	err = app.RecordQuery(collections.TriageScores).AndWhere(collections.Every(conditions)).OrderBy(strings.Split(order, ", ")...).
-		Offset(int64(offset)).Limit(int64(limit)).All(&page)
-	if err != nil {
-		return nil, 0, fmt.Errorf("list patients by triage: %w", err)
-	}
-	return page, total, nil
+	page, err = readRows(app.DB().Select().Where(collections.Every(conditions)).OrderBy(strings.Split(order, ", ")...).
+		Offset(int64(offset)).Limit(int64(limit)))
+	return page, total, err
 }
 
 // Find returns the rows of the given patients; those who have none are left out.
-func Find(app core.App, patientIDs ...string) (rows []*core.Record, err error) {
-	if err = app.RecordQuery(collections.TriageScores).AndWhere(dbx.HashExp{"patient": values(patientIDs)}).All(&rows); err != nil {
-		return nil, fmt.Errorf("find triage rows: %w", err)
-	}
-	return rows, nil
+func Find(app core.App, patientIDs ...string) ([]Row, error) {
+	return readRows(app.DB().Select().Where(dbx.HashExp{"patient": values(patientIDs)}))
 }
 
 func values(texts []string) []any {

@@ -99,9 +99,9 @@ func TestList(t *testing.T) {
 	}
 }
 
-func patientsOf(page []*core.Record) (patients []string) {
-	for _, record := range page {
-		patients = append(patients, record.GetString("patient"))
+func patientsOf(page []triage.Row) (patients []string) {
+	for _, row := range page {
+		patients = append(patients, row.PatientID)
 	}
 	return patients
 }
