@@ -95,7 +95,7 @@ func newService(app core.App, settings config.Settings, log *slog.Logger, clock 
 	}
 	s.auth = newAuth(sealer, settings)
 	s.mailer = s.newMailer()
-	s.billing = newBilling(settings, func() bool { return s.writer.QueueDepth() > 0 })
+	s.billing = newBilling(settings, func() bool { return s.writer.Busy() })
 	s.push = newPush(settings)
 	s.telling = notifications.NewDispatcher(notifications.DispatcherOptions{Push: s.push, Zone: settings.PracticeLocation, Clock: s.now, Log: log, Settled: s.metrics.Pushed})
 	s.telling.Attach(app)

@@ -49,7 +49,7 @@ func AuditHead(app core.App) (id, hash string, err error) {
 
 // InsertAuditRows inserts rows in their order, many with one statement: the guards of the log cost as much for one row as for sixteen.
 func InsertAuditRows(tx core.App, rows []AuditRow) error {
-	for _, size := range []int{16, 4, 1} {
+	for _, size := range auditSizes {
 		for ; len(rows) >= size; rows = rows[size:] {
 			params := make(dbx.Params, size*len(auditNames[0]))
 			for i, row := range rows[:size] {
@@ -73,10 +73,11 @@ func (r AuditRow) values() [19]string {
 	}
 }
 
-// auditNames are the parameters of each row of a statement, and auditInserts the statements by how many rows they take.
+// auditSizes are how many rows a statement takes, auditInserts the statements, and auditNames the parameters of each of their rows.
 var (
-	auditNames   [16][19]string
+	auditSizes   = []int{16, 4, 1}
 	auditInserts = map[int]string{}
+	auditNames   [16][19]string
 )
 
 func init() {
@@ -87,7 +88,7 @@ func init() {
 		}
 		rows[i] = "({:" + strings.Join(auditNames[i][:], "}, {:") + "})"
 	}
-	for _, size := range []int{16, 4, 1} {
+	for _, size := range auditSizes {
 		auditInserts[size] = "INSERT INTO audit_log (" + auditColumns + ") VALUES " + strings.Join(rows[:size], ", ")
 	}
 }

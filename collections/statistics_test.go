@@ -18,7 +18,7 @@ func TestTellPlanner(t *testing.T) {
 		return n
 	}
 	described := count("TRUE")
-	if described < 150 || count("idx = 'idx_alerts_patient' AND stat = '1000000 100 1'") != 1 || count("idx = 'idx_alerts_open' AND stat = '50000 5 1 1'") != 1 {
+	if described < 150 || count("idx = 'idx_alerts_patient' AND stat = '1000000 100 1 noskipscan'") != 1 || count("idx = 'idx_alerts_open' AND stat = '50000 5 1 1 noskipscan'") != 1 {
 		t.Errorf("%d indexes are described, or not as they should be", described)
 	}
 	if _, err := app.NonconcurrentDB().NewQuery("ANALYZE").Execute(); err != nil {

@@ -189,7 +189,8 @@ func Adopt(ctx context.Context, dir string) error {
 // distrustDeliveries makes whatever is not known to be delivered be looked for at the EMR before it is sent: this database
 // is older than the one it follows, which may have delivered it.
 func distrustDeliveries(ctx context.Context, file string) error {
-	db, err := dbx.Open("sqlite", file+"?_pragma=busy_timeout(10000)")
+	// Without a log of its own: what is renamed afterwards is this file alone. The service switches back.
+	db, err := dbx.Open("sqlite", file+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(DELETE)")
 	if err != nil {
 		return fmt.Errorf("open the restored database: %w", err)
 	}

@@ -58,6 +58,9 @@ func NewWriter(engine *Engine, clock func() time.Time, log *slog.Logger, stored 
 // QueueDepth is how many readings wait.
 func (w *Writer) QueueDepth() int { return len(w.queue) }
 
+// Busy reports whether somebody waits for a reading to be stored.
+func (w *Writer) Busy() bool { return len(w.queue) > 0 || w.pulse.Load() > idle }
+
 // Alive reports whether readings are being stored: the writer runs, and no commit has lasted longer than patience.
 func (w *Writer) Alive(now time.Time, patience time.Duration) bool {
 	switch began := w.pulse.Load(); began {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/vigilhealth/vigil/internal/sqlite"
@@ -46,10 +47,17 @@ func TestCopyCalledOff(t *testing.T) {
 	if err := sqlite.Copy(t.Context(), db, filepath.Join(t.TempDir(), "copy.db"), func(context.Context) error { return called }); !errors.Is(err, called) {
 		t.Errorf("%v", err)
 	}
-	for range 20 { // every connection is as good as new
-		run(t, db, "INSERT INTO numbers (word) VALUES ('after')")
+	for range 20 { // every connection is as good as new: none is in the read of the copy
+		tx, err := db.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, tx, "INSERT INTO numbers (word) VALUES ('after')")
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := sqlite.Copy(t.Context(), db, filepath.Join(t.TempDir(), "no", "such", "folder"), nil); err == nil {
-		t.Error("copied to nowhere")
+	if err := sqlite.Copy(t.Context(), db, filepath.Join(t.TempDir(), "no", "such", "folder"), nil); err == nil || strings.Contains(err.Error(), "transaction") {
+		t.Errorf("copied to nowhere: %v", err)
 	}
 }

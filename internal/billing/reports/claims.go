@@ -74,8 +74,8 @@ func (m *maker) where(conditions ...string) (string, dbx.Params) {
 	return strings.Join(conditions, " AND "), params
 }
 
-// through makes a query use an index that holds all it asks for; SQLite, which knows nothing of how the entries are spread, would choose a shorter
-// one and look at every entry. The entries of one patient are few.
+// through makes a query use an index that holds all it asks for; SQLite, which counts the
+// rows that it reads and not what each costs, would choose a shorter one and look at every entry. The entries of one patient are few.
 func (m *maker) through(index string) string {
 	if m.q.PatientID != "" {
 		return ""
