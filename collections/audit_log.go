@@ -2,7 +2,6 @@ package collections
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
@@ -47,50 +46,21 @@ func AuditHead(app core.App) (id, hash string, err error) {
 	return id, hash, nil
 }
 
-// InsertAuditRows inserts rows in their order, many with one statement: the guards of the log cost as much for one row as for sixteen.
+var insertAudit = NewRowInsert("audit_log", auditColumns, "")
+
+// InsertAuditRows inserts rows in their order.
 func InsertAuditRows(tx core.App, rows []AuditRow) error {
-	for _, size := range auditSizes {
-		for ; len(rows) >= size; rows = rows[size:] {
-			params := make(dbx.Params, size*len(auditNames[0]))
-			for i, row := range rows[:size] {
-				for j, value := range row.values() {
-					params[auditNames[i][j]] = value
-				}
-			}
-			if _, err := tx.NonconcurrentDB().NewQuery(auditInserts[size]).Bind(params).Execute(); err != nil {
-				return fmt.Errorf("insert audit rows: %w", err)
-			}
+	values := make([][]any, len(rows))
+	for i, r := range rows {
+		values[i] = []any{
+			r.ID, r.RecordedAt, r.Event, r.Action, r.Outcome, r.ActorType, r.ActorID, r.ActorEmail, r.ActorRole, r.ResourceType,
+			r.ResourceID, r.Patient, r.SourceIP, r.Client, r.RequestID, r.Reason, r.Changes, r.PrevHash, r.Hash,
 		}
+	}
+	if err := insertAudit.Store(tx, values); err != nil {
+		return fmt.Errorf("insert audit rows: %w", err)
 	}
 	return nil
-}
-
-// values are in the order of auditColumns.
-func (r AuditRow) values() [19]string {
-	return [...]string{
-		r.ID, r.RecordedAt, r.Event, r.Action, r.Outcome, r.ActorType, r.ActorID, r.ActorEmail, r.ActorRole, r.ResourceType,
-		r.ResourceID, r.Patient, r.SourceIP, r.Client, r.RequestID, r.Reason, r.Changes, r.PrevHash, r.Hash,
-	}
-}
-
-// auditSizes are how many rows a statement takes, auditInserts the statements, and auditNames the parameters of each of their rows.
-var (
-	auditSizes   = []int{16, 4, 1}
-	auditInserts = map[int]string{}
-	auditNames   [16][19]string
-)
-
-func init() {
-	rows := make([]string, len(auditNames))
-	for i := range auditNames {
-		for j := range auditNames[i] {
-			auditNames[i][j] = fmt.Sprintf("r%dc%d", i, j)
-		}
-		rows[i] = "({:" + strings.Join(auditNames[i][:], "}, {:") + "})"
-	}
-	for _, size := range auditSizes {
-		auditInserts[size] = "INSERT INTO audit_log (" + auditColumns + ") VALUES " + strings.Join(rows[:size], ", ")
-	}
 }
 
 // AuditRows reads rows in order of id, after one id and up to another, at most limit of them.

@@ -1,10 +1,8 @@
 package observations
 
 import (
-	"encoding/json"
 	"fmt"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -72,44 +70,32 @@ func (b *batch) store(tx core.App) error {
 	if err := storeDays(tx, b.days); err != nil {
 		return err
 	}
-	totals := make([][3]any, 0, len(b.totals))
+	totals := make([][]any, 0, len(b.totals))
 	for key, readings := range b.totals {
-		totals = append(totals, [3]any{key.day, key.kind, readings})
+		totals = append(totals, []any{key.day, key.kind, collections.StatusFinal, readings})
 	}
-	err := storeRows(tx, totals, `INSERT INTO daily_counts (day, observation_type, status, readings)
-		SELECT value ->> 0, value ->> 1, '`+collections.StatusFinal+`', value ->> 2 FROM json_each({:rows}) WHERE TRUE
-		ON CONFLICT (day, observation_type, status) DO UPDATE SET readings = readings + excluded.readings`)
-	if err != nil {
+	if err := addTotals.Store(tx, totals); err != nil {
 		return fmt.Errorf("store daily counts: %w", err)
 	}
 	return noteTimes(tx, b.processing...)
 }
 
+var (
+	addTotals = collections.NewRowInsert("daily_counts", "day, observation_type, status, readings",
+		"ON CONFLICT (day, observation_type, status) DO UPDATE SET readings = readings + excluded.readings")
+	addDays = collections.NewRowInsert("reading_days", "patient, day, observation_type, first_observation, readings, device_readings",
+		`ON CONFLICT (patient, day, observation_type) DO UPDATE
+			SET readings = readings + excluded.readings, device_readings = device_readings + excluded.device_readings`)
+)
+
 // storeDays adds readings to the days with data.
 func storeDays(tx core.App, counted map[patientDay]dayCount) error {
-	days := make([][6]any, 0, len(counted))
+	days := make([][]any, 0, len(counted))
 	for key, day := range counted {
-		days = append(days, [6]any{key.patient, key.day, key.kind, day.first, day.readings, day.fromDevices})
+		days = append(days, []any{key.patient, key.day, key.kind, day.first, day.readings, day.fromDevices})
 	}
-	err := storeRows(tx, days, `INSERT INTO reading_days (patient, day, observation_type, first_observation, readings, device_readings)
-		SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each({:rows}) WHERE TRUE
-		ON CONFLICT (patient, day, observation_type) DO UPDATE
-			SET readings = readings + excluded.readings, device_readings = device_readings + excluded.device_readings`)
-	if err != nil {
+	if err := addDays.Store(tx, days); err != nil {
 		return fmt.Errorf("store reading days: %w", err)
 	}
 	return nil
-}
-
-// storeRows runs a statement that takes its rows as one list.
-func storeRows[Row any](tx core.App, rows []Row, statement string) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	list, err := json.Marshal(rows)
-	if err != nil {
-		return err
-	}
-	_, err = tx.NonconcurrentDB().NewQuery(statement).Bind(dbx.Params{"rows": string(list)}).Execute()
-	return err
 }

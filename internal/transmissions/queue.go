@@ -1,22 +1,22 @@
 package transmissions
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// Batch gathers the intents to deliver that one transaction stores, so that their numbers and rows cost two statements
+var insertPending = collections.NewRowInsert(collections.Transmissions, "id, observation, patient, observation_type, status, created_at, updated_at", "")
+
+// Batch gathers the intents to deliver that one transaction stores, so that their numbers and rows cost few statements
 // however many they are. Nobody else may number transmissions in that transaction.
 type Batch struct {
 	sequence string
 	last     int64
-	rows     [][5]string
+	rows     [][]any
 }
 
 // Add takes up an intent and returns its number: TXN-<year>-<six digits>, counted anew each year.
@@ -34,7 +34,8 @@ func (b *Batch) Add(tx core.App, d Draft, now time.Time) (id string, err error) 
 	}
 	b.last++
 	id = fmt.Sprintf("TXN-%d-%06d", year, b.last)
-	b.rows = append(b.rows, [5]string{id, d.ObservationID, d.PatientID, d.ObservationType, collections.Instant(now)})
+	at := collections.Instant(now)
+	b.rows = append(b.rows, []any{id, d.ObservationID, d.PatientID, d.ObservationType, collections.FHIRPending, at, at})
 	return id, nil
 }
 
@@ -46,15 +47,7 @@ func (b *Batch) Store(tx core.App) error {
 	if err := collections.SetLastNumber(tx, b.sequence, b.last); err != nil {
 		return err
 	}
-	rows, err := json.Marshal(b.rows)
-	if err != nil {
-		return fmt.Errorf("list transmissions to queue: %w", err)
-	}
-	_, err = tx.NonconcurrentDB().NewQuery(`INSERT INTO transmissions
-			(id, observation, patient, observation_type, status, created_at, updated_at)
-		SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, {:status}, value ->> 4, value ->> 4 FROM json_each({:rows})`).
-		Bind(dbx.Params{"status": collections.FHIRPending, "rows": string(rows)}).Execute()
-	if err != nil {
+	if err := insertPending.Store(tx, b.rows); err != nil {
 		return fmt.Errorf("queue transmissions: %w", err)
 	}
 	b.rows = nil
