@@ -10,9 +10,7 @@ import (
 
 // DeviceHolder returns the patient to whom the device was assigned at the given moment; "" when nobody held it.
 func DeviceHolder(app core.App, deviceID string, at time.Time) (patientID string, err error) {
-	err = app.DB().NewQuery(`SELECT patient FROM device_assignments
-		WHERE device_id = {:device} AND assigned_at <= {:at} AND (unassigned_at = '' OR unassigned_at > {:at})
-		ORDER BY assigned_at DESC LIMIT 1`).Bind(dbx.Params{"device": deviceID, "at": Instant(at)}).Row(&patientID)
+	err = app.DB().NewQuery(DeviceHolderQuery("{:device}", "{:at}")).Bind(dbx.Params{"device": deviceID, "at": Instant(at)}).Row(&patientID)
 	if Missing(err) {
 		return "", nil
 	}
@@ -20,6 +18,13 @@ func DeviceHolder(app core.App, deviceID string, at time.Time) (patientID string
 		return "", fmt.Errorf("find device holder: %w", err)
 	}
 	return patientID, nil
+}
+
+// DeviceHolderQuery finds who held a device at a moment; the two are parameters, or columns of a query around it.
+func DeviceHolderQuery(device, at string) string {
+	return `SELECT patient FROM device_assignments
+		WHERE device_id = ` + device + ` AND assigned_at <= ` + at + ` AND (unassigned_at = '' OR unassigned_at > ` + at + `)
+		ORDER BY assigned_at DESC LIMIT 1`
 }
 
 // CurrentHolder returns who holds the device now, and since when; "" when nobody does.

@@ -4,12 +4,13 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/internal/devices"
+	"github.com/vigilhealth/vigil/internal/observations"
 )
 
-// keepAssignment keeps a device from being in two hands at once.
+// keepAssignment keeps a device from being in two hands at once, and the days that count for billing in step with who held it.
 func (h *hooks) keepAssignment(e *core.RecordEvent) error {
 	if err := devices.KeepAssignment(e.App, e.Record); err != nil {
 		return err
 	}
-	return e.Next()
+	return observations.FollowAssignment(e.App, e.Record, h.Zone, e.Next)
 }

@@ -170,9 +170,12 @@ func (i *importing) preview(app core.App, s Submission, now time.Time) (Outcome,
 	if earlier, met := i.seen[s.GatewayKey]; met {
 		return Outcome{Observation: o, Duplicate: earlier == values, Conflict: earlier != values}, nil
 	}
-	outcome, err := repeated(app, o)
-	if collections.Missing(err) {
+	outcome, keyless, err := repeated(app, o)
+	missing := collections.Missing(err)
+	if missing || keyless {
 		i.seen[s.GatewayKey] = values
+	}
+	if missing {
 		return Outcome{Observation: o}, nil
 	}
 	return outcome, err

@@ -69,7 +69,11 @@ func (e *Engine) ingest(tx core.App, b *batch, m *memory, s Submission, now time
 		return Outcome{}, err
 	}
 	if !stored {
-		return repeated(tx, o)
+		outcome, keyless, err := repeated(tx, o)
+		if err == nil && keyless {
+			err = takeKey(tx, outcome.Observation.ID, o.gatewayKey)
+		}
+		return outcome, err
 	}
 	outcome, err := e.consequences(tx, b, o, patient, s.By, now)
 	if err != nil {
@@ -190,25 +194,32 @@ func insert(tx core.App, o Observation) (stored bool, err error) {
 	return n == 1, err
 }
 
-// repeated answers for a reading whose key is taken: the same reading again, or a gateway that contradicts itself.
-func repeated(tx core.App, o Observation) (Outcome, error) {
-	record, err := collections.FindObservationByKey(tx, o.readingKey, o.gatewayKey)
-	if err != nil {
-		return Outcome{}, err
+// repeated answers for a reading one of whose keys is taken: the same reading again, or a gateway that contradicts itself. It does so even
+// where the values are those of a reading that came another way; only one that came from the gateway itself, and has not got the key,
+// was put beside the key's own reading by a person. keyless says that the stored reading is to have the gateway's key, which nobody has.
+func repeated(app core.App, o Observation) (outcome Outcome, keyless bool, err error) {
+	same, err := collections.FindObservationByKey(app, o.readingKey, "")
+	if err != nil && !collections.Missing(err) {
+		return Outcome{}, false, err
 	}
-	earlier := FromRecord(record)
-	same := readingKey(earlier.PatientID, earlier.Reading) == o.readingKey
-	if same && o.gatewayKey != "" && record.GetString("gateway_key") == "" {
-		err = takeKey(tx, earlier.ID, o.gatewayKey)
+	known := err == nil
+	if known && (o.gatewayKey == "" || same.GetString("source") == string(vitals.SourceGateway)) {
+		return Outcome{Observation: FromRecord(same), Duplicate: true}, false, nil
 	}
-	return Outcome{Observation: earlier, Duplicate: same, Conflict: !same}, err
+	first, err := collections.FindObservationByKey(app, "", o.gatewayKey)
+	switch {
+	case err == nil && (!known || first.Id != same.Id):
+		return Outcome{Observation: FromRecord(first), Conflict: true}, false, nil
+	case known && (err == nil || collections.Missing(err)):
+		return Outcome{Observation: FromRecord(same), Duplicate: true}, same.GetString("gateway_key") == "", nil
+	}
+	return Outcome{}, false, err
 }
 
-// takeKey gives the gateway's key to a reading that came another way first, unless another reading has it: what comes under the key from
-// now on repeats this reading or contradicts it. Source: docs/decisions.md, "Deduplication window versus retries".
+// takeKey gives the gateway's key to a reading that came another way first: what comes under the key from now on repeats this reading or
+// contradicts it. Source: docs/decisions.md, "Deduplication window versus retries".
 func takeKey(tx core.App, id, gatewayKey string) error {
-	_, err := tx.NonconcurrentDB().NewQuery(`UPDATE observations SET gateway_key = {:key}
-		WHERE id = {:id} AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.gateway_key = {:key} AND o.gateway_key != '')`).
+	_, err := tx.NonconcurrentDB().NewQuery(`UPDATE observations SET gateway_key = {:key} WHERE id = {:id}`).
 		Bind(dbx.Params{"id": id, "key": gatewayKey}).Execute()
 	if err != nil {
 		return fmt.Errorf("take the gateway's key: %w", err)

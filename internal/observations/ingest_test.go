@@ -298,18 +298,26 @@ func TestIngestRepeatTakesKey(t *testing.T) {
 	}
 }
 
-// A gateway event can repeat one reading by its values and contradict another by its key: the reading is stored, so it is a duplicate.
+// A gateway event can have the values of one reading and the key of another: the gateway contradicts itself, unless a person had put that
+// very reading beside the key's own.
 func TestIngestDuplicateOfTwo(t *testing.T) {
-	app, engine := newApp(t, rules)
-	patient := newPatient(t, app, nil)
-	r := from("BP-1", bloodPressure(120, 80))
-	event := submission(patient, r)
-	event.GatewayKey, event.Reading.Systolic = "key", new(130.0)
-	ingest(t, app, engine, event)
-	byHand := ingest(t, app, engine, submission(patient, r))
-	event.Reading = r
-	if outcome := ingest(t, app, engine, event); !outcome.Duplicate || outcome.Observation.ID != byHand.Observation.ID {
-		t.Errorf("%+v", outcome)
+	for source, duplicate := range map[vitals.Source]bool{vitals.SourceAPI: false, vitals.SourcePortal: false, vitals.SourceGateway: true} {
+		app, engine := newApp(t, rules)
+		patient := newPatient(t, app, nil)
+		first := submission(patient, from("BP-1", bloodPressure(130, 80)))
+		first.GatewayKey = "key"
+		beside, event := submission(patient, from("BP-1", bloodPressure(120, 80))), first
+		beside.Source, event.Reading = source, beside.Reading
+		want := ingest(t, app, engine, first).Observation.ID
+		if other := ingest(t, app, engine, beside).Observation.ID; duplicate {
+			want = other
+		}
+		for range 2 {
+			outcome := ingest(t, app, engine, event)
+			if outcome.Duplicate != duplicate || outcome.Conflict == duplicate || outcome.Observation.ID != want {
+				t.Errorf("%s: duplicate %t, conflict %t of %s, want %s", source, outcome.Duplicate, outcome.Conflict, outcome.Observation.ID, want)
+			}
+		}
 	}
 }
 

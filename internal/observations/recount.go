@@ -2,7 +2,6 @@ package observations
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -10,15 +9,19 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// patientsAtATime is how many patients' days are compared by one query, so that none reads for long.
+// patientsAtATime is how many patients are listed by one query; their days are compared one patient after the other, so that no query and no
+// transaction lasts longer than one of them takes.
 const patientsAtATime = 500
 
-// Recount compares the sums that are kept with the observations they are sums of, and puts right what differs: the totals per day of the
-// practice, and the days with data of each patient. A difference is a fault somewhere, or the practice has moved to another time zone. It
-// returns how many days were compared, and how many days, and days of patients whose days were wrong, were counted anew.
+// Recount compares the sums that are kept with all observations they are sums of, and puts right what differs:
+//   - the totals of the practice: the readings of each day in the practice's time zone, by kind and status;
+//   - the days with data of each patient: for each day in the patient's time zone and each kind the readings that hold, and how many of
+//     them count for billing, because they came from a device that the patient held then.
+//
+// Which reading of a day was the first is not compared. A difference is a fault somewhere, or the practice has moved to another time zone.
+// It returns how many days of the practice were compared, and how many of those and of the patients' days were wrong and counted anew.
 func (e *Engine) Recount(ctx context.Context, app core.App) (days, wrong int, err error) {
 	days, wrong, err = e.recountTotals(ctx, app)
 	if err != nil {
@@ -28,41 +31,43 @@ func (e *Engine) Recount(ctx context.Context, app core.App) (days, wrong int, er
 	return days, wrong + ofPatients, err
 }
 
-// recountTotals goes through the days from the first that has a reading or a total to the last.
+// recountTotals goes through the days that have a reading or a total, the oldest first.
 func (e *Engine) recountTotals(ctx context.Context, app core.App) (days, wrong int, err error) {
-	var first, last, firstKept, lastKept string
-	err = app.DB().NewQuery(`SELECT COALESCE(MIN(measured_at), ''), COALESCE(MAX(measured_at), '') FROM observations`).Row(&first, &last)
-	if err == nil {
-		err = app.DB().NewQuery(`SELECT COALESCE(MIN(day), ''), COALESCE(MAX(day), '') FROM daily_counts`).Row(&firstKept, &lastKept)
-	}
-	if err != nil {
-		return 0, 0, fmt.Errorf("find the days with readings: %w", err)
-	}
-	zone := e.rules.PracticeZone
-	day, end := collections.StartOfDay(collections.ParseInstant(first).In(zone)), collections.StartOfDay(collections.ParseInstant(last).In(zone))
-	if kept := collections.ParseDay(firstKept, zone); !kept.IsZero() && (first == "" || kept.Before(day)) {
-		day = kept
-	}
-	if kept := collections.ParseDay(lastKept, zone); !kept.IsZero() && (last == "" || kept.After(end)) {
-		end = kept
-	}
-	if first == "" && firstKept == "" {
-		return 0, 0, nil
-	}
-	for ; !day.After(end); day = collections.StartOfNextDay(day) {
-		if err := ctx.Err(); err != nil {
+	for from := (time.Time{}); ctx.Err() == nil; days++ {
+		day, err := e.nextTotal(app, from)
+		if err != nil || day.IsZero() {
 			return days, wrong, err
 		}
 		differs, err := recountTotal(app, day)
 		if err != nil {
 			return days, wrong, err
 		}
-		days++
 		if differs {
 			wrong++
 		}
+		from = collections.StartOfNextDay(day)
 	}
-	return days, wrong, nil
+	return days, wrong, ctx.Err()
+}
+
+// nextDays finds the next reading and the next total, each by an index.
+const nextDays = `SELECT COALESCE((SELECT MIN(measured_at) FROM observations WHERE measured_at >= {:from}), ''),
+	COALESCE((SELECT MIN(day) FROM daily_counts WHERE day >= {:day}), '')`
+
+// nextTotal is the first day from the given one on that has a reading or a total, in the practice's zone; zero when there is none.
+func (e *Engine) nextTotal(app core.App, from time.Time) (next time.Time, err error) {
+	var measured, kept string
+	err = app.DB().NewQuery(nextDays).Bind(dbx.Params{"from": collections.Instant(from), "day": from.Format(time.DateOnly)}).Row(&measured, &kept)
+	if err != nil {
+		return next, fmt.Errorf("find the next day with readings: %w", err)
+	}
+	if measured != "" {
+		next = collections.StartOfDay(collections.ParseInstant(measured).In(e.rules.PracticeZone))
+	}
+	if day := collections.ParseDay(kept, e.rules.PracticeZone); !day.IsZero() && (measured == "" || day.Before(next)) {
+		next = day
+	}
+	return next, nil
 }
 
 const (
@@ -76,8 +81,9 @@ func recountTotal(app core.App, day time.Time) (differs bool, err error) {
 		"day": day.Format(time.DateOnly), "from": collections.Instant(day), "to": collections.Instant(collections.StartOfNextDay(day)),
 	}
 	compare := func(db dbx.Builder) error {
-		return db.NewQuery(`SELECT EXISTS (SELECT * FROM (` + countedTotals + `) EXCEPT ` + keptTotals + `)
-			OR EXISTS (` + keptTotals + ` EXCEPT SELECT * FROM (` + countedTotals + `))`).Bind(params).Row(&differs)
+		return db.NewQuery(`WITH counted AS MATERIALIZED (` + countedTotals + `), kept AS (` + keptTotals + `)
+			SELECT EXISTS (SELECT * FROM counted EXCEPT SELECT * FROM kept) OR EXISTS (SELECT * FROM kept EXCEPT SELECT * FROM counted)`).
+			Bind(params).Row(&differs)
 	}
 	if err := compare(app.DB()); err != nil || !differs {
 		return false, failed("compare the totals of a day", err)
@@ -99,108 +105,75 @@ func recountTotal(app core.App, day time.Time) (differs bool, err error) {
 	return differs, failed("count the totals of a day anew", err)
 }
 
-// recountPatients compares how many readings the days with data hold with how many there are, for each patient and kind.
-func (e *Engine) recountPatients(ctx context.Context, app core.App) (days int, err error) {
+// recountPatients compares the days with data of one patient after the other. Only those who differ are compared again in the writer's
+// stead, since a reading may have come while they were looked at.
+func (e *Engine) recountPatients(ctx context.Context, app core.App) (wrong int, err error) {
 	for after := ""; ctx.Err() == nil; {
 		var ids []string
 		err := app.DB().NewQuery(`SELECT id FROM patients WHERE id > {:after} ORDER BY id LIMIT +{:limit}`).
 			Bind(dbx.Params{"after": after, "limit": patientsAtATime}).Column(&ids)
 		if err != nil || len(ids) == 0 {
-			return days, failed("list patients", err)
+			return wrong, failed("list patients", err)
 		}
 		after = ids[len(ids)-1]
-		wrong, err := miscounted(app, ids)
-		if err != nil {
-			return days, err
-		}
-		for _, id := range wrong {
-			n, err := e.recountPatient(app, id)
-			if err != nil {
-				return days, err
+		for _, id := range ids {
+			if ctx.Err() != nil {
+				break
 			}
-			days += n
+			_, differ, err := e.miscounted(app, id)
+			if err == nil && differ > 0 {
+				differ, err = e.recountPatient(app, id)
+			}
+			if err != nil {
+				return wrong, err
+			}
+			wrong += differ
 		}
 	}
-	return days, ctx.Err()
+	return wrong, ctx.Err()
 }
 
-// miscounted are those of the patients whose days with data do not add up to their readings.
-func miscounted(db core.App, ids []string) (wrong []string, err error) {
-	list, err := json.Marshal(ids)
+// miscounted counts the patient's days with data, by the time zone the patient is in now, and how many of the kept ones differ from that.
+func (e *Engine) miscounted(app core.App, id string) (counted map[patientDay]dayCount, wrong int, err error) {
+	zone, err := zoneOf(app, id, e.rules.PracticeZone)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	const (
-		among   = `patient IN (SELECT value FROM json_each({:ids}))`
-		counted = `SELECT patient, observation_type, COUNT(*) FROM observations WHERE ` + among + ` AND status = '` + collections.StatusFinal + `' GROUP BY 1, 2`
-		kept    = `SELECT patient, observation_type, SUM(readings) FROM reading_days WHERE ` + among + ` GROUP BY 1, 2 HAVING SUM(readings) != 0`
-	)
-	err = db.DB().NewQuery(`SELECT DISTINCT patient FROM (SELECT * FROM (` + counted + ` EXCEPT ` + kept + `)
-		UNION ALL SELECT * FROM (` + kept + ` EXCEPT ` + counted + `))`).Bind(dbx.Params{"ids": string(list)}).Column(&wrong)
-	return wrong, failed("compare days with data", err)
+	if counted, err = countDays(app, id, zone, nil); err != nil {
+		return nil, 0, err
+	}
+	var kept []struct {
+		Day      string `db:"day"`
+		Kind     string `db:"observation_type"`
+		Readings int    `db:"readings"`
+		Devices  int    `db:"device_readings"`
+	}
+	err = app.DB().Select("day", "observation_type", "readings", "device_readings").From("reading_days").
+		Where(dbx.HashExp{"patient": id}).All(&kept)
+	wrong = len(counted)
+	for _, row := range kept {
+		is, exists := counted[patientDay{id, row.Day, row.Kind}]
+		switch right := is.readings == row.Readings && is.fromDevices == row.Devices; {
+		case exists && right:
+			wrong--
+		case !exists && !right:
+			wrong++
+		}
+	}
+	return counted, wrong, failed("read days with data", err)
 }
 
-// recountPatient counts a patient's days anew, by the time zone the patient is in now, unless they add up after all.
-func (e *Engine) recountPatient(app core.App, id string) (days int, err error) {
+// recountPatient counts a patient's days anew, unless they add up after all.
+func (e *Engine) recountPatient(app core.App, id string) (wrong int, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
-		if wrong, err := miscounted(tx, []string{id}); err != nil || len(wrong) == 0 {
+		counted, differ, err := e.miscounted(tx, id)
+		if err != nil || differ == 0 {
 			return err
 		}
-		zone, err := e.zoneOf(tx, id)
-		if err != nil {
-			return err
-		}
-		counted, err := countDays(tx, id, zone, nil)
-		if err != nil {
-			return err
-		}
-		days = max(1, len(counted))
+		wrong = differ
 		return replaceDays(tx, dbx.HashExp{"patient": id}, counted)
 	})
-	return days, err
-}
-
-// zoneOf is the time zone of a patient.
-func (e *Engine) zoneOf(tx core.App, patientID string) (*time.Location, error) {
-	var name string
-	err := tx.DB().NewQuery(`SELECT time_zone FROM patients WHERE id = {:id}`).Bind(dbx.Params{"id": patientID}).Row(&name)
-	return collections.Zone(name, e.rules.PracticeZone), failed("find the patient's time zone", err)
-}
-
-// countDays counts the days with data of a patient from the readings that hold and match; nil matches all.
-func countDays(tx core.App, patientID string, zone *time.Location, match dbx.Expression) (map[patientDay]dayCount, error) {
-	var readings []struct {
-		ID         string `db:"id"`
-		Kind       string `db:"observation_type"`
-		DeviceID   string `db:"device_id"`
-		MeasuredAt string `db:"measured_at"`
-		Source     string `db:"source"`
-	}
-	err := tx.DB().Select("id", "observation_type", "device_id", "measured_at", "source").From(collections.Observations).
-		Where(dbx.HashExp{"patient": patientID, "status": collections.StatusFinal}).AndWhere(match).OrderBy("measured_at", "id").All(&readings)
-	if err != nil {
-		return nil, failed("count days with data", err)
-	}
-	days := map[patientDay]dayCount{}
-	for _, r := range readings {
-		at, holder := collections.ParseInstant(r.MeasuredAt), ""
-		if r.DeviceID != "" && r.Source != string(vitals.SourcePortal) {
-			if holder, err = collections.DeviceHolder(tx, r.DeviceID, at); err != nil {
-				return nil, err
-			}
-		}
-		key := patientDay{patientID, at.In(zone).Format(time.DateOnly), r.Kind}
-		days[key] = days[key].with(r.ID, holder == patientID)
-	}
-	return days, nil
-}
-
-// replaceDays puts days with data in the place of those that match.
-func replaceDays(tx core.App, match dbx.Expression, days map[patientDay]dayCount) error {
-	if _, err := tx.NonconcurrentDB().Delete("reading_days", match).Execute(); err != nil {
-		return fmt.Errorf("empty reading days: %w", err)
-	}
-	return storeDays(tx, days)
+	return wrong, err
 }
 
 // failed says what failed, if anything did.

@@ -105,7 +105,7 @@ func (w withdrawal) recall() error {
 // recountDay counts the patient's day anew, from the readings that are left of it.
 func (w withdrawal) recountDay() error {
 	patient, reading := w.observation.PatientID, w.observation.Reading
-	zone, err := w.engine.zoneOf(w.tx, patient)
+	zone, err := zoneOf(w.tx, patient, w.engine.rules.PracticeZone)
 	if err != nil {
 		return err
 	}

@@ -90,6 +90,39 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
+// Days with data move along with the patient, so that a reading that is withdrawn afterwards leaves the day it is counted in.
+func TestWithdrawAfterMoving(t *testing.T) {
+	app, engine := newApp(t, rules)
+	patient := newPatient(t, app, dbx.Params{"time_zone": "America/New_York"})
+	assign(t, app, "BP-1", patient)
+	days := `SELECT day || ' ' || first_observation || ' ' || readings || ' ' || device_readings FROM reading_days ORDER BY day`
+	var stored []string
+	for _, day := range []int{5, 6} {
+		r := at(from("BP-1", bloodPressure(120, 80)), time.Date(2026, 1, day, 6, 0, 0, 0, time.UTC))
+		stored = append(stored, ingest(t, app, engine, submission(patient, r)).Observation.ID)
+	}
+	if diff := cmp.Diff([]string{"2026-01-05 " + stored[0] + " 1 1", "2026-01-06 " + stored[1] + " 1 1"}, texts(t, app, days)); diff != "" {
+		t.Error(diff)
+	}
+	record := find(t, app, collections.Patients, patient)
+	record.Set("time_zone", "America/Los_Angeles")
+	if err := app.Save(record); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"2026-01-04 " + stored[0] + " 1 1", "2026-01-05 " + stored[1] + " 1 1"}, texts(t, app, days)); diff != "" {
+		t.Errorf("moved: %s", diff)
+	}
+	if _, err := engine.Withdraw(app, stored[1], "wrong cuff", nurse, now); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"2026-01-04 " + stored[0] + " 1 1"}, texts(t, app, days)); diff != "" {
+		t.Errorf("withdrawn: %s", diff)
+	}
+	if _, wrong := recount(t, app, engine); wrong != 0 {
+		t.Errorf("the recount says that %d days are wrong", wrong)
+	}
+}
+
 // When the EMR has the reading, or may have it, a person is told to correct it there: once.
 func TestWithdrawTransmitted(t *testing.T) {
 	for status, wantTold := range map[string]int{"pending": 0, "processing": 1, "transmitted": 1} {

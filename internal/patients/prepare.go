@@ -51,7 +51,7 @@ func Keep(tx core.App, record *core.Record, by audit.Actor, byHand bool, now tim
 	if err := save(); err != nil {
 		return err
 	}
-	if err := afterStored(tx, p, by, now); err != nil || !byHand {
+	if err := afterStored(tx, p, stored, by, now, practice); err != nil || !byHand {
 		return err
 	}
 	if stored == nil {

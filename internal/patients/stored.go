@@ -11,13 +11,17 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/triage"
 )
 
-// afterStored keeps what must go with every stored patient: one triage row, listed while the patient is active, and
-// nothing open once the patient is deleted.
-func afterStored(tx core.App, p *collections.Patient, by audit.Actor, now time.Time) error {
+// afterStored keeps what must go with every stored patient: one triage row, listed while the patient is active, days with data in
+// the patient's time zone, and nothing open once the patient is deleted. before is what was stored; nil for a new patient.
+func afterStored(tx core.App, p, before *collections.Patient, by audit.Actor, now time.Time, practice *time.Location) error {
 	if err := keepListed(tx, p); err != nil {
+		return err
+	}
+	if err := moveDays(tx, p, before, practice); err != nil {
 		return err
 	}
 	if !p.Deleted() {
@@ -43,6 +47,19 @@ func keepListed(tx core.App, p *collections.Patient) error {
 		return fmt.Errorf("store triage row: %w", err)
 	}
 	return nil
+}
+
+// moveDays counts a patient's days with data anew when the patient is in another time zone now. Source: docs/decisions.md,
+// "Practice and time zone".
+func moveDays(tx core.App, p, before *collections.Patient, practice *time.Location) error {
+	if before == nil {
+		return nil
+	}
+	zone := collections.Zone(p.TimeZone(), practice)
+	if zone.String() == collections.Zone(before.TimeZone(), practice).String() {
+		return nil
+	}
+	return observations.RecountDays(tx, p.Id, zone, time.Time{})
 }
 
 // endEverything leaves a deleted patient without devices, open alerts and open escalations, each ending recorded.
