@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
@@ -76,9 +77,18 @@ func TestConsole(t *testing.T) {
 
 // workInConsole does a day's work in the browser, and looks at what the service holds of it.
 func workInConsole(t *testing.T, browser chromium, p *practice) {
-	var did struct{ Escalation, MRN, Claim, Key string }
-	browser.run(t, p, "console_work.mjs", object{"password": sandbox.Password}, &did)
 	admin := p.signInWith(t, "admin@vigil.example", sandbox.Password)
+	const last = "Zwickau Mutual"
+	for i := range 101 {
+		p.post(t, "/api/v1/billing/payers/", admin, object{"name": fmt.Sprint("Payer ", i), "payer_id": fmt.Sprint("P", i)}).expect(t, 201)
+	}
+	payer := at(t, p.post(t, "/api/v1/billing/payers/", admin, object{"name": last, "payer_id": "ZM"}).expect(t, 201), "id")
+	for i := range 21 {
+		rate := object{"payer_id": payer, "cpt_code": "99454", "rate": 50, "effective_date": fmt.Sprintf("2026-01-%02d", i+1)}
+		p.post(t, "/api/v1/billing/payer-rates/", admin, rate).expect(t, 201)
+	}
+	var did struct{ Escalation, MRN, Claim, Key string }
+	browser.run(t, p, "console_work.mjs", object{"password": sandbox.Password, "payer": last}, &did)
 	escalations := p.get(t, "/api/v1/escalations/?status=resolved", admin).expect(t, 200)
 	wantAt(t, escalations, object{"results.0.reason": did.Escalation, "results.0.priority": "stat", "results.0.resolved_by": "provider@vigil.example"})
 	wantAt(t, p.get(t, "/api/v1/threshold-changes/", admin).expect(t, 200), object{

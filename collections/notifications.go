@@ -77,10 +77,23 @@ type UnplannedNotification struct {
 	Type     string `db:"type"`
 	Severity string `db:"severity"`
 	Patient  string `db:"patient"`
+	Alert    string `db:"alert"`
 	// Yours is true for the patient's primary provider and the escalation's assignee.
 	Yours bool `db:"yours"`
-	// Covered: the person hears of the same alert as an escalation, or has just heard of another like it.
-	Covered bool `db:"covered"`
+}
+
+// UnplannedNotifications are due and without plan: those about escalations first, since their pushes speak for alerts, then oldest first.
+func UnplannedNotifications(app core.App, now time.Time, limit int) (list []UnplannedNotification, err error) {
+	err = app.NonconcurrentDB().NewQuery(`SELECT n.id, n.user, n.channel, n.type, n.severity, n.patient, n.alert,
+			COALESCE((SELECT primary_provider FROM patients WHERE id = n.patient) = n.user, FALSE) OR
+			COALESCE((SELECT assigned_to FROM escalations WHERE id = n.escalation) = (SELECT email FROM users WHERE id = n.user), FALSE) AS yours
+		FROM notifications n WHERE n.id IN (SELECT id FROM notifications WHERE dispatched_at = '' AND due_at <= {:now}
+			ORDER BY channel != 'escalations', due_at, id LIMIT +{:limit}) ORDER BY n.channel != 'escalations', n.due_at, n.id`).
+		Bind(dbx.Params{"now": Instant(now), "limit": limit}).All(&list)
+	if err != nil {
+		return nil, fmt.Errorf("find notifications to plan: %w", err)
+	}
+	return list, nil
 }
 
 // toldTogether is how far apart the notifications of one event may have been stored.
@@ -90,25 +103,23 @@ const toldTogether = time.Hour
 // Source: docs/decisions.md, "One alert per vital type and reading".
 const betweenAlerts = 30 * time.Minute
 
-// UnplannedNotifications are due and without plan, oldest first.
-func UnplannedNotifications(app core.App, now time.Time, limit int) (list []UnplannedNotification, err error) {
-	err = app.NonconcurrentDB().NewQuery(`SELECT n.id, n.user, n.channel, n.type, n.severity, n.patient,
-			COALESCE((SELECT primary_provider FROM patients WHERE id = n.patient) = n.user, FALSE) OR
-			COALESCE((SELECT assigned_to FROM escalations WHERE id = n.escalation) = (SELECT email FROM users WHERE id = n.user), FALSE) AS yours,
-			n.channel = 'alerts' AND n.alert != '' AND EXISTS (SELECT 1 FROM notifications e
-				JOIN alerts a ON a.id = n.alert JOIN alerts b ON b.id = e.alert
-				WHERE e.user = n.user AND e.patient = n.patient AND e.created_at >= {:together} AND CASE e.channel
-					WHEN 'escalations' THEN b.id = a.id OR b.type = a.type AND b.level = a.level AND e.created_at >= {:spaced}
-					WHEN 'alerts' THEN e.id < n.id AND b.type = a.type AND b.level = a.level AND e.created_at >= {:spaced}
-						AND (e.dispatched_at = '' AND e.due_at <= {:now} OR EXISTS (SELECT 1 FROM push_deliveries p
-							WHERE p.notification = e.id AND p.status NOT LIKE 'skipped_%'))
-					END) AS covered
-		FROM notifications n WHERE n.dispatched_at = '' AND n.due_at <= {:now} ORDER BY n.due_at LIMIT +{:limit}`).
-		Bind(dbx.Params{"now": Instant(now), "limit": limit, "together": Instant(now.Add(-toldTogether)), "spaced": Instant(now.Add(-betweenAlerts))}).All(&list)
-	if err != nil {
-		return nil, fmt.Errorf("find notifications to plan: %w", err)
+// Covered reports whether a push that was sent, or is on its way, speaks for a notification of an alert: the person hears of the same alert as an
+// escalation, or has just heard of another like it. What was planned before has to be stored.
+func Covered(tx core.App, n UnplannedNotification, now time.Time) (covered bool, err error) {
+	if n.Channel != "alerts" || n.Alert == "" {
+		return false, nil
 	}
-	return list, nil
+	err = tx.NonconcurrentDB().NewQuery(`SELECT EXISTS (SELECT 1 FROM notifications e JOIN alerts a ON a.id = {:alert} JOIN alerts b ON b.id = e.alert
+		WHERE e.user = {:user} AND e.patient = {:patient} AND e.created_at >= {:together} AND e.channel IN ('escalations', 'alerts')
+			AND (e.channel = 'escalations' AND b.id = a.id OR b.type = a.type AND b.level = a.level AND e.created_at >= {:spaced})
+			AND EXISTS (SELECT 1 FROM push_deliveries p WHERE p.notification = e.id AND p.status IN ('pending', 'sent')))`).
+		Bind(dbx.Params{
+			"alert": n.Alert, "user": n.User, "patient": n.Patient, "together": Instant(now.Add(-toldTogether)), "spaced": Instant(now.Add(-betweenAlerts)),
+		}).Row(&covered)
+	if err != nil {
+		return false, fmt.Errorf("look for a push that speaks for a notification: %w", err)
+	}
+	return covered, nil
 }
 
 // MarkPlanned notes that the pushes of a notification are planned, and whether it shows in the app.

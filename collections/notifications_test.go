@@ -1,6 +1,8 @@
 package collections_test
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +15,10 @@ import (
 // One push in half an hour speaks for all alerts of the same patient, type and level, to each person who got it.
 func TestPushesAreSpaced(t *testing.T) {
 	app, at := vigiltest.NewApp(t), now
+	fates := map[string]string{ // of the pushes to each person
+		"nurse": collections.PushSent, "other": collections.PushPending, "refused": collections.PushFailed, "gone": collections.PushExpiredToken,
+		"native": collections.PushNoTransport, "asleep": collections.PushSkippedQuietHours, "deaf": collections.PushSkippedPreference,
+	}
 	alerts := 0
 	alert := func(user, patient, kind, level string) {
 		t.Helper()
@@ -33,14 +39,12 @@ func TestPushesAreSpaced(t *testing.T) {
 			t.Fatalf("%s: %d entries, want %d; %v", what, len(entries), len(covered), err)
 		}
 		for i, entry := range entries {
-			if entry.Covered != covered[i] {
-				t.Errorf("%s: entry %d is covered: %t", what, i, entry.Covered)
+			spokenFor, err := collections.Covered(app, entry, at)
+			if err != nil || spokenFor != covered[i] {
+				t.Errorf("%s: entry %d is covered: %t, %v", what, i, spokenFor, err)
 			}
-			if !entry.Covered {
-				push := collections.PushDraft{Notification: entry.ID, Token: "t", User: entry.User, Status: collections.PushSent}
-				if entry.User == "asleep" {
-					push.Status = collections.PushSkippedQuietHours
-				}
+			if !spokenFor {
+				push := collections.PushDraft{Notification: entry.ID, Token: "t", User: entry.User, Status: fates[entry.User]}
 				if err := collections.InsertPush(app, push, at); err != nil {
 					t.Fatal(err)
 				}
@@ -63,8 +67,29 @@ func TestPushesAreSpaced(t *testing.T) {
 	at = at.Add(2 * time.Minute)
 	alert("nurse", "p1", "weight", "warning")
 	plan("31 minutes later", false)
-	alert("asleep", "p1", "weight", "warning")
-	plan("in quiet hours", false)
-	alert("asleep", "p1", "weight", "warning")
-	plan("a push that was not sent speaks for nobody", false)
+	for _, user := range slices.Sorted(maps.Keys(fates)) {
+		alert(user, "p9", "weight", "warning")
+		plan(user+", the first", false)
+		alert(user, "p9", "weight", "warning")
+		spoken := fates[user] == collections.PushSent || fates[user] == collections.PushPending
+		plan(user+", where only a push that was sent or is on its way speaks", spoken)
+		alert(user, "p8", "weight", "warning")
+		alert(user, "p8", "weight", "warning")
+		plan(user+", two at once", false, spoken)
+	}
+}
+
+// However many alerts wait, the escalation that speaks for one of them is planned before.
+func TestEscalationsArePlannedFirst(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	for i, channel := range []string{"reminders", "alerts", "alerts", "escalations"} {
+		draft := collections.NotificationDraft{User: "nurse", Channel: channel, Type: channel, Patient: "p1", InApp: true}
+		if err := collections.InsertNotification(app, draft, now.Add(time.Duration(i)*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	due, err := collections.UnplannedNotifications(app, now.Add(time.Minute), 2)
+	if err != nil || len(due) != 2 || due[0].Channel != "escalations" || due[1].Channel != "reminders" {
+		t.Errorf("%+v, %v", due, err)
+	}
 }

@@ -97,11 +97,11 @@ func Use(e *Engine) { inForce.Store(e) }
 // Day is the practice's calendar day of a moment, YYYY-MM-DD.
 func (e *Engine) Day(at time.Time) string { return at.In(e.Zone).Format(time.DateOnly) }
 
-// addDays moves a calendar day.
-func addDays(day string, n int) string { return parseDay(day).AddDate(0, 0, n).Format(time.DateOnly) }
+// AddDays moves a calendar day.
+func AddDays(day string, n int) string { return ParseDay(day).AddDate(0, 0, n).Format(time.DateOnly) }
 
-// parseDay reads a calendar day as midnight UTC, where every day has 24 hours; the zero time when it is none.
-func parseDay(day string) time.Time {
+// ParseDay reads a calendar day as midnight UTC, where every day has 24 hours; the zero time when it is none.
+func ParseDay(day string) time.Time {
 	at, err := time.Parse(time.DateOnly, day)
 	if err != nil {
 		return time.Time{}
@@ -109,12 +109,12 @@ func parseDay(day string) time.Time {
 	return at
 }
 
-// daysBetween is how many days later b is than a.
-func daysBetween(a, b string) int { return int(parseDay(b).Sub(parseDay(a)) / (24 * time.Hour)) }
+// DaysBetween is how many days later b is than a.
+func DaysBetween(a, b string) int { return int(ParseDay(b).Sub(ParseDay(a)) / (24 * time.Hour)) }
 
 // monthOf is the first and the last day of the month that holds a day.
 func monthOf(day string) (first, last string) {
-	at := parseDay(day)
+	at := ParseDay(day)
 	start := time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
 	return start.Format(time.DateOnly), start.AddDate(0, 1, -1).Format(time.DateOnly)
 }
@@ -126,7 +126,7 @@ func (e *Engine) dayStart(day string) time.Time {
 
 // Bounds are the first moment of a span of practice days, and the first after it.
 func (e *Engine) Bounds(s Span) (from, to time.Time) {
-	return e.dayStart(s.Start), e.dayStart(addDays(s.End, 1))
+	return e.dayStart(s.Start), e.dayStart(AddDays(s.End, 1))
 }
 
 // instants are the stored first moment of a practice day and that of the day after another.

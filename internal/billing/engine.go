@@ -132,7 +132,7 @@ func (r *run) since(kind string) (day string, err error) {
 		return "", fmt.Errorf("find the last billing run: %w", err)
 	}
 	if at := collections.ParseInstant(last); !at.IsZero() {
-		return addDays(min(r.Day(at), r.Day(r.now)), -lookBack), nil
+		return AddDays(min(r.Day(at), r.Day(r.now)), -lookBack), nil
 	}
 	return "", nil
 }
@@ -143,7 +143,7 @@ func (r *run) devices(lenient bool) error {
 	if err != nil {
 		return err
 	}
-	span := Span{max(from, "1900-01-01"), addDays(r.Day(r.now), -1)}
+	span := Span{max(from, "1900-01-01"), AddDays(r.Day(r.now), -1)}
 	for after := ""; ; {
 		if err := r.pace.Rest(r.ctx); err != nil {
 			return err
@@ -233,7 +233,7 @@ func (r *run) months() error {
 			from = r.Day(r.now)
 		}
 	}
-	for first, last := monthOf(from); first <= r.Day(r.now); first, last = monthOf(addDays(last, 1)) {
+	for first, last := monthOf(from); first <= r.Day(r.now); first, last = monthOf(AddDays(last, 1)) {
 		if err := r.month(Span{first, last}); err != nil {
 			return err
 		}

@@ -136,7 +136,7 @@ func (g *gatherer) days() error {
 	}
 	zone := collections.Zone(patient.TimeZone(), g.Zone)
 	g.params["first"] = collections.Instant(collections.ParseDay(stored.Days[0], zone))
-	g.params["last"] = collections.Instant(collections.ParseDay(addDays(stored.Days[len(stored.Days)-1], 1), zone))
+	g.params["last"] = collections.Instant(collections.ParseDay(AddDays(stored.Days[len(stored.Days)-1], 1), zone))
 	var rows []EvidenceReading
 	err = g.all("readings", `SELECT o.id, o.observation_type, o.measured_at, o.device_id, o.source FROM observations o
 		WHERE o.patient = {:patient} AND o.measured_at >= {:first} AND o.measured_at < {:last} AND o.status != 'entered_in_error' AND o.source != 'patient_portal'

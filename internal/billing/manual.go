@@ -210,7 +210,7 @@ func (e *Engine) manualPeriod(app core.App, f *facts, d ManualDraft) (Span, erro
 			return period, nil
 		}
 	}
-	return Span{addDays(d.ServiceDate, 1-periodDays), d.ServiceDate}, nil
+	return Span{AddDays(d.ServiceDate, 1-periodDays), d.ServiceDate}, nil
 }
 
 func (e *Engine) manualWarnings(app core.App, f *facts, d ManualDraft, period Span, codes []string) (warnings []string, err error) {

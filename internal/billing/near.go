@@ -72,7 +72,7 @@ func (e *Engine) nearTime(app core.App, now time.Time, include func(string) bool
 		if n.Needed > ruleOf(FirstTwenty).MinMinutes {
 			n.CPTCode = NextTwenty
 		}
-		n.DaysLeft = daysBetween(today, last) + 1
+		n.DaysLeft = DaysBetween(today, last) + 1
 		list = append(list, n)
 	}
 	return list, nil
@@ -125,7 +125,7 @@ func (e *Engine) nearDaysOf(app core.App, ids []string, today string) (list []Ne
 	for _, w := range windows {
 		n := Near{
 			PatientID: w.Patient, CPTCode: DeviceSupply, PeriodStart: w.Start, PeriodEnd: w.End, Unit: "days", Have: len(w.days), Needed: needed,
-			DaysLeft: daysBetween(today, w.End) + 1,
+			DaysLeft: DaysBetween(today, w.End) + 1,
 		}
 		if 0 < n.Missing() && n.Missing() <= n.DaysLeft {
 			list = append(list, n)

@@ -22,7 +22,7 @@ func episodes(holdings []Holding) (starts []string) {
 	slices.SortFunc(holdings, func(a, b Holding) int { return compareText(a.From, b.From) })
 	held, open := "", false
 	for _, h := range holdings {
-		if len(starts) == 0 || !open && daysBetween(held, h.From) >= episodeGap {
+		if len(starts) == 0 || !open && DaysBetween(held, h.From) >= episodeGap {
 			starts = append(starts, h.From)
 		}
 		open = open || h.Until == ""
@@ -40,7 +40,7 @@ func settledAnchor(firstReading, billed string) string {
 	case firstReading == "" || billed < firstReading:
 		return billed
 	}
-	return addDays(firstReading, daysBetween(firstReading, billed)%periodDays)
+	return AddDays(firstReading, DaysBetween(firstReading, billed)%periodDays)
 }
 
 // periodsEnding are the back-to-back 30-day periods from an anchor whose last day lies in a span.
@@ -49,9 +49,9 @@ func periodsEnding(anchor string, in Span) (periods []Span) {
 	if anchor == "" {
 		return nil
 	}
-	n := max(0, (daysBetween(anchor, in.Start)-periodDays+1)/periodDays)
-	for start := addDays(anchor, n*periodDays); ; start = addDays(start, periodDays) {
-		end := addDays(start, periodDays-1)
+	n := max(0, (DaysBetween(anchor, in.Start)-periodDays+1)/periodDays)
+	for start := AddDays(anchor, n*periodDays); ; start = AddDays(start, periodDays) {
+		end := AddDays(start, periodDays-1)
 		if end > in.End {
 			return periods
 		}
@@ -66,8 +66,8 @@ func periodWith(anchor, day string) (Span, bool) {
 	if anchor == "" || day < anchor {
 		return Span{}, false
 	}
-	start := addDays(anchor, daysBetween(anchor, day)/periodDays*periodDays)
-	return Span{start, addDays(start, periodDays-1)}, true
+	start := AddDays(anchor, DaysBetween(anchor, day)/periodDays*periodDays)
+	return Span{start, AddDays(start, periodDays-1)}, true
 }
 
 // supplyCode is the device code that a number of days earns; "" for none. Source: docs/decisions.md, "CPT catalogue and the eight codes".

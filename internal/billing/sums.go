@@ -127,18 +127,18 @@ func sumParts(f SumFilter, by []Dimension) (parts []string, params dbx.Params) {
 	}
 	firstMonth, lastMonth := from, to // whole months from the first day of one to the last of another
 	if first, last := monthOf(from); first != from {
-		firstMonth = addDays(last, 1)
+		firstMonth = AddDays(last, 1)
 	}
 	if first, last := monthOf(to); last != to {
-		lastMonth = addDays(first, -1)
+		lastMonth = AddDays(first, -1)
 	}
 	if slices.Contains(by, ByDay) || firstMonth > lastMonth {
 		add("d", days, dayColumn, from, to)
 		return parts, params
 	}
-	add("a", days, dayColumn, from, addDays(firstMonth, -1))
+	add("a", days, dayColumn, from, AddDays(firstMonth, -1))
 	add("m", months, "month", firstMonth[:7], lastMonth[:7])
-	add("b", days, dayColumn, addDays(lastMonth, 1), to)
+	add("b", days, dayColumn, AddDays(lastMonth, 1), to)
 	return parts, params
 }
 
@@ -195,7 +195,7 @@ func Recount(ctx context.Context, app core.App) (months, wrong int, err error) {
 	if err != nil {
 		return 0, 0, fmt.Errorf("find the months of billing: %w", err)
 	}
-	for month, ok := MonthSpan(first); ok && month.Start[:7] <= last; month, ok = MonthSpan(addDays(month.End, 1)[:7]) {
+	for month, ok := MonthSpan(first); ok && month.Start[:7] <= last; month, ok = MonthSpan(AddDays(month.End, 1)[:7]) {
 		if err := ctx.Err(); err != nil {
 			return months, wrong, err
 		}

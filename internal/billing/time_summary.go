@@ -59,7 +59,7 @@ func (e *Engine) nextThreshold(minutes int) *int {
 
 // MonthSpan is the month YYYY-MM as days; false when the text is none.
 func MonthSpan(text string) (Span, bool) {
-	if len(text) != len("2006-01") || parseDay(text+"-01").IsZero() {
+	if len(text) != len("2006-01") || ParseDay(text+"-01").IsZero() {
 		return Span{}, false
 	}
 	first, last := monthOf(text + "-01")

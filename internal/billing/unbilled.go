@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,7 +46,7 @@ func (e *Engine) Unbilled(app core.App, f UnbilledFilter, now time.Time) (list [
 	if u.tariff, err = readTariff(app); err != nil {
 		return nil, err
 	}
-	u.span = Span{max(f.From, "1900-01-01"), addDays(u.today, -1)}
+	u.span = Span{max(f.From, "1900-01-01"), AddDays(u.today, -1)}
 	if f.To != "" {
 		u.span.End = min(u.span.End, f.To)
 	}
@@ -62,7 +63,7 @@ func (e *Engine) Unbilled(app core.App, f UnbilledFilter, now time.Time) (list [
 		}
 		part := *u
 		parts = append(parts, &part)
-		workers.Go(func() error { return part.chunk(ids) })
+		workers.Go(func() error { return part.guarded(ids) })
 		after = ids[len(ids)-1]
 	}
 	for _, part := range parts {
@@ -96,6 +97,16 @@ func (u *unbilled) candidates(after string) (ids []string, err error) {
 		return nil, fmt.Errorf("list patients with activity: %w", err)
 	}
 	return ids, nil
+}
+
+// guarded looks through a chunk. A panic is an error like any other: in a goroutine of its own it would end the service.
+func (u *unbilled) guarded(ids []string) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("looking for unbilled activity panicked (%T): %s", v, debug.Stack()) // the text of v could quote a value
+		}
+	}()
+	return u.chunk(ids)
 }
 
 func (u *unbilled) chunk(ids []string) error {

@@ -34,6 +34,18 @@ func TestUnbilled(t *testing.T) {
 	}
 }
 
+// A record that nothing foresaw fails the search and leaves the service running.
+func TestUnbilledPanic(t *testing.T) {
+	p := plantPractice(t, 500, 2)
+	if _, err := p.app.DB().NewQuery(`UPDATE time_entries SET id = 'Mummel;see' || id`).Execute(); err != nil {
+		t.Fatal(err)
+	}
+	list, err := p.engine.Unbilled(p.app, billing.UnbilledFilter{}, p.end)
+	if err == nil || list != nil || !strings.Contains(err.Error(), "panicked (runtime.boundsError)") || strings.Contains(err.Error(), "Mummel") {
+		t.Errorf("%d are unbilled: %v", len(list), err)
+	}
+}
+
 // expected are the lines of the oracle for periods that are over; set-ups aside, which wait for a supply that nothing stands against.
 func expected(c oracleCase, end time.Time, practice *time.Location) (lines []string) {
 	for _, line := range oracleEntries(c, end) {

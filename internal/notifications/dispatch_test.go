@@ -84,6 +84,53 @@ func TestOnePushForAnEscalatedAlert(t *testing.T) {
 	}
 }
 
+// Only a push that was sent, or is on its way, speaks for an alert of the same kind a little later.
+func TestPushThatWasNotDeliveredSpeaksForNobody(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind   notifications.Kind // of the first
+		status int                // the push service's answer to it
+		first  string
+		pushes int // in all
+	}{
+		"sent":                       {notifications.AlertRaised, http.StatusCreated, "sent", 1},
+		"on its way":                 {notifications.AlertRaised, http.StatusServiceUnavailable, "pending", 1},
+		"gone":                       {notifications.AlertRaised, http.StatusGone, "expired_token", 2},
+		"refused":                    {notifications.AlertRaised, http.StatusForbidden, "failed", 3},
+		"an escalation":              {notifications.EscalationOpened, http.StatusCreated, "sent", 1},
+		"an escalation on its way":   {notifications.EscalationOpened, http.StatusServiceUnavailable, "pending", 1},
+		"an escalation that is gone": {notifications.EscalationOpened, http.StatusGone, "expired_token", 2},
+		"a refused escalation":       {notifications.EscalationOpened, http.StatusForbidden, "failed", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWard(t)
+			provider := w.member(access.Provider)
+			if _, err := w.app.DB().Update("patients", dbx.Params{"primary_provider": provider.Id}, nil).Execute(); err != nil {
+				t.Fatal(err)
+			}
+			w.device(provider, "/old")
+			w.service.answer = func(rw http.ResponseWriter, _ *http.Request, _ int) { rw.WriteHeader(c.status) }
+			if err := alertOf(w); err != nil {
+				t.Fatal(err)
+			}
+			w.announce(notifications.Announcement{Kind: c.kind, Severity: "critical", PatientID: w.patient, AlertID: collections.NumberID(1), Key: "1"})
+			w.send()
+			if rows := w.pushes(provider); len(rows) != 1 || rows[0].Status != c.first {
+				t.Fatalf("the first: %+v", rows)
+			}
+			w.now = w.now.Add(5 * time.Minute)
+			w.register(provider, "development", "new", "simulator")
+			w.announce(notifications.Announcement{
+				Kind: notifications.AlertRaised, Severity: "critical", PatientID: w.patient, AlertID: secondAlertOf(w), Key: "2",
+			})
+			w.send()
+			rows := w.pushes(provider)
+			if len(rows) != c.pushes || c.pushes > 1 && (rows[c.pushes-1].Status != "sent" || rows[c.pushes-1].Title != "Clinical alert") {
+				t.Errorf("%+v", rows)
+			}
+		})
+	}
+}
+
 // What the EMR has wrong is an urgent task; what it never got is a matter of the service.
 func TestTroubleWithTheEMR(t *testing.T) {
 	w := newWard(t)

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -103,14 +104,7 @@ func TestHangingAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				push := notifications.NewPush(notifications.PushOptions{DevKeys: keys, DevHosts: []string{"push.example"}})
-				push.DialDevelopers(func() net.Conn {
-					ours, theirs := net.Pipe()
-					go func() {
-						go func() { _, _ = io.Copy(io.Discard, theirs) }() // takes all, until we hang up
-						_, _ = io.WriteString(theirs, c.says)
-					}()
-					return ours
-				})
+				push.DialDevelopers(func() net.Conn { return hanging(c.says) })
 				began := time.Now()
 				status, again := push.Try(context.Background(), newBrowser(t).subscribe("http://push.example/phone"), began)
 				if status != c.status || again != c.again {
@@ -121,5 +115,49 @@ func TestHangingAnswers(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// hanging is a connection to a push service that says something and then nothing more, while it takes all until we hang up.
+func hanging(says string) net.Conn {
+	ours, theirs := net.Pipe()
+	go func() {
+		_, _ = theirs.Read(make([]byte, 1)) // an answer before there is a request counts for nothing
+		go func() { _, _ = io.Copy(io.Discard, theirs) }()
+		_, _ = io.WriteString(theirs, says)
+	}()
+	return ours
+}
+
+// Pushes whose push service takes its time over any part of the answer make way for others.
+func TestHangingAnswersMakeWay(t *testing.T) {
+	keys := newKeys(t, "mailto:postmaster@example.org")
+	for name, says := range map[string]string{"nothing": "", "half a body": "HTTP/1.1 201 Created\r\nContent-Length: 100\r\n\r\nhalf"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				push := notifications.NewPush(notifications.PushOptions{DevKeys: keys, DevHosts: []string{"push.example"}})
+				push.DialDevelopers(func() net.Conn { return hanging(says) })
+				began := time.Now()
+				var under sync.WaitGroup
+				for range 20 {
+					under.Go(func() { push.Try(context.Background(), newBrowser(t).subscribe("http://push.example/phone"), began) })
+				}
+				under.Wait()
+				if took := time.Since(began); took > 11*time.Second {
+					t.Errorf("all of them took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// A service that stops does not wait until it is a push's turn.
+func TestPushThatWaitsForItsTurnStops(t *testing.T) {
+	push := notifications.NewPush(notifications.PushOptions{DevKeys: newKeys(t, "mailto:postmaster@example.org"), DevHosts: []string{"push.example"}})
+	push.Occupy()
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if status, _ := push.Try(ctx, newBrowser(t).subscribe("http://push.example/phone"), time.Now()); status != 0 {
+		t.Errorf("came out as %d", status)
 	}
 }

@@ -32,6 +32,13 @@ func (p *Push) DialDevelopers(dial func() net.Conn) {
 	p.inside.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) { return dial(), nil }
 }
 
+// Occupy works on as many pushes as may be worked on at a time, and never ends.
+func (p *Push) Occupy() {
+	for range abreast {
+		p.working <- struct{}{}
+	}
+}
+
 // Try sends one push to a subscription of developers and returns the status, 0 for no answer, and whether to try again.
 func (p *Push) Try(ctx context.Context, token string, now time.Time) (status int, again bool) {
 	to, _ := open(phi.Text(token))

@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// plan decides for each new entry of a list which devices get a push.
+// plan decides for each new entry of a list which devices get a push, one after the other: the push of one may speak for the next.
 func (d *Dispatcher) plan(ctx context.Context, app core.App, p *pass) error {
 	for ctx.Err() == nil {
 		planned := 0
@@ -82,7 +82,11 @@ func (d *Dispatcher) people(tx core.App, entries []collections.UnplannedNotifica
 
 func (d *Dispatcher) planOne(tx core.App, entry collections.UnplannedNotification, to *person, texts *cleaner, now time.Time) error {
 	choice := to.preferences.channel(entry.Channel, entry.Type, entry.Severity)
-	if entry.Covered { // the push about the escalation, or about another alert like it, is the one for this event
+	covered, err := collections.Covered(tx, entry, now)
+	if err != nil {
+		return err
+	}
+	if covered { // the push about the escalation, or about another alert like it, is the one for this event
 		return collections.MarkPlanned(tx, entry.ID, choice.InApp, now)
 	}
 	title, text := pushText(entry.Channel, entry.Type)

@@ -177,9 +177,22 @@ func (w *ward) list(user *collections.User) (types []string) {
 
 // alertOf stores a critical alert of the patient in the evening.
 func alertOf(w *ward) error {
+	return storeAlert(w, collections.NumberID(1), "2026-01-16T02:00:00.000000Z")
+}
+
+// secondAlertOf stores another like it now.
+func secondAlertOf(w *ward) string {
+	w.t.Helper()
+	id := collections.NumberID(2)
+	if err := storeAlert(w, id, collections.Instant(w.now)); err != nil {
+		w.t.Fatal(err)
+	}
+	return id
+}
+
+func storeAlert(w *ward, id, at string) error {
 	_, err := w.app.DB().Insert("alerts", dbx.Params{
-		"id": "000000000000001", "patient": w.patient, "level": "critical", "type": "blood_pressure", "status": "active",
-		"created_at": "2026-01-16T02:00:00.000000Z",
+		"id": id, "patient": w.patient, "level": "critical", "type": "blood_pressure", "status": "active", "created_at": at,
 	}).Execute()
 	return err
 }

@@ -141,7 +141,11 @@ func (p *Push) send(ctx context.Context, l message, now time.Time) answer {
 	if inside {
 		client = p.inside
 	}
-	p.working <- struct{}{}
+	select {
+	case p.working <- struct{}{}:
+	case <-ctx.Done():
+		return answer{}
+	}
 	makeWay := sync.OnceFunc(func() { <-p.working })
 	defer makeWay()
 	sent := false
@@ -150,7 +154,8 @@ func (p *Push) send(ctx context.Context, l message, now time.Time) answer {
 	}, &webpush.Options{
 		HTTPClient: doer(func(r *http.Request) (*http.Response, error) {
 			sent = true
-			defer time.AfterFunc(patience, makeWay).Stop()
+			// The patience is for the answer's body too, so nothing stops it: to make way when all is over does nothing.
+			time.AfterFunc(patience, makeWay)
 			return client.Do(r) //nolint:gosec // G704: allowed and the dialer say where to
 		}),
 		Subscriber: strings.TrimPrefix(keys.Subject, "mailto:"), VAPIDPublicKey: keys.Public, VAPIDPrivateKey: keys.Private,

@@ -139,7 +139,7 @@ func (m *maker) aging() (any, error) {
 	where, params := m.where("lifecycle_status IN ('submitted', 'appealed')")
 	since := "CASE"
 	for i, age := range ages[:len(ages)-1] {
-		from, _ := m.engine.Bounds(billing.Span{Start: addDays(m.today, -age.most), End: m.today})
+		from, _ := m.engine.Bounds(billing.Span{Start: billing.AddDays(m.today, -age.most), End: m.today})
 		since += fmt.Sprintf(" WHEN submitted_at >= {:s%d} THEN %d", i, i)
 		params[fmt.Sprint("s", i)] = collections.Instant(from)
 	}

@@ -99,8 +99,8 @@ func (m *maker) executive() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	days := daysBetween(m.q.From, m.q.To) + 1
-	before, err := m.sumsOf(addDays(m.q.From, -days), addDays(m.q.From, -1))
+	days := billing.DaysBetween(m.q.From, m.q.To) + 1
+	before, err := m.sumsOf(billing.AddDays(m.q.From, -days), billing.AddDays(m.q.From, -1))
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,8 @@ package reports
 import (
 	"fmt"
 	"time"
+
+	"github.com/vigilhealth/vigil/internal/billing"
 )
 
 // The groups of a breakdown.
@@ -17,7 +19,7 @@ type Bucket struct{ Key, First, Last string }
 
 // Group is the grouping of a span of days: by day up to 31 of them, by week up to 182, else by month. Source: docs/decisions.md, "Automatic grouping".
 func Group(from, to string) string {
-	switch days := daysBetween(from, to) + 1; {
+	switch days := billing.DaysBetween(from, to) + 1; {
 	case days <= 31:
 		return ByDay
 	case days <= 182:
@@ -29,38 +31,25 @@ func Group(from, to string) string {
 // Buckets are the periods of a span, without gaps, the first and the last perhaps shorter.
 func Buckets(from, to, group string) (buckets []Bucket) {
 	for day := from; day <= to; {
-		at := parseDay(day)
+		at := billing.ParseDay(day)
 		b := Bucket{Key: day, First: day, Last: day}
 		switch group {
 		case ByWeek:
 			year, week := at.ISOWeek()
 			b.Key = fmt.Sprintf("%04d-W%02d", year, week)
-			b.Last = addDays(day, (7-int(at.Weekday()))%7) // Sunday ends the week
+			b.Last = billing.AddDays(day, (7-int(at.Weekday()))%7) // Sunday ends the week
 		case ByMonth:
 			b.Key = day[:len("2006-01")]
 			b.Last = time.Date(at.Year(), at.Month()+1, 0, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
 		}
 		b.Last = min(b.Last, to)
 		buckets = append(buckets, b)
-		day = addDays(b.Last, 1)
+		day = billing.AddDays(b.Last, 1)
 	}
 	return buckets
 }
 
 // whole reports whether a bucket is a month from its first day to its last.
 func (b Bucket) whole() bool {
-	return len(b.Key) == len("2006-01") && b.First[8:] == "01" && addDays(b.Last, 1)[8:] == "01"
+	return len(b.Key) == len("2006-01") && b.First[8:] == "01" && billing.AddDays(b.Last, 1)[8:] == "01"
 }
-
-func addDays(day string, n int) string { return parseDay(day).AddDate(0, 0, n).Format(time.DateOnly) }
-
-// parseDay reads a day as midnight UTC, where every day has 24 hours. Days were checked where they came in.
-func parseDay(day string) time.Time {
-	at, err := time.Parse(time.DateOnly, day)
-	if err != nil {
-		return time.Time{}
-	}
-	return at
-}
-
-func daysBetween(a, b string) int { return int(parseDay(b).Sub(parseDay(a)) / (24 * time.Hour)) }

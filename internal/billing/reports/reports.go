@@ -149,9 +149,9 @@ func (e *Engine) defaults(s span, q Query, now time.Time) Query {
 		month := q.To[:len("2006-01")] + "-01"
 		switch s {
 		case thirtyDays:
-			q.From = addDays(q.To, -29)
+			q.From = billing.AddDays(q.To, -29)
 		case twelveMonths:
-			q.From = parseDay(month).AddDate(0, -11, 0).Format(time.DateOnly)
+			q.From = billing.ParseDay(month).AddDate(0, -11, 0).Format(time.DateOnly)
 		default:
 			q.From = month
 		}

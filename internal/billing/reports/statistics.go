@@ -145,7 +145,7 @@ func (m *maker) compliance() (active int, rate float64, err error) {
 		err := m.app.DB().NewQuery(`SELECT COUNT(*) FROM patients p WHERE ` + enrolled + ` AND time_zone = {:zone} AND EXISTS (
 				SELECT 1 FROM (SELECT DISTINCT day FROM reading_days r WHERE r.patient = p.id AND r.day BETWEEN {:from} AND {:to} AND r.device_readings > 0
 					LIMIT 1 OFFSET +{:short}))`).
-			Bind(dbx.Params{"zone": z.Zone, "from": addDays(today, 1-windowDays), "to": today, "short": qualifyingDays - 1}).Row(&n)
+			Bind(dbx.Params{"zone": z.Zone, "from": billing.AddDays(today, 1-windowDays), "to": today, "short": qualifyingDays - 1}).Row(&n)
 		if err != nil {
 			return 0, 0, fmt.Errorf("count days with data: %w", err)
 		}

@@ -122,8 +122,8 @@ func (m *maker) daysSince(stored string) int {
 	if len(stored) > len(time.DateOnly) {
 		day = m.engine.Day(collections.ParseInstant(stored))
 	}
-	if parseDay(day).IsZero() {
+	if billing.ParseDay(day).IsZero() {
 		return 0
 	}
-	return max(0, daysBetween(day, m.today))
+	return max(0, billing.DaysBetween(day, m.today))
 }

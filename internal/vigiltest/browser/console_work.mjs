@@ -1,5 +1,5 @@
 // A day's work, each part by whoever does it: an escalation is made and resolved, a threshold is changed with the preview beside it, a patient
-// comes over from the EMR, billing runs and a claim is approved, pushes are switched on and off.
+// comes over from the EMR, billing runs and a claim is approved, the last of many payers gets one more rate, pushes are switched on and off.
 import assert from "node:assert/strict";
 import { createECDH, randomBytes } from "node:crypto";
 import { base, input, run, shows } from "./browser.mjs";
@@ -12,7 +12,7 @@ const pushed = {
 
 await run(async (page) => {
   const did = {};
-  for (const [role, works] of [["provider", [escalate, changeThreshold]], ["manager", [bringOver]], ["billing", [approve]], ["nurse", [switchPushes]]]) {
+  for (const [role, works] of [["provider", [escalate, changeThreshold]], ["manager", [bringOver]], ["billing", [approve, rateLastPayer]], ["nurse", [switchPushes]]]) {
     await signIn(page, `${role}@vigil.example`);
     for (const work of works) {
       Object.assign(did, await work(page));
@@ -106,6 +106,27 @@ async function approve(page) {
   await page.getByRole("tab", { name: "History" }).click();
   await shows(page.locator(".steps li"), /to be submitted → Submitted/);
   return { claim };
+}
+
+// There are more payers, and rates of the last of them, than one page of the service holds.
+async function rateLastPayer(page) {
+  await section(page, "Billing").click();
+  await page.getByRole("tab", { name: "Payers and rates" }).click();
+  await shows(page.getByRole("region", { name: "Payers", exact: true }), input.payer);
+  const pages = page.getByRole("navigation", { name: "Pages of Rates" });
+  const count = async () => Number((await pages.innerText()).match(/of (\d+)/)[1]);
+  const before = await count();
+  await pages.getByRole("button", { name: "Next" }).click();
+  await shows(pages, "21–");
+  await page.getByRole("button", { name: "Add a rate" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Payer").selectOption({ label: input.payer });
+  await dialog.getByLabel("Rate in dollars").fill("51.5");
+  await dialog.getByLabel("From").fill("2030-01-01");
+  await dialog.getByRole("button", { name: "Add", exact: true }).click();
+  await dialog.waitFor({ state: "detached" });
+  await shows(pages, `of ${before + 1}`);
+  return {};
 }
 
 // The push service is on the internet, so the browser's subscription is made up; everything on both sides of it is real.

@@ -21,11 +21,11 @@ const sources = /** @type {[string, string][]} */ ([["", "Any source"], ...["aut
 /** The codes and payers that filters and forms offer. */
 export function useChoices() {
   const codes = useLoad((signal) => get("billing/cpt-codes/", { page_size: 100 }, signal), []);
-  const payers = useLoad(() => get("billing/payers/", { page_size: 100 }), []);
+  const payers = useLoad(() => all("billing/payers/", {}, Infinity), []);
   return {
     codes: /** @type {[string, string][]} */ ((codes.data?.results ?? []).map((c) => [c.code, `${c.code} ${c.description}`])),
     billable: /** @type {[string, string][]} */ ((codes.data?.results ?? []).filter((c) => c.billable).map((c) => [c.code, `${c.code} ${c.description}`])),
-    payers: /** @type {[string, string][]} */ ((payers.data?.results ?? []).map((p) => [String(p.id), p.name])),
+    payers: /** @type {[string, string][]} */ ((payers.data ?? []).map((p) => [String(p.id), p.name])),
   };
 }
 

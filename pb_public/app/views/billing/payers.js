@@ -1,33 +1,32 @@
 // Payers, and what each pays for a code from a day on.
-import { get, post } from "../../api.js";
+import { all, get, post } from "../../api.js";
 import { can } from "../../can.js";
 import { Badge } from "../../ui/badge.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
 import { calendarDate, money } from "../../ui/format.js";
 import { Loaded, Nothing, useLoad } from "../../ui/states.js";
-import { Table } from "../../ui/table.js";
+import { List, Table } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
 import { html, useState } from "../../view.js";
 
 export function Payers() {
-  const payers = useLoad((signal) => get("billing/payers/", { page_size: 100 }, signal), []);
-  const rates = useLoad((signal) => get("billing/payer-rates/", { page_size: 100 }, signal), []);
+  const payers = useLoad(() => all("billing/payers/", {}, Infinity), []);
   const codes = useLoad((signal) => get("billing/cpt-codes/", { page_size: 100 }, signal), []);
   const [dialog, show] = useState(/** @type {"" | "payer" | "rate"} */ (""));
+  const [turn, again] = useState(0); // of the rates
   const close = () => show("");
   return html`<div class="split">
-    <section class="card"><div class="bar-of-acts"><h2>Rates</h2>${can("manageBilling") && payers.data?.count > 0 && html`<button onClick=${() => show("rate")}>Add a rate</button>`}</div>
-      <${Loaded} from=${rates} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="No rates">The default of each code holds.</${Nothing}>`}>
-        ${(data) => html`<${Table} caption="Rates" rows=${data.results} keyOf=${(row) => `${row.payer_id} ${row.cpt_code} ${row.effective_date}`} columns=${rateColumns} />`}</${Loaded}>
+    <section class="card"><div class="bar-of-acts"><h2>Rates</h2>${can("manageBilling") && payers.data && payers.data.length > 0 && html`<button onClick=${() => show("rate")}>Add a rate</button>`}</div>
+      <${List} path="billing/payer-rates/" turn=${turn} caption="Rates" nothing="No rates: the default of each code holds" keyOf=${(row) => `${row.payer_id} ${row.cpt_code} ${row.effective_date}`} columns=${rateColumns} />
       <h2>Default rates</h2>
       <${Loaded} from=${codes}>${(data) => html`<${Table} caption="Codes with their default rates" rows=${data.results} keyOf=${(row) => row.code} columns=${codeColumns} />`}</${Loaded}>
     </section>
     <section class="card"><div class="bar-of-acts"><h2>Payers</h2>${can("manageBilling") && html`<button onClick=${() => show("payer")}>Add a payer</button>`}</div>
-      <${Loaded} from=${payers} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="No payers">Entries of patients without one are for self-pay.</${Nothing}>`}>
-        ${(data) => html`<${Table} caption="Payers" rows=${data.results} columns=${payerColumns} />`}</${Loaded}>
+      <${Loaded} from=${payers} empty=${(data) => data.length === 0} nothing=${html`<${Nothing} title="No payers">Entries of patients without one are for self-pay.</${Nothing}>`}>
+        ${(data) => html`<${Table} caption="Payers" rows=${data} columns=${payerColumns} />`}</${Loaded}>
     </section></div>
     ${dialog === "payer" && html`<${PayerDialog} close=${close} done=${payers.reload} />`}
-    ${dialog === "rate" && html`<${RateDialog} payers=${payers.data.results} codes=${codes.data?.results ?? []} close=${close} done=${rates.reload} />`}`;
+    ${dialog === "rate" && html`<${RateDialog} payers=${payers.data} codes=${codes.data?.results ?? []} close=${close} done=${() => again(turn + 1)} />`}`;
 }
 
 /** @type {import("../../ui/table.js").Column[]} */
