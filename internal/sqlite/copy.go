@@ -5,15 +5,21 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 
 	modernc "modernc.org/sqlite"
 )
 
-// pagesAtOnce is how much is copied between two looks at the clock: 4 MB, some milliseconds.
-const pagesAtOnce = 1000
+const (
+	// pagesAtOnce is how much is copied between two rests: 4 MB, some milliseconds.
+	pagesAtOnce = 1000
+	// stepsToSync is how often the copy is written out to the disk. Left to the system, it would pile up in memory until everybody who writes
+	// has to wait for it, readings among them.
+	stepsToSync = 8
+)
 
 // Copy writes the database as it is at this moment into a file that does not exist yet, page by page through SQLite's own
-// backup, beside whoever reads and writes. It calls rest after every few pages. The copy is not synchronised to disk.
+// backup, beside whoever reads and writes. It calls rest after every few pages. The end of the copy may not have reached the disk.
 func Copy(ctx context.Context, db *sql.DB, target string, rest func(context.Context) error) (err error) {
 	reader, err := db.Conn(ctx)
 	if err != nil {
@@ -51,13 +57,26 @@ func copyPages(ctx context.Context, opened any, target string, rest func(context
 		return err
 	}
 	defer func() { err = errors.Join(err, copying.Finish()) }()
-	for {
+	for step := 1; ; step++ {
 		more, err := copying.Step(pagesAtOnce)
 		if err != nil || !more {
 			return err
+		}
+		if step%stepsToSync == 0 {
+			if err := writeOut(target); err != nil {
+				return err
+			}
 		}
 		if err := rest(ctx); err != nil {
 			return err
 		}
 	}
+}
+
+func writeOut(path string) error {
+	file, err := os.Open(path) //nolint:gosec // the copy under way
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
 }
