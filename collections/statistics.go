@@ -21,8 +21,7 @@ var sizes = map[string]int{
 
 const otherSize = 1000
 
-// fewValues are columns that tell one row from others badly: how many values each has. Of all others every row has its own, but for those
-// that name somebody.
+// fewValues are how many values a column has, of one table or wherever it stands. In every other column each row is taken to have its own.
 var fewValues = map[string]int{
 	"acknowledged": 2, "active": 2, "listed": 2, "needs_review": 2, "level": 4, "risk_level": 4, "priority": 4, "outcome": 3, "status": 6,
 	"fhir_status": 4, "lifecycle_status": 6, "type": 10, "observation_type": 5, "category": 4, "source": 4, "cpt_code": 8, "event": 60,

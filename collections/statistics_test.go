@@ -1,6 +1,7 @@
 package collections_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -33,5 +34,24 @@ func TestTellPlanner(t *testing.T) {
 	}
 	if again := count("TRUE"); again != described || samples > 0 {
 		t.Errorf("%d indexes are described after an analysis, %d before; %d samples are left", again, described, samples)
+	}
+}
+
+// A name that is mistyped, or that a migration has changed, would be the shape of nothing.
+func TestPlannerIsToldOfWhatExists(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	for what, query := range map[string]string{
+		"tables":  "SELECT name FROM sqlite_master WHERE type = 'table'",
+		"columns": "SELECT c.name FROM sqlite_master t, pragma_table_info(t.name) c WHERE t.type = 'table' UNION SELECT t.name || '.' || c.name FROM sqlite_master t, pragma_table_info(t.name) c WHERE t.type = 'table'",
+	} {
+		var there []string
+		if err := app.DB().NewQuery(query).Column(&there); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range map[string][]string{"tables": collections.SizedTables(), "columns": collections.ColumnsOfFewValues()}[what] {
+			if !slices.Contains(there, name) {
+				t.Errorf("%s: there is no %s", what, name)
+			}
+		}
 	}
 }

@@ -1,0 +1,10 @@
+package collections
+
+import (
+	"maps"
+	"slices"
+)
+
+func SizedTables() []string { return slices.Sorted(maps.Keys(sizes)) }
+
+func ColumnsOfFewValues() []string { return slices.Sorted(maps.Keys(fewValues)) }
