@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pocketbase/dbx"
-	"github.com/pocketbase/pocketbase/tools/security"
 )
 
 // refusal is a request that must be refused: with which status, code and fields, and what of it is kept.
@@ -441,7 +440,7 @@ func TestBadCallers(t *testing.T) {
 		profile("no token", "", "not_authenticated"),
 		profile("nonsense", "nonsense", "token_invalid"),
 		profile("cut short", c.nurse[:len(c.nurse)-2], "token_invalid"),
-		profile("expired", c.token(t, "users", "nurse@vigil.test", -time.Minute), "token_expired"),
+		profile("expired", c.tokenOf(t, "users", "nurse@vigil.test", -16*time.Minute), "token_expired"),
 		profile("of a superuser", c.Superuser(t), "token_invalid"),
 		profile("a refresh token", text(t, refreshed, "refresh"), "token_invalid"),
 		{"no token, bad body", c.askAs(t, "", "POST", "/api/v1/ingestion/blood-pressure/", "{"), 401, "not_authenticated", nil, nil},
@@ -469,7 +468,7 @@ func TestBadCallers(t *testing.T) {
 	})
 	c.wantFamilyEnded(t, signedIn, refreshed)
 	c.wantAllFamiliesEnded(t)
-	profileOf := c.get(t, "/api/v1/auth/profile/", c.token(t, "users", "nurse@vigil.test", time.Minute)).expect(t, 200)
+	profileOf := c.get(t, "/api/v1/auth/profile/", c.tokenOf(t, "users", "nurse@vigil.test", 0)).expect(t, 200)
 	if at(t, profileOf, "date_joined") == nil {
 		t.Errorf("an account made at the dashboard has no date_joined: %s", profileOf.body)
 	}
@@ -506,23 +505,6 @@ func (c *crowd) wantAllFamiliesEnded(t *testing.T) {
 	for _, login := range []answer{here, there} {
 		wantAt(t, c.post(t, "/api/v1/auth/token/refresh/", "", object{"refresh": text(t, login, "refresh")}).expect(t, 401), object{"code": "token_revoked"})
 	}
-}
-
-// token makes an access token as PocketBase does, for any end. Source: docs/decisions.md, "Access token".
-func (c *crowd) token(t *testing.T, collection, email string, life time.Duration) string {
-	t.Helper()
-	var user struct{ ID, TokenKey, Secret, Collection string }
-	err := c.db.NewQuery(`SELECT u.id AS id, u.tokenKey AS token_key, json_extract(c.options, '$.authToken.secret') AS secret, c.id AS collection
-		FROM ` + collection + ` u, _collections c WHERE c.name = {:collection} AND u.email = {:email}`).Bind(dbx.Params{"email": email, "collection": collection}).One(&user)
-	if err != nil {
-		t.Fatal(err)
-	}
-	claims := map[string]any{"id": user.ID, "type": "auth", "collectionId": user.Collection, "refreshable": true}
-	token, err := security.NewJWT(claims, user.TokenKey+user.Secret, life)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return token
 }
 
 // wantLock fails five times and finds the account locked, whether it exists or not. Source: specification, "Account lockout".

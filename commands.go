@@ -13,14 +13,11 @@ import (
 	"time"
 
 	"github.com/jonboulle/clockwork"
-	"github.com/pocketbase/pocketbase/cmd"
-	"github.com/pocketbase/pocketbase/core"
 	"github.com/spf13/cobra"
 
 	"github.com/vigilhealth/vigil/internal/backup"
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/sandbox"
-	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
 const defaultAddr = "127.0.0.1:8090"
@@ -181,26 +178,4 @@ func serveSandbox(cmd *cobra.Command, addr string, handler http.Handler) error {
 		return fmt.Errorf("EMR sandbox: %w", err)
 	}
 	return nil
-}
-
-// superuserCommand is PocketBase's own, for accounts of the dashboard. It wants its app before the command line is read, hence p.dir as it was
-// found there beforehand.
-func (p *program) superuserCommand() *cobra.Command {
-	app := core.NewBaseApp(core.BaseAppConfig{DataDir: p.dir, EncryptionEnv: settingsKeyName, DBConnect: sqlite.Connect})
-	command := cmd.NewSuperuserCommand(app)
-	command.PersistentPreRunE = func(*cobra.Command, []string) error {
-		settings, err := p.settings()
-		if err != nil {
-			return err
-		}
-		if err := shareSettingsKey(settings); err != nil {
-			return err
-		}
-		if err := bootstrap(app); err != nil {
-			return err
-		}
-		return app.RunAllMigrations()
-	}
-	command.PersistentPostRunE = func(*cobra.Command, []string) error { return app.ClearBootstrap() }
-	return command
 }

@@ -130,11 +130,7 @@ func newService(app core.App, settings config.Settings, log *slog.Logger, clock 
 	if s.board, err = newBoard(sealer, settings); err != nil {
 		return nil, err
 	}
-	hooks.Bind(app, hooks.Engines{
-		Observations: s.readings, Directory: s.directory, Zone: settings.PracticeLocation, Clock: s.now,
-		Forget: s.auth.Forget, Wake: s.worker.Wake, WakeMailer: s.mailer.Wake, Auth: s.auth,
-		Live: s.live, Limits: s.limits,
-	})
+	hooks.Bind(app, s.hookEngines())
 	return s, nil
 }
 

@@ -23,7 +23,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/sandbox"
 	"github.com/vigilhealth/vigil/internal/sqlite"
-	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
 // The seven days begin on the last evening of winter time in Berlin and end after the last morning of summer time in Sydney, so that both
@@ -191,7 +190,11 @@ func (w *week) as(email string) string {
 	if err != nil {
 		w.t.Fatal(email, err)
 	}
-	return vigiltest.Token(w.t, user)
+	token, err := w.service.auth.SignAccess(user, "", w.clock.Now())
+	if err != nil {
+		w.t.Fatal(email, err)
+	}
+	return token
 }
 
 // number is the number of an account in the contract.

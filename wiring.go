@@ -35,7 +35,7 @@ func (s *service) openRoutes(e *core.ServeEvent) error {
 	if err != nil {
 		return fmt.Errorf("pages: %w", err)
 	}
-	e.Router.Bind(hooks.CloseRoutes())
+	e.Router.Bind(hooks.Guard(s.hookEngines())...)
 	routes.ServePages(e.Router, pages)
 	return routes.Register(e, s.routeEngines())
 }
@@ -64,10 +64,17 @@ func (s *service) routeEngines() routes.Engines {
 	}
 }
 
+func (s *service) hookEngines() hooks.Engines {
+	return hooks.Engines{
+		Observations: s.readings, Directory: s.directory, Zone: s.settings.PracticeLocation, Clock: s.now,
+		Forget: s.auth.Forget, Wake: s.worker.Wake, WakeMailer: s.mailer.Wake, Auth: s.auth, Live: s.live, Limits: s.limits,
+	}
+}
+
 func newAuth(sealer *phi.Sealer, settings config.Settings) *auth.Engine {
 	return auth.New(sealer, auth.Options{
 		RefreshFamilyLife: settings.Auth.RefreshFamilyLife, IdleLogout: settings.Auth.IdleLogout, TOTPIssuer: settings.Auth.TOTPIssuer,
-		RequireTwoFactor: settings.Auth.RequireTwoFactor, ResetURL: settings.FrontendResetURL, SignInURL: settings.PublicURL,
+		RequireTwoFactor: settings.Auth.RequireTwoFactor, SuperuserTwoFactor: settings.SuperuserNeedsTwoFactor(), ResetURL: settings.FrontendResetURL, SignInURL: settings.PublicURL,
 	})
 }
 

@@ -49,9 +49,10 @@ func fromDashboard(record *core.Record) bool {
 // selfAudited are the collections whose rules audit every write themselves.
 var selfAudited = []string{collections.Alerts, collections.Escalations, collections.Observations, collections.Patients, collections.Thresholds}
 
-// trace audits what a superuser writes in the dashboard, in the transaction of the write. The API's engines audit their own writes.
+// trace audits what a superuser writes in the dashboard, and whoever writes superusers, in the transaction of the write. The API's engines audit
+// their own writes.
 func (h *hooks) trace(e *core.RecordEvent, verb string) error {
-	if err := e.Next(); err != nil || !fromDashboard(e.Record) || slices.Contains(selfAudited, e.Record.Collection().Name) {
+	if err := e.Next(); err != nil || !fromDashboard(e.Record) && !e.Record.IsSuperuser() || slices.Contains(selfAudited, e.Record.Collection().Name) {
 		return err
 	}
 	return audit.Append(e.App, audit.Entry{

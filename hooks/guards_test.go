@@ -106,7 +106,7 @@ func TestClosedHouse(t *testing.T) {
 func TestNativeSignInIsClosed(t *testing.T) {
 	d := newDashboard(t)
 	user := vigiltest.User(t, d.app, access.Nurse, vigiltest.Email("nurse@vigil.test"))
-	token := vigiltest.Token(t, user)
+	token := vigiltest.Token(t, user, vigiltest.Clock)
 	for path, body := range map[string]string{
 		"auth-with-password":     `{"identity":"nurse@vigil.test","password":"` + vigiltest.Password + `"}`,
 		"auth-with-otp":          `{"otpId":"x","password":"y"}`,
@@ -144,7 +144,7 @@ func (d *dashboard) as(token, method, path, body string) *httptest.ResponseRecor
 
 func TestRealtimeIsClosed(t *testing.T) {
 	d := newDashboard(t)
-	user := vigiltest.Token(t, vigiltest.User(t, d.app, access.Admin))
+	user := vigiltest.Token(t, vigiltest.User(t, d.app, access.Admin), vigiltest.Clock)
 	for _, test := range []struct {
 		who, token, topics string
 		want               int

@@ -31,7 +31,7 @@ type Engines struct {
 	// Live tells who subscribes what changes; Limits bounds how often one address may.
 	Live   *live.Publisher
 	Limits *limits.Limiter
-	// Auth locks and records the sign-ins of superusers.
+	// Auth signs superusers in, and knows whose a token is.
 	Auth *auth.Engine
 }
 
@@ -99,6 +99,8 @@ var table = []row{
 	{creating, []string{collections.Users}, ruled, (*hooks).keepUser},
 	{updating, []string{collections.Users}, ruled, (*hooks).keepUser},
 	{updating, []string{collections.Users}, ruled, (*hooks).endSessions},
+	{creating, []string{core.CollectionNameSuperusers}, ruled, (*hooks).keepSuperuser},
+	{updating, []string{core.CollectionNameSuperusers}, ruled, (*hooks).keepSuperuser},
 	{creating, []string{collections.Patients}, ruled, (*hooks).keepPatient},
 	{updating, []string{collections.Patients}, ruled, (*hooks).keepPatient},
 	{creating, []string{collections.CareTeamMembers}, ruled, (*hooks).keepMember},

@@ -20,34 +20,46 @@ var closed = []string{
 	"POST /api/backups/upload",                            // the first half of the same
 	"DELETE /api/logs",                                    // removes traces
 	"DELETE /api/collections/{collection}/truncate",       // records are kept
+
+	// Ways to an account by mail or by another service: none knows lock or second factor. A superuser's password is set on the machine.
+	"POST /api/collections/{collection}/request-password-reset",
+	"POST /api/collections/{collection}/confirm-password-reset",
+	"POST /api/collections/{collection}/request-verification",
+	"POST /api/collections/{collection}/confirm-verification",
+	"POST /api/collections/{collection}/request-email-change",
+	"POST /api/collections/{collection}/confirm-email-change",
+	"POST /api/collections/{collection}/auth-with-oauth2",
+	"GET /api/oauth2-redirect",
+	"POST /api/oauth2-redirect",
 }
 
-// authMethods describes doors that are closed, but for the dashboard's: its sign-in page asks before it shows a form.
+// authMethods describes the dashboard's door.
 const authMethods = "GET /api/collections/{collection}/auth-methods"
 
-// CloseRoutes is the outermost middleware of the router: closed routes do not exist.
-func CloseRoutes() *hook.Handler[*core.RequestEvent] {
+// superusersOnly lists the routes by which superusers sign in to the dashboard, and nobody else anywhere.
+var superusersOnly = []string{
+	authMethods,
+	"POST /api/collections/{collection}/auth-with-password",
+	"POST /api/collections/{collection}/auth-refresh",
+	"POST /api/collections/{collection}/request-otp",
+	"POST /api/collections/{collection}/auth-with-otp",
+}
+
+// closeRoutes is the outermost middleware of the router: closed routes do not exist.
+func closeRoutes() *hook.Handler[*core.RequestEvent] {
 	return &hook.Handler[*core.RequestEvent]{Id: "vigilClosedRoutes", Priority: -100001, Func: func(e *core.RequestEvent) error {
 		foreign := e.Request.PathValue("collection") != core.CollectionNameSuperusers
-		if slices.Contains(closed, e.Request.Pattern) || foreign && e.Request.Pattern == authMethods {
+		if slices.Contains(closed, e.Request.Pattern) || foreign && slices.Contains(superusersOnly, e.Request.Pattern) {
 			return e.NotFoundError("", nil)
 		}
 		return e.Next()
 	}}
 }
 
-// closeNative keeps users out of every way in that PocketBase itself offers: none of them knows lockout, second factor or
-// rotation. Superusers keep theirs; the collection's nil rules close the rest.
+// closeNative is the last line behind closed routes: PocketBase gives no user a token.
 func closeNative(app core.App) {
-	const users = collections.Users
-	app.OnRecordAuthRequest(users).BindFunc(notFound)
-	app.OnRecordRequestPasswordResetRequest(users).BindFunc(notFound)
-	app.OnRecordConfirmPasswordResetRequest(users).BindFunc(notFound)
-	app.OnRecordRequestVerificationRequest(users).BindFunc(notFound)
-	app.OnRecordConfirmVerificationRequest(users).BindFunc(notFound)
-	app.OnRecordRequestEmailChangeRequest(users).BindFunc(notFound)
-	app.OnRecordConfirmEmailChangeRequest(users).BindFunc(notFound)
-	app.OnFileTokenRequest(users).BindFunc(notFound) // there are no files; the dashboard's backups have superusers
+	app.OnRecordAuthRequest(collections.Users).BindFunc(notFound)
+	app.OnFileTokenRequest(collections.Users).BindFunc(notFound) // there are no files; the dashboard's backups have superusers
 }
 
 func notFound[E interface {

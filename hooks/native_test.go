@@ -11,6 +11,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/hooks"
+	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -18,7 +19,10 @@ import (
 func served(t *testing.T) http.Handler {
 	t.Helper()
 	app := vigiltest.NewApp(t)
-	hooks.Bind(app, hooks.Engines{Zone: time.UTC, Clock: func() time.Time { return vigiltest.Clock }})
+	engines := hooks.Engines{
+		Zone: time.UTC, Clock: func() time.Time { return vigiltest.Clock }, Auth: auth.New(vigiltest.Sealer(), auth.Options{}),
+	}
+	hooks.Bind(app, engines)
 	router, err := apis.NewRouter(app)
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +34,7 @@ func served(t *testing.T) http.Handler {
 	start := &core.ServeEvent{App: app, Router: router, UIExtensions: []core.UIExtension{extension}}
 	var handler http.Handler
 	err = app.OnServe().Trigger(start, func(e *core.ServeEvent) error {
-		e.Router.Bind(hooks.CloseRoutes())
+		e.Router.Bind(hooks.Guard(engines)...)
 		handler, err = e.Router.BuildMux()
 		return err
 	})

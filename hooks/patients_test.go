@@ -18,6 +18,7 @@ import (
 	"github.com/vigilhealth/vigil/hooks"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -39,7 +40,11 @@ func newDashboard(t *testing.T) *dashboard {
 	t.Helper()
 	d := &dashboard{t: t, app: vigiltest.NewApp(t), directory: patients.NewDirectory()}
 	t.Cleanup(d.directory.Close)
-	hooks.Bind(d.app, hooks.Engines{Directory: d.directory, Zone: time.UTC, Clock: func() time.Time { return vigiltest.Clock }, Forget: func(string) {}, Wake: func() {}})
+	engines := hooks.Engines{
+		Directory: d.directory, Zone: time.UTC, Clock: func() time.Time { return vigiltest.Clock }, Forget: func(string) {}, Wake: func() {},
+		Auth: auth.New(vigiltest.Sealer(), auth.Options{}),
+	}
+	hooks.Bind(d.app, engines)
 	if err := d.directory.Build(d.app); err != nil {
 		t.Fatal(err)
 	}
@@ -52,13 +57,14 @@ func newDashboard(t *testing.T) *dashboard {
 	if err := d.app.Save(superuser); err != nil {
 		t.Fatal(err)
 	}
-	if d.token, err = superuser.NewAuthToken(); err != nil {
+	if d.token, err = engines.Auth.SignSuperuser(superuser, vigiltest.Clock, vigiltest.Clock); err != nil {
 		t.Fatal(err)
 	}
 	router, err := apis.NewRouter(d.app)
 	if err != nil {
 		t.Fatal(err)
 	}
+	router.Bind(hooks.Guard(engines)...)
 	if d.handler, err = router.BuildMux(); err != nil {
 		t.Fatal(err)
 	}

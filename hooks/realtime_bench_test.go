@@ -38,7 +38,7 @@ func BenchmarkLive(b *testing.B) {
 			writer := observations.NewWriter(s.readings, time.Now, s.publisher.Log, func([]observations.Outcome) { s.publisher.Wake() })
 			running.Go(func() { writer.Run(ctx, s.app) })
 			running.Go(func() { s.publisher.Run(ctx, s.app) })
-			token := vigiltest.Token(b, vigiltest.User(b, s.app, access.Nurse))
+			token := vigiltest.Token(b, vigiltest.User(b, s.app, access.Nurse), time.Now())
 			reviewed := patients[50]
 			var told sync.WaitGroup
 			var messages atomic.Int64

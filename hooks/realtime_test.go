@@ -47,18 +47,21 @@ type station struct {
 func newStation(t testing.TB, requests int, views live.Views) *station {
 	t.Helper()
 	s := &station{t: t, app: vigiltest.NewApp(t), readings: observations.NewEngine(observations.Rules{PracticeZone: time.UTC})}
+	authority := auth.New(vigiltest.Sealer(), auth.Options{})
 	s.publisher = live.NewPublisher(live.Options{
-		Views: views, Check: auth.New(vigiltest.Sealer(), auth.Options{}).Check, Zone: time.UTC, Clock: time.Now, Log: slog.New(slog.DiscardHandler),
+		Views: views, Check: authority.Check, Zone: time.UTC, Clock: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
-	hooks.Bind(s.app, hooks.Engines{
+	engines := hooks.Engines{
 		Observations: s.readings, Directory: patients.NewDirectory(), Zone: time.UTC, Clock: time.Now, Forget: func(string) {},
-		Wake: func() {}, WakeMailer: func() {}, Live: s.publisher,
+		Wake: func() {}, WakeMailer: func() {}, Live: s.publisher, Auth: authority,
 		Limits: limits.New(map[limits.Class]limits.Policy{limits.Realtime: {Requests: requests, Window: time.Minute}}),
-	})
+	}
+	hooks.Bind(s.app, engines)
 	router, err := apis.NewRouter(s.app)
 	if err != nil {
 		t.Fatal(err)
 	}
+	router.Bind(hooks.Guard(engines)...)
 	handler, err := router.BuildMux()
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +117,7 @@ func TestRealtimeTopic(t *testing.T) {
 	go s.publisher.Run(t.Context(), s.app)
 	nurse := vigiltest.User(t, s.app, access.Nurse)
 	id, lines := s.open()
-	for _, token := range []string{vigiltest.Token(t, nurse), "Bearer " + vigiltest.Token(t, nurse)} { // the SDK sends it bare
+	for _, token := range []string{vigiltest.Token(t, nurse, time.Now()), "Bearer " + vigiltest.Token(t, nurse, time.Now())} { // the SDK sends it bare
 		if status, _ := s.subscribe(id, token, "triage"); status != 204 {
 			t.Fatalf("answered %d", status)
 		}
@@ -136,7 +139,7 @@ func TestRealtimeTopic(t *testing.T) {
 func TestRealtimeRefusals(t *testing.T) {
 	s := newStation(t, 0, nothing{})
 	token := func(role access.Role, options ...vigiltest.UserOption) string {
-		return vigiltest.Token(t, vigiltest.User(t, s.app, role, options...))
+		return vigiltest.Token(t, vigiltest.User(t, s.app, role, options...), time.Now())
 	}
 	for _, test := range []struct {
 		name, token string
@@ -167,7 +170,7 @@ func TestRealtimeRefusals(t *testing.T) {
 func TestRealtimeIsLimitedByAddress(t *testing.T) {
 	s := newStation(t, 2, nothing{})
 	id, _ := s.open()
-	token := vigiltest.Token(t, vigiltest.User(t, s.app, access.Nurse))
+	token := vigiltest.Token(t, vigiltest.User(t, s.app, access.Nurse), time.Now())
 	if status, _ := s.subscribe(id, token, "triage"); status != 204 {
 		t.Fatalf("the second: %d", status)
 	}

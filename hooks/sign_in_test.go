@@ -1,7 +1,6 @@
 package hooks_test
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -28,6 +27,7 @@ type native struct {
 	t       *testing.T
 	app     *tests.TestApp
 	handler http.Handler
+	auth    *auth.Engine
 	routes  []string // "POST /api/collections/{collection}/auth-refresh" …
 	now     time.Time
 }
@@ -36,17 +36,19 @@ func newNative(t *testing.T) *native {
 	t.Helper()
 	n := &native{t: t, app: vigiltest.NewApp(t), now: vigiltest.Clock}
 	authority := auth.New(vigiltest.Sealer(), auth.Options{RefreshFamilyLife: time.Hour})
+	n.auth = authority
 	directory := patients.NewDirectory()
 	t.Cleanup(directory.Close)
-	hooks.Bind(n.app, hooks.Engines{
+	engines := hooks.Engines{
 		Directory: directory, Zone: time.UTC, Clock: func() time.Time { return n.now }, Forget: authority.Forget,
 		Wake: func() {}, WakeMailer: func() {}, Auth: authority,
-	})
+	}
+	hooks.Bind(n.app, engines)
 	router, err := apis.NewRouter(n.app)
 	if err != nil {
 		t.Fatal(err)
 	}
-	router.Bind(hooks.CloseRoutes())
+	router.Bind(hooks.Guard(engines)...)
 	n.routes = routesOf("", reflect.ValueOf(router.RouterGroup))
 	if n.handler, err = router.BuildMux(); err != nil {
 		t.Fatal(err)
@@ -158,7 +160,7 @@ func TestNativeRoutesAreNoWayIn(t *testing.T) {
 					"redirectURL": "https://x.test", "redirectUrl": "https://x.test", "duration": 99999, "role": "admin", "is_active": true,
 					"two_factor_enabled": false, "verified": true,
 				}
-				for who, bearer := range map[string]string{"nobody": "", "the user": fresh(record.NewAuthToken())} {
+				for who, bearer := range map[string]string{"nobody": "", "the user": vigiltest.Token(t, user, n.now)} {
 					answer := n.call(path, bearer, body)
 					tried++
 					if tokenLike.MatchString(answer.Body.String()) {
@@ -183,7 +185,7 @@ func TestNativeRoutesAreNoWayIn(t *testing.T) {
 func TestSuperusersCannotBecomeUsers(t *testing.T) {
 	n := newNative(t)
 	user := vigiltest.User(t, n.app, access.Nurse)
-	bearer := made(t)(n.superuser().NewAuthToken())
+	bearer := n.bearer(n.superuser())
 	for _, route := range n.routes {
 		if !strings.Contains(route, "{collection}") || !strings.Contains(route, "/api/collections/{collection}/") || strings.Contains(route, "/records") ||
 			strings.Contains(route, "truncate") {
@@ -195,6 +197,12 @@ func TestSuperusersCannotBecomeUsers(t *testing.T) {
 			t.Errorf("%s answers %d: %s", route, answer.Code, answer.Body)
 		}
 	}
+}
+
+// bearer is a token of a superuser who has just signed in.
+func (n *native) bearer(superuser *core.Record) string {
+	n.t.Helper()
+	return made(n.t)(n.auth.SignSuperuser(superuser, n.now, n.now))
 }
 
 const rootPassword = "Root-Password-42"
@@ -213,57 +221,11 @@ func (n *native) superuser() *core.Record {
 	return record
 }
 
-// A superuser's sign-in is recorded, and locked after five failures, known address or not.
-func TestSuperuserSignIn(t *testing.T) {
-	n := newNative(t)
-	root := n.superuser()
-	login := func(address, password string) int {
-		return n.call("POST /api/collections/_superusers/auth-with-password", "", map[string]string{"identity": address, "password": password}).Code
-	}
-	if got := login("root@practice.test", rootPassword); got != 200 {
-		t.Fatalf("signing in answers %d", got)
-	}
-	for range 4 {
-		login("root@practice.test", "wrong")
-	}
-	if got := login("root@practice.test", rootPassword); got != 200 {
-		t.Errorf("after four failures %d", got)
-	}
-	for _, address := range []string{"root@practice.test", "nobody@practice.test"} {
-		for range 5 {
-			if got := login(address, "wrong"); got != 400 {
-				t.Errorf("%s: a failure answers %d", address, got)
-			}
-		}
-		if got := login(address, rootPassword); got != 423 {
-			t.Errorf("%s: locked answers %d", address, got)
-		}
-	}
-	n.now = n.now.Add(30*time.Minute + time.Second)
-	if got := login("root@practice.test", rootPassword); got != 200 {
-		t.Errorf("after the lock %d", got)
-	}
-	renewed := n.call("POST /api/collections/_superusers/auth-refresh", made(t)(root.NewAuthToken()), nil)
-	if renewed.Code != 200 {
-		t.Errorf("renewing answers %d", renewed.Code)
-	}
-	var logins, failures, locks int
-	err := n.app.DB().NewQuery(`SELECT SUM(event = 'auth.login'), SUM(event = 'auth.login_failed'), SUM(event = 'auth.lockout') FROM audit_log`).
-		WithContext(context.Background()).Row(&logins, &failures, &locks)
-	if err != nil || logins != 3 || failures != 4+5+1+5+1 || locks != 2 {
-		t.Errorf("%d sign-ins, %d failures, %d locks recorded, %v", logins, failures, locks, err)
-	}
-	var actor, resource string
-	if err := n.app.DB().NewQuery(`SELECT actor_type || ' ' || actor_email, resource_type FROM audit_log WHERE event = 'auth.login' LIMIT 1`).Row(&actor, &resource); err != nil ||
-		actor != "superuser root@practice.test" || resource != "Superuser" {
-		t.Errorf("recorded %s %s, %v", actor, resource, err)
-	}
-}
-
 // Whoever makes or changes a superuser in the dashboard is on record.
 func TestSuperuserChangesAreAudited(t *testing.T) {
 	n := newNative(t)
-	bearer := made(t)(n.superuser().NewAuthToken())
+	root := n.superuser()
+	bearer := n.bearer(root)
 	created := n.call("POST /api/collections/_superusers/records", bearer,
 		map[string]string{"email": "second@practice.test", "password": rootPassword, "passwordConfirm": rootPassword})
 	var second struct{ ID string }
@@ -279,7 +241,7 @@ func TestSuperuserChangesAreAudited(t *testing.T) {
 	}
 	var events []string
 	err := n.app.DB().NewQuery(`SELECT event || ' ' || actor_type || ' ' || resource_id FROM audit_log WHERE event LIKE 'superuser.%' ORDER BY id`).Column(&events)
-	want := "superuser.create superuser " + second.ID + ",superuser.update superuser " + second.ID + ",superuser.delete superuser " + second.ID
+	want := "superuser.create system " + root.Id + ",superuser.create superuser " + second.ID + ",superuser.update superuser " + second.ID + ",superuser.delete superuser " + second.ID
 	if err != nil || strings.Join(events, ",") != want {
 		t.Errorf("recorded %v (%v), want %s", events, err, want)
 	}

@@ -4,47 +4,179 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 
+	validation "github.com/pocketbase/ozzo-validation/v4"
+	"github.com/pocketbase/pocketbase/apis"
 	"github.com/pocketbase/pocketbase/core"
-	"github.com/pocketbase/pocketbase/tools/router"
+	"github.com/pocketbase/pocketbase/tools/hook"
+	"github.com/pocketbase/pocketbase/tools/security"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// guardSuperusers puts lock and audit around PocketBase's own sign-in to the dashboard.
+// guardSuperusers has superusers sign in by our rules, and gives them our tokens.
 func guardSuperusers(app core.App, h *hooks) {
-	app.OnRecordAuthWithPasswordRequest(core.CollectionNameSuperusers).BindFunc(h.limitPasswords)
-	app.OnRecordAuthRequest(core.CollectionNameSuperusers).BindFunc(h.recordSignIn)
+	app.OnRecordAuthWithPasswordRequest(core.CollectionNameSuperusers).BindFunc(h.checkSuperuser)
+	app.OnRecordAuthRequest(core.CollectionNameSuperusers).BindFunc(h.giveToken)
+	app.OnRecordEnrich(collections.Users, core.CollectionNameSuperusers).BindFunc(hideFactors)
 }
 
 func originOf(e *core.RequestEvent) audit.Origin {
 	return audit.Origin{Address: e.RealIP(), Client: e.Request.UserAgent(), RequestID: e.Response.Header().Get("X-Request-ID")}
 }
 
-// limitPasswords refuses a locked address before its password is looked at, and counts wrong ones.
-func (h *hooks) limitPasswords(e *core.RecordAuthWithPasswordRequestEvent) error {
-	from := originOf(e.RequestEvent)
-	if err := h.Auth.SuperuserMayTry(e.App, e.Record, e.Identity, from, h.Clock()); err != nil {
-		var refused *fault.Error
-		if errors.As(err, &refused) {
-			e.Response.Header().Set("Retry-After", strconv.Itoa(int(refused.RetryAfter.Seconds())))
-			return e.Error(http.StatusLocked, refused.Detail, nil)
-		}
-		return err
+// checkSuperuser takes the place of PocketBase's own check of the password, which knows neither lock nor second factor and hashes for as many as
+// come. A code may come with the password; when it does not, the answer is that of PocketBase's own second step, which its dashboard knows.
+func (h *hooks) checkSuperuser(e *core.RecordAuthWithPasswordRequestEvent) error {
+	var body struct {
+		Code string `json:"totp_code" form:"totp_code"`
 	}
-	err := e.Next()
-	var wrong *router.ApiError
-	if errors.As(err, &wrong) && wrong.Status == http.StatusBadRequest {
-		return errors.Join(err, h.Auth.SuperuserFailed(e.App, e.Record, e.Identity, from, h.Clock()))
+	if err := e.BindBody(&body); err != nil {
+		return e.BadRequestError("An error occurred while loading the submitted data.", nil)
 	}
-	return err
+	step, err := h.Auth.SuperuserPassword(e.App, e.Identity, e.Password, body.Code, originOf(e.RequestEvent), h.Clock())
+	switch {
+	case err != nil:
+		return nativeError(e.RequestEvent, err)
+	case step.Half != "":
+		return e.JSON(http.StatusUnauthorized, map[string]string{"mfaId": step.Half})
+	}
+	return apis.RecordAuthResponse(e.RequestEvent, step.Record, core.MFAMethodPassword, nil)
 }
 
-// recordSignIn audits whoever is let in, by whatever factor; renewing a token is no sign-in.
-func (h *hooks) recordSignIn(e *core.RecordAuthRequestEvent) error {
-	if err := e.Next(); err != nil || e.AuthMethod == "" {
+// superuserDoor answers the routes of PocketBase's second step for superusers: what its dashboard takes for a mailed code is that of the
+// authenticator app. It runs after PocketBase's limits.
+func (h *hooks) superuserDoor() *hook.Handler[*core.RequestEvent] {
+	doors := map[string]func(*core.RequestEvent) error{
+		authMethods: describeDoor,
+		"POST /api/collections/{collection}/request-otp":   announceCode,
+		"POST /api/collections/{collection}/auth-with-otp": h.checkCode,
+	}
+	return &hook.Handler[*core.RequestEvent]{Id: "vigilSuperusers", Priority: 10, Func: func(e *core.RequestEvent) error {
+		if door := doors[e.Request.Pattern]; door != nil && e.Request.PathValue("collection") == core.CollectionNameSuperusers {
+			return door(e)
+		}
+		return e.Next()
+	}}
+}
+
+// describeDoor tells the dashboard which forms to show.
+func describeDoor(e *core.RequestEvent) error {
+	return e.JSON(http.StatusOK, map[string]any{
+		"password": map[string]any{"enabled": true, "identityFields": []string{core.FieldNameEmail}},
+		"oauth2":   map[string]any{"enabled": false, "providers": []string{}},
+		"otp":      map[string]any{"enabled": true, "duration": 0},
+		"mfa":      map[string]any{"enabled": true, "duration": 0},
+	})
+}
+
+// announceCode answers anybody the same: nothing is sent, the code is on the authenticator app.
+func announceCode(e *core.RequestEvent) error {
+	return e.JSON(http.StatusOK, map[string]string{"otpId": "app" + security.RandomString(12)})
+}
+
+func (h *hooks) checkCode(e *core.RequestEvent) error {
+	var body struct {
+		Code string `json:"password" form:"password"`
+		Half string `json:"mfaId" form:"mfaId"`
+	}
+	if err := e.BindBody(&body); err != nil {
+		return e.BadRequestError("An error occurred while loading the submitted data.", nil)
+	}
+	step, err := h.Auth.SuperuserCode(e.App, body.Half, strings.TrimSpace(body.Code), originOf(e), h.Clock())
+	if err != nil {
+		return nativeError(e, err)
+	}
+	return apis.RecordAuthResponse(e, step.Record, core.MFAMethodOTP, nil)
+}
+
+// giveToken puts our token into the answer, and audits whoever is let in; renewing a token is no sign-in.
+func (h *hooks) giveToken(e *core.RecordAuthRequestEvent) (err error) {
+	if e.AuthMethod == "" {
+		e.Token, err = h.Auth.SuperuserRenewed(e.App, bearerToken(e.Request), h.Clock())
+	} else {
+		e.Token, err = h.Auth.SuperuserSignedIn(e.App, e.Record, originOf(e.RequestEvent), h.Clock())
+	}
+	if err != nil {
+		return nativeError(e.RequestEvent, err)
+	}
+	return e.Next()
+}
+
+// nativeError says a refusal as PocketBase would: its dashboard takes 400 for wrong credentials and shows any other text as it is.
+func nativeError(e *core.RequestEvent, err error) error {
+	var refused *fault.Error
+	if !errors.As(err, &refused) {
 		return err
 	}
-	return h.Auth.SuperuserSignedIn(e.App, e.Record, originOf(e.RequestEvent), h.Clock())
+	if refused.RetryAfter > 0 {
+		e.Response.Header().Set("Retry-After", strconv.Itoa(int(refused.RetryAfter.Seconds())))
+	}
+	switch {
+	case refused.Code == "authentication_failed":
+		return e.BadRequestError("Failed to authenticate.", nil)
+	case refused.Kind == fault.Locked:
+		return e.Error(http.StatusLocked, refused.Detail, nil)
+	case refused.Kind == fault.Forbidden:
+		return e.ForbiddenError(refused.Detail, nil)
+	case refused.Kind == fault.Unauthenticated:
+		return e.UnauthorizedError(refused.Detail, nil)
+	}
+	return e.Error(http.StatusServiceUnavailable, refused.Detail, nil)
+}
+
+// factorFields are the second factors of users and superusers, which nobody reads or writes in the dashboard: who could read one could use it.
+var factorFields = []string{"totp_secret", "totp_last_step", "totp_pending_secret", "totp_pending_codes", "totp_pending_until", "totp_pending_failures"}
+
+// hideFactors leaves second factors out of what PocketBase shows, to superusers too.
+func hideFactors(e *core.RecordEnrichEvent) error {
+	record := e.Record // the event goes on to the next one
+	if err := e.Next(); err != nil {
+		return err
+	}
+	record.Hide(factorFields...)
+	return nil
+}
+
+// keepFactors undoes what the dashboard, which saves whole records, wrote in the place of what it was not shown.
+func keepFactors(record *core.Record) {
+	if !fromDashboard(record) {
+		return
+	}
+	for _, field := range factorFields {
+		if record.Collection().Fields.GetByName(field) != nil {
+			record.SetRaw(field, record.Original().GetRaw(field))
+		}
+	}
+	if record.IsSuperuser() {
+		record.Set("two_factor_enabled", record.Original().GetBool("two_factor_enabled"))
+	}
+}
+
+// keepSuperuser holds a superuser to the rules of a user.
+func (h *hooks) keepSuperuser(e *core.RecordEvent) error {
+	e.Record.SetEmail(auth.FoldEmail(e.Record.Email()))
+	keepFactors(e.Record)
+	if err := passwordPolicy(e.Record); err != nil {
+		return err
+	}
+	return e.Next()
+}
+
+// passwordPolicy refuses a new password that breaks the policy. Only while it is being set is it there in the clear.
+func passwordPolicy(record *core.Record) error {
+	password := record.GetString(core.FieldNamePassword)
+	if password == "" {
+		return nil
+	}
+	owner := auth.Owner{Email: record.Email(), FirstName: record.GetString("first_name"), LastName: record.GetString("last_name")}
+	broken := auth.PasswordProblems(password, owner)
+	if len(broken) == 0 {
+		return nil
+	}
+	return validation.Errors{core.FieldNamePassword: validation.NewError("password_policy", strings.Join(broken, " "))}
 }

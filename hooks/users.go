@@ -7,10 +7,16 @@ import (
 	"github.com/vigilhealth/vigil/internal/auth"
 )
 
-// keepUser writes addresses as sign-ins look for them, and dates what the dashboard makes.
+// keepUser writes addresses as sign-ins look for them, and dates what the dashboard makes and holds it to the password policy.
 func (h *hooks) keepUser(e *core.RecordEvent) error {
 	now := collections.Instant(h.Clock())
 	e.Record.SetEmail(auth.FoldEmail(e.Record.Email()))
+	keepFactors(e.Record)
+	if fromDashboard(e.Record) { // the API's own rules name its own fields
+		if err := passwordPolicy(e.Record); err != nil {
+			return err
+		}
+	}
 	for _, column := range []string{"created_at", "updated_at"} {
 		if e.Record.GetString(column) == "" {
 			e.Record.Set(column, now)

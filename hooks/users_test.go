@@ -13,7 +13,7 @@ import (
 // What a superuser changes in the dashboard ends the sign-ins of the user, like the same change through the API.
 func TestDashboardChangesEndSessions(t *testing.T) {
 	n := newNative(t)
-	bearer := made(t)(n.superuser().NewAuthToken())
+	bearer := n.bearer(n.superuser())
 	for name, test := range map[string]struct {
 		body map[string]any
 		ends bool

@@ -108,7 +108,7 @@ func TestAuditEventAsFHIR(t *testing.T) {
 	if e := event.Entity; e[0].What.Reference != "Patient/"+patient || e[0].Role.Code != "1" {
 		t.Errorf("entities %+v", event.Entity)
 	}
-	failed := c.send(vigiltest.Token(t, c.people[access.Admin]), "GET", "/audit/events/2/", nil, "Accept", "application/fhir+json").want(200)
+	failed := c.send(vigiltest.Token(t, c.people[access.Admin], c.now), "GET", "/audit/events/2/", nil, "Accept", "application/fhir+json").want(200)
 	if !strings.Contains(failed.body, `"code":"110114"`) || !strings.Contains(failed.body, `"outcome":"4"`) || !strings.Contains(failed.body, `"code":"110122"`) {
 		t.Errorf("FHIR of a failed login %s", failed.body)
 	}

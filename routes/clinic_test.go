@@ -113,7 +113,7 @@ func (c *clinic) askAs(user *collections.User, method, path string, body any, he
 		text = string(raw)
 	}
 	r := httptest.NewRequestWithContext(c.t.Context(), method, "/api/v1"+path, strings.NewReader(text))
-	r.Header.Set("Authorization", "Bearer "+vigiltest.Token(c.t, user))
+	r.Header.Set("Authorization", "Bearer "+vigiltest.Token(c.t, user, c.now))
 	if text != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}

@@ -104,7 +104,7 @@ func TestTwoScreensAgreeAfterABurst(t *testing.T) {
 	var screens []*screen
 	for _, role := range []access.Role{access.Nurse, access.Admin} {
 		s := &screen{stream: live.NewStream(subscriptions.NewDefaultClient()), rows: map[string]object{}}
-		if _, err := publisher.Subscribe(c.app, s.stream, vigiltest.Token(t, c.people[role]), clock); err != nil {
+		if _, err := publisher.Subscribe(c.app, s.stream, vigiltest.Token(t, c.people[role], c.now), clock); err != nil {
 			t.Fatal(err)
 		}
 		s.stream.Subscribe(live.Topic)

@@ -57,7 +57,7 @@ func TestEveryRouteForEveryRole(t *testing.T) {
 			t.Errorf("%s answers %d to nobody", name, anonymous.Code)
 		}
 		for i, role := range access.Roles {
-			answer := c.knock(route.Method, path, vigiltest.Token(t, c.people[role]))
+			answer := c.knock(route.Method, path, vigiltest.Token(t, c.people[role], c.now))
 			switch refused := answer.Code == 403; {
 			case row[3+i] == "no" && (!refused || code(t, answer) != "permission_denied"):
 				t.Errorf("%s is not for %s, but answers %d", name, role, answer.Code)
@@ -80,7 +80,7 @@ func TestRowsWithAQuery(t *testing.T) {
 		}
 		asked++
 		for i, role := range access.Roles {
-			if got := c.knock(row[0], row[1], vigiltest.Token(t, c.people[role])).Code; (got == 403) != (row[3+i] == "no") {
+			if got := c.knock(row[0], row[1], vigiltest.Token(t, c.people[role], c.now)).Code; (got == 403) != (row[3+i] == "no") {
 				t.Errorf("%s %s answers %d to %s", row[0], row[1], got, role)
 			}
 		}

@@ -144,7 +144,7 @@ func TestGuessingASecondFactorEnds(t *testing.T) {
 	const secret = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
 	c := newClinic(t)
 	user := vigiltest.User(t, c.app, access.Nurse, vigiltest.TwoFactor(secret))
-	token := vigiltest.Token(t, user)
+	token := vigiltest.Token(t, user, c.now)
 	disable := func(code string) reply {
 		return c.send(token, "POST", "/auth/2fa/disable/", object{"password": vigiltest.Password, "totp_code": code})
 	}

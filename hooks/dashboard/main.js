@@ -57,3 +57,19 @@ Storage.prototype.setItem = function (key, value) {
 
 // The service answers no SQL: its console would only disappoint.
 delete app.store.settingsNavGroups.Debug;
+
+// Signing in takes a code of the authenticator app. Nothing is mailed, and nothing resets a password by mail, whatever the dashboard's own pages say.
+document.addEventListener("mount:authWithPasswordForm", (e) => e.detail.querySelector('a[href="#/request-password-reset"]')?.remove());
+document.addEventListener("mount:authWithOTPForm", (e) => {
+  const form = e.detail;
+  const hint = form.querySelector(".content");
+  if (hint) {
+    hint.textContent = "Enter the six digits that your authenticator app shows for this account.";
+  }
+  form.querySelector("#otp_id")?.closest(".col-12").remove();
+  form.querySelector("button.link-hint")?.closest(".block").remove();
+  const code = form.querySelector("#otp_password");
+  code?.setAttribute("autocomplete", "one-time-code");
+  code?.setAttribute("inputmode", "numeric");
+  code?.focus();
+});

@@ -20,6 +20,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/tokens"
 )
 
 // Options are the settings of signing in.
@@ -34,11 +35,14 @@ type Options struct {
 	ResetURL, SignInURL string
 	// RequireTwoFactor lists the roles that reach nothing but their sign-in until they have a second factor.
 	RequireTwoFactor []access.Role
+	// SuperuserTwoFactor lets no superuser into the dashboard without one.
+	SuperuserTwoFactor bool
 }
 
 // Engine signs people in and recognises them. It is safe for concurrent use.
 type Engine struct {
 	sealer  *phi.Sealer
+	signer  *tokens.Signer
 	options Options
 	places  *places // for passwords being hashed
 	users   userCache
@@ -49,7 +53,7 @@ type Engine struct {
 // readings.
 func New(sealer *phi.Sealer, options Options) *Engine {
 	options.TOTPIssuer = cmp.Or(options.TOTPIssuer, "RPM")
-	return &Engine{sealer: sealer, options: options, places: newPlaces(max(1, runtime.GOMAXPROCS(0)/2))}
+	return &Engine{sealer: sealer, signer: tokens.NewSigner(sealer), options: options, places: newPlaces(max(1, runtime.GOMAXPROCS(0)/2))}
 }
 
 // Actor is the caller as the audit log names them.

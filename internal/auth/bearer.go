@@ -7,15 +7,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/golang-jwt/jwt/v5"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/tokens"
 )
 
-// Expiry is checked by us, against the time we are handed. Strict decoding leaves each token one spelling.
-var bearerParser = jwt.NewParser(jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}), jwt.WithoutClaimsValidation(), jwt.WithStrictDecoding())
-
+// errNotOurs is said of tokens of anybody but users.
 var errNotOurs = errors.New("not an access token of a user")
 
 // Authenticate returns the holder of an access token. It refuses with not_authenticated when there is none, with
@@ -44,30 +42,28 @@ func (e *Engine) holder(app core.App, token string, now time.Time) (caller Calle
 	if err != nil {
 		return caller, "", fmt.Errorf("find users: %w", err)
 	}
-	var c claims
 	var user knownUser
-	var broken error // ours, not the token's
-	_, err = bearerParser.ParseWithClaims(token, &c, func(*jwt.Token) (any, error) {
-		if c.Type != core.TokenTypeAuth || c.CollectionID != users.Id || c.Expires == nil {
-			return nil, errNotOurs
+	read, err := e.signer.Check(token, tokens.Access, now, func(t tokens.Token) (tokens.Account, error) {
+		if t.Collection != users.Id {
+			return tokens.Account{}, errNotOurs
 		}
-		var err error
-		if user, err = e.users.find(app, c.UserID, now); err != nil && !collections.Missing(err) {
-			broken = err
+		if user, err = e.users.find(app, t.Holder, now); collections.Missing(err) {
+			return tokens.Account{}, errNotOurs
 		}
-		return accessKey(user.tokenKey, users), err
+		return account(user.tokenKey, users, accessLife), err
 	})
+	forged, expired := errors.Is(err, tokens.ErrInvalid) || errors.Is(err, errNotOurs), errors.Is(err, tokens.ErrExpired)
 	switch {
-	case broken != nil:
-		return caller, "", broken
-	case err != nil || !user.active:
+	case err != nil && !forged && !expired: // ours, not the token's
+		return caller, "", err
+	case forged || !user.active:
 		return caller, "", tokenInvalid()
-	case !now.Before(c.Expires.Time):
+	case expired:
 		return caller, "", tokenExpired()
 	}
 	caller = user.caller
 	caller.NeedsTwoFactor = !caller.TwoFactor && slices.Contains(e.options.RequireTwoFactor, caller.Role)
-	return caller, c.Family, nil
+	return caller, read.Family, nil
 }
 
 // Forget drops what is remembered of a user. It is called after every save or deletion of a user has been committed:

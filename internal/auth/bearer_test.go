@@ -13,6 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/tokens"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -32,7 +33,9 @@ func TestAuthenticateRefusals(t *testing.T) {
 	session := login(t, e, app, user, clock)
 	users := user.Collection()
 	claims := func(change jwt.MapClaims) jwt.MapClaims {
-		c := jwt.MapClaims{"id": user.Id, "type": "auth", "collectionId": users.Id, "refreshable": true, "exp": clock.Add(time.Minute).Unix()}
+		c := jwt.MapClaims{
+			"id": user.Id, "type": "auth", "collectionId": users.Id, "refreshable": true, "iat": clock.Unix(), "exp": clock.Add(time.Minute).Unix(),
+		}
 		for name, value := range change {
 			c[name] = value
 			if value == nil {
@@ -42,14 +45,25 @@ func TestAuthenticateRefusals(t *testing.T) {
 		return c
 	}
 	sign := func(method jwt.SigningMethod, key any, change jwt.MapClaims) string {
-		token, err := jwt.NewWithClaims(method, claims(change)).SignedString(key)
+		unsigned := jwt.NewWithClaims(method, claims(change))
+		unsigned.Header["kid"] = vigiltest.Sealer().PrimaryKeyID()
+		token, err := unsigned.SignedString(key)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return token
 	}
-	key := auth.AccessKey(user.TokenKey(), users)
-	ours := func(change jwt.MapClaims) string { return sign(jwt.SigningMethodHS256, key, change) }
+	key := []byte(user.TokenKey() + users.AuthToken.Secret) // all that lies in the database
+	ours := func(change func(*tokens.Token)) string {
+		token := tokens.Token{Kind: tokens.Access, Collection: users.Id, Holder: user.Id, IssuedAt: clock, ExpiresAt: clock.Add(time.Minute)}
+		change(&token)
+		signed, err := tokens.NewSigner(vigiltest.Sealer()).Sign(token,
+			tokens.Account{TokenKey: user.TokenKey(), Secret: users.AuthToken.Secret})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return signed
+	}
 	native := func(make func() (string, error)) string {
 		token, err := make()
 		if err != nil {
@@ -67,8 +81,11 @@ func TestAuthenticateRefusals(t *testing.T) {
 	payload := base64.RawURLEncoding.EncodeToString([]byte(`{"id":"` + user.Id + `","type":"auth","collectionId":"` + users.Id + `","exp":9999999999}`))
 	for name, test := range map[string]struct{ token, want string }{
 		"the real one":             {session.Access, ""},
-		"made here":                {ours(nil), ""},
-		"made by PocketBase":       {vigiltest.Token(t, user), ""},
+		"made here":                {ours(func(*tokens.Token) {}), ""},
+		"made for tests":           {vigiltest.Token(t, user, clock), ""},
+		"made by PocketBase":       {native(user.NewAuthToken), "token_invalid"},
+		"ten years by PocketBase":  {native(func() (string, error) { return user.NewStaticAuthToken(87600 * time.Hour) }), "token_invalid"},
+		"made from the database":   {sign(jwt.SigningMethodHS256, key, nil), "token_invalid"},
 		"none":                     {"", "not_authenticated"},
 		"garbage":                  {"garbage", "token_invalid"},
 		"three dots":               {"a.b.c", "token_invalid"},
@@ -82,16 +99,21 @@ func TestAuthenticateRefusals(t *testing.T) {
 		"other key":                {sign(jwt.SigningMethodHS256, []byte("x"), nil), "token_invalid"},
 		"empty key":                {sign(jwt.SigningMethodHS256, []byte(users.AuthToken.Secret), jwt.MapClaims{"id": ""}), "token_invalid"},
 		"secret without token key": {sign(jwt.SigningMethodHS256, []byte(users.AuthToken.Secret), jwt.MapClaims{"id": "000000000000099"}), "token_invalid"},
-		"expired":                  {ours(jwt.MapClaims{"exp": clock.Unix()}), "token_expired"},
-		"no expiry":                {ours(jwt.MapClaims{"exp": nil}), "token_invalid"},
-		"expiry no number":         {ours(jwt.MapClaims{"exp": "tomorrow"}), "token_invalid"},
-		"other type":               {ours(jwt.MapClaims{"type": "file"}), "token_invalid"},
-		"other collection":         {ours(jwt.MapClaims{"collectionId": superuser.Collection().Id}), "token_invalid"},
-		"other user":               {ours(jwt.MapClaims{"id": "000000000000099"}), "token_invalid"},
-		"a superuser's":            {native(superuser.NewAuthToken), "token_invalid"},
-		"a file token":             {native(user.NewFileToken), "token_invalid"},
-		"a reset token":            {native(user.NewPasswordResetToken), "token_invalid"},
-		"a refresh token":          {session.Refresh, "token_invalid"},
+		"expired":                  {ours(func(t *tokens.Token) { t.IssuedAt, t.ExpiresAt = clock.Add(-time.Minute), clock }), "token_expired"},
+		"good for ten years":       {ours(func(t *tokens.Token) { t.ExpiresAt = clock.AddDate(10, 0, 0) }), "token_invalid"},
+		"issued tomorrow": {ours(func(t *tokens.Token) {
+			t.IssuedAt, t.ExpiresAt = clock.Add(24*time.Hour), clock.Add(24*time.Hour+time.Minute)
+		}), "token_invalid"},
+		"no expiry":        {sign(jwt.SigningMethodHS256, key, jwt.MapClaims{"exp": nil}), "token_invalid"},
+		"expiry no number": {sign(jwt.SigningMethodHS256, key, jwt.MapClaims{"exp": "tomorrow"}), "token_invalid"},
+		"other type":       {ours(func(t *tokens.Token) { t.Kind = core.TokenTypeFile }), "token_invalid"},
+		"half a sign-in":   {ours(func(t *tokens.Token) { t.Kind = tokens.Half }), "token_invalid"},
+		"other collection": {ours(func(t *tokens.Token) { t.Collection = superuser.Collection().Id }), "token_invalid"},
+		"other user":       {ours(func(t *tokens.Token) { t.Holder = "000000000000099" }), "token_invalid"},
+		"a superuser's":    {native(superuser.NewAuthToken), "token_invalid"},
+		"a file token":     {native(user.NewFileToken), "token_invalid"},
+		"a reset token":    {native(user.NewPasswordResetToken), "token_invalid"},
+		"a refresh token":  {session.Refresh, "token_invalid"},
 	} {
 		_, err := e.Authenticate(app, test.token, clock)
 		wantCode(t, name, err, test.want)
@@ -119,14 +141,17 @@ func respell(signature string) string {
 	return signature[:len(signature)-1] + string(alphabet[last^1])
 }
 
-// The token is one of PocketBase's own to PocketBase.
-func TestAccessTokenServesPocketBase(t *testing.T) {
+// PocketBase by itself takes none of our tokens, and we none of its: what lies in its database signs nothing.
+func TestPocketBaseDoesNotSign(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	user := vigiltest.User(t, app, access.Nurse)
 	session := login(t, e, app, user, time.Now())
-	record, err := app.FindAuthRecordByToken(session.Access, core.TokenTypeAuth)
-	if err != nil || record.Id != user.Id {
-		t.Errorf("PocketBase says %v", err)
+	if _, err := app.FindAuthRecordByToken(session.Access, core.TokenTypeAuth); err == nil {
+		t.Error("the database is enough to check a token, so it is enough to sign one")
+	}
+	holder, err := e.Holder(app, session.Access, time.Now())
+	if err != nil || holder.Id != user.Id {
+		t.Errorf("PocketBase's doors say %v", err)
 	}
 }
 
@@ -167,7 +192,7 @@ func TestDeletedUserIsRefused(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	forgetOnSave(app, e)
 	user := vigiltest.User(t, app, access.Nurse)
-	token := vigiltest.Token(t, user)
+	token := vigiltest.Token(t, user, clock)
 	callerOf(t, e, app, token)
 	if err := app.Delete(user); err != nil {
 		t.Fatal(err)
@@ -180,7 +205,7 @@ func TestDeletedUserIsRefused(t *testing.T) {
 func TestMemoryOfUsersIsShort(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	user := vigiltest.User(t, app, access.Nurse)
-	token := vigiltest.Token(t, user)
+	token := vigiltest.Token(t, user, clock)
 	callerOf(t, e, app, token)
 	if _, err := app.NonconcurrentDB().NewQuery(`UPDATE users SET is_active = FALSE`).Execute(); err != nil {
 		t.Fatal(err)
@@ -196,7 +221,7 @@ func TestForgetWinsOverReaders(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	forgetOnSave(app, e)
 	user := vigiltest.User(t, app, access.Nurse)
-	token := vigiltest.Token(t, user)
+	token := vigiltest.Token(t, user, clock)
 	stop := make(chan struct{})
 	var readers sync.WaitGroup
 	for range 4 {

@@ -15,7 +15,6 @@ var (
 	Relocked    = relocked
 	FailedAgain = failedAgain
 	DecoyHash   = decoyHash
-	AccessKey   = accessKey
 
 	CommonPasswords = commonPasswords
 )

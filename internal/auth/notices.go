@@ -50,7 +50,7 @@ func resolveLock(tx core.App, mail *collections.Mail, now time.Time) error {
 	find := func() error { _, err := collections.FindUserByEmail(tx, mail.Recipient()); return err }
 	if parameters["account"] != "account" {
 		find = func() error {
-			_, err := tx.FindAuthRecordByEmail(core.CollectionNameSuperusers, mail.Recipient())
+			_, err := collections.FindSuperuserByEmail(tx, mail.Recipient())
 			return err
 		}
 	}

@@ -11,12 +11,12 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/uuid"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/tokens"
 )
 
 // refreshLife is how long a refresh token lasts. Source: docs/decisions.md, "Refresh-token family".
@@ -37,46 +37,22 @@ func (Session) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[session]
 // LogValue shows nothing of the tokens.
 func (Session) LogValue() slog.Value { return slog.StringValue("[session]") }
 
-// claims are those of PocketBase's own access tokens, so that its realtime API and the SDK take ours, and the family
-// of the sign-in, which PocketBase ignores.
-type claims struct {
-	UserID       string           `json:"id"`
-	Type         string           `json:"type"`
-	CollectionID string           `json:"collectionId"`
-	Refreshable  bool             `json:"refreshable"`
-	Family       string           `json:"sid,omitempty"`
-	Expires      *jwt.NumericDate `json:"exp"`
-}
+// accessLife is how long an access token lasts. Source: spec, "Bearer tokens".
+const accessLife = 15 * time.Minute
 
-// The rest of jwt.Claims: only the expiry is ever present.
-func (c claims) GetExpirationTime() (*jwt.NumericDate, error) { return c.Expires, nil }
-func (claims) GetIssuedAt() (*jwt.NumericDate, error)         { return nil, nil }
-func (claims) GetNotBefore() (*jwt.NumericDate, error)        { return nil, nil }
-func (claims) GetIssuer() (string, error)                     { return "", nil }
-func (claims) GetSubject() (string, error)                    { return "", nil }
-func (claims) GetAudience() (jwt.ClaimStrings, error)         { return nil, nil }
-
-// signAccess makes an access token; it ends with the user's token key, whichever comes first.
+// SignAccess makes an access token of a sign-in; it ends with the user's token key and with the encryption key, whichever comes first.
 // Source: docs/decisions.md, "Access token".
-func signAccess(user *collections.User, family string, now time.Time) (token string, life time.Duration, err error) {
+func (e *Engine) SignAccess(user *collections.User, family string, now time.Time) (string, error) {
 	users := user.Collection()
-	life = users.AuthToken.DurationTime()
-	token, err = jwt.NewWithClaims(jwt.SigningMethodHS256, claims{
-		UserID:       user.Id,
-		Type:         core.TokenTypeAuth,
-		CollectionID: users.Id,
-		Refreshable:  true,
-		Family:       family,
-		Expires:      jwt.NewNumericDate(now.Add(life)),
-	}).SignedString(accessKey(user.TokenKey(), users))
-	if err != nil {
-		return "", 0, fmt.Errorf("sign access token: %w", err)
+	token := tokens.Token{
+		Kind: tokens.Access, Collection: users.Id, Holder: user.Id, Family: family, IssuedAt: now, ExpiresAt: now.Add(accessLife),
 	}
-	return token, life, nil
+	return e.signer.Sign(token, account(user.TokenKey(), users, accessLife))
 }
 
-func accessKey(tokenKey string, users *core.Collection) []byte {
-	return []byte(tokenKey + users.AuthToken.Secret)
+// account is what tokens of a record are signed with.
+func account(tokenKey string, collection *core.Collection, life time.Duration) tokens.Account {
+	return tokens.Account{TokenKey: tokenKey, Secret: collection.AuthToken.Secret, Life: life}
 }
 
 // Refresh tokens are opaque: 256 random bits behind a prefix. Source: docs/decisions.md, "Refresh token format".
@@ -128,9 +104,9 @@ func (e *Engine) issue(tx core.App, user *collections.User, link collections.Ref
 	if err := collections.CreateRefreshToken(tx, link); err != nil {
 		return Session{}, err
 	}
-	access, life, err := signAccess(user, link.Family, now)
+	access, err := e.SignAccess(user, link.Family, now)
 	if err != nil {
 		return Session{}, err
 	}
-	return Session{Access: access, AccessExpiresIn: life, Refresh: token, RefreshExpiresIn: link.ExpiresAt.Sub(now), User: user}, nil
+	return Session{Access: access, AccessExpiresIn: accessLife, Refresh: token, RefreshExpiresIn: link.ExpiresAt.Sub(now), User: user}, nil
 }

@@ -172,6 +172,14 @@ func (s Settings) RequireEncryption() error {
 	return errors.New(Prefix + "ENCRYPTION_KEYS is not set: `vigil keys generate` makes one")
 }
 
+// SuperuserNeedsTwoFactor reports whether superusers of the dashboard must have a second factor.
+func (s Settings) SuperuserNeedsTwoFactor() bool {
+	if s.Auth.SuperuserTwoFactor == "" {
+		return s.Production()
+	}
+	return s.Auth.SuperuserTwoFactor == "true"
+}
+
 // Production reports whether this is the real thing.
 func (s Settings) Production() bool { return s.Environment == Production }
 

@@ -154,10 +154,11 @@ type TLS struct {
 
 // Auth is about signing in.
 type Auth struct {
-	TOTPIssuer        string        `env:"TOTP_ISSUER" envDefault:"RPM" is:"issuer" doc:"name shown in authenticator apps"`
-	RequireTwoFactor  []access.Role `env:"REQUIRE_2FA_ROLES" doc:"roles that must set up a second factor"`
-	RefreshFamilyLife time.Duration `env:"REFRESH_FAMILY_MAX_DAYS" envDefault:"7" min:"24h" max:"2160h" doc:"longest chain of refresh tokens, then login again"`
-	IdleLogout        time.Duration `env:"IDLE_LOGOUT_MINUTES" envDefault:"0" min:"0s" max:"24h" doc:"refuse refresh after this time without a request; 0 = off"`
+	TOTPIssuer         string        `env:"TOTP_ISSUER" envDefault:"RPM" is:"issuer" doc:"name shown in authenticator apps"`
+	RequireTwoFactor   []access.Role `env:"REQUIRE_2FA_ROLES" doc:"roles that must set up a second factor"`
+	SuperuserTwoFactor string        `env:"SUPERUSER_REQUIRE_2FA" oneof:"true,false" doc:"no superuser enters the dashboard without a second factor; default true in production, false elsewhere"`
+	RefreshFamilyLife  time.Duration `env:"REFRESH_FAMILY_MAX_DAYS" envDefault:"7" min:"24h" max:"2160h" doc:"longest chain of refresh tokens, then login again"`
+	IdleLogout         time.Duration `env:"IDLE_LOGOUT_MINUTES" envDefault:"0" min:"0s" max:"24h" doc:"refuse refresh after this time without a request; 0 = off"`
 }
 
 // Clinical is about readings, alerts and escalations.

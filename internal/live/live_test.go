@@ -81,7 +81,7 @@ func newRoom(t *testing.T, change ...func(*live.Options)) *room {
 func (r *room) listen(user *collections.User) (*live.Stream, error) {
 	r.t.Helper()
 	stream := live.NewStream(subscriptions.NewDefaultClient())
-	_, err := r.publisher.Subscribe(r.app, stream, vigiltest.Token(r.t, user), r.now)
+	_, err := r.publisher.Subscribe(r.app, stream, vigiltest.Token(r.t, user, r.now), r.now)
 	if err == nil {
 		stream.Subscribe(live.Topic)
 		r.app.SubscriptionsBroker().Register(stream)

@@ -101,16 +101,21 @@ var template = sync.OnceValues(func() (map[string][]byte, error) {
 })
 
 func hashCheaply(app core.App) error {
-	users, err := app.FindCollectionByNameOrId(collections.Users)
-	if err != nil {
-		return err
+	for _, name := range []string{collections.Users, core.CollectionNameSuperusers} {
+		accounts, err := app.FindCollectionByNameOrId(name)
+		if err != nil {
+			return err
+		}
+		password, ok := accounts.Fields.GetByName(core.FieldNamePassword).(*core.PasswordField)
+		if !ok {
+			return fmt.Errorf("%s has no password field", name)
+		}
+		password.Cost = bcrypt.MinCost
+		if err := app.Save(accounts); err != nil {
+			return err
+		}
 	}
-	password, ok := users.Fields.GetByName("password").(*core.PasswordField)
-	if !ok {
-		return fmt.Errorf("users has no password field")
-	}
-	password.Cost = bcrypt.MinCost
-	return app.Save(users)
+	return nil
 }
 
 func readDatabases(dir string) (map[string][]byte, error) {

@@ -3,11 +3,13 @@ package vigiltest
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/tokens"
 )
 
 // Password is what every user of [User] signs in with, unless said otherwise.
@@ -62,10 +64,14 @@ func User(t testing.TB, app core.App, role access.Role, options ...UserOption) *
 	return user
 }
 
-// Token is an access token of the user, good for fifteen minutes of real time; [Clock] lies before its end too.
-func Token(t testing.TB, user *collections.User) string {
+// Token is an access token of the user, issued now and good for fifteen minutes, under the keys of [Sealer].
+func Token(t testing.TB, user *collections.User, now time.Time) string {
 	t.Helper()
-	token, err := user.NewAuthToken()
+	users := user.Collection()
+	const life = 15 * time.Minute
+	token, err := tokens.NewSigner(Sealer()).Sign(
+		tokens.Token{Kind: tokens.Access, Collection: users.Id, Holder: user.Id, IssuedAt: now, ExpiresAt: now.Add(life)},
+		tokens.Account{TokenKey: user.TokenKey(), Secret: users.AuthToken.Secret, Life: life})
 	if err != nil {
 		t.Fatal(err)
 	}
