@@ -9,8 +9,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pocketbase/dbx"
+	"github.com/pquerna/otp/totp"
 
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
@@ -83,6 +85,18 @@ func TestDashboard(t *testing.T) {
 	p := &practice{URL: demo.URL, Dir: dir, process: demo}
 	t.Run("pages", func(t *testing.T) { setPasswordInBrowser(t, browser, p) })
 	t.Run("dashboard", func(t *testing.T) { workInDashboard(t, browser, p) })
+	t.Run("second factor", func(t *testing.T) { enterDashboardWithCode(t, browser) })
+}
+
+func enterDashboardWithCode(t *testing.T, browser chromium) {
+	p := newPractice(t).serve(t, "")
+	said, _ := p.superuserCommand(t, "reset-2fa", superuserEmail)
+	secret := authenticatorSecret.FindString(said)
+	code, err := totp.GenerateCode(secret, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser.run(t, p, "dashboard_code.mjs", object{"email": superuserEmail, "password": password, "code": code, "secret": secret}, &struct{}{})
 }
 
 func (p *practice) signInWith(t *testing.T, email, password string) string {

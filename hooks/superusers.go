@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strconv"
@@ -87,7 +88,8 @@ func (h *hooks) checkCode(e *core.RequestEvent) error {
 	if err := e.BindBody(&body); err != nil {
 		return e.BadRequestError("An error occurred while loading the submitted data.", nil)
 	}
-	step, err := h.Auth.SuperuserCode(e.App, body.Half, strings.TrimSpace(body.Code), originOf(e), h.Clock())
+	half := cmp.Or(body.Half, e.Request.URL.Query().Get("mfaId")) // where PocketBase's SDK puts it
+	step, err := h.Auth.SuperuserCode(e.App, half, strings.TrimSpace(body.Code), originOf(e), h.Clock())
 	if err != nil {
 		return nativeError(e, err)
 	}
