@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -26,12 +27,12 @@ func HashAt(users *core.Collection, cost int) {
 }
 
 // LoginWhile is Login with something happening between the check of the password and the decision.
-func (e *Engine) LoginWhile(app core.App, body LoginBody, from audit.Origin, now time.Time, meanwhile func()) error {
+func (e *Engine) LoginWhile(ctx context.Context, app core.App, body LoginBody, from audit.Origin, now time.Time, meanwhile func()) error {
 	a, err := e.readLogin(app, body, from, now)
 	if err != nil {
 		return err
 	}
-	proven, err := e.checkPassword(app, a)
+	proven, err := e.checkPassword(ctx, app, a)
 	if err != nil {
 		return err
 	}
