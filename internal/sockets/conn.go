@@ -104,7 +104,7 @@ func (c *conn) begin() (admitted bool) {
 	g.lock.Lock()
 	defer g.lock.Unlock()
 	if !c.from.exempt && g.MaxPerAddress > 0 && c.from.requests >= g.MaxPerAddress {
-		g.refused.Add(1)
+		g.refused++
 		return false
 	}
 	c.from.requests++

@@ -1,6 +1,7 @@
 package sockets
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -37,6 +38,27 @@ func (g *Gate) handler(next http.Handler) http.Handler {
 		}()
 		next.ServeHTTP(&answer{ResponseWriter: w, body: b}, r)
 	})
+}
+
+// Await says that a request under way waits for its client to do something more, such as to subscribe to the stream it is: its connection may give way
+// until done is called.
+func Await(ctx context.Context) (done func()) {
+	c := connOf(ctx)
+	if c == nil {
+		return func() {}
+	}
+	c.gate.lock.Lock()
+	defer c.gate.lock.Unlock()
+	if c.busy == 1 { // not beside others over HTTP/2
+		c.sit()
+	}
+	return func() {
+		c.gate.lock.Lock()
+		defer c.gate.lock.Unlock()
+		if c.busy > 0 {
+			c.stand()
+		}
+	}
 }
 
 // disbelieve forgets what anybody but a proxy says about a client's address.

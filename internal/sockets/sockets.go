@@ -15,7 +15,6 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/limits"
@@ -44,7 +43,7 @@ type Gate struct {
 	addresses map[string]*address
 	turn      uint64
 
-	refused, cut atomic.Int64
+	refused, cut int64
 }
 
 // address is one client's, or one proxy's.
@@ -59,14 +58,18 @@ type address struct {
 // NewGate returns a gate through which nobody has come.
 func NewGate(o Options) *Gate { return &Gate{Options: o, addresses: map[string]*address{}} }
 
-// Counts are how many connections are open, and how many were refused or cut off to make room since the start.
-type Counts struct{ Open, Refused, Cut int64 }
+// Counts are how many connections are open, how many of them wait for their clients, and how many were refused or cut off to make room since the start.
+type Counts struct{ Open, Waiting, Refused, Cut int64 }
 
 // Counts returns what was counted.
 func (g *Gate) Counts() Counts {
 	g.lock.Lock()
 	defer g.lock.Unlock()
-	return Counts{Open: int64(g.open), Refused: g.refused.Load(), Cut: g.cut.Load()}
+	counts := Counts{Open: int64(g.open), Refused: g.refused, Cut: g.cut}
+	for _, from := range g.addresses {
+		counts.Waiting += int64(from.waiting.Len())
+	}
+	return counts
 }
 
 // Secure gives a server the deadlines of the gate, and has it tell the gate what its connections do. The server's own limit on the time to read a
@@ -114,11 +117,11 @@ func (g *Gate) admit(inner net.Conn) (admitted, gaveWay *conn) {
 		full = gaveWay == nil
 	}
 	if full {
-		g.refused.Add(1)
+		g.refused++
 		return nil, nil
 	}
 	if gaveWay != nil {
-		g.cut.Add(1)
+		g.cut++
 		gaveWay.leave()
 	}
 	admitted = &conn{Conn: inner, gate: g, from: from, key: key}
@@ -170,7 +173,7 @@ func (g *Gate) makeRoom() bool {
 	g.lock.Lock()
 	chosen := g.choose(nil)
 	if chosen != nil {
-		g.cut.Add(1)
+		g.cut++
 		chosen.leave()
 	}
 	g.lock.Unlock()
