@@ -19,7 +19,7 @@ func (s *service) serveMetrics(ctx context.Context) error {
 	if s.settings.MetricsAddr == "" {
 		return nil
 	}
-	err := s.metrics.Watch(metrics.Sources{App: s.app, Clock: s.now, Waiting: s.writer.QueueDepth, Health: s.monitor.Latest, Log: s.log})
+	err := s.metrics.Watch(metrics.Sources{App: s.app, Clock: s.now, Waiting: s.writer.QueueDepth, Health: s.monitor.Latest, Connections: s.gate.Counts, Log: s.log})
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,40 @@ var (
 	CommonPasswords = commonPasswords
 )
 
+// Places bounds how many hash passwords at a time.
+type Places = places
+
+// How many may wait for a place, and for how long.
+const (
+	Queue      = queue
+	InGoodTime = inGoodTime
+)
+
+// NewPlaces makes n places.
+func NewPlaces(n int) *Places { return newPlaces(n) }
+
+// Take waits for a place, as an attempt does that takes no other.
+func (p *places) Take(ctx context.Context) (giveBack func(), err error) {
+	ctx, done := waiting(ctx)
+	defer done()
+	return p.take(ctx)
+}
+
+// Waiting is how many wait.
+func (p *places) Waiting() int { return int(p.waiting.Load()) }
+
+// HoldPlaces takes every place of the engine until they are given back.
+func (e *Engine) HoldPlaces() (giveBack func()) {
+	for range cap(e.places.free) {
+		e.places.free <- struct{}{}
+	}
+	return func() {
+		for range cap(e.places.free) {
+			<-e.places.free
+		}
+	}
+}
+
 // HashAt sets the cost of hashing passwords.
 func HashAt(users *core.Collection, cost int) {
 	users.Fields.GetByName(core.FieldNamePassword).(*core.PasswordField).Cost = cost

@@ -30,6 +30,9 @@ func (g *Gate) handler(next http.Handler) http.Handler {
 			r.Body = b
 		}
 		defer func() {
+			if b.slow {
+				return // its time is up
+			}
 			if !b.finished {
 				_ = b.control.SetReadDeadline(g.Clock().Add(lingering))
 				return
@@ -79,6 +82,7 @@ type body struct {
 	conn     *conn
 	control  *http.ResponseController
 	finished bool
+	slow     bool
 	closed   bool
 }
 
@@ -109,7 +113,7 @@ func (b *body) Read(p []byte) (int, error) {
 	case err == io.EOF: //nolint:errorlint // readers return it as it is
 		b.finish()
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = ErrSlow
+		err, b.slow = ErrSlow, true
 	}
 	return n, err
 }
