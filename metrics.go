@@ -11,6 +11,7 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/metrics"
 	"github.com/vigilhealth/vigil/internal/retention"
+	"github.com/vigilhealth/vigil/internal/sockets"
 )
 
 // serveMetrics serves /metrics on an address of its own, which is not for the world: there is no sign-in. Without the setting there is none.
@@ -18,7 +19,7 @@ func (s *service) serveMetrics(ctx context.Context) error {
 	if s.settings.MetricsAddr == "" {
 		return nil
 	}
-	err := s.metrics.Watch(metrics.Sources{App: s.app, Clock: s.now, Waiting: s.writer.QueueDepth, Health: s.monitor.Latest, Log: s.log})
+	err := s.metrics.Watch(metrics.Sources{App: s.app, Clock: s.now, Waiting: s.writer.QueueDepth, Health: s.monitor.Latest, Connections: s.gate.Counts, Log: s.log})
 	if err != nil {
 		return err
 	}
@@ -28,9 +29,13 @@ func (s *service) serveMetrics(ctx context.Context) error {
 	}
 	pages := http.NewServeMux()
 	pages.Handle("GET /metrics", s.metrics.Handler(s.log))
-	server := &http.Server{Handler: pages, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}
+	server := &http.Server{Handler: pages, WriteTimeout: 30 * time.Second}
+	gate := sockets.NewGate(sockets.Options{
+		Max: 64, ReadHeaderTimeout: 5 * time.Second, ReadBodyTimeout: 5 * time.Second, IdleTimeout: idleTime, Clock: time.Now,
+	})
+	gate.Secure(server)
 	s.background.Go(func() {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(gate.Listen(listener, false)); !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error("metrics not served", slog.Any("error", err))
 		}
 	})

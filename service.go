@@ -34,6 +34,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/sockets"
 	"github.com/vigilhealth/vigil/internal/transmissions"
 	"github.com/vigilhealth/vigil/jobs"
 )
@@ -64,6 +65,7 @@ type service struct {
 	billing    *billing.Engine
 	live       *live.Publisher
 	limits     *limits.Limiter
+	gate       *sockets.Gate
 	scheduler  gocron.Scheduler
 	inheritors inheritors
 
@@ -106,6 +108,7 @@ func newService(app core.App, settings config.Settings, log *slog.Logger, clock 
 	s.live = s.newLive()
 	s.inheritors = newInheritors()
 	s.limits = newLimiter(settings.RateLimits)
+	s.gate = newGate(settings)
 	s.devices = devices.NewEngine(devices.Rules{
 		PracticeZone: settings.PracticeLocation, ManagedMode: settings.Devices.ManagedMode, DeliveryWorkingDays: settings.Devices.DeliveryWorkingDays,
 		MissedDaysBeforeEscalation: settings.Clinical.MissedDaysBeforeEscalation,
@@ -171,7 +174,7 @@ func (s *service) onServe(e *core.ServeEvent, httpAddr, httpsAddr string) error 
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", addr, err)
 	}
-	e.Listener, e.InstallerFunc = listener, nil // no account is made without being asked for
+	e.Listener, e.InstallerFunc = s.gate.Listen(listener, scheme == "https"), nil // no account is made without being asked for
 	// Requests outlive the signal to stop: they are drained, not cut.
 	e.Server.BaseContext = func(net.Listener) context.Context { return context.Background() }
 	if err := secure(e.Server.TLSConfig, s.settings.TLS); err != nil {
@@ -187,6 +190,7 @@ func (s *service) onServe(e *core.ServeEvent, httpAddr, httpsAddr string) error 
 	if err := s.openRoutes(e); err != nil {
 		return err
 	}
+	s.gate.Secure(e.Server)
 	if err := s.start(); err != nil {
 		return err
 	}

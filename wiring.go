@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/mail"
+	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/live"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/sockets"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -139,4 +141,16 @@ func newLimiter(r config.RateLimits) *limits.Limiter {
 		policies[class] = limits.Policy{Requests: limit.Limit, Window: limit.Window}
 	}
 	return limits.New(policies)
+}
+
+// idleTime is how long a connection may wait for its next request.
+const idleTime = 2 * time.Minute
+
+// newGate makes what limits connections. Deadlines of connections are the machine's, whatever clock the service goes by.
+func newGate(settings config.Settings) *sockets.Gate {
+	c := settings.Connections
+	return sockets.NewGate(sockets.Options{
+		Max: c.Max, MaxPerAddress: c.MaxPerAddress, Proxies: c.TrustedProxies, ProxyHeaders: settings.TrustedProxyHeaders,
+		ReadHeaderTimeout: c.ReadHeaderTimeout, ReadBodyTimeout: c.ReadBodyTimeout, IdleTimeout: idleTime, Clock: time.Now,
+	})
 }

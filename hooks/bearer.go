@@ -10,11 +10,11 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// Guard puts our doors before PocketBase's own routes: those that are closed do not exist, a bearer token is one of ours, and superusers sign
+// Guard puts our doors before PocketBase's own routes: those that are closed do not exist, a bearer token is one of ours, strangers send little, and superusers sign
 // in as users do.
 func Guard(e Engines) []*hook.Handler[*core.RequestEvent] {
 	h := &hooks{e}
-	return []*hook.Handler[*core.RequestEvent]{closeRoutes(), h.loadBearer(), h.superuserDoor()}
+	return []*hook.Handler[*core.RequestEvent]{closeRoutes(), h.loadBearer(), limitBodies(), h.superuserDoor()}
 }
 
 // loadBearer takes the place of PocketBase's own reading of tokens, which knows no key but those that lie in the database. A token that is not

@@ -4,7 +4,9 @@ import (
 	"embed"
 	"io/fs"
 	"slices"
+	"strings"
 
+	"github.com/pocketbase/pocketbase/apis"
 	"github.com/pocketbase/pocketbase/core"
 	"github.com/pocketbase/pocketbase/tools/hook"
 	"github.com/pocketbase/pocketbase/tools/router"
@@ -53,6 +55,20 @@ func closeRoutes() *hook.Handler[*core.RequestEvent] {
 			return e.NotFoundError("", nil)
 		}
 		return e.Next()
+	}}
+}
+
+// maxStrangersBody is the largest body, in bytes, that PocketBase's own routes read of anybody but a superuser: a sign-in or a subscription.
+const maxStrangersBody = 64 << 10
+
+// limitBodies keeps strangers from filling the memory: PocketBase reads up to 32 MiB before it asks who sends them. It comes after the token is read
+// and before the body is.
+func limitBodies() *hook.Handler[*core.RequestEvent] {
+	return &hook.Handler[*core.RequestEvent]{Id: "vigilBodyLimit", Priority: apis.DefaultRateLimitMiddlewarePriority + 5, Func: func(e *core.RequestEvent) error {
+		if e.HasSuperuserAuth() || strings.HasPrefix(e.Request.URL.Path, "/api/v1/") { // the contract's routes have limits of their own
+			return e.Next()
+		}
+		return apis.BodyLimit(maxStrangersBody).Func(e)
 	}}
 }
 

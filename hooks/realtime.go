@@ -15,6 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/internal/live"
+	"github.com/vigilhealth/vigil/internal/sockets"
 )
 
 // stalled is how long one write to a stream may take.
@@ -31,12 +32,12 @@ func guardRealtime(app core.App, h *hooks) {
 	app.OnRealtimeMessageSend().BindFunc(writeMessage)
 }
 
-// openStream gives the connection a stream that nobody waits for.
+// openStream gives the connection a stream that nobody waits for. Until something is subscribed, its connection gives way to others.
 func (h *hooks) openStream(e *core.RealtimeConnectRequestEvent) error {
 	if err := h.takeRealtime(e.RequestEvent); err != nil {
 		return err
 	}
-	e.Client = live.NewStream(e.Client)
+	e.Client = live.NewStream(e.Client, sockets.Await(e.Request.Context()))
 	return e.Next()
 }
 

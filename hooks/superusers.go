@@ -39,7 +39,7 @@ func (h *hooks) checkSuperuser(e *core.RecordAuthWithPasswordRequestEvent) error
 	if err := e.BindBody(&body); err != nil {
 		return e.BadRequestError("An error occurred while loading the submitted data.", nil)
 	}
-	step, err := h.Auth.SuperuserPassword(e.App, e.Identity, e.Password, body.Code, originOf(e.RequestEvent), h.Clock())
+	step, err := h.Auth.SuperuserPassword(e.Request.Context(), e.App, e.Identity, e.Password, body.Code, originOf(e.RequestEvent), h.Clock())
 	switch {
 	case err != nil:
 		return nativeError(e.RequestEvent, err)

@@ -48,7 +48,7 @@ func (a *api) login(c *call) error {
 	if err := c.decode(&body); err != nil {
 		return err
 	}
-	session, err := a.Auth.Login(c.App, body, c.origin(), c.Now)
+	session, err := a.Auth.Login(c.Request.Context(), c.App, body, c.origin(), c.Now)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (a *api) changePassword(c *call) error {
 	if err := c.decode(&body); err != nil {
 		return err
 	}
-	if err := a.Auth.ChangePassword(c.App, c.Caller, body, c.origin(), c.Now); err != nil {
+	if err := a.Auth.ChangePassword(c.Request.Context(), c.App, c.Caller, body, c.origin(), c.Now); err != nil {
 		return err
 	}
 	return c.ok(detailView{"The password has been changed. Sign in again."})
@@ -177,7 +177,7 @@ func (a *api) confirmPasswordReset(c *call) error {
 	if err := c.decode(&body); err != nil {
 		return err
 	}
-	if err := a.Auth.ConfirmReset(c.App, body, c.origin(), c.Now); err != nil {
+	if err := a.Auth.ConfirmReset(c.Request.Context(), c.App, body, c.origin(), c.Now); err != nil {
 		return err
 	}
 	return c.ok(detailView{"The password has been set. Sign in with it."})

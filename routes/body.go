@@ -1,18 +1,21 @@
 package routes
 
 import (
+	"errors"
 	"io"
 	"mime"
 	"strings"
 
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/sockets"
 )
 
-// The largest bodies, in bytes. Source: docs/decisions.md, "Request size and time".
+// The largest bodies, in bytes: of callers who are known by their token, and of others, whose every byte is held in memory before anybody knows what
+// it is worth. Source: docs/decisions.md, "Request size and time".
 const (
-	maxBody        = 1 << 20
-	maxWebhookBody = 64 << 10
+	maxBody          = 1 << 20
+	maxAnonymousBody = 64 << 10
 )
 
 // decode reads the body, one JSON object, into dst. Source: docs/decisions.md, "Content types".
@@ -46,6 +49,9 @@ func (c *call) body() ([]byte, error) {
 		return nil, tooLarge()
 	}
 	raw, err := io.ReadAll(io.LimitReader(c.Request.Body, c.bodyLimit+1))
+	if errors.Is(err, sockets.ErrSlow) {
+		return nil, fault.New(fault.TimedOut, "request_timeout", "The request body took too long.")
+	}
 	if err != nil { // the sender stopped half way, or framed it wrongly
 		return nil, fault.New(fault.Invalid, "parse_error", "The request body could not be read.").Because(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/pocketbase/pocketbase/core"
+	"github.com/pocketbase/pocketbase/tools/router"
 
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
@@ -77,8 +78,11 @@ func (a *api) door(row route) func(*core.RequestEvent) error {
 
 func (a *api) newCall(e *core.RequestEvent, row route) *call {
 	limit := int64(maxBody)
-	if row.who == signedByGateway {
-		limit = maxWebhookBody
+	if row.who == signedByGateway || row.who == anyone {
+		limit = maxAnonymousBody
+	}
+	if kept, ok := e.Request.Body.(*router.RereadableReadCloser); ok {
+		e.Request.Body = kept.ReadCloser // PocketBase's copy for reading it again, which nobody does here
 	}
 	return &call{
 		App:       e.App,

@@ -35,6 +35,7 @@ var statuses = map[fault.Kind]int{
 	fault.Upstream:             http.StatusBadGateway,
 	fault.UpstreamTimeout:      http.StatusGatewayTimeout,
 	fault.Unavailable:          http.StatusServiceUnavailable,
+	fault.TimedOut:             http.StatusRequestTimeout,
 }
 
 // statusClientGone is for the log alone: nobody is left to read it. nginx made the number known.

@@ -103,7 +103,7 @@ func TestTwoScreensAgreeAfterABurst(t *testing.T) {
 	defer stop()
 	var screens []*screen
 	for _, role := range []access.Role{access.Nurse, access.Admin} {
-		s := &screen{stream: live.NewStream(subscriptions.NewDefaultClient()), rows: map[string]object{}}
+		s := &screen{stream: live.NewStream(subscriptions.NewDefaultClient(), func() {}), rows: map[string]object{}}
 		if _, err := publisher.Subscribe(c.app, s.stream, vigiltest.Token(t, c.people[role], c.now), clock); err != nil {
 			t.Fatal(err)
 		}

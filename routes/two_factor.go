@@ -69,7 +69,7 @@ func (a *api) disableTwoFactor(c *call) error {
 	if err := c.decode(&body); err != nil {
 		return err
 	}
-	if err := a.Auth.DisableTwoFactor(c.App, c.Caller, body, c.origin(), c.Now); err != nil {
+	if err := a.Auth.DisableTwoFactor(c.Request.Context(), c.App, c.Caller, body, c.origin(), c.Now); err != nil {
 		return err
 	}
 	return c.ok(twoFactorView{"Two-factor authentication is off.", false})
@@ -84,7 +84,7 @@ func (a *api) replaceBackupCodes(c *call) error {
 	if err := c.decode(&body); err != nil {
 		return err
 	}
-	codes, err := a.Auth.ReplaceBackupCodes(c.App, c.Caller, body, c.origin(), c.Now)
+	codes, err := a.Auth.ReplaceBackupCodes(c.Request.Context(), c.App, c.Caller, body, c.origin(), c.Now)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func (a *api) register(c *call) error {
 	if err := c.decode(&body); err != nil {
 		return err
 	}
-	user, err := a.Auth.Register(c.App, body, c.actor(), c.Now)
+	user, err := a.Auth.Register(c.Request.Context(), c.App, body, c.actor(), c.Now)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -153,12 +154,14 @@ func roleNames() (names []string) {
 
 // Register makes an account and queues its welcome mail: a one-time link to set the password, never the password.
 // Source: docs/decisions.md, "Registration".
-func (e *Engine) Register(app core.App, body RegisterBody, by audit.Actor, now time.Time) (*collections.User, error) {
+func (e *Engine) Register(ctx context.Context, app core.App, body RegisterBody, by audit.Actor, now time.Time) (*collections.User, error) {
+	ctx, done := waiting(ctx)
+	defer done()
 	account, err := body.read()
 	if err != nil {
 		return nil, err
 	}
-	hash, err := e.hash(app, account.Password)
+	hash, err := e.hash(ctx, app, account.Password)
 	if err != nil {
 		return nil, err
 	}

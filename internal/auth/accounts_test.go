@@ -88,7 +88,7 @@ func TestConcurrentWrongProofs(t *testing.T) {
 	var guesses sync.WaitGroup
 	for range 12 {
 		guesses.Go(func() {
-			err := e.ChangePassword(app, caller, passwordBody("Wrong-Guess-1", "Next-Password-1"), origin, clock)
+			err := e.ChangePassword(t.Context(), app, caller, passwordBody("Wrong-Guess-1", "Next-Password-1"), origin, clock)
 			lock.Lock()
 			defer lock.Unlock()
 			told[code(err)]++
@@ -98,9 +98,9 @@ func TestConcurrentWrongProofs(t *testing.T) {
 	if told["validation_error"] != 5 || told["throttled"] != 7 {
 		t.Errorf("told %v", told)
 	}
-	wantCode(t, "the right one", e.ChangePassword(app, caller, passwordBody(vigiltest.Password, "Next-Password-1"), origin, clock), "throttled")
+	wantCode(t, "the right one", e.ChangePassword(t.Context(), app, caller, passwordBody(vigiltest.Password, "Next-Password-1"), origin, clock), "throttled")
 	wantCode(t, "signing in is another matter", func() error {
-		_, err := e.Login(app, credentials(user.Email(), vigiltest.Password), origin, clock)
+		_, err := e.Login(t.Context(), app, credentials(user.Email(), vigiltest.Password), origin, clock)
 		return err
 	}(), "")
 }
@@ -118,13 +118,13 @@ func TestConcurrentPasswordChanges(t *testing.T) {
 	var changes sync.WaitGroup
 	for i := range results {
 		changes.Go(func() {
-			results[i] = e.ChangePassword(app, caller, passwordBody(vigiltest.Password, "Next-Password-"+string(rune('1'+i))), origin, clock)
+			results[i] = e.ChangePassword(t.Context(), app, caller, passwordBody(vigiltest.Password, "Next-Password-"+string(rune('1'+i))), origin, clock)
 		})
 	}
 	changes.Wait()
 	winners := 0
 	for i, err := range results {
-		_, signedIn := e.Login(app, credentials(user.Email(), "Next-Password-"+string(rune('1'+i))), origin, clock)
+		_, signedIn := e.Login(t.Context(), app, credentials(user.Email(), "Next-Password-"+string(rune('1'+i))), origin, clock)
 		if err == nil {
 			winners++
 		}
@@ -154,7 +154,7 @@ func TestResetLinkWorksOnceUnderConcurrency(t *testing.T) {
 	var tries sync.WaitGroup
 	for range 5 {
 		tries.Go(func() {
-			err := e.ConfirmReset(app, auth.ResetBody{
+			err := e.ConfirmReset(t.Context(), app, auth.ResetBody{
 				Token: input.Of(token), NewPassword: input.Of("Next-Password-1"),
 				NewPasswordConfirm: input.Of("Next-Password-1"),
 			}, origin, clock.Add(23*time.Hour))
@@ -197,7 +197,7 @@ func TestRegistrationSealsNames(t *testing.T) {
 func TestHugePasswords(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	user := vigiltest.User(t, app, access.Nurse)
-	_, err := e.Login(app, credentials(user.Email(), vigiltest.Password+strings.Repeat("x", 10_000)), origin, clock)
+	_, err := e.Login(t.Context(), app, credentials(user.Email(), vigiltest.Password+strings.Repeat("x", 10_000)), origin, clock)
 	wantCode(t, "ten kilobytes", err, "authentication_failed")
 }
 
@@ -215,7 +215,7 @@ func BenchmarkLogin(b *testing.B) {
 	user := vigiltest.User(b, app, access.Nurse)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, err := e.Login(app, credentials(user.Email(), vigiltest.Password), origin, clock); err != nil {
+			if _, err := e.Login(b.Context(), app, credentials(user.Email(), vigiltest.Password), origin, clock); err != nil {
 				b.Fatal(err)
 			}
 		}

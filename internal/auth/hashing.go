@@ -1,6 +1,8 @@
 package auth
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/fault"
 )
 
 // hashCost is what PocketBase's password field says.
@@ -37,42 +40,72 @@ func hashPassword(app core.App, password string) (string, error) {
 }
 
 // places bounds how many passwords are hashed at a time. While others wait, each place also rests after a hash for about as long as one
-// takes: however many sign in at once, most of the processors is left to readings.
+// takes: however many sign in at once, most of the processors is left to readings. Whoever could not be answered in good time is told at once.
 type places struct {
 	free    chan struct{}
 	waiting atomic.Int32
 }
 
-const rest = 50 * time.Millisecond
+const (
+	rest = 50 * time.Millisecond
+	// queue is how many may wait for each place: those are done in about seven seconds.
+	queue = 64
+	// inGoodTime is how long an attempt may wait for all of its hashes, which leaves time to decide about it within ten seconds.
+	inGoodTime = 8 * time.Second
+	comeBack   = 5 * time.Second
+)
+
+// waiting bounds the time that one attempt waits for places.
+func waiting(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, inGoodTime)
+}
 
 func newPlaces(n int) *places { return &places{free: make(chan struct{}, n)} }
 
-// take waits for a place and returns what gives it back.
-func (p *places) take() (giveBack func()) {
-	p.waiting.Add(1)
-	p.free <- struct{}{}
-	p.waiting.Add(-1)
+// take waits for a place and returns what gives it back. It refuses with overloaded when too many wait, or it took too long; who hangs up leaves
+// the queue.
+func (p *places) take(ctx context.Context) (giveBack func(), err error) {
+	defer p.waiting.Add(-1)
+	if p.waiting.Add(1) > int32(queue*cap(p.free)) { //nolint:gosec // as many as processors
+		return nil, fault.Overloaded(comeBack)
+	}
+	select {
+	case p.free <- struct{}{}:
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return nil, fault.Overloaded(comeBack)
+		}
+		return nil, fmt.Errorf("wait to hash a password: %w", ctx.Err())
+	}
 	return func() {
 		if p.waiting.Load() == 0 {
 			<-p.free
 			return
 		}
 		time.AfterFunc(rest, func() { <-p.free })
-	}
+	}, nil
 }
 
 // hash is hashPassword, waiting for a place.
-func (e *Engine) hash(app core.App, password string) (string, error) {
-	defer e.places.take()()
+func (e *Engine) hash(ctx context.Context, app core.App, password string) (string, error) {
+	giveBack, err := e.places.take(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer giveBack()
 	return hashPassword(app, password)
 }
 
 // matches reports whether the password has the hash, waiting for a place. It reads as much of an overlong password as bcrypt would, so that
 // it takes its time for that too.
-func (e *Engine) matches(hash, password string) bool {
-	defer e.places.take()()
+func (e *Engine) matches(ctx context.Context, hash, password string) (bool, error) {
+	giveBack, err := e.places.take(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer giveBack()
 	read := password[:min(len(password), maxPasswordBytes)]
-	return bcrypt.CompareHashAndPassword([]byte(hash), []byte(read)) == nil && len(password) <= maxPasswordBytes
+	return bcrypt.CompareHashAndPassword([]byte(hash), []byte(read)) == nil && len(password) <= maxPasswordBytes, nil
 }
 
 // setPassword gives a user a password that was hashed before, and ends every access token. PocketBase does the latter by itself only for

@@ -35,7 +35,7 @@ func withCode(body auth.LoginBody, code string) auth.LoginBody {
 
 func login(t testing.TB, e *auth.Engine, app core.App, user *collections.User, now time.Time) auth.Session {
 	t.Helper()
-	session, err := e.Login(app, credentials(user.Email(), vigiltest.Password), origin, now)
+	session, err := e.Login(t.Context(), app, credentials(user.Email(), vigiltest.Password), origin, now)
 	if err != nil {
 		t.Fatalf("login of %s: %v", user.Email(), err)
 	}

@@ -43,7 +43,7 @@ func TestUnknownAddressLooksLikeAKnownOne(t *testing.T) {
 	known := vigiltest.User(t, app, access.Nurse)
 	script := func(email string) (told []string) {
 		for n, after := range []time.Duration{0, 1, 2, 3, 4, 5, 6 * time.Minute, 35 * time.Minute, 65 * time.Minute, 66 * time.Minute} {
-			_, err := e.Login(app, credentials(email, "wrong"), origin, clock.Add(after))
+			_, err := e.Login(t.Context(), app, credentials(email, "wrong"), origin, clock.Add(after))
 			var f *fault.Error
 			if !errors.As(err, &f) {
 				t.Fatalf("attempt %d: %v", n, err)
@@ -81,7 +81,7 @@ func TestLock(t *testing.T) {
 	user := vigiltest.User(t, app, access.Nurse)
 	right, wrong := credentials(user.Email(), vigiltest.Password), credentials(user.Email(), "wrong")
 	try := func(body auth.LoginBody, after time.Duration) error {
-		_, err := e.Login(app, body, origin, clock.Add(after))
+		_, err := e.Login(t.Context(), app, body, origin, clock.Add(after))
 		return err
 	}
 	for n := range 4 {
@@ -120,7 +120,7 @@ func TestConcurrentFailuresAreAllCounted(t *testing.T) {
 		var attempts sync.WaitGroup
 		for range 20 {
 			attempts.Go(func() {
-				_, err := e.Login(app, credentials(email, "wrong"), origin, clock)
+				_, err := e.Login(t.Context(), app, credentials(email, "wrong"), origin, clock)
 				lock.Lock()
 				defer lock.Unlock()
 				told[code(err)]++

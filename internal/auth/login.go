@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"strings"
 	"time"
 	"unicode"
@@ -39,8 +40,11 @@ type attempt struct {
 // Login signs a person in. The checks, in order: the fields; the lock, which looks at nothing else; the password;
 // the account; the second factor. It refuses with authentication_failed whatever was wrong, with account_locked
 // (holding locked_until) while locked, and with totp_required when only the second factor is missing, which counts as no failure.
-// Source: docs/decisions.md, "Login when TOTP is missing" and "Which response on the fifth failure".
-func (e *Engine) Login(app core.App, body LoginBody, from audit.Origin, now time.Time) (Session, error) {
+// With overloaded it refuses when too many sign in at once; that counts as nothing.
+// Source: docs/decisions.md, "Login when TOTP is missing", "Which response on the fifth failure" and "Sign-in queue".
+func (e *Engine) Login(ctx context.Context, app core.App, body LoginBody, from audit.Origin, now time.Time) (Session, error) {
+	ctx, done := waiting(ctx)
+	defer done()
 	a, err := e.readLogin(app, body, from, now)
 	if err != nil {
 		return Session{}, err
@@ -48,7 +52,7 @@ func (e *Engine) Login(app core.App, body LoginBody, from audit.Origin, now time
 	if _, err := settle(app, a.refuseLocked); err != nil {
 		return Session{}, err
 	}
-	proven, err := e.checkPassword(app, a)
+	proven, err := e.checkPassword(ctx, app, a)
 	if err != nil {
 		return Session{}, err
 	}
@@ -107,7 +111,7 @@ func FoldEmail(address string) string {
 }
 
 // checkPassword reports whether the password is the user's. It takes its time for an unknown address too.
-func (e *Engine) checkPassword(app core.App, a attempt) (bool, error) {
+func (e *Engine) checkPassword(ctx context.Context, app core.App, a attempt) (bool, error) {
 	hash, err := decoyHash(app)
 	if err != nil {
 		return false, err
@@ -115,7 +119,8 @@ func (e *Engine) checkPassword(app core.App, a attempt) (bool, error) {
 	if a.user != nil {
 		hash = a.user.PasswordHash()
 	}
-	return e.matches(hash, a.password) && a.user != nil, nil
+	right, err := e.matches(ctx, hash, a.password)
+	return right && a.user != nil, err
 }
 
 // decideLogin takes the decision about an attempt whose password was checked.

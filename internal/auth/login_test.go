@@ -25,7 +25,7 @@ func TestLogin(t *testing.T) {
 	before := vigiltest.RowCounts(t, app)
 	body := credentials("  Nurse@VIGIL.test ", vigiltest.Password)
 	body.DeviceID = input.Of("phone-1")
-	session, err := e.Login(app, withCode(body, "123456"), origin, clock) // no second factor: the code is ignored
+	session, err := e.Login(t.Context(), app, withCode(body, "123456"), origin, clock) // no second factor: the code is ignored
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestLoginFields(t *testing.T) {
 		"long code":     {withCode(credentials("a@b.c", "x"), "123456789012"), "map[totp_code:[Ensure this field has no more than 11 characters.]]"},
 	} {
 		before := vigiltest.RowCounts(t, app)
-		_, err := e.Login(app, test.body, origin, clock)
+		_, err := e.Login(t.Context(), app, test.body, origin, clock)
 		var f *fault.Error
 		if !errors.As(err, &f) || fmt.Sprint(f.Fields) != test.fields {
 			t.Errorf("%s: %v", name, err)
@@ -108,7 +108,7 @@ func TestLoginRefusals(t *testing.T) {
 		{"zero width", "kim\u200B@vigil.test", vigiltest.Password, "authentication_failed"},
 	}
 	for _, test := range tests {
-		_, err := e.Login(app, credentials(test.email, test.password), origin, clock)
+		_, err := e.Login(t.Context(), app, credentials(test.email, test.password), origin, clock)
 		wantCode(t, test.name, err, test.want)
 	}
 }
@@ -169,7 +169,7 @@ func TestLoginSeesChangesMadeMeanwhile(t *testing.T) {
 	} {
 		app, e := vigiltest.NewApp(t), newEngine()
 		user := vigiltest.User(t, app, access.Nurse)
-		err := e.LoginWhile(app, credentials(user.Email(), vigiltest.Password), origin, clock, func() {
+		err := e.LoginWhile(t.Context(), app, credentials(user.Email(), vigiltest.Password), origin, clock, func() {
 			change(user)
 			if err := app.Save(user); err != nil {
 				t.Fatal(err)

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -23,21 +24,23 @@ const becausePassword = "password_change"
 
 // ChangePassword sets a new password for the caller. Every token ends, the caller's own too.
 // Source: docs/decisions.md, "Password policy errors" and "Effects of a password change".
-func (e *Engine) ChangePassword(app core.App, caller Caller, body PasswordBody, from audit.Origin, now time.Time) error {
+func (e *Engine) ChangePassword(ctx context.Context, app core.App, caller Caller, body PasswordBody, from audit.Origin, now time.Time) error {
+	ctx, done := waiting(ctx)
+	defer done()
 	checks := input.NewChecks()
 	old := checks.Secret("old_password", body.OldPassword, 0)
 	password := readNewPassword(checks, body.NewPassword, body.NewPasswordConfirm)
 	if len(checks.Fields["old_password"]) > 0 {
 		return checks.Err()
 	}
-	user, err := e.provePassword(app, caller, "old_password", old, now)
+	user, err := e.provePassword(ctx, app, caller, "old_password", old, now)
 	if err != nil {
 		return err
 	}
-	if err := e.checkNewPassword(checks, password, user); err != nil {
+	if err := e.checkNewPassword(ctx, checks, password, user); err != nil {
 		return err
 	}
-	hash, err := e.hash(app, password)
+	hash, err := e.hash(ctx, app, password)
 	if err != nil {
 		return err
 	}
@@ -61,12 +64,19 @@ func readNewPassword(checks *input.Checks, password, confirm input.String) strin
 }
 
 // checkNewPassword holds the policy for a user's next password and returns all complaints so far.
-func (e *Engine) checkNewPassword(checks *input.Checks, password string, user *collections.User) error {
+func (e *Engine) checkNewPassword(ctx context.Context, checks *input.Checks, password string, user *collections.User) error {
 	if password != "" {
 		for _, broken := range PasswordProblems(password, Owner{user.Email(), user.FirstName(), user.LastName()}) {
 			checks.Reject("new_password", broken)
 		}
-		if checks.Err() == nil && e.matches(user.PasswordHash(), password) {
+		if checks.Err() != nil {
+			return checks.Err()
+		}
+		same, err := e.matches(ctx, user.PasswordHash(), password)
+		if err != nil {
+			return err
+		}
+		if same {
 			checks.Reject("new_password", "Must differ from the old password.")
 		}
 	}

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"time"
@@ -53,12 +54,15 @@ func throttled(wait time.Duration) error {
 
 // provePassword checks the caller's password again and returns the user as they were when it was right. A wrong one is a validation fault of
 // the named field.
-func (e *Engine) provePassword(app core.App, caller Caller, field, password string, now time.Time) (*collections.User, error) {
+func (e *Engine) provePassword(ctx context.Context, app core.App, caller Caller, field, password string, now time.Time) (*collections.User, error) {
 	user, err := collections.FindUser(app, caller.RecordID)
 	if err != nil {
 		return nil, err
 	}
-	right := e.matches(user.PasswordHash(), password)
+	right, err := e.matches(ctx, user.PasswordHash(), password)
+	if err != nil {
+		return nil, err
+	}
 	return settle(app, func(tx core.App) (*collections.User, error, error) {
 		refused, err := e.countProof(tx, caller.RecordID, right, fault.Field(field, "The password is wrong."), now)
 		return user, refused, err

@@ -165,7 +165,7 @@ func TestLogout(t *testing.T) {
 	user, stranger := vigiltest.User(t, app, access.Provider), vigiltest.User(t, app, access.Nurse)
 	body := credentials(user.Email(), vigiltest.Password)
 	body.DeviceID = input.Of("phone-1")
-	phone, err := e.Login(app, body, origin, clock)
+	phone, err := e.Login(t.Context(), app, body, origin, clock)
 	if err != nil {
 		t.Fatal(err)
 	}

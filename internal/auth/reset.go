@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -144,7 +145,9 @@ type ResetBody struct {
 
 // ConfirmReset sets the password of the account a token was made for. The token works once, and all sessions end.
 // Source: docs/decisions.md, "Password reset confirm".
-func (e *Engine) ConfirmReset(app core.App, body ResetBody, from audit.Origin, now time.Time) error {
+func (e *Engine) ConfirmReset(ctx context.Context, app core.App, body ResetBody, from audit.Origin, now time.Time) error {
+	ctx, done := waiting(ctx)
+	defer done()
 	checks := input.NewChecks()
 	token := checks.Secret("token", body.Token, 512)
 	password := readNewPassword(checks, body.NewPassword, body.NewPasswordConfirm)
@@ -165,10 +168,10 @@ func (e *Engine) ConfirmReset(app core.App, body ResetBody, from audit.Origin, n
 	if err != nil {
 		return err
 	}
-	if err := e.checkNewPassword(checks, password, user); err != nil {
+	if err := e.checkNewPassword(ctx, checks, password, user); err != nil {
 		return err
 	}
-	hash, err := e.hash(app, password)
+	hash, err := e.hash(ctx, app, password)
 	if err != nil {
 		return err
 	}

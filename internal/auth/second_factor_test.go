@@ -68,7 +68,7 @@ func TestLoginWithTOTP(t *testing.T) {
 	user := vigiltest.User(t, app, access.Nurse, vigiltest.TwoFactor(secret))
 	right := credentials(user.Email(), vigiltest.Password)
 	try := func(body auth.LoginBody, at time.Time) error {
-		_, err := e.Login(app, body, origin, at)
+		_, err := e.Login(t.Context(), app, body, origin, at)
 		return err
 	}
 	for range 6 { // a missing code is no failure
@@ -96,7 +96,7 @@ func TestTOTPCodeWorksOnceUnderConcurrency(t *testing.T) {
 	var attempts sync.WaitGroup
 	for range 5 {
 		attempts.Go(func() {
-			_, err := e.Login(app, body, origin, clock)
+			_, err := e.Login(t.Context(), app, body, origin, clock)
 			lock.Lock()
 			defer lock.Unlock()
 			told[code(err)]++
@@ -119,7 +119,7 @@ func TestLoginWithDamagedSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = e.Login(app, withCode(credentials(user.Email(), vigiltest.Password), empty), origin, clock)
+	_, err = e.Login(t.Context(), app, withCode(credentials(user.Email(), vigiltest.Password), empty), origin, clock)
 	wantCode(t, "code of the empty secret", err, "authentication_failed")
 }
 
@@ -134,7 +134,7 @@ func TestLoginWithBackupCode(t *testing.T) {
 	inOwnField := right
 	inOwnField.BackupCode = input.Of("01234-56789")
 	try := func(body auth.LoginBody) error {
-		_, err := e.Login(app, body, origin, clock)
+		_, err := e.Login(t.Context(), app, body, origin, clock)
 		return err
 	}
 	wantCode(t, "another's code", try(withCode(credentials(other.Email(), vigiltest.Password), "abcde-fghjk")), "authentication_failed")

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/base32"
 	"errors"
@@ -30,7 +31,7 @@ type SuperuserStep struct {
 
 // SuperuserPassword is the first step: it refuses with account_locked, authentication_failed, or two_factor_setup_required for an account
 // that must have a second factor and has none. With a code it is both steps.
-func (e *Engine) SuperuserPassword(app core.App, address, password, code string, from audit.Origin, now time.Time) (SuperuserStep, error) {
+func (e *Engine) SuperuserPassword(ctx context.Context, app core.App, address, password, code string, from audit.Origin, now time.Time) (SuperuserStep, error) {
 	a, superuser, err := e.superuserAttempt(app, address, from, now)
 	if err != nil {
 		return SuperuserStep{}, err
@@ -45,19 +46,24 @@ func (e *Engine) SuperuserPassword(app core.App, address, password, code string,
 	if superuser != nil {
 		hash = superuser.PasswordHash()
 	}
-	proven := e.matches(hash, password) && superuser != nil
+	wait, done := waiting(ctx)
+	defer done()
+	proven, err := e.matches(wait, hash, password)
+	if err != nil {
+		return SuperuserStep{}, err
+	}
 	return settle(app, func(tx core.App) (step SuperuserStep, refused, err error) {
 		failures, refused, err := a.refuseLocked(tx)
 		if refused != nil || err != nil {
 			return step, refused, err
 		}
-		if proven {
+		if proven && superuser != nil {
 			superuser, err = unchangedSuperuser(tx, superuser)
 		}
 		switch {
 		case err != nil:
 			return step, nil, err
-		case !proven || superuser == nil:
+		case !proven || superuser == nil: // nobody, or somebody who has changed meanwhile
 			refused, err = a.fail(tx, failures)
 			return step, refused, err
 		case code != "":

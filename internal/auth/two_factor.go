@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/base32"
 	"fmt"
@@ -130,8 +131,8 @@ type ProofBody struct {
 
 // DisableTwoFactor turns the second factor off, which takes both factors, and ends every session.
 // Source: docs/decisions.md, "Disable 2FA".
-func (e *Engine) DisableTwoFactor(app core.App, caller Caller, body ProofBody, from audit.Origin, now time.Time) error {
-	return e.withBothFactors(app, caller, body, from, now, func(tx core.App, user *collections.User) error {
+func (e *Engine) DisableTwoFactor(ctx context.Context, app core.App, caller Caller, body ProofBody, from audit.Origin, now time.Time) error {
+	return e.withBothFactors(ctx, app, caller, body, from, now, func(tx core.App, user *collections.User) error {
 		return turnOff(tx, user, caller.Actor(from), now)
 	})
 }
@@ -156,8 +157,8 @@ func turnOff(tx core.App, user *collections.User, by audit.Actor, now time.Time)
 }
 
 // ReplaceBackupCodes gives the caller new codes and ends the old ones. Source: docs/decisions.md, "Backup codes".
-func (e *Engine) ReplaceBackupCodes(app core.App, caller Caller, body ProofBody, from audit.Origin, now time.Time) (codes []string, err error) {
-	err = e.withBothFactors(app, caller, body, from, now, func(tx core.App, user *collections.User) error {
+func (e *Engine) ReplaceBackupCodes(ctx context.Context, app core.App, caller Caller, body ProofBody, from audit.Origin, now time.Time) (codes []string, err error) {
+	err = e.withBothFactors(ctx, app, caller, body, from, now, func(tx core.App, user *collections.User) error {
 		var hashes []string
 		codes, hashes = e.newBackupCodes(user)
 		if err := collections.ReplaceBackupCodes(tx, user.Id, hashes, now); err != nil {
@@ -169,7 +170,7 @@ func (e *Engine) ReplaceBackupCodes(app core.App, caller Caller, body ProofBody,
 }
 
 // withBothFactors runs a change of somebody who proves again both what they know and what they have.
-func (e *Engine) withBothFactors(app core.App, caller Caller, body ProofBody, from audit.Origin, now time.Time,
+func (e *Engine) withBothFactors(ctx context.Context, app core.App, caller Caller, body ProofBody, from audit.Origin, now time.Time,
 	apply func(tx core.App, user *collections.User) error,
 ) error {
 	checks := input.NewChecks()
@@ -184,7 +185,9 @@ func (e *Engine) withBothFactors(app core.App, caller Caller, body ProofBody, fr
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	proven, err := e.provePassword(app, caller, "password", password, now)
+	ctx, done := waiting(ctx)
+	defer done()
+	proven, err := e.provePassword(ctx, app, caller, "password", password, now)
 	if err != nil {
 		return err
 	}

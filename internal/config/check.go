@@ -161,6 +161,9 @@ func (l *loader) warn(s *Settings) {
 	if s.SettingsKey == "" {
 		add(Prefix + "SETTINGS_KEY is not set: PocketBase keeps its settings in the clear")
 	}
+	if len(s.TrustedProxyHeaders) > 0 && len(s.Connections.TrustedProxies) == 0 {
+		add(Prefix + "TRUSTED_PROXY_HEADERS is believed whoever sends it, and connections are not limited by address, until " + Prefix + "TRUSTED_PROXIES names the proxies")
+	}
 	if !s.Gateway.DedupEnabled {
 		add(Prefix + "GATEWAY_DEDUP_ENABLED is off in production: repeated events are stored again")
 	}

@@ -38,6 +38,8 @@ type Settings struct {
 	CORSAllowedOrigins  []string `env:"CORS_ALLOWED_ORIGINS" is:"origin" doc:"exact origins, comma separated"`
 	TrustedProxyHeaders []string `env:"TRUSTED_PROXY_HEADERS" is:"header" doc:"headers a trusted proxy sets with the client's address"`
 
+	Connections Connections
+
 	Gateway    Gateway
 	EMR        EMR
 	FHIR       FHIR
@@ -67,6 +69,15 @@ const (
 	Staging     Environment = "staging"
 	Production  Environment = "production"
 )
+
+// Connections is what one client, and all together, may hold open. Source: docs/decisions.md, "Connections and deadlines".
+type Connections struct {
+	Max               int            `env:"MAX_CONNECTIONS" envDefault:"4096" min:"0" max:"1000000" doc:"open connections in all; 0 = no limit"`
+	MaxPerAddress     int            `env:"MAX_CONNECTIONS_PER_ADDRESS" envDefault:"256" min:"0" max:"1000000" doc:"open connections of one address, and requests under way over them; 0 = no limit"`
+	TrustedProxies    []netip.Prefix `env:"TRUSTED_PROXIES" doc:"addresses or ranges of proxies: not limited by address, and alone believed in TRUSTED_PROXY_HEADERS"`
+	ReadHeaderTimeout time.Duration  `env:"READ_HEADER_TIMEOUT" envDefault:"10s" min:"100ms" max:"5m" doc:"TLS handshake and headers of a request must be there by then"`
+	ReadBodyTimeout   time.Duration  `env:"READ_BODY_TIMEOUT" envDefault:"30s" min:"100ms" max:"1h" doc:"the body of a request must be there by then"`
+}
 
 // Gateway is the device vendor's side.
 type Gateway struct {

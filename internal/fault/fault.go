@@ -29,6 +29,7 @@ const (
 	Upstream
 	UpstreamTimeout
 	Unavailable
+	TimedOut // the caller took too long
 )
 
 // Fields names what is wrong with each field of a request: dotted names for nested fields, an index for list
@@ -117,6 +118,11 @@ func Missing() *Error { return New(NotFound, "not_found", "Not found.") }
 
 // State says that the action is not possible in the object's present state.
 func State(code, detail string) *Error { return New(Invalid, code, detail) }
+
+// Overloaded asks the caller to come back once there is less to do.
+func Overloaded(wait time.Duration) *Error {
+	return New(Unavailable, "overloaded", "There is too much to do at the moment. Try again later.").After(wait)
+}
 
 // Denied says that the caller's role does not permit the action.
 func Denied() *Error {

@@ -11,6 +11,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -74,6 +77,9 @@ type Publisher struct {
 	wake chan struct{}
 	aged inbox
 
+	lock    sync.Mutex
+	streams map[*Stream]struct{} // that somebody was let in to hear by; PocketBase's broker knows those of strangers too
+
 	// Of the goroutine that runs.
 	last    string // id of the last entry of the trail that was read
 	seq     int64
@@ -84,7 +90,7 @@ type Publisher struct {
 
 // NewPublisher returns a publisher that does not run yet.
 func NewPublisher(o Options) *Publisher {
-	return &Publisher{Options: o, wake: make(chan struct{}, 1), told: map[string]triage.Stats{}}
+	return &Publisher{Options: o, wake: make(chan struct{}, 1), told: map[string]triage.Stats{}, streams: map[*Stream]struct{}{}}
 }
 
 // Wake says that something was committed. It never blocks, and may be lost: the sweep finds what it meant.
@@ -107,9 +113,20 @@ func (p *Publisher) Subscribe(app core.App, stream *Stream, token string, now ti
 	caller, err := p.admit(app, token, now)
 	if err == nil {
 		stream.readBy(token)
+		p.lock.Lock()
+		p.streams[stream] = struct{}{}
+		p.lock.Unlock()
 		p.Wake()
 	}
 	return caller, err
+}
+
+// open are the streams that somebody was let in to hear by; those that have ended are forgotten.
+func (p *Publisher) open() []*Stream {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	maps.DeleteFunc(p.streams, func(s *Stream, _ struct{}) bool { return s.IsDiscarded() })
+	return slices.Collect(maps.Keys(p.streams))
 }
 
 // admit is the one rule of who may hear, at the door and before each message.
@@ -140,7 +157,7 @@ func (p *Publisher) Run(ctx context.Context, app core.App) {
 			return
 		case <-wait.C:
 		case <-p.wake:
-			if !pause(ctx, gathering+readerShare*time.Duration(app.SubscriptionsBroker().TotalClients())) {
+			if !pause(ctx, gathering+readerShare*time.Duration(len(p.open()))) {
 				return
 			}
 		}
@@ -228,9 +245,8 @@ type reader struct {
 
 // audience is everyone who reads the topic and still may. The others are cut off: they come back with another token, or not.
 func (p *Publisher) audience(app core.App, now time.Time) (audience []reader) {
-	for _, client := range app.SubscriptionsBroker().Clients() {
-		stream, ours := client.(*Stream)
-		if !ours || stream.reader() == "" || !stream.HasSubscription(Topic) {
+	for _, stream := range p.open() {
+		if !stream.HasSubscription(Topic) {
 			continue
 		}
 		caller, err := p.admit(app, stream.reader(), now)

@@ -80,7 +80,7 @@ func newRoom(t *testing.T, change ...func(*live.Options)) *room {
 // listen subscribes a user as the realtime door does.
 func (r *room) listen(user *collections.User) (*live.Stream, error) {
 	r.t.Helper()
-	stream := live.NewStream(subscriptions.NewDefaultClient())
+	stream := live.NewStream(subscriptions.NewDefaultClient(), func() {})
 	_, err := r.publisher.Subscribe(r.app, stream, vigiltest.Token(r.t, user, r.now), r.now)
 	if err == nil {
 		stream.Subscribe(live.Topic)
@@ -297,7 +297,7 @@ func TestWhoMaySubscribe(t *testing.T) {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}
-	stream := live.NewStream(subscriptions.NewDefaultClient())
+	stream := live.NewStream(subscriptions.NewDefaultClient(), func() {})
 	for token, code := range map[string]string{"": "not_authenticated", "forged": "token_invalid"} {
 		if _, err := r.publisher.Subscribe(r.app, stream, token, r.now); codeOf(err) != code {
 			t.Errorf("token %q: %v", token, err)

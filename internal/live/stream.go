@@ -2,6 +2,7 @@ package live
 
 import (
 	"sync"
+	"time"
 
 	"github.com/pocketbase/pocketbase/tools/subscriptions"
 )
@@ -10,20 +11,53 @@ import (
 // to a stalled connection is allowed to take.
 const backlog = 256
 
+// patience is how long a stream may be open without a subscription. Source: docs/decisions.md, "Streams without a subscription".
+const patience = 10 * time.Second
+
 // Stream is a client of PocketBase's broker that whoever sends never waits for, and that gets messages in the order in which
 // they were sent. One that falls too far behind is cut: it connects again, and fetches what it missed.
 type Stream struct {
 	subscriptions.Client
 	queue chan subscriptions.Message
 
-	lock   sync.Mutex
-	closed bool
-	token  string
+	lock       sync.Mutex
+	closed     bool
+	token      string
+	unasked    *time.Timer // runs while nothing is subscribed
+	subscribed func()
 }
 
-// NewStream makes a stream of the client that PocketBase has made for a connection.
-func NewStream(client subscriptions.Client) *Stream {
-	return &Stream{Client: client, queue: make(chan subscriptions.Message, backlog)}
+// NewStream makes a stream of the client that PocketBase has made for a connection. It ends unless something is subscribed in time; subscribed is
+// told when something is.
+func NewStream(client subscriptions.Client, subscribed func()) *Stream {
+	s := &Stream{Client: client, queue: make(chan subscriptions.Message, backlog), subscribed: subscribed}
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.unasked = time.AfterFunc(patience, s.endUnasked)
+	return s
+}
+
+func (s *Stream) endUnasked() {
+	if len(s.Subscriptions()) == 0 {
+		s.Discard()
+	}
+}
+
+// Subscribe implements [subscriptions.Client].
+func (s *Stream) Subscribe(topics ...string) {
+	s.Client.Subscribe(topics...)
+	if len(s.Subscriptions()) > 0 {
+		s.unasked.Stop()
+		s.subscribed()
+	}
+}
+
+// Unsubscribe implements [subscriptions.Client].
+func (s *Stream) Unsubscribe(topics ...string) {
+	s.Client.Unsubscribe(topics...)
+	if len(s.Subscriptions()) == 0 && !s.IsDiscarded() {
+		s.unasked.Reset(patience)
+	}
 }
 
 // Channel implements [subscriptions.Client].
@@ -60,6 +94,7 @@ func (s *Stream) IsDiscarded() bool {
 func (s *Stream) close() {
 	if !s.closed {
 		s.closed = true
+		s.unasked.Stop()
 		close(s.queue)
 		s.Client.Discard()
 	}

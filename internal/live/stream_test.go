@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pocketbase/pocketbase/tools/subscriptions"
@@ -35,7 +36,7 @@ func TestSlowReaderIsCut(t *testing.T) {
 }
 
 func TestStreamKeepsOrder(t *testing.T) {
-	stream := live.NewStream(subscriptions.NewDefaultClient())
+	stream := live.NewStream(subscriptions.NewDefaultClient(), func() {})
 	for i := range 100 {
 		stream.Send(subscriptions.Message{Name: fmt.Sprint(i)})
 	}
@@ -96,4 +97,58 @@ func TestNothingIsReplayed(t *testing.T) {
 	stream := r.mustListen(vigiltest.User(t, r.app, access.Nurse))
 	r.round(0)
 	want(t, stream)
+}
+
+// A stream ends in time when nothing is subscribed, whether nothing ever was or nothing is any more, and not before.
+func TestStreamWithoutSubscriptionEnds(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		use   func(s *live.Stream)
+		after time.Duration
+		ends  bool
+	}{
+		{"never subscribed, before its time", func(*live.Stream) {}, live.Patience - 1, false},
+		{"never subscribed", func(*live.Stream) {}, live.Patience, true},
+		{"subscribed to nothing", func(s *live.Stream) { s.Subscribe() }, live.Patience, true},
+		{"subscribed", func(s *live.Stream) { s.Subscribe(live.Topic) }, time.Hour, false},
+		{"subscribed at the last moment", func(s *live.Stream) { time.Sleep(live.Patience - 1); s.Subscribe(live.Topic) }, time.Hour, false},
+		{"left, before its time", func(s *live.Stream) { s.Subscribe(live.Topic); time.Sleep(time.Hour); s.Unsubscribe() }, live.Patience - 1, false},
+		{"left", func(s *live.Stream) { s.Subscribe(live.Topic); time.Sleep(time.Hour); s.Unsubscribe() }, live.Patience, true},
+		{"changed its mind", func(s *live.Stream) { s.Subscribe("a"); s.Unsubscribe(); s.Subscribe(live.Topic) }, time.Hour, false},
+		{"left one of two", func(s *live.Stream) { s.Subscribe("a", live.Topic); s.Unsubscribe("a") }, time.Hour, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { // its clock is not the world's
+				stream := live.NewStream(subscriptions.NewDefaultClient(), func() {})
+				test.use(stream)
+				time.Sleep(test.after)
+				synctest.Wait()
+				if stream.IsDiscarded() != test.ends {
+					t.Errorf("it has ended: %t", stream.IsDiscarded())
+				}
+				stream.Discard()
+			})
+		})
+	}
+}
+
+// However many streams strangers hold open, the publisher looks after those that somebody was let in to hear by, until they end.
+func TestStrangersAreNotVisited(t *testing.T) {
+	r := newRoom(t)
+	for range 100 {
+		r.app.SubscriptionsBroker().Register(live.NewStream(subscriptions.NewDefaultClient(), func() {}))
+	}
+	first, second := r.mustListen(vigiltest.User(t, r.app, access.Nurse)), r.mustListen(vigiltest.User(t, r.app, access.Provider))
+	if n := r.publisher.Followed(); n != 2 {
+		t.Errorf("%d streams are followed", n)
+	}
+	r.note(audit.TriageReview, "Patient", "p1", "p1")
+	r.round(time.Millisecond)
+	if list, _ := heard(t, second); len(list) == 0 {
+		t.Error("a reader hears nothing")
+	}
+	r.app.SubscriptionsBroker().Unregister(first.Id())
+	if n := r.publisher.Followed(); n != 1 {
+		t.Errorf("%d streams are followed after one ended", n)
+	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/dashboard"
+	"github.com/vigilhealth/vigil/internal/sockets"
 )
 
 // Sources is what is asked at each scrape.
@@ -21,7 +22,9 @@ type Sources struct {
 	// Waiting is how many readings wait for the writer.
 	Waiting func() int
 	Health  func() dashboard.Report
-	Log     *slog.Logger
+	// Connections are the service's; it may be nil.
+	Connections func() sockets.Counts
+	Log         *slog.Logger
 }
 
 // state reads what the database and the engines know anyway, when somebody asks.
@@ -32,6 +35,10 @@ var (
 	oldest = describe("vigil_queue_oldest_age_seconds", "Age of what waits longest, by queue; 0 when nothing does.", "queue")
 	health = describe("vigil_service_health", "1 healthy, 0.5 degraded, 0 down, as the health endpoint says.", "service")
 	unseen = describe("vigil_alerts_unacknowledged", "Alerts that nobody has acknowledged, by level.", "level")
+	open   = describe("vigil_connections_open", "Open connections.")
+	silent = describe("vigil_connections_waiting", "Open connections that wait for their clients.")
+	turned = describe("vigil_connections_refused_total", "Connections, and requests over HTTP/2, refused because too many were open.")
+	cut    = describe("vigil_connections_cut_total", "Connections cut to make room for others.")
 	waits  = describe("vigil_database_writer_waits_total", "Times that somebody waited for the database's one writer.")
 	waited = describe("vigil_database_writer_wait_seconds_total", "Time spent waiting for the database's one writer.")
 )
@@ -71,7 +78,7 @@ func (m *Metrics) Watch(s Sources) error {
 
 // Describe implements [prometheus.Collector].
 func (s state) Describe(out chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{depth, oldest, health, unseen, waits, waited} {
+	for _, desc := range []*prometheus.Desc{depth, oldest, health, unseen, open, silent, turned, cut, waits, waited} {
 		out <- desc
 	}
 }
@@ -102,6 +109,13 @@ func (s state) Collect(out chan<- prometheus.Metric) {
 		"background_worker": report.Services.BackgroundWorker.Status, "fhir_engine": report.Services.FHIREngine.Status,
 	} {
 		gauge(health, map[dashboard.Health]float64{dashboard.Healthy: 1, dashboard.Degraded: 0.5}[status], service)
+	}
+	if s.Connections != nil {
+		counts := s.Connections()
+		gauge(open, float64(counts.Open))
+		gauge(silent, float64(counts.Waiting))
+		out <- prometheus.MustNewConstMetric(turned, prometheus.CounterValue, float64(counts.Refused))
+		out <- prometheus.MustNewConstMetric(cut, prometheus.CounterValue, float64(counts.Cut))
 	}
 	if stats, ok := writerStats(s.App); ok {
 		out <- prometheus.MustNewConstMetric(waits, prometheus.CounterValue, float64(stats.WaitCount))
