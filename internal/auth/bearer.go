@@ -66,6 +66,7 @@ func (e *Engine) holder(app core.App, token string, now time.Time) (caller Calle
 		return caller, "", tokenExpired()
 	}
 	caller = user.caller
+	caller.Family = c.Family
 	caller.NeedsTwoFactor = !caller.TwoFactor && slices.Contains(e.options.RequireTwoFactor, caller.Role)
 	return caller, c.Family, nil
 }
@@ -109,6 +110,9 @@ func (c *userCache) find(app core.App, id string, now time.Time) (knownUser, err
 		return knownUser{}, err
 	}
 	known = knownUser{caller: callerOf(user), tokenKey: user.TokenKey(), active: user.Active(), readAt: now}
+	if known.caller.TwoFactor, err = hasSecondFactor(app, user); err != nil {
+		return knownUser{}, err
+	}
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	if c.forgotten == forgotten {
