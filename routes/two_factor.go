@@ -20,10 +20,10 @@ func (c *call) proof() (proof auth.PasswordProof, err error) {
 	if err != nil {
 		return proof, err
 	}
-	if c.parse(raw, &proof) != nil {
-		return auth.PasswordProof{}, nil
+	if err := c.parse(raw, &proof); err == nil {
+		return proof, nil
 	}
-	return proof, nil
+	return auth.PasswordProof{}, nil
 }
 
 func (a *api) setUpTwoFactor(c *call) error {

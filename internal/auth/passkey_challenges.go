@@ -31,16 +31,16 @@ const (
 // newChallenge makes a challenge for a purpose that names what and whom it is for.
 func (e *Engine) newChallenge(purpose string, now time.Time) ([]byte, error) {
 	challenge := make([]byte, challengeEnd, challengeBytes)
-	_, _ = rand.Read(challenge[:challengeRandom])                                                       // never fails
-	binary.BigEndian.PutUint64(challenge[challengeRandom:], uint64(now.Add(challengeLife).UnixMicro())) //nolint:gosec // after 1970
+	_, _ = rand.Read(challenge[:challengeRandom]) // never fails
+	binary.BigEndian.PutUint64(challenge[challengeRandom:], uint64(now.Add(challengeLife).UnixMicro()))
 	mac, err := e.challengeMAC(purpose, challenge)
 	return append(challenge, mac...), err
 }
 
 // checkChallenge says whether an answered challenge, as the browser wrote it, was made for the purpose, and when it ends.
 func (e *Engine) checkChallenge(text, purpose string, now time.Time) (state challengeState, ends time.Time, err error) {
-	challenge, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(challenge) != challengeBytes {
+	challenge, whole := readChallenge(text)
+	if !whole {
 		return challengeForeign, ends, nil
 	}
 	mac, err := e.challengeMAC(purpose, challenge[:challengeEnd])
@@ -52,6 +52,11 @@ func (e *Engine) checkChallenge(text, purpose string, now time.Time) (state chal
 		return challengeEnded, ends, nil
 	}
 	return challengeHolds, ends, nil
+}
+
+func readChallenge(text string) (challenge []byte, whole bool) {
+	challenge, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	return challenge, err == nil && len(challenge) == challengeBytes
 }
 
 func (e *Engine) challengeMAC(purpose string, head []byte) ([]byte, error) {

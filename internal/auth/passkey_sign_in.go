@@ -229,8 +229,8 @@ func (e *Engine) judgeAssertion(tx core.App, p passkeyAttempt) (v verdict, err e
 	if v.passkey == nil {
 		return verdict{}, nil
 	}
-	credential, wrong := e.validateAssertion(p, person, challenge)
-	if wrong != nil {
+	credential, right := e.validateAssertion(p, person, challenge)
+	if !right {
 		return verdict{}, nil
 	}
 	if credential.Authenticator.CloneWarning {
@@ -242,14 +242,16 @@ func (e *Engine) judgeAssertion(tx core.App, p passkeyAttempt) (v verdict, err e
 
 // validateAssertion holds signature, origin, relying party and flags against what was asked for. A passkey alone stands for both factors, so
 // its device must have checked who holds it, and it must name its owner itself.
-func (e *Engine) validateAssertion(p passkeyAttempt, person *owner, challenge string) (*webauthn.Credential, error) {
+func (e *Engine) validateAssertion(p passkeyAttempt, person *owner, challenge string) (credential *webauthn.Credential, right bool) {
+	var wrong error
 	session := webauthn.SessionData{Challenge: challenge, UserVerification: protocol.VerificationRequired}
 	if p.step != "" {
 		session.UserID, session.UserVerification = person.handle, protocol.VerificationPreferred
-		return e.passkeys.ValidateLogin(person, session, p.shown)
+		credential, wrong = e.passkeys.ValidateLogin(person, session, p.shown)
+	} else {
+		_, credential, wrong = e.passkeys.ValidatePasskeyLogin(func([]byte, []byte) (webauthn.User, error) { return person, nil }, session, p.shown)
 	}
-	_, credential, err := e.passkeys.ValidatePasskeyLogin(func([]byte, []byte) (webauthn.User, error) { return person, nil }, session, p.shown)
-	return credential, err
+	return credential, wrong == nil
 }
 
 // tellOfClone records that a count went backwards: two devices may hold the same key. Source: WebAuthn Level 3, section 6.1.1.
