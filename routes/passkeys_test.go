@@ -158,6 +158,9 @@ func TestPasskeysTooLate(t *testing.T) {
 	d.signIn(temporary).want(200)
 	d.signIn(temporary).want(401, "authentication_failed") // it has had its use
 	temporary = c.step(user, "passkey")
+	c.send("", "POST", "/auth/passkeys/authenticate/", object{"temporary_token": temporary, "credential": late["credential"]}).want(401, "authentication_failed")
+	d.signIn(temporary).want(401, "authentication_failed") // it has had its use, though that came to nothing
+	temporary = c.step(user, "passkey")
 	c.change(user)
 	d.signIn(temporary).want(401, "authentication_failed") // it ended with the password
 	if n := vigiltest.RowCounts(t, c.app); n["used_challenges"] == 0 {

@@ -198,11 +198,6 @@ func (e *Engine) decidePasskey(tx core.App, p passkeyAttempt) (session Session, 
 
 // judgeAssertion checks the use of a passkey and uses up its challenge and its temporary token, whatever comes of it.
 func (e *Engine) judgeAssertion(tx core.App, p passkeyAttempt) (v verdict, err error) {
-	challenge := p.shown.Response.CollectedClientData.Challenge
-	state, ends, err := e.checkChallenge(challenge, signingIn(p.step), p.now)
-	if err != nil || state != challengeHolds {
-		return verdict{late: state == challengeEnded}, err
-	}
 	if p.step != "" {
 		if _, err := collections.UseSignInStep(tx, p.step, p.now); err != nil {
 			if collections.Missing(err) {
@@ -210,6 +205,11 @@ func (e *Engine) judgeAssertion(tx core.App, p passkeyAttempt) (v verdict, err e
 			}
 			return v, err
 		}
+	}
+	challenge := p.shown.Response.CollectedClientData.Challenge
+	state, ends, err := e.checkChallenge(challenge, signingIn(p.step), p.now)
+	if err != nil || state != challengeHolds {
+		return verdict{late: state == challengeEnded}, err
 	}
 	if first, err := collections.UseChallenge(tx, challengeHash(challenge), p.now, ends); err != nil || !first {
 		return v, err
