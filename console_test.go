@@ -75,6 +75,21 @@ func TestConsole(t *testing.T) {
 	})
 }
 
+// Passkeys as people meet them: the service under a name, and a browser with a security key of its own.
+func TestConsolePasskeys(t *testing.T) {
+	if _, err := os.Stat("pb_public/vendor/preact.js"); err != nil {
+		t.Skip("the console is not in this build: run make web")
+	}
+	browser := newChromium(t)
+	addr := freeAddr(t)
+	at := "http://localhost:" + addr[strings.LastIndex(addr, ":")+1:]
+	// Nothing is fresh, so that the console has to ask for the password each time.
+	env := append([]string{"VIGIL_PUBLIC_URL=" + at, "VIGIL_FRESH_SIGN_IN=0s"}, unlimited...)
+	demo := launchAt(t, addr, filepath.Join(t.TempDir(), "data"), env, "demo", "--patients", "3", "--quiet")
+	nobody := map[string]any{}
+	browser.run(t, &practice{URL: at, process: demo}, "console_passkeys.mjs", object{"password": sandbox.Password}, &nobody)
+}
+
 // workInConsole does a day's work in the browser, and looks at what the service holds of it.
 func workInConsole(t *testing.T, browser chromium, p *practice) {
 	admin := p.signInWith(t, "admin@vigil.example", sandbox.Password)

@@ -76,7 +76,8 @@ func (s *service) hookEngines() hooks.Engines {
 func newAuth(sealer *phi.Sealer, settings config.Settings) *auth.Engine {
 	return auth.New(sealer, auth.Options{
 		RefreshFamilyLife: settings.Auth.RefreshFamilyLife, IdleLogout: settings.Auth.IdleLogout, TOTPIssuer: settings.Auth.TOTPIssuer,
-		RequireTwoFactor: settings.Auth.RequireTwoFactor, SuperuserTwoFactor: settings.SuperuserNeedsTwoFactor(), ResetURL: settings.FrontendResetURL, SignInURL: settings.PublicURL,
+		FreshSignIn: settings.Auth.FreshSignIn, RequireTwoFactor: settings.Auth.RequireTwoFactor, SuperuserTwoFactor: settings.SuperuserNeedsTwoFactor(),
+		ResetURL: settings.FrontendResetURL, SignInURL: settings.PublicURL,
 	})
 }
 

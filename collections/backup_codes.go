@@ -44,3 +44,12 @@ func ReplaceBackupCodes(tx core.App, userID string, codeHashes []string, now tim
 	}
 	return nil
 }
+
+// BackupCodesLeft counts the unused codes of a user.
+func BackupCodesLeft(app core.App, userID string) (left int, err error) {
+	err = app.DB().NewQuery(`SELECT COUNT(*) FROM backup_codes WHERE user = {:user} AND used_at = ''`).Bind(dbx.Params{"user": userID}).Row(&left)
+	if err != nil {
+		return 0, fmt.Errorf("count backup codes: %w", err)
+	}
+	return left, nil
+}

@@ -40,6 +40,7 @@ const (
 	NotificationPreferences = "notification_preferences"
 	Notifications           = "notifications"
 	Observations            = "observations"
+	Passkeys                = "passkeys"
 	Patients                = "patients"
 	PayerRates              = "payer_rates"
 	Payers                  = "payers"
@@ -47,6 +48,7 @@ const (
 	PushTokens              = "push_tokens"
 	RefreshTokens           = "refresh_tokens"
 	ResetTokens             = "reset_tokens"
+	SignInSteps             = "sign_in_steps"
 	Snoozes                 = "snoozes"
 	ThresholdChanges        = "threshold_changes"
 	Thresholds              = "thresholds"
@@ -54,6 +56,7 @@ const (
 	TransmissionAttempts    = "transmission_attempts"
 	Transmissions           = "transmissions"
 	TriageScores            = "triage_scores"
+	UsedChallenges          = "used_challenges"
 	Users                   = "users"
 )
 
@@ -62,7 +65,7 @@ var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents}
 
 // Numbered are the collections whose contract ids are integers. The record id is the number, zero-padded.
 var Numbered = []string{
-	Users, Alerts, Escalations, ThresholdChanges, Consents, Payers, TimeEntries, PushTokens, Notifications, PushDeliveries, AuditLog, Snoozes,
+	Users, Alerts, Escalations, ThresholdChanges, Consents, Payers, TimeEntries, PushTokens, Notifications, PushDeliveries, AuditLog, Snoozes, Passkeys,
 }
 
 // NumberID writes an integer id as the record id that sorts like it.

@@ -88,6 +88,17 @@ func RevokeRefreshTokens(tx core.App, userID, because string) (int64, error) {
 		dbx.Params{"user": userID, "why": because})
 }
 
+// RefreshFamilyStartedAt is when a user signed in to start a family that has not ended; a missing row means that there is none.
+func RefreshFamilyStartedAt(app core.App, userID, family string) (time.Time, error) {
+	var started string
+	err := app.DB().NewQuery(`SELECT family_started_at FROM refresh_tokens WHERE family = {:family} AND user = {:user} AND state = 'valid'`).
+		Bind(dbx.Params{"family": family, "user": userID}).Row(&started)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("find sign-in: %w", err)
+	}
+	return ParseInstant(started), nil
+}
+
 // NoteRefreshFamilyUsed notes a request made under a family.
 func NoteRefreshFamilyUsed(app core.App, family string, now time.Time) error {
 	_, err := changeRefreshTokens(app, `UPDATE refresh_tokens SET last_used_at = {:now} WHERE family = {:family} AND state = 'valid'`,

@@ -135,7 +135,7 @@ var table = []row{
 var ours = []string{
 	collections.Alerts, collections.BillingEntries, collections.CareTeamMembers, collections.Consents, collections.DeviceAssignments,
 	collections.DeviceOrders, collections.Devices, collections.Escalations, collections.GatewayEvents, collections.Hubs, collections.ICD10Codes,
-	collections.Observations, collections.Patients, collections.PayerRates, collections.Payers, collections.Snoozes, collections.ThresholdChanges, collections.Thresholds,
+	collections.Observations, collections.Passkeys, collections.Patients, collections.PayerRates, collections.Payers, collections.Snoozes, collections.ThresholdChanges, collections.Thresholds,
 	collections.TimeEntries, collections.Transmissions, collections.TriageScores, collections.Users, core.CollectionNameSuperusers,
 }
 

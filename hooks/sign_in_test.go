@@ -112,7 +112,7 @@ func (n *native) accounts() string {
 	n.t.Helper()
 	var state strings.Builder
 	for _, collection := range []string{
-		collections.Users, collections.RefreshTokens, collections.LoginFailures, collections.BackupCodes, collections.ResetTokens,
+		collections.Users, collections.RefreshTokens, collections.LoginFailures, collections.BackupCodes, collections.ResetTokens, collections.Passkeys, collections.SignInSteps,
 		core.CollectionNameExternalAuths, core.CollectionNameMFAs, core.CollectionNameOTPs,
 	} {
 		var rows []string

@@ -22,7 +22,7 @@ func (h *hooks) dropThresholds(e *core.RecordEvent) error {
 }
 
 // derived are the collections that only the service writes: a change by hand would contradict what they are made from.
-var derived = []string{collections.BillingEntries, collections.TimeEntries, collections.Snoozes, collections.ThresholdChanges, collections.TriageScores}
+var derived = []string{collections.BillingEntries, collections.Passkeys, collections.TimeEntries, collections.Snoozes, collections.ThresholdChanges, collections.TriageScores}
 
 // refuseByHand keeps the dashboard from writing what is derived.
 func (h *hooks) refuseByHand(e *core.RecordEvent) error {

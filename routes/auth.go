@@ -39,7 +39,8 @@ func viewTokens(s auth.Session) tokensView {
 //  3. the lock, which looks at nothing else and starts over with each attempt (423)
 //  4. the password; an address without an account takes as long (401 authentication_failed, and a failure)
 //  5. the account: active, and not the portal of a deleted patient (the same 401)
-//  6. the second factor, when it is on: none given is 401 totp_required and no failure; a wrong or used one is the same 401 as a password
+//  6. the second factor, when there is one: none given is 401 totp_required, with a temporary token for a passkey, and no failure; a wrong or
+//     used one is the same 401 as a password
 //
 // The fifth failure in a row locks for thirty minutes. After the last check the failures are forgotten, the sign-in is recorded and tokens are given out.
 // Source: docs/decisions.md, "Which response on the fifth failure" and "Login when TOTP is missing".
@@ -52,12 +53,16 @@ func (a *api) login(c *call) error {
 	if err != nil {
 		return err
 	}
+	return c.ok(viewSignedIn(session))
+}
+
+func viewSignedIn(session auth.Session) tokensView {
 	view, user := viewTokens(session), session.User
 	view.User = &signedView{
 		ID: user.Number(), Email: user.Email(), FirstName: user.FirstName(), LastName: user.LastName(), Role: user.Role(),
 		Is2FAEnabled: user.TwoFactorEnabled(),
 	}
-	return c.ok(view)
+	return view
 }
 
 func (a *api) refresh(c *call) error {
@@ -98,6 +103,7 @@ type profileView struct {
 	LastName           string  `json:"last_name"`
 	Role               string  `json:"role"`
 	Is2FAEnabled       bool    `json:"is_2fa_enabled"`
+	HasPasskeys        bool    `json:"has_passkeys"`
 	LastLogin          *string `json:"last_login"`
 	DateJoined         *string `json:"date_joined"`
 	IsActive           bool    `json:"is_active"`
@@ -107,10 +113,10 @@ type profileView struct {
 	MustChangePassword bool    `json:"must_change_password"`
 }
 
-func viewProfile(user *collections.User) profileView {
+func viewProfile(user *collections.User, havePasskeys map[string]bool) profileView {
 	return profileView{
 		ID: user.Number(), Email: user.Email(), FirstName: user.FirstName(), LastName: user.LastName(), Role: user.Role(),
-		Is2FAEnabled: user.TwoFactorEnabled(), LastLogin: storedInstant(user.ProxyRecord(), "last_login_at"),
+		Is2FAEnabled: user.TwoFactorEnabled(), HasPasskeys: havePasskeys[user.Id], LastLogin: storedInstant(user.ProxyRecord(), "last_login_at"),
 		DateJoined: storedInstant(user.ProxyRecord(), "created_at"), IsActive: user.Active(), TimeZone: orNull(user.TimeZone()),
 		NPI: orNull(user.NPI()), Phone: orNull(user.Phone()), MustChangePassword: user.MustChangePassword(),
 	}
@@ -121,7 +127,16 @@ func (a *api) profile(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.ok(viewProfile(user))
+	return c.showProfile(user)
+}
+
+// showProfile answers with the caller's own account.
+func (c *call) showProfile(user *collections.User) error {
+	havePasskeys, err := collections.HavePasskeys(c.App, user.Id)
+	if err != nil {
+		return err
+	}
+	return c.ok(viewProfile(user, havePasskeys))
 }
 
 // roleView describes a role to people.

@@ -48,7 +48,7 @@ func newClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	directory := patients.NewDirectory()
 	t.Cleanup(directory.Close)
 	authority := auth.New(vigiltest.Sealer(), auth.Options{
-		RefreshFamilyLife: 7 * 24 * time.Hour, ResetURL: "https://vigil.example.org/reset-password",
+		RefreshFamilyLife: 7 * 24 * time.Hour, FreshSignIn: 10 * time.Minute, ResetURL: "https://vigil.example.org/reset-password",
 		SignInURL: "https://vigil.example.org",
 	})
 	c.auth = authority

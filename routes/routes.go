@@ -72,6 +72,15 @@ var table = []route{
 	{http.MethodPost, "/auth/2fa/disable/", access.UseOwnAccount, limits.Auth, (*api).disableTwoFactor},
 	{http.MethodPost, "/auth/2fa/backup-codes/", access.UseOwnAccount, limits.Auth, (*api).replaceBackupCodes},
 
+	// passkeys.go
+	{http.MethodGet, "/auth/passkeys/", access.UsePasskeys, limits.User, (*api).listPasskeys},
+	{http.MethodPost, "/auth/passkeys/", access.UsePasskeys, limits.Auth, (*api).registerPasskey},
+	{http.MethodPost, "/auth/passkeys/registration-options/", access.UsePasskeys, limits.Auth, (*api).offerPasskeyRegistration},
+	{http.MethodPatch, "/auth/passkeys/{id}/", access.UsePasskeys, limits.User, (*api).renamePasskey},
+	{http.MethodDelete, "/auth/passkeys/{id}/", access.UsePasskeys, limits.Auth, (*api).removePasskey},
+	{http.MethodPost, "/auth/passkeys/authentication-options/", anyone, limits.Auth, (*api).offerPasskeySignIn},
+	{http.MethodPost, "/auth/passkeys/authenticate/", anyone, limits.Auth, (*api).signInWithPasskey},
+
 	// users.go
 	{http.MethodPost, "/auth/register/", access.RegisterUsers, limits.Auth, (*api).register},
 	{http.MethodGet, "/users/", access.ReadUsers, limits.User, (*api).listUsers},

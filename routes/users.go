@@ -46,9 +46,27 @@ type userView struct {
 	LockedUntil *string `json:"locked_until"`
 }
 
-func viewUser(user *collections.User, locks map[string]time.Time) userView {
-	view := userView{profileView: viewProfile(user), PatientID: orNull(user.PatientID())}
-	if until, locked := locks[user.Id]; locked {
+// accountStates are what is kept beside accounts, by record id.
+type accountStates struct {
+	locks        map[string]time.Time
+	havePasskeys map[string]bool
+}
+
+func (a *api) statesOf(c *call, users ...*collections.User) (s accountStates, err error) {
+	ids := make([]string, len(users))
+	for i, user := range users {
+		ids[i] = user.Id
+	}
+	if s.havePasskeys, err = collections.HavePasskeys(c.App, ids...); err != nil {
+		return s, err
+	}
+	s.locks, err = a.Auth.Locks(c.App, users, c.Now)
+	return s, err
+}
+
+func viewUser(user *collections.User, states accountStates) userView {
+	view := userView{profileView: viewProfile(user, states.havePasskeys), PatientID: orNull(user.PatientID())}
+	if until, locked := states.locks[user.Id]; locked {
 		view.LockedUntil = orNull(input.FormatInstant(until))
 	}
 	return view
@@ -68,13 +86,13 @@ func (a *api) listUsers(c *call) error {
 	if err != nil {
 		return err
 	}
-	locks, err := a.Auth.Locks(c.App, users, c.Now)
+	states, err := a.statesOf(c, users...)
 	if err != nil {
 		return err
 	}
 	views := make([]userView, len(users))
 	for i, user := range users {
-		views[i] = viewUser(user, locks)
+		views[i] = viewUser(user, states)
 	}
 	return list(c, p, total, views)
 }
@@ -115,11 +133,11 @@ func (a *api) showUser(c *call, user *collections.User, err error) error {
 	if err != nil {
 		return err
 	}
-	locks, err := a.Auth.Locks(c.App, []*collections.User{user}, c.Now)
+	states, err := a.statesOf(c, user)
 	if err != nil {
 		return err
 	}
-	return c.ok(viewUser(user, locks))
+	return c.ok(viewUser(user, states))
 }
 
 func (a *api) updateUser(c *call) error {
@@ -190,5 +208,5 @@ func (a *api) updateOwnUser(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.ok(viewProfile(user))
+	return c.showProfile(user)
 }

@@ -23,6 +23,7 @@ const (
 // The actions that routes name, by noun.
 const (
 	UseOwnAccount Action = "use own account" // profile, password, second factor, preferences, inbox, push tokens
+	UsePasskeys   Action = "use passkeys"
 	SignOut       Action = "sign out"
 	ReadRoles     Action = "read roles"
 	RegisterUsers Action = "register users"
@@ -135,6 +136,7 @@ func (r row) and(role Role, s Scope) row {
 // policy is the role matrix. Source: docs/decisions.md, "Who may call what".
 var policy = map[Action]row{
 	UseOwnAccount: everyone(Own),
+	UsePasskeys:   everyone(Own).and(Patient, None),
 	SignOut:       everyone(All),
 	ReadRoles:     everyone(All),
 	RegisterUsers: only(Admin),

@@ -21,6 +21,11 @@ const (
 	TwoFactorDisable     Event = "auth.2fa_disable"
 	BackupCodeUsed       Event = "auth.backup_code_used"
 	BackupCodesReplaced  Event = "auth.backup_codes_replaced"
+	PasskeyRegister      Event = "auth.passkey_register"
+	PasskeyRename        Event = "auth.passkey_rename"
+	PasskeyRemove        Event = "auth.passkey_remove"
+	PasskeyUsed          Event = "auth.passkey_used"
+	PasskeyRefused       Event = "auth.passkey_refused" // its count went backwards
 
 	UserCreate     Event = "user.create"
 	UserUpdate     Event = "user.update"

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/go-webauthn/webauthn/webauthn"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -31,8 +32,10 @@ type Options struct {
 	IdleLogout time.Duration
 	// TOTPIssuer is the name shown in authenticator apps; "" is RPM.
 	TOTPIssuer string
-	// ResetURL is the page that sets a password; the token is appended. SignInURL is where people sign in.
+	// ResetURL is the page that sets a password; the token is appended. SignInURL is where people sign in: passkeys belong to its host.
 	ResetURL, SignInURL string
+	// FreshSignIn is for how long after a sign-in second factors may be added without the password; 0 always asks for it.
+	FreshSignIn time.Duration
 	// RequireTwoFactor lists the roles that reach nothing but their sign-in until they have a second factor.
 	RequireTwoFactor []access.Role
 	// SuperuserTwoFactor lets no superuser into the dashboard without one.
@@ -47,13 +50,18 @@ type Engine struct {
 	places  *places // for passwords being hashed
 	users   userCache
 	noted   activity
+	// passkeys is nil where the service has no host name.
+	passkeys *webauthn.WebAuthn
 }
 
 // New returns an engine. It hashes passwords on half of the processors at most, so that many people who sign in at once do not hold up
 // readings.
 func New(sealer *phi.Sealer, options Options) *Engine {
 	options.TOTPIssuer = cmp.Or(options.TOTPIssuer, "RPM")
-	return &Engine{sealer: sealer, signer: tokens.NewSigner(sealer), options: options, places: newPlaces(max(1, runtime.GOMAXPROCS(0)/2))}
+	return &Engine{
+		sealer: sealer, signer: tokens.NewSigner(sealer), options: options, places: newPlaces(max(1, runtime.GOMAXPROCS(0)/2)),
+		passkeys: newRelyingParty(options.SignInURL, options.TOTPIssuer),
+	}
 }
 
 // Actor is the caller as the audit log names them.
@@ -87,6 +95,11 @@ func mayUse(app core.App, user *collections.User) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// totpRequired says that the password was right and the second factor is missing.
+func totpRequired() *fault.Error {
+	return fault.New(fault.Unauthenticated, "totp_required", "Two-factor code required.")
 }
 
 func refusal(code, detail string) error { return fault.New(fault.Unauthenticated, code, detail) }

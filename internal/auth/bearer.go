@@ -20,27 +20,21 @@ var errNotOurs = errors.New("not an access token of a user")
 // token_expired, or with token_invalid: malformed, forged, of another kind or collection, of an account that is
 // inactive or gone. Role and state are the database's, not the token's. Source: docs/decisions.md, "Access token".
 func (e *Engine) Authenticate(app core.App, token string, now time.Time) (Caller, error) {
-	caller, family, err := e.holder(app, token, now)
+	caller, err := e.Check(app, token, now)
 	if err != nil {
 		return Caller{}, err
 	}
-	return caller, e.noteUse(app, family, now)
+	return caller, e.noteUse(app, caller.Family, now)
 }
 
 // Check is [Engine.Authenticate] for one who only listens: an open stream does not keep a sign-in in use.
-func (e *Engine) Check(app core.App, token string, now time.Time) (Caller, error) {
-	caller, _, err := e.holder(app, token, now)
-	return caller, err
-}
-
-// holder finds who holds a token, and the family of the sign-in.
-func (e *Engine) holder(app core.App, token string, now time.Time) (caller Caller, family string, err error) {
+func (e *Engine) Check(app core.App, token string, now time.Time) (caller Caller, err error) {
 	if token == "" {
-		return caller, "", notAuthenticated()
+		return caller, notAuthenticated()
 	}
 	users, err := app.FindCachedCollectionByNameOrId(collections.Users)
 	if err != nil {
-		return caller, "", fmt.Errorf("find users: %w", err)
+		return caller, fmt.Errorf("find users: %w", err)
 	}
 	var user knownUser
 	read, err := e.signer.Check(token, tokens.Access, now, func(t tokens.Token) (tokens.Account, error) {
@@ -55,15 +49,16 @@ func (e *Engine) holder(app core.App, token string, now time.Time) (caller Calle
 	forged, expired := errors.Is(err, tokens.ErrInvalid) || errors.Is(err, errNotOurs), errors.Is(err, tokens.ErrExpired)
 	switch {
 	case err != nil && !forged && !expired: // ours, not the token's
-		return caller, "", err
+		return caller, err
 	case forged || !user.active:
-		return caller, "", tokenInvalid()
+		return caller, tokenInvalid()
 	case expired:
-		return caller, "", tokenExpired()
+		return caller, tokenExpired()
 	}
 	caller = user.caller
+	caller.Family = read.Family
 	caller.NeedsTwoFactor = !caller.TwoFactor && slices.Contains(e.options.RequireTwoFactor, caller.Role)
-	return caller, read.Family, nil
+	return caller, nil
 }
 
 // Forget drops what is remembered of a user. It is called after every save or deletion of a user has been committed:
@@ -105,6 +100,9 @@ func (c *userCache) find(app core.App, id string, now time.Time) (knownUser, err
 		return knownUser{}, err
 	}
 	known = knownUser{caller: callerOf(user), tokenKey: user.TokenKey(), active: user.Active(), readAt: now}
+	if known.caller.TwoFactor, err = hasSecondFactor(app, user); err != nil {
+		return knownUser{}, err
+	}
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	if c.forgotten == forgotten {

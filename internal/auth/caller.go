@@ -9,6 +9,7 @@ type Caller struct {
 	Email     string      // sign-in address
 	Role      access.Role // never taken from the token
 	PatientID string      // linked patient of a portal user, else ""
+	Family    string      // the sign-in the access token came from; "" when it names none
 	// TwoFactor reports whether signing in takes a second factor; NeedsTwoFactor, that the role must have one and the caller has not.
 	TwoFactor, NeedsTwoFactor bool
 }

@@ -142,9 +142,14 @@ func (e *Engine) decideLogin(tx core.App, a attempt, proven bool) (session Sessi
 		return session, refused, err
 	}
 	var factor secondFactor
-	if user.TwoFactorEnabled() {
-		if a.code == "" {
-			return session, refusal("totp_required", "Two-factor code required."), nil
+	shown, err := factorsOf(tx, user)
+	if err != nil {
+		return session, nil, err
+	}
+	if shown.any() {
+		if a.code == "" || !shown.totp { // a code proves nothing to whom passkeys are the only second factor
+			refused, err = e.askSecondFactor(tx, user, shown, a.now)
+			return session, refused, err
 		}
 		if factor, err = e.checkSecondFactor(tx, user, a.code, a.now); err != nil {
 			return session, nil, err

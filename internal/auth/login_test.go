@@ -36,6 +36,10 @@ func TestLogin(t *testing.T) {
 		t.Errorf("added %v", added)
 	}
 	caller, err := e.Authenticate(app, session.Access, clock)
+	if caller.Family == "" {
+		t.Error("the access token names no sign-in")
+	}
+	caller.Family = ""
 	if want := (auth.Caller{RecordID: user.Id, ID: 1, Email: "nurse@vigil.test", Role: access.Nurse}); err != nil || caller != want {
 		t.Errorf("the access token is %+v, %v", caller, err)
 	}

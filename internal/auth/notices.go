@@ -34,6 +34,11 @@ func tellOfReuse(tx core.App, user *collections.User, now time.Time) error {
 		"A refresh token of yours was used twice, so the sign-in it came from was ended. Somebody may have copied it.", nil, now)
 }
 
+func tellOfRefusedPasskey(tx core.App, user *collections.User, now time.Time) error {
+	return tellOwner(tx, user, notifications.PasskeyRefused, "A passkey was refused",
+		"A passkey of yours was refused, because its count of uses went backwards. Somebody may have copied it: remove it and register another.", nil, now)
+}
+
 // tellOfLock queues word of a lock for the administrators. Whether the address has an account is looked up by the mailer, so that a lock
 // takes the same work with and without one.
 func (a attempt) tellOfLock(tx core.App, until time.Time) error {

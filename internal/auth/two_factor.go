@@ -41,8 +41,11 @@ func (Setup) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[setup]") }
 // LogValue shows nothing of the secret.
 func (Setup) LogValue() slog.Value { return slog.StringValue("[setup]") }
 
-// SetUpTwoFactor begins a set-up; an earlier one that was not confirmed is replaced.
-func (e *Engine) SetUpTwoFactor(app core.App, caller Caller, now time.Time) (setup Setup, err error) {
+// SetUpTwoFactor begins a set-up of a caller who is fresh or proves the password; an earlier one that was not confirmed is replaced.
+func (e *Engine) SetUpTwoFactor(ctx context.Context, app core.App, caller Caller, proof PasswordProof, from audit.Origin, now time.Time) (setup Setup, err error) {
+	if err := e.proveFresh(ctx, app, caller, proof, from, now); err != nil {
+		return Setup{}, err
+	}
 	err = e.change(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
 		if user.TwoFactorEnabled() {
 			return fault.State("already_enabled", "Two-factor authentication is already on."), nil

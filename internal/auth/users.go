@@ -212,11 +212,18 @@ func (e *Engine) Unlock(app core.App, caller Caller, userID string, from audit.O
 	return err
 }
 
-// ResetTwoFactor turns off the second factor of somebody who has lost theirs.
+// ResetTwoFactor turns off every second factor of somebody who has lost theirs, passkeys too.
 func (e *Engine) ResetTwoFactor(app core.App, caller Caller, userID string, from audit.Origin, now time.Time) error {
 	_, err := e.manage(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
-		if !user.TwoFactorEnabled() {
+		on, err := hasSecondFactor(tx, user)
+		if err != nil {
+			return nil, err
+		}
+		if !on {
 			return fault.State("invalid_state", "Two-factor authentication is off."), nil
+		}
+		if err := removePasskeys(tx, user, caller.Actor(from), now); err != nil {
+			return nil, err
 		}
 		return nil, turnOff(tx, user, caller.Actor(from), now)
 	})

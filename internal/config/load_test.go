@@ -67,7 +67,7 @@ func TestDefaults(t *testing.T) {
 		"billing": cmp.Diff(config.Billing{
 			MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour, ReportCache: 15 * time.Minute,
 		}, s.Billing),
-		"auth":    cmp.Diff(config.Auth{TOTPIssuer: "RPM", RefreshFamilyLife: 7 * day}, s.Auth),
+		"auth":    cmp.Diff(config.Auth{TOTPIssuer: "RPM", FreshSignIn: 10 * time.Minute, RefreshFamilyLife: 7 * day}, s.Auth),
 		"devices": cmp.Diff(config.Devices{ManagedMode: true, DeliveryWorkingDays: 5}, s.Devices),
 		"fhir":    cmp.Diff(config.FHIR{AutoTransform: true, ConditionalCreate: true, ProcessPendingLimit: 100}, s.FHIR),
 	} {

@@ -20,6 +20,9 @@ const (
 	PasswordChanged   Template = "password_changed"    //
 	TwoFactorDisabled Template = "two_factor_disabled" //
 	BackupCodeUsed    Template = "backup_code_used"    // left
+	PasskeyAdded      Template = "passkey_added"       //
+	PasskeyRemoved    Template = "passkey_removed"     //
+	PasskeyRefused    Template = "passkey_refused"     //
 	SessionsEnded     Template = "sessions_ended"      //
 	AccountLocked     Template = "account_locked"      // to administrators
 	AuditBroken       Template = "audit_broken"        // to administrators
@@ -61,6 +64,18 @@ var letters = map[Template]letter{
 	BackupCodeUsed: {subject: "A backup code was used", useful: 3 * day, paragraphs: []string{
 		"A backup code was used to sign in to your account. Unused codes left: {{.left}}.",
 		"If it was not you, change your password at once and tell your administrator.",
+	}},
+	PasskeyAdded: {subject: "A passkey was added", useful: 3 * day, paragraphs: []string{
+		"A passkey was added to your account. With it one can sign in.",
+		"If it was not you, sign in, remove it, change your password at once and tell your administrator.",
+	}},
+	PasskeyRemoved: {subject: "A passkey was removed", useful: 3 * day, paragraphs: []string{
+		"A passkey was removed from your account.",
+		"If it was not you or your administrator, change your password at once and tell your administrator.",
+	}},
+	PasskeyRefused: {subject: "A passkey was refused", useful: 3 * day, paragraphs: []string{
+		"A passkey of your account was refused, because its count of uses went backwards. Somebody may have copied it.",
+		"Remove it, register another and tell your administrator.",
 	}},
 	SessionsEnded: {subject: "You were signed out on one device", useful: 3 * day, paragraphs: []string{
 		"A sign-in of your account was ended because its token was used twice. Somebody may have copied it.",

@@ -4,13 +4,15 @@ import * as session from "./session.js";
 
 /** What the service answered instead of what was asked for. */
 export class Problem extends Error {
-  /** @param {number} status @param {{detail?: string, code?: string, field_errors?: Record<string, string[]>, locked_until?: string}} body @param {number} wait seconds */
+  /** @param {number} status @param {{detail?: string, code?: string, field_errors?: Record<string, string[]>, locked_until?: string, temporary_token?: string, methods?: string[]}} body @param {number} wait seconds */
   constructor(status, body, wait = 0) {
     super(body.detail ?? "The service does not answer as expected.");
     this.status = status;
     this.code = body.code ?? "";
     this.fields = body.field_errors ?? {};
     this.lockedUntil = body.locked_until;
+    this.temporaryToken = body.temporary_token ?? "";
+    this.methods = body.methods ?? [];
     this.wait = wait;
   }
   get forbidden() { return this.status === 403; }
@@ -48,18 +50,22 @@ export async function send(method, path, { query = {}, body, open = false, heade
     body: body === undefined ? undefined : JSON.stringify(body),
   }).catch((error) => { throw error.name === "AbortError" ? error : new Unreachable(); });
   let answer = await attempt();
-  if (answer.status === 401 && !open && (await session.renew())) {
+  if (!open && (await refusesToken(answer)) && (await session.renew())) {
     answer = await attempt();
   }
   if (!answer.ok) {
+    const ended = !open && (await refusesToken(answer));
     const problem = new Problem(answer.status, await answer.json().catch(() => ({})), Number(answer.headers.get("Retry-After") ?? 0));
-    if (answer.status === 401 && !open) {
+    if (ended) {
       session.end("Your session has ended. Sign in again.");
     }
     throw problem;
   }
   return answer;
 }
+
+/** Whether an answer is about the token. A wrong password, where one is asked for again, is none. @param {Response} answer */
+const refusesToken = async (answer) => answer.status === 401 && (await answer.clone().json().catch(() => ({}))).code !== "authentication_failed";
 
 /** @param {string} method @param {string} path @param {Parameters<typeof send>[2]} [options] @returns {Promise<any>} the decoded body, null for 204 */
 export async function call(method, path, options = {}) {

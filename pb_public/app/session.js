@@ -3,7 +3,7 @@
 import { call, Problem } from "./api.js";
 import { signal } from "./view.js";
 
-/** @typedef {{id: number, email: string, first_name: string, last_name: string, role: string, is_2fa_enabled: boolean, must_change_password?: boolean, time_zone?: string}} Person */
+/** @typedef {{id: number, email: string, first_name: string, last_name: string, role: string, is_2fa_enabled: boolean, has_passkeys?: boolean, must_change_password?: boolean, time_zone?: string}} Person */
 
 /** @type {{access: string, refresh: string} | null} */
 let tokens = null;
@@ -24,8 +24,14 @@ export const accessToken = () => tokens?.access ?? "";
 export const is = (...roles) => me.value !== null && roles.includes(me.value.role);
 
 /** Signs in; a second factor that is missing or wrong is a Problem with its code. @param {{email: string, password: string, totp_code?: string, backup_code?: string}} proof */
-export async function begin(proof) {
-  tokens = await call("POST", "auth/login/", { body: proof, open: true });
+export const begin = (proof) => open("auth/login/", proof);
+
+/** Signs in with what the browser made of a passkey. @param {{temporary_token?: string, credential: any}} use */
+export const beginWithPasskey = (use) => open("auth/passkeys/authenticate/", use);
+
+/** @param {string} path @param {any} body */
+async function open(path, body) {
+  tokens = await call("POST", path, { body, open: true });
   try {
     await learn();
   } catch (error) {

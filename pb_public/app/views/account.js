@@ -1,4 +1,4 @@
-// One's own account: who one is, password, second factor.
+// One's own account: who one is, password, second factor, passkeys.
 import { patch, post, send } from "../api.js";
 import { roleNames } from "../can.js";
 import { learn, me, signOff } from "../session.js";
@@ -8,6 +8,8 @@ import { asProblem } from "../ui/states.js";
 import { Facts } from "../ui/table.js";
 import { toast } from "../ui/toast.js";
 import { html, useEffect, useRef, useState } from "../view.js";
+import { Passkeys } from "./passkeys.js";
+import { PasswordAgain, useProof } from "./proof.js";
 import { PasswordForm } from "./sign_in.js";
 
 export function Account() {
@@ -19,6 +21,7 @@ export function Account() {
         <${Zone} person=${person} />
       </section>
       <section class="card"><h2>Second factor</h2><${SecondFactor} on=${person.is_2fa_enabled} /></section>
+      ${person.role !== "patient" && html`<section class="card"><h2>Passkeys</h2><${Passkeys} /></section>`}
       <section class="card"><h2>Password</h2>
         <p>Changing it signs you off everywhere.</p>
         <${PasswordForm} done=${() => signOff("Your password is changed. Sign in with the new one.")} />
@@ -53,9 +56,21 @@ function SecondFactor({ on }) {
 function Enrol({ close }) {
   const [setup, keep] = useState(/** @type {any} */ (null));
   const [enabled, enable] = useState(false);
-  useEffect(() => { post("auth/2fa/setup/").then(keep, (error) => { toast(asProblem(error).message, "problem"); close(); }); }, []);
+  const proof = useProof();
+  const begin = proof.asking((values, password) => post("auth/2fa/setup/", password));
+  useEffect(() => {
+    begin({}).then(keep, (error) => {
+      if (asProblem(error).code !== "reauthentication_required") {
+        toast(asProblem(error).message, "problem");
+        close();
+      }
+    });
+  }, []);
   if (!setup) {
-    return null;
+    return proof.asked && html`<${Dialog} title="Set up the second factor" close=${close}>
+      <p>You signed in a while ago. Enter your password again.</p>
+      <${Form} submit="Go on" cancel=${close} send=${begin} done=${keep}>${(errors) => html`<${PasswordAgain} proof=${proof} errors=${errors} />`}</${Form}>
+    </${Dialog}>`;
   }
   if (enabled) {
     return html`<${Dialog} title="Second factor is on" close=${close}><${Codes} codes=${setup.backup_codes} /><div class="actions"><button class="main" onClick=${close}>I have kept them</button></div></${Dialog}>`;

@@ -1,13 +1,15 @@
-// Sign-in with second factor and backup code, the wait of a locked account, asking for a new password, and the change
+// Sign-in with second factor and backup code, or with a passkey, the wait of a locked account, asking for a new password, and the change
 // that a first sign-in demands.
 import { call, Problem } from "../api.js";
+import { offered, signInWithPasskey } from "../passkeys.js";
 import { Field, Form } from "../ui/form.js";
+import { asProblem } from "../ui/states.js";
 import { begin, farewell, learn, signOff } from "../session.js";
 import { html, useState } from "../view.js";
 
 export function SignIn() {
   const [step, show] = useState("password"); // password, code, forgotten, sent
-  const [proof, keep] = useState({ email: "", password: "" });
+  const [proof, keep] = useState({ email: "", password: "", token: "", methods: [] });
   const steps = { password: Password, code: Code, forgotten: Forgotten, sent: Sent };
   const Step = steps[step];
   return html`<main class="door" id="main">
@@ -18,7 +20,7 @@ export function SignIn() {
   </main>`;
 }
 
-/** @typedef {{proof: {email: string, password: string}, keep: (proof: any) => void, show: (step: string) => void}} StepProps */
+/** @typedef {{proof: {email: string, password: string, token: string, methods: string[]}, keep: (proof: any) => void, show: (step: string) => void}} StepProps */
 
 /** @param {Problem} problem */
 function explained(problem) {
@@ -37,7 +39,7 @@ function Password({ proof, keep, show }) {
       await begin(given);
     } catch (error) {
       if (error instanceof Problem && error.code === "totp_required") {
-        keep(given);
+        keep({ ...given, token: error.temporaryToken, methods: error.methods });
         return show("code");
       }
       throw error instanceof Problem ? explained(error) : error;
@@ -47,7 +49,29 @@ function Password({ proof, keep, show }) {
       <${Field} label="Email" name="email" kind="email" autocomplete="username" value=${proof.email} errors=${errors} required autofocus />
       <${Field} label="Password" name="password" kind="password" autocomplete="current-password" errors=${errors} required />`}
     </${Form}>
+    <${UsePasskey} />
     <button class="link" onClick=${() => show("forgotten")}>Forgotten your password?</button>`;
+}
+
+/** Signs in with a passkey, alone or as the second step of the token. @param {{token?: string}} props */
+function UsePasskey({ token }) {
+  const [problem, fail] = useState(/** @type {Problem | null} */ (null));
+  const [busy, work] = useState(false);
+  if (!offered()) {
+    return null;
+  }
+  const press = async () => {
+    work(true);
+    fail(null);
+    try {
+      await signInWithPasskey(token);
+    } catch (error) {
+      fail(explained(asProblem(error)));
+      work(false);
+    }
+  };
+  return html`${problem && html`<p class="notice problem" role="alert">${problem.message}</p>`}
+    <p><button type="button" disabled=${busy} onClick=${press}>${busy ? "One moment" : "Use a passkey"}</button></p>`;
 }
 
 /** @param {StepProps} props */
@@ -55,13 +79,19 @@ function Code({ proof, keep, show }) {
   const send = async (values) => {
     const code = (values.code ?? "").replaceAll(" ", "");
     try {
-      await begin({ ...proof, ...(/^\d{6}$/.test(code) ? { totp_code: code } : { backup_code: code }) });
+      await begin({ email: proof.email, password: proof.password, ...(/^\d{6}$/.test(code) ? { totp_code: code } : { backup_code: code }) });
     } catch (error) {
       throw error instanceof Problem ? explained(error) : error;
     }
   };
-  const back = () => { keep({ ...proof, password: "" }); show("password"); };
+  const back = () => { keep({ ...proof, password: "", token: "" }); show("password"); };
+  if (!proof.methods.includes("totp")) {
+    return html`<p>Your password is right. Now use your passkey.</p>
+      ${offered() ? html`<${UsePasskey} token=${proof.token} />` : html`<p class="notice problem" role="alert">This browser offers no passkeys at this address. An administrator can switch your second factor off.</p>`}
+      <button class="link" onClick=${back}>Back to the password</button>`;
+  }
   return html`<p>Enter the six digits from your authenticator app, or one of your backup codes.</p>
+    ${proof.methods.includes("passkey") && html`<${UsePasskey} token=${proof.token} />`}
     <${Form} submit="Sign in" send=${send} cancel=${back}>${(errors) => html`
       <${Field} label="Code" name="code" autocomplete="one-time-code" inputmode="text" spellcheck=${false} errors=${errors} autofocus />`}
     </${Form}>`;

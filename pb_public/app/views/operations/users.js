@@ -45,10 +45,13 @@ const columns = (nameOf) => [
   { name: "name", head: "Name", order: "last_name", cell: (user) => `${user.last_name}, ${user.first_name}` },
   { name: "email", head: "Email", order: "email" },
   { name: "role", head: "Role", order: "role", cell: (user) => nameOf[user.role] ?? user.role },
-  { name: "is_2fa_enabled", head: "Second factor", cell: (user) => (user.is_2fa_enabled ? "On" : "Off") },
+  { name: "is_2fa_enabled", head: "Second factor", cell: (user) => factorsOf(user) },
   { name: "last_login", head: "Last sign-in", order: "last_login", cell: (user) => ago(user.last_login) },
   { name: "is_active", head: "State", cell: (user) => stateOf(user) },
 ];
+
+/** @param {User} user */
+const factorsOf = (user) => (user.is_2fa_enabled || user.has_passkeys ? "On" : "Off");
 
 /** @param {User} user */
 const isLocked = (user) => user.locked_until !== null && Date.parse(user.locked_until) > Date.now();
@@ -78,7 +81,7 @@ function NewUser({ names, close, done }) {
 function OneUser({ user, names, close, changed }) {
   const manage = can("manageUsers");
   return html`<${Dialog} wide title=${`${user.first_name} ${user.last_name}`} close=${close}>
-    <${Facts} of=${[["Email", user.email], ["Role", names.find(([id]) => id === user.role)?.[1]], ["State", stateOf(user)], ["Second factor", user.is_2fa_enabled ? "On" : "Off"], ["Joined", dateTime(user.date_joined)],
+    <${Facts} of=${[["Email", user.email], ["Role", names.find(([id]) => id === user.role)?.[1]], ["State", stateOf(user)], ["Second factor", factorsOf(user)], ["Joined", dateTime(user.date_joined)],
       ["Last sign-in", dateTime(user.last_login)], ["NPI", user.npi], ["Phone", user.phone], ["Time zone", user.time_zone]]} />
     ${manage && html`<${Acts} user=${user} changed=${changed} />
       <h3>Change</h3>
@@ -104,7 +107,7 @@ function Acts({ user, changed }) {
       ${isLocked(user) && html`<${ActionButton} act=${() => post(path("unlock")).then(anew)} said="Not locked any more.">Unlock</${ActionButton}>`}
       <${ActionButton} act=${() => post(path("password-reset"))} said="A link to set a password is on its way.">Mail a password link</${ActionButton}>
       <${ActionButton} act=${() => post(path("logout"))} said="Signed off everywhere.">Sign off everywhere</${ActionButton}>
-      ${user.is_2fa_enabled && html`<button onClick=${() => ask("2fa/reset")}>Switch off second factor</button>`}
+      ${(user.is_2fa_enabled || user.has_passkeys) && html`<button onClick=${() => ask("2fa/reset")}>Switch off second factor</button>`}
       ${user.is_active ? !own && html`<button onClick=${() => ask("deactivate")}>Close the account</button>`
         : html`<${ActionButton} kind="main" act=${() => post(path("activate")).then(anew)} said="The account is open again.">Open the account again</${ActionButton}>`}
     </div>

@@ -1,0 +1,152 @@
+package collections
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// Passkey is a WebAuthn credential of a person: the public half, which opens nothing by itself. The name is encrypted.
+type Passkey struct{ core.BaseRecordProxy }
+
+// NewPasskey is what a registration gave.
+type NewPasskey struct {
+	UserID, Name            string
+	CredentialID, PublicKey string // base64url
+	Transports              []string
+	AAGUID                  string
+	SignCount               uint32
+	UserVerified            bool
+	BackupEligible          bool
+	BackedUp                bool
+}
+
+// CreatePasskey stores a passkey under the next number.
+func CreatePasskey(tx core.App, p NewPasskey, now time.Time) (*Passkey, error) {
+	record, err := New(tx, Passkeys)
+	if err != nil {
+		return nil, err
+	}
+	if record.Id, err = NextID(tx, Passkeys); err != nil {
+		return nil, err
+	}
+	for column, value := range map[string]any{
+		"user": p.UserID, "name": p.Name, "credential_id": p.CredentialID, "public_key": p.PublicKey,
+		"transports": strings.Join(p.Transports, " "), "aaguid": p.AAGUID, "sign_count": p.SignCount, "user_verified": p.UserVerified,
+		"backup_eligible": p.BackupEligible, "backed_up": p.BackedUp, "created_at": Instant(now),
+	} {
+		record.Set(column, value)
+	}
+	if err := tx.Save(record); err != nil {
+		return nil, fmt.Errorf("store passkey: %w", err)
+	}
+	return asPasskey(record), nil
+}
+
+func asPasskey(record *core.Record) *Passkey {
+	p := &Passkey{}
+	p.SetProxyRecord(record)
+	return p
+}
+
+// FindPasskey finds a passkey by the id its device gave it, in base64url.
+func FindPasskey(app core.App, credentialID string) (*Passkey, error) {
+	return findPasskey(app, dbx.HashExp{"credential_id": credentialID})
+}
+
+// FindOwnPasskey finds a passkey by record id, if it is the user's.
+func FindOwnPasskey(app core.App, userID, id string) (*Passkey, error) {
+	return findPasskey(app, dbx.HashExp{"id": id, "user": userID})
+}
+
+func findPasskey(app core.App, where dbx.Expression) (*Passkey, error) {
+	p := &Passkey{}
+	if err := app.RecordQuery(Passkeys).AndWhere(where).Limit(1).One(p); err != nil {
+		return nil, fmt.Errorf("find passkey: %w", err)
+	}
+	return p, nil
+}
+
+// PasskeysOf lists a user's passkeys in the order in which they were registered.
+func PasskeysOf(app core.App, userID string) (list []*Passkey, err error) {
+	if err := app.RecordQuery(Passkeys).AndWhere(dbx.HashExp{"user": userID}).OrderBy("id").All(&list); err != nil {
+		return nil, fmt.Errorf("list passkeys: %w", err)
+	}
+	return list, nil
+}
+
+// HavePasskeys tells which of the users have a passkey, by record id.
+func HavePasskeys(app core.App, userIDs ...string) (map[string]bool, error) {
+	var ids []string
+	if err := app.DB().Select("user").Distinct(true).From(Passkeys).Where(oneOf("user", userIDs)).Column(&ids); err != nil {
+		return nil, fmt.Errorf("find who has passkeys: %w", err)
+	}
+	have := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		have[id] = true
+	}
+	return have, nil
+}
+
+// RenamePasskey gives a passkey another name.
+func RenamePasskey(tx core.App, p *Passkey, name string) error {
+	p.Set("name", name)
+	if err := tx.Save(p); err != nil {
+		return fmt.Errorf("rename passkey: %w", err)
+	}
+	return nil
+}
+
+// NotePasskeyUsed notes a completed use. It writes these columns only.
+func NotePasskeyUsed(tx core.App, id string, signCount uint32, backedUp bool, now time.Time) error {
+	_, err := tx.NonconcurrentDB().Update(Passkeys, dbx.Params{
+		"sign_count": signCount, "backed_up": backedUp, "last_used_at": Instant(now),
+	}, dbx.HashExp{"id": id}).Execute()
+	if err != nil {
+		return fmt.Errorf("note use of passkey: %w", err)
+	}
+	return nil
+}
+
+// RemovePasskey removes one passkey.
+func RemovePasskey(tx core.App, p *Passkey) error {
+	if err := tx.Delete(p); err != nil {
+		return fmt.Errorf("remove passkey: %w", err)
+	}
+	return nil
+}
+
+// Number is the public id.
+func (p *Passkey) Number() int64 { return Number(p.Id) }
+
+// UserID is whose passkey it is.
+func (p *Passkey) UserID() string { return p.GetString("user") }
+
+// Name is opened.
+func (p *Passkey) Name() string { return p.GetString("name") }
+
+// CredentialID is the id its device gave it, in base64url.
+func (p *Passkey) CredentialID() string { return p.GetString("credential_id") }
+
+// PublicKey is a COSE key in base64url.
+func (p *Passkey) PublicKey() string { return p.GetString("public_key") }
+
+// Transports are the ways in which a browser reaches the device.
+func (p *Passkey) Transports() []string { return strings.Fields(p.GetString("transports")) }
+
+// SignCount is the last count the device gave.
+func (p *Passkey) SignCount() uint32 {
+	return uint32(p.GetInt("sign_count")) //nolint:gosec // stored from a uint32
+}
+
+// UserVerified reports whether the device checked at the registration who held it.
+func (p *Passkey) UserVerified() bool { return p.GetBool("user_verified") }
+
+// BackupEligible reports whether the device may copy it to others.
+func (p *Passkey) BackupEligible() bool { return p.GetBool("backup_eligible") }
+
+// BackedUp reports whether it had been copied at the last use.
+func (p *Passkey) BackedUp() bool { return p.GetBool("backed_up") }

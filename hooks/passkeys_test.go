@@ -1,0 +1,29 @@
+package hooks_test
+
+import (
+	"testing"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// A superuser takes a passkey away, on record, but neither adds nor changes one: it would open somebody else's account.
+func TestPasskeysInTheDashboard(t *testing.T) {
+	d := newDashboard(t)
+	nurse, other := vigiltest.User(t, d.app, access.Nurse), vigiltest.User(t, d.app, access.Nurse)
+	passkey, err := collections.CreatePasskey(d.app, collections.NewPasskey{UserID: nurse.Id, Name: "Key", CredentialID: "aWQ", PublicKey: "a2V5"}, vigiltest.Clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.refused("POST", collections.Passkeys, "", "", object{"user": nurse.Id, "name": "Mine", "credential_id": "bXk", "public_key": "bXk"})
+	for column, value := range map[string]any{"user": other.Id, "public_key": "bXk", "credential_id": "bXk", "sign_count": 0, "name": "Mine"} {
+		d.refused("PATCH", collections.Passkeys, passkey.Id, "", object{column: value})
+	}
+	before := vigiltest.RowCounts(t, d.app)
+	d.do("DELETE", collections.Passkeys, passkey.Id, nil)
+	after := vigiltest.RowCounts(t, d.app)
+	if after["passkeys"] != 0 || after["audit_log"] != before["audit_log"]+1 {
+		t.Errorf("%d passkeys, %d entries more", after["passkeys"], after["audit_log"]-before["audit_log"])
+	}
+}

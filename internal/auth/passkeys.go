@@ -1,0 +1,266 @@
+package auth
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/go-webauthn/webauthn/protocol"
+	"github.com/go-webauthn/webauthn/webauthn"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/notifications"
+)
+
+// maxPasskeys bounds what one person has. Source: docs/decisions.md, "Passkeys".
+const maxPasskeys = 10
+
+// newRelyingParty is who browsers bind passkeys to: the host people sign in at. It is nil where that is no name: browsers give no passkeys to
+// bare addresses.
+func newRelyingParty(signInURL, name string) *webauthn.WebAuthn {
+	address, err := url.Parse(signInURL)
+	if err != nil || address.Hostname() == "" {
+		return nil
+	}
+	if _, err := netip.ParseAddr(address.Hostname()); err == nil {
+		return nil
+	}
+	lasts := webauthn.TimeoutConfig{Timeout: challengeLife, TimeoutUVD: challengeLife}
+	party, err := webauthn.New(&webauthn.Config{
+		RPID: address.Hostname(), RPDisplayName: name, RPOrigins: []string{address.Scheme + "://" + address.Host},
+		AttestationPreference: protocol.PreferNoAttestation,
+		Timeouts:              webauthn.TimeoutsConfig{Login: lasts, Registration: lasts},
+		// No extension's output is looked at, and password managers send some unasked.
+		ExtensionsUnsolicitedOutputPolicy: protocol.UnsolicitedOutputPolicyIgnore,
+	})
+	if err != nil {
+		return nil
+	}
+	return party
+}
+
+func passkeysUnavailable() error {
+	return fault.State("passkeys_unavailable", "Passkeys need the service to have a host name (VIGIL_PUBLIC_URL), not an address.")
+}
+
+// owner is a user as browsers and the WebAuthn library know them. The handle says nothing about the person.
+type owner struct {
+	handle      []byte
+	email, name string
+	passkeys    []*collections.Passkey
+}
+
+func (o *owner) WebAuthnID() []byte          { return o.handle }
+func (o *owner) WebAuthnName() string        { return o.email }
+func (o *owner) WebAuthnDisplayName() string { return o.name }
+
+// WebAuthnCredentials leaves out what is damaged.
+func (o *owner) WebAuthnCredentials() (list []webauthn.Credential) {
+	for _, p := range o.passkeys {
+		id, badID := base64.RawURLEncoding.DecodeString(p.CredentialID())
+		key, badKey := base64.RawURLEncoding.DecodeString(p.PublicKey())
+		if badID != nil || badKey != nil {
+			continue
+		}
+		credential := webauthn.Credential{
+			ID: id, PublicKey: key,
+			Flags:         webauthn.CredentialFlags{UserVerified: p.UserVerified(), BackupEligible: p.BackupEligible(), BackupState: p.BackedUp()},
+			Authenticator: webauthn.Authenticator{SignCount: p.SignCount()},
+		}
+		for _, transport := range p.Transports() {
+			credential.Transport = append(credential.Transport, protocol.AuthenticatorTransport(transport))
+		}
+		list = append(list, credential)
+	}
+	return list
+}
+
+// descriptors name the passkeys to a browser.
+func (o *owner) descriptors() (list []protocol.CredentialDescriptor) {
+	for _, credential := range o.WebAuthnCredentials() {
+		list = append(list, credential.Descriptor())
+	}
+	return list
+}
+
+func (e *Engine) ownerOf(app core.App, user *collections.User) (*owner, error) {
+	key, err := e.sealer.DeriveKey("passkey user handle")
+	if err != nil {
+		return nil, err
+	}
+	list, err := collections.PasskeysOf(app, user.Id)
+	if err != nil {
+		return nil, err
+	}
+	return &owner{handle: keyedHash(key, user.Id), email: user.Email(), name: user.FirstName() + " " + user.LastName(), passkeys: list}, nil
+}
+
+// registering is the purpose of a challenge for a registration: whoever has one has proved a moment ago who they are.
+func registering(user *collections.User, caller Caller) string {
+	return "register\x00" + user.Id + "\x00" + user.TokenKey() + "\x00" + caller.Family
+}
+
+// PasskeyRegistration is what a browser needs to make a passkey for the caller, who has to be fresh or to prove the password.
+func (e *Engine) PasskeyRegistration(ctx context.Context, app core.App, caller Caller, proof PasswordProof, from audit.Origin, now time.Time) (*protocol.CredentialCreation, error) {
+	if e.passkeys == nil {
+		return nil, passkeysUnavailable()
+	}
+	if err := e.proveFresh(ctx, app, caller, proof, from, now); err != nil {
+		return nil, err
+	}
+	user, err := collections.FindUser(app, caller.RecordID)
+	if err != nil {
+		return nil, err
+	}
+	person, err := e.ownerOf(app, user)
+	if err != nil {
+		return nil, err
+	}
+	if len(person.passkeys) >= maxPasskeys {
+		return nil, tooManyPasskeys()
+	}
+	challenge, err := e.newChallenge(registering(user, caller), now)
+	if err != nil {
+		return nil, err
+	}
+	creation, _, err := e.passkeys.BeginRegistration(person,
+		webauthn.WithExclusions(person.descriptors()),
+		webauthn.WithAuthenticatorSelection(protocol.AuthenticatorSelection{
+			ResidentKey: protocol.ResidentKeyRequirementPreferred, UserVerification: protocol.VerificationPreferred,
+		}),
+		func(options *protocol.PublicKeyCredentialCreationOptions) error {
+			options.Challenge = challenge
+			return nil
+		})
+	return creation, err
+}
+
+func tooManyPasskeys() error {
+	return fault.State("too_many_passkeys", "There are ten passkeys on this account already. Remove one first.")
+}
+
+// PasskeyBody is a new passkey: what the browser made of the options, and a name for it.
+type PasskeyBody struct {
+	PasswordProof
+	Name       input.String                 `json:"name"`
+	Credential input.Field[json.RawMessage] `json:"credential"`
+}
+
+func invalidPasskey(because error) error {
+	return fault.New(fault.Invalid, "invalid_passkey", "The passkey could not be registered. Begin again.").Because(because)
+}
+
+// RegisterPasskey stores a passkey. A challenge of [Engine.PasskeyRegistration] proves what was proved for it; without one the caller has to.
+func (e *Engine) RegisterPasskey(ctx context.Context, app core.App, caller Caller, body PasskeyBody, from audit.Origin, now time.Time) (created *collections.Passkey, err error) {
+	if e.passkeys == nil {
+		return nil, passkeysUnavailable()
+	}
+	user, err := collections.FindUser(app, caller.RecordID)
+	if err != nil {
+		return nil, err
+	}
+	made, unreadable := readCreation(body.Credential)
+	state, ends := challengeForeign, time.Time{}
+	if unreadable == nil {
+		state, ends, err = e.checkChallenge(made.Response.CollectedClientData.Challenge, registering(user, caller), now)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if state != challengeHolds {
+		if err := e.proveFresh(ctx, app, caller, body.PasswordProof, from, now); err != nil {
+			return nil, err
+		}
+	}
+	checks := input.NewChecks()
+	name := checks.Text("name", body.Name, input.Required(100).Filled())
+	if !body.Credential.Given() || unreadable != nil {
+		checks.Reject("credential", "Must be a public-key credential as a browser makes it.")
+	}
+	if err := checks.Err(); err != nil {
+		return nil, err
+	}
+	if state != challengeHolds {
+		return nil, invalidPasskey(nil)
+	}
+	err = e.change(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
+		created, refused, err = e.storePasskey(tx, user, caller, newPasskey{name: name, made: made, ends: ends}, from, now)
+		return refused, err
+	})
+	return created, err
+}
+
+func readCreation(field input.Field[json.RawMessage]) (*protocol.ParsedCredentialCreationData, error) {
+	return protocol.ParseCredentialCreationResponseBytes(field.Value)
+}
+
+// newPasskey is a passkey about to be stored.
+type newPasskey struct {
+	name string
+	made *protocol.ParsedCredentialCreationData
+	ends time.Time // of its challenge
+}
+
+func (e *Engine) storePasskey(tx core.App, user *collections.User, caller Caller, n newPasskey, from audit.Origin, now time.Time) (created *collections.Passkey, refused, err error) {
+	challenge := n.made.Response.CollectedClientData.Challenge
+	if state, _, err := e.checkChallenge(challenge, registering(user, caller), now); err != nil || state != challengeHolds {
+		return nil, tokenInvalid(), err // the token key changed meanwhile
+	}
+	if first, err := collections.UseChallenge(tx, challengeHash(challenge), now, n.ends); err != nil || !first {
+		return nil, invalidPasskey(nil), err
+	}
+	person, err := e.ownerOf(tx, user)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(person.passkeys) >= maxPasskeys {
+		return nil, tooManyPasskeys(), nil
+	}
+	credential, wrong := e.passkeys.CreateCredential(person, webauthn.SessionData{
+		Challenge: challenge, UserID: person.handle, UserVerification: protocol.VerificationPreferred, CredParams: webauthn.CredentialParametersDefault(),
+	}, n.made)
+	if wrong != nil {
+		return nil, invalidPasskey(wrong), nil
+	}
+	id := base64.RawURLEncoding.EncodeToString(credential.ID)
+	if _, err := collections.FindPasskey(tx, id); err == nil {
+		return nil, fault.State("already_registered", "This passkey is registered already."), nil
+	} else if !collections.Missing(err) {
+		return nil, nil, err
+	}
+	created, err = collections.CreatePasskey(tx, collections.NewPasskey{
+		UserID: user.Id, Name: n.name, CredentialID: id, PublicKey: base64.RawURLEncoding.EncodeToString(credential.PublicKey),
+		Transports: knownTransports(credential.Transport), AAGUID: hex.EncodeToString(credential.Authenticator.AAGUID),
+		SignCount: credential.Authenticator.SignCount, UserVerified: credential.Flags.UserVerified,
+		BackupEligible: credential.Flags.BackupEligible, BackedUp: credential.Flags.BackupState,
+	}, now)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := notifications.Queue(tx, notifications.PasskeyAdded, user, nil, now); err != nil {
+		return nil, nil, err
+	}
+	return created, nil, audit.Append(tx, aboutPasskey(user, created, audit.PasskeyRegister, caller.Actor(from)), now)
+}
+
+// knownTransports leaves out what no browser says today: the column is short, and the words are the caller's.
+func knownTransports(given []protocol.AuthenticatorTransport) (list []string) {
+	seen := map[protocol.AuthenticatorTransport]bool{
+		protocol.USB: false, protocol.NFC: false, protocol.BLE: false, protocol.Internal: false, protocol.Hybrid: false, protocol.SmartCard: false,
+	}
+	for _, transport := range given {
+		if repeated, known := seen[transport]; known && !repeated {
+			seen[transport] = true
+			list = append(list, string(transport))
+		}
+	}
+	return list
+}
