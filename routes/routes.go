@@ -336,7 +336,8 @@ type api struct {
 	Engines
 	contract contract
 	known    *http.ServeMux // every pattern of the tables, to tell "no such path" from "not this method"
-	reads    audit.Group    // what callers were shown, recorded many at a time
+	refusals gateway.Refusals
+	reads    audit.Group // what callers were shown, recorded many at a time
 }
 
 // Register serves the tables on the app's router, and ends the chain of OnServe handlers it is called in: it calls
