@@ -367,7 +367,7 @@ func register(e *core.ServeEvent, engines Engines, rows, rootRows []route) error
 	}
 	if e.Server != nil { // there is none when a test drives the router itself
 		e.Server.MaxHeaderBytes = maxHeaderBytes
-		e.Server.Handler = refuseOldTLS(refuseUntidyPaths(e.Server.Handler))
+		e.Server.Handler = strict(refuseOldTLS(refuseUntidyPaths(e.Server.Handler)))
 	}
 	return nil
 }
