@@ -73,7 +73,7 @@ func settle[T any](app core.App, decide func(tx core.App) (result T, refused, er
 func (e *Engine) readLogin(app core.App, body LoginBody, from audit.Origin, now time.Time) (attempt, error) {
 	checks := input.NewChecks()
 	a := attempt{
-		email:    FoldEmail(checks.Text("email", body.Email, input.Required(254).Identifier())),
+		email:    FoldEmail(checks.Text("email", body.Email, input.Required(254).LookedUp())),
 		password: checks.Secret("password", body.Password, 0),
 		code:     checks.Text("totp_code", body.TOTPCode, input.Optional(11).Identifier()),
 		deviceID: checks.Text("device_id", body.DeviceID, input.Optional(128).Identifier()),

@@ -105,7 +105,7 @@ func TestLoginRefusals(t *testing.T) {
 		{"dotted capital I", "k\u0130m@vigil.test", vigiltest.Password, "authentication_failed"},
 		{"Cyrillic i", "k\u0456m@vigil.test", vigiltest.Password, "authentication_failed"},
 		{"full width", "\uFF4Bim@vigil.test", vigiltest.Password, "authentication_failed"},
-		{"zero width", "kim\u200B@vigil.test", vigiltest.Password, "validation_error"},
+		{"zero width", "kim\u200B@vigil.test", vigiltest.Password, "authentication_failed"},
 	}
 	for _, test := range tests {
 		_, err := e.Login(app, credentials(test.email, test.password), origin, clock)

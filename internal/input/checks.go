@@ -59,9 +59,9 @@ func usable[T any](c *Checks, name string, f Field[T], required bool, wrongType 
 
 // TextRule is one condition on a text field.
 type TextRule struct {
-	required, filled, multiline, identifier bool
-	max                                     int
-	oneOf                                   []string
+	required, filled, multiline, identifier, lookedUp bool
+	max                                               int
+	oneOf                                             []string
 }
 
 // Required text may not be absent, null or blank.
@@ -78,6 +78,9 @@ func (r TextRule) Multiline() TextRule { r.multiline = true; return r }
 
 // Identifier admits only characters that have a shape of their own: what names one thing must not have a twin that looks the same.
 func (r TextRule) Identifier() TextRule { r.identifier = true; return r }
+
+// LookedUp text is compared and never stored, and nobody reads it: what is invisible stays, and finds nothing.
+func (r TextRule) LookedUp() TextRule { r.lookedUp = true; return r }
 
 // OneOf admits only the listed values.
 func (r TextRule) OneOf(values ...string) TextRule { r.oneOf = values; return r }
@@ -98,7 +101,7 @@ func (c *Checks) Text(name string, f String, rule TextRule) string {
 	case text == "":
 	case hasControl(text, rule.multiline):
 		c.Reject(name, msgControl)
-	case rule.identifier && unfit(text), !rule.multiline && hasHidden(text):
+	case rule.identifier && unfit(text), !rule.multiline && !rule.lookedUp && hasHidden(text):
 		c.Reject(name, msgHidden)
 	case rule.max > 0 && utf8.RuneCountInString(text) > rule.max:
 		c.Reject(name, fmt.Sprintf("Ensure this field has no more than %d characters.", rule.max))
