@@ -48,6 +48,12 @@ func TestFreeTextIsCleaned(t *testing.T) {
 	c.ask(access.Nurse, http.MethodPost, "/escalations/", object{"patient_id": id, "priority": "urgent", "reason": "Gave \u202e5\u202c mg\u200b\u2028می\u200cخواهم\nالضغط"}).want(201).
 		wantAt(object{"reason": "Gave 5 mg\nمی\u200cخواهم\nالضغط"})
 	c.ask(access.Nurse, http.MethodPost, "/escalations/", object{"patient_id": id, "priority": "urgent", "reason": "\u202e\u202c"}).wantFields("reason")
+
+	c.ask(access.Nurse, http.MethodGet, "/patients/"+id+"/", nil, "User-Agent", "nice\u202e browser").want(200)
+	entry := c.ask(access.Admin, http.MethodGet, "/audit/events/?event=patient.read", nil).want(200)
+	if !strings.Contains(entry.body, "nice browser") || strings.Contains(entry.body, "\u202e") {
+		t.Errorf("recorded %s", entry.body)
+	}
 }
 
 // A gateway's label never costs a reading; an identifier that is not what it looks like is kept for a person.
