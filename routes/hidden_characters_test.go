@@ -32,8 +32,9 @@ func TestHiddenCharactersAreRefused(t *testing.T) {
 		}
 		c.ask(access.Nurse, http.MethodPost, "/devices/assign/", object{"device_id": odd, "patient_id": id, "device_type": "weight"}).wantFields("device_id")
 		c.ask(access.Nurse, http.MethodPost, "/devices/", object{"device_id": odd, "device_type": "weight"}).wantFields("device_id")
-		c.ask(access.Admin, http.MethodPost, "/auth/register/", object{"email": "a" + r + "b@vigil.test", "first_name": odd, "last_name": odd, "role": "nurse",
-			"password": vigiltest.Password, "password_confirm": vigiltest.Password}).wantFields("email", "first_name", "last_name")
+		c.ask(access.Admin, http.MethodPost, "/auth/register/", object{
+			"email": "a" + r + "b@vigil.test", "first_name": odd, "last_name": odd, "role": "nurse", "password": vigiltest.Password, "password_confirm": vigiltest.Password,
+		}).wantFields("email", "first_name", "last_name")
 		c.ask(access.Admin, http.MethodPost, "/billing/payers/", object{"name": odd, "payer_id": odd}).wantFields("name", "payer_id")
 	}
 	if added := vigiltest.RowsAdded(t, c.app, before); len(added) > 0 {
