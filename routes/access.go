@@ -33,6 +33,9 @@ func (a *api) admit(c *call, row route) error {
 			return err
 		}
 	}
+	if err := keepToEmergency(c, row); err != nil {
+		return err
+	}
 	if offers := a.contract.produces(row); preferred(c.Request.Header, offers...) == "" {
 		return fault.New(fault.NotAcceptable, "not_acceptable", "This is not available in a format that the Accept header allows.")
 	}
@@ -53,6 +56,16 @@ func (a *api) permit(c *call, row route) error {
 		return fault.New(fault.Forbidden, "two_factor_setup_required", "Set up two-factor authentication first.")
 	}
 	return nil
+}
+
+// keepToEmergency refuses a request that claims an emergency for a write that none opens, whoever asks and whether or not the reason
+// would have been needed: what is closed must not depend on what is found later. Source: docs/decisions.md, "Emergency access".
+func keepToEmergency(c *call, row route) error {
+	if row.method == http.MethodGet || access.InEmergency(row.who) || len(c.Request.Header.Values(emergencyHeader)) == 0 {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "permission_denied", "An emergency opens reading, and writing readings, alerts, escalations and notes. "+
+		"Leave "+emergencyHeader+" out of other requests.")
 }
 
 // identify tells who the bearer token belongs to; another scheme is no token. Source: RFC 6750, 2.1; docs/decisions.md,

@@ -5,11 +5,12 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
 )
 
 // origin is where the request came from, for the audit trail.
 func (c *call) origin() audit.Origin {
-	return audit.Origin{Address: c.Address, Client: c.Request.UserAgent(), RequestID: c.RequestID}
+	return audit.Origin{Address: c.Address, Client: input.CleanLine(c.Request.UserAgent()), RequestID: c.RequestID}
 }
 
 // actor is who makes the request, for the audit trail.

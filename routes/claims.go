@@ -78,14 +78,14 @@ func (a *api) submitEntry(c *call) error {
 	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
 		at := checks.Instant("submitted_at", b.SubmittedAt, false)
 		checks.NotFuture("submitted_at", at, c.Now, 0)
-		return a.Billing.Submit(checks.Text("submission_reference", b.SubmissionReference, input.Optional(100)), at, c.Now)
+		return a.Billing.Submit(checks.Text("submission_reference", b.SubmissionReference, input.Optional(100).Identifier()), at, c.Now)
 	})
 }
 
 func (a *api) payEntry(c *call) error {
 	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
 		amount := readCents(checks, "amount", b.Amount)
-		return a.Billing.Pay(amount, a.pastDay(c, checks, "payment_date", b.PaymentDate, true), checks.Text("reference", b.Reference, input.Required(100)))
+		return a.Billing.Pay(amount, a.pastDay(c, checks, "payment_date", b.PaymentDate, true), checks.Text("reference", b.Reference, input.Required(100).Identifier()))
 	})
 }
 
@@ -117,7 +117,7 @@ func (a *api) pastDay(c *call, checks *input.Checks, name string, f input.String
 
 func (a *api) denyEntry(c *call) error {
 	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
-		return a.Billing.Deny(checks.Text("code", b.Code, input.Required(20)), checks.Text("description", b.Description, input.Required(500)),
+		return a.Billing.Deny(checks.Text("code", b.Code, input.Required(20).Identifier()), checks.Text("description", b.Description, input.Required(500)),
 			a.pastDay(c, checks, "denial_date", b.DenialDate, false), c.Now)
 	})
 }
@@ -125,7 +125,7 @@ func (a *api) denyEntry(c *call) error {
 func (a *api) appealEntry(c *call) error {
 	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
 		return a.Billing.Appeal(checks.Text("reason", b.Reason, input.Required(500).Multiline()),
-			checks.Text("reference", b.Reference, input.Optional(100)), a.pastDay(c, checks, "appeal_date", b.AppealDate, false))
+			checks.Text("reference", b.Reference, input.Optional(100).Identifier()), a.pastDay(c, checks, "appeal_date", b.AppealDate, false))
 	})
 }
 
@@ -137,7 +137,7 @@ func (a *api) voidEntry(c *call) error {
 
 func (a *api) resubmitEntry(c *call) error {
 	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
-		reference := checks.Text("submission_reference", b.SubmissionReference, input.Optional(100))
+		reference := checks.Text("submission_reference", b.SubmissionReference, input.Optional(100).Identifier())
 		return a.Billing.Resubmit(a.readCorrections(c, checks, b.Corrections), reference, c.Now)
 	})
 }
@@ -195,7 +195,7 @@ func (a *api) submitClaims(c *call) error {
 		return err
 	}
 	checks := input.NewChecks()
-	reference := checks.Text("submission_reference", body.SubmissionReference, input.Optional(100))
+	reference := checks.Text("submission_reference", body.SubmissionReference, input.Optional(100).Identifier())
 	if !body.EntryIDs.Given() || len(body.EntryIDs.Value) == 0 || len(body.EntryIDs.Value) > maxBatch {
 		checks.Reject("entry_ids", "Expected a list of 1 to 1000 ids.")
 	}

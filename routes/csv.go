@@ -4,16 +4,49 @@ import (
 	"encoding/csv"
 	"net/http"
 	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 const csvType = "text/csv; charset=utf-8"
 
-// csvSafe keeps a spreadsheet from reading a cell as a formula. Source: docs/decisions.md, "Claims export".
+// csvSafe keeps a spreadsheet from reading a cell, or what one makes of a part of it, as a formula. Spreadsheets fold full-width signs
+// and skip what nobody sees, and where the decimal sign is a comma they part cells at semicolons, which RFC 4180 does not quote.
+// Source: docs/decisions.md, "Claims export".
 func csvSafe(cell string) string {
-	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
-		return "'" + cell
+	var safe strings.Builder
+	kept := 0
+	for at, start := 0, true; at < len(cell); {
+		r, size := utf8.DecodeRuneInString(cell[at:])
+		switch parts := strings.ContainsRune(";\t\r\n", r); {
+		case start && (opensFormula(r) || at == 0 && parts && r != ';'):
+			safe.WriteString(cell[kept:at] + "'")
+			kept, start = at, parts
+		case parts:
+			start = true
+		case start && !skipped(r):
+			start = false
+		}
+		at += size
 	}
-	return cell
+	return safe.String() + cell[kept:]
+}
+
+// opensFormula knows the signs in all their widths and heights.
+func opensFormula(r rune) bool {
+	if r < utf8.RuneSelf {
+		return strings.ContainsRune("=+-@", r)
+	}
+	folded := norm.NFKC.String(string(r))
+	return r == '\u2212' || len(folded) == 1 && strings.Contains("=+-@", folded)
+}
+
+// skipped is what a spreadsheet may pass over before it looks for a sign: white space and what has no shape.
+func skipped(r rune) bool {
+	return unicode.IsSpace(r) || unicode.IsControl(r) || r == '"' || r == utf8.RuneError ||
+		unicode.In(r, unicode.Cf, unicode.Mn, unicode.Me, unicode.Zs, unicode.Zl, unicode.Zp, unicode.Co, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // startCSV begins a table of any length; rows go out as they are written.

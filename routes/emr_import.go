@@ -64,7 +64,7 @@ func (a *api) readImport(c *call, body importBody) (what patients.Import, asSent
 		if program := checks.Text("program", body.Program, input.Optional(50)); program != "" {
 			what.Program = program
 		}
-		if who := checks.Text("assign_to_provider", body.AssignToProvider, input.Optional(254)); who != "" {
+		if who := checks.Text("assign_to_provider", body.AssignToProvider, input.Optional(254).Identifier()); who != "" {
 			provider, err := patients.FindProvider(c.App, who)
 			if err != nil {
 				return what, nil, err
@@ -95,7 +95,7 @@ func readEMRIDs(checks *input.Checks, name string, list input.Field[[]input.Stri
 	asSent = map[string]string{}
 	for i, item := range list.Value {
 		field := fmt.Sprintf("%s.%d", name, i)
-		sent := checks.Text(field, item, input.Required(100))
+		sent := checks.Text(field, item, input.Required(100).Identifier())
 		id := strings.TrimPrefix(sent, "Patient/")
 		switch {
 		case sent == "":

@@ -58,6 +58,7 @@ var (
 	Preferred = preferred
 	Translate = translate
 	ErrorBody = errorBody
+	CSVSafe   = csvSafe
 )
 
 func (c *call) OK(value any) error                          { return c.ok(value) }

@@ -13,7 +13,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/phi"
 )
 
 // webhookAnswer tells the gateway what became of an event. Source: docs/decisions.md, "Webhook answers".
@@ -28,7 +30,7 @@ type webhookAnswer struct {
 // for a person to place, or refused with the reason and kept all the same.
 func (a *api) receiveEvent(c *call) error {
 	if addr, err := netip.ParseAddr(c.Address); err != nil || !gateway.SourceAllowed(addr, a.GatewaySources) {
-		return fault.New(fault.Forbidden, "source_not_allowed", "Requests from this address are not accepted.")
+		return a.noteUnsigned(c, nil, fault.New(fault.Forbidden, "source_not_allowed", "Requests from this address are not accepted."))
 	}
 	body, err := c.body()
 	if err != nil {
@@ -86,18 +88,34 @@ func (a *api) receiveMeasurement(c *call, event gateway.Event, body []byte) erro
 	return c.ok(webhookAnswer{Status: "accepted", EventID: event.ID(), ObservationID: outcome.Observation.ID})
 }
 
-// noteUnsigned leaves a trace of a request that nobody vouches for: its hash, never its content.
+// noteUnsigned leaves a trace of a request that nobody vouches for: its hash, never its content, and once an hour for each address and
+// reason, with the number of those that were not recorded.
 func (a *api) noteUnsigned(c *call, body []byte, refusal error) error {
 	var refused *fault.Error
-	if !errors.As(refusal, &refused) || refused.Kind != fault.Unauthenticated {
+	if !errors.As(refusal, &refused) || (refused.Kind != fault.Unauthenticated && refused.Kind != fault.Forbidden) {
 		return refusal
 	}
-	sum := sha256.Sum256(body)
-	err := audit.Append(c.App, audit.Entry{
-		Event: audit.WebhookRejected, Outcome: audit.SeriousFailure, Actor: audit.Anonymous(c.origin()),
-		ResourceType: "GatewayEvent", ResourceID: "sha256:" + hex.EncodeToString(sum[:]),
-	}, c.Now)
-	return errors.Join(refusal, err)
+	for _, due := range a.refusals.Note(limits.AddressKey(c.Address), refused.Code, c.Now) {
+		entry := audit.Entry{
+			Event: audit.WebhookRejected, Outcome: audit.SeriousFailure, Actor: audit.Anonymous(c.origin()),
+			ResourceType: "GatewayEvent", ResourceID: "none", Reason: phi.Text(due.Reason),
+		}
+		if due.Since > 0 {
+			entry.Changes = audit.Changes{"refused_since": {New: due.Since}}
+		}
+		switch {
+		case due.Over:
+			entry.Actor = audit.Anonymous(audit.Origin{Address: due.Address})
+		case body != nil:
+			sum := sha256.Sum256(body)
+			entry.ResourceID = "sha256:" + hex.EncodeToString(sum[:])
+		}
+		if err := audit.Append(c.App, entry, c.Now); err != nil {
+			a.refusals.Forget(due)
+			refusal = errors.Join(refusal, err)
+		}
+	}
+	return refusal
 }
 
 // reject refuses a signed event that cannot be read, and keeps it: the gateway will stop sending it one day.

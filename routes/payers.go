@@ -43,7 +43,7 @@ func (a *api) createPayer(c *call) error {
 		return err
 	}
 	checks := input.NewChecks()
-	name, code := checks.Text("name", body.Name, input.Required(200)), checks.Text("payer_id", body.PayerID, input.Required(50))
+	name, code := checks.Text("name", body.Name, input.Required(200)), checks.Text("payer_id", body.PayerID, input.Required(50).Identifier())
 	active := checks.Boolean("is_active", body.IsActive, false)
 	if err := checks.Err(); err != nil {
 		return err

@@ -52,7 +52,7 @@ func (a *api) reach(c *call, patientID string) error {
 			"The patient is not in your care. In an emergency, give a reason in "+emergencyHeader+".")
 	}
 	checks := input.NewChecks()
-	text := checks.Text(emergencyHeader, input.Of(given[0]), input.Required(500))
+	text := checks.Text(emergencyHeader, input.Of(given[0]), input.Required(500).Multiline())
 	if text != "" && len([]rune(text)) < 10 {
 		checks.Reject(emergencyHeader, "Ensure this field has at least 10 characters.")
 	}

@@ -345,7 +345,8 @@ type api struct {
 	Engines
 	contract contract
 	known    *http.ServeMux // every pattern of the tables, to tell "no such path" from "not this method"
-	reads    audit.Group    // what callers were shown, recorded many at a time
+	refusals gateway.Refusals
+	reads    audit.Group // what callers were shown, recorded many at a time
 }
 
 // Register serves the tables on the app's router, and ends the chain of OnServe handlers it is called in: it calls
@@ -375,7 +376,7 @@ func register(e *core.ServeEvent, engines Engines, rows, rootRows []route) error
 	}
 	if e.Server != nil { // there is none when a test drives the router itself
 		e.Server.MaxHeaderBytes = maxHeaderBytes
-		e.Server.Handler = refuseOldTLS(refuseUntidyPaths(e.Server.Handler))
+		e.Server.Handler = strict(refuseOldTLS(refuseUntidyPaths(e.Server.Handler)))
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/parser"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	strict "sigs.k8s.io/yaml"
 )
@@ -122,7 +123,8 @@ func TestKubernetes(t *testing.T) {
 	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(deployed(t, "kubernetes.yaml"))))
 	var service corev1.Service
 	var set appsv1.StatefulSet
-	for _, into := range []any{&service, &set} {
+	var network networkingv1.NetworkPolicy
+	for _, into := range []any{&service, &network, &set} {
 		document, err := documents.Read()
 		if err != nil {
 			t.Fatal(err)
@@ -145,6 +147,76 @@ func TestKubernetes(t *testing.T) {
 	}
 	wantServe(t, pod.Spec.Containers[0].Args)
 	wantMounts(t, set)
+	wantIsolated(t, network, pod)
+}
+
+// wantIsolated checks that the policy is about the pod, closes both directions, and opens named ports to named peers alone.
+func wantIsolated(t *testing.T, network networkingv1.NetworkPolicy, pod corev1.PodTemplateSpec) {
+	t.Helper()
+	if selector := network.Spec.PodSelector.MatchLabels; len(selector) == 0 || pod.Labels["app"] != selector["app"] {
+		t.Errorf("the network policy selects %v, the pod has %v", selector, pod.Labels)
+	}
+	if !slices.Equal(network.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}) {
+		t.Errorf("the network policy is about %v", network.Spec.PolicyTypes)
+	}
+	var in, out []string
+	for _, rule := range network.Spec.Ingress {
+		for _, peer := range rule.From {
+			if peer.NamespaceSelector == nil || len(peer.NamespaceSelector.MatchLabels) == 0 {
+				t.Errorf("let in from anywhere: %+v", peer)
+			}
+		}
+		if len(rule.From) == 0 {
+			t.Error("a rule lets everybody in")
+		}
+		for _, port := range rule.Ports {
+			in = append(in, port.Port.String())
+			if !slices.ContainsFunc(pod.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool { return p.Name == port.Port.String() }) {
+				t.Errorf("the container has no port %s", port.Port.String())
+			}
+		}
+	}
+	for _, rule := range network.Spec.Egress {
+		if len(rule.To) == 0 {
+			t.Error("a rule lets out to anywhere")
+		}
+		for _, peer := range rule.To {
+			if block := peer.IPBlock; block != nil && len(block.Except) == 0 {
+				t.Errorf("%s holds the cloud's metadata", block.CIDR)
+			}
+		}
+		for _, port := range rule.Ports {
+			out = append(out, port.Port.String())
+		}
+	}
+	if !slices.Equal(in, []string{"http", "metrics"}) || !slices.Equal(out, []string{"53", "53", "443", "465", "587"}) {
+		t.Errorf("open in: %v, out: %v", in, out)
+	}
+}
+
+// Memory holds keys and names in the clear: no part of it may reach a disk.
+func TestMemoryStaysInMemory(t *testing.T) {
+	unit := strings.Split(string(deployed(t, "vigil@.service")), "\n")
+	for _, line := range []string{"LimitCORE=0", "MemorySwapMax=0"} {
+		if !slices.Contains(unit, line) {
+			t.Errorf("the unit lacks %s", line)
+		}
+	}
+	var compose struct {
+		Services map[string]struct {
+			Memory  string `json:"mem_limit"`
+			AndSwap string `json:"memswap_limit"`
+			Limits  struct {
+				Core *int `json:"core"`
+			} `json:"ulimits"`
+		} `json:"services"`
+	}
+	if err := strict.Unmarshal(deployed(t, "compose.yaml"), &compose); err != nil {
+		t.Fatal(err)
+	}
+	if vigil := compose.Services["vigil"]; vigil.Memory == "" || vigil.AndSwap != vigil.Memory || vigil.Limits.Core == nil || *vigil.Limits.Core != 0 {
+		t.Errorf("the container may swap or dump: %+v", vigil)
+	}
 }
 
 // wantMounts checks that all that is mounted exists, and that no container may write outside its mounts or gain rights.

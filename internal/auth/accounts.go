@@ -121,7 +121,7 @@ type RegisterBody struct {
 func (b RegisterBody) read() (NewAccount, error) {
 	checks := input.NewChecks()
 	a := NewAccount{
-		Email:     checks.Text("email", b.Email, input.Required(254)),
+		Email:     checks.Text("email", b.Email, input.Required(254).Identifier()),
 		FirstName: checks.Text("first_name", b.FirstName, input.Required(100)),
 		LastName:  checks.Text("last_name", b.LastName, input.Required(100)),
 		Role:      access.Role(checks.Text("role", b.Role, input.Required(30).OneOf(roleNames()...))),

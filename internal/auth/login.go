@@ -77,14 +77,14 @@ func settle[T any](app core.App, decide func(tx core.App) (result T, refused, er
 func (e *Engine) readLogin(app core.App, body LoginBody, from audit.Origin, now time.Time) (attempt, error) {
 	checks := input.NewChecks()
 	a := attempt{
-		email:    FoldEmail(checks.Text("email", body.Email, input.Required(254))),
+		email:    FoldEmail(checks.Text("email", body.Email, input.Required(254).LookedUp())),
 		password: checks.Secret("password", body.Password, 0),
-		code:     checks.Text("totp_code", body.TOTPCode, input.Optional(11)),
-		deviceID: checks.Text("device_id", body.DeviceID, input.Optional(128)),
+		code:     checks.Text("totp_code", body.TOTPCode, input.Optional(11).Identifier()),
+		deviceID: checks.Text("device_id", body.DeviceID, input.Optional(128).Identifier()),
 		from:     from,
 		now:      now,
 	}
-	if backup := checks.Text("backup_code", body.BackupCode, input.Optional(11)); a.code == "" {
+	if backup := checks.Text("backup_code", body.BackupCode, input.Optional(11).Identifier()); a.code == "" {
 		a.code = backup
 	}
 	if err := checks.Err(); err != nil {

@@ -86,7 +86,7 @@ type ResetRequestBody struct {
 // looked up by the mailer. Source: docs/decisions.md, "Password reset confirm".
 func (e *Engine) RequestReset(app core.App, body ResetRequestBody, from audit.Origin, now time.Time) error {
 	checks := input.NewChecks()
-	email := FoldEmail(checks.Text("email", body.Email, input.Required(254)))
+	email := FoldEmail(checks.Text("email", body.Email, input.Required(254).LookedUp()))
 	if err := checks.Err(); err != nil {
 		return err
 	}

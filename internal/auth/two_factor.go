@@ -97,7 +97,7 @@ func invalidTOTP() error {
 // signed in already, so it may still open their next sign-in.
 func (e *Engine) VerifyTwoFactor(app core.App, caller Caller, body CodeBody, from audit.Origin, now time.Time) error {
 	checks := input.NewChecks()
-	code := checks.Text("totp_code", body.TOTPCode, input.Required(11))
+	code := checks.Text("totp_code", body.TOTPCode, input.Required(11).Identifier())
 	if err := checks.Err(); err != nil {
 		return err
 	}
@@ -178,8 +178,8 @@ func (e *Engine) withBothFactors(ctx context.Context, app core.App, caller Calle
 ) error {
 	checks := input.NewChecks()
 	password := checks.Secret("password", body.Password, 0)
-	code := checks.Text("totp_code", body.TOTPCode, input.Optional(11))
-	if backup := checks.Text("backup_code", body.BackupCode, input.Optional(11)); code == "" {
+	code := checks.Text("totp_code", body.TOTPCode, input.Optional(11).Identifier())
+	if backup := checks.Text("backup_code", body.BackupCode, input.Optional(11).Identifier()); code == "" {
 		code = backup
 	}
 	if code == "" && len(checks.Fields["totp_code"]) == 0 && len(checks.Fields["backup_code"]) == 0 {

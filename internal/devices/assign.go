@@ -41,7 +41,7 @@ type Assignment struct {
 // Read checks a body. Source: docs/decisions.md, "Device assignment".
 func (b AssignBody) Read(c *input.Checks, now time.Time) Assignment {
 	a := Assignment{
-		DeviceID: c.Text("device_id", b.DeviceID, input.Required(maxID)), PatientID: c.UUID("patient_id", b.PatientID, true),
+		DeviceID: c.Text("device_id", b.DeviceID, input.Required(maxID).Identifier()), PatientID: c.UUID("patient_id", b.PatientID, true),
 		ShippingAddress: phi.Text(c.Text("shipping_address", b.ShippingAddress, input.Optional(500).Multiline())),
 		At:              c.Instant("assigned_at", b.AssignedAt, false),
 	}

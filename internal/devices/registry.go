@@ -29,7 +29,7 @@ type Registration struct {
 
 // Read checks a body. Source: docs/decisions.md, "Device registry".
 func (b RegisterBody) Read(c *input.Checks) Registration {
-	r := Registration{DeviceID: c.Text("device_id", b.DeviceID, input.Required(maxID)), Model: c.Text("model", b.Model, input.Optional(100))}
+	r := Registration{DeviceID: c.Text("device_id", b.DeviceID, input.Required(maxID).Identifier()), Model: c.Text("model", b.Model, input.Optional(100))}
 	r.Type, r.Kind = readType(c, b.DeviceType)
 	return r
 }
@@ -156,7 +156,7 @@ type Replacement struct {
 // Read checks a body about the device deviceID.
 func (b ReplaceBody) Read(c *input.Checks, deviceID string) Replacement {
 	r := Replacement{
-		NewDeviceID: c.Text("new_device_id", b.NewDeviceID, input.Required(maxID)),
+		NewDeviceID: c.Text("new_device_id", b.NewDeviceID, input.Required(maxID).Identifier()),
 		Reason:      phi.Text(c.Text("reason", b.Reason, input.Required(500).Multiline())),
 	}
 	if r.NewDeviceID == deviceID {

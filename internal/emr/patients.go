@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
@@ -286,9 +287,9 @@ func (f fhirPatient) name() (first, last string) {
 		}
 	}
 	if len(name.Given) > 0 {
-		first = strings.TrimSpace(name.Given[0])
+		first = input.CleanLine(name.Given[0])
 	}
-	return first, strings.TrimSpace(name.Family)
+	return first, input.CleanLine(name.Family)
 }
 
 func (f fhirPatient) mrn() string {
@@ -304,8 +305,8 @@ func (f fhirPatient) mrn() string {
 
 func (f fhirPatient) contact(system string) string {
 	for _, t := range f.Telecom {
-		if t.System == system && t.Use != "old" && strings.TrimSpace(t.Value) != "" {
-			return strings.TrimSpace(t.Value)
+		if value := input.CleanLine(t.Value); t.System == system && t.Use != "old" && value != "" {
+			return value
 		}
 	}
 	return ""
@@ -324,9 +325,10 @@ func (f fhirPatient) home() *phi.Address {
 	if chosen == nil {
 		return nil
 	}
-	a := &phi.Address{City: chosen.City, State: chosen.State, Zip: chosen.PostalCode, Country: chosen.Country}
+	clean := input.CleanLine
+	a := &phi.Address{City: clean(chosen.City), State: clean(chosen.State), Zip: clean(chosen.PostalCode), Country: clean(chosen.Country)}
 	if len(chosen.Line) > 0 {
-		a.Line1, a.Line2 = chosen.Line[0], strings.Join(chosen.Line[1:], ", ")
+		a.Line1, a.Line2 = clean(chosen.Line[0]), clean(strings.Join(chosen.Line[1:], ", "))
 	}
 	return a
 }

@@ -148,3 +148,15 @@ func FuzzReadTokens(f *testing.F) {
 		}
 	})
 }
+
+// A person is not refused for what nobody sees in the EMR's words, nor shown with it.
+func TestReadPatientIsCleaned(t *testing.T) {
+	p, ok := readPatient([]byte(`{"resourceType":"Patient","id":"a1","name":[{"family":"\u202eLovelace\u202c","given":["\ufeffA\u200bda"]}],
+		"telecom":[{"system":"phone","value":"\u202d555 0100\u202c"}],"address":[{"line":["1 Main\u2028St"],"city":"Bos\u00adton"}]}`))
+	if !ok || p.Who.LastName != "Lovelace" || p.Who.FirstName != "Ada" || p.Who.Phone != "555 0100" || p.Who.Address.Line1 != "1 Main St" || p.Who.Address.City != "Boston" {
+		t.Errorf("read %q %q %q %q %q", p.Who.FirstName, p.Who.LastName, p.Who.Phone, p.Who.Address.Line1, p.Who.Address.City)
+	}
+	if p, _ := readPatient([]byte(`{"resourceType":"Patient","id":"a1","name":[{"family":"خانه\u200cای"}]}`)); p.Who.LastName != "خانه\u200cای" {
+		t.Errorf("read %+q", p.Who.LastName)
+	}
+}

@@ -50,7 +50,7 @@ func (b Body) ReadForAlert(c *input.Checks) Draft {
 }
 
 func (b Body) readRest(c *input.Checks, draft *Draft) {
-	draft.AssignedTo = c.Text("assigned_to", b.AssignedTo, input.Optional(emailLength))
+	draft.AssignedTo = c.Text("assigned_to", b.AssignedTo, input.Optional(emailLength).Identifier())
 	if related := c.Integer("related_escalation_id", b.RelatedEscalationID, false); related != nil {
 		draft.RelatedID = collections.NumberID(max(*related, 0))
 	}
@@ -87,7 +87,7 @@ func (b ChangeBody) Read(c *input.Checks) (change Change) {
 		change.Notes = new(phi.Text(c.Text("resolution_notes", b.ResolutionNotes, input.Optional(notesLength).Multiline())))
 	}
 	if b.AssignedTo.Sent() {
-		change.AssignedTo = new(c.Text("assigned_to", b.AssignedTo, input.Optional(emailLength)))
+		change.AssignedTo = new(c.Text("assigned_to", b.AssignedTo, input.Optional(emailLength).Identifier()))
 	}
 	if b.Priority.Sent() {
 		change.Priority = new(triage.Priority(c.Text("priority", b.Priority, input.Required(0).OneOf(priorities...))))

@@ -173,6 +173,9 @@ func (b eventBody) readEnvelope(c *input.Checks, event *Event) {
 	event.DeviceID = text(c, "device_id", b.DeviceID, must.device, maxDeviceID)
 	event.HubID = text(c, "hub_id", b.HubID, must.hub, maxDeviceID)
 	event.PatientID = text(c, "patient_id", b.PatientID, must.patient, maxPatientID)
+	if b.DeviceModel.Given() { // a label: no reading is refused for what nobody sees in it
+		b.DeviceModel = input.Of(input.CleanLine(b.DeviceModel.Value))
+	}
 	event.DeviceModel = text(c, "device_model", b.DeviceModel, false, maxDeviceModel)
 	event.BatteryLevel = within(c, "battery_level", b.BatteryLevel, 0, 100)
 	event.SignalStrength = within(c, "signal_strength", b.SignalStrength, -150, 0)
@@ -180,9 +183,9 @@ func (b eventBody) readEnvelope(c *input.Checks, event *Event) {
 
 func text(c *input.Checks, name string, f input.String, required bool, max int) string {
 	if required {
-		return c.Text(name, f, input.Required(max))
+		return c.Text(name, f, input.Required(max).Identifier())
 	}
-	return c.Text(name, f, input.Optional(max))
+	return c.Text(name, f, input.Optional(max).Identifier())
 }
 
 // within returns an optional whole number from low to high, both included.

@@ -315,10 +315,11 @@ func TestID(t *testing.T) {
 	}
 }
 
-func TestRepeatedGlucoseKeepsNoComparator(t *testing.T) {
+func TestRepeatedGlucoseIsRefused(t *testing.T) {
 	body := with(t, vectorBody, change{"measurement_type": "glucose", "unit": "mg/dL", "values": raw(`{"glucose":"HI","glucose":100}`)})
-	if got := parse(t, body).Reading.ValuesKey(); got != "blood_glucose glucose_mg_dl=100" {
-		t.Errorf("read %s", got)
+	_, err := adapter.Parse([]byte(body), now)
+	if refused, ok := errors.AsType[*fault.Error](err); !ok || len(refused.Fields["values.glucose"]) != 1 {
+		t.Errorf("answered %v", err)
 	}
 }
 

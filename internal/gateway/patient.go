@@ -15,5 +15,5 @@ func PatientIdentifier(body []byte) string {
 	if err := input.DecodeObject(body, &sent); err != nil || utf8.RuneCountInString(sent.PatientID.Value) > maxPatientID {
 		return ""
 	}
-	return sent.PatientID.Value
+	return input.CleanLine(sent.PatientID.Value)
 }

@@ -69,7 +69,6 @@ func (g *glucose) UnmarshalJSON(raw []byte) error {
 			return nil
 		}
 	}
-	*g = glucose{} // a repeated member must not keep the comparator of the first
 	return g.Number.UnmarshalJSON(raw)
 }
 

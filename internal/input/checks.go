@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -24,6 +23,7 @@ const (
 	msgInteger  = "A valid integer is required."
 	msgBoolean  = "Must be true or false."
 	msgControl  = "Control characters are not allowed."
+	msgHidden   = "Characters that are invisible or change the direction of text are not allowed."
 	msgUUID     = "Must be a valid UUID."
 )
 
@@ -59,9 +59,9 @@ func usable[T any](c *Checks, name string, f Field[T], required bool, wrongType 
 
 // TextRule is one condition on a text field.
 type TextRule struct {
-	required, filled, multiline bool
-	max                         int
-	oneOf                       []string
+	required, filled, multiline, identifier, lookedUp bool
+	max                                               int
+	oneOf                                             []string
 }
 
 // Required text may not be absent, null or blank.
@@ -73,8 +73,14 @@ func Optional(max int) TextRule { return TextRule{max: max} }
 // Filled text may be absent or null, but not blank.
 func (r TextRule) Filled() TextRule { r.filled = true; return r }
 
-// Multiline lets newline and tab through: free text.
+// Multiline lets newline and tab through: free text. What is invisible is taken out of it, not refused.
 func (r TextRule) Multiline() TextRule { r.multiline = true; return r }
+
+// Identifier admits only characters that have a shape of their own: what names one thing must not have a twin that looks the same.
+func (r TextRule) Identifier() TextRule { r.identifier = true; return r }
+
+// LookedUp text is compared and never stored, and nobody reads it: what is invisible stays, and finds nothing.
+func (r TextRule) LookedUp() TextRule { r.lookedUp = true; return r }
 
 // OneOf admits only the listed values.
 func (r TextRule) OneOf(values ...string) TextRule { r.oneOf = values; return r }
@@ -86,12 +92,17 @@ func (c *Checks) Text(name string, f String, rule TextRule) string {
 		return ""
 	}
 	text := norm.NFC.String(strings.TrimSpace(f.Value))
+	if rule.multiline {
+		text = strings.TrimSpace(Clean(text))
+	}
 	switch {
 	case text == "" && (rule.required || rule.filled):
 		c.Reject(name, msgBlank)
 	case text == "":
 	case hasControl(text, rule.multiline):
 		c.Reject(name, msgControl)
+	case rule.identifier && unfit(text), !rule.multiline && !rule.lookedUp && hasHidden(text):
+		c.Reject(name, msgHidden)
 	case rule.max > 0 && utf8.RuneCountInString(text) > rule.max:
 		c.Reject(name, fmt.Sprintf("Ensure this field has no more than %d characters.", rule.max))
 	case rule.oneOf != nil && !slices.Contains(rule.oneOf, text):
@@ -100,12 +111,6 @@ func (c *Checks) Text(name string, f String, rule TextRule) string {
 		return text
 	}
 	return ""
-}
-
-func hasControl(text string, multiline bool) bool {
-	return strings.ContainsFunc(text, func(r rune) bool {
-		return unicode.IsControl(r) && (!multiline || r != '\n' && r != '\t')
-	})
 }
 
 // UUID returns the lower-case UUID, or "" after a complaint or when an optional one is absent.

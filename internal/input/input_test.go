@@ -72,14 +72,14 @@ func TestFields(t *testing.T) {
 	if err := input.DecodeObject([]byte(`{"NAME":"x","Value":1}`), &b); err != nil || b.Name.Sent() || b.Value.Sent() {
 		t.Errorf("members of other names are taken: %+v, %v", b, err)
 	}
-	if err := input.DecodeObject([]byte(`{"name":null,"value":1,"value":2}`), &b); err != nil {
+	if err := input.DecodeObject([]byte(`{"name":null,"value":2}`), &b); err != nil {
 		t.Fatal(err)
 	}
 	if !b.Name.Sent() || !b.Name.Null() || b.Name.Given() || b.Count.Sent() {
 		t.Error("presence is not remembered")
 	}
 	if value := input.NewChecks().Number("value", b.Value, true); value == nil || *value != 2 {
-		t.Error("the last of two members counts")
+		t.Error("the value is lost")
 	}
 	checks = input.NewChecks()
 	checks.Text("name", b.Name, input.Required(10))
@@ -87,6 +87,33 @@ func TestFields(t *testing.T) {
 	want := []string{"This field may not be null.", "This field is required."}
 	if got := slices.Concat(checks.Fields["name"], checks.Fields["count"]); !slices.Equal(got, want) {
 		t.Errorf("%v", got)
+	}
+}
+
+// Two members of one name are refused wherever they stand, by the name as callers write nested fields.
+func TestRepeatedMembers(t *testing.T) {
+	for raw, field := range map[string]string{
+		`{"name":"a","name":"a"}`:                       "name",
+		`{"name":"a","value":1,"name":null}`:            "name",
+		`{"name":"a","n\u0061me":"b"}`:                  "name", // written otherwise, and the same
+		`{"other":{"a":1,"a":2}}`:                       "other.a",
+		`{"other":[{"a":1},{"b":1,"c":{"d":1,"d":2}}]}`: "other.1.c.d",
+		`{"a/b":1,"a/b":2}`:                             "a/b",
+		`{"":1,"":2}`:                                   "non_field_errors",
+		`{"a\u202eb":1,"a\u202eb":2}`:                   "non_field_errors",
+		`{"` + strings.Repeat("x", 200) + `":1,"` + strings.Repeat("x", 200) + `":1}`: "non_field_errors",
+	} {
+		var b body
+		var refused *fault.Error
+		if err := input.DecodeObject([]byte(raw), &b); !errors.As(err, &refused) || refused.Code != "validation_error" || len(refused.Fields[field]) != 1 || len(refused.Fields) != 1 {
+			t.Errorf("%.60s: %v", raw, err)
+		}
+	}
+	for _, raw := range []string{`{"name":"a","Name":"b","NAME":"c"}`, `{"a":{"name":1},"b":{"name":2},"c":[{"name":1},{"name":1}]}`} {
+		var b body
+		if err := input.DecodeObject([]byte(raw), &b); err != nil {
+			t.Errorf("%s: %v", raw, err)
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package notifications
 
 import (
-	"encoding/json"
 	"maps"
 	"regexp"
 	"slices"
@@ -105,7 +104,7 @@ func (b PreferencesBody) mergeChannel(p *Preferences, name string, checks *input
 		return
 	}
 	var change *channelChange
-	if json.Unmarshal(b.Channels.Value[name], &change) != nil || change == nil {
+	if input.DecodeMember(b.Channels.Value[name], &change) != nil || change == nil {
 		checks.Reject(field, notAnObject)
 		return
 	}

@@ -81,7 +81,7 @@ const longestToken = 4096
 func (b RegisterBody) read(p *Push) (registration, error) {
 	checks := input.NewChecks()
 	r := registration{
-		kind: checks.Text("type", b.Type, input.Required(50)), device: checks.Text("device_id", b.DeviceID, input.Required(128)),
+		kind: checks.Text("type", b.Type, input.Required(50)), device: checks.Text("device_id", b.DeviceID, input.Required(128).Identifier()),
 		platform: checks.Text("platform", b.Platform, input.Required(50)), version: checks.Text("app_version", b.AppVersion, input.Optional(50)),
 	}
 	if r.kind != "" && !tokenKind.MatchString(r.kind) {

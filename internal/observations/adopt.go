@@ -8,7 +8,6 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/vitals"
@@ -48,7 +47,7 @@ func (e *Engine) Adopt(tx core.App, record *core.Record, by audit.Actor, now tim
 	if err != nil {
 		return Outcome{}, err
 	}
-	if outcome.AttendDevice, err = devices.See(tx, o.Reading, s.Device, now); err != nil {
+	if outcome.AttendDevice, err = sight(tx, o, s.Device, now); err != nil {
 		return outcome, err
 	}
 	return outcome, b.store(tx)

@@ -106,10 +106,10 @@ func (b Body) Read(c *input.Checks, now time.Time, practice *time.Location) Draf
 	}
 	if b.ExternalID.Sent() {
 		b.ExternalID.Value = strings.TrimPrefix(strings.TrimSpace(b.ExternalID.Value), "Patient/")
-		d[collections.PatientExternalID] = c.Text("external_id", b.ExternalID, input.Optional(100))
+		d[collections.PatientExternalID] = c.Text("external_id", b.ExternalID, input.Optional(100).Identifier())
 	}
 	if b.GatewayPatientID.Sent() {
-		d[collections.PatientGatewayID] = c.Text("gateway_patient_id", b.GatewayPatientID, input.Optional(100))
+		d[collections.PatientGatewayID] = c.Text("gateway_patient_id", b.GatewayPatientID, input.Optional(100).Identifier())
 	}
 	if b.TimeZone.Sent() {
 		d[collections.PatientTimeZone] = c.TimeZone("time_zone", b.TimeZone)
@@ -123,7 +123,7 @@ func (b Body) Read(c *input.Checks, now time.Time, practice *time.Location) Draf
 	if b.Insurance.Sent() {
 		insurance, _ := given(c, "insurance", b.Insurance, msgObject)
 		d[collections.PatientInsurancePayer] = number(c, "insurance.payer_id", insurance.PayerID, msgPayer)
-		d[collections.PatientInsuranceMemberID] = c.Text("insurance.member_id", insurance.MemberID, input.Optional(50))
+		d[collections.PatientInsuranceMemberID] = c.Text("insurance.member_id", insurance.MemberID, input.Optional(50).Identifier())
 	}
 	if b.ICD10Codes.Sent() {
 		d[collections.PatientICD10Codes] = icd10Codes(c, b.ICD10Codes)
@@ -187,7 +187,7 @@ func icd10Codes(c *input.Checks, f input.Field[[]input.String]) []string {
 	codes := []string{}
 	for i, item := range list {
 		item.Value = strings.ToUpper(item.Value)
-		code := c.Text(fmt.Sprintf("icd10_codes.%d", i), item, input.Required(0))
+		code := c.Text(fmt.Sprintf("icd10_codes.%d", i), item, input.Required(0).Identifier())
 		if code == "" {
 			continue
 		}

@@ -52,7 +52,7 @@ func given[T any](c *input.Checks, name string, f input.Field[T], wrongType stri
 
 // matching returns optional text that has the pattern.
 func matching(c *input.Checks, name string, f input.String, pattern *regexp.Regexp, complaint string) string {
-	text := c.Text(name, f, input.Optional(0))
+	text := c.Text(name, f, input.Optional(0).Identifier())
 	if text != "" && !pattern.MatchString(text) {
 		c.Reject(name, complaint)
 	}
@@ -73,7 +73,7 @@ func number(c *input.Checks, name string, f input.Integer, complaint string) int
 }
 
 func birthDate(c *input.Checks, f input.String, today string) string {
-	text := c.Text("date_of_birth", f, input.Required(0))
+	text := c.Text("date_of_birth", f, input.Required(0).Identifier())
 	if text == "" {
 		return ""
 	}
@@ -86,7 +86,7 @@ func birthDate(c *input.Checks, f input.String, today string) string {
 }
 
 func mrn(c *input.Checks, f input.String) string {
-	text := c.Text("mrn", f, input.Optional(50))
+	text := c.Text("mrn", f, input.Optional(50).Identifier())
 	if text != "" && !mrnPattern.MatchString(text) {
 		c.Reject("mrn", "Must start with a letter or digit and contain only letters, digits, dots, underscores and hyphens.")
 	}
@@ -113,7 +113,7 @@ func ssn(c *input.Checks, f input.String) string {
 }
 
 func email(c *input.Checks, f input.String) string {
-	text := c.Text("email", f, input.Optional(254))
+	text := c.Text("email", f, input.Optional(254).Identifier())
 	if text != "" && (!mailboxPattern.MatchString(text) || strings.LastIndexByte(text, '@') > 64) {
 		c.Reject("email", "Must be a valid e-mail address.")
 	}

@@ -29,6 +29,8 @@ const (
 	keepJobRuns       = 400 * 24 * time.Hour
 	keepHealthSamples = 60 * 24 * time.Hour
 	keepTimings       = 60 * 24 * time.Hour
+	keepFailures      = 30 * 24 * time.Hour
+	keepMails         = 90 * 24 * time.Hour
 )
 
 // batch bounds what one transaction removes, so that readings never wait long for it.
@@ -86,6 +88,9 @@ var rules = []rule{
 		where: `status != 'running' AND started_at < {:before} AND EXISTS (SELECT 1 FROM job_runs later WHERE later.job = job_runs.job
 			AND later.started_at > job_runs.started_at AND later.status = 'succeeded')`,
 	},
+	// Anybody may try to sign in or ask for a link, with any address, as often as the limits allow. Four wrong passwords a month are no way in.
+	{name: "login_failures", table: collections.LoginFailures, where: "last_failure_at < {:before} AND locked_until < {:before}", keep: fixed(keepFailures)},
+	{name: "mails", table: collections.Mails, where: "status IN ('sent', 'failed') AND created_at < {:before}", keep: fixed(keepMails)},
 	{name: "health_samples", table: collections.HealthSamples, where: "sampled_at < {:before}", keep: fixed(keepHealthSamples)},
 	{name: "processing_times", table: "processing_times", where: "bucket < {:before}", keep: fixed(keepTimings), key: "bucket"},
 }

@@ -56,6 +56,12 @@ func rows(t *testing.T, app core.App) {
 	insert(collections.PushDeliveries, dbx.Params{"id": "waiting push", "status": "pending", "created_at": ago(3000)})
 	insert(collections.RefreshTokens, dbx.Params{"id": "old refresh", "expires_at": ago(31), "token_hash": "1"})
 	insert(collections.RefreshTokens, dbx.Params{"id": "new refresh", "expires_at": ago(29), "token_hash": "2"})
+	insert(collections.LoginFailures, dbx.Params{"id": "old failure", "email_key": "1", "failures": 4, "last_failure_at": ago(31)})
+	insert(collections.LoginFailures, dbx.Params{"id": "new failure", "email_key": "2", "failures": 4, "last_failure_at": ago(29)})
+	insert(collections.LoginFailures, dbx.Params{"id": "old failure, locked", "email_key": "3", "failures": 5, "last_failure_at": ago(31), "locked_until": ago(-1)})
+	insert(collections.Mails, dbx.Params{"id": "old mail", "template": "x", "status": "sent", "created_at": ago(91)})
+	insert(collections.Mails, dbx.Params{"id": "new mail", "template": "x", "status": "failed", "created_at": ago(89)})
+	insert(collections.Mails, dbx.Params{"id": "waiting mail", "template": "x", "status": "pending", "created_at": ago(91)})
 	insert(collections.PushTokens, dbx.Params{"id": "old token", "active": false, "updated_at": ago(366), "token_hash": "1"})
 	insert(collections.PushTokens, dbx.Params{"id": "new token", "active": false, "updated_at": ago(364), "token_hash": "2"})
 	insert(collections.PushTokens, dbx.Params{"id": "active token", "active": true, "updated_at": ago(3000), "token_hash": "3"})
@@ -85,7 +91,7 @@ func TestPurge(t *testing.T) {
 	}
 	want := map[string]int{
 		"webhook_payloads": 2, "gateway_events": 1, "quarantine": 1, "push_deliveries": 1, "notifications": 1, "refresh_tokens": 1, "push_tokens": 1,
-		"job_runs": 1, "health_samples": 1, "processing_times": 1,
+		"job_runs": 1, "login_failures": 1, "mails": 1, "health_samples": 1, "processing_times": 1,
 	}
 	if diff := cmp.Diff(want, counts); diff != "" {
 		t.Error(diff)
@@ -97,6 +103,8 @@ func TestPurge(t *testing.T) {
 		collections.RefreshTokens:  {"new refresh"},
 		collections.PushTokens:     {"active token", "new token"},
 		collections.JobRuns:        {"last success"},
+		collections.LoginFailures:  {"new failure", "old failure, locked"},
+		collections.Mails:          {"new mail", "waiting mail"},
 		collections.HealthSamples:  {"new sample"},
 	} {
 		if diff := cmp.Diff(want, left(t, app, table)); diff != "" {

@@ -21,7 +21,7 @@ type Envelope struct {
 // at most maxFuture ahead of now. For a caller who may leave out patient_id, fill it in before.
 func (e Envelope) Read(c *input.Checks, now time.Time, maxFuture time.Duration) (patientID, deviceID string, measuredAt time.Time) {
 	patientID = c.UUID("patient_id", e.PatientID, true)
-	deviceID = c.Text("device_id", e.DeviceID, input.Optional(maxDeviceID).Filled())
+	deviceID = c.Text("device_id", e.DeviceID, input.Optional(maxDeviceID).Filled().Identifier())
 	measuredAt = c.Instant("measured_at", e.MeasuredAt, true)
 	c.NotFuture("measured_at", measuredAt, now, maxFuture)
 	return patientID, deviceID, measuredAt

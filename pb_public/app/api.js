@@ -33,6 +33,9 @@ export function emergency(reason) {
   emergencyReason = reason.replace(/[^\x20-\x7e\xa0-\xff]+/g, " ").trim();
 }
 
+/** What an emergency opens besides reading: readings, alerts and escalations. Other writes are refused with its header. */
+const helps = /^(ingestion\/(?!quarantine\/)|alerts\/|escalations\/)/;
+
 /** @param {Record<string, unknown>} query */
 function search(query) {
   const kept = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
@@ -46,7 +49,7 @@ export async function send(method, path, { query = {}, body, open = false, heade
   const attempt = () => fetch(root + path + search(query), {
     method, signal, cache: "no-store", credentials: "omit",
     headers: { ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...(open ? {} : session.bearer()),
-      ...(emergencyReason && !open ? { "X-Emergency-Access": emergencyReason } : {}), ...headers },
+      ...(emergencyReason && !open && (method === "GET" || helps.test(path)) ? { "X-Emergency-Access": emergencyReason } : {}), ...headers },
     body: body === undefined ? undefined : JSON.stringify(body),
   }).catch((error) => { throw error.name === "AbortError" ? error : new Unreachable(); });
   let answer = await attempt();

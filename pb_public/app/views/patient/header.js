@@ -38,12 +38,12 @@ export function Header({ patient: p, standing, changed, emergency, brief }) {
       ${p.status === "archived" && html`<${Badge} of="archived" />`}
       ${emergency && html`<span class="badge critical"><span aria-hidden="true">▲</span> Emergency access, on record</span>`}
       <div class="acts no-print">
-        ${standing && can("review") && html`<${ActionButton} act=${() => post(`triage/patients/${p.id}/review/`)} said="Review noted." done=${changed}>Note as reviewed</${ActionButton}>`}
+        ${!emergency && standing && can("review") && html`<${ActionButton} act=${() => post(`triage/patients/${p.id}/review/`)} said="Review noted." done=${changed}>Note as reviewed</${ActionButton}>`}
         ${p.active && can("escalate") && html`<button onClick=${() => ask("escalate")}>Escalate</button>`}
-        ${p.active && can("changePatient") && html`<button onClick=${() => ask("change")}>Change</button>`}
-        ${can("archivePatient") && (p.active ? html`<button onClick=${() => ask("archive")}>Archive</button>`
+        ${!emergency && p.active && can("changePatient") && html`<button onClick=${() => ask("change")}>Change</button>`}
+        ${!emergency && can("archivePatient") && (p.active ? html`<button onClick=${() => ask("archive")}>Archive</button>`
           : html`<${ActionButton} act=${() => post(`patients/${p.id}/unarchive/`)} said="Active again." done=${changed}>Unarchive</${ActionButton}>`)}
-        ${can("deletePatient") && html`<button onClick=${() => ask("remove")}>Delete</button>`}
+        ${!emergency && can("deletePatient") && html`<button onClick=${() => ask("remove")}>Delete</button>`}
         <button onClick=${() => print()}>Print</button>
       </div>
     </div>

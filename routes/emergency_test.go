@@ -1,0 +1,89 @@
+package routes_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/routes"
+)
+
+const emergencyReason = "Found unconscious in the lobby"
+
+// opened are the writes for which an emergency may be claimed, by path: written here again, so that neither a new row nor a changed
+// list of actions opens one unseen.
+var opened = regexp.MustCompile(`^/api/v1/(ingestion/(blood-pressure|weight|pulse-oximetry|blood-glucose|observations/\{id\}/entered-in-error)|` +
+	`alerts/\{id\}/(acknowledge|resolve|notes|escalate)|escalations(/\{id\})?|gateway/webhook)/$`)
+
+// Every write of the table, and every role: with the header all but readings, alerts, escalations and notes are refused, and nothing is
+// written but that it was refused.
+func TestEmergencyOpensFewWrites(t *testing.T) {
+	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
+	foreign := c.enrol(nil)
+	closed := 0
+	for _, route := range routes.Rows() {
+		if route.Method == http.MethodGet {
+			continue
+		}
+		path := pathParameter.ReplaceAllString(strings.Replace(route.Path, "/patients/{id}", "/patients/"+foreign, 1), "999999")
+		for _, role := range access.Roles {
+			for _, value := range []string{emergencyReason, "", "short"} {
+				before := vigiltest.RowCounts(t, c.app)
+				answer := c.emergency(route.Method, path, vigiltest.Token(t, c.people[role], c.now), value)
+				if opened.MatchString(route.Path) {
+					if answer.Code == 403 && access.Reach(role, route.Action) != access.None && strings.Contains(answer.Body.String(), "An emergency opens") {
+						t.Errorf("%s %s is not open in an emergency: %s", route.Method, route.Path, answer.Body)
+					}
+					continue
+				}
+				closed++
+				if answer.Code != 403 || code(t, answer) != "permission_denied" {
+					t.Errorf("%s %s as %s with the reason %q: %d %s", route.Method, route.Path, role, value, answer.Code, answer.Body)
+				}
+				added := vigiltest.RowsAdded(t, c.app, before)
+				if delete(added, "audit_log"); len(added) > 0 {
+					t.Errorf("%s %s wrote %v", route.Method, route.Path, added)
+				}
+			}
+		}
+	}
+	if closed < 7*3*60 {
+		t.Errorf("only %d requests were tried", closed)
+	}
+}
+
+func (c *clinic) emergency(method, path, token, reason string) *httptest.ResponseRecorder {
+	request := httptest.NewRequestWithContext(c.t.Context(), method, path, strings.NewReader("{}"))
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-Emergency-Access", reason)
+	request.Header.Set("Authorization", "Bearer "+token)
+	answer := httptest.NewRecorder()
+	c.handler.ServeHTTP(answer, request)
+	vigiltest.CheckResponse(c.t, method, request.URL.Path, answer.Code, answer.Header(), answer.Body.Bytes())
+	return answer
+}
+
+// One emergency is no place in the care team; what helps the patient now is open, and reading stays so.
+func TestEmergencyIsNotMembership(t *testing.T) {
+	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
+	foreign, own := c.enrol(nil), c.enrol(object{"mrn": "MRN-OWN"})
+	team := object{"members": []object{{"user_id": c.people[access.Provider].Number()}}}
+	c.ask(access.Admin, "PUT", "/patients/"+own+"/care-team/", team).want(200)
+	urgent := object{"patient_id": foreign, "priority": "stat", "reason": "No pulse"}
+	for _, patient := range []string{foreign, own} {
+		c.ask(access.Provider, "PUT", "/patients/"+patient+"/care-team/", team, "X-Emergency-Access", emergencyReason).want(403, "permission_denied")
+	}
+	c.ask(access.Provider, "GET", "/patients/"+foreign+"/", nil).want(403, "permission_denied")
+	c.ask(access.Provider, "GET", "/patients/"+foreign+"/care-team/", nil, "X-Emergency-Access", emergencyReason).want(200)
+	c.ask(access.Provider, "POST", "/escalations/", urgent).want(403, "permission_denied")
+	c.ask(access.Provider, "POST", "/escalations/", urgent,
+		"X-Emergency-Access", emergencyReason).want(201)
+	if events := c.events(foreign); !slices.Contains(events, "access.emergency") {
+		t.Errorf("recorded %v", events)
+	}
+}
