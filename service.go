@@ -21,6 +21,7 @@ import (
 
 	"github.com/vigilhealth/vigil/hooks"
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/config"
@@ -92,6 +93,9 @@ func newService(app core.App, settings config.Settings, log *slog.Logger, clock 
 	s := &service{
 		settings: settings, app: app, log: log, clock: clock, directory: patients.NewDirectory(), metrics: metrics.New(version),
 		stored: func([]observations.Outcome) {}, settled: func(transmissions.Settlement) {}, listening: func(string) {},
+	}
+	if err := audit.CheckEnd(app); err != nil {
+		log.Error("audit trail", slog.Any("error", err))
 	}
 	s.auth = newAuth(sealer, settings)
 	s.mailer = s.newMailer()
