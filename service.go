@@ -21,7 +21,6 @@ import (
 
 	"github.com/vigilhealth/vigil/hooks"
 	"github.com/vigilhealth/vigil/internal/alerts"
-	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/config"
@@ -94,8 +93,8 @@ func newService(app core.App, settings config.Settings, log *slog.Logger, clock 
 		settings: settings, app: app, log: log, clock: clock, directory: patients.NewDirectory(), metrics: metrics.New(version),
 		stored: func([]observations.Outcome) {}, settled: func(transmissions.Settlement) {}, listening: func(string) {},
 	}
-	if err := audit.CheckEnd(app); err != nil {
-		log.Error("audit trail", slog.Any("error", err))
+	if err := inspect(app, log, s.now()); err != nil {
+		return nil, err
 	}
 	s.auth = newAuth(sealer, settings)
 	s.mailer = s.newMailer()

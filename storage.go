@@ -146,6 +146,7 @@ func assertSettings(app core.App, settings config.Settings) error {
 	s.Meta.AppName, s.Meta.AppURL, s.Meta.HideControls = "Vigil", settings.PublicURL, true
 	s.Logs.MaxDays, s.Logs.MinLevel, s.Logs.LogIP, s.Logs.LogAuthId = 7, 4, false, false
 	s.Batch.Enabled = false
+	s.Backups, s.S3 = core.BackupsConfig{}, core.S3Config{} // PocketBase's own backup is an open zip; there are no files
 	s.TrustedProxy.Headers = settings.TrustedProxyHeaders
 	s.RateLimits.Enabled = true
 	s.RateLimits.Rules = []core.RateLimitRule{{Label: "*:auth", MaxRequests: 10, Duration: 60}}

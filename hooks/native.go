@@ -16,10 +16,13 @@ import (
 var closed = []string{
 	"POST /api/sql", // arbitrary SQL would go round every rule and trigger
 	"POST /api/collections/{collection}/impersonate/{id}", // a token without sign-in, second factor or end
-	"POST /api/backups/{key}/restore",                     // replaces the database under a running service
-	"POST /api/backups/upload",                            // the first half of the same
-	"DELETE /api/logs",                                    // removes traces
-	"DELETE /api/collections/{collection}/truncate",       // records are kept
+	// An open zip of everything, keys of tokens included, or a database put in the place of ours; vigil backup does both.
+	"GET /api/backups", "POST /api/backups", "POST /api/backups/upload",
+	"GET /api/backups/{key}", "DELETE /api/backups/{key}", "POST /api/backups/{key}/restore",
+	// There are no files.
+	"POST /api/files/token", "GET /api/files/{collection}/{recordId}/{filename}",
+	"DELETE /api/logs", // removes traces
+	"DELETE /api/collections/{collection}/truncate", // records are kept
 }
 
 // authMethods describes doors that are closed, but for the dashboard's: its sign-in page asks before it shows a form.
@@ -47,7 +50,6 @@ func closeNative(app core.App) {
 	app.OnRecordConfirmVerificationRequest(users).BindFunc(notFound)
 	app.OnRecordRequestEmailChangeRequest(users).BindFunc(notFound)
 	app.OnRecordConfirmEmailChangeRequest(users).BindFunc(notFound)
-	app.OnFileTokenRequest(users).BindFunc(notFound) // there are no files; the dashboard's backups have superusers
 }
 
 func notFound[E interface {

@@ -57,3 +57,14 @@ Storage.prototype.setItem = function (key, value) {
 
 // The service answers no SQL: its console would only disappoint.
 delete app.store.settingsNavGroups.Debug;
+
+// Nor does it take PocketBase's own backups, files or collections from outside: vigil backup and migrations do that.
+const closedPages = ["#/settings/backups", "#/settings/storage", "#/settings/import-collections"];
+for (const group of Object.keys(app.store.settingsNavGroups)) {
+  app.store.settingsNavGroups[group] = app.store.settingsNavGroups[group].filter((page) => !closedPages.includes(page.href));
+}
+for (const page of closedPages) {
+  app.routes.superuserOnly(page, () => {
+    window.location.hash = "#/settings";
+  });
+}
