@@ -59,6 +59,7 @@ func newDashboard(t *testing.T) *dashboard {
 	if err != nil {
 		t.Fatal(err)
 	}
+	router.Bind(hooks.CloseRoutes())
 	if d.handler, err = router.BuildMux(); err != nil {
 		t.Fatal(err)
 	}
