@@ -25,17 +25,23 @@ func (p *program) verifyAudit(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
+	if err := settings.RequireEncryption(); err != nil { // the hashes have a key
+		return err
+	}
 	if err := bootstrap(app); err != nil {
 		return err
 	}
 	defer func() { _ = app.ClearBootstrap() }() // nothing was written
+	if _, err := unlock(app, settings); err != nil {
+		return err
+	}
 	show := progress(cmd.ErrOrStderr(), "entries checked")
 	result, err := audit.VerifyAgainstHead(app, settings.Audit.HeadPath, func(checked, total int64) { show(int(checked), int(total)) })
 	if err != nil {
 		return err
 	}
 	if !result.Valid {
-		return fmt.Errorf("the audit trail was changed: entry %d is the first that does not fit", *result.FirstInvalidID)
+		return fmt.Errorf("the audit trail was changed: entry %d is the first that does not fit (%s)", *result.FirstInvalidID, result.Problem)
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%d entries, head %s\n", result.Checked, result.HeadHash)
 	return nil

@@ -150,6 +150,9 @@ func (p *program) openFolder(dir string) (backup.Opened, error) {
 	if err == nil {
 		err = bootstrap(app)
 	}
+	if err == nil {
+		_, err = unlock(app, settings) // the audit trail is checked with its key
+	}
 	return backup.Opened{App: app, Close: func() error { return app.ClearBootstrap() }}, err
 }
 

@@ -95,6 +95,9 @@ func newService(app core.App, settings config.Settings, log *slog.Logger, clock 
 		settings: settings, app: app, log: log, clock: clock, directory: patients.NewDirectory(), metrics: metrics.New(version),
 		stored: func([]observations.Outcome) {}, settled: func(transmissions.Settlement) {}, listening: func(string) {},
 	}
+	if err := inspect(app, log, s.now()); err != nil {
+		return nil, err
+	}
 	s.auth = newAuth(sealer, settings)
 	s.mailer = s.newMailer()
 	s.billing = newBilling(settings, func() bool { return s.writer.Busy() })

@@ -14,6 +14,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/backup"
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/phi"
@@ -89,6 +90,21 @@ func open(app core.App, settings config.Settings) (*phi.Sealer, error) {
 	if err := collections.TellPlanner(app); err != nil {
 		return nil, err
 	}
+	sealer, err := unlock(app, settings)
+	if err != nil {
+		return nil, err
+	}
+	if err := collections.CheckAuditGuards(app); err != nil {
+		return nil, err
+	}
+	if err := audit.Begin(app); err != nil && !errors.Is(err, audit.ErrBroken) { // a broken trail is told, and stops nobody's care
+		return nil, err
+	}
+	return sealer, assertSettings(app, settings)
+}
+
+// unlock gives the encrypted fields and the audit trail their keys.
+func unlock(app core.App, settings config.Settings) (*phi.Sealer, error) {
 	ring, err := phi.NewKeyRing(settings.EncryptionKeys...)
 	if err != nil {
 		return nil, fmt.Errorf("VIGIL_ENCRYPTION_KEYS: %w", err)
@@ -102,10 +118,7 @@ func open(app core.App, settings config.Settings) (*phi.Sealer, error) {
 		return nil, fmt.Errorf("VIGIL_ENCRYPTION_KEYS: %w", err)
 	}
 	collections.UseSealer(sealer)
-	if err := collections.CheckAuditGuards(app); err != nil {
-		return nil, err
-	}
-	return sealer, assertSettings(app, settings)
+	return sealer, nil
 }
 
 // bootstrap opens the data folder, and names the key that does not fit. Until the app lets go of it, no backup can be
@@ -133,6 +146,7 @@ func assertSettings(app core.App, settings config.Settings) error {
 	s.Meta.AppName, s.Meta.AppURL, s.Meta.HideControls = "Vigil", settings.PublicURL, true
 	s.Logs.MaxDays, s.Logs.MinLevel, s.Logs.LogIP, s.Logs.LogAuthId = 7, 4, false, false
 	s.Batch.Enabled = false
+	s.Backups, s.S3 = core.BackupsConfig{}, core.S3Config{} // PocketBase's own backup is an open zip; there are no files
 	s.TrustedProxy.Headers = settings.TrustedProxyHeaders
 	s.RateLimits.Enabled = true
 	s.RateLimits.Rules = []core.RateLimitRule{{Label: "*:auth", MaxRequests: 10, Duration: 60}}

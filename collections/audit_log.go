@@ -74,21 +74,6 @@ func AuditRows(app core.App, afterID, upToID string, limit int) ([]AuditRow, err
 	return rows, nil
 }
 
-// CheckAuditGuards fails when one of the three triggers that keep the audit log append-only is gone. PocketBase's schema snapshots do not
-// hold them.
-func CheckAuditGuards(app core.App) error {
-	var guards int
-	err := app.DB().NewQuery(`SELECT COUNT(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'audit_log'
-		AND name IN ('audit_log_no_update', 'audit_log_no_delete', 'audit_log_no_replace')`).Row(&guards)
-	if err != nil {
-		return fmt.Errorf("look for the audit log's guards: %w", err)
-	}
-	if guards != 3 {
-		return fmt.Errorf("the audit log has lost its guards: %d of 3 triggers are there", guards)
-	}
-	return nil
-}
-
 // CountAllAudit is how many rows there are: none is ever removed, and their numbers follow one another.
 func CountAllAudit(app core.App) (count int, err error) {
 	var first, last string

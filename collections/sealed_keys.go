@@ -1,6 +1,7 @@
 package collections
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/pocketbase/dbx"
@@ -31,6 +32,9 @@ func LoadIndexKey(app core.App, ring *phi.KeyRing) (phi.IndexKey, error) {
 }
 
 func makeIndexKey(app core.App, ring *phi.KeyRing) (phi.IndexKey, error) {
+	if used, err := EverUsed(app); err != nil || used {
+		return phi.IndexKey{}, errors.Join(err, errors.New("the sealed index key is gone from a database in use: restore a backup"))
+	}
 	key := phi.NewIndexKey()
 	sealed, err := ring.SealIndexKey(key)
 	if err == nil {

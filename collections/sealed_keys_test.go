@@ -8,6 +8,7 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -28,6 +29,9 @@ func ring(t *testing.T, ids ...string) *phi.KeyRing {
 // The index key is made once, opens with any ring that has its key, and gives a foreign ring away.
 func TestIndexKeyFitsTheData(t *testing.T) {
 	app := vigiltest.NewApp(t)
+	if _, err := app.DB().Delete("sealed_keys", dbx.NewExp("TRUE")).Execute(); err != nil { // as if this were the first start
+		t.Fatal(err)
+	}
 	first, err := collections.LoadIndexKey(app, ring(t, "a"))
 	if err != nil {
 		t.Fatal(err)
@@ -60,5 +64,17 @@ func TestIndexKeyFitsTheData(t *testing.T) {
 		if _, err := collections.LoadIndexKey(app, ring(t, "b")); err == nil {
 			t.Errorf("a damaged index key %q was accepted", damaged)
 		}
+	}
+}
+
+// A new index key for a database in use would cut every lookup and keyed hash off from what is stored: the old one was taken away.
+func TestIndexKeyIsMadeOnce(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	vigiltest.User(t, app, access.Nurse)
+	if _, err := app.DB().Delete("sealed_keys", dbx.NewExp("TRUE")).Execute(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := collections.LoadIndexKey(app, ring(t, "a")); err == nil || !strings.Contains(err.Error(), "gone") {
+		t.Errorf("a database in use got another index key: %v", err)
 	}
 }

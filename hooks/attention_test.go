@@ -2,6 +2,7 @@ package hooks_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +60,9 @@ func TestAlertsInTheDashboard(t *testing.T) {
 			want := map[string]string{"acknowledged": "alert.acknowledge ", "resolved": "alert.resolve "}[to] + operator
 			if got := d.events(patient)[events:]; !slices.Equal(got, []string{want}) {
 				t.Errorf("from %s to %s the trail gains %v", from, to, got)
+			}
+			if said := lastChange(t, d.app, patient); !strings.Contains(said, `"status":{"new":"`+to+`","old":"`+from+`"}`) || !strings.Contains(said, `"notes":{"new":"By hand."`) {
+				t.Errorf("from %s to %s is recorded as %s", from, to, said)
 			}
 			standing, err := d.app.FindFirstRecordByData(collections.TriageScores, "patient", patient)
 			if err != nil || standing.GetInt("unacknowledged_alerts") != 0 || standing.GetString("last_reviewed_by") != operator {

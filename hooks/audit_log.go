@@ -49,16 +49,44 @@ func fromDashboard(record *core.Record) bool {
 // selfAudited are the collections whose rules audit every write themselves.
 var selfAudited = []string{collections.Alerts, collections.Escalations, collections.Observations, collections.Patients, collections.Thresholds}
 
-// trace audits what a superuser writes in the dashboard, and whoever writes superusers, in the transaction of the write. The API's engines audit
-// their own writes.
+// trace audits what a superuser writes in the dashboard, and whoever writes superusers, in the transaction of the write, with what it changed.
+// The API's engines audit their own writes.
 func (h *hooks) trace(e *core.RecordEvent, verb string) error {
+	before := e.Record.Original()
 	if err := e.Next(); err != nil || !fromDashboard(e.Record) && !e.Record.IsSuperuser() || slices.Contains(selfAudited, e.Record.Collection().Name) {
 		return err
 	}
-	return audit.Append(e.App, audit.Entry{
+	after := e.Record
+	if verb == "delete" {
+		before, after = e.Record, core.NewRecord(e.Record.Collection())
+	}
+	entry := audit.Entry{
 		Event: dashboardEvent(e.Record, verb), Actor: writerOf(e.Record), ResourceType: e.Record.Collection().Name,
-		ResourceID: publicID(e.Record), PatientID: patientOf(e.Record),
-	}, h.Clock())
+		ResourceID: publicID(e.Record), PatientID: patientOf(e.Record), Changes: differences(before, after),
+	}
+	if verb == "update" && entry.ResourceType == collections.Users {
+		return h.traceUser(e.App, entry)
+	}
+	return audit.Append(e.App, entry, h.Clock())
+}
+
+// traceUser records a change of an account as the API does: the role by itself, and what an account may do at all.
+func (h *hooks) traceUser(app core.App, entry audit.Entry) error {
+	if role, changed := entry.Changes["role"]; changed {
+		of := entry
+		of.Event, of.Changes = audit.UserRoleChange, audit.Changes{"role": role}
+		delete(entry.Changes, "role")
+		if err := audit.Append(app, of, h.Clock()); err != nil || len(entry.Changes) == 0 {
+			return err
+		}
+	}
+	if active, changed := entry.Changes["is_active"]; changed {
+		entry.Event = audit.UserDeactivate
+		if active.New == true {
+			entry.Event = audit.UserActivate
+		}
+	}
+	return audit.Append(app, entry, h.Clock())
 }
 
 // dashboardEvent names the write: patient.update and its like; everything without a noun of its own is a setting.

@@ -156,6 +156,8 @@ func Bind(app core.App, engines Engines) {
 		})
 	}
 	traceDashboard(app)
+	guardSchema(app, h)
+	guardSettings(app, h)
 	closeNative(app)
 	guardSuperusers(app, h)
 	refreshDashboard(app)

@@ -18,10 +18,13 @@ import (
 var closed = []string{
 	"POST /api/sql", // arbitrary SQL would go round every rule and trigger
 	"POST /api/collections/{collection}/impersonate/{id}", // a token without sign-in, second factor or end
-	"POST /api/backups/{key}/restore",                     // replaces the database under a running service
-	"POST /api/backups/upload",                            // the first half of the same
-	"DELETE /api/logs",                                    // removes traces
-	"DELETE /api/collections/{collection}/truncate",       // records are kept
+	// An open zip of everything, keys of tokens included, or a database put in the place of ours; vigil backup does both.
+	"GET /api/backups", "POST /api/backups", "POST /api/backups/upload",
+	"GET /api/backups/{key}", "DELETE /api/backups/{key}", "POST /api/backups/{key}/restore",
+	// There are no files.
+	"POST /api/files/token", "GET /api/files/{collection}/{recordId}/{filename}",
+	"DELETE /api/logs", // removes traces
+	"DELETE /api/collections/{collection}/truncate", // records are kept
 
 	// Ways to an account by mail or by another service: none knows lock or second factor. A superuser's password is set on the machine.
 	"POST /api/collections/{collection}/request-password-reset",
@@ -75,7 +78,6 @@ func limitBodies() *hook.Handler[*core.RequestEvent] {
 // closeNative is the last line behind closed routes: PocketBase gives no user a token.
 func closeNative(app core.App) {
 	app.OnRecordAuthRequest(collections.Users).BindFunc(notFound)
-	app.OnFileTokenRequest(collections.Users).BindFunc(notFound) // there are no files; the dashboard's backups have superusers
 }
 
 func notFound[E interface {

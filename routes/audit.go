@@ -138,6 +138,7 @@ type verifiedView struct {
 	Checked        int64   `json:"checked"`
 	FirstInvalidID *int64  `json:"first_invalid_id"`
 	HeadHash       *string `json:"head_hash"`
+	Problem        *string `json:"problem"`
 }
 
 func (a *api) verifyAudit(c *call) error {
@@ -148,7 +149,7 @@ func (a *api) verifyAudit(c *call) error {
 	if err := c.recordAudit(audit.AuditVerify, ""); err != nil {
 		return err
 	}
-	return c.ok(verifiedView{result.Valid, result.Checked, result.FirstInvalidID, orNull(result.HeadHash)})
+	return c.ok(verifiedView{result.Valid, result.Checked, result.FirstInvalidID, orNull(result.HeadHash), orNull(string(result.Problem))})
 }
 
 // accessView says who had to do with a patient.

@@ -58,6 +58,17 @@ Storage.prototype.setItem = function (key, value) {
 // The service answers no SQL: its console would only disappoint.
 delete app.store.settingsNavGroups.Debug;
 
+// Nor does it take PocketBase's own backups, files or collections from outside: vigil backup and migrations do that.
+const closedPages = ["#/settings/backups", "#/settings/storage", "#/settings/import-collections"];
+for (const group of Object.keys(app.store.settingsNavGroups)) {
+  app.store.settingsNavGroups[group] = app.store.settingsNavGroups[group].filter((page) => !closedPages.includes(page.href));
+}
+for (const page of closedPages) {
+  app.routes.superuserOnly(page, () => {
+    window.location.hash = "#/settings";
+  });
+}
+
 // Signing in takes a code of the authenticator app. Nothing is mailed, and nothing resets a password by mail, whatever the dashboard's own pages say.
 document.addEventListener("mount:authWithPasswordForm", (e) => e.detail.querySelector('a[href="#/request-password-reset"]')?.remove());
 document.addEventListener("mount:authWithOTPForm", (e) => {

@@ -95,8 +95,12 @@ func Record(tx core.App, record *core.Record, action Action, by audit.Actor, now
 			changes[name] = audit.Change{New: text}
 		}
 	}
+	return noteMove(tx, record, action.Move, changes, by, now)
+}
+
+func noteMove(tx core.App, record *core.Record, move Move, changes audit.Changes, by audit.Actor, now time.Time) error {
 	return audit.Append(tx, audit.Entry{
-		Event: moveEvents[action.Move], Actor: by, ResourceType: "Alert", ResourceID: strconv.FormatInt(collections.Number(record.Id), 10),
+		Event: moveEvents[move], Actor: by, ResourceType: "Alert", ResourceID: strconv.FormatInt(collections.Number(record.Id), 10),
 		PatientID: record.GetString("patient"), Changes: changes,
 	}, now)
 }

@@ -55,13 +55,11 @@ func Keep(tx core.App, record *core.Record, by audit.Actor, now time.Time, save 
 	if err := save(); err != nil {
 		return "", err
 	}
-	for column, said := range map[string]*phi.Text{"notes": &action.Notes, "clinical_note": &action.ClinicalNote} {
-		if slices.Contains(changed, column) {
-			*said = phi.Text(record.GetString(column))
-		}
+	said := audit.Changes{}
+	for _, column := range changed {
+		said[column] = audit.Change{Old: phi.Text(before.GetString(column)), New: phi.Text(record.GetString(column))}
 	}
-	action.Outcome = record.GetString("outcome")
-	return action.Move, Record(tx, record, action, by, now)
+	return action.Move, noteMove(tx, record, action.Move, said, by, now)
 }
 
 func changedColumns(before, after *core.Record) (changed []string) {

@@ -1,7 +1,7 @@
 // Package audit knows the audit log: who did what to what, from where and with which result, one row per event, each
-// row sealed to the one before by a hash. A changed, swapped or missing row breaks the chain, and [Verify] says
-// where. Rows cut off the end leave a shorter chain that still holds, so the hash of the last row has to be kept
-// somewhere else too.
+// row bound to the one before by a hash with a key. A changed, swapped or missing row breaks the chain, and [Verify]
+// says where. How many rows there are and which hash the last one bears is sealed beside them, so an end cut off shows
+// too. Only an older copy of the whole database holds in itself, so the hash of the last row has to be kept elsewhere.
 //
 // An entry is appended in the transaction of what it records: both are kept or neither is. The package refuses to
 // know what the events mean, who may read them, and how to change or remove a row; the database refuses that too.
@@ -98,30 +98,45 @@ func Append(app core.App, entry Entry, now time.Time) error {
 	})
 }
 
-// Chain appends many entries in one transaction, reading the last row only once: each is added, and all are stored together. It must not
-// outlive the transaction or a savepoint in it, and nobody else may append while it is in use.
+// Chain appends many entries in one transaction, reading the end of the trail only once: each is added, and all are stored together. It must
+// not outlive the transaction or a savepoint in it, and nobody else may append while it is in use.
 type Chain struct {
 	tx     core.App
+	keys   keys
 	number int64
 	hash   string
+	// state is what is kept about the trail; sealed says that it is as the service wrote it. One that is not is never written over, or
+	// whatever was done to the trail would be sealed with it.
+	state  collections.AuditState
+	sealed bool
 	added  []collections.AuditRow
 }
 
-// NewChain starts where the log ends.
+// NewChain starts where the log ends: where its sealed state says, so that rows that were cut off stay missing.
 func NewChain(tx core.App) (*Chain, error) {
 	if !tx.IsTransactional() {
 		return nil, errors.New("audit: a chain needs a transaction")
 	}
-	id, hash, err := collections.AuditHead(tx)
+	k, err := loadKeys()
 	if err != nil {
 		return nil, err
 	}
-	if id == "" {
-		hash = firstPrevious
-	} else if collections.Number(id) == 0 {
+	end, err := collections.ReadAuditEnd(tx)
+	if err != nil {
+		return nil, err
+	}
+	last := collections.Number(end.ID)
+	if end.ID != "" && last == 0 {
 		return nil, errors.New("audit: the last row has a foreign id")
 	}
-	return &Chain{number: collections.Number(id), hash: hash, tx: collections.Prepared(tx)}, nil
+	c := &Chain{tx: collections.Prepared(tx), keys: k, number: last, hash: end.Hash, state: end.AuditState, sealed: k.sealed(end)}
+	switch {
+	case c.sealed:
+		c.number, c.hash = max(last, end.Entries), end.Head
+	case last == 0:
+		c.hash = firstPrevious
+	}
+	return c, nil
 }
 
 // Head is the id of the last entry, stored or added, "" while there is none.
@@ -139,16 +154,24 @@ func (c *Chain) Add(entry Entry, now time.Time) error {
 		return fmt.Errorf("audit %s: %w", entry.Event, err)
 	}
 	row.PrevHash = c.hash
-	row.Hash = rowHash(c.hash, row)
+	row.Hash = rowHash(c.keys.row, c.hash, row)
 	c.number, c.hash, c.added = c.number+1, row.Hash, append(c.added, row)
 	return nil
 }
 
 // Store writes what was added. After an error the transaction must be rolled back.
 func (c *Chain) Store() error {
+	if len(c.added) == 0 {
+		return nil
+	}
 	err := collections.InsertAuditRows(c.tx, c.added)
 	c.added = c.added[:0]
-	return err
+	if err != nil || !c.sealed {
+		return err
+	}
+	c.state.Entries, c.state.Head = c.number, c.hash
+	c.state.Seal = c.keys.seal(c.state)
+	return collections.MoveAuditState(c.tx, c.state)
 }
 
 // row is the entry as it is stored, without the hashes.

@@ -12,7 +12,7 @@ import (
 
 // The vector of docs/decisions.md, "Hash chain": the algorithm over a shortened record.
 func TestChainHashVector(t *testing.T) {
-	got := chainHash(firstPrevious, []member{
+	got := chainHash(sha256.New(), firstPrevious, []member{
 		{name: "action", text: "E"},
 		{name: "actor", text: "user:1"},
 		{name: "event", text: "auth.login"},
@@ -54,7 +54,7 @@ func TestRowHashIsCanonical(t *testing.T) {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256([]byte(firstPrevious + string(canonical)))
-	if got, want := rowHash(firstPrevious, row), hex.EncodeToString(sum[:]); got != want {
+	if got, want := rowHash(sha256.New(), firstPrevious, row), hex.EncodeToString(sum[:]); got != want {
 		t.Errorf("hash is %s, want %s of %s", got, want, canonical)
 	}
 }

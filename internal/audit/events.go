@@ -110,6 +110,9 @@ const (
 
 	NotificationSent Event = "notification.sent"
 	SettingsUpdate   Event = "settings.update"
+	SettingsRefused  Event = "settings.refused"
+	RulesRestore     Event = "rules.restore"
+	RulesRefused     Event = "rules.refused"
 	AccessDenied     Event = "access.denied"
 	EmergencyAccess  Event = "access.emergency"
 	AuditRead        Event = "audit.read"

@@ -56,9 +56,10 @@ func compareHead(app core.App, path string, result Result) (Result, error) {
 	if len(rows) == 1 && rows[0].Hash == hash {
 		return result, nil
 	}
-	first := min(number, result.Checked+1)
-	result.Valid, result.FirstInvalidID = false, &first
-	return result, nil
+	if number > result.Checked {
+		return result.broken(result.Checked+1, RowsMissing), nil
+	}
+	return result.broken(number, RowChanged), nil
 }
 
 // lastHead reads the last line of the file; zero when there is none.

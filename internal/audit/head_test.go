@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pocketbase/pocketbase/core"
+	"github.com/pocketbase/pocketbase/tests"
+
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -33,16 +36,20 @@ func TestHeadElsewhere(t *testing.T) {
 	if err != nil || string(lines) != want {
 		t.Errorf("kept %q, want %q", lines, want)
 	}
-	tamper(t, app, `DELETE FROM audit_log WHERE id > '000000000000007'`)
-	if cut := keep(); cut.Valid || *cut.FirstInvalidID != 8 {
-		t.Errorf("an end cut off: %+v", cut)
+	older := replayOlder(t, app) // holds in itself: only the file knows that there was more
+	if result := verify(t, older); !result.Valid || result.Checked != 4 {
+		t.Fatalf("the older copy: %+v", result)
 	}
-	for range 4 { // longer again, by another way
+	app = older
+	if cut := keep(); cut.Valid || *cut.FirstInvalidID != 5 || cut.Problem != audit.RowsMissing {
+		t.Errorf("an older copy: %+v", cut)
+	}
+	for range 6 { // longer again, by another way
 		if err := audit.Append(app, audit.Entry{Event: audit.Login, Actor: audit.System()}, vigiltest.Clock); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if regrown := keep(); regrown.Valid || *regrown.FirstInvalidID != 9 {
+	if regrown := keep(); regrown.Valid || *regrown.FirstInvalidID != 9 || regrown.Problem != audit.RowChanged {
 		t.Errorf("an end replaced: %+v", regrown)
 	}
 	if lines, err := os.ReadFile(path); err != nil || string(lines) != want {
@@ -56,6 +63,17 @@ func TestHeadElsewhere(t *testing.T) {
 			t.Errorf("a damaged file says %v", err)
 		}
 	}
+}
+
+// replayOlder is the app with a trail of the same first four rows.
+func replayOlder(t *testing.T, app core.App) *tests.TestApp {
+	t.Helper()
+	older := vigiltest.NewApp(t)
+	appendMany(t, older, 4)
+	if rows(t, older)[3].Hash != rows(t, app)[3].Hash {
+		t.Fatal("the same entries make other rows")
+	}
+	return older
 }
 
 func fileExists(path string) bool {

@@ -1,11 +1,31 @@
 package audit
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
 	"errors"
+	"hash"
 
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+)
+
+// Problem is what is wrong with a trail.
+type Problem string
+
+// The problems. A row that does not fit comes before a guard, and a state that says nothing before both.
+const (
+	// RowChanged: a row was changed, moved or written by somebody else.
+	RowChanged Problem = "row_changed"
+	// RowsMissing: a row is not there, or the trail ends before its last one.
+	RowsMissing Problem = "rows_missing"
+	// StateMissing: what is kept about the trail was removed, so nothing vouches for any row.
+	StateMissing Problem = "state_missing"
+	// StateForged: what is kept about the trail was not written by the service.
+	StateForged Problem = "state_forged"
+	// GuardMissing: a trigger that keeps the trail is gone or is another one; the rows fit.
+	GuardMissing Problem = "guard_missing"
 )
 
 // Result is what a walk along the chain found.
@@ -13,10 +33,17 @@ type Result struct {
 	Valid bool
 	// Checked counts the rows that were looked at, the invalid one included.
 	Checked int64
-	// FirstInvalidID is the number of the first row that was changed, moved or removed.
+	// FirstInvalidID is the number of the first row that was changed, moved or removed, or that nothing vouches for; the next one to come
+	// when a guard is gone.
 	FirstInvalidID *int64
 	// HeadHash is the hash of the last row when the walk began; "" for an empty log.
 	HeadHash string
+	Problem  Problem // "" for a trail that holds
+}
+
+func (r Result) broken(at int64, problem Problem) Result {
+	r.Valid, r.FirstInvalidID, r.Problem = false, &at, problem
+	return r
 }
 
 // pageSize keeps a walk from holding a read open for long.
@@ -25,22 +52,68 @@ const pageSize = 1000
 // Verify walks the whole log up to where it ended when the walk began, and stops at the first row that does not fit.
 // progress, when not nil, hears after each page how many of how many rows were checked.
 func Verify(app core.App, progress func(checked, total int64)) (Result, error) {
-	headID, headHash, err := collections.AuditHead(app)
+	k, err := loadKeys()
 	if err != nil {
 		return Result{}, err
 	}
-	result := Result{Valid: true, HeadHash: headHash}
+	end, problem, err := endOf(app, k)
+	if err != nil {
+		return Result{}, err
+	}
+	result := Result{Valid: true, HeadHash: end.Hash}
+	if problem != "" {
+		return result.broken(1, problem), nil
+	}
+	result, err = walk(app, k, end, result, progress)
+	if err != nil || !result.Valid {
+		return result, err
+	}
+	err = collections.CheckAuditGuards(app)
+	if errors.Is(err, collections.ErrGuards) {
+		return result.broken(result.Checked+1, GuardMissing), nil
+	}
+	return result, err
+}
+
+// endOf is where the trail ends, and what is wrong with what is kept about it.
+func endOf(app core.App, k keys) (collections.AuditEnd, Problem, error) {
+	keeps, err := collections.HasAuditState(app)
+	if err != nil {
+		return collections.AuditEnd{}, "", err
+	}
+	read := collections.ReadAuditEndBefore
+	if keeps {
+		read = collections.ReadAuditEnd
+	}
+	end, err := read(app)
+	switch {
+	case err != nil || k.sealed(end):
+		return end, "", err
+	case end.Kept:
+		return end, StateForged, nil
+	}
+	earlier, err := expected(app)
+	if err != nil || !earlier {
+		return end, StateMissing, err
+	}
+	return unkeyed(end), "", nil
+}
+
+func walk(app core.App, k keys, end collections.AuditEnd, result Result, progress func(checked, total int64)) (Result, error) {
 	afterID, previous := "", firstPrevious
-	for afterID < headID {
-		rows, err := collections.AuditRows(app, afterID, headID, pageSize)
+	for afterID < end.ID {
+		rows, err := collections.AuditRows(app, afterID, end.ID, pageSize)
 		if err != nil {
 			return Result{}, err
 		}
 		for _, row := range rows {
 			result.Checked++
-			if number := result.Checked; !fits(row, number, previous) {
-				result.Valid, result.FirstInvalidID = false, &number
-				return result, nil
+			number := result.Checked
+			if number <= end.Entries && row.Number() > number {
+				return result.broken(number, RowsMissing), nil
+			}
+			if number > end.Entries || !fits(k, end.AuditState, row, number, previous) {
+				return result.broken(number, RowChanged), nil
 			}
 			afterID, previous = row.ID, row.Hash
 		}
@@ -48,13 +121,24 @@ func Verify(app core.App, progress func(checked, total int64)) (Result, error) {
 			return Result{}, errors.New("audit: the last row vanished during the walk")
 		}
 		if progress != nil {
-			progress(result.Checked, collections.Number(headID))
+			progress(result.Checked, collections.Number(end.ID))
 		}
+	}
+	if result.Checked < end.Entries {
+		return result.broken(result.Checked+1, RowsMissing), nil
 	}
 	return result, nil
 }
 
-// fits reports whether a row is the numbered one, follows the previous one, and is as it was written.
-func fits(row collections.AuditRow, number int64, previous string) bool {
-	return row.ID == collections.NumberID(number) && row.PrevHash == previous && row.Hash == rowHash(previous, row)
+// fits reports whether a row is the numbered one, follows the previous one, and is as it was written: up to where a key came in by its plain
+// hash, from there on by the keyed one.
+func fits(k keys, s collections.AuditState, row collections.AuditRow, number int64, previous string) bool {
+	var with hash.Hash = sha256.New()
+	if number > s.Unkeyed {
+		with = k.row
+	}
+	if number == s.Unkeyed && row.Hash != s.UnkeyedHead || number == s.Entries && row.Hash != s.Head {
+		return false
+	}
+	return row.ID == collections.NumberID(number) && row.PrevHash == previous && hmac.Equal([]byte(row.Hash), []byte(rowHash(with, previous, row)))
 }

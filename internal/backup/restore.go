@@ -109,7 +109,7 @@ func Verify(ctx context.Context, store *Store, keys Keys, name, dir string, open
 		return m, err
 	}
 	if !result.Valid {
-		return m, fmt.Errorf("the audit trail in the backup does not hold: entry %d is the first that does not fit", *result.FirstInvalidID)
+		return m, fmt.Errorf("the audit trail in the backup does not hold: entry %d is the first that does not fit (%s)", *result.FirstInvalidID, result.Problem)
 	}
 	return m, nil
 }

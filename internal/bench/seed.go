@@ -9,6 +9,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/phi"
 )
@@ -103,5 +104,5 @@ func openFolder(dir string, env []string) (core.App, error) {
 		return nil, err
 	}
 	collections.UseSealer(sealer)
-	return app, nil
+	return app, audit.Begin(app)
 }

@@ -25,10 +25,12 @@ func NewIndexKey() IndexKey {
 	return key
 }
 
-// The place an index key is bound to: there is one per database.
+// The place an index key is bound to: there is one per database. What is sealed at the first place was sealed before audit trails had a key;
+// it tells a database that is only now being brought up to date from one whose trail was taken apart.
 const (
 	indexKeyPurpose = "index_key"
-	indexKeyRow     = "1"
+	firstKeyRow     = "1"
+	indexKeyRow     = "2"
 )
 
 // SealIndexKey seals the index key for storage.
@@ -39,6 +41,9 @@ func (r *KeyRing) SealIndexKey(key IndexKey) (string, error) {
 // OpenIndexKey opens what SealIndexKey sealed. An empty value is [ErrFormat]: an absent key must never pass for one.
 func (r *KeyRing) OpenIndexKey(sealed string) (IndexKey, error) {
 	secret, err := r.Open(sealed, indexKeyPurpose, indexKeyRow)
+	if errors.Is(err, ErrAuthentication) {
+		secret, err = r.Open(sealed, indexKeyPurpose, firstKeyRow)
+	}
 	if err != nil {
 		return IndexKey{}, err
 	}
@@ -46,6 +51,12 @@ func (r *KeyRing) OpenIndexKey(sealed string) (IndexKey, error) {
 		return IndexKey{}, ErrFormat
 	}
 	return IndexKey{[KeySize]byte([]byte(secret))}, nil
+}
+
+// BeforeAuditKeys reports whether an index key was sealed before audit trails had a key.
+func (r *KeyRing) BeforeAuditKeys(sealed string) bool {
+	secret, err := r.Open(sealed, indexKeyPurpose, firstKeyRow)
+	return err == nil && secret != ""
 }
 
 // Sealer is what the engines hold: the ring that seals and opens, and the keyed hashes. It is safe for

@@ -57,7 +57,7 @@ func TestIndexSurvivesRotation(t *testing.T) {
 func TestOpenIndexKeyRefuses(t *testing.T) {
 	r := ring(t, key("a", 1))
 	short := seal(t, r, "too short", "index_key", "1")
-	elsewhere := seal(t, r, string(make([]byte, phi.KeySize)), "index_key", "2")
+	elsewhere := seal(t, r, string(make([]byte, phi.KeySize)), "index_key", "3")
 	for sealed, want := range map[string]error{"": phi.ErrFormat, short: phi.ErrFormat, elsewhere: phi.ErrAuthentication} {
 		if _, err := r.OpenIndexKey(sealed); !errors.Is(err, want) {
 			t.Errorf("got %v, want %v", err, want)

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/sqlite"
 	_ "github.com/vigilhealth/vigil/migrations"
@@ -91,7 +92,7 @@ var template = sync.OnceValues(func() (map[string][]byte, error) {
 		return nil, err
 	}
 	defer app.Cleanup()
-	if err := errors.Join(hashCheaply(app), collections.TellPlanner(app)); err != nil {
+	if err := errors.Join(hashCheaply(app), collections.TellPlanner(app), beginTrail(app)); err != nil {
 		return nil, err
 	}
 	if err := app.ClearBootstrap(); err != nil { // closes the databases, which folds their journals in
@@ -99,6 +100,12 @@ var template = sync.OnceValues(func() (map[string][]byte, error) {
 	}
 	return readDatabases(app.DataDir())
 })
+
+// beginTrail stores the index key of all tests and begins the audit trail with it, as the service does at its first start.
+func beginTrail(app core.App) error {
+	_, err := app.DB().Insert("sealed_keys", dbx.Params{"name": "blind_index", "sealed": sealedIndexKey}).Execute()
+	return errors.Join(err, audit.Begin(app))
+}
 
 func hashCheaply(app core.App) error {
 	for _, name := range []string{collections.Users, core.CollectionNameSuperusers} {

@@ -1,0 +1,163 @@
+package collections
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// AuditState is what the database itself keeps about its audit trail, as stored: how many entries it has and the hash of the last, up to which
+// entry the hashes have no key and the hash there, and a seal over all four.
+type AuditState struct {
+	Entries     int64  `db:"entries"`
+	Head        string `db:"head"`
+	Unkeyed     int64  `db:"unkeyed"`
+	UnkeyedHead string `db:"unkeyed_head"`
+	Seal        string `db:"seal"`
+}
+
+// AuditEnd is where the trail ends, by its last row and by what is kept about it, both of one moment.
+type AuditEnd struct {
+	ID   string `db:"last_id"` // "" for an empty trail
+	Hash string `db:"last_hash"`
+	AuditState
+	Kept bool `db:"kept"` // there is a state
+}
+
+// ReadAuditEnd reads where the trail ends. Inside a transaction it sees that transaction's rows.
+func ReadAuditEnd(app core.App) (end AuditEnd, err error) {
+	err = app.NonconcurrentDB().NewQuery(`SELECT COALESCE(last.id, '') AS last_id, COALESCE(last.hash, '') AS last_hash,
+		kept.id IS NOT NULL AS kept, COALESCE(kept.entries, 0) AS entries, COALESCE(kept.head, '') AS head,
+		COALESCE(kept.unkeyed, 0) AS unkeyed, COALESCE(kept.unkeyed_head, '') AS unkeyed_head, COALESCE(kept.seal, '') AS seal
+		FROM (SELECT 1) LEFT JOIN (SELECT id, hash FROM audit_log ORDER BY id DESC LIMIT 1) AS last LEFT JOIN audit_state AS kept`).One(&end)
+	if err != nil {
+		return AuditEnd{}, fmt.Errorf("read the end of the audit trail: %w", err)
+	}
+	return end, nil
+}
+
+// HasAuditState reports whether the schema has come to keep a state; a database that a new version has not opened yet has none.
+func HasAuditState(app core.App) (found bool, err error) {
+	if err = app.DB().NewQuery(`SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'audit_state')`).Row(&found); err != nil {
+		return false, fmt.Errorf("look for the audit trail's state: %w", err)
+	}
+	return found, nil
+}
+
+// ReadAuditEndBefore is ReadAuditEnd for a database whose schema keeps no state yet.
+func ReadAuditEndBefore(app core.App) (end AuditEnd, err error) {
+	end.ID, end.Hash, err = AuditHead(app)
+	return end, err
+}
+
+// BeginAuditState stores the first state.
+func BeginAuditState(tx core.App, s AuditState) error {
+	return writeAuditState(tx, `INSERT INTO audit_state (id, entries, head, unkeyed, unkeyed_head, seal) VALUES (1, {:entries}, {:head}, {:unkeyed}, {:unkeyed_head}, {:seal})`,
+		dbx.Params{"entries": s.Entries, "head": s.Head, "unkeyed": s.Unkeyed, "unkeyed_head": s.UnkeyedHead, "seal": s.Seal})
+}
+
+// MoveAuditState stores where the trail ends now.
+func MoveAuditState(tx core.App, s AuditState) error {
+	return writeAuditState(tx, `UPDATE audit_state SET entries = {:entries}, head = {:head}, seal = {:seal} WHERE id = 1`,
+		dbx.Params{"entries": s.Entries, "head": s.Head, "seal": s.Seal})
+}
+
+func writeAuditState(tx core.App, sql string, values dbx.Params) error {
+	if _, err := tx.NonconcurrentDB().NewQuery(sql).Bind(values).Execute(); err != nil {
+		return fmt.Errorf("store the audit trail's state: %w", err)
+	}
+	return nil
+}
+
+// AuditKeys are the keys of the audit trail: one hashes its rows, one seals its state.
+type AuditKeys struct{ Row, State []byte }
+
+// auditKeys remembers the keys of the sealer in use: each entry needs them.
+var auditKeys atomic.Pointer[keysOf]
+
+type keysOf struct {
+	sealer *phi.Sealer
+	AuditKeys
+}
+
+// LoadAuditKeys derives the keys of the audit trail from the database's index key, so they outlive every rotation.
+func LoadAuditKeys() (AuditKeys, error) {
+	s := sealer.Load()
+	if s == nil {
+		return AuditKeys{}, errNoSealer
+	}
+	if known := auditKeys.Load(); known != nil && known.sealer == s {
+		return known.AuditKeys, nil
+	}
+	row, err := s.DeriveKey("audit chain")
+	if err != nil {
+		return AuditKeys{}, err
+	}
+	state, err := s.DeriveKey("audit state")
+	if err != nil {
+		return AuditKeys{}, err
+	}
+	auditKeys.Store(&keysOf{s, AuditKeys{row, state}})
+	return AuditKeys{row, state}, nil
+}
+
+// Format shows nothing of the keys.
+func (AuditKeys) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte("[secret]")) }
+
+// EverUsed reports whether the database has been worked with: somebody was entered, or a number given out. A fresh one has neither.
+func EverUsed(app core.App) (used bool, err error) {
+	err = app.DB().NewQuery(`SELECT EXISTS (SELECT 1 FROM audit_log) OR EXISTS (SELECT 1 FROM users) OR EXISTS (SELECT 1 FROM patients)
+		OR EXISTS (SELECT 1 FROM sequences) OR EXISTS (SELECT 1 FROM gateway_events)`).Row(&used)
+	if err != nil {
+		return false, fmt.Errorf("look whether the database was used: %w", err)
+	}
+	return used, nil
+}
+
+// BeforeAuditKeys reports whether the database's index key was sealed before audit trails had a key: then no state can be expected. Nobody
+// without the keys can bring that form back, and no trail works without the index key.
+func BeforeAuditKeys(app core.App) (bool, error) {
+	s := sealer.Load()
+	if s == nil {
+		return false, errNoSealer
+	}
+	sealed, err := sealedIndexKey(app)
+	return err == nil && s.BeforeAuditKeys(sealed), err
+}
+
+// MarkAuditKeys seals the index key anew, in the form that says that the trail has a state from now on.
+func MarkAuditKeys(tx core.App) error {
+	s := sealer.Load()
+	if s == nil {
+		return errNoSealer
+	}
+	sealed, err := sealedIndexKey(tx)
+	if err != nil || !s.BeforeAuditKeys(sealed) {
+		return err
+	}
+	key, err := s.OpenIndexKey(sealed)
+	if err != nil {
+		return fmt.Errorf("open the index key: %w", err)
+	}
+	if sealed, err = s.SealIndexKey(key); err == nil {
+		_, err = tx.NonconcurrentDB().NewQuery(`UPDATE sealed_keys SET sealed = {:sealed} WHERE name = {:name}`).
+			Bind(dbx.Params{"name": blindIndexKey, "sealed": sealed}).Execute()
+	}
+	if err != nil {
+		return fmt.Errorf("store sealed index key: %w", err)
+	}
+	return nil
+}
+
+// sealedIndexKey is the index key as stored, "" when there is none.
+func sealedIndexKey(app core.App) (sealed string, err error) {
+	err = app.DB().NewQuery(`SELECT sealed FROM sealed_keys WHERE name = {:name}`).Bind(dbx.Params{"name": blindIndexKey}).Row(&sealed)
+	if err != nil && !Missing(err) {
+		return "", fmt.Errorf("read sealed index key: %w", err)
+	}
+	return sealed, nil
+}

@@ -1,0 +1,254 @@
+package audit_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// disarm removes every guard, as somebody with the file does first.
+func disarm(t testing.TB, app core.App) {
+	t.Helper()
+	for _, name := range []string{
+		"audit_log_no_update", "audit_log_no_delete", "audit_log_no_replace", "audit_state_no_delete", "audit_state_no_replace", "audit_state_no_return",
+	} {
+		execute(t, app, "DROP TRIGGER IF EXISTS "+name)
+	}
+}
+
+func execute(t testing.TB, app core.App, sql string) {
+	t.Helper()
+	if _, err := app.NonconcurrentDB().NewQuery(sql).Execute(); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// guards are the statements that made every guard.
+func guards(t testing.TB, app core.App) (statements []string) {
+	t.Helper()
+	if err := app.DB().NewQuery(`SELECT sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name LIKE 'audit_%'`).Column(&statements); err != nil {
+		t.Fatal(err)
+	}
+	return statements
+}
+
+// attack does what somebody with the file can do, and puts the guards back.
+func attack(t testing.TB, app core.App, work func()) {
+	t.Helper()
+	made := guards(t, app)
+	disarm(t, app)
+	work()
+	for _, sql := range made {
+		execute(t, app, sql)
+	}
+}
+
+// rewrite gives every row from one number on a new hash that needs no key, so that the chain fits in itself.
+func rewrite(t testing.TB, app core.App, from int64) {
+	t.Helper()
+	previous := strings.Repeat("0", 64)
+	for _, row := range rows(t, app) {
+		if row.Number() >= from {
+			row.PrevHash, row.Hash = previous, audit.UnkeyedHash(previous, row)
+			_, err := app.NonconcurrentDB().Update("audit_log", dbx.Params{"prev_hash": row.PrevHash, "hash": row.Hash}, dbx.HashExp{"id": row.ID}).Execute()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		previous = row.Hash
+	}
+}
+
+// olden makes a database what an older version left: rows with plain hashes, no state, no guards of it, an index key sealed in its way.
+func olden(t testing.TB, app core.App) {
+	t.Helper()
+	disarm(t, app)
+	rewrite(t, app, 1)
+	execute(t, app, "DELETE FROM audit_state")
+	var sealed string
+	if err := app.DB().NewQuery("SELECT sealed FROM sealed_keys WHERE name = 'blind_index'").Row(&sealed); err != nil {
+		t.Fatal(err)
+	}
+	secret, err := vigiltest.Sealer().Open(sealed, "index_key", "2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sealed, err = vigiltest.Sealer().Seal(secret, "index_key", "1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := app.DB().Update("sealed_keys", dbx.Params{"sealed": sealed}, dbx.HashExp{"name": "blind_index"}).Execute(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// upgraded is a trail of which an older version wrote the first five rows and this one four more.
+func upgraded(t testing.TB) core.App {
+	t.Helper()
+	app := vigiltest.NewApp(t)
+	vigiltest.User(t, app, access.Nurse)
+	appendMany(t, app, 5)
+	made := guards(t, app)
+	olden(t, app)
+	for _, sql := range made {
+		execute(t, app, sql)
+	}
+	if result := verify(t, app); !result.Valid || result.Checked != 5 {
+		t.Fatalf("before the first start of this version: %+v", result)
+	}
+	if err := audit.Begin(app); err != nil {
+		t.Fatal(err)
+	}
+	appendMany(t, app, 4)
+	return app
+}
+
+// Rows of older versions keep their hashes and stay good; starting again changes nothing.
+func TestOldRowsStayGood(t *testing.T) {
+	app := upgraded(t)
+	if err := audit.Begin(app); err != nil {
+		t.Fatal(err)
+	}
+	if result := verify(t, app); !result.Valid || result.Checked != 9 || result.Problem != "" {
+		t.Errorf("after the upgrade: %+v", result)
+	}
+	all := rows(t, app)
+	if old := all[4]; old.Hash != audit.UnkeyedHash(old.PrevHash, old) {
+		t.Error("an old row got another hash")
+	}
+	if fresh := all[5]; fresh.PrevHash != all[4].Hash || fresh.Hash == audit.UnkeyedHash(fresh.PrevHash, fresh) {
+		t.Error("a new row does not follow the last old one under a key")
+	}
+}
+
+// Somebody with the file, all time and no key.
+func TestVerifyWithoutTheKey(t *testing.T) {
+	const change = `UPDATE audit_log SET actor_email = 'x@y.z' WHERE id = '00000000000000`
+	tests := map[string]struct {
+		attack  func(t *testing.T, app core.App)
+		first   int64
+		problem audit.Problem
+	}{
+		"old row rewritten, hashes after it too": {func(t *testing.T, app core.App) { execute(t, app, change+"3'"); rewrite(t, app, 3) }, 5, audit.RowChanged},
+		"new row rewritten, hashes after it too": {func(t *testing.T, app core.App) { execute(t, app, change+"7'"); rewrite(t, app, 7) }, 7, audit.RowChanged},
+		"everything rewritten":                   {func(t *testing.T, app core.App) { rewrite(t, app, 1) }, 6, audit.RowChanged},
+		"end cut off": {func(t *testing.T, app core.App) {
+			execute(t, app, "DELETE FROM audit_log WHERE id > '000000000000007'")
+		}, 8, audit.RowsMissing},
+		"cut to the old rows": {func(t *testing.T, app core.App) {
+			execute(t, app, "DELETE FROM audit_log WHERE id > '000000000000005'")
+		}, 6, audit.RowsMissing},
+		"wiped": {func(t *testing.T, app core.App) { execute(t, app, "DELETE FROM audit_log") }, 1, audit.RowsMissing},
+		"wiped with its state": {func(t *testing.T, app core.App) {
+			execute(t, app, "DELETE FROM audit_log")
+			execute(t, app, "DELETE FROM audit_state")
+		}, 1, audit.StateMissing},
+		"state counts less": {func(t *testing.T, app core.App) {
+			execute(t, app, "DELETE FROM audit_log WHERE id > '000000000000007'")
+			execute(t, app, "UPDATE audit_state SET entries = 7, head = (SELECT MAX(hash) FROM audit_log WHERE id = '000000000000007')")
+		}, 1, audit.StateForged},
+		"state says that all is old": {func(t *testing.T, app core.App) {
+			rewrite(t, app, 1)
+			execute(t, app, "UPDATE audit_state SET unkeyed = 9, (head, unkeyed_head) = (SELECT hash, hash FROM audit_log WHERE id = '000000000000009')")
+		}, 1, audit.StateForged},
+		"rewritten as if an older version had been here last": {func(t *testing.T, app core.App) {
+			rewrite(t, app, 1)
+			execute(t, app, "DELETE FROM audit_state")
+		}, 1, audit.StateMissing},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			app := upgraded(t)
+			attack(t, app, func() { test.attack(t, app) })
+			check := func(when string) {
+				t.Helper()
+				result := verify(t, app)
+				if result.Valid || result.FirstInvalidID == nil || *result.FirstInvalidID != test.first || result.Problem != test.problem {
+					t.Errorf("%s: %+v (first %v), want %s at %d", when, result, result.FirstInvalidID, test.problem, test.first)
+				}
+			}
+			check("at once")
+			if err := audit.Begin(app); test.problem != audit.RowChanged && !errors.Is(err, audit.ErrBroken) {
+				t.Errorf("the next start says %v", err)
+			}
+			check("after a start")
+			appendMany(t, app, 3) // the service works on, and seals nothing that was done to the trail
+			check("after more entries")
+		})
+	}
+}
+
+// The state table may be dropped and the migrations made to run again: still nothing vouches for the rows.
+func TestStateIsNotMadeTwice(t *testing.T) {
+	app := upgraded(t)
+	rewriteAll := func() { rewrite(t, app, 1) }
+	attack(t, app, rewriteAll)
+	execute(t, app, "DROP TABLE audit_state")
+	if result := verify(t, app); result.Valid || result.Problem != audit.StateMissing {
+		t.Errorf("without the table: %+v", result)
+	}
+	execute(t, app, "DELETE FROM _migrations WHERE file LIKE '%audit_state.go'")
+	if err := app.RunAllMigrations(); err != nil {
+		t.Fatal(err)
+	}
+	if err := audit.Begin(app); !errors.Is(err, audit.ErrBroken) {
+		t.Errorf("begun again: %v", err)
+	}
+	if result := verify(t, app); result.Valid || result.Problem != audit.StateMissing {
+		t.Errorf("with the table made anew: %+v", result)
+	}
+}
+
+// A guard is held against its text: one of the right name that does nothing is none.
+func TestGuardsByText(t *testing.T) {
+	for name, statements := range map[string][]string{
+		"gone":       {"DROP TRIGGER audit_log_no_delete"},
+		"of state":   {"DROP TRIGGER audit_state_no_return"},
+		"no-op":      {"DROP TRIGGER audit_log_no_update", "CREATE TRIGGER audit_log_no_update BEFORE UPDATE ON audit_log BEGIN SELECT 1; END"},
+		"never":      {"DROP TRIGGER audit_log_no_delete", "CREATE TRIGGER audit_log_no_delete BEFORE DELETE ON audit_log WHEN FALSE BEGIN SELECT RAISE(ABORT,'audit_log is append-only'); END"},
+		"other case": {"DROP TRIGGER audit_log_no_delete", "CREATE TRIGGER audit_log_no_delete BEFORE DELETE ON AUDIT_LOG WHEN FALSE BEGIN SELECT 1; END"},
+		"elsewhere":  {"DROP TRIGGER audit_log_no_delete", "CREATE TRIGGER audit_log_no_delete BEFORE DELETE ON sequences BEGIN SELECT RAISE(ABORT,'audit_log is append-only'); END"},
+		"unknown":    {"CREATE TRIGGER lenient AFTER INSERT ON audit_log BEGIN DELETE FROM sequences; END"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := vigiltest.NewApp(t)
+			appendMany(t, app, 3)
+			if err := collections.CheckAuditGuards(app); err != nil {
+				t.Fatal(err)
+			}
+			for _, sql := range statements {
+				execute(t, app, sql)
+			}
+			if err := collections.CheckAuditGuards(app); !errors.Is(err, collections.ErrGuards) {
+				t.Errorf("the start says %v", err)
+			}
+			if result := verify(t, app); result.Valid || result.Problem != audit.GuardMissing || *result.FirstInvalidID != 4 {
+				t.Errorf("verify says %+v", result)
+			}
+		})
+	}
+}
+
+// The state is guarded like the rows.
+func TestStateOnlyCountsUp(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	appendMany(t, app, 3)
+	for _, sql := range []string{
+		"DELETE FROM audit_state", "UPDATE audit_state SET entries = 2", "UPDATE audit_state SET unkeyed = 1", "UPDATE audit_state SET seal = ''",
+		"INSERT OR REPLACE INTO audit_state SELECT * FROM audit_state", "UPDATE audit_state SET id = 2",
+	} {
+		if _, err := app.NonconcurrentDB().NewQuery(sql).Execute(); err == nil {
+			t.Errorf("%s was done", sql)
+		}
+	}
+	if result := verify(t, app); !result.Valid {
+		t.Errorf("%+v", result)
+	}
+}
