@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // KeySize is the length of every key in bytes: AES-256.
@@ -54,6 +55,8 @@ type Key struct {
 type KeyRing struct {
 	primary string
 	ciphers map[string]cipher.AEAD // built once: a cipher per call costs three times the sealing itself
+	secrets map[string][KeySize]byte
+	derived sync.Map // derivation to []byte
 }
 
 // NewKeyRing builds a ring of at least one key with distinct ids.
@@ -61,7 +64,9 @@ func NewKeyRing(keys ...Key) (*KeyRing, error) {
 	if len(keys) == 0 {
 		return nil, errors.New("phi: a key ring needs a key")
 	}
-	ring := &KeyRing{primary: keys[0].ID, ciphers: make(map[string]cipher.AEAD, len(keys))}
+	ring := &KeyRing{
+		primary: keys[0].ID, ciphers: make(map[string]cipher.AEAD, len(keys)), secrets: make(map[string][KeySize]byte, len(keys)),
+	}
 	for i, key := range keys {
 		if !keyIDPattern.MatchString(key.ID) {
 			return nil, fmt.Errorf("phi: key %d needs an id of 1 to 32 letters, digits, dots, dashes or underscores", i+1)
@@ -76,6 +81,7 @@ func NewKeyRing(keys ...Key) (*KeyRing, error) {
 		if ring.ciphers[key.ID], err = cipher.NewGCM(block); err != nil {
 			return nil, fmt.Errorf("phi: building the cipher of key %d: %w", i+1, err)
 		}
+		ring.secrets[key.ID] = key.Secret
 	}
 	return ring, nil
 }

@@ -1,0 +1,31 @@
+package phi
+
+import (
+	"crypto/hkdf"
+	"crypto/sha256"
+	"slices"
+)
+
+// derivation names a secret that was derived from a key of the ring.
+type derivation struct{ keyID, label string }
+
+// Derive returns 32 bytes that depend on one key of the ring and on a label, for what must end with that key:
+// signatures, for example, are made under the [KeyRing.PrimaryKeyID] and checked under the key they name. !ok means
+// that the ring has no such key. Each use has a label of its own, which must be a constant of the code: what is
+// derived is kept, so that a second call costs a look-up.
+func (r *KeyRing) Derive(keyID, label string) (secret []byte, ok bool) {
+	root, ok := r.secrets[keyID]
+	if !ok {
+		return nil, false
+	}
+	name := derivation{keyID, label}
+	if kept, found := r.derived.Load(name); found {
+		return slices.Clone(kept.([]byte)), true //nolint:errcheck // nothing else is stored there
+	}
+	secret, err := hkdf.Key(sha256.New, root[:], nil, "vigil v1 ring: "+label, KeySize)
+	if err != nil { // only for more than 255 blocks, or for short keys where FIPS 140 is enforced
+		return nil, false
+	}
+	r.derived.Store(name, secret)
+	return slices.Clone(secret), true
+}
