@@ -13,6 +13,7 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/backup"
 	"github.com/vigilhealth/vigil/internal/config"
+	"github.com/vigilhealth/vigil/internal/keyring"
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
@@ -140,7 +141,7 @@ func (p *program) restoreBackup(cmd *cobra.Command, args []string, replace bool)
 	})
 }
 
-// openFolder opens a data folder without changing it.
+// openFolder opens a data folder without changing it. It fails when the ring lacks keys that values in it need.
 func (p *program) openFolder(dir string) (backup.Opened, error) {
 	settings, err := p.settings()
 	if err != nil {
@@ -150,7 +151,24 @@ func (p *program) openFolder(dir string) (backup.Opened, error) {
 	if err == nil {
 		err = bootstrap(app)
 	}
+	if err == nil {
+		err = checkRing(app, settings)
+	}
 	return backup.Opened{App: app, Close: func() error { return app.ClearBootstrap() }}, err
+}
+
+func checkRing(app core.App, settings config.Settings) error {
+	if err := settings.RequireEncryption(); err != nil {
+		return err
+	}
+	ring, err := phi.NewKeyRing(settings.EncryptionKeys...)
+	if err == nil {
+		err = keyring.Check(app, ring)
+	}
+	if err != nil {
+		return fmt.Errorf("VIGIL_ENCRYPTION_KEYS: %w", err)
+	}
+	return nil
 }
 
 func named(args []string) string {

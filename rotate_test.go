@@ -111,7 +111,7 @@ func wantNothingUnder(t *testing.T, db *dbx.DB, keyID string) {
 	}
 	for _, c := range columns {
 		var n int
-		err := db.NewQuery(fmt.Sprintf(`SELECT COUNT(*) FROM [[%s]] WHERE [[%s]] LIKE {:prefix}`, c.Table, c.Column)).Bind(dbx.Params{"prefix": "v1:" + keyID + ":%"}).Row(&n)
+		err := db.NewQuery(fmt.Sprintf(`SELECT COUNT(*) FROM [[%s]] WHERE [[%s]] LIKE {:prefix}`, c.Table, c.Column)).Bind(dbx.Params{"prefix": "v_:" + keyID + ":%"}).Row(&n)
 		if err != nil || n > 0 {
 			t.Errorf("%s.%s holds %d values under the old key, %v", c.Table, c.Column, n, err)
 		}

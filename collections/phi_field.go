@@ -135,9 +135,15 @@ func (f *PHIField) FindSetter(key string) core.SetterFunc {
 	}
 }
 
-// DriverValue implements [core.DriverValuer]: always ciphertext, or nothing for nothing.
+// DriverValue implements [core.DriverValuer]: always ciphertext, or nothing for nothing. What was read under an older key is
+// sealed anew: written back as it was, it would undo what a rotation of keys has done meanwhile.
 func (f *PHIField) DriverValue(record *core.Record) (driver.Value, error) {
 	v := f.value(record)
+	if s := sealer.Load(); v.sealed != "" && s != nil && s.NeedsRotation(v.sealed) {
+		if plain, err := s.Open(v.sealed, f.Purpose, record.Id); err == nil {
+			return s.Seal(plain, f.Purpose, record.Id)
+		}
+	}
 	if v.sealed != "" {
 		return v.sealed, nil
 	}

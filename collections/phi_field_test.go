@@ -88,7 +88,7 @@ func TestPHIFieldSentBackWhole(t *testing.T) {
 			if kept := after == before; kept != test.kept {
 				t.Errorf("the column is kept: %v, want %v", kept, test.kept)
 			}
-			if !strings.HasPrefix(after, "v1:") || strings.Contains(after, "Quill") {
+			if !strings.HasPrefix(after, "v2:") || strings.Contains(after, "Quill") {
 				t.Errorf("the column holds %q", after)
 			}
 			now := findPatient(t, app)
