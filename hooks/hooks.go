@@ -74,6 +74,7 @@ type row struct {
 
 // Running order. Ids are given out before PocketBase would make its own, at -99.
 const (
+	untouched = -400 // what cannot be read stays as it is
 	outermost = -300 // opens the transaction
 	traced    = -200 // writes of the dashboard are audited in it
 	numbered  = -100 // ids
@@ -83,6 +84,7 @@ const (
 // table is every hook on records.
 var table = []row{
 	{creating, ours, outermost, (*hooks).inTransaction},
+	{updating, nil, untouched, (*hooks).refuseUnreadable},
 	{updating, ours, outermost, (*hooks).inTransaction},
 	{deleting, ours, outermost, (*hooks).inTransaction},
 	{creating, ours, traced, (*hooks).traceCreate},
@@ -155,6 +157,7 @@ func Bind(app core.App, engines Engines) {
 	}
 	traceDashboard(app)
 	closeNative(app)
+	guardUnreadable(app)
 	guardSuperusers(app, h)
 	refreshDashboard(app)
 	guardRealtime(app, h)

@@ -121,6 +121,9 @@ func (a *api) profile(c *call) error {
 	if err != nil {
 		return err
 	}
+	if err := collections.Readable(user.ProxyRecord()); err != nil {
+		return err
+	}
 	return c.ok(viewProfile(user))
 }
 
