@@ -27,7 +27,7 @@ type Announcement struct {
 	CreatedAt  string `db:"created_at"`
 }
 
-// Body is opened; "" when it is damaged.
+// Body is opened.
 func (a *Announcement) Body() (phi.Text, error) {
 	plain, err := OpenValue(a.Sealed, Announcements, "body", a.ID)
 	return phi.Text(plain), err

@@ -84,7 +84,7 @@ const (
 // table is every hook on records.
 var table = []row{
 	{creating, ours, outermost, (*hooks).inTransaction},
-	{updating, nil, untouched, (*hooks).refuseUnreadable},
+	{updating, whole, untouched, (*hooks).refuseUnreadable},
 	{updating, ours, outermost, (*hooks).inTransaction},
 	{deleting, ours, outermost, (*hooks).inTransaction},
 	{creating, ours, traced, (*hooks).traceCreate},
@@ -137,6 +137,13 @@ var ours = []string{
 	collections.DeviceOrders, collections.Devices, collections.Escalations, collections.GatewayEvents, collections.Hubs, collections.ICD10Codes,
 	collections.Observations, collections.Patients, collections.PayerRates, collections.Payers, collections.Snoozes, collections.ThresholdChanges, collections.Thresholds,
 	collections.TimeEntries, collections.Transmissions, collections.TriageScores, collections.Users, core.CollectionNameSuperusers,
+}
+
+// whole are the collections whose records people change, and change only when all of it can be read. In others the service notes what it does itself,
+// such as that a device was heard of, which must go on; the dashboard asks for all of them.
+var whole = []string{
+	collections.Alerts, collections.BillingEntries, collections.Consents, collections.Escalations, collections.Patients, collections.TimeEntries,
+	collections.Users,
 }
 
 // kept are the collections that nobody deletes from: records are retained by law, or stand for what happened.
