@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 
 	"github.com/pocketbase/pocketbase/apis"
@@ -56,8 +57,14 @@ func answerUnreadable(e *core.RequestEvent, err error) error {
 	if !ok {
 		return err
 	}
+	requestID := e.Response.Header().Get("X-Request-ID")
+	if requestID == "" { // PocketBase's own routes have none
+		requestID = collections.NewUUID()
+		e.Response.Header().Set("X-Request-ID", requestID)
+	}
+	e.App.Logger().Error("request failed", slog.String("request_id", requestID), slog.Any("error", err))
 	return e.JSON(http.StatusServiceUnavailable, map[string]any{
 		"status": http.StatusServiceUnavailable, "message": refused.Detail(), "data": map[string]any{},
-		"detail": refused.Detail(), "code": collections.UnreadableCode, "request_id": e.Response.Header().Get("X-Request-ID"),
+		"detail": refused.Detail(), "code": collections.UnreadableCode, "request_id": requestID,
 	})
 }
