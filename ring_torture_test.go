@@ -41,8 +41,8 @@ func TestRotationTorture(t *testing.T) {
 		p.useRing(fresh, old)
 		p.serve(t, strings.TrimPrefix(l.url, "http://"))
 		stop := l.work(t)
-		// By the third or so a rotation is through before it is killed; then the old key is gone, and that is as good.
-		cut := time.Duration(rand.Int64N(int64(700 * time.Millisecond)))
+		// Some rotations are through before they are killed; then the new key reads alone, and that is as good.
+		cut := time.Duration(rand.Int64N(int64(1200 * time.Millisecond)))
 		finished := killedRotation(t, p, cut)
 		if rand.IntN(2) == 0 {
 			p.Kill()
@@ -68,8 +68,8 @@ func TestRotationTorture(t *testing.T) {
 		t.Error(complaint)
 	}
 	t.Logf("%d kills: %v; %d readings acknowledged", kills, tally, len(l.told))
-	if tally["new reads"] != tally["finished"] && tally["new reads"] == kills {
-		t.Error("no kill came before the end")
+	if kills >= 10 && tally["new refused"] == 0 {
+		t.Error("no kill came before the end of a rotation")
 	}
 }
 
@@ -201,7 +201,7 @@ func (l *rotationLoad) start(t *testing.T, ring []string) string {
 			t.Fatalf("patient %d is called %v, want a name from round %d to %d", i, at(t, a, "last_name"), l.acked[i], l.sent[i])
 		}
 	}
-	for _, path := range []string{"/api/v1/patients/?page_size=100", "/api/v1/alerts/?page_size=100", "/api/v1/patients/triage/?page_size=100", "/api/v1/escalations/", "/api/v1/notifications/"} {
+	for _, path := range []string{"/api/v1/patients/?page_size=100", "/api/v1/alerts/?page_size=100", "/api/v1/triage/patients/?page_size=100", "/api/v1/escalations/", "/api/v1/notifications/"} {
 		if a := p.get(t, path, p.Admin(t)).expect(t, 200); strings.Contains(string(a.body), `unreadable`) || strings.Contains(string(a.body), `"last_name":null`) ||
 			strings.Contains(string(a.body), `"message":null`) {
 			t.Fatalf("%s shows what cannot be read\n%.500s", path, a.body)

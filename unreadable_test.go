@@ -83,7 +83,7 @@ func TestUnreadablePatient(t *testing.T) {
 	// What is measured is stored, alerts, is told and ranked; the name alone is missing, and says so.
 	reading := p.post(t, "/api/v1/ingestion/blood-pressure/", admin, bloodPressure(broken, 230, 140, tortureTime(0))).expect(t, 201)
 	p.signed(t, measurement(gatewayID, "CUFF-BROKEN", 231, 140, tortureTime(1))).expect(t, 200)
-	for _, where := range []string{"/api/v1/patients/triage/", "/api/v1/alerts/", "/api/v1/escalations/"} {
+	for _, where := range []string{"/api/v1/triage/patients/", "/api/v1/alerts/", "/api/v1/escalations/"} {
 		a := p.get(t, where, admin).expect(t, 200)
 		wantAt(t, a, object{"results.0.patient_id": broken, "results.0.patient_name": "[unreadable]"})
 	}

@@ -128,7 +128,7 @@ func (r *KeyRing) sealUnder(keyID, plain, purpose, rowID string) (string, error)
 }
 
 // paddedSize is how many bytes are encrypted of a field and its mark, which have n together: 16, 32, 48, 64 and so on up
-// to 256, then steps of an eighth of the power of two below. Names have one of three sizes, and nothing above 128
+// to 256, then steps of a sixteenth of the power of two above. Names have one of three sizes, and nothing above 128
 // bytes grows by more than an eighth.
 func paddedSize(n int) int {
 	step := max(smallestStep, 1<<bits.Len(uint(n-1))>>4)
