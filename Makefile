@@ -14,6 +14,7 @@ PACKAGES = ./routes ./...
 VERSION  = $(shell git describe --tags --always --dirty 2>/dev/null || echo unreleased)
 FUZZTIME = 30s
 TORTURE  = 10m
+ROTATIONS = 50
 BENCH    = .
 
 # The folders whose tests match a pattern.
@@ -77,8 +78,8 @@ bench-console: web ## the console in a browser with 10,000 patients: first view,
 bench-quick: ## the same in short, under three minutes, leaving no files
 	go run ./internal/bench -quick
 
-torture: ## kill the service at random moments under load for TORTURE (10m), fail its disk and its neighbours, press at its doors
-	TORTURE=$(TORTURE) go test -run '^(TestTorture|TestDiskFails|TestOthersHang|TestHalfSentRequests|TestManySignIns|TestManyStreams)$$' -v -count=1 -timeout 24h .
+torture: ## kill the service at random moments under load for TORTURE (10m), and ROTATIONS (50) rotations of its keys; fail its disk and its neighbours; press at its doors
+	TORTURE=$(TORTURE) ROTATIONS=$(ROTATIONS) go test -run '^(TestTorture|TestRotationTorture|TestDiskFails|TestOthersHang|TestHalfSentRequests|TestManySignIns|TestManyStreams)$$' -v -count=1 -timeout 60m .
 
 # Litestream and Caddy are built once, into the user's cache.
 drills: ## lose and move practices with the real Litestream and Caddy; read deploy/ with its tools; clone and walk docs/quickstart.md

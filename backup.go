@@ -13,6 +13,7 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/backup"
 	"github.com/vigilhealth/vigil/internal/config"
+	"github.com/vigilhealth/vigil/internal/keyring"
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
@@ -140,7 +141,7 @@ func (p *program) restoreBackup(cmd *cobra.Command, args []string, replace bool)
 	})
 }
 
-// openFolder opens a data folder without changing it.
+// openFolder opens a data folder without changing it. It fails when the ring lacks keys that values in it need.
 func (p *program) openFolder(dir string) (backup.Opened, error) {
 	settings, err := p.settings()
 	if err != nil {
@@ -151,7 +152,7 @@ func (p *program) openFolder(dir string) (backup.Opened, error) {
 		err = bootstrap(app)
 	}
 	if err == nil {
-		_, err = unlock(app, settings) // the audit trail is checked with its key
+		_, err = unlock(app, settings, keyring.Check) // the audit trail is checked with its key
 	}
 	return backup.Opened{App: app, Close: func() error { return app.ClearBootstrap() }}, err
 }

@@ -290,7 +290,7 @@ func (c *crowd) wantQuarantined(t *testing.T, event func(object) object) {
 		t.Fatal(err)
 	}
 	for _, payload := range payloads {
-		if !strings.HasPrefix(payload, "v1:") {
+		if !strings.HasPrefix(payload, "v2:") {
 			t.Errorf("a kept event is not sealed: %.40s", payload)
 		}
 	}

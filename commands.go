@@ -68,7 +68,11 @@ func (p *program) runService(ctx context.Context, settings config.Settings, log 
 	if err != nil {
 		return err
 	}
-	s, err := newService(app, settings, log, clockwork.NewRealClock())
+	sealer, err := openAs(app, settings, serving)
+	if err != nil {
+		return err
+	}
+	s, err := newServiceOn(app, sealer, settings, log, clockwork.NewRealClock())
 	if err != nil {
 		return err
 	}

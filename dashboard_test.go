@@ -120,7 +120,7 @@ func workInDashboard(t *testing.T, browser chromium, p *practice) {
 		t.Error("the column of the last name is as before")
 	}
 	for _, column := range []string{before, after} {
-		if !strings.HasPrefix(column, "v1:") || strings.Contains(column, oldName) || strings.Contains(column, newName) {
+		if !strings.HasPrefix(column, "v2:") || strings.Contains(column, oldName) || strings.Contains(column, newName) {
 			t.Errorf("the last name is stored as %q", column)
 		}
 	}

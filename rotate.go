@@ -4,13 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
+	"github.com/pocketbase/pocketbase/core"
 	"github.com/spf13/cobra"
 
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/rotation"
 )
 
@@ -28,13 +33,17 @@ func (p *program) rotateCommand() *cobra.Command {
 				return err
 			}
 			defer func() { _ = app.ClearBootstrap() }() // every batch is stored
-			sealer, err := open(app, settings)
+			letGo := func() error { return nil }
+			sealer, err := openAs(app, settings, func(app core.App, ring *phi.KeyRing) (err error) {
+				letGo, err = admitBeside(app, ring)
+				return err
+			})
 			if err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			report, err := rotation.Run(ctx, app, sealer.KeyRing, audit.System(), now(), progress(cmd.OutOrStdout(), "re-encrypting rows"))
+			report, err := rotation.Run(ctx, app, sealer.KeyRing, audit.System(), now(), progress(cmd.OutOrStdout(), "re-encrypting rows"), letGo)
 			return errors.Join(tellRotation(cmd.OutOrStdout(), report), err)
 		},
 	}
@@ -44,7 +53,10 @@ func (p *program) rotateCommand() *cobra.Command {
 func tellRotation(out io.Writer, report rotation.Report) error {
 	fmt.Fprintf(out, "%d values re-encrypted under key %s.\n", report.Resealed, report.KeyID)
 	if report.Unreadable > 0 {
-		fmt.Fprintf(out, "%d values open with none of the keys and were left as they are.\n", report.Unreadable)
+		fmt.Fprintf(out, "%d values open with none of the keys and were left as they are:\n  %s\n", report.Unreadable, strings.Join(report.Named, "\n  "))
+	}
+	for _, key := range slices.Sorted(maps.Keys(report.Kept)) {
+		fmt.Fprintf(out, "Key %s has to stay in the ring: %s.\n", key, report.Kept[key])
 	}
 	for _, key := range report.Keys() {
 		fmt.Fprintf(out, "Key %s is still needed for %d rows of the audit log, which cannot be changed.\n", key, report.AuditRows[key])

@@ -34,6 +34,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/sockets"
 	"github.com/vigilhealth/vigil/internal/transmissions"
 	"github.com/vigilhealth/vigil/jobs"
@@ -85,12 +86,18 @@ func now() time.Time { return time.Now().UTC() }
 // now is the time by the service's clock.
 func (s *service) now() time.Time { return s.clock.Now().UTC() }
 
-// newService opens the data folder and builds every engine; nothing runs yet. All of it goes by the clock.
+// newService opens the data folder beside the service and builds every engine; nothing runs yet. All of it goes by the clock.
 func newService(app core.App, settings config.Settings, log *slog.Logger, clock clockwork.Clock) (*service, error) {
 	sealer, err := open(app, settings)
 	if err != nil {
 		return nil, err
 	}
+	return newServiceOn(app, sealer, settings, log, clock)
+}
+
+// newServiceOn builds every engine on a data folder that is open.
+func newServiceOn(app core.App, sealer *phi.Sealer, settings config.Settings, log *slog.Logger, clock clockwork.Clock) (*service, error) {
+	var err error
 	s := &service{
 		settings: settings, app: app, log: log, clock: clock, directory: patients.NewDirectory(), metrics: metrics.New(version),
 		stored: func([]observations.Outcome) {}, settled: func(transmissions.Settlement) {}, listening: func(string) {},

@@ -17,6 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/backup"
 	"github.com/vigilhealth/vigil/internal/config"
+	"github.com/vigilhealth/vigil/internal/keyring"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/sqlite"
 	_ "github.com/vigilhealth/vigil/migrations" // the schema
@@ -73,9 +74,14 @@ func shareSettingsKey(settings config.Settings) error {
 
 const settingsKeyName = config.Prefix + "SETTINGS_KEY"
 
-// open bootstraps the app, brings the schema up to date and gives the encrypted fields their keys. It fails when the keys are not those
-// of the database, or the audit trail has lost its guards.
+// open is openAs for a command that works on the data folder beside the service.
 func open(app core.App, settings config.Settings) (*phi.Sealer, error) {
+	return openAs(app, settings, beside)
+}
+
+// openAs bootstraps the app, brings the schema up to date and gives the encrypted fields their keys. It fails when stored values need keys that
+// are not in the ring, when who comes in may not seal there, or when the audit trail has lost its guards.
+func openAs(app core.App, settings config.Settings, admit func(core.App, *phi.KeyRing) error) (*phi.Sealer, error) {
 	if err := settings.RequireEncryption(); err != nil {
 		return nil, err
 	}
@@ -90,7 +96,7 @@ func open(app core.App, settings config.Settings) (*phi.Sealer, error) {
 	if err := collections.TellPlanner(app); err != nil {
 		return nil, err
 	}
-	sealer, err := unlock(app, settings)
+	sealer, err := unlock(app, settings, admit)
 	if err != nil {
 		return nil, err
 	}
@@ -103,10 +109,16 @@ func open(app core.App, settings config.Settings) (*phi.Sealer, error) {
 	return sealer, assertSettings(app, settings)
 }
 
-// unlock gives the encrypted fields and the audit trail their keys.
-func unlock(app core.App, settings config.Settings) (*phi.Sealer, error) {
+// unlock gives the encrypted fields and the audit trail their keys, once the ring is admitted.
+func unlock(app core.App, settings config.Settings, admit func(core.App, *phi.KeyRing) error) (*phi.Sealer, error) {
+	if err := settings.RequireEncryption(); err != nil {
+		return nil, err
+	}
 	ring, err := phi.NewKeyRing(settings.EncryptionKeys...)
 	if err != nil {
+		return nil, fmt.Errorf("VIGIL_ENCRYPTION_KEYS: %w", err)
+	}
+	if err := admit(app, ring); err != nil {
 		return nil, fmt.Errorf("VIGIL_ENCRYPTION_KEYS: %w", err)
 	}
 	key, err := collections.LoadIndexKey(app, ring)
@@ -120,6 +132,37 @@ func unlock(app core.App, settings config.Settings) (*phi.Sealer, error) {
 	collections.UseSealer(sealer)
 	return sealer, nil
 }
+
+// serving admits the service, which says which keys it holds until it lets go of the folder.
+func serving(app core.App, ring *phi.KeyRing) error {
+	if err := keyring.Admit(app, ring); err != nil {
+		return err
+	}
+	app.OnBootstrapClear().BindFunc(func(e *core.BootstrapEvent) error { return errors.Join(keyring.Withdraw(app), e.Next()) })
+	return nil
+}
+
+// beside admits a command, until it lets go of the folder. A service that is just starting gets a moment to say which keys it holds.
+func beside(app core.App, ring *phi.KeyRing) error {
+	release, err := admitBeside(app, ring)
+	if err == nil {
+		app.OnBootstrapClear().BindFunc(func(e *core.BootstrapEvent) error { return errors.Join(e.Next(), release()) })
+	}
+	return err
+}
+
+func admitBeside(app core.App, ring *phi.KeyRing) (release func() error, err error) {
+	for range 10 {
+		if release, err = keyring.AdmitBeside(app, ring); !errors.Is(err, keyring.ErrServiceSilent) {
+			break
+		}
+		time.Sleep(serviceStarts / 10)
+	}
+	return release, err
+}
+
+// serviceStarts is how long a command waits for a service that has the folder and has not said yet which keys it holds.
+const serviceStarts = 5 * time.Second
 
 // bootstrap opens the data folder, and names the key that does not fit. Until the app lets go of it, no backup can be
 // restored into the folder.

@@ -27,8 +27,11 @@ type Announcement struct {
 	CreatedAt  string `db:"created_at"`
 }
 
-// Body is opened; "" when it is damaged.
-func (a *Announcement) Body() phi.Text { return openOrNothing(a.Sealed, announcementBody, a.ID) }
+// Body is opened.
+func (a *Announcement) Body() (phi.Text, error) {
+	plain, err := OpenValue(a.Sealed, Announcements, "body", a.ID)
+	return phi.Text(plain), err
+}
 
 // InsertAnnouncement stores one and reports whether its key was new. told is when people heard of it; zero for not yet.
 func InsertAnnouncement(tx core.App, a Announcement, body phi.Text, told, now time.Time) (stored bool, err error) {

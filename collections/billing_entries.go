@@ -20,7 +20,7 @@ func FindBillingEntry(app core.App, id string) (*BillingEntry, error) {
 	if err := app.RecordQuery(BillingEntries).AndWhere(dbx.HashExp{"id": id}).Limit(1).One(e); err != nil {
 		return nil, fmt.Errorf("find billing entry: %w", err)
 	}
-	return e, nil
+	return e, Readable(e.ProxyRecord())
 }
 
 // PageOfBillingEntries returns a page of what matches, in the given order, and how many there are in all.

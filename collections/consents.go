@@ -39,7 +39,7 @@ func FindConsent(app core.App, patientID string, number int64) (*Consent, error)
 	if err != nil {
 		return nil, fmt.Errorf("find consent: %w", err)
 	}
-	return c, nil
+	return c, Readable(c.ProxyRecord())
 }
 
 // PageOfConsents returns a page of a patient's consents, newest first, and how many there are in all.

@@ -40,7 +40,7 @@ func UseEMRAuthState(tx core.App, stateHash string, now time.Time) (userID strin
 	if err != nil {
 		return "", "", fmt.Errorf("use EMR auth state: %w", err)
 	}
-	plain, err := Open(sealed, "emr_auth_states.verifier", id)
+	plain, err := OpenValue(sealed, EMRAuthStates, "verifier", id)
 	if err != nil {
 		return "", "", fmt.Errorf("open EMR auth state: %w", err)
 	}

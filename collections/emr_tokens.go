@@ -1,9 +1,11 @@
 package collections
 
 import (
+	"database/sql"
 	"fmt"
 	"time"
 
+	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/internal/phi"
@@ -17,11 +19,14 @@ type EMRToken struct {
 	ObtainedAt, ExpiresAt, RefreshExpiresAt time.Time
 }
 
-// FindEMRToken finds the tokens of a flow.
+// FindEMRToken finds the tokens of a flow; that they cannot be opened is an error of its own, [Unreadable].
 func FindEMRToken(app core.App, flow string) (EMRToken, error) {
 	r, err := app.FindFirstRecordByData(EMRTokens, "flow", flow)
 	if err != nil {
 		return EMRToken{}, fmt.Errorf("find EMR token: %w", err)
+	}
+	if err := Readable(r); err != nil {
+		return EMRToken{}, err
 	}
 	return EMRToken{
 		Flow: flow, AccessToken: phi.Text(r.GetString("access_token")), RefreshToken: phi.Text(r.GetString("refresh_token")),
@@ -31,9 +36,16 @@ func FindEMRToken(app core.App, flow string) (EMRToken, error) {
 	}, nil
 }
 
-// KeepEMRToken stores the tokens of a flow in place of those before.
+// KeepEMRToken stores the tokens of a flow in place of those before. Tokens that cannot be opened are of no use to anybody and make room:
+// everything else that cannot be opened stays.
 func KeepEMRToken(tx core.App, t EMRToken) error {
 	r, err := tx.FindFirstRecordByData(EMRTokens, "flow", t.Flow)
+	if err == nil && Readable(r) != nil {
+		if _, err := tx.DB().Delete(EMRTokens, dbx.HashExp{"id": r.Id}).Execute(); err != nil {
+			return fmt.Errorf("remove EMR token: %w", err)
+		}
+		err = sql.ErrNoRows
+	}
 	if Missing(err) {
 		r, err = New(tx, EMRTokens)
 	}

@@ -46,7 +46,7 @@ func (m *Mail) SetParameters(parameters map[string]string) error {
 	return nil
 }
 
-// Parameters are opened; nil when there are none or they are damaged.
+// Parameters are opened; nil when there are none.
 func (m *Mail) Parameters() map[string]string {
 	var parameters map[string]string
 	if json.Unmarshal([]byte(m.GetString("parameters")), &parameters) != nil {

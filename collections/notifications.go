@@ -164,7 +164,7 @@ func FindNotification(app core.App, userID, id string) (*core.Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find notification: %w", err)
 	}
-	return record, nil
+	return record, Readable(record)
 }
 
 // MarkRead notes that a person has read one notification, or all of them for "", and returns how many were unread.

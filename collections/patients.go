@@ -124,7 +124,8 @@ func PatientsByID(app core.App, ids []string) ([]*Patient, error) {
 // PatientEntry is what the directory of patients needs of one row.
 type PatientEntry struct {
 	ID, MRN         string
-	First, Last     phi.Text // empty when damaged
+	First, Last     phi.Text
+	Unreadable      bool // one of the names cannot be opened: both are empty
 	Active, Deleted bool
 	CreatedAt       time.Time
 }
@@ -132,7 +133,8 @@ type PatientEntry struct {
 // PatientName is what shows whom a record is about.
 type PatientName struct {
 	ID, MRN     string
-	First, Last phi.Text // empty when damaged
+	First, Last phi.Text
+	Unreadable  bool // one of them cannot be opened: both are empty
 }
 
 // PatientNames reads the names of the given ids, patients of any state, in no order. Nearly every list asks for them.
@@ -148,7 +150,7 @@ func PatientNames(app core.App, ids []string) (names []PatientName, err error) {
 		if err := rows.Scan(&n.ID, &n.MRN, &first, &last); err != nil {
 			return nil, fmt.Errorf("read a patient's name: %w", err)
 		}
-		n.First, n.Last = openOrNothing(first, "patients.first_name", n.ID), openOrNothing(last, "patients.last_name", n.ID)
+		n.First, n.Last, n.Unreadable = openNames(Patients, n.ID, first, last)
 		names = append(names, n)
 	}
 	if err := rows.Err(); err != nil {
@@ -186,20 +188,20 @@ func patientEntries(query *dbx.SelectQuery) ([]PatientEntry, error) {
 	for i, row := range rows {
 		entries[i] = PatientEntry{
 			ID: row.ID, MRN: row.MRN, Active: row.Active, Deleted: row.DeletedAt != "", CreatedAt: ParseInstant(row.CreatedAt),
-			First: openOrNothing(row.First, "patients.first_name", row.ID),
-			Last:  openOrNothing(row.Last, "patients.last_name", row.ID),
 		}
+		entries[i].First, entries[i].Last, entries[i].Unreadable = openNames(Patients, row.ID, row.First, row.Last)
 	}
 	return entries, nil
 }
 
-// openOrNothing opens a value of a list, in which a damaged one must not hide the others.
-func openOrNothing(sealed, purpose, rowID string) phi.Text {
-	plain, err := Open(sealed, purpose, rowID)
-	if err != nil {
-		return ""
+// openNames opens the two names of a row of a list, in which one that cannot be opened must not hide the others: it has no names then, and says so.
+func openNames(collection, id, sealedFirst, sealedLast string) (first, last phi.Text, unreadable bool) {
+	one, err := OpenValue(sealedFirst, collection, "first_name", id)
+	two, again := OpenValue(sealedLast, collection, "last_name", id)
+	if err != nil || again != nil {
+		return "", "", true
 	}
-	return phi.Text(plain)
+	return phi.Text(one), phi.Text(two), false
 }
 
 // among selects any number of ids with one parameter.
@@ -211,11 +213,11 @@ func among(ids []string) dbx.Expression {
 	return dbx.NewExp("id IN (SELECT value FROM json_each({:ids}))", dbx.Params{"ids": string(list)})
 }
 
-// Demographics opens the sealed identity; what cannot be opened is empty.
+// Demographics opens the sealed identity of a patient who is [Readable].
 func (p *Patient) Demographics() phi.Demographics {
 	address, err := phi.ParseAddress(p.GetString(PatientAddress))
 	if err != nil {
-		address = nil // damaged reads as absent, like every sealed value
+		address = nil // the column never holds anything else than what Plaintext wrote
 	}
 	return phi.Demographics{
 		FirstName:   p.GetString(PatientFirstName),

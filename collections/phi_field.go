@@ -44,9 +44,19 @@ func Open(sealed, purpose, rowID string) (string, error) {
 	return s.Open(sealed, purpose, rowID)
 }
 
+// OpenValue decrypts a value of a row that raw SQL has read, from a column whose purpose is "<collection>.<column>". What
+// cannot be opened is counted, and the error names the record.
+func OpenValue(sealed, collection, column, rowID string) (string, error) {
+	plain, err := Open(sealed, collection+"."+column, rowID)
+	if err != nil {
+		return "", noteUnreadable(collection, rowID)
+	}
+	return plain, nil
+}
+
 // PHIField is text that is ciphertext in the database whoever writes it (API, dashboard, batch, script), bound to its
-// purpose and its row. It is opened lazily: unread values cost nothing, untouched ones keep their ciphertext, and
-// a damaged value reads as null without failing the record.
+// purpose and its row. It is opened lazily: unread values cost nothing, and untouched ones keep their ciphertext. A value that
+// cannot be opened is never replaced; [Readable] tells whoever is about to show it.
 type PHIField struct {
 	core.TextField
 	// Purpose names what the value is, for ever: it is bound into the ciphertext and survives renames.
@@ -65,7 +75,11 @@ var (
 )
 
 // phiValue is what a record holds: the stored ciphertext, or a new plain text. It prints as nothing.
-type phiValue struct{ sealed, plain string }
+type phiValue struct {
+	sealed, plain string
+	opened        *atomic.Pointer[string] // what sealed says, once it was opened
+	refused       bool                    // something was to replace sealed, which cannot be opened
+}
 
 func (*phiValue) String() string { return "[encrypted]" }
 
@@ -80,7 +94,7 @@ func (f *PHIField) SetPresentable(presentable bool) { f.Presentable = presentabl
 
 // PrepareValue implements [core.Field]: what comes from the database is ciphertext. It never fails.
 func (f *PHIField) PrepareValue(_ *core.Record, raw any) (any, error) {
-	return &phiValue{sealed: cast.ToString(raw)}, nil
+	return &phiValue{sealed: cast.ToString(raw), opened: &atomic.Pointer[string]{}}, nil
 }
 
 func (f *PHIField) value(record *core.Record) *phiValue {
@@ -98,10 +112,17 @@ func (f *PHIField) open(record *core.Record) (string, error) {
 	if v.sealed == "" {
 		return v.plain, nil
 	}
-	return Open(v.sealed, f.Purpose, record.Id)
+	if known := v.opened.Load(); known != nil {
+		return *known, nil
+	}
+	plain, err := Open(v.sealed, f.Purpose, record.Id)
+	if err == nil {
+		v.opened.Store(&plain)
+	}
+	return plain, err
 }
 
-// FindGetter implements [core.GetterFinder]: the plain text, or nil when it cannot be opened.
+// FindGetter implements [core.GetterFinder]: the plain text, or nil when it cannot be opened, which is counted.
 func (f *PHIField) FindGetter(key string) core.GetterFunc {
 	if key != f.Name {
 		return nil
@@ -109,14 +130,15 @@ func (f *PHIField) FindGetter(key string) core.GetterFunc {
 	return func(record *core.Record) any {
 		plain, err := f.open(record)
 		if err != nil {
+			unreadable.Add(1)
 			return nil
 		}
 		return plain
 	}
 }
 
-// FindSetter implements [core.SetterFinder]. Setting the same text keeps the ciphertext, and so does setting the null that a damaged value
-// read as: the dashboard sends whole records back, and a key that is missing today may be found tomorrow. Text replaces it.
+// FindSetter implements [core.SetterFinder]. Setting the same text keeps the ciphertext. A value that cannot be opened stays as it is, and what was to
+// replace it, be it text or nothing, keeps the record from being saved: a key that is missing today may be found tomorrow.
 func (f *PHIField) FindSetter(key string) core.SetterFunc {
 	if key != f.Name {
 		return nil
@@ -128,16 +150,27 @@ func (f *PHIField) FindSetter(key string) core.SetterFunc {
 		}
 		plain := cast.ToString(raw)
 		current, err := f.open(record)
-		if err == nil && current == plain || err != nil && raw == nil {
-			return
+		switch v := f.value(record); {
+		case err != nil:
+			record.SetRaw(f.Name, &phiValue{sealed: v.sealed, opened: v.opened, refused: true})
+		case current != plain:
+			record.SetRaw(f.Name, &phiValue{plain: plain})
 		}
-		record.SetRaw(f.Name, &phiValue{plain: plain})
 	}
 }
 
-// DriverValue implements [core.DriverValuer]: always ciphertext, or nothing for nothing.
+// DriverValue implements [core.DriverValuer]: always ciphertext, or nothing for nothing. What was read under an older key is
+// sealed anew: written back as it was, it would undo what a rotation of keys has done meanwhile.
 func (f *PHIField) DriverValue(record *core.Record) (driver.Value, error) {
 	v := f.value(record)
+	if v.refused {
+		return nil, noteUnreadable(record.Collection().Name, record.Id)
+	}
+	if s := sealer.Load(); v.sealed != "" && s != nil && s.NeedsRotation(v.sealed) {
+		if plain, err := s.Open(v.sealed, f.Purpose, record.Id); err == nil {
+			return s.Seal(plain, f.Purpose, record.Id)
+		}
+	}
 	if v.sealed != "" {
 		return v.sealed, nil
 	}
@@ -147,6 +180,9 @@ func (f *PHIField) DriverValue(record *core.Record) (driver.Value, error) {
 // ValidateValue implements [core.Field]: length, pattern and presence of a new plain text.
 func (f *PHIField) ValidateValue(_ context.Context, _ core.App, record *core.Record) error {
 	v := f.value(record)
+	if v.refused {
+		return noteUnreadable(record.Collection().Name, record.Id)
+	}
 	if v.sealed != "" {
 		return nil
 	}

@@ -2,6 +2,7 @@ package collections_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -49,29 +50,31 @@ func lastNameColumn(t *testing.T, app core.App) (column string) {
 
 // What the dashboard does: it reads a record as JSON, changes one member and sends all of them back.
 func TestPHIFieldSentBackWhole(t *testing.T) {
-	damage := func(column string) string { return column[:len(column)-4] + "AAAA" }
 	for name, test := range map[string]struct {
-		stored  func(column string) string
+		damaged bool
 		sent    any // instead of what was read
 		kept    bool
-		lastNow any
 	}{
-		"as read":             {sent: "Lee", kept: true, lastNow: "Lee"},
-		"changed":             {sent: "Quill", lastNow: "Quill"},
-		"damaged and as read": {stored: damage, sent: nil, kept: true, lastNow: nil},
-		"damaged, replaced":   {stored: damage, sent: "Quill", lastNow: "Quill"},
+		"as read":               {sent: "Lee", kept: true},
+		"changed":               {sent: "Quill"},
+		"damaged and null":      {damaged: true, sent: nil, kept: true},
+		"damaged and emptied":   {damaged: true, sent: "", kept: true},
+		"damaged, not replaced": {damaged: true, sent: "Quill", kept: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app := vigiltest.NewApp(t)
 			storedPatient(t, app)
 			before := lastNameColumn(t, app)
-			if test.stored != nil {
-				before = test.stored(before)
+			if test.damaged {
+				before = before[:len(before)-4] + "AAAA"
 				if _, err := app.DB().Update("patients", dbx.Params{"last_name": before}, nil).Execute(); err != nil {
 					t.Fatal(err)
 				}
 			}
 			record := findPatient(t, app)
+			if err := collections.Readable(record); collections.IsUnreadable(err) != test.damaged {
+				t.Errorf("readable: %v", err)
+			}
 			members := map[string]any{}
 			if raw, err := json.Marshal(record); err != nil {
 				t.Fatal(err)
@@ -79,26 +82,60 @@ func TestPHIFieldSentBackWhole(t *testing.T) {
 				t.Fatal(err)
 			}
 			members["last_name"], members["mrn"] = test.sent, "M-2"
+			counted := collections.UnreadableValues()
 			record.Load(members)
-			if err := app.Save(record); err != nil {
-				t.Fatal(err)
+			for save, try := range map[string]func() error{
+				"checked":   func() error { return app.Save(record) },
+				"unchecked": func() error { return app.SaveNoValidate(record) },
+				"past all":  func() error { return collections.Update(app, record, "last_name", "mrn") },
+			} {
+				if err := try(); (err != nil) != test.damaged {
+					t.Errorf("%s: %v", save, err)
+				}
 			}
-
+			if test.damaged && collections.UnreadableValues() == counted {
+				t.Error("nothing was counted")
+			}
 			after := lastNameColumn(t, app)
 			if kept := after == before; kept != test.kept {
 				t.Errorf("the column is kept: %v, want %v", kept, test.kept)
 			}
-			if !strings.HasPrefix(after, "v1:") || strings.Contains(after, "Quill") {
+			if !strings.HasPrefix(after, "v2:") || strings.Contains(after, "Quill") {
 				t.Errorf("the column holds %q", after)
 			}
-			now := findPatient(t, app)
-			if got := now.Get("last_name"); got != test.lastNow {
-				t.Errorf("the last name reads as %v, want %v", got, test.lastNow)
+			want := "M-2"
+			if test.damaged {
+				want = "M-1"
 			}
-			if got := now.GetString("mrn"); got != "M-2" {
-				t.Errorf("the other change is lost: %q", got)
+			if got := findPatient(t, app).GetString("mrn"); got != want {
+				t.Errorf("the MRN is %q, want %q", got, want)
 			}
 		})
+	}
+}
+
+// What the service notes beside a value that cannot be read goes on, and leaves it as it is.
+func TestUnreadableValueLeftAlone(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	storedPatient(t, app)
+	if _, err := app.DB().Update("patients", dbx.Params{"last_name": "v1:lost:AAAAAAAAAAAAAAAA:AAAA"}, nil).Execute(); err != nil {
+		t.Fatal(err)
+	}
+	record := findPatient(t, app)
+	record.Set("mrn", "M-2")
+	if err := collections.Update(app, record, "mrn"); err != nil {
+		t.Error(err)
+	}
+	if err := app.SaveNoValidate(record); err != nil {
+		t.Error(err)
+	}
+	if column := lastNameColumn(t, app); column != "v1:lost:AAAAAAAAAAAAAAAA:AAAA" || findPatient(t, app).GetString("mrn") != "M-2" {
+		t.Errorf("the column holds %q", column)
+	}
+	err := collections.Readable(findPatient(t, app))
+	refused, ok := errors.AsType[*collections.Unreadable](err)
+	if !ok || refused.Detail() != "A stored value of patient "+patientID+" cannot be opened; nothing was changed." || strings.Contains(err.Error(), "lost") {
+		t.Errorf("%v", err)
 	}
 }
 

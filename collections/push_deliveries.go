@@ -70,9 +70,10 @@ type ClaimedPush struct {
 	Escalation   string `db:"escalation"`
 }
 
-// Token is opened; "" when it is damaged.
-func (c *ClaimedPush) Token() phi.Text {
-	return openOrNothing(c.SealedToken, "push_tokens.token", c.TokenID)
+// Token is opened.
+func (c *ClaimedPush) Token() (phi.Text, error) {
+	plain, err := OpenValue(c.SealedToken, PushTokens, "token", c.TokenID)
+	return phi.Text(plain), err
 }
 
 // ClaimPushes takes the pushes that have been due for longest and puts off their next attempt to the end of the lease.

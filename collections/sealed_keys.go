@@ -47,6 +47,17 @@ func makeIndexKey(app core.App, ring *phi.KeyRing) (phi.IndexKey, error) {
 	return key, nil
 }
 
+// IndexKeyID is the id of the key under which the key of the blind indexes lies; "" when there is none yet.
+func IndexKeyID(app core.App) (string, error) {
+	var sealed string
+	err := app.DB().NewQuery(`SELECT sealed FROM sealed_keys WHERE name = {:name}`).Bind(dbx.Params{"name": blindIndexKey}).Row(&sealed)
+	if err != nil && !Missing(err) {
+		return "", fmt.Errorf("read sealed index key: %w", err)
+	}
+	id, _ := phi.KeyID(sealed)
+	return id, nil
+}
+
 // ResealIndexKey seals the key of the blind indexes under the ring's first key.
 func ResealIndexKey(app core.App, ring *phi.KeyRing) error {
 	var sealed string
@@ -72,9 +83,6 @@ func ResealIndexKey(app core.App, ring *phi.KeyRing) error {
 	return nil
 }
 
-// SealedUnder is how every value begins that is sealed under a key.
-func SealedUnder(keyID string) string { return "v1:" + keyID + ":" }
-
 // AuditRowsByKey counts the rows of the audit log that need each key.
 func AuditRowsByKey(app core.App) (map[string]int, error) {
 	var rows []struct {
@@ -82,8 +90,8 @@ func AuditRowsByKey(app core.App) (map[string]int, error) {
 		Rows int    `db:"rows"`
 	}
 	err := app.DB().NewQuery(`SELECT key, COUNT(DISTINCT id) AS rows FROM (
-			SELECT id, substr(changes, 4, instr(substr(changes, 4), ':') - 1) AS key FROM audit_log WHERE changes LIKE 'v1:%'
-			UNION ALL SELECT id, substr(reason, 4, instr(substr(reason, 4), ':') - 1) FROM audit_log WHERE reason LIKE 'v1:%'
+			SELECT id, substr(changes, 4, instr(substr(changes, 4), ':') - 1) AS key FROM audit_log WHERE changes GLOB 'v[12]:*'
+			UNION ALL SELECT id, substr(reason, 4, instr(substr(reason, 4), ':') - 1) FROM audit_log WHERE reason GLOB 'v[12]:*'
 		) GROUP BY key`).All(&rows)
 	if err != nil {
 		return nil, fmt.Errorf("count audit rows by key: %w", err)

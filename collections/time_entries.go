@@ -56,7 +56,7 @@ func oneTimeEntry(app core.App, where dbx.Expression) (*TimeEntry, error) {
 	if err := app.RecordQuery(TimeEntries).AndWhere(where).Limit(1).One(e); err != nil {
 		return nil, fmt.Errorf("find time entry: %w", err)
 	}
-	return e, nil
+	return e, Readable(e.ProxyRecord())
 }
 
 // TimersStartedBefore lists timers that have been running since before a moment.

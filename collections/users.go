@@ -51,7 +51,7 @@ type UserFilter struct {
 // UserName is what a user is called.
 type UserName struct{ First, Last phi.Text }
 
-// UserNames are the names of users by record id; those that cannot be opened are left empty.
+// UserNames are the names of users by record id; [UnreadableText] is the last name of those whose name cannot be opened.
 func UserNames(app core.App, ids []string) (map[string]UserName, error) {
 	var rows []struct {
 		ID    string `db:"id"`
@@ -63,7 +63,11 @@ func UserNames(app core.App, ids []string) (map[string]UserName, error) {
 	}
 	names := make(map[string]UserName, len(rows))
 	for _, row := range rows {
-		names[row.ID] = UserName{openOrNothing(row.First, "users.first_name", row.ID), openOrNothing(row.Last, "users.last_name", row.ID)}
+		first, last, broken := openNames(Users, row.ID, row.First, row.Last)
+		if broken {
+			last = UnreadableText
+		}
+		names[row.ID] = UserName{first, last}
 	}
 	return names, nil
 }
@@ -164,7 +168,7 @@ func (u *User) PasswordHash() string { return u.GetString("password:hash") }
 // TwoFactorEnabled reports whether signing in takes a second factor.
 func (u *User) TwoFactorEnabled() bool { return u.GetBool("two_factor_enabled") }
 
-// TOTPSecret is opened; "" when there is none or it is damaged.
+// TOTPSecret is opened; "" when there is none. Whoever compares codes asks [Readable] first.
 func (u *User) TOTPSecret() string { return u.GetString("totp_secret") }
 
 // TOTPLastStep is the last time step accepted.

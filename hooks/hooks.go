@@ -74,6 +74,7 @@ type row struct {
 
 // Running order. Ids are given out before PocketBase would make its own, at -99.
 const (
+	untouched = -400 // what cannot be read stays as it is
 	outermost = -300 // opens the transaction
 	traced    = -200 // writes of the dashboard are audited in it
 	numbered  = -100 // ids
@@ -83,6 +84,7 @@ const (
 // table is every hook on records.
 var table = []row{
 	{creating, ours, outermost, (*hooks).inTransaction},
+	{updating, whole, untouched, (*hooks).refuseUnreadable},
 	{updating, ours, outermost, (*hooks).inTransaction},
 	{deleting, ours, outermost, (*hooks).inTransaction},
 	{creating, ours, traced, (*hooks).traceCreate},
@@ -139,6 +141,13 @@ var ours = []string{
 	collections.TimeEntries, collections.Transmissions, collections.TriageScores, collections.Users, core.CollectionNameSuperusers,
 }
 
+// whole are the collections whose records people change, and change only when all of it can be read. In others the service notes what it does itself,
+// such as that a device was heard of, which must go on; the dashboard asks for all of them.
+var whole = []string{
+	collections.Alerts, collections.BillingEntries, collections.Consents, collections.Escalations, collections.Patients, collections.TimeEntries,
+	collections.Users,
+}
+
 // kept are the collections that nobody deletes from: records are retained by law, or stand for what happened.
 var kept = []string{
 	collections.Alerts, collections.AuditLog, collections.BillingEntries, collections.Consents, collections.DeviceAssignments, collections.Escalations,
@@ -159,6 +168,7 @@ func Bind(app core.App, engines Engines) {
 	guardSchema(app, h)
 	guardSettings(app, h)
 	closeNative(app)
+	guardUnreadable(app)
 	guardSuperusers(app, h)
 	refreshDashboard(app)
 	guardRealtime(app, h)

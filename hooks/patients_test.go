@@ -216,7 +216,7 @@ func TestEncryptedInDashboard(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, value := range columns {
-		if !strings.HasPrefix(value.String, "v1:test:") {
+		if !strings.HasPrefix(value.String, "v2:test:") {
 			t.Errorf("%s is stored as %q", name, value.String)
 		}
 	}

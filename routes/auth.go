@@ -132,6 +132,9 @@ func (a *api) profile(c *call) error {
 
 // showProfile answers with the caller's own account.
 func (c *call) showProfile(user *collections.User) error {
+	if err := collections.Readable(user.ProxyRecord()); err != nil {
+		return err
+	}
 	havePasskeys, err := collections.HavePasskeys(c.App, user.Id)
 	if err != nil {
 		return err

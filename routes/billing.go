@@ -38,6 +38,7 @@ func (a *api) listEntries(c *call) error {
 	if err != nil {
 		return err
 	}
+	page, unreadable := collections.ReadableOnly(page)
 	views, err := viewEntries(c, page)
 	if err != nil {
 		return err
@@ -45,7 +46,7 @@ func (a *api) listEntries(c *call) error {
 	if err := recordShown(c, "BillingEntry", views, func(v entryView) string { return v.PatientID }); err != nil {
 		return err
 	}
-	return list(c, p, total, views)
+	return listReadable(c, p, total, views, unreadable)
 }
 
 var entryOrders = map[string][]string{

@@ -58,6 +58,7 @@ func (a *api) listConsents(c *call) error {
 	if err != nil {
 		return err
 	}
+	page, unreadable := collections.ReadableOnly(page)
 	if err := c.recordRead(audit.PatientRead, "Consent", "", patient.Id); err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func (a *api) listConsents(c *call) error {
 	for i, consent := range page {
 		views[i] = viewConsent(c, consent)
 	}
-	return list(c, p, total, views)
+	return listReadable(c, p, total, views, unreadable)
 }
 
 func (a *api) grantConsent(c *call) error {

@@ -35,6 +35,7 @@ func (a *api) listDevices(c *call) error {
 	if err != nil {
 		return err
 	}
+	page, unreadable := collections.ReadableOnly(page)
 	views, patients := make([]deviceView, len(page)), map[string]bool{}
 	for i, device := range page {
 		views[i] = viewDevice(device)
@@ -47,7 +48,7 @@ func (a *api) listDevices(c *call) error {
 			return err
 		}
 	}
-	return list(c, p, total, views)
+	return listReadable(c, p, total, views, unreadable)
 }
 
 // hubView is a hub as the contract shows it.

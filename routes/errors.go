@@ -16,6 +16,7 @@ import (
 	"github.com/pocketbase/pocketbase/tools/inflector"
 	"github.com/pocketbase/pocketbase/tools/router"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
@@ -50,7 +51,7 @@ func (a *api) refuse(c *call, err error) {
 	if w, ok := c.response.(router.WriteTracker); ok && w.Written() {
 		return // the answer was already on its way
 	}
-	if status == http.StatusInternalServerError {
+	if status == http.StatusInternalServerError || f.Code == collections.UnreadableCode {
 		f = f.With("request_id", c.RequestID)
 	}
 	if f.RetryAfter > 0 {
@@ -91,6 +92,9 @@ func (a *api) report(c *call, status int, err error) {
 func translate(err error) *fault.Error {
 	if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind != fault.Internal {
 		return f
+	}
+	if record, ok := errors.AsType[*collections.Unreadable](err); ok {
+		return fault.New(fault.Unavailable, collections.UnreadableCode, record.Detail()).Because(err)
 	}
 	if refusal, ok := errors.AsType[*router.ApiError](err); ok {
 		return fromPocketBase(refusal)

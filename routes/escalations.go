@@ -119,6 +119,7 @@ func (a *api) listEscalations(c *call) error {
 	if err != nil {
 		return err
 	}
+	page, unreadable := collections.ReadableRecords(page)
 	views, names, err := viewEscalations(c.App, page)
 	if err != nil {
 		return err
@@ -126,7 +127,7 @@ func (a *api) listEscalations(c *call) error {
 	if err := c.recordListed("Escalation", names); err != nil {
 		return err
 	}
-	return list(c, p, total, views)
+	return listReadable(c, p, total, views, unreadable)
 }
 
 func (a *api) readEscalation(c *call) error {

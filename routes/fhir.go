@@ -3,6 +3,7 @@ package routes
 import (
 	"net/http"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/patients"
@@ -18,6 +19,9 @@ func (a *api) readFHIRObservation(c *call) error {
 	names, err := patients.Names(c.App, []string{o.PatientID})
 	if err != nil {
 		return err
+	}
+	if !names[o.PatientID].Readable() {
+		return &collections.Unreadable{Collection: collections.Patients, ID: o.PatientID}
 	}
 	body, err := fhir.Observation(o.FHIR(), phi.Text(names[o.PatientID].FirstLast())).Encode()
 	if err != nil {

@@ -14,6 +14,9 @@ func (a *api) readFHIRPatient(c *call) error {
 	if err != nil {
 		return err
 	}
+	if err := collections.Readable(p.ProxyRecord()); err != nil {
+		return err
+	}
 	body, err := fhir.Patient(fhir.StoredPatient{
 		ID: p.Id, Who: p.Demographics(), Gender: p.Gender(), MRN: p.MRN(), ExternalID: p.ExternalID(),
 		Active: p.Active(), Version: p.Version(), UpdatedAt: p.UpdatedAt(),

@@ -41,6 +41,7 @@ func (LiveViews) Alerts(app core.App, ids []string) (map[string]live.View, error
 	if err != nil {
 		return nil, fmt.Errorf("find alerts: %w", err)
 	}
+	rows, _ = collections.ReadableRecords(rows) // whoever reads the list is told how many are left out
 	patientIDs := make([]string, len(rows))
 	for i, row := range rows {
 		patientIDs[i] = row.GetString("patient")
@@ -62,6 +63,7 @@ func (LiveViews) Escalations(app core.App, ids []string) (map[string]live.View, 
 	if err != nil {
 		return nil, fmt.Errorf("find escalations: %w", err)
 	}
+	rows, _ = collections.ReadableRecords(rows)
 	views, _, err := viewEscalations(app, rows)
 	if err != nil {
 		return nil, err

@@ -66,6 +66,7 @@ func (a *api) listNotifications(c *call) error {
 	if err != nil {
 		return err
 	}
+	entries, unreadable := collections.ReadableRecords(entries)
 	if err := recordNotificationsRead(c, "", entries...); err != nil {
 		return err
 	}
@@ -77,6 +78,7 @@ func (a *api) listNotifications(c *call) error {
 	if err != nil {
 		return err
 	}
+	page.Unreadable = unreadable
 	return c.ok(inboxPage{page, unread})
 }
 

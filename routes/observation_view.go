@@ -123,7 +123,7 @@ func raisedBy(outcome observations.Outcome) (list []raised) {
 
 func raisedFrom(records []*core.Record) (list []raised) {
 	for _, record := range records {
-		list = append(list, raised{ID: collections.Number(record.Id), Level: record.GetString("level"), Message: record.GetString("message")})
+		list = append(list, raised{ID: collections.Number(record.Id), Level: record.GetString("level"), Message: collections.TextOf(record, "message")})
 	}
 	return list
 }

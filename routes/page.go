@@ -52,6 +52,8 @@ type Page[T any] struct {
 	Next     *string `json:"next"`
 	Previous *string `json:"previous"`
 	Results  []T     `json:"results"`
+	// Unreadable is how many entries of the page are left out because a stored value of theirs cannot be opened.
+	Unreadable int `json:"unreadable,omitempty"`
 }
 
 // list answers 200 with one page of count entries, or 404 when the list ends before it.
@@ -60,6 +62,16 @@ func list[T any](c *call, p paging, count int, results []T) error {
 	if err != nil {
 		return err
 	}
+	return c.ok(page)
+}
+
+// listReadable is list for a page from which some entries had to be left out because they cannot be read.
+func listReadable[T any](c *call, p paging, count int, results []T, unreadable int) error {
+	page, err := pageOf(c, p, count, results)
+	if err != nil {
+		return err
+	}
+	page.Unreadable = unreadable
 	return c.ok(page)
 }
 

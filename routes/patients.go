@@ -24,7 +24,11 @@ func (a *api) createPatient(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.created(patients.NewView(patient, c.Caller.Role))
+	view, err := patients.NewView(patient, c.Caller.Role)
+	if err != nil {
+		return err
+	}
+	return c.created(view)
 }
 
 func (a *api) readPatient(c *call) error {
@@ -40,10 +44,14 @@ func (a *api) readPatient(c *call) error {
 	if err != nil {
 		return err
 	}
+	view, err := patients.NewView(patient, c.Caller.Role)
+	if err != nil {
+		return err
+	}
 	if err := c.recordRead(audit.PatientRead, "Patient", patient.Id, patient.Id); err != nil {
 		return err
 	}
-	return c.ok(patients.NewView(patient, c.Caller.Role))
+	return c.ok(view)
 }
 
 // wantsDeleted reads the parameter that shows deleted patients, to administrators only.
@@ -73,15 +81,17 @@ func (a *api) listPatients(c *call) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	page, total, err := a.findPatients(c, wanted)
+	page, total, unreadable, err := a.findPatients(c, wanted)
 	if err != nil {
 		return err
 	}
 	views := make([]patients.View, len(page))
 	for i, patient := range page {
-		views[i] = patients.NewView(patient, c.Caller.Role)
+		if views[i], err = patients.NewView(patient, c.Caller.Role); err != nil {
+			return err
+		}
 	}
-	return list(c, p, total, views)
+	return listReadable(c, p, total, views, unreadable)
 }
 
 // archivedView is an item of the list of archived patients.
@@ -102,20 +112,23 @@ func (a *api) listArchivedPatients(c *call) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	page, total, err := a.findPatients(c, patients.Query{Active: new(false), Offset: p.Offset(), Limit: p.Size})
+	page, total, unreadable, err := a.findPatients(c, patients.Query{Active: new(false), Offset: p.Offset(), Limit: p.Size})
 	if err != nil {
 		return err
 	}
 	views := make([]archivedView, len(page))
 	for i, patient := range page {
-		v := patients.NewView(patient, c.Caller.Role)
+		v, err := patients.NewView(patient, c.Caller.Role)
+		if err != nil {
+			return err
+		}
 		views[i] = archivedView{v.ID, v.FirstName, v.LastName, v.MRN, v.Status, v.ArchivedAt, v.ArchivedBy, v.ArchiveReason}
 	}
-	return list(c, p, total, views)
+	return listReadable(c, p, total, views, unreadable)
 }
 
-// findPatients finds a page of the patients that the caller may see, and records who was shown.
-func (a *api) findPatients(c *call, wanted patients.Query) (page []*collections.Patient, total int, err error) {
+// findPatients finds a page of the patients that the caller may see, and records who was shown; those who cannot be read are left out.
+func (a *api) findPatients(c *call, wanted patients.Query) (page []*collections.Patient, total, unreadable int, err error) {
 	switch {
 	case c.Scope == access.Own:
 		wanted.Only = []string{}
@@ -124,12 +137,13 @@ func (a *api) findPatients(c *call, wanted patients.Query) (page []*collections.
 		}
 	case a.confinedToTeams(c):
 		if wanted.Only, err = patients.OwnPatients(c.App, c.Caller.RecordID); err != nil {
-			return nil, 0, err
+			return nil, 0, 0, err
 		}
 	}
 	if page, total, err = patients.List(c.App, a.Directory, wanted); err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
+	page, unreadable = collections.ReadableOnly(page)
 	ids := make([]string, len(page))
 	for i, patient := range page {
 		ids[i] = patient.Id
@@ -138,7 +152,7 @@ func (a *api) findPatients(c *call, wanted patients.Query) (page []*collections.
 	if wanted.Search != "" {
 		event = audit.PatientSearch
 	}
-	return page, total, c.recordRead(event, "Patient", "", ids...)
+	return page, total, unreadable, c.recordRead(event, "Patient", "", ids...)
 }
 
 func (a *api) replacePatient(c *call) error {
@@ -158,7 +172,11 @@ func (a *api) replacePatient(c *call) error {
 	if patient, err = patients.Replace(c.App, patient.Id, draft, c.actor(), c.Now); err != nil {
 		return err
 	}
-	return c.ok(patients.NewView(patient, c.Caller.Role))
+	view, err := patients.NewView(patient, c.Caller.Role)
+	if err != nil {
+		return err
+	}
+	return c.ok(view)
 }
 
 func (a *api) deletePatient(c *call) error {
@@ -180,7 +198,11 @@ func (a *api) restorePatient(c *call) error {
 	if patient, err = patients.Restore(c.App, patient.Id, c.actor(), c.Now); err != nil {
 		return err
 	}
-	return c.ok(patients.NewView(patient, c.Caller.Role))
+	view, err := patients.NewView(patient, c.Caller.Role)
+	if err != nil {
+		return err
+	}
+	return c.ok(view)
 }
 
 // archivingView is the answer to archiving.
@@ -204,7 +226,10 @@ func (a *api) archivePatient(c *call) error {
 	if patient, err = patients.Archive(c.App, patient.Id, reason, c.actor(), c.Now); err != nil {
 		return err
 	}
-	v := patients.NewView(patient, c.Caller.Role)
+	v, err := patients.NewView(patient, c.Caller.Role)
+	if err != nil {
+		return err
+	}
 	return c.ok(archivingView{v.ID, v.Status, v.ArchivedAt, v.ArchivedBy, v.ArchiveReason})
 }
 
@@ -224,7 +249,10 @@ func (a *api) unarchivePatient(c *call) error {
 	if patient, err = patients.Unarchive(c.App, patient.Id, c.actor(), c.Now); err != nil {
 		return err
 	}
-	v := patients.NewView(patient, c.Caller.Role)
+	v, err := patients.NewView(patient, c.Caller.Role)
+	if err != nil {
+		return err
+	}
 	return c.ok(unarchivingView{v.ID, v.Status, v.UnarchivedAt, v.UnarchivedBy})
 }
 

@@ -54,7 +54,7 @@ func (a *api) listQuarantine(c *call) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	page, total, err := observations.Quarantine(c.App, filter, p.Offset(), p.Size)
+	page, total, unreadable, err := observations.Quarantine(c.App, filter, p.Offset(), p.Size)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (a *api) listQuarantine(c *call) error {
 	if err := c.recordRead(audit.ObservationRead, "GatewayEvent", ""); err != nil {
 		return err
 	}
-	return list(c, p, total, views)
+	return listReadable(c, p, total, views, unreadable)
 }
 
 func (a *api) releaseEvent(c *call) error {

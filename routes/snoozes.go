@@ -48,6 +48,7 @@ func (a *api) listSnoozes(c *call) error {
 	if err != nil {
 		return err
 	}
+	page, unreadable := collections.ReadableRecords(page)
 	if err := c.recordRead(audit.PatientRead, "Snooze", "", patient.Id); err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func (a *api) listSnoozes(c *call) error {
 	for i, record := range page {
 		views[i] = viewSnooze(c, record)
 	}
-	return list(c, p, total, views)
+	return listReadable(c, p, total, views, unreadable)
 }
 
 func (a *api) startSnooze(c *call) error {

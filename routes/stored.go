@@ -48,10 +48,12 @@ func (c *call) recordListed(resourceType string, names map[string]patients.Name)
 	return c.recordRead(audit.PatientRead, resourceType, "", slices.Sorted(maps.Keys(names))...)
 }
 
-// listOfPatients answers a page of records that belong to patients, by name, and notes whose data it showed.
+// listOfPatients answers a page of records that belong to patients, by name, and notes whose data it showed. Records that cannot be read are
+// left out.
 func listOfPatients[V any](
 	c *call, p paging, total int, page []*core.Record, resourceType string, view func(*core.Record, map[string]patients.Name) V,
 ) error {
+	page, unreadable := collections.ReadableRecords(page)
 	names, err := namesOf(c, page)
 	if err != nil {
 		return err
@@ -63,7 +65,7 @@ func listOfPatients[V any](
 	for i, record := range page {
 		views[i] = view(record, names)
 	}
-	return list(c, p, total, views)
+	return listReadable(c, p, total, views, unreadable)
 }
 
 func sortedKeys(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

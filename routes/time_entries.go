@@ -111,6 +111,7 @@ func (a *api) listTime(c *call) error {
 	if err != nil {
 		return err
 	}
+	page, unreadable := collections.ReadableOnly(page)
 	views, err := viewTimes(c, page)
 	if err != nil {
 		return err
@@ -118,7 +119,7 @@ func (a *api) listTime(c *call) error {
 	if err := recordShown(c, "TimeEntry", views, func(v timeView) string { return v.PatientID }); err != nil {
 		return err
 	}
-	return list(c, p, total, views)
+	return listReadable(c, p, total, views, unreadable)
 }
 
 // recordShown notes whose data a page showed.

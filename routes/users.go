@@ -82,7 +82,7 @@ func (a *api) listUsers(c *call) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	users, total, err := auth.Users(c.App, wanted)
+	users, total, unreadable, err := auth.Users(c.App, wanted)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (a *api) listUsers(c *call) error {
 	for i, user := range users {
 		views[i] = viewUser(user, states)
 	}
-	return list(c, p, total, views)
+	return listReadable(c, p, total, views, unreadable)
 }
 
 func roleNames() (names []string) {

@@ -175,6 +175,7 @@ func (a *api) listThresholdChanges(c *call) error {
 	if err != nil {
 		return err
 	}
+	page, unreadable := collections.ReadableOnly(page)
 	views, shown := make([]thresholdChangeView, len(page)), map[string]bool{}
 	for i, change := range page {
 		views[i] = thresholdChangeView{
@@ -191,5 +192,5 @@ func (a *api) listThresholdChanges(c *call) error {
 			return err
 		}
 	}
-	return list(c, p, total, views)
+	return listReadable(c, p, total, views, unreadable)
 }

@@ -69,7 +69,7 @@ func TestThresholds(t *testing.T) {
 
 	var reason string
 	err := c.app.DB().Select("reason").From(collections.ThresholdChanges).Limit(1).Row(&reason)
-	if err != nil || strings.Contains(reason, "Grey") || !strings.HasPrefix(reason, "v1:") {
+	if err != nil || strings.Contains(reason, "Grey") || !strings.HasPrefix(reason, "v2:") {
 		t.Errorf("the reason is stored as %q, %v", reason, err)
 	}
 	if events := c.events(id); !slices.Contains(events, "threshold.update") {

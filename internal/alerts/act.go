@@ -28,7 +28,7 @@ func Find(app core.App, number int64) (*core.Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find alert: %w", err)
 	}
-	return record, nil
+	return record, collections.Readable(record)
 }
 
 // Act carries out what a person does with an alert, in the caller's transaction: its state, its notes and the audit entry.

@@ -125,6 +125,9 @@ func EndSnooze(tx core.App, patientID string, number int64, by audit.Actor, now 
 	if err != nil {
 		return nil, fmt.Errorf("find snooze: %w", err)
 	}
+	if err := collections.Readable(record); err != nil {
+		return nil, err
+	}
 	if !SnoozeInForce(record, now) {
 		return nil, fault.State("invalid_state", "The snooze is over already.")
 	}

@@ -57,13 +57,20 @@ func by(actor string) dbx.Expression {
 type Stored struct {
 	collections.AuditRow
 	Reason  string
-	Changes map[string]Change // nil when damaged
+	Changes map[string]Change
 }
 
 func stored(row collections.AuditRow) Stored {
 	s := Stored{AuditRow: row}
-	s.Reason, _ = collections.Open(row.Reason, "audit_log.reason", row.ID) // a damaged one must not hide the others
-	if text, err := collections.Open(row.Changes, "audit_log.changes", row.ID); err == nil && text != "" {
+	var err error
+	if s.Reason, err = collections.Open(row.Reason, "audit_log.reason", row.ID); err != nil {
+		s.Reason = collections.UnreadableText // not counted: the key of an old entry may be gone for good
+	}
+	text, err := collections.Open(row.Changes, "audit_log.changes", row.ID)
+	switch {
+	case err != nil:
+		s.Changes = map[string]Change{collections.UnreadableText: {}}
+	case text != "":
 		_ = json.Unmarshal([]byte(text), &s.Changes)
 	}
 	return s

@@ -133,6 +133,9 @@ func (e *Engine) decideLogin(tx core.App, a attempt, proven bool) (session Sessi
 		refused, err = a.fail(tx, failures)
 		return session, refused, err
 	}
+	if err := collections.Readable(a.user.ProxyRecord()); err != nil {
+		return session, nil, err
+	}
 	user, err := a.account(tx)
 	if err != nil {
 		return session, nil, err

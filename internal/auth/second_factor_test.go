@@ -120,7 +120,9 @@ func TestLoginWithDamagedSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = e.Login(t.Context(), app, withCode(credentials(user.Email(), vigiltest.Password), empty), origin, clock)
-	wantCode(t, "code of the empty secret", err, "authentication_failed")
+	if !collections.IsUnreadable(err) {
+		t.Errorf("a code of the empty secret: %v", err)
+	}
 }
 
 func TestLoginWithBackupCode(t *testing.T) {

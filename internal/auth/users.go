@@ -271,12 +271,14 @@ type UserQuery struct {
 // UserOrders are the orders of a list of users, the default first; "-" turns one round.
 var UserOrders = []string{"last_name", "-last_name", "email", "-email", "role", "-role", "created_at", "-created_at", "last_login", "-last_login"}
 
-// Users lists accounts: one page, and how many there are. Names are encrypted, so they are searched and ordered here.
-func Users(app core.App, q UserQuery) (page []*collections.User, total int, err error) {
+// Users lists accounts: one page, and how many there are. Names are encrypted, so they are searched and ordered here. Accounts that cannot be
+// read are counted apart.
+func Users(app core.App, q UserQuery) (page []*collections.User, total, unreadable int, err error) {
 	all, err := collections.UserList(app, collections.UserFilter{Role: q.Role, Active: q.Active})
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
+	all, unreadable = collections.ReadableOnly(all)
 	words := strings.Fields(strings.ToLower(q.Search))
 	type entry struct {
 		user *collections.User
@@ -305,7 +307,7 @@ func Users(app core.App, q UserQuery) (page []*collections.User, total int, err 
 	for _, e := range found[start:end] {
 		page = append(page, e.user)
 	}
-	return page, len(found), nil
+	return page, len(found), unreadable, nil
 }
 
 func orderKey(user *collections.User, column string) string {

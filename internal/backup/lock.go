@@ -1,10 +1,12 @@
 package backup
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/gofrs/flock"
 )
@@ -13,6 +15,7 @@ import (
 const (
 	serveFile = "serve.lock"  // exclusive to the service: two of them would both send, tell and bill
 	inUseFile = "vigil.lock"  // shared by whoever has the data folder open, exclusive to whoever replaces what is in it
+	sealFile  = "seal.lock"   // shared by the commands that seal beside the service, exclusive to whoever retires a key
 	workFile  = "backup.lock" // exclusive to whoever takes or proves a backup
 	workRoom  = ".backup"     // scratch of who holds workFile
 )
@@ -36,11 +39,61 @@ func Hold(dir string) (release func() error, err error) {
 
 // Serve makes this process the one that serves a data folder, until release. Commands may work on it beside the service.
 func Serve(dir string) (release func() error, err error) {
-	lock, err := exclusive(dir, serveFile, "another process serves this data folder: stop it first")
+	lock, err := lockFile(dir, serveFile)
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience) // whoever asks Served holds it for a moment
+	defer cancel()
+	held, err := lock.TryLockContext(ctx, patience/20)
+	if err != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("lock the data folder: %w", err)
+	}
+	if !held {
+		return nil, errors.New("another process serves this data folder: stop it first")
+	}
 	return lock.Close, nil
+}
+
+// patience is how long a service that starts waits for those who only look.
+const patience = time.Second
+
+// Served reports whether a process serves a data folder.
+func Served(dir string) (bool, error) {
+	lock, err := lockFile(dir, serveFile)
+	if err != nil {
+		return false, err
+	}
+	free, err := lock.TryRLock()
+	if err := errors.Join(err, lock.Close()); err != nil {
+		return false, fmt.Errorf("look who serves the data folder: %w", err)
+	}
+	return !free, nil
+}
+
+// Seal keeps keys from being retired while a command may seal under its first one, until release. It waits for a retirement under way.
+func Seal(dir string) (release func() error, err error) {
+	lock, err := lockFile(dir, sealFile)
+	if err != nil {
+		return nil, err
+	}
+	if err := lock.RLock(); err != nil {
+		return nil, fmt.Errorf("lock the data folder: %w", err)
+	}
+	return lock.Close, nil
+}
+
+// Alone runs work while no process but this one, which has let go of Seal, may seal beside the service. alone is false when another one does.
+func Alone(dir string, work func(alone bool) error) error {
+	lock, err := lockFile(dir, sealFile)
+	if err != nil {
+		return err
+	}
+	alone, err := lock.TryLock()
+	if err != nil {
+		return fmt.Errorf("lock the data folder: %w", err)
+	}
+	return errors.Join(work(alone), lock.Close())
 }
 
 // claim has a data folder for itself.

@@ -181,7 +181,10 @@ func (g *gatherer) time() error {
 			OR {:byhand} AND t.category = {:category} AND t.started_at >= {:from} AND t.started_at < {:to})
 		ORDER BY t.started_at, t.id`, &g.into.Time)
 	for i, row := range g.into.Time {
-		notes, _ := collections.Open(row.Sealed, "time_entries.notes", row.ID) // a damaged note must not hide the rest
+		notes, err := collections.OpenValue(row.Sealed, collections.TimeEntries, "notes", row.ID)
+		if err != nil {
+			notes = collections.UnreadableText // one note must not hide the rest
+		}
 		g.into.Time[i].Notes = phi.Text(notes)
 	}
 	return err

@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -307,9 +308,15 @@ func (e *Engine) DeleteTime(app core.App, number int64, userID string, by audit.
 
 // StopTimers ends timers that were left running for an hour.
 func (e *Engine) StopTimers(app core.App, now time.Time) (stopped int, err error) {
+	var unreadable []error
 	err = app.RunInTransaction(func(tx core.App) error {
 		timers, err := collections.TimersStartedBefore(tx, now.Add(-timerStops))
+		unreadable = nil
 		for _, entry := range timers {
+			if broken := collections.Readable(entry.ProxyRecord()); broken != nil {
+				unreadable = append(unreadable, broken) // it stays as it is, and the others stop
+				continue
+			}
 			entry.Set("auto_stopped", true)
 			stop(entry, now)
 			if err := tx.Save(entry); err != nil {
@@ -322,5 +329,5 @@ func (e *Engine) StopTimers(app core.App, now time.Time) (stopped int, err error
 		}
 		return err
 	})
-	return stopped, err
+	return stopped, errors.Join(append(unreadable, err)...)
 }

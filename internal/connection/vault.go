@@ -22,7 +22,7 @@ type vault struct {
 // Load implements [emr.Vault].
 func (v vault) Load(flow emr.Flow) (emr.Tokens, error) {
 	t, err := collections.FindEMRToken(v.app, string(flow))
-	if collections.Missing(err) {
+	if collections.Missing(err) || collections.IsUnreadable(err) { // either way new ones are asked for
 		return emr.Tokens{}, nil
 	}
 	if err != nil {

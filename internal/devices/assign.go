@@ -95,7 +95,12 @@ func (e *Engine) Assign(app core.App, a Assignment, by audit.Actor, now time.Tim
 		if err := e.hand(tx, assigned.Device, a, by, now); err != nil {
 			return err
 		}
-		address := cmp.Or(a.ShippingAddress, addressOf(patient))
+		address := a.ShippingAddress
+		if address == "" {
+			if address, err = addressOf(patient); err != nil {
+				return err
+			}
+		}
 		assigned.Delivery, err = e.ship(tx, a.DeviceID, a.PatientID, collections.OrderNew, address, by, now)
 		return err
 	})
@@ -211,10 +216,13 @@ func (e *Engine) order(tx core.App, deviceID, patientID, kind string, address ph
 }
 
 // addressOf is the patient's address on one line; "" for none.
-func addressOf(patient *collections.Patient) phi.Text {
+func addressOf(patient *collections.Patient) (phi.Text, error) {
+	if err := collections.Readable(patient.ProxyRecord()); err != nil {
+		return "", err // nothing is sent to nowhere
+	}
 	a := patient.Demographics().Address
 	if a == nil {
-		return ""
+		return "", nil
 	}
 	var parts []string
 	for _, part := range []string{a.Line1, a.Line2, a.City, strings.TrimSpace(a.State + " " + a.Zip), a.Country} {
@@ -223,7 +231,7 @@ func addressOf(patient *collections.Patient) phi.Text {
 		}
 	}
 	line := []rune(strings.Join(parts, ", "))
-	return phi.Text(line[:min(len(line), 500)])
+	return phi.Text(line[:min(len(line), 500)]), nil
 }
 
 // authorOf is who is named in the columns of a change.

@@ -70,6 +70,9 @@ func find(app core.App, deviceID string) (*collections.Device, error) {
 	if collections.Missing(err) {
 		return nil, fault.Missing()
 	}
+	if err == nil {
+		err = collections.Readable(device.ProxyRecord())
+	}
 	return device, err
 }
 

@@ -196,7 +196,11 @@ func (e *Engine) Replace(app core.App, deviceID string, r Replacement, by audit.
 		if err := e.hand(tx, successor, given, by, now); err != nil {
 			return err
 		}
-		_, err = e.ship(tx, r.NewDeviceID, patient.Id, collections.OrderReplacement, addressOf(patient), by, now)
+		address, err := addressOf(patient)
+		if err != nil {
+			return err
+		}
+		_, err = e.ship(tx, r.NewDeviceID, patient.Id, collections.OrderReplacement, address, by, now)
 		return err
 	})
 	return successor, err

@@ -34,6 +34,6 @@ func announce(tx core.App, record *core.Record, kind notifications.Kind, userID,
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: kind, Severity: severities[triage.Priority(priority)], PatientID: patientID, EscalationID: record.Id,
 		AlertID: record.GetString("alert"), UserID: userID, Key: key,
-		Body: names[patientID].FirstLast() + " (" + names[patientID].MRN + "), " + priority + ": " + record.GetString("reason"),
+		Body: names[patientID].FirstLast() + " (" + names[patientID].MRN + "), " + priority + ": " + collections.TextOf(record, "reason"),
 	}, now)
 }

@@ -58,7 +58,7 @@ func remindFollowUp(tx core.App, id string, now time.Time) error {
 	}
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: notifications.FollowUpDue, Severity: "info", PatientID: patientID, AlertID: id, UserID: owner.Id,
-		Body: "Follow up: " + names[patientID].FirstLast() + " (" + names[patientID].MRN + "), " + alert.GetString("message"),
+		Body: "Follow up: " + names[patientID].FirstLast() + " (" + names[patientID].MRN + "), " + collections.TextOf(alert, "message"),
 		Key:  "alert " + id + " follow-up " + alert.GetString("follow_up_at"),
 	}, now)
 }

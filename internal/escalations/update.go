@@ -24,7 +24,7 @@ func Find(app core.App, number int64) (*core.Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find escalation: %w", err)
 	}
-	return record, nil
+	return record, collections.Readable(record)
 }
 
 // Update changes an escalation, in one transaction with all that follows.

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/transmissions"
 )
@@ -64,6 +65,9 @@ func New(version string) *Metrics {
 	}, []string{"name"}))
 	m.requests = counters(m, "vigil_http_requests_total", "Requests answered.", "method", "route", "status")
 	m.requestTime = histograms(m, "vigil_http_request_duration_seconds", "Time to answer a request.", quick, "route")
+	register(m, prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "vigil_unreadable_values_total", Help: "Openings of stored values that failed: with none of the keys, or because the value was changed.",
+	}, func() float64 { return float64(collections.UnreadableValues()) }))
 	build := register(m, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "vigil_build_info", Help: "Always 1; the label says what runs."}, []string{"version"}))
 	build.WithLabelValues(version).Set(1)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -79,8 +79,13 @@ func (d *Dispatcher) attempt(ctx context.Context, app core.App, push *collection
 	now := d.Clock()
 	m := mannerOf(push.Channel, push.Type, push.Severity)
 	end = ending{SettledPush: collections.SettledPush{ID: push.ID, Body: push.Body, Status: collections.PushFailed}, tokenID: push.TokenID}
-	to, readable := open(push.Token())
 	lapses := collections.ParseInstant(push.CreatedAt).Add(m.life)
+	token, err := push.Token()
+	if err != nil && push.TokenActive && lapses.After(now) {
+		d.Log.Error("push waits", slog.String("push", push.ID), slog.Any("error", err))
+		return end, false // its key may come back before it lapses
+	}
+	to, readable := open(token)
 	switch {
 	case !push.TokenActive:
 		end.Status = collections.PushExpiredToken // the device was signed out meanwhile

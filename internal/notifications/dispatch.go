@@ -225,7 +225,10 @@ func (d *Dispatcher) drafts(app core.App, a *collections.Announcement) (drafts [
 	if err != nil {
 		return nil, err
 	}
-	body := a.Body()
+	body, err := a.Body()
+	if err != nil {
+		return nil, err
+	}
 	if body == "" {
 		_, text := pushText(m.channel, m.kind)
 		body = phi.Text(text)

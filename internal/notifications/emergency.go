@@ -38,7 +38,7 @@ func TellOfEmergencyAccess(tx core.App, patientID, actorEmail string, reason phi
 	for userID := range told {
 		err := Notify(tx, userID, Notice{
 			Channel: "alerts", Type: EmergencyAccess, Severity: "warning", Title: "Emergency access to a patient",
-			Body: actorEmail + " opened the record of " + patient.FirstName().Reveal() + " " + patient.LastName().Reveal() +
+			Body: actorEmail + " opened the record of " + collections.TextOf(patient.ProxyRecord(), collections.PatientFirstName) + " " + collections.TextOf(patient.ProxyRecord(), collections.PatientLastName) +
 				" (" + patient.MRN() + ") in an emergency: " + reason.Reveal(),
 			DedupeKey: "emergency/" + patientID + "/" + actorEmail + "/" + now.UTC().Format(time.DateOnly),
 		}, now)

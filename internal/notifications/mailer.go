@@ -119,13 +119,21 @@ func (m *Mailer) SendDue(ctx context.Context, app core.App) (round Round, err er
 }
 
 func (m *Mailer) sendOne(ctx context.Context, app core.App, claimed *collections.Mail, round *Round) error {
-	claimed, err := m.resolve(app, claimed)
-	if err != nil {
-		return err
+	if collections.Readable(claimed.ProxyRecord()) == nil {
+		resolved, err := m.resolve(app, claimed)
+		if err != nil {
+			return err
+		}
+		claimed = resolved
 	}
 	if claimed == nil {
 		round.Dropped++
 		return nil
+	}
+	if err := collections.Readable(claimed.ProxyRecord()); err != nil {
+		m.Log.Error("mail waits", slog.String("mail", claimed.Id), slog.Any("error", err))
+		round.Failed++
+		return nil // its lease ends, and its key may have come back then
 	}
 	failure := m.deliver(ctx, app, claimed)
 	if failure != nil && ctx.Err() != nil {

@@ -148,13 +148,13 @@ func (c *cleaner) clean(app core.App, text, channel, patientID string, yours boo
 	if clean, done := c.done[about]; done {
 		return clean, nil
 	}
+	generic := generics[channel][1]
 	known, err := knownOf(app, patientID, yours)
-	if err != nil {
+	if err != nil && !collections.IsUnreadable(err) {
 		return "", err
 	}
-	generic := generics[channel][1]
 	clean := phi.Sanitize(text, generic, known...)
-	if len([]rune(clean)) > longestBody {
+	if err != nil || len([]rune(clean)) > longestBody { // what is not known cannot be taken out
 		clean = generic
 	}
 	if c.done == nil {
@@ -174,6 +174,9 @@ func knownOf(app core.App, patientID string, yours bool) ([]phi.Known, error) {
 		return nil, nil
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := collections.Readable(patient.ProxyRecord()); err != nil {
 		return nil, err
 	}
 	d := patient.Demographics()

@@ -168,7 +168,7 @@ func loadHolder(tx core.App, patientID string) (h holder, err error) {
 // unborn reports whether the time, in the patient's zone, lies before the date of birth. A date that cannot be opened
 // stands in no reading's way. Source: docs/decisions.md, "Future and past measurement times".
 func (h holder) unborn(patientID string, at time.Time) bool {
-	born, err := collections.Open(h.BirthDate, "patients.date_of_birth", patientID)
+	born, err := collections.OpenValue(h.BirthDate, collections.Patients, collections.PatientDateOfBirth, patientID)
 	return err == nil && at.Format(time.DateOnly) < born
 }
 

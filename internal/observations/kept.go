@@ -130,7 +130,7 @@ func (k Kept) sameAsKept(tx core.App) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("read kept event: %w", err)
 	}
-	payload, err := collections.Open(sealed, keptPurpose, k.ID)
+	payload, err := collections.OpenValue(sealed, collections.GatewayEvents, "payload", k.ID)
 	return err == nil && payload == string(k.Payload), nil
 }
 

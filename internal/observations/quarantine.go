@@ -74,8 +74,8 @@ type QuarantineFilter struct {
 	From, To time.Time
 }
 
-// Quarantine returns a page of the quarantine list, newest first, and how long it is in all.
-func Quarantine(app core.App, f QuarantineFilter, offset, limit int) (page []Item, total int, err error) {
+// Quarantine returns a page of the quarantine list, newest first, and how long it is in all; unreadable events are left out and counted.
+func Quarantine(app core.App, f QuarantineFilter, offset, limit int) (page []Item, total, unreadable int, err error) {
 	statuses := []any{}
 	for _, status := range QuarantineStatuses {
 		if f.Status == "" || f.Status == status {
@@ -86,16 +86,17 @@ func Quarantine(app core.App, f QuarantineFilter, offset, limit int) (page []Ite
 		Equal("device_id", f.DeviceID).Between("received_at", f.From, f.To).
 		Page(app, collections.GatewayEvents, "received_at DESC, id DESC", offset, limit)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
+	records, unreadable = collections.ReadableRecords(records)
 	for _, record := range records {
 		item, err := itemFromRecord(record)
 		if err != nil {
-			return nil, 0, err
+			return nil, 0, 0, err
 		}
 		page = append(page, item)
 	}
-	return page, total, nil
+	return page, total, unreadable, nil
 }
 
 // FindItem returns one event of the quarantine list, or a not-found fault.
@@ -106,6 +107,9 @@ func FindItem(app core.App, id string) (Item, error) {
 	}
 	if err != nil {
 		return Item{}, fmt.Errorf("find kept event: %w", err)
+	}
+	if err := collections.Readable(record); err != nil {
+		return Item{}, err
 	}
 	item, err := itemFromRecord(record)
 	if err == nil && (item.Status == KeptHandled || item.Status == KeptIgnored) {

@@ -50,6 +50,10 @@ func (e *Engine) Replay(ctx context.Context, app core.App, r ReplayOptions) (don
 			return done, fmt.Errorf("replay was interrupted: %w", err)
 		}
 		err := app.RunInTransaction(func(tx core.App) error { return e.replayOne(tx, id, r, &done) })
+		if collections.IsUnreadable(err) {
+			done.Waiting++ // for its key; the others go on
+			err = nil
+		}
 		if err != nil {
 			return done, fmt.Errorf("replay event %s: %w", id, err)
 		}

@@ -8,10 +8,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-// label names the patient as people do; a name that cannot be opened is left out.
+// label names the patient as people do, by the medical record number alone when the name cannot be opened: the alert matters more.
 func (h holder) label(patientID string) string {
-	first, _ := collections.Open(h.FirstName, "patients.first_name", patientID)
-	last, _ := collections.Open(h.LastName, "patients.last_name", patientID)
+	first, err := collections.OpenValue(h.FirstName, collections.Patients, collections.PatientFirstName, patientID)
+	last, again := collections.OpenValue(h.LastName, collections.Patients, collections.PatientLastName, patientID)
+	if err != nil || again != nil {
+		first, last = "", collections.UnreadableText
+	}
 	return strings.TrimSpace(first+" "+last) + " (" + h.MRN + ")"
 }
 

@@ -122,7 +122,10 @@ func findColleague(app core.App, userID string) (Colleague, error) {
 	if err != nil {
 		return Colleague{}, err
 	}
-	name := strings.TrimSpace(user.FirstName() + " " + user.LastName())
+	name := collections.UnreadableText
+	if collections.Readable(user.ProxyRecord()) == nil {
+		name = strings.TrimSpace(user.FirstName() + " " + user.LastName())
+	}
 	return Colleague{UserID: user.Number(), Name: phi.Text(name), Role: user.Role()}, nil
 }
 

@@ -162,7 +162,7 @@ func TestDirectoryFollowsCommits(t *testing.T) {
 	}
 }
 
-func TestDamagedValuesReadAsNull(t *testing.T) {
+func TestDamagedValues(t *testing.T) {
 	app := newApp(t)
 	everyone := everything(vigiltest.User(t, app, access.Provider).Number(), payer(t, app))
 	a := create(t, app, everyone)
@@ -180,33 +180,35 @@ func TestDamagedValuesReadAsNull(t *testing.T) {
 	if err != nil || total != 2 || len(page) != 2 {
 		t.Fatal(page, total, err)
 	}
-	views := map[string]patients.View{}
+	if whole, left := collections.ReadableOnly(page); len(whole) != 0 || left != 2 {
+		t.Errorf("%d are shown, %d left out", len(whole), left)
+	}
 	for _, p := range page {
-		views[p.Id] = patients.NewView(p, access.Admin)
-	}
-	if v := views[b.Id]; v.FirstName != nil || v.LastName == nil || *v.LastName != "Whole" {
-		t.Error("a swapped value is shown, or a whole one is not")
-	}
-	if v := views[a.Id]; v.FirstName == nil || v.LastName != nil || v.Phone != nil || v.Address != nil || v.Email != nil {
-		t.Error("a damaged value is shown, or a whole one is not")
+		_, err := patients.NewView(p, access.Admin)
+		if refused, ok := errors.AsType[*collections.Unreadable](err); !ok || refused.ID != p.Id {
+			t.Errorf("the patient is shown: %v", err)
+		}
 	}
 	names, err := patients.Names(app, []string{a.Id, b.Id})
-	if err != nil || names[b.Id].FirstLast() != "Whole" || names[a.Id].LastFirst() != "Markedfirst" {
+	if err != nil || names[b.Id].FirstLast() != collections.UnreadableText || names[a.Id].LastFirst() != collections.UnreadableText || names[a.Id].Readable() {
 		t.Error("names", err)
 	}
 
-	// What is damaged does not stand in the way of other changes, and stays as it is.
-	damaged, err := collections.FindPatient(app, a.Id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	damaged.Set("gender", "other")
-	if err := app.Save(damaged); err != nil {
-		t.Error("another change:", err)
-	}
-	var kept string
-	if err := app.DB().NewQuery(`SELECT phone FROM patients WHERE id = {:id}`).Bind(dbx.Params{"id": a.Id}).Row(&kept); err != nil || kept != sealed["phone"].String[:20] {
-		t.Error("the damaged ciphertext was rewritten", err)
+	// What cannot be read is not changed, neither itself nor beside it, whatever is written.
+	for _, changes := range []object{{"gender": "other"}, {"phone": "555 010 0199"}, {"phone": nil}, {"phone": "", "gender": "other"}} {
+		damaged, err := collections.FindPatient(app, a.Id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		damaged.Load(changes)
+		if err := app.Save(damaged); !collections.IsUnreadable(err) || strings.Contains(err.Error(), "555") {
+			t.Errorf("saved with %v: %v", changes, err)
+		}
+		var row dbx.NullStringMap
+		if err := app.DB().NewQuery(`SELECT phone, gender FROM patients WHERE id = {:id}`).Bind(dbx.Params{"id": a.Id}).One(&row); err != nil ||
+			row["phone"].String != sealed["phone"].String[:20] || row["gender"].String == "other" {
+			t.Error("the row was rewritten", err)
+		}
 	}
 }
 
@@ -214,7 +216,11 @@ func TestView(t *testing.T) {
 	app := newApp(t)
 	provider, payerID := vigiltest.User(t, app, access.Provider).Number(), payer(t, app)
 	p := create(t, app, everything(provider, payerID))
-	raw, err := json.Marshal(patients.NewView(p, access.Admin))
+	view, err := patients.NewView(p, access.Admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(view)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,8 +236,10 @@ func TestView(t *testing.T) {
 	}
 
 	bare := create(t, app, object{"address": object{"line1": "1 Main St", "city": "Springfield"}})
-	raw, err = json.Marshal(patients.NewView(bare, access.Admin))
-	if err != nil {
+	if view, err = patients.NewView(bare, access.Admin); err != nil {
+		t.Fatal(err)
+	}
+	if raw, err = json.Marshal(view); err != nil {
 		t.Fatal(err)
 	}
 	for _, piece := range []string{
@@ -254,7 +262,10 @@ func TestViewHidesWhatTheRoleMayNotSee(t *testing.T) {
 		access.Patient:     "archived_by unarchived_by ssn_last4",
 		"stranger":         "phone email address archived_by unarchived_by ssn_last4",
 	} {
-		v := patients.NewView(p, role)
+		v, err := patients.NewView(p, role)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if got := strings.Join(v.RedactedFields, " "); got != hidden {
 			t.Errorf("%s: redacted %q, want %q", role, got, hidden)
 		}

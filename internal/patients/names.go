@@ -17,6 +17,7 @@ import (
 type Name struct {
 	MRN         string
 	first, last phi.Text
+	unreadable  bool
 }
 
 // Format shows nothing of the name.
@@ -28,11 +29,23 @@ func (Name) LogValue() slog.Value { return slog.StringValue("[name]") }
 // MarshalJSON refuses.
 func (Name) MarshalJSON() ([]byte, error) { return nil, errors.New("patients: a name is not encoded") }
 
-// FirstLast is "Ada Lovelace"; "" when neither name can be opened.
-func (n Name) FirstLast() string { return strings.TrimSpace(n.first.Reveal() + " " + n.last.Reveal()) }
+// Readable reports whether the name could be opened.
+func (n Name) Readable() bool { return !n.unreadable }
+
+// FirstLast is "Ada Lovelace", or [collections.UnreadableText]: the row of a patient in danger is not left out because the name cannot be
+// opened, and the medical record number beside it says who it is.
+func (n Name) FirstLast() string {
+	if n.unreadable {
+		return collections.UnreadableText
+	}
+	return strings.TrimSpace(n.first.Reveal() + " " + n.last.Reveal())
+}
 
 // LastFirst is "Lovelace, Ada", as claims have it.
 func (n Name) LastFirst() string {
+	if n.unreadable {
+		return collections.UnreadableText
+	}
 	return strings.TrimSuffix(strings.TrimPrefix(n.last.Reveal()+", "+n.first.Reveal(), ", "), ", ")
 }
 
@@ -44,7 +57,7 @@ func Names(app core.App, ids []string) (map[string]Name, error) {
 	}
 	names := make(map[string]Name, len(found))
 	for _, n := range found {
-		names[n.ID] = Name{MRN: n.MRN, first: n.First, last: n.Last}
+		names[n.ID] = Name{MRN: n.MRN, first: n.First, last: n.Last, unreadable: n.Unreadable}
 	}
 	return names, nil
 }

@@ -63,6 +63,9 @@ func Keep(tx core.App, record *core.Record, by audit.Actor, byHand bool, now tim
 // prepare does what is to be done before the save, and returns what is stored now; nil for a new patient.
 func prepare(app core.App, p *collections.Patient, by audit.Actor, now time.Time, practice *time.Location) (stored *collections.Patient, err error) {
 	if !p.IsNew() {
+		if err := collections.Readable(p.ProxyRecord()); err != nil {
+			return nil, err // what cannot be read is not changed, neither itself nor beside it
+		}
 		if stored, err = collections.FindPatientAnyState(app, p.Id); err != nil {
 			return nil, err
 		}
@@ -89,8 +92,7 @@ func prepare(app core.App, p *collections.Patient, by audit.Actor, now time.Time
 	return stored, nil
 }
 
-// changedColumns are those whose value differs from the stored one; of a new record, all. What was damaged in the
-// database and left alone is not changed, so that it does not stand in the way of other changes.
+// changedColumns are those whose value differs from the stored one; of a new record, all.
 func changedColumns(p, stored *collections.Patient) []string {
 	if stored == nil {
 		return bodyColumns

@@ -81,8 +81,11 @@ func (AddressView) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[addr
 func (InsuranceView) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[insurance]") }
 
 // NewView is the patient as a reader of the given role may see it: what the role hides is null and named in
-// redacted_fields. What cannot be opened is null.
-func NewView(p *collections.Patient, role access.Role) View {
+// redacted_fields. It fails when anything of the patient cannot be opened.
+func NewView(p *collections.Patient, role access.Role) (View, error) {
+	if err := collections.Readable(p.ProxyRecord()); err != nil {
+		return View{}, err
+	}
 	who := p.Demographics()
 	v := View{
 		ID:                 p.Id,
@@ -124,7 +127,7 @@ func NewView(p *collections.Patient, role access.Role) View {
 		v.SSNLast4 = orNull(lastFour(who.SSN))
 	}
 	v.redact(role)
-	return v
+	return v, nil
 }
 
 // redact hides what the role may not see; a role it does not know sees least.

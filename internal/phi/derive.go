@@ -3,6 +3,7 @@ package phi
 import (
 	"crypto/hkdf"
 	"crypto/sha256"
+	"maps"
 	"slices"
 )
 
@@ -28,4 +29,39 @@ func (r *KeyRing) Derive(keyID, label string) (secret []byte, ok bool) {
 	}
 	r.derived.Store(name, secret)
 	return slices.Clone(secret), true
+}
+
+// What the check value of a key says, and where it is bound to.
+const (
+	checkText    = "vigil"
+	checkPurpose = "ring_key"
+)
+
+// CheckValue is a value that only the key of that id opens: by it a key is told from another one of the same id.
+func (r *KeyRing) CheckValue(keyID string) (string, error) {
+	if !r.Has(keyID) {
+		return "", ErrUnknownKey
+	}
+	return r.sealUnder(keyID, checkText, checkPurpose, keyID)
+}
+
+// Holds reports whether the ring has the very key that made a check value, bytes and all.
+func (r *KeyRing) Holds(keyID, checkValue string) bool {
+	id, sealed := KeyID(checkValue)
+	text, err := r.Open(checkValue, checkPurpose, keyID)
+	return sealed && id == keyID && err == nil && text == checkText
+}
+
+// Has reports whether the ring has a key of that id.
+func (r *KeyRing) Has(keyID string) bool { return r.ciphers[keyID] != nil }
+
+// KeyIDs are the ids of all keys, the one that seals first.
+func (r *KeyRing) KeyIDs() []string {
+	ids := []string{r.primary}
+	for _, id := range slices.Sorted(maps.Keys(r.ciphers)) {
+		if id != r.primary {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }

@@ -77,3 +77,40 @@ func BenchmarkDerive(b *testing.B) {
 		}
 	}
 }
+
+func TestCheckValueTellsKeysApart(t *testing.T) {
+	r := ring(t, key("b", 2), key("a", 1))
+	of, err := r.CheckValue("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := r.CheckValue("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.CheckValue("c"); err == nil {
+		t.Error("a key that is not there has a check value")
+	}
+	for name, tc := range map[string]struct {
+		ring  *phi.KeyRing
+		check string
+		want  bool
+	}{
+		"same key":            {ring(t, key("a", 1)), of, true},
+		"other bytes":         {ring(t, key("a", 9)), of, false},
+		"missing":             {ring(t, key("b", 2)), of, false},
+		"of another key":      {r, other, false},
+		"of another place":    {r, seal(t, ring(t, key("a", 1)), "vigil", "note", "a"), false},
+		"of another text":     {r, seal(t, ring(t, key("a", 1)), "virgil", "ring_key", "a"), false},
+		"nothing":             {r, "", false},
+		"no sealed value":     {r, "vigil", false},
+		"under a swapped key": {ring(t, key("a", 2), key("b", 1)), of, false},
+	} {
+		if got := tc.ring.Holds("a", tc.check); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+	if got := fmt.Sprint(r.KeyIDs(), r.Has("a"), r.Has("c")); got != "[b a] true false" {
+		t.Errorf("the ring has %s", got)
+	}
+}

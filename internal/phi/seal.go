@@ -10,12 +10,14 @@
 package phi
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"math/bits"
 	"regexp"
 	"strings"
 	"sync"
@@ -25,9 +27,13 @@ import (
 const KeySize = 32
 
 const (
-	version   = "v1"
-	nonceSize = 12 // 96 bits, RFC 5116 section 5.2
+	version   = "v2"
+	unpadded  = "v1" // sealed by earlier releases, as long as the field
+	nonceSize = 12   // 96 bits, RFC 5116 section 5.2
 	tagSize   = 16
+
+	padding      = 0x80 // and zeros: ISO/IEC 7816-4
+	smallestStep = 16
 )
 
 // What can be wrong with a sealed value. None of the errors of this package quotes its input.
@@ -88,26 +94,32 @@ func NewKeyRing(keys ...Key) (*KeyRing, error) {
 
 // Seal encrypts one field with AES-256-GCM under the first key and binds it to its purpose and row. The result is
 //
-//	v1:<key id>:<nonce>:<ciphertext and tag>
+//	v2:<key id>:<nonce>:<ciphertext and tag>
 //
-// with base64url parts without padding and a random 96-bit nonce; the additional data is purpose, "|", row id.
-// The purpose is a constant of the code that stays when a column is renamed. An empty field stays empty: absence
-// is not hidden. A key should be retired before 2^32 seals (NIST SP 800-38D section 8.3).
+// with base64url parts without padding and a random 96-bit nonce; the additional data is "v2|", purpose, "|", row id.
+// The purpose is a constant of the code that stays when a column is renamed. What is encrypted is the field, a byte
+// 0x80, and as many zeros as [paddedSize] asks for, so that the ciphertext tells little about a name's length. An
+// empty field stays empty: absence is not hidden. A key should be retired before 2^32 seals (NIST SP 800-38D section 8.3).
 // Source: docs/decisions.md, "Encryption at rest".
 func (r *KeyRing) Seal(plain, purpose, rowID string) (string, error) {
-	bound, err := additionalData(purpose, rowID)
+	return r.sealUnder(r.primary, plain, purpose, rowID)
+}
+
+func (r *KeyRing) sealUnder(keyID, plain, purpose, rowID string) (string, error) {
+	bound, err := additionalData(version, purpose, rowID)
 	if err != nil || plain == "" {
 		return "", err
 	}
-	raw := make([]byte, nonceSize+len(plain), nonceSize+len(plain)+tagSize)
+	size := paddedSize(len(plain) + 1)
+	raw := make([]byte, nonceSize+size, nonceSize+size+tagSize)
 	nonce, field := raw[:nonceSize], raw[nonceSize:]
 	rand.Read(nonce) // never fails, crypto/rand promises
-	copy(field, plain)
-	field = r.ciphers[r.primary].Seal(field[:0], nonce, field, bound) //nolint:gosec // G407: two lines up, the nonce was drawn
+	field[copy(field, plain)] = padding
+	field = r.ciphers[keyID].Seal(field[:0], nonce, field, bound) //nolint:gosec // G407: two lines up, the nonce was drawn
 
-	sealed := make([]byte, 0, len(version)+len(r.primary)+encoding.EncodedLen(nonceSize)+encoding.EncodedLen(len(field))+3)
+	sealed := make([]byte, 0, len(version)+len(keyID)+encoding.EncodedLen(nonceSize)+encoding.EncodedLen(len(field))+3)
 	sealed = append(sealed, version+":"...)
-	sealed = append(sealed, r.primary...)
+	sealed = append(sealed, keyID...)
 	sealed = append(sealed, ':')
 	sealed = encoding.AppendEncode(sealed, nonce)
 	sealed = append(sealed, ':')
@@ -115,14 +127,22 @@ func (r *KeyRing) Seal(plain, purpose, rowID string) (string, error) {
 	return string(sealed), nil
 }
 
-// Open returns the field that Seal sealed for the same purpose and row. It fails with [ErrFormat],
-// [ErrUnknownKey], [ErrAuthentication] or [ErrBinding], whatever bytes it is given.
+// paddedSize is how many bytes are encrypted of a field and its mark, which have n together: 16, 32, 48, 64 and so on up
+// to 256, then steps of a sixteenth of the power of two above. Names have one of three sizes, and nothing above 128
+// bytes grows by more than an eighth.
+func paddedSize(n int) int {
+	step := max(smallestStep, 1<<bits.Len(uint(n-1))>>4)
+	return (n + step - 1) / step * step
+}
+
+// Open returns the field that Seal sealed for the same purpose and row, in the form of this release or of earlier ones.
+// It fails with [ErrFormat], [ErrUnknownKey], [ErrAuthentication] or [ErrBinding], whatever bytes it is given.
 func (r *KeyRing) Open(sealed, purpose, rowID string) (string, error) {
-	bound, err := additionalData(purpose, rowID)
+	form, keyID, nonceText, fieldText, ok := split(sealed)
+	bound, err := additionalData(form, purpose, rowID)
 	if err != nil || sealed == "" {
 		return "", err
 	}
-	keyID, nonceText, fieldText, ok := split(sealed)
 	if !ok {
 		return "", ErrFormat
 	}
@@ -141,42 +161,57 @@ func (r *KeyRing) Open(sealed, purpose, rowID string) (string, error) {
 	if field, err = aead.Open(field[:0], nonce, field, bound); err != nil {
 		return "", ErrAuthentication
 	}
-	return string(field), nil
+	if form == unpadded {
+		return string(field), nil
+	}
+	field = bytes.TrimRight(field, "\x00")
+	if len(field) < 2 || field[len(field)-1] != padding {
+		return "", ErrFormat
+	}
+	return string(field[:len(field)-1]), nil
 }
 
 // PrimaryKeyID is the id of the key that seals.
 func (r *KeyRing) PrimaryKeyID() string { return r.primary }
 
-// NeedsRotation reports whether a sealed value lies under another key than the one that seals now.
+// NeedsRotation reports whether a sealed value is not as Seal would write it now: it lies under another key than the
+// first, or has the form of an earlier release.
 func (r *KeyRing) NeedsRotation(sealed string) bool {
-	keyID, ok := KeyID(sealed)
-	return ok && keyID != r.primary
+	form, keyID, _, _, ok := split(sealed)
+	return ok && (keyID != r.primary || form != version)
 }
+
+// SealedPrefix is how everything begins that Seal writes now.
+func (r *KeyRing) SealedPrefix() string { return version + ":" + r.primary + ":" }
 
 // KeyID is the id of the key a value was sealed under; !ok when the value is empty or not sealed.
 func KeyID(sealed string) (id string, ok bool) {
-	id, _, _, ok = split(sealed)
+	_, id, _, _, ok = split(sealed)
 	return id, ok
 }
 
 // split takes a sealed value apart. Line breaks are refused here because base64 decoding would skip them.
-func split(sealed string) (keyID, nonce, field string, ok bool) {
-	rest, ok := strings.CutPrefix(sealed, version+":")
-	if !ok || strings.ContainsAny(rest, "\r\n") {
-		return "", "", "", false
+func split(sealed string) (form, keyID, nonce, field string, ok bool) {
+	form, rest, ok := strings.Cut(sealed, ":")
+	if !ok || form != version && form != unpadded || strings.ContainsAny(rest, "\r\n") {
+		return "", "", "", "", false
 	}
 	keyID, rest, _ = strings.Cut(rest, ":")
 	nonce, field, ok = strings.Cut(rest, ":")
 	if !ok || keyID == "" || nonce == "" || field == "" {
-		return "", "", "", false
+		return "", "", "", "", false
 	}
-	return keyID, nonce, field, true
+	return form, keyID, nonce, field, true
 }
 
-// additionalData binds a field to its place. With a purpose free of "|" no two places share it.
-func additionalData(purpose, rowID string) ([]byte, error) {
+// additionalData binds a field to its place, and to its form where forms can be told apart. With a purpose free of "|",
+// and no purpose called like a form, no two places share it.
+func additionalData(form, purpose, rowID string) ([]byte, error) {
 	if purpose == "" || rowID == "" || strings.Contains(purpose, "|") {
 		return nil, ErrBinding
+	}
+	if form == version {
+		return []byte(version + "|" + purpose + "|" + rowID), nil
 	}
 	return []byte(purpose + "|" + rowID), nil
 }

@@ -63,7 +63,7 @@ func TestSealedFormat(t *testing.T) {
 	r := ring(t, key("k-1", 7))
 	sealed := seal(t, r, "Ada Lovelace", "patient.first_name", "p1")
 	parts := strings.Split(sealed, ":")
-	if len(parts) != 4 || parts[0] != "v1" || parts[1] != "k-1" {
+	if len(parts) != 4 || parts[0] != "v2" || parts[1] != "k-1" {
 		t.Fatalf("unexpected shape of %q", sealed)
 	}
 	nonce, err := base64.RawURLEncoding.DecodeString(parts[2])
@@ -75,16 +75,8 @@ func TestSealedFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The format is opened here without the package, so that it cannot drift unseen.
-	block, err := aes.NewCipher(bytes.Repeat([]byte{7}, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
-	gcm, err := cipher.NewGCM(block)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain, err := gcm.Open(nil, nonce, body, []byte("patient.first_name|p1"))
-	if err != nil || string(plain) != "Ada Lovelace" {
+	plain, err := gcm(t, 7).Open(nil, nonce, body, []byte("v2|patient.first_name|p1"))
+	if err != nil || string(plain) != "Ada Lovelace\x80\x00\x00\x00" {
 		t.Fatalf("opened %q, %v", plain, err)
 	}
 	if again := seal(t, r, "Ada Lovelace", "patient.first_name", "p1"); again == sealed {
@@ -92,14 +84,99 @@ func TestSealedFormat(t *testing.T) {
 	}
 }
 
-// known is "Ada" as patient.first_name of p1 under key("k-1", 7).
-const known = "v1:k-1:AAECAwQFBgcICQoL:WeWIPr6K6OzMqfpOcu4kLua1Sg"
+// gcm is the cipher of a key of equal bytes, built without the package.
+func gcm(t testing.TB, fill byte) cipher.AEAD {
+	t.Helper()
+	block, err := aes.NewCipher(bytes.Repeat([]byte{fill}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return aead
+}
+
+// sealedAs is any plaintext in any form under key("k-1", 7).
+func sealedAs(t testing.TB, form, plain, bound string) string {
+	t.Helper()
+	nonce := []byte("twelve bytes")
+	encode := base64.RawURLEncoding.EncodeToString
+	return form + ":k-1:" + encode(nonce) + ":" + encode(gcm(t, 7).Seal(nil, nonce, []byte(plain), []byte(bound)))
+}
+
+// What earlier releases sealed opens; the two forms are never taken for each other.
+func TestFormsAreToldApart(t *testing.T) {
+	r := ring(t, key("k-1", 7))
+	for name, tc := range map[string]struct {
+		sealed, plain string
+		want          error
+	}{
+		"first form":                     {sealedAs(t, "v1", "Ada", "note|1"), "Ada", nil},
+		"first form ends like a padding": {sealedAs(t, "v1", "Ada\x80\x00", "note|1"), "Ada\x80\x00", nil},
+		"second form":                    {sealedAs(t, "v2", "Ada\x80\x00\x00", "v2|note|1"), "Ada", nil},
+		"second form, relabelled":        {sealedAs(t, "v1", "Ada\x80\x00\x00", "v2|note|1"), "", phi.ErrAuthentication},
+		"first form, relabelled":         {sealedAs(t, "v2", "Ada", "note|1"), "", phi.ErrAuthentication},
+		"second form without padding":    {sealedAs(t, "v2", "Ada", "v2|note|1"), "", phi.ErrFormat},
+		"second form of nothing":         {sealedAs(t, "v2", "\x80\x00", "v2|note|1"), "", phi.ErrFormat},
+		"second form of zeros":           {sealedAs(t, "v2", "\x00\x00", "v2|note|1"), "", phi.ErrFormat},
+		"third form":                     {sealedAs(t, "v3", "Ada\x80", "v3|note|1"), "", phi.ErrFormat},
+	} {
+		plain, err := r.Open(tc.sealed, "note", "1")
+		if plain != tc.plain || !errors.Is(err, tc.want) {
+			t.Errorf("%s: opened %q, %v", name, plain, err)
+		}
+	}
+	if !r.NeedsRotation(sealedAs(t, "v1", "Ada", "note|1")) || r.NeedsRotation(seal(t, r, "Ada", "note", "1")) {
+		t.Error("a value in the first form is to be sealed anew, one in the second is not")
+	}
+	if !strings.HasPrefix(seal(t, r, "Ada", "note", "1"), r.SealedPrefix()) {
+		t.Errorf("nothing begins with %s", r.SealedPrefix())
+	}
+}
+
+// The ciphertext of a name tells one of three sizes, of a long text its length to an eighth.
+func TestPaddedSizes(t *testing.T) {
+	r := ring(t, key("k-1", 7))
+	sizes := map[int]int{}
+	last := 0
+	for n := 1; n <= 70_000; n += 1 + n/200 {
+		size := len(seal(t, r, strings.Repeat("x", n), "note", "1"))
+		if n <= 40 {
+			sizes[size]++
+		}
+		if size < last {
+			t.Fatalf("%d bytes give %d, less than a shorter text", n, size)
+		}
+		last = size
+		body := (size-len("v2:k-1:")-17)*3/4 - 16
+		if most := max(n+16, n+n/8+1); body <= n || body > most {
+			t.Fatalf("%d bytes are padded to %d, want more, and %d at most", n, body, most)
+		}
+	}
+	if len(sizes) != 3 {
+		t.Errorf("lengths 1 to 40 give the sizes %v", sizes)
+	}
+	for _, n := range []int{1, 15, 16, 31, 32, 40} {
+		if plain, err := r.Open(seal(t, r, strings.Repeat("\x00", n), "note", "1"), "note", "1"); err != nil || plain != strings.Repeat("\x00", n) {
+			t.Errorf("%d zeros come back as %q, %v", n, plain, err)
+		}
+	}
+}
+
+// known is "Ada" as patient.first_name of p1 under key("k-1", 7), in the form of earlier releases; knownPadded in today's.
+const (
+	known       = "v1:k-1:AAECAwQFBgcICQoL:WeWIPr6K6OzMqfpOcu4kLua1Sg"
+	knownPadded = "v2:k-1:AAECAwQFBgcICQoL:WeWI8B0J2Ul3suWc4lhs-rWzsMROD_T0hGAEaoa7yxY"
+)
 
 // TestOpenKnownValue holds values sealed by earlier releases readable.
 func TestOpenKnownValue(t *testing.T) {
-	got, err := ring(t, key("k-1", 7)).Open(known, "patient.first_name", "p1")
-	if err != nil || got != "Ada" {
-		t.Fatalf("opened %q, %v", got, err)
+	for _, sealed := range []string{known, knownPadded} {
+		if got, err := ring(t, key("k-1", 7)).Open(sealed, "patient.first_name", "p1"); err != nil || got != "Ada" {
+			t.Errorf("opened %q, %v", got, err)
+		}
 	}
 }
 
@@ -115,7 +192,7 @@ func TestEmptyStaysEmpty(t *testing.T) {
 
 func TestOpenRefuses(t *testing.T) {
 	r := ring(t, key("a", 1), key("b", 2))
-	sealed := seal(t, r, "a secret value", "note", "1") // 30 bytes with the tag: four characters less is still base64
+	sealed := seal(t, r, "a secret value", "note", "1")
 	other := seal(t, r, "another value", "note", "1")
 	part := func(s string, i int) string { return strings.Split(s, ":")[i] }
 	join := func(parts ...string) string { return strings.Join(parts, ":") }
@@ -131,25 +208,26 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		{"other row", sealed, "note", "2", phi.ErrAuthentication},
 		{"other purpose", sealed, "reason", "1", phi.ErrAuthentication},
-		{"changed ciphertext", join("v1", "a", nonce, flipped), "note", "1", phi.ErrAuthentication},
+		{"changed ciphertext", join("v2", "a", nonce, flipped), "note", "1", phi.ErrAuthentication},
 		{"cut ciphertext", sealed[:len(sealed)-4], "note", "1", phi.ErrAuthentication},
-		{"swapped nonce", join("v1", "a", part(other, 2), body), "note", "1", phi.ErrAuthentication},
-		{"swapped ciphertext", join("v1", "a", nonce, part(other, 3)), "note", "1", phi.ErrAuthentication},
-		{"relabelled key", join("v1", "b", nonce, body), "note", "1", phi.ErrAuthentication},
-		{"unknown key", join("v1", "c", nonce, body), "note", "1", phi.ErrUnknownKey},
+		{"swapped nonce", join("v2", "a", part(other, 2), body), "note", "1", phi.ErrAuthentication},
+		{"swapped ciphertext", join("v2", "a", nonce, part(other, 3)), "note", "1", phi.ErrAuthentication},
+		{"relabelled key", join("v2", "b", nonce, body), "note", "1", phi.ErrAuthentication},
+		{"unknown key", join("v2", "c", nonce, body), "note", "1", phi.ErrUnknownKey},
 		{"plaintext", "Ada Lovelace", "note", "1", phi.ErrFormat},
-		{"other version", join("v2", "a", nonce, body), "note", "1", phi.ErrFormat},
-		{"no key id", join("v1", "", nonce, body), "note", "1", phi.ErrFormat},
-		{"three parts", join("v1", "a", body), "note", "1", phi.ErrFormat},
+		{"earlier version", join("v1", "a", nonce, body), "note", "1", phi.ErrAuthentication},
+		{"later version", join("v3", "a", nonce, body), "note", "1", phi.ErrFormat},
+		{"no key id", join("v2", "", nonce, body), "note", "1", phi.ErrFormat},
+		{"three parts", join("v2", "a", body), "note", "1", phi.ErrFormat},
 		{"five parts", sealed + ":AAAA", "note", "1", phi.ErrFormat},
 		{"padded", sealed + "=", "note", "1", phi.ErrFormat},
-		{"line break", join("v1", "a", nonce, body+"\n"), "note", "1", phi.ErrFormat},
-		{"line break inside", join("v1", "a", nonce[:4]+"\r\n"+nonce[4:], body), "note", "1", phi.ErrFormat},
-		{"standard alphabet", join("v1", "a", nonce, "+/"+body[2:]), "note", "1", phi.ErrFormat},
-		{"short nonce", join("v1", "a", nonce[:12], body), "note", "1", phi.ErrFormat},
-		{"long nonce", join("v1", "a", nonce+"AAAA", body), "note", "1", phi.ErrFormat},
-		{"tag only", join("v1", "a", nonce, "AAAAAAAAAAAAAAAAAAAAAA"), "note", "1", phi.ErrFormat},
-		{"nothing sealed", join("v1", "a", nonce, ""), "note", "1", phi.ErrFormat},
+		{"line break", join("v2", "a", nonce, body+"\n"), "note", "1", phi.ErrFormat},
+		{"line break inside", join("v2", "a", nonce[:4]+"\r\n"+nonce[4:], body), "note", "1", phi.ErrFormat},
+		{"standard alphabet", join("v2", "a", nonce, "+/"+body[2:]), "note", "1", phi.ErrFormat},
+		{"short nonce", join("v2", "a", nonce[:12], body), "note", "1", phi.ErrFormat},
+		{"long nonce", join("v2", "a", nonce+"AAAA", body), "note", "1", phi.ErrFormat},
+		{"tag only", join("v2", "a", nonce, "AAAAAAAAAAAAAAAAAAAAAA"), "note", "1", phi.ErrFormat},
+		{"nothing sealed", join("v2", "a", nonce, ""), "note", "1", phi.ErrFormat},
 		{"no purpose", sealed, "", "1", phi.ErrBinding},
 		{"no row", sealed, "note", "", phi.ErrBinding},
 		{"split purpose", sealed, "no|te", "1", phi.ErrBinding},
@@ -273,18 +351,26 @@ func TestRoundTrip(t *testing.T) {
 func FuzzOpen(f *testing.F) {
 	r := ring(f, key("k-1", 7), key("a", 1))
 	for _, seed := range []string{
-		known, known[:len(known)-3], known + "A", "", "v1:", "v1:::", "v1:a::", "v1:a:AAAAAAAAAAAAAAAA:AA",
+		known, known[:len(known)-3], known + "A", knownPadded, knownPadded[:len(knownPadded)-3], knownPadded + "A", "", "v1:", "v1:::", "v1:a::", "v1:a:AAAAAAAAAAAAAAAA:AA",
 		"v1:a:AAAAAAAAAAAAAAAA:AAAAAAAAAAAAAAAAAAAAAAAA", "v1:zz:AAAA:AAAA", "\xff\xfe:v1", "v1:a:\n:\n",
+		"v2:", "v2:::", "v2:a::", "v2:a:AAAAAAAAAAAAAAAA:AAAAAAAAAAAAAAAAAAAAAAAA", "v1" + knownPadded[2:], "v2" + known[2:],
 	} {
 		f.Add(seed, "patient.first_name", "p1")
 	}
+	padded := sealedAs(f, "v2", "\x80\x80", "v2|patient.first_name|p1")        // a mark as text
+	for _, plain := range []string{"Ada", "Ada\x00", "\x80", "\x00\x00\x00"} { // authentic, and padded in no way of ours
+		f.Add(sealedAs(f, "v2", plain, "v2|patient.first_name|p1"), "patient.first_name", "p1")
+	}
+	f.Add(padded, "patient.first_name", "p1")
 	f.Add(known, "patient.first_name|p1", "")
+	f.Add(knownPadded, "patient.first_name|p1", "")
 	f.Fuzz(func(t *testing.T, text, purpose, row string) {
 		plain, err := r.Open(text, purpose, row)
 		switch {
 		case err == nil && text == "":
 		case err == nil:
-			if text != known || purpose != "patient.first_name" || row != "p1" || plain != "Ada" {
+			want := map[string]string{known: "Ada", knownPadded: "Ada", padded: "\x80"}[text]
+			if want == "" || purpose != "patient.first_name" || row != "p1" || plain != want {
 				t.Fatalf("a value nobody sealed opened")
 			}
 		case plain != "":

@@ -3,6 +3,8 @@
 // ciphertext still stands, so that a change made meanwhile wins. Where it got to is said by the ciphertexts themselves,
 // which name their key: a rotation that was interrupted goes on where it stopped, and a second one finds nothing to do.
 //
+// Last of all the old keys are retired: until then every start asks for them, so that a rotation may be killed at any moment.
+//
 // The audit log is append only and is left alone; the report says which keys it still needs. The package refuses to know
 // where keys come from, and what the columns mean.
 package rotation
@@ -20,6 +22,8 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/backup"
+	"github.com/vigilhealth/vigil/internal/keyring"
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
@@ -28,6 +32,8 @@ const (
 	rowsPerBatch = 200
 	// mostPasses bounds the work against a service that keeps sealing under an older key.
 	mostPasses = 5
+	// mostNamed bounds the list of records that cannot be opened.
+	mostNamed = 20
 )
 
 // Report is what a rotation did.
@@ -36,15 +42,20 @@ type Report struct {
 	Resealed   int    // values
 	Unreadable int    // values that no key of the ring opens; they were left as they are
 	Remaining  int    // values that somebody sealed under an older key meanwhile
+	// Named are the first of the unreadable values, as collection, id and column.
+	Named []string
+	// Kept says of each older key that could not be retired, why.
+	Kept map[string]string
 	// AuditRows counts the rows of the audit log that still need another key, by key.
 	AuditRows map[string]int
 }
 
-// Run seals everything under the first key of the ring. progress is told how many rows of how many are done. It stops
-// between two batches when ctx ends; what is done stays done, and the report says how much that was.
+// Run seals everything under the first key of the ring, in today's form, and retires the others. progress is told how many rows
+// of how many are done; letGo is called before keys are retired, for which this process must not count as one that may still seal under them. Run
+// stops between two batches when ctx ends; what is done stays done, and the report says how much that was.
 // Source: docs/decisions.md, "Encryption at rest".
-func Run(ctx context.Context, app core.App, ring *phi.KeyRing, by audit.Actor, now time.Time, progress func(done, total int)) (Report, error) {
-	r := &rotation{app: app, ring: ring, progress: progress, report: Report{KeyID: ring.PrimaryKeyID()}}
+func Run(ctx context.Context, app core.App, ring *phi.KeyRing, by audit.Actor, now time.Time, progress func(done, total int), letGo func() error) (Report, error) {
+	r := &rotation{app: app, ring: ring, progress: progress, letGo: letGo, report: Report{KeyID: ring.PrimaryKeyID()}}
 	err := r.run(ctx)
 	if r.report.Resealed > 0 {
 		recorded := audit.Append(app, audit.Entry{
@@ -62,22 +73,17 @@ type rotation struct {
 	app         core.App
 	ring        *phi.KeyRing
 	progress    func(done, total int)
+	letGo       func() error
 	report      Report
 	done, total int
 }
 
-// table is a collection with its encrypted columns.
-type table struct {
-	name    string
-	columns []*collections.PHIField
-}
-
 func (r *rotation) run(ctx context.Context) error {
-	tables, err := encrypted(r.app)
-	if err != nil {
+	if _, err := collections.LoadIndexKey(r.app, r.ring); err != nil {
 		return err
 	}
-	if err := collections.ResealIndexKey(r.app, r.ring); err != nil {
+	tables, err := collections.SealedTables(r.app)
+	if err != nil {
 		return err
 	}
 	for _, t := range tables {
@@ -89,7 +95,7 @@ func (r *rotation) run(ctx context.Context) error {
 	}
 	for range mostPasses {
 		resealed := r.report.Resealed
-		r.report.Unreadable = 0
+		r.report.Unreadable, r.report.Named = 0, nil
 		for _, t := range tables {
 			if err := r.pass(ctx, t); err != nil {
 				return err
@@ -99,7 +105,7 @@ func (r *rotation) run(ctx context.Context) error {
 			break
 		}
 	}
-	if err := r.countRemaining(tables); err != nil {
+	if err := r.retire(tables); err != nil {
 		return err
 	}
 	if r.total > 0 {
@@ -109,48 +115,26 @@ func (r *rotation) run(ctx context.Context) error {
 	return err
 }
 
-// encrypted finds the encrypted columns of every collection but the audit log.
-func encrypted(app core.App) (tables []table, err error) {
-	all, err := app.FindAllCollections(core.CollectionTypeBase, core.CollectionTypeAuth)
-	if err != nil {
-		return nil, fmt.Errorf("list collections: %w", err)
-	}
-	for _, collection := range all {
-		t := table{name: collection.Name}
-		for _, field := range collection.Fields {
-			if f, ok := field.(*collections.PHIField); ok {
-				t.columns = append(t.columns, f)
-			}
-		}
-		if len(t.columns) > 0 && t.name != collections.AuditLog {
-			tables = append(tables, t)
-		}
-	}
-	return tables, nil
-}
-
-// stale is true for rows with a value that is not under the first key.
-func (r *rotation) stale(t table) dbx.Expression {
-	prefix := collections.SealedUnder(r.ring.PrimaryKeyID())
+// stale is true for rows with a value that is not as the first key seals now.
+func (r *rotation) stale(t collections.SealedTable) dbx.Expression {
 	var old []dbx.Expression
-	for _, f := range t.columns {
-		old = append(old, dbx.NewExp(fmt.Sprintf("([[%[1]s]] != '' AND substr([[%[1]s]], 1, {:length}) != {:prefix})", f.Name),
-			dbx.Params{"length": len(prefix), "prefix": prefix}))
+	for _, f := range t.Columns {
+		old = append(old, collections.Stale(r.ring, f))
 	}
 	return dbx.Or(old...)
 }
 
-func (r *rotation) count(t table) (rows int, err error) {
-	if err := r.app.DB().Select("COUNT(*)").From(t.name).Where(r.stale(t)).Row(&rows); err != nil {
-		return 0, fmt.Errorf("count %s: %w", t.name, err)
+func (r *rotation) count(t collections.SealedTable) (rows int, err error) {
+	if err := r.app.DB().Select("COUNT(*)").From(t.Name).Where(r.stale(t)).Row(&rows); err != nil {
+		return 0, fmt.Errorf("count %s: %w", t.Name, err)
 	}
 	return rows, nil
 }
 
 // pass goes once through a table, in the order of ids.
-func (r *rotation) pass(ctx context.Context, t table) error {
+func (r *rotation) pass(ctx context.Context, t collections.SealedTable) error {
 	names := []string{"id"}
-	for _, f := range t.columns {
+	for _, f := range t.Columns {
 		names = append(names, f.Name)
 	}
 	for after := ""; ; {
@@ -158,10 +142,10 @@ func (r *rotation) pass(ctx context.Context, t table) error {
 			return fmt.Errorf("rotation stopped: %w", context.Cause(ctx))
 		}
 		var rows []dbx.NullStringMap
-		err := r.app.DB().Select(names...).From(t.name).Where(r.stale(t)).AndWhere(dbx.NewExp("id > {:after}", dbx.Params{"after": after})).
+		err := r.app.DB().Select(names...).From(t.Name).Where(r.stale(t)).AndWhere(dbx.NewExp("id > {:after}", dbx.Params{"after": after})).
 			OrderBy("id").Limit(rowsPerBatch).All(&rows)
 		if err != nil {
-			return fmt.Errorf("read %s: %w", t.name, err)
+			return fmt.Errorf("read %s: %w", t.Name, err)
 		}
 		if len(rows) == 0 {
 			return nil
@@ -179,22 +163,24 @@ func (r *rotation) pass(ctx context.Context, t table) error {
 type fresh struct{ column, id, old, sealed string }
 
 // reseal seals a batch, then writes it in one short transaction.
-func (r *rotation) reseal(t table, rows []dbx.NullStringMap) error {
+func (r *rotation) reseal(t collections.SealedTable, rows []dbx.NullStringMap) error {
 	var values []fresh
 	for _, row := range rows {
-		for _, f := range t.columns {
+		for _, f := range t.Columns {
 			id, old := row["id"].String, row[f.Name].String
-			if old == "" || strings.HasPrefix(old, collections.SealedUnder(r.ring.PrimaryKeyID())) {
+			if old == "" || strings.HasPrefix(old, r.ring.SealedPrefix()) {
 				continue
 			}
 			plain, err := r.ring.Open(old, f.Purpose, id)
 			if err != nil {
-				r.report.Unreadable++
+				if r.report.Unreadable++; r.report.Unreadable <= mostNamed {
+					r.report.Named = append(r.report.Named, t.Name+" "+id+" "+f.Name)
+				}
 				continue
 			}
 			sealed, err := r.ring.Seal(plain, f.Purpose, id)
 			if err != nil {
-				return fmt.Errorf("seal %s: %w", t.name, err)
+				return fmt.Errorf("seal %s: %w", t.Name, err)
 			}
 			values = append(values, fresh{f.Name, id, old, sealed})
 		}
@@ -203,13 +189,13 @@ func (r *rotation) reseal(t table, rows []dbx.NullStringMap) error {
 	err := r.app.RunInTransaction(func(tx core.App) error {
 		resealed = 0
 		for _, v := range values {
-			result, err := tx.DB().Update(t.name, dbx.Params{v.column: v.sealed}, dbx.HashExp{"id": v.id, v.column: v.old}).Execute()
+			result, err := tx.DB().Update(t.Name, dbx.Params{v.column: v.sealed}, dbx.HashExp{"id": v.id, v.column: v.old}).Execute()
 			if err != nil {
-				return fmt.Errorf("store %s: %w", t.name, err)
+				return fmt.Errorf("store %s: %w", t.Name, err)
 			}
 			n, err := result.RowsAffected()
 			if err != nil {
-				return fmt.Errorf("store %s: %w", t.name, err)
+				return fmt.Errorf("store %s: %w", t.Name, err)
 			}
 			resealed += int(n) // 0 when somebody changed the value meanwhile
 		}
@@ -221,20 +207,29 @@ func (r *rotation) reseal(t table, rows []dbx.NullStringMap) error {
 	return err
 }
 
-// countRemaining finds what can be opened but was not resealed.
-func (r *rotation) countRemaining(tables []table) error {
-	stale := 0
-	for _, t := range tables {
-		for _, f := range t.columns {
-			n, err := r.count(table{t.name, []*collections.PHIField{f}})
-			if err != nil {
+// retire finds what could be opened but was not resealed, and takes the keys under which nothing lies any more off the register.
+func (r *rotation) retire(tables []collections.SealedTable) error {
+	if err := r.letGo(); err != nil {
+		return err
+	}
+	return backup.Alone(r.app.DataDir(), func(alone bool) error {
+		retirement, err := keyring.BeginRetirement(r.app, r.ring)
+		if err != nil {
+			return err
+		}
+		values, stale := map[string]int{}, 0
+		for _, t := range tables {
+			if err := collections.ValuesByKey(r.app, r.ring, t, values); err != nil {
 				return err
 			}
+		}
+		for _, n := range values {
 			stale += n
 		}
-	}
-	r.report.Remaining = max(0, stale-r.report.Unreadable)
-	return nil
+		r.report.Remaining = max(0, stale-r.report.Unreadable)
+		r.report.Kept, err = retirement.Finish(r.app, values, alone)
+		return err
+	})
 }
 
 // auditRows counts the rows of the audit log by the other keys they need.

@@ -81,9 +81,11 @@ func newPractice(t testing.TB, patients int) (app core.App, ids []string) {
 
 func quiet(int, int) {}
 
+func alone() error { return nil }
+
 func run(t testing.TB, app core.App, ring *phi.KeyRing) rotation.Report {
 	t.Helper()
-	report, err := rotation.Run(t.Context(), app, ring, audit.System(), vigiltest.Clock, quiet)
+	report, err := rotation.Run(t.Context(), app, ring, audit.System(), vigiltest.Clock, quiet, alone)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +142,7 @@ func TestInterruptedRotation(t *testing.T) {
 		if done >= 200 {
 			stop(enough)
 		}
-	})
+	}, alone)
 	if !errors.Is(err, enough) || first.Resealed == 0 || first.Resealed >= 450*4 {
 		t.Fatalf("the interrupted rotation reports %+v, %v", first, err)
 	}
@@ -209,7 +211,7 @@ func TestRotationUnderWrites(t *testing.T) {
 
 func TestRotationWithoutTheOldKey(t *testing.T) {
 	app, _ := newPractice(t, 1)
-	_, err := rotation.Run(t.Context(), app, ringOf(t, newKey), audit.System(), vigiltest.Clock, quiet)
+	_, err := rotation.Run(t.Context(), app, ringOf(t, newKey), audit.System(), vigiltest.Clock, quiet, alone)
 	if !errors.Is(err, phi.ErrUnknownKey) || strings.Contains(err.Error(), "v1:") {
 		t.Errorf("without the old key: %v", err)
 	}

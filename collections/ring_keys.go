@@ -1,0 +1,188 @@
+package collections
+
+import (
+	"fmt"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// RingKey is an encryption key that stored values may lie under. Check opens under that key alone; Uses counts the processes that began to
+// seal under it.
+type RingKey struct {
+	ID    string `db:"key_id"`
+	Check string `db:"sealed"`
+	Uses  int    `db:"uses"`
+}
+
+// RingKeys are the registered keys in the order of their ids.
+func RingKeys(app core.App) (keys []RingKey, err error) {
+	if err := app.DB().NewQuery(`SELECT key_id, sealed, uses FROM ring_keys ORDER BY key_id`).All(&keys); err != nil {
+		return nil, fmt.Errorf("read the registered keys: %w", err)
+	}
+	return keys, nil
+}
+
+// RegisterRingKey notes that a process is about to seal under a key of its ring.
+func RegisterRingKey(tx core.App, ring *phi.KeyRing, keyID string) error {
+	check, err := ring.CheckValue(keyID)
+	if err == nil {
+		_, err = tx.DB().NewQuery(`INSERT INTO ring_keys (key_id, sealed, uses) VALUES ({:id}, {:check}, 1)
+			ON CONFLICT (key_id) DO UPDATE SET uses = uses + 1`).Bind(dbx.Params{"id": keyID, "check": check}).Execute()
+	}
+	if err != nil {
+		return fmt.Errorf("register key %s: %w", keyID, err)
+	}
+	return nil
+}
+
+// ForgetRingKey removes a key that nothing lies under any more; not done when another process began to seal under it meanwhile.
+func ForgetRingKey(tx core.App, key RingKey) (done bool, err error) {
+	result, err := tx.DB().NewQuery(`DELETE FROM ring_keys WHERE key_id = {:id} AND uses = {:uses}`).
+		Bind(dbx.Params{"id": key.ID, "uses": key.Uses}).Execute()
+	if err != nil {
+		return false, fmt.Errorf("forget key %s: %w", key.ID, err)
+	}
+	n, err := result.RowsAffected()
+	return n == 1, err
+}
+
+// ServiceKey is a key that the running service has said to hold; it seals under one of them.
+type ServiceKey struct {
+	ID    string `db:"key_id"`
+	Check string `db:"sealed"`
+	Seals bool   `db:"seals"`
+}
+
+// ServiceKeys are the keys of the service that runs, or of one that was killed.
+func ServiceKeys(app core.App) (keys []ServiceKey, err error) {
+	if err := app.DB().NewQuery(`SELECT key_id, sealed, seals FROM service_keys ORDER BY key_id`).All(&keys); err != nil {
+		return nil, fmt.Errorf("read the service's keys: %w", err)
+	}
+	return keys, nil
+}
+
+// AnnounceRing says that the running service holds a ring, and no other any more.
+func AnnounceRing(tx core.App, ring *phi.KeyRing) error {
+	if err := WithdrawRing(tx); err != nil {
+		return err
+	}
+	for _, id := range ring.KeyIDs() {
+		check, err := ring.CheckValue(id)
+		if err == nil {
+			_, err = tx.DB().Insert("service_keys", dbx.Params{"key_id": id, "sealed": check, "seals": id == ring.PrimaryKeyID()}).Execute()
+		}
+		if err != nil {
+			return fmt.Errorf("announce key %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// WithdrawRing says that the service has ended.
+func WithdrawRing(app core.App) error {
+	if _, err := app.DB().NewQuery(`DELETE FROM service_keys`).Execute(); err != nil {
+		return fmt.Errorf("withdraw the service's keys: %w", err)
+	}
+	return nil
+}
+
+// SealedTable is a collection with encrypted columns.
+type SealedTable struct {
+	Name    string
+	Columns []*PHIField
+}
+
+// SealedTables finds the encrypted columns of every collection but the audit log, whose old entries keep their keys.
+func SealedTables(app core.App) (tables []SealedTable, err error) {
+	all, err := app.FindAllCollections(core.CollectionTypeBase, core.CollectionTypeAuth)
+	if err != nil {
+		return nil, fmt.Errorf("list collections: %w", err)
+	}
+	for _, collection := range all {
+		if t := (SealedTable{collection.Name, SealedFields(collection)}); len(t.Columns) > 0 && t.Name != AuditLog {
+			tables = append(tables, t)
+		}
+	}
+	return tables, nil
+}
+
+// SealedFields are the encrypted fields of a collection.
+func SealedFields(collection *core.Collection) (fields []*PHIField) {
+	for _, field := range collection.Fields {
+		if f, ok := field.(*PHIField); ok {
+			fields = append(fields, f)
+		}
+	}
+	return fields
+}
+
+// keyOf takes the id of the key out of a sealed column, in SQL; "" for what is not sealed.
+func keyOf(column string) string {
+	return fmt.Sprintf(`(CASE WHEN [[%[1]s]] GLOB 'v[12]:*:*' THEN substr([[%[1]s]], 4, instr(substr([[%[1]s]], 4), ':') - 1) ELSE '' END)`, column)
+}
+
+// KeyIDsIn are the ids of the keys under which values of a table lie: all of them, or those of the newest rows.
+func KeyIDsIn(app core.App, t SealedTable, newest int) (ids []string, err error) {
+	for _, f := range t.Columns {
+		query := app.DB().Select(keyOf(f.Name) + " AS key").Distinct(true).From(t.Name).AndWhere(dbx.NewExp(keyOf(f.Name) + " != ''"))
+		if newest > 0 {
+			query = query.AndWhere(dbx.NewExp(fmt.Sprintf("rowid IN (SELECT rowid FROM {{%s}} ORDER BY rowid DESC LIMIT %d)", t.Name, newest)))
+		}
+		var found []string
+		if err := query.Column(&found); err != nil {
+			return nil, fmt.Errorf("find the keys of %s: %w", t.Name, err)
+		}
+		ids = append(ids, found...)
+	}
+	return ids, nil
+}
+
+// OpensAny reports whether a ring opens any of the first values that a table has under a key: one will do, a damaged one proves nothing.
+func OpensAny(app core.App, ring *phi.KeyRing, t SealedTable, keyID string, most int) (bool, error) {
+	for _, f := range t.Columns {
+		var rows []struct {
+			ID    string `db:"id"`
+			Value string `db:"value"`
+		}
+		err := app.DB().Select("id", f.Name+" AS value").From(t.Name).Where(dbx.NewExp(keyOf(f.Name)+" = {:key}", dbx.Params{"key": keyID})).
+			Limit(int64(most)).All(&rows)
+		if err != nil {
+			return false, fmt.Errorf("read %s: %w", t.Name, err)
+		}
+		for _, row := range rows {
+			if _, err := ring.Open(row.Value, f.Purpose, row.ID); err == nil {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// ValuesByKey counts the values of a table that are not as the ring's first key would seal them now, by the id of their key; "" stands for
+// what is no sealed value.
+func ValuesByKey(app core.App, ring *phi.KeyRing, t SealedTable, into map[string]int) error {
+	for _, f := range t.Columns {
+		var rows []struct {
+			Key    string `db:"key"`
+			Values int    `db:"n"`
+		}
+		err := app.DB().Select(keyOf(f.Name)+" AS key", "COUNT(*) AS n").From(t.Name).Where(Stale(ring, f)).GroupBy("key").All(&rows)
+		if err != nil {
+			return fmt.Errorf("count %s by key: %w", t.Name, err)
+		}
+		for _, row := range rows {
+			into[row.Key] += row.Values
+		}
+	}
+	return nil
+}
+
+// Stale is true for rows whose value in a column is not as the ring would seal it now.
+func Stale(ring *phi.KeyRing, f *PHIField) dbx.Expression {
+	prefix := ring.SealedPrefix()
+	return dbx.NewExp(fmt.Sprintf("([[%[1]s]] != '' AND substr([[%[1]s]], 1, {:length}) != {:prefix})", f.Name),
+		dbx.Params{"length": len(prefix), "prefix": prefix})
+}

@@ -1,0 +1,123 @@
+package collections
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// UnreadableCode is the contract's error code of [Unreadable].
+const UnreadableCode = "record_unreadable"
+
+// Unreadable says that a stored value cannot be opened. It names the record, and shows nothing of it.
+type Unreadable struct{ Collection, ID string }
+
+// Error names the record as people know it.
+func (e *Unreadable) Error() string {
+	return fmt.Sprintf("a stored value of %s %s cannot be opened", e.Collection, e.Name())
+}
+
+// Detail is the sentence for whoever asked: it names the record, and nothing that is in it.
+func (e *Unreadable) Detail() string {
+	return fmt.Sprintf("A stored value of %s %s cannot be opened; nothing was changed.", spoken(e.Collection), e.Name())
+}
+
+// spoken is what one record of a collection is called.
+func spoken(collection string) string {
+	name := strings.ReplaceAll(collection, "_", " ")
+	if stem, ok := strings.CutSuffix(name, "ies"); ok {
+		return stem + "y"
+	}
+	return strings.TrimSuffix(name, "s")
+}
+
+// Name is the record's id in the contract: a UUID, or a number without its zeros.
+func (e *Unreadable) Name() string {
+	if n := Number(e.ID); n != 0 {
+		return fmt.Sprint(n)
+	}
+	return e.ID
+}
+
+// IsUnreadable reports whether err says that a stored value cannot be opened.
+func IsUnreadable(err error) bool {
+	_, is := errors.AsType[*Unreadable](err)
+	return is
+}
+
+// UnreadableText stands for a text that cannot be opened where it is only part of what is shown, and the rest must not be held back for it: the name
+// of a patient on the triage list, a message beside a reading.
+const UnreadableText = "[unreadable]"
+
+// TextOf is a sealed text of a record, or [UnreadableText].
+func TextOf(record *core.Record, column string) string {
+	if f, ok := record.Collection().Fields.GetByName(column).(*PHIField); ok {
+		if plain, err := f.open(record); err == nil {
+			return plain
+		}
+		unreadable.Add(1)
+	}
+	return UnreadableText
+}
+
+// unreadable counts the openings that failed in this process.
+var unreadable atomic.Uint64
+
+// UnreadableValues is how often a stored value could not be opened since the process began.
+func UnreadableValues() uint64 { return unreadable.Load() }
+
+// noteUnreadable counts a value that could not be opened, and names its record.
+func noteUnreadable(collection, id string) error {
+	unreadable.Add(1)
+	return &Unreadable{collection, id}
+}
+
+// Readable fails with [Unreadable] when a sealed value of a stored record cannot be opened. Whoever shows, sends or saves a record asks this
+// first: the getters know no errors, and "" must never stand for a value that is there.
+func Readable(record *core.Record) error {
+	for _, f := range SealedFields(record.Collection()) {
+		if _, err := f.open(record); err != nil {
+			return noteUnreadable(record.Collection().Name, record.Id)
+		}
+	}
+	return nil
+}
+
+// UnreadableColumns are the sealed columns of a record that cannot be opened.
+func UnreadableColumns(record *core.Record) (columns []string) {
+	for _, f := range SealedFields(record.Collection()) {
+		if _, err := f.open(record); err != nil {
+			columns = append(columns, f.Name)
+		}
+	}
+	return columns
+}
+
+// ReadableOnly parts records that can be read whole from the number of those that cannot: a list leaves these out and says how many.
+func ReadableOnly[R interface{ ProxyRecord() *core.Record }](records []R) (whole []R, left int) {
+	whole = make([]R, 0, len(records))
+	for _, r := range records {
+		if Readable(r.ProxyRecord()) != nil {
+			left++
+			continue
+		}
+		whole = append(whole, r)
+	}
+	return whole, left
+}
+
+// ReadableRecords is ReadableOnly for records without a type of their own.
+func ReadableRecords(records []*core.Record) (whole []*core.Record, left int) {
+	whole = make([]*core.Record, 0, len(records))
+	for _, record := range records {
+		if Readable(record) != nil {
+			left++
+			continue
+		}
+		whole = append(whole, record)
+	}
+	return whole, left
+}

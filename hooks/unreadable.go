@@ -1,0 +1,70 @@
+package hooks
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/pocketbase/pocketbase/apis"
+	"github.com/pocketbase/pocketbase/core"
+	"github.com/pocketbase/pocketbase/tools/search"
+
+	"github.com/vigilhealth/vigil/collections"
+)
+
+// refuseUnreadable keeps a record as it is when one of its stored values cannot be opened, whoever saves it: what is written would be derived from
+// nothing, and the audit entry would say that nothing was there.
+func (h *hooks) refuseUnreadable(e *core.RecordEvent) error {
+	if err := collections.Readable(e.Record); err != nil {
+		return err
+	}
+	return e.Next()
+}
+
+// guardUnreadable has the dashboard told of records that cannot be read: a null would look like a value, and come back as one.
+func guardUnreadable(app core.App) {
+	request := func(e *core.RecordRequestEvent) error {
+		if err := collections.Readable(e.Record); err != nil {
+			return answerUnreadable(e.RequestEvent, err)
+		}
+		return e.Next()
+	}
+	app.OnRecordViewRequest().BindFunc(request)
+	app.OnRecordUpdateRequest().BindFunc(request)
+	app.OnRecordsListRequest().BindFunc(func(e *core.RecordsListRequestEvent) error {
+		whole, left := collections.ReadableRecords(e.Records)
+		if left == 0 {
+			return e.Next()
+		}
+		if err := apis.EnrichRecords(e.RequestEvent, whole); err != nil {
+			return e.InternalServerError("Failed to enrich records", err)
+		}
+		e.Records, e.Result.Items = whole, whole
+		return e.JSON(http.StatusOK, struct {
+			*search.Result
+			Unreadable int `json:"unreadable"`
+		}{e.Result, left})
+	})
+	app.OnRecordEnrich().BindFunc(func(e *core.RecordEnrichEvent) error { // expanded relations, and what is sent to subscribers
+		e.Record.Hide(collections.UnreadableColumns(e.Record)...)
+		return e.Next()
+	})
+}
+
+// answerUnreadable is the contract's answer, with what the dashboard reads beside it.
+func answerUnreadable(e *core.RequestEvent, err error) error {
+	refused, ok := errors.AsType[*collections.Unreadable](err)
+	if !ok {
+		return err
+	}
+	requestID := e.Response.Header().Get("X-Request-ID")
+	if requestID == "" { // PocketBase's own routes have none
+		requestID = collections.NewUUID()
+		e.Response.Header().Set("X-Request-ID", requestID)
+	}
+	e.App.Logger().Error("request failed", slog.String("request_id", requestID), slog.Any("error", err))
+	return e.JSON(http.StatusServiceUnavailable, map[string]any{
+		"status": http.StatusServiceUnavailable, "message": refused.Detail(), "data": map[string]any{},
+		"detail": refused.Detail(), "code": collections.UnreadableCode, "request_id": requestID,
+	})
+}

@@ -1,0 +1,196 @@
+// Package keyring knows which encryption keys a data folder needs and who may seal in it. Every key that seals is registered before its
+// first value, with a check value that it alone opens, and leaves the register only when nothing lies under it any more: so a process with a
+// ring that lacks a key, or has other bytes under its id, is turned away at the door, at any size of the database, whatever was killed
+// before. The running service says which keys it holds, and nobody beside it seals under one that it lacks.
+//
+// Entries of the audit log are exempt: they cannot be sealed anew. The package refuses to know how values are sealed anew, and
+// where the keys come from.
+package keyring
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/backup"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+const (
+	// newestRows of each collection are looked at in every start, for values that something other than this program put there.
+	newestRows = 20
+	// samples of each column must be damaged before a key is taken for another one of the same id.
+	samples = 100
+)
+
+// ErrServiceSilent means that a service runs which has not said yet which keys it holds: it is starting, or is of an earlier version.
+var ErrServiceSilent = errors.New("the running service has not said which encryption keys it holds: wait until it listens, or restart it with this version")
+
+// Admit lets the service have a data folder, and says which keys it holds until Withdraw. It fails, naming them, when the ring lacks keys that
+// stored values need.
+func Admit(app core.App, ring *phi.KeyRing) error {
+	return admit(app, ring, func(tx core.App) error { return collections.AnnounceRing(tx, ring) })
+}
+
+// Withdraw says that the service has ended.
+func Withdraw(app core.App) error { return collections.WithdrawRing(app) }
+
+// AdmitBeside lets a command work on a data folder, beside the service when one runs, until release. It fails like Admit, and also when
+// the running service does not hold the very key that the command seals under.
+func AdmitBeside(app core.App, ring *phi.KeyRing) (release func() error, err error) {
+	release, err = backup.Seal(app.DataDir()) // first: from here on no key is retired
+	if err != nil {
+		return nil, err
+	}
+	err = admit(app, ring, func(tx core.App) error { return heldByService(tx, ring) })
+	if err != nil {
+		return nil, errors.Join(err, release())
+	}
+	return release, nil
+}
+
+// Check says whether a ring has all keys that stored values need, and changes nothing.
+func Check(app core.App, ring *phi.KeyRing) error {
+	_, err := examine(app, ring)
+	return err
+}
+
+// admit registers the key that seals. One transaction each orders whoever comes in: of two with rings that do not fit each other, the second
+// sees what the first has registered or announced.
+func admit(app core.App, ring *phi.KeyRing, service func(tx core.App) error) error {
+	unregistered, err := examine(app, ring)
+	if err != nil {
+		return err
+	}
+	return app.RunInTransaction(func(tx core.App) error {
+		if err := fits(tx, ring, nil); err != nil {
+			return err
+		}
+		if err := service(tx); err != nil {
+			return err
+		}
+		for _, id := range append(unregistered, ring.PrimaryKeyID()) {
+			if err := collections.RegisterRingKey(tx, ring, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// examine looks at the register and at what lies there without being registered: everything in a folder from before there was a register,
+// the newest rows in others.
+func examine(app core.App, ring *phi.KeyRing) (unregistered []string, err error) {
+	registered, err := registeredKeys(app)
+	if err != nil {
+		return nil, err
+	}
+	newest := newestRows
+	if len(registered) == 0 {
+		newest = 0
+	}
+	known := func(id string) bool {
+		return slices.ContainsFunc(registered, func(k collections.RingKey) bool { return k.ID == id })
+	}
+	tables, err := collections.SealedTables(app)
+	if err != nil {
+		return nil, err
+	}
+	where := map[string][]collections.SealedTable{}
+	for _, t := range tables {
+		ids, err := collections.KeyIDsIn(app, t, newest)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range ids {
+			if !known(id) {
+				where[id] = append(where[id], t)
+			}
+		}
+	}
+	var missing []string
+	for id, tables := range where {
+		opens, err := opensAny(app, ring, tables, id)
+		if err != nil {
+			return nil, err
+		}
+		if opens {
+			unregistered = append(unregistered, id)
+		} else {
+			missing = append(missing, id)
+		}
+	}
+	slices.Sort(unregistered)
+	return unregistered, fits(app, ring, missing)
+}
+
+func opensAny(app core.App, ring *phi.KeyRing, tables []collections.SealedTable, id string) (bool, error) {
+	if !ring.Has(id) {
+		return false, nil
+	}
+	for _, t := range tables {
+		if opens, err := collections.OpensAny(app, ring, t, id, samples); opens || err != nil {
+			return opens, err
+		}
+	}
+	return false, nil
+}
+
+// fits fails when the ring lacks registered keys, the one of the index key, or those that are missing anyway.
+func fits(app core.App, ring *phi.KeyRing, missing []string) error {
+	registered, err := registeredKeys(app)
+	if err != nil {
+		return err
+	}
+	for _, key := range registered {
+		if !ring.Holds(key.ID, key.Check) {
+			missing = append(missing, key.ID)
+		}
+	}
+	index, err := collections.IndexKeyID(app)
+	if err != nil {
+		return err
+	}
+	if index != "" && !ring.Has(index) {
+		missing = append(missing, index)
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.Sort(missing)
+	return fmt.Errorf("stored values need keys that the ring lacks or has with other bytes: %s", strings.Join(slices.Compact(missing), ", "))
+}
+
+// registeredKeys is empty for a database from before there was a register, which a backup may hold.
+func registeredKeys(app core.App) ([]collections.RingKey, error) {
+	if !app.HasTable("ring_keys") {
+		return nil, nil
+	}
+	return collections.RingKeys(app)
+}
+
+// heldByService fails when a service runs that cannot open what the ring seals.
+func heldByService(tx core.App, ring *phi.KeyRing) error {
+	running, err := backup.Served(tx.DataDir())
+	if err != nil || !running {
+		return err
+	}
+	said, err := collections.ServiceKeys(tx)
+	if err != nil {
+		return err
+	}
+	if len(said) == 0 {
+		return ErrServiceSilent
+	}
+	for _, key := range said {
+		if key.ID == ring.PrimaryKeyID() && ring.Holds(key.ID, key.Check) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the running service does not hold key %s, which this command would seal under: add it to the service's keys and restart it first",
+		ring.PrimaryKeyID())
+}

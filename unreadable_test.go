@@ -1,0 +1,158 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/pocketbase/dbx"
+)
+
+// wantUnreadable holds an answer against the contract's for a record with a value that cannot be opened.
+func wantUnreadable(t *testing.T, a answer, record string) {
+	t.Helper()
+	var said struct {
+		Detail, Code string
+		RequestID    string `json:"request_id"`
+	}
+	if err := json.Unmarshal(a.body, &said); err != nil || a.status != http.StatusServiceUnavailable || said.Code != "record_unreadable" ||
+		!strings.Contains(said.Detail, record) || said.RequestID == "" || said.RequestID != a.header.Get("X-Request-ID") {
+		t.Errorf("%s answered %d, want 503 record_unreadable that names %q\n%s", a.request, a.status, record, a.body)
+	}
+	for _, word := range []string{"Broken", "Whole", "v1:", "v2:"} {
+		if strings.Contains(string(a.body), word) {
+			t.Errorf("%s shows %q\n%s", a.request, word, a.body)
+		}
+	}
+}
+
+// A patient with a damaged name: nobody reads, replaces or saves the record, nothing else fails, and nothing shows a null.
+func TestUnreadablePatient(t *testing.T) {
+	t.Parallel()
+	metrics := freeAddr(t)
+	p := newPractice(t, "VIGIL_METRICS_ADDR="+metrics)
+	p.serve(t, "")
+	if samples, _ := scrape(t, metrics); len(samples) == 0 || sum(samples, "vigil_unreadable_values_total") != 0 {
+		t.Errorf("from the start: %v", sum(samples, "vigil_unreadable_values_total"))
+	} else if _, there := samples["vigil_unreadable_values_total"]; !there {
+		t.Error("the metric is not there from the start")
+	}
+	const gatewayID = "GW-BROKEN"
+	broken := p.patient(t, object{"last_name": "Broken", "gateway_patient_id": gatewayID, "phone": "555 010 0100"})
+	whole := p.patient(t, object{"last_name": "Whole"})
+	p.giveDevice(t, "CUFF-BROKEN", broken)
+	if err := p.Stop(t); err != nil {
+		t.Fatal(err)
+	}
+	db := p.writable(t)
+	damaged := damage(t, db, "patients", "last_name", broken)
+	row := rowOf(t, db, "patients", broken)
+	p.serve(t, "") // the directory is built all the same
+	admin := p.Admin(t)
+	path := "/api/v1/patients/" + broken + "/"
+	body := object{"first_name": "Other", "last_name": "Name", "date_of_birth": "1950-01-02", "gender": "female"}
+
+	name := "patient " + broken
+	wantUnreadable(t, p.get(t, path, admin), name)
+	wantUnreadable(t, p.send(t, http.MethodPut, path, admin, encode(t, body)), name)
+	wantUnreadable(t, p.get(t, "/api/v1/fhir/patients/"+broken+"/", admin), name)
+	wantUnreadable(t, p.post(t, path+"archive/", admin, object{"reason": "moved"}), name)
+	super, native := p.Superuser(t), "/api/collections/patients/records/"
+	wantUnreadable(t, p.get(t, native+broken, super), name)
+	for _, change := range []object{
+		{"last_name": "Name"}, {"last_name": nil}, {"last_name": ""}, {"gender": "other"}, {"first_name": "Other", "last_name": nil, "gender": "other", "mrn": "M-NEW"},
+	} {
+		wantUnreadable(t, p.send(t, http.MethodPatch, native+broken, super, encode(t, change)), name)
+	}
+	for column, value := range rowOf(t, db, "patients", broken) {
+		if row[column] != value {
+			t.Errorf("%s was changed", column)
+		}
+	}
+
+	list := p.get(t, "/api/v1/patients/", admin).expect(t, 200)
+	wantAt(t, list, object{"unreadable": 1.0, "count": 2.0, "results.0.id": whole, "results.0.last_name": "Whole", "results.1": nil})
+	dashboard := p.get(t, strings.TrimSuffix(native, "/"), super).expect(t, 200)
+	wantAt(t, dashboard, object{"unreadable": 1.0, "items.0.id": whole, "items.1": nil})
+	if search := p.get(t, "/api/v1/patients/?search=whole", admin).expect(t, 200); strings.Contains(string(search.body), "unreadable") {
+		t.Errorf("a list with nothing left out says otherwise\n%s", search.body)
+	}
+
+	// What is measured is stored, alerts, is told and ranked; the name alone is missing, and says so.
+	reading := p.post(t, "/api/v1/ingestion/blood-pressure/", admin, bloodPressure(broken, 230, 140, tortureTime(0))).expect(t, 201)
+	p.signed(t, measurement(gatewayID, "CUFF-BROKEN", 231, 140, tortureTime(1))).expect(t, 200)
+	for _, where := range []string{"/api/v1/triage/patients/", "/api/v1/alerts/", "/api/v1/escalations/"} {
+		a := p.get(t, where, admin).expect(t, 200)
+		wantAt(t, a, object{"results.0.patient_id": broken, "results.0.patient_name": "[unreadable]"})
+	}
+	wantUnreadable(t, p.get(t, "/api/v1/fhir/observations/"+text(t, reading, "id")+"/", admin), name)
+	p.get(t, "/api/v1/ingestion/observations/?patient_id="+broken, admin).expect(t, 200)
+	p.get(t, "/api/v1/notifications/", admin).expect(t, 200)
+
+	if lastNameColumn(t, db, broken) != damaged {
+		t.Error("the damaged value was rewritten")
+	}
+	if samples, _ := scrape(t, metrics); sum(samples, "vigil_unreadable_values_total") < 10 {
+		t.Errorf("counted %v", sum(samples, "vigil_unreadable_values_total"))
+	}
+	if said := p.Output(); !strings.Contains(said, broken) || strings.Contains(said, "Broken\"") {
+		t.Error("the log does not name the record, or names the patient")
+	}
+}
+
+// Every sealed column of every record that the contract shows by itself or in a list.
+func TestUnreadableRecords(t *testing.T) {
+	t.Parallel()
+	p := newPractice(t)
+	p.serve(t, "")
+	admin := p.Admin(t)
+	patient := p.patient(t, object{"last_name": "Whole"})
+	p.post(t, "/api/v1/ingestion/blood-pressure/", admin, bloodPressure(patient, 230, 140, tortureTime(0))).expect(t, 201)
+	consents := "/api/v1/patients/" + patient + "/consents/"
+	consent := p.post(t, consents, admin, object{
+		"type": "rpm", "method": "written", "granted_at": "2026-01-01T10:00:00Z", "document_reference": "scan 1",
+	}).expect(t, 201)
+	db := p.writable(t)
+	var alertID, escalationID string
+	if err := db.NewQuery("SELECT id FROM alerts").Row(&alertID); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.NewQuery("SELECT id FROM escalations").Row(&escalationID); err != nil {
+		t.Fatal(err)
+	}
+	one := func(id string) string { return strings.TrimLeft(id, "0") }
+	consentID := fmt.Sprintf("%015.0f", at(t, consent, "id"))
+	for _, tc := range []struct{ table, column, id, list, single, name string }{
+		{"alerts", "message", alertID, "/api/v1/alerts/", "/api/v1/alerts/" + one(alertID) + "/", "alert " + one(alertID)},
+		{"escalations", "reason", escalationID, "/api/v1/escalations/", "/api/v1/escalations/" + one(escalationID) + "/", "escalation " + one(escalationID)},
+		{"consents", "document_reference", consentID, consents, "", ""},
+	} {
+		before := rowOf(t, db, tc.table, tc.id)
+		damage(t, db, tc.table, tc.column, tc.id)
+		a := p.get(t, tc.list, admin).expect(t, 200)
+		wantAt(t, a, object{"unreadable": 1.0, "count": 1.0, "results.0": nil})
+		if tc.single != "" {
+			wantUnreadable(t, p.get(t, tc.single, admin), tc.name)
+		}
+		if _, err := db.Update(tc.table, dbx.Params{tc.column: before[tc.column]}, dbx.HashExp{"id": tc.id}).Execute(); err != nil {
+			t.Fatal(err)
+		}
+		wantAt(t, p.get(t, tc.list, admin).expect(t, 200), object{"unreadable": nil, "count": 1.0})
+	}
+}
+
+// rowOf is a row as it is stored.
+func rowOf(t *testing.T, db *dbx.DB, table, id string) map[string]string {
+	t.Helper()
+	var row dbx.NullStringMap
+	if err := db.Select().From(table).Where(dbx.HashExp{"id": id}).One(&row); err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]string{}
+	for name, value := range row {
+		values[name] = value.String
+	}
+	return values
+}
