@@ -108,7 +108,7 @@ func newService(app core.App, settings config.Settings, log *slog.Logger, clock 
 	s.live = s.newLive()
 	s.inheritors = newInheritors()
 	s.limits = newLimiter(settings.RateLimits)
-	s.gate = newGate(settings)
+	s.gate = newGate(settings, log)
 	s.devices = devices.NewEngine(devices.Rules{
 		PracticeZone: settings.PracticeLocation, ManagedMode: settings.Devices.ManagedMode, DeliveryWorkingDays: settings.Devices.DeliveryWorkingDays,
 		MissedDaysBeforeEscalation: settings.Clinical.MissedDaysBeforeEscalation,
