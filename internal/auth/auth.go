@@ -41,6 +41,7 @@ type Engine struct {
 	sealer  *phi.Sealer
 	options Options
 	places  *places // for passwords being hashed
+	turns   *places // for attempts being decided
 	users   userCache
 	noted   activity
 }
@@ -49,7 +50,7 @@ type Engine struct {
 // readings.
 func New(sealer *phi.Sealer, options Options) *Engine {
 	options.TOTPIssuer = cmp.Or(options.TOTPIssuer, "RPM")
-	return &Engine{sealer: sealer, options: options, places: newPlaces(max(1, runtime.GOMAXPROCS(0)/2))}
+	return &Engine{sealer: sealer, options: options, places: newPlaces(max(1, runtime.GOMAXPROCS(0)/2)), turns: newTurns()}
 }
 
 // Actor is the caller as the audit log names them.
