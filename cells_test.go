@@ -39,7 +39,7 @@ func newCell(t *testing.T, name string) *cell {
 	c := &cell{practice: &practice{Dir: filepath.Join(t.TempDir(), name)}, name: name, addr: freeAddr(t)}
 	c.Env = strings.Split(strings.TrimSpace(c.must(t, c.Dir, "keys", "generate")), "\n")
 	c.Env = append(c.Env, "VIGIL_RATE_LIMIT_USER=0", "VIGIL_RATE_LIMIT_ANON=0", "VIGIL_RATE_LIMIT_AUTH=0", "VIGIL_RATE_LIMIT_WEBHOOK=0",
-		"VIGIL_TRUSTED_PROXY_HEADERS=X-Forwarded-For", "VIGIL_BACKUP_KEEP=0")
+		"VIGIL_TRUSTED_PROXY_HEADERS=X-Forwarded-For", "VIGIL_TRUSTED_PROXIES=127.0.0.1", "VIGIL_BACKUP_KEEP=0")
 	c.WebhookSecret = valueOf(c.Env, "VIGIL_GATEWAY_WEBHOOK_SECRET")
 	cmd := exec.Command(binary(t), "admin", "create", "--email", adminEmail, "--first-name", "Ada", "--last-name", "Minns", "--password-stdin", "--dir", c.Dir)
 	cmd.Env, cmd.Stdin = environ(c.Env), strings.NewReader(password+"\n")
@@ -139,6 +139,9 @@ func wantNames(t *testing.T, c *cell) {
 		c.call(t, http.MethodGet, c.webhookHost(), path, c.token, "").expect(t, 404)
 	}
 	c.call(t, http.MethodGet, c.apiHost(), "/_/", "", "").expect(t, 404)
+	for _, name := range []string{"_superusers", "pbc_3142635823"} { // the same by its id
+		c.call(t, http.MethodPost, c.apiHost(), "/api/collections/"+name+"/auth-with-password", "", `{"identity":"a@b.test","password":"x"}`).expect(t, 404)
+	}
 }
 
 // move brings the cell to another folder, as to another machine that takes over its address: stop, back up, restore there, start. meanwhile
@@ -264,7 +267,9 @@ func standIn(t *testing.T, cells []*cell) *front {
 		proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: c.addr})
 		proxy.ErrorLog = log.New(io.Discard, "", 0) // it is away for a while
 		mux.Handle(c.apiHost()+"/", proxy)
-		mux.Handle(c.apiHost()+"/_/", http.NotFoundHandler())
+		for _, dashboard := range []string{"/_/", "/api/collections/_superusers/", "/api/collections/pbc_3142635823/"} {
+			mux.Handle(c.apiHost()+dashboard, http.NotFoundHandler())
+		}
 		mux.Handle(c.webhookHost()+"/", http.NotFoundHandler())
 		mux.Handle(c.webhookHost()+webhook+"{$}", proxy)
 		mux.Handle(c.webhookHost()+"/health/{$}", proxy)

@@ -245,7 +245,7 @@ func TestLimitsBeforeTLS(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		defer connection.Close()
+		defer func() { _ = connection.Close() }()
 		_, _ = io.WriteString(connection, alive)
 		_, err = http.ReadResponse(bufio.NewReader(connection), nil)
 		return err

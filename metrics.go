@@ -29,9 +29,9 @@ func (s *service) serveMetrics(ctx context.Context) error {
 	}
 	pages := http.NewServeMux()
 	pages.Handle("GET /metrics", s.metrics.Handler(s.log))
-	server := &http.Server{Handler: pages, WriteTimeout: 30 * time.Second}
+	server := &http.Server{Handler: pages, WriteTimeout: 30 * time.Second, ReadHeaderTimeout: 5 * time.Second}
 	gate := sockets.NewGate(sockets.Options{
-		Max: 64, ReadHeaderTimeout: 5 * time.Second, ReadBodyTimeout: 5 * time.Second, IdleTimeout: idleTime, Clock: time.Now,
+		Max: 64, ReadHeaderTimeout: server.ReadHeaderTimeout, ReadBodyTimeout: 5 * time.Second, IdleTimeout: idleTime, Clock: time.Now,
 	})
 	gate.Secure(server)
 	s.background.Go(func() {

@@ -293,7 +293,7 @@ func TestManyStreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stream.Close()
+	defer func() { _ = stream.Close() }()
 	lines := bufio.NewScanner(stream)
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), "id:") {
 	}

@@ -118,7 +118,7 @@ func newServiceOn(app core.App, sealer *phi.Sealer, settings config.Settings, lo
 	s.live = s.newLive()
 	s.inheritors = newInheritors()
 	s.limits = newLimiter(settings.RateLimits)
-	s.gate = newGate(settings)
+	s.gate = newGate(settings, log)
 	s.devices = devices.NewEngine(devices.Rules{
 		PracticeZone: settings.PracticeLocation, ManagedMode: settings.Devices.ManagedMode, DeliveryWorkingDays: settings.Devices.DeliveryWorkingDays,
 		MissedDaysBeforeEscalation: settings.Clinical.MissedDaysBeforeEscalation,

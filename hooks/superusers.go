@@ -89,7 +89,7 @@ func (h *hooks) checkCode(e *core.RequestEvent) error {
 		return e.BadRequestError("An error occurred while loading the submitted data.", nil)
 	}
 	half := cmp.Or(body.Half, e.Request.URL.Query().Get("mfaId")) // where PocketBase's SDK puts it
-	step, err := h.Auth.SuperuserCode(e.App, half, strings.TrimSpace(body.Code), originOf(e), h.Clock())
+	step, err := h.Auth.SuperuserCode(e.Request.Context(), e.App, half, strings.TrimSpace(body.Code), originOf(e), h.Clock())
 	if err != nil {
 		return nativeError(e, err)
 	}

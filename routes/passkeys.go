@@ -117,7 +117,7 @@ func (a *api) signInWithPasskey(c *call) error {
 	if err := c.decode(&body); err != nil {
 		return err
 	}
-	session, err := a.Auth.SignInWithPasskey(c.App, body, c.origin(), c.Now)
+	session, err := a.Auth.SignInWithPasskey(c.Request.Context(), c.App, body, c.origin(), c.Now)
 	if err != nil {
 		return err
 	}

@@ -48,6 +48,7 @@ type Engine struct {
 	signer  *tokens.Signer
 	options Options
 	places  *places // for passwords being hashed
+	turns   *places // for attempts being decided
 	users   userCache
 	noted   activity
 	// passkeys is nil where the service has no host name.
@@ -60,7 +61,7 @@ func New(sealer *phi.Sealer, options Options) *Engine {
 	options.TOTPIssuer = cmp.Or(options.TOTPIssuer, "RPM")
 	return &Engine{
 		sealer: sealer, signer: tokens.NewSigner(sealer), options: options, places: newPlaces(max(1, runtime.GOMAXPROCS(0)/2)),
-		passkeys: newRelyingParty(options.SignInURL, options.TOTPIssuer),
+		passkeys: newRelyingParty(options.SignInURL, options.TOTPIssuer), turns: newTurns(),
 	}
 }
 

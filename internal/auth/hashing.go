@@ -44,6 +44,8 @@ func hashPassword(app core.App, password string) (string, error) {
 type places struct {
 	free    chan struct{}
 	waiting atomic.Int32
+	most    int32 // of those that wait
+	rest    time.Duration
 }
 
 const (
@@ -60,13 +62,20 @@ func waiting(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, inGoodTime)
 }
 
-func newPlaces(n int) *places { return &places{free: make(chan struct{}, n)} }
+// newPlaces are for hashing.
+func newPlaces(n int) *places {
+	return &places{free: make(chan struct{}, n), most: int32(queue * n), rest: rest} //nolint:gosec // as many as processors
+}
+
+// newTurns are for the decisions about attempts, of which one is taken at a time: each is a write, and readings wait for no more than one. There
+// are as many as there may be connections, and each takes a millisecond.
+func newTurns() *places { return &places{free: make(chan struct{}, 1), most: 4096} }
 
 // take waits for a place and returns what gives it back. It refuses with overloaded when too many wait, or it took too long; who hangs up leaves
 // the queue.
 func (p *places) take(ctx context.Context) (giveBack func(), err error) {
 	defer p.waiting.Add(-1)
-	if p.waiting.Add(1) > int32(queue*cap(p.free)) { //nolint:gosec // as many as processors
+	if p.waiting.Add(1) > p.most {
 		return nil, fault.Overloaded(comeBack)
 	}
 	select {
@@ -78,11 +87,11 @@ func (p *places) take(ctx context.Context) (giveBack func(), err error) {
 		return nil, fmt.Errorf("wait to hash a password: %w", ctx.Err())
 	}
 	return func() {
-		if p.waiting.Load() == 0 {
+		if p.rest == 0 || p.waiting.Load() == 0 {
 			<-p.free
 			return
 		}
-		time.AfterFunc(rest, func() { <-p.free })
+		time.AfterFunc(p.rest, func() { <-p.free })
 	}, nil
 }
 

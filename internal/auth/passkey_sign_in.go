@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"time"
@@ -107,7 +108,7 @@ type passkeyAttempt struct {
 // SignInWithPasskey signs a person in, with the second step of a right password or with a passkey alone. It refuses as [Engine.Login] does:
 // what fails counts as a failed sign-in of the account the passkey belongs to, and a lock holds here too.
 // Source: docs/decisions.md, "Passkeys".
-func (e *Engine) SignInWithPasskey(app core.App, body AssertionBody, from audit.Origin, now time.Time) (Session, error) {
+func (e *Engine) SignInWithPasskey(ctx context.Context, app core.App, body AssertionBody, from audit.Origin, now time.Time) (Session, error) {
 	if e.passkeys == nil {
 		return Session{}, passkeysUnavailable()
 	}
@@ -115,7 +116,9 @@ func (e *Engine) SignInWithPasskey(app core.App, body AssertionBody, from audit.
 	if err != nil {
 		return Session{}, err
 	}
-	return settle(app, func(tx core.App) (Session, error, error) { return e.decidePasskey(tx, p) })
+	ctx, done := waiting(ctx)
+	defer done()
+	return settleInTurn(ctx, e, app, func(tx core.App) (Session, error, error) { return e.decidePasskey(tx, p) })
 }
 
 func (e *Engine) readAssertion(app core.App, body AssertionBody, from audit.Origin, now time.Time) (p passkeyAttempt, err error) {

@@ -32,11 +32,13 @@ type SuperuserStep struct {
 // SuperuserPassword is the first step: it refuses with account_locked, authentication_failed, or two_factor_setup_required for an account
 // that must have a second factor and has none. With a code it is both steps.
 func (e *Engine) SuperuserPassword(ctx context.Context, app core.App, address, password, code string, from audit.Origin, now time.Time) (SuperuserStep, error) {
+	ctx, done := waiting(ctx)
+	defer done()
 	a, superuser, err := e.superuserAttempt(app, address, from, now)
 	if err != nil {
 		return SuperuserStep{}, err
 	}
-	if _, err := settle(app, a.refuseLocked); err != nil {
+	if _, err := settleInTurn(ctx, e, app, a.refuseLocked); err != nil {
 		return SuperuserStep{}, err
 	}
 	hash, err := decoyHash(app)
@@ -46,13 +48,11 @@ func (e *Engine) SuperuserPassword(ctx context.Context, app core.App, address, p
 	if superuser != nil {
 		hash = superuser.PasswordHash()
 	}
-	wait, done := waiting(ctx)
-	defer done()
-	proven, err := e.matches(wait, hash, password)
+	proven, err := e.matches(ctx, hash, password)
 	if err != nil {
 		return SuperuserStep{}, err
 	}
-	return settle(app, func(tx core.App) (step SuperuserStep, refused, err error) {
+	return settleInTurn(ctx, e, app, func(tx core.App) (step SuperuserStep, refused, err error) {
 		failures, refused, err := a.refuseLocked(tx)
 		if refused != nil || err != nil {
 			return step, refused, err
@@ -86,7 +86,9 @@ func (e *Engine) superuserWithoutFactor(tx core.App, a attempt, superuser *colle
 }
 
 // SuperuserCode is the second step, with what the first gave. It refuses with authentication_failed or account_locked.
-func (e *Engine) SuperuserCode(app core.App, half, code string, from audit.Origin, now time.Time) (SuperuserStep, error) {
+func (e *Engine) SuperuserCode(ctx context.Context, app core.App, half, code string, from audit.Origin, now time.Time) (SuperuserStep, error) {
+	ctx, done := waiting(ctx)
+	defer done()
 	superuser, _, err := e.superuserOf(app, half, tokens.Half, now)
 	if err != nil {
 		return SuperuserStep{}, err
@@ -95,7 +97,7 @@ func (e *Engine) SuperuserCode(app core.App, half, code string, from audit.Origi
 	if err != nil || superuser == nil {
 		return SuperuserStep{}, errors.Join(err, tokenInvalid())
 	}
-	return settle(app, func(tx core.App) (step SuperuserStep, refused, err error) {
+	return settleInTurn(ctx, e, app, func(tx core.App) (step SuperuserStep, refused, err error) {
 		failures, refused, err := a.refuseLocked(tx)
 		if refused != nil || err != nil {
 			return step, refused, err

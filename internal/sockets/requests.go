@@ -110,7 +110,7 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	n, err := b.ReadCloser.Read(p)
 	switch {
-	case err == io.EOF: //nolint:errorlint // readers return it as it is
+	case err == io.EOF:
 		b.finish()
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err, b.slow = ErrSlow, true
