@@ -174,7 +174,7 @@ func (w *week) signInWith(more object) answer {
 // secondFactor turns it on, uses a backup code, turns it off, and uses a refresh token twice.
 func (w *week) secondFactor() {
 	as := w.as(visitor)
-	set := w.post(w.t, "/api/v1/auth/2fa/setup/", as, object{}).expect(w.t, http.StatusOK)
+	set := w.post(w.t, "/api/v1/auth/2fa/setup/", as, object{"password": password}).expect(w.t, http.StatusOK)
 	code, err := totp.GenerateCode(text(w.t, set, "secret"), w.clock.Now())
 	if err != nil {
 		w.t.Fatal(err)
