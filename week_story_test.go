@@ -171,10 +171,10 @@ func (w *week) signInWith(more object) answer {
 	return w.post(w.t, "/api/v1/auth/login/", "", body)
 }
 
-// secondFactor turns it on, uses a backup code, turns it off, and uses a refresh token twice.
+// secondFactor turns it on, uses a backup code, turns it off, does the same with a passkey, and uses a refresh token twice.
 func (w *week) secondFactor() {
 	as := w.as(visitor)
-	set := w.post(w.t, "/api/v1/auth/2fa/setup/", as, object{}).expect(w.t, http.StatusOK)
+	set := w.post(w.t, "/api/v1/auth/2fa/setup/", as, object{"password": password}).expect(w.t, http.StatusOK)
 	code, err := totp.GenerateCode(text(w.t, set, "secret"), w.clock.Now())
 	if err != nil {
 		w.t.Fatal(err)
@@ -182,6 +182,7 @@ func (w *week) secondFactor() {
 	w.post(w.t, "/api/v1/auth/2fa/verify/", as, object{"totp_code": code}).expect(w.t, http.StatusOK)
 	w.signInWith(object{"backup_code": text(w.t, set, "backup_codes.0")}).expect(w.t, http.StatusOK)
 	w.post(w.t, "/api/v1/auth/2fa/disable/", as, object{"password": password, "backup_code": text(w.t, set, "backup_codes.1")}).expect(w.t, http.StatusOK)
+	w.passkey()
 	session := text(w.t, w.signInWith(nil).expect(w.t, http.StatusOK), "refresh")
 	w.post(w.t, "/api/v1/auth/token/refresh/", "", object{"refresh": session}).expect(w.t, http.StatusOK)
 	w.clock.set(w.clock.Now().Add(time.Minute)) // a repeat within seconds may be the network's

@@ -141,7 +141,7 @@ func (w *week) serveInside(addr string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	settings = settings.ServedAt(w.URL)
+	settings = settings.ServedAt(w.named())
 	if err := shareSettingsKey(settings); err != nil {
 		w.t.Fatal(err)
 	}

@@ -8,11 +8,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pocketbase/pocketbase/core"
+
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/limits"
 )
+
+// Bearer tells who holds an access token.
+type Bearer interface {
+	// Authenticate returns the active user of the token, or the fault token_invalid or token_expired;
+	// not_authenticated for no token.
+	Authenticate(app core.App, token string, now time.Time) (auth.Caller, error)
+}
 
 // admit checks what comes before any lookup, in the contract's order: limit, token, role.
 // Source: docs/decisions.md, "Reference to something that does not exist".

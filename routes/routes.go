@@ -287,13 +287,6 @@ var rootTable = []route{
 	{http.MethodGet, "/.well-known/jwks.json", anyone, limits.None, (*api).jwks},
 }
 
-// Bearer tells who holds an access token.
-type Bearer interface {
-	// Authenticate returns the active user of the token, or the fault token_invalid or token_expired;
-	// not_authenticated for no token.
-	Authenticate(app core.App, token string, now time.Time) (auth.Caller, error)
-}
-
 // Watch is told what happens at the door, for those who count; its functions may be nil and must not block.
 type Watch struct {
 	// Answered is told of every answer: the route is a template.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/input"
 )
 
 // setupView is shown once: neither the secret nor the codes can be read again.
@@ -14,13 +15,14 @@ type setupView struct {
 	BackupCodes     []string `json:"backup_codes"`
 }
 
-// proof reads the password where one came along. The contract asks for no body here, so whatever else was sent never mattered.
+// proof reads the password where one came along. The contract asks for no body here, so whatever else was sent, or called,
+// never mattered.
 func (c *call) proof() (proof auth.PasswordProof, err error) {
 	raw, err := c.body()
 	if err != nil {
 		return proof, err
 	}
-	if err := c.parse(raw, &proof); err == nil {
+	if err := input.DecodeObject(raw, &proof); err == nil {
 		return proof, nil
 	}
 	return auth.PasswordProof{}, nil
