@@ -9,7 +9,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// auditGuards are the triggers that keep the audit trail append-only and its state counting up, by table and name, word for word as the
+// auditGuards are the triggers that keep the audit trail append-only and its state in place, by table and name, word for word as the
 // migrations made them.
 var auditGuards = map[string]map[string]string{
 	"audit_log": {
@@ -19,12 +19,9 @@ var auditGuards = map[string]map[string]string{
 			BEGIN SELECT RAISE(ABORT,'audit_log is append-only'); END`,
 	},
 	"audit_state": {
-		"audit_state_no_delete": `CREATE TRIGGER audit_state_no_delete BEFORE DELETE ON audit_state BEGIN SELECT RAISE(ABORT,'audit_state only counts up'); END`,
+		"audit_state_no_delete": `CREATE TRIGGER audit_state_no_delete BEFORE DELETE ON audit_state BEGIN SELECT RAISE(ABORT,'audit_state is kept'); END`,
 		"audit_state_no_replace": `CREATE TRIGGER audit_state_no_replace BEFORE INSERT ON audit_state WHEN EXISTS (SELECT 1 FROM audit_state)
-			BEGIN SELECT RAISE(ABORT,'audit_state only counts up'); END`,
-		"audit_state_no_return": `CREATE TRIGGER audit_state_no_return BEFORE UPDATE ON audit_state
-			WHEN NEW.id != OLD.id OR NEW.entries <= OLD.entries OR NEW.unkeyed != OLD.unkeyed OR NEW.unkeyed_head != OLD.unkeyed_head
-			BEGIN SELECT RAISE(ABORT,'audit_state only counts up'); END`,
+			BEGIN SELECT RAISE(ABORT,'audit_state is kept'); END`,
 	},
 }
 

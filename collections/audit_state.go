@@ -48,6 +48,18 @@ func HasAuditState(app core.App) (found bool, err error) {
 	return found, nil
 }
 
+// ReadAuditState reads what is kept about the trail and the id of its last row, which is all that an append needs; a missing row when nothing
+// is kept. It is asked in every transaction, so it is short.
+func ReadAuditState(tx core.App) (end AuditEnd, err error) {
+	err = tx.NonconcurrentDB().NewQuery(`SELECT entries, head, unkeyed, unkeyed_head, seal, COALESCE((SELECT MAX(id) FROM audit_log), '') AS last_id FROM audit_state`).
+		Row(&end.Entries, &end.Head, &end.Unkeyed, &end.UnkeyedHead, &end.Seal, &end.ID)
+	end.Kept = err == nil
+	if err != nil {
+		err = fmt.Errorf("read the audit trail's state: %w", err)
+	}
+	return end, err
+}
+
 // ReadAuditEndBefore is ReadAuditEnd for a database whose schema keeps no state yet.
 func ReadAuditEndBefore(app core.App) (end AuditEnd, err error) {
 	end.ID, end.Hash, err = AuditHead(app)
@@ -62,7 +74,7 @@ func BeginAuditState(tx core.App, s AuditState) error {
 
 // MoveAuditState stores where the trail ends now.
 func MoveAuditState(tx core.App, s AuditState) error {
-	return writeAuditState(tx, `UPDATE audit_state SET entries = {:entries}, head = {:head}, seal = {:seal} WHERE id = 1`,
+	return writeAuditState(tx, `UPDATE audit_state SET entries = {:entries}, head = {:head}, seal = {:seal}`,
 		dbx.Params{"entries": s.Entries, "head": s.Head, "seal": s.Seal})
 }
 

@@ -121,7 +121,11 @@ func NewChain(tx core.App) (*Chain, error) {
 	if err != nil {
 		return nil, err
 	}
-	end, err := collections.ReadAuditEnd(tx)
+	end, err := collections.ReadAuditState(tx)
+	sealed := err == nil && k.sealed(end)
+	if !sealed && (err == nil || collections.Missing(err)) {
+		end, err = collections.ReadAuditEnd(tx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +133,7 @@ func NewChain(tx core.App) (*Chain, error) {
 	if end.ID != "" && last == 0 {
 		return nil, errors.New("audit: the last row has a foreign id")
 	}
-	c := &Chain{tx: collections.Prepared(tx), keys: k, number: last, hash: end.Hash, state: end.AuditState, sealed: k.sealed(end)}
+	c := &Chain{tx: collections.Prepared(tx), keys: k, number: last, hash: end.Hash, state: end.AuditState, sealed: sealed}
 	switch {
 	case c.sealed:
 		c.number, c.hash = max(last, end.Entries), end.Head

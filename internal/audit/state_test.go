@@ -18,7 +18,7 @@ import (
 func disarm(t testing.TB, app core.App) {
 	t.Helper()
 	for _, name := range []string{
-		"audit_log_no_update", "audit_log_no_delete", "audit_log_no_replace", "audit_state_no_delete", "audit_state_no_replace", "audit_state_no_return",
+		"audit_log_no_update", "audit_log_no_delete", "audit_log_no_replace", "audit_state_no_delete", "audit_state_no_replace",
 	} {
 		execute(t, app, "DROP TRIGGER IF EXISTS "+name)
 	}
@@ -210,7 +210,7 @@ func TestStateIsNotMadeTwice(t *testing.T) {
 func TestGuardsByText(t *testing.T) {
 	for name, statements := range map[string][]string{
 		"gone":       {"DROP TRIGGER audit_log_no_delete"},
-		"of state":   {"DROP TRIGGER audit_state_no_return"},
+		"of state":   {"DROP TRIGGER audit_state_no_delete"},
 		"no-op":      {"DROP TRIGGER audit_log_no_update", "CREATE TRIGGER audit_log_no_update BEFORE UPDATE ON audit_log BEGIN SELECT 1; END"},
 		"never":      {"DROP TRIGGER audit_log_no_delete", "CREATE TRIGGER audit_log_no_delete BEFORE DELETE ON audit_log WHEN FALSE BEGIN SELECT RAISE(ABORT,'audit_log is append-only'); END"},
 		"other case": {"DROP TRIGGER audit_log_no_delete", "CREATE TRIGGER audit_log_no_delete BEFORE DELETE ON AUDIT_LOG WHEN FALSE BEGIN SELECT 1; END"},
@@ -236,13 +236,13 @@ func TestGuardsByText(t *testing.T) {
 	}
 }
 
-// The state is guarded like the rows.
-func TestStateOnlyCountsUp(t *testing.T) {
+// The state is guarded too, and what it says is held by its seal.
+func TestStateIsGuarded(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	appendMany(t, app, 3)
 	for _, sql := range []string{
-		"DELETE FROM audit_state", "UPDATE audit_state SET entries = 2", "UPDATE audit_state SET unkeyed = 1", "UPDATE audit_state SET seal = ''",
-		"INSERT OR REPLACE INTO audit_state SELECT * FROM audit_state", "UPDATE audit_state SET id = 2",
+		"DELETE FROM audit_state", "INSERT OR REPLACE INTO audit_state SELECT * FROM audit_state", "REPLACE INTO audit_state SELECT * FROM audit_state",
+		"UPDATE audit_state SET id = 2",
 	} {
 		if _, err := app.NonconcurrentDB().NewQuery(sql).Execute(); err == nil {
 			t.Errorf("%s was done", sql)
@@ -250,5 +250,13 @@ func TestStateOnlyCountsUp(t *testing.T) {
 	}
 	if result := verify(t, app); !result.Valid {
 		t.Errorf("%+v", result)
+	}
+	for _, sql := range []string{"entries = 4", "unkeyed = 1", "seal = ''", "head = unkeyed_head"} {
+		app := vigiltest.NewApp(t)
+		appendMany(t, app, 3)
+		execute(t, app, "UPDATE audit_state SET "+sql)
+		if result := verify(t, app); result.Valid || result.Problem != audit.StateForged {
+			t.Errorf("%s: %+v", sql, result)
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"errors"
-	"hash"
 
 	"github.com/pocketbase/pocketbase/core"
 
@@ -133,7 +132,7 @@ func walk(app core.App, k keys, end collections.AuditEnd, result Result, progres
 // fits reports whether a row is the numbered one, follows the previous one, and is as it was written: up to where a key came in by its plain
 // hash, from there on by the keyed one.
 func fits(k keys, s collections.AuditState, row collections.AuditRow, number int64, previous string) bool {
-	var with hash.Hash = sha256.New()
+	with := sha256.New()
 	if number > s.Unkeyed {
 		with = k.row
 	}
