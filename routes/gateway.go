@@ -95,27 +95,42 @@ func (a *api) noteUnsigned(c *call, body []byte, refusal error) error {
 	if !errors.As(refusal, &refused) || (refused.Kind != fault.Unauthenticated && refused.Kind != fault.Forbidden) {
 		return refusal
 	}
-	for _, due := range a.refusals.Note(limits.AddressKey(c.Address), refused.Code, c.Now) {
-		entry := audit.Entry{
-			Event: audit.WebhookRejected, Outcome: audit.SeriousFailure, Actor: audit.Anonymous(c.origin()),
-			ResourceType: "GatewayEvent", ResourceID: "none", Reason: phi.Text(due.Reason),
+	due := a.refusals.Note(limits.AddressKey(c.Address), refused.Code, c.Now)
+	if len(due) == 0 {
+		return refusal
+	}
+	err := c.App.RunInTransaction(func(tx core.App) error {
+		for _, d := range due {
+			if err := audit.Append(tx, c.refusedEntry(d, body), c.Now); err != nil {
+				return err
+			}
 		}
-		if due.Since > 0 {
-			entry.Changes = audit.Changes{"refused_since": {New: due.Since}}
-		}
-		switch {
-		case due.Over:
-			entry.Actor = audit.Anonymous(audit.Origin{Address: due.Address})
-		case body != nil:
-			sum := sha256.Sum256(body)
-			entry.ResourceID = "sha256:" + hex.EncodeToString(sum[:])
-		}
-		if err := audit.Append(c.App, entry, c.Now); err != nil {
-			a.refusals.Forget(due)
-			refusal = errors.Join(refusal, err)
+		return nil
+	})
+	if err != nil {
+		for _, d := range due {
+			a.refusals.Forget(d)
 		}
 	}
-	return refusal
+	return errors.Join(refusal, err)
+}
+
+func (c *call) refusedEntry(refused gateway.Refusal, body []byte) audit.Entry {
+	entry := audit.Entry{
+		Event: audit.WebhookRejected, Outcome: audit.SeriousFailure, Actor: audit.Anonymous(c.origin()),
+		ResourceType: "GatewayEvent", ResourceID: "none", Reason: phi.Text(refused.Reason),
+	}
+	if refused.Since > 0 {
+		entry.Changes = audit.Changes{"refused_since": {New: refused.Since}}
+	}
+	switch {
+	case refused.Over:
+		entry.Actor = audit.Anonymous(audit.Origin{Address: refused.Address})
+	case body != nil:
+		sum := sha256.Sum256(body)
+		entry.ResourceID = "sha256:" + hex.EncodeToString(sum[:])
+	}
+	return entry
 }
 
 // reject refuses a signed event that cannot be read, and keeps it: the gateway will stop sending it one day.
