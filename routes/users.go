@@ -115,6 +115,9 @@ func (a *api) showUser(c *call, user *collections.User, err error) error {
 	if err != nil {
 		return err
 	}
+	if err := collections.Readable(user.ProxyRecord()); err != nil {
+		return err
+	}
 	locks, err := a.Auth.Locks(c.App, []*collections.User{user}, c.Now)
 	if err != nil {
 		return err
