@@ -88,8 +88,7 @@ func killedRotation(t *testing.T, p *practice, after time.Duration) (finished bo
 		return err == nil
 	case <-time.After(after):
 		_ = cmd.Process.Kill()
-		<-done
-		return false
+		return <-done == nil
 	}
 }
 

@@ -143,6 +143,29 @@ func TestUnreadableRecords(t *testing.T) {
 	}
 }
 
+// An account that cannot be read: neither it nor anybody by it gets in, and the others are listed.
+func TestUnreadableAccount(t *testing.T) {
+	t.Parallel()
+	p := newPractice(t)
+	p.serve(t, "")
+	admin := p.Admin(t)
+	token := p.user(t, "nurse", object{"first_name": "Nina", "last_name": "Broken"})
+	db := p.writable(t)
+	var id string
+	if err := db.NewQuery("SELECT id FROM users WHERE email = 'nurse@vigil.test'").Row(&id); err != nil {
+		t.Fatal(err)
+	}
+	number := strings.TrimLeft(id, "0")
+	damage(t, db, "users", "first_name", id)
+	path, name := "/api/v1/users/"+number+"/", "user "+number
+	wantUnreadable(t, p.get(t, path, admin), name)
+	wantUnreadable(t, p.send(t, http.MethodPatch, path, admin, `{"first_name":"New"}`), name)
+	wantUnreadable(t, p.get(t, "/api/v1/auth/profile/", token), name)
+	wantUnreadable(t, p.post(t, "/api/v1/auth/login/", "", object{"email": "nurse@vigil.test", "password": password}), name)
+	p.post(t, "/api/v1/auth/login/", "", object{"email": "nurse@vigil.test", "password": "Wrong-Horse-42!"}).expect(t, 401)
+	wantAt(t, p.get(t, "/api/v1/users/", admin).expect(t, 200), object{"count": 2.0, "unreadable": 1.0, "results.0.email": adminEmail, "results.1": nil})
+}
+
 // rowOf is a row as it is stored.
 func rowOf(t *testing.T, db *dbx.DB, table, id string) map[string]string {
 	t.Helper()

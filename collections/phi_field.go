@@ -77,8 +77,8 @@ var (
 // phiValue is what a record holds: the stored ciphertext, or a new plain text. It prints as nothing.
 type phiValue struct {
 	sealed, plain string
-	opened        *atomic.Pointer[string] // what sealed says, once it was opened
-	refused       bool                    // something was to replace sealed, which cannot be opened
+	opened        atomic.Pointer[string] // what sealed says, once it was opened
+	refused       bool                   // something was to replace sealed, which cannot be opened
 }
 
 func (*phiValue) String() string { return "[encrypted]" }
@@ -94,7 +94,7 @@ func (f *PHIField) SetPresentable(presentable bool) { f.Presentable = presentabl
 
 // PrepareValue implements [core.Field]: what comes from the database is ciphertext. It never fails.
 func (f *PHIField) PrepareValue(_ *core.Record, raw any) (any, error) {
-	return &phiValue{sealed: cast.ToString(raw), opened: &atomic.Pointer[string]{}}, nil
+	return &phiValue{sealed: cast.ToString(raw)}, nil
 }
 
 func (f *PHIField) value(record *core.Record) *phiValue {
@@ -152,7 +152,7 @@ func (f *PHIField) FindSetter(key string) core.SetterFunc {
 		current, err := f.open(record)
 		switch v := f.value(record); {
 		case err != nil:
-			record.SetRaw(f.Name, &phiValue{sealed: v.sealed, opened: v.opened, refused: true})
+			record.SetRaw(f.Name, &phiValue{sealed: v.sealed, refused: true})
 		case current != plain:
 			record.SetRaw(f.Name, &phiValue{plain: plain})
 		}

@@ -182,14 +182,15 @@ func (r reply) wantAt(values object) reply {
 	return r
 }
 
-// results are the items of a list.
+// results are the items of a list, of which some may be left out because they cannot be read.
 func (r reply) results() (items []object) {
 	r.t.Helper()
 	list, _ := r.want(200).object()["results"].([]any)
 	for _, item := range list {
 		items = append(items, item.(object))
 	}
-	if count := r.object()["count"]; count != float64(len(items)) {
+	unreadable, _ := r.object()["unreadable"].(float64)
+	if count := r.object()["count"]; count != float64(len(items))+unreadable {
 		r.t.Errorf("%s counts %v for %d items", r.what, count, len(items))
 	}
 	return items

@@ -133,6 +133,9 @@ func (a *api) showUser(c *call, user *collections.User, err error) error {
 	if err != nil {
 		return err
 	}
+	if err := collections.Readable(user.ProxyRecord()); err != nil {
+		return err
+	}
 	states, err := a.statesOf(c, user)
 	if err != nil {
 		return err

@@ -272,7 +272,7 @@ type UserQuery struct {
 var UserOrders = []string{"last_name", "-last_name", "email", "-email", "role", "-role", "created_at", "-created_at", "last_login", "-last_login"}
 
 // Users lists accounts: one page, and how many there are. Names are encrypted, so they are searched and ordered here. Accounts that cannot be
-// read are counted apart.
+// read belong to every search: nobody knows what they are called.
 func Users(app core.App, q UserQuery) (page []*collections.User, total, unreadable int, err error) {
 	all, err := collections.UserList(app, collections.UserFilter{Role: q.Role, Active: q.Active})
 	if err != nil {
@@ -307,7 +307,7 @@ func Users(app core.App, q UserQuery) (page []*collections.User, total, unreadab
 	for _, e := range found[start:end] {
 		page = append(page, e.user)
 	}
-	return page, len(found), unreadable, nil
+	return page, len(found) + unreadable, unreadable, nil
 }
 
 func orderKey(user *collections.User, column string) string {

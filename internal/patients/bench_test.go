@@ -137,7 +137,9 @@ func BenchmarkPatients(b *testing.B) {
 				b.Fatal(len(page), err)
 			}
 			for _, p := range page {
-				patients.NewView(p, access.Nurse)
+				if _, err := patients.NewView(p, access.Nurse); err != nil {
+					b.Fatal(err)
+				}
 			}
 		})
 	})
