@@ -75,15 +75,15 @@ func listReadable[T any](c *call, p paging, count int, results []T, unreadable i
 	return c.ok(page)
 }
 
-// listWhole answers the page that was asked for of a list that is short enough to be read whole.
-func listWhole[T any](c *call, all []T) error {
+// listWhole answers the page that was asked for of a list that is short enough to be read whole, and tells how many could not be read.
+func listWhole[T any](c *call, all []T, unreadable int) error {
 	q := c.query()
 	p := q.paging()
 	if err := q.err(); err != nil {
 		return err
 	}
 	from := min(p.Offset(), len(all))
-	return list(c, p, len(all), all[from:min(from+p.Size, len(all))])
+	return listReadable(c, p, len(all)+unreadable, all[from:min(from+p.Size, len(all))], unreadable)
 }
 
 // pageOf is one page of count entries; a list that ends before it is a fault.

@@ -25,11 +25,12 @@ func (a *api) listPasskeys(c *call) error {
 	if err != nil {
 		return err
 	}
+	passkeys, unreadable := collections.ReadableOnly(passkeys)
 	views := make([]passkeyView, len(passkeys))
 	for i, p := range passkeys {
 		views[i] = viewPasskey(p)
 	}
-	return listWhole(c, views)
+	return listWhole(c, views, unreadable)
 }
 
 // offerPasskeyRegistration answers what navigator.credentials.create takes.

@@ -30,7 +30,7 @@ func (a *api) listPayers(c *call) error {
 	for i, p := range payers {
 		views[i] = viewPayer(p)
 	}
-	return listWhole(c, views)
+	return listWhole(c, views, 0)
 }
 
 func (a *api) createPayer(c *call) error {
@@ -91,7 +91,7 @@ func (a *api) listPayerRates(c *call) error {
 	for i, r := range rates {
 		views[i] = viewRate(r)
 	}
-	return listWhole(c, views)
+	return listWhole(c, views, 0)
 }
 
 func (a *api) createPayerRate(c *call) error {
@@ -153,4 +153,4 @@ func (a *api) listICD10(c *call) error {
 	return list(c, p, total, codes)
 }
 
-func (a *api) listCPT(c *call) error { return listWhole(c, a.Billing.Catalogue()) }
+func (a *api) listCPT(c *call) error { return listWhole(c, a.Billing.Catalogue(), 0) }

@@ -113,6 +113,9 @@ func (e *Engine) SuperuserCode(ctx context.Context, app core.App, half, code str
 // superuserCode decides about a code of who has proven the password.
 func (e *Engine) superuserCode(tx core.App, a attempt, superuser *collections.Superuser, failures collections.LoginFailure, code string,
 ) (step SuperuserStep, refused, err error) {
+	if err := collections.Readable(superuser.ProxyRecord()); err != nil {
+		return step, nil, err // a secret that cannot be opened is not one that is empty
+	}
 	used, right := int64(0), false
 	if superuser.TwoFactorEnabled() && totpFormat.MatchString(code) {
 		used, right = matchTOTP(superuser.TOTPSecret(), code, superuser.TOTPLastStep(), a.now)

@@ -43,6 +43,9 @@ func registered(t *testing.T, app core.App) (ids []string) {
 // A key under which somebody begins to seal between the count and the retirement stays.
 func TestRetirementNoticesWhoComesBetween(t *testing.T) {
 	app := vigiltest.NewApp(t)
+	if _, err := app.DB().NewQuery(`DELETE FROM sealed_keys`).Execute(); err != nil { // it is sealed under the key of all tests
+		t.Fatal(err)
+	}
 	for _, ids := range [][]string{{"a"}, {"b", "a"}} {
 		if err := keyring.Admit(app, ring(t, ids...)); err != nil {
 			t.Fatal(err)
