@@ -29,7 +29,7 @@ func (p *program) verifyAudit(cmd *cobra.Command, _ []string) error {
 	if err := bootstrap(app); err != nil {
 		return err
 	}
-	defer func() { _ = app.ClearBootstrap() }() // nothing was written
+	defer func() { _ = app.ClearBootstrap() }()                     // nothing was written
 	if _, err := unlock(app, settings, keyring.Check); err != nil { // the hashes have a key
 		return err
 	}

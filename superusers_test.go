@@ -1,10 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -107,4 +109,39 @@ func TestSuperuserCommands(t *testing.T) {
 	}
 	wantCount(t, p.database(t), 2, `SELECT COUNT(*) FROM audit_log WHERE event IN ('superuser.create', 'superuser.delete') AND actor_type = 'system'
 		AND id > (SELECT MIN(id) FROM audit_log WHERE event = 'superuser.create')`, nil)
+}
+
+// Sixty guesses at once from sixty addresses, the right one the last to be sent: five count, the door is locked, and nobody has a token.
+func TestSixtyGuessesAtOnce(t *testing.T) {
+	t.Parallel()
+	p := newPractice(t).serve(t, "")
+	var guesses sync.WaitGroup
+	var lock sync.Mutex
+	answers := map[int]int{}
+	for i := range 60 {
+		guess := fmt.Sprintf("Wrong-Horse-%d", 1000+i)
+		guesses.Go(func() {
+			body := encode(t, object{"identity": superuserEmail, "password": guess})
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.URL+"/api/collections/_superusers/auth-with-password", strings.NewReader(body))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			request.Header.Set("Content-Type", "application/json")
+			response, err := from(fmt.Sprintf("127.0.2.%d", i+1)).Do(request)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = response.Body.Close()
+			lock.Lock()
+			defer lock.Unlock()
+			answers[response.StatusCode]++
+		})
+	}
+	guesses.Wait()
+	if answers[200] > 0 || answers[400] != 5 || answers[400]+answers[423] != 60 {
+		t.Errorf("the answers were %v", answers)
+	}
+	p.dashboard(t, password, nil).expect(t, 423)
 }
