@@ -209,7 +209,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"other row", sealed, "note", "2", phi.ErrAuthentication},
 		{"other purpose", sealed, "reason", "1", phi.ErrAuthentication},
 		{"changed ciphertext", join("v2", "a", nonce, flipped), "note", "1", phi.ErrAuthentication},
-		{"cut ciphertext", sealed[:len(sealed)-4], "note", "1", phi.ErrAuthentication},
+		{"cut ciphertext", sealed[:len(sealed)-3], "note", "1", phi.ErrAuthentication},
 		{"swapped nonce", join("v2", "a", part(other, 2), body), "note", "1", phi.ErrAuthentication},
 		{"swapped ciphertext", join("v2", "a", nonce, part(other, 3)), "note", "1", phi.ErrAuthentication},
 		{"relabelled key", join("v2", "b", nonce, body), "note", "1", phi.ErrAuthentication},
