@@ -18,8 +18,7 @@ const writerKey = "@writer"
 func traceDashboard(app core.App) {
 	note := func(e *core.RecordRequestEvent) error {
 		if e.Auth != nil && e.Auth.IsSuperuser() {
-			from := audit.Origin{Address: e.RealIP(), Client: e.Request.UserAgent(), RequestID: e.Response.Header().Get("X-Request-ID")}
-			e.Record.SetRaw(writerKey, audit.Superuser(e.Auth.Id, e.Auth.Email(), from))
+			e.Record.SetRaw(writerKey, audit.Superuser(e.Auth.Id, e.Auth.Email(), originOf(e.RequestEvent)))
 		}
 		return e.Next()
 	}

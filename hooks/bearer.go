@@ -33,7 +33,7 @@ func (h *hooks) loadBearer() *hook.Handler[*core.RequestEvent] {
 			case err == nil:
 				e.Auth = holder
 			case !errors.As(err, &refused):
-				return err
+				return e.InternalServerError("", err)
 			}
 			return e.Next()
 		},

@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// A superuser takes a passkey away, on record, but neither adds nor changes one: it would open somebody else's account.
+// A superuser neither adds nor changes nor takes away a passkey: that would open somebody else's account.
 func TestPasskeysInTheDashboard(t *testing.T) {
 	d := newDashboard(t)
 	nurse, other := vigiltest.User(t, d.app, access.Nurse), vigiltest.User(t, d.app, access.Nurse)
@@ -20,10 +20,8 @@ func TestPasskeysInTheDashboard(t *testing.T) {
 	for column, value := range map[string]any{"user": other.Id, "public_key": "bXk", "credential_id": "bXk", "sign_count": 0, "name": "Mine"} {
 		d.refused("PATCH", collections.Passkeys, passkey.Id, "", object{column: value})
 	}
-	before := vigiltest.RowCounts(t, d.app)
-	d.do("DELETE", collections.Passkeys, passkey.Id, nil)
-	after := vigiltest.RowCounts(t, d.app)
-	if after["passkeys"] != 0 || after["audit_log"] != before["audit_log"]+1 {
-		t.Errorf("%d passkeys, %d entries more", after["passkeys"], after["audit_log"]-before["audit_log"])
+	d.refused("DELETE", collections.Passkeys, passkey.Id, "", nil)
+	if after := vigiltest.RowCounts(t, d.app); after["passkeys"] != 1 {
+		t.Errorf("%d passkeys", after["passkeys"])
 	}
 }

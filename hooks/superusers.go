@@ -17,6 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
 )
 
 // guardSuperusers has superusers sign in by our rules, and gives them our tokens.
@@ -24,10 +25,13 @@ func guardSuperusers(app core.App, h *hooks) {
 	app.OnRecordAuthWithPasswordRequest(core.CollectionNameSuperusers).BindFunc(h.checkSuperuser)
 	app.OnRecordAuthRequest(core.CollectionNameSuperusers).BindFunc(h.giveToken)
 	app.OnRecordEnrich(collections.Users, core.CollectionNameSuperusers).BindFunc(hideFactors)
+	app.OnRecordCreateRequest(signIns...).BindFunc(refuseSignIns)
+	app.OnRecordUpdateRequest(signIns...).BindFunc(refuseSignIns)
+	app.OnRecordDeleteRequest(signIns...).BindFunc(refuseSignIns)
 }
 
 func originOf(e *core.RequestEvent) audit.Origin {
-	return audit.Origin{Address: e.RealIP(), Client: e.Request.UserAgent(), RequestID: e.Response.Header().Get("X-Request-ID")}
+	return audit.Origin{Address: e.RealIP(), Client: input.CleanLine(e.Request.UserAgent()), RequestID: e.Response.Header().Get("X-Request-ID")}
 }
 
 // checkSuperuser takes the place of PocketBase's own check of the password, which knows neither lock nor second factor and hashes for as many as
@@ -111,9 +115,12 @@ func (h *hooks) giveToken(e *core.RecordAuthRequestEvent) (err error) {
 
 // nativeError says a refusal as PocketBase would: its dashboard takes 400 for wrong credentials and shows any other text as it is.
 func nativeError(e *core.RequestEvent, err error) error {
+	if collections.IsUnreadable(err) {
+		return answerUnreadable(e, err)
+	}
 	var refused *fault.Error
 	if !errors.As(err, &refused) {
-		return err
+		return e.InternalServerError("", err) // any other error PocketBase takes for the caller's
 	}
 	if refused.RetryAfter > 0 {
 		e.Response.Header().Set("Retry-After", strconv.Itoa(int(refused.RetryAfter.Seconds())))
@@ -131,8 +138,9 @@ func nativeError(e *core.RequestEvent, err error) error {
 	return e.Error(http.StatusServiceUnavailable, refused.Detail, nil)
 }
 
-// factorFields are the second factors of users and superusers, which nobody reads or writes in the dashboard: who could read one could use it.
-var factorFields = []string{"totp_secret", "totp_last_step", "totp_pending_secret", "totp_pending_codes", "totp_pending_until", "totp_pending_failures"}
+// factorFields are the second factors of users and superusers, which nobody reads or writes in the dashboard: who could read one could use it, and
+// who could turn one off would need the password only.
+var factorFields = []string{"two_factor_enabled", "totp_secret", "totp_last_step", "totp_pending_secret", "totp_pending_codes", "totp_pending_until", "totp_pending_failures"}
 
 // hideFactors leaves second factors out of what PocketBase shows, to superusers too.
 func hideFactors(e *core.RecordEnrichEvent) error {
@@ -140,7 +148,7 @@ func hideFactors(e *core.RecordEnrichEvent) error {
 	if err := e.Next(); err != nil {
 		return err
 	}
-	record.Hide(factorFields...)
+	record.Hide(factorFields[1:]...) // whether there is one may be seen
 	return nil
 }
 
@@ -154,9 +162,17 @@ func keepFactors(record *core.Record) {
 			record.SetRaw(field, record.Original().GetRaw(field))
 		}
 	}
-	if record.IsSuperuser() {
-		record.Set("two_factor_enabled", record.Original().GetBool("two_factor_enabled"))
-	}
+}
+
+// signIns are the collections of which a row opens an account: nobody makes, changes or takes away one by hand, for that would be a sign-in
+// without password or second factor. Administrators reset second factors and end sessions in the contract.
+var signIns = []string{
+	collections.BackupCodes, collections.LoginFailures, collections.Passkeys, collections.RefreshTokens, collections.ResetTokens,
+	collections.SignInSteps, collections.UsedChallenges,
+}
+
+func refuseSignIns(e *core.RecordRequestEvent) error {
+	return e.BadRequestError("Records of this kind are written by the service alone.", nil)
 }
 
 // keepSuperuser holds a superuser to the rules of a user.

@@ -12,6 +12,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 	"github.com/pquerna/otp/totp"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
@@ -310,5 +311,38 @@ func TestNoWayByMail(t *testing.T) {
 		if got := n.call("POST /api/collections/users/"+way, "", map[string]string{"email": "root@practice.test"}).Code; got != 404 {
 			t.Errorf("users/%s answers %d", way, got)
 		}
+	}
+}
+
+// Nobody makes by hand what signs somebody in, nor takes away what would keep it from working twice.
+func TestSignInsAreNotMadeByHand(t *testing.T) {
+	n := newNative(t)
+	bearer := n.bearer(n.superuser())
+	user := vigiltest.User(t, n.app, access.Admin)
+	err := collections.CreateRefreshToken(n.app, collections.RefreshToken{
+		UserID: user.Id, TokenHash: "hash", Family: "f", FamilyStartedAt: n.now, IssuedAt: n.now, ExpiresAt: n.now.Add(time.Hour),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var id string
+	if err := n.app.DB().NewQuery("SELECT id FROM refresh_tokens").Row(&id); err != nil {
+		t.Fatal(err)
+	}
+	before := n.accounts()
+	for _, collection := range []string{"refresh_tokens", "reset_tokens", "backup_codes", "sign_in_steps", "used_challenges", "login_failures", "passkeys"} {
+		path := "/api/collections/" + collection + "/records"
+		body := map[string]any{"user": user.Id, "token_hash": "known", "code_hash": "known", "state": "valid", "family": "g"}
+		if got := n.call("POST "+path, bearer, body).Code; got != 400 {
+			t.Errorf("making %s answers %d", collection, got)
+		}
+	}
+	for _, request := range []string{"PATCH", "DELETE"} {
+		if got := n.call(request+" /api/collections/refresh_tokens/records/"+id, bearer, map[string]any{"token_hash": "known"}).Code; got != 400 {
+			t.Errorf("%s answers %d", request, got)
+		}
+	}
+	if after := n.accounts(); after != before {
+		t.Errorf("a sign-in changed:\n%s\n%s", before, after)
 	}
 }

@@ -22,7 +22,7 @@ func TestDashboardChangesEndSessions(t *testing.T) {
 		"address":       {map[string]any{"email": "Elsewhere@Practice.Test"}, true},
 		"role":          {map[string]any{"role": "provider"}, true},
 		"inactive":      {map[string]any{"is_active": false}, true},
-		"second factor": {map[string]any{"two_factor_enabled": false}, true},
+		"second factor": {map[string]any{"two_factor_enabled": false}, false}, // is not turned off here
 		"phone":         {map[string]any{"phone": "555 0100"}, false},
 	} {
 		user := vigiltest.User(t, n.app, access.Nurse, vigiltest.TwoFactor("GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"))
@@ -35,6 +35,9 @@ func TestDashboardChangesEndSessions(t *testing.T) {
 		}
 		if answer := n.call("PATCH /api/collections/users/records/"+user.Id, bearer, test.body); answer.Code != 200 {
 			t.Fatalf("%s: %d %s", name, answer.Code, answer.Body)
+		}
+		if kept, err := collections.FindUser(n.app, user.Id); err != nil || !kept.TwoFactorEnabled() {
+			t.Errorf("%s: the second factor is off, %v", name, err)
 		}
 		var state string
 		if err := n.app.DB().NewQuery("SELECT state FROM refresh_tokens WHERE user = {:user}").Bind(dbx.Params{"user": user.Id}).Row(&state); err != nil ||

@@ -9,6 +9,7 @@ type Event string
 const (
 	Login                Event = "auth.login"
 	LoginFailed          Event = "auth.login_failed"
+	PasswordAccepted     Event = "auth.password_accepted" // and a second factor is to come
 	Lockout              Event = "auth.lockout"
 	Unlock               Event = "auth.unlock"
 	Logout               Event = "auth.logout"

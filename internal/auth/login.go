@@ -162,6 +162,9 @@ func (e *Engine) decideLogin(tx core.App, a attempt, proven bool) (session Sessi
 	}
 	if shown.any() {
 		if a.code == "" || !shown.totp { // a code proves nothing to whom passkeys are the only second factor
+			if err := a.record(tx, audit.PasswordAccepted, audit.Success, ""); err != nil { // a thief may be trying it
+				return session, nil, err
+			}
 			refused, err = e.askSecondFactor(tx, user, shown, a.now)
 			return session, refused, err
 		}

@@ -70,7 +70,7 @@ func (e *Engine) SuperuserPassword(ctx context.Context, app core.App, address, p
 			return e.superuserCode(tx, a, superuser, failures, code)
 		case superuser.TwoFactorEnabled():
 			step.Half, err = e.signer.Sign(superuserToken(superuser, tokens.Half, now, now.Add(halfLife), now), superuserAccount(superuser))
-			return step, nil, err
+			return step, nil, errors.Join(err, a.record(tx, audit.PasswordAccepted, audit.Success, ""))
 		}
 		return e.superuserWithoutFactor(tx, a, superuser)
 	})
@@ -79,8 +79,9 @@ func (e *Engine) SuperuserPassword(ctx context.Context, app core.App, address, p
 // superuserWithoutFactor lets in who has no second factor, unless everybody must have one.
 func (e *Engine) superuserWithoutFactor(tx core.App, a attempt, superuser *collections.Superuser) (SuperuserStep, error, error) {
 	if e.options.SuperuserTwoFactor {
+		err := a.record(tx, audit.PasswordAccepted, audit.MinorFailure, "The account has no second factor.")
 		return SuperuserStep{}, fault.New(fault.Forbidden, "two_factor_setup_required",
-			"This account needs a second factor: run vigil superuser reset-2fa on the machine of the service."), nil
+			"This account needs a second factor: run vigil superuser reset-2fa on the machine of the service."), err
 	}
 	return SuperuserStep{Record: superuser.ProxyRecord()}, nil, a.forgive(tx)
 }
@@ -229,6 +230,12 @@ func (e *Engine) superuserOf(app core.App, token, kind string, now time.Time) (s
 	return superuser, read, err
 }
 
+// SuperuserUntil is when the access token of a superuser ends.
+func (e *Engine) SuperuserUntil(app core.App, token string, now time.Time) (time.Time, error) {
+	_, read, err := e.superuserOf(app, token, tokens.Access, now)
+	return read.ExpiresAt, err
+}
+
 // Holder is the account whose access token it is, of a user or a superuser, for PocketBase's own doors. It refuses like [Engine.Check].
 func (e *Engine) Holder(app core.App, token string, now time.Time) (*core.Record, error) {
 	superuser, read, err := e.superuserOf(app, token, tokens.Access, now)
@@ -287,6 +294,9 @@ func (e *Engine) ResetSuperuserFactor(app core.App, address string, none bool, b
 		setup.ProvisioningURI = e.provisioningURI(superuser.Email(), setup.Secret)
 	}
 	err = app.RunInTransaction(func(tx core.App) error {
+		if superuser, err = collections.FindSuperuser(tx, superuser.Id); err != nil {
+			return err
+		}
 		superuser.SetTwoFactor(setup.Secret)
 		superuser.RefreshTokenKey()
 		if err := tx.Save(superuser); err != nil {

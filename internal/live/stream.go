@@ -24,6 +24,7 @@ type Stream struct {
 	closed     bool
 	token      string
 	unasked    *time.Timer // runs while nothing is subscribed
+	ends       *time.Timer // runs while a superuser's token is good
 	subscribed func()
 }
 
@@ -41,6 +42,16 @@ func (s *Stream) endUnasked() {
 	if len(s.Subscriptions()) == 0 {
 		s.Discard()
 	}
+}
+
+// EndsIn ends the stream after some time, counted anew at each call.
+func (s *Stream) EndsIn(d time.Duration) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if s.ends != nil {
+		s.ends.Stop()
+	}
+	s.ends = time.AfterFunc(d, s.Discard)
 }
 
 // Subscribe implements [subscriptions.Client].
@@ -95,6 +106,9 @@ func (s *Stream) close() {
 	if !s.closed {
 		s.closed = true
 		s.unasked.Stop()
+		if s.ends != nil {
+			s.ends.Stop()
+		}
 		close(s.queue)
 		s.Client.Discard()
 	}

@@ -152,3 +152,23 @@ func TestStrangersAreNotVisited(t *testing.T) {
 		t.Errorf("%d streams are followed after one ended", n)
 	}
 }
+
+// A superuser's stream ends with the token; a later token keeps it open for longer.
+func TestStreamEndsWithTheToken(t *testing.T) {
+	stream := live.NewStream(subscriptions.NewDefaultClient(), func() {})
+	stream.Subscribe("patients/*")
+	stream.EndsIn(0)
+	for range stream.Channel() { // closed when the stream ends
+	}
+	if !stream.IsDiscarded() {
+		t.Error("the stream goes on")
+	}
+	longer := live.NewStream(subscriptions.NewDefaultClient(), func() {})
+	defer longer.Discard()
+	longer.Subscribe("patients/*")
+	longer.EndsIn(time.Hour)
+	longer.EndsIn(2 * time.Hour)
+	if longer.IsDiscarded() {
+		t.Error("the stream has ended")
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -105,11 +106,11 @@ func (s *Signer) Sign(t Token, account Account) (string, error) {
 	unsigned := jwt.NewWithClaims(jwt.SigningMethodHS256, c)
 	keyID := s.ring.PrimaryKeyID()
 	unsigned.Header["kid"] = keyID
-	key, ok := s.key(keyID, t, account)
-	if !ok {
+	secret, ok := s.ring.Derive(keyID, label)
+	if !ok || account.TokenKey == "" {
 		return "", errors.New("tokens: no secret to sign with")
 	}
-	signed, err := unsigned.SignedString(key)
+	signed, err := unsigned.SignedString(accountKey(secret, t, account))
 	if err != nil {
 		return "", fmt.Errorf("sign token: %w", err)
 	}
@@ -131,18 +132,18 @@ func (s *Signer) Check(token, kind string, now time.Time, find func(Token) (Acco
 			return nil, ErrInvalid
 		}
 		keyID, _ := parsed.Header["kid"].(string)
-		if _, ours := s.ring.Derive(keyID, label); !ours {
+		secret, ours := s.ring.Derive(keyID, label)
+		if !ours {
 			return nil, ErrInvalid // before anything is looked up
 		}
 		t = c.token()
 		if account, unknown = find(t); unknown != nil {
 			return nil, unknown
 		}
-		key, ok := s.key(keyID, t, account)
-		if !ok {
+		if account.TokenKey == "" {
 			return nil, ErrInvalid
 		}
-		return key, nil
+		return accountKey(secret, t, account), nil
 	})
 	switch {
 	case unknown != nil:
@@ -166,15 +167,14 @@ func (c claims) token() Token {
 	return t
 }
 
-// key is what a token of an account is signed with. An account without a token key has none.
-func (s *Signer) key(keyID string, t Token, account Account) (key []byte, ok bool) {
-	secret, ok := s.ring.Derive(keyID, label)
-	if !ok || account.TokenKey == "" {
-		return nil, false
+// accountKey is what a token of an account is signed with.
+func accountKey(secret []byte, t Token, account Account) []byte {
+	text := make([]byte, 0, 256)
+	for _, part := range [...]string{t.Kind, t.Collection, t.Holder, account.TokenKey, account.Secret} {
+		text = append(strconv.AppendInt(text, int64(len(part)), 10), ':') // with their lengths, no two lists of parts read the same
+		text = append(text, part...)
 	}
 	mac := hmac.New(sha256.New, secret)
-	for _, part := range []string{t.Kind, t.Collection, t.Holder, account.TokenKey, account.Secret} {
-		_, _ = fmt.Fprintf(mac, "%d:%s", len(part), part) // with their lengths, no two lists of parts read the same
-	}
-	return mac.Sum(nil), true
+	_, _ = mac.Write(text) // never fails
+	return mac.Sum(nil)
 }
