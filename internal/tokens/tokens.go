@@ -69,10 +69,13 @@ func (Account) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[account]
 func (Account) LogValue() slog.Value { return slog.StringValue("[account]") }
 
 // Signer signs and checks. It is safe for concurrent use.
-type Signer struct{ ring Ring }
+type Signer struct {
+	ring  Ring
+	known memory
+}
 
 // NewSigner signs under the first key of the ring, and knows tokens of all its keys.
-func NewSigner(ring Ring) *Signer { return &Signer{ring} }
+func NewSigner(ring Ring) *Signer { return &Signer{ring: ring} }
 
 // claims are those of PocketBase's tokens, and ours, which it ignores. The names of the times are those of RFC 7519 and of OpenID Connect.
 type claims struct {
@@ -123,11 +126,30 @@ var parser = jwt.NewParser(jwt.WithValidMethods([]string{jwt.SigningMethodHS256.
 // Check reads a token of a kind, and asks for the account that it names. What find says is wrong is returned as it is; everything else that is
 // wrong is [ErrInvalid], or [ErrExpired] for a good token that is too old.
 func (s *Signer) Check(token, kind string, now time.Time, find func(Token) (Account, error)) (Token, error) {
+	t, account, err := s.read(token, kind, find)
+	switch {
+	case err != nil:
+		return t, err
+	case t.IssuedAt.After(now.Add(skew)), t.ExpiresAt.Sub(t.IssuedAt) > account.Life:
+		return t, ErrInvalid
+	case !now.Before(t.ExpiresAt):
+		return t, ErrExpired
+	}
+	return t, nil
+}
+
+// read is a token that was signed for the account as it is now.
+func (s *Signer) read(token, kind string, find func(Token) (Account, error)) (t Token, account Account, err error) {
+	if t, signedFor, seen := s.known.find(token); seen && t.Kind == kind {
+		account, err := find(t)
+		if err != nil || account.TokenKey == signedFor.TokenKey && account.Secret == signedFor.Secret {
+			return t, account, err
+		}
+		return t, account, ErrInvalid
+	}
 	var c claims
-	var t Token
-	var account Account
 	var unknown error
-	_, err := parser.ParseWithClaims(token, &c, func(parsed *jwt.Token) (any, error) {
+	_, err = parser.ParseWithClaims(token, &c, func(parsed *jwt.Token) (any, error) {
 		if c.Type != kind || c.UserID == "" || c.Issued == nil || c.Expires == nil {
 			return nil, ErrInvalid
 		}
@@ -147,13 +169,12 @@ func (s *Signer) Check(token, kind string, now time.Time, find func(Token) (Acco
 	})
 	switch {
 	case unknown != nil:
-		return t, unknown
-	case err != nil, t.IssuedAt.After(now.Add(skew)), t.ExpiresAt.Sub(t.IssuedAt) > account.Life:
-		return t, ErrInvalid
-	case !now.Before(t.ExpiresAt):
-		return t, ErrExpired
+		return t, account, unknown
+	case err != nil:
+		return t, account, ErrInvalid
 	}
-	return t, nil
+	s.known.keep(token, t, account)
+	return t, account, nil
 }
 
 func (c claims) token() Token {

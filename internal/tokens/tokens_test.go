@@ -174,6 +174,53 @@ func TestTokensFollowTheAccount(t *testing.T) {
 	}
 }
 
+// A token that was found good is not good for ever: its age and its account are looked at each time.
+func TestRememberedTokens(t *testing.T) {
+	s := tokens.NewSigner(ring(t, key("a", 1)))
+	signed, err := s.Sign(access(), account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := errors.New("gone")
+	for name, test := range map[string]struct {
+		at      time.Time
+		kind    string
+		account tokens.Account
+		failure error
+		want    error
+	}{
+		"good":             {now, tokens.Access, account, nil, nil},
+		"over":             {now.Add(15 * time.Minute), tokens.Access, account, nil, tokens.ErrExpired},
+		"clock set back":   {now.Add(-time.Hour), tokens.Access, account, nil, tokens.ErrInvalid},
+		"another password": {now, tokens.Access, tokens.Account{TokenKey: "x", Secret: "secret", Life: time.Hour}, nil, tokens.ErrInvalid},
+		"another secret":   {now, tokens.Access, tokens.Account{TokenKey: "token key", Secret: "x", Life: time.Hour}, nil, tokens.ErrInvalid},
+		"a shorter life":   {now, tokens.Access, tokens.Account{TokenKey: "token key", Secret: "secret", Life: time.Minute}, nil, tokens.ErrInvalid},
+		"another kind":     {now, tokens.Half, account, nil, tokens.ErrInvalid},
+		"gone":             {now, tokens.Access, account, gone, gone},
+	} {
+		if _, err := s.Check(signed, tokens.Access, now, known); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.Check(signed, test.kind, test.at, func(tokens.Token) (tokens.Account, error) { return test.account, test.failure })
+		if !errors.Is(err, test.want) {
+			t.Errorf("%s: %v, want %v", name, err, test.want)
+		}
+	}
+}
+
+func BenchmarkCheck(b *testing.B) {
+	s := tokens.NewSigner(ring(b, key("a", 1)))
+	signed, err := s.Sign(access(), account)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := s.Check(signed, tokens.Access, now, known); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func TestAccountsDoNotPrint(t *testing.T) {
 	if got := fmt.Sprintf("%v %+v %#v %s", account, account, account, account); strings.Contains(got, "secret") {
 		t.Error(got)
