@@ -164,6 +164,25 @@ func TestUnreadableAccount(t *testing.T) {
 	wantUnreadable(t, p.post(t, "/api/v1/auth/login/", "", object{"email": "nurse@vigil.test", "password": password}), name)
 	p.post(t, "/api/v1/auth/login/", "", object{"email": "nurse@vigil.test", "password": "Wrong-Horse-42!"}).expect(t, 401)
 	wantAt(t, p.get(t, "/api/v1/users/", admin).expect(t, 200), object{"count": 2.0, "unreadable": 1.0, "results.0.email": adminEmail, "results.1": nil})
+
+	// Shutting its doors is not put off.
+	before := rowOf(t, db, "users", id)
+	p.post(t, path+"logout/", admin, nil).expect(t, 200)
+	wantAt(t, p.get(t, "/api/v1/auth/profile/", token).expect(t, 401), object{"code": "token_invalid"})
+	wantAt(t, p.post(t, path+"deactivate/", admin, nil).expect(t, 200), object{"is_active": false, "first_name": "[unreadable]", "last_name": "Broken"})
+	if after := rowOf(t, db, "users", id); after["first_name"] != before["first_name"] || after["last_name"] != before["last_name"] {
+		t.Error("a name was written anew")
+	}
+
+	// Nor is a second factor kept that nobody can open.
+	if _, err := db.NewQuery("UPDATE users SET two_factor_enabled = TRUE, totp_secret = {:other} WHERE id = {:id}").
+		Bind(dbx.Params{"other": before["last_name"], "id": id}).Execute(); err != nil {
+		t.Fatal(err)
+	}
+	p.post(t, path+"2fa/reset/", admin, nil).expect(t, 200)
+	if after := rowOf(t, db, "users", id); after["totp_secret"] != "" {
+		t.Error("the second factor is still there")
+	}
 }
 
 // rowOf is a row as it is stored.

@@ -51,7 +51,7 @@ func (s *Superuser) TOTPLastStep() int64 { return int64(s.GetInt("totp_last_step
 // SetTwoFactor turns the second factor on with a secret that no code was used of, or off with "".
 func (s *Superuser) SetTwoFactor(secret string) {
 	s.Set("two_factor_enabled", secret != "")
-	s.Set("totp_secret", secret)
+	replaceSealed(s.ProxyRecord(), "totp_secret", secret)
 	s.Set("totp_last_step", 0)
 }
 

@@ -63,6 +63,27 @@ func TextOf(record *core.Record, column string) string {
 	return UnreadableText
 }
 
+// ChangedColumns are the columns of a record that are no longer as they were stored, whether they can be opened or not.
+func ChangedColumns(record *core.Record) (columns []string) {
+	before := record.Original()
+	for _, field := range record.Collection().Fields {
+		name := field.GetName()
+		was, is := fmt.Sprint(before.GetRaw(name)), fmt.Sprint(record.GetRaw(name))
+		if f, sealed := field.(*PHIField); sealed {
+			was, is = f.value(before).sealed+f.value(before).plain, f.value(record).sealed+f.value(record).plain
+		}
+		if was != is {
+			columns = append(columns, name)
+		}
+	}
+	return columns
+}
+
+// replaceSealed gives a record a new value in the place of one that may not be readable any more: of a second factor nobody misses the old one.
+func replaceSealed(record *core.Record, column, plain string) {
+	record.SetRaw(column, &phiValue{plain: plain})
+}
+
 // unreadable counts the openings that failed in this process.
 var unreadable atomic.Uint64
 

@@ -106,16 +106,16 @@ func (u *User) Role() string { return u.GetString("role") }
 func (u *User) Active() bool { return u.GetBool("is_active") }
 
 // FirstName is opened.
-func (u *User) FirstName() string { return u.GetString("first_name") }
+func (u *User) FirstName() string { return TextOf(u.ProxyRecord(), "first_name") }
 
 // LastName is opened.
-func (u *User) LastName() string { return u.GetString("last_name") }
+func (u *User) LastName() string { return TextOf(u.ProxyRecord(), "last_name") }
 
 // PatientID is the patient whose portal account this is, else "".
 func (u *User) PatientID() string { return u.GetString("patient") }
 
 // Phone is opened.
-func (u *User) Phone() string { return u.GetString("phone") }
+func (u *User) Phone() string { return TextOf(u.ProxyRecord(), "phone") }
 
 // NPI is the National Provider Identifier, else "".
 func (u *User) NPI() string { return u.GetString("npi") }
@@ -193,8 +193,8 @@ func (u *User) TOTPPending() TOTPPending {
 
 // SetTOTPPending replaces the set-up under way.
 func (u *User) SetTOTPPending(p TOTPPending) {
-	u.Set("totp_pending_secret", p.Secret)
-	u.Set("totp_pending_codes", strings.Join(p.CodeHashes, " "))
+	replaceSealed(u.ProxyRecord(), "totp_pending_secret", p.Secret)
+	replaceSealed(u.ProxyRecord(), "totp_pending_codes", strings.Join(p.CodeHashes, " "))
 	u.Set("totp_pending_failures", p.Failures)
 	u.Set("totp_pending_until", Instant(p.Until))
 }
@@ -202,7 +202,7 @@ func (u *User) SetTOTPPending(p TOTPPending) {
 // SetTwoFactor turns the second factor on with a secret that no code was used of, or off with "".
 func (u *User) SetTwoFactor(secret string) {
 	u.Set("two_factor_enabled", secret != "")
-	u.Set("totp_secret", secret)
+	replaceSealed(u.ProxyRecord(), "totp_secret", secret)
 	u.Set("totp_last_step", 0)
 }
 

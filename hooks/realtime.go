@@ -37,6 +37,9 @@ func (h *hooks) openStream(e *core.RealtimeConnectRequestEvent) error {
 	if err := h.takeRealtime(e.RequestEvent); err != nil {
 		return err
 	}
+	if e.Request.ProtoMajor == 1 { // a stream that ends frees its connection
+		e.Response.Header().Set("Connection", "close")
+	}
 	e.Client = live.NewStream(e.Client, sockets.Await(e.Request.Context()))
 	return e.Next()
 }

@@ -136,6 +136,10 @@ func (a *api) showUser(c *call, user *collections.User, err error) error {
 	if err := collections.Readable(user.ProxyRecord()); err != nil {
 		return err
 	}
+	return a.answerUser(c, user)
+}
+
+func (a *api) answerUser(c *call, user *collections.User) error {
 	states, err := a.statesOf(c, user)
 	if err != nil {
 		return err
@@ -171,7 +175,10 @@ func (a *api) deactivateUser(c *call) error {
 		return err
 	}
 	user, err := a.Auth.Deactivate(c.App, c.Caller, id, c.origin(), c.Now)
-	return a.showUser(c, user, err)
+	if err != nil {
+		return err
+	}
+	return a.answerUser(c, user) // done, whether the name can be read or not
 }
 
 // onUser is an action on the user in the path that answers with one sentence.

@@ -65,8 +65,9 @@ func (s *Stream) Subscribe(topics ...string) {
 
 // Unsubscribe implements [subscriptions.Client].
 func (s *Stream) Unsubscribe(topics ...string) {
+	asked := len(s.Subscriptions()) > 0
 	s.Client.Unsubscribe(topics...)
-	if len(s.Subscriptions()) == 0 && !s.IsDiscarded() {
+	if asked && len(s.Subscriptions()) == 0 && !s.IsDiscarded() { // who never asked for anything gains no time by asking for nothing
 		s.unasked.Reset(patience)
 	}
 }

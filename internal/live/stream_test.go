@@ -172,3 +172,18 @@ func TestStreamEndsWithTheToken(t *testing.T) {
 		t.Error("the stream has ended")
 	}
 }
+
+// Asking for nothing gains no time.
+func TestAskingForNothingGainsNoTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stream := live.NewStream(subscriptions.NewDefaultClient(), func() {})
+		for range 3 {
+			time.Sleep(4 * time.Second)
+			stream.Unsubscribe() // as PocketBase does with each list of topics
+		}
+		synctest.Wait()
+		if !stream.IsDiscarded() {
+			t.Error("the stream is open after twelve seconds")
+		}
+	})
+}
