@@ -103,7 +103,7 @@ func openAs(app core.App, settings config.Settings, admit admission) (*phi.Seale
 	if err := collections.CheckAuditGuards(app); err != nil {
 		return nil, err
 	}
-	if err := audit.Begin(app); err != nil && !errors.Is(err, audit.ErrBroken) { // a broken trail is told, and stops nobody's care
+	if err := audit.Begin(app); err != nil {
 		return nil, err
 	}
 	return sealer, assertSettings(app, settings)
