@@ -14,7 +14,7 @@ import (
 // inspect looks for what somebody did to the file while nobody was serving it: a trail that does not end as it should is told; rules and
 // options of PocketBase's collections that are not ours are told and put right before a door opens.
 func inspect(app core.App, log *slog.Logger, now time.Time) error {
-	if err := audit.CheckEnd(app); err != nil {
+	if err := audit.CheckEnd(app); err != nil { // it is told, and stops nobody's care
 		log.Error("audit trail", slog.Any("error", err))
 	}
 	found, err := rules.PutRight(app, now)

@@ -34,8 +34,8 @@ func (p *program) rotateCommand() *cobra.Command {
 			}
 			defer func() { _ = app.ClearBootstrap() }() // every batch is stored
 			letGo := func() error { return nil }
-			sealer, err := openAs(app, settings, func(app core.App, ring *phi.KeyRing) (err error) {
-				letGo, err = admitBeside(app, ring)
+			sealer, err := openAs(app, settings, func(app core.App, ring *phi.KeyRing, migrate func() error) (err error) {
+				letGo, err = admitBeside(app, ring, migrate)
 				return err
 			})
 			if err != nil {

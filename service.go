@@ -19,6 +19,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 	"github.com/pocketbase/pocketbase/tools/hook"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/hooks"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/auth"
@@ -97,6 +98,9 @@ func newService(app core.App, settings config.Settings, log *slog.Logger, clock 
 
 // newServiceOn builds every engine on a data folder that is open.
 func newServiceOn(app core.App, sealer *phi.Sealer, settings config.Settings, log *slog.Logger, clock clockwork.Clock) (*service, error) {
+	collections.TellUnreadable(func(collection, id string) { // metrics count values, lists leave records out: here they have names
+		log.Error("a stored value cannot be opened", slog.String("collection", collection), slog.String("id", id))
+	})
 	var err error
 	s := &service{
 		settings: settings, app: app, log: log, clock: clock, directory: patients.NewDirectory(), metrics: metrics.New(version),

@@ -79,9 +79,12 @@ func open(app core.App, settings config.Settings) (*phi.Sealer, error) {
 	return openAs(app, settings, beside)
 }
 
+// admission lets a process with a ring have the data folder. It calls migrate, which changes the schema, once nothing speaks against it.
+type admission func(app core.App, ring *phi.KeyRing, migrate func() error) error
+
 // openAs bootstraps the app, brings the schema up to date and gives the encrypted fields their keys. It fails when stored values need keys that
 // are not in the ring, when who comes in may not seal there, or when the audit trail has lost its guards.
-func openAs(app core.App, settings config.Settings, admit func(core.App, *phi.KeyRing) error) (*phi.Sealer, error) {
+func openAs(app core.App, settings config.Settings, admit admission) (*phi.Sealer, error) {
 	if err := settings.RequireEncryption(); err != nil {
 		return nil, err
 	}
@@ -90,23 +93,28 @@ func openAs(app core.App, settings config.Settings, admit func(core.App, *phi.Ke
 			return nil, err
 		}
 	}
-	if err := app.RunAllMigrations(); err != nil {
-		return nil, fmt.Errorf("bring the schema up to date: %w", err)
-	}
-	if err := collections.TellPlanner(app); err != nil {
-		return nil, err
-	}
-	sealer, err := unlock(app, settings, admit)
-	if err != nil {
+	var outdated error // which is no matter of the keys
+	sealer, err := unlock(app, settings, func(app core.App, ring *phi.KeyRing) error {
+		return admit(app, ring, func() error { outdated = migrate(app); return outdated })
+	})
+	if err := cmp.Or(outdated, err); err != nil {
 		return nil, err
 	}
 	if err := collections.CheckAuditGuards(app); err != nil {
 		return nil, err
 	}
-	if err := audit.Begin(app); err != nil && !errors.Is(err, audit.ErrBroken) { // a broken trail is told, and stops nobody's care
+	if err := audit.Begin(app); err != nil {
 		return nil, err
 	}
 	return sealer, assertSettings(app, settings)
+}
+
+// migrate brings the schema up to date.
+func migrate(app core.App) error {
+	if err := app.RunAllMigrations(); err != nil {
+		return fmt.Errorf("bring the schema up to date: %w", err)
+	}
+	return collections.TellPlanner(app)
 }
 
 // unlock gives the encrypted fields and the audit trail their keys, once the ring is admitted.
@@ -134,8 +142,8 @@ func unlock(app core.App, settings config.Settings, admit func(core.App, *phi.Ke
 }
 
 // serving admits the service, which says which keys it holds until it lets go of the folder.
-func serving(app core.App, ring *phi.KeyRing) error {
-	if err := keyring.Admit(app, ring); err != nil {
+func serving(app core.App, ring *phi.KeyRing, migrate func() error) error {
+	if err := keyring.Admit(app, ring, migrate); err != nil {
 		return err
 	}
 	app.OnBootstrapClear().BindFunc(func(e *core.BootstrapEvent) error { return errors.Join(keyring.Withdraw(app), e.Next()) })
@@ -143,17 +151,17 @@ func serving(app core.App, ring *phi.KeyRing) error {
 }
 
 // beside admits a command, until it lets go of the folder. A service that is just starting gets a moment to say which keys it holds.
-func beside(app core.App, ring *phi.KeyRing) error {
-	release, err := admitBeside(app, ring)
+func beside(app core.App, ring *phi.KeyRing, migrate func() error) error {
+	release, err := admitBeside(app, ring, migrate)
 	if err == nil {
 		app.OnBootstrapClear().BindFunc(func(e *core.BootstrapEvent) error { return errors.Join(e.Next(), release()) })
 	}
 	return err
 }
 
-func admitBeside(app core.App, ring *phi.KeyRing) (release func() error, err error) {
+func admitBeside(app core.App, ring *phi.KeyRing, migrate func() error) (release func() error, err error) {
 	for range 10 {
-		if release, err = keyring.AdmitBeside(app, ring); !errors.Is(err, keyring.ErrServiceSilent) {
+		if release, err = keyring.AdmitBeside(app, ring, migrate); !errors.Is(err, keyring.ErrServiceSilent) {
 			break
 		}
 		time.Sleep(serviceStarts / 10)

@@ -102,6 +102,41 @@ func TestUnreadablePatient(t *testing.T) {
 	}
 }
 
+// A record that is only ever left out, or shown without its name, is in the log all the same: once, and by its id alone.
+func TestUnreadableIsNamedOnce(t *testing.T) {
+	t.Parallel()
+	metrics := freeAddr(t)
+	p := newPractice(t, "VIGIL_METRICS_ADDR="+metrics)
+	p.serve(t, "")
+	admin := p.Admin(t)
+	var ids []string
+	for _, name := range []string{"Broken", "Brokener"} {
+		ids = append(ids, p.patient(t, object{"last_name": name, "phone": "555 010 0100"}))
+	}
+	p.patient(t, object{"last_name": "Whole"})
+	db := p.writable(t)
+	damage(t, db, "patients", "phone", ids[0])
+	damage(t, db, "patients", "last_name", ids[1])
+	count := func() float64 {
+		t.Helper()
+		samples, _ := scrape(t, metrics)
+		return sum(samples, "vigil_unreadable_values_total")
+	}
+	for range 3 {
+		before := count()
+		wantAt(t, p.get(t, "/api/v1/patients/", admin).expect(t, 200), object{"unreadable": 2.0})
+		if n := count() - before; n != 2 {
+			t.Errorf("a list with two such values counts %v", n)
+		}
+	}
+	for _, id := range ids {
+		line := `"msg":"a stored value cannot be opened","collection":"patients","id":"` + id + `"}`
+		if n := strings.Count(p.Output(), line); n != 1 || !strings.Contains(p.Output(), `"level":"ERROR",`+line) {
+			t.Errorf("%s is named %d times", id, n)
+		}
+	}
+}
+
 // Every sealed column of every record that the contract shows by itself or in a list.
 func TestUnreadableRecords(t *testing.T) {
 	t.Parallel()

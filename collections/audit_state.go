@@ -137,7 +137,7 @@ func BeforeAuditKeys(app core.App) (bool, error) {
 	if s == nil {
 		return false, errNoSealer
 	}
-	sealed, err := sealedIndexKey(app)
+	sealed, _, err := sealedIndexKey(app)
 	return err == nil && s.BeforeAuditKeys(sealed), err
 }
 
@@ -147,29 +147,9 @@ func MarkAuditKeys(tx core.App) error {
 	if s == nil {
 		return errNoSealer
 	}
-	sealed, err := sealedIndexKey(tx)
+	sealed, _, err := sealedIndexKey(tx)
 	if err != nil || !s.BeforeAuditKeys(sealed) {
 		return err
 	}
-	key, err := s.OpenIndexKey(sealed)
-	if err != nil {
-		return fmt.Errorf("open the index key: %w", err)
-	}
-	if sealed, err = s.SealIndexKey(key); err == nil {
-		_, err = tx.NonconcurrentDB().NewQuery(`UPDATE sealed_keys SET sealed = {:sealed} WHERE name = {:name}`).
-			Bind(dbx.Params{"name": blindIndexKey, "sealed": sealed}).Execute()
-	}
-	if err != nil {
-		return fmt.Errorf("store sealed index key: %w", err)
-	}
-	return nil
-}
-
-// sealedIndexKey is the index key as stored, "" when there is none.
-func sealedIndexKey(app core.App) (sealed string, err error) {
-	err = app.DB().NewQuery(`SELECT sealed FROM sealed_keys WHERE name = {:name}`).Bind(dbx.Params{"name": blindIndexKey}).Row(&sealed)
-	if err != nil && !Missing(err) {
-		return "", fmt.Errorf("read sealed index key: %w", err)
-	}
-	return sealed, nil
+	return resealIndexKey(tx, s.KeyRing, sealed)
 }

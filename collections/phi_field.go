@@ -79,6 +79,7 @@ type phiValue struct {
 	sealed, plain string
 	opened        atomic.Pointer[string] // what sealed says, once it was opened
 	refused       bool                   // something was to replace sealed, which cannot be opened
+	noted         atomic.Bool            // that sealed cannot be opened
 }
 
 func (*phiValue) String() string { return "[encrypted]" }
@@ -130,7 +131,7 @@ func (f *PHIField) FindGetter(key string) core.GetterFunc {
 	return func(record *core.Record) any {
 		plain, err := f.open(record)
 		if err != nil {
-			unreadable.Add(1)
+			_ = f.note(record) // getters know no errors
 			return nil
 		}
 		return plain
@@ -152,7 +153,9 @@ func (f *PHIField) FindSetter(key string) core.SetterFunc {
 		current, err := f.open(record)
 		switch v := f.value(record); {
 		case err != nil:
-			record.SetRaw(f.Name, &phiValue{sealed: v.sealed, refused: true})
+			refused := &phiValue{sealed: v.sealed, refused: true}
+			refused.noted.Store(v.noted.Load())
+			record.SetRaw(f.Name, refused)
 		case current != plain:
 			record.SetRaw(f.Name, &phiValue{plain: plain})
 		}
@@ -164,7 +167,7 @@ func (f *PHIField) FindSetter(key string) core.SetterFunc {
 func (f *PHIField) DriverValue(record *core.Record) (driver.Value, error) {
 	v := f.value(record)
 	if v.refused {
-		return nil, noteUnreadable(record.Collection().Name, record.Id)
+		return nil, f.note(record)
 	}
 	if s := sealer.Load(); v.sealed != "" && s != nil && s.NeedsRotation(v.sealed) {
 		if plain, err := s.Open(v.sealed, f.Purpose, record.Id); err == nil {
@@ -181,7 +184,7 @@ func (f *PHIField) DriverValue(record *core.Record) (driver.Value, error) {
 func (f *PHIField) ValidateValue(_ context.Context, _ core.App, record *core.Record) error {
 	v := f.value(record)
 	if v.refused {
-		return noteUnreadable(record.Collection().Name, record.Id)
+		return f.note(record)
 	}
 	if v.sealed != "" {
 		return nil

@@ -72,6 +72,7 @@ func TestPHIFieldSentBackWhole(t *testing.T) {
 				}
 			}
 			record := findPatient(t, app)
+			counted := collections.UnreadableValues()
 			if err := collections.Readable(record); collections.IsUnreadable(err) != test.damaged {
 				t.Errorf("readable: %v", err)
 			}
@@ -82,7 +83,6 @@ func TestPHIFieldSentBackWhole(t *testing.T) {
 				t.Fatal(err)
 			}
 			members["last_name"], members["mrn"] = test.sent, "M-2"
-			counted := collections.UnreadableValues()
 			record.Load(members)
 			for save, try := range map[string]func() error{
 				"checked":   func() error { return app.Save(record) },
@@ -93,8 +93,8 @@ func TestPHIFieldSentBackWhole(t *testing.T) {
 					t.Errorf("%s: %v", save, err)
 				}
 			}
-			if test.damaged && collections.UnreadableValues() == counted {
-				t.Error("nothing was counted")
+			if n := collections.UnreadableValues() - counted; test.damaged != (n == 1) || n > 1 { // asked, shown and saved three times
+				t.Errorf("one value was counted %d times", n)
 			}
 			after := lastNameColumn(t, app)
 			if kept := after == before; kept != test.kept {

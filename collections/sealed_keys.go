@@ -16,13 +16,12 @@ const blindIndexKey = "blind_index"
 // LoadIndexKey opens the key of the blind indexes, which is made once and kept sealed in the database so that it outlives every
 // change of encryption key. When none of the ring's keys opens it, the ring does not belong to this database.
 func LoadIndexKey(app core.App, ring *phi.KeyRing) (phi.IndexKey, error) {
-	var sealed string
-	err := app.DB().NewQuery(`SELECT sealed FROM sealed_keys WHERE name = {:name}`).Bind(dbx.Params{"name": blindIndexKey}).Row(&sealed)
-	if Missing(err) {
-		return makeIndexKey(app, ring)
-	}
+	sealed, stored, err := sealedIndexKey(app)
 	if err != nil {
-		return phi.IndexKey{}, fmt.Errorf("read sealed index key: %w", err)
+		return phi.IndexKey{}, err
+	}
+	if !stored {
+		return makeIndexKey(app, ring)
 	}
 	key, err := ring.OpenIndexKey(sealed)
 	if err != nil {
@@ -47,27 +46,36 @@ func makeIndexKey(app core.App, ring *phi.KeyRing) (phi.IndexKey, error) {
 	return key, nil
 }
 
-// IndexKeyID is the id of the key under which the key of the blind indexes lies; "" when there is none yet.
-func IndexKeyID(app core.App) (string, error) {
-	var sealed string
-	err := app.DB().NewQuery(`SELECT sealed FROM sealed_keys WHERE name = {:name}`).Bind(dbx.Params{"name": blindIndexKey}).Row(&sealed)
+// sealedIndexKey is the index key as stored, if it is.
+func sealedIndexKey(app core.App) (sealed string, stored bool, err error) {
+	err = app.DB().NewQuery(`SELECT sealed FROM sealed_keys WHERE name = {:name}`).Bind(dbx.Params{"name": blindIndexKey}).Row(&sealed)
 	if err != nil && !Missing(err) {
-		return "", fmt.Errorf("read sealed index key: %w", err)
+		return "", false, fmt.Errorf("read sealed index key: %w", err)
 	}
+	return sealed, err == nil, nil
+}
+
+// IndexKeyID is the id of the key under which the key of the blind indexes lies; "" when there is none yet, nor a table for it.
+func IndexKeyID(app core.App) (string, error) {
+	if !app.HasTable("sealed_keys") {
+		return "", nil
+	}
+	sealed, _, err := sealedIndexKey(app)
 	id, _ := phi.KeyID(sealed)
-	return id, nil
+	return id, err
 }
 
 // ResealIndexKey seals the key of the blind indexes under the ring's first key.
 func ResealIndexKey(app core.App, ring *phi.KeyRing) error {
-	var sealed string
-	err := app.DB().NewQuery(`SELECT sealed FROM sealed_keys WHERE name = {:name}`).Bind(dbx.Params{"name": blindIndexKey}).Row(&sealed)
-	if err != nil {
-		return fmt.Errorf("read sealed index key: %w", err)
+	sealed, _, err := sealedIndexKey(app)
+	if err != nil || !ring.NeedsRotation(sealed) {
+		return err
 	}
-	if !ring.NeedsRotation(sealed) {
-		return nil
-	}
+	return resealIndexKey(app, ring, sealed)
+}
+
+// resealIndexKey stores the index key as the ring seals today, unless another one was stored meanwhile.
+func resealIndexKey(app core.App, ring *phi.KeyRing, sealed string) error {
 	key, err := ring.OpenIndexKey(sealed)
 	if err != nil {
 		return fmt.Errorf("open the index key: %w", err)

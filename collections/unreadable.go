@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -55,10 +56,11 @@ const UnreadableText = "[unreadable]"
 // TextOf is a sealed text of a record, or [UnreadableText].
 func TextOf(record *core.Record, column string) string {
 	if f, ok := record.Collection().Fields.GetByName(column).(*PHIField); ok {
-		if plain, err := f.open(record); err == nil {
+		plain, err := f.open(record)
+		if err == nil {
 			return plain
 		}
-		unreadable.Add(1)
+		_ = f.note(record) // the text says it
 	}
 	return UnreadableText
 }
@@ -90,10 +92,50 @@ var unreadable atomic.Uint64
 // UnreadableValues is how often a stored value could not be opened since the process began.
 func UnreadableValues() uint64 { return unreadable.Load() }
 
+// told is who is told of records that cannot be read, and of which it was. It is global like the sealer, and for the same reason.
+var told struct {
+	sync.Mutex
+	tell  func(collection, id string)
+	names map[Unreadable]struct{}
+}
+
+// mostTold is how many records are named in one process. Where more are broken, the first will do.
+const mostTold = 10_000
+
+// TellUnreadable has tell called once for each record that turns out to hold a value that cannot be opened.
+func TellUnreadable(tell func(collection, id string)) {
+	told.Lock()
+	defer told.Unlock()
+	told.tell, told.names = tell, map[Unreadable]struct{}{}
+}
+
+// firstTime is whom to tell of a record; nil when there is nobody, or it was done.
+func firstTime(record Unreadable) (tell func(collection, id string)) {
+	told.Lock()
+	defer told.Unlock()
+	if _, done := told.names[record]; done || told.tell == nil || len(told.names) >= mostTold {
+		return nil
+	}
+	told.names[record] = struct{}{}
+	return told.tell
+}
+
 // noteUnreadable counts a value that could not be opened, and names its record.
 func noteUnreadable(collection, id string) error {
 	unreadable.Add(1)
-	return &Unreadable{collection, id}
+	record := Unreadable{collection, id}
+	if tell := firstTime(record); tell != nil {
+		tell(collection, id)
+	}
+	return &record
+}
+
+// note is noteUnreadable for the value of a record in memory, which is counted once however often it is asked for.
+func (f *PHIField) note(record *core.Record) error {
+	if f.value(record).noted.Swap(true) {
+		return &Unreadable{record.Collection().Name, record.Id}
+	}
+	return noteUnreadable(record.Collection().Name, record.Id)
 }
 
 // Readable fails with [Unreadable] when a sealed value of a stored record cannot be opened. Whoever shows, sends or saves a record asks this
@@ -101,7 +143,7 @@ func noteUnreadable(collection, id string) error {
 func Readable(record *core.Record) error {
 	for _, f := range SealedFields(record.Collection()) {
 		if _, err := f.open(record); err != nil {
-			return noteUnreadable(record.Collection().Name, record.Id)
+			return f.note(record)
 		}
 	}
 	return nil

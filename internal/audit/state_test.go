@@ -175,7 +175,10 @@ func TestVerifyWithoutTheKey(t *testing.T) {
 				}
 			}
 			check("at once")
-			if err := audit.Begin(app); test.problem != audit.RowChanged && !errors.Is(err, audit.ErrBroken) {
+			if err := audit.Begin(app); err != nil {
+				t.Errorf("the next start fails: %v", err)
+			}
+			if err := audit.CheckEnd(app); test.problem != audit.RowChanged && !errors.Is(err, audit.ErrBroken) {
 				t.Errorf("the next start says %v", err)
 			}
 			check("after a start")
@@ -198,7 +201,7 @@ func TestStateIsNotMadeTwice(t *testing.T) {
 	if err := app.RunAllMigrations(); err != nil {
 		t.Fatal(err)
 	}
-	if err := audit.Begin(app); !errors.Is(err, audit.ErrBroken) {
+	if err := errors.Join(audit.Begin(app), audit.CheckEnd(app)); !errors.Is(err, audit.ErrBroken) {
 		t.Errorf("begun again: %v", err)
 	}
 	if result := verify(t, app); result.Valid || result.Problem != audit.StateMissing {

@@ -104,5 +104,8 @@ func openFolder(dir string, env []string) (core.App, error) {
 		return nil, err
 	}
 	collections.UseSealer(sealer)
-	return app, audit.Begin(app)
+	if err := audit.Begin(app); err != nil {
+		return nil, err
+	}
+	return app, audit.CheckEnd(app)
 }

@@ -31,22 +31,25 @@ const (
 var ErrServiceSilent = errors.New("the running service has not said which encryption keys it holds: wait until it listens, or restart it with this version")
 
 // Admit lets the service have a data folder, and says which keys it holds until Withdraw. It fails, naming them, when the ring lacks keys that
-// stored values need.
-func Admit(app core.App, ring *phi.KeyRing) error {
-	return admit(app, ring, func(tx core.App) error { return collections.AnnounceRing(tx, ring) })
+// stored values need. migrate brings the schema up to date once it is known that it does not: whoever is refused has changed nothing.
+func Admit(app core.App, ring *phi.KeyRing, migrate func() error) error {
+	return admit(app, ring, migrate, func(tx core.App) error { return collections.AnnounceRing(tx, ring) })
 }
 
 // Withdraw says that the service has ended.
 func Withdraw(app core.App) error { return collections.WithdrawRing(app) }
 
 // AdmitBeside lets a command work on a data folder, beside the service when one runs, until release. It fails like Admit, and also when
-// the running service does not hold the very key that the command seals under.
-func AdmitBeside(app core.App, ring *phi.KeyRing) (release func() error, err error) {
+// the running service does not hold the very key that the command seals under: that costs little, so it is asked first.
+func AdmitBeside(app core.App, ring *phi.KeyRing, migrate func() error) (release func() error, err error) {
 	release, err = backup.Seal(app.DataDir()) // first: from here on no key is retired
 	if err != nil {
 		return nil, err
 	}
-	err = admit(app, ring, func(tx core.App) error { return heldByService(tx, ring) })
+	held := func(app core.App) error { return heldByService(app, ring) }
+	if err = held(app); err == nil {
+		err = admit(app, ring, migrate, held)
+	}
 	if err != nil {
 		return nil, errors.Join(err, release())
 	}
@@ -61,9 +64,12 @@ func Check(app core.App, ring *phi.KeyRing) error {
 
 // admit registers the key that seals. One transaction each orders whoever comes in: of two with rings that do not fit each other, the second
 // sees what the first has registered or announced.
-func admit(app core.App, ring *phi.KeyRing, service func(tx core.App) error) error {
+func admit(app core.App, ring *phi.KeyRing, migrate func() error, service func(tx core.App) error) error {
 	unregistered, err := examine(app, ring)
 	if err != nil {
+		return err
+	}
+	if err := migrate(); err != nil {
 		return err
 	}
 	return app.RunInTransaction(func(tx core.App) error {
@@ -173,13 +179,17 @@ func registeredKeys(app core.App) ([]collections.RingKey, error) {
 	return collections.RingKeys(app)
 }
 
-// heldByService fails when a service runs that cannot open what the ring seals.
-func heldByService(tx core.App, ring *phi.KeyRing) error {
-	running, err := backup.Served(tx.DataDir())
+// heldByService fails when a service runs that cannot open what the ring seals. One of a version that does not say what it holds is not to find
+// another schema under it.
+func heldByService(app core.App, ring *phi.KeyRing) error {
+	running, err := backup.Served(app.DataDir())
 	if err != nil || !running {
 		return err
 	}
-	said, err := collections.ServiceKeys(tx)
+	if !app.HasTable("service_keys") {
+		return ErrServiceSilent
+	}
+	said, err := collections.ServiceKeys(app)
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,13 @@
 package keyring_test
 
 import (
+	"context"
+	"database/sql"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
@@ -28,6 +32,9 @@ func ring(t *testing.T, ids ...string) *phi.KeyRing {
 	return r
 }
 
+// nothing is to be migrated.
+func nothing() error { return nil }
+
 func registered(t *testing.T, app core.App) (ids []string) {
 	t.Helper()
 	keys, err := collections.RingKeys(app)
@@ -47,7 +54,7 @@ func TestRetirementNoticesWhoComesBetween(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, ids := range [][]string{{"a"}, {"b", "a"}} {
-		if err := keyring.Admit(app, ring(t, ids...)); err != nil {
+		if err := keyring.Admit(app, ring(t, ids...), nothing); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -56,7 +63,7 @@ func TestRetirementNoticesWhoComesBetween(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	release, err := keyring.AdmitBeside(app, ring(t, "a", "b"))
+	release, err := keyring.AdmitBeside(app, ring(t, "a", "b"), nothing)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,5 +128,56 @@ func TestDamagedValuesProveNothing(t *testing.T) {
 	}
 	if err := keyring.Check(app, ring(t, "test")); err == nil || !strings.HasSuffix(err.Error(), ": lost, test") {
 		t.Errorf("other bytes: %v", err)
+	}
+}
+
+// Who meets a service that says nothing is told so at once: nothing is looked through for it, on a folder without a register least of all.
+func TestSilentServiceIsFoundOutFirst(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	release, err := backup.Serve(app.DataDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	looked := 0
+	for _, statement := range []string{"DELETE FROM ring_keys", "DELETE FROM service_keys", "DROP TABLE service_keys"} {
+		if _, err := app.DB().NewQuery(statement).Execute(); err != nil {
+			t.Fatal(err)
+		}
+		app.ConcurrentDB().(*dbx.DB).QueryLogFunc = func(_ context.Context, _ time.Duration, query string, _ *sql.Rows, _ error) {
+			if strings.Contains(query, "patients") {
+				looked++
+			}
+		}
+		_, err := keyring.AdmitBeside(app, ring(t, "a"), func() error { t.Error("migrated"); return nil })
+		if !errors.Is(err, keyring.ErrServiceSilent) || looked > 0 {
+			t.Errorf("after %s: %v, %d looks at patients", statement, err, looked)
+		}
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keyring.AdmitBeside(app, ring(t, "a"), nothing); err == nil || !strings.HasSuffix(err.Error(), ": test") || looked == 0 {
+		t.Errorf("without the service: %v, %d looks", err, looked)
+	}
+}
+
+// The check goes before the schema is brought up to date, so it knows a folder that has nothing yet, and a ring that does not fit changes none.
+func TestCheckBeforeTheSchema(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	migrated := 0
+	migrate := func() error { migrated++; return nil }
+	if err := keyring.Admit(app, ring(t, "a"), migrate); err == nil || migrated > 0 {
+		t.Errorf("another ring: %v, migrated %d times", err, migrated)
+	}
+	for _, table := range []string{"ring_keys", "sealed_keys"} {
+		if err := keyring.Check(app, vigiltest.Sealer().KeyRing); err != nil {
+			t.Error(err)
+		}
+		if _, err := app.DB().DropTable(table).Execute(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := keyring.Check(app, ring(t, "a")); err != nil {
+		t.Errorf("with nothing there: %v", err)
 	}
 }

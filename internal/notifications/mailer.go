@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/mail"
 	"net/textproto"
+	"slices"
 	"sync"
 	"time"
 
@@ -130,12 +131,10 @@ func (m *Mailer) sendOne(ctx context.Context, app core.App, claimed *collections
 		round.Dropped++
 		return nil
 	}
-	if err := collections.Readable(claimed.ProxyRecord()); err != nil {
-		m.Log.Error("mail waits", slog.String("mail", claimed.Id), slog.Any("error", err))
-		round.Failed++
-		return nil // its lease ends, and its key may have come back then
+	failure := errUnreadable // its key may come back while the mail is still worth sending
+	if collections.Readable(claimed.ProxyRecord()) == nil {
+		failure = m.deliver(ctx, app, claimed)
 	}
-	failure := m.deliver(ctx, app, claimed)
 	if failure != nil && ctx.Err() != nil {
 		return nil //nolint:nilerr // the service stops: the lease ends and the mail is sent then
 	}
@@ -182,6 +181,7 @@ var (
 	errNotConfigured = errors.New("no mail server is configured")
 	errTimeout       = errors.New("the mail server took too long")
 	errUnfillable    = errors.New("the text could not be filled in")
+	errUnreadable    = errors.New("a value of the mail cannot be opened")
 )
 
 // deliver holds the conversation. A server that never answers is left to itself, so that the mailer can go on.
@@ -238,7 +238,9 @@ func (m *Mailer) settle(app core.App, id string, failure error) (state string, e
 		if state == collections.MailPending {
 			return tx.Save(settled)
 		}
-		settled.Set("parameters", "")
+		if !slices.Contains(collections.UnreadableColumns(settled.ProxyRecord()), "parameters") { // nothing takes the place of what cannot be opened
+			settled.Set("parameters", "")
+		}
 		if err := tx.Save(settled); err != nil {
 			return fmt.Errorf("settle mail: %w", err)
 		}
@@ -261,7 +263,7 @@ func explain(failure error) string {
 	case errors.As(failure, &refused):
 		return fmt.Sprintf("the mail server answered %d", refused.Code)
 	}
-	for _, known := range []error{errNotConfigured, errTimeout, errUnfillable} {
+	for _, known := range []error{errNotConfigured, errTimeout, errUnfillable, errUnreadable} {
 		if errors.Is(failure, known) {
 			return known.Error()
 		}

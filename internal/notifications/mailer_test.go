@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 	"github.com/pocketbase/pocketbase/tests"
 
@@ -294,5 +295,67 @@ func TestNoticesAreToldOnce(t *testing.T) {
 	entries, err := o.app.FindAllRecords(collections.Notifications)
 	if err != nil || len(entries) != 1 || entries[0].GetString("title") != "Title" || !entries[0].GetBool("in_app") {
 		t.Errorf("%d entries, %v", len(entries), err)
+	}
+}
+
+// A mail that cannot be read is one that could not be sent: it waits for its key for as long as it is worth it, and holds nobody up.
+func TestUnreadableMailIsGivenUp(t *testing.T) {
+	for _, column := range []string{"recipient", "parameters"} {
+		t.Run(column, func(t *testing.T) {
+			o := newOffice(t)
+			o.queue(notifications.PasswordReset, map[string]string{"link": "https://vigil.example.org/?token=t"})
+			const damaged = "v1:lost:AAAAAAAAAAAAAAAA:AAAA"
+			o.store(dbx.Params{column: damaged})
+			if round := o.send(); round.Failed != 1 || o.only().GetString("status") != "pending" || o.only().GetString("error") != "a value of the mail cannot be opened" {
+				t.Fatalf("at first: %+v, %v", round, o.only().PublicExport())
+			}
+			givenUp := 0
+			for range 12 { // an hour and a bit; the mail is worth sending for one
+				o.wait(6 * time.Minute)
+				givenUp += o.send().GivenUp
+			}
+			m := o.only()
+			if givenUp != 1 || m.GetString("status") != "failed" || len(o.catcher.Messages()) != 0 {
+				t.Errorf("given up %d times, the mail is %s", givenUp, m.GetString("status"))
+			}
+			var after, parameters string
+			if err := o.app.DB().Select(column, "parameters").From(collections.Mails).Row(&after, &parameters); err != nil {
+				t.Fatal(err)
+			}
+			if after != damaged || column == "recipient" && parameters != "" {
+				t.Errorf("left behind: %q, parameters %q", after, parameters)
+			}
+			rows, err := collections.AuditRows(o.app, "", "~", 10)
+			if err != nil || len(rows) != 1 || rows[0].Outcome != string(audit.MinorFailure) {
+				t.Errorf("recorded %v, %v", rows, err)
+			}
+		})
+	}
+}
+
+// One whose key is found in time is sent.
+func TestUnreadableMailIsSentOnceItOpens(t *testing.T) {
+	o := newOffice(t)
+	o.queue(notifications.PasswordReset, map[string]string{"link": "https://vigil.example.org/?token=t"})
+	var whole string
+	if err := o.app.DB().Select("recipient").From(collections.Mails).Row(&whole); err != nil {
+		t.Fatal(err)
+	}
+	o.store(dbx.Params{"recipient": "v1:lost:AAAAAAAAAAAAAAAA:AAAA"})
+	if round := o.send(); round.Failed != 1 {
+		t.Errorf("unreadable: %+v", round)
+	}
+	o.store(dbx.Params{"recipient": whole})
+	o.wait(5 * time.Minute)
+	if round := o.send(); round.Sent != 1 || len(o.catcher.Messages()) != 1 {
+		t.Errorf("once it can be read: %+v", round)
+	}
+}
+
+// store changes the one mail in the file.
+func (o *office) store(columns dbx.Params) {
+	o.t.Helper()
+	if _, err := o.app.DB().Update(collections.Mails, columns, nil).Execute(); err != nil {
+		o.t.Fatal(err)
 	}
 }

@@ -96,11 +96,9 @@ func announce(tx core.App, now time.Time) error {
 	}, now)
 }
 
-const keptPurpose = "gateway_events.payload"
-
 // insert stores the event unless its id is taken.
 func (k Kept) insert(tx core.App, now time.Time) (stored bool, err error) {
-	payload, err := collections.Seal(string(k.Payload), keptPurpose, k.ID)
+	payload, err := collections.Seal(string(k.Payload), "gateway_events.payload", k.ID)
 	if err != nil {
 		return false, fmt.Errorf("seal event: %w", err)
 	}

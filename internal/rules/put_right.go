@@ -40,6 +40,14 @@ func PutRight(app core.App, now time.Time) ([]Difference, error) {
 	if err := app.ReloadCachedCollections(); err != nil {
 		return nil, fmt.Errorf("read the collections again: %w", err)
 	}
+	left, err := Check(app) // something in the file may have seen to it that nothing changed
+	if err != nil {
+		return nil, err
+	}
+	if len(left) > 0 {
+		return nil, fmt.Errorf("%d things do not stay as they were put right, the first is %s of collection %s: look for triggers in the file, or restore a backup",
+			len(left), left[0].What, left[0].Collection)
+	}
 	return all, nil
 }
 

@@ -180,3 +180,23 @@ func tokenSecrets(t *testing.T, app core.App) string {
 	}
 	return strings.Join(secrets, " ")
 }
+
+// What does not stay right is no start: a trigger that an attacker has left would keep the door open.
+func TestNotPutRight(t *testing.T) {
+	for name, trigger := range map[string]string{
+		"nothing is written": `CREATE TRIGGER kept BEFORE UPDATE ON _collections BEGIN SELECT RAISE(IGNORE); END`,
+		"written over":       `CREATE TRIGGER kept AFTER UPDATE ON _collections BEGIN UPDATE _collections SET listRule = '' WHERE name = 'patients'; END`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := migrated(t)
+			for _, sql := range []string{`UPDATE _collections SET listRule = '' WHERE name = 'patients'`, trigger} {
+				if _, err := app.NonconcurrentDB().NewQuery(sql).Execute(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if found, err := rules.PutRight(app, vigiltest.Clock); err == nil || !strings.Contains(err.Error(), "listRule of collection patients") || len(found) > 0 {
+				t.Errorf("put right: %v, %v", found, err)
+			}
+		})
+	}
+}
