@@ -83,6 +83,9 @@ func TestHeldConnections(t *testing.T) {
 	a := refused.hears(t, 503)
 	vigiltest.CheckResponse(t, "POST", "/api/v1/auth/login/", 503, a.header, a.body)
 	wantCode(t, a, "overloaded")
+	if got := a.header.Get("Strict-Transport-Security"); got != "max-age=31536000; includeSubDomains" {
+		t.Errorf("refused with strict transport %q", got)
+	}
 	p.deliver(t, "127.0.0.3", 3)
 	for range 300 {
 		p.say(t, "127.0.0.9", alive).hears(t, 200)

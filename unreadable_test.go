@@ -199,6 +199,10 @@ func TestUnreadableAccount(t *testing.T) {
 	wantUnreadable(t, p.post(t, "/api/v1/auth/login/", "", object{"email": "nurse@vigil.test", "password": password}), name)
 	p.post(t, "/api/v1/auth/login/", "", object{"email": "nurse@vigil.test", "password": "Wrong-Horse-42!"}).expect(t, 401)
 	wantAt(t, p.get(t, "/api/v1/users/", admin).expect(t, 200), object{"count": 2.0, "unreadable": 1.0, "results.0.email": adminEmail, "results.1": nil})
+	for page, results := range map[string]any{"1": adminEmail, "2": nil} { // whoever has no readable name has a place on no page
+		got := p.get(t, "/api/v1/users/?page_size=1&page="+page, admin).expect(t, 200)
+		wantAt(t, got, object{"count": 2.0, "unreadable": 1.0, "results.0.email": results, "results.1": nil})
+	}
 
 	// Shutting its doors is not put off.
 	before := rowOf(t, db, "users", id)

@@ -131,7 +131,8 @@ func EverUsed(app core.App) (used bool, err error) {
 }
 
 // BeforeAuditKeys reports whether the database's index key was sealed before audit trails had a key: then no state can be expected. Nobody
-// without the keys can bring that form back, and no trail works without the index key.
+// without the keys can make that form; one that was copied before can be put back, for as long as its key is in the ring. No trail works
+// without the index key.
 func BeforeAuditKeys(app core.App) (bool, error) {
 	s := sealer.Load()
 	if s == nil {

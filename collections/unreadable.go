@@ -72,7 +72,12 @@ func ChangedColumns(record *core.Record) (columns []string) {
 		name := field.GetName()
 		was, is := fmt.Sprint(before.GetRaw(name)), fmt.Sprint(record.GetRaw(name))
 		if f, sealed := field.(*PHIField); sealed {
-			was, is = f.value(before).sealed+f.value(before).plain, f.value(record).sealed+f.value(record).plain
+			v := f.value(record)
+			if v.refused {
+				columns = append(columns, name)
+				continue
+			}
+			was, is = f.value(before).sealed+f.value(before).plain, v.sealed+v.plain
 		}
 		if was != is {
 			columns = append(columns, name)

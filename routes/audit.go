@@ -76,7 +76,7 @@ func (a *api) listAudit(c *call) error {
 	for i, entry := range page {
 		views[i] = viewAudit(entry)
 	}
-	return list(c, p, total, views)
+	return list(c, p, total, views, 0)
 }
 
 // exportAudit writes everything that matches, the oldest first, whatever the page.
@@ -196,5 +196,5 @@ func (a *api) readAccessLog(c *call) error {
 			v.ResourceType, v.ResourceID, v.SourceIP, v.Reason,
 		})
 	}
-	return list(c, p, len(entries), views)
+	return list(c, p, len(entries), views, 0)
 }

@@ -46,7 +46,7 @@ func (a *api) listEntries(c *call) error {
 	if err := recordShown(c, "BillingEntry", views, func(v entryView) string { return v.PatientID }); err != nil {
 		return err
 	}
-	return listReadable(c, p, total, views, unreadable)
+	return list(c, p, total, views, unreadable)
 }
 
 var entryOrders = map[string][]string{

@@ -66,7 +66,7 @@ func (a *api) listConsents(c *call) error {
 	for i, consent := range page {
 		views[i] = viewConsent(c, consent)
 	}
-	return listReadable(c, p, total, views, unreadable)
+	return list(c, p, total, views, unreadable)
 }
 
 func (a *api) grantConsent(c *call) error {

@@ -48,7 +48,7 @@ func (a *api) listDevices(c *call) error {
 			return err
 		}
 	}
-	return listReadable(c, p, total, views, unreadable)
+	return list(c, p, total, views, unreadable)
 }
 
 // hubView is a hub as the contract shows it.
@@ -104,7 +104,7 @@ func (a *api) listHubs(c *call) error {
 			return err
 		}
 	}
-	return list(c, p, total, views)
+	return list(c, p, total, views, 0)
 }
 
 func (a *api) listDeviceAlerts(c *call) error {

@@ -127,7 +127,7 @@ func (a *api) listEscalations(c *call) error {
 	if err := c.recordListed("Escalation", names); err != nil {
 		return err
 	}
-	return listReadable(c, p, total, views, unreadable)
+	return list(c, p, total, views, unreadable)
 }
 
 func (a *api) readEscalation(c *call) error {

@@ -107,7 +107,7 @@ func (c *call) ListNumbers(count int) error {
 	for n := p.Offset(); n < min(p.Offset()+p.Size, count); n++ {
 		page = append(page, n)
 	}
-	return list(c, p, count, page)
+	return list(c, p, count, page, 0)
 }
 
 // NewTestCall is a call outside any server.

@@ -100,12 +100,16 @@ func (a *api) noteUnsigned(c *call, body []byte, refusal error) error {
 		return refusal
 	}
 	err := c.App.RunInTransaction(func(tx core.App) error {
+		trail, err := audit.NewChain(tx) // a thousand senders may be due at once, and readings wait meanwhile
+		if err != nil {
+			return err
+		}
 		for _, d := range due {
-			if err := audit.Append(tx, c.refusedEntry(d, body), c.Now); err != nil {
+			if err := trail.Add(c.refusedEntry(d, body), c.Now); err != nil {
 				return err
 			}
 		}
-		return nil
+		return trail.Store()
 	})
 	if err != nil {
 		for _, d := range due {

@@ -119,7 +119,7 @@ func (a *api) listObservations(c *call) error {
 		return err
 	}
 	if c.Scope == access.Own && !confine(c, &filter.PatientID) {
-		return list(c, p, 0, []observationView{})
+		return list(c, p, 0, []observationView{}, 0)
 	}
 	var err error
 	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
@@ -133,7 +133,7 @@ func (a *api) listObservations(c *call) error {
 	if err != nil {
 		return err
 	}
-	return list(c, p, total, views)
+	return list(c, p, total, views, 0)
 }
 
 // confine narrows a filter to the caller's own patient; false when nothing can match.

@@ -191,7 +191,7 @@ func (a *api) listDeliveries(c *call) error {
 			views[i].StatusCode = &status
 		}
 	}
-	return list(c, p, total, views)
+	return list(c, p, total, views, 0)
 }
 
 func (a *api) readPreferences(c *call) error {

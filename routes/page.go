@@ -52,21 +52,13 @@ type Page[T any] struct {
 	Next     *string `json:"next"`
 	Previous *string `json:"previous"`
 	Results  []T     `json:"results"`
-	// Unreadable is how many entries of the page are left out because a stored value of theirs cannot be opened.
+	// Unreadable is how many entries are left out because a stored value of theirs cannot be opened: of this page, or of the whole list when
+	// it is opened before it is cut into pages, so that they have a place on none.
 	Unreadable int `json:"unreadable,omitempty"`
 }
 
-// list answers 200 with one page of count entries, or 404 when the list ends before it.
-func list[T any](c *call, p paging, count int, results []T) error {
-	page, err := pageOf(c, p, count, results)
-	if err != nil {
-		return err
-	}
-	return c.ok(page)
-}
-
-// listReadable is list for a page from which some entries had to be left out because they cannot be read.
-func listReadable[T any](c *call, p paging, count int, results []T, unreadable int) error {
+// list answers 200 with one page of count entries, those left out that cannot be read, or 404 when the list ends before it.
+func list[T any](c *call, p paging, count int, results []T, unreadable int) error {
 	page, err := pageOf(c, p, count, results)
 	if err != nil {
 		return err
@@ -75,7 +67,8 @@ func listReadable[T any](c *call, p paging, count int, results []T, unreadable i
 	return c.ok(page)
 }
 
-// listWhole answers the page that was asked for of a list that is short enough to be read whole, and tells how many could not be read.
+// listWhole answers the page that was asked for of a list that is short enough to be read whole, and tells how many of all could not be
+// read.
 func listWhole[T any](c *call, all []T, unreadable int) error {
 	q := c.query()
 	p := q.paging()
@@ -83,7 +76,7 @@ func listWhole[T any](c *call, all []T, unreadable int) error {
 		return err
 	}
 	from := min(p.Offset(), len(all))
-	return listReadable(c, p, len(all)+unreadable, all[from:min(from+p.Size, len(all))], unreadable)
+	return list(c, p, len(all)+unreadable, all[from:min(from+p.Size, len(all))], unreadable)
 }
 
 // pageOf is one page of count entries; a list that ends before it is a fault.

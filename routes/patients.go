@@ -91,7 +91,7 @@ func (a *api) listPatients(c *call) error {
 			return err
 		}
 	}
-	return listReadable(c, p, total, views, unreadable)
+	return list(c, p, total, views, unreadable)
 }
 
 // archivedView is an item of the list of archived patients.
@@ -124,7 +124,7 @@ func (a *api) listArchivedPatients(c *call) error {
 		}
 		views[i] = archivedView{v.ID, v.FirstName, v.LastName, v.MRN, v.Status, v.ArchivedAt, v.ArchivedBy, v.ArchiveReason}
 	}
-	return listReadable(c, p, total, views, unreadable)
+	return list(c, p, total, views, unreadable)
 }
 
 // findPatients finds a page of the patients that the caller may see, and records who was shown; those who cannot be read are left out.

@@ -150,7 +150,7 @@ func (a *api) listICD10(c *call) error {
 	if err != nil {
 		return err
 	}
-	return list(c, p, total, codes)
+	return list(c, p, total, codes, 0)
 }
 
 func (a *api) listCPT(c *call) error { return listWhole(c, a.Billing.Catalogue(), 0) }

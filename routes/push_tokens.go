@@ -63,7 +63,7 @@ func (a *api) listTokens(c *call) error {
 	for i, token := range tokens {
 		views[i] = a.viewToken(token)
 	}
-	return list(c, p, total, views)
+	return list(c, p, total, views, 0)
 }
 
 func (a *api) deleteToken(c *call) error {

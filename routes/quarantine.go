@@ -65,7 +65,7 @@ func (a *api) listQuarantine(c *call) error {
 	if err := c.recordRead(audit.ObservationRead, "GatewayEvent", ""); err != nil {
 		return err
 	}
-	return listReadable(c, p, total, views, unreadable)
+	return list(c, p, total, views, unreadable)
 }
 
 func (a *api) releaseEvent(c *call) error {

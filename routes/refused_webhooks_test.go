@@ -69,6 +69,29 @@ func TestRefusedWebhooksAreFewEntries(t *testing.T) {
 	}
 }
 
+// What has fallen due of many senders is one move of the trail: readings wait for it.
+func TestRefusedSendersAreOneMove(t *testing.T) {
+	c := newIngestingClinic(t)
+	const senders = 150
+	for i := range 2 * senders {
+		c.unsigned(fmt.Sprintf("198.51.100.%d:1", i%senders), "x")
+	}
+	for _, sql := range []string{
+		`CREATE TABLE moves (n INTEGER)`,
+		`CREATE TRIGGER count_moves AFTER UPDATE ON audit_state BEGIN INSERT INTO moves VALUES (1); END`,
+	} {
+		if _, err := c.app.DB().NewQuery(sql).Execute(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := vigiltest.RowCounts(t, c.app)
+	c.now = c.now.Add(time.Hour)
+	c.unsigned("203.0.113.1:1", "x")
+	if added := vigiltest.RowsAdded(t, c.app, before); added["audit_log"] != senders+1 || added["moves"] != 1 {
+		t.Errorf("one request of a stranger left %v", added)
+	}
+}
+
 func TestForeignSourceIsRecordedOnce(t *testing.T) {
 	c := newIngestingClinic(t, func(e *routes.Engines) { e.GatewaySources = []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")} })
 	before := vigiltest.RowCounts(t, c.app)

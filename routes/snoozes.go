@@ -56,7 +56,7 @@ func (a *api) listSnoozes(c *call) error {
 	for i, record := range page {
 		views[i] = viewSnooze(c, record)
 	}
-	return listReadable(c, p, total, views, unreadable)
+	return list(c, p, total, views, unreadable)
 }
 
 func (a *api) startSnooze(c *call) error {

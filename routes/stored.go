@@ -65,7 +65,7 @@ func listOfPatients[V any](
 	for i, record := range page {
 		views[i] = view(record, names)
 	}
-	return listReadable(c, p, total, views, unreadable)
+	return list(c, p, total, views, unreadable)
 }
 
 func sortedKeys(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

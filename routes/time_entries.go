@@ -119,7 +119,7 @@ func (a *api) listTime(c *call) error {
 	if err := recordShown(c, "TimeEntry", views, func(v timeView) string { return v.PatientID }); err != nil {
 		return err
 	}
-	return listReadable(c, p, total, views, unreadable)
+	return list(c, p, total, views, unreadable)
 }
 
 // recordShown notes whose data a page showed.

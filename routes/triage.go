@@ -93,7 +93,7 @@ func (a *api) listTriage(c *call) error {
 	if err := c.recordRead(audit.PatientRead, "Patient", "", ids...); err != nil {
 		return err
 	}
-	return list(c, p, total, views)
+	return list(c, p, total, views, 0)
 }
 
 // mostFound is how many patients a search of the list looks at; more means that the search says too little.

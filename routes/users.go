@@ -94,7 +94,7 @@ func (a *api) listUsers(c *call) error {
 	for i, user := range users {
 		views[i] = viewUser(user, states)
 	}
-	return listReadable(c, p, total, views, unreadable)
+	return list(c, p, total, views, unreadable)
 }
 
 func roleNames() (names []string) {

@@ -192,5 +192,5 @@ func (a *api) listThresholdChanges(c *call) error {
 			return err
 		}
 	}
-	return listReadable(c, p, total, views, unreadable)
+	return list(c, p, total, views, unreadable)
 }

@@ -5,10 +5,14 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -240,6 +244,66 @@ func wantMounts(t *testing.T, set appsv1.StatefulSet) {
 			t.Errorf("%s is not locked in", container.Name)
 		}
 	}
+}
+
+// Headers without proxies are believed whoever sends them, and nobody is limited by address: whoever sets the one sets the other.
+func TestProxiesAreNamed(t *testing.T) {
+	headers, proxies := regexp.MustCompile(`VIGIL_TRUSTED_PROXY_HEADERS\b`), regexp.MustCompile(`VIGIL_TRUSTED_PROXIES\b["']?(?:: *|=|, *value: *)["']?([0-9a-f.:/]+)`)
+	files, setBy := 0, 0
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			if err == nil && entry.Name() == "check" {
+				return fs.SkipDir
+			}
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		files++
+		named := proxies.FindAllSubmatch(content, -1)
+		if headers.Match(content) {
+			setBy++
+		}
+		if headers.Match(content) != (len(named) > 0) {
+			t.Errorf("%s sets one of VIGIL_TRUSTED_PROXY_HEADERS and VIGIL_TRUSTED_PROXIES", path)
+		}
+		for _, n := range named {
+			if prefix, err := netip.ParsePrefix(string(n[1])); err != nil || prefix.Bits() == 0 {
+				t.Errorf("%s trusts %s (%v)", path, n[1], err)
+			}
+		}
+		return nil
+	})
+	if err != nil || files < 8 || setBy < 2 {
+		t.Errorf("of %d files %d name headers (%v)", files, setBy, err)
+	}
+}
+
+// Each connection takes a file, and 500 are for the database and the rest: with fewer than both the service makes do with fewer connections.
+func TestUnitHasFilesForConnections(t *testing.T) {
+	settings, err := os.ReadFile("../../internal/config/settings.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := number(t, settings, `env:"MAX_CONNECTIONS" envDefault:"(\d+)"`)
+	if files := number(t, deployed(t, "vigil@.service"), `(?m)^LimitNOFILE=(\d+)$`); files < most+500 {
+		t.Errorf("the unit allows %d files for %d connections", files, most)
+	}
+}
+
+func number(t *testing.T, content []byte, pattern string) int {
+	t.Helper()
+	found := regexp.MustCompile(pattern).FindSubmatch(content)
+	if found == nil {
+		t.Fatalf("nothing is like %s", pattern)
+	}
+	n, err := strconv.Atoi(string(found[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func TestUnit(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/tokens"
 )
 
-// errNotOurs is said of tokens of anybody but users.
-var errNotOurs = errors.New("not an access token of a user")
+// errNotOurs is said of tokens that are not of an account of the collection asked for, users or superusers.
+var errNotOurs = errors.New("not a token of such an account")
 
 // Authenticate returns the holder of an access token. It refuses with not_authenticated when there is none, with
 // token_expired, or with token_invalid: malformed, forged, of another kind or collection, of an account that is

@@ -2,9 +2,7 @@ package auth
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"regexp"
 	"time"
 
@@ -79,11 +77,6 @@ const stepPrefix = "st_"
 
 var stepFormat = regexp.MustCompile(`^` + stepPrefix + `[A-Za-z0-9_-]{43}$`)
 
-func stepHash(token string) string {
-	sum := sha256.Sum256([]byte(token))
-	return hex.EncodeToString(sum[:])
-}
-
 // stepKey binds a temporary token to the user's token key.
 func (e *Engine) stepKey(user *collections.User) string {
 	return e.sealer.LoginKey("step\x00" + user.TokenKey())
@@ -95,7 +88,7 @@ func (e *Engine) askSecondFactor(tx core.App, user *collections.User, f factors,
 	_, _ = rand.Read(random[:]) // never fails
 	token := stepPrefix + base64.RawURLEncoding.EncodeToString(random[:])
 	step := collections.SignInStep{UserID: user.Id, KeyHash: e.stepKey(user)}
-	if err := collections.AddSignInStep(tx, stepHash(token), step, now, now.Add(stepLife)); err != nil {
+	if err := collections.AddSignInStep(tx, randomHash(token), step, now, now.Add(stepLife)); err != nil {
 		return nil, err
 	}
 	return totpRequired().With("temporary_token", token).With("methods", e.methods(f)), nil

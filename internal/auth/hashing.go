@@ -84,7 +84,7 @@ func (p *places) take(ctx context.Context) (giveBack func(), err error) {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return nil, fault.Overloaded(comeBack)
 		}
-		return nil, fmt.Errorf("wait to hash a password: %w", ctx.Err())
+		return nil, fmt.Errorf("wait for a place: %w", ctx.Err())
 	}
 	return func() {
 		if p.rest == 0 || p.waiting.Load() == 0 {

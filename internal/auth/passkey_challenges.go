@@ -6,8 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/hex"
 	"time"
+
+	"github.com/vigilhealth/vigil/internal/phi"
 )
 
 // A challenge carries its end and a keyed hash of what it was made for, so that asking for one stores nothing: the doors that give them out
@@ -64,13 +65,5 @@ func (e *Engine) challengeMAC(purpose string, head []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	mac := hmac.New(sha256.New, key)
-	mac.Write(head) // of fixed length, so that nothing of the purpose can pass for it
-	mac.Write([]byte(purpose))
-	return mac.Sum(nil), nil
-}
-
-func challengeHash(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
+	return phi.MAC(key, string(head)+purpose), nil // the head is of fixed length, so that nothing of the purpose can pass for it
 }

@@ -2,8 +2,6 @@ package auth
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -15,12 +13,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
 )
-
-func keyedHash(key []byte, message string) []byte {
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(message))
-	return mac.Sum(nil)
-}
 
 // aboutPasskey is an entry about a user that names which passkey.
 func aboutPasskey(user *collections.User, p *collections.Passkey, event audit.Event, by audit.Actor) audit.Entry {

@@ -30,7 +30,7 @@ func (b StepBody) read(checks *input.Checks) string {
 	if len(checks.Fields["temporary_token"]) == 0 && !stepFormat.MatchString(token) {
 		return "no token of ours looks like this"
 	}
-	return stepHash(token)
+	return randomHash(token)
 }
 
 // signingIn is the purpose of a challenge for a sign-in: alone, or as the second step of one password.
@@ -214,7 +214,7 @@ func (e *Engine) judgeAssertion(tx core.App, p passkeyAttempt) (v verdict, err e
 	if err != nil || state != challengeHolds {
 		return verdict{late: state == challengeEnded}, err
 	}
-	if first, err := collections.UseChallenge(tx, challengeHash(challenge), p.now, ends); err != nil || !first {
+	if first, err := collections.UseChallenge(tx, randomHash(challenge), p.now, ends); err != nil || !first {
 		return v, err
 	}
 	if v.user, err = p.account(tx); err != nil || v.user == nil || !mayHavePasskeys(v.user) {

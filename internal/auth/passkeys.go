@@ -18,6 +18,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/phi"
 )
 
 // maxPasskeys bounds what one person has. Source: docs/decisions.md, "Passkeys".
@@ -100,7 +101,7 @@ func (e *Engine) ownerOf(app core.App, user *collections.User) (*owner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &owner{handle: keyedHash(key, user.Id), email: user.Email(), name: user.FirstName() + " " + user.LastName(), passkeys: list}, nil
+	return &owner{handle: phi.MAC(key, user.Id), email: user.Email(), name: user.FirstName() + " " + user.LastName(), passkeys: list}, nil
 }
 
 // registering is the purpose of a challenge for a registration: whoever has one has proved a moment ago who they are.
@@ -214,7 +215,7 @@ func (e *Engine) storePasskey(tx core.App, user *collections.User, caller Caller
 	if state, _, err := e.checkChallenge(challenge, registering(user, caller), now); err != nil || state != challengeHolds {
 		return nil, tokenInvalid(), err // the token key changed meanwhile
 	}
-	if first, err := collections.UseChallenge(tx, challengeHash(challenge), now, n.ends); err != nil || !first {
+	if first, err := collections.UseChallenge(tx, randomHash(challenge), now, n.ends); err != nil || !first {
 		return nil, invalidPasskey(nil), err
 	}
 	person, err := e.ownerOf(tx, user)

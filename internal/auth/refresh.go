@@ -30,7 +30,7 @@ func (b RefreshBody) read() (hash string, err error) {
 	if !refreshFormat.MatchString(token) {
 		return "", checks.Err()
 	}
-	return refreshHash(token), nil
+	return randomHash(token), nil
 }
 
 // Refresh swaps a refresh token for a new one and a new access token; the old one has had its use. A second use means
@@ -160,7 +160,7 @@ func (e *Engine) endOwnFamily(tx core.App, caller Caller, token string, deviceID
 	if !refreshFormat.MatchString(token) {
 		return 0, nil
 	}
-	held, err := collections.HoldRefreshToken(tx, refreshHash(token))
+	held, err := collections.HoldRefreshToken(tx, randomHash(token))
 	if collections.Missing(err) || err == nil && held.UserID != caller.RecordID {
 		return 0, nil
 	}

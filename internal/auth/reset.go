@@ -3,9 +3,7 @@ package auth
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"net/url"
 	"time"
@@ -52,7 +50,7 @@ func Invite(app core.App, a NewAccount, resetURL string, by audit.Actor, now tim
 // addResetToken makes a one-time link; earlier links of the user stop working.
 func addResetToken(tx core.App, user *collections.User, resetURL, purpose string, life time.Duration, now time.Time) (link string, err error) {
 	token := newResetToken()
-	if err := collections.AddResetToken(tx, user.Id, resetHash(token), purpose, now, now.Add(life)); err != nil {
+	if err := collections.AddResetToken(tx, user.Id, randomHash(token), purpose, now, now.Add(life)); err != nil {
 		return "", err
 	}
 	address, err := url.Parse(resetURL)
@@ -70,11 +68,6 @@ func newResetToken() string {
 	var token [32]byte
 	_, _ = rand.Read(token[:]) // never fails
 	return base64.RawURLEncoding.EncodeToString(token[:])
-}
-
-func resetHash(token string) string {
-	sum := sha256.Sum256([]byte(token))
-	return hex.EncodeToString(sum[:])
 }
 
 // ResetRequestBody asks for a link to set a password.
@@ -154,7 +147,7 @@ func (e *Engine) ConfirmReset(ctx context.Context, app core.App, body ResetBody,
 	if len(checks.Fields["token"]) > 0 {
 		return checks.Err()
 	}
-	userID, err := collections.FindResetToken(app, resetHash(token), now)
+	userID, err := collections.FindResetToken(app, randomHash(token), now)
 	if collections.Missing(err) {
 		if err := checks.Err(); err != nil {
 			return err
@@ -176,7 +169,7 @@ func (e *Engine) ConfirmReset(ctx context.Context, app core.App, body ResetBody,
 		return err
 	}
 	return e.change(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
-		if _, err := collections.UseResetToken(tx, resetHash(token), now); collections.Missing(err) {
+		if _, err := collections.UseResetToken(tx, randomHash(token), now); collections.Missing(err) {
 			return invalidResetToken(), nil
 		} else if err != nil {
 			return nil, err

@@ -66,8 +66,8 @@ func newRefreshToken() string {
 	return refreshPrefix + base64.RawURLEncoding.EncodeToString(secret[:])
 }
 
-// refreshHash is what is stored of a refresh token.
-func refreshHash(token string) string {
+// randomHash is what is stored of a token or challenge: it is random, so that a hash without salt or key is enough.
+func randomHash(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
 }
@@ -96,7 +96,7 @@ func (e *Engine) continueFamily(tx core.App, user *collections.User, parent coll
 // issue stores the next refresh token of a family, which never outlives it, and signs an access token beside it.
 func (e *Engine) issue(tx core.App, user *collections.User, link collections.RefreshToken, now time.Time) (Session, error) {
 	token := newRefreshToken()
-	link.UserID, link.TokenHash, link.IssuedAt = user.Id, refreshHash(token), now
+	link.UserID, link.TokenHash, link.IssuedAt = user.Id, randomHash(token), now
 	link.ExpiresAt = now.Add(refreshLife)
 	if end := link.FamilyStartedAt.Add(e.options.RefreshFamilyLife); end.Before(link.ExpiresAt) {
 		link.ExpiresAt = end

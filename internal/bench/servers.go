@@ -50,7 +50,8 @@ func build(ctx context.Context, scratch string) (built, error) {
 	for _, limit := range []string{"USER", "ANON", "AUTH", "WEBHOOK", "REALTIME"} {
 		b.env = append(b.env, "VIGIL_RATE_LIMIT_"+limit+"=0")
 	}
-	b.env = append(b.env, "VIGIL_LOG_LEVEL=error", "VIGIL_BACKUP_KEEP=0")
+	// All clients of a run come from one address, and plain PocketBase has no such limit.
+	b.env = append(b.env, "VIGIL_MAX_CONNECTIONS_PER_ADDRESS=0", "VIGIL_LOG_LEVEL=error", "VIGIL_BACKUP_KEEP=0")
 	for _, line := range b.env {
 		if secret, ok := strings.CutPrefix(line, "VIGIL_GATEWAY_WEBHOOK_SECRET="); ok {
 			b.secret = secret

@@ -131,7 +131,12 @@ func (s *Sealer) LoginKey(normalisedEmail string) string {
 }
 
 func keyedHash(key []byte, message string) string {
+	return base64.RawURLEncoding.EncodeToString(MAC(key, message))
+}
+
+// MAC is the HMAC-SHA-256 of a message under a key of [Sealer.DeriveKey].
+func MAC(key []byte, message string) []byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(message))
-	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+	return mac.Sum(nil)
 }

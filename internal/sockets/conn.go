@@ -180,10 +180,11 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
+// The answer is written past the server, so it has the header of every other one here. Source: docs/decisions.md, "Security headers".
 const refusal = `{"detail":"Too many connections are open. Try again later.","code":"overloaded"}`
 
 var turnedAway = fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 10\r\nContent-Type: application/json\r\n"+
-	"Content-Length: %d\r\n\r\n%s", len(refusal), refusal)
+	"Strict-Transport-Security: max-age=31536000; includeSubDomains\r\nContent-Length: %d\r\n\r\n%s", len(refusal), refusal)
 
 // turnAway refuses a connection. So little fits into an empty buffer at once; the deadline is for what we did not think of.
 func (l *listener) turnAway(c net.Conn) {
