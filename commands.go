@@ -68,7 +68,7 @@ func (p *program) runService(ctx context.Context, settings config.Settings, log 
 	if err != nil {
 		return err
 	}
-	sealer, err := openAs(app, settings, serving)
+	sealer, err := openToServe(app, settings)
 	if err != nil {
 		return err
 	}

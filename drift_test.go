@@ -2,6 +2,8 @@ package main
 
 import (
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -65,5 +67,52 @@ func TestRulesDoNotDrift(t *testing.T) {
 	p.serve(t, "")
 	if strings.Contains(p.Output(), "put right") {
 		t.Errorf("it drifts again\n%s", p.Output())
+	}
+}
+
+// Nor do rules and settings drift while the service runs: not by the file with which PocketBase tells its processes of changes, and not by a command
+// that was started with other settings than the service.
+func TestRunningServiceKeepsItsRules(t *testing.T) {
+	t.Parallel()
+	p := newPractice(t, "VIGIL_TRUSTED_PROXY_HEADERS=X-Forwarded-For")
+	p.serve(t, "")
+	p.patient(t, nil)
+	db := p.writable(t)
+	if _, err := db.NewQuery(`UPDATE _collections SET listRule = '' WHERE name IN ('patients', 'users')`).Execute(); err != nil {
+		t.Fatal(err)
+	}
+	told := filepath.Join(p.Dir, ".notify")
+	if err := os.MkdirAll(told, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(told, "collections@elsewhere"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 { // each takes as long as PocketBase waits before it reads anew
+		p.native(t, "GET /api/collections/patients/records", "", nil).expect(t, 403)
+		p.failFromElsewhere(t)
+	}
+	beside := *p
+	beside.Env = append(append([]string(nil), p.Env...), "VIGIL_TRUSTED_PROXY_HEADERS=")
+	if said, status := beside.superuserCommand(t, "unlock", "nobody@vigil.test"); status != 0 {
+		t.Fatalf("exit %d: %s", status, said)
+	}
+	for range 20 {
+		p.failFromElsewhere(t)
+	}
+	wantCount(t, p.database(t), 0, `SELECT COUNT(*) FROM audit_log WHERE event = 'auth.login_failed' AND source_ip != '10.5.5.5'`, nil)
+}
+
+// failFromElsewhere signs in wrongly from behind a proxy.
+func (p *practice) failFromElsewhere(t *testing.T) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.URL+"/api/v1/auth/login/", strings.NewReader(`{"email":"ghost@vigil.test","password":"x"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-Forwarded-For", "10.5.5.5")
+	if a := ask(t, request); a.status != 401 && a.status != 423 {
+		t.Errorf("signing in answers %d: %s", a.status, a.body)
 	}
 }

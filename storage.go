@@ -38,12 +38,18 @@ func newApp(dir string, settings config.Settings) (core.App, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil { // PocketBase would let everybody on the machine look inside
 		return nil, fmt.Errorf("make the data folder: %w", err)
 	}
-	return core.NewBaseApp(core.BaseAppConfig{
+	app := core.NewBaseApp(core.BaseAppConfig{
 		DataDir: dir, EncryptionEnv: settingsKeyName, QueryTimeout: 30 * time.Second,
 		DataMaxOpenConns: readConnections, DataMaxIdleConns: readConnections, AuxMaxOpenConns: logConnections, AuxMaxIdleConns: logConnections,
 		DBConnect: sqlite.Connect,
-	}), nil
+	})
+	app.OnBootstrap().Unbind(reloadWhenTold)
+	return app, nil
 }
+
+// reloadWhenTold is PocketBase's hook that reads settings and collections anew when a file in the data folder says that another process has changed
+// them. Ours count from the start, when they are checked: whoever can write the folder would change the rules of a running service.
+const reloadWhenTold = "__pbNotifyWatcherSystemHook__"
 
 // folder is the app on the data folder that a command beside the service works on; nothing is opened yet.
 func (p *program) folder() (core.App, config.Settings, error) {
@@ -103,7 +109,13 @@ func openAs(app core.App, settings config.Settings, admit admission) (*phi.Seale
 	if err := collections.CheckAuditGuards(app); err != nil {
 		return nil, err
 	}
-	if err := audit.Begin(app); err != nil {
+	return sealer, audit.Begin(app)
+}
+
+// openToServe is openAs for the service, whose settings PocketBase's own are to follow: a command beside it may have been given others.
+func openToServe(app core.App, settings config.Settings) (*phi.Sealer, error) {
+	sealer, err := openAs(app, settings, serving)
+	if err != nil {
 		return nil, err
 	}
 	return sealer, assertSettings(app, settings)
