@@ -259,7 +259,8 @@ func TestRefusalsLeaveAnOldSchemaAlone(t *testing.T) {
 	db := p.writable(t)
 	asBefore(t, db)
 	for _, args := range [][]string{
-		{"keys", "rotate"}, {"ingestion", "replay"},
+		{"keys", "rotate"},
+		{"ingestion", "replay"},
 		{"admin", "create", "--email", "second@vigil.test", "--first-name", "Bo", "--last-name", "Second"},
 	} {
 		status, out, errOut := vigil(t, p.withRing(a), "", append(args, "--dir", p.Dir)...)

@@ -320,7 +320,8 @@ func TestUnit(t *testing.T) {
 func TestCaddyfile(t *testing.T) {
 	caddy := program(t, "caddy")
 	adapted := run(t, []string{"API_HOST=api.test", "WEBHOOK_HOST=hooks.test", "UPSTREAM=10.0.0.1:8090"}, caddy, "adapt", "--validate", "--config", "../Caddyfile", "--adapter", "caddyfile")
-	for _, part := range []string{`"api.test"`, `"hooks.test"`, `"10.0.0.1:8090"`, `"protocol_min":"tls1.3"`,
+	for _, part := range []string{
+		`"api.test"`, `"hooks.test"`, `"10.0.0.1:8090"`, `"protocol_min":"tls1.3"`,
 		`"read_timeout":30000000000`, `"read_header_timeout":10000000000`, `"idle_timeout":120000000000`, `"max_header_bytes":16384`,
 		`"max_size":1048576`, `"max_size":65536`, `"request_buffers":65536`,
 		`"/_/*"`, `"/api/collections/_superusers/*"`, `"/api/collections/pbc_3142635823/*"`,
