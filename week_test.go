@@ -148,7 +148,11 @@ func (w *week) serveInside(addr string) {
 	app := core.NewBaseApp(core.BaseAppConfig{ // the service's own, but for waiting for the disk
 		DataDir: w.Dir, EncryptionEnv: settingsKeyName, DBConnect: func(path string) (*dbx.DB, error) { return sqlite.Open(path, "OFF") },
 	})
-	if w.service, err = newService(app, settings, newLog(&w.log, settings.SlogLevel()), w.clock); err != nil {
+	sealer, err := openToServe(app, settings)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if w.service, err = newServiceOn(app, sealer, settings, newLog(&w.log, settings.SlogLevel()), w.clock); err != nil {
 		w.t.Fatal(err)
 	}
 	hashCheaply(w.t, app)

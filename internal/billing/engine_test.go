@@ -42,7 +42,10 @@ func TestRunMakesWay(t *testing.T) {
 	defer cancel()
 	engine := newEngine()
 	engine.ReadingsWait = func() bool {
-		cancel()
+		var made int
+		if err := app.DB().NewQuery("SELECT COUNT(*) FROM billing_entries").Row(&made); err != nil || made > 0 { // a slow machine asks before the first chunk, too
+			cancel()
+		}
 		return true
 	}
 	result, err := engine.Run(ctx, app, billing.DeviceJob, audit.System(), func() time.Time { return time.Date(2026, 2, 2, 7, 0, 0, 0, time.UTC) })
