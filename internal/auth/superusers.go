@@ -95,8 +95,11 @@ func (e *Engine) SuperuserCode(ctx context.Context, app core.App, half, code str
 		return SuperuserStep{}, err
 	}
 	a, superuser, err := e.superuserAttempt(app, superuser.Email(), from, now)
-	if err != nil || superuser == nil {
-		return SuperuserStep{}, errors.Join(err, tokenInvalid())
+	if err != nil {
+		return SuperuserStep{}, err
+	}
+	if superuser == nil { // gone meanwhile
+		return SuperuserStep{}, tokenInvalid()
 	}
 	return settleInTurn(ctx, e, app, func(tx core.App) (step SuperuserStep, refused, err error) {
 		failures, refused, err := a.refuseLocked(tx)
