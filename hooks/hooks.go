@@ -17,7 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/patients"
 )
 
-// Engines is what the handlers call, built once in main.
+// Engines is what the handlers call, built once in cmd.
 type Engines struct {
 	Observations *observations.Engine
 	Directory    *patients.Directory

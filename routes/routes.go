@@ -295,7 +295,7 @@ type Watch struct {
 	Rejected func(reason string)
 }
 
-// Engines is everything the handlers call, built once in main, and the settings they answer by.
+// Engines is everything the handlers call, built once in cmd, and the settings they answer by.
 type Engines struct {
 	PublicURL      string           // scheme and host of absolute links, no trailing slash
 	Zone           *time.Location   // the practice's: bare dates in filters are days there
