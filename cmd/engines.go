@@ -23,6 +23,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/retention"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/routes"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // openRoutes serves the contract, the pages, and what is left of PocketBase's own routes.
@@ -35,10 +36,12 @@ func (s *Service) openRoutes(e *core.ServeEvent) error {
 func (s *Service) routeEngines() routes.Engines {
 	g := s.settings.Gateway
 	return routes.Engines{
-		PublicURL: s.settings.PublicURL, Zone: s.settings.PracticeLocation, AllowedOrigins: s.settings.CORSAllowedOrigins, Log: s.log, Clock: s.now,
-		Bearer: s.auth, Limits: s.limits,
+		Options: web.Options{
+			PublicURL: s.settings.PublicURL, Zone: s.settings.PracticeLocation, AllowedOrigins: s.settings.CORSAllowedOrigins, Log: s.log, Clock: s.now,
+			AccessTokens: s.auth, Limits: s.limits, Watch: web.Watch{Answered: s.metrics.Answered, Rejected: s.metrics.Rejected},
+		},
 		Auth: s.auth, Push: s.push, Directory: s.directory, Readings: s.readings, Writer: s.writer, Transmissions: s.worker, Monitor: s.monitor,
-		Dashboard: s.board, Watch: routes.Watch{Answered: s.metrics.Answered, Rejected: s.metrics.Rejected},
+		Dashboard: s.board,
 		Gateway: gateway.Gateway{
 			Secrets:   gateway.Secrets{Current: g.WebhookSecret.Reveal(), Previous: g.WebhookSecretPrevious.Reveal()},
 			Tolerance: g.TimestampTolerance, MaxFuture: s.settings.Clinical.MeasuredAtMaxFuture,

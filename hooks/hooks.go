@@ -24,7 +24,7 @@ type Engines struct {
 	// Zone is the practice's time zone.
 	Zone  *time.Location
 	Clock func() time.Time
-	// Forget drops a user from the cache of the bearer check.
+	// Forget drops a user from the cache of the access tokens.
 	Forget func(userRecordID string)
 	// Wake tells the transmission worker to look now, WakeMailer the mailer.
 	Wake, WakeMailer func()

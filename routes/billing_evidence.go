@@ -10,6 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/billing/pdf"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // section is a part of the evidence: the members of its objects, and the rows; cells are null for nothing.
@@ -32,14 +33,14 @@ func (s section) objects() []map[string]any {
 	return list
 }
 
-func (a *api) readEvidence(c *call) error {
+func (a *api) readEvidence(c *web.Call) error {
 	entry, err := a.entry(c)
 	if err != nil {
 		return err
 	}
-	q := c.query()
-	format := q.oneOf("format", "json", "pdf")
-	if err := q.err(); err != nil {
+	q := c.Query()
+	format := q.OneOf("format", "json", "pdf")
+	if err := q.Err(); err != nil {
 		return err
 	}
 	evidence, err := a.Billing.Gather(c.App, entry)
@@ -50,7 +51,7 @@ func (a *api) readEvidence(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.recordRead(audit.BillingExport, "BillingEntry", entry.Id, entry.PatientID()); err != nil {
+	if err := c.RecordRead(audit.BillingExport, "BillingEntry", entry.Id, entry.PatientID()); err != nil {
 		return err
 	}
 	sections := sectionsOf(evidence)
@@ -64,7 +65,7 @@ func (a *api) readEvidence(c *call) error {
 	for _, s := range sections {
 		answer[s.name] = s.objects()
 	}
-	return c.ok(answer)
+	return c.OK(answer)
 }
 
 func sectionsOf(e billing.Evidence) []section {
@@ -136,7 +137,7 @@ func instantOf(stored string) *string {
 	return &text
 }
 
-func evidencePDF(c *call, v entryView, e billing.Evidence, sections []section) error {
+func evidencePDF(c *web.Call, v entryView, e billing.Evidence, sections []section) error {
 	d := pdf.New("Evidence for "+v.ClaimID, v.PeriodStart+" to "+v.PeriodEnd, c.Now)
 	d.Paragraph(fmt.Sprintf("Patient %s. Code %s, service date %s, %d unit(s), $%s, %s. Status %s.",
 		v.PatientName, v.CPTCode, v.ServiceDate, v.Units, v.Amount, v.Payer, strings.ReplaceAll(v.LifecycleStatus, "_", " ")))
@@ -166,7 +167,7 @@ func evidencePDF(c *call, v entryView, e billing.Evidence, sections []section) e
 	if err != nil {
 		return err
 	}
-	return c.attach("application/pdf", "evidence-"+v.ClaimID+".pdf", out)
+	return c.Attach("application/pdf", "evidence-"+v.ClaimID+".pdf", out)
 }
 
 func cellText(cell any) string {

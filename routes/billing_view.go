@@ -10,6 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // entryView is a billing entry as the contract shows it.
@@ -86,7 +87,7 @@ type entryWithHistory struct {
 	History []moveView `json:"history"`
 }
 
-func viewEntries(c *call, page []*collections.BillingEntry) ([]entryView, error) {
+func viewEntries(c *web.Call, page []*collections.BillingEntry) ([]entryView, error) {
 	seen, users := map[string]bool{}, map[string]bool{}
 	for _, entry := range page {
 		seen[entry.PatientID()], users[entry.GetString("rendering_provider")] = true, true

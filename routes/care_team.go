@@ -5,6 +5,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // careTeamView is who looks after a patient.
@@ -31,7 +32,7 @@ func viewCareTeam(team patients.CareTeam) careTeamView {
 	return view
 }
 
-func (a *api) readCareTeam(c *call) error {
+func (a *api) readCareTeam(c *web.Call) error {
 	patient, err := a.patient(c, collections.FindPatient)
 	if err != nil {
 		return err
@@ -40,19 +41,19 @@ func (a *api) readCareTeam(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.recordRead(audit.PatientRead, "CareTeam", patient.Id, patient.Id); err != nil {
+	if err := c.RecordRead(audit.PatientRead, "CareTeam", patient.Id, patient.Id); err != nil {
 		return err
 	}
-	return c.ok(viewCareTeam(team))
+	return c.OK(viewCareTeam(team))
 }
 
-func (a *api) updateCareTeam(c *call) error {
+func (a *api) updateCareTeam(c *web.Call) error {
 	patient, err := a.patient(c, collections.FindPatient)
 	if err != nil {
 		return err
 	}
 	var body patients.CareTeamBody
-	if err := c.decode(&body); err != nil {
+	if err := c.Decode(&body); err != nil {
 		return err
 	}
 	checks := input.NewChecks()
@@ -60,9 +61,9 @@ func (a *api) updateCareTeam(c *call) error {
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	team, err := patients.SetCareTeam(c.App, patient.Id, draft, c.actor(), c.Now)
+	team, err := patients.SetCareTeam(c.App, patient.Id, draft, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
-	return c.ok(viewCareTeam(team))
+	return c.OK(viewCareTeam(team))
 }

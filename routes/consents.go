@@ -6,6 +6,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // consentView is a consent as the contract shows it.
@@ -28,7 +29,7 @@ type consentView struct {
 }
 
 // viewConsent shows a consent; a portal user is not told the names of staff.
-func viewConsent(c *call, consent *collections.Consent) consentView {
+func viewConsent(c *web.Call, consent *collections.Consent) consentView {
 	record := consent.ProxyRecord()
 	view := consentView{
 		ID: consent.Number(), PatientID: consent.PatientID(), Type: consent.Type(), Method: consent.Method(),
@@ -44,14 +45,14 @@ func viewConsent(c *call, consent *collections.Consent) consentView {
 	return view
 }
 
-func (a *api) listConsents(c *call) error {
+func (a *api) listConsents(c *web.Call) error {
 	patient, err := a.patient(c, collections.FindPatient)
 	if err != nil {
 		return err
 	}
-	q := c.query()
-	p := q.paging()
-	if err := q.err(); err != nil {
+	q := c.Query()
+	p := q.Paging()
+	if err := q.Err(); err != nil {
 		return err
 	}
 	page, total, err := collections.PageOfConsents(c.App, patient.Id, p.Offset(), p.Size)
@@ -59,23 +60,23 @@ func (a *api) listConsents(c *call) error {
 		return err
 	}
 	page, unreadable := collections.ReadableOnly(page)
-	if err := c.recordRead(audit.PatientRead, "Consent", "", patient.Id); err != nil {
+	if err := c.RecordRead(audit.PatientRead, "Consent", "", patient.Id); err != nil {
 		return err
 	}
 	views := make([]consentView, len(page))
 	for i, consent := range page {
 		views[i] = viewConsent(c, consent)
 	}
-	return list(c, p, total, views, unreadable)
+	return web.List(c, p, total, views, unreadable)
 }
 
-func (a *api) grantConsent(c *call) error {
+func (a *api) grantConsent(c *web.Call) error {
 	patient, err := a.patient(c, collections.FindPatient)
 	if err != nil {
 		return err
 	}
 	var body patients.ConsentBody
-	if err := c.decode(&body); err != nil {
+	if err := c.Decode(&body); err != nil {
 		return err
 	}
 	checks := input.NewChecks()
@@ -83,29 +84,29 @@ func (a *api) grantConsent(c *call) error {
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	consent, err := patients.GrantConsent(c.App, patient.Id, draft, c.actor(), c.Now)
+	consent, err := patients.GrantConsent(c.App, patient.Id, draft, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
-	return c.created(viewConsent(c, consent))
+	return c.Created(viewConsent(c, consent))
 }
 
-func (a *api) revokeConsent(c *call) error {
+func (a *api) revokeConsent(c *web.Call) error {
 	patient, err := a.patient(c, collections.FindPatient)
 	if err != nil {
 		return err
 	}
-	number, err := c.pathInteger("consent_id")
+	number, err := c.PathInteger("consent_id")
 	if err != nil {
 		return err
 	}
-	reason, err := c.reason()
+	reason, err := reason(c)
 	if err != nil {
 		return err
 	}
-	consent, err := patients.RevokeConsent(c.App, patient.Id, number, reason, c.actor(), c.Now)
+	consent, err := patients.RevokeConsent(c.App, patient.Id, number, reason, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
-	return c.ok(viewConsent(c, consent))
+	return c.OK(viewConsent(c, consent))
 }

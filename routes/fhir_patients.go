@@ -6,10 +6,11 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // readFHIRPatient serves the FHIR R4 Patient. Every role that may read it sees all of it.
-func (a *api) readFHIRPatient(c *call) error {
+func (a *api) readFHIRPatient(c *web.Call) error {
 	p, err := a.patient(c, collections.FindPatient)
 	if err != nil {
 		return err
@@ -24,8 +25,8 @@ func (a *api) readFHIRPatient(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.recordRead(audit.PatientRead, "Patient", p.Id, p.Id); err != nil {
+	if err := c.RecordRead(audit.PatientRead, "Patient", p.Id, p.Id); err != nil {
 		return err
 	}
-	return c.send(http.StatusOK, preferred(c.Request.Header, jsonType, fhir.ContentType), body)
+	return c.Send(http.StatusOK, web.Preferred(c.Request.Header, web.JSONType, fhir.ContentType), body)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // From these on deliveries count as degraded. Source: docs/decisions.md, "FHIR status".
@@ -39,7 +40,7 @@ type fhirTodayView struct {
 }
 
 // fhirStatus says how deliveries to the EMR go. Today begins at midnight in the practice's zone.
-func (a *api) fhirStatus(c *call) error {
+func (a *api) fhirStatus(c *web.Call) error {
 	f, err := transmissions.ReadFigures(c.App, collections.StartOfDay(c.Now.In(a.Zone)))
 	if err != nil {
 		return err
@@ -62,7 +63,7 @@ func (a *api) fhirStatus(c *call) error {
 	if !since.IsZero() {
 		view.UptimeSeconds = max(0, int64(c.Now.Sub(since)/time.Second))
 	}
-	return c.ok(view)
+	return c.OK(view)
 }
 
 // emrConnection is what the health check last saw of the EMR.

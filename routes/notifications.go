@@ -9,6 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // notificationView is an entry of a person's list.
@@ -48,18 +49,18 @@ func numberIn(record *core.Record, column string) *int64 {
 
 // inboxPage is a page of a person's list and how much of the list is unread.
 type inboxPage struct {
-	Page[notificationView]
+	web.Page[notificationView]
 	UnreadCount int `json:"unread_count"`
 }
 
-func (a *api) listNotifications(c *call) error {
-	q := c.query()
-	p := q.paging()
-	between := q.between()
+func (a *api) listNotifications(c *web.Call) error {
+	q := c.Query()
+	p := q.Paging()
+	between := q.Between()
 	filter := collections.Inbox{
-		User: c.Caller.RecordID, Unread: q.boolean("unread"), Channel: q.oneOf("channel", notifications.Channels...), From: between.From, To: between.To,
+		User: c.Caller.RecordID, Unread: q.Boolean("unread"), Channel: q.OneOf("channel", notifications.Channels...), From: between.From, To: between.To,
 	}
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return err
 	}
 	entries, total, unread, err := collections.PageOfInbox(c.App, filter, p.Offset(), p.Size)
@@ -74,16 +75,16 @@ func (a *api) listNotifications(c *call) error {
 	for i, entry := range entries {
 		views[i] = viewNotification(entry)
 	}
-	page, err := pageOf(c, p, total, views)
+	page, err := web.PageOf(c, p, total, views)
 	if err != nil {
 		return err
 	}
 	page.Unreadable = unreadable
-	return c.ok(inboxPage{page, unread})
+	return c.OK(inboxPage{page, unread})
 }
 
 // recordNotificationsRead notes whose data the entries showed; entries about nobody leave no trace.
-func recordNotificationsRead(c *call, id string, entries ...*core.Record) error {
+func recordNotificationsRead(c *web.Call, id string, entries ...*core.Record) error {
 	patients := map[string]bool{}
 	for _, entry := range entries {
 		if patient := entry.GetString("patient"); patient != "" {
@@ -93,12 +94,12 @@ func recordNotificationsRead(c *call, id string, entries ...*core.Record) error 
 	if len(patients) == 0 {
 		return nil
 	}
-	return c.recordRead(audit.PatientRead, "Notification", id, sortedKeys(patients)...)
+	return c.RecordRead(audit.PatientRead, "Notification", id, sortedKeys(patients)...)
 }
 
 // notification finds the entry of the path on the caller's own list.
-func (c *call) notification() (*core.Record, error) {
-	number, err := c.pathInteger("id")
+func notification(c *web.Call) (*core.Record, error) {
+	number, err := c.PathInteger("id")
 	if err != nil {
 		return nil, err
 	}
@@ -109,40 +110,40 @@ func (c *call) notification() (*core.Record, error) {
 	return record, err
 }
 
-func (a *api) readNotification(c *call) error {
-	record, err := c.notification()
+func (a *api) readNotification(c *web.Call) error {
+	record, err := notification(c)
 	if err != nil {
 		return err
 	}
 	if err := recordNotificationsRead(c, strconv.FormatInt(collections.Number(record.Id), 10), record); err != nil {
 		return err
 	}
-	return c.ok(viewNotification(record))
+	return c.OK(viewNotification(record))
 }
 
-func (a *api) markRead(c *call) error {
-	record, err := c.notification()
+func (a *api) markRead(c *web.Call) error {
+	record, err := notification(c)
 	if err != nil {
 		return err
 	}
 	if _, err := collections.MarkRead(c.App, c.Caller.RecordID, record.Id, c.Now); err != nil {
 		return err
 	}
-	if record, err = c.notification(); err != nil {
+	if record, err = notification(c); err != nil {
 		return err
 	}
 	if err := recordNotificationsRead(c, strconv.FormatInt(collections.Number(record.Id), 10), record); err != nil {
 		return err
 	}
-	return c.ok(viewNotification(record))
+	return c.OK(viewNotification(record))
 }
 
-func (a *api) markAllRead(c *call) error {
+func (a *api) markAllRead(c *web.Call) error {
 	updated, err := collections.MarkRead(c.App, c.Caller.RecordID, "", c.Now)
 	if err != nil {
 		return err
 	}
-	return c.ok(struct {
+	return c.OK(struct {
 		Updated int64 `json:"updated"`
 	}{updated})
 }
@@ -161,14 +162,14 @@ type deliveryView struct {
 	AttemptedAt    *string `json:"attempted_at"`
 }
 
-func (a *api) listDeliveries(c *call) error {
-	q := c.query()
-	p := q.paging()
-	between := q.between()
-	where := collections.Conditions{}.Between("created_at", between.From, between.To).Equal("status", q.oneOf("status",
+func (a *api) listDeliveries(c *web.Call) error {
+	q := c.Query()
+	p := q.Paging()
+	between := q.Between()
+	where := collections.Conditions{}.Between("created_at", between.From, between.To).Equal("status", q.OneOf("status",
 		collections.PushPending, collections.PushSent, collections.PushFailed, collections.PushExpiredToken,
 		collections.PushSkippedQuietHours, collections.PushSkippedPreference, collections.PushNoTransport))
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return err
 	}
 	pushes, total, err := collections.PageOfPushes(c.App, where, p.Offset(), p.Size)
@@ -191,10 +192,10 @@ func (a *api) listDeliveries(c *call) error {
 			views[i].StatusCode = &status
 		}
 	}
-	return list(c, p, total, views, 0)
+	return web.List(c, p, total, views, 0)
 }
 
-func (a *api) readPreferences(c *call) error {
+func (a *api) readPreferences(c *web.Call) error {
 	user, err := collections.FindUser(c.App, c.Caller.RecordID)
 	if err != nil {
 		return err
@@ -203,17 +204,17 @@ func (a *api) readPreferences(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.ok(preferences)
+	return c.OK(preferences)
 }
 
-func (a *api) updatePreferences(c *call) error {
+func (a *api) updatePreferences(c *web.Call) error {
 	var body notifications.PreferencesBody
-	if err := c.decode(&body); err != nil {
+	if err := c.Decode(&body); err != nil {
 		return err
 	}
 	preferences, err := notifications.ChangePreferences(c.App, c.Caller.RecordID, body, a.Zone, c.Now)
 	if err != nil {
 		return err
 	}
-	return c.ok(preferences)
+	return c.OK(preferences)
 }

@@ -8,11 +8,12 @@ import (
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
-func (a *api) createPatient(c *call) error {
+func (a *api) createPatient(c *web.Call) error {
 	var body patients.Body
-	if err := c.decode(&body); err != nil {
+	if err := c.Decode(&body); err != nil {
 		return err
 	}
 	checks := input.NewChecks()
@@ -20,7 +21,7 @@ func (a *api) createPatient(c *call) error {
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	patient, err := patients.Create(c.App, draft, c.actor(), c.Now)
+	patient, err := patients.Create(c.App, draft, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
@@ -28,10 +29,10 @@ func (a *api) createPatient(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.created(view)
+	return c.Created(view)
 }
 
-func (a *api) readPatient(c *call) error {
+func (a *api) readPatient(c *web.Call) error {
 	find := collections.FindPatient
 	deleted, err := a.wantsDeleted(c)
 	if err != nil {
@@ -48,18 +49,18 @@ func (a *api) readPatient(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.recordRead(audit.PatientRead, "Patient", patient.Id, patient.Id); err != nil {
+	if err := c.RecordRead(audit.PatientRead, "Patient", patient.Id, patient.Id); err != nil {
 		return err
 	}
-	return c.ok(view)
+	return c.OK(view)
 }
 
 // wantsDeleted reads the parameter that shows deleted patients, to administrators only.
-func (a *api) wantsDeleted(c *call) (bool, error) {
-	q := c.query()
-	wanted := q.boolean("deleted")
+func (a *api) wantsDeleted(c *web.Call) (bool, error) {
+	q := c.Query()
+	wanted := q.Boolean("deleted")
 	if wanted == nil || !*wanted {
-		return false, q.err()
+		return false, q.Err()
 	}
 	if access.Reach(c.Caller.Role, access.RestorePatients) != access.All {
 		return false, fault.Denied()
@@ -67,18 +68,18 @@ func (a *api) wantsDeleted(c *call) (bool, error) {
 	return true, nil
 }
 
-func (a *api) listPatients(c *call) error {
+func (a *api) listPatients(c *web.Call) error {
 	deleted, err := a.wantsDeleted(c)
 	if err != nil {
 		return err
 	}
-	q := c.query()
-	p := q.paging()
+	q := c.Query()
+	p := q.Paging()
 	wanted := patients.Query{
-		Search: q.text("search", 100), Active: q.boolean("active"), Deleted: deleted, Offset: p.Offset(), Limit: p.Size,
-		Ordering: patients.Order(q.ordering(string(patients.ByLastName), string(patients.ByCreation), string(patients.ByCreationLast))),
+		Search: q.Text("search", 100), Active: q.Boolean("active"), Deleted: deleted, Offset: p.Offset(), Limit: p.Size,
+		Ordering: patients.Order(q.Ordering(string(patients.ByLastName), string(patients.ByCreation), string(patients.ByCreationLast))),
 	}
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return err
 	}
 	page, total, unreadable, err := a.findPatients(c, wanted)
@@ -91,7 +92,7 @@ func (a *api) listPatients(c *call) error {
 			return err
 		}
 	}
-	return list(c, p, total, views, unreadable)
+	return web.List(c, p, total, views, unreadable)
 }
 
 // archivedView is an item of the list of archived patients.
@@ -106,10 +107,10 @@ type archivedView struct {
 	ArchiveReason *string `json:"archive_reason"`
 }
 
-func (a *api) listArchivedPatients(c *call) error {
-	q := c.query()
-	p := q.paging()
-	if err := q.err(); err != nil {
+func (a *api) listArchivedPatients(c *web.Call) error {
+	q := c.Query()
+	p := q.Paging()
+	if err := q.Err(); err != nil {
 		return err
 	}
 	page, total, unreadable, err := a.findPatients(c, patients.Query{Active: new(false), Offset: p.Offset(), Limit: p.Size})
@@ -124,11 +125,11 @@ func (a *api) listArchivedPatients(c *call) error {
 		}
 		views[i] = archivedView{v.ID, v.FirstName, v.LastName, v.MRN, v.Status, v.ArchivedAt, v.ArchivedBy, v.ArchiveReason}
 	}
-	return list(c, p, total, views, unreadable)
+	return web.List(c, p, total, views, unreadable)
 }
 
 // findPatients finds a page of the patients that the caller may see, and records who was shown; those who cannot be read are left out.
-func (a *api) findPatients(c *call, wanted patients.Query) (page []*collections.Patient, total, unreadable int, err error) {
+func (a *api) findPatients(c *web.Call, wanted patients.Query) (page []*collections.Patient, total, unreadable int, err error) {
 	switch {
 	case c.Scope == access.Own:
 		wanted.Only = []string{}
@@ -152,16 +153,16 @@ func (a *api) findPatients(c *call, wanted patients.Query) (page []*collections.
 	if wanted.Search != "" {
 		event = audit.PatientSearch
 	}
-	return page, total, unreadable, c.recordRead(event, "Patient", "", ids...)
+	return page, total, unreadable, c.RecordRead(event, "Patient", "", ids...)
 }
 
-func (a *api) replacePatient(c *call) error {
+func (a *api) replacePatient(c *web.Call) error {
 	patient, err := a.patient(c, collections.FindPatient)
 	if err != nil {
 		return err
 	}
 	var body patients.Body
-	if err := c.decode(&body); err != nil {
+	if err := c.Decode(&body); err != nil {
 		return err
 	}
 	checks := input.NewChecks()
@@ -169,40 +170,40 @@ func (a *api) replacePatient(c *call) error {
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	if patient, err = patients.Replace(c.App, patient.Id, draft, c.actor(), c.Now); err != nil {
+	if patient, err = patients.Replace(c.App, patient.Id, draft, c.Actor(), c.Now); err != nil {
 		return err
 	}
 	view, err := patients.NewView(patient, c.Caller.Role)
 	if err != nil {
 		return err
 	}
-	return c.ok(view)
+	return c.OK(view)
 }
 
-func (a *api) deletePatient(c *call) error {
+func (a *api) deletePatient(c *web.Call) error {
 	patient, err := a.patient(c, collections.FindPatient)
 	if err != nil {
 		return err
 	}
-	if err := patients.Delete(c.App, patient.Id, c.actor(), c.Now); err != nil {
+	if err := patients.Delete(c.App, patient.Id, c.Actor(), c.Now); err != nil {
 		return err
 	}
-	return c.noContent()
+	return c.NoContent()
 }
 
-func (a *api) restorePatient(c *call) error {
+func (a *api) restorePatient(c *web.Call) error {
 	patient, err := a.patient(c, collections.FindPatientAnyState)
 	if err != nil {
 		return err
 	}
-	if patient, err = patients.Restore(c.App, patient.Id, c.actor(), c.Now); err != nil {
+	if patient, err = patients.Restore(c.App, patient.Id, c.Actor(), c.Now); err != nil {
 		return err
 	}
 	view, err := patients.NewView(patient, c.Caller.Role)
 	if err != nil {
 		return err
 	}
-	return c.ok(view)
+	return c.OK(view)
 }
 
 // archivingView is the answer to archiving.
@@ -214,23 +215,23 @@ type archivingView struct {
 	ArchiveReason *string `json:"archive_reason"`
 }
 
-func (a *api) archivePatient(c *call) error {
+func (a *api) archivePatient(c *web.Call) error {
 	patient, err := a.patient(c, collections.FindPatient)
 	if err != nil {
 		return err
 	}
-	reason, err := c.reason()
+	reason, err := reason(c)
 	if err != nil {
 		return err
 	}
-	if patient, err = patients.Archive(c.App, patient.Id, reason, c.actor(), c.Now); err != nil {
+	if patient, err = patients.Archive(c.App, patient.Id, reason, c.Actor(), c.Now); err != nil {
 		return err
 	}
 	v, err := patients.NewView(patient, c.Caller.Role)
 	if err != nil {
 		return err
 	}
-	return c.ok(archivingView{v.ID, v.Status, v.ArchivedAt, v.ArchivedBy, v.ArchiveReason})
+	return c.OK(archivingView{v.ID, v.Status, v.ArchivedAt, v.ArchivedBy, v.ArchiveReason})
 }
 
 // unarchivingView is the answer to unarchiving.
@@ -241,27 +242,27 @@ type unarchivingView struct {
 	UnarchivedBy *string `json:"unarchived_by"`
 }
 
-func (a *api) unarchivePatient(c *call) error {
+func (a *api) unarchivePatient(c *web.Call) error {
 	patient, err := a.patient(c, collections.FindPatient)
 	if err != nil {
 		return err
 	}
-	if patient, err = patients.Unarchive(c.App, patient.Id, c.actor(), c.Now); err != nil {
+	if patient, err = patients.Unarchive(c.App, patient.Id, c.Actor(), c.Now); err != nil {
 		return err
 	}
 	v, err := patients.NewView(patient, c.Caller.Role)
 	if err != nil {
 		return err
 	}
-	return c.ok(unarchivingView{v.ID, v.Status, v.UnarchivedAt, v.UnarchivedBy})
+	return c.OK(unarchivingView{v.ID, v.Status, v.UnarchivedAt, v.UnarchivedBy})
 }
 
 // reason reads a body that is one required reason of up to 500 characters.
-func (c *call) reason() (phi.Text, error) {
+func reason(c *web.Call) (phi.Text, error) {
 	var body struct {
 		Reason input.String `json:"reason"`
 	}
-	if err := c.decode(&body); err != nil {
+	if err := c.Decode(&body); err != nil {
 		return "", err
 	}
 	checks := input.NewChecks()

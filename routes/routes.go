@@ -1,22 +1,18 @@
 // Package routes is the door for requests: it decodes, authorises, calls one function and encodes. Every endpoint
-// is one row of the table in this file, and openapi.yaml describes the same rows to callers. The package knows HTTP
-// and nothing else: which status a fault becomes is decided in errors.go alone, what a role may do in internal/access,
-// and what an endpoint means in the engine it calls. It refuses to know storage.
+// is one row of the table in this file, and openapi.yaml describes the same rows to callers; the other files are its
+// nouns. What all endpoints share is in web, what a role may do in internal/access, and what an endpoint means in the
+// engine it calls. The package refuses to know storage.
 package routes
 
 import (
-	"log/slog"
 	"net/http"
 	"net/netip"
 	"strings"
 	"time"
 
-	"github.com/pocketbase/pocketbase/apis"
 	"github.com/pocketbase/pocketbase/core"
-	"github.com/pocketbase/pocketbase/tools/router"
 
 	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/billing/reports"
@@ -29,15 +25,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// basePath is where the contract answers.
-const basePath = "/api/v1"
+// handler serves one endpoint.
+type handler func(a *api, c *web.Call) error
 
-// handler serves one endpoint: it answers through the call, or returns what went wrong.
-type handler func(a *api, c *call) error
-
-// route is one endpoint. The path is the contract's: below basePath, with its trailing slash.
+// route is one endpoint. The path is the contract's: below web.BasePath, with its trailing slash.
 type route struct {
 	method string
 	path   string
@@ -46,13 +40,13 @@ type route struct {
 	handle handler
 }
 
-// Rows that ask for no bearer token. Every other row does.
+// Rows that ask for no access token. Every other row does.
 const (
-	anyone          = access.Anyone
-	signedByGateway = access.SignedByGateway // the handler checks the signature
+	anyone          = web.Anyone
+	signedByGateway = web.SignedByGateway // the handler checks the signature
 )
 
-// table is the contract under basePath.
+// table is the contract under web.BasePath.
 var table = []route{
 	// auth.go
 	{http.MethodPost, "/auth/login/", anyone, limits.Auth, (*api).login},
@@ -277,7 +271,7 @@ var table = []route{
 	{http.MethodGet, "/schema/", anyone, limits.User, (*api).schema},
 }
 
-// rootTable holds what answers outside basePath; its paths are whole.
+// rootTable holds what answers outside web.BasePath; its paths are whole.
 var rootTable = []route{
 	// health.go
 	{http.MethodGet, "/health/", anyone, limits.None, (*api).health},
@@ -287,27 +281,11 @@ var rootTable = []route{
 	{http.MethodGet, "/.well-known/jwks.json", anyone, limits.None, (*api).jwks},
 }
 
-// Watch is told what happens at the door, for those who count; its functions may be nil and must not block.
-type Watch struct {
-	// Answered is told of every answer: the route is a template.
-	Answered func(method, route string, status int, took time.Duration)
-	// Rejected is told why a reading or gateway event was refused or put into quarantine: an error code or a reason.
-	Rejected func(reason string)
-}
-
 // Engines is everything the handlers call, built once in cmd, and the settings they answer by.
 type Engines struct {
-	PublicURL      string           // scheme and host of absolute links, no trailing slash
-	Zone           *time.Location   // the practice's: bare dates in filters are days there
-	AllowedOrigins []string         // web origins of other hosts that may call
-	Log            *slog.Logger     // access log and unexpected errors
-	Clock          func() time.Time // nil reads the wall clock
-	Watch          Watch
+	web.Options
 	// DefaultsChanged is told that other default thresholds hold from now on; it may be nil.
 	DefaultsChanged func()
-
-	Bearer Bearer
-	Limits *limits.Limiter
 
 	Auth          *auth.Engine
 	Push          *notifications.Push
@@ -337,60 +315,29 @@ type Engines struct {
 type api struct {
 	Engines
 	contract contract
-	known    *http.ServeMux // every pattern of the tables, to tell "no such path" from "not this method"
 	refusals gateway.Refusals
-	reads    audit.Group // what callers were shown, recorded many at a time
 }
 
-// Register serves the tables on the app's router, and ends the chain of OnServe handlers it is called in: it calls
-// e.Next itself, since requests must also be met before the router sees them.
+// Register serves the tables on the app's router, and ends the chain of OnServe handlers it is called in.
 func Register(e *core.ServeEvent, engines Engines) error {
-	return register(e, engines, table, rootTable)
-}
-
-func register(e *core.ServeEvent, engines Engines, rows, rootRows []route) error {
 	document, err := readContract(OpenAPI())
 	if err != nil {
 		return err
 	}
 	engines.PublicURL = strings.TrimSuffix(engines.PublicURL, "/")
-	a := &api{Engines: engines, contract: document, known: http.NewServeMux()}
-
-	e.Router.Bind(a.accessLog(), a.crossOrigin())
-	group := e.Router.Group("")
-	group.Unbind(replaced...)
-	a.mount(group, basePath, rows)
-	a.mount(group, "", rootRows)
-	a.mountDocs(group)
-	a.mountUnknown(group)
-
-	if err := e.Next(); err != nil {
-		return err
-	}
-	if e.Server != nil { // there is none when a test drives the router itself
-		e.Server.MaxHeaderBytes = maxHeaderBytes
-		e.Server.Handler = strict(refuseOldTLS(refuseUntidyPaths(e.Server.Handler)))
-	}
-	return nil
+	a := &api{Engines: engines, contract: document}
+	door := &web.Door{Options: engines.Options, Produces: document.produces, Refused: a.noteRejected}
+	return door.Open(e, append(a.bind(web.BasePath, table), a.bind("", rootTable)...), mountDocs)
 }
 
-// replaced lists PocketBase's own middlewares that our endpoints do without: the door does their work.
-var replaced = []string{
-	apis.DefaultWWWRedirectMiddlewareId,
-	apis.DefaultPanicRecoverMiddlewareId,
-	apis.DefaultLoadAuthTokenMiddlewareId,
-	apis.DefaultSuperuserIPsWhitelistMiddlewareId,
-	apis.DefaultSecurityHeadersMiddlewareId,
-	apis.DefaultRateLimitMiddlewareId,
-	apis.DefaultBodyLimitMiddlewareId,
-}
-
-func (a *api) mount(group *router.RouterGroup[*core.RequestEvent], prefix string, rows []route) {
-	for _, row := range rows {
-		row.path = prefix + row.path
-		for _, pattern := range patterns(row.path) {
-			group.Route(row.method, pattern, a.door(row))
-			a.known.Handle(row.method+" "+pattern, http.NotFoundHandler())
+// bind makes the rows of a table routes of the door.
+func (a *api) bind(prefix string, table []route) []web.Route {
+	bound := make([]web.Route, len(table))
+	for i, row := range table {
+		bound[i] = web.Route{
+			Method: row.method, Path: prefix + row.path, Who: row.who, Limit: row.limit,
+			Handle: func(c *web.Call) error { return row.handle(a, c) },
 		}
 	}
+	return bound
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // timeView is a time entry as the contract shows it.
@@ -36,7 +37,7 @@ type timeView struct {
 	UpdatedAt       *string `json:"updated_at"`
 }
 
-func viewTimes(c *call, page []*collections.TimeEntry) ([]timeView, error) {
+func viewTimes(c *web.Call, page []*collections.TimeEntry) ([]timeView, error) {
 	seen, users := map[string]bool{}, map[string]bool{}
 	for _, entry := range page {
 		seen[entry.PatientID()], users[entry.UserRecordID()] = true, true
@@ -67,7 +68,7 @@ func viewTimes(c *call, page []*collections.TimeEntry) ([]timeView, error) {
 	return views, nil
 }
 
-func viewTime(c *call, entry *collections.TimeEntry) (timeView, error) {
+func viewTime(c *web.Call, entry *collections.TimeEntry) (timeView, error) {
 	views, err := viewTimes(c, []*collections.TimeEntry{entry})
 	if err != nil {
 		return timeView{}, err
@@ -75,12 +76,12 @@ func viewTime(c *call, entry *collections.TimeEntry) (timeView, error) {
 	return views[0], nil
 }
 
-func (a *api) listTime(c *call) error {
-	q := c.query()
-	p := q.paging()
-	between, month, patientID := q.between(), q.month("month"), q.patientID()
-	category, user := q.oneOf("category", billing.Categories...), q.integer("user")
-	if err := q.err(); err != nil {
+func (a *api) listTime(c *web.Call) error {
+	q := c.Query()
+	p := q.Paging()
+	between, month, patientID := q.Between(), monthIn(q, "month"), q.PatientID()
+	category, user := q.OneOf("category", billing.Categories...), q.Integer("user")
+	if err := q.Err(); err != nil {
 		return err
 	}
 	where := []dbx.Expression{}
@@ -119,11 +120,11 @@ func (a *api) listTime(c *call) error {
 	if err := recordShown(c, "TimeEntry", views, func(v timeView) string { return v.PatientID }); err != nil {
 		return err
 	}
-	return list(c, p, total, views, unreadable)
+	return web.List(c, p, total, views, unreadable)
 }
 
 // recordShown notes whose data a page showed.
-func recordShown[T any](c *call, resourceType string, views []T, patientOf func(T) string) error {
+func recordShown[T any](c *web.Call, resourceType string, views []T, patientOf func(T) string) error {
 	seen := map[string]bool{}
 	for _, v := range views {
 		seen[patientOf(v)] = true
@@ -131,24 +132,24 @@ func recordShown[T any](c *call, resourceType string, views []T, patientOf func(
 	if len(seen) == 0 {
 		return nil
 	}
-	return c.recordRead(audit.PatientRead, resourceType, "", sortedKeys(seen)...)
+	return c.RecordRead(audit.PatientRead, resourceType, "", sortedKeys(seen)...)
 }
 
-// month is a calendar month, YYYY-MM; empty when left out.
-func (q *query) month(name string) billing.Span {
-	if !q.values.Has(name) {
+// monthIn is a calendar month, YYYY-MM; empty when left out.
+func monthIn(q *web.Query, name string) billing.Span {
+	if !q.Has(name) {
 		return billing.Span{}
 	}
-	span, ok := billing.MonthSpan(q.values.Get(name))
+	span, ok := billing.MonthSpan(q.Get(name))
 	if !ok {
-		q.checks.Reject(name, "Must be a month, YYYY-MM.")
+		q.Reject(name, "Must be a month, YYYY-MM.")
 	}
 	return span
 }
 
-func (a *api) logTime(c *call) error {
+func (a *api) logTime(c *web.Call) error {
 	var body billing.TimeBody
-	if err := c.decode(&body); err != nil {
+	if err := c.Decode(&body); err != nil {
 		return err
 	}
 	checks := input.NewChecks()
@@ -159,13 +160,13 @@ func (a *api) logTime(c *call) error {
 	if err := a.reach(c, draft.PatientID); err != nil {
 		return err
 	}
-	entry, err := a.Billing.LogTime(c.App, c.Caller.RecordID, draft, c.actor(), c.Now)
-	return answerTime(c, entry, err, c.created)
+	entry, err := a.Billing.LogTime(c.App, c.Caller.RecordID, draft, c.Actor(), c.Now)
+	return answerTime(c, entry, err, c.Created)
 }
 
-func (a *api) startTimer(c *call) error {
+func (a *api) startTimer(c *web.Call) error {
 	var body billing.TimeBody
-	if err := c.decode(&body); err != nil {
+	if err := c.Decode(&body); err != nil {
 		return err
 	}
 	checks := input.NewChecks()
@@ -176,11 +177,11 @@ func (a *api) startTimer(c *call) error {
 	if err := a.reach(c, draft.PatientID); err != nil {
 		return err
 	}
-	entry, err := a.Billing.StartTimer(c.App, c.Caller.RecordID, draft, c.actor(), c.Now)
-	return answerTime(c, entry, err, c.created)
+	entry, err := a.Billing.StartTimer(c.App, c.Caller.RecordID, draft, c.Actor(), c.Now)
+	return answerTime(c, entry, err, c.Created)
 }
 
-func answerTime(c *call, entry *collections.TimeEntry, err error, answer func(any) error) error {
+func answerTime(c *web.Call, entry *collections.TimeEntry, err error, answer func(any) error) error {
 	if err != nil {
 		return err
 	}
@@ -191,55 +192,55 @@ func answerTime(c *call, entry *collections.TimeEntry, err error, answer func(an
 	return answer(view)
 }
 
-func (a *api) stopTimer(c *call) error {
-	number, err := c.pathInteger("id")
+func (a *api) stopTimer(c *web.Call) error {
+	number, err := c.PathInteger("id")
 	if err != nil {
 		return err
 	}
 	var body billing.TimeBody
-	if err := c.decodeOptional(&body); err != nil {
+	if err := c.DecodeOptional(&body); err != nil {
 		return err
 	}
-	entry, err := a.Billing.StopTimer(c.App, number, c.Caller.RecordID, body, c.actor(), c.Now)
-	return answerTime(c, entry, err, c.ok)
+	entry, err := a.Billing.StopTimer(c.App, number, c.Caller.RecordID, body, c.Actor(), c.Now)
+	return answerTime(c, entry, err, c.OK)
 }
 
 // changer is whose time the caller may change: "" for everybody's.
-func (c *call) changer() string {
+func changer(c *web.Call) string {
 	if c.Scope == access.Own {
 		return c.Caller.RecordID
 	}
 	return ""
 }
 
-func (a *api) changeTime(c *call) error {
-	number, err := c.pathInteger("id")
+func (a *api) changeTime(c *web.Call) error {
+	number, err := c.PathInteger("id")
 	if err != nil {
 		return err
 	}
 	var body billing.TimeBody
-	if err := c.decode(&body); err != nil {
+	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	entry, err := a.Billing.ChangeTime(c.App, number, c.changer(), body, c.actor(), c.Now)
-	return answerTime(c, entry, err, c.ok)
+	entry, err := a.Billing.ChangeTime(c.App, number, changer(c), body, c.Actor(), c.Now)
+	return answerTime(c, entry, err, c.OK)
 }
 
-func (a *api) deleteTime(c *call) error {
-	number, err := c.pathInteger("id")
+func (a *api) deleteTime(c *web.Call) error {
+	number, err := c.PathInteger("id")
 	if err != nil {
 		return err
 	}
-	if err := a.Billing.DeleteTime(c.App, number, c.changer(), c.actor(), c.Now); err != nil {
+	if err := a.Billing.DeleteTime(c.App, number, changer(c), c.Actor(), c.Now); err != nil {
 		return err
 	}
-	return c.noContent()
+	return c.NoContent()
 }
 
-func (a *api) summariseTime(c *call) error {
-	q := c.query()
-	month, patientID := q.month("month"), q.patientID()
-	if err := q.err(); err != nil {
+func (a *api) summariseTime(c *web.Call) error {
+	q := c.Query()
+	month, patientID := monthIn(q, "month"), q.PatientID()
+	if err := q.Err(); err != nil {
 		return err
 	}
 	if month.Start == "" {
@@ -266,5 +267,5 @@ func (a *api) summariseTime(c *call) error {
 	if results == nil {
 		results = []billing.MonthTime{}
 	}
-	return c.ok(map[string]any{"month": month.Start[:7], "count": len(results), "results": results})
+	return c.OK(map[string]any{"month": month.Start[:7], "count": len(results), "results": results})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // registeredView answers a registration.
@@ -24,16 +25,16 @@ type registeredView struct {
 	CreatedAt *string `json:"created_at"`
 }
 
-func (a *api) register(c *call) error {
+func (a *api) register(c *web.Call) error {
 	var body auth.RegisterBody
-	if err := c.decode(&body); err != nil {
+	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	user, err := a.Auth.Register(c.Request.Context(), c.App, body, c.actor(), c.Now)
+	user, err := a.Auth.Register(c.Request.Context(), c.App, body, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
-	return c.created(registeredView{
+	return c.Created(registeredView{
 		user.Number(), user.Email(), user.FirstName(), user.LastName(), user.Role(), user.Active(),
 		storedInstant(user.ProxyRecord(), "created_at"),
 	})
@@ -52,7 +53,7 @@ type accountStates struct {
 	havePasskeys map[string]bool
 }
 
-func (a *api) statesOf(c *call, users ...*collections.User) (s accountStates, err error) {
+func (a *api) statesOf(c *web.Call, users ...*collections.User) (s accountStates, err error) {
 	ids := make([]string, len(users))
 	for i, user := range users {
 		ids[i] = user.Id
@@ -72,14 +73,14 @@ func viewUser(user *collections.User, states accountStates) userView {
 	return view
 }
 
-func (a *api) listUsers(c *call) error {
-	q := c.query()
-	p := q.paging()
+func (a *api) listUsers(c *web.Call) error {
+	q := c.Query()
+	p := q.Paging()
 	wanted := auth.UserQuery{
-		Role: q.oneOf("role", roleNames()...), Active: q.boolean("is_active"), Search: q.text("search", 100),
-		Ordering: q.ordering(auth.UserOrders...), Offset: p.Offset(), Limit: p.Size,
+		Role: q.OneOf("role", roleNames()...), Active: q.Boolean("is_active"), Search: q.Text("search", 100),
+		Ordering: q.Ordering(auth.UserOrders...), Offset: p.Offset(), Limit: p.Size,
 	}
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return err
 	}
 	users, total, unreadable, err := auth.Users(c.App, wanted)
@@ -94,7 +95,7 @@ func (a *api) listUsers(c *call) error {
 	for i, user := range users {
 		views[i] = viewUser(user, states)
 	}
-	return list(c, p, total, views, unreadable)
+	return web.List(c, p, total, views, unreadable)
 }
 
 func roleNames() (names []string) {
@@ -105,8 +106,8 @@ func roleNames() (names []string) {
 }
 
 // userID is the record id of the user in the path.
-func (c *call) userID() (string, error) {
-	number, err := c.pathInteger("id")
+func userID(c *web.Call) (string, error) {
+	number, err := c.PathInteger("id")
 	if err != nil || number > maxUserNumber {
 		return "", fault.Missing()
 	}
@@ -116,8 +117,8 @@ func (c *call) userID() (string, error) {
 // maxUserNumber has as many digits as a record id.
 const maxUserNumber = 999_999_999_999_999
 
-func (a *api) readUser(c *call) error {
-	id, err := c.userID()
+func (a *api) readUser(c *web.Call) error {
+	id, err := userID(c)
 	if err != nil {
 		return err
 	}
@@ -129,7 +130,7 @@ func (a *api) readUser(c *call) error {
 }
 
 // showUser answers with an account, or returns the error that kept it away.
-func (a *api) showUser(c *call, user *collections.User, err error) error {
+func (a *api) showUser(c *web.Call, user *collections.User, err error) error {
 	if err != nil {
 		return err
 	}
@@ -139,42 +140,42 @@ func (a *api) showUser(c *call, user *collections.User, err error) error {
 	return a.answerUser(c, user)
 }
 
-func (a *api) answerUser(c *call, user *collections.User) error {
+func (a *api) answerUser(c *web.Call, user *collections.User) error {
 	states, err := a.statesOf(c, user)
 	if err != nil {
 		return err
 	}
-	return c.ok(viewUser(user, states))
+	return c.OK(viewUser(user, states))
 }
 
-func (a *api) updateUser(c *call) error {
-	id, err := c.userID()
+func (a *api) updateUser(c *web.Call) error {
+	id, err := userID(c)
 	if err != nil {
 		return err
 	}
 	var patch auth.UserPatch
-	if err := c.decode(&patch); err != nil {
+	if err := c.Decode(&patch); err != nil {
 		return err
 	}
-	user, err := a.Auth.UpdateUser(c.App, c.Caller, id, patch, c.origin(), c.Now)
+	user, err := a.Auth.UpdateUser(c.App, c.Caller, id, patch, c.Origin(), c.Now)
 	return a.showUser(c, user, err)
 }
 
-func (a *api) activateUser(c *call) error {
-	id, err := c.userID()
+func (a *api) activateUser(c *web.Call) error {
+	id, err := userID(c)
 	if err != nil {
 		return err
 	}
-	user, err := a.Auth.Activate(c.App, c.Caller, id, c.origin(), c.Now)
+	user, err := a.Auth.Activate(c.App, c.Caller, id, c.Origin(), c.Now)
 	return a.showUser(c, user, err)
 }
 
-func (a *api) deactivateUser(c *call) error {
-	id, err := c.userID()
+func (a *api) deactivateUser(c *web.Call) error {
+	id, err := userID(c)
 	if err != nil {
 		return err
 	}
-	user, err := a.Auth.Deactivate(c.App, c.Caller, id, c.origin(), c.Now)
+	user, err := a.Auth.Deactivate(c.App, c.Caller, id, c.Origin(), c.Now)
 	if err != nil {
 		return err
 	}
@@ -182,41 +183,41 @@ func (a *api) deactivateUser(c *call) error {
 }
 
 // onUser is an action on the user in the path that answers with one sentence.
-func onUser(c *call, act func(app core.App, caller auth.Caller, userID string, from audit.Origin, now time.Time) error, done string) error {
-	id, err := c.userID()
+func onUser(c *web.Call, act func(app core.App, caller auth.Caller, userID string, from audit.Origin, now time.Time) error, done string) error {
+	id, err := userID(c)
 	if err != nil {
 		return err
 	}
-	if err := act(c.App, c.Caller, id, c.origin(), c.Now); err != nil {
+	if err := act(c.App, c.Caller, id, c.Origin(), c.Now); err != nil {
 		return err
 	}
-	return c.ok(detailView{done})
+	return c.OK(detailView{done})
 }
 
-func (a *api) unlockUser(c *call) error {
+func (a *api) unlockUser(c *web.Call) error {
 	return onUser(c, a.Auth.Unlock, "The account is not locked.")
 }
 
-func (a *api) resetUserTwoFactor(c *call) error {
+func (a *api) resetUserTwoFactor(c *web.Call) error {
 	return onUser(c, a.Auth.ResetTwoFactor, "Two-factor authentication is off.")
 }
 
-func (a *api) sendUserReset(c *call) error {
+func (a *api) sendUserReset(c *web.Call) error {
 	return onUser(c, a.Auth.SendReset, "A link to set a password has been sent.")
 }
 
-func (a *api) signOutUser(c *call) error {
+func (a *api) signOutUser(c *web.Call) error {
 	return onUser(c, a.Auth.EndSessions, "All sign-ins have ended.")
 }
 
-func (a *api) updateOwnUser(c *call) error {
+func (a *api) updateOwnUser(c *web.Call) error {
 	var patch auth.OwnPatch
-	if err := c.decode(&patch); err != nil {
+	if err := c.Decode(&patch); err != nil {
 		return err
 	}
-	user, err := a.Auth.UpdateOwn(c.App, c.Caller, patch, c.origin(), c.Now)
+	user, err := a.Auth.UpdateOwn(c.App, c.Caller, patch, c.Origin(), c.Now)
 	if err != nil {
 		return err
 	}
-	return c.showProfile(user)
+	return showProfile(c, user)
 }

@@ -1,4 +1,4 @@
-package routes
+package web
 
 import (
 	"errors"
@@ -18,33 +18,33 @@ const (
 	maxAnonymousBody = 64 << 10
 )
 
-// decode reads the body, one JSON object, into dst. Source: docs/decisions.md, "Content types".
-func (c *call) decode(dst any) error {
-	raw, err := c.body()
+// Decode reads the body, one JSON object, into dst. Source: docs/decisions.md, "Content types".
+func (c *Call) Decode(dst any) error {
+	raw, err := c.Body()
 	if err != nil {
 		return err
 	}
-	return c.parse(raw, dst)
+	return c.Parse(raw, dst)
 }
 
-// decodeOptional is decode where the body may be left out; dst then stays as it is.
-func (c *call) decodeOptional(dst any) error {
-	raw, err := c.body()
+// DecodeOptional is decode where the body may be left out; dst then stays as it is.
+func (c *Call) DecodeOptional(dst any) error {
+	raw, err := c.Body()
 	if err != nil || len(raw) == 0 {
 		return err
 	}
-	return c.parse(raw, dst)
+	return c.Parse(raw, dst)
 }
 
-func (c *call) parse(raw []byte, dst any) error {
+func (c *Call) Parse(raw []byte, dst any) error {
 	if len(raw) > 0 && !c.sentJSON() {
 		return fault.New(fault.UnsupportedMediaType, "unsupported_media_type", "The request body must be application/json.")
 	}
 	return input.DecodeObject(raw, dst)
 }
 
-// body reads the raw body, up to the row's limit.
-func (c *call) body() ([]byte, error) {
+// Body reads the raw body, up to the row's limit.
+func (c *Call) Body() ([]byte, error) {
 	if c.Request.ContentLength > c.bodyLimit {
 		return nil, tooLarge()
 	}
@@ -66,7 +66,7 @@ func tooLarge() *fault.Error {
 }
 
 // sentJSON reports whether the body is declared as JSON in UTF-8, and not compressed.
-func (c *call) sentJSON() bool {
+func (c *Call) sentJSON() bool {
 	if encoding := c.Request.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return false
 	}
@@ -77,5 +77,5 @@ func (c *call) sentJSON() bool {
 	if charset, given := params["charset"]; given && !strings.EqualFold(charset, "utf-8") {
 		return false
 	}
-	return kind == jsonType || strings.HasSuffix(kind, "+json")
+	return kind == JSONType || strings.HasSuffix(kind, "+json")
 }

@@ -1,4 +1,4 @@
-package routes
+package web
 
 import (
 	"crypto/tls"
@@ -19,12 +19,12 @@ const (
 	maxURLBytes    = 8 << 10
 )
 
-// methods are those the contract uses; HEAD follows GET.
-var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+// Methods are those the contract uses; HEAD follows GET.
+var Methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
-// patterns are the forms in which a path is served: as the contract writes it and, alike, without its last slash.
+// Patterns are the forms in which a path is served: as the contract writes it and, alike, without its last slash.
 // Source: docs/decisions.md, "Trailing slash".
-func patterns(path string) []string {
+func Patterns(path string) []string {
 	bare, slashed := strings.CutSuffix(path, "/")
 	if !slashed {
 		return []string{path}
@@ -33,14 +33,14 @@ func patterns(path string) []string {
 }
 
 // mountUnknown answers what no row matches under /api/, in the contract's error form and without asking for a token.
-// GET needs patterns of its own there, or the files of pb_public, served at /{path...}, would catch it.
+// GET needs Patterns of its own there, or the files of pb_public, served at /{path...}, would catch it.
 // Source: docs/decisions.md, "Unknown routes" and "Method handling".
-func (a *api) mountUnknown(group *router.RouterGroup[*core.RequestEvent]) {
-	unknown := a.door(route{path: basePath + "/", who: anyone, limit: limits.User, handle: (*api).unknown})
+func (d *Door) mountUnknown(group *router.RouterGroup[*core.RequestEvent]) {
+	unknown := d.door(Route{Path: BasePath + "/", Who: Anyone, Limit: limits.User, Handle: d.unknown})
 	group.GET("/api", unknown)
 	group.GET("/api/{path...}", unknown)
 	group.Route("", "/", func(e *core.RequestEvent) error {
-		if underAPI(e.Request.URL.Path) || len(a.offered(e.Request)) > 0 {
+		if underAPI(e.Request.URL.Path) || len(d.offered(e.Request)) > 0 {
 			return unknown(e)
 		}
 		return e.NotFoundError("", nil)
@@ -50,8 +50,8 @@ func (a *api) mountUnknown(group *router.RouterGroup[*core.RequestEvent]) {
 func underAPI(path string) bool { return path == "/api" || strings.HasPrefix(path, "/api/") }
 
 // unknown is 405 where the path is served for another method, else 404.
-func (a *api) unknown(c *call) error {
-	allowed := a.offered(c.Request)
+func (d *Door) unknown(c *Call) error {
+	allowed := d.offered(c.Request)
 	if len(allowed) == 0 {
 		return fault.Missing()
 	}
@@ -60,11 +60,11 @@ func (a *api) unknown(c *call) error {
 }
 
 // offered lists what the tables offer for the request's path.
-func (a *api) offered(r *http.Request) []string {
+func (d *Door) offered(r *http.Request) []string {
 	var found []string
-	for _, method := range methods {
+	for _, method := range Methods {
 		probe := &http.Request{Method: method, URL: r.URL, Host: r.Host}
-		if _, pattern := a.known.Handler(probe); pattern == "" {
+		if _, pattern := d.known.Handler(probe); pattern == "" {
 			continue
 		}
 		found = append(found, method)
@@ -79,7 +79,7 @@ func (a *api) offered(r *http.Request) []string {
 }
 
 // untidyPath stands in for an untidy path under /api/: nothing is served there.
-const untidyPath = basePath + "/-"
+const untidyPath = BasePath + "/-"
 
 // refuseUntidyPaths keeps doubled slashes and dot segments under /api/ from the mux, which would answer with a
 // redirect to the clean path, in HTML and past every header, limit and log. They become an unknown path instead.
@@ -107,7 +107,7 @@ func tidy(escaped string) bool {
 // Source: docs/decisions.md, "TLS 1.3 and 1.2".
 func refuseOldTLS(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		allowed := strings.TrimSuffix(r.URL.Path, "/") == basePath+"/gateway/webhook" || r.URL.Path == "/health" || strings.HasPrefix(r.URL.Path, "/health/")
+		allowed := strings.TrimSuffix(r.URL.Path, "/") == BasePath+"/gateway/webhook" || r.URL.Path == "/health" || strings.HasPrefix(r.URL.Path, "/health/")
 		if r.TLS == nil || r.TLS.Version >= tls.VersionTLS13 || allowed {
 			next.ServeHTTP(w, r)
 			return
@@ -116,7 +116,7 @@ func refuseOldTLS(next http.Handler) http.Handler {
 			w.Header().Set("Upgrade", "TLS/1.3")
 			w.Header().Set("Connection", "Upgrade")
 		}
-		w.Header().Set("Content-Type", jsonType)
+		w.Header().Set("Content-Type", JSONType)
 		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusUpgradeRequired)
 		_, _ = w.Write(errorBody(fault.New(fault.Forbidden, "tls_version", "TLS 1.3 is required here.")))

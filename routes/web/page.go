@@ -1,4 +1,4 @@
-package routes
+package web
 
 import (
 	"errors"
@@ -15,32 +15,32 @@ const (
 	lastNumber      = 1 << 40 // beyond every list, small enough to multiply
 )
 
-// paging says which page of a list was asked for.
-type paging struct{ Number, Size int }
+// Paging says which page of a list was asked for.
+type Paging struct{ Number, Size int }
 
 // Offset is how many entries come before the page.
-func (p paging) Offset() int { return (p.Number - 1) * p.Size }
+func (p Paging) Offset() int { return (p.Number - 1) * p.Size }
 
-// paging reads page and page_size.
-func (q *query) paging() paging {
-	return paging{
-		Number: q.positive("page", 1, lastNumber),
-		Size:   q.positive("page_size", defaultPageSize, maxPageSize),
+// Paging reads page and page_size.
+func (q *Query) Paging() Paging {
+	return Paging{
+		Number: q.Positive("page", 1, lastNumber),
+		Size:   q.Positive("page_size", defaultPageSize, maxPageSize),
 	}
 }
 
-// positive is a whole number of at least 1, cut to most.
-func (q *query) positive(name string, absent, most int) int {
-	if !q.values.Has(name) {
+// Positive is a whole number of at least 1, cut to most.
+func (q *Query) Positive(name string, absent, most int) int {
+	if !q.Has(name) {
 		return absent
 	}
-	text := q.values.Get(name)
+	text := q.Get(name)
 	value, err := strconv.Atoi(text)
 	if errors.Is(err, strconv.ErrRange) && !strings.HasPrefix(text, "-") {
 		return most
 	}
 	if err != nil || value < 1 {
-		q.checks.Reject(name, "Must be a positive integer.")
+		q.Reject(name, "Must be a positive integer.")
 		return absent
 	}
 	return min(value, most)
@@ -57,30 +57,30 @@ type Page[T any] struct {
 	Unreadable int `json:"unreadable,omitempty"`
 }
 
-// list answers 200 with one page of count entries, those left out that cannot be read, or 404 when the list ends before it.
-func list[T any](c *call, p paging, count int, results []T, unreadable int) error {
-	page, err := pageOf(c, p, count, results)
+// List answers 200 with one page of count entries, those left out that cannot be read, or 404 when the list ends before it.
+func List[T any](c *Call, p Paging, count int, results []T, unreadable int) error {
+	page, err := PageOf(c, p, count, results)
 	if err != nil {
 		return err
 	}
 	page.Unreadable = unreadable
-	return c.ok(page)
+	return c.OK(page)
 }
 
-// listWhole answers the page that was asked for of a list that is short enough to be read whole, and tells how many of all could not be
+// ListWhole answers the page that was asked for of a list that is short enough to be read whole, and tells how many of all could not be
 // read.
-func listWhole[T any](c *call, all []T, unreadable int) error {
-	q := c.query()
-	p := q.paging()
-	if err := q.err(); err != nil {
+func ListWhole[T any](c *Call, all []T, unreadable int) error {
+	q := c.Query()
+	p := q.Paging()
+	if err := q.Err(); err != nil {
 		return err
 	}
 	from := min(p.Offset(), len(all))
-	return list(c, p, len(all)+unreadable, all[from:min(from+p.Size, len(all))], unreadable)
+	return List(c, p, len(all)+unreadable, all[from:min(from+p.Size, len(all))], unreadable)
 }
 
-// pageOf is one page of count entries; a list that ends before it is a fault.
-func pageOf[T any](c *call, p paging, count int, results []T) (Page[T], error) {
+// PageOf is one page of count entries; a list that ends before it is a fault.
+func PageOf[T any](c *Call, p Paging, count int, results []T) (Page[T], error) {
 	last := max(1, (count+p.Size-1)/p.Size)
 	if p.Number > last {
 		return Page[T]{}, fault.New(fault.NotFound, "not_found", "Invalid page.")
@@ -99,10 +99,10 @@ func pageOf[T any](c *call, p paging, count int, results []T) (Page[T], error) {
 }
 
 // pageURL is the absolute address of another page of the same list, all other parameters kept.
-func (c *call) pageURL(number int) *string { return c.linkTo("page", strconv.Itoa(number)) }
+func (c *Call) pageURL(number int) *string { return c.LinkTo("page", strconv.Itoa(number)) }
 
-// linkTo is the absolute address of this list with one parameter changed.
-func (c *call) linkTo(parameter, value string) *string {
+// LinkTo is the absolute address of this list with one parameter changed.
+func (c *Call) LinkTo(parameter, value string) *string {
 	values := c.Request.URL.Query()
 	values.Set(parameter, value)
 	path := strings.TrimSuffix(c.Request.URL.EscapedPath(), "/") + "/"

@@ -1,4 +1,4 @@
-package routes_test
+package web_test
 
 import (
 	"io"
@@ -11,10 +11,10 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
-	"github.com/vigilhealth/vigil/routes"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
-func echoID(_ *routes.API, c *routes.Call) error {
+func echoID(c *web.Call) error {
 	id, err := c.PathUUID()
 	if err != nil {
 		return err
@@ -22,14 +22,14 @@ func echoID(_ *routes.API, c *routes.Call) error {
 	return c.OK(map[string]string{"id": id})
 }
 
-var pathRows = []routes.Route{
-	get("/probes/", routes.Anyone, ok),
-	post("/probes/", routes.Anyone, ok),
-	get("/probes/{id}/", routes.Anyone, echoID),
-	routes.NewRoute(http.MethodPut, "/probes/{id}/", access.ReadPatients, "", echoID),
-	get("/probes/archived/", routes.Anyone, ok),
-	get("/numbers/{id}/", routes.Anyone, func(_ *routes.API, c *routes.Call) error {
-		id, err := c.PathInteger()
+var pathRows = []web.Route{
+	get("/probes/", web.Anyone, ok),
+	post("/probes/", web.Anyone, ok),
+	get("/probes/{id}/", web.Anyone, echoID),
+	web.Route{Method: http.MethodPut, Path: "/probes/{id}/", Who: access.ReadPatients, Limit: "", Handle: echoID},
+	get("/probes/archived/", web.Anyone, ok),
+	get("/numbers/{id}/", web.Anyone, func(c *web.Call) error {
+		id, err := c.PathInteger("id")
 		if err != nil {
 			return err
 		}
@@ -182,7 +182,7 @@ func TestStaticFilesLeaveTheAPIAlone(t *testing.T) {
 		app := vigiltest.NewApp(t)
 		app.OnServe().BindFunc(func(e *core.ServeEvent) error {
 			e.Router.GET("/{path...}", func(e *core.RequestEvent) error { return e.String(200, "file") })
-			return routes.Register(e, engines(setup{limits: generous}, io.Discard))
+			return open(e, setup{limits: generous}, io.Discard)
 		})
 		return app
 	}
@@ -202,7 +202,7 @@ func TestTidy(t *testing.T) {
 		"/": true, "/a": true, "/a/": true, "/a/b.c/..d/": true, "/a/%2e%2e/": true,
 		"//": false, "/a//b": false, "/a//": false, "/a/.": false, "/a/../b": false, "/..": false, "": false, "a/b": false, "*": false,
 	} {
-		if got := routes.Tidy(path); got != want {
+		if got := web.Tidy(path); got != want {
 			t.Errorf("tidy(%q) = %v, want %v", path, got, want)
 		}
 	}

@@ -10,20 +10,20 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// Guard puts our doors before PocketBase's own routes: those that are closed do not exist, a bearer token is one of ours, strangers send little, and superusers sign
+// Guard puts our doors before PocketBase's own routes: those that are closed do not exist, an access token is one of ours, strangers send little, and superusers sign
 // in as users do.
 func Guard(e Engines) []*hook.Handler[*core.RequestEvent] {
 	h := &hooks{e}
-	return []*hook.Handler[*core.RequestEvent]{closeRoutes(), h.loadBearer(), limitBodies(), h.superuserDoor()}
+	return []*hook.Handler[*core.RequestEvent]{closeRoutes(), h.loadAccessToken(), limitBodies(), h.superuserDoor()}
 }
 
-// loadBearer takes the place of PocketBase's own reading of tokens, which knows no key but those that lie in the database. A token that is not
+// loadAccessToken takes the place of PocketBase's own reading of tokens, which knows no key but those that lie in the database. A token that is not
 // good is none, as there.
-func (h *hooks) loadBearer() *hook.Handler[*core.RequestEvent] {
+func (h *hooks) loadAccessToken() *hook.Handler[*core.RequestEvent] {
 	return &hook.Handler[*core.RequestEvent]{
 		Id: apis.DefaultLoadAuthTokenMiddlewareId, Priority: apis.DefaultLoadAuthTokenMiddlewarePriority,
 		Func: func(e *core.RequestEvent) error {
-			token := bearerToken(e.Request)
+			token := accessToken(e.Request)
 			if token == "" || h.Auth == nil {
 				return e.Next()
 			}

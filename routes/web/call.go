@@ -1,4 +1,4 @@
-package routes
+package web
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/input"
 )
 
-// call is one request on its way through a handler.
-type call struct {
+// Call is one request on its way through a handler.
+type Call struct {
 	App     core.App
 	Request *http.Request
 
@@ -47,27 +47,29 @@ const (
 	emrTime = 90 * time.Second
 )
 
-func (r route) allowance() time.Duration {
-	if strings.Contains(r.path, "/reports/") || strings.Contains(r.path, "-exports/") || strings.HasSuffix(r.path, "/billing/run/") {
+func (r Route) allowance() time.Duration {
+	if strings.Contains(r.Path, "/reports/") || strings.Contains(r.Path, "-exports/") || strings.HasSuffix(r.Path, "/billing/run/") {
 		return reportTime
 	}
-	if strings.Contains(r.path, "/emr/") || strings.HasSuffix(r.path, "_from_emr/") {
+	if strings.Contains(r.Path, "/emr/") || strings.HasSuffix(r.Path, "_from_emr/") {
 		return emrTime
 	}
 	return requestTime
 }
 
 // door is the whole way of a request: headers, admission, the handler, and the answer to what went wrong.
-func (a *api) door(row route) func(*core.RequestEvent) error {
+func (d *Door) door(row Route) func(*core.RequestEvent) error {
 	return func(e *core.RequestEvent) error {
 		ctx, cancel := context.WithTimeout(e.Request.Context(), row.allowance())
 		defer cancel()
 		e.Request = e.Request.WithContext(ctx)
 
-		c := a.newCall(e, row)
-		if err := a.serve(c, row); err != nil {
-			a.noteRejected(row, err)
-			a.refuse(c, c.noteDenied(row, err))
+		c := d.newCall(e, row)
+		if err := d.serve(c, row); err != nil {
+			if d.Refused != nil {
+				d.Refused(row, err)
+			}
+			d.refuse(c, c.noteDenied(row, err))
 		}
 		if c.Caller.ID != 0 {
 			e.Set(callerKey, c.Caller.ID)
@@ -76,34 +78,26 @@ func (a *api) door(row route) func(*core.RequestEvent) error {
 	}
 }
 
-func (a *api) newCall(e *core.RequestEvent, row route) *call {
+func (d *Door) newCall(e *core.RequestEvent, row Route) *Call {
 	limit := int64(maxBody)
-	if row.who == signedByGateway || row.who == anyone {
+	if row.Who == SignedByGateway || row.Who == Anyone {
 		limit = maxAnonymousBody
 	}
 	if kept, ok := e.Request.Body.(*router.RereadableReadCloser); ok {
 		e.Request.Body = kept.ReadCloser // PocketBase's copy for reading it again, which nobody does here
 	}
-	return &call{
+	return &Call{
 		App:       e.App,
 		Request:   e.Request,
-		Now:       a.now(),
-		RequestID: setCommonHeaders(e),
+		Now:       d.Now(),
+		RequestID: SetCommonHeaders(e),
 		Address:   clientAddress(e),
 		response:  e.Response,
-		publicURL: a.PublicURL,
-		zone:      a.Zone,
+		publicURL: d.PublicURL,
+		zone:      d.Zone,
 		bodyLimit: limit,
-		reads:     &a.reads,
+		reads:     &d.reads,
 	}
-}
-
-// now reads the clock, once for each request.
-func (a *api) now() time.Time {
-	if a.Clock != nil {
-		return a.Clock().UTC()
-	}
-	return time.Now().UTC()
 }
 
 func clientAddress(e *core.RequestEvent) string {
@@ -114,19 +108,19 @@ func clientAddress(e *core.RequestEvent) string {
 	return addr.Unmap().String()
 }
 
-func (a *api) serve(c *call, row route) (err error) {
+func (d *Door) serve(c *Call, row Route) (err error) {
 	defer recoverPanic(&err)
-	if err := a.admit(c, row); err != nil {
+	if err := d.admit(c, row); err != nil {
 		return err
 	}
-	return row.handle(a, c)
+	return row.Handle(c)
 }
 
 // Header is the answer's header, to be changed before answering.
-func (c *call) Header() http.Header { return c.response.Header() }
+func (c *Call) Header() http.Header { return c.response.Header() }
 
-// pathUUID reads the UUID of the path. Another form is an object that does not exist.
-func (c *call) pathUUID() (string, error) {
+// PathUUID reads the UUID of the path. Another form is an object that does not exist.
+func (c *Call) PathUUID() (string, error) {
 	id, ok := input.ParseUUID(c.Request.PathValue("id"))
 	if !ok {
 		return "", fault.Missing()
@@ -134,8 +128,8 @@ func (c *call) pathUUID() (string, error) {
 	return id, nil
 }
 
-// pathInteger reads a positive integer of the path. Another form is an object that does not exist.
-func (c *call) pathInteger(name string) (int64, error) {
+// PathInteger reads a positive integer of the path. Another form is an object that does not exist.
+func (c *Call) PathInteger(name string) (int64, error) {
 	text := c.Request.PathValue(name)
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id <= 0 || text != strconv.FormatInt(id, 10) {

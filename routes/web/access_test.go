@@ -1,4 +1,4 @@
-package routes_test
+package web_test
 
 import (
 	"fmt"
@@ -10,17 +10,17 @@ import (
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/limits"
-	"github.com/vigilhealth/vigil/routes"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
-func scope(_ *routes.API, c *routes.Call) error {
+func scope(c *web.Call) error {
 	return c.OK(fmt.Sprintf("%s %d %d", c.Caller.Role, c.Caller.ID, c.Scope))
 }
 
 func TestRolesDecideBeforeAnyLookup(t *testing.T) {
-	s := serve(t, setup{rows: []routes.Route{
+	s := serve(t, setup{rows: []web.Route{
 		get("/probes/{id}/", access.ReadPatients, scope),
-		post("/probes/{id}/", access.ProcessPending, func(*routes.API, *routes.Call) error {
+		post("/probes/{id}/", access.ProcessPending, func(*web.Call) error {
 			t.Error("a refused request reached its handler")
 			return fault.Missing()
 		}),
@@ -48,10 +48,10 @@ func TestRolesDecideBeforeAnyLookup(t *testing.T) {
 }
 
 func TestBearer(t *testing.T) {
-	s := serve(t, setup{rows: []routes.Route{
+	s := serve(t, setup{rows: []web.Route{
 		get("/private/", access.UseOwnAccount, ok),
-		get("/public/", routes.Anyone, ok),
-		get("/sign-in/", routes.Anyone, func(*routes.API, *routes.Call) error {
+		get("/public/", web.Anyone, ok),
+		get("/sign-in/", web.Anyone, func(*web.Call) error {
 			return fault.New(fault.Unauthenticated, "authentication_failed", "Wrong email or password.")
 		}),
 	}})
@@ -101,11 +101,11 @@ func TestLimits(t *testing.T) {
 			limits.Anon: {Requests: 2, Window: time.Hour},
 			limits.Auth: {Requests: 1, Window: time.Minute},
 		},
-		rows: []routes.Route{
+		rows: []web.Route{
 			get("/private/", access.ReadPatients, ok),
 			get("/admin/", access.ProcessPending, ok),
-			routes.NewRoute("POST", "/sign-in/", routes.Anyone, limits.Auth, ok),
-			routes.NewRoute("POST", "/webhook/", routes.SignedByGateway, limits.Webhook, ok),
+			web.Route{Method: "POST", Path: "/sign-in/", Who: web.Anyone, Limit: limits.Auth, Handle: ok},
+			web.Route{Method: "POST", Path: "/webhook/", Who: web.SignedByGateway, Limit: limits.Webhook, Handle: ok},
 		},
 	})
 	for i, step := range []struct {

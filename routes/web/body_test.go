@@ -1,4 +1,4 @@
-package routes_test
+package web_test
 
 import (
 	"io"
@@ -8,35 +8,35 @@ import (
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/limits"
-	"github.com/vigilhealth/vigil/routes"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 type named struct {
 	Name input.String `json:"name"`
 }
 
-var bodyRows = []routes.Route{
-	post("/named/", access.UseOwnAccount, func(_ *routes.API, c *routes.Call) error {
+var bodyRows = []web.Route{
+	post("/named/", access.UseOwnAccount, func(c *web.Call) error {
 		var body named
 		if err := c.Decode(&body); err != nil {
 			return err
 		}
 		return c.Created(body.Name.Value)
 	}),
-	post("/optional/", routes.Anyone, func(_ *routes.API, c *routes.Call) error {
+	post("/optional/", web.Anyone, func(c *web.Call) error {
 		body := named{Name: input.Of("left out")}
 		if err := c.DecodeOptional(&body); err != nil {
 			return err
 		}
 		return c.OK(body.Name.Value)
 	}),
-	routes.NewRoute("POST", "/webhook/", routes.SignedByGateway, limits.Webhook, func(_ *routes.API, c *routes.Call) error {
+	web.Route{Method: "POST", Path: "/webhook/", Who: web.SignedByGateway, Limit: limits.Webhook, Handle: func(c *web.Call) error {
 		raw, err := c.Body()
 		if err != nil {
 			return err
 		}
 		return c.OK(len(raw))
-	}),
+	}},
 }
 
 func TestBodies(t *testing.T) {

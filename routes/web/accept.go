@@ -1,4 +1,4 @@
-package routes
+package web
 
 import (
 	"mime"
@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// preferred picks the media type the Accept header likes best, in the order of the offers when it does not care;
+// Preferred picks the media type the Accept header likes best, in the order of the offers when it does not care;
 // "" when it wants none of them. Without offers there is no body to choose a type for. Source: RFC 9110, 12.5.1.
-func preferred(h http.Header, offers ...string) string {
+func Preferred(h http.Header, offers ...string) string {
 	if len(offers) == 0 {
 		return "*/*"
 	}

@@ -1,4 +1,4 @@
-package routes_test
+package web_test
 
 import (
 	"context"
@@ -15,17 +15,17 @@ import (
 	"github.com/pocketbase/pocketbase/tools/router"
 
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/routes"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // failing serves one row that returns what a test says.
-func failing(t *testing.T) (*server, func(func(*routes.Call) error)) {
+func failing(t *testing.T) (*server, func(func(*web.Call) error)) {
 	t.Helper()
-	var fail func(*routes.Call) error
-	s := serve(t, setup{rows: []routes.Route{
-		get("/probe/", routes.Anyone, func(_ *routes.API, c *routes.Call) error { return fail(c) }),
+	var fail func(*web.Call) error
+	s := serve(t, setup{rows: []web.Route{
+		get("/probe/", web.Anyone, func(c *web.Call) error { return fail(c) }),
 	}})
-	return s, func(f func(*routes.Call) error) { fail = f }
+	return s, func(f func(*web.Call) error) { fail = f }
 }
 
 func TestFaultsBecomeAnswers(t *testing.T) {
@@ -69,7 +69,7 @@ func TestFaultsBecomeAnswers(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set(func(*routes.Call) error { return test.err })
+			set(func(*web.Call) error { return test.err })
 			rec := s.do(request{target: "/api/v1/probe/"})
 			if rec.Code != test.status || rec.Body.String() != test.body {
 				t.Errorf("%d %s\nwant %d %s", rec.Code, rec.Body, test.status, test.body)
@@ -83,7 +83,7 @@ func TestFaultsBecomeAnswers(t *testing.T) {
 
 func TestRetryAfterIsWholeSeconds(t *testing.T) {
 	s, set := failing(t)
-	set(func(*routes.Call) error {
+	set(func(*web.Call) error {
 		return fault.New(fault.Unavailable, "service_unavailable", "Come back.").After(1100 * time.Millisecond)
 	})
 	if got := s.do(request{target: "/api/v1/probe/"}).Header().Get("Retry-After"); got != "2" {
@@ -101,7 +101,7 @@ func TestUnexpectedErrorsAreNeverTheCallersMistake(t *testing.T) {
 		"own timeout": context.DeadlineExceeded, // of some inner work: the request still had time
 	} {
 		t.Run(name, func(t *testing.T) {
-			set(func(*routes.Call) error { return fmt.Errorf("doing it: %w", err) })
+			set(func(*web.Call) error { return fmt.Errorf("doing it: %w", err) })
 			rec := s.do(request{target: "/api/v1/probe/", header: map[string]string{"X-Request-ID": "incident-7"}})
 			want := `{"detail":"An unexpected error occurred.","code":"server_error","request_id":"incident-7"}`
 			if rec.Code != 500 || rec.Body.String() != want {
@@ -118,7 +118,7 @@ func TestUnexpectedErrorsAreNeverTheCallersMistake(t *testing.T) {
 func TestPanicsTellNothing(t *testing.T) {
 	s, set := failing(t)
 	for _, value := range []any{"Jane Doe", errors.New("Jane Doe"), fault.Missing()} {
-		set(func(*routes.Call) error { panic(value) })
+		set(func(*web.Call) error { panic(value) })
 		rec := s.do(request{target: "/api/v1/probe/"})
 		expect(t, rec, 500, "server_error")
 		lines := s.log.lines(t, "request failed")
@@ -136,7 +136,7 @@ func TestPanicsTellNothing(t *testing.T) {
 
 func TestAbortedAnswersStayAborted(t *testing.T) {
 	s, set := failing(t)
-	set(func(*routes.Call) error { panic(http.ErrAbortHandler) })
+	set(func(*web.Call) error { panic(http.ErrAbortHandler) })
 	if _, err := s.wire("GET", "/api/v1/probe/", nil); err == nil {
 		t.Error("an aborted answer arrived")
 	}
@@ -144,7 +144,7 @@ func TestAbortedAnswersStayAborted(t *testing.T) {
 
 func TestErrorAfterTheAnswerIsOnlyLogged(t *testing.T) {
 	s, set := failing(t)
-	set(func(c *routes.Call) error { return errors.Join(c.OK("done"), errors.New("too late")) })
+	set(func(c *web.Call) error { return errors.Join(c.OK("done"), errors.New("too late")) })
 	rec := s.do(request{target: "/api/v1/probe/"})
 	if rec.Code != 200 || rec.Body.String() != `"done"` {
 		t.Errorf("%d %s", rec.Code, rec.Body)
@@ -161,7 +161,7 @@ func TestWorkThatWasCutShort(t *testing.T) {
 		s.handler.ServeHTTP(rec, request{target: "/api/v1/probe/"}.build(ctx))
 		return rec
 	}
-	set(func(*routes.Call) error { return errors.New("interrupted (9)") }) // what SQLite says of both
+	set(func(*web.Call) error { return errors.New("interrupted (9)") }) // what SQLite says of both
 
 	gone, leave := context.WithCancel(t.Context())
 	leave()
@@ -174,7 +174,7 @@ func TestWorkThatWasCutShort(t *testing.T) {
 	defer cancel()
 	expect(t, ask(late), 503, "service_unavailable")
 
-	set(func(c *routes.Call) error {
+	set(func(c *web.Call) error {
 		deadline, bounded := c.Request.Context().Deadline()
 		if !bounded || time.Until(deadline) > 30*time.Second {
 			t.Errorf("work bounded %v by %v", bounded, time.Until(deadline))

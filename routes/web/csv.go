@@ -1,4 +1,4 @@
-package routes
+package web
 
 import (
 	"encoding/csv"
@@ -12,10 +12,10 @@ import (
 
 const csvType = "text/csv; charset=utf-8"
 
-// csvSafe keeps a spreadsheet from reading a cell, or what one makes of a part of it, as a formula. Spreadsheets fold full-width signs
+// CSVSafe keeps a spreadsheet from reading a cell, or what one makes of a part of it, as a formula. Spreadsheets fold full-width signs
 // and skip what nobody sees, and where the decimal sign is a comma they part cells at semicolons, which RFC 4180 does not quote.
 // Source: docs/decisions.md, "Claims export".
-func csvSafe(cell string) string {
+func CSVSafe(cell string) string {
 	var safe strings.Builder
 	kept := 0
 	for at, start := 0, true; at < len(cell); {
@@ -49,8 +49,8 @@ func skipped(r rune) bool {
 		unicode.In(r, unicode.Cf, unicode.Mn, unicode.Me, unicode.Zs, unicode.Zl, unicode.Zp, unicode.Co, unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// startCSV begins a table of any length; rows go out as they are written.
-func (c *call) startCSV(filename string) *csv.Writer {
+// StartCSV begins a table of any length; rows go out as they are written.
+func (c *Call) StartCSV(filename string) *csv.Writer {
 	h := c.Header()
 	h.Set("Content-Type", csvType)
 	h.Set("Content-Disposition", `attachment; filename="`+filename+`"`)
@@ -60,10 +60,10 @@ func (c *call) startCSV(filename string) *csv.Writer {
 	return w
 }
 
-// writeSafe writes one row.
-func writeSafe(w *csv.Writer, cells ...string) error {
+// WriteSafe writes one row.
+func WriteSafe(w *csv.Writer, cells ...string) error {
 	for i, cell := range cells {
-		cells[i] = csvSafe(cell)
+		cells[i] = CSVSafe(cell)
 	}
 	return w.Write(cells)
 }

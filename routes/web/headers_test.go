@@ -1,4 +1,4 @@
-package routes_test
+package web_test
 
 import (
 	"net/http"
@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/routes"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 func TestCommonHeaders(t *testing.T) {
-	s := serve(t, setup{rows: []routes.Route{
+	s := serve(t, setup{rows: []web.Route{
 		get("/private/", access.ReadPatients, ok),
-		get("/panic/", routes.Anyone, func(*routes.API, *routes.Call) error { panic("x") }),
+		get("/panic/", web.Anyone, func(*web.Call) error { panic("x") }),
 	}})
 	want := map[string]string{
 		"Cache-Control":                "no-store",
@@ -69,8 +69,8 @@ func TestRequestID(t *testing.T) {
 
 func TestCrossOrigin(t *testing.T) {
 	const friend, stranger = "https://console.example.org", "https://evil.example.org"
-	open := serve(t, setup{origins: []string{friend}, rows: []routes.Route{post("/private/", access.ReadPatients, ok)}})
-	closed := serve(t, setup{rows: []routes.Route{post("/private/", access.ReadPatients, ok)}})
+	open := serve(t, setup{origins: []string{friend}, rows: []web.Route{post("/private/", access.ReadPatients, ok)}})
+	closed := serve(t, setup{rows: []web.Route{post("/private/", access.ReadPatients, ok)}})
 	for name, test := range map[string]struct {
 		server         *server
 		method, origin string
@@ -115,9 +115,9 @@ func TestCrossOrigin(t *testing.T) {
 
 // A search for a name stands in the query, the path of an unknown page, the referrer; none may reach the log.
 func TestAccessLog(t *testing.T) {
-	s := serve(t, setup{rows: []routes.Route{
+	s := serve(t, setup{rows: []web.Route{
 		get("/private/{id}/", access.ReadPatients, ok),
-		get("/panic/", routes.Anyone, func(*routes.API, *routes.Call) error { panic("Jane") }),
+		get("/panic/", web.Anyone, func(*web.Call) error { panic("Jane") }),
 	}})
 	for _, test := range []struct {
 		request request
@@ -156,9 +156,9 @@ func TestAccessLog(t *testing.T) {
 }
 
 func TestAccept(t *testing.T) {
-	s := serve(t, setup{rows: []routes.Route{
-		get("/probe/", routes.Anyone, ok),
-		get("/report/", routes.Anyone, func(_ *routes.API, c *routes.Call) error {
+	s := serve(t, setup{rows: []web.Route{
+		get("/probe/", web.Anyone, ok),
+		get("/report/", web.Anyone, func(c *web.Call) error {
 			return c.Attach("text/csv; charset=utf-8", `claims "Q1" é.csv`, []byte("a,b\n"))
 		}),
 	}})
@@ -200,17 +200,17 @@ func TestPreferred(t *testing.T) {
 		"image/png":                              "",
 		"text/csv;q=7":                           "text/csv",
 	} {
-		if got := routes.Preferred(http.Header{"Accept": {accept}}, offers...); got != want {
+		if got := web.Preferred(http.Header{"Accept": {accept}}, offers...); got != want {
 			t.Errorf("Accept %q: %q, want %q", accept, got, want)
 		}
 	}
-	if routes.Preferred(http.Header{"Accept": {"image/png"}}) == "" {
+	if web.Preferred(http.Header{"Accept": {"image/png"}}) == "" {
 		t.Error("an answer without a body was refused")
 	}
 }
 
 func TestLongURL(t *testing.T) {
-	s := serve(t, setup{rows: []routes.Route{get("/probe/", routes.Anyone, ok)}})
+	s := serve(t, setup{rows: []web.Route{get("/probe/", web.Anyone, ok)}})
 	target := "/api/v1/probe/?x="
 	expect(t, s.do(request{target: target + strings.Repeat("a", 8192-len(target))}), 200, "")
 	expect(t, s.do(request{target: target + strings.Repeat("a", 8193-len(target))}), 400, "validation_error")
@@ -226,7 +226,7 @@ func TestLongURL(t *testing.T) {
 
 // PocketBase's own writer drops what a stray "fields" parameter does not name.
 func TestFieldsPickerDoesNotTouchUs(t *testing.T) {
-	s := serve(t, setup{rows: []routes.Route{get("/probe/", routes.Anyone, ok)}})
+	s := serve(t, setup{rows: []web.Route{get("/probe/", web.Anyone, ok)}})
 	if rec := s.do(request{target: "/api/v1/probe/?fields=x"}); rec.Body.String() != `{"caller":""}` {
 		t.Errorf("got %s", rec.Body)
 	}

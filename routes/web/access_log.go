@@ -1,4 +1,4 @@
-package routes
+package web
 
 import (
 	"net/http"
@@ -17,7 +17,7 @@ const callerKey = "caller id"
 // accessLog replaces PocketBase's request log, for its own routes too: that one keeps whole URLs and referrers, and a
 // search for a name would stand in them. This one writes the route's template and never a path, query or body.
 // Source: docs/decisions.md, "Application logs" and "PHI in URLs".
-func (a *api) accessLog() *hook.Handler[*core.RequestEvent] {
+func (d *Door) accessLog() *hook.Handler[*core.RequestEvent] {
 	return &hook.Handler[*core.RequestEvent]{
 		Id:       apis.DefaultActivityLoggerMiddlewareId,
 		Priority: apis.DefaultActivityLoggerMiddlewarePriority,
@@ -32,10 +32,10 @@ func (a *api) accessLog() *hook.Handler[*core.RequestEvent] {
 				status = http.StatusOK
 			}
 			took := time.Since(started)
-			if a.Watch.Answered != nil {
-				a.Watch.Answered(e.Request.Method, template(e.Request.Pattern), status, took)
+			if d.Watch.Answered != nil {
+				d.Watch.Answered(e.Request.Method, template(e.Request.Pattern), status, took)
 			}
-			a.Log.InfoContext(e.Request.Context(), "request",
+			d.Log.InfoContext(e.Request.Context(), "request",
 				"request_id", e.Response.Header().Get(requestIDHeader),
 				"method", e.Request.Method,
 				"route", template(e.Request.Pattern),

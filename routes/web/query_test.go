@@ -1,4 +1,4 @@
-package routes_test
+package web_test
 
 import (
 	"encoding/json"
@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vigilhealth/vigil/routes"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
-func filters(_ *routes.API, c *routes.Call) error {
-	f, err := c.Filters()
+func filters(c *web.Call) error {
+	f, err := web.ReadFilters(c)
 	if err != nil {
 		return err
 	}
@@ -23,7 +23,7 @@ func filters(_ *routes.API, c *routes.Call) error {
 }
 
 func TestFilters(t *testing.T) {
-	s := serve(t, setup{rows: []routes.Route{get("/probe/", routes.Anyone, filters)}})
+	s := serve(t, setup{rows: []web.Route{get("/probe/", web.Anyone, filters)}})
 	const id = "01899c1e-3b7a-7000-8000-0123456789ab"
 	for query, want := range map[string]string{
 		"search=%20Zoe%CC%88%20":            `"Search":"Zoë"`,
@@ -85,9 +85,9 @@ func TestFilters(t *testing.T) {
 }
 
 func TestPages(t *testing.T) {
-	s := serve(t, setup{rows: []routes.Route{
-		get("/numbers/", routes.Anyone, func(_ *routes.API, c *routes.Call) error { return c.ListNumbers(45) }),
-		get("/none/", routes.Anyone, func(_ *routes.API, c *routes.Call) error { return c.ListNumbers(0) }),
+	s := serve(t, setup{rows: []web.Route{
+		get("/numbers/", web.Anyone, func(c *web.Call) error { return web.ListNumbers(c, 45) }),
+		get("/none/", web.Anyone, func(c *web.Call) error { return web.ListNumbers(c, 0) }),
 	}})
 	const base = `"https://vigil.example.org/api/v1/numbers/?`
 	for target, want := range map[string]string{
@@ -122,7 +122,7 @@ func FuzzPaging(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, page, size string) {
 		query := url.Values{"page": {page}, "page_size": {size}}.Encode()
-		got, err := routes.NewTestCall(httptest.NewRequestWithContext(t.Context(), "GET", "/?"+query, nil), newYork).Filters()
+		got, err := web.ReadFilters(web.NewTestCall(httptest.NewRequestWithContext(t.Context(), "GET", "/?"+query, nil), newYork))
 		if err == nil && (got.Size < 1 || got.Size > 100 || got.Offset < 0 || got.Offset%got.Size != 0) {
 			t.Errorf("page %q, page_size %q: %+v", page, size, got)
 		}
@@ -136,7 +136,7 @@ func FuzzDates(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, from, to string) {
 		query := url.Values{"date_from": {from}, "date_to": {to}}.Encode()
-		got, err := routes.NewTestCall(httptest.NewRequestWithContext(t.Context(), "GET", "/?"+query, nil), newYork).Filters()
+		got, err := web.ReadFilters(web.NewTestCall(httptest.NewRequestWithContext(t.Context(), "GET", "/?"+query, nil), newYork))
 		if err != nil {
 			return
 		}
@@ -161,7 +161,7 @@ func FuzzErrorBody(f *testing.F) {
 	f.Add("\xff\x00", "a.b", "</script>&\u2028")
 	f.Fuzz(func(t *testing.T, detail, field, message string) {
 		var back struct{ Detail, Code string }
-		body := routes.ErrorBody(routes.Translate(fmt.Errorf("x: %w", invalidField(detail, field, message))))
+		body := web.ErrorBody(web.Translate(fmt.Errorf("x: %w", invalidField(detail, field, message))))
 		if err := json.Unmarshal(body, &back); err != nil || back.Code != "validation_error" {
 			t.Errorf("%s: %v", body, err)
 		}

@@ -1,4 +1,4 @@
-package routes
+package web
 
 import (
 	"bytes"
@@ -43,10 +43,10 @@ var statuses = map[fault.Kind]int{
 const statusClientGone = 499
 
 // refuse answers with what went wrong.
-func (a *api) refuse(c *call, err error) {
+func (d *Door) refuse(c *Call, err error) {
 	f, status := outcome(c, err)
 	if status >= 500 {
-		a.report(c, status, err)
+		d.report(c, status, err)
 	}
 	if w, ok := c.response.(router.WriteTracker); ok && w.Written() {
 		return // the answer was already on its way
@@ -57,15 +57,15 @@ func (a *api) refuse(c *call, err error) {
 	if f.RetryAfter > 0 {
 		c.Header().Set("Retry-After", strconv.Itoa(wholeSeconds(f.RetryAfter)))
 	}
-	if err := c.send(status, jsonType, errorBody(f)); err != nil {
-		a.Log.WarnContext(c.Request.Context(), "answering with an error", "request_id", c.RequestID, "error", err)
+	if err := c.Send(status, JSONType, errorBody(f)); err != nil {
+		d.Log.WarnContext(c.Request.Context(), "answering with an error", "request_id", c.RequestID, "error", err)
 	}
 }
 
 // outcome is what the caller is told. Work that failed because its time was up, or because the caller left, did not
 // fail unexpectedly, whatever error the database made of it.
-func outcome(c *call, err error) (*fault.Error, int) {
-	f := translate(err)
+func outcome(c *Call, err error) (*fault.Error, int) {
+	f := Translate(err)
 	_, isPanic := errors.AsType[*panicked](err)
 	if f.Kind == fault.Internal && !isPanic {
 		switch ended := c.Request.Context().Err(); {
@@ -79,17 +79,17 @@ func outcome(c *call, err error) (*fault.Error, int) {
 }
 
 // report logs what the caller is not told. A panic's own text may hold anything, so only its type and stack are kept.
-func (a *api) report(c *call, status int, err error) {
+func (d *Door) report(c *Call, status int, err error) {
 	attrs := []any{"request_id", c.RequestID, "route", template(c.Request.Pattern), "status", status, "error", err.Error()}
 	if p, ok := errors.AsType[*panicked](err); ok {
 		attrs = append(attrs, "stack", p.stack)
 	}
-	a.Log.ErrorContext(c.Request.Context(), "request failed", attrs...)
+	d.Log.ErrorContext(c.Request.Context(), "request failed", attrs...)
 }
 
-// translate finds the fault in an error. What is no fault, no refusal of PocketBase's and no validation error is
+// Translate finds the fault in an error. What is no fault, no refusal of PocketBase's and no validation error is
 // unexpected: never the caller's mistake.
-func translate(err error) *fault.Error {
+func Translate(err error) *fault.Error {
 	if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind != fault.Internal {
 		return f
 	}
@@ -145,18 +145,18 @@ func dotted(into fault.Fields, prefix string, invalid validation.Errors) fault.F
 // errorBody writes the contract's error form in its order: detail, code, field_errors, then the extra members by name.
 // Source: docs/decisions.md, "Error body".
 func errorBody(f *fault.Error) []byte {
-	head, err := encode(struct {
+	head, err := Encode(struct {
 		Detail string       `json:"detail"`
 		Code   string       `json:"code"`
 		Fields fault.Fields `json:"field_errors,omitempty"`
 	}{f.Detail, f.Code, f.Fields})
 	if err != nil {
-		panic(err) // strings always encode
+		panic(err) // strings always Encode
 	}
 	body := bytes.TrimSuffix(head, []byte("}"))
 	for _, name := range slices.Sorted(maps.Keys(f.Extra)) {
 		key, _ := json.Marshal(name)
-		value, err := encode(f.Extra[name])
+		value, err := Encode(f.Extra[name])
 		if err != nil {
 			value = []byte("null") // an error is no place to fail once more
 		}

@@ -1,4 +1,4 @@
-package routes
+package web
 
 import (
 	"net/http"
@@ -14,9 +14,9 @@ const requestIDHeader = "X-Request-ID"
 
 var requestIDPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
 
-// setCommonHeaders sets what every answer carries and returns the request's id, the caller's own when it is usable.
+// SetCommonHeaders sets what every answer carries and returns the request's id, the caller's own when it is usable.
 // Source: docs/decisions.md, "Common response headers" and "Security headers".
-func setCommonHeaders(e *core.RequestEvent) (requestID string) {
+func SetCommonHeaders(e *core.RequestEvent) (requestID string) {
 	requestID = e.Request.Header.Get(requestIDHeader)
 	if !requestIDPattern.MatchString(requestID) {
 		requestID = newRequestID()
@@ -49,11 +49,11 @@ func strict(next http.Handler) http.Handler {
 
 // crossOrigin replaces PocketBase's rule, which lets every origin in, by the listed ones, for its own routes too.
 // Source: docs/decisions.md, "CORS".
-func (a *api) crossOrigin() *hook.Handler[*core.RequestEvent] {
+func (d *Door) crossOrigin() *hook.Handler[*core.RequestEvent] {
 	rule := apis.CORS(apis.CORSConfig{
-		AllowOriginFunc: func(origin string) (bool, error) { return slices.Contains(a.AllowedOrigins, origin), nil },
+		AllowOriginFunc: func(origin string) (bool, error) { return slices.Contains(d.AllowedOrigins, origin), nil },
 		AllowMethods:    []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
-		AllowHeaders:    []string{"Authorization", "Content-Type", requestIDHeader, emergencyHeader},
+		AllowHeaders:    []string{"Authorization", "Content-Type", requestIDHeader, EmergencyHeader},
 		ExposeHeaders: []string{
 			"Retry-After", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset",
 			"RateLimit-Policy", "RateLimit", requestIDHeader, "Content-Disposition",
@@ -63,7 +63,7 @@ func (a *api) crossOrigin() *hook.Handler[*core.RequestEvent] {
 	answer := rule.Func
 	rule.Func = func(e *core.RequestEvent) error {
 		if e.Request.Method == http.MethodOptions {
-			setCommonHeaders(e) // answered by the rule itself
+			SetCommonHeaders(e) // answered by the rule itself
 		}
 		return answer(e)
 	}
