@@ -7,7 +7,6 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/routes/web"
@@ -73,11 +72,7 @@ func (a *api) listAudit(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	views := make([]auditView, len(page))
-	for i, entry := range page {
-		views[i] = viewAudit(entry)
-	}
-	return web.List(c, p, total, views, 0)
+	return web.List(c, p, total, web.Views(page, viewAudit), 0)
 }
 
 // exportAudit writes everything that matches, the oldest first, whatever the page.
@@ -112,11 +107,8 @@ func (a *api) readAudit(c *web.Call) error {
 		return err
 	}
 	entry, err := audit.Find(c.App, number)
-	if collections.Missing(err) {
-		return fault.Missing()
-	}
 	if err != nil {
-		return err
+		return missing(err)
 	}
 	if err := recordAudit(c, audit.AuditRead, strconv.FormatInt(number, 10)); err != nil {
 		return err
@@ -147,10 +139,7 @@ func (a *api) verifyAudit(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := recordAudit(c, audit.AuditVerify, ""); err != nil {
-		return err
-	}
-	return c.OK(verifiedView{result.Valid, result.Checked, result.FirstInvalidID, orNull(result.HeadHash), orNull(string(result.Problem))})
+	return c.Answer(verifiedView{result.Valid, result.Checked, result.FirstInvalidID, orNull(result.HeadHash), orNull(string(result.Problem))}, recordAudit(c, audit.AuditVerify, ""))
 }
 
 // accessView says who had to do with a patient.

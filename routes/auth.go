@@ -45,16 +45,8 @@ func viewTokens(s auth.Session) tokensView {
 //
 // The fifth failure in a row locks for thirty minutes. After the last check the failures are forgotten, the sign-in is recorded and tokens are given out.
 // Source: docs/decisions.md, "Which response on the fifth failure" and "Login when TOTP is missing".
-func (a *api) login(c *web.Call) error {
-	var body auth.LoginBody
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	session, err := a.Auth.Login(c.Request.Context(), c.App, body, c.Origin(), c.Now)
-	if err != nil {
-		return err
-	}
-	return c.OK(viewSignedIn(session))
+func (a *api) login(c *web.Call, body auth.LoginBody) error {
+	return web.Show(c.OK, viewSignedIn)(a.Auth.Login(c.Request.Context(), c.App, body, c.Origin(), c.Now))
 }
 
 func viewSignedIn(session auth.Session) tokensView {
@@ -66,34 +58,16 @@ func viewSignedIn(session auth.Session) tokensView {
 	return view
 }
 
-func (a *api) refresh(c *web.Call) error {
-	var body auth.RefreshBody
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	session, err := a.Auth.Refresh(c.App, body, c.Origin(), c.Now)
-	if err != nil {
-		return err
-	}
-	return c.OK(viewTokens(session))
+func (a *api) refresh(c *web.Call, body auth.RefreshBody) error {
+	return web.Show(c.OK, viewTokens)(a.Auth.Refresh(c.App, body, c.Origin(), c.Now))
 }
 
-func (a *api) logout(c *web.Call) error {
-	var body auth.LogoutBody
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	if err := a.Auth.Logout(c.App, c.Caller, body, c.Origin(), c.Now); err != nil {
-		return err
-	}
-	return c.NoContent()
+func (a *api) logout(c *web.Call, body auth.LogoutBody) error {
+	return c.Done(a.Auth.Logout(c.App, c.Caller, body, c.Origin(), c.Now))
 }
 
 func (a *api) logoutAll(c *web.Call) error {
-	if err := a.Auth.LogoutAll(c.App, c.Caller, c.Origin(), c.Now); err != nil {
-		return err
-	}
-	return c.NoContent()
+	return c.Done(a.Auth.LogoutAll(c.App, c.Caller, c.Origin(), c.Now))
 }
 
 // profileView is the caller's own account.
@@ -168,36 +142,15 @@ type detailView struct {
 	Detail string `json:"detail"`
 }
 
-func (a *api) changePassword(c *web.Call) error {
-	var body auth.PasswordBody
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	if err := a.Auth.ChangePassword(c.Request.Context(), c.App, c.Caller, body, c.Origin(), c.Now); err != nil {
-		return err
-	}
-	return c.OK(detailView{"The password has been changed. Sign in again."})
+func (a *api) changePassword(c *web.Call, body auth.PasswordBody) error {
+	return c.Answer(detailView{"The password has been changed. Sign in again."}, a.Auth.ChangePassword(c.Request.Context(), c.App, c.Caller, body, c.Origin(), c.Now))
 }
 
 // requestPasswordReset says the same whether there is such an account or not.
-func (a *api) requestPasswordReset(c *web.Call) error {
-	var body auth.ResetRequestBody
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	if err := a.Auth.RequestReset(c.App, body, c.Origin(), c.Now); err != nil {
-		return err
-	}
-	return c.OK(detailView{"If an account with this address exists, a link to set a password has been sent to it."})
+func (a *api) requestPasswordReset(c *web.Call, body auth.ResetRequestBody) error {
+	return c.Answer(detailView{"If an account with this address exists, a link to set a password has been sent to it."}, a.Auth.RequestReset(c.App, body, c.Origin(), c.Now))
 }
 
-func (a *api) confirmPasswordReset(c *web.Call) error {
-	var body auth.ResetBody
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	if err := a.Auth.ConfirmReset(c.Request.Context(), c.App, body, c.Origin(), c.Now); err != nil {
-		return err
-	}
-	return c.OK(detailView{"The password has been set. Sign in with it."})
+func (a *api) confirmPasswordReset(c *web.Call, body auth.ResetBody) error {
+	return c.Answer(detailView{"The password has been set. Sign in with it."}, a.Auth.ConfirmReset(c.Request.Context(), c.App, body, c.Origin(), c.Now))
 }

@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -62,11 +63,11 @@ func (a *api) entry(c *web.Call) (*collections.BillingEntry, error) {
 		return nil, err
 	}
 	entry, err := collections.FindBillingEntry(c.App, id)
-	if collections.Missing(err) {
-		return nil, fault.Missing()
+	if err != nil {
+		return nil, missing(err)
 	}
-	if err != nil || c.Caller.Role != access.Provider {
-		return entry, err
+	if c.Caller.Role != access.Provider {
+		return entry, nil
 	}
 	if entry.GetString("rendering_provider") == c.Caller.RecordID || strings.EqualFold(entry.CreatedBy(), c.Caller.Email) {
 		return entry, nil
@@ -105,13 +106,10 @@ func (a *api) answerEntry(c *web.Call, entry *collections.BillingEntry, answer f
 }
 
 func (a *api) createEntry(c *web.Call) error {
-	var body billing.ManualBody
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	checks := input.NewChecks()
-	draft := a.Billing.ReadManual(body, checks, c.Now)
-	if err := checks.Err(); err != nil {
+	draft, err := web.Read(c, func(body billing.ManualBody, checks *input.Checks) billing.ManualDraft {
+		return a.Billing.ReadManual(body, checks, c.Now)
+	})
+	if err != nil {
 		return err
 	}
 	if err := a.reach(c, draft.PatientID); err != nil {
@@ -121,29 +119,20 @@ func (a *api) createEntry(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	views, err := viewEntries(c, []*collections.BillingEntry{entry})
-	if err != nil {
-		return err
-	}
-	return c.Created(views[0])
+	return web.Show(c.Created, first[entryView])(viewEntries(c, []*collections.BillingEntry{entry}))
 }
 
 func (a *api) runBilling(c *web.Call) error {
-	var body struct {
+	type jobBody struct {
 		Job input.String `json:"job"`
 	}
-	if err := c.DecodeOptional(&body); err != nil {
+	job, err := web.ReadOptional(c, func(body jobBody, checks *input.Checks) billing.Job {
+		return billing.Job(checks.Text("job", body.Job, input.Optional(0).OneOf(string(billing.DeviceJob), string(billing.TimeJob), string(billing.AllJobs))))
+	})
+	if err != nil {
 		return err
 	}
-	checks := input.NewChecks()
-	job := billing.Job(checks.Text("job", body.Job, input.Optional(0).OneOf(string(billing.DeviceJob), string(billing.TimeJob), string(billing.AllJobs))))
-	if err := checks.Err(); err != nil {
-		return err
-	}
-	if job == "" {
-		job = billing.AllJobs
-	}
-	result, err := a.Billing.Run(c.Request.Context(), c.App, job, c.Actor(), a.Now)
+	result, err := a.Billing.Run(c.Request.Context(), c.App, cmp.Or(job, billing.AllJobs), c.Actor(), a.Now)
 	if err != nil {
 		return err
 	}
@@ -153,42 +142,25 @@ func (a *api) runBilling(c *web.Call) error {
 	})
 }
 
-func (a *api) readEligibility(c *web.Call) error {
-	patient, err := a.patient(c, collections.FindPatient)
-	if err != nil {
-		return err
-	}
+func (a *api) readEligibility(c *web.Call, patient *collections.Patient) error {
 	eligible, checks, err := a.Billing.Eligibility(c.App, patient.Id, c.Now)
 	if err != nil {
 		return err
 	}
-	if err := c.RecordRead(audit.PatientRead, "Eligibility", "", patient.Id); err != nil {
-		return err
-	}
-	return c.OK(map[string]any{"patient_id": patient.Id, "eligible": eligible, "checks": checks})
+	return c.Answer(map[string]any{"patient_id": patient.Id, "eligible": eligible, "checks": checks}, c.RecordRead(audit.PatientRead, "Eligibility", "", patient.Id))
 }
 
-func (a *api) explainBilling(c *web.Call) error {
-	patient, err := a.patient(c, collections.FindPatient)
-	if err != nil {
-		return err
-	}
+func (a *api) explainBilling(c *web.Call, patient *collections.Patient) error {
 	q := c.Query()
-	month := monthIn(q, "month")
+	month := a.monthIn(c, q, "month")
 	if err := q.Err(); err != nil {
 		return err
-	}
-	if month.Start == "" {
-		month, _ = billing.MonthSpan(a.Billing.Day(c.Now)[:7])
 	}
 	codes, err := a.Billing.Explain(c.App, patient.Id, month, c.Now)
 	if err != nil {
 		return err
 	}
-	if err := c.RecordRead(audit.PatientRead, "Explanation", "", patient.Id); err != nil {
-		return err
-	}
-	return c.OK(map[string]any{"patient_id": patient.Id, "month": month.Start[:7], "codes": codes})
+	return c.Answer(map[string]any{"patient_id": patient.Id, "month": month.Start[:7], "codes": codes}, c.RecordRead(audit.PatientRead, "Explanation", "", patient.Id))
 }
 
 // nearView is a patient close to a code.
@@ -219,20 +191,12 @@ func (a *api) listNearBillable(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	seen := map[string]bool{}
-	for _, n := range near {
-		seen[n.PatientID] = true
-	}
-	names, err := patients.Names(c.App, sortedKeys(seen))
+	names, err := patients.Names(c.App, distinct(near, func(n billing.Near) string { return n.PatientID }))
 	if err != nil {
 		return err
 	}
-	views := make([]nearView, len(near))
-	for i, n := range near {
-		views[i] = nearView{n, names[n.PatientID].FirstLast(), names[n.PatientID].MRN, n.Still()}
-	}
-	if err := recordShown(c, "BillingEntry", views, func(v nearView) string { return v.PatientID }); err != nil {
-		return err
-	}
-	return c.OK(map[string]any{"count": len(views), "results": views})
+	views := web.Views(near, func(n billing.Near) nearView {
+		return nearView{n, names[n.PatientID].FirstLast(), names[n.PatientID].MRN, n.Still()}
+	})
+	return c.Answer(map[string]any{"count": len(views), "results": views}, recordShown(c, "BillingEntry", views, func(v nearView) string { return v.PatientID }))
 }

@@ -127,16 +127,6 @@ func paperSections(e billing.Evidence) []section {
 	return []section{consents, devices, alerts, trail}
 }
 
-// instantOf is a stored instant as the contract shows it; null for none.
-func instantOf(stored string) *string {
-	at := collections.ParseInstant(stored)
-	if at.IsZero() {
-		return nil
-	}
-	text := input.FormatInstant(at)
-	return &text
-}
-
 func evidencePDF(c *web.Call, v entryView, e billing.Evidence, sections []section) error {
 	d := pdf.New("Evidence for "+v.ClaimID, v.PeriodStart+" to "+v.PeriodEnd, c.Now)
 	d.Paragraph(fmt.Sprintf("Patient %s. Code %s, service date %s, %d unit(s), $%s, %s. Status %s.",

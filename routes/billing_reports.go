@@ -9,7 +9,6 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/billing/pdf"
 	"github.com/vigilhealth/vigil/internal/billing/reports"
 	"github.com/vigilhealth/vigil/internal/fault"
@@ -20,18 +19,11 @@ import (
 
 func (a *api) readBillingStats(c *web.Call) error {
 	q := c.Query()
-	month := monthIn(q, "period")
+	month := a.monthIn(c, q, "period")
 	if err := q.Err(); err != nil {
 		return err
 	}
-	if month.Start == "" {
-		month, _ = billing.MonthSpan(a.Billing.Day(c.Now)[:7])
-	}
-	statistics, err := a.Reports.Month(c.App, month)
-	if err != nil {
-		return err
-	}
-	return c.OK(statistics)
+	return c.Answer(a.Reports.Month(c.App, month))
 }
 
 func (a *api) readBillingBreakdown(c *web.Call) error {
@@ -46,11 +38,7 @@ func (a *api) readBillingBreakdown(c *web.Call) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	breakdown, err := a.Reports.Break(c.App, from, to, group)
-	if err != nil {
-		return err
-	}
-	return c.OK(breakdown)
+	return c.Answer(a.Reports.Break(c.App, from, to, group))
 }
 
 // longestYears bounds the span of a report. Source: docs/decisions.md, "Report parameters (all 13)".
@@ -191,14 +179,6 @@ func (a *api) reportQuery(c *web.Call, q *web.Query) (asked reports.Query, err e
 		}
 	}
 	return asked, nil
-}
-
-// missing is not found for a record that there is not; other errors stay.
-func missing(err error) error {
-	if collections.Missing(err) {
-		return fault.Missing()
-	}
-	return err
 }
 
 // nameReport opens the names of the patients in a report, which were never kept, and says who they are.

@@ -88,15 +88,11 @@ type entryWithHistory struct {
 }
 
 func viewEntries(c *web.Call, page []*collections.BillingEntry) ([]entryView, error) {
-	seen, users := map[string]bool{}, map[string]bool{}
-	for _, entry := range page {
-		seen[entry.PatientID()], users[entry.GetString("rendering_provider")] = true, true
-	}
-	names, err := patients.Names(c.App, sortedKeys(seen))
+	names, err := patients.Names(c.App, distinct(page, (*collections.BillingEntry).PatientID))
 	if err != nil {
 		return nil, err
 	}
-	providers, err := billing.Providers(c.App, sortedKeys(users))
+	providers, err := billing.Providers(c.App, distinct(page, func(entry *collections.BillingEntry) string { return entry.GetString("rendering_provider") }))
 	if err != nil {
 		return nil, err
 	}
@@ -145,13 +141,6 @@ func addOutcome(v *entryView, record *core.Record) {
 	if date := record.GetString("appeal_date"); date != "" {
 		v.Appeal = &appealView{orNull(record.GetString("appeal_reference")), date}
 	}
-}
-
-func numberOrNull(recordID string) *int64 {
-	if n := collections.Number(recordID); n > 0 {
-		return &n
-	}
-	return nil
 }
 
 func viewHistory(trail []audit.Stored) []moveView {

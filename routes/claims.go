@@ -39,18 +39,11 @@ func (a *api) move(c *web.Call, read func(b moveBody, checks *input.Checks) bill
 	if err != nil {
 		return err
 	}
-	if _, err := collections.FindBillingEntry(c.App, id); collections.Missing(err) {
-		return fault.Missing()
-	} else if err != nil {
-		return err
+	if _, err := collections.FindBillingEntry(c.App, id); err != nil {
+		return missing(err)
 	}
-	var body moveBody
-	if err := c.DecodeOptional(&body); err != nil {
-		return err
-	}
-	checks := input.NewChecks()
-	m := read(body, checks)
-	if err := checks.Err(); err != nil {
+	m, err := web.ReadOptional(c, read)
+	if err != nil {
 		return err
 	}
 	entry, err := a.Billing.Do(c.App, id, m, c.Actor(), c.Now)
@@ -262,10 +255,8 @@ func (a *api) exportClaims(c *web.Call) error {
 	}
 	if payer != nil {
 		found, err := collections.FindPayer(c.App, *payer)
-		if collections.Missing(err) {
-			return fault.Missing()
-		} else if err != nil {
-			return err
+		if err != nil {
+			return missing(err)
 		}
 		payerID = found.ID
 	}
@@ -298,23 +289,17 @@ func (a *api) exportClaims(c *web.Call) error {
 }
 
 func viewClaims(c *web.Call, rows []billing.ClaimRow) ([]claimView, error) {
-	seen := map[string]bool{}
-	for _, row := range rows {
-		seen[row.PatientID] = true
-	}
-	names, err := patients.Names(c.App, sortedKeys(seen))
+	names, err := patients.Names(c.App, distinct(rows, func(row billing.ClaimRow) string { return row.PatientID }))
 	if err != nil {
 		return nil, err
 	}
-	views := make([]claimView, len(rows))
-	for i, row := range rows {
-		views[i] = claimView{
+	return web.Views(rows, func(row billing.ClaimRow) claimView {
+		return claimView{
 			ClaimID: row.ClaimID, PatientMRN: names[row.PatientID].MRN, PatientName: names[row.PatientID].LastFirst(), CPTCode: row.CPTCode,
 			ServiceDate: row.ServiceDate, Amount: row.Amount, Payer: row.Payer, PayerID: orNull(row.PayerCode), ICD10Codes: row.ICD10Codes(),
 			RenderingProvider: row.Provider, LifecycleStatus: row.LifecycleStatus,
 		}
-	}
-	return views, nil
+	}), nil
 }
 
 func claimsCSV(c *web.Call, filename string, claims []claimView) error {

@@ -45,11 +45,11 @@ func viewConsent(c *web.Call, consent *collections.Consent) consentView {
 	return view
 }
 
-func (a *api) listConsents(c *web.Call) error {
-	patient, err := a.patient(c, collections.FindPatient)
-	if err != nil {
-		return err
-	}
+func consentFor(c *web.Call) func(*collections.Consent) consentView {
+	return func(consent *collections.Consent) consentView { return viewConsent(c, consent) }
+}
+
+func (a *api) listConsents(c *web.Call, patient *collections.Patient) error {
 	q := c.Query()
 	p := q.Paging()
 	if err := q.Err(); err != nil {
@@ -63,39 +63,20 @@ func (a *api) listConsents(c *web.Call) error {
 	if err := c.RecordRead(audit.PatientRead, "Consent", "", patient.Id); err != nil {
 		return err
 	}
-	views := make([]consentView, len(page))
-	for i, consent := range page {
-		views[i] = viewConsent(c, consent)
-	}
-	return web.List(c, p, total, views, unreadable)
+	return web.List(c, p, total, web.Views(page, consentFor(c)), unreadable)
 }
 
-func (a *api) grantConsent(c *web.Call) error {
-	patient, err := a.patient(c, collections.FindPatient)
+func (a *api) grantConsent(c *web.Call, patient *collections.Patient) error {
+	draft, err := web.Read(c, func(body patients.ConsentBody, checks *input.Checks) patients.Draft {
+		return body.Read(checks, c.Now, a.Zone)
+	})
 	if err != nil {
 		return err
 	}
-	var body patients.ConsentBody
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	checks := input.NewChecks()
-	draft := body.Read(checks, c.Now, a.Zone)
-	if err := checks.Err(); err != nil {
-		return err
-	}
-	consent, err := patients.GrantConsent(c.App, patient.Id, draft, c.Actor(), c.Now)
-	if err != nil {
-		return err
-	}
-	return c.Created(viewConsent(c, consent))
+	return web.Show(c.Created, consentFor(c))(patients.GrantConsent(c.App, patient.Id, draft, c.Actor(), c.Now))
 }
 
-func (a *api) revokeConsent(c *web.Call) error {
-	patient, err := a.patient(c, collections.FindPatient)
-	if err != nil {
-		return err
-	}
+func (a *api) revokeConsent(c *web.Call, patient *collections.Patient) error {
 	number, err := c.PathInteger("consent_id")
 	if err != nil {
 		return err
@@ -104,9 +85,5 @@ func (a *api) revokeConsent(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	consent, err := patients.RevokeConsent(c.App, patient.Id, number, reason, c.Actor(), c.Now)
-	if err != nil {
-		return err
-	}
-	return c.OK(viewConsent(c, consent))
+	return web.Show(c.OK, consentFor(c))(patients.RevokeConsent(c.App, patient.Id, number, reason, c.Actor(), c.Now))
 }

@@ -159,10 +159,7 @@ type series[T any] struct {
 
 func (a *api) readTransmissionSeries(c *web.Call) error {
 	days, err := a.Dashboard.Transmissions(c.App, c.Now)
-	if err != nil {
-		return err
-	}
-	return c.OK(series[dashboard.DayRate]{"30d", "1d", days})
+	return c.Answer(series[dashboard.DayRate]{"30d", "1d", days}, err)
 }
 
 type processingView struct {
@@ -177,17 +174,12 @@ func (a *api) readProcessingSeries(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	views := make([]processingView, len(buckets))
-	for i, b := range buckets {
-		views[i] = processingView{input.FormatInstant(b.At), b.AvgMS, b.P95MS, b.Count}
-	}
-	return c.OK(series[processingView]{"24h", "15m", views})
+	return c.OK(series[processingView]{"24h", "15m", web.Views(buckets, func(b dashboard.Processing) processingView {
+		return processingView{input.FormatInstant(b.At), b.AvgMS, b.P95MS, b.Count}
+	})})
 }
 
 func (a *api) readVolumeSeries(c *web.Call) error {
 	days, err := a.Dashboard.Volume(c.App, c.Now)
-	if err != nil {
-		return err
-	}
-	return c.OK(series[dashboard.DayVolume]{"90d", "1d", days})
+	return c.Answer(series[dashboard.DayVolume]{"90d", "1d", days}, err)
 }

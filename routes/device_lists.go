@@ -4,9 +4,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
-	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/devices"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -37,19 +35,10 @@ func (a *api) listDevices(c *web.Call) error {
 		return err
 	}
 	page, unreadable := collections.ReadableOnly(page)
-	views, patients := make([]deviceView, len(page)), map[string]bool{}
-	for i, device := range page {
-		views[i] = viewDevice(device)
-		if patient := device.PatientID(); patient != "" {
-			patients[patient] = true
-		}
+	if err := recordShown(c, "Device", page, (*collections.Device).PatientID); err != nil {
+		return err
 	}
-	if len(patients) > 0 {
-		if err := c.RecordRead(audit.PatientRead, "Device", "", sortedKeys(patients)...); err != nil {
-			return err
-		}
-	}
-	return web.List(c, p, total, views, unreadable)
+	return web.List(c, p, total, web.Views(page, viewDevice), unreadable)
 }
 
 // hubView is a hub as the contract shows it.
@@ -87,23 +76,16 @@ func (a *api) listHubs(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	views, patients := make([]hubView, len(page)), map[string]bool{}
+	views, shown := make([]hubView, len(page)), []*collections.Device{}
 	for i, hub := range page {
-		views[i] = hubView{HubID: hub.HubID, Status: hub.Status, Devices: []hubDevice{}}
-		if heard := hub.Heard(); !heard.IsZero() {
-			views[i].LastHeartbeatAt = new(input.FormatInstant(heard))
-		}
+		views[i] = hubView{HubID: hub.HubID, Status: hub.Status, LastHeartbeatAt: instantOrNull(hub.Heard()), Devices: []hubDevice{}}
 		for _, device := range on[hub.HubID] {
 			views[i].Devices = append(views[i].Devices, hubDevice{device.DeviceID(), orNull(device.Type()), device.Status(), orNull(device.PatientID())})
-			if patient := device.PatientID(); patient != "" {
-				patients[patient] = true
-			}
+			shown = append(shown, device)
 		}
 	}
-	if len(patients) > 0 {
-		if err := c.RecordRead(audit.PatientRead, "Hub", "", sortedKeys(patients)...); err != nil {
-			return err
-		}
+	if err := recordShown(c, "Hub", shown, (*collections.Device).PatientID); err != nil {
+		return err
 	}
 	return web.List(c, p, total, views, 0)
 }

@@ -70,19 +70,14 @@ type assigningView struct {
 }
 
 func (a *api) assignDevice(c *web.Call) error {
-	var body devices.AssignBody
-	if err := c.Decode(&body); err != nil {
+	assignment, err := web.Read(c, func(body devices.AssignBody, checks *input.Checks) devices.Assignment {
+		return body.Read(checks, c.Now)
+	})
+	if err != nil {
 		return err
 	}
-	checks := input.NewChecks()
-	assignment := body.Read(checks, c.Now)
-	if err := checks.Err(); err != nil {
-		return err
-	}
-	if _, err := collections.FindPatient(c.App, assignment.PatientID); collections.Missing(err) {
-		return fault.Missing()
-	} else if err != nil {
-		return err
+	if _, err := collections.FindPatient(c.App, assignment.PatientID); err != nil {
+		return missing(err)
 	}
 	if err := a.reach(c, assignment.PatientID); err != nil {
 		return err
@@ -99,20 +94,11 @@ func (a *api) assignDevice(c *web.Call) error {
 }
 
 func (a *api) registerDevice(c *web.Call) error {
-	var body devices.RegisterBody
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	checks := input.NewChecks()
-	registration := body.Read(checks)
-	if err := checks.Err(); err != nil {
-		return err
-	}
-	device, err := devices.Register(c.App, registration, c.Actor(), c.Now)
+	registration, err := web.Read(c, devices.RegisterBody.Read)
 	if err != nil {
 		return err
 	}
-	return c.Created(viewDevice(device))
+	return web.Show(c.Created, viewDevice)(devices.Register(c.App, registration, c.Actor(), c.Now))
 }
 
 // device finds the device of the path, if the caller may see it: a portal user those of the own patient only.
@@ -140,7 +126,7 @@ func (a *api) readDevice(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	detail, holders := deviceDetail{viewDevice(device), []assignmentView{}}, map[string]bool{}
+	detail := deviceDetail{viewDevice(device), []assignmentView{}}
 	for _, held := range history {
 		patient := held.PatientID()
 		if visible, err := a.seesHolder(c, patient); err != nil {
@@ -150,10 +136,9 @@ func (a *api) readDevice(c *web.Call) error {
 		}
 		record := held.ProxyRecord()
 		detail.Assignments = append(detail.Assignments, assignmentView{patient, storedInstant(record, "assigned_at"), storedInstant(record, "unassigned_at")})
-		holders[patient] = true
 	}
-	if len(holders) > 0 {
-		if err := c.RecordRead(audit.PatientRead, "Device", device.DeviceID(), sortedKeys(holders)...); err != nil {
+	if holders := distinct(detail.Assignments, func(v assignmentView) string { return v.PatientID }); len(holders) > 0 {
+		if err := c.RecordRead(audit.PatientRead, "Device", device.DeviceID(), holders...); err != nil {
 			return err
 		}
 	}
@@ -183,13 +168,10 @@ func (a *api) unassignDevice(c *web.Call) error {
 
 func (a *api) replaceDevice(c *web.Call) error {
 	return a.change(c, func(device *collections.Device) (*collections.Device, error) {
-		var body devices.ReplaceBody
-		if err := c.Decode(&body); err != nil {
-			return nil, err
-		}
-		checks := input.NewChecks()
-		replacement := body.Read(checks, device.DeviceID())
-		if err := checks.Err(); err != nil {
+		replacement, err := web.Read(c, func(body devices.ReplaceBody, checks *input.Checks) devices.Replacement {
+			return body.Read(checks, device.DeviceID())
+		})
+		if err != nil {
 			return nil, err
 		}
 		return a.Devices.Replace(c.App, device.DeviceID(), replacement, c.Actor(), c.Now)
@@ -198,13 +180,8 @@ func (a *api) replaceDevice(c *web.Call) error {
 
 func (a *api) completeDeviceSetUp(c *web.Call) error {
 	return a.change(c, func(device *collections.Device) (*collections.Device, error) {
-		var body devices.SetUpBody
-		if err := c.DecodeOptional(&body); err != nil {
-			return nil, err
-		}
-		checks := input.NewChecks()
-		done := body.Read(checks, c.Now)
-		if err := checks.Err(); err != nil {
+		done, err := web.ReadOptional(c, func(body devices.SetUpBody, checks *input.Checks) devices.SetUp { return body.Read(checks, c.Now) })
+		if err != nil {
 			return nil, err
 		}
 		return devices.CompleteSetUp(c.App, device.DeviceID(), done, c.Actor(), c.Now)
@@ -217,8 +194,5 @@ func (a *api) change(c *web.Call, move func(*collections.Device) (*collections.D
 	if err != nil {
 		return err
 	}
-	if device, err = move(device); err != nil {
-		return err
-	}
-	return c.OK(viewDevice(device))
+	return web.Show(c.OK, viewDevice)(move(device))
 }

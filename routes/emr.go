@@ -13,7 +13,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/connection"
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/routes/web"
 )
@@ -92,14 +91,6 @@ func (a *api) returnTo(c *web.Call, with url.Values) error {
 	target.RawQuery = values.Encode()
 	c.Header().Set("Location", target.String())
 	return c.Send(http.StatusFound, "text/html; charset=utf-8", nil)
-}
-
-// instantOrNull is a time of the contract, null when unknown.
-func instantOrNull(at time.Time) *string {
-	if at.IsZero() {
-		return nil
-	}
-	return new(input.FormatInstant(at))
 }
 
 func (a *api) readEMRStatus(c *web.Call) error {

@@ -25,11 +25,7 @@ type importBody struct {
 }
 
 // importFromEMR answers variant A with 201 and variant B with 200. Source: docs/decisions.md, "Import variants".
-func (a *api) importFromEMR(c *web.Call) error {
-	var body importBody
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
+func (a *api) importFromEMR(c *web.Call, body importBody) error {
 	what, asSent, err := a.readImport(c, body)
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/dashboard"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/transmissions"
 	"github.com/vigilhealth/vigil/routes/web"
 )
@@ -51,14 +50,10 @@ func (a *api) fhirStatus(c *web.Call) error {
 	}
 	connection, since := a.emrConnection(), a.Transmissions.RunningSince()
 	view := fhirStatusView{
-		Status: fhirHealth(f, connection, !since.IsZero()), EMRConnection: connection,
+		Status: fhirHealth(f, connection, !since.IsZero()), EMRConnection: connection, LastSuccessfulTransmit: instantOrNull(f.LastTransmitted),
 		Queue:      fhirQueueView{f.Pending, f.Processing, f.AwaitingRetry},
 		TodayStats: fhirTodayView{f.Transmitted, f.Failed, f.SuccessRate()},
 		Uptime:     fmt.Sprintf("%.1f%%", uptime),
-	}
-	if !f.LastTransmitted.IsZero() {
-		at := input.FormatInstant(f.LastTransmitted)
-		view.LastSuccessfulTransmit = &at
 	}
 	if !since.IsZero() {
 		view.UptimeSeconds = max(0, int64(c.Now.Sub(since)/time.Second))

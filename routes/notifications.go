@@ -7,7 +7,6 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/routes/web"
 )
@@ -34,17 +33,9 @@ func viewNotification(record *core.Record) notificationView {
 	return notificationView{
 		ID: collections.Number(record.Id), Channel: record.GetString("channel"), Type: record.GetString("type"), Severity: record.GetString("severity"),
 		Title: record.GetString("title"), Body: record.GetString("body"), PatientID: orNull(record.GetString("patient")),
-		AlertID: numberIn(record, "alert"), EscalationID: numberIn(record, "escalation"), EntryID: orNull(record.GetString("billing_entry")),
+		AlertID: storedNumber(record, "alert"), EscalationID: storedNumber(record, "escalation"), EntryID: orNull(record.GetString("billing_entry")),
 		Read: readAt != nil, ReadAt: readAt, CreatedAt: storedInstant(record, "created_at"),
 	}
-}
-
-// numberIn is the public number of the record that a column names.
-func numberIn(record *core.Record, column string) *int64 {
-	if number := collections.Number(record.GetString(column)); number != 0 {
-		return &number
-	}
-	return nil
 }
 
 // inboxPage is a page of a person's list and how much of the list is unread.
@@ -71,10 +62,7 @@ func (a *api) listNotifications(c *web.Call) error {
 	if err := recordNotificationsRead(c, "", entries...); err != nil {
 		return err
 	}
-	views := make([]notificationView, len(entries))
-	for i, entry := range entries {
-		views[i] = viewNotification(entry)
-	}
+	views := web.Views(entries, viewNotification)
 	page, err := web.PageOf(c, p, total, views)
 	if err != nil {
 		return err
@@ -85,16 +73,11 @@ func (a *api) listNotifications(c *web.Call) error {
 
 // recordNotificationsRead notes whose data the entries showed; entries about nobody leave no trace.
 func recordNotificationsRead(c *web.Call, id string, entries ...*core.Record) error {
-	patients := map[string]bool{}
-	for _, entry := range entries {
-		if patient := entry.GetString("patient"); patient != "" {
-			patients[patient] = true
-		}
-	}
-	if len(patients) == 0 {
+	shown := distinct(entries, patientOf)
+	if len(shown) == 0 {
 		return nil
 	}
-	return c.RecordRead(audit.PatientRead, "Notification", id, sortedKeys(patients)...)
+	return c.RecordRead(audit.PatientRead, "Notification", id, shown...)
 }
 
 // notification finds the entry of the path on the caller's own list.
@@ -104,10 +87,7 @@ func notification(c *web.Call) (*core.Record, error) {
 		return nil, err
 	}
 	record, err := collections.FindNotification(c.App, c.Caller.RecordID, collections.NumberID(number))
-	if collections.Missing(err) {
-		return nil, fault.Missing()
-	}
-	return record, err
+	return record, missing(err)
 }
 
 func (a *api) readNotification(c *web.Call) error {
@@ -115,10 +95,7 @@ func (a *api) readNotification(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := recordNotificationsRead(c, strconv.FormatInt(collections.Number(record.Id), 10), record); err != nil {
-		return err
-	}
-	return c.OK(viewNotification(record))
+	return c.Answer(viewNotification(record), recordNotificationsRead(c, strconv.FormatInt(collections.Number(record.Id), 10), record))
 }
 
 func (a *api) markRead(c *web.Call) error {
@@ -129,13 +106,7 @@ func (a *api) markRead(c *web.Call) error {
 	if _, err := collections.MarkRead(c.App, c.Caller.RecordID, record.Id, c.Now); err != nil {
 		return err
 	}
-	if record, err = notification(c); err != nil {
-		return err
-	}
-	if err := recordNotificationsRead(c, strconv.FormatInt(collections.Number(record.Id), 10), record); err != nil {
-		return err
-	}
-	return c.OK(viewNotification(record))
+	return a.readNotification(c)
 }
 
 func (a *api) markAllRead(c *web.Call) error {
@@ -184,7 +155,7 @@ func (a *api) listDeliveries(c *web.Call) error {
 	for i, push := range pushes {
 		views[i] = deliveryView{
 			ID: collections.Number(push.Id), NotificationID: collections.Number(push.GetString("notification")),
-			User: orNull(addresses[push.GetString("user")]), TokenID: numberIn(push, "push_token"), Type: push.GetString("type"),
+			User: orNull(addresses[push.GetString("user")]), TokenID: storedNumber(push, "push_token"), Type: push.GetString("type"),
 			Title: push.GetString("title"), Body: push.GetString("body"), Status: push.GetString("status"), AttemptedAt: storedInstant(push, "attempted_at"),
 		}
 		if code := collections.Optional(push, "status_code"); code != nil {
@@ -200,21 +171,9 @@ func (a *api) readPreferences(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	preferences, err := notifications.PreferencesOf(c.App, user, a.Zone)
-	if err != nil {
-		return err
-	}
-	return c.OK(preferences)
+	return c.Answer(notifications.PreferencesOf(c.App, user, a.Zone))
 }
 
-func (a *api) updatePreferences(c *web.Call) error {
-	var body notifications.PreferencesBody
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	preferences, err := notifications.ChangePreferences(c.App, c.Caller.RecordID, body, a.Zone, c.Now)
-	if err != nil {
-		return err
-	}
-	return c.OK(preferences)
+func (a *api) updatePreferences(c *web.Call, body notifications.PreferencesBody) error {
+	return c.Answer(notifications.ChangePreferences(c.App, c.Caller.RecordID, body, a.Zone, c.Now))
 }

@@ -3,7 +3,6 @@ package routes
 import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/auth"
-	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -27,11 +26,7 @@ func (a *api) listPasskeys(c *web.Call) error {
 		return err
 	}
 	passkeys, unreadable := collections.ReadableOnly(passkeys)
-	views := make([]passkeyView, len(passkeys))
-	for i, p := range passkeys {
-		views[i] = viewPasskey(p)
-	}
-	return web.ListWhole(c, views, unreadable)
+	return web.ListWhole(c, web.Views(passkeys, viewPasskey), unreadable)
 }
 
 // offerPasskeyRegistration answers what navigator.credentials.create takes.
@@ -40,63 +35,27 @@ func (a *api) offerPasskeyRegistration(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	options, err := a.Auth.PasskeyRegistration(c.Request.Context(), c.App, c.Caller, proof, c.Origin(), c.Now)
-	if err != nil {
-		return err
-	}
-	return c.OK(options)
+	return c.Answer(a.Auth.PasskeyRegistration(c.Request.Context(), c.App, c.Caller, proof, c.Origin(), c.Now))
 }
 
-func (a *api) registerPasskey(c *web.Call) error {
-	var body auth.PasskeyBody
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	passkey, err := a.Auth.RegisterPasskey(c.Request.Context(), c.App, c.Caller, body, c.Origin(), c.Now)
-	if err != nil {
-		return err
-	}
-	return c.Created(viewPasskey(passkey))
+func (a *api) registerPasskey(c *web.Call, body auth.PasskeyBody) error {
+	return web.Show(c.Created, viewPasskey)(a.Auth.RegisterPasskey(c.Request.Context(), c.App, c.Caller, body, c.Origin(), c.Now))
 }
 
-// passkeyID is the record id of the passkey in the path.
-func passkeyID(c *web.Call) (string, error) {
-	number, err := c.PathInteger("id")
-	if err != nil || number > maxUserNumber {
-		return "", fault.Missing()
-	}
-	return collections.NumberID(number), nil
-}
-
-func (a *api) renamePasskey(c *web.Call) error {
-	id, err := passkeyID(c)
-	if err != nil {
-		return err
-	}
+func (a *api) renamePasskey(c *web.Call, id string) error {
 	var body auth.PasskeyName
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	passkey, err := a.Auth.RenamePasskey(c.App, c.Caller, id, body, c.Origin(), c.Now)
-	if err != nil {
-		return err
-	}
-	return c.OK(viewPasskey(passkey))
+	return web.Show(c.OK, viewPasskey)(a.Auth.RenamePasskey(c.App, c.Caller, id, body, c.Origin(), c.Now))
 }
 
-func (a *api) removePasskey(c *web.Call) error {
-	id, err := passkeyID(c)
-	if err != nil {
-		return err
-	}
+func (a *api) removePasskey(c *web.Call, id string) error {
 	proof, err := proof(c)
 	if err != nil {
 		return err
 	}
-	if err := a.Auth.RemovePasskey(c.Request.Context(), c.App, c.Caller, id, proof, c.Origin(), c.Now); err != nil {
-		return err
-	}
-	return c.NoContent()
+	return c.Done(a.Auth.RemovePasskey(c.Request.Context(), c.App, c.Caller, id, proof, c.Origin(), c.Now))
 }
 
 // offerPasskeySignIn answers what navigator.credentials.get takes.
@@ -105,23 +64,11 @@ func (a *api) offerPasskeySignIn(c *web.Call) error {
 	if err := c.DecodeOptional(&body); err != nil {
 		return err
 	}
-	options, err := a.Auth.PasskeyAssertion(c.App, body, c.Now)
-	if err != nil {
-		return err
-	}
-	return c.OK(options)
+	return c.Answer(a.Auth.PasskeyAssertion(c.App, body, c.Now))
 }
 
 // signInWithPasskey answers as login does. The checks, in order: the fields (400); the lock (423); the challenge and the temporary token, each
 // used up by this; the account; the passkey, its signature, and what the device says it checked (401 authentication_failed, and a failure).
-func (a *api) signInWithPasskey(c *web.Call) error {
-	var body auth.AssertionBody
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	session, err := a.Auth.SignInWithPasskey(c.Request.Context(), c.App, body, c.Origin(), c.Now)
-	if err != nil {
-		return err
-	}
-	return c.OK(viewSignedIn(session))
+func (a *api) signInWithPasskey(c *web.Call, body auth.AssertionBody) error {
+	return web.Show(c.OK, viewSignedIn)(a.Auth.SignInWithPasskey(c.Request.Context(), c.App, body, c.Origin(), c.Now))
 }

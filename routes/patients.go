@@ -11,34 +11,31 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
+// showPatient answers with what a view makes of a patient as the caller may see it.
+func showPatient(c *web.Call, answer func(any) error, view func(patients.View) any) func(*collections.Patient, error) error {
+	return func(patient *collections.Patient, err error) error {
+		if err != nil {
+			return err
+		}
+		return web.Show(answer, view)(patients.NewView(patient, c.Caller.Role))
+	}
+}
+
+func whole(view patients.View) any { return view }
+
 func (a *api) createPatient(c *web.Call) error {
-	var body patients.Body
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	checks := input.NewChecks()
-	draft := body.Read(checks, c.Now, a.Zone)
-	if err := checks.Err(); err != nil {
-		return err
-	}
-	patient, err := patients.Create(c.App, draft, c.Actor(), c.Now)
+	draft, err := web.Read(c, func(body patients.Body, checks *input.Checks) patients.Draft { return body.Read(checks, c.Now, a.Zone) })
 	if err != nil {
 		return err
 	}
-	view, err := patients.NewView(patient, c.Caller.Role)
-	if err != nil {
-		return err
-	}
-	return c.Created(view)
+	return showPatient(c, c.Created, whole)(patients.Create(c.App, draft, c.Actor(), c.Now))
 }
 
 func (a *api) readPatient(c *web.Call) error {
 	find := collections.FindPatient
-	deleted, err := a.wantsDeleted(c)
-	if err != nil {
+	if deleted, err := a.wantsDeleted(c); err != nil {
 		return err
-	}
-	if deleted {
+	} else if deleted {
 		find = collections.FindPatientAnyState
 	}
 	patient, err := a.patient(c, find)
@@ -49,10 +46,7 @@ func (a *api) readPatient(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.RecordRead(audit.PatientRead, "Patient", patient.Id, patient.Id); err != nil {
-		return err
-	}
-	return c.OK(view)
+	return c.Answer(view, c.RecordRead(audit.PatientRead, "Patient", patient.Id, patient.Id))
 }
 
 // wantsDeleted reads the parameter that shows deleted patients, to administrators only.
@@ -86,13 +80,7 @@ func (a *api) listPatients(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	views := make([]patients.View, len(page))
-	for i, patient := range page {
-		if views[i], err = patients.NewView(patient, c.Caller.Role); err != nil {
-			return err
-		}
-	}
-	return web.List(c, p, total, views, unreadable)
+	return web.List(c, p, total, page, unreadable)
 }
 
 // archivedView is an item of the list of archived patients.
@@ -117,19 +105,13 @@ func (a *api) listArchivedPatients(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	views := make([]archivedView, len(page))
-	for i, patient := range page {
-		v, err := patients.NewView(patient, c.Caller.Role)
-		if err != nil {
-			return err
-		}
-		views[i] = archivedView{v.ID, v.FirstName, v.LastName, v.MRN, v.Status, v.ArchivedAt, v.ArchivedBy, v.ArchiveReason}
-	}
-	return web.List(c, p, total, views, unreadable)
+	return web.List(c, p, total, web.Views(page, func(v patients.View) archivedView {
+		return archivedView{v.ID, v.FirstName, v.LastName, v.MRN, v.Status, v.ArchivedAt, v.ArchivedBy, v.ArchiveReason}
+	}), unreadable)
 }
 
 // findPatients finds a page of the patients that the caller may see, and records who was shown; those who cannot be read are left out.
-func (a *api) findPatients(c *web.Call, wanted patients.Query) (page []*collections.Patient, total, unreadable int, err error) {
+func (a *api) findPatients(c *web.Call, wanted patients.Query) (views []patients.View, total, unreadable int, err error) {
 	switch {
 	case c.Scope == access.Own:
 		wanted.Only = []string{}
@@ -141,54 +123,37 @@ func (a *api) findPatients(c *web.Call, wanted patients.Query) (page []*collecti
 			return nil, 0, 0, err
 		}
 	}
-	if page, total, err = patients.List(c.App, a.Directory, wanted); err != nil {
+	page, total, err := patients.List(c.App, a.Directory, wanted)
+	if err != nil {
 		return nil, 0, 0, err
 	}
 	page, unreadable = collections.ReadableOnly(page)
-	ids := make([]string, len(page))
+	ids, views := make([]string, len(page)), make([]patients.View, len(page))
 	for i, patient := range page {
 		ids[i] = patient.Id
+		if views[i], err = patients.NewView(patient, c.Caller.Role); err != nil {
+			return nil, 0, 0, err
+		}
 	}
 	event := audit.PatientRead
 	if wanted.Search != "" {
 		event = audit.PatientSearch
 	}
-	return page, total, unreadable, c.RecordRead(event, "Patient", "", ids...)
+	return views, total, unreadable, c.RecordRead(event, "Patient", "", ids...)
 }
 
-func (a *api) replacePatient(c *web.Call) error {
-	patient, err := a.patient(c, collections.FindPatient)
+func (a *api) replacePatient(c *web.Call, patient *collections.Patient) error {
+	draft, err := web.Read(c, func(body patients.Body, checks *input.Checks) patients.Draft {
+		return body.ReadReplacement(checks, c.Now, a.Zone)
+	})
 	if err != nil {
 		return err
 	}
-	var body patients.Body
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	checks := input.NewChecks()
-	draft := body.ReadReplacement(checks, c.Now, a.Zone)
-	if err := checks.Err(); err != nil {
-		return err
-	}
-	if patient, err = patients.Replace(c.App, patient.Id, draft, c.Actor(), c.Now); err != nil {
-		return err
-	}
-	view, err := patients.NewView(patient, c.Caller.Role)
-	if err != nil {
-		return err
-	}
-	return c.OK(view)
+	return showPatient(c, c.OK, whole)(patients.Replace(c.App, patient.Id, draft, c.Actor(), c.Now))
 }
 
-func (a *api) deletePatient(c *web.Call) error {
-	patient, err := a.patient(c, collections.FindPatient)
-	if err != nil {
-		return err
-	}
-	if err := patients.Delete(c.App, patient.Id, c.Actor(), c.Now); err != nil {
-		return err
-	}
-	return c.NoContent()
+func (a *api) deletePatient(c *web.Call, patient *collections.Patient) error {
+	return c.Done(patients.Delete(c.App, patient.Id, c.Actor(), c.Now))
 }
 
 func (a *api) restorePatient(c *web.Call) error {
@@ -196,14 +161,7 @@ func (a *api) restorePatient(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if patient, err = patients.Restore(c.App, patient.Id, c.Actor(), c.Now); err != nil {
-		return err
-	}
-	view, err := patients.NewView(patient, c.Caller.Role)
-	if err != nil {
-		return err
-	}
-	return c.OK(view)
+	return showPatient(c, c.OK, whole)(patients.Restore(c.App, patient.Id, c.Actor(), c.Now))
 }
 
 // archivingView is the answer to archiving.
@@ -215,23 +173,15 @@ type archivingView struct {
 	ArchiveReason *string `json:"archive_reason"`
 }
 
-func (a *api) archivePatient(c *web.Call) error {
-	patient, err := a.patient(c, collections.FindPatient)
-	if err != nil {
-		return err
-	}
+func (a *api) archivePatient(c *web.Call, patient *collections.Patient) error {
 	reason, err := reason(c)
 	if err != nil {
 		return err
 	}
-	if patient, err = patients.Archive(c.App, patient.Id, reason, c.Actor(), c.Now); err != nil {
-		return err
+	view := func(v patients.View) any {
+		return archivingView{v.ID, v.Status, v.ArchivedAt, v.ArchivedBy, v.ArchiveReason}
 	}
-	v, err := patients.NewView(patient, c.Caller.Role)
-	if err != nil {
-		return err
-	}
-	return c.OK(archivingView{v.ID, v.Status, v.ArchivedAt, v.ArchivedBy, v.ArchiveReason})
+	return showPatient(c, c.OK, view)(patients.Archive(c.App, patient.Id, reason, c.Actor(), c.Now))
 }
 
 // unarchivingView is the answer to unarchiving.
@@ -242,30 +192,17 @@ type unarchivingView struct {
 	UnarchivedBy *string `json:"unarchived_by"`
 }
 
-func (a *api) unarchivePatient(c *web.Call) error {
-	patient, err := a.patient(c, collections.FindPatient)
-	if err != nil {
-		return err
-	}
-	if patient, err = patients.Unarchive(c.App, patient.Id, c.Actor(), c.Now); err != nil {
-		return err
-	}
-	v, err := patients.NewView(patient, c.Caller.Role)
-	if err != nil {
-		return err
-	}
-	return c.OK(unarchivingView{v.ID, v.Status, v.UnarchivedAt, v.UnarchivedBy})
+func (a *api) unarchivePatient(c *web.Call, patient *collections.Patient) error {
+	view := func(v patients.View) any { return unarchivingView{v.ID, v.Status, v.UnarchivedAt, v.UnarchivedBy} }
+	return showPatient(c, c.OK, view)(patients.Unarchive(c.App, patient.Id, c.Actor(), c.Now))
 }
 
 // reason reads a body that is one required reason of up to 500 characters.
 func reason(c *web.Call) (phi.Text, error) {
-	var body struct {
+	type reasonBody struct {
 		Reason input.String `json:"reason"`
 	}
-	if err := c.Decode(&body); err != nil {
-		return "", err
-	}
-	checks := input.NewChecks()
-	text := checks.Text("reason", body.Reason, input.Required(500).Multiline())
-	return phi.Text(text), checks.Err()
+	return web.Read(c, func(body reasonBody, checks *input.Checks) phi.Text {
+		return phi.Text(checks.Text("reason", body.Reason, input.Required(500).Multiline()))
+	})
 }

@@ -27,11 +27,7 @@ func (a *api) listPayers(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	views := make([]payerView, len(payers))
-	for i, p := range payers {
-		views[i] = viewPayer(p)
-	}
-	return web.ListWhole(c, views, 0)
+	return web.ListWhole(c, web.Views(payers, viewPayer), 0)
 }
 
 func (a *api) createPayer(c *web.Call) error {
@@ -88,11 +84,7 @@ func (a *api) listPayerRates(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	views := make([]rateView, len(rates))
-	for i, r := range rates {
-		views[i] = viewRate(r)
-	}
-	return web.ListWhole(c, views, 0)
+	return web.ListWhole(c, web.Views(rates, viewRate), 0)
 }
 
 func (a *api) createPayerRate(c *web.Call) error {
@@ -119,10 +111,8 @@ func (a *api) createPayerRate(c *web.Call) error {
 		return err
 	}
 	payer, err := collections.FindPayer(c.App, *number)
-	if collections.Missing(err) {
-		return fault.Missing()
-	} else if err != nil {
-		return err
+	if err != nil {
+		return missing(err)
 	}
 	rate.PayerID, rate.PayerName = payer.ID, payer.Name
 	err = c.App.RunInTransaction(func(tx core.App) error {

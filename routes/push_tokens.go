@@ -34,11 +34,7 @@ func (a *api) viewToken(record *core.Record) tokenView {
 	}
 }
 
-func (a *api) registerToken(c *web.Call) error {
-	var body notifications.RegisterBody
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
+func (a *api) registerToken(c *web.Call, body notifications.RegisterBody) error {
 	token, first, err := a.Push.Register(c.App, c.Caller.RecordID, body, c.Now)
 	if err != nil {
 		return err
@@ -60,11 +56,7 @@ func (a *api) listTokens(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	views := make([]tokenView, len(tokens))
-	for i, token := range tokens {
-		views[i] = a.viewToken(token)
-	}
-	return web.List(c, p, total, views, 0)
+	return web.List(c, p, total, web.Views(tokens, a.viewToken), 0)
 }
 
 func (a *api) deleteToken(c *web.Call) error {
@@ -72,10 +64,7 @@ func (a *api) deleteToken(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := notifications.Unregister(c.App, c.Caller.RecordID, number, c.Now); err != nil {
-		return err
-	}
-	return c.NoContent()
+	return c.Done(notifications.Unregister(c.App, c.Caller.RecordID, number, c.Now))
 }
 
 // readPublicKey tells a browser with which key to subscribe: that of the type asked for, else the production key where there is one.

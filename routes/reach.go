@@ -27,13 +27,21 @@ func (a *api) patient(c *web.Call, find func(core.App, string) (*collections.Pat
 		return nil, fault.Missing()
 	}
 	p, err := find(c.App, id)
-	if collections.Missing(err) {
-		return nil, fault.Missing()
-	}
 	if err != nil {
-		return nil, err
+		return nil, missing(err)
 	}
 	return p, a.reach(c, id)
+}
+
+// ofPatient serves a row about the patient of its path, when the caller may see that patient.
+func ofPatient(handle func(*api, *web.Call, *collections.Patient) error) handler {
+	return func(a *api, c *web.Call) error {
+		patient, err := a.patient(c, collections.FindPatient)
+		if err != nil {
+			return err
+		}
+		return handle(a, c, patient)
+	}
 }
 
 // reach refuses a patient of other colleagues where the practice restricts its clinicians to their care teams. A reason
@@ -84,10 +92,8 @@ func (a *api) reachStored(c *web.Call, record *core.Record) error {
 
 // reachPresent is reach for a patient who may have been deleted since: then there is nothing to see.
 func (a *api) reachPresent(c *web.Call, patientID string) error {
-	if _, err := collections.FindPatient(c.App, patientID); collections.Missing(err) {
-		return fault.Missing()
-	} else if err != nil {
-		return err
+	if _, err := collections.FindPatient(c.App, patientID); err != nil {
+		return missing(err)
 	}
 	return a.reach(c, patientID)
 }

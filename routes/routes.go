@@ -31,6 +31,17 @@ import (
 // handler serves one endpoint.
 type handler func(a *api, c *web.Call) error
 
+// withBody serves a row whose body is read before anything else.
+func withBody[B any](handle func(*api, *web.Call, B) error) handler {
+	return func(a *api, c *web.Call) error {
+		var body B
+		if err := c.Decode(&body); err != nil {
+			return err
+		}
+		return handle(a, c, body)
+	}
+}
+
 // route is one endpoint. The path is the contract's: below web.BasePath, with its trailing slash.
 type route struct {
 	method string
@@ -49,59 +60,59 @@ const (
 // table is the contract under web.BasePath.
 var table = []route{
 	// auth.go
-	{http.MethodPost, "/auth/login/", anyone, limits.Auth, (*api).login},
-	{http.MethodPost, "/auth/token/refresh/", anyone, limits.Auth, (*api).refresh},
-	{http.MethodPost, "/auth/password-reset/", anyone, limits.Auth, (*api).requestPasswordReset},
-	{http.MethodPost, "/auth/password-reset/confirm/", anyone, limits.Auth, (*api).confirmPasswordReset},
-	{http.MethodPost, "/auth/password/change/", access.UseOwnAccount, limits.Auth, (*api).changePassword},
-	{http.MethodPost, "/auth/logout/", access.SignOut, limits.User, (*api).logout},
+	{http.MethodPost, "/auth/login/", anyone, limits.Auth, withBody((*api).login)},
+	{http.MethodPost, "/auth/token/refresh/", anyone, limits.Auth, withBody((*api).refresh)},
+	{http.MethodPost, "/auth/password-reset/", anyone, limits.Auth, withBody((*api).requestPasswordReset)},
+	{http.MethodPost, "/auth/password-reset/confirm/", anyone, limits.Auth, withBody((*api).confirmPasswordReset)},
+	{http.MethodPost, "/auth/password/change/", access.UseOwnAccount, limits.Auth, withBody((*api).changePassword)},
+	{http.MethodPost, "/auth/logout/", access.SignOut, limits.User, withBody((*api).logout)},
 	{http.MethodPost, "/auth/logout-all/", access.UseOwnAccount, limits.User, (*api).logoutAll},
 	{http.MethodGet, "/auth/profile/", access.UseOwnAccount, limits.User, (*api).profile},
 	{http.MethodGet, "/auth/roles/", access.ReadRoles, limits.User, (*api).roles},
 
 	// two_factor.go
 	{http.MethodPost, "/auth/2fa/setup/", access.UseOwnAccount, limits.Auth, (*api).setUpTwoFactor},
-	{http.MethodPost, "/auth/2fa/verify/", access.UseOwnAccount, limits.Auth, (*api).verifyTwoFactor},
+	{http.MethodPost, "/auth/2fa/verify/", access.UseOwnAccount, limits.Auth, withBody((*api).verifyTwoFactor)},
 	{http.MethodGet, "/auth/2fa/qr-code/", access.UseOwnAccount, limits.Auth, (*api).drawQRCode},
-	{http.MethodPost, "/auth/2fa/disable/", access.UseOwnAccount, limits.Auth, (*api).disableTwoFactor},
-	{http.MethodPost, "/auth/2fa/backup-codes/", access.UseOwnAccount, limits.Auth, (*api).replaceBackupCodes},
+	{http.MethodPost, "/auth/2fa/disable/", access.UseOwnAccount, limits.Auth, withBody((*api).disableTwoFactor)},
+	{http.MethodPost, "/auth/2fa/backup-codes/", access.UseOwnAccount, limits.Auth, withBody((*api).replaceBackupCodes)},
 
 	// passkeys.go
 	{http.MethodGet, "/auth/passkeys/", access.UsePasskeys, limits.User, (*api).listPasskeys},
-	{http.MethodPost, "/auth/passkeys/", access.UsePasskeys, limits.Auth, (*api).registerPasskey},
+	{http.MethodPost, "/auth/passkeys/", access.UsePasskeys, limits.Auth, withBody((*api).registerPasskey)},
 	{http.MethodPost, "/auth/passkeys/registration-options/", access.UsePasskeys, limits.Auth, (*api).offerPasskeyRegistration},
-	{http.MethodPatch, "/auth/passkeys/{id}/", access.UsePasskeys, limits.User, (*api).renamePasskey},
-	{http.MethodDelete, "/auth/passkeys/{id}/", access.UsePasskeys, limits.Auth, (*api).removePasskey},
+	{http.MethodPatch, "/auth/passkeys/{id}/", access.UsePasskeys, limits.User, numbered((*api).renamePasskey)},
+	{http.MethodDelete, "/auth/passkeys/{id}/", access.UsePasskeys, limits.Auth, numbered((*api).removePasskey)},
 	{http.MethodPost, "/auth/passkeys/authentication-options/", anyone, limits.Auth, (*api).offerPasskeySignIn},
-	{http.MethodPost, "/auth/passkeys/authenticate/", anyone, limits.Auth, (*api).signInWithPasskey},
+	{http.MethodPost, "/auth/passkeys/authenticate/", anyone, limits.Auth, withBody((*api).signInWithPasskey)},
 
 	// users.go
-	{http.MethodPost, "/auth/register/", access.RegisterUsers, limits.Auth, (*api).register},
+	{http.MethodPost, "/auth/register/", access.RegisterUsers, limits.Auth, withBody((*api).register)},
 	{http.MethodGet, "/users/", access.ReadUsers, limits.User, (*api).listUsers},
 	{http.MethodGet, "/users/me/", access.UseOwnAccount, limits.User, (*api).profile},
-	{http.MethodPatch, "/users/me/", access.UseOwnAccount, limits.User, (*api).updateOwnUser},
-	{http.MethodGet, "/users/{id}/", access.ReadUsers, limits.User, (*api).readUser},
-	{http.MethodPatch, "/users/{id}/", access.ManageUsers, limits.User, (*api).updateUser},
-	{http.MethodPost, "/users/{id}/activate/", access.ManageUsers, limits.User, (*api).activateUser},
-	{http.MethodPost, "/users/{id}/deactivate/", access.ManageUsers, limits.User, (*api).deactivateUser},
-	{http.MethodPost, "/users/{id}/unlock/", access.ManageUsers, limits.User, (*api).unlockUser},
-	{http.MethodPost, "/users/{id}/2fa/reset/", access.ManageUsers, limits.User, (*api).resetUserTwoFactor},
-	{http.MethodPost, "/users/{id}/password-reset/", access.ManageUsers, limits.User, (*api).sendUserReset},
-	{http.MethodPost, "/users/{id}/logout/", access.ManageUsers, limits.User, (*api).signOutUser},
+	{http.MethodPatch, "/users/me/", access.UseOwnAccount, limits.User, withBody((*api).updateOwnUser)},
+	{http.MethodGet, "/users/{id}/", access.ReadUsers, limits.User, numbered((*api).readUser)},
+	{http.MethodPatch, "/users/{id}/", access.ManageUsers, limits.User, numbered((*api).updateUser)},
+	{http.MethodPost, "/users/{id}/activate/", access.ManageUsers, limits.User, numbered((*api).activateUser)},
+	{http.MethodPost, "/users/{id}/deactivate/", access.ManageUsers, limits.User, numbered((*api).deactivateUser)},
+	{http.MethodPost, "/users/{id}/unlock/", access.ManageUsers, limits.User, numbered((*api).unlockUser)},
+	{http.MethodPost, "/users/{id}/2fa/reset/", access.ManageUsers, limits.User, numbered((*api).resetUserTwoFactor)},
+	{http.MethodPost, "/users/{id}/password-reset/", access.ManageUsers, limits.User, numbered((*api).sendUserReset)},
+	{http.MethodPost, "/users/{id}/logout/", access.ManageUsers, limits.User, numbered((*api).signOutUser)},
 
 	// patients.go
 	{http.MethodGet, "/patients/", access.ReadPatients, limits.User, (*api).listPatients},
 	{http.MethodPost, "/patients/", access.CreatePatients, limits.User, (*api).createPatient},
 	{http.MethodGet, "/patients/{id}/", access.ReadPatients, limits.User, (*api).readPatient},
-	{http.MethodPut, "/patients/{id}/", access.UpdatePatients, limits.User, (*api).replacePatient},
-	{http.MethodDelete, "/patients/{id}/", access.DeletePatients, limits.User, (*api).deletePatient},
+	{http.MethodPut, "/patients/{id}/", access.UpdatePatients, limits.User, ofPatient((*api).replacePatient)},
+	{http.MethodDelete, "/patients/{id}/", access.DeletePatients, limits.User, ofPatient((*api).deletePatient)},
 	{http.MethodGet, "/patients/archived/", access.ReadArchivedPatients, limits.User, (*api).listArchivedPatients},
-	{http.MethodPost, "/patients/{id}/archive/", access.ArchivePatients, limits.User, (*api).archivePatient},
-	{http.MethodPost, "/patients/{id}/unarchive/", access.ArchivePatients, limits.User, (*api).unarchivePatient},
+	{http.MethodPost, "/patients/{id}/archive/", access.ArchivePatients, limits.User, ofPatient((*api).archivePatient)},
+	{http.MethodPost, "/patients/{id}/unarchive/", access.ArchivePatients, limits.User, ofPatient((*api).unarchivePatient)},
 	{http.MethodPost, "/patients/{id}/restore/", access.RestorePatients, limits.User, (*api).restorePatient},
 
 	// emr_import.go, emr.go
-	{http.MethodPost, "/patients/import_selected_from_emr/", access.ImportPatients, limits.User, (*api).importFromEMR},
+	{http.MethodPost, "/patients/import_selected_from_emr/", access.ImportPatients, limits.User, withBody((*api).importFromEMR)},
 	{http.MethodPost, "/emr/auth/start/", access.ConnectEMR, limits.User, (*api).startEMRSignIn},
 	{http.MethodGet, "/emr/auth/callback/", anyone, limits.Auth, (*api).finishEMRSignIn},
 	{http.MethodGet, "/emr/auth/status/", access.ReadEMRConnection, limits.User, (*api).readEMRStatus},
@@ -117,11 +128,11 @@ var table = []route{
 	{http.MethodGet, "/threshold-changes/", access.ReadThresholdChanges, limits.User, (*api).listThresholdChanges},
 
 	// care_team.go, consents.go
-	{http.MethodGet, "/patients/{id}/care-team/", access.ReadCareTeam, limits.User, (*api).readCareTeam},
-	{http.MethodPut, "/patients/{id}/care-team/", access.UpdateCareTeam, limits.User, (*api).updateCareTeam},
-	{http.MethodGet, "/patients/{id}/consents/", access.ReadConsents, limits.User, (*api).listConsents},
-	{http.MethodPost, "/patients/{id}/consents/", access.ManageConsents, limits.User, (*api).grantConsent},
-	{http.MethodPost, "/patients/{id}/consents/{consent_id}/revoke/", access.ManageConsents, limits.User, (*api).revokeConsent},
+	{http.MethodGet, "/patients/{id}/care-team/", access.ReadCareTeam, limits.User, ofPatient((*api).readCareTeam)},
+	{http.MethodPut, "/patients/{id}/care-team/", access.UpdateCareTeam, limits.User, ofPatient((*api).updateCareTeam)},
+	{http.MethodGet, "/patients/{id}/consents/", access.ReadConsents, limits.User, ofPatient((*api).listConsents)},
+	{http.MethodPost, "/patients/{id}/consents/", access.ManageConsents, limits.User, ofPatient((*api).grantConsent)},
+	{http.MethodPost, "/patients/{id}/consents/{consent_id}/revoke/", access.ManageConsents, limits.User, ofPatient((*api).revokeConsent)},
 
 	// ingestion.go
 	{http.MethodPost, "/ingestion/blood-pressure/", access.IngestReadings, limits.User, (*api).postBloodPressure},
@@ -176,7 +187,7 @@ var table = []route{
 	{http.MethodPost, "/triage/simulate-thresholds/", access.SimulateThresholds, limits.User, (*api).simulateThresholds},
 
 	// fhir.go, fhir_patients.go, fhir_status.go, transmissions.go
-	{http.MethodGet, "/fhir/patients/{id}/", access.ReadFHIRPatients, limits.User, (*api).readFHIRPatient},
+	{http.MethodGet, "/fhir/patients/{id}/", access.ReadFHIRPatients, limits.User, ofPatient((*api).readFHIRPatient)},
 	{http.MethodGet, "/fhir/observations/{id}/", access.ReadObservations, limits.User, (*api).readFHIRObservation},
 	{http.MethodPost, "/fhir/observations/{id}/transform/", access.TransmitObservations, limits.User, (*api).transformObservation},
 	{http.MethodPost, "/fhir/observations/{id}/transmit/", access.TransmitObservations, limits.User, (*api).transmitObservation},
@@ -192,8 +203,8 @@ var table = []route{
 	{http.MethodPost, "/notifications/read-all/", access.UseOwnAccount, limits.User, (*api).markAllRead},
 	{http.MethodGet, "/notifications/deliveries/", access.ReadDeliveries, limits.User, (*api).listDeliveries},
 	{http.MethodGet, "/users/me/notification-preferences/", access.UseOwnAccount, limits.User, (*api).readPreferences},
-	{http.MethodPatch, "/users/me/notification-preferences/", access.UseOwnAccount, limits.User, (*api).updatePreferences},
-	{http.MethodPost, "/notifications/tokens/register/", access.UseOwnAccount, limits.User, (*api).registerToken},
+	{http.MethodPatch, "/users/me/notification-preferences/", access.UseOwnAccount, limits.User, withBody((*api).updatePreferences)},
+	{http.MethodPost, "/notifications/tokens/register/", access.UseOwnAccount, limits.User, withBody((*api).registerToken)},
 	{http.MethodGet, "/notifications/tokens/", access.UseOwnAccount, limits.User, (*api).listTokens},
 	{http.MethodDelete, "/notifications/tokens/{id}/", access.UseOwnAccount, limits.User, (*api).deleteToken},
 	{http.MethodGet, "/notifications/vapid-public-key/", anyone, limits.User, (*api).readPublicKey},
@@ -213,8 +224,8 @@ var table = []route{
 	{http.MethodGet, "/billing/entries/{id}/evidence/", access.ReadBilling, limits.User, (*api).readEvidence},
 	{http.MethodPost, "/billing/entries/manual-create/", access.CreateBilling, limits.User, (*api).createEntry},
 	{http.MethodPost, "/billing/run/", access.ManageBilling, limits.User, (*api).runBilling},
-	{http.MethodGet, "/billing/eligibility/{id}/", access.ReadEligibility, limits.User, (*api).readEligibility},
-	{http.MethodGet, "/billing/explain/{id}/", access.ReadEligibility, limits.User, (*api).explainBilling},
+	{http.MethodGet, "/billing/eligibility/{id}/", access.ReadEligibility, limits.User, ofPatient((*api).readEligibility)},
+	{http.MethodGet, "/billing/explain/{id}/", access.ReadEligibility, limits.User, ofPatient((*api).explainBilling)},
 	{http.MethodGet, "/billing/near-billable/", access.ReadEligibility, limits.User, (*api).listNearBillable},
 
 	// claims.go

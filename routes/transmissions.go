@@ -75,10 +75,7 @@ func (a *api) readTransmission(c *web.Call) error {
 			Status: attempt.StatusCode, RequestID: attempt.RequestID, ErrorCode: orNull(attempt.ErrorCode),
 		}
 	}
-	if err := c.RecordRead(audit.ObservationRead, "Transmission", record.Id, patientID); err != nil {
-		return err
-	}
-	return c.OK(view)
+	return c.Answer(view, c.RecordRead(audit.ObservationRead, "Transmission", record.Id, patientID))
 }
 
 // queuedView answers a transform or a transmit.
@@ -176,12 +173,8 @@ func (a *api) processPending(c *web.Call) error {
 		Details: processedDetailsView{Transformed: transformed, Transmitted: round.Succeeded, TransmissionErrors: []transmissionErrorView{}},
 	}
 	for _, failure := range round.Failures {
-		failed := transmissionErrorView{ObservationID: failure.ObservationID, Error: failure.ErrorMessage}
-		if !failure.RetryAt.IsZero() {
-			at := input.FormatInstant(failure.RetryAt)
-			failed.RetryAt = &at
-		}
-		view.Details.TransmissionErrors = append(view.Details.TransmissionErrors, failed)
+		view.Details.TransmissionErrors = append(view.Details.TransmissionErrors,
+			transmissionErrorView{failure.ObservationID, failure.ErrorMessage, instantOrNull(failure.RetryAt)})
 	}
 	return c.OK(view)
 }

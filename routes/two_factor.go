@@ -47,15 +47,8 @@ type twoFactorView struct {
 	Is2FAEnabled bool   `json:"is_2fa_enabled"`
 }
 
-func (a *api) verifyTwoFactor(c *web.Call) error {
-	var body auth.CodeBody
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	if err := a.Auth.VerifyTwoFactor(c.App, c.Caller, body, c.Origin(), c.Now); err != nil {
-		return err
-	}
-	return c.OK(twoFactorView{"Two-factor authentication is on.", true})
+func (a *api) verifyTwoFactor(c *web.Call, body auth.CodeBody) error {
+	return c.Answer(twoFactorView{"Two-factor authentication is on.", true}, a.Auth.VerifyTwoFactor(c.App, c.Caller, body, c.Origin(), c.Now))
 }
 
 const (
@@ -83,26 +76,15 @@ func (a *api) drawQRCode(c *web.Call) error {
 	return c.Send(http.StatusOK, pngType, image)
 }
 
-func (a *api) disableTwoFactor(c *web.Call) error {
-	var body auth.ProofBody
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	if err := a.Auth.DisableTwoFactor(c.Request.Context(), c.App, c.Caller, body, c.Origin(), c.Now); err != nil {
-		return err
-	}
-	return c.OK(twoFactorView{"Two-factor authentication is off.", false})
+func (a *api) disableTwoFactor(c *web.Call, body auth.ProofBody) error {
+	return c.Answer(twoFactorView{"Two-factor authentication is off.", false}, a.Auth.DisableTwoFactor(c.Request.Context(), c.App, c.Caller, body, c.Origin(), c.Now))
 }
 
 type backupCodesView struct {
 	BackupCodes []string `json:"backup_codes"`
 }
 
-func (a *api) replaceBackupCodes(c *web.Call) error {
-	var body auth.ProofBody
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
+func (a *api) replaceBackupCodes(c *web.Call, body auth.ProofBody) error {
 	codes, err := a.Auth.ReplaceBackupCodes(c.Request.Context(), c.App, c.Caller, body, c.Origin(), c.Now)
 	if err != nil {
 		return err

@@ -14,11 +14,22 @@ const JSONType = "application/json"
 // OK answers 200 with a value that encodes as the contract shows it.
 func (c *Call) OK(value any) error { return c.JSON(http.StatusOK, value) }
 
+// Answer is OK with what a function gave, or the error that it gave instead.
+func (c *Call) Answer(value any, err error) error {
+	if err != nil {
+		return err
+	}
+	return c.OK(value)
+}
+
 // Created answers 201.
 func (c *Call) Created(value any) error { return c.JSON(http.StatusCreated, value) }
 
-// NoContent answers 204.
-func (c *Call) NoContent() error {
+// Done answers 204 when nothing went wrong.
+func (c *Call) Done(err error) error {
+	if err != nil {
+		return err
+	}
 	c.response.WriteHeader(http.StatusNoContent)
 	return nil
 }
