@@ -129,12 +129,10 @@ type rolesView struct {
 }
 
 func (a *api) roles(c *web.Call) error {
-	view := rolesView{}
-	for _, role := range access.Roles {
+	return c.OK(rolesView{web.Views(access.Roles, func(role access.Role) roleView {
 		name, description := role.Describe()
-		view.Roles = append(view.Roles, roleView{role, name, description})
-	}
-	return c.OK(view)
+		return roleView{role, name, description}
+	})})
 }
 
 // detailView is an answer that only says what was done.

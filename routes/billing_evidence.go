@@ -118,11 +118,7 @@ func paperSections(e billing.Evidence) []section {
 		columns: []string{"id", "recorded_at", "event", "actor", "prev_hash", "hash"},
 	}
 	for _, s := range e.Trail {
-		actor := s.ActorEmail
-		if actor == "" {
-			actor = "system"
-		}
-		trail.rows = append(trail.rows, []any{s.Number(), instantOf(s.RecordedAt), s.Event, actor, s.PrevHash, s.Hash})
+		trail.rows = append(trail.rows, []any{s.Number(), instantOf(s.RecordedAt), s.Event, actorOf(s), s.PrevHash, s.Hash})
 	}
 	return []section{consents, devices, alerts, trail}
 }
@@ -139,25 +135,22 @@ func evidencePDF(c *web.Call, v entryView, e billing.Evidence, sections []sectio
 	}
 	for _, s := range sections {
 		d.Heading(s.title)
-		headings := make([]string, len(s.columns))
-		for i, column := range s.columns {
-			headings[i] = strings.ReplaceAll(column, "_", " ")
-		}
-		rows := make([][]string, len(s.rows))
-		for i, row := range s.rows {
-			for _, cell := range row {
-				rows[i] = append(rows[i], cellText(cell))
-			}
-		}
-		d.Table(headings, s.widths, rows)
+		d.Table(web.Views(s.columns, heading), s.widths, web.Views(s.rows, func(row []any) []string { return web.Views(row, cellText) }))
 	}
 	d.Heading("Proof")
 	d.Paragraph(fmt.Sprintf("Each row of the audit trail holds the hash of the one before. The chain ended at row %d with %s when this was made.", e.HeadID, e.HeadHash))
+	return attachPDF(c, d, "evidence-"+v.ClaimID+".pdf")
+}
+
+// heading is a column's name as a paper shows it.
+func heading(column string) string { return strings.ReplaceAll(column, "_", " ") }
+
+func attachPDF(c *web.Call, d *pdf.Document, filename string) error {
 	out, err := d.Bytes()
 	if err != nil {
 		return err
 	}
-	return c.Attach("application/pdf", "evidence-"+v.ClaimID+".pdf", out)
+	return c.Attach("application/pdf", filename, out)
 }
 
 func cellText(cell any) string {

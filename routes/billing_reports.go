@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -87,24 +88,14 @@ func report(name reports.Name) handler {
 // exportReport writes any report to a file, with the columns that were asked for.
 func (a *api) exportReport(c *web.Call) error {
 	q := c.Query()
-	names := []string{}
-	for _, name := range reports.Names() {
-		names = append(names, string(name))
-	}
-	name, format := q.OneOf("report", names...), q.OneOf("format", "csv", "pdf")
+	name, format := q.OneOf("report", texts(reports.Names())...), q.OneOf("format", "csv", "pdf")
 	var fields []string
 	if text := q.Text("fields", 500); text != "" {
 		for field := range strings.SplitSeq(text, ",") {
 			fields = append(fields, strings.TrimSpace(field))
 		}
 	}
-	if name == "" {
-		name = string(reports.Revenue)
-	}
-	if format == "" {
-		format = "csv"
-	}
-	return a.answerReport(c, q, reports.Name(name), format, fields)
+	return a.answerReport(c, q, reports.Name(cmp.Or(name, string(reports.Revenue))), cmp.Or(format, "csv"), fields)
 }
 
 // answerReport makes a report and shows it in a format; "" is json.
@@ -144,11 +135,7 @@ func (a *api) answerReport(c *web.Call, q *web.Query, name reports.Name, format 
 // reportQuery reads the parameters that all reports share; a payer, provider or patient that there is not is 404.
 func (a *api) reportQuery(c *web.Call, q *web.Query) (asked reports.Query, err error) {
 	payer, provider := q.Integer("payer_id"), q.Integer("provider_id")
-	codes := []string{}
-	for _, row := range a.Billing.Catalogue() {
-		codes = append(codes, row.Code)
-	}
-	asked = reports.Query{CPTCode: q.OneOf("cpt_code", codes...), PatientID: q.PatientID()}
+	asked = reports.Query{CPTCode: q.OneOf("cpt_code", a.catalogued()...), PatientID: q.PatientID()}
 	asked.From, asked.To = a.days(q)
 	if asked.From != "" && asked.To == "" && asked.From > a.Billing.Day(c.Now) {
 		q.Reject("date_from", "Must not be in the future.")
@@ -307,11 +294,7 @@ func reportPDF(c *web.Call, made reports.Report, table reports.Table, filename s
 	d := pdf.New(made.Name.Title(), periodOf(made), made.GeneratedAt)
 	title, labels, amounts := made.Bars()
 	d.Bars(title, labels, amounts)
-	headings := make([]string, len(table.Columns))
-	widths := make([]float64, len(table.Columns))
-	for i, column := range table.Columns {
-		headings[i], widths[i] = strings.ReplaceAll(column, "_", " "), max(4, float64(len(column)))
-	}
+	widths := web.Views(table.Columns, func(column string) float64 { return max(4, float64(len(column))) })
 	rows := [][]string{}
 	for _, row := range table.Rows[:min(len(table.Rows), mostRows)] {
 		cells := make([]string, len(row))
@@ -321,15 +304,11 @@ func reportPDF(c *web.Call, made reports.Report, table reports.Table, filename s
 		rows = append(rows, cells)
 	}
 	d.Heading("Table")
-	d.Table(headings, widths, rows)
+	d.Table(web.Views(table.Columns, heading), widths, rows)
 	if left := len(table.Rows) - len(rows); left > 0 {
 		d.Paragraph(fmt.Sprintf("%d more rows are in the CSV form of this report.", left))
 	}
-	out, err := d.Bytes()
-	if err != nil {
-		return err
-	}
-	return c.Attach("application/pdf", filename, out)
+	return attachPDF(c, d, filename)
 }
 
 // periodOf says what a paper covers.

@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -144,19 +145,15 @@ func addOutcome(v *entryView, record *core.Record) {
 }
 
 func viewHistory(trail []audit.Stored) []moveView {
-	moves := make([]moveView, len(trail))
-	for i, s := range trail {
-		actor := s.ActorEmail
-		if actor == "" {
-			actor = "system"
-		}
-		moves[i] = moveView{
-			Action: s.Event[len("billing."):], Actor: actor, Timestamp: input.FormatInstant(collections.ParseInstant(s.RecordedAt)),
+	return web.Views(trail, func(s audit.Stored) moveView {
+		return moveView{
+			Action: s.Event[len("billing."):], Actor: actorOf(s), Timestamp: input.FormatInstant(collections.ParseInstant(s.RecordedAt)),
 			From: textOf(s.Changes["lifecycle_status"].Old), To: textOf(s.Changes["lifecycle_status"].New), Detail: textOf(s.Changes["detail"].New),
 		}
-	}
-	return moves
+	})
 }
+
+func actorOf(s audit.Stored) string { return cmp.Or(s.ActorEmail, "system") }
 
 // textOf is a recorded value as text; null for none.
 func textOf(value any) *string {

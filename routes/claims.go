@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -241,13 +242,10 @@ type claimView struct {
 
 func (a *api) exportClaims(c *web.Call) error {
 	q := c.Query()
-	word := q.OneOf("status", billing.StatusWords...)
+	word := cmp.Or(q.OneOf("status", billing.StatusWords...), "pending")
 	format, payer, reviewed := q.OneOf("format", "json", "csv"), q.Integer("payer_id"), q.Boolean("reviewed_only")
 	if err := q.Err(); err != nil {
 		return err
-	}
-	if word == "" {
-		word = "pending"
 	}
 	states, payerID := billing.StatesOf(word), ""
 	if reviewed != nil && *reviewed && states[0] == billing.PendingReview {

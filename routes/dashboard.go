@@ -137,13 +137,12 @@ func (a *api) readActivity(c *web.Call) error {
 }
 
 func viewActivity(c *web.Call, page dashboard.FeedPage) activityPage {
-	view := activityPage{Results: make([]activityView, len(page.Entries))}
-	for i, e := range page.Entries {
-		view.Results[i] = activityView{
+	view := activityPage{Results: web.Views(page.Entries, func(e dashboard.FeedEntry) activityView {
+		return activityView{
 			ID: e.ID, Type: e.Type, Message: e.Message(), Severity: e.Severity, Timestamp: input.FormatInstant(e.At),
 			User: orNull(e.User), PatientID: orNull(e.PatientID), ObjectID: orNull(e.ObjectID),
 		}
-	}
+	})}
 	if page.Next != "" {
 		view.NextCursor, view.Next = &page.Next, c.LinkTo("cursor", page.Next)
 	}

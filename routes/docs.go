@@ -2,6 +2,7 @@ package routes
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"embed"
 	"fmt"
@@ -74,9 +75,7 @@ func showDocs(name string) func(*core.RequestEvent) error {
 
 // docsFile reads one page, and says whether it is compressed.
 func docsFile(name string) (body []byte, zipped bool, err error) {
-	if name == "" {
-		name = "index.html"
-	}
+	name = cmp.Or(name, "index.html")
 	if body, err = ownDocs.ReadFile(path.Join("docs", name)); err == nil {
 		return body, false, nil
 	}

@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -146,17 +147,13 @@ func (a *api) testEMRConnection(c *web.Call) error {
 	if !found.Supports("Patient", "read") || !found.Supports("Observation", "create") {
 		status = "degraded"
 	}
-	server := found.Software
-	if server == "" {
-		server = a.EMR.Client.BaseURL()
-	}
 	return c.OK(struct {
 		Status       string   `json:"status"`
 		Server       string   `json:"fhir_server"`
 		Version      *string  `json:"fhir_version"`
 		Capabilities []string `json:"capabilities"`
 		ResponseTime int64    `json:"response_time_ms"`
-	}{status, server, orNull(found.FHIRVersion), supported, found.Took.Milliseconds()})
+	}{status, cmp.Or(found.Software, a.EMR.Client.BaseURL()), orNull(found.FHIRVersion), supported, found.Took.Milliseconds()})
 }
 
 // noteTest records a test and its end, and makes the EMR's refusal an answer with its words.
@@ -200,22 +197,18 @@ func (a *api) searchEMRPatients(c *web.Call) error {
 	if err != nil {
 		return upstream(err)
 	}
-	ids := make([]string, len(found))
-	for i, p := range found {
-		ids[i] = p.ID
-	}
+	ids := web.Views(found, func(p emr.Patient) string { return p.ID })
 	here, err := collections.KnownExternalIDs(c.App, ids)
 	if err != nil {
 		return err
 	}
-	views := make([]emrPatient, len(found))
-	for i, p := range found {
-		views[i] = emrPatient{
+	views := web.Views(found, func(p emr.Patient) emrPatient {
+		return emrPatient{
 			EMRID: "Patient/" + p.ID, FirstName: orNull(p.Who.FirstName), LastName: orNull(p.Who.LastName),
 			DateOfBirth: orNull(p.Who.DateOfBirth), Gender: p.Gender, MRN: orNull(p.MRN), Phone: orNull(p.Who.Phone),
 			AlreadyImported: slices.Contains(here, p.ID),
 		}
-	}
+	})
 	err = audit.Append(c.App, audit.Entry{
 		Event: audit.EMRSearch, Actor: c.Actor(), ResourceType: "EMRPatient", Changes: audit.Changes{
 			"name": {New: wanted.Name}, "birthdate": {New: wanted.BirthDate}, "identifier": {New: wanted.Identifier}, "emr_ids": {New: ids},

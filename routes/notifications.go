@@ -159,8 +159,7 @@ func (a *api) listDeliveries(c *web.Call) error {
 			Title: push.GetString("title"), Body: push.GetString("body"), Status: push.GetString("status"), AttemptedAt: storedInstant(push, "attempted_at"),
 		}
 		if code := collections.Optional(push, "status_code"); code != nil {
-			status := int64(*code)
-			views[i].StatusCode = &status
+			views[i].StatusCode = new(int64(*code))
 		}
 	}
 	return web.List(c, p, total, views, 0)

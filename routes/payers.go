@@ -99,12 +99,8 @@ func (a *api) createPayerRate(c *web.Call) error {
 	}
 	checks := input.NewChecks()
 	number := checks.Integer("payer_id", body.PayerID, true)
-	codes := []string{}
-	for _, row := range a.Billing.Catalogue() {
-		codes = append(codes, row.Code)
-	}
 	rate := collections.PayerRate{
-		CPTCode: checks.Text("cpt_code", body.CPTCode, input.Required(0).OneOf(codes...)), RateCents: int64(readCents(checks, "rate", body.Rate)),
+		CPTCode: checks.Text("cpt_code", body.CPTCode, input.Required(0).OneOf(a.catalogued()...)), RateCents: int64(readCents(checks, "rate", body.Rate)),
 		EffectiveDate: checks.Date("effective_date", body.EffectiveDate, true),
 	}
 	if err := checks.Err(); err != nil {
@@ -142,6 +138,11 @@ func (a *api) listICD10(c *web.Call) error {
 		return err
 	}
 	return web.List(c, p, total, codes, 0)
+}
+
+// catalogued are the codes that there are, in force or not.
+func (a *api) catalogued() []string {
+	return web.Views(a.Billing.Catalogue(), func(row billing.CatalogueRow) string { return row.Code })
 }
 
 func (a *api) listCPT(c *web.Call) error { return web.ListWhole(c, a.Billing.Catalogue(), 0) }

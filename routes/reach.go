@@ -14,9 +14,6 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// web.EmergencyHeader opens a patient outside the caller's care teams; its value is the reason.
-const emergencyHeader = "X-Emergency-Access"
-
 // patient finds the patient of the path, if the caller may see that patient, as find has it.
 func (a *api) patient(c *web.Call, find func(core.App, string) (*collections.Patient, error)) (*collections.Patient, error) {
 	id, err := c.PathUUID()

@@ -55,6 +55,11 @@ func missing(err error) error {
 	return err
 }
 
+// texts are the words of an enumeration.
+func texts[T ~string](words []T) []string {
+	return web.Views(words, func(word T) string { return string(word) })
+}
+
 // distinct are the values of a field in rows, each once; without the empty one.
 func distinct[T any](rows []T, field func(T) string) []string {
 	values := map[string]bool{}

@@ -54,7 +54,7 @@ func (a *api) listUsers(c *web.Call) error {
 	q := c.Query()
 	p := q.Paging()
 	wanted := auth.UserQuery{
-		Role: q.OneOf("role", roleNames()...), Active: q.Boolean("is_active"), Search: q.Text("search", 100),
+		Role: q.OneOf("role", texts(access.Roles)...), Active: q.Boolean("is_active"), Search: q.Text("search", 100),
 		Ordering: q.Ordering(auth.UserOrders...), Offset: p.Offset(), Limit: p.Size,
 	}
 	if err := q.Err(); err != nil {
@@ -69,13 +69,6 @@ func (a *api) listUsers(c *web.Call) error {
 		return err
 	}
 	return web.List(c, p, total, web.Views(users, view), unreadable)
-}
-
-func roleNames() (names []string) {
-	for _, role := range access.Roles {
-		names = append(names, string(role))
-	}
-	return names
 }
 
 // numbered serves a row about the numbered record of its path, by its record id.

@@ -104,8 +104,8 @@ func TestLimits(t *testing.T) {
 		rows: []web.Route{
 			get("/private/", access.ReadPatients, ok),
 			get("/admin/", access.ProcessPending, ok),
-			web.Route{Method: "POST", Path: "/sign-in/", Who: web.Anyone, Limit: limits.Auth, Handle: ok},
-			web.Route{Method: "POST", Path: "/webhook/", Who: web.SignedByGateway, Limit: limits.Webhook, Handle: ok},
+			{Method: "POST", Path: "/sign-in/", Who: web.Anyone, Limit: limits.Auth, Handle: ok},
+			{Method: "POST", Path: "/webhook/", Who: web.SignedByGateway, Limit: limits.Webhook, Handle: ok},
 		},
 	})
 	for i, step := range []struct {

@@ -30,7 +30,7 @@ var bodyRows = []web.Route{
 		}
 		return c.OK(body.Name.Value)
 	}),
-	web.Route{Method: "POST", Path: "/webhook/", Who: web.SignedByGateway, Limit: limits.Webhook, Handle: func(c *web.Call) error {
+	{Method: "POST", Path: "/webhook/", Who: web.SignedByGateway, Limit: limits.Webhook, Handle: func(c *web.Call) error {
 		raw, err := c.Body()
 		if err != nil {
 			return err

@@ -26,7 +26,7 @@ var pathRows = []web.Route{
 	get("/probes/", web.Anyone, ok),
 	post("/probes/", web.Anyone, ok),
 	get("/probes/{id}/", web.Anyone, echoID),
-	web.Route{Method: http.MethodPut, Path: "/probes/{id}/", Who: access.ReadPatients, Limit: "", Handle: echoID},
+	{Method: http.MethodPut, Path: "/probes/{id}/", Who: access.ReadPatients, Limit: "", Handle: echoID},
 	get("/probes/archived/", web.Anyone, ok),
 	get("/numbers/{id}/", web.Anyone, func(c *web.Call) error {
 		id, err := c.PathInteger("id")
