@@ -47,7 +47,7 @@ test: web ## all that must pass: vet, format, every test (race detector where C 
 	set -ex; go vet $(PACKAGES); go test "$$@" -timeout 12m $(PACKAGES); cd deploy/check; go vet ./...; go test ./...
 
 screens: web ## pictures of the console in docs/screens
-	VIGIL_SCREENS=docs/screens go test -count=1 -run 'TestConsoleScreens$$' -timeout 15m .
+	VIGIL_SCREENS=docs/screens go test -count=1 -run 'TestConsoleScreens$$' -timeout 15m ./e2e
 
 build: ## build ./vigil, one static file
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o vigil .
@@ -79,14 +79,14 @@ bench-quick: ## the same in short, under three minutes, leaving no files
 	go run ./internal/bench -quick
 
 torture: ## kill the service at random moments under load for TORTURE (10m), and ROTATIONS (50) rotations of its keys; fail its disk and its neighbours; press at its doors
-	TORTURE=$(TORTURE) ROTATIONS=$(ROTATIONS) go test -run '^(TestTorture|TestRotationTorture|TestDiskFails|TestOthersHang|TestHalfSentRequests|TestManySignIns|TestManyStreams)$$' -v -count=1 -timeout 60m .
+	TORTURE=$(TORTURE) ROTATIONS=$(ROTATIONS) go test -run '^(TestTorture|TestRotationTorture|TestDiskFails|TestOthersHang|TestHalfSentRequests|TestManySignIns|TestManyStreams)$$' -v -count=1 -timeout 60m ./e2e
 
 # Litestream and Caddy are built once, into the user's cache.
 drills: ## lose and move practices with the real Litestream and Caddy; read deploy/ with its tools; clone and walk docs/quickstart.md
 	@set -ex; tools="$${XDG_CACHE_HOME:-$$HOME/.cache}/vigil-tools"; \
 	GOBIN="$$tools" CGO_ENABLED=0 go install $(LITESTREAM); GOBIN="$$tools" CGO_ENABLED=0 go install $(CADDY); \
 	export PATH="$$tools:$$PATH" VIGIL_TEST_CLONE=1; \
-	go test -count=1 -v -timeout 20m -run '^(TestBackup|TestReplica|TestThreeCells|TestQuickstart)' .; \
+	go test -count=1 -v -timeout 20m -run '^(TestBackup|TestReplica|TestThreeCells|TestQuickstart)' ./e2e; \
 	cd deploy/check; go test -count=1 -v ./...
 
 bench-parts: ## Go benchmarks with allocations; BENCH chooses by name

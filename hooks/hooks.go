@@ -17,14 +17,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/patients"
 )
 
-// Engines is what the handlers call, built once in main.
+// Engines is what the handlers call, built once in cmd.
 type Engines struct {
 	Observations *observations.Engine
 	Directory    *patients.Directory
 	// Zone is the practice's time zone.
 	Zone  *time.Location
 	Clock func() time.Time
-	// Forget drops a user from the cache of the bearer check.
+	// Forget drops a user from the cache of the access tokens.
 	Forget func(userRecordID string)
 	// Wake tells the transmission worker to look now, WakeMailer the mailer.
 	Wake, WakeMailer func()

@@ -16,7 +16,7 @@ func (h *hooks) wakeMailer(e *core.RecordEvent) error {
 	return e.Next()
 }
 
-// forgetUser lets the bearer check read the user anew, so that a changed role or a deactivation holds from the next request on.
+// forgetUser lets the check of access tokens read the user anew, so that a changed role or a deactivation holds from the next request on.
 func (h *hooks) forgetUser(e *core.RecordEvent) error {
 	h.Forget(e.Record.Id)
 	return e.Next()

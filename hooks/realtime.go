@@ -65,7 +65,7 @@ func (h *hooks) subscribe(e *core.RealtimeSubscribeRequestEvent) error {
 		return e.ForbiddenError("", nil)
 	}
 	now := h.Clock()
-	caller, err := h.Live.Subscribe(e.App, stream, bearerToken(e.Request), now)
+	caller, err := h.Live.Subscribe(e.App, stream, accessToken(e.Request), now)
 	var refused *fault.Error
 	switch {
 	case errors.As(err, &refused) && refused.Kind == fault.Unauthenticated:
@@ -87,7 +87,7 @@ func (h *hooks) subscribe(e *core.RealtimeSubscribeRequestEvent) error {
 
 // subscribeSuperuser lets a superuser hear every topic, for as long as the token lasts; the dashboard connects again with its next one.
 func (h *hooks) subscribeSuperuser(e *core.RealtimeSubscribeRequestEvent) error {
-	until, err := h.Auth.SuperuserUntil(e.App, bearerToken(e.Request), h.Clock())
+	until, err := h.Auth.SuperuserUntil(e.App, accessToken(e.Request), h.Clock())
 	if err != nil {
 		return e.UnauthorizedError("", nil)
 	}
@@ -114,8 +114,8 @@ func (h *hooks) takeRealtime(e *core.RequestEvent) error {
 	return e.TooManyRequestsError("", nil)
 }
 
-// bearerToken is the access token of a request; PocketBase's SDK sends it bare.
-func bearerToken(r *http.Request) string {
+// accessToken is the access token of a request; PocketBase's SDK sends it bare.
+func accessToken(r *http.Request) string {
 	token := r.Header.Get("Authorization")
 	if len(token) > 7 && strings.EqualFold(token[:7], "Bearer ") {
 		token = token[7:]

@@ -103,7 +103,7 @@ func (h *hooks) checkCode(e *core.RequestEvent) error {
 // giveToken puts our token into the answer, and audits whoever is let in; renewing a token is no sign-in.
 func (h *hooks) giveToken(e *core.RecordAuthRequestEvent) (err error) {
 	if e.AuthMethod == "" {
-		e.Token, err = h.Auth.SuperuserRenewed(e.App, bearerToken(e.Request), h.Clock())
+		e.Token, err = h.Auth.SuperuserRenewed(e.App, accessToken(e.Request), h.Clock())
 	} else {
 		e.Token, err = h.Auth.SuperuserSignedIn(e.App, e.Record, originOf(e.RequestEvent), h.Clock())
 	}

@@ -34,7 +34,7 @@ const transformsPerRun = 500
 // stopTimeout bounds the wait for running jobs when the service stops.
 const stopTimeout = 20 * time.Second
 
-// Engines is what the jobs call, built once in main.
+// Engines is what the jobs call, built once in cmd.
 type Engines struct {
 	Transmissions *transmissions.Worker
 	Mailer        *notifications.Mailer

@@ -14,6 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // alertView is an alert as the contract shows it.
@@ -59,19 +60,19 @@ func viewAlert(record *core.Record, names map[string]patients.Name) alertView {
 	}
 }
 
-func (a *api) listAlerts(c *call) error {
-	q := c.query()
-	p := q.paging()
+func (a *api) listAlerts(c *web.Call) error {
+	q := c.Query()
+	p := q.Paging()
 	filter := alerts.Filter{
-		PatientID: q.patientID(), Acknowledged: q.boolean("acknowledged"), Type: q.oneOf("type", alerts.Types...),
-		Level: q.oneOf("level", string(alerts.Critical), string(alerts.Warning), string(alerts.Normal), string(alerts.NoData)),
-		Status: q.oneOf("status", string(alerts.StatusActive), string(alerts.StatusAcknowledged), string(alerts.StatusResolved),
+		PatientID: q.PatientID(), Acknowledged: q.Boolean("acknowledged"), Type: q.OneOf("type", alerts.Types...),
+		Level: q.OneOf("level", string(alerts.Critical), string(alerts.Warning), string(alerts.Normal), string(alerts.NoData)),
+		Status: q.OneOf("status", string(alerts.StatusActive), string(alerts.StatusAcknowledged), string(alerts.StatusResolved),
 			string(alerts.StatusAutoResolved)),
 	}
-	between := q.between()
+	between := q.Between()
 	filter.From, filter.To = between.From, between.To
-	mine := q.boolean("mine")
-	if err := q.err(); err != nil {
+	mine := q.Boolean("mine")
+	if err := q.Err(); err != nil {
 		return err
 	}
 	var err error
@@ -122,8 +123,8 @@ type outcomeView struct {
 }
 
 // alert finds the alert of the path, if the caller may see its patient.
-func (a *api) alert(c *call) (*core.Record, error) {
-	number, err := c.pathInteger("id")
+func (a *api) alert(c *web.Call) (*core.Record, error) {
+	number, err := c.PathInteger("id")
 	if err != nil {
 		return nil, err
 	}
@@ -143,20 +144,20 @@ func viewTrail(app core.App, record *core.Record) ([]trailView, error) {
 	return views, err
 }
 
-func (a *api) readAlert(c *call) error {
+func (a *api) readAlert(c *web.Call) error {
 	record, err := a.alert(c)
 	if err != nil {
 		return err
 	}
 	patientID := record.GetString("patient")
-	if err := c.recordRead(audit.PatientRead, "Alert", strconv.FormatInt(collections.Number(record.Id), 10), patientID); err != nil {
+	if err := c.RecordRead(audit.PatientRead, "Alert", strconv.FormatInt(collections.Number(record.Id), 10), patientID); err != nil {
 		return err
 	}
 	return a.answerAlert(c, record)
 }
 
 // answerAlert answers 200 with an alert and its trail.
-func (a *api) answerAlert(c *call, record *core.Record) error {
+func (a *api) answerAlert(c *web.Call, record *core.Record) error {
 	names, err := namesOf(c, []*core.Record{record})
 	if err != nil {
 		return err
@@ -165,10 +166,10 @@ func (a *api) answerAlert(c *call, record *core.Record) error {
 	if err != nil {
 		return err
 	}
-	return c.ok(alertDetailView{viewAlert(record, names), trail})
+	return c.OK(alertDetailView{viewAlert(record, names), trail})
 }
 
-func (a *api) acknowledgeAlert(c *call) error {
+func (a *api) acknowledgeAlert(c *web.Call) error {
 	record, err := a.alert(c)
 	if err != nil {
 		return err
@@ -177,7 +178,7 @@ func (a *api) acknowledgeAlert(c *call) error {
 		return fault.Denied()
 	}
 	var body alerts.AcknowledgeBody
-	if err := c.decodeOptional(&body); err != nil {
+	if err := c.DecodeOptional(&body); err != nil {
 		return err
 	}
 	checks := input.NewChecks()
@@ -188,31 +189,31 @@ func (a *api) acknowledgeAlert(c *call) error {
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	if record, err = triage.ActOnAlert(c.App, collections.Number(record.Id), action, c.actor(), c.Now); err != nil {
+	if record, err = triage.ActOnAlert(c.App, collections.Number(record.Id), action, c.Actor(), c.Now); err != nil {
 		return err
 	}
 	id, by, at := collections.Number(record.Id), orNull(record.GetString("acknowledged_by")), storedInstant(record, "acknowledged_at")
 	if !action.Detailed {
-		return c.ok(acknowledgedView{id, record.GetBool("acknowledged"), by, at, orNull(record.GetString("notes"))})
+		return c.OK(acknowledgedView{id, record.GetBool("acknowledged"), by, at, orNull(record.GetString("notes"))})
 	}
 	trail, err := viewTrail(c.App, record)
 	if err != nil {
 		return err
 	}
-	return c.ok(outcomeView{id, record.GetString("status"), by, at, orNull(record.GetString("outcome")), trail})
+	return c.OK(outcomeView{id, record.GetString("status"), by, at, orNull(record.GetString("outcome")), trail})
 }
 
-func (a *api) resolveAlert(c *call) error { return a.actOnAlert(c, alerts.Resolve) }
+func (a *api) resolveAlert(c *web.Call) error { return a.actOnAlert(c, alerts.Resolve) }
 
-func (a *api) annotateAlert(c *call) error { return a.actOnAlert(c, alerts.Annotate) }
+func (a *api) annotateAlert(c *web.Call) error { return a.actOnAlert(c, alerts.Annotate) }
 
-func (a *api) actOnAlert(c *call, move alerts.Move) error {
+func (a *api) actOnAlert(c *web.Call, move alerts.Move) error {
 	record, err := a.alert(c)
 	if err != nil {
 		return err
 	}
 	var body alerts.NoteBody
-	if err := c.decodeOptional(&body); err != nil {
+	if err := c.DecodeOptional(&body); err != nil {
 		return err
 	}
 	checks := input.NewChecks()
@@ -220,19 +221,19 @@ func (a *api) actOnAlert(c *call, move alerts.Move) error {
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	if record, err = triage.ActOnAlert(c.App, collections.Number(record.Id), action, c.actor(), c.Now); err != nil {
+	if record, err = triage.ActOnAlert(c.App, collections.Number(record.Id), action, c.Actor(), c.Now); err != nil {
 		return err
 	}
 	return a.answerAlert(c, record)
 }
 
-func (a *api) escalateAlert(c *call) error {
+func (a *api) escalateAlert(c *web.Call) error {
 	alert, err := a.alert(c)
 	if err != nil {
 		return err
 	}
 	var body escalations.Body
-	if err := c.decodeOptional(&body); err != nil {
+	if err := c.DecodeOptional(&body); err != nil {
 		return err
 	}
 	checks := input.NewChecks()
@@ -240,9 +241,9 @@ func (a *api) escalateAlert(c *call) error {
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	record, err := escalations.OfAlert(c.App, collections.Number(alert.Id), draft, c.actor(), c.Now)
+	record, err := escalations.OfAlert(c.App, collections.Number(alert.Id), draft, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
-	return a.answerEscalation(c, record, c.created)
+	return a.answerEscalation(c, record, c.Created)
 }

@@ -7,9 +7,9 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // auditView is an entry of the audit trail. Lists name the fields that changed; only the single read shows their values.
@@ -46,49 +46,45 @@ func viewAudit(e audit.Stored) auditView {
 }
 
 // recordAudit notes a look at the trail in the trail.
-func (c *call) recordAudit(event audit.Event, resourceID string) error {
-	return audit.Append(c.App, audit.Entry{Event: event, Actor: c.actor(), ResourceType: "AuditEvent", ResourceID: resourceID}, c.Now)
+func recordAudit(c *web.Call, event audit.Event, resourceID string) error {
+	return audit.Append(c.App, audit.Entry{Event: event, Actor: c.Actor(), ResourceType: "AuditEvent", ResourceID: resourceID}, c.Now)
 }
 
-func (a *api) listAudit(c *call) error {
-	q := c.query()
-	p := q.paging()
-	format := q.oneOf("format", "json", "csv")
-	between := q.between()
+func (a *api) listAudit(c *web.Call) error {
+	q := c.Query()
+	p := q.Paging()
+	format := q.OneOf("format", "json", "csv")
+	between := q.Between()
 	filter := audit.Filter{
-		Event: q.text("event", 50), Actor: q.text("actor", 254), PatientID: q.patientID(), ResourceType: q.text("resource_type", 50),
-		ResourceID: q.text("resource_id", 128), Outcome: q.oneOf("outcome", "0", "4", "8", "12"), From: between.From, To: between.To,
+		Event: q.Text("event", 50), Actor: q.Text("actor", 254), PatientID: q.PatientID(), ResourceType: q.Text("resource_type", 50),
+		ResourceID: q.Text("resource_id", 128), Outcome: q.OneOf("outcome", "0", "4", "8", "12"), From: between.From, To: between.To,
 	}
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return err
 	}
-	if err := c.recordAudit(audit.AuditRead, ""); err != nil {
+	if err := recordAudit(c, audit.AuditRead, ""); err != nil {
 		return err
 	}
 	if format == "csv" {
-		return exportAudit(c, filter)
+		return a.exportAudit(c, filter)
 	}
 	page, total, err := audit.List(c.App, filter, p.Offset(), p.Size)
 	if err != nil {
 		return err
 	}
-	views := make([]auditView, len(page))
-	for i, entry := range page {
-		views[i] = viewAudit(entry)
-	}
-	return list(c, p, total, views, 0)
+	return web.List(c, p, total, web.Views(page, viewAudit), 0)
 }
 
 // exportAudit writes everything that matches, the oldest first, whatever the page.
-func exportAudit(c *call, filter audit.Filter) error {
-	w := c.startCSV("audit-" + c.Now.In(c.zone).Format("2006-01-02") + ".csv")
-	err := writeSafe(w, "id", "recorded_at", "event", "action", "outcome", "actor_type", "actor_id", "actor_email", "actor_role", "resource_type",
+func (a *api) exportAudit(c *web.Call, filter audit.Filter) error {
+	w := c.StartCSV("audit-" + c.Now.In(a.Zone).Format("2006-01-02") + ".csv")
+	err := web.WriteSafe(w, "id", "recorded_at", "event", "action", "outcome", "actor_type", "actor_id", "actor_email", "actor_role", "resource_type",
 		"resource_id", "patient_id", "source_ip", "client", "request_id", "reason", "changed_fields", "prev_hash", "hash")
 	if err != nil {
 		return err
 	}
 	err = audit.Each(c.App, filter, func(e audit.Stored) error {
-		return writeSafe(w, strconv.FormatInt(e.Number(), 10), input.FormatInstant(collections.ParseInstant(e.RecordedAt)), e.Event, e.Action, e.Outcome,
+		return web.WriteSafe(w, strconv.FormatInt(e.Number(), 10), input.FormatInstant(collections.ParseInstant(e.RecordedAt)), e.Event, e.Action, e.Outcome,
 			e.ActorType, e.ActorID, e.ActorEmail, e.ActorRole, e.ResourceType, e.ResourceID, e.Patient, e.SourceIP, e.Client, e.RequestID, e.Reason,
 			strings.Join(e.Fields(), ";"), e.PrevHash, e.Hash)
 	})
@@ -100,36 +96,33 @@ func exportAudit(c *call, filter audit.Filter) error {
 }
 
 // readAudit shows one entry, as FHIR when asked for by the query or the Accept header.
-func (a *api) readAudit(c *call) error {
-	q := c.query()
-	format := q.oneOf("_format", "json", "fhir")
-	if err := q.err(); err != nil {
+func (a *api) readAudit(c *web.Call) error {
+	q := c.Query()
+	format := q.OneOf("_format", "json", "fhir")
+	if err := q.Err(); err != nil {
 		return err
 	}
-	number, err := c.pathInteger("id")
+	number, err := c.PathInteger("id")
 	if err != nil {
 		return err
 	}
 	entry, err := audit.Find(c.App, number)
-	if collections.Missing(err) {
-		return fault.Missing()
-	}
 	if err != nil {
+		return missing(err)
+	}
+	if err := recordAudit(c, audit.AuditRead, strconv.FormatInt(number, 10)); err != nil {
 		return err
 	}
-	if err := c.recordAudit(audit.AuditRead, strconv.FormatInt(number, 10)); err != nil {
-		return err
-	}
-	if format == "fhir" || format == "" && preferred(c.Request.Header, jsonType, fhir.ContentType) == fhir.ContentType {
-		body, err := encode(entry.FHIR(c.publicURL))
+	if format == "fhir" || format == "" && web.Preferred(c.Request.Header, web.JSONType, fhir.ContentType) == fhir.ContentType {
+		body, err := web.Encode(entry.FHIR(a.PublicURL))
 		if err != nil {
 			return err
 		}
-		return c.send(http.StatusOK, fhir.ContentType, body)
+		return c.Send(http.StatusOK, fhir.ContentType, body)
 	}
 	view := viewAudit(entry)
 	view.Changes = entry.Changes
-	return c.ok(view)
+	return c.OK(view)
 }
 
 // verifiedView is what a walk along the chain found.
@@ -141,15 +134,12 @@ type verifiedView struct {
 	Problem        *string `json:"problem"`
 }
 
-func (a *api) verifyAudit(c *call) error {
+func (a *api) verifyAudit(c *web.Call) error {
 	result, err := audit.Verify(c.App, nil)
 	if err != nil {
 		return err
 	}
-	if err := c.recordAudit(audit.AuditVerify, ""); err != nil {
-		return err
-	}
-	return c.ok(verifiedView{result.Valid, result.Checked, result.FirstInvalidID, orNull(result.HeadHash), orNull(string(result.Problem))})
+	return c.Answer(verifiedView{result.Valid, result.Checked, result.FirstInvalidID, orNull(result.HeadHash), orNull(string(result.Problem))}, recordAudit(c, audit.AuditVerify, ""))
 }
 
 // accessView says who had to do with a patient.
@@ -169,22 +159,22 @@ type accessView struct {
 	Reason       *string `json:"reason"`
 }
 
-func (a *api) readAccessLog(c *call) error {
+func (a *api) readAccessLog(c *web.Call) error {
 	patient, err := a.patient(c, collections.FindPatientAnyState)
 	if err != nil {
 		return err
 	}
-	q := c.query()
-	p := q.paging()
-	between := q.between()
-	if err := q.err(); err != nil {
+	q := c.Query()
+	p := q.Paging()
+	between := q.Between()
+	if err := q.Err(); err != nil {
 		return err
 	}
 	entries, err := audit.AccessTo(c.App, patient.Id, between.From, between.To)
 	if err != nil {
 		return err
 	}
-	if err := c.recordRead(audit.AuditRead, "Patient", patient.Id, patient.Id); err != nil {
+	if err := c.RecordRead(audit.AuditRead, "Patient", patient.Id, patient.Id); err != nil {
 		return err
 	}
 	start, end := min(p.Offset(), len(entries)), min(p.Offset()+p.Size, len(entries))
@@ -196,5 +186,5 @@ func (a *api) readAccessLog(c *call) error {
 			v.ResourceType, v.ResourceID, v.SourceIP, v.Reason,
 		})
 	}
-	return list(c, p, len(entries), views, 0)
+	return web.List(c, p, len(entries), views, 0)
 }

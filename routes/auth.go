@@ -4,6 +4,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // tokensView is what signing in and refreshing answer.
@@ -44,16 +45,8 @@ func viewTokens(s auth.Session) tokensView {
 //
 // The fifth failure in a row locks for thirty minutes. After the last check the failures are forgotten, the sign-in is recorded and tokens are given out.
 // Source: docs/decisions.md, "Which response on the fifth failure" and "Login when TOTP is missing".
-func (a *api) login(c *call) error {
-	var body auth.LoginBody
-	if err := c.decode(&body); err != nil {
-		return err
-	}
-	session, err := a.Auth.Login(c.Request.Context(), c.App, body, c.origin(), c.Now)
-	if err != nil {
-		return err
-	}
-	return c.ok(viewSignedIn(session))
+func (a *api) login(c *web.Call, body auth.LoginBody) error {
+	return web.Show(c.OK, viewSignedIn)(a.Auth.Login(c.Request.Context(), c.App, body, c.Origin(), c.Now))
 }
 
 func viewSignedIn(session auth.Session) tokensView {
@@ -65,34 +58,16 @@ func viewSignedIn(session auth.Session) tokensView {
 	return view
 }
 
-func (a *api) refresh(c *call) error {
-	var body auth.RefreshBody
-	if err := c.decode(&body); err != nil {
-		return err
-	}
-	session, err := a.Auth.Refresh(c.App, body, c.origin(), c.Now)
-	if err != nil {
-		return err
-	}
-	return c.ok(viewTokens(session))
+func (a *api) refresh(c *web.Call, body auth.RefreshBody) error {
+	return web.Show(c.OK, viewTokens)(a.Auth.Refresh(c.App, body, c.Origin(), c.Now))
 }
 
-func (a *api) logout(c *call) error {
-	var body auth.LogoutBody
-	if err := c.decode(&body); err != nil {
-		return err
-	}
-	if err := a.Auth.Logout(c.App, c.Caller, body, c.origin(), c.Now); err != nil {
-		return err
-	}
-	return c.noContent()
+func (a *api) logout(c *web.Call, body auth.LogoutBody) error {
+	return c.Done(a.Auth.Logout(c.App, c.Caller, body, c.Origin(), c.Now))
 }
 
-func (a *api) logoutAll(c *call) error {
-	if err := a.Auth.LogoutAll(c.App, c.Caller, c.origin(), c.Now); err != nil {
-		return err
-	}
-	return c.noContent()
+func (a *api) logoutAll(c *web.Call) error {
+	return c.Done(a.Auth.LogoutAll(c.App, c.Caller, c.Origin(), c.Now))
 }
 
 // profileView is the caller's own account.
@@ -122,16 +97,16 @@ func viewProfile(user *collections.User, havePasskeys map[string]bool) profileVi
 	}
 }
 
-func (a *api) profile(c *call) error {
+func (a *api) profile(c *web.Call) error {
 	user, err := collections.FindUser(c.App, c.Caller.RecordID)
 	if err != nil {
 		return err
 	}
-	return c.showProfile(user)
+	return showProfile(c, user)
 }
 
 // showProfile answers with the caller's own account.
-func (c *call) showProfile(user *collections.User) error {
+func showProfile(c *web.Call, user *collections.User) error {
 	if err := collections.Readable(user.ProxyRecord()); err != nil {
 		return err
 	}
@@ -139,7 +114,7 @@ func (c *call) showProfile(user *collections.User) error {
 	if err != nil {
 		return err
 	}
-	return c.ok(viewProfile(user, havePasskeys))
+	return c.OK(viewProfile(user, havePasskeys))
 }
 
 // roleView describes a role to people.
@@ -153,13 +128,11 @@ type rolesView struct {
 	Roles []roleView `json:"roles"`
 }
 
-func (a *api) roles(c *call) error {
-	view := rolesView{}
-	for _, role := range access.Roles {
+func (a *api) roles(c *web.Call) error {
+	return c.OK(rolesView{web.Views(access.Roles, func(role access.Role) roleView {
 		name, description := role.Describe()
-		view.Roles = append(view.Roles, roleView{role, name, description})
-	}
-	return c.ok(view)
+		return roleView{role, name, description}
+	})})
 }
 
 // detailView is an answer that only says what was done.
@@ -167,36 +140,15 @@ type detailView struct {
 	Detail string `json:"detail"`
 }
 
-func (a *api) changePassword(c *call) error {
-	var body auth.PasswordBody
-	if err := c.decode(&body); err != nil {
-		return err
-	}
-	if err := a.Auth.ChangePassword(c.Request.Context(), c.App, c.Caller, body, c.origin(), c.Now); err != nil {
-		return err
-	}
-	return c.ok(detailView{"The password has been changed. Sign in again."})
+func (a *api) changePassword(c *web.Call, body auth.PasswordBody) error {
+	return c.Answer(detailView{"The password has been changed. Sign in again."}, a.Auth.ChangePassword(c.Request.Context(), c.App, c.Caller, body, c.Origin(), c.Now))
 }
 
 // requestPasswordReset says the same whether there is such an account or not.
-func (a *api) requestPasswordReset(c *call) error {
-	var body auth.ResetRequestBody
-	if err := c.decode(&body); err != nil {
-		return err
-	}
-	if err := a.Auth.RequestReset(c.App, body, c.origin(), c.Now); err != nil {
-		return err
-	}
-	return c.ok(detailView{"If an account with this address exists, a link to set a password has been sent to it."})
+func (a *api) requestPasswordReset(c *web.Call, body auth.ResetRequestBody) error {
+	return c.Answer(detailView{"If an account with this address exists, a link to set a password has been sent to it."}, a.Auth.RequestReset(c.App, body, c.Origin(), c.Now))
 }
 
-func (a *api) confirmPasswordReset(c *call) error {
-	var body auth.ResetBody
-	if err := c.decode(&body); err != nil {
-		return err
-	}
-	if err := a.Auth.ConfirmReset(c.Request.Context(), c.App, body, c.origin(), c.Now); err != nil {
-		return err
-	}
-	return c.ok(detailView{"The password has been set. Sign in with it."})
+func (a *api) confirmPasswordReset(c *web.Call, body auth.ResetBody) error {
+	return c.Answer(detailView{"The password has been set. Sign in with it."}, a.Auth.ConfirmReset(c.Request.Context(), c.App, body, c.Origin(), c.Now))
 }

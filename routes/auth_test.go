@@ -341,7 +341,7 @@ func TestRolesThatNeedASecondFactor(t *testing.T) {
 	var authority *auth.Engine
 	c := newClinic(t, func(e *routes.Engines) {
 		authority = auth.New(vigiltest.Sealer(), auth.Options{RefreshFamilyLife: time.Hour, RequireTwoFactor: []access.Role{access.Admin}})
-		e.Auth, e.Bearer = authority, authority
+		e.Auth, e.AccessTokens = authority, authority
 	})
 	admin, nurse := c.people[access.Admin], c.people[access.Nurse]
 	token := c.login(admin.Email(), vigiltest.Password).want(200).text("access")

@@ -10,6 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/billing/pdf"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // section is a part of the evidence: the members of its objects, and the rows; cells are null for nothing.
@@ -32,14 +33,14 @@ func (s section) objects() []map[string]any {
 	return list
 }
 
-func (a *api) readEvidence(c *call) error {
+func (a *api) readEvidence(c *web.Call) error {
 	entry, err := a.entry(c)
 	if err != nil {
 		return err
 	}
-	q := c.query()
-	format := q.oneOf("format", "json", "pdf")
-	if err := q.err(); err != nil {
+	q := c.Query()
+	format := q.OneOf("format", "json", "pdf")
+	if err := q.Err(); err != nil {
 		return err
 	}
 	evidence, err := a.Billing.Gather(c.App, entry)
@@ -50,7 +51,7 @@ func (a *api) readEvidence(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.recordRead(audit.BillingExport, "BillingEntry", entry.Id, entry.PatientID()); err != nil {
+	if err := c.RecordRead(audit.BillingExport, "BillingEntry", entry.Id, entry.PatientID()); err != nil {
 		return err
 	}
 	sections := sectionsOf(evidence)
@@ -64,7 +65,7 @@ func (a *api) readEvidence(c *call) error {
 	for _, s := range sections {
 		answer[s.name] = s.objects()
 	}
-	return c.ok(answer)
+	return c.OK(answer)
 }
 
 func sectionsOf(e billing.Evidence) []section {
@@ -117,26 +118,12 @@ func paperSections(e billing.Evidence) []section {
 		columns: []string{"id", "recorded_at", "event", "actor", "prev_hash", "hash"},
 	}
 	for _, s := range e.Trail {
-		actor := s.ActorEmail
-		if actor == "" {
-			actor = "system"
-		}
-		trail.rows = append(trail.rows, []any{s.Number(), instantOf(s.RecordedAt), s.Event, actor, s.PrevHash, s.Hash})
+		trail.rows = append(trail.rows, []any{s.Number(), instantOf(s.RecordedAt), s.Event, actorOf(s), s.PrevHash, s.Hash})
 	}
 	return []section{consents, devices, alerts, trail}
 }
 
-// instantOf is a stored instant as the contract shows it; null for none.
-func instantOf(stored string) *string {
-	at := collections.ParseInstant(stored)
-	if at.IsZero() {
-		return nil
-	}
-	text := input.FormatInstant(at)
-	return &text
-}
-
-func evidencePDF(c *call, v entryView, e billing.Evidence, sections []section) error {
+func evidencePDF(c *web.Call, v entryView, e billing.Evidence, sections []section) error {
 	d := pdf.New("Evidence for "+v.ClaimID, v.PeriodStart+" to "+v.PeriodEnd, c.Now)
 	d.Paragraph(fmt.Sprintf("Patient %s. Code %s, service date %s, %d unit(s), $%s, %s. Status %s.",
 		v.PatientName, v.CPTCode, v.ServiceDate, v.Units, v.Amount, v.Payer, strings.ReplaceAll(v.LifecycleStatus, "_", " ")))
@@ -148,25 +135,22 @@ func evidencePDF(c *call, v entryView, e billing.Evidence, sections []section) e
 	}
 	for _, s := range sections {
 		d.Heading(s.title)
-		headings := make([]string, len(s.columns))
-		for i, column := range s.columns {
-			headings[i] = strings.ReplaceAll(column, "_", " ")
-		}
-		rows := make([][]string, len(s.rows))
-		for i, row := range s.rows {
-			for _, cell := range row {
-				rows[i] = append(rows[i], cellText(cell))
-			}
-		}
-		d.Table(headings, s.widths, rows)
+		d.Table(web.Views(s.columns, heading), s.widths, web.Views(s.rows, func(row []any) []string { return web.Views(row, cellText) }))
 	}
 	d.Heading("Proof")
 	d.Paragraph(fmt.Sprintf("Each row of the audit trail holds the hash of the one before. The chain ended at row %d with %s when this was made.", e.HeadID, e.HeadHash))
+	return attachPDF(c, d, "evidence-"+v.ClaimID+".pdf")
+}
+
+// heading is a column's name as a paper shows it.
+func heading(column string) string { return strings.ReplaceAll(column, "_", " ") }
+
+func attachPDF(c *web.Call, d *pdf.Document, filename string) error {
 	out, err := d.Bytes()
 	if err != nil {
 		return err
 	}
-	return c.attach("application/pdf", "evidence-"+v.ClaimID+".pdf", out)
+	return c.Attach("application/pdf", filename, out)
 }
 
 func cellText(cell any) string {

@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,47 +10,36 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/billing/pdf"
 	"github.com/vigilhealth/vigil/internal/billing/reports"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
-func (a *api) readBillingStats(c *call) error {
-	q := c.query()
-	month := q.month("period")
-	if err := q.err(); err != nil {
+func (a *api) readBillingStats(c *web.Call) error {
+	q := c.Query()
+	month := a.monthIn(c, q, "period")
+	if err := q.Err(); err != nil {
 		return err
 	}
-	if month.Start == "" {
-		month, _ = billing.MonthSpan(a.Billing.Day(c.Now)[:7])
-	}
-	statistics, err := a.Reports.Month(c.App, month)
-	if err != nil {
-		return err
-	}
-	return c.ok(statistics)
+	return c.Answer(a.Reports.Month(c.App, month))
 }
 
-func (a *api) readBillingBreakdown(c *call) error {
-	q := c.query()
+func (a *api) readBillingBreakdown(c *web.Call) error {
+	q := c.Query()
 	for _, name := range []string{"date_from", "date_to"} {
-		if !q.values.Has(name) {
-			q.checks.Reject(name, "This field is required.")
+		if !q.Has(name) {
+			q.Reject(name, "This field is required.")
 		}
 	}
 	from, to := a.days(q)
-	group := q.oneOf("group_by", reports.ByDay, reports.ByWeek, reports.ByMonth)
-	if err := q.err(); err != nil {
+	group := q.OneOf("group_by", reports.ByDay, reports.ByWeek, reports.ByMonth)
+	if err := q.Err(); err != nil {
 		return err
 	}
-	breakdown, err := a.Reports.Break(c.App, from, to, group)
-	if err != nil {
-		return err
-	}
-	return c.ok(breakdown)
+	return c.Answer(a.Reports.Break(c.App, from, to, group))
 }
 
 // longestYears bounds the span of a report. Source: docs/decisions.md, "Report parameters (all 13)".
@@ -59,8 +49,8 @@ const longestYears = 5
 const firstDay, lastDay = "1900-01-01", "2999-12-31"
 
 // days reads date_from and date_to as practice days; "" when left out.
-func (a *api) days(q *query) (from, to string) {
-	between := q.between()
+func (a *api) days(q *web.Query) (from, to string) {
+	between := q.Between()
 	if !between.From.IsZero() {
 		from = a.Billing.Day(between.From)
 	}
@@ -69,60 +59,50 @@ func (a *api) days(q *query) (from, to string) {
 	}
 	for name, day := range map[string]string{"date_from": from, "date_to": to} {
 		if day != "" && (day < firstDay || day > lastDay) {
-			q.checks.Reject(name, "Must be from 1900 to 2999.")
+			q.Reject(name, "Must be from 1900 to 2999.")
 		}
 	}
 	a.checkSpan(q, from, to)
 	return from, to
 }
 
-func (a *api) checkSpan(q *query, from, to string) {
+func (a *api) checkSpan(q *web.Query, from, to string) {
 	start, err := input.ParseDate(from)
 	if err == nil && to >= start.AddDate(longestYears, 0, 0).Format("2006-01-02") {
-		q.checks.Reject("date_from", "The span must not be longer than 5 years.")
+		q.Reject("date_from", "The span must not be longer than 5 years.")
 	}
 }
 
 // report serves one of the reports.
 func report(name reports.Name) handler {
-	return func(a *api, c *call) error {
-		q := c.query()
+	return func(a *api, c *web.Call) error {
+		q := c.Query()
 		parameter := "export"
-		if !q.values.Has(parameter) {
+		if !q.Has(parameter) {
 			parameter = "format"
 		}
-		return a.answerReport(c, q, name, q.oneOf(parameter, "json", "csv", "pdf"), nil)
+		return a.answerReport(c, q, name, q.OneOf(parameter, "json", "csv", "pdf"), nil)
 	}
 }
 
 // exportReport writes any report to a file, with the columns that were asked for.
-func (a *api) exportReport(c *call) error {
-	q := c.query()
-	names := []string{}
-	for _, name := range reports.Names() {
-		names = append(names, string(name))
-	}
-	name, format := q.oneOf("report", names...), q.oneOf("format", "csv", "pdf")
+func (a *api) exportReport(c *web.Call) error {
+	q := c.Query()
+	name, format := q.OneOf("report", texts(reports.Names())...), q.OneOf("format", "csv", "pdf")
 	var fields []string
-	if text := q.text("fields", 500); text != "" {
+	if text := q.Text("fields", 500); text != "" {
 		for field := range strings.SplitSeq(text, ",") {
 			fields = append(fields, strings.TrimSpace(field))
 		}
 	}
-	if name == "" {
-		name = string(reports.Revenue)
-	}
-	if format == "" {
-		format = "csv"
-	}
-	return a.answerReport(c, q, reports.Name(name), format, fields)
+	return a.answerReport(c, q, reports.Name(cmp.Or(name, string(reports.Revenue))), cmp.Or(format, "csv"), fields)
 }
 
 // answerReport makes a report and shows it in a format; "" is json.
-func (a *api) answerReport(c *call, q *query, name reports.Name, format string, fields []string) error {
-	p := paging{}
+func (a *api) answerReport(c *web.Call, q *web.Query, name reports.Name, format string, fields []string) error {
+	p := web.Paging{}
 	if isFile := format == "csv" || format == "pdf"; name == reports.PatientSummary && !isFile {
-		p = q.paging()
+		p = q.Paging()
 	}
 	asked, err := a.reportQuery(c, q)
 	if err != nil {
@@ -131,8 +111,8 @@ func (a *api) answerReport(c *call, q *query, name reports.Name, format string, 
 	if p.Size > 0 {
 		asked.Offset, asked.Limit = p.Offset(), p.Size
 	}
-	anew := q.boolean("refresh")
-	if err := q.err(); err != nil {
+	anew := q.Boolean("refresh")
+	if err := q.Err(); err != nil {
 		return err
 	}
 	made, err := a.Reports.Make(c.App, name, asked, string(c.Caller.Role), anew != nil && *anew, c.Now)
@@ -153,21 +133,17 @@ func (a *api) answerReport(c *call, q *query, name reports.Name, format string, 
 }
 
 // reportQuery reads the parameters that all reports share; a payer, provider or patient that there is not is 404.
-func (a *api) reportQuery(c *call, q *query) (asked reports.Query, err error) {
-	payer, provider := q.integer("payer_id"), q.integer("provider_id")
-	codes := []string{}
-	for _, row := range a.Billing.Catalogue() {
-		codes = append(codes, row.Code)
-	}
-	asked = reports.Query{CPTCode: q.oneOf("cpt_code", codes...), PatientID: q.patientID()}
+func (a *api) reportQuery(c *web.Call, q *web.Query) (asked reports.Query, err error) {
+	payer, provider := q.Integer("payer_id"), q.Integer("provider_id")
+	asked = reports.Query{CPTCode: q.OneOf("cpt_code", a.catalogued()...), PatientID: q.PatientID()}
 	asked.From, asked.To = a.days(q)
 	if asked.From != "" && asked.To == "" && asked.From > a.Billing.Day(c.Now) {
-		q.checks.Reject("date_from", "Must not be in the future.")
+		q.Reject("date_from", "Must not be in the future.")
 	}
 	if asked.To == "" {
 		a.checkSpan(q, asked.From, a.Billing.Day(c.Now))
 	}
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return asked, err
 	}
 	if payer != nil {
@@ -192,16 +168,8 @@ func (a *api) reportQuery(c *call, q *query) (asked reports.Query, err error) {
 	return asked, nil
 }
 
-// missing is not found for a record that there is not; other errors stay.
-func missing(err error) error {
-	if collections.Missing(err) {
-		return fault.Missing()
-	}
-	return err
-}
-
 // nameReport opens the names of the patients in a report, which were never kept, and says who they are.
-func nameReport(c *call, body any) (ids []string, err error) {
+func nameReport(c *web.Call, body any) (ids []string, err error) {
 	seen := map[string]bool{}
 	each := func(visit func(id string, name, mrn *string)) {
 		none := ""
@@ -240,9 +208,9 @@ func nameReport(c *call, body any) (ids []string, err error) {
 const namesAtOnce = 5000
 
 // recordPatients notes whose data a report showed.
-func recordPatients(c *call, event audit.Event, report string, ids []string) error {
+func recordPatients(c *web.Call, event audit.Event, report string, ids []string) error {
 	for some := range slices.Chunk(ids, namesAtOnce) {
-		if err := c.recordRead(event, "BillingReport", report, some...); err != nil {
+		if err := c.RecordRead(event, "BillingReport", report, some...); err != nil {
 			return err
 		}
 	}
@@ -250,16 +218,16 @@ func recordPatients(c *call, event audit.Event, report string, ids []string) err
 }
 
 // answerBody wraps a report as the contract has it. Source: docs/decisions.md, "Report parameters (all 13)".
-func answerBody(c *call, made reports.Report, p paging) error {
+func answerBody(c *web.Call, made reports.Report, p web.Paging) error {
 	body := made.Body
 	if summary, ok := body.(reports.PatientSummaryBody); ok {
-		page, err := pageOf(c, p, summary.Count, summary.Results)
+		page, err := web.PageOf(c, p, summary.Count, summary.Results)
 		if err != nil {
 			return err
 		}
 		body = page
 	}
-	wrapper, err := encode(struct {
+	wrapper, err := web.Encode(struct {
 		Report      reports.Name `json:"report"`
 		DateFrom    *string      `json:"date_from"`
 		DateTo      *string      `json:"date_to"`
@@ -269,16 +237,16 @@ func answerBody(c *call, made reports.Report, p paging) error {
 	if err != nil {
 		return err
 	}
-	inner, err := encode(body)
+	inner, err := web.Encode(body)
 	if err != nil {
 		return err
 	}
 	wrapper[len(wrapper)-1] = ','
-	return c.ok(json.RawMessage(append(wrapper, inner[1:]...)))
+	return c.OK(json.RawMessage(append(wrapper, inner[1:]...)))
 }
 
 // reportFile shows the main table of a report as a file, and records that.
-func (a *api) reportFile(c *call, made reports.Report, format string, fields, shown []string) error {
+func (a *api) reportFile(c *web.Call, made reports.Report, format string, fields, shown []string) error {
 	table := made.Table()
 	if fields != nil {
 		picked, unknown := table.Pick(fields)
@@ -288,7 +256,7 @@ func (a *api) reportFile(c *call, made reports.Report, format string, fields, sh
 		table = picked
 	}
 	err := audit.Append(c.App, audit.Entry{
-		Event: audit.ReportExport, Actor: c.actor(), ResourceType: "BillingReport", ResourceID: string(made.Name),
+		Event: audit.ReportExport, Actor: c.Actor(), ResourceType: "BillingReport", ResourceID: string(made.Name),
 		Changes: audit.Changes{"format": {New: format}, "rows": {New: len(table.Rows)}},
 	}, c.Now)
 	if err == nil {
@@ -301,8 +269,8 @@ func (a *api) reportFile(c *call, made reports.Report, format string, fields, sh
 	if format == "pdf" {
 		return reportPDF(c, made, table, name+".pdf")
 	}
-	w := c.startCSV(name + ".csv")
-	err = writeSafe(w, slices.Clone(table.Columns)...)
+	w := c.StartCSV(name + ".csv")
+	err = web.WriteSafe(w, slices.Clone(table.Columns)...)
 	for _, row := range table.Rows {
 		if err != nil {
 			return err
@@ -310,7 +278,7 @@ func (a *api) reportFile(c *call, made reports.Report, format string, fields, sh
 		cells := make([]string, len(row))
 		for i, cell := range row {
 			if cells[i] = cell.Text; cell.Written {
-				cells[i] = csvSafe(cell.Text)
+				cells[i] = web.CSVSafe(cell.Text)
 			}
 		}
 		err = w.Write(cells)
@@ -322,15 +290,11 @@ func (a *api) reportFile(c *call, made reports.Report, format string, fields, sh
 // mostRows is how many rows a paper holds; the CSV has them all.
 const mostRows = 2000
 
-func reportPDF(c *call, made reports.Report, table reports.Table, filename string) error {
+func reportPDF(c *web.Call, made reports.Report, table reports.Table, filename string) error {
 	d := pdf.New(made.Name.Title(), periodOf(made), made.GeneratedAt)
 	title, labels, amounts := made.Bars()
 	d.Bars(title, labels, amounts)
-	headings := make([]string, len(table.Columns))
-	widths := make([]float64, len(table.Columns))
-	for i, column := range table.Columns {
-		headings[i], widths[i] = strings.ReplaceAll(column, "_", " "), max(4, float64(len(column)))
-	}
+	widths := web.Views(table.Columns, func(column string) float64 { return max(4, float64(len(column))) })
 	rows := [][]string{}
 	for _, row := range table.Rows[:min(len(table.Rows), mostRows)] {
 		cells := make([]string, len(row))
@@ -340,15 +304,11 @@ func reportPDF(c *call, made reports.Report, table reports.Table, filename strin
 		rows = append(rows, cells)
 	}
 	d.Heading("Table")
-	d.Table(headings, widths, rows)
+	d.Table(web.Views(table.Columns, heading), widths, rows)
 	if left := len(table.Rows) - len(rows); left > 0 {
 		d.Paragraph(fmt.Sprintf("%d more rows are in the CSV form of this report.", left))
 	}
-	out, err := d.Bytes()
-	if err != nil {
-		return err
-	}
-	return c.attach("application/pdf", filename, out)
+	return attachPDF(c, d, filename)
 }
 
 // periodOf says what a paper covers.

@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -10,6 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // entryView is a billing entry as the contract shows it.
@@ -86,16 +88,12 @@ type entryWithHistory struct {
 	History []moveView `json:"history"`
 }
 
-func viewEntries(c *call, page []*collections.BillingEntry) ([]entryView, error) {
-	seen, users := map[string]bool{}, map[string]bool{}
-	for _, entry := range page {
-		seen[entry.PatientID()], users[entry.GetString("rendering_provider")] = true, true
-	}
-	names, err := patients.Names(c.App, sortedKeys(seen))
+func viewEntries(c *web.Call, page []*collections.BillingEntry) ([]entryView, error) {
+	names, err := patients.Names(c.App, distinct(page, (*collections.BillingEntry).PatientID))
 	if err != nil {
 		return nil, err
 	}
-	providers, err := billing.Providers(c.App, sortedKeys(users))
+	providers, err := billing.Providers(c.App, distinct(page, func(entry *collections.BillingEntry) string { return entry.GetString("rendering_provider") }))
 	if err != nil {
 		return nil, err
 	}
@@ -146,27 +144,16 @@ func addOutcome(v *entryView, record *core.Record) {
 	}
 }
 
-func numberOrNull(recordID string) *int64 {
-	if n := collections.Number(recordID); n > 0 {
-		return &n
-	}
-	return nil
-}
-
 func viewHistory(trail []audit.Stored) []moveView {
-	moves := make([]moveView, len(trail))
-	for i, s := range trail {
-		actor := s.ActorEmail
-		if actor == "" {
-			actor = "system"
-		}
-		moves[i] = moveView{
-			Action: s.Event[len("billing."):], Actor: actor, Timestamp: input.FormatInstant(collections.ParseInstant(s.RecordedAt)),
+	return web.Views(trail, func(s audit.Stored) moveView {
+		return moveView{
+			Action: s.Event[len("billing."):], Actor: actorOf(s), Timestamp: input.FormatInstant(collections.ParseInstant(s.RecordedAt)),
 			From: textOf(s.Changes["lifecycle_status"].Old), To: textOf(s.Changes["lifecycle_status"].New), Detail: textOf(s.Changes["detail"].New),
 		}
-	}
-	return moves
+	})
 }
+
+func actorOf(s audit.Stored) string { return cmp.Or(s.ActorEmail, "system") }
 
 // textOf is a recorded value as text; null for none.
 func textOf(value any) *string {

@@ -3,8 +3,8 @@ package routes
 import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // careTeamView is who looks after a patient.
@@ -31,38 +31,18 @@ func viewCareTeam(team patients.CareTeam) careTeamView {
 	return view
 }
 
-func (a *api) readCareTeam(c *call) error {
-	patient, err := a.patient(c, collections.FindPatient)
-	if err != nil {
-		return err
-	}
+func (a *api) readCareTeam(c *web.Call, patient *collections.Patient) error {
 	team, err := patients.FindCareTeam(c.App, patient)
 	if err != nil {
 		return err
 	}
-	if err := c.recordRead(audit.PatientRead, "CareTeam", patient.Id, patient.Id); err != nil {
-		return err
-	}
-	return c.ok(viewCareTeam(team))
+	return c.Answer(viewCareTeam(team), c.RecordRead(audit.PatientRead, "CareTeam", patient.Id, patient.Id))
 }
 
-func (a *api) updateCareTeam(c *call) error {
-	patient, err := a.patient(c, collections.FindPatient)
+func (a *api) updateCareTeam(c *web.Call, patient *collections.Patient) error {
+	draft, err := web.Read(c, patients.CareTeamBody.Read)
 	if err != nil {
 		return err
 	}
-	var body patients.CareTeamBody
-	if err := c.decode(&body); err != nil {
-		return err
-	}
-	checks := input.NewChecks()
-	draft := body.Read(checks)
-	if err := checks.Err(); err != nil {
-		return err
-	}
-	team, err := patients.SetCareTeam(c.App, patient.Id, draft, c.actor(), c.Now)
-	if err != nil {
-		return err
-	}
-	return c.ok(viewCareTeam(team))
+	return web.Show(c.OK, viewCareTeam)(patients.SetCareTeam(c.App, patient.Id, draft, c.Actor(), c.Now))
 }

@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // moveBody holds what any of the moves of a claim may carry; each reads its own members.
@@ -33,48 +35,41 @@ type moveBody struct {
 }
 
 // move decodes a body, reads a move from it and makes it.
-func (a *api) move(c *call, read func(b moveBody, checks *input.Checks) billing.Move) error {
-	id, err := c.pathUUID()
+func (a *api) move(c *web.Call, read func(b moveBody, checks *input.Checks) billing.Move) error {
+	id, err := c.PathUUID()
 	if err != nil {
 		return err
 	}
-	if _, err := collections.FindBillingEntry(c.App, id); collections.Missing(err) {
-		return fault.Missing()
-	} else if err != nil {
-		return err
+	if _, err := collections.FindBillingEntry(c.App, id); err != nil {
+		return missing(err)
 	}
-	var body moveBody
-	if err := c.decodeOptional(&body); err != nil {
-		return err
-	}
-	checks := input.NewChecks()
-	m := read(body, checks)
-	if err := checks.Err(); err != nil {
-		return err
-	}
-	entry, err := a.Billing.Do(c.App, id, m, c.actor(), c.Now)
+	m, err := web.ReadOptional(c, read)
 	if err != nil {
 		return err
 	}
-	return a.answerEntry(c, entry, c.ok)
+	entry, err := a.Billing.Do(c.App, id, m, c.Actor(), c.Now)
+	if err != nil {
+		return err
+	}
+	return a.answerEntry(c, entry, c.OK)
 }
 
-func (a *api) reviewEntry(c *call) error {
+func (a *api) reviewEntry(c *web.Call) error {
 	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
 		notes := checks.Text("notes", b.Notes, input.Optional(4000).Multiline())
 		override := checks.Text("override_reason", b.OverrideReason, input.Optional(500).Multiline())
 		attested := checks.Boolean("attested", b.Attested, false)
-		return a.Billing.Review(c.actor(), notes, override, attested != nil && *attested, c.Now)
+		return a.Billing.Review(c.Actor(), notes, override, attested != nil && *attested, c.Now)
 	})
 }
 
-func (a *api) returnEntry(c *call) error {
+func (a *api) returnEntry(c *web.Call) error {
 	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
 		return a.Billing.Return(checks.Text("reason", b.Reason, input.Required(500).Multiline()))
 	})
 }
 
-func (a *api) submitEntry(c *call) error {
+func (a *api) submitEntry(c *web.Call) error {
 	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
 		at := checks.Instant("submitted_at", b.SubmittedAt, false)
 		checks.NotFuture("submitted_at", at, c.Now, 0)
@@ -82,7 +77,7 @@ func (a *api) submitEntry(c *call) error {
 	})
 }
 
-func (a *api) payEntry(c *call) error {
+func (a *api) payEntry(c *web.Call) error {
 	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
 		amount := readCents(checks, "amount", b.Amount)
 		return a.Billing.Pay(amount, a.pastDay(c, checks, "payment_date", b.PaymentDate, true), checks.Text("reference", b.Reference, input.Required(100).Identifier()))
@@ -103,7 +98,7 @@ func readCents(checks *input.Checks, name string, f input.Number) billing.Cents 
 }
 
 // pastDay reads a practice day that is not to come; today when an optional one is left out.
-func (a *api) pastDay(c *call, checks *input.Checks, name string, f input.String, required bool) string {
+func (a *api) pastDay(c *web.Call, checks *input.Checks, name string, f input.String, required bool) string {
 	today := a.Billing.Day(c.Now)
 	day := checks.Date(name, f, required)
 	if day > today {
@@ -115,34 +110,34 @@ func (a *api) pastDay(c *call, checks *input.Checks, name string, f input.String
 	return day
 }
 
-func (a *api) denyEntry(c *call) error {
+func (a *api) denyEntry(c *web.Call) error {
 	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
 		return a.Billing.Deny(checks.Text("code", b.Code, input.Required(20).Identifier()), checks.Text("description", b.Description, input.Required(500)),
 			a.pastDay(c, checks, "denial_date", b.DenialDate, false), c.Now)
 	})
 }
 
-func (a *api) appealEntry(c *call) error {
+func (a *api) appealEntry(c *web.Call) error {
 	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
 		return a.Billing.Appeal(checks.Text("reason", b.Reason, input.Required(500).Multiline()),
 			checks.Text("reference", b.Reference, input.Optional(100).Identifier()), a.pastDay(c, checks, "appeal_date", b.AppealDate, false))
 	})
 }
 
-func (a *api) voidEntry(c *call) error {
+func (a *api) voidEntry(c *web.Call) error {
 	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
 		return a.Billing.Void(checks.Text("reason", b.Reason, input.Required(500).Multiline()), c.Now)
 	})
 }
 
-func (a *api) resubmitEntry(c *call) error {
+func (a *api) resubmitEntry(c *web.Call) error {
 	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
 		reference := checks.Text("submission_reference", b.SubmissionReference, input.Optional(100).Identifier())
 		return a.Billing.Resubmit(a.readCorrections(c, checks, b.Corrections), reference, c.Now)
 	})
 }
 
-func (a *api) readCorrections(c *call, checks *input.Checks, f input.Object) (corrections billing.Corrections) {
+func (a *api) readCorrections(c *web.Call, checks *input.Checks, f input.Object) (corrections billing.Corrections) {
 	if f.Sent() && !f.Null() && !f.Given() {
 		checks.Reject("corrections", "Expected an object.")
 		return corrections
@@ -186,12 +181,12 @@ type batchResult struct {
 // maxBatch is how many entries one call may submit.
 const maxBatch = 1000
 
-func (a *api) submitClaims(c *call) error {
+func (a *api) submitClaims(c *web.Call) error {
 	var body struct {
 		EntryIDs            input.Strings `json:"entry_ids"`
 		SubmissionReference input.String  `json:"submission_reference"`
 	}
-	if err := c.decode(&body); err != nil {
+	if err := c.Decode(&body); err != nil {
 		return err
 	}
 	checks := input.NewChecks()
@@ -214,7 +209,7 @@ func (a *api) submitClaims(c *call) error {
 	for _, id := range ids {
 		result := batchResult{ID: id, Status: "skipped", Reason: orNull("repeated")}
 		if !seen[id] {
-			_, err := a.Billing.Do(c.App, id, a.Billing.Submit(reference, time.Time{}, c.Now), c.actor(), c.Now)
+			_, err := a.Billing.Do(c.App, id, a.Billing.Submit(reference, time.Time{}, c.Now), c.Actor(), c.Now)
 			var refused *fault.Error
 			if err == nil {
 				result, submitted = batchResult{ID: id, Status: billing.Submitted}, submitted+1
@@ -227,7 +222,7 @@ func (a *api) submitClaims(c *call) error {
 		seen[id] = true
 		details = append(details, result)
 	}
-	return c.ok(map[string]any{"submitted": submitted, "skipped": len(details) - submitted, "details": details})
+	return c.OK(map[string]any{"submitted": submitted, "skipped": len(details) - submitted, "details": details})
 }
 
 // claimView is a claim of the export.
@@ -245,15 +240,12 @@ type claimView struct {
 	LifecycleStatus   string        `json:"lifecycle_status"`
 }
 
-func (a *api) exportClaims(c *call) error {
-	q := c.query()
-	word := q.oneOf("status", billing.StatusWords...)
-	format, payer, reviewed := q.oneOf("format", "json", "csv"), q.integer("payer_id"), q.boolean("reviewed_only")
-	if err := q.err(); err != nil {
+func (a *api) exportClaims(c *web.Call) error {
+	q := c.Query()
+	word := cmp.Or(q.OneOf("status", billing.StatusWords...), "pending")
+	format, payer, reviewed := q.OneOf("format", "json", "csv"), q.Integer("payer_id"), q.Boolean("reviewed_only")
+	if err := q.Err(); err != nil {
 		return err
-	}
-	if word == "" {
-		word = "pending"
 	}
 	states, payerID := billing.StatesOf(word), ""
 	if reviewed != nil && *reviewed && states[0] == billing.PendingReview {
@@ -261,10 +253,8 @@ func (a *api) exportClaims(c *call) error {
 	}
 	if payer != nil {
 		found, err := collections.FindPayer(c.App, *payer)
-		if collections.Missing(err) {
-			return fault.Missing()
-		} else if err != nil {
-			return err
+		if err != nil {
+			return missing(err)
 		}
 		payerID = found.ID
 	}
@@ -282,7 +272,7 @@ func (a *api) exportClaims(c *call) error {
 		return err
 	}
 	err = audit.Append(c.App, audit.Entry{
-		Event: audit.BillingExport, Actor: c.actor(), ResourceType: "Claim", Changes: audit.Changes{"claims": {New: len(claims)}, "status": {New: word}},
+		Event: audit.BillingExport, Actor: c.Actor(), ResourceType: "Claim", Changes: audit.Changes{"claims": {New: len(claims)}, "status": {New: word}},
 	}, c.Now)
 	if err != nil {
 		return err
@@ -293,32 +283,26 @@ func (a *api) exportClaims(c *call) error {
 	if claims == nil {
 		claims = []claimView{}
 	}
-	return c.ok(map[string]any{"export_date": a.Billing.Day(c.Now), "total_claims": len(claims), "total_amount": total, "claims": claims})
+	return c.OK(map[string]any{"export_date": a.Billing.Day(c.Now), "total_claims": len(claims), "total_amount": total, "claims": claims})
 }
 
-func viewClaims(c *call, rows []billing.ClaimRow) ([]claimView, error) {
-	seen := map[string]bool{}
-	for _, row := range rows {
-		seen[row.PatientID] = true
-	}
-	names, err := patients.Names(c.App, sortedKeys(seen))
+func viewClaims(c *web.Call, rows []billing.ClaimRow) ([]claimView, error) {
+	names, err := patients.Names(c.App, distinct(rows, func(row billing.ClaimRow) string { return row.PatientID }))
 	if err != nil {
 		return nil, err
 	}
-	views := make([]claimView, len(rows))
-	for i, row := range rows {
-		views[i] = claimView{
+	return web.Views(rows, func(row billing.ClaimRow) claimView {
+		return claimView{
 			ClaimID: row.ClaimID, PatientMRN: names[row.PatientID].MRN, PatientName: names[row.PatientID].LastFirst(), CPTCode: row.CPTCode,
 			ServiceDate: row.ServiceDate, Amount: row.Amount, Payer: row.Payer, PayerID: orNull(row.PayerCode), ICD10Codes: row.ICD10Codes(),
 			RenderingProvider: row.Provider, LifecycleStatus: row.LifecycleStatus,
 		}
-	}
-	return views, nil
+	}), nil
 }
 
-func claimsCSV(c *call, filename string, claims []claimView) error {
-	w := c.startCSV(filename)
-	err := writeSafe(w, "claim_id", "patient_mrn", "patient_name", "cpt_code", "service_date", "amount", "payer", "payer_id", "icd10_codes", "rendering_provider")
+func claimsCSV(c *web.Call, filename string, claims []claimView) error {
+	w := c.StartCSV(filename)
+	err := web.WriteSafe(w, "claim_id", "patient_mrn", "patient_name", "cpt_code", "service_date", "amount", "payer", "payer_id", "icd10_codes", "rendering_provider")
 	for _, v := range claims {
 		if err != nil {
 			return err
@@ -327,7 +311,7 @@ func claimsCSV(c *call, filename string, claims []claimView) error {
 		if v.PayerID != nil {
 			code = *v.PayerID
 		}
-		err = writeSafe(w, v.ClaimID, v.PatientMRN, v.PatientName, v.CPTCode, v.ServiceDate, v.Amount.String(), v.Payer, code,
+		err = web.WriteSafe(w, v.ClaimID, v.PatientMRN, v.PatientName, v.CPTCode, v.ServiceDate, v.Amount.String(), v.Payer, code,
 			strings.Join(v.ICD10Codes, ";"), v.RenderingProvider)
 	}
 	w.Flush()

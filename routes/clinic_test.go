@@ -28,6 +28,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 type object = map[string]any
@@ -64,10 +65,13 @@ func newClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	}
 	money := billing.New(billing.Settings{Zone: newYork, MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour})
 	engines := routes.Engines{
-		PublicURL: "https://vigil.example.org", Zone: newYork, Log: slog.New(slog.DiscardHandler), Clock: func() time.Time { return c.now },
+		Options: web.Options{
+			PublicURL: "https://vigil.example.org", Zone: newYork, Log: slog.New(slog.DiscardHandler), Clock: func() time.Time { return c.now },
+			AccessTokens: authority, Limits: limits.New(nil),
+		},
 		EMR:     routes.EMR{Client: noEMR(t)},
 		Devices: devices.NewEngine(devices.Rules{PracticeZone: newYork, ManagedMode: true, DeliveryWorkingDays: 5, MissedDaysBeforeEscalation: 3}),
-		Bearer:  authority, Auth: authority, Limits: limits.New(nil), Directory: directory,
+		Auth:    authority, Directory: directory,
 		Billing: money, Reports: reports.New(money, 15*time.Minute),
 		Dashboard:   dashboard.NewBoard(dashboard.Options{Zone: newYork, CursorKey: []byte("a key for tests")}),
 		FHIRSystems: fhir.Systems{MRN: "https://vigil.example.org/fhir/identifier/mrn", EMRID: "https://vigil.example.org/fhir/identifier/emr"},

@@ -6,6 +6,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // consentView is a consent as the contract shows it.
@@ -28,7 +29,7 @@ type consentView struct {
 }
 
 // viewConsent shows a consent; a portal user is not told the names of staff.
-func viewConsent(c *call, consent *collections.Consent) consentView {
+func viewConsent(c *web.Call, consent *collections.Consent) consentView {
 	record := consent.ProxyRecord()
 	view := consentView{
 		ID: consent.Number(), PatientID: consent.PatientID(), Type: consent.Type(), Method: consent.Method(),
@@ -44,14 +45,14 @@ func viewConsent(c *call, consent *collections.Consent) consentView {
 	return view
 }
 
-func (a *api) listConsents(c *call) error {
-	patient, err := a.patient(c, collections.FindPatient)
-	if err != nil {
-		return err
-	}
-	q := c.query()
-	p := q.paging()
-	if err := q.err(); err != nil {
+func consentFor(c *web.Call) func(*collections.Consent) consentView {
+	return func(consent *collections.Consent) consentView { return viewConsent(c, consent) }
+}
+
+func (a *api) listConsents(c *web.Call, patient *collections.Patient) error {
+	q := c.Query()
+	p := q.Paging()
+	if err := q.Err(); err != nil {
 		return err
 	}
 	page, total, err := collections.PageOfConsents(c.App, patient.Id, p.Offset(), p.Size)
@@ -59,53 +60,30 @@ func (a *api) listConsents(c *call) error {
 		return err
 	}
 	page, unreadable := collections.ReadableOnly(page)
-	if err := c.recordRead(audit.PatientRead, "Consent", "", patient.Id); err != nil {
+	if err := c.RecordRead(audit.PatientRead, "Consent", "", patient.Id); err != nil {
 		return err
 	}
-	views := make([]consentView, len(page))
-	for i, consent := range page {
-		views[i] = viewConsent(c, consent)
-	}
-	return list(c, p, total, views, unreadable)
+	return web.List(c, p, total, web.Views(page, consentFor(c)), unreadable)
 }
 
-func (a *api) grantConsent(c *call) error {
-	patient, err := a.patient(c, collections.FindPatient)
+func (a *api) grantConsent(c *web.Call, patient *collections.Patient) error {
+	draft, err := web.Read(c, func(body patients.ConsentBody, checks *input.Checks) patients.Draft {
+		return body.Read(checks, c.Now, a.Zone)
+	})
 	if err != nil {
 		return err
 	}
-	var body patients.ConsentBody
-	if err := c.decode(&body); err != nil {
-		return err
-	}
-	checks := input.NewChecks()
-	draft := body.Read(checks, c.Now, a.Zone)
-	if err := checks.Err(); err != nil {
-		return err
-	}
-	consent, err := patients.GrantConsent(c.App, patient.Id, draft, c.actor(), c.Now)
-	if err != nil {
-		return err
-	}
-	return c.created(viewConsent(c, consent))
+	return web.Show(c.Created, consentFor(c))(patients.GrantConsent(c.App, patient.Id, draft, c.Actor(), c.Now))
 }
 
-func (a *api) revokeConsent(c *call) error {
-	patient, err := a.patient(c, collections.FindPatient)
+func (a *api) revokeConsent(c *web.Call, patient *collections.Patient) error {
+	number, err := c.PathInteger("consent_id")
 	if err != nil {
 		return err
 	}
-	number, err := c.pathInteger("consent_id")
+	reason, err := reason(c)
 	if err != nil {
 		return err
 	}
-	reason, err := c.reason()
-	if err != nil {
-		return err
-	}
-	consent, err := patients.RevokeConsent(c.App, patient.Id, number, reason, c.actor(), c.Now)
-	if err != nil {
-		return err
-	}
-	return c.ok(viewConsent(c, consent))
+	return web.Show(c.OK, consentFor(c))(patients.RevokeConsent(c.App, patient.Id, number, reason, c.Actor(), c.Now))
 }

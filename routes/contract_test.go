@@ -87,7 +87,7 @@ func checkErrors(t *testing.T, name string, row routes.Row, operation *openapi3.
 }
 
 func TestSchema(t *testing.T) {
-	s := serve(t, setup{})
+	s := serve(t)
 	for _, test := range []struct{ query, accept, kind string }{
 		{"", "", "application/json"},
 		{"", "*/*", "application/json"},
@@ -122,7 +122,7 @@ func TestSchema(t *testing.T) {
 }
 
 func TestAnswersFitTheContract(t *testing.T) {
-	s := serve(t, setup{})
+	s := serve(t)
 	for _, r := range []request{
 		{target: "/health/live"}, {method: "HEAD", target: "/health/live"}, {target: "/api/v1/schema"}, {target: "/api/v1/schema/?format=xml"},
 	} {

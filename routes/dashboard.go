@@ -7,6 +7,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // dashboardView is the contract's figures; what a role does not see is null.
@@ -26,13 +27,13 @@ type dashboardView struct {
 }
 
 // readDashboard is the figures, or the feed when the query pages. Source: docs/decisions.md, "Two uses of dashboard/stats".
-func (a *api) readDashboard(c *call) error {
-	q := c.query()
-	if q.values.Has("limit") || q.values.Has("cursor") {
+func (a *api) readDashboard(c *web.Call) error {
+	q := c.Query()
+	if q.Has("limit") || q.Has("cursor") {
 		return a.readActivity(c)
 	}
-	scope := q.oneOf("scope", "mine", "all")
-	if err := q.err(); err != nil {
+	scope := q.OneOf("scope", "mine", "all")
+	if err := q.Err(); err != nil {
 		return err
 	}
 	team, err := a.dashboardTeam(c, scope)
@@ -58,12 +59,12 @@ func (a *api) readDashboard(c *call) error {
 	case dashboard.Billing:
 		view.VitalAlerts = nil
 	}
-	return c.ok(view)
+	return c.OK(view)
 }
 
 // dashboardTeam says whose care teams the dashboard is confined to, "" for nobody's: always those of who is confined to them anyway, else those
 // of a clinician who has any, unless the query asks for all. Source: docs/decisions.md, "Role-dependent sections".
-func (a *api) dashboardTeam(c *call, scope string) (userRecordID string, err error) {
+func (a *api) dashboardTeam(c *web.Call, scope string) (userRecordID string, err error) {
 	switch {
 	case a.confinedToTeams(c):
 		return c.Caller.RecordID, nil
@@ -106,17 +107,17 @@ const (
 
 // readActivity is one page of the feed, the newest first. Whose names it shows is noted in the audit trail.
 // Source: docs/decisions.md, "Feed cursor".
-func (a *api) readActivity(c *call) error {
-	q := c.query()
+func (a *api) readActivity(c *web.Call) error {
+	q := c.Query()
 	asked := dashboard.FeedQuery{
-		Role: c.Caller.Role, Type: dashboard.FeedType(q.oneOf("type", dashboard.FeedTypes...)),
-		Severity: q.oneOf("severity", dashboard.FeedSeverities...), Limit: q.positive("limit", defaultFeedLimit, maxFeedLimit),
+		Role: c.Caller.Role, Type: dashboard.FeedType(q.OneOf("type", dashboard.FeedTypes...)),
+		Severity: q.OneOf("severity", dashboard.FeedSeverities...), Limit: q.Positive("limit", defaultFeedLimit, maxFeedLimit),
 	}
-	scope := q.oneOf("scope", "mine", "all")
-	if err := q.err(); err != nil {
+	scope := q.OneOf("scope", "mine", "all")
+	if err := q.Err(); err != nil {
 		return err
 	}
-	if cursor := q.values.Get("cursor"); q.values.Has("cursor") {
+	if cursor := q.Get("cursor"); q.Has("cursor") {
 		asked.Cursor = &cursor
 	}
 	var err error
@@ -128,23 +129,22 @@ func (a *api) readActivity(c *call) error {
 		return err
 	}
 	if shown := page.PatientIDs(); len(shown) > 0 && dashboard.GroupOf(c.Caller.Role) != dashboard.Billing {
-		if err := c.recordRead(audit.PatientRead, "Activity", "", shown...); err != nil {
+		if err := c.RecordRead(audit.PatientRead, "Activity", "", shown...); err != nil {
 			return err
 		}
 	}
-	return c.ok(c.viewActivity(page))
+	return c.OK(viewActivity(c, page))
 }
 
-func (c *call) viewActivity(page dashboard.FeedPage) activityPage {
-	view := activityPage{Results: make([]activityView, len(page.Entries))}
-	for i, e := range page.Entries {
-		view.Results[i] = activityView{
+func viewActivity(c *web.Call, page dashboard.FeedPage) activityPage {
+	view := activityPage{Results: web.Views(page.Entries, func(e dashboard.FeedEntry) activityView {
+		return activityView{
 			ID: e.ID, Type: e.Type, Message: e.Message(), Severity: e.Severity, Timestamp: input.FormatInstant(e.At),
 			User: orNull(e.User), PatientID: orNull(e.PatientID), ObjectID: orNull(e.ObjectID),
 		}
-	}
+	})}
 	if page.Next != "" {
-		view.NextCursor, view.Next = &page.Next, c.linkTo("cursor", page.Next)
+		view.NextCursor, view.Next = &page.Next, c.LinkTo("cursor", page.Next)
 	}
 	return view
 }
@@ -156,12 +156,9 @@ type series[T any] struct {
 	Results  []T    `json:"results"`
 }
 
-func (a *api) readTransmissionSeries(c *call) error {
+func (a *api) readTransmissionSeries(c *web.Call) error {
 	days, err := a.Dashboard.Transmissions(c.App, c.Now)
-	if err != nil {
-		return err
-	}
-	return c.ok(series[dashboard.DayRate]{"30d", "1d", days})
+	return c.Answer(series[dashboard.DayRate]{"30d", "1d", days}, err)
 }
 
 type processingView struct {
@@ -171,22 +168,17 @@ type processingView struct {
 	Count     int      `json:"count"`
 }
 
-func (a *api) readProcessingSeries(c *call) error {
+func (a *api) readProcessingSeries(c *web.Call) error {
 	buckets, err := a.Dashboard.Processing(c.App, c.Now)
 	if err != nil {
 		return err
 	}
-	views := make([]processingView, len(buckets))
-	for i, b := range buckets {
-		views[i] = processingView{input.FormatInstant(b.At), b.AvgMS, b.P95MS, b.Count}
-	}
-	return c.ok(series[processingView]{"24h", "15m", views})
+	return c.OK(series[processingView]{"24h", "15m", web.Views(buckets, func(b dashboard.Processing) processingView {
+		return processingView{input.FormatInstant(b.At), b.AvgMS, b.P95MS, b.Count}
+	})})
 }
 
-func (a *api) readVolumeSeries(c *call) error {
+func (a *api) readVolumeSeries(c *web.Call) error {
 	days, err := a.Dashboard.Volume(c.App, c.Now)
-	if err != nil {
-		return err
-	}
-	return c.ok(series[dashboard.DayVolume]{"90d", "1d", days})
+	return c.Answer(series[dashboard.DayVolume]{"90d", "1d", days}, err)
 }

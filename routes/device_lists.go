@@ -4,24 +4,23 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
-	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/devices"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
-func (a *api) listDevices(c *call) error {
-	q := c.query()
-	p := q.paging()
+func (a *api) listDevices(c *web.Call) error {
+	q := c.Query()
+	p := q.Paging()
 	filter := devices.Filter{
-		PatientID: q.patientID(), HubID: q.text("hub_id", 128),
-		Status: q.oneOf("status", collections.DeviceInventory, collections.DeviceDiscovered, collections.DeviceAssigned,
+		PatientID: q.PatientID(), HubID: q.Text("hub_id", 128),
+		Status: q.OneOf("status", collections.DeviceInventory, collections.DeviceDiscovered, collections.DeviceAssigned,
 			collections.DeviceConnected, collections.DeviceDisconnected, collections.DeviceReplaced, collections.DeviceRetired),
-		BatteryState: q.oneOf("battery_state", string(devices.BatteryNormal), string(devices.BatteryLow), string(devices.BatteryCritical)),
+		BatteryState: q.OneOf("battery_state", string(devices.BatteryNormal), string(devices.BatteryLow), string(devices.BatteryCritical)),
 	}
-	if text := q.text("device_type", 50); text != "" {
+	if text := q.Text("device_type", 50); text != "" {
 		filter.Type, _, _ = devices.ParseType(text) // what is no device type is none that any device has
 	}
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return err
 	}
 	if c.Scope == access.Own {
@@ -36,19 +35,10 @@ func (a *api) listDevices(c *call) error {
 		return err
 	}
 	page, unreadable := collections.ReadableOnly(page)
-	views, patients := make([]deviceView, len(page)), map[string]bool{}
-	for i, device := range page {
-		views[i] = viewDevice(device)
-		if patient := device.PatientID(); patient != "" {
-			patients[patient] = true
-		}
+	if err := recordShown(c, "Device", page, (*collections.Device).PatientID); err != nil {
+		return err
 	}
-	if len(patients) > 0 {
-		if err := c.recordRead(audit.PatientRead, "Device", "", sortedKeys(patients)...); err != nil {
-			return err
-		}
-	}
-	return list(c, p, total, views, unreadable)
+	return web.List(c, p, total, web.Views(page, viewDevice), unreadable)
 }
 
 // hubView is a hub as the contract shows it.
@@ -68,10 +58,10 @@ type hubDevice struct {
 	PatientID  *string `json:"patient_id"`
 }
 
-func (a *api) listHubs(c *call) error {
-	q := c.query()
-	p := q.paging()
-	if err := q.err(); err != nil {
+func (a *api) listHubs(c *web.Call) error {
+	q := c.Query()
+	p := q.Paging()
+	if err := q.Err(); err != nil {
 		return err
 	}
 	page, total, err := collections.PageOfHubs(c.App, p.Offset(), p.Size)
@@ -86,40 +76,33 @@ func (a *api) listHubs(c *call) error {
 	if err != nil {
 		return err
 	}
-	views, patients := make([]hubView, len(page)), map[string]bool{}
+	views, shown := make([]hubView, len(page)), []*collections.Device{}
 	for i, hub := range page {
-		views[i] = hubView{HubID: hub.HubID, Status: hub.Status, Devices: []hubDevice{}}
-		if heard := hub.Heard(); !heard.IsZero() {
-			views[i].LastHeartbeatAt = new(input.FormatInstant(heard))
-		}
+		views[i] = hubView{HubID: hub.HubID, Status: hub.Status, LastHeartbeatAt: instantOrNull(hub.Heard()), Devices: []hubDevice{}}
 		for _, device := range on[hub.HubID] {
 			views[i].Devices = append(views[i].Devices, hubDevice{device.DeviceID(), orNull(device.Type()), device.Status(), orNull(device.PatientID())})
-			if patient := device.PatientID(); patient != "" {
-				patients[patient] = true
-			}
+			shown = append(shown, device)
 		}
 	}
-	if len(patients) > 0 {
-		if err := c.recordRead(audit.PatientRead, "Hub", "", sortedKeys(patients)...); err != nil {
-			return err
-		}
+	if err := recordShown(c, "Hub", shown, (*collections.Device).PatientID); err != nil {
+		return err
 	}
-	return list(c, p, total, views, 0)
+	return web.List(c, p, total, views, 0)
 }
 
-func (a *api) listDeviceAlerts(c *call) error {
-	q := c.query()
-	p := q.paging()
+func (a *api) listDeviceAlerts(c *web.Call) error {
+	q := c.Query()
+	p := q.Paging()
 	filter := devices.AlertFilter{
-		PatientID: q.patientID(), DeviceID: q.text("device_id", 128), Acknowledged: q.boolean("acknowledged"),
-		Type:  q.oneOf("type", devices.AlertTypes...),
-		Level: q.oneOf("level", string(alerts.Critical), string(alerts.Warning), string(alerts.Normal), string(alerts.NoData)),
-		Status: q.oneOf("status", string(alerts.StatusActive), string(alerts.StatusAcknowledged), string(alerts.StatusResolved),
+		PatientID: q.PatientID(), DeviceID: q.Text("device_id", 128), Acknowledged: q.Boolean("acknowledged"),
+		Type:  q.OneOf("type", devices.AlertTypes...),
+		Level: q.OneOf("level", string(alerts.Critical), string(alerts.Warning), string(alerts.Normal), string(alerts.NoData)),
+		Status: q.OneOf("status", string(alerts.StatusActive), string(alerts.StatusAcknowledged), string(alerts.StatusResolved),
 			string(alerts.StatusAutoResolved)),
 	}
-	between := q.between()
+	between := q.Between()
 	filter.From, filter.To = between.From, between.To
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return err
 	}
 	var err error

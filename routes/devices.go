@@ -8,6 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // deviceView is a device as the contract shows it.
@@ -68,54 +69,40 @@ type assigningView struct {
 	AssignedAt        *string `json:"assigned_at"`
 }
 
-func (a *api) assignDevice(c *call) error {
-	var body devices.AssignBody
-	if err := c.decode(&body); err != nil {
+func (a *api) assignDevice(c *web.Call) error {
+	assignment, err := web.Read(c, func(body devices.AssignBody, checks *input.Checks) devices.Assignment {
+		return body.Read(checks, c.Now)
+	})
+	if err != nil {
 		return err
 	}
-	checks := input.NewChecks()
-	assignment := body.Read(checks, c.Now)
-	if err := checks.Err(); err != nil {
-		return err
-	}
-	if _, err := collections.FindPatient(c.App, assignment.PatientID); collections.Missing(err) {
-		return fault.Missing()
-	} else if err != nil {
-		return err
+	if _, err := collections.FindPatient(c.App, assignment.PatientID); err != nil {
+		return missing(err)
 	}
 	if err := a.reach(c, assignment.PatientID); err != nil {
 		return err
 	}
-	assigned, err := a.Devices.Assign(c.App, assignment, c.actor(), c.Now)
+	assigned, err := a.Devices.Assign(c.App, assignment, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
 	device := assigned.Device
-	return c.ok(assigningView{
+	return c.OK(assigningView{
 		Status: "assigned", EstimatedDelivery: orNull(assigned.Delivery), DeviceID: device.DeviceID(), PatientID: device.PatientID(),
 		DeviceType: device.Type(), AssignedAt: storedInstant(device.ProxyRecord(), "assigned_at"),
 	})
 }
 
-func (a *api) registerDevice(c *call) error {
-	var body devices.RegisterBody
-	if err := c.decode(&body); err != nil {
-		return err
-	}
-	checks := input.NewChecks()
-	registration := body.Read(checks)
-	if err := checks.Err(); err != nil {
-		return err
-	}
-	device, err := devices.Register(c.App, registration, c.actor(), c.Now)
+func (a *api) registerDevice(c *web.Call) error {
+	registration, err := web.Read(c, devices.RegisterBody.Read)
 	if err != nil {
 		return err
 	}
-	return c.created(viewDevice(device))
+	return web.Show(c.Created, viewDevice)(devices.Register(c.App, registration, c.Actor(), c.Now))
 }
 
 // device finds the device of the path, if the caller may see it: a portal user those of the own patient only.
-func (a *api) device(c *call) (*collections.Device, error) {
+func (a *api) device(c *web.Call) (*collections.Device, error) {
 	device, err := devices.Find(c.App, c.Request.PathValue("device_id"))
 	if err != nil {
 		return nil, err
@@ -130,7 +117,7 @@ func (a *api) device(c *call) (*collections.Device, error) {
 	return device, a.reach(c, holder)
 }
 
-func (a *api) readDevice(c *call) error {
+func (a *api) readDevice(c *web.Call) error {
 	device, err := a.device(c)
 	if err != nil {
 		return err
@@ -139,7 +126,7 @@ func (a *api) readDevice(c *call) error {
 	if err != nil {
 		return err
 	}
-	detail, holders := deviceDetail{viewDevice(device), []assignmentView{}}, map[string]bool{}
+	detail := deviceDetail{viewDevice(device), []assignmentView{}}
 	for _, held := range history {
 		patient := held.PatientID()
 		if visible, err := a.seesHolder(c, patient); err != nil {
@@ -149,18 +136,17 @@ func (a *api) readDevice(c *call) error {
 		}
 		record := held.ProxyRecord()
 		detail.Assignments = append(detail.Assignments, assignmentView{patient, storedInstant(record, "assigned_at"), storedInstant(record, "unassigned_at")})
-		holders[patient] = true
 	}
-	if len(holders) > 0 {
-		if err := c.recordRead(audit.PatientRead, "Device", device.DeviceID(), sortedKeys(holders)...); err != nil {
+	if holders := distinct(detail.Assignments, func(v assignmentView) string { return v.PatientID }); len(holders) > 0 {
+		if err := c.RecordRead(audit.PatientRead, "Device", device.DeviceID(), holders...); err != nil {
 			return err
 		}
 	}
-	return c.ok(detail)
+	return c.OK(detail)
 }
 
 // seesHolder reports whether the caller may know that a patient held a device.
-func (a *api) seesHolder(c *call, patientID string) (bool, error) {
+func (a *api) seesHolder(c *web.Call, patientID string) (bool, error) {
 	switch {
 	case c.Scope == access.Own:
 		return patientID == c.Caller.PatientID, nil
@@ -170,54 +156,43 @@ func (a *api) seesHolder(c *call, patientID string) (bool, error) {
 	return true, nil
 }
 
-func (a *api) unassignDevice(c *call) error {
+func (a *api) unassignDevice(c *web.Call) error {
 	return a.change(c, func(device *collections.Device) (*collections.Device, error) {
-		reason, err := c.reason()
+		reason, err := reason(c)
 		if err != nil {
 			return nil, err
 		}
-		return devices.Unassign(c.App, device.DeviceID(), reason, c.actor(), c.Now)
+		return devices.Unassign(c.App, device.DeviceID(), reason, c.Actor(), c.Now)
 	})
 }
 
-func (a *api) replaceDevice(c *call) error {
+func (a *api) replaceDevice(c *web.Call) error {
 	return a.change(c, func(device *collections.Device) (*collections.Device, error) {
-		var body devices.ReplaceBody
-		if err := c.decode(&body); err != nil {
+		replacement, err := web.Read(c, func(body devices.ReplaceBody, checks *input.Checks) devices.Replacement {
+			return body.Read(checks, device.DeviceID())
+		})
+		if err != nil {
 			return nil, err
 		}
-		checks := input.NewChecks()
-		replacement := body.Read(checks, device.DeviceID())
-		if err := checks.Err(); err != nil {
-			return nil, err
-		}
-		return a.Devices.Replace(c.App, device.DeviceID(), replacement, c.actor(), c.Now)
+		return a.Devices.Replace(c.App, device.DeviceID(), replacement, c.Actor(), c.Now)
 	})
 }
 
-func (a *api) completeDeviceSetUp(c *call) error {
+func (a *api) completeDeviceSetUp(c *web.Call) error {
 	return a.change(c, func(device *collections.Device) (*collections.Device, error) {
-		var body devices.SetUpBody
-		if err := c.decodeOptional(&body); err != nil {
+		done, err := web.ReadOptional(c, func(body devices.SetUpBody, checks *input.Checks) devices.SetUp { return body.Read(checks, c.Now) })
+		if err != nil {
 			return nil, err
 		}
-		checks := input.NewChecks()
-		done := body.Read(checks, c.Now)
-		if err := checks.Err(); err != nil {
-			return nil, err
-		}
-		return devices.CompleteSetUp(c.App, device.DeviceID(), done, c.actor(), c.Now)
+		return devices.CompleteSetUp(c.App, device.DeviceID(), done, c.Actor(), c.Now)
 	})
 }
 
 // change answers with the device that a change of the one in the path leads to.
-func (a *api) change(c *call, move func(*collections.Device) (*collections.Device, error)) error {
+func (a *api) change(c *web.Call, move func(*collections.Device) (*collections.Device, error)) error {
 	device, err := a.device(c)
 	if err != nil {
 		return err
 	}
-	if device, err = move(device); err != nil {
-		return err
-	}
-	return c.ok(viewDevice(device))
+	return web.Show(c.OK, viewDevice)(move(device))
 }

@@ -2,6 +2,7 @@ package routes
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"embed"
 	"fmt"
@@ -14,6 +15,8 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 	"github.com/pocketbase/pocketbase/tools/router"
 	"github.com/swaggest/swgui/v5/static"
+
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // docsPath is where people read the contract.
@@ -34,9 +37,9 @@ var docsFiles = map[string]string{
 
 // mountDocs serves the pages. They are the same for everybody, and need no token to be read.
 // Source: docs/decisions.md, "Deprecation signals".
-func (a *api) mountDocs(group *router.RouterGroup[*core.RequestEvent]) {
+func mountDocs(group *router.RouterGroup[*core.RequestEvent]) {
 	for name := range docsFiles {
-		for _, pattern := range patterns(docsPath + name) {
+		for _, pattern := range web.Patterns(docsPath + name) {
 			group.GET(pattern, showDocs(name))
 		}
 	}
@@ -44,7 +47,7 @@ func (a *api) mountDocs(group *router.RouterGroup[*core.RequestEvent]) {
 
 func showDocs(name string) func(*core.RequestEvent) error {
 	return func(e *core.RequestEvent) error {
-		setCommonHeaders(e)
+		web.SetCommonHeaders(e)
 		h := e.Response.Header()
 		h.Set("Content-Security-Policy", docsPolicy)
 		h.Set("Cache-Control", "no-cache")
@@ -72,9 +75,7 @@ func showDocs(name string) func(*core.RequestEvent) error {
 
 // docsFile reads one page, and says whether it is compressed.
 func docsFile(name string) (body []byte, zipped bool, err error) {
-	if name == "" {
-		name = "index.html"
-	}
+	name = cmp.Or(name, "index.html")
 	if body, err = ownDocs.ReadFile(path.Join("docs", name)); err == nil {
 		return body, false, nil
 	}

@@ -8,7 +8,7 @@ import (
 
 // Everything the page asks for is here, of the right type, and nothing on it is inline or from elsewhere.
 func TestDocs(t *testing.T) {
-	s := serve(t, setup{})
+	s := serve(t)
 	page := s.do(request{target: "/api/docs/"})
 	expect(t, page, 200, "")
 	if again := s.do(request{target: "/api/docs"}); again.Body.String() != page.Body.String() {

@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -13,8 +14,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/connection"
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // EMR is what the handlers of the EMR's endpoints answer by.
@@ -26,21 +27,21 @@ type EMR struct {
 
 // jwks serves the public keys with which the EMR checks our client assertions.
 // Source: RFC 7517; SMART App Launch, asymmetric client authentication.
-func (a *api) jwks(c *call) error {
+func (a *api) jwks(c *web.Call) error {
 	c.Header().Set("Cache-Control", "public, max-age=3600")
-	return c.send(http.StatusOK, jsonType, a.JWKS)
+	return c.Send(http.StatusOK, web.JSONType, a.JWKS)
 }
 
-func (a *api) startEMRSignIn(c *call) error {
-	if err := c.decodeOptional(&struct{}{}); err != nil {
+func (a *api) startEMRSignIn(c *web.Call) error {
+	if err := c.DecodeOptional(&struct{}{}); err != nil {
 		return err
 	}
-	started, err := connection.Start(c.App, a.EMR.Client, c.Caller.RecordID, c.actor(), c.Now)
+	started, err := connection.Start(c.App, a.EMR.Client, c.Caller.RecordID, c.Actor(), c.Now)
 	if err != nil {
 		return upstream(err)
 	}
 	c.Header().Set("Cache-Control", "no-store")
-	return c.ok(struct {
+	return c.OK(struct {
 		AuthorizationURL string `json:"authorization_url"`
 		State            string `json:"state"`
 	}{started.AuthorizationURL, started.State})
@@ -48,19 +49,19 @@ func (a *api) startEMRSignIn(c *call) error {
 
 // finishEMRSignIn is where the EMR sends the browser back to. The state is the proof of who started.
 // Source: docs/decisions.md, "Callback".
-func (a *api) finishEMRSignIn(c *call) error {
+func (a *api) finishEMRSignIn(c *web.Call) error {
 	values := c.Request.URL.Query()
 	c.Header().Set("Cache-Control", "no-store")
 	c.Header().Set("Referrer-Policy", "no-referrer") // the address holds the code
 	tokens, err := connection.Finish(c.Request.Context(), c.App, a.EMR.Client, connection.Callback{
 		State: phi.Text(values.Get("state")), Code: phi.Text(values.Get("code")), Error: values.Get("error"),
-	}, c.origin(), a.now)
-	browser := a.EMR.ReturnURL != "" && preferred(c.Request.Header, jsonType, "text/html") == "text/html"
+	}, c.Origin(), a.Now)
+	browser := a.EMR.ReturnURL != "" && web.Preferred(c.Request.Header, web.JSONType, "text/html") == "text/html"
 	switch {
 	case err != nil && !browser:
 		return err
 	case err != nil:
-		f := translate(err)
+		f := web.Translate(err)
 		if f.Kind == fault.Internal {
 			return err
 		}
@@ -68,7 +69,7 @@ func (a *api) finishEMRSignIn(c *call) error {
 	case browser:
 		return a.returnTo(c, url.Values{"emr": {"connected"}})
 	}
-	return c.ok(struct {
+	return c.OK(struct {
 		Status           string   `json:"status"`
 		Scopes           []string `json:"scopes"`
 		ExpiresAt        *string  `json:"expires_at"`
@@ -79,7 +80,7 @@ func (a *api) finishEMRSignIn(c *call) error {
 }
 
 // returnTo sends the browser to the page that the operator named.
-func (a *api) returnTo(c *call, with url.Values) error {
+func (a *api) returnTo(c *web.Call, with url.Values) error {
 	target, err := url.Parse(a.EMR.ReturnURL)
 	if err != nil {
 		return err
@@ -90,23 +91,15 @@ func (a *api) returnTo(c *call, with url.Values) error {
 	}
 	target.RawQuery = values.Encode()
 	c.Header().Set("Location", target.String())
-	return c.send(http.StatusFound, "text/html; charset=utf-8", nil)
+	return c.Send(http.StatusFound, "text/html; charset=utf-8", nil)
 }
 
-// instantOrNull is a time of the contract, null when unknown.
-func instantOrNull(at time.Time) *string {
-	if at.IsZero() {
-		return nil
-	}
-	return new(input.FormatInstant(at))
-}
-
-func (a *api) readEMRStatus(c *call) error {
+func (a *api) readEMRStatus(c *web.Call) error {
 	s, err := connection.StatusOf(a.EMR.Client, c.Now)
 	if err != nil {
 		return err
 	}
-	return c.ok(struct {
+	return c.OK(struct {
 		JWTConfigured       bool     `json:"jwt_configured"`
 		JWTLastSuccess      *string  `json:"jwt_last_success"`
 		OAuth2Configured    bool     `json:"oauth2_configured"`
@@ -121,15 +114,15 @@ func (a *api) readEMRStatus(c *call) error {
 	})
 }
 
-func (a *api) testEMRSignIn(c *call) error {
-	if err := c.decodeOptional(&struct{}{}); err != nil {
+func (a *api) testEMRSignIn(c *web.Call) error {
+	if err := c.DecodeOptional(&struct{}{}); err != nil {
 		return err
 	}
 	grant, err := a.EMR.Client.SignIn(c.Request.Context())
 	if err := a.noteTest(c, "jwt", err); err != nil {
 		return err
 	}
-	return c.ok(struct {
+	return c.OK(struct {
 		Status    string `json:"status"`
 		TokenType string `json:"token_type"`
 		ExpiresIn int    `json:"expires_in"`
@@ -137,8 +130,8 @@ func (a *api) testEMRSignIn(c *call) error {
 	}{"success", grant.TokenType, int(grant.ExpiresIn / time.Second), grant.Scope})
 }
 
-func (a *api) testEMRConnection(c *call) error {
-	if err := c.decodeOptional(&struct{}{}); err != nil {
+func (a *api) testEMRConnection(c *web.Call) error {
+	if err := c.DecodeOptional(&struct{}{}); err != nil {
 		return err
 	}
 	found, err := a.EMR.Client.Metadata(c.Request.Context())
@@ -154,22 +147,18 @@ func (a *api) testEMRConnection(c *call) error {
 	if !found.Supports("Patient", "read") || !found.Supports("Observation", "create") {
 		status = "degraded"
 	}
-	server := found.Software
-	if server == "" {
-		server = a.EMR.Client.BaseURL()
-	}
-	return c.ok(struct {
+	return c.OK(struct {
 		Status       string   `json:"status"`
 		Server       string   `json:"fhir_server"`
 		Version      *string  `json:"fhir_version"`
 		Capabilities []string `json:"capabilities"`
 		ResponseTime int64    `json:"response_time_ms"`
-	}{status, server, orNull(found.FHIRVersion), supported, found.Took.Milliseconds()})
+	}{status, cmp.Or(found.Software, a.EMR.Client.BaseURL()), orNull(found.FHIRVersion), supported, found.Took.Milliseconds()})
 }
 
 // noteTest records a test and its end, and makes the EMR's refusal an answer with its words.
-func (a *api) noteTest(c *call, what string, failure error) error {
-	entry := audit.Entry{Event: audit.EMRTest, Actor: c.actor(), ResourceType: "EMRConnection", ResourceID: what}
+func (a *api) noteTest(c *web.Call, what string, failure error) error {
+	entry := audit.Entry{Event: audit.EMRTest, Actor: c.Actor(), ResourceType: "EMRConnection", ResourceID: what}
 	if failure != nil {
 		entry.Outcome = audit.MinorFailure
 	}
@@ -199,7 +188,7 @@ type emrPatient struct {
 
 // searchEMRPatients asks the EMR. The trail names who searched, and the people shown by their ids.
 // Source: docs/decisions.md, "Patient search".
-func (a *api) searchEMRPatients(c *call) error {
+func (a *api) searchEMRPatients(c *web.Call) error {
 	wanted, err := a.emrQuery(c)
 	if err != nil {
 		return err
@@ -208,51 +197,47 @@ func (a *api) searchEMRPatients(c *call) error {
 	if err != nil {
 		return upstream(err)
 	}
-	ids := make([]string, len(found))
-	for i, p := range found {
-		ids[i] = p.ID
-	}
+	ids := web.Views(found, func(p emr.Patient) string { return p.ID })
 	here, err := collections.KnownExternalIDs(c.App, ids)
 	if err != nil {
 		return err
 	}
-	views := make([]emrPatient, len(found))
-	for i, p := range found {
-		views[i] = emrPatient{
+	views := web.Views(found, func(p emr.Patient) emrPatient {
+		return emrPatient{
 			EMRID: "Patient/" + p.ID, FirstName: orNull(p.Who.FirstName), LastName: orNull(p.Who.LastName),
 			DateOfBirth: orNull(p.Who.DateOfBirth), Gender: p.Gender, MRN: orNull(p.MRN), Phone: orNull(p.Who.Phone),
 			AlreadyImported: slices.Contains(here, p.ID),
 		}
-	}
+	})
 	err = audit.Append(c.App, audit.Entry{
-		Event: audit.EMRSearch, Actor: c.actor(), ResourceType: "EMRPatient", Changes: audit.Changes{
+		Event: audit.EMRSearch, Actor: c.Actor(), ResourceType: "EMRPatient", Changes: audit.Changes{
 			"name": {New: wanted.Name}, "birthdate": {New: wanted.BirthDate}, "identifier": {New: wanted.Identifier}, "emr_ids": {New: ids},
 		},
 	}, c.Now)
 	if err != nil {
 		return err
 	}
-	return c.ok(struct {
+	return c.OK(struct {
 		Count    int          `json:"count"`
 		Patients []emrPatient `json:"patients"`
 	}{len(views), views})
 }
 
-func (a *api) emrQuery(c *call) (emr.PatientQuery, error) {
-	q := c.query()
+func (a *api) emrQuery(c *web.Call) (emr.PatientQuery, error) {
+	q := c.Query()
 	wanted := emr.PatientQuery{
-		Name: phi.Text(q.text("name", 100)), BirthDate: phi.Text(q.date("birthdate")), Identifier: phi.Text(q.text("identifier", 200)), Count: 20,
+		Name: phi.Text(q.Text("name", 100)), BirthDate: phi.Text(q.Date("birthdate")), Identifier: phi.Text(q.Text("identifier", 200)), Count: 20,
 	}
-	if count := q.integer("_count"); count != nil {
+	if count := q.Integer("_count"); count != nil {
 		if *count < 1 || *count > 100 {
-			q.checks.Reject("_count", "Must be between 1 and 100.")
+			q.Reject("_count", "Must be between 1 and 100.")
 		}
 		wanted.Count = int(*count)
 	}
-	if a.EMR.RequireSearchTerm && wanted.Name == "" && wanted.BirthDate == "" && wanted.Identifier == "" && q.err() == nil {
-		q.checks.Reject(fault.NonField, "Give a name, birthdate or identifier.")
+	if a.EMR.RequireSearchTerm && wanted.Name == "" && wanted.BirthDate == "" && wanted.Identifier == "" && q.Err() == nil {
+		q.Reject(fault.NonField, "Give a name, birthdate or identifier.")
 	}
-	return wanted, q.err()
+	return wanted, q.Err()
 }
 
 // upstream makes a failure at the EMR an answer. Source: docs/decisions.md, "EMR not configured".

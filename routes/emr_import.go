@@ -10,6 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // askTime bounds asking the EMR in an import; what has come by then is stored.
@@ -24,11 +25,7 @@ type importBody struct {
 }
 
 // importFromEMR answers variant A with 201 and variant B with 200. Source: docs/decisions.md, "Import variants".
-func (a *api) importFromEMR(c *call) error {
-	var body importBody
-	if err := c.decode(&body); err != nil {
-		return err
-	}
+func (a *api) importFromEMR(c *web.Call, body importBody) error {
 	what, asSent, err := a.readImport(c, body)
 	if err != nil {
 		return err
@@ -38,18 +35,18 @@ func (a *api) importFromEMR(c *call) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), askTime)
 	defer cancel()
-	done, err := patients.ImportFrom(ctx, c.App, a.EMR.Client, what, c.actor(), c.Now, a.Zone)
+	done, err := patients.ImportFrom(ctx, c.App, a.EMR.Client, what, c.Actor(), c.Now, a.Zone)
 	if err != nil {
 		return upstream(err)
 	}
 	if body.PatientIDs.Sent() {
-		return c.created(importedA(done, asSent))
+		return c.Created(importedA(done, asSent))
 	}
-	return c.ok(importedB(done, asSent))
+	return c.OK(importedB(done, asSent))
 }
 
 // readImport checks the body; asSent is the form in which each id came.
-func (a *api) readImport(c *call, body importBody) (what patients.Import, asSent map[string]string, err error) {
+func (a *api) readImport(c *web.Call, body importBody) (what patients.Import, asSent map[string]string, err error) {
 	checks := input.NewChecks()
 	name, list := "patient_ids", body.PatientIDs
 	switch {

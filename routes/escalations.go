@@ -12,6 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // escalationView is an escalation as the contract shows it.
@@ -78,7 +79,7 @@ func viewEscalations(app core.App, page []*core.Record) ([]escalationView, map[s
 }
 
 // answerEscalation answers with one escalation.
-func (a *api) answerEscalation(c *call, record *core.Record, answer func(any) error) error {
+func (a *api) answerEscalation(c *web.Call, record *core.Record, answer func(any) error) error {
 	views, _, err := viewEscalations(c.App, []*core.Record{record})
 	if err != nil {
 		return err
@@ -87,8 +88,8 @@ func (a *api) answerEscalation(c *call, record *core.Record, answer func(any) er
 }
 
 // escalation finds the escalation of the path, if the caller may see its patient.
-func (a *api) escalation(c *call) (*core.Record, error) {
-	number, err := c.pathInteger("id")
+func (a *api) escalation(c *web.Call) (*core.Record, error) {
+	number, err := c.PathInteger("id")
 	if err != nil {
 		return nil, err
 	}
@@ -99,16 +100,16 @@ func (a *api) escalation(c *call) (*core.Record, error) {
 	return record, a.reachStored(c, record)
 }
 
-func (a *api) listEscalations(c *call) error {
-	q := c.query()
-	p := q.paging()
+func (a *api) listEscalations(c *web.Call) error {
+	q := c.Query()
+	p := q.Paging()
 	filter := escalations.Filter{
-		PatientID: q.patientID(), AssignedTo: strings.ToLower(q.text("assigned_to", 254)),
-		Priority: q.oneOf("priority", string(triage.Routine), string(triage.Urgent), string(triage.Stat)),
-		Status: q.oneOf("status", string(escalations.StatusOpen), string(escalations.StatusInProgress), string(escalations.StatusResolved),
+		PatientID: q.PatientID(), AssignedTo: strings.ToLower(q.Text("assigned_to", 254)),
+		Priority: q.OneOf("priority", string(triage.Routine), string(triage.Urgent), string(triage.Stat)),
+		Status: q.OneOf("status", string(escalations.StatusOpen), string(escalations.StatusInProgress), string(escalations.StatusResolved),
 			string(escalations.StatusCancelled)),
 	}
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return err
 	}
 	var err error
@@ -124,27 +125,27 @@ func (a *api) listEscalations(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.recordListed("Escalation", names); err != nil {
+	if err := recordListed(c, "Escalation", names); err != nil {
 		return err
 	}
-	return list(c, p, total, views, unreadable)
+	return web.List(c, p, total, views, unreadable)
 }
 
-func (a *api) readEscalation(c *call) error {
+func (a *api) readEscalation(c *web.Call) error {
 	record, err := a.escalation(c)
 	if err != nil {
 		return err
 	}
 	number := strconv.FormatInt(collections.Number(record.Id), 10)
-	if err := c.recordRead(audit.PatientRead, "Escalation", number, record.GetString("patient")); err != nil {
+	if err := c.RecordRead(audit.PatientRead, "Escalation", number, record.GetString("patient")); err != nil {
 		return err
 	}
-	return a.answerEscalation(c, record, c.ok)
+	return a.answerEscalation(c, record, c.OK)
 }
 
-func (a *api) createEscalation(c *call) error {
+func (a *api) createEscalation(c *web.Call) error {
 	var body escalations.Body
-	if err := c.decode(&body); err != nil {
+	if err := c.Decode(&body); err != nil {
 		return err
 	}
 	checks := input.NewChecks()
@@ -155,20 +156,20 @@ func (a *api) createEscalation(c *call) error {
 	if err := a.reach(c, draft.PatientID); err != nil {
 		return err
 	}
-	record, err := escalations.Create(c.App, draft, c.actor(), c.Now)
+	record, err := escalations.Create(c.App, draft, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
-	return a.answerEscalation(c, record, c.created)
+	return a.answerEscalation(c, record, c.Created)
 }
 
-func (a *api) updateEscalation(c *call) error {
+func (a *api) updateEscalation(c *web.Call) error {
 	record, err := a.escalation(c)
 	if err != nil {
 		return err
 	}
 	var body escalations.ChangeBody
-	if err := c.decode(&body); err != nil {
+	if err := c.Decode(&body); err != nil {
 		return err
 	}
 	checks := input.NewChecks()
@@ -176,8 +177,8 @@ func (a *api) updateEscalation(c *call) error {
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	if record, err = escalations.Update(c.App, collections.Number(record.Id), change, c.actor(), c.Now); err != nil {
+	if record, err = escalations.Update(c.App, collections.Number(record.Id), change, c.Actor(), c.Now); err != nil {
 		return err
 	}
-	return a.answerEscalation(c, record, c.ok)
+	return a.answerEscalation(c, record, c.OK)
 }

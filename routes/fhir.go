@@ -8,10 +8,11 @@ import (
 	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // readFHIRObservation serves the FHIR R4 Observation, rendered from the stored reading.
-func (a *api) readFHIRObservation(c *call) error {
+func (a *api) readFHIRObservation(c *web.Call) error {
 	o, err := a.findObservation(c)
 	if err != nil {
 		return err
@@ -27,8 +28,8 @@ func (a *api) readFHIRObservation(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.recordRead(audit.ObservationRead, "Observation", o.ID, o.PatientID); err != nil {
+	if err := c.RecordRead(audit.ObservationRead, "Observation", o.ID, o.PatientID); err != nil {
 		return err
 	}
-	return c.send(http.StatusOK, preferred(c.Request.Header, jsonType, fhir.ContentType), body)
+	return c.Send(http.StatusOK, web.Preferred(c.Request.Header, web.JSONType, fhir.ContentType), body)
 }

@@ -6,26 +6,23 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // readFHIRPatient serves the FHIR R4 Patient. Every role that may read it sees all of it.
-func (a *api) readFHIRPatient(c *call) error {
-	p, err := a.patient(c, collections.FindPatient)
-	if err != nil {
-		return err
-	}
-	if err := collections.Readable(p.ProxyRecord()); err != nil {
+func (a *api) readFHIRPatient(c *web.Call, patient *collections.Patient) error {
+	if err := collections.Readable(patient.ProxyRecord()); err != nil {
 		return err
 	}
 	body, err := fhir.Patient(fhir.StoredPatient{
-		ID: p.Id, Who: p.Demographics(), Gender: p.Gender(), MRN: p.MRN(), ExternalID: p.ExternalID(),
-		Active: p.Active(), Version: p.Version(), UpdatedAt: p.UpdatedAt(),
+		ID: patient.Id, Who: patient.Demographics(), Gender: patient.Gender(), MRN: patient.MRN(), ExternalID: patient.ExternalID(),
+		Active: patient.Active(), Version: patient.Version(), UpdatedAt: patient.UpdatedAt(),
 	}, a.FHIRSystems).Encode()
 	if err != nil {
 		return err
 	}
-	if err := c.recordRead(audit.PatientRead, "Patient", p.Id, p.Id); err != nil {
+	if err := c.RecordRead(audit.PatientRead, "Patient", patient.Id, patient.Id); err != nil {
 		return err
 	}
-	return c.send(http.StatusOK, preferred(c.Request.Header, jsonType, fhir.ContentType), body)
+	return c.Send(http.StatusOK, web.Preferred(c.Request.Header, web.JSONType, fhir.ContentType), body)
 }

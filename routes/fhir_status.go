@@ -6,8 +6,8 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/dashboard"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // From these on deliveries count as degraded. Source: docs/decisions.md, "FHIR status".
@@ -39,7 +39,7 @@ type fhirTodayView struct {
 }
 
 // fhirStatus says how deliveries to the EMR go. Today begins at midnight in the practice's zone.
-func (a *api) fhirStatus(c *call) error {
+func (a *api) fhirStatus(c *web.Call) error {
 	f, err := transmissions.ReadFigures(c.App, collections.StartOfDay(c.Now.In(a.Zone)))
 	if err != nil {
 		return err
@@ -50,19 +50,15 @@ func (a *api) fhirStatus(c *call) error {
 	}
 	connection, since := a.emrConnection(), a.Transmissions.RunningSince()
 	view := fhirStatusView{
-		Status: fhirHealth(f, connection, !since.IsZero()), EMRConnection: connection,
+		Status: fhirHealth(f, connection, !since.IsZero()), EMRConnection: connection, LastSuccessfulTransmit: instantOrNull(f.LastTransmitted),
 		Queue:      fhirQueueView{f.Pending, f.Processing, f.AwaitingRetry},
 		TodayStats: fhirTodayView{f.Transmitted, f.Failed, f.SuccessRate()},
 		Uptime:     fmt.Sprintf("%.1f%%", uptime),
 	}
-	if !f.LastTransmitted.IsZero() {
-		at := input.FormatInstant(f.LastTransmitted)
-		view.LastSuccessfulTransmit = &at
-	}
 	if !since.IsZero() {
 		view.UptimeSeconds = max(0, int64(c.Now.Sub(since)/time.Second))
 	}
-	return c.ok(view)
+	return c.OK(view)
 }
 
 // emrConnection is what the health check last saw of the EMR.

@@ -90,7 +90,7 @@ func TestPasskeysNeedAHostName(t *testing.T) {
 		var authority *auth.Engine
 		c := newClinic(t, func(e *routes.Engines) {
 			authority = auth.New(vigiltest.Sealer(), auth.Options{RefreshFamilyLife: time.Hour, FreshSignIn: time.Hour, SignInURL: at})
-			e.Auth, e.Bearer = authority, authority
+			e.Auth, e.AccessTokens = authority, authority
 		})
 		token := c.login(c.people[access.Admin].Email(), vigiltest.Password).want(200).text("access")
 		c.offer(token).want(400, "passkeys_unavailable")
@@ -105,7 +105,7 @@ func TestPasskeysNeedAHostName(t *testing.T) {
 		authority := auth.New(vigiltest.Sealer(), auth.Options{
 			RefreshFamilyLife: time.Hour, FreshSignIn: time.Hour, SignInURL: "http://localhost:8090", RequireTwoFactor: []access.Role{access.Admin},
 		})
-		e.Auth, e.Bearer = authority, authority
+		e.Auth, e.AccessTokens = authority, authority
 	})
 	token := c.login(c.people[access.Admin].Email(), vigiltest.Password).want(200).text("access")
 	c.send(token, "GET", "/users/", nil).want(403, "two_factor_setup_required")

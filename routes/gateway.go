@@ -16,6 +16,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // webhookAnswer tells the gateway what became of an event. Source: docs/decisions.md, "Webhook answers".
@@ -28,11 +29,11 @@ type webhookAnswer struct {
 
 // receiveEvent takes one event of the device gateway. Only what is signed is read, and nothing signed is lost: it is stored, known, kept
 // for a person to place, or refused with the reason and kept all the same.
-func (a *api) receiveEvent(c *call) error {
+func (a *api) receiveEvent(c *web.Call) error {
 	if addr, err := netip.ParseAddr(c.Address); err != nil || !gateway.SourceAllowed(addr, a.GatewaySources) {
 		return a.noteUnsigned(c, nil, fault.New(fault.Forbidden, "source_not_allowed", "Requests from this address are not accepted."))
 	}
-	body, err := c.body()
+	body, err := c.Body()
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func (a *api) receiveEvent(c *call) error {
 	return a.receiveMeasurement(c, event, body)
 }
 
-func (a *api) receiveMeasurement(c *call, event gateway.Event, body []byte) error {
+func (a *api) receiveMeasurement(c *web.Call, event gateway.Event, body []byte) error {
 	patientID, reason, err := observations.Place(c.App, event)
 	if err != nil {
 		return unavailable(err)
@@ -66,7 +67,7 @@ func (a *api) receiveMeasurement(c *call, event gateway.Event, body []byte) erro
 	if reason != "" {
 		return a.quarantine(c, event.ID(), event, body, reason)
 	}
-	submission := observations.FromEvent(event, patientID, audit.Gateway(c.origin()), c.Now)
+	submission := observations.FromEvent(event, patientID, audit.Gateway(c.Origin()), c.Now)
 	submission.Repeatable = !a.GatewayDedup
 	outcome, err := a.Writer.Submit(c.Request.Context(), submission)
 	var refused *fault.Error
@@ -78,19 +79,19 @@ func (a *api) receiveMeasurement(c *call, event gateway.Event, body []byte) erro
 	case outcome.Conflict:
 		return a.quarantine(c, observations.BodyID(body), event, body, observations.ReasonConflict)
 	case outcome.Duplicate:
-		return c.ok(webhookAnswer{Status: "duplicate", EventID: event.ID(), ObservationID: outcome.Observation.ID})
+		return c.OK(webhookAnswer{Status: "duplicate", EventID: event.ID(), ObservationID: outcome.Observation.ID})
 	}
 	if outcome.AttendDevice {
 		if err := a.Devices.Attend(c.App, event.DeviceID, c.Now); err != nil {
 			a.Log.Error("device not attended to", slog.Any("error", err)) // the reading is stored; the hub check does it within a minute
 		}
 	}
-	return c.ok(webhookAnswer{Status: "accepted", EventID: event.ID(), ObservationID: outcome.Observation.ID})
+	return c.OK(webhookAnswer{Status: "accepted", EventID: event.ID(), ObservationID: outcome.Observation.ID})
 }
 
 // noteUnsigned leaves a trace of a request that nobody vouches for: its hash, never its content, and once an hour for each address and
 // reason, with the number of those that were not recorded.
-func (a *api) noteUnsigned(c *call, body []byte, refusal error) error {
+func (a *api) noteUnsigned(c *web.Call, body []byte, refusal error) error {
 	var refused *fault.Error
 	if !errors.As(refusal, &refused) || (refused.Kind != fault.Unauthenticated && refused.Kind != fault.Forbidden) {
 		return refusal
@@ -105,7 +106,7 @@ func (a *api) noteUnsigned(c *call, body []byte, refusal error) error {
 			return err
 		}
 		for _, d := range due {
-			if err := trail.Add(c.refusedEntry(d, body), c.Now); err != nil {
+			if err := trail.Add(refusedEntry(c, d, body), c.Now); err != nil {
 				return err
 			}
 		}
@@ -119,9 +120,9 @@ func (a *api) noteUnsigned(c *call, body []byte, refusal error) error {
 	return errors.Join(refusal, err)
 }
 
-func (c *call) refusedEntry(refused gateway.Refusal, body []byte) audit.Entry {
+func refusedEntry(c *web.Call, refused gateway.Refusal, body []byte) audit.Entry {
 	entry := audit.Entry{
-		Event: audit.WebhookRejected, Outcome: audit.SeriousFailure, Actor: audit.Anonymous(c.origin()),
+		Event: audit.WebhookRejected, Outcome: audit.SeriousFailure, Actor: audit.Anonymous(c.Origin()),
 		ResourceType: "GatewayEvent", ResourceID: "none", Reason: phi.Text(refused.Reason),
 	}
 	if refused.Since > 0 {
@@ -138,7 +139,7 @@ func (c *call) refusedEntry(refused gateway.Refusal, body []byte) audit.Entry {
 }
 
 // reject refuses a signed event that cannot be read, and keeps it: the gateway will stop sending it one day.
-func (a *api) reject(c *call, event gateway.Event, body []byte, refusal error) error {
+func (a *api) reject(c *web.Call, event gateway.Event, body []byte, refusal error) error {
 	var refused *fault.Error
 	if !errors.As(refusal, &refused) {
 		return refusal
@@ -146,16 +147,16 @@ func (a *api) reject(c *call, event gateway.Event, body []byte, refusal error) e
 	_, _, err := observations.Keep(c.App, observations.Kept{
 		ID: observations.BodyID(body), Status: observations.KeptRejected, Reason: refused.Code,
 		Event: event, Payload: body, FieldErrors: refused.Fields,
-	}, audit.Gateway(c.origin()), c.Now)
+	}, audit.Gateway(c.Origin()), c.Now)
 	if err != nil {
 		return unavailable(err)
 	}
 	return refusal
 }
 
-func (a *api) quarantine(c *call, id string, event gateway.Event, body []byte, reason string) error {
+func (a *api) quarantine(c *web.Call, id string, event gateway.Event, body []byte, reason string) error {
 	id, known, err := observations.Keep(c.App, observations.Kept{ID: id, Status: observations.KeptOpen, Reason: reason, Event: event, Payload: body},
-		audit.Gateway(c.origin()), c.Now)
+		audit.Gateway(c.Origin()), c.Now)
 	if err != nil {
 		return unavailable(err)
 	}
@@ -165,21 +166,21 @@ func (a *api) quarantine(c *call, id string, event gateway.Event, body []byte, r
 			return unavailable(err)
 		}
 		if item.Status != observations.KeptOpen {
-			return c.ok(webhookAnswer{Status: "duplicate", EventID: id, ObservationID: item.ObservationID})
+			return c.OK(webhookAnswer{Status: "duplicate", EventID: id, ObservationID: item.ObservationID})
 		}
 	} else if a.Watch.Rejected != nil {
 		a.Watch.Rejected(reason)
 	}
-	return c.ok(webhookAnswer{Status: "quarantined", EventID: id, Reason: reason})
+	return c.OK(webhookAnswer{Status: "quarantined", EventID: id, Reason: reason})
 }
 
 // keep stores an event that makes no observation, and does what it says of a device or hub: both or neither, so that the
 // gateway sends again what was not done.
-func (a *api) keep(c *call, kept observations.Kept, status string) error {
+func (a *api) keep(c *web.Call, kept observations.Kept, status string) error {
 	var id string
 	var known bool
 	err := c.App.RunInTransaction(func(tx core.App) (err error) {
-		id, known, err = observations.Keep(tx, kept, audit.Gateway(c.origin()), c.Now)
+		id, known, err = observations.Keep(tx, kept, audit.Gateway(c.Origin()), c.Now)
 		if err != nil || known || kept.Status != observations.KeptHandled {
 			return err
 		}
@@ -191,7 +192,7 @@ func (a *api) keep(c *call, kept observations.Kept, status string) error {
 	if known && status != "ignored" {
 		status = "duplicate"
 	}
-	return c.ok(webhookAnswer{Status: status, EventID: id})
+	return c.OK(webhookAnswer{Status: status, EventID: id})
 }
 
 // unavailable asks the gateway to send again: storage failed.
@@ -200,8 +201,8 @@ func unavailable(err error) error {
 }
 
 // noteRejected tells who counts that a reading or an event of the gateway was refused.
-func (a *api) noteRejected(row route, err error) {
-	if a.Watch.Rejected != nil && (row.who == signedByGateway || row.who == access.IngestReadings) {
-		a.Watch.Rejected(translate(err).Code)
+func (a *api) noteRejected(row web.Route, err error) {
+	if a.Watch.Rejected != nil && (row.Who == web.SignedByGateway || row.Who == access.IngestReadings) {
+		a.Watch.Rejected(web.Translate(err).Code)
 	}
 }

@@ -5,11 +5,12 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // live says that the process answers. Source: docs/decisions.md, "Health body".
-func (a *api) live(c *call) error {
-	return c.ok(struct {
+func (a *api) live(c *web.Call) error {
+	return c.OK(struct {
 		Status string `json:"status"`
 	}{"ok"})
 }
@@ -23,11 +24,11 @@ type healthView struct {
 }
 
 // health answers from memory: 503 when the database is down, else 200. Source: docs/decisions.md, "Health body".
-func (a *api) health(c *call) error {
+func (a *api) health(c *web.Call) error {
 	report := a.Monitor.Latest()
 	status := http.StatusOK
 	if report.Status == dashboard.Down {
 		status = http.StatusServiceUnavailable
 	}
-	return c.json(status, healthView{report.Status, input.FormatInstant(report.At), a.Version, report.Services})
+	return c.JSON(status, healthView{report.Status, input.FormatInstant(report.At), a.Version, report.Services})
 }

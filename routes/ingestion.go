@@ -9,6 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/vitals"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // measured is a body that says what was measured.
@@ -16,30 +17,30 @@ type measured interface {
 	Read(c *input.Checks) vitals.Reading
 }
 
-func (a *api) postBloodPressure(c *call) error {
+func (a *api) postBloodPressure(c *web.Call) error {
 	return ingest(a, c, func(raw []byte) (measured, error) { return decodeAs[vitals.BloodPressureBody](c, raw) })
 }
 
-func (a *api) postWeight(c *call) error {
+func (a *api) postWeight(c *web.Call) error {
 	return ingest(a, c, func(raw []byte) (measured, error) { return decodeAs[vitals.WeightBody](c, raw) })
 }
 
-func (a *api) postPulseOximetry(c *call) error {
+func (a *api) postPulseOximetry(c *web.Call) error {
 	return ingest(a, c, func(raw []byte) (measured, error) { return decodeAs[vitals.PulseOximetryBody](c, raw) })
 }
 
-func (a *api) postBloodGlucose(c *call) error {
+func (a *api) postBloodGlucose(c *web.Call) error {
 	return ingest(a, c, func(raw []byte) (measured, error) { return decodeAs[vitals.BloodGlucoseBody](c, raw) })
 }
 
-func decodeAs[T measured](c *call, raw []byte) (T, error) {
+func decodeAs[T measured](c *web.Call, raw []byte) (T, error) {
 	var body T
-	return body, c.parse(raw, &body)
+	return body, c.Parse(raw, &body)
 }
 
 // ingest takes a reading that a person or an app sends, and answers once it is stored: 201, or 200 for one known before.
-func ingest(a *api, c *call, decode func(raw []byte) (measured, error)) error {
-	raw, err := c.body()
+func ingest(a *api, c *web.Call, decode func(raw []byte) (measured, error)) error {
+	raw, err := c.Body()
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func ingest(a *api, c *call, decode func(raw []byte) (measured, error)) error {
 		return err
 	}
 	outcome, err := a.Writer.Submit(c.Request.Context(), observations.Submission{
-		PatientID: patientID, Reading: reading, Source: source, By: c.actor(), ReceivedAt: c.Now,
+		PatientID: patientID, Reading: reading, Source: source, By: c.Actor(), ReceivedAt: c.Now,
 	})
 	if err != nil {
 		return err
@@ -78,9 +79,9 @@ func ingest(a *api, c *call, decode func(raw []byte) (measured, error)) error {
 }
 
 // decodeEnvelope reads what all readings share. A portal user may leave the patient out: it is always the own one.
-func decodeEnvelope(c *call, raw []byte) (vitals.Envelope, error) {
+func decodeEnvelope(c *web.Call, raw []byte) (vitals.Envelope, error) {
 	var envelope vitals.Envelope
-	if err := c.parse(raw, &envelope); err != nil {
+	if err := c.Parse(raw, &envelope); err != nil {
 		return envelope, err
 	}
 	if c.Caller.Role == access.Patient && !envelope.PatientID.Given() && (!envelope.PatientID.Sent() || envelope.PatientID.Null()) {
@@ -92,9 +93,9 @@ func decodeEnvelope(c *call, raw []byte) (vitals.Envelope, error) {
 	return envelope, nil
 }
 
-func (a *api) answerIngested(c *call, outcome observations.Outcome) error {
+func (a *api) answerIngested(c *web.Call, outcome observations.Outcome) error {
 	if !outcome.Duplicate {
-		return c.created(viewObservation(outcome.Observation, raisedBy(outcome), c.Caller.Role))
+		return c.Created(viewObservation(outcome.Observation, raisedBy(outcome), c.Caller.Role))
 	}
 	known, err := alerts.OfObservations(c.App, outcome.Observation.ID)
 	if err != nil {
@@ -102,24 +103,24 @@ func (a *api) answerIngested(c *call, outcome observations.Outcome) error {
 	}
 	view := viewObservation(outcome.Observation, raisedFrom(known[outcome.Observation.ID]), c.Caller.Role)
 	view.Duplicate = true
-	return c.ok(view)
+	return c.OK(view)
 }
 
-func (a *api) listObservations(c *call) error {
-	q := c.query()
-	p := q.paging()
+func (a *api) listObservations(c *web.Call) error {
+	q := c.Query()
+	p := q.Paging()
 	filter := observations.Filter{
-		PatientID: q.patientID(), Kind: q.oneOf("observation_type", kinds...),
-		FHIRStatus:  q.oneOf("fhir_status", collections.FHIRPending, collections.FHIRProcessing, collections.FHIRTransmitted, collections.FHIRFailed),
-		OldestFirst: q.ordering("-measured_at", "measured_at") == "measured_at", Zone: q.zone,
+		PatientID: q.PatientID(), Kind: q.OneOf("observation_type", kinds...),
+		FHIRStatus:  q.OneOf("fhir_status", collections.FHIRPending, collections.FHIRProcessing, collections.FHIRTransmitted, collections.FHIRFailed),
+		OldestFirst: q.Ordering("-measured_at", "measured_at") == "measured_at", Zone: a.Zone,
 	}
-	between := q.between()
+	between := q.Between()
 	filter.From, filter.To = between.From, between.To
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return err
 	}
 	if c.Scope == access.Own && !confine(c, &filter.PatientID) {
-		return list(c, p, 0, []observationView{}, 0)
+		return web.List(c, p, 0, []observationView{}, 0)
 	}
 	var err error
 	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
@@ -133,11 +134,11 @@ func (a *api) listObservations(c *call) error {
 	if err != nil {
 		return err
 	}
-	return list(c, p, total, views, 0)
+	return web.List(c, p, total, views, 0)
 }
 
 // confine narrows a filter to the caller's own patient; false when nothing can match.
-func confine(c *call, patientID *string) bool {
+func confine(c *web.Call, patientID *string) bool {
 	if c.Caller.PatientID == "" || (*patientID != "" && *patientID != c.Caller.PatientID) {
 		return false
 	}
@@ -145,7 +146,7 @@ func confine(c *call, patientID *string) bool {
 	return true
 }
 
-func viewObservations(c *call, page []observations.Observation) ([]observationView, error) {
+func viewObservations(c *web.Call, page []observations.Observation) ([]observationView, error) {
 	ids, patients := make([]string, len(page)), map[string]bool{}
 	for i, o := range page {
 		ids[i], patients[o.PatientID] = o.ID, true
@@ -158,10 +159,10 @@ func viewObservations(c *call, page []observations.Observation) ([]observationVi
 	for i, o := range page {
 		views[i] = viewObservation(o, raisedFrom(raised[o.ID]), c.Caller.Role)
 	}
-	return views, c.recordRead(audit.ObservationRead, "Observation", "", sortedKeys(patients)...)
+	return views, c.RecordRead(audit.ObservationRead, "Observation", "", sortedKeys(patients)...)
 }
 
-func (a *api) readObservation(c *call) error {
+func (a *api) readObservation(c *web.Call) error {
 	o, err := a.findObservation(c)
 	if err != nil {
 		return err
@@ -170,12 +171,12 @@ func (a *api) readObservation(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.ok(views[0])
+	return c.OK(views[0])
 }
 
 // findObservation finds the observation of the path, if the caller may see it.
-func (a *api) findObservation(c *call) (observations.Observation, error) {
-	id, err := c.pathUUID()
+func (a *api) findObservation(c *web.Call) (observations.Observation, error) {
+	id, err := c.PathUUID()
 	if err != nil {
 		return observations.Observation{}, err
 	}

@@ -42,17 +42,13 @@ func (LiveViews) Alerts(app core.App, ids []string) (map[string]live.View, error
 		return nil, fmt.Errorf("find alerts: %w", err)
 	}
 	rows, _ = collections.ReadableRecords(rows) // whoever reads the list is told how many are left out
-	patientIDs := make([]string, len(rows))
-	for i, row := range rows {
-		patientIDs[i] = row.GetString("patient")
-	}
-	names, err := patients.Names(app, patientIDs)
+	names, err := patients.Names(app, distinct(rows, patientOf))
 	if err != nil {
 		return nil, err
 	}
 	views := make(map[string]live.View, len(rows))
-	for i, row := range rows {
-		views[row.Id] = live.View{PatientID: patientIDs[i], Data: viewAlert(row, names)}
+	for _, row := range rows {
+		views[row.Id] = live.View{PatientID: patientOf(row), Data: viewAlert(row, names)}
 	}
 	return views, nil
 }

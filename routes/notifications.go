@@ -7,8 +7,8 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // notificationView is an entry of a person's list.
@@ -33,33 +33,25 @@ func viewNotification(record *core.Record) notificationView {
 	return notificationView{
 		ID: collections.Number(record.Id), Channel: record.GetString("channel"), Type: record.GetString("type"), Severity: record.GetString("severity"),
 		Title: record.GetString("title"), Body: record.GetString("body"), PatientID: orNull(record.GetString("patient")),
-		AlertID: numberIn(record, "alert"), EscalationID: numberIn(record, "escalation"), EntryID: orNull(record.GetString("billing_entry")),
+		AlertID: storedNumber(record, "alert"), EscalationID: storedNumber(record, "escalation"), EntryID: orNull(record.GetString("billing_entry")),
 		Read: readAt != nil, ReadAt: readAt, CreatedAt: storedInstant(record, "created_at"),
 	}
 }
 
-// numberIn is the public number of the record that a column names.
-func numberIn(record *core.Record, column string) *int64 {
-	if number := collections.Number(record.GetString(column)); number != 0 {
-		return &number
-	}
-	return nil
-}
-
 // inboxPage is a page of a person's list and how much of the list is unread.
 type inboxPage struct {
-	Page[notificationView]
+	web.Page[notificationView]
 	UnreadCount int `json:"unread_count"`
 }
 
-func (a *api) listNotifications(c *call) error {
-	q := c.query()
-	p := q.paging()
-	between := q.between()
+func (a *api) listNotifications(c *web.Call) error {
+	q := c.Query()
+	p := q.Paging()
+	between := q.Between()
 	filter := collections.Inbox{
-		User: c.Caller.RecordID, Unread: q.boolean("unread"), Channel: q.oneOf("channel", notifications.Channels...), From: between.From, To: between.To,
+		User: c.Caller.RecordID, Unread: q.Boolean("unread"), Channel: q.OneOf("channel", notifications.Channels...), From: between.From, To: between.To,
 	}
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return err
 	}
 	entries, total, unread, err := collections.PageOfInbox(c.App, filter, p.Offset(), p.Size)
@@ -70,79 +62,59 @@ func (a *api) listNotifications(c *call) error {
 	if err := recordNotificationsRead(c, "", entries...); err != nil {
 		return err
 	}
-	views := make([]notificationView, len(entries))
-	for i, entry := range entries {
-		views[i] = viewNotification(entry)
-	}
-	page, err := pageOf(c, p, total, views)
+	views := web.Views(entries, viewNotification)
+	page, err := web.PageOf(c, p, total, views)
 	if err != nil {
 		return err
 	}
 	page.Unreadable = unreadable
-	return c.ok(inboxPage{page, unread})
+	return c.OK(inboxPage{page, unread})
 }
 
 // recordNotificationsRead notes whose data the entries showed; entries about nobody leave no trace.
-func recordNotificationsRead(c *call, id string, entries ...*core.Record) error {
-	patients := map[string]bool{}
-	for _, entry := range entries {
-		if patient := entry.GetString("patient"); patient != "" {
-			patients[patient] = true
-		}
-	}
-	if len(patients) == 0 {
+func recordNotificationsRead(c *web.Call, id string, entries ...*core.Record) error {
+	shown := distinct(entries, patientOf)
+	if len(shown) == 0 {
 		return nil
 	}
-	return c.recordRead(audit.PatientRead, "Notification", id, sortedKeys(patients)...)
+	return c.RecordRead(audit.PatientRead, "Notification", id, shown...)
 }
 
 // notification finds the entry of the path on the caller's own list.
-func (c *call) notification() (*core.Record, error) {
-	number, err := c.pathInteger("id")
+func notification(c *web.Call) (*core.Record, error) {
+	number, err := c.PathInteger("id")
 	if err != nil {
 		return nil, err
 	}
 	record, err := collections.FindNotification(c.App, c.Caller.RecordID, collections.NumberID(number))
-	if collections.Missing(err) {
-		return nil, fault.Missing()
-	}
-	return record, err
+	return record, missing(err)
 }
 
-func (a *api) readNotification(c *call) error {
-	record, err := c.notification()
+func (a *api) readNotification(c *web.Call) error {
+	record, err := notification(c)
 	if err != nil {
 		return err
 	}
-	if err := recordNotificationsRead(c, strconv.FormatInt(collections.Number(record.Id), 10), record); err != nil {
-		return err
-	}
-	return c.ok(viewNotification(record))
+	return c.Answer(viewNotification(record), recordNotificationsRead(c, strconv.FormatInt(collections.Number(record.Id), 10), record))
 }
 
-func (a *api) markRead(c *call) error {
-	record, err := c.notification()
+func (a *api) markRead(c *web.Call) error {
+	record, err := notification(c)
 	if err != nil {
 		return err
 	}
 	if _, err := collections.MarkRead(c.App, c.Caller.RecordID, record.Id, c.Now); err != nil {
 		return err
 	}
-	if record, err = c.notification(); err != nil {
-		return err
-	}
-	if err := recordNotificationsRead(c, strconv.FormatInt(collections.Number(record.Id), 10), record); err != nil {
-		return err
-	}
-	return c.ok(viewNotification(record))
+	return a.readNotification(c)
 }
 
-func (a *api) markAllRead(c *call) error {
+func (a *api) markAllRead(c *web.Call) error {
 	updated, err := collections.MarkRead(c.App, c.Caller.RecordID, "", c.Now)
 	if err != nil {
 		return err
 	}
-	return c.ok(struct {
+	return c.OK(struct {
 		Updated int64 `json:"updated"`
 	}{updated})
 }
@@ -161,14 +133,14 @@ type deliveryView struct {
 	AttemptedAt    *string `json:"attempted_at"`
 }
 
-func (a *api) listDeliveries(c *call) error {
-	q := c.query()
-	p := q.paging()
-	between := q.between()
-	where := collections.Conditions{}.Between("created_at", between.From, between.To).Equal("status", q.oneOf("status",
+func (a *api) listDeliveries(c *web.Call) error {
+	q := c.Query()
+	p := q.Paging()
+	between := q.Between()
+	where := collections.Conditions{}.Between("created_at", between.From, between.To).Equal("status", q.OneOf("status",
 		collections.PushPending, collections.PushSent, collections.PushFailed, collections.PushExpiredToken,
 		collections.PushSkippedQuietHours, collections.PushSkippedPreference, collections.PushNoTransport))
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return err
 	}
 	pushes, total, err := collections.PageOfPushes(c.App, where, p.Offset(), p.Size)
@@ -183,37 +155,24 @@ func (a *api) listDeliveries(c *call) error {
 	for i, push := range pushes {
 		views[i] = deliveryView{
 			ID: collections.Number(push.Id), NotificationID: collections.Number(push.GetString("notification")),
-			User: orNull(addresses[push.GetString("user")]), TokenID: numberIn(push, "push_token"), Type: push.GetString("type"),
+			User: orNull(addresses[push.GetString("user")]), TokenID: storedNumber(push, "push_token"), Type: push.GetString("type"),
 			Title: push.GetString("title"), Body: push.GetString("body"), Status: push.GetString("status"), AttemptedAt: storedInstant(push, "attempted_at"),
 		}
 		if code := collections.Optional(push, "status_code"); code != nil {
-			status := int64(*code)
-			views[i].StatusCode = &status
+			views[i].StatusCode = new(int64(*code))
 		}
 	}
-	return list(c, p, total, views, 0)
+	return web.List(c, p, total, views, 0)
 }
 
-func (a *api) readPreferences(c *call) error {
+func (a *api) readPreferences(c *web.Call) error {
 	user, err := collections.FindUser(c.App, c.Caller.RecordID)
 	if err != nil {
 		return err
 	}
-	preferences, err := notifications.PreferencesOf(c.App, user, a.Zone)
-	if err != nil {
-		return err
-	}
-	return c.ok(preferences)
+	return c.Answer(notifications.PreferencesOf(c.App, user, a.Zone))
 }
 
-func (a *api) updatePreferences(c *call) error {
-	var body notifications.PreferencesBody
-	if err := c.decode(&body); err != nil {
-		return err
-	}
-	preferences, err := notifications.ChangePreferences(c.App, c.Caller.RecordID, body, a.Zone, c.Now)
-	if err != nil {
-		return err
-	}
-	return c.ok(preferences)
+func (a *api) updatePreferences(c *web.Call, body notifications.PreferencesBody) error {
+	return c.Answer(notifications.ChangePreferences(c.App, c.Caller.RecordID, body, a.Zone, c.Now))
 }

@@ -3,7 +3,7 @@ package routes
 import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/auth"
-	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // passkeyView is a passkey as its owner sees it.
@@ -20,107 +20,55 @@ func viewPasskey(p *collections.Passkey) passkeyView {
 	return passkeyView{p.Number(), p.Name(), storedInstant(record, "created_at"), storedInstant(record, "last_used_at"), p.BackedUp()}
 }
 
-func (a *api) listPasskeys(c *call) error {
+func (a *api) listPasskeys(c *web.Call) error {
 	passkeys, err := collections.PasskeysOf(c.App, c.Caller.RecordID)
 	if err != nil {
 		return err
 	}
 	passkeys, unreadable := collections.ReadableOnly(passkeys)
-	views := make([]passkeyView, len(passkeys))
-	for i, p := range passkeys {
-		views[i] = viewPasskey(p)
-	}
-	return listWhole(c, views, unreadable)
+	return web.ListWhole(c, web.Views(passkeys, viewPasskey), unreadable)
 }
 
 // offerPasskeyRegistration answers what navigator.credentials.create takes.
-func (a *api) offerPasskeyRegistration(c *call) error {
-	proof, err := c.proof()
+func (a *api) offerPasskeyRegistration(c *web.Call) error {
+	proof, err := proof(c)
 	if err != nil {
 		return err
 	}
-	options, err := a.Auth.PasskeyRegistration(c.Request.Context(), c.App, c.Caller, proof, c.origin(), c.Now)
-	if err != nil {
-		return err
-	}
-	return c.ok(options)
+	return c.Answer(a.Auth.PasskeyRegistration(c.Request.Context(), c.App, c.Caller, proof, c.Origin(), c.Now))
 }
 
-func (a *api) registerPasskey(c *call) error {
-	var body auth.PasskeyBody
-	if err := c.decode(&body); err != nil {
-		return err
-	}
-	passkey, err := a.Auth.RegisterPasskey(c.Request.Context(), c.App, c.Caller, body, c.origin(), c.Now)
-	if err != nil {
-		return err
-	}
-	return c.created(viewPasskey(passkey))
+func (a *api) registerPasskey(c *web.Call, body auth.PasskeyBody) error {
+	return web.Show(c.Created, viewPasskey)(a.Auth.RegisterPasskey(c.Request.Context(), c.App, c.Caller, body, c.Origin(), c.Now))
 }
 
-// passkeyID is the record id of the passkey in the path.
-func (c *call) passkeyID() (string, error) {
-	number, err := c.pathInteger("id")
-	if err != nil || number > maxUserNumber {
-		return "", fault.Missing()
-	}
-	return collections.NumberID(number), nil
-}
-
-func (a *api) renamePasskey(c *call) error {
-	id, err := c.passkeyID()
-	if err != nil {
-		return err
-	}
+func (a *api) renamePasskey(c *web.Call, id string) error {
 	var body auth.PasskeyName
-	if err := c.decode(&body); err != nil {
+	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	passkey, err := a.Auth.RenamePasskey(c.App, c.Caller, id, body, c.origin(), c.Now)
-	if err != nil {
-		return err
-	}
-	return c.ok(viewPasskey(passkey))
+	return web.Show(c.OK, viewPasskey)(a.Auth.RenamePasskey(c.App, c.Caller, id, body, c.Origin(), c.Now))
 }
 
-func (a *api) removePasskey(c *call) error {
-	id, err := c.passkeyID()
+func (a *api) removePasskey(c *web.Call, id string) error {
+	proof, err := proof(c)
 	if err != nil {
 		return err
 	}
-	proof, err := c.proof()
-	if err != nil {
-		return err
-	}
-	if err := a.Auth.RemovePasskey(c.Request.Context(), c.App, c.Caller, id, proof, c.origin(), c.Now); err != nil {
-		return err
-	}
-	return c.noContent()
+	return c.Done(a.Auth.RemovePasskey(c.Request.Context(), c.App, c.Caller, id, proof, c.Origin(), c.Now))
 }
 
 // offerPasskeySignIn answers what navigator.credentials.get takes.
-func (a *api) offerPasskeySignIn(c *call) error {
+func (a *api) offerPasskeySignIn(c *web.Call) error {
 	var body auth.StepBody
-	if err := c.decodeOptional(&body); err != nil {
+	if err := c.DecodeOptional(&body); err != nil {
 		return err
 	}
-	options, err := a.Auth.PasskeyAssertion(c.App, body, c.Now)
-	if err != nil {
-		return err
-	}
-	return c.ok(options)
+	return c.Answer(a.Auth.PasskeyAssertion(c.App, body, c.Now))
 }
 
 // signInWithPasskey answers as login does. The checks, in order: the fields (400); the lock (423); the challenge and the temporary token, each
 // used up by this; the account; the passkey, its signature, and what the device says it checked (401 authentication_failed, and a failure).
-func (a *api) signInWithPasskey(c *call) error {
-	var body auth.AssertionBody
-	if err := c.decode(&body); err != nil {
-		return err
-	}
-	session, err := a.Auth.SignInWithPasskey(c.Request.Context(), c.App, body, c.origin(), c.Now)
-	if err != nil {
-		return err
-	}
-	return c.ok(viewSignedIn(session))
+func (a *api) signInWithPasskey(c *web.Call, body auth.AssertionBody) error {
+	return web.Show(c.OK, viewSignedIn)(a.Auth.SignInWithPasskey(c.Request.Context(), c.App, body, c.Origin(), c.Now))
 }

@@ -8,36 +8,34 @@ import (
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
-func (a *api) createPatient(c *call) error {
-	var body patients.Body
-	if err := c.decode(&body); err != nil {
-		return err
+// showPatient answers with what a view makes of a patient as the caller may see it.
+func showPatient(c *web.Call, answer func(any) error, view func(patients.View) any) func(*collections.Patient, error) error {
+	return func(patient *collections.Patient, err error) error {
+		if err != nil {
+			return err
+		}
+		return web.Show(answer, view)(patients.NewView(patient, c.Caller.Role))
 	}
-	checks := input.NewChecks()
-	draft := body.Read(checks, c.Now, a.Zone)
-	if err := checks.Err(); err != nil {
-		return err
-	}
-	patient, err := patients.Create(c.App, draft, c.actor(), c.Now)
-	if err != nil {
-		return err
-	}
-	view, err := patients.NewView(patient, c.Caller.Role)
-	if err != nil {
-		return err
-	}
-	return c.created(view)
 }
 
-func (a *api) readPatient(c *call) error {
-	find := collections.FindPatient
-	deleted, err := a.wantsDeleted(c)
+func whole(view patients.View) any { return view }
+
+func (a *api) createPatient(c *web.Call) error {
+	draft, err := web.Read(c, func(body patients.Body, checks *input.Checks) patients.Draft { return body.Read(checks, c.Now, a.Zone) })
 	if err != nil {
 		return err
 	}
-	if deleted {
+	return showPatient(c, c.Created, whole)(patients.Create(c.App, draft, c.Actor(), c.Now))
+}
+
+func (a *api) readPatient(c *web.Call) error {
+	find := collections.FindPatient
+	if deleted, err := a.wantsDeleted(c); err != nil {
+		return err
+	} else if deleted {
 		find = collections.FindPatientAnyState
 	}
 	patient, err := a.patient(c, find)
@@ -48,18 +46,15 @@ func (a *api) readPatient(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.recordRead(audit.PatientRead, "Patient", patient.Id, patient.Id); err != nil {
-		return err
-	}
-	return c.ok(view)
+	return c.Answer(view, c.RecordRead(audit.PatientRead, "Patient", patient.Id, patient.Id))
 }
 
 // wantsDeleted reads the parameter that shows deleted patients, to administrators only.
-func (a *api) wantsDeleted(c *call) (bool, error) {
-	q := c.query()
-	wanted := q.boolean("deleted")
+func (a *api) wantsDeleted(c *web.Call) (bool, error) {
+	q := c.Query()
+	wanted := q.Boolean("deleted")
 	if wanted == nil || !*wanted {
-		return false, q.err()
+		return false, q.Err()
 	}
 	if access.Reach(c.Caller.Role, access.RestorePatients) != access.All {
 		return false, fault.Denied()
@@ -67,31 +62,25 @@ func (a *api) wantsDeleted(c *call) (bool, error) {
 	return true, nil
 }
 
-func (a *api) listPatients(c *call) error {
+func (a *api) listPatients(c *web.Call) error {
 	deleted, err := a.wantsDeleted(c)
 	if err != nil {
 		return err
 	}
-	q := c.query()
-	p := q.paging()
+	q := c.Query()
+	p := q.Paging()
 	wanted := patients.Query{
-		Search: q.text("search", 100), Active: q.boolean("active"), Deleted: deleted, Offset: p.Offset(), Limit: p.Size,
-		Ordering: patients.Order(q.ordering(string(patients.ByLastName), string(patients.ByCreation), string(patients.ByCreationLast))),
+		Search: q.Text("search", 100), Active: q.Boolean("active"), Deleted: deleted, Offset: p.Offset(), Limit: p.Size,
+		Ordering: patients.Order(q.Ordering(string(patients.ByLastName), string(patients.ByCreation), string(patients.ByCreationLast))),
 	}
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return err
 	}
 	page, total, unreadable, err := a.findPatients(c, wanted)
 	if err != nil {
 		return err
 	}
-	views := make([]patients.View, len(page))
-	for i, patient := range page {
-		if views[i], err = patients.NewView(patient, c.Caller.Role); err != nil {
-			return err
-		}
-	}
-	return list(c, p, total, views, unreadable)
+	return web.List(c, p, total, page, unreadable)
 }
 
 // archivedView is an item of the list of archived patients.
@@ -106,29 +95,23 @@ type archivedView struct {
 	ArchiveReason *string `json:"archive_reason"`
 }
 
-func (a *api) listArchivedPatients(c *call) error {
-	q := c.query()
-	p := q.paging()
-	if err := q.err(); err != nil {
+func (a *api) listArchivedPatients(c *web.Call) error {
+	q := c.Query()
+	p := q.Paging()
+	if err := q.Err(); err != nil {
 		return err
 	}
 	page, total, unreadable, err := a.findPatients(c, patients.Query{Active: new(false), Offset: p.Offset(), Limit: p.Size})
 	if err != nil {
 		return err
 	}
-	views := make([]archivedView, len(page))
-	for i, patient := range page {
-		v, err := patients.NewView(patient, c.Caller.Role)
-		if err != nil {
-			return err
-		}
-		views[i] = archivedView{v.ID, v.FirstName, v.LastName, v.MRN, v.Status, v.ArchivedAt, v.ArchivedBy, v.ArchiveReason}
-	}
-	return list(c, p, total, views, unreadable)
+	return web.List(c, p, total, web.Views(page, func(v patients.View) archivedView {
+		return archivedView{v.ID, v.FirstName, v.LastName, v.MRN, v.Status, v.ArchivedAt, v.ArchivedBy, v.ArchiveReason}
+	}), unreadable)
 }
 
 // findPatients finds a page of the patients that the caller may see, and records who was shown; those who cannot be read are left out.
-func (a *api) findPatients(c *call, wanted patients.Query) (page []*collections.Patient, total, unreadable int, err error) {
+func (a *api) findPatients(c *web.Call, wanted patients.Query) (views []patients.View, total, unreadable int, err error) {
 	switch {
 	case c.Scope == access.Own:
 		wanted.Only = []string{}
@@ -140,69 +123,45 @@ func (a *api) findPatients(c *call, wanted patients.Query) (page []*collections.
 			return nil, 0, 0, err
 		}
 	}
-	if page, total, err = patients.List(c.App, a.Directory, wanted); err != nil {
+	page, total, err := patients.List(c.App, a.Directory, wanted)
+	if err != nil {
 		return nil, 0, 0, err
 	}
 	page, unreadable = collections.ReadableOnly(page)
-	ids := make([]string, len(page))
+	ids, views := make([]string, len(page)), make([]patients.View, len(page))
 	for i, patient := range page {
 		ids[i] = patient.Id
+		if views[i], err = patients.NewView(patient, c.Caller.Role); err != nil {
+			return nil, 0, 0, err
+		}
 	}
 	event := audit.PatientRead
 	if wanted.Search != "" {
 		event = audit.PatientSearch
 	}
-	return page, total, unreadable, c.recordRead(event, "Patient", "", ids...)
+	return views, total, unreadable, c.RecordRead(event, "Patient", "", ids...)
 }
 
-func (a *api) replacePatient(c *call) error {
-	patient, err := a.patient(c, collections.FindPatient)
+func (a *api) replacePatient(c *web.Call, patient *collections.Patient) error {
+	draft, err := web.Read(c, func(body patients.Body, checks *input.Checks) patients.Draft {
+		return body.ReadReplacement(checks, c.Now, a.Zone)
+	})
 	if err != nil {
 		return err
 	}
-	var body patients.Body
-	if err := c.decode(&body); err != nil {
-		return err
-	}
-	checks := input.NewChecks()
-	draft := body.ReadReplacement(checks, c.Now, a.Zone)
-	if err := checks.Err(); err != nil {
-		return err
-	}
-	if patient, err = patients.Replace(c.App, patient.Id, draft, c.actor(), c.Now); err != nil {
-		return err
-	}
-	view, err := patients.NewView(patient, c.Caller.Role)
-	if err != nil {
-		return err
-	}
-	return c.ok(view)
+	return showPatient(c, c.OK, whole)(patients.Replace(c.App, patient.Id, draft, c.Actor(), c.Now))
 }
 
-func (a *api) deletePatient(c *call) error {
-	patient, err := a.patient(c, collections.FindPatient)
-	if err != nil {
-		return err
-	}
-	if err := patients.Delete(c.App, patient.Id, c.actor(), c.Now); err != nil {
-		return err
-	}
-	return c.noContent()
+func (a *api) deletePatient(c *web.Call, patient *collections.Patient) error {
+	return c.Done(patients.Delete(c.App, patient.Id, c.Actor(), c.Now))
 }
 
-func (a *api) restorePatient(c *call) error {
+func (a *api) restorePatient(c *web.Call) error {
 	patient, err := a.patient(c, collections.FindPatientAnyState)
 	if err != nil {
 		return err
 	}
-	if patient, err = patients.Restore(c.App, patient.Id, c.actor(), c.Now); err != nil {
-		return err
-	}
-	view, err := patients.NewView(patient, c.Caller.Role)
-	if err != nil {
-		return err
-	}
-	return c.ok(view)
+	return showPatient(c, c.OK, whole)(patients.Restore(c.App, patient.Id, c.Actor(), c.Now))
 }
 
 // archivingView is the answer to archiving.
@@ -214,23 +173,15 @@ type archivingView struct {
 	ArchiveReason *string `json:"archive_reason"`
 }
 
-func (a *api) archivePatient(c *call) error {
-	patient, err := a.patient(c, collections.FindPatient)
+func (a *api) archivePatient(c *web.Call, patient *collections.Patient) error {
+	reason, err := reason(c)
 	if err != nil {
 		return err
 	}
-	reason, err := c.reason()
-	if err != nil {
-		return err
+	view := func(v patients.View) any {
+		return archivingView{v.ID, v.Status, v.ArchivedAt, v.ArchivedBy, v.ArchiveReason}
 	}
-	if patient, err = patients.Archive(c.App, patient.Id, reason, c.actor(), c.Now); err != nil {
-		return err
-	}
-	v, err := patients.NewView(patient, c.Caller.Role)
-	if err != nil {
-		return err
-	}
-	return c.ok(archivingView{v.ID, v.Status, v.ArchivedAt, v.ArchivedBy, v.ArchiveReason})
+	return showPatient(c, c.OK, view)(patients.Archive(c.App, patient.Id, reason, c.Actor(), c.Now))
 }
 
 // unarchivingView is the answer to unarchiving.
@@ -241,30 +192,17 @@ type unarchivingView struct {
 	UnarchivedBy *string `json:"unarchived_by"`
 }
 
-func (a *api) unarchivePatient(c *call) error {
-	patient, err := a.patient(c, collections.FindPatient)
-	if err != nil {
-		return err
-	}
-	if patient, err = patients.Unarchive(c.App, patient.Id, c.actor(), c.Now); err != nil {
-		return err
-	}
-	v, err := patients.NewView(patient, c.Caller.Role)
-	if err != nil {
-		return err
-	}
-	return c.ok(unarchivingView{v.ID, v.Status, v.UnarchivedAt, v.UnarchivedBy})
+func (a *api) unarchivePatient(c *web.Call, patient *collections.Patient) error {
+	view := func(v patients.View) any { return unarchivingView{v.ID, v.Status, v.UnarchivedAt, v.UnarchivedBy} }
+	return showPatient(c, c.OK, view)(patients.Unarchive(c.App, patient.Id, c.Actor(), c.Now))
 }
 
 // reason reads a body that is one required reason of up to 500 characters.
-func (c *call) reason() (phi.Text, error) {
-	var body struct {
+func reason(c *web.Call) (phi.Text, error) {
+	type reasonBody struct {
 		Reason input.String `json:"reason"`
 	}
-	if err := c.decode(&body); err != nil {
-		return "", err
-	}
-	checks := input.NewChecks()
-	text := checks.Text("reason", body.Reason, input.Required(500).Multiline())
-	return phi.Text(text), checks.Err()
+	return web.Read(c, func(body reasonBody, checks *input.Checks) phi.Text {
+		return phi.Text(checks.Text("reason", body.Reason, input.Required(500).Multiline()))
+	})
 }

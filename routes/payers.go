@@ -10,6 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 type payerView struct {
@@ -21,25 +22,21 @@ type payerView struct {
 
 func viewPayer(p collections.Payer) payerView { return payerView{p.Number(), p.Name, p.Code, p.Active} }
 
-func (a *api) listPayers(c *call) error {
+func (a *api) listPayers(c *web.Call) error {
 	payers, err := collections.ListPayers(c.App)
 	if err != nil {
 		return err
 	}
-	views := make([]payerView, len(payers))
-	for i, p := range payers {
-		views[i] = viewPayer(p)
-	}
-	return listWhole(c, views, 0)
+	return web.ListWhole(c, web.Views(payers, viewPayer), 0)
 }
 
-func (a *api) createPayer(c *call) error {
+func (a *api) createPayer(c *web.Call) error {
 	var body struct {
 		Name     input.String  `json:"name"`
 		PayerID  input.String  `json:"payer_id"`
 		IsActive input.Boolean `json:"is_active"`
 	}
-	if err := c.decode(&body); err != nil {
+	if err := c.Decode(&body); err != nil {
 		return err
 	}
 	checks := input.NewChecks()
@@ -62,12 +59,12 @@ func (a *api) createPayer(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.created(viewPayer(payer))
+	return c.Created(viewPayer(payer))
 }
 
 // noteSetting records that a table of the practice changed.
-func noteSetting(c *call, tx core.App, resourceType, resourceID string) error {
-	return audit.Append(tx, audit.Entry{Event: audit.SettingsUpdate, Actor: c.actor(), ResourceType: resourceType, ResourceID: resourceID}, c.Now)
+func noteSetting(c *web.Call, tx core.App, resourceType, resourceID string) error {
+	return audit.Append(tx, audit.Entry{Event: audit.SettingsUpdate, Actor: c.Actor(), ResourceType: resourceType, ResourceID: resourceID}, c.Now)
 }
 
 type rateView struct {
@@ -82,46 +79,36 @@ func viewRate(r collections.PayerRate) rateView {
 	return rateView{r.PayerName, numberOrNull(r.PayerID), r.CPTCode, billing.Cents(r.RateCents), r.EffectiveDate}
 }
 
-func (a *api) listPayerRates(c *call) error {
+func (a *api) listPayerRates(c *web.Call) error {
 	rates, err := collections.ListPayerRates(c.App)
 	if err != nil {
 		return err
 	}
-	views := make([]rateView, len(rates))
-	for i, r := range rates {
-		views[i] = viewRate(r)
-	}
-	return listWhole(c, views, 0)
+	return web.ListWhole(c, web.Views(rates, viewRate), 0)
 }
 
-func (a *api) createPayerRate(c *call) error {
+func (a *api) createPayerRate(c *web.Call) error {
 	var body struct {
 		PayerID       input.Integer `json:"payer_id"`
 		CPTCode       input.String  `json:"cpt_code"`
 		Rate          input.Number  `json:"rate"`
 		EffectiveDate input.String  `json:"effective_date"`
 	}
-	if err := c.decode(&body); err != nil {
+	if err := c.Decode(&body); err != nil {
 		return err
 	}
 	checks := input.NewChecks()
 	number := checks.Integer("payer_id", body.PayerID, true)
-	codes := []string{}
-	for _, row := range a.Billing.Catalogue() {
-		codes = append(codes, row.Code)
-	}
 	rate := collections.PayerRate{
-		CPTCode: checks.Text("cpt_code", body.CPTCode, input.Required(0).OneOf(codes...)), RateCents: int64(readCents(checks, "rate", body.Rate)),
+		CPTCode: checks.Text("cpt_code", body.CPTCode, input.Required(0).OneOf(a.catalogued()...)), RateCents: int64(readCents(checks, "rate", body.Rate)),
 		EffectiveDate: checks.Date("effective_date", body.EffectiveDate, true),
 	}
 	if err := checks.Err(); err != nil {
 		return err
 	}
 	payer, err := collections.FindPayer(c.App, *number)
-	if collections.Missing(err) {
-		return fault.Missing()
-	} else if err != nil {
-		return err
+	if err != nil {
+		return missing(err)
 	}
 	rate.PayerID, rate.PayerName = payer.ID, payer.Name
 	err = c.App.RunInTransaction(func(tx core.App) error {
@@ -137,20 +124,25 @@ func (a *api) createPayerRate(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.created(viewRate(rate))
+	return c.Created(viewRate(rate))
 }
 
-func (a *api) listICD10(c *call) error {
-	q := c.query()
-	p, search, category := q.paging(), q.text("search", 100), q.text("category", 300)
-	if err := q.err(); err != nil {
+func (a *api) listICD10(c *web.Call) error {
+	q := c.Query()
+	p, search, category := q.Paging(), q.Text("search", 100), q.Text("category", 300)
+	if err := q.Err(); err != nil {
 		return err
 	}
 	codes, total, err := collections.SearchICD10(c.App, search, strings.ReplaceAll(search, ".", ""), category, p.Size, p.Offset())
 	if err != nil {
 		return err
 	}
-	return list(c, p, total, codes, 0)
+	return web.List(c, p, total, codes, 0)
 }
 
-func (a *api) listCPT(c *call) error { return listWhole(c, a.Billing.Catalogue(), 0) }
+// catalogued are the codes that there are, in force or not.
+func (a *api) catalogued() []string {
+	return web.Views(a.Billing.Catalogue(), func(row billing.CatalogueRow) string { return row.Code })
+}
+
+func (a *api) listCPT(c *web.Call) error { return web.ListWhole(c, a.Billing.Catalogue(), 0) }

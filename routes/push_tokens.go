@@ -8,6 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // tokenView is a push token as its owner sees it; the token itself is not shown again.
@@ -33,11 +34,7 @@ func (a *api) viewToken(record *core.Record) tokenView {
 	}
 }
 
-func (a *api) registerToken(c *call) error {
-	var body notifications.RegisterBody
-	if err := c.decode(&body); err != nil {
-		return err
-	}
+func (a *api) registerToken(c *web.Call, body notifications.RegisterBody) error {
 	token, first, err := a.Push.Register(c.App, c.Caller.RecordID, body, c.Now)
 	if err != nil {
 		return err
@@ -46,50 +43,43 @@ func (a *api) registerToken(c *call) error {
 	if first {
 		status = http.StatusCreated
 	}
-	return c.json(status, a.viewToken(token.ProxyRecord()))
+	return c.JSON(status, a.viewToken(token.ProxyRecord()))
 }
 
-func (a *api) listTokens(c *call) error {
-	q := c.query()
-	p := q.paging()
-	if err := q.err(); err != nil {
+func (a *api) listTokens(c *web.Call) error {
+	q := c.Query()
+	p := q.Paging()
+	if err := q.Err(); err != nil {
 		return err
 	}
 	tokens, total, err := collections.PageOfPushTokens(c.App, c.Caller.RecordID, p.Offset(), p.Size)
 	if err != nil {
 		return err
 	}
-	views := make([]tokenView, len(tokens))
-	for i, token := range tokens {
-		views[i] = a.viewToken(token)
-	}
-	return list(c, p, total, views, 0)
+	return web.List(c, p, total, web.Views(tokens, a.viewToken), 0)
 }
 
-func (a *api) deleteToken(c *call) error {
-	number, err := c.pathInteger("id")
+func (a *api) deleteToken(c *web.Call) error {
+	number, err := c.PathInteger("id")
 	if err != nil {
 		return err
 	}
-	if err := notifications.Unregister(c.App, c.Caller.RecordID, number, c.Now); err != nil {
-		return err
-	}
-	return c.noContent()
+	return c.Done(notifications.Unregister(c.App, c.Caller.RecordID, number, c.Now))
 }
 
 // readPublicKey tells a browser with which key to subscribe: that of the type asked for, else the production key where there is one.
-func (a *api) readPublicKey(c *call) error {
-	q := c.query()
+func (a *api) readPublicKey(c *web.Call) error {
+	q := c.Query()
 	kinds := []string{"web_push", "web_push_dev"}
-	if kind := q.oneOf("type", kinds...); kind != "" {
+	if kind := q.OneOf("type", kinds...); kind != "" {
 		kinds = []string{kind}
 	}
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return err
 	}
 	for _, kind := range kinds {
 		if key := a.Push.PublicKey(kind); key != "" {
-			return c.ok(struct {
+			return c.OK(struct {
 				PublicKey string `json:"public_key"`
 				Type      string `json:"type"`
 			}{key, kind})

@@ -10,6 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // itemView is a kept device event as the contract shows it. Source: docs/decisions.md, "Webhook answers".
@@ -39,19 +40,19 @@ func viewItem(item observations.Item) itemView {
 	}
 }
 
-func (a *api) listQuarantine(c *call) error {
+func (a *api) listQuarantine(c *web.Call) error {
 	var statuses []string
 	for _, status := range observations.QuarantineStatuses {
 		statuses = append(statuses, string(status))
 	}
-	q := c.query()
-	p := q.paging()
+	q := c.Query()
+	p := q.Paging()
 	filter := observations.QuarantineFilter{
-		Status: observations.KeptStatus(q.oneOf("status", statuses...)), Reason: q.text("reason", 50), DeviceID: q.text("device_id", 128),
+		Status: observations.KeptStatus(q.OneOf("status", statuses...)), Reason: q.Text("reason", 50), DeviceID: q.Text("device_id", 128),
 	}
-	between := q.between()
+	between := q.Between()
 	filter.From, filter.To = between.From, between.To
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return err
 	}
 	page, total, unreadable, err := observations.Quarantine(c.App, filter, p.Offset(), p.Size)
@@ -62,14 +63,14 @@ func (a *api) listQuarantine(c *call) error {
 	for i, item := range page {
 		views[i] = viewItem(item)
 	}
-	if err := c.recordRead(audit.ObservationRead, "GatewayEvent", ""); err != nil {
+	if err := c.RecordRead(audit.ObservationRead, "GatewayEvent", ""); err != nil {
 		return err
 	}
-	return list(c, p, total, views, unreadable)
+	return web.List(c, p, total, views, unreadable)
 }
 
-func (a *api) releaseEvent(c *call) error {
-	id, err := c.pathUUID()
+func (a *api) releaseEvent(c *web.Call) error {
+	id, err := c.PathUUID()
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func (a *api) releaseEvent(c *call) error {
 	var body struct {
 		PatientID input.String `json:"patient_id"`
 	}
-	if err := c.decode(&body); err != nil {
+	if err := c.Decode(&body); err != nil {
 		return err
 	}
 	checks := input.NewChecks()
@@ -90,7 +91,7 @@ func (a *api) releaseEvent(c *call) error {
 	if err := a.reach(c, patientID); err != nil {
 		return err
 	}
-	outcome, err := a.Readings.Release(c.App, a.Gateway, id, patientID, c.actor(), c.Now)
+	outcome, err := a.Readings.Release(c.App, a.Gateway, id, patientID, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
@@ -98,43 +99,43 @@ func (a *api) releaseEvent(c *call) error {
 	return a.answerIngested(c, outcome)
 }
 
-func (a *api) discardEvent(c *call) error {
-	id, err := c.pathUUID()
+func (a *api) discardEvent(c *web.Call) error {
+	id, err := c.PathUUID()
 	if err != nil {
 		return err
 	}
 	if _, err := observations.FindItem(c.App, id); err != nil {
 		return err
 	}
-	reason, err := c.reason()
+	reason, err := reason(c)
 	if err != nil {
 		return err
 	}
-	item, err := observations.Discard(c.App, id, reason, c.actor(), c.Now)
+	item, err := observations.Discard(c.App, id, reason, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
-	return c.ok(viewItem(item))
+	return c.OK(viewItem(item))
 }
 
 // withdrawObservation marks a reading as entered in error.
-func (a *api) withdrawObservation(c *call) error {
+func (a *api) withdrawObservation(c *web.Call) error {
 	o, err := a.findObservation(c)
 	if err != nil {
 		return err
 	}
-	reason, err := c.reason()
+	reason, err := reason(c)
 	if err != nil {
 		return err
 	}
-	if o, err = a.Readings.Withdraw(c.App, o.ID, reason, c.actor(), c.Now); err != nil {
+	if o, err = a.Readings.Withdraw(c.App, o.ID, reason, c.Actor(), c.Now); err != nil {
 		return err
 	}
 	views, err := viewObservations(c, []observations.Observation{o})
 	if err != nil {
 		return err
 	}
-	return c.ok(views[0])
+	return c.OK(views[0])
 }
 
 // Bounds of a healthy ingestion. Source: docs/decisions.md, "Ingestion status".
@@ -162,7 +163,7 @@ type pipelineView struct {
 	FailedToday      int `json:"failed_today"`
 }
 
-func (a *api) ingestionStatus(c *call) error {
+func (a *api) ingestionStatus(c *web.Call) error {
 	today := collections.StartOfDay(c.Now.In(a.Zone))
 	numbers, err := observations.Count(c.App, today, c.Now)
 	if err != nil {
@@ -188,5 +189,5 @@ func (a *api) ingestionStatus(c *call) error {
 	case view.QueueDepth >= longQueue || !oldest.IsZero() && c.Now.Sub(oldest) > oldJob:
 		view.Status = "degraded"
 	}
-	return c.ok(view)
+	return c.OK(view)
 }

@@ -11,14 +11,12 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// emergencyHeader opens a patient outside the caller's care teams; its value is the reason.
-const emergencyHeader = "X-Emergency-Access"
-
 // patient finds the patient of the path, if the caller may see that patient, as find has it.
-func (a *api) patient(c *call, find func(core.App, string) (*collections.Patient, error)) (*collections.Patient, error) {
-	id, err := c.pathUUID()
+func (a *api) patient(c *web.Call, find func(core.App, string) (*collections.Patient, error)) (*collections.Patient, error) {
+	id, err := c.PathUUID()
 	if err != nil {
 		return nil, err
 	}
@@ -26,19 +24,27 @@ func (a *api) patient(c *call, find func(core.App, string) (*collections.Patient
 		return nil, fault.Missing()
 	}
 	p, err := find(c.App, id)
-	if collections.Missing(err) {
-		return nil, fault.Missing()
-	}
 	if err != nil {
-		return nil, err
+		return nil, missing(err)
 	}
 	return p, a.reach(c, id)
+}
+
+// ofPatient serves a row about the patient of its path, when the caller may see that patient.
+func ofPatient(handle func(*api, *web.Call, *collections.Patient) error) handler {
+	return func(a *api, c *web.Call) error {
+		patient, err := a.patient(c, collections.FindPatient)
+		if err != nil {
+			return err
+		}
+		return handle(a, c, patient)
+	}
 }
 
 // reach refuses a patient of other colleagues where the practice restricts its clinicians to their care teams. A reason
 // in the emergency header opens the way, and is recorded. Handlers call it with the patient they are about to read or
 // act on. Source: docs/decisions.md, "Care team" and "Emergency access".
-func (a *api) reach(c *call, patientID string) error {
+func (a *api) reach(c *web.Call, patientID string) error {
 	if !a.confinedToTeams(c) {
 		return nil
 	}
@@ -46,15 +52,15 @@ func (a *api) reach(c *call, patientID string) error {
 	if err != nil || onTeam {
 		return err
 	}
-	given := c.Request.Header.Values(emergencyHeader)
+	given := c.Request.Header.Values(web.EmergencyHeader)
 	if len(given) == 0 {
 		return fault.New(fault.Forbidden, "permission_denied",
-			"The patient is not in your care. In an emergency, give a reason in "+emergencyHeader+".")
+			"The patient is not in your care. In an emergency, give a reason in "+web.EmergencyHeader+".")
 	}
 	checks := input.NewChecks()
-	text := checks.Text(emergencyHeader, input.Of(given[0]), input.Required(500).Multiline())
+	text := checks.Text(web.EmergencyHeader, input.Of(given[0]), input.Required(500).Multiline())
 	if text != "" && len([]rune(text)) < 10 {
-		checks.Reject(emergencyHeader, "Ensure this field has at least 10 characters.")
+		checks.Reject(web.EmergencyHeader, "Ensure this field has at least 10 characters.")
 	}
 	if err := checks.Err(); err != nil {
 		return err
@@ -63,10 +69,10 @@ func (a *api) reach(c *call, patientID string) error {
 }
 
 // recordEmergency keeps the reason and tells those responsible for the patient.
-func (a *api) recordEmergency(c *call, patientID string, reason phi.Text) error {
+func (a *api) recordEmergency(c *web.Call, patientID string, reason phi.Text) error {
 	return c.App.RunInTransaction(func(tx core.App) error {
 		err := audit.Append(tx, audit.Entry{
-			Event: audit.EmergencyAccess, Actor: c.actor(), ResourceType: "Patient", ResourceID: patientID,
+			Event: audit.EmergencyAccess, Actor: c.Actor(), ResourceType: "Patient", ResourceID: patientID,
 			PatientID: patientID, Reason: reason,
 		}, c.Now)
 		if err != nil {
@@ -77,23 +83,21 @@ func (a *api) recordEmergency(c *call, patientID string, reason phi.Text) error 
 }
 
 // reachStored refuses what is stored about a patient whom the caller may not reach, or who is deleted.
-func (a *api) reachStored(c *call, record *core.Record) error {
+func (a *api) reachStored(c *web.Call, record *core.Record) error {
 	return a.reachPresent(c, record.GetString("patient"))
 }
 
 // reachPresent is reach for a patient who may have been deleted since: then there is nothing to see.
-func (a *api) reachPresent(c *call, patientID string) error {
-	if _, err := collections.FindPatient(c.App, patientID); collections.Missing(err) {
-		return fault.Missing()
-	} else if err != nil {
-		return err
+func (a *api) reachPresent(c *web.Call, patientID string) error {
+	if _, err := collections.FindPatient(c.App, patientID); err != nil {
+		return missing(err)
 	}
 	return a.reach(c, patientID)
 }
 
 // team says whose care teams a list is confined to: "" for nobody's, else the caller's. A list about one patient is
 // reached like that patient.
-func (a *api) team(c *call, patientID string) (userRecordID string, err error) {
+func (a *api) team(c *web.Call, patientID string) (userRecordID string, err error) {
 	switch {
 	case !a.confinedToTeams(c):
 		return "", nil
@@ -104,6 +108,6 @@ func (a *api) team(c *call, patientID string) (userRecordID string, err error) {
 }
 
 // confinedToTeams reports whether the caller sees the patients of the own care teams only.
-func (a *api) confinedToTeams(c *call) bool {
+func (a *api) confinedToTeams(c *web.Call) bool {
 	return a.RestrictToCareTeam && access.OnTeams(c.Caller.Role)
 }

@@ -1,22 +1,18 @@
 // Package routes is the door for requests: it decodes, authorises, calls one function and encodes. Every endpoint
-// is one row of the table in this file, and openapi.yaml describes the same rows to callers. The package knows HTTP
-// and nothing else: which status a fault becomes is decided in errors.go alone, what a role may do in internal/access,
-// and what an endpoint means in the engine it calls. It refuses to know storage.
+// is one row of the table in this file, and openapi.yaml describes the same rows to callers; the other files are its
+// nouns. What all endpoints share is in web, what a role may do in internal/access, and what an endpoint means in the
+// engine it calls. The package refuses to know storage.
 package routes
 
 import (
-	"log/slog"
 	"net/http"
 	"net/netip"
 	"strings"
 	"time"
 
-	"github.com/pocketbase/pocketbase/apis"
 	"github.com/pocketbase/pocketbase/core"
-	"github.com/pocketbase/pocketbase/tools/router"
 
 	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/billing/reports"
@@ -29,15 +25,24 @@ import (
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// basePath is where the contract answers.
-const basePath = "/api/v1"
+// handler serves one endpoint.
+type handler func(a *api, c *web.Call) error
 
-// handler serves one endpoint: it answers through the call, or returns what went wrong.
-type handler func(a *api, c *call) error
+// withBody serves a row whose body is read before anything else.
+func withBody[B any](handle func(*api, *web.Call, B) error) handler {
+	return func(a *api, c *web.Call) error {
+		var body B
+		if err := c.Decode(&body); err != nil {
+			return err
+		}
+		return handle(a, c, body)
+	}
+}
 
-// route is one endpoint. The path is the contract's: below basePath, with its trailing slash.
+// route is one endpoint. The path is the contract's: below web.BasePath, with its trailing slash.
 type route struct {
 	method string
 	path   string
@@ -46,68 +51,68 @@ type route struct {
 	handle handler
 }
 
-// Rows that ask for no bearer token. Every other row does.
+// Rows that ask for no access token. Every other row does.
 const (
-	anyone          = access.Anyone
-	signedByGateway = access.SignedByGateway // the handler checks the signature
+	anyone          = web.Anyone
+	signedByGateway = web.SignedByGateway // the handler checks the signature
 )
 
-// table is the contract under basePath.
+// table is the contract under web.BasePath.
 var table = []route{
 	// auth.go
-	{http.MethodPost, "/auth/login/", anyone, limits.Auth, (*api).login},
-	{http.MethodPost, "/auth/token/refresh/", anyone, limits.Auth, (*api).refresh},
-	{http.MethodPost, "/auth/password-reset/", anyone, limits.Auth, (*api).requestPasswordReset},
-	{http.MethodPost, "/auth/password-reset/confirm/", anyone, limits.Auth, (*api).confirmPasswordReset},
-	{http.MethodPost, "/auth/password/change/", access.UseOwnAccount, limits.Auth, (*api).changePassword},
-	{http.MethodPost, "/auth/logout/", access.SignOut, limits.User, (*api).logout},
+	{http.MethodPost, "/auth/login/", anyone, limits.Auth, withBody((*api).login)},
+	{http.MethodPost, "/auth/token/refresh/", anyone, limits.Auth, withBody((*api).refresh)},
+	{http.MethodPost, "/auth/password-reset/", anyone, limits.Auth, withBody((*api).requestPasswordReset)},
+	{http.MethodPost, "/auth/password-reset/confirm/", anyone, limits.Auth, withBody((*api).confirmPasswordReset)},
+	{http.MethodPost, "/auth/password/change/", access.UseOwnAccount, limits.Auth, withBody((*api).changePassword)},
+	{http.MethodPost, "/auth/logout/", access.SignOut, limits.User, withBody((*api).logout)},
 	{http.MethodPost, "/auth/logout-all/", access.UseOwnAccount, limits.User, (*api).logoutAll},
 	{http.MethodGet, "/auth/profile/", access.UseOwnAccount, limits.User, (*api).profile},
 	{http.MethodGet, "/auth/roles/", access.ReadRoles, limits.User, (*api).roles},
 
 	// two_factor.go
 	{http.MethodPost, "/auth/2fa/setup/", access.UseOwnAccount, limits.Auth, (*api).setUpTwoFactor},
-	{http.MethodPost, "/auth/2fa/verify/", access.UseOwnAccount, limits.Auth, (*api).verifyTwoFactor},
+	{http.MethodPost, "/auth/2fa/verify/", access.UseOwnAccount, limits.Auth, withBody((*api).verifyTwoFactor)},
 	{http.MethodGet, "/auth/2fa/qr-code/", access.UseOwnAccount, limits.Auth, (*api).drawQRCode},
-	{http.MethodPost, "/auth/2fa/disable/", access.UseOwnAccount, limits.Auth, (*api).disableTwoFactor},
-	{http.MethodPost, "/auth/2fa/backup-codes/", access.UseOwnAccount, limits.Auth, (*api).replaceBackupCodes},
+	{http.MethodPost, "/auth/2fa/disable/", access.UseOwnAccount, limits.Auth, withBody((*api).disableTwoFactor)},
+	{http.MethodPost, "/auth/2fa/backup-codes/", access.UseOwnAccount, limits.Auth, withBody((*api).replaceBackupCodes)},
 
 	// passkeys.go
 	{http.MethodGet, "/auth/passkeys/", access.UsePasskeys, limits.User, (*api).listPasskeys},
-	{http.MethodPost, "/auth/passkeys/", access.UsePasskeys, limits.Auth, (*api).registerPasskey},
+	{http.MethodPost, "/auth/passkeys/", access.UsePasskeys, limits.Auth, withBody((*api).registerPasskey)},
 	{http.MethodPost, "/auth/passkeys/registration-options/", access.UsePasskeys, limits.Auth, (*api).offerPasskeyRegistration},
-	{http.MethodPatch, "/auth/passkeys/{id}/", access.UsePasskeys, limits.User, (*api).renamePasskey},
-	{http.MethodDelete, "/auth/passkeys/{id}/", access.UsePasskeys, limits.Auth, (*api).removePasskey},
+	{http.MethodPatch, "/auth/passkeys/{id}/", access.UsePasskeys, limits.User, numbered((*api).renamePasskey)},
+	{http.MethodDelete, "/auth/passkeys/{id}/", access.UsePasskeys, limits.Auth, numbered((*api).removePasskey)},
 	{http.MethodPost, "/auth/passkeys/authentication-options/", anyone, limits.Auth, (*api).offerPasskeySignIn},
-	{http.MethodPost, "/auth/passkeys/authenticate/", anyone, limits.Auth, (*api).signInWithPasskey},
+	{http.MethodPost, "/auth/passkeys/authenticate/", anyone, limits.Auth, withBody((*api).signInWithPasskey)},
 
 	// users.go
-	{http.MethodPost, "/auth/register/", access.RegisterUsers, limits.Auth, (*api).register},
+	{http.MethodPost, "/auth/register/", access.RegisterUsers, limits.Auth, withBody((*api).register)},
 	{http.MethodGet, "/users/", access.ReadUsers, limits.User, (*api).listUsers},
 	{http.MethodGet, "/users/me/", access.UseOwnAccount, limits.User, (*api).profile},
-	{http.MethodPatch, "/users/me/", access.UseOwnAccount, limits.User, (*api).updateOwnUser},
-	{http.MethodGet, "/users/{id}/", access.ReadUsers, limits.User, (*api).readUser},
-	{http.MethodPatch, "/users/{id}/", access.ManageUsers, limits.User, (*api).updateUser},
-	{http.MethodPost, "/users/{id}/activate/", access.ManageUsers, limits.User, (*api).activateUser},
-	{http.MethodPost, "/users/{id}/deactivate/", access.ManageUsers, limits.User, (*api).deactivateUser},
-	{http.MethodPost, "/users/{id}/unlock/", access.ManageUsers, limits.User, (*api).unlockUser},
-	{http.MethodPost, "/users/{id}/2fa/reset/", access.ManageUsers, limits.User, (*api).resetUserTwoFactor},
-	{http.MethodPost, "/users/{id}/password-reset/", access.ManageUsers, limits.User, (*api).sendUserReset},
-	{http.MethodPost, "/users/{id}/logout/", access.ManageUsers, limits.User, (*api).signOutUser},
+	{http.MethodPatch, "/users/me/", access.UseOwnAccount, limits.User, withBody((*api).updateOwnUser)},
+	{http.MethodGet, "/users/{id}/", access.ReadUsers, limits.User, numbered((*api).readUser)},
+	{http.MethodPatch, "/users/{id}/", access.ManageUsers, limits.User, numbered((*api).updateUser)},
+	{http.MethodPost, "/users/{id}/activate/", access.ManageUsers, limits.User, numbered((*api).activateUser)},
+	{http.MethodPost, "/users/{id}/deactivate/", access.ManageUsers, limits.User, numbered((*api).deactivateUser)},
+	{http.MethodPost, "/users/{id}/unlock/", access.ManageUsers, limits.User, numbered((*api).unlockUser)},
+	{http.MethodPost, "/users/{id}/2fa/reset/", access.ManageUsers, limits.User, numbered((*api).resetUserTwoFactor)},
+	{http.MethodPost, "/users/{id}/password-reset/", access.ManageUsers, limits.User, numbered((*api).sendUserReset)},
+	{http.MethodPost, "/users/{id}/logout/", access.ManageUsers, limits.User, numbered((*api).signOutUser)},
 
 	// patients.go
 	{http.MethodGet, "/patients/", access.ReadPatients, limits.User, (*api).listPatients},
 	{http.MethodPost, "/patients/", access.CreatePatients, limits.User, (*api).createPatient},
 	{http.MethodGet, "/patients/{id}/", access.ReadPatients, limits.User, (*api).readPatient},
-	{http.MethodPut, "/patients/{id}/", access.UpdatePatients, limits.User, (*api).replacePatient},
-	{http.MethodDelete, "/patients/{id}/", access.DeletePatients, limits.User, (*api).deletePatient},
+	{http.MethodPut, "/patients/{id}/", access.UpdatePatients, limits.User, ofPatient((*api).replacePatient)},
+	{http.MethodDelete, "/patients/{id}/", access.DeletePatients, limits.User, ofPatient((*api).deletePatient)},
 	{http.MethodGet, "/patients/archived/", access.ReadArchivedPatients, limits.User, (*api).listArchivedPatients},
-	{http.MethodPost, "/patients/{id}/archive/", access.ArchivePatients, limits.User, (*api).archivePatient},
-	{http.MethodPost, "/patients/{id}/unarchive/", access.ArchivePatients, limits.User, (*api).unarchivePatient},
+	{http.MethodPost, "/patients/{id}/archive/", access.ArchivePatients, limits.User, ofPatient((*api).archivePatient)},
+	{http.MethodPost, "/patients/{id}/unarchive/", access.ArchivePatients, limits.User, ofPatient((*api).unarchivePatient)},
 	{http.MethodPost, "/patients/{id}/restore/", access.RestorePatients, limits.User, (*api).restorePatient},
 
 	// emr_import.go, emr.go
-	{http.MethodPost, "/patients/import_selected_from_emr/", access.ImportPatients, limits.User, (*api).importFromEMR},
+	{http.MethodPost, "/patients/import_selected_from_emr/", access.ImportPatients, limits.User, withBody((*api).importFromEMR)},
 	{http.MethodPost, "/emr/auth/start/", access.ConnectEMR, limits.User, (*api).startEMRSignIn},
 	{http.MethodGet, "/emr/auth/callback/", anyone, limits.Auth, (*api).finishEMRSignIn},
 	{http.MethodGet, "/emr/auth/status/", access.ReadEMRConnection, limits.User, (*api).readEMRStatus},
@@ -123,11 +128,11 @@ var table = []route{
 	{http.MethodGet, "/threshold-changes/", access.ReadThresholdChanges, limits.User, (*api).listThresholdChanges},
 
 	// care_team.go, consents.go
-	{http.MethodGet, "/patients/{id}/care-team/", access.ReadCareTeam, limits.User, (*api).readCareTeam},
-	{http.MethodPut, "/patients/{id}/care-team/", access.UpdateCareTeam, limits.User, (*api).updateCareTeam},
-	{http.MethodGet, "/patients/{id}/consents/", access.ReadConsents, limits.User, (*api).listConsents},
-	{http.MethodPost, "/patients/{id}/consents/", access.ManageConsents, limits.User, (*api).grantConsent},
-	{http.MethodPost, "/patients/{id}/consents/{consent_id}/revoke/", access.ManageConsents, limits.User, (*api).revokeConsent},
+	{http.MethodGet, "/patients/{id}/care-team/", access.ReadCareTeam, limits.User, ofPatient((*api).readCareTeam)},
+	{http.MethodPut, "/patients/{id}/care-team/", access.UpdateCareTeam, limits.User, ofPatient((*api).updateCareTeam)},
+	{http.MethodGet, "/patients/{id}/consents/", access.ReadConsents, limits.User, ofPatient((*api).listConsents)},
+	{http.MethodPost, "/patients/{id}/consents/", access.ManageConsents, limits.User, ofPatient((*api).grantConsent)},
+	{http.MethodPost, "/patients/{id}/consents/{consent_id}/revoke/", access.ManageConsents, limits.User, ofPatient((*api).revokeConsent)},
 
 	// ingestion.go
 	{http.MethodPost, "/ingestion/blood-pressure/", access.IngestReadings, limits.User, (*api).postBloodPressure},
@@ -182,7 +187,7 @@ var table = []route{
 	{http.MethodPost, "/triage/simulate-thresholds/", access.SimulateThresholds, limits.User, (*api).simulateThresholds},
 
 	// fhir.go, fhir_patients.go, fhir_status.go, transmissions.go
-	{http.MethodGet, "/fhir/patients/{id}/", access.ReadFHIRPatients, limits.User, (*api).readFHIRPatient},
+	{http.MethodGet, "/fhir/patients/{id}/", access.ReadFHIRPatients, limits.User, ofPatient((*api).readFHIRPatient)},
 	{http.MethodGet, "/fhir/observations/{id}/", access.ReadObservations, limits.User, (*api).readFHIRObservation},
 	{http.MethodPost, "/fhir/observations/{id}/transform/", access.TransmitObservations, limits.User, (*api).transformObservation},
 	{http.MethodPost, "/fhir/observations/{id}/transmit/", access.TransmitObservations, limits.User, (*api).transmitObservation},
@@ -198,8 +203,8 @@ var table = []route{
 	{http.MethodPost, "/notifications/read-all/", access.UseOwnAccount, limits.User, (*api).markAllRead},
 	{http.MethodGet, "/notifications/deliveries/", access.ReadDeliveries, limits.User, (*api).listDeliveries},
 	{http.MethodGet, "/users/me/notification-preferences/", access.UseOwnAccount, limits.User, (*api).readPreferences},
-	{http.MethodPatch, "/users/me/notification-preferences/", access.UseOwnAccount, limits.User, (*api).updatePreferences},
-	{http.MethodPost, "/notifications/tokens/register/", access.UseOwnAccount, limits.User, (*api).registerToken},
+	{http.MethodPatch, "/users/me/notification-preferences/", access.UseOwnAccount, limits.User, withBody((*api).updatePreferences)},
+	{http.MethodPost, "/notifications/tokens/register/", access.UseOwnAccount, limits.User, withBody((*api).registerToken)},
 	{http.MethodGet, "/notifications/tokens/", access.UseOwnAccount, limits.User, (*api).listTokens},
 	{http.MethodDelete, "/notifications/tokens/{id}/", access.UseOwnAccount, limits.User, (*api).deleteToken},
 	{http.MethodGet, "/notifications/vapid-public-key/", anyone, limits.User, (*api).readPublicKey},
@@ -219,8 +224,8 @@ var table = []route{
 	{http.MethodGet, "/billing/entries/{id}/evidence/", access.ReadBilling, limits.User, (*api).readEvidence},
 	{http.MethodPost, "/billing/entries/manual-create/", access.CreateBilling, limits.User, (*api).createEntry},
 	{http.MethodPost, "/billing/run/", access.ManageBilling, limits.User, (*api).runBilling},
-	{http.MethodGet, "/billing/eligibility/{id}/", access.ReadEligibility, limits.User, (*api).readEligibility},
-	{http.MethodGet, "/billing/explain/{id}/", access.ReadEligibility, limits.User, (*api).explainBilling},
+	{http.MethodGet, "/billing/eligibility/{id}/", access.ReadEligibility, limits.User, ofPatient((*api).readEligibility)},
+	{http.MethodGet, "/billing/explain/{id}/", access.ReadEligibility, limits.User, ofPatient((*api).explainBilling)},
 	{http.MethodGet, "/billing/near-billable/", access.ReadEligibility, limits.User, (*api).listNearBillable},
 
 	// claims.go
@@ -277,7 +282,7 @@ var table = []route{
 	{http.MethodGet, "/schema/", anyone, limits.User, (*api).schema},
 }
 
-// rootTable holds what answers outside basePath; its paths are whole.
+// rootTable holds what answers outside web.BasePath; its paths are whole.
 var rootTable = []route{
 	// health.go
 	{http.MethodGet, "/health/", anyone, limits.None, (*api).health},
@@ -287,27 +292,11 @@ var rootTable = []route{
 	{http.MethodGet, "/.well-known/jwks.json", anyone, limits.None, (*api).jwks},
 }
 
-// Watch is told what happens at the door, for those who count; its functions may be nil and must not block.
-type Watch struct {
-	// Answered is told of every answer: the route is a template.
-	Answered func(method, route string, status int, took time.Duration)
-	// Rejected is told why a reading or gateway event was refused or put into quarantine: an error code or a reason.
-	Rejected func(reason string)
-}
-
-// Engines is everything the handlers call, built once in main, and the settings they answer by.
+// Engines is everything the handlers call, built once in cmd, and the settings they answer by.
 type Engines struct {
-	PublicURL      string           // scheme and host of absolute links, no trailing slash
-	Zone           *time.Location   // the practice's: bare dates in filters are days there
-	AllowedOrigins []string         // web origins of other hosts that may call
-	Log            *slog.Logger     // access log and unexpected errors
-	Clock          func() time.Time // nil reads the wall clock
-	Watch          Watch
+	web.Options
 	// DefaultsChanged is told that other default thresholds hold from now on; it may be nil.
 	DefaultsChanged func()
-
-	Bearer Bearer
-	Limits *limits.Limiter
 
 	Auth          *auth.Engine
 	Push          *notifications.Push
@@ -337,60 +326,29 @@ type Engines struct {
 type api struct {
 	Engines
 	contract contract
-	known    *http.ServeMux // every pattern of the tables, to tell "no such path" from "not this method"
 	refusals gateway.Refusals
-	reads    audit.Group // what callers were shown, recorded many at a time
 }
 
-// Register serves the tables on the app's router, and ends the chain of OnServe handlers it is called in: it calls
-// e.Next itself, since requests must also be met before the router sees them.
+// Register serves the tables on the app's router, and ends the chain of OnServe handlers it is called in.
 func Register(e *core.ServeEvent, engines Engines) error {
-	return register(e, engines, table, rootTable)
-}
-
-func register(e *core.ServeEvent, engines Engines, rows, rootRows []route) error {
 	document, err := readContract(OpenAPI())
 	if err != nil {
 		return err
 	}
 	engines.PublicURL = strings.TrimSuffix(engines.PublicURL, "/")
-	a := &api{Engines: engines, contract: document, known: http.NewServeMux()}
-
-	e.Router.Bind(a.accessLog(), a.crossOrigin())
-	group := e.Router.Group("")
-	group.Unbind(replaced...)
-	a.mount(group, basePath, rows)
-	a.mount(group, "", rootRows)
-	a.mountDocs(group)
-	a.mountUnknown(group)
-
-	if err := e.Next(); err != nil {
-		return err
-	}
-	if e.Server != nil { // there is none when a test drives the router itself
-		e.Server.MaxHeaderBytes = maxHeaderBytes
-		e.Server.Handler = strict(refuseOldTLS(refuseUntidyPaths(e.Server.Handler)))
-	}
-	return nil
+	a := &api{Engines: engines, contract: document}
+	door := &web.Door{Options: engines.Options, Produces: document.produces, Refused: a.noteRejected}
+	return door.Open(e, append(a.bind(web.BasePath, table), a.bind("", rootTable)...), mountDocs)
 }
 
-// replaced lists PocketBase's own middlewares that our endpoints do without: the door does their work.
-var replaced = []string{
-	apis.DefaultWWWRedirectMiddlewareId,
-	apis.DefaultPanicRecoverMiddlewareId,
-	apis.DefaultLoadAuthTokenMiddlewareId,
-	apis.DefaultSuperuserIPsWhitelistMiddlewareId,
-	apis.DefaultSecurityHeadersMiddlewareId,
-	apis.DefaultRateLimitMiddlewareId,
-	apis.DefaultBodyLimitMiddlewareId,
-}
-
-func (a *api) mount(group *router.RouterGroup[*core.RequestEvent], prefix string, rows []route) {
-	for _, row := range rows {
-		row.path = prefix + row.path
-		for _, pattern := range patterns(row.path) {
-			group.Route(row.method, pattern, a.door(row))
-			a.known.Handle(row.method+" "+pattern, http.NotFoundHandler())
+// bind makes the rows of a table routes of the door.
+func (a *api) bind(prefix string, table []route) []web.Route {
+	bound := make([]web.Route, len(table))
+	for i, row := range table {
+		bound[i] = web.Route{
+			Method: row.method, Path: prefix + row.path, Who: row.who, Limit: row.limit,
+			Handle: func(c *web.Call) error { return row.handle(a, c) },
 		}
 	}
+	return bound
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 //go:embed openapi.yaml
@@ -43,7 +45,7 @@ func readContract(source []byte) (contract, error) {
 	}
 	c := contract{yaml: source, json: asJSON, types: map[string][]string{}}
 	for path, item := range outline.Paths {
-		for _, method := range methods {
+		for _, method := range web.Methods {
 			raw, described := item[strings.ToLower(method)]
 			if !described {
 				continue
@@ -67,25 +69,25 @@ func readContract(source []byte) (contract, error) {
 }
 
 // produces lists the media types in which a row's success may come; JSON for a row the document does not know.
-func (c contract) produces(row route) []string {
-	if types, known := c.types[row.method+" "+row.path]; known {
+func (c contract) produces(row web.Route) []string {
+	if types, known := c.types[row.Method+" "+row.Path]; known {
 		return types
 	}
-	return []string{jsonType}
+	return []string{web.JSONType}
 }
 
 // schema serves the contract. Source: docs/decisions.md, "Deprecation signals".
-func (a *api) schema(c *call) error {
-	q := c.query()
-	format := q.oneOf("format", "json", "yaml")
-	if err := q.err(); err != nil {
+func (a *api) schema(c *web.Call) error {
+	q := c.Query()
+	format := q.OneOf("format", "json", "yaml")
+	if err := q.Err(); err != nil {
 		return err
 	}
-	if format == "" && preferred(c.Request.Header, jsonType, yamlType) == yamlType {
+	if format == "" && web.Preferred(c.Request.Header, web.JSONType, yamlType) == yamlType {
 		format = "yaml"
 	}
 	if format == "yaml" {
-		return c.send(http.StatusOK, yamlType, a.contract.yaml)
+		return c.Send(http.StatusOK, yamlType, a.contract.yaml)
 	}
-	return c.send(http.StatusOK, jsonType, a.contract.json)
+	return c.Send(http.StatusOK, web.JSONType, a.contract.json)
 }

@@ -1,13 +1,9 @@
 package routes_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -19,12 +15,12 @@ import (
 	"github.com/pocketbase/pocketbase/apis"
 	"github.com/pocketbase/pocketbase/core"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // clock is the moment at which these tests happen.
@@ -38,95 +34,39 @@ var newYork = sync.OnceValue(func() *time.Location {
 	return zone
 })()
 
-// bearer knows a token per role, named like the role.
-type bearer struct{}
-
-func (bearer) Authenticate(_ core.App, token string, now time.Time) (auth.Caller, error) {
-	switch {
-	case !now.Equal(clock):
-		return auth.Caller{}, errors.New("not the time of the request")
-	case token == "":
-		return auth.Caller{}, fault.New(fault.Unauthenticated, "not_authenticated", "There is no token.")
-	case token == "expired":
-		return auth.Caller{}, fault.New(fault.Unauthenticated, "token_expired", "The token has expired.")
-	case token == "broken":
-		return auth.Caller{}, errors.New("no database")
-	case !access.Role(token).Valid():
-		return auth.Caller{}, fault.New(fault.Unauthenticated, "token_invalid", "The token is invalid.")
-	}
-	return auth.Caller{RecordID: "record-" + token, ID: 42, Email: token + "@example.org", Role: access.Role(token)}, nil
-}
-
-// generous limits, so that only the tests about limits meet them.
-var generous = map[limits.Class]limits.Policy{
-	limits.User: {Requests: 1000, Window: time.Hour}, limits.Anon: {Requests: 1000, Window: time.Hour},
-	limits.Auth: {Requests: 1000, Window: time.Minute}, limits.Webhook: {Requests: 1000, Window: time.Hour},
-}
-
-// server is the service as apis.Serve runs it, with rows of a test's own.
+// server is the contract without engines behind it.
 type server struct {
 	t       *testing.T
-	url     string
 	handler http.Handler
-	log     *logBuffer
 }
 
-type setup struct {
-	limits  map[limits.Class]limits.Policy
-	origins []string
-	rows    []routes.Route
-}
-
-func serve(t *testing.T, s setup) *server {
+func serve(t *testing.T) *server {
 	t.Helper()
-	if s.limits == nil {
-		s.limits = generous
-	}
-	log := &logBuffer{}
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	app := vigiltest.NewApp(t)
+	router, err := apis.NewRouter(app)
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := &server{t: t, url: "http://" + listener.Addr().String(), log: log}
-	ready, done := make(chan struct{}), make(chan error, 1)
-	serving := false
-	t.Cleanup(func() { // after the app's own, which ends serving
-		if serving {
-			if err := <-done; err != nil {
-				t.Errorf("serving: %v", err)
-			}
-		}
-	})
-	app := vigiltest.NewApp(t)
-	app.OnServe().BindFunc(func(e *core.ServeEvent) error {
-		e.Listener, e.InstallerFunc = listener, nil
-		if err := routes.RegisterAlso(e, engines(s, log), s.rows...); err != nil {
-			return err
-		}
-		srv.handler = e.Server.Handler
-		close(ready)
-		return nil
-	})
-	go func() { done <- apis.Serve(app, apis.ServeConfig{HttpAddr: listener.Addr().String()}) }()
-	select {
-	case <-ready:
-		serving = true
-	case err := <-done:
-		t.Fatalf("serving: %v", err)
+	var mux http.Handler
+	e := &core.ServeEvent{App: app, Router: router, Server: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { mux.ServeHTTP(w, r) })}}
+	err = routes.Register(e, routes.Engines{Options: web.Options{
+		PublicURL: "https://vigil.example.org/", Zone: newYork, Log: slog.New(slog.DiscardHandler), Clock: func() time.Time { return clock },
+		AccessTokens: nobodys{}, Limits: limits.New(nil),
+	}})
+	if err == nil {
+		mux, err = router.BuildMux()
 	}
-	return srv
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &server{t, e.Server.Handler}
 }
 
-func engines(s setup, log io.Writer) routes.Engines {
-	return routes.Engines{
-		PublicURL:      "https://vigil.example.org/",
-		Zone:           newYork,
-		AllowedOrigins: s.origins,
-		Log:            slog.New(slog.NewJSONHandler(log, nil)),
-		Clock:          func() time.Time { return clock },
-		Bearer:         bearer{},
-		Limits:         limits.New(s.limits),
-	}
+// nobodys knows no access token.
+type nobodys struct{}
+
+func (nobodys) Authenticate(core.App, string, time.Time) (auth.Caller, error) {
+	return auth.Caller{}, fault.New(fault.Unauthenticated, "not_authenticated", "There is no token.")
 }
 
 // request is a request as tests write them.
@@ -163,20 +103,6 @@ func (s *server) do(r request) *httptest.ResponseRecorder {
 	return rec
 }
 
-// wire sends a request over the network; a body is sent in chunks. The answer's body is closed when the test ends.
-func (s *server) wire(method, target string, body io.Reader) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url+target, body)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
-	if err == nil {
-		s.t.Cleanup(func() { _ = res.Body.Close() })
-	}
-	return res, err
-}
-
 // code is the code of an error body.
 func code(t *testing.T, rec *httptest.ResponseRecorder) string {
 	t.Helper()
@@ -208,45 +134,4 @@ func expect(t *testing.T, rec *httptest.ResponseRecorder, status int, wantCode s
 	if wantCode != "" && code(t, rec) != wantCode {
 		t.Fatalf("code %q, want %q", code(t, rec), wantCode)
 	}
-}
-
-// logBuffer keeps log lines.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-// lines returns the lines with the message, and forgets everything.
-func (b *logBuffer) lines(t *testing.T, message string) []map[string]any {
-	t.Helper()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var found []map[string]any
-	for line := range strings.Lines(b.buf.String()) {
-		var entry map[string]any
-		if err := json.Unmarshal([]byte(line), &entry); err != nil {
-			t.Fatal(err)
-		}
-		if entry["msg"] == message {
-			found = append(found, maps.Clone(entry))
-		}
-	}
-	b.buf.Reset()
-	return found
-}
-
-func ok(_ *routes.API, c *routes.Call) error { return c.OK(map[string]any{"caller": c.Caller.Email}) }
-
-func get(path string, who access.Action, handle func(*routes.API, *routes.Call) error) routes.Route {
-	return routes.NewRoute(http.MethodGet, path, who, limits.User, handle)
-}
-
-func post(path string, who access.Action, handle func(*routes.API, *routes.Call) error) routes.Route {
-	return routes.NewRoute(http.MethodPost, path, who, limits.User, handle)
 }

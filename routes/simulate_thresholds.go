@@ -9,6 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // simulationTime bounds the reading of a what-if; it answers with what it has seen by then.
@@ -81,9 +82,9 @@ func viewSimulation(p alerts.Proposal, s alerts.Simulated) simulationView {
 	return view
 }
 
-func (a *api) simulateThresholds(c *call) error {
+func (a *api) simulateThresholds(c *web.Call) error {
 	var body alerts.ProposalBody
-	if err := c.decode(&body); err != nil {
+	if err := c.Decode(&body); err != nil {
 		return err
 	}
 	checks := input.NewChecks()
@@ -109,10 +110,10 @@ func (a *api) simulateThresholds(c *call) error {
 		return err
 	}
 	err = audit.Append(c.App, audit.Entry{
-		Event: audit.ThresholdWhatIf, Actor: c.actor(), ResourceType: "Thresholds", ResourceID: proposal.PatientID, PatientID: proposal.PatientID,
+		Event: audit.ThresholdWhatIf, Actor: c.Actor(), ResourceType: "Thresholds", ResourceID: proposal.PatientID, PatientID: proposal.PatientID,
 	}, c.Now)
 	if err != nil {
 		return err
 	}
-	return c.ok(viewSimulation(proposal, simulated))
+	return c.OK(viewSimulation(proposal, simulated))
 }

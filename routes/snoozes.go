@@ -7,6 +7,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // snoozeView is a snooze as the contract shows it.
@@ -24,7 +25,7 @@ type snoozeView struct {
 	EndedBy         *string `json:"ended_by"`
 }
 
-func viewSnooze(c *call, record *core.Record) snoozeView {
+func viewSnooze(c *web.Call, record *core.Record) snoozeView {
 	return snoozeView{
 		ID: collections.Number(record.Id), PatientID: record.GetString("patient"), Type: record.GetString("type"),
 		IncludeCritical: record.GetBool("include_critical"), Reason: orNull(record.GetString("reason")),
@@ -33,15 +34,15 @@ func viewSnooze(c *call, record *core.Record) snoozeView {
 	}
 }
 
-func (a *api) listSnoozes(c *call) error {
+func (a *api) listSnoozes(c *web.Call) error {
 	patient, err := a.patient(c, collections.FindPatient)
 	if err != nil {
 		return err
 	}
-	q := c.query()
-	p := q.paging()
-	inForce := q.boolean("in_force")
-	if err := q.err(); err != nil {
+	q := c.Query()
+	p := q.Paging()
+	inForce := q.Boolean("in_force")
+	if err := q.Err(); err != nil {
 		return err
 	}
 	page, total, err := alerts.PageOfSnoozes(c.App, patient.Id, inForce, c.Now, p.Offset(), p.Size)
@@ -49,23 +50,23 @@ func (a *api) listSnoozes(c *call) error {
 		return err
 	}
 	page, unreadable := collections.ReadableRecords(page)
-	if err := c.recordRead(audit.PatientRead, "Snooze", "", patient.Id); err != nil {
+	if err := c.RecordRead(audit.PatientRead, "Snooze", "", patient.Id); err != nil {
 		return err
 	}
 	views := make([]snoozeView, len(page))
 	for i, record := range page {
 		views[i] = viewSnooze(c, record)
 	}
-	return list(c, p, total, views, unreadable)
+	return web.List(c, p, total, views, unreadable)
 }
 
-func (a *api) startSnooze(c *call) error {
+func (a *api) startSnooze(c *web.Call) error {
 	patient, err := a.patient(c, collections.FindPatient)
 	if err != nil {
 		return err
 	}
 	var body alerts.SnoozeBody
-	if err := c.decode(&body); err != nil {
+	if err := c.Decode(&body); err != nil {
 		return err
 	}
 	checks := input.NewChecks()
@@ -75,31 +76,31 @@ func (a *api) startSnooze(c *call) error {
 	}
 	var record *core.Record
 	err = c.App.RunInTransaction(func(tx core.App) error {
-		record, err = alerts.StartSnooze(tx, patient.Id, draft, c.actor(), c.Now)
+		record, err = alerts.StartSnooze(tx, patient.Id, draft, c.Actor(), c.Now)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.created(viewSnooze(c, record))
+	return c.Created(viewSnooze(c, record))
 }
 
-func (a *api) endSnooze(c *call) error {
+func (a *api) endSnooze(c *web.Call) error {
 	patient, err := a.patient(c, collections.FindPatient)
 	if err != nil {
 		return err
 	}
-	number, err := c.pathInteger("snooze_id")
+	number, err := c.PathInteger("snooze_id")
 	if err != nil {
 		return err
 	}
 	var record *core.Record
 	err = c.App.RunInTransaction(func(tx core.App) error {
-		record, err = alerts.EndSnooze(tx, patient.Id, number, c.actor(), c.Now)
+		record, err = alerts.EndSnooze(tx, patient.Id, number, c.Actor(), c.Now)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.ok(viewSnooze(c, record))
+	return c.OK(viewSnooze(c, record))
 }

@@ -5,11 +5,10 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/billing"
-	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // timeView is a time entry as the contract shows it.
@@ -36,16 +35,12 @@ type timeView struct {
 	UpdatedAt       *string `json:"updated_at"`
 }
 
-func viewTimes(c *call, page []*collections.TimeEntry) ([]timeView, error) {
-	seen, users := map[string]bool{}, map[string]bool{}
-	for _, entry := range page {
-		seen[entry.PatientID()], users[entry.UserRecordID()] = true, true
-	}
-	names, err := patients.Names(c.App, sortedKeys(seen))
+func viewTimes(c *web.Call, page []*collections.TimeEntry) ([]timeView, error) {
+	names, err := patients.Names(c.App, distinct(page, (*collections.TimeEntry).PatientID))
 	if err != nil {
 		return nil, err
 	}
-	authors, err := billing.Providers(c.App, sortedKeys(users))
+	authors, err := billing.Providers(c.App, distinct(page, (*collections.TimeEntry).UserRecordID))
 	if err != nil {
 		return nil, err
 	}
@@ -58,29 +53,18 @@ func viewTimes(c *call, page []*collections.TimeEntry) ([]timeView, error) {
 			ContactMethod: orNull(entry.GetString("contact_method")), Source: entry.GetString("source"), StartedAt: storedInstant(record, "started_at"),
 			EndedAt: storedInstant(record, "ended_at"), DurationSeconds: entry.Seconds(), Running: entry.Running(), AutoStopped: entry.GetBool("auto_stopped"),
 			Notes: orNull(entry.Notes().Reveal()), Billed: entry.Billed(), BillingEntryID: orNull(entry.GetString("billing_entry")),
-			CreatedAt: storedInstant(record, "created_at"), UpdatedAt: storedInstant(record, "updated_at"),
-		}
-		if n := collections.Number(entry.GetString("escalation")); n > 0 {
-			views[i].EscalationID = &n
+			EscalationID: numberOrNull(entry.GetString("escalation")), CreatedAt: storedInstant(record, "created_at"), UpdatedAt: storedInstant(record, "updated_at"),
 		}
 	}
 	return views, nil
 }
 
-func viewTime(c *call, entry *collections.TimeEntry) (timeView, error) {
-	views, err := viewTimes(c, []*collections.TimeEntry{entry})
-	if err != nil {
-		return timeView{}, err
-	}
-	return views[0], nil
-}
-
-func (a *api) listTime(c *call) error {
-	q := c.query()
-	p := q.paging()
-	between, month, patientID := q.between(), q.month("month"), q.patientID()
-	category, user := q.oneOf("category", billing.Categories...), q.integer("user")
-	if err := q.err(); err != nil {
+func (a *api) listTime(c *web.Call) error {
+	q := c.Query()
+	p := q.Paging()
+	between, month, patientID := q.Between(), monthOf(q, "month"), q.PatientID()
+	category, user := q.OneOf("category", billing.Categories...), q.Integer("user")
+	if err := q.Err(); err != nil {
 		return err
 	}
 	where := []dbx.Expression{}
@@ -119,144 +103,113 @@ func (a *api) listTime(c *call) error {
 	if err := recordShown(c, "TimeEntry", views, func(v timeView) string { return v.PatientID }); err != nil {
 		return err
 	}
-	return list(c, p, total, views, unreadable)
+	return web.List(c, p, total, views, unreadable)
 }
 
-// recordShown notes whose data a page showed.
-func recordShown[T any](c *call, resourceType string, views []T, patientOf func(T) string) error {
-	seen := map[string]bool{}
-	for _, v := range views {
-		seen[patientOf(v)] = true
-	}
-	if len(seen) == 0 {
-		return nil
-	}
-	return c.recordRead(audit.PatientRead, resourceType, "", sortedKeys(seen)...)
-}
-
-// month is a calendar month, YYYY-MM; empty when left out.
-func (q *query) month(name string) billing.Span {
-	if !q.values.Has(name) {
+// monthOf is a calendar month, YYYY-MM; empty when left out.
+func monthOf(q *web.Query, name string) billing.Span {
+	if !q.Has(name) {
 		return billing.Span{}
 	}
-	span, ok := billing.MonthSpan(q.values.Get(name))
+	span, ok := billing.MonthSpan(q.Get(name))
 	if !ok {
-		q.checks.Reject(name, "Must be a month, YYYY-MM.")
+		q.Reject(name, "Must be a month, YYYY-MM.")
 	}
 	return span
 }
 
-func (a *api) logTime(c *call) error {
-	var body billing.TimeBody
-	if err := c.decode(&body); err != nil {
-		return err
+// monthIn is monthOf, or this month when left out.
+func (a *api) monthIn(c *web.Call, q *web.Query, name string) billing.Span {
+	month := monthOf(q, name)
+	if month.Start == "" {
+		month, _ = billing.MonthSpan(a.Billing.Day(c.Now)[:7])
 	}
-	checks := input.NewChecks()
-	draft := body.Read(checks, c.Now)
-	if err := checks.Err(); err != nil {
+	return month
+}
+
+func (a *api) logTime(c *web.Call) error {
+	draft, err := web.Read(c, func(body billing.TimeBody, checks *input.Checks) billing.TimeDraft { return body.Read(checks, c.Now) })
+	if err != nil {
 		return err
 	}
 	if err := a.reach(c, draft.PatientID); err != nil {
 		return err
 	}
-	entry, err := a.Billing.LogTime(c.App, c.Caller.RecordID, draft, c.actor(), c.Now)
-	return answerTime(c, entry, err, c.created)
+	return showTime(c, c.Created)(a.Billing.LogTime(c.App, c.Caller.RecordID, draft, c.Actor(), c.Now))
 }
 
-func (a *api) startTimer(c *call) error {
-	var body billing.TimeBody
-	if err := c.decode(&body); err != nil {
-		return err
-	}
-	checks := input.NewChecks()
-	draft := body.ReadStart(checks)
-	if err := checks.Err(); err != nil {
+func (a *api) startTimer(c *web.Call) error {
+	draft, err := web.Read(c, billing.TimeBody.ReadStart)
+	if err != nil {
 		return err
 	}
 	if err := a.reach(c, draft.PatientID); err != nil {
 		return err
 	}
-	entry, err := a.Billing.StartTimer(c.App, c.Caller.RecordID, draft, c.actor(), c.Now)
-	return answerTime(c, entry, err, c.created)
+	return showTime(c, c.Created)(a.Billing.StartTimer(c.App, c.Caller.RecordID, draft, c.Actor(), c.Now))
 }
 
-func answerTime(c *call, entry *collections.TimeEntry, err error, answer func(any) error) error {
-	if err != nil {
-		return err
+func showTime(c *web.Call, answer func(any) error) func(*collections.TimeEntry, error) error {
+	return func(entry *collections.TimeEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return web.Show(answer, first[timeView])(viewTimes(c, []*collections.TimeEntry{entry}))
 	}
-	view, err := viewTime(c, entry)
-	if err != nil {
-		return err
-	}
-	return answer(view)
 }
 
-func (a *api) stopTimer(c *call) error {
-	number, err := c.pathInteger("id")
+func (a *api) stopTimer(c *web.Call) error {
+	number, err := c.PathInteger("id")
 	if err != nil {
 		return err
 	}
 	var body billing.TimeBody
-	if err := c.decodeOptional(&body); err != nil {
+	if err := c.DecodeOptional(&body); err != nil {
 		return err
 	}
-	entry, err := a.Billing.StopTimer(c.App, number, c.Caller.RecordID, body, c.actor(), c.Now)
-	return answerTime(c, entry, err, c.ok)
+	return showTime(c, c.OK)(a.Billing.StopTimer(c.App, number, c.Caller.RecordID, body, c.Actor(), c.Now))
 }
 
-// changer is whose time the caller may change: "" for everybody's.
-func (c *call) changer() string {
+// author is whose time the caller may change, or sum up: "" for everybody's.
+func author(c *web.Call) string {
 	if c.Scope == access.Own {
 		return c.Caller.RecordID
 	}
 	return ""
 }
 
-func (a *api) changeTime(c *call) error {
-	number, err := c.pathInteger("id")
+func (a *api) changeTime(c *web.Call) error {
+	number, err := c.PathInteger("id")
 	if err != nil {
 		return err
 	}
 	var body billing.TimeBody
-	if err := c.decode(&body); err != nil {
+	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	entry, err := a.Billing.ChangeTime(c.App, number, c.changer(), body, c.actor(), c.Now)
-	return answerTime(c, entry, err, c.ok)
+	return showTime(c, c.OK)(a.Billing.ChangeTime(c.App, number, author(c), body, c.Actor(), c.Now))
 }
 
-func (a *api) deleteTime(c *call) error {
-	number, err := c.pathInteger("id")
+func (a *api) deleteTime(c *web.Call) error {
+	number, err := c.PathInteger("id")
 	if err != nil {
 		return err
 	}
-	if err := a.Billing.DeleteTime(c.App, number, c.changer(), c.actor(), c.Now); err != nil {
-		return err
-	}
-	return c.noContent()
+	return c.Done(a.Billing.DeleteTime(c.App, number, author(c), c.Actor(), c.Now))
 }
 
-func (a *api) summariseTime(c *call) error {
-	q := c.query()
-	month, patientID := q.month("month"), q.patientID()
-	if err := q.err(); err != nil {
+func (a *api) summariseTime(c *web.Call) error {
+	q := c.Query()
+	month, patientID := a.monthIn(c, q, "month"), q.PatientID()
+	if err := q.Err(); err != nil {
 		return err
 	}
-	if month.Start == "" {
-		month, _ = billing.MonthSpan(a.Billing.Day(c.Now)[:7])
-	}
-	user := ""
-	if c.Scope == access.Own {
-		user = c.Caller.RecordID
-	}
 	if patientID != "" {
-		if _, err := collections.FindPatient(c.App, patientID); collections.Missing(err) {
-			return fault.Missing()
-		} else if err != nil {
-			return err
+		if _, err := collections.FindPatient(c.App, patientID); err != nil {
+			return missing(err)
 		}
 	}
-	results, err := a.Billing.TimeSummary(c.App, month, user, patientID, "")
+	results, err := a.Billing.TimeSummary(c.App, month, author(c), patientID, "")
 	if err != nil {
 		return err
 	}
@@ -266,5 +219,5 @@ func (a *api) summariseTime(c *call) error {
 	if results == nil {
 		results = []billing.MonthTime{}
 	}
-	return c.ok(map[string]any{"month": month.Start[:7], "count": len(results), "results": results})
+	return c.OK(map[string]any{"month": month.Start[:7], "count": len(results), "results": results})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // transmissionView is the contract's transmission record.
@@ -54,7 +55,7 @@ type attemptView struct {
 	ErrorCode  *string `json:"error_code"`
 }
 
-func (a *api) readTransmission(c *call) error {
+func (a *api) readTransmission(c *web.Call) error {
 	record, ledger, err := transmissions.Find(c.App, c.Request.PathValue("id"))
 	if err != nil {
 		return err
@@ -74,10 +75,7 @@ func (a *api) readTransmission(c *call) error {
 			Status: attempt.StatusCode, RequestID: attempt.RequestID, ErrorCode: orNull(attempt.ErrorCode),
 		}
 	}
-	if err := c.recordRead(audit.ObservationRead, "Transmission", record.Id, patientID); err != nil {
-		return err
-	}
-	return c.ok(view)
+	return c.Answer(view, c.RecordRead(audit.ObservationRead, "Transmission", record.Id, patientID))
 }
 
 // queuedView answers a transform or a transmit.
@@ -89,44 +87,44 @@ type queuedView struct {
 	Message        string `json:"message"`
 }
 
-func (a *api) transformObservation(c *call) error {
+func (a *api) transformObservation(c *web.Call) error {
 	o, err := a.findObservation(c)
 	if err != nil {
 		return err
 	}
-	if err := a.Transmissions.Transform(c.App, o.ID, c.actor(), c.Now); err != nil {
+	if err := a.Transmissions.Transform(c.App, o.ID, c.Actor(), c.Now); err != nil {
 		return err
 	}
-	return c.ok(queuedView{
+	return c.OK(queuedView{
 		ObservationID: o.ID, FHIRStatus: collections.FHIRPending, TransformedAt: input.FormatInstant(c.Now),
 		Message: "Observation transformed to FHIR and queued for transmission.",
 	})
 }
 
-func (a *api) transmitObservation(c *call) error {
+func (a *api) transmitObservation(c *web.Call) error {
 	o, err := a.findObservation(c)
 	if err != nil {
 		return err
 	}
-	id, err := a.Transmissions.Transmit(c.App, o.ID, c.actor(), c.Now)
+	id, err := a.Transmissions.Transmit(c.App, o.ID, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
-	return c.ok(queuedView{
+	return c.OK(queuedView{
 		ObservationID: o.ID, FHIRStatus: collections.FHIRProcessing, TransmissionID: id, Message: "Observation is being transmitted to the EMR.",
 	})
 }
 
-func (a *api) listTransmissions(c *call) error {
-	q := c.query()
-	p := q.paging()
+func (a *api) listTransmissions(c *web.Call) error {
+	q := c.Query()
+	p := q.Paging()
 	filter := transmissions.Filter{
-		PatientID: q.patientID(),
-		Status:    q.oneOf("status", collections.FHIRPending, collections.FHIRProcessing, collections.FHIRTransmitted, collections.FHIRFailed),
+		PatientID: q.PatientID(),
+		Status:    q.OneOf("status", collections.FHIRPending, collections.FHIRProcessing, collections.FHIRTransmitted, collections.FHIRFailed),
 	}
-	between := q.between()
+	between := q.Between()
 	filter.From, filter.To = between.From, between.To
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return err
 	}
 	var err error
@@ -161,7 +159,7 @@ type transmissionErrorView struct {
 	RetryAt       *string `json:"retry_at"`
 }
 
-func (a *api) processPending(c *call) error {
+func (a *api) processPending(c *web.Call) error {
 	transformed, err := a.Transmissions.RetryTransforms(c.Request.Context(), c.App, a.ProcessPendingLimit, c.Now)
 	if err != nil {
 		return err
@@ -175,12 +173,8 @@ func (a *api) processPending(c *call) error {
 		Details: processedDetailsView{Transformed: transformed, Transmitted: round.Succeeded, TransmissionErrors: []transmissionErrorView{}},
 	}
 	for _, failure := range round.Failures {
-		failed := transmissionErrorView{ObservationID: failure.ObservationID, Error: failure.ErrorMessage}
-		if !failure.RetryAt.IsZero() {
-			at := input.FormatInstant(failure.RetryAt)
-			failed.RetryAt = &at
-		}
-		view.Details.TransmissionErrors = append(view.Details.TransmissionErrors, failed)
+		view.Details.TransmissionErrors = append(view.Details.TransmissionErrors,
+			transmissionErrorView{failure.ObservationID, failure.ErrorMessage, instantOrNull(failure.RetryAt)})
 	}
-	return c.ok(view)
+	return c.OK(view)
 }

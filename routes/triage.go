@@ -8,6 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // triageView is the contract's triage patient summary.
@@ -46,19 +47,19 @@ func viewTriage(row triage.Row, names map[string]patients.Name) triageView {
 	return view
 }
 
-func (a *api) listTriage(c *call) error {
-	q := c.query()
-	p := q.paging()
+func (a *api) listTriage(c *web.Call) error {
+	q := c.Query()
+	p := q.Paging()
 	filter := triage.Filter{
-		RiskLevel:      q.oneOf("risk_level", string(triage.RiskCritical), string(triage.RiskWarning), string(triage.RiskNormal), string(triage.RiskNoData)),
-		Unacknowledged: q.boolean("has_unack_alerts"), NeedsReview: q.boolean("needs_review"),
-		Order: triage.Order(q.ordering(string(triage.BySeverity), string(triage.ByLeastRisk), string(triage.ByLastReading), string(triage.ByLatestReading))),
+		RiskLevel:      q.OneOf("risk_level", string(triage.RiskCritical), string(triage.RiskWarning), string(triage.RiskNormal), string(triage.RiskNoData)),
+		Unacknowledged: q.Boolean("has_unack_alerts"), NeedsReview: q.Boolean("needs_review"),
+		Order: triage.Order(q.Ordering(string(triage.BySeverity), string(triage.ByLeastRisk), string(triage.ByLastReading), string(triage.ByLatestReading))),
 	}
-	if mine := q.boolean("mine"); a.confinedToTeams(c) || (mine != nil && *mine) {
+	if mine := q.Boolean("mine"); a.confinedToTeams(c) || (mine != nil && *mine) {
 		filter.CareTeamOf = c.Caller.RecordID
 	}
-	only, search, withTrends := q.patientID(), q.text("search", 100), q.boolean("trends")
-	if err := q.err(); err != nil {
+	only, search, withTrends := q.PatientID(), q.Text("search", 100), q.Boolean("trends")
+	if err := q.Err(); err != nil {
 		return err
 	}
 	if search != "" {
@@ -90,16 +91,16 @@ func (a *api) listTriage(c *call) error {
 			views[i].Trends = trends[ids[i]]
 		}
 	}
-	if err := c.recordRead(audit.PatientRead, "Patient", "", ids...); err != nil {
+	if err := c.RecordRead(audit.PatientRead, "Patient", "", ids...); err != nil {
 		return err
 	}
-	return list(c, p, total, views, 0)
+	return web.List(c, p, total, views, 0)
 }
 
 // mostFound is how many patients a search of the list looks at; more means that the search says too little.
 const mostFound = 1000
 
-func viewTriagePage(c *call, page []triage.Row) (views []triageView, ids []string, err error) {
+func viewTriagePage(c *web.Call, page []triage.Row) (views []triageView, ids []string, err error) {
 	views, ids = make([]triageView, len(page)), make([]string, len(page))
 	for i, row := range page {
 		ids[i] = row.PatientID
@@ -114,7 +115,7 @@ func viewTriagePage(c *call, page []triage.Row) (views []triageView, ids []strin
 	return views, ids, nil
 }
 
-func (a *api) readTriageStats(c *call) error {
+func (a *api) readTriageStats(c *web.Call) error {
 	team, err := a.team(c, "")
 	if err != nil {
 		return err
@@ -123,10 +124,10 @@ func (a *api) readTriageStats(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.ok(stats)
+	return c.OK(stats)
 }
 
-func (a *api) reviewPatient(c *call) error {
+func (a *api) reviewPatient(c *web.Call) error {
 	patient, err := a.patient(c, collections.FindPatient)
 	if err != nil {
 		return err
@@ -134,7 +135,7 @@ func (a *api) reviewPatient(c *call) error {
 	var body struct {
 		Notes input.String `json:"notes"`
 	}
-	if err := c.decodeOptional(&body); err != nil {
+	if err := c.DecodeOptional(&body); err != nil {
 		return err
 	}
 	checks := input.NewChecks()
@@ -142,7 +143,7 @@ func (a *api) reviewPatient(c *call) error {
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	if err := triage.Review(c.App, patient.Id, phi.Text(notes), c.actor(), c.Now); err != nil {
+	if err := triage.Review(c.App, patient.Id, phi.Text(notes), c.Actor(), c.Now); err != nil {
 		return err
 	}
 	rows, err := triage.Find(c.App, patient.Id)
@@ -156,7 +157,7 @@ func (a *api) reviewPatient(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.ok(views[0])
+	return c.OK(views[0])
 }
 
 // maxReviewNotes is in characters: the audit trail's reason holds no more.

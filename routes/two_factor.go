@@ -5,6 +5,7 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // setupView is shown once: neither the secret nor the codes can be read again.
@@ -17,8 +18,8 @@ type setupView struct {
 
 // proof reads the password where one came along. The contract asks for no body here, so whatever else was sent, or called,
 // never mattered.
-func (c *call) proof() (proof auth.PasswordProof, err error) {
-	raw, err := c.body()
+func proof(c *web.Call) (proof auth.PasswordProof, err error) {
+	raw, err := c.Body()
 	if err != nil {
 		return proof, err
 	}
@@ -28,16 +29,16 @@ func (c *call) proof() (proof auth.PasswordProof, err error) {
 	return auth.PasswordProof{}, nil
 }
 
-func (a *api) setUpTwoFactor(c *call) error {
-	proof, err := c.proof()
+func (a *api) setUpTwoFactor(c *web.Call) error {
+	proof, err := proof(c)
 	if err != nil {
 		return err
 	}
-	setup, err := a.Auth.SetUpTwoFactor(c.Request.Context(), c.App, c.Caller, proof, c.origin(), c.Now)
+	setup, err := a.Auth.SetUpTwoFactor(c.Request.Context(), c.App, c.Caller, proof, c.Origin(), c.Now)
 	if err != nil {
 		return err
 	}
-	return c.ok(setupView{setup.Secret, setup.ProvisioningURI, c.publicURL + basePath + "/auth/2fa/qr-code/", setup.BackupCodes})
+	return c.OK(setupView{setup.Secret, setup.ProvisioningURI, a.PublicURL + web.BasePath + "/auth/2fa/qr-code/", setup.BackupCodes})
 }
 
 // twoFactorView says whether the second factor is on now.
@@ -46,15 +47,8 @@ type twoFactorView struct {
 	Is2FAEnabled bool   `json:"is_2fa_enabled"`
 }
 
-func (a *api) verifyTwoFactor(c *call) error {
-	var body auth.CodeBody
-	if err := c.decode(&body); err != nil {
-		return err
-	}
-	if err := a.Auth.VerifyTwoFactor(c.App, c.Caller, body, c.origin(), c.Now); err != nil {
-		return err
-	}
-	return c.ok(twoFactorView{"Two-factor authentication is on.", true})
+func (a *api) verifyTwoFactor(c *web.Call, body auth.CodeBody) error {
+	return c.Answer(twoFactorView{"Two-factor authentication is on.", true}, a.Auth.VerifyTwoFactor(c.App, c.Caller, body, c.Origin(), c.Now))
 }
 
 const (
@@ -63,7 +57,7 @@ const (
 )
 
 // drawQRCode draws what an authenticator app scans, for the set-up under way.
-func (a *api) drawQRCode(c *call) error {
+func (a *api) drawQRCode(c *web.Call) error {
 	uri, err := a.Auth.PendingURI(c.App, c.Caller, c.Now)
 	if err != nil {
 		return err
@@ -72,39 +66,28 @@ func (a *api) drawQRCode(c *call) error {
 	if err != nil {
 		return err
 	}
-	if preferred(c.Request.Header, pngType, svgType) == svgType {
-		return c.send(http.StatusOK, svgType, code.SVG())
+	if web.Preferred(c.Request.Header, pngType, svgType) == svgType {
+		return c.Send(http.StatusOK, svgType, code.SVG())
 	}
 	image, err := code.PNG()
 	if err != nil {
 		return err
 	}
-	return c.send(http.StatusOK, pngType, image)
+	return c.Send(http.StatusOK, pngType, image)
 }
 
-func (a *api) disableTwoFactor(c *call) error {
-	var body auth.ProofBody
-	if err := c.decode(&body); err != nil {
-		return err
-	}
-	if err := a.Auth.DisableTwoFactor(c.Request.Context(), c.App, c.Caller, body, c.origin(), c.Now); err != nil {
-		return err
-	}
-	return c.ok(twoFactorView{"Two-factor authentication is off.", false})
+func (a *api) disableTwoFactor(c *web.Call, body auth.ProofBody) error {
+	return c.Answer(twoFactorView{"Two-factor authentication is off.", false}, a.Auth.DisableTwoFactor(c.Request.Context(), c.App, c.Caller, body, c.Origin(), c.Now))
 }
 
 type backupCodesView struct {
 	BackupCodes []string `json:"backup_codes"`
 }
 
-func (a *api) replaceBackupCodes(c *call) error {
-	var body auth.ProofBody
-	if err := c.decode(&body); err != nil {
-		return err
-	}
-	codes, err := a.Auth.ReplaceBackupCodes(c.Request.Context(), c.App, c.Caller, body, c.origin(), c.Now)
+func (a *api) replaceBackupCodes(c *web.Call, body auth.ProofBody) error {
+	codes, err := a.Auth.ReplaceBackupCodes(c.Request.Context(), c.App, c.Caller, body, c.Origin(), c.Now)
 	if err != nil {
 		return err
 	}
-	return c.ok(backupCodesView{codes})
+	return c.OK(backupCodesView{codes})
 }

@@ -1,16 +1,11 @@
 package routes
 
 import (
-	"time"
-
-	"github.com/pocketbase/pocketbase/core"
-
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // registeredView answers a registration.
@@ -24,16 +19,12 @@ type registeredView struct {
 	CreatedAt *string `json:"created_at"`
 }
 
-func (a *api) register(c *call) error {
-	var body auth.RegisterBody
-	if err := c.decode(&body); err != nil {
-		return err
-	}
-	user, err := a.Auth.Register(c.Request.Context(), c.App, body, c.actor(), c.Now)
+func (a *api) register(c *web.Call, body auth.RegisterBody) error {
+	user, err := a.Auth.Register(c.Request.Context(), c.App, body, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
-	return c.created(registeredView{
+	return c.Created(registeredView{
 		user.Number(), user.Email(), user.FirstName(), user.LastName(), user.Role(), user.Active(),
 		storedInstant(user.ProxyRecord(), "created_at"),
 	})
@@ -46,90 +37,61 @@ type userView struct {
 	LockedUntil *string `json:"locked_until"`
 }
 
-// accountStates are what is kept beside accounts, by record id.
-type accountStates struct {
-	locks        map[string]time.Time
-	havePasskeys map[string]bool
+// viewUser reads what is kept beside accounts, and shows one with it.
+func (a *api) viewUser(c *web.Call, users ...*collections.User) (func(*collections.User) userView, error) {
+	ids := web.Views(users, func(user *collections.User) string { return user.Id })
+	havePasskeys, err := collections.HavePasskeys(c.App, ids...)
+	if err != nil {
+		return nil, err
+	}
+	locks, err := a.Auth.Locks(c.App, users, c.Now)
+	return func(user *collections.User) userView {
+		return userView{viewProfile(user, havePasskeys), orNull(user.PatientID()), instantOrNull(locks[user.Id])}
+	}, err
 }
 
-func (a *api) statesOf(c *call, users ...*collections.User) (s accountStates, err error) {
-	ids := make([]string, len(users))
-	for i, user := range users {
-		ids[i] = user.Id
-	}
-	if s.havePasskeys, err = collections.HavePasskeys(c.App, ids...); err != nil {
-		return s, err
-	}
-	s.locks, err = a.Auth.Locks(c.App, users, c.Now)
-	return s, err
-}
-
-func viewUser(user *collections.User, states accountStates) userView {
-	view := userView{profileView: viewProfile(user, states.havePasskeys), PatientID: orNull(user.PatientID())}
-	if until, locked := states.locks[user.Id]; locked {
-		view.LockedUntil = orNull(input.FormatInstant(until))
-	}
-	return view
-}
-
-func (a *api) listUsers(c *call) error {
-	q := c.query()
-	p := q.paging()
+func (a *api) listUsers(c *web.Call) error {
+	q := c.Query()
+	p := q.Paging()
 	wanted := auth.UserQuery{
-		Role: q.oneOf("role", roleNames()...), Active: q.boolean("is_active"), Search: q.text("search", 100),
-		Ordering: q.ordering(auth.UserOrders...), Offset: p.Offset(), Limit: p.Size,
+		Role: q.OneOf("role", texts(access.Roles)...), Active: q.Boolean("is_active"), Search: q.Text("search", 100),
+		Ordering: q.Ordering(auth.UserOrders...), Offset: p.Offset(), Limit: p.Size,
 	}
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return err
 	}
 	users, total, unreadable, err := auth.Users(c.App, wanted)
 	if err != nil {
 		return err
 	}
-	states, err := a.statesOf(c, users...)
+	view, err := a.viewUser(c, users...)
 	if err != nil {
 		return err
 	}
-	views := make([]userView, len(users))
-	for i, user := range users {
-		views[i] = viewUser(user, states)
-	}
-	return list(c, p, total, views, unreadable)
+	return web.List(c, p, total, web.Views(users, view), unreadable)
 }
 
-func roleNames() (names []string) {
-	for _, role := range access.Roles {
-		names = append(names, string(role))
+// numbered serves a row about the numbered record of its path, by its record id.
+func numbered(handle func(a *api, c *web.Call, id string) error) handler {
+	return func(a *api, c *web.Call) error {
+		number, err := c.PathInteger("id")
+		if err != nil || number > maxNumber {
+			return fault.Missing()
+		}
+		return handle(a, c, collections.NumberID(number))
 	}
-	return names
 }
 
-// userID is the record id of the user in the path.
-func (c *call) userID() (string, error) {
-	number, err := c.pathInteger("id")
-	if err != nil || number > maxUserNumber {
-		return "", fault.Missing()
-	}
-	return collections.NumberID(number), nil
-}
+// maxNumber has as many digits as a record id.
+const maxNumber = 999_999_999_999_999
 
-// maxUserNumber has as many digits as a record id.
-const maxUserNumber = 999_999_999_999_999
-
-func (a *api) readUser(c *call) error {
-	id, err := c.userID()
-	if err != nil {
-		return err
-	}
+func (a *api) readUser(c *web.Call, id string) error {
 	user, err := collections.FindUser(c.App, id)
-	if collections.Missing(err) {
-		return fault.Missing()
-	}
-	return a.showUser(c, user, err)
+	return a.showUser(c, user, missing(err))
 }
 
 // showUser answers with an account, or returns the error that kept it away.
-func (a *api) showUser(c *call, user *collections.User, err error) error {
+func (a *api) showUser(c *web.Call, user *collections.User, err error) error {
 	if err != nil {
 		return err
 	}
@@ -139,84 +101,56 @@ func (a *api) showUser(c *call, user *collections.User, err error) error {
 	return a.answerUser(c, user)
 }
 
-func (a *api) answerUser(c *call, user *collections.User) error {
-	states, err := a.statesOf(c, user)
+func (a *api) answerUser(c *web.Call, user *collections.User) error {
+	view, err := a.viewUser(c, user)
 	if err != nil {
 		return err
 	}
-	return c.ok(viewUser(user, states))
+	return c.OK(view(user))
 }
 
-func (a *api) updateUser(c *call) error {
-	id, err := c.userID()
-	if err != nil {
-		return err
-	}
+func (a *api) updateUser(c *web.Call, id string) error {
 	var patch auth.UserPatch
-	if err := c.decode(&patch); err != nil {
+	if err := c.Decode(&patch); err != nil {
 		return err
 	}
-	user, err := a.Auth.UpdateUser(c.App, c.Caller, id, patch, c.origin(), c.Now)
+	user, err := a.Auth.UpdateUser(c.App, c.Caller, id, patch, c.Origin(), c.Now)
 	return a.showUser(c, user, err)
 }
 
-func (a *api) activateUser(c *call) error {
-	id, err := c.userID()
-	if err != nil {
-		return err
-	}
-	user, err := a.Auth.Activate(c.App, c.Caller, id, c.origin(), c.Now)
+func (a *api) activateUser(c *web.Call, id string) error {
+	user, err := a.Auth.Activate(c.App, c.Caller, id, c.Origin(), c.Now)
 	return a.showUser(c, user, err)
 }
 
-func (a *api) deactivateUser(c *call) error {
-	id, err := c.userID()
-	if err != nil {
-		return err
-	}
-	user, err := a.Auth.Deactivate(c.App, c.Caller, id, c.origin(), c.Now)
+func (a *api) deactivateUser(c *web.Call, id string) error {
+	user, err := a.Auth.Deactivate(c.App, c.Caller, id, c.Origin(), c.Now)
 	if err != nil {
 		return err
 	}
 	return a.answerUser(c, user) // done, whether the name can be read or not
 }
 
-// onUser is an action on the user in the path that answers with one sentence.
-func onUser(c *call, act func(app core.App, caller auth.Caller, userID string, from audit.Origin, now time.Time) error, done string) error {
-	id, err := c.userID()
+func (a *api) unlockUser(c *web.Call, id string) error {
+	return c.Answer(detailView{"The account is not locked."}, a.Auth.Unlock(c.App, c.Caller, id, c.Origin(), c.Now))
+}
+
+func (a *api) resetUserTwoFactor(c *web.Call, id string) error {
+	return c.Answer(detailView{"Two-factor authentication is off."}, a.Auth.ResetTwoFactor(c.App, c.Caller, id, c.Origin(), c.Now))
+}
+
+func (a *api) sendUserReset(c *web.Call, id string) error {
+	return c.Answer(detailView{"A link to set a password has been sent."}, a.Auth.SendReset(c.App, c.Caller, id, c.Origin(), c.Now))
+}
+
+func (a *api) signOutUser(c *web.Call, id string) error {
+	return c.Answer(detailView{"All sign-ins have ended."}, a.Auth.EndSessions(c.App, c.Caller, id, c.Origin(), c.Now))
+}
+
+func (a *api) updateOwnUser(c *web.Call, patch auth.OwnPatch) error {
+	user, err := a.Auth.UpdateOwn(c.App, c.Caller, patch, c.Origin(), c.Now)
 	if err != nil {
 		return err
 	}
-	if err := act(c.App, c.Caller, id, c.origin(), c.Now); err != nil {
-		return err
-	}
-	return c.ok(detailView{done})
-}
-
-func (a *api) unlockUser(c *call) error {
-	return onUser(c, a.Auth.Unlock, "The account is not locked.")
-}
-
-func (a *api) resetUserTwoFactor(c *call) error {
-	return onUser(c, a.Auth.ResetTwoFactor, "Two-factor authentication is off.")
-}
-
-func (a *api) sendUserReset(c *call) error {
-	return onUser(c, a.Auth.SendReset, "A link to set a password has been sent.")
-}
-
-func (a *api) signOutUser(c *call) error {
-	return onUser(c, a.Auth.EndSessions, "All sign-ins have ended.")
-}
-
-func (a *api) updateOwnUser(c *call) error {
-	var patch auth.OwnPatch
-	if err := c.decode(&patch); err != nil {
-		return err
-	}
-	user, err := a.Auth.UpdateOwn(c.App, c.Caller, patch, c.origin(), c.Now)
-	if err != nil {
-		return err
-	}
-	return c.showProfile(user)
+	return showProfile(c, user)
 }

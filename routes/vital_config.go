@@ -9,6 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // thresholdsView is the contract's threshold configuration: the bounds in force. A group that is off is null.
@@ -54,7 +55,7 @@ type weightBoundsView struct {
 }
 
 // viewThresholds shows a configuration; a portal user is not told which colleague changed it.
-func viewThresholds(c *call, configured alerts.Configuration) thresholdsView {
+func viewThresholds(c *web.Call, configured alerts.Configuration) thresholdsView {
 	t := configured.InForce
 	view := thresholdsView{PatientID: orNull(configured.PatientID), UpdatedBy: orNull(configured.UpdatedBy), IsDefault: configured.Default}
 	if !configured.UpdatedAt.IsZero() {
@@ -88,7 +89,7 @@ func viewBounds(l alerts.Limits) *boundsView {
 	return &boundsView{l.High, l.Critical, l.Low, l.CriticalLow}
 }
 
-func (a *api) readThresholds(c *call) error {
+func (a *api) readThresholds(c *web.Call) error {
 	patient, err := a.patient(c, collections.FindPatient)
 	if err != nil {
 		return err
@@ -97,13 +98,13 @@ func (a *api) readThresholds(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.recordRead(audit.PatientRead, "Thresholds", patient.Id, patient.Id); err != nil {
+	if err := c.RecordRead(audit.PatientRead, "Thresholds", patient.Id, patient.Id); err != nil {
 		return err
 	}
-	return c.ok(viewThresholds(c, configured))
+	return c.OK(viewThresholds(c, configured))
 }
 
-func (a *api) updateThresholds(c *call) error {
+func (a *api) updateThresholds(c *web.Call) error {
 	patient, err := a.patient(c, collections.FindPatient)
 	if err != nil {
 		return err
@@ -111,15 +112,15 @@ func (a *api) updateThresholds(c *call) error {
 	return a.setThresholds(c, patient.Id)
 }
 
-func (a *api) readDefaultThresholds(c *call) error {
+func (a *api) readDefaultThresholds(c *web.Call) error {
 	configured, err := alerts.Configured(c.App, "")
 	if err != nil {
 		return err
 	}
-	return c.ok(viewThresholds(c, configured))
+	return c.OK(viewThresholds(c, configured))
 }
 
-func (a *api) updateDefaultThresholds(c *call) error {
+func (a *api) updateDefaultThresholds(c *web.Call) error {
 	err := a.setThresholds(c, "")
 	if err == nil && a.DefaultsChanged != nil {
 		a.DefaultsChanged()
@@ -127,9 +128,9 @@ func (a *api) updateDefaultThresholds(c *call) error {
 	return err
 }
 
-func (a *api) setThresholds(c *call, patientID string) error {
+func (a *api) setThresholds(c *web.Call, patientID string) error {
 	var body alerts.ChangeBody
-	if err := c.decode(&body); err != nil {
+	if err := c.Decode(&body); err != nil {
 		return err
 	}
 	checks := input.NewChecks()
@@ -137,11 +138,11 @@ func (a *api) setThresholds(c *call, patientID string) error {
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	configured, err := triage.SetThresholds(c.App, patientID, change, c.actor(), c.Now)
+	configured, err := triage.SetThresholds(c.App, patientID, change, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
-	return c.ok(viewThresholds(c, configured))
+	return c.OK(viewThresholds(c, configured))
 }
 
 // thresholdChangeView is the contract's threshold change log entry; patient_id is null for the practice's defaults.
@@ -156,15 +157,15 @@ type thresholdChangeView struct {
 	Reason    *string  `json:"reason"`
 }
 
-func (a *api) listThresholdChanges(c *call) error {
-	q := c.query()
-	p := q.paging()
-	between := q.between()
+func (a *api) listThresholdChanges(c *web.Call) error {
+	q := c.Query()
+	p := q.Paging()
+	between := q.Between()
 	filter := alerts.ChangeFilter{
-		PatientID: q.patientID(), Field: q.oneOf("field", alerts.ChangeLogFields()...),
-		ChangedBy: q.text("changed_by", 254), From: between.From, To: between.To,
+		PatientID: q.PatientID(), Field: q.OneOf("field", alerts.ChangeLogFields()...),
+		ChangedBy: q.Text("changed_by", 254), From: between.From, To: between.To,
 	}
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return err
 	}
 	var err error
@@ -188,9 +189,9 @@ func (a *api) listThresholdChanges(c *call) error {
 		}
 	}
 	if len(shown) > 0 {
-		if err := c.recordRead(audit.PatientRead, "Thresholds", "", sortedKeys(shown)...); err != nil {
+		if err := c.RecordRead(audit.PatientRead, "Thresholds", "", sortedKeys(shown)...); err != nil {
 			return err
 		}
 	}
-	return list(c, p, total, views, unreadable)
+	return web.List(c, p, total, views, unreadable)
 }

@@ -105,7 +105,7 @@ func totpRequired() *fault.Error {
 
 func refusal(code, detail string) error { return fault.New(fault.Unauthenticated, code, detail) }
 
-// The refusals of a bearer or refresh token. Source: docs/decisions.md, "Access token" and "Refresh-token family".
+// The refusals of an access or refresh token. Source: docs/decisions.md, "Access token" and "Refresh-token family".
 func notAuthenticated() error {
 	return refusal("not_authenticated", "Authentication credentials were not provided.")
 }

@@ -18,7 +18,7 @@ type Class string
 // The classes. Source: docs/decisions.md, "Which limit applies".
 const (
 	None     Class = ""         // not limited
-	User     Class = "user"     // bearer requests, by user; without a valid token they count as Anon
+	User     Class = "user"     // requests with an access token, by user; without a valid one they count as Anon
 	Anon     Class = "anon"     // other requests, by address
 	Auth     Class = "auth"     // sign-in and everything about passwords and second factors, by address
 	Webhook  Class = "webhook"  // the device gateway, by address

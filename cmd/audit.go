@@ -1,0 +1,46 @@
+package cmd
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/keyring"
+)
+
+func (p *Program) auditCommand() *cobra.Command {
+	command := &cobra.Command{Use: "audit", Short: "The audit trail", RunE: helpOnly}
+	command.AddCommand(&cobra.Command{
+		Use: "verify", Short: "Walk the hash chain: prints the head hash, or fails with the first entry that does not fit", Args: noArgs,
+		RunE: p.verifyAudit,
+	})
+	return command
+}
+
+func (p *Program) verifyAudit(cmd *cobra.Command, _ []string) error {
+	if err := p.needsDatabase(); err != nil {
+		return err
+	}
+	app, settings, err := p.folder()
+	if err != nil {
+		return err
+	}
+	if err := bootstrap(app); err != nil {
+		return err
+	}
+	defer func() { _ = app.ClearBootstrap() }()                     // nothing was written
+	if _, err := unlock(app, settings, keyring.Check); err != nil { // the hashes have a key
+		return err
+	}
+	show := progress(cmd.ErrOrStderr(), "entries checked")
+	result, err := audit.VerifyAgainstHead(app, settings.Audit.HeadPath, func(checked, total int64) { show(int(checked), int(total)) })
+	if err != nil {
+		return err
+	}
+	if !result.Valid {
+		return fmt.Errorf("the audit trail was changed: entry %d is the first that does not fit (%s)", *result.FirstInvalidID, result.Problem)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%d entries, head %s\n", result.Checked, result.HeadHash)
+	return nil
+}

@@ -1,0 +1,188 @@
+package cmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+	"github.com/spf13/cobra"
+
+	"github.com/vigilhealth/vigil/internal/backup"
+	"github.com/vigilhealth/vigil/internal/config"
+	"github.com/vigilhealth/vigil/internal/keyring"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+func (p *Program) backupCommand() *cobra.Command {
+	command := &cobra.Command{Use: "backup", Short: "Encrypted backups: taken while the service runs, proven, brought back", RunE: helpOnly}
+	create := &cobra.Command{Use: "create", Short: "Take a backup now", Args: noArgs, RunE: p.createBackup}
+	list := &cobra.Command{Use: "list", Short: "List the backups, newest first", Args: noArgs, RunE: p.listBackups}
+	verify := &cobra.Command{
+		Use: "verify [NAME]", Short: "Bring a backup (the newest) back to a scratch folder and check it whole", Args: cobra.MaximumNArgs(1), RunE: p.verifyBackup,
+	}
+	var replace bool
+	restore := &cobra.Command{
+		Use: "restore [NAME]", Short: "Put a backup (the newest) into the data folder; fails while anything has the folder open", Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return p.restoreBackup(cmd, args, replace) },
+	}
+	restore.Flags().BoolVar(&replace, "replace", false, "move the database that is there aside")
+	adopt := &cobra.Command{
+		Use: "adopt", Short: "Prepare a database that came from a replica or a disk's snapshot, before the first start on it", Args: noArgs,
+		Long: "What is not known to be delivered is then looked for at the EMR before it is sent. A database that vigil backup restore\n" +
+			"brought back is prepared already. Harmless when repeated, or when there is no database yet.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return backup.Adopt(cmd.Context(), p.dir) },
+	}
+	command.AddCommand(create, list, verify, restore, adopt)
+	return command
+}
+
+// backups is what the commands and the nightly job work with.
+type backups struct {
+	store *backup.Store
+	keys  backup.Keys
+}
+
+func openBackups(dir string, settings config.Settings) (backups, error) {
+	if err := settings.RequireEncryption(); err != nil {
+		return backups{}, err
+	}
+	ring, err := phi.NewKeyRing(settings.EncryptionKeys...)
+	if err != nil {
+		return backups{}, fmt.Errorf("VIGIL_ENCRYPTION_KEYS: %w", err)
+	}
+	b := settings.Backup
+	keys := backup.Keys{Ring: ring, Recipients: b.Recipients}
+	if b.S3Bucket != "" {
+		store, err := backup.OpenBucket(backup.Bucket{
+			Name: b.S3Bucket, Region: b.S3Region, Endpoint: b.S3Endpoint, AccessKey: b.S3AccessKey, Secret: b.S3Secret.Reveal(),
+			ForcePathStyle: b.S3ForcePathStyle, Prefix: b.S3Prefix,
+		})
+		return backups{store, keys}, err
+	}
+	store, err := backup.OpenFolder(cmp.Or(b.Folder, filepath.Join(dir, "snapshots")))
+	return backups{store, keys}, err
+}
+
+// withBackups opens settings and store for a command.
+func (p *Program) withBackups(use func(backups) error) error {
+	settings, err := p.settings()
+	if err != nil {
+		return err
+	}
+	b, err := openBackups(p.dir, settings)
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(b), b.store.Close())
+}
+
+func (p *Program) createBackup(cmd *cobra.Command, _ []string) error {
+	if err := p.needsDatabase(); err != nil {
+		return err
+	}
+	return p.withBackups(func(b backups) error {
+		opened, err := p.openFolder(p.dir)
+		if err != nil {
+			return err
+		}
+		name, manifest, err := backup.Create(cmd.Context(), opened.App, b.store, b.keys, p.Version, now())
+		if err := errors.Join(err, opened.Close()); err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", name, summary(manifest))
+		return nil
+	})
+}
+
+func (p *Program) listBackups(cmd *cobra.Command, _ []string) error {
+	return p.withBackups(func(b backups) error {
+		kept, err := b.store.List(cmd.Context())
+		for _, one := range kept {
+			fmt.Fprintf(cmd.OutOrStdout(), "%s  %s  %8.1f MB\n", one.Name, one.CreatedAt.Format(time.RFC3339), float64(one.Size)/1e6)
+		}
+		return err
+	})
+}
+
+func (p *Program) verifyBackup(cmd *cobra.Command, args []string) error {
+	return p.withBackups(func(b backups) error {
+		found, err := b.store.Find(cmd.Context(), named(args))
+		if err != nil {
+			return err
+		}
+		manifest, err := backup.Verify(cmd.Context(), b.store, b.keys, found.Name, p.dir, p.openFolder)
+		if err != nil {
+			return fmt.Errorf("%s: %w", found.Name, err)
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s is good: %s\n", found.Name, summary(manifest))
+		return nil
+	})
+}
+
+func (p *Program) restoreBackup(cmd *cobra.Command, args []string, replace bool) error {
+	return p.withBackups(func(b backups) error {
+		found, err := b.store.Find(cmd.Context(), named(args))
+		if err != nil {
+			return err
+		}
+		manifest, aside, err := backup.Restore(cmd.Context(), b.store, b.keys, found.Name, p.dir, replace, now())
+		if aside != "" {
+			fmt.Fprintf(cmd.OutOrStdout(), "the database that was there is in %s\n", aside)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", found.Name, err)
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "restored %s: %s\n", found.Name, summary(manifest))
+		return nil
+	})
+}
+
+// openFolder opens a data folder without changing it. It fails when the ring lacks keys that values in it need.
+func (p *Program) openFolder(dir string) (backup.Opened, error) {
+	settings, err := p.settings()
+	if err != nil {
+		return backup.Opened{}, err
+	}
+	app, err := NewApp(dir, settings)
+	if err == nil {
+		err = bootstrap(app)
+	}
+	if err == nil {
+		_, err = unlock(app, settings, keyring.Check) // the audit trail is checked with its key
+	}
+	return backup.Opened{App: app, Close: func() error { return app.ClearBootstrap() }}, err
+}
+
+func named(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
+}
+
+func summary(m backup.Manifest) string {
+	return fmt.Sprintf("%d patients, %d readings, %d audit entries, as of %s", m.Counts.Patients, m.Counts.Observations, m.Counts.AuditEntries,
+		m.CreatedAt.Format(time.RFC3339))
+}
+
+// nightlyBackup is the job's part: a backup, then the old ones removed; nil when the operator wants none.
+func (s *Service) nightlyBackup() func(ctx context.Context, app core.App) (int, error) {
+	if s.settings.Backup.Keep == 0 {
+		return nil
+	}
+	return func(ctx context.Context, app core.App) (int, error) {
+		b, err := openBackups(app.DataDir(), s.settings)
+		if err != nil {
+			return 0, err
+		}
+		defer func() { _ = b.store.Close() }() // nothing is left to write
+		if _, _, err := backup.Create(ctx, app, b.store, b.keys, s.program.Version, now()); err != nil {
+			return 0, err
+		}
+		return b.store.Keep(ctx, s.settings.Backup.Keep)
+	}
+}

@@ -1,0 +1,292 @@
+package cmd
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+	"github.com/spf13/cobra"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/config"
+	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/sandbox"
+	"github.com/vigilhealth/vigil/internal/transmissions"
+)
+
+// The demo's accounts at PocketBase's dashboard, and the pace of its gateway.
+const (
+	demoSuperuser  = "dashboard@vigil.example"
+	demoClientID   = "vigil-demo"
+	demoPractice   = "demo"
+	demoRate       = 0.2 // readings per second
+	demoLogLevel   = slog.LevelError
+	demoEnvName    = "demo.env"
+	demoEMRJournal = "emr-sandbox.jsonl"
+)
+
+func (p *Program) demoCommand() *cobra.Command {
+	d := &demo{Program: p}
+	command := &cobra.Command{
+		Use: "demo", Short: "Run the whole practice in a box: the service with made-up people, a gateway, an EMR and a mailbox", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d.out = cmd.OutOrStdout()
+			return d.run(cmd.Context(), cmd.ErrOrStderr())
+		},
+	}
+	command.Flags().StringVar(&d.httpAddr, "http", defaultAddr, "address to listen on")
+	command.Flags().IntVar(&d.patients, "patients", 40, "number of made-up patients")
+	command.Flags().BoolVar(&d.quiet, "quiet", false, "print addresses and accounts only")
+	return command
+}
+
+// demo is the practice in a box.
+type demo struct {
+	*Program
+	httpAddr string
+	patients int
+	quiet    bool
+	out      io.Writer
+
+	emr  *sandbox.EMR
+	mail *sandbox.MailCatcher
+
+	lock    sync.Mutex
+	waiting map[string]observations.Outcome // stored while the demo runs, not yet at the EMR
+	backlog int                             // deliveries of the past month
+}
+
+func (d *demo) run(ctx context.Context, errOut io.Writer) error {
+	if config.Environment(valueOf(d.Environ, "VIGIL_ENVIRONMENT")) == config.Production {
+		return errors.New("the demo makes up people and keys: it does not run with VIGIL_ENVIRONMENT=production")
+	}
+	if d.patients < 0 {
+		return usageError{errors.New("--patients cannot be negative")}
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // lives as long as the process
+	if err != nil {
+		return fmt.Errorf("listen for the EMR sandbox: %w", err)
+	}
+	emrURL := "http://" + listener.Addr().String()
+	if d.mail, err = sandbox.NewMailCatcher(now, nil); err != nil {
+		return fmt.Errorf("mail catcher: %w", err)
+	}
+	settings, err := d.settings(emrURL)
+	if err != nil {
+		return err
+	}
+	if err := d.openEMR(settings, listener, emrURL); err != nil {
+		return err
+	}
+	d.waiting = map[string]observations.Outcome{}
+	return d.runService(ctx, settings, newLog(errOut, demoLogLevel), d.httpAddr, "", func(s *Service) error { return d.prepare(ctx, s, emrURL) })
+}
+
+// settings are the environment's, filled up with generated keys and the addresses of the neighbours.
+func (d *demo) settings(emrURL string) (config.Settings, error) {
+	keys, err := d.keys()
+	if err != nil {
+		return config.Settings{}, err
+	}
+	defaults := append(append(keys, sandboxSettings(emrURL, demoClientID, demoPractice)...),
+		"VIGIL_EMR_ENVIRONMENT=staging", "VIGIL_EMR_RATE_LIMIT_PER_SECOND=0", "VIGIL_RATE_LIMIT_WEBHOOK=0",
+		"VIGIL_SMTP_HOST=127.0.0.1", fmt.Sprintf("VIGIL_SMTP_PORT=%d", d.mail.Port()), "VIGIL_SMTP_FROM=Vigil <vigil@vigil.example>",
+	)
+	environ := append([]string(nil), d.Environ...)
+	for _, pair := range defaults {
+		name, _, _ := strings.Cut(pair, "=")
+		if valueOf(d.Environ, name) == "" && valueOf(d.Environ, name+"_FILE") == "" {
+			environ = append(environ, pair)
+		}
+	}
+	return config.Load(environ)
+}
+
+// keys are generated once and kept beside the data they seal.
+func (d *demo) keys() ([]string, error) {
+	path := filepath.Join(d.dir, demoEnvName)
+	kept, err := os.ReadFile(path) //nolint:gosec // the operator's own folder
+	if errors.Is(err, fs.ErrNotExist) {
+		block, err := config.Generate(rand.Reader, now())
+		if err != nil {
+			return nil, fmt.Errorf("generate keys: %w", err)
+		}
+		if err := os.MkdirAll(d.dir, 0o700); err != nil {
+			return nil, fmt.Errorf("make the data folder: %w", err)
+		}
+		if err := os.WriteFile(path, []byte(block), 0o600); err != nil {
+			return nil, fmt.Errorf("keep the keys: %w", err)
+		}
+		kept = []byte(block)
+	} else if err != nil {
+		return nil, fmt.Errorf("read the keys: %w", err)
+	}
+	var pairs []string
+	for scanner := bufio.NewScanner(bytes.NewReader(kept)); scanner.Scan(); {
+		if line := strings.TrimSpace(scanner.Text()); line != "" && !strings.HasPrefix(line, "#") {
+			pairs = append(pairs, line)
+		}
+	}
+	return pairs, nil
+}
+
+func valueOf(environ []string, name string) string {
+	for _, pair := range environ {
+		if value, found := strings.CutPrefix(pair, name+"="); found {
+			return value
+		}
+	}
+	return ""
+}
+
+func (d *demo) openEMR(settings config.Settings, listener net.Listener, emrURL string) (err error) {
+	service := settings.ServedAt("http://" + d.httpAddr).PublicURL
+	d.emr, err = sandbox.NewEMR(sandbox.EMROptions{
+		BaseURL: emrURL, PracticeCode: settings.EMR.PracticeCode, ClientID: settings.EMR.ClientID,
+		ClientSecret: settings.EMR.ClientSecret.Reveal(), JWKSURL: service + "/.well-known/jwks.json", RedirectURI: service + "/api/v1/emr/auth/callback/",
+		Patients: sandbox.MadeUpPatients(), JournalFile: filepath.Join(d.dir, demoEMRJournal), Now: now,
+	})
+	if err != nil {
+		return fmt.Errorf("EMR sandbox: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", d.emr)
+	mux.Handle("/mails/", d.mail)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = server.Serve(listener) }() // ends with the process
+	return nil
+}
+
+// prepare fills an empty database, and starts the gateway once the service listens.
+func (d *demo) prepare(ctx context.Context, s *Service, emrURL string) error {
+	enrolled, err := d.populate(s)
+	if err != nil {
+		return err
+	}
+	for n := 1; n <= enrolled; n++ {
+		d.emr.AddPatient(sandbox.NewNeighbour(n).EMRPatient())
+	}
+	if d.backlog, _, _, err = transmissions.Backlog(s.app); err != nil {
+		return err
+	}
+	s.stored, s.settled = d.noteStored, d.noteSettled
+	s.Listening = func(address string) {
+		d.introduce(address, emrURL, enrolled)
+		go d.simulate(ctx, s, address, enrolled)
+	}
+	return nil
+}
+
+// populate makes people and a month of readings when the database is empty, and says how many patients there are.
+func (d *demo) populate(s *Service) (enrolled int, err error) {
+	if err := s.app.DB().NewQuery("SELECT COUNT(*) FROM patients WHERE external_id LIKE 'demo-%'").Row(&enrolled); err != nil {
+		return 0, fmt.Errorf("count patients: %w", err)
+	}
+	var users int
+	if err := s.app.DB().NewQuery("SELECT COUNT(*) FROM users").Row(&users); err != nil {
+		return 0, fmt.Errorf("count users: %w", err)
+	}
+	if enrolled > 0 || users > 0 {
+		return enrolled, nil
+	}
+	if err := d.superuser(s.app); err != nil {
+		return 0, err
+	}
+	bar := progress(d.out, "a month of readings")
+	err = sandbox.Populate(s.app, s.readings, d.patients, s.settings.PracticeLocation, now(), bar)
+	return d.patients, err
+}
+
+func (d *demo) superuser(app core.App) error {
+	superuser, err := collections.New(app, core.CollectionNameSuperusers)
+	if err != nil {
+		return err
+	}
+	superuser.SetEmail(demoSuperuser)
+	superuser.SetPassword(sandbox.Password)
+	if err := app.Save(superuser); err != nil {
+		return fmt.Errorf("make the dashboard account: %w", err)
+	}
+	return nil
+}
+
+func (d *demo) introduce(address, emrURL string, enrolled int) {
+	fmt.Fprintf(d.out, "\nVigil %s: %d made-up patients\n\n", d.Version, enrolled)
+	for _, line := range [][2]string{
+		{"service", address},
+		{"dashboard", address + "/_/"},
+		{"contract", address + "/api/v1/schema/"},
+		{"EMR sandbox", emrURL + "/sandbox/observations"},
+		{"to import", fmt.Sprintf("%s/api/v1/emr/patients/ (%d people at the EMR are not patients yet)", address, len(sandbox.MadeUpPatients()))},
+		{"mails", emrURL + "/mails/"},
+	} {
+		fmt.Fprintf(d.out, "  %-12s %s\n", line[0], line[1])
+	}
+	fmt.Fprintf(d.out, "\n  %-18s %-26s %s\n", "dashboard account", demoSuperuser, sandbox.Password)
+	for _, colleague := range sandbox.Colleagues {
+		fmt.Fprintf(d.out, "  %-18s %-26s %s\n", colleague.Role, colleague.Email, sandbox.Password)
+	}
+	fmt.Fprintln(d.out)
+}
+
+// simulate plays the gateway until the process ends.
+func (d *demo) simulate(ctx context.Context, s *Service, address string, enrolled int) {
+	if enrolled == 0 {
+		return
+	}
+	_, err := sandbox.Simulate(ctx, sandbox.SimulateOptions{
+		URL: address + webhookPath + "/", Secret: s.settings.Gateway.WebhookSecret.Reveal(),
+		Patients: sandbox.Households(enrolled), Rate: demoRate, Seed: sandbox.Seed, Now: now,
+	})
+	if err != nil && ctx.Err() == nil {
+		s.log.Error("gateway simulator stopped", slog.Any("error", err))
+	}
+}
+
+func (d *demo) noteStored(outcomes []observations.Outcome) {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	for _, outcome := range outcomes {
+		d.waiting[outcome.Observation.ID] = outcome
+	}
+}
+
+// noteSettled prints one calm line for each reading whose way has ended: reading, alert, EMR id. It names nobody.
+func (d *demo) noteSettled(settlement transmissions.Settlement) {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	outcome, live := d.waiting[settlement.ObservationID]
+	delete(d.waiting, settlement.ObservationID)
+	if !live {
+		if d.backlog--; d.backlog == 0 && !d.quiet {
+			fmt.Fprintln(d.out, "the past month has been delivered to the EMR")
+		}
+		return
+	}
+	if d.quiet {
+		return
+	}
+	alert := "no alert"
+	if len(outcome.Alerts) > 0 {
+		alert = fmt.Sprintf("%s alert %d", outcome.Alerts[0].Level, collections.Number(outcome.Alerts[0].ID))
+	}
+	end := "EMR " + settlement.EMRID
+	if settlement.Failed() {
+		end = "EMR: " + settlement.ErrorMessage
+	}
+	fmt.Fprintf(d.out, "%s  %-15s → %-20s → %s\n", now().Format(time.TimeOnly), outcome.Observation.Reading.Kind, alert, end)
+}

@@ -1,0 +1,147 @@
+package cmd
+
+import (
+	"fmt"
+	"net/mail"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/hooks"
+	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/billing/reports"
+	"github.com/vigilhealth/vigil/internal/config"
+	"github.com/vigilhealth/vigil/internal/dashboard"
+	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/escalations"
+	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/live"
+	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/retention"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/routes"
+	"github.com/vigilhealth/vigil/routes/web"
+)
+
+// openRoutes serves the contract, the pages, and what is left of PocketBase's own routes.
+func (s *Service) openRoutes(e *core.ServeEvent) error {
+	e.Router.Bind(hooks.Guard(s.hookEngines())...)
+	routes.ServePages(e.Router, s.program.Pages)
+	return routes.Register(e, s.routeEngines())
+}
+
+func (s *Service) routeEngines() routes.Engines {
+	g := s.settings.Gateway
+	return routes.Engines{
+		Options: web.Options{
+			PublicURL: s.settings.PublicURL, Zone: s.settings.PracticeLocation, AllowedOrigins: s.settings.CORSAllowedOrigins, Log: s.log, Clock: s.now,
+			AccessTokens: s.auth, Limits: s.limits, Watch: web.Watch{Answered: s.metrics.Answered, Rejected: s.metrics.Rejected},
+		},
+		Auth: s.auth, Push: s.push, Directory: s.directory, Readings: s.readings, Writer: s.writer, Transmissions: s.worker, Monitor: s.monitor,
+		Dashboard: s.board,
+		Gateway: gateway.Gateway{
+			Secrets:   gateway.Secrets{Current: g.WebhookSecret.Reveal(), Previous: g.WebhookSecretPrevious.Reveal()},
+			Tolerance: g.TimestampTolerance, MaxFuture: s.settings.Clinical.MeasuredAtMaxFuture,
+		},
+		DefaultsChanged: s.inheritors.Changed,
+		Devices:         s.devices,
+		Billing:         s.billing,
+		Reports:         reports.New(s.billing, s.settings.Billing.ReportCache),
+		GatewaySources:  g.AllowedCIDRs, GatewayDedup: g.DedupEnabled, MaxFuture: s.settings.Clinical.MeasuredAtMaxFuture,
+		ProcessPendingLimit: s.settings.FHIR.ProcessPendingLimit, Version: s.program.Version,
+		FHIRSystems:        fhir.Systems{MRN: s.settings.FHIR.MRNSystem, EMRID: s.settings.FHIR.EMRIDSystem},
+		RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
+		EMR:                routes.EMR{Client: s.emr, ReturnURL: s.settings.EMR.ConnectReturnURL, RequireSearchTerm: s.settings.EMR.RequireSearchTerm},
+		JWKS:               emr.JWKS(s.settings.EMR.PrivateKey, s.settings.EMR.PrivateKeyPrevious),
+	}
+}
+
+func (s *Service) hookEngines() hooks.Engines {
+	return hooks.Engines{
+		Observations: s.readings, Directory: s.directory, Zone: s.settings.PracticeLocation, Clock: s.now,
+		Forget: s.auth.Forget, Wake: s.worker.Wake, WakeMailer: s.mailer.Wake, Auth: s.auth, Live: s.live, Limits: s.limits,
+	}
+}
+
+func newAuth(sealer *phi.Sealer, settings config.Settings) *auth.Engine {
+	return auth.New(sealer, auth.Options{
+		RefreshFamilyLife: settings.Auth.RefreshFamilyLife, IdleLogout: settings.Auth.IdleLogout, TOTPIssuer: settings.Auth.TOTPIssuer,
+		FreshSignIn: settings.Auth.FreshSignIn, RequireTwoFactor: settings.Auth.RequireTwoFactor, SuperuserTwoFactor: settings.SuperuserNeedsTwoFactor(),
+		ResetURL: settings.FrontendResetURL, SignInURL: settings.PublicURL,
+	})
+}
+
+func newBoard(sealer *phi.Sealer, settings config.Settings) (*dashboard.Board, error) {
+	key, err := sealer.DeriveKey("feed cursor")
+	if err != nil {
+		return nil, fmt.Errorf("key of the feed's cursors: %w", err)
+	}
+	return dashboard.NewBoard(dashboard.Options{Zone: settings.PracticeLocation, CursorKey: key}), nil
+}
+
+// newBilling makes the billing engine, by which resolved escalations bill too.
+func newBilling(settings config.Settings, readingsWait func() bool) *billing.Engine {
+	b := settings.Billing
+	engine := billing.New(billing.Settings{
+		Zone: settings.PracticeLocation, Enable2026Codes: b.Enable2026Codes, MaxUnits99458: b.MaxUnits99458, RequireConsent: b.RequireConsent,
+		RequireSecondPerson: b.RequireSecondPerson, EscalationTimeCap: b.EscalationTimeCap,
+		ReadingsWait: readingsWait,
+	})
+	billing.Use(engine)
+	return engine
+}
+
+func (s *Service) newMailer() *notifications.Mailer {
+	from, err := mail.ParseAddress(s.settings.SMTP.From)
+	if err != nil {
+		from = &mail.Address{} // no mail server: the settings were checked
+	}
+	return notifications.NewMailer(notifications.MailerOptions{
+		Configured: s.settings.SMTP.Configured(), From: *from, Resolve: s.auth.ResolveMail,
+		Clock: s.now, Log: s.log,
+	})
+}
+
+func (s *Service) newLive() *live.Publisher {
+	return live.NewPublisher(live.Options{
+		Views: routes.LiveViews{}, Check: s.auth.Check, RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
+		Zone: s.settings.PracticeLocation, Clock: s.now, Log: s.log,
+	})
+}
+
+// overdue is how long escalations may wait.
+func (s *Service) overdue() escalations.Intervals {
+	c := s.settings.Clinical
+	return escalations.Intervals{triage.Stat: c.EscalationOverdueStat, triage.Urgent: c.EscalationOverdueUrgent, triage.Routine: c.EscalationOverdueRoutine}
+}
+
+func newPush(settings config.Settings) *notifications.Push {
+	keys := func(v config.VAPID) notifications.PushKeys {
+		return notifications.PushKeys{Public: v.PublicKey, Private: v.PrivateKey.Reveal(), Subject: v.Subject}
+	}
+	return notifications.NewPush(notifications.PushOptions{
+		Keys: keys(settings.VAPID), DevKeys: keys(settings.VAPIDDev), Hosts: settings.WebPush.AllowedHosts, DevHosts: settings.WebPush.DevAllowedHosts,
+	})
+}
+
+func newLimiter(r config.RateLimits) *limits.Limiter {
+	policies := map[limits.Class]limits.Policy{}
+	for class, limit := range map[limits.Class]config.RateLimit{
+		limits.User: r.User, limits.Anon: r.Anon, limits.Auth: r.Auth, limits.Webhook: r.Webhook, limits.Realtime: r.Realtime,
+	} {
+		policies[class] = limits.Policy{Requests: limit.Limit, Window: limit.Window}
+	}
+	return limits.New(policies)
+}
+
+// retention is how long what is purged is kept.
+func (s *Service) retention() retention.Periods {
+	r := s.settings.Retention
+	return retention.Periods{
+		WebhookRaw: r.WebhookRaw, Quarantine: r.Quarantine, PushDeliveries: r.PushDeliveries, Notifications: r.Notifications,
+		RefreshTokens: r.RefreshTokens, PushTokens: r.PushTokens,
+	}
+}

@@ -1,0 +1,50 @@
+package cmd
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vigilhealth/vigil/internal/billing"
+)
+
+func (p *Program) icd10Command() *cobra.Command {
+	command := &cobra.Command{Use: "icd10", Short: "Diagnosis codes", RunE: helpOnly}
+	command.AddCommand(&cobra.Command{
+		Use: "import FILE", Short: "Take in the full ICD-10-CM order file of CMS (icd10cm-order-YYYY.txt)", Args: oneArg("one file"),
+		RunE: p.importICD10,
+	})
+	return command
+}
+
+func (p *Program) importICD10(cmd *cobra.Command, args []string) error {
+	app, _, err := p.folder()
+	if err != nil {
+		return err
+	}
+	if err := bootstrap(app); err != nil {
+		return err
+	}
+	defer func() { _ = app.ClearBootstrap() }() // every batch is stored by now
+	if err := app.RunAllMigrations(); err != nil {
+		return fmt.Errorf("bring the schema up to date: %w", err)
+	}
+	file, err := os.Open(args[0])
+	if err != nil {
+		return fmt.Errorf("open the order file: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err != nil {
+		return fmt.Errorf("look at the order file: %w", err)
+	}
+	show := progress(cmd.ErrOrStderr(), "bytes read")
+	stored, err := billing.ImportICD10(app, file, func(read int) { show(min(read, int(info.Size())), int(info.Size())) })
+	if err != nil {
+		return fmt.Errorf("import diagnosis codes (%d are stored): %w", stored, err)
+	}
+	show(int(info.Size()), int(info.Size()))
+	fmt.Fprintf(cmd.OutOrStdout(), "%d codes\n", stored)
+	return nil
+}

@@ -1,0 +1,87 @@
+package cmd
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/pocketbase/pocketbase/core"
+	"github.com/spf13/cobra"
+
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/config"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/rotation"
+)
+
+func (p *Program) keysCommand() *cobra.Command {
+	keys := &cobra.Command{Use: "keys", Short: "Secrets of the service", RunE: helpOnly}
+	keys.AddCommand(&cobra.Command{
+		Use: "generate", Short: "Print a block of fresh secrets as NAME=value lines", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			block, err := config.Generate(rand.Reader, now())
+			if err != nil {
+				return fmt.Errorf("generate keys: %w", err)
+			}
+			_, err = io.WriteString(cmd.OutOrStdout(), block)
+			return err
+		},
+	}, p.rotateCommand())
+	return keys
+}
+
+func (p *Program) rotateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "rotate", Short: "Re-encrypt everything under the first key, while the service runs", Args: noArgs,
+		Long: "Put the new key first in VIGIL_ENCRYPTION_KEYS, before the old one, and restart the service; then run this.\n" +
+			"It can be interrupted at any time, and goes on where it stopped when run again.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := p.needsDatabase(); err != nil {
+				return err
+			}
+			app, settings, err := p.folder()
+			if err != nil {
+				return err
+			}
+			defer func() { _ = app.ClearBootstrap() }() // every batch is stored
+			letGo := func() error { return nil }
+			sealer, err := openAs(app, settings, func(app core.App, ring *phi.KeyRing, migrate func() error) (err error) {
+				letGo, err = admitBeside(app, ring, migrate)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			report, err := rotation.Run(ctx, app, sealer.KeyRing, audit.System(), now(), progress(cmd.OutOrStdout(), "re-encrypting rows"), letGo)
+			return errors.Join(tellRotation(cmd.OutOrStdout(), report), err)
+		},
+	}
+}
+
+// tellRotation says what was done and which keys are still needed; what is left to do is an error.
+func tellRotation(out io.Writer, report rotation.Report) error {
+	fmt.Fprintf(out, "%d values re-encrypted under key %s.\n", report.Resealed, report.KeyID)
+	if report.Unreadable > 0 {
+		fmt.Fprintf(out, "%d values open with none of the keys and were left as they are:\n  %s\n", report.Unreadable, strings.Join(report.Named, "\n  "))
+	}
+	for _, key := range slices.Sorted(maps.Keys(report.Kept)) {
+		fmt.Fprintf(out, "Key %s has to stay in the ring: %s.\n", key, report.Kept[key])
+	}
+	for _, key := range report.Keys() {
+		fmt.Fprintf(out, "Key %s is still needed for %d rows of the audit log, which cannot be changed.\n", key, report.AuditRows[key])
+	}
+	if report.Remaining > 0 {
+		return fmt.Errorf("%d values were sealed under an older key meanwhile: restart the service with key %s first, then run this again",
+			report.Remaining, report.KeyID)
+	}
+	return nil
+}

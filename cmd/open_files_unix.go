@@ -1,0 +1,14 @@
+//go:build unix
+
+package cmd
+
+import "syscall"
+
+// mostFiles is how many files the process may have open; ok is false where nobody says.
+func mostFiles() (files uint64, ok bool) {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, false
+	}
+	return uint64(limit.Cur), true //nolint:unconvert // signed on some systems
+}

@@ -1,0 +1,49 @@
+package cmd
+
+import (
+	"context"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/dashboard"
+	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// probes are how health is checked.
+func (s *Service) probes() dashboard.Probes {
+	probes := dashboard.Probes{
+		Database: func(ctx context.Context, app core.App) error {
+			_, err := app.DB().NewQuery("SELECT 1 FROM patients LIMIT 1").WithContext(ctx).Execute()
+			return err
+		},
+		FHIR: probeFHIR, Keep: dashboard.KeepHealth,
+		Workers: func(app core.App) (running, queued int, err error) {
+			running, queued = int(s.running.Load()), s.writer.QueueDepth()
+			if !s.emr.Configured() { // what nobody will deliver does not count, as the EMR itself does not
+				return running, queued, nil
+			}
+			pending, _, _, err := transmissions.Backlog(app)
+			return running, queued + pending, err
+		},
+	}
+	if s.emr.Configured() {
+		probes.EMR = func(ctx context.Context) error {
+			_, err := s.emr.Metadata(ctx)
+			return err
+		}
+	}
+	return probes
+}
+
+// probeFHIR renders an observation, as every delivery does.
+func probeFHIR() error {
+	systolic, diastolic := 120.0, 80.0
+	_, err := fhir.Observation(fhir.Stored{
+		ID: "00000000-0000-7000-8000-000000000000", PatientID: "00000000-0000-7000-8000-000000000001",
+		Reading: vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: time.Unix(0, 0).UTC(), Systolic: &systolic, Diastolic: &diastolic},
+	}, "").Encode()
+	return err
+}

@@ -1,0 +1,75 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/jonboulle/clockwork"
+	"github.com/spf13/cobra"
+
+	"github.com/vigilhealth/vigil/internal/backup"
+	"github.com/vigilhealth/vigil/internal/config"
+)
+
+const defaultAddr = "127.0.0.1:8090"
+
+func (p *Program) serveCommand() *cobra.Command {
+	var httpAddr, httpsAddr string
+	command := &cobra.Command{
+		Use: "serve", Short: "Run the service", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			settings, err := p.settings()
+			if err != nil {
+				return err
+			}
+			if err := settings.RequireEncryption(); err != nil {
+				return err
+			}
+			log := newLog(cmd.OutOrStdout(), settings.SlogLevel())
+			for _, warning := range settings.Warnings() {
+				log.Warn("setting", slog.String("warning", warning))
+			}
+			announce := func(s *Service) error {
+				s.Listening = func(address string) {
+					log.Info("listening", slog.String("address", address), slog.String("version", p.Version))
+				}
+				return nil
+			}
+			return p.runService(cmd.Context(), settings, log, httpAddr, httpsAddr, announce)
+		},
+	}
+	command.Flags().StringVar(&httpAddr, "http", defaultAddr, "address to listen on")
+	command.Flags().StringVar(&httpsAddr, "https", "", "address to listen on with TLS")
+	return command
+}
+
+// runService builds the service, lets the caller prepare it, and serves.
+func (p *Program) runService(ctx context.Context, settings config.Settings, log *slog.Logger, httpAddr, httpsAddr string, prepare func(*Service) error) error {
+	scheme, addr := "http", httpAddr
+	if httpsAddr != "" {
+		scheme, addr = "https", httpsAddr
+	}
+	settings = settings.ServedAt(scheme + "://" + addr)
+	release, err := backup.Serve(p.dir)
+	if err != nil {
+		return err
+	}
+	defer release() //nolint:errcheck // the lock ends with the process anyway
+	app, err := NewApp(p.dir, settings)
+	if err != nil {
+		return err
+	}
+	sealer, err := OpenToServe(app, settings)
+	if err != nil {
+		return err
+	}
+	s, err := p.NewService(app, sealer, settings, log, clockwork.NewRealClock())
+	if err != nil {
+		return err
+	}
+	if err := prepare(s); err != nil {
+		return errors.Join(err, app.ClearBootstrap())
+	}
+	return s.Serve(ctx, httpAddr, httpsAddr)
+}

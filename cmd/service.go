@@ -1,0 +1,286 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/jonboulle/clockwork"
+	"github.com/pocketbase/pocketbase/apis"
+	"github.com/pocketbase/pocketbase/core"
+	"github.com/pocketbase/pocketbase/tools/hook"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/hooks"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/config"
+	"github.com/vigilhealth/vigil/internal/connection"
+	"github.com/vigilhealth/vigil/internal/dashboard"
+	"github.com/vigilhealth/vigil/internal/devices"
+	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/live"
+	"github.com/vigilhealth/vigil/internal/metrics"
+	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/sockets"
+	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/jobs"
+)
+
+// drainTime bounds the wait for requests under way when the service stops.
+const drainTime = 20 * time.Second
+
+// Service is the running program: the app, the engines and what works in the background.
+type Service struct {
+	program  *Program
+	settings config.Settings
+	app      core.App
+	log      *slog.Logger
+	clock    clockwork.Clock
+
+	auth       *auth.Engine
+	mailer     *notifications.Mailer
+	push       *notifications.Push
+	telling    *notifications.Dispatcher
+	directory  *patients.Directory
+	readings   *observations.Engine
+	writer     *observations.Writer
+	emr        *emr.Client
+	devices    *devices.Engine
+	worker     *transmissions.Worker
+	monitor    *dashboard.Monitor
+	board      *dashboard.Board
+	metrics    *metrics.Metrics
+	billing    *billing.Engine
+	live       *live.Publisher
+	limits     *limits.Limiter
+	gate       *sockets.Gate
+	Scheduler  gocron.Scheduler
+	inheritors inheritors
+
+	// stored and settled are told what happened, for the demo's calm lines; they must not block.
+	stored  func([]observations.Outcome)
+	settled func(transmissions.Settlement)
+	// listening is told the address once requests are accepted.
+	Listening func(address string)
+
+	background sync.WaitGroup
+	running    atomic.Int32 // of the background workers
+	stop       context.CancelFunc
+}
+
+// now is the time by the service's clock.
+func (s *Service) now() time.Time { return s.clock.Now().UTC() }
+
+// NewService builds every engine on a data folder that is open; nothing runs yet. All of it goes by the clock.
+func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.Settings, log *slog.Logger, clock clockwork.Clock) (*Service, error) {
+	collections.TellUnreadable(func(collection, id string) { // metrics count values, lists leave records out: here they have names
+		log.Error("a stored value cannot be opened", slog.String("collection", collection), slog.String("id", id))
+	})
+	var err error
+	s := &Service{
+		program: p, settings: settings, app: app, log: log, clock: clock, directory: patients.NewDirectory(), metrics: metrics.New(p.Version),
+		stored: func([]observations.Outcome) {}, settled: func(transmissions.Settlement) {}, Listening: func(string) {},
+	}
+	if err := inspect(app, log, s.now()); err != nil {
+		return nil, err
+	}
+	s.auth = newAuth(sealer, settings)
+	s.mailer = s.newMailer()
+	s.billing = newBilling(settings, func() bool { return s.writer.Busy() })
+	s.push = newPush(settings)
+	s.telling = notifications.NewDispatcher(notifications.DispatcherOptions{Push: s.push, Zone: settings.PracticeLocation, Clock: s.now, Log: log, Settled: s.metrics.Pushed})
+	s.telling.Attach(app)
+	s.readings = observations.NewEngine(observations.Rules{
+		PracticeZone: settings.PracticeLocation, AutoTransform: settings.FHIR.AutoTransform, MaxFuture: settings.Clinical.MeasuredAtMaxFuture,
+		NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: settings.Clinical.AutoResolveWarning, Critical: settings.Clinical.AutoResolveCritical},
+	})
+	s.live = s.newLive()
+	s.inheritors = newInheritors()
+	s.limits = newLimiter(settings.RateLimits)
+	s.gate = newGate(settings, log)
+	s.devices = devices.NewEngine(devices.Rules{
+		PracticeZone: settings.PracticeLocation, ManagedMode: settings.Devices.ManagedMode, DeliveryWorkingDays: settings.Devices.DeliveryWorkingDays,
+		MissedDaysBeforeEscalation: settings.Clinical.MissedDaysBeforeEscalation,
+	})
+	s.writer = observations.NewWriter(s.readings, s.now, log, func(outcomes []observations.Outcome) {
+		s.worker.Wake()
+		s.live.Wake()
+		s.metrics.Stored(outcomes, s.now())
+		s.stored(outcomes)
+	})
+	if s.emr, err = newEMRClient(app, settings, s.now); err != nil {
+		return nil, err
+	}
+	s.worker = transmissions.NewWorker(transmissions.Options{
+		EMR: s.emr, Schedule: settings.EMR.RetryDelays, Load: observations.LoadFHIR,
+		Clock: s.now, Log: log, Settled: func(settlement transmissions.Settlement) {
+			s.metrics.Settled(settlement, s.now())
+			s.settled(settlement)
+		},
+	})
+	s.monitor = dashboard.NewMonitor(s.probes(), s.now, log)
+	if s.board, err = newBoard(sealer, settings); err != nil {
+		return nil, err
+	}
+	hooks.Bind(app, s.hookEngines())
+	return s, nil
+}
+
+func newEMRClient(app core.App, settings config.Settings, now func() time.Time) (*emr.Client, error) {
+	e := settings.EMR
+	client, err := emr.New(emr.Options{
+		BaseURL: e.FHIRBaseURL, TokenURL: e.TokenURL, ClientID: e.ClientID, PrivateKey: e.PrivateKey,
+		AuthorizeURL: e.AuthorizeURL, ClientSecret: e.ClientSecret.Reveal(), ExtraScopes: e.ExtraScopes,
+		RedirectURL:     settings.PublicURL + "/api/v1/emr/auth/callback/",
+		ApplicationType: emr.ApplicationType(e.ApplicationType), Vault: connection.NewVault(app, now),
+		RatePerSecond: float64(e.RateLimitPerSecond), QuickRetryDelays: e.QuickRetryDelays, Timeout: e.Timeout,
+		ConditionalCreate: settings.FHIR.ConditionalCreate, Now: now,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("EMR settings: %w", err)
+	}
+	return client, nil
+}
+
+// Serve answers requests on the addresses until a signal, or until ctx is done; what is under way is finished first.
+func (s *Service) Serve(ctx context.Context, httpAddr, httpsAddr string) error {
+	s.app.OnServe().Bind(&hook.Handler[*core.ServeEvent]{Id: "vigil", Func: func(e *core.ServeEvent) error { return s.onServe(e, httpAddr, httpsAddr) }})
+	if httpsAddr != "" {
+		httpAddr = "" // PocketBase would redirect plain HTTP; we refuse it
+	}
+	return untilSignal(ctx, s.app, func() error {
+		return apis.Serve(s.app, apis.ServeConfig{HttpAddr: httpAddr, HttpsAddr: httpsAddr, AllowedOrigins: []string{s.settings.PublicURL}})
+	})
+}
+
+// onServe opens the doors, then starts what works in the background once the port is bound.
+func (s *Service) onServe(e *core.ServeEvent, httpAddr, httpsAddr string) error {
+	scheme, addr := "http", httpAddr
+	if httpsAddr != "" {
+		scheme, addr = "https", httpsAddr
+	}
+	listener, err := net.Listen("tcp", addr) //nolint:noctx // the listener lives as long as the process
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	e.Listener, e.InstallerFunc = s.gate.Listen(listener, scheme == "https"), nil // no account is made without being asked for
+	// Requests outlive the signal to stop: they are drained, not cut.
+	e.Server.BaseContext = func(net.Listener) context.Context { return context.Background() }
+	if err := secure(e.Server.TLSConfig, s.settings.TLS); err != nil {
+		return err
+	}
+	extension, err := hooks.Dashboard()
+	if err != nil {
+		return fmt.Errorf("dashboard extension: %w", err)
+	}
+	e.UIExtensions = append(e.UIExtensions, extension)
+	e.App.Cron().Remove("__pbDBOptimize__") // its checkpoint at midnight holds up every writer; jobs do better
+	s.drainOnTerminate(e)
+	if err := s.openRoutes(e); err != nil {
+		return err
+	}
+	s.gate.Secure(e.Server)
+	if err := s.start(); err != nil {
+		return err
+	}
+	s.Listening(localURL(scheme, listener.Addr()))
+	return nil
+}
+
+// start begins the background work.
+func (s *Service) start() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stop = cancel
+	s.work(func() { s.writer.Run(ctx, s.app) })
+	s.work(func() { s.worker.Run(ctx, s.app) })
+	s.work(func() { s.mailer.Run(ctx, s.app) })
+	s.work(func() { s.telling.Run(ctx, s.app) })
+	s.work(func() { s.live.Run(ctx, s.app) })
+	s.background.Go(func() { s.monitor.Run(ctx, s.app) })
+	s.background.Go(func() { s.rescoreInheritors(ctx) })
+	s.background.Go(func() {
+		if err := s.directory.Build(s.app); err != nil {
+			s.log.Error("directory not built", slog.Any("error", err))
+		}
+	})
+	if err := s.serveMetrics(ctx); err != nil {
+		return err
+	}
+	var err error
+	s.Scheduler, err = jobs.Start(s.app, jobs.Engines{
+		Transmissions: s.worker, EMR: s.emr, Mailer: s.mailer, Telling: s.telling, AuditHead: s.settings.Audit.HeadPath, Backup: s.nightlyBackup(), Overdue: s.overdue(), Rescored: s.live.Rescored,
+		Ran: s.metrics.Ran, Retention: s.retention(), Devices: s.devices, Billing: s.billing, Readings: s.readings, Zone: s.settings.PracticeLocation, Log: s.log, Clock: s.clock,
+	})
+	return err
+}
+
+// work runs a background worker and counts it while it lives, for the health check.
+func (s *Service) work(run func()) {
+	s.running.Add(1)
+	s.background.Go(func() {
+		defer s.running.Add(-1)
+		run()
+	})
+}
+
+// drainOnTerminate ends in order: streams, requests, clock, background work, database. PocketBase's own handler would cut requests off after a
+// second.
+func (s *Service) drainOnTerminate(e *core.ServeEvent) {
+	server := e.Server
+	e.App.OnTerminate().Bind(&hook.Handler[*core.TerminateEvent]{Id: "vigilDrain", Priority: -10000, Func: func(te *core.TerminateEvent) error {
+		broker := te.App.SubscriptionsBroker()
+		for id := range broker.Clients() {
+			broker.Unregister(id) // ends the stream
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+		defer cancel()
+		errs := []error{server.Shutdown(ctx)}
+		if s.Scheduler != nil {
+			errs = append(errs, s.Scheduler.Shutdown())
+		}
+		if s.stop != nil {
+			s.stop()
+			s.background.Wait()
+		}
+		s.directory.Close()
+		if err := errors.Join(errs...); err != nil {
+			s.log.Warn("not everything ended in time", slog.Any("error", err))
+		}
+		return te.Next()
+	}})
+}
+
+// untilSignal runs work until it ends or the process is told to stop, then closes the app.
+func untilSignal(ctx context.Context, app core.App, work func() error) error {
+	told, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- work() }()
+	var err error
+	ended := false
+	select {
+	case <-told.Done():
+	case err = <-done:
+		ended = true
+	}
+	closing := app.OnTerminate().Trigger(&core.TerminateEvent{App: app}, func(e *core.TerminateEvent) error { return e.App.ClearBootstrap() })
+	if !ended {
+		err = <-done
+	}
+	return errors.Join(err, closing)
+}

@@ -1,0 +1,12 @@
+//go:build slowcommits
+
+package cmd
+
+import (
+	"os"
+
+	"github.com/vigilhealth/vigil/internal/bench/slow"
+)
+
+// The benchmark builds the service with this tag to see it on a slower disk.
+func init() { slow.Commits(os.Getenv(slow.Setting)) }

@@ -1,0 +1,526 @@
+package e2e
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/dbx"
+)
+
+// refusal is a request that must be refused: with which status, code and fields, and what of it is kept.
+type refusal struct {
+	name   string
+	asked  func() answer
+	status int
+	code   string
+	fields []string
+	adds   map[string]int // rows; nil when nothing is kept
+}
+
+// What is kept of a refused request, where anything is.
+var (
+	oneAuditRow = map[string]int{"audit_log": 1}                      // refused roles; of unsigned webhooks the first of an hour
+	keptEvent   = map[string]int{"gateway_events": 1, "audit_log": 1} // signed, but not to be stored: kept for staff
+)
+
+// wantRefused runs the cases in order and counts the rows around each.
+func wantRefused(t *testing.T, db *dbx.DB, cases []refusal) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			before := rowsOf(t, db)
+			a := c.asked().expect(t, c.status)
+			wantAt(t, a, object{"code": c.code})
+			var body struct {
+				Detail string              `json:"detail"`
+				Fields map[string][]string `json:"field_errors"`
+			}
+			if err := json.Unmarshal(a.body, &body); err != nil {
+				t.Fatal(err)
+			}
+			if fields := slices.Sorted(maps.Keys(body.Fields)); !slices.Equal(fields, c.fields) {
+				t.Errorf("field_errors names %v, want %v\n%s", fields, c.fields, a.body)
+			}
+			if body.Detail == "" {
+				t.Errorf("no detail: %s", a.body)
+			}
+			if challenge := a.header.Get("WWW-Authenticate"); (challenge == "Bearer") != bearerProblem(c) {
+				t.Errorf("WWW-Authenticate is %q", challenge)
+			}
+			if grown := added(before, rowsOf(t, db)); !maps.Equal(grown, c.adds) {
+				t.Errorf("rows added: %v, want %v", grown, c.adds)
+			}
+		})
+	}
+}
+
+// bearerProblem says whether a refusal asks for a better access token; refresh tokens are refused by the same codes, in the body.
+func bearerProblem(c refusal) bool {
+	return slices.Contains([]string{"not_authenticated", "token_invalid", "token_expired"}, c.code) && !strings.HasPrefix(c.name, "refresh")
+}
+
+// crowd is a practice with the patients that bad input is about.
+type crowd struct {
+	*practice
+	db                                 *dbx.DB
+	known, other, archived, deleted    string
+	nurse, monitor, portal, measuredAt string
+}
+
+const ghost = "00000000-0000-7000-8000-00000000dead"
+
+func newCrowd(t *testing.T) *crowd {
+	t.Helper()
+	p := newPractice(t).serve(t, "")
+	c := &crowd{practice: p, db: p.database(t), measuredAt: time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)}
+	c.known = p.patient(t, object{"gateway_patient_id": "GW-1", "mrn": "Known-1"})
+	c.other = p.patient(t, object{"gateway_patient_id": "GW-2"})
+	c.archived = p.patient(t, object{"gateway_patient_id": "GW-3"})
+	c.deleted = p.patient(t, object{"gateway_patient_id": "GW-4"})
+	p.giveDevice(t, "BP-OTHER", c.other)
+	p.amend(t, "patients", c.archived, object{"active": false, "archive_reason": "moved away"})
+	p.amend(t, "patients", c.deleted, object{"deleted_at": "2026-01-01T00:00:00.000000Z", "deleted_by": adminEmail})
+	c.nurse, c.monitor = p.user(t, "nurse", nil), p.user(t, "data_monitor", nil)
+	c.portal = p.user(t, "patient", object{"patient": c.known})
+	p.Superuser(t)
+	return c
+}
+
+// ask prepares a request of the administrator.
+func (c *crowd) ask(t *testing.T, method, path string, body any, headers ...string) func() answer {
+	return c.askAs(t, c.Admin(t), method, path, body, headers...)
+}
+
+func (c *crowd) askAs(t *testing.T, token, method, path string, body any, headers ...string) func() answer {
+	raw, isText := body.(string)
+	if !isText && body != nil {
+		raw = encode(t, body)
+	}
+	return func() answer { return c.send(t, method, path, token, raw, headers...) }
+}
+
+// reading is a blood pressure with some fields changed; a nil value leaves the field out.
+func (c *crowd) reading(changes object) object {
+	body := object{"patient_id": c.known, "systolic": 120, "diastolic": 80, "measured_at": c.measuredAt}
+	return changed(body, changes)
+}
+
+func changed(body, changes object) object {
+	for name, value := range changes {
+		if value == nil {
+			delete(body, name)
+			continue
+		}
+		body[name] = value
+	}
+	return body
+}
+
+const invalid = "validation_error"
+
+func TestBadReadings(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t)
+	const path = "/api/v1/ingestion/blood-pressure/"
+	bp := func(name string, changes object, fields ...string) refusal {
+		return refusal{name, c.ask(t, "POST", path, c.reading(changes)), 400, invalid, fields, nil}
+	}
+	kind := func(name, kind string, changes object, fields ...string) refusal {
+		return refusal{name, c.ask(t, "POST", "/api/v1/ingestion/"+kind+"/", changed(object{"patient_id": c.known, "measured_at": c.measuredAt}, changes)), 400, invalid, fields, nil}
+	}
+	wantRefused(t, c.db, []refusal{
+		{"malformed", c.ask(t, "POST", path, `{"systolic": 1`), 400, "parse_error", nil, nil},
+		{"two values", c.ask(t, "POST", path, encode(t, c.reading(nil))+"{}"), 400, "parse_error", nil, nil},
+		{"a list", c.ask(t, "POST", path, `[]`), 400, "parse_error", nil, nil},
+		{"nothing", c.ask(t, "POST", path, ``), 400, "parse_error", nil, nil},
+		{"too deep", c.ask(t, "POST", path, strings.Repeat(`{"a":`, 40)+"1"+strings.Repeat("}", 40)), 400, "parse_error", nil, nil},
+		{"empty object", c.ask(t, "POST", path, `{}`), 400, invalid, []string{"diastolic", "measured_at", "patient_id", "systolic"}, nil},
+		bp("number in quotes", object{"systolic": "120"}, "systolic"),
+		bp("boolean for a number", object{"systolic": true}, "systolic"),
+		bp("list for a number", object{"diastolic": []int{80}}, "diastolic"),
+		bp("systolic too low", object{"systolic": 59, "diastolic": 40}, "systolic"),
+		bp("systolic too high", object{"systolic": 301}, "systolic"),
+		bp("diastolic too low", object{"diastolic": 29}, "diastolic"),
+		bp("diastolic too high", object{"systolic": 250, "diastolic": 201}, "diastolic"),
+		bp("pulse too low", object{"pulse": 29}, "pulse"),
+		bp("pulse too high", object{"pulse": 251}, "pulse"),
+		bp("diastolic not lower", object{"systolic": 90, "diastolic": 90}, "diastolic"),
+		bp("all at once", object{"systolic": 500, "diastolic": "x", "pulse": 1, "measured_at": "yesterday"}, "diastolic", "measured_at", "pulse", "systolic"),
+		bp("time in the future", object{"measured_at": time.Now().Add(10 * time.Minute).UTC().Format(time.RFC3339)}, "measured_at"),
+		bp("before birth", object{"measured_at": "1949-12-31T12:00:00Z"}, "measured_at"),
+		bp("epoch time", object{"measured_at": 1768484700}, "measured_at"),
+		bp("a date for a time", object{"measured_at": "15.01.2026"}, "measured_at"),
+		bp("device id too long", object{"device_id": strings.Repeat("x", 129)}, "device_id"),
+		bp("patient id of the wrong form", object{"patient_id": "GW-1"}, "patient_id"),
+		bp("archived patient", object{"patient_id": c.archived}, "patient_id"),
+		{"unknown patient", c.ask(t, "POST", path, c.reading(object{"patient_id": ghost})), 404, "not_found", nil, nil},
+		{"deleted patient", c.ask(t, "POST", path, c.reading(object{"patient_id": c.deleted})), 404, "not_found", nil, nil},
+		{"invalid and unknown", c.ask(t, "POST", path, c.reading(object{"patient_id": ghost, "systolic": 10})), 400, invalid, []string{"systolic"}, nil},
+		{"device of another", c.ask(t, "POST", path, c.reading(object{"device_id": "BP-OTHER"})), 400, "device_patient_mismatch", nil, nil},
+		{"portal for another patient", c.askAs(t, c.portal, "POST", path, c.reading(object{"patient_id": c.other})), 404, "not_found", nil, nil},
+
+		kind("no weight", "weight", nil, "weight_kg"),
+		kind("two weights", "weight", object{"weight_kg": 80, "weight_lbs": 176}, "weight_lbs"),
+		kind("too light", "weight", object{"weight_kg": 19.99}, "weight_kg"),
+		kind("too heavy in pounds", "weight", object{"weight_lbs": 1103}, "weight_lbs"),
+		kind("no saturation", "pulse-oximetry", nil, "spo2"),
+		kind("saturation too high", "pulse-oximetry", object{"spo2": 100.5, "perfusion_index": 21}, "perfusion_index", "spo2"),
+		kind("two glucoses", "blood-glucose", object{"glucose_mg_dl": 100, "glucose_mmol_l": 5.5}, "glucose_mmol_l"),
+		kind("glucose too low", "blood-glucose", object{"glucose_mg_dl": 19}, "glucose_mg_dl"),
+		kind("unknown meal", "blood-glucose", object{"glucose_mg_dl": 100, "meal_context": "brunch"}, "meal_context"),
+		kind("unknown comparator", "blood-glucose", object{"glucose_mg_dl": 600, "comparator": ">="}, "comparator"),
+	})
+
+	future := c.ask(t, "POST", path, c.reading(object{"measured_at": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}))()
+	wantAt(t, future, object{"field_errors.measured_at.0": "Measurement time is in the future."})
+	wantAt(t, c.ask(t, "POST", path, c.reading(object{"systolic": 80}))(), object{"field_errors.diastolic.0": "Must be lower than systolic."})
+	wantAt(t, c.ask(t, "POST", path, c.reading(object{"device_id": strings.Repeat("x", 129)}))(),
+		object{"field_errors.device_id.0": "Ensure this field has no more than 128 characters."})
+
+	// The edges of the ranges are inside, and repeating is no error.
+	for _, edge := range []object{{"systolic": 300, "diastolic": 200, "pulse": 250}, {"systolic": 60, "diastolic": 30, "pulse": 30}} {
+		c.ask(t, "POST", path, c.reading(edge))().expect(t, 201)
+		everybodyTold(t, c.db)
+		before := rowsOf(t, c.db)
+		wantAt(t, c.ask(t, "POST", path, c.reading(edge))().expect(t, 200), object{"duplicate": true})
+		if grown := added(before, rowsOf(t, c.db)); len(grown) != 0 {
+			t.Errorf("a repeat adds %v", grown)
+		}
+	}
+}
+
+func TestBadWebhooks(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t)
+	moment := time.Now().Add(-2 * time.Hour).Truncate(time.Second)
+	event := func(changes object) object { return changed(measurement("GW-1", "BP-1", 128, 82, moment), changes) }
+	good := encode(t, event(nil))
+	post := func(body string, headers ...string) func() answer {
+		return c.askAs(t, "", "POST", webhook, body, headers...)
+	}
+	at := func(when time.Time) []string { return signature(c.WebhookSecret, good, when) }
+	withTime := func(value string) []string { return append(at(time.Now())[:2], "X-Gateway-Timestamp", value) }
+	signed := func(body any) func() answer {
+		return func() answer { return c.signed(t, body) }
+	}
+	field := func(name string, changes object, fields ...string) refusal {
+		return refusal{name, signed(event(changes)), 400, invalid, fields, keptEvent}
+	}
+	wantRefused(t, c.db, []refusal{
+		{"unsigned", post(good), 401, "invalid_signature", nil, oneAuditRow},
+		{"empty signature", post(good, "X-Gateway-Signature", "", "X-Gateway-Timestamp", "1"), 401, "invalid_signature", nil, nil},
+		{"no sha256 prefix", post(good, "X-Gateway-Signature", at(time.Now())[1][7:], "X-Gateway-Timestamp", at(time.Now())[3]), 401, "invalid_signature", nil, nil},
+		{"tampered", post(strings.Replace(good, "128", "129", 1), at(time.Now())...), 401, "invalid_signature", nil, nil},
+		{"wrong secret", post(good, signature("whsec_other", good, time.Now())...), 401, "invalid_signature", nil, nil},
+		{"unsigned and malformed", post(`{`), 401, "invalid_signature", nil, nil},
+		{"unsigned and stale", post(good, "X-Gateway-Timestamp", "1"), 401, "invalid_signature", nil, nil},
+		{"stale", post(good, at(time.Now().Add(-time.Hour))...), 401, "stale_timestamp", nil, oneAuditRow},
+		{"from the future", post(good, at(time.Now().Add(time.Hour))...), 401, "stale_timestamp", nil, nil},
+		{"no timestamp", post(good, at(time.Now())[:2]...), 401, "stale_timestamp", nil, nil},
+		{"timestamp in words", post(good, withTime("now")...), 401, "stale_timestamp", nil, nil},
+		{"timestamp with a fraction", post(good, withTime("1768484700.5")...), 401, "stale_timestamp", nil, nil},
+
+		{"malformed", signed(`{"event_type":`), 400, "parse_error", nil, keptEvent},
+		{"a list", signed(`[1]`), 400, "parse_error", nil, keptEvent},
+		field("no device", object{"device_id": nil}, "device_id"),
+		field("no values", object{"values": nil}, "values"),
+		field("values is a list", object{"values": []int{1}}, "values"),
+		field("number in quotes", object{"values": object{"systolic": "128", "diastolic": 82}}, "values.systolic"),
+		field("out of range", object{"values": object{"systolic": 301, "diastolic": 29, "pulse": 20}}, "values.diastolic", "values.pulse", "values.systolic"),
+		field("diastolic not lower", object{"values": object{"systolic": 100, "diastolic": 110}}, "values.diastolic"),
+		field("no time", object{"timestamp": nil}, "timestamp"),
+		field("time in words", object{"timestamp": "noon"}, "timestamp"),
+		field("measured in the future", object{"timestamp": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}, "timestamp"),
+		field("unknown unit", object{"unit": "kPa"}, "unit"),
+		field("weight without unit", object{"measurement_type": "weight", "values": object{"weight": 80}, "unit": nil}, "unit"),
+		field("battery above full", object{"battery_level": 101}, "battery_level"),
+
+		{"too large", signed(`{"event_type":"` + strings.Repeat("x", 64<<10) + `"}`), 413, "payload_too_large", nil, nil},
+	})
+	c.wantQuarantined(t, event)
+}
+
+// wantQuarantined sends signed events that cannot be placed: they are answered 200, kept, and never become readings.
+func (c *crowd) wantQuarantined(t *testing.T, event func(object) object) {
+	t.Helper()
+	first := c.signed(t, event(nil)).expect(t, 200)
+	wantAt(t, first, object{"status": "accepted"})
+	c.signed(t, event(object{"patient_id": "GW-NOBODY", "device_id": "BP-10"})).expect(t, 200) // the first of an hour is told to people
+	everybodyTold(t, c.db)
+	for _, q := range []struct {
+		name    string
+		changes object
+		reason  string
+	}{
+		{"unknown patient", object{"patient_id": "GW-NOBODY", "device_id": "BP-9"}, "unknown_patient"},
+		{"archived patient", object{"patient_id": "GW-3", "device_id": "BP-8"}, "patient_inactive"},
+		{"deleted patient", object{"patient_id": "GW-4", "device_id": "BP-7"}, "patient_inactive"},
+		{"device of another patient", object{"device_id": "BP-OTHER"}, "patient_mismatch"},
+		{"conflicting duplicate", object{"values": object{"systolic": 129, "diastolic": 82}}, "conflicting_duplicate"},
+		{"unsupported type", object{"measurement_type": "body_temperature"}, "unsupported_type"},
+	} {
+		t.Run(q.name, func(t *testing.T) {
+			before := rowsOf(t, c.db)
+			a := c.signed(t, event(q.changes)).expect(t, 200)
+			wantAt(t, a, object{"status": "quarantined", "reason": q.reason, "observation_id": nil})
+			if grown := added(before, rowsOf(t, c.db)); !maps.Equal(grown, keptEvent) {
+				t.Errorf("rows added: %v, want %v", grown, keptEvent)
+			}
+			before = rowsOf(t, c.db)
+			again := c.signed(t, event(q.changes)).expect(t, 200)
+			wantAt(t, again, object{"event_id": text(t, a, "event_id"), "observation_id": nil})
+			if grown := added(before, rowsOf(t, c.db)); len(grown) != 0 {
+				t.Errorf("the gateway's retry adds %v", grown)
+			}
+		})
+	}
+	before := rowsOf(t, c.db)
+	wantAt(t, c.signed(t, event(nil)).expect(t, 200), object{"status": "duplicate", "event_id": text(t, first, "event_id"), "observation_id": text(t, first, "observation_id")})
+	if grown := added(before, rowsOf(t, c.db)); len(grown) != 0 {
+		t.Errorf("a duplicate adds %v", grown)
+	}
+	wantAt(t, c.signed(t, object{"event_type": "device.painted", "device_id": "BP-1"}).expect(t, 200), object{"status": "ignored"})
+	var payloads []string
+	if err := c.db.NewQuery("SELECT payload FROM gateway_events").Column(&payloads); err != nil {
+		t.Fatal(err)
+	}
+	for _, payload := range payloads {
+		if !strings.HasPrefix(payload, "v2:") {
+			t.Errorf("a kept event is not sealed: %.40s", payload)
+		}
+	}
+}
+
+func TestBadRequests(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t)
+	newPatient := func(name string, changes object, fields ...string) refusal {
+		body := object{"first_name": "Bob", "last_name": "Ray", "date_of_birth": "1960-02-03", "gender": "male"}
+		return refusal{name, c.ask(t, "POST", "/api/v1/patients/", changed(body, changes)), 400, invalid, fields, nil}
+	}
+	query := func(path string, fields ...string) refusal {
+		return refusal{path, c.ask(t, "GET", "/api/v1/"+path, nil), 400, invalid, fields, nil}
+	}
+	missing := func(method, path string) refusal {
+		return refusal{method + " " + path, c.ask(t, method, path, nil), 404, "not_found", nil, nil}
+	}
+	large := `{"first_name":"` + strings.Repeat("x", 1<<20) + `"}`
+	wantRefused(t, c.db, []refusal{
+		newPatient("nothing required", object{"first_name": nil, "last_name": nil, "date_of_birth": nil, "gender": nil}, "date_of_birth", "first_name", "gender", "last_name"),
+		newPatient("blank name", object{"first_name": "  "}, "first_name"),
+		newPatient("name too long", object{"last_name": strings.Repeat("ä", 101)}, "last_name"),
+		newPatient("control character", object{"last_name": "Ray\u0007"}, "last_name"),
+		newPatient("unknown gender", object{"gender": "M"}, "gender"),
+		newPatient("no such day", object{"date_of_birth": "2023-02-29"}, "date_of_birth"),
+		newPatient("born tomorrow", object{"date_of_birth": time.Now().AddDate(0, 0, 2).Format(time.DateOnly)}, "date_of_birth"),
+		newPatient("born too early", object{"date_of_birth": "1899-12-31"}, "date_of_birth"),
+		newPatient("MRN taken, in other case", object{"mrn": "kNOWN-1"}, "mrn"),
+		newPatient("MRN with a space", object{"mrn": "A 1"}, "mrn"),
+		newPatient("gateway id taken", object{"gateway_patient_id": "GW-2"}, "gateway_patient_id"),
+		newPatient("impossible SSN", object{"ssn": "666-12-3456"}, "ssn"),
+		newPatient("phone too short", object{"phone": "12-34"}, "phone"),
+		newPatient("no address", object{"email": "bob"}, "email"),
+		newPatient("half an address", object{"address": object{"zip": "1234"}}, "address.city", "address.line1", "address.zip"),
+		newPatient("address in a line", object{"address": "1 Elm Street"}, "address"),
+
+		query("patients/?page=0", "page"),
+		query("patients/?page=one", "page"),
+		query("patients/?page_size=0", "page_size"),
+		query("patients/?active=perhaps", "active"),
+		query("patients/?ordering=mrn", "ordering"),
+		query("ingestion/observations/?patient_id=7", "patient_id"),
+		query("ingestion/observations/?observation_type=mood&fhir_status=lost", "fhir_status", "observation_type"),
+		query("ingestion/observations/?date_from=soon", "date_from"),
+		query("fhir/transmissions/?status=lost", "status"),
+		query("alerts/?level=bad&acknowledged=2", "acknowledged", "level"),
+		query("triage/patients/?risk_level=bad&has_unack_alerts=x&ordering=name", "has_unack_alerts", "ordering", "risk_level"),
+		{"page beyond the last", c.ask(t, "GET", "/api/v1/patients/?page=9", nil), 404, "not_found", nil, oneAuditRow}, // asking for a list is on record
+		missing("GET", "/api/v1/patients/"+ghost+"/"),
+		missing("GET", "/api/v1/patients/17/"),
+		missing("GET", "/api/v1/patients/"+c.deleted+"/"),
+		missing("GET", "/api/v1/ingestion/observations/"+ghost+"/"),
+		missing("GET", "/api/v1/fhir/observations/nonsense/"),
+		missing("GET", "/api/v1/nowhere/"),
+		missing("POST", "/api/v1/nowhere/at/all"),
+		missing("GET", "/api/v1//patients/"),
+		missing("GET", "/api/v1/patients//"),
+		{"unknown route without a token", c.askAs(t, "", "GET", "/api/v1/nowhere/", nil), 404, "not_found", nil, nil},
+
+		{"too large", c.ask(t, "POST", "/api/v1/patients/", large), 413, "payload_too_large", nil, nil},
+		{"not JSON by its own word", c.ask(t, "POST", "/api/v1/patients/", "{}", "Content-Type", "text/plain"), 415, "unsupported_media_type", nil, nil},
+		{"a form", c.ask(t, "POST", "/api/v1/ingestion/weight/", "a=b", "Content-Type", "application/x-www-form-urlencoded"), 415, "unsupported_media_type", nil, nil},
+	})
+	from := c.ask(t, "GET", "/api/v1/ingestion/observations/?date_from=2026-02-02&date_to=2026-02-01", nil)().expect(t, 400)
+	wantAt(t, from, object{"code": invalid})
+	c.wantMethods(t)
+	c.wantBothSlashForms(t)
+}
+
+// wantMethods asks every endpoint for a method that it does not have.
+func (c *crowd) wantMethods(t *testing.T) {
+	t.Helper()
+	for path, allow := range map[string]string{
+		"/api/v1/auth/login/": "POST", "/api/v1/auth/token/refresh/": "POST", "/api/v1/auth/logout/": "POST", "/api/v1/auth/profile/": "GET", "/api/v1/auth/roles/": "GET",
+		"/api/v1/patients/": "GET POST", "/api/v1/ingestion/blood-pressure/": "POST", "/api/v1/ingestion/weight/": "POST",
+		"/api/v1/ingestion/pulse-oximetry/": "POST", "/api/v1/ingestion/blood-glucose/": "POST", "/api/v1/ingestion/observations/": "GET",
+		"/api/v1/ingestion/observations/" + ghost + "/": "GET", webhook: "POST", "/api/v1/triage/patients/": "GET", "/api/v1/alerts/": "GET",
+		"/api/v1/fhir/observations/" + ghost + "/": "GET", "/api/v1/fhir/transmissions/": "GET", "/api/v1/fhir/process-pending/": "POST",
+		"/api/v1/schema/": "GET", "/health/": "GET", "/health/live": "GET", "/.well-known/jwks.json": "GET",
+	} {
+		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
+			if strings.Contains(allow, method) {
+				continue
+			}
+			before := rowsOf(t, c.db)
+			a := c.send(t, method, path, c.Admin(t), "{}").expect(t, http.StatusMethodNotAllowed)
+			wantAt(t, a, object{"code": "method_not_allowed"})
+			for _, allowed := range strings.Fields(allow) {
+				if !slices.Contains(strings.Split(a.header.Get("Allow"), ", "), allowed) {
+					t.Errorf("%s: Allow is %q without %s", a.request, a.header.Get("Allow"), allowed)
+				}
+			}
+			if slices.Contains(strings.Split(a.header.Get("Allow"), ", "), method) {
+				t.Errorf("%s: Allow is %q", a.request, a.header.Get("Allow"))
+			}
+			if grown := added(before, rowsOf(t, c.db)); len(grown) != 0 {
+				t.Errorf("%s adds %v", a.request, grown)
+			}
+		}
+	}
+	if patch := c.send(t, "PATCH", "/api/v1/patients/"+c.known+"/", c.Admin(t), "{}"); patch.status != http.StatusMethodNotAllowed {
+		t.Errorf("PATCH of a patient answered %d", patch.status)
+	}
+}
+
+func (c *crowd) wantBothSlashForms(t *testing.T) {
+	t.Helper()
+	for _, path := range []string{
+		"/api/v1/auth/profile", "/api/v1/auth/roles", "/api/v1/patients", "/api/v1/patients/" + c.known, "/api/v1/ingestion/observations", "/api/v1/triage/patients",
+		"/api/v1/alerts", "/api/v1/fhir/transmissions", "/api/v1/schema", "/health",
+	} {
+		bare, slashed := c.get(t, path, c.Admin(t)).expect(t, 200), c.get(t, path+"/", c.Admin(t)).expect(t, 200)
+		if path != "/health" && string(bare.body) != string(slashed.body) {
+			t.Errorf("%s answers differently with a slash", path)
+		}
+	}
+	wantAt(t, c.get(t, "/health/live", "").expect(t, 200), object{"status": "ok"})
+	c.ask(t, "POST", "/api/v1/ingestion/blood-pressure", c.reading(nil))().expect(t, 201)
+	body := encode(t, measurement("GW-1", "BP-7", 120, 80, time.Now().Add(-3*time.Hour)))
+	c.askAs(t, "", "POST", strings.TrimSuffix(webhook, "/"), body, signature(c.WebhookSecret, body, time.Now())...)().expect(t, 200)
+}
+
+// Who may not come in: without token, with a bad one, in the wrong role.
+func TestBadCallers(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t)
+	signedIn := c.post(t, "/api/v1/auth/login/", "", object{"email": "nurse@vigil.test", "password": password}).expect(t, 200)
+	refreshed := c.post(t, "/api/v1/auth/token/refresh/", "", object{"refresh": text(t, signedIn, "refresh")}).expect(t, 200)
+	left := c.post(t, "/api/v1/auth/login/", "", object{"email": "nurse@vigil.test", "password": password}).expect(t, 200)
+	c.post(t, "/api/v1/auth/logout/", c.nurse, object{"refresh": text(t, left, "refresh")}).expect(t, 204)
+
+	profile := func(name, token, code string) refusal {
+		return refusal{name, c.askAs(t, token, "GET", "/api/v1/auth/profile/", nil), 401, code, nil, nil}
+	}
+	login := func(name string, body object, status int, code string, adds map[string]int, fields ...string) refusal {
+		return refusal{name, c.askAs(t, "", "POST", "/api/v1/auth/login/", body), status, code, fields, adds}
+	}
+	renew := func(name, token, code string, adds map[string]int) refusal {
+		return refusal{"refresh: " + name, c.askAs(t, "", "POST", "/api/v1/auth/token/refresh/", object{"refresh": token}), 401, code, nil, adds}
+	}
+	forbidden := func(who, token, method, path string) refusal {
+		return refusal{who + " " + method + " " + path, c.askAs(t, token, method, "/api/v1/"+path, object{}), 403, "permission_denied", nil, oneAuditRow}
+	}
+	firstFailure := map[string]int{"audit_log": 1, "login_failures": 1}
+	wantRefused(t, c.db, []refusal{
+		profile("no token", "", "not_authenticated"),
+		profile("nonsense", "nonsense", "token_invalid"),
+		profile("cut short", c.nurse[:len(c.nurse)-2], "token_invalid"),
+		profile("expired", c.tokenOf(t, "users", "nurse@vigil.test", -16*time.Minute), "token_expired"),
+		profile("of a superuser", c.Superuser(t), "token_invalid"),
+		profile("a refresh token", text(t, refreshed, "refresh"), "token_invalid"),
+		{"no token, bad body", c.askAs(t, "", "POST", "/api/v1/ingestion/blood-pressure/", "{"), 401, "not_authenticated", nil, nil},
+
+		forbidden("nurse", c.nurse, "POST", "fhir/process-pending/"),
+		forbidden("data_monitor", c.monitor, "POST", "fhir/process-pending/"),
+		forbidden("data_monitor", c.monitor, "POST", "ingestion/blood-pressure/"),
+		forbidden("data_monitor", c.monitor, "POST", "patients/"),
+		forbidden("data_monitor", c.monitor, "GET", "triage/patients/"),
+		forbidden("data_monitor", c.monitor, "GET", "alerts/"),
+		forbidden("patient", c.portal, "POST", "patients/"),
+		forbidden("patient", c.portal, "GET", "triage/patients/"),
+		forbidden("patient", c.portal, "GET", "alerts/"),
+		forbidden("patient", c.portal, "GET", "fhir/transmissions/"),
+		{"portal reads another patient", c.askAs(t, c.portal, "GET", "/api/v1/patients/"+c.other+"/", nil), 404, "not_found", nil, nil},
+
+		login("nothing", object{}, 400, invalid, nil, "email", "password"),
+		login("number for a password", object{"email": "nurse@vigil.test", "password": 12}, 400, invalid, nil, "password"),
+		login("wrong password", object{"email": "nurse@vigil.test", "password": "wrong"}, 401, "authentication_failed", firstFailure),
+		login("unknown address", object{"email": "nobody@vigil.test", "password": "wrong"}, 401, "authentication_failed", firstFailure),
+		renew("nonsense", "nonsense", "token_invalid", nil),
+		renew("after logout", text(t, left, "refresh"), "token_revoked", nil),
+		{"refresh: nothing", c.askAs(t, "", "POST", "/api/v1/auth/token/refresh/", object{}), 400, invalid, []string{"refresh"}, nil},
+		{"reset with a made-up token", c.askAs(t, "", "POST", "/api/v1/auth/password-reset/confirm/", object{"token": "x", "new_password": "New-Horse-4321", "new_password_confirm": "New-Horse-4321"}), 400, "invalid_reset_token", nil, nil},
+	})
+	c.wantFamilyEnded(t, signedIn, refreshed)
+	c.wantAllFamiliesEnded(t)
+	profileOf := c.get(t, "/api/v1/auth/profile/", c.tokenOf(t, "users", "nurse@vigil.test", 0)).expect(t, 200)
+	if at(t, profileOf, "date_joined") == nil {
+		t.Errorf("an account made at the dashboard has no date_joined: %s", profileOf.body)
+	}
+	wantAt(t, profileOf, object{"email": "nurse@vigil.test", "role": "nurse", "is_active": true}) // so that the expired token above is refused for its age alone
+
+	// An account that is switched off is out at once, with its token in hand.
+	var id string
+	if err := c.db.NewQuery("SELECT id FROM users WHERE email = 'nurse@vigil.test'").Row(&id); err != nil {
+		t.Fatal(err)
+	}
+	c.amend(t, "users", id, object{"is_active": false})
+	wantAt(t, c.get(t, "/api/v1/auth/profile/", c.nurse).expect(t, 401), object{"code": "token_invalid"})
+	c.wantLock(t)
+}
+
+// wantFamilyEnded uses a rotated refresh token again: its whole family ends, the newest token included.
+// Source: docs/decisions.md, "Refresh-token family".
+func (c *crowd) wantFamilyEnded(t *testing.T, first, newest answer) {
+	t.Helper()
+	audited := auditEvents(t, c.db)
+	wantAt(t, c.post(t, "/api/v1/auth/token/refresh/", "", object{"refresh": text(t, first, "refresh")}).expect(t, 401), object{"code": "token_reused"})
+	if events := auditEvents(t, c.db)[len(audited):]; len(events) != 1 || !strings.HasPrefix(events[0], "auth.refresh_reuse ") {
+		t.Errorf("reuse left %v in the audit trail", events)
+	}
+	wantAt(t, c.post(t, "/api/v1/auth/token/refresh/", "", object{"refresh": text(t, newest, "refresh")}).expect(t, 401), object{"code": "token_revoked"})
+}
+
+// wantAllFamiliesEnded signs out everywhere: what was signed in before cannot be refreshed.
+func (c *crowd) wantAllFamiliesEnded(t *testing.T) {
+	t.Helper()
+	here := c.post(t, "/api/v1/auth/login/", "", object{"email": "data_monitor@vigil.test", "password": password}).expect(t, 200)
+	there := c.post(t, "/api/v1/auth/login/", "", object{"email": "data_monitor@vigil.test", "password": password}).expect(t, 200)
+	c.post(t, "/api/v1/auth/logout-all/", text(t, here, "access"), object{}).expect(t, 204)
+	for _, login := range []answer{here, there} {
+		wantAt(t, c.post(t, "/api/v1/auth/token/refresh/", "", object{"refresh": text(t, login, "refresh")}).expect(t, 401), object{"code": "token_revoked"})
+	}
+}
+
+// wantLock fails five times and finds the account locked, whether it exists or not. Source: specification, "Account lockout".
+func (c *crowd) wantLock(t *testing.T) {
+	t.Helper()
+	for _, email := range []string{"data_monitor@vigil.test", "ghost@vigil.test"} {
+		for range 5 {
+			wantAt(t, c.post(t, "/api/v1/auth/login/", "", object{"email": email, "password": "wrong"}).expect(t, 401), object{"code": "authentication_failed"})
+		}
+		locked := c.post(t, "/api/v1/auth/login/", "", object{"email": email, "password": password}).expect(t, 423)
+		wantAt(t, locked, object{"code": "account_locked"})
+		if locked.header.Get("Retry-After") == "" {
+			t.Error("no Retry-After with a locked account")
+		}
+		if until := time.Until(instantAt(t, locked, "locked_until")); until < 25*time.Minute || until > 31*time.Minute {
+			t.Errorf("locked for %v, want about half an hour", until)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pquerna/otp/totp"
+
+	"github.com/vigilhealth/vigil/internal/sandbox"
+)
+
+// chromium is a real browser for the scripts of internal/vigiltest/browser.
+type chromium struct{ path, scripts string }
+
+// newChromium installs the scripts' one dependency beside a copy of them; the test is skipped where there is no browser.
+func newChromium(t *testing.T) chromium {
+	t.Helper()
+	found := map[string]string{}
+	for _, name := range []string{"chromium", "node", "npm"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			t.Skipf("no %s here: the dashboard is not looked at", name)
+		}
+		found[name] = path
+	}
+	c := chromium{path: found["chromium"], scripts: t.TempDir()}
+	files, err := filepath.Glob("internal/vigiltest/browser/*.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(c.scripts, filepath.Base(file)), content, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	install := exec.CommandContext(t.Context(), "npm", "ci", "--no-audit", "--no-fund", "--prefer-offline")
+	install.Dir = c.scripts
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("npm ci: %v\n%s", err, out)
+	}
+	return c
+}
+
+// run runs a script against a service with the given wishes, and reads its answer.
+func (c chromium) run(t *testing.T, p *practice, script string, input, answer any) {
+	t.Helper()
+	pictures, err := os.MkdirTemp("", "vigil-pictures-") // outlives the test if it fails
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := exec.CommandContext(t.Context(), "node", script)
+	node.Dir = c.scripts
+	node.Env = append(os.Environ(), "VIGIL_URL="+p.URL, "CHROMIUM="+c.path, "PICTURES="+pictures, "INPUT="+encode(t, input))
+	var complaints strings.Builder
+	node.Stderr = &complaints
+	out, err := node.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, complaints.String())
+	}
+	if err := os.RemoveAll(pictures); err != nil {
+		t.Error(err)
+	}
+	if err := json.Unmarshal(out, answer); err != nil {
+		t.Fatalf("%s answered %q: %v", script, out, err)
+	}
+}
+
+// The dashboard and our pages, as people meet them: PocketBase's own JavaScript with our field types, on the data of the demo.
+func TestDashboard(t *testing.T) {
+	browser := newChromium(t)
+	dir := filepath.Join(t.TempDir(), "data")
+	demo := launch(t, dir, nil, "demo", "--patients", "5", "--quiet")
+	p := &practice{URL: demo.URL, Dir: dir, process: demo}
+	t.Run("pages", func(t *testing.T) { setPasswordInBrowser(t, browser, p) })
+	t.Run("dashboard", func(t *testing.T) { workInDashboard(t, browser, p) })
+	t.Run("second factor", func(t *testing.T) { enterDashboardWithCode(t, browser) })
+}
+
+func enterDashboardWithCode(t *testing.T, browser chromium) {
+	p := newPractice(t).serve(t, "")
+	said, _ := p.superuserCommand(t, "reset-2fa", superuserEmail)
+	secret := authenticatorSecret.FindString(said)
+	code, err := totp.GenerateCode(secret, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser.run(t, p, "dashboard_code.mjs", object{"email": superuserEmail, "password": password, "code": code, "secret": secret}, &struct{}{})
+}
+
+func (p *practice) signInWith(t *testing.T, email, password string) string {
+	t.Helper()
+	return text(t, p.post(t, "/api/v1/auth/login/", "", object{"email": email, "password": password}).expect(t, 200), "access")
+}
+
+func workInDashboard(t *testing.T, browser chromium, p *practice) {
+	const newName = "Quillfeather-Okonkwo"
+	nurse := p.signInWith(t, "nurse@vigil.example", sandbox.Password)
+	patient := at(t, p.get(t, "/api/v1/patients/", nurse).expect(t, 200), "results.0").(object)
+	id, oldName := patient["id"].(string), patient["last_name"].(string)
+	db := p.database(t)
+	before := lastNameColumn(t, db, id)
+
+	var did struct{ Observation string }
+	browser.run(t, p, "dashboard.mjs", object{"email": "dashboard@vigil.example", "password": sandbox.Password, "patient": patient, "new_last_name": newName}, &did)
+
+	after := lastNameColumn(t, db, id)
+	if before == after {
+		t.Error("the column of the last name is as before")
+	}
+	for _, column := range []string{before, after} {
+		if !strings.HasPrefix(column, "v2:") || strings.Contains(column, oldName) || strings.Contains(column, newName) {
+			t.Errorf("the last name is stored as %q", column)
+		}
+	}
+	wantAt(t, p.get(t, "/api/v1/patients/"+id+"/", nurse).expect(t, 200), object{"last_name": newName, "first_name": patient["first_name"]})
+	wantAt(t, p.get(t, "/api/v1/patients/?search="+url.QueryEscape(newName), nurse).expect(t, 200), object{"count": 1.0, "results.0.id": id})
+	wantCount(t, db, 1, `SELECT COUNT(*) FROM audit_log WHERE event = 'patient.update' AND actor_type = 'superuser' AND actor_email = {:email} AND resource_id = {:id}`,
+		dbx.Params{"email": "dashboard@vigil.example", "id": id})
+
+	wantCount(t, db, 1, `SELECT COUNT(*) FROM observations WHERE id = {:id} AND systolic = 230 AND pulse IS NULL AND weight_kg IS NULL`, dbx.Params{"id": did.Observation})
+	wantCount(t, db, 1, `SELECT COUNT(*) FROM patients WHERE id = {:id}`, dbx.Params{"id": id})
+	alerts := p.get(t, "/api/v1/alerts/?level=critical&type=blood_pressure&patient_id="+id, nurse).expect(t, 200)
+	if !strings.Contains(string(alerts.body), did.Observation) {
+		t.Errorf("no alert for the reading %s\n%s", did.Observation, alerts.body)
+	}
+}
+
+func lastNameColumn(t *testing.T, db *dbx.DB, patient string) (column string) {
+	t.Helper()
+	if err := db.NewQuery("SELECT last_name FROM patients WHERE id = {:id}").Bind(dbx.Params{"id": patient}).Row(&column); err != nil {
+		t.Fatal(err)
+	}
+	return column
+}
+
+func wantCount(t *testing.T, db *dbx.DB, want int, query string, params dbx.Params) {
+	t.Helper()
+	var got int
+	if err := db.NewQuery(query).Bind(params).Row(&got); err != nil {
+		t.Fatal(err)
+	}
+	if got != want {
+		t.Errorf("%s is %d with %v, want %d", query, got, params, want)
+	}
+}
+
+// setPasswordInBrowser follows the link that an operator got for a new administrator.
+func setPasswordInBrowser(t *testing.T, browser chromium, p *practice) {
+	const email, chosen = "newcomer@vigil.example", "Lantern-Orchard-77!"
+	keys, err := os.ReadFile(filepath.Join(p.Dir, "demo.env"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := exec.CommandContext(t.Context(), binary(t), "admin", "create", "--email", email, "--dir", p.Dir)
+	create.Env = append(environ(strings.Split(strings.TrimSpace(string(keys)), "\n")), "VIGIL_PUBLIC_URL="+p.URL)
+	out, err := create.CombinedOutput() // while the service writes too
+	if err != nil {
+		t.Fatalf("admin create: %v\n%s", err, out)
+	}
+	link := regexp.MustCompile(regexp.QuoteMeta(p.URL) + `\S+`).FindString(string(out))
+	if link == "" {
+		t.Fatalf("no link in %q", out)
+	}
+	browser.run(t, p, "pages.mjs", object{"link": link, "password": chosen}, new(object))
+	p.signInWith(t, email, chosen)
+}

@@ -1,0 +1,411 @@
+package e2e
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/dbx"
+
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// A practice as the tests meet it: a data folder with its first accounts, the service on it, and HTTP. What a test cannot see through
+// HTTP, such as a row count, it reads through a connection of its own to the database file.
+
+const (
+	adminEmail     = "admin@vigil.test"
+	superuserEmail = "dashboard@vigil.test"
+	password       = "Correct-Horse-42!"
+	clientID       = "vigil-test"
+	practiceCode   = "elm-street"
+	emrPatient     = "pat-1001" // one of those the EMR sandbox knows
+)
+
+// practice is a service and what is needed to talk to it.
+type practice struct {
+	URL, Dir      string
+	Env           []string
+	WebhookSecret string
+	*process      // nil when the service runs inside the test
+	admin, super  string
+}
+
+// firstFolder is made once, by the commands an operator would use: keys, an administrator, an account at the dashboard.
+var firstFolder = sync.OnceValues(func() (folder struct {
+	dir string
+	env []string
+}, err error,
+) {
+	path, err := builtOnce()
+	if err != nil {
+		return folder, err
+	}
+	folder.dir = filepath.Join(filepath.Dir(path), "first")
+	vigil := func(in string, args ...string) (string, error) {
+		cmd := exec.Command(path, args...)
+		cmd.Env, cmd.Stdin, cmd.Stderr = environ(folder.env), strings.NewReader(in), new(bytes.Buffer)
+		out, err := cmd.Output()
+		if err != nil {
+			err = fmt.Errorf("vigil %v: %w\n%s", args, err, cmd.Stderr)
+		}
+		return string(out), err
+	}
+	keys, err := vigil("", "keys", "generate")
+	if err != nil {
+		return folder, err
+	}
+	folder.env = strings.Split(strings.TrimSpace(keys), "\n")
+	if _, err := vigil(password+"\n", "admin", "create", "--email", adminEmail, "--first-name", "Ada", "--last-name", "Minns", "--password-stdin", "--dir", folder.dir); err != nil {
+		return folder, err
+	}
+	_, err = vigil("", "superuser", "upsert", superuserEmail, password, "--dir", folder.dir)
+	return folder, err
+})
+
+// newPractice is a copy of the first folder, with request limits off; extra settings come last and win. Nothing runs yet.
+func newPractice(t testing.TB, extra ...string) *practice {
+	t.Helper()
+	first, err := firstFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &practice{Dir: filepath.Join(t.TempDir(), "data")}
+	if err := os.CopyFS(p.Dir, os.DirFS(first.dir)); err != nil {
+		t.Fatal(err)
+	}
+	p.Env = append(append([]string(nil), first.env...), "VIGIL_RATE_LIMIT_USER=0", "VIGIL_RATE_LIMIT_ANON=0", "VIGIL_RATE_LIMIT_AUTH=0", "VIGIL_RATE_LIMIT_WEBHOOK=0")
+	p.Env = append(p.Env, extra...)
+	p.WebhookSecret = valueOf(p.Env, "VIGIL_GATEWAY_WEBHOOK_SECRET")
+	return p
+}
+
+// serve runs the built binary on the practice's folder; addr may be empty for any.
+func (p *practice) serve(t testing.TB, addr string) *practice {
+	t.Helper()
+	p.process = launchAt(t, cmp.Or(addr, freeAddr(t)), p.Dir, p.Env, "serve")
+	p.URL = p.process.URL
+	return p
+}
+
+// Admin is an access token of the administrator, from one sign-in.
+func (p *practice) Admin(t testing.TB) string {
+	t.Helper()
+	if p.admin == "" {
+		p.admin = p.signIn(t, adminEmail)
+	}
+	return p.admin
+}
+
+func (p *practice) signIn(t testing.TB, email string) string {
+	t.Helper()
+	return text(t, p.post(t, "/api/v1/auth/login/", "", object{"email": email, "password": password}).expect(t, 200), "access")
+}
+
+// Superuser is a token for PocketBase's own routes.
+func (p *practice) Superuser(t testing.TB) string {
+	t.Helper()
+	if p.super == "" {
+		p.super = text(t, p.post(t, "/api/collections/_superusers/auth-with-password", "", object{"identity": superuserEmail, "password": password}).expect(t, 200), "token")
+	}
+	return p.super
+}
+
+func now() time.Time { return time.Now().UTC() }
+
+// valueOf is a setting of an environment.
+func valueOf(environ []string, name string) string {
+	for _, pair := range environ {
+		if value, found := strings.CutPrefix(pair, name+"="); found {
+			return value
+		}
+	}
+	return ""
+}
+
+type object = map[string]any
+
+// answer is a response, read to its end.
+type answer struct {
+	request string
+	status  int
+	header  http.Header
+	body    []byte
+}
+
+// expect ends the test unless the status is the one wanted.
+func (a answer) expect(t testing.TB, status int) answer {
+	t.Helper()
+	if a.status != status {
+		t.Fatalf("%s answered %d, want %d\n%s", a.request, a.status, status, a.body)
+	}
+	return a
+}
+
+// at finds a value in a JSON answer: names and list indexes with dots between. It is nil when there is none.
+func at(t testing.TB, a answer, path string) any {
+	t.Helper()
+	var value any
+	if err := json.Unmarshal(a.body, &value); err != nil {
+		t.Fatalf("%s answered no JSON: %v\n%s", a.request, err, a.body)
+	}
+	for _, step := range strings.Split(path, ".") {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[step]
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i >= len(v) {
+				return nil
+			}
+			value = v[i]
+		default:
+			return nil
+		}
+	}
+	return value
+}
+
+func text(t testing.TB, a answer, path string) string {
+	t.Helper()
+	value, ok := at(t, a, path).(string)
+	if !ok {
+		t.Fatalf("%s has no text at %s\n%s", a.request, path, a.body)
+	}
+	return value
+}
+
+// wantAt compares values of an answer with what they should be; numbers are float64, as JSON has them.
+func wantAt(t testing.TB, a answer, want object) {
+	t.Helper()
+	for path, value := range want {
+		if got := at(t, a, path); got != value {
+			t.Errorf("%s: %s is %#v, want %#v\n%s", a.request, path, got, value, a.body)
+		}
+	}
+}
+
+// send makes a request and holds its answer against the contract. headers are name, value, name, value.
+func (p *practice) send(t testing.TB, method, path, token, body string, headers ...string) answer {
+	t.Helper()
+	return sendBody(t, p.URL, method, path, token, strings.NewReader(body), headers...)
+}
+
+func sendBody(t testing.TB, base, method, path, token string, body io.Reader, headers ...string) answer {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, base+path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if method != http.MethodGet && method != http.MethodDelete {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	switch {
+	case strings.HasPrefix(path, "/api/collections/"):
+		request.Header.Set("Authorization", token)
+	case token != "":
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	a := ask(t, request)
+	a.check(t, method, path)
+	return a
+}
+
+func ask(t testing.TB, request *http.Request) answer {
+	t.Helper()
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	read, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{request.Method + " " + request.URL.Path, response.StatusCode, response.Header, read}
+}
+
+// check holds the answer against the contract. A method that an endpoint does not have is not in it; its answer is any other error's.
+func (a answer) check(t testing.TB, method, path string) {
+	t.Helper()
+	if strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/api/v1/") { // PocketBase's own
+		return
+	}
+	if a.status == http.StatusMethodNotAllowed {
+		method, _, _ = strings.Cut(a.header.Get("Allow"), ",")
+	}
+	path, _, _ = strings.Cut(path, "?")
+	if a.status == http.StatusNotFound && at(t, a, "code") == "not_found" && !described(path) {
+		path = "/api/v1/patients/00000000-0000-7000-8000-000000000000/" // what lies nowhere answers like an object that is missing
+		method = http.MethodGet
+	}
+	vigiltest.CheckResponse(t, method, path, a.status, a.header, a.body)
+}
+
+// described says whether a path is one of the contract's that the tests ask for.
+func described(path string) bool {
+	return !strings.Contains(path, "nowhere") && !strings.Contains(path, "//")
+}
+
+func (p *practice) get(t testing.TB, path, token string) answer {
+	t.Helper()
+	return p.send(t, http.MethodGet, path, token, "")
+}
+
+func (p *practice) post(t testing.TB, path, token string, body any) answer {
+	t.Helper()
+	return p.send(t, http.MethodPost, path, token, encode(t, body))
+}
+
+func encode(t testing.TB, body any) string {
+	t.Helper()
+	raw, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// record stores a record through PocketBase's dashboard API, and returns its id.
+func (p *practice) record(t testing.TB, collection string, fields object) string {
+	t.Helper()
+	return text(t, p.post(t, "/api/collections/"+collection+"/records", p.Superuser(t), fields).expect(t, 200), "id")
+}
+
+// amend changes a record through PocketBase's dashboard API.
+func (p *practice) amend(t testing.TB, collection, id string, fields object) {
+	t.Helper()
+	p.send(t, http.MethodPatch, "/api/collections/"+collection+"/records/"+url.PathEscape(id), p.Superuser(t), encode(t, fields)).expect(t, 200)
+}
+
+// user makes an account of a role through the dashboard and signs it in.
+func (p *practice) user(t testing.TB, role string, fields object) string {
+	t.Helper()
+	account := object{"email": role + "@vigil.test", "password": password, "passwordConfirm": password, "role": role, "is_active": true}
+	for name, value := range fields {
+		account[name] = value
+	}
+	p.record(t, "users", account)
+	return p.signIn(t, role+"@vigil.test")
+}
+
+// patient enrols a patient and returns the id; fields change the usual body.
+func (p *practice) patient(t testing.TB, fields object) string {
+	t.Helper()
+	body := object{"first_name": "Ann", "last_name": "Lee", "date_of_birth": "1950-01-02", "gender": "female"}
+	for name, value := range fields {
+		body[name] = value
+	}
+	return text(t, p.post(t, "/api/v1/patients/", p.Admin(t), body).expect(t, 201), "id")
+}
+
+// bloodPressure is the body of a reading for the API.
+func bloodPressure(patientID string, systolic, diastolic float64, measuredAt time.Time) object {
+	return object{"patient_id": patientID, "systolic": systolic, "diastolic": diastolic, "measured_at": measuredAt.UTC().Format(time.RFC3339)}
+}
+
+// measurement is a gateway's event with a blood pressure.
+func measurement(gatewayPatient, deviceID string, systolic, diastolic float64, measuredAt time.Time) object {
+	return object{
+		"event_type": "measurement.created", "device_id": deviceID, "patient_id": gatewayPatient, "measurement_type": "blood_pressure",
+		"values": object{"systolic": systolic, "diastolic": diastolic}, "unit": "mmHg", "timestamp": measuredAt.UTC().Format(time.RFC3339),
+	}
+}
+
+const webhook = "/api/v1/gateway/webhook/"
+
+// signed sends an event as the gateway does.
+func (p *practice) signed(t testing.TB, event any) answer {
+	t.Helper()
+	body, isText := event.(string)
+	if !isText {
+		body = encode(t, event)
+	}
+	return p.send(t, http.MethodPost, webhook, "", body, signature(p.WebhookSecret, body, time.Now())...)
+}
+
+// signature makes the gateway's headers. Source: specification, "Gateway webhook signature".
+func signature(secret, body string, at time.Time) []string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(body))
+	return []string{"X-Gateway-Signature", "sha256=" + hex.EncodeToString(mac.Sum(nil)), "X-Gateway-Timestamp", strconv.FormatInt(at.Unix(), 10)}
+}
+
+// database opens the practice's database beside the service, for looking only.
+func (p *practice) database(t testing.TB) *dbx.DB {
+	t.Helper()
+	db, err := dbx.Open("sqlite", "file:"+filepath.Join(p.Dir, "data.db")+"?mode=ro&_pragma=busy_timeout(10000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// rowsOf counts the rows of every table of ours; PocketBase's and SQLite's own begin with "_" and "sqlite_".
+func rowsOf(t testing.TB, db *dbx.DB) map[string]int {
+	t.Helper()
+	var tables []string
+	if err := db.NewQuery(`SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, 1) != '_' AND substr(name, 1, 7) != 'sqlite_'`).Column(&tables); err != nil {
+		t.Fatal(err)
+	}
+	if len(tables) < 30 {
+		t.Fatalf("only %d tables: %v", len(tables), tables)
+	}
+	rows := map[string]int{}
+	for _, table := range tables {
+		var n int
+		if err := db.NewQuery(`SELECT COUNT(*) FROM "` + table + `"`).Row(&n); err != nil {
+			t.Fatal(err)
+		}
+		rows[table] = n
+	}
+	return rows
+}
+
+// added says by how much each table grew; tables that did not are left out.
+func added(before, after map[string]int) map[string]int {
+	grown := map[string]int{}
+	for table, n := range after {
+		if n != before[table] {
+			grown[table] = n - before[table]
+		}
+	}
+	delete(grown, "processing_times") // how many rows it has depends on how long things took
+	delete(grown, "job_runs")         // the clock's own
+	return grown
+}
+
+// sendEMR makes a request to the EMR sandbox, whose answers are no part of our contract.
+func sendEMR(t testing.TB, method, address, token string, body io.Reader, contentType string) answer {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, address, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if contentType != "" {
+		request.Header.Set("Content-Type", contentType)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	return ask(t, request)
+}

@@ -1,0 +1,242 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/pquerna/otp/totp"
+)
+
+// weekMarks are what nobody may find in a push, a mail or a line of the log: who the patients and the people at work are, what was measured
+// and with what, and every text that somebody wrote.
+var weekMarks = map[string][]string{
+	"first name": {"Xavrielle"}, "last name": {"Quillbrandt"}, "birth date": {"1937-08-29", "08/29/1937"}, "phone": {"555-731-9042", "5557319042"},
+	"e-mail": {"xq.marker@postfach.example"}, "street": {"4711 Zyzwick Lane"}, "city": {"Blorpington"}, "SSN": {"219-09-8765", "219098765"},
+	"MRN": {"MRN-QX4477"}, "second name": {"Bartholomaeus", "Trampelbach"}, "second MRN": {"MRN-QX4488"}, "EMR id": {emrPatient}, "gateway id": {"GWMARK-7731"},
+	"device": {"SERIALMARK-77A1"}, "second device": {"SERIALMARK-88B2"}, "hub": {"HUBMARK-3"}, "stray patient": {"payload-of-Eulalia-Grobschmied"},
+	"staff name": {"Nepomuzena", "Krautwurst"}, "staff phone": {"555-864-2097", "5558642097"}, "consent": {"signed-by-daughter-Kunigunde"},
+	"reading": {"151/93", "151 mmHg", "Systolic 151", "187/121", "187 mmHg", "Systolic 187"}, "emergency": {"found-by-neighbour-Adelgunde"},
+	"alert note": {"called-niece-Wilhelmine"}, "escalation reason": {"asked-for-by-uncle-Balthasar"}, "resolution": {"settled-with-aunt-Philomena"},
+	"error reason": {"wrong-arm-of-Ottokar"}, "denial": {"denied-for-cousin-Sieglinde"}, "time note": {"talked-with-brother-Gundobald"},
+	"password": {password, "Unutterable-Word-93!"},
+}
+
+// People of the week.
+const (
+	provider  = "provider@vigil.test" // in Berlin
+	nurse     = "nurse@vigil.test"    // in Sydney
+	manager   = "manager@vigil.test"
+	assistant = "ma@vigil.test"
+	monitor   = "monitor@vigil.test"
+	visitor   = "visitor@vigil.test" // a nurse of no care team
+	portal    = "portal@vigil.test"
+)
+
+// enrol makes the patients, the people and their phones.
+func (w *week) enrol() {
+	w.t.Helper()
+	admin := w.as(adminEmail)
+	mark := func(name string) string { return weekMarks[name][0] }
+	w.bob = w.patient(w.t, object{"first_name": mark("second name"), "last_name": weekMarks["second name"][1], "mrn": mark("second MRN")})
+	for email, account := range map[string]object{
+		provider: {"role": "provider", "time_zone": "Europe/Berlin"}, nurse: {"role": "nurse", "time_zone": "Australia/Sydney"},
+		manager: {"role": "clinical_manager"}, assistant: {"role": "ma"}, monitor: {"role": "data_monitor"}, visitor: {"role": "nurse"},
+		portal: {"role": "patient", "patient_id": w.bob},
+	} {
+		account["email"], account["password"], account["phone"] = email, password, mark("staff phone")
+		account["first_name"], account["last_name"] = mark("staff name"), weekMarks["staff name"][1]
+		w.post(w.t, "/api/v1/auth/register/", admin, account).expect(w.t, http.StatusCreated)
+		w.pushes.subscribe(w.t, w.practice, w.as(email), "/"+email)
+	}
+	w.pushes.subscribe(w.t, w.practice, admin, "/"+adminEmail)
+	for _, email := range []string{provider, nurse} {
+		w.send(w.t, http.MethodPatch, "/api/v1/users/me/notification-preferences/", w.as(email), `{"quiet_hours":{"enabled":true}}`).expect(w.t, http.StatusOK)
+	}
+	w.run("reminders") // the morning has passed in Sydney, and in New York: what is empty then is not made up for
+	w.ann = text(w.t, w.post(w.t, "/api/v1/patients/", admin, object{
+		"first_name": mark("first name"), "last_name": mark("last name"), "date_of_birth": mark("birth date"), "gender": "female", "phone": mark("phone"),
+		"email": mark("e-mail"), "ssn": mark("SSN"), "mrn": mark("MRN"), "external_id": "Patient/" + mark("EMR id"), "gateway_patient_id": mark("gateway id"),
+		"address": object{"line1": mark("street"), "city": mark("city"), "state": "IL", "zip": "62701"}, "icd10_codes": []string{"I10"},
+	}).expect(w.t, http.StatusCreated), "id")
+	w.send(w.t, http.MethodPut, "/api/v1/patients/"+w.ann+"/care-team/", admin, encode(w.t, object{
+		"primary_provider_id": w.number(provider), "members": []object{{"user_id": w.number(nurse)}},
+	})).expect(w.t, http.StatusOK)
+	w.post(w.t, "/api/v1/patients/"+w.ann+"/consents/", admin, object{"type": "rpm", "method": "verbal", "granted_at": "2026-03-20", "notes": mark("consent")}).expect(w.t, http.StatusCreated)
+	for device, patient := range map[string]string{mark("device"): w.ann, mark("second device"): w.bob} {
+		w.post(w.t, "/api/v1/devices/assign/", admin, object{
+			"device_id": device, "patient_id": patient, "device_type": "bp_monitor", "assigned_at": weekStart.Add(-72 * time.Hour).Format(time.RFC3339),
+		}).expect(w.t, http.StatusOK)
+	}
+}
+
+// story is what happens, by the hour of the week.
+func (w *week) story() map[int]func() {
+	mark := func(name string) string { return weekMarks[name][0] }
+	device := object{"device_id": mark("device"), "hub_id": mark("hub")}
+	with := func(more object) object {
+		event := object{}
+		for _, from := range []object{device, more} {
+			for name, value := range from {
+				event[name] = value
+			}
+		}
+		return event
+	}
+	return map[int]func(){
+		1:   func() { w.event(with(object{"event_type": "device.connected"}), http.StatusOK) },
+		2:   w.followUp,
+		3:   func() { w.event(with(object{"event_type": "device.battery_low", "battery_level": 13}), http.StatusOK) },
+		4:   func() { w.event(object{"event_type": "hub.offline", "hub_id": mark("hub")}, http.StatusOK) },
+		5:   w.enteredInError,
+		6:   w.strayEvents,
+		8:   w.visit,
+		10:  w.denial,
+		12:  w.unbilled,
+		14:  w.secondFactor,
+		16:  w.forgottenPassword,
+		18:  w.lock,
+		20:  func() { w.pushes.refuse("/"+assistant, true); w.strayEvents() },
+		21:  func() { w.pushes.refuse("/"+assistant, false) },
+		40:  func() { w.emrDown.Store(true) },
+		68:  func() { w.emrDown.Store(false) }, // all retries of the first hours were in vain
+		75:  w.critical,                        // 3 o'clock at night in Berlin
+		89:  w.assign,                          // 2 o'clock at night in Sydney
+		90:  w.resolve,
+		100: func() { w.event(with(object{"event_type": "device.battery_low", "battery_level": 7}), http.StatusOK) },
+		150: w.tamperWithAudit,
+	}
+}
+
+// results of a list.
+func (w *week) first(path, email, field string) string {
+	w.t.Helper()
+	return fmt.Sprint(at(w.t, w.get(w.t, path, w.as(email)).expect(w.t, http.StatusOK), "results.0."+field))
+}
+
+func (w *week) followUp() {
+	alert := w.first("/api/v1/alerts/?status=active", nurse, "id")
+	w.post(w.t, "/api/v1/alerts/"+alert+"/acknowledge/", w.as(nurse), object{"outcome": "monitoring", "clinical_note": weekMarks["alert note"][0], "follow_up_required": true}).expect(w.t, http.StatusOK)
+}
+
+func (w *week) enteredInError() {
+	w.run("pending FHIR processing")
+	observation := w.first("/api/v1/ingestion/observations/?fhir_status=transmitted", nurse, "id")
+	w.post(w.t, "/api/v1/ingestion/observations/"+observation+"/entered-in-error/", w.as(nurse), object{"reason": weekMarks["error reason"][0]}).expect(w.t, http.StatusOK)
+}
+
+// strayEvents are one that fits nobody, and one that is malformed.
+func (w *week) strayEvents() {
+	stray := object{
+		"event_type": "measurement.created", "device_id": "nobody's", "patient_id": weekMarks["stray patient"][0], "measurement_type": "weight",
+		"values": object{"weight": 80}, "unit": "kg", "patient_name": weekMarks["stray patient"][0],
+	}
+	w.event(stray, http.StatusOK)
+	stray["values"] = object{"weight": weekMarks["stray patient"][0]}
+	w.event(stray, http.StatusBadRequest)
+}
+
+func (w *week) visit() {
+	w.send(w.t, http.MethodGet, "/api/v1/patients/"+w.ann+"/", w.as(visitor), "", "X-Emergency-Access", weekMarks["emergency"][0]).expect(w.t, http.StatusOK)
+}
+
+func (w *week) denial() {
+	as := w.as(monitor)
+	entry := text(w.t, w.post(w.t, "/api/v1/billing/entries/manual-create/", as, object{
+		"patient_id": w.ann, "cpt_code": "99457", "service_date": "2026-03-28", "duration_minutes": 20,
+	}).expect(w.t, http.StatusCreated), "id")
+	path := "/api/v1/billing/entries/" + entry + "/"
+	w.post(w.t, path+"review/", as, object{}).expect(w.t, http.StatusOK)
+	wantAt(w.t, w.post(w.t, "/api/v1/billing/claims/submit/", as, object{"entry_ids": []string{entry}}).expect(w.t, http.StatusOK), object{"submitted": 1.0})
+	w.post(w.t, path+"deny/", as, object{"code": "CO-16", "description": weekMarks["denial"][0]}).expect(w.t, http.StatusOK)
+}
+
+// unbilled is time with a patient who has given no consent.
+func (w *week) unbilled() {
+	w.post(w.t, "/api/v1/time-entries/", w.as(adminEmail), object{
+		"patient_id": w.bob, "category": "interactive", "activity": "phone_call", "notes": weekMarks["time note"][0],
+		"started_at": w.clock.Now().Add(-time.Hour).Format(time.RFC3339), "duration_seconds": 1500,
+	}).expect(w.t, http.StatusCreated)
+	w.run("smart billing engine")
+}
+
+func (w *week) signInWith(more object) answer {
+	w.t.Helper()
+	body := object{"email": visitor, "password": password}
+	for name, value := range more {
+		body[name] = value
+	}
+	return w.post(w.t, "/api/v1/auth/login/", "", body)
+}
+
+// secondFactor turns it on, uses a backup code, turns it off, does the same with a passkey, and uses a refresh token twice.
+func (w *week) secondFactor() {
+	as := w.as(visitor)
+	set := w.post(w.t, "/api/v1/auth/2fa/setup/", as, object{"password": password}).expect(w.t, http.StatusOK)
+	code, err := totp.GenerateCode(text(w.t, set, "secret"), w.clock.Now())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.post(w.t, "/api/v1/auth/2fa/verify/", as, object{"totp_code": code}).expect(w.t, http.StatusOK)
+	w.signInWith(object{"backup_code": text(w.t, set, "backup_codes.0")}).expect(w.t, http.StatusOK)
+	w.post(w.t, "/api/v1/auth/2fa/disable/", as, object{"password": password, "backup_code": text(w.t, set, "backup_codes.1")}).expect(w.t, http.StatusOK)
+	w.passkey()
+	session := text(w.t, w.signInWith(nil).expect(w.t, http.StatusOK), "refresh")
+	w.post(w.t, "/api/v1/auth/token/refresh/", "", object{"refresh": session}).expect(w.t, http.StatusOK)
+	w.clock.set(w.clock.Now().Add(time.Minute)) // a repeat within seconds may be the network's
+	w.post(w.t, "/api/v1/auth/token/refresh/", "", object{"refresh": session}).expect(w.t, http.StatusUnauthorized)
+}
+
+func (w *week) forgottenPassword() {
+	w.post(w.t, "/api/v1/auth/password-reset/", "", object{"email": visitor}).expect(w.t, http.StatusOK)
+	w.settle()
+	token := ""
+	for _, mail := range w.mail.Messages() {
+		for line := range strings.Lines(mail.Text) {
+			if address, err := url.Parse(strings.TrimSpace(line)); err == nil && mail.To[0] == visitor && address.Query().Get("token") != "" {
+				token = address.Query().Get("token") // the newest
+			}
+		}
+	}
+	fresh := weekMarks["password"][1]
+	w.post(w.t, "/api/v1/auth/password-reset/confirm/", "", object{"token": token, "new_password": fresh, "new_password_confirm": fresh}).expect(w.t, http.StatusOK)
+}
+
+func (w *week) lock() {
+	for range 5 {
+		w.signInWith(nil).expect(w.t, http.StatusUnauthorized) // the old password
+	}
+	w.signInWith(nil).expect(w.t, http.StatusLocked)
+}
+
+func (w *week) critical() {
+	w.clock.set(w.clock.Now().Add(time.Second))
+	w.event(object{
+		"event_type": "measurement.created", "device_id": weekMarks["device"][0], "patient_id": weekMarks["gateway id"][0], "measurement_type": "blood_pressure",
+		"values": object{"systolic": 187, "diastolic": 121}, "unit": "mmHg",
+	}, http.StatusOK)
+	w.post(w.t, "/api/v1/escalations/", w.as(nurse), object{"patient_id": w.ann, "priority": "urgent", "reason": weekMarks["escalation reason"][0]}).expect(w.t, http.StatusCreated)
+}
+
+// stat is the path of the escalation that the critical reading opened.
+func (w *week) stat() string {
+	return "/api/v1/escalations/" + w.first("/api/v1/escalations/?priority=stat", nurse, "id") + "/"
+}
+
+func (w *week) assign() {
+	w.send(w.t, http.MethodPatch, w.stat(), w.as(provider), encode(w.t, object{"status": "in_progress", "assigned_to": nurse})).expect(w.t, http.StatusOK)
+}
+
+func (w *week) resolve() {
+	w.send(w.t, http.MethodPatch, w.stat(), w.as(nurse), encode(w.t, object{"status": "resolved", "resolution_notes": weekMarks["resolution"][0]})).expect(w.t, http.StatusOK)
+}
+
+func (w *week) tamperWithAudit() {
+	for _, statement := range []string{"DROP TRIGGER audit_log_no_update", "UPDATE audit_log SET outcome = '4' WHERE id = '000000000000002'"} {
+		if _, err := w.app.NonconcurrentDB().NewQuery(statement).Execute(); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package web
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/limits"
+)
+
+// EmergencyHeader opens a patient outside the caller's care teams; its value is the reason.
+const EmergencyHeader = "X-Emergency-Access"
+
+// AccessTokens tells who holds an access token.
+type AccessTokens interface {
+	// Authenticate returns the active user of the token, or the fault token_invalid or token_expired;
+	// not_authenticated for no token.
+	Authenticate(app core.App, token string, now time.Time) (auth.Caller, error)
+}
+
+// admit checks what comes before any lookup, in the contract's order: limit, token, role.
+// Source: docs/decisions.md, "Reference to something that does not exist".
+func (d *Door) admit(c *Call, row Route) error {
+	caller, refused := d.identify(c)
+	if err := d.count(c, row.Limit, caller); err != nil {
+		return err
+	}
+	c.Caller = caller
+	if row.Who != Anyone && row.Who != SignedByGateway {
+		if refused != nil {
+			if f := Translate(refused); f.Kind == fault.Unauthenticated {
+				c.Header().Set("WWW-Authenticate", "Bearer")
+			}
+			return refused
+		}
+		if err := d.permit(c, row); err != nil {
+			return err
+		}
+	}
+	if err := keepToEmergency(c, row); err != nil {
+		return err
+	}
+	if offers := d.produces(row); Preferred(c.Request.Header, offers...) == "" {
+		return fault.New(fault.NotAcceptable, "not_acceptable", "This is not available in a format that the Accept header allows.")
+	}
+	if len(c.Request.URL.RequestURI()) > maxURLBytes {
+		return fault.Validation(fault.Fields{fault.NonField: {fmt.Sprintf("The URL is longer than %d bytes.", maxURLBytes)}})
+	}
+	return nil
+}
+
+// permit refuses what the caller's role may not do, and everything but signing in to who must set up a second factor first.
+// Source: docs/decisions.md, "Who may call what" and "Disable 2FA".
+func (d *Door) permit(c *Call, row Route) error {
+	c.Scope = access.Reach(c.Caller.Role, row.Who)
+	switch {
+	case c.Scope == access.None:
+		return fault.Denied()
+	case c.Caller.NeedsTwoFactor && !strings.HasPrefix(row.Path, BasePath+"/auth/"):
+		return fault.New(fault.Forbidden, "two_factor_setup_required", "Set up two-factor authentication first.")
+	}
+	return nil
+}
+
+// keepToEmergency refuses a request that claims an emergency for a write that none opens, whoever asks and whether or not the reason
+// would have been needed: what is closed must not depend on what is found later. Source: docs/decisions.md, "Emergency access".
+func keepToEmergency(c *Call, row Route) error {
+	if row.Method == http.MethodGet || access.InEmergency(row.Who) || len(c.Request.Header.Values(EmergencyHeader)) == 0 {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "permission_denied", "An emergency opens reading, and writing readings, alerts, escalations and notes. "+
+		"Leave "+EmergencyHeader+" out of other requests.")
+}
+
+// identify tells who the access token belongs to; another scheme is no token. Source: RFC 6750, 2.1; docs/decisions.md,
+// "Access token".
+func (d *Door) identify(c *Call) (auth.Caller, error) {
+	scheme, token, _ := strings.Cut(c.Request.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		token = ""
+	}
+	caller, err := d.AccessTokens.Authenticate(c.App, strings.TrimSpace(token), c.Now)
+	if err != nil {
+		return auth.Caller{}, fmt.Errorf("authenticating the access token: %w", err)
+	}
+	return caller, nil
+}
+
+// count takes the request from its limit and shows on the answer what is left.
+// Source: docs/decisions.md, "Which limit applies", "Rate-limit headers" and "429 body".
+func (d *Door) count(c *Call, class limits.Class, caller auth.Caller) error {
+	key := limits.AddressKey(c.Address)
+	switch {
+	case class == limits.User && caller.RecordID != "":
+		key = caller.RecordID
+	case class == limits.User:
+		class = limits.Anon
+	}
+	taken := d.Limits.Take(class, key, c.Now)
+	if taken.Policy.Requests == 0 {
+		return nil
+	}
+	reset := wholeSeconds(taken.Reset)
+	setLimitHeaders(c.Header(), taken, reset)
+	if taken.Allowed {
+		return nil
+	}
+	detail := fmt.Sprintf("Request was throttled. Expected available in %d seconds.", reset)
+	return fault.New(fault.Throttled, "throttled", detail).After(time.Duration(reset) * time.Second)
+}
+
+// setLimitHeaders writes the common X- names and the structured fields of draft-ietf-httpapi-ratelimit-headers.
+func setLimitHeaders(h http.Header, taken limits.Result, reset int) {
+	quota, window := taken.Policy.Requests, wholeSeconds(taken.Policy.Window)
+	h.Set("X-RateLimit-Limit", strconv.Itoa(quota))
+	h.Set("X-RateLimit-Remaining", strconv.Itoa(taken.Remaining))
+	h.Set("X-RateLimit-Reset", strconv.Itoa(reset))
+	h.Set("RateLimit-Policy", fmt.Sprintf("%q;q=%d;w=%d", taken.Class, quota, window))
+	h.Set("RateLimit", fmt.Sprintf("%q;r=%d;t=%d", taken.Class, taken.Remaining, reset))
+}
+
+// wholeSeconds rounds up, to at least 1: who waits that long has waited enough.
+func wholeSeconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
+
+func (d *Door) produces(row Route) []string {
+	if d.Produces == nil {
+		return []string{JSONType}
+	}
+	return d.Produces(row)
+}

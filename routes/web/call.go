@@ -1,0 +1,141 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/pocketbase/pocketbase/core"
+	"github.com/pocketbase/pocketbase/tools/router"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+)
+
+// Call is one request on its way through a handler.
+type Call struct {
+	App     core.App
+	Request *http.Request
+
+	Caller auth.Caller  // zero on rows that ask for no token, unless a valid one came along
+	Scope  access.Scope // how far the caller's permission reaches
+	Now    time.Time    // UTC; the only reading of the clock for this request
+
+	RequestID string
+	Address   string // the client's, as far as trusted proxies tell; "" when it has none
+
+	response  http.ResponseWriter
+	publicURL string
+	zone      *time.Location
+	bodyLimit int64
+	reads     *audit.Group
+}
+
+// requestTime bounds the work on one request, reportTime that on a report, an export or a run of the billing.
+// Source: docs/decisions.md, "Request size and time".
+const (
+	requestTime = 30 * time.Second
+	reportTime  = time.Minute
+	// emrTime is for requests that wait for the EMR, which may take its own timeout for sign-in and answer each.
+	emrTime = 90 * time.Second
+)
+
+func (r Route) allowance() time.Duration {
+	if strings.Contains(r.Path, "/reports/") || strings.Contains(r.Path, "-exports/") || strings.HasSuffix(r.Path, "/billing/run/") {
+		return reportTime
+	}
+	if strings.Contains(r.Path, "/emr/") || strings.HasSuffix(r.Path, "_from_emr/") {
+		return emrTime
+	}
+	return requestTime
+}
+
+// door is the whole way of a request: headers, admission, the handler, and the answer to what went wrong.
+func (d *Door) door(row Route) func(*core.RequestEvent) error {
+	return func(e *core.RequestEvent) error {
+		ctx, cancel := context.WithTimeout(e.Request.Context(), row.allowance())
+		defer cancel()
+		e.Request = e.Request.WithContext(ctx)
+
+		c := d.newCall(e, row)
+		if err := d.serve(c, row); err != nil {
+			if d.Refused != nil {
+				d.Refused(row, err)
+			}
+			d.refuse(c, c.noteDenied(row, err))
+		}
+		if c.Caller.ID != 0 {
+			e.Set(callerKey, c.Caller.ID)
+		}
+		return nil // answered: nothing is left for PocketBase's own error form
+	}
+}
+
+func (d *Door) newCall(e *core.RequestEvent, row Route) *Call {
+	limit := int64(maxBody)
+	if row.Who == SignedByGateway || row.Who == Anyone {
+		limit = maxAnonymousBody
+	}
+	if kept, ok := e.Request.Body.(*router.RereadableReadCloser); ok {
+		e.Request.Body = kept.ReadCloser // PocketBase's copy for reading it again, which nobody does here
+	}
+	return &Call{
+		App:       e.App,
+		Request:   e.Request,
+		Now:       d.Now(),
+		RequestID: SetCommonHeaders(e),
+		Address:   clientAddress(e),
+		response:  e.Response,
+		publicURL: d.PublicURL,
+		zone:      d.Zone,
+		bodyLimit: limit,
+		reads:     &d.reads,
+	}
+}
+
+func clientAddress(e *core.RequestEvent) string {
+	addr, err := netip.ParseAddr(e.RealIP())
+	if err != nil {
+		return ""
+	}
+	return addr.Unmap().String()
+}
+
+func (d *Door) serve(c *Call, row Route) (err error) {
+	defer recoverPanic(&err)
+	if err := d.admit(c, row); err != nil {
+		return err
+	}
+	return row.Handle(c)
+}
+
+// Header is the answer's header, to be changed before answering.
+func (c *Call) Header() http.Header { return c.response.Header() }
+
+// PathUUID reads the UUID of the path. Another form is an object that does not exist.
+func (c *Call) PathUUID() (string, error) {
+	id, ok := input.ParseUUID(c.Request.PathValue("id"))
+	if !ok {
+		return "", fault.Missing()
+	}
+	return id, nil
+}
+
+// PathInteger reads a positive integer of the path. Another form is an object that does not exist.
+func (c *Call) PathInteger(name string) (int64, error) {
+	text := c.Request.PathValue(name)
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id <= 0 || text != strconv.FormatInt(id, 10) {
+		return 0, fault.Missing()
+	}
+	return id, nil
+}
+
+func newRequestID() string { return uuid.NewString() }

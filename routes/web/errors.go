@@ -1,0 +1,186 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strconv"
+
+	validation "github.com/pocketbase/ozzo-validation/v4"
+	"github.com/pocketbase/pocketbase/tools/inflector"
+	"github.com/pocketbase/pocketbase/tools/router"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/fault"
+)
+
+// statuses is the only place where a kind of fault becomes a status. Source: docs/decisions.md, "Error-code catalogue".
+var statuses = map[fault.Kind]int{
+	fault.Internal:             http.StatusInternalServerError,
+	fault.Throttled:            http.StatusTooManyRequests,
+	fault.Unauthenticated:      http.StatusUnauthorized,
+	fault.Forbidden:            http.StatusForbidden,
+	fault.NotFound:             http.StatusNotFound,
+	fault.MethodNotAllowed:     http.StatusMethodNotAllowed,
+	fault.NotAcceptable:        http.StatusNotAcceptable,
+	fault.PayloadTooLarge:      http.StatusRequestEntityTooLarge,
+	fault.UnsupportedMediaType: http.StatusUnsupportedMediaType,
+	fault.Invalid:              http.StatusBadRequest,
+	fault.Locked:               http.StatusLocked,
+	fault.Upstream:             http.StatusBadGateway,
+	fault.UpstreamTimeout:      http.StatusGatewayTimeout,
+	fault.Unavailable:          http.StatusServiceUnavailable,
+	fault.TimedOut:             http.StatusRequestTimeout,
+}
+
+// statusClientGone is for the log alone: nobody is left to read it. nginx made the number known.
+const statusClientGone = 499
+
+// refuse answers with what went wrong.
+func (d *Door) refuse(c *Call, err error) {
+	f, status := outcome(c, err)
+	if status >= 500 {
+		d.report(c, status, err)
+	}
+	if w, ok := c.response.(router.WriteTracker); ok && w.Written() {
+		return // the answer was already on its way
+	}
+	if status == http.StatusInternalServerError || f.Code == collections.UnreadableCode {
+		f = f.With("request_id", c.RequestID)
+	}
+	if f.RetryAfter > 0 {
+		c.Header().Set("Retry-After", strconv.Itoa(wholeSeconds(f.RetryAfter)))
+	}
+	if err := c.Send(status, JSONType, errorBody(f)); err != nil {
+		d.Log.WarnContext(c.Request.Context(), "answering with an error", "request_id", c.RequestID, "error", err)
+	}
+}
+
+// outcome is what the caller is told. Work that failed because its time was up, or because the caller left, did not
+// fail unexpectedly, whatever error the database made of it.
+func outcome(c *Call, err error) (*fault.Error, int) {
+	f := Translate(err)
+	_, isPanic := errors.AsType[*panicked](err)
+	if f.Kind == fault.Internal && !isPanic {
+		switch ended := c.Request.Context().Err(); {
+		case errors.Is(ended, context.Canceled):
+			return f, statusClientGone
+		case errors.Is(ended, context.DeadlineExceeded):
+			f = fault.New(fault.Unavailable, "service_unavailable", "The request took too long.").Because(err)
+		}
+	}
+	return f, statuses[f.Kind]
+}
+
+// report logs what the caller is not told. A panic's own text may hold anything, so only its type and stack are kept.
+func (d *Door) report(c *Call, status int, err error) {
+	attrs := []any{"request_id", c.RequestID, "route", template(c.Request.Pattern), "status", status, "error", err.Error()}
+	if p, ok := errors.AsType[*panicked](err); ok {
+		attrs = append(attrs, "stack", p.stack)
+	}
+	d.Log.ErrorContext(c.Request.Context(), "request failed", attrs...)
+}
+
+// Translate finds the fault in an error. What is no fault, no refusal of PocketBase's and no validation error is
+// unexpected: never the caller's mistake.
+func Translate(err error) *fault.Error {
+	if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind != fault.Internal {
+		return f
+	}
+	if record, ok := errors.AsType[*collections.Unreadable](err); ok {
+		return fault.New(fault.Unavailable, collections.UnreadableCode, record.Detail()).Because(err)
+	}
+	if refusal, ok := errors.AsType[*router.ApiError](err); ok {
+		return fromPocketBase(refusal)
+	}
+	if invalid, ok := errors.AsType[validation.Errors](err); ok {
+		return fault.Validation(dotted(fault.Fields{}, "", invalid)).Because(err)
+	}
+	return unexpected(err)
+}
+
+func unexpected(err error) *fault.Error {
+	return fault.New(fault.Internal, "server_error", "An unexpected error occurred.").Because(err)
+}
+
+func fromPocketBase(refusal *router.ApiError) *fault.Error {
+	switch refusal.Status {
+	case http.StatusBadRequest:
+		if invalid, ok := refusal.RawData().(validation.Errors); ok {
+			return fault.Validation(dotted(fault.Fields{}, "", invalid))
+		}
+		return fault.Validation(fault.Fields{fault.NonField: {refusal.Message}})
+	case http.StatusForbidden:
+		return fault.Denied()
+	case http.StatusNotFound:
+		return fault.Missing()
+	case http.StatusRequestEntityTooLarge:
+		return tooLarge()
+	default:
+		return unexpected(refusal)
+	}
+}
+
+// dotted flattens nested validation errors: {"address": {"city": …}} becomes "address.city".
+func dotted(into fault.Fields, prefix string, invalid validation.Errors) fault.Fields {
+	for name, err := range invalid {
+		var nested validation.Errors
+		switch {
+		case err == nil:
+		case errors.As(err, &nested):
+			dotted(into, prefix+name+".", nested)
+		default:
+			into.Add(prefix+name, inflector.Sentenize(err.Error()))
+		}
+	}
+	return into
+}
+
+// errorBody writes the contract's error form in its order: detail, code, field_errors, then the extra members by name.
+// Source: docs/decisions.md, "Error body".
+func errorBody(f *fault.Error) []byte {
+	head, err := Encode(struct {
+		Detail string       `json:"detail"`
+		Code   string       `json:"code"`
+		Fields fault.Fields `json:"field_errors,omitempty"`
+	}{f.Detail, f.Code, f.Fields})
+	if err != nil {
+		panic(err) // strings always Encode
+	}
+	body := bytes.TrimSuffix(head, []byte("}"))
+	for _, name := range slices.Sorted(maps.Keys(f.Extra)) {
+		key, _ := json.Marshal(name)
+		value, err := Encode(f.Extra[name])
+		if err != nil {
+			value = []byte("null") // an error is no place to fail once more
+		}
+		body = fmt.Appendf(body, ",%s:%s", key, value)
+	}
+	return append(body, '}')
+}
+
+// panicked is a panic of a handler.
+type panicked struct {
+	kind  string // type of the value, never the value
+	stack string
+}
+
+func (p *panicked) Error() string { return "panic of type " + p.kind }
+
+// recoverPanic turns a panic into an error; http.ErrAbortHandler keeps its meaning.
+func recoverPanic(err *error) {
+	value := recover()
+	if value == nil {
+		return
+	}
+	if value == http.ErrAbortHandler { //nolint:errorlint // panicked with as it is, never wrapped
+		panic(value)
+	}
+	*err = &panicked{kind: fmt.Sprintf("%T", value), stack: string(debug.Stack())}
+}

@@ -1,0 +1,71 @@
+package web
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+
+	"github.com/pocketbase/pocketbase/apis"
+	"github.com/pocketbase/pocketbase/core"
+	"github.com/pocketbase/pocketbase/tools/hook"
+)
+
+const requestIDHeader = "X-Request-ID"
+
+var requestIDPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
+
+// SetCommonHeaders sets what every answer carries and returns the request's id, the caller's own when it is usable.
+// Source: docs/decisions.md, "Common response headers" and "Security headers".
+func SetCommonHeaders(e *core.RequestEvent) (requestID string) {
+	requestID = e.Request.Header.Get(requestIDHeader)
+	if !requestIDPattern.MatchString(requestID) {
+		requestID = newRequestID()
+	}
+	h := e.Response.Header()
+	h.Set(requestIDHeader, requestID)
+	h.Set("Cache-Control", "no-store")
+	h.Set(strictTransport, oneYear)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-site")
+	return requestID
+}
+
+// The header that keeps browsers from plain HTTP. Over plain HTTP they are to ignore it, and behind a proxy we cannot tell: so it is on
+// every answer. Source: RFC 6797, 8.1.
+const (
+	strictTransport = "Strict-Transport-Security"
+	oneYear         = "max-age=31536000; includeSubDomains"
+)
+
+// strict puts the header on what is answered before or beside our endpoints too: pages, PocketBase's own routes, redirects of the mux.
+func strict(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(strictTransport, oneYear)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// crossOrigin replaces PocketBase's rule, which lets every origin in, by the listed ones, for its own routes too.
+// Source: docs/decisions.md, "CORS".
+func (d *Door) crossOrigin() *hook.Handler[*core.RequestEvent] {
+	rule := apis.CORS(apis.CORSConfig{
+		AllowOriginFunc: func(origin string) (bool, error) { return slices.Contains(d.AllowedOrigins, origin), nil },
+		AllowMethods:    []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
+		AllowHeaders:    []string{"Authorization", "Content-Type", requestIDHeader, EmergencyHeader},
+		ExposeHeaders: []string{
+			"Retry-After", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset",
+			"RateLimit-Policy", "RateLimit", requestIDHeader, "Content-Disposition",
+		},
+		MaxAge: 600,
+	})
+	answer := rule.Func
+	rule.Func = func(e *core.RequestEvent) error {
+		if e.Request.Method == http.MethodOptions {
+			SetCommonHeaders(e) // answered by the rule itself
+		}
+		return answer(e)
+	}
+	return rule
+}

@@ -1,0 +1,152 @@
+package web
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+)
+
+// Query reads the parameters of a request and collects what is wrong with them, by parameter. A parameter that is
+// left out is a filter not asked for; one that is sent must be valid, the empty text included. Unknown parameters
+// are ignored. Source: docs/decisions.md, "Booleans, enums and unknown filters in queries".
+type Query struct {
+	values url.Values
+	checks *input.Checks
+	zone   *time.Location
+}
+
+func (c *Call) Query() *Query {
+	q := &Query{checks: input.NewChecks(), zone: c.zone}
+	values, err := url.ParseQuery(c.Request.URL.RawQuery)
+	if err != nil {
+		q.Reject(fault.NonField, "The query string is malformed.")
+	}
+	q.values = values
+	return q
+}
+
+// Has reports whether a parameter was sent.
+func (q *Query) Has(name string) bool { return q.values.Has(name) }
+
+// Get is a parameter as it was sent.
+func (q *Query) Get(name string) string { return q.values.Get(name) }
+
+// Reject notes what is wrong with a parameter.
+func (q *Query) Reject(name, problem string) { q.checks.Reject(name, problem) }
+
+// Err is nil when every parameter read was valid.
+func (q *Query) Err() error { return q.checks.Err() }
+
+// field is the parameter in the form in which bodies are checked.
+func (q *Query) field(name string) input.String {
+	if !q.Has(name) {
+		return input.String{}
+	}
+	return input.Of(q.Get(name))
+}
+
+// Text is a search term of 1 to max characters, trimmed and normalised; "" when left out.
+func (q *Query) Text(name string, max int) string {
+	if !q.Has(name) {
+		return ""
+	}
+	return q.checks.Text(name, q.field(name), input.Required(max))
+}
+
+// PatientID is the filter by patient, a lower-case UUID; "" when left out.
+func (q *Query) PatientID() string { return q.checks.UUID("patient_id", q.field("patient_id"), false) }
+
+// Date is a calendar date, YYYY-MM-DD; "" when left out.
+func (q *Query) Date(name string) string { return q.checks.Date(name, q.field(name), false) }
+
+// Integer is nil when left out.
+func (q *Query) Integer(name string) *int64 {
+	if !q.Has(name) {
+		return nil
+	}
+	value, err := strconv.ParseInt(q.Get(name), 10, 64)
+	if err != nil {
+		q.Reject(name, "A valid integer is required.")
+		return nil
+	}
+	return &value
+}
+
+// Boolean is nil when left out.
+func (q *Query) Boolean(name string) *bool {
+	if !q.Has(name) {
+		return nil
+	}
+	var value bool
+	switch strings.ToLower(q.Get(name)) {
+	case "true", "1":
+		value = true
+	case "false", "0":
+	default:
+		q.Reject(name, "Must be true or false.")
+		return nil
+	}
+	return &value
+}
+
+// OneOf is one of the documented values; "" when left out.
+func (q *Query) OneOf(name string, values ...string) string {
+	if !q.Has(name) {
+		return ""
+	}
+	value := q.Get(name)
+	if !slices.Contains(values, value) {
+		q.Reject(name, fmt.Sprintf("Must be one of: %s.", strings.Join(values, ", ")))
+		return ""
+	}
+	return value
+}
+
+// Ordering is one of the documented orders ("-" in front for descending), the first of them when left out.
+func (q *Query) Ordering(orders ...string) string {
+	if chosen := q.OneOf("ordering", orders...); chosen != "" {
+		return chosen
+	}
+	return orders[0]
+}
+
+// Span is a stretch of time, both ends included; a zero end is open.
+type Span struct{ From, To time.Time }
+
+// Between reads date_from and date_to. A bare date is a day in the practice's zone, the whole of it.
+// Source: docs/decisions.md, "Date filters".
+func (q *Query) Between() Span {
+	const from, to = "date_from", "date_to"
+	s := Span{From: q.edge(from, false), To: q.edge(to, true)}
+	if !s.From.IsZero() && !s.To.IsZero() && s.From.After(s.To) {
+		q.Reject(from, "Must not be after date_to.")
+	}
+	return s
+}
+
+// edge reads one end of a span; a bare date is its first moment, or its last at the end of the span.
+func (q *Query) edge(name string, isEnd bool) time.Time {
+	if !q.Has(name) {
+		return time.Time{}
+	}
+	text := strings.TrimSpace(q.Get(name))
+	if _, err := input.ParseDate(text); err == nil {
+		first := collections.ParseDay(text, q.zone).UTC()
+		if isEnd {
+			return collections.StartOfNextDay(first.In(q.zone)).UTC().Add(-time.Microsecond)
+		}
+		return first
+	}
+	at, err := input.ParseInstant(text)
+	if err != nil {
+		q.Reject(name, "Must be a date or an ISO 8601 date-time.")
+	}
+	return at
+}
