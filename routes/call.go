@@ -94,7 +94,7 @@ func (a *api) newCall(e *core.RequestEvent, row route) *call {
 		publicURL: a.PublicURL,
 		zone:      a.Zone,
 		bodyLimit: limit,
-		reads:     &a.reads,
+		reads:     a.reads,
 	}
 }
 

@@ -339,7 +339,7 @@ type api struct {
 	contract contract
 	known    *http.ServeMux // every pattern of the tables, to tell "no such path" from "not this method"
 	refusals gateway.Refusals
-	reads    audit.Group // what callers were shown, recorded many at a time
+	reads    *audit.Group // what callers were shown, recorded many at a time
 }
 
 // Register serves the tables on the app's router, and ends the chain of OnServe handlers it is called in: it calls
@@ -354,7 +354,7 @@ func register(e *core.ServeEvent, engines Engines, rows, rootRows []route) error
 		return err
 	}
 	engines.PublicURL = strings.TrimSuffix(engines.PublicURL, "/")
-	a := &api{Engines: engines, contract: document, known: http.NewServeMux()}
+	a := &api{Engines: engines, contract: document, known: http.NewServeMux(), reads: audit.NewGroup(engines.Log)}
 
 	e.Router.Bind(a.accessLog(), a.crossOrigin())
 	group := e.Router.Group("")

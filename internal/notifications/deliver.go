@@ -6,12 +6,12 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/groupcommit"
 )
 
 // retryDelays is the wait after each attempt but the last. Source: docs/decisions.md, "Web Push delivery".
@@ -55,7 +55,7 @@ func (d *Dispatcher) deliver(ctx context.Context, app core.App, push *collection
 	if !ok {
 		return // the service stops, or the database failed: the lease ends and the push is tried again
 	}
-	if err := d.ended.settle(app, end, d.Clock()); err != nil {
+	if _, err := d.endings.Commit(app, end); err != nil {
 		d.Log.Error("push not settled", slog.String("push", push.ID), slog.Any("error", err))
 		return
 	}
@@ -172,52 +172,17 @@ func payloadOf(push *collections.ClaimedPush, body string) []byte {
 	}.encode()
 }
 
-// endings collects how attempts ended: whoever settles takes along what others have finished, so that many share one transaction.
-type endings struct {
-	mu       sync.Mutex
-	waiting  []*settling
-	settling sync.Mutex
-}
-
-type settling struct {
-	ending
-	done bool
-	err  error
-}
-
-// settle stores how an attempt ended.
-func (e *endings) settle(app core.App, end ending, now time.Time) error {
-	mine := &settling{ending: end}
-	e.mu.Lock()
-	e.waiting = append(e.waiting, mine)
-	e.mu.Unlock()
-
-	e.settling.Lock()
-	defer e.settling.Unlock()
-	for !mine.done {
-		e.settleSome(app, now)
-	}
-	return mine.err
-}
-
-// settleSome stores the endings that have waited longest, in one commit of a size that readings can wait for.
-func (e *endings) settleSome(app core.App, now time.Time) {
-	e.mu.Lock()
-	n := min(len(e.waiting), together)
-	group := e.waiting[:n:n]
-	e.waiting = e.waiting[n:]
-	e.mu.Unlock()
-	err := app.RunInTransaction(func(tx core.App) error {
-		for _, s := range group {
-			if err := s.store(tx, now); err != nil {
+// storeEndings stores how attempts ended, as many as readings can wait for.
+func (d *Dispatcher) storeEndings(app core.App, endings []*groupcommit.Item[ending, struct{}]) error {
+	now := d.Clock()
+	return app.RunInTransaction(func(tx core.App) error {
+		for _, e := range endings {
+			if err := e.In.store(tx, now); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	for _, s := range group {
-		s.done, s.err = true, err
-	}
 }
 
 func (e ending) store(tx core.App, now time.Time) error {

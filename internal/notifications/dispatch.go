@@ -14,6 +14,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/groupcommit"
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
@@ -36,7 +37,7 @@ type Dispatcher struct {
 	telling sync.Mutex    // one round tells, plans and claims at a time
 	slots   chan struct{} // one for each conversation with a push service
 	paused  pauses
-	ended   endings
+	endings *groupcommit.Group[ending, struct{}]
 }
 
 const (
@@ -55,7 +56,9 @@ const (
 
 // NewDispatcher returns a dispatcher; Run starts it.
 func NewDispatcher(o DispatcherOptions) *Dispatcher {
-	return &Dispatcher{DispatcherOptions: o, wake: make(chan struct{}, 1), slots: make(chan struct{}, concurrency)}
+	d := &Dispatcher{DispatcherOptions: o, wake: make(chan struct{}, 1), slots: make(chan struct{}, concurrency)}
+	d.endings = groupcommit.New(groupcommit.Options[ending, struct{}]{Store: d.storeEndings, Most: together, Log: o.Log})
+	return d
 }
 
 // Wake tells the dispatcher to look now. It never blocks and may be lost: the sweep finds what it meant.

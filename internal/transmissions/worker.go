@@ -14,6 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/internal/groupcommit"
 )
 
 // senders bounds the deliveries under way at once. Pacing towards the EMR is the client's business; this many keep an
@@ -78,7 +79,7 @@ type Worker struct {
 	slots     chan struct{}
 	rendering chan struct{} // held by those who read the database
 	asked     chan Claimed  // claimed for a person; see Transmit
-	settler   settler
+	endings   *groupcommit.Group[endedDelivery, Settlement]
 	// own are the claims under way here: slow they may be, lost they are not.
 	own      sync.Map
 	claiming sync.RWMutex // held from a claim until it is known as our own
@@ -97,6 +98,7 @@ func NewWorker(o Options) *Worker {
 		Options: o, wake: make(chan struct{}, 1), slots: make(chan struct{}, senders), asked: make(chan Claimed, mostAsked),
 		rendering: make(chan struct{}, renderers),
 	}
+	w.endings = groupcommit.New(groupcommit.Options[endedDelivery, Settlement]{Store: w.store, After: w.tell, Log: o.Log})
 	w.patience, w.giveUp = context.WithCancel(context.Background()) //nolint:gosec // Run calls giveUp when it ends
 	return w
 }
