@@ -16,6 +16,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/groupcommit"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/wake"
 )
 
 // DispatcherOptions are what a dispatcher needs from outside.
@@ -33,7 +34,7 @@ type DispatcherOptions struct {
 // in small transactions, so that readings never wait for it, and can do again after a crash.
 type Dispatcher struct {
 	DispatcherOptions
-	wake    chan struct{}
+	wake.Signal
 	telling sync.Mutex    // one round tells, plans and claims at a time
 	slots   chan struct{} // one for each conversation with a push service
 	paused  pauses
@@ -56,17 +57,9 @@ const (
 
 // NewDispatcher returns a dispatcher; Run starts it.
 func NewDispatcher(o DispatcherOptions) *Dispatcher {
-	d := &Dispatcher{DispatcherOptions: o, wake: make(chan struct{}, 1), slots: make(chan struct{}, concurrency)}
+	d := &Dispatcher{DispatcherOptions: o, Signal: wake.New(), slots: make(chan struct{}, concurrency)}
 	d.endings = groupcommit.New(groupcommit.Options[ending, struct{}]{Store: d.storeEndings, Most: together, Log: o.Log})
 	return d
-}
-
-// Wake tells the dispatcher to look now. It never blocks and may be lost: the sweep finds what it meant.
-func (d *Dispatcher) Wake() {
-	select {
-	case d.wake <- struct{}{}:
-	default:
-	}
 }
 
 // Attach lets announcements and notices that are stored in the app wake the dispatcher.
@@ -83,7 +76,7 @@ func (d *Dispatcher) Run(ctx context.Context, app core.App) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-		case <-d.wake:
+		case <-d.Signal:
 		}
 		if err := d.begin(ctx, app, newPass(&under)); err != nil && ctx.Err() == nil {
 			d.Log.Error("people not told", slog.Any("error", err))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/wake"
 )
 
 // Queue puts a mail to a user into the outbox, in the transaction of what it tells.
@@ -54,21 +55,13 @@ type MailerOptions struct {
 // Mailer sends what is in the outbox: woken after a commit, and swept by the clock in case a wake was lost.
 type Mailer struct {
 	MailerOptions
-	wake  chan struct{}
+	wake.Signal
 	round sync.Mutex // one round at a time
 }
 
 // NewMailer returns a mailer; Run starts it.
 func NewMailer(o MailerOptions) *Mailer {
-	return &Mailer{MailerOptions: o, wake: make(chan struct{}, 1)}
-}
-
-// Wake tells the mailer to look now. It never blocks and may be lost: the sweep finds what it meant.
-func (m *Mailer) Wake() {
-	select {
-	case m.wake <- struct{}{}:
-	default:
-	}
+	return &Mailer{MailerOptions: o, Signal: wake.New()}
 }
 
 // Run sends whenever it is woken, until ctx ends.
@@ -77,7 +70,7 @@ func (m *Mailer) Run(ctx context.Context, app core.App) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-m.wake:
+		case <-m.Signal:
 			if _, err := m.SendDue(ctx, app); err != nil && ctx.Err() == nil {
 				m.Log.Error("mails not sent", slog.Any("error", err))
 			}
