@@ -80,8 +80,8 @@ func (a *api) receiveMeasurement(c *call, event gateway.Event, body []byte) erro
 	case outcome.Duplicate:
 		return c.ok(webhookAnswer{Status: "duplicate", EventID: event.ID(), ObservationID: outcome.Observation.ID})
 	}
-	if outcome.AttendDevice {
-		if err := a.Devices.Attend(c.App, event.DeviceID, c.Now); err != nil {
+	if outcome.CheckDevice {
+		if err := a.Devices.CheckDevice(c.App, event.DeviceID, c.Now); err != nil {
 			a.Log.Error("device not attended to", slog.Any("error", err)) // the reading is stored; the hub check does it within a minute
 		}
 	}

@@ -51,9 +51,9 @@ func (a alarm) announcement(alertID string) notifications.Announcement {
 	}
 }
 
-// settle resolves the active alerts of a type about a device or hub; about one patient's only unless patientID is "". Where
+// resolveAlerts resolves the active alerts of a type about a device or hub; about one patient's only unless patientID is "". Where
 // there were any and recovery says how, that is noted for each patient as a piece of information.
-func settle(tx core.App, deviceID, alertType, patientID, recovery string, now time.Time) error {
+func resolveAlerts(tx core.App, deviceID, alertType, patientID, recovery string, now time.Time) error {
 	resolved, err := alerts.AutoResolveAbout(tx, deviceID, alertType, patientID, now)
 	if err != nil {
 		return err

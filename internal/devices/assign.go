@@ -179,7 +179,7 @@ func (e *Engine) hand(tx core.App, device *collections.Device, a Assignment, by 
 	if err != nil {
 		return err
 	}
-	return e.attendBattery(tx, device, now)
+	return e.checkBattery(tx, device, now)
 }
 
 // startOf is when an assignment made now begins: with the running second, because devices tell the time of a reading in

@@ -66,7 +66,7 @@ func Keep(app core.App, k Kept, by audit.Actor, now time.Time) (id string, known
 			}
 		}
 		if k.Status != KeptHandled { // those say more about the hub than that it is alive
-			if err := devices.Hear(tx, k.Event, now); err != nil {
+			if err := devices.RecordHub(tx, k.Event, now); err != nil {
 				return err
 			}
 		}
