@@ -54,7 +54,7 @@ type service struct {
 	auth       *auth.Engine
 	mailer     *notifications.Mailer
 	push       *notifications.Push
-	telling    *notifications.Dispatcher
+	dispatcher *notifications.Dispatcher
 	directory  *patients.Directory
 	readings   *observations.Engine
 	writer     *observations.Writer
@@ -98,7 +98,7 @@ func newService(app core.App, settings config.Settings, log *slog.Logger, clock 
 
 // newServiceOn builds every engine on a data folder that is open.
 func newServiceOn(app core.App, sealer *phi.Sealer, settings config.Settings, log *slog.Logger, clock clockwork.Clock) (*service, error) {
-	collections.TellUnreadable(func(collection, id string) { // metrics count values, lists leave records out: here they have names
+	collections.OnUnreadable(func(collection, id string) { // metrics count values, lists leave records out: here they have names
 		log.Error("a stored value cannot be opened", slog.String("collection", collection), slog.String("id", id))
 	})
 	var err error
@@ -113,8 +113,8 @@ func newServiceOn(app core.App, sealer *phi.Sealer, settings config.Settings, lo
 	s.mailer = s.newMailer()
 	s.billing = newBilling(settings, func() bool { return s.writer.Busy() })
 	s.push = newPush(settings)
-	s.telling = notifications.NewDispatcher(notifications.DispatcherOptions{Push: s.push, Zone: settings.PracticeLocation, Clock: s.now, Log: log, Settled: s.metrics.Pushed})
-	s.telling.Attach(app)
+	s.dispatcher = notifications.NewDispatcher(notifications.DispatcherOptions{Push: s.push, Zone: settings.PracticeLocation, Clock: s.now, Log: log, Settled: s.metrics.Pushed})
+	s.dispatcher.Attach(app)
 	s.readings = observations.NewEngine(observations.Rules{
 		PracticeZone: settings.PracticeLocation, AutoTransform: settings.FHIR.AutoTransform, MaxFuture: settings.Clinical.MeasuredAtMaxFuture,
 		NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: settings.Clinical.AutoResolveWarning, Critical: settings.Clinical.AutoResolveCritical},
@@ -219,7 +219,7 @@ func (s *service) start() error {
 	s.work(func() { s.writer.Run(ctx, s.app) })
 	s.work(func() { s.worker.Run(ctx, s.app) })
 	s.work(func() { s.mailer.Run(ctx, s.app) })
-	s.work(func() { s.telling.Run(ctx, s.app) })
+	s.work(func() { s.dispatcher.Run(ctx, s.app) })
 	s.work(func() { s.live.Run(ctx, s.app) })
 	s.background.Go(func() { s.monitor.Run(ctx, s.app) })
 	s.background.Go(func() { s.rescoreInheritors(ctx) })
@@ -233,7 +233,7 @@ func (s *service) start() error {
 	}
 	var err error
 	s.scheduler, err = jobs.Start(s.app, jobs.Engines{
-		Transmissions: s.worker, EMR: s.emr, Mailer: s.mailer, Telling: s.telling, AuditHead: s.settings.Audit.HeadPath, Backup: s.nightlyBackup(), Overdue: s.overdue(), Rescored: s.live.Rescored,
+		Transmissions: s.worker, EMR: s.emr, Mailer: s.mailer, Dispatcher: s.dispatcher, AuditHead: s.settings.Audit.HeadPath, Backup: s.nightlyBackup(), Overdue: s.overdue(), Rescored: s.live.Rescored,
 		Ran: s.metrics.Ran, Retention: s.retention(), Devices: s.devices, Billing: s.billing, Readings: s.readings, Zone: s.settings.PracticeLocation, Log: s.log, Clock: s.clock,
 	})
 	return err

@@ -35,7 +35,7 @@ type DispatcherOptions struct {
 type Dispatcher struct {
 	DispatcherOptions
 	wake.Signal
-	telling sync.Mutex    // one round tells, plans and claims at a time
+	round   sync.Mutex    // one round tells, plans and claims at a time
 	slots   chan struct{} // one for each conversation with a push service
 	paused  pauses
 	endings *groupcommit.Group[ending, struct{}]
@@ -108,8 +108,8 @@ func newPass(under *sync.WaitGroup) *pass { return &pass{under: under} }
 // begin does all but wait for the push services, so that a slow one does not keep it from looking again. What goes wrong with one thing
 // does not stop the others.
 func (d *Dispatcher) begin(ctx context.Context, app core.App, p *pass) error {
-	d.telling.Lock()
-	defer d.telling.Unlock()
+	d.round.Lock()
+	defer d.round.Unlock()
 	return errors.Join(d.tell(ctx, app, p), d.plan(ctx, app, p), d.sendClaimed(ctx, app, p))
 }
 
@@ -135,7 +135,7 @@ func (d *Dispatcher) tell(ctx context.Context, app core.App, p *pass) error {
 // tellGroup tells a few announcements in one commit, since each would hold up the readings that wait for theirs; when that fails, or there are
 // many people to tell, each is told on its own, so that only the one at fault waits for the next time.
 func (d *Dispatcher) tellGroup(app core.App, group []*collections.Announcement, p *pass) (failures []error) {
-	var tellings []telling
+	var drafted []draftedNotices
 	rows := 0
 	for _, a := range group {
 		drafts, err := d.drafts(app, a)
@@ -143,14 +143,14 @@ func (d *Dispatcher) tellGroup(app core.App, group []*collections.Announcement, 
 			failures = append(failures, fmt.Errorf("announcement %s: %w", a.ID, err))
 			continue
 		}
-		tellings = append(tellings, telling{a, drafts, len(drafts)})
+		drafted = append(drafted, draftedNotices{a, drafts, len(drafts)})
 		rows += len(drafts)
 	}
-	if len(tellings) > 1 && rows <= batch && d.store(app, tellings...) == nil {
-		p.told.Add(int64(len(tellings)))
+	if len(drafted) > 1 && rows <= batch && d.store(app, drafted...) == nil {
+		p.told.Add(int64(len(drafted)))
 		return failures
 	}
-	for _, t := range tellings {
+	for _, t := range drafted {
 		if err := d.tellOne(app, t); err != nil {
 			failures = append(failures, fmt.Errorf("announcement %s: %w", t.of.ID, err))
 			continue
@@ -160,15 +160,15 @@ func (d *Dispatcher) tellGroup(app core.App, group []*collections.Announcement, 
 	return failures
 }
 
-// telling is an announcement and what it comes to for each person.
-type telling struct {
+// draftedNotices is an announcement and what it comes to for each person.
+type draftedNotices struct {
 	of     *collections.Announcement
 	drafts []collections.NotificationDraft
 	people int // who hear of it in all
 }
 
 // tellOne tells an announcement, in several commits when many people are to hear of it; the last closes it.
-func (d *Dispatcher) tellOne(app core.App, t telling) error {
+func (d *Dispatcher) tellOne(app core.App, t draftedNotices) error {
 	for ; len(t.drafts) > batch; t.drafts = t.drafts[batch:] {
 		err := app.RunInTransaction(func(tx core.App) error { return insertAll(tx, t.drafts[:batch], d.Clock()) })
 		if err != nil {
@@ -178,15 +178,15 @@ func (d *Dispatcher) tellOne(app core.App, t telling) error {
 	return d.store(app, t)
 }
 
-// store puts the tellings on people's lists and closes their announcements. A notification that is there already is left as it is.
-func (d *Dispatcher) store(app core.App, tellings ...telling) error {
+// store puts what was drafted on people's lists and closes their announcements. A notification that is there already is left as it is.
+func (d *Dispatcher) store(app core.App, drafted ...draftedNotices) error {
 	now := d.Clock()
 	return app.RunInTransaction(func(tx core.App) error {
 		trail, err := audit.NewChain(tx)
 		if err != nil {
 			return err
 		}
-		for _, t := range tellings {
+		for _, t := range drafted {
 			if err := insertAll(tx, t.drafts, now); err != nil {
 				return err
 			}
