@@ -231,8 +231,8 @@ func memberUser(app core.App, userID string) (*collections.User, error) {
 	return user, nil
 }
 
-// KeepMember checks a care-team member that is about to be stored, whoever writes it.
-func KeepMember(app core.App, record *core.Record, now time.Time) error {
+// GuardMember checks a care-team member that is about to be stored, whoever writes it.
+func GuardMember(app core.App, record *core.Record, now time.Time) error {
 	user, err := memberUser(app, record.GetString("user"))
 	if err != nil {
 		return err

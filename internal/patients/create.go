@@ -12,7 +12,7 @@ import (
 )
 
 // Create stores a new patient, with a triage row and an audit entry, in one transaction. The hooks on patients do the
-// rest of the work ([Keep]). A value that another patient holds, or a reference to nobody, is a
+// rest of the work ([Guard]). A value that another patient holds, or a reference to nobody, is a
 // validation fault. Source: docs/decisions.md, "MRN".
 func Create(app core.App, draft Draft, by audit.Actor, now time.Time) (*collections.Patient, error) {
 	return create(app, draft, audit.PatientCreate, by, now)
