@@ -71,9 +71,9 @@ type service struct {
 	scheduler  gocron.Scheduler
 	inheritors inheritors
 
-	// stored and settled are told what happened, for the demo's calm lines; they must not block.
-	stored  func([]observations.Outcome)
-	settled func(transmissions.Settlement)
+	// stored and finished are told what happened, for the demo's calm lines; they must not block.
+	stored   func([]observations.Outcome)
+	finished func(transmissions.Result)
 	// listening is told the address once requests are accepted.
 	listening func(address string)
 
@@ -104,7 +104,7 @@ func newServiceOn(app core.App, sealer *phi.Sealer, settings config.Settings, lo
 	var err error
 	s := &service{
 		settings: settings, app: app, log: log, clock: clock, directory: patients.NewDirectory(), metrics: metrics.New(version),
-		stored: func([]observations.Outcome) {}, settled: func(transmissions.Settlement) {}, listening: func(string) {},
+		stored: func([]observations.Outcome) {}, finished: func(transmissions.Result) {}, listening: func(string) {},
 	}
 	if err := inspect(app, log, s.now()); err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func newServiceOn(app core.App, sealer *phi.Sealer, settings config.Settings, lo
 	s.mailer = s.newMailer()
 	s.billing = newBilling(settings, func() bool { return s.writer.Busy() })
 	s.push = newPush(settings)
-	s.dispatcher = notifications.NewDispatcher(notifications.DispatcherOptions{Push: s.push, Zone: settings.PracticeLocation, Clock: s.now, Log: log, Settled: s.metrics.Pushed})
+	s.dispatcher = notifications.NewDispatcher(notifications.DispatcherOptions{Push: s.push, Zone: settings.PracticeLocation, Clock: s.now, Log: log, Finished: s.metrics.Pushed})
 	s.dispatcher.Attach(app)
 	s.readings = observations.NewEngine(observations.Rules{
 		PracticeZone: settings.PracticeLocation, AutoTransform: settings.FHIR.AutoTransform, MaxFuture: settings.Clinical.MeasuredAtMaxFuture,
@@ -138,9 +138,9 @@ func newServiceOn(app core.App, sealer *phi.Sealer, settings config.Settings, lo
 	}
 	s.worker = transmissions.NewWorker(transmissions.Options{
 		EMR: s.emr, Schedule: settings.EMR.RetryDelays, Load: observations.LoadFHIR,
-		Clock: s.now, Log: log, Settled: func(settlement transmissions.Settlement) {
-			s.metrics.Settled(settlement, s.now())
-			s.settled(settlement)
+		Clock: s.now, Log: log, Finished: func(result transmissions.Result) {
+			s.metrics.Delivered(result, s.now())
+			s.finished(result)
 		},
 	})
 	s.monitor = dashboard.NewMonitor(s.probes(), s.now, log)

@@ -99,7 +99,7 @@ func replacePassword(tx core.App, user *collections.User, hash, because string, 
 
 // change runs a change of one user in a transaction that is kept when it ends in a refusal, and forgets what was remembered of the user.
 func (e *Engine) change(app core.App, userID string, apply func(tx core.App, user *collections.User) (refused, err error)) error {
-	_, err := settle(app, func(tx core.App) (struct{}, error, error) {
+	_, err := commitDecision(app, func(tx core.App) (struct{}, error, error) {
 		user, err := collections.FindUser(tx, userID)
 		if err != nil {
 			return struct{}{}, nil, err

@@ -45,7 +45,7 @@ func (e *Engine) Refresh(app core.App, body RefreshBody, from audit.Origin, now 
 	if hash == "" {
 		return Session{}, tokenInvalid()
 	}
-	return settle(app, func(tx core.App) (session Session, refused, err error) {
+	return commitDecision(app, func(tx core.App) (session Session, refused, err error) {
 		token, err := collections.HoldRefreshToken(tx, hash)
 		if collections.Missing(err) {
 			return session, tokenInvalid(), nil

@@ -38,7 +38,7 @@ func (e *Engine) SuperuserPassword(ctx context.Context, app core.App, address, p
 	if err != nil {
 		return SuperuserStep{}, err
 	}
-	if _, err := settleInTurn(ctx, e, app, a.refuseLocked); err != nil {
+	if _, err := commitDecisionInTurn(ctx, e, app, a.refuseLocked); err != nil {
 		return SuperuserStep{}, err
 	}
 	hash, err := decoyHash(app)
@@ -52,7 +52,7 @@ func (e *Engine) SuperuserPassword(ctx context.Context, app core.App, address, p
 	if err != nil {
 		return SuperuserStep{}, err
 	}
-	return settleInTurn(ctx, e, app, func(tx core.App) (step SuperuserStep, refused, err error) {
+	return commitDecisionInTurn(ctx, e, app, func(tx core.App) (step SuperuserStep, refused, err error) {
 		failures, refused, err := a.refuseLocked(tx)
 		if refused != nil || err != nil {
 			return step, refused, err
@@ -101,7 +101,7 @@ func (e *Engine) SuperuserCode(ctx context.Context, app core.App, half, code str
 	if superuser == nil { // gone meanwhile
 		return SuperuserStep{}, tokenInvalid()
 	}
-	return settleInTurn(ctx, e, app, func(tx core.App) (step SuperuserStep, refused, err error) {
+	return commitDecisionInTurn(ctx, e, app, func(tx core.App) (step SuperuserStep, refused, err error) {
 		failures, refused, err := a.refuseLocked(tx)
 		if refused != nil || err != nil {
 			return step, refused, err

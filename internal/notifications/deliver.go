@@ -45,7 +45,7 @@ func (d *Dispatcher) sendClaimed(ctx context.Context, app core.App, p *pass) err
 
 // ending is how one attempt ended.
 type ending struct {
-	collections.SettledPush
+	collections.FinishedPush
 	tokenID string
 	refused string // the host that refused us
 }
@@ -56,11 +56,11 @@ func (d *Dispatcher) deliver(ctx context.Context, app core.App, push *collection
 		return // the service stops, or the database failed: the lease ends and the push is tried again
 	}
 	if _, err := d.endings.Commit(app, end); err != nil {
-		d.Log.Error("push not settled", slog.String("push", push.ID), slog.Any("error", err))
+		d.Log.Error("push not recorded", slog.String("push", push.ID), slog.Any("error", err))
 		return
 	}
-	if d.Settled != nil {
-		d.Settled(end.Status)
+	if d.Finished != nil {
+		d.Finished(end.Status)
 	}
 	switch end.Status {
 	case collections.PushSent:
@@ -78,7 +78,7 @@ func (d *Dispatcher) deliver(ctx context.Context, app core.App, push *collection
 func (d *Dispatcher) attempt(ctx context.Context, app core.App, push *collections.ClaimedPush, p *pass) (end ending, ok bool) {
 	now := d.Clock()
 	m := mannerOf(push.Channel, push.Type, push.Severity)
-	end = ending{SettledPush: collections.SettledPush{ID: push.ID, Body: push.Body, Status: collections.PushFailed}, tokenID: push.TokenID}
+	end = ending{FinishedPush: collections.FinishedPush{ID: push.ID, Body: push.Body, Status: collections.PushFailed}, tokenID: push.TokenID}
 	lapses := collections.ParseInstant(push.CreatedAt).Add(m.life)
 	token, err := push.Token()
 	if err != nil && push.TokenActive && lapses.After(now) {
@@ -186,7 +186,7 @@ func (d *Dispatcher) storeEndings(app core.App, endings []*groupcommit.Item[endi
 }
 
 func (e ending) store(tx core.App, now time.Time) error {
-	if err := collections.SettlePush(tx, e.SettledPush); err != nil {
+	if err := collections.FinishPush(tx, e.FinishedPush); err != nil {
 		return err
 	}
 	switch {

@@ -26,8 +26,8 @@ type DispatcherOptions struct {
 	Zone  *time.Location
 	Clock func() time.Time
 	Log   *slog.Logger
-	// Settled is told the state of each push whose attempt ended; it may be nil and must not block.
-	Settled func(status string)
+	// Finished is told the state of each push whose attempt ended; it may be nil and must not block.
+	Finished func(status string)
 }
 
 // Dispatcher tells people what was announced: woken after a commit, and swept by the clock in case a wake was lost. Whatever it does it does
@@ -48,7 +48,7 @@ const (
 	sweep = 15 * time.Second
 	// batch bounds what one transaction writes.
 	batch = 20
-	// together is how many announcements are told, and how many pushes settled, in one transaction.
+	// together is how many announcements are told, and how many pushes recorded, in one transaction.
 	together = 10
 	// claim is how many pushes are taken at once; they wait for a slot within pushLease.
 	claim     = 64

@@ -34,7 +34,7 @@ type Outcome struct {
 	Conflict bool
 	// CheckDevice: what the reading says of its device asks for more than storing it, see [devices.Engine.CheckDevice].
 	CheckDevice bool
-	Alerts       []RaisedAlert
+	Alerts      []RaisedAlert
 	// EscalationID and TransmissionID are "" when there is none.
 	EscalationID   string
 	TransmissionID string

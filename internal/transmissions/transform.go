@@ -209,7 +209,7 @@ func (w *Worker) sendAsked(ctx context.Context, app core.App) {
 			if w.takeSlots(ctx, 1) == 0 {
 				return
 			}
-			w.start(ctx, app, c, &group, func(_ Settlement, err error) {
+			w.start(ctx, app, c, &group, func(_ Result, err error) {
 				if err != nil && !errors.Is(err, ErrLost) {
 					w.Log.Error("transmission not sent", slog.Any("error", err))
 				}

@@ -56,12 +56,12 @@ type Options struct {
 	Log   *slog.Logger
 	// Spread draws from [-1, 1]; nil means at random.
 	Spread func() float64
-	// Settled is told of each delivery, after its commit; it may be nil and must not block.
-	Settled func(Settlement)
+	// Finished is told of each delivery, after its commit; it may be nil and must not block.
+	Finished func(Result)
 }
 
-// Settlement is how one delivery ended.
-type Settlement struct {
+// Result is how one delivery ended.
+type Result struct {
 	TransmissionID, ObservationID string
 	EMRID                         string // "" when it failed
 	ErrorCode, ErrorMessage       string
@@ -70,7 +70,7 @@ type Settlement struct {
 }
 
 // Failed reports whether the delivery failed.
-func (s Settlement) Failed() bool { return s.ErrorCode != "" }
+func (s Result) Failed() bool { return s.ErrorCode != "" }
 
 // Worker delivers what is due: woken after a commit, and swept by the clock in case a wake was lost.
 type Worker struct {
@@ -81,7 +81,7 @@ type Worker struct {
 	slots     *semaphore.Weighted
 	rendering chan struct{} // held by those who read the database
 	asked     chan Claimed  // claimed for a person; see Transmit
-	endings   *groupcommit.Group[endedDelivery, Settlement]
+	endings   *groupcommit.Group[endedDelivery, Result]
 	// own are the claims under way here: slow they may be, lost they are not.
 	own      sync.Map
 	claiming sync.RWMutex // held from a claim until it is known as our own
@@ -100,7 +100,7 @@ func NewWorker(o Options) *Worker {
 		Options: o, Signal: wake.New(), slots: semaphore.NewWeighted(senders), asked: make(chan Claimed, mostAsked),
 		rendering: make(chan struct{}, renderers),
 	}
-	w.endings = groupcommit.New(groupcommit.Options[endedDelivery, Settlement]{Store: w.store, After: w.tell, Log: o.Log})
+	w.endings = groupcommit.New(groupcommit.Options[endedDelivery, Result]{Store: w.store, After: w.tell, Log: o.Log})
 	w.patience, w.giveUp = context.WithCancel(context.Background()) //nolint:gosec // Run calls giveUp when it ends
 	return w
 }
@@ -167,7 +167,7 @@ func (w *Worker) RunningSince() time.Time {
 type Round struct {
 	Succeeded, Failed int
 	// Failures are the first of those that failed, at most keptFailures.
-	Failures []Settlement
+	Failures []Result
 	// Skipped counts what was due while no EMR is configured: nothing is attempted then, and no slot is used.
 	Skipped int
 }
@@ -199,7 +199,7 @@ func (w *Worker) SendDue(ctx context.Context, app core.App, limit int) (Round, e
 		claimed, err := w.claim(func() ([]Claimed, error) { return Claim(app, free, began, w.Clock()) })
 		w.slots.Release(int64(free - len(claimed)))
 		if err != nil {
-			tally.add(Settlement{}, err)
+			tally.add(Result{}, err)
 		}
 		if len(claimed) == 0 {
 			break
@@ -235,7 +235,7 @@ func (w *Worker) recover(app core.App) error {
 }
 
 // start sends a claimed transmission in the background, in a slot that the caller has taken, and says how it ended.
-func (w *Worker) start(ctx context.Context, app core.App, c Claimed, group *sync.WaitGroup, ended func(Settlement, error)) {
+func (w *Worker) start(ctx context.Context, app core.App, c Claimed, group *sync.WaitGroup, ended func(Result, error)) {
 	group.Go(func() {
 		defer w.slots.Release(1)
 		defer w.own.Delete(c.ID)
@@ -250,7 +250,7 @@ type tally struct {
 	errs  []error
 }
 
-func (t *tally) add(s Settlement, err error) {
+func (t *tally) add(s Result, err error) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	switch {
@@ -298,8 +298,8 @@ func (w *Worker) failStuck(app core.App) error {
 			continue
 		}
 		lost := &emr.Error{Code: emr.CodeTimeout, Message: "Delivery was interrupted", Ambiguous: true}
-		_, err := w.settle(app, c, delivery{err: lost, startedAt: collections.ParseInstant(c.ClaimedAt)})
-		if err != nil && !errors.Is(err, ErrLost) { // a slow worker that was not lost after all has settled it
+		_, err := w.record(app, c, delivery{err: lost, startedAt: collections.ParseInstant(c.ClaimedAt)})
+		if err != nil && !errors.Is(err, ErrLost) { // a slow worker that was not lost after all has recorded it
 			return err
 		}
 	}

@@ -13,20 +13,20 @@ import (
 )
 
 // ended is a delivery that has ended, and what that came to.
-type ended = groupcommit.Item[endedDelivery, Settlement]
+type ended = groupcommit.Item[endedDelivery, Result]
 
 type endedDelivery struct {
 	claimed Claimed
 	delivery
 }
 
-// settle stores how a delivery ended: state, ledger and audit in one transaction, which others may share.
-func (w *Worker) settle(app core.App, c Claimed, d delivery) (Settlement, error) {
-	settlement, err := w.endings.Commit(app, endedDelivery{c, d})
+// record stores how a delivery ended: state, ledger and audit in one transaction, which others may share.
+func (w *Worker) record(app core.App, c Claimed, d delivery) (Result, error) {
+	result, err := w.endings.Commit(app, endedDelivery{c, d})
 	if err != nil {
-		return settlement, fmt.Errorf("settle %s: %w", c.ID, err)
+		return result, fmt.Errorf("record the end of %s: %w", c.ID, err)
 	}
-	return settlement, nil
+	return result, nil
 }
 
 // tell says what a group came to.
@@ -35,8 +35,8 @@ func (w *Worker) tell(group []*ended) {
 		if !e.Out.RetryAt.IsZero() {
 			w.Wake() // whichever round it was sent in, Run is to know of the retry
 		}
-		if e.Err == nil && w.Settled != nil {
-			w.Settled(e.Out)
+		if e.Err == nil && w.Finished != nil {
+			w.Finished(e.Out)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func (w *Worker) store(app core.App, group []*ended) error {
 // move makes the one change of state that a delivery ends in, with its ledger and its line in the audit trail.
 func (w *Worker) move(tx core.App, trail *audit.Chain, e *ended, now time.Time) error {
 	c, d, outcome := e.In.claimed, e.In.delivery, audit.Success
-	e.Out = Settlement{TransmissionID: c.ID, ObservationID: c.ObservationID, EMRID: d.done.EMRID, StoredAt: collections.ParseInstant(c.CreatedAt)}
+	e.Out = Result{TransmissionID: c.ID, ObservationID: c.ObservationID, EMRID: d.done.EMRID, StoredAt: collections.ParseInstant(c.CreatedAt)}
 	if d.err == nil {
 		if err := Succeed(tx, c, d.done, d.startedAt, now); err != nil {
 			return err
