@@ -41,7 +41,7 @@ func (h *hooks) guardSettings(e *core.SettingsUpdateRequestEvent) error {
 	}
 	// The entry comes first: a change that is not on record is not made.
 	err = audit.Append(e.App, audit.Entry{
-		Event: audit.SettingsUpdate, Actor: requester(e.RequestEvent), ResourceType: "Settings", ResourceID: "PocketBase", Changes: changes,
+		Event: audit.SettingsUpdate, Actor: requester(e.RequestEvent), ResourceType: audit.ResourceSettings, ResourceID: "PocketBase", Changes: changes,
 	}, h.Clock())
 	if err != nil {
 		return err

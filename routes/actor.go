@@ -29,7 +29,7 @@ func (c *call) noteDenied(row route, refusal error) error {
 	}
 	err := audit.Append(c.App, audit.Entry{
 		Event: audit.AccessDenied, Outcome: audit.MinorFailure, Actor: c.actor(),
-		ResourceType: "Endpoint", ResourceID: row.method + " " + row.path,
+		ResourceType: audit.ResourceEndpoint, ResourceID: row.method + " " + row.path,
 	}, c.Now)
 	return errors.Join(refusal, err)
 }

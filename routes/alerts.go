@@ -85,7 +85,7 @@ func (a *api) listAlerts(c *call) error {
 	if err != nil {
 		return err
 	}
-	return listOfPatients(c, p, total, page, "Alert", viewAlert)
+	return listOfPatients(c, p, total, page, audit.ResourceAlert, viewAlert)
 }
 
 // trailView is one line of an alert's audit trail.
@@ -149,7 +149,7 @@ func (a *api) readAlert(c *call) error {
 		return err
 	}
 	patientID := record.GetString("patient")
-	if err := c.recordRead(audit.PatientRead, "Alert", strconv.FormatInt(collections.Number(record.Id), 10), patientID); err != nil {
+	if err := c.recordRead(audit.PatientRead, audit.ResourceAlert, strconv.FormatInt(collections.Number(record.Id), 10), patientID); err != nil {
 		return err
 	}
 	return a.answerAlert(c, record)

@@ -47,7 +47,7 @@ func viewAudit(e audit.Stored) auditView {
 
 // recordAudit notes a look at the trail in the trail.
 func (c *call) recordAudit(event audit.Event, resourceID string) error {
-	return audit.Append(c.App, audit.Entry{Event: event, Actor: c.actor(), ResourceType: "AuditEvent", ResourceID: resourceID}, c.Now)
+	return audit.Append(c.App, audit.Entry{Event: event, Actor: c.actor(), ResourceType: audit.ResourceAuditEvent, ResourceID: resourceID}, c.Now)
 }
 
 func (a *api) listAudit(c *call) error {
@@ -184,7 +184,7 @@ func (a *api) readAccessLog(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.recordRead(audit.AuditRead, "Patient", patient.Id, patient.Id); err != nil {
+	if err := c.recordRead(audit.AuditRead, audit.ResourcePatient, patient.Id, patient.Id); err != nil {
 		return err
 	}
 	start, end := min(p.Offset(), len(entries)), min(p.Offset()+p.Size, len(entries))

@@ -43,7 +43,7 @@ func (a *api) listEntries(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := recordShown(c, "BillingEntry", views, func(v entryView) string { return v.PatientID }); err != nil {
+	if err := recordShown(c, audit.ResourceBillingEntry, views, func(v entryView) string { return v.PatientID }); err != nil {
 		return err
 	}
 	return list(c, p, total, views, unreadable)
@@ -96,7 +96,7 @@ func (a *api) answerEntry(c *call, entry *collections.BillingEntry, answer func(
 		return err
 	}
 	if c.Request.Method == "GET" {
-		if err := c.recordRead(audit.PatientRead, "BillingEntry", entry.Id, entry.PatientID()); err != nil {
+		if err := c.recordRead(audit.PatientRead, audit.ResourceBillingEntry, entry.Id, entry.PatientID()); err != nil {
 			return err
 		}
 	}
@@ -161,7 +161,7 @@ func (a *api) readEligibility(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.recordRead(audit.PatientRead, "Eligibility", "", patient.Id); err != nil {
+	if err := c.recordRead(audit.PatientRead, audit.ResourceEligibility, "", patient.Id); err != nil {
 		return err
 	}
 	return c.ok(map[string]any{"patient_id": patient.Id, "eligible": eligible, "checks": checks})
@@ -184,7 +184,7 @@ func (a *api) explainBilling(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.recordRead(audit.PatientRead, "Explanation", "", patient.Id); err != nil {
+	if err := c.recordRead(audit.PatientRead, audit.ResourceExplanation, "", patient.Id); err != nil {
 		return err
 	}
 	return c.ok(map[string]any{"patient_id": patient.Id, "month": month.Start[:7], "codes": codes})
@@ -230,7 +230,7 @@ func (a *api) listNearBillable(c *call) error {
 	for i, n := range near {
 		views[i] = nearView{n, names[n.PatientID].FirstLast(), names[n.PatientID].MRN, n.Still()}
 	}
-	if err := recordShown(c, "BillingEntry", views, func(v nearView) string { return v.PatientID }); err != nil {
+	if err := recordShown(c, audit.ResourceBillingEntry, views, func(v nearView) string { return v.PatientID }); err != nil {
 		return err
 	}
 	return c.ok(map[string]any{"count": len(views), "results": views})

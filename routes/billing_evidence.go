@@ -50,7 +50,7 @@ func (a *api) readEvidence(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.recordRead(audit.BillingExport, "BillingEntry", entry.Id, entry.PatientID()); err != nil {
+	if err := c.recordRead(audit.BillingExport, audit.ResourceBillingEntry, entry.Id, entry.PatientID()); err != nil {
 		return err
 	}
 	sections := sectionsOf(evidence)

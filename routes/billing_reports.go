@@ -242,7 +242,7 @@ const namesAtOnce = 5000
 // recordPatients notes whose data a report showed.
 func recordPatients(c *call, event audit.Event, report string, ids []string) error {
 	for some := range slices.Chunk(ids, namesAtOnce) {
-		if err := c.recordRead(event, "BillingReport", report, some...); err != nil {
+		if err := c.recordRead(event, audit.ResourceBillingReport, report, some...); err != nil {
 			return err
 		}
 	}
@@ -288,7 +288,7 @@ func (a *api) reportFile(c *call, made reports.Report, format string, fields, sh
 		table = picked
 	}
 	err := audit.Append(c.App, audit.Entry{
-		Event: audit.ReportExport, Actor: c.actor(), ResourceType: "BillingReport", ResourceID: string(made.Name),
+		Event: audit.ReportExport, Actor: c.actor(), ResourceType: audit.ResourceBillingReport, ResourceID: string(made.Name),
 		Changes: audit.Changes{"format": {New: format}, "rows": {New: len(table.Rows)}},
 	}, c.Now)
 	if err == nil {

@@ -40,7 +40,7 @@ func (a *api) readCareTeam(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.recordRead(audit.PatientRead, "CareTeam", patient.Id, patient.Id); err != nil {
+	if err := c.recordRead(audit.PatientRead, audit.ResourceCareTeam, patient.Id, patient.Id); err != nil {
 		return err
 	}
 	return c.ok(viewCareTeam(team))

@@ -282,7 +282,7 @@ func (a *api) exportClaims(c *call) error {
 		return err
 	}
 	err = audit.Append(c.App, audit.Entry{
-		Event: audit.BillingExport, Actor: c.actor(), ResourceType: "Claim", Changes: audit.Changes{"claims": {New: len(claims)}, "status": {New: word}},
+		Event: audit.BillingExport, Actor: c.actor(), ResourceType: audit.ResourceClaim, Changes: audit.Changes{"claims": {New: len(claims)}, "status": {New: word}},
 	}, c.Now)
 	if err != nil {
 		return err

@@ -59,7 +59,7 @@ func (a *api) listConsents(c *call) error {
 		return err
 	}
 	page, unreadable := collections.ReadableOnly(page)
-	if err := c.recordRead(audit.PatientRead, "Consent", "", patient.Id); err != nil {
+	if err := c.recordRead(audit.PatientRead, audit.ResourceConsent, "", patient.Id); err != nil {
 		return err
 	}
 	views := make([]consentView, len(page))

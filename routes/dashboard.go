@@ -128,7 +128,7 @@ func (a *api) readActivity(c *call) error {
 		return err
 	}
 	if shown := page.PatientIDs(); len(shown) > 0 && dashboard.GroupOf(c.Caller.Role) != dashboard.Billing {
-		if err := c.recordRead(audit.PatientRead, "Activity", "", shown...); err != nil {
+		if err := c.recordRead(audit.PatientRead, audit.ResourceActivity, "", shown...); err != nil {
 			return err
 		}
 	}

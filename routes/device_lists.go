@@ -44,7 +44,7 @@ func (a *api) listDevices(c *call) error {
 		}
 	}
 	if len(patients) > 0 {
-		if err := c.recordRead(audit.PatientRead, "Device", "", sortedKeys(patients)...); err != nil {
+		if err := c.recordRead(audit.PatientRead, audit.ResourceDevice, "", sortedKeys(patients)...); err != nil {
 			return err
 		}
 	}
@@ -100,7 +100,7 @@ func (a *api) listHubs(c *call) error {
 		}
 	}
 	if len(patients) > 0 {
-		if err := c.recordRead(audit.PatientRead, "Hub", "", sortedKeys(patients)...); err != nil {
+		if err := c.recordRead(audit.PatientRead, audit.ResourceHub, "", sortedKeys(patients)...); err != nil {
 			return err
 		}
 	}
@@ -130,5 +130,5 @@ func (a *api) listDeviceAlerts(c *call) error {
 	if err != nil {
 		return err
 	}
-	return listOfPatients(c, p, total, page, "Alert", viewAlert)
+	return listOfPatients(c, p, total, page, audit.ResourceAlert, viewAlert)
 }

@@ -152,7 +152,7 @@ func (a *api) readDevice(c *call) error {
 		holders[patient] = true
 	}
 	if len(holders) > 0 {
-		if err := c.recordRead(audit.PatientRead, "Device", device.DeviceID(), sortedKeys(holders)...); err != nil {
+		if err := c.recordRead(audit.PatientRead, audit.ResourceDevice, device.DeviceID(), sortedKeys(holders)...); err != nil {
 			return err
 		}
 	}

@@ -169,7 +169,7 @@ func (a *api) testEMRConnection(c *call) error {
 
 // noteTest records a test and its end, and makes the EMR's refusal an answer with its words.
 func (a *api) noteTest(c *call, what string, failure error) error {
-	entry := audit.Entry{Event: audit.EMRTest, Actor: c.actor(), ResourceType: "EMRConnection", ResourceID: what}
+	entry := audit.Entry{Event: audit.EMRTest, Actor: c.actor(), ResourceType: audit.ResourceEMRConnection, ResourceID: what}
 	if failure != nil {
 		entry.Outcome = audit.MinorFailure
 	}
@@ -225,7 +225,7 @@ func (a *api) searchEMRPatients(c *call) error {
 		}
 	}
 	err = audit.Append(c.App, audit.Entry{
-		Event: audit.EMRSearch, Actor: c.actor(), ResourceType: "EMRPatient", Changes: audit.Changes{
+		Event: audit.EMRSearch, Actor: c.actor(), ResourceType: audit.ResourceEMRPatient, Changes: audit.Changes{
 			"name": {New: wanted.Name}, "birthdate": {New: wanted.BirthDate}, "identifier": {New: wanted.Identifier}, "emr_ids": {New: ids},
 		},
 	}, c.Now)

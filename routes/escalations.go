@@ -124,7 +124,7 @@ func (a *api) listEscalations(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.recordListed("Escalation", names); err != nil {
+	if err := c.recordListed(audit.ResourceEscalation, names); err != nil {
 		return err
 	}
 	return list(c, p, total, views, unreadable)
@@ -136,7 +136,7 @@ func (a *api) readEscalation(c *call) error {
 		return err
 	}
 	number := strconv.FormatInt(collections.Number(record.Id), 10)
-	if err := c.recordRead(audit.PatientRead, "Escalation", number, record.GetString("patient")); err != nil {
+	if err := c.recordRead(audit.PatientRead, audit.ResourceEscalation, number, record.GetString("patient")); err != nil {
 		return err
 	}
 	return a.answerEscalation(c, record, c.ok)

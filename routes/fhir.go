@@ -27,7 +27,7 @@ func (a *api) readFHIRObservation(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.recordRead(audit.ObservationRead, "Observation", o.ID, o.PatientID); err != nil {
+	if err := c.recordRead(audit.ObservationRead, audit.ResourceObservation, o.ID, o.PatientID); err != nil {
 		return err
 	}
 	return c.send(http.StatusOK, preferred(c.Request.Header, jsonType, fhir.ContentType), body)

@@ -24,7 +24,7 @@ func (a *api) readFHIRPatient(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.recordRead(audit.PatientRead, "Patient", p.Id, p.Id); err != nil {
+	if err := c.recordRead(audit.PatientRead, audit.ResourcePatient, p.Id, p.Id); err != nil {
 		return err
 	}
 	return c.send(http.StatusOK, preferred(c.Request.Header, jsonType, fhir.ContentType), body)

@@ -122,7 +122,7 @@ func (a *api) noteUnsigned(c *call, body []byte, refusal error) error {
 func (c *call) refusedEntry(refused gateway.Refusal, body []byte) audit.Entry {
 	entry := audit.Entry{
 		Event: audit.WebhookRejected, Outcome: audit.SeriousFailure, Actor: audit.Anonymous(c.origin()),
-		ResourceType: "GatewayEvent", ResourceID: "none", Reason: phi.Text(refused.Reason),
+		ResourceType: audit.ResourceGatewayEvent, ResourceID: "none", Reason: phi.Text(refused.Reason),
 	}
 	if refused.Since > 0 {
 		entry.Changes = audit.Changes{"refused_since": {New: refused.Since}}

@@ -158,7 +158,7 @@ func viewObservations(c *call, page []observations.Observation) ([]observationVi
 	for i, o := range page {
 		views[i] = viewObservation(o, raisedFrom(raised[o.ID]), c.Caller.Role)
 	}
-	return views, c.recordRead(audit.ObservationRead, "Observation", "", sortedKeys(patients)...)
+	return views, c.recordRead(audit.ObservationRead, audit.ResourceObservation, "", sortedKeys(patients)...)
 }
 
 func (a *api) readObservation(c *call) error {

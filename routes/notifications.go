@@ -93,7 +93,7 @@ func recordNotificationsRead(c *call, id string, entries ...*core.Record) error 
 	if len(patients) == 0 {
 		return nil
 	}
-	return c.recordRead(audit.PatientRead, "Notification", id, sortedKeys(patients)...)
+	return c.recordRead(audit.PatientRead, audit.ResourceNotification, id, sortedKeys(patients)...)
 }
 
 // notification finds the entry of the path on the caller's own list.

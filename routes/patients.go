@@ -48,7 +48,7 @@ func (a *api) readPatient(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.recordRead(audit.PatientRead, "Patient", patient.Id, patient.Id); err != nil {
+	if err := c.recordRead(audit.PatientRead, audit.ResourcePatient, patient.Id, patient.Id); err != nil {
 		return err
 	}
 	return c.ok(view)
@@ -152,7 +152,7 @@ func (a *api) findPatients(c *call, wanted patients.Query) (page []*collections.
 	if wanted.Search != "" {
 		event = audit.PatientSearch
 	}
-	return page, total, unreadable, c.recordRead(event, "Patient", "", ids...)
+	return page, total, unreadable, c.recordRead(event, audit.ResourcePatient, "", ids...)
 }
 
 func (a *api) replacePatient(c *call) error {

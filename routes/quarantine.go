@@ -62,7 +62,7 @@ func (a *api) listQuarantine(c *call) error {
 	for i, item := range page {
 		views[i] = viewItem(item)
 	}
-	if err := c.recordRead(audit.ObservationRead, "GatewayEvent", ""); err != nil {
+	if err := c.recordRead(audit.ObservationRead, audit.ResourceGatewayEvent, ""); err != nil {
 		return err
 	}
 	return list(c, p, total, views, unreadable)

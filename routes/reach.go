@@ -66,7 +66,7 @@ func (a *api) reach(c *call, patientID string) error {
 func (a *api) recordEmergency(c *call, patientID string, reason phi.Text) error {
 	return c.App.RunInTransaction(func(tx core.App) error {
 		err := audit.Append(tx, audit.Entry{
-			Event: audit.EmergencyAccess, Actor: c.actor(), ResourceType: "Patient", ResourceID: patientID,
+			Event: audit.EmergencyAccess, Actor: c.actor(), ResourceType: audit.ResourcePatient, ResourceID: patientID,
 			PatientID: patientID, Reason: reason,
 		}, c.Now)
 		if err != nil {

@@ -109,7 +109,7 @@ func (a *api) simulateThresholds(c *call) error {
 		return err
 	}
 	err = audit.Append(c.App, audit.Entry{
-		Event: audit.ThresholdWhatIf, Actor: c.actor(), ResourceType: "Thresholds", ResourceID: proposal.PatientID, PatientID: proposal.PatientID,
+		Event: audit.ThresholdWhatIf, Actor: c.actor(), ResourceType: audit.ResourceThresholds, ResourceID: proposal.PatientID, PatientID: proposal.PatientID,
 	}, c.Now)
 	if err != nil {
 		return err

@@ -49,7 +49,7 @@ func (a *api) listSnoozes(c *call) error {
 		return err
 	}
 	page, unreadable := collections.ReadableRecords(page)
-	if err := c.recordRead(audit.PatientRead, "Snooze", "", patient.Id); err != nil {
+	if err := c.recordRead(audit.PatientRead, audit.ResourceSnooze, "", patient.Id); err != nil {
 		return err
 	}
 	views := make([]snoozeView, len(page))

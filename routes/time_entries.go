@@ -116,7 +116,7 @@ func (a *api) listTime(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := recordShown(c, "TimeEntry", views, func(v timeView) string { return v.PatientID }); err != nil {
+	if err := recordShown(c, audit.ResourceTimeEntry, views, func(v timeView) string { return v.PatientID }); err != nil {
 		return err
 	}
 	return list(c, p, total, views, unreadable)
@@ -260,7 +260,7 @@ func (a *api) summariseTime(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := recordShown(c, "TimeEntry", results, func(m billing.MonthTime) string { return m.PatientID }); err != nil {
+	if err := recordShown(c, audit.ResourceTimeEntry, results, func(m billing.MonthTime) string { return m.PatientID }); err != nil {
 		return err
 	}
 	if results == nil {

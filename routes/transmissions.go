@@ -74,7 +74,7 @@ func (a *api) readTransmission(c *call) error {
 			Status: attempt.StatusCode, RequestID: attempt.RequestID, ErrorCode: orNull(attempt.ErrorCode),
 		}
 	}
-	if err := c.recordRead(audit.ObservationRead, "Transmission", record.Id, patientID); err != nil {
+	if err := c.recordRead(audit.ObservationRead, audit.ResourceTransmission, record.Id, patientID); err != nil {
 		return err
 	}
 	return c.ok(view)
@@ -137,7 +137,7 @@ func (a *api) listTransmissions(c *call) error {
 	if err != nil {
 		return err
 	}
-	return listOfPatients(c, p, total, page, "Transmission", viewTransmission)
+	return listOfPatients(c, p, total, page, audit.ResourceTransmission, viewTransmission)
 }
 
 // processedView is what one synchronous round did. Source: docs/decisions.md, "Process pending".

@@ -90,7 +90,7 @@ func (a *api) listTriage(c *call) error {
 			views[i].Trends = trends[ids[i]]
 		}
 	}
-	if err := c.recordRead(audit.PatientRead, "Patient", "", ids...); err != nil {
+	if err := c.recordRead(audit.PatientRead, audit.ResourcePatient, "", ids...); err != nil {
 		return err
 	}
 	return list(c, p, total, views, 0)

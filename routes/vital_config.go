@@ -97,7 +97,7 @@ func (a *api) readThresholds(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.recordRead(audit.PatientRead, "Thresholds", patient.Id, patient.Id); err != nil {
+	if err := c.recordRead(audit.PatientRead, audit.ResourceThresholds, patient.Id, patient.Id); err != nil {
 		return err
 	}
 	return c.ok(viewThresholds(c, configured))
@@ -188,7 +188,7 @@ func (a *api) listThresholdChanges(c *call) error {
 		}
 	}
 	if len(shown) > 0 {
-		if err := c.recordRead(audit.PatientRead, "Thresholds", "", sortedKeys(shown)...); err != nil {
+		if err := c.recordRead(audit.PatientRead, audit.ResourceThresholds, "", sortedKeys(shown)...); err != nil {
 			return err
 		}
 	}

@@ -229,7 +229,7 @@ func (a attempt) entry(event audit.Event) audit.Entry {
 	case a.user != nil:
 		return about(a.user, event, audit.Anonymous(a.from))
 	case a.superuserID != "":
-		return audit.Entry{Event: event, Actor: audit.Anonymous(a.from), ResourceType: "Superuser", ResourceID: a.superuserID}
+		return audit.Entry{Event: event, Actor: audit.Anonymous(a.from), ResourceType: audit.ResourceSuperuser, ResourceID: a.superuserID}
 	}
-	return audit.Entry{Event: event, Actor: audit.Anonymous(a.from), ResourceType: "LoginKey", ResourceID: a.emailKey}
+	return audit.Entry{Event: event, Actor: audit.Anonymous(a.from), ResourceType: audit.ResourceLoginKey, ResourceID: a.emailKey}
 }

@@ -188,7 +188,7 @@ func (e *Engine) LogoutAll(app core.App, caller Caller, from audit.Origin, now t
 func recordLogout(tx core.App, caller Caller, ended int64, from audit.Origin, now time.Time) error {
 	actor := caller.Actor(from)
 	return audit.Append(tx, audit.Entry{
-		Event: audit.Logout, Actor: actor, ResourceType: "User", ResourceID: actor.ID,
+		Event: audit.Logout, Actor: actor, ResourceType: audit.ResourceUser, ResourceID: actor.ID,
 		Changes: audit.Changes{"sign_ins": {Old: ended, New: 0}},
 	}, now)
 }

@@ -167,7 +167,7 @@ func unchangedSuperuser(tx core.App, before *collections.Superuser) (*collection
 // SuperuserSignedIn records a sign-in and gives its first token.
 func (e *Engine) SuperuserSignedIn(app core.App, record *core.Record, from audit.Origin, now time.Time) (token string, err error) {
 	err = audit.Append(app, audit.Entry{
-		Event: audit.Login, Actor: audit.Superuser(record.Id, record.Email(), from), ResourceType: "Superuser", ResourceID: record.Id,
+		Event: audit.Login, Actor: audit.Superuser(record.Id, record.Email(), from), ResourceType: audit.ResourceSuperuser, ResourceID: record.Id,
 	}, now)
 	if err != nil {
 		return "", err

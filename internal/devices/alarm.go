@@ -25,7 +25,7 @@ func raise(tx core.App, a alarm, now time.Time) (alertID string, err error) {
 	if alertID, err = alerts.Store(tx, a.draft, now); err != nil {
 		return "", err
 	}
-	if err := note(tx, audit.AlertCreate, "Alert", alertID, a.draft.PatientID, now); err != nil {
+	if err := note(tx, audit.AlertCreate, audit.ResourceAlert, alertID, a.draft.PatientID, now); err != nil {
 		return "", err
 	}
 	if a.kind != "" {
@@ -59,7 +59,7 @@ func resolveAlerts(tx core.App, deviceID, alertType, patientID, recovery string,
 		return err
 	}
 	for _, alert := range resolved {
-		if err := note(tx, audit.AlertAutoResolve, "Alert", alert.ID, alert.PatientID, now); err != nil {
+		if err := note(tx, audit.AlertAutoResolve, audit.ResourceAlert, alert.ID, alert.PatientID, now); err != nil {
 			return err
 		}
 		if recovery == "" {

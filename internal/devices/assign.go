@@ -173,7 +173,7 @@ func (e *Engine) hand(tx core.App, device *collections.Device, a Assignment, by 
 		return err
 	}
 	err = audit.Append(tx, audit.Entry{
-		Event: audit.DeviceAssign, Actor: by, ResourceType: "Device", ResourceID: a.DeviceID, PatientID: a.PatientID,
+		Event: audit.DeviceAssign, Actor: by, ResourceType: audit.ResourceDevice, ResourceID: a.DeviceID, PatientID: a.PatientID,
 		Changes: audit.Changes{"device_type": {New: a.Type}, "assigned_at": {New: collections.Instant(from)}},
 	}, now)
 	if err != nil {

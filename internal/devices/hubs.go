@@ -93,7 +93,7 @@ func turnOff(tx core.App, hub collections.Hub, was string, at, now time.Time) er
 }
 
 func noteHub(tx core.App, event audit.Event, hubID string, now time.Time) error {
-	return audit.Append(tx, audit.Entry{Event: event, Actor: audit.System(), ResourceType: "Hub", ResourceID: hubID}, now)
+	return audit.Append(tx, audit.Entry{Event: event, Actor: audit.System(), ResourceType: audit.ResourceHub, ResourceID: hubID}, now)
 }
 
 // CheckHubs turns the hubs off that have fallen silent. listeningSince is when this service began to listen: before that,

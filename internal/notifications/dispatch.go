@@ -194,7 +194,7 @@ func (d *Dispatcher) store(app core.App, drafted ...draftedNotices) error {
 				return err
 			}
 			err := trail.Add(audit.Entry{
-				Event: audit.NotificationSent, Actor: audit.System(), ResourceType: "Announcement", ResourceID: t.of.ID, PatientID: t.of.Patient,
+				Event: audit.NotificationSent, Actor: audit.System(), ResourceType: audit.ResourceAnnouncement, ResourceID: t.of.ID, PatientID: t.of.Patient,
 				Changes: audit.Changes{"kind": {New: t.of.Kind}, "people": {New: t.people}},
 			}, now)
 			if err != nil {

@@ -212,7 +212,7 @@ func (m *Mailer) recordAttempt(app core.App, id string, failure error) (state st
 			return err
 		}
 		entry := audit.Entry{
-			Event: audit.NotificationSent, Actor: audit.System(), ResourceType: "Mail", ResourceID: id,
+			Event: audit.NotificationSent, Actor: audit.System(), ResourceType: audit.ResourceMail, ResourceID: id,
 			Changes: audit.Changes{"template": {New: tried.Template()}},
 		}
 		next := nextAttempt(tried.Attempts(), now)

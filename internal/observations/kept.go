@@ -80,7 +80,7 @@ func Keep(app core.App, k Kept, by audit.Actor, now time.Time) (id string, known
 			return nil
 		}
 		return audit.Append(tx, audit.Entry{
-			Event: event, Outcome: audit.MinorFailure, Actor: by, ResourceType: "GatewayEvent",
+			Event: event, Outcome: audit.MinorFailure, Actor: by, ResourceType: audit.ResourceGatewayEvent,
 			ResourceID: k.ID,
 		}, now)
 	})

@@ -155,7 +155,7 @@ func SetCareTeam(app core.App, patientID string, d CareTeamDraft, by audit.Actor
 		if team, err = FindCareTeam(tx, p); err != nil || len(changes) == 0 {
 			return err
 		}
-		return audit.Append(tx, audit.Entry{Event: audit.CareTeamUpdate, Actor: by, ResourceType: "Patient", ResourceID: p.Id, PatientID: p.Id, Changes: changes}, now)
+		return audit.Append(tx, audit.Entry{Event: audit.CareTeamUpdate, Actor: by, ResourceType: audit.ResourcePatient, ResourceID: p.Id, PatientID: p.Id, Changes: changes}, now)
 	})
 	return team, err
 }

@@ -133,7 +133,7 @@ func RevokeConsent(app core.App, patientID string, number int64, reason phi.Text
 
 func consentEntry(event audit.Event, consent *collections.Consent, by audit.Actor) audit.Entry {
 	return audit.Entry{
-		Event: event, Actor: by, ResourceType: "Consent", ResourceID: strconv.FormatInt(consent.Number(), 10),
+		Event: event, Actor: by, ResourceType: audit.ResourceConsent, ResourceID: strconv.FormatInt(consent.Number(), 10),
 		PatientID: consent.PatientID(), Changes: audit.Changes{"type": {New: consent.Type()}, "method": {New: consent.Method()}},
 	}
 }

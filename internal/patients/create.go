@@ -63,7 +63,7 @@ func note(tx core.App, event audit.Event, p *collections.Patient, old audit.Chan
 		}
 		changes[name] = audit.Change{Old: before, New: value.New}
 	}
-	entry := audit.Entry{Event: event, Actor: by, ResourceType: "Patient", ResourceID: p.Id, PatientID: p.Id, Changes: changes}
+	entry := audit.Entry{Event: event, Actor: by, ResourceType: audit.ResourcePatient, ResourceID: p.Id, PatientID: p.Id, Changes: changes}
 	if event == audit.PatientArchive {
 		entry.Reason = p.ArchiveReason()
 	}

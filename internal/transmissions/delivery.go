@@ -13,6 +13,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/fhir"
@@ -51,7 +52,7 @@ func (w *Worker) deliver(ctx context.Context, app core.App, c Claimed) (delivery
 	w.rendering <- struct{}{}
 	resource, err := w.render(app, c)
 	if err == nil {
-		d.requestID, err = collections.CausingRequest(app, "Observation", c.ObservationID)
+		d.requestID, err = collections.CausingRequest(app, audit.ResourceObservation, c.ObservationID)
 	}
 	<-w.rendering
 	if err != nil {

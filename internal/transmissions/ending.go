@@ -94,6 +94,6 @@ func (w *Worker) move(tx core.App, trail *audit.Chain, e *ended, now time.Time) 
 	actor.From.RequestID = d.requestID
 	return trail.Add(audit.Entry{
 		Event: audit.EMRTransmit, Outcome: outcome, Actor: actor,
-		ResourceType: "Transmission", ResourceID: c.ID, PatientID: c.PatientID,
+		ResourceType: audit.ResourceTransmission, ResourceID: c.ID, PatientID: c.PatientID,
 	}, now)
 }

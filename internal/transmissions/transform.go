@@ -113,7 +113,7 @@ func (s standing) transformed(tx core.App, observationID string, by audit.Actor,
 		}
 	}
 	return audit.Append(tx, audit.Entry{
-		Event: audit.EMRTransform, Actor: by, ResourceType: "Observation", ResourceID: observationID, PatientID: s.Patient,
+		Event: audit.EMRTransform, Actor: by, ResourceType: audit.ResourceObservation, ResourceID: observationID, PatientID: s.Patient,
 	}, now)
 }
 
@@ -191,7 +191,7 @@ func takeAsked(app core.App, observationID string, by audit.Actor, now time.Time
 			return err
 		}
 		return audit.Append(tx, audit.Entry{
-			Event: audit.EMRTransmit, Actor: by, ResourceType: "Transmission", ResourceID: claimed.ID, PatientID: s.Patient,
+			Event: audit.EMRTransmit, Actor: by, ResourceType: audit.ResourceTransmission, ResourceID: claimed.ID, PatientID: s.Patient,
 		}, now)
 	})
 	return claimed, err
