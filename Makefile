@@ -4,6 +4,7 @@ GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 LITESTREAM    := github.com/benbjohnson/litestream/cmd/litestream@v0.5.18
 CADDY         := github.com/caddyserver/caddy/v2/cmd/caddy@v2.11.9
 GOVULNCHECK   := golang.org/x/vuln/cmd/govulncheck@v1.8.0
+DEADCODE      := golang.org/x/tools/cmd/deadcode@v0.52.0
 
 # Go fetches the toolchain that go.mod asks for. Tools are built with that same toolchain: an older one cannot read our code.
 export GOTOOLCHAIN = auto
@@ -54,8 +55,13 @@ build: ## build ./vigil, one static file
 
 check: test lint ## what CI runs
 
-lint: ## golangci-lint by .golangci.yml: mistakes, formats, the import rule
+# What no program calls may still stand: a guard that fmt, slog and json look for, what tests are written with, and the three lists that the
+# tests of the whole service hold it against.
+UNCALLED = \.(Format|LogValue|MarshalJSON)$$|^internal/vigiltest/|: (Kinds|Types|Templates)$$
+
+lint: ## golangci-lint by .golangci.yml: mistakes, formats, the import rule; and functions that nobody calls
 	$(TOOL) $(GOLANGCI_LINT) run $(PACKAGES)
+	@uncalled="$$($(TOOL) $(DEADCODE) -tags slowcommits ./...)" && if echo "$$uncalled" | grep -vE '$(UNCALLED)'; then echo "nobody calls these"; exit 1; fi
 
 vuln: ## known vulnerabilities in what we call
 	$(TOOL) $(GOVULNCHECK) $(PACKAGES)

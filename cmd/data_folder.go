@@ -141,7 +141,7 @@ func migrate(app core.App) error {
 	if err := app.RunAllMigrations(); err != nil {
 		return fmt.Errorf("bring the schema up to date: %w", err)
 	}
-	return collections.TellPlanner(app)
+	return collections.SetPlannerStatistics(app)
 }
 
 // unlock gives the encrypted fields and the audit trail their keys, once the ring is admitted.

@@ -183,7 +183,7 @@ func (d *demo) prepare(ctx context.Context, s *Service, emrURL string) error {
 	if d.backlog, _, _, err = transmissions.Backlog(s.app); err != nil {
 		return err
 	}
-	s.stored, s.settled = d.noteStored, d.noteSettled
+	s.stored, s.finished = d.noteStored, d.noteFinished
 	s.Listening = func(address string) {
 		d.introduce(address, emrURL, enrolled)
 		go d.simulate(ctx, s, address, enrolled)
@@ -265,12 +265,12 @@ func (d *demo) noteStored(outcomes []observations.Outcome) {
 	}
 }
 
-// noteSettled prints one calm line for each reading whose way has ended: reading, alert, EMR id. It names nobody.
-func (d *demo) noteSettled(settlement transmissions.Settlement) {
+// noteFinished prints one calm line for each reading whose way has ended: reading, alert, EMR id. It names nobody.
+func (d *demo) noteFinished(result transmissions.Result) {
 	d.lock.Lock()
 	defer d.lock.Unlock()
-	outcome, live := d.waiting[settlement.ObservationID]
-	delete(d.waiting, settlement.ObservationID)
+	outcome, live := d.waiting[result.ObservationID]
+	delete(d.waiting, result.ObservationID)
 	if !live {
 		if d.backlog--; d.backlog == 0 && !d.quiet {
 			fmt.Fprintln(d.out, "the past month has been delivered to the EMR")
@@ -284,9 +284,9 @@ func (d *demo) noteSettled(settlement transmissions.Settlement) {
 	if len(outcome.Alerts) > 0 {
 		alert = fmt.Sprintf("%s alert %d", outcome.Alerts[0].Level, collections.Number(outcome.Alerts[0].ID))
 	}
-	end := "EMR " + settlement.EMRID
-	if settlement.Failed() {
-		end = "EMR: " + settlement.ErrorMessage
+	end := "EMR " + result.EMRID
+	if result.Failed() {
+		end = "EMR: " + result.ErrorMessage
 	}
 	fmt.Fprintf(d.out, "%s  %-15s → %-20s → %s\n", now().Format(time.TimeOnly), outcome.Observation.Reading.Kind, alert, end)
 }

@@ -55,7 +55,7 @@ type Service struct {
 	auth       *auth.Engine
 	mailer     *notifications.Mailer
 	push       *notifications.Push
-	telling    *notifications.Dispatcher
+	dispatcher *notifications.Dispatcher
 	directory  *patients.Directory
 	readings   *observations.Engine
 	writer     *observations.Writer
@@ -72,9 +72,9 @@ type Service struct {
 	Scheduler  gocron.Scheduler
 	inheritors inheritors
 
-	// stored and settled are told what happened, for the demo's calm lines; they must not block.
-	stored  func([]observations.Outcome)
-	settled func(transmissions.Settlement)
+	// stored and finished are told what happened, for the demo's calm lines; they must not block.
+	stored   func([]observations.Outcome)
+	finished func(transmissions.Result)
 	// listening is told the address once requests are accepted.
 	Listening func(address string)
 
@@ -88,13 +88,13 @@ func (s *Service) now() time.Time { return s.clock.Now().UTC() }
 
 // NewService builds every engine on a data folder that is open; nothing runs yet. All of it goes by the clock.
 func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.Settings, log *slog.Logger, clock clockwork.Clock) (*Service, error) {
-	collections.TellUnreadable(func(collection, id string) { // metrics count values, lists leave records out: here they have names
+	collections.OnUnreadable(func(collection, id string) { // metrics count values, lists leave records out: here they have names
 		log.Error("a stored value cannot be opened", slog.String("collection", collection), slog.String("id", id))
 	})
 	var err error
 	s := &Service{
 		program: p, settings: settings, app: app, log: log, clock: clock, directory: patients.NewDirectory(), metrics: metrics.New(p.Version),
-		stored: func([]observations.Outcome) {}, settled: func(transmissions.Settlement) {}, Listening: func(string) {},
+		stored: func([]observations.Outcome) {}, finished: func(transmissions.Result) {}, Listening: func(string) {},
 	}
 	if err := inspect(app, log, s.now()); err != nil {
 		return nil, err
@@ -103,8 +103,8 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	s.mailer = s.newMailer()
 	s.billing = newBilling(settings, func() bool { return s.writer.Busy() })
 	s.push = newPush(settings)
-	s.telling = notifications.NewDispatcher(notifications.DispatcherOptions{Push: s.push, Zone: settings.PracticeLocation, Clock: s.now, Log: log, Settled: s.metrics.Pushed})
-	s.telling.Attach(app)
+	s.dispatcher = notifications.NewDispatcher(notifications.DispatcherOptions{Push: s.push, Zone: settings.PracticeLocation, Clock: s.now, Log: log, Finished: s.metrics.Pushed})
+	s.dispatcher.Attach(app)
 	s.readings = observations.NewEngine(observations.Rules{
 		PracticeZone: settings.PracticeLocation, AutoTransform: settings.FHIR.AutoTransform, MaxFuture: settings.Clinical.MeasuredAtMaxFuture,
 		NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: settings.Clinical.AutoResolveWarning, Critical: settings.Clinical.AutoResolveCritical},
@@ -128,9 +128,9 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	}
 	s.worker = transmissions.NewWorker(transmissions.Options{
 		EMR: s.emr, Schedule: settings.EMR.RetryDelays, Load: observations.LoadFHIR,
-		Clock: s.now, Log: log, Settled: func(settlement transmissions.Settlement) {
-			s.metrics.Settled(settlement, s.now())
-			s.settled(settlement)
+		Clock: s.now, Log: log, Finished: func(result transmissions.Result) {
+			s.metrics.Delivered(result, s.now())
+			s.finished(result)
 		},
 	})
 	s.monitor = dashboard.NewMonitor(s.probes(), s.now, log)
@@ -209,7 +209,7 @@ func (s *Service) start() error {
 	s.work(func() { s.writer.Run(ctx, s.app) })
 	s.work(func() { s.worker.Run(ctx, s.app) })
 	s.work(func() { s.mailer.Run(ctx, s.app) })
-	s.work(func() { s.telling.Run(ctx, s.app) })
+	s.work(func() { s.dispatcher.Run(ctx, s.app) })
 	s.work(func() { s.live.Run(ctx, s.app) })
 	s.background.Go(func() { s.monitor.Run(ctx, s.app) })
 	s.background.Go(func() { s.rescoreInheritors(ctx) })
@@ -223,7 +223,7 @@ func (s *Service) start() error {
 	}
 	var err error
 	s.Scheduler, err = jobs.Start(s.app, jobs.Engines{
-		Transmissions: s.worker, EMR: s.emr, Mailer: s.mailer, Telling: s.telling, AuditHead: s.settings.Audit.HeadPath, Backup: s.nightlyBackup(), Overdue: s.overdue(), Rescored: s.live.Rescored,
+		Transmissions: s.worker, EMR: s.emr, Mailer: s.mailer, Dispatcher: s.dispatcher, AuditHead: s.settings.Audit.HeadPath, Backup: s.nightlyBackup(), Overdue: s.overdue(), Rescored: s.live.Rescored,
 		Ran: s.metrics.Ran, Retention: s.retention(), Devices: s.devices, Billing: s.billing, Readings: s.readings, Zone: s.settings.PracticeLocation, Log: s.log, Clock: s.clock,
 	})
 	return err

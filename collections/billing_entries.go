@@ -35,15 +35,6 @@ func PageOfBillingEntries(app core.App, where dbx.Expression, order []string, of
 	return page, total, nil
 }
 
-// BillingEntriesOf lists the entries of a patient, the oldest service first.
-func BillingEntriesOf(app core.App, patientID string) (list []*BillingEntry, err error) {
-	err = app.RecordQuery(BillingEntries).AndWhere(dbx.HashExp{"patient": patientID}).OrderBy("service_date", "id").All(&list)
-	if err != nil {
-		return nil, fmt.Errorf("list billing entries of a patient: %w", err)
-	}
-	return list, nil
-}
-
 // BillingDraft is a billing entry about to be stored. Times are instants, dates are YYYY-MM-DD.
 type BillingDraft struct {
 	ID, ClaimID, PatientID, CPTCode, ServiceDate string

@@ -98,16 +98,16 @@ func ClaimPushes(app core.App, now, lease time.Time, limit int) (claimed []*Clai
 	return claimed, nil
 }
 
-// SettledPush is how an attempt ended. NextAttempt is the zero time unless it is to be tried again.
-type SettledPush struct {
+// FinishedPush is how an attempt ended. NextAttempt is the zero time unless it is to be tried again.
+type FinishedPush struct {
 	ID, Status, Body string
 	StatusCode       int // 0 for no answer
 	NextAttempt      time.Time
 	Uncounted        bool // the attempt was not made after all
 }
 
-// SettlePush notes how an attempt ended.
-func SettlePush(tx core.App, s SettledPush) error {
+// FinishPush notes how an attempt ended.
+func FinishPush(tx core.App, s FinishedPush) error {
 	changes := dbx.Params{"status": s.Status, "body": s.Body, "next_attempt_at": Instant(s.NextAttempt)}
 	if s.StatusCode != 0 {
 		changes["status_code"] = s.StatusCode
@@ -116,7 +116,7 @@ func SettlePush(tx core.App, s SettledPush) error {
 		changes["attempts"] = dbx.NewExp("attempts - 1")
 	}
 	if _, err := tx.NonconcurrentDB().Update(PushDeliveries, changes, dbx.HashExp{"id": s.ID}).Execute(); err != nil {
-		return fmt.Errorf("settle push: %w", err)
+		return fmt.Errorf("finish push: %w", err)
 	}
 	return nil
 }

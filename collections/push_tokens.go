@@ -72,11 +72,6 @@ func FindOwnPushToken(app core.App, userID, id string) (*PushToken, error) {
 	return findPushToken(app, dbx.HashExp{"id": id, "user": userID, "active": true})
 }
 
-// FindPushToken finds a token of any state.
-func FindPushToken(app core.App, id string) (*PushToken, error) {
-	return findPushToken(app, dbx.HashExp{"id": id})
-}
-
 func findPushToken(app core.App, where dbx.Expression) (*PushToken, error) {
 	t := &PushToken{}
 	if err := app.RecordQuery(PushTokens).AndWhere(where).Limit(1).One(t); err != nil {

@@ -30,11 +30,11 @@ var fewValues = map[string]int{
 	"gateway_events.status": 50, // nearly all were accepted, which nobody lists
 }
 
-// TellPlanner gives SQLite the shape of a busy practice's tables, in place of what it would find in this one. Without, it takes "unacknowledged"
+// SetPlannerStatistics gives SQLite the shape of a busy practice's tables, in place of what it would find in this one. Without, it takes "unacknowledged"
 // for as good a clue as "of this patient", and reads all that waits in the practice for one reading; and what a practice looked like in its
 // first night would decide how it is searched for months. With it the plans are the same in every practice and in every test. What it cannot
 // say is that little of a table is younger than a day: who asks for that names the index.
-func TellPlanner(app core.App) error {
+func SetPlannerStatistics(app core.App) error {
 	want, err := statistics(app)
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ func TestTellPlanner(t *testing.T) {
 	if _, err := app.NonconcurrentDB().NewQuery("ANALYZE").Execute(); err != nil {
 		t.Fatal(err)
 	}
-	if err := collections.TellPlanner(app); err != nil {
+	if err := collections.SetPlannerStatistics(app); err != nil {
 		t.Fatal(err)
 	}
 	var samples int

@@ -107,8 +107,8 @@ var told struct {
 // mostTold is how many records are named in one process. Where more are broken, the first will do.
 const mostTold = 10_000
 
-// TellUnreadable has tell called once for each record that turns out to hold a value that cannot be opened.
-func TellUnreadable(tell func(collection, id string)) {
+// OnUnreadable has tell called once for each record that turns out to hold a value that cannot be opened.
+func OnUnreadable(tell func(collection, id string)) {
 	told.Lock()
 	defer told.Unlock()
 	told.tell, told.names = tell, map[Unreadable]struct{}{}

@@ -17,7 +17,7 @@ func TestUnreadableIsToldOnce(t *testing.T) {
 	if _, err := app.DB().Update("patients", dbx.Params{"last_name": "v1:lost:AAAAAAAAAAAAAAAA:AAAA"}, nil).Execute(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { collections.TellUnreadable(nil) })
+	t.Cleanup(func() { collections.OnUnreadable(nil) })
 	ways := map[string]func() error{
 		"getter":  func() error { _ = findPatient(t, app).GetString("last_name"); return nil },
 		"text":    func() error { _ = collections.TextOf(findPatient(t, app), "last_name"); return nil },
@@ -27,7 +27,7 @@ func TestUnreadableIsToldOnce(t *testing.T) {
 	}
 	for name, way := range ways {
 		var named []string
-		collections.TellUnreadable(func(collection, id string) { named = append(named, collection+" "+id) })
+		collections.OnUnreadable(func(collection, id string) { named = append(named, collection+" "+id) })
 		for range 2 {
 			counted := collections.UnreadableValues()
 			if err := way(); err != nil {
@@ -43,7 +43,7 @@ func TestUnreadableIsToldOnce(t *testing.T) {
 	}
 
 	told := 0
-	collections.TellUnreadable(func(string, string) { told++ })
+	collections.OnUnreadable(func(string, string) { told++ })
 	for range 2 {
 		for i := range 10_100 {
 			if _, err := collections.OpenValue("v1:lost:AAAAAAAAAAAAAAAA:AAAA", collections.Patients, "last_name", fmt.Sprint(i)); err == nil {

@@ -6,9 +6,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/patients"
 )
 
-// keepMember lets only those onto a care team who may be on one.
-func (h *hooks) keepMember(e *core.RecordEvent) error {
-	if err := patients.KeepMember(e.App, e.Record, h.Clock()); err != nil {
+// guardMember lets only those onto a care team who may be on one.
+func (h *hooks) guardMember(e *core.RecordEvent) error {
+	if err := patients.GuardMember(e.App, e.Record, h.Clock()); err != nil {
 		return err
 	}
 	return e.Next()

@@ -6,9 +6,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/patients"
 )
 
-// keepConsent makes a new consent complete and lets an old one be revoked, and nothing else.
-func (h *hooks) keepConsent(e *core.RecordEvent) error {
-	if err := patients.KeepConsent(e.App, e.Record, writerOf(e.Record), h.Clock()); err != nil {
+// guardConsent makes a new consent complete and lets an old one be revoked, and nothing else.
+func (h *hooks) guardConsent(e *core.RecordEvent) error {
+	if err := patients.GuardConsent(e.App, e.Record, writerOf(e.Record), h.Clock()); err != nil {
 		return err
 	}
 	return e.Next()

@@ -7,9 +7,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/observations"
 )
 
-// keepAssignment keeps a device from being in two hands at once, and the days that count for billing in step with who held it.
-func (h *hooks) keepAssignment(e *core.RecordEvent) error {
-	if err := devices.KeepAssignment(e.App, e.Record); err != nil {
+// guardAssignment keeps a device from being in two hands at once, and the days that count for billing in step with who held it.
+func (h *hooks) guardAssignment(e *core.RecordEvent) error {
+	if err := devices.GuardAssignment(e.App, e.Record); err != nil {
 		return err
 	}
 	return observations.FollowAssignment(e.App, e.Record, h.Zone, e.Next)

@@ -8,10 +8,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/patients"
 )
 
-// keepPatient checks and completes a patient whoever writes it, gives a new one a row on the triage list, and ends what a
+// guardPatient checks and completes a patient whoever writes it, gives a new one a row on the triage list, and ends what a
 // deleted one has open.
-func (h *hooks) keepPatient(e *core.RecordEvent) error {
-	return patients.Keep(e.App, e.Record, writerOf(e.Record), fromDashboard(e.Record), h.Clock(), h.Zone, e.Next)
+func (h *hooks) guardPatient(e *core.RecordEvent) error {
+	return patients.Guard(e.App, e.Record, writerOf(e.Record), fromDashboard(e.Record), h.Clock(), h.Zone, e.Next)
 }
 
 // refreshDirectory keeps names findable. The patient is stored; a directory that cannot be refreshed is rebuilt at the next start.

@@ -7,8 +7,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
-// keepRate refuses a rate that the API would not take: amounts of entries are made of it, and stay as they were made.
-func (h *hooks) keepRate(e *core.RecordEvent) error {
+// guardRate refuses a rate that the API would not take: amounts of entries are made of it, and stay as they were made.
+func (h *hooks) guardRate(e *core.RecordEvent) error {
 	if problem := billing.CheckRate(e.Record.GetString("cpt_code"), e.Record.GetFloat("rate_cents"), e.Record.GetString("effective_date")); problem != "" {
 		return router.NewBadRequestError(problem, nil)
 	}

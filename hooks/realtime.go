@@ -77,7 +77,7 @@ func (h *hooks) subscribe(e *core.RealtimeSubscribeRequestEvent) error {
 	}
 	err = audit.Append(e.App, audit.Entry{
 		Event: audit.PatientRead, Actor: caller.Actor(originOf(e.RequestEvent)),
-		ResourceType: "Topic", ResourceID: live.Topic,
+		ResourceType: audit.ResourceTopic, ResourceID: live.Topic,
 	}, now)
 	if err != nil {
 		return err

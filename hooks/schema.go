@@ -47,9 +47,9 @@ func stored(app core.App, c *core.Collection) string {
 
 // refuseAttempt records what was tried and refuses it.
 func (h *hooks) refuseAttempt(e *core.RequestEvent, event audit.Event, collection string, changes audit.Changes, sentence string) error {
-	resource := "Collection"
+	resource := audit.ResourceCollection
 	if event == audit.SettingsRefused {
-		resource = "Settings"
+		resource = audit.ResourceSettings
 	}
 	recorded := audit.Append(e.App, audit.Entry{
 		Event: event, Outcome: audit.MinorFailure, Actor: requester(e), ResourceType: resource, ResourceID: collection, Changes: changes,

@@ -20,14 +20,14 @@ const settingsRefused = "This setting comes from the service's own settings. Onl
 // guardSettings keeps PocketBase's settings as the service's own demand while it runs, and puts on record who changed what is left, or tried
 // to: names of sections only, since values may be secret. PocketBase's own backup, an open zip of everything, is refused whoever asks for it.
 func guardSettings(app core.App, h *hooks) {
-	app.OnSettingsUpdateRequest().BindFunc(h.keepSettings)
+	app.OnSettingsUpdateRequest().BindFunc(h.guardSettings)
 	app.OnBackupCreate().BindFunc(func(*core.BackupEvent) error { return errBackup })
 	app.OnBackupRestore().BindFunc(func(*core.BackupEvent) error { return errBackup })
 }
 
 var errBackup = router.NewForbiddenError("PocketBase's own backup is closed: see vigil backup.", nil)
 
-func (h *hooks) keepSettings(e *core.SettingsUpdateRequestEvent) error {
+func (h *hooks) guardSettings(e *core.SettingsUpdateRequestEvent) error {
 	sections, err := changedSections(e.OldSettings, e.NewSettings)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (h *hooks) keepSettings(e *core.SettingsUpdateRequestEvent) error {
 	}
 	// The entry comes first: a change that is not on record is not made.
 	err = audit.Append(e.App, audit.Entry{
-		Event: audit.SettingsUpdate, Actor: requester(e.RequestEvent), ResourceType: "Settings", ResourceID: "PocketBase", Changes: changes,
+		Event: audit.SettingsUpdate, Actor: requester(e.RequestEvent), ResourceType: audit.ResourceSettings, ResourceID: "PocketBase", Changes: changes,
 	}, h.Clock())
 	if err != nil {
 		return err

@@ -152,8 +152,8 @@ func hideFactors(e *core.RecordEnrichEvent) error {
 	return nil
 }
 
-// keepFactors undoes what the dashboard, which saves whole records, wrote in the place of what it was not shown.
-func keepFactors(record *core.Record) {
+// restoreFactors undoes what the dashboard, which saves whole records, wrote in the place of what it was not shown.
+func restoreFactors(record *core.Record) {
 	if !fromDashboard(record) {
 		return
 	}
@@ -175,10 +175,10 @@ func refuseSignIns(e *core.RecordRequestEvent) error {
 	return e.BadRequestError("Records of this kind are written by the service alone.", nil)
 }
 
-// keepSuperuser holds a superuser to the rules of a user.
-func (h *hooks) keepSuperuser(e *core.RecordEvent) error {
+// guardSuperuser holds a superuser to the rules of a user.
+func (h *hooks) guardSuperuser(e *core.RecordEvent) error {
 	e.Record.SetEmail(auth.FoldEmail(e.Record.Email()))
-	keepFactors(e.Record)
+	restoreFactors(e.Record)
 	if err := passwordPolicy(e.Record); err != nil {
 		return err
 	}

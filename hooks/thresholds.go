@@ -8,8 +8,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/triage"
 )
 
-// keepThresholds checks bounds whoever writes them, logs what changes, and ranks the patient anew.
-func (h *hooks) keepThresholds(e *core.RecordEvent) error {
+// guardThresholds checks bounds whoever writes them, logs what changes, and ranks the patient anew.
+func (h *hooks) guardThresholds(e *core.RecordEvent) error {
 	return triage.KeepThresholds(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next)
 }
 

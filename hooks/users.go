@@ -7,11 +7,11 @@ import (
 	"github.com/vigilhealth/vigil/internal/auth"
 )
 
-// keepUser writes addresses as sign-ins look for them, and dates what the dashboard makes and holds it to the password policy.
-func (h *hooks) keepUser(e *core.RecordEvent) error {
+// guardUser writes addresses as sign-ins look for them, and dates what the dashboard makes and holds it to the password policy.
+func (h *hooks) guardUser(e *core.RecordEvent) error {
 	now := collections.Instant(h.Clock())
 	e.Record.SetEmail(auth.FoldEmail(e.Record.Email()))
-	keepFactors(e.Record)
+	restoreFactors(e.Record)
 	if fromDashboard(e.Record) { // the API's own rules name its own fields
 		if err := passwordPolicy(e.Record); err != nil {
 			return err

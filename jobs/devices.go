@@ -19,9 +19,9 @@ const (
 // checkHubs turns silent hubs off, and does for devices what a crash may have left undone.
 func checkHubs(e Engines, _ context.Context, app core.App) (counts, error) {
 	now := e.Clock.Now().UTC()
-	attended, failed := e.Devices.AttendDue(app, now)
+	checked, failed := e.Devices.CheckDueDevices(app, now)
 	silent, err := devices.CheckHubs(app, e.started, now)
-	return counts{"attended": attended, "silent": silent}, errors.Join(failed, err)
+	return counts{"attended": checked, "silent": silent}, errors.Join(failed, err)
 }
 
 // checkMissed judges the days that ended since the last run that went through, however long ago that is.

@@ -38,7 +38,7 @@ const stopTimeout = 20 * time.Second
 type Engines struct {
 	Transmissions *transmissions.Worker
 	Mailer        *notifications.Mailer
-	Telling       *notifications.Dispatcher
+	Dispatcher    *notifications.Dispatcher
 	Devices       *devices.Engine
 	Billing       *billing.Engine
 	Readings      *observations.Engine
@@ -198,7 +198,7 @@ func keepDatabase(_ Engines, ctx context.Context, app core.App) (counts, error) 
 	if _, err := app.NonconcurrentDB().NewQuery("PRAGMA wal_checkpoint(PASSIVE)").WithContext(ctx).Execute(); err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
-	return counts{}, collections.TellPlanner(app)
+	return counts{}, collections.SetPlannerStatistics(app)
 }
 
 func sendMails(e Engines, ctx context.Context, app core.App) (counts, error) {
@@ -207,7 +207,7 @@ func sendMails(e Engines, ctx context.Context, app core.App) (counts, error) {
 }
 
 func sendPushes(e Engines, ctx context.Context, app core.App) (counts, error) {
-	done, err := e.Telling.SendDue(ctx, app)
+	done, err := e.Dispatcher.SendDue(ctx, app)
 	return counts{"told": done.Told, "sent": done.Sent, "failed": done.Failed, "gone": done.Gone, "again": done.Again}, err
 }
 
@@ -218,7 +218,7 @@ func remindPeople(e Engines, _ context.Context, app core.App) (counts, error) {
 }
 
 func testTokens(e Engines, ctx context.Context, app core.App) (counts, error) {
-	done, err := e.Telling.TestTokens(ctx, app)
+	done, err := e.Dispatcher.TestTokens(ctx, app)
 	return counts{"expired": done.Expired, "unused": done.Unused, "tried": done.Tried, "gone": done.Gone}, err
 }
 

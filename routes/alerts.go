@@ -86,7 +86,7 @@ func (a *api) listAlerts(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return listOfPatients(c, p, total, page, "Alert", viewAlert)
+	return listOfPatients(c, p, total, page, audit.ResourceAlert, viewAlert)
 }
 
 // trailView is one line of an alert's audit trail.
@@ -150,7 +150,7 @@ func (a *api) readAlert(c *web.Call) error {
 		return err
 	}
 	patientID := record.GetString("patient")
-	if err := c.RecordRead(audit.PatientRead, "Alert", strconv.FormatInt(collections.Number(record.Id), 10), patientID); err != nil {
+	if err := c.RecordRead(audit.PatientRead, audit.ResourceAlert, strconv.FormatInt(collections.Number(record.Id), 10), patientID); err != nil {
 		return err
 	}
 	return a.answerAlert(c, record)

@@ -47,7 +47,7 @@ func viewAudit(e audit.Stored) auditView {
 
 // recordAudit notes a look at the trail in the trail.
 func recordAudit(c *web.Call, event audit.Event, resourceID string) error {
-	return audit.Append(c.App, audit.Entry{Event: event, Actor: c.Actor(), ResourceType: "AuditEvent", ResourceID: resourceID}, c.Now)
+	return audit.Append(c.App, audit.Entry{Event: event, Actor: c.Actor(), ResourceType: audit.ResourceAuditEvent, ResourceID: resourceID}, c.Now)
 }
 
 func (a *api) listAudit(c *web.Call) error {
@@ -174,7 +174,7 @@ func (a *api) readAccessLog(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.RecordRead(audit.AuditRead, "Patient", patient.Id, patient.Id); err != nil {
+	if err := c.RecordRead(audit.AuditRead, audit.ResourcePatient, patient.Id, patient.Id); err != nil {
 		return err
 	}
 	start, end := min(p.Offset(), len(entries)), min(p.Offset()+p.Size, len(entries))

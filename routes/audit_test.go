@@ -28,10 +28,10 @@ func TestAuditEvents(t *testing.T) {
 	from := audit.Origin{Address: "192.0.2.7", Client: "=cmd()", RequestID: "request-1"}
 	nurse := audit.User(4, "nurse@vigil.test", "nurse", from)
 	c.entry(audit.Entry{
-		Event: audit.PatientUpdate, Actor: nurse, ResourceType: "Patient", ResourceID: patient, PatientID: patient,
+		Event: audit.PatientUpdate, Actor: nurse, ResourceType: audit.ResourcePatient, ResourceID: patient, PatientID: patient,
 		Reason: "moved", Changes: audit.Changes{"phone": {Old: phi.Text("555 0100"), New: phi.Text("555 0101")}},
 	}, -48*time.Hour)
-	c.entry(audit.Entry{Event: audit.LoginFailed, Outcome: audit.MinorFailure, Actor: audit.Anonymous(from), ResourceType: "User", ResourceID: "4"}, -time.Hour)
+	c.entry(audit.Entry{Event: audit.LoginFailed, Outcome: audit.MinorFailure, Actor: audit.Anonymous(from), ResourceType: audit.ResourceUser, ResourceID: "4"}, -time.Hour)
 	c.entry(audit.Entry{Event: audit.BillingRun, Actor: audit.System()}, -time.Minute)
 
 	for query, want := range map[string]string{
@@ -76,10 +76,10 @@ func TestAuditEventAsFHIR(t *testing.T) {
 	const patient = "0196b0c0-0000-7000-8000-000000000001"
 	from := audit.Origin{Address: "192.0.2.7", Client: "curl/8", RequestID: "request-1"}
 	c.entry(audit.Entry{
-		Event: audit.PatientUpdate, Actor: audit.User(4, "nurse@vigil.test", "nurse", from), ResourceType: "Patient", ResourceID: patient,
+		Event: audit.PatientUpdate, Actor: audit.User(4, "nurse@vigil.test", "nurse", from), ResourceType: audit.ResourcePatient, ResourceID: patient,
 		PatientID: patient, Changes: audit.Changes{"phone": {Old: phi.Text("555 0100")}},
 	}, 0)
-	c.entry(audit.Entry{Event: audit.LoginFailed, Outcome: audit.MinorFailure, Actor: audit.Anonymous(from), ResourceType: "LoginKey", ResourceID: "k"}, 0)
+	c.entry(audit.Entry{Event: audit.LoginFailed, Outcome: audit.MinorFailure, Actor: audit.Anonymous(from), ResourceType: audit.ResourceLoginKey, ResourceID: "k"}, 0)
 	answer := c.ask(access.Admin, "GET", "/audit/events/1/?_format=fhir", nil).want(200)
 	want := `{"resourceType":"AuditEvent","id":"1","type":{"system":"http://terminology.hl7.org/CodeSystem/audit-event-type","code":"rest","display":"RESTful Operation"},` +
 		`"subtype":[{"system":"http://hl7.org/fhir/restful-interaction","code":"update","display":"update"}],"action":"U","recorded":"2026-01-15T13:45:00.000000Z","outcome":"0",`

@@ -45,7 +45,7 @@ func (a *api) listEntries(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := recordShown(c, "BillingEntry", views, func(v entryView) string { return v.PatientID }); err != nil {
+	if err := recordShown(c, audit.ResourceBillingEntry, views, func(v entryView) string { return v.PatientID }); err != nil {
 		return err
 	}
 	return web.List(c, p, total, views, unreadable)
@@ -98,7 +98,7 @@ func (a *api) answerEntry(c *web.Call, entry *collections.BillingEntry, answer f
 		return err
 	}
 	if c.Request.Method == "GET" {
-		if err := c.RecordRead(audit.PatientRead, "BillingEntry", entry.Id, entry.PatientID()); err != nil {
+		if err := c.RecordRead(audit.PatientRead, audit.ResourceBillingEntry, entry.Id, entry.PatientID()); err != nil {
 			return err
 		}
 	}
@@ -147,7 +147,7 @@ func (a *api) readEligibility(c *web.Call, patient *collections.Patient) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(map[string]any{"patient_id": patient.Id, "eligible": eligible, "checks": checks}, c.RecordRead(audit.PatientRead, "Eligibility", "", patient.Id))
+	return c.Answer(map[string]any{"patient_id": patient.Id, "eligible": eligible, "checks": checks}, c.RecordRead(audit.PatientRead, audit.ResourceEligibility, "", patient.Id))
 }
 
 func (a *api) explainBilling(c *web.Call, patient *collections.Patient) error {
@@ -160,7 +160,7 @@ func (a *api) explainBilling(c *web.Call, patient *collections.Patient) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(map[string]any{"patient_id": patient.Id, "month": month.Start[:7], "codes": codes}, c.RecordRead(audit.PatientRead, "Explanation", "", patient.Id))
+	return c.Answer(map[string]any{"patient_id": patient.Id, "month": month.Start[:7], "codes": codes}, c.RecordRead(audit.PatientRead, audit.ResourceExplanation, "", patient.Id))
 }
 
 // nearView is a patient close to a code.
@@ -198,5 +198,5 @@ func (a *api) listNearBillable(c *web.Call) error {
 	views := web.Views(near, func(n billing.Near) nearView {
 		return nearView{n, names[n.PatientID].FirstLast(), names[n.PatientID].MRN, n.Still()}
 	})
-	return c.Answer(map[string]any{"count": len(views), "results": views}, recordShown(c, "BillingEntry", views, func(v nearView) string { return v.PatientID }))
+	return c.Answer(map[string]any{"count": len(views), "results": views}, recordShown(c, audit.ResourceBillingEntry, views, func(v nearView) string { return v.PatientID }))
 }

@@ -51,7 +51,7 @@ func (a *api) readEvidence(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.RecordRead(audit.BillingExport, "BillingEntry", entry.Id, entry.PatientID()); err != nil {
+	if err := c.RecordRead(audit.BillingExport, audit.ResourceBillingEntry, entry.Id, entry.PatientID()); err != nil {
 		return err
 	}
 	sections := sectionsOf(evidence)

@@ -210,7 +210,7 @@ const namesAtOnce = 5000
 // recordPatients notes whose data a report showed.
 func recordPatients(c *web.Call, event audit.Event, report string, ids []string) error {
 	for some := range slices.Chunk(ids, namesAtOnce) {
-		if err := c.RecordRead(event, "BillingReport", report, some...); err != nil {
+		if err := c.RecordRead(event, audit.ResourceBillingReport, report, some...); err != nil {
 			return err
 		}
 	}
@@ -256,7 +256,7 @@ func (a *api) reportFile(c *web.Call, made reports.Report, format string, fields
 		table = picked
 	}
 	err := audit.Append(c.App, audit.Entry{
-		Event: audit.ReportExport, Actor: c.Actor(), ResourceType: "BillingReport", ResourceID: string(made.Name),
+		Event: audit.ReportExport, Actor: c.Actor(), ResourceType: audit.ResourceBillingReport, ResourceID: string(made.Name),
 		Changes: audit.Changes{"format": {New: format}, "rows": {New: len(table.Rows)}},
 	}, c.Now)
 	if err == nil {

@@ -36,7 +36,7 @@ func (a *api) readCareTeam(c *web.Call, patient *collections.Patient) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(viewCareTeam(team), c.RecordRead(audit.PatientRead, "CareTeam", patient.Id, patient.Id))
+	return c.Answer(viewCareTeam(team), c.RecordRead(audit.PatientRead, audit.ResourceCareTeam, patient.Id, patient.Id))
 }
 
 func (a *api) updateCareTeam(c *web.Call, patient *collections.Patient) error {

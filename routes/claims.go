@@ -272,7 +272,7 @@ func (a *api) exportClaims(c *web.Call) error {
 		return err
 	}
 	err = audit.Append(c.App, audit.Entry{
-		Event: audit.BillingExport, Actor: c.Actor(), ResourceType: "Claim", Changes: audit.Changes{"claims": {New: len(claims)}, "status": {New: word}},
+		Event: audit.BillingExport, Actor: c.Actor(), ResourceType: audit.ResourceClaim, Changes: audit.Changes{"claims": {New: len(claims)}, "status": {New: word}},
 	}, c.Now)
 	if err != nil {
 		return err

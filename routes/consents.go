@@ -60,7 +60,7 @@ func (a *api) listConsents(c *web.Call, patient *collections.Patient) error {
 		return err
 	}
 	page, unreadable := collections.ReadableOnly(page)
-	if err := c.RecordRead(audit.PatientRead, "Consent", "", patient.Id); err != nil {
+	if err := c.RecordRead(audit.PatientRead, audit.ResourceConsent, "", patient.Id); err != nil {
 		return err
 	}
 	return web.List(c, p, total, web.Views(page, consentFor(c)), unreadable)

@@ -129,7 +129,7 @@ func (a *api) readActivity(c *web.Call) error {
 		return err
 	}
 	if shown := page.PatientIDs(); len(shown) > 0 && dashboard.GroupOf(c.Caller.Role) != dashboard.Billing {
-		if err := c.RecordRead(audit.PatientRead, "Activity", "", shown...); err != nil {
+		if err := c.RecordRead(audit.PatientRead, audit.ResourceActivity, "", shown...); err != nil {
 			return err
 		}
 	}

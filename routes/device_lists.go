@@ -4,6 +4,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/routes/web"
 )
@@ -35,7 +36,7 @@ func (a *api) listDevices(c *web.Call) error {
 		return err
 	}
 	page, unreadable := collections.ReadableOnly(page)
-	if err := recordShown(c, "Device", page, (*collections.Device).PatientID); err != nil {
+	if err := recordShown(c, audit.ResourceDevice, page, (*collections.Device).PatientID); err != nil {
 		return err
 	}
 	return web.List(c, p, total, web.Views(page, viewDevice), unreadable)
@@ -84,7 +85,7 @@ func (a *api) listHubs(c *web.Call) error {
 			shown = append(shown, device)
 		}
 	}
-	if err := recordShown(c, "Hub", shown, (*collections.Device).PatientID); err != nil {
+	if err := recordShown(c, audit.ResourceHub, shown, (*collections.Device).PatientID); err != nil {
 		return err
 	}
 	return web.List(c, p, total, views, 0)
@@ -113,5 +114,5 @@ func (a *api) listDeviceAlerts(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return listOfPatients(c, p, total, page, "Alert", viewAlert)
+	return listOfPatients(c, p, total, page, audit.ResourceAlert, viewAlert)
 }

@@ -138,7 +138,7 @@ func (a *api) readDevice(c *web.Call) error {
 		detail.Assignments = append(detail.Assignments, assignmentView{patient, storedInstant(record, "assigned_at"), storedInstant(record, "unassigned_at")})
 	}
 	if holders := distinct(detail.Assignments, func(v assignmentView) string { return v.PatientID }); len(holders) > 0 {
-		if err := c.RecordRead(audit.PatientRead, "Device", device.DeviceID(), holders...); err != nil {
+		if err := c.RecordRead(audit.PatientRead, audit.ResourceDevice, device.DeviceID(), holders...); err != nil {
 			return err
 		}
 	}

@@ -158,7 +158,7 @@ func (a *api) testEMRConnection(c *web.Call) error {
 
 // noteTest records a test and its end, and makes the EMR's refusal an answer with its words.
 func (a *api) noteTest(c *web.Call, what string, failure error) error {
-	entry := audit.Entry{Event: audit.EMRTest, Actor: c.Actor(), ResourceType: "EMRConnection", ResourceID: what}
+	entry := audit.Entry{Event: audit.EMRTest, Actor: c.Actor(), ResourceType: audit.ResourceEMRConnection, ResourceID: what}
 	if failure != nil {
 		entry.Outcome = audit.MinorFailure
 	}
@@ -210,7 +210,7 @@ func (a *api) searchEMRPatients(c *web.Call) error {
 		}
 	})
 	err = audit.Append(c.App, audit.Entry{
-		Event: audit.EMRSearch, Actor: c.Actor(), ResourceType: "EMRPatient", Changes: audit.Changes{
+		Event: audit.EMRSearch, Actor: c.Actor(), ResourceType: audit.ResourceEMRPatient, Changes: audit.Changes{
 			"name": {New: wanted.Name}, "birthdate": {New: wanted.BirthDate}, "identifier": {New: wanted.Identifier}, "emr_ids": {New: ids},
 		},
 	}, c.Now)

@@ -125,7 +125,7 @@ func (a *api) listEscalations(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := recordListed(c, "Escalation", names); err != nil {
+	if err := recordListed(c, audit.ResourceEscalation, names); err != nil {
 		return err
 	}
 	return web.List(c, p, total, views, unreadable)
@@ -137,7 +137,7 @@ func (a *api) readEscalation(c *web.Call) error {
 		return err
 	}
 	number := strconv.FormatInt(collections.Number(record.Id), 10)
-	if err := c.RecordRead(audit.PatientRead, "Escalation", number, record.GetString("patient")); err != nil {
+	if err := c.RecordRead(audit.PatientRead, audit.ResourceEscalation, number, record.GetString("patient")); err != nil {
 		return err
 	}
 	return a.answerEscalation(c, record, c.OK)

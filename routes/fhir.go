@@ -28,7 +28,7 @@ func (a *api) readFHIRObservation(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.RecordRead(audit.ObservationRead, "Observation", o.ID, o.PatientID); err != nil {
+	if err := c.RecordRead(audit.ObservationRead, audit.ResourceObservation, o.ID, o.PatientID); err != nil {
 		return err
 	}
 	return c.Send(http.StatusOK, web.Preferred(c.Request.Header, web.JSONType, fhir.ContentType), body)

@@ -21,7 +21,7 @@ func (a *api) readFHIRPatient(c *web.Call, patient *collections.Patient) error {
 	if err != nil {
 		return err
 	}
-	if err := c.RecordRead(audit.PatientRead, "Patient", patient.Id, patient.Id); err != nil {
+	if err := c.RecordRead(audit.PatientRead, audit.ResourcePatient, patient.Id, patient.Id); err != nil {
 		return err
 	}
 	return c.Send(http.StatusOK, web.Preferred(c.Request.Header, web.JSONType, fhir.ContentType), body)

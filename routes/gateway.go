@@ -81,8 +81,8 @@ func (a *api) receiveMeasurement(c *web.Call, event gateway.Event, body []byte) 
 	case outcome.Duplicate:
 		return c.OK(webhookAnswer{Status: "duplicate", EventID: event.ID(), ObservationID: outcome.Observation.ID})
 	}
-	if outcome.AttendDevice {
-		if err := a.Devices.Attend(c.App, event.DeviceID, c.Now); err != nil {
+	if outcome.CheckDevice {
+		if err := a.Devices.CheckDevice(c.App, event.DeviceID, c.Now); err != nil {
 			a.Log.Error("device not attended to", slog.Any("error", err)) // the reading is stored; the hub check does it within a minute
 		}
 	}
@@ -123,7 +123,7 @@ func (a *api) noteUnsigned(c *web.Call, body []byte, refusal error) error {
 func refusedEntry(c *web.Call, refused gateway.Refusal, body []byte) audit.Entry {
 	entry := audit.Entry{
 		Event: audit.WebhookRejected, Outcome: audit.SeriousFailure, Actor: audit.Anonymous(c.Origin()),
-		ResourceType: "GatewayEvent", ResourceID: "none", Reason: phi.Text(refused.Reason),
+		ResourceType: audit.ResourceGatewayEvent, ResourceID: "none", Reason: phi.Text(refused.Reason),
 	}
 	if refused.Since > 0 {
 		entry.Changes = audit.Changes{"refused_since": {New: refused.Since}}

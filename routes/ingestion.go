@@ -159,7 +159,7 @@ func viewObservations(c *web.Call, page []observations.Observation) ([]observati
 	for i, o := range page {
 		views[i] = viewObservation(o, raisedFrom(raised[o.ID]), c.Caller.Role)
 	}
-	return views, c.RecordRead(audit.ObservationRead, "Observation", "", sortedKeys(patients)...)
+	return views, c.RecordRead(audit.ObservationRead, audit.ResourceObservation, "", sortedKeys(patients)...)
 }
 
 func (a *api) readObservation(c *web.Call) error {

@@ -77,7 +77,7 @@ func recordNotificationsRead(c *web.Call, id string, entries ...*core.Record) er
 	if len(shown) == 0 {
 		return nil
 	}
-	return c.RecordRead(audit.PatientRead, "Notification", id, shown...)
+	return c.RecordRead(audit.PatientRead, audit.ResourceNotification, id, shown...)
 }
 
 // notification finds the entry of the path on the caller's own list.

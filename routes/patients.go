@@ -46,7 +46,7 @@ func (a *api) readPatient(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(view, c.RecordRead(audit.PatientRead, "Patient", patient.Id, patient.Id))
+	return c.Answer(view, c.RecordRead(audit.PatientRead, audit.ResourcePatient, patient.Id, patient.Id))
 }
 
 // wantsDeleted reads the parameter that shows deleted patients, to administrators only.
@@ -139,7 +139,7 @@ func (a *api) findPatients(c *web.Call, wanted patients.Query) (views []patients
 	if wanted.Search != "" {
 		event = audit.PatientSearch
 	}
-	return views, total, unreadable, c.RecordRead(event, "Patient", "", ids...)
+	return views, total, unreadable, c.RecordRead(event, audit.ResourcePatient, "", ids...)
 }
 
 func (a *api) replacePatient(c *web.Call, patient *collections.Patient) error {

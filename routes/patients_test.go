@@ -57,6 +57,7 @@ func TestReplacePatient(t *testing.T) {
 
 	other := c.enrol(object{"mrn": "B-1"})
 	c.ask(access.Admin, "PUT", path, person(object{"mrn": "b-1"})).wantFields("mrn")
+	c.ask(access.Nurse, "GET", "/patients/"+query("search", strings.Repeat("a", 101))+"&ordering=first_name", nil).wantFields("search", "ordering")
 	c.ask(access.Admin, "PUT", path, `{"mrn":null}`).wantFields("mrn", "first_name", "last_name", "date_of_birth", "gender")
 	c.ask(access.Admin, "PUT", path, person(object{"mrn": "  "})).wantFields("mrn")
 	c.ask(access.Admin, "PUT", path, person(object{

@@ -54,7 +54,7 @@ func (a *api) createPayer(c *web.Call) error {
 		if taken {
 			return fault.Field("payer_id", "A payer with this code exists already.")
 		}
-		return noteSetting(c, tx, "Payer", payer.Code)
+		return noteSetting(c, tx, audit.ResourcePayer, payer.Code)
 	})
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (a *api) createPayerRate(c *web.Call) error {
 		if taken {
 			return fault.Field("effective_date", "The payer has a rate for this code from this day already.")
 		}
-		return noteSetting(c, tx, "PayerRate", rate.CPTCode+" "+rate.EffectiveDate)
+		return noteSetting(c, tx, audit.ResourcePayerRate, rate.CPTCode+" "+rate.EffectiveDate)
 	})
 	if err != nil {
 		return err

@@ -63,7 +63,7 @@ func (a *api) listQuarantine(c *web.Call) error {
 	for i, item := range page {
 		views[i] = viewItem(item)
 	}
-	if err := c.RecordRead(audit.ObservationRead, "GatewayEvent", ""); err != nil {
+	if err := c.RecordRead(audit.ObservationRead, audit.ResourceGatewayEvent, ""); err != nil {
 		return err
 	}
 	return web.List(c, p, total, views, unreadable)

@@ -72,7 +72,7 @@ func (a *api) reach(c *web.Call, patientID string) error {
 func (a *api) recordEmergency(c *web.Call, patientID string, reason phi.Text) error {
 	return c.App.RunInTransaction(func(tx core.App) error {
 		err := audit.Append(tx, audit.Entry{
-			Event: audit.EmergencyAccess, Actor: c.Actor(), ResourceType: "Patient", ResourceID: patientID,
+			Event: audit.EmergencyAccess, Actor: c.Actor(), ResourceType: audit.ResourcePatient, ResourceID: patientID,
 			PatientID: patientID, Reason: reason,
 		}, c.Now)
 		if err != nil {

@@ -110,7 +110,7 @@ func (a *api) simulateThresholds(c *web.Call) error {
 		return err
 	}
 	err = audit.Append(c.App, audit.Entry{
-		Event: audit.ThresholdWhatIf, Actor: c.Actor(), ResourceType: "Thresholds", ResourceID: proposal.PatientID, PatientID: proposal.PatientID,
+		Event: audit.ThresholdWhatIf, Actor: c.Actor(), ResourceType: audit.ResourceThresholds, ResourceID: proposal.PatientID, PatientID: proposal.PatientID,
 	}, c.Now)
 	if err != nil {
 		return err

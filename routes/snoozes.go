@@ -50,7 +50,7 @@ func (a *api) listSnoozes(c *web.Call) error {
 		return err
 	}
 	page, unreadable := collections.ReadableRecords(page)
-	if err := c.RecordRead(audit.PatientRead, "Snooze", "", patient.Id); err != nil {
+	if err := c.RecordRead(audit.PatientRead, audit.ResourceSnooze, "", patient.Id); err != nil {
 		return err
 	}
 	views := make([]snoozeView, len(page))

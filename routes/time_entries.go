@@ -5,6 +5,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
@@ -100,7 +101,7 @@ func (a *api) listTime(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := recordShown(c, "TimeEntry", views, func(v timeView) string { return v.PatientID }); err != nil {
+	if err := recordShown(c, audit.ResourceTimeEntry, views, func(v timeView) string { return v.PatientID }); err != nil {
 		return err
 	}
 	return web.List(c, p, total, views, unreadable)
@@ -213,7 +214,7 @@ func (a *api) summariseTime(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := recordShown(c, "TimeEntry", results, func(m billing.MonthTime) string { return m.PatientID }); err != nil {
+	if err := recordShown(c, audit.ResourceTimeEntry, results, func(m billing.MonthTime) string { return m.PatientID }); err != nil {
 		return err
 	}
 	if results == nil {

@@ -75,7 +75,7 @@ func (a *api) readTransmission(c *web.Call) error {
 			Status: attempt.StatusCode, RequestID: attempt.RequestID, ErrorCode: orNull(attempt.ErrorCode),
 		}
 	}
-	return c.Answer(view, c.RecordRead(audit.ObservationRead, "Transmission", record.Id, patientID))
+	return c.Answer(view, c.RecordRead(audit.ObservationRead, audit.ResourceTransmission, record.Id, patientID))
 }
 
 // queuedView answers a transform or a transmit.
@@ -135,7 +135,7 @@ func (a *api) listTransmissions(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return listOfPatients(c, p, total, page, "Transmission", viewTransmission)
+	return listOfPatients(c, p, total, page, audit.ResourceTransmission, viewTransmission)
 }
 
 // processedView is what one synchronous round did. Source: docs/decisions.md, "Process pending".

@@ -55,7 +55,7 @@ func (m *mailbox) FindObservation(context.Context, string) (string, bool, error)
 type delivering struct {
 	*clinic
 	emr        *mailbox
-	settled    chan transmissions.Settlement
+	settled    chan transmissions.Result
 	patient    string
 	at         atomic.Pointer[time.Time] // the worker's clock
 	stopWorker func()
@@ -68,13 +68,13 @@ func (d *delivering) advance(by time.Duration) {
 
 func newDelivering(t *testing.T) *delivering {
 	t.Helper()
-	d := &delivering{emr: &mailbox{}, settled: make(chan transmissions.Settlement, 10)}
+	d := &delivering{emr: &mailbox{}, settled: make(chan transmissions.Result, 10)}
 	d.at.Store(new(clock))
 	at := func() time.Time { return *d.at.Load() }
 	worker := transmissions.NewWorker(transmissions.Options{
 		EMR: d.emr, Schedule: transmissions.Schedule{5 * time.Minute}, Load: observations.LoadFHIR, Clock: at,
 		Log: slog.New(slog.DiscardHandler), Spread: func() float64 { return 0 },
-		Settled: func(s transmissions.Settlement) { d.settled <- s },
+		Finished: func(s transmissions.Result) { d.settled <- s },
 	})
 	fine := dashboard.Probes{
 		Database: func(context.Context, core.App) error { return nil }, EMR: func(context.Context) error { return nil },

@@ -91,7 +91,7 @@ func (a *api) listTriage(c *web.Call) error {
 			views[i].Trends = trends[ids[i]]
 		}
 	}
-	if err := c.RecordRead(audit.PatientRead, "Patient", "", ids...); err != nil {
+	if err := c.RecordRead(audit.PatientRead, audit.ResourcePatient, "", ids...); err != nil {
 		return err
 	}
 	return web.List(c, p, total, views, 0)

@@ -81,7 +81,7 @@ func TestUpdateUser(t *testing.T) {
 	c.send("", "POST", "/auth/token/refresh/", object{"refresh": session.text("refresh")}).want(401, "token_revoked")
 	c.ask(access.Admin, "PATCH", path, object{"role": "nurse"}).want(200).wantAt(object{"patient_id": nil})
 
-	entries, _, err := audit.List(c.app, audit.Filter{ResourceType: "User", ResourceID: number(nurse)}, 0, 20)
+	entries, _, err := audit.List(c.app, audit.Filter{ResourceType: audit.ResourceUser, ResourceID: number(nurse)}, 0, 20)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ func (a *api) readThresholds(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.RecordRead(audit.PatientRead, "Thresholds", patient.Id, patient.Id); err != nil {
+	if err := c.RecordRead(audit.PatientRead, audit.ResourceThresholds, patient.Id, patient.Id); err != nil {
 		return err
 	}
 	return c.OK(viewThresholds(c, configured))
@@ -189,7 +189,7 @@ func (a *api) listThresholdChanges(c *web.Call) error {
 		}
 	}
 	if len(shown) > 0 {
-		if err := c.RecordRead(audit.PatientRead, "Thresholds", "", sortedKeys(shown)...); err != nil {
+		if err := c.RecordRead(audit.PatientRead, audit.ResourceThresholds, "", sortedKeys(shown)...); err != nil {
 			return err
 		}
 	}

@@ -100,7 +100,7 @@ func Record(tx core.App, record *core.Record, action Action, by audit.Actor, now
 
 func noteMove(tx core.App, record *core.Record, move Move, changes audit.Changes, by audit.Actor, now time.Time) error {
 	return audit.Append(tx, audit.Entry{
-		Event: moveEvents[move], Actor: by, ResourceType: "Alert", ResourceID: strconv.FormatInt(collections.Number(record.Id), 10),
+		Event: moveEvents[move], Actor: by, ResourceType: audit.ResourceAlert, ResourceID: strconv.FormatInt(collections.Number(record.Id), 10),
 		PatientID: record.GetString("patient"), Changes: changes,
 	}, now)
 }

@@ -260,7 +260,7 @@ func logChange(tx core.App, patientID string, before stored, after Bounds, reaso
 		changes[changed.Field] = audit.Change{Old: changed.Old, New: changed.New}
 	}
 	return audit.Append(tx, audit.Entry{
-		Event: audit.ThresholdUpdate, Actor: by, ResourceType: "Thresholds", ResourceID: patientID,
+		Event: audit.ThresholdUpdate, Actor: by, ResourceType: audit.ResourceThresholds, ResourceID: patientID,
 		PatientID: patientID, Reason: reason, Changes: changes,
 	}, now)
 }

@@ -109,7 +109,7 @@ func StartSnooze(tx core.App, patientID string, draft SnoozeDraft, by audit.Acto
 		return nil, err
 	}
 	return record, audit.Append(tx, audit.Entry{
-		Event: audit.SnoozeCreate, Actor: by, ResourceType: "Snooze", ResourceID: strconv.FormatInt(collections.Number(record.Id), 10),
+		Event: audit.SnoozeCreate, Actor: by, ResourceType: audit.ResourceSnooze, ResourceID: strconv.FormatInt(collections.Number(record.Id), 10),
 		PatientID: patientID, Reason: draft.Reason, Changes: audit.Changes{
 			"type": {New: draft.Type}, "ends_at": {New: input.FormatInstant(draft.EndsAt)}, "include_critical": {New: draft.IncludeCritical},
 		},
@@ -137,7 +137,7 @@ func EndSnooze(tx core.App, patientID string, number int64, by audit.Actor, now 
 		return nil, err
 	}
 	return record, audit.Append(tx, audit.Entry{
-		Event: audit.SnoozeEnd, Actor: by, ResourceType: "Snooze", ResourceID: strconv.FormatInt(number, 10), PatientID: patientID,
+		Event: audit.SnoozeEnd, Actor: by, ResourceType: audit.ResourceSnooze, ResourceID: strconv.FormatInt(number, 10), PatientID: patientID,
 	}, now)
 }
 

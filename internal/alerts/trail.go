@@ -33,7 +33,7 @@ func AnnouncementKey(alertID string) string { return "alert " + alertID }
 
 // Trail is what happened to an alert, oldest first.
 func Trail(app core.App, alertID string) (trail []Step, err error) {
-	filter := audit.Filter{ResourceType: "Alert", ResourceID: strconv.FormatInt(collections.Number(alertID), 10)}
+	filter := audit.Filter{ResourceType: audit.ResourceAlert, ResourceID: strconv.FormatInt(collections.Number(alertID), 10)}
 	err = audit.Each(app, filter, func(entry audit.Stored) error {
 		action, shown := steps[audit.Event(entry.Event)]
 		if !shown {

@@ -11,7 +11,6 @@ const (
 	BySuperuser ActorType = "superuser"
 	BySystem    ActorType = "system"
 	ByGateway   ActorType = "gateway"
-	ByEMR       ActorType = "emr"
 	ByAnonymous ActorType = "anonymous"
 )
 
@@ -44,9 +43,6 @@ func System() Actor { return Actor{Type: BySystem} }
 
 // Gateway is the device gateway.
 func Gateway(from Origin) Actor { return Actor{Type: ByGateway, From: from} }
-
-// EMR is the external medical record system.
-func EMR(from Origin) Actor { return Actor{Type: ByEMR, From: from} }
 
 // Anonymous is somebody who has not signed in.
 func Anonymous(from Origin) Actor { return Actor{Type: ByAnonymous, From: from} }

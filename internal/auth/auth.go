@@ -79,7 +79,7 @@ func callerOf(user *collections.User) Caller {
 
 // about is an entry about a user; outcome and changes are the caller's to add.
 func about(user *collections.User, event audit.Event, actor audit.Actor) audit.Entry {
-	return audit.Entry{Event: event, Actor: actor, ResourceType: "User", ResourceID: strconv.FormatInt(user.Number(), 10)}
+	return audit.Entry{Event: event, Actor: actor, ResourceType: audit.ResourceUser, ResourceID: strconv.FormatInt(user.Number(), 10)}
 }
 
 // mayUse reports whether an account may be used: active, and not the portal account of a deleted patient.

@@ -70,6 +70,6 @@ func (e *Engine) LoginWhile(ctx context.Context, app core.App, body LoginBody, f
 		return err
 	}
 	meanwhile()
-	_, err = settle(app, func(tx core.App) (Session, error, error) { return e.decideLogin(tx, a, proven) })
+	_, err = commitDecision(app, func(tx core.App) (Session, error, error) { return e.decideLogin(tx, a, proven) })
 	return err
 }

@@ -43,7 +43,7 @@ func (e *Engine) proveFresh(ctx context.Context, app core.App, caller Caller, pr
 		return err
 	}
 	a := e.attemptOf(user, from, now)
-	if _, err := settle(app, a.refuseLocked); err != nil {
+	if _, err := commitDecision(app, a.refuseLocked); err != nil {
 		return err
 	}
 	wait, done := waiting(ctx)
@@ -52,7 +52,7 @@ func (e *Engine) proveFresh(ctx context.Context, app core.App, caller Caller, pr
 	if err != nil {
 		return err
 	}
-	_, err = settle(app, func(tx core.App) (struct{}, error, error) {
+	_, err = commitDecision(app, func(tx core.App) (struct{}, error, error) {
 		refused, err := e.judgePassword(tx, a, right)
 		return struct{}{}, refused, err
 	})

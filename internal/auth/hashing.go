@@ -81,10 +81,11 @@ func (p *places) take(ctx context.Context) (giveBack func(), err error) {
 	select {
 	case p.free <- struct{}{}:
 	case <-ctx.Done():
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return nil, fault.Overloaded(comeBack)
-		}
-		return nil, fmt.Errorf("wait for a place: %w", ctx.Err())
+		return nil, gaveUp(ctx)
+	}
+	if ctx.Err() != nil { // a place came free at the moment of giving up: it is for one who still waits
+		<-p.free
+		return nil, gaveUp(ctx)
 	}
 	return func() {
 		if p.rest == 0 || p.waiting.Load() == 0 {
@@ -93,6 +94,14 @@ func (p *places) take(ctx context.Context) (giveBack func(), err error) {
 		}
 		time.AfterFunc(p.rest, func() { <-p.free })
 	}, nil
+}
+
+// gaveUp says why an attempt waits no longer.
+func gaveUp(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fault.Overloaded(comeBack)
+	}
+	return fmt.Errorf("wait for a place: %w", ctx.Err())
 }
 
 // hash is hashPassword, waiting for a place.

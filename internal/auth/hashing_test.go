@@ -89,6 +89,39 @@ func TestPlaces(t *testing.T) {
 	})
 }
 
+// Whoever has hung up, or waited too long, takes no place, however many are free: nothing is hashed or counted for nobody.
+func TestWhoGaveUpTakesNoPlace(t *testing.T) {
+	places := auth.NewPlaces(1)
+	gone, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	late, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	for range 100 { // a free place and the end are two ways to go on, of which Go picks any
+		if _, err := places.Take(gone); !errors.Is(err, context.Canceled) {
+			t.Fatalf("who hung up: %v", err)
+		}
+		_, err := places.Take(late)
+		wantOverloaded(t, "too late", err)
+	}
+	giveBack, err := places.Take(t.Context()) // they kept none
+	if err != nil {
+		t.Fatal(err)
+	}
+	giveBack()
+
+	app, e := vigiltest.NewApp(t), newEngine()
+	user := vigiltest.User(t, app, access.Nurse)
+	before := vigiltest.RowCounts(t, app)
+	for range 20 {
+		if _, err := e.Login(gone, app, credentials(user.Email(), "Wrong-Password-1"), origin, clock); !errors.Is(err, context.Canceled) {
+			t.Fatalf("sign-in: %v", err)
+		}
+	}
+	if added := vigiltest.RowsAdded(t, app, before); len(added) != 0 {
+		t.Errorf("rows %v", added)
+	}
+}
+
 // Whatever hashes a password waits in the same queue, and being told to come back counts as no failure.
 func TestOverloaded(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()

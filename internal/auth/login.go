@@ -49,30 +49,30 @@ func (e *Engine) Login(ctx context.Context, app core.App, body LoginBody, from a
 	if err != nil {
 		return Session{}, err
 	}
-	if _, err := settleInTurn(ctx, e, app, a.refuseLocked); err != nil {
+	if _, err := commitDecisionInTurn(ctx, e, app, a.refuseLocked); err != nil {
 		return Session{}, err
 	}
 	proven, err := e.checkPassword(ctx, app, a)
 	if err != nil {
 		return Session{}, err
 	}
-	return settleInTurn(ctx, e, app, func(tx core.App) (Session, error, error) { return e.decideLogin(tx, a, proven) })
+	return commitDecisionInTurn(ctx, e, app, func(tx core.App) (Session, error, error) { return e.decideLogin(tx, a, proven) })
 }
 
-// settleInTurn is settle for what strangers may do as often as they like.
-func settleInTurn[T any](ctx context.Context, e *Engine, app core.App, decide func(tx core.App) (result T, refused, err error)) (T, error) {
+// commitDecisionInTurn is commitDecision for what strangers may do as often as they like.
+func commitDecisionInTurn[T any](ctx context.Context, e *Engine, app core.App, decide func(tx core.App) (result T, refused, err error)) (T, error) {
 	done, err := e.turns.take(ctx)
 	if err != nil {
 		var none T
 		return none, err
 	}
 	defer done()
-	return settle(app, decide)
+	return commitDecision(app, decide)
 }
 
-// settle runs a decision in a transaction that is kept when the decision is a refusal: what a refusal counts and
+// commitDecision runs a decision in a transaction that is kept when the decision is a refusal: what a refusal counts and
 // records must stay.
-func settle[T any](app core.App, decide func(tx core.App) (result T, refused, err error)) (T, error) {
+func commitDecision[T any](app core.App, decide func(tx core.App) (result T, refused, err error)) (T, error) {
 	var result T
 	var refused error
 	err := app.RunInTransaction(func(tx core.App) (err error) {
@@ -229,7 +229,7 @@ func (a attempt) entry(event audit.Event) audit.Entry {
 	case a.user != nil:
 		return about(a.user, event, audit.Anonymous(a.from))
 	case a.superuserID != "":
-		return audit.Entry{Event: event, Actor: audit.Anonymous(a.from), ResourceType: "Superuser", ResourceID: a.superuserID}
+		return audit.Entry{Event: event, Actor: audit.Anonymous(a.from), ResourceType: audit.ResourceSuperuser, ResourceID: a.superuserID}
 	}
-	return audit.Entry{Event: event, Actor: audit.Anonymous(a.from), ResourceType: "LoginKey", ResourceID: a.emailKey}
+	return audit.Entry{Event: event, Actor: audit.Anonymous(a.from), ResourceType: audit.ResourceLoginKey, ResourceID: a.emailKey}
 }

@@ -118,7 +118,7 @@ func (e *Engine) SignInWithPasskey(ctx context.Context, app core.App, body Asser
 	}
 	ctx, done := waiting(ctx)
 	defer done()
-	return settleInTurn(ctx, e, app, func(tx core.App) (Session, error, error) { return e.decidePasskey(tx, p) })
+	return commitDecisionInTurn(ctx, e, app, func(tx core.App) (Session, error, error) { return e.decidePasskey(tx, p) })
 }
 
 func (e *Engine) readAssertion(app core.App, body AssertionBody, from audit.Origin, now time.Time) (p passkeyAttempt, err error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
@@ -37,10 +38,7 @@ func (e *Engine) ChangePassword(ctx context.Context, app core.App, caller Caller
 	if err != nil {
 		return err
 	}
-	if err := e.checkNewPassword(ctx, checks, password, user); err != nil {
-		return err
-	}
-	hash, err := e.hash(ctx, app, password)
+	hash, err := e.hashNewPassword(ctx, app, checks, password, user)
 	if err != nil {
 		return err
 	}
@@ -63,24 +61,24 @@ func readNewPassword(checks *input.Checks, password, confirm input.String) strin
 	return wanted
 }
 
-// checkNewPassword holds the policy for a user's next password and returns all complaints so far.
-func (e *Engine) checkNewPassword(ctx context.Context, checks *input.Checks, password string, user *collections.User) error {
+// hashNewPassword holds the policy for a user's next password and returns its hash, or all complaints so far.
+func (e *Engine) hashNewPassword(ctx context.Context, app core.App, checks *input.Checks, password string, user *collections.User) (string, error) {
 	if password != "" {
 		for _, broken := range PasswordProblems(password, Owner{user.Email(), user.FirstName(), user.LastName()}) {
 			checks.Reject("new_password", broken)
 		}
-		if checks.Err() != nil {
-			return checks.Err()
-		}
-		same, err := e.matches(ctx, user.PasswordHash(), password)
-		if err != nil {
-			return err
-		}
-		if same {
-			checks.Reject("new_password", "Must differ from the old password.")
-		}
 	}
-	return checks.Err()
+	if err := checks.Err(); err != nil { // also what leaves no password to look at
+		return "", err
+	}
+	same, err := e.matches(ctx, user.PasswordHash(), password)
+	if err != nil {
+		return "", err
+	}
+	if same {
+		return "", fault.Field("new_password", "Must differ from the old password.")
+	}
+	return e.hash(ctx, app, password)
 }
 
 // replacePassword stores a new password, ends every session and says so by mail.
@@ -101,7 +99,7 @@ func replacePassword(tx core.App, user *collections.User, hash, because string, 
 
 // change runs a change of one user in a transaction that is kept when it ends in a refusal, and forgets what was remembered of the user.
 func (e *Engine) change(app core.App, userID string, apply func(tx core.App, user *collections.User) (refused, err error)) error {
-	_, err := settle(app, func(tx core.App) (struct{}, error, error) {
+	_, err := commitDecision(app, func(tx core.App) (struct{}, error, error) {
 		user, err := collections.FindUser(tx, userID)
 		if err != nil {
 			return struct{}{}, nil, err

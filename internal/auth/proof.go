@@ -63,7 +63,7 @@ func (e *Engine) provePassword(ctx context.Context, app core.App, caller Caller,
 	if err != nil {
 		return nil, err
 	}
-	return settle(app, func(tx core.App) (*collections.User, error, error) {
+	return commitDecision(app, func(tx core.App) (*collections.User, error, error) {
 		refused, err := e.countProof(tx, caller.RecordID, right, fault.Field(field, "The password is wrong."), now)
 		return user, refused, err
 	})

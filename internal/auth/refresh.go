@@ -45,7 +45,7 @@ func (e *Engine) Refresh(app core.App, body RefreshBody, from audit.Origin, now 
 	if hash == "" {
 		return Session{}, tokenInvalid()
 	}
-	return settle(app, func(tx core.App) (session Session, refused, err error) {
+	return commitDecision(app, func(tx core.App) (session Session, refused, err error) {
 		token, err := collections.HoldRefreshToken(tx, hash)
 		if collections.Missing(err) {
 			return session, tokenInvalid(), nil
@@ -188,7 +188,7 @@ func (e *Engine) LogoutAll(app core.App, caller Caller, from audit.Origin, now t
 func recordLogout(tx core.App, caller Caller, ended int64, from audit.Origin, now time.Time) error {
 	actor := caller.Actor(from)
 	return audit.Append(tx, audit.Entry{
-		Event: audit.Logout, Actor: actor, ResourceType: "User", ResourceID: actor.ID,
+		Event: audit.Logout, Actor: actor, ResourceType: audit.ResourceUser, ResourceID: actor.ID,
 		Changes: audit.Changes{"sign_ins": {Old: ended, New: 0}},
 	}, now)
 }

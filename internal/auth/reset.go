@@ -161,10 +161,7 @@ func (e *Engine) ConfirmReset(ctx context.Context, app core.App, body ResetBody,
 	if err != nil {
 		return err
 	}
-	if err := e.checkNewPassword(ctx, checks, password, user); err != nil {
-		return err
-	}
-	hash, err := e.hash(ctx, app, password)
+	hash, err := e.hashNewPassword(ctx, app, checks, password, user)
 	if err != nil {
 		return err
 	}

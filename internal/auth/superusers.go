@@ -38,7 +38,7 @@ func (e *Engine) SuperuserPassword(ctx context.Context, app core.App, address, p
 	if err != nil {
 		return SuperuserStep{}, err
 	}
-	if _, err := settleInTurn(ctx, e, app, a.refuseLocked); err != nil {
+	if _, err := commitDecisionInTurn(ctx, e, app, a.refuseLocked); err != nil {
 		return SuperuserStep{}, err
 	}
 	hash, err := decoyHash(app)
@@ -52,7 +52,7 @@ func (e *Engine) SuperuserPassword(ctx context.Context, app core.App, address, p
 	if err != nil {
 		return SuperuserStep{}, err
 	}
-	return settleInTurn(ctx, e, app, func(tx core.App) (step SuperuserStep, refused, err error) {
+	return commitDecisionInTurn(ctx, e, app, func(tx core.App) (step SuperuserStep, refused, err error) {
 		failures, refused, err := a.refuseLocked(tx)
 		if refused != nil || err != nil {
 			return step, refused, err
@@ -101,7 +101,7 @@ func (e *Engine) SuperuserCode(ctx context.Context, app core.App, half, code str
 	if superuser == nil { // gone meanwhile
 		return SuperuserStep{}, tokenInvalid()
 	}
-	return settleInTurn(ctx, e, app, func(tx core.App) (step SuperuserStep, refused, err error) {
+	return commitDecisionInTurn(ctx, e, app, func(tx core.App) (step SuperuserStep, refused, err error) {
 		failures, refused, err := a.refuseLocked(tx)
 		if refused != nil || err != nil {
 			return step, refused, err
@@ -167,7 +167,7 @@ func unchangedSuperuser(tx core.App, before *collections.Superuser) (*collection
 // SuperuserSignedIn records a sign-in and gives its first token.
 func (e *Engine) SuperuserSignedIn(app core.App, record *core.Record, from audit.Origin, now time.Time) (token string, err error) {
 	err = audit.Append(app, audit.Entry{
-		Event: audit.Login, Actor: audit.Superuser(record.Id, record.Email(), from), ResourceType: "Superuser", ResourceID: record.Id,
+		Event: audit.Login, Actor: audit.Superuser(record.Id, record.Email(), from), ResourceType: audit.ResourceSuperuser, ResourceID: record.Id,
 	}, now)
 	if err != nil {
 		return "", err

@@ -119,7 +119,7 @@ func (e *Engine) apply(tx core.App, t tariff, drafts []draft, now time.Time) (cr
 			return nil, err
 		}
 		err := chain.Add(audit.Entry{
-			Event: event, Actor: audit.System(), ResourceType: "BillingEntry", ResourceID: id, PatientID: d.patient.id,
+			Event: event, Actor: audit.System(), ResourceType: audit.ResourceBillingEntry, ResourceID: id, PatientID: d.patient.id,
 			Changes: audit.Changes{"lifecycle_status": {New: PendingReview}, "cpt_code": {New: d.code}, "units": {New: d.units}},
 		}, now)
 		if err != nil {

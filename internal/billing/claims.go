@@ -58,7 +58,7 @@ func (e *Engine) Do(app core.App, entryID string, m Move, by audit.Actor, now ti
 			changes["detail"] = audit.Change{New: m.detail}
 		}
 		err = audit.Append(tx, audit.Entry{
-			Event: m.event, Actor: by, ResourceType: "BillingEntry", ResourceID: entry.Id, PatientID: entry.PatientID(), Changes: changes,
+			Event: m.event, Actor: by, ResourceType: audit.ResourceBillingEntry, ResourceID: entry.Id, PatientID: entry.PatientID(), Changes: changes,
 		}, now)
 		if err == nil && m.after != nil {
 			err = m.after(tx, entry)

@@ -108,7 +108,7 @@ func (r *run) close(by audit.Actor) error {
 	r.counts["created"], r.counts["skipped"] = len(r.result.Created), len(r.result.Skipped)
 	return r.app.RunInTransaction(func(tx core.App) error {
 		err := audit.Append(tx, audit.Entry{
-			Event: audit.BillingRun, Actor: by, ResourceType: "BillingRun",
+			Event: audit.BillingRun, Actor: by, ResourceType: audit.ResourceBillingRun,
 			Changes: audit.Changes{"created": {New: len(r.result.Created)}, "skipped": {New: len(r.result.Skipped)}},
 		}, r.now)
 		if err != nil || len(r.result.Skipped) == 0 {

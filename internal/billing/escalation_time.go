@@ -74,7 +74,7 @@ func (e *Engine) logEscalation(tx core.App, t EscalationTime, now time.Time) err
 
 func timeAudit(event audit.Event, entry *collections.TimeEntry, by audit.Actor) audit.Entry {
 	return audit.Entry{
-		Event: event, Actor: by, ResourceType: "TimeEntry", ResourceID: strconv.FormatInt(entry.Number(), 10), PatientID: entry.PatientID(),
+		Event: event, Actor: by, ResourceType: audit.ResourceTimeEntry, ResourceID: strconv.FormatInt(entry.Number(), 10), PatientID: entry.PatientID(),
 		Changes: audit.Changes{
 			"category": {New: entry.Category()}, "duration_seconds": {New: entry.Seconds()}, "started_at": {New: entry.GetString("started_at")},
 		},

@@ -220,7 +220,7 @@ func (g *gatherer) trail() (err error) {
 
 // History is what was recorded about an entry, the oldest first; that it was read does not count.
 func History(app core.App, entry *collections.BillingEntry) (list []audit.Stored, err error) {
-	err = audit.Each(app, audit.Filter{PatientID: entry.PatientID(), ResourceType: "BillingEntry", ResourceID: entry.Id}, func(s audit.Stored) error {
+	err = audit.Each(app, audit.Filter{PatientID: entry.PatientID(), ResourceType: audit.ResourceBillingEntry, ResourceID: entry.Id}, func(s audit.Stored) error {
 		if !strings.HasSuffix(s.Event, ".read") && !strings.HasSuffix(s.Event, ".export") {
 			list = append(list, s)
 		}

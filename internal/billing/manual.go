@@ -126,7 +126,7 @@ func (e *Engine) CreateManual(app core.App, d ManualDraft, by audit.Actor, now t
 			return err
 		}
 		return audit.Append(tx, audit.Entry{
-			Event: audit.BillingCreate, Actor: by, ResourceType: "BillingEntry", ResourceID: draft.ID, PatientID: d.PatientID,
+			Event: audit.BillingCreate, Actor: by, ResourceType: audit.ResourceBillingEntry, ResourceID: draft.ID, PatientID: d.PatientID,
 			Changes: audit.Changes{"lifecycle_status": {New: PendingReview}, "cpt_code": {New: d.CPTCode}},
 		}, now)
 	})

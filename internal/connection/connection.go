@@ -37,7 +37,7 @@ const (
 	// warnBefore is how long before the end of the connection administrators hear of it. Source: docs/decisions.md, "Token storage".
 	warnBefore = 24 * time.Hour
 
-	resource = "EMRConnection"
+	resource = audit.ResourceEMRConnection
 )
 
 // Started is where to send the person's browser, and the state that will come back with it.

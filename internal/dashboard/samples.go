@@ -89,7 +89,7 @@ func KeepHealth(app core.App, kept Kept) error {
 			return nil
 		}
 		return audit.Append(tx, audit.Entry{
-			Event: audit.HealthChange, Actor: audit.System(), ResourceType: "Service", ResourceID: string(kept.To),
+			Event: audit.HealthChange, Actor: audit.System(), ResourceType: audit.ResourceService, ResourceID: string(kept.To),
 			Changes: audit.Changes{"status": {Old: string(kept.From), New: string(kept.To)}},
 		}, kept.At)
 	})

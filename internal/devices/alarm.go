@@ -25,7 +25,7 @@ func raise(tx core.App, a alarm, now time.Time) (alertID string, err error) {
 	if alertID, err = alerts.Store(tx, a.draft, now); err != nil {
 		return "", err
 	}
-	if err := note(tx, audit.AlertCreate, "Alert", alertID, a.draft.PatientID, now); err != nil {
+	if err := note(tx, audit.AlertCreate, audit.ResourceAlert, alertID, a.draft.PatientID, now); err != nil {
 		return "", err
 	}
 	if a.kind != "" {
@@ -51,15 +51,15 @@ func (a alarm) announcement(alertID string) notifications.Announcement {
 	}
 }
 
-// settle resolves the active alerts of a type about a device or hub; about one patient's only unless patientID is "". Where
+// resolveAlerts resolves the active alerts of a type about a device or hub; about one patient's only unless patientID is "". Where
 // there were any and recovery says how, that is noted for each patient as a piece of information.
-func settle(tx core.App, deviceID, alertType, patientID, recovery string, now time.Time) error {
+func resolveAlerts(tx core.App, deviceID, alertType, patientID, recovery string, now time.Time) error {
 	resolved, err := alerts.AutoResolveAbout(tx, deviceID, alertType, patientID, now)
 	if err != nil {
 		return err
 	}
 	for _, alert := range resolved {
-		if err := note(tx, audit.AlertAutoResolve, "Alert", alert.ID, alert.PatientID, now); err != nil {
+		if err := note(tx, audit.AlertAutoResolve, audit.ResourceAlert, alert.ID, alert.PatientID, now); err != nil {
 			return err
 		}
 		if recovery == "" {

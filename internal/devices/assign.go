@@ -173,13 +173,13 @@ func (e *Engine) hand(tx core.App, device *collections.Device, a Assignment, by 
 		return err
 	}
 	err = audit.Append(tx, audit.Entry{
-		Event: audit.DeviceAssign, Actor: by, ResourceType: "Device", ResourceID: a.DeviceID, PatientID: a.PatientID,
+		Event: audit.DeviceAssign, Actor: by, ResourceType: audit.ResourceDevice, ResourceID: a.DeviceID, PatientID: a.PatientID,
 		Changes: audit.Changes{"device_type": {New: a.Type}, "assigned_at": {New: collections.Instant(from)}},
 	}, now)
 	if err != nil {
 		return err
 	}
-	return e.attendBattery(tx, device, now)
+	return e.checkBattery(tx, device, now)
 }
 
 // startOf is when an assignment made now begins: with the running second, because devices tell the time of a reading in

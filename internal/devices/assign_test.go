@@ -146,7 +146,7 @@ func BenchmarkSee(b *testing.B) {
 	err := app.RunInTransaction(func(tx core.App) error {
 		tx = collections.Prepared(tx)
 		for i := range b.N {
-			_, err := devices.See(tx, weighing("S-1", &kg, at.Add(time.Duration(i)*time.Second)), devices.Envelope{ByGateway: true, BatteryLevel: level(80)}, at)
+			_, err := devices.RecordSighting(tx, weighing("S-1", &kg, at.Add(time.Duration(i)*time.Second)), devices.Envelope{ByGateway: true, BatteryLevel: level(80)}, at)
 			if err != nil {
 				return err
 			}

@@ -84,12 +84,12 @@ func (w *ward) measure(patient, device string, kg float64, at time.Time, told de
 			PatientID: patient, Source: vitals.SourceGateway, ReceivedAt: w.now, Device: told, By: audit.Gateway(audit.Origin{}),
 			Reading: vitals.Reading{Kind: vitals.Weight, WeightKg: &kg, MeasuredAt: at, DeviceID: device},
 		}, w.now)
-		attended = outcome.AttendDevice
+		attended = outcome.CheckDevice
 		return err
 	})
 	w.ok(err)
 	if attended {
-		w.ok(w.engine.Attend(w.app, device, w.now))
+		w.ok(w.engine.CheckDevice(w.app, device, w.now))
 	}
 	return attended
 }

@@ -10,12 +10,12 @@ import (
 )
 
 // Handle does what an event of a device or hub means, inside the transaction that stores the event. State follows the
-// newest timestamp: an older event is stored and changes nothing. Measurements are no such events, see [See].
+// newest timestamp: an older event is stored and changes nothing. Measurements are no such events, see [RecordSighting].
 // Source: docs/decisions.md, "The four other event types".
 func (e *Engine) Handle(tx core.App, event gateway.Event, now time.Time) error {
 	switch event.Type {
 	case gateway.HubHeartbeat:
-		return hear(tx, event.HubID, event.At, true, now)
+		return recordHubAlive(tx, event.HubID, event.At, true, now)
 	case gateway.HubOffline:
 		return goOffline(tx, event, now)
 	case gateway.DeviceConnected, gateway.DeviceDisconnected, gateway.DeviceBatteryLow:
@@ -24,9 +24,9 @@ func (e *Engine) Handle(tx core.App, event gateway.Event, now time.Time) error {
 	return nil
 }
 
-// Hear notes the hub that an event names which became no observation: every signed event that names a hub shows that it is
+// RecordHub notes the hub that an event names which became no observation: every signed event that names a hub shows that it is
 // alive, unless it says that it is not. An event without a time of its own counts from its arrival, and none from the future.
-func Hear(tx core.App, event gateway.Event, now time.Time) error {
+func RecordHub(tx core.App, event gateway.Event, now time.Time) error {
 	if event.Type == gateway.HubOffline {
 		return nil
 	}
@@ -34,7 +34,7 @@ func Hear(tx core.App, event gateway.Event, now time.Time) error {
 	if at.IsZero() || at.After(now) {
 		at = now
 	}
-	return hear(tx, event.HubID, at, false, now)
+	return recordHubAlive(tx, event.HubID, at, false, now)
 }
 
 func (e *Engine) handleDevice(tx core.App, event gateway.Event, now time.Time) error {
@@ -64,10 +64,10 @@ func (e *Engine) handleDevice(tx core.App, event gateway.Event, now time.Time) e
 	if err := save(tx, device); err != nil {
 		return err
 	}
-	if err := hear(tx, event.HubID, event.At, false, now); err != nil {
+	if err := recordHubAlive(tx, event.HubID, event.At, false, now); err != nil {
 		return err
 	}
-	return e.attendBattery(tx, device, now)
+	return e.checkBattery(tx, device, now)
 }
 
 // tell takes over what the event says about the device.

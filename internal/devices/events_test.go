@@ -124,12 +124,12 @@ func TestAttendDueCatchesUp(t *testing.T) {
 	w.assign("S-1", patient, "scale", time.Time{})
 	kg := 80.0
 	w.ok(w.app.RunInTransaction(func(tx core.App) error {
-		_, err := devices.See(tx, weighing("S-1", &kg, w.now), devices.Envelope{ByGateway: true, HubID: "H1", BatteryLevel: level(5)}, w.now)
+		_, err := devices.RecordSighting(tx, weighing("S-1", &kg, w.now), devices.Envelope{ByGateway: true, HubID: "H1", BatteryLevel: level(5)}, w.now)
 		return err
 	}))
 	w.wantAlerts("before")
 	for _, want := range []int{1, 0} {
-		n, err := w.engine.AttendDue(w.app, w.now)
+		n, err := w.engine.CheckDueDevices(w.app, w.now)
 		w.ok(err)
 		if n != want {
 			t.Errorf("attended to %d devices, want %d", n, want)

@@ -20,9 +20,9 @@ const (
 	hubWatchedOn = 7 * 24 * time.Hour // after the last hub.heartbeat
 )
 
-// hear notes that a signed event named the hub: it was alive then. One that was offline before is back, and its alerts are
+// recordHubAlive notes that a signed event named the hub: it was alive then. One that was offline before is back, and its alerts are
 // over.
-func hear(tx core.App, hubID string, at time.Time, heartbeat bool, now time.Time) error {
+func recordHubAlive(tx core.App, hubID string, at time.Time, heartbeat bool, now time.Time) error {
 	if hubID == "" || at.IsZero() {
 		return nil
 	}
@@ -44,7 +44,7 @@ func hear(tx core.App, hubID string, at time.Time, heartbeat bool, now time.Time
 	if err := noteHub(tx, audit.HubOnline, hubID, now); err != nil {
 		return err
 	}
-	return settle(tx, hubID, alerts.TypeHubOffline, "", "Hub "+hubID+" is back.", now)
+	return resolveAlerts(tx, hubID, alerts.TypeHubOffline, "", "Hub "+hubID+" is back.", now)
 }
 
 // goOffline takes a hub.offline event. One that is older than the hub's state, or than its last word, changes nothing.
@@ -93,7 +93,7 @@ func turnOff(tx core.App, hub collections.Hub, was string, at, now time.Time) er
 }
 
 func noteHub(tx core.App, event audit.Event, hubID string, now time.Time) error {
-	return audit.Append(tx, audit.Entry{Event: event, Actor: audit.System(), ResourceType: "Hub", ResourceID: hubID}, now)
+	return audit.Append(tx, audit.Entry{Event: event, Actor: audit.System(), ResourceType: audit.ResourceHub, ResourceID: hubID}, now)
 }
 
 // CheckHubs turns the hubs off that have fallen silent. listeningSince is when this service began to listen: before that,

@@ -117,9 +117,9 @@ func (e *Engine) escalateMissed(tx core.App, patientID, alertID string, now time
 		return err
 	}
 	if !opened {
-		return note(tx, audit.EscalationUpdate, "Escalation", id, patientID, now)
+		return note(tx, audit.EscalationUpdate, audit.ResourceEscalation, id, patientID, now)
 	}
-	if err := note(tx, audit.EscalationCreate, "Escalation", id, patientID, now); err != nil {
+	if err := note(tx, audit.EscalationCreate, audit.ResourceEscalation, id, patientID, now); err != nil {
 		return err
 	}
 	err = notifications.Announce(tx, notifications.Announcement{

@@ -61,7 +61,7 @@ func Register(app core.App, r Registration, by audit.Actor, now time.Time) (devi
 			return err
 		}
 		return audit.Append(tx, audit.Entry{
-			Event: audit.DeviceCreate, Actor: by, ResourceType: "Device", ResourceID: r.DeviceID, Changes: audit.Changes{"device_type": {New: r.Type}},
+			Event: audit.DeviceCreate, Actor: by, ResourceType: audit.ResourceDevice, ResourceID: r.DeviceID, Changes: audit.Changes{"device_type": {New: r.Type}},
 		}, now)
 	})
 	return device, err
@@ -128,13 +128,13 @@ func takeBack(tx core.App, device *collections.Device, status string, event audi
 		return err
 	}
 	err = audit.Append(tx, audit.Entry{
-		Event: event, Actor: by, ResourceType: "Device", ResourceID: device.DeviceID(), PatientID: patientID, Reason: reason,
+		Event: event, Actor: by, ResourceType: audit.ResourceDevice, ResourceID: device.DeviceID(), PatientID: patientID, Reason: reason,
 	}, now)
 	if err != nil {
 		return err
 	}
 	for _, alertType := range []string{alerts.TypeNoReading24h, alerts.TypeDeviceBattery} {
-		if err := settle(tx, device.DeviceID(), alertType, patientID, "", now); err != nil {
+		if err := resolveAlerts(tx, device.DeviceID(), alertType, patientID, "", now); err != nil {
 			return err
 		}
 	}

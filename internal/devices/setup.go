@@ -79,7 +79,7 @@ func CompleteSetUp(app core.App, deviceID string, s SetUp, by audit.Actor, now t
 			}
 		}
 		return audit.Append(tx, audit.Entry{
-			Event: audit.DeviceSetUp, Actor: by, ResourceType: "Device", ResourceID: deviceID, PatientID: device.PatientID(),
+			Event: audit.DeviceSetUp, Actor: by, ResourceType: audit.ResourceDevice, ResourceID: deviceID, PatientID: device.PatientID(),
 			Changes: audit.Changes{"setup_completed_at": {New: columns["setup_completed_at"]}, "setup_completed_by": {New: educator}},
 		}, now)
 	})

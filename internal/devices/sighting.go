@@ -40,7 +40,7 @@ const due = `(
 // newer: what is told now is not older than what was told last.
 const newer = `excluded.last_seen_at != '' AND excluded.last_seen_at >= last_seen_at`
 
-const see = `INSERT INTO devices (device_id, device_type, kind, model, status, hub_id, signal_strength,
+const sighting = `INSERT INTO devices (device_id, device_type, kind, model, status, hub_id, signal_strength,
 		battery_level, battery_state, battery_at, last_reading_at, last_seen_at, created_at)
 	VALUES ({:device}, {:kind}, {:kind}, {:model}, 'discovered', {:hub}, {:signal}, {:level}, {:band}, {:charged}, {:at}, {:seen}, {:now})
 	ON CONFLICT (device_id) DO UPDATE SET
@@ -61,10 +61,10 @@ const see = `INSERT INTO devices (device_id, device_type, kind, model, status, h
 		flagged = CASE WHEN excluded.last_reading_at > {:fresh} THEN FALSE ELSE flagged END
 	RETURNING ` + due
 
-// See notes what a stored reading says about its device, in one statement of the caller's transaction; a device that nobody
-// registered is listed as discovered. attend says that [Engine.Attend] has something to do once the reading is committed.
+// RecordSighting notes what a stored reading says about its device, in one statement of the caller's transaction; a device that nobody
+// registered is listed as discovered. check says that [Engine.CheckDevice] has something to do once the reading is committed.
 // What is older than what is known changes nothing.
-func See(tx core.App, r vitals.Reading, told Envelope, now time.Time) (attend bool, err error) {
+func RecordSighting(tx core.App, r vitals.Reading, told Envelope, now time.Time) (check bool, err error) {
 	if r.DeviceID == "" {
 		return false, nil
 	}
@@ -80,15 +80,15 @@ func See(tx core.App, r vitals.Reading, told Envelope, now time.Time) (attend bo
 	if told.BatteryLevel != nil {
 		row["band"], row["charged"] = string(BandOf(float64(*told.BatteryLevel))), at
 	}
-	if err := tx.NonconcurrentDB().NewQuery(see).Bind(row).Row(&attend); err != nil {
+	if err := tx.NonconcurrentDB().NewQuery(sighting).Bind(row).Row(&check); err != nil {
 		return false, fmt.Errorf("note what a reading says of its device: %w", err)
 	}
-	return attend, nil
+	return check, nil
 }
 
-// Attend does what the stored state of a device asks for: the battery's alerts and orders, the hub that is new or back. It is
+// CheckDevice does what the stored state of a device asks for: the battery's alerts and orders, the hub that is new or back. It is
 // harmless when there is nothing to do.
-func (e *Engine) Attend(app core.App, deviceID string, now time.Time) error {
+func (e *Engine) CheckDevice(app core.App, deviceID string, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		device, err := collections.FindDevice(tx, deviceID)
 		if collections.Missing(err) {
@@ -97,24 +97,24 @@ func (e *Engine) Attend(app core.App, deviceID string, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		if err := hear(tx, device.HubID(), device.LastSeenAt(), false, now); err != nil {
+		if err := recordHubAlive(tx, device.HubID(), device.LastSeenAt(), false, now); err != nil {
 			return err
 		}
-		return e.attendBattery(tx, device, now)
+		return e.checkBattery(tx, device, now)
 	})
 }
 
-// AttendDue attends to every device that asks for it: what a crash left behind after a commit.
-func (e *Engine) AttendDue(app core.App, now time.Time) (attended int, err error) {
+// CheckDueDevices does so for every device that asks for it: what a crash left behind after a commit.
+func (e *Engine) CheckDueDevices(app core.App, now time.Time) (checked int, err error) {
 	devices, err := collections.DevicesWhere(app, due, nil)
 	if err != nil {
 		return 0, err
 	}
 	for _, device := range devices {
-		if err := e.Attend(app, device.DeviceID(), now); err != nil {
-			return attended, err
+		if err := e.CheckDevice(app, device.DeviceID(), now); err != nil {
+			return checked, err
 		}
-		attended++
+		checked++
 	}
-	return attended, nil
+	return checked, nil
 }

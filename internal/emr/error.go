@@ -114,7 +114,7 @@ func untrusted(err error) bool {
 func refusal(a answer, creating bool, now time.Time) *Error {
 	outcome := fhir.ReadOutcome(a.body)
 	e := &Error{Status: a.status, Issues: outcome.Codes, Diagnostics: outcome.Diagnostics, took: a.took}
-	e.settle(a.status, a.header, now)
+	e.readStatus(a.status, a.header, now)
 	if e.Code != "" {
 		return e
 	}
@@ -136,8 +136,8 @@ func refusal(a answer, creating bool, now time.Time) *Error {
 	return e
 }
 
-// settle fills in what a status means whoever answered; the other 4xx it leaves alone.
-func (e *Error) settle(status int, header http.Header, now time.Time) {
+// readStatus fills in what a status means whoever answered; the other 4xx it leaves alone.
+func (e *Error) readStatus(status int, header http.Header, now time.Time) {
 	wait, given := retryAfter(header.Get("Retry-After"), now)
 	e.RetryAfter = wait
 	switch {

@@ -169,7 +169,7 @@ func (l *line) tokenRefusal(r *oauth2.RetrieveError, secrets []string) *Error {
 		e.OAuthError = r.ErrorCode
 	}
 	e.Status = r.Response.StatusCode
-	e.settle(e.Status, r.Response.Header, l.now())
+	e.readStatus(e.Status, r.Response.Header, l.now())
 	e.Ambiguous = false
 	switch {
 	case e.Code == CodeRateLimited:

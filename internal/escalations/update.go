@@ -197,7 +197,7 @@ func resolved(tx core.App, record *core.Record, by audit.Actor, now time.Time) e
 // note appends the audit entry of an escalation.
 func note(tx core.App, event audit.Event, record *core.Record, by audit.Actor, changes audit.Changes, now time.Time) error {
 	return audit.Append(tx, audit.Entry{
-		Event: event, Actor: by, ResourceType: "Escalation", ResourceID: strconv.FormatInt(collections.Number(record.Id), 10),
+		Event: event, Actor: by, ResourceType: audit.ResourceEscalation, ResourceID: strconv.FormatInt(collections.Number(record.Id), 10),
 		PatientID: record.GetString("patient"), Changes: changes,
 	}, now)
 }

@@ -47,12 +47,12 @@ func (c *changes) note(mark collections.AuditMark) {
 		return
 	}
 	switch mark.ResourceType {
-	case "Alert", collections.Alerts:
+	case audit.ResourceAlert, collections.Alerts:
 		c.alerts.add(numberID(mark.ResourceID))
-	case "Escalation", collections.Escalations:
+	case audit.ResourceEscalation, collections.Escalations:
 		c.escalations.add(numberID(mark.ResourceID))
-	case "Observation", "Patient", "Thresholds", "Snooze", "CareTeam", collections.Observations, collections.Patients, collections.Thresholds,
-		collections.CareTeamMembers, collections.TriageScores:
+	case audit.ResourceObservation, audit.ResourcePatient, audit.ResourceThresholds, audit.ResourceSnooze, audit.ResourceCareTeam,
+		collections.Observations, collections.Patients, collections.Thresholds, collections.CareTeamMembers, collections.TriageScores:
 	default:
 		return
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/wake"
 )
 
 // Topic is the one topic there is for users.
@@ -74,7 +75,7 @@ type Options struct {
 // Publisher tells readers of the topic what changes. It runs once.
 type Publisher struct {
 	Options
-	wake chan struct{}
+	wake.Signal
 	aged inbox
 
 	lock    sync.Mutex
@@ -90,15 +91,7 @@ type Publisher struct {
 
 // NewPublisher returns a publisher that does not run yet.
 func NewPublisher(o Options) *Publisher {
-	return &Publisher{Options: o, wake: make(chan struct{}, 1), told: map[string]triage.Stats{}, streams: map[*Stream]struct{}{}}
-}
-
-// Wake says that something was committed. It never blocks, and may be lost: the sweep finds what it meant.
-func (p *Publisher) Wake() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	return &Publisher{Options: o, Signal: wake.New(), told: map[string]triage.Stats{}, streams: map[*Stream]struct{}{}}
 }
 
 // Rescored is told whose standing changed without an entry in the trail: the clock's hourly work.
@@ -156,7 +149,7 @@ func (p *Publisher) Run(ctx context.Context, app core.App) {
 		case <-ctx.Done():
 			return
 		case <-wait.C:
-		case <-p.wake:
+		case <-p.Signal:
 			if !pause(ctx, gathering+readerShare*time.Duration(len(p.open()))) {
 				return
 			}

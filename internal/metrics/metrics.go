@@ -114,8 +114,8 @@ func (m *Metrics) Stored(outcomes []observations.Outcome, now time.Time) {
 	}
 }
 
-// Settled counts a delivery that ended.
-func (m *Metrics) Settled(s transmissions.Settlement, now time.Time) {
+// Delivered counts a delivery that ended.
+func (m *Metrics) Delivered(s transmissions.Result, now time.Time) {
 	if s.Failed() {
 		m.delivered.WithLabelValues("failed").Inc()
 		return

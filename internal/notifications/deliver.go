@@ -6,12 +6,12 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/groupcommit"
 )
 
 // retryDelays is the wait after each attempt but the last. Source: docs/decisions.md, "Web Push delivery".
@@ -45,7 +45,7 @@ func (d *Dispatcher) sendClaimed(ctx context.Context, app core.App, p *pass) err
 
 // ending is how one attempt ended.
 type ending struct {
-	collections.SettledPush
+	collections.FinishedPush
 	tokenID string
 	refused string // the host that refused us
 }
@@ -55,12 +55,12 @@ func (d *Dispatcher) deliver(ctx context.Context, app core.App, push *collection
 	if !ok {
 		return // the service stops, or the database failed: the lease ends and the push is tried again
 	}
-	if err := d.ended.settle(app, end, d.Clock()); err != nil {
-		d.Log.Error("push not settled", slog.String("push", push.ID), slog.Any("error", err))
+	if _, err := d.endings.Commit(app, end); err != nil {
+		d.Log.Error("push not recorded", slog.String("push", push.ID), slog.Any("error", err))
 		return
 	}
-	if d.Settled != nil {
-		d.Settled(end.Status)
+	if d.Finished != nil {
+		d.Finished(end.Status)
 	}
 	switch end.Status {
 	case collections.PushSent:
@@ -78,7 +78,7 @@ func (d *Dispatcher) deliver(ctx context.Context, app core.App, push *collection
 func (d *Dispatcher) attempt(ctx context.Context, app core.App, push *collections.ClaimedPush, p *pass) (end ending, ok bool) {
 	now := d.Clock()
 	m := mannerOf(push.Channel, push.Type, push.Severity)
-	end = ending{SettledPush: collections.SettledPush{ID: push.ID, Body: push.Body, Status: collections.PushFailed}, tokenID: push.TokenID}
+	end = ending{FinishedPush: collections.FinishedPush{ID: push.ID, Body: push.Body, Status: collections.PushFailed}, tokenID: push.TokenID}
 	lapses := collections.ParseInstant(push.CreatedAt).Add(m.life)
 	token, err := push.Token()
 	if err != nil && push.TokenActive && lapses.After(now) {
@@ -172,56 +172,21 @@ func payloadOf(push *collections.ClaimedPush, body string) []byte {
 	}.encode()
 }
 
-// endings collects how attempts ended: whoever settles takes along what others have finished, so that many share one transaction.
-type endings struct {
-	mu       sync.Mutex
-	waiting  []*settling
-	settling sync.Mutex
-}
-
-type settling struct {
-	ending
-	done bool
-	err  error
-}
-
-// settle stores how an attempt ended.
-func (e *endings) settle(app core.App, end ending, now time.Time) error {
-	mine := &settling{ending: end}
-	e.mu.Lock()
-	e.waiting = append(e.waiting, mine)
-	e.mu.Unlock()
-
-	e.settling.Lock()
-	defer e.settling.Unlock()
-	for !mine.done {
-		e.settleSome(app, now)
-	}
-	return mine.err
-}
-
-// settleSome stores the endings that have waited longest, in one commit of a size that readings can wait for.
-func (e *endings) settleSome(app core.App, now time.Time) {
-	e.mu.Lock()
-	n := min(len(e.waiting), together)
-	group := e.waiting[:n:n]
-	e.waiting = e.waiting[n:]
-	e.mu.Unlock()
-	err := app.RunInTransaction(func(tx core.App) error {
-		for _, s := range group {
-			if err := s.store(tx, now); err != nil {
+// storeEndings stores how attempts ended, as many as readings can wait for.
+func (d *Dispatcher) storeEndings(app core.App, endings []*groupcommit.Item[ending, struct{}]) error {
+	now := d.Clock()
+	return app.RunInTransaction(func(tx core.App) error {
+		for _, e := range endings {
+			if err := e.In.store(tx, now); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	for _, s := range group {
-		s.done, s.err = true, err
-	}
 }
 
 func (e ending) store(tx core.App, now time.Time) error {
-	if err := collections.SettlePush(tx, e.SettledPush); err != nil {
+	if err := collections.FinishPush(tx, e.FinishedPush); err != nil {
 		return err
 	}
 	switch {

@@ -14,7 +14,9 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/groupcommit"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/wake"
 )
 
 // DispatcherOptions are what a dispatcher needs from outside.
@@ -24,19 +26,19 @@ type DispatcherOptions struct {
 	Zone  *time.Location
 	Clock func() time.Time
 	Log   *slog.Logger
-	// Settled is told the state of each push whose attempt ended; it may be nil and must not block.
-	Settled func(status string)
+	// Finished is told the state of each push whose attempt ended; it may be nil and must not block.
+	Finished func(status string)
 }
 
 // Dispatcher tells people what was announced: woken after a commit, and swept by the clock in case a wake was lost. Whatever it does it does
 // in small transactions, so that readings never wait for it, and can do again after a crash.
 type Dispatcher struct {
 	DispatcherOptions
-	wake    chan struct{}
-	telling sync.Mutex    // one round tells, plans and claims at a time
+	wake.Signal
+	round   sync.Mutex    // one round tells, plans and claims at a time
 	slots   chan struct{} // one for each conversation with a push service
 	paused  pauses
-	ended   endings
+	endings *groupcommit.Group[ending, struct{}]
 }
 
 const (
@@ -46,7 +48,7 @@ const (
 	sweep = 15 * time.Second
 	// batch bounds what one transaction writes.
 	batch = 20
-	// together is how many announcements are told, and how many pushes settled, in one transaction.
+	// together is how many announcements are told, and how many pushes recorded, in one transaction.
 	together = 10
 	// claim is how many pushes are taken at once; they wait for a slot within pushLease.
 	claim     = 64
@@ -55,15 +57,9 @@ const (
 
 // NewDispatcher returns a dispatcher; Run starts it.
 func NewDispatcher(o DispatcherOptions) *Dispatcher {
-	return &Dispatcher{DispatcherOptions: o, wake: make(chan struct{}, 1), slots: make(chan struct{}, concurrency)}
-}
-
-// Wake tells the dispatcher to look now. It never blocks and may be lost: the sweep finds what it meant.
-func (d *Dispatcher) Wake() {
-	select {
-	case d.wake <- struct{}{}:
-	default:
-	}
+	d := &Dispatcher{DispatcherOptions: o, Signal: wake.New(), slots: make(chan struct{}, concurrency)}
+	d.endings = groupcommit.New(groupcommit.Options[ending, struct{}]{Store: d.storeEndings, Most: together, Log: o.Log})
+	return d
 }
 
 // Attach lets announcements and notices that are stored in the app wake the dispatcher.
@@ -80,7 +76,7 @@ func (d *Dispatcher) Run(ctx context.Context, app core.App) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-		case <-d.wake:
+		case <-d.Signal:
 		}
 		if err := d.begin(ctx, app, newPass(&under)); err != nil && ctx.Err() == nil {
 			d.Log.Error("people not told", slog.Any("error", err))
@@ -112,8 +108,8 @@ func newPass(under *sync.WaitGroup) *pass { return &pass{under: under} }
 // begin does all but wait for the push services, so that a slow one does not keep it from looking again. What goes wrong with one thing
 // does not stop the others.
 func (d *Dispatcher) begin(ctx context.Context, app core.App, p *pass) error {
-	d.telling.Lock()
-	defer d.telling.Unlock()
+	d.round.Lock()
+	defer d.round.Unlock()
 	return errors.Join(d.tell(ctx, app, p), d.plan(ctx, app, p), d.sendClaimed(ctx, app, p))
 }
 
@@ -139,7 +135,7 @@ func (d *Dispatcher) tell(ctx context.Context, app core.App, p *pass) error {
 // tellGroup tells a few announcements in one commit, since each would hold up the readings that wait for theirs; when that fails, or there are
 // many people to tell, each is told on its own, so that only the one at fault waits for the next time.
 func (d *Dispatcher) tellGroup(app core.App, group []*collections.Announcement, p *pass) (failures []error) {
-	var tellings []telling
+	var drafted []draftedNotices
 	rows := 0
 	for _, a := range group {
 		drafts, err := d.drafts(app, a)
@@ -147,14 +143,14 @@ func (d *Dispatcher) tellGroup(app core.App, group []*collections.Announcement, 
 			failures = append(failures, fmt.Errorf("announcement %s: %w", a.ID, err))
 			continue
 		}
-		tellings = append(tellings, telling{a, drafts, len(drafts)})
+		drafted = append(drafted, draftedNotices{a, drafts, len(drafts)})
 		rows += len(drafts)
 	}
-	if len(tellings) > 1 && rows <= batch && d.store(app, tellings...) == nil {
-		p.told.Add(int64(len(tellings)))
+	if len(drafted) > 1 && rows <= batch && d.store(app, drafted...) == nil {
+		p.told.Add(int64(len(drafted)))
 		return failures
 	}
-	for _, t := range tellings {
+	for _, t := range drafted {
 		if err := d.tellOne(app, t); err != nil {
 			failures = append(failures, fmt.Errorf("announcement %s: %w", t.of.ID, err))
 			continue
@@ -164,15 +160,15 @@ func (d *Dispatcher) tellGroup(app core.App, group []*collections.Announcement, 
 	return failures
 }
 
-// telling is an announcement and what it comes to for each person.
-type telling struct {
+// draftedNotices is an announcement and what it comes to for each person.
+type draftedNotices struct {
 	of     *collections.Announcement
 	drafts []collections.NotificationDraft
 	people int // who hear of it in all
 }
 
 // tellOne tells an announcement, in several commits when many people are to hear of it; the last closes it.
-func (d *Dispatcher) tellOne(app core.App, t telling) error {
+func (d *Dispatcher) tellOne(app core.App, t draftedNotices) error {
 	for ; len(t.drafts) > batch; t.drafts = t.drafts[batch:] {
 		err := app.RunInTransaction(func(tx core.App) error { return insertAll(tx, t.drafts[:batch], d.Clock()) })
 		if err != nil {
@@ -182,15 +178,15 @@ func (d *Dispatcher) tellOne(app core.App, t telling) error {
 	return d.store(app, t)
 }
 
-// store puts the tellings on people's lists and closes their announcements. A notification that is there already is left as it is.
-func (d *Dispatcher) store(app core.App, tellings ...telling) error {
+// store puts what was drafted on people's lists and closes their announcements. A notification that is there already is left as it is.
+func (d *Dispatcher) store(app core.App, drafted ...draftedNotices) error {
 	now := d.Clock()
 	return app.RunInTransaction(func(tx core.App) error {
 		trail, err := audit.NewChain(tx)
 		if err != nil {
 			return err
 		}
-		for _, t := range tellings {
+		for _, t := range drafted {
 			if err := insertAll(tx, t.drafts, now); err != nil {
 				return err
 			}
@@ -198,7 +194,7 @@ func (d *Dispatcher) store(app core.App, tellings ...telling) error {
 				return err
 			}
 			err := trail.Add(audit.Entry{
-				Event: audit.NotificationSent, Actor: audit.System(), ResourceType: "Announcement", ResourceID: t.of.ID, PatientID: t.of.Patient,
+				Event: audit.NotificationSent, Actor: audit.System(), ResourceType: audit.ResourceAnnouncement, ResourceID: t.of.ID, PatientID: t.of.Patient,
 				Changes: audit.Changes{"kind": {New: t.of.Kind}, "people": {New: t.people}},
 			}, now)
 			if err != nil {

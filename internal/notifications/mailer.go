@@ -16,6 +16,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/wake"
 )
 
 // Queue puts a mail to a user into the outbox, in the transaction of what it tells.
@@ -54,21 +55,13 @@ type MailerOptions struct {
 // Mailer sends what is in the outbox: woken after a commit, and swept by the clock in case a wake was lost.
 type Mailer struct {
 	MailerOptions
-	wake  chan struct{}
+	wake.Signal
 	round sync.Mutex // one round at a time
 }
 
 // NewMailer returns a mailer; Run starts it.
 func NewMailer(o MailerOptions) *Mailer {
-	return &Mailer{MailerOptions: o, wake: make(chan struct{}, 1)}
-}
-
-// Wake tells the mailer to look now. It never blocks and may be lost: the sweep finds what it meant.
-func (m *Mailer) Wake() {
-	select {
-	case m.wake <- struct{}{}:
-	default:
-	}
+	return &Mailer{MailerOptions: o, Signal: wake.New()}
 }
 
 // Run sends whenever it is woken, until ctx ends.
@@ -77,7 +70,7 @@ func (m *Mailer) Run(ctx context.Context, app core.App) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-m.wake:
+		case <-m.Signal:
 			if _, err := m.SendDue(ctx, app); err != nil && ctx.Err() == nil {
 				m.Log.Error("mails not sent", slog.Any("error", err))
 			}
@@ -138,7 +131,7 @@ func (m *Mailer) sendOne(ctx context.Context, app core.App, claimed *collections
 	if failure != nil && ctx.Err() != nil {
 		return nil //nolint:nilerr // the service stops: the lease ends and the mail is sent then
 	}
-	state, err := m.settle(app, claimed.Id, failure)
+	state, err := m.recordAttempt(app, claimed.Id, failure)
 	switch {
 	case err != nil:
 		return err
@@ -210,39 +203,39 @@ func (m *Mailer) deliver(ctx context.Context, app core.App, claimed *collections
 	}
 }
 
-// settle notes how an attempt ended and returns the state. What the mail was filled with is forgotten when it will not be needed again.
-func (m *Mailer) settle(app core.App, id string, failure error) (state string, err error) {
+// recordAttempt notes how an attempt ended and returns the state. What the mail was filled with is forgotten when it will not be needed again.
+func (m *Mailer) recordAttempt(app core.App, id string, failure error) (state string, err error) {
 	now := m.Clock()
 	err = app.RunInTransaction(func(tx core.App) error {
-		settled, err := collections.FindMail(tx, id)
+		tried, err := collections.FindMail(tx, id)
 		if err != nil {
 			return err
 		}
 		entry := audit.Entry{
-			Event: audit.NotificationSent, Actor: audit.System(), ResourceType: "Mail", ResourceID: id,
-			Changes: audit.Changes{"template": {New: settled.Template()}},
+			Event: audit.NotificationSent, Actor: audit.System(), ResourceType: audit.ResourceMail, ResourceID: id,
+			Changes: audit.Changes{"template": {New: tried.Template()}},
 		}
-		next := nextAttempt(settled.Attempts(), now)
+		next := nextAttempt(tried.Attempts(), now)
 		switch {
 		case failure == nil:
 			state = collections.MailSent
-			settled.Set("sent_at", collections.Instant(now))
-		case next.After(settled.CreatedAt().Add(letters[Template(settled.Template())].useful)):
+			tried.Set("sent_at", collections.Instant(now))
+		case next.After(tried.CreatedAt().Add(letters[Template(tried.Template())].useful)):
 			state, entry.Outcome = collections.MailFailed, audit.MinorFailure
 		default:
 			state = collections.MailPending
-			settled.Set("next_attempt_at", collections.Instant(next))
+			tried.Set("next_attempt_at", collections.Instant(next))
 		}
-		settled.Set("status", state)
-		settled.Set("error", explain(failure))
+		tried.Set("status", state)
+		tried.Set("error", explain(failure))
 		if state == collections.MailPending {
-			return tx.Save(settled)
+			return tx.Save(tried)
 		}
-		if !slices.Contains(collections.UnreadableColumns(settled.ProxyRecord()), "parameters") { // nothing takes the place of what cannot be opened
-			settled.Set("parameters", "")
+		if !slices.Contains(collections.UnreadableColumns(tried.ProxyRecord()), "parameters") { // nothing takes the place of what cannot be opened
+			tried.Set("parameters", "")
 		}
-		if err := tx.Save(settled); err != nil {
-			return fmt.Errorf("settle mail: %w", err)
+		if err := tx.Save(tried); err != nil {
+			return fmt.Errorf("record mail: %w", err)
 		}
 		return audit.Append(tx, entry, now)
 	})

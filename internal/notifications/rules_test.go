@@ -177,7 +177,7 @@ func TestRegistration(t *testing.T) {
 	second := w.register(nurse, "web_push_dev", "phone", b.subscribe(w.service.URL+"/2"))
 	moved := w.register(other, "web_push_dev", "laptop", b.subscribe(w.service.URL+"/2"))
 	for token, want := range map[*collections.PushToken]string{first: "replaced", second: "moved", moved: ""} {
-		now, err := collections.FindPushToken(w.app, token.Id)
+		now, err := w.app.FindRecordById(collections.PushTokens, token.Id)
 		if err != nil || now.GetString("inactive_because") != want || now.GetBool("active") != (want == "") {
 			t.Errorf("token %s: %v, %q", token.Id, err, now.GetString("inactive_because"))
 		}

@@ -47,7 +47,7 @@ func (e *Engine) Adopt(tx core.App, record *core.Record, by audit.Actor, now tim
 	if err != nil {
 		return Outcome{}, err
 	}
-	if outcome.AttendDevice, err = sight(tx, o, s.Device, now); err != nil {
+	if outcome.CheckDevice, err = recordSighting(tx, o, s.Device, now); err != nil {
 		return outcome, err
 	}
 	return outcome, b.store(tx)

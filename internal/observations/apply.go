@@ -41,7 +41,7 @@ type application struct {
 func (a *application) note() error {
 	o := a.effects.Observation
 	return a.batch.trail.Add(audit.Entry{
-		Event: audit.ObservationCreate, Actor: a.by, ResourceType: "Observation", ResourceID: o.ID,
+		Event: audit.ObservationCreate, Actor: a.by, ResourceType: audit.ResourceObservation, ResourceID: o.ID,
 		PatientID: o.PatientID,
 	}, a.now)
 }
@@ -80,7 +80,7 @@ func (a *application) alert() (err error) {
 		}
 		a.outcome.Alerts = append(a.outcome.Alerts,
 			RaisedAlert{ID: id, Level: string(draft.Finding.Level), Type: draft.Finding.Type, Message: draft.Finding.Message})
-		if err := a.follow(audit.AlertCreate, "Alert", id); err != nil {
+		if err := a.follow(audit.AlertCreate, audit.ResourceAlert, id); err != nil {
 			return err
 		}
 		if err := a.announceAlert(draft, id); err != nil {
@@ -100,7 +100,7 @@ func (a *application) escalate(id, alertID string) error {
 		if err := a.announceEscalation(id, alertID, "escalation "+id, a.effects.OpenEscalation.Reason); err != nil {
 			return err
 		}
-		return a.follow(audit.EscalationCreate, "Escalation", id)
+		return a.follow(audit.EscalationCreate, audit.ResourceEscalation, id)
 	case a.effects.AttachTo != "":
 		if err := triage.Attach(a.tx, id, a.effects.Renotify, a.now); err != nil {
 			return err
@@ -111,7 +111,7 @@ func (a *application) escalate(id, alertID string) error {
 				return err
 			}
 		}
-		return a.follow(audit.EscalationUpdate, "Escalation", id)
+		return a.follow(audit.EscalationUpdate, audit.ResourceEscalation, id)
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func (a *application) settle() error {
 		if !s.Resolved {
 			continue
 		}
-		if err := a.follow(audit.AlertAutoResolve, "Alert", s.Alert.ID); err != nil {
+		if err := a.follow(audit.AlertAutoResolve, audit.ResourceAlert, s.Alert.ID); err != nil {
 			return err
 		}
 	}

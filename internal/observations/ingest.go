@@ -79,18 +79,18 @@ func (e *Engine) ingest(tx core.App, b *batch, m *memory, s Submission, now time
 	if err != nil {
 		return Outcome{}, err
 	}
-	outcome.AttendDevice, err = sight(tx, o, s.Device, now)
+	outcome.CheckDevice, err = recordSighting(tx, o, s.Device, now)
 	return outcome, err
 }
 
-// sight notes in the register what a reading says of its device. What a portal user typed says nothing: the observation keeps the
+// recordSighting notes in the register what a reading says of its device. What a portal user typed says nothing: the observation keeps the
 // id as it was typed, but the practice's register is no list of what patients type, nor a sign of life of what they name.
 // Source: docs/decisions.md, "Patient and device checks".
-func sight(tx core.App, o Observation, told devices.Envelope, now time.Time) (attend bool, err error) {
+func recordSighting(tx core.App, o Observation, told devices.Envelope, now time.Time) (check bool, err error) {
 	if o.Source == vitals.SourcePortal {
 		return false, nil
 	}
-	return devices.See(tx, o.Reading, told, now)
+	return devices.RecordSighting(tx, o.Reading, told, now)
 }
 
 // consequences decides and writes what follows from a stored observation, as part of the transaction's batch.

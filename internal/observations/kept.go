@@ -66,7 +66,7 @@ func Keep(app core.App, k Kept, by audit.Actor, now time.Time) (id string, known
 			}
 		}
 		if k.Status != KeptHandled { // those say more about the hub than that it is alive
-			if err := devices.Hear(tx, k.Event, now); err != nil {
+			if err := devices.RecordHub(tx, k.Event, now); err != nil {
 				return err
 			}
 		}
@@ -80,7 +80,7 @@ func Keep(app core.App, k Kept, by audit.Actor, now time.Time) (id string, known
 			return nil
 		}
 		return audit.Append(tx, audit.Entry{
-			Event: event, Outcome: audit.MinorFailure, Actor: by, ResourceType: "GatewayEvent",
+			Event: event, Outcome: audit.MinorFailure, Actor: by, ResourceType: audit.ResourceGatewayEvent,
 			ResourceID: k.ID,
 		}, now)
 	})

@@ -75,16 +75,17 @@ func (m *memory) catchUp(tx core.App, head string) error {
 
 // without says nothing about what is remembered: sign-ins, mails, money, deliveries.
 var without = []string{
-	"Announcement", "AuditEvent", "BillingEntry", "BillingRun", "Claim", "EMRConnection", "EMRPatient", "Endpoint", "GatewayEvent", "LoginKey",
-	"Mail", "Service", "Superuser", "TimeEntry", "Topic", "Transmission",
+	audit.ResourceAnnouncement, audit.ResourceAuditEvent, audit.ResourceBillingEntry, audit.ResourceBillingRun, audit.ResourceClaim,
+	audit.ResourceEMRConnection, audit.ResourceEMRPatient, audit.ResourceEndpoint, audit.ResourceGatewayEvent, audit.ResourceLoginKey,
+	audit.ResourceMail, audit.ResourceService, audit.ResourceSuperuser, audit.ResourceTimeEntry, audit.ResourceTopic, audit.ResourceTransmission,
 }
 
 // forget drops what an entry says was changed; an entry that is not understood drops everything.
 func (m *memory) forget(mark collections.AuditMark) {
 	switch {
 	case mark.Action == string(audit.Read) || slices.Contains(without, mark.ResourceType) || (mark.Patient == "" && mark.ResourceType == ""):
-	case mark.ResourceType == "User" && mark.Action == string(audit.Execute): // signing in and out
-	case mark.ResourceType == "Device":
+	case mark.ResourceType == audit.ResourceUser && mark.Action == string(audit.Execute): // signing in and out
+	case mark.ResourceType == audit.ResourceDevice:
 		clear(m.devices)
 		delete(m.patients, mark.Patient)
 	case mark.Patient != "":

@@ -216,6 +216,6 @@ func (i Item) close(tx core.App, end closing, by audit.Actor, now time.Time) err
 		return fmt.Errorf("close kept event: %w", err)
 	}
 	return audit.Append(tx, audit.Entry{
-		Event: event, Actor: by, ResourceType: "GatewayEvent", ResourceID: i.ID, PatientID: end.PatientID, Reason: end.Reason,
+		Event: event, Actor: by, ResourceType: audit.ResourceGatewayEvent, ResourceID: i.ID, PatientID: end.PatientID, Reason: end.Reason,
 	}, now)
 }

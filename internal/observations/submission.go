@@ -32,9 +32,9 @@ type Outcome struct {
 	Duplicate bool
 	// Conflict: the gateway sent other values under a key it had used before; nothing was written.
 	Conflict bool
-	// AttendDevice: what the reading says of its device asks for more than storing it, see [devices.Engine.Attend].
-	AttendDevice bool
-	Alerts       []RaisedAlert
+	// CheckDevice: what the reading says of its device asks for more than storing it, see [devices.Engine.CheckDevice].
+	CheckDevice bool
+	Alerts      []RaisedAlert
 	// EscalationID and TransmissionID are "" when there is none.
 	EscalationID   string
 	TransmissionID string

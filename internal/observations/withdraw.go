@@ -66,7 +66,7 @@ func (w withdrawal) mark() error {
 		return fmt.Errorf("mark observation: %w", err)
 	}
 	return audit.Append(w.tx, audit.Entry{
-		Event: audit.ObservationEnteredInError, Actor: w.by, ResourceType: "Observation", ResourceID: w.observation.ID,
+		Event: audit.ObservationEnteredInError, Actor: w.by, ResourceType: audit.ResourceObservation, ResourceID: w.observation.ID,
 		PatientID: w.observation.PatientID, Reason: w.reason,
 	}, w.now)
 }

@@ -2,7 +2,7 @@
 // replaced, who may see which part of it, and how one is found by a piece of a name although names lie encrypted.
 //
 // What a record must be is said once, in [Body.Read]. The API reads its bodies with it, the EMR import the people it
-// fetches, and [Keep] every record that is about to be stored, whoever writes it.
+// fetches, and [Guard] every record that is about to be stored, whoever writes it.
 //
 // The package refuses to know readings, alerts and scores, beyond the empty triage row that each patient gets.
 package patients

@@ -155,7 +155,7 @@ func SetCareTeam(app core.App, patientID string, d CareTeamDraft, by audit.Actor
 		if team, err = FindCareTeam(tx, p); err != nil || len(changes) == 0 {
 			return err
 		}
-		return audit.Append(tx, audit.Entry{Event: audit.CareTeamUpdate, Actor: by, ResourceType: "Patient", ResourceID: p.Id, PatientID: p.Id, Changes: changes}, now)
+		return audit.Append(tx, audit.Entry{Event: audit.CareTeamUpdate, Actor: by, ResourceType: audit.ResourcePatient, ResourceID: p.Id, PatientID: p.Id, Changes: changes}, now)
 	})
 	return team, err
 }
@@ -231,8 +231,8 @@ func memberUser(app core.App, userID string) (*collections.User, error) {
 	return user, nil
 }
 
-// KeepMember checks a care-team member that is about to be stored, whoever writes it.
-func KeepMember(app core.App, record *core.Record, now time.Time) error {
+// GuardMember checks a care-team member that is about to be stored, whoever writes it.
+func GuardMember(app core.App, record *core.Record, now time.Time) error {
 	user, err := memberUser(app, record.GetString("user"))
 	if err != nil {
 		return err

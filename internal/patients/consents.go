@@ -133,7 +133,7 @@ func RevokeConsent(app core.App, patientID string, number int64, reason phi.Text
 
 func consentEntry(event audit.Event, consent *collections.Consent, by audit.Actor) audit.Entry {
 	return audit.Entry{
-		Event: event, Actor: by, ResourceType: "Consent", ResourceID: strconv.FormatInt(consent.Number(), 10),
+		Event: event, Actor: by, ResourceType: audit.ResourceConsent, ResourceID: strconv.FormatInt(consent.Number(), 10),
 		PatientID: consent.PatientID(), Changes: audit.Changes{"type": {New: consent.Type()}, "method": {New: consent.Method()}},
 	}
 }
@@ -154,9 +154,9 @@ var revocation = []string{"revoked_at", "revoked_by", "revoke_reason"}
 
 var errConsentFixed = errors.New("a consent is never edited: revoke it and record another")
 
-// KeepConsent checks a consent that is about to be stored, whoever writes it: a new one is complete, an old one is only
+// GuardConsent checks a consent that is about to be stored, whoever writes it: a new one is complete, an old one is only
 // ever revoked. Source: docs/decisions.md, "Consent records".
-func KeepConsent(app core.App, record *core.Record, by audit.Actor, now time.Time) error {
+func GuardConsent(app core.App, record *core.Record, by audit.Actor, now time.Time) error {
 	consent := collections.AsConsent(record)
 	if record.IsNew() {
 		return newConsent(app, consent, by, now)

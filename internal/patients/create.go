@@ -12,7 +12,7 @@ import (
 )
 
 // Create stores a new patient, with a triage row and an audit entry, in one transaction. The hooks on patients do the
-// rest of the work ([Keep]). A value that another patient holds, or a reference to nobody, is a
+// rest of the work ([Guard]). A value that another patient holds, or a reference to nobody, is a
 // validation fault. Source: docs/decisions.md, "MRN".
 func Create(app core.App, draft Draft, by audit.Actor, now time.Time) (*collections.Patient, error) {
 	return create(app, draft, audit.PatientCreate, by, now)
@@ -63,7 +63,7 @@ func note(tx core.App, event audit.Event, p *collections.Patient, old audit.Chan
 		}
 		changes[name] = audit.Change{Old: before, New: value.New}
 	}
-	entry := audit.Entry{Event: event, Actor: by, ResourceType: "Patient", ResourceID: p.Id, PatientID: p.Id, Changes: changes}
+	entry := audit.Entry{Event: event, Actor: by, ResourceType: audit.ResourcePatient, ResourceID: p.Id, PatientID: p.Id, Changes: changes}
 	if event == audit.PatientArchive {
 		entry.Reason = p.ArchiveReason()
 	}

@@ -37,7 +37,7 @@ func newApp(t testing.TB) *tests.TestApp {
 		defer func() { e.App = outer }()
 		return outer.RunInTransaction(func(tx core.App) error {
 			e.App = tx
-			return patients.Keep(tx, e.Record, audit.System(), false, vigiltest.Clock, newYork, e.Next)
+			return patients.Guard(tx, e.Record, audit.System(), false, vigiltest.Clock, newYork, e.Next)
 		})
 	}
 	app.OnRecordCreate(collections.Patients).BindFunc(save)

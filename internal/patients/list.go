@@ -5,7 +5,6 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 )
 
 // Query is what a caller asks of the list of patients.
@@ -19,12 +18,6 @@ type Query struct {
 	// Only limits the list to these ids, such as a portal user's own; nil does not limit it.
 	Only          []string
 	Offset, Limit int
-}
-
-// Check complains about a search of more than 100 characters and an unknown ordering.
-func (q Query) Check(c *input.Checks) {
-	c.Text("search", input.Of(q.Search), input.Optional(100))
-	c.Text("ordering", input.Of(string(q.Ordering)), input.Optional(0).OneOf(string(ByLastName), string(ByCreation), string(ByCreationLast)))
 }
 
 func unprepared() error {

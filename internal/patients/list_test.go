@@ -16,7 +16,6 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -102,29 +101,6 @@ func TestListWaitsForTheDirectory(t *testing.T) {
 	var unavailable *fault.Error
 	if _, _, err := patients.List(app, patients.NewDirectory(), patients.Query{}); !errors.As(err, &unavailable) || unavailable.Kind != fault.Unavailable {
 		t.Error(err)
-	}
-}
-
-func TestQueryCheck(t *testing.T) {
-	for name, test := range map[string]struct {
-		query patients.Query
-		wrong []string
-	}{
-		"nothing":          {patients.Query{}, nil},
-		"known":            {patients.Query{Search: "ada", Ordering: patients.ByCreationLast}, nil},
-		"long search":      {patients.Query{Search: strings.Repeat("a", 101)}, []string{"search"}},
-		"unknown ordering": {patients.Query{Ordering: "first_name"}, []string{"ordering"}},
-	} {
-		c := input.NewChecks()
-		test.query.Check(c)
-		for _, field := range test.wrong {
-			if len(c.Fields[field]) != 1 {
-				t.Errorf("%s: no complaint about %s", name, field)
-			}
-		}
-		if len(c.Fields) != len(test.wrong) {
-			t.Errorf("%s: %v", name, c.Fields)
-		}
 	}
 }
 

@@ -36,13 +36,13 @@ var (
 	bodyColumns = slices.Concat(textColumns, jsonColumns, insuranceOwned, []string{collections.PatientPrimaryProvider})
 )
 
-// Keep makes a patient's record fit to be stored, whoever writes it, stores it with save, and keeps what must go with it.
+// Guard makes a patient's record fit to be stored, whoever writes it, stores it with save, and keeps what must go with it.
 // It checks and normalises every value that is new or changed, as [Body.Read] does, gives a new patient a medical record
 // number, keeps blind indexes, version and times, and holds the columns of archiving and deleting together; see also
 // [afterStored]. It runs in the transaction of the save. What is wrong comes back as [validation.Errors] by column, which
 // the dashboard shows beside the input. byHand says that nobody else audits the write: a person in the dashboard made it.
 // Source: docs/decisions.md, "MRN" and "Lookups on encrypted values".
-func Keep(tx core.App, record *core.Record, by audit.Actor, byHand bool, now time.Time, practice *time.Location, save func() error) error {
+func Guard(tx core.App, record *core.Record, by audit.Actor, byHand bool, now time.Time, practice *time.Location, save func() error) error {
 	p := collections.AsPatient(record)
 	stored, err := prepare(tx, p, by, now, practice)
 	if err != nil {

@@ -42,7 +42,7 @@ func Unarchive(app core.App, id string, by audit.Actor, now time.Time) (*collect
 }
 
 // Delete hides a patient from everyone but administrators and ends what is open; nothing is erased. The hook on
-// patients does the ending ([Keep]). Source: docs/decisions.md, "Soft delete" and "Retention".
+// patients does the ending ([Guard]). Source: docs/decisions.md, "Soft delete" and "Retention".
 func Delete(app core.App, id string, by audit.Actor, now time.Time) error {
 	_, err := alter(app, id, audit.PatientDelete, by, now, func(p *collections.Patient) error {
 		p.Set("deleted_at", collections.Instant(now))

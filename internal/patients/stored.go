@@ -90,9 +90,9 @@ func endEverything(tx core.App, p *collections.Patient, by audit.Actor, now time
 		by    audit.Actor
 		ids   []string
 	}{
-		{audit.DeviceUnassign, "Device", by, devices},
-		{audit.AlertResolve, "Alert", audit.System(), publicIDs(resolved)},
-		{audit.EscalationUpdate, "Escalation", audit.System(), publicIDs(cancelled)},
+		{audit.DeviceUnassign, audit.ResourceDevice, by, devices},
+		{audit.AlertResolve, audit.ResourceAlert, audit.System(), publicIDs(resolved)},
+		{audit.EscalationUpdate, audit.ResourceEscalation, audit.System(), publicIDs(cancelled)},
 	} {
 		for _, id := range ended.ids {
 			entry := audit.Entry{Event: ended.event, Actor: ended.by, ResourceType: ended.kind, ResourceID: id, PatientID: p.Id, Reason: "The patient was deleted."}

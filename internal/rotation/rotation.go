@@ -59,7 +59,7 @@ func Run(ctx context.Context, app core.App, ring *phi.KeyRing, by audit.Actor, n
 	err := r.run(ctx)
 	if r.report.Resealed > 0 {
 		recorded := audit.Append(app, audit.Entry{
-			Event: audit.SettingsUpdate, Actor: by, ResourceType: "EncryptionKey", ResourceID: r.report.KeyID,
+			Event: audit.SettingsUpdate, Actor: by, ResourceType: audit.ResourceEncryptionKey, ResourceID: r.report.KeyID,
 			Changes: audit.Changes{"resealed": {New: r.report.Resealed}},
 		}, now)
 		if err == nil {

@@ -86,7 +86,7 @@ func restore(tx core.App, what []Difference, now time.Time) error {
 		return fmt.Errorf("store collection %s: %w", name, err)
 	}
 	return audit.Append(tx, audit.Entry{
-		Event: audit.RulesRestore, Actor: audit.System(), ResourceType: "Collection", ResourceID: name, Changes: Changes(what),
+		Event: audit.RulesRestore, Actor: audit.System(), ResourceType: audit.ResourceCollection, ResourceID: name, Changes: Changes(what),
 	}, now)
 }
 

@@ -100,27 +100,6 @@ func Made() (map[string]Collection, error) {
 	return all, nil
 }
 
-// Write is a description as the file of this package keeps it: a line for each thing.
-func Write(described map[string]Collection) []byte {
-	var out bytes.Buffer
-	for i, name := range slices.Sorted(maps.Keys(described)) {
-		separator := ",\n"
-		if i == 0 {
-			separator = "{\n"
-		}
-		fmt.Fprintf(&out, "%s%q: {\n", separator, name)
-		for j, what := range slices.Sorted(maps.Keys(described[name])) {
-			if j > 0 {
-				out.WriteString(",\n")
-			}
-			fmt.Fprintf(&out, "  %q: %s", what, described[name][what])
-		}
-		out.WriteString("\n}")
-	}
-	out.WriteString("\n}\n")
-	return out.Bytes()
-}
-
 // Differences says in what a collection is otherwise than it should be. Fields that were added by hand are nobody's business; those that
 // were taken away are.
 func Differences(name string, found, wanted Collection) (all []Difference) {

@@ -13,6 +13,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/fhir"
@@ -20,15 +21,15 @@ import (
 
 // send delivers a claimed transmission and stores how that ended. A failure of our own leaves it in processing, to be
 // taken up as stuck, and so does the end of the process: the next one takes it up at once.
-func (w *Worker) send(ctx context.Context, app core.App, c Claimed) (Settlement, error) {
+func (w *Worker) send(ctx context.Context, app core.App, c Claimed) (Result, error) {
 	d, err := w.deliver(ctx, app, c)
 	if err == nil && d.err != nil && w.patience.Err() != nil {
 		err = errors.New("cut off while stopping")
 	}
 	if err != nil {
-		return Settlement{}, fmt.Errorf("deliver %s: %w", c.ID, err)
+		return Result{}, fmt.Errorf("deliver %s: %w", c.ID, err)
 	}
-	return w.settle(app, c, d)
+	return w.record(app, c, d)
 }
 
 // delivery is what came of one send.
@@ -51,7 +52,7 @@ func (w *Worker) deliver(ctx context.Context, app core.App, c Claimed) (delivery
 	w.rendering <- struct{}{}
 	resource, err := w.render(app, c)
 	if err == nil {
-		d.requestID, err = collections.CausingRequest(app, "Observation", c.ObservationID)
+		d.requestID, err = collections.CausingRequest(app, audit.ResourceObservation, c.ObservationID)
 	}
 	<-w.rendering
 	if err != nil {

@@ -23,7 +23,7 @@ const stuckAfter = 10 * time.Minute
 // Draft is a transmission about to be queued.
 type Draft struct{ ObservationID, PatientID, ObservationType string }
 
-// Claimed is a transmission that this worker has taken: nobody else sends it until it is settled.
+// Claimed is a transmission that this worker has taken: nobody else sends it until its end is recorded.
 type Claimed struct {
 	ID            string `db:"id"`
 	ObservationID string `db:"observation"`
@@ -108,7 +108,7 @@ type Delivered struct {
 
 // Succeed moves a claimed transmission to transmitted, for good.
 func Succeed(tx core.App, c Claimed, d Delivered, startedAt, now time.Time) error {
-	return c.settle(tx, outcome{status: collections.FHIRTransmitted, attempts: c.AttemptCount, emrID: d.EMRID, sentHash: d.SentHash}, startedAt, now)
+	return c.finish(tx, outcome{status: collections.FHIRTransmitted, attempts: c.AttemptCount, emrID: d.EMRID, sentHash: d.SentHash}, startedAt, now)
 }
 
 // Failure says why a delivery failed, in words without health information.
@@ -137,7 +137,7 @@ func Fail(tx core.App, c Claimed, f Failure, schedule Schedule, spread float64, 
 			next = asked
 		}
 	}
-	err = c.settle(tx, outcome{
+	err = c.finish(tx, outcome{
 		status: collections.FHIRFailed, errorCode: f.Code, errorMessage: f.Message, diagnostics: diagnostics,
 		attempts: attempts, nextRetryAt: collections.Instant(next), ambiguous: c.Ambiguous || f.Ambiguous,
 	}, startedAt, now)
@@ -157,7 +157,7 @@ func tellOfGivenUp(tx core.App, f Failure, now time.Time) error {
 	}, now)
 }
 
-// ErrLost says that a claim has lapsed and the record is no longer the claimant's to settle. Nothing is lost by it: the
+// ErrLost says that a claim has lapsed and the record is no longer the claimant's to finish. Nothing is lost by it: the
 // record counts as ambiguous, and the next to send it looks at the EMR first.
 var ErrLost = errors.New("the claim on the transmission has lapsed")
 
@@ -169,7 +169,7 @@ type outcome struct {
 	emrID, sentHash                                           string // "" keeps what is there
 }
 
-func (c Claimed) settle(tx core.App, o outcome, startedAt, now time.Time) error {
+func (c Claimed) finish(tx core.App, o outcome, startedAt, now time.Time) error {
 	at := collections.Instant(now)
 	result, err := tx.NonconcurrentDB().NewQuery(`UPDATE transmissions SET status = {:status}, error_code = {:code},
 			error_message = {:message}, diagnostics = {:diagnostics}, next_retry_at = {:next}, attempt_count = {:attempts},
@@ -183,11 +183,11 @@ func (c Claimed) settle(tx core.App, o outcome, startedAt, now time.Time) error 
 		"emr": o.emrID, "hash": o.sentHash,
 	}).Execute()
 	if err != nil {
-		return fmt.Errorf("settle transmission: %w", err)
+		return fmt.Errorf("finish transmission: %w", err)
 	}
 	n, err := result.RowsAffected()
 	if err != nil {
-		return fmt.Errorf("settle transmission: %w", err)
+		return fmt.Errorf("finish transmission: %w", err)
 	}
 	if n == 0 {
 		return ErrLost

@@ -32,7 +32,7 @@ func NoteSync(app core.App, now time.Time) error {
 		return err
 	}
 	return audit.Append(app, audit.Entry{
-		Event: audit.EMRSync, Actor: audit.System(), ResourceType: "EMR",
+		Event: audit.EMRSync, Actor: audit.System(), ResourceType: audit.ResourceEMR,
 		Changes: audit.Changes{"transmitted": {New: f.Transmitted}, "failed": {New: f.Failed}},
 	}, now)
 }

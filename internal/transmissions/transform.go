@@ -113,7 +113,7 @@ func (s standing) transformed(tx core.App, observationID string, by audit.Actor,
 		}
 	}
 	return audit.Append(tx, audit.Entry{
-		Event: audit.EMRTransform, Actor: by, ResourceType: "Observation", ResourceID: observationID, PatientID: s.Patient,
+		Event: audit.EMRTransform, Actor: by, ResourceType: audit.ResourceObservation, ResourceID: observationID, PatientID: s.Patient,
 	}, now)
 }
 
@@ -191,7 +191,7 @@ func takeAsked(app core.App, observationID string, by audit.Actor, now time.Time
 			return err
 		}
 		return audit.Append(tx, audit.Entry{
-			Event: audit.EMRTransmit, Actor: by, ResourceType: "Transmission", ResourceID: claimed.ID, PatientID: s.Patient,
+			Event: audit.EMRTransmit, Actor: by, ResourceType: audit.ResourceTransmission, ResourceID: claimed.ID, PatientID: s.Patient,
 		}, now)
 	})
 	return claimed, err
@@ -209,7 +209,7 @@ func (w *Worker) sendAsked(ctx context.Context, app core.App) {
 			if w.takeSlots(ctx, 1) == 0 {
 				return
 			}
-			w.start(ctx, app, c, &group, func(_ Settlement, err error) {
+			w.start(ctx, app, c, &group, func(_ Result, err error) {
 				if err != nil && !errors.Is(err, ErrLost) {
 					w.Log.Error("transmission not sent", slog.Any("error", err))
 				}

@@ -104,10 +104,10 @@ func TestRetryTransforms(t *testing.T) {
 }
 
 // running starts the worker; what it settles comes out of the channel.
-func running(t *testing.T, app core.App, f *fakeEMR, clock *ticking) (*transmissions.Worker, <-chan transmissions.Settlement) {
+func running(t *testing.T, app core.App, f *fakeEMR, clock *ticking) (*transmissions.Worker, <-chan transmissions.Result) {
 	t.Helper()
-	settled := make(chan transmissions.Settlement, 10)
-	w := newWorker(f, clock, func(o *transmissions.Options) { o.Settled = func(s transmissions.Settlement) { settled <- s } })
+	settled := make(chan transmissions.Result, 10)
+	w := newWorker(f, clock, func(o *transmissions.Options) { o.Finished = func(s transmissions.Result) { settled <- s } })
 	ctx, cancel := context.WithCancel(t.Context())
 	var run sync.WaitGroup
 	run.Go(func() { w.Run(ctx, app) })

@@ -10,10 +10,13 @@ import (
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/internal/groupcommit"
+	"github.com/vigilhealth/vigil/internal/wake"
 )
 
 // senders bounds the deliveries under way at once. Pacing towards the EMR is the client's business; this many keep an
@@ -53,12 +56,12 @@ type Options struct {
 	Log   *slog.Logger
 	// Spread draws from [-1, 1]; nil means at random.
 	Spread func() float64
-	// Settled is told of each delivery, after its commit; it may be nil and must not block.
-	Settled func(Settlement)
+	// Finished is told of each delivery, after its commit; it may be nil and must not block.
+	Finished func(Result)
 }
 
-// Settlement is how one delivery ended.
-type Settlement struct {
+// Result is how one delivery ended.
+type Result struct {
 	TransmissionID, ObservationID string
 	EMRID                         string // "" when it failed
 	ErrorCode, ErrorMessage       string
@@ -67,18 +70,18 @@ type Settlement struct {
 }
 
 // Failed reports whether the delivery failed.
-func (s Settlement) Failed() bool { return s.ErrorCode != "" }
+func (s Result) Failed() bool { return s.ErrorCode != "" }
 
 // Worker delivers what is due: woken after a commit, and swept by the clock in case a wake was lost.
 type Worker struct {
 	Options
-	wake chan struct{}
+	wake.Signal
 	// slots are held by deliveries under way, whichever round they belong to, so that woken, swept and asked-for rounds
 	// share the EMR and none waits for the end of another
-	slots     chan struct{}
+	slots     *semaphore.Weighted
 	rendering chan struct{} // held by those who read the database
 	asked     chan Claimed  // claimed for a person; see Transmit
-	settler   settler
+	endings   *groupcommit.Group[endedDelivery, Result]
 	// own are the claims under way here: slow they may be, lost they are not.
 	own      sync.Map
 	claiming sync.RWMutex // held from a claim until it is known as our own
@@ -94,19 +97,12 @@ func NewWorker(o Options) *Worker {
 		o.Spread = func() float64 { return 2*rand.Float64() - 1 } //nolint:gosec // spreads retries, guards nothing
 	}
 	w := &Worker{
-		Options: o, wake: make(chan struct{}, 1), slots: make(chan struct{}, senders), asked: make(chan Claimed, mostAsked),
+		Options: o, Signal: wake.New(), slots: semaphore.NewWeighted(senders), asked: make(chan Claimed, mostAsked),
 		rendering: make(chan struct{}, renderers),
 	}
+	w.endings = groupcommit.New(groupcommit.Options[endedDelivery, Result]{Store: w.store, After: w.tell, Log: o.Log})
 	w.patience, w.giveUp = context.WithCancel(context.Background()) //nolint:gosec // Run calls giveUp when it ends
 	return w
-}
-
-// Wake tells the worker to look now. It never blocks and may be lost: the sweep finds what it meant.
-func (w *Worker) Wake() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
 }
 
 // Run takes up what an earlier process left behind, then delivers whenever it is woken or a retry falls due, until ctx ends. A
@@ -126,7 +122,7 @@ func (w *Worker) Run(ctx context.Context, app core.App) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.wake:
+		case <-w.Signal:
 		case <-retry:
 		}
 		if !w.EMR.Configured() {
@@ -171,7 +167,7 @@ func (w *Worker) RunningSince() time.Time {
 type Round struct {
 	Succeeded, Failed int
 	// Failures are the first of those that failed, at most keptFailures.
-	Failures []Settlement
+	Failures []Result
 	// Skipped counts what was due while no EMR is configured: nothing is attempted then, and no slot is used.
 	Skipped int
 }
@@ -201,9 +197,9 @@ func (w *Worker) SendDue(ctx context.Context, app core.App, limit int) (Round, e
 			break
 		}
 		claimed, err := w.claim(func() ([]Claimed, error) { return Claim(app, free, began, w.Clock()) })
-		w.freeSlots(free - len(claimed))
+		w.slots.Release(int64(free - len(claimed)))
 		if err != nil {
-			tally.add(Settlement{}, err)
+			tally.add(Result{}, err)
 		}
 		if len(claimed) == 0 {
 			break
@@ -239,9 +235,9 @@ func (w *Worker) recover(app core.App) error {
 }
 
 // start sends a claimed transmission in the background, in a slot that the caller has taken, and says how it ended.
-func (w *Worker) start(ctx context.Context, app core.App, c Claimed, group *sync.WaitGroup, ended func(Settlement, error)) {
+func (w *Worker) start(ctx context.Context, app core.App, c Claimed, group *sync.WaitGroup, ended func(Result, error)) {
 	group.Go(func() {
-		defer w.freeSlots(1)
+		defer w.slots.Release(1)
 		defer w.own.Delete(c.ID)
 		ended(w.send(ctx, app, c))
 	})
@@ -254,7 +250,7 @@ type tally struct {
 	errs  []error
 }
 
-func (t *tally) add(s Settlement, err error) {
+func (t *tally) add(s Result, err error) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	switch {
@@ -283,25 +279,12 @@ func (w *Worker) takeSlots(ctx context.Context, most int) (taken int) {
 	if most <= 0 {
 		return 0
 	}
-	select {
-	case w.slots <- struct{}{}:
-	case <-ctx.Done():
+	if w.slots.Acquire(ctx, 1) != nil {
 		return 0
 	}
-	for taken = 1; taken < most; taken++ {
-		select {
-		case w.slots <- struct{}{}:
-		default:
-			return taken
-		}
+	for taken = 1; taken < most && w.slots.TryAcquire(1); taken++ {
 	}
 	return taken
-}
-
-func (w *Worker) freeSlots(n int) {
-	for range n {
-		<-w.slots
-	}
 }
 
 // failStuck gives records whose worker was lost back to the retry schedule.
@@ -315,8 +298,8 @@ func (w *Worker) failStuck(app core.App) error {
 			continue
 		}
 		lost := &emr.Error{Code: emr.CodeTimeout, Message: "Delivery was interrupted", Ambiguous: true}
-		_, err := w.settle(app, c, delivery{err: lost, startedAt: collections.ParseInstant(c.ClaimedAt)})
-		if err != nil && !errors.Is(err, ErrLost) { // a slow worker that was not lost after all has settled it
+		_, err := w.record(app, c, delivery{err: lost, startedAt: collections.ParseInstant(c.ClaimedAt)})
+		if err != nil && !errors.Is(err, ErrLost) { // a slow worker that was not lost after all has recorded it
 			return err
 		}
 	}

@@ -25,9 +25,9 @@ import (
 func TestSendDueSucceeds(t *testing.T) {
 	app, f, clock := newApp(t), newEMR(), &ticking{at: now}
 	id, observation := queue(t, app, patient, now.Add(-time.Minute))
-	var told []transmissions.Settlement
+	var told []transmissions.Result
 	w := newWorker(f, clock, func(o *transmissions.Options) {
-		o.Settled = func(s transmissions.Settlement) { told = append(told, s) }
+		o.Finished = func(s transmissions.Result) { told = append(told, s) }
 	})
 	round := sendDue(t, w, app, 0)
 	if round.Succeeded != 1 || len(round.Failures) != 0 || f.sends[observation] != 1 || f.looks[observation] != 0 {
@@ -35,7 +35,7 @@ func TestSendDueSucceeds(t *testing.T) {
 	}
 	check(t, app, collections.Transmissions, id, map[string]any{"status": "transmitted", "emr_resource_id": f.stored[observation], "error_code": ""})
 	check(t, app, collections.Observations, observation, map[string]any{"fhir_status": "transmitted", "emr_resource_id": f.stored[observation]})
-	if diff := cmp.Diff([]transmissions.Settlement{
+	if diff := cmp.Diff([]transmissions.Result{
 		{TransmissionID: id, ObservationID: observation, EMRID: f.stored[observation], StoredAt: now.Add(-time.Minute)},
 	}, told); diff != "" {
 		t.Error(diff)
@@ -83,7 +83,7 @@ func TestSendDueFails(t *testing.T) {
 		f.refuse = func(string, int) *emr.Error { return invalid() }
 		w := newWorker(f, clock, func(o *transmissions.Options) { o.Spread = func() float64 { return test.spread } })
 		round := sendDue(t, w, app, 0)
-		want := []transmissions.Settlement{{
+		want := []transmissions.Result{{
 			TransmissionID: id, ObservationID: observation, ErrorCode: "invalid_resource",
 			ErrorMessage: "Invalid FHIR resource: required", RetryAt: now.Add(test.retry), StoredAt: now,
 		}}
@@ -349,8 +349,8 @@ func TestRunRecovers(t *testing.T) {
 	id, observation := queue(t, app, patient, now)
 	claim(t, app, 1, now)
 	f.stored[observation] = "emr-before-the-crash"
-	settled := make(chan transmissions.Settlement, 1)
-	w := newWorker(f, clock, func(o *transmissions.Options) { o.Settled = func(s transmissions.Settlement) { settled <- s } })
+	settled := make(chan transmissions.Result, 1)
+	w := newWorker(f, clock, func(o *transmissions.Options) { o.Finished = func(s transmissions.Result) { settled <- s } })
 	ctx, cancel := context.WithCancel(t.Context())
 	var run sync.WaitGroup
 	run.Go(func() { w.Run(ctx, app) })
@@ -377,10 +377,10 @@ func TestRunRetries(t *testing.T) {
 		}
 		return nil
 	}
-	settled := make(chan transmissions.Settlement, 3)
+	settled := make(chan transmissions.Result, 3)
 	w := newWorker(f, &ticking{}, func(o *transmissions.Options) {
 		o.Clock, o.Schedule = time.Now, transmissions.Schedule{time.Millisecond, time.Millisecond}
-		o.Settled = func(s transmissions.Settlement) { settled <- s }
+		o.Finished = func(s transmissions.Result) { settled <- s }
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	var run sync.WaitGroup

@@ -20,7 +20,7 @@ func Review(app core.App, patientID string, notes phi.Text, by audit.Actor, now 
 			return err
 		}
 		return audit.Append(tx, audit.Entry{
-			Event: audit.TriageReview, Actor: by, ResourceType: "Patient", ResourceID: patientID, PatientID: patientID, Reason: notes,
+			Event: audit.TriageReview, Actor: by, ResourceType: audit.ResourcePatient, ResourceID: patientID, PatientID: patientID, Reason: notes,
 		}, now)
 	})
 }

@@ -92,7 +92,7 @@ var template = sync.OnceValues(func() (map[string][]byte, error) {
 		return nil, err
 	}
 	defer app.Cleanup()
-	if err := errors.Join(hashCheaply(app), collections.TellPlanner(app), beginTrail(app)); err != nil {
+	if err := errors.Join(hashCheaply(app), collections.SetPlannerStatistics(app), beginTrail(app)); err != nil {
 		return nil, err
 	}
 	if err := app.ClearBootstrap(); err != nil { // closes the databases, which folds their journals in

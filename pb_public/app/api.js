@@ -1,29 +1,9 @@
 // The one way to the service: the contract under /api/v1/, with the session's bearer token. An access token lives for
 // fifteen minutes; one that has run out is renewed once, for all requests that meet it at the same time.
+import { problemOf, request } from "./request.js";
 import * as session from "./session.js";
 
-/** What the service answered instead of what was asked for. */
-export class Problem extends Error {
-  /** @param {number} status @param {{detail?: string, code?: string, field_errors?: Record<string, string[]>, locked_until?: string, temporary_token?: string, methods?: string[]}} body @param {number} wait seconds */
-  constructor(status, body, wait = 0) {
-    super(body.detail ?? "The service does not answer as expected.");
-    this.status = status;
-    this.code = body.code ?? "";
-    this.fields = body.field_errors ?? {};
-    this.lockedUntil = body.locked_until;
-    this.temporaryToken = body.temporary_token ?? "";
-    this.methods = body.methods ?? [];
-    this.wait = wait;
-  }
-  get forbidden() { return this.status === 403; }
-}
-
-/** Nobody answered: the network or the service is away. */
-export class Unreachable extends Problem {
-  constructor() { super(0, { detail: "The service does not answer. Check the connection and try again.", code: "unreachable" }); }
-}
-
-const root = "/api/v1/";
+export { Problem, Unreachable } from "./request.js";
 
 /** Why a record outside the caller's care teams is open; "" when none is. Sent along until the record is left. */
 let emergencyReason = "";
@@ -36,29 +16,21 @@ export function emergency(reason) {
 /** What an emergency opens besides reading: readings, alerts and escalations. Other writes are refused with its header. */
 const helps = /^(ingestion\/(?!quarantine\/)|alerts\/|escalations\/)/;
 
-/** @param {Record<string, unknown>} query */
-function search(query) {
-  const kept = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
-  return kept.length ? `?${new URLSearchParams(kept.map(([name, value]) => [name, String(value)]))}` : "";
-}
-
 /** Sends one request. @param {string} method @param {string} path below /api/v1/
  *  @param {{query?: Record<string, unknown>, body?: unknown, open?: boolean, headers?: Record<string, string>, signal?: AbortSignal}} [options]
  *  @returns {Promise<Response>} */
 export async function send(method, path, { query = {}, body, open = false, headers = {}, signal } = {}) {
-  const attempt = () => fetch(root + path + search(query), {
-    method, signal, cache: "no-store", credentials: "omit",
-    headers: { ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...(open ? {} : session.bearer()),
+  const attempt = () => request(method, path, {
+    query, body, signal, headers: { ...(open ? {} : session.bearer()),
       ...(emergencyReason && !open && (method === "GET" || helps.test(path)) ? { "X-Emergency-Access": emergencyReason } : {}), ...headers },
-    body: body === undefined ? undefined : JSON.stringify(body),
-  }).catch((error) => { throw error.name === "AbortError" ? error : new Unreachable(); });
+  });
   let answer = await attempt();
   if (!open && (await refusesToken(answer)) && (await session.renew())) {
     answer = await attempt();
   }
   if (!answer.ok) {
     const ended = !open && (await refusesToken(answer));
-    const problem = new Problem(answer.status, await answer.json().catch(() => ({})), Number(answer.headers.get("Retry-After") ?? 0));
+    const problem = await problemOf(answer);
     if (ended) {
       session.end("Your session has ended. Sign in again.");
     }

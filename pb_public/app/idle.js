@@ -1,5 +1,6 @@
 // Signs off after fifteen minutes without a key, a click or a touch. Source: 45 CFR 164.312(a)(2)(iii).
-import { me, signOff } from "./session.js";
+import { me } from "./session.js";
+import { signOff } from "./sign_on.js";
 import { effect } from "./view.js";
 
 const limit = 15 * 60_000;

@@ -1,6 +1,6 @@
 // Passkeys: from the service's options to the browser's dialog, and back. What the browser makes is passed on as it is.
 import { call, Problem } from "./api.js";
-import { beginWithPasskey } from "./session.js";
+import { beginWithPasskey } from "./sign_on.js";
 
 /** Whether this browser has passkeys for this page: none has them for a bare address. */
 export const offered = () => "PublicKeyCredential" in window && "parseRequestOptionsFromJSON" in PublicKeyCredential && !/^[\d.]+$|:/.test(location.hostname);

@@ -1,26 +1,17 @@
 // What stands round every view: the sign-in when nobody is signed in; else menu, person, state of the stream, and keys.
-import { get } from "./api.js";
 import { roleNames } from "./can.js";
 import { listen, onGap, stream } from "./live.js";
 import { go, leave, place } from "./router.js";
 import { sectionOf, sectionsOf } from "./sections.js";
-import { me, signOff } from "./session.js";
+import { me } from "./session.js";
+import { signOff } from "./sign_on.js";
 import { Nothing, Waiting } from "./ui/states.js";
 import { useInSight } from "./ui/tabs.js";
 import { Toasts } from "./ui/toast.js";
-import { classes, html, signal, useEffect, useState } from "./view.js";
+import { countUnread, unread } from "./unread.js";
+import { classes, html, useEffect, useState } from "./view.js";
+import { load } from "./views.js";
 import { NewPassword, SignIn } from "./views/sign_in.js";
-
-/** Unread entries of the inbox. */
-export const unread = signal(0);
-
-async function countUnread() {
-  try {
-    unread.value = (await get("notifications/", { unread: true, page_size: 1 })).unread_count;
-  } catch {
-    unread.value = 0; // the inbox says what is wrong
-  }
-}
 
 export function Shell() {
   const person = me.value;
@@ -88,7 +79,7 @@ function View({ section, about }) {
   const [Component, show] = useState(/** @type {any} */ (null));
   useEffect(() => {
     let wanted = true;
-    void section.load().then((component) => wanted && show(() => component));
+    void load[section.view]().then((component) => wanted && show(() => component));
     return () => { wanted = false; };
   }, [section]);
   return Component ? html`<${Component} ...${about} />` : html`<${Waiting} />`;

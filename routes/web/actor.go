@@ -29,7 +29,7 @@ func (c *Call) noteDenied(row Route, refusal error) error {
 	}
 	err := audit.Append(c.App, audit.Entry{
 		Event: audit.AccessDenied, Outcome: audit.MinorFailure, Actor: c.Actor(),
-		ResourceType: "Endpoint", ResourceID: row.Method + " " + row.Path,
+		ResourceType: audit.ResourceEndpoint, ResourceID: row.Method + " " + row.Path,
 	}, c.Now)
 	return errors.Join(refusal, err)
 }

@@ -96,7 +96,7 @@ func (d *Door) newCall(e *core.RequestEvent, row Route) *Call {
 		publicURL: d.PublicURL,
 		zone:      d.Zone,
 		bodyLimit: limit,
-		reads:     &d.reads,
+		reads:     d.reads,
 	}
 }
 

@@ -73,14 +73,14 @@ type Door struct {
 	Refused func(Route, error)
 
 	known *http.ServeMux // every pattern of the routes, to tell "no such path" from "not this method"
-	reads audit.Group    // what callers were shown, recorded many at a time
+	reads *audit.Group   // what callers were shown, recorded many at a time
 }
 
 // Open serves routes, and what else mount adds, on the app's router. It ends the chain of OnServe handlers it is called in: it calls e.Next
 // itself, since requests must also be met before the router sees them.
 func (d *Door) Open(e *core.ServeEvent, routes []Route, mount ...func(*router.RouterGroup[*core.RequestEvent])) error {
 	d.PublicURL = strings.TrimSuffix(d.PublicURL, "/")
-	d.known = http.NewServeMux()
+	d.known, d.reads = http.NewServeMux(), audit.NewGroup(d.Log)
 
 	e.Router.Bind(d.accessLog(), d.crossOrigin())
 	group := e.Router.Group("")

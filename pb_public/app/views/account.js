@@ -1,7 +1,8 @@
 // One's own account: who one is, password, second factor, passkeys.
 import { patch, post, send } from "../api.js";
 import { roleNames } from "../can.js";
-import { learn, me, signOff } from "../session.js";
+import { me } from "../session.js";
+import { learn, signOff } from "../sign_on.js";
 import { ActionButton, Dialog, Field, Form } from "../ui/form.js";
 import { dateTime, words } from "../ui/format.js";
 import { asProblem } from "../ui/states.js";

@@ -14,7 +14,7 @@ import { stateName, warningText } from "./billing/words.js";
 import { Evidence } from "./entry/evidence.js";
 import { Steps } from "./entry/steps.js";
 
-/** @typedef {import("../../../internal/console/contract.d.ts").components["schemas"]["BillingEntryWithHistory"]} Entry */
+/** @typedef {import("./entry/steps.js").Entry} Entry */
 
 /** @param {{id?: string}} props */
 export function Entry({ id }) {

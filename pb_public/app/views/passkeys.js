@@ -1,7 +1,8 @@
 // One's own passkeys: add one and name it, give it another name, remove it.
 import { call, get, patch, post } from "../api.js";
 import { make, offered } from "../passkeys.js";
-import { learn, me, signOff } from "../session.js";
+import { me } from "../session.js";
+import { learn, signOff } from "../sign_on.js";
 import { Dialog, Field, Form } from "../ui/form.js";
 import { dateTime } from "../ui/format.js";
 import { Loaded, useLoad } from "../ui/states.js";

@@ -4,7 +4,8 @@ import { call, Problem } from "../api.js";
 import { offered, signInWithPasskey } from "../passkeys.js";
 import { Field, Form } from "../ui/form.js";
 import { asProblem } from "../ui/states.js";
-import { begin, farewell, learn, signOff } from "../session.js";
+import { farewell } from "../session.js";
+import { begin, learn, signOff } from "../sign_on.js";
 import { html, useState } from "../view.js";
 
 export function SignIn() {

@@ -6,7 +6,7 @@ import { daysAgo } from "../../ui/when.js";
 import { html, useState } from "../../view.js";
 import { codesOf } from "../billing/words.js";
 
-/** @typedef {import("../entry.js").Entry} Entry */
+/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["BillingEntryWithHistory"]} Entry */
 /** @typedef {Record<string, string[]>} Errors */
 /** @typedef {{name: string, title: string, said: string, danger?: boolean, about?: string, fields: (entry: Entry, errors: Errors) => any, body?: (values: Record<string, any>) => any}} Step */
 

@@ -1,12 +1,12 @@
 // The list of messages, the newest first. Opening one reads it and goes to what it is about.
 import { get, post } from "../../api.js";
-import { unread } from "../../shell.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton, Field } from "../../ui/form.js";
 import { ago, fullTime, words } from "../../ui/format.js";
 import { asProblem, Loaded, Nothing, useLoad } from "../../ui/states.js";
 import { Pages } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
+import { unread } from "../../unread.js";
 import { html, useEffect, useState } from "../../view.js";
 import { targetOf } from "./open.js";
 

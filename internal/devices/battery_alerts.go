@@ -11,16 +11,16 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-// attendBattery carries out what the battery of a stored device asks for. Nobody is told of a device that nobody holds;
+// checkBattery carries out what the battery of a stored device asks for. Nobody is told of a device that nobody holds;
 // whoever gets it is.
-func (e *Engine) attendBattery(tx core.App, device *collections.Device, now time.Time) error {
+func (e *Engine) checkBattery(tx core.App, device *collections.Device, now time.Time) error {
 	band := Band(device.BatteryState())
 	if band == "" {
 		return nil
 	}
 	move := JudgeBattery(Band(device.BatteryTold()), band, device.BatteryLevel())
 	if move.Recovered {
-		if err := settle(tx, device.DeviceID(), alerts.TypeDeviceBattery, "", "The battery of device "+device.DeviceID()+" is charged again or was replaced.", now); err != nil {
+		if err := resolveAlerts(tx, device.DeviceID(), alerts.TypeDeviceBattery, "", "The battery of device "+device.DeviceID()+" is charged again or was replaced.", now); err != nil {
 			return err
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// KeepAssignment checks an assignment that is about to be stored, whoever writes it: it ends after it begins, and nobody else
+// GuardAssignment checks an assignment that is about to be stored, whoever writes it: it ends after it begins, and nobody else
 // has the device meanwhile. Which patient a past reading belongs to depends on it.
-func KeepAssignment(app core.App, record *core.Record) error {
+func GuardAssignment(app core.App, record *core.Record) error {
 	assignment := collections.AsDeviceAssignment(record)
 	from, to := assignment.From(), assignment.To()
 	if from.IsZero() {

@@ -1,0 +1,17 @@
+// Package wake tells an engine that there may be work, after a commit. It knows neither engine nor work, and promises nothing: a call may be lost,
+// so that whoever waits for it also looks by the clock.
+package wake
+
+// Signal is what an engine waits for; embedded, it gives the engine its Wake.
+type Signal chan struct{}
+
+// New returns a signal.
+func New() Signal { return make(Signal, 1) }
+
+// Wake tells the engine to look now. It never blocks, and calls that come before it looks are one.
+func (s Signal) Wake() {
+	select {
+	case s <- struct{}{}:
+	default:
+	}
+}

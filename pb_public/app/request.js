@@ -1,0 +1,42 @@
+// One request to the contract under /api/v1/, whoever asks: it knows no session.
+
+/** What the service answered instead of what was asked for. */
+export class Problem extends Error {
+  /** @param {number} status @param {{detail?: string, code?: string, field_errors?: Record<string, string[]>, locked_until?: string, temporary_token?: string, methods?: string[]}} body @param {number} wait seconds */
+  constructor(status, body, wait = 0) {
+    super(body.detail ?? "The service does not answer as expected.");
+    this.status = status;
+    this.code = body.code ?? "";
+    this.fields = body.field_errors ?? {};
+    this.lockedUntil = body.locked_until;
+    this.temporaryToken = body.temporary_token ?? "";
+    this.methods = body.methods ?? [];
+    this.wait = wait;
+  }
+  get forbidden() { return this.status === 403; }
+}
+
+/** Nobody answered: the network or the service is away. */
+export class Unreachable extends Problem {
+  constructor() { super(0, { detail: "The service does not answer. Check the connection and try again.", code: "unreachable" }); }
+}
+
+const root = "/api/v1/";
+
+/** @param {Record<string, unknown>} query */
+function search(query) {
+  const kept = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  return kept.length ? `?${new URLSearchParams(kept.map(([name, value]) => [name, String(value)]))}` : "";
+}
+
+/** Sends one request and returns the answer, whatever it says. @param {string} method @param {string} path below /api/v1/
+ *  @param {{query?: Record<string, unknown>, body?: unknown, headers?: Record<string, string>, signal?: AbortSignal}} [options]
+ *  @returns {Promise<Response>} */
+export const request = (method, path, { query = {}, body, headers = {}, signal } = {}) => fetch(root + path + search(query), {
+  method, signal, cache: "no-store", credentials: "omit",
+  headers: { ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...headers },
+  body: body === undefined ? undefined : JSON.stringify(body),
+}).catch((error) => { throw error.name === "AbortError" ? error : new Unreachable(); });
+
+/** What an answer refuses. @param {Response} answer */
+export const problemOf = async (answer) => new Problem(answer.status, await answer.json().catch(() => ({})), Number(answer.headers.get("Retry-After") ?? 0));
