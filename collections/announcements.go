@@ -70,18 +70,12 @@ func OpenAnnouncements(app core.App, after *Announcement, limit int) (open []*An
 // CloseAnnouncement notes that people have been told.
 func CloseAnnouncement(tx core.App, id string, now time.Time) error {
 	_, err := tx.NonconcurrentDB().Update(Announcements, dbx.Params{"told_at": Instant(now)}, dbx.HashExp{"id": id}).Execute()
-	if err != nil {
-		return fmt.Errorf("close announcement: %w", err)
-	}
-	return nil
+	return wrap(err, "close announcement")
 }
 
 // Announced reports whether there is an announcement with the key.
 func Announced(app core.App, key string) (bool, error) {
 	var n int
 	err := app.DB().NewQuery(`SELECT COUNT(*) FROM announcements WHERE key = {:key}`).Bind(dbx.Params{"key": key}).Row(&n)
-	if err != nil {
-		return false, fmt.Errorf("find announcement: %w", err)
-	}
-	return n > 0, nil
+	return n > 0, wrap(err, "find announcement")
 }

@@ -1,8 +1,6 @@
 package collections
 
 import (
-	"fmt"
-
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 )
@@ -11,8 +9,5 @@ import (
 func CausingRequest(app core.App, resourceType, resourceID string) (requestID string, err error) {
 	err = app.DB().NewQuery(`SELECT request_id FROM audit_log WHERE resource_type = {:type} AND resource_id = {:id} ORDER BY id LIMIT 1`).
 		Bind(dbx.Params{"type": resourceType, "id": resourceID}).Row(&requestID)
-	if err != nil && !Missing(err) {
-		return "", fmt.Errorf("find the causing request: %w", err)
-	}
-	return requestID, nil
+	return requestID, wrap(unlessMissing(err), "find the causing request")
 }

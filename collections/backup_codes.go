@@ -22,10 +22,7 @@ func UseBackupCode(app core.App, userID, codeHash string, now time.Time) (used b
 	}
 	err = db.NewQuery(`SELECT COUNT(*) FROM backup_codes WHERE user = {:user} AND used_at = ''`).
 		Bind(dbx.Params{"user": userID}).Row(&left)
-	if err != nil {
-		return false, 0, fmt.Errorf("count backup codes: %w", err)
-	}
-	return true, left, nil
+	return true, left, wrap(err, "count backup codes")
 }
 
 // ReplaceBackupCodes makes the hashed codes the only ones of the user; none when there are no hashes.
@@ -48,8 +45,5 @@ func ReplaceBackupCodes(tx core.App, userID string, codeHashes []string, now tim
 // BackupCodesLeft counts the unused codes of a user.
 func BackupCodesLeft(app core.App, userID string) (left int, err error) {
 	err = app.DB().NewQuery(`SELECT COUNT(*) FROM backup_codes WHERE user = {:user} AND used_at = ''`).Bind(dbx.Params{"user": userID}).Row(&left)
-	if err != nil {
-		return 0, fmt.Errorf("count backup codes: %w", err)
-	}
-	return left, nil
+	return left, wrap(err, "count backup codes")
 }

@@ -16,32 +16,17 @@ type BillingEntry struct{ core.BaseRecordProxy }
 
 // FindBillingEntry finds one entry.
 func FindBillingEntry(app core.App, id string) (*BillingEntry, error) {
-	e := &BillingEntry{}
-	if err := app.RecordQuery(BillingEntries).AndWhere(dbx.HashExp{"id": id}).Limit(1).One(e); err != nil {
-		return nil, fmt.Errorf("find billing entry: %w", err)
-	}
-	return e, Readable(e.ProxyRecord())
+	return findWhole[BillingEntry](app, BillingEntries, dbx.HashExp{"id": id})
 }
 
 // PageOfBillingEntries returns a page of what matches, in the given order, and how many there are in all.
 func PageOfBillingEntries(app core.App, where dbx.Expression, order []string, offset, limit int) (page []*BillingEntry, total int, err error) {
-	if err := app.DB().Select("COUNT(*)").From(BillingEntries).Where(where).Row(&total); err != nil {
-		return nil, 0, fmt.Errorf("count billing entries: %w", err)
-	}
-	err = app.RecordQuery(BillingEntries).AndWhere(where).OrderBy(order...).Offset(int64(offset)).Limit(int64(limit)).All(&page)
-	if err != nil {
-		return nil, 0, fmt.Errorf("list billing entries: %w", err)
-	}
-	return page, total, nil
+	return pageOf[BillingEntry](app, BillingEntries, where, order, offset, limit)
 }
 
 // BillingEntriesOf lists the entries of a patient, the oldest service first.
-func BillingEntriesOf(app core.App, patientID string) (list []*BillingEntry, err error) {
-	err = app.RecordQuery(BillingEntries).AndWhere(dbx.HashExp{"patient": patientID}).OrderBy("service_date", "id").All(&list)
-	if err != nil {
-		return nil, fmt.Errorf("list billing entries of a patient: %w", err)
-	}
-	return list, nil
+func BillingEntriesOf(app core.App, patientID string) ([]*BillingEntry, error) {
+	return listOf[BillingEntry](app, BillingEntries, dbx.HashExp{"patient": patientID}, "service_date", "id")
 }
 
 // BillingDraft is a billing entry about to be stored. Times are instants, dates are YYYY-MM-DD.

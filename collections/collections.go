@@ -89,30 +89,20 @@ func Next(app core.App, sequence string) (int64, error) {
 	err := app.NonconcurrentDB().
 		NewQuery(`INSERT INTO sequences (name, value) VALUES ({:name}, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value`).
 		Bind(dbx.Params{"name": sequence}).Row(&value)
-	if err != nil {
-		return 0, fmt.Errorf("next number of %s: %w", sequence, err)
-	}
-	return value, nil
+	return value, wrap(err, "next number of %s", sequence)
 }
 
 // LastNumber is the last number given out in a sequence, 0 for none. Whoever counts on from it in memory writes the result with
 // SetLastNumber before the transaction ends.
 func LastNumber(tx core.App, sequence string) (last int64, err error) {
 	err = tx.NonconcurrentDB().NewQuery(`SELECT value FROM sequences WHERE name = {:name}`).Bind(dbx.Params{"name": sequence}).Row(&last)
-	if err != nil && !Missing(err) {
-		return 0, fmt.Errorf("last number of %s: %w", sequence, err)
-	}
-	return last, nil
+	return last, wrap(unlessMissing(err), "last number of %s", sequence)
 }
 
 // SetLastNumber notes up to which number a sequence was given out.
 func SetLastNumber(tx core.App, sequence string, last int64) error {
-	_, err := tx.NonconcurrentDB().NewQuery(`INSERT INTO sequences (name, value) VALUES ({:name}, {:value})
-		ON CONFLICT (name) DO UPDATE SET value = excluded.value`).Bind(dbx.Params{"name": sequence, "value": last}).Execute()
-	if err != nil {
-		return fmt.Errorf("note the last number of %s: %w", sequence, err)
-	}
-	return nil
+	return exec(tx, "note the last number of "+sequence, `INSERT INTO sequences (name, value) VALUES ({:name}, {:value})
+		ON CONFLICT (name) DO UPDATE SET value = excluded.value`, dbx.Params{"name": sequence, "value": last})
 }
 
 // NextID takes the next record id of a numbered collection.
@@ -162,7 +152,7 @@ func Missing(err error) bool { return errors.Is(err, sql.ErrNoRows) }
 func New(app core.App, collection string) (*core.Record, error) {
 	c, err := app.FindCachedCollectionByNameOrId(collection)
 	if err != nil {
-		return nil, fmt.Errorf("collection %s: %w", collection, err)
+		return nil, wrap(err, "collection %s", collection)
 	}
 	return core.NewRecord(c), nil
 }

@@ -14,32 +14,16 @@ import (
 type Consent struct{ core.BaseRecordProxy }
 
 // AsConsent reads a record of the consents collection as a Consent.
-func AsConsent(record *core.Record) *Consent {
-	c := &Consent{}
-	c.SetProxyRecord(record)
-	return c
-}
+func AsConsent(record *core.Record) *Consent { return as[Consent](record) }
 
 // NewConsent returns an unsaved consent with the next number.
 func NewConsent(app core.App) (*Consent, error) {
-	record, err := New(app, Consents)
-	if err != nil {
-		return nil, err
-	}
-	if record.Id, err = NextID(app, Consents); err != nil {
-		return nil, err
-	}
-	return AsConsent(record), nil
+	return numbered[Consent](app, Consents)
 }
 
 // FindConsent finds one consent of a patient.
 func FindConsent(app core.App, patientID string, number int64) (*Consent, error) {
-	c := &Consent{}
-	err := app.RecordQuery(Consents).AndWhere(dbx.HashExp{"id": NumberID(number), "patient": patientID}).Limit(1).One(c)
-	if err != nil {
-		return nil, fmt.Errorf("find consent: %w", err)
-	}
-	return c, Readable(c.ProxyRecord())
+	return findWhole[Consent](app, Consents, dbx.HashExp{"id": NumberID(number), "patient": patientID})
 }
 
 // PageOfConsents returns a page of a patient's consents, newest first, and how many there are in all.
@@ -49,10 +33,7 @@ func PageOfConsents(app core.App, patientID string, offset, limit int) (page []*
 		return nil, 0, fmt.Errorf("count consents: %w", err)
 	}
 	err = app.RecordQuery(Consents).AndWhere(where).OrderBy("granted_at DESC", "id DESC").Offset(int64(offset)).Limit(int64(limit)).All(&page)
-	if err != nil {
-		return nil, 0, fmt.Errorf("list consents: %w", err)
-	}
-	return page, total, nil
+	return page, total, wrap(err, "list consents")
 }
 
 func (c *Consent) Number() int64               { return Number(c.Id) }

@@ -1,7 +1,6 @@
 package collections
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -37,32 +36,18 @@ func NewDevice(app core.App, deviceID string, now time.Time) (*Device, error) {
 
 // FindDevice finds a device by the gateway's identifier.
 func FindDevice(app core.App, deviceID string) (*Device, error) {
-	d := &Device{}
-	err := app.RecordQuery(Devices).AndWhere(dbx.HashExp{"device_id": deviceID}).Limit(1).One(d)
-	if err != nil {
-		return nil, fmt.Errorf("find device: %w", err)
-	}
-	return d, nil
+	return find[Device](app, Devices, dbx.HashExp{"device_id": deviceID})
 }
 
 // DevicesWhere returns the devices that a condition picks, by identifier.
-func DevicesWhere(app core.App, condition string, params dbx.Params) (found []*Device, err error) {
-	err = app.RecordQuery(Devices).AndWhere(dbx.NewExp(condition, params)).OrderBy("device_id").All(&found)
-	if err != nil {
-		return nil, fmt.Errorf("list devices: %w", err)
-	}
-	return found, nil
+func DevicesWhere(app core.App, condition string, params dbx.Params) ([]*Device, error) {
+	return listOf[Device](app, Devices, dbx.NewExp(condition, params), "device_id")
 }
 
 // PageOfDevices returns a page of devices by identifier, and how many there are in all.
 func PageOfDevices(app core.App, conditions Conditions, offset, limit int) (page []*Device, total int, err error) {
 	records, total, err := conditions.Page(app, Devices, "device_id", offset, limit)
-	for _, record := range records {
-		d := &Device{}
-		d.SetProxyRecord(record)
-		page = append(page, d)
-	}
-	return page, total, err
+	return allAs[Device](records), total, err
 }
 
 func (d *Device) DeviceID() string              { return d.GetString("device_id") }

@@ -85,19 +85,12 @@ func ClaimMail(app core.App, now, lease time.Time) (*Mail, error) {
 
 // FindMail finds a mail by id.
 func FindMail(app core.App, id string) (*Mail, error) {
-	m := &Mail{}
-	if err := app.RecordQuery(Mails).AndWhere(dbx.HashExp{"id": id}).Limit(1).One(m); err != nil {
-		return nil, fmt.Errorf("find mail: %w", err)
-	}
-	return m, nil
+	return find[Mail](app, Mails, dbx.HashExp{"id": id})
 }
 
 // CountMails counts a user's mails of one template since a time.
 func CountMails(app core.App, userID, template string, since time.Time) (count int, err error) {
 	err = app.DB().NewQuery(`SELECT COUNT(*) FROM mails WHERE user = {:user} AND template = {:template} AND created_at > {:since}`).
 		Bind(dbx.Params{"user": userID, "template": template, "since": Instant(since)}).Row(&count)
-	if err != nil {
-		return 0, fmt.Errorf("count mails: %w", err)
-	}
-	return count, nil
+	return count, wrap(err, "count mails")
 }

@@ -15,15 +15,10 @@ type Notification struct{ core.BaseRecordProxy }
 
 // NewNotification returns an unsaved notification for a user, with the next number, due now.
 func NewNotification(app core.App, userID string, now time.Time) (*Notification, error) {
-	record, err := New(app, Notifications)
+	n, err := numbered[Notification](app, Notifications)
 	if err != nil {
 		return nil, err
 	}
-	if record.Id, err = NextID(app, Notifications); err != nil {
-		return nil, err
-	}
-	n := &Notification{}
-	n.SetProxyRecord(record)
 	n.Set("user", userID)
 	n.Set("in_app", true)
 	n.Set("due_at", Instant(now))
@@ -54,19 +49,15 @@ func InsertNotification(tx core.App, d NotificationDraft, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("seal notification: %w", err)
 	}
-	_, err = tx.NonconcurrentDB().NewQuery(`INSERT INTO notifications (id, user, channel, type, severity, title, body, patient, alert,
+	return exec(tx, "store notification", `INSERT INTO notifications (id, user, channel, type, severity, title, body, patient, alert,
 			escalation, billing_entry, dedupe_key, in_app, due_at, dispatched_at, read_at, created_at)
 		VALUES ({:id}, {:user}, {:channel}, {:type}, {:severity}, {:title}, {:body}, {:patient}, {:alert},
 			{:escalation}, {:entry}, {:key}, {:inApp}, {:at}, '', '', {:at})
-		ON CONFLICT (user, dedupe_key) WHERE dedupe_key != '' DO NOTHING`).Bind(dbx.Params{
+		ON CONFLICT (user, dedupe_key) WHERE dedupe_key != '' DO NOTHING`, dbx.Params{
 		"id": id, "user": d.User, "channel": d.Channel, "type": d.Type, "severity": d.Severity, "title": title, "body": body,
 		"patient": d.Patient, "alert": d.Alert, "escalation": d.Escalation, "entry": d.Entry, "key": d.DedupeKey, "inApp": d.InApp,
 		"at": Instant(now),
-	}).Execute()
-	if err != nil {
-		return fmt.Errorf("store notification: %w", err)
-	}
-	return nil
+	})
 }
 
 // UnplannedNotification is one whose pushes nobody has planned yet.
@@ -90,10 +81,7 @@ func UnplannedNotifications(app core.App, now time.Time, limit int) (list []Unpl
 		FROM notifications n WHERE n.id IN (SELECT id FROM notifications WHERE dispatched_at = '' AND due_at <= {:now}
 			ORDER BY channel != 'escalations', due_at, id LIMIT +{:limit}) ORDER BY n.channel != 'escalations', n.due_at, n.id`).
 		Bind(dbx.Params{"now": Instant(now), "limit": limit}).All(&list)
-	if err != nil {
-		return nil, fmt.Errorf("find notifications to plan: %w", err)
-	}
-	return list, nil
+	return list, wrap(err, "find notifications to plan")
 }
 
 // toldTogether is how far apart the notifications of one event may have been stored.
@@ -116,19 +104,13 @@ func Covered(tx core.App, n UnplannedNotification, now time.Time) (covered bool,
 		Bind(dbx.Params{
 			"alert": n.Alert, "user": n.User, "patient": n.Patient, "together": Instant(now.Add(-toldTogether)), "spaced": Instant(now.Add(-betweenAlerts)),
 		}).Row(&covered)
-	if err != nil {
-		return false, fmt.Errorf("look for a push that speaks for a notification: %w", err)
-	}
-	return covered, nil
+	return covered, wrap(err, "look for a push that speaks for a notification")
 }
 
 // MarkPlanned notes that the pushes of a notification are planned, and whether it shows in the app.
 func MarkPlanned(tx core.App, id string, inApp bool, now time.Time) error {
 	_, err := tx.NonconcurrentDB().Update(Notifications, dbx.Params{"dispatched_at": Instant(now), "in_app": inApp}, dbx.HashExp{"id": id}).Execute()
-	if err != nil {
-		return fmt.Errorf("note planned notification: %w", err)
-	}
-	return nil
+	return wrap(err, "note planned notification")
 }
 
 // Inbox chooses notifications of one person that show in the app.
@@ -151,10 +133,7 @@ func PageOfInbox(app core.App, f Inbox, offset, limit int) (page []*core.Record,
 	}
 	err = app.DB().NewQuery(`SELECT COUNT(*) FROM notifications WHERE user = {:user} AND read_at = '' AND in_app = TRUE`).
 		Bind(dbx.Params{"user": f.User}).Row(&unread)
-	if err != nil {
-		return nil, 0, 0, fmt.Errorf("count unread notifications: %w", err)
-	}
-	return page, total, unread, nil
+	return page, total, unread, wrap(err, "count unread notifications")
 }
 
 // FindNotification finds a notification of a person's list.

@@ -46,11 +46,7 @@ func CreatePasskey(tx core.App, p NewPasskey, now time.Time) (*Passkey, error) {
 	return asPasskey(record), nil
 }
 
-func asPasskey(record *core.Record) *Passkey {
-	p := &Passkey{}
-	p.SetProxyRecord(record)
-	return p
-}
+func asPasskey(record *core.Record) *Passkey { return as[Passkey](record) }
 
 // FindPasskey finds a passkey by the id its device gave it, in base64url.
 func FindPasskey(app core.App, credentialID string) (*Passkey, error) {
@@ -63,19 +59,12 @@ func FindOwnPasskey(app core.App, userID, id string) (*Passkey, error) {
 }
 
 func findPasskey(app core.App, where dbx.Expression) (*Passkey, error) {
-	p := &Passkey{}
-	if err := app.RecordQuery(Passkeys).AndWhere(where).Limit(1).One(p); err != nil {
-		return nil, fmt.Errorf("find passkey: %w", err)
-	}
-	return p, nil
+	return find[Passkey](app, Passkeys, where)
 }
 
 // PasskeysOf lists a user's passkeys in the order in which they were registered.
-func PasskeysOf(app core.App, userID string) (list []*Passkey, err error) {
-	if err := app.RecordQuery(Passkeys).AndWhere(dbx.HashExp{"user": userID}).OrderBy("id").All(&list); err != nil {
-		return nil, fmt.Errorf("list passkeys: %w", err)
-	}
-	return list, nil
+func PasskeysOf(app core.App, userID string) ([]*Passkey, error) {
+	return listOf[Passkey](app, Passkeys, dbx.HashExp{"user": userID}, "id")
 }
 
 // HavePasskeys tells which of the users have a passkey, by record id.
@@ -94,10 +83,7 @@ func HavePasskeys(app core.App, userIDs ...string) (map[string]bool, error) {
 // RenamePasskey gives a passkey another name.
 func RenamePasskey(tx core.App, p *Passkey, name string) error {
 	p.Set("name", name)
-	if err := tx.Save(p); err != nil {
-		return fmt.Errorf("rename passkey: %w", err)
-	}
-	return nil
+	return wrap(tx.Save(p), "rename passkey")
 }
 
 // NotePasskeyUsed notes a completed use. It writes these columns only.
@@ -105,18 +91,12 @@ func NotePasskeyUsed(tx core.App, id string, signCount uint32, backedUp bool, no
 	_, err := tx.NonconcurrentDB().Update(Passkeys, dbx.Params{
 		"sign_count": signCount, "backed_up": backedUp, "last_used_at": Instant(now),
 	}, dbx.HashExp{"id": id}).Execute()
-	if err != nil {
-		return fmt.Errorf("note use of passkey: %w", err)
-	}
-	return nil
+	return wrap(err, "note use of passkey")
 }
 
 // RemovePasskey removes one passkey.
 func RemovePasskey(tx core.App, p *Passkey) error {
-	if err := tx.Delete(p); err != nil {
-		return fmt.Errorf("remove passkey: %w", err)
-	}
-	return nil
+	return wrap(tx.Delete(p), "remove passkey")
 }
 
 // Number is the public id.

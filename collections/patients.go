@@ -52,11 +52,7 @@ func (e Expectation) On(weekday string) bool {
 type Patient struct{ core.BaseRecordProxy }
 
 // AsPatient reads a record of the patients collection as a Patient.
-func AsPatient(record *core.Record) *Patient {
-	p := &Patient{}
-	p.SetProxyRecord(record)
-	return p
-}
+func AsPatient(record *core.Record) *Patient { return as[Patient](record) }
 
 // NewPatient returns an unsaved patient with a fresh id.
 func NewPatient(app core.App) (*Patient, error) {
@@ -98,12 +94,7 @@ func FindPatientByExternalID(app core.App, id string) (*Patient, error) {
 }
 
 func findPatient(app core.App, where, value string) (*Patient, error) {
-	p := &Patient{}
-	err := app.RecordQuery(Patients).AndWhere(dbx.NewExp(where, dbx.Params{"value": value})).Limit(1).One(p)
-	if err != nil {
-		return nil, fmt.Errorf("find patient: %w", err)
-	}
-	return p, nil
+	return find[Patient](app, Patients, dbx.NewExp(where, dbx.Params{"value": value}))
 }
 
 // PatientsByID fetches patients of any state in the order of ids; ids without a patient are skipped.
@@ -291,8 +282,5 @@ func KnownExternalIDs(app core.App, ids []string) ([]string, error) {
 	var known []string
 	err = app.DB().Select("external_id").From(Patients).AndWhere(dbx.NewExp(
 		"external_id IN (SELECT value FROM json_each({:ids})) AND external_id != ''", dbx.Params{"ids": string(list)})).Column(&known)
-	if err != nil {
-		return nil, fmt.Errorf("find external ids: %w", err)
-	}
-	return known, nil
+	return known, wrap(err, "find external ids")
 }

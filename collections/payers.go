@@ -21,19 +21,14 @@ func (p Payer) Number() int64 { return Number(p.ID) }
 
 // ListPayers lists every payer by name.
 func ListPayers(app core.App) (list []Payer, err error) {
-	if err = app.DB().Select("id", "name", "payer_code", "is_active").From(Payers).OrderBy("name", "id").All(&list); err != nil {
-		return nil, fmt.Errorf("list payers: %w", err)
-	}
-	return list, nil
+	err = app.DB().Select("id", "name", "payer_code", "is_active").From(Payers).OrderBy("name", "id").All(&list)
+	return list, wrap(err, "list payers")
 }
 
 // FindPayer finds a payer by number.
 func FindPayer(app core.App, number int64) (p Payer, err error) {
 	err = app.DB().Select("id", "name", "payer_code", "is_active").From(Payers).Where(dbx.HashExp{"id": NumberID(number)}).One(&p)
-	if err != nil {
-		return p, fmt.Errorf("find payer: %w", err)
-	}
-	return p, nil
+	return p, wrap(err, "find payer")
 }
 
 // AddPayer stores a payer with the next number; taken when another has the code.
@@ -60,8 +55,5 @@ func AddPayer(tx core.App, name, code string, active bool, now time.Time) (p Pay
 func PayerNameOfEntries(app core.App, payerID string) (name string, err error) {
 	err = app.DB().NewQuery("SELECT COALESCE((SELECT payer_name FROM billing_entries WHERE payer = {:payer} LIMIT 1), '')").
 		Bind(dbx.Params{"payer": payerID}).Row(&name)
-	if err != nil {
-		return "", fmt.Errorf("find the name of a payer: %w", err)
-	}
-	return name, nil
+	return name, wrap(err, "find the name of a payer")
 }

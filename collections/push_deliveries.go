@@ -1,7 +1,6 @@
 package collections
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -37,17 +36,13 @@ func InsertPush(tx core.App, d PushDraft, now time.Time) error {
 	case PushSent:
 		attempted = Instant(now)
 	}
-	_, err = tx.NonconcurrentDB().NewQuery(`INSERT INTO push_deliveries
+	return exec(tx, "store push", `INSERT INTO push_deliveries
 			(id, notification, push_token, user, type, title, body, status, attempts, attempted_at, next_attempt_at, created_at)
 		VALUES ({:id}, {:notification}, {:token}, {:user}, {:type}, {:title}, {:body}, {:status}, 0, {:attempted}, {:next}, {:at})
-		ON CONFLICT (notification, push_token) WHERE push_token != '' DO NOTHING`).Bind(dbx.Params{
+		ON CONFLICT (notification, push_token) WHERE push_token != '' DO NOTHING`, dbx.Params{
 		"id": id, "notification": d.Notification, "token": d.Token, "user": d.User, "type": d.Type, "title": d.Title, "body": d.Body,
 		"status": d.Status, "attempted": attempted, "next": next, "at": Instant(now),
-	}).Execute()
-	if err != nil {
-		return fmt.Errorf("store push: %w", err)
-	}
-	return nil
+	})
 }
 
 // ClaimedPush is a push that is about to be sent, and all that it takes.
@@ -92,10 +87,7 @@ func ClaimPushes(app core.App, now, lease time.Time, limit int) (claimed []*Clai
 			From("push_deliveries d").InnerJoin("notifications n", dbx.NewExp("n.id = d.notification")).
 			LeftJoin("push_tokens t", dbx.NewExp("t.id = d.push_token")).Where(oneOf("d.id", ids)).All(&claimed)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("claim pushes: %w", err)
-	}
-	return claimed, nil
+	return claimed, wrap(err, "claim pushes")
 }
 
 // SettledPush is how an attempt ended. NextAttempt is the zero time unless it is to be tried again.
@@ -115,10 +107,8 @@ func SettlePush(tx core.App, s SettledPush) error {
 	if s.Uncounted {
 		changes["attempts"] = dbx.NewExp("attempts - 1")
 	}
-	if _, err := tx.NonconcurrentDB().Update(PushDeliveries, changes, dbx.HashExp{"id": s.ID}).Execute(); err != nil {
-		return fmt.Errorf("settle push: %w", err)
-	}
-	return nil
+	_, err := tx.NonconcurrentDB().Update(PushDeliveries, changes, dbx.HashExp{"id": s.ID}).Execute()
+	return wrap(err, "settle push")
 }
 
 // PageOfPushes returns a page of deliveries, newest first, and how many there are in all.

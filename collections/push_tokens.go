@@ -15,15 +15,10 @@ type PushToken struct{ core.BaseRecordProxy }
 
 // NewPushToken returns an unsaved token with the next number.
 func NewPushToken(app core.App, userID string, now time.Time) (*PushToken, error) {
-	record, err := New(app, PushTokens)
+	t, err := numbered[PushToken](app, PushTokens)
 	if err != nil {
 		return nil, err
 	}
-	if record.Id, err = NextID(app, PushTokens); err != nil {
-		return nil, err
-	}
-	t := &PushToken{}
-	t.SetProxyRecord(record)
 	t.Set("user", userID)
 	t.Set("active", true)
 	t.Set("created_at", Instant(now))
@@ -78,11 +73,7 @@ func FindPushToken(app core.App, id string) (*PushToken, error) {
 }
 
 func findPushToken(app core.App, where dbx.Expression) (*PushToken, error) {
-	t := &PushToken{}
-	if err := app.RecordQuery(PushTokens).AndWhere(where).Limit(1).One(t); err != nil {
-		return nil, fmt.Errorf("find push token: %w", err)
-	}
-	return t, nil
+	return find[PushToken](app, PushTokens, where)
 }
 
 // PageOfPushTokens returns a page of a person's tokens in use, newest first, and how many there are in all.
@@ -103,19 +94,13 @@ func RetirePushTokenHash(tx core.App, hash, because string, now time.Time) error
 
 func retire(tx core.App, which dbx.Expression, because string, now time.Time) error {
 	_, err := tx.NonconcurrentDB().Update(PushTokens, dbx.Params{"active": false, "inactive_because": because, "updated_at": Instant(now)}, which).Execute()
-	if err != nil {
-		return fmt.Errorf("retire push token: %w", err)
-	}
-	return nil
+	return wrap(err, "retire push token")
 }
 
 // SetPushDelivered notes that a push to the token was accepted.
 func SetPushDelivered(tx core.App, id string, now time.Time) error {
 	_, err := tx.NonconcurrentDB().Update(PushTokens, dbx.Params{"last_delivered_at": Instant(now)}, dbx.HashExp{"id": id}).Execute()
-	if err != nil {
-		return fmt.Errorf("note push: %w", err)
-	}
-	return nil
+	return wrap(err, "note push")
 }
 
 // SilencePushTokens makes the push tokens of a user's device inactive, those of all devices when the device is "", and returns how many.

@@ -1,7 +1,6 @@
 package collections
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -27,17 +26,12 @@ type TimeEntry struct{ core.BaseRecordProxy }
 
 // NewTimeEntry returns an unsaved entry with the next number.
 func NewTimeEntry(app core.App, now time.Time) (*TimeEntry, error) {
-	record, err := New(app, TimeEntries)
+	e, err := numbered[TimeEntry](app, TimeEntries)
 	if err != nil {
 		return nil, err
 	}
-	if record.Id, err = NextID(app, TimeEntries); err != nil {
-		return nil, err
-	}
-	record.Set("created_at", Instant(now))
-	record.Set("updated_at", Instant(now))
-	e := &TimeEntry{}
-	e.SetProxyRecord(record)
+	e.Set("created_at", Instant(now))
+	e.Set("updated_at", Instant(now))
 	return e, nil
 }
 
@@ -52,20 +46,12 @@ func RunningTimer(app core.App, userID string) (*TimeEntry, error) {
 }
 
 func oneTimeEntry(app core.App, where dbx.Expression) (*TimeEntry, error) {
-	e := &TimeEntry{}
-	if err := app.RecordQuery(TimeEntries).AndWhere(where).Limit(1).One(e); err != nil {
-		return nil, fmt.Errorf("find time entry: %w", err)
-	}
-	return e, Readable(e.ProxyRecord())
+	return findWhole[TimeEntry](app, TimeEntries, where)
 }
 
 // TimersStartedBefore lists timers that have been running since before a moment.
-func TimersStartedBefore(app core.App, moment time.Time) (list []*TimeEntry, err error) {
-	err = app.RecordQuery(TimeEntries).AndWhere(dbx.NewExp("ended_at = '' AND started_at <= {:at}", dbx.Params{"at": Instant(moment)})).All(&list)
-	if err != nil {
-		return nil, fmt.Errorf("list running timers: %w", err)
-	}
-	return list, nil
+func TimersStartedBefore(app core.App, moment time.Time) ([]*TimeEntry, error) {
+	return listOf[TimeEntry](app, TimeEntries, dbx.NewExp("ended_at = '' AND started_at <= {:at}", dbx.Params{"at": Instant(moment)}))
 }
 
 // InteractiveOverlaps reports whether a user has interactive time in a stretch, apart from the entry except.
@@ -74,22 +60,12 @@ func InteractiveOverlaps(app core.App, userID, except string, from, to time.Time
 		AND started_at < {:to} AND started_at > {:earliest} AND (ended_at = '' OR ended_at > {:from}))`).Bind(dbx.Params{
 		"user": userID, "except": except, "from": Instant(from), "to": Instant(to), "earliest": Instant(from.Add(-24 * time.Hour)),
 	}).Row(&found)
-	if err != nil {
-		return false, fmt.Errorf("look for overlapping time: %w", err)
-	}
-	return found, nil
+	return found, wrap(err, "look for overlapping time")
 }
 
 // PageOfTimeEntries returns a page of what matches, the newest first, and how many there are in all.
 func PageOfTimeEntries(app core.App, where dbx.Expression, offset, limit int) (page []*TimeEntry, total int, err error) {
-	if err := app.DB().Select("COUNT(*)").From(TimeEntries).Where(where).Row(&total); err != nil {
-		return nil, 0, fmt.Errorf("count time entries: %w", err)
-	}
-	err = app.RecordQuery(TimeEntries).AndWhere(where).OrderBy("started_at DESC", "id DESC").Offset(int64(offset)).Limit(int64(limit)).All(&page)
-	if err != nil {
-		return nil, 0, fmt.Errorf("list time entries: %w", err)
-	}
-	return page, total, nil
+	return pageOf[TimeEntry](app, TimeEntries, where, []string{"started_at DESC", "id DESC"}, offset, limit)
 }
 
 func (e *TimeEntry) Number() int64        { return Number(e.Id) }

@@ -15,22 +15,11 @@ import (
 type User struct{ core.BaseRecordProxy }
 
 // AsUser reads a record of the users collection as a User.
-func AsUser(record *core.Record) *User {
-	u := &User{}
-	u.SetProxyRecord(record)
-	return u
-}
+func AsUser(record *core.Record) *User { return as[User](record) }
 
 // NewUser returns an unsaved user with the next number.
 func NewUser(app core.App) (*User, error) {
-	record, err := New(app, Users)
-	if err != nil {
-		return nil, err
-	}
-	if record.Id, err = NextID(app, Users); err != nil {
-		return nil, err
-	}
-	return AsUser(record), nil
+	return numbered[User](app, Users)
 }
 
 // FindUser finds a user by record id.
@@ -89,11 +78,7 @@ func UserList(app core.App, f UserFilter) ([]*User, error) {
 }
 
 func findUser(app core.App, where, value string) (*User, error) {
-	u := &User{}
-	if err := app.RecordQuery(Users).AndWhere(dbx.NewExp(where, dbx.Params{"value": value})).Limit(1).One(u); err != nil {
-		return nil, fmt.Errorf("find user: %w", err)
-	}
-	return u, nil
+	return find[User](app, Users, dbx.NewExp(where, dbx.Params{"value": value}))
 }
 
 // Number is the public id.
@@ -214,11 +199,5 @@ func (u *User) CreatedAt() time.Time { return ParseInstant(u.GetString("created_
 
 // SetSignedIn notes a completed sign-in. It writes these columns only, so that it never undoes another change.
 func SetSignedIn(app core.App, userID string, totpStep int64, now time.Time) error {
-	_, err := app.NonconcurrentDB().
-		NewQuery(`UPDATE users SET last_login_at = {:now}, totp_last_step = MAX(totp_last_step, {:step}) WHERE id = {:id}`).
-		Bind(dbx.Params{"now": Instant(now), "step": totpStep, "id": userID}).Execute()
-	if err != nil {
-		return fmt.Errorf("note sign-in: %w", err)
-	}
-	return nil
+	return exec(app, "note sign-in", `UPDATE users SET last_login_at = {:now}, totp_last_step = MAX(totp_last_step, {:step}) WHERE id = {:id}`, dbx.Params{"now": Instant(now), "step": totpStep, "id": userID})
 }
