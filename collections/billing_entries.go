@@ -67,11 +67,7 @@ func InsertBillingEntries(tx core.App, drafts []BillingDraft, now time.Time) (st
 	if err != nil {
 		return nil, fmt.Errorf("store billing entries: %w", err)
 	}
-	stored = make(map[string]bool, len(ids))
-	for _, id := range ids {
-		stored[id] = true
-	}
-	return stored, nil
+	return setOf(ids), nil
 }
 
 // Materialised, because json_each writes a value out anew each time it is read.

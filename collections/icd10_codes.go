@@ -45,11 +45,7 @@ func KnownICD10(app core.App, codes []string) (map[string]bool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look up diagnosis codes: %w", err)
 	}
-	known := make(map[string]bool, len(found))
-	for _, code := range found {
-		known[code] = true
-	}
-	return known, nil
+	return setOf(found), nil
 }
 
 // StoreICD10 adds codes, or gives known ones their new texts, in one statement for many.

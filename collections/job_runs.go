@@ -40,9 +40,8 @@ func FinishJob(app core.App, runID string, counts map[string]int, failure string
 
 // AbandonJobs is for the start of the process: a run noted as running belongs to a process that is gone.
 func AbandonJobs(app core.App, now time.Time) error {
-	_, err := app.DB().Update(JobRuns, dbx.Params{"status": "failed", "finished_at": Instant(now), "error": "the process ended"},
-		dbx.HashExp{"status": "running"}).Execute()
-	return wrap(err, "abandon jobs")
+	return update(app, "abandon jobs", JobRuns, dbx.Params{"status": "failed", "finished_at": Instant(now), "error": "the process ended"},
+		dbx.HashExp{"status": "running"})
 }
 
 // LastSuccess is when the last run of a job that succeeded was started; zero when none is noted.

@@ -109,8 +109,7 @@ func Covered(tx core.App, n UnplannedNotification, now time.Time) (covered bool,
 
 // MarkPlanned notes that the pushes of a notification are planned, and whether it shows in the app.
 func MarkPlanned(tx core.App, id string, inApp bool, now time.Time) error {
-	_, err := tx.NonconcurrentDB().Update(Notifications, dbx.Params{"dispatched_at": Instant(now), "in_app": inApp}, dbx.HashExp{"id": id}).Execute()
-	return wrap(err, "note planned notification")
+	return update(tx, "note planned notification", Notifications, dbx.Params{"dispatched_at": Instant(now), "in_app": inApp}, dbx.HashExp{"id": id})
 }
 
 // Inbox chooses notifications of one person that show in the app.
@@ -152,9 +151,5 @@ func MarkRead(tx core.App, userID, id string, now time.Time) (int64, error) {
 	if id != "" {
 		of["id"] = id
 	}
-	result, err := tx.NonconcurrentDB().Update(Notifications, dbx.Params{"read_at": Instant(now)}, of).Execute()
-	if err != nil {
-		return 0, fmt.Errorf("mark notifications read: %w", err)
-	}
-	return result.RowsAffected()
+	return updateCounted(tx, "mark notifications read", Notifications, dbx.Params{"read_at": Instant(now)}, of)
 }

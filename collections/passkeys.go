@@ -73,11 +73,7 @@ func HavePasskeys(app core.App, userIDs ...string) (map[string]bool, error) {
 	if err := app.DB().Select("user").Distinct(true).From(Passkeys).Where(oneOf("user", userIDs)).Column(&ids); err != nil {
 		return nil, fmt.Errorf("find who has passkeys: %w", err)
 	}
-	have := make(map[string]bool, len(ids))
-	for _, id := range ids {
-		have[id] = true
-	}
-	return have, nil
+	return setOf(ids), nil
 }
 
 // RenamePasskey gives a passkey another name.
@@ -88,10 +84,8 @@ func RenamePasskey(tx core.App, p *Passkey, name string) error {
 
 // NotePasskeyUsed notes a completed use. It writes these columns only.
 func NotePasskeyUsed(tx core.App, id string, signCount uint32, backedUp bool, now time.Time) error {
-	_, err := tx.NonconcurrentDB().Update(Passkeys, dbx.Params{
-		"sign_count": signCount, "backed_up": backedUp, "last_used_at": Instant(now),
-	}, dbx.HashExp{"id": id}).Execute()
-	return wrap(err, "note use of passkey")
+	return update(tx, "note use of passkey", Passkeys,
+		dbx.Params{"sign_count": signCount, "backed_up": backedUp, "last_used_at": Instant(now)}, dbx.HashExp{"id": id})
 }
 
 // RemovePasskey removes one passkey.

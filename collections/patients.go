@@ -2,7 +2,6 @@ package collections
 
 import (
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -197,11 +196,7 @@ func openNames(collection, id, sealedFirst, sealedLast string) (first, last phi.
 
 // among selects any number of ids with one parameter.
 func among(ids []string) dbx.Expression {
-	list, err := json.Marshal(ids)
-	if err != nil {
-		return dbx.NewExp("FALSE") // strings always encode
-	}
-	return dbx.NewExp("id IN (SELECT value FROM json_each({:ids}))", dbx.Params{"ids": string(list)})
+	return dbx.NewExp("id IN (SELECT value FROM json_each({:ids}))", dbx.Params{"ids": jsonList(ids)})
 }
 
 // Demographics opens the sealed identity of a patient who is [Readable].
@@ -275,12 +270,6 @@ func BlindIndex(label, normalised string) (string, error) {
 
 // KnownExternalIDs are those of the given EMR ids that a patient of any state has.
 func KnownExternalIDs(app core.App, ids []string) ([]string, error) {
-	list, err := json.Marshal(ids)
-	if err != nil {
-		return nil, fmt.Errorf("encode ids: %w", err)
-	}
-	var known []string
-	err = app.DB().Select("external_id").From(Patients).AndWhere(dbx.NewExp(
-		"external_id IN (SELECT value FROM json_each({:ids})) AND external_id != ''", dbx.Params{"ids": string(list)})).Column(&known)
-	return known, wrap(err, "find external ids")
+	return queryColumn[string](app, "find external ids",
+		`SELECT external_id FROM patients WHERE external_id IN (SELECT value FROM json_each({:ids})) AND external_id != ''`, dbx.Params{"ids": jsonList(ids)})
 }

@@ -107,8 +107,7 @@ func SettlePush(tx core.App, s SettledPush) error {
 	if s.Uncounted {
 		changes["attempts"] = dbx.NewExp("attempts - 1")
 	}
-	_, err := tx.NonconcurrentDB().Update(PushDeliveries, changes, dbx.HashExp{"id": s.ID}).Execute()
-	return wrap(err, "settle push")
+	return update(tx, "settle push", PushDeliveries, changes, dbx.HashExp{"id": s.ID})
 }
 
 // PageOfPushes returns a page of deliveries, newest first, and how many there are in all.

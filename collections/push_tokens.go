@@ -93,14 +93,12 @@ func RetirePushTokenHash(tx core.App, hash, because string, now time.Time) error
 }
 
 func retire(tx core.App, which dbx.Expression, because string, now time.Time) error {
-	_, err := tx.NonconcurrentDB().Update(PushTokens, dbx.Params{"active": false, "inactive_because": because, "updated_at": Instant(now)}, which).Execute()
-	return wrap(err, "retire push token")
+	return update(tx, "retire push token", PushTokens, dbx.Params{"active": false, "inactive_because": because, "updated_at": Instant(now)}, which)
 }
 
 // SetPushDelivered notes that a push to the token was accepted.
 func SetPushDelivered(tx core.App, id string, now time.Time) error {
-	_, err := tx.NonconcurrentDB().Update(PushTokens, dbx.Params{"last_delivered_at": Instant(now)}, dbx.HashExp{"id": id}).Execute()
-	return wrap(err, "note push")
+	return update(tx, "note push", PushTokens, dbx.Params{"last_delivered_at": Instant(now)}, dbx.HashExp{"id": id})
 }
 
 // SilencePushTokens makes the push tokens of a user's device inactive, those of all devices when the device is "", and returns how many.
@@ -109,9 +107,5 @@ func SilencePushTokens(tx core.App, userID, deviceID, because string, now time.T
 	if deviceID != "" {
 		of["device_id"] = deviceID
 	}
-	result, err := tx.NonconcurrentDB().Update(PushTokens, dbx.Params{"active": false, "inactive_because": because, "updated_at": Instant(now)}, of).Execute()
-	if err != nil {
-		return 0, fmt.Errorf("silence push tokens: %w", err)
-	}
-	return result.RowsAffected()
+	return updateCounted(tx, "silence push tokens", PushTokens, dbx.Params{"active": false, "inactive_because": because, "updated_at": Instant(now)}, of)
 }

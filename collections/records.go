@@ -88,6 +88,21 @@ func change(tx core.App, what, statement string, params dbx.Params) (int64, erro
 	return result.RowsAffected()
 }
 
+// update changes columns of the rows for which a condition holds.
+func update(tx core.App, what, table string, changes dbx.Params, where dbx.Expression) error {
+	_, err := tx.NonconcurrentDB().Update(table, changes, where).Execute()
+	return wrap(err, "%s", what)
+}
+
+// updateCounted is update for who asks how many rows there were to change.
+func updateCounted(tx core.App, what, table string, changes dbx.Params, where dbx.Expression) (int64, error) {
+	result, err := tx.NonconcurrentDB().Update(table, changes, where).Execute()
+	if err != nil {
+		return 0, wrap(err, "%s", what)
+	}
+	return result.RowsAffected()
+}
+
 // queryAll reads what a query finds.
 func queryAll[T any](app core.App, what, query string, params dbx.Params) (found []T, err error) {
 	err = app.DB().NewQuery(query).Bind(params).All(&found)
@@ -106,9 +121,9 @@ func queryColumn[T any](app core.App, what, query string, params dbx.Params) (fo
 	return found, wrap(err, "%s", what)
 }
 
-// queryMap reads a query of two columns, the second by the first.
-func queryMap[V any](app core.App, what, query string, params dbx.Params) (map[string]V, error) {
-	rows, err := app.DB().NewQuery(query).Bind(params).Rows()
+// readMap reads a query of two columns, the second by the first.
+func readMap[V any](what string, query interface{ Rows() (*dbx.Rows, error) }) (map[string]V, error) {
+	rows, err := query.Rows()
 	if err != nil {
 		return nil, wrap(err, "%s", what)
 	}

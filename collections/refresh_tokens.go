@@ -99,9 +99,5 @@ func NoteRefreshFamilyUsed(app core.App, family string, now time.Time) error {
 }
 
 func changeRefreshTokens(app core.App, sql string, params dbx.Params) (int64, error) {
-	result, err := app.NonconcurrentDB().NewQuery(sql).Bind(params).Execute()
-	if err != nil {
-		return 0, fmt.Errorf("change refresh tokens: %w", err)
-	}
-	return result.RowsAffected()
+	return change(app, "change refresh tokens", sql, params)
 }

@@ -35,12 +35,7 @@ func RegisterRingKey(tx core.App, ring *phi.KeyRing, keyID string) error {
 
 // ForgetRingKey removes a key that nothing lies under any more; not done when another process began to seal under it meanwhile.
 func ForgetRingKey(tx core.App, key RingKey) (done bool, err error) {
-	result, err := tx.DB().NewQuery(`DELETE FROM ring_keys WHERE key_id = {:id} AND uses = {:uses}`).
-		Bind(dbx.Params{"id": key.ID, "uses": key.Uses}).Execute()
-	if err != nil {
-		return false, fmt.Errorf("forget key %s: %w", key.ID, err)
-	}
-	n, err := result.RowsAffected()
+	n, err := change(tx, "forget key "+key.ID, `DELETE FROM ring_keys WHERE key_id = {:id} AND uses = {:uses}`, dbx.Params{"id": key.ID, "uses": key.Uses})
 	return n == 1, err
 }
 

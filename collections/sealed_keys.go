@@ -84,20 +84,8 @@ func resealIndexKey(app core.App, ring *phi.KeyRing, sealed string) error {
 
 // AuditRowsByKey counts the rows of the audit log that need each key.
 func AuditRowsByKey(app core.App) (map[string]int, error) {
-	var rows []struct {
-		Key  string `db:"key"`
-		Rows int    `db:"rows"`
-	}
-	err := app.DB().NewQuery(`SELECT key, COUNT(DISTINCT id) AS rows FROM (
+	return readMap[int]("count audit rows by key", app.DB().NewQuery(`SELECT key, COUNT(DISTINCT id) FROM (
 			SELECT id, substr(changes, 4, instr(substr(changes, 4), ':') - 1) AS key FROM audit_log WHERE changes GLOB 'v[12]:*'
 			UNION ALL SELECT id, substr(reason, 4, instr(substr(reason, 4), ':') - 1) FROM audit_log WHERE reason GLOB 'v[12]:*'
-		) GROUP BY key`).All(&rows)
-	if err != nil {
-		return nil, fmt.Errorf("count audit rows by key: %w", err)
-	}
-	counts := map[string]int{}
-	for _, row := range rows {
-		counts[row.Key] = row.Rows
-	}
-	return counts, nil
+		) GROUP BY key`))
 }

@@ -1,7 +1,6 @@
 package collections
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -44,13 +43,8 @@ func UseChallenge(tx core.App, challengeHash string, now, expires time.Time) (fi
 	if err := dropEnded(tx, UsedChallenges, now); err != nil {
 		return false, err
 	}
-	result, err := tx.NonconcurrentDB().NewQuery(`INSERT INTO used_challenges (id, challenge_hash, expires_at) VALUES ({:id}, {:hash}, {:until})
-		ON CONFLICT (challenge_hash) DO NOTHING`).
-		Bind(dbx.Params{"id": core.GenerateDefaultRandomId(), "hash": challengeHash, "until": Instant(expires)}).Execute()
-	if err != nil {
-		return false, fmt.Errorf("note used challenge: %w", err)
-	}
-	added, err := result.RowsAffected()
+	added, err := change(tx, "note used challenge", `INSERT INTO used_challenges (id, challenge_hash, expires_at) VALUES ({:id}, {:hash}, {:until})
+		ON CONFLICT (challenge_hash) DO NOTHING`, dbx.Params{"id": core.GenerateDefaultRandomId(), "hash": challengeHash, "until": Instant(expires)})
 	return added == 1, err
 }
 

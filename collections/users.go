@@ -63,18 +63,7 @@ func UserNames(app core.App, ids []string) (map[string]UserName, error) {
 
 // UserList lists users in the order of their numbers.
 func UserList(app core.App, f UserFilter) ([]*User, error) {
-	conditions := []dbx.Expression{}
-	if f.Role != "" {
-		conditions = append(conditions, dbx.HashExp{"role": f.Role})
-	}
-	if f.Active != nil {
-		conditions = append(conditions, dbx.HashExp{"is_active": *f.Active})
-	}
-	var users []*User
-	if err := app.RecordQuery(Users).AndWhere(Every(conditions)).OrderBy("id").All(&users); err != nil {
-		return nil, fmt.Errorf("list users: %w", err)
-	}
-	return users, nil
+	return listOf[User](app, Users, Every(Conditions{}.Equal("role", f.Role).Is("is_active", f.Active)), "id")
 }
 
 func findUser(app core.App, where, value string) (*User, error) {
@@ -107,18 +96,7 @@ func (u *User) NPI() string { return u.GetString("npi") }
 
 // TimeZonesOf are the IANA names of the given users' zones; "" for the practice's.
 func TimeZonesOf(app core.App, ids []string) (map[string]string, error) {
-	var rows []struct {
-		ID   string `db:"id"`
-		Zone string `db:"time_zone"`
-	}
-	if err := app.DB().Select("id", "time_zone").From(Users).Where(oneOf("id", ids)).All(&rows); err != nil {
-		return nil, fmt.Errorf("find time zones: %w", err)
-	}
-	zones := make(map[string]string, len(rows))
-	for _, row := range rows {
-		zones[row.ID] = row.Zone
-	}
-	return zones, nil
+	return readMap[string]("find time zones", app.DB().Select("id", "time_zone").From(Users).Where(oneOf("id", ids)))
 }
 
 // AddressesOf are the e-mail addresses of those whom records name as their user.
@@ -127,18 +105,7 @@ func AddressesOf(app core.App, records []*core.Record) (map[string]string, error
 	for i, record := range records {
 		ids[i] = record.GetString("user")
 	}
-	var rows []struct {
-		ID    string `db:"id"`
-		Email string `db:"email"`
-	}
-	if err := app.DB().Select("id", "email").From(Users).Where(oneOf("id", ids)).All(&rows); err != nil {
-		return nil, fmt.Errorf("find addresses: %w", err)
-	}
-	addresses := make(map[string]string, len(rows))
-	for _, row := range rows {
-		addresses[row.ID] = row.Email
-	}
-	return addresses, nil
+	return readMap[string]("find addresses", app.DB().Select("id", "email").From(Users).Where(oneOf("id", ids)))
 }
 
 // TimeZone is an IANA name; "" for the practice's.
