@@ -32,6 +32,13 @@ func CareTeams(app core.App, patientIDs []string) (map[string][]string, error) {
 	return teams, nil
 }
 
+// PatientIDsOfTeam are the patients on whose care team a user is, or the one of them that is named; never nil.
+func PatientIDsOfTeam(app core.App, userID, only string) ([]string, error) {
+	ids := []string{}
+	err := app.DB().Select("id").From(Patients).Where(OnCareTeam("id", userID)).AndWhere(Every(Conditions{}.Equal("id", only))).Column(&ids)
+	return ids, wrap(err, "find own patients")
+}
+
 // PatientsOfTeam are the patients of whom the user is primary provider or care-team member.
 func PatientsOfTeam(app core.App, userID string) (map[string]bool, error) {
 	var ids []string

@@ -26,6 +26,13 @@ func CareTeam(app core.App, patientID string) ([]*CareTeamMember, error) {
 	return listOf[CareTeamMember](app, CareTeamMembers, dbx.HashExp{"patient": patientID}, "created_at", "user")
 }
 
+// AsCareTeamMember reads a record of the care-team members as one.
+func AsCareTeamMember(record *core.Record) *CareTeamMember { return as[CareTeamMember](record) }
+
+func (m *CareTeamMember) PatientID() string { return m.GetString("patient") }
+
+func (m *CareTeamMember) SetRole(role string) { m.Set("role", role) }
+
 // UserRecordID is the record id of the member's account.
 func (m *CareTeamMember) UserRecordID() string { return m.GetString("user") }
 

@@ -68,6 +68,28 @@ var Numbered = []string{
 	Users, Alerts, Escalations, ThresholdChanges, Consents, Payers, TimeEntries, PushTokens, Notifications, PushDeliveries, AuditLog, Snoozes, Passkeys,
 }
 
+// The columns that most collections have.
+const (
+	ColumnPatient   = "patient"
+	ColumnCreatedAt = "created_at"
+	ColumnUpdatedAt = "updated_at"
+)
+
+// PatientOf is the patient whom a record is about; "" for none.
+func PatientOf(record *core.Record) string { return record.GetString(ColumnPatient) }
+
+// StampCreated says when a record was made of which nobody has said it.
+func StampCreated(record *core.Record, now time.Time) {
+	fields := record.Collection().Fields
+	if fields.GetByName(ColumnCreatedAt) == nil || record.GetString(ColumnCreatedAt) != "" {
+		return
+	}
+	record.Set(ColumnCreatedAt, Instant(now))
+	if fields.GetByName(ColumnUpdatedAt) != nil {
+		record.Set(ColumnUpdatedAt, Instant(now))
+	}
+}
+
 // NumberID writes an integer id as the record id that sorts like it.
 func NumberID(n int64) string { return fmt.Sprintf("%015d", n) }
 

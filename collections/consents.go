@@ -10,6 +10,21 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
+// The columns of a consent that are written outside.
+const (
+	ConsentType              = "type"
+	ConsentMethod            = "method"
+	ConsentObtainedBy        = "obtained_by"
+	ConsentRecordedBy        = "recorded_by"
+	ConsentDocumentReference = "document_reference"
+	ConsentNotes             = "notes"
+	ConsentGrantedAt         = "granted_at"
+	ConsentExpiresAt         = "expires_at"
+	ConsentRevokedAt         = "revoked_at"
+	ConsentRevokedBy         = "revoked_by"
+	ConsentRevokeReason      = "revoke_reason"
+)
+
 // Consent is what a patient agreed to, when and how.
 type Consent struct{ core.BaseRecordProxy }
 
@@ -36,17 +51,19 @@ func PageOfConsents(app core.App, patientID string, offset, limit int) (page []*
 	return page, total, wrap(err, "list consents")
 }
 
-func (c *Consent) Number() int64               { return Number(c.Id) }
-func (c *Consent) PatientID() string           { return c.GetString("patient") }
-func (c *Consent) Type() string                { return c.GetString("type") }
-func (c *Consent) Method() string              { return c.GetString("method") }
-func (c *Consent) ObtainedBy() string          { return c.GetString("obtained_by") }
-func (c *Consent) RecordedBy() string          { return c.GetString("recorded_by") }
-func (c *Consent) RevokedBy() string           { return c.GetString("revoked_by") }
-func (c *Consent) DocumentReference() phi.Text { return phi.Text(c.GetString("document_reference")) }
-func (c *Consent) Notes() phi.Text             { return phi.Text(c.GetString("notes")) }
-func (c *Consent) RevokeReason() phi.Text      { return phi.Text(c.GetString("revoke_reason")) }
-func (c *Consent) GrantedAt() time.Time        { return ParseInstant(c.GetString("granted_at")) }
-func (c *Consent) ExpiresAt() time.Time        { return ParseInstant(c.GetString("expires_at")) }
-func (c *Consent) RevokedAt() time.Time        { return ParseInstant(c.GetString("revoked_at")) }
-func (c *Consent) CreatedAt() time.Time        { return ParseInstant(c.GetString("created_at")) }
+func (c *Consent) Number() int64      { return Number(c.Id) }
+func (c *Consent) PatientID() string  { return c.GetString(ColumnPatient) }
+func (c *Consent) Type() string       { return c.GetString(ConsentType) }
+func (c *Consent) Method() string     { return c.GetString(ConsentMethod) }
+func (c *Consent) ObtainedBy() string { return c.GetString(ConsentObtainedBy) }
+func (c *Consent) RecordedBy() string { return c.GetString(ConsentRecordedBy) }
+func (c *Consent) RevokedBy() string  { return c.GetString(ConsentRevokedBy) }
+func (c *Consent) DocumentReference() phi.Text {
+	return phi.Text(c.GetString(ConsentDocumentReference))
+}
+func (c *Consent) Notes() phi.Text        { return phi.Text(c.GetString(ConsentNotes)) }
+func (c *Consent) RevokeReason() phi.Text { return phi.Text(c.GetString(ConsentRevokeReason)) }
+func (c *Consent) GrantedAt() time.Time   { return ParseInstant(c.GetString(ConsentGrantedAt)) }
+func (c *Consent) ExpiresAt() time.Time   { return ParseInstant(c.GetString(ConsentExpiresAt)) }
+func (c *Consent) RevokedAt() time.Time   { return ParseInstant(c.GetString(ConsentRevokedAt)) }
+func (c *Consent) CreatedAt() time.Time   { return ParseInstant(c.GetString(ColumnCreatedAt)) }

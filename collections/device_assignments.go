@@ -70,3 +70,15 @@ func (a *DeviceAssignment) To() time.Time { return ParseInstant(a.GetString("una
 func (a *DeviceAssignment) Overlaps(from, to time.Time) bool {
 	return (to.IsZero() || a.From().Before(to)) && (a.To().IsZero() || a.To().After(from))
 }
+
+// TakeDevices ends the assignments of a patient and returns the ids of the devices.
+func TakeDevices(tx core.App, patientID, by string, now time.Time) (devices []string, err error) {
+	params := dbx.Params{"patient": patientID, "by": by, "at": Instant(now)}
+	err = tx.NonconcurrentDB().NewQuery(`UPDATE device_assignments SET unassigned_at = {:at}, unassigned_by = {:by}
+		WHERE patient = {:patient} AND unassigned_at = '' RETURNING device_id`).Bind(params).Column(&devices)
+	if err != nil {
+		return nil, wrap(err, "end device assignments")
+	}
+	return devices, exec(tx, "take devices back", `UPDATE devices SET patient = '', assigned_at = '', status = 'inventory'
+		WHERE patient = {:patient} AND patient != ''`, params)
+}

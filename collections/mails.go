@@ -16,6 +16,15 @@ const (
 	MailFailed  = "failed"
 )
 
+// The columns of a mail that say how far it has come.
+const (
+	MailStatus        = "status"
+	MailError         = "error"
+	MailSentAt        = "sent_at"
+	MailNextAttemptAt = "next_attempt_at"
+	MailParameters    = "parameters"
+)
+
 // Mail is one mail of the outbox. Recipient and parameters are encrypted.
 type Mail struct{ core.BaseRecordProxy }
 
@@ -54,6 +63,9 @@ func (m *Mail) Parameters() map[string]string {
 	}
 	return parameters
 }
+
+// SetUser says whose address it is.
+func (m *Mail) SetUser(id string) { m.Set("user", id) }
 
 // Template names the text.
 func (m *Mail) Template() string { return m.GetString("template") }

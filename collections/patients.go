@@ -33,6 +33,19 @@ const (
 	PatientMonitoringSchedule = "monitoring_schedule"
 )
 
+// The columns of a patient that say how monitoring goes on, and how often the record has changed.
+const (
+	PatientActive        = "active"
+	PatientArchivedAt    = "archived_at"
+	PatientArchivedBy    = "archived_by"
+	PatientArchiveReason = "archive_reason"
+	PatientUnarchivedAt  = "unarchived_at"
+	PatientUnarchivedBy  = "unarchived_by"
+	PatientDeletedAt     = "deleted_at"
+	PatientDeletedBy     = "deleted_by"
+	PatientVersion       = "version"
+)
+
 // Schedule says how often each kind of reading is expected; kinds that are not in it are not expected.
 type Schedule map[string]Expectation
 
@@ -221,16 +234,16 @@ func (p *Patient) LastName() phi.Text  { return phi.Text(p.GetString(PatientLast
 func (p *Patient) InsuranceMemberID() phi.Text {
 	return phi.Text(p.GetString(PatientInsuranceMemberID))
 }
-func (p *Patient) ArchiveReason() phi.Text { return phi.Text(p.GetString("archive_reason")) }
+func (p *Patient) ArchiveReason() phi.Text { return phi.Text(p.GetString(PatientArchiveReason)) }
 
 func (p *Patient) Gender() string           { return p.GetString(PatientGender) }
 func (p *Patient) MRN() string              { return p.GetString(PatientMRN) }
 func (p *Patient) ExternalID() string       { return p.GetString(PatientExternalID) }
 func (p *Patient) GatewayPatientID() string { return p.GetString(PatientGatewayID) }
 func (p *Patient) TimeZone() string         { return p.GetString(PatientTimeZone) }
-func (p *Patient) Active() bool             { return p.GetBool("active") }
-func (p *Patient) Deleted() bool            { return p.GetString("deleted_at") != "" }
-func (p *Patient) Version() int             { return p.GetInt("version") }
+func (p *Patient) Active() bool             { return p.GetBool(PatientActive) }
+func (p *Patient) Deleted() bool            { return p.GetString(PatientDeletedAt) != "" }
+func (p *Patient) Version() int             { return p.GetInt(PatientVersion) }
 
 // PrimaryProviderID is the number of a user; 0 for none.
 func (p *Patient) PrimaryProviderID() int64 { return Number(p.GetString(PatientPrimaryProvider)) }
@@ -250,14 +263,17 @@ func (p *Patient) MonitoringSchedule() Schedule {
 	return schedule
 }
 
-func (p *Patient) ArchivedAt() time.Time   { return ParseInstant(p.GetString("archived_at")) }
-func (p *Patient) ArchivedBy() string      { return p.GetString("archived_by") }
-func (p *Patient) UnarchivedAt() time.Time { return ParseInstant(p.GetString("unarchived_at")) }
-func (p *Patient) UnarchivedBy() string    { return p.GetString("unarchived_by") }
-func (p *Patient) DeletedAt() time.Time    { return ParseInstant(p.GetString("deleted_at")) }
-func (p *Patient) DeletedBy() string       { return p.GetString("deleted_by") }
-func (p *Patient) CreatedAt() time.Time    { return ParseInstant(p.GetString("created_at")) }
-func (p *Patient) UpdatedAt() time.Time    { return ParseInstant(p.GetString("updated_at")) }
+func (p *Patient) ArchivedAt() time.Time   { return ParseInstant(p.GetString(PatientArchivedAt)) }
+func (p *Patient) ArchivedBy() string      { return p.GetString(PatientArchivedBy) }
+func (p *Patient) UnarchivedAt() time.Time { return ParseInstant(p.GetString(PatientUnarchivedAt)) }
+func (p *Patient) UnarchivedBy() string    { return p.GetString(PatientUnarchivedBy) }
+func (p *Patient) DeletedAt() time.Time    { return ParseInstant(p.GetString(PatientDeletedAt)) }
+func (p *Patient) DeletedBy() string       { return p.GetString(PatientDeletedBy) }
+func (p *Patient) CreatedAt() time.Time    { return ParseInstant(p.GetString(ColumnCreatedAt)) }
+func (p *Patient) UpdatedAt() time.Time    { return ParseInstant(p.GetString(ColumnUpdatedAt)) }
+
+// SetBlindIndex stores the index of a sealed column beside it.
+func (p *Patient) SetBlindIndex(column, index string) { p.Set(column+"_index", index) }
 
 // BlindIndex is the keyed hash under which equal values of a sealed column find each other; "" for "".
 func BlindIndex(label, normalised string) (string, error) {

@@ -21,6 +21,9 @@ func FindSuperuserByEmail(app core.App, folded string) (*Superuser, error) {
 	return find[Superuser](app, core.CollectionNameSuperusers, dbx.NewExp("LOWER(email) = {:email}", dbx.Params{"email": folded}))
 }
 
+func (s *Superuser) FirstName() string { return s.GetString("first_name") }
+func (s *Superuser) LastName() string  { return s.GetString("last_name") }
+
 // PasswordHash is the bcrypt hash of the password.
 func (s *Superuser) PasswordHash() string { return s.GetString("password:hash") }
 

@@ -11,6 +11,17 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
+// The columns of a user that people fill.
+const (
+	UserFirstName = "first_name"
+	UserLastName  = "last_name"
+	UserRole      = "role"
+	UserPhone     = "phone"
+	UserNPI       = "npi"
+	UserTimeZone  = "time_zone"
+	UserPatient   = "patient"
+)
+
 // User is a person who may sign in.
 type User struct{ core.BaseRecordProxy }
 
@@ -157,6 +168,12 @@ func (u *User) SetTwoFactor(secret string) {
 	replaceSealed(u.ProxyRecord(), "totp_secret", secret)
 	u.Set("totp_last_step", 0)
 }
+
+func (u *User) SetActive(active bool)           { u.Set("is_active", active) }
+func (u *User) SetMustChangePassword(must bool) { u.Set("must_change_password", must) }
+func (u *User) SetTOTPLastStep(step int64)      { u.Set("totp_last_step", step) }
+func (u *User) SetTimeZone(name string)         { u.Set(UserTimeZone, name) }
+func (u *User) SetUpdatedAt(at time.Time)       { u.Set(ColumnUpdatedAt, Instant(at)) }
 
 // LastLoginAt is zero before the first sign-in.
 func (u *User) LastLoginAt() time.Time { return ParseInstant(u.GetString("last_login_at")) }

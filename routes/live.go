@@ -44,7 +44,7 @@ func (LiveViews) Alerts(app core.App, ids []string) (map[string]live.View, error
 	rows, _ = collections.ReadableRecords(rows) // whoever reads the list is told how many are left out
 	patientIDs := make([]string, len(rows))
 	for i, row := range rows {
-		patientIDs[i] = row.GetString("patient")
+		patientIDs[i] = collections.PatientOf(row)
 	}
 	names, err := patients.Names(app, patientIDs)
 	if err != nil {
@@ -70,7 +70,7 @@ func (LiveViews) Escalations(app core.App, ids []string) (map[string]live.View, 
 	}
 	shown := make(map[string]live.View, len(rows))
 	for i, row := range rows {
-		shown[row.Id] = live.View{PatientID: row.GetString("patient"), Data: views[i]}
+		shown[row.Id] = live.View{PatientID: collections.PatientOf(row), Data: views[i]}
 	}
 	return shown, nil
 }

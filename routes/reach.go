@@ -78,7 +78,7 @@ func (a *api) recordEmergency(c *call, patientID string, reason phi.Text) error 
 
 // reachStored refuses what is stored about a patient whom the caller may not reach, or who is deleted.
 func (a *api) reachStored(c *call, record *core.Record) error {
-	return a.reachPresent(c, record.GetString("patient"))
+	return a.reachPresent(c, collections.PatientOf(record))
 }
 
 // reachPresent is reach for a patient who may have been deleted since: then there is nothing to see.

@@ -35,7 +35,7 @@ func storedNumber(record *core.Record, field string) *int64 {
 func namesOf(c *call, page []*core.Record) (map[string]patients.Name, error) {
 	ids := map[string]bool{}
 	for _, record := range page {
-		ids[record.GetString("patient")] = true
+		ids[collections.PatientOf(record)] = true
 	}
 	return patients.Names(c.App, sortedKeys(ids))
 }

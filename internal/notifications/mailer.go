@@ -226,20 +226,20 @@ func (m *Mailer) settle(app core.App, id string, failure error) (state string, e
 		switch {
 		case failure == nil:
 			state = collections.MailSent
-			settled.Set("sent_at", collections.Instant(now))
+			settled.Set(collections.MailSentAt, collections.Instant(now))
 		case next.After(settled.CreatedAt().Add(letters[Template(settled.Template())].useful)):
 			state, entry.Outcome = collections.MailFailed, audit.MinorFailure
 		default:
 			state = collections.MailPending
-			settled.Set("next_attempt_at", collections.Instant(next))
+			settled.Set(collections.MailNextAttemptAt, collections.Instant(next))
 		}
-		settled.Set("status", state)
-		settled.Set("error", explain(failure))
+		settled.Set(collections.MailStatus, state)
+		settled.Set(collections.MailError, explain(failure))
 		if state == collections.MailPending {
 			return tx.Save(settled)
 		}
-		if !slices.Contains(collections.UnreadableColumns(settled.ProxyRecord()), "parameters") { // nothing takes the place of what cannot be opened
-			settled.Set("parameters", "")
+		if !slices.Contains(collections.UnreadableColumns(settled.ProxyRecord()), collections.MailParameters) { // nothing takes the place of what cannot be opened
+			settled.Set(collections.MailParameters, "")
 		}
 		if err := tx.Save(settled); err != nil {
 			return fmt.Errorf("settle mail: %w", err)
