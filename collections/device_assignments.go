@@ -5,6 +5,7 @@ import (
 
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
+	"github.com/vigilhealth/vigil/internal/phi"
 )
 
 // DeviceHolder returns the patient to whom the device was assigned at the given moment; "" when nobody held it.
@@ -65,6 +66,13 @@ func (a *DeviceAssignment) From() time.Time   { return ParseInstant(a.GetString(
 
 // To is the end of the assignment; zero while it lasts.
 func (a *DeviceAssignment) To() time.Time { return ParseInstant(a.GetString("unassigned_at")) }
+
+// End says when, by whom and why the assignment was ended.
+func (a *DeviceAssignment) End(at time.Time, by string, reason phi.Text) {
+	a.Set("unassigned_at", Instant(at))
+	a.Set("unassigned_by", by)
+	a.Set("unassign_reason", reason.Reveal())
+}
 
 // Overlaps reports whether the assignment shares a moment with the span from from to to; a zero end is open.
 func (a *DeviceAssignment) Overlaps(from, to time.Time) bool {

@@ -124,3 +124,6 @@ func (p *Passkey) BackupEligible() bool { return p.GetBool("backup_eligible") }
 
 // BackedUp reports whether it had been copied at the last use.
 func (p *Passkey) BackedUp() bool { return p.GetBool("backed_up") }
+
+func (p *Passkey) CreatedAt() time.Time  { return ParseInstant(p.GetString("created_at")) }
+func (p *Passkey) LastUsedAt() time.Time { return ParseInstant(p.GetString("last_used_at")) }

@@ -25,6 +25,28 @@ func NewPushToken(app core.App, userID string, now time.Time) (*PushToken, error
 	return t, nil
 }
 
+// The columns of a token that a registration fills.
+const (
+	TokenToken       = "token"
+	TokenHash        = "token_hash"
+	TokenType        = "type"
+	TokenDeviceID    = "device_id"
+	TokenPlatform    = "platform"
+	TokenAppVersion  = "app_version"
+	TokenDeliverable = "deliverable"
+	TokenHint        = "token_hint"
+	TokenExpiresAt   = "expires_at"
+)
+
+func (t *PushToken) Number() int64        { return Number(t.Id) }
+func (t *PushToken) Hash() string         { return t.GetString(TokenHash) }
+func (t *PushToken) DeviceID() string     { return t.GetString(TokenDeviceID) }
+func (t *PushToken) Platform() string     { return t.GetString(TokenPlatform) }
+func (t *PushToken) AppVersion() string   { return t.GetString(TokenAppVersion) }
+func (t *PushToken) Hint() string         { return t.GetString(TokenHint) }
+func (t *PushToken) Active() bool         { return t.GetBool("active") }
+func (t *PushToken) CreatedAt() time.Time { return ParseInstant(t.GetString("created_at")) }
+
 // Type is the kind of token.
 func (t *PushToken) Type() string { return t.GetString("type") }
 
@@ -77,9 +99,9 @@ func findPushToken(app core.App, where dbx.Expression) (*PushToken, error) {
 }
 
 // PageOfPushTokens returns a page of a person's tokens in use, newest first, and how many there are in all.
-func PageOfPushTokens(app core.App, userID string, offset, limit int) ([]*core.Record, int, error) {
-	where := Conditions{dbx.HashExp{"user": userID}, dbx.NewExp("active = TRUE")}
-	return where.Page(app, PushTokens, "id DESC", offset, limit)
+func PageOfPushTokens(app core.App, userID string, offset, limit int) ([]*PushToken, int, error) {
+	where := dbx.And(dbx.HashExp{"user": userID}, dbx.NewExp("active = TRUE"))
+	return pageOf[PushToken](app, PushTokens, where, []string{"id DESC"}, offset, limit)
 }
 
 // RetirePushToken makes a token inactive; one that is already keeps its reason.

@@ -63,9 +63,24 @@ func InteractiveOverlaps(app core.App, userID, except string, from, to time.Time
 	return found, wrap(err, "look for overlapping time")
 }
 
+// TimeFilter chooses time entries; zero members choose all.
+type TimeFilter struct {
+	From, To                    time.Time // when it started, both included
+	MonthStart, MonthEnd        time.Time // when it started, the end excluded
+	PatientID, Category, UserID string
+	Own                         string // the user whose time alone may be seen
+}
+
 // PageOfTimeEntries returns a page of what matches, the newest first, and how many there are in all.
-func PageOfTimeEntries(app core.App, where dbx.Expression, offset, limit int) (page []*TimeEntry, total int, err error) {
-	return pageOf[TimeEntry](app, TimeEntries, where, []string{"started_at DESC", "id DESC"}, offset, limit)
+func PageOfTimeEntries(app core.App, f TimeFilter, offset, limit int) (page []*TimeEntry, total int, err error) {
+	where := Conditions{}.Between("started_at", f.From, f.To).Equal("patient", f.PatientID).Equal("category", f.Category).Equal("user", f.UserID)
+	if !f.MonthStart.IsZero() {
+		where = append(where, dbx.NewExp("started_at >= {:m0} AND started_at < {:m1}", dbx.Params{"m0": Instant(f.MonthStart), "m1": Instant(f.MonthEnd)}))
+	}
+	if f.Own != "" {
+		where = append(where, dbx.NewExp("user = {:me}", dbx.Params{"me": f.Own}))
+	}
+	return pageOf[TimeEntry](app, TimeEntries, Every(where), []string{"started_at DESC", "id DESC"}, offset, limit)
 }
 
 func (e *TimeEntry) Number() int64        { return Number(e.Id) }
@@ -76,5 +91,13 @@ func (e *TimeEntry) Notes() phi.Text      { return phi.Text(e.GetString("notes")
 func (e *TimeEntry) StartedAt() time.Time { return ParseInstant(e.GetString("started_at")) }
 func (e *TimeEntry) EndedAt() time.Time   { return ParseInstant(e.GetString("ended_at")) }
 func (e *TimeEntry) Running() bool        { return e.GetString("ended_at") == "" }
-func (e *TimeEntry) Billed() bool         { return e.GetString("billing_entry") != "" }
+func (e *TimeEntry) Billed() bool         { return e.EntryID() != "" }
+func (e *TimeEntry) Activity() string     { return e.GetString("activity") }
+func (e *TimeEntry) Contact() string      { return e.GetString("contact_method") }
+func (e *TimeEntry) Source() string       { return e.GetString("source") }
+func (e *TimeEntry) AutoStopped() bool    { return e.GetBool("auto_stopped") }
+func (e *TimeEntry) EntryID() string      { return e.GetString("billing_entry") }
+func (e *TimeEntry) EscalationID() string { return e.GetString("escalation") }
+func (e *TimeEntry) CreatedAt() time.Time { return ParseInstant(e.GetString("created_at")) }
+func (e *TimeEntry) UpdatedAt() time.Time { return ParseInstant(e.GetString("updated_at")) }
 func (e *TimeEntry) Seconds() int         { return e.GetInt("duration_seconds") }

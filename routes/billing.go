@@ -34,7 +34,7 @@ func (a *api) listEntries(c *call) error {
 	if c.Caller.Role == access.Provider {
 		filter.Provider, filter.ProviderEmail = c.Caller.RecordID, c.Caller.Email
 	}
-	page, total, err := collections.PageOfBillingEntries(c.App, filter.Where(), entryOrders[order], p.Offset(), p.Size)
+	page, total, err := collections.PageOfBillingEntries(c.App, filter.Where(), collections.EntryOrders[order], p.Offset(), p.Size)
 	if err != nil {
 		return err
 	}
@@ -47,11 +47,6 @@ func (a *api) listEntries(c *call) error {
 		return err
 	}
 	return list(c, p, total, views, unreadable)
-}
-
-var entryOrders = map[string][]string{
-	"-service_date": {"service_date DESC", "id DESC"}, "service_date": {"service_date", "id"},
-	"-amount": {"amount_cents DESC", "id DESC"}, "amount": {"amount_cents", "id"}, "-created_at": {"id DESC"},
 }
 
 // entry finds the entry of the path, if the caller may see it.
@@ -67,7 +62,7 @@ func (a *api) entry(c *call) (*collections.BillingEntry, error) {
 	if err != nil || c.Caller.Role != access.Provider {
 		return entry, err
 	}
-	if entry.GetString("rendering_provider") == c.Caller.RecordID || strings.EqualFold(entry.CreatedBy(), c.Caller.Email) {
+	if entry.ProviderID() == c.Caller.RecordID || strings.EqualFold(entry.CreatedBy(), c.Caller.Email) {
 		return entry, nil
 	}
 	onTeam, err := patients.OnCareTeam(c.App, entry.PatientID(), c.Caller.RecordID)

@@ -12,7 +12,7 @@ import (
 func (a *api) listDevices(c *call) error {
 	q := c.query()
 	p := q.paging()
-	filter := devices.Filter{
+	filter := collections.DeviceFilter{
 		PatientID: q.patientID(), HubID: q.text("hub_id", 128),
 		Status: q.oneOf("status", collections.DeviceInventory, collections.DeviceDiscovered, collections.DeviceAssigned,
 			collections.DeviceConnected, collections.DeviceDisconnected, collections.DeviceReplaced, collections.DeviceRetired),
@@ -31,7 +31,7 @@ func (a *api) listDevices(c *call) error {
 	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
 		return err
 	}
-	page, total, err := devices.List(c.App, filter, p.Offset(), p.Size)
+	page, total, err := collections.PageOfDevices(c.App, filter, p.Offset(), p.Size)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (a *api) listHubs(c *call) error {
 func (a *api) listDeviceAlerts(c *call) error {
 	q := c.query()
 	p := q.paging()
-	filter := devices.AlertFilter{
+	filter := collections.DeviceAlertFilter{
 		PatientID: q.patientID(), DeviceID: q.text("device_id", 128), Acknowledged: q.boolean("acknowledged"),
 		Type:  q.oneOf("type", devices.AlertTypes...),
 		Level: q.oneOf("level", string(alerts.Critical), string(alerts.Warning), string(alerts.Normal), string(alerts.NoData)),

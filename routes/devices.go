@@ -31,16 +31,15 @@ type deviceView struct {
 }
 
 func viewDevice(device *collections.Device) deviceView {
-	record := device.ProxyRecord()
 	view := deviceView{
-		DeviceID: device.DeviceID(), DeviceType: orNull(device.Type()), Model: orNull(record.GetString("model")), Status: device.Status(),
-		PatientID: orNull(device.PatientID()), AssignedAt: storedInstant(record, "assigned_at"), HubID: orNull(device.HubID()),
-		BatteryLevel: device.BatteryLevel(), BatteryState: orNull(device.BatteryState()), SignalStrength: collections.Optional(record, "signal_strength"),
-		LastReadingAt: storedInstant(record, "last_reading_at"), LastSeenAt: storedInstant(record, "last_seen_at"),
-		FirmwareVersion: orNull(record.GetString("firmware_version")), SetupCompletedAt: storedInstant(record, "setup_completed_at"),
+		DeviceID: device.DeviceID(), DeviceType: orNull(device.Type()), Model: orNull(device.Model()), Status: device.Status(),
+		PatientID: orNull(device.PatientID()), AssignedAt: instantOrNull(device.AssignedAt()), HubID: orNull(device.HubID()),
+		BatteryLevel: device.BatteryLevel(), BatteryState: orNull(device.BatteryState()), SignalStrength: device.SignalStrength(),
+		LastReadingAt: instantOrNull(device.LastReadingAt()), LastSeenAt: instantOrNull(device.LastSeenAt()),
+		FirmwareVersion: orNull(device.Firmware()), SetupCompletedAt: instantOrNull(device.SetUpAt()),
 	}
 	if device.Flagged() && device.PatientID() != "" {
-		view.Flagged, view.FlagReason = true, orNull(record.GetString("flag_reason"))
+		view.Flagged, view.FlagReason = true, orNull(device.FlagReason())
 	}
 	return view
 }
@@ -93,7 +92,7 @@ func (a *api) assignDevice(c *call) error {
 	device := assigned.Device
 	return c.ok(assigningView{
 		Status: "assigned", EstimatedDelivery: orNull(assigned.Delivery), DeviceID: device.DeviceID(), PatientID: device.PatientID(),
-		DeviceType: device.Type(), AssignedAt: storedInstant(device.ProxyRecord(), "assigned_at"),
+		DeviceType: device.Type(), AssignedAt: instantOrNull(device.AssignedAt()),
 	})
 }
 
@@ -147,8 +146,7 @@ func (a *api) readDevice(c *call) error {
 		} else if !visible {
 			continue
 		}
-		record := held.ProxyRecord()
-		detail.Assignments = append(detail.Assignments, assignmentView{patient, storedInstant(record, "assigned_at"), storedInstant(record, "unassigned_at")})
+		detail.Assignments = append(detail.Assignments, assignmentView{patient, instantOrNull(held.From()), instantOrNull(held.To())})
 		holders[patient] = true
 	}
 	if len(holders) > 0 {

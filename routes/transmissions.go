@@ -29,14 +29,12 @@ type transmissionView struct {
 }
 
 func viewTransmission(record *core.Record, names map[string]patients.Name) transmissionView {
-	patientID := record.GetString("patient")
+	t := collections.AsTransmission(record)
 	return transmissionView{
-		ID: record.Id, ObservationID: record.GetString("observation"), PatientID: patientID, PatientName: names[patientID].FirstLast(),
-		ObservationType: record.GetString("observation_type"), Status: record.GetString("status"),
-		ErrorMessage: orNull(record.GetString("error_message")), ErrorCode: orNull(record.GetString("error_code")),
-		AttemptCount: record.GetInt("attempt_count"), MaxAttempts: transmissions.MaxAttempts,
-		FirstAttemptedAt: storedInstant(record, "first_attempted_at"), LastAttemptedAt: storedInstant(record, "last_attempted_at"),
-		NextRetryAt: storedInstant(record, "next_retry_at"), CreatedAt: *storedInstant(record, "created_at"),
+		ID: t.Id, ObservationID: t.ObservationID(), PatientID: t.PatientID(), PatientName: names[t.PatientID()].FirstLast(),
+		ObservationType: t.ObservationType(), Status: t.Status(), ErrorMessage: orNull(t.ErrorMessage()), ErrorCode: orNull(t.ErrorCode()),
+		AttemptCount: t.AttemptCount(), MaxAttempts: transmissions.MaxAttempts, FirstAttemptedAt: instantOrNull(t.FirstAttemptedAt()),
+		LastAttemptedAt: instantOrNull(t.LastAttemptedAt()), NextRetryAt: instantOrNull(t.NextRetryAt()), CreatedAt: input.FormatInstant(t.CreatedAt()),
 	}
 }
 
@@ -55,11 +53,11 @@ type attemptView struct {
 }
 
 func (a *api) readTransmission(c *call) error {
-	record, ledger, err := transmissions.Find(c.App, c.Request.PathValue("id"))
+	found, ledger, err := transmissions.Find(c.App, c.Request.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	patientID := record.GetString("patient")
+	patientID := found.PatientID()
 	if err := a.reachPresent(c, patientID); err != nil {
 		return err
 	}
@@ -67,14 +65,14 @@ func (a *api) readTransmission(c *call) error {
 	if err != nil {
 		return err
 	}
-	view := transmissionDetail{viewTransmission(record, names), make([]attemptView, len(ledger))}
+	view := transmissionDetail{viewTransmission(found.ProxyRecord(), names), make([]attemptView, len(ledger))}
 	for i, attempt := range ledger {
 		view.Attempts[i] = attemptView{
 			StartedAt: input.FormatInstant(collections.ParseInstant(attempt.StartedAt)), DurationMS: attempt.DurationMS,
 			Status: attempt.StatusCode, RequestID: attempt.RequestID, ErrorCode: orNull(attempt.ErrorCode),
 		}
 	}
-	if err := c.recordRead(audit.ObservationRead, "Transmission", record.Id, patientID); err != nil {
+	if err := c.recordRead(audit.ObservationRead, "Transmission", found.Id, patientID); err != nil {
 		return err
 	}
 	return c.ok(view)
@@ -120,7 +118,7 @@ func (a *api) transmitObservation(c *call) error {
 func (a *api) listTransmissions(c *call) error {
 	q := c.query()
 	p := q.paging()
-	filter := transmissions.Filter{
+	filter := collections.TransmissionFilter{
 		PatientID: q.patientID(),
 		Status:    q.oneOf("status", collections.FHIRPending, collections.FHIRProcessing, collections.FHIRTransmitted, collections.FHIRFailed),
 	}
@@ -133,7 +131,7 @@ func (a *api) listTransmissions(c *call) error {
 	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
 		return err
 	}
-	page, total, err := transmissions.List(c.App, filter, p.Offset(), p.Size)
+	page, total, err := collections.PageOfTransmissions(c.App, filter, p.Offset(), p.Size)
 	if err != nil {
 		return err
 	}

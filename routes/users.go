@@ -35,7 +35,7 @@ func (a *api) register(c *call) error {
 	}
 	return c.created(registeredView{
 		user.Number(), user.Email(), user.FirstName(), user.LastName(), user.Role(), user.Active(),
-		storedInstant(user.ProxyRecord(), "created_at"),
+		instantOrNull(user.CreatedAt()),
 	})
 }
 

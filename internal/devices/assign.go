@@ -162,12 +162,13 @@ func (e *Engine) hand(tx core.App, device *collections.Device, a Assignment, by 
 		device.Set(column, value)
 	}
 	for column, value := range map[string]string{
-		"patient": a.PatientID, "assigned_at": collections.Instant(from), "status": collections.DeviceAssigned, "device_type": a.Type,
+		collections.DevicePatient: a.PatientID, collections.DeviceAssignedAt: collections.Instant(from),
+		collections.DeviceStatus: collections.DeviceAssigned, collections.DeviceType: a.Type,
 	} {
 		device.Set(column, value)
 	}
 	if a.Kind != "" {
-		device.Set("kind", string(a.Kind))
+		device.Set(collections.DeviceKind, string(a.Kind))
 	}
 	if err := save(tx, device); err != nil {
 		return err
