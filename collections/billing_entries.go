@@ -26,8 +26,8 @@ var EntryOrders = map[string][]string{
 }
 
 // PageOfBillingEntries returns a page of what matches, in the given order, and how many there are in all.
-func PageOfBillingEntries(app core.App, where dbx.Expression, order []string, offset, limit int) (page []*BillingEntry, total int, err error) {
-	return pageOf[BillingEntry](app, BillingEntries, where, order, offset, limit)
+func PageOfBillingEntries(app core.App, f EntryFilter, order []string, offset, limit int) (page []*BillingEntry, total int, err error) {
+	return pageOf[BillingEntry](app, BillingEntries, f.where(), order, offset, limit)
 }
 
 // BillingEntriesOf lists the entries of a patient, the oldest service first.

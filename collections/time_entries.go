@@ -101,3 +101,48 @@ func (e *TimeEntry) EscalationID() string { return e.GetString("escalation") }
 func (e *TimeEntry) CreatedAt() time.Time { return ParseInstant(e.GetString("created_at")) }
 func (e *TimeEntry) UpdatedAt() time.Time { return ParseInstant(e.GetString("updated_at")) }
 func (e *TimeEntry) Seconds() int         { return e.GetInt("duration_seconds") }
+
+// TimeDraft is what a new time entry says.
+type TimeDraft struct {
+	PatientID, UserID, Category, Activity, Contact, Source, EscalationID string
+	StartedAt, EndedAt                                                   time.Time
+	Seconds                                                              int
+	Notes                                                                phi.Text
+}
+
+// Fill makes the entry say what a draft says.
+func (e *TimeEntry) Fill(d TimeDraft) {
+	e.Set("patient", d.PatientID)
+	e.Set("user", d.UserID)
+	e.Set("source", d.Source)
+	e.Set("escalation", d.EscalationID)
+	e.Describe(d.Category, d.Activity, d.Contact)
+	e.SetSpan(d.StartedAt, d.EndedAt, d.Seconds)
+	e.SetNotes(d.Notes)
+}
+
+// Describe says what the time was spent on; "" leaves what is there.
+func (e *TimeEntry) Describe(category, activity, contact string) {
+	for column, value := range map[string]string{"category": category, "activity": activity, "contact_method": contact} {
+		if value != "" {
+			e.Set(column, value)
+		}
+	}
+}
+
+// SetSpan says from when to when the time was spent.
+func (e *TimeEntry) SetSpan(from, to time.Time, seconds int) {
+	e.Set("started_at", Instant(from))
+	e.Set("ended_at", Instant(to))
+	e.Set("duration_seconds", seconds)
+}
+
+func (e *TimeEntry) SetNotes(notes phi.Text)   { e.Set("notes", notes.Reveal()) }
+func (e *TimeEntry) SetAutoStopped()           { e.Set("auto_stopped", true) }
+func (e *TimeEntry) SetUpdatedAt(at time.Time) { e.Set("updated_at", Instant(at)) }
+
+// RemoveTimeEntry removes an entry.
+func RemoveTimeEntry(tx core.App, id string) error {
+	_, err := tx.DB().Delete(TimeEntries, dbx.HashExp{"id": id}).Execute()
+	return wrap(err, "delete time entry")
+}

@@ -309,7 +309,7 @@ func viewClaims(c *call, rows []billing.ClaimRow) ([]claimView, error) {
 	for i, row := range rows {
 		views[i] = claimView{
 			ClaimID: row.ClaimID, PatientMRN: names[row.PatientID].MRN, PatientName: names[row.PatientID].LastFirst(), CPTCode: row.CPTCode,
-			ServiceDate: row.ServiceDate, Amount: row.Amount, Payer: row.Payer, PayerID: orNull(row.PayerCode), ICD10Codes: row.ICD10Codes(),
+			ServiceDate: row.ServiceDate, Amount: row.Amount(), Payer: row.Payer, PayerID: orNull(row.PayerCode), ICD10Codes: row.ICD10Codes(),
 			RenderingProvider: row.Provider, LifecycleStatus: row.LifecycleStatus,
 		}
 	}
