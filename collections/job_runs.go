@@ -44,6 +44,11 @@ func AbandonJobs(app core.App, now time.Time) error {
 		dbx.HashExp{"status": "running"})
 }
 
+// LastSuccesses are when the last runs that succeeded were started, by job.
+func LastSuccesses(app core.App) (map[string]string, error) {
+	return readMap[string]("read job runs", app.DB().NewQuery(`SELECT job, MAX(started_at) FROM job_runs WHERE status = 'succeeded' GROUP BY job`))
+}
+
 // LastSuccess is when the last run of a job that succeeded was started; zero when none is noted.
 func LastSuccess(app core.App, job string) (time.Time, error) {
 	var started string

@@ -13,17 +13,36 @@ import (
 // Notification is one entry of a person's list. Title and body are encrypted.
 type Notification struct{ core.BaseRecordProxy }
 
-// NewNotification returns an unsaved notification for a user, with the next number, due now.
-func NewNotification(app core.App, userID string, now time.Time) (*Notification, error) {
-	n, err := numbered[Notification](app, Notifications)
+func (n *Notification) Number() int64        { return Number(n.Id) }
+func (n *Notification) Channel() string      { return n.GetString("channel") }
+func (n *Notification) Type() string         { return n.GetString("type") }
+func (n *Notification) Severity() string     { return n.GetString("severity") }
+func (n *Notification) Title() string        { return n.GetString("title") }
+func (n *Notification) Body() phi.Text       { return phi.Text(n.GetString("body")) }
+func (n *Notification) PatientID() string    { return n.GetString("patient") }
+func (n *Notification) AlertID() string      { return n.GetString("alert") }
+func (n *Notification) EscalationID() string { return n.GetString("escalation") }
+func (n *Notification) EntryID() string      { return n.GetString("billing_entry") }
+func (n *Notification) ReadAt() time.Time    { return ParseInstant(n.GetString("read_at")) }
+func (n *Notification) CreatedAt() time.Time { return ParseInstant(n.GetString("created_at")) }
+
+// HasNotification reports whether a person has a notification with a key.
+func HasNotification(app core.App, userID, key string) (bool, error) {
+	return queryValue[bool](app, "look for a notification", `SELECT EXISTS (SELECT 1 FROM notifications WHERE user = {:user} AND dedupe_key = {:key})`,
+		dbx.Params{"user": userID, "key": key})
+}
+
+// StoreNotification puts a new notification, due now, on a person's list.
+func StoreNotification(tx core.App, d NotificationDraft, now time.Time) error {
+	n, err := numbered[Notification](tx, Notifications)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	n.Set("user", userID)
-	n.Set("in_app", true)
-	n.Set("due_at", Instant(now))
-	n.Set("created_at", Instant(now))
-	return n, nil
+	n.ProxyRecord().Load(map[string]any{
+		"user": d.User, "channel": d.Channel, "type": d.Type, "severity": d.Severity, "title": d.Title, "body": d.Body.Reveal(),
+		"dedupe_key": d.DedupeKey, "in_app": true, "due_at": Instant(now), "created_at": Instant(now),
+	})
+	return wrap(tx.Save(n), "store notification")
 }
 
 // NotificationDraft is a notification to store.
@@ -120,14 +139,15 @@ type Inbox struct {
 }
 
 // PageOfInbox returns a page, newest first, how many there are in all, and how many of the person's are unread.
-func PageOfInbox(app core.App, f Inbox, offset, limit int) (page []*core.Record, total, unread int, err error) {
+func PageOfInbox(app core.App, f Inbox, offset, limit int) (page []*Notification, total, unread int, err error) {
 	where := Conditions{dbx.HashExp{"user": f.User}, dbx.NewExp("in_app = TRUE")}.Equal("channel", f.Channel).Between("created_at", f.From, f.To)
 	if f.Unread != nil && *f.Unread {
 		where = append(where, dbx.NewExp("read_at = ''"))
 	} else if f.Unread != nil {
 		where = append(where, dbx.NewExp("read_at != ''"))
 	}
-	if page, total, err = where.Page(app, Notifications, "created_at DESC, id DESC", offset, limit); err != nil {
+	page, total, err = pageOf[Notification](app, Notifications, Every(where), []string{"created_at DESC", "id DESC"}, offset, limit)
+	if err != nil {
 		return nil, 0, 0, err
 	}
 	err = app.DB().NewQuery(`SELECT COUNT(*) FROM notifications WHERE user = {:user} AND read_at = '' AND in_app = TRUE`).
@@ -136,13 +156,8 @@ func PageOfInbox(app core.App, f Inbox, offset, limit int) (page []*core.Record,
 }
 
 // FindNotification finds a notification of a person's list.
-func FindNotification(app core.App, userID, id string) (*core.Record, error) {
-	record := &core.Record{}
-	err := app.RecordQuery(Notifications).AndWhere(dbx.HashExp{"id": id, "user": userID, "in_app": true}).Limit(1).One(record)
-	if err != nil {
-		return nil, fmt.Errorf("find notification: %w", err)
-	}
-	return record, Readable(record)
+func FindNotification(app core.App, userID, id string) (*Notification, error) {
+	return findWhole[Notification](app, Notifications, dbx.HashExp{"id": id, "user": userID, "in_app": true})
 }
 
 // MarkRead notes that a person has read one notification, or all of them for "", and returns how many were unread.

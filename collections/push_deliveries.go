@@ -111,6 +111,21 @@ func SettlePush(tx core.App, s SettledPush) error {
 }
 
 // PageOfPushes returns a page of deliveries, newest first, and how many there are in all.
-func PageOfPushes(app core.App, where Conditions, offset, limit int) ([]*core.Record, int, error) {
-	return where.Page(app, PushDeliveries, "created_at DESC, id DESC", offset, limit)
+func PageOfPushes(app core.App, from, to time.Time, status string, offset, limit int) ([]*PushDelivery, int, error) {
+	where := Conditions{}.Between("created_at", from, to).Equal("status", status)
+	return pageOf[PushDelivery](app, PushDeliveries, Every(where), []string{"created_at DESC", "id DESC"}, offset, limit)
 }
+
+// PushDelivery is one push to one token, or why there was none.
+type PushDelivery struct{ core.BaseRecordProxy }
+
+func (p *PushDelivery) Number() int64          { return Number(p.Id) }
+func (p *PushDelivery) NotificationID() string { return p.GetString("notification") }
+func (p *PushDelivery) UserID() string         { return p.GetString("user") }
+func (p *PushDelivery) TokenID() string        { return p.GetString("push_token") }
+func (p *PushDelivery) Type() string           { return p.GetString("type") }
+func (p *PushDelivery) Title() string          { return p.GetString("title") }
+func (p *PushDelivery) Body() string           { return p.GetString("body") }
+func (p *PushDelivery) Status() string         { return p.GetString("status") }
+func (p *PushDelivery) StatusCode() *float64   { return Optional(p.ProxyRecord(), "status_code") }
+func (p *PushDelivery) AttemptedAt() time.Time { return ParseInstant(p.GetString("attempted_at")) }

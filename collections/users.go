@@ -110,12 +110,8 @@ func TimeZonesOf(app core.App, ids []string) (map[string]string, error) {
 	return readMap[string]("find time zones", app.DB().Select("id", "time_zone").From(Users).Where(oneOf("id", ids)))
 }
 
-// AddressesOf are the e-mail addresses of those whom records name as their user.
-func AddressesOf(app core.App, records []*core.Record) (map[string]string, error) {
-	ids := make([]string, len(records))
-	for i, record := range records {
-		ids[i] = record.GetString("user")
-	}
+// AddressesOf are the e-mail addresses of users.
+func AddressesOf(app core.App, ids []string) (map[string]string, error) {
 	return readMap[string]("find addresses", app.DB().Select("id", "email").From(Users).Where(oneOf("id", ids)))
 }
 

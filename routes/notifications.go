@@ -3,8 +3,6 @@ package routes
 import (
 	"strconv"
 
-	"github.com/pocketbase/pocketbase/core"
-
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
@@ -28,22 +26,12 @@ type notificationView struct {
 	CreatedAt    *string `json:"created_at"`
 }
 
-func viewNotification(record *core.Record) notificationView {
-	readAt := storedInstant(record, "read_at")
+func viewNotification(n *collections.Notification) notificationView {
 	return notificationView{
-		ID: collections.Number(record.Id), Channel: record.GetString("channel"), Type: record.GetString("type"), Severity: record.GetString("severity"),
-		Title: record.GetString("title"), Body: record.GetString("body"), PatientID: orNull(record.GetString("patient")),
-		AlertID: numberIn(record, "alert"), EscalationID: numberIn(record, "escalation"), EntryID: orNull(record.GetString("billing_entry")),
-		Read: readAt != nil, ReadAt: readAt, CreatedAt: storedInstant(record, "created_at"),
+		ID: n.Number(), Channel: n.Channel(), Type: n.Type(), Severity: n.Severity(), Title: n.Title(), Body: n.Body().Reveal(),
+		PatientID: orNull(n.PatientID()), AlertID: numberOrNull(n.AlertID()), EscalationID: numberOrNull(n.EscalationID()), EntryID: orNull(n.EntryID()),
+		Read: !n.ReadAt().IsZero(), ReadAt: instantOrNull(n.ReadAt()), CreatedAt: instantOrNull(n.CreatedAt()),
 	}
-}
-
-// numberIn is the public number of the record that a column names.
-func numberIn(record *core.Record, column string) *int64 {
-	if number := collections.Number(record.GetString(column)); number != 0 {
-		return &number
-	}
-	return nil
 }
 
 // inboxPage is a page of a person's list and how much of the list is unread.
@@ -66,7 +54,7 @@ func (a *api) listNotifications(c *call) error {
 	if err != nil {
 		return err
 	}
-	entries, unreadable := collections.ReadableRecords(entries)
+	entries, unreadable := collections.ReadableOnly(entries)
 	if err := recordNotificationsRead(c, "", entries...); err != nil {
 		return err
 	}
@@ -83,10 +71,10 @@ func (a *api) listNotifications(c *call) error {
 }
 
 // recordNotificationsRead notes whose data the entries showed; entries about nobody leave no trace.
-func recordNotificationsRead(c *call, id string, entries ...*core.Record) error {
+func recordNotificationsRead(c *call, id string, entries ...*collections.Notification) error {
 	patients := map[string]bool{}
 	for _, entry := range entries {
-		if patient := entry.GetString("patient"); patient != "" {
+		if patient := entry.PatientID(); patient != "" {
 			patients[patient] = true
 		}
 	}
@@ -97,7 +85,7 @@ func recordNotificationsRead(c *call, id string, entries ...*core.Record) error 
 }
 
 // notification finds the entry of the path on the caller's own list.
-func (c *call) notification() (*core.Record, error) {
+func (c *call) notification() (*collections.Notification, error) {
 	number, err := c.pathInteger("id")
 	if err != nil {
 		return nil, err
@@ -114,7 +102,7 @@ func (a *api) readNotification(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := recordNotificationsRead(c, strconv.FormatInt(collections.Number(record.Id), 10), record); err != nil {
+	if err := recordNotificationsRead(c, strconv.FormatInt(record.Number(), 10), record); err != nil {
 		return err
 	}
 	return c.ok(viewNotification(record))
@@ -131,7 +119,7 @@ func (a *api) markRead(c *call) error {
 	if record, err = c.notification(); err != nil {
 		return err
 	}
-	if err := recordNotificationsRead(c, strconv.FormatInt(collections.Number(record.Id), 10), record); err != nil {
+	if err := recordNotificationsRead(c, strconv.FormatInt(record.Number(), 10), record); err != nil {
 		return err
 	}
 	return c.ok(viewNotification(record))
@@ -165,30 +153,32 @@ func (a *api) listDeliveries(c *call) error {
 	q := c.query()
 	p := q.paging()
 	between := q.between()
-	where := collections.Conditions{}.Between("created_at", between.From, between.To).Equal("status", q.oneOf("status",
-		collections.PushPending, collections.PushSent, collections.PushFailed, collections.PushExpiredToken,
-		collections.PushSkippedQuietHours, collections.PushSkippedPreference, collections.PushNoTransport))
+	status := q.oneOf("status", collections.PushPending, collections.PushSent, collections.PushFailed, collections.PushExpiredToken,
+		collections.PushSkippedQuietHours, collections.PushSkippedPreference, collections.PushNoTransport)
 	if err := q.err(); err != nil {
 		return err
 	}
-	pushes, total, err := collections.PageOfPushes(c.App, where, p.Offset(), p.Size)
+	pushes, total, err := collections.PageOfPushes(c.App, between.From, between.To, status, p.Offset(), p.Size)
 	if err != nil {
 		return err
 	}
-	addresses, err := collections.AddressesOf(c.App, pushes)
+	users := make([]string, len(pushes))
+	for i, push := range pushes {
+		users[i] = push.UserID()
+	}
+	addresses, err := collections.AddressesOf(c.App, users)
 	if err != nil {
 		return err
 	}
 	views := make([]deliveryView, len(pushes))
 	for i, push := range pushes {
 		views[i] = deliveryView{
-			ID: collections.Number(push.Id), NotificationID: collections.Number(push.GetString("notification")),
-			User: orNull(addresses[push.GetString("user")]), TokenID: numberIn(push, "push_token"), Type: push.GetString("type"),
-			Title: push.GetString("title"), Body: push.GetString("body"), Status: push.GetString("status"), AttemptedAt: storedInstant(push, "attempted_at"),
+			ID: push.Number(), NotificationID: collections.Number(push.NotificationID()), User: orNull(addresses[push.UserID()]),
+			TokenID: numberOrNull(push.TokenID()), Type: push.Type(), Title: push.Title(), Body: push.Body(), Status: push.Status(),
+			AttemptedAt: instantOrNull(push.AttemptedAt()),
 		}
-		if code := collections.Optional(push, "status_code"); code != nil {
-			status := int64(*code)
-			views[i].StatusCode = &status
+		if code := push.StatusCode(); code != nil {
+			views[i].StatusCode = new(int64(*code))
 		}
 	}
 	return list(c, p, total, views, 0)
