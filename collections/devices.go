@@ -106,6 +106,16 @@ func PatientsOnHub(app core.App, hubID string) ([]string, error) {
 		WHERE d.hub_id = {:hub} AND d.hub_id != '' AND d.patient != '' ORDER BY d.patient`, dbx.Params{"hub": hubID})
 }
 
+// Clear forgets what was said of the device in the hands in which it was.
+func (d *Device) Clear() {
+	for _, column := range []string{
+		DevicePatient, DeviceAssignedAt, DeviceBatteryTold, DeviceFlagReason, DeviceSetupAt, DeviceSetupBy, DeviceSetupNotes,
+	} {
+		d.Set(column, "")
+	}
+	d.Set(DeviceFlagged, false)
+}
+
 func (d *Device) DeviceID() string              { return d.GetString("device_id") }
 func (d *Device) Type() string                  { return d.GetString(DeviceType) }
 func (d *Device) Kind() string                  { return d.GetString(DeviceKind) }

@@ -1,6 +1,7 @@
 package collections
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"slices"
@@ -288,4 +289,23 @@ func BlindIndex(label, normalised string) (string, error) {
 func KnownExternalIDs(app core.App, ids []string) ([]string, error) {
 	return queryColumn[string](app, "find external ids",
 		`SELECT external_id FROM patients WHERE external_id IN (SELECT value FROM json_each({:ids})) AND external_id != ''`, dbx.Params{"ids": jsonList(ids)})
+}
+
+// ExternalIDOf is the EMR's id of a patient of any state; "" when there is none.
+func ExternalIDOf(app core.App, patientID string) (id string, err error) {
+	err = app.DB().NewQuery(`SELECT external_id FROM patients WHERE id = {:id}`).Bind(dbx.Params{"id": patientID}).Row(&id)
+	return id, wrap(unlessMissing(err), "find the patient's EMR id")
+}
+
+// CountPeople counts the patients whose EMR id begins with a text, and all users.
+func CountPeople(app core.App, externalPrefix string) (patients, users int, err error) {
+	err = app.DB().NewQuery(`SELECT (SELECT COUNT(*) FROM patients WHERE external_id LIKE {:prefix} || '%'), (SELECT COUNT(*) FROM users)`).
+		Bind(dbx.Params{"prefix": externalPrefix}).Row(&patients, &users)
+	return patients, users, wrap(err, "count people")
+}
+
+// Answers reports whether the database answers.
+func Answers(ctx context.Context, app core.App) error {
+	_, err := app.DB().NewQuery("SELECT 1 FROM patients LIMIT 1").WithContext(ctx).Execute()
+	return err
 }

@@ -158,9 +158,7 @@ func (e *Engine) hand(tx core.App, device *collections.Device, a Assignment, by 
 	if err := save(tx, assignment); err != nil {
 		return err
 	}
-	for column, value := range freshColumns {
-		device.Set(column, value)
-	}
+	device.Clear()
 	for column, value := range map[string]string{
 		collections.DevicePatient: a.PatientID, collections.DeviceAssignedAt: collections.Instant(from),
 		collections.DeviceStatus: collections.DeviceAssigned, collections.DeviceType: a.Type,
@@ -193,12 +191,6 @@ func startOf(now time.Time, history []*collections.DeviceAssignment) time.Time {
 		}
 	}
 	return from
-}
-
-// freshColumns are what a device starts with in other hands.
-var freshColumns = map[string]any{
-	"patient": "", "assigned_at": "", "battery_told": "", "flagged": false, "flag_reason": "",
-	"setup_completed_at": "", "setup_completed_by": "", "setup_notes": "",
 }
 
 // ship orders the shipment where the practice sends devices itself, and says when it is expected.

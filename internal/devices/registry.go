@@ -118,9 +118,7 @@ func takeBack(tx core.App, device *collections.Device, status string, event audi
 			return err
 		}
 	}
-	for column, value := range freshColumns {
-		device.Set(column, value)
-	}
+	device.Clear()
 	device.Set(collections.DeviceStatus, status)
 	if err := save(tx, device); err != nil {
 		return err
