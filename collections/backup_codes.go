@@ -37,7 +37,7 @@ func ReplaceBackupCodes(tx core.App, userID string, codeHashes []string, now tim
 }
 
 // BackupCodesLeft counts the unused codes of a user.
-func BackupCodesLeft(app core.App, userID string) (left int, err error) {
-	err = app.DB().NewQuery(`SELECT COUNT(*) FROM backup_codes WHERE user = {:user} AND used_at = ''`).Bind(dbx.Params{"user": userID}).Row(&left)
-	return left, wrap(err, "count backup codes")
+func BackupCodesLeft(app core.App, userID string) (int, error) {
+	return queryValue[int](app, "count backup codes", `SELECT COUNT(*) FROM backup_codes WHERE user = {:user} AND used_at = ''`,
+		dbx.Params{"user": userID})
 }

@@ -33,8 +33,5 @@ func (m *CareTeamMember) PatientID() string { return m.GetString("patient") }
 
 func (m *CareTeamMember) SetRole(role string) { m.Set("role", role) }
 
-// UserRecordID is the record id of the member's account.
-func (m *CareTeamMember) UserRecordID() string { return m.GetString("user") }
-
-// Role is what the person does for the patient.
-func (m *CareTeamMember) Role() string { return m.GetString("role") }
+func (m *CareTeamMember) UserRecordID() string { return m.GetString("user") } // the record id of the member's account
+func (m *CareTeamMember) Role() string         { return m.GetString("role") } // what the person does for the patient

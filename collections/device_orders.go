@@ -54,9 +54,8 @@ func LatestDelivery(app core.App, deviceID, patientID string) (Delivery, error) 
 }
 
 // ReplacementOpen reports whether a replacement of the device is on its way already.
-func ReplacementOpen(app core.App, deviceID, patientID string) (open bool, err error) {
-	err = app.DB().NewQuery(`SELECT EXISTS (SELECT 1 FROM device_orders WHERE device_id = {:device} AND patient = {:patient}
-		AND kind = 'replacement' AND status IN ('requested', 'ordered'))`).
-		Bind(dbx.Params{"device": deviceID, "patient": patientID}).Row(&open)
-	return open, wrap(err, "find replacement order")
+func ReplacementOpen(app core.App, deviceID, patientID string) (bool, error) {
+	return queryValue[bool](app, "find replacement order", `SELECT EXISTS (SELECT 1 FROM device_orders WHERE device_id = {:device} AND patient = {:patient}
+		AND kind = 'replacement' AND status IN ('requested', 'ordered'))`,
+		dbx.Params{"device": deviceID, "patient": patientID})
 }

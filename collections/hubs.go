@@ -23,11 +23,8 @@ type Hub struct {
 	LastHeardAt     string `db:"heard_at"`
 }
 
-// Heard is when the hub was last heard of.
-func (h Hub) Heard() time.Time { return ParseInstant(h.LastHeardAt) }
-
-// StateSince is the time of the event that set the status.
-func (h Hub) StateSince() time.Time { return ParseInstant(h.StateAt) }
+func (h Hub) Heard() time.Time      { return ParseInstant(h.LastHeardAt) } // when the hub was last heard of
+func (h Hub) StateSince() time.Time { return ParseInstant(h.StateAt) }     // the time of the event that set the status
 
 const selectHubs = `SELECT * FROM (SELECT h.hub_id, h.status, h.last_heartbeat_at, h.state_at, MAX(h.last_event_at,
 		COALESCE((SELECT MAX(d.last_seen_at) FROM devices d WHERE d.hub_id = h.hub_id AND d.hub_id != ''), '')) AS heard_at FROM hubs h) `

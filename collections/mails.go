@@ -67,20 +67,11 @@ func (m *Mail) Parameters() map[string]string {
 // SetUser says whose address it is.
 func (m *Mail) SetUser(id string) { m.Set("user", id) }
 
-// Template names the text.
-func (m *Mail) Template() string { return m.GetString("template") }
-
-// UserID is whom the mail is for; "" while nobody has looked.
-func (m *Mail) UserID() string { return m.GetString("user") }
-
-// Recipient is the address, opened.
-func (m *Mail) Recipient() string { return m.GetString("recipient") }
-
-// Attempts counts the tries to send, the one under way included.
-func (m *Mail) Attempts() int { return m.GetInt("attempts") }
-
-// CreatedAt is when the mail was queued.
-func (m *Mail) CreatedAt() time.Time { return ParseInstant(m.GetString("created_at")) }
+func (m *Mail) Template() string     { return m.GetString("template") }                 // the text
+func (m *Mail) UserID() string       { return m.GetString("user") }                     // whom the mail is for; "" while nobody has looked
+func (m *Mail) Recipient() string    { return m.GetString("recipient") }                // the address, opened
+func (m *Mail) Attempts() int        { return m.GetInt("attempts") }                    // the tries to send, the one under way included
+func (m *Mail) CreatedAt() time.Time { return ParseInstant(m.GetString("created_at")) } // when the mail was queued
 
 // ClaimMail takes the mail that has been due for longest and puts off its next attempt to the end of the lease, so that nobody else takes
 // it meanwhile. A missing row means that none is due.
@@ -101,8 +92,7 @@ func FindMail(app core.App, id string) (*Mail, error) {
 }
 
 // CountMails counts a user's mails of one template since a time.
-func CountMails(app core.App, userID, template string, since time.Time) (count int, err error) {
-	err = app.DB().NewQuery(`SELECT COUNT(*) FROM mails WHERE user = {:user} AND template = {:template} AND created_at > {:since}`).
-		Bind(dbx.Params{"user": userID, "template": template, "since": Instant(since)}).Row(&count)
-	return count, wrap(err, "count mails")
+func CountMails(app core.App, userID, template string, since time.Time) (int, error) {
+	return queryValue[int](app, "count mails", `SELECT COUNT(*) FROM mails WHERE user = {:user} AND template = {:template} AND created_at > {:since}`,
+		dbx.Params{"user": userID, "template": template, "since": Instant(since)})
 }

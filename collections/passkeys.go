@@ -93,37 +93,21 @@ func RemovePasskey(tx core.App, p *Passkey) error {
 	return wrap(tx.Delete(p), "remove passkey")
 }
 
-// Number is the public id.
-func (p *Passkey) Number() int64 { return Number(p.Id) }
-
-// UserID is whose passkey it is.
-func (p *Passkey) UserID() string { return p.GetString("user") }
-
-// Name is opened.
-func (p *Passkey) Name() string { return p.GetString("name") }
-
-// CredentialID is the id its device gave it, in base64url.
-func (p *Passkey) CredentialID() string { return p.GetString("credential_id") }
-
-// PublicKey is a COSE key in base64url.
-func (p *Passkey) PublicKey() string { return p.GetString("public_key") }
-
-// Transports are the ways in which a browser reaches the device.
-func (p *Passkey) Transports() []string { return strings.Fields(p.GetString("transports")) }
+func (p *Passkey) Number() int64        { return Number(p.Id) }                              // the public id
+func (p *Passkey) UserID() string       { return p.GetString("user") }                       // whose passkey it is
+func (p *Passkey) Name() string         { return p.GetString("name") }                       // opened
+func (p *Passkey) CredentialID() string { return p.GetString("credential_id") }              // the id its device gave it, in base64url
+func (p *Passkey) PublicKey() string    { return p.GetString("public_key") }                 // a COSE key in base64url
+func (p *Passkey) Transports() []string { return strings.Fields(p.GetString("transports")) } // the ways in which a browser reaches the device
 
 // SignCount is the last count the device gave.
 func (p *Passkey) SignCount() uint32 {
 	return uint32(p.GetInt("sign_count")) //nolint:gosec // stored from a uint32
 }
 
-// UserVerified reports whether the device checked at the registration who held it.
-func (p *Passkey) UserVerified() bool { return p.GetBool("user_verified") }
-
-// BackupEligible reports whether the device may copy it to others.
-func (p *Passkey) BackupEligible() bool { return p.GetBool("backup_eligible") }
-
-// BackedUp reports whether it had been copied at the last use.
-func (p *Passkey) BackedUp() bool { return p.GetBool("backed_up") }
+func (p *Passkey) UserVerified() bool   { return p.GetBool("user_verified") }   // the device checked at the registration who held it
+func (p *Passkey) BackupEligible() bool { return p.GetBool("backup_eligible") } // the device may copy it to others
+func (p *Passkey) BackedUp() bool       { return p.GetBool("backed_up") }       // it had been copied at the last use
 
 func (p *Passkey) CreatedAt() time.Time  { return ParseInstant(p.GetString("created_at")) }
 func (p *Passkey) LastUsedAt() time.Time { return ParseInstant(p.GetString("last_used_at")) }

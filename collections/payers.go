@@ -16,8 +16,7 @@ type Payer struct {
 	Active bool   `db:"is_active"`
 }
 
-// Number is the payer's public id.
-func (p Payer) Number() int64 { return Number(p.ID) }
+func (p Payer) Number() int64 { return Number(p.ID) } // the payer's public id
 
 // ListPayers lists every payer by name.
 func ListPayers(app core.App) (list []Payer, err error) {
@@ -52,8 +51,7 @@ func AddPayer(tx core.App, name, code string, active bool, now time.Time) (p Pay
 }
 
 // PayerNameOfEntries is the name that entries of a payer were made with; "" when there are none.
-func PayerNameOfEntries(app core.App, payerID string) (name string, err error) {
-	err = app.DB().NewQuery("SELECT COALESCE((SELECT payer_name FROM billing_entries WHERE payer = {:payer} LIMIT 1), '')").
-		Bind(dbx.Params{"payer": payerID}).Row(&name)
-	return name, wrap(err, "find the name of a payer")
+func PayerNameOfEntries(app core.App, payerID string) (string, error) {
+	return queryValue[string](app, "find the name of a payer", "SELECT COALESCE((SELECT payer_name FROM billing_entries WHERE payer = {:payer} LIMIT 1), '')",
+		dbx.Params{"payer": payerID})
 }

@@ -46,15 +46,9 @@ func (t *PushToken) AppVersion() string   { return t.GetString(TokenAppVersion) 
 func (t *PushToken) Hint() string         { return t.GetString(TokenHint) }
 func (t *PushToken) Active() bool         { return t.GetBool("active") }
 func (t *PushToken) CreatedAt() time.Time { return ParseInstant(t.GetString("created_at")) }
-
-// Type is the kind of token.
-func (t *PushToken) Type() string { return t.GetString("type") }
-
-// Token is opened.
-func (t *PushToken) Token() phi.Text { return phi.Text(t.GetString("token")) }
-
-// UserID is whose device it is.
-func (t *PushToken) UserID() string { return t.GetString("user") }
+func (t *PushToken) Type() string         { return t.GetString("type") }            // the kind of token
+func (t *PushToken) Token() phi.Text      { return phi.Text(t.GetString("token")) } // opened
+func (t *PushToken) UserID() string       { return t.GetString("user") }            // whose device it is
 
 // ExpiresAt is when the subscription ends by its own word; zero for never.
 func (t *PushToken) ExpiresAt() time.Time { return ParseInstant(t.GetString("expires_at")) }
@@ -64,8 +58,7 @@ func (t *PushToken) LastDeliveredAt() time.Time {
 	return ParseInstant(t.GetString("last_delivered_at"))
 }
 
-// UpdatedAt is when the device was last registered.
-func (t *PushToken) UpdatedAt() time.Time { return ParseInstant(t.GetString("updated_at")) }
+func (t *PushToken) UpdatedAt() time.Time { return ParseInstant(t.GetString("updated_at")) } // when the device was last registered
 
 // ActivePushTokens are the tokens in use of the given users, by user; of everybody for nil.
 func ActivePushTokens(app core.App, userIDs []string) (tokens []*PushToken, err error) {

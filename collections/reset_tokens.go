@@ -30,8 +30,7 @@ func UseResetToken(tx core.App, tokenHash string, now time.Time) (userID string,
 }
 
 // FindResetToken returns whose an unused token is, without using it; a missing row means that it is unknown, used or expired.
-func FindResetToken(app core.App, tokenHash string, now time.Time) (userID string, err error) {
-	err = app.DB().NewQuery(`SELECT user FROM reset_tokens WHERE token_hash = {:hash} AND used_at = '' AND expires_at > {:now}`).
-		Bind(dbx.Params{"hash": tokenHash, "now": Instant(now)}).Row(&userID)
-	return userID, wrap(err, "find reset token")
+func FindResetToken(app core.App, tokenHash string, now time.Time) (string, error) {
+	return queryValue[string](app, "find reset token", `SELECT user FROM reset_tokens WHERE token_hash = {:hash} AND used_at = '' AND expires_at > {:now}`,
+		dbx.Params{"hash": tokenHash, "now": Instant(now)})
 }

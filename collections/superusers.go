@@ -21,20 +21,12 @@ func FindSuperuserByEmail(app core.App, folded string) (*Superuser, error) {
 	return find[Superuser](app, core.CollectionNameSuperusers, dbx.NewExp("LOWER(email) = {:email}", dbx.Params{"email": folded}))
 }
 
-func (s *Superuser) FirstName() string { return s.GetString("first_name") }
-func (s *Superuser) LastName() string  { return s.GetString("last_name") }
-
-// PasswordHash is the bcrypt hash of the password.
-func (s *Superuser) PasswordHash() string { return s.GetString("password:hash") }
-
-// TwoFactorEnabled reports whether signing in takes a code.
-func (s *Superuser) TwoFactorEnabled() bool { return s.GetBool("two_factor_enabled") }
-
-// TOTPSecret is the base32 secret of the second factor.
-func (s *Superuser) TOTPSecret() string { return s.GetString("totp_secret") }
-
-// TOTPLastStep is the last time step whose code was accepted.
-func (s *Superuser) TOTPLastStep() int64 { return int64(s.GetInt("totp_last_step")) }
+func (s *Superuser) FirstName() string      { return s.GetString("first_name") }
+func (s *Superuser) LastName() string       { return s.GetString("last_name") }
+func (s *Superuser) PasswordHash() string   { return s.GetString("password:hash") }      // the bcrypt hash of the password
+func (s *Superuser) TwoFactorEnabled() bool { return s.GetBool("two_factor_enabled") }   // signing in takes a code
+func (s *Superuser) TOTPSecret() string     { return s.GetString("totp_secret") }        // the base32 secret of the second factor
+func (s *Superuser) TOTPLastStep() int64    { return int64(s.GetInt("totp_last_step")) } // the last time step whose code was accepted
 
 // SetTwoFactor turns the second factor on with a secret that no code was used of, or off with "".
 func (s *Superuser) SetTwoFactor(secret string) {

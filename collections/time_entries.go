@@ -55,12 +55,12 @@ func TimersStartedBefore(app core.App, moment time.Time) ([]*TimeEntry, error) {
 }
 
 // InteractiveOverlaps reports whether a user has interactive time in a stretch, apart from the entry except.
-func InteractiveOverlaps(app core.App, userID, except string, from, to time.Time) (found bool, err error) {
-	err = app.DB().NewQuery(`SELECT EXISTS (SELECT 1 FROM time_entries WHERE user = {:user} AND category = 'interactive' AND id != {:except}
-		AND started_at < {:to} AND started_at > {:earliest} AND (ended_at = '' OR ended_at > {:from}))`).Bind(dbx.Params{
-		"user": userID, "except": except, "from": Instant(from), "to": Instant(to), "earliest": Instant(from.Add(-24 * time.Hour)),
-	}).Row(&found)
-	return found, wrap(err, "look for overlapping time")
+func InteractiveOverlaps(app core.App, userID, except string, from, to time.Time) (bool, error) {
+	return queryValue[bool](app, "look for overlapping time", `SELECT EXISTS (SELECT 1 FROM time_entries WHERE user = {:user} AND category = 'interactive' AND id != {:except}
+		AND started_at < {:to} AND started_at > {:earliest} AND (ended_at = '' OR ended_at > {:from}))`,
+		dbx.Params{
+			"user": userID, "except": except, "from": Instant(from), "to": Instant(to), "earliest": Instant(from.Add(-24 * time.Hour)),
+		})
 }
 
 // TimeFilter chooses time entries; zero members choose all.

@@ -27,8 +27,8 @@ func InsertTransmissionAttempt(tx core.App, transmissionID string, a Transmissio
 
 // TransmissionLedger reads the attempts of a transmission, oldest first. There may be many: six deliveries of up to four
 // sends each, and those asked for by hand.
-func TransmissionLedger(app core.App, transmissionID string) (ledger []TransmissionAttempt, err error) {
-	err = app.DB().NewQuery(`SELECT started_at, duration_ms, status_code, request_id, error_code FROM transmission_attempts
-		WHERE transmission = {:id} ORDER BY started_at, rowid`).Bind(dbx.Params{"id": transmissionID}).All(&ledger)
-	return ledger, wrap(err, "read attempts")
+func TransmissionLedger(app core.App, transmissionID string) ([]TransmissionAttempt, error) {
+	return queryAll[TransmissionAttempt](app, "read attempts", `SELECT started_at, duration_ms, status_code, request_id, error_code FROM transmission_attempts
+		WHERE transmission = {:id} ORDER BY started_at, rowid`,
+		dbx.Params{"id": transmissionID})
 }

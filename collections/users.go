@@ -81,29 +81,14 @@ func findUser(app core.App, where, value string) (*User, error) {
 	return find[User](app, Users, dbx.NewExp(where, dbx.Params{"value": value}))
 }
 
-// Number is the public id.
-func (u *User) Number() int64 { return Number(u.Id) }
-
-// Role is one of the seven roles.
-func (u *User) Role() string { return u.GetString("role") }
-
-// Active reports whether the account may be used.
-func (u *User) Active() bool { return u.GetBool("is_active") }
-
-// FirstName is opened.
-func (u *User) FirstName() string { return TextOf(u.ProxyRecord(), "first_name") }
-
-// LastName is opened.
-func (u *User) LastName() string { return TextOf(u.ProxyRecord(), "last_name") }
-
-// PatientID is the patient whose portal account this is, else "".
-func (u *User) PatientID() string { return u.GetString("patient") }
-
-// Phone is opened.
-func (u *User) Phone() string { return TextOf(u.ProxyRecord(), "phone") }
-
-// NPI is the National Provider Identifier, else "".
-func (u *User) NPI() string { return u.GetString("npi") }
+func (u *User) Number() int64     { return Number(u.Id) }                          // the public id
+func (u *User) Role() string      { return u.GetString("role") }                   // one of the seven roles
+func (u *User) Active() bool      { return u.GetBool("is_active") }                // the account may be used
+func (u *User) FirstName() string { return TextOf(u.ProxyRecord(), "first_name") } // opened
+func (u *User) LastName() string  { return TextOf(u.ProxyRecord(), "last_name") }  // opened
+func (u *User) PatientID() string { return u.GetString("patient") }                // the patient whose portal account this is, else ""
+func (u *User) Phone() string     { return TextOf(u.ProxyRecord(), "phone") }      // opened
+func (u *User) NPI() string       { return u.GetString("npi") }                    // the National Provider Identifier, else ""
 
 // TimeZonesOf are the IANA names of the given users' zones; "" for the practice's.
 func TimeZonesOf(app core.App, ids []string) (map[string]string, error) {
@@ -115,23 +100,14 @@ func AddressesOf(app core.App, ids []string) (map[string]string, error) {
 	return readMap[string]("find addresses", app.DB().Select("id", "email").From(Users).Where(oneOf("id", ids)))
 }
 
-// TimeZone is an IANA name; "" for the practice's.
-func (u *User) TimeZone() string { return u.GetString("time_zone") }
-
-// MustChangePassword reports whether the password was given by somebody else.
-func (u *User) MustChangePassword() bool { return u.GetBool("must_change_password") }
-
-// PasswordHash is what is stored of the password.
-func (u *User) PasswordHash() string { return u.GetString("password:hash") }
-
-// TwoFactorEnabled reports whether signing in takes a second factor.
-func (u *User) TwoFactorEnabled() bool { return u.GetBool("two_factor_enabled") }
+func (u *User) TimeZone() string         { return u.GetString("time_zone") }          // an IANA name; "" for the practice's
+func (u *User) MustChangePassword() bool { return u.GetBool("must_change_password") } // the password was given by somebody else
+func (u *User) PasswordHash() string     { return u.GetString("password:hash") }      // what is stored of the password
+func (u *User) TwoFactorEnabled() bool   { return u.GetBool("two_factor_enabled") }   // signing in takes a second factor
 
 // TOTPSecret is opened; "" when there is none. Whoever compares codes asks [Readable] first.
-func (u *User) TOTPSecret() string { return u.GetString("totp_secret") }
-
-// TOTPLastStep is the last time step accepted.
-func (u *User) TOTPLastStep() int64 { return int64(u.GetInt("totp_last_step")) }
+func (u *User) TOTPSecret() string  { return u.GetString("totp_secret") }
+func (u *User) TOTPLastStep() int64 { return int64(u.GetInt("totp_last_step")) } // the last time step accepted
 
 // TOTPPending is a set-up that is not confirmed yet: its secret, opened, the hashes of its backup codes, the wrong codes given to it so far
 // and when it lapses. The zero value is none.
@@ -171,11 +147,8 @@ func (u *User) SetTOTPLastStep(step int64)      { u.Set("totp_last_step", step) 
 func (u *User) SetTimeZone(name string)         { u.Set(UserTimeZone, name) }
 func (u *User) SetUpdatedAt(at time.Time)       { u.Set(ColumnUpdatedAt, Instant(at)) }
 
-// LastLoginAt is zero before the first sign-in.
-func (u *User) LastLoginAt() time.Time { return ParseInstant(u.GetString("last_login_at")) }
-
-// CreatedAt is when the account was made.
-func (u *User) CreatedAt() time.Time { return ParseInstant(u.GetString("created_at")) }
+func (u *User) LastLoginAt() time.Time { return ParseInstant(u.GetString("last_login_at")) } // zero before the first sign-in
+func (u *User) CreatedAt() time.Time   { return ParseInstant(u.GetString("created_at")) }    // when the account was made
 
 // SetSignedIn notes a completed sign-in. It writes these columns only, so that it never undoes another change.
 func SetSignedIn(app core.App, userID string, totpStep int64, now time.Time) error {

@@ -59,11 +59,10 @@ type Measured struct {
 }
 
 // RecentlyMeasured lists the active patients and kinds with readings stored since then.
-func RecentlyMeasured(app core.App, since time.Time) (measured []Measured, err error) {
-	err = app.DB().NewQuery(`SELECT DISTINCT o.patient, o.observation_type, p.time_zone
+func RecentlyMeasured(app core.App, since time.Time) ([]Measured, error) {
+	return queryAll[Measured](app, "list recently measured", `SELECT DISTINCT o.patient, o.observation_type, p.time_zone
 		FROM observations o INDEXED BY idx_observations_created
 		JOIN patients p ON p.id = o.patient AND p.active = TRUE AND p.deleted_at = ''
-		WHERE o.created_at >= {:since} AND o.status = 'final' ORDER BY o.patient, o.observation_type`).
-		Bind(dbx.Params{"since": Instant(since)}).All(&measured)
-	return measured, wrap(err, "list recently measured")
+		WHERE o.created_at >= {:since} AND o.status = 'final' ORDER BY o.patient, o.observation_type`,
+		dbx.Params{"since": Instant(since)})
 }
