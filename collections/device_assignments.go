@@ -5,6 +5,7 @@ import (
 
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
+
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 

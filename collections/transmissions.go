@@ -28,6 +28,7 @@ func (t *Transmission) AttemptCount() int       { return t.GetInt("attempt_count
 func (t *Transmission) FirstAttemptedAt() time.Time {
 	return ParseInstant(t.GetString("first_attempted_at"))
 }
+
 func (t *Transmission) LastAttemptedAt() time.Time {
 	return ParseInstant(t.GetString("last_attempted_at"))
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pocketbase/pocketbase/core"
+
 	"github.com/vigilhealth/vigil/collections"
 )
 
