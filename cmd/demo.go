@@ -193,15 +193,9 @@ func (d *demo) prepare(ctx context.Context, s *Service, emrURL string) error {
 
 // populate makes people and a month of readings when the database is empty, and says how many patients there are.
 func (d *demo) populate(s *Service) (enrolled int, err error) {
-	if err := s.app.DB().NewQuery("SELECT COUNT(*) FROM patients WHERE external_id LIKE 'demo-%'").Row(&enrolled); err != nil {
-		return 0, fmt.Errorf("count patients: %w", err)
-	}
-	var users int
-	if err := s.app.DB().NewQuery("SELECT COUNT(*) FROM users").Row(&users); err != nil {
-		return 0, fmt.Errorf("count users: %w", err)
-	}
-	if enrolled > 0 || users > 0 {
-		return enrolled, nil
+	enrolled, users, err := collections.CountPeople(s.app, "demo-")
+	if err != nil || enrolled > 0 || users > 0 {
+		return enrolled, err
 	}
 	if err := d.superuser(s.app); err != nil {
 		return 0, err

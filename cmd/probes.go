@@ -6,6 +6,7 @@ import (
 
 	"github.com/pocketbase/pocketbase/core"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/transmissions"
@@ -15,11 +16,7 @@ import (
 // probes are how health is checked.
 func (s *Service) probes() dashboard.Probes {
 	probes := dashboard.Probes{
-		Database: func(ctx context.Context, app core.App) error {
-			_, err := app.DB().NewQuery("SELECT 1 FROM patients LIMIT 1").WithContext(ctx).Execute()
-			return err
-		},
-		FHIR: probeFHIR, Keep: dashboard.KeepHealth,
+		Database: collections.Answers, FHIR: probeFHIR, Keep: dashboard.KeepHealth,
 		Workers: func(app core.App) (running, queued int, err error) {
 			running, queued = int(s.running.Load()), s.writer.QueueDepth()
 			if !s.emr.Configured() { // what nobody will deliver does not count, as the EMR itself does not

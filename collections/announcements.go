@@ -40,17 +40,13 @@ func InsertAnnouncement(tx core.App, a Announcement, body phi.Text, told, now ti
 	if err != nil {
 		return false, fmt.Errorf("seal announcement: %w", err)
 	}
-	result, err := tx.NonconcurrentDB().NewQuery(`INSERT INTO announcements
+	n, err := change(tx, "store announcement", `INSERT INTO announcements
 			(id, kind, severity, patient, alert, escalation, billing_entry, user, key, body, created_at, told_at)
 		VALUES ({:id}, {:kind}, {:severity}, {:patient}, {:alert}, {:escalation}, {:entry}, {:user}, {:key}, {:body}, {:at}, {:told})
-		ON CONFLICT (key) DO NOTHING`).Bind(dbx.Params{
+		ON CONFLICT (key) DO NOTHING`, dbx.Params{
 		"id": id, "kind": a.Kind, "severity": a.Severity, "patient": a.Patient, "alert": a.Alert, "escalation": a.Escalation,
 		"entry": a.Entry, "user": a.User, "key": a.Key, "body": sealed, "at": Instant(now), "told": Instant(told),
-	}).Execute()
-	if err != nil {
-		return false, fmt.Errorf("store announcement: %w", err)
-	}
-	n, err := result.RowsAffected()
+	})
 	return n == 1, err
 }
 
@@ -69,19 +65,12 @@ func OpenAnnouncements(app core.App, after *Announcement, limit int) (open []*An
 
 // CloseAnnouncement notes that people have been told.
 func CloseAnnouncement(tx core.App, id string, now time.Time) error {
-	_, err := tx.NonconcurrentDB().Update(Announcements, dbx.Params{"told_at": Instant(now)}, dbx.HashExp{"id": id}).Execute()
-	if err != nil {
-		return fmt.Errorf("close announcement: %w", err)
-	}
-	return nil
+	return update(tx, "close announcement", Announcements, dbx.Params{"told_at": Instant(now)}, dbx.HashExp{"id": id})
 }
 
 // Announced reports whether there is an announcement with the key.
 func Announced(app core.App, key string) (bool, error) {
 	var n int
 	err := app.DB().NewQuery(`SELECT COUNT(*) FROM announcements WHERE key = {:key}`).Bind(dbx.Params{"key": key}).Row(&n)
-	if err != nil {
-		return false, fmt.Errorf("find announcement: %w", err)
-	}
-	return n > 0, nil
+	return n > 0, wrap(err, "find announcement")
 }

@@ -40,10 +40,7 @@ const auditColumns = `id, recorded_at, event, action, outcome, actor_type, actor
 // transaction's rows.
 func AuditHead(app core.App) (id, hash string, err error) {
 	err = app.NonconcurrentDB().NewQuery(`SELECT id, hash FROM audit_log ORDER BY id DESC LIMIT 1`).Row(&id, &hash)
-	if err != nil && !Missing(err) {
-		return "", "", fmt.Errorf("read audit head: %w", err)
-	}
-	return id, hash, nil
+	return id, hash, wrap(unlessMissing(err), "read audit head")
 }
 
 var insertAudit = NewRowInsert("audit_log", auditColumns, "")
@@ -57,10 +54,7 @@ func InsertAuditRows(tx core.App, rows []AuditRow) error {
 			r.ResourceID, r.Patient, r.SourceIP, r.Client, r.RequestID, r.Reason, r.Changes, r.PrevHash, r.Hash,
 		}
 	}
-	if err := insertAudit.Store(tx, values); err != nil {
-		return fmt.Errorf("insert audit rows: %w", err)
-	}
-	return nil
+	return wrap(insertAudit.Store(tx, values), "insert audit rows")
 }
 
 // AuditRows reads rows in order of id, after one id and up to another, at most limit of them.
@@ -68,10 +62,7 @@ func AuditRows(app core.App, afterID, upToID string, limit int) ([]AuditRow, err
 	var rows []AuditRow
 	err := app.DB().NewQuery(`SELECT ` + auditColumns + ` FROM audit_log WHERE id > {:after} AND id <= {:upto} ORDER BY id LIMIT +{:limit}`).
 		Bind(dbx.Params{"after": afterID, "upto": upToID, "limit": limit}).All(&rows)
-	if err != nil {
-		return nil, fmt.Errorf("read audit rows: %w", err)
-	}
-	return rows, nil
+	return rows, wrap(err, "read audit rows")
 }
 
 // CountAllAudit is how many rows there are: none is ever removed, and their numbers follow one another.
@@ -89,28 +80,20 @@ func CountAllAudit(app core.App) (count int, err error) {
 
 // CountAudit counts the rows that match.
 func CountAudit(app core.App, where dbx.Expression) (count int, err error) {
-	if err = app.DB().Select("COUNT(*)").From(AuditLog).Where(where).Row(&count); err != nil {
-		return 0, fmt.Errorf("count audit rows: %w", err)
-	}
-	return count, nil
+	err = app.DB().Select("COUNT(*)").From(AuditLog).Where(where).Row(&count)
+	return count, wrap(err, "count audit rows")
 }
 
 // SelectAudit reads matching rows, the newest first.
 func SelectAudit(app core.App, where dbx.Expression, offset, limit int) (rows []AuditRow, err error) {
 	err = selectAudit(app).Where(where).OrderBy("id DESC").Offset(int64(offset)).Limit(int64(limit)).All(&rows)
-	if err != nil {
-		return nil, fmt.Errorf("select audit rows: %w", err)
-	}
-	return rows, nil
+	return rows, wrap(err, "select audit rows")
 }
 
 // SelectAuditAfter reads matching rows in order of id, after one id.
 func SelectAuditAfter(app core.App, where dbx.Expression, afterID string, limit int) (rows []AuditRow, err error) {
 	err = selectAudit(app).Where(where).AndWhere(dbx.NewExp("id > {:after}", dbx.Params{"after": afterID})).OrderBy("id").Limit(int64(limit)).All(&rows)
-	if err != nil {
-		return nil, fmt.Errorf("select audit rows: %w", err)
-	}
-	return rows, nil
+	return rows, wrap(err, "select audit rows")
 }
 
 func selectAudit(app core.App) *dbx.SelectQuery {

@@ -34,18 +34,13 @@ func ReadAuditEnd(app core.App) (end AuditEnd, err error) {
 		kept.id IS NOT NULL AS kept, COALESCE(kept.entries, 0) AS entries, COALESCE(kept.head, '') AS head,
 		COALESCE(kept.unkeyed, 0) AS unkeyed, COALESCE(kept.unkeyed_head, '') AS unkeyed_head, COALESCE(kept.seal, '') AS seal
 		FROM (SELECT 1) LEFT JOIN (SELECT id, hash FROM audit_log ORDER BY id DESC LIMIT 1) AS last LEFT JOIN audit_state AS kept`).One(&end)
-	if err != nil {
-		return AuditEnd{}, fmt.Errorf("read the end of the audit trail: %w", err)
-	}
-	return end, nil
+	return end, wrap(err, "read the end of the audit trail")
 }
 
 // HasAuditState reports whether the schema has come to keep a state; a database that a new version has not opened yet has none.
 func HasAuditState(app core.App) (found bool, err error) {
-	if err = app.DB().NewQuery(`SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'audit_state')`).Row(&found); err != nil {
-		return false, fmt.Errorf("look for the audit trail's state: %w", err)
-	}
-	return found, nil
+	err = app.DB().NewQuery(`SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'audit_state')`).Row(&found)
+	return found, wrap(err, "look for the audit trail's state")
 }
 
 // ReadAuditState reads what is kept about the trail and the id of its last row, which is all that an append needs; a missing row when nothing
@@ -79,10 +74,8 @@ func MoveAuditState(tx core.App, s AuditState) error {
 }
 
 func writeAuditState(tx core.App, sql string, values dbx.Params) error {
-	if _, err := tx.NonconcurrentDB().NewQuery(sql).Bind(values).Execute(); err != nil {
-		return fmt.Errorf("store the audit trail's state: %w", err)
-	}
-	return nil
+	_, err := tx.NonconcurrentDB().NewQuery(sql).Bind(values).Execute()
+	return wrap(err, "store the audit trail's state")
 }
 
 // AuditKeys are the keys of the audit trail: one hashes its rows, one seals its state.
@@ -124,10 +117,7 @@ func (AuditKeys) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte("[secret]")
 func EverUsed(app core.App) (used bool, err error) {
 	err = app.DB().NewQuery(`SELECT EXISTS (SELECT 1 FROM audit_log) OR EXISTS (SELECT 1 FROM users) OR EXISTS (SELECT 1 FROM patients)
 		OR EXISTS (SELECT 1 FROM sequences) OR EXISTS (SELECT 1 FROM gateway_events)`).Row(&used)
-	if err != nil {
-		return false, fmt.Errorf("look whether the database was used: %w", err)
-	}
-	return used, nil
+	return used, wrap(err, "look whether the database was used")
 }
 
 // BeforeAuditKeys reports whether the database's index key was sealed before audit trails had a key: then no state can be expected. Nobody

@@ -1,8 +1,6 @@
 package collections
 
 import (
-	"fmt"
-
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 )
@@ -20,18 +18,12 @@ type AuditMark struct {
 // LastAuditID is the id of the newest committed row, "" for an empty log. It reads beside the writer and never waits for it.
 func LastAuditID(app core.App) (id string, err error) {
 	err = app.ConcurrentDB().NewQuery(`SELECT id FROM audit_log ORDER BY id DESC LIMIT 1`).Row(&id)
-	if err != nil && !Missing(err) {
-		return "", fmt.Errorf("read last audit id: %w", err)
-	}
-	return id, nil
+	return id, wrap(unlessMissing(err), "read last audit id")
 }
 
 // AuditMarksAfter reads what was committed after a row, oldest first, at most limit rows.
 func AuditMarksAfter(app core.App, afterID string, limit int) (marks []AuditMark, err error) {
 	err = app.ConcurrentDB().NewQuery(`SELECT id, action, outcome, resource_type, resource_id, patient FROM audit_log
 		WHERE id > {:after} ORDER BY id LIMIT +{:limit}`).Bind(dbx.Params{"after": afterID, "limit": limit}).All(&marks)
-	if err != nil {
-		return nil, fmt.Errorf("read audit marks: %w", err)
-	}
-	return marks, nil
+	return marks, wrap(err, "read audit marks")
 }

@@ -10,22 +10,13 @@ import (
 
 // UseBackupCode marks an unused backup code as used, and reports whether there was one and how many are left.
 func UseBackupCode(app core.App, userID, codeHash string, now time.Time) (used bool, left int, err error) {
-	db := app.NonconcurrentDB()
-	params := dbx.Params{"now": Instant(now), "user": userID, "hash": codeHash}
-	result, err := db.NewQuery(`UPDATE backup_codes SET used_at = {:now} WHERE user = {:user} AND code_hash = {:hash} AND used_at = ''`).
-		Bind(params).Execute()
-	if err != nil {
-		return false, 0, fmt.Errorf("use backup code: %w", err)
-	}
-	if n, err := result.RowsAffected(); err != nil || n == 0 {
+	n, err := change(app, "use backup code", `UPDATE backup_codes SET used_at = {:now} WHERE user = {:user} AND code_hash = {:hash} AND used_at = ''`,
+		dbx.Params{"now": Instant(now), "user": userID, "hash": codeHash})
+	if err != nil || n == 0 {
 		return false, 0, err
 	}
-	err = db.NewQuery(`SELECT COUNT(*) FROM backup_codes WHERE user = {:user} AND used_at = ''`).
-		Bind(dbx.Params{"user": userID}).Row(&left)
-	if err != nil {
-		return false, 0, fmt.Errorf("count backup codes: %w", err)
-	}
-	return true, left, nil
+	left, err = BackupCodesLeft(app, userID)
+	return true, left, err
 }
 
 // ReplaceBackupCodes makes the hashed codes the only ones of the user; none when there are no hashes.
@@ -46,10 +37,7 @@ func ReplaceBackupCodes(tx core.App, userID string, codeHashes []string, now tim
 }
 
 // BackupCodesLeft counts the unused codes of a user.
-func BackupCodesLeft(app core.App, userID string) (left int, err error) {
-	err = app.DB().NewQuery(`SELECT COUNT(*) FROM backup_codes WHERE user = {:user} AND used_at = ''`).Bind(dbx.Params{"user": userID}).Row(&left)
-	if err != nil {
-		return 0, fmt.Errorf("count backup codes: %w", err)
-	}
-	return left, nil
+func BackupCodesLeft(app core.App, userID string) (int, error) {
+	return queryValue[int](app, "count backup codes", `SELECT COUNT(*) FROM backup_codes WHERE user = {:user} AND used_at = ''`,
+		dbx.Params{"user": userID})
 }

@@ -16,23 +16,18 @@ type BillingEntry struct{ core.BaseRecordProxy }
 
 // FindBillingEntry finds one entry.
 func FindBillingEntry(app core.App, id string) (*BillingEntry, error) {
-	e := &BillingEntry{}
-	if err := app.RecordQuery(BillingEntries).AndWhere(dbx.HashExp{"id": id}).Limit(1).One(e); err != nil {
-		return nil, fmt.Errorf("find billing entry: %w", err)
-	}
-	return e, Readable(e.ProxyRecord())
+	return findWhole[BillingEntry](app, BillingEntries, dbx.HashExp{"id": id})
+}
+
+// EntryOrders are the orders in which entries are listed, by what they are called.
+var EntryOrders = map[string][]string{
+	"-service_date": {"service_date DESC", "id DESC"}, "service_date": {"service_date", "id"},
+	"-amount": {"amount_cents DESC", "id DESC"}, "amount": {"amount_cents", "id"}, "-created_at": {"id DESC"},
 }
 
 // PageOfBillingEntries returns a page of what matches, in the given order, and how many there are in all.
-func PageOfBillingEntries(app core.App, where dbx.Expression, order []string, offset, limit int) (page []*BillingEntry, total int, err error) {
-	if err := app.DB().Select("COUNT(*)").From(BillingEntries).Where(where).Row(&total); err != nil {
-		return nil, 0, fmt.Errorf("count billing entries: %w", err)
-	}
-	err = app.RecordQuery(BillingEntries).AndWhere(where).OrderBy(order...).Offset(int64(offset)).Limit(int64(limit)).All(&page)
-	if err != nil {
-		return nil, 0, fmt.Errorf("list billing entries: %w", err)
-	}
-	return page, total, nil
+func PageOfBillingEntries(app core.App, f EntryFilter, order []string, offset, limit int) (page []*BillingEntry, total int, err error) {
+	return pageOf[BillingEntry](app, BillingEntries, f.where(), order, offset, limit)
 }
 
 // BillingDraft is a billing entry about to be stored. Times are instants, dates are YYYY-MM-DD.
@@ -73,11 +68,7 @@ func InsertBillingEntries(tx core.App, drafts []BillingDraft, now time.Time) (st
 	if err != nil {
 		return nil, fmt.Errorf("store billing entries: %w", err)
 	}
-	stored = make(map[string]bool, len(ids))
-	for _, id := range ids {
-		stored[id] = true
-	}
-	return stored, nil
+	return setOf(ids), nil
 }
 
 // Materialised, because json_each writes a value out anew each time it is read.
@@ -134,18 +125,74 @@ func TakeClaimIDs(tx core.App, year, n int) ([]string, error) {
 	return ids, SetLastNumber(tx, sequence, last+int64(n))
 }
 
+// The columns of an entry that its moves write.
+const (
+	EntryAmountCents         = "amount_cents"
+	EntryAppealDate          = "appeal_date"
+	EntryAppealReason        = "appeal_reason"
+	EntryAppealReference     = "appeal_reference"
+	EntryAttested            = "attested"
+	EntryClaimFrequencyCode  = "claim_frequency_code"
+	EntryDenialCode          = "denial_code"
+	EntryDenialDate          = "denial_date"
+	EntryDenialDescription   = "denial_description"
+	EntryICD10Codes          = "icd10_codes"
+	EntryMinutes             = "duration_minutes"
+	EntryNotes               = "notes"
+	EntryOriginalReference   = "original_reference"
+	EntryOverrideReason      = "override_reason"
+	EntryPaymentCents        = "payment_cents"
+	EntryPaymentDate         = "payment_date"
+	EntryPaymentReference    = "payment_reference"
+	EntryResubmissionCount   = "resubmission_count"
+	EntryReviewedAt          = "reviewed_at"
+	EntryReviewedBy          = "reviewed_by"
+	EntryServiceDate         = "service_date"
+	EntryStatus              = "lifecycle_status"
+	EntrySubmissionReference = "submission_reference"
+	EntrySubmittedAt         = "submitted_at"
+	EntryVoidReason          = "void_reason"
+	EntryWarnings            = "warnings"
+)
+
+func (e *BillingEntry) ClaimID() string    { return e.GetString("claim_id") }
+func (e *BillingEntry) PayerID() string    { return e.GetString("payer") }
+func (e *BillingEntry) PayerName() string  { return e.GetString("payer_name") }
+func (e *BillingEntry) ProviderID() string { return e.GetString("rendering_provider") }
+func (e *BillingEntry) Evidence() string   { return e.GetString("evidence") } // JSON
+func (e *BillingEntry) TransmissionDays() *float64 {
+	return Optional(e.ProxyRecord(), "transmission_days")
+}
+func (e *BillingEntry) Attested() bool              { return e.GetBool(EntryAttested) }
+func (e *BillingEntry) ReviewedBy() string          { return e.GetString(EntryReviewedBy) }
+func (e *BillingEntry) ReviewedAt() time.Time       { return ParseInstant(e.GetString(EntryReviewedAt)) }
+func (e *BillingEntry) SubmissionReference() string { return e.GetString(EntrySubmissionReference) }
+func (e *BillingEntry) OriginalReference() string   { return e.GetString(EntryOriginalReference) }
+func (e *BillingEntry) ClaimFrequencyCode() string  { return e.GetString(EntryClaimFrequencyCode) }
+func (e *BillingEntry) SubmittedAt() time.Time      { return ParseInstant(e.GetString(EntrySubmittedAt)) }
+func (e *BillingEntry) ResubmissionCount() int      { return e.GetInt(EntryResubmissionCount) }
+func (e *BillingEntry) PaymentDate() string         { return e.GetString(EntryPaymentDate) }
+func (e *BillingEntry) PaymentReference() string    { return e.GetString(EntryPaymentReference) }
+func (e *BillingEntry) PaymentCents() *float64      { return Optional(e.ProxyRecord(), EntryPaymentCents) }
+func (e *BillingEntry) DenialCode() string          { return e.GetString(EntryDenialCode) }
+func (e *BillingEntry) DenialDescription() string   { return e.GetString(EntryDenialDescription) }
+func (e *BillingEntry) DenialDate() string          { return e.GetString(EntryDenialDate) }
+func (e *BillingEntry) AppealDate() string          { return e.GetString(EntryAppealDate) }
+func (e *BillingEntry) AppealReference() string     { return e.GetString(EntryAppealReference) }
+func (e *BillingEntry) UpdatedAt() time.Time        { return ParseInstant(e.GetString("updated_at")) }
+
 func (e *BillingEntry) PatientID() string    { return e.GetString("patient") }
 func (e *BillingEntry) CPTCode() string      { return e.GetString("cpt_code") }
-func (e *BillingEntry) ServiceDate() string  { return e.GetString("service_date") }
+func (e *BillingEntry) ServiceDate() string  { return e.GetString(EntryServiceDate) }
 func (e *BillingEntry) PeriodStart() string  { return e.GetString("billing_period_start") }
 func (e *BillingEntry) PeriodEnd() string    { return e.GetString("billing_period_end") }
-func (e *BillingEntry) Status() string       { return e.GetString("lifecycle_status") }
+func (e *BillingEntry) Status() string       { return e.GetString(EntryStatus) }
 func (e *BillingEntry) Source() string       { return e.GetString("source") }
-func (e *BillingEntry) Minutes() int         { return e.GetInt("duration_minutes") }
+func (e *BillingEntry) Minutes() int         { return e.GetInt(EntryMinutes) }
 func (e *BillingEntry) Units() int           { return e.GetInt("units") }
-func (e *BillingEntry) AmountCents() int64   { return int64(e.GetInt("amount_cents")) }
-func (e *BillingEntry) Warnings() []string   { return e.GetStringSlice("warnings") }
-func (e *BillingEntry) ICD10Codes() []string { return e.GetStringSlice("icd10_codes") }
+func (e *BillingEntry) AmountCents() int64   { return int64(e.GetInt(EntryAmountCents)) }
+func (e *BillingEntry) Warnings() []string   { return e.GetStringSlice(EntryWarnings) }
+func (e *BillingEntry) ICD10Codes() []string { return e.GetStringSlice(EntryICD10Codes) }
 func (e *BillingEntry) CreatedBy() string    { return e.GetString("created_by") }
 func (e *BillingEntry) CreatedAt() time.Time { return ParseInstant(e.GetString("created_at")) }
-func (e *BillingEntry) Notes() phi.Text      { return phi.Text(e.GetString("notes")) }
+func (e *BillingEntry) Notes() phi.Text      { return phi.Text(e.GetString(EntryNotes)) }

@@ -1,7 +1,6 @@
 package collections
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/pocketbase/dbx"
@@ -16,17 +15,13 @@ func OnCareTeam(patientColumn, userID string) dbx.Expression {
 
 // CareTeams returns, by patient, the record ids of the users on the care team, the primary provider among them.
 func CareTeams(app core.App, patientIDs []string) (map[string][]string, error) {
-	list, err := json.Marshal(patientIDs)
-	if err != nil {
-		return nil, fmt.Errorf("list patients of care teams: %w", err)
-	}
 	var rows []struct {
 		Patient string `db:"patient"`
 		User    string `db:"user"`
 	}
-	err = app.DB().NewQuery(`SELECT m.patient, m.user FROM json_each({:patients}) p CROSS JOIN care_team_members m WHERE m.patient = p.value
+	err := app.DB().NewQuery(`SELECT m.patient, m.user FROM json_each({:patients}) p CROSS JOIN care_team_members m WHERE m.patient = p.value
 		UNION SELECT t.id, t.primary_provider FROM json_each({:patients}) p CROSS JOIN patients t
-			WHERE t.id = p.value AND t.primary_provider != ''`).Bind(dbx.Params{"patients": string(list)}).All(&rows)
+			WHERE t.id = p.value AND t.primary_provider != ''`).Bind(dbx.Params{"patients": jsonList(patientIDs)}).All(&rows)
 	if err != nil {
 		return nil, fmt.Errorf("find care teams: %w", err)
 	}
@@ -37,6 +32,13 @@ func CareTeams(app core.App, patientIDs []string) (map[string][]string, error) {
 	return teams, nil
 }
 
+// PatientIDsOfTeam are the patients on whose care team a user is, or the one of them that is named; never nil.
+func PatientIDsOfTeam(app core.App, userID, only string) ([]string, error) {
+	ids := []string{}
+	err := app.DB().Select("id").From(Patients).Where(OnCareTeam("id", userID)).AndWhere(Every(Conditions{}.Equal("id", only))).Column(&ids)
+	return ids, wrap(err, "find own patients")
+}
+
 // PatientsOfTeam are the patients of whom the user is primary provider or care-team member.
 func PatientsOfTeam(app core.App, userID string) (map[string]bool, error) {
 	var ids []string
@@ -45,9 +47,5 @@ func PatientsOfTeam(app core.App, userID string) (map[string]bool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list patients of a care team: %w", err)
 	}
-	mine := make(map[string]bool, len(ids))
-	for _, id := range ids {
-		mine[id] = true
-	}
-	return mine, nil
+	return setOf(ids), nil
 }

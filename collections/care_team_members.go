@@ -1,8 +1,6 @@
 package collections
 
 import (
-	"fmt"
-
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 )
@@ -24,16 +22,16 @@ func NewCareTeamMember(app core.App, patientID, userID string) (*CareTeamMember,
 }
 
 // CareTeam returns the members of a patient's care team, in the order in which they joined.
-func CareTeam(app core.App, patientID string) (members []*CareTeamMember, err error) {
-	err = app.RecordQuery(CareTeamMembers).AndWhere(dbx.HashExp{"patient": patientID}).OrderBy("created_at", "user").All(&members)
-	if err != nil {
-		return nil, fmt.Errorf("find the care team: %w", err)
-	}
-	return members, nil
+func CareTeam(app core.App, patientID string) ([]*CareTeamMember, error) {
+	return listOf[CareTeamMember](app, CareTeamMembers, dbx.HashExp{"patient": patientID}, "created_at", "user")
 }
 
-// UserRecordID is the record id of the member's account.
-func (m *CareTeamMember) UserRecordID() string { return m.GetString("user") }
+// AsCareTeamMember reads a record of the care-team members as one.
+func AsCareTeamMember(record *core.Record) *CareTeamMember { return as[CareTeamMember](record) }
 
-// Role is what the person does for the patient.
-func (m *CareTeamMember) Role() string { return m.GetString("role") }
+func (m *CareTeamMember) PatientID() string { return m.GetString("patient") }
+
+func (m *CareTeamMember) SetRole(role string) { m.Set("role", role) }
+
+func (m *CareTeamMember) UserRecordID() string { return m.GetString("user") } // the record id of the member's account
+func (m *CareTeamMember) Role() string         { return m.GetString("role") } // what the person does for the patient

@@ -68,6 +68,28 @@ var Numbered = []string{
 	Users, Alerts, Escalations, ThresholdChanges, Consents, Payers, TimeEntries, PushTokens, Notifications, PushDeliveries, AuditLog, Snoozes, Passkeys,
 }
 
+// The columns that most collections have.
+const (
+	ColumnPatient   = "patient"
+	ColumnCreatedAt = "created_at"
+	ColumnUpdatedAt = "updated_at"
+)
+
+// PatientOf is the patient whom a record is about; "" for none.
+func PatientOf(record *core.Record) string { return record.GetString(ColumnPatient) }
+
+// StampCreated says when a record was made of which nobody has said it.
+func StampCreated(record *core.Record, now time.Time) {
+	fields := record.Collection().Fields
+	if fields.GetByName(ColumnCreatedAt) == nil || record.GetString(ColumnCreatedAt) != "" {
+		return
+	}
+	record.Set(ColumnCreatedAt, Instant(now))
+	if fields.GetByName(ColumnUpdatedAt) != nil {
+		record.Set(ColumnUpdatedAt, Instant(now))
+	}
+}
+
 // NumberID writes an integer id as the record id that sorts like it.
 func NumberID(n int64) string { return fmt.Sprintf("%015d", n) }
 
@@ -89,30 +111,20 @@ func Next(app core.App, sequence string) (int64, error) {
 	err := app.NonconcurrentDB().
 		NewQuery(`INSERT INTO sequences (name, value) VALUES ({:name}, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value`).
 		Bind(dbx.Params{"name": sequence}).Row(&value)
-	if err != nil {
-		return 0, fmt.Errorf("next number of %s: %w", sequence, err)
-	}
-	return value, nil
+	return value, wrap(err, "next number of %s", sequence)
 }
 
 // LastNumber is the last number given out in a sequence, 0 for none. Whoever counts on from it in memory writes the result with
 // SetLastNumber before the transaction ends.
 func LastNumber(tx core.App, sequence string) (last int64, err error) {
 	err = tx.NonconcurrentDB().NewQuery(`SELECT value FROM sequences WHERE name = {:name}`).Bind(dbx.Params{"name": sequence}).Row(&last)
-	if err != nil && !Missing(err) {
-		return 0, fmt.Errorf("last number of %s: %w", sequence, err)
-	}
-	return last, nil
+	return last, wrap(unlessMissing(err), "last number of %s", sequence)
 }
 
 // SetLastNumber notes up to which number a sequence was given out.
 func SetLastNumber(tx core.App, sequence string, last int64) error {
-	_, err := tx.NonconcurrentDB().NewQuery(`INSERT INTO sequences (name, value) VALUES ({:name}, {:value})
-		ON CONFLICT (name) DO UPDATE SET value = excluded.value`).Bind(dbx.Params{"name": sequence, "value": last}).Execute()
-	if err != nil {
-		return fmt.Errorf("note the last number of %s: %w", sequence, err)
-	}
-	return nil
+	return exec(tx, "note the last number of "+sequence, `INSERT INTO sequences (name, value) VALUES ({:name}, {:value})
+		ON CONFLICT (name) DO UPDATE SET value = excluded.value`, dbx.Params{"name": sequence, "value": last})
 }
 
 // NextID takes the next record id of a numbered collection.
@@ -162,7 +174,7 @@ func Missing(err error) bool { return errors.Is(err, sql.ErrNoRows) }
 func New(app core.App, collection string) (*core.Record, error) {
 	c, err := app.FindCachedCollectionByNameOrId(collection)
 	if err != nil {
-		return nil, fmt.Errorf("collection %s: %w", collection, err)
+		return nil, wrap(err, "collection %s", collection)
 	}
 	return core.NewRecord(c), nil
 }

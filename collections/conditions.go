@@ -94,10 +94,7 @@ func (c Conditions) Count(app core.App, collection string) (n int, err error) {
 func (c Conditions) rows(app core.App, collection, order string, offset, limit int) (page []*core.Record, err error) {
 	err = app.RecordQuery(collection).AndWhere(Every(c)).OrderBy(strings.Split(order, ", ")...).
 		Offset(int64(offset)).Limit(int64(limit)).All(&page)
-	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", collection, err)
-	}
-	return page, nil
+	return page, wrap(err, "list %s", collection)
 }
 
 // Every is true where all conditions are; without any, everywhere. dbx itself would write an empty pair of brackets.

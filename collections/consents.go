@@ -10,36 +10,35 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
+// The columns of a consent that are written outside.
+const (
+	ConsentType              = "type"
+	ConsentMethod            = "method"
+	ConsentObtainedBy        = "obtained_by"
+	ConsentRecordedBy        = "recorded_by"
+	ConsentDocumentReference = "document_reference"
+	ConsentNotes             = "notes"
+	ConsentGrantedAt         = "granted_at"
+	ConsentExpiresAt         = "expires_at"
+	ConsentRevokedAt         = "revoked_at"
+	ConsentRevokedBy         = "revoked_by"
+	ConsentRevokeReason      = "revoke_reason"
+)
+
 // Consent is what a patient agreed to, when and how.
 type Consent struct{ core.BaseRecordProxy }
 
 // AsConsent reads a record of the consents collection as a Consent.
-func AsConsent(record *core.Record) *Consent {
-	c := &Consent{}
-	c.SetProxyRecord(record)
-	return c
-}
+func AsConsent(record *core.Record) *Consent { return as[Consent](record) }
 
 // NewConsent returns an unsaved consent with the next number.
 func NewConsent(app core.App) (*Consent, error) {
-	record, err := New(app, Consents)
-	if err != nil {
-		return nil, err
-	}
-	if record.Id, err = NextID(app, Consents); err != nil {
-		return nil, err
-	}
-	return AsConsent(record), nil
+	return numbered[Consent](app, Consents)
 }
 
 // FindConsent finds one consent of a patient.
 func FindConsent(app core.App, patientID string, number int64) (*Consent, error) {
-	c := &Consent{}
-	err := app.RecordQuery(Consents).AndWhere(dbx.HashExp{"id": NumberID(number), "patient": patientID}).Limit(1).One(c)
-	if err != nil {
-		return nil, fmt.Errorf("find consent: %w", err)
-	}
-	return c, Readable(c.ProxyRecord())
+	return findWhole[Consent](app, Consents, dbx.HashExp{"id": NumberID(number), "patient": patientID})
 }
 
 // PageOfConsents returns a page of a patient's consents, newest first, and how many there are in all.
@@ -49,23 +48,22 @@ func PageOfConsents(app core.App, patientID string, offset, limit int) (page []*
 		return nil, 0, fmt.Errorf("count consents: %w", err)
 	}
 	err = app.RecordQuery(Consents).AndWhere(where).OrderBy("granted_at DESC", "id DESC").Offset(int64(offset)).Limit(int64(limit)).All(&page)
-	if err != nil {
-		return nil, 0, fmt.Errorf("list consents: %w", err)
-	}
-	return page, total, nil
+	return page, total, wrap(err, "list consents")
 }
 
-func (c *Consent) Number() int64               { return Number(c.Id) }
-func (c *Consent) PatientID() string           { return c.GetString("patient") }
-func (c *Consent) Type() string                { return c.GetString("type") }
-func (c *Consent) Method() string              { return c.GetString("method") }
-func (c *Consent) ObtainedBy() string          { return c.GetString("obtained_by") }
-func (c *Consent) RecordedBy() string          { return c.GetString("recorded_by") }
-func (c *Consent) RevokedBy() string           { return c.GetString("revoked_by") }
-func (c *Consent) DocumentReference() phi.Text { return phi.Text(c.GetString("document_reference")) }
-func (c *Consent) Notes() phi.Text             { return phi.Text(c.GetString("notes")) }
-func (c *Consent) RevokeReason() phi.Text      { return phi.Text(c.GetString("revoke_reason")) }
-func (c *Consent) GrantedAt() time.Time        { return ParseInstant(c.GetString("granted_at")) }
-func (c *Consent) ExpiresAt() time.Time        { return ParseInstant(c.GetString("expires_at")) }
-func (c *Consent) RevokedAt() time.Time        { return ParseInstant(c.GetString("revoked_at")) }
-func (c *Consent) CreatedAt() time.Time        { return ParseInstant(c.GetString("created_at")) }
+func (c *Consent) Number() int64      { return Number(c.Id) }
+func (c *Consent) PatientID() string  { return c.GetString(ColumnPatient) }
+func (c *Consent) Type() string       { return c.GetString(ConsentType) }
+func (c *Consent) Method() string     { return c.GetString(ConsentMethod) }
+func (c *Consent) ObtainedBy() string { return c.GetString(ConsentObtainedBy) }
+func (c *Consent) RecordedBy() string { return c.GetString(ConsentRecordedBy) }
+func (c *Consent) RevokedBy() string  { return c.GetString(ConsentRevokedBy) }
+func (c *Consent) DocumentReference() phi.Text {
+	return phi.Text(c.GetString(ConsentDocumentReference))
+}
+func (c *Consent) Notes() phi.Text        { return phi.Text(c.GetString(ConsentNotes)) }
+func (c *Consent) RevokeReason() phi.Text { return phi.Text(c.GetString(ConsentRevokeReason)) }
+func (c *Consent) GrantedAt() time.Time   { return ParseInstant(c.GetString(ConsentGrantedAt)) }
+func (c *Consent) ExpiresAt() time.Time   { return ParseInstant(c.GetString(ConsentExpiresAt)) }
+func (c *Consent) RevokedAt() time.Time   { return ParseInstant(c.GetString(ConsentRevokedAt)) }
+func (c *Consent) CreatedAt() time.Time   { return ParseInstant(c.GetString(ColumnCreatedAt)) }

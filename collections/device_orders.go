@@ -1,7 +1,6 @@
 package collections
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -36,10 +35,7 @@ func StoreOrder(tx core.App, o DeviceOrder, now time.Time) error {
 	} {
 		record.Set(column, value)
 	}
-	if err := tx.Save(record); err != nil {
-		return fmt.Errorf("store device order: %w", err)
-	}
-	return nil
+	return wrap(tx.Save(record), "store device order")
 }
 
 // Delivery is when an order that ships a device to a patient is expected, and when it was made.
@@ -54,19 +50,12 @@ func LatestDelivery(app core.App, deviceID, patientID string) (Delivery, error) 
 	err := app.DB().NewQuery(`SELECT estimated_delivery, created_at FROM device_orders
 		WHERE device_id = {:device} AND patient = {:patient} AND status != 'cancelled' ORDER BY created_at DESC LIMIT 1`).
 		Bind(dbx.Params{"device": deviceID, "patient": patientID}).Row(&date, &created)
-	if err != nil && !Missing(err) {
-		return Delivery{}, fmt.Errorf("find device order: %w", err)
-	}
-	return Delivery{date, ParseInstant(created)}, nil
+	return Delivery{date, ParseInstant(created)}, wrap(unlessMissing(err), "find device order")
 }
 
 // ReplacementOpen reports whether a replacement of the device is on its way already.
-func ReplacementOpen(app core.App, deviceID, patientID string) (open bool, err error) {
-	err = app.DB().NewQuery(`SELECT EXISTS (SELECT 1 FROM device_orders WHERE device_id = {:device} AND patient = {:patient}
-		AND kind = 'replacement' AND status IN ('requested', 'ordered'))`).
-		Bind(dbx.Params{"device": deviceID, "patient": patientID}).Row(&open)
-	if err != nil {
-		return false, fmt.Errorf("find replacement order: %w", err)
-	}
-	return open, nil
+func ReplacementOpen(app core.App, deviceID, patientID string) (bool, error) {
+	return queryValue[bool](app, "find replacement order", `SELECT EXISTS (SELECT 1 FROM device_orders WHERE device_id = {:device} AND patient = {:patient}
+		AND kind = 'replacement' AND status IN ('requested', 'ordered'))`,
+		dbx.Params{"device": deviceID, "patient": patientID})
 }

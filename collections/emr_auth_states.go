@@ -25,10 +25,7 @@ func AddEMRAuthState(tx core.App, stateHash, userID string, verifier phi.Text, n
 	} {
 		r.Set(column, value)
 	}
-	if err := tx.Save(r); err != nil {
-		return fmt.Errorf("store EMR auth state: %w", err)
-	}
-	return nil
+	return wrap(tx.Save(r), "store EMR auth state")
 }
 
 // UseEMRAuthState uses a state up and returns who started it, and the verifier; a missing row means that it is unknown, used or expired.
@@ -41,8 +38,5 @@ func UseEMRAuthState(tx core.App, stateHash string, now time.Time) (userID strin
 		return "", "", fmt.Errorf("use EMR auth state: %w", err)
 	}
 	plain, err := OpenValue(sealed, EMRAuthStates, "verifier", id)
-	if err != nil {
-		return "", "", fmt.Errorf("open EMR auth state: %w", err)
-	}
-	return userID, phi.Text(plain), nil
+	return userID, phi.Text(plain), wrap(err, "open EMR auth state")
 }

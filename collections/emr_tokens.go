@@ -59,8 +59,5 @@ func KeepEMRToken(tx core.App, t EMRToken) error {
 	} {
 		r.Set(column, value)
 	}
-	if err := tx.Save(r); err != nil {
-		return fmt.Errorf("store EMR token: %w", err)
-	}
-	return nil
+	return wrap(tx.Save(r), "store EMR token")
 }

@@ -30,10 +30,7 @@ func SearchICD10(app core.App, text, code, category string, limit, offset int) (
 		return nil, 0, fmt.Errorf("count diagnosis codes: %w", err)
 	}
 	err = app.DB().Select("code", "description", "category").From(ICD10Codes).Where(where).OrderBy("code").Limit(int64(limit)).Offset(int64(offset)).All(&list)
-	if err != nil {
-		return nil, 0, fmt.Errorf("list diagnosis codes: %w", err)
-	}
-	return list, total, nil
+	return list, total, wrap(err, "list diagnosis codes")
 }
 
 // KnownICD10 tells which of the codes stand in the table.
@@ -48,11 +45,7 @@ func KnownICD10(app core.App, codes []string) (map[string]bool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look up diagnosis codes: %w", err)
 	}
-	known := make(map[string]bool, len(found))
-	for _, code := range found {
-		known[code] = true
-	}
-	return known, nil
+	return setOf(found), nil
 }
 
 // StoreICD10 adds codes, or gives known ones their new texts, in one statement for many.
@@ -61,12 +54,7 @@ func StoreICD10(tx core.App, codes []ICD10Code) error {
 	if err != nil {
 		return fmt.Errorf("encode codes: %w", err)
 	}
-	_, err = tx.NonconcurrentDB().NewQuery(`INSERT INTO icd10_codes (code, description, category)
+	return exec(tx, "store diagnosis codes", `INSERT INTO icd10_codes (code, description, category)
 		SELECT value ->> 'code', value ->> 'description', value ->> 'category' FROM json_each({:codes}) WHERE TRUE
-		ON CONFLICT (code) DO UPDATE SET description = excluded.description, category = excluded.category`).
-		Bind(dbx.Params{"codes": string(list)}).Execute()
-	if err != nil {
-		return fmt.Errorf("store diagnosis codes: %w", err)
-	}
-	return nil
+		ON CONFLICT (code) DO UPDATE SET description = excluded.description, category = excluded.category`, dbx.Params{"codes": string(list)})
 }

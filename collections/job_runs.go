@@ -18,10 +18,7 @@ func StartJob(app core.App, job string, now time.Time) (runID string, ok bool, e
 	if Missing(err) {
 		return "", false, nil
 	}
-	if err != nil {
-		return "", false, fmt.Errorf("start job %s: %w", job, err)
-	}
-	return runID, true, nil
+	return runID, err == nil, wrap(err, "start job %s", job)
 }
 
 // FinishJob notes how a run ended. failure is "" for success; it must hold no health information.
@@ -38,20 +35,18 @@ func FinishJob(app core.App, runID string, counts map[string]int, failure string
 		"status": status, "finished_at": Instant(now), "counts": string(encoded),
 		"error": failure,
 	}, dbx.HashExp{"id": runID}).Execute()
-	if err != nil {
-		return fmt.Errorf("finish job: %w", err)
-	}
-	return nil
+	return wrap(err, "finish job")
 }
 
 // AbandonJobs is for the start of the process: a run noted as running belongs to a process that is gone.
 func AbandonJobs(app core.App, now time.Time) error {
-	_, err := app.DB().Update(JobRuns, dbx.Params{"status": "failed", "finished_at": Instant(now), "error": "the process ended"},
-		dbx.HashExp{"status": "running"}).Execute()
-	if err != nil {
-		return fmt.Errorf("abandon jobs: %w", err)
-	}
-	return nil
+	return update(app, "abandon jobs", JobRuns, dbx.Params{"status": "failed", "finished_at": Instant(now), "error": "the process ended"},
+		dbx.HashExp{"status": "running"})
+}
+
+// LastSuccesses are when the last runs that succeeded were started, by job.
+func LastSuccesses(app core.App) (map[string]string, error) {
+	return readMap[string]("read job runs", app.DB().NewQuery(`SELECT job, MAX(started_at) FROM job_runs WHERE status = 'succeeded' GROUP BY job`))
 }
 
 // LastSuccess is when the last run of a job that succeeded was started; zero when none is noted.
@@ -59,8 +54,5 @@ func LastSuccess(app core.App, job string) (time.Time, error) {
 	var started string
 	err := app.DB().NewQuery(`SELECT COALESCE(MAX(started_at), '') FROM job_runs WHERE job = {:job} AND status = 'succeeded'`).
 		Bind(dbx.Params{"job": job}).Row(&started)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("find last run of %s: %w", job, err)
-	}
-	return ParseInstant(started), nil
+	return ParseInstant(started), wrap(err, "find last run of %s", job)
 }

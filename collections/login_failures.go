@@ -23,35 +23,22 @@ func HoldLoginFailure(tx core.App, emailKey string) (LoginFailure, error) {
 	err := tx.NonconcurrentDB().
 		NewQuery(`UPDATE login_failures SET email_key = email_key WHERE email_key = {:key} RETURNING failures, locked_until`).
 		Bind(dbx.Params{"key": emailKey}).Row(&failures, &lockedUntil)
-	if err != nil && !Missing(err) {
-		return LoginFailure{}, fmt.Errorf("read login failures: %w", err)
-	}
-	return LoginFailure{Failures: failures, LockedUntil: ParseInstant(lockedUntil)}, nil
+	return LoginFailure{Failures: failures, LockedUntil: ParseInstant(lockedUntil)}, wrap(unlessMissing(err), "read login failures")
 }
 
 // PutLoginFailure stores the failures of an address.
 func PutLoginFailure(tx core.App, emailKey string, f LoginFailure, now time.Time) error {
-	_, err := tx.NonconcurrentDB().NewQuery(`INSERT INTO login_failures (id, email_key, failures, last_failure_at, locked_until)
+	return exec(tx, "store login failures", `INSERT INTO login_failures (id, email_key, failures, last_failure_at, locked_until)
 		VALUES ({:id}, {:key}, {:failures}, {:now}, {:until})
-		ON CONFLICT (email_key) DO UPDATE SET failures = excluded.failures, last_failure_at = excluded.last_failure_at, locked_until = excluded.locked_until`).
-		Bind(dbx.Params{
-			"id": core.GenerateDefaultRandomId(), "key": emailKey, "failures": f.Failures,
-			"now": Instant(now), "until": Instant(f.LockedUntil),
-		}).Execute()
-	if err != nil {
-		return fmt.Errorf("store login failures: %w", err)
-	}
-	return nil
+		ON CONFLICT (email_key) DO UPDATE SET failures = excluded.failures, last_failure_at = excluded.last_failure_at, locked_until = excluded.locked_until`, dbx.Params{
+		"id": core.GenerateDefaultRandomId(), "key": emailKey, "failures": f.Failures,
+		"now": Instant(now), "until": Instant(f.LockedUntil),
+	})
 }
 
 // ClearLoginFailure forgets the failures of an address.
 func ClearLoginFailure(tx core.App, emailKey string) error {
-	_, err := tx.NonconcurrentDB().NewQuery(`DELETE FROM login_failures WHERE email_key = {:key}`).
-		Bind(dbx.Params{"key": emailKey}).Execute()
-	if err != nil {
-		return fmt.Errorf("clear login failures: %w", err)
-	}
-	return nil
+	return exec(tx, "clear login failures", `DELETE FROM login_failures WHERE email_key = {:key}`, dbx.Params{"key": emailKey})
 }
 
 // LockedUntil reads until when addresses are locked, by their keyed hash; those that are not locked at the given time are left out.

@@ -16,6 +16,15 @@ const (
 	MailFailed  = "failed"
 )
 
+// The columns of a mail that say how far it has come.
+const (
+	MailStatus        = "status"
+	MailError         = "error"
+	MailSentAt        = "sent_at"
+	MailNextAttemptAt = "next_attempt_at"
+	MailParameters    = "parameters"
+)
+
 // Mail is one mail of the outbox. Recipient and parameters are encrypted.
 type Mail struct{ core.BaseRecordProxy }
 
@@ -55,20 +64,14 @@ func (m *Mail) Parameters() map[string]string {
 	return parameters
 }
 
-// Template names the text.
-func (m *Mail) Template() string { return m.GetString("template") }
+// SetUser says whose address it is.
+func (m *Mail) SetUser(id string) { m.Set("user", id) }
 
-// UserID is whom the mail is for; "" while nobody has looked.
-func (m *Mail) UserID() string { return m.GetString("user") }
-
-// Recipient is the address, opened.
-func (m *Mail) Recipient() string { return m.GetString("recipient") }
-
-// Attempts counts the tries to send, the one under way included.
-func (m *Mail) Attempts() int { return m.GetInt("attempts") }
-
-// CreatedAt is when the mail was queued.
-func (m *Mail) CreatedAt() time.Time { return ParseInstant(m.GetString("created_at")) }
+func (m *Mail) Template() string     { return m.GetString("template") }                 // the text
+func (m *Mail) UserID() string       { return m.GetString("user") }                     // whom the mail is for; "" while nobody has looked
+func (m *Mail) Recipient() string    { return m.GetString("recipient") }                // the address, opened
+func (m *Mail) Attempts() int        { return m.GetInt("attempts") }                    // the tries to send, the one under way included
+func (m *Mail) CreatedAt() time.Time { return ParseInstant(m.GetString("created_at")) } // when the mail was queued
 
 // ClaimMail takes the mail that has been due for longest and puts off its next attempt to the end of the lease, so that nobody else takes
 // it meanwhile. A missing row means that none is due.
@@ -85,19 +88,11 @@ func ClaimMail(app core.App, now, lease time.Time) (*Mail, error) {
 
 // FindMail finds a mail by id.
 func FindMail(app core.App, id string) (*Mail, error) {
-	m := &Mail{}
-	if err := app.RecordQuery(Mails).AndWhere(dbx.HashExp{"id": id}).Limit(1).One(m); err != nil {
-		return nil, fmt.Errorf("find mail: %w", err)
-	}
-	return m, nil
+	return find[Mail](app, Mails, dbx.HashExp{"id": id})
 }
 
 // CountMails counts a user's mails of one template since a time.
-func CountMails(app core.App, userID, template string, since time.Time) (count int, err error) {
-	err = app.DB().NewQuery(`SELECT COUNT(*) FROM mails WHERE user = {:user} AND template = {:template} AND created_at > {:since}`).
-		Bind(dbx.Params{"user": userID, "template": template, "since": Instant(since)}).Row(&count)
-	if err != nil {
-		return 0, fmt.Errorf("count mails: %w", err)
-	}
-	return count, nil
+func CountMails(app core.App, userID, template string, since time.Time) (int, error) {
+	return queryValue[int](app, "count mails", `SELECT COUNT(*) FROM mails WHERE user = {:user} AND template = {:template} AND created_at > {:since}`,
+		dbx.Params{"user": userID, "template": template, "since": Instant(since)})
 }

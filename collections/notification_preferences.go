@@ -31,14 +31,9 @@ func PreferencesOf(app core.App, userIDs []string) (map[string]StoredPreferences
 
 // SavePreferences stores a person's choices.
 func SavePreferences(tx core.App, p StoredPreferences, now time.Time) error {
-	_, err := tx.NonconcurrentDB().NewQuery(`INSERT INTO notification_preferences (id, user, channels, quiet_hours, updated_at)
+	return exec(tx, "store notification preferences", `INSERT INTO notification_preferences (id, user, channels, quiet_hours, updated_at)
 		VALUES ({:id}, {:user}, {:channels}, {:quiet}, {:at})
-		ON CONFLICT (user) DO UPDATE SET channels = excluded.channels, quiet_hours = excluded.quiet_hours, updated_at = excluded.updated_at`).
-		Bind(dbx.Params{"id": core.GenerateDefaultRandomId(), "user": p.User, "channels": p.Channels, "quiet": p.Quiet, "at": Instant(now)}).Execute()
-	if err != nil {
-		return fmt.Errorf("store notification preferences: %w", err)
-	}
-	return nil
+		ON CONFLICT (user) DO UPDATE SET channels = excluded.channels, quiet_hours = excluded.quiet_hours, updated_at = excluded.updated_at`, dbx.Params{"id": core.GenerateDefaultRandomId(), "user": p.User, "channels": p.Channels, "quiet": p.Quiet, "at": Instant(now)})
 }
 
 // oneOf is true for rows whose column has one of the values.

@@ -13,22 +13,36 @@ import (
 // Notification is one entry of a person's list. Title and body are encrypted.
 type Notification struct{ core.BaseRecordProxy }
 
-// NewNotification returns an unsaved notification for a user, with the next number, due now.
-func NewNotification(app core.App, userID string, now time.Time) (*Notification, error) {
-	record, err := New(app, Notifications)
+func (n *Notification) Number() int64        { return Number(n.Id) }
+func (n *Notification) Channel() string      { return n.GetString("channel") }
+func (n *Notification) Type() string         { return n.GetString("type") }
+func (n *Notification) Severity() string     { return n.GetString("severity") }
+func (n *Notification) Title() string        { return n.GetString("title") }
+func (n *Notification) Body() phi.Text       { return phi.Text(n.GetString("body")) }
+func (n *Notification) PatientID() string    { return n.GetString("patient") }
+func (n *Notification) AlertID() string      { return n.GetString("alert") }
+func (n *Notification) EscalationID() string { return n.GetString("escalation") }
+func (n *Notification) EntryID() string      { return n.GetString("billing_entry") }
+func (n *Notification) ReadAt() time.Time    { return ParseInstant(n.GetString("read_at")) }
+func (n *Notification) CreatedAt() time.Time { return ParseInstant(n.GetString("created_at")) }
+
+// HasNotification reports whether a person has a notification with a key.
+func HasNotification(app core.App, userID, key string) (bool, error) {
+	return queryValue[bool](app, "look for a notification", `SELECT EXISTS (SELECT 1 FROM notifications WHERE user = {:user} AND dedupe_key = {:key})`,
+		dbx.Params{"user": userID, "key": key})
+}
+
+// StoreNotification puts a new notification, due now, on a person's list.
+func StoreNotification(tx core.App, d NotificationDraft, now time.Time) error {
+	n, err := numbered[Notification](tx, Notifications)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if record.Id, err = NextID(app, Notifications); err != nil {
-		return nil, err
-	}
-	n := &Notification{}
-	n.SetProxyRecord(record)
-	n.Set("user", userID)
-	n.Set("in_app", true)
-	n.Set("due_at", Instant(now))
-	n.Set("created_at", Instant(now))
-	return n, nil
+	n.ProxyRecord().Load(map[string]any{
+		"user": d.User, "channel": d.Channel, "type": d.Type, "severity": d.Severity, "title": d.Title, "body": d.Body.Reveal(),
+		"dedupe_key": d.DedupeKey, "in_app": true, "due_at": Instant(now), "created_at": Instant(now),
+	})
+	return wrap(tx.Save(n), "store notification")
 }
 
 // NotificationDraft is a notification to store.
@@ -54,19 +68,15 @@ func InsertNotification(tx core.App, d NotificationDraft, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("seal notification: %w", err)
 	}
-	_, err = tx.NonconcurrentDB().NewQuery(`INSERT INTO notifications (id, user, channel, type, severity, title, body, patient, alert,
+	return exec(tx, "store notification", `INSERT INTO notifications (id, user, channel, type, severity, title, body, patient, alert,
 			escalation, billing_entry, dedupe_key, in_app, due_at, dispatched_at, read_at, created_at)
 		VALUES ({:id}, {:user}, {:channel}, {:type}, {:severity}, {:title}, {:body}, {:patient}, {:alert},
 			{:escalation}, {:entry}, {:key}, {:inApp}, {:at}, '', '', {:at})
-		ON CONFLICT (user, dedupe_key) WHERE dedupe_key != '' DO NOTHING`).Bind(dbx.Params{
+		ON CONFLICT (user, dedupe_key) WHERE dedupe_key != '' DO NOTHING`, dbx.Params{
 		"id": id, "user": d.User, "channel": d.Channel, "type": d.Type, "severity": d.Severity, "title": title, "body": body,
 		"patient": d.Patient, "alert": d.Alert, "escalation": d.Escalation, "entry": d.Entry, "key": d.DedupeKey, "inApp": d.InApp,
 		"at": Instant(now),
-	}).Execute()
-	if err != nil {
-		return fmt.Errorf("store notification: %w", err)
-	}
-	return nil
+	})
 }
 
 // UnplannedNotification is one whose pushes nobody has planned yet.
@@ -90,10 +100,7 @@ func UnplannedNotifications(app core.App, now time.Time, limit int) (list []Unpl
 		FROM notifications n WHERE n.id IN (SELECT id FROM notifications WHERE dispatched_at = '' AND due_at <= {:now}
 			ORDER BY channel != 'escalations', due_at, id LIMIT +{:limit}) ORDER BY n.channel != 'escalations', n.due_at, n.id`).
 		Bind(dbx.Params{"now": Instant(now), "limit": limit}).All(&list)
-	if err != nil {
-		return nil, fmt.Errorf("find notifications to plan: %w", err)
-	}
-	return list, nil
+	return list, wrap(err, "find notifications to plan")
 }
 
 // toldTogether is how far apart the notifications of one event may have been stored.
@@ -116,19 +123,12 @@ func Covered(tx core.App, n UnplannedNotification, now time.Time) (covered bool,
 		Bind(dbx.Params{
 			"alert": n.Alert, "user": n.User, "patient": n.Patient, "together": Instant(now.Add(-toldTogether)), "spaced": Instant(now.Add(-betweenAlerts)),
 		}).Row(&covered)
-	if err != nil {
-		return false, fmt.Errorf("look for a push that speaks for a notification: %w", err)
-	}
-	return covered, nil
+	return covered, wrap(err, "look for a push that speaks for a notification")
 }
 
 // MarkPlanned notes that the pushes of a notification are planned, and whether it shows in the app.
 func MarkPlanned(tx core.App, id string, inApp bool, now time.Time) error {
-	_, err := tx.NonconcurrentDB().Update(Notifications, dbx.Params{"dispatched_at": Instant(now), "in_app": inApp}, dbx.HashExp{"id": id}).Execute()
-	if err != nil {
-		return fmt.Errorf("note planned notification: %w", err)
-	}
-	return nil
+	return update(tx, "note planned notification", Notifications, dbx.Params{"dispatched_at": Instant(now), "in_app": inApp}, dbx.HashExp{"id": id})
 }
 
 // Inbox chooses notifications of one person that show in the app.
@@ -139,32 +139,25 @@ type Inbox struct {
 }
 
 // PageOfInbox returns a page, newest first, how many there are in all, and how many of the person's are unread.
-func PageOfInbox(app core.App, f Inbox, offset, limit int) (page []*core.Record, total, unread int, err error) {
+func PageOfInbox(app core.App, f Inbox, offset, limit int) (page []*Notification, total, unread int, err error) {
 	where := Conditions{dbx.HashExp{"user": f.User}, dbx.NewExp("in_app = TRUE")}.Equal("channel", f.Channel).Between("created_at", f.From, f.To)
 	if f.Unread != nil && *f.Unread {
 		where = append(where, dbx.NewExp("read_at = ''"))
 	} else if f.Unread != nil {
 		where = append(where, dbx.NewExp("read_at != ''"))
 	}
-	if page, total, err = where.Page(app, Notifications, "created_at DESC, id DESC", offset, limit); err != nil {
+	page, total, err = pageOf[Notification](app, Notifications, Every(where), []string{"created_at DESC", "id DESC"}, offset, limit)
+	if err != nil {
 		return nil, 0, 0, err
 	}
 	err = app.DB().NewQuery(`SELECT COUNT(*) FROM notifications WHERE user = {:user} AND read_at = '' AND in_app = TRUE`).
 		Bind(dbx.Params{"user": f.User}).Row(&unread)
-	if err != nil {
-		return nil, 0, 0, fmt.Errorf("count unread notifications: %w", err)
-	}
-	return page, total, unread, nil
+	return page, total, unread, wrap(err, "count unread notifications")
 }
 
 // FindNotification finds a notification of a person's list.
-func FindNotification(app core.App, userID, id string) (*core.Record, error) {
-	record := &core.Record{}
-	err := app.RecordQuery(Notifications).AndWhere(dbx.HashExp{"id": id, "user": userID, "in_app": true}).Limit(1).One(record)
-	if err != nil {
-		return nil, fmt.Errorf("find notification: %w", err)
-	}
-	return record, Readable(record)
+func FindNotification(app core.App, userID, id string) (*Notification, error) {
+	return findWhole[Notification](app, Notifications, dbx.HashExp{"id": id, "user": userID, "in_app": true})
 }
 
 // MarkRead notes that a person has read one notification, or all of them for "", and returns how many were unread.
@@ -173,9 +166,5 @@ func MarkRead(tx core.App, userID, id string, now time.Time) (int64, error) {
 	if id != "" {
 		of["id"] = id
 	}
-	result, err := tx.NonconcurrentDB().Update(Notifications, dbx.Params{"read_at": Instant(now)}, of).Execute()
-	if err != nil {
-		return 0, fmt.Errorf("mark notifications read: %w", err)
-	}
-	return result.RowsAffected()
+	return updateCounted(tx, "mark notifications read", Notifications, dbx.Params{"read_at": Instant(now)}, of)
 }

@@ -21,10 +21,7 @@ const (
 // FindObservation finds one observation by id.
 func FindObservation(app core.App, id string) (*core.Record, error) {
 	record, err := app.FindRecordById(Observations, id)
-	if err != nil {
-		return nil, fmt.Errorf("find observation: %w", err)
-	}
-	return record, nil
+	return record, wrap(err, "find observation")
 }
 
 // FindObservationByKey finds the observation that a reading key or a gateway key names; either may be "". When they name
@@ -36,7 +33,7 @@ func FindObservationByKey(app core.App, readingKey, gatewayKey string) (*core.Re
 		err = app.RecordQuery(Observations).AndWhere(keyed("gateway_key", gatewayKey)).One(record)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find observation by key: %w", err)
+		return nil, wrap(err, "find observation by key")
 	}
 	return record, nil
 }

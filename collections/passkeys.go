@@ -46,11 +46,7 @@ func CreatePasskey(tx core.App, p NewPasskey, now time.Time) (*Passkey, error) {
 	return asPasskey(record), nil
 }
 
-func asPasskey(record *core.Record) *Passkey {
-	p := &Passkey{}
-	p.SetProxyRecord(record)
-	return p
-}
+func asPasskey(record *core.Record) *Passkey { return as[Passkey](record) }
 
 // FindPasskey finds a passkey by the id its device gave it, in base64url.
 func FindPasskey(app core.App, credentialID string) (*Passkey, error) {
@@ -63,19 +59,12 @@ func FindOwnPasskey(app core.App, userID, id string) (*Passkey, error) {
 }
 
 func findPasskey(app core.App, where dbx.Expression) (*Passkey, error) {
-	p := &Passkey{}
-	if err := app.RecordQuery(Passkeys).AndWhere(where).Limit(1).One(p); err != nil {
-		return nil, fmt.Errorf("find passkey: %w", err)
-	}
-	return p, nil
+	return find[Passkey](app, Passkeys, where)
 }
 
 // PasskeysOf lists a user's passkeys in the order in which they were registered.
-func PasskeysOf(app core.App, userID string) (list []*Passkey, err error) {
-	if err := app.RecordQuery(Passkeys).AndWhere(dbx.HashExp{"user": userID}).OrderBy("id").All(&list); err != nil {
-		return nil, fmt.Errorf("list passkeys: %w", err)
-	}
-	return list, nil
+func PasskeysOf(app core.App, userID string) ([]*Passkey, error) {
+	return listOf[Passkey](app, Passkeys, dbx.HashExp{"user": userID}, "id")
 }
 
 // HavePasskeys tells which of the users have a passkey, by record id.
@@ -84,69 +73,41 @@ func HavePasskeys(app core.App, userIDs ...string) (map[string]bool, error) {
 	if err := app.DB().Select("user").Distinct(true).From(Passkeys).Where(oneOf("user", userIDs)).Column(&ids); err != nil {
 		return nil, fmt.Errorf("find who has passkeys: %w", err)
 	}
-	have := make(map[string]bool, len(ids))
-	for _, id := range ids {
-		have[id] = true
-	}
-	return have, nil
+	return setOf(ids), nil
 }
 
 // RenamePasskey gives a passkey another name.
 func RenamePasskey(tx core.App, p *Passkey, name string) error {
 	p.Set("name", name)
-	if err := tx.Save(p); err != nil {
-		return fmt.Errorf("rename passkey: %w", err)
-	}
-	return nil
+	return wrap(tx.Save(p), "rename passkey")
 }
 
 // NotePasskeyUsed notes a completed use. It writes these columns only.
 func NotePasskeyUsed(tx core.App, id string, signCount uint32, backedUp bool, now time.Time) error {
-	_, err := tx.NonconcurrentDB().Update(Passkeys, dbx.Params{
-		"sign_count": signCount, "backed_up": backedUp, "last_used_at": Instant(now),
-	}, dbx.HashExp{"id": id}).Execute()
-	if err != nil {
-		return fmt.Errorf("note use of passkey: %w", err)
-	}
-	return nil
+	return update(tx, "note use of passkey", Passkeys,
+		dbx.Params{"sign_count": signCount, "backed_up": backedUp, "last_used_at": Instant(now)}, dbx.HashExp{"id": id})
 }
 
 // RemovePasskey removes one passkey.
 func RemovePasskey(tx core.App, p *Passkey) error {
-	if err := tx.Delete(p); err != nil {
-		return fmt.Errorf("remove passkey: %w", err)
-	}
-	return nil
+	return wrap(tx.Delete(p), "remove passkey")
 }
 
-// Number is the public id.
-func (p *Passkey) Number() int64 { return Number(p.Id) }
-
-// UserID is whose passkey it is.
-func (p *Passkey) UserID() string { return p.GetString("user") }
-
-// Name is opened.
-func (p *Passkey) Name() string { return p.GetString("name") }
-
-// CredentialID is the id its device gave it, in base64url.
-func (p *Passkey) CredentialID() string { return p.GetString("credential_id") }
-
-// PublicKey is a COSE key in base64url.
-func (p *Passkey) PublicKey() string { return p.GetString("public_key") }
-
-// Transports are the ways in which a browser reaches the device.
-func (p *Passkey) Transports() []string { return strings.Fields(p.GetString("transports")) }
+func (p *Passkey) Number() int64        { return Number(p.Id) }                              // the public id
+func (p *Passkey) UserID() string       { return p.GetString("user") }                       // whose passkey it is
+func (p *Passkey) Name() string         { return p.GetString("name") }                       // opened
+func (p *Passkey) CredentialID() string { return p.GetString("credential_id") }              // the id its device gave it, in base64url
+func (p *Passkey) PublicKey() string    { return p.GetString("public_key") }                 // a COSE key in base64url
+func (p *Passkey) Transports() []string { return strings.Fields(p.GetString("transports")) } // the ways in which a browser reaches the device
 
 // SignCount is the last count the device gave.
 func (p *Passkey) SignCount() uint32 {
 	return uint32(p.GetInt("sign_count")) //nolint:gosec // stored from a uint32
 }
 
-// UserVerified reports whether the device checked at the registration who held it.
-func (p *Passkey) UserVerified() bool { return p.GetBool("user_verified") }
+func (p *Passkey) UserVerified() bool   { return p.GetBool("user_verified") }   // the device checked at the registration who held it
+func (p *Passkey) BackupEligible() bool { return p.GetBool("backup_eligible") } // the device may copy it to others
+func (p *Passkey) BackedUp() bool       { return p.GetBool("backed_up") }       // it had been copied at the last use
 
-// BackupEligible reports whether the device may copy it to others.
-func (p *Passkey) BackupEligible() bool { return p.GetBool("backup_eligible") }
-
-// BackedUp reports whether it had been copied at the last use.
-func (p *Passkey) BackedUp() bool { return p.GetBool("backed_up") }
+func (p *Passkey) CreatedAt() time.Time  { return ParseInstant(p.GetString("created_at")) }
+func (p *Passkey) LastUsedAt() time.Time { return ParseInstant(p.GetString("last_used_at")) }

@@ -1,8 +1,8 @@
 package collections
 
 import (
+	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -34,6 +34,19 @@ const (
 	PatientMonitoringSchedule = "monitoring_schedule"
 )
 
+// The columns of a patient that say how monitoring goes on, and how often the record has changed.
+const (
+	PatientActive        = "active"
+	PatientArchivedAt    = "archived_at"
+	PatientArchivedBy    = "archived_by"
+	PatientArchiveReason = "archive_reason"
+	PatientUnarchivedAt  = "unarchived_at"
+	PatientUnarchivedBy  = "unarchived_by"
+	PatientDeletedAt     = "deleted_at"
+	PatientDeletedBy     = "deleted_by"
+	PatientVersion       = "version"
+)
+
 // Schedule says how often each kind of reading is expected; kinds that are not in it are not expected.
 type Schedule map[string]Expectation
 
@@ -52,11 +65,7 @@ func (e Expectation) On(weekday string) bool {
 type Patient struct{ core.BaseRecordProxy }
 
 // AsPatient reads a record of the patients collection as a Patient.
-func AsPatient(record *core.Record) *Patient {
-	p := &Patient{}
-	p.SetProxyRecord(record)
-	return p
-}
+func AsPatient(record *core.Record) *Patient { return as[Patient](record) }
 
 // NewPatient returns an unsaved patient with a fresh id.
 func NewPatient(app core.App) (*Patient, error) {
@@ -98,12 +107,7 @@ func FindPatientByExternalID(app core.App, id string) (*Patient, error) {
 }
 
 func findPatient(app core.App, where, value string) (*Patient, error) {
-	p := &Patient{}
-	err := app.RecordQuery(Patients).AndWhere(dbx.NewExp(where, dbx.Params{"value": value})).Limit(1).One(p)
-	if err != nil {
-		return nil, fmt.Errorf("find patient: %w", err)
-	}
-	return p, nil
+	return find[Patient](app, Patients, dbx.NewExp(where, dbx.Params{"value": value}))
 }
 
 // PatientsByID fetches patients of any state in the order of ids; ids without a patient are skipped.
@@ -206,11 +210,7 @@ func openNames(collection, id, sealedFirst, sealedLast string) (first, last phi.
 
 // among selects any number of ids with one parameter.
 func among(ids []string) dbx.Expression {
-	list, err := json.Marshal(ids)
-	if err != nil {
-		return dbx.NewExp("FALSE") // strings always encode
-	}
-	return dbx.NewExp("id IN (SELECT value FROM json_each({:ids}))", dbx.Params{"ids": string(list)})
+	return dbx.NewExp("id IN (SELECT value FROM json_each({:ids}))", dbx.Params{"ids": jsonList(ids)})
 }
 
 // Demographics opens the sealed identity of a patient who is [Readable].
@@ -235,16 +235,16 @@ func (p *Patient) LastName() phi.Text  { return phi.Text(p.GetString(PatientLast
 func (p *Patient) InsuranceMemberID() phi.Text {
 	return phi.Text(p.GetString(PatientInsuranceMemberID))
 }
-func (p *Patient) ArchiveReason() phi.Text { return phi.Text(p.GetString("archive_reason")) }
+func (p *Patient) ArchiveReason() phi.Text { return phi.Text(p.GetString(PatientArchiveReason)) }
 
 func (p *Patient) Gender() string           { return p.GetString(PatientGender) }
 func (p *Patient) MRN() string              { return p.GetString(PatientMRN) }
 func (p *Patient) ExternalID() string       { return p.GetString(PatientExternalID) }
 func (p *Patient) GatewayPatientID() string { return p.GetString(PatientGatewayID) }
 func (p *Patient) TimeZone() string         { return p.GetString(PatientTimeZone) }
-func (p *Patient) Active() bool             { return p.GetBool("active") }
-func (p *Patient) Deleted() bool            { return p.GetString("deleted_at") != "" }
-func (p *Patient) Version() int             { return p.GetInt("version") }
+func (p *Patient) Active() bool             { return p.GetBool(PatientActive) }
+func (p *Patient) Deleted() bool            { return p.GetString(PatientDeletedAt) != "" }
+func (p *Patient) Version() int             { return p.GetInt(PatientVersion) }
 
 // PrimaryProviderID is the number of a user; 0 for none.
 func (p *Patient) PrimaryProviderID() int64 { return Number(p.GetString(PatientPrimaryProvider)) }
@@ -264,14 +264,17 @@ func (p *Patient) MonitoringSchedule() Schedule {
 	return schedule
 }
 
-func (p *Patient) ArchivedAt() time.Time   { return ParseInstant(p.GetString("archived_at")) }
-func (p *Patient) ArchivedBy() string      { return p.GetString("archived_by") }
-func (p *Patient) UnarchivedAt() time.Time { return ParseInstant(p.GetString("unarchived_at")) }
-func (p *Patient) UnarchivedBy() string    { return p.GetString("unarchived_by") }
-func (p *Patient) DeletedAt() time.Time    { return ParseInstant(p.GetString("deleted_at")) }
-func (p *Patient) DeletedBy() string       { return p.GetString("deleted_by") }
-func (p *Patient) CreatedAt() time.Time    { return ParseInstant(p.GetString("created_at")) }
-func (p *Patient) UpdatedAt() time.Time    { return ParseInstant(p.GetString("updated_at")) }
+func (p *Patient) ArchivedAt() time.Time   { return ParseInstant(p.GetString(PatientArchivedAt)) }
+func (p *Patient) ArchivedBy() string      { return p.GetString(PatientArchivedBy) }
+func (p *Patient) UnarchivedAt() time.Time { return ParseInstant(p.GetString(PatientUnarchivedAt)) }
+func (p *Patient) UnarchivedBy() string    { return p.GetString(PatientUnarchivedBy) }
+func (p *Patient) DeletedAt() time.Time    { return ParseInstant(p.GetString(PatientDeletedAt)) }
+func (p *Patient) DeletedBy() string       { return p.GetString(PatientDeletedBy) }
+func (p *Patient) CreatedAt() time.Time    { return ParseInstant(p.GetString(ColumnCreatedAt)) }
+func (p *Patient) UpdatedAt() time.Time    { return ParseInstant(p.GetString(ColumnUpdatedAt)) }
+
+// SetBlindIndex stores the index of a sealed column beside it.
+func (p *Patient) SetBlindIndex(column, index string) { p.Set(column+"_index", index) }
 
 // BlindIndex is the keyed hash under which equal values of a sealed column find each other; "" for "".
 func BlindIndex(label, normalised string) (string, error) {
@@ -284,15 +287,25 @@ func BlindIndex(label, normalised string) (string, error) {
 
 // KnownExternalIDs are those of the given EMR ids that a patient of any state has.
 func KnownExternalIDs(app core.App, ids []string) ([]string, error) {
-	list, err := json.Marshal(ids)
-	if err != nil {
-		return nil, fmt.Errorf("encode ids: %w", err)
-	}
-	var known []string
-	err = app.DB().Select("external_id").From(Patients).AndWhere(dbx.NewExp(
-		"external_id IN (SELECT value FROM json_each({:ids})) AND external_id != ''", dbx.Params{"ids": string(list)})).Column(&known)
-	if err != nil {
-		return nil, fmt.Errorf("find external ids: %w", err)
-	}
-	return known, nil
+	return queryColumn[string](app, "find external ids",
+		`SELECT external_id FROM patients WHERE external_id IN (SELECT value FROM json_each({:ids})) AND external_id != ''`, dbx.Params{"ids": jsonList(ids)})
+}
+
+// ExternalIDOf is the EMR's id of a patient of any state; "" when there is none.
+func ExternalIDOf(app core.App, patientID string) (id string, err error) {
+	err = app.DB().NewQuery(`SELECT external_id FROM patients WHERE id = {:id}`).Bind(dbx.Params{"id": patientID}).Row(&id)
+	return id, wrap(unlessMissing(err), "find the patient's EMR id")
+}
+
+// CountPeople counts the patients whose EMR id begins with a text, and all users.
+func CountPeople(app core.App, externalPrefix string) (patients, users int, err error) {
+	err = app.DB().NewQuery(`SELECT (SELECT COUNT(*) FROM patients WHERE external_id LIKE {:prefix} || '%'), (SELECT COUNT(*) FROM users)`).
+		Bind(dbx.Params{"prefix": externalPrefix}).Row(&patients, &users)
+	return patients, users, wrap(err, "count people")
+}
+
+// Answers reports whether the database answers.
+func Answers(ctx context.Context, app core.App) error {
+	_, err := app.DB().NewQuery("SELECT 1 FROM patients LIMIT 1").WithContext(ctx).Execute()
+	return err
 }

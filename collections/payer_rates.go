@@ -17,14 +17,16 @@ type PayerRate struct {
 	EffectiveDate string `db:"effective_date"`
 }
 
+// RateOf reads a record of the rates, whatever it holds: code, cents and first day.
+func RateOf(record *core.Record) (code string, cents float64, effective string) {
+	return record.GetString("cpt_code"), record.GetFloat("rate_cents"), record.GetString("effective_date")
+}
+
 // ListPayerRates lists every rate by payer, code and day, the latest first.
 func ListPayerRates(app core.App) (list []PayerRate, err error) {
 	err = app.DB().NewQuery(`SELECT r.payer, COALESCE(p.name, '') AS payer_name, r.cpt_code, r.rate_cents, r.effective_date
 		FROM payer_rates r LEFT JOIN payers p ON p.id = r.payer ORDER BY payer_name, r.payer, r.cpt_code, r.effective_date DESC`).All(&list)
-	if err != nil {
-		return nil, fmt.Errorf("list payer rates: %w", err)
-	}
-	return list, nil
+	return list, wrap(err, "list payer rates")
 }
 
 // AddPayerRate stores a rate; taken when there is one for the payer, code and day.

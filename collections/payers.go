@@ -16,24 +16,18 @@ type Payer struct {
 	Active bool   `db:"is_active"`
 }
 
-// Number is the payer's public id.
-func (p Payer) Number() int64 { return Number(p.ID) }
+func (p Payer) Number() int64 { return Number(p.ID) } // the payer's public id
 
 // ListPayers lists every payer by name.
 func ListPayers(app core.App) (list []Payer, err error) {
-	if err = app.DB().Select("id", "name", "payer_code", "is_active").From(Payers).OrderBy("name", "id").All(&list); err != nil {
-		return nil, fmt.Errorf("list payers: %w", err)
-	}
-	return list, nil
+	err = app.DB().Select("id", "name", "payer_code", "is_active").From(Payers).OrderBy("name", "id").All(&list)
+	return list, wrap(err, "list payers")
 }
 
 // FindPayer finds a payer by number.
 func FindPayer(app core.App, number int64) (p Payer, err error) {
 	err = app.DB().Select("id", "name", "payer_code", "is_active").From(Payers).Where(dbx.HashExp{"id": NumberID(number)}).One(&p)
-	if err != nil {
-		return p, fmt.Errorf("find payer: %w", err)
-	}
-	return p, nil
+	return p, wrap(err, "find payer")
 }
 
 // AddPayer stores a payer with the next number; taken when another has the code.
@@ -57,11 +51,7 @@ func AddPayer(tx core.App, name, code string, active bool, now time.Time) (p Pay
 }
 
 // PayerNameOfEntries is the name that entries of a payer were made with; "" when there are none.
-func PayerNameOfEntries(app core.App, payerID string) (name string, err error) {
-	err = app.DB().NewQuery("SELECT COALESCE((SELECT payer_name FROM billing_entries WHERE payer = {:payer} LIMIT 1), '')").
-		Bind(dbx.Params{"payer": payerID}).Row(&name)
-	if err != nil {
-		return "", fmt.Errorf("find the name of a payer: %w", err)
-	}
-	return name, nil
+func PayerNameOfEntries(app core.App, payerID string) (string, error) {
+	return queryValue[string](app, "find the name of a payer", "SELECT COALESCE((SELECT payer_name FROM billing_entries WHERE payer = {:payer} LIMIT 1), '')",
+		dbx.Params{"payer": payerID})
 }

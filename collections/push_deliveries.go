@@ -1,7 +1,6 @@
 package collections
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -37,17 +36,13 @@ func InsertPush(tx core.App, d PushDraft, now time.Time) error {
 	case PushSent:
 		attempted = Instant(now)
 	}
-	_, err = tx.NonconcurrentDB().NewQuery(`INSERT INTO push_deliveries
+	return exec(tx, "store push", `INSERT INTO push_deliveries
 			(id, notification, push_token, user, type, title, body, status, attempts, attempted_at, next_attempt_at, created_at)
 		VALUES ({:id}, {:notification}, {:token}, {:user}, {:type}, {:title}, {:body}, {:status}, 0, {:attempted}, {:next}, {:at})
-		ON CONFLICT (notification, push_token) WHERE push_token != '' DO NOTHING`).Bind(dbx.Params{
+		ON CONFLICT (notification, push_token) WHERE push_token != '' DO NOTHING`, dbx.Params{
 		"id": id, "notification": d.Notification, "token": d.Token, "user": d.User, "type": d.Type, "title": d.Title, "body": d.Body,
 		"status": d.Status, "attempted": attempted, "next": next, "at": Instant(now),
-	}).Execute()
-	if err != nil {
-		return fmt.Errorf("store push: %w", err)
-	}
-	return nil
+	})
 }
 
 // ClaimedPush is a push that is about to be sent, and all that it takes.
@@ -92,10 +87,7 @@ func ClaimPushes(app core.App, now, lease time.Time, limit int) (claimed []*Clai
 			From("push_deliveries d").InnerJoin("notifications n", dbx.NewExp("n.id = d.notification")).
 			LeftJoin("push_tokens t", dbx.NewExp("t.id = d.push_token")).Where(oneOf("d.id", ids)).All(&claimed)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("claim pushes: %w", err)
-	}
-	return claimed, nil
+	return claimed, wrap(err, "claim pushes")
 }
 
 // FinishedPush is how an attempt ended. NextAttempt is the zero time unless it is to be tried again.
@@ -115,13 +107,25 @@ func FinishPush(tx core.App, s FinishedPush) error {
 	if s.Uncounted {
 		changes["attempts"] = dbx.NewExp("attempts - 1")
 	}
-	if _, err := tx.NonconcurrentDB().Update(PushDeliveries, changes, dbx.HashExp{"id": s.ID}).Execute(); err != nil {
-		return fmt.Errorf("finish push: %w", err)
-	}
-	return nil
+	return update(tx, "settle push", PushDeliveries, changes, dbx.HashExp{"id": s.ID})
 }
 
 // PageOfPushes returns a page of deliveries, newest first, and how many there are in all.
-func PageOfPushes(app core.App, where Conditions, offset, limit int) ([]*core.Record, int, error) {
-	return where.Page(app, PushDeliveries, "created_at DESC, id DESC", offset, limit)
+func PageOfPushes(app core.App, from, to time.Time, status string, offset, limit int) ([]*PushDelivery, int, error) {
+	where := Conditions{}.Between("created_at", from, to).Equal("status", status)
+	return pageOf[PushDelivery](app, PushDeliveries, Every(where), []string{"created_at DESC", "id DESC"}, offset, limit)
 }
+
+// PushDelivery is one push to one token, or why there was none.
+type PushDelivery struct{ core.BaseRecordProxy }
+
+func (p *PushDelivery) Number() int64          { return Number(p.Id) }
+func (p *PushDelivery) NotificationID() string { return p.GetString("notification") }
+func (p *PushDelivery) UserID() string         { return p.GetString("user") }
+func (p *PushDelivery) TokenID() string        { return p.GetString("push_token") }
+func (p *PushDelivery) Type() string           { return p.GetString("type") }
+func (p *PushDelivery) Title() string          { return p.GetString("title") }
+func (p *PushDelivery) Body() string           { return p.GetString("body") }
+func (p *PushDelivery) Status() string         { return p.GetString("status") }
+func (p *PushDelivery) StatusCode() *float64   { return Optional(p.ProxyRecord(), "status_code") }
+func (p *PushDelivery) AttemptedAt() time.Time { return ParseInstant(p.GetString("attempted_at")) }

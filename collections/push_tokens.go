@@ -15,29 +15,40 @@ type PushToken struct{ core.BaseRecordProxy }
 
 // NewPushToken returns an unsaved token with the next number.
 func NewPushToken(app core.App, userID string, now time.Time) (*PushToken, error) {
-	record, err := New(app, PushTokens)
+	t, err := numbered[PushToken](app, PushTokens)
 	if err != nil {
 		return nil, err
 	}
-	if record.Id, err = NextID(app, PushTokens); err != nil {
-		return nil, err
-	}
-	t := &PushToken{}
-	t.SetProxyRecord(record)
 	t.Set("user", userID)
 	t.Set("active", true)
 	t.Set("created_at", Instant(now))
 	return t, nil
 }
 
-// Type is the kind of token.
-func (t *PushToken) Type() string { return t.GetString("type") }
+// The columns of a token that a registration fills.
+const (
+	TokenToken       = "token"
+	TokenHash        = "token_hash"
+	TokenType        = "type"
+	TokenDeviceID    = "device_id"
+	TokenPlatform    = "platform"
+	TokenAppVersion  = "app_version"
+	TokenDeliverable = "deliverable"
+	TokenHint        = "token_hint"
+	TokenExpiresAt   = "expires_at"
+)
 
-// Token is opened.
-func (t *PushToken) Token() phi.Text { return phi.Text(t.GetString("token")) }
-
-// UserID is whose device it is.
-func (t *PushToken) UserID() string { return t.GetString("user") }
+func (t *PushToken) Number() int64        { return Number(t.Id) }
+func (t *PushToken) Hash() string         { return t.GetString(TokenHash) }
+func (t *PushToken) DeviceID() string     { return t.GetString(TokenDeviceID) }
+func (t *PushToken) Platform() string     { return t.GetString(TokenPlatform) }
+func (t *PushToken) AppVersion() string   { return t.GetString(TokenAppVersion) }
+func (t *PushToken) Hint() string         { return t.GetString(TokenHint) }
+func (t *PushToken) Active() bool         { return t.GetBool("active") }
+func (t *PushToken) CreatedAt() time.Time { return ParseInstant(t.GetString("created_at")) }
+func (t *PushToken) Type() string         { return t.GetString("type") }            // the kind of token
+func (t *PushToken) Token() phi.Text      { return phi.Text(t.GetString("token")) } // opened
+func (t *PushToken) UserID() string       { return t.GetString("user") }            // whose device it is
 
 // ExpiresAt is when the subscription ends by its own word; zero for never.
 func (t *PushToken) ExpiresAt() time.Time { return ParseInstant(t.GetString("expires_at")) }
@@ -47,8 +58,7 @@ func (t *PushToken) LastDeliveredAt() time.Time {
 	return ParseInstant(t.GetString("last_delivered_at"))
 }
 
-// UpdatedAt is when the device was last registered.
-func (t *PushToken) UpdatedAt() time.Time { return ParseInstant(t.GetString("updated_at")) }
+func (t *PushToken) UpdatedAt() time.Time { return ParseInstant(t.GetString("updated_at")) } // when the device was last registered
 
 // ActivePushTokens are the tokens in use of the given users, by user; of everybody for nil.
 func ActivePushTokens(app core.App, userIDs []string) (tokens []*PushToken, err error) {
@@ -73,17 +83,13 @@ func FindOwnPushToken(app core.App, userID, id string) (*PushToken, error) {
 }
 
 func findPushToken(app core.App, where dbx.Expression) (*PushToken, error) {
-	t := &PushToken{}
-	if err := app.RecordQuery(PushTokens).AndWhere(where).Limit(1).One(t); err != nil {
-		return nil, fmt.Errorf("find push token: %w", err)
-	}
-	return t, nil
+	return find[PushToken](app, PushTokens, where)
 }
 
 // PageOfPushTokens returns a page of a person's tokens in use, newest first, and how many there are in all.
-func PageOfPushTokens(app core.App, userID string, offset, limit int) ([]*core.Record, int, error) {
-	where := Conditions{dbx.HashExp{"user": userID}, dbx.NewExp("active = TRUE")}
-	return where.Page(app, PushTokens, "id DESC", offset, limit)
+func PageOfPushTokens(app core.App, userID string, offset, limit int) ([]*PushToken, int, error) {
+	where := dbx.And(dbx.HashExp{"user": userID}, dbx.NewExp("active = TRUE"))
+	return pageOf[PushToken](app, PushTokens, where, []string{"id DESC"}, offset, limit)
 }
 
 // RetirePushToken makes a token inactive; one that is already keeps its reason.
@@ -97,20 +103,12 @@ func RetirePushTokenHash(tx core.App, hash, because string, now time.Time) error
 }
 
 func retire(tx core.App, which dbx.Expression, because string, now time.Time) error {
-	_, err := tx.NonconcurrentDB().Update(PushTokens, dbx.Params{"active": false, "inactive_because": because, "updated_at": Instant(now)}, which).Execute()
-	if err != nil {
-		return fmt.Errorf("retire push token: %w", err)
-	}
-	return nil
+	return update(tx, "retire push token", PushTokens, dbx.Params{"active": false, "inactive_because": because, "updated_at": Instant(now)}, which)
 }
 
 // SetPushDelivered notes that a push to the token was accepted.
 func SetPushDelivered(tx core.App, id string, now time.Time) error {
-	_, err := tx.NonconcurrentDB().Update(PushTokens, dbx.Params{"last_delivered_at": Instant(now)}, dbx.HashExp{"id": id}).Execute()
-	if err != nil {
-		return fmt.Errorf("note push: %w", err)
-	}
-	return nil
+	return update(tx, "note push", PushTokens, dbx.Params{"last_delivered_at": Instant(now)}, dbx.HashExp{"id": id})
 }
 
 // SilencePushTokens makes the push tokens of a user's device inactive, those of all devices when the device is "", and returns how many.
@@ -119,9 +117,5 @@ func SilencePushTokens(tx core.App, userID, deviceID, because string, now time.T
 	if deviceID != "" {
 		of["device_id"] = deviceID
 	}
-	result, err := tx.NonconcurrentDB().Update(PushTokens, dbx.Params{"active": false, "inactive_because": because, "updated_at": Instant(now)}, of).Execute()
-	if err != nil {
-		return 0, fmt.Errorf("silence push tokens: %w", err)
-	}
-	return result.RowsAffected()
+	return updateCounted(tx, "silence push tokens", PushTokens, dbx.Params{"active": false, "inactive_because": because, "updated_at": Instant(now)}, of)
 }

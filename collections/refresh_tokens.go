@@ -35,18 +35,13 @@ type RefreshToken struct {
 
 // CreateRefreshToken stores a valid token under a fresh id.
 func CreateRefreshToken(tx core.App, t RefreshToken) error {
-	_, err := tx.NonconcurrentDB().NewQuery(`INSERT INTO refresh_tokens
+	return exec(tx, "store refresh token", `INSERT INTO refresh_tokens
 		(id, user, token_hash, family, parent, device_id, state, revoked_because, family_started_at, issued_at, expires_at, last_used_at, source_ip)
-		VALUES ({:id}, {:user}, {:hash}, {:family}, {:parent}, {:device}, 'valid', '', {:started}, {:issued}, {:expires}, '', {:ip})`).
-		Bind(dbx.Params{
-			"id": core.GenerateDefaultRandomId(), "user": t.UserID, "hash": t.TokenHash, "family": t.Family, "parent": t.Parent,
-			"device": t.DeviceID, "started": Instant(t.FamilyStartedAt), "issued": Instant(t.IssuedAt),
-			"expires": Instant(t.ExpiresAt), "ip": t.SourceIP,
-		}).Execute()
-	if err != nil {
-		return fmt.Errorf("store refresh token: %w", err)
-	}
-	return nil
+		VALUES ({:id}, {:user}, {:hash}, {:family}, {:parent}, {:device}, 'valid', '', {:started}, {:issued}, {:expires}, '', {:ip})`, dbx.Params{
+		"id": core.GenerateDefaultRandomId(), "user": t.UserID, "hash": t.TokenHash, "family": t.Family, "parent": t.Parent,
+		"device": t.DeviceID, "started": Instant(t.FamilyStartedAt), "issued": Instant(t.IssuedAt),
+		"expires": Instant(t.ExpiresAt), "ip": t.SourceIP,
+	})
 }
 
 // HoldRefreshToken reads a token by its hash inside a transaction and takes the write lock, so that of several users
@@ -93,10 +88,7 @@ func RefreshFamilyStartedAt(app core.App, userID, family string) (time.Time, err
 	var started string
 	err := app.DB().NewQuery(`SELECT family_started_at FROM refresh_tokens WHERE family = {:family} AND user = {:user} AND state = 'valid'`).
 		Bind(dbx.Params{"family": family, "user": userID}).Row(&started)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("find sign-in: %w", err)
-	}
-	return ParseInstant(started), nil
+	return ParseInstant(started), wrap(err, "find sign-in")
 }
 
 // NoteRefreshFamilyUsed notes a request made under a family.
@@ -107,9 +99,5 @@ func NoteRefreshFamilyUsed(app core.App, family string, now time.Time) error {
 }
 
 func changeRefreshTokens(app core.App, sql string, params dbx.Params) (int64, error) {
-	result, err := app.NonconcurrentDB().NewQuery(sql).Bind(params).Execute()
-	if err != nil {
-		return 0, fmt.Errorf("change refresh tokens: %w", err)
-	}
-	return result.RowsAffected()
+	return change(app, "change refresh tokens", sql, params)
 }

@@ -18,10 +18,7 @@ func AddResetToken(tx core.App, userID, tokenHash, purpose string, now, expires 
 		"user": userID, "token_hash": tokenHash, "purpose": purpose,
 		"created_at": Instant(now), "expires_at": Instant(expires),
 	}).Execute()
-	if err != nil {
-		return fmt.Errorf("store reset token: %w", err)
-	}
-	return nil
+	return wrap(err, "store reset token")
 }
 
 // UseResetToken uses a token up and returns whose it was; a missing row means that it is unknown, used or expired.
@@ -29,18 +26,11 @@ func UseResetToken(tx core.App, tokenHash string, now time.Time) (userID string,
 	err = tx.NonconcurrentDB().NewQuery(`UPDATE reset_tokens SET used_at = {:now}
 		WHERE token_hash = {:hash} AND used_at = '' AND expires_at > {:now} RETURNING user`).
 		Bind(dbx.Params{"hash": tokenHash, "now": Instant(now)}).Row(&userID)
-	if err != nil {
-		return "", fmt.Errorf("use reset token: %w", err)
-	}
-	return userID, nil
+	return userID, wrap(err, "use reset token")
 }
 
 // FindResetToken returns whose an unused token is, without using it; a missing row means that it is unknown, used or expired.
-func FindResetToken(app core.App, tokenHash string, now time.Time) (userID string, err error) {
-	err = app.DB().NewQuery(`SELECT user FROM reset_tokens WHERE token_hash = {:hash} AND used_at = '' AND expires_at > {:now}`).
-		Bind(dbx.Params{"hash": tokenHash, "now": Instant(now)}).Row(&userID)
-	if err != nil {
-		return "", fmt.Errorf("find reset token: %w", err)
-	}
-	return userID, nil
+func FindResetToken(app core.App, tokenHash string, now time.Time) (string, error) {
+	return queryValue[string](app, "find reset token", `SELECT user FROM reset_tokens WHERE token_hash = {:hash} AND used_at = '' AND expires_at > {:now}`,
+		dbx.Params{"hash": tokenHash, "now": Instant(now)})
 }

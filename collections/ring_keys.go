@@ -19,10 +19,8 @@ type RingKey struct {
 
 // RingKeys are the registered keys in the order of their ids.
 func RingKeys(app core.App) (keys []RingKey, err error) {
-	if err := app.DB().NewQuery(`SELECT key_id, sealed, uses FROM ring_keys ORDER BY key_id`).All(&keys); err != nil {
-		return nil, fmt.Errorf("read the registered keys: %w", err)
-	}
-	return keys, nil
+	err = app.DB().NewQuery(`SELECT key_id, sealed, uses FROM ring_keys ORDER BY key_id`).All(&keys)
+	return keys, wrap(err, "read the registered keys")
 }
 
 // RegisterRingKey notes that a process is about to seal under a key of its ring.
@@ -32,20 +30,12 @@ func RegisterRingKey(tx core.App, ring *phi.KeyRing, keyID string) error {
 		_, err = tx.DB().NewQuery(`INSERT INTO ring_keys (key_id, sealed, uses) VALUES ({:id}, {:check}, 1)
 			ON CONFLICT (key_id) DO UPDATE SET uses = uses + 1`).Bind(dbx.Params{"id": keyID, "check": check}).Execute()
 	}
-	if err != nil {
-		return fmt.Errorf("register key %s: %w", keyID, err)
-	}
-	return nil
+	return wrap(err, "register key %s", keyID)
 }
 
 // ForgetRingKey removes a key that nothing lies under any more; not done when another process began to seal under it meanwhile.
 func ForgetRingKey(tx core.App, key RingKey) (done bool, err error) {
-	result, err := tx.DB().NewQuery(`DELETE FROM ring_keys WHERE key_id = {:id} AND uses = {:uses}`).
-		Bind(dbx.Params{"id": key.ID, "uses": key.Uses}).Execute()
-	if err != nil {
-		return false, fmt.Errorf("forget key %s: %w", key.ID, err)
-	}
-	n, err := result.RowsAffected()
+	n, err := change(tx, "forget key "+key.ID, `DELETE FROM ring_keys WHERE key_id = {:id} AND uses = {:uses}`, dbx.Params{"id": key.ID, "uses": key.Uses})
 	return n == 1, err
 }
 
@@ -58,10 +48,8 @@ type ServiceKey struct {
 
 // ServiceKeys are the keys of the service that runs, or of one that was killed.
 func ServiceKeys(app core.App) (keys []ServiceKey, err error) {
-	if err := app.DB().NewQuery(`SELECT key_id, sealed, seals FROM service_keys ORDER BY key_id`).All(&keys); err != nil {
-		return nil, fmt.Errorf("read the service's keys: %w", err)
-	}
-	return keys, nil
+	err = app.DB().NewQuery(`SELECT key_id, sealed, seals FROM service_keys ORDER BY key_id`).All(&keys)
+	return keys, wrap(err, "read the service's keys")
 }
 
 // AnnounceRing says that the running service holds a ring, and no other any more.
@@ -83,10 +71,8 @@ func AnnounceRing(tx core.App, ring *phi.KeyRing) error {
 
 // WithdrawRing says that the service has ended.
 func WithdrawRing(app core.App) error {
-	if _, err := app.DB().NewQuery(`DELETE FROM service_keys`).Execute(); err != nil {
-		return fmt.Errorf("withdraw the service's keys: %w", err)
-	}
-	return nil
+	_, err := app.DB().NewQuery(`DELETE FROM service_keys`).Execute()
+	return wrap(err, "withdraw the service's keys")
 }
 
 // SealedTable is a collection with encrypted columns.

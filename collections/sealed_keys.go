@@ -24,10 +24,7 @@ func LoadIndexKey(app core.App, ring *phi.KeyRing) (phi.IndexKey, error) {
 		return makeIndexKey(app, ring)
 	}
 	key, err := ring.OpenIndexKey(sealed)
-	if err != nil {
-		return phi.IndexKey{}, fmt.Errorf("the encryption keys do not open this database: %w", err)
-	}
-	return key, nil
+	return key, wrap(err, "the encryption keys do not open this database")
 }
 
 func makeIndexKey(app core.App, ring *phi.KeyRing) (phi.IndexKey, error) {
@@ -41,7 +38,7 @@ func makeIndexKey(app core.App, ring *phi.KeyRing) (phi.IndexKey, error) {
 			Bind(dbx.Params{"name": blindIndexKey, "sealed": sealed}).Execute()
 	}
 	if err != nil {
-		return phi.IndexKey{}, fmt.Errorf("store sealed index key: %w", err)
+		return phi.IndexKey{}, wrap(err, "store sealed index key")
 	}
 	return key, nil
 }
@@ -49,10 +46,7 @@ func makeIndexKey(app core.App, ring *phi.KeyRing) (phi.IndexKey, error) {
 // sealedIndexKey is the index key as stored, if it is.
 func sealedIndexKey(app core.App) (sealed string, stored bool, err error) {
 	err = app.DB().NewQuery(`SELECT sealed FROM sealed_keys WHERE name = {:name}`).Bind(dbx.Params{"name": blindIndexKey}).Row(&sealed)
-	if err != nil && !Missing(err) {
-		return "", false, fmt.Errorf("read sealed index key: %w", err)
-	}
-	return sealed, err == nil, nil
+	return sealed, err == nil, wrap(unlessMissing(err), "read sealed index key")
 }
 
 // IndexKeyID is the id of the key under which the key of the blind indexes lies; "" when there is none yet, nor a table for it.
@@ -85,28 +79,13 @@ func resealIndexKey(app core.App, ring *phi.KeyRing, sealed string) error {
 		_, err = app.DB().NewQuery(`UPDATE sealed_keys SET sealed = {:fresh} WHERE name = {:name} AND sealed = {:sealed}`).
 			Bind(dbx.Params{"name": blindIndexKey, "fresh": fresh, "sealed": sealed}).Execute()
 	}
-	if err != nil {
-		return fmt.Errorf("store sealed index key: %w", err)
-	}
-	return nil
+	return wrap(err, "store sealed index key")
 }
 
 // AuditRowsByKey counts the rows of the audit log that need each key.
 func AuditRowsByKey(app core.App) (map[string]int, error) {
-	var rows []struct {
-		Key  string `db:"key"`
-		Rows int    `db:"rows"`
-	}
-	err := app.DB().NewQuery(`SELECT key, COUNT(DISTINCT id) AS rows FROM (
+	return readMap[int]("count audit rows by key", app.DB().NewQuery(`SELECT key, COUNT(DISTINCT id) FROM (
 			SELECT id, substr(changes, 4, instr(substr(changes, 4), ':') - 1) AS key FROM audit_log WHERE changes GLOB 'v[12]:*'
 			UNION ALL SELECT id, substr(reason, 4, instr(substr(reason, 4), ':') - 1) FROM audit_log WHERE reason GLOB 'v[12]:*'
-		) GROUP BY key`).All(&rows)
-	if err != nil {
-		return nil, fmt.Errorf("count audit rows by key: %w", err)
-	}
-	counts := map[string]int{}
-	for _, row := range rows {
-		counts[row.Key] = row.Rows
-	}
-	return counts, nil
+		) GROUP BY key`))
 }

@@ -1,7 +1,6 @@
 package collections
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -22,30 +21,21 @@ func AddSignInStep(tx core.App, tokenHash string, step SignInStep, now, expires 
 	_, err := tx.NonconcurrentDB().Insert(SignInSteps, dbx.Params{
 		"id": core.GenerateDefaultRandomId(), "user": step.UserID, "token_hash": tokenHash, "key_hash": step.KeyHash, "expires_at": Instant(expires),
 	}).Execute()
-	if err != nil {
-		return fmt.Errorf("store sign-in step: %w", err)
-	}
-	return nil
+	return wrap(err, "store sign-in step")
 }
 
 // FindSignInStep returns the step of a temporary token without using it; a missing row means that it is unknown, used or expired.
 func FindSignInStep(app core.App, tokenHash string, now time.Time) (step SignInStep, err error) {
 	err = app.DB().NewQuery(`SELECT user, key_hash FROM sign_in_steps WHERE token_hash = {:hash} AND expires_at > {:now}`).
 		Bind(dbx.Params{"hash": tokenHash, "now": Instant(now)}).Row(&step.UserID, &step.KeyHash)
-	if err != nil {
-		return SignInStep{}, fmt.Errorf("find sign-in step: %w", err)
-	}
-	return step, nil
+	return step, wrap(err, "find sign-in step")
 }
 
 // UseSignInStep is FindSignInStep for the last time: the token has had its use.
 func UseSignInStep(tx core.App, tokenHash string, now time.Time) (step SignInStep, err error) {
 	err = tx.NonconcurrentDB().NewQuery(`DELETE FROM sign_in_steps WHERE token_hash = {:hash} AND expires_at > {:now} RETURNING user, key_hash`).
 		Bind(dbx.Params{"hash": tokenHash, "now": Instant(now)}).Row(&step.UserID, &step.KeyHash)
-	if err != nil {
-		return SignInStep{}, fmt.Errorf("use sign-in step: %w", err)
-	}
-	return step, nil
+	return step, wrap(err, "use sign-in step")
 }
 
 // UseChallenge notes that a challenge has had its use and reports whether it was the first. Challenges whose time is over are forgotten.
@@ -53,20 +43,12 @@ func UseChallenge(tx core.App, challengeHash string, now, expires time.Time) (fi
 	if err := dropEnded(tx, UsedChallenges, now); err != nil {
 		return false, err
 	}
-	result, err := tx.NonconcurrentDB().NewQuery(`INSERT INTO used_challenges (id, challenge_hash, expires_at) VALUES ({:id}, {:hash}, {:until})
-		ON CONFLICT (challenge_hash) DO NOTHING`).
-		Bind(dbx.Params{"id": core.GenerateDefaultRandomId(), "hash": challengeHash, "until": Instant(expires)}).Execute()
-	if err != nil {
-		return false, fmt.Errorf("note used challenge: %w", err)
-	}
-	added, err := result.RowsAffected()
+	added, err := change(tx, "note used challenge", `INSERT INTO used_challenges (id, challenge_hash, expires_at) VALUES ({:id}, {:hash}, {:until})
+		ON CONFLICT (challenge_hash) DO NOTHING`, dbx.Params{"id": core.GenerateDefaultRandomId(), "hash": challengeHash, "until": Instant(expires)})
 	return added == 1, err
 }
 
 func dropEnded(tx core.App, table string, now time.Time) error {
 	_, err := tx.NonconcurrentDB().Delete(table, dbx.NewExp("expires_at <= {:now}", dbx.Params{"now": Instant(now)})).Execute()
-	if err != nil {
-		return fmt.Errorf("forget what has ended in %s: %w", table, err)
-	}
-	return nil
+	return wrap(err, "forget what has ended in %s", table)
 }

@@ -1,7 +1,6 @@
 package collections
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -25,20 +24,8 @@ func OwnPatients(app core.App, userID string) (int, error) {
 
 // AlertsSince counts alerts by level.
 func AlertsSince(app core.App, scope Scope, since time.Time) (map[string]int, error) {
-	var rows []struct {
-		Level string `db:"level"`
-		Count int    `db:"count"`
-	}
-	err := app.DB().Select("level", "COUNT(*) AS count").From(Alerts).
-		Where(dbx.And(dbx.NewExp("created_at >= {:since}", dbx.Params{"since": Instant(since)}), scope.and("patient"))).GroupBy("level").All(&rows)
-	if err != nil {
-		return nil, fmt.Errorf("count alerts: %w", err)
-	}
-	counts := map[string]int{}
-	for _, row := range rows {
-		counts[row.Level] = row.Count
-	}
-	return counts, nil
+	return readMap[int]("count alerts", app.DB().Select("level", "COUNT(*) AS count").From(Alerts).
+		Where(dbx.And(dbx.NewExp("created_at >= {:since}", dbx.Params{"since": Instant(since)}), scope.and("patient"))).GroupBy("level"))
 }
 
 // OpenEscalations counts those that wait or are worked on.
@@ -64,25 +51,11 @@ func PatientsBehind(app core.App, scope Scope, since string, days int) (int, err
 
 // BillingByStatus counts billing entries by where they are in their life.
 func BillingByStatus(app core.App) (map[string]int, error) {
-	var rows []struct {
-		Status string `db:"lifecycle_status"`
-		Count  int    `db:"count"`
-	}
-	err := app.DB().Select("lifecycle_status", "COUNT(*) AS count").From(BillingEntries).
-		Where(dbx.In("lifecycle_status", "pending_review", "reviewed", "denied")).GroupBy("lifecycle_status").All(&rows)
-	if err != nil {
-		return nil, fmt.Errorf("count billing entries: %w", err)
-	}
-	counts := map[string]int{}
-	for _, row := range rows {
-		counts[row.Status] = row.Count
-	}
-	return counts, nil
+	return readMap[int]("count billing entries", app.DB().Select("lifecycle_status", "COUNT(*) AS count").From(BillingEntries).
+		Where(dbx.In("lifecycle_status", "pending_review", "reviewed", "denied")).GroupBy("lifecycle_status"))
 }
 
 func countOf(query *dbx.SelectQuery) (n int, err error) {
-	if err := query.Row(&n); err != nil {
-		return 0, fmt.Errorf("count: %w", err)
-	}
-	return n, nil
+	err = query.Row(&n)
+	return n, wrap(err, "count")
 }

@@ -1,8 +1,6 @@
 package collections
 
 import (
-	"fmt"
-
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 )
@@ -11,42 +9,24 @@ import (
 type Superuser struct{ core.BaseRecordProxy }
 
 // AsSuperuser reads a record of the superusers' collection as a Superuser.
-func AsSuperuser(record *core.Record) *Superuser {
-	s := &Superuser{}
-	s.SetProxyRecord(record)
-	return s
-}
+func AsSuperuser(record *core.Record) *Superuser { return as[Superuser](record) }
 
 // FindSuperuser finds a superuser by record id.
 func FindSuperuser(app core.App, id string) (*Superuser, error) {
-	record, err := app.FindRecordById(core.CollectionNameSuperusers, id)
-	if err != nil {
-		return nil, fmt.Errorf("find superuser: %w", err)
-	}
-	return AsSuperuser(record), nil
+	return find[Superuser](app, core.CollectionNameSuperusers, dbx.HashExp{"id": id})
 }
 
 // FindSuperuserByEmail finds a superuser by folded address; PocketBase stores addresses as they were typed.
 func FindSuperuserByEmail(app core.App, folded string) (*Superuser, error) {
-	record := &core.Record{}
-	err := app.RecordQuery(core.CollectionNameSuperusers).AndWhere(dbx.NewExp("LOWER(email) = {:email}", dbx.Params{"email": folded})).Limit(1).One(record)
-	if err != nil {
-		return nil, fmt.Errorf("find superuser: %w", err)
-	}
-	return AsSuperuser(record), nil
+	return find[Superuser](app, core.CollectionNameSuperusers, dbx.NewExp("LOWER(email) = {:email}", dbx.Params{"email": folded}))
 }
 
-// PasswordHash is the bcrypt hash of the password.
-func (s *Superuser) PasswordHash() string { return s.GetString("password:hash") }
-
-// TwoFactorEnabled reports whether signing in takes a code.
-func (s *Superuser) TwoFactorEnabled() bool { return s.GetBool("two_factor_enabled") }
-
-// TOTPSecret is the base32 secret of the second factor.
-func (s *Superuser) TOTPSecret() string { return s.GetString("totp_secret") }
-
-// TOTPLastStep is the last time step whose code was accepted.
-func (s *Superuser) TOTPLastStep() int64 { return int64(s.GetInt("totp_last_step")) }
+func (s *Superuser) FirstName() string      { return s.GetString("first_name") }
+func (s *Superuser) LastName() string       { return s.GetString("last_name") }
+func (s *Superuser) PasswordHash() string   { return s.GetString("password:hash") }      // the bcrypt hash of the password
+func (s *Superuser) TwoFactorEnabled() bool { return s.GetBool("two_factor_enabled") }   // signing in takes a code
+func (s *Superuser) TOTPSecret() string     { return s.GetString("totp_secret") }        // the base32 secret of the second factor
+func (s *Superuser) TOTPLastStep() int64    { return int64(s.GetInt("totp_last_step")) } // the last time step whose code was accepted
 
 // SetTwoFactor turns the second factor on with a secret that no code was used of, or off with "".
 func (s *Superuser) SetTwoFactor(secret string) {
@@ -57,10 +37,5 @@ func (s *Superuser) SetTwoFactor(secret string) {
 
 // SetSuperuserStep notes the time step of an accepted code. It writes this column only, so that it never undoes another change.
 func SetSuperuserStep(app core.App, id string, step int64) error {
-	_, err := app.NonconcurrentDB().NewQuery(`UPDATE _superusers SET totp_last_step = MAX(totp_last_step, {:step}) WHERE id = {:id}`).
-		Bind(dbx.Params{"step": step, "id": id}).Execute()
-	if err != nil {
-		return fmt.Errorf("note second factor: %w", err)
-	}
-	return nil
+	return exec(app, "note second factor", `UPDATE _superusers SET totp_last_step = MAX(totp_last_step, {:step}) WHERE id = {:id}`, dbx.Params{"step": step, "id": id})
 }

@@ -13,27 +13,13 @@ type ThresholdChange struct{ core.BaseRecordProxy }
 
 // NewThresholdChange returns an unsaved entry with the next number.
 func NewThresholdChange(app core.App) (*ThresholdChange, error) {
-	record, err := New(app, ThresholdChanges)
-	if err != nil {
-		return nil, err
-	}
-	if record.Id, err = NextID(app, ThresholdChanges); err != nil {
-		return nil, err
-	}
-	c := &ThresholdChange{}
-	c.SetProxyRecord(record)
-	return c, nil
+	return numbered[ThresholdChange](app, ThresholdChanges)
 }
 
 // PageOfThresholdChanges returns a page of the log, newest first, and how many entries there are in all.
 func PageOfThresholdChanges(app core.App, where Conditions, offset, limit int) (page []*ThresholdChange, total int, err error) {
 	records, total, err := where.PageOfPatients(app, ThresholdChanges, "changed_at DESC, id DESC", offset, limit)
-	for _, record := range records {
-		change := &ThresholdChange{}
-		change.SetProxyRecord(record)
-		page = append(page, change)
-	}
-	return page, total, err
+	return allAs[ThresholdChange](records), total, err
 }
 
 func (c *ThresholdChange) Number() int64        { return Number(c.Id) }

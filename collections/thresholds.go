@@ -41,12 +41,7 @@ func FindThresholds(app core.App, patientID string) (practice, own ThresholdsRow
 
 // StoreThresholds writes the bounds of a patient, or of the practice.
 func StoreThresholds(tx core.App, row ThresholdsRow) error {
-	_, err := tx.NonconcurrentDB().NewQuery(`INSERT INTO thresholds (id, patient, bounds, updated_at, updated_by)
+	return exec(tx, "store thresholds", `INSERT INTO thresholds (id, patient, bounds, updated_at, updated_by)
 			VALUES ({:id}, {:patient}, {:bounds}, {:at}, {:by})
-		ON CONFLICT (patient) DO UPDATE SET bounds = {:bounds}, updated_at = {:at}, updated_by = {:by}`).
-		Bind(dbx.Params{"id": row.ID, "patient": row.Patient, "bounds": row.Bounds, "at": row.UpdatedAt, "by": row.UpdatedBy}).Execute()
-	if err != nil {
-		return fmt.Errorf("store thresholds: %w", err)
-	}
-	return nil
+		ON CONFLICT (patient) DO UPDATE SET bounds = {:bounds}, updated_at = {:at}, updated_by = {:by}`, dbx.Params{"id": row.ID, "patient": row.Patient, "bounds": row.Bounds, "at": row.UpdatedAt, "by": row.UpdatedBy})
 }

@@ -1,7 +1,6 @@
 package collections
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -27,17 +26,12 @@ type TimeEntry struct{ core.BaseRecordProxy }
 
 // NewTimeEntry returns an unsaved entry with the next number.
 func NewTimeEntry(app core.App, now time.Time) (*TimeEntry, error) {
-	record, err := New(app, TimeEntries)
+	e, err := numbered[TimeEntry](app, TimeEntries)
 	if err != nil {
 		return nil, err
 	}
-	if record.Id, err = NextID(app, TimeEntries); err != nil {
-		return nil, err
-	}
-	record.Set("created_at", Instant(now))
-	record.Set("updated_at", Instant(now))
-	e := &TimeEntry{}
-	e.SetProxyRecord(record)
+	e.Set("created_at", Instant(now))
+	e.Set("updated_at", Instant(now))
 	return e, nil
 }
 
@@ -52,44 +46,41 @@ func RunningTimer(app core.App, userID string) (*TimeEntry, error) {
 }
 
 func oneTimeEntry(app core.App, where dbx.Expression) (*TimeEntry, error) {
-	e := &TimeEntry{}
-	if err := app.RecordQuery(TimeEntries).AndWhere(where).Limit(1).One(e); err != nil {
-		return nil, fmt.Errorf("find time entry: %w", err)
-	}
-	return e, Readable(e.ProxyRecord())
+	return findWhole[TimeEntry](app, TimeEntries, where)
 }
 
 // TimersStartedBefore lists timers that have been running since before a moment.
-func TimersStartedBefore(app core.App, moment time.Time) (list []*TimeEntry, err error) {
-	err = app.RecordQuery(TimeEntries).AndWhere(dbx.NewExp("ended_at = '' AND started_at <= {:at}", dbx.Params{"at": Instant(moment)})).All(&list)
-	if err != nil {
-		return nil, fmt.Errorf("list running timers: %w", err)
-	}
-	return list, nil
+func TimersStartedBefore(app core.App, moment time.Time) ([]*TimeEntry, error) {
+	return listOf[TimeEntry](app, TimeEntries, dbx.NewExp("ended_at = '' AND started_at <= {:at}", dbx.Params{"at": Instant(moment)}))
 }
 
 // InteractiveOverlaps reports whether a user has interactive time in a stretch, apart from the entry except.
-func InteractiveOverlaps(app core.App, userID, except string, from, to time.Time) (found bool, err error) {
-	err = app.DB().NewQuery(`SELECT EXISTS (SELECT 1 FROM time_entries WHERE user = {:user} AND category = 'interactive' AND id != {:except}
-		AND started_at < {:to} AND started_at > {:earliest} AND (ended_at = '' OR ended_at > {:from}))`).Bind(dbx.Params{
-		"user": userID, "except": except, "from": Instant(from), "to": Instant(to), "earliest": Instant(from.Add(-24 * time.Hour)),
-	}).Row(&found)
-	if err != nil {
-		return false, fmt.Errorf("look for overlapping time: %w", err)
-	}
-	return found, nil
+func InteractiveOverlaps(app core.App, userID, except string, from, to time.Time) (bool, error) {
+	return queryValue[bool](app, "look for overlapping time", `SELECT EXISTS (SELECT 1 FROM time_entries WHERE user = {:user} AND category = 'interactive' AND id != {:except}
+		AND started_at < {:to} AND started_at > {:earliest} AND (ended_at = '' OR ended_at > {:from}))`,
+		dbx.Params{
+			"user": userID, "except": except, "from": Instant(from), "to": Instant(to), "earliest": Instant(from.Add(-24 * time.Hour)),
+		})
+}
+
+// TimeFilter chooses time entries; zero members choose all.
+type TimeFilter struct {
+	From, To                    time.Time // when it started, both included
+	MonthStart, MonthEnd        time.Time // when it started, the end excluded
+	PatientID, Category, UserID string
+	Own                         string // the user whose time alone may be seen
 }
 
 // PageOfTimeEntries returns a page of what matches, the newest first, and how many there are in all.
-func PageOfTimeEntries(app core.App, where dbx.Expression, offset, limit int) (page []*TimeEntry, total int, err error) {
-	if err := app.DB().Select("COUNT(*)").From(TimeEntries).Where(where).Row(&total); err != nil {
-		return nil, 0, fmt.Errorf("count time entries: %w", err)
+func PageOfTimeEntries(app core.App, f TimeFilter, offset, limit int) (page []*TimeEntry, total int, err error) {
+	where := Conditions{}.Between("started_at", f.From, f.To).Equal("patient", f.PatientID).Equal("category", f.Category).Equal("user", f.UserID)
+	if !f.MonthStart.IsZero() {
+		where = append(where, dbx.NewExp("started_at >= {:m0} AND started_at < {:m1}", dbx.Params{"m0": Instant(f.MonthStart), "m1": Instant(f.MonthEnd)}))
 	}
-	err = app.RecordQuery(TimeEntries).AndWhere(where).OrderBy("started_at DESC", "id DESC").Offset(int64(offset)).Limit(int64(limit)).All(&page)
-	if err != nil {
-		return nil, 0, fmt.Errorf("list time entries: %w", err)
+	if f.Own != "" {
+		where = append(where, dbx.NewExp("user = {:me}", dbx.Params{"me": f.Own}))
 	}
-	return page, total, nil
+	return pageOf[TimeEntry](app, TimeEntries, Every(where), []string{"started_at DESC", "id DESC"}, offset, limit)
 }
 
 func (e *TimeEntry) Number() int64        { return Number(e.Id) }
@@ -100,5 +91,58 @@ func (e *TimeEntry) Notes() phi.Text      { return phi.Text(e.GetString("notes")
 func (e *TimeEntry) StartedAt() time.Time { return ParseInstant(e.GetString("started_at")) }
 func (e *TimeEntry) EndedAt() time.Time   { return ParseInstant(e.GetString("ended_at")) }
 func (e *TimeEntry) Running() bool        { return e.GetString("ended_at") == "" }
-func (e *TimeEntry) Billed() bool         { return e.GetString("billing_entry") != "" }
+func (e *TimeEntry) Billed() bool         { return e.EntryID() != "" }
+func (e *TimeEntry) Activity() string     { return e.GetString("activity") }
+func (e *TimeEntry) Contact() string      { return e.GetString("contact_method") }
+func (e *TimeEntry) Source() string       { return e.GetString("source") }
+func (e *TimeEntry) AutoStopped() bool    { return e.GetBool("auto_stopped") }
+func (e *TimeEntry) EntryID() string      { return e.GetString("billing_entry") }
+func (e *TimeEntry) EscalationID() string { return e.GetString("escalation") }
+func (e *TimeEntry) CreatedAt() time.Time { return ParseInstant(e.GetString("created_at")) }
+func (e *TimeEntry) UpdatedAt() time.Time { return ParseInstant(e.GetString("updated_at")) }
 func (e *TimeEntry) Seconds() int         { return e.GetInt("duration_seconds") }
+
+// TimeDraft is what a new time entry says.
+type TimeDraft struct {
+	PatientID, UserID, Category, Activity, Contact, Source, EscalationID string
+	StartedAt, EndedAt                                                   time.Time
+	Seconds                                                              int
+	Notes                                                                phi.Text
+}
+
+// Fill makes the entry say what a draft says.
+func (e *TimeEntry) Fill(d TimeDraft) {
+	e.Set("patient", d.PatientID)
+	e.Set("user", d.UserID)
+	e.Set("source", d.Source)
+	e.Set("escalation", d.EscalationID)
+	e.Describe(d.Category, d.Activity, d.Contact)
+	e.SetSpan(d.StartedAt, d.EndedAt, d.Seconds)
+	e.SetNotes(d.Notes)
+}
+
+// Describe says what the time was spent on; "" leaves what is there.
+func (e *TimeEntry) Describe(category, activity, contact string) {
+	for column, value := range map[string]string{"category": category, "activity": activity, "contact_method": contact} {
+		if value != "" {
+			e.Set(column, value)
+		}
+	}
+}
+
+// SetSpan says from when to when the time was spent.
+func (e *TimeEntry) SetSpan(from, to time.Time, seconds int) {
+	e.Set("started_at", Instant(from))
+	e.Set("ended_at", Instant(to))
+	e.Set("duration_seconds", seconds)
+}
+
+func (e *TimeEntry) SetNotes(notes phi.Text)   { e.Set("notes", notes.Reveal()) }
+func (e *TimeEntry) SetAutoStopped()           { e.Set("auto_stopped", true) }
+func (e *TimeEntry) SetUpdatedAt(at time.Time) { e.Set("updated_at", Instant(at)) }
+
+// RemoveTimeEntry removes an entry.
+func RemoveTimeEntry(tx core.App, id string) error {
+	_, err := tx.DB().Delete(TimeEntries, dbx.HashExp{"id": id}).Execute()
+	return wrap(err, "delete time entry")
+}

@@ -1,8 +1,6 @@
 package collections
 
 import (
-	"fmt"
-
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 )
@@ -19,26 +17,18 @@ type TransmissionAttempt struct {
 
 // InsertTransmissionAttempt adds a line to the ledger of a transmission.
 func InsertTransmissionAttempt(tx core.App, transmissionID string, a TransmissionAttempt) error {
-	_, err := tx.NonconcurrentDB().NewQuery(`INSERT INTO transmission_attempts
+	return exec(tx, "record attempt", `INSERT INTO transmission_attempts
 			(transmission, started_at, duration_ms, status_code, request_id, error_code)
-		VALUES ({:transmission}, {:started}, {:duration}, {:status}, {:request}, {:code})`).
-		Bind(dbx.Params{
-			"transmission": transmissionID, "started": a.StartedAt, "duration": a.DurationMS,
-			"status": a.StatusCode, "request": a.RequestID, "code": a.ErrorCode,
-		}).Execute()
-	if err != nil {
-		return fmt.Errorf("record attempt: %w", err)
-	}
-	return nil
+		VALUES ({:transmission}, {:started}, {:duration}, {:status}, {:request}, {:code})`, dbx.Params{
+		"transmission": transmissionID, "started": a.StartedAt, "duration": a.DurationMS,
+		"status": a.StatusCode, "request": a.RequestID, "code": a.ErrorCode,
+	})
 }
 
 // TransmissionLedger reads the attempts of a transmission, oldest first. There may be many: six deliveries of up to four
 // sends each, and those asked for by hand.
-func TransmissionLedger(app core.App, transmissionID string) (ledger []TransmissionAttempt, err error) {
-	err = app.DB().NewQuery(`SELECT started_at, duration_ms, status_code, request_id, error_code FROM transmission_attempts
-		WHERE transmission = {:id} ORDER BY started_at, rowid`).Bind(dbx.Params{"id": transmissionID}).All(&ledger)
-	if err != nil {
-		return nil, fmt.Errorf("read attempts: %w", err)
-	}
-	return ledger, nil
+func TransmissionLedger(app core.App, transmissionID string) ([]TransmissionAttempt, error) {
+	return queryAll[TransmissionAttempt](app, "read attempts", `SELECT started_at, duration_ms, status_code, request_id, error_code FROM transmission_attempts
+		WHERE transmission = {:id} ORDER BY started_at, rowid`,
+		dbx.Params{"id": transmissionID})
 }

@@ -1,28 +1,180 @@
 package collections
 
 import (
-	"fmt"
+	"time"
 
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 )
 
+// Transmission is the delivery of one observation to the EMR.
+type Transmission struct{ core.BaseRecordProxy }
+
+// AsTransmission reads a record of the transmissions as one.
+func AsTransmission(record *core.Record) *Transmission { return as[Transmission](record) }
+
 // FindTransmission finds one transmission by its number, TXN-<year>-<number>.
-func FindTransmission(app core.App, id string) (*core.Record, error) {
-	record, err := app.FindRecordById(Transmissions, id)
-	if err != nil {
-		return nil, fmt.Errorf("find transmission: %w", err)
+func FindTransmission(app core.App, id string) (*Transmission, error) {
+	return find[Transmission](app, Transmissions, dbx.HashExp{"id": id})
+}
+
+func (t *Transmission) ObservationID() string   { return t.GetString("observation") }
+func (t *Transmission) PatientID() string       { return t.GetString("patient") }
+func (t *Transmission) ObservationType() string { return t.GetString("observation_type") }
+func (t *Transmission) Status() string          { return t.GetString("status") }
+func (t *Transmission) ErrorMessage() string    { return t.GetString("error_message") }
+func (t *Transmission) ErrorCode() string       { return t.GetString("error_code") }
+func (t *Transmission) AttemptCount() int       { return t.GetInt("attempt_count") }
+func (t *Transmission) FirstAttemptedAt() time.Time {
+	return ParseInstant(t.GetString("first_attempted_at"))
+}
+
+func (t *Transmission) LastAttemptedAt() time.Time {
+	return ParseInstant(t.GetString("last_attempted_at"))
+}
+func (t *Transmission) NextRetryAt() time.Time { return ParseInstant(t.GetString("next_retry_at")) }
+func (t *Transmission) CreatedAt() time.Time   { return ParseInstant(t.GetString("created_at")) }
+
+// The two ways to be due, as their partial indexes have them.
+const (
+	waiting  = `status = 'pending'`
+	retrying = `status = 'failed' AND next_retry_at != ''`
+)
+
+// TransmissionFilter narrows a list of transmissions; zero values do not.
+type TransmissionFilter struct {
+	Status, PatientID string
+	// From and To bound the last attempt, else the creation; both inclusive.
+	From, To time.Time
+	// CareTeamOf keeps the patients whose care team this user (record id) belongs to.
+	CareTeamOf string
+}
+
+// PageOfTransmissions returns a page of transmissions, newest first, and how many there are in all. Where only a status is asked for, the count
+// is one that is kept.
+func PageOfTransmissions(app core.App, f TransmissionFilter, offset, limit int) (page []*core.Record, total int, err error) {
+	const newestFirst = "created_at DESC, id DESC"
+	conditions := Conditions{}.Equal("status", f.Status).Equal("patient", f.PatientID).
+		Between("COALESCE(NULLIF(last_attempted_at, ''), created_at)", f.From, f.To).OnCareTeamOf(f.CareTeamOf)
+	if (f != TransmissionFilter{Status: f.Status}) {
+		return conditions.PageOfPatients(app, Transmissions, newestFirst, offset, limit)
 	}
-	return record, nil
+	total, err = queryValue[int](app, "count transmissions", `SELECT COALESCE(SUM(transmissions), 0) FROM transmission_totals WHERE {:status} IN ('', status)`,
+		dbx.Params{"status": f.Status})
+	if err != nil {
+		return nil, 0, err
+	}
+	return conditions.PageOfPatientsAmong(app, Transmissions, newestFirst, offset, limit, total)
+}
+
+// ClaimedTransmission is one that this worker has taken: nobody else sends it until it is settled.
+type ClaimedTransmission struct {
+	ID            string `db:"id"`
+	ObservationID string `db:"observation"`
+	PatientID     string `db:"patient"`
+	AttemptCount  int    `db:"attempt_count"`
+	// ClaimedAt tells this claim from a later one of the same record.
+	ClaimedAt string `db:"claimed_at"`
+	// Ambiguous: an earlier send may have reached the EMR.
+	Ambiguous bool `db:"ambiguous"`
+	// CreatedAt is when the observation was stored, and with it the intent to deliver it.
+	CreatedAt string `db:"created_at"`
+}
+
+// ClaimTransmissions moves up to limit due transmissions to processing, oldest first, but those attempted since a time.
+func ClaimTransmissions(tx core.App, limit int, since, now time.Time) (claimed []ClaimedTransmission, err error) {
+	// Each half walks its own index no further than needed, whatever the backlog. With a limit of just one SQLite would walk
+	// it to the end: hence one more.
+	err = tx.NonconcurrentDB().NewQuery(`UPDATE transmissions SET status = 'processing', claimed_at = {:now}, updated_at = {:now}
+		WHERE id IN (SELECT id FROM (
+			SELECT * FROM (SELECT id, created_at FROM transmissions
+				WHERE ` + waiting + ` AND last_attempted_at < {:since} ORDER BY created_at, id LIMIT {:limit} + 1)
+			UNION ALL
+			SELECT * FROM (SELECT id, created_at FROM transmissions
+				WHERE ` + retrying + ` AND next_retry_at <= {:now} AND last_attempted_at < {:since}
+				ORDER BY next_retry_at LIMIT {:limit} + 1)
+			) ORDER BY created_at, id LIMIT +{:limit})
+		RETURNING id, observation, patient, attempt_count, claimed_at, ambiguous, created_at`).
+		Bind(dbx.Params{"now": Instant(now), "since": Instant(since), "limit": limit}).All(&claimed)
+	return claimed, wrap(err, "claim transmissions")
+}
+
+// ClaimTransmissionOf moves the transmission of one observation to processing, due or not.
+func ClaimTransmissionOf(tx core.App, observationID string, now time.Time) (c ClaimedTransmission, err error) {
+	err = tx.NonconcurrentDB().NewQuery(`UPDATE transmissions SET status = 'processing', claimed_at = {:now}, updated_at = {:now}
+		WHERE observation = {:observation} AND status IN ('pending', 'failed')
+		RETURNING id, observation, patient, attempt_count, claimed_at, ambiguous, created_at`).
+		Bind(dbx.Params{"now": Instant(now), "observation": observationID}).One(&c)
+	return c, wrap(err, "claim transmission")
+}
+
+// SettledTransmission is what the end of a delivery makes of its record.
+type SettledTransmission struct {
+	Status, ErrorCode, ErrorMessage, Diagnostics string // the diagnostics sealed
+	NextRetryAt                                  time.Time
+	Attempts                                     int
+	Ambiguous                                    bool
+	EMRID, SentHash                              string // "" keeps what is there
+}
+
+// SettleTransmission stores the end of a delivery, in the transmission and its observation; not held when the claim has lapsed.
+func SettleTransmission(tx core.App, c ClaimedTransmission, s SettledTransmission, startedAt, now time.Time) (held bool, err error) {
+	n, err := change(tx, "settle transmission", `UPDATE transmissions SET status = {:status}, error_code = {:code},
+			error_message = {:message}, diagnostics = {:diagnostics}, next_retry_at = {:next}, attempt_count = {:attempts},
+			ambiguous = {:ambiguous}, claimed_at = '', updated_at = {:now}, last_attempted_at = {:started},
+			first_attempted_at = CASE WHEN first_attempted_at = '' THEN {:started} ELSE first_attempted_at END,
+			emr_resource_id = CASE WHEN {:emr} = '' THEN emr_resource_id ELSE {:emr} END,
+			sent_hash = CASE WHEN {:hash} = '' THEN sent_hash ELSE {:hash} END
+		WHERE id = {:id} AND status = 'processing' AND claimed_at = {:claimed}`, dbx.Params{
+		"id": c.ID, "claimed": c.ClaimedAt, "status": s.Status, "code": s.ErrorCode, "message": s.ErrorMessage, "diagnostics": s.Diagnostics,
+		"next": Instant(s.NextRetryAt), "attempts": s.Attempts, "ambiguous": s.Ambiguous, "now": Instant(now), "started": Instant(startedAt),
+		"emr": s.EMRID, "hash": s.SentHash,
+	})
+	if err != nil || n == 0 {
+		return false, err
+	}
+	return true, SetFHIRStatus(tx, c.ObservationID, s.Status, s.EMRID, Instant(now))
+}
+
+// RecoverTransmissions makes pending again, as ambiguous, whatever is in processing but the named ones, and returns their observations.
+func RecoverTransmissions(tx core.App, but []string, now time.Time) (observations []string, err error) {
+	err = tx.NonconcurrentDB().NewQuery(`UPDATE transmissions
+		SET status = 'pending', ambiguous = TRUE, claimed_at = '', updated_at = {:now}
+		WHERE status = 'processing' AND id NOT IN (SELECT value FROM json_each({:but}))
+		RETURNING observation`).Bind(dbx.Params{"now": Instant(now), "but": jsonList(but)}).Column(&observations)
+	return observations, wrap(err, "recover transmissions")
+}
+
+// ClaimedBefore lists what has been in processing since before a time.
+func ClaimedBefore(app core.App, before time.Time) ([]ClaimedTransmission, error) {
+	return queryAll[ClaimedTransmission](app, "find stuck transmissions", `SELECT id, observation, patient, attempt_count, claimed_at, TRUE AS ambiguous
+		FROM transmissions WHERE status = 'processing' AND claimed_at <= {:before} ORDER BY claimed_at`, dbx.Params{"before": Instant(before)})
+}
+
+// WithdrawTransmission ends the delivery of an observation before it was sent.
+func WithdrawTransmission(tx core.App, observationID, code, message string, now time.Time) error {
+	return update(tx, "withdraw transmission", Transmissions, dbx.Params{
+		"status": FHIRFailed, "next_retry_at": "", "error_code": code, "error_message": message, "updated_at": Instant(now),
+	}, dbx.HashExp{"observation": observationID})
+}
+
+// TransmissionState is the status of the transmission of an observation, and whether the EMR may have it; a missing row for none.
+func TransmissionState(app core.App, observationID string) (status string, ambiguous bool, err error) {
+	err = app.DB().NewQuery(`SELECT status, ambiguous FROM transmissions WHERE observation = {:id}`).
+		Bind(dbx.Params{"id": observationID}).Row(&status, &ambiguous)
+	return status, ambiguous, wrap(err, "find transmission")
+}
+
+// RequeueTransmission makes the transmission of an observation pending; false when there is none.
+func RequeueTransmission(tx core.App, observationID string, now time.Time) (found bool, err error) {
+	n, err := updateCounted(tx, "queue transmission again", Transmissions, dbx.Params{
+		"status": FHIRPending, "error_code": "", "error_message": "", "next_retry_at": "", "updated_at": Instant(now),
+	}, dbx.HashExp{"observation": observationID})
+	return n > 0, err
 }
 
 // SetFHIRStatus moves an observation to a FHIR status. emrID is kept when there is one and does not clear an older one.
 func SetFHIRStatus(tx core.App, observationID, status, emrID, at string) error {
-	_, err := tx.NonconcurrentDB().NewQuery(`UPDATE observations SET fhir_status = {:status}, updated_at = {:at},
-			emr_resource_id = CASE WHEN {:emr} = '' THEN emr_resource_id ELSE {:emr} END WHERE id = {:id}`).
-		Bind(dbx.Params{"id": observationID, "status": status, "emr": emrID, "at": at}).Execute()
-	if err != nil {
-		return fmt.Errorf("set FHIR status: %w", err)
-	}
-	return nil
+	return exec(tx, "set FHIR status", `UPDATE observations SET fhir_status = {:status}, updated_at = {:at},
+			emr_resource_id = CASE WHEN {:emr} = '' THEN emr_resource_id ELSE {:emr} END WHERE id = {:id}`, dbx.Params{"id": observationID, "status": status, "emr": emrID, "at": at})
 }

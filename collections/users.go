@@ -11,26 +11,26 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
+// The columns of a user that people fill.
+const (
+	UserFirstName = "first_name"
+	UserLastName  = "last_name"
+	UserRole      = "role"
+	UserPhone     = "phone"
+	UserNPI       = "npi"
+	UserTimeZone  = "time_zone"
+	UserPatient   = "patient"
+)
+
 // User is a person who may sign in.
 type User struct{ core.BaseRecordProxy }
 
 // AsUser reads a record of the users collection as a User.
-func AsUser(record *core.Record) *User {
-	u := &User{}
-	u.SetProxyRecord(record)
-	return u
-}
+func AsUser(record *core.Record) *User { return as[User](record) }
 
 // NewUser returns an unsaved user with the next number.
 func NewUser(app core.App) (*User, error) {
-	record, err := New(app, Users)
-	if err != nil {
-		return nil, err
-	}
-	if record.Id, err = NextID(app, Users); err != nil {
-		return nil, err
-	}
-	return AsUser(record), nil
+	return numbered[User](app, Users)
 }
 
 // FindUser finds a user by record id.
@@ -74,105 +74,40 @@ func UserNames(app core.App, ids []string) (map[string]UserName, error) {
 
 // UserList lists users in the order of their numbers.
 func UserList(app core.App, f UserFilter) ([]*User, error) {
-	conditions := []dbx.Expression{}
-	if f.Role != "" {
-		conditions = append(conditions, dbx.HashExp{"role": f.Role})
-	}
-	if f.Active != nil {
-		conditions = append(conditions, dbx.HashExp{"is_active": *f.Active})
-	}
-	var users []*User
-	if err := app.RecordQuery(Users).AndWhere(Every(conditions)).OrderBy("id").All(&users); err != nil {
-		return nil, fmt.Errorf("list users: %w", err)
-	}
-	return users, nil
+	return listOf[User](app, Users, Every(Conditions{}.Equal("role", f.Role).Is("is_active", f.Active)), "id")
 }
 
 func findUser(app core.App, where, value string) (*User, error) {
-	u := &User{}
-	if err := app.RecordQuery(Users).AndWhere(dbx.NewExp(where, dbx.Params{"value": value})).Limit(1).One(u); err != nil {
-		return nil, fmt.Errorf("find user: %w", err)
-	}
-	return u, nil
+	return find[User](app, Users, dbx.NewExp(where, dbx.Params{"value": value}))
 }
 
-// Number is the public id.
-func (u *User) Number() int64 { return Number(u.Id) }
-
-// Role is one of the seven roles.
-func (u *User) Role() string { return u.GetString("role") }
-
-// Active reports whether the account may be used.
-func (u *User) Active() bool { return u.GetBool("is_active") }
-
-// FirstName is opened.
-func (u *User) FirstName() string { return TextOf(u.ProxyRecord(), "first_name") }
-
-// LastName is opened.
-func (u *User) LastName() string { return TextOf(u.ProxyRecord(), "last_name") }
-
-// PatientID is the patient whose portal account this is, else "".
-func (u *User) PatientID() string { return u.GetString("patient") }
-
-// Phone is opened.
-func (u *User) Phone() string { return TextOf(u.ProxyRecord(), "phone") }
-
-// NPI is the National Provider Identifier, else "".
-func (u *User) NPI() string { return u.GetString("npi") }
+func (u *User) Number() int64     { return Number(u.Id) }                          // the public id
+func (u *User) Role() string      { return u.GetString("role") }                   // one of the seven roles
+func (u *User) Active() bool      { return u.GetBool("is_active") }                // the account may be used
+func (u *User) FirstName() string { return TextOf(u.ProxyRecord(), "first_name") } // opened
+func (u *User) LastName() string  { return TextOf(u.ProxyRecord(), "last_name") }  // opened
+func (u *User) PatientID() string { return u.GetString("patient") }                // the patient whose portal account this is, else ""
+func (u *User) Phone() string     { return TextOf(u.ProxyRecord(), "phone") }      // opened
+func (u *User) NPI() string       { return u.GetString("npi") }                    // the National Provider Identifier, else ""
 
 // TimeZonesOf are the IANA names of the given users' zones; "" for the practice's.
 func TimeZonesOf(app core.App, ids []string) (map[string]string, error) {
-	var rows []struct {
-		ID   string `db:"id"`
-		Zone string `db:"time_zone"`
-	}
-	if err := app.DB().Select("id", "time_zone").From(Users).Where(oneOf("id", ids)).All(&rows); err != nil {
-		return nil, fmt.Errorf("find time zones: %w", err)
-	}
-	zones := make(map[string]string, len(rows))
-	for _, row := range rows {
-		zones[row.ID] = row.Zone
-	}
-	return zones, nil
+	return readMap[string]("find time zones", app.DB().Select("id", "time_zone").From(Users).Where(oneOf("id", ids)))
 }
 
-// AddressesOf are the e-mail addresses of those whom records name as their user.
-func AddressesOf(app core.App, records []*core.Record) (map[string]string, error) {
-	ids := make([]string, len(records))
-	for i, record := range records {
-		ids[i] = record.GetString("user")
-	}
-	var rows []struct {
-		ID    string `db:"id"`
-		Email string `db:"email"`
-	}
-	if err := app.DB().Select("id", "email").From(Users).Where(oneOf("id", ids)).All(&rows); err != nil {
-		return nil, fmt.Errorf("find addresses: %w", err)
-	}
-	addresses := make(map[string]string, len(rows))
-	for _, row := range rows {
-		addresses[row.ID] = row.Email
-	}
-	return addresses, nil
+// AddressesOf are the e-mail addresses of users.
+func AddressesOf(app core.App, ids []string) (map[string]string, error) {
+	return readMap[string]("find addresses", app.DB().Select("id", "email").From(Users).Where(oneOf("id", ids)))
 }
 
-// TimeZone is an IANA name; "" for the practice's.
-func (u *User) TimeZone() string { return u.GetString("time_zone") }
-
-// MustChangePassword reports whether the password was given by somebody else.
-func (u *User) MustChangePassword() bool { return u.GetBool("must_change_password") }
-
-// PasswordHash is what is stored of the password.
-func (u *User) PasswordHash() string { return u.GetString("password:hash") }
-
-// TwoFactorEnabled reports whether signing in takes a second factor.
-func (u *User) TwoFactorEnabled() bool { return u.GetBool("two_factor_enabled") }
+func (u *User) TimeZone() string         { return u.GetString("time_zone") }          // an IANA name; "" for the practice's
+func (u *User) MustChangePassword() bool { return u.GetBool("must_change_password") } // the password was given by somebody else
+func (u *User) PasswordHash() string     { return u.GetString("password:hash") }      // what is stored of the password
+func (u *User) TwoFactorEnabled() bool   { return u.GetBool("two_factor_enabled") }   // signing in takes a second factor
 
 // TOTPSecret is opened; "" when there is none. Whoever compares codes asks [Readable] first.
-func (u *User) TOTPSecret() string { return u.GetString("totp_secret") }
-
-// TOTPLastStep is the last time step accepted.
-func (u *User) TOTPLastStep() int64 { return int64(u.GetInt("totp_last_step")) }
+func (u *User) TOTPSecret() string  { return u.GetString("totp_secret") }
+func (u *User) TOTPLastStep() int64 { return int64(u.GetInt("totp_last_step")) } // the last time step accepted
 
 // TOTPPending is a set-up that is not confirmed yet: its secret, opened, the hashes of its backup codes, the wrong codes given to it so far
 // and when it lapses. The zero value is none.
@@ -206,19 +141,16 @@ func (u *User) SetTwoFactor(secret string) {
 	u.Set("totp_last_step", 0)
 }
 
-// LastLoginAt is zero before the first sign-in.
-func (u *User) LastLoginAt() time.Time { return ParseInstant(u.GetString("last_login_at")) }
+func (u *User) SetActive(active bool)           { u.Set("is_active", active) }
+func (u *User) SetMustChangePassword(must bool) { u.Set("must_change_password", must) }
+func (u *User) SetTOTPLastStep(step int64)      { u.Set("totp_last_step", step) }
+func (u *User) SetTimeZone(name string)         { u.Set(UserTimeZone, name) }
+func (u *User) SetUpdatedAt(at time.Time)       { u.Set(ColumnUpdatedAt, Instant(at)) }
 
-// CreatedAt is when the account was made.
-func (u *User) CreatedAt() time.Time { return ParseInstant(u.GetString("created_at")) }
+func (u *User) LastLoginAt() time.Time { return ParseInstant(u.GetString("last_login_at")) } // zero before the first sign-in
+func (u *User) CreatedAt() time.Time   { return ParseInstant(u.GetString("created_at")) }    // when the account was made
 
 // SetSignedIn notes a completed sign-in. It writes these columns only, so that it never undoes another change.
 func SetSignedIn(app core.App, userID string, totpStep int64, now time.Time) error {
-	_, err := app.NonconcurrentDB().
-		NewQuery(`UPDATE users SET last_login_at = {:now}, totp_last_step = MAX(totp_last_step, {:step}) WHERE id = {:id}`).
-		Bind(dbx.Params{"now": Instant(now), "step": totpStep, "id": userID}).Execute()
-	if err != nil {
-		return fmt.Errorf("note sign-in: %w", err)
-	}
-	return nil
+	return exec(app, "note sign-in", `UPDATE users SET last_login_at = {:now}, totp_last_step = MAX(totp_last_step, {:step}) WHERE id = {:id}`, dbx.Params{"now": Instant(now), "step": totpStep, "id": userID})
 }

@@ -19,10 +19,7 @@ type WatchedPatient struct {
 // PatientZones are the names of the time zones of the active patients; "" stands for the practice's.
 func PatientZones(app core.App) (zones []string, err error) {
 	err = app.DB().NewQuery(`SELECT DISTINCT time_zone FROM patients WHERE active = TRUE AND deleted_at = '' ORDER BY time_zone`).Column(&zones)
-	if err != nil {
-		return nil, fmt.Errorf("list time zones of patients: %w", err)
-	}
-	return zones, nil
+	return zones, wrap(err, "list time zones of patients")
 }
 
 // WatchedPatients are the active patients whose time zone has the name, in order of ids.
@@ -51,10 +48,7 @@ func WatchedPatients(app core.App, zone string) (patients []WatchedPatient, err 
 func ActiveProviderEmail(app core.App, patientID string) (email string, err error) {
 	err = app.DB().NewQuery(`SELECT COALESCE(u.email, '') FROM patients p JOIN users u ON u.id = p.primary_provider AND u.is_active = TRUE
 		WHERE p.id = {:patient}`).Bind(dbx.Params{"patient": patientID}).Row(&email)
-	if err != nil && !Missing(err) {
-		return "", fmt.Errorf("find primary provider: %w", err)
-	}
-	return email, nil
+	return email, wrap(unlessMissing(err), "find primary provider")
 }
 
 // Measured is a patient and a kind of observation with recent readings.
@@ -65,14 +59,10 @@ type Measured struct {
 }
 
 // RecentlyMeasured lists the active patients and kinds with readings stored since then.
-func RecentlyMeasured(app core.App, since time.Time) (measured []Measured, err error) {
-	err = app.DB().NewQuery(`SELECT DISTINCT o.patient, o.observation_type, p.time_zone
+func RecentlyMeasured(app core.App, since time.Time) ([]Measured, error) {
+	return queryAll[Measured](app, "list recently measured", `SELECT DISTINCT o.patient, o.observation_type, p.time_zone
 		FROM observations o INDEXED BY idx_observations_created
 		JOIN patients p ON p.id = o.patient AND p.active = TRUE AND p.deleted_at = ''
-		WHERE o.created_at >= {:since} AND o.status = 'final' ORDER BY o.patient, o.observation_type`).
-		Bind(dbx.Params{"since": Instant(since)}).All(&measured)
-	if err != nil {
-		return nil, fmt.Errorf("list recently measured: %w", err)
-	}
-	return measured, nil
+		WHERE o.created_at >= {:since} AND o.status = 'final' ORDER BY o.patient, o.observation_type`,
+		dbx.Params{"since": Instant(since)})
 }

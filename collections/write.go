@@ -30,8 +30,5 @@ func Update(tx core.App, record *core.Record, columns ...string) error {
 		}
 		_, err = tx.DB().Update(record.Collection().Name, changed, dbx.HashExp{"id": record.Id}).Execute()
 	}
-	if err != nil {
-		return fmt.Errorf("update %s: %w", record.Collection().Name, err)
-	}
-	return nil
+	return wrap(err, "update %s", record.Collection().Name)
 }

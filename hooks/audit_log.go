@@ -113,7 +113,7 @@ func patientOf(record *core.Record) string {
 	if record.Collection().Name == collections.Patients {
 		return record.Id
 	}
-	return record.GetString("patient")
+	return collections.PatientOf(record)
 }
 
 func publicID(record *core.Record) string {

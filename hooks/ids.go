@@ -19,13 +19,7 @@ func (h *hooks) giveUUID(e *core.RecordEvent) error {
 
 // giveTime says when a record was made that the dashboard or a script creates without saying so.
 func (h *hooks) giveTime(e *core.RecordEvent) error {
-	if e.Record.Collection().Fields.GetByName("created_at") != nil && e.Record.GetString("created_at") == "" {
-		made := collections.Instant(h.Clock())
-		e.Record.Set("created_at", made)
-		if e.Record.Collection().Fields.GetByName("updated_at") != nil {
-			e.Record.Set("updated_at", made)
-		}
-	}
+	collections.StampCreated(e.Record, h.Clock())
 	return e.Next()
 }
 

@@ -191,7 +191,8 @@ func passwordPolicy(record *core.Record) error {
 	if password == "" {
 		return nil
 	}
-	owner := auth.Owner{Email: record.Email(), FirstName: record.GetString("first_name"), LastName: record.GetString("last_name")}
+	superuser := collections.AsSuperuser(record)
+	owner := auth.Owner{Email: record.Email(), FirstName: superuser.FirstName(), LastName: superuser.LastName()}
 	broken := auth.PasswordProblems(password, owner)
 	if len(broken) == 0 {
 		return nil

@@ -15,7 +15,7 @@ func (h *hooks) guardThresholds(e *core.RecordEvent) error {
 
 // dropThresholds lets a patient fall back to the practice's bounds, which themselves stay.
 func (h *hooks) dropThresholds(e *core.RecordEvent) error {
-	if e.Record.GetString("patient") == "" {
+	if collections.PatientOf(e.Record) == "" {
 		return router.NewBadRequestError("The practice's thresholds cannot be deleted.", nil)
 	}
 	return triage.DropThresholds(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next)

@@ -91,8 +91,8 @@ type profileView struct {
 func viewProfile(user *collections.User, havePasskeys map[string]bool) profileView {
 	return profileView{
 		ID: user.Number(), Email: user.Email(), FirstName: user.FirstName(), LastName: user.LastName(), Role: user.Role(),
-		Is2FAEnabled: user.TwoFactorEnabled(), HasPasskeys: havePasskeys[user.Id], LastLogin: storedInstant(user.ProxyRecord(), "last_login_at"),
-		DateJoined: storedInstant(user.ProxyRecord(), "created_at"), IsActive: user.Active(), TimeZone: orNull(user.TimeZone()),
+		Is2FAEnabled: user.TwoFactorEnabled(), HasPasskeys: havePasskeys[user.Id], LastLogin: instantOrNull(user.LastLoginAt()),
+		DateJoined: instantOrNull(user.CreatedAt()), IsActive: user.Active(), TimeZone: orNull(user.TimeZone()),
 		NPI: orNull(user.NPI()), Phone: orNull(user.Phone()), MustChangePassword: user.MustChangePassword(),
 	}
 }

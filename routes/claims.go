@@ -294,7 +294,7 @@ func viewClaims(c *web.Call, rows []billing.ClaimRow) ([]claimView, error) {
 	return web.Views(rows, func(row billing.ClaimRow) claimView {
 		return claimView{
 			ClaimID: row.ClaimID, PatientMRN: names[row.PatientID].MRN, PatientName: names[row.PatientID].LastFirst(), CPTCode: row.CPTCode,
-			ServiceDate: row.ServiceDate, Amount: row.Amount, Payer: row.Payer, PayerID: orNull(row.PayerCode), ICD10Codes: row.ICD10Codes(),
+			ServiceDate: row.ServiceDate, Amount: row.Amount(), Payer: row.Payer, PayerID: orNull(row.PayerCode), ICD10Codes: row.ICD10Codes(),
 			RenderingProvider: row.Provider, LifecycleStatus: row.LifecycleStatus,
 		}
 	}), nil

@@ -30,14 +30,13 @@ type consentView struct {
 
 // viewConsent shows a consent; a portal user is not told the names of staff.
 func viewConsent(c *web.Call, consent *collections.Consent) consentView {
-	record := consent.ProxyRecord()
 	view := consentView{
 		ID: consent.Number(), PatientID: consent.PatientID(), Type: consent.Type(), Method: consent.Method(),
-		Status: patients.ConsentStatus(consent, c.Now), GrantedAt: storedInstant(record, "granted_at"), ExpiresAt: storedInstant(record, "expires_at"),
+		Status: patients.ConsentStatus(consent, c.Now), GrantedAt: instantOrNull(consent.GrantedAt()), ExpiresAt: instantOrNull(consent.ExpiresAt()),
 		ObtainedBy: orNull(consent.ObtainedBy()), RecordedBy: orNull(consent.RecordedBy()),
 		DocumentReference: orNull(consent.DocumentReference().Reveal()), Notes: orNull(consent.Notes().Reveal()),
-		RevokedAt: storedInstant(record, "revoked_at"), RevokedBy: orNull(consent.RevokedBy()), RevokeReason: orNull(consent.RevokeReason().Reveal()),
-		CreatedAt: storedInstant(record, "created_at"),
+		RevokedAt: instantOrNull(consent.RevokedAt()), RevokedBy: orNull(consent.RevokedBy()), RevokeReason: orNull(consent.RevokeReason().Reveal()),
+		CreatedAt: instantOrNull(consent.CreatedAt()),
 	}
 	if c.Caller.Role == access.Patient {
 		view.ObtainedBy, view.RecordedBy, view.RevokedBy = nil, nil, nil

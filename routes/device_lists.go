@@ -12,7 +12,7 @@ import (
 func (a *api) listDevices(c *web.Call) error {
 	q := c.Query()
 	p := q.Paging()
-	filter := devices.Filter{
+	filter := collections.DeviceFilter{
 		PatientID: q.PatientID(), HubID: q.Text("hub_id", 128),
 		Status: q.OneOf("status", collections.DeviceInventory, collections.DeviceDiscovered, collections.DeviceAssigned,
 			collections.DeviceConnected, collections.DeviceDisconnected, collections.DeviceReplaced, collections.DeviceRetired),
@@ -31,7 +31,7 @@ func (a *api) listDevices(c *web.Call) error {
 	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
 		return err
 	}
-	page, total, err := devices.List(c.App, filter, p.Offset(), p.Size)
+	page, total, err := collections.PageOfDevices(c.App, filter, p.Offset(), p.Size)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (a *api) listHubs(c *web.Call) error {
 func (a *api) listDeviceAlerts(c *web.Call) error {
 	q := c.Query()
 	p := q.Paging()
-	filter := devices.AlertFilter{
+	filter := collections.DeviceAlertFilter{
 		PatientID: q.PatientID(), DeviceID: q.Text("device_id", 128), Acknowledged: q.Boolean("acknowledged"),
 		Type:  q.OneOf("type", devices.AlertTypes...),
 		Level: q.OneOf("level", string(alerts.Critical), string(alerts.Warning), string(alerts.Normal), string(alerts.NoData)),

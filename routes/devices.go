@@ -32,16 +32,15 @@ type deviceView struct {
 }
 
 func viewDevice(device *collections.Device) deviceView {
-	record := device.ProxyRecord()
 	view := deviceView{
-		DeviceID: device.DeviceID(), DeviceType: orNull(device.Type()), Model: orNull(record.GetString("model")), Status: device.Status(),
-		PatientID: orNull(device.PatientID()), AssignedAt: storedInstant(record, "assigned_at"), HubID: orNull(device.HubID()),
-		BatteryLevel: device.BatteryLevel(), BatteryState: orNull(device.BatteryState()), SignalStrength: collections.Optional(record, "signal_strength"),
-		LastReadingAt: storedInstant(record, "last_reading_at"), LastSeenAt: storedInstant(record, "last_seen_at"),
-		FirmwareVersion: orNull(record.GetString("firmware_version")), SetupCompletedAt: storedInstant(record, "setup_completed_at"),
+		DeviceID: device.DeviceID(), DeviceType: orNull(device.Type()), Model: orNull(device.Model()), Status: device.Status(),
+		PatientID: orNull(device.PatientID()), AssignedAt: instantOrNull(device.AssignedAt()), HubID: orNull(device.HubID()),
+		BatteryLevel: device.BatteryLevel(), BatteryState: orNull(device.BatteryState()), SignalStrength: device.SignalStrength(),
+		LastReadingAt: instantOrNull(device.LastReadingAt()), LastSeenAt: instantOrNull(device.LastSeenAt()),
+		FirmwareVersion: orNull(device.Firmware()), SetupCompletedAt: instantOrNull(device.SetUpAt()),
 	}
 	if device.Flagged() && device.PatientID() != "" {
-		view.Flagged, view.FlagReason = true, orNull(record.GetString("flag_reason"))
+		view.Flagged, view.FlagReason = true, orNull(device.FlagReason())
 	}
 	return view
 }
@@ -89,7 +88,7 @@ func (a *api) assignDevice(c *web.Call) error {
 	device := assigned.Device
 	return c.OK(assigningView{
 		Status: "assigned", EstimatedDelivery: orNull(assigned.Delivery), DeviceID: device.DeviceID(), PatientID: device.PatientID(),
-		DeviceType: device.Type(), AssignedAt: storedInstant(device.ProxyRecord(), "assigned_at"),
+		DeviceType: device.Type(), AssignedAt: instantOrNull(device.AssignedAt()),
 	})
 }
 
@@ -134,8 +133,7 @@ func (a *api) readDevice(c *web.Call) error {
 		} else if !visible {
 			continue
 		}
-		record := held.ProxyRecord()
-		detail.Assignments = append(detail.Assignments, assignmentView{patient, storedInstant(record, "assigned_at"), storedInstant(record, "unassigned_at")})
+		detail.Assignments = append(detail.Assignments, assignmentView{patient, instantOrNull(held.From()), instantOrNull(held.To())})
 	}
 	if holders := distinct(detail.Assignments, func(v assignmentView) string { return v.PatientID }); len(holders) > 0 {
 		if err := c.RecordRead(audit.PatientRead, audit.ResourceDevice, device.DeviceID(), holders...); err != nil {

@@ -42,13 +42,13 @@ func (LiveViews) Alerts(app core.App, ids []string) (map[string]live.View, error
 		return nil, fmt.Errorf("find alerts: %w", err)
 	}
 	rows, _ = collections.ReadableRecords(rows) // whoever reads the list is told how many are left out
-	names, err := patients.Names(app, distinct(rows, patientOf))
+	names, err := patients.Names(app, distinct(rows, collections.PatientOf))
 	if err != nil {
 		return nil, err
 	}
 	views := make(map[string]live.View, len(rows))
 	for _, row := range rows {
-		views[row.Id] = live.View{PatientID: patientOf(row), Data: viewAlert(row, names)}
+		views[row.Id] = live.View{PatientID: collections.PatientOf(row), Data: viewAlert(row, names)}
 	}
 	return views, nil
 }
@@ -66,7 +66,7 @@ func (LiveViews) Escalations(app core.App, ids []string) (map[string]live.View, 
 	}
 	shown := make(map[string]live.View, len(rows))
 	for i, row := range rows {
-		shown[row.Id] = live.View{PatientID: row.GetString("patient"), Data: views[i]}
+		shown[row.Id] = live.View{PatientID: collections.PatientOf(row), Data: views[i]}
 	}
 	return shown, nil
 }

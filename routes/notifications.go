@@ -3,8 +3,6 @@ package routes
 import (
 	"strconv"
 
-	"github.com/pocketbase/pocketbase/core"
-
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/notifications"
@@ -28,13 +26,11 @@ type notificationView struct {
 	CreatedAt    *string `json:"created_at"`
 }
 
-func viewNotification(record *core.Record) notificationView {
-	readAt := storedInstant(record, "read_at")
+func viewNotification(n *collections.Notification) notificationView {
 	return notificationView{
-		ID: collections.Number(record.Id), Channel: record.GetString("channel"), Type: record.GetString("type"), Severity: record.GetString("severity"),
-		Title: record.GetString("title"), Body: record.GetString("body"), PatientID: orNull(record.GetString("patient")),
-		AlertID: storedNumber(record, "alert"), EscalationID: storedNumber(record, "escalation"), EntryID: orNull(record.GetString("billing_entry")),
-		Read: readAt != nil, ReadAt: readAt, CreatedAt: storedInstant(record, "created_at"),
+		ID: n.Number(), Channel: n.Channel(), Type: n.Type(), Severity: n.Severity(), Title: n.Title(), Body: n.Body().Reveal(),
+		PatientID: orNull(n.PatientID()), AlertID: numberOrNull(n.AlertID()), EscalationID: numberOrNull(n.EscalationID()), EntryID: orNull(n.EntryID()),
+		Read: !n.ReadAt().IsZero(), ReadAt: instantOrNull(n.ReadAt()), CreatedAt: instantOrNull(n.CreatedAt()),
 	}
 }
 
@@ -58,7 +54,7 @@ func (a *api) listNotifications(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	entries, unreadable := collections.ReadableRecords(entries)
+	entries, unreadable := collections.ReadableOnly(entries)
 	if err := recordNotificationsRead(c, "", entries...); err != nil {
 		return err
 	}
@@ -72,8 +68,8 @@ func (a *api) listNotifications(c *web.Call) error {
 }
 
 // recordNotificationsRead notes whose data the entries showed; entries about nobody leave no trace.
-func recordNotificationsRead(c *web.Call, id string, entries ...*core.Record) error {
-	shown := distinct(entries, patientOf)
+func recordNotificationsRead(c *web.Call, id string, entries ...*collections.Notification) error {
+	shown := distinct(entries, (*collections.Notification).PatientID)
 	if len(shown) == 0 {
 		return nil
 	}
@@ -81,7 +77,7 @@ func recordNotificationsRead(c *web.Call, id string, entries ...*core.Record) er
 }
 
 // notification finds the entry of the path on the caller's own list.
-func notification(c *web.Call) (*core.Record, error) {
+func notification(c *web.Call) (*collections.Notification, error) {
 	number, err := c.PathInteger("id")
 	if err != nil {
 		return nil, err
@@ -95,7 +91,7 @@ func (a *api) readNotification(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(viewNotification(record), recordNotificationsRead(c, strconv.FormatInt(collections.Number(record.Id), 10), record))
+	return c.Answer(viewNotification(record), recordNotificationsRead(c, strconv.FormatInt(record.Number(), 10), record))
 }
 
 func (a *api) markRead(c *web.Call) error {
@@ -137,28 +133,31 @@ func (a *api) listDeliveries(c *web.Call) error {
 	q := c.Query()
 	p := q.Paging()
 	between := q.Between()
-	where := collections.Conditions{}.Between("created_at", between.From, between.To).Equal("status", q.OneOf("status",
-		collections.PushPending, collections.PushSent, collections.PushFailed, collections.PushExpiredToken,
-		collections.PushSkippedQuietHours, collections.PushSkippedPreference, collections.PushNoTransport))
+	status := q.OneOf("status", collections.PushPending, collections.PushSent, collections.PushFailed, collections.PushExpiredToken,
+		collections.PushSkippedQuietHours, collections.PushSkippedPreference, collections.PushNoTransport)
 	if err := q.Err(); err != nil {
 		return err
 	}
-	pushes, total, err := collections.PageOfPushes(c.App, where, p.Offset(), p.Size)
+	pushes, total, err := collections.PageOfPushes(c.App, between.From, between.To, status, p.Offset(), p.Size)
 	if err != nil {
 		return err
 	}
-	addresses, err := collections.AddressesOf(c.App, pushes)
+	users := make([]string, len(pushes))
+	for i, push := range pushes {
+		users[i] = push.UserID()
+	}
+	addresses, err := collections.AddressesOf(c.App, users)
 	if err != nil {
 		return err
 	}
 	views := make([]deliveryView, len(pushes))
 	for i, push := range pushes {
 		views[i] = deliveryView{
-			ID: collections.Number(push.Id), NotificationID: collections.Number(push.GetString("notification")),
-			User: orNull(addresses[push.GetString("user")]), TokenID: storedNumber(push, "push_token"), Type: push.GetString("type"),
-			Title: push.GetString("title"), Body: push.GetString("body"), Status: push.GetString("status"), AttemptedAt: storedInstant(push, "attempted_at"),
+			ID: push.Number(), NotificationID: collections.Number(push.NotificationID()), User: orNull(addresses[push.UserID()]),
+			TokenID: numberOrNull(push.TokenID()), Type: push.Type(), Title: push.Title(), Body: push.Body(), Status: push.Status(),
+			AttemptedAt: instantOrNull(push.AttemptedAt()),
 		}
-		if code := collections.Optional(push, "status_code"); code != nil {
+		if code := push.StatusCode(); code != nil {
 			views[i].StatusCode = new(int64(*code))
 		}
 	}

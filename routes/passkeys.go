@@ -16,8 +16,7 @@ type passkeyView struct {
 }
 
 func viewPasskey(p *collections.Passkey) passkeyView {
-	record := p.ProxyRecord()
-	return passkeyView{p.Number(), p.Name(), storedInstant(record, "created_at"), storedInstant(record, "last_used_at"), p.BackedUp()}
+	return passkeyView{p.Number(), p.Name(), instantOrNull(p.CreatedAt()), instantOrNull(p.LastUsedAt()), p.BackedUp()}
 }
 
 func (a *api) listPasskeys(c *web.Call) error {

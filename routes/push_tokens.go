@@ -3,8 +3,6 @@ package routes
 import (
 	"net/http"
 
-	"github.com/pocketbase/pocketbase/core"
-
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/notifications"
@@ -25,12 +23,11 @@ type tokenView struct {
 	UpdatedAt   *string `json:"updated_at"`
 }
 
-func (a *api) viewToken(record *core.Record) tokenView {
-	kind := record.GetString("type")
+func (a *api) viewToken(token *collections.PushToken) tokenView {
 	return tokenView{
-		ID: collections.Number(record.Id), DeviceID: record.GetString("device_id"), Type: kind, Platform: record.GetString("platform"),
-		AppVersion: record.GetString("app_version"), Active: record.GetBool("active"), Deliverable: a.Push.Delivers(kind),
-		TokenHint: record.GetString("token_hint"), CreatedAt: storedInstant(record, "created_at"), UpdatedAt: storedInstant(record, "updated_at"),
+		ID: token.Number(), DeviceID: token.DeviceID(), Type: token.Type(), Platform: token.Platform(), AppVersion: token.AppVersion(),
+		Active: token.Active(), Deliverable: a.Push.Delivers(token.Type()), TokenHint: token.Hint(),
+		CreatedAt: instantOrNull(token.CreatedAt()), UpdatedAt: instantOrNull(token.UpdatedAt()),
 	}
 }
 
@@ -43,7 +40,7 @@ func (a *api) registerToken(c *web.Call, body notifications.RegisterBody) error 
 	if first {
 		status = http.StatusCreated
 	}
-	return c.JSON(status, a.viewToken(token.ProxyRecord()))
+	return c.JSON(status, a.viewToken(token))
 }
 
 func (a *api) listTokens(c *web.Call) error {

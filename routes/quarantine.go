@@ -178,7 +178,7 @@ func (a *api) ingestionStatus(c *web.Call) error {
 		return err
 	}
 	view.FHIRPipeline = pipelineView{figures.Pending, figures.Processing, figures.Transmitted, figures.Failed}
-	oldest, err := transmissions.OldestPending(c.App)
+	oldest, err := collections.OldestPendingTransmission(c.App)
 	if err != nil {
 		return err
 	}

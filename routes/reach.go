@@ -84,7 +84,7 @@ func (a *api) recordEmergency(c *web.Call, patientID string, reason phi.Text) er
 
 // reachStored refuses what is stored about a patient whom the caller may not reach, or who is deleted.
 func (a *api) reachStored(c *web.Call, record *core.Record) error {
-	return a.reachPresent(c, record.GetString("patient"))
+	return a.reachPresent(c, collections.PatientOf(record))
 }
 
 // reachPresent is reach for a patient who may have been deleted since: then there is nothing to see.

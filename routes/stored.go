@@ -81,10 +81,8 @@ func recordShown[T any](c *web.Call, resourceType string, rows []T, patientOf fu
 
 // namesOf opens the names of the patients that a page of records is about.
 func namesOf(c *web.Call, page []*core.Record) (map[string]patients.Name, error) {
-	return patients.Names(c.App, distinct(page, patientOf))
+	return patients.Names(c.App, distinct(page, collections.PatientOf))
 }
-
-func patientOf(record *core.Record) string { return record.GetString("patient") }
 
 // recordListed notes in the audit trail whose data a page showed; an empty one shows nobody's.
 func recordListed(c *web.Call, resourceType string, names map[string]patients.Name) error {

@@ -1,8 +1,6 @@
 package routes
 
 import (
-	"github.com/pocketbase/dbx"
-
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
@@ -47,14 +45,13 @@ func viewTimes(c *web.Call, page []*collections.TimeEntry) ([]timeView, error) {
 	}
 	views := make([]timeView, len(page))
 	for i, entry := range page {
-		record := entry.ProxyRecord()
 		views[i] = timeView{
 			ID: entry.Number(), PatientID: entry.PatientID(), PatientName: names[entry.PatientID()].FirstLast(), User: collections.Number(entry.UserRecordID()),
-			UserName: authors[entry.UserRecordID()], Category: entry.Category(), Activity: orNull(entry.GetString("activity")),
-			ContactMethod: orNull(entry.GetString("contact_method")), Source: entry.GetString("source"), StartedAt: storedInstant(record, "started_at"),
-			EndedAt: storedInstant(record, "ended_at"), DurationSeconds: entry.Seconds(), Running: entry.Running(), AutoStopped: entry.GetBool("auto_stopped"),
-			Notes: orNull(entry.Notes().Reveal()), Billed: entry.Billed(), BillingEntryID: orNull(entry.GetString("billing_entry")),
-			EscalationID: numberOrNull(entry.GetString("escalation")), CreatedAt: storedInstant(record, "created_at"), UpdatedAt: storedInstant(record, "updated_at"),
+			UserName: authors[entry.UserRecordID()], Category: entry.Category(), Activity: orNull(entry.Activity()),
+			ContactMethod: orNull(entry.Contact()), Source: entry.Source(), StartedAt: instantOrNull(entry.StartedAt()),
+			EndedAt: instantOrNull(entry.EndedAt()), DurationSeconds: entry.Seconds(), Running: entry.Running(), AutoStopped: entry.AutoStopped(),
+			Notes: orNull(entry.Notes().Reveal()), Billed: entry.Billed(), BillingEntryID: orNull(entry.EntryID()),
+			EscalationID: numberOrNull(entry.EscalationID()), CreatedAt: instantOrNull(entry.CreatedAt()), UpdatedAt: instantOrNull(entry.UpdatedAt()),
 		}
 	}
 	return views, nil
@@ -68,31 +65,14 @@ func (a *api) listTime(c *web.Call) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	where := []dbx.Expression{}
-	and := func(sql string, params dbx.Params) { where = append(where, dbx.NewExp(sql, params)) }
-	if !between.From.IsZero() {
-		and("started_at >= {:from}", dbx.Params{"from": collections.Instant(between.From)})
-	}
-	if !between.To.IsZero() {
-		and("started_at <= {:to}", dbx.Params{"to": collections.Instant(between.To)})
-	}
+	filter := collections.TimeFilter{From: between.From, To: between.To, PatientID: patientID, Category: category, Own: author(c)}
 	if month.Start != "" {
-		first, last := a.Billing.Bounds(month)
-		and("started_at >= {:m0} AND started_at < {:m1}", dbx.Params{"m0": collections.Instant(first), "m1": collections.Instant(last)})
-	}
-	if patientID != "" {
-		where = append(where, dbx.HashExp{"patient": patientID})
-	}
-	if category != "" {
-		where = append(where, dbx.HashExp{"category": category})
+		filter.MonthStart, filter.MonthEnd = a.Billing.Bounds(month)
 	}
 	if user != nil {
-		where = append(where, dbx.HashExp{"user": collections.NumberID(*user)})
+		filter.UserID = collections.NumberID(*user)
 	}
-	if c.Scope == access.Own {
-		where = append(where, dbx.NewExp("user = {:me}", dbx.Params{"me": c.Caller.RecordID}))
-	}
-	page, total, err := collections.PageOfTimeEntries(c.App, collections.Every(where), p.Offset(), p.Size)
+	page, total, err := collections.PageOfTimeEntries(c.App, filter, p.Offset(), p.Size)
 	if err != nil {
 		return err
 	}

@@ -30,14 +30,12 @@ type transmissionView struct {
 }
 
 func viewTransmission(record *core.Record, names map[string]patients.Name) transmissionView {
-	patientID := record.GetString("patient")
+	t := collections.AsTransmission(record)
 	return transmissionView{
-		ID: record.Id, ObservationID: record.GetString("observation"), PatientID: patientID, PatientName: names[patientID].FirstLast(),
-		ObservationType: record.GetString("observation_type"), Status: record.GetString("status"),
-		ErrorMessage: orNull(record.GetString("error_message")), ErrorCode: orNull(record.GetString("error_code")),
-		AttemptCount: record.GetInt("attempt_count"), MaxAttempts: transmissions.MaxAttempts,
-		FirstAttemptedAt: storedInstant(record, "first_attempted_at"), LastAttemptedAt: storedInstant(record, "last_attempted_at"),
-		NextRetryAt: storedInstant(record, "next_retry_at"), CreatedAt: *storedInstant(record, "created_at"),
+		ID: t.Id, ObservationID: t.ObservationID(), PatientID: t.PatientID(), PatientName: names[t.PatientID()].FirstLast(),
+		ObservationType: t.ObservationType(), Status: t.Status(), ErrorMessage: orNull(t.ErrorMessage()), ErrorCode: orNull(t.ErrorCode()),
+		AttemptCount: t.AttemptCount(), MaxAttempts: transmissions.MaxAttempts, FirstAttemptedAt: instantOrNull(t.FirstAttemptedAt()),
+		LastAttemptedAt: instantOrNull(t.LastAttemptedAt()), NextRetryAt: instantOrNull(t.NextRetryAt()), CreatedAt: input.FormatInstant(t.CreatedAt()),
 	}
 }
 
@@ -56,11 +54,11 @@ type attemptView struct {
 }
 
 func (a *api) readTransmission(c *web.Call) error {
-	record, ledger, err := transmissions.Find(c.App, c.Request.PathValue("id"))
+	found, ledger, err := transmissions.Find(c.App, c.Request.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	patientID := record.GetString("patient")
+	patientID := found.PatientID()
 	if err := a.reachPresent(c, patientID); err != nil {
 		return err
 	}
@@ -68,14 +66,14 @@ func (a *api) readTransmission(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	view := transmissionDetail{viewTransmission(record, names), make([]attemptView, len(ledger))}
+	view := transmissionDetail{viewTransmission(found.ProxyRecord(), names), make([]attemptView, len(ledger))}
 	for i, attempt := range ledger {
 		view.Attempts[i] = attemptView{
 			StartedAt: input.FormatInstant(collections.ParseInstant(attempt.StartedAt)), DurationMS: attempt.DurationMS,
 			Status: attempt.StatusCode, RequestID: attempt.RequestID, ErrorCode: orNull(attempt.ErrorCode),
 		}
 	}
-	return c.Answer(view, c.RecordRead(audit.ObservationRead, audit.ResourceTransmission, record.Id, patientID))
+	return c.Answer(view, c.RecordRead(audit.ObservationRead, audit.ResourceTransmission, found.Id, patientID))
 }
 
 // queuedView answers a transform or a transmit.
@@ -118,7 +116,7 @@ func (a *api) transmitObservation(c *web.Call) error {
 func (a *api) listTransmissions(c *web.Call) error {
 	q := c.Query()
 	p := q.Paging()
-	filter := transmissions.Filter{
+	filter := collections.TransmissionFilter{
 		PatientID: q.PatientID(),
 		Status:    q.OneOf("status", collections.FHIRPending, collections.FHIRProcessing, collections.FHIRTransmitted, collections.FHIRFailed),
 	}
@@ -131,7 +129,7 @@ func (a *api) listTransmissions(c *web.Call) error {
 	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
 		return err
 	}
-	page, total, err := transmissions.List(c.App, filter, p.Offset(), p.Size)
+	page, total, err := collections.PageOfTransmissions(c.App, filter, p.Offset(), p.Size)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func (a *api) register(c *web.Call, body auth.RegisterBody) error {
 	}
 	return c.Created(registeredView{
 		user.Number(), user.Email(), user.FirstName(), user.LastName(), user.Role(), user.Active(),
-		storedInstant(user.ProxyRecord(), "created_at"),
+		instantOrNull(user.CreatedAt()),
 	})
 }
 

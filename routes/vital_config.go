@@ -181,7 +181,7 @@ func (a *api) listThresholdChanges(c *web.Call) error {
 	for i, change := range page {
 		views[i] = thresholdChangeView{
 			ID: change.Number(), PatientID: orNull(change.PatientID()), ChangedBy: change.ChangedBy(),
-			ChangedAt: storedInstant(change.ProxyRecord(), "changed_at"), Field: change.Field(), OldValue: change.OldValue(),
+			ChangedAt: instantOrNull(change.ChangedAt()), Field: change.Field(), OldValue: change.OldValue(),
 			NewValue: change.NewValue(), Reason: orNull(change.Reason().Reveal()),
 		}
 		if change.PatientID() != "" {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -15,43 +14,7 @@ import (
 )
 
 // Filter chooses entries; zero fields choose all. From and To are included.
-type Filter struct {
-	Event, Outcome           string
-	Actor                    string // id or e-mail address
-	PatientID                string
-	ResourceType, ResourceID string
-	From, To                 time.Time
-}
-
-func (f Filter) where() dbx.Expression {
-	conditions := []dbx.Expression{}
-	for column, value := range map[string]string{
-		"event": f.Event, "outcome": f.Outcome, "patient": f.PatientID,
-		"resource_type": f.ResourceType, "resource_id": f.ResourceID,
-	} {
-		if value != "" {
-			conditions = append(conditions, dbx.HashExp{column: value})
-		}
-	}
-	if f.Actor != "" {
-		conditions = append(conditions, by(f.Actor))
-	}
-	if !f.From.IsZero() {
-		conditions = append(conditions, dbx.NewExp("recorded_at >= {:from}", dbx.Params{"from": collections.Instant(f.From)}))
-	}
-	if !f.To.IsZero() {
-		conditions = append(conditions, dbx.NewExp("recorded_at <= {:to}", dbx.Params{"to": collections.Instant(f.To)}))
-	}
-	return collections.Every(conditions)
-}
-
-// by chooses the entries of an actor. No id holds an @ and every e-mail address does, so one column is asked and one index walked.
-func by(actor string) dbx.Expression {
-	if !strings.Contains(actor, "@") {
-		return dbx.HashExp{"actor_id": actor}
-	}
-	return dbx.And(dbx.HashExp{"actor_email": actor}, dbx.NewExp("actor_email != ''")) // the index leaves out who has none
-}
+type Filter = collections.AuditFilter
 
 // Stored is an entry as it was recorded, with what is encrypted opened.
 type Stored struct {
@@ -91,12 +54,12 @@ func List(app core.App, f Filter, offset, limit int) (page []Stored, total int, 
 	if (f == Filter{}) {
 		total, err = collections.CountAllAudit(app)
 	} else {
-		total, err = collections.CountAudit(app, f.where())
+		total, err = collections.CountAudit(app, f.Where())
 	}
 	if err != nil {
 		return nil, 0, err
 	}
-	rows, err := collections.SelectAudit(app, f.where(), offset, limit)
+	rows, err := collections.SelectAudit(app, f.Where(), offset, limit)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -108,7 +71,7 @@ func List(app core.App, f Filter, offset, limit int) (page []Stored, total int, 
 
 // Each hands every entry that matches to visit, the oldest first, in bounded memory.
 func Each(app core.App, f Filter, visit func(Stored) error) error {
-	return eachRow(app, f.where(), func(row collections.AuditRow) error { return visit(stored(row)) })
+	return eachRow(app, f.Where(), func(row collections.AuditRow) error { return visit(stored(row)) })
 }
 
 func eachRow(app core.App, where dbx.Expression, visit func(collections.AuditRow) error) error {
@@ -147,11 +110,11 @@ const patientLists = "patient_ids"
 // AccessTo lists who had to do with a patient, the newest first: entries about the patient, and those about lists in which the patient was
 // shown. The names in a list are encrypted, so its entries are opened one by one.
 func AccessTo(app core.App, patientID string, from, to time.Time) ([]Stored, error) {
-	span := Filter{From: from, To: to}.where()
-	lists := dbx.And(dbx.HashExp{"patient": ""}, dbx.NewExp("changes != ''"),
-		dbx.In("event", string(PatientRead), string(PatientSearch), string(PatientImport), string(ObservationRead), string(ReportExport), string(BillingExport)))
+	events := []string{
+		string(PatientRead), string(PatientSearch), string(PatientImport), string(ObservationRead), string(ReportExport), string(BillingExport),
+	}
 	var found []Stored
-	err := eachRow(app, dbx.And(span, dbx.Or(dbx.HashExp{"patient": patientID}, lists)), func(row collections.AuditRow) error {
+	err := eachRow(app, collections.AuditOfPatient(patientID, events, from, to), func(row collections.AuditRow) error {
 		if entry := stored(row); row.Patient == patientID || entry.shows(patientID) {
 			found = append(found, entry)
 		}

@@ -75,13 +75,15 @@ func (a NewAccount) store(tx core.App, hash string, by audit.Actor, now time.Tim
 	setPassword(user, hash)
 	user.SetEmail(email)
 	user.SetVerified(true)
-	for column, value := range map[string]any{
-		"first_name": a.FirstName, "last_name": a.LastName, "role": string(a.Role), "is_active": true, "patient": a.PatientID,
-		"time_zone": a.TimeZone, "npi": a.NPI, "phone": a.Phone, "must_change_password": a.MustChangePassword,
-		"created_at": collections.Instant(now), "updated_at": collections.Instant(now),
+	for column, value := range map[string]string{
+		collections.UserFirstName: a.FirstName, collections.UserLastName: a.LastName, collections.UserRole: string(a.Role),
+		collections.UserPatient: a.PatientID, collections.UserTimeZone: a.TimeZone, collections.UserNPI: a.NPI, collections.UserPhone: a.Phone,
 	} {
 		user.Set(column, value)
 	}
+	user.SetActive(true)
+	user.SetMustChangePassword(a.MustChangePassword)
+	collections.StampCreated(user.ProxyRecord(), now)
 	if err := tx.Save(user); err != nil {
 		return nil, fmt.Errorf("store user: %w", err)
 	}

@@ -84,7 +84,7 @@ func (e *Engine) hashNewPassword(ctx context.Context, app core.App, checks *inpu
 // replacePassword stores a new password, ends every session and says so by mail.
 func replacePassword(tx core.App, user *collections.User, hash, because string, entry audit.Entry, now time.Time) error {
 	setPassword(user, hash)
-	user.Set("must_change_password", false)
+	user.SetMustChangePassword(false)
 	if _, err := RevokeAll(tx, user.Id, because); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (e *Engine) change(app core.App, userID string, apply func(tx core.App, use
 }
 
 func save(tx core.App, user *collections.User, now time.Time) error {
-	user.Set("updated_at", collections.Instant(now))
+	user.SetUpdatedAt(now)
 	if err := tx.Save(user); err != nil {
 		return fmt.Errorf("store user: %w", err)
 	}

@@ -125,7 +125,7 @@ func (e *Engine) fillReset(tx core.App, mail *collections.Mail, user *collection
 	if err != nil {
 		return false, err
 	}
-	mail.Set("user", user.Id)
+	mail.SetUser(user.Id)
 	return true, mail.SetParameters(map[string]string{"link": link})
 }
 

@@ -220,7 +220,7 @@ func noteSecondFactor(tx core.App, user *collections.User, factor secondFactor, 
 	if factor.backupCode {
 		return noteBackupCode(tx, user, factor, by, now)
 	}
-	user.Set("totp_last_step", max(user.TOTPLastStep(), factor.step))
+	user.SetTOTPLastStep(max(user.TOTPLastStep(), factor.step))
 	return save(tx, user, now)
 }
 

@@ -48,13 +48,13 @@ func (p UserPatch) columns() (map[string]string, error) {
 			columns[column] = read()
 		}
 	}
-	take(p.FirstName, "first_name", func() string { return checks.Text("first_name", p.FirstName, input.Required(100)) })
-	take(p.LastName, "last_name", func() string { return checks.Text("last_name", p.LastName, input.Required(100)) })
-	take(p.Role, "role", func() string { return checks.Text("role", p.Role, input.Required(30).OneOf(roleNames()...)) })
-	take(p.TimeZone, "time_zone", func() string { return checks.TimeZone("time_zone", p.TimeZone) })
-	take(p.NPI, "npi", func() string { return readNPI(checks, p.NPI) })
-	take(p.Phone, "phone", func() string { return checks.Phone("phone", p.Phone) })
-	take(p.PatientID, "patient", func() string { return checks.UUID("patient_id", p.PatientID, false) })
+	take(p.FirstName, collections.UserFirstName, func() string { return checks.Text("first_name", p.FirstName, input.Required(100)) })
+	take(p.LastName, collections.UserLastName, func() string { return checks.Text("last_name", p.LastName, input.Required(100)) })
+	take(p.Role, collections.UserRole, func() string { return checks.Text("role", p.Role, input.Required(30).OneOf(roleNames()...)) })
+	take(p.TimeZone, collections.UserTimeZone, func() string { return checks.TimeZone("time_zone", p.TimeZone) })
+	take(p.NPI, collections.UserNPI, func() string { return readNPI(checks, p.NPI) })
+	take(p.Phone, collections.UserPhone, func() string { return checks.Phone("phone", p.Phone) })
+	take(p.PatientID, collections.UserPatient, func() string { return checks.UUID("patient_id", p.PatientID, false) })
 	return columns, checks.Err()
 }
 
@@ -67,7 +67,7 @@ func (e *Engine) UpdateUser(app core.App, caller Caller, userID string, patch Us
 	}
 	return e.manage(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
 		before, after := access.Role(user.Role()), access.Role(user.Role())
-		if role, changed := columns["role"]; changed {
+		if role, changed := columns[collections.UserRole]; changed {
 			after = access.Role(role)
 		}
 		if before == access.Admin && after != access.Admin {
@@ -75,10 +75,10 @@ func (e *Engine) UpdateUser(app core.App, caller Caller, userID string, patch Us
 				return refused, err
 			}
 		}
-		if after != access.Patient && columns["patient"] == "" {
-			columns["patient"] = "" // nobody else is linked
+		if after != access.Patient && columns[collections.UserPatient] == "" {
+			columns[collections.UserPatient] = "" // nobody else is linked
 		}
-		if err := checkPatientLink(tx, after, columns["patient"]); err != nil {
+		if err := checkPatientLink(tx, after, columns[collections.UserPatient]); err != nil {
 			return err, nil
 		}
 		if before != after {
@@ -115,7 +115,7 @@ func applyColumns(tx core.App, user *collections.User, columns map[string]string
 			continue
 		}
 		user.Set(column, value)
-		if column != "role" {
+		if column != collections.UserRole {
 			changes[column] = audit.Change{Old: phi.Text(old), New: phi.Text(value)}
 		}
 	}
@@ -170,7 +170,7 @@ func (e *Engine) Deactivate(app core.App, caller Caller, userID string, from aud
 				return refused, err
 			}
 		}
-		user.Set("is_active", false)
+		user.SetActive(false)
 		user.RefreshTokenKey()
 		if _, err := RevokeAll(tx, user.Id, becauseDeactivated); err != nil {
 			return nil, err
@@ -191,7 +191,7 @@ func (e *Engine) Activate(app core.App, caller Caller, userID string, from audit
 		if user.Active() {
 			return fault.State("invalid_state", "The account is already active."), nil
 		}
-		user.Set("is_active", true)
+		user.SetActive(true)
 		if err := save(tx, user, now); err != nil {
 			return nil, err
 		}
@@ -317,9 +317,9 @@ func orderKey(user *collections.User, column string) string {
 	case "role":
 		return user.Role()
 	case "created_at":
-		return user.GetString("created_at")
+		return collections.Instant(user.CreatedAt())
 	case "last_login":
-		return user.GetString("last_login_at")
+		return collections.Instant(user.LastLoginAt())
 	}
 	return strings.ToLower(user.LastName() + "\x00" + user.FirstName())
 }

@@ -1,11 +1,8 @@
 package billing
 
 import (
-	"encoding/json"
-	"fmt"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -208,33 +205,17 @@ func firstCodes(codes []string) []string { return codes[:min(len(codes), maxDiag
 
 // raise gives an entry that still waits for review more units.
 func raise(tx core.App, t tariff, d draft, now time.Time) error {
-	evidence, err := json.Marshal(d.evidence)
-	if err != nil {
-		return fmt.Errorf("encode evidence: %w", err)
-	}
-	warnings, err := json.Marshal(append([]string{}, d.warnings...))
-	if err != nil {
-		return fmt.Errorf("encode warnings: %w", err)
-	}
-	_, err = tx.NonconcurrentDB().NewQuery(`UPDATE billing_entries SET units = {:units}, duration_minutes = {:minutes}, service_date = {:service},
-		amount_cents = {:amount}, evidence = {:evidence}, warnings = {:warnings}, attested = FALSE, updated_at = {:now}
-		WHERE id = {:id} AND lifecycle_status = 'pending_review'`).Bind(dbx.Params{
-		"id": d.raises.ID, "units": d.units, "minutes": d.minutes, "service": d.service, "evidence": string(evidence), "warnings": string(warnings),
-		"amount": int64(t.rate(d.patient.payer, d.code, d.service)) * int64(d.units), "now": collections.Instant(now),
-	}).Execute()
-	if err != nil {
-		return fmt.Errorf("raise billing entry: %w", err)
-	}
-	return nil
+	return collections.RaiseBillingEntry(tx, collections.RaisedEntry{
+		ID: d.raises.ID, ServiceDate: d.service, Minutes: d.minutes, Units: d.units, Evidence: d.evidence, Warnings: d.warnings,
+		AmountCents: int64(t.rate(d.patient.payer, d.code, d.service)) * int64(d.units),
+	}, now)
 }
 
 // fix marks time as billed: it can no longer be changed.
 func fix(tx core.App, entryID string, stretches []string, now time.Time) error {
 	for _, id := range stretches {
-		_, err := tx.NonconcurrentDB().NewQuery(`UPDATE time_entries SET billing_entry = {:entry}, updated_at = {:now}
-			WHERE id = {:id} AND billing_entry = ''`).Bind(dbx.Params{"id": id, "entry": entryID, "now": collections.Instant(now)}).Execute()
-		if err != nil {
-			return fmt.Errorf("mark billed time: %w", err)
+		if err := collections.BillTime(tx, entryID, id, now); err != nil {
+			return err
 		}
 	}
 	return nil

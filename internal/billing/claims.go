@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -48,8 +47,8 @@ func (e *Engine) Do(app core.App, entryID string, m Move, by audit.Actor, now ti
 		for column, value := range m.set {
 			entry.Set(column, value)
 		}
-		entry.Set("lifecycle_status", m.To)
-		entry.Set("updated_at", collections.Instant(now))
+		entry.Set(collections.EntryStatus, m.To)
+		entry.Set(collections.ColumnUpdatedAt, collections.Instant(now))
 		if err := tx.Save(entry); err != nil {
 			return fmt.Errorf("store billing entry: %w", err)
 		}
@@ -72,7 +71,7 @@ func (e *Engine) Do(app core.App, entryID string, m Move, by audit.Actor, now ti
 // duplicate without a reason.
 func (e *Engine) Review(by audit.Actor, notes, override string, attested bool, now time.Time) Move {
 	m := Move{Name: "review", From: []string{PendingReview}, To: Reviewed, event: audit.BillingReview, detail: notes}
-	m.set = map[string]any{"reviewed_by": by.Email, "reviewed_at": collections.Instant(now)}
+	m.set = map[string]any{collections.EntryReviewedBy: by.Email, collections.EntryReviewedAt: collections.Instant(now)}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
 		if e.RequireSecondPerson && entry.Source() == ByHand && strings.EqualFold(entry.CreatedBy(), by.Email) {
 			return fault.State("invalid_state", "Somebody else must review an entry that you made.")
@@ -86,7 +85,7 @@ func (e *Engine) Review(by audit.Actor, notes, override string, attested bool, n
 				return fault.State("invalid_state", "Confirm the minutes of interaction with attested.")
 			}
 			warnings = slices.Delete(warnings, i, i+1)
-			entry.Set("attested", true)
+			entry.Set(collections.EntryAttested, true)
 		}
 		if slices.Contains(warnings, PossibleDuplicate) && override == "" {
 			return fault.State("duplicate_entry", "Another entry covers the same service: give an override_reason.")
@@ -96,8 +95,8 @@ func (e *Engine) Review(by audit.Actor, notes, override string, attested bool, n
 				return fault.State("invalid_state", "Something is still missing: "+w+".").With("warnings", warnings)
 			}
 		}
-		entry.Set("override_reason", override)
-		entry.Set("warnings", warnings)
+		entry.Set(collections.EntryOverrideReason, override)
+		entry.Set(collections.EntryWarnings, warnings)
 		return nil
 	}
 	return m
@@ -112,7 +111,7 @@ func (e *Engine) refresh(tx core.App, entry *collections.BillingEntry) ([]string
 	f := patients[entry.PatientID()]
 	f.diagnoses = append(f.diagnoses, entry.ICD10Codes()...)
 	missing := e.missing(f, entry.ServiceDate())
-	unnoted, err := unnotedTime(tx, entry.Id)
+	unnoted, err := collections.UnnotedTime(tx, entry.Id)
 	if err != nil {
 		return nil, err
 	}
@@ -128,24 +127,16 @@ func (e *Engine) refresh(tx core.App, entry *collections.BillingEntry) ([]string
 		return false
 	})
 	if len(f.diagnoses) > 0 && len(entry.ICD10Codes()) == 0 {
-		entry.Set("icd10_codes", firstCodes(f.diagnoses))
+		entry.Set(collections.EntryICD10Codes, firstCodes(f.diagnoses))
 	}
 	return warnings, nil
-}
-
-func unnotedTime(tx core.App, entryID string) (found bool, err error) {
-	err = tx.DB().NewQuery("SELECT EXISTS (SELECT 1 FROM time_entries WHERE billing_entry = {:id} AND notes = '')").Bind(dbx.Params{"id": entryID}).Row(&found)
-	if err != nil {
-		return false, fmt.Errorf("look for time without notes: %w", err)
-	}
-	return found, nil
 }
 
 // Return sends a reviewed entry back.
 func (e *Engine) Return(reason string) Move {
 	return Move{
 		Name: "return", From: []string{Reviewed}, To: PendingReview, event: audit.BillingReturn, detail: reason,
-		set: map[string]any{"reviewed_by": "", "reviewed_at": ""},
+		set: map[string]any{collections.EntryReviewedBy: "", collections.EntryReviewedAt: ""},
 	}
 }
 
@@ -159,7 +150,7 @@ func (e *Engine) Submit(reference string, at, now time.Time) Move {
 	}
 	return Move{
 		Name: "submit", From: []string{Reviewed}, To: Submitted, event: audit.BillingSubmit, detail: reference,
-		set: map[string]any{"submission_reference": reference, "original_reference": reference, "submitted_at": collections.Instant(at)},
+		set: map[string]any{collections.EntrySubmissionReference: reference, collections.EntryOriginalReference: reference, collections.EntrySubmittedAt: collections.Instant(at)},
 	}
 }
 
@@ -167,7 +158,7 @@ func (e *Engine) Submit(reference string, at, now time.Time) Move {
 func (e *Engine) Pay(amount Cents, date, reference string) Move {
 	return Move{
 		Name: "pay", From: []string{Submitted, Appealed}, To: Paid, event: audit.BillingPay, detail: amount.String() + " " + reference,
-		set: map[string]any{"payment_cents": float64(amount), "payment_date": date, "payment_reference": reference},
+		set: map[string]any{collections.EntryPaymentCents: float64(amount), collections.EntryPaymentDate: date, collections.EntryPaymentReference: reference},
 	}
 }
 
@@ -175,11 +166,11 @@ func (e *Engine) Pay(amount Cents, date, reference string) Move {
 func (e *Engine) Deny(code, description, date string, now time.Time) Move {
 	return Move{
 		Name: "deny", From: []string{Submitted, Appealed}, To: Denied, event: audit.BillingDeny, detail: code + ": " + description,
-		set: map[string]any{"denial_code": code, "denial_description": description, "denial_date": date},
+		set: map[string]any{collections.EntryDenialCode: code, collections.EntryDenialDescription: description, collections.EntryDenialDate: date},
 		after: func(tx core.App, entry *collections.BillingEntry) error {
 			return notifications.Announce(tx, notifications.Announcement{
 				Kind: notifications.ClaimDenied, Severity: "warning", PatientID: entry.PatientID(), EntryID: entry.Id,
-				Body: "Claim " + entry.GetString("claim_id") + " was denied: " + code + ", " + description,
+				Body: "Claim " + entry.ClaimID() + " was denied: " + code + ", " + description,
 				Key:  "denied:" + entry.Id + ":" + collections.Instant(now),
 			}, now)
 		},
@@ -190,21 +181,16 @@ func (e *Engine) Deny(code, description, date string, now time.Time) Move {
 func (e *Engine) Appeal(reason, reference, date string) Move {
 	return Move{
 		Name: "appeal", From: []string{Denied}, To: Appealed, event: audit.BillingAppeal, detail: reference,
-		set: map[string]any{"appeal_reason": reason, "appeal_reference": reference, "appeal_date": date},
+		set: map[string]any{collections.EntryAppealReason: reason, collections.EntryAppealReference: reference, collections.EntryAppealDate: date},
 	}
 }
 
 // Void takes an entry that was not submitted out of the lists and sums; its time can be corrected again.
 func (e *Engine) Void(reason string, now time.Time) Move {
 	return Move{
-		Name: "void", From: []string{PendingReview, Reviewed}, To: Voided, event: audit.BillingVoid, detail: reason, set: map[string]any{"void_reason": reason},
+		Name: "void", From: []string{PendingReview, Reviewed}, To: Voided, event: audit.BillingVoid, detail: reason, set: map[string]any{collections.EntryVoidReason: reason},
 		after: func(tx core.App, entry *collections.BillingEntry) error {
-			_, err := tx.NonconcurrentDB().NewQuery("UPDATE time_entries SET billing_entry = '', updated_at = {:now} WHERE billing_entry = {:id}").
-				Bind(dbx.Params{"id": entry.Id, "now": collections.Instant(now)}).Execute()
-			if err != nil {
-				return fmt.Errorf("free time of a voided entry: %w", err)
-			}
-			return nil
+			return collections.FreeTime(tx, entry.Id, now)
 		},
 	}
 }
@@ -221,22 +207,22 @@ type Corrections struct {
 func (e *Engine) Resubmit(c Corrections, reference string, now time.Time) Move {
 	m := e.Submit(reference, time.Time{}, now)
 	m.Name, m.From, m.event = "resubmit", []string{Denied}, audit.BillingResubmit
-	delete(m.set, "original_reference")
-	m.set["claim_frequency_code"] = "7" // X12 837P: replacement of a prior claim
+	delete(m.set, collections.EntryOriginalReference)
+	m.set[collections.EntryClaimFrequencyCode] = "7" // X12 837P: replacement of a prior claim
 	if c.ICD10Codes != nil {
-		m.set["icd10_codes"] = c.ICD10Codes
+		m.set[collections.EntryICD10Codes] = c.ICD10Codes
 	}
 	if c.ServiceDate != "" {
-		m.set["service_date"] = c.ServiceDate
+		m.set[collections.EntryServiceDate] = c.ServiceDate
 	}
 	if c.Minutes != nil {
-		m.set["duration_minutes"] = *c.Minutes
+		m.set[collections.EntryMinutes] = *c.Minutes
 	}
 	if c.Notes != nil {
-		m.set["notes"] = *c.Notes
+		m.set[collections.EntryNotes] = *c.Notes
 	}
 	m.check = func(_ core.App, entry *collections.BillingEntry) error {
-		entry.Set("resubmission_count", entry.GetInt("resubmission_count")+1)
+		entry.Set(collections.EntryResubmissionCount, entry.ResubmissionCount()+1)
 		return nil
 	}
 	return m

@@ -6,8 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
 )
 
 // window is a 30-day period of one patient, with the days that have data.
@@ -29,21 +30,9 @@ func (e *Engine) anchors(app core.App, patients map[string]*facts) (map[string][
 	if len(asked) == 0 {
 		return nil, nil
 	}
-	list, err := json.Marshal(asked)
+	rows, err := collections.FirstReadings(app, asked)
 	if err != nil {
-		return nil, fmt.Errorf("encode episodes: %w", err)
-	}
-	var rows []struct {
-		Patient string `db:"patient"`
-		From    string `db:"from_day"`
-		Day     string `db:"day"`
-	}
-	err = app.DB().NewQuery(`WITH q AS MATERIALIZED (SELECT substr(value, 11) AS patient, substr(value, 1, 10) AS from_day FROM json_each({:list}))
-		SELECT patient, from_day, COALESCE((SELECT r.day FROM reading_days r
-			WHERE r.patient = q.patient AND r.day >= q.from_day AND r.device_readings > 0 ORDER BY r.day LIMIT 1), '') AS day
-		FROM q ORDER BY patient, from_day`).Bind(dbx.Params{"list": string(list)}).All(&rows)
-	if err != nil {
-		return nil, fmt.Errorf("find first readings: %w", err)
+		return nil, err
 	}
 	found := map[string][]string{}
 	for _, row := range rows {
@@ -83,16 +72,9 @@ func fill(app core.App, windows []window) error {
 	if err != nil {
 		return fmt.Errorf("encode periods: %w", err)
 	}
-	var rows []struct {
-		Key  int    `db:"k"`
-		Days string `db:"days"`
-	}
-	err = app.DB().NewQuery(`WITH w AS MATERIALIZED (SELECT key AS k, value ->> 'p' AS patient, value ->> 's' AS first, value ->> 'e' AS last FROM json_each({:list}))
-		SELECT k, COALESCE((SELECT group_concat(DISTINCT r.day) FROM reading_days r
-			WHERE r.patient = w.patient AND r.day BETWEEN w.first AND w.last AND r.device_readings > 0), '') AS days FROM w`).
-		Bind(dbx.Params{"list": string(list)}).All(&rows)
+	rows, err := collections.DaysInWindows(app, string(list))
 	if err != nil {
-		return fmt.Errorf("count days with data: %w", err)
+		return err
 	}
 	for _, row := range rows {
 		if row.Days != "" {

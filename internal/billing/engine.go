@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -124,15 +123,12 @@ func (r *run) close(by audit.Actor) error {
 
 // since is the first day that a run looks at: some weeks back from the last run of its kind that succeeded; "" when there was none.
 func (r *run) since(kind string) (day string, err error) {
-	var last string
-	err = r.app.DB().NewQuery(`SELECT COALESCE(MAX(started_at), '') FROM job_runs
-		WHERE job = {:job} AND status = 'succeeded' AND json_extract(counts, '$.' || {:kind}) IS NOT NULL`).
-		Bind(dbx.Params{"job": lockName, "kind": kind}).Row(&last)
+	last, err := collections.LastCounted(r.app, lockName, kind)
 	if err != nil {
-		return "", fmt.Errorf("find the last billing run: %w", err)
+		return "", err
 	}
-	if at := collections.ParseInstant(last); !at.IsZero() {
-		return AddDays(min(r.Day(at), r.Day(r.now)), -lookBack), nil
+	if !last.IsZero() {
+		return AddDays(min(r.Day(last), r.Day(r.now)), -lookBack), nil
 	}
 	return "", nil
 }
@@ -148,11 +144,9 @@ func (r *run) devices(lenient bool) error {
 		if err := r.pace.Rest(r.ctx); err != nil {
 			return err
 		}
-		var ids []string
-		err := r.app.DB().NewQuery(`SELECT DISTINCT patient FROM device_assignments WHERE patient > {:after} ORDER BY patient LIMIT +{:limit}`).
-			Bind(dbx.Params{"after": after, "limit": chunk}).Column(&ids)
+		ids, err := collections.PatientsWithDevices(r.app, false, after, chunk)
 		if err != nil {
-			return fmt.Errorf("list patients with devices: %w", err)
+			return err
 		}
 		if len(ids) == 0 {
 			r.counts["patients"] += 0
@@ -224,10 +218,9 @@ func (r *run) months() error {
 		return err
 	}
 	if from == "" {
-		var first string
-		err := r.app.DB().NewQuery("SELECT COALESCE(MIN(started_at), '') FROM time_entries WHERE category = 'interactive'").Row(&first)
+		first, err := collections.FirstInteractiveTime(r.app)
 		if err != nil {
-			return fmt.Errorf("find the first interactive time: %w", err)
+			return err
 		}
 		if from = r.storedDay(first); from == "" {
 			from = r.Day(r.now)
@@ -248,12 +241,9 @@ func (r *run) month(month Span) error {
 		least = ruleOf(FirstTen).MinMinutes
 	}
 	from, to := r.instants(month.Start, month.End)
-	var ids []string
-	err := r.app.DB().NewQuery(`SELECT patient FROM time_entries WHERE category = 'interactive' AND ended_at != '' AND started_at >= {:from} AND started_at < {:to}
-		GROUP BY patient HAVING SUM(duration_seconds) >= {:least} ORDER BY patient`).
-		Bind(dbx.Params{"from": from, "to": to, "least": least * 60}).Column(&ids)
+	ids, err := collections.PatientsWithTime(r.app, from, to, least*60)
 	if err != nil {
-		return fmt.Errorf("list patients with interactive time: %w", err)
+		return err
 	}
 	for some := range slices.Chunk(ids, chunk) {
 		if err := r.pace.Rest(r.ctx); err != nil {

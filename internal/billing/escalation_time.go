@@ -10,6 +10,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/phi"
 )
 
 // EscalationTime is what a resolved escalation says about the time it took. Ids are record ids.
@@ -51,10 +52,9 @@ func (e *Engine) logEscalation(tx core.App, t EscalationTime, now time.Time) err
 	if err != nil {
 		return err
 	}
-	entry.ProxyRecord().Load(map[string]any{
-		"patient": t.PatientID, "user": t.UserID, "category": collections.Interactive, "activity": "other", "source": collections.TimeEscalation,
-		"started_at": collections.Instant(started), "ended_at": collections.Instant(started.Add(worked)),
-		"duration_seconds": int(worked / time.Second), "escalation": t.EscalationID, "notes": t.Notes,
+	entry.Fill(collections.TimeDraft{
+		PatientID: t.PatientID, UserID: t.UserID, Category: collections.Interactive, Activity: "other", Source: collections.TimeEscalation,
+		StartedAt: started, EndedAt: started.Add(worked), Seconds: int(worked / time.Second), EscalationID: t.EscalationID, Notes: phi.Text(t.Notes),
 	})
 	if err := tx.Save(entry); err != nil {
 		return fmt.Errorf("store escalation time: %w", err)
@@ -76,7 +76,7 @@ func timeAudit(event audit.Event, entry *collections.TimeEntry, by audit.Actor) 
 	return audit.Entry{
 		Event: event, Actor: by, ResourceType: audit.ResourceTimeEntry, ResourceID: strconv.FormatInt(entry.Number(), 10), PatientID: entry.PatientID(),
 		Changes: audit.Changes{
-			"category": {New: entry.Category()}, "duration_seconds": {New: entry.Seconds()}, "started_at": {New: entry.GetString("started_at")},
+			"category": {New: entry.Category()}, "duration_seconds": {New: entry.Seconds()}, "started_at": {New: collections.Instant(entry.StartedAt())},
 		},
 	}
 }

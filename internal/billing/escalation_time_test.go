@@ -47,7 +47,7 @@ func TestEscalationTime(t *testing.T) {
 		}
 	}
 	entries := func() (lines []string) {
-		list, _, err := collections.PageOfBillingEntries(app, dbx.HashExp{"patient": patient}, []string{"service_date", "id"}, 0, 10)
+		list, _, err := collections.PageOfBillingEntries(app, collections.EntryFilter{PatientID: patient}, []string{"service_date", "id"}, 0, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestEscalationTime(t *testing.T) {
 	if got := entries(); !slices.Equal(got, []string{"99457 escalation 2026-01-08 1", "99458 escalation 2026-01-09 3"}) {
 		t.Errorf("85 minutes made %v", got)
 	}
-	list, _, err := collections.PageOfBillingEntries(app, dbx.HashExp{"patient": patient}, []string{"service_date", "id"}, 0, 10)
+	list, _, err := collections.PageOfBillingEntries(app, collections.EntryFilter{PatientID: patient}, []string{"service_date", "id"}, 0, 10)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,13 +2,11 @@ package billing
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -89,11 +87,7 @@ func (e *Engine) missing(f *facts, day string) (items []string) {
 
 // load reads the facts of some patients, with the entries whose period ends on a day or later; those of the set-up always.
 func (e *Engine) load(app core.App, ids []string, since string) (map[string]*facts, error) {
-	list, err := json.Marshal(ids)
-	if err != nil {
-		return nil, fmt.Errorf("encode patients: %w", err)
-	}
-	l := &loader{Engine: e, app: app, params: dbx.Params{"ids": string(list), "since": since}, found: make(map[string]*facts, len(ids))}
+	l := &loader{Engine: e, app: app, ids: ids, since: since, found: make(map[string]*facts, len(ids))}
 	for _, step := range []func() error{l.patients, l.consents, l.entries, l.holdings} {
 		if err := step(); err != nil {
 			return nil, err
@@ -104,37 +98,14 @@ func (e *Engine) load(app core.App, ids []string, since string) (map[string]*fac
 
 type loader struct {
 	*Engine
-	app    core.App
-	params dbx.Params
-	found  map[string]*facts
+	app   core.App
+	ids   []string
+	since string
+	found map[string]*facts
 }
-
-func (l *loader) all(what, sql string, rows any) error {
-	if err := l.app.DB().NewQuery(sql).Bind(l.params).All(rows); err != nil {
-		return fmt.Errorf("read %s: %w", what, err)
-	}
-	return nil
-}
-
-const those = " IN (SELECT value FROM json_each({:ids}))"
 
 func (l *loader) patients() error {
-	var rows []struct {
-		ID       string `db:"id"`
-		Active   bool   `db:"active"`
-		Deleted  string `db:"deleted_at"`
-		Archived string `db:"archived_at"`
-		Restored string `db:"unarchived_at"`
-		Zone     string `db:"time_zone"`
-		Payer    int64  `db:"insurance_payer"`
-		Provider string `db:"primary_provider"`
-		Codes    string `db:"codes"`
-		Supply   string `db:"supply"`
-	}
-	err := l.all("patients", `SELECT id, active, deleted_at, archived_at, unarchived_at, time_zone, CAST(insurance_payer AS INTEGER) AS insurance_payer,
-		primary_provider, COALESCE(icd10_codes, '[]') AS codes, COALESCE((SELECT b.billing_period_start FROM billing_entries b
-			WHERE b.patient = p.id AND b.source = 'automatic_device' ORDER BY b.service_date DESC LIMIT 1), '') AS supply
-		FROM patients p WHERE id`+those, &rows)
+	rows, err := collections.FactsOf(l.app, l.ids)
 	for _, row := range rows {
 		f := &facts{
 			id: row.ID, active: row.Active, deleted: row.Deleted != "", payer: row.Payer, provider: row.Provider, lastSupply: row.Supply,
@@ -156,13 +127,7 @@ func (e *Engine) storedDay(instant string) string {
 }
 
 func (l *loader) consents() error {
-	var rows []struct {
-		Patient string `db:"patient"`
-		Granted string `db:"granted_at"`
-		Expires string `db:"expires_at"`
-		Revoked string `db:"revoked_at"`
-	}
-	err := l.all("consents", `SELECT patient, granted_at, expires_at, revoked_at FROM consents WHERE type = 'rpm' AND patient`+those, &rows)
+	rows, err := collections.MonitoringConsents(l.app, l.ids)
 	for _, row := range rows {
 		end := l.storedDay(row.Expires)
 		if revoked := l.storedDay(row.Revoked); revoked != "" && (end == "" || revoked < end) {
@@ -175,17 +140,8 @@ func (l *loader) consents() error {
 	return err
 }
 
-// entries come as one line for each patient: a row for each would take as long as everything else together. They are in the order of the index that
-// they are read from; to order them within group_concat, SQLite would sort every line once more, for a third more time.
 func (l *loader) entries() error {
-	var rows []struct {
-		Patient string `db:"patient"`
-		List    string `db:"list"`
-	}
-	err := l.all("billing entries", `SELECT patient, group_concat(entry, ';') AS list FROM (SELECT patient,
-			concat_ws(',', id, cpt_code, lifecycle_status, source, billing_period_start, billing_period_end, CAST(units AS INTEGER)) AS entry
-		FROM billing_entries WHERE (billing_period_end >= {:since} OR cpt_code = '99453') AND patient`+those+` ORDER BY patient, service_date, id)
-		GROUP BY patient`, &rows)
+	rows, err := collections.EntryLines(l.app, l.ids, l.since)
 	for _, row := range rows {
 		f := l.found[row.Patient]
 		if f == nil {
@@ -200,21 +156,9 @@ func (l *loader) entries() error {
 	return err
 }
 
-// holdings come with what was taught with each device: the first set-up counts, of a device that is still the patient's or was set up while it was.
+// holdings come with what was taught with each device: the first set-up counts.
 func (l *loader) holdings() error {
-	var rows []struct {
-		Patient string `db:"patient"`
-		Device  string `db:"device_id"`
-		From    string `db:"assigned_at"`
-		Until   string `db:"unassigned_at"`
-		Taught  string `db:"setup_completed_at"`
-		By      string `db:"setup_completed_by"`
-	}
-	err := l.all("device assignments", `SELECT a.patient, a.device_id, a.assigned_at, a.unassigned_at,
-			COALESCE(d.setup_completed_at, '') AS setup_completed_at, COALESCE(d.setup_completed_by, '') AS setup_completed_by
-		FROM device_assignments a LEFT JOIN devices d ON d.device_id = a.device_id AND d.setup_completed_at != ''
-			AND (a.unassigned_at = '' OR d.setup_completed_at <= a.unassigned_at) AND (d.patient = a.patient OR d.setup_completed_at >= a.assigned_at)
-		WHERE a.patient`+those, &rows)
+	rows, err := collections.TaughtHoldings(l.app, l.ids)
 	first := map[string]string{}
 	for _, row := range rows {
 		f := l.found[row.Patient]

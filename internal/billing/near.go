@@ -2,12 +2,12 @@ package billing
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
 )
 
 // Near is a patient who is close to a code.
@@ -52,16 +52,9 @@ func (e *Engine) nearTime(app core.App, now time.Time, include func(string) bool
 	today := e.Day(now)
 	first, last := monthOf(today)
 	from, to := e.instants(first, last)
-	var rows []struct {
-		Patient string `db:"patient"`
-		Minutes int    `db:"minutes"`
-	}
-	err = app.DB().NewQuery(`SELECT t.patient, CAST(SUM(t.duration_seconds) AS INTEGER) / 60 AS minutes FROM time_entries t
-		CROSS JOIN patients p ON p.id = t.patient AND p.active AND p.deleted_at = ''
-		WHERE t.category = 'interactive' AND t.ended_at != '' AND t.started_at >= {:from} AND t.started_at < {:to} GROUP BY t.patient`).
-		Bind(dbx.Params{"from": from, "to": to}).All(&rows)
+	rows, err := collections.InteractiveMinutes(app, from, to)
 	if err != nil {
-		return nil, fmt.Errorf("sum interactive time: %w", err)
+		return nil, err
 	}
 	for _, row := range rows {
 		next := e.nextThreshold(row.Minutes)
@@ -82,11 +75,9 @@ func (e *Engine) nearTime(app core.App, now time.Time, include func(string) bool
 func (e *Engine) nearDays(app core.App, now time.Time, include func(string) bool) (list []Near, err error) {
 	today := e.Day(now)
 	for after := ""; ; {
-		var ids []string
-		err := app.DB().NewQuery(`SELECT DISTINCT patient FROM device_assignments WHERE unassigned_at = '' AND patient > {:after} ORDER BY patient LIMIT +{:limit}`).
-			Bind(dbx.Params{"after": after, "limit": chunk}).Column(&ids)
+		ids, err := collections.PatientsWithDevices(app, true, after, chunk)
 		if err != nil {
-			return nil, fmt.Errorf("list patients with devices: %w", err)
+			return nil, err
 		}
 		if len(ids) == 0 {
 			return list, nil

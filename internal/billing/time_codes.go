@@ -1,12 +1,9 @@
 package billing
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -20,24 +17,10 @@ type TimeEvidence struct {
 
 // stretchesOf reads the finished interactive time of a month, by patient.
 func (e *Engine) stretchesOf(app core.App, ids []string, month Span) (map[string][]Stretch, error) {
-	list, err := json.Marshal(ids)
-	if err != nil {
-		return nil, fmt.Errorf("encode patients: %w", err)
-	}
 	from, to := e.instants(month.Start, month.End)
-	var rows []struct {
-		ID      string `db:"id"`
-		Patient string `db:"patient"`
-		Source  string `db:"source"`
-		Started string `db:"started_at"`
-		Seconds int    `db:"seconds"`
-		Noted   bool   `db:"noted"`
-	}
-	err = app.DB().NewQuery(`SELECT id, patient, source, started_at, CAST(duration_seconds AS INTEGER) AS seconds, notes != '' AS noted FROM time_entries
-		WHERE category = 'interactive' AND ended_at != '' AND started_at >= {:from} AND started_at < {:to}
-			AND patient IN (SELECT value FROM json_each({:ids}))`).Bind(dbx.Params{"ids": string(list), "from": from, "to": to}).All(&rows)
+	rows, err := collections.StretchesOf(app, ids, from, to)
 	if err != nil {
-		return nil, fmt.Errorf("read interactive time: %w", err)
+		return nil, err
 	}
 	found := map[string][]Stretch{}
 	for _, row := range rows {

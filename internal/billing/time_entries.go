@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -174,9 +173,9 @@ func (e *Engine) newTime(app core.App, userID string, d TimeDraft, source string
 		if entry, err = collections.NewTimeEntry(tx, now); err != nil {
 			return err
 		}
-		entry.ProxyRecord().Load(map[string]any{
-			"patient": d.PatientID, "user": userID, "category": d.Category, "activity": d.Activity, "contact_method": d.ContactMethod, "source": source,
-			"started_at": collections.Instant(d.StartedAt), "ended_at": collections.Instant(d.EndedAt), "duration_seconds": d.Seconds, "notes": d.Notes.Reveal(),
+		entry.Fill(collections.TimeDraft{
+			PatientID: d.PatientID, UserID: userID, Category: d.Category, Activity: d.Activity, Contact: d.ContactMethod, Source: source,
+			StartedAt: d.StartedAt, EndedAt: d.EndedAt, Seconds: d.Seconds, Notes: d.Notes,
 		})
 		return saveTime(tx, entry, audit.TimeEntryCreate, by, now)
 	})
@@ -244,28 +243,21 @@ func stop(entry *collections.TimeEntry, now time.Time) {
 	end := now
 	if latest := entry.StartedAt().Add(timerStops); now.After(latest) {
 		end = latest
-		entry.Set("auto_stopped", true)
+		entry.SetAutoStopped()
 	}
 	seconds := max(1, int(end.Sub(entry.StartedAt())/time.Second))
-	entry.Set("ended_at", collections.Instant(entry.StartedAt().Add(time.Duration(seconds)*time.Second)))
-	entry.Set("duration_seconds", seconds)
-	entry.Set("updated_at", collections.Instant(now))
+	entry.SetSpan(entry.StartedAt(), entry.StartedAt().Add(time.Duration(seconds)*time.Second), seconds)
+	entry.SetUpdatedAt(now)
 }
 
 // put writes what was sent.
 func (d TimeDraft) put(entry *collections.TimeEntry) {
-	for column, value := range map[string]string{"category": d.Category, "activity": d.Activity, "contact_method": d.ContactMethod} {
-		if value != "" {
-			entry.Set(column, value)
-		}
-	}
+	entry.Describe(d.Category, d.Activity, d.ContactMethod)
 	if d.notesSent {
-		entry.Set("notes", d.Notes.Reveal())
+		entry.SetNotes(d.Notes)
 	}
 	if !d.StartedAt.IsZero() {
-		entry.Set("started_at", collections.Instant(d.StartedAt))
-		entry.Set("ended_at", collections.Instant(d.EndedAt))
-		entry.Set("duration_seconds", d.Seconds)
+		entry.SetSpan(d.StartedAt, d.EndedAt, d.Seconds)
 	}
 }
 
@@ -286,7 +278,7 @@ func (e *Engine) ChangeTime(app core.App, number int64, userID string, body Time
 		if err := checks.Err(); err != nil {
 			return err
 		}
-		entry.Set("updated_at", collections.Instant(now))
+		entry.SetUpdatedAt(now)
 		return saveTime(tx, entry, audit.TimeEntryUpdate, by, now)
 	})
 	return entry, err
@@ -299,8 +291,8 @@ func (e *Engine) DeleteTime(app core.App, number int64, userID string, by audit.
 		if err != nil {
 			return err
 		}
-		if _, err := tx.DB().Delete(collections.TimeEntries, dbx.HashExp{"id": entry.Id}).Execute(); err != nil {
-			return fmt.Errorf("delete time entry: %w", err)
+		if err := collections.RemoveTimeEntry(tx, entry.Id); err != nil {
+			return err
 		}
 		return audit.Append(tx, timeAudit(audit.TimeEntryDelete, entry, by), now)
 	})
@@ -317,7 +309,7 @@ func (e *Engine) StopTimers(app core.App, now time.Time) (stopped int, err error
 				unreadable = append(unreadable, broken) // it stays as it is, and the others stop
 				continue
 			}
-			entry.Set("auto_stopped", true)
+			entry.SetAutoStopped()
 			stop(entry, now)
 			if err := tx.Save(entry); err != nil {
 				return fmt.Errorf("stop timer: %w", err)

@@ -1,7 +1,6 @@
 package billing
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -10,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 	"golang.org/x/sync/errgroup"
 
@@ -54,7 +52,7 @@ func (e *Engine) Unbilled(app core.App, f UnbilledFilter, now time.Time) (list [
 	var workers errgroup.Group
 	workers.SetLimit(readers)
 	for after := ""; ; {
-		ids, err := u.candidates(after)
+		ids, err := collections.PatientsWithActivity(app, f.PatientID, after, chunk)
 		if err != nil || len(ids) == 0 {
 			if err = errors.Join(err, workers.Wait()); err != nil {
 				return nil, err
@@ -85,18 +83,6 @@ type unbilled struct {
 	today  string
 	tariff tariff
 	list   []Unbilled
-}
-
-// candidates are the next patients who have had a device or interactive time.
-func (u *unbilled) candidates(after string) (ids []string, err error) {
-	err = u.app.DB().NewQuery(`SELECT id FROM patients p WHERE id > {:after} AND deleted_at = '' AND ({:one} = '' OR id = {:one})
-			AND (EXISTS (SELECT 1 FROM device_assignments d WHERE d.patient = p.id)
-				OR EXISTS (SELECT 1 FROM time_entries t WHERE t.patient = p.id AND t.category = 'interactive'))
-		ORDER BY id LIMIT +{:limit}`).Bind(dbx.Params{"after": after, "one": u.filter.PatientID, "limit": chunk}).Column(&ids)
-	if err != nil {
-		return nil, fmt.Errorf("list patients with activity: %w", err)
-	}
-	return ids, nil
 }
 
 // guarded looks through a chunk. A panic is an error like any other: in a goroutine of its own it would end the service.
@@ -221,22 +207,11 @@ func sortedMonths(byMonth map[string][]Stretch) (months []string) {
 // stretchesByMonth reads the finished interactive time of some patients, by practice month, of months that are over; one line for each patient,
 // as entries are.
 func (u *unbilled) stretchesByMonth(ids []string) (map[string]map[string][]Stretch, error) {
-	list, err := json.Marshal(ids)
-	if err != nil {
-		return nil, fmt.Errorf("encode patients: %w", err)
-	}
 	first, _ := monthOf(u.span.Start)
 	from, to := u.instants(first, u.span.End)
-	var rows []struct {
-		Patient string `db:"patient"`
-		List    string `db:"list"`
-	}
-	err = u.app.DB().NewQuery(`SELECT patient, group_concat(concat_ws(',', id, source, started_at, CAST(duration_seconds AS INTEGER), notes != ''), ';') AS list
-		FROM time_entries
-		WHERE patient IN (SELECT value FROM json_each({:ids})) AND category = 'interactive' AND started_at >= {:from} AND started_at < {:to} AND ended_at != ''
-		GROUP BY patient`).Bind(dbx.Params{"ids": string(list), "from": from, "to": to}).All(&rows)
+	rows, err := collections.StretchLines(u.app, ids, from, to)
 	if err != nil {
-		return nil, fmt.Errorf("read interactive time: %w", err)
+		return nil, err
 	}
 	found := map[string]map[string][]Stretch{}
 	for _, row := range rows {

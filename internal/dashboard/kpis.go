@@ -1,11 +1,9 @@
 package dashboard
 
 import (
-	"fmt"
 	"math"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -34,7 +32,7 @@ const (
 )
 
 // vitalTypes are the alerts that count: about readings, and about readings that did not come. Source: docs/decisions.md, "KPI details".
-var vitalTypes = []any{
+var vitalTypes = []string{
 	alerts.TypeBloodPressure, alerts.TypePulse, alerts.TypeWeight, alerts.TypePulseOximetry, alerts.TypeBloodGlucose,
 	alerts.TypeMissedReading, alerts.TypeNoReading24h,
 }
@@ -46,13 +44,11 @@ func (b *Board) KPIs(app core.App, careTeamOf string, now time.Time) (KPIs, erro
 
 func (b *Board) count(app core.App, careTeamOf string, now time.Time) (k KPIs, err error) {
 	k.At = now
-	if k.PatientsMonitored, err = monitored(app, careTeamOf); err != nil {
+	if k.PatientsMonitored, err = collections.CountMonitored(app, careTeamOf); err != nil {
 		return k, err
 	}
-	unacknowledged := false
-	where := collections.Conditions{dbx.In("type", vitalTypes...)}.Is("acknowledged", &unacknowledged).OnCareTeamOf(careTeamOf)
-	if err := app.DB().Select("COUNT(*)").From(collections.Alerts).Where(collections.Every(where)).Row(&k.VitalAlerts); err != nil {
-		return k, fmt.Errorf("count alerts: %w", err)
+	if k.VitalAlerts, err = collections.CountUnacknowledged(app, careTeamOf, vitalTypes); err != nil {
+		return k, err
 	}
 	today := b.today(now).Format(time.DateOnly)
 	days, err := b.dayRates(app, careTeamOf, []string{today})
@@ -70,19 +66,6 @@ func (b *Board) count(app core.App, careTeamOf string, now time.Time) (k KPIs, e
 	return k, err
 }
 
-// monitored counts the active patients with at least one device.
-func monitored(app core.App, careTeamOf string) (n int, err error) {
-	where := collections.Conditions{dbx.NewExp(`active = TRUE AND deleted_at = '' AND
-		EXISTS (SELECT 1 FROM devices d WHERE d.patient = patients.id AND d.patient != '')`)}
-	if careTeamOf != "" {
-		where = append(where, collections.OnCareTeam("id", careTeamOf))
-	}
-	if err := app.DB().Select("COUNT(*)").From(collections.Patients).Where(collections.Every(where)).Row(&n); err != nil {
-		return 0, fmt.Errorf("count monitored patients: %w", err)
-	}
-	return n, nil
-}
-
 // compliance is the share of the active patients with readings of their devices on enough of the last days, as the days are where they live.
 func (b *Board) compliance(app core.App, careTeamOf string, now time.Time) (float64, error) {
 	zones, err := collections.PatientZones(app)
@@ -92,17 +75,9 @@ func (b *Board) compliance(app core.App, careTeamOf string, now time.Time) (floa
 	active, compliant := 0, 0
 	for _, name := range zones {
 		since := now.In(collections.Zone(name, b.Zone)).AddDate(0, 0, 1-complianceWindow).Format(time.DateOnly)
-		where := collections.Conditions{dbx.NewExp("active = TRUE AND deleted_at = '' AND time_zone = {:zone}", dbx.Params{"zone": name})}
-		if careTeamOf != "" {
-			where = append(where, collections.OnCareTeam("id", careTeamOf))
-		}
-		var all, enough int
-		err = app.DB().Select("COUNT(*)", `COALESCE(SUM((SELECT COUNT(DISTINCT r.day) FROM reading_days r
-				WHERE r.patient = patients.id AND r.day >= {:since} AND r.device_readings > 0) >= {:days}), 0)`).
-			From(collections.Patients).Where(collections.Every(where)).
-			AndBind(dbx.Params{"since": since, "days": complianceDays}).Row(&all, &enough)
+		all, enough, err := collections.CountCompliant(app, careTeamOf, name, since, complianceDays)
 		if err != nil {
-			return 0, fmt.Errorf("count compliant patients: %w", err)
+			return 0, err
 		}
 		active, compliant = active+all, compliant+enough
 	}
@@ -119,14 +94,8 @@ func percent(part, whole int) float64 {
 
 // averageProcessing is the mean of the last hour, from the readings themselves: an hour holds few.
 func averageProcessing(app core.App, careTeamOf string, now time.Time) (int64, error) {
-	where := collections.Conditions{dbx.NewExp("created_at > {:since}", dbx.Params{"since": collections.Instant(now.Add(-time.Hour))})}.
-		OnCareTeamOf(careTeamOf)
-	var mean float64
-	err := app.DB().Select("COALESCE(AVG(processing_ms), 0)").From(collections.Observations).Where(collections.Every(where)).Row(&mean)
-	if err != nil {
-		return 0, fmt.Errorf("average processing time: %w", err)
-	}
-	return int64(math.Round(mean)), nil
+	mean, err := collections.AverageProcessing(app, careTeamOf, now.Add(-time.Hour))
+	return int64(math.Round(mean)), err
 }
 
 // revenue is what the entries of the current month come to, voided ones left out. It is nobody's own.

@@ -2,10 +2,8 @@ package dashboard
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -42,7 +40,7 @@ func (b *Board) dayRates(app core.App, careTeamOf string, days []string) ([]DayR
 	if err != nil {
 		return nil, err
 	}
-	received, err := readingsByDay(app, careTeamOf, first, last)
+	received, err := collections.ReadingsByDay(app, careTeamOf, first, last)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +50,7 @@ func (b *Board) dayRates(app core.App, careTeamOf string, days []string) ([]DayR
 		for id, patient := range patients {
 			wanted := patient.wanted(day)
 			rates[i].Expected += wanted
-			rates[i].Received += min(wanted, received[patientDay{id, day}])
+			rates[i].Received += min(wanted, received[collections.PatientDay{Patient: id, Day: day}])
 		}
 		rates[i].Rate = percent(rates[i].Received, rates[i].Expected)
 	}
@@ -71,20 +69,9 @@ func (w *watched) wanted(day string) int {
 
 // watch reads the active patients with a schedule or a device, and what they held since the first day.
 func (b *Board) watch(app core.App, careTeamOf, first string) (map[string]*watched, error) {
-	where := collections.Conditions{dbx.NewExp("active = TRUE AND deleted_at = ''")}
-	if careTeamOf != "" {
-		where = append(where, collections.OnCareTeam("id", careTeamOf))
-	}
-	var rows []struct {
-		ID        string `db:"id"`
-		Schedule  string `db:"schedule"`
-		CreatedAt string `db:"created_at"`
-		Zone      string `db:"time_zone"`
-	}
-	err := app.DB().Select("id", "COALESCE(monitoring_schedule, '') AS schedule", "created_at", "time_zone").From(collections.Patients).
-		Where(collections.Every(where)).All(&rows)
+	rows, err := collections.ScheduledPatients(app, careTeamOf)
 	if err != nil {
-		return nil, fmt.Errorf("list watched patients: %w", err)
+		return nil, err
 	}
 	patients := make(map[string]*watched, len(rows))
 	zoneOf := make(map[string]*time.Location, len(rows))
@@ -102,23 +89,9 @@ func (b *Board) watch(app core.App, careTeamOf, first string) (map[string]*watch
 // hold adds the devices that the patients held since the first day. One that was sent is expected from the day after it should arrive, unless
 // it measured before; any other from the day of its assignment.
 func hold(app core.App, patients map[string]*watched, zoneOf map[string]*time.Location, first string) error {
-	var rows []struct {
-		Patient   string `db:"patient"`
-		Kind      string `db:"kind"`
-		From      string `db:"assigned_at"`
-		To        string `db:"unassigned_at"`
-		Delivery  string `db:"delivery"`
-		OrderedAt string `db:"ordered_at"`
-		Read      bool   `db:"read"`
-	}
-	err := app.DB().NewQuery(`SELECT a.patient, d.kind, a.assigned_at, a.unassigned_at, COALESCE(o.estimated_delivery, '') AS delivery,
-			COALESCE(o.created_at, '') AS ordered_at, d.last_reading_at >= a.assigned_at AS read
-		FROM device_assignments a JOIN devices d ON d.device_id = a.device_id
-		LEFT JOIN device_orders o ON o.id = (SELECT id FROM device_orders WHERE device_id = a.device_id AND patient = a.patient
-			AND status != 'cancelled' ORDER BY created_at DESC LIMIT 1)
-		WHERE d.kind != '' AND (a.unassigned_at = '' OR a.unassigned_at >= {:first})`).Bind(dbx.Params{"first": first}).All(&rows)
+	rows, err := collections.HoldingsSince(app, first)
 	if err != nil {
-		return fmt.Errorf("list held devices: %w", err)
+		return err
 	}
 	for _, row := range rows {
 		patient := patients[row.Patient]
@@ -142,35 +115,4 @@ func hold(app core.App, patients map[string]*watched, zoneOf map[string]*time.Lo
 func dayBefore(instant string, zone *time.Location) string {
 	year, month, day := collections.ParseInstant(instant).In(zone).Date()
 	return time.Date(year, month, day-1, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
-}
-
-type patientDay struct{ patient, day string }
-
-// readingsByDay walks the days of the patients asked about, not those of all times.
-func readingsByDay(app core.App, careTeamOf, first, last string) (map[patientDay]int, error) {
-	where := collections.Conditions{dbx.NewExp("p.active = TRUE AND p.deleted_at = ''")}
-	if careTeamOf != "" {
-		where = append(where, collections.OnCareTeam("p.id", careTeamOf))
-	}
-	rows, err := app.DB().Select("r.patient", "r.day", "SUM(r.readings)").From("patients p").
-		Join("CROSS JOIN", "reading_days r", dbx.NewExp( // CROSS fixes the order: a search for each patient
-			"r.patient = p.id AND r.day BETWEEN {:first} AND {:last}", dbx.Params{"first": first, "last": last})).
-		Where(collections.Every(where)).GroupBy("r.patient", "r.day").Rows()
-	if err != nil {
-		return nil, fmt.Errorf("read reading days: %w", err)
-	}
-	defer func() { _ = rows.Close() }() // Err below tells what went wrong
-	received := map[patientDay]int{}
-	for rows.Next() {
-		var key patientDay
-		var readings int
-		if err := rows.Scan(&key.patient, &key.day, &readings); err != nil {
-			return nil, fmt.Errorf("read a reading day: %w", err)
-		}
-		received[key] = readings
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("read reading days: %w", err)
-	}
-	return received, nil
 }

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -78,11 +77,8 @@ func KeepHealth(app core.App, kept Kept) error {
 			if err != nil {
 				return fmt.Errorf("encode health: %w", err)
 			}
-			_, err = tx.DB().Insert(collections.HealthSamples, dbx.Params{
-				"sampled_at": collections.Instant(sample.At), "status": string(sample.Status), "services": string(services),
-			}).Execute()
-			if err != nil {
-				return fmt.Errorf("store health sample: %w", err)
+			if err := collections.StoreHealthSample(tx, string(sample.Status), string(services), sample.At); err != nil {
+				return err
 			}
 		}
 		if kept.From == kept.To {

@@ -1,11 +1,9 @@
 package dashboard
 
 import (
-	"fmt"
 	"math"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -48,15 +46,9 @@ type DayVolume struct {
 func (b *Board) Volume(app core.App, now time.Time) ([]DayVolume, error) {
 	return remembered(b, "volume", now, func() ([]DayVolume, error) {
 		days := b.days(volumeDays, now)
-		var rows []struct {
-			Day      string `db:"day"`
-			Kind     string `db:"observation_type"`
-			Readings int    `db:"readings"`
-		}
-		err := app.DB().NewQuery(`SELECT day, observation_type, readings FROM daily_counts WHERE day BETWEEN {:first} AND {:last} AND status = 'final'`).
-			Bind(dbx.Params{"first": days[0], "last": days[len(days)-1]}).All(&rows)
+		rows, err := collections.DailyCounts(app, days[0], days[len(days)-1])
 		if err != nil {
-			return nil, fmt.Errorf("read daily counts: %w", err)
+			return nil, err
 		}
 		at, results := map[string]*DayVolume{}, make([]DayVolume, len(days))
 		for i, day := range days {
@@ -90,13 +82,11 @@ func (b *Board) Processing(app core.App, now time.Time) ([]Processing, error) {
 	return remembered(b, "processing", now, func() ([]Processing, error) {
 		last := now.UTC().Truncate(observations.TimingBucket)
 		first := last.Add(-(processingBuckets - 1) * observations.TimingBucket)
-		var rows []timing
-		err := app.DB().NewQuery(`SELECT bucket, ms, readings, total_us FROM processing_times WHERE bucket BETWEEN {:first} AND {:last} ORDER BY bucket, ms`).
-			Bind(dbx.Params{"first": collections.Instant(first), "last": collections.Instant(last)}).All(&rows)
+		rows, err := collections.Timings(app, first, last)
 		if err != nil {
-			return nil, fmt.Errorf("read processing times: %w", err)
+			return nil, err
 		}
-		byBucket := map[string][]timing{}
+		byBucket := map[string][]collections.Timing{}
 		for _, row := range rows {
 			byBucket[row.Bucket] = append(byBucket[row.Bucket], row)
 		}
@@ -109,17 +99,9 @@ func (b *Board) Processing(app core.App, now time.Time) ([]Processing, error) {
 	})
 }
 
-// timing is how many readings of a bucket took so many milliseconds, and what they took together.
-type timing struct {
-	Bucket   string `db:"bucket"`
-	MS       int64  `db:"ms"`
-	Readings int    `db:"readings"`
-	TotalUS  int64  `db:"total_us"`
-}
-
 // summarise takes the rows of one bucket, in order of their milliseconds. The 95th percentile is the nearest rank: the least time within which
 // 95 % of the readings were stored.
-func summarise(at time.Time, rows []timing) Processing {
+func summarise(at time.Time, rows []collections.Timing) Processing {
 	p := Processing{At: at}
 	total := int64(0)
 	for _, row := range rows {

@@ -158,16 +158,15 @@ func (e *Engine) hand(tx core.App, device *collections.Device, a Assignment, by 
 	if err := save(tx, assignment); err != nil {
 		return err
 	}
-	for column, value := range freshColumns {
-		device.Set(column, value)
-	}
+	device.Clear()
 	for column, value := range map[string]string{
-		"patient": a.PatientID, "assigned_at": collections.Instant(from), "status": collections.DeviceAssigned, "device_type": a.Type,
+		collections.DevicePatient: a.PatientID, collections.DeviceAssignedAt: collections.Instant(from),
+		collections.DeviceStatus: collections.DeviceAssigned, collections.DeviceType: a.Type,
 	} {
 		device.Set(column, value)
 	}
 	if a.Kind != "" {
-		device.Set("kind", string(a.Kind))
+		device.Set(collections.DeviceKind, string(a.Kind))
 	}
 	if err := save(tx, device); err != nil {
 		return err
@@ -192,12 +191,6 @@ func startOf(now time.Time, history []*collections.DeviceAssignment) time.Time {
 		}
 	}
 	return from
-}
-
-// freshColumns are what a device starts with in other hands.
-var freshColumns = map[string]any{
-	"patient": "", "assigned_at": "", "battery_told": "", "flagged": false, "flag_reason": "",
-	"setup_completed_at": "", "setup_completed_by": "", "setup_notes": "",
 }
 
 // ship orders the shipment where the practice sends devices itself, and says when it is expected.

@@ -42,7 +42,7 @@ func (e *Engine) checkBattery(tx core.App, device *collections.Device, now time.
 	if string(move.Told) == device.BatteryTold() {
 		return nil
 	}
-	device.Set("battery_told", string(move.Told))
+	device.Set(collections.DeviceBatteryTold, string(move.Told))
 	return save(tx, device)
 }
 

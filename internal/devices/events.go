@@ -41,7 +41,7 @@ func (e *Engine) handleDevice(tx core.App, event gateway.Event, now time.Time) e
 	device, err := collections.FindDevice(tx, event.DeviceID)
 	if collections.Missing(err) {
 		if device, err = collections.NewDevice(tx, event.DeviceID, now); err == nil {
-			device.Set("status", collections.DeviceDiscovered)
+			device.Set(collections.DeviceStatus, collections.DeviceDiscovered)
 		}
 	}
 	if err != nil {
@@ -51,12 +51,12 @@ func (e *Engine) handleDevice(tx core.App, event gateway.Event, now time.Time) e
 	if !event.At.Before(device.LastSeenAt()) {
 		tell(device, event)
 		if event.Type != gateway.DeviceDisconnected {
-			device.Set("last_seen_at", at)
+			device.Set(collections.DeviceLastSeenAt, at)
 		}
 	}
 	if status, moved := nextStatus(device, event); moved {
-		device.Set("status", status)
-		device.Set("state_at", at)
+		device.Set(collections.DeviceStatus, status)
+		device.Set(collections.DeviceStateAt, at)
 	}
 	if !event.At.Before(device.BatteryAt()) {
 		charge(device, event)
@@ -73,13 +73,13 @@ func (e *Engine) handleDevice(tx core.App, event gateway.Event, now time.Time) e
 // tell takes over what the event says about the device.
 func tell(device *collections.Device, event gateway.Event) {
 	if event.HubID != "" {
-		device.Set("hub_id", event.HubID)
+		device.Set(collections.DeviceHub, event.HubID)
 	}
 	if event.DeviceModel != "" {
-		device.Set("model", event.DeviceModel)
+		device.Set(collections.DeviceModel, event.DeviceModel)
 	}
 	if event.SignalStrength != nil {
-		device.Set("signal_strength", *event.SignalStrength)
+		device.Set(collections.DeviceSignalStrength, *event.SignalStrength)
 	}
 }
 
@@ -102,15 +102,15 @@ func nextStatus(device *collections.Device, event gateway.Event) (status string,
 func charge(device *collections.Device, event gateway.Event) {
 	switch {
 	case event.BatteryLevel != nil:
-		device.Set("battery_level", *event.BatteryLevel)
-		device.Set("battery_state", string(BandOf(float64(*event.BatteryLevel))))
+		device.Set(collections.DeviceBatteryLevel, *event.BatteryLevel)
+		device.Set(collections.DeviceBatteryState, string(BandOf(float64(*event.BatteryLevel))))
 	case event.Type != gateway.DeviceBatteryLow:
 		return
 	default:
-		device.Set("battery_level", nil)
+		device.Set(collections.DeviceBatteryLevel, nil)
 		if device.BatteryState() != string(BatteryCritical) {
-			device.Set("battery_state", string(BatteryLow))
+			device.Set(collections.DeviceBatteryState, string(BatteryLow))
 		}
 	}
-	device.Set("battery_at", collections.Instant(event.At))
+	device.Set(collections.DeviceBatteryAt, collections.Instant(event.At))
 }

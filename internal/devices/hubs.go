@@ -1,10 +1,8 @@
 package devices
 
 import (
-	"fmt"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -74,11 +72,9 @@ func turnOff(tx core.App, hub collections.Hub, was string, at, now time.Time) er
 	if err := noteHub(tx, audit.HubOffline, hub.HubID, now); err != nil {
 		return err
 	}
-	var patients []string
-	err := tx.DB().NewQuery(`SELECT DISTINCT d.patient FROM devices d JOIN patients p ON p.id = d.patient AND p.active = TRUE AND p.deleted_at = ''
-		WHERE d.hub_id = {:hub} AND d.hub_id != '' AND d.patient != '' ORDER BY d.patient`).Bind(dbx.Params{"hub": hub.HubID}).Column(&patients)
+	patients, err := collections.PatientsOnHub(tx, hub.HubID)
 	if err != nil {
-		return fmt.Errorf("find patients of a hub: %w", err)
+		return err
 	}
 	for _, patient := range patients {
 		draft := alerts.Draft{

@@ -1,40 +1,11 @@
 package devices
 
 import (
-	"time"
-
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 )
-
-// Filter narrows a list of devices; zero values do not.
-type Filter struct {
-	PatientID, Type, Status, BatteryState, HubID string
-	// CareTeamOf keeps the devices of patients whose care team this user (record id) belongs to, and those nobody holds.
-	CareTeamOf string
-	// HeldBy keeps the devices of one patient, whatever the filter says.
-	HeldBy *string
-}
-
-func (f Filter) conditions() collections.Conditions {
-	conditions := collections.Conditions{}.Equal("patient", f.PatientID).Equal("device_type", f.Type).Equal("status", f.Status).
-		Equal("battery_state", f.BatteryState).Equal("hub_id", f.HubID)
-	if f.CareTeamOf != "" {
-		conditions = append(conditions, dbx.Or(dbx.HashExp{"patient": ""}, collections.OnCareTeam("patient", f.CareTeamOf)))
-	}
-	if f.HeldBy != nil {
-		conditions = append(conditions, dbx.NewExp("patient = {:held} AND patient != ''", dbx.Params{"held": *f.HeldBy}))
-	}
-	return conditions
-}
-
-// List returns a page of devices by identifier, and how many there are in all.
-func List(app core.App, f Filter, offset, limit int) ([]*collections.Device, int, error) {
-	return collections.PageOfDevices(app, f.conditions(), offset, limit)
-}
 
 // Find finds a device, or a not-found fault.
 func Find(app core.App, deviceID string) (*collections.Device, error) { return find(app, deviceID) }
@@ -45,12 +16,11 @@ func OnHubs(app core.App, hubs []collections.Hub, careTeamOf string) (map[string
 	if len(hubs) == 0 {
 		return on, nil
 	}
-	ids := make([]any, len(hubs))
+	ids := make([]string, len(hubs))
 	for i, hub := range hubs {
 		ids[i] = hub.HubID
 	}
-	conditions := append(Filter{CareTeamOf: careTeamOf}.conditions(), dbx.In("hub_id", ids...), dbx.NewExp("hub_id != ''"))
-	found, _, err := collections.PageOfDevices(app, conditions, 0, -1)
+	found, err := collections.DevicesOnHubs(app, ids, careTeamOf)
 	for _, device := range found {
 		on[device.HubID()] = append(on[device.HubID()], device)
 	}
@@ -62,23 +32,8 @@ var AlertTypes = []string{
 	alerts.TypeMissedReading, alerts.TypeNoReading24h, alerts.TypeDeviceBattery, alerts.TypeHubOffline, alerts.TypeStaleReading, alerts.TypeDeviceInfo,
 }
 
-// AlertFilter narrows a list of device alerts; zero values do not.
-type AlertFilter struct {
-	PatientID, DeviceID, Type, Level, Status, CareTeamOf string
-	Acknowledged                                         *bool
-	// From and To bound the creation, both inclusive.
-	From, To time.Time
-}
-
 // Alerts returns a page of the alerts about devices, newest first, and how many there are in all. What a reading says about
 // the patient is none of them.
-func Alerts(app core.App, f AlertFilter, offset, limit int) ([]*core.Record, int, error) {
-	types := make([]any, len(AlertTypes))
-	for i, name := range AlertTypes {
-		types[i] = name
-	}
-	conditions := collections.Conditions{dbx.In("type", types...), dbx.NewExp("observation = ''")}.
-		Equal("patient", f.PatientID).Equal("device_id", f.DeviceID).Equal("type", f.Type).Equal("level", f.Level).Equal("status", f.Status).
-		Is("acknowledged", f.Acknowledged).Between("created_at", f.From, f.To).OnCareTeamOf(f.CareTeamOf)
-	return conditions.PageOfPatients(app, collections.Alerts, "created_at DESC, id DESC", offset, limit)
+func Alerts(app core.App, f collections.DeviceAlertFilter, offset, limit int) ([]*core.Record, int, error) {
+	return collections.PageOfDeviceAlerts(app, AlertTypes, f, offset, limit)
 }

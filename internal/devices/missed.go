@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -71,7 +70,7 @@ func (e *Engine) judgeDay(app core.App, p collections.WatchedPatient, zone *time
 			return err
 		}
 		missing := monitoring.Missed(day, days[day])
-		judged, err := judgedBefore(tx, p.ID, day)
+		judged, err := collections.MissedAlertOf(tx, p.ID, day)
 		if err != nil || judged || len(missing) == 0 {
 			return err
 		}
@@ -133,26 +132,17 @@ func (e *Engine) escalateMissed(tx core.App, patientID, alertID string, now time
 	return err
 }
 
-func judgedBefore(tx core.App, patientID, day string) (judged bool, err error) {
-	err = tx.DB().NewQuery(`SELECT EXISTS (SELECT 1 FROM alerts WHERE patient = {:patient} AND parameter = {:day} AND type = 'missed_reading')`).
-		Bind(dbx.Params{"patient": patientID, "day": day}).Row(&judged)
-	if err != nil {
-		return false, fmt.Errorf("find missed_reading alert: %w", err)
-	}
-	return judged, nil
-}
-
 // monitoringOf reads what is expected of a patient. A device that is still on its way is expected from the day after it
 // should arrive, or from its first reading; one that was in the patient's hands before it was recorded, at once.
 func monitoringOf(app core.App, p collections.WatchedPatient, zone *time.Location) (Monitoring, error) {
 	m := Monitoring{Schedule: p.Schedule, Enrolled: p.CreatedAt.In(zone).Format(time.DateOnly)}
-	held, err := collections.DevicesWhere(app, "patient = {:patient} AND patient != ''", dbx.Params{"patient": p.ID})
+	held, err := collections.DevicesHeldBy(app, p.ID)
 	if err != nil {
 		return m, err
 	}
 	for _, device := range held {
 		from := device.AssignedAt()
-		expected := Expected{Kind: vitals.Kind(device.GetString("kind")), After: from.In(zone).Format(time.DateOnly)}
+		expected := Expected{Kind: vitals.Kind(device.Kind()), After: from.In(zone).Format(time.DateOnly)}
 		if device.LastReadingAt().Before(from) {
 			order, err := collections.LatestDelivery(app, device.DeviceID(), p.ID)
 			if err != nil {
@@ -173,16 +163,9 @@ func readingDays(app core.App, patientID, day string, back int) (map[string]Read
 	if err != nil {
 		return nil, fmt.Errorf("read day: %w", err)
 	}
-	var rows []struct {
-		Day      string `db:"day"`
-		Kind     string `db:"observation_type"`
-		Readings int    `db:"readings"`
-	}
-	err = app.DB().NewQuery(`SELECT day, observation_type, readings FROM reading_days
-		WHERE patient = {:patient} AND day BETWEEN {:first} AND {:last}`).
-		Bind(dbx.Params{"patient": patientID, "first": last.AddDate(0, 0, -back).Format(time.DateOnly), "last": day}).All(&rows)
+	rows, err := collections.ReadingDays(app, patientID, last.AddDate(0, 0, -back).Format(time.DateOnly), day)
 	if err != nil {
-		return nil, fmt.Errorf("read reading days: %w", err)
+		return nil, err
 	}
 	days := map[string]ReadingDay{}
 	for _, row := range rows {

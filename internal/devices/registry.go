@@ -49,13 +49,13 @@ func Register(app core.App, r Registration, by audit.Actor, now time.Time) (devi
 		if err := checkUnregistered(tx, device); err != nil {
 			return err
 		}
-		device.Set("status", collections.DeviceInventory)
-		device.Set("device_type", r.Type)
+		device.Set(collections.DeviceStatus, collections.DeviceInventory)
+		device.Set(collections.DeviceType, r.Type)
 		if r.Kind != "" {
-			device.Set("kind", string(r.Kind))
+			device.Set(collections.DeviceKind, string(r.Kind))
 		}
 		if r.Model != "" {
-			device.Set("model", r.Model)
+			device.Set(collections.DeviceModel, r.Model)
 		}
 		if err := save(tx, device); err != nil {
 			return err
@@ -113,17 +113,13 @@ func takeBack(tx core.App, device *collections.Device, status string, event audi
 		if !end.After(assignment.From()) {
 			end = assignment.From().Add(time.Microsecond) // taken back the moment it was given
 		}
-		assignment.Set("unassigned_at", collections.Instant(end))
-		assignment.Set("unassigned_by", authorOf(by))
-		assignment.Set("unassign_reason", reason.Reveal())
+		assignment.End(end, authorOf(by), reason)
 		if err := save(tx, assignment); err != nil {
 			return err
 		}
 	}
-	for column, value := range freshColumns {
-		device.Set(column, value)
-	}
-	device.Set("status", status)
+	device.Clear()
+	device.Set(collections.DeviceStatus, status)
 	if err := save(tx, device); err != nil {
 		return err
 	}
@@ -191,7 +187,7 @@ func (e *Engine) Replace(app core.App, deviceID string, r Replacement, by audit.
 			return err
 		}
 		given := Assignment{
-			DeviceID: r.NewDeviceID, PatientID: patient.Id, Type: old.Type(), Kind: vitals.Kind(old.GetString("kind")),
+			DeviceID: r.NewDeviceID, PatientID: patient.Id, Type: old.Type(), Kind: vitals.Kind(old.Kind()),
 		}
 		if err := e.hand(tx, successor, given, by, now); err != nil {
 			return err

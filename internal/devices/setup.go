@@ -62,8 +62,8 @@ func CompleteSetUp(app core.App, deviceID string, s SetUp, by audit.Actor, now t
 			return err
 		}
 		records := []core.Model{device}
-		device.Set("setup_notes", s.Notes.Reveal())
-		columns := map[string]string{"setup_completed_at": collections.Instant(at), "setup_completed_by": educator}
+		device.Set(collections.DeviceSetupNotes, s.Notes.Reveal())
+		columns := map[string]string{collections.DeviceSetupAt: collections.Instant(at), collections.DeviceSetupBy: educator}
 		for column, value := range columns {
 			device.Set(column, value)
 			if assignment != nil {

@@ -1,11 +1,9 @@
 package devices
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -42,40 +40,11 @@ func (h Held) QuietSince() time.Time {
 	return h.AssignedAt
 }
 
-type heldRow struct {
-	DeviceID      string `db:"device_id"`
-	PatientID     string `db:"patient"`
-	AssignedAt    string `db:"assigned_at"`
-	LastReadingAt string `db:"last_reading_at"`
-	Flagged       bool   `db:"flagged"`
-	TimeZone      string `db:"time_zone"`
-	Delivery      string `db:"delivery"`
-	LastAlert     string `db:"last_alert"` // its time and record id
-	Missed        bool   `db:"missed"`
-}
-
-// quietDevices are the devices in active patients' hands that may be silent, or are flagged.
-func quietDevices(app core.App, before time.Time) (rows []heldRow, err error) {
-	err = app.DB().NewQuery(`SELECT d.device_id, d.patient, d.assigned_at, d.last_reading_at, d.flagged, p.time_zone,
-			COALESCE((SELECT estimated_delivery FROM device_orders o WHERE o.device_id = d.device_id AND o.patient = d.patient
-				AND o.status != 'cancelled' ORDER BY created_at DESC LIMIT 1), '') AS delivery,
-			COALESCE((SELECT MAX(a.created_at || ' ' || a.id) FROM alerts a WHERE a.device_id = d.device_id AND a.device_id != ''
-				AND a.type = 'no_reading_24h' AND a.patient = d.patient), '') AS last_alert,
-			EXISTS (SELECT 1 FROM alerts a WHERE a.patient = d.patient AND a.acknowledged = FALSE AND a.type = 'missed_reading') AS missed
-		FROM devices d JOIN patients p ON p.id = d.patient AND p.active = TRUE AND p.deleted_at = ''
-		WHERE d.patient != '' AND (d.flagged = TRUE OR MAX(d.last_reading_at, d.assigned_at) < {:before}) ORDER BY d.device_id`).
-		Bind(dbx.Params{"before": collections.Instant(before)}).All(&rows)
-	if err != nil {
-		return nil, fmt.Errorf("list quiet devices: %w", err)
-	}
-	return rows, nil
-}
-
 // CheckSilence flags the devices without a reading for 24 hours and alerts for them, unless the patient has a missed_reading
 // alert that says as much; a flag that no longer holds is taken back. A silence alerts once, and people are told of it
 // when it has lasted another 24 hours.
 func (e *Engine) CheckSilence(app core.App, now time.Time) (flagged, raised int, err error) {
-	rows, err := quietDevices(app, now.Add(-silenceLimit))
+	rows, err := collections.QuietDevices(app, now.Add(-silenceLimit))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -88,11 +57,13 @@ func (e *Engine) CheckSilence(app core.App, now time.Time) (flagged, raised int,
 		alertedAt, alertID, _ := strings.Cut(row.LastAlert, " ")
 		alerted := collections.ParseInstant(alertedAt).After(since)
 		if silent != row.Flagged {
-			if err := flag(app, row, silent); err != nil {
-				return flagged, raised, err
-			}
+			because := ""
 			if silent {
+				because = FlagNoReading
 				flagged++
+			}
+			if err := collections.FlagDevice(app, row, because); err != nil {
+				return flagged, raised, err
 			}
 		}
 		switch lasted := now.Sub(since); {
@@ -109,21 +80,7 @@ func (e *Engine) CheckSilence(app core.App, now time.Time) (flagged, raised int,
 	return flagged, raised, nil
 }
 
-// flag writes the flag unless a reading or a new holder came in between.
-func flag(app core.App, row heldRow, silent bool) error {
-	reason := ""
-	if silent {
-		reason = FlagNoReading
-	}
-	_, err := app.NonconcurrentDB().Update(collections.Devices, dbx.Params{"flagged": silent, "flag_reason": reason},
-		dbx.HashExp{"device_id": row.DeviceID, "patient": row.PatientID, "last_reading_at": row.LastReadingAt}).Execute()
-	if err != nil {
-		return fmt.Errorf("flag device: %w", err)
-	}
-	return nil
-}
-
-func raiseSilence(tx core.App, row heldRow, since, now time.Time) error {
+func raiseSilence(tx core.App, row collections.HeldDevice, since, now time.Time) error {
 	device, err := collections.FindDevice(tx, row.DeviceID)
 	if err != nil || device.PatientID() != row.PatientID || collections.Instant(device.LastReadingAt()) != row.LastReadingAt {
 		return err // a reading came in between
@@ -136,11 +93,11 @@ func raiseSilence(tx core.App, row heldRow, since, now time.Time) error {
 	return err
 }
 
-func silenceMessage(row heldRow) string {
+func silenceMessage(row collections.HeldDevice) string {
 	return "Device " + row.DeviceID + " has sent no reading for 24 hours."
 }
 
-func tellOfSilence(app core.App, row heldRow, alertID string, since, now time.Time) error {
+func tellOfSilence(app core.App, row collections.HeldDevice, alertID string, since, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		return notifications.Announce(tx, notifications.Announcement{
 			Kind: notifications.DeviceAlertRaised, Severity: "warning", PatientID: row.PatientID, AlertID: alertID,

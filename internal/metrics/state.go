@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"fmt"
 	"log/slog"
+	"maps"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -47,28 +48,14 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
-// queues are what waits in the database: a condition that a small index serves, and since when each row waits.
-var queues = []struct{ name, table, where, since string }{
-	{"transmissions", collections.Transmissions, "status = 'pending'", "created_at"},
-	{"transmission_retries", collections.Transmissions, "status = 'failed' AND next_retry_at != ''", "created_at"},
-	{"announcements", collections.Announcements, "told_at = ''", "created_at"},
-	{"pushes", collections.PushDeliveries, "status = 'pending'", "created_at"},
-	{"mails", collections.Mails, "status = 'pending'", "created_at"},
-	{"quarantine", collections.GatewayEvents, "status = 'open'", "received_at"},
-}
-
 // Watch adds what is read at each scrape, and what is known of earlier job runs.
 func (m *Metrics) Watch(s Sources) error {
-	var runs []struct {
-		Job     string `db:"job"`
-		Started string `db:"started"`
-	}
-	err := s.App.DB().NewQuery(`SELECT job, MAX(started_at) AS started FROM job_runs WHERE status = 'succeeded' GROUP BY job`).All(&runs)
+	runs, err := collections.LastSuccesses(s.App)
 	if err != nil {
-		return fmt.Errorf("read job runs: %w", err)
+		return err
 	}
-	for _, run := range runs {
-		m.jobSuccess.WithLabelValues(run.Job).Set(seconds(collections.ParseInstant(run.Started)))
+	for job, started := range runs {
+		m.jobSuccess.WithLabelValues(job).Set(seconds(collections.ParseInstant(started)))
 	}
 	if err := m.registry.Register(state{s}); err != nil {
 		return fmt.Errorf("register metrics: %w", err)
@@ -89,18 +76,18 @@ func (s state) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
 	gauge(depth, float64(s.Waiting()), "readings")
-	for _, q := range queues {
-		waiting, since, err := s.queue(q.table, q.where, q.since)
+	for _, q := range collections.Queues {
+		waiting, since, err := q.Waiting(s.App)
 		if err != nil {
-			s.Log.Warn("queue not measured", slog.String("queue", q.name), slog.Any("error", err))
+			s.Log.Warn("queue not measured", slog.String("queue", q.Name), slog.Any("error", err))
 			continue
 		}
-		gauge(depth, float64(waiting), q.name)
+		gauge(depth, float64(waiting), q.Name)
 		age := 0.0
 		if !since.IsZero() {
 			age = max(0, s.Clock().Sub(since).Seconds())
 		}
-		gauge(oldest, age, q.name)
+		gauge(oldest, age, q.Name)
 	}
 	s.collectAlerts(gauge)
 	report := s.Health()
@@ -123,26 +110,14 @@ func (s state) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-func (s state) queue(table, where, since string) (waiting int, first time.Time, err error) {
-	var oldest string
-	err = s.App.ConcurrentDB().Select("COUNT(*)", "COALESCE(MIN("+since+"), '')").From(table).Where(dbx.NewExp(where)).Row(&waiting, &oldest)
-	return waiting, collections.ParseInstant(oldest), err
-}
-
 func (s state) collectAlerts(gauge func(*prometheus.Desc, float64, ...string)) {
-	var rows []struct {
-		Level string `db:"level"`
-		Count int    `db:"n"`
-	}
-	err := s.App.ConcurrentDB().NewQuery(`SELECT level, COUNT(*) AS n FROM alerts WHERE acknowledged = FALSE GROUP BY level`).All(&rows)
+	found, err := collections.UnacknowledgedAlerts(s.App)
 	if err != nil {
 		s.Log.Warn("alerts not counted", slog.Any("error", err))
 		return
 	}
 	counts := map[string]int{"critical": 0, "warning": 0, "no_data": 0}
-	for _, row := range rows {
-		counts[row.Level] = row.Count
-	}
+	maps.Copy(counts, found)
 	for level, count := range counts {
 		gauge(unseen, float64(count), level)
 	}

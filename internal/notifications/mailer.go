@@ -219,20 +219,20 @@ func (m *Mailer) recordAttempt(app core.App, id string, failure error) (state st
 		switch {
 		case failure == nil:
 			state = collections.MailSent
-			tried.Set("sent_at", collections.Instant(now))
+			tried.Set(collections.MailSentAt, collections.Instant(now))
 		case next.After(tried.CreatedAt().Add(letters[Template(tried.Template())].useful)):
 			state, entry.Outcome = collections.MailFailed, audit.MinorFailure
 		default:
 			state = collections.MailPending
-			tried.Set("next_attempt_at", collections.Instant(next))
+			tried.Set(collections.MailNextAttemptAt, collections.Instant(next))
 		}
-		tried.Set("status", state)
-		tried.Set("error", explain(failure))
+		tried.Set(collections.MailStatus, state)
+		tried.Set(collections.MailError, explain(failure))
 		if state == collections.MailPending {
 			return tx.Save(tried)
 		}
-		if !slices.Contains(collections.UnreadableColumns(tried.ProxyRecord()), "parameters") { // nothing takes the place of what cannot be opened
-			tried.Set("parameters", "")
+		if !slices.Contains(collections.UnreadableColumns(tried.ProxyRecord()), collections.MailParameters) { // nothing takes the place of what cannot be opened
+			tried.Set(collections.MailParameters, "")
 		}
 		if err := tx.Save(tried); err != nil {
 			return fmt.Errorf("record mail: %w", err)

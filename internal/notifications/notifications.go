@@ -8,12 +8,12 @@
 package notifications
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/phi"
 )
 
 // Notice is an entry for a person's list. Title and body are encrypted at rest and may name people.
@@ -33,24 +33,15 @@ const SystemHealth = "system_health"
 // Notify puts a notice on a person's list. A notice that the person has already is left out.
 func Notify(tx core.App, userRecordID string, n Notice, now time.Time) error {
 	if n.DedupeKey != "" {
-		_, err := tx.FindFirstRecordByFilter(collections.Notifications, "user = {:user} && dedupe_key = {:key}",
-			map[string]any{"user": userRecordID, "key": n.DedupeKey})
-		if err == nil || !collections.Missing(err) {
+		if has, err := collections.HasNotification(tx, userRecordID, n.DedupeKey); err != nil || has {
 			return err
 		}
 	}
-	entry, err := collections.NewNotification(tx, userRecordID, now)
+	err := collections.StoreNotification(tx, collections.NotificationDraft{
+		User: userRecordID, Channel: n.Channel, Type: n.Type, Severity: n.Severity, Title: n.Title, Body: phi.Text(n.Body), DedupeKey: n.DedupeKey,
+	}, now)
 	if err != nil {
 		return err
-	}
-	entry.Set("channel", n.Channel)
-	entry.Set("type", n.Type)
-	entry.Set("severity", n.Severity)
-	entry.Set("title", n.Title)
-	entry.Set("body", n.Body)
-	entry.Set("dedupe_key", n.DedupeKey)
-	if err := tx.Save(entry); err != nil {
-		return fmt.Errorf("store notification: %w", err)
 	}
 	wakeAfterCommit(tx)
 	return nil

@@ -57,8 +57,8 @@ func ChangePreferences(app core.App, userID string, body PreferencesBody, practi
 			return err
 		}
 		if body.TimeZone.Given() && changed.TimeZone != user.TimeZone() {
-			user.Set("time_zone", changed.TimeZone)
-			user.Set("updated_at", collections.Instant(now))
+			user.SetTimeZone(changed.TimeZone)
+			user.SetUpdatedAt(now)
 			if err := tx.Save(user); err != nil {
 				return err
 			}

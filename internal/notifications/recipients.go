@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -25,7 +24,7 @@ func (r recipients) of(a *collections.Announcement, m meaning) ([]string, error)
 		return nil, fmt.Errorf("find who is to hear: %w", err)
 	}
 	if a.User != "" {
-		named, err := r.find(dbx.HashExp{"id": a.User})
+		named, err := collections.ActiveUser(r.app, a.User)
 		if err != nil {
 			return nil, err
 		}
@@ -39,13 +38,12 @@ func nobodyElse(recipients, *collections.Announcement) ([]string, error) { retur
 
 // roles are all who have one of the roles.
 func roles(wanted ...access.Role) audience {
-	return func(r recipients, _ *collections.Announcement) ([]string, error) { return r.find(inRoles(wanted)) }
+	return func(r recipients, _ *collections.Announcement) ([]string, error) { return r.find("", "", wanted...) }
 }
 
 // careTeam is who cares for the patient; all clinical managers when nobody does.
 func (r recipients) careTeam(a *collections.Announcement) ([]string, error) {
-	team, err := r.find(inRoles(clinicalRoles), dbx.NewExp(`(id IN (SELECT user FROM care_team_members WHERE patient = {:patient})
-		OR id = (SELECT primary_provider FROM patients WHERE id = {:patient}))`, dbx.Params{"patient": a.Patient}))
+	team, err := r.find(collections.OnTeamOf, a.Patient, clinicalRoles...)
 	if err != nil || len(team) > 0 {
 		return team, err
 	}
@@ -71,19 +69,17 @@ func QueueForCareTeam(tx core.App, template Template, patientID string, now time
 }
 
 func (r recipients) managers(*collections.Announcement) ([]string, error) {
-	return r.find(inRoles([]access.Role{access.ClinicalManager}))
+	return r.find("", "", access.ClinicalManager)
 }
 
 // responsible is who has an escalation and the patient's primary provider; the clinical managers too while nobody has it or nobody
 // answers. Somebody always hears of it: where there is nobody, the administrators do.
 func (r recipients) responsible(a *collections.Announcement) ([]string, error) {
-	assignees, err := r.find(inRoles(clinicalRoles),
-		dbx.NewExp("email = (SELECT assigned_to FROM escalations WHERE id = {:id}) AND email != ''", dbx.Params{"id": a.Escalation}))
+	assignees, err := r.find(collections.AssigneeOf, a.Escalation, clinicalRoles...)
 	if err != nil {
 		return nil, err
 	}
-	people, err := r.find(inRoles(clinicalRoles),
-		dbx.NewExp("id = (SELECT primary_provider FROM patients WHERE id = {:patient})", dbx.Params{"patient": a.Patient}))
+	people, err := r.find(collections.PrimaryProviderOf, a.Patient, clinicalRoles...)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +92,7 @@ func (r recipients) responsible(a *collections.Announcement) ([]string, error) {
 		people = append(people, managers...)
 	}
 	if len(people) == 0 && a.User == "" {
-		return r.find(inRoles([]access.Role{access.Admin}))
+		return r.find("", "", access.Admin)
 	}
 	return people, nil
 }
@@ -106,21 +102,14 @@ func (r recipients) portal(patientID string) ([]string, error) {
 	if patientID == "" {
 		return nil, nil
 	}
-	return r.find(inRoles([]access.Role{access.Patient}), dbx.HashExp{"patient": patientID})
+	return r.find(collections.PortalOf, patientID, access.Patient)
 }
 
-func (r recipients) find(conditions ...dbx.Expression) (ids []string, err error) {
-	where := append(conditions, dbx.NewExp("is_active = TRUE"))
-	if err := r.app.DB().Select("id").From(collections.Users).Where(dbx.And(where...)).OrderBy("id").Column(&ids); err != nil {
-		return nil, fmt.Errorf("find people: %w", err)
+// find are those with one of the roles and with a tie to a patient or an escalation; "" asks for none.
+func (r recipients) find(tie collections.Tie, to string, roles ...access.Role) ([]string, error) {
+	names := make([]string, len(roles))
+	for i, role := range roles {
+		names[i] = string(role)
 	}
-	return ids, nil
-}
-
-func inRoles(wanted []access.Role) dbx.Expression {
-	list := make([]any, len(wanted))
-	for i, role := range wanted {
-		list[i] = string(role)
-	}
-	return dbx.In("role", list...)
+	return collections.ActiveUsers(r.app, names, tie, to)
 }

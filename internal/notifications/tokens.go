@@ -154,7 +154,7 @@ func (p *Push) Register(app core.App, userID string, body RegisterBody, now time
 		if err != nil && !collections.Missing(err) {
 			return err
 		}
-		if first = err != nil; !first && token.GetString("token_hash") != hash {
+		if first = err != nil; !first && token.Hash() != hash {
 			if err := collections.RetirePushToken(tx, token.Id, becauseReplaced, now); err != nil {
 				return err
 			}
@@ -169,7 +169,7 @@ func (p *Push) Register(app core.App, userID string, body RegisterBody, now time
 			}
 		}
 		r.fill(token, p, now)
-		token.Set("token_hash", hash)
+		token.Set(collections.TokenHash, hash)
 		return tx.Save(token)
 	})
 	return token, first, err
@@ -181,9 +181,10 @@ func (r registration) fill(token *collections.PushToken, p *Push, now time.Time)
 		hint = []rune(r.identity) // the end of the endpoint, not of the keys
 	}
 	for field, value := range map[string]any{
-		"token": r.token, "type": r.kind, "device_id": r.device, "platform": r.platform, "app_version": r.version,
-		"deliverable": p.Delivers(r.kind), "token_hint": string(hint[max(0, len(hint)-6):]), "expires_at": collections.Instant(r.expires),
-		"updated_at": collections.Instant(now),
+		collections.TokenToken: r.token, collections.TokenType: r.kind, collections.TokenDeviceID: r.device, collections.TokenPlatform: r.platform,
+		collections.TokenAppVersion: r.version, collections.TokenDeliverable: p.Delivers(r.kind),
+		collections.TokenHint: string(hint[max(0, len(hint)-6):]), collections.TokenExpiresAt: collections.Instant(r.expires),
+		collections.ColumnUpdatedAt: collections.Instant(now),
 	} {
 		token.Set(field, value)
 	}

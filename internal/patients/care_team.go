@@ -201,9 +201,9 @@ func setMembers(tx core.App, patientID string, wanted []memberDraft, changes aud
 		} else if member, err = collections.NewCareTeamMember(tx, patientID, m.user); err != nil {
 			return err
 		} else {
-			member.Set("created_at", collections.Instant(now))
+			collections.StampCreated(member.ProxyRecord(), now)
 		}
-		member.Set("role", roles[i])
+		member.SetRole(roles[i])
 		if err := tx.Save(member); err != nil {
 			return fmt.Errorf("store a care-team member: %w", err)
 		}
@@ -233,23 +233,22 @@ func memberUser(app core.App, userID string) (*collections.User, error) {
 
 // GuardMember checks a care-team member that is about to be stored, whoever writes it.
 func GuardMember(app core.App, record *core.Record, now time.Time) error {
-	user, err := memberUser(app, record.GetString("user"))
+	member := collections.AsCareTeamMember(record)
+	user, err := memberUser(app, member.UserRecordID())
 	if err != nil {
 		return err
 	}
 	if user == nil {
 		return validation.Errors{"user": validation.NewError("validation_invalid_value", msgMember)}
 	}
-	if _, err := collections.FindPatient(app, record.GetString("patient")); collections.Missing(err) {
+	if _, err := collections.FindPatient(app, member.PatientID()); collections.Missing(err) {
 		return validation.Errors{"patient": validation.NewError("validation_invalid_value", "There is no such patient.")}
 	} else if err != nil {
 		return err
 	}
-	if record.GetString("role") == "" {
-		record.Set("role", user.Role())
+	if member.Role() == "" {
+		member.SetRole(user.Role())
 	}
-	if record.GetString("created_at") == "" {
-		record.Set("created_at", collections.Instant(now))
-	}
+	collections.StampCreated(record, now)
 	return nil
 }

@@ -47,13 +47,13 @@ func (b ConsentBody) Read(c *input.Checks, now time.Time, practice *time.Locatio
 	granted := dayOrInstant(c, "granted_at", b.GrantedAt, practice, true)
 	expires := dayOrInstant(c, "expires_at", b.ExpiresAt, practice, false)
 	columns := map[string]any{
-		"type":               c.Text("type", b.Type, input.Required(0).OneOf("rpm", "ccm", "data_sharing", "messaging")),
-		"method":             c.Text("method", b.Method, input.Required(0).OneOf("written", "verbal", "electronic")),
-		"granted_at":         collections.Instant(granted),
-		"expires_at":         collections.Instant(expires),
-		"obtained_by":        c.Text("obtained_by", b.ObtainedBy, input.Optional(254)),
-		"document_reference": c.Text("document_reference", b.DocumentReference, input.Optional(500)),
-		"notes":              c.Text("notes", b.Notes, input.Optional(4000).Multiline()),
+		collections.ConsentType:              c.Text("type", b.Type, input.Required(0).OneOf("rpm", "ccm", "data_sharing", "messaging")),
+		collections.ConsentMethod:            c.Text("method", b.Method, input.Required(0).OneOf("written", "verbal", "electronic")),
+		collections.ConsentGrantedAt:         collections.Instant(granted),
+		collections.ConsentExpiresAt:         collections.Instant(expires),
+		collections.ConsentObtainedBy:        c.Text("obtained_by", b.ObtainedBy, input.Optional(254)),
+		collections.ConsentDocumentReference: c.Text("document_reference", b.DocumentReference, input.Optional(500)),
+		collections.ConsentNotes:             c.Text("notes", b.Notes, input.Optional(4000).Multiline()),
 	}
 	if granted.After(now.Add(grantTolerance)) {
 		c.Reject("granted_at", "Must not be in the future.")
@@ -61,7 +61,7 @@ func (b ConsentBody) Read(c *input.Checks, now time.Time, practice *time.Locatio
 	if !expires.IsZero() && !granted.IsZero() && !expires.After(granted) {
 		c.Reject("expires_at", msgExpires)
 	}
-	if columns["method"] == "verbal" && columns["notes"] == "" && c.Fields["notes"] == nil {
+	if columns[collections.ConsentMethod] == "verbal" && columns[collections.ConsentNotes] == "" && c.Fields["notes"] == nil {
 		c.Reject("notes", msgVerbal)
 	}
 	return Draft{columns}
@@ -90,9 +90,9 @@ func GrantConsent(app core.App, patientID string, draft Draft, by audit.Actor, n
 		for column, value := range draft.columns {
 			consent.Set(column, value)
 		}
-		consent.Set("patient", patientID)
-		consent.Set("recorded_by", by.Email)
-		consent.Set("created_at", collections.Instant(now))
+		consent.Set(collections.ColumnPatient, patientID)
+		consent.Set(collections.ConsentRecordedBy, by.Email)
+		consent.Set(collections.ColumnCreatedAt, collections.Instant(now))
 		if err := tx.Save(consent); err != nil {
 			return asFault(err)
 		}
@@ -118,9 +118,9 @@ func RevokeConsent(app core.App, patientID string, number int64, reason phi.Text
 		if status := ConsentStatus(revoked, now); status != ConsentActive {
 			return fault.State("invalid_state", "The consent is "+status+" already.")
 		}
-		revoked.Set("revoked_at", collections.Instant(now))
-		revoked.Set("revoked_by", by.Email)
-		revoked.Set("revoke_reason", reason.Reveal())
+		revoked.Set(collections.ConsentRevokedAt, collections.Instant(now))
+		revoked.Set(collections.ConsentRevokedBy, by.Email)
+		revoked.Set(collections.ConsentRevokeReason, reason.Reveal())
 		if err := tx.Save(revoked); err != nil {
 			return asFault(err)
 		}
@@ -150,7 +150,7 @@ func ConsentStatus(consent *collections.Consent, at time.Time) string {
 }
 
 // revocation are the columns of a consent that may change, once.
-var revocation = []string{"revoked_at", "revoked_by", "revoke_reason"}
+var revocation = []string{collections.ConsentRevokedAt, collections.ConsentRevokedBy, collections.ConsentRevokeReason}
 
 var errConsentFixed = errors.New("a consent is never edited: revoke it and record another")
 
@@ -161,7 +161,7 @@ func GuardConsent(app core.App, record *core.Record, by audit.Actor, now time.Ti
 	if record.IsNew() {
 		return newConsent(app, consent, by, now)
 	}
-	stored, err := collections.FindConsent(app, record.Original().GetString("patient"), consent.Number())
+	stored, err := collections.FindConsent(app, record.Original().GetString(collections.ColumnPatient), consent.Number())
 	if err != nil {
 		return err
 	}
@@ -177,10 +177,10 @@ func GuardConsent(app core.App, record *core.Record, by audit.Actor, now time.Ti
 		return revokedOnly(consent)
 	}
 	if consent.RevokedBy() == "" {
-		consent.Set("revoked_by", authorOf(by))
+		consent.Set(collections.ConsentRevokedBy, authorOf(by))
 	}
 	if consent.RevokeReason() == "" {
-		return validation.Errors{"revoke_reason": validation.NewError("validation_required", "This field is required.")}
+		return validation.Errors{collections.ConsentRevokeReason: validation.NewError("validation_required", "This field is required.")}
 	}
 	return nil
 }
@@ -189,27 +189,27 @@ func newConsent(app core.App, consent *collections.Consent, by audit.Actor, now 
 	wrong := validation.Errors{}
 	complain := func(column, message string) { wrong[column] = validation.NewError("validation_invalid_value", message) }
 	if _, err := collections.FindPatient(app, consent.PatientID()); collections.Missing(err) {
-		complain("patient", "There is no such patient.")
+		complain(collections.ColumnPatient, "There is no such patient.")
 	} else if err != nil {
 		return err
 	}
 	granted, expires := consent.GrantedAt(), consent.ExpiresAt()
 	if granted.IsZero() || granted.After(now.Add(grantTolerance)) {
-		complain("granted_at", "Must be a time that is not in the future.")
+		complain(collections.ConsentGrantedAt, "Must be a time that is not in the future.")
 	}
 	if !expires.IsZero() && !expires.After(granted) {
-		complain("expires_at", msgExpires)
+		complain(collections.ConsentExpiresAt, msgExpires)
 	}
 	if consent.Method() == "verbal" && consent.Notes() == "" {
-		complain("notes", msgVerbal)
+		complain(collections.ConsentNotes, msgVerbal)
 	}
 	if err := revokedOnly(consent); err != nil || !consent.RevokedAt().IsZero() {
-		complain("revoked_at", "A new consent is not revoked.")
+		complain(collections.ConsentRevokedAt, "A new consent is not revoked.")
 	}
 	if len(wrong) > 0 {
 		return wrong
 	}
-	for column, value := range map[string]string{"created_at": collections.Instant(now), "recorded_by": authorOf(by)} {
+	for column, value := range map[string]string{collections.ColumnCreatedAt: collections.Instant(now), collections.ConsentRecordedBy: authorOf(by)} {
 		if consent.GetString(column) == "" {
 			consent.Set(column, value)
 		}
@@ -220,7 +220,7 @@ func newConsent(app core.App, consent *collections.Consent, by audit.Actor, now 
 // revokedOnly refuses the author and the reason of a revocation that did not happen.
 func revokedOnly(consent *collections.Consent) error {
 	if consent.RevokedBy() != "" || consent.RevokeReason() != "" {
-		return validation.Errors{"revoked_at": validation.NewError("validation_required", "This field is required.")}
+		return validation.Errors{collections.ConsentRevokedAt: validation.NewError("validation_required", "This field is required.")}
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func create(app core.App, draft Draft, event audit.Event, by audit.Actor, now ti
 			return err
 		}
 		draft.applyTo(p)
-		p.Set("created_at", collections.Instant(now))
+		p.Set(collections.ColumnCreatedAt, collections.Instant(now))
 		if err := tx.Save(p); err != nil {
 			return asFault(err)
 		}

@@ -284,7 +284,7 @@ func reindex(p *collections.Patient, changed []string) error {
 		if err != nil {
 			return fmt.Errorf("index %s: %w", column, err)
 		}
-		p.Set(column+"_index", index)
+		p.SetBlindIndex(column, index)
 	}
 	return nil
 }
@@ -293,16 +293,16 @@ func reindex(p *collections.Patient, changed []string) error {
 func stamp(p, stored *collections.Patient, now time.Time) {
 	at := collections.Instant(now)
 	if stored == nil {
-		p.Set("version", 1)
-		if p.GetString("created_at") == "" {
-			p.Set("created_at", at)
+		p.Set(collections.PatientVersion, 1)
+		if p.GetString(collections.ColumnCreatedAt) == "" {
+			p.Set(collections.ColumnCreatedAt, at)
 		}
-		p.Set("updated_at", p.GetString("created_at"))
+		p.Set(collections.ColumnUpdatedAt, p.GetString(collections.ColumnCreatedAt))
 		return
 	}
-	p.Set("version", stored.Version()+1)
-	if p.GetString("updated_at") == stored.GetString("updated_at") {
-		p.Set("updated_at", at)
+	p.Set(collections.PatientVersion, stored.Version()+1)
+	if p.GetString(collections.ColumnUpdatedAt) == stored.GetString(collections.ColumnUpdatedAt) {
+		p.Set(collections.ColumnUpdatedAt, at)
 	}
 }
 

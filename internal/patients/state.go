@@ -19,10 +19,10 @@ func Archive(app core.App, id string, reason phi.Text, by audit.Actor, now time.
 		if !p.Active() {
 			return fault.State("invalid_state", "The patient is archived already.")
 		}
-		p.Set("active", false)
-		p.Set("archived_at", collections.Instant(now))
-		p.Set("archived_by", authorOf(by))
-		p.Set("archive_reason", reason.Reveal())
+		p.Set(collections.PatientActive, false)
+		p.Set(collections.PatientArchivedAt, collections.Instant(now))
+		p.Set(collections.PatientArchivedBy, authorOf(by))
+		p.Set(collections.PatientArchiveReason, reason.Reveal())
 		return nil
 	})
 }
@@ -34,9 +34,9 @@ func Unarchive(app core.App, id string, by audit.Actor, now time.Time) (*collect
 		if p.Active() {
 			return fault.State("invalid_state", "The patient is not archived.")
 		}
-		p.Set("active", true)
-		p.Set("unarchived_at", collections.Instant(now))
-		p.Set("unarchived_by", authorOf(by))
+		p.Set(collections.PatientActive, true)
+		p.Set(collections.PatientUnarchivedAt, collections.Instant(now))
+		p.Set(collections.PatientUnarchivedBy, authorOf(by))
 		return nil
 	})
 }
@@ -45,8 +45,8 @@ func Unarchive(app core.App, id string, by audit.Actor, now time.Time) (*collect
 // patients does the ending ([Guard]). Source: docs/decisions.md, "Soft delete" and "Retention".
 func Delete(app core.App, id string, by audit.Actor, now time.Time) error {
 	_, err := alter(app, id, audit.PatientDelete, by, now, func(p *collections.Patient) error {
-		p.Set("deleted_at", collections.Instant(now))
-		p.Set("deleted_by", authorOf(by))
+		p.Set(collections.PatientDeletedAt, collections.Instant(now))
+		p.Set(collections.PatientDeletedBy, authorOf(by))
 		return nil
 	})
 	return err
@@ -58,14 +58,17 @@ func Restore(app core.App, id string, by audit.Actor, now time.Time) (*collectio
 		if !p.Deleted() {
 			return fault.State("invalid_state", "The patient is not deleted.")
 		}
-		p.Set("deleted_at", "")
-		p.Set("deleted_by", "")
+		p.Set(collections.PatientDeletedAt, "")
+		p.Set(collections.PatientDeletedBy, "")
 		return nil
 	})
 }
 
 // stateColumns say whether a patient is archived or deleted, since when and by whom.
-var stateColumns = []string{"archived_at", "archived_by", "archive_reason", "unarchived_at", "unarchived_by", "deleted_at", "deleted_by"}
+var stateColumns = []string{
+	collections.PatientArchivedAt, collections.PatientArchivedBy, collections.PatientArchiveReason, collections.PatientUnarchivedAt,
+	collections.PatientUnarchivedBy, collections.PatientDeletedAt, collections.PatientDeletedBy,
+}
 
 // namedKey marks a record whose state columns an engine has written, names included, so that [keepState] leaves them.
 const namedKey = "@named"
@@ -74,7 +77,7 @@ const namedKey = "@named"
 // and its author unless the writer gave them, and neither changes without one.
 func keepState(p, stored *collections.Patient, by audit.Actor, now time.Time, wrong validation.Errors) {
 	if stored == nil {
-		p.Set("active", true)
+		p.Set(collections.PatientActive, true)
 		for _, column := range stateColumns {
 			p.Set(column, "")
 		}
@@ -87,12 +90,16 @@ func keepState(p, stored *collections.Patient, by audit.Actor, now time.Time, wr
 	archived, unarchived := stored.Active() && !p.Active(), !stored.Active() && p.Active()
 	deleted, restored := !stored.Deleted() && p.Deleted(), stored.Deleted() && !p.Deleted()
 	if restored {
-		p.Set("deleted_by", "")
+		p.Set(collections.PatientDeletedBy, "")
 	}
 	for _, move := range []struct {
 		made, free bool
 		at, by     string
-	}{{archived, false, "archived_at", "archived_by"}, {unarchived, false, "unarchived_at", "unarchived_by"}, {deleted, restored, "deleted_at", "deleted_by"}} {
+	}{
+		{archived, false, collections.PatientArchivedAt, collections.PatientArchivedBy},
+		{unarchived, false, collections.PatientUnarchivedAt, collections.PatientUnarchivedBy},
+		{deleted, restored, collections.PatientDeletedAt, collections.PatientDeletedBy},
+	} {
 		for column, value := range map[string]string{move.at: collections.Instant(now), move.by: authorOf(by)} {
 			touched := p.GetString(column) != stored.GetString(column)
 			if move.made && !touched {
@@ -105,9 +112,9 @@ func keepState(p, stored *collections.Patient, by audit.Actor, now time.Time, wr
 	reason := p.ArchiveReason()
 	switch changed := reason != stored.ArchiveReason(); {
 	case !p.Active() && reason == "" && (archived || changed):
-		wrong["archive_reason"] = validation.NewError("validation_required", "This field is required.")
+		wrong[collections.PatientArchiveReason] = validation.NewError("validation_required", "This field is required.")
 	case p.ArchivedAt().IsZero() && changed && reason != "":
-		wrong["archive_reason"] = validation.NewError("validation_follows_state", "Only an archived patient has a reason.")
+		wrong[collections.PatientArchiveReason] = validation.NewError("validation_follows_state", "Only an archived patient has a reason.")
 	}
 }
 
@@ -162,7 +169,7 @@ func alter(app core.App, id string, event audit.Event, by audit.Actor, now time.
 		if err := change(p); err != nil {
 			return err
 		}
-		p.Set("updated_at", collections.Instant(now))
+		p.Set(collections.ColumnUpdatedAt, collections.Instant(now))
 		p.SetRaw(namedKey, true)
 		if err := tx.Save(p); err != nil {
 			return asFault(err)

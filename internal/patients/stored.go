@@ -1,11 +1,9 @@
 package patients
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -32,21 +30,11 @@ func afterStored(tx core.App, p, before *collections.Patient, by audit.Actor, no
 
 func keepListed(tx core.App, p *collections.Patient) error {
 	listed := p.Active() && !p.Deleted()
-	row, err := tx.FindFirstRecordByData(collections.TriageScores, "patient", p.Id)
+	err := collections.ListScore(tx, p.Id, listed)
 	if collections.Missing(err) {
 		return triage.Enrol(tx, p.Id, p.CreatedAt())
 	}
-	if err != nil {
-		return fmt.Errorf("find triage row: %w", err)
-	}
-	if row.GetBool("listed") == listed {
-		return nil
-	}
-	row.Set("listed", listed)
-	if err := tx.Save(row); err != nil {
-		return fmt.Errorf("store triage row: %w", err)
-	}
-	return nil
+	return err
 }
 
 // moveDays counts a patient's days with data anew when the patient is in another time zone now. Source: docs/decisions.md,
@@ -65,7 +53,7 @@ func moveDays(tx core.App, p, before *collections.Patient, practice *time.Locati
 // endEverything leaves a deleted patient without devices, open alerts and open escalations, each ending recorded.
 // Source: docs/decisions.md, "Soft delete".
 func endEverything(tx core.App, p *collections.Patient, by audit.Actor, now time.Time) error {
-	devices, err := takeDevices(tx, p.Id, p.DeletedBy(), now)
+	devices, err := collections.TakeDevices(tx, p.Id, p.DeletedBy(), now)
 	if err != nil {
 		return err
 	}
@@ -106,22 +94,6 @@ func endEverything(tx core.App, p *collections.Patient, by audit.Actor, now time
 	}
 	_, err = triage.Rescore(tx, p.Id, now)
 	return err
-}
-
-// takeDevices ends the patient's assignments and returns the ids of the devices.
-func takeDevices(tx core.App, patientID, by string, now time.Time) (devices []string, err error) {
-	params := dbx.Params{"patient": patientID, "by": by, "at": collections.Instant(now)}
-	err = tx.NonconcurrentDB().NewQuery(`UPDATE device_assignments SET unassigned_at = {:at}, unassigned_by = {:by}
-		WHERE patient = {:patient} AND unassigned_at = '' RETURNING device_id`).Bind(params).Column(&devices)
-	if err != nil {
-		return nil, fmt.Errorf("end device assignments: %w", err)
-	}
-	_, err = tx.NonconcurrentDB().NewQuery(`UPDATE devices SET patient = '', assigned_at = '', status = 'inventory'
-		WHERE patient = {:patient} AND patient != ''`).Bind(params).Execute()
-	if err != nil {
-		return nil, fmt.Errorf("take devices back: %w", err)
-	}
-	return devices, nil
 }
 
 func publicIDs(recordIDs []string) []string {

@@ -3,7 +3,7 @@ package retention
 // Tables lists the tables that rows are removed from.
 func Tables() (tables []string) {
 	for _, r := range rules {
-		tables = append(tables, r.table)
+		tables = append(tables, r.rows.Table)
 	}
 	return tables
 }

@@ -4,10 +4,8 @@ package retention
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -38,11 +36,9 @@ const batch = 500
 
 // rule is one kind of row that goes. where holds {:before}, the end of the period.
 type rule struct {
-	name, table, where string
-	keep               func(Periods) time.Duration
-	// change empties columns instead of removing the row.
-	change string
-	key    string // "id" when empty
+	name string
+	rows collections.Expired
+	keep func(Periods) time.Duration
 }
 
 func fixed(d time.Duration) func(Periods) time.Duration {
@@ -52,47 +48,20 @@ func fixed(d time.Duration) func(Periods) time.Duration {
 // rules are all that is purged, in an order in which nothing goes before what names it. Events that still wait for somebody, open or
 // rejected, stay until they are closed.
 var rules = []rule{
-	{
-		name: "webhook_payloads", table: collections.GatewayEvents, change: "payload = ''",
-		where: "status IN ('handled', 'ignored') AND received_at < {:before} AND payload != ''", keep: func(p Periods) time.Duration { return p.WebhookRaw },
-	},
-	{
-		name: "gateway_events", table: collections.GatewayEvents,
-		where: "status IN ('handled', 'ignored') AND received_at < {:before} AND payload = ''",
-		keep:  func(p Periods) time.Duration { return max(p.WebhookRaw, p.Quarantine) },
-	},
-	{
-		name: "quarantine", table: collections.GatewayEvents,
-		where: "status IN ('released', 'discarded') AND closed_at != '' AND closed_at < {:before}",
-		keep:  func(p Periods) time.Duration { return p.Quarantine },
-	},
-	{
-		name: "push_deliveries", table: collections.PushDeliveries,
-		where: "status != 'pending' AND created_at < {:before}", keep: func(p Periods) time.Duration { return p.PushDeliveries },
-	},
-	{
-		name: "notifications", table: collections.Notifications,
-		where: `read_at != '' AND read_at < {:before} AND NOT EXISTS (SELECT 1 FROM push_deliveries d WHERE d.notification = notifications.id)`,
-		keep:  func(p Periods) time.Duration { return p.Notifications },
-	},
-	{
-		name: "refresh_tokens", table: collections.RefreshTokens,
-		where: "expires_at != '' AND expires_at < {:before}", keep: func(p Periods) time.Duration { return p.RefreshTokens },
-	},
-	{
-		name: "push_tokens", table: collections.PushTokens, // at least as long as what was sent to them
-		where: `active = FALSE AND updated_at < {:before}`, keep: func(p Periods) time.Duration { return max(p.PushTokens, p.PushDeliveries) },
-	},
-	{
-		name: "job_runs", table: collections.JobRuns, keep: fixed(keepJobRuns),
-		where: `status != 'running' AND started_at < {:before} AND EXISTS (SELECT 1 FROM job_runs later WHERE later.job = job_runs.job
-			AND later.started_at > job_runs.started_at AND later.status = 'succeeded')`,
-	},
+	{"webhook_payloads", collections.ExpiredPayloads, func(p Periods) time.Duration { return p.WebhookRaw }},
+	{"gateway_events", collections.ExpiredEvents, func(p Periods) time.Duration { return max(p.WebhookRaw, p.Quarantine) }},
+	{"quarantine", collections.ExpiredQuarantine, func(p Periods) time.Duration { return p.Quarantine }},
+	{"push_deliveries", collections.ExpiredPushes, func(p Periods) time.Duration { return p.PushDeliveries }},
+	{"notifications", collections.ExpiredNotifications, func(p Periods) time.Duration { return p.Notifications }},
+	{"refresh_tokens", collections.ExpiredRefreshTokens, func(p Periods) time.Duration { return p.RefreshTokens }},
+	// At least as long as what was sent to them.
+	{"push_tokens", collections.ExpiredPushTokens, func(p Periods) time.Duration { return max(p.PushTokens, p.PushDeliveries) }},
+	{"job_runs", collections.ExpiredJobRuns, fixed(keepJobRuns)},
 	// Anybody may try to sign in or ask for a link, with any address, as often as the limits allow. Four wrong passwords a month are no way in.
-	{name: "login_failures", table: collections.LoginFailures, where: "last_failure_at < {:before} AND locked_until < {:before}", keep: fixed(keepFailures)},
-	{name: "mails", table: collections.Mails, where: "status IN ('sent', 'failed') AND created_at < {:before}", keep: fixed(keepMails)},
-	{name: "health_samples", table: collections.HealthSamples, where: "sampled_at < {:before}", keep: fixed(keepHealthSamples)},
-	{name: "processing_times", table: "processing_times", where: "bucket < {:before}", keep: fixed(keepTimings), key: "bucket"},
+	{"login_failures", collections.ExpiredLoginFailures, fixed(keepFailures)},
+	{"mails", collections.ExpiredMails, fixed(keepMails)},
+	{"health_samples", collections.ExpiredHealthSamples, fixed(keepHealthSamples)},
+	{"processing_times", collections.ExpiredTimings, fixed(keepTimings)},
 }
 
 // Purge removes what has been kept long enough, in small transactions, each with its line in the audit trail, and says how much of what went.
@@ -120,26 +89,12 @@ func Purge(ctx context.Context, app core.App, p Periods, now time.Time) (map[str
 
 // purge removes one batch.
 func (r rule) purge(app core.App, before, now time.Time) (gone int, err error) {
-	key := r.key
-	if key == "" {
-		key = "id"
-	}
-	sql := "DELETE FROM " + r.table
-	if r.change != "" {
-		sql = "UPDATE " + r.table + " SET " + r.change
-	}
-	sql += fmt.Sprintf(" WHERE %[1]s IN (SELECT %[1]s FROM %[2]s WHERE %[3]s LIMIT %[4]d)", key, r.table, r.where, batch)
 	err = app.RunInTransaction(func(tx core.App) error {
-		result, err := tx.NonconcurrentDB().NewQuery(sql).Bind(dbx.Params{"before": collections.Instant(before)}).Execute()
-		if err != nil {
-			return fmt.Errorf("purge %s: %w", r.name, err)
-		}
-		rows, err := result.RowsAffected()
-		if gone = int(rows); err != nil || gone == 0 {
+		if gone, err = r.rows.Remove(tx, before, batch); err != nil || gone == 0 {
 			return err
 		}
 		return audit.Append(tx, audit.Entry{
-			Event: audit.RetentionPurge, Actor: audit.System(), ResourceType: r.table, ResourceID: r.name,
+			Event: audit.RetentionPurge, Actor: audit.System(), ResourceType: r.rows.Table, ResourceID: r.name,
 			Changes: audit.Changes{"rows": {Old: gone}, "before": {New: collections.Instant(before)}},
 		}, now)
 	})

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -90,10 +89,9 @@ func (d *delivery) fail(err error) error {
 // render makes the FHIR form as delivered, which names the patient by the EMR's own id. A record that cannot be sent as
 // it is fails as if the EMR had said so.
 func (w *Worker) render(app core.App, c Claimed) ([]byte, error) {
-	var externalID string
-	err := app.DB().NewQuery(`SELECT external_id FROM patients WHERE id = {:id}`).Bind(dbx.Params{"id": c.PatientID}).Row(&externalID)
-	if err != nil && !collections.Missing(err) {
-		return nil, fmt.Errorf("find the patient's EMR id: %w", err)
+	externalID, err := collections.ExternalIDOf(app, c.PatientID)
+	if err != nil {
+		return nil, err
 	}
 	if externalID == "" && w.EMR.Configured() { // else it fails of that first
 		return nil, &emr.Error{Code: emr.CodePatientNotFound, Message: "Patient has no EMR id"}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/pocketbase/pocketbase/core"
 
-	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/collections"
 )
 
 // The totals are kept by triggers: whatever is done to the table, the list says how many there are.
@@ -43,7 +43,7 @@ func totals(t *testing.T, app core.App) map[string]int {
 	t.Helper()
 	counted := map[string]int{}
 	for _, status := range []string{"", "pending", "processing", "transmitted", "failed"} {
-		_, total, err := transmissions.List(app, transmissions.Filter{Status: status}, 0, 1)
+		_, total, err := collections.PageOfTransmissions(app, collections.TransmissionFilter{Status: status}, 0, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,12 +4,10 @@
 package transmissions
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -23,51 +21,20 @@ const stuckAfter = 10 * time.Minute
 // Draft is a transmission about to be queued.
 type Draft struct{ ObservationID, PatientID, ObservationType string }
 
-// Claimed is a transmission that this worker has taken: nobody else sends it until its end is recorded.
-type Claimed struct {
-	ID            string `db:"id"`
-	ObservationID string `db:"observation"`
-	PatientID     string `db:"patient"`
-	AttemptCount  int    `db:"attempt_count"`
-	// ClaimedAt tells this claim from a later one of the same record.
-	ClaimedAt string `db:"claimed_at"`
-	// Ambiguous: an earlier send may have reached the EMR.
-	Ambiguous bool `db:"ambiguous"`
-	// CreatedAt is when the observation was stored, and with it the intent to deliver it.
-	CreatedAt string `db:"created_at"`
-}
-
-// The two ways to be due, as their partial indexes have them.
-const (
-	waiting  = `status = 'pending'`
-	retrying = `status = 'failed' AND next_retry_at != ''`
-)
+// Claimed is a transmission that this worker has taken: nobody else sends it until it is settled.
+type Claimed = collections.ClaimedTransmission
 
 // Claim takes up to limit due transmissions, oldest first: pending ones and failed ones whose time has come. Those
 // attempted since the given time are left for later, so that a round never sends anything twice, however short the
 // waits are. What is claimed is in processing when it returns.
 func Claim(app core.App, limit int, since, now time.Time) (claimed []Claimed, err error) {
-	at := collections.Instant(now)
-	err = app.RunInTransaction(func(tx core.App) error {
-		// Each half walks its own index no further than needed, whatever the backlog. With a limit of just one SQLite would walk
-		// it to the end: hence one more.
-		err := tx.NonconcurrentDB().NewQuery(`UPDATE transmissions SET status = 'processing', claimed_at = {:now}, updated_at = {:now}
-			WHERE id IN (SELECT id FROM (
-				SELECT * FROM (SELECT id, created_at FROM transmissions
-					WHERE ` + waiting + ` AND last_attempted_at < {:since} ORDER BY created_at, id LIMIT {:limit} + 1)
-				UNION ALL
-				SELECT * FROM (SELECT id, created_at FROM transmissions
-					WHERE ` + retrying + ` AND next_retry_at <= {:now} AND last_attempted_at < {:since}
-					ORDER BY next_retry_at LIMIT {:limit} + 1)
-				) ORDER BY created_at, id LIMIT +{:limit})
-			RETURNING id, observation, patient, attempt_count, claimed_at, ambiguous, created_at`).
-			Bind(dbx.Params{"now": at, "since": collections.Instant(since), "limit": limit}).All(&claimed)
-		if err != nil {
-			return fmt.Errorf("claim transmissions: %w", err)
+	err = app.RunInTransaction(func(tx core.App) (err error) {
+		if claimed, err = collections.ClaimTransmissions(tx, limit, since, now); err != nil {
+			return err
 		}
 		prepared := collections.Prepared(tx)
 		for _, c := range claimed {
-			if err := collections.SetFHIRStatus(prepared, c.ObservationID, collections.FHIRProcessing, "", at); err != nil {
+			if err := collections.SetFHIRStatus(prepared, c.ObservationID, collections.FHIRProcessing, "", collections.Instant(now)); err != nil {
 				return err
 			}
 		}
@@ -77,27 +44,12 @@ func Claim(app core.App, limit int, since, now time.Time) (claimed []Claimed, er
 }
 
 // claimOne takes the transmission of one observation, due or not.
-func claimOne(tx core.App, observationID string, now time.Time) (c Claimed, err error) {
-	at := collections.Instant(now)
-	err = tx.NonconcurrentDB().NewQuery(`UPDATE transmissions SET status = 'processing', claimed_at = {:now}, updated_at = {:now}
-		WHERE observation = {:observation} AND status IN ('pending', 'failed')
-		RETURNING id, observation, patient, attempt_count, claimed_at, ambiguous, created_at`).
-		Bind(dbx.Params{"now": at, "observation": observationID}).One(&c)
+func claimOne(tx core.App, observationID string, now time.Time) (Claimed, error) {
+	c, err := collections.ClaimTransmissionOf(tx, observationID, now)
 	if err != nil {
-		return c, fmt.Errorf("claim transmission: %w", err)
+		return c, err
 	}
-	return c, collections.SetFHIRStatus(tx, observationID, collections.FHIRProcessing, "", at)
-}
-
-// Due counts what a claim could take now.
-func Due(app core.App, now time.Time) (due int, err error) {
-	err = app.DB().NewQuery(`SELECT (SELECT COUNT(*) FROM transmissions WHERE ` + waiting + `)
-		+ (SELECT COUNT(*) FROM transmissions WHERE ` + retrying + ` AND next_retry_at <= {:now})`).
-		Bind(dbx.Params{"now": collections.Instant(now)}).Row(&due)
-	if err != nil {
-		return 0, fmt.Errorf("count due transmissions: %w", err)
-	}
-	return due, nil
+	return c, collections.SetFHIRStatus(tx, observationID, collections.FHIRProcessing, "", collections.Instant(now))
 }
 
 // Delivered says what the EMR made of an observation.
@@ -108,7 +60,9 @@ type Delivered struct {
 
 // Succeed moves a claimed transmission to transmitted, for good.
 func Succeed(tx core.App, c Claimed, d Delivered, startedAt, now time.Time) error {
-	return c.finish(tx, outcome{status: collections.FHIRTransmitted, attempts: c.AttemptCount, emrID: d.EMRID, sentHash: d.SentHash}, startedAt, now)
+	return settle(tx, c, collections.SettledTransmission{
+		Status: collections.FHIRTransmitted, Attempts: c.AttemptCount, EMRID: d.EMRID, SentHash: d.SentHash,
+	}, startedAt, now)
 }
 
 // Failure says why a delivery failed, in words without health information.
@@ -137,9 +91,9 @@ func Fail(tx core.App, c Claimed, f Failure, schedule Schedule, spread float64, 
 			next = asked
 		}
 	}
-	err = c.finish(tx, outcome{
-		status: collections.FHIRFailed, errorCode: f.Code, errorMessage: f.Message, diagnostics: diagnostics,
-		attempts: attempts, nextRetryAt: collections.Instant(next), ambiguous: c.Ambiguous || f.Ambiguous,
+	err = settle(tx, c, collections.SettledTransmission{
+		Status: collections.FHIRFailed, ErrorCode: f.Code, ErrorMessage: f.Message, Diagnostics: diagnostics,
+		Attempts: attempts, NextRetryAt: next, Ambiguous: c.Ambiguous || f.Ambiguous,
 	}, startedAt, now)
 	if err != nil || again {
 		return next, err
@@ -161,38 +115,12 @@ func tellOfGivenUp(tx core.App, f Failure, now time.Time) error {
 // record counts as ambiguous, and the next to send it looks at the EMR first.
 var ErrLost = errors.New("the claim on the transmission has lapsed")
 
-// outcome is what the end of a delivery makes of its record.
-type outcome struct {
-	status, errorCode, errorMessage, diagnostics, nextRetryAt string
-	attempts                                                  int
-	ambiguous                                                 bool
-	emrID, sentHash                                           string // "" keeps what is there
-}
-
-func (c Claimed) finish(tx core.App, o outcome, startedAt, now time.Time) error {
-	at := collections.Instant(now)
-	result, err := tx.NonconcurrentDB().NewQuery(`UPDATE transmissions SET status = {:status}, error_code = {:code},
-			error_message = {:message}, diagnostics = {:diagnostics}, next_retry_at = {:next}, attempt_count = {:attempts},
-			ambiguous = {:ambiguous}, claimed_at = '', updated_at = {:now}, last_attempted_at = {:started},
-			first_attempted_at = CASE WHEN first_attempted_at = '' THEN {:started} ELSE first_attempted_at END,
-			emr_resource_id = CASE WHEN {:emr} = '' THEN emr_resource_id ELSE {:emr} END,
-			sent_hash = CASE WHEN {:hash} = '' THEN sent_hash ELSE {:hash} END
-		WHERE id = {:id} AND status = 'processing' AND claimed_at = {:claimed}`).Bind(dbx.Params{
-		"id": c.ID, "claimed": c.ClaimedAt, "status": o.status, "code": o.errorCode, "message": o.errorMessage, "diagnostics": o.diagnostics,
-		"next": o.nextRetryAt, "attempts": o.attempts, "ambiguous": o.ambiguous, "now": at, "started": collections.Instant(startedAt),
-		"emr": o.emrID, "hash": o.sentHash,
-	}).Execute()
-	if err != nil {
-		return fmt.Errorf("finish transmission: %w", err)
-	}
-	n, err := result.RowsAffected()
-	if err != nil {
-		return fmt.Errorf("finish transmission: %w", err)
-	}
-	if n == 0 {
+func settle(tx core.App, c Claimed, s collections.SettledTransmission, startedAt, now time.Time) error {
+	held, err := collections.SettleTransmission(tx, c, s, startedAt, now)
+	if err == nil && !held {
 		return ErrLost
 	}
-	return collections.SetFHIRStatus(tx, c.ObservationID, o.status, o.emrID, at)
+	return err
 }
 
 // Recover is for the start of the process: whatever is in processing, but what the process has claimed itself, belongs to a
@@ -200,23 +128,14 @@ func (c Claimed) finish(tx core.App, o outcome, startedAt, now time.Time) error 
 // again, without taking a slot, and is searched for at the EMR before it is sent.
 // Source: docs/decisions.md, "Stuck processing".
 func Recover(app core.App, own []string, now time.Time) (recovered int, err error) {
-	at := collections.Instant(now)
-	except, err := json.Marshal(own)
-	if err != nil {
-		return 0, fmt.Errorf("list own claims: %w", err)
-	}
 	err = app.RunInTransaction(func(tx core.App) error {
-		var observations []string
-		err := tx.NonconcurrentDB().NewQuery(`UPDATE transmissions
-			SET status = 'pending', ambiguous = TRUE, claimed_at = '', updated_at = {:now}
-			WHERE status = 'processing' AND id NOT IN (SELECT value FROM json_each({:own}))
-			RETURNING observation`).Bind(dbx.Params{"now": at, "own": string(except)}).Column(&observations)
+		observations, err := collections.RecoverTransmissions(tx, own, now)
 		if err != nil {
-			return fmt.Errorf("recover transmissions: %w", err)
+			return err
 		}
 		prepared := collections.Prepared(tx)
 		for _, id := range observations {
-			if err := collections.SetFHIRStatus(prepared, id, collections.FHIRPending, "", at); err != nil {
+			if err := collections.SetFHIRStatus(prepared, id, collections.FHIRPending, "", collections.Instant(now)); err != nil {
 				return err
 			}
 		}
@@ -227,12 +146,6 @@ func Recover(app core.App, own []string, now time.Time) (recovered int, err erro
 }
 
 // Stuck lists what has been in processing so long that its worker must be lost.
-func Stuck(app core.App, now time.Time) (stuck []Claimed, err error) {
-	err = app.DB().NewQuery(`SELECT id, observation, patient, attempt_count, claimed_at, TRUE AS ambiguous
-		FROM transmissions WHERE status = 'processing' AND claimed_at <= {:before} ORDER BY claimed_at`).
-		Bind(dbx.Params{"before": collections.Instant(now.Add(-stuckAfter))}).All(&stuck)
-	if err != nil {
-		return nil, fmt.Errorf("find stuck transmissions: %w", err)
-	}
-	return stuck, nil
+func Stuck(app core.App, now time.Time) ([]Claimed, error) {
+	return collections.ClaimedBefore(app, now.Add(-stuckAfter))
 }

@@ -72,7 +72,7 @@ func TestClaimTakesWhatIsDue(t *testing.T) {
 		insert(t, app, collections.Transmissions, row)
 	}
 	insert(t, app, collections.Observations, dbx.Params{"id": "observation old", "patient": patient, "fhir_status": "pending"})
-	if due, err := transmissions.Due(app, now); err != nil || due != 4 {
+	if due, err := collections.DueTransmissions(app, now); err != nil || due != 4 {
 		t.Errorf("%d due (%v)", due, err)
 	}
 	first, rest := claim(t, app, 2, now), claim(t, app, 10, now)
@@ -340,16 +340,16 @@ func TestList(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name   string
-		filter transmissions.Filter
+		filter collections.TransmissionFilter
 		want   []string
 	}{
-		{"newest first", transmissions.Filter{}, []string{third, second, first}},
-		{"status", transmissions.Filter{Status: "transmitted"}, []string{first}},
-		{"patient", transmissions.Filter{PatientID: patient}, []string{third, first}},
-		{"by last attempt, else creation", transmissions.Filter{From: now.Add(2 * time.Minute)}, []string{third, first}},
-		{"both ends", transmissions.Filter{From: now.Add(time.Minute), To: now.Add(2 * time.Minute)}, []string{third, second}},
+		{"newest first", collections.TransmissionFilter{}, []string{third, second, first}},
+		{"status", collections.TransmissionFilter{Status: "transmitted"}, []string{first}},
+		{"patient", collections.TransmissionFilter{PatientID: patient}, []string{third, first}},
+		{"by last attempt, else creation", collections.TransmissionFilter{From: now.Add(2 * time.Minute)}, []string{third, first}},
+		{"both ends", collections.TransmissionFilter{From: now.Add(time.Minute), To: now.Add(2 * time.Minute)}, []string{third, second}},
 	} {
-		page, total, err := transmissions.List(app, test.filter, 0, 10)
+		page, total, err := collections.PageOfTransmissions(app, test.filter, 0, 10)
 		var got []string
 		for _, record := range page {
 			got = append(got, record.Id)

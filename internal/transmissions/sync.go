@@ -1,10 +1,8 @@
 package transmissions
 
 import (
-	"fmt"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -17,13 +15,10 @@ const syncEvery = time.Hour
 // NoteSync says in the audit trail that everything due was delivered, at most once an hour and only if something was delivered since the last
 // time. Each delivery has a line of its own there; this one is for people. Source: docs/decisions.md, "Feed types and severities".
 func NoteSync(app core.App, now time.Time) error {
-	var last string
-	err := app.DB().NewQuery(`SELECT recorded_at FROM audit_log WHERE event = {:event} ORDER BY id DESC LIMIT 1`).
-		Bind(dbx.Params{"event": string(audit.EMRSync)}).Row(&last)
-	if err != nil && !collections.Missing(err) {
-		return fmt.Errorf("find the last synchronisation: %w", err)
+	since, err := collections.LastAudited(app, string(audit.EMRSync))
+	if err != nil {
+		return err
 	}
-	since := collections.ParseInstant(last)
 	if now.Sub(since) < syncEvery {
 		return nil
 	}

@@ -3,12 +3,10 @@ package transmissions
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -20,31 +18,19 @@ import (
 // mostAsked bounds the transmissions that people asked for and that wait for a free sender.
 const mostAsked = 256
 
-// standing is where an observation is on its way to the EMR.
-type standing struct {
-	Kind    string `db:"observation_type"`
-	Patient string `db:"patient"`
-	Status  string `db:"fhir_status"`
-	Version int    `db:"fhir_version"`
-	// Withdrawn readings were entered in error.
-	Withdrawn bool `db:"withdrawn"`
-}
+// onItsWay is where an observation is on its way to the EMR.
+type onItsWay struct{ collections.OnItsWay }
 
-func findStanding(tx core.App, observationID string) (s standing, err error) {
-	err = tx.DB().NewQuery(`SELECT observation_type, patient, fhir_status, fhir_version, status = 'entered_in_error' AS withdrawn
-		FROM observations WHERE id = {:id}`).
-		Bind(dbx.Params{"id": observationID}).One(&s)
+func findOnItsWay(tx core.App, observationID string) (onItsWay, error) {
+	o, err := collections.FindOnItsWay(tx, observationID)
 	if collections.Missing(err) {
-		return s, fault.Missing()
+		err = fault.Missing()
 	}
-	if err != nil {
-		return s, fmt.Errorf("find the observation: %w", err)
-	}
-	return s, nil
+	return onItsWay{o}, err
 }
 
 // sendable refuses what is under way or has arrived: the EMR would have it twice. A reading entered in error is not for it.
-func (s standing) sendable() error {
+func (s onItsWay) sendable() error {
 	if s.Withdrawn {
 		return fault.State("invalid_state", "The observation was entered in error.")
 	}
@@ -63,7 +49,7 @@ func (s standing) sendable() error {
 func (w *Worker) Transform(app core.App, observationID string, by audit.Actor, now time.Time) error {
 	var unfit bool
 	err := app.RunInTransaction(func(tx core.App) (err error) {
-		s, err := findStanding(tx, observationID)
+		s, err := findOnItsWay(tx, observationID)
 		if err == nil {
 			err = s.sendable()
 		}
@@ -76,7 +62,7 @@ func (w *Worker) Transform(app core.App, observationID string, by audit.Actor, n
 		}
 		if _, err := fhir.Observation(stored, "").Encode(); err != nil {
 			unfit = true
-			return noteTransform(tx, observationID, dbx.Params{"transform_error": "The reading has no FHIR form."})
+			return collections.NoteTransformError(tx, observationID, "The reading has no FHIR form.")
 		}
 		return s.transformed(tx, observationID, by, now)
 	})
@@ -91,23 +77,15 @@ func (w *Worker) Transform(app core.App, observationID string, by audit.Actor, n
 }
 
 // transformed stores that there is a FHIR form, and the intent to deliver it.
-func (s standing) transformed(tx core.App, observationID string, by audit.Actor, now time.Time) error {
-	at := collections.Instant(now)
-	err := noteTransform(tx, observationID, dbx.Params{
-		"fhir_status": collections.FHIRPending, "fhir_version": s.Version + 1, "transformed_at": at, "transform_error": "", "updated_at": at,
-	})
+func (s onItsWay) transformed(tx core.App, observationID string, by audit.Actor, now time.Time) error {
+	if err := collections.NoteTransformed(tx, observationID, s.Version+1, now); err != nil {
+		return err
+	}
+	queued, err := collections.RequeueTransmission(tx, observationID, now)
 	if err != nil {
 		return err
 	}
-	result, err := tx.DB().Update(collections.Transmissions, dbx.Params{
-		"status": collections.FHIRPending, "error_code": "", "error_message": "", "next_retry_at": "", "updated_at": at,
-	}, dbx.HashExp{"observation": observationID}).Execute()
-	if err != nil {
-		return fmt.Errorf("queue transmission again: %w", err)
-	}
-	if n, err := result.RowsAffected(); err != nil {
-		return fmt.Errorf("queue transmission again: %w", err)
-	} else if n == 0 {
+	if !queued {
 		if _, err := Queue(tx, Draft{ObservationID: observationID, PatientID: s.Patient, ObservationType: s.Kind}, now); err != nil {
 			return err
 		}
@@ -117,21 +95,12 @@ func (s standing) transformed(tx core.App, observationID string, by audit.Actor,
 	}, now)
 }
 
-func noteTransform(tx core.App, observationID string, changes dbx.Params) error {
-	if _, err := tx.DB().Update(collections.Observations, changes, dbx.HashExp{"id": observationID}).Execute(); err != nil {
-		return fmt.Errorf("note the transform: %w", err)
-	}
-	return nil
-}
-
 // RetryTransforms renders again what failed to become FHIR, oldest first, at most limit of them, and returns how many now
 // have a FHIR form. Those that still have none stay as they are.
 func (w *Worker) RetryTransforms(ctx context.Context, app core.App, limit int, now time.Time) (transformed int, err error) {
-	var owed []string
-	err = app.DB().NewQuery(`SELECT id FROM observations WHERE transform_error != '' AND fhir_status = ''
-		ORDER BY created_at LIMIT +{:limit}`).Bind(dbx.Params{"limit": limit}).WithContext(ctx).Column(&owed)
+	owed, err := collections.FailedTransforms(ctx, app, limit)
 	if err != nil {
-		return 0, fmt.Errorf("find failed transforms: %w", err)
+		return 0, err
 	}
 	for _, id := range owed {
 		err := w.Transform(app, id, audit.System(), now)
@@ -173,7 +142,7 @@ func (w *Worker) Transmit(app core.App, observationID string, by audit.Actor, no
 // takeAsked claims the transmission of one observation and notes who asked for it.
 func takeAsked(app core.App, observationID string, by audit.Actor, now time.Time) (claimed Claimed, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
-		s, err := findStanding(tx, observationID)
+		s, err := findOnItsWay(tx, observationID)
 		if err != nil {
 			return err
 		}

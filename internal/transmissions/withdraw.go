@@ -1,10 +1,8 @@
 package transmissions
 
 import (
-	"fmt"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -17,28 +15,19 @@ const codeWithdrawn = "entered_in_error"
 // left yet never leaves. reached says that the EMR has a copy, or may have one; to correct that is a person's task.
 // Source: docs/decisions.md, "Wrongly entered reading".
 func Withdraw(tx core.App, observationID string, now time.Time) (reached bool, err error) {
-	row := struct {
-		Status    string `db:"status"`
-		Ambiguous bool   `db:"ambiguous"`
-	}{}
-	err = tx.DB().NewQuery(`SELECT status, ambiguous FROM transmissions WHERE observation = {:id}`).
-		Bind(dbx.Params{"id": observationID}).One(&row)
+	status, ambiguous, err := collections.TransmissionState(tx, observationID)
 	if collections.Missing(err) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("find transmission: %w", err)
+		return false, err
 	}
-	if row.Status == collections.FHIRTransmitted || row.Status == collections.FHIRProcessing {
+	if status == collections.FHIRTransmitted || status == collections.FHIRProcessing {
 		return true, nil // done, or under way: its end is stored as always
 	}
-	at := collections.Instant(now)
-	_, err = tx.DB().Update(collections.Transmissions, dbx.Params{
-		"status": collections.FHIRFailed, "next_retry_at": "", "error_code": codeWithdrawn,
-		"error_message": "Not sent: the reading was entered in error", "updated_at": at,
-	}, dbx.HashExp{"observation": observationID}).Execute()
+	err = collections.WithdrawTransmission(tx, observationID, codeWithdrawn, "Not sent: the reading was entered in error", now)
 	if err != nil {
-		return false, fmt.Errorf("withdraw transmission: %w", err)
+		return false, err
 	}
-	return row.Ambiguous, collections.SetFHIRStatus(tx, observationID, collections.FHIRFailed, "", at)
+	return ambiguous, collections.SetFHIRStatus(tx, observationID, collections.FHIRFailed, "", collections.Instant(now))
 }

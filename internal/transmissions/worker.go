@@ -148,7 +148,7 @@ func (w *Worker) nextRetry(app core.App) <-chan time.Time {
 	if !w.EMR.Configured() {
 		return nil
 	}
-	at, err := NextRetry(app)
+	at, err := collections.NextTransmissionRetry(app)
 	if err != nil || at.IsZero() {
 		return nil
 	}
@@ -177,7 +177,7 @@ type Round struct {
 func (w *Worker) SendDue(ctx context.Context, app core.App, limit int) (Round, error) {
 	began := w.Clock()
 	if !w.EMR.Configured() {
-		due, err := Due(app, began)
+		due, err := collections.DueTransmissions(app, began)
 		return Round{Skipped: due}, err
 	}
 	if err := w.failStuck(app); err != nil {

@@ -1,0 +1,203 @@
+package collections
+
+import (
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// those are the ids that [idsOf] binds.
+const those = " IN (SELECT value FROM json_each({:ids}))"
+
+func idsOf(ids []string) dbx.Params { return dbx.Params{"ids": jsonList(ids)} }
+
+// PatientFacts is what billing asks of a patient.
+type PatientFacts struct {
+	ID       string `db:"id"`
+	Active   bool   `db:"active"`
+	Deleted  string `db:"deleted_at"`
+	Archived string `db:"archived_at"`
+	Restored string `db:"unarchived_at"`
+	Zone     string `db:"time_zone"`
+	Payer    int64  `db:"insurance_payer"`
+	Provider string `db:"primary_provider"`
+	Codes    string `db:"codes"`
+	Supply   string `db:"supply"` // first day of the latest period that was billed for a device
+}
+
+// FactsOf reads what billing asks of some patients.
+func FactsOf(app core.App, ids []string) ([]PatientFacts, error) {
+	return queryAll[PatientFacts](app, "read patients", `SELECT id, active, deleted_at, archived_at, unarchived_at, time_zone, CAST(insurance_payer AS INTEGER) AS insurance_payer,
+		primary_provider, COALESCE(icd10_codes, '[]') AS codes, COALESCE((SELECT b.billing_period_start FROM billing_entries b
+			WHERE b.patient = p.id AND b.source = 'automatic_device' ORDER BY b.service_date DESC LIMIT 1), '') AS supply
+		FROM patients p WHERE id`+those, idsOf(ids))
+}
+
+// ConsentTimes are the times of a consent to monitoring.
+type ConsentTimes struct {
+	Patient string `db:"patient"`
+	Granted string `db:"granted_at"`
+	Expires string `db:"expires_at"`
+	Revoked string `db:"revoked_at"`
+}
+
+// MonitoringConsents are the consents of some patients to monitoring.
+func MonitoringConsents(app core.App, ids []string) ([]ConsentTimes, error) {
+	return queryAll[ConsentTimes](app, "read consents",
+		`SELECT patient, granted_at, expires_at, revoked_at FROM consents WHERE type = 'rpm' AND patient`+those, idsOf(ids))
+}
+
+// PatientLines are rows of a patient, written as one line: members by commas, rows by semicolons.
+type PatientLines struct {
+	Patient string `db:"patient"`
+	List    string `db:"list"`
+}
+
+// EntryLines are the entries of some patients whose period ends on a day or later, and those of the set-up, as id, code, status, source, first and
+// last day of the period, and units. They come as one line for each patient: a row for each would take as long as everything else together. They
+// are in the order of the index that they are read from; to order them within group_concat, SQLite would sort every line once more, for a third
+// more time.
+func EntryLines(app core.App, ids []string, since string) ([]PatientLines, error) {
+	params := idsOf(ids)
+	params["since"] = since
+	return queryAll[PatientLines](app, "read billing entries", `SELECT patient, group_concat(entry, ';') AS list FROM (SELECT patient,
+			concat_ws(',', id, cpt_code, lifecycle_status, source, billing_period_start, billing_period_end, CAST(units AS INTEGER)) AS entry
+		FROM billing_entries WHERE (billing_period_end >= {:since} OR cpt_code = '99453') AND patient`+those+` ORDER BY patient, service_date, id)
+		GROUP BY patient`, params)
+}
+
+// TaughtHolding is a patient's time with a device, and when and by whom its use was taught.
+type TaughtHolding struct {
+	Patient string `db:"patient"`
+	Device  string `db:"device_id"`
+	From    string `db:"assigned_at"`
+	Until   string `db:"unassigned_at"`
+	Taught  string `db:"setup_completed_at"`
+	By      string `db:"setup_completed_by"`
+}
+
+// TaughtHoldings are what some patients held and hold, with the set-up of a device that is still the patient's or was set up while it was.
+func TaughtHoldings(app core.App, ids []string) ([]TaughtHolding, error) {
+	return queryAll[TaughtHolding](app, "read device assignments", `SELECT a.patient, a.device_id, a.assigned_at, a.unassigned_at,
+			COALESCE(d.setup_completed_at, '') AS setup_completed_at, COALESCE(d.setup_completed_by, '') AS setup_completed_by
+		FROM device_assignments a LEFT JOIN devices d ON d.device_id = a.device_id AND d.setup_completed_at != ''
+			AND (a.unassigned_at = '' OR d.setup_completed_at <= a.unassigned_at) AND (d.patient = a.patient OR d.setup_completed_at >= a.assigned_at)
+		WHERE a.patient`+those, idsOf(ids))
+}
+
+// FirstReading is the first day with data of a device since a day; "" while there is none.
+type FirstReading struct {
+	Patient string `db:"patient"`
+	From    string `db:"from_day"`
+	Day     string `db:"day"`
+}
+
+// FirstReadings finds the first days; each that is asked is a day, YYYY-MM-DD, and the id of a patient behind it.
+func FirstReadings(app core.App, asked []string) ([]FirstReading, error) {
+	return queryAll[FirstReading](app, "find first readings",
+		`WITH q AS MATERIALIZED (SELECT substr(value, 11) AS patient, substr(value, 1, 10) AS from_day FROM json_each({:ids}))
+		SELECT patient, from_day, COALESCE((SELECT r.day FROM reading_days r
+			WHERE r.patient = q.patient AND r.day >= q.from_day AND r.device_readings > 0 ORDER BY r.day LIMIT 1), '') AS day
+		FROM q ORDER BY patient, from_day`, idsOf(asked))
+}
+
+// DaysInWindow are the days with data of a device in the window of a number, separated by commas.
+type DaysInWindow struct {
+	Key  int    `db:"k"`
+	Days string `db:"days"`
+}
+
+// DaysInWindows reads days from the days alone; windows are JSON, a list of p (patient), s (first day) and e (last day).
+func DaysInWindows(app core.App, windows string) ([]DaysInWindow, error) {
+	return queryAll[DaysInWindow](app, "count days with data",
+		`WITH w AS MATERIALIZED (SELECT key AS k, value ->> 'p' AS patient, value ->> 's' AS first, value ->> 'e' AS last FROM json_each({:list}))
+		SELECT k, COALESCE((SELECT group_concat(DISTINCT r.day) FROM reading_days r
+			WHERE r.patient = w.patient AND r.day BETWEEN w.first AND w.last AND r.device_readings > 0), '') AS days FROM w`,
+		dbx.Params{"list": windows})
+}
+
+// PatientsWithDevices are the next patients who have had a device, or hold one now.
+func PatientsWithDevices(app core.App, holding bool, after string, limit int) ([]string, error) {
+	where := ""
+	if holding {
+		where = "unassigned_at = '' AND "
+	}
+	return queryColumn[string](app, "list patients with devices",
+		`SELECT DISTINCT patient FROM device_assignments WHERE `+where+`patient > {:after} ORDER BY patient LIMIT +{:limit}`,
+		dbx.Params{"after": after, "limit": limit})
+}
+
+// PatientsWithActivity are the next patients who have had a device or interactive time, or the one of them that is named.
+func PatientsWithActivity(app core.App, only, after string, limit int) ([]string, error) {
+	return queryColumn[string](app, "list patients with activity", `SELECT id FROM patients p WHERE id > {:after} AND deleted_at = '' AND ({:one} = '' OR id = {:one})
+			AND (EXISTS (SELECT 1 FROM device_assignments d WHERE d.patient = p.id)
+				OR EXISTS (SELECT 1 FROM time_entries t WHERE t.patient = p.id AND t.category = 'interactive'))
+		ORDER BY id LIMIT +{:limit}`, dbx.Params{"after": after, "one": only, "limit": limit})
+}
+
+// LastCounted is when the last run of a job that succeeded and counted something was started; zero when none is noted.
+func LastCounted(app core.App, job, count string) (time.Time, error) {
+	at, err := queryValue[string](app, "find the last run of "+job, `SELECT COALESCE(MAX(started_at), '') FROM job_runs
+		WHERE job = {:job} AND status = 'succeeded' AND json_extract(counts, '$.' || {:count}) IS NOT NULL`, dbx.Params{"job": job, "count": count})
+	return ParseInstant(at), err
+}
+
+// ClaimRow is an entry as claims processing takes it.
+type ClaimRow struct {
+	ID              string `db:"id"`
+	ClaimID         string `db:"claim_id"`
+	PatientID       string `db:"patient"`
+	CPTCode         string `db:"cpt_code"`
+	ServiceDate     string `db:"service_date"`
+	AmountCents     int64  `db:"amount_cents"`
+	Payer           string `db:"payer_name"`
+	PayerCode       string `db:"payer_code"` // "" for self-pay
+	ICD10           string `db:"icd10_codes"`
+	ProviderID      string `db:"rendering_provider"`
+	LifecycleStatus string `db:"lifecycle_status"`
+}
+
+// ClaimRows are the next claims in some states, by creation. payerID "" is every payer.
+func ClaimRows(app core.App, states []string, payerID, after string, limit int) ([]ClaimRow, error) {
+	return queryAll[ClaimRow](app, "read claims", `SELECT b.id, b.claim_id, b.patient, b.cpt_code, b.service_date, CAST(b.amount_cents AS INTEGER) AS amount_cents, b.payer_name,
+			COALESCE(p.payer_code, '') AS payer_code, COALESCE(b.icd10_codes, '[]') AS icd10_codes, b.rendering_provider, b.lifecycle_status
+		FROM billing_entries b LEFT JOIN payers p ON p.id = b.payer AND b.payer != ''
+		WHERE b.id > {:after} AND +b.lifecycle_status IN (SELECT value FROM json_each({:states})) AND ({:payer} = '' OR +b.payer = {:payer})
+		ORDER BY b.id LIMIT +{:limit}`, dbx.Params{"after": after, "states": jsonList(states), "payer": payerID, "limit": limit})
+}
+
+// EntryFilter chooses entries of the list; zero members leave open. Days are of service, both included.
+type EntryFilter struct {
+	States                                      []string
+	From, To, CPTCode, PatientID, Source, Payer string
+	AutoGenerated                               *bool
+	// Provider narrows to what a provider may see: entries they render or made, and those of their care teams. It is a record id with an address.
+	Provider, ProviderEmail string
+	CareTeamOf              string
+}
+
+func (f EntryFilter) where() dbx.Expression {
+	where := Conditions{oneOf(EntryStatus, f.States)}.Equal("cpt_code", f.CPTCode).Equal("patient", f.PatientID).Equal("source", f.Source).Equal("payer", f.Payer)
+	if f.From != "" {
+		where = append(where, dbx.NewExp("service_date >= {:from}", dbx.Params{"from": f.From}))
+	}
+	if f.To != "" {
+		where = append(where, dbx.NewExp("service_date <= {:to}", dbx.Params{"to": f.To}))
+	}
+	if f.AutoGenerated != nil {
+		compare := "source = 'manual'"
+		if *f.AutoGenerated {
+			compare = "source != 'manual'"
+		}
+		where = where.And(compare)
+	}
+	if f.Provider != "" {
+		where = append(where, dbx.Or(dbx.HashExp{"rendering_provider": f.Provider}, dbx.HashExp{"created_by": f.ProviderEmail},
+			OnCareTeam("billing_entries.patient", f.Provider)))
+	}
+	if f.CareTeamOf != "" {
+		where = append(where, OnCareTeam("billing_entries.patient", f.CareTeamOf))
+	}
+	return Every(where)
+}
