@@ -85,3 +85,10 @@ func Announced(app core.App, key string) (bool, error) {
 	}
 	return n > 0, nil
 }
+
+// AnnouncementTold is when people heard of what was announced under a key; zero for not yet.
+func AnnouncementTold(app core.App, key string) (time.Time, error) {
+	var told string
+	err := app.DB().NewQuery(`SELECT told_at FROM announcements WHERE key = {:key} AND told_at != ''`).Bind(dbx.Params{"key": key}).Row(&told)
+	return ParseInstant(told), wrap(unlessMissing(err), "find announcement")
+}

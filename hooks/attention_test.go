@@ -4,14 +4,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
-	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -89,7 +87,6 @@ func TestAlertsInTheDashboard(t *testing.T) {
 // Every pair of states, in the dashboard, and the same consequences as through the API.
 func TestEscalationsInTheDashboard(t *testing.T) {
 	d := newDashboard(t)
-	billing.Use(billing.New(billing.Settings{Zone: time.UTC, EscalationTimeCap: time.Hour}))
 	provider := vigiltest.User(t, d.app, access.Provider, vigiltest.Email("provider@vigil.test"))
 	open := func(patient string) string {
 		return d.do("POST", collections.Escalations, "", object{"patient": patient, "priority": "urgent", "status": "resolved", "reason": "By hand.", "created_by": "x"})["id"].(string)

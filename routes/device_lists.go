@@ -3,7 +3,6 @@ package routes
 import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/input"
@@ -110,25 +109,10 @@ func (a *api) listHubs(c *call) error {
 func (a *api) listDeviceAlerts(c *call) error {
 	q := c.query()
 	p := q.paging()
-	filter := devices.AlertFilter{
-		PatientID: q.patientID(), DeviceID: q.text("device_id", 128), Acknowledged: q.boolean("acknowledged"),
-		Type:  q.oneOf("type", devices.AlertTypes...),
-		Level: q.oneOf("level", string(alerts.Critical), string(alerts.Warning), string(alerts.Normal), string(alerts.NoData)),
-		Status: q.oneOf("status", string(alerts.StatusActive), string(alerts.StatusAcknowledged), string(alerts.StatusResolved),
-			string(alerts.StatusAutoResolved)),
-	}
-	between := q.between()
-	filter.From, filter.To = between.From, between.To
+	filter := alertFilter(q, devices.AlertTypes)
+	filter.Among, filter.DeviceID = devices.AlertTypes, q.text("device_id", 128)
 	if err := q.err(); err != nil {
 		return err
 	}
-	var err error
-	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
-		return err
-	}
-	page, total, err := devices.Alerts(c.App, filter, p.Offset(), p.Size)
-	if err != nil {
-		return err
-	}
-	return listOfPatients(c, p, total, page, "Alert", viewAlert)
+	return a.answerAlerts(c, p, filter, false)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
-	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/ranking"
 )
 
 // escalationView is an escalation as the contract shows it.
@@ -38,17 +38,15 @@ type escalationView struct {
 	InteractionMinutes  *float64 `json:"interaction_minutes"`
 }
 
-func viewEscalation(record *core.Record, names map[string]patients.Name, alertIDs []string) escalationView {
-	patientID := record.GetString("patient")
+func viewEscalation(e *collections.Escalation, names map[string]patients.Name, alertIDs []string) escalationView {
 	view := escalationView{
-		ID: collections.Number(record.Id), PatientID: patientID, PatientName: names[patientID].FirstLast(),
-		Priority: record.GetString("priority"), Status: record.GetString("status"), Reason: orNull(record.GetString("reason")),
-		CreatedBy: record.GetString("created_by"), AssignedTo: orNull(record.GetString("assigned_to")), AssignedAt: storedInstant(record, "assigned_at"),
-		AlertID: storedNumber(record, "alert"), AlertIDs: []int64{}, RelatedEscalationID: storedNumber(record, "related_escalation"),
-		CreatedAt: storedInstant(record, "created_at"), UpdatedAt: storedInstant(record, "updated_at"),
-		ResolutionNotes: record.GetString("resolution_notes"), ResolvedBy: orNull(record.GetString("resolved_by")),
-		ResolvedAt: storedInstant(record, "resolved_at"), CancelledBy: orNull(record.GetString("cancelled_by")),
-		CancelledAt: storedInstant(record, "cancelled_at"), InteractionMinutes: collections.Optional(record, "interaction_minutes"),
+		ID: e.Number(), PatientID: e.PatientID(), PatientName: names[e.PatientID()].FirstLast(),
+		Priority: e.Priority(), Status: e.Status(), Reason: orNull(e.Reason().Reveal()),
+		CreatedBy: e.CreatedBy(), AssignedTo: orNull(e.AssignedTo()), AssignedAt: instantOrNull(e.AssignedAt()),
+		AlertID: numberOrNull(e.AlertID()), AlertIDs: []int64{}, RelatedEscalationID: numberOrNull(e.RelatedID()),
+		CreatedAt: instantOrNull(e.CreatedAt()), UpdatedAt: instantOrNull(e.UpdatedAt()),
+		ResolutionNotes: e.ResolutionNotes().Reveal(), ResolvedBy: orNull(e.ResolvedBy()), ResolvedAt: instantOrNull(e.ResolvedAt()),
+		CancelledBy: orNull(e.CancelledBy()), CancelledAt: instantOrNull(e.CancelledAt()), InteractionMinutes: e.InteractionMinutes(),
 	}
 	for _, id := range alertIDs {
 		view.AlertIDs = append(view.AlertIDs, collections.Number(id))
@@ -57,10 +55,10 @@ func viewEscalation(record *core.Record, names map[string]patients.Name, alertID
 }
 
 // viewEscalations shows a page of escalations with the names of their patients and the alerts that belong to them.
-func viewEscalations(app core.App, page []*core.Record) ([]escalationView, map[string]patients.Name, error) {
+func viewEscalations(app core.App, page []*collections.Escalation) ([]escalationView, map[string]patients.Name, error) {
 	ids := map[string]bool{}
-	for _, record := range page {
-		ids[record.GetString("patient")] = true
+	for _, e := range page {
+		ids[e.PatientID()] = true
 	}
 	names, err := patients.Names(app, sortedKeys(ids))
 	if err != nil {
@@ -71,15 +69,15 @@ func viewEscalations(app core.App, page []*core.Record) ([]escalationView, map[s
 		return nil, nil, err
 	}
 	views := make([]escalationView, len(page))
-	for i, record := range page {
-		views[i] = viewEscalation(record, names, attached[record.Id])
+	for i, e := range page {
+		views[i] = viewEscalation(e, names, attached[e.Id])
 	}
 	return views, names, nil
 }
 
 // answerEscalation answers with one escalation.
-func (a *api) answerEscalation(c *call, record *core.Record, answer func(any) error) error {
-	views, _, err := viewEscalations(c.App, []*core.Record{record})
+func (a *api) answerEscalation(c *call, e *collections.Escalation, answer func(any) error) error {
+	views, _, err := viewEscalations(c.App, []*collections.Escalation{e})
 	if err != nil {
 		return err
 	}
@@ -87,24 +85,24 @@ func (a *api) answerEscalation(c *call, record *core.Record, answer func(any) er
 }
 
 // escalation finds the escalation of the path, if the caller may see its patient.
-func (a *api) escalation(c *call) (*core.Record, error) {
+func (a *api) escalation(c *call) (*collections.Escalation, error) {
 	number, err := c.pathInteger("id")
 	if err != nil {
 		return nil, err
 	}
-	record, err := escalations.Find(c.App, number)
+	e, err := escalations.Find(c.App, number)
 	if err != nil {
 		return nil, err
 	}
-	return record, a.reachStored(c, record)
+	return e, a.reachPresent(c, e.PatientID())
 }
 
 func (a *api) listEscalations(c *call) error {
 	q := c.query()
 	p := q.paging()
-	filter := escalations.Filter{
+	filter := collections.EscalationFilter{
 		PatientID: q.patientID(), AssignedTo: strings.ToLower(q.text("assigned_to", 254)),
-		Priority: q.oneOf("priority", string(triage.Routine), string(triage.Urgent), string(triage.Stat)),
+		Priority: q.oneOf("priority", string(escalations.Routine), string(escalations.Urgent), string(escalations.Stat)),
 		Status: q.oneOf("status", string(escalations.StatusOpen), string(escalations.StatusInProgress), string(escalations.StatusResolved),
 			string(escalations.StatusCancelled)),
 	}
@@ -115,11 +113,11 @@ func (a *api) listEscalations(c *call) error {
 	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
 		return err
 	}
-	page, total, err := escalations.List(c.App, filter, p.Offset(), p.Size)
+	page, total, err := collections.PageOfEscalations(c.App, filter, p.Offset(), p.Size)
 	if err != nil {
 		return err
 	}
-	page, unreadable := collections.ReadableRecords(page)
+	page, unreadable := collections.ReadableOnly(page)
 	views, names, err := viewEscalations(c.App, page)
 	if err != nil {
 		return err
@@ -131,15 +129,14 @@ func (a *api) listEscalations(c *call) error {
 }
 
 func (a *api) readEscalation(c *call) error {
-	record, err := a.escalation(c)
+	e, err := a.escalation(c)
 	if err != nil {
 		return err
 	}
-	number := strconv.FormatInt(collections.Number(record.Id), 10)
-	if err := c.recordRead(audit.PatientRead, "Escalation", number, record.GetString("patient")); err != nil {
+	if err := c.recordRead(audit.PatientRead, "Escalation", strconv.FormatInt(e.Number(), 10), e.PatientID()); err != nil {
 		return err
 	}
-	return a.answerEscalation(c, record, c.ok)
+	return a.answerEscalation(c, e, c.ok)
 }
 
 func (a *api) createEscalation(c *call) error {
@@ -155,15 +152,15 @@ func (a *api) createEscalation(c *call) error {
 	if err := a.reach(c, draft.PatientID); err != nil {
 		return err
 	}
-	record, err := escalations.Create(c.App, draft, c.actor(), c.Now)
+	e, err := ranking.OpenEscalation(c.App, draft, c.actor(), c.Now)
 	if err != nil {
 		return err
 	}
-	return a.answerEscalation(c, record, c.created)
+	return a.answerEscalation(c, e, c.created)
 }
 
 func (a *api) updateEscalation(c *call) error {
-	record, err := a.escalation(c)
+	e, err := a.escalation(c)
 	if err != nil {
 		return err
 	}
@@ -176,8 +173,8 @@ func (a *api) updateEscalation(c *call) error {
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	if record, err = escalations.Update(c.App, collections.Number(record.Id), change, c.actor(), c.Now); err != nil {
+	if e, err = ranking.UpdateEscalation(c.App, a.Billing, e.Number(), change, c.actor(), c.Now); err != nil {
 		return err
 	}
-	return a.answerEscalation(c, record, c.ok)
+	return a.answerEscalation(c, e, c.ok)
 }

@@ -24,12 +24,11 @@ type snoozeView struct {
 	EndedBy         *string `json:"ended_by"`
 }
 
-func viewSnooze(c *call, record *core.Record) snoozeView {
+func viewSnooze(c *call, s *collections.Snooze) snoozeView {
 	return snoozeView{
-		ID: collections.Number(record.Id), PatientID: record.GetString("patient"), Type: record.GetString("type"),
-		IncludeCritical: record.GetBool("include_critical"), Reason: orNull(record.GetString("reason")),
-		InForce: alerts.SnoozeInForce(record, c.Now), EndsAt: storedInstant(record, "ends_at"), CreatedBy: record.GetString("created_by"),
-		CreatedAt: storedInstant(record, "created_at"), EndedAt: storedInstant(record, "ended_at"), EndedBy: orNull(record.GetString("ended_by")),
+		ID: s.Number(), PatientID: s.PatientID(), Type: s.Type(), IncludeCritical: s.IncludeCritical(), Reason: orNull(s.Reason().Reveal()),
+		InForce: s.InForce(c.Now), EndsAt: instantOrNull(s.EndsAt()), CreatedBy: s.CreatedBy(),
+		CreatedAt: instantOrNull(s.CreatedAt()), EndedAt: instantOrNull(s.EndedAt()), EndedBy: orNull(s.EndedBy()),
 	}
 }
 
@@ -44,17 +43,17 @@ func (a *api) listSnoozes(c *call) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	page, total, err := alerts.PageOfSnoozes(c.App, patient.Id, inForce, c.Now, p.Offset(), p.Size)
+	page, total, err := collections.PageOfSnoozes(c.App, patient.Id, inForce, c.Now, p.Offset(), p.Size)
 	if err != nil {
 		return err
 	}
-	page, unreadable := collections.ReadableRecords(page)
+	page, unreadable := collections.ReadableOnly(page)
 	if err := c.recordRead(audit.PatientRead, "Snooze", "", patient.Id); err != nil {
 		return err
 	}
 	views := make([]snoozeView, len(page))
-	for i, record := range page {
-		views[i] = viewSnooze(c, record)
+	for i, snooze := range page {
+		views[i] = viewSnooze(c, snooze)
 	}
 	return list(c, p, total, views, unreadable)
 }
@@ -73,15 +72,15 @@ func (a *api) startSnooze(c *call) error {
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	var record *core.Record
+	var snooze *collections.Snooze
 	err = c.App.RunInTransaction(func(tx core.App) error {
-		record, err = alerts.StartSnooze(tx, patient.Id, draft, c.actor(), c.Now)
+		snooze, err = alerts.StartSnooze(tx, patient.Id, draft, c.actor(), c.Now)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.created(viewSnooze(c, record))
+	return c.created(viewSnooze(c, snooze))
 }
 
 func (a *api) endSnooze(c *call) error {
@@ -93,13 +92,13 @@ func (a *api) endSnooze(c *call) error {
 	if err != nil {
 		return err
 	}
-	var record *core.Record
+	var snooze *collections.Snooze
 	err = c.App.RunInTransaction(func(tx core.App) error {
-		record, err = alerts.EndSnooze(tx, patient.Id, number, c.actor(), c.Now)
+		snooze, err = alerts.EndSnooze(tx, patient.Id, number, c.actor(), c.Now)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.ok(viewSnooze(c, record))
+	return c.ok(viewSnooze(c, snooze))
 }

@@ -20,7 +20,7 @@ func (e *Engine) attendBattery(tx core.App, device *collections.Device, now time
 	}
 	move := JudgeBattery(Band(device.BatteryTold()), band, device.BatteryLevel())
 	if move.Recovered {
-		if err := settle(tx, device.DeviceID(), alerts.TypeDeviceBattery, "", "The battery of device "+device.DeviceID()+" is charged again or was replaced.", now); err != nil {
+		if err := resolveAbout(tx, device.DeviceID(), alerts.TypeDeviceBattery, "", "The battery of device "+device.DeviceID()+" is charged again or was replaced.", now); err != nil {
 			return err
 		}
 	}

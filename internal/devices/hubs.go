@@ -44,7 +44,7 @@ func hear(tx core.App, hubID string, at time.Time, heartbeat bool, now time.Time
 	if err := noteHub(tx, audit.HubOnline, hubID, now); err != nil {
 		return err
 	}
-	return settle(tx, hubID, alerts.TypeHubOffline, "", "Hub "+hubID+" is back.", now)
+	return resolveAbout(tx, hubID, alerts.TypeHubOffline, "", "Hub "+hubID+" is back.", now)
 }
 
 // goOffline takes a hub.offline event. One that is older than the hub's state, or than its last word, changes nothing.

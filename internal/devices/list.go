@@ -1,8 +1,6 @@
 package devices
 
 import (
-	"time"
-
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
@@ -60,25 +58,4 @@ func OnHubs(app core.App, hubs []collections.Hub, careTeamOf string) (map[string
 // AlertTypes are the types of alerts about devices and hubs, and about data that did not come.
 var AlertTypes = []string{
 	alerts.TypeMissedReading, alerts.TypeNoReading24h, alerts.TypeDeviceBattery, alerts.TypeHubOffline, alerts.TypeStaleReading, alerts.TypeDeviceInfo,
-}
-
-// AlertFilter narrows a list of device alerts; zero values do not.
-type AlertFilter struct {
-	PatientID, DeviceID, Type, Level, Status, CareTeamOf string
-	Acknowledged                                         *bool
-	// From and To bound the creation, both inclusive.
-	From, To time.Time
-}
-
-// Alerts returns a page of the alerts about devices, newest first, and how many there are in all. What a reading says about
-// the patient is none of them.
-func Alerts(app core.App, f AlertFilter, offset, limit int) ([]*core.Record, int, error) {
-	types := make([]any, len(AlertTypes))
-	for i, name := range AlertTypes {
-		types[i] = name
-	}
-	conditions := collections.Conditions{dbx.In("type", types...), dbx.NewExp("observation = ''")}.
-		Equal("patient", f.PatientID).Equal("device_id", f.DeviceID).Equal("type", f.Type).Equal("level", f.Level).Equal("status", f.Status).
-		Is("acknowledged", f.Acknowledged).Between("created_at", f.From, f.To).OnCareTeamOf(f.CareTeamOf)
-	return conditions.PageOfPatients(app, collections.Alerts, "created_at DESC, id DESC", offset, limit)
 }

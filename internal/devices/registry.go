@@ -134,7 +134,7 @@ func takeBack(tx core.App, device *collections.Device, status string, event audi
 		return err
 	}
 	for _, alertType := range []string{alerts.TypeNoReading24h, alerts.TypeDeviceBattery} {
-		if err := settle(tx, device.DeviceID(), alertType, patientID, "", now); err != nil {
+		if err := resolveAbout(tx, device.DeviceID(), alertType, patientID, "", now); err != nil {
 			return err
 		}
 	}

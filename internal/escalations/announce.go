@@ -7,33 +7,19 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/notifications"
-	"github.com/vigilhealth/vigil/internal/patients"
-	"github.com/vigilhealth/vigil/internal/triage"
 )
 
 // severities of announcements, by priority.
-var severities = map[triage.Priority]string{triage.Routine: "info", triage.Urgent: "warning", triage.Stat: "critical"}
-
-func announceOpened(tx core.App, record *core.Record, now time.Time) error {
-	return announce(tx, record, notifications.EscalationOpened, "", "escalation "+record.Id, now)
-}
-
-func announceAssigned(tx core.App, record *core.Record, assignee *collections.User, now time.Time) error {
-	key := "escalation " + record.Id + " assigned " + assignee.Id + " " + collections.Instant(now)
-	return announce(tx, record, notifications.EscalationAssigned, assignee.Id, key, now)
-}
+var severities = map[Priority]string{Routine: "info", Urgent: "warning", Stat: "critical"}
 
 // announce tells of an escalation. The text names the patient and why, since it is read away from the list.
-func announce(tx core.App, record *core.Record, kind notifications.Kind, userID, key string, now time.Time) error {
-	patientID := record.GetString("patient")
-	names, err := patients.Names(tx, []string{patientID})
+func announce(tx core.App, e *collections.Escalation, kind notifications.Kind, userID, key string, now time.Time) error {
+	whom, err := collections.PatientLabel(tx, e.PatientID())
 	if err != nil {
 		return err
 	}
-	priority := record.GetString("priority")
 	return notifications.Announce(tx, notifications.Announcement{
-		Kind: kind, Severity: severities[triage.Priority(priority)], PatientID: patientID, EscalationID: record.Id,
-		AlertID: record.GetString("alert"), UserID: userID, Key: key,
-		Body: names[patientID].FirstLast() + " (" + names[patientID].MRN + "), " + priority + ": " + collections.TextOf(record, "reason"),
+		Kind: kind, Severity: severities[Priority(e.Priority())], PatientID: e.PatientID(), EscalationID: e.Id, AlertID: e.AlertID(), UserID: userID,
+		Key: "escalation " + e.Id + key, Body: whom + ", " + e.Priority() + ": " + e.ReasonShown(),
 	}, now)
 }

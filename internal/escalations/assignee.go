@@ -1,8 +1,8 @@
 package escalations
 
 import (
+	"cmp"
 	"strings"
-	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
@@ -43,20 +43,4 @@ func findAssignee(tx core.App, email string, patient *collections.Patient) (*col
 	return user, err
 }
 
-// assign gives the escalation to somebody, or to nobody.
-func assign(record *core.Record, assignee *collections.User, now time.Time) {
-	if assignee == nil {
-		record.Set("assigned_to", "")
-		record.Set("assigned_at", "")
-		return
-	}
-	record.Set("assigned_to", assignee.Email())
-	record.Set("assigned_at", collections.Instant(now))
-}
-
-func author(by audit.Actor) string {
-	if by.Email == "" {
-		return alerts.System
-	}
-	return by.Email
-}
+func author(by audit.Actor) string { return cmp.Or(by.Email, alerts.System) }

@@ -4,7 +4,6 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/triage"
 )
 
 const (
@@ -14,7 +13,7 @@ const (
 	mostMinutes  = 240
 )
 
-var priorities = []string{string(triage.Routine), string(triage.Urgent), string(triage.Stat)}
+var priorities = []string{string(Routine), string(Urgent), string(Stat)}
 
 // Body is the body of a request to open an escalation.
 type Body struct {
@@ -29,7 +28,7 @@ type Body struct {
 func (b Body) Read(c *input.Checks) Draft {
 	draft := Draft{
 		PatientID: c.UUID("patient_id", b.PatientID, true),
-		Priority:  triage.Priority(c.Text("priority", b.Priority, input.Required(0).OneOf(priorities...))),
+		Priority:  Priority(c.Text("priority", b.Priority, input.Required(0).OneOf(priorities...))),
 		Reason:    phi.Text(c.Text("reason", b.Reason, input.Required(reasonLength).Multiline())),
 	}
 	b.readRest(c, &draft)
@@ -39,11 +38,11 @@ func (b Body) Read(c *input.Checks) Draft {
 // ReadForAlert checks the body of an escalation of an alert, which names the patient and may give the reason.
 func (b Body) ReadForAlert(c *input.Checks) Draft {
 	draft := Draft{
-		Priority: triage.Priority(c.Text("priority", b.Priority, input.Optional(0).Filled().OneOf(priorities...))),
+		Priority: Priority(c.Text("priority", b.Priority, input.Optional(0).Filled().OneOf(priorities...))),
 		Reason:   phi.Text(c.Text("reason", b.Reason, input.Optional(reasonLength).Multiline())),
 	}
 	if draft.Priority == "" {
-		draft.Priority = triage.Urgent
+		draft.Priority = Urgent
 	}
 	b.readRest(c, &draft)
 	return draft
@@ -72,7 +71,7 @@ type Change struct {
 	Notes *phi.Text
 	// AssignedTo is an e-mail address; "" for nobody.
 	AssignedTo *string
-	Priority   *triage.Priority
+	Priority   *Priority
 	// InteractionMinutes of live contact replace the time from assignment to resolution.
 	InteractionMinutes *int
 }
@@ -90,7 +89,7 @@ func (b ChangeBody) Read(c *input.Checks) (change Change) {
 		change.AssignedTo = new(c.Text("assigned_to", b.AssignedTo, input.Optional(emailLength).Identifier()))
 	}
 	if b.Priority.Sent() {
-		change.Priority = new(triage.Priority(c.Text("priority", b.Priority, input.Required(0).OneOf(priorities...))))
+		change.Priority = new(Priority(c.Text("priority", b.Priority, input.Required(0).OneOf(priorities...))))
 	}
 	if minutes := c.Integer("interaction_minutes", b.InteractionMinutes, false); minutes != nil {
 		switch {

@@ -1,0 +1,151 @@
+package collections
+
+import (
+	"fmt"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// proxy is a pointer to a record type of this package.
+type proxy[T any] interface {
+	*T
+	core.RecordProxy
+}
+
+// as reads a record as one of a type.
+func as[T any, P proxy[T]](record *core.Record) P {
+	typed := P(new(T))
+	typed.SetProxyRecord(record)
+	return typed
+}
+
+// allAs reads records as those of a type.
+func allAs[T any, P proxy[T]](records []*core.Record) (typed []P) {
+	for _, record := range records {
+		typed = append(typed, as[T, P](record))
+	}
+	return typed
+}
+
+// numbered returns an unsaved record with the next number.
+func numbered[T any, P proxy[T]](app core.App, collection string) (P, error) {
+	record, err := New(app, collection)
+	if err != nil {
+		return nil, err
+	}
+	if record.Id, err = NextID(app, collection); err != nil {
+		return nil, err
+	}
+	return as[T, P](record), nil
+}
+
+// find finds the record that a condition names.
+func find[T any, P proxy[T]](app core.App, collection string, where dbx.Expression) (P, error) {
+	found := P(new(T))
+	if err := app.RecordQuery(collection).AndWhere(where).Limit(1).One(found); err != nil {
+		return nil, fmt.Errorf("find %s: %w", spoken(collection), err)
+	}
+	return found, nil
+}
+
+// findWhole is find for a record that is of no use unless all of it can be read.
+func findWhole[T any, P proxy[T]](app core.App, collection string, where dbx.Expression) (P, error) {
+	found, err := find[T, P](app, collection, where)
+	if err != nil {
+		return nil, err
+	}
+	return found, Readable(found.ProxyRecord())
+}
+
+// listOf finds the records for which a condition holds, in an order.
+func listOf[T any, P proxy[T]](app core.App, collection string, where dbx.Expression, order ...string) (found []P, err error) {
+	err = app.RecordQuery(collection).AndWhere(where).OrderBy(order...).All(&found)
+	return found, wrap(err, "list %s", collection)
+}
+
+// pageOf returns a page of the records for which a condition holds, in an order, and how many there are in all.
+func pageOf[T any, P proxy[T]](app core.App, collection string, where dbx.Expression, order []string, offset, limit int) (page []P, total int, err error) {
+	if total, err = (Conditions{where}).Count(app, collection); err != nil {
+		return nil, 0, err
+	}
+	err = app.RecordQuery(collection).AndWhere(where).OrderBy(order...).Offset(int64(offset)).Limit(int64(limit)).All(&page)
+	return page, total, wrap(err, "list %s", collection)
+}
+
+// exec executes a statement that writes, and says what was being done when it cannot.
+func exec(tx core.App, what, statement string, params dbx.Params) error {
+	_, err := tx.NonconcurrentDB().NewQuery(statement).Bind(params).Execute()
+	return wrap(err, "%s", what)
+}
+
+// change is exec for who asks how many rows there were to change.
+func change(tx core.App, what, statement string, params dbx.Params) (int64, error) {
+	result, err := tx.NonconcurrentDB().NewQuery(statement).Bind(params).Execute()
+	if err != nil {
+		return 0, wrap(err, "%s", what)
+	}
+	return result.RowsAffected()
+}
+
+// queryAll reads what a query finds.
+func queryAll[T any](app core.App, what, query string, params dbx.Params) (found []T, err error) {
+	err = app.DB().NewQuery(query).Bind(params).All(&found)
+	return found, wrap(err, "%s", what)
+}
+
+// queryValue reads the value of a query that finds one row and one column, always.
+func queryValue[T any](app core.App, what, query string, params dbx.Params) (found T, err error) {
+	err = app.DB().NewQuery(query).Bind(params).Row(&found)
+	return found, wrap(err, "%s", what)
+}
+
+// queryColumn reads the one column of what a query finds.
+func queryColumn[T any](app core.App, what, query string, params dbx.Params) (found []T, err error) {
+	err = app.DB().NewQuery(query).Bind(params).Column(&found)
+	return found, wrap(err, "%s", what)
+}
+
+// queryMap reads a query of two columns, the second by the first.
+func queryMap[V any](app core.App, what, query string, params dbx.Params) (map[string]V, error) {
+	rows, err := app.DB().NewQuery(query).Bind(params).Rows()
+	if err != nil {
+		return nil, wrap(err, "%s", what)
+	}
+	defer rows.Close() //nolint:errcheck // Err below tells what went wrong
+	found := map[string]V{}
+	for rows.Next() {
+		var key string
+		var value V
+		if err := rows.Scan(&key, &value); err != nil {
+			return nil, wrap(err, "%s", what)
+		}
+		found[key] = value
+	}
+	return found, wrap(rows.Err(), "%s", what)
+}
+
+// setOf tells of each text whether it is among some.
+func setOf(texts []string) map[string]bool {
+	set := make(map[string]bool, len(texts))
+	for _, text := range texts {
+		set[text] = true
+	}
+	return set
+}
+
+// wrap says what was being done when an error came; nil stays nil.
+func wrap(err error, what string, about ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(what+": %w", append(about, err)...)
+}
+
+// unlessMissing is err, or nil where it says that no row was found.
+func unlessMissing(err error) error {
+	if Missing(err) {
+		return nil
+	}
+	return err
+}
