@@ -65,7 +65,7 @@ func PageOfAlerts(app core.App, f AlertFilter, offset, limit int) (page []*core.
 		return kind.PageOfPatientsAmong(app, Alerts, newestFirst, offset, limit, total)
 	}
 	if f.Among != nil {
-		kind = append(kind, anyOf("type", f.Among), dbx.NewExp("observation = ''"))
+		kind = append(kind, AnyOf("type", f.Among), dbx.NewExp("observation = ''"))
 	}
 	return kind.Equal("patient", f.PatientID).Equal("device_id", f.DeviceID).Between("created_at", f.From, f.To).
 		OnCareTeamOf(f.CareTeamOf).PageOfPatients(app, Alerts, newestFirst, offset, limit)
@@ -74,7 +74,7 @@ func PageOfAlerts(app core.App, f AlertFilter, offset, limit int) (page []*core.
 // AlertsOfObservations returns the alerts that the given observations raised, by observation, in order of creation; those
 // that only inform are left out.
 func AlertsOfObservations(app core.App, observationIDs ...string) (map[string][]*Alert, error) {
-	list, err := listOf[Alert](app, Alerts, dbx.And(anyOf("observation", observationIDs), dbx.NewExp("observation != ''"),
+	list, err := listOf[Alert](app, Alerts, dbx.And(AnyOf("observation", observationIDs), dbx.NewExp("observation != ''"),
 		dbx.In("level", "critical", "warning")), "id")
 	alerts := map[string][]*Alert{}
 	for _, alert := range list {
@@ -90,21 +90,12 @@ func AlertIDsOfEscalations(app core.App, escalationIDs []string) (map[string][]s
 		Escalation string `db:"escalation"`
 	}
 	err := app.DB().Select("id", "escalation").From(Alerts).
-		Where(dbx.And(anyOf("escalation", escalationIDs), dbx.NewExp("escalation != ''"))).OrderBy("id").All(&rows)
+		Where(dbx.And(AnyOf("escalation", escalationIDs), dbx.NewExp("escalation != ''"))).OrderBy("id").All(&rows)
 	attached := map[string][]string{}
 	for _, row := range rows {
 		attached[row.Escalation] = append(attached[row.Escalation], row.ID)
 	}
 	return attached, wrap(err, "find alerts of escalations")
-}
-
-// anyOf keeps rows whose column has one of the values.
-func anyOf(column string, values []string) dbx.Expression {
-	list := make([]any, len(values))
-	for i, value := range values {
-		list[i] = value
-	}
-	return dbx.In(column, list...)
 }
 
 // AlertsToFollowUp are the ids of alerts of whose follow-up somebody is to be reminded, the longest due first.
@@ -154,29 +145,23 @@ func (a *Alert) SetStatus(status string, now time.Time) {
 // SetAcknowledged says who dealt with it first.
 func (a *Alert) SetAcknowledged(by string, now time.Time) {
 	a.Set("acknowledged", true)
-	a.Set("acknowledged_by", by)
-	a.Set("acknowledged_at", Instant(now))
-}
-
-// SetResolved says who ended it.
-func (a *Alert) SetResolved(by string, now time.Time) {
-	a.Set("resolved_by", by)
-	a.Set("resolved_at", Instant(now))
+	stamp(a, "acknowledged", by, now)
 }
 
 // SetFollowUp says when to remind whom of it.
 func (a *Alert) SetFollowUp(by string, at time.Time) {
-	a.Set(AlertFollowUpRequired, true)
-	a.Set(AlertFollowUpAt, Instant(at))
-	a.Set("follow_up_by", by)
-	a.Set("follow_up_told", false)
+	a.Load(map[string]any{AlertFollowUpRequired: true, "follow_up_told": false})
+	stamp(a, "follow_up", by, at)
 }
 
-// SetFollowUpTold says that the reminder went out.
-func (a *Alert) SetFollowUpTold() { a.Set("follow_up_told", true) }
+func (a *Alert) SetFollowUpTold()                     { a.Set("follow_up_told", true) }
+func (a *Alert) SetResolved(by string, now time.Time) { stamp(a, "resolved", by, now) }
+func (a *Alert) SetEscalation(id string)              { a.Set("escalation", id) }
 
-// SetEscalation attaches it to an escalation.
-func (a *Alert) SetEscalation(id string) { a.Set("escalation", id) }
+// stamp notes in a record who did something with it, and when.
+func stamp(record core.RecordProxy, what, by string, at time.Time) {
+	record.ProxyRecord().Load(map[string]any{what + "_by": by, what + "_at": Instant(at)})
+}
 
 // MessageShown is the message, or [UnreadableText].
 func (a *Alert) MessageShown() string { return TextOf(a.ProxyRecord(), "message") }

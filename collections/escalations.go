@@ -83,9 +83,6 @@ var escalationChanges = []string{
 	"cancelled_by", "cancelled_at", "notified_at", "updated_at",
 }
 
-// Insert stores a new escalation, past the hooks of its collection.
-func (e *Escalation) Insert(tx core.App) error { return Insert(tx, e.ProxyRecord()) }
-
 // Store writes what was changed of it, past the hooks of its collection.
 func (e *Escalation) Store(tx core.App) error {
 	return Update(tx, e.ProxyRecord(), escalationChanges...)
@@ -116,19 +113,11 @@ func (e *Escalation) Assign(to string, now time.Time) {
 	e.Set("assigned_at", Instant(now))
 }
 
-// SetResolved and the others say who did what, when.
-func (e *Escalation) SetResolved(by string, now time.Time) {
-	e.Set("resolved_by", by)
-	e.Set("resolved_at", Instant(now))
-}
-
-func (e *Escalation) SetCancelled(by string, now time.Time) {
-	e.Set("cancelled_by", by)
-	e.Set("cancelled_at", Instant(now))
-}
-func (e *Escalation) SetNotifiedAt(now time.Time)       { e.Set("notified_at", Instant(now)) }
-func (e *Escalation) SetUpdatedAt(now time.Time)        { e.Set("updated_at", Instant(now)) }
-func (e *Escalation) SetInteractionMinutes(minutes int) { e.Set("interaction_minutes", minutes) }
+func (e *Escalation) SetResolved(by string, now time.Time)  { stamp(e, "resolved", by, now) }
+func (e *Escalation) SetCancelled(by string, now time.Time) { stamp(e, "cancelled", by, now) }
+func (e *Escalation) SetNotifiedAt(now time.Time)           { e.Set("notified_at", Instant(now)) }
+func (e *Escalation) SetUpdatedAt(now time.Time)            { e.Set("updated_at", Instant(now)) }
+func (e *Escalation) SetInteractionMinutes(minutes int)     { e.Set("interaction_minutes", minutes) }
 
 // ReasonShown is the reason, or [UnreadableText].
 func (e *Escalation) ReasonShown() string { return TextOf(e.ProxyRecord(), "reason") }

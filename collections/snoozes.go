@@ -54,8 +54,7 @@ func (s *Snooze) SetIncludeCritical(include bool) { s.Set("include_critical", in
 
 // End stores that somebody ended it before its time.
 func (s *Snooze) End(tx core.App, by string, now time.Time) error {
-	s.Set("ended_at", Instant(now))
-	s.Set("ended_by", by)
+	stamp(s, "ended", by, now)
 	return Update(tx, s.ProxyRecord(), "ended_at", "ended_by")
 }
 

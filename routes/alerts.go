@@ -73,10 +73,8 @@ func alertFilter(q *query, types []string) collections.AlertFilter {
 	between := q.between()
 	return collections.AlertFilter{
 		PatientID: q.patientID(), Acknowledged: q.boolean("acknowledged"), Type: q.oneOf("type", types...),
-		Level: q.oneOf("level", string(alerts.Critical), string(alerts.Warning), string(alerts.Normal), string(alerts.NoData)),
-		Status: q.oneOf("status", string(alerts.StatusActive), string(alerts.StatusAcknowledged), string(alerts.StatusResolved),
-			string(alerts.StatusAutoResolved)),
-		From: between.From, To: between.To,
+		Level:  q.oneOf("level", string(alerts.Critical), string(alerts.Warning), string(alerts.Normal), string(alerts.NoData)),
+		Status: q.oneOf("status", alerts.Statuses...), From: between.From, To: between.To,
 	}
 }
 

@@ -102,9 +102,7 @@ func (a *api) listEscalations(c *call) error {
 	p := q.paging()
 	filter := collections.EscalationFilter{
 		PatientID: q.patientID(), AssignedTo: strings.ToLower(q.text("assigned_to", 254)),
-		Priority: q.oneOf("priority", string(escalations.Routine), string(escalations.Urgent), string(escalations.Stat)),
-		Status: q.oneOf("status", string(escalations.StatusOpen), string(escalations.StatusInProgress), string(escalations.StatusResolved),
-			string(escalations.StatusCancelled)),
+		Priority: q.oneOf("priority", escalations.Priorities...), Status: q.oneOf("status", escalations.Statuses...),
 	}
 	if err := q.err(); err != nil {
 		return err

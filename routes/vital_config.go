@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/ranking"
 )
 
 // thresholdsView is the contract's threshold configuration: the bounds in force. A group that is off is null.
@@ -137,7 +137,7 @@ func (a *api) setThresholds(c *call, patientID string) error {
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	configured, err := triage.SetThresholds(c.App, patientID, change, c.actor(), c.Now)
+	configured, err := ranking.SetThresholds(c.App, patientID, change, c.actor(), c.Now)
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,9 @@ const (
 	StatusAutoResolved Status = "auto_resolved"
 )
 
+// Statuses are all there are.
+var Statuses = []string{string(StatusActive), string(StatusAcknowledged), string(StatusResolved), string(StatusAutoResolved)}
+
 // System is the actor of what no person did.
 const System = "system"
 

@@ -91,7 +91,7 @@ func Open(tx core.App, draft Draft, by audit.Actor, now time.Time) (*collections
 	}
 	e.About(draft.PatientID, string(draft.Priority), draft.Reason, draft.AlertID, draft.RelatedID)
 	e.Assign(draft.AssignedTo, now)
-	return e, open(tx, e, by, now, func() error { return e.Insert(tx) })
+	return e, open(tx, e, by, now, func() error { return collections.Insert(tx, e.ProxyRecord()) })
 }
 
 // open completes a new record, has it stored, and tells of it.
@@ -190,5 +190,20 @@ func note(tx core.App, event audit.Event, id, patientID string, by audit.Actor, 
 	return audit.Append(tx, audit.Entry{
 		Event: event, Actor: by, ResourceType: "Escalation", ResourceID: strconv.FormatInt(collections.Number(id), 10),
 		PatientID: patientID, Changes: changes,
+	}, now)
+}
+
+// severities of announcements, by priority.
+var severities = map[Priority]string{Routine: "info", Urgent: "warning", Stat: "critical"}
+
+// announce tells of an escalation. The text names the patient and why, since it is read away from the list.
+func announce(tx core.App, e *collections.Escalation, kind notifications.Kind, userID, key string, now time.Time) error {
+	whom, err := collections.PatientLabel(tx, e.PatientID())
+	if err != nil {
+		return err
+	}
+	return notifications.Announce(tx, notifications.Announcement{
+		Kind: kind, Severity: severities[Priority(e.Priority())], PatientID: e.PatientID(), EscalationID: e.Id, AlertID: e.AlertID(), UserID: userID,
+		Key: "escalation " + e.Id + key, Body: whom + ", " + e.Priority() + ": " + e.ReasonShown(),
 	}, now)
 }

@@ -1,12 +1,16 @@
 package escalations
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/notifications"
@@ -138,3 +142,35 @@ func planAssignee(
 	}
 	return assignee, nil
 }
+
+// answers reports whether somebody can be given an escalation.
+func answers(user *collections.User) bool {
+	switch access.Role(user.Role()) {
+	case access.Provider, access.Nurse, access.ClinicalManager, access.Admin:
+		return user.Active()
+	}
+	return false
+}
+
+// findAssignee is the active clinician with the address; without one, the patient's primary provider, if that is one; else
+// nobody. Source: docs/decisions.md, "Assignment".
+func findAssignee(tx core.App, email string, patient *collections.Patient) (*collections.User, error) {
+	if email == "" {
+		id := patient.GetString(collections.PatientPrimaryProvider)
+		if id == "" {
+			return nil, nil
+		}
+		user, err := collections.FindUser(tx, id)
+		if collections.Missing(err) || (err == nil && !answers(user)) {
+			return nil, nil
+		}
+		return user, err
+	}
+	user, err := collections.FindUserByEmail(tx, strings.ToLower(strings.TrimSpace(email)))
+	if collections.Missing(err) || (err == nil && !answers(user)) {
+		return nil, fault.Field("assigned_to", "Must be the e-mail address of an active clinician.")
+	}
+	return user, err
+}
+
+func author(by audit.Actor) string { return cmp.Or(by.Email, alerts.System) }

@@ -10,7 +10,11 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/escalations"
+	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/triage"
 )
@@ -38,5 +42,134 @@ func Review(app core.App, patientID string, notes phi.Text, by audit.Actor, now 
 		return patientID, audit.Append(tx, audit.Entry{
 			Event: audit.TriageReview, Actor: by, ResourceType: "Patient", ResourceID: patientID, PatientID: patientID, Reason: notes,
 		}, now)
+	})
+}
+
+// ActOnAlert carries out what a person does with an alert, see [alerts.Act].
+func ActOnAlert(app core.App, number int64, action alerts.Action, by audit.Actor, now time.Time) (alert *collections.Alert, err error) {
+	err = Change(app, now, func(tx core.App) (string, error) {
+		if alert, err = alerts.Find(tx, number); err != nil {
+			return "", err
+		}
+		if err := alerts.Act(tx, alert, action, by, now); err != nil {
+			return "", err
+		}
+		return alert.PatientID(), noteReview(tx, alert.PatientID(), action.Move, by, now)
+	})
+	return alert, err
+}
+
+// GuardAlert is [alerts.Guard], with what follows for the patient.
+func GuardAlert(tx core.App, alert *collections.Alert, by audit.Actor, now time.Time, save func() error) error {
+	return Change(tx, now, func(tx core.App) (string, error) {
+		move, err := alerts.Guard(tx, alert, by, now, save)
+		if err != nil || move == "" {
+			return "", err
+		}
+		return alert.PatientID(), noteReview(tx, alert.PatientID(), move, by, now)
+	})
+}
+
+// noteReview: acknowledging and resolving are reviews of the patient. Source: docs/decisions.md, "What a review is".
+func noteReview(tx core.App, patientID string, move alerts.Move, by audit.Actor, now time.Time) error {
+	if move != alerts.Acknowledge && move != alerts.Resolve {
+		return nil
+	}
+	return collections.SetReviewed(tx, patientID, by.Email, now)
+}
+
+// OpenEscalation opens an escalation of a patient, see [escalations.Open].
+func OpenEscalation(app core.App, draft escalations.Draft, by audit.Actor, now time.Time) (e *collections.Escalation, err error) {
+	err = Change(app, now, func(tx core.App) (string, error) {
+		e, err = escalations.Open(tx, draft, by, now)
+		return draft.PatientID, err
+	})
+	return e, err
+}
+
+// EscalateAlert opens an escalation about an alert, see [escalations.OpenAbout].
+func EscalateAlert(app core.App, number int64, draft escalations.Draft, by audit.Actor, now time.Time) (e *collections.Escalation, err error) {
+	err = Change(app, now, func(tx core.App) (string, error) {
+		if e, err = escalations.OpenAbout(tx, number, draft, by, now); err != nil {
+			return "", err
+		}
+		return e.PatientID(), nil
+	})
+	return e, err
+}
+
+// UpdateEscalation changes an escalation, see [escalations.Update]. One that is resolved is billed by the engine.
+func UpdateEscalation(
+	app core.App, bills *billing.Engine, number int64, change escalations.Change, by audit.Actor, now time.Time,
+) (e *collections.Escalation, err error) {
+	err = Change(app, now, func(tx core.App) (string, error) {
+		var effect escalations.Effect
+		if e, effect, err = escalations.Update(tx, number, change, by, now); err != nil {
+			return "", err
+		}
+		return follow(tx, bills, e, effect, by, now)
+	})
+	return e, err
+}
+
+// GuardEscalation is [escalations.Guard], with what follows for the patient and for billing.
+func GuardEscalation(tx core.App, bills *billing.Engine, e *collections.Escalation, by audit.Actor, now time.Time, save func() error) error {
+	return Change(tx, now, func(tx core.App) (string, error) {
+		effect, err := escalations.Guard(tx, e, by, now, save)
+		if err != nil {
+			return "", err
+		}
+		return follow(tx, bills, e, effect, by, now)
+	})
+}
+
+// follow does what follows from a change of an escalation, and says who is to be ranked. Of one that was answered: the patient
+// was looked at, and the time is logged. It is the assignee's, or that of whoever resolved it.
+// Source: docs/decisions.md, "Escalation time versus interactive time" and "What a review is".
+func follow(tx core.App, bills *billing.Engine, e *collections.Escalation, effect escalations.Effect, by audit.Actor, now time.Time) (patientID string, err error) {
+	if effect == escalations.Nothing {
+		return "", nil
+	}
+	if effect == escalations.Changed {
+		return e.PatientID(), nil
+	}
+	if err := collections.SetReviewed(tx, e.PatientID(), by.Email, now); err != nil {
+		return "", err
+	}
+	return e.PatientID(), bills.LogEscalation(tx, e, by.Email, now)
+}
+
+// SetThresholds changes the thresholds of a patient, see [alerts.SetThresholds]. With an empty patientID it changes the practice's
+// defaults; [triage.RescoreAll] then catches up with everyone who inherits them. A patient who does not exist or is deleted is a
+// not-found fault.
+func SetThresholds(app core.App, patientID string, change alerts.Change, by audit.Actor, now time.Time) (c alerts.Configuration, err error) {
+	err = Change(app, now, func(tx core.App) (string, error) {
+		if patientID != "" {
+			if _, err := collections.FindPatient(tx, patientID); collections.Missing(err) {
+				return "", fault.Missing()
+			} else if err != nil {
+				return "", err
+			}
+		}
+		changed := false
+		if c, changed, err = alerts.SetThresholds(tx, patientID, change, by, now); err != nil || !changed {
+			return "", err
+		}
+		return patientID, nil
+	})
+	return c, err
+}
+
+// GuardThresholds is [alerts.KeepThresholds], and ranks the patient anew.
+func GuardThresholds(tx core.App, record *core.Record, by audit.Actor, now time.Time, save func() error) error {
+	return Change(tx, now, func(tx core.App) (string, error) {
+		return record.GetString("patient"), alerts.KeepThresholds(tx, record, by, now, save)
+	})
+}
+
+// DropThresholds is [alerts.DropThresholds], and ranks the patient anew.
+func DropThresholds(tx core.App, record *core.Record, by audit.Actor, now time.Time, remove func() error) error {
+	return Change(tx, now, func(tx core.App) (string, error) {
+		return record.GetString("patient"), alerts.DropThresholds(tx, record, by, now, remove)
 	})
 }
