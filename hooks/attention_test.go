@@ -62,8 +62,8 @@ func TestAlertsInTheDashboard(t *testing.T) {
 			if said := lastChange(t, d.app, patient); !strings.Contains(said, `"status":{"new":"`+to+`","old":"`+from+`"}`) || !strings.Contains(said, `"notes":{"new":"By hand."`) {
 				t.Errorf("from %s to %s is recorded as %s", from, to, said)
 			}
-			standing, err := d.app.FindFirstRecordByData(collections.TriageScores, "patient", patient)
-			if err != nil || standing.GetInt("unacknowledged_alerts") != 0 || standing.GetString("last_reviewed_by") != operator {
+			place, err := d.app.FindFirstRecordByData(collections.TriageScores, "patient", patient)
+			if err != nil || place.GetInt("unacknowledged_alerts") != 0 || place.GetString("last_reviewed_by") != operator {
 				t.Errorf("from %s to %s the patient is not ranked anew: %v", from, to, err)
 			}
 		}

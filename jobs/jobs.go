@@ -44,7 +44,7 @@ type Engines struct {
 	Billing       *billing.Engine
 	Readings      *observations.Engine
 	EMR           *emr.Client
-	// Rescored is told whose standing the clock has changed.
+	// Rescored is told whose place the clock has changed.
 	Rescored func(patientIDs []string)
 	// Overdue says how long escalations may wait, by priority.
 	Overdue escalations.Intervals

@@ -206,8 +206,13 @@ func TestGuard(t *testing.T) {
 		{"a follow-up without a time is due tomorrow", alerts.StatusActive, map[string]any{"follow_up_required": true}, alerts.Annotate, "", map[string]any{
 			"follow_up_at": collections.Instant(later.Add(24 * time.Hour)), "follow_up_by": "nurse@vigil.test", "follow_up_told": false,
 		}, "alert.note nurse@vigil.test follow_up_required"},
-		{"a follow-up", alerts.StatusActive, map[string]any{"follow_up_required": true, "follow_up_at": collections.Instant(later.Add(time.Hour))}, alerts.Annotate, "",
-			map[string]any{"follow_up_at": collections.Instant(later.Add(time.Hour))}, "alert.note nurse@vigil.test follow_up_at follow_up_required"},
+		{
+			"a follow-up", alerts.StatusActive,
+			map[string]any{"follow_up_required": true, "follow_up_at": collections.Instant(later.Add(time.Hour))},
+			alerts.Annotate, "",
+			map[string]any{"follow_up_at": collections.Instant(later.Add(time.Hour))},
+			"alert.note nurse@vigil.test follow_up_at follow_up_required",
+		},
 		{"back to active", alerts.StatusAcknowledged, map[string]any{"status": "active"}, "", "status", nil, ""},
 		{"as the system does", alerts.StatusActive, map[string]any{"status": "auto_resolved"}, "", "status", nil, ""},
 		{"one that is over", alerts.StatusResolved, map[string]any{"notes": "Late."}, "", "status", nil, ""},

@@ -103,7 +103,8 @@ func (p *practice) updateBy(user *collections.User, e *collections.Escalation, c
 func (p *practice) want(record interface {
 	Collection() *core.Collection
 	PK() any
-}, columns map[string]any) {
+}, columns map[string]any,
+) {
 	p.t.Helper()
 	stored, err := p.app.FindRecordById(record.Collection().Name, record.PK().(string))
 	if err != nil {

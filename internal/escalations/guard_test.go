@@ -32,8 +32,12 @@ func TestGuard(t *testing.T) {
 		{"taken up", escalations.StatusOpen, map[string]any{"status": "in_progress", "priority": "stat"}, escalations.Changed, "", map[string]any{
 			"status": "in_progress", "priority": "stat", "updated_at": collections.Instant(later),
 		}},
-		{"resolved", escalations.StatusInProgress, map[string]any{"status": "resolved", "resolution_notes": "Called.", "interaction_minutes": 25}, escalations.Resolved, "",
-			map[string]any{"resolved_by": "nurse@vigil.test", "resolution_notes": "Called.", "interaction_minutes": 25.0}},
+		{
+			"resolved", escalations.StatusInProgress,
+			map[string]any{"status": "resolved", "resolution_notes": "Called.", "interaction_minutes": 25},
+			escalations.Resolved, "",
+			map[string]any{"resolved_by": "nurse@vigil.test", "resolution_notes": "Called.", "interaction_minutes": 25.0},
+		},
 		{"cancelled", escalations.StatusOpen, map[string]any{"status": "cancelled"}, escalations.Changed, "", map[string]any{"cancelled_by": "nurse@vigil.test", "resolved_by": ""}},
 		{"given to somebody", escalations.StatusOpen, map[string]any{"assigned_to": "nurse@vigil.test"}, escalations.Changed, "", map[string]any{
 			"assigned_to": "nurse@vigil.test", "assigned_at": collections.Instant(later), "notified_at": collections.Instant(later),
