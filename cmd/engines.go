@@ -21,7 +21,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/retention"
-	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/routes"
 	"github.com/vigilhealth/vigil/routes/web"
 )
@@ -63,6 +62,7 @@ func (s *Service) hookEngines() hooks.Engines {
 	return hooks.Engines{
 		Observations: s.readings, Directory: s.directory, Zone: s.settings.PracticeLocation, Clock: s.now,
 		Forget: s.auth.Forget, Wake: s.worker.Wake, WakeMailer: s.mailer.Wake, Auth: s.auth, Live: s.live, Limits: s.limits,
+		Billing: s.billing,
 	}
 }
 
@@ -82,16 +82,13 @@ func newBoard(sealer *phi.Sealer, settings config.Settings) (*dashboard.Board, e
 	return dashboard.NewBoard(dashboard.Options{Zone: settings.PracticeLocation, CursorKey: key}), nil
 }
 
-// newBilling makes the billing engine, by which resolved escalations bill too.
 func newBilling(settings config.Settings, readingsWait func() bool) *billing.Engine {
 	b := settings.Billing
-	engine := billing.New(billing.Settings{
+	return billing.New(billing.Settings{
 		Zone: settings.PracticeLocation, Enable2026Codes: b.Enable2026Codes, MaxUnits99458: b.MaxUnits99458, RequireConsent: b.RequireConsent,
 		RequireSecondPerson: b.RequireSecondPerson, EscalationTimeCap: b.EscalationTimeCap,
 		ReadingsWait: readingsWait,
 	})
-	billing.Use(engine)
-	return engine
 }
 
 func (s *Service) newMailer() *notifications.Mailer {
@@ -115,7 +112,9 @@ func (s *Service) newLive() *live.Publisher {
 // overdue is how long escalations may wait.
 func (s *Service) overdue() escalations.Intervals {
 	c := s.settings.Clinical
-	return escalations.Intervals{triage.Stat: c.EscalationOverdueStat, triage.Urgent: c.EscalationOverdueUrgent, triage.Routine: c.EscalationOverdueRoutine}
+	return escalations.Intervals{
+		escalations.Stat: c.EscalationOverdueStat, escalations.Urgent: c.EscalationOverdueUrgent, escalations.Routine: c.EscalationOverdueRoutine,
+	}
 }
 
 func newPush(settings config.Settings) *notifications.Push {

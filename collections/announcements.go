@@ -74,3 +74,10 @@ func Announced(app core.App, key string) (bool, error) {
 	err := app.DB().NewQuery(`SELECT COUNT(*) FROM announcements WHERE key = {:key}`).Bind(dbx.Params{"key": key}).Row(&n)
 	return n > 0, wrap(err, "find announcement")
 }
+
+// AnnouncementTold is when people heard of what was announced under a key; zero for not yet.
+func AnnouncementTold(app core.App, key string) (time.Time, error) {
+	var told string
+	err := app.DB().NewQuery(`SELECT told_at FROM announcements WHERE key = {:key} AND told_at != ''`).Bind(dbx.Params{"key": key}).Row(&told)
+	return ParseInstant(told), wrap(unlessMissing(err), "find announcement")
+}

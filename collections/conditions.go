@@ -97,6 +97,15 @@ func (c Conditions) rows(app core.App, collection, order string, offset, limit i
 	return page, wrap(err, "list %s", collection)
 }
 
+// AnyOf is true where a column has one of the values.
+func AnyOf(column string, values []string) dbx.Expression {
+	list := make([]any, len(values))
+	for i, value := range values {
+		list[i] = value
+	}
+	return dbx.In(column, list...)
+}
+
 // Every is true where all conditions are; without any, everywhere. dbx itself would write an empty pair of brackets.
 func Every(conditions []dbx.Expression) dbx.Expression {
 	if len(conditions) == 0 {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -161,6 +162,24 @@ func PatientNames(app core.App, ids []string) (names []PatientName, err error) {
 		return nil, fmt.Errorf("read patients' names: %w", err)
 	}
 	return names, nil
+}
+
+// FirstLast is "Ada Lovelace", or [UnreadableText]: the row of a patient in danger is not left out because the name cannot be opened, and the
+// medical record number beside it says who it is.
+func (n PatientName) FirstLast() string {
+	if n.Unreadable {
+		return UnreadableText
+	}
+	return strings.TrimSpace(n.First.Reveal() + " " + n.Last.Reveal())
+}
+
+// PatientLabel is "Ada Lovelace (M0001)": whom something is about that is read away from any list.
+func PatientLabel(app core.App, id string) (string, error) {
+	names, err := PatientNames(app, []string{id})
+	if err != nil || len(names) == 0 {
+		return "", err
+	}
+	return names[0].FirstLast() + " (" + names[0].MRN + ")", nil
 }
 
 // PatientEntries reads the entries of the given ids in one query, in no order.

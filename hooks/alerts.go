@@ -4,7 +4,8 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 	"github.com/pocketbase/pocketbase/tools/router"
 
-	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/ranking"
 )
 
 // refuseAlert: alerts are raised by readings and devices, never by hand.
@@ -15,7 +16,7 @@ func (h *hooks) refuseAlert(e *core.RecordEvent) error {
 	return e.Next()
 }
 
-// keepAlert holds a change of an alert to its state machine, with the same consequences whoever makes it.
-func (h *hooks) keepAlert(e *core.RecordEvent) error {
-	return triage.KeepAlert(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next)
+// guardAlert holds a change of an alert to its state machine, with the same consequences whoever makes it.
+func (h *hooks) guardAlert(e *core.RecordEvent) error {
+	return ranking.GuardAlert(e.App, collections.AsAlert(e.Record), writerOf(e.Record), h.Clock(), e.Next)
 }

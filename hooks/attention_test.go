@@ -4,14 +4,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
-	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -64,8 +62,8 @@ func TestAlertsInTheDashboard(t *testing.T) {
 			if said := lastChange(t, d.app, patient); !strings.Contains(said, `"status":{"new":"`+to+`","old":"`+from+`"}`) || !strings.Contains(said, `"notes":{"new":"By hand."`) {
 				t.Errorf("from %s to %s is recorded as %s", from, to, said)
 			}
-			standing, err := d.app.FindFirstRecordByData(collections.TriageScores, "patient", patient)
-			if err != nil || standing.GetInt("unacknowledged_alerts") != 0 || standing.GetString("last_reviewed_by") != operator {
+			place, err := d.app.FindFirstRecordByData(collections.TriageScores, "patient", patient)
+			if err != nil || place.GetInt("unacknowledged_alerts") != 0 || place.GetString("last_reviewed_by") != operator {
 				t.Errorf("from %s to %s the patient is not ranked anew: %v", from, to, err)
 			}
 		}
@@ -89,7 +87,6 @@ func TestAlertsInTheDashboard(t *testing.T) {
 // Every pair of states, in the dashboard, and the same consequences as through the API.
 func TestEscalationsInTheDashboard(t *testing.T) {
 	d := newDashboard(t)
-	billing.Use(billing.New(billing.Settings{Zone: time.UTC, EscalationTimeCap: time.Hour}))
 	provider := vigiltest.User(t, d.app, access.Provider, vigiltest.Email("provider@vigil.test"))
 	open := func(patient string) string {
 		return d.do("POST", collections.Escalations, "", object{"patient": patient, "priority": "urgent", "status": "resolved", "reason": "By hand.", "created_by": "x"})["id"].(string)

@@ -6,13 +6,14 @@ import (
 	validation "github.com/pocketbase/ozzo-validation/v4"
 	"github.com/pocketbase/pocketbase/core"
 
-	"github.com/vigilhealth/vigil/internal/escalations"
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/ranking"
 )
 
-// keepEscalation holds an escalation to its state machine, with the same consequences whoever opens or changes it.
-func (h *hooks) keepEscalation(e *core.RecordEvent) error {
-	err := escalations.Keep(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next)
+// guardEscalation holds an escalation to its state machine, with the same consequences whoever opens or changes it.
+func (h *hooks) guardEscalation(e *core.RecordEvent) error {
+	err := ranking.GuardEscalation(e.App, h.Billing, collections.AsEscalation(e.Record), writerOf(e.Record), h.Clock(), e.Next)
 	var refused *fault.Error
 	if errors.As(err, &refused) && refused.Kind == fault.Invalid && len(refused.Fields) == 0 {
 		return validation.Errors{"status": validation.NewError(refused.Code, refused.Detail)}

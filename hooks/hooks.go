@@ -11,6 +11,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/internal/live"
 	"github.com/vigilhealth/vigil/internal/observations"
@@ -33,6 +34,8 @@ type Engines struct {
 	Limits *limits.Limiter
 	// Auth signs superusers in, and knows whose a token is.
 	Auth *auth.Engine
+	// Billing bills the time of escalations that are resolved.
+	Billing *billing.Engine
 }
 
 type hooks struct{ Engines }
@@ -113,9 +116,9 @@ var table = []row{
 	{updating, []string{collections.Thresholds}, ruled, (*hooks).guardThresholds},
 	{deleting, []string{collections.Thresholds}, ruled, (*hooks).dropThresholds},
 	{creating, []string{collections.Alerts}, ruled, (*hooks).refuseAlert},
-	{updating, []string{collections.Alerts}, ruled, (*hooks).keepAlert},
-	{creating, []string{collections.Escalations}, ruled, (*hooks).keepEscalation},
-	{updating, []string{collections.Escalations}, ruled, (*hooks).keepEscalation},
+	{updating, []string{collections.Alerts}, ruled, (*hooks).guardAlert},
+	{creating, []string{collections.Escalations}, ruled, (*hooks).guardEscalation},
+	{updating, []string{collections.Escalations}, ruled, (*hooks).guardEscalation},
 	{creating, []string{collections.DeviceAssignments}, ruled, (*hooks).guardAssignment},
 	{updating, []string{collections.DeviceAssignments}, ruled, (*hooks).guardAssignment},
 	{creating, []string{collections.PayerRates}, ruled, (*hooks).guardRate},

@@ -19,6 +19,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -41,7 +42,7 @@ func newDashboard(t *testing.T) *dashboard {
 	d := &dashboard{t: t, app: vigiltest.NewApp(t), directory: patients.NewDirectory()}
 	t.Cleanup(d.directory.Close)
 	engines := hooks.Engines{
-		Directory: d.directory, Zone: time.UTC, Clock: func() time.Time { return vigiltest.Clock }, Forget: func(string) {}, Wake: func() {},
+		Billing: billing.New(billing.Settings{Zone: time.UTC, EscalationTimeCap: time.Hour}), Directory: d.directory, Zone: time.UTC, Clock: func() time.Time { return vigiltest.Clock }, Forget: func(string) {}, Wake: func() {},
 		Auth: auth.New(vigiltest.Sealer(), auth.Options{}),
 	}
 	hooks.Bind(d.app, engines)
@@ -174,7 +175,8 @@ func TestPatientInDashboard(t *testing.T) {
 		t.Errorf("the deleted patient is %v", deleted)
 	}
 	refused("deleted_at", object{"deleted_at": "2026-01-01T00:00:00.000000Z"})
-	if open, err := alerts.OpenAlerts(d.app, id); err != nil || len(open) != 0 {
+	open, err := d.app.FindAllRecords(collections.Alerts, dbx.HashExp{"patient": id, "acknowledged": false})
+	if err != nil || len(open) != 0 {
 		t.Errorf("a deleted patient has open alerts: %v, %v", open, err)
 	}
 	if ids, _ := d.directory.Find(patients.Find{Search: "lovelace", Limit: 9}); len(ids) != 0 {

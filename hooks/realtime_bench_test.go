@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/observations"
-	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/ranking"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/internal/vitals"
 	"github.com/vigilhealth/vigil/routes"
@@ -49,7 +49,7 @@ func BenchmarkLive(b *testing.B) {
 			sendAll(b, writer, patients[:50])
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "readings/s")
 			begun := time.Now()
-			if err := triage.Review(s.app, reviewed, "", audit.System(), time.Now()); err != nil {
+			if err := ranking.Review(s.app, reviewed, "", audit.System(), time.Now()); err != nil {
 				b.Fatal(err)
 			}
 			told.Wait()

@@ -5,12 +5,12 @@ import (
 	"github.com/pocketbase/pocketbase/tools/router"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/ranking"
 )
 
 // guardThresholds checks bounds whoever writes them, logs what changes, and ranks the patient anew.
 func (h *hooks) guardThresholds(e *core.RecordEvent) error {
-	return triage.KeepThresholds(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next)
+	return ranking.GuardThresholds(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next)
 }
 
 // dropThresholds lets a patient fall back to the practice's bounds, which themselves stay.
@@ -18,7 +18,7 @@ func (h *hooks) dropThresholds(e *core.RecordEvent) error {
 	if collections.PatientOf(e.Record) == "" {
 		return router.NewBadRequestError("The practice's thresholds cannot be deleted.", nil)
 	}
-	return triage.DropThresholds(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next)
+	return ranking.DropThresholds(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next)
 }
 
 // derived are the collections that only the service writes: a change by hand would contradict what they are made from.

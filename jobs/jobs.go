@@ -15,6 +15,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/connection"
@@ -43,7 +44,7 @@ type Engines struct {
 	Billing       *billing.Engine
 	Readings      *observations.Engine
 	EMR           *emr.Client
-	// Rescored is told whose standing the clock has changed.
+	// Rescored is told whose place the clock has changed.
 	Rescored func(patientIDs []string)
 	// Overdue says how long escalations may wait, by priority.
 	Overdue escalations.Intervals
@@ -188,7 +189,7 @@ func remind(e Engines, ctx context.Context, app core.App) (counts, error) {
 	if err != nil {
 		return counts{"overdue": overdue}, err
 	}
-	due, err := escalations.RemindFollowUps(ctx, app, now)
+	due, err := alerts.RemindFollowUps(ctx, app, now)
 	return counts{"overdue": overdue, "follow_ups": due}, err
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
-	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/ranking"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -45,44 +45,49 @@ type alertView struct {
 }
 
 func viewAlert(record *core.Record, names map[string]patients.Name) alertView {
-	patientID := record.GetString("patient")
+	alert := collections.AsAlert(record)
 	return alertView{
-		ID: collections.Number(record.Id), PatientID: patientID, PatientName: names[patientID].FirstLast(),
-		Level: record.GetString("level"), Type: record.GetString("type"), Message: orNull(record.GetString("message")),
-		ObservationID: orNull(record.GetString("observation")), Value: collections.Optional(record, "value"),
-		Threshold: collections.Optional(record, "threshold"), Status: record.GetString("status"), Acknowledged: record.GetBool("acknowledged"),
-		AcknowledgedBy: orNull(record.GetString("acknowledged_by")), AcknowledgedAt: storedInstant(record, "acknowledged_at"),
-		Outcome: orNull(record.GetString("outcome")), Notes: orNull(record.GetString("notes")), ClinicalNote: orNull(record.GetString("clinical_note")),
-		FollowUpRequired: record.GetBool("follow_up_required"), FollowUpAt: storedInstant(record, "follow_up_at"),
-		ResolvedBy: orNull(record.GetString("resolved_by")), ResolvedAt: storedInstant(record, "resolved_at"),
-		Snoozed: record.GetBool("snoozed"), CreatedAt: *storedInstant(record, "created_at"),
-		EscalationID: storedNumber(record, "escalation"),
+		ID: alert.Number(), PatientID: alert.PatientID(), PatientName: names[alert.PatientID()].FirstLast(),
+		Level: alert.Level(), Type: alert.Type(), Message: orNull(alert.Message().Reveal()), ObservationID: orNull(alert.ObservationID()),
+		Value: alert.Value(), Threshold: alert.Threshold(), Status: alert.Status(), Acknowledged: alert.Acknowledged(),
+		AcknowledgedBy: orNull(alert.AcknowledgedBy()), AcknowledgedAt: instantOrNull(alert.AcknowledgedAt()),
+		Outcome: orNull(alert.Outcome()), Notes: orNull(alert.Notes().Reveal()), ClinicalNote: orNull(alert.ClinicalNote().Reveal()),
+		FollowUpRequired: alert.FollowUpRequired(), FollowUpAt: instantOrNull(alert.FollowUpAt()),
+		ResolvedBy: orNull(alert.ResolvedBy()), ResolvedAt: instantOrNull(alert.ResolvedAt()),
+		Snoozed: alert.Snoozed(), CreatedAt: input.FormatInstant(alert.CreatedAt()), EscalationID: numberOrNull(alert.EscalationID()),
 	}
 }
 
 func (a *api) listAlerts(c *web.Call) error {
 	q := c.Query()
 	p := q.Paging()
-	filter := alerts.Filter{
-		PatientID: q.PatientID(), Acknowledged: q.Boolean("acknowledged"), Type: q.OneOf("type", alerts.Types...),
-		Level: q.OneOf("level", string(alerts.Critical), string(alerts.Warning), string(alerts.Normal), string(alerts.NoData)),
-		Status: q.OneOf("status", string(alerts.StatusActive), string(alerts.StatusAcknowledged), string(alerts.StatusResolved),
-			string(alerts.StatusAutoResolved)),
-	}
-	between := q.Between()
-	filter.From, filter.To = between.From, between.To
+	filter := alertFilter(q, alerts.Types)
 	mine := q.Boolean("mine")
 	if err := q.Err(); err != nil {
 		return err
 	}
-	var err error
+	return a.answerAlerts(c, p, filter, mine != nil && *mine)
+}
+
+// alertFilter reads which alerts a list is to show, of these types.
+func alertFilter(q *web.Query, types []string) collections.AlertFilter {
+	between := q.Between()
+	return collections.AlertFilter{
+		PatientID: q.PatientID(), Acknowledged: q.Boolean("acknowledged"), Type: q.OneOf("type", types...),
+		Level:  q.OneOf("level", string(alerts.Critical), string(alerts.Warning), string(alerts.Normal), string(alerts.NoData)),
+		Status: q.OneOf("status", alerts.Statuses...), From: between.From, To: between.To,
+	}
+}
+
+// answerAlerts answers a page of alerts; mine keeps those of the caller's care teams.
+func (a *api) answerAlerts(c *web.Call, p web.Paging, filter collections.AlertFilter, mine bool) (err error) {
 	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
 		return err
 	}
-	if mine != nil && *mine {
+	if mine {
 		filter.CareTeamOf = c.Caller.RecordID
 	}
-	page, total, err := alerts.List(c.App, filter, p.Offset(), p.Size)
+	page, total, err := collections.PageOfAlerts(c.App, filter, p.Offset(), p.Size)
 	if err != nil {
 		return err
 	}
@@ -123,20 +128,20 @@ type outcomeView struct {
 }
 
 // alert finds the alert of the path, if the caller may see its patient.
-func (a *api) alert(c *web.Call) (*core.Record, error) {
+func (a *api) alert(c *web.Call) (*collections.Alert, error) {
 	number, err := c.PathInteger("id")
 	if err != nil {
 		return nil, err
 	}
-	record, err := alerts.Find(c.App, number)
+	alert, err := alerts.Find(c.App, number)
 	if err != nil {
 		return nil, err
 	}
-	return record, a.reachStored(c, record)
+	return alert, a.reachPresent(c, alert.PatientID())
 }
 
-func viewTrail(app core.App, record *core.Record) ([]trailView, error) {
-	trail, err := alerts.Trail(app, record.Id)
+func viewTrail(app core.App, alert *collections.Alert) ([]trailView, error) {
+	trail, err := alerts.Trail(app, alert.Id)
 	views := make([]trailView, len(trail))
 	for i, step := range trail {
 		views[i] = trailView{step.Action, input.FormatInstant(step.At), step.Actor, orNull(step.Detail)}
@@ -145,36 +150,35 @@ func viewTrail(app core.App, record *core.Record) ([]trailView, error) {
 }
 
 func (a *api) readAlert(c *web.Call) error {
-	record, err := a.alert(c)
+	alert, err := a.alert(c)
 	if err != nil {
 		return err
 	}
-	patientID := record.GetString("patient")
-	if err := c.RecordRead(audit.PatientRead, audit.ResourceAlert, strconv.FormatInt(collections.Number(record.Id), 10), patientID); err != nil {
+	if err := c.RecordRead(audit.PatientRead, audit.ResourceAlert, strconv.FormatInt(alert.Number(), 10), alert.PatientID()); err != nil {
 		return err
 	}
-	return a.answerAlert(c, record)
+	return a.answerAlert(c, alert)
 }
 
 // answerAlert answers 200 with an alert and its trail.
-func (a *api) answerAlert(c *web.Call, record *core.Record) error {
-	names, err := namesOf(c, []*core.Record{record})
+func (a *api) answerAlert(c *web.Call, alert *collections.Alert) error {
+	names, err := patients.Names(c.App, []string{alert.PatientID()})
 	if err != nil {
 		return err
 	}
-	trail, err := viewTrail(c.App, record)
+	trail, err := viewTrail(c.App, alert)
 	if err != nil {
 		return err
 	}
-	return c.OK(alertDetailView{viewAlert(record, names), trail})
+	return c.OK(alertDetailView{viewAlert(alert.ProxyRecord(), names), trail})
 }
 
 func (a *api) acknowledgeAlert(c *web.Call) error {
-	record, err := a.alert(c)
+	alert, err := a.alert(c)
 	if err != nil {
 		return err
 	}
-	if c.Scope == access.NonCritical && record.GetString("level") == string(alerts.Critical) {
+	if c.Scope == access.NonCritical && alert.Level() == string(alerts.Critical) {
 		return fault.Denied()
 	}
 	var body alerts.AcknowledgeBody
@@ -189,18 +193,18 @@ func (a *api) acknowledgeAlert(c *web.Call) error {
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	if record, err = triage.ActOnAlert(c.App, collections.Number(record.Id), action, c.Actor(), c.Now); err != nil {
+	if alert, err = ranking.ActOnAlert(c.App, alert.Number(), action, c.Actor(), c.Now); err != nil {
 		return err
 	}
-	id, by, at := collections.Number(record.Id), orNull(record.GetString("acknowledged_by")), storedInstant(record, "acknowledged_at")
+	by, at := orNull(alert.AcknowledgedBy()), instantOrNull(alert.AcknowledgedAt())
 	if !action.Detailed {
-		return c.OK(acknowledgedView{id, record.GetBool("acknowledged"), by, at, orNull(record.GetString("notes"))})
+		return c.OK(acknowledgedView{alert.Number(), alert.Acknowledged(), by, at, orNull(alert.Notes().Reveal())})
 	}
-	trail, err := viewTrail(c.App, record)
+	trail, err := viewTrail(c.App, alert)
 	if err != nil {
 		return err
 	}
-	return c.OK(outcomeView{id, record.GetString("status"), by, at, orNull(record.GetString("outcome")), trail})
+	return c.OK(outcomeView{alert.Number(), alert.Status(), by, at, orNull(alert.Outcome()), trail})
 }
 
 func (a *api) resolveAlert(c *web.Call) error { return a.actOnAlert(c, alerts.Resolve) }
@@ -208,7 +212,7 @@ func (a *api) resolveAlert(c *web.Call) error { return a.actOnAlert(c, alerts.Re
 func (a *api) annotateAlert(c *web.Call) error { return a.actOnAlert(c, alerts.Annotate) }
 
 func (a *api) actOnAlert(c *web.Call, move alerts.Move) error {
-	record, err := a.alert(c)
+	alert, err := a.alert(c)
 	if err != nil {
 		return err
 	}
@@ -221,10 +225,10 @@ func (a *api) actOnAlert(c *web.Call, move alerts.Move) error {
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	if record, err = triage.ActOnAlert(c.App, collections.Number(record.Id), action, c.Actor(), c.Now); err != nil {
+	if alert, err = ranking.ActOnAlert(c.App, alert.Number(), action, c.Actor(), c.Now); err != nil {
 		return err
 	}
-	return a.answerAlert(c, record)
+	return a.answerAlert(c, alert)
 }
 
 func (a *api) escalateAlert(c *web.Call) error {
@@ -241,7 +245,7 @@ func (a *api) escalateAlert(c *web.Call) error {
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	record, err := escalations.OfAlert(c.App, collections.Number(alert.Id), draft, c.Actor(), c.Now)
+	record, err := ranking.EscalateAlert(c.App, alert.Number(), draft, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}

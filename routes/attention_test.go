@@ -12,7 +12,6 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
-	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
@@ -118,7 +117,6 @@ func TestAlertRoles(t *testing.T) {
 
 func TestEscalations(t *testing.T) {
 	c := newClinic(t)
-	billing.Use(billing.New(billing.Settings{Zone: time.UTC, EscalationTimeCap: time.Hour}))
 	nurse := c.people[access.Nurse].Email()
 	patient := c.enrol(object{"primary_provider_id": c.people[access.Provider].Number()})
 	body := object{"patient_id": patient, "priority": "urgent", "reason": "Three high readings."}

@@ -3,7 +3,6 @@ package routes
 import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/routes/web"
@@ -94,25 +93,10 @@ func (a *api) listHubs(c *web.Call) error {
 func (a *api) listDeviceAlerts(c *web.Call) error {
 	q := c.Query()
 	p := q.Paging()
-	filter := collections.DeviceAlertFilter{
-		PatientID: q.PatientID(), DeviceID: q.Text("device_id", 128), Acknowledged: q.Boolean("acknowledged"),
-		Type:  q.OneOf("type", devices.AlertTypes...),
-		Level: q.OneOf("level", string(alerts.Critical), string(alerts.Warning), string(alerts.Normal), string(alerts.NoData)),
-		Status: q.OneOf("status", string(alerts.StatusActive), string(alerts.StatusAcknowledged), string(alerts.StatusResolved),
-			string(alerts.StatusAutoResolved)),
-	}
-	between := q.Between()
-	filter.From, filter.To = between.From, between.To
+	filter := alertFilter(q, devices.AlertTypes)
+	filter.Among, filter.DeviceID = devices.AlertTypes, q.Text("device_id", 128)
 	if err := q.Err(); err != nil {
 		return err
 	}
-	var err error
-	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
-		return err
-	}
-	page, total, err := devices.Alerts(c.App, filter, p.Offset(), p.Size)
-	if err != nil {
-		return err
-	}
-	return listOfPatients(c, p, total, page, audit.ResourceAlert, viewAlert)
+	return a.answerAlerts(c, p, filter, false)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
-	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/ranking"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -39,17 +39,15 @@ type escalationView struct {
 	InteractionMinutes  *float64 `json:"interaction_minutes"`
 }
 
-func viewEscalation(record *core.Record, names map[string]patients.Name, alertIDs []string) escalationView {
-	patientID := record.GetString("patient")
+func viewEscalation(e *collections.Escalation, names map[string]patients.Name, alertIDs []string) escalationView {
 	view := escalationView{
-		ID: collections.Number(record.Id), PatientID: patientID, PatientName: names[patientID].FirstLast(),
-		Priority: record.GetString("priority"), Status: record.GetString("status"), Reason: orNull(record.GetString("reason")),
-		CreatedBy: record.GetString("created_by"), AssignedTo: orNull(record.GetString("assigned_to")), AssignedAt: storedInstant(record, "assigned_at"),
-		AlertID: storedNumber(record, "alert"), AlertIDs: []int64{}, RelatedEscalationID: storedNumber(record, "related_escalation"),
-		CreatedAt: storedInstant(record, "created_at"), UpdatedAt: storedInstant(record, "updated_at"),
-		ResolutionNotes: record.GetString("resolution_notes"), ResolvedBy: orNull(record.GetString("resolved_by")),
-		ResolvedAt: storedInstant(record, "resolved_at"), CancelledBy: orNull(record.GetString("cancelled_by")),
-		CancelledAt: storedInstant(record, "cancelled_at"), InteractionMinutes: collections.Optional(record, "interaction_minutes"),
+		ID: e.Number(), PatientID: e.PatientID(), PatientName: names[e.PatientID()].FirstLast(),
+		Priority: e.Priority(), Status: e.Status(), Reason: orNull(e.Reason().Reveal()),
+		CreatedBy: e.CreatedBy(), AssignedTo: orNull(e.AssignedTo()), AssignedAt: instantOrNull(e.AssignedAt()),
+		AlertID: numberOrNull(e.AlertID()), AlertIDs: []int64{}, RelatedEscalationID: numberOrNull(e.RelatedID()),
+		CreatedAt: instantOrNull(e.CreatedAt()), UpdatedAt: instantOrNull(e.UpdatedAt()),
+		ResolutionNotes: e.ResolutionNotes().Reveal(), ResolvedBy: orNull(e.ResolvedBy()), ResolvedAt: instantOrNull(e.ResolvedAt()),
+		CancelledBy: orNull(e.CancelledBy()), CancelledAt: instantOrNull(e.CancelledAt()), InteractionMinutes: e.InteractionMinutes(),
 	}
 	for _, id := range alertIDs {
 		view.AlertIDs = append(view.AlertIDs, collections.Number(id))
@@ -58,10 +56,10 @@ func viewEscalation(record *core.Record, names map[string]patients.Name, alertID
 }
 
 // viewEscalations shows a page of escalations with the names of their patients and the alerts that belong to them.
-func viewEscalations(app core.App, page []*core.Record) ([]escalationView, map[string]patients.Name, error) {
+func viewEscalations(app core.App, page []*collections.Escalation) ([]escalationView, map[string]patients.Name, error) {
 	ids := map[string]bool{}
-	for _, record := range page {
-		ids[record.GetString("patient")] = true
+	for _, e := range page {
+		ids[e.PatientID()] = true
 	}
 	names, err := patients.Names(app, sortedKeys(ids))
 	if err != nil {
@@ -72,15 +70,15 @@ func viewEscalations(app core.App, page []*core.Record) ([]escalationView, map[s
 		return nil, nil, err
 	}
 	views := make([]escalationView, len(page))
-	for i, record := range page {
-		views[i] = viewEscalation(record, names, attached[record.Id])
+	for i, e := range page {
+		views[i] = viewEscalation(e, names, attached[e.Id])
 	}
 	return views, names, nil
 }
 
 // answerEscalation answers with one escalation.
-func (a *api) answerEscalation(c *web.Call, record *core.Record, answer func(any) error) error {
-	views, _, err := viewEscalations(c.App, []*core.Record{record})
+func (a *api) answerEscalation(c *web.Call, e *collections.Escalation, answer func(any) error) error {
+	views, _, err := viewEscalations(c.App, []*collections.Escalation{e})
 	if err != nil {
 		return err
 	}
@@ -88,26 +86,24 @@ func (a *api) answerEscalation(c *web.Call, record *core.Record, answer func(any
 }
 
 // escalation finds the escalation of the path, if the caller may see its patient.
-func (a *api) escalation(c *web.Call) (*core.Record, error) {
+func (a *api) escalation(c *web.Call) (*collections.Escalation, error) {
 	number, err := c.PathInteger("id")
 	if err != nil {
 		return nil, err
 	}
-	record, err := escalations.Find(c.App, number)
+	e, err := escalations.Find(c.App, number)
 	if err != nil {
 		return nil, err
 	}
-	return record, a.reachStored(c, record)
+	return e, a.reachPresent(c, e.PatientID())
 }
 
 func (a *api) listEscalations(c *web.Call) error {
 	q := c.Query()
 	p := q.Paging()
-	filter := escalations.Filter{
+	filter := collections.EscalationFilter{
 		PatientID: q.PatientID(), AssignedTo: strings.ToLower(q.Text("assigned_to", 254)),
-		Priority: q.OneOf("priority", string(triage.Routine), string(triage.Urgent), string(triage.Stat)),
-		Status: q.OneOf("status", string(escalations.StatusOpen), string(escalations.StatusInProgress), string(escalations.StatusResolved),
-			string(escalations.StatusCancelled)),
+		Priority: q.OneOf("priority", escalations.Priorities...), Status: q.OneOf("status", escalations.Statuses...),
 	}
 	if err := q.Err(); err != nil {
 		return err
@@ -116,11 +112,11 @@ func (a *api) listEscalations(c *web.Call) error {
 	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
 		return err
 	}
-	page, total, err := escalations.List(c.App, filter, p.Offset(), p.Size)
+	page, total, err := collections.PageOfEscalations(c.App, filter, p.Offset(), p.Size)
 	if err != nil {
 		return err
 	}
-	page, unreadable := collections.ReadableRecords(page)
+	page, unreadable := collections.ReadableOnly(page)
 	views, names, err := viewEscalations(c.App, page)
 	if err != nil {
 		return err
@@ -132,15 +128,14 @@ func (a *api) listEscalations(c *web.Call) error {
 }
 
 func (a *api) readEscalation(c *web.Call) error {
-	record, err := a.escalation(c)
+	e, err := a.escalation(c)
 	if err != nil {
 		return err
 	}
-	number := strconv.FormatInt(collections.Number(record.Id), 10)
-	if err := c.RecordRead(audit.PatientRead, audit.ResourceEscalation, number, record.GetString("patient")); err != nil {
+	if err := c.RecordRead(audit.PatientRead, audit.ResourceEscalation, strconv.FormatInt(e.Number(), 10), e.PatientID()); err != nil {
 		return err
 	}
-	return a.answerEscalation(c, record, c.OK)
+	return a.answerEscalation(c, e, c.OK)
 }
 
 func (a *api) createEscalation(c *web.Call) error {
@@ -156,15 +151,15 @@ func (a *api) createEscalation(c *web.Call) error {
 	if err := a.reach(c, draft.PatientID); err != nil {
 		return err
 	}
-	record, err := escalations.Create(c.App, draft, c.Actor(), c.Now)
+	e, err := ranking.OpenEscalation(c.App, draft, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
-	return a.answerEscalation(c, record, c.Created)
+	return a.answerEscalation(c, e, c.Created)
 }
 
 func (a *api) updateEscalation(c *web.Call) error {
-	record, err := a.escalation(c)
+	e, err := a.escalation(c)
 	if err != nil {
 		return err
 	}
@@ -177,8 +172,8 @@ func (a *api) updateEscalation(c *web.Call) error {
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	if record, err = escalations.Update(c.App, collections.Number(record.Id), change, c.Actor(), c.Now); err != nil {
+	if e, err = ranking.UpdateEscalation(c.App, a.Billing, e.Number(), change, c.Actor(), c.Now); err != nil {
 		return err
 	}
-	return a.answerEscalation(c, record, c.OK)
+	return a.answerEscalation(c, e, c.OK)
 }

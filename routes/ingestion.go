@@ -3,7 +3,6 @@ package routes
 import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
@@ -97,7 +96,7 @@ func (a *api) answerIngested(c *web.Call, outcome observations.Outcome) error {
 	if !outcome.Duplicate {
 		return c.Created(viewObservation(outcome.Observation, raisedBy(outcome), c.Caller.Role))
 	}
-	known, err := alerts.OfObservations(c.App, outcome.Observation.ID)
+	known, err := collections.AlertsOfObservations(c.App, outcome.Observation.ID)
 	if err != nil {
 		return err
 	}
@@ -151,7 +150,7 @@ func viewObservations(c *web.Call, page []observations.Observation) ([]observati
 	for i, o := range page {
 		ids[i], patients[o.PatientID] = o.ID, true
 	}
-	raised, err := alerts.OfObservations(c.App, ids...)
+	raised, err := collections.AlertsOfObservations(c.App, ids...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,6 @@
 package routes
 
 import (
-	"fmt"
-
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -37,36 +35,36 @@ func (LiveViews) Patients(app core.App, ids []string) (map[string]live.View, err
 
 // Alerts implements [live.Views].
 func (LiveViews) Alerts(app core.App, ids []string) (map[string]live.View, error) {
-	rows, err := app.FindRecordsByIds(collections.Alerts, ids)
+	rows, err := collections.AlertsByID(app, ids)
 	if err != nil {
-		return nil, fmt.Errorf("find alerts: %w", err)
+		return nil, err
 	}
-	rows, _ = collections.ReadableRecords(rows) // whoever reads the list is told how many are left out
-	names, err := patients.Names(app, distinct(rows, collections.PatientOf))
+	rows, _ = collections.ReadableOnly(rows) // whoever reads the list is told how many are left out
+	names, err := patients.Names(app, distinct(rows, (*collections.Alert).PatientID))
 	if err != nil {
 		return nil, err
 	}
 	views := make(map[string]live.View, len(rows))
-	for _, row := range rows {
-		views[row.Id] = live.View{PatientID: collections.PatientOf(row), Data: viewAlert(row, names)}
+	for _, alert := range rows {
+		views[alert.Id] = live.View{PatientID: alert.PatientID(), Data: viewAlert(alert.ProxyRecord(), names)}
 	}
 	return views, nil
 }
 
 // Escalations implements [live.Views].
 func (LiveViews) Escalations(app core.App, ids []string) (map[string]live.View, error) {
-	rows, err := app.FindRecordsByIds(collections.Escalations, ids)
+	rows, err := collections.EscalationsByID(app, ids)
 	if err != nil {
-		return nil, fmt.Errorf("find escalations: %w", err)
+		return nil, err
 	}
-	rows, _ = collections.ReadableRecords(rows)
+	rows, _ = collections.ReadableOnly(rows)
 	views, _, err := viewEscalations(app, rows)
 	if err != nil {
 		return nil, err
 	}
 	shown := make(map[string]live.View, len(rows))
-	for i, row := range rows {
-		shown[row.Id] = live.View{PatientID: collections.PatientOf(row), Data: views[i]}
+	for i, e := range rows {
+		shown[e.Id] = live.View{PatientID: e.PatientID(), Data: views[i]}
 	}
 	return shown, nil
 }

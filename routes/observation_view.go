@@ -3,8 +3,6 @@ package routes
 import (
 	"encoding/json"
 
-	"github.com/pocketbase/pocketbase/core"
-
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
@@ -121,9 +119,9 @@ func raisedBy(outcome observations.Outcome) (list []raised) {
 	return list
 }
 
-func raisedFrom(records []*core.Record) (list []raised) {
-	for _, record := range records {
-		list = append(list, raised{ID: collections.Number(record.Id), Level: record.GetString("level"), Message: collections.TextOf(record, "message")})
+func raisedFrom(known []*collections.Alert) (list []raised) {
+	for _, alert := range known {
+		list = append(list, raised{ID: alert.Number(), Level: alert.Level(), Message: alert.MessageShown()})
 	}
 	return list
 }

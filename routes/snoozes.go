@@ -25,12 +25,11 @@ type snoozeView struct {
 	EndedBy         *string `json:"ended_by"`
 }
 
-func viewSnooze(c *web.Call, record *core.Record) snoozeView {
+func viewSnooze(c *web.Call, s *collections.Snooze) snoozeView {
 	return snoozeView{
-		ID: collections.Number(record.Id), PatientID: record.GetString("patient"), Type: record.GetString("type"),
-		IncludeCritical: record.GetBool("include_critical"), Reason: orNull(record.GetString("reason")),
-		InForce: alerts.SnoozeInForce(record, c.Now), EndsAt: storedInstant(record, "ends_at"), CreatedBy: record.GetString("created_by"),
-		CreatedAt: storedInstant(record, "created_at"), EndedAt: storedInstant(record, "ended_at"), EndedBy: orNull(record.GetString("ended_by")),
+		ID: s.Number(), PatientID: s.PatientID(), Type: s.Type(), IncludeCritical: s.IncludeCritical(), Reason: orNull(s.Reason().Reveal()),
+		InForce: s.InForce(c.Now), EndsAt: instantOrNull(s.EndsAt()), CreatedBy: s.CreatedBy(),
+		CreatedAt: instantOrNull(s.CreatedAt()), EndedAt: instantOrNull(s.EndedAt()), EndedBy: orNull(s.EndedBy()),
 	}
 }
 
@@ -45,17 +44,17 @@ func (a *api) listSnoozes(c *web.Call) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	page, total, err := alerts.PageOfSnoozes(c.App, patient.Id, inForce, c.Now, p.Offset(), p.Size)
+	page, total, err := collections.PageOfSnoozes(c.App, patient.Id, inForce, c.Now, p.Offset(), p.Size)
 	if err != nil {
 		return err
 	}
-	page, unreadable := collections.ReadableRecords(page)
+	page, unreadable := collections.ReadableOnly(page)
 	if err := c.RecordRead(audit.PatientRead, audit.ResourceSnooze, "", patient.Id); err != nil {
 		return err
 	}
 	views := make([]snoozeView, len(page))
-	for i, record := range page {
-		views[i] = viewSnooze(c, record)
+	for i, snooze := range page {
+		views[i] = viewSnooze(c, snooze)
 	}
 	return web.List(c, p, total, views, unreadable)
 }
@@ -74,15 +73,15 @@ func (a *api) startSnooze(c *web.Call) error {
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	var record *core.Record
+	var snooze *collections.Snooze
 	err = c.App.RunInTransaction(func(tx core.App) error {
-		record, err = alerts.StartSnooze(tx, patient.Id, draft, c.Actor(), c.Now)
+		snooze, err = alerts.StartSnooze(tx, patient.Id, draft, c.Actor(), c.Now)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.Created(viewSnooze(c, record))
+	return c.Created(viewSnooze(c, snooze))
 }
 
 func (a *api) endSnooze(c *web.Call) error {
@@ -94,13 +93,13 @@ func (a *api) endSnooze(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	var record *core.Record
+	var snooze *collections.Snooze
 	err = c.App.RunInTransaction(func(tx core.App) error {
-		record, err = alerts.EndSnooze(tx, patient.Id, number, c.Actor(), c.Now)
+		snooze, err = alerts.EndSnooze(tx, patient.Id, number, c.Actor(), c.Now)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.OK(viewSnooze(c, record))
+	return c.OK(viewSnooze(c, snooze))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/ranking"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/routes/web"
 )
@@ -143,7 +144,7 @@ func (a *api) reviewPatient(c *web.Call) error {
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	if err := triage.Review(c.App, patient.Id, phi.Text(notes), c.Actor(), c.Now); err != nil {
+	if err := ranking.Review(c.App, patient.Id, phi.Text(notes), c.Actor(), c.Now); err != nil {
 		return err
 	}
 	rows, err := triage.Find(c.App, patient.Id)

@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/ranking"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -138,7 +138,7 @@ func (a *api) setThresholds(c *web.Call, patientID string) error {
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	configured, err := triage.SetThresholds(c.App, patientID, change, c.Actor(), c.Now)
+	configured, err := ranking.SetThresholds(c.App, patientID, change, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,6 @@
 package alerts
 
 import (
-	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -20,87 +17,87 @@ import (
 const notesKept = 5000
 
 // Find returns an alert by its public number, or a not-found fault.
-func Find(app core.App, number int64) (*core.Record, error) {
-	record, err := app.FindRecordById(collections.Alerts, collections.NumberID(number))
+func Find(app core.App, number int64) (*collections.Alert, error) {
+	alert, err := collections.FindAlert(app, collections.NumberID(number))
 	if collections.Missing(err) {
 		return nil, fault.Missing()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find alert: %w", err)
+		return nil, err
 	}
-	return record, collections.Readable(record)
+	return alert, collections.Readable(alert.ProxyRecord())
 }
 
 // Act carries out what a person does with an alert, in the caller's transaction: its state, its notes and the audit entry.
-// The record is changed to what is stored then. A move that is not possible is an invalid_state fault. Ranking the patient
-// anew is the caller's.
-func Act(tx core.App, record *core.Record, action Action, by audit.Actor, now time.Time) error {
-	changes, err := plan(record, action, by, now)
-	if err != nil {
+// A move that is not possible is an invalid_state fault.
+func Act(tx core.App, alert *collections.Alert, action Action, by audit.Actor, now time.Time) error {
+	if err := change(alert, Status(alert.Status()), action, by, now); err != nil {
 		return err
 	}
-	for column, value := range changes {
-		record.Set(column, value)
-	}
-	if err := collections.Update(tx, record, slices.Collect(maps.Keys(changes))...); err != nil {
+	if err := alert.Store(tx); err != nil {
 		return err
 	}
-	return Record(tx, record, action, by, now)
+	said := audit.Changes{}
+	for name, text := range map[string]phi.Text{"notes": action.Notes, "clinical_note": action.ClinicalNote, "outcome": phi.Text(action.Outcome)} {
+		if text != "" {
+			said[name] = audit.Change{New: text}
+		}
+	}
+	return note(tx, moveEvents[action.Move], alert.Id, alert.PatientID(), said, by, now)
 }
 
-// plan is what the move changes, by column.
-func plan(record *core.Record, action Action, by audit.Actor, now time.Time) (map[string]any, error) {
-	from := Status(record.GetString("status"))
+// Attach records that an alert was escalated; it belongs to the escalation from now on, unless that is "".
+func Attach(tx core.App, alert *collections.Alert, escalationID string, by audit.Actor, now time.Time) error {
+	if escalationID != "" {
+		alert.SetEscalation(escalationID)
+		if err := alert.Store(tx); err != nil {
+			return err
+		}
+	}
+	return note(tx, audit.AlertEscalate, alert.Id, alert.PatientID(), nil, by, now)
+}
+
+// change makes of an alert what the move makes of one with this status.
+func change(alert *collections.Alert, from Status, action Action, by audit.Actor, now time.Time) error {
 	to, err := Next(from, action.Move)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	at, who := collections.Instant(now), authorOf(by)
-	changes := map[string]any{"status": string(to), "updated_at": at}
+	who := authorOf(by)
+	alert.SetStatus(string(to), now)
 	if from == StatusActive && to != StatusActive {
-		changes["acknowledged"], changes["acknowledged_by"], changes["acknowledged_at"] = true, who, at
+		alert.SetAcknowledged(who, now)
 	}
 	if to == StatusResolved {
-		changes["resolved_by"], changes["resolved_at"] = who, at
+		alert.SetResolved(who, now)
 	}
-	for column, more := range map[string]phi.Text{"notes": action.Notes, "clinical_note": action.ClinicalNote} {
+	for column, more := range map[string]phi.Text{collections.AlertNotes: action.Notes, collections.AlertClinicalNote: action.ClinicalNote} {
 		if more == "" {
 			continue
 		}
-		all := join(phi.Text(record.GetString(column)), more)
-		if utf8.RuneCountInString(all.Reveal()) > notesKept {
-			return nil, fault.Field(column, "The alert has no room for a note of this length.")
+		all := join(phi.Text(alert.GetString(column)), more).Reveal()
+		if utf8.RuneCountInString(all) > notesKept {
+			return fault.Field(column, "The alert has no room for a note of this length.")
 		}
-		changes[column] = all.Reveal()
+		alert.Set(column, all)
 	}
 	if action.Outcome != "" {
-		changes["outcome"] = action.Outcome
+		alert.Set(collections.AlertOutcome, action.Outcome)
 	}
 	if !action.FollowUpAt.IsZero() {
-		changes["follow_up_required"], changes["follow_up_told"] = true, false
-		changes["follow_up_at"], changes["follow_up_by"] = collections.Instant(action.FollowUpAt), who
+		alert.SetFollowUp(who, action.FollowUpAt)
 	}
-	return changes, nil
+	return nil
 }
 
 var moveEvents = map[Move]audit.Event{
-	Acknowledge: audit.AlertAcknowledge, Resolve: audit.AlertResolve, Annotate: audit.AlertNote, Escalate: audit.AlertEscalate,
+	Acknowledge: audit.AlertAcknowledge, Resolve: audit.AlertResolve, Annotate: audit.AlertNote,
 }
 
-// Record appends the audit entry of a move.
-func Record(tx core.App, record *core.Record, action Action, by audit.Actor, now time.Time) error {
-	changes := audit.Changes{}
-	for name, text := range map[string]phi.Text{"notes": action.Notes, "clinical_note": action.ClinicalNote, "outcome": phi.Text(action.Outcome)} {
-		if text != "" {
-			changes[name] = audit.Change{New: text}
-		}
-	}
-	return noteMove(tx, record, action.Move, changes, by, now)
-}
-
-func noteMove(tx core.App, record *core.Record, move Move, changes audit.Changes, by audit.Actor, now time.Time) error {
+// note appends the audit entry of an alert.
+func note(tx core.App, event audit.Event, alertID, patientID string, changes audit.Changes, by audit.Actor, now time.Time) error {
 	return audit.Append(tx, audit.Entry{
-		Event: moveEvents[move], Actor: by, ResourceType: audit.ResourceAlert, ResourceID: strconv.FormatInt(collections.Number(record.Id), 10),
-		PatientID: record.GetString("patient"), Changes: changes,
+		Event: event, Actor: by, ResourceType: audit.ResourceAlert, ResourceID: strconv.FormatInt(collections.Number(alertID), 10),
+		PatientID: patientID, Changes: changes,
 	}, now)
 }

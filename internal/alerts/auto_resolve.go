@@ -24,21 +24,21 @@ type Open struct {
 // NormalReadingsNeeded says how many consecutive normal readings resolve an alert.
 type NormalReadingsNeeded struct{ Warning, Critical int }
 
-// Settlement is what a reading does to an open alert: it counts as normal, breaks the run, or resolves it.
-type Settlement struct {
+// Progress is what a reading does to an open alert: it counts as normal, breaks the run, or resolves it.
+type Progress struct {
 	Alert          Open
 	NormalReadings int
 	Resolved       bool
 }
 
-// Settle says what a reading with these findings does to the patient's open alerts. A threshold alert counts readings
+// AutoResolve says what a reading with these findings does to the patient's open alerts. A threshold alert counts readings
 // that speak about its type, measured after the one that raised it, for 24 hours; an alert that no data came is over
 // with the first that does, however old it is. Source: docs/decisions.md, "Auto-resolve".
-func Settle(open []Open, r vitals.Reading, findings []Finding, now time.Time, needed NormalReadingsNeeded) []Settlement {
-	var settlements []Settlement
+func AutoResolve(open []Open, r vitals.Reading, findings []Finding, now time.Time, needed NormalReadingsNeeded) []Progress {
+	var progress []Progress
 	for _, alert := range open {
 		if alert.awaits(r) {
-			settlements = append(settlements, Settlement{Alert: alert, NormalReadings: alert.NormalReadings, Resolved: true})
+			progress = append(progress, Progress{Alert: alert, NormalReadings: alert.NormalReadings, Resolved: true})
 			continue
 		}
 		finding, spoke := findingOf(findings, alert.Type)
@@ -47,7 +47,7 @@ func Settle(open []Open, r vitals.Reading, findings []Finding, now time.Time, ne
 		}
 		if finding.Breached() {
 			if alert.NormalReadings > 0 {
-				settlements = append(settlements, Settlement{Alert: alert})
+				progress = append(progress, Progress{Alert: alert})
 			}
 			continue
 		}
@@ -56,9 +56,9 @@ func Settle(open []Open, r vitals.Reading, findings []Finding, now time.Time, ne
 			enough = needed.Critical
 		}
 		count := alert.NormalReadings + 1
-		settlements = append(settlements, Settlement{Alert: alert, NormalReadings: count, Resolved: count >= enough})
+		progress = append(progress, Progress{Alert: alert, NormalReadings: count, Resolved: count >= enough})
 	}
-	return settlements
+	return progress
 }
 
 // awaits reports whether the alert only says that data such as this did not come.

@@ -10,13 +10,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-func TestSettle(t *testing.T) {
+func TestAutoResolve(t *testing.T) {
 	const hour = time.Hour
 	raised := func(alertType string, level alerts.Level, ago time.Duration, normal int) alerts.Open {
 		return alerts.Open{ID: "a", Type: alertType, Level: level, MeasuredAt: now.Add(-ago), CreatedAt: now.Add(-ago), NormalReadings: normal}
 	}
-	counts := func(normal int, resolved bool) *alerts.Settlement {
-		return &alerts.Settlement{NormalReadings: normal, Resolved: resolved}
+	counts := func(normal int, resolved bool) *alerts.Progress {
+		return &alerts.Progress{NormalReadings: normal, Resolved: resolved}
 	}
 	created := func(a alerts.Open, ago time.Duration) alerts.Open { a.CreatedAt = now.Add(-ago); return a }
 	normal, high := bloodPressure(120, 80), bloodPressure(150, 80)
@@ -24,7 +24,7 @@ func TestSettle(t *testing.T) {
 		name    string
 		alert   alerts.Open
 		reading vitals.Reading
-		want    *alerts.Settlement // nil: untouched
+		want    *alerts.Progress // nil: untouched
 	}{
 		{"one normal reading resolves a warning", raised("blood_pressure", alerts.Warning, hour, 0), normal, counts(1, true)},
 		{"one does not resolve a critical alert", raised("blood_pressure", alerts.Critical, hour, 0), normal, counts(1, false)},
@@ -51,13 +51,13 @@ func TestSettle(t *testing.T) {
 	thresholds := alerts.InForce(defaults, nil)
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			var want []alerts.Settlement
+			var want []alerts.Progress
 			if test.want != nil {
 				test.want.Alert = test.alert
-				want = []alerts.Settlement{*test.want}
+				want = []alerts.Progress{*test.want}
 			}
 			findings := alerts.Evaluate(test.reading, thresholds, nil, now)
-			if diff := cmp.Diff(want, alerts.Settle([]alerts.Open{test.alert}, test.reading, findings, now, needed)); diff != "" {
+			if diff := cmp.Diff(want, alerts.AutoResolve([]alerts.Open{test.alert}, test.reading, findings, now, needed)); diff != "" {
 				t.Error(diff)
 			}
 		})

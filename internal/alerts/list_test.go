@@ -8,7 +8,6 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -39,7 +38,7 @@ func TestListTotals(t *testing.T) {
 			for _, status := range statuses {
 				for _, kind := range types {
 					for _, acknowledged := range []*bool{nil, new(true), new(false)} {
-						wantTotal(t, app, change, alerts.Filter{Level: level, Status: status, Type: kind, Acknowledged: acknowledged})
+						wantTotal(t, app, change, collections.AlertFilter{Level: level, Status: status, Type: kind, Acknowledged: acknowledged})
 					}
 				}
 			}
@@ -47,9 +46,9 @@ func TestListTotals(t *testing.T) {
 	}
 }
 
-func wantTotal(t *testing.T, app core.App, after string, f alerts.Filter) {
+func wantTotal(t *testing.T, app core.App, after string, f collections.AlertFilter) {
 	t.Helper()
-	_, total, err := alerts.List(app, f, 0, 1)
+	_, total, err := collections.PageOfAlerts(app, f, 0, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

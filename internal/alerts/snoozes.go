@@ -1,11 +1,9 @@
 package alerts
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -70,78 +68,45 @@ func (b SnoozeBody) Read(c *input.Checks, now time.Time) (draft SnoozeDraft) {
 	return draft
 }
 
-// PageOfSnoozes lists the snoozes of a patient, newest first; current keeps those in force, or those that are over.
-func PageOfSnoozes(app core.App, patientID string, current *bool, now time.Time, offset, limit int) (page []*core.Record, total int, err error) {
-	conditions := collections.Conditions{}.Equal("patient", patientID)
-	if current != nil {
-		inForce := "(ended_at = '' AND ends_at > {:now})"
-		if !*current {
-			inForce = "NOT " + inForce
-		}
-		conditions = append(conditions, dbx.NewExp(inForce, dbx.Params{"now": collections.Instant(now)}))
-	}
-	return conditions.Page(app, collections.Snoozes, "created_at DESC, id DESC", offset, limit)
-}
-
 // StartSnooze stores a snooze in the caller's transaction. It takes the place of one of the same type, which ends.
-func StartSnooze(tx core.App, patientID string, draft SnoozeDraft, by audit.Actor, now time.Time) (*core.Record, error) {
-	at := collections.Instant(now)
-	_, err := tx.DB().NewQuery(`UPDATE snoozes SET ended_at = min(ends_at, {:now}), ended_by = CASE WHEN ends_at <= {:now} THEN {:system} ELSE {:by} END
-		WHERE patient = {:patient} AND type = {:type} AND ended_at = ''`).
-		Bind(dbx.Params{"now": at, "patient": patientID, "type": draft.Type, "by": authorOf(by), "system": System}).Execute()
-	if err != nil {
-		return nil, fmt.Errorf("end the snooze before: %w", err)
+func StartSnooze(tx core.App, patientID string, draft SnoozeDraft, by audit.Actor, now time.Time) (*collections.Snooze, error) {
+	if err := collections.EndSnoozesOf(tx, patientID, draft.Type, authorOf(by), System, now); err != nil {
+		return nil, err
 	}
-	record, err := collections.New(tx, collections.Snoozes)
+	snooze, err := collections.NewSnooze(tx, patientID, draft.Type, draft.Reason, draft.EndsAt, authorOf(by), now)
 	if err != nil {
 		return nil, err
 	}
-	if record.Id, err = collections.NextID(tx, collections.Snoozes); err != nil {
+	snooze.SetIncludeCritical(draft.IncludeCritical)
+	if err := collections.Insert(tx, snooze.ProxyRecord()); err != nil {
 		return nil, err
 	}
-	for column, value := range map[string]any{
-		"patient": patientID, "type": draft.Type, "include_critical": draft.IncludeCritical, "reason": draft.Reason.Reveal(),
-		"ends_at": collections.Instant(draft.EndsAt), "created_by": authorOf(by), "created_at": at,
-	} {
-		record.Set(column, value)
-	}
-	if err := collections.Insert(tx, record); err != nil {
-		return nil, err
-	}
-	return record, audit.Append(tx, audit.Entry{
-		Event: audit.SnoozeCreate, Actor: by, ResourceType: audit.ResourceSnooze, ResourceID: strconv.FormatInt(collections.Number(record.Id), 10),
-		PatientID: patientID, Reason: draft.Reason, Changes: audit.Changes{
-			"type": {New: draft.Type}, "ends_at": {New: input.FormatInstant(draft.EndsAt)}, "include_critical": {New: draft.IncludeCritical},
-		},
-	}, now)
+	return snooze, noteSnooze(tx, audit.SnoozeCreate, snooze, draft.Reason, audit.Changes{
+		"type": {New: draft.Type}, "ends_at": {New: input.FormatInstant(draft.EndsAt)}, "include_critical": {New: draft.IncludeCritical},
+	}, by, now)
 }
 
 // EndSnooze ends a snooze of a patient before its time, in the caller's transaction; one that is over is an invalid_state fault.
-func EndSnooze(tx core.App, patientID string, number int64, by audit.Actor, now time.Time) (*core.Record, error) {
-	record, err := tx.FindRecordById(collections.Snoozes, collections.NumberID(number))
-	if collections.Missing(err) || (err == nil && record.GetString("patient") != patientID) {
+func EndSnooze(tx core.App, patientID string, number int64, by audit.Actor, now time.Time) (*collections.Snooze, error) {
+	snooze, err := collections.FindSnooze(tx, patientID, number)
+	if collections.Missing(err) {
 		return nil, fault.Missing()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find snooze: %w", err)
-	}
-	if err := collections.Readable(record); err != nil {
 		return nil, err
 	}
-	if !SnoozeInForce(record, now) {
+	if !snooze.InForce(now) {
 		return nil, fault.State("invalid_state", "The snooze is over already.")
 	}
-	record.Set("ended_at", collections.Instant(now))
-	record.Set("ended_by", authorOf(by))
-	if err := collections.Update(tx, record, "ended_at", "ended_by"); err != nil {
+	if err := snooze.End(tx, authorOf(by), now); err != nil {
 		return nil, err
 	}
-	return record, audit.Append(tx, audit.Entry{
-		Event: audit.SnoozeEnd, Actor: by, ResourceType: audit.ResourceSnooze, ResourceID: strconv.FormatInt(number, 10), PatientID: patientID,
-	}, now)
+	return snooze, noteSnooze(tx, audit.SnoozeEnd, snooze, "", nil, by, now)
 }
 
-// SnoozeInForce reports whether a stored snooze keeps alerts quiet at a time.
-func SnoozeInForce(record *core.Record, at time.Time) bool {
-	return record.GetString("ended_at") == "" && collections.Instant(at) < record.GetString("ends_at")
+func noteSnooze(tx core.App, event audit.Event, s *collections.Snooze, reason phi.Text, changes audit.Changes, by audit.Actor, now time.Time) error {
+	return audit.Append(tx, audit.Entry{
+		Event: event, Actor: by, ResourceType: audit.ResourceSnooze, ResourceID: strconv.FormatInt(s.Number(), 10), PatientID: s.PatientID(),
+		Reason: reason, Changes: changes,
+	}, now)
 }

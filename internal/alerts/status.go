@@ -12,7 +12,7 @@ import (
 // Move is what a person does with an alert.
 type Move string
 
-// The moves. Auto-resolving is the system's own, see [Settle].
+// The moves. Auto-resolving is the system's own, see [AutoResolve].
 const (
 	Acknowledge Move = "acknowledge"
 	Resolve     Move = "resolve"

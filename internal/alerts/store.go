@@ -8,6 +8,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
 )
 
 // Status is where an alert stands.
@@ -20,6 +21,9 @@ const (
 	StatusResolved     Status = "resolved"
 	StatusAutoResolved Status = "auto_resolved"
 )
+
+// Statuses are all there are.
+var Statuses = []string{string(StatusActive), string(StatusAcknowledged), string(StatusResolved), string(StatusAutoResolved)}
 
 // System is the actor of what no person did.
 const System = "system"
@@ -39,32 +43,6 @@ type Draft struct {
 	Informative bool
 	// Snoozed alerts are known: nobody is told of them.
 	Snoozed bool
-}
-
-// LoadThresholds returns the bounds in force for a patient.
-func LoadThresholds(app core.App, patientID string) (Thresholds, error) {
-	rows := []struct {
-		Patient string `db:"patient"`
-		Bounds  string `db:"bounds"`
-	}{}
-	err := app.DB().NewQuery(`SELECT patient, COALESCE(bounds, '') AS bounds FROM thresholds WHERE patient IN ('', {:patient})`).
-		Bind(dbx.Params{"patient": patientID}).All(&rows)
-	if err != nil {
-		return Thresholds{}, fmt.Errorf("load thresholds: %w", err)
-	}
-	var defaults, own Bounds
-	for _, row := range rows {
-		bounds, err := ParseBounds(row.Bounds)
-		if err != nil {
-			return Thresholds{}, err
-		}
-		if row.Patient == "" {
-			defaults = bounds
-		} else {
-			own = bounds
-		}
-	}
-	return InForce(defaults, own), nil
 }
 
 // Store inserts an alert inside the caller's transaction and returns its record id.
@@ -97,8 +75,8 @@ func Store(tx core.App, draft Draft, now time.Time) (string, error) {
 	return id, nil
 }
 
-// ApplySettlement writes what a reading did to an open alert.
-func ApplySettlement(tx core.App, s Settlement, now time.Time) error {
+// SaveProgress writes what a reading did to an open alert.
+func SaveProgress(tx core.App, s Progress, now time.Time) error {
 	at := collections.Instant(now)
 	changes := dbx.Params{"normal_readings": s.NormalReadings, "updated_at": at}
 	if s.Resolved {
@@ -108,36 +86,39 @@ func ApplySettlement(tx core.App, s Settlement, now time.Time) error {
 	}
 	_, err := tx.DB().Update(collections.Alerts, changes, dbx.HashExp{"id": s.Alert.ID, "status": string(StatusActive)}).Execute()
 	if err != nil {
-		return fmt.Errorf("settle alert: %w", err)
+		return fmt.Errorf("store progress of alert: %w", err)
 	}
 	return nil
 }
 
-// OpenAlerts are the patient's unacknowledged alerts, oldest first.
-func OpenAlerts(app core.App, patientID string) ([]Open, error) {
-	rows := []struct {
-		ID             string `db:"id"`
-		Type           string `db:"type"`
-		Level          string `db:"level"`
-		DeviceID       string `db:"device_id"`
-		MeasuredAt     string `db:"measured_at"`
-		CreatedAt      string `db:"created_at"`
-		NormalReadings int    `db:"normal_readings"`
-	}{}
-	err := app.DB().NewQuery(`SELECT id, type, level, device_id, measured_at, created_at, normal_readings FROM alerts
-		WHERE patient = {:patient} AND acknowledged = FALSE ORDER BY created_at`).
-		Bind(dbx.Params{"patient": patientID}).All(&rows)
+// Raise stores an alert that the service raises by its rules, with its audit entry, inside the caller's transaction.
+func Raise(tx core.App, draft Draft, now time.Time) (string, error) {
+	id, err := Store(tx, draft, now)
 	if err != nil {
-		return nil, fmt.Errorf("load open alerts: %w", err)
+		return "", err
 	}
-	open := make([]Open, len(rows))
-	for i, row := range rows {
-		open[i] = Open{
-			ID: row.ID, Type: row.Type, Level: Level(row.Level), DeviceID: row.DeviceID, NormalReadings: row.NormalReadings,
-			MeasuredAt: collections.ParseInstant(row.MeasuredAt), CreatedAt: collections.ParseInstant(row.CreatedAt),
-		}
+	return id, note(tx, audit.AlertCreate, id, draft.PatientID, nil, audit.System(), now)
+}
+
+// ResolveAbout resolves, as the system, the active alerts of a type about a device or hub, inside the caller's transaction;
+// about one patient only unless patientID is "". Recording each is the caller's, see [NoteAutoResolved].
+func ResolveAbout(tx core.App, deviceID, alertType, patientID string, now time.Time) ([]collections.EndedAlert, error) {
+	return collections.EndAlertsAbout(tx, deviceID, alertType, patientID, string(StatusAutoResolved), System, now)
+}
+
+// NoteAutoResolved appends the audit entry of an alert that the system resolved.
+func NoteAutoResolved(tx core.App, alert collections.EndedAlert, now time.Time) error {
+	return note(tx, audit.AlertAutoResolve, alert.ID, alert.PatientID, nil, audit.System(), now)
+}
+
+// ResolveOpen resolves every alert of a patient that is not over, as the system, inside the caller's transaction, and returns
+// their record ids.
+func ResolveOpen(tx core.App, patientID string, now time.Time) (ids []string, err error) {
+	ended, err := collections.EndAlertsOf(tx, patientID, string(StatusResolved), System, now)
+	for _, alert := range ended {
+		ids = append(ids, alert.ID)
 	}
-	return open, nil
+	return ids, err
 }
 
 // FromReading reports whether alerts of this type are raised by readings.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -56,6 +57,21 @@ func TestStore(t *testing.T) {
 	}
 }
 
+// openAlerts are those of the patient that nobody has dealt with, as ranking sees them.
+func openAlerts(t *testing.T, app core.App) []alerts.Open {
+	t.Helper()
+	if _, err := collections.FindTriageScore(app, patient); collections.Missing(err) {
+		if err := triage.Enrol(app, patient, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	picture, err := triage.ReadPicture(app, patient, nil, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return picture.Open
+}
+
 // What only informs is stored resolved and has no value: nobody has to act on it.
 func TestStoreInformative(t *testing.T) {
 	app := vigiltest.NewApp(t)
@@ -72,34 +88,27 @@ func TestStoreInformative(t *testing.T) {
 			t.Errorf("%s is %v, want %v", column, got, value)
 		}
 	}
-	if open, err := alerts.OpenAlerts(app, patient); err != nil || len(open) != 0 {
-		t.Errorf("open: %v (%v)", open, err)
+	if open := openAlerts(t, app); len(open) != 0 {
+		t.Errorf("open: %v", open)
 	}
 }
 
-func TestApplySettlement(t *testing.T) {
+func TestSaveProgress(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	finding := breach(alerts.TypePulse, alerts.Critical, "pulse", 135, 130, "")
 	id := store(t, app, alerts.Draft{Finding: finding, MeasuredAt: now}, now)
-	open := func() []alerts.Open {
-		list, err := alerts.OpenAlerts(app, patient)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return list
-	}
 	want := alerts.Open{ID: id, Type: alerts.TypePulse, Level: alerts.Critical, MeasuredAt: now, CreatedAt: now}
-	if diff := cmp.Diff([]alerts.Open{want}, open()); diff != "" {
+	if diff := cmp.Diff([]alerts.Open{want}, openAlerts(t, app)); diff != "" {
 		t.Error(diff)
 	}
 	later := now.Add(time.Hour)
-	if err := alerts.ApplySettlement(app, alerts.Settlement{Alert: want, NormalReadings: 1}, later); err != nil {
+	if err := alerts.SaveProgress(app, alerts.Progress{Alert: want, NormalReadings: 1}, later); err != nil {
 		t.Fatal(err)
 	}
-	if list := open(); len(list) != 1 || list[0].NormalReadings != 1 {
+	if list := openAlerts(t, app); len(list) != 1 || list[0].NormalReadings != 1 {
 		t.Errorf("after one normal reading: %+v", list)
 	}
-	if err := alerts.ApplySettlement(app, alerts.Settlement{Alert: want, NormalReadings: 2, Resolved: true}, later); err != nil {
+	if err := alerts.SaveProgress(app, alerts.Progress{Alert: want, NormalReadings: 2, Resolved: true}, later); err != nil {
 		t.Fatal(err)
 	}
 	record, err := app.FindRecordById(collections.Alerts, id)
@@ -114,28 +123,8 @@ func TestApplySettlement(t *testing.T) {
 			t.Errorf("%s is %v, want %v", column, got, value)
 		}
 	}
-	if list := open(); len(list) != 0 {
+	if list := openAlerts(t, app); len(list) != 0 {
 		t.Errorf("still open: %+v", list)
-	}
-}
-
-func TestLoadThresholds(t *testing.T) {
-	app := vigiltest.NewApp(t)
-	insert := dbx.Params{"patient": patient, "bounds": `{"blood_pressure":{"systolic_low":80},"pulse":null}`}
-	if _, err := app.DB().Insert(collections.Thresholds, insert).Execute(); err != nil {
-		t.Fatal(err)
-	}
-	for patientID, want := range map[string]alerts.Thresholds{
-		patient:     alerts.InForce(defaults, parse(`{"blood_pressure":{"systolic_low":80},"pulse":null}`)),
-		"a-newborn": alerts.InForce(defaults, nil),
-	} {
-		got, err := alerts.LoadThresholds(app, patientID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", patientID, diff)
-		}
 	}
 }
 
@@ -151,20 +140,20 @@ func TestList(t *testing.T) {
 	}
 	tests := []struct {
 		name   string
-		filter alerts.Filter
+		filter collections.AlertFilter
 		want   []string
 	}{
-		{"newest first, later number first at the same time", alerts.Filter{}, []string{info, second, first, other}},
-		{"patient", alerts.Filter{PatientID: "p2"}, []string{other}},
-		{"level", alerts.Filter{Level: "critical"}, []string{first, other}},
-		{"status", alerts.Filter{Status: "resolved"}, []string{info}},
-		{"type and acknowledged", alerts.Filter{Type: "pulse", Acknowledged: new(false)}, []string{second}},
-		{"acknowledged", alerts.Filter{Acknowledged: new(true)}, []string{info}},
-		{"both ends of the time belong to it", alerts.Filter{From: now.Add(-time.Minute), To: now}, []string{second, first, other}},
-		{"care team", alerts.Filter{CareTeamOf: "u1"}, []string{other}},
+		{"newest first, later number first at the same time", collections.AlertFilter{}, []string{info, second, first, other}},
+		{"patient", collections.AlertFilter{PatientID: "p2"}, []string{other}},
+		{"level", collections.AlertFilter{Level: "critical"}, []string{first, other}},
+		{"status", collections.AlertFilter{Status: "resolved"}, []string{info}},
+		{"type and acknowledged", collections.AlertFilter{Type: "pulse", Acknowledged: new(false)}, []string{second}},
+		{"acknowledged", collections.AlertFilter{Acknowledged: new(true)}, []string{info}},
+		{"both ends of the time belong to it", collections.AlertFilter{From: now.Add(-time.Minute), To: now}, []string{second, first, other}},
+		{"care team", collections.AlertFilter{CareTeamOf: "u1"}, []string{other}},
 	}
 	for _, test := range tests {
-		page, total, err := alerts.List(app, test.filter, 0, 10)
+		page, total, err := collections.PageOfAlerts(app, test.filter, 0, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,14 +165,14 @@ func TestList(t *testing.T) {
 			t.Errorf("%s: %d in all, %s", test.name, total, diff)
 		}
 	}
-	if page, total, err := alerts.List(app, alerts.Filter{}, 1, 2); err != nil || total != 4 || len(page) != 2 || page[0].Id != second {
+	if page, total, err := collections.PageOfAlerts(app, collections.AlertFilter{}, 1, 2); err != nil || total != 4 || len(page) != 2 || page[0].Id != second {
 		t.Errorf("second page: %v of %d (%v)", page, total, err)
 	}
-	raised, err := alerts.OfObservations(app, "o1", "o2", "o3")
+	raised, err := collections.AlertsOfObservations(app, "o1", "o2", "o3")
 	if err != nil || len(raised) != 2 || len(raised["o1"]) != 2 || raised["o1"][0].Id != first || len(raised["o2"]) != 1 {
 		t.Errorf("of observations: %v (%v)", raised, err)
 	}
-	if none, err := alerts.OfObservations(app); err != nil || len(none) != 0 {
+	if none, err := collections.AlertsOfObservations(app); err != nil || len(none) != 0 {
 		t.Errorf("of none: %v (%v)", none, err)
 	}
 }

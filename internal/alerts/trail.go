@@ -2,12 +2,10 @@ package alerts
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -54,15 +52,10 @@ func Trail(app core.App, alertID string) (trail []Step, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var told string
-	err = app.DB().NewQuery(`SELECT told_at FROM announcements WHERE key = {:key} AND told_at != ''`).
-		Bind(dbx.Params{"key": AnnouncementKey(alertID)}).Row(&told)
-	if err != nil && !collections.Missing(err) {
-		return nil, fmt.Errorf("find announcement of alert: %w", err)
-	}
-	if err == nil {
-		trail = append(trail, Step{Action: "notified", At: collections.ParseInstant(told), Actor: System})
+	told, err := collections.AnnouncementTold(app, AnnouncementKey(alertID))
+	if err == nil && !told.IsZero() {
+		trail = append(trail, Step{Action: "notified", At: told, Actor: System})
 		slices.SortStableFunc(trail, func(a, b Step) int { return cmp.Compare(a.At.UnixMicro(), b.At.UnixMicro()) })
 	}
-	return trail, nil
+	return trail, err
 }

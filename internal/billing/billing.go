@@ -11,7 +11,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -87,12 +86,6 @@ func New(s Settings) *Engine {
 	}
 	return &Engine{s}
 }
-
-// inForce is the engine of the process: escalations are resolved in many places that have no other way to it.
-var inForce atomic.Pointer[Engine]
-
-// Use makes an engine the one that resolved escalations bill by.
-func Use(e *Engine) { inForce.Store(e) }
 
 // Day is the practice's calendar day of a moment, YYYY-MM-DD.
 func (e *Engine) Day(at time.Time) string { return at.In(e.Zone).Format(time.DateOnly) }

@@ -1,7 +1,7 @@
 package billing
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -13,48 +13,35 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// EscalationTime is what a resolved escalation says about the time it took. Ids are record ids.
-type EscalationTime struct {
-	PatientID, UserID, EscalationID string
-	AssignedAt, ResolvedAt          time.Time
-	// Minutes are those of contact, where the person gave them; nil takes the elapsed time, up to the practice's cap.
-	Minutes *int
-	// Notes say what was done. They are stored encrypted.
-	Notes string
-}
-
-// LogEscalation logs the interactive time of a resolved escalation and bills what the month's time comes to, in the caller's transaction. Elapsed
-// time is never submitted unseen: the entry waits for somebody to attest it.
+// LogEscalation logs the interactive time of an escalation that somebody, by e-mail address, has just resolved, and bills what the month's time
+// comes to, in the caller's transaction. The time is the assignee's, or that of whoever resolved it: the minutes of contact, where they were given,
+// else what elapsed, up to the practice's cap. Elapsed time is never submitted unseen: the entry waits for somebody to attest it.
 // Source: docs/decisions.md, "Escalation time versus interactive time".
-func LogEscalation(tx core.App, t EscalationTime, now time.Time) error {
-	e := inForce.Load()
-	if e == nil {
-		return errors.New("billing: no engine in use")
+func (e *Engine) LogEscalation(tx core.App, resolved *collections.Escalation, by string, now time.Time) error {
+	user, err := collections.FindUserByEmail(tx, cmp.Or(resolved.AssignedTo(), by))
+	if collections.Missing(err) {
+		return nil // an operator at the dashboard has no time of care to log
 	}
-	return e.logEscalation(tx, t, now)
-}
-
-func (e *Engine) logEscalation(tx core.App, t EscalationTime, now time.Time) error {
-	worked := max(0, min(t.ResolvedAt.Sub(t.AssignedAt), e.EscalationTimeCap))
-	started := t.AssignedAt
-	if t.Minutes != nil {
-		worked = time.Duration(*t.Minutes) * time.Minute
-		started = t.ResolvedAt.Add(-worked)
+	if err != nil {
+		return err
 	}
-	if worked < time.Second || t.UserID == "" || started.IsZero() {
+	started := resolved.AssignedAt()
+	worked := max(0, min(now.Sub(started), e.EscalationTimeCap))
+	if minutes := resolved.InteractionMinutes(); minutes != nil {
+		worked = time.Duration(*minutes) * time.Minute
+		started = now.Add(-worked)
+	}
+	if worked < time.Second || started.IsZero() {
 		return nil
 	}
-	number := collections.Number(t.EscalationID)
-	if t.Notes == "" {
-		t.Notes = "Escalation " + strconv.FormatInt(number, 10) + " resolved."
-	}
+	notes := cmp.Or(resolved.ResolutionNotes().Reveal(), "Escalation "+strconv.FormatInt(resolved.Number(), 10)+" resolved.")
 	entry, err := collections.NewTimeEntry(tx, now)
 	if err != nil {
 		return err
 	}
 	entry.Fill(collections.TimeDraft{
-		PatientID: t.PatientID, UserID: t.UserID, Category: collections.Interactive, Activity: "other", Source: collections.TimeEscalation,
-		StartedAt: started, EndedAt: started.Add(worked), Seconds: int(worked / time.Second), EscalationID: t.EscalationID, Notes: phi.Text(t.Notes),
+		PatientID: resolved.PatientID(), UserID: user.Id, Category: collections.Interactive, Activity: "other", Source: collections.TimeEscalation,
+		StartedAt: started, EndedAt: started.Add(worked), Seconds: int(worked / time.Second), EscalationID: resolved.Id, Notes: phi.Text(notes),
 	})
 	if err := tx.Save(entry); err != nil {
 		return fmt.Errorf("store escalation time: %w", err)
@@ -68,7 +55,7 @@ func (e *Engine) logEscalation(tx core.App, t EscalationTime, now time.Time) err
 		return err
 	}
 	first, last := monthOf(e.Day(started))
-	_, _, err = e.billTime(tx, tariff, []string{t.PatientID}, Span{first, last}, true, now)
+	_, _, err = e.billTime(tx, tariff, []string{resolved.PatientID()}, Span{first, last}, true, now)
 	return err
 }
 

@@ -30,7 +30,6 @@ func newEngine() *billing.Engine {
 func TestEscalationTime(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	engine := newEngine()
-	billing.Use(engine)
 	user := vigiltest.User(t, app, "nurse")
 	begin := time.Date(2026, 1, 5, 15, 0, 0, 0, time.UTC)
 	patient := plant(t, app, 1, oracleCase{zone: newYork, practice: newYork}, user.Id)
@@ -38,9 +37,17 @@ func TestEscalationTime(t *testing.T) {
 		t.Helper()
 		from := begin.Add(time.Duration(number) * 24 * time.Hour)
 		err := app.RunInTransaction(func(tx core.App) error {
-			return billing.LogEscalation(tx, billing.EscalationTime{
-				PatientID: patient, UserID: user.Id, EscalationID: collections.NumberID(number), AssignedAt: from, ResolvedAt: from.Add(took), Minutes: minutes,
-			}, from.Add(took))
+			resolved, err := collections.NewEscalation(tx)
+			if err != nil {
+				return err
+			}
+			resolved.Id = collections.NumberID(number)
+			resolved.About(patient, "urgent", "", "", "")
+			resolved.Assign(user.Email(), from)
+			if minutes != nil {
+				resolved.SetInteractionMinutes(*minutes)
+			}
+			return engine.LogEscalation(tx, resolved, "somebody.else@vigil.test", from.Add(took))
 		})
 		if err != nil {
 			t.Fatal(err)

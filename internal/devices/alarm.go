@@ -1,16 +1,14 @@
 package devices
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
-	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/notifications"
-	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/ranking"
 )
 
 // alarm is an alert about a device, to be stored with all that goes with it.
@@ -22,18 +20,12 @@ type alarm struct {
 
 // raise stores an alert with its audit entry, tells people and ranks the patient anew, in the caller's transaction.
 func raise(tx core.App, a alarm, now time.Time) (alertID string, err error) {
-	if alertID, err = alerts.Store(tx, a.draft, now); err != nil {
-		return "", err
-	}
-	if err := note(tx, audit.AlertCreate, audit.ResourceAlert, alertID, a.draft.PatientID, now); err != nil {
-		return "", err
-	}
-	if a.kind != "" {
-		if err := notifications.Announce(tx, a.announcement(alertID), now); err != nil {
-			return "", err
+	err = ranking.Change(tx, now, func(tx core.App) (string, error) {
+		if alertID, err = alerts.Raise(tx, a.draft, now); err != nil || a.kind == "" {
+			return a.draft.PatientID, err
 		}
-	}
-	_, err = triage.Rescore(tx, a.draft.PatientID, now)
+		return a.draft.PatientID, notifications.Announce(tx, a.announcement(alertID), now)
+	})
 	return alertID, err
 }
 
@@ -54,37 +46,26 @@ func (a alarm) announcement(alertID string) notifications.Announcement {
 // resolveAlerts resolves the active alerts of a type about a device or hub; about one patient's only unless patientID is "". Where
 // there were any and recovery says how, that is noted for each patient as a piece of information.
 func resolveAlerts(tx core.App, deviceID, alertType, patientID, recovery string, now time.Time) error {
-	resolved, err := alerts.AutoResolveAbout(tx, deviceID, alertType, patientID, now)
+	resolved, err := alerts.ResolveAbout(tx, deviceID, alertType, patientID, now)
 	if err != nil {
 		return err
 	}
 	for _, alert := range resolved {
-		if err := note(tx, audit.AlertAutoResolve, audit.ResourceAlert, alert.ID, alert.PatientID, now); err != nil {
-			return err
-		}
-		if recovery == "" {
-			if _, err := triage.Rescore(tx, alert.PatientID, now); err != nil {
-				return err
+		err := ranking.Change(tx, now, func(tx core.App) (string, error) {
+			if err := alerts.NoteAutoResolved(tx, alert, now); err != nil || recovery == "" {
+				return alert.PatientID, err
 			}
-			continue
-		}
-		info := alerts.Draft{
-			PatientID: alert.PatientID, DeviceID: deviceID, MeasuredAt: now, Informative: true,
-			Finding: alerts.Finding{Type: alerts.TypeDeviceInfo, Level: alerts.Normal, Message: recovery},
-		}
-		if _, err := raise(tx, alarm{draft: info}, now); err != nil {
+			_, err := alerts.Raise(tx, alerts.Draft{
+				PatientID: alert.PatientID, DeviceID: deviceID, MeasuredAt: now, Informative: true,
+				Finding: alerts.Finding{Type: alerts.TypeDeviceInfo, Level: alerts.Normal, Message: recovery},
+			}, now)
+			return alert.PatientID, err
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// note records what the service did by its rules. id is a numbered record id.
-func note(tx core.App, event audit.Event, resource, id, patientID string, now time.Time) error {
-	return audit.Append(tx, audit.Entry{
-		Event: event, Actor: audit.System(), ResourceType: resource,
-		ResourceID: strconv.FormatInt(collections.Number(id), 10), PatientID: patientID,
-	}, now)
 }
 
 // monitored reports whether a patient is there to be watched over: not archived, not deleted.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/devices"
+	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/notifications"
-	"github.com/vigilhealth/vigil/internal/triage"
 )
 
 func (w *ward) checkMissed(since, now time.Time, want int) {
@@ -57,7 +57,7 @@ func TestMissedDays(t *testing.T) {
 	w.checkMissed(ends[3].Add(-quarter), w.now, 0) // judged before, and the day is not over
 
 	// Down for four days: each day is judged, and the new run escalates again once the first one is settled.
-	_, err := triage.CancelOpen(w.app, patient, w.now)
+	_, err := escalations.CancelOpen(w.app, patient, w.now)
 	w.ok(err)
 	w.checkMissed(ends[3], ends[3].AddDate(0, 0, 5), 4)
 	w.wantCount("escalations", "TRUE", 2)
@@ -72,7 +72,7 @@ func TestMissedJoinsAnOpenEscalation(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return triage.OpenStat(tx, id, "", triage.StatEscalation{PatientID: patient, Reason: "Systolic"}, w.now)
+		return escalations.Store(tx, id, escalations.Draft{PatientID: patient, Priority: escalations.Stat, Reason: "Systolic"}, w.now)
 	}))
 	w.checkMissed(w.now.AddDate(0, 0, -3), w.now, 3)
 	w.wantCount("escalations", "TRUE", 1)

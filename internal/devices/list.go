@@ -31,9 +31,3 @@ func OnHubs(app core.App, hubs []collections.Hub, careTeamOf string) (map[string
 var AlertTypes = []string{
 	alerts.TypeMissedReading, alerts.TypeNoReading24h, alerts.TypeDeviceBattery, alerts.TypeHubOffline, alerts.TypeStaleReading, alerts.TypeDeviceInfo,
 }
-
-// Alerts returns a page of the alerts about devices, newest first, and how many there are in all. What a reading says about
-// the patient is none of them.
-func Alerts(app core.App, f collections.DeviceAlertFilter, offset, limit int) ([]*core.Record, int, error) {
-	return collections.PageOfDeviceAlerts(app, AlertTypes, f, offset, limit)
-}

@@ -11,9 +11,10 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
-	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/notifications"
-	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/ranking"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -110,26 +111,17 @@ func (e *Engine) escalateMissed(tx core.App, patientID, alertID string, now time
 		return err
 	}
 	reason := "No measurement for " + strconv.Itoa(e.rules.MissedDaysBeforeEscalation) + " days"
-	id, opened, err := triage.OpenBySystem(tx, alertID, triage.Urgent,
-		triage.StatEscalation{PatientID: patientID, Reason: reason, AssignedTo: assignee}, now)
-	if err != nil {
-		return err
-	}
-	if !opened {
-		return note(tx, audit.EscalationUpdate, audit.ResourceEscalation, id, patientID, now)
-	}
-	if err := note(tx, audit.EscalationCreate, audit.ResourceEscalation, id, patientID, now); err != nil {
-		return err
-	}
-	err = notifications.Announce(tx, notifications.Announcement{
-		Kind: notifications.EscalationOpened, Severity: "warning", PatientID: patientID, AlertID: alertID, EscalationID: id,
-		Body: reason, Key: string(notifications.EscalationOpened) + "/" + id,
-	}, now)
-	if err != nil {
-		return err
-	}
-	_, err = triage.Rescore(tx, patientID, now)
-	return err
+	draft := escalations.Draft{PatientID: patientID, Priority: escalations.Urgent, Reason: phi.Text(reason), AssignedTo: assignee, AlertID: alertID}
+	return ranking.Change(tx, now, func(tx core.App) (string, error) {
+		id, opened, err := escalations.OpenBySystem(tx, draft, now)
+		if err != nil || !opened {
+			return "", err
+		}
+		return patientID, notifications.Announce(tx, notifications.Announcement{
+			Kind: notifications.EscalationOpened, Severity: "warning", PatientID: patientID, AlertID: alertID, EscalationID: id,
+			Body: reason, Key: string(notifications.EscalationOpened) + "/" + id,
+		}, now)
+	})
 }
 
 // monitoringOf reads what is expected of a patient. A device that is still on its way is expected from the day after it

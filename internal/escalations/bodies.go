@@ -1,10 +1,11 @@
 package escalations
 
 import (
+	"cmp"
+
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/triage"
 )
 
 const (
@@ -14,7 +15,11 @@ const (
 	mostMinutes  = 240
 )
 
-var priorities = []string{string(triage.Routine), string(triage.Urgent), string(triage.Stat)}
+// Priorities and Statuses are all there are.
+var (
+	Priorities = []string{string(Routine), string(Urgent), string(Stat)}
+	Statuses   = []string{string(StatusOpen), string(StatusInProgress), string(StatusResolved), string(StatusCancelled)}
+)
 
 // Body is the body of a request to open an escalation.
 type Body struct {
@@ -27,33 +32,28 @@ type Body struct {
 
 // Read checks the body of an escalation of a patient.
 func (b Body) Read(c *input.Checks) Draft {
-	draft := Draft{
-		PatientID: c.UUID("patient_id", b.PatientID, true),
-		Priority:  triage.Priority(c.Text("priority", b.Priority, input.Required(0).OneOf(priorities...))),
-		Reason:    phi.Text(c.Text("reason", b.Reason, input.Required(reasonLength).Multiline())),
-	}
-	b.readRest(c, &draft)
+	draft := b.read(c, input.Required(0), input.Required(reasonLength))
+	draft.PatientID = c.UUID("patient_id", b.PatientID, true)
 	return draft
 }
 
 // ReadForAlert checks the body of an escalation of an alert, which names the patient and may give the reason.
 func (b Body) ReadForAlert(c *input.Checks) Draft {
-	draft := Draft{
-		Priority: triage.Priority(c.Text("priority", b.Priority, input.Optional(0).Filled().OneOf(priorities...))),
-		Reason:   phi.Text(c.Text("reason", b.Reason, input.Optional(reasonLength).Multiline())),
-	}
-	if draft.Priority == "" {
-		draft.Priority = triage.Urgent
-	}
-	b.readRest(c, &draft)
+	draft := b.read(c, input.Optional(0).Filled(), input.Optional(reasonLength))
+	draft.Priority = cmp.Or(draft.Priority, Urgent)
 	return draft
 }
 
-func (b Body) readRest(c *input.Checks, draft *Draft) {
-	draft.AssignedTo = c.Text("assigned_to", b.AssignedTo, input.Optional(emailLength).Identifier())
+func (b Body) read(c *input.Checks, priority, reason input.TextRule) Draft {
+	draft := Draft{
+		Priority:   Priority(c.Text("priority", b.Priority, priority.OneOf(Priorities...))),
+		Reason:     phi.Text(c.Text("reason", b.Reason, reason.Multiline())),
+		AssignedTo: c.Text("assigned_to", b.AssignedTo, input.Optional(emailLength).Identifier()),
+	}
 	if related := c.Integer("related_escalation_id", b.RelatedEscalationID, false); related != nil {
 		draft.RelatedID = collections.NumberID(max(*related, 0))
 	}
+	return draft
 }
 
 // ChangeBody is the body of a request to change an escalation.
@@ -72,7 +72,7 @@ type Change struct {
 	Notes *phi.Text
 	// AssignedTo is an e-mail address; "" for nobody.
 	AssignedTo *string
-	Priority   *triage.Priority
+	Priority   *Priority
 	// InteractionMinutes of live contact replace the time from assignment to resolution.
 	InteractionMinutes *int
 }
@@ -80,7 +80,7 @@ type Change struct {
 // Read checks the body. Source: docs/decisions.md, "Escalation state machine" and "Escalation time versus interactive time".
 func (b ChangeBody) Read(c *input.Checks) (change Change) {
 	if b.Status.Sent() {
-		status := Status(c.Text("status", b.Status, input.Required(0).OneOf(string(StatusInProgress), string(StatusResolved), string(StatusCancelled))))
+		status := Status(c.Text("status", b.Status, input.Required(0).OneOf(Statuses[1:]...)))
 		change.Status = &status
 	}
 	if b.ResolutionNotes.Sent() {
@@ -90,7 +90,7 @@ func (b ChangeBody) Read(c *input.Checks) (change Change) {
 		change.AssignedTo = new(c.Text("assigned_to", b.AssignedTo, input.Optional(emailLength).Identifier()))
 	}
 	if b.Priority.Sent() {
-		change.Priority = new(triage.Priority(c.Text("priority", b.Priority, input.Required(0).OneOf(priorities...))))
+		change.Priority = new(Priority(c.Text("priority", b.Priority, input.Required(0).OneOf(Priorities...))))
 	}
 	if minutes := c.Integer("interaction_minutes", b.InteractionMinutes, false); minutes != nil {
 		switch {

@@ -1,11 +1,12 @@
-// Package escalations knows what needs somebody's answer: how an escalation is opened, whose it is, which state may follow
-// which, when nobody answered in time, and what follows from its end (time worked, a review of the patient). Every change is
-// audited and announced in the transaction that makes it. The package refuses to know who is told how, what time costs, and
-// requests. What a critical reading opens by itself is stored by internal/triage, on the way of every reading.
+// Package escalations knows what needs somebody's answer: how an escalation is opened, by a person or by the system, whose it
+// is, which state may follow which, and when nobody answered in time. Every change is audited and announced in the transaction
+// that makes it. The package refuses to know where the patient ranks, who is told how, what time costs, and requests; what
+// follows for the patient is done by internal/ranking.
 package escalations
 
 import (
-	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -14,8 +15,18 @@ import (
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/triage"
+)
+
+// Priority is how quickly an escalation wants an answer.
+type Priority string
+
+// The escalation priorities of the contract.
+const (
+	Routine Priority = "routine"
+	Urgent  Priority = "urgent"
+	Stat    Priority = "stat"
 )
 
 // Status is where an escalation stands.
@@ -47,37 +58,45 @@ func Move(from, to Status) (changes bool, err error) {
 // Draft is an escalation to open.
 type Draft struct {
 	PatientID  string
-	Priority   triage.Priority
-	Reason     phi.Text // 1 to 2000 characters
+	Priority   Priority
+	Reason     phi.Text // 1 to 2000 characters; may be read beside the patient's name
 	AssignedTo string   // e-mail address; "" for the patient's primary provider
 	AlertID    string   // record id of the alert it is about, or ""
 	RelatedID  string   // record id of the escalation that it corrects, or ""
 }
 
-// Open stores an escalation, in the caller's transaction: the assignee is found, people are to hear of it, the patient is
-// ranked anew. The patient must exist and be active.
-func Open(tx core.App, draft Draft, by audit.Actor, now time.Time) (*core.Record, error) {
-	record, err := collections.New(tx, collections.Escalations)
+// Find returns an escalation by its public number, or a not-found fault.
+func Find(app core.App, number int64) (*collections.Escalation, error) {
+	e, err := find(app, collections.NumberID(number))
 	if err != nil {
 		return nil, err
 	}
-	record.Set("patient", draft.PatientID)
-	record.Set("priority", string(draft.Priority))
-	record.Set("reason", draft.Reason.Reveal())
-	record.Set("assigned_to", draft.AssignedTo)
-	record.Set("alert", draft.AlertID)
-	record.Set("related_escalation", draft.RelatedID)
-	id, err := collections.NextID(tx, collections.Escalations)
-	if err != nil {
-		return nil, err
-	}
-	record.Id = id
-	return record, open(tx, record, by, now, func() error { return collections.Insert(tx, record) })
+	return e, collections.Readable(e.ProxyRecord())
 }
 
-// open completes a new record, has it stored, and does what follows.
-func open(tx core.App, record *core.Record, by audit.Actor, now time.Time, store func() error) error {
-	patient, err := collections.FindPatient(tx, record.GetString("patient"))
+func find(app core.App, id string) (*collections.Escalation, error) {
+	e, err := collections.FindEscalation(app, id)
+	if collections.Missing(err) {
+		return nil, fault.Missing()
+	}
+	return e, err
+}
+
+// Open stores an escalation by a person, in the caller's transaction: the assignee is found, people are to hear of it. The
+// patient must exist and be active.
+func Open(tx core.App, draft Draft, by audit.Actor, now time.Time) (*collections.Escalation, error) {
+	e, err := collections.NewEscalation(tx)
+	if err != nil {
+		return nil, err
+	}
+	e.About(draft.PatientID, string(draft.Priority), draft.Reason, draft.AlertID, draft.RelatedID)
+	e.Assign(draft.AssignedTo, now)
+	return e, open(tx, e, by, now, func() error { return collections.Insert(tx, e.ProxyRecord()) })
+}
+
+// open completes a new record, has it stored, and tells of it.
+func open(tx core.App, e *collections.Escalation, by audit.Actor, now time.Time, store func() error) error {
+	patient, err := collections.FindPatient(tx, e.PatientID())
 	if collections.Missing(err) {
 		return fault.Missing()
 	}
@@ -87,105 +106,104 @@ func open(tx core.App, record *core.Record, by audit.Actor, now time.Time, store
 	if !patient.Active() {
 		return fault.Field("patient_id", "This patient is archived.")
 	}
-	if err := checkRelated(tx, record); err != nil {
-		return err
-	}
-	assignee, err := findAssignee(tx, record.GetString("assigned_to"), patient)
-	if err != nil {
-		return err
-	}
-	at := collections.Instant(now)
-	assign(record, assignee, now)
-	record.Set("status", string(StatusOpen))
-	record.Set("created_by", author(by))
-	record.Set("notified_at", at)
-	record.Set("created_at", at)
-	record.Set("updated_at", at)
-	if err := store(); err != nil {
-		return err
-	}
-	if err := note(tx, audit.EscalationCreate, record, by, nil, now); err != nil {
-		return err
-	}
-	if err := announceOpened(tx, record, now); err != nil {
-		return err
-	}
-	_, err = triage.Rescore(tx, patient.Id, now)
-	return err
-}
-
-// checkRelated: an escalation can only correct one that exists, and of the same patient.
-func checkRelated(tx core.App, record *core.Record) error {
-	id := record.GetString("related_escalation")
-	if id == "" {
-		return nil
-	}
-	related, err := tx.FindRecordById(collections.Escalations, id)
-	switch {
-	case collections.Missing(err):
-		return fault.Missing()
-	case err != nil:
-		return fmt.Errorf("find related escalation: %w", err)
-	case related.GetString("patient") != record.GetString("patient"):
-		return fault.Field("related_escalation_id", "The patient has no such escalation.")
-	}
-	return nil
-}
-
-// OpenBySystem opens an escalation on the system's own account, or joins the one that the system has open for the patient,
-// whose priority then is at least the draft's. opened tells which.
-func OpenBySystem(tx core.App, draft Draft, now time.Time) (record *core.Record, opened bool, err error) {
-	current := &core.Record{}
-	err = tx.RecordQuery(collections.Escalations).AndWhere(ofSystem(draft.PatientID)).One(current)
-	if collections.Missing(err) {
-		record, err = Open(tx, draft, audit.System(), now)
-		return record, err == nil, err
-	}
-	if err != nil {
-		return nil, false, fmt.Errorf("find the system's escalation: %w", err)
-	}
-	change := Change{}
-	if urgency(draft.Priority) > urgency(triage.Priority(current.GetString("priority"))) {
-		change.Priority = &draft.Priority
-	}
-	return current, false, apply(tx, current, change, audit.System(), now)
-}
-
-func urgency(p triage.Priority) int {
-	return map[triage.Priority]int{triage.Routine: 1, triage.Urgent: 2, triage.Stat: 3}[p]
-}
-
-// OfAlert opens an escalation about an alert that is not over, in one transaction, and records that on the alert too. An
-// empty reason is the alert's message. The alert is attached to it, unless it belongs to one that is still open.
-func OfAlert(app core.App, number int64, draft Draft, by audit.Actor, now time.Time) (record *core.Record, err error) {
-	err = app.RunInTransaction(func(tx core.App) error {
-		alert, err := alerts.Find(tx, number)
+	// An escalation can only correct one that exists, and of the same patient.
+	if id := e.RelatedID(); id != "" {
+		related, err := find(tx, id)
 		if err != nil {
 			return err
 		}
-		if _, err := alerts.Next(alerts.Status(alert.GetString("status")), alerts.Escalate); err != nil {
-			return err
+		if related.PatientID() != patient.Id {
+			return fault.Field("related_escalation_id", "The patient has no such escalation.")
 		}
-		draft.PatientID, draft.AlertID = alert.GetString("patient"), alert.Id
-		if draft.Reason == "" {
-			draft.Reason = phi.Text(alert.GetString("message"))
-		}
-		if record, err = Open(tx, draft, by, now); err != nil {
-			return err
-		}
-		if err := attach(tx, alert, record.Id); err != nil {
-			return err
-		}
-		return alerts.Record(tx, alert, alerts.Action{Move: alerts.Escalate}, by, now)
-	})
-	return record, err
+	}
+	assignee, err := findAssignee(tx, e.AssignedTo(), patient)
+	if err != nil {
+		return err
+	}
+	e.Assign("", now)
+	if assignee != nil {
+		e.Assign(assignee.Email(), now)
+	}
+	e.Open(author(by), now)
+	if err := store(); err != nil {
+		return err
+	}
+	if err := note(tx, audit.EscalationCreate, e.Id, e.PatientID(), by, nil, now); err != nil {
+		return err
+	}
+	return announce(tx, e, notifications.EscalationOpened, "", "", now)
 }
 
-// Create opens an escalation in a transaction of its own.
-func Create(app core.App, draft Draft, by audit.Actor, now time.Time) (record *core.Record, err error) {
-	err = app.RunInTransaction(func(tx core.App) error {
-		record, err = Open(tx, draft, by, now)
+// OpenAbout opens an escalation about an alert that is not over, and records that on the alert too, in the caller's transaction.
+// An empty reason is the alert's message. The alert is attached to it, unless it belongs to one that is still open.
+func OpenAbout(tx core.App, number int64, draft Draft, by audit.Actor, now time.Time) (*collections.Escalation, error) {
+	alert, err := alerts.Find(tx, number)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := alerts.Next(alerts.Status(alert.Status()), alerts.Escalate); err != nil {
+		return nil, err
+	}
+	draft.PatientID, draft.AlertID = alert.PatientID(), alert.Id
+	if draft.Reason == "" {
+		draft.Reason = alert.Message()
+	}
+	e, err := Open(tx, draft, by, now)
+	if err != nil {
+		return nil, err
+	}
+	attachTo := e.Id
+	if id := alert.EscalationID(); id != "" {
+		current, err := collections.FindEscalation(tx, id)
+		if err != nil && !collections.Missing(err) {
+			return nil, err
+		}
+		if err == nil && !Status(current.Status()).Closed() {
+			attachTo = ""
+		}
+	}
+	return e, alerts.Attach(tx, alert, attachTo, by, now)
+}
+
+// AlertsOf are the record ids of the alerts that belong to escalations, by escalation and in order: those attached, and the
+// one that each is about.
+func AlertsOf(app core.App, page ...*collections.Escalation) (map[string][]string, error) {
+	ids := make([]string, len(page))
+	for i, e := range page {
+		ids[i] = e.Id
+	}
+	attached, err := collections.AlertIDsOfEscalations(app, ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range page {
+		if about := e.AlertID(); about != "" {
+			others := slices.DeleteFunc(attached[e.Id], func(id string) bool { return id == about })
+			attached[e.Id] = append([]string{about}, others...)
+		}
+	}
+	return attached, nil
+}
+
+// note appends the audit entry of an escalation.
+func note(tx core.App, event audit.Event, id, patientID string, by audit.Actor, changes audit.Changes, now time.Time) error {
+	return audit.Append(tx, audit.Entry{
+		Event: event, Actor: by, ResourceType: audit.ResourceEscalation, ResourceID: strconv.FormatInt(collections.Number(id), 10),
+		PatientID: patientID, Changes: changes,
+	}, now)
+}
+
+// severities of announcements, by priority.
+var severities = map[Priority]string{Routine: "info", Urgent: "warning", Stat: "critical"}
+
+// announce tells of an escalation. The text names the patient and why, since it is read away from the list.
+func announce(tx core.App, e *collections.Escalation, kind notifications.Kind, userID, key string, now time.Time) error {
+	whom, err := collections.PatientLabel(tx, e.PatientID())
+	if err != nil {
 		return err
-	})
-	return record, err
+	}
+	return notifications.Announce(tx, notifications.Announcement{
+		Kind: kind, Severity: severities[Priority(e.Priority())], PatientID: e.PatientID(), EscalationID: e.Id, AlertID: e.AlertID(), UserID: userID,
+		Key: "escalation " + e.Id + key, Body: whom + ", " + e.Priority() + ": " + e.ReasonShown(),
+	}, now)
 }

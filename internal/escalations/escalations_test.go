@@ -14,12 +14,9 @@ import (
 	"github.com/vigilhealth/vigil/hooks"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/patients"
-	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -43,7 +40,6 @@ func newPractice(t *testing.T) *practice {
 	p.provider = vigiltest.User(t, p.app, access.Provider, vigiltest.Email("provider@vigil.test"))
 	p.nurse = vigiltest.User(t, p.app, access.Nurse, vigiltest.Email("nurse@vigil.test"))
 	p.patient = p.enrol(p.provider.Id)
-	billing.Use(billing.New(billing.Settings{Zone: time.UTC, EscalationTimeCap: time.Hour}))
 	return p
 }
 
@@ -66,31 +62,51 @@ func by(user *collections.User) audit.Actor {
 	return audit.User(user.Number(), user.Email(), user.Role(), audit.Origin{})
 }
 
-func (p *practice) create(draft escalations.Draft) *core.Record {
+func (p *practice) create(draft escalations.Draft) *collections.Escalation {
 	p.t.Helper()
 	if draft.PatientID == "" {
 		draft.PatientID = p.patient
 	}
 	if draft.Priority == "" {
-		draft.Priority = triage.Urgent
+		draft.Priority = escalations.Urgent
 	}
 	draft.Reason = "Three high readings."
-	record, err := escalations.Create(p.app, draft, by(p.nurse), now)
+	e, err := p.open(draft)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return record
+	return e
 }
 
-func (p *practice) update(record *core.Record, change escalations.Change, at time.Time) (*core.Record, error) {
+func (p *practice) open(draft escalations.Draft) (e *collections.Escalation, err error) {
+	err = p.app.RunInTransaction(func(tx core.App) error {
+		e, err = escalations.Open(tx, draft, by(p.nurse), now)
+		return err
+	})
+	return e, err
+}
+
+func (p *practice) update(e *collections.Escalation, change escalations.Change, at time.Time) (*collections.Escalation, error) {
+	return p.updateBy(p.nurse, e, change, at)
+}
+
+func (p *practice) updateBy(user *collections.User, e *collections.Escalation, change escalations.Change, at time.Time) (changed *collections.Escalation, err error) {
 	p.t.Helper()
-	return escalations.Update(p.app, collections.Number(record.Id), change, by(p.nurse), at)
+	err = p.app.RunInTransaction(func(tx core.App) error {
+		changed, _, err = escalations.Update(tx, e.Number(), change, by(user), at)
+		return err
+	})
+	return changed, err
 }
 
 // want checks what is stored, by column.
-func (p *practice) want(record *core.Record, columns map[string]any) {
+func (p *practice) want(record interface {
+	Collection() *core.Collection
+	PK() any
+}, columns map[string]any,
+) {
 	p.t.Helper()
-	stored, err := p.app.FindRecordById(record.Collection().Name, record.Id)
+	stored, err := p.app.FindRecordById(record.Collection().Name, record.PK().(string))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -167,7 +183,7 @@ func TestUpdateStatus(t *testing.T) {
 		changed, err := p.update(record, escalations.Change{Status: new(escalations.Status(test.to))}, now)
 		got := code(err)
 		if err == nil {
-			got = changed.GetString("status")
+			got = changed.Status()
 		}
 		if got != test.want {
 			t.Errorf("from %s to %s: %q, want %q", test.from, test.to, got, test.want)
@@ -209,79 +225,22 @@ func TestOpen(t *testing.T) {
 		{PatientID: p.patient, AssignedTo: "nobody@vigil.test"},
 		{PatientID: alone, RelatedID: record.Id},
 	} {
-		draft.Priority = triage.Routine
-		if _, err := escalations.Create(p.app, draft, by(p.nurse), now); code(err) != "validation_error" {
+		draft.Priority = escalations.Routine
+		if _, err := p.open(draft); code(err) != "validation_error" {
 			t.Errorf("%+v: %v", draft.RelatedID, err)
 		}
 	}
-	if _, err := escalations.Create(p.app, escalations.Draft{PatientID: p.patient, Priority: triage.Routine, RelatedID: collections.NumberID(999)}, by(p.nurse), now); code(err) != "not_found" {
+	if _, err := p.open(escalations.Draft{PatientID: p.patient, Priority: escalations.Routine, RelatedID: collections.NumberID(999)}); code(err) != "not_found" {
 		t.Errorf("unknown related escalation: %v", err)
 	}
-	if _, err := escalations.Create(p.app, escalations.Draft{PatientID: collections.NewUUID()}, by(p.nurse), now); code(err) != "not_found" {
+	if _, err := p.open(escalations.Draft{PatientID: collections.NewUUID()}); code(err) != "not_found" {
 		t.Errorf("for nobody: %v", err)
 	}
 	if _, err := patients.Archive(p.app, alone, "moved", by(p.nurse), now); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := escalations.Create(p.app, escalations.Draft{PatientID: alone, Priority: triage.Urgent}, by(p.nurse), now); code(err) != "validation_error" {
+	if _, err := p.open(escalations.Draft{PatientID: alone, Priority: escalations.Urgent}); code(err) != "validation_error" {
 		t.Errorf("for an archived patient: %v", err)
-	}
-}
-
-// On resolution the time is logged, the patient counts as reviewed, and nothing changes any more.
-func TestResolve(t *testing.T) {
-	p := newPractice(t)
-	record := p.create(escalations.Draft{})
-	later := now.Add(25 * time.Minute)
-	done := escalations.Change{Status: new(escalations.StatusResolved), Notes: new(phi.Text("Called."))}
-	if _, err := p.update(record, done, later); err != nil {
-		t.Fatal(err)
-	}
-	p.want(record, map[string]any{
-		"status": "resolved", "resolved_by": "nurse@vigil.test", "resolved_at": collections.Instant(later), "resolution_notes": "Called.",
-		"cancelled_by": "", "updated_at": collections.Instant(later),
-	})
-	entry, err := p.app.FindFirstRecordByData(collections.TimeEntries, "escalation", record.Id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.want(entry, map[string]any{"duration_seconds": 1500.0, "user": p.provider.Id, "category": "interactive", "started_at": collections.Instant(now)})
-	standing, err := p.app.FindFirstRecordByData(collections.TriageScores, "patient", p.patient)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.want(standing, map[string]any{"last_reviewed_by": "nurse@vigil.test", "last_reviewed_at": collections.Instant(later), "active_escalations": 0.0})
-
-	for _, change := range []escalations.Change{
-		{Priority: new(triage.Routine)}, {AssignedTo: new("")}, {Notes: new(phi.Text("More."))},
-	} {
-		if _, err := p.update(record, change, later); code(err) != "invalid_state" {
-			t.Errorf("a closed one: %v", err)
-		}
-	}
-	before := vigiltest.RowCounts(t, p.app)
-	if _, err := p.update(record, escalations.Change{}, later); err != nil || len(vigiltest.RowsAdded(t, p.app, before)) > 0 {
-		t.Errorf("a change of nothing: %v", err)
-	}
-
-	for minutes, seconds := range map[int]float64{12: 720, 0: 0} {
-		record := p.create(escalations.Draft{PatientID: p.enrol(p.provider.Id)})
-		change := escalations.Change{Status: new(escalations.StatusResolved), InteractionMinutes: new(minutes)}
-		if _, err := p.update(record, change, later); err != nil {
-			t.Fatal(err)
-		}
-		entry, err := p.app.FindFirstRecordByData(collections.TimeEntries, "escalation", record.Id)
-		if logged := err == nil; logged != (seconds > 0) || logged && entry.GetFloat("duration_seconds") != seconds {
-			t.Errorf("%d minutes of contact are logged: %t (%v)", minutes, logged, err)
-		}
-	}
-	cancelled := p.create(escalations.Draft{})
-	if _, err := p.update(cancelled, escalations.Change{Status: new(escalations.StatusCancelled)}, later); err != nil {
-		t.Fatal(err)
-	}
-	p.want(cancelled, map[string]any{"cancelled_by": "nurse@vigil.test", "cancelled_at": collections.Instant(later), "resolved_by": ""})
-	if _, err := p.app.FindFirstRecordByData(collections.TimeEntries, "escalation", cancelled.Id); !collections.Missing(err) {
-		t.Errorf("a cancelled one has time: %v", err)
 	}
 }
 
@@ -289,7 +248,7 @@ func TestAssign(t *testing.T) {
 	p := newPractice(t)
 	record := p.create(escalations.Draft{})
 	later := now.Add(time.Hour)
-	if _, err := escalations.Update(p.app, collections.Number(record.Id), escalations.Change{AssignedTo: new("nurse@vigil.test")}, by(p.provider), later); err != nil {
+	if _, err := p.updateBy(p.provider, record, escalations.Change{AssignedTo: new("nurse@vigil.test")}, later); err != nil {
 		t.Fatal(err)
 	}
 	p.want(record, map[string]any{"assigned_to": "nurse@vigil.test", "assigned_at": collections.Instant(later), "status": "open"})

@@ -12,15 +12,15 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/escalations"
-	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
 // What nobody takes up in time is told again, once per interval.
 func TestRemindOverdue(t *testing.T) {
 	p := newPractice(t)
-	intervals := escalations.Intervals{triage.Stat: 15 * time.Minute, triage.Urgent: time.Hour, triage.Routine: 24 * time.Hour}
+	intervals := escalations.Intervals{escalations.Stat: 15 * time.Minute, escalations.Urgent: time.Hour, escalations.Routine: 24 * time.Hour}
 	urgent := p.create(escalations.Draft{})
-	p.create(escalations.Draft{Priority: triage.Routine})
+	p.create(escalations.Draft{Priority: escalations.Routine})
 	taken := p.create(escalations.Draft{})
 	if _, err := p.update(taken, escalations.Change{Status: new(escalations.StatusInProgress)}, now); err != nil {
 		t.Fatal(err)
@@ -43,6 +43,15 @@ func TestRemindOverdue(t *testing.T) {
 	p.want(urgent, map[string]any{"notified_at": collections.Instant(now.Add(24 * time.Hour)), "status": "open"})
 }
 
+func (p *practice) escalate(alert *core.Record) (e *collections.Escalation, err error) {
+	p.t.Helper()
+	err = p.app.RunInTransaction(func(tx core.App) error {
+		e, err = escalations.OpenAbout(tx, collections.Number(alert.Id), escalations.Draft{Priority: escalations.Urgent}, by(p.nurse), now)
+		return err
+	})
+	return e, err
+}
+
 func (p *practice) alert(level alerts.Level) *core.Record {
 	p.t.Helper()
 	id, err := alerts.Store(p.app, alerts.Draft{
@@ -59,11 +68,11 @@ func (p *practice) alert(level alerts.Level) *core.Record {
 }
 
 // An alert belongs to the escalation it raised, until that is closed and another is opened about it.
-func TestOfAlert(t *testing.T) {
+func TestOpenAbout(t *testing.T) {
 	p := newPractice(t)
 	alert := p.alert(alerts.Warning)
-	escalate := func() *core.Record {
-		record, err := escalations.OfAlert(p.app, collections.Number(alert.Id), escalations.Draft{Priority: triage.Urgent}, by(p.nurse), now)
+	escalate := func() *collections.Escalation {
+		record, err := p.escalate(alert)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,63 +90,92 @@ func TestOfAlert(t *testing.T) {
 	if err != nil || !slices.Equal(of[second.Id], []string{alert.Id}) || !slices.Equal(of[third.Id], []string{alert.Id}) {
 		t.Errorf("alerts of escalations: %v (%v)", of, err)
 	}
-	if _, err := triage.ActOnAlert(p.app, collections.Number(alert.Id), alerts.Action{Move: alerts.Resolve}, by(p.nurse), now); err != nil {
+	if _, err := alerts.ResolveOpen(p.app, p.patient, now); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := escalations.OfAlert(p.app, collections.Number(alert.Id), escalations.Draft{Priority: triage.Urgent}, by(p.nurse), now); code(err) != "invalid_state" {
+	if _, err := p.escalate(alert); code(err) != "invalid_state" {
 		t.Errorf("of an alert that is over: %v", err)
 	}
 }
 
-// The system has one escalation open per patient.
+// The system has one escalation open per patient: what comes later joins it, and each alert names it.
 func TestOpenBySystem(t *testing.T) {
 	p := newPractice(t)
-	open := func(priority triage.Priority) (record *core.Record, opened bool) {
-		t.Helper()
+	var first string
+	for i := range 3 {
+		alert := p.alert(alerts.NoData)
+		var id string
+		var opened bool
 		err := p.app.RunInTransaction(func(tx core.App) (err error) {
-			record, opened, err = escalations.OpenBySystem(tx, escalations.Draft{PatientID: p.patient, Priority: priority, Reason: "No measurement for 3 days."}, now)
+			id, opened, err = escalations.OpenBySystem(tx, escalations.Draft{
+				PatientID: p.patient, Priority: escalations.Urgent, Reason: "No measurement for 3 days.", AlertID: alert.Id, AssignedTo: p.provider.Email(),
+			}, now)
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || opened != (i != 1) || (i == 1) != (id == first) {
+			t.Errorf("alert %d: escalation %s, opened %t (%v)", i, id, opened, err)
 		}
-		return record, opened
-	}
-	first, opened := open(triage.Urgent)
-	if !opened {
-		t.Error("none is opened")
-	}
-	p.want(first, map[string]any{"created_by": "system", "priority": "urgent"})
-	for _, step := range []struct{ priority, want triage.Priority }{{triage.Routine, triage.Urgent}, {triage.Stat, triage.Stat}} {
-		again, opened := open(step.priority)
-		if opened || again.Id != first.Id {
-			t.Errorf("a second one: %s", again.Id)
+		p.want(alert, map[string]any{"escalation": id, "status": "active"})
+		if first = id; i == 1 {
+			if ids, err := escalations.CancelOpen(p.app, p.patient, now); err != nil || !slices.Equal(ids, []string{id}) {
+				t.Errorf("cancelled %v (%v)", ids, err)
+			}
 		}
-		p.want(first, map[string]any{"priority": string(step.want)})
+	}
+	record, err := p.app.FindRecordById(collections.Escalations, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.want(record, map[string]any{
+		"created_by": "system", "priority": "urgent", "status": "open", "reason": "No measurement for 3 days.", "assigned_to": "provider@vigil.test",
+		"assigned_at": collections.Instant(now),
+	})
+	var events []string
+	if err := p.app.DB().NewQuery(`SELECT event || ' ' || actor_email FROM audit_log WHERE resource_type = 'Escalation' ORDER BY id`).Column(&events); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(events, []string{"escalation.create ", "escalation.update ", "escalation.create "}) {
+		t.Errorf("recorded: %q", events)
 	}
 }
 
-// A follow-up reminds whoever asked for it, once.
-func TestRemindFollowUps(t *testing.T) {
-	p := newPractice(t)
-	alert := p.alert(alerts.Warning)
-	action := alerts.Action{Move: alerts.Acknowledge, FollowUpAt: now.Add(time.Hour)}
-	if _, err := triage.ActOnAlert(p.app, collections.Number(alert.Id), action, by(p.nurse), now); err != nil {
+func TestStoreAndJoin(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	id := collections.NumberID(7)
+	e := escalations.Draft{PatientID: "p1", Priority: escalations.Stat, AlertID: collections.NumberID(3), Reason: "Pulse 135 bpm.", AssignedTo: "provider@vigil.test"}
+	if err := escalations.Store(app, id, e, now); err != nil {
 		t.Fatal(err)
 	}
-	for after, want := range []int{0, 1, 0} {
-		told, err := escalations.RemindFollowUps(t.Context(), p.app, now.Add(time.Duration(after)*time.Hour))
-		if err != nil || told != want {
-			t.Errorf("after %d hours %d are told (%v), want %d", after, told, err, want)
+	check := func(want map[string]any) {
+		t.Helper()
+		record, err := app.FindRecordById(collections.Escalations, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for column, value := range want {
+			if got := record.Get(column); got != value {
+				t.Errorf("%s is %v, want %v", column, got, value)
+			}
 		}
 	}
-	if got := p.told(); !slices.Equal(got, []string{"follow_up_due info " + p.nurse.Id}) {
-		t.Errorf("people hear %v", got)
+	check(map[string]any{
+		"patient": "p1", "priority": "stat", "status": "open", "created_by": "system", "assigned_to": "provider@vigil.test",
+		"assigned_at": collections.Instant(now), "alert": collections.NumberID(3), "reason": "Pulse 135 bpm.", "updated_at": collections.Instant(now),
+	})
+	if err := escalations.Store(app, collections.NumberID(8), e, now); err == nil {
+		t.Error("a patient has two open escalations of the system")
 	}
-	if _, err := p.app.DB().Update(collections.Alerts, dbx.Params{"follow_up_told": false, "follow_up_by": "gone@vigil.test"}, nil).Execute(); err != nil {
+	if _, err := app.DB().Insert(collections.Escalations, dbx.Params{"id": collections.NumberID(9), "patient": "p2"}).Execute(); err != nil {
 		t.Fatal(err)
 	}
-	if told, err := escalations.RemindFollowUps(t.Context(), p.app, now.Add(9*time.Hour)); err != nil || told != 1 || len(p.told()) != 1 {
-		t.Errorf("of nobody: %d (%v)", told, err)
+	if _, err := app.DB().Update(collections.Escalations, dbx.Params{"priority": "urgent"}, dbx.HashExp{"id": id}).Execute(); err != nil {
+		t.Fatal(err)
+	}
+	if err := escalations.Join(app, id, false, now.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	check(map[string]any{"priority": "stat", "updated_at": collections.Instant(now.Add(time.Hour)), "alert": collections.NumberID(3)})
+	if other, err := app.FindRecordById(collections.Escalations, collections.NumberID(9)); err != nil || other.GetString("priority") != "" {
+		t.Errorf("another escalation changed too (%v)", err)
 	}
 }

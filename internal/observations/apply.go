@@ -9,6 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/transmissions"
 	"github.com/vigilhealth/vigil/internal/triage"
 )
@@ -17,7 +18,7 @@ import (
 // observation itself is stored already: by the writer, or by PocketBase when somebody creates it in the dashboard.
 func apply(tx core.App, b *batch, e Effects, by audit.Actor, now time.Time) (Outcome, error) {
 	a := application{tx: tx, batch: b, effects: e, by: by, now: now, outcome: Outcome{Observation: e.Observation}}
-	for _, step := range []func() error{a.note, a.alert, a.settle, a.rank, a.queue} {
+	for _, step := range []func() error{a.note, a.alert, a.autoResolve, a.rank, a.queue} {
 		if err := step(); err != nil {
 			return Outcome{}, err
 		}
@@ -94,15 +95,17 @@ func (a *application) alert() (err error) {
 func (a *application) escalate(id, alertID string) error {
 	switch {
 	case a.effects.OpenEscalation != nil:
-		if err := triage.OpenStat(a.tx, id, alertID, *a.effects.OpenEscalation, a.now); err != nil {
+		draft := *a.effects.OpenEscalation
+		draft.AlertID = alertID
+		if err := escalations.Store(a.tx, id, draft, a.now); err != nil {
 			return err
 		}
-		if err := a.announceEscalation(id, alertID, "escalation "+id, a.effects.OpenEscalation.Reason); err != nil {
+		if err := a.announceEscalation(id, alertID, "escalation "+id, draft.Reason.Reveal()); err != nil {
 			return err
 		}
 		return a.follow(audit.EscalationCreate, audit.ResourceEscalation, id)
 	case a.effects.AttachTo != "":
-		if err := triage.Attach(a.tx, id, a.effects.Renotify, a.now); err != nil {
+		if err := escalations.Join(a.tx, id, a.effects.Renotify, a.now); err != nil {
 			return err
 		}
 		if a.effects.Renotify {
@@ -116,25 +119,25 @@ func (a *application) escalate(id, alertID string) error {
 	return nil
 }
 
-// settle writes what the reading did to earlier alerts.
-func (a *application) settle() error {
-	for _, s := range a.effects.Settled {
-		if err := alerts.ApplySettlement(a.tx, s, a.now); err != nil {
+// autoResolve writes what the reading did to earlier alerts.
+func (a *application) autoResolve() error {
+	for _, progress := range a.effects.Progress {
+		if err := alerts.SaveProgress(a.tx, progress, a.now); err != nil {
 			return err
 		}
-		if !s.Resolved {
+		if !progress.Resolved {
 			continue
 		}
-		if err := a.follow(audit.AlertAutoResolve, audit.ResourceAlert, s.Alert.ID); err != nil {
+		if err := a.follow(audit.AlertAutoResolve, audit.ResourceAlert, progress.Alert.ID); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rank stores where the patient stands now.
+// rank stores where the patient ranks now.
 func (a *application) rank() error {
-	return triage.SaveStanding(a.tx, a.effects.Observation.PatientID, a.effects.Standing, a.now)
+	return triage.SavePlace(a.tx, a.effects.Observation.PatientID, a.effects.Place, a.now)
 }
 
 // queue stores the intent to deliver the observation.

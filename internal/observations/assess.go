@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/escalations"
+	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
@@ -32,17 +34,18 @@ type Rules struct {
 type Effects struct {
 	Observation Observation
 	Alerts      []alerts.Draft
-	Settled     []alerts.Settlement
+	// Progress is what the reading does to open alerts.
+	Progress []alerts.Progress
 	// OpenEscalation is the stat escalation to open; AttachTo an open one that the critical alerts join.
-	OpenEscalation *triage.StatEscalation
+	OpenEscalation *escalations.Draft
 	AttachTo       string
 	// Renotify: people are to hear anew of the one that is joined.
 	Renotify bool
 	// PatientLabel names the patient to those who are told; "" while nobody is.
 	PatientLabel string
-	// After is the patient's picture once the effects are written, and Standing what the list shows of it.
-	After    triage.Picture
-	Standing triage.Standing
+	// After is the patient's picture once the effects are written, and Place what the list shows of it.
+	After triage.Picture
+	Place triage.Place
 	// Transmit: the observation has a FHIR form and waits for delivery.
 	Transmit bool
 	// PatientDay is the local date that has data now; CountDay the practice's date.
@@ -62,7 +65,7 @@ func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 		// What patients report by themselves never counts. Source: docs/decisions.md, "30-day period and the 16 days (99454)".
 		DeviceReading: s.DeviceAssigned && o.Source != vitals.SourcePortal,
 	}
-	effects.Settled = alerts.Settle(picture.Open, o.Reading, findings, now, rules.NormalReadingsNeeded)
+	effects.Progress = alerts.AutoResolve(picture.Open, o.Reading, findings, now, rules.NormalReadingsNeeded)
 	for _, finding := range findings {
 		if finding.Breached() {
 			raised := draft(o, finding, false)
@@ -78,7 +81,7 @@ func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 	}
 	effects.escalate(picture, s.PrimaryProvider, now)
 	effects.After = effects.after(picture, stored(now))
-	effects.Standing = effects.After.Standing(now)
+	effects.Place = effects.After.Place(now)
 	return effects
 }
 
@@ -103,8 +106,8 @@ func (e *Effects) escalate(picture triage.Picture, primaryProvider string, now t
 			}
 		}
 		if e.AttachTo == "" && e.OpenEscalation == nil && !alert.Snoozed {
-			e.OpenEscalation = &triage.StatEscalation{
-				PatientID: e.Observation.PatientID, Reason: alert.Finding.Message, AssignedTo: primaryProvider,
+			e.OpenEscalation = &escalations.Draft{
+				PatientID: e.Observation.PatientID, Priority: escalations.Stat, Reason: phi.Text(alert.Finding.Message), AssignedTo: primaryProvider,
 			}
 		}
 	}
@@ -113,19 +116,19 @@ func (e *Effects) escalate(picture triage.Picture, primaryProvider string, now t
 // after is the patient's picture once the effects are written.
 func (e *Effects) after(picture triage.Picture, now time.Time) triage.Picture {
 	picture.Latest = picture.Latest.With(e.Observation.Reading)
-	settled := map[string]alerts.Settlement{}
-	for _, s := range e.Settled {
-		settled[s.Alert.ID] = s
+	progress := map[string]alerts.Progress{}
+	for _, p := range e.Progress {
+		progress[p.Alert.ID] = p
 	}
 	picture.Recent = slices.Clip(picture.Recent) // the situation stays as it was
 	var open []alerts.Open
 	for _, alert := range picture.Open {
-		settlement, touched := settled[alert.ID]
-		if settlement.Resolved {
+		made, touched := progress[alert.ID]
+		if made.Resolved {
 			continue
 		}
 		if touched {
-			alert.NormalReadings = settlement.NormalReadings
+			alert.NormalReadings = made.NormalReadings
 		}
 		open = append(open, alert)
 	}
@@ -139,15 +142,14 @@ func (e *Effects) after(picture triage.Picture, now time.Time) triage.Picture {
 		}
 	}
 	picture.Open = open
-	escalations := slices.Clone(picture.Escalations)
-	for i := range escalations {
-		if escalations[i].ID == e.AttachTo {
-			escalations[i].Priority = triage.Stat
+	picture.Escalations = slices.Clone(picture.Escalations)
+	for i := range picture.Escalations {
+		if picture.Escalations[i].ID == e.AttachTo {
+			picture.Escalations[i].Priority = escalations.Stat
 		}
 	}
 	if e.OpenEscalation != nil {
-		escalations = append(escalations, triage.OpenEscalation{Priority: triage.Stat, BySystem: true})
+		picture.Escalations = append(picture.Escalations, escalations.Active{Priority: escalations.Stat, BySystem: true})
 	}
-	picture.Escalations = escalations
 	return picture
 }

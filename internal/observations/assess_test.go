@@ -8,6 +8,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
@@ -72,8 +73,8 @@ func TestAssess(t *testing.T) {
 	}
 	type effects struct {
 		Alerts       []raised
-		Settled      int
-		Opens        *triage.StatEscalation
+		Progressed   int
+		Opens        *escalations.Draft
 		Joins        string
 		Score        int
 		Open, Active int // after the reading
@@ -99,12 +100,12 @@ func TestAssess(t *testing.T) {
 			func(s *observations.Situation) { s.PrimaryProvider = "provider@vigil.test" },
 			effects{
 				Alerts: []raised{critical}, Score: 76, Open: 1, Active: 1,
-				Opens: &triage.StatEscalation{PatientID: "p1", Reason: higher, AssignedTo: "provider@vigil.test"},
+				Opens: &escalations.Draft{PatientID: "p1", Priority: escalations.Stat, Reason: higher, AssignedTo: "provider@vigil.test"},
 			},
 		},
 		{
 			"for nobody when there is none", bloodPressure(185, 80), nil,
-			effects{Alerts: []raised{critical}, Score: 76, Open: 1, Active: 1, Opens: &triage.StatEscalation{PatientID: "p1", Reason: higher}},
+			effects{Alerts: []raised{critical}, Score: 76, Open: 1, Active: 1, Opens: &escalations.Draft{PatientID: "p1", Priority: escalations.Stat, Reason: higher}},
 		},
 		{
 			"the first critical alert is the reason", withPulse(bloodPressure(150, 80), 135), nil,
@@ -113,22 +114,22 @@ func TestAssess(t *testing.T) {
 					{"blood_pressure", "warning", high, false},
 					{"pulse", "critical", "Pulse 135 bpm is at or above the critical limit 130.", false},
 				}, Score: 76, Open: 2, Active: 1,
-				Opens: &triage.StatEscalation{PatientID: "p1", Reason: "Pulse 135 bpm is at or above the critical limit 130."},
+				Opens: &escalations.Draft{PatientID: "p1", Priority: escalations.Stat, Reason: "Pulse 135 bpm is at or above the critical limit 130."},
 			},
 		},
 		{
 			"a critical alert joins the system's open escalation, which is stat again", bloodPressure(185, 80),
 			func(s *observations.Situation) {
-				s.Picture.Escalations = []triage.OpenEscalation{{ID: "e1", Priority: triage.Routine}, {ID: "e2", Priority: triage.Urgent, BySystem: true}}
+				s.Picture.Escalations = []escalations.Active{{ID: "e1", Priority: escalations.Routine}, {ID: "e2", Priority: escalations.Urgent, BySystem: true}}
 			},
 			effects{Alerts: []raised{critical}, Score: 76, Open: 1, Active: 2, Joins: "e2"},
 		},
 		{
 			"a person's escalation is not joined", bloodPressure(185, 80),
 			func(s *observations.Situation) {
-				s.Picture.Escalations = []triage.OpenEscalation{{ID: "e1", Priority: triage.Stat}}
+				s.Picture.Escalations = []escalations.Active{{ID: "e1", Priority: escalations.Stat}}
 			},
-			effects{Alerts: []raised{critical}, Score: 76, Open: 1, Active: 2, Opens: &triage.StatEscalation{PatientID: "p1", Reason: higher}},
+			effects{Alerts: []raised{critical}, Score: 76, Open: 1, Active: 2, Opens: &escalations.Draft{PatientID: "p1", Priority: escalations.Stat, Reason: higher}},
 		},
 		{
 			"an irregular heartbeat only informs", irregular(bloodPressure(120, 80)), nil,
@@ -137,27 +138,27 @@ func TestAssess(t *testing.T) {
 		{
 			"a normal reading resolves a warning", bloodPressure(120, 80),
 			func(s *observations.Situation) { s.Picture.Open = open("blood_pressure", alerts.Warning, 0) },
-			effects{Settled: 1, Score: 1},
+			effects{Progressed: 1, Score: 1},
 		},
 		{
 			"but not yet a critical alert", bloodPressure(120, 80),
 			func(s *observations.Situation) { s.Picture.Open = open("blood_pressure", alerts.Critical, 0) },
-			effects{Settled: 1, Score: 76, Open: 1},
+			effects{Progressed: 1, Score: 76, Open: 1},
 		},
 		{
 			"the second one does, and the escalation stays for a person", bloodPressure(120, 80),
 			func(s *observations.Situation) {
 				s.Picture.Open = open("blood_pressure", alerts.Critical, 1)
-				s.Picture.Escalations = []triage.OpenEscalation{{ID: "e1", Priority: triage.Stat, BySystem: true}}
+				s.Picture.Escalations = []escalations.Active{{ID: "e1", Priority: escalations.Stat, BySystem: true}}
 			},
-			effects{Settled: 1, Score: 76, Active: 1},
+			effects{Progressed: 1, Score: 76, Active: 1},
 		},
 		{
 			"a missed reading that comes", bloodPressure(120, 80),
 			func(s *observations.Situation) {
 				s.Picture.Open = []alerts.Open{{ID: "a1", Type: alerts.TypeMissedReading, Level: alerts.NoData, CreatedAt: now.Add(-90 * time.Hour)}}
 			},
-			effects{Settled: 1, Score: 1},
+			effects{Progressed: 1, Score: 1},
 		},
 		{
 			"the patient's own bounds", bloodPressure(185, 80),
@@ -172,7 +173,7 @@ func TestAssess(t *testing.T) {
 			effects{
 				Alerts: []raised{{"weight", "critical", "Weight gain of 5 kg within 7 days is at or above the critical limit 4.6 kg.", false}},
 				Score:  76, Open: 1, Active: 1,
-				Opens: &triage.StatEscalation{PatientID: "p1", Reason: "Weight gain of 5 kg within 7 days is at or above the critical limit 4.6 kg."},
+				Opens: &escalations.Draft{PatientID: "p1", Priority: escalations.Stat, Reason: "Weight gain of 5 kg within 7 days is at or above the critical limit 4.6 kg."},
 			},
 		},
 	}
@@ -182,11 +183,11 @@ func TestAssess(t *testing.T) {
 			if test.prepare != nil {
 				test.prepare(&situation)
 			}
-			before := situation.Picture.Standing(now)
+			before := situation.Picture.Place(now)
 			e := observations.Assess(observations.Observation{ID: "o1", PatientID: "p1", Reading: test.reading}, situation, rules, now)
 			got := effects{
-				Settled: len(e.Settled), Opens: e.OpenEscalation, Joins: e.AttachTo, Score: e.Standing.Score.Value,
-				Open: e.Standing.Unacknowledged, Active: e.Standing.ActiveEscalations,
+				Progressed: len(e.Progress), Opens: e.OpenEscalation, Joins: e.AttachTo, Score: e.Place.Score.Value,
+				Open: e.Place.Unacknowledged, Active: e.Place.ActiveEscalations,
 			}
 			for _, a := range e.Alerts {
 				got.Alerts = append(got.Alerts, raised{a.Finding.Type, string(a.Finding.Level), a.Finding.Message, a.Informative})
@@ -197,7 +198,7 @@ func TestAssess(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(before, situation.Picture.Standing(now)); diff != "" {
+			if diff := cmp.Diff(before, situation.Picture.Place(now)); diff != "" {
 				t.Errorf("assessing changed the situation: %s", diff)
 			}
 		})
@@ -209,25 +210,25 @@ func irregular(r vitals.Reading) vitals.Reading {
 	return r
 }
 
-// Assess works out the standing as it will be: the new alert counts, a resolved one no longer, the reading is the latest.
-func TestAssessStanding(t *testing.T) {
+// Assess works out the place as it will be: the new alert counts, a resolved one no longer, the reading is the latest.
+func TestAssessPlace(t *testing.T) {
 	situation := calm()
 	situation.Picture.Recent = []triage.Raised{{Level: alerts.Critical, CreatedAt: now}}
 	e := observations.Assess(observations.Observation{ID: "o1", Reading: bloodPressure(150, 80)}, situation, rules, now)
 	points := map[string]float64{}
-	for _, factor := range e.Standing.Score.Factors {
+	for _, factor := range e.Place.Score.Factors {
 		points[factor.Factor] = factor.Points
 	}
 	if diff := cmp.Diff(map[string]float64{"vitals": 30, "alerts": 12.5, "floor": 51}, points); diff != "" {
 		t.Error(diff)
 	}
-	if latest := e.Standing.Latest.BloodPressure; latest == nil || latest.Systolic != 150 || !e.Standing.NeedsReview {
-		t.Errorf("%+v", e.Standing)
+	if latest := e.Place.Latest.BloodPressure; latest == nil || latest.Systolic != 150 || !e.Place.NeedsReview {
+		t.Errorf("%+v", e.Place)
 	}
 	older := calm()
 	older.Picture.Latest = triage.Latest{}.With(bloodPressure(120, 80))
 	e = observations.Assess(observations.Observation{Reading: at(bloodPressure(150, 80), now.Add(-48*time.Hour))}, older, rules, now)
-	if e.Standing.Latest.BloodPressure.Systolic != 120 || len(e.Alerts) != 1 {
+	if e.Place.Latest.BloodPressure.Systolic != 120 || len(e.Alerts) != 1 {
 		t.Error("a late reading raises its alert, but is not the latest")
 	}
 }

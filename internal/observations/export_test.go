@@ -29,7 +29,7 @@ func (w *Writer) Recall(app core.App, now time.Time) (pictures int, differences 
 				continue
 			}
 			pictures++
-			fresh, err := triage.Look(tx, id, nil, now)
+			fresh, err := triage.ReadPicture(tx, id, nil, now)
 			if err != nil {
 				return err
 			}

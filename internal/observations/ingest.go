@@ -97,7 +97,7 @@ func recordSighting(tx core.App, o Observation, told devices.Envelope, now time.
 func (e *Engine) consequences(
 	tx core.App, b *batch, o Observation, patient bearer, by audit.Actor, now time.Time,
 ) (Outcome, error) {
-	picture, err := patient.look(tx, o.PatientID, o.Reading, now)
+	picture, err := patient.pictureFor(tx, o.PatientID, o.Reading, now)
 	if err != nil {
 		return Outcome{}, err
 	}

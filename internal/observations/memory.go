@@ -31,7 +31,7 @@ type memory struct {
 // known is a patient as far as storing a reading is concerned.
 type known struct {
 	holder  holder
-	picture *triage.Picture // nil: to be looked at
+	picture *triage.Picture // nil: to be read
 }
 
 // holding is the open assignment of a device.
@@ -133,10 +133,10 @@ func (m *memory) deviceHolder(tx core.App, r vitals.Reading) (string, error) {
 	return collections.DeviceHolder(tx, r.DeviceID, r.MeasuredAt)
 }
 
-// look is the patient's picture for a reading.
-func (k *known) look(tx core.App, patientID string, r vitals.Reading, now time.Time) (triage.Picture, error) {
+// pictureFor is the patient's picture for a reading.
+func (k *known) pictureFor(tx core.App, patientID string, r vitals.Reading, now time.Time) (triage.Picture, error) {
 	if k.picture == nil {
-		return triage.Look(tx, patientID, &r, now)
+		return triage.ReadPicture(tx, patientID, &r, now)
 	}
 	picture := *k.picture
 	return picture, picture.Weigh(tx, &r, now)

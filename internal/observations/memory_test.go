@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/observations"
-	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/ranking"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -29,7 +29,7 @@ func TestWriterRemembersTheTruth(t *testing.T) {
 	var stored []observations.Observation
 	others := []func(patient string) error{
 		func(patient string) error { return acknowledgeOne(app, patient, nurse) },
-		func(patient string) error { return triage.Review(app, patient, "", nurse, now) },
+		func(patient string) error { return ranking.Review(app, patient, "", nurse, now) },
 		func(patient string) error {
 			return inTransaction(func(tx core.App) error {
 				_, err := alerts.StartSnooze(tx, patient, alerts.SnoozeDraft{
@@ -88,6 +88,6 @@ func acknowledgeOne(app core.App, patient string, by audit.Actor) error {
 	if err != nil {
 		return nil //nolint:nilerr // none is open
 	}
-	_, err = triage.ActOnAlert(app, collections.Number(alert.Id), alerts.Action{Move: alerts.Acknowledge}, by, now)
+	_, err = ranking.ActOnAlert(app, collections.Number(alert.Id), alerts.Action{Move: alerts.Acknowledge}, by, now)
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/ranking"
 	"github.com/vigilhealth/vigil/internal/transmissions"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
@@ -73,13 +74,13 @@ func (w withdrawal) mark() error {
 
 // resolve ends the alerts of the reading that are not over.
 func (w withdrawal) resolve() error {
-	raised, err := alerts.OfObservations(w.tx, w.observation.ID)
+	raised, err := collections.AlertsOfObservations(w.tx, w.observation.ID)
 	if err != nil {
 		return err
 	}
 	for _, alert := range raised[w.observation.ID] {
 		action := alerts.Action{Move: alerts.Resolve, Outcome: collections.StatusEnteredInError}
-		if _, err := alerts.Next(alerts.Status(alert.GetString("status")), action.Move); err != nil {
+		if _, err := alerts.Next(alerts.Status(alert.Status()), action.Move); err != nil {
 			continue // over already
 		}
 		if err := alerts.Act(w.tx, alert, action, w.by, w.now); err != nil {
@@ -143,7 +144,7 @@ func (w withdrawal) recount() error {
 	return nil
 }
 
-// rank works out anew what the patient's latest readings are, and where the patient stands.
+// rank works out anew what the patient's latest readings are, and where the patient ranks.
 func (w withdrawal) rank() error {
 	pulse := dbx.And(dbx.In("observation_type", string(vitals.BloodPressure), string(vitals.PulseOximetry)), dbx.NewExp("pulse IS NOT NULL"))
 	latestOf := []dbx.Expression{pulse}
@@ -169,5 +170,7 @@ func (w withdrawal) rank() error {
 	for _, r := range readings {
 		latest = latest.With(r)
 	}
-	return triage.Relearn(w.tx, w.observation.PatientID, latest, w.now)
+	return ranking.Change(w.tx, w.now, func(tx core.App) (string, error) {
+		return w.observation.PatientID, triage.ReplaceLatest(tx, w.observation.PatientID, latest)
+	})
 }

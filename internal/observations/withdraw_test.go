@@ -23,7 +23,7 @@ func TestWithdraw(t *testing.T) {
 	patient := newPatient(t, app, nil)
 	assign(t, app, "BP-1", patient)
 	calm := ingest(t, app, engine, submission(patient, at(from("BP-1", withPulse(bloodPressure(120, 80), 70)), now.Add(-2*time.Hour))))
-	standing := texts(t, app, `SELECT risk_score || ' ' || risk_level || ' ' || latest_vitals || ' ' || last_reading_at FROM triage_scores`)
+	place := texts(t, app, `SELECT risk_score || ' ' || risk_level || ' ' || latest_vitals || ' ' || last_reading_at FROM triage_scores`)
 	counts := `SELECT day || ' ' || observation_type || ' ' || status || ' ' || readings FROM daily_counts ORDER BY status`
 	days := `SELECT day || ' ' || first_observation || ' ' || readings || ' ' || device_readings FROM reading_days`
 	dayBefore := texts(t, app, days)
@@ -49,8 +49,8 @@ func TestWithdraw(t *testing.T) {
 	check(t, find(t, app, collections.Transmissions, wrong.TransmissionID), map[string]any{
 		"status": "failed", "next_retry_at": "", "error_code": "entered_in_error",
 	})
-	if diff := cmp.Diff(standing, texts(t, app, `SELECT risk_score || ' ' || risk_level || ' ' || latest_vitals || ' ' || last_reading_at FROM triage_scores`)); diff != "" {
-		t.Errorf("standing: %s", diff)
+	if diff := cmp.Diff(place, texts(t, app, `SELECT risk_score || ' ' || risk_level || ' ' || latest_vitals || ' ' || last_reading_at FROM triage_scores`)); diff != "" {
+		t.Errorf("place: %s", diff)
 	}
 	if diff := cmp.Diff(dayBefore, texts(t, app, days)); diff != "" {
 		t.Errorf("day: %s", diff)

@@ -197,7 +197,7 @@ func importOne(app core.App, found emr.Patient, what Import, by audit.Actor, now
 		return fmt.Errorf("import patient: %w", err)
 	}
 	result.OK, result.PatientID, result.LeftOut = true, p.Id, leftOut
-	result.Name = Name{MRN: p.MRN(), first: p.FirstName(), last: p.LastName()}
+	result.Name = Name{collections.PatientName{MRN: p.MRN(), First: p.FirstName(), Last: p.LastName()}}
 	return nil
 }
 

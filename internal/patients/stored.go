@@ -9,14 +9,16 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/ranking"
 	"github.com/vigilhealth/vigil/internal/triage"
 )
 
 // afterStored keeps what must go with every stored patient: one triage row, listed while the patient is active, days with data in
 // the patient's time zone, and nothing open once the patient is deleted. before is what was stored; nil for a new patient.
 func afterStored(tx core.App, p, before *collections.Patient, by audit.Actor, now time.Time, practice *time.Location) error {
-	if err := keepListed(tx, p); err != nil {
+	if err := triage.SetListed(tx, p.Id, p.Active() && !p.Deleted(), p.CreatedAt()); err != nil {
 		return err
 	}
 	if err := moveDays(tx, p, before, practice); err != nil {
@@ -26,15 +28,6 @@ func afterStored(tx core.App, p, before *collections.Patient, by audit.Actor, no
 		return nil
 	}
 	return endEverything(tx, p, by, now)
-}
-
-func keepListed(tx core.App, p *collections.Patient) error {
-	listed := p.Active() && !p.Deleted()
-	err := collections.ListScore(tx, p.Id, listed)
-	if collections.Missing(err) {
-		return triage.Enrol(tx, p.Id, p.CreatedAt())
-	}
-	return err
 }
 
 // moveDays counts a patient's days with data anew when the patient is in another time zone now. Source: docs/decisions.md,
@@ -61,12 +54,9 @@ func endEverything(tx core.App, p *collections.Patient, by audit.Actor, now time
 	if err != nil {
 		return err
 	}
-	cancelled, err := triage.CancelOpen(tx, p.Id, now)
-	if err != nil {
+	cancelled, err := escalations.CancelOpen(tx, p.Id, now)
+	if err != nil || len(devices)+len(resolved)+len(cancelled) == 0 {
 		return err
-	}
-	if len(devices)+len(resolved)+len(cancelled) == 0 {
-		return nil
 	}
 	chain, err := audit.NewChain(tx)
 	if err != nil {
@@ -89,11 +79,7 @@ func endEverything(tx core.App, p *collections.Patient, by audit.Actor, now time
 			}
 		}
 	}
-	if err := chain.Store(); err != nil {
-		return err
-	}
-	_, err = triage.Rescore(tx, p.Id, now)
-	return err
+	return ranking.Change(tx, now, func(core.App) (string, error) { return p.Id, chain.Store() })
 }
 
 func publicIDs(recordIDs []string) []string {

@@ -17,7 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/patients"
-	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/ranking"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -70,7 +70,7 @@ func lookAfter(app core.App, provider *collections.User, now time.Time) error {
 	by := audit.User(provider.Number(), provider.Email(), string(access.Provider), audit.Origin{})
 	for _, alert := range open {
 		at := collections.ParseInstant(alert.CreatedAt).Add(time.Hour)
-		if _, err := triage.ActOnAlert(app, collections.Number(alert.ID), alerts.Action{Move: alerts.Acknowledge}, by, at); err != nil {
+		if _, err := ranking.ActOnAlert(app, collections.Number(alert.ID), alerts.Action{Move: alerts.Acknowledge}, by, at); err != nil {
 			return fmt.Errorf("acknowledge an alert of the past: %w", err)
 		}
 	}

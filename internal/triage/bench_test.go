@@ -30,7 +30,7 @@ func crowd(b *testing.B, patients int) core.App {
 			r := pressure(100+float64(i*37%110), 80)
 			r.MeasuredAt = now.Add(-time.Duration(1+i*7%336) * time.Hour)
 			picture := triage.Picture{Thresholds: defaults, Latest: triage.Latest{}.With(r), EnrolledAt: now.AddDate(0, -1, 0)}
-			if err := triage.SaveStanding(tx, id, picture.Standing(now), now); err != nil {
+			if err := triage.SavePlace(tx, id, picture.Place(now), now); err != nil {
 				return err
 			}
 		}

@@ -58,7 +58,7 @@ func List(app core.App, f Filter, offset, limit int) (page []Row, total int, err
 		conditions = append(conditions, dbx.NewExp("unacknowledged_alerts = 0"))
 	}
 	if f.Among != nil {
-		conditions = append(conditions, dbx.HashExp{"patient": values(f.Among)})
+		conditions = append(conditions, collections.AnyOf("patient", f.Among))
 	}
 	if f.CareTeamOf != "" || f.Among != nil {
 		conditions = conditions.OnCareTeamOf(f.CareTeamOf)
@@ -76,13 +76,5 @@ func List(app core.App, f Filter, offset, limit int) (page []Row, total int, err
 
 // Find returns the rows of the given patients; those who have none are left out.
 func Find(app core.App, patientIDs ...string) ([]Row, error) {
-	return readRows(app.DB().Select().Where(dbx.HashExp{"patient": values(patientIDs)}))
-}
-
-func values(texts []string) []any {
-	list := make([]any, len(texts))
-	for i, text := range texts {
-		list[i] = text
-	}
-	return list
+	return readRows(app.DB().Select().Where(collections.AnyOf("patient", patientIDs)))
 }

@@ -192,12 +192,12 @@ func TestRescore(t *testing.T) {
 		t.Fatal(err)
 	}
 	enrolled := vigiltest.RowCounts(t, app)
-	standing, err := triage.Rescore(app, patient, now)
-	if err != nil || standing.Score.Level != triage.RiskNoData || standing.NeedsReview {
-		t.Fatalf("a new patient: %+v (%v)", standing, err)
+	place, err := triage.Rescore(app, patient, now)
+	if err != nil || place.Score.Level != triage.RiskNoData || place.NeedsReview {
+		t.Fatalf("a new patient: %+v (%v)", place, err)
 	}
 	latest := triage.Latest{}.With(pressure(150, 85)).With(weighing(83))
-	if err := triage.SaveStanding(app, patient, triage.Standing{Latest: latest}, now); err != nil {
+	if err := triage.SavePlace(app, patient, triage.Place{Latest: latest}, now); err != nil {
 		t.Fatal(err)
 	}
 	insert(t, app, collections.Observations, observation(patient, "final", 80, now.Add(-2*day)))
@@ -218,17 +218,17 @@ func TestRescore(t *testing.T) {
 	insert(t, app, collections.Escalations, dbx.Params{"patient": patient, "priority": "urgent", "status": "in_progress", "created_by": "nurse@vigil.test"})
 	insert(t, app, collections.Escalations, dbx.Params{"patient": patient, "priority": "stat", "status": "resolved", "created_by": "system"})
 
-	standing, err = triage.Rescore(app, patient, now)
+	place, err = triage.Rescore(app, patient, now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// 30 for the pressure and the gain of 3 kg (0.5 + 0.4 × 0.7 ÷ 2.3), 5 for the second parameter, 4.2 for the alert, 6.4 for the time.
 	want := map[string]float64{"vitals": 36.1, "alerts": 4.2, "review": 6.4, "floor": 51}
-	if diff := cmp.Diff(want, pointsOf(standing.Score)); diff != "" {
+	if diff := cmp.Diff(want, pointsOf(place.Score)); diff != "" {
 		t.Error(diff)
 	}
-	if standing.Unacknowledged != 1 || standing.ActiveEscalations != 1 || !standing.NeedsReview {
-		t.Errorf("%+v", standing)
+	if place.Unacknowledged != 1 || place.ActiveEscalations != 1 || !place.NeedsReview {
+		t.Errorf("%+v", place)
 	}
 	stored, err := app.FindFirstRecordByData(collections.TriageScores, "patient", patient)
 	if err != nil {
@@ -256,45 +256,6 @@ func observation(patient, status string, kg float64, at time.Time) dbx.Params {
 	return dbx.Params{
 		"id": collections.NewUUID(), "patient": patient, "observation_type": "weight", "weight_kg": kg, "status": status,
 		"measured_at": collections.Instant(at),
-	}
-}
-
-func TestOpenStatAndAttach(t *testing.T) {
-	app := vigiltest.NewApp(t)
-	id := collections.NumberID(7)
-	e := triage.StatEscalation{PatientID: "p1", Reason: "Pulse 135 bpm.", AssignedTo: "provider@vigil.test"}
-	if err := triage.OpenStat(app, id, collections.NumberID(3), e, now); err != nil {
-		t.Fatal(err)
-	}
-	check := func(want map[string]any) {
-		t.Helper()
-		record, err := app.FindRecordById(collections.Escalations, id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for column, value := range want {
-			if got := record.Get(column); got != value {
-				t.Errorf("%s is %v, want %v", column, got, value)
-			}
-		}
-	}
-	check(map[string]any{
-		"patient": "p1", "priority": "stat", "status": "open", "created_by": "system", "assigned_to": "provider@vigil.test",
-		"assigned_at": collections.Instant(now), "alert": collections.NumberID(3), "reason": "Pulse 135 bpm.", "updated_at": collections.Instant(now),
-	})
-	if err := triage.OpenStat(app, collections.NumberID(8), "", e, now); err == nil {
-		t.Error("a patient has two open escalations of the system")
-	}
-	insert(t, app, collections.Escalations, dbx.Params{"id": collections.NumberID(9), "patient": "p2"})
-	if _, err := app.DB().Update(collections.Escalations, dbx.Params{"priority": "urgent"}, dbx.HashExp{"id": id}).Execute(); err != nil {
-		t.Fatal(err)
-	}
-	if err := triage.Attach(app, id, false, now.Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	check(map[string]any{"priority": "stat", "updated_at": collections.Instant(now.Add(time.Hour)), "alert": collections.NumberID(3)})
-	if other, err := app.FindRecordById(collections.Escalations, collections.NumberID(9)); err != nil || other.GetString("priority") != "" {
-		t.Errorf("another escalation changed too (%v)", err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -23,7 +24,7 @@ type Picture struct {
 	Weighings      []alerts.Weighing
 	Open           []alerts.Open
 	Recent         []Raised // the last seven days, as of when it was looked at
-	Escalations    []OpenEscalation
+	Escalations    []escalations.Active
 	Snoozes        []alerts.Snooze
 	LastReviewedAt time.Time
 	EnrolledAt     time.Time
@@ -53,9 +54,9 @@ func (p *Picture) Weigh(app core.App, reading *vitals.Reading, now time.Time) er
 	return err
 }
 
-// Look reads the picture of a patient. reading is the one about to be judged, or nil.
-func Look(app core.App, patientID string, reading *vitals.Reading, now time.Time) (Picture, error) {
-	pictures, err := look(app, "t.patient = {:patient}", dbx.Params{"patient": patientID}, now)
+// ReadPicture reads the picture of a patient. reading is the one about to be judged, or nil.
+func ReadPicture(app core.App, patientID string, reading *vitals.Reading, now time.Time) (Picture, error) {
+	pictures, err := readPictures(app, "t.patient = {:patient}", dbx.Params{"patient": patientID}, now)
 	if err != nil {
 		return Picture{}, err
 	}
@@ -65,9 +66,9 @@ func Look(app core.App, patientID string, reading *vitals.Reading, now time.Time
 	return pictures[0], loadWeighings(app, pictures, reading, now)
 }
 
-// look reads, in one statement, all but the weighings of the patients that the condition picks, in order of their ids. It
+// readPictures reads, in one statement, all but the weighings of the patients that the condition picks, in order of their ids. It
 // runs for every reading: each list a picture needs is one text in its row, empty for most.
-func look(app core.App, where string, params dbx.Params, now time.Time) (pictures []Picture, err error) {
+func readPictures(app core.App, where string, params dbx.Params, now time.Time) (pictures []Picture, err error) {
 	params["since"] = collections.Instant(now.Add(-vitalsWindow))
 	rows, err := app.DB().NewQuery(`SELECT t.patient, COALESCE(t.latest_vitals, ''), t.last_reviewed_at, t.enrolled_at,
 			t.risk_score, t.risk_level, t.needs_review,
@@ -82,14 +83,14 @@ func look(app core.App, where string, params dbx.Params, now time.Time) (picture
 			(SELECT json_group_array(json_array(type, include_critical, ends_at)) FROM snoozes WHERE patient = t.patient AND ended_at = '')
 		FROM triage_scores t WHERE ` + where).Bind(params).Rows()
 	if err != nil {
-		return nil, fmt.Errorf("look at patients: %w", err)
+		return nil, fmt.Errorf("read pictures of patients: %w", err)
 	}
 	defer rows.Close() //nolint:errcheck // Err below tells what went wrong
 	inForce := alerts.NewInForce()
 	for rows.Next() {
 		var row pictureRow
 		if err := row.scan(rows); err != nil {
-			return nil, fmt.Errorf("look at a patient: %w", err)
+			return nil, fmt.Errorf("read a picture: %w", err)
 		}
 		picture, err := row.picture(inForce)
 		if err != nil {
@@ -98,7 +99,7 @@ func look(app core.App, where string, params dbx.Params, now time.Time) (picture
 		pictures = append(pictures, picture)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("look at patients: %w", err)
+		return nil, fmt.Errorf("read pictures of patients: %w", err)
 	}
 	return pictures, nil
 }
@@ -127,86 +128,58 @@ func (r *pictureRow) picture(inForce alerts.InForceMemory) (p Picture, err error
 	if p.Thresholds, err = inForce.Of(r.defaults, r.bounds); err != nil {
 		return p, err
 	}
-	if p.Open, err = parseOpenAlerts(r.open); err != nil {
+	if p.Open, err = parseList(r.open, "open alerts", readOpenAlert); err != nil {
 		return p, err
 	}
-	if p.Recent, err = parseRecent(r.recent); err != nil {
+	if p.Recent, err = parseList(r.recent, "recent alerts", readRaised); err != nil {
 		return p, err
 	}
-	if p.Escalations, err = parseEscalations(r.escalations); err != nil {
+	if p.Escalations, err = parseList(r.escalations, "open escalations", readEscalation); err != nil {
 		return p, err
 	}
-	p.Snoozes, err = parseSnoozes(r.snoozes)
+	p.Snoozes, err = parseList(r.snoozes, "snoozes", readSnooze)
 	return p, err
 }
 
-// none is the JSON of an empty list, which most are.
-const none = "[]"
-
-func parseOpenAlerts(stored []byte) (open []alerts.Open, err error) {
-	if string(stored) == none {
+// parseList reads a JSON list, which most often is empty, row by row.
+func parseList[R, T any](stored []byte, what string, read func(R) T) (list []T, err error) {
+	if string(stored) == "[]" {
 		return nil, nil
 	}
-	var rows [][7]any
+	var rows []R
 	if err := json.Unmarshal(stored, &rows); err != nil {
-		return nil, fmt.Errorf("read open alerts: %w", err)
+		return nil, fmt.Errorf("read %s: %w", what, err)
 	}
 	for _, row := range rows {
-		text := func(i int) string { s, _ := row[i].(string); return s }
-		readings, _ := row[6].(float64)
-		open = append(open, alerts.Open{
-			ID: text(0), Type: text(1), Level: alerts.Level(text(2)), DeviceID: text(3), NormalReadings: int(readings),
-			MeasuredAt: collections.ParseInstant(text(4)), CreatedAt: collections.ParseInstant(text(5)),
-		})
+		list = append(list, read(row))
 	}
-	return open, nil
+	return list, nil
 }
 
-func parseRecent(stored []byte) (recent []Raised, err error) {
-	if string(stored) == none {
-		return nil, nil
+func readOpenAlert(row [7]any) alerts.Open {
+	text := func(i int) string { s, _ := row[i].(string); return s }
+	readings, _ := row[6].(float64)
+	return alerts.Open{
+		ID: text(0), Type: text(1), Level: alerts.Level(text(2)), DeviceID: text(3), NormalReadings: int(readings),
+		MeasuredAt: collections.ParseInstant(text(4)), CreatedAt: collections.ParseInstant(text(5)),
 	}
-	var rows [][2]string
-	if err := json.Unmarshal(stored, &rows); err != nil {
-		return nil, fmt.Errorf("read recent alerts: %w", err)
-	}
-	for _, row := range rows {
-		recent = append(recent, Raised{Level: alerts.Level(row[0]), CreatedAt: collections.ParseInstant(row[1])})
-	}
-	return recent, nil
 }
 
-func parseEscalations(stored []byte) (open []OpenEscalation, err error) {
-	if string(stored) == none {
-		return nil, nil
-	}
-	var rows [][4]string
-	if err := json.Unmarshal(stored, &rows); err != nil {
-		return nil, fmt.Errorf("read open escalations: %w", err)
-	}
-	for _, row := range rows {
-		open = append(open, OpenEscalation{
-			ID: row[0], Priority: Priority(row[1]), BySystem: row[2] == alerts.System, NotifiedAt: collections.ParseInstant(row[3]),
-		})
-	}
-	return open, nil
+func readRaised(row [2]string) Raised {
+	return Raised{Level: alerts.Level(row[0]), CreatedAt: collections.ParseInstant(row[1])}
 }
 
-func parseSnoozes(stored []byte) (snoozes []alerts.Snooze, err error) {
-	if string(stored) == none {
-		return nil, nil
+func readEscalation(row [4]string) escalations.Active {
+	return escalations.Active{
+		ID: row[0], Priority: escalations.Priority(row[1]), BySystem: row[2] == alerts.System, NotifiedAt: collections.ParseInstant(row[3]),
 	}
-	var rows [][3]any
-	if err := json.Unmarshal(stored, &rows); err != nil {
-		return nil, fmt.Errorf("read snoozes: %w", err)
-	}
-	for _, row := range rows {
-		kind, _ := row[0].(string)
-		critical, _ := row[1].(float64)
-		endsAt, _ := row[2].(string)
-		snoozes = append(snoozes, alerts.Snooze{Type: kind, IncludeCritical: critical != 0, EndsAt: collections.ParseInstant(endsAt)})
-	}
-	return snoozes, nil
+}
+
+func readSnooze(row [3]any) alerts.Snooze {
+	kind, _ := row[0].(string)
+	critical, _ := row[1].(float64)
+	endsAt, _ := row[2].(string)
+	return alerts.Snooze{Type: kind, IncludeCritical: critical != 0, EndsAt: collections.ParseInstant(endsAt)}
 }
 
 // Snoozed reports whether nobody is to be told of an alert.

@@ -6,10 +6,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/pocketbase/dbx"
 	"pgregory.net/rapid"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -80,7 +84,7 @@ func TestLatestForgetsArrival(t *testing.T) {
 	})
 }
 
-func TestStandingNeedsReview(t *testing.T) {
+func TestPlaceNeedsReview(t *testing.T) {
 	reading := func(ago time.Duration) triage.Latest {
 		r := pressure(120, 80)
 		r.MeasuredAt = now.Add(-ago)
@@ -103,29 +107,29 @@ func TestStandingNeedsReview(t *testing.T) {
 		{"a reading, never reviewed", triage.Picture{Latest: reading(20 * day), EnrolledAt: now.Add(-21 * day)}, true},
 		{"an open alert of a reading", triage.Picture{Open: open("pulse", alerts.Warning), LastReviewedAt: reviewed}, true},
 		{"an open alert for want of data", triage.Picture{Open: open("missed_reading", alerts.NoData), LastReviewedAt: reviewed}, true},
-		{"a routine escalation", triage.Picture{Escalations: []triage.OpenEscalation{{Priority: triage.Routine}}, LastReviewedAt: reviewed}, true},
+		{"a routine escalation", triage.Picture{Escalations: []escalations.Active{{Priority: escalations.Routine}}, LastReviewedAt: reviewed}, true},
 		{"a score of 51", triage.Picture{Latest: triage.Latest{}.With(pressure(190, 125)), LastReviewedAt: reviewed}, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			test.picture.Thresholds = defaults
-			if got := test.picture.Standing(now).NeedsReview; got != test.want {
+			if got := test.picture.Place(now).NeedsReview; got != test.want {
 				t.Errorf("needs review: %t", got)
 			}
 		})
 	}
 }
 
-func TestStandingCounts(t *testing.T) {
+func TestPlaceCounts(t *testing.T) {
 	picture := triage.Picture{
 		Thresholds: defaults, LastReviewedAt: now, Latest: triage.Latest{}.With(pressure(120, 80)),
 		Open: []alerts.Open{
 			{Type: "device_battery", Level: alerts.Critical, CreatedAt: now.Add(-time.Hour)},
 			{Type: "missed_reading", Level: alerts.NoData, CreatedAt: now.Add(-3 * time.Hour)},
 		},
-		Escalations: []triage.OpenEscalation{{Priority: triage.Routine}},
+		Escalations: []escalations.Active{{Priority: escalations.Routine}},
 	}
-	s := picture.Standing(now)
+	s := picture.Place(now)
 	if s.Unacknowledged != 2 || s.UnacknowledgedCritical != 1 || s.ActiveEscalations != 1 || !s.OldestUnacknowledgedAt.Equal(now.Add(-3*time.Hour)) {
 		t.Errorf("%+v", s)
 	}
@@ -133,23 +137,55 @@ func TestStandingCounts(t *testing.T) {
 		t.Errorf("a critical battery is no danger to the patient: %d", s.Score.Value)
 	}
 	picture.Open = append(picture.Open, alerts.Open{Type: "pulse", Level: alerts.Warning, CreatedAt: now})
-	if got := picture.Standing(now).Score.Value; got != 51 {
+	if got := picture.Place(now).Score.Value; got != 51 {
 		t.Errorf("with an open warning: %d", got)
 	}
-	picture.Escalations[0].Priority = triage.Stat
-	if got := picture.Standing(now).Score.Value; got != 76 {
+	picture.Escalations[0].Priority = escalations.Stat
+	if got := picture.Place(now).Score.Value; got != 76 {
 		t.Errorf("with a stat escalation: %d", got)
 	}
-	picture.Escalations[0].Priority, picture.Open = triage.Urgent, nil
-	if got := picture.Standing(now).Score.Value; got != 51 {
+	picture.Escalations[0].Priority, picture.Open = escalations.Urgent, nil
+	if got := picture.Place(now).Score.Value; got != 51 {
 		t.Errorf("with an urgent escalation: %d", got)
 	}
 }
 
 // Without a review the time counts from the patient's creation.
-func TestStandingNeverReviewed(t *testing.T) {
+func TestPlaceNeverReviewed(t *testing.T) {
 	picture := triage.Picture{Thresholds: defaults, Latest: triage.Latest{}.With(pressure(120, 80)), EnrolledAt: now.Add(-72 * time.Hour)}
-	if got := picture.Standing(now).Score.Value; got != 6 {
+	if got := picture.Place(now).Score.Value; got != 6 {
 		t.Errorf("score %d, want 6", got)
+	}
+}
+
+// A patient's own bounds stand before the practice's; who has none has the practice's.
+func TestPictureThresholds(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	const own = `{"blood_pressure":{"systolic_low":80},"pulse":null}`
+	if _, err := app.DB().Insert(collections.Thresholds, dbx.Params{"patient": "ada", "bounds": own}).Execute(); err != nil {
+		t.Fatal(err)
+	}
+	practice, _, err := collections.FindThresholds(app, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parse := func(text string) alerts.Bounds {
+		bounds, err := alerts.ParseBounds(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bounds
+	}
+	for patient, own := range map[string]alerts.Bounds{"ada": parse(own), "newborn": nil} {
+		if err := triage.Enrol(app, patient, now); err != nil {
+			t.Fatal(err)
+		}
+		picture, err := triage.ReadPicture(app, patient, nil, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(alerts.InForce(parse(practice.Bounds), own), picture.Thresholds); diff != "" {
+			t.Errorf("%s: %s", patient, diff)
+		}
 	}
 }

@@ -14,18 +14,19 @@ import (
 )
 
 const (
-	rescorePage  = 500 // patients looked at with one statement
+	rescorePage  = 500 // patients read with one statement
 	rescoreBatch = 25  // rows written in one transaction, so that no reading waits long for it
 )
 
-// Rescore reads a patient's picture anew and stores where the patient stands; every cause but a reading uses it.
-func Rescore(tx core.App, patientID string, now time.Time) (Standing, error) {
-	picture, err := Look(tx, patientID, nil, now)
+// Rescore reads a patient's picture anew and stores where the patient ranks; every cause but a reading leads here, through
+// internal/ranking.
+func Rescore(tx core.App, patientID string, now time.Time) (Place, error) {
+	picture, err := ReadPicture(tx, patientID, nil, now)
 	if err != nil {
-		return Standing{}, err
+		return Place{}, err
 	}
-	standing := picture.Standing(now)
-	return standing, SaveStanding(tx, patientID, standing, now)
+	place := picture.Place(now)
+	return place, SavePlace(tx, patientID, place, now)
 }
 
 // RescoreAll catches up with what time alone changes, and with new defaults: readings and alerts grow old, reviews lie
@@ -36,7 +37,7 @@ func RescoreAll(ctx context.Context, app core.App, now time.Time, changed func(p
 		if err := ctx.Err(); err != nil {
 			return seen, written, err
 		}
-		page, err := lookAfter(app, after, now)
+		page, err := picturesAfter(app, after, now)
 		if err != nil || len(page) == 0 {
 			return seen, written, err
 		}
@@ -44,7 +45,7 @@ func RescoreAll(ctx context.Context, app core.App, now time.Time, changed func(p
 		seen += len(page)
 		var differ []string
 		for i := range page {
-			if !page[i].stored.holds(page[i].Standing(now)) {
+			if !page[i].stored.holds(page[i].Place(now)) {
 				differ = append(differ, page[i].PatientID)
 			}
 		}
@@ -61,14 +62,14 @@ func RescoreAll(ctx context.Context, app core.App, now time.Time, changed func(p
 	}
 }
 
-func (s shown) holds(now Standing) bool {
+func (s shown) holds(now Place) bool {
 	return s.score == now.Score.Value && s.level == string(now.Score.Level) && s.needsReview == now.NeedsReview
 }
 
-// lookAfter reads the pictures of the next page of listed patients, along the index of patients: the plus keeps SQLite from
+// picturesAfter reads the pictures of the next page of listed patients, along the index of patients: the plus keeps SQLite from
 // gathering and sorting everyone who is listed.
-func lookAfter(app core.App, patient string, now time.Time) ([]Picture, error) {
-	page, err := look(app, "t.patient > {:after} AND +t.listed = TRUE ORDER BY t.patient LIMIT +{:limit}",
+func picturesAfter(app core.App, patient string, now time.Time) ([]Picture, error) {
+	page, err := readPictures(app, "t.patient > {:after} AND +t.listed = TRUE ORDER BY t.patient LIMIT +{:limit}",
 		dbx.Params{"after": patient, "limit": rescorePage}, now)
 	if err != nil {
 		return nil, err
@@ -76,7 +77,7 @@ func lookAfter(app core.App, patient string, now time.Time) ([]Picture, error) {
 	return page, loadWeighings(app, page, nil, now)
 }
 
-// rescoreTogether looks again inside the transaction: a reading may have come in between.
+// rescoreTogether reads again inside the transaction: a reading may have come in between.
 func rescoreTogether(app core.App, patients []string, now time.Time) error {
 	list, err := json.Marshal(patients)
 	if err != nil {
@@ -84,7 +85,7 @@ func rescoreTogether(app core.App, patients []string, now time.Time) error {
 	}
 	return app.RunInTransaction(func(tx core.App) error {
 		tx = collections.Prepared(tx)
-		pictures, err := look(tx, "t.patient IN (SELECT value FROM json_each({:patients}))", dbx.Params{"patients": string(list)}, now)
+		pictures, err := readPictures(tx, "t.patient IN (SELECT value FROM json_each({:patients}))", dbx.Params{"patients": string(list)}, now)
 		if err != nil {
 			return err
 		}
@@ -92,7 +93,7 @@ func rescoreTogether(app core.App, patients []string, now time.Time) error {
 			return err
 		}
 		for _, picture := range pictures {
-			if err := SaveStanding(tx, picture.PatientID, picture.Standing(now), now); err != nil {
+			if err := SavePlace(tx, picture.PatientID, picture.Place(now), now); err != nil {
 				return err
 			}
 		}

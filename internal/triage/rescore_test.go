@@ -28,7 +28,7 @@ func TestRescoreAll(t *testing.T) {
 		if i%2 == 0 {
 			latest = high
 		}
-		if err := triage.SaveStanding(app, id, triage.Picture{Thresholds: defaults, Latest: latest, EnrolledAt: now}.Standing(now), now); err != nil {
+		if err := triage.SavePlace(app, id, triage.Picture{Thresholds: defaults, Latest: latest, EnrolledAt: now}.Place(now), now); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,13 +10,14 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/escalations"
 )
 
 // reviewDue is the time after a review from which new readings want another.
 const reviewDue = 7 * 24 * time.Hour
 
-// Standing is a patient's row on the triage list, worked out.
-type Standing struct {
+// Place is a patient's row on the triage list, worked out.
+type Place struct {
 	Score                  Score
 	Latest                 Latest
 	Unacknowledged         int
@@ -26,8 +27,8 @@ type Standing struct {
 	NeedsReview            bool
 }
 
-// Standing works out where the patient stands.
-func (p Picture) Standing(now time.Time) Standing {
+// Place works out where the patient ranks.
+func (p Picture) Place(now time.Time) Place {
 	c := Circumstances{
 		Latest: p.Latest, Thresholds: p.Thresholds, Weighings: p.Weighings, Alerts: countRecent(p.Recent, now),
 		ReviewedAt: p.LastReviewedAt,
@@ -35,7 +36,7 @@ func (p Picture) Standing(now time.Time) Standing {
 	if c.ReviewedAt.IsZero() {
 		c.ReviewedAt = p.EnrolledAt
 	}
-	s := Standing{Latest: p.Latest, ActiveEscalations: len(p.Escalations), Unacknowledged: len(p.Open)}
+	s := Place{Latest: p.Latest, ActiveEscalations: len(p.Escalations), Unacknowledged: len(p.Open)}
 	for _, alert := range p.Open {
 		if s.OldestUnacknowledgedAt.IsZero() || alert.CreatedAt.Before(s.OldestUnacknowledgedAt) {
 			s.OldestUnacknowledgedAt = alert.CreatedAt
@@ -49,8 +50,8 @@ func (p Picture) Standing(now time.Time) Standing {
 		}
 	}
 	for _, escalation := range p.Escalations {
-		c.StatEscalation = c.StatEscalation || escalation.Priority == Stat
-		c.UrgentEscalation = c.UrgentEscalation || escalation.Priority == Urgent
+		c.StatEscalation = c.StatEscalation || escalation.Priority == escalations.Stat
+		c.UrgentEscalation = c.UrgentEscalation || escalation.Priority == escalations.Urgent
 	}
 	s.Score = Rate(c, now)
 	s.NeedsReview = s.Unacknowledged > 0 || s.ActiveEscalations > 0 || s.Score.Value >= warningFloor ||
@@ -72,26 +73,43 @@ const never = "9999-12-31T23:59:59.999999Z"
 
 // Enrol gives a new patient a row on the triage list, inside the transaction that stores the patient.
 func Enrol(tx core.App, patientID string, now time.Time) error {
-	record, err := collections.New(tx, collections.TriageScores)
+	row, err := collections.NewTriageScore(tx, patientID, string(RiskNoData), never, now)
 	if err != nil {
 		return err
 	}
-	record.Set("patient", patientID)
-	record.Set("listed", true)
-	record.Set("risk_level", string(RiskNoData))
-	record.Set("risk_factors", []Factor{})
-	record.Set("latest_vitals", Latest{})
-	record.Set("oldest_unacknowledged_at", never)
-	record.Set("enrolled_at", collections.Instant(now))
-	record.Set("scored_at", collections.Instant(now))
-	if err := tx.SaveNoValidate(record); err != nil {
+	if err := tx.SaveNoValidate(row); err != nil {
 		return fmt.Errorf("enrol patient on the triage list: %w", err)
 	}
 	return nil
 }
 
-// SaveStanding writes the row behind the triage list inside the caller's transaction.
-func SaveStanding(tx core.App, patientID string, s Standing, now time.Time) error {
+// SetListed says whether a patient, who is enrolled if need be, is shown on the triage list.
+func SetListed(tx core.App, patientID string, listed bool, enrolledAt time.Time) error {
+	row, err := collections.FindTriageScore(tx, patientID)
+	if collections.Missing(err) {
+		return Enrol(tx, patientID, enrolledAt)
+	}
+	if err != nil || row.Listed() == listed {
+		return err
+	}
+	row.SetListed(listed)
+	if err := tx.Save(row); err != nil {
+		return fmt.Errorf("store triage row: %w", err)
+	}
+	return nil
+}
+
+// ReplaceLatest replaces what is known of a patient's latest readings, for when one of them no longer counts.
+func ReplaceLatest(tx core.App, patientID string, latest Latest) error {
+	raw, err := json.Marshal(latest)
+	if err != nil {
+		return fmt.Errorf("encode latest vitals: %w", err)
+	}
+	return collections.SetLatestVitals(tx, patientID, string(raw))
+}
+
+// SavePlace writes the row behind the triage list inside the caller's transaction.
+func SavePlace(tx core.App, patientID string, s Place, now time.Time) error {
 	latest, err := json.Marshal(s.Latest)
 	if err != nil {
 		return fmt.Errorf("encode latest vitals: %w", err)
@@ -110,7 +128,7 @@ func SaveStanding(tx core.App, patientID string, s Standing, now time.Time) erro
 		"oldest": oldest, "escalations": s.ActiveEscalations, "review": s.NeedsReview, "now": collections.Instant(now),
 		"patient": patientID,
 	}
-	for _, update := range []string{refreshStanding, moveStanding} {
+	for _, update := range []string{refreshPlace, movePlace} {
 		result, err := tx.NonconcurrentDB().NewQuery(update).Bind(row).Execute()
 		if err != nil {
 			return fmt.Errorf("store triage row: %w", err)
@@ -125,11 +143,11 @@ func SaveStanding(tx core.App, patientID string, s Standing, now time.Time) erro
 // Most readings leave a patient where they are. Naming a ranking column in an update rewrites every index that has it, so the
 // first form names none and takes hold only where nothing moves.
 const (
-	refreshStanding = `UPDATE triage_scores SET risk_factors = {:factors}, latest_vitals = {:latest}, last_reading_at = {:reading}, scored_at = {:now}
+	refreshPlace = `UPDATE triage_scores SET risk_factors = {:factors}, latest_vitals = {:latest}, last_reading_at = {:reading}, scored_at = {:now}
 		WHERE patient = {:patient} AND risk_score = {:score} AND risk_level = {:level} AND unacknowledged_alerts = {:open}
 			AND unacknowledged_critical = {:critical} AND oldest_unacknowledged_at = {:oldest} AND active_escalations = {:escalations}
 			AND needs_review = {:review}`
-	moveStanding = `UPDATE triage_scores SET
+	movePlace = `UPDATE triage_scores SET
 			risk_score = {:score}, risk_level = {:level}, risk_factors = {:factors}, latest_vitals = {:latest},
 			last_reading_at = {:reading}, unacknowledged_alerts = {:open}, unacknowledged_critical = {:critical},
 			oldest_unacknowledged_at = {:oldest}, active_escalations = {:escalations}, needs_review = {:review}, scored_at = {:now}

@@ -1,0 +1,191 @@
+package collections
+
+import (
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// The columns of an alert that a person can change.
+const (
+	AlertStatus           = "status"
+	AlertNotes            = "notes"
+	AlertClinicalNote     = "clinical_note"
+	AlertOutcome          = "outcome"
+	AlertFollowUpRequired = "follow_up_required"
+	AlertFollowUpAt       = "follow_up_at"
+)
+
+// alertChanges are the columns of an alert that may be written again; everything else is what happened.
+var alertChanges = []string{
+	AlertStatus, AlertNotes, AlertClinicalNote, AlertOutcome, AlertFollowUpRequired, AlertFollowUpAt, "follow_up_by", "follow_up_told",
+	"acknowledged", "acknowledged_by", "acknowledged_at", "resolved_by", "resolved_at", "escalation", "updated_at",
+}
+
+// Alert says that something about a patient wants attention.
+type Alert struct{ core.BaseRecordProxy }
+
+// AsAlert reads a record of the alerts collection as an Alert.
+func AsAlert(record *core.Record) *Alert { return as[Alert](record) }
+
+// FindAlert finds one alert.
+func FindAlert(app core.App, id string) (*Alert, error) {
+	return find[Alert](app, Alerts, dbx.HashExp{"id": id})
+}
+
+// AlertsByID finds alerts, in no order; ids without one are left out.
+func AlertsByID(app core.App, ids []string) ([]*Alert, error) {
+	return listOf[Alert](app, Alerts, among(ids))
+}
+
+// AlertFilter narrows a list of alerts; zero values do not.
+type AlertFilter struct {
+	PatientID, DeviceID, Level, Status, Type string
+	Acknowledged                             *bool
+	// Among keeps these types, and of them what no reading raised.
+	Among []string
+	// From and To bound the creation, both inclusive.
+	From, To time.Time
+	// CareTeamOf keeps the patients whose care team this user (record id) belongs to.
+	CareTeamOf string
+}
+
+// PageOfAlerts returns a page of alerts, newest first, and how many there are in all.
+func PageOfAlerts(app core.App, f AlertFilter, offset, limit int) (page []*core.Record, total int, err error) {
+	const newestFirst = "created_at DESC, id DESC"
+	kind := Conditions{}.Equal("level", f.Level).Equal("status", f.Status).Equal("type", f.Type).Is("acknowledged", f.Acknowledged)
+	if f.PatientID+f.DeviceID+f.CareTeamOf == "" && f.Among == nil && f.From.IsZero() && f.To.IsZero() {
+		err = app.DB().Select("COALESCE(SUM(alerts), 0)").From("alert_totals").Where(Every(kind)).Row(&total)
+		if err != nil {
+			return nil, 0, wrap(err, "count alerts")
+		}
+		return kind.PageOfPatientsAmong(app, Alerts, newestFirst, offset, limit, total)
+	}
+	if f.Among != nil {
+		kind = append(kind, AnyOf("type", f.Among), dbx.NewExp("observation = ''"))
+	}
+	return kind.Equal("patient", f.PatientID).Equal("device_id", f.DeviceID).Between("created_at", f.From, f.To).
+		OnCareTeamOf(f.CareTeamOf).PageOfPatients(app, Alerts, newestFirst, offset, limit)
+}
+
+// AlertsOfObservations returns the alerts that the given observations raised, by observation, in order of creation; those
+// that only inform are left out.
+func AlertsOfObservations(app core.App, observationIDs ...string) (map[string][]*Alert, error) {
+	list, err := listOf[Alert](app, Alerts, dbx.And(AnyOf("observation", observationIDs), dbx.NewExp("observation != ''"),
+		dbx.In("level", "critical", "warning")), "id")
+	alerts := map[string][]*Alert{}
+	for _, alert := range list {
+		alerts[alert.ObservationID()] = append(alerts[alert.ObservationID()], alert)
+	}
+	return alerts, err
+}
+
+// AlertIDsOfEscalations are the ids of the alerts attached to escalations, by escalation and in order.
+func AlertIDsOfEscalations(app core.App, escalationIDs []string) (map[string][]string, error) {
+	var rows []struct {
+		ID         string `db:"id"`
+		Escalation string `db:"escalation"`
+	}
+	err := app.DB().Select("id", "escalation").From(Alerts).
+		Where(dbx.And(AnyOf("escalation", escalationIDs), dbx.NewExp("escalation != ''"))).OrderBy("id").All(&rows)
+	attached := map[string][]string{}
+	for _, row := range rows {
+		attached[row.Escalation] = append(attached[row.Escalation], row.ID)
+	}
+	return attached, wrap(err, "find alerts of escalations")
+}
+
+// AlertsToFollowUp are the ids of alerts of whose follow-up somebody is to be reminded, the longest due first.
+func AlertsToFollowUp(app core.App, now time.Time, limit int) ([]string, error) {
+	return queryColumn[string](app, "find follow-ups", `SELECT id FROM alerts
+		WHERE follow_up_required = TRUE AND follow_up_told = FALSE AND follow_up_at <= {:now} ORDER BY follow_up_at LIMIT +{:limit}`,
+		dbx.Params{"now": Instant(now), "limit": limit})
+}
+
+// EndedAlert is an alert that is over, and whose it was.
+type EndedAlert struct {
+	ID        string `db:"id"`
+	PatientID string `db:"patient"`
+}
+
+// EndAlertsAbout gives the active alerts of a type about a device or hub a status that ends them; those about one patient only
+// unless patientID is "".
+func EndAlertsAbout(tx core.App, deviceID, alertType, patientID, status, by string, now time.Time) ([]EndedAlert, error) {
+	return endAlerts(tx, `device_id = {:device} AND device_id != '' AND type = {:type} AND status = 'active' AND {:patient} IN ('', patient)`,
+		dbx.Params{"device": deviceID, "type": alertType, "patient": patientID}, status, by, now)
+}
+
+// EndAlertsOf gives every alert of a patient that is not over a status that ends it.
+func EndAlertsOf(tx core.App, patientID, status, by string, now time.Time) ([]EndedAlert, error) {
+	return endAlerts(tx, `patient = {:patient} AND status IN ('active', 'acknowledged')`, dbx.Params{"patient": patientID}, status, by, now)
+}
+
+// endAlerts: who acknowledged one stays on record.
+func endAlerts(tx core.App, where string, params dbx.Params, status, by string, now time.Time) (ended []EndedAlert, err error) {
+	params["status"], params["by"], params["at"] = status, by, Instant(now)
+	err = tx.NonconcurrentDB().NewQuery(`UPDATE alerts SET status = {:status}, resolved_by = {:by}, resolved_at = {:at}, updated_at = {:at},
+			acknowledged_by = CASE WHEN acknowledged THEN acknowledged_by ELSE {:by} END,
+			acknowledged_at = CASE WHEN acknowledged THEN acknowledged_at ELSE {:at} END, acknowledged = TRUE
+		WHERE ` + where + ` RETURNING id, patient`).Bind(params).All(&ended)
+	return ended, wrap(err, "end alerts")
+}
+
+// Store writes what was changed of an alert, past the hooks of its collection.
+func (a *Alert) Store(tx core.App) error { return Update(tx, a.ProxyRecord(), alertChanges...) }
+
+// SetStatus says where it stands from now on.
+func (a *Alert) SetStatus(status string, now time.Time) {
+	a.Set(AlertStatus, status)
+	a.Set("updated_at", Instant(now))
+}
+
+// SetAcknowledged says who dealt with it first.
+func (a *Alert) SetAcknowledged(by string, now time.Time) {
+	a.Set("acknowledged", true)
+	stamp(a, "acknowledged", by, now)
+}
+
+// SetFollowUp says when to remind whom of it.
+func (a *Alert) SetFollowUp(by string, at time.Time) {
+	a.Load(map[string]any{AlertFollowUpRequired: true, "follow_up_told": false})
+	stamp(a, "follow_up", by, at)
+}
+
+func (a *Alert) SetFollowUpTold()                     { a.Set("follow_up_told", true) }
+func (a *Alert) SetResolved(by string, now time.Time) { stamp(a, "resolved", by, now) }
+func (a *Alert) SetEscalation(id string)              { a.Set("escalation", id) }
+
+// stamp notes in a record who did something with it, and when.
+func stamp(record core.RecordProxy, what, by string, at time.Time) {
+	record.ProxyRecord().Load(map[string]any{what + "_by": by, what + "_at": Instant(at)})
+}
+
+// MessageShown is the message, or [UnreadableText].
+func (a *Alert) MessageShown() string { return TextOf(a.ProxyRecord(), "message") }
+
+func (a *Alert) Number() int64             { return Number(a.Id) }
+func (a *Alert) PatientID() string         { return a.GetString("patient") }
+func (a *Alert) Level() string             { return a.GetString("level") }
+func (a *Alert) Type() string              { return a.GetString("type") }
+func (a *Alert) ObservationID() string     { return a.GetString("observation") }
+func (a *Alert) Message() phi.Text         { return phi.Text(a.GetString("message")) }
+func (a *Alert) Value() *float64           { return Optional(a.ProxyRecord(), "value") }
+func (a *Alert) Threshold() *float64       { return Optional(a.ProxyRecord(), "threshold") }
+func (a *Alert) Status() string            { return a.GetString(AlertStatus) }
+func (a *Alert) Acknowledged() bool        { return a.GetBool("acknowledged") }
+func (a *Alert) AcknowledgedBy() string    { return a.GetString("acknowledged_by") }
+func (a *Alert) AcknowledgedAt() time.Time { return ParseInstant(a.GetString("acknowledged_at")) }
+func (a *Alert) ResolvedBy() string        { return a.GetString("resolved_by") }
+func (a *Alert) ResolvedAt() time.Time     { return ParseInstant(a.GetString("resolved_at")) }
+func (a *Alert) Outcome() string           { return a.GetString(AlertOutcome) }
+func (a *Alert) Notes() phi.Text           { return phi.Text(a.GetString(AlertNotes)) }
+func (a *Alert) ClinicalNote() phi.Text    { return phi.Text(a.GetString(AlertClinicalNote)) }
+func (a *Alert) FollowUpRequired() bool    { return a.GetBool(AlertFollowUpRequired) }
+func (a *Alert) FollowUpAt() time.Time     { return ParseInstant(a.GetString(AlertFollowUpAt)) }
+func (a *Alert) FollowUpBy() string        { return a.GetString("follow_up_by") }
+func (a *Alert) EscalationID() string      { return a.GetString("escalation") }
+func (a *Alert) Snoozed() bool             { return a.GetBool("snoozed") }
+func (a *Alert) CreatedAt() time.Time      { return ParseInstant(a.GetString("created_at")) }
