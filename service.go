@@ -29,6 +29,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/intake"
 	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/internal/live"
 	"github.com/vigilhealth/vigil/internal/metrics"
@@ -58,6 +59,7 @@ type service struct {
 	directory  *patients.Directory
 	readings   *observations.Engine
 	writer     *observations.Writer
+	intake     *intake.Engine
 	emr        *emr.Client
 	devices    *devices.Engine
 	worker     *transmissions.Worker
@@ -133,6 +135,7 @@ func newServiceOn(app core.App, sealer *phi.Sealer, settings config.Settings, lo
 		s.metrics.Stored(outcomes, s.now())
 		s.stored(outcomes)
 	})
+	s.intake = s.newIntake()
 	if s.emr, err = newEMRClient(app, settings, s.now); err != nil {
 		return nil, err
 	}

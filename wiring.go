@@ -20,6 +20,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/intake"
 	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/internal/live"
 	"github.com/vigilhealth/vigil/internal/notifications"
@@ -44,21 +45,17 @@ func (s *service) openRoutes(e *core.ServeEvent) error {
 }
 
 func (s *service) routeEngines() routes.Engines {
-	g := s.settings.Gateway
 	return routes.Engines{
 		PublicURL: s.settings.PublicURL, Zone: s.settings.PracticeLocation, AllowedOrigins: s.settings.CORSAllowedOrigins, Log: s.log, Clock: s.now,
 		Bearer: s.auth, Limits: s.limits,
 		Auth: s.auth, Push: s.push, Directory: s.directory, Readings: s.readings, Writer: s.writer, Transmissions: s.worker, Monitor: s.monitor,
 		Dashboard: s.board, Watch: routes.Watch{Answered: s.metrics.Answered, Rejected: s.metrics.Rejected},
-		Gateway: gateway.Gateway{
-			Secrets:   gateway.Secrets{Current: g.WebhookSecret.Reveal(), Previous: g.WebhookSecretPrevious.Reveal()},
-			Tolerance: g.TimestampTolerance, MaxFuture: s.settings.Clinical.MeasuredAtMaxFuture,
-		},
+		Intake:          s.intake,
 		DefaultsChanged: s.inheritors.Changed,
 		Devices:         s.devices,
 		Billing:         s.billing,
 		Reports:         reports.New(s.billing, s.settings.Billing.ReportCache),
-		GatewaySources:  g.AllowedCIDRs, GatewayDedup: g.DedupEnabled, MaxFuture: s.settings.Clinical.MeasuredAtMaxFuture,
+		GatewaySources:  s.settings.Gateway.AllowedCIDRs, MaxFuture: s.settings.Clinical.MeasuredAtMaxFuture,
 		ProcessPendingLimit: s.settings.FHIR.ProcessPendingLimit, Version: version,
 		FHIRSystems:        fhir.Systems{MRN: s.settings.FHIR.MRNSystem, EMRID: s.settings.FHIR.EMRIDSystem},
 		RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
@@ -100,6 +97,14 @@ func newBilling(settings config.Settings, readingsWait func() bool) *billing.Eng
 	})
 	billing.Use(engine)
 	return engine
+}
+
+func (s *service) newIntake() *intake.Engine {
+	g := s.settings.Gateway
+	return intake.New(intake.Options{
+		Adapters: gateway.NewAdapters(g, s.settings.Clinical.MeasuredAtMaxFuture), Readings: s.readings, Writer: s.writer, Devices: s.devices,
+		Repeatable: !g.DedupEnabled, Log: s.log,
+	})
 }
 
 func (s *service) newMailer() *notifications.Mailer {

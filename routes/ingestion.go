@@ -68,9 +68,7 @@ func ingest(a *api, c *call, decode func(raw []byte) (measured, error)) error {
 	if err := a.reach(c, patientID); err != nil {
 		return err
 	}
-	outcome, err := a.Writer.Submit(c.Request.Context(), observations.Submission{
-		PatientID: patientID, Reading: reading, Source: source, By: c.actor(), ReceivedAt: c.Now,
-	})
+	outcome, err := a.Intake.Submit(c.Request.Context(), patientID, reading, source, c.actor(), c.Now)
 	if err != nil {
 		return err
 	}

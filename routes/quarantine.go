@@ -7,12 +7,14 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/intake"
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/transmissions"
 )
 
-// itemView is a kept device event as the contract shows it. Source: docs/decisions.md, "Webhook answers".
+// itemView is a quarantined device event as the contract shows it. Source: docs/decisions.md, "Webhook answers".
 type itemView struct {
 	ID               string       `json:"id"`
 	Status           string       `json:"status"`
@@ -29,32 +31,27 @@ type itemView struct {
 	ClosedAt         *string      `json:"closed_at"`
 }
 
-func viewItem(item observations.Item) itemView {
+func viewItem(e *collections.GatewayEvent) itemView {
 	return itemView{
-		ID: item.ID, Status: string(item.Status), Reason: item.Reason, EventType: orNull(item.EventType),
-		DeviceID: orNull(item.DeviceID), GatewayPatientID: orNull(item.GatewayPatientID()), MeasurementType: orNull(item.MeasurementType),
-		Timestamp: instantOrNull(collections.ParseInstant(item.Timestamp)), ReceivedAt: input.FormatInstant(item.ReceivedAt),
-		FieldErrors: item.FieldErrors, ObservationID: orNull(item.ObservationID), ClosedBy: orNull(item.ClosedBy),
-		ClosedAt: instantOrNull(item.ClosedAt),
+		ID: e.Id, Status: e.Status(), Reason: e.Reason(), EventType: orNull(e.EventType()),
+		DeviceID: orNull(e.DeviceID()), GatewayPatientID: orNull(gateway.PatientIdentifier([]byte(e.Payload().Reveal()))),
+		MeasurementType: orNull(e.MeasurementType()), Timestamp: instantOrNull(e.Timestamp()), ReceivedAt: input.FormatInstant(e.ReceivedAt()),
+		FieldErrors: e.FieldErrors(), ObservationID: orNull(e.ObservationID()), ClosedBy: orNull(e.ClosedBy()), ClosedAt: instantOrNull(e.ClosedAt()),
 	}
 }
 
 func (a *api) listQuarantine(c *call) error {
-	var statuses []string
-	for _, status := range observations.QuarantineStatuses {
-		statuses = append(statuses, string(status))
-	}
 	q := c.query()
 	p := q.paging()
-	filter := observations.QuarantineFilter{
-		Status: observations.KeptStatus(q.oneOf("status", statuses...)), Reason: q.text("reason", 50), DeviceID: q.text("device_id", 128),
+	filter := intake.QuarantineFilter{
+		Status: q.oneOf("status", intake.QuarantineStatuses...), Reason: q.text("reason", 50), DeviceID: q.text("device_id", 128),
 	}
 	between := q.between()
 	filter.From, filter.To = between.From, between.To
 	if err := q.err(); err != nil {
 		return err
 	}
-	page, total, unreadable, err := observations.Quarantine(c.App, filter, p.Offset(), p.Size)
+	page, total, unreadable, err := intake.Quarantine(c.App, filter, p.Offset(), p.Size)
 	if err != nil {
 		return err
 	}
@@ -73,7 +70,7 @@ func (a *api) releaseEvent(c *call) error {
 	if err != nil {
 		return err
 	}
-	if _, err := observations.FindItem(c.App, id); err != nil {
+	if _, err := intake.Find(c.App, id); err != nil {
 		return err
 	}
 	var body struct {
@@ -90,7 +87,7 @@ func (a *api) releaseEvent(c *call) error {
 	if err := a.reach(c, patientID); err != nil {
 		return err
 	}
-	outcome, err := a.Readings.Release(c.App, a.Gateway, id, patientID, c.actor(), c.Now)
+	outcome, err := a.Intake.Release(c.App, id, patientID, c.actor(), c.Now)
 	if err != nil {
 		return err
 	}
@@ -103,14 +100,14 @@ func (a *api) discardEvent(c *call) error {
 	if err != nil {
 		return err
 	}
-	if _, err := observations.FindItem(c.App, id); err != nil {
+	if _, err := intake.Find(c.App, id); err != nil {
 		return err
 	}
 	reason, err := c.reason()
 	if err != nil {
 		return err
 	}
-	item, err := observations.Discard(c.App, id, reason, c.actor(), c.Now)
+	item, err := intake.Discard(c.App, id, reason, c.actor(), c.Now)
 	if err != nil {
 		return err
 	}

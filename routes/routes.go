@@ -24,6 +24,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/intake"
 	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/observations"
@@ -317,14 +318,13 @@ type Engines struct {
 	Transmissions *transmissions.Worker
 	Monitor       *dashboard.Monitor
 	Dashboard     *dashboard.Board
-	Gateway       gateway.Adapter
+	Intake        *intake.Engine
 	Billing       *billing.Engine
 	Reports       *reports.Engine
 	Devices       *devices.Engine
 	EMR           EMR
 
 	GatewaySources      []netip.Prefix // where webhooks may come from; empty is anywhere
-	GatewayDedup        bool           // false stores repeats too; for tests of the gateway
 	MaxFuture           time.Duration  // how far ahead a measurement time may be
 	ProcessPendingLimit int            // deliveries of one call
 	FHIRSystems         fhir.Systems   // namespaces of a FHIR Patient's identifiers

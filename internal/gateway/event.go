@@ -48,9 +48,10 @@ func (t EventType) Known() bool {
 	return ok
 }
 
-// Event is one verified event, checked. Identifiers are the gateway's own and "" when not sent.
+// Event is one verified event, checked. Identifiers are the vendor's own and "" when not sent.
 type Event struct {
-	Type EventType
+	Vendor Vendor
+	Type   EventType
 	// At is the device's time, UTC, in microseconds; zero for a type that is not Known.
 	At                         time.Time
 	DeviceID, HubID, PatientID string
@@ -81,9 +82,13 @@ func (Event) LogValue() slog.Value { return slog.StringValue("[event]") }
 
 // Key is the identity by which a repeated event is recognised, for ever: device, second and kind for a measurement;
 // type, device or hub and time for other known events; the very bytes for an event that is ignored.
+// The vendor goes before all of it, unless it is the contract's, so that no vendor's key is another's.
 // Source: docs/decisions.md, "Deduplication window versus retries" and "The four other event types".
 func (e Event) Key() string {
 	parts := []string{string(e.Type)}
+	if e.Vendor != Contract {
+		parts = []string{string(e.Vendor), string(e.Type)}
+	}
 	switch {
 	case e.Type == MeasurementCreated:
 		parts = append(parts, e.DeviceID, e.At.Truncate(time.Second).Format(time.RFC3339), e.measurement)
@@ -106,6 +111,14 @@ var eventSpace = uuid.MustParse("6f0b6a52-6d0c-4f3e-9c55-1f7a3f0e8d21")
 // ID is the event's UUID, made from Key (RFC 9562, version 8, over SHA-256): a repeat has the same one.
 func (e Event) ID() string {
 	return uuid.NewHash(sha256.New(), eventSpace, []byte(e.Key()), 8).String()
+}
+
+// BodyID names an event by its bytes, for those whose own key cannot be trusted.
+func BodyID(vendor Vendor, body []byte) string {
+	if vendor != Contract {
+		body = append([]byte(vendor+"|"), body...)
+	}
+	return uuid.NewHash(sha256.New(), uuid.NameSpaceOID, body, 8).String()
 }
 
 // Lengths in characters. Source: docs/decisions.md, "Maximum lengths".

@@ -37,8 +37,8 @@ type holder struct {
 	PrimaryProvider string `db:"provider_email"` // "" for one who can no longer sign in, and so would not act
 }
 
-// bearer is the patient of one reading.
-type bearer struct {
+// subject is the patient of one reading.
+type subject struct {
 	*known
 	// deviceAssigned: the device of the reading was assigned to the patient when it was taken.
 	deviceAssigned bool
@@ -59,7 +59,7 @@ func (e *Engine) Ingest(tx core.App, s Submission, now time.Time) (Outcome, erro
 }
 
 func (e *Engine) ingest(tx core.App, b *batch, m *memory, s Submission, now time.Time) (Outcome, error) {
-	patient, err := e.findHolder(tx, m, s)
+	patient, err := e.findSubject(tx, m, s)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -95,7 +95,7 @@ func sight(tx core.App, o Observation, told devices.Envelope, now time.Time) (at
 
 // consequences decides and writes what follows from a stored observation, as part of the transaction's batch.
 func (e *Engine) consequences(
-	tx core.App, b *batch, o Observation, patient bearer, by audit.Actor, now time.Time,
+	tx core.App, b *batch, o Observation, patient subject, by audit.Actor, now time.Time,
 ) (Outcome, error) {
 	picture, err := patient.look(tx, o.PatientID, o.Reading, now)
 	if err != nil {
@@ -134,22 +134,22 @@ func (e *Engine) transform(o *Observation, now time.Time) {
 	}
 }
 
-// findHolder finds the patient of a submission and checks that this reading can be theirs.
-func (e *Engine) findHolder(tx core.App, m *memory, s Submission) (bearer, error) {
+// findSubject finds the patient of a submission and checks that this reading can be theirs.
+func (e *Engine) findSubject(tx core.App, m *memory, s Submission) (subject, error) {
 	patient, err := m.patient(tx, s.PatientID)
 	if err != nil {
-		return bearer{}, err
+		return subject{}, err
 	}
 	switch h := patient.holder; {
 	case h.DeletedAt != "": // deleted patients do not exist
-		return bearer{}, fault.Missing()
+		return subject{}, fault.Missing()
 	case !h.Active:
-		return bearer{}, fault.Field("patient_id", "This patient is archived.")
+		return subject{}, fault.Field("patient_id", "This patient is archived.")
 	case h.unborn(s.PatientID, s.Reading.MeasuredAt.In(collections.Zone(h.TimeZone, e.rules.PracticeZone))):
-		return bearer{}, fault.Field("measured_at", "Measurement time is before the patient's date of birth.")
+		return subject{}, fault.Field("measured_at", "Measurement time is before the patient's date of birth.")
 	}
 	assigned, err := checkDevice(tx, m, s.PatientID, s.Reading)
-	return bearer{patient, assigned}, err
+	return subject{patient, assigned}, err
 }
 
 func loadHolder(tx core.App, patientID string) (h holder, err error) {

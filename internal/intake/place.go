@@ -1,4 +1,4 @@
-package observations
+package intake
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/gateway"
 )
 
-// Reasons why a gateway event is kept for a person to place.
+// Reasons why an event is held for a person to place.
 const (
 	ReasonUnknownPatient  = "unknown_patient"
 	ReasonPatientMismatch = "patient_mismatch"
@@ -23,9 +23,9 @@ const (
 	ReasonBeforeBirth     = "before_birth"
 )
 
-// ReasonFor says why a measurement that had been placed was refused in the end: the patient or the device changed hands
+// reasonFor says why a measurement that had been placed was refused in the end: the patient or the device changed hands
 // this very moment, or the time cannot be that patient's.
-func ReasonFor(refused *fault.Error) string {
+func reasonFor(refused *fault.Error) string {
 	switch {
 	case refused.Code == ReasonDeviceMismatch:
 		return ReasonDeviceMismatch
