@@ -28,6 +28,7 @@ type webhookAnswer struct {
 // answers are the gateway's words for what became of an event.
 var answers = map[intake.Status]string{
 	intake.Stored: "accepted", intake.Known: "duplicate", intake.Held: "quarantined", intake.Handled: "accepted", intake.Ignored: "ignored",
+	intake.Refused: "rejected",
 }
 
 // receiveEvent takes one event of the device gateway.
@@ -41,6 +42,42 @@ func (a *api) receiveEvent(c *call) error {
 		return result.Refusal
 	}
 	return c.ok(viewResult(result))
+}
+
+// deliveryAnswer tells a vendor what became of each event of a delivery. Source: docs/decisions.md, "Other device vendors".
+type deliveryAnswer struct {
+	Results []deliveredView `json:"results"`
+}
+
+type deliveredView struct {
+	webhookAnswer
+	EventType       string       `json:"event_type,omitempty"`
+	MeasurementType string       `json:"measurement_type,omitempty"`
+	FieldErrors     fault.Fields `json:"field_errors,omitempty"`
+}
+
+// receive takes a delivery of a vendor who may send several events at once. One of which nothing can be read is refused.
+func receive(vendor gateway.Vendor) handler {
+	return func(a *api, c *call) error {
+		results, err := a.receiveFrom(c, vendor)
+		if err != nil {
+			return err
+		}
+		views, refused := make([]deliveredView, len(results)), 0
+		for i, result := range results {
+			views[i] = deliveredView{
+				webhookAnswer: viewResult(result), EventType: string(result.Event.Type), MeasurementType: result.Event.MeasurementType,
+			}
+			if result.Refusal != nil {
+				refused++
+				views[i].Reason, views[i].FieldErrors = result.Refusal.Code, result.Refusal.Fields
+			}
+		}
+		if refused == len(results) {
+			return results[0].Refusal
+		}
+		return c.ok(deliveryAnswer{views})
+	}
 }
 
 func viewResult(result intake.Result) webhookAnswer {

@@ -56,6 +56,8 @@ type Gateway struct {
 	Tolerance time.Duration
 	// MaxFuture is how far an event's own timestamp may lie ahead of now.
 	MaxFuture time.Duration
+
+	vendor Vendor // whose events were put into these words
 }
 
 var _ Adapter = Gateway{}

@@ -54,6 +54,7 @@ const (
 
 // Result is what became of one event of a delivery.
 type Result struct {
+	Event         gateway.Event // as far as it could be read
 	Status        Status
 	EventID       string
 	ObservationID string // of a stored or known measurement
@@ -73,27 +74,36 @@ type Delivery struct {
 // Receive takes the events of a delivery, in their order. An error means that not all of them are stored: the vendor has to send
 // it again, and finds what is stored already known.
 func (e *Engine) Receive(ctx context.Context, app core.App, d Delivery) (results []Result, err error) {
-	for _, body := range e.Adapters[d.Vendor].Split(d.Body) {
+	adapter := e.Adapters[d.Vendor]
+	for _, body := range adapter.Split(d.Body) {
 		d.Body = body
-		result, err := e.receive(ctx, app, d)
+		var result Result
+		event, err := adapter.Parse(body, d.At)
+		if refusal, ok := errors.AsType[*fault.Error](err); ok {
+			result, err = refuse(app, event, refusal, d)
+		} else if err == nil {
+			result, err = e.receive(ctx, app, event, d)
+		}
 		if err != nil {
 			return results, err
 		}
+		result.Event = event
 		results = append(results, result)
 	}
 	return results, nil
 }
 
-func (e *Engine) receive(ctx context.Context, app core.App, d Delivery) (Result, error) {
-	event, err := e.Adapters[d.Vendor].Parse(d.Body, d.At)
-	if refusal, ok := errors.AsType[*fault.Error](err); ok {
-		entry := Entry{
-			ID: gateway.BodyID(d.Vendor, d.Body), Status: collections.EventRejected, Reason: refusal.Code,
-			Event: event, Payload: d.Body, FieldErrors: refusal.Fields,
-		}
-		id, _, err := Store(app, entry, d.By, d.At)
-		return Result{Status: Refused, EventID: id, Refusal: refusal}, err
-	}
+// refuse stores an event that cannot be read: its vendor will stop sending it one day.
+func refuse(app core.App, event gateway.Event, refusal *fault.Error, d Delivery) (Result, error) {
+	id, _, err := Store(app, Entry{
+		ID: gateway.BodyID(d.Vendor, d.Body), Status: collections.EventRejected, Reason: refusal.Code,
+		Event: event, Payload: d.Body, FieldErrors: refusal.Fields,
+	}, d.By, d.At)
+	return Result{Status: Refused, EventID: id, Refusal: refusal}, err
+}
+
+func (e *Engine) receive(ctx context.Context, app core.App, event gateway.Event, d Delivery) (Result, error) {
+	event, err := e.joined(app, event)
 	if err != nil {
 		return Result{}, err
 	}
@@ -106,7 +116,11 @@ func (e *Engine) receive(ctx context.Context, app core.App, d Delivery) (Result,
 	case err != nil:
 		return Result{}, err
 	case v.status == Held:
-		return e.hold(app, event, v.reason, d)
+		result, err := e.hold(app, event, v.reason, d)
+		if err == nil && v.reason == ReasonNoReading { // which may have come meanwhile, and seen nothing wait for it
+			result, err = e.retry(app, result, d.At)
+		}
+		return result, err
 	case v.status == Handled || v.status == Ignored:
 		return e.handle(app, event, v.status, d)
 	}
@@ -115,7 +129,10 @@ func (e *Engine) receive(ctx context.Context, app core.App, d Delivery) (Result,
 			e.Log.Error("device not attended to", slog.Any("error", err)) // the reading is stored; the hub check does it within a minute
 		}
 	}
-	return Result{Status: v.status, EventID: event.ID(), ObservationID: v.outcome.Observation.ID}, nil
+	if len(event.Lacks) > 0 {
+		err = app.RunInTransaction(func(tx core.App) error { return e.addWaiting(tx, event, v.patient, d.By, d.At) })
+	}
+	return Result{Status: v.status, EventID: event.ID(), ObservationID: v.outcome.Observation.ID}, err
 }
 
 // Submit takes a reading of a caller who names the patient. It is stored, known, or refused with a fault.
@@ -212,6 +229,6 @@ func take(app core.App, event gateway.Event, store func(patientID string) (obser
 func submission(event gateway.Event, patientID string, by audit.Actor, receivedAt time.Time) observations.Submission {
 	return observations.Submission{
 		PatientID: patientID, Reading: *event.Reading, Source: vitals.SourceGateway, GatewayKey: event.Key(),
-		Device: devices.EnvelopeOf(event), By: by, ReceivedAt: receivedAt,
+		Partial: len(event.Lacks) > 0, Addition: event.Addition != "", Device: devices.EnvelopeOf(event), By: by, ReceivedAt: receivedAt,
 	}
 }

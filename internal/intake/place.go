@@ -10,6 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/observations"
 )
 
 // Reasons why an event is held for a person to place.
@@ -21,6 +22,7 @@ const (
 	ReasonConflict        = "conflicting_duplicate"
 	ReasonDeviceMismatch  = "device_patient_mismatch"
 	ReasonBeforeBirth     = "before_birth"
+	ReasonNoReading       = observations.ReasonNoReading // a part of one that has not come
 )
 
 // reasonFor says why a measurement that had been placed was refused in the end: the patient or the device changed hands

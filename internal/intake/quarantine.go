@@ -96,16 +96,25 @@ func (e *Engine) Release(app core.App, id, patientID string, by audit.Actor, now
 		if err != nil || event.Reading == nil {
 			return fault.State("invalid_state", "The event cannot be read as a measurement.").Because(err)
 		}
+		if event, err = e.joined(tx, event); err != nil {
+			return err
+		}
 		s := submission(event, patientID, by, now)
 		outcome, err = e.Readings.Ingest(tx, s, now)
 		if err == nil && outcome.Conflict { // beside the one it contradicts
+			if s.Addition {
+				return fault.State("invalid_state", "The reading that this belongs to says otherwise.")
+			}
 			s.GatewayKey = ""
 			outcome, err = e.Readings.Ingest(tx, s, now)
 		}
 		if err != nil {
 			return aboutPatient(err)
 		}
-		return end(tx, waiting, ending{status: collections.EventReleased, observation: outcome.Observation.ID, patient: patientID}, by, now)
+		if err := end(tx, waiting, ending{status: collections.EventReleased, observation: outcome.Observation.ID, patient: patientID}, by, now); err != nil {
+			return err
+		}
+		return e.addWaiting(tx, event, patientID, by, now)
 	})
 	return outcome, err
 }

@@ -61,6 +61,9 @@ func (e *Engine) replayOne(tx core.App, id string, done *Replayed, now time.Time
 		done.Waiting++
 		return goOnWaiting(tx, waiting, collections.EventRejected, refused.Code, refused.Fields)
 	}
+	if err == nil {
+		event, err = e.joined(tx, event)
+	}
 	if err != nil {
 		return err
 	}
@@ -86,7 +89,10 @@ func (e *Engine) replayOne(tx core.App, id string, done *Replayed, now time.Time
 	default:
 		done.Stored++
 	}
-	return end(tx, waiting, ended, audit.System(), now)
+	if err := end(tx, waiting, ended, audit.System(), now); err != nil {
+		return err
+	}
+	return e.addWaiting(tx, event, v.patient, audit.System(), now)
 }
 
 // goOnWaiting leaves the event where it is, with the reason that holds now.

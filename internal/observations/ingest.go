@@ -59,6 +59,9 @@ func (e *Engine) Ingest(tx core.App, s Submission, now time.Time) (Outcome, erro
 }
 
 func (e *Engine) ingest(tx core.App, b *batch, m *memory, s Submission, now time.Time) (Outcome, error) {
+	if s.Addition {
+		return e.complete(tx, b, m, s, now)
+	}
 	patient, err := e.findSubject(tx, m, s)
 	if err != nil {
 		return Outcome{}, err
@@ -119,7 +122,7 @@ func (e *Engine) consequences(
 func (e *Engine) observe(s Submission, now time.Time) Observation {
 	o := Observation{
 		ID: collections.NewUUID(), PatientID: s.PatientID, Reading: s.Reading, Source: s.Source,
-		ProcessingMS: float64(now.Sub(s.ReceivedAt).Microseconds()) / 1000, CreatedAt: now, UpdatedAt: now,
+		ProcessingMS: float64(now.Sub(s.ReceivedAt).Microseconds()) / 1000, CreatedAt: now, UpdatedAt: now, partial: s.Partial,
 	}
 	if !s.Repeatable {
 		o.readingKey, o.gatewayKey = readingKey(s.PatientID, s.Reading), s.GatewayKey
@@ -218,6 +221,8 @@ func repeated(app core.App, o Observation) (outcome Outcome, keyless bool, err e
 	}
 	first, err := collections.FindObservationByKey(app, "", o.gatewayKey)
 	switch {
+	case err == nil && o.partial && readingKey(first.GetString("patient"), readingFromRecord(first).As(o.Reading)) == o.readingKey:
+		return Outcome{Observation: FromRecord(first), Duplicate: true}, false, nil
 	case err == nil && (!known || first.Id != same.Id):
 		return Outcome{Observation: FromRecord(first), Conflict: true}, false, nil
 	case known && (err == nil || collections.Missing(err)):
