@@ -45,7 +45,10 @@ type Imported struct{ Stored, Known, Refused int }
 // whichever way it came, is known and changes nothing, so an import can be repeated and can go on after an interruption.
 // What cannot be placed is refused, not kept: the file is still there.
 func (e *Engine) Import(ctx context.Context, app core.App, table Table, o ImportOptions) (done Imported, err error) {
-	i := &importing{ImportOptions: o, readings: e.Readings, rehearsal: observations.NewRehearsal(e.Readings), app: app}
+	i := &importing{ImportOptions: o, ingest: e.Readings.Ingest, app: app}
+	if o.DryRun {
+		i.ingest = observations.NewRehearsal(e.Readings).Ingest
+	}
 	for {
 		group, more, err := i.read(table)
 		if err != nil {
@@ -66,11 +69,10 @@ func (e *Engine) Import(ctx context.Context, app core.App, table Table, o Import
 
 type importing struct {
 	ImportOptions
-	readings  *observations.Engine
-	rehearsal *observations.Rehearsal
-	app       core.App
-	lines     int
-	done      Imported
+	ingest func(core.App, observations.Submission, time.Time) (observations.Outcome, error)
+	app    core.App
+	lines  int
+	done   Imported
 }
 
 // entry is a line that could be read.
@@ -110,31 +112,27 @@ func (i *importing) refuse(line int, reason string) {
 }
 
 func (i *importing) store(group []entry) error {
-	if i.DryRun {
-		for _, e := range group {
-			if err := i.take(i.app, e, i.rehearsal.Ingest); err != nil {
+	all := func(app core.App) error {
+		for _, line := range group {
+			if err := i.take(app, line); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	return i.app.RunInTransaction(func(tx core.App) error {
-		for _, e := range group {
-			if err := i.take(tx, e, i.readings.Ingest); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	if i.DryRun {
+		return all(i.app)
+	}
+	return i.app.RunInTransaction(all)
 }
 
 // take has a line stored, or looked at, and counts how that ended.
-func (i *importing) take(app core.App, line entry, ingest func(core.App, observations.Submission, time.Time) (observations.Outcome, error)) error {
+func (i *importing) take(app core.App, line entry) error {
 	v, err := take(app, line.event, func(patientID string) (observations.Outcome, error) {
 		now := i.Clock()
 		s := submission(line.event, patientID, audit.System(), now)
 		s.Device = devices.Envelope{Model: line.event.DeviceModel} // a table is no sign of life
-		return ingest(app, s, now)
+		return i.ingest(app, s, now)
 	})
 	switch {
 	case err != nil:

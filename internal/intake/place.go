@@ -1,10 +1,6 @@
 package intake
 
 import (
-	"fmt"
-	"strings"
-
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -39,13 +35,6 @@ func reasonFor(refused *fault.Error) string {
 	return refused.Code
 }
 
-// candidate is a patient an event may belong to.
-type candidate struct {
-	ID        string `db:"id"`
-	Active    bool   `db:"active"`
-	DeletedAt string `db:"deleted_at"`
-}
-
 // Place finds the patient of a gateway measurement: who held the device then, else the patient the gateway names. When the two
 // disagree it does not guess. reason says why the event cannot be placed.
 // Source: docs/decisions.md, "Which patient does an event belong to".
@@ -54,58 +43,24 @@ func Place(app core.App, event gateway.Event) (patientID, reason string, err err
 	if err != nil {
 		return "", "", err
 	}
-	named, err := namedPatient(app, event.PatientID)
-	if err != nil {
-		return "", "", err
-	}
-	var patient *candidate
+	patient, err := collections.FindNamedPatient(app, event.PatientID)
 	switch {
-	case holder == "" && named == nil:
+	case err != nil:
+		return "", "", err
+	case holder == "" && patient.ID == "":
 		return "", ReasonUnknownPatient, nil
-	case holder == "":
-		patient = named
-	case named != nil && named.ID != holder:
+	case holder != "" && patient.ID != "" && patient.ID != holder:
 		return "", ReasonPatientMismatch, nil
-	default:
-		if patient, err = findCandidate(app, byID, dbx.Params{"id": holder}); err != nil {
+	case patient.ID == "":
+		if patient, err = collections.FindReceivingPatient(app, holder); err != nil {
 			return "", "", err
 		}
 	}
-	if patient == nil {
+	switch {
+	case patient.ID == "":
 		return "", ReasonUnknownPatient, nil
-	}
-	if !patient.Active || patient.DeletedAt != "" {
+	case !patient.Active || patient.DeletedAt != "":
 		return "", ReasonPatientInactive, nil
 	}
 	return patient.ID, "", nil
-}
-
-// namedPatient looks for the gateway's own identifier first, then for our id and for the MRN.
-func namedPatient(app core.App, identifier string) (*candidate, error) {
-	if identifier == "" {
-		return nil, nil
-	}
-	return findCandidate(app, byIdentifier, dbx.Params{"value": identifier, "id": strings.ToLower(identifier)})
-}
-
-// Each search has an index of its own: an event must not cost more in a larger practice.
-const (
-	byID         = `SELECT id, active, deleted_at FROM patients WHERE id = {:id}`
-	byIdentifier = `SELECT id, active, deleted_at FROM (
-		SELECT 1 AS preference, id, active, deleted_at FROM patients WHERE gateway_patient_id = {:value} AND gateway_patient_id != ''
-		UNION ALL SELECT 2, id, active, deleted_at FROM patients WHERE id = {:id}
-		UNION ALL SELECT 3, id, active, deleted_at FROM patients WHERE mrn = {:value} COLLATE NOCASE
-	) ORDER BY preference LIMIT 1`
-)
-
-func findCandidate(app core.App, search string, params dbx.Params) (*candidate, error) {
-	var patient candidate
-	err := app.DB().NewQuery(search).Bind(params).One(&patient)
-	if collections.Missing(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("find patient of event: %w", err)
-	}
-	return &patient, nil
 }

@@ -109,26 +109,3 @@ func TestStore(t *testing.T) {
 		t.Error(diff)
 	}
 }
-
-// An event must find its patient by an index, however many patients there are.
-func TestPlacingReadsNoTableWhole(t *testing.T) {
-	app, _ := newApp(t)
-	var plan []struct {
-		Step string `db:"detail"`
-	}
-	if err := app.DB().NewQuery("EXPLAIN QUERY PLAN " + intake.ByIdentifier).Bind(dbx.Params{"value": "GW-1", "id": "gw-1"}).All(&plan); err != nil {
-		t.Fatal(err)
-	}
-	searches := 0
-	for _, p := range plan {
-		if strings.Contains(p.Step, "SCAN patients") {
-			t.Error(p.Step)
-		}
-		if strings.Contains(p.Step, "SEARCH patients") {
-			searches++
-		}
-	}
-	if searches != 3 {
-		t.Errorf("%d searches of patients: %v", searches, plan)
-	}
-}

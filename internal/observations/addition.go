@@ -1,10 +1,8 @@
 package observations
 
 import (
-	"fmt"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -43,26 +41,25 @@ func (e *Engine) complete(tx core.App, b *batch, m *memory, s Submission, now ti
 	if o.FHIRStatus != "" {
 		o.FHIRVersion, o.TransformedAt = o.FHIRVersion+1, now
 	}
-	if err := o.storeAddition(tx, record.GetString("reading_key")); err != nil {
+	if o.readingKey, err = o.completedKey(tx, record.GetString("reading_key")); err != nil {
+		return Outcome{}, err
+	}
+	record.Load(o.columns())
+	if err := collections.Update(tx, record, "pulse", "irregular_heartbeat", "fhir_version", "transformed_at", "reading_key", "updated_at"); err != nil {
 		return Outcome{}, err
 	}
 	return e.consequences(tx, b, o, patient, s.By, now)
 }
 
-// storeAddition stores what is new. The whole reading may have come another way before: then it keeps the key it had.
-func (o Observation) storeAddition(tx core.App, key string) error {
-	o.readingKey = readingKey(o.PatientID, o.Reading)
-	if _, err := collections.FindObservationByKey(tx, o.readingKey, ""); err == nil || key == "" {
-		o.readingKey = key
-	} else if !collections.Missing(err) {
-		return err
+// completedKey is the key of the whole reading. One that came another way before has it: then the completed one keeps its own.
+func (o Observation) completedKey(tx core.App, own string) (string, error) {
+	key := readingKey(o.PatientID, o.Reading)
+	_, err := collections.FindObservationByKey(tx, key, "")
+	switch {
+	case own == "" || err == nil:
+		return own, nil
+	case collections.Missing(err):
+		return key, nil
 	}
-	all, changed := o.columns(), dbx.Params{}
-	for _, column := range []string{"pulse", "irregular_heartbeat", "fhir_version", "transformed_at", "reading_key", "updated_at"} {
-		changed[column] = all[column]
-	}
-	if _, err := tx.DB().Update(collections.Observations, changed, dbx.HashExp{"id": o.ID}).Execute(); err != nil {
-		return fmt.Errorf("complete observation: %w", err)
-	}
-	return nil
+	return "", err
 }
