@@ -28,7 +28,7 @@ import (
 const webhookSecret = "whsec_for_tests_only"
 
 // gatewaySettings are those of an operator who set the vendors' secrets.
-var gatewaySettings = config.Gateway{WebhookSecret: webhookSecret, TenoviSecret: vendorSecret, TimestampTolerance: 30 * time.Minute}
+var gatewaySettings = config.Gateway{WebhookSecret: webhookSecret, TenoviSecret: vendorSecret, TelliSecret: vendorSecret, TimestampTolerance: 30 * time.Minute}
 
 // newIngestingClinic is a clinic with a writer that runs and a gateway that signs.
 func newIngestingClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {

@@ -147,6 +147,7 @@ var table = []route{
 
 	// gateway.go
 	{http.MethodPost, "/gateway/webhook/", signedByGateway, limits.Webhook, (*api).receiveEvent},
+	{http.MethodPost, "/gateway/telli/", signedByGateway, limits.Webhook, receive(gateway.Telli)},
 	{http.MethodPost, "/gateway/tenovi/", signedByGateway, limits.Webhook, receive(gateway.Tenovi)},
 
 	// devices.go, device_lists.go

@@ -46,6 +46,7 @@ func NewAdapters(settings config.Gateway, maxFuture time.Duration) Adapters {
 			Secrets:   Secrets{Current: settings.WebhookSecret.Reveal(), Previous: settings.WebhookSecretPrevious.Reveal()},
 			Tolerance: settings.TimestampTolerance, MaxFuture: maxFuture,
 		},
+		Telli:  newTelli(settings.TelliSecret.Reveal(), maxFuture),
 		Tenovi: newTenovi(settings.TenoviSecret.Reveal(), maxFuture),
 	}
 }
