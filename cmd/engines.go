@@ -16,6 +16,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/intake"
 	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/internal/live"
 	"github.com/vigilhealth/vigil/internal/notifications"
@@ -33,23 +34,19 @@ func (s *Service) openRoutes(e *core.ServeEvent) error {
 }
 
 func (s *Service) routeEngines() routes.Engines {
-	g := s.settings.Gateway
 	return routes.Engines{
 		Options: web.Options{
 			PublicURL: s.settings.PublicURL, Zone: s.settings.PracticeLocation, AllowedOrigins: s.settings.CORSAllowedOrigins, Log: s.log, Clock: s.now,
 			AccessTokens: s.auth, Limits: s.limits, Watch: web.Watch{Answered: s.metrics.Answered, Rejected: s.metrics.Rejected},
 		},
 		Auth: s.auth, Push: s.push, Directory: s.directory, Readings: s.readings, Writer: s.writer, Transmissions: s.worker, Monitor: s.monitor,
-		Dashboard: s.board,
-		Gateway: gateway.Gateway{
-			Secrets:   gateway.Secrets{Current: g.WebhookSecret.Reveal(), Previous: g.WebhookSecretPrevious.Reveal()},
-			Tolerance: g.TimestampTolerance, MaxFuture: s.settings.Clinical.MeasuredAtMaxFuture,
-		},
+		Dashboard:       s.board,
+		Intake:          s.intake,
 		DefaultsChanged: s.inheritors.Changed,
 		Devices:         s.devices,
 		Billing:         s.billing,
 		Reports:         reports.New(s.billing, s.settings.Billing.ReportCache),
-		GatewaySources:  g.AllowedCIDRs, GatewayDedup: g.DedupEnabled, MaxFuture: s.settings.Clinical.MeasuredAtMaxFuture,
+		GatewaySources:  s.settings.Gateway.AllowedCIDRs, MaxFuture: s.settings.Clinical.MeasuredAtMaxFuture,
 		ProcessPendingLimit: s.settings.FHIR.ProcessPendingLimit, Version: s.program.Version,
 		FHIRSystems:        fhir.Systems{MRN: s.settings.FHIR.MRNSystem, EMRID: s.settings.FHIR.EMRIDSystem},
 		RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
@@ -88,6 +85,14 @@ func newBilling(settings config.Settings, readingsWait func() bool) *billing.Eng
 		Zone: settings.PracticeLocation, Enable2026Codes: b.Enable2026Codes, MaxUnits99458: b.MaxUnits99458, RequireConsent: b.RequireConsent,
 		RequireSecondPerson: b.RequireSecondPerson, EscalationTimeCap: b.EscalationTimeCap,
 		ReadingsWait: readingsWait,
+	})
+}
+
+func (s *Service) newIntake() *intake.Engine {
+	g := s.settings.Gateway
+	return intake.New(intake.Options{
+		Adapters: gateway.NewAdapters(g, s.settings.Clinical.MeasuredAtMaxFuture), Readings: s.readings, Writer: s.writer, Devices: s.devices,
+		Repeatable: !g.DedupEnabled, Log: s.log,
 	})
 }
 

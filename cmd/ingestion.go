@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vigilhealth/vigil/internal/gateway"
-	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/intake"
 )
 
 func (p *Program) ingestionCommand() *cobra.Command {
@@ -53,10 +53,7 @@ func (p *Program) besideService(cmd *cobra.Command, work func(context.Context, *
 }
 
 func (p *Program) replay(ctx context.Context, cmd *cobra.Command, s *Service) error {
-	done, err := s.readings.Replay(ctx, s.app, observations.ReplayOptions{
-		Parser: gateway.Gateway{MaxFuture: s.settings.Clinical.MeasuredAtMaxFuture}, Handle: s.devices.Handle, Clock: now,
-		Progress: progress(cmd.ErrOrStderr(), "events tried"),
-	})
+	done, err := s.intake.Replay(ctx, s.app, now, progress(cmd.ErrOrStderr(), "events tried"))
 	fmt.Fprintf(cmd.OutOrStdout(), "%d stored, %d known, %d handled, %d still waiting\n", done.Stored, done.Known, done.Handled, done.Waiting)
 	return err
 }
@@ -78,7 +75,7 @@ func (s *Service) importReadings(ctx context.Context, cmd *cobra.Command, path s
 	}
 	var refused []error
 	show := progress(cmd.ErrOrStderr(), "lines read")
-	done, err := s.readings.Import(ctx, s.app, table, observations.ImportOptions{
+	done, err := s.intake.Import(ctx, s.app, table, intake.ImportOptions{
 		DryRun: dryRun, Clock: now, Progress: func(lines int) { show(lines, total) },
 		Refused: func(line int, reason string) { refused = append(refused, fmt.Errorf("line %d: %s", line, reason)) },
 	})

@@ -29,6 +29,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/intake"
 	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/internal/live"
 	"github.com/vigilhealth/vigil/internal/metrics"
@@ -59,6 +60,7 @@ type Service struct {
 	directory  *patients.Directory
 	readings   *observations.Engine
 	writer     *observations.Writer
+	intake     *intake.Engine
 	emr        *emr.Client
 	devices    *devices.Engine
 	worker     *transmissions.Worker
@@ -123,6 +125,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 		s.metrics.Stored(outcomes, s.now())
 		s.stored(outcomes)
 	})
+	s.intake = s.newIntake()
 	if s.emr, err = newEMRClient(app, settings, s.now); err != nil {
 		return nil, err
 	}

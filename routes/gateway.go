@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"log/slog"
 	"net/netip"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -13,8 +12,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/intake"
 	"github.com/vigilhealth/vigil/internal/limits"
-	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/routes/web"
 )
@@ -27,66 +26,92 @@ type webhookAnswer struct {
 	Reason        string `json:"reason,omitempty"`
 }
 
-// receiveEvent takes one event of the device gateway. Only what is signed is read, and nothing signed is lost: it is stored, known, kept
-// for a person to place, or refused with the reason and kept all the same.
+// answers are the gateway's words for what became of an event.
+var answers = map[intake.Status]string{
+	intake.Stored: "accepted", intake.Known: "duplicate", intake.Held: "quarantined", intake.Handled: "accepted", intake.Ignored: "ignored",
+	intake.Refused: "rejected",
+}
+
+// receiveEvent takes one event of the device gateway.
 func (a *api) receiveEvent(c *web.Call) error {
-	if addr, err := netip.ParseAddr(c.Address); err != nil || !gateway.SourceAllowed(addr, a.GatewaySources) {
-		return a.noteUnsigned(c, nil, fault.New(fault.Forbidden, "source_not_allowed", "Requests from this address are not accepted."))
-	}
-	body, err := c.Body()
+	results, err := a.receiveFrom(c, gateway.Contract)
 	if err != nil {
 		return err
 	}
-	secret, err := a.Gateway.Verify(c.Request.Header, body, c.Now)
+	result := results[0] // it sends one at a time
+	if result.Refusal != nil {
+		return result.Refusal
+	}
+	return c.OK(viewResult(result))
+}
+
+// deliveryAnswer tells a vendor what became of each event of a delivery. Source: docs/decisions.md, "Other device vendors".
+type deliveryAnswer struct {
+	Results []deliveredView `json:"results"`
+}
+
+type deliveredView struct {
+	webhookAnswer
+	EventType       string       `json:"event_type,omitempty"`
+	MeasurementType string       `json:"measurement_type,omitempty"`
+	FieldErrors     fault.Fields `json:"field_errors,omitempty"`
+}
+
+// receive takes a delivery of a vendor who may send several events at once. One of which nothing can be read is refused.
+func receive(vendor gateway.Vendor) handler {
+	return func(a *api, c *web.Call) error {
+		results, err := a.receiveFrom(c, vendor)
+		if err != nil {
+			return err
+		}
+		views, refused := make([]deliveredView, len(results)), 0
+		for i, result := range results {
+			views[i] = deliveredView{
+				webhookAnswer: viewResult(result), EventType: string(result.Event.Type), MeasurementType: result.Event.MeasurementType,
+			}
+			if result.Refusal != nil {
+				refused++
+				views[i].Reason, views[i].FieldErrors = result.Refusal.Code, result.Refusal.Fields
+			}
+		}
+		if refused == len(results) {
+			return results[0].Refusal
+		}
+		return c.OK(deliveryAnswer{views})
+	}
+}
+
+func viewResult(result intake.Result) webhookAnswer {
+	return webhookAnswer{Status: answers[result.Status], EventID: result.EventID, ObservationID: result.ObservationID, Reason: result.Reason}
+}
+
+// receiveFrom takes what a vendor sends. Only what somebody vouches for is read, and nothing of it is lost: it is stored, known, kept
+// for a person to place, or refused with the reason and kept all the same.
+func (a *api) receiveFrom(c *web.Call, vendor gateway.Vendor) ([]intake.Result, error) {
+	if addr, err := netip.ParseAddr(c.Address); err != nil || !gateway.SourceAllowed(addr, a.GatewaySources) {
+		return nil, a.noteUnsigned(c, nil, fault.New(fault.Forbidden, "source_not_allowed", "Requests from this address are not accepted."))
+	}
+	body, err := c.Body()
 	if err != nil {
-		return a.noteUnsigned(c, body, err)
+		return nil, err
+	}
+	secret, err := a.Intake.Adapters[vendor].Verify(c.Request.Header, body, c.Now)
+	if err != nil {
+		return nil, a.noteUnsigned(c, body, err)
 	}
 	if secret == gateway.PreviousSecret {
 		a.Log.Info("webhook signed with the previous secret")
 	}
-	event, err := a.Gateway.Parse(body, c.Now)
-	if err != nil {
-		return a.reject(c, event, body, err)
+	results, err := a.Intake.Receive(c.Request.Context(), c.App, intake.Delivery{Vendor: vendor, Body: body, By: audit.Gateway(c.Origin()), At: c.Now})
+	if err != nil { // the sender has to try again: storage failed
+		return nil, fault.New(fault.Unavailable, "service_unavailable", "The event could not be stored.").Because(err)
 	}
-	switch {
-	case !event.Type.Known():
-		return a.keep(c, observations.Kept{ID: event.ID(), Status: observations.KeptIgnored, Event: event, Payload: body}, "ignored")
-	case event.Type != gateway.MeasurementCreated:
-		return a.keep(c, observations.Kept{ID: event.ID(), Status: observations.KeptHandled, Event: event, Payload: body}, "accepted")
-	case event.Unsupported():
-		return a.quarantine(c, event.ID(), event, body, observations.ReasonUnsupportedType)
-	}
-	return a.receiveMeasurement(c, event, body)
-}
-
-func (a *api) receiveMeasurement(c *web.Call, event gateway.Event, body []byte) error {
-	patientID, reason, err := observations.Place(c.App, event)
-	if err != nil {
-		return unavailable(err)
-	}
-	if reason != "" {
-		return a.quarantine(c, event.ID(), event, body, reason)
-	}
-	submission := observations.FromEvent(event, patientID, audit.Gateway(c.Origin()), c.Now)
-	submission.Repeatable = !a.GatewayDedup
-	outcome, err := a.Writer.Submit(c.Request.Context(), submission)
-	var refused *fault.Error
-	switch {
-	case errors.As(err, &refused) && refused.Kind != fault.Unavailable:
-		return a.quarantine(c, event.ID(), event, body, observations.ReasonFor(refused))
-	case err != nil:
-		return unavailable(err)
-	case outcome.Conflict:
-		return a.quarantine(c, observations.BodyID(body), event, body, observations.ReasonConflict)
-	case outcome.Duplicate:
-		return c.OK(webhookAnswer{Status: "duplicate", EventID: event.ID(), ObservationID: outcome.Observation.ID})
-	}
-	if outcome.CheckDevice {
-		if err := a.Devices.CheckDevice(c.App, event.DeviceID, c.Now); err != nil {
-			a.Log.Error("device not attended to", slog.Any("error", err)) // the reading is stored; the hub check does it within a minute
+	for _, result := range results {
+		if result.Status == intake.Held && !result.Repeated && a.Watch.Rejected != nil {
+			a.Watch.Rejected(result.Reason)
 		}
 	}
-	return c.OK(webhookAnswer{Status: "accepted", EventID: event.ID(), ObservationID: outcome.Observation.ID})
+	return results, nil
 }
 
 // noteUnsigned leaves a trace of a request that nobody vouches for: its hash, never its content, and once an hour for each address and
@@ -136,68 +161,6 @@ func refusedEntry(c *web.Call, refused gateway.Refusal, body []byte) audit.Entry
 		entry.ResourceID = "sha256:" + hex.EncodeToString(sum[:])
 	}
 	return entry
-}
-
-// reject refuses a signed event that cannot be read, and keeps it: the gateway will stop sending it one day.
-func (a *api) reject(c *web.Call, event gateway.Event, body []byte, refusal error) error {
-	var refused *fault.Error
-	if !errors.As(refusal, &refused) {
-		return refusal
-	}
-	_, _, err := observations.Keep(c.App, observations.Kept{
-		ID: observations.BodyID(body), Status: observations.KeptRejected, Reason: refused.Code,
-		Event: event, Payload: body, FieldErrors: refused.Fields,
-	}, audit.Gateway(c.Origin()), c.Now)
-	if err != nil {
-		return unavailable(err)
-	}
-	return refusal
-}
-
-func (a *api) quarantine(c *web.Call, id string, event gateway.Event, body []byte, reason string) error {
-	id, known, err := observations.Keep(c.App, observations.Kept{ID: id, Status: observations.KeptOpen, Reason: reason, Event: event, Payload: body},
-		audit.Gateway(c.Origin()), c.Now)
-	if err != nil {
-		return unavailable(err)
-	}
-	if known { // it may have been dealt with since
-		item, err := observations.FindItem(c.App, id)
-		if err != nil {
-			return unavailable(err)
-		}
-		if item.Status != observations.KeptOpen {
-			return c.OK(webhookAnswer{Status: "duplicate", EventID: id, ObservationID: item.ObservationID})
-		}
-	} else if a.Watch.Rejected != nil {
-		a.Watch.Rejected(reason)
-	}
-	return c.OK(webhookAnswer{Status: "quarantined", EventID: id, Reason: reason})
-}
-
-// keep stores an event that makes no observation, and does what it says of a device or hub: both or neither, so that the
-// gateway sends again what was not done.
-func (a *api) keep(c *web.Call, kept observations.Kept, status string) error {
-	var id string
-	var known bool
-	err := c.App.RunInTransaction(func(tx core.App) (err error) {
-		id, known, err = observations.Keep(tx, kept, audit.Gateway(c.Origin()), c.Now)
-		if err != nil || known || kept.Status != observations.KeptHandled {
-			return err
-		}
-		return a.Devices.Handle(tx, kept.Event, c.Now)
-	})
-	if err != nil {
-		return unavailable(err)
-	}
-	if known && status != "ignored" {
-		status = "duplicate"
-	}
-	return c.OK(webhookAnswer{Status: status, EventID: id})
-}
-
-// unavailable asks the gateway to send again: storage failed.
-func unavailable(err error) error {
-	return fault.New(fault.Unavailable, "service_unavailable", "The event could not be stored.").Because(err)
 }
 
 // noteRejected tells who counts that a reading or an event of the gateway was refused.

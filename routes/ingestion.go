@@ -68,9 +68,7 @@ func ingest(a *api, c *web.Call, decode func(raw []byte) (measured, error)) erro
 	if err := a.reach(c, patientID); err != nil {
 		return err
 	}
-	outcome, err := a.Writer.Submit(c.Request.Context(), observations.Submission{
-		PatientID: patientID, Reading: reading, Source: source, By: c.Actor(), ReceivedAt: c.Now,
-	})
+	outcome, err := a.Intake.Submit(c.Request.Context(), patientID, reading, source, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}

@@ -7,13 +7,15 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/intake"
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/transmissions"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// itemView is a kept device event as the contract shows it. Source: docs/decisions.md, "Webhook answers".
+// itemView is a quarantined device event as the contract shows it. Source: docs/decisions.md, "Webhook answers".
 type itemView struct {
 	ID               string       `json:"id"`
 	Status           string       `json:"status"`
@@ -30,32 +32,27 @@ type itemView struct {
 	ClosedAt         *string      `json:"closed_at"`
 }
 
-func viewItem(item observations.Item) itemView {
+func viewItem(e *collections.GatewayEvent) itemView {
 	return itemView{
-		ID: item.ID, Status: string(item.Status), Reason: item.Reason, EventType: orNull(item.EventType),
-		DeviceID: orNull(item.DeviceID), GatewayPatientID: orNull(item.GatewayPatientID()), MeasurementType: orNull(item.MeasurementType),
-		Timestamp: instantOrNull(collections.ParseInstant(item.Timestamp)), ReceivedAt: input.FormatInstant(item.ReceivedAt),
-		FieldErrors: item.FieldErrors, ObservationID: orNull(item.ObservationID), ClosedBy: orNull(item.ClosedBy),
-		ClosedAt: instantOrNull(item.ClosedAt),
+		ID: e.Id, Status: e.Status(), Reason: e.Reason(), EventType: orNull(e.EventType()),
+		DeviceID: orNull(e.DeviceID()), GatewayPatientID: orNull(gateway.PatientIdentifier([]byte(e.Payload().Reveal()))),
+		MeasurementType: orNull(e.MeasurementType()), Timestamp: instantOrNull(e.Timestamp()), ReceivedAt: input.FormatInstant(e.ReceivedAt()),
+		FieldErrors: e.FieldErrors(), ObservationID: orNull(e.ObservationID()), ClosedBy: orNull(e.ClosedBy()), ClosedAt: instantOrNull(e.ClosedAt()),
 	}
 }
 
 func (a *api) listQuarantine(c *web.Call) error {
-	var statuses []string
-	for _, status := range observations.QuarantineStatuses {
-		statuses = append(statuses, string(status))
-	}
 	q := c.Query()
 	p := q.Paging()
-	filter := observations.QuarantineFilter{
-		Status: observations.KeptStatus(q.OneOf("status", statuses...)), Reason: q.Text("reason", 50), DeviceID: q.Text("device_id", 128),
+	filter := intake.QuarantineFilter{
+		Status: q.OneOf("status", intake.QuarantineStatuses...), Reason: q.Text("reason", 50), DeviceID: q.Text("device_id", 128),
 	}
 	between := q.Between()
 	filter.From, filter.To = between.From, between.To
 	if err := q.Err(); err != nil {
 		return err
 	}
-	page, total, unreadable, err := observations.Quarantine(c.App, filter, p.Offset(), p.Size)
+	page, total, unreadable, err := intake.Quarantine(c.App, filter, p.Offset(), p.Size)
 	if err != nil {
 		return err
 	}
@@ -74,7 +71,7 @@ func (a *api) releaseEvent(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if _, err := observations.FindItem(c.App, id); err != nil {
+	if _, err := intake.Find(c.App, id); err != nil {
 		return err
 	}
 	var body struct {
@@ -91,7 +88,7 @@ func (a *api) releaseEvent(c *web.Call) error {
 	if err := a.reach(c, patientID); err != nil {
 		return err
 	}
-	outcome, err := a.Readings.Release(c.App, a.Gateway, id, patientID, c.Actor(), c.Now)
+	outcome, err := a.Intake.Release(c.App, id, patientID, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
@@ -104,14 +101,14 @@ func (a *api) discardEvent(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if _, err := observations.FindItem(c.App, id); err != nil {
+	if _, err := intake.Find(c.App, id); err != nil {
 		return err
 	}
 	reason, err := reason(c)
 	if err != nil {
 		return err
 	}
-	item, err := observations.Discard(c.App, id, reason, c.Actor(), c.Now)
+	item, err := intake.Discard(c.App, id, reason, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}

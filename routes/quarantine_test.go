@@ -15,8 +15,10 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/intake"
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/transmissions"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
@@ -24,6 +26,9 @@ import (
 )
 
 const webhookSecret = "whsec_for_tests_only"
+
+// gatewaySettings are those of an operator who set the vendors' secrets.
+var gatewaySettings = config.Gateway{WebhookSecret: webhookSecret, TenoviSecret: vendorSecret, TelliSecret: vendorSecret, TimestampTolerance: 30 * time.Minute}
 
 // newIngestingClinic is a clinic with a writer that runs and a gateway that signs.
 func newIngestingClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
@@ -41,9 +46,11 @@ func newIngestingClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 		t.Fatal(err)
 	}
 	c = newClinic(t, append([]func(*routes.Engines){func(e *routes.Engines) {
-		e.Readings, e.Writer, e.GatewayDedup, e.MaxFuture = readings, writer, true, 5*time.Minute
+		e.Readings, e.Writer, e.MaxFuture = readings, writer, 5*time.Minute
 		e.Transmissions = transmissions.NewWorker(transmissions.Options{EMR: client, Load: observations.LoadFHIR, Clock: now, Log: quiet})
-		e.Gateway = gateway.Gateway{Secrets: gateway.Secrets{Current: webhookSecret}, Tolerance: 30 * time.Minute, MaxFuture: 5 * time.Minute}
+		e.Intake = intake.New(intake.Options{
+			Adapters: gateway.NewAdapters(gatewaySettings, e.MaxFuture), Readings: readings, Writer: writer, Devices: e.Devices, Log: quiet,
+		})
 	}}, change...)...)
 	ctx, cancel := context.WithCancel(context.Background())
 	var run sync.WaitGroup

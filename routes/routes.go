@@ -20,6 +20,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/intake"
 	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/observations"
@@ -151,6 +152,8 @@ var table = []route{
 
 	// gateway.go
 	{http.MethodPost, "/gateway/webhook/", signedByGateway, limits.Webhook, (*api).receiveEvent},
+	{http.MethodPost, "/gateway/telli/", signedByGateway, limits.Webhook, receive(gateway.Telli)},
+	{http.MethodPost, "/gateway/tenovi/", signedByGateway, limits.Webhook, receive(gateway.Tenovi)},
 
 	// devices.go, device_lists.go
 	{http.MethodPost, "/devices/assign/", access.AssignDevices, limits.User, (*api).assignDevice},
@@ -306,14 +309,13 @@ type Engines struct {
 	Transmissions *transmissions.Worker
 	Monitor       *dashboard.Monitor
 	Dashboard     *dashboard.Board
-	Gateway       gateway.Adapter
+	Intake        *intake.Engine
 	Billing       *billing.Engine
 	Reports       *reports.Engine
 	Devices       *devices.Engine
 	EMR           EMR
 
 	GatewaySources      []netip.Prefix // where webhooks may come from; empty is anywhere
-	GatewayDedup        bool           // false stores repeats too; for tests of the gateway
 	MaxFuture           time.Duration  // how far ahead a measurement time may be
 	ProcessPendingLimit int            // deliveries of one call
 	FHIRSystems         fhir.Systems   // namespaces of a FHIR Patient's identifiers

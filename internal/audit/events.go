@@ -46,6 +46,7 @@ const (
 
 	ObservationCreate         Event = "observation.create"
 	ObservationRead           Event = "observation.read"
+	ObservationUpdate         Event = "observation.update" // what its device measured with it came later
 	ObservationEnteredInError Event = "observation.entered_in_error"
 
 	AlertCreate      Event = "alert.create"

@@ -107,13 +107,5 @@ func valueOf(cell string) any {
 // Parse reads a body of Next. Complaints name the columns.
 func (t *CSV) Parse(body []byte, now time.Time) (Event, error) {
 	event, err := t.rules.Parse(body, now)
-	refused, ok := errors.AsType[*fault.Error](err)
-	if !ok || len(refused.Fields) == 0 {
-		return event, err
-	}
-	columns := fault.Fields{}
-	for field, messages := range refused.Fields {
-		columns[strings.TrimPrefix(field, "values.")] = messages
-	}
-	return event, fault.Validation(columns)
+	return event, renamed(err, func(field string) string { return strings.TrimPrefix(field, "values.") })
 }

@@ -48,9 +48,10 @@ func (t EventType) Known() bool {
 	return ok
 }
 
-// Event is one verified event, checked. Identifiers are the gateway's own and "" when not sent.
+// Event is one verified event, checked. Identifiers are the vendor's own and "" when not sent.
 type Event struct {
-	Type EventType
+	Vendor Vendor
+	Type   EventType
 	// At is the device's time, UTC, in microseconds; zero for a type that is not Known.
 	At                         time.Time
 	DeviceID, HubID, PatientID string
@@ -63,6 +64,13 @@ type Event struct {
 	MeasurementType string
 	// Reading is nil unless a measurement of a kind we know.
 	Reading *vitals.Reading
+
+	// Index tells apart what one device measured in the same second, where its vendor does.
+	Index string
+	// Addition names a value that came by itself and belongs to the reading under the event's key; "" for a reading.
+	Addition string
+	// Lacks names the additions that may come, or may have come, by themselves.
+	Lacks []string
 
 	measurement string // the kind when it is one of ours, else MeasurementType in lower case
 	bodyHash    [sha256.Size]byte
@@ -81,12 +89,19 @@ func (Event) LogValue() slog.Value { return slog.StringValue("[event]") }
 
 // Key is the identity by which a repeated event is recognised, for ever: device, second and kind for a measurement;
 // type, device or hub and time for other known events; the very bytes for an event that is ignored.
+// The vendor goes before all of it, unless it is the contract's, so that no vendor's key is another's.
 // Source: docs/decisions.md, "Deduplication window versus retries" and "The four other event types".
 func (e Event) Key() string {
 	parts := []string{string(e.Type)}
+	if e.Vendor != Contract {
+		parts = []string{string(e.Vendor), string(e.Type)}
+	}
 	switch {
 	case e.Type == MeasurementCreated:
 		parts = append(parts, e.DeviceID, e.At.Truncate(time.Second).Format(time.RFC3339), e.measurement)
+		if e.Index != "" {
+			parts = append(parts, e.Index)
+		}
 	case !e.Type.Known():
 		parts = append(parts, hex.EncodeToString(e.bodyHash[:]))
 	case eventTypes[e.Type].hub:
@@ -104,8 +119,23 @@ func (e Event) Key() string {
 var eventSpace = uuid.MustParse("6f0b6a52-6d0c-4f3e-9c55-1f7a3f0e8d21")
 
 // ID is the event's UUID, made from Key (RFC 9562, version 8, over SHA-256): a repeat has the same one.
-func (e Event) ID() string {
-	return uuid.NewHash(sha256.New(), eventSpace, []byte(e.Key()), 8).String()
+func (e Event) ID() string { return e.IDOf(e.Addition) }
+
+// IDOf is the ID of the event that brings an addition to this one's reading by itself.
+func (e Event) IDOf(addition string) string {
+	key := e.Key()
+	if addition != "" {
+		key += "|+" + addition
+	}
+	return uuid.NewHash(sha256.New(), eventSpace, []byte(key), 8).String()
+}
+
+// BodyID names an event by its bytes, for those whose own key cannot be trusted.
+func BodyID(vendor Vendor, body []byte) string {
+	if vendor != Contract {
+		body = append([]byte(vendor+"|"), body...)
+	}
+	return uuid.NewHash(sha256.New(), uuid.NameSpaceOID, body, 8).String()
 }
 
 // Lengths in characters. Source: docs/decisions.md, "Maximum lengths".
@@ -141,7 +171,7 @@ func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
 		return Event{}, err
 	}
 	c := input.NewChecks()
-	event := Event{Type: EventType(text(c, "event_type", sent.EventType, true, maxWord)), bodyHash: sha256.Sum256(raw)}
+	event := Event{Vendor: g.vendor, Type: EventType(text(c, "event_type", sent.EventType, true, maxWord)), bodyHash: sha256.Sum256(raw)}
 	if event.Type != "" && !event.Type.Known() {
 		// What an unknown event holds is not ours to judge, but a hub it names is alive.
 		sent.readEnvelope(input.NewChecks(), &event)
@@ -172,7 +202,7 @@ func (b eventBody) readEnvelope(c *input.Checks, event *Event) {
 	must := eventTypes[event.Type]
 	event.DeviceID = text(c, "device_id", b.DeviceID, must.device, maxDeviceID)
 	event.HubID = text(c, "hub_id", b.HubID, must.hub, maxDeviceID)
-	event.PatientID = text(c, "patient_id", b.PatientID, must.patient, maxPatientID)
+	event.PatientID = text(c, "patient_id", b.PatientID, must.patient && event.Vendor == Contract, maxPatientID)
 	if b.DeviceModel.Given() { // a label: no reading is refused for what nobody sees in it
 		b.DeviceModel = input.Of(input.CleanLine(b.DeviceModel.Value))
 	}

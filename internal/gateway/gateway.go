@@ -1,14 +1,22 @@
-// Package gateway knows the language of the device vendor: how its webhook proves who sent it, what its events are
-// called, what belongs to each and how a measurement in its words becomes a vitals.Reading. Everything particular to
-// the vendor stays behind Adapter, so that a second vendor is one more implementation in one more file; CSV, the second
-// user, reads tables that nobody signs and is a Parser alone. It refuses to know which patient an event belongs to,
-// whether it was seen before and what happens because of it.
+// Package gateway knows the languages of the device vendors: how their webhooks prove who sent them, what their events are
+// called, what belongs to each and how a measurement in their words becomes a vitals.Reading. Everything particular to
+// a vendor stays behind Adapter, in one file each; [NewAdapters] lists them. CSV, read from tables that nobody signs, is a
+// Parser alone. The package refuses to know which patient an event belongs to, whether it was seen before and what happens
+// because of it.
 package gateway
 
 import (
 	"net/http"
 	"time"
+
+	"github.com/vigilhealth/vigil/internal/config"
 )
+
+// Vendor says in whose words an event is. It stands in stored keys and rows, so a name is for ever.
+type Vendor string
+
+// Contract is the device gateway of the contract, whose keys were stored before there were other vendors.
+const Contract Vendor = ""
 
 // Parser reads one event in a sender's words and maps its measurement to a reading.
 type Parser interface {
@@ -20,8 +28,27 @@ type Parser interface {
 type Adapter interface {
 	// Verify proves that body, exactly as received, comes from the vendor and says which secret showed it.
 	Verify(header http.Header, body []byte, now time.Time) (SecretName, error)
+	// Split returns the bodies of the events that a verified delivery holds; each is parsed, and kept where need be, by itself.
+	// A delivery that holds none that could be told apart is one event.
+	Split(body []byte) [][]byte
 	// Parser is for verified bodies only.
 	Parser
+}
+
+// Adapters are the vendors whose words are understood.
+type Adapters map[Vendor]Adapter
+
+// NewAdapters returns an adapter for every vendor; one without a secret lets nothing in. maxFuture is how far an event's own
+// timestamp may lie ahead of now.
+func NewAdapters(settings config.Gateway, maxFuture time.Duration) Adapters {
+	return Adapters{
+		Contract: Gateway{
+			Secrets:   Secrets{Current: settings.WebhookSecret.Reveal(), Previous: settings.WebhookSecretPrevious.Reveal()},
+			Tolerance: settings.TimestampTolerance, MaxFuture: maxFuture,
+		},
+		Telli:  newTelli(settings.TelliSecret.Reveal(), maxFuture),
+		Tenovi: newTenovi(settings.TenoviSecret.Reveal(), maxFuture),
+	}
 }
 
 // Gateway is the adapter for the device gateway of the contract.
@@ -31,6 +58,11 @@ type Gateway struct {
 	Tolerance time.Duration
 	// MaxFuture is how far an event's own timestamp may lie ahead of now.
 	MaxFuture time.Duration
+
+	vendor Vendor // whose events were put into these words
 }
 
 var _ Adapter = Gateway{}
+
+// Split returns the body: the contract's gateway sends one event at a time.
+func (Gateway) Split(body []byte) [][]byte { return [][]byte{body} }

@@ -17,6 +17,7 @@ func TestPatientIdentifier(t *testing.T) {
 		`{"patient_id":7}`:                                             "",
 		`{"patient_id":null}`:                                          "",
 		`["gw-1"]`:                                                     "",
+		`[{"patient_id":"gw-1"},{"patient_id":"gw-2"}]`:                "gw-1",
 		`{"patient_id":"gw-1"`:                                         "",
 		`{"patient_id":"` + strings.Repeat("é", maxPatientID) + `"}`:   strings.Repeat("é", maxPatientID),
 		`{"patient_id":"` + strings.Repeat("é", maxPatientID+1) + `"}`: "",

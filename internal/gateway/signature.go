@@ -66,7 +66,7 @@ func mac(secret string, body []byte) []byte {
 // Source: docs/decisions.md, "Webhook signature failure", "Timestamp header and replay" and "Secret rotation".
 func (g Gateway) Verify(header http.Header, body []byte, now time.Time) (SecretName, error) {
 	if g.Secrets == (Secrets{}) {
-		return "", fault.New(fault.Unavailable, "webhook_not_configured", "The gateway webhook is not configured.")
+		return "", notConfigured()
 	}
 	name := g.Secrets.match(header.Values(SignatureHeader), body)
 	if name == "" {
@@ -77,6 +77,10 @@ func (g Gateway) Verify(header http.Header, body []byte, now time.Time) (SecretN
 			"The webhook timestamp is missing, malformed or out of range.").Because(err)
 	}
 	return name, nil
+}
+
+func notConfigured() error {
+	return fault.New(fault.Unavailable, "webhook_not_configured", "The gateway webhook is not configured.")
 }
 
 // match returns the secret under which one of the signatures fits the body, or "". Both secrets are always computed,

@@ -105,8 +105,10 @@ func (m *Metrics) Gather() prometheus.Gatherer { return m.registry }
 func (m *Metrics) Stored(outcomes []observations.Outcome, now time.Time) {
 	for _, outcome := range outcomes {
 		o := outcome.Observation
-		m.storage.WithLabelValues(string(o.Source)).Observe(o.ProcessingMS / 1000)
-		m.readings.WithLabelValues(string(o.Reading.Kind), string(o.Source)).Inc()
+		if !outcome.Completed { // it was counted when it came
+			m.storage.WithLabelValues(string(o.Source)).Observe(o.ProcessingMS / 1000)
+			m.readings.WithLabelValues(string(o.Reading.Kind), string(o.Source)).Inc()
+		}
 		for _, alert := range outcome.Alerts {
 			m.raising.Observe(max(0, now.Sub(o.CreatedAt).Seconds()))
 			m.alerts.WithLabelValues(alert.Level, alert.Type).Inc()

@@ -20,7 +20,7 @@ func (e *Engine) Adopt(tx core.App, record *core.Record, by audit.Actor, now tim
 	if err != nil {
 		return Outcome{}, err
 	}
-	patient, err := e.findHolder(tx, nil, s)
+	patient, err := e.findSubject(tx, nil, s)
 	if err != nil {
 		return Outcome{}, err
 	}

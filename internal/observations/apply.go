@@ -23,6 +23,10 @@ func apply(tx core.App, b *batch, e Effects, by audit.Actor, now time.Time) (Out
 			return Outcome{}, err
 		}
 	}
+	if e.Observation.addition != nil { // it is counted
+		a.outcome.Completed = true
+		return a.outcome, nil
+	}
 	b.count(e)
 	b.processing = append(b.processing, a.outcome)
 	return a.outcome, nil
@@ -38,11 +42,14 @@ type application struct {
 	outcome Outcome
 }
 
-// note records that the observation was created.
+// note records that the observation was created, or completed.
 func (a *application) note() error {
-	o := a.effects.Observation
+	o, event := a.effects.Observation, audit.ObservationCreate
+	if o.addition != nil {
+		event = audit.ObservationUpdate
+	}
 	return a.batch.trail.Add(audit.Entry{
-		Event: audit.ObservationCreate, Actor: a.by, ResourceType: audit.ResourceObservation, ResourceID: o.ID,
+		Event: event, Actor: a.by, ResourceType: audit.ResourceObservation, ResourceID: o.ID,
 		PatientID: o.PatientID,
 	}, a.now)
 }

@@ -57,15 +57,19 @@ type Effects struct {
 // Assess decides everything that follows from a stored reading. It touches nothing.
 func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 	picture := s.Picture
-	findings := alerts.Evaluate(o.Reading, picture.Thresholds, picture.Weighings, now)
+	judged := o.Reading
+	if o.addition != nil {
+		judged = *o.addition
+	}
+	findings := alerts.Evaluate(judged, picture.Thresholds, picture.Weighings, now)
 	effects := Effects{
-		Observation: o, Transmit: o.FHIRStatus != "",
+		Observation: o, Transmit: o.FHIRStatus != "" && o.addition == nil,
 		PatientDay: o.Reading.MeasuredAt.In(s.PatientZone).Format(time.DateOnly),
 		CountDay:   o.Reading.MeasuredAt.In(rules.PracticeZone).Format(time.DateOnly),
 		// What patients report by themselves never counts. Source: docs/decisions.md, "30-day period and the 16 days (99454)".
 		DeviceReading: s.DeviceAssigned && o.Source != vitals.SourcePortal,
 	}
-	effects.Progress = alerts.AutoResolve(picture.Open, o.Reading, findings, now, rules.NormalReadingsNeeded)
+	effects.Progress = alerts.AutoResolve(picture.Open, judged, findings, now, rules.NormalReadingsNeeded)
 	for _, finding := range findings {
 		if finding.Breached() {
 			raised := draft(o, finding, false)
@@ -73,7 +77,7 @@ func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 			effects.Alerts = append(effects.Alerts, raised)
 		}
 	}
-	if o.Reading.IrregularHeartbeat != nil && *o.Reading.IrregularHeartbeat {
+	if judged.IrregularHeartbeat != nil && *judged.IrregularHeartbeat {
 		effects.Alerts = append(effects.Alerts, draft(o, alerts.Finding{
 			Type: alerts.TypeDeviceInfo, Level: alerts.Normal,
 			Parameter: "irregular_heartbeat", Message: "The device reported an irregular heartbeat.",

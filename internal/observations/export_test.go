@@ -47,6 +47,3 @@ func (w *Writer) Recall(app core.App, now time.Time) (pictures int, differences 
 	})
 	return pictures, differences, err
 }
-
-// ByIdentifier is the search for the patient whom an event names.
-const ByIdentifier = byIdentifier

@@ -37,8 +37,8 @@ type holder struct {
 	PrimaryProvider string `db:"provider_email"` // "" for one who can no longer sign in, and so would not act
 }
 
-// bearer is the patient of one reading.
-type bearer struct {
+// subject is the patient of one reading.
+type subject struct {
 	*known
 	// deviceAssigned: the device of the reading was assigned to the patient when it was taken.
 	deviceAssigned bool
@@ -59,7 +59,10 @@ func (e *Engine) Ingest(tx core.App, s Submission, now time.Time) (Outcome, erro
 }
 
 func (e *Engine) ingest(tx core.App, b *batch, m *memory, s Submission, now time.Time) (Outcome, error) {
-	patient, err := e.findHolder(tx, m, s)
+	if s.Addition {
+		return e.complete(tx, b, m, s, now)
+	}
+	patient, err := e.findSubject(tx, m, s)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -95,7 +98,7 @@ func recordSighting(tx core.App, o Observation, told devices.Envelope, now time.
 
 // consequences decides and writes what follows from a stored observation, as part of the transaction's batch.
 func (e *Engine) consequences(
-	tx core.App, b *batch, o Observation, patient bearer, by audit.Actor, now time.Time,
+	tx core.App, b *batch, o Observation, patient subject, by audit.Actor, now time.Time,
 ) (Outcome, error) {
 	picture, err := patient.pictureFor(tx, o.PatientID, o.Reading, now)
 	if err != nil {
@@ -119,7 +122,7 @@ func (e *Engine) consequences(
 func (e *Engine) observe(s Submission, now time.Time) Observation {
 	o := Observation{
 		ID: collections.NewUUID(), PatientID: s.PatientID, Reading: s.Reading, Source: s.Source,
-		ProcessingMS: float64(now.Sub(s.ReceivedAt).Microseconds()) / 1000, CreatedAt: now, UpdatedAt: now,
+		ProcessingMS: float64(now.Sub(s.ReceivedAt).Microseconds()) / 1000, CreatedAt: now, UpdatedAt: now, partial: s.Partial,
 	}
 	if !s.Repeatable {
 		o.readingKey, o.gatewayKey = readingKey(s.PatientID, s.Reading), s.GatewayKey
@@ -134,22 +137,22 @@ func (e *Engine) transform(o *Observation, now time.Time) {
 	}
 }
 
-// findHolder finds the patient of a submission and checks that this reading can be theirs.
-func (e *Engine) findHolder(tx core.App, m *memory, s Submission) (bearer, error) {
+// findSubject finds the patient of a submission and checks that this reading can be theirs.
+func (e *Engine) findSubject(tx core.App, m *memory, s Submission) (subject, error) {
 	patient, err := m.patient(tx, s.PatientID)
 	if err != nil {
-		return bearer{}, err
+		return subject{}, err
 	}
 	switch h := patient.holder; {
 	case h.DeletedAt != "": // deleted patients do not exist
-		return bearer{}, fault.Missing()
+		return subject{}, fault.Missing()
 	case !h.Active:
-		return bearer{}, fault.Field("patient_id", "This patient is archived.")
+		return subject{}, fault.Field("patient_id", "This patient is archived.")
 	case h.unborn(s.PatientID, s.Reading.MeasuredAt.In(collections.Zone(h.TimeZone, e.rules.PracticeZone))):
-		return bearer{}, fault.Field("measured_at", "Measurement time is before the patient's date of birth.")
+		return subject{}, fault.Field("measured_at", "Measurement time is before the patient's date of birth.")
 	}
 	assigned, err := checkDevice(tx, m, s.PatientID, s.Reading)
-	return bearer{patient, assigned}, err
+	return subject{patient, assigned}, err
 }
 
 func loadHolder(tx core.App, patientID string) (h holder, err error) {
@@ -218,6 +221,8 @@ func repeated(app core.App, o Observation) (outcome Outcome, keyless bool, err e
 	}
 	first, err := collections.FindObservationByKey(app, "", o.gatewayKey)
 	switch {
+	case err == nil && o.partial && readingKey(first.GetString("patient"), readingFromRecord(first).As(o.Reading)) == o.readingKey:
+		return Outcome{Observation: FromRecord(first), Duplicate: true}, false, nil
 	case err == nil && (!known || first.Id != same.Id):
 		return Outcome{Observation: FromRecord(first), Conflict: true}, false, nil
 	case known && (err == nil || collections.Missing(err)):

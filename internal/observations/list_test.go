@@ -5,9 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/vitals"
@@ -81,5 +83,46 @@ func TestTotalsAreExact(t *testing.T) {
 	}
 	if page, total, err := observations.List(app, observations.Filter{}, 0, 200); total != len(page) || err != nil {
 		t.Errorf("after a change of zone %d in all, %d are there (%v)", total, len(page), err)
+	}
+}
+
+func TestListAndFind(t *testing.T) {
+	app, engine := newApp(t, rules)
+	ada, bob := newPatient(t, app, nil), newPatient(t, app, nil)
+	store := func(patient string, r vitals.Reading) string {
+		return ingest(t, app, engine, submission(patient, r)).Observation.ID
+	}
+	first := store(ada, at(bloodPressure(120, 80), now.Add(-2*time.Hour)))
+	second := store(bob, at(weight(80), now.Add(-time.Hour)))
+	third := store(ada, at(weight(70), now))
+	if _, err := app.DB().Update(collections.Observations, dbx.Params{"fhir_status": "failed"}, dbx.HashExp{"id": third}).Execute(); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name   string
+		filter observations.Filter
+		want   []string
+	}{
+		{"newest first", observations.Filter{}, []string{third, second, first}},
+		{"oldest first", observations.Filter{OldestFirst: true}, []string{first, second, third}},
+		{"patient", observations.Filter{PatientID: ada}, []string{third, first}},
+		{"kind and status", observations.Filter{Kind: "weight", FHIRStatus: "pending"}, []string{second}},
+		{"both ends belong to it", observations.Filter{From: now.Add(-2 * time.Hour), To: now.Add(-time.Hour)}, []string{second, first}},
+	} {
+		page, total, err := observations.List(app, test.filter, 0, 10)
+		var got []string
+		for _, o := range page {
+			got = append(got, o.ID)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" || total != len(got) || err != nil {
+			t.Errorf("%s: %d in all (%v) %s", test.name, total, err, diff)
+		}
+	}
+	stored, err := observations.LoadFHIR(app, first)
+	if err != nil || *stored.Reading.Systolic != 120 || stored.PatientID != ada || stored.Version != 1 {
+		t.Errorf("%v (%v)", stored, err)
+	}
+	if _, err := observations.Find(app, "0194c5a8-0000-7000-8000-00000000dead"); err == nil || err.Error() != fault.Missing().Error() {
+		t.Errorf("%v", err)
 	}
 }

@@ -36,6 +36,9 @@ type Observation struct {
 	UpdatedAt     time.Time
 
 	readingKey, gatewayKey string
+	// partial: what is not in it may have come by itself, or will. addition is what has just been added to it.
+	partial  bool
+	addition *vitals.Reading
 }
 
 // FromRecord reads an observation from its record.

@@ -15,6 +15,9 @@ type Submission struct {
 	Source    vitals.Source
 	// GatewayKey is the deduplication key of a gateway event; "" for readings from anywhere else.
 	GatewayKey string
+	// Partial readings may have come without what their device measured with them: their vendor may send it by itself, as an
+	// Addition to the reading under the GatewayKey.
+	Partial, Addition bool
 	// Repeatable readings are stored however often they come; only for tests of the gateway.
 	Repeatable bool
 	// Device is what the gateway told of the device along with the reading.
@@ -32,6 +35,8 @@ type Outcome struct {
 	Duplicate bool
 	// Conflict: the gateway sent other values under a key it had used before; nothing was written.
 	Conflict bool
+	// Completed: the reading was stored before, and has more values now.
+	Completed bool
 	// CheckDevice: what the reading says of its device asks for more than storing it, see [devices.Engine.CheckDevice].
 	CheckDevice bool
 	Alerts      []RaisedAlert

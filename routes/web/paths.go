@@ -103,11 +103,12 @@ func tidy(escaped string) bool {
 	return !slices.Contains(segments, ".") && !slices.Contains(segments, "..") && !slices.Contains(segments[1:last], "")
 }
 
-// refuseOldTLS lets connections below TLS 1.3, which the webhook's own server name may have, do nothing but what that name is for.
+// refuseOldTLS lets connections below TLS 1.3, which the webhooks' own server name may have, do nothing but what that name is for.
 // Source: docs/decisions.md, "TLS 1.3 and 1.2".
 func refuseOldTLS(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		allowed := strings.TrimSuffix(r.URL.Path, "/") == BasePath+"/gateway/webhook" || r.URL.Path == "/health" || strings.HasPrefix(r.URL.Path, "/health/")
+		vendor, webhook := strings.CutPrefix(strings.TrimSuffix(r.URL.Path, "/"), BasePath+"/gateway/")
+		allowed := webhook && !strings.Contains(vendor, "/") || r.URL.Path == "/health" || strings.HasPrefix(r.URL.Path, "/health/")
 		if r.TLS == nil || r.TLS.Version >= tls.VersionTLS13 || allowed {
 			next.ServeHTTP(w, r)
 			return

@@ -1,4 +1,4 @@
-package observations_test
+package intake_test
 
 import (
 	"strings"
@@ -11,14 +11,13 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
-	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/intake"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
-	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // Source: docs/decisions.md, "Which patient does an event belong to".
 func TestPlace(t *testing.T) {
-	app, _ := newApp(t, rules)
+	app, _ := newApp(t)
 	ada := newPatient(t, app, dbx.Params{"mrn": "ADA-1", "gateway_patient_id": "gw-ada"})
 	bob := newPatient(t, app, dbx.Params{"mrn": "gw-carl"})
 	carl := newPatient(t, app, dbx.Params{"gateway_patient_id": "gw-carl"})
@@ -61,7 +60,7 @@ func TestPlace(t *testing.T) {
 		{"an archived patient by name", event("BP-new", "gw-gone", 0), "", "patient_inactive"},
 	}
 	for _, test := range tests {
-		patient, reason, err := observations.Place(app, test.event)
+		patient, reason, err := intake.Place(app, test.event)
 		if patient != test.patient || reason != test.reason || err != nil {
 			t.Errorf("%s: %q %q (%v), want %q %q", test.name, patient, reason, err, test.patient, test.reason)
 		}
@@ -69,23 +68,23 @@ func TestPlace(t *testing.T) {
 }
 
 // Nothing signed is lost, nothing is kept twice, and what a person must look at is audited.
-func TestKeep(t *testing.T) {
-	app, _ := newApp(t, rules)
-	kept := observations.Kept{
-		ID: "0194c5a8-0000-7000-8000-0000000000aa", Status: observations.KeptOpen, Reason: observations.ReasonUnknownPatient,
+func TestStore(t *testing.T) {
+	app, _ := newApp(t)
+	kept := intake.Entry{
+		ID: "0194c5a8-0000-7000-8000-0000000000aa", Status: collections.EventOpen, Reason: intake.ReasonUnknownPatient,
 		Event:   gateway.Event{Type: gateway.MeasurementCreated, DeviceID: "BP-1", PatientID: "gw-1", MeasurementType: "bp", At: now},
 		Payload: []byte(`{"systolic":185}`), FieldErrors: fault.Fields{"unit": {"Unknown."}},
 	}
 	before := vigiltest.RowCounts(t, app)
 	for _, want := range []bool{false, true} {
-		if id, known, err := observations.Keep(app, kept, sender, now); id != kept.ID || known != want || err != nil {
+		if id, known, err := intake.Store(app, kept, sender, now); id != kept.ID || known != want || err != nil {
 			t.Errorf("%s known %t (%v)", id, known, err)
 		}
 	}
 	if diff := cmp.Diff(map[string]int{"gateway_events": 1, "audit_log": 1, "announcements": 1}, vigiltest.RowsAdded(t, app, before)); diff != "" {
 		t.Error(diff)
 	}
-	check(t, find(t, app, collections.GatewayEvents, kept.ID), map[string]any{
+	check(t, stored(t, app, kept.ID), map[string]any{
 		"status": "open", "reason": "unknown_patient", "device_id": "BP-1",
 		"payload": `{"systolic":185}`, "received_at": collections.Instant(now),
 	})
@@ -97,80 +96,16 @@ func TestKeep(t *testing.T) {
 	other := kept
 	other.Payload = []byte(`{"systolic":190}`)
 	for _, want := range []bool{false, true} {
-		if id, known, err := observations.Keep(app, other, sender, now); id != observations.BodyID(other.Payload) || known != want || err != nil {
+		if id, known, err := intake.Store(app, other, sender, now); id != gateway.BodyID(gateway.Contract, other.Payload) || known != want || err != nil {
 			t.Errorf("another body under the same id: %s known %t (%v)", id, known, err)
 		}
 	}
-	kept.ID, kept.Status = "0194c5a8-0000-7000-8000-0000000000ab", observations.KeptHandled
+	kept.ID, kept.Status = "0194c5a8-0000-7000-8000-0000000000ab", collections.EventHandled
 	before = vigiltest.RowCounts(t, app)
-	if _, _, err := observations.Keep(app, kept, sender, now); err != nil {
+	if _, _, err := intake.Store(app, kept, sender, now); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(map[string]int{"gateway_events": 1}, vigiltest.RowsAdded(t, app, before)); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestListAndFind(t *testing.T) {
-	app, engine := newApp(t, rules)
-	ada, bob := newPatient(t, app, nil), newPatient(t, app, nil)
-	store := func(patient string, r vitals.Reading) string {
-		return ingest(t, app, engine, submission(patient, r)).Observation.ID
-	}
-	first := store(ada, at(bloodPressure(120, 80), now.Add(-2*time.Hour)))
-	second := store(bob, at(weight(80), now.Add(-time.Hour)))
-	third := store(ada, at(weight(70), now))
-	if _, err := app.DB().Update(collections.Observations, dbx.Params{"fhir_status": "failed"}, dbx.HashExp{"id": third}).Execute(); err != nil {
-		t.Fatal(err)
-	}
-	for _, test := range []struct {
-		name   string
-		filter observations.Filter
-		want   []string
-	}{
-		{"newest first", observations.Filter{}, []string{third, second, first}},
-		{"oldest first", observations.Filter{OldestFirst: true}, []string{first, second, third}},
-		{"patient", observations.Filter{PatientID: ada}, []string{third, first}},
-		{"kind and status", observations.Filter{Kind: "weight", FHIRStatus: "pending"}, []string{second}},
-		{"both ends belong to it", observations.Filter{From: now.Add(-2 * time.Hour), To: now.Add(-time.Hour)}, []string{second, first}},
-	} {
-		page, total, err := observations.List(app, test.filter, 0, 10)
-		var got []string
-		for _, o := range page {
-			got = append(got, o.ID)
-		}
-		if diff := cmp.Diff(test.want, got); diff != "" || total != len(got) || err != nil {
-			t.Errorf("%s: %d in all (%v) %s", test.name, total, err, diff)
-		}
-	}
-	stored, err := observations.LoadFHIR(app, first)
-	if err != nil || *stored.Reading.Systolic != 120 || stored.PatientID != ada || stored.Version != 1 {
-		t.Errorf("%v (%v)", stored, err)
-	}
-	if _, err := observations.Find(app, "0194c5a8-0000-7000-8000-00000000dead"); err == nil || err.Error() != fault.Missing().Error() {
-		t.Errorf("%v", err)
-	}
-}
-
-// An event must find its patient by an index, however many patients there are.
-func TestPlacingReadsNoTableWhole(t *testing.T) {
-	app, _ := newApp(t, rules)
-	var plan []struct {
-		Step string `db:"detail"`
-	}
-	if err := app.DB().NewQuery("EXPLAIN QUERY PLAN " + observations.ByIdentifier).Bind(dbx.Params{"value": "GW-1", "id": "gw-1"}).All(&plan); err != nil {
-		t.Fatal(err)
-	}
-	searches := 0
-	for _, p := range plan {
-		if strings.Contains(p.Step, "SCAN patients") {
-			t.Error(p.Step)
-		}
-		if strings.Contains(p.Step, "SEARCH patients") {
-			searches++
-		}
-	}
-	if searches != 3 {
-		t.Errorf("%d searches of patients: %v", searches, plan)
 	}
 }

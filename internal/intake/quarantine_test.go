@@ -1,4 +1,4 @@
-package observations_test
+package intake_test
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
-	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/intake"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -30,12 +30,12 @@ func cuff(device, patient string, systolic, ago int) []byte {
 func quarantined(t *testing.T, app core.App, body []byte, reason string) string {
 	t.Helper()
 	event, err := parser.Parse(body, now)
-	kept := observations.Kept{ID: event.ID(), Status: observations.KeptOpen, Reason: reason, Event: event, Payload: body}
+	kept := intake.Entry{ID: event.ID(), Status: collections.EventOpen, Reason: reason, Event: event, Payload: body}
 	if err != nil {
-		kept.ID, kept.Status, kept.Reason = observations.BodyID(body), observations.KeptRejected, code(err)
+		kept.ID, kept.Status, kept.Reason = gateway.BodyID(gateway.Contract, body), collections.EventRejected, code(err)
 		kept.FieldErrors = fault.Fields{"unit": {"This field is required."}}
 	}
-	id, _, err := observations.Keep(app, kept, sender, now)
+	id, _, err := intake.Store(app, kept, sender, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,9 +43,9 @@ func quarantined(t *testing.T, app core.App, body []byte, reason string) string 
 }
 
 func TestQuarantineTellsOnceAnHour(t *testing.T) {
-	app, _ := newApp(t, rules)
+	app, _ := newApp(t)
 	for i := range 3 {
-		quarantined(t, app, cuff("BP-1", "nobody", 120, i), observations.ReasonUnknownPatient)
+		quarantined(t, app, cuff("BP-1", "nobody", 120, i), intake.ReasonUnknownPatient)
 	}
 	if told := texts(t, app, `SELECT kind || ' ' || key FROM announcements`); len(told) != 1 || !strings.HasPrefix(told[0], "event_quarantined ") {
 		t.Errorf("told %v", told)
@@ -53,25 +53,25 @@ func TestQuarantineTellsOnceAnHour(t *testing.T) {
 	if on := texts(t, app, `SELECT * FROM (SELECT json_group_array(name) FROM pragma_table_info('gateway_events') WHERE name LIKE '%patient%')`); on[0] != "[]" {
 		t.Errorf("the patient lies open on disk: %s", on)
 	}
-	page, total, _, err := observations.Quarantine(app, observations.QuarantineFilter{Status: observations.KeptOpen}, 0, 2)
-	if err != nil || total != 3 || len(page) != 2 || page[0].GatewayPatientID() != "nobody" {
+	page, total, _, err := intake.Quarantine(app, intake.QuarantineFilter{Status: collections.EventOpen}, 0, 2)
+	if err != nil || total != 3 || len(page) != 2 || gateway.PatientIdentifier([]byte(page[0].Payload().Reveal())) != "nobody" {
 		t.Errorf("%d of %d (%v)", len(page), total, err)
 	}
 }
 
 func TestRelease(t *testing.T) {
-	app, engine := newApp(t, rules)
+	app, engine := newApp(t)
 	ada, bob := newPatient(t, app, nil), newPatient(t, app, nil)
 	archived := newPatient(t, app, nil)
 	if _, err := app.DB().Update(collections.Patients, dbx.Params{"active": false}, dbx.HashExp{"id": archived}).Execute(); err != nil {
 		t.Fatal(err)
 	}
 	assign(t, app, "BP-9", bob)
-	id := quarantined(t, app, cuff("BP-1", "nobody", 120, 1), observations.ReasonUnknownPatient)
-	other := quarantined(t, app, cuff("BP-1", "nobody", 130, 1), observations.ReasonUnknownPatient) // contradicts the first
-	held := quarantined(t, app, cuff("BP-9", "nobody", 120, 1), observations.ReasonPatientMismatch)
-	ancient := quarantined(t, app, []byte(strings.Replace(string(cuff("BP-1", "x", 120, 0)), now.Format("2006-"), "1930-", 1)), observations.ReasonUnknownPatient)
-	foreign := quarantined(t, app, []byte(`{"event_type":"measurement.created","device_id":"T","patient_id":"x","measurement_type":"ecg","timestamp":"2026-01-15T00:00:00Z"}`), observations.ReasonUnsupportedType)
+	id := quarantined(t, app, cuff("BP-1", "nobody", 120, 1), intake.ReasonUnknownPatient)
+	other := quarantined(t, app, cuff("BP-1", "nobody", 130, 1), intake.ReasonUnknownPatient) // contradicts the first
+	held := quarantined(t, app, cuff("BP-9", "nobody", 120, 1), intake.ReasonPatientMismatch)
+	ancient := quarantined(t, app, []byte(strings.Replace(string(cuff("BP-1", "x", 120, 0)), now.Format("2006-"), "1930-", 1)), intake.ReasonUnknownPatient)
+	foreign := quarantined(t, app, []byte(`{"event_type":"measurement.created","device_id":"T","patient_id":"x","measurement_type":"ecg","timestamp":"2026-01-15T00:00:00Z"}`), intake.ReasonUnsupportedType)
 	for _, refused := range []struct{ id, patient, want string }{
 		{collections.NewUUID(), ada, "not_found"},
 		{id, collections.NewUUID(), "not_found"},
@@ -80,48 +80,48 @@ func TestRelease(t *testing.T) {
 		{ancient, ada, "validation_error"},
 		{foreign, ada, "invalid_state"},
 	} {
-		if _, err := engine.Release(app, parser, refused.id, refused.patient, nurse, now); code(err) != refused.want {
+		if _, err := engine.Release(app, refused.id, refused.patient, nurse, now); code(err) != refused.want {
 			t.Errorf("%v, want %s", err, refused.want)
 		}
 	}
 	before := vigiltest.RowCounts(t, app)
-	outcome, err := engine.Release(app, parser, id, ada, nurse, now)
+	outcome, err := engine.Release(app, id, ada, nurse, now)
 	if err != nil || outcome.Observation.PatientID != ada || outcome.Duplicate {
 		t.Fatalf("released: %v", err)
 	}
 	if added := vigiltest.RowsAdded(t, app, before); added["observations"] != 1 || added["transmissions"] != 1 || added["audit_log"] != 2 || added["gateway_events"] != 0 {
 		t.Errorf("a release adds %v", added)
 	}
-	check(t, find(t, app, collections.GatewayEvents, id), map[string]any{
+	check(t, stored(t, app, id), map[string]any{
 		"status": "released", "observation": outcome.Observation.ID, "closed_by": "nurse@vigil.test", "closed_at": collections.Instant(now),
 	})
-	if _, err := engine.Release(app, parser, id, ada, nurse, now); code(err) != "invalid_state" {
+	if _, err := engine.Release(app, id, ada, nurse, now); code(err) != "invalid_state" {
 		t.Errorf("twice: %v", err)
 	}
-	second, err := engine.Release(app, parser, other, ada, nurse, now)
+	second, err := engine.Release(app, other, ada, nurse, now)
 	if err != nil || second.Duplicate || second.Observation.ID == outcome.Observation.ID || *second.Observation.Reading.Systolic != 130 {
 		t.Errorf("a person's word against the first: %+v, %v", second.Duplicate, err)
 	}
-	if page, total, _, err := observations.Quarantine(app, observations.QuarantineFilter{Status: observations.KeptReleased}, 0, 10); err != nil || total != 2 || len(page) != 2 {
+	if page, total, _, err := intake.Quarantine(app, intake.QuarantineFilter{Status: collections.EventReleased}, 0, 10); err != nil || total != 2 || len(page) != 2 {
 		t.Errorf("%d released (%v)", total, err)
 	}
 }
 
 func TestDiscard(t *testing.T) {
-	app, engine := newApp(t, rules)
-	id := quarantined(t, app, cuff("BP-1", "nobody", 120, 1), observations.ReasonUnknownPatient)
-	item, err := observations.Discard(app, id, "a test device", nurse, now)
-	if err != nil || item.Status != observations.KeptDiscarded || item.ClosedBy != "nurse@vigil.test" || !item.ClosedAt.Equal(now) {
-		t.Errorf("discarded: %s, %v", item.Status, err)
+	app, engine := newApp(t)
+	id := quarantined(t, app, cuff("BP-1", "nobody", 120, 1), intake.ReasonUnknownPatient)
+	item, err := intake.Discard(app, id, "a test device", nurse, now)
+	if err != nil || item.Status() != collections.EventDiscarded || item.ClosedBy() != "nurse@vigil.test" || !item.ClosedAt().Equal(now) {
+		t.Errorf("discarded: %s, %v", item.Status(), err)
 	}
-	check(t, find(t, app, collections.GatewayEvents, id), map[string]any{"close_reason": "a test device"})
-	if _, err := observations.Discard(app, id, "again", nurse, now); code(err) != "invalid_state" {
+	check(t, stored(t, app, id), map[string]any{"close_reason": "a test device"})
+	if _, err := intake.Discard(app, id, "again", nurse, now); code(err) != "invalid_state" {
 		t.Errorf("twice: %v", err)
 	}
-	if _, err := engine.Release(app, parser, id, newPatient(t, app, nil), nurse, now); code(err) != "invalid_state" {
+	if _, err := engine.Release(app, id, newPatient(t, app, nil), nurse, now); code(err) != "invalid_state" {
 		t.Errorf("released after all: %v", err)
 	}
-	if _, err := observations.Discard(app, collections.NewUUID(), "x", nurse, now); code(err) != "not_found" {
+	if _, err := intake.Discard(app, collections.NewUUID(), "x", nurse, now); code(err) != "not_found" {
 		t.Errorf("unknown: %v", err)
 	}
 }
@@ -135,45 +135,44 @@ func (m mended) Parse(body []byte, at time.Time) (gateway.Event, error) {
 
 // After something was put right a replay stores what waited, and what still cannot be placed says why now.
 func TestReplay(t *testing.T) {
-	app, engine := newApp(t, rules)
-	born := quarantined(t, app, cuff("BP-1", "gw-1", 120, 1), observations.ReasonUnknownPatient)
-	unread := quarantined(t, app, []byte(strings.Replace(string(cuff("BP-2", "gw-1", 121, 2)), `"bp"`, `"tension"`, 1)), observations.ReasonUnsupportedType)
+	app, engine := newApp(t)
+	born := quarantined(t, app, cuff("BP-1", "gw-1", 120, 1), intake.ReasonUnknownPatient)
+	unread := quarantined(t, app, []byte(strings.Replace(string(cuff("BP-2", "gw-1", 121, 2)), `"bp"`, `"tension"`, 1)), intake.ReasonUnsupportedType)
 	rejected := quarantined(t, app, []byte(strings.Replace(string(cuff("BP-3", "gw-1", 121, 3)), `"systolic"`, `"high"`, 1)), "")
-	stranger := quarantined(t, app, cuff("BP-4", "nobody", 120, 1), observations.ReasonPatientInactive)
+	stranger := quarantined(t, app, cuff("BP-4", "nobody", 120, 1), intake.ReasonPatientInactive)
 	future := quarantined(t, app, cuff("BP-5", "gw-1", 120, -60), "") // an hour ahead when it came
-	known := quarantined(t, app, cuff("BP-6", "gw-1", 120, 1), observations.ReasonUnknownPatient)
+	known := quarantined(t, app, cuff("BP-6", "gw-1", 120, 1), intake.ReasonUnknownPatient)
 	patient := newPatient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
 	event, _ := parser.Parse(cuff("BP-6", "gw-1", 120, 1), now)
-	ingest(t, app, engine, observations.FromEvent(event, patient, sender, now))
+	ingest(t, app, engine, intake.Submission(event, patient, sender, now))
 
-	run := func(p gateway.Parser, at time.Time) observations.Replayed {
+	run := func(p gateway.Adapter, at time.Time) intake.Replayed {
 		t.Helper()
+		engine.Adapters[gateway.Contract] = p
 		last := 0
-		done, err := engine.Replay(t.Context(), app, observations.ReplayOptions{
-			Parser: p, Clock: func() time.Time { return at }, Progress: func(done, total int) { last = total - done },
-		})
+		done, err := engine.Replay(t.Context(), app, func() time.Time { return at }, func(done, total int) { last = total - done })
 		if err != nil || last != 0 {
 			t.Fatalf("%d left (%v)", last, err)
 		}
 		return done
 	}
-	if done := run(parser, now.Add(2*time.Hour)); done != (observations.Replayed{Stored: 1, Known: 1, Waiting: 4}) {
+	if done := run(parser, now.Add(2*time.Hour)); done != (intake.Replayed{Stored: 1, Known: 1, Waiting: 4}) {
 		t.Errorf("first: %+v", done)
 	}
 	for id, want := range map[string]string{
 		born: "released unknown_patient", known: "released unknown_patient", unread: "open unsupported_type", rejected: "rejected validation_error",
 		future: "rejected validation_error", stranger: "open unknown_patient",
 	} {
-		record := find(t, app, collections.GatewayEvents, id)
+		record := stored(t, app, id)
 		if got := record.GetString("status") + " " + record.GetString("reason"); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
 	before := vigiltest.RowCounts(t, app)
-	if done := run(parser, now); done != (observations.Replayed{Waiting: 4}) || len(vigiltest.RowsAdded(t, app, before)) != 0 {
+	if done := run(parser, now); done != (intake.Replayed{Waiting: 4}) || len(vigiltest.RowsAdded(t, app, before)) != 0 {
 		t.Errorf("repeated: %+v", done)
 	}
-	if done := run(mended{parser}, now); done != (observations.Replayed{Stored: 1, Waiting: 3}) {
+	if done := run(mended{parser}, now); done != (intake.Replayed{Stored: 1, Waiting: 3}) {
 		t.Errorf("mended: %+v", done)
 	}
 }
@@ -192,16 +191,16 @@ gw-1,BP-1,bp,1930-01-10T08:00:00Z,120,80,,
 
 // An import says of every line what becomes of it, and importing again changes nothing.
 func TestImport(t *testing.T) {
-	app, engine := newApp(t, rules)
+	app, engine := newApp(t)
 	newPatient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
-	load := func(dryRun bool) (observations.Imported, []string) {
+	load := func(dryRun bool) (intake.Imported, []string) {
 		t.Helper()
 		lines, err := gateway.OpenCSV(strings.NewReader(table), 5*time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var refused []string
-		done, err := engine.Import(t.Context(), app, lines, observations.ImportOptions{
+		done, err := engine.Import(t.Context(), app, lines, intake.ImportOptions{
 			DryRun: dryRun, Clock: clock, Progress: func(int) {},
 			Refused: func(line int, reason string) { refused = append(refused, fmt.Sprintf("%d %s", line, reason)) },
 		})
@@ -213,7 +212,7 @@ func TestImport(t *testing.T) {
 	}
 	before := vigiltest.RowCounts(t, app)
 	done, refused := load(true)
-	if done != (observations.Imported{Stored: 2, Known: 1, Refused: 6}) || len(vigiltest.RowsAdded(t, app, before)) != 0 {
+	if done != (intake.Imported{Stored: 2, Known: 1, Refused: 6}) || len(vigiltest.RowsAdded(t, app, before)) != 0 {
 		t.Errorf("dry run: %+v", done)
 	}
 	want := []string{
@@ -232,12 +231,12 @@ func TestImport(t *testing.T) {
 		t.Errorf("stored %v", got)
 	}
 	before = vigiltest.RowCounts(t, app)
-	if again, _ := load(false); again != (observations.Imported{Known: 3, Refused: 6}) || len(vigiltest.RowsAdded(t, app, before)) != 0 {
+	if again, _ := load(false); again != (intake.Imported{Known: 3, Refused: 6}) || len(vigiltest.RowsAdded(t, app, before)) != 0 {
 		t.Errorf("again: %+v", again)
 	}
 }
 
-var _ observations.Table = (*gateway.CSV)(nil)
+var _ intake.Table = (*gateway.CSV)(nil)
 
 // broken is a table whose file ends in the middle.
 type broken struct{ gateway.Gateway }
@@ -245,8 +244,8 @@ type broken struct{ gateway.Gateway }
 func (broken) Next() (int, []byte, error) { return 0, nil, io.ErrUnexpectedEOF }
 
 func TestImportStops(t *testing.T) {
-	app, engine := newApp(t, rules)
-	options := observations.ImportOptions{Clock: clock, Progress: func(int) {}, Refused: func(int, string) {}}
+	app, engine := newApp(t)
+	options := intake.ImportOptions{Clock: clock, Progress: func(int) {}, Refused: func(int, string) {}}
 	if _, err := engine.Import(t.Context(), app, broken{}, options); err == nil {
 		t.Error("half a file is imported without a word")
 	}

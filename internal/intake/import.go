@@ -1,4 +1,4 @@
-package observations
+package intake
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 
 	"github.com/pocketbase/pocketbase/core"
 
-	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/observations"
 )
 
 // importedTogether is how many lines are stored in one transaction, so that a running service never waits long.
@@ -45,7 +45,10 @@ type Imported struct{ Stored, Known, Refused int }
 // whichever way it came, is known and changes nothing, so an import can be repeated and can go on after an interruption.
 // What cannot be placed is refused, not kept: the file is still there.
 func (e *Engine) Import(ctx context.Context, app core.App, table Table, o ImportOptions) (done Imported, err error) {
-	i := &importing{ImportOptions: o, engine: e, app: app, seen: map[string]string{}}
+	i := &importing{ImportOptions: o, ingest: e.Readings.Ingest, app: app}
+	if o.DryRun {
+		i.ingest = observations.NewRehearsal(e.Readings).Ingest
+	}
 	for {
 		group, more, err := i.read(table)
 		if err != nil {
@@ -66,11 +69,10 @@ func (e *Engine) Import(ctx context.Context, app core.App, table Table, o Import
 
 type importing struct {
 	ImportOptions
-	engine *Engine
+	ingest func(core.App, observations.Submission, time.Time) (observations.Outcome, error)
 	app    core.App
 	lines  int
 	done   Imported
-	seen   map[string]string // in a dry run: values by key
 }
 
 // entry is a line that could be read.
@@ -97,8 +99,6 @@ func (i *importing) read(table Table) (group []entry, more bool, err error) {
 			i.refuse(line, reasonText(refused))
 		case err != nil:
 			return nil, false, fmt.Errorf("read line %d: %w", line, err)
-		case event.Reading == nil:
-			i.refuse(line, ReasonUnsupportedType)
 		default:
 			group = append(group, entry{line, event})
 		}
@@ -112,73 +112,39 @@ func (i *importing) refuse(line int, reason string) {
 }
 
 func (i *importing) store(group []entry) error {
-	if i.DryRun {
-		for _, e := range group {
-			if err := i.settle(i.app, e, i.preview); err != nil {
+	all := func(app core.App) error {
+		for _, line := range group {
+			if err := i.take(app, line); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	return i.app.RunInTransaction(func(tx core.App) error {
-		for _, e := range group {
-			if err := i.settle(tx, e, i.engine.Ingest); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	if i.DryRun {
+		return all(i.app)
+	}
+	return i.app.RunInTransaction(all)
 }
 
-// settle finds the patient of a line, takes it and counts how that ended.
-func (i *importing) settle(app core.App, e entry, take func(core.App, Submission, time.Time) (Outcome, error)) error {
-	patientID, reason, err := Place(app, e.event)
-	if err != nil {
-		return fmt.Errorf("place line %d: %w", e.line, err)
-	}
-	if reason != "" {
-		i.refuse(e.line, reason)
-		return nil
-	}
-	now := i.Clock()
-	s := FromEvent(e.event, patientID, audit.System(), now)
-	s.Device = devices.Envelope{Model: e.event.DeviceModel} // a table is no sign of life
-	outcome, err := take(app, s, now)
-	refused, isFault := errors.AsType[*fault.Error](err)
+// take has a line stored, or looked at, and counts how that ended.
+func (i *importing) take(app core.App, line entry) error {
+	v, err := take(app, line.event, func(patientID string) (observations.Outcome, error) {
+		now := i.Clock()
+		s := submission(line.event, patientID, audit.System(), now)
+		s.Device = devices.Envelope{Model: line.event.DeviceModel} // a table is no sign of life
+		return i.ingest(app, s, now)
+	})
 	switch {
-	case isFault:
-		i.refuse(e.line, ReasonFor(refused))
 	case err != nil:
-		return fmt.Errorf("store line %d: %w", e.line, err)
-	case outcome.Conflict:
-		i.refuse(e.line, ReasonConflict)
-	case outcome.Duplicate:
+		return fmt.Errorf("store line %d: %w", line.line, err)
+	case v.status == Stored:
+		i.done.Stored++
+	case v.status == Known:
 		i.done.Known++
 	default:
-		i.done.Stored++
+		i.refuse(line.line, v.reason)
 	}
 	return nil
-}
-
-// preview says what storing would come to, and remembers it as if it had been done.
-func (i *importing) preview(app core.App, s Submission, now time.Time) (Outcome, error) {
-	if _, err := i.engine.findHolder(app, nil, s); err != nil {
-		return Outcome{}, err
-	}
-	o := i.engine.observe(s, now)
-	values := readingKey("", s.Reading)
-	if earlier, met := i.seen[s.GatewayKey]; met {
-		return Outcome{Observation: o, Duplicate: earlier == values, Conflict: earlier != values}, nil
-	}
-	outcome, keyless, err := repeated(app, o)
-	missing := collections.Missing(err)
-	if missing || keyless {
-		i.seen[s.GatewayKey] = values
-	}
-	if missing {
-		return Outcome{Observation: o}, nil
-	}
-	return outcome, err
 }
 
 // reasonText is why a line cannot be read, field by field.

@@ -1,0 +1,166 @@
+package collections
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// The values of a gateway event's status: open ones wait for a person, rejected ones could not be read; released and discarded are
+// what became of either. Handled are those of devices and hubs, ignored those that mean nothing here.
+const (
+	EventOpen      = "open"
+	EventRejected  = "rejected"
+	EventReleased  = "released"
+	EventDiscarded = "discarded"
+	EventHandled   = "handled"
+	EventIgnored   = "ignored"
+)
+
+// GatewayEvent is an event of a device vendor that made no observation when it came.
+type GatewayEvent struct{ core.BaseRecordProxy }
+
+func asGatewayEvent(record *core.Record) *GatewayEvent {
+	e := &GatewayEvent{}
+	e.SetProxyRecord(record)
+	return e
+}
+
+// FindGatewayEvent finds an event by id.
+func FindGatewayEvent(app core.App, id string) (*GatewayEvent, error) {
+	record, err := app.FindRecordById(GatewayEvents, id)
+	if err != nil {
+		return nil, fmt.Errorf("find gateway event: %w", err)
+	}
+	return asGatewayEvent(record), nil
+}
+
+// PageOfGatewayEvents returns a page of events, the newest first, and how many there are in all; unreadable ones are left out and counted.
+func PageOfGatewayEvents(app core.App, conditions Conditions, offset, limit int) (page []*GatewayEvent, total, unreadable int, err error) {
+	records, total, err := conditions.Page(app, GatewayEvents, "received_at DESC, id DESC", offset, limit)
+	records, unreadable = ReadableRecords(records)
+	for _, record := range records {
+		page = append(page, asGatewayEvent(record))
+	}
+	return page, total, unreadable, err
+}
+
+// WaitingGatewayEvents are the ids of the events that somebody may still decide about, the oldest first.
+func WaitingGatewayEvents(app core.App) (ids []string, err error) {
+	err = app.DB().Select("id").From(GatewayEvents).Where(dbx.In("status", EventOpen, EventRejected)).OrderBy("received_at", "id").Column(&ids)
+	if err != nil {
+		return nil, fmt.Errorf("list events that wait: %w", err)
+	}
+	return ids, nil
+}
+
+// NewGatewayEvent is what is stored of an event when it comes.
+type NewGatewayEvent struct {
+	ID, Vendor, Status, Reason                string
+	EventType, DeviceID, HubID, MeasurementOf string
+	At                                        time.Time // by the device's clock
+	FieldErrors                               map[string][]string
+	Payload                                   []byte // as it came; stored encrypted
+}
+
+// InsertGatewayEvent stores the event unless its id is taken.
+func InsertGatewayEvent(tx core.App, e NewGatewayEvent, now time.Time) (stored bool, err error) {
+	payload, err := Seal(string(e.Payload), "gateway_events.payload", e.ID)
+	if err != nil {
+		return false, fmt.Errorf("seal event: %w", err)
+	}
+	fields, err := json.Marshal(e.FieldErrors)
+	if err != nil {
+		return false, fmt.Errorf("encode field errors: %w", err)
+	}
+	result, err := tx.NonconcurrentDB().NewQuery(`INSERT INTO gateway_events (id, vendor, status, reason, event_type, device_id, hub_id,
+			measurement_type, timestamp, field_errors, received_at, payload)
+		VALUES ({:id}, {:vendor}, {:status}, {:reason}, {:type}, {:device}, {:hub}, {:measurement}, {:timestamp}, {:fields}, {:now}, {:payload})
+		ON CONFLICT (id) DO NOTHING`).Bind(dbx.Params{
+		"id": e.ID, "vendor": e.Vendor, "status": e.Status, "reason": e.Reason, "type": e.EventType, "device": e.DeviceID,
+		"hub": e.HubID, "measurement": e.MeasurementOf,
+		"timestamp": Instant(e.At), "fields": string(fields), "now": Instant(now), "payload": payload,
+	}).Execute()
+	if err != nil {
+		return false, fmt.Errorf("store gateway event: %w", err)
+	}
+	n, err := result.RowsAffected()
+	return n == 1, err
+}
+
+// PayloadOfGatewayEvent is the body that is stored under an id; "" when it cannot be opened any more.
+func PayloadOfGatewayEvent(app core.App, id string) (string, error) {
+	var sealed string
+	if err := app.DB().NewQuery(`SELECT payload FROM gateway_events WHERE id = {:id}`).Bind(dbx.Params{"id": id}).Row(&sealed); err != nil {
+		return "", fmt.Errorf("read gateway event: %w", err)
+	}
+	payload, err := OpenValue(sealed, GatewayEvents, "payload", id)
+	if err != nil {
+		return "", nil //nolint:nilerr // it is compared with what came, and is another one
+	}
+	return payload, nil
+}
+
+// Close ends the waiting of the event.
+func (e *GatewayEvent) Close(tx core.App, status, observationID, by string, reason phi.Text, now time.Time) error {
+	sealed, err := Seal(reason.Reveal(), "gateway_events.close_reason", e.Id)
+	if err != nil {
+		return fmt.Errorf("seal reason: %w", err)
+	}
+	return e.update(tx, dbx.Params{
+		"status": status, "observation": observationID, "closed_by": by, "closed_at": Instant(now), "close_reason": sealed,
+	})
+}
+
+// Wait stores why the event goes on waiting.
+func (e *GatewayEvent) Wait(tx core.App, status, reason string, fields map[string][]string) error {
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		return fmt.Errorf("encode field errors: %w", err)
+	}
+	return e.update(tx, dbx.Params{"status": status, "reason": reason, "field_errors": string(raw)})
+}
+
+func (e *GatewayEvent) update(tx core.App, columns dbx.Params) error {
+	if _, err := tx.DB().Update(GatewayEvents, columns, dbx.HashExp{"id": e.Id}).Execute(); err != nil {
+		return fmt.Errorf("update gateway event: %w", err)
+	}
+	return nil
+}
+
+// Vendor is whose event it is; "" for the contract's gateway.
+func (e *GatewayEvent) Vendor() string { return e.GetString("vendor") }
+
+// Timestamp is by the device's clock; zero when it could not be read.
+func (e *GatewayEvent) Timestamp() time.Time { return e.instant("timestamp") }
+
+// ClosedAt is zero while the event waits.
+func (e *GatewayEvent) ClosedAt() time.Time { return e.instant("closed_at") }
+
+// ObservationID is the observation that was made of the event, or that was known before.
+func (e *GatewayEvent) ObservationID() string { return e.GetString("observation") }
+
+// Payload is the event as it came.
+func (e *GatewayEvent) Payload() phi.Text { return phi.Text(e.GetString("payload")) }
+
+// FieldErrors are the messages by field of an event that could not be read; nil for others.
+func (e *GatewayEvent) FieldErrors() (fields map[string][]string) {
+	if json.Unmarshal([]byte(e.GetString("field_errors")), &fields) != nil {
+		return nil
+	}
+	return fields
+}
+
+func (e *GatewayEvent) Status() string                { return e.GetString("status") }
+func (e *GatewayEvent) Reason() string                { return e.GetString("reason") }
+func (e *GatewayEvent) EventType() string             { return e.GetString("event_type") }
+func (e *GatewayEvent) DeviceID() string              { return e.GetString("device_id") }
+func (e *GatewayEvent) MeasurementType() string       { return e.GetString("measurement_type") }
+func (e *GatewayEvent) ClosedBy() string              { return e.GetString("closed_by") }
+func (e *GatewayEvent) ReceivedAt() time.Time         { return e.instant("received_at") }
+func (e *GatewayEvent) instant(name string) time.Time { return ParseInstant(e.GetString(name)) }

@@ -1,0 +1,34 @@
+package collections_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pocketbase/dbx"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// An event must find its patient by an index, however many patients there are.
+func TestPlacingReadsNoTableWhole(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	var plan []struct {
+		Step string `db:"detail"`
+	}
+	if err := app.DB().NewQuery("EXPLAIN QUERY PLAN " + collections.ByIdentifier).Bind(dbx.Params{"value": "GW-1", "id": "gw-1"}).All(&plan); err != nil {
+		t.Fatal(err)
+	}
+	searches := 0
+	for _, p := range plan {
+		if strings.Contains(p.Step, "SCAN patients") {
+			t.Error(p.Step)
+		}
+		if strings.Contains(p.Step, "SEARCH patients") {
+			searches++
+		}
+	}
+	if searches != 3 {
+		t.Errorf("%d searches of patients: %v", searches, plan)
+	}
+}

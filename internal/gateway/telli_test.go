@@ -1,0 +1,5 @@
+package gateway
+
+import "testing"
+
+func FuzzTelli(f *testing.F) { fuzzVendor(f, Telli) }

@@ -1,0 +1,295 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// Tenovi is the vendor whose measurement webhook sends one metric an object, and several that belong together as an array or one
+// after the other. Source: the vendor's developer documentation, "Measurement Webhooks" and the pages of its devices.
+const Tenovi Vendor = "tenovi"
+
+type tenovi struct {
+	sharedSecret
+	maxFuture time.Duration
+}
+
+func newTenovi(secret string, maxFuture time.Duration) Adapter {
+	return tenovi{sharedSecret{secret, []string{"Authorization", "X-Api-Key"}}, maxFuture}
+}
+
+// tenoviMeasurement is one metric. The gateway's hardware_uuid is our hub; it changes when a gateway is replaced.
+type tenoviMeasurement struct {
+	Metric    scalar                    `json:"metric"`
+	Name      scalar                    `json:"device_name"`
+	Device    scalar                    `json:"hwi_device_id"`
+	Patient   scalar                    `json:"patient_id"`
+	Hub       scalar                    `json:"hardware_uuid"`
+	Sensor    scalar                    `json:"sensor_code"`
+	First     scalar                    `json:"value_1"`
+	Second    scalar                    `json:"value_2"`
+	Created   scalar                    `json:"created"`
+	Timestamp scalar                    `json:"timestamp"`
+	Dummy     scalar                    `json:"dummy_data"`
+	Filter    input.Field[tenoviFilter] `json:"filter_params"`
+}
+
+type tenoviFilter struct {
+	Index    scalar `json:"measurement_index"`
+	Meal     scalar `json:"meal_context"`
+	Alert    scalar `json:"alert"`
+	Location scalar `json:"measurement_location"`
+}
+
+// tenoviMetric is what a metric is called here: the measurement type, its values and their unit.
+type tenoviMetric struct{ kind, first, second, unit string }
+
+// The metrics that make readings. A second value that has no name is a standard deviation.
+var tenoviMetrics = map[string]tenoviMetric{
+	"blood_pressure":   {"blood_pressure", "systolic", "diastolic", vitals.UnitMmHg},
+	"spo2":             {"pulse_oximetry", "spo2", "", vitals.UnitPercent},
+	"weight":           {"weight", "weight", "", vitals.UnitPounds},
+	"glucose":          {"blood_glucose", "glucose", "", vitals.UnitMgDL},
+	"body_temperature": {"body_temperature", "temperature", "", "F"},
+	"temperature":      {"body_temperature", "temperature", "", "F"},
+}
+
+// The metrics that are part of another's reading, and those that are no vital sign.
+const (
+	tenoviPulse     = "pulse"
+	tenoviIrregular = "irregular_heartbeat"
+	tenoviBattery   = "battery_percentage"
+	tenoviOximeter  = "11" // the sensor code
+	tenoviMost      = 100  // measurements of one delivery
+)
+
+var (
+	tenoviAdditions = map[string][]string{"blood_pressure": {tenoviPulse, tenoviIrregular}, "pulse_oximetry": {tenoviPulse}}
+	tenoviActivity  = []string{"steps", "sleep", "heart_rate_statistics"}
+	tenoviMeals     = map[scalar]string{"pre-prandial": "before_meal", "post-prandial": "after_meal", "fasting": "fasting"}
+)
+
+func (m tenoviMeasurement) metric() string { return strings.ToLower(string(m.Metric)) }
+
+// kind is the kind of reading that the metric makes or belongs to; "" for any other metric.
+func (m tenoviMeasurement) kind() string {
+	switch metric := m.metric(); {
+	case metric == tenoviIrregular, metric == tenoviPulse && m.Sensor != tenoviOximeter:
+		return "blood_pressure"
+	case metric == tenoviPulse:
+		return "pulse_oximetry"
+	default:
+		return tenoviMetrics[metric].kind
+	}
+}
+
+func (m tenoviMeasurement) addition() bool {
+	return m.metric() == tenoviPulse || m.metric() == tenoviIrregular
+}
+
+// test reports whether the value is no patient's: test data of the vendor, or what a meter shows of its control solution.
+func (m tenoviMeasurement) test() bool {
+	return strings.EqualFold(string(m.Dummy), "true") || strings.EqualFold(string(m.Filter.Value.Location), "control solution")
+}
+
+func (m tenoviMeasurement) at() scalar {
+	if m.Timestamp == "" {
+		return m.Created
+	}
+	return m.Timestamp
+}
+
+// with reports whether the two are of one reading.
+func (m tenoviMeasurement) with(o tenoviMeasurement) bool {
+	return m.test() == o.test() && m.Device == o.Device && m.at() == o.at() && m.Filter.Value.Index == o.Filter.Value.Index && m.kind() == o.kind()
+}
+
+// Split puts each reading together with what was measured with it. What cannot be read for itself stays by itself, so that
+// a wrong pulse costs nobody a blood pressure.
+func (t tenovi) Split(body []byte) [][]byte {
+	var all []json.RawMessage
+	if json.Unmarshal(body, &all) != nil || len(all) == 0 || len(all) > tenoviMost {
+		return [][]byte{body}
+	}
+	read := make([]tenoviMeasurement, len(all))
+	taken := make([]bool, len(all))
+	for i, raw := range all {
+		read[i], _ = decode[tenoviMeasurement](raw) // what is no object has no metric and stays by itself
+	}
+	var bodies [][]byte
+	for i, main := range read {
+		if main.addition() || main.kind() == "" {
+			continue
+		}
+		group, metrics := []json.RawMessage{all[i]}, []string{main.metric()}
+		for j, other := range read {
+			if taken[j] || !other.addition() || !other.with(main) || slices.Contains(metrics, other.metric()) || other.refused() != nil {
+				continue
+			}
+			taken[j] = true
+			group, metrics = append(group, all[j]), append(metrics, other.metric())
+		}
+		taken[i] = true
+		bodies = append(bodies, bundle(group))
+	}
+	for i := range all {
+		if !taken[i] {
+			bodies = append(bodies, all[i])
+		}
+	}
+	return bodies
+}
+
+// bundle is one measurement as it came, or several as an array.
+func bundle(group []json.RawMessage) []byte {
+	if len(group) == 1 {
+		return group[0]
+	}
+	body := []byte{'['}
+	for i, raw := range group {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, raw...)
+	}
+	return append(body, ']')
+}
+
+// Parse reads one of the bodies of Split.
+func (t tenovi) Parse(body []byte, now time.Time) (Event, error) {
+	var group []json.RawMessage
+	if !bytes.HasPrefix(bytes.TrimSpace(body), []byte{'['}) {
+		group = append(group, body)
+	} else if json.Unmarshal(body, &group) != nil || len(group) == 0 || len(group) > tenoviMost {
+		return Event{Vendor: Tenovi}, fault.New(fault.Invalid, "parse_error", "The request body is no measurement and no list of them.")
+	}
+	parts := make([]tenoviMeasurement, len(group))
+	for i, raw := range group {
+		var err error
+		if parts[i], err = decode[tenoviMeasurement](raw); err != nil {
+			return Event{Vendor: Tenovi}, err
+		}
+	}
+	if len(parts) == 1 && parts[0].addition() {
+		return t.parseAddition(parts[0], body, now)
+	}
+	return t.parseReading(parts[0], parts[1:], body, now)
+}
+
+func (t tenovi) parseReading(main tenoviMeasurement, additions []tenoviMeasurement, body []byte, now time.Time) (Event, error) {
+	w := main.words()
+	metric := tenoviMetrics[main.metric()]
+	for _, addition := range additions {
+		if err := addition.refused(); err != nil || !addition.addition() || !addition.with(main) {
+			return Event{Vendor: Tenovi}, fault.New(fault.Invalid, "parse_error", "The measurements do not belong together.").Because(err)
+		}
+		if addition.metric() == tenoviIrregular {
+			w.values[tenoviIrregular] = addition.irregular()
+		} else {
+			w.values[tenoviPulse] = valueOf(string(addition.First))
+		}
+	}
+	event, err := w.parse(body, t.maxFuture, now)
+	event.Index = string(main.Filter.Value.Index)
+	if event.Reading != nil && len(additions) == 0 {
+		event.Lacks = tenoviAdditions[metric.kind]
+	}
+	return event, err
+}
+
+// parseAddition reads a value that came without its reading.
+func (t tenovi) parseAddition(m tenoviMeasurement, body []byte, now time.Time) (Event, error) {
+	w := m.words()
+	w.values = nil
+	if m.test() {
+		return w.parse(body, t.maxFuture, now)
+	}
+	w.event["event_type"] = string(DeviceConnected) // which asks for a device and a time
+	event, err := w.parse(body, t.maxFuture, now)
+	if err == nil {
+		err = m.refused()
+	}
+	event.Type, event.MeasurementType, event.measurement = MeasurementCreated, m.metric(), m.kind()
+	event.Addition, event.Index = m.metric(), string(m.Filter.Value.Index)
+	if err != nil {
+		return event, err
+	}
+	reading := vitals.Reading{Kind: vitals.Kind(event.measurement), DeviceID: event.DeviceID, MeasuredAt: event.At}
+	if event.Addition == tenoviIrregular {
+		reading.IrregularHeartbeat = new(m.irregular())
+	} else {
+		reading.Pulse = m.First.number()
+	}
+	event.Reading = &reading
+	return event, nil
+}
+
+// refused is what is wrong with the value of an addition.
+func (m tenoviMeasurement) refused() error {
+	number := m.First.number()
+	switch {
+	case number == nil:
+		return fault.Field("value_1", "A valid number is required.")
+	case m.metric() == tenoviPulse && !vitals.PulseRange.Contains(*number):
+		return fault.Field("value_1", vitals.PulseRange.Message())
+	}
+	return nil
+}
+
+func (m tenoviMeasurement) irregular() bool { return *m.First.number() != 0 }
+
+// number is the number in the text with two decimals, or nil.
+func (s scalar) number() *float64 {
+	number, err := strconv.ParseFloat(string(s), 64)
+	if err != nil || math.IsInf(number, 0) || math.IsNaN(number) {
+		return nil
+	}
+	return new(vitals.RoundHalfUp(number, 2))
+}
+
+// words puts a measurement into the words of the contract. What a watch counts or a pill box reports is no reading.
+func (m tenoviMeasurement) words() words {
+	metric, filter := m.metric(), m.Filter.Value
+	known := tenoviMetrics[metric]
+	w := words{
+		vendor: Tenovi,
+		event: texts(map[string]scalar{
+			"event_type": scalar(MeasurementCreated), "device_id": m.Device, "hub_id": m.Hub, "patient_id": m.Patient,
+			"measurement_type": m.Metric, "timestamp": m.at(), "device_model": m.Name,
+		}),
+		values: numbers(map[string]scalar{known.first: m.First, known.second: m.Second}), unit: known.unit,
+		names: map[string]string{
+			"device_id": "hwi_device_id", "hub_id": "hardware_uuid", "measurement_type": "metric", "device_model": "device_name",
+			known.first: "value_1", known.second: "value_2", "battery_level": "value_1", "meal_context": "filter_params.meal_context",
+		},
+	}
+	switch {
+	case m.test():
+		w.event["event_type"] = "measurement.test"
+	case slices.Contains(tenoviActivity, metric) || strings.HasPrefix(metric, "pillbox"):
+		w.event["event_type"] = metric
+	case metric == tenoviBattery:
+		w.event["event_type"] = string(DeviceConnected)
+		if level := m.First.number(); level != nil {
+			w.event["battery_level"] = int(math.Round(*level))
+		}
+	case known.kind != "":
+		w.event["measurement_type"] = known.kind
+	}
+	if meal, said := tenoviMeals[filter.Meal]; said && metric == "glucose" {
+		w.values["meal_context"] = meal
+	}
+	if filter.Alert == "sensor_result_above_range" && metric == "glucose" {
+		w.values["glucose"] = "HI"
+	}
+	return w
+}

@@ -1,0 +1,5 @@
+package gateway
+
+import "testing"
+
+func FuzzTenovi(f *testing.F) { fuzzVendor(f, Tenovi) }

@@ -1,0 +1,78 @@
+package intake_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/pocketbase/dbx"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/config"
+	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/intake"
+)
+
+const part = `{"metric":%q,"hwi_device_id":"T-1","patient_id":"gw-1","value_1":%d,"value_2":82,"timestamp":"2026-01-15T13:40:00Z"}`
+
+// What a kill left behind between two commits is put right by a replay, in the vendor's own words: a reading without the pulse that
+// waits, and a pulse that is in its reading and waits all the same.
+func TestReplayAfterKill(t *testing.T) {
+	for _, pulseIsIn := range []bool{false, true} {
+		app, engine := newApp(t)
+		engine.Adapters = gateway.NewAdapters(config.Gateway{}, rules.MaxFuture)
+		patient := newPatient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
+		read := func(body string) gateway.Event {
+			event, err := engine.Adapters[gateway.Tenovi].Parse([]byte(body), now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return event
+		}
+		pressure, body := read(fmt.Sprintf(part, "blood_pressure", 128)), fmt.Sprintf(part, "pulse", 190)
+		pulse := read(body)
+		if pulseIsIn {
+			whole, _ := pressure.Reading.Add(*pulse.Reading)
+			pressure.Reading = &whole
+		}
+		ingest(t, app, engine, intake.Submission(pressure, patient, sender, now))
+		id, _, err := intake.Store(app, intake.Entry{
+			ID: pulse.ID(), Status: collections.EventOpen, Reason: intake.ReasonNoReading, Event: pulse, Payload: []byte(body),
+		}, sender, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done, err := engine.Replay(t.Context(), app, clock, func(int, int) {})
+		want := intake.Replayed{Stored: 1}
+		if pulseIsIn {
+			want = intake.Replayed{Known: 1}
+		}
+		if err != nil || done != want {
+			t.Errorf("%+v, want %+v (%v)", done, want, err)
+		}
+		check(t, stored(t, app, id), map[string]any{"status": "released", "vendor": "tenovi", "closed_by": "system"})
+		if got := texts(t, app, `SELECT CAST(pulse AS INTEGER) || ' ' || (SELECT COUNT(*) FROM alerts WHERE type = 'pulse') FROM observations`); len(got) != 1 || got[0] != "190 1" {
+			t.Errorf("pulse and alerts: %v", got)
+		}
+	}
+}
+
+// An event of a vendor that this version does not know waits, and says so.
+func TestUnknownVendor(t *testing.T) {
+	app, engine := newApp(t)
+	event, err := parser.Parse(cuff("BP-1", "gw-1", 120, 1), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	event.Vendor = "nobody"
+	id, _, err := intake.Store(app, intake.Entry{ID: event.ID(), Status: collections.EventOpen, Event: event, Payload: cuff("BP-1", "gw-1", 120, 1)}, sender, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done, err := engine.Replay(t.Context(), app, clock, func(int, int) {}); err != nil || done != (intake.Replayed{Waiting: 1}) {
+		t.Errorf("%+v (%v)", done, err)
+	}
+	check(t, stored(t, app, id), map[string]any{"status": "rejected", "reason": "unknown_vendor"})
+	if _, err := engine.Release(app, id, newPatient(t, app, nil), nurse, now); code(err) != "invalid_state" {
+		t.Errorf("released: %v", err)
+	}
+}

@@ -1,0 +1,127 @@
+package intake_test
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+	"github.com/pocketbase/pocketbase/tests"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/hooks"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/devices"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/intake"
+	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+var (
+	now        = time.Date(2026, time.January, 15, 13, 45, 0, 0, time.UTC)
+	newYork, _ = time.LoadLocation("America/New_York")
+	rules      = observations.Rules{
+		PracticeZone: newYork, NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: 1, Critical: 2},
+		AutoTransform: true, MaxFuture: 5 * time.Minute,
+	}
+	sender = audit.Gateway(audit.Origin{Address: "192.0.2.1", RequestID: "request-1"})
+	nurse  = audit.User(7, "nurse@vigil.test", "nurse", audit.Origin{Address: "192.0.2.7", RequestID: "request-2"})
+)
+
+func clock() time.Time { return now }
+
+// newApp is an app with its hooks, and an intake that reads the contract's gateway. No writer runs.
+func newApp(t testing.TB) (*tests.TestApp, *intake.Engine) {
+	t.Helper()
+	app, readings := vigiltest.NewApp(t), observations.NewEngine(rules)
+	hooks.Bind(app, hooks.Engines{
+		Observations: readings, Directory: patients.NewDirectory(), Zone: newYork,
+		Clock: clock, Forget: func(string) {}, Wake: func() {}, WakeMailer: func() {},
+	})
+	return app, intake.New(intake.Options{
+		Adapters: gateway.Adapters{gateway.Contract: parser}, Readings: readings, Devices: devices.NewEngine(devices.Rules{PracticeZone: newYork}),
+		Log: slog.New(slog.DiscardHandler),
+	})
+}
+
+// newPatient stores a patient with the given columns.
+func newPatient(t testing.TB, app core.App, columns dbx.Params) string {
+	t.Helper()
+	record, err := collections.New(app, collections.Patients)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record.Load(map[string]any{"first_name": "Ada", "last_name": "Lovelace", "date_of_birth": "1950-12-10", "gender": "female", "active": true})
+	record.Load(columns)
+	if err := app.Save(record); err != nil {
+		t.Fatalf("store a patient: %v", err)
+	}
+	return record.Id
+}
+
+// assign gives a patient a device, from a year ago on.
+func assign(t testing.TB, app core.App, device, patient string) {
+	t.Helper()
+	row := dbx.Params{"device_id": device, "patient": patient, "assigned_at": collections.Instant(now.AddDate(-1, 0, 0))}
+	if _, err := app.DB().Insert(collections.DeviceAssignments, row).Execute(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ingest stores a reading in a transaction of its own.
+func ingest(t testing.TB, app core.App, engine *intake.Engine, s observations.Submission) {
+	t.Helper()
+	err := app.RunInTransaction(func(tx core.App) error {
+		_, err := engine.Readings.Ingest(tx, s, now)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func bloodPressure(systolic, diastolic float64, at time.Time) vitals.Reading {
+	return vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: at, Systolic: &systolic, Diastolic: &diastolic}
+}
+
+func texts(t *testing.T, app core.App, query string) (rows []string) {
+	t.Helper()
+	if err := app.DB().NewQuery(query).Column(&rows); err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// stored is the event with the id.
+func stored(t *testing.T, app core.App, id string) *core.Record {
+	t.Helper()
+	record, err := app.FindRecordById(collections.GatewayEvents, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return record
+}
+
+func check(t *testing.T, record *core.Record, want map[string]any) {
+	t.Helper()
+	for column, value := range want {
+		if got := record.Get(column); got != value {
+			t.Errorf("%s.%s is %v, want %v", record.Collection().Name, column, got, value)
+		}
+	}
+}
+
+// code is the contract's code of a fault, "" for anything else.
+func code(err error) string {
+	if refused, ok := errors.AsType[*fault.Error](err); ok {
+		return refused.Code
+	}
+	return ""
+}

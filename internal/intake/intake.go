@@ -1,0 +1,234 @@
+// Package intake takes in what devices measured and what they say of themselves, by whichever entrance it comes: a vendor's
+// webhook, the release or the replay of an event that was set aside, a table, a caller of the API. It finds out whose a
+// measurement is, hands it on to be stored, and says of each event whether it was stored, known, held for a person, handled,
+// ignored or refused; what made no observation it stores as it came, so that nothing that is vouched for is lost. It refuses to
+// know the words of a vendor (see gateway), what follows from a reading (see observations) and how callers are answered.
+package intake
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/devices"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// Options are what the intake works with.
+type Options struct {
+	Adapters gateway.Adapters
+	Readings *observations.Engine
+	Writer   *observations.Writer
+	Devices  *devices.Engine
+	// Repeatable stores repeats of a webhook too; for tests of the gateway.
+	Repeatable bool
+	Log        *slog.Logger
+}
+
+// Engine is the one way in.
+type Engine struct{ Options }
+
+// New returns an engine.
+func New(o Options) *Engine { return &Engine{o} }
+
+// Status is what became of an event.
+type Status string
+
+// The answers.
+const (
+	Stored  Status = "stored"
+	Known   Status = "known"   // it came before
+	Held    Status = "held"    // a person has to place it
+	Handled Status = "handled" // of a device or a hub
+	Ignored Status = "ignored" // of a type that means nothing here
+	Refused Status = "refused" // it cannot be read
+)
+
+// Result is what became of one event of a delivery.
+type Result struct {
+	Event         gateway.Event // as far as it could be read
+	Status        Status
+	EventID       string
+	ObservationID string // of a stored or known measurement
+	Reason        string // why it is held
+	Repeated      bool   // it was held before
+	Refusal       *fault.Error
+}
+
+// Delivery is what a vendor sent, verified.
+type Delivery struct {
+	Vendor gateway.Vendor
+	Body   []byte
+	By     audit.Actor
+	At     time.Time // when it reached the door
+}
+
+// Receive takes the events of a delivery, in their order. An error means that not all of them are stored: the vendor has to send
+// it again, and finds what is stored already known.
+func (e *Engine) Receive(ctx context.Context, app core.App, d Delivery) (results []Result, err error) {
+	adapter := e.Adapters[d.Vendor]
+	for _, body := range adapter.Split(d.Body) {
+		d.Body = body
+		var result Result
+		event, err := adapter.Parse(body, d.At)
+		if refusal, ok := errors.AsType[*fault.Error](err); ok {
+			result, err = refuse(app, event, refusal, d)
+		} else if err == nil {
+			result, err = e.receive(ctx, app, event, d)
+		}
+		if err != nil {
+			return results, err
+		}
+		result.Event = event
+		results = append(results, result)
+	}
+	return results, nil
+}
+
+// refuse stores an event that cannot be read: its vendor will stop sending it one day.
+func refuse(app core.App, event gateway.Event, refusal *fault.Error, d Delivery) (Result, error) {
+	id, _, err := Store(app, Entry{
+		ID: gateway.BodyID(d.Vendor, d.Body), Status: collections.EventRejected, Reason: refusal.Code,
+		Event: event, Payload: d.Body, FieldErrors: refusal.Fields,
+	}, d.By, d.At)
+	return Result{Status: Refused, EventID: id, Refusal: refusal}, err
+}
+
+func (e *Engine) receive(ctx context.Context, app core.App, event gateway.Event, d Delivery) (Result, error) {
+	event, err := e.joined(app, event)
+	if err != nil {
+		return Result{}, err
+	}
+	v, err := take(app, event, func(patientID string) (observations.Outcome, error) {
+		s := submission(event, patientID, d.By, d.At)
+		s.Repeatable = e.Repeatable
+		return e.Writer.Submit(ctx, s)
+	})
+	switch {
+	case err != nil:
+		return Result{}, err
+	case v.status == Held:
+		result, err := e.hold(app, event, v.reason, d)
+		if err == nil && v.reason == ReasonNoReading { // which may have come meanwhile, and seen nothing wait for it
+			result, err = e.retry(app, result, d.At)
+		}
+		return result, err
+	case v.status == Handled || v.status == Ignored:
+		return e.handle(app, event, v.status, d)
+	}
+	if v.outcome.CheckDevice {
+		if err := e.Devices.CheckDevice(app, event.DeviceID, d.At); err != nil {
+			e.Log.Error("device not attended to", slog.Any("error", err)) // the reading is stored; the hub check does it within a minute
+		}
+	}
+	if len(event.Lacks) > 0 {
+		err = app.RunInTransaction(func(tx core.App) error { return e.addWaiting(tx, event, v.patient, d.By, d.At) })
+	}
+	return Result{Status: v.status, EventID: event.ID(), ObservationID: v.outcome.Observation.ID}, err
+}
+
+// Submit takes a reading of a caller who names the patient. It is stored, known, or refused with a fault.
+func (e *Engine) Submit(
+	ctx context.Context, patientID string, r vitals.Reading, source vitals.Source, by audit.Actor, at time.Time,
+) (observations.Outcome, error) {
+	return e.Writer.Submit(ctx, observations.Submission{PatientID: patientID, Reading: r, Source: source, By: by, ReceivedAt: at})
+}
+
+// hold sets a measurement aside for a person. A repeat of one that was dealt with since is known.
+func (e *Engine) hold(app core.App, event gateway.Event, reason string, d Delivery) (Result, error) {
+	entry := Entry{ID: event.ID(), Status: collections.EventOpen, Reason: reason, Event: event, Payload: d.Body}
+	if reason == ReasonConflict {
+		entry.ID = gateway.BodyID(d.Vendor, d.Body) // the key is its rival's
+	}
+	id, known, err := Store(app, entry, d.By, d.At)
+	result := Result{Status: Held, EventID: id, Reason: reason, Repeated: known}
+	if err != nil || !known {
+		return result, err
+	}
+	earlier, err := Find(app, id)
+	if err == nil && earlier.Status() != collections.EventOpen {
+		result = Result{Status: Known, EventID: id, ObservationID: earlier.ObservationID()}
+	}
+	return result, err
+}
+
+// handle stores an event that makes no observation, and does what it says of a device or hub: both or neither, so that the
+// vendor sends again what was not done.
+func (e *Engine) handle(app core.App, event gateway.Event, status Status, d Delivery) (Result, error) {
+	result := Result{Status: status, EventID: event.ID()}
+	stored := collections.EventHandled
+	if status == Ignored {
+		stored = collections.EventIgnored
+	}
+	err := app.RunInTransaction(func(tx core.App) error {
+		_, known, err := Store(tx, Entry{ID: result.EventID, Status: stored, Event: event, Payload: d.Body}, d.By, d.At)
+		switch {
+		case err != nil || status == Ignored:
+			return err
+		case known:
+			result.Status = Known
+			return nil
+		}
+		return e.Devices.Handle(tx, event, d.At)
+	})
+	return result, err
+}
+
+// verdict is what an event comes to.
+type verdict struct {
+	status  Status
+	reason  string // of a held one
+	patient string
+	outcome observations.Outcome
+}
+
+// take finds the patient of an event, has its reading stored, and says what the event comes to. Every entrance that does not name
+// the patient itself goes through it; store differs: with the others that wait, in a transaction of the caller's, or for show.
+func take(app core.App, event gateway.Event, store func(patientID string) (observations.Outcome, error)) (v verdict, err error) {
+	switch {
+	case !event.Type.Known():
+		return verdict{status: Ignored}, nil
+	case event.Type != gateway.MeasurementCreated:
+		return verdict{status: Handled}, nil
+	case event.Unsupported():
+		return verdict{status: Held, reason: ReasonUnsupportedType}, nil
+	}
+	if v.patient, v.reason, err = Place(app, event); err != nil {
+		return v, err
+	}
+	if v.reason != "" {
+		v.status = Held
+		return v, nil
+	}
+	v.outcome, err = store(v.patient)
+	refused, isFault := errors.AsType[*fault.Error](err)
+	switch {
+	case isFault && refused.Kind != fault.Unavailable:
+		v.status, v.reason = Held, reasonFor(refused)
+	case err != nil:
+		return v, err
+	case v.outcome.Conflict:
+		v.status, v.reason = Held, ReasonConflict
+	case v.outcome.Duplicate:
+		v.status = Known
+	default:
+		v.status = Stored
+	}
+	return v, nil
+}
+
+// submission is the reading of a placed measurement on its way in.
+func submission(event gateway.Event, patientID string, by audit.Actor, receivedAt time.Time) observations.Submission {
+	return observations.Submission{
+		PatientID: patientID, Reading: *event.Reading, Source: vitals.SourceGateway, GatewayKey: event.Key(),
+		Partial: len(event.Lacks) > 0, Addition: event.Addition != "", Device: devices.EnvelopeOf(event), By: by, ReceivedAt: receivedAt,
+	}
+}

@@ -1,0 +1,170 @@
+package intake
+
+import (
+	"errors"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// QuarantineStatuses are the states of what people look at: events that could not be placed or read, and what became of
+// them.
+var QuarantineStatuses = []string{collections.EventOpen, collections.EventReleased, collections.EventDiscarded, collections.EventRejected}
+
+// QuarantineFilter narrows the quarantine list; zero values do not.
+type QuarantineFilter struct {
+	Status, Reason, DeviceID string
+	// From and To bound the time of receipt, both inclusive.
+	From, To time.Time
+}
+
+// Quarantine returns a page of the quarantine list, newest first, and how long it is in all; unreadable events are left out and counted.
+func Quarantine(app core.App, f QuarantineFilter, offset, limit int) (page []*collections.GatewayEvent, total, unreadable int, err error) {
+	statuses := []any{}
+	for _, status := range QuarantineStatuses {
+		if f.Status == "" || f.Status == status {
+			statuses = append(statuses, status)
+		}
+	}
+	conditions := collections.Conditions{dbx.In("status", statuses...)}.Equal("reason", f.Reason).
+		Equal("device_id", f.DeviceID).Between("received_at", f.From, f.To)
+	return collections.PageOfGatewayEvents(app, conditions, offset, limit)
+}
+
+// Find returns one event of the quarantine list, or a not-found fault.
+func Find(app core.App, id string) (*collections.GatewayEvent, error) {
+	event, err := collections.FindGatewayEvent(app, id)
+	if collections.Missing(err) {
+		return nil, fault.Missing()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := collections.Readable(event.ProxyRecord()); err != nil {
+		return nil, err
+	}
+	if event.Status() == collections.EventHandled || event.Status() == collections.EventIgnored {
+		return nil, fault.Missing() // nothing of it waits for anybody
+	}
+	return event, nil
+}
+
+// waits reports whether somebody may still decide about the event.
+func waits(event *collections.GatewayEvent) error {
+	if event.Status() == collections.EventOpen || event.Status() == collections.EventRejected {
+		return nil
+	}
+	return fault.State("invalid_state", "The event has been dealt with already.")
+}
+
+// reread reads a stored event in its vendor's words, as of its own receipt.
+func (e *Engine) reread(event *collections.GatewayEvent) (gateway.Event, error) {
+	adapter, known := e.Adapters[gateway.Vendor(event.Vendor())]
+	if !known {
+		return gateway.Event{}, fault.New(fault.Invalid, "unknown_vendor", "This version does not know the vendor.")
+	}
+	return adapter.Parse([]byte(event.Payload().Reveal()), event.ReceivedAt())
+}
+
+// Release gives a quarantined measurement to a patient: it becomes an observation like any other, in one transaction with the end
+// of its waiting. Faults: not_found for the event or the patient, invalid_state for one dealt with or unreadable, and what
+// refuses a reading. The person's word weighs more than the deduplication key: of two that contradict each other both can
+// become observations.
+func (e *Engine) Release(app core.App, id, patientID string, by audit.Actor, now time.Time) (outcome observations.Outcome, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
+		waiting, err := Find(tx, id)
+		if err != nil {
+			return err
+		}
+		if _, err := collections.FindPatient(tx, patientID); collections.Missing(err) {
+			return fault.Missing()
+		} else if err != nil {
+			return err
+		}
+		if err := waits(waiting); err != nil {
+			return err
+		}
+		event, err := e.reread(waiting)
+		if err != nil || event.Reading == nil {
+			return fault.State("invalid_state", "The event cannot be read as a measurement.").Because(err)
+		}
+		if event, err = e.joined(tx, event); err != nil {
+			return err
+		}
+		s := submission(event, patientID, by, now)
+		outcome, err = e.Readings.Ingest(tx, s, now)
+		if err == nil && outcome.Conflict { // beside the one it contradicts
+			if s.Addition {
+				return fault.State("invalid_state", "The reading that this belongs to says otherwise.")
+			}
+			s.GatewayKey = ""
+			outcome, err = e.Readings.Ingest(tx, s, now)
+		}
+		if err != nil {
+			return aboutPatient(err)
+		}
+		if err := end(tx, waiting, ending{status: collections.EventReleased, observation: outcome.Observation.ID, patient: patientID}, by, now); err != nil {
+			return err
+		}
+		return e.addWaiting(tx, event, patientID, by, now)
+	})
+	return outcome, err
+}
+
+// aboutPatient turns a complaint about the time of measurement, which whoever releases cannot change, into one about the
+// patient chosen.
+func aboutPatient(err error) error {
+	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Fields["measured_at"] != nil {
+		return fault.Validation(fault.Fields{"patient_id": refused.Fields["measured_at"]})
+	}
+	return err
+}
+
+// Discard ends the waiting of a quarantined event without an observation. Nothing is deleted.
+func Discard(app core.App, id string, reason phi.Text, by audit.Actor, now time.Time) (event *collections.GatewayEvent, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
+		if event, err = Find(tx, id); err != nil {
+			return err
+		}
+		if err := waits(event); err != nil {
+			return err
+		}
+		if err := end(tx, event, ending{status: collections.EventDiscarded, reason: reason}, by, now); err != nil {
+			return err
+		}
+		event, err = Find(tx, id)
+		return err
+	})
+	return event, err
+}
+
+// ending is how the waiting of an event ends.
+type ending struct {
+	status               string
+	observation, patient string
+	reason               phi.Text
+}
+
+func end(tx core.App, event *collections.GatewayEvent, with ending, by audit.Actor, now time.Time) error {
+	who, action := by.Email, audit.WebhookReleased
+	if who == "" {
+		who = string(by.Type)
+	}
+	if with.status == collections.EventDiscarded {
+		action = audit.WebhookDiscarded
+	}
+	if err := event.Close(tx, with.status, with.observation, who, with.reason, now); err != nil {
+		return err
+	}
+	return audit.Append(tx, audit.Entry{
+		Event: action, Actor: by, ResourceType: audit.ResourceGatewayEvent, ResourceID: event.Id, PatientID: with.patient, Reason: with.reason,
+	}, now)
+}

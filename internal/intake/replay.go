@@ -1,0 +1,104 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/observations"
+)
+
+// Replayed says what became of the events that a replay looked at.
+type Replayed struct {
+	Stored  int // became observations
+	Known   int // were stored meanwhile in another way
+	Handled int // of devices and hubs, readable now
+	Waiting int // could not be placed or read this time either
+}
+
+// Replay tries every open and rejected event again, after something was put right: a patient enrolled, a device assigned, a
+// mapping mended. Oldest first, each in a transaction of its own, so that a running service goes on beside it and the run
+// can be interrupted. Each counts as of its own receipt: a time that lay in the future then
+// is still wrong. progress is told how many of how many were looked at.
+func (e *Engine) Replay(ctx context.Context, app core.App, clock func() time.Time, progress func(done, total int)) (done Replayed, err error) {
+	ids, err := collections.WaitingGatewayEvents(app)
+	if err != nil {
+		return done, err
+	}
+	for i, id := range ids {
+		if err := ctx.Err(); err != nil {
+			return done, fmt.Errorf("replay was interrupted: %w", err)
+		}
+		err := app.RunInTransaction(func(tx core.App) error { return e.replayOne(tx, id, &done, clock()) })
+		if collections.IsUnreadable(err) {
+			done.Waiting++ // for its key; the others go on
+			err = nil
+		}
+		if err != nil {
+			return done, fmt.Errorf("replay event %s: %w", id, err)
+		}
+		progress(i+1, len(ids))
+	}
+	return done, nil
+}
+
+func (e *Engine) replayOne(tx core.App, id string, done *Replayed, now time.Time) error {
+	waiting, err := Find(tx, id)
+	if err != nil {
+		return err
+	}
+	if waits(waiting) != nil {
+		return nil //nolint:nilerr // somebody was faster
+	}
+	event, err := e.reread(waiting)
+	if refused, ok := errors.AsType[*fault.Error](err); ok {
+		done.Waiting++
+		return goOnWaiting(tx, waiting, collections.EventRejected, refused.Code, refused.Fields)
+	}
+	if err == nil {
+		event, err = e.joined(tx, event)
+	}
+	if err != nil {
+		return err
+	}
+	v, err := take(tx, event, func(patientID string) (observations.Outcome, error) {
+		return e.Readings.Ingest(tx, submission(event, patientID, audit.System(), now), now)
+	})
+	if err != nil {
+		return err
+	}
+	ended := ending{status: collections.EventReleased, observation: v.outcome.Observation.ID, patient: v.patient}
+	switch v.status {
+	case Held:
+		done.Waiting++
+		return goOnWaiting(tx, waiting, collections.EventOpen, v.reason, nil)
+	case Handled, Ignored:
+		done.Handled++
+		if err := e.Devices.Handle(tx, event, now); err != nil {
+			return err
+		}
+		ended = ending{status: collections.EventHandled}
+	case Known:
+		done.Known++
+	default:
+		done.Stored++
+	}
+	if err := end(tx, waiting, ended, audit.System(), now); err != nil {
+		return err
+	}
+	return e.addWaiting(tx, event, v.patient, audit.System(), now)
+}
+
+// goOnWaiting leaves the event where it is, with the reason that holds now.
+func goOnWaiting(tx core.App, event *collections.GatewayEvent, status, reason string, fields fault.Fields) error {
+	if event.Status() == status && event.Reason() == reason {
+		return nil
+	}
+	return event.Wait(tx, status, reason, fields)
+}

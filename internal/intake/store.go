@@ -1,0 +1,97 @@
+package intake
+
+import (
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/devices"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/notifications"
+)
+
+// Entry is a vouched-for event that did not become an observation. Nothing vouched for is ever dropped.
+type Entry struct {
+	ID          string
+	Status      string
+	Reason      string
+	Event       gateway.Event
+	Payload     []byte // as it came; stored encrypted
+	FieldErrors fault.Fields
+}
+
+// Store stores an event once, and returns the id it has; known is true when this very event was there
+// already. Another measurement that claims the same id, with other values for the same device and second, is stored
+// beside it under an id of its own.
+func Store(app core.App, e Entry, by audit.Actor, now time.Time) (id string, known bool, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
+		stored, err := e.insert(tx, now)
+		if err != nil {
+			return err
+		}
+		if !stored {
+			// What a device or hub said of itself is known by its key alone.
+			if known = e.Status != collections.EventOpen; known {
+				return nil
+			}
+			payload, err := collections.PayloadOfGatewayEvent(tx, e.ID)
+			if known = payload == string(e.Payload); known || err != nil {
+				return err
+			}
+			e.ID = gateway.BodyID(e.Event.Vendor, e.Payload)
+			if stored, err = e.insert(tx, now); err != nil || !stored {
+				known = !stored
+				return err
+			}
+		}
+		return e.follow(tx, by, now)
+	})
+	return e.ID, known, err
+}
+
+// follow does what a newly stored event asks for: the hub it names is alive, staff are told, and it is audited.
+func (e Entry) follow(tx core.App, by audit.Actor, now time.Time) error {
+	if e.Status != collections.EventHandled { // those say more about the hub than that it is alive
+		if err := devices.RecordHub(tx, e.Event, now); err != nil {
+			return err
+		}
+	}
+	if e.Status == collections.EventOpen {
+		if err := announce(tx, now); err != nil {
+			return err
+		}
+	}
+	event, worthAuditing := audited[e.Status]
+	if !worthAuditing {
+		return nil
+	}
+	return audit.Append(tx, audit.Entry{
+		Event: event, Outcome: audit.MinorFailure, Actor: by, ResourceType: audit.ResourceGatewayEvent,
+		ResourceID: e.ID,
+	}, now)
+}
+
+// announce tells staff that something waits to be placed, once an hour whatever comes.
+// Source: docs/decisions.md, "Webhook answers".
+func announce(tx core.App, now time.Time) error {
+	return notifications.Announce(tx, notifications.Announcement{
+		Kind: notifications.EventQuarantined, Severity: "warning", Body: "Device events wait to be placed.",
+		Key: "event_quarantined " + now.UTC().Format("2006-01-02T15"),
+	}, now)
+}
+
+// insert stores the event unless its id is taken.
+func (e Entry) insert(tx core.App, now time.Time) (stored bool, err error) {
+	return collections.InsertGatewayEvent(tx, collections.NewGatewayEvent{
+		ID: e.ID, Vendor: string(e.Event.Vendor), Status: e.Status, Reason: e.Reason, EventType: string(e.Event.Type),
+		DeviceID: e.Event.DeviceID, HubID: e.Event.HubID, MeasurementOf: e.Event.MeasurementType, At: e.Event.At,
+		FieldErrors: e.FieldErrors, Payload: e.Payload,
+	}, now)
+}
+
+var audited = map[string]audit.Event{
+	collections.EventOpen: audit.WebhookQuarantined, collections.EventRejected: audit.WebhookRejected,
+}

@@ -1,0 +1,65 @@
+package observations
+
+import (
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/fault"
+)
+
+// ReasonNoReading is the code of an addition whose reading has not come.
+const ReasonNoReading = "reading_missing"
+
+// complete adds to a stored reading what its device measured with it and its vendor sent by itself. A value that is there is never
+// changed. The rules judge what is new; what follows from it follows as if it had come with the reading, but it makes no second
+// reading, day or delivery: the EMR has the reading as it was when it was sent.
+// Source: docs/decisions.md, "Other device vendors".
+func (e *Engine) complete(tx core.App, b *batch, m *memory, s Submission, now time.Time) (Outcome, error) {
+	record, err := collections.FindObservationByKey(tx, "", s.GatewayKey)
+	if collections.Missing(err) {
+		return Outcome{}, fault.State(ReasonNoReading, "The reading that this belongs to has not come.")
+	}
+	if err != nil {
+		return Outcome{}, err
+	}
+	o := FromRecord(record)
+	before := o.Reading.ValuesKey()
+	whole, fits := o.Reading.Add(s.Reading)
+	switch {
+	case !fits || o.PatientID != s.PatientID || o.EnteredInError:
+		return Outcome{Observation: o, Conflict: true}, nil
+	case whole.ValuesKey() == before:
+		return Outcome{Observation: o, Duplicate: true}, nil
+	}
+	patient, err := e.findSubject(tx, m, s)
+	if err != nil {
+		return Outcome{}, err
+	}
+	o.Reading, o.UpdatedAt, o.addition = whole, now, &s.Reading
+	if o.FHIRStatus != "" {
+		o.FHIRVersion, o.TransformedAt = o.FHIRVersion+1, now
+	}
+	if o.readingKey, err = o.completedKey(tx, record.GetString("reading_key")); err != nil {
+		return Outcome{}, err
+	}
+	record.Load(o.columns())
+	if err := collections.Update(tx, record, "pulse", "irregular_heartbeat", "fhir_version", "transformed_at", "reading_key", "updated_at"); err != nil {
+		return Outcome{}, err
+	}
+	return e.consequences(tx, b, o, patient, s.By, now)
+}
+
+// completedKey is the key of the whole reading. One that came another way before has it: then the completed one keeps its own.
+func (o Observation) completedKey(tx core.App, own string) (string, error) {
+	key := readingKey(o.PatientID, o.Reading)
+	_, err := collections.FindObservationByKey(tx, key, "")
+	switch {
+	case own == "" || err == nil:
+		return own, nil
+	case collections.Missing(err):
+		return key, nil
+	}
+	return "", err
+}

@@ -1,0 +1,50 @@
+package routes_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// telli is a reading of version 2 as the vendor sends it.
+func telli(kind, device string, at time.Time, data string) string {
+	return fmt.Sprintf(`{"data":{%s},"deviceId":%q,"readingType":%q,"time":"%d","mem":"0","tzOffsetMinutes":"-300","genVer":"2",
+		"devdata":{"r":"3","batt":"1","cycles":"0"}}`, data, device, kind, at.UnixMilli())
+}
+
+func TestTelli(t *testing.T) {
+	c := newIngestingClinic(t)
+	const device = "860000000000011"
+	reading := telli("BloodPressure", device, c.now, `"arrhythmia":0,"systolic":191,"diastolic":98,"pulse":66`)
+	id := c.sends(t, "telli", reading).wantBecame("quarantined unknown_patient").delivered()[0]["event_id"].(string)
+	patient := c.enrol(nil)
+	c.ask(access.MA, "POST", "/ingestion/quarantine/"+id+"/release/", object{"patient_id": patient}).want(201).
+		wantAt(object{"systolic": 191.0, "pulse": 66.0, "irregular_heartbeat": false, "device_id": device, "measured_at": "2026-01-15T13:45:00Z", "alert_triggered": true})
+	c.sends(t, "telli", reading).wantBecame("duplicate")
+	c.now = c.now.Add(time.Hour)
+	c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": device, "patient_id": patient, "device_type": "blood_pressure"}).want(200)
+	c.now = c.now.Add(time.Hour)
+	next := telli("BloodPressure", device, c.now, `"arrhythmia":1,"systolic":121,"diastolic":78`)
+	c.sends(t, "telli", next).wantBecame("accepted")
+	c.wantReadings(t, "blood_pressure 191.0/98.0 66 no", "blood_pressure 121.0/78.0 - yes")
+	c.ask(access.Nurse, "GET", "/devices/"+device+"/", nil).want(200).wantAt(object{"battery_level": 10.0, "battery_state": "low"})
+
+	c.now = c.now.Add(time.Hour)
+	heartbeat := fmt.Sprintf(`{"type":"Heartbeat","deviceId":%q,"time":"%d","tzOffsetMinutes":"-300","genVer":"2","devdata":{"r":"4","batt":"9","cycles":"0"}}`, device, c.now.UnixMilli())
+	c.sends(t, "telli", heartbeat).wantBecame("accepted")
+	c.ask(access.Nurse, "GET", "/devices/"+device+"/", nil).want(200).wantAt(object{"battery_level": 90.0, "battery_state": "normal", "status": "connected", "last_seen_at": "2026-01-15T16:45:00Z"})
+	before := vigiltest.RowCounts(t, c.app)
+	c.sends(t, "telli", heartbeat).wantBecame("duplicate")
+	c.sends(t, "telli", next).wantBecame("duplicate")
+	if added := vigiltest.RowsAdded(t, c.app, before); len(added) != 0 {
+		t.Errorf("repeats add %v", added)
+	}
+	c.sends(t, "telli", telli("PeakFlow", device, c.now, `"fev1":1.85,"pef":322`)).wantBecame("quarantined unsupported_type")
+	c.sends(t, "telli", telli("SleepingMatActivity", device, c.now, `"pulse":71`)).wantBecame("ignored")
+	c.sends(t, "telli", telli("Weight", device, c.now, `"weight":165,"unit":"stone"`)).wantFields("data.unit")
+	c.sendsWith(t, "telli", reading, "Authorization", vendorSecret).want(401, "invalid_secret")
+	c.sends(t, "tenovi", reading).want(400) // each in its own words
+}

@@ -1,0 +1,180 @@
+package routes_test
+
+import (
+	"fmt"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/routes"
+)
+
+// tenovi is one measurement as the vendor sends it.
+func tenovi(metric, device, patient string, at time.Time, values string) string {
+	return fmt.Sprintf(`{"metric":%q,"device_name":"Tenovi BPM - L","hwi_device_id":%q,"patient_id":%q,"hardware_uuid":"A1B2C3D4E5F6","sensor_code":"10",%s,
+		"created":%q,"timestamp":%q,"timezone_offset":-5,"estimated_timestamp":false,"filter_params":{"measurement_index":1}}`,
+		metric, device, patient, values, at.Format(time.RFC3339), at.Format(time.RFC3339))
+}
+
+func pressure(device, patient string, at time.Time, systolic int) string {
+	return tenovi("blood_pressure", device, patient, at, fmt.Sprintf(`"value_1":"%d","value_2":"82"`, systolic))
+}
+
+func pulse(device, patient string, at time.Time, bpm int) string {
+	return tenovi("pulse", device, patient, at, fmt.Sprintf(`"value_1":"%d","value_2":null`, bpm))
+}
+
+func TestTenoviArray(t *testing.T) {
+	c := newIngestingClinic(t)
+	id := c.enrol(object{"gateway_patient_id": "GW-1"})
+	body := "[" + pressure("T-1", "GW-1", c.now, 128) + "," + pulse("T-1", "GW-1", c.now, 71) + "," +
+		tenovi("battery_percentage", "T-1", "", c.now, `"value_1":8,"value_2":null`) + "," + tenovi("steps", "W-1", "", c.now, `"value_1":412`) + "]"
+	answer := c.sends(t, "tenovi", body).wantBecame("accepted", "accepted", "ignored")
+	if first := answer.delivered()[0]; first["observation_id"] == nil || first["measurement_type"] != "blood_pressure" {
+		t.Errorf("the reading is answered with %v", first)
+	}
+	c.wantReadings(t, "blood_pressure 128.0/82.0 71 ")
+	c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": "T-1", "patient_id": id, "device_type": "blood_pressure"}).want(200)
+	c.ask(access.Nurse, "GET", "/devices/T-1/", nil).want(200).wantAt(object{"hub_id": "A1B2C3D4E5F6", "battery_level": 8.0, "battery_state": "critical"})
+	before := vigiltest.RowCounts(t, c.app)
+	c.sends(t, "tenovi", body).wantBecame("duplicate", "duplicate", "ignored")
+	if added := vigiltest.RowsAdded(t, c.app, before); len(added) != 0 {
+		t.Errorf("a repeat adds %v", added)
+	}
+	c.sends(t, "tenovi", pressure("T-1", "GW-1", c.now, 150)).wantBecame("quarantined conflicting_duplicate")
+
+	// A part that cannot be read costs the others nothing, and is kept; of which nothing can be read is refused.
+	later := c.now.Add(-time.Hour)
+	c.sends(t, "tenovi", "["+pressure("T-1", "GW-1", later, 128)+","+pulse("T-1", "GW-1", later, 7)+",7]").
+		wantBecame("accepted", "rejected validation_error", "rejected parse_error")
+	c.sends(t, "tenovi", pulse("T-1", "GW-1", later, 7)).wantFields("value_1")
+	c.sends(t, "tenovi", `{"metric":`).want(400, "parse_error")
+	if listed := c.ask(access.MA, "GET", "/ingestion/quarantine/?status=rejected", nil).results(); len(listed) != 3 {
+		t.Errorf("%d rejected events are listed", len(listed))
+	}
+}
+
+// Without "Post as Array" the parts come one after the other, in any order: the reading ends with its pulse, once.
+func TestTenoviParts(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		parts []string
+		want  []string
+	}{
+		{"the pressure first", []string{"pressure", "pulse", "irregular"}, []string{"accepted", "accepted", "accepted"}},
+		{"the pulse first", []string{"pulse", "irregular", "pressure"}, []string{"quarantined reading_missing", "quarantined reading_missing", "accepted"}},
+		{"the pressure in between", []string{"pulse", "pressure", "irregular"}, []string{"quarantined reading_missing", "accepted", "accepted"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newIngestingClinic(t)
+			c.enrol(object{"gateway_patient_id": "GW-1"})
+			bodies := map[string]string{
+				"pressure": pressure("T-1", "GW-1", c.now, 128), "pulse": pulse("T-1", "GW-1", c.now, 190),
+				"irregular": tenovi("irregular_heartbeat", "T-1", "GW-1", c.now, `"value_1":1,"value_2":null`),
+			}
+			for i, part := range test.parts {
+				c.sends(t, "tenovi", bodies[part]).wantBecame(test.want[i])
+			}
+			c.wantReadings(t, "blood_pressure 128.0/82.0 190 yes")
+			// What is dangerous about the pulse is told, once, and belongs to the reading; nothing waits any more.
+			if raised := c.rows(t, `SELECT type || ' ' || level || ' ' || (observation != '') FROM alerts ORDER BY type`); fmt.Sprint(raised) != "[device_info normal 1 pulse critical 1]" {
+				t.Errorf("raised are %q", raised)
+			}
+			if n := c.rows(t, `SELECT (SELECT SUM(readings) FROM reading_days) || ' ' || (SELECT COUNT(*) FROM transmissions) || ' ' || (SELECT COUNT(*) FROM gateway_events WHERE status = 'open')`); n[0] != "1 1 0" {
+				t.Errorf("days, deliveries, waiting: %s", n[0])
+			}
+			before := vigiltest.RowCounts(t, c.app)
+			for _, part := range test.parts {
+				c.sends(t, "tenovi", bodies[part]).wantBecame("duplicate")
+			}
+			c.sends(t, "tenovi", "["+bodies["pressure"]+","+bodies["pulse"]+","+bodies["irregular"]+"]").wantBecame("duplicate")
+			if added := vigiltest.RowsAdded(t, c.app, before); len(added) != 0 {
+				t.Errorf("repeats add %v", added)
+			}
+			c.sends(t, "tenovi", pulse("T-1", "GW-1", c.now, 72)).wantBecame("quarantined conflicting_duplicate")
+		})
+	}
+}
+
+// Parts that come at the same moment find each other.
+func TestTenoviPartsAtOnce(t *testing.T) {
+	c := newIngestingClinic(t)
+	c.enrol(object{"gateway_patient_id": "GW-1"})
+	const readings = 40
+	var senders sync.WaitGroup
+	for i := range readings {
+		at := c.now.Add(-time.Duration(i) * time.Minute)
+		for _, body := range []string{pressure("T-1", "GW-1", at, 128), pulse("T-1", "GW-1", at, 71)} {
+			senders.Go(func() { c.sends(t, "tenovi", body).want(200) })
+		}
+	}
+	senders.Wait()
+	if n := c.rows(t, `SELECT COUNT(*) || ' ' || SUM(pulse = 71) || ' ' || (SELECT COUNT(*) FROM gateway_events WHERE status = 'open') FROM observations`); n[0] != "40 40 0" {
+		t.Errorf("readings, with their pulse, waiting: %s", n[0])
+	}
+}
+
+// Parts of a device that nobody knows wait for a person, and become one reading whichever is released first.
+func TestTenoviReleases(t *testing.T) {
+	for _, first := range []int{0, 1} {
+		c := newIngestingClinic(t)
+		patient := c.enrol(nil)
+		var ids []string
+		for _, body := range []string{pressure("T-1", "", c.now, 190), pulse("T-1", "", c.now, 71)} {
+			answer := c.sends(t, "tenovi", body).wantBecame("quarantined unknown_patient")
+			ids = append(ids, answer.delivered()[0]["event_id"].(string))
+		}
+		release := func(id string) reply {
+			return c.ask(access.MA, "POST", "/ingestion/quarantine/"+id+"/release/", object{"patient_id": patient})
+		}
+		if first == 1 {
+			release(ids[1]).want(400, "reading_missing")
+		}
+		release(ids[0]).want(201).wantAt(object{"systolic": 190.0, "pulse": 71.0, "alert_triggered": true, "patient_id": patient})
+		release(ids[1]).want(400, "invalid_state") // it went with its reading
+		c.wantReadings(t, "blood_pressure 190.0/82.0 71 ")
+	}
+}
+
+func TestTenoviSecrets(t *testing.T) {
+	c := newIngestingClinic(t)
+	c.enrol(object{"gateway_patient_id": "GW-1"})
+	body := pressure("T-1", "GW-1", c.now, 128)
+	before := vigiltest.RowCounts(t, c.app)
+	for header, secret := range map[string]string{"": "", "Authorization": "Bearer wrong", "X-Api-Key": vendorSecret + "x"} {
+		c.sendsWith(t, "tenovi", body, header, secret).want(401, "invalid_secret")
+	}
+	if added := vigiltest.RowsAdded(t, c.app, before); len(added) != 1 || added["audit_log"] != 1 {
+		t.Errorf("wrong secrets left %v", added)
+	}
+	for _, header := range []string{"Authorization", "X-Api-Key"} {
+		for _, scheme := range []string{"", "Bearer ", "Api-Key "} {
+			c.sendsWith(t, "tenovi", body, header, scheme+vendorSecret).want(200)
+		}
+	}
+	c.event(t, body).want(400) // the contract's gateway has words of its own
+
+	closed := newIngestingClinic(t, func(e *routes.Engines) { e.GatewaySources = []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")} })
+	closed.sends(t, "tenovi", body).want(403, "source_not_allowed")
+	settings := gatewaySettings
+	gatewaySettings.TenoviSecret = ""
+	defer func() { gatewaySettings = settings }()
+	newIngestingClinic(t).sends(t, "tenovi", body).want(503, "webhook_not_configured")
+}
+
+// The same device, second and kind of two vendors are two readings.
+func TestVendorsDoNotCollide(t *testing.T) {
+	c := newIngestingClinic(t)
+	c.enrol(object{"gateway_patient_id": "GW-1"})
+	c.event(t, cuffEvent("T-1", "GW-1", 128, c.now)).want(200).wantAt(object{"status": "accepted"})
+	c.sends(t, "tenovi", pressure("T-1", "GW-1", c.now, 131)).wantBecame("accepted")
+	c.wantReadings(t, "blood_pressure 128.0/80.0 - ", "blood_pressure 131.0/82.0 - ")
+	c.event(t, `{"x":1}`).want(400)
+	c.sends(t, "tenovi", `{"x":1}`).want(400)
+	if n := c.rows(t, `SELECT GROUP_CONCAT(vendor, ',') FROM (SELECT vendor FROM gateway_events WHERE status = 'rejected' ORDER BY vendor)`); n[0] != ",tenovi" {
+		t.Errorf("rejected of %q", n[0])
+	}
+}
