@@ -1,50 +1,38 @@
 package routes
 
 import (
+	"net/http"
+
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// measured is a body that says what was measured.
-type measured interface {
-	Read(c *input.Checks) vitals.Reading
-}
-
-func (a *api) postBloodPressure(c *call) error {
-	return ingest(a, c, func(raw []byte) (measured, error) { return decodeAs[vitals.BloodPressureBody](c, raw) })
-}
-
-func (a *api) postWeight(c *call) error {
-	return ingest(a, c, func(raw []byte) (measured, error) { return decodeAs[vitals.WeightBody](c, raw) })
-}
-
-func (a *api) postPulseOximetry(c *call) error {
-	return ingest(a, c, func(raw []byte) (measured, error) { return decodeAs[vitals.PulseOximetryBody](c, raw) })
-}
-
-func (a *api) postBloodGlucose(c *call) error {
-	return ingest(a, c, func(raw []byte) (measured, error) { return decodeAs[vitals.BloodGlucoseBody](c, raw) })
-}
-
-func decodeAs[T measured](c *call, raw []byte) (T, error) {
-	var body T
-	return body, c.parse(raw, &body)
+// ingestionRows are a row for each kind of reading.
+func ingestionRows() (rows []route) {
+	for _, kind := range vitals.Definitions {
+		rows = append(rows, route{
+			http.MethodPost, "/ingestion/" + kind.Kind.Path() + "/", access.IngestReadings, limits.User,
+			func(a *api, c *call) error { return a.ingest(c, kind) },
+		})
+	}
+	return rows
 }
 
 // ingest takes a reading that a person or an app sends, and answers once it is stored: 201, or 200 for one known before.
-func ingest(a *api, c *call, decode func(raw []byte) (measured, error)) error {
+func (a *api) ingest(c *call, kind *vitals.Definition) error {
 	raw, err := c.body()
 	if err != nil {
 		return err
 	}
-	body, err := decode(raw)
-	if err != nil {
+	var body vitals.Body
+	if err := c.parse(raw, &body); err != nil {
 		return err
 	}
 	envelope, err := decodeEnvelope(c, raw)
@@ -52,7 +40,7 @@ func ingest(a *api, c *call, decode func(raw []byte) (measured, error)) error {
 		return err
 	}
 	checks := input.NewChecks()
-	reading := body.Read(checks)
+	reading := kind.Read(checks, body)
 	var patientID string
 	patientID, reading.DeviceID, reading.MeasuredAt = envelope.Read(checks, c.Now, a.MaxFuture)
 	if err := checks.Err(); err != nil {
@@ -101,7 +89,7 @@ func (a *api) answerIngested(c *call, outcome observations.Outcome) error {
 		return err
 	}
 	view := viewObservation(outcome.Observation, raisedFrom(known[outcome.Observation.ID]), c.Caller.Role)
-	view.Duplicate = true
+	view.Add("duplicate", true)
 	return c.ok(view)
 }
 
@@ -109,7 +97,7 @@ func (a *api) listObservations(c *call) error {
 	q := c.query()
 	p := q.paging()
 	filter := observations.Filter{
-		PatientID: q.patientID(), Kind: q.oneOf("observation_type", kinds...),
+		PatientID: q.patientID(), Kind: q.oneOf("observation_type", vitals.KindNames()...),
 		FHIRStatus:  q.oneOf("fhir_status", collections.FHIRPending, collections.FHIRProcessing, collections.FHIRTransmitted, collections.FHIRFailed),
 		OldestFirst: q.ordering("-measured_at", "measured_at") == "measured_at", Zone: q.zone,
 	}
@@ -188,10 +176,3 @@ func (a *api) findObservation(c *call) (observations.Observation, error) {
 	}
 	return o, err
 }
-
-var kinds = func() (names []string) {
-	for _, kind := range vitals.Kinds {
-		names = append(names, string(kind))
-	}
-	return names
-}()

@@ -53,7 +53,7 @@ const (
 )
 
 // table is the contract under basePath.
-var table = []route{
+var table = append([]route{
 	// auth.go
 	{http.MethodPost, "/auth/login/", anyone, limits.Auth, (*api).login},
 	{http.MethodPost, "/auth/token/refresh/", anyone, limits.Auth, (*api).refresh},
@@ -129,11 +129,7 @@ var table = []route{
 	{http.MethodPost, "/patients/{id}/consents/", access.ManageConsents, limits.User, (*api).grantConsent},
 	{http.MethodPost, "/patients/{id}/consents/{consent_id}/revoke/", access.ManageConsents, limits.User, (*api).revokeConsent},
 
-	// ingestion.go
-	{http.MethodPost, "/ingestion/blood-pressure/", access.IngestReadings, limits.User, (*api).postBloodPressure},
-	{http.MethodPost, "/ingestion/weight/", access.IngestReadings, limits.User, (*api).postWeight},
-	{http.MethodPost, "/ingestion/pulse-oximetry/", access.IngestReadings, limits.User, (*api).postPulseOximetry},
-	{http.MethodPost, "/ingestion/blood-glucose/", access.IngestReadings, limits.User, (*api).postBloodGlucose},
+	// ingestion.go; a row for each kind of reading is at the end
 	{http.MethodGet, "/ingestion/observations/", access.ReadObservations, limits.User, (*api).listObservations},
 	{http.MethodGet, "/ingestion/observations/{id}/", access.ReadObservations, limits.User, (*api).readObservation},
 
@@ -275,7 +271,7 @@ var table = []route{
 
 	// schema.go
 	{http.MethodGet, "/schema/", anyone, limits.User, (*api).schema},
-}
+}, ingestionRows()...)
 
 // rootTable holds what answers outside basePath; its paths are whole.
 var rootTable = []route{

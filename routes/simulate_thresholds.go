@@ -82,12 +82,12 @@ func viewSimulation(p alerts.Proposal, s alerts.Simulated) simulationView {
 }
 
 func (a *api) simulateThresholds(c *call) error {
-	var body alerts.ProposalBody
+	var body alerts.ChangeBody
 	if err := c.decode(&body); err != nil {
 		return err
 	}
 	checks := input.NewChecks()
-	proposal := body.Read(checks)
+	proposal := body.ReadProposal(checks)
 	if err := checks.Err(); err != nil {
 		return err
 	}

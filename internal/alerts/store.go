@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -141,10 +142,4 @@ func OpenAlerts(app core.App, patientID string) ([]Open, error) {
 }
 
 // FromReading reports whether alerts of this type are raised by readings.
-func FromReading(alertType string) bool {
-	switch alertType {
-	case TypeBloodPressure, TypePulse, TypeWeight, TypePulseOximetry, TypeBloodGlucose:
-		return true
-	}
-	return false
-}
+func FromReading(alertType string) bool { return slices.Contains(ReadingTypes, alertType) }

@@ -34,10 +34,12 @@ const (
 )
 
 // vitalTypes are the alerts that count: about readings, and about readings that did not come. Source: docs/decisions.md, "KPI details".
-var vitalTypes = []any{
-	alerts.TypeBloodPressure, alerts.TypePulse, alerts.TypeWeight, alerts.TypePulseOximetry, alerts.TypeBloodGlucose,
-	alerts.TypeMissedReading, alerts.TypeNoReading24h,
-}
+var vitalTypes = func() (types []any) {
+	for _, name := range alerts.ReadingTypes {
+		types = append(types, name)
+	}
+	return append(types, alerts.TypeMissedReading, alerts.TypeNoReading24h)
+}()
 
 // KPIs works the figures out, or answers from memory; careTeamOf confines them to the patients of a user's care teams, "" does not.
 func (b *Board) KPIs(app core.App, careTeamOf string, now time.Time) (KPIs, error) {

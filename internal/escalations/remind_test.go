@@ -46,7 +46,7 @@ func TestRemindOverdue(t *testing.T) {
 func (p *practice) alert(level alerts.Level) *core.Record {
 	p.t.Helper()
 	id, err := alerts.Store(p.app, alerts.Draft{
-		PatientID: p.patient, MeasuredAt: now, Finding: alerts.Finding{Type: alerts.TypePulse, Level: level, Message: "Pulse 120 bpm."},
+		PatientID: p.patient, MeasuredAt: now, Finding: alerts.Finding{Type: "pulse", Level: level, Message: "Pulse 120 bpm."},
 	}, now)
 	if err != nil {
 		p.t.Fatal(err)

@@ -123,7 +123,7 @@ type eventBody struct {
 	HubID           input.String        `json:"hub_id"`
 	PatientID       input.String        `json:"patient_id"`
 	MeasurementType input.String        `json:"measurement_type"`
-	Values          input.Field[values] `json:"values"`
+	Values          input.Field[vitals.Body] `json:"values"`
 	Unit            input.String        `json:"unit"`
 	Timestamp       input.String        `json:"timestamp"`
 	LastSeenAt      input.String        `json:"last_seen_at"`

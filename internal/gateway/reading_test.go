@@ -138,20 +138,33 @@ func TestReadings(t *testing.T) {
 }
 
 func TestEveryKindHasUnits(t *testing.T) {
-	for alias, kind := range kinds {
-		if !kind.Valid() || len(units[kind]) == 0 || alias != strings.ToLower(alias) {
-			t.Errorf("%s: %s in %v", alias, kind, units[kind])
+	words := map[string]vitals.Kind{}
+	for _, kind := range vitals.Definitions {
+		units, _ := kind.Units()
+		for _, word := range append([]string{string(kind.Kind)}, kind.Words...) {
+			if known, ok := kindOf(word); !ok || known != kind || words[word] != "" || len(units) == 0 || word != strings.ToLower(word) {
+				t.Errorf("%s: %s in %v", word, kind.Kind, units)
+			}
+			words[word] = kind.Kind
 		}
 	}
-	if len(units) != len(vitals.Kinds) {
-		t.Errorf("%d kinds have units", len(units))
+	if len(words) < 10 {
+		t.Errorf("only %v", words)
 	}
+}
+
+// sent are names and values in turn.
+func sent(members ...any) (v Values) {
+	for i := 0; i < len(members); i += 2 {
+		v.Add(members[i].(string), members[i+1])
+	}
+	return v
 }
 
 func TestMeasurementMakesTheWorkedExample(t *testing.T) {
 	body, err := Measurement{
 		DeviceID: "DEV-1001", PatientID: "GW-77", MeasurementType: "blood_pressure",
-		Values: Values{Systolic: new(128.0), Diastolic: new(82.0), Pulse: new(71.0), IrregularHeartbeat: new(false)},
+		Values: sent("systolic", 128.0, "diastolic", 82.0, "pulse", 71.0, "irregular_heartbeat", false),
 		Unit:   "mmHg", Timestamp: time.Date(2026, 1, 15, 13, 45, 0, 0, time.UTC),
 		DeviceModel: "BP-7", BatteryLevel: new(84), SignalStrength: new(-71), HubID: "HUB-9",
 	}.Body()
@@ -163,9 +176,9 @@ func TestMeasurementMakesTheWorkedExample(t *testing.T) {
 func TestMeasurementMakesEveryEvent(t *testing.T) {
 	at := now.Add(-time.Minute)
 	for _, m := range []Measurement{
-		{DeviceID: "D", PatientID: "P", MeasurementType: "weight", Values: Values{Weight: new(165.0)}, Unit: "lb", Timestamp: at},
-		{DeviceID: "D", PatientID: "P", MeasurementType: "spo2", Values: Values{SpO2: new(97.0), PerfusionIndex: new(0.0)}, Timestamp: at},
-		{DeviceID: "D", PatientID: "P", MeasurementType: "glucose", Values: Values{Glucose: "HI", MealMarker: "pre_meal"}, Unit: "mg/dL", Timestamp: at},
+		{DeviceID: "D", PatientID: "P", MeasurementType: "weight", Values: sent("weight", 165.0), Unit: "lb", Timestamp: at},
+		{DeviceID: "D", PatientID: "P", MeasurementType: "spo2", Values: sent("spo2", 97.0, "perfusion_index", 0.0), Timestamp: at},
+		{DeviceID: "D", PatientID: "P", MeasurementType: "glucose", Values: sent("glucose", "HI", "meal_marker", "pre_meal"), Unit: "mg/dL", Timestamp: at},
 		{EventType: DeviceBatteryLow, DeviceID: "D", BatteryLevel: new(0), Timestamp: at},
 		{EventType: HubHeartbeat, HubID: "H", Timestamp: at},
 	} {
@@ -178,7 +191,7 @@ func TestMeasurementMakesEveryEvent(t *testing.T) {
 			t.Errorf("%s: misread", body)
 		}
 	}
-	if _, err := (Measurement{Values: Values{Glucose: func() {}}}).Body(); err == nil {
+	if _, err := (Measurement{Values: sent("glucose", func() {})}).Body(); err == nil {
 		t.Error("a function has no JSON")
 	}
 }

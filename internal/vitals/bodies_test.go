@@ -9,35 +9,15 @@ import (
 	"github.com/vigilhealth/vigil/internal/input"
 )
 
-// read decodes raw into the body of the kind and reads it.
+// read decodes raw and reads it as the kind's body.
 func read(t testing.TB, kind Kind, raw string) (Reading, *input.Checks) {
 	t.Helper()
+	var b Body
+	if err := json.Unmarshal([]byte(raw), &b); err != nil {
+		t.Fatal(err)
+	}
 	c := input.NewChecks()
-	var reading Reading
-	decode := func(into any) {
-		if err := json.Unmarshal([]byte(raw), into); err != nil {
-			t.Fatal(err)
-		}
-	}
-	switch kind {
-	case BloodPressure:
-		var b BloodPressureBody
-		decode(&b)
-		reading = b.Read(c)
-	case Weight:
-		var b WeightBody
-		decode(&b)
-		reading = b.Read(c)
-	case PulseOximetry:
-		var b PulseOximetryBody
-		decode(&b)
-		reading = b.Read(c)
-	case BloodGlucose:
-		var b BloodGlucoseBody
-		decode(&b)
-		reading = b.Read(c)
-	}
-	return reading, c
+	return kind.Definition().Read(c, b), c
 }
 
 func TestBodies(t *testing.T) {
@@ -176,16 +156,12 @@ func TestEnvelope(t *testing.T) {
 		{name: "control", raw: `{"patient_id":"` + patient + `","device_id":"a\u0000b","measured_at":"2026-01-15T13:45:00Z"}`, want: "device_id"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			// as the routes embed it
-			var sent struct {
-				Envelope
-				WeightBody
-			}
+			var sent Envelope
 			if err := input.DecodeObject([]byte(tc.raw), &sent); err != nil {
 				t.Fatal(err)
 			}
 			c := input.NewChecks()
-			id, device, at := sent.Envelope.Read(c, now, 5*time.Minute)
+			id, device, at := sent.Read(c, now, 5*time.Minute)
 			if got := wrong(c); got != tc.want {
 				t.Fatalf("complained about %q, want %q", got, tc.want)
 			}

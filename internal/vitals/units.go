@@ -18,7 +18,7 @@ var (
 )
 
 // KgFromPounds converts pounds to kilograms, half up to two decimals: 165 lb is 74.84 kg.
-func KgFromPounds(pounds float64) float64 { return scale(pounds, kgPerPound, decimals) }
+func KgFromPounds(pounds float64) float64 { return scale(pounds, kgPerPound, Decimals) }
 
 // MgDLFromMmolL converts glucose from mmol/L to mg/dL, half up to an integer: 5.6 mmol/L is 101 mg/dL.
 func MgDLFromMmolL(mmolL float64) float64 { return scale(mmolL, mgDLPerMmolL, 0) }
