@@ -31,20 +31,23 @@ func Read(dec *jsontext.Decoder, member func(name string) error) error {
 }
 
 // Sent is an object as it was sent.
-type Sent []struct {
+type Sent []Member
+
+// Member is one of its members.
+type Member struct {
 	Name string
 	Raw  jsontext.Value
 }
 
+// few is how many members most objects have room for.
+const few = 8
+
 // UnmarshalJSONFrom keeps the members as they are.
 func (s *Sent) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	*s = nil
+	*s = make(Sent, 0, few)
 	return Read(dec, func(name string) error {
 		raw, err := dec.ReadValue()
-		*s = append(*s, struct {
-			Name string
-			Raw  jsontext.Value
-		}{name, raw.Clone()})
+		*s = append(*s, Member{name, raw.Clone()})
 		return err
 	})
 }
@@ -60,17 +63,19 @@ func (s Sent) Member(name string) jsontext.Value {
 }
 
 // Shown is an object to be written.
-type Shown []struct {
+type Shown []shown
+
+type shown struct {
 	name  string
 	value any
 }
 
 // Add adds a member.
 func (s *Shown) Add(name string, value any) {
-	*s = append(*s, struct {
-		name  string
-		value any
-	}{name, value})
+	if *s == nil {
+		*s = make(Shown, 0, few)
+	}
+	*s = append(*s, shown{name, value})
 }
 
 // MarshalJSONTo writes the members in their order.
