@@ -1,5 +1,7 @@
 package vitals
 
+import "math/big"
+
 // BloodGlucose is measured from a finger, in relation to meals.
 const BloodGlucose Kind = "blood_glucose"
 
@@ -56,3 +58,15 @@ var _ = declare(Definition{
 		},
 	},
 })
+
+// 1 mmol/L of glucose = 18.0156 mg/dL. Source: docs/decisions.md, "Glucose units".
+var (
+	mgDLPerMmolL = big.NewRat(180_156, 10_000)
+	mmolLPerMgDL = new(big.Rat).Inv(mgDLPerMmolL)
+)
+
+// MgDLFromMmolL converts glucose from mmol/L to mg/dL, half up to an integer: 5.6 mmol/L is 101 mg/dL.
+func MgDLFromMmolL(mmolL float64) float64 { return convert(mmolL, zero, mgDLPerMmolL, 0) }
+
+// MmolLFromMgDL converts glucose from mg/dL to mmol/L, half up to one decimal: 101 mg/dL is 5.6 mmol/L.
+func MmolLFromMgDL(mgDL float64) float64 { return convert(mgDL, zero, mmolLPerMgDL, 1) }

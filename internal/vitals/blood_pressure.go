@@ -5,7 +5,7 @@ import "github.com/vigilhealth/vigil/internal/input"
 // BloodPressure is taken by a cuff, mostly with the pulse.
 const BloodPressure Kind = "blood_pressure"
 
-// What a cuff measures. The bounds: docs/decisions.md, "Practice defaults".
+// What a cuff measures. The bounds: docs/decisions.md, "Default thresholds".
 var (
 	Systolic = &Parameter{
 		Name: "systolic", Column: "systolic", Label: "Systolic", Range: Range{60, 300, UnitMmHg},

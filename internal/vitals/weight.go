@@ -1,5 +1,7 @@
 package vitals
 
+import "math/big"
+
 // Weight is watched for changes, not for bounds.
 const Weight Kind = "weight"
 
@@ -23,3 +25,9 @@ var _ = declare(Definition{
 	Stale: Stale{Days: 5, Of: []*Parameter{WeightKg}, Decimals: 1},
 	FHIR:  Form{Profile: "us-core-body-weight", Codes: []Code{{"29463-7", "Body weight"}}, Value: WeightKg},
 })
+
+// kgPerPound is exact. Source: docs/decisions.md, "Weight in pounds" (NIST SP 811, appendix B: 1 lb = 0.45359237 kg).
+var kgPerPound = big.NewRat(45_359_237, 100_000_000)
+
+// KgFromPounds converts pounds to kilograms, half up to two decimals: 165 lb is 74.84 kg.
+func KgFromPounds(pounds float64) float64 { return convert(pounds, zero, kgPerPound, Decimals) }
