@@ -97,7 +97,7 @@ func (a *api) listObservations(c *call) error {
 	q := c.query()
 	p := q.paging()
 	filter := observations.Filter{
-		PatientID: q.patientID(), Kind: q.oneOf("observation_type", vitals.KindNames()...),
+		PatientID: q.patientID(), Kind: q.oneOf("observation_type", vitals.KindNames...),
 		FHIRStatus:  q.oneOf("fhir_status", collections.FHIRPending, collections.FHIRProcessing, collections.FHIRTransmitted, collections.FHIRFailed),
 		OldestFirst: q.ordering("-measured_at", "measured_at") == "measured_at", Zone: q.zone,
 	}

@@ -30,7 +30,7 @@ func TestEveryKindGoesAllTheWay(t *testing.T) {
 			at := c.now.Add(-time.Hour).UTC().Format(time.RFC3339)
 			body := object{"patient_id": id, "measured_at": at, "device_id": "D-1"}
 			shown := object{"observation_type": string(kind.Kind), "device_id": "D-1", "fhir_status": "pending"}
-			for _, p := range kind.Parameters() {
+			for _, p := range kind.All {
 				body[p.Column], shown[p.Column] = dangerous(p), dangerous(p)
 			}
 			answer := c.ask(access.MA, "POST", "/ingestion/"+kind.Kind.Path()+"/", body).want(201).wantAt(shown)
@@ -44,7 +44,7 @@ func TestEveryKindGoesAllTheWay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, p := range kind.Parameters() {
+			for _, p := range kind.All {
 				if got := record.GetFloat(p.Column); got != dangerous(p) {
 					t.Errorf("%s is stored as %v", p.Column, got)
 				}

@@ -51,7 +51,7 @@ func viewObservation(o observations.Observation, raisedAlerts []raised, reader a
 // showValues shows what was measured, and in other units what is shown in them.
 func showValues(v *observationView, r vitals.Reading) {
 	kind := r.Kind.Definition()
-	for _, p := range kind.Parameters() {
+	for _, p := range kind.All {
 		value := r.Value(p)
 		v.Add(p.Column, value)
 		for _, unit := range p.Units {

@@ -26,7 +26,7 @@ const (
 // ReadingTypes are the alert types that readings raise: the groups of thresholds, in the order of the kinds.
 var ReadingTypes = func() (types []string) {
 	for _, kind := range vitals.Definitions {
-		for _, group := range kind.Groups() {
+		for _, group := range kind.Groups {
 			if !slices.Contains(types, group[0].Group) {
 				types = append(types, group[0].Group)
 			}
@@ -83,12 +83,10 @@ type Weighing struct {
 // Source: docs/decisions.md, "One alert per vital type and reading" and "Weight rule".
 func Evaluate(r vitals.Reading, t Thresholds, weighings []Weighing, now time.Time) []Finding {
 	var findings []Finding
-	for _, group := range r.Kind.Definition().Groups() {
-		finding, spoke := Finding{}, false
+	for _, group := range r.Kind.Definition().Groups {
+		finding, spoke := worst(r, group, t)
 		if group[0].Change != nil {
 			finding, spoke = changed(r, group[0], t.Change(group[0]), weighings)
-		} else {
-			finding, spoke = worst(r, group, t)
 		}
 		if spoke {
 			findings = append(findings, finding)

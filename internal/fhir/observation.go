@@ -104,7 +104,7 @@ func build(s Stored) (*observation, error) {
 	if kind.FHIR.Laboratory {
 		o.Category = append(o.Category, laboratory)
 	}
-	for _, p := range kind.Parameters() {
+	for _, p := range kind.All {
 		switch value := r.Value(p); {
 		case p == kind.FHIR.Value:
 			o.value(value, p.FHIR, absent)

@@ -149,7 +149,7 @@ func (w withdrawal) rank() error {
 	for _, p := range vitals.Parameters {
 		if p.Shared() && p.Group != "" {
 			var kinds []any
-			for _, kind := range p.Kinds() {
+			for _, kind := range p.Kinds {
 				kinds = append(kinds, string(kind))
 			}
 			latestOf = append(latestOf, dbx.And(dbx.In("observation_type", kinds...), dbx.NewExp(p.Column+" IS NOT NULL")))

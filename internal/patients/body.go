@@ -210,7 +210,7 @@ func schedule(c *input.Checks, f input.Field[map[string]input.Field[kindBody]]) 
 	expected := collections.Schedule{}
 	for kind, field := range kinds {
 		if !vitals.Kind(kind).Valid() {
-			c.Reject("monitoring_schedule", fmt.Sprintf("Members must be among: %s.", strings.Join(vitals.KindNames(), ", ")))
+			c.Reject("monitoring_schedule", fmt.Sprintf("Members must be among: %s.", strings.Join(vitals.KindNames, ", ")))
 			return nil // once is enough
 		}
 		if field.Null() {

@@ -118,7 +118,7 @@ func (p wearer) reading(kind vitals.Kind, deviceID string, at time.Time) vitals.
 		spread := p.glucoseMgDL / 10
 		r = r.With(vitals.GlucoseMgDL, bounded(p.glucoseMgDL+meal+spread*sugar+spread*luck.NormFloat64(), 45, 480))
 	default:
-		for _, parameter := range kind.Definition().Parameters() {
+		for _, parameter := range kind.Definition().All {
 			r = r.With(parameter, usual(parameter, luck))
 		}
 	}

@@ -216,7 +216,7 @@ func (t turn) measurement(at time.Time, signal int) gateway.Measurement {
 	m := t.event(gateway.MeasurementCreated, at)
 	m.MeasurementType, m.SignalStrength, m.Unit = string(r.Kind), &signal, kind.Main().Range.Unit
 	foreign := makeOf(r.Kind).foreign
-	for _, p := range kind.Parameters() {
+	for _, p := range kind.All {
 		value := *r.Value(p)
 		if p == kind.Main() && len(p.Units) > 0 && foreign != nil && foreign(t.household.Number) {
 			m.Unit, value = p.Units[0].Name, inUnit(p.Units[0], value)

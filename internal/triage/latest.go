@@ -1,6 +1,7 @@
 package triage
 
 import (
+	"bytes"
 	"encoding/json"
 	"encoding/json/jsontext"
 	"errors"
@@ -37,7 +38,7 @@ func ParseLatest(stored string) (Latest, error) {
 // With returns the latest readings after one more arrived, which may be older than what is there.
 func (l Latest) With(r vitals.Reading) Latest {
 	kept := vitals.Reading{Kind: r.Kind, MeasuredAt: r.MeasuredAt}
-	for _, p := range r.Kind.Definition().Parameters() {
+	for _, p := range r.Kind.Definition().All {
 		if p.Group == "" {
 			continue
 		}
@@ -134,15 +135,15 @@ func (l Latest) parameters(t alerts.Thresholds, weighings []alerts.Weighing, sin
 	return list
 }
 
-// MarshalJSONTo writes the contract's form, which is what is stored.
-func (l Latest) MarshalJSONTo(enc *jsontext.Encoder) error {
+// MarshalJSON writes the contract's form, which is what is stored.
+func (l Latest) MarshalJSON() ([]byte, error) {
 	var shown object.Shown
 	for _, r := range l.kinds {
 		if r == nil {
 			continue
 		}
 		var one object.Shown
-		for _, p := range r.Kind.Definition().Parameters() {
+		for _, p := range r.Kind.Definition().All {
 			if p.Group != "" {
 				one.Add(p.Column, r.Value(p))
 			}
@@ -166,12 +167,13 @@ func (l Latest) MarshalJSONTo(enc *jsontext.Encoder) error {
 		one.Add("measured_at", input.FormatInstant(r.MeasuredAt))
 		shown.Add(vitals.Parameters[place].Column, one)
 	}
-	return shown.MarshalJSONTo(enc)
+	return json.Marshal(shown)
 }
 
-// UnmarshalJSONFrom reads what was stored. Members that mean nothing to it are left aside.
-func (l *Latest) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+// UnmarshalJSON reads what was stored. Members that mean nothing to it are left aside.
+func (l *Latest) UnmarshalJSON(raw []byte) error {
 	*l = Latest{}
+	dec := jsontext.NewDecoder(bytes.NewReader(raw))
 	return object.Read(dec, func(name string) error {
 		r, err := readLatest(dec)
 		if err != nil || r == nil {

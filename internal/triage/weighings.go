@@ -42,7 +42,7 @@ func loadWeighings(app core.App, pictures []Picture, reading *vitals.Reading, no
 	}
 	span := dbx.Params{"patients": string(list), "from": collections.Instant(earliest), "to": collections.Instant(latest)}
 	for _, parameter := range vitals.Changing {
-		for _, kind := range parameter.Kinds() {
+		for _, kind := range parameter.Kinds {
 			if err := loadValues(app, of, kind, parameter, span); err != nil {
 				return err
 			}

@@ -47,17 +47,19 @@ var (
 	Comparator = &Mark{Name: "comparator", Words: []string{ComparatorBelow, ComparatorAbove}, Unsent: true}
 )
 
-var _ = declare(Definition{
-	Kind: BloodGlucose, Place: 4, Must: []*Parameter{GlucoseMgDL}, Marks: []*Mark{MealContext, Comparator},
-	Words: []string{"glucose"}, Devices: []string{"glucose_meter", "glucometer"},
-	Stale: Stale{Days: 3, Of: []*Parameter{GlucoseMgDL}, Decimals: 2},
-	FHIR: Form{
-		Profile: "us-core-observation-clinical-result", Laboratory: true, Value: GlucoseMgDL,
-		Codes: []Code{
-			{"41653-7", "Glucose [Mass/volume] in Capillary blood by Glucometer"}, {"2339-0", "Glucose [Mass/volume] in Blood"},
+func init() {
+	declare(Definition{
+		Kind: BloodGlucose, Place: 4, Must: []*Parameter{GlucoseMgDL}, Marks: []*Mark{MealContext, Comparator},
+		Words: []string{"glucose"}, Devices: []string{"glucose_meter", "glucometer"},
+		Stale: Stale{Days: 3, Of: []*Parameter{GlucoseMgDL}, Decimals: 2},
+		FHIR: Form{
+			Profile: "us-core-observation-clinical-result", Laboratory: true, Value: GlucoseMgDL,
+			Codes: []Code{
+				{"41653-7", "Glucose [Mass/volume] in Capillary blood by Glucometer"}, {"2339-0", "Glucose [Mass/volume] in Blood"},
+			},
 		},
-	},
-})
+	})
+}
 
 // 1 mmol/L of glucose = 18.0156 mg/dL. Source: docs/decisions.md, "Glucose units".
 var (

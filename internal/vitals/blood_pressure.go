@@ -26,18 +26,20 @@ var (
 	IrregularHeartbeat = &Mark{Name: "irregular_heartbeat", Informs: "The device reported an irregular heartbeat."}
 )
 
-var _ = declare(Definition{
-	Kind: BloodPressure, Place: 1,
-	Must: []*Parameter{Systolic, Diastolic}, May: []*Parameter{Pulse}, Marks: []*Mark{IrregularHeartbeat},
-	// Source: docs/decisions.md, "Cross-field checks".
-	Coherent: func(r Reading, c *input.Checks) {
-		if systolic, diastolic := r.Value(Systolic), r.Value(Diastolic); systolic != nil && diastolic != nil && *diastolic >= *systolic {
-			c.Reject("diastolic", "Must be lower than systolic.")
-		}
-	},
-	Words: []string{"bp"}, Devices: []string{"blood_pressure_monitor", "bp_monitor"},
-	Stale: Stale{Days: 5, Of: []*Parameter{Systolic, Diastolic}, Also: []*Parameter{Pulse}, Decimals: 2},
-	FHIR: Form{
-		Profile: "us-core-blood-pressure", Codes: []Code{{"85354-9", "Blood pressure panel with all children optional"}},
-	},
-})
+func init() {
+	declare(Definition{
+		Kind: BloodPressure, Place: 1,
+		Must: []*Parameter{Systolic, Diastolic}, May: []*Parameter{Pulse}, Marks: []*Mark{IrregularHeartbeat},
+		// Source: docs/decisions.md, "Cross-field checks".
+		Coherent: func(r Reading, c *input.Checks) {
+			if systolic, diastolic := r.Value(Systolic), r.Value(Diastolic); systolic != nil && diastolic != nil && *diastolic >= *systolic {
+				c.Reject("diastolic", "Must be lower than systolic.")
+			}
+		},
+		Words: []string{"bp"}, Devices: []string{"blood_pressure_monitor", "bp_monitor"},
+		Stale: Stale{Days: 5, Of: []*Parameter{Systolic, Diastolic}, Also: []*Parameter{Pulse}, Decimals: 2},
+		FHIR: Form{
+			Profile: "us-core-blood-pressure", Codes: []Code{{"85354-9", "Blood pressure panel with all children optional"}},
+		},
+	})
+}

@@ -46,7 +46,7 @@ func field[T any](b Body, name string) (f input.Field[T]) {
 // time and device, and to be used only when c has nothing to complain about.
 func (d *Definition) Read(c *input.Checks, b Body) Reading {
 	r := Reading{Kind: d.Kind}
-	for _, p := range d.parameters {
+	for _, p := range d.All {
 		name, number, in := p.Column, field[float64](b, p.Column), (*Unit)(nil)
 		for i := range p.Units {
 			other := field[float64](b, p.Units[i].Field)
@@ -74,7 +74,7 @@ func (d *Definition) Read(c *input.Checks, b Body) Reading {
 // ReadSent reads the values of a gateway, in its words and in the unit it named, one of [Definition.Units] or "".
 func (d *Definition) ReadSent(c *input.Checks, b Body, unit string) Reading {
 	r := Reading{Kind: d.Kind}
-	for _, p := range d.parameters {
+	for _, p := range d.All {
 		name, number, in := p.Name, field[float64](b, p.Name), (*Unit)(nil)
 		if also := d.Fields[p]; also != "" {
 			switch other := field[float64](b, also); {

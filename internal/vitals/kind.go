@@ -31,8 +31,9 @@ type Definition struct {
 	Stale   Stale
 	FHIR    Form
 
-	parameters []*Parameter   // Must, then May
-	groups     [][]*Parameter // by threshold group
+	// All are Must, then May; Groups those of them that have thresholds, by group.
+	All    []*Parameter
+	Groups [][]*Parameter
 }
 
 // Stale says when readings that never change are suspicious.
@@ -63,6 +64,7 @@ type Code struct{ Code, Display string }
 // The kinds, what they measure and what they say besides, each in the order of Place and of the declarations.
 var (
 	Kinds       []Kind
+	KindNames   []string
 	Definitions []*Definition
 	Parameters  []*Parameter
 	Marks       []*Mark
@@ -77,24 +79,24 @@ var undefined Definition
 
 // declare makes a kind known. It is called while the program starts, in whatever order the files come; the lists are
 // in order after each call.
-func declare(d Definition) *Definition {
-	d.parameters = slices.Concat(d.Must, d.May)
-	for _, p := range d.parameters {
-		p.kinds = append(p.kinds, &d)
-		switch last := len(d.groups) - 1; {
+func declare(d Definition) {
+	d.All = slices.Concat(d.Must, d.May)
+	for _, p := range d.All {
+		p.Kinds = append(p.Kinds, d.Kind)
+		switch last := len(d.Groups) - 1; {
 		case p.Group == "":
-		case last >= 0 && d.groups[last][0].Group == p.Group:
-			d.groups[last] = append(d.groups[last], p)
+		case last >= 0 && d.Groups[last][0].Group == p.Group:
+			d.Groups[last] = append(d.Groups[last], p)
 		default:
-			d.groups = append(d.groups, []*Parameter{p})
+			d.Groups = append(d.Groups, []*Parameter{p})
 		}
 	}
 	Definitions = append(Definitions, &d)
 	slices.SortFunc(Definitions, func(a, b *Definition) int { return a.Place - b.Place })
-	Kinds, Parameters, Marks, Watched, Changing = nil, nil, nil, nil, nil
+	Kinds, KindNames, Parameters, Marks, Watched, Changing = nil, nil, nil, nil, nil, nil
 	for _, known := range Definitions {
-		Kinds = append(Kinds, known.Kind)
-		for _, p := range known.parameters {
+		Kinds, KindNames = append(Kinds, known.Kind), append(KindNames, string(known.Kind))
+		for _, p := range known.All {
 			if !slices.Contains(Parameters, p) {
 				p.place = len(Parameters)
 				Parameters = append(Parameters, p)
@@ -118,7 +120,6 @@ func declare(d Definition) *Definition {
 	if len(Parameters) > mostParameters || len(Marks) > mostMarks {
 		panic("vitals: a reading has no room for so many parameters or marks")
 	}
-	return &d
 }
 
 // Valid reports whether k is one of Kinds.
@@ -133,21 +134,6 @@ func (k Kind) Definition() *Definition {
 	}
 	return &undefined
 }
-
-// KindNames are the words of Kinds.
-func KindNames() []string {
-	names := make([]string, len(Kinds))
-	for i, kind := range Kinds {
-		names[i] = string(kind)
-	}
-	return names
-}
-
-// Parameters are what the kind may measure, what it must measure first.
-func (d *Definition) Parameters() []*Parameter { return d.parameters }
-
-// Groups are the parameters of the kind that have thresholds, by group.
-func (d *Definition) Groups() [][]*Parameter { return d.groups }
 
 // Main is the parameter drawn where there is room for one.
 func (d *Definition) Main() *Parameter { return d.Must[0] }

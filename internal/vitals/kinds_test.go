@@ -32,7 +32,7 @@ func TestOrders(t *testing.T) {
 	for _, p := range Watched {
 		watched = append(watched, p.Name)
 	}
-	if got := strings.Join(KindNames()[:4], " "); got != "blood_pressure weight pulse_oximetry blood_glucose" {
+	if got := strings.Join(KindNames[:4], " "); got != "blood_pressure weight pulse_oximetry blood_glucose" {
 		t.Errorf("kinds: %s", got)
 	}
 	if got := strings.Join(watched, " "); !strings.HasPrefix(got, "systolic diastolic pulse spo2 glucose") || !strings.HasSuffix(got, " weight") {
@@ -53,7 +53,7 @@ func TestDeclarations(t *testing.T) {
 			}
 			words[word] = true
 		}
-		for _, p := range d.Parameters() {
+		for _, p := range d.All {
 			if p.Group != "" && (p.FHIR == nil || p.Label == "" || (p.Change == nil) == (len(p.Sides) == 0)) {
 				t.Errorf("%s of %s has thresholds and is declared by halves", p.Name, d.Kind)
 			}
@@ -80,7 +80,7 @@ func TestReadingsOfEveryKind(t *testing.T) {
 		d := rapid.SampledFrom(Definitions).Draw(t, "kind")
 		api, sent := map[string]any{}, map[string]any{}
 		want := Reading{Kind: d.Kind}
-		for _, p := range d.Parameters() {
+		for _, p := range d.All {
 			if slices.Contains(d.Must, p) || rapid.Bool().Draw(t, "has "+p.Name) {
 				value := RoundHalfUp(rapid.Float64Range(p.Range.Min, p.Range.Max).Draw(t, p.Name), Decimals)
 				api[p.Column], sent[p.Name], want = value, value, want.With(p, value)

@@ -1,9 +1,6 @@
 package vitals
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // Parameter is one number that readings hold.
 type Parameter struct {
@@ -33,8 +30,9 @@ type Parameter struct {
 
 	FHIR *Quantity // nil for one that is not sent on
 
+	// Kinds are those that measure it.
+	Kinds []Kind
 	place int
-	kinds []*Definition
 }
 
 // Unit is another unit in which a parameter may come.
@@ -105,7 +103,7 @@ type Change struct {
 }
 
 // Shared reports whether more than one kind measures the parameter.
-func (p *Parameter) Shared() bool { return len(p.kinds) > 1 }
+func (p *Parameter) Shared() bool { return len(p.Kinds) > 1 }
 
 // Place is where the parameter stands in Parameters.
 func (p *Parameter) Place() int { return p.place }
@@ -117,16 +115,6 @@ func Columns(parameters []*Parameter) string {
 		names[i] = p.Column
 	}
 	return strings.Join(names, ", ")
-}
-
-// Kinds are those that measure the parameter.
-func (p *Parameter) Kinds() (kinds []Kind) {
-	for _, d := range Definitions {
-		if slices.Contains(d.parameters, p) {
-			kinds = append(kinds, d.Kind)
-		}
-	}
-	return kinds
 }
 
 // Mark is something that a reading says besides its numbers.

@@ -13,16 +13,18 @@ var (
 	PerfusionIndex = &Parameter{Name: "perfusion_index", Column: "perfusion_index", Label: "Perfusion index", Range: Range{0, 20, UnitPercent}}
 )
 
-var _ = declare(Definition{
-	Kind: PulseOximetry, Place: 3,
-	Must: []*Parameter{SpO2}, May: []*Parameter{Pulse, PerfusionIndex},
-	Words: []string{"pulse_ox", "spo2", "oximetry"}, Fields: map[*Parameter]string{Pulse: "pulse_rate"},
-	Devices: []string{"pulse_oximeter"},
-	Stale:   Stale{Days: 5, Of: []*Parameter{SpO2, Pulse}, Decimals: 2},
-	FHIR: Form{
-		Profile: "us-core-pulse-oximetry", Value: SpO2,
-		Codes: []Code{ // US Core requires both
-			{"59408-5", "Oxygen saturation in Arterial blood by Pulse oximetry"}, {"2708-6", "Oxygen saturation in Arterial blood"},
+func init() {
+	declare(Definition{
+		Kind: PulseOximetry, Place: 3,
+		Must: []*Parameter{SpO2}, May: []*Parameter{Pulse, PerfusionIndex},
+		Words: []string{"pulse_ox", "spo2", "oximetry"}, Fields: map[*Parameter]string{Pulse: "pulse_rate"},
+		Devices: []string{"pulse_oximeter"},
+		Stale:   Stale{Days: 5, Of: []*Parameter{SpO2, Pulse}, Decimals: 2},
+		FHIR: Form{
+			Profile: "us-core-pulse-oximetry", Value: SpO2,
+			Codes: []Code{ // US Core requires both
+				{"59408-5", "Oxygen saturation in Arterial blood by Pulse oximetry"}, {"2708-6", "Oxygen saturation in Arterial blood"},
+			},
 		},
-	},
-})
+	})
+}

@@ -117,7 +117,7 @@ const (
 func (r Reading) Check(c *input.Checks) {
 	d := r.Kind.Definition()
 	if d == &undefined {
-		c.Reject("observation_type", oneOf(KindNames()))
+		c.Reject("observation_type", oneOf(KindNames))
 		return
 	}
 	for _, p := range Parameters {
@@ -125,7 +125,7 @@ func (r Reading) Check(c *input.Checks) {
 		case value == nil && slices.Contains(d.Must, p):
 			c.Reject(p.Column, msgMissing)
 		case value == nil:
-		case !slices.Contains(d.parameters, p):
+		case !slices.Contains(d.All, p):
 			c.Reject(p.Column, msgForeign)
 		default:
 			p.Range.check(c, p.Column, *value)

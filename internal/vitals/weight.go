@@ -19,12 +19,14 @@ var WeightKg = &Parameter{
 	FHIR: &Quantity{Decimals: 2, Unit: "kg", UCUM: "kg"},
 }
 
-var _ = declare(Definition{
-	Kind: Weight, Place: 2, Must: []*Parameter{WeightKg},
-	Words: []string{"body_weight"}, Devices: []string{"weight_scale", "scale"},
-	Stale: Stale{Days: 5, Of: []*Parameter{WeightKg}, Decimals: 1},
-	FHIR:  Form{Profile: "us-core-body-weight", Codes: []Code{{"29463-7", "Body weight"}}, Value: WeightKg},
-})
+func init() {
+	declare(Definition{
+		Kind: Weight, Place: 2, Must: []*Parameter{WeightKg},
+		Words: []string{"body_weight"}, Devices: []string{"weight_scale", "scale"},
+		Stale: Stale{Days: 5, Of: []*Parameter{WeightKg}, Decimals: 1},
+		FHIR:  Form{Profile: "us-core-body-weight", Codes: []Code{{"29463-7", "Body weight"}}, Value: WeightKg},
+	})
+}
 
 // kgPerPound is exact. Source: docs/decisions.md, "Weight in pounds" (NIST SP 811, appendix B: 1 lb = 0.45359237 kg).
 var kgPerPound = big.NewRat(45_359_237, 100_000_000)
