@@ -14,7 +14,7 @@ func TestObjectsKeepTheirOrder(t *testing.T) {
 	}
 	var shown Shown
 	for _, m := range sent {
-		shown.Add(m.Name, json.RawMessage(m.Raw))
+		shown.Add(m.Name, m.Raw)
 	}
 	if got, err := json.Marshal(shown); err != nil || string(got) != text {
 		t.Errorf("%s became %s (%v)", text, got, err)

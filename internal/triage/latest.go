@@ -1,9 +1,8 @@
 package triage
 
 import (
-	"bytes"
-	"encoding/json"
 	"encoding/json/jsontext"
+	"encoding/json/v2"
 	"errors"
 	"fmt"
 	"slices"
@@ -135,8 +134,11 @@ func (l Latest) parameters(t alerts.Thresholds, weighings []alerts.Weighing, sin
 	return list
 }
 
-// MarshalJSON writes the contract's form, which is what is stored.
-func (l Latest) MarshalJSON() ([]byte, error) {
+// encode is the stored form.
+func (l Latest) encode() ([]byte, error) { return json.Marshal(l) }
+
+// MarshalJSONTo writes the contract's form, which is what is stored.
+func (l Latest) MarshalJSONTo(enc *jsontext.Encoder) error {
 	var shown object.Shown
 	for _, r := range l.kinds {
 		if r == nil {
@@ -167,13 +169,12 @@ func (l Latest) MarshalJSON() ([]byte, error) {
 		one.Add("measured_at", input.FormatInstant(r.MeasuredAt))
 		shown.Add(vitals.Parameters[place].Column, one)
 	}
-	return json.Marshal(shown)
+	return shown.MarshalJSONTo(enc)
 }
 
-// UnmarshalJSON reads what was stored. Members that mean nothing to it are left aside.
-func (l *Latest) UnmarshalJSON(raw []byte) error {
+// UnmarshalJSONFrom reads what was stored. Members that mean nothing to it are left aside.
+func (l *Latest) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	*l = Latest{}
-	dec := jsontext.NewDecoder(bytes.NewReader(raw))
 	return object.Read(dec, func(name string) error {
 		r, err := readLatest(dec)
 		if err != nil || r == nil {

@@ -1,7 +1,6 @@
 package triage
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 // Relearn replaces what is known of a patient's latest readings, for when one of them no longer counts, and ranks the
 // patient anew, inside the caller's transaction.
 func Relearn(tx core.App, patientID string, latest Latest, now time.Time) error {
-	raw, err := json.Marshal(latest)
+	raw, err := latest.encode()
 	if err != nil {
 		return fmt.Errorf("encode latest vitals: %w", err)
 	}

@@ -92,7 +92,7 @@ func Enrol(tx core.App, patientID string, now time.Time) error {
 
 // SaveStanding writes the row behind the triage list inside the caller's transaction.
 func SaveStanding(tx core.App, patientID string, s Standing, now time.Time) error {
-	latest, err := json.Marshal(s.Latest)
+	latest, err := s.Latest.encode()
 	if err != nil {
 		return fmt.Errorf("encode latest vitals: %w", err)
 	}
