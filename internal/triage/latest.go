@@ -137,39 +137,65 @@ func (l Latest) parameters(t alerts.Thresholds, weighings []alerts.Weighing, sin
 // encode is the stored form.
 func (l Latest) encode() ([]byte, error) { return json.Marshal(l) }
 
-// MarshalJSONTo writes the contract's form, which is what is stored.
+// MarshalJSONTo writes the contract's form, which is what is stored. It runs for every reading.
 func (l Latest) MarshalJSONTo(enc *jsontext.Encoder) error {
-	var shown object.Shown
+	w := writer{enc: enc}
+	w.token(jsontext.BeginObject)
 	for _, r := range l.kinds {
-		if r == nil {
-			continue
+		if r != nil {
+			d := r.Kind.Definition()
+			w.reading(string(d.Kind), r, d.All, d.Marks)
 		}
-		var one object.Shown
-		for _, p := range r.Kind.Definition().All {
-			if p.Group != "" {
-				one.Add(p.Column, r.Value(p))
-			}
-		}
-		for _, m := range r.Kind.Definition().Marks {
-			if word := r.Says(m); m.Latest && word != "" {
-				one.Add(m.Name, word)
-			} else if m.Latest {
-				one.Add(m.Name, nil)
-			}
-		}
-		one.Add("measured_at", input.FormatInstant(r.MeasuredAt))
-		shown.Add(string(r.Kind), one)
 	}
 	for place, r := range l.shared {
-		if r == nil {
+		if r != nil {
+			w.reading(vitals.Parameters[place].Column, r, vitals.Parameters[place:place+1], nil)
+		}
+	}
+	w.token(jsontext.EndObject)
+	return w.err
+}
+
+// writer writes tokens until one fails.
+type writer struct {
+	enc *jsontext.Encoder
+	err error
+}
+
+func (w *writer) token(token jsontext.Token) {
+	if w.err == nil {
+		w.err = w.enc.WriteToken(token)
+	}
+}
+
+func (w *writer) reading(name string, r *vitals.Reading, parameters []*vitals.Parameter, marks []*vitals.Mark) {
+	w.token(jsontext.String(name))
+	w.token(jsontext.BeginObject)
+	for _, p := range parameters {
+		if p.Group == "" {
 			continue
 		}
-		var one object.Shown
-		one.Add(vitals.Parameters[place].Column, r.Value(vitals.Parameters[place]))
-		one.Add("measured_at", input.FormatInstant(r.MeasuredAt))
-		shown.Add(vitals.Parameters[place].Column, one)
+		w.token(jsontext.String(p.Column))
+		if value := r.Value(p); value != nil {
+			w.token(jsontext.Float(*value))
+		} else {
+			w.token(jsontext.Null)
+		}
 	}
-	return shown.MarshalJSONTo(enc)
+	for _, m := range marks {
+		if !m.Latest {
+			continue
+		}
+		w.token(jsontext.String(m.Name))
+		if word := r.Says(m); word != "" {
+			w.token(jsontext.String(word))
+		} else {
+			w.token(jsontext.Null)
+		}
+	}
+	w.token(jsontext.String("measured_at"))
+	w.token(jsontext.String(input.FormatInstant(r.MeasuredAt)))
+	w.token(jsontext.EndObject)
 }
 
 // UnmarshalJSONFrom reads what was stored. Members that mean nothing to it are left aside.
