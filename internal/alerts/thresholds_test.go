@@ -16,6 +16,7 @@ var defaults = parse(`{
 	"pulse": {"critical_low": 40, "low": 50, "high": 110, "critical": 130},
 	"pulse_oximetry": {"critical_low": 88, "low": 92},
 	"blood_glucose": {"critical_low": 54, "low": 70, "high": 250, "critical": 300},
+	"body_temperature": {"critical_low": 35, "low": 36, "high": 38, "critical": 39.1},
 	"weight": {"change_threshold_kg": 2.3, "change_window_days": 7}
 }`)
 
@@ -42,6 +43,7 @@ func TestInForceWithoutOwnBounds(t *testing.T) {
 	want := map[*vitals.Parameter]vitals.Limits{
 		vitals.Systolic: limits(80, 90, 140, 180), vitals.Diastolic: limits(40, 60, 90, 120), vitals.Pulse: limits(40, 50, 110, 130),
 		vitals.SpO2: limits(88, 92, 0, 0), vitals.GlucoseMgDL: limits(54, 70, 250, 300),
+		vitals.TemperatureC: limits(35, 36, 38, 39.1),
 	}
 	rule := alerts.ChangeRule{Change: new(2.3), CriticalChange: new(4.6), WindowDays: 7}
 	for name, own := range map[string]alerts.Bounds{"none": nil, "empty": parse(""), "null": parse("null"), "empty group": parse(`{"pulse":{}}`)} {

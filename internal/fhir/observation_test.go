@@ -56,12 +56,12 @@ func cases() map[string]fhir.Resource {
 	got := map[string]fhir.Resource{
 		"blood_pressure_full":      fhir.Observation(full, patientName),
 		"blood_pressure_delivered": fhir.Delivered(full, externalID),
-		"blood_pressure_minimal": fhir.Observation(stored(vitals.Reading{Kind: vitals.BloodPressure}.With(vitals.Systolic, 118.0).With(vitals.Diastolic, 76.0)), ""),
-		"blood_pressure_absent":   fhir.Observation(stored(vitals.Reading{Kind: vitals.BloodPressure}.With(vitals.Systolic, 118.0)), patientName),
-		"weight_full":             fhir.Observation(weight, patientName),
-		"weight_delivered":        fhir.Delivered(weight, "a-1234"),
-		"weight_minimal":          fhir.Observation(stored(vitals.Reading{Kind: vitals.Weight}.With(vitals.WeightKg, 80.0)), patientName),
-		"weight_entered_in_error": fhir.Observation(withdrawn, patientName),
+		"blood_pressure_minimal":   fhir.Observation(stored(vitals.Reading{Kind: vitals.BloodPressure}.With(vitals.Systolic, 118.0).With(vitals.Diastolic, 76.0)), ""),
+		"blood_pressure_absent":    fhir.Observation(stored(vitals.Reading{Kind: vitals.BloodPressure}.With(vitals.Systolic, 118.0)), patientName),
+		"weight_full":              fhir.Observation(weight, patientName),
+		"weight_delivered":         fhir.Delivered(weight, "a-1234"),
+		"weight_minimal":           fhir.Observation(stored(vitals.Reading{Kind: vitals.Weight}.With(vitals.WeightKg, 80.0)), patientName),
+		"weight_entered_in_error":  fhir.Observation(withdrawn, patientName),
 		// A reading that is withdrawn before it is sent arrives as withdrawn.
 		"weight_entered_in_error_delivered": fhir.Delivered(withdrawn, externalID),
 		"glucose_delivered":                 fhir.Delivered(stored(glucose(112.5, "before_meal", "")), externalID),
@@ -77,6 +77,9 @@ func cases() map[string]fhir.Resource {
 		"glucose_low":                       fhir.Observation(stored(glucose(20, "", "<")), patientName),
 		"glucose_absent":                    fhir.Observation(stored(vitals.Reading{Kind: vitals.BloodGlucose}.Saying(vitals.MealContext, "fasting").Saying(vitals.Comparator, ">")), patientName),
 	}
+	warm := stored(vitals.Reading{Kind: vitals.BodyTemperature, DeviceID: "TH-3", OriginalValue: new(100.5), OriginalUnit: "°F"}.With(vitals.TemperatureC, 38.06))
+	got["body_temperature_full"], got["body_temperature_delivered"] = fhir.Observation(warm, patientName), fhir.Delivered(warm, externalID)
+	got["body_temperature_absent"] = fhir.Observation(stored(vitals.Reading{Kind: vitals.BodyTemperature}), patientName)
 	for _, meal := range []string{"fasting", "before_meal", "after_meal", "bedtime", "random"} {
 		got["glucose_"+meal] = fhir.Observation(stored(glucose(112.5, meal, "")), patientName)
 	}
@@ -171,7 +174,7 @@ func TestRounding(t *testing.T) {
 		{vitals.Reading{Kind: vitals.Weight}.With(vitals.WeightKg, 72.57), "72.57"},
 		{vitals.Reading{Kind: vitals.Weight}.With(vitals.WeightKg, 72.5), "72.5"},
 		{vitals.Reading{Kind: vitals.Weight}.With(vitals.WeightKg, 72.0), "72"},
-		{vitals.Reading{Kind: vitals.Weight}.With(vitals.WeightKg, 0.1 + 0.2), "0.3"},
+		{vitals.Reading{Kind: vitals.Weight}.With(vitals.WeightKg, 0.1+0.2), "0.3"},
 		{vitals.Reading{Kind: vitals.Weight}.With(vitals.WeightKg, 81.005), "81.01"},
 		{vitals.Reading{Kind: vitals.PulseOximetry}.With(vitals.SpO2, 97.15), "97.2"},
 		{vitals.Reading{Kind: vitals.PulseOximetry}.With(vitals.SpO2, 97.14), "97.1"},

@@ -79,6 +79,14 @@ var measurements = []struct {
 	{name: "HI without unit", changes: sugar("HI", nil, nil), wrong: "unit: This field is required."},
 	{name: "HIGH", changes: sugar("HIGH", "mg/dL", nil), wrong: "values.glucose: A valid number is required."},
 	{name: "text", changes: sugar("101", "mg/dL", nil), wrong: "values.glucose: A valid number is required."},
+	{name: "Fahrenheit", changes: thermometer("temperature", 100.5, "degf"), want: "body_temperature temperature_c=38.06/degF"},
+	{name: "UCUM's Fahrenheit", changes: thermometer("body_temperature", 98.6, "[degF]"), want: "body_temperature temperature_c=37/[degF]"},
+	{name: "Celsius", changes: thermometer("Temperature", 38.055, "cel"), want: "body_temperature temperature_c=38.06"},
+	{name: "temperature without unit", changes: thermometer("temperature", 98.6, nil), wrong: "unit: This field is required."},
+	{name: "Fahrenheit as Celsius", changes: thermometer("temperature", 98.6, "C"), wrong: "values.temperature: Must be between 25 and 45 °C."},
+	{name: "Celsius as Fahrenheit", changes: thermometer("temperature", 37, "°F"), wrong: "values.temperature: Must be between 77 and 113 °F."},
+	{name: "Kelvin", changes: thermometer("temperature", 310, "K"), wrong: "unit: Must be one of: °C, Cel, C, degC, °F, [degF], F, degF."},
+
 	{name: "no glucose", changes: sugar(nil, "mg/dL", nil), wrong: "values.glucose: This field is required."},
 	{name: "null glucose", changes: sugar(raw("null"), "mg/dL", nil), wrong: "values.glucose: This field may not be null."},
 	{name: "glucose without unit", changes: sugar(5.6, nil, nil), wrong: "unit: This field is required."},
@@ -98,6 +106,10 @@ func (r raw) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
 func weight(kind string, value, unit any) change {
 	return change{"measurement_type": kind, "values": change{"weight": value}, "unit": unit}
+}
+
+func thermometer(kind string, value, unit any) change {
+	return change{"measurement_type": kind, "values": change{"temperature": value}, "unit": unit}
 }
 
 func oximetry(kind string, values change, unit any) change {

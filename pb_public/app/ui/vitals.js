@@ -41,6 +41,7 @@ export const vitals = {
       ],
     }],
   },
+  body_temperature: { name: "Body temperature", values: [{ field: "temperature_c", name: "Temperature", unit: "°C", tone: "--series-2", group: "body_temperature" }] },
 };
 
 /** The names of the kinds by their codes. @type {Record<string, string>} */
