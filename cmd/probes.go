@@ -37,10 +37,9 @@ func (s *Service) probes() dashboard.Probes {
 
 // probeFHIR renders an observation, as every delivery does.
 func probeFHIR() error {
-	systolic, diastolic := 120.0, 80.0
 	_, err := fhir.Observation(fhir.Stored{
 		ID: "00000000-0000-7000-8000-000000000000", PatientID: "00000000-0000-7000-8000-000000000001",
-		Reading: vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: time.Unix(0, 0).UTC(), Systolic: &systolic, Diastolic: &diastolic},
+		Reading: vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: time.Unix(0, 0).UTC()}.With(vitals.Systolic, 120).With(vitals.Diastolic, 80),
 	}, "").Encode()
 	return err
 }

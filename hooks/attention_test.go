@@ -18,7 +18,7 @@ import (
 func (d *dashboard) alert(patientID, status string) string {
 	d.t.Helper()
 	id, err := alerts.Store(d.app, alerts.Draft{
-		PatientID: patientID, MeasuredAt: vigiltest.Clock, Finding: alerts.Finding{Type: alerts.TypePulse, Level: alerts.Warning, Message: "Pulse 120 bpm."},
+		PatientID: patientID, MeasuredAt: vigiltest.Clock, Finding: alerts.Finding{Type: "pulse", Level: alerts.Warning, Message: "Pulse 120 bpm."},
 	}, vigiltest.Clock)
 	if err != nil {
 		d.t.Fatal(err)

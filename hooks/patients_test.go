@@ -167,7 +167,7 @@ func TestPatientInDashboard(t *testing.T) {
 		t.Errorf("the active patient is %v", active)
 	}
 
-	if _, err := alerts.Store(d.app, alerts.Draft{PatientID: id, Finding: alerts.Finding{Type: alerts.TypePulse, Level: alerts.Warning}}, vigiltest.Clock); err != nil {
+	if _, err := alerts.Store(d.app, alerts.Draft{PatientID: id, Finding: alerts.Finding{Type: "pulse", Level: alerts.Warning}}, vigiltest.Clock); err != nil {
 		t.Fatal(err)
 	}
 	deleted := patch(object{"deleted_at": "2026-01-15T13:45:00.000000Z"})

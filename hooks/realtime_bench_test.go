@@ -90,7 +90,7 @@ func sendAll(b *testing.B, writer *observations.Writer, patients []string) {
 				systolic, diastolic, at := float64(110+i%45), 80.0, time.Now().Add(time.Duration(i-int64(b.N))*time.Minute)
 				_, err := writer.Submit(b.Context(), observations.Submission{
 					PatientID: patients[i%int64(len(patients))], Source: vitals.SourceGateway, By: audit.System(), ReceivedAt: time.Now(),
-					Reading: vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: at, Systolic: &systolic, Diastolic: &diastolic},
+					Reading: vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: at}.With(vitals.Systolic, systolic).With(vitals.Diastolic, diastolic),
 				})
 				if err != nil {
 					b.Error(err)

@@ -22,7 +22,7 @@ func (c *clinic) alert(patientID string, level alerts.Level) string {
 	c.t.Helper()
 	id, err := alerts.Store(c.app, alerts.Draft{
 		PatientID: patientID, MeasuredAt: c.now,
-		Finding: alerts.Finding{Type: alerts.TypePulse, Level: level, Parameter: "pulse", Value: 120, Threshold: 110, Message: "Pulse 120 bpm."},
+		Finding: alerts.Finding{Type: "pulse", Level: level, Parameter: "pulse", Value: 120, Threshold: 110, Message: "Pulse 120 bpm."},
 	}, c.now)
 	if err != nil {
 		c.t.Fatal(err)
@@ -227,7 +227,7 @@ func (c *clinic) observe(patientID string, systolic float64, daysAgo int, level 
 	}
 	_, err = alerts.Store(c.app, alerts.Draft{
 		PatientID: patientID, ObservationID: id, MeasuredAt: at,
-		Finding: alerts.Finding{Type: alerts.TypeBloodPressure, Level: level, Parameter: "systolic", Value: systolic, Threshold: 180, Message: "High."},
+		Finding: alerts.Finding{Type: "blood_pressure", Level: level, Parameter: "systolic", Value: systolic, Threshold: 180, Message: "High."},
 	}, at)
 	if err != nil {
 		c.t.Fatal(err)

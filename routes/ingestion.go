@@ -1,50 +1,38 @@
 package routes
 
 import (
+	"net/http"
+
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/vitals"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// measured is a body that says what was measured.
-type measured interface {
-	Read(c *input.Checks) vitals.Reading
-}
-
-func (a *api) postBloodPressure(c *web.Call) error {
-	return ingest(a, c, func(raw []byte) (measured, error) { return decodeAs[vitals.BloodPressureBody](c, raw) })
-}
-
-func (a *api) postWeight(c *web.Call) error {
-	return ingest(a, c, func(raw []byte) (measured, error) { return decodeAs[vitals.WeightBody](c, raw) })
-}
-
-func (a *api) postPulseOximetry(c *web.Call) error {
-	return ingest(a, c, func(raw []byte) (measured, error) { return decodeAs[vitals.PulseOximetryBody](c, raw) })
-}
-
-func (a *api) postBloodGlucose(c *web.Call) error {
-	return ingest(a, c, func(raw []byte) (measured, error) { return decodeAs[vitals.BloodGlucoseBody](c, raw) })
-}
-
-func decodeAs[T measured](c *web.Call, raw []byte) (T, error) {
-	var body T
-	return body, c.Parse(raw, &body)
+// ingestionRows are a row for each kind of reading.
+func ingestionRows() (rows []route) {
+	for _, kind := range vitals.Definitions {
+		rows = append(rows, route{
+			http.MethodPost, "/ingestion/" + kind.Kind.Path() + "/", access.IngestReadings, limits.User,
+			func(a *api, c *web.Call) error { return a.ingest(c, kind) },
+		})
+	}
+	return rows
 }
 
 // ingest takes a reading that a person or an app sends, and answers once it is stored: 201, or 200 for one known before.
-func ingest(a *api, c *web.Call, decode func(raw []byte) (measured, error)) error {
+func (a *api) ingest(c *web.Call, kind *vitals.Definition) error {
 	raw, err := c.Body()
 	if err != nil {
 		return err
 	}
-	body, err := decode(raw)
-	if err != nil {
+	var body vitals.Body
+	if err := c.Parse(raw, &body); err != nil {
 		return err
 	}
 	envelope, err := decodeEnvelope(c, raw)
@@ -52,7 +40,7 @@ func ingest(a *api, c *web.Call, decode func(raw []byte) (measured, error)) erro
 		return err
 	}
 	checks := input.NewChecks()
-	reading := body.Read(checks)
+	reading := kind.Read(checks, body)
 	var patientID string
 	patientID, reading.DeviceID, reading.MeasuredAt = envelope.Read(checks, c.Now, a.MaxFuture)
 	if err := checks.Err(); err != nil {
@@ -99,7 +87,7 @@ func (a *api) answerIngested(c *web.Call, outcome observations.Outcome) error {
 		return err
 	}
 	view := viewObservation(outcome.Observation, raisedFrom(known[outcome.Observation.ID]), c.Caller.Role)
-	view.Duplicate = true
+	view.Add("duplicate", true)
 	return c.OK(view)
 }
 
@@ -107,7 +95,7 @@ func (a *api) listObservations(c *web.Call) error {
 	q := c.Query()
 	p := q.Paging()
 	filter := observations.Filter{
-		PatientID: q.PatientID(), Kind: q.OneOf("observation_type", kinds...),
+		PatientID: q.PatientID(), Kind: q.OneOf("observation_type", vitals.KindNames...),
 		FHIRStatus:  q.OneOf("fhir_status", collections.FHIRPending, collections.FHIRProcessing, collections.FHIRTransmitted, collections.FHIRFailed),
 		OldestFirst: q.Ordering("-measured_at", "measured_at") == "measured_at", Zone: a.Zone,
 	}
@@ -186,10 +174,3 @@ func (a *api) findObservation(c *web.Call) (observations.Observation, error) {
 	}
 	return o, err
 }
-
-var kinds = func() (names []string) {
-	for _, kind := range vitals.Kinds {
-		names = append(names, string(kind))
-	}
-	return names
-}()

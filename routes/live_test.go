@@ -124,7 +124,7 @@ func TestTwoScreensAgreeAfterABurst(t *testing.T) {
 				systolic, diastolic := float64(100+(i*37)%110), 70.0
 				_, err := writer.Submit(t.Context(), observations.Submission{
 					PatientID: patients[i%(len(patients)-1)], Source: vitals.SourceGateway, By: audit.System(), ReceivedAt: clock,
-					Reading: vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: clock.Add(-time.Duration(i) * time.Minute), Systolic: &systolic, Diastolic: &diastolic},
+					Reading: vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: clock.Add(-time.Duration(i) * time.Minute)}.With(vitals.Systolic, systolic).With(vitals.Diastolic, diastolic),
 				})
 				if err != nil {
 					t.Error(err)

@@ -1,59 +1,18 @@
 package routes
 
 import (
-	"encoding/json"
-
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/object"
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// shown is a member that is either left out, or there with a value or null.
-type shown[T any] struct {
-	there bool
-	value *T
-}
-
-func show[T any](value *T) shown[T] { return shown[T]{there: true, value: value} }
-
-// IsZero leaves the member out.
-func (s shown[T]) IsZero() bool { return !s.there }
-
-// MarshalJSON writes the value, or null.
-func (s shown[T]) MarshalJSON() ([]byte, error) { return json.Marshal(s.value) }
-
 // observationView is an observation as the contract shows it: the fields of other kinds are left out.
 // Source: docs/decisions.md, "Observation response shape".
-type observationView struct {
-	ID                 string         `json:"id"`
-	PatientID          string         `json:"patient_id"`
-	ObservationType    vitals.Kind    `json:"observation_type"`
-	Systolic           shown[float64] `json:"systolic,omitzero"`
-	Diastolic          shown[float64] `json:"diastolic,omitzero"`
-	WeightKg           shown[float64] `json:"weight_kg,omitzero"`
-	SpO2               shown[float64] `json:"spo2,omitzero"`
-	GlucoseMgDL        shown[float64] `json:"glucose_mg_dl,omitzero"`
-	GlucoseMmolL       shown[float64] `json:"glucose_mmol_l,omitzero"`
-	Pulse              shown[float64] `json:"pulse,omitzero"`
-	PerfusionIndex     shown[float64] `json:"perfusion_index,omitzero"`
-	MealContext        shown[string]  `json:"meal_context,omitzero"`
-	Comparator         shown[string]  `json:"comparator,omitzero"`
-	IrregularHeartbeat shown[bool]    `json:"irregular_heartbeat,omitzero"`
-	DeviceID           *string        `json:"device_id"`
-	MeasuredAt         string         `json:"measured_at"`
-	Source             vitals.Source  `json:"source"`
-	Status             string         `json:"status"`
-	FHIRStatus         *string        `json:"fhir_status"`
-	AlertTriggered     shown[bool]    `json:"alert_triggered,omitzero"`
-	AlertDetails       *alertDetails  `json:"alert_details,omitempty"`
-	AlertIDs           shown[[]int64] `json:"alert_ids,omitzero"`
-	EMRResourceID      *string        `json:"transmitted_resource_id"`
-	CreatedAt          string         `json:"created_at"`
-	Duplicate          bool           `json:"duplicate,omitempty"`
-}
+type observationView = object.Shown
 
 type alertDetails struct {
 	Level   string `json:"level"`
@@ -67,47 +26,66 @@ type raised struct {
 }
 
 func viewObservation(o observations.Observation, raisedAlerts []raised, reader access.Role) observationView {
-	r := o.Reading
-	v := observationView{
-		ID: o.ID, PatientID: o.PatientID, ObservationType: r.Kind, DeviceID: orNull(r.DeviceID),
-		MeasuredAt: input.FormatInstant(r.MeasuredAt), Source: o.Source, Status: collections.StatusFinal,
-		FHIRStatus: orNull(o.FHIRStatus), EMRResourceID: orNull(o.EMRResourceID), CreatedAt: input.FormatInstant(o.CreatedAt),
-	}
+	r, status := o.Reading, collections.StatusFinal
 	if o.EnteredInError {
-		v.Status = collections.StatusEnteredInError
+		status = collections.StatusEnteredInError
 	}
-	switch r.Kind {
-	case vitals.BloodPressure:
-		v.Systolic, v.Diastolic, v.Pulse, v.IrregularHeartbeat = show(r.Systolic), show(r.Diastolic), show(r.Pulse), show(r.IrregularHeartbeat)
-	case vitals.Weight:
-		v.WeightKg = show(r.WeightKg)
-	case vitals.PulseOximetry:
-		v.SpO2, v.Pulse, v.PerfusionIndex = show(r.SpO2), show(r.Pulse), show(r.PerfusionIndex)
-	case vitals.BloodGlucose:
-		v.GlucoseMgDL, v.MealContext, v.Comparator = show(r.GlucoseMgDL), show(orNull(r.MealContext)), show(orNull(r.Comparator))
-		if r.GlucoseMgDL != nil {
-			mmol := vitals.MmolLFromMgDL(*r.GlucoseMgDL)
-			v.GlucoseMmolL = show(&mmol)
-		}
-	}
-	v.addAlerts(raisedAlerts, reader)
+	var v observationView
+	v.Add("id", o.ID)
+	v.Add("patient_id", o.PatientID)
+	v.Add("observation_type", r.Kind)
+	showValues(&v, r)
+	v.Add("device_id", orNull(r.DeviceID))
+	v.Add("measured_at", input.FormatInstant(r.MeasuredAt))
+	v.Add("source", o.Source)
+	v.Add("status", status)
+	v.Add("fhir_status", orNull(o.FHIRStatus))
+	showAlerts(&v, raisedAlerts, reader)
+	v.Add("transmitted_resource_id", orNull(o.EMRResourceID))
+	v.Add("created_at", input.FormatInstant(o.CreatedAt))
 	return v
 }
 
-// addAlerts shows the most severe alert. Alerts are a clinical work list: the portal does not see them, billing sees that there are some.
-func (v *observationView) addAlerts(raisedAlerts []raised, reader access.Role) {
+// showValues shows what was measured, and in other units what is shown in them.
+func showValues(v *observationView, r vitals.Reading) {
+	kind := r.Kind.Definition()
+	for _, p := range kind.All {
+		value := r.Value(p)
+		v.Add(p.Column, value)
+		for _, unit := range p.Units {
+			if unit.Back != nil && value != nil {
+				v.Add(unit.Field, unit.Back(*value))
+			}
+		}
+	}
+	for _, m := range kind.Marks {
+		if m.Flag() && r.Says(m) != "" {
+			v.Add(m.Name, r.Says(m) == vitals.Yes)
+			continue
+		}
+		v.Add(m.Name, orNull(r.Says(m)))
+	}
+}
+
+// showAlerts shows the most severe alert. Alerts are a clinical work list: the portal does not see them, billing sees that there are some.
+func showAlerts(v *observationView, raisedAlerts []raised, reader access.Role) {
 	if reader == access.Patient {
 		return
 	}
-	triggered, ids := len(raisedAlerts) > 0, []int64{}
+	var details *alertDetails
+	ids := []int64{}
 	for _, alert := range raisedAlerts {
 		ids = append(ids, alert.ID)
-		worse := v.AlertDetails == nil || (alert.Level == string(alerts.Critical) && v.AlertDetails.Level != alert.Level)
+		worse := details == nil || (alert.Level == string(alerts.Critical) && details.Level != alert.Level)
 		if worse && reader != access.DataMonitor {
-			v.AlertDetails = &alertDetails{Level: alert.Level, Message: alert.Message}
+			details = &alertDetails{Level: alert.Level, Message: alert.Message}
 		}
 	}
-	v.AlertTriggered, v.AlertIDs = show(&triggered), show(&ids)
+	v.Add("alert_triggered", len(ids) > 0)
+	if details != nil {
+		v.Add("alert_details", details)
+	}
+	v.Add("alert_ids", ids)
 }
 
 func raisedBy(outcome observations.Outcome) (list []raised) {

@@ -137,7 +137,7 @@ func TestDeleteAndRestore(t *testing.T) {
 		c.insert(collections.Devices, dbx.Params{"id": device, "device_id": device, "status": "assigned", "patient": patient, "assigned_at": at})
 		c.insert(collections.DeviceAssignments, dbx.Params{"id": device, "device_id": device, "patient": patient, "assigned_at": at, "unassigned_at": ""})
 		for _, status := range []string{"active", "acknowledged", "auto_resolved"} {
-			alert, err := alerts.Store(c.app, alerts.Draft{PatientID: patient, Finding: alerts.Finding{Type: alerts.TypePulse, Level: alerts.Critical}}, clock)
+			alert, err := alerts.Store(c.app, alerts.Draft{PatientID: patient, Finding: alerts.Finding{Type: "pulse", Level: alerts.Critical}}, clock)
 			if err != nil {
 				t.Fatal(err)
 			}

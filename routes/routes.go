@@ -58,8 +58,8 @@ const (
 	signedByGateway = web.SignedByGateway // the handler checks the signature
 )
 
-// table is the contract under web.BasePath.
-var table = []route{
+// table is the contract under basePath.
+var table = append([]route{
 	// auth.go
 	{http.MethodPost, "/auth/login/", anyone, limits.Auth, withBody((*api).login)},
 	{http.MethodPost, "/auth/token/refresh/", anyone, limits.Auth, withBody((*api).refresh)},
@@ -135,11 +135,7 @@ var table = []route{
 	{http.MethodPost, "/patients/{id}/consents/", access.ManageConsents, limits.User, ofPatient((*api).grantConsent)},
 	{http.MethodPost, "/patients/{id}/consents/{consent_id}/revoke/", access.ManageConsents, limits.User, ofPatient((*api).revokeConsent)},
 
-	// ingestion.go
-	{http.MethodPost, "/ingestion/blood-pressure/", access.IngestReadings, limits.User, (*api).postBloodPressure},
-	{http.MethodPost, "/ingestion/weight/", access.IngestReadings, limits.User, (*api).postWeight},
-	{http.MethodPost, "/ingestion/pulse-oximetry/", access.IngestReadings, limits.User, (*api).postPulseOximetry},
-	{http.MethodPost, "/ingestion/blood-glucose/", access.IngestReadings, limits.User, (*api).postBloodGlucose},
+	// ingestion.go; a row for each kind of reading is at the end
 	{http.MethodGet, "/ingestion/observations/", access.ReadObservations, limits.User, (*api).listObservations},
 	{http.MethodGet, "/ingestion/observations/{id}/", access.ReadObservations, limits.User, (*api).readObservation},
 
@@ -283,7 +279,7 @@ var table = []route{
 
 	// schema.go
 	{http.MethodGet, "/schema/", anyone, limits.User, (*api).schema},
-}
+}, ingestionRows()...)
 
 // rootTable holds what answers outside web.BasePath; its paths are whole.
 var rootTable = []route{

@@ -83,12 +83,12 @@ func viewSimulation(p alerts.Proposal, s alerts.Simulated) simulationView {
 }
 
 func (a *api) simulateThresholds(c *web.Call) error {
-	var body alerts.ProposalBody
+	var body alerts.ChangeBody
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
 	checks := input.NewChecks()
-	proposal := body.Read(checks)
+	proposal := body.ReadProposal(checks)
 	if err := checks.Err(); err != nil {
 		return err
 	}

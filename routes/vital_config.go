@@ -8,85 +8,59 @@ import (
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/object"
 	"github.com/vigilhealth/vigil/internal/ranking"
+	"github.com/vigilhealth/vigil/internal/vitals"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // thresholdsView is the contract's threshold configuration: the bounds in force. A group that is off is null.
-type thresholdsView struct {
-	PatientID     *string             `json:"patient_id"`
-	BloodPressure *pressureBoundsView `json:"blood_pressure"`
-	Pulse         *boundsView         `json:"pulse"`
-	PulseOximetry *oximetryBoundsView `json:"pulse_oximetry"`
-	BloodGlucose  *boundsView         `json:"blood_glucose"`
-	Weight        *weightBoundsView   `json:"weight"`
-	UpdatedAt     *string             `json:"updated_at"`
-	UpdatedBy     *string             `json:"updated_by"`
-	IsDefault     bool                `json:"is_default"`
-}
+type thresholdsView = object.Shown
 
-type pressureBoundsView struct {
-	SystolicHigh         *float64 `json:"systolic_high"`
-	SystolicCritical     *float64 `json:"systolic_critical"`
-	SystolicLow          *float64 `json:"systolic_low"`
-	SystolicCriticalLow  *float64 `json:"systolic_critical_low"`
-	DiastolicHigh        *float64 `json:"diastolic_high"`
-	DiastolicCritical    *float64 `json:"diastolic_critical"`
-	DiastolicLow         *float64 `json:"diastolic_low"`
-	DiastolicCriticalLow *float64 `json:"diastolic_critical_low"`
-}
-
-type boundsView struct {
-	High        *float64 `json:"high"`
-	Critical    *float64 `json:"critical"`
-	Low         *float64 `json:"low"`
-	CriticalLow *float64 `json:"critical_low"`
-}
-
-type oximetryBoundsView struct {
-	Low         *float64 `json:"low"`
-	CriticalLow *float64 `json:"critical_low"`
-}
-
-type weightBoundsView struct {
-	ChangeThresholdKg *float64 `json:"change_threshold_kg"`
-	ChangeWindowDays  int      `json:"change_window_days"`
-	CriticalChangeKg  *float64 `json:"critical_change_kg"`
-}
+// shownSides is the order in which the contract lists bounds.
+var shownSides = []vitals.Side{vitals.High, vitals.Critical, vitals.Low, vitals.CriticalLow}
 
 // viewThresholds shows a configuration; a portal user is not told which colleague changed it.
 func viewThresholds(c *web.Call, configured alerts.Configuration) thresholdsView {
-	t := configured.InForce
-	view := thresholdsView{PatientID: orNull(configured.PatientID), UpdatedBy: orNull(configured.UpdatedBy), IsDefault: configured.Default}
-	if !configured.UpdatedAt.IsZero() {
-		view.UpdatedAt = orNull(input.FormatInstant(configured.UpdatedAt))
-	}
-	if c.Caller.Role == access.Patient {
-		view.UpdatedBy = nil
-	}
+	var view thresholdsView
+	view.Add("patient_id", orNull(configured.PatientID))
 	for _, group := range alerts.Groups {
 		if slices.Contains(configured.Off, group) {
+			view.Add(group, nil)
 			continue
 		}
-		switch group {
-		case alerts.GroupBloodPressure:
-			s, d := t.Systolic, t.Diastolic
-			view.BloodPressure = &pressureBoundsView{s.High, s.Critical, s.Low, s.CriticalLow, d.High, d.Critical, d.Low, d.CriticalLow}
-		case alerts.GroupPulse:
-			view.Pulse = viewBounds(t.Pulse)
-		case alerts.GroupPulseOximetry:
-			view.PulseOximetry = &oximetryBoundsView{t.SpO2.Low, t.SpO2.CriticalLow}
-		case alerts.GroupBloodGlucose:
-			view.BloodGlucose = viewBounds(t.Glucose)
-		case alerts.GroupWeight:
-			view.Weight = &weightBoundsView{t.Weight.Change, t.Weight.WindowDays, t.Weight.CriticalChange}
-		}
+		view.Add(group, viewGroup(group, configured.InForce))
 	}
+	updatedAt, updatedBy := "", configured.UpdatedBy
+	if !configured.UpdatedAt.IsZero() {
+		updatedAt = input.FormatInstant(configured.UpdatedAt)
+	}
+	if c.Caller.Role == access.Patient {
+		updatedBy = ""
+	}
+	view.Add("updated_at", orNull(updatedAt))
+	view.Add("updated_by", orNull(updatedBy))
+	view.Add("is_default", configured.Default)
 	return view
 }
 
-func viewBounds(l alerts.Limits) *boundsView {
-	return &boundsView{l.High, l.Critical, l.Low, l.CriticalLow}
+func viewGroup(group string, t alerts.Thresholds) (view object.Shown) {
+	for _, p := range vitals.Watched {
+		switch rule := t.Change(p); {
+		case p.Group != group:
+		case p.Change != nil:
+			view.Add(p.Change.Threshold, rule.Change)
+			view.Add(p.Change.Window, rule.WindowDays)
+			view.Add(p.Change.Critical, rule.CriticalChange)
+		default:
+			for _, side := range shownSides {
+				if slices.Contains(p.Sides, side) {
+					view.Add(p.Prefix+string(side), t.Of(p).Of(side))
+				}
+			}
+		}
+	}
+	return view
 }
 
 func (a *api) readThresholds(c *web.Call) error {

@@ -36,7 +36,7 @@ func find(t *testing.T, app core.App, id string) *collections.Alert {
 // inStatus stores an alert in a status, acknowledged by a colleague unless it is active.
 func inStatus(t *testing.T, app core.App, status alerts.Status) *collections.Alert {
 	t.Helper()
-	id := store(t, app, alerts.Draft{Finding: alerts.Finding{Type: alerts.TypePulse, Level: alerts.Warning, Message: "Pulse 120 bpm."}}, now)
+	id := store(t, app, alerts.Draft{Finding: alerts.Finding{Type: "pulse", Level: alerts.Warning, Message: "Pulse 120 bpm."}}, now)
 	changes := dbx.Params{"status": string(status), "acknowledged": status != alerts.StatusActive}
 	if status != alerts.StatusActive {
 		changes["acknowledged_by"], changes["acknowledged_at"] = "colleague@vigil.test", collections.Instant(now)
@@ -297,7 +297,7 @@ func TestEndedBySystem(t *testing.T) {
 // The trail of an alert tells its story, and when people were told.
 func TestTrail(t *testing.T) {
 	app := vigiltest.NewApp(t)
-	id, err := alerts.Raise(app, alerts.Draft{PatientID: patient, Finding: alerts.Finding{Type: alerts.TypePulse, Level: alerts.Critical, Message: "Pulse 140 bpm."}}, now)
+	id, err := alerts.Raise(app, alerts.Draft{PatientID: patient, Finding: alerts.Finding{Type: "pulse", Level: alerts.Critical, Message: "Pulse 140 bpm."}}, now)
 	if err != nil {
 		t.Fatal(err)
 	}

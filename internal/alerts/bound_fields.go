@@ -20,49 +20,49 @@ type boundField struct {
 // Name is the bound as request bodies name it.
 func (f boundField) Name() string { return f.group + "." + f.field }
 
-// What a change of weight and its window may be. Source: docs/decisions.md, "Extra threshold fields". A critical change
-// is twice the threshold when nobody sets it, hence twice its range.
-var (
-	changeRange         = vitals.Range{Min: 0.2, Max: 50, Unit: vitals.UnitKg}
-	criticalChangeRange = vitals.Range{Min: 0.2, Max: 100, Unit: vitals.UnitKg}
-	windowRange         = vitals.Range{Min: 1, Max: 30, Unit: "days"}
-)
-
 // Groups are the threshold groups in the contract's order.
-var Groups = []string{GroupBloodPressure, GroupPulse, GroupPulseOximetry, GroupBloodGlucose, GroupWeight}
+var Groups = func() (groups []string) {
+	for _, p := range vitals.Watched {
+		if !slices.Contains(groups, p.Group) {
+			groups = append(groups, p.Group)
+		}
+	}
+	return groups
+}()
 
 // ascending lists the bounds of one parameter that are in order when each is greater than the one before.
 type ascending []boundField
 
 // parameters are all bounds that can be set, by the order they must keep.
 // Source: docs/decisions.md, "Extra threshold fields" and "Change-log field names".
-var parameters = []ascending{
-	bounds(GroupBloodPressure, "systolic_", "systolic_", vitals.SystolicRange, func(t Thresholds) Limits { return t.Systolic }, sides...),
-	bounds(GroupBloodPressure, "diastolic_", "diastolic_", vitals.DiastolicRange, func(t Thresholds) Limits { return t.Diastolic }, sides...),
-	bounds(GroupPulse, "", "pulse_", vitals.PulseRange, func(t Thresholds) Limits { return t.Pulse }, sides...),
-	bounds(GroupPulseOximetry, "", "spo2_", vitals.SpO2Range, func(t Thresholds) Limits { return t.SpO2 }, "critical_low", "low"),
-	bounds(GroupBloodGlucose, "", "glucose_", vitals.GlucoseRange, func(t Thresholds) Limits { return t.Glucose }, sides...),
-	{
-		{GroupWeight, "change_threshold_kg", "weight_change_threshold_kg", changeRange, false, func(t Thresholds) *float64 { return t.Weight.Change }},
-		{GroupWeight, "critical_change_kg", "weight_critical_change_kg", criticalChangeRange, false, func(t Thresholds) *float64 { return t.Weight.CriticalChange }},
-	},
-	{{GroupWeight, "change_window_days", "weight_change_window_days", windowRange, true, func(t Thresholds) *float64 { return new(float64(t.Weight.WindowDays)) }}},
-}
-
-var sides = []string{"critical_low", "low", "high", "critical"}
-
-func bounds(group, prefix, logPrefix string, within vitals.Range, limits func(Thresholds) Limits, sides ...string) (list ascending) {
-	for _, side := range sides {
-		list = append(list, boundField{
-			group, prefix + side, logPrefix + side, within, false,
-			func(t Thresholds) *float64 { return limits(t).side(side) },
-		})
+var parameters = func() (all []ascending) {
+	for _, p := range vitals.Watched {
+		if p.Change != nil {
+			all = append(all, changeFields(p)...)
+			continue
+		}
+		var list ascending
+		for _, side := range p.Sides {
+			list = append(list, boundField{p.Group, p.Prefix + string(side), p.Name + "_" + string(side), p.Range, false, func(t Thresholds) *float64 {
+				return t.Of(p).Of(side)
+			}})
+		}
+		all = append(all, list)
 	}
-	return list
-}
+	return all
+}()
 
-func (l Limits) side(name string) *float64 {
-	return map[string]*float64{"critical_low": l.CriticalLow, "low": l.Low, "high": l.High, "critical": l.Critical}[name]
+func changeFields(p *vitals.Parameter) []ascending {
+	field := func(name string, within vitals.Range, whole bool, inForce func(ChangeRule) *float64) boundField {
+		return boundField{p.Group, name, p.Name + "_" + name, within, whole, func(t Thresholds) *float64 { return inForce(t.Change(p)) }}
+	}
+	return []ascending{
+		{
+			field(p.Change.Threshold, p.Change.ThresholdRange, false, func(r ChangeRule) *float64 { return r.Change }),
+			field(p.Change.Critical, p.Change.CriticalRange, false, func(r ChangeRule) *float64 { return r.CriticalChange }),
+		},
+		{field(p.Change.Window, p.Change.WindowRange, true, func(r ChangeRule) *float64 { return new(float64(r.WindowDays)) })},
+	}
 }
 
 // boundFields are all bounds that can be set.

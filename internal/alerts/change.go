@@ -15,18 +15,11 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// GroupBody is one group of a [ChangeBody]; null switches the group off.
-type GroupBody = input.Field[map[string]input.Number]
+// groupBody is one group of a [ChangeBody]; null switches the group off.
+type groupBody = input.Field[map[string]input.Number]
 
-// ChangeBody is the body of a request to change thresholds.
-type ChangeBody struct {
-	BloodPressure GroupBody    `json:"blood_pressure"`
-	Pulse         GroupBody    `json:"pulse"`
-	PulseOximetry GroupBody    `json:"pulse_oximetry"`
-	BloodGlucose  GroupBody    `json:"blood_glucose"`
-	Weight        GroupBody    `json:"weight"`
-	Reason        input.String `json:"reason"`
-}
+// ChangeBody is the members of a request to change thresholds: the groups, and the reason.
+type ChangeBody map[string]json.RawMessage
 
 // Change is a body that was found valid by itself: what to set, and why.
 type Change struct {
@@ -38,9 +31,24 @@ type Change struct {
 // Read checks a body as far as one can without what is stored. Unknown members are ignored.
 // Source: docs/decisions.md, "No thresholds, no alert" and "Change-log field names".
 func (b ChangeBody) Read(c *input.Checks) Change {
-	change := Change{groups: map[string]map[string]*float64{}, Reason: phi.Text(c.Text("reason", b.Reason, input.Required(500)))}
-	for i, sent := range []GroupBody{b.BloodPressure, b.Pulse, b.PulseOximetry, b.BloodGlucose, b.Weight} {
-		group := Groups[i]
+	change := b.readGroups(c)
+	change.Reason = phi.Text(c.Text("reason", member[string](b, "reason"), input.Required(500)))
+	return change
+}
+
+// member is one member of the body.
+func member[T any](b ChangeBody, name string) (f input.Field[T]) {
+	if raw, sent := b[name]; sent {
+		_ = f.UnmarshalJSON(raw) // never fails: a wrong type is kept for the checks
+	}
+	return f
+}
+
+func (b ChangeBody) readGroups(c *input.Checks) Change {
+	change, bodies := Change{groups: map[string]map[string]*float64{}}, map[string]groupBody{}
+	for _, group := range Groups {
+		sent := member[map[string]input.Number](b, group)
+		bodies[group] = sent
 		switch {
 		case sent.Given():
 			change.groups[group] = map[string]*float64{}
@@ -51,10 +59,7 @@ func (b ChangeBody) Read(c *input.Checks) Change {
 		}
 	}
 	for _, f := range boundFields {
-		sent := map[string]GroupBody{
-			GroupBloodPressure: b.BloodPressure, GroupPulse: b.Pulse, GroupPulseOximetry: b.PulseOximetry,
-			GroupBloodGlucose: b.BloodGlucose, GroupWeight: b.Weight,
-		}[f.group]
+		sent := bodies[f.group]
 		if !sent.Given() || !sent.Value[f.field].Sent() {
 			continue
 		}
@@ -63,7 +68,7 @@ func (b ChangeBody) Read(c *input.Checks) Change {
 			if message := f.complaint(*value); message != "" {
 				c.Reject(f.Name(), message)
 			}
-			value = new(vitals.RoundHalfUp(*value, 2))
+			value = new(vitals.RoundHalfUp(*value, vitals.Decimals))
 		}
 		change.groups[f.group][f.field] = value
 	}

@@ -3,6 +3,7 @@ package alerts
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,15 +23,17 @@ const (
 	NoData   Level = "no_data"
 )
 
-// The alert types that readings raise, beside the kinds of reading themselves.
-const (
-	TypeBloodPressure = string(vitals.BloodPressure)
-	TypePulse         = "pulse"
-	TypeWeight        = string(vitals.Weight)
-	TypePulseOximetry = string(vitals.PulseOximetry)
-	TypeBloodGlucose  = string(vitals.BloodGlucose)
-	TypeDeviceInfo    = "device_info"
-)
+// ReadingTypes are the alert types that readings raise: the groups of thresholds, in the order of the kinds.
+var ReadingTypes = func() (types []string) {
+	for _, kind := range vitals.Definitions {
+		for _, group := range kind.Groups {
+			if !slices.Contains(types, group[0].Group) {
+				types = append(types, group[0].Group)
+			}
+		}
+	}
+	return types
+}()
 
 // The alert types that say that no data came, and that are over when some comes.
 const (
@@ -43,13 +46,12 @@ const (
 	TypeDeviceBattery = "device_battery"
 	TypeHubOffline    = "hub_offline"
 	TypeStaleReading  = "stale_reading"
+	TypeDeviceInfo    = "device_info"
 )
 
 // Types are all alert types.
-var Types = []string{
-	TypeBloodPressure, TypePulse, TypeWeight, TypePulseOximetry, TypeBloodGlucose, TypeMissedReading, TypeNoReading24h, TypeDeviceBattery,
-	TypeHubOffline, TypeStaleReading, TypeDeviceInfo,
-}
+var Types = append(slices.Clone(ReadingTypes),
+	TypeMissedReading, TypeNoReading24h, TypeDeviceBattery, TypeHubOffline, TypeStaleReading, TypeDeviceInfo)
 
 // lateAfter is the age from which a message states when the reading was taken: late data must not hide danger,
 // nor pass for fresh. Source: docs/decisions.md, "Future and past measurement times".
@@ -60,7 +62,7 @@ type Finding struct {
 	Type      string
 	Level     Level // "" when nothing is breached
 	Parameter string
-	// Value and Threshold are those of the worst parameter, in its unit; for weight the signed change in kg.
+	// Value and Threshold are those of the worst parameter, in its unit; for a change the signed change.
 	Value, Threshold float64
 	// Message names every breach. It may be read next to the patient's name, so it is stored encrypted.
 	Message string
@@ -69,35 +71,24 @@ type Finding struct {
 // Breached reports whether the finding deserves an alert.
 func (f Finding) Breached() bool { return f.Level != "" }
 
-// Weighing is an earlier weight of the patient.
+// Weighing is an earlier value of a parameter that is watched for its changes.
 type Weighing struct {
-	Kg         float64
+	Of         *vitals.Parameter
+	Value      float64
 	MeasuredAt time.Time
 }
 
 // Evaluate compares a reading with the thresholds in force: one finding for each alert type it can speak about, worst
-// parameter first. weighings are the patient's other weights; those outside the window are left aside.
+// parameter first. weighings are what changes are measured against; those outside the window are left aside.
 // Source: docs/decisions.md, "One alert per vital type and reading" and "Weight rule".
 func Evaluate(r vitals.Reading, t Thresholds, weighings []Weighing, now time.Time) []Finding {
 	var findings []Finding
-	add := func(alertType string, checks ...check) {
-		if finding, spoke := worst(alertType, checks); spoke {
-			findings = append(findings, finding)
+	for _, group := range r.Kind.Definition().Groups {
+		finding, spoke := worst(r, group, t)
+		if group[0].Change != nil {
+			finding, spoke = changed(r, group[0], t.Change(group[0]), weighings)
 		}
-	}
-	switch r.Kind {
-	case vitals.BloodPressure:
-		add(TypeBloodPressure,
-			check{"systolic", "Systolic", "mmHg", r.Systolic, t.Systolic},
-			check{"diastolic", "Diastolic", "mmHg", r.Diastolic, t.Diastolic})
-		add(TypePulse, check{"pulse", "Pulse", "bpm", r.Pulse, t.Pulse})
-	case vitals.PulseOximetry:
-		add(TypePulseOximetry, check{"spo2", "SpO2", "%", r.SpO2, t.SpO2})
-		add(TypePulse, check{"pulse", "Pulse", "bpm", r.Pulse, t.Pulse})
-	case vitals.BloodGlucose:
-		add(TypeBloodGlucose, check{"glucose", "Glucose", "mg/dL", r.GlucoseMgDL, t.Glucose})
-	case vitals.Weight:
-		if finding, spoke := weightFinding(r, t.Weight, weighings); spoke {
+		if spoke {
 			findings = append(findings, finding)
 		}
 	}
@@ -111,27 +102,20 @@ func Evaluate(r vitals.Reading, t Thresholds, weighings []Weighing, now time.Tim
 	return findings
 }
 
-// check is one parameter of a reading beside its limits.
-type check struct {
-	parameter, name, unit string
-	value                 *float64
-	limits                Limits
-}
-
 // breach is the most severe bound that the value meets; bounds are inclusive.
-func (c check) breach() (level Level, threshold float64, message string) {
+func breach(p *vitals.Parameter, value float64, limits vitals.Limits) (level Level, threshold float64, message string) {
 	sides := [...]struct {
 		level Level
 		bound *float64
 		above bool
 	}{
-		{Critical, c.limits.Critical, true},
-		{Critical, c.limits.CriticalLow, false},
-		{Warning, c.limits.High, true},
-		{Warning, c.limits.Low, false},
+		{Critical, limits.Critical, true},
+		{Critical, limits.CriticalLow, false},
+		{Warning, limits.High, true},
+		{Warning, limits.Low, false},
 	}
 	for _, side := range sides {
-		if side.bound == nil || (side.above && *c.value < *side.bound) || (!side.above && *c.value > *side.bound) {
+		if side.bound == nil || (side.above && value < *side.bound) || (!side.above && value > *side.bound) {
 			continue
 		}
 		where := "at or below"
@@ -139,43 +123,44 @@ func (c check) breach() (level Level, threshold float64, message string) {
 			where = "at or above"
 		}
 		return side.level, *side.bound, fmt.Sprintf("%s %s %s is %s the %s limit %s.",
-			c.name, number(*c.value), c.unit, where, side.level, number(*side.bound))
+			p.Label, number(value), p.Range.Unit, where, side.level, number(*side.bound))
 	}
 	return "", 0, ""
 }
 
-// worst joins the checks of one alert type; the first of equally severe ones gives value and threshold. It has nothing
-// to say when no parameter was measured.
-func worst(alertType string, checks []check) (finding Finding, spoke bool) {
-	finding.Type = alertType
+// worst joins the parameters of one alert type; the first of equally severe ones gives value and threshold. It has
+// nothing to say when none was measured.
+func worst(r vitals.Reading, group []*vitals.Parameter, t Thresholds) (finding Finding, spoke bool) {
+	finding.Type = group[0].Group
 	var messages []string
-	for _, c := range checks {
-		if c.value == nil {
+	for _, p := range group {
+		value := r.Value(p)
+		if value == nil {
 			continue
 		}
 		spoke = true
-		level, threshold, message := c.breach()
+		level, threshold, message := breach(p, *value, t.Of(p))
 		if level == "" {
 			continue
 		}
 		messages = append(messages, message)
 		if finding.Level == "" || (level == Critical && finding.Level == Warning) {
-			finding.Level, finding.Parameter, finding.Value, finding.Threshold = level, c.parameter, *c.value, threshold
+			finding.Level, finding.Parameter, finding.Value, finding.Threshold = level, p.Name, *value, threshold
 		}
 	}
 	finding.Message = strings.Join(messages, " ")
 	return finding, spoke
 }
 
-// WeightGain is the gain in kg over the lowest, and the loss under the highest, earlier weight measured within the
+// Gain is the gain over the lowest, and the loss under the highest, earlier value of a parameter measured within the
 // window before the reading; ok is false when there is none. Source: docs/decisions.md, "Weight rule".
-func WeightGain(kg float64, at time.Time, windowDays int, weighings []Weighing) (gain, loss float64, ok bool) {
+func Gain(p *vitals.Parameter, value float64, at time.Time, windowDays int, weighings []Weighing) (gain, loss float64, ok bool) {
 	from := at.AddDate(0, 0, -windowDays)
 	for _, w := range weighings {
-		if w.MeasuredAt.Before(from) || !w.MeasuredAt.Before(at) {
+		if w.Of != p || w.MeasuredAt.Before(from) || !w.MeasuredAt.Before(at) {
 			continue
 		}
-		rise := cents(kg - w.Kg)
+		rise := cents(value - w.Value)
 		if !ok {
 			gain, loss, ok = rise, -rise, true
 			continue
@@ -185,19 +170,21 @@ func WeightGain(kg float64, at time.Time, windowDays int, weighings []Weighing) 
 	return gain, loss, ok
 }
 
-func weightFinding(r vitals.Reading, rule WeightRule, weighings []Weighing) (Finding, bool) {
-	if r.WeightKg == nil {
+// changed holds a parameter against its earlier values. It has nothing to say when there are none.
+func changed(r vitals.Reading, p *vitals.Parameter, rule ChangeRule, weighings []Weighing) (Finding, bool) {
+	value := r.Value(p)
+	if value == nil {
 		return Finding{}, false
 	}
-	gain, loss, known := WeightGain(*r.WeightKg, r.MeasuredAt, rule.WindowDays, weighings)
+	gain, loss, known := Gain(p, *value, r.MeasuredAt, rule.WindowDays, weighings)
 	if !known {
 		return Finding{}, false
 	}
-	finding := Finding{Type: TypeWeight, Parameter: "weight"}
+	finding := Finding{Type: p.Group, Parameter: p.Name}
 	breach := func(level Level, change, bound float64, direction string) Finding {
 		finding.Level, finding.Value, finding.Threshold = level, change, bound
-		finding.Message = fmt.Sprintf("Weight %s of %s kg within %d days is at or above the %s limit %s kg.",
-			direction, number(math.Abs(change)), rule.WindowDays, level, number(bound))
+		finding.Message = fmt.Sprintf("%s %s of %s %s within %d days is at or above the %s limit %s %s.",
+			p.Label, direction, number(math.Abs(change)), p.Range.Unit, rule.WindowDays, level, number(bound), p.Range.Unit)
 		return finding
 	}
 	switch {
@@ -212,7 +199,7 @@ func weightFinding(r vitals.Reading, rule WeightRule, weighings []Weighing) (Fin
 }
 
 // cents rounds to two decimals, half away from zero, so that 82.3 − 80 is 2.3 and meets the bound 2.3.
-func cents(kg float64) float64 { return math.Round(kg*100) / 100 }
+func cents(value float64) float64 { return math.Round(value*100) / 100 }
 
 // number writes a value as people do: 185, 92.5.
 func number(value float64) string { return strconv.FormatFloat(value, 'f', -1, 64) }

@@ -13,24 +13,23 @@ import (
 var now = time.Date(2026, time.January, 15, 13, 45, 0, 0, time.UTC)
 
 func bloodPressure(systolic, diastolic float64) vitals.Reading {
-	return vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: now, Systolic: &systolic, Diastolic: &diastolic}
+	return vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: now}.With(vitals.Systolic, systolic).With(vitals.Diastolic, diastolic)
 }
 
 func withPulse(r vitals.Reading, pulse float64) vitals.Reading {
-	r.Pulse = &pulse
-	return r
+	return r.With(vitals.Pulse, pulse)
 }
 
 func oximetry(spo2 float64) vitals.Reading {
-	return vitals.Reading{Kind: vitals.PulseOximetry, MeasuredAt: now, SpO2: &spo2}
+	return vitals.Reading{Kind: vitals.PulseOximetry, MeasuredAt: now}.With(vitals.SpO2, spo2)
 }
 
 func bloodGlucose(mgDL float64) vitals.Reading {
-	return vitals.Reading{Kind: vitals.BloodGlucose, MeasuredAt: now, GlucoseMgDL: &mgDL}
+	return vitals.Reading{Kind: vitals.BloodGlucose, MeasuredAt: now}.With(vitals.GlucoseMgDL, mgDL)
 }
 
 func weight(kg float64) vitals.Reading {
-	return vitals.Reading{Kind: vitals.Weight, MeasuredAt: now, WeightKg: &kg}
+	return vitals.Reading{Kind: vitals.Weight, MeasuredAt: now}.With(vitals.WeightKg, kg)
 }
 
 func well(alertType string) alerts.Finding { return alerts.Finding{Type: alertType} }
@@ -41,7 +40,7 @@ func breach(alertType string, level alerts.Level, parameter string, value, thres
 
 // Every bound is inclusive: the value at the bound breaches it, the next one inside does not.
 func TestEvaluateBounds(t *testing.T) {
-	const bp, beat, ox, glu = alerts.TypeBloodPressure, alerts.TypePulse, alerts.TypePulseOximetry, alerts.TypeBloodGlucose
+	const bp, beat, ox, glu = "blood_pressure", "pulse", "pulse_oximetry", "blood_glucose"
 	normal := bloodPressure(120, 80)
 	tests := []struct {
 		name    string
@@ -147,7 +146,7 @@ func TestEvaluateBounds(t *testing.T) {
 func TestEvaluateWithoutBounds(t *testing.T) {
 	off := alerts.InForce(defaults, parse(`{"blood_pressure":null,"pulse":null,"pulse_oximetry":null,"blood_glucose":null,"weight":null}`))
 	for _, r := range []vitals.Reading{withPulse(bloodPressure(300, 200), 250), oximetry(50), bloodGlucose(600), weight(500)} {
-		for _, finding := range alerts.Evaluate(r, off, []alerts.Weighing{{Kg: 20, MeasuredAt: now.Add(-time.Hour)}}, now) {
+		for _, finding := range alerts.Evaluate(r, off, []alerts.Weighing{{Of: vitals.WeightKg, Value: 20, MeasuredAt: now.Add(-time.Hour)}}, now) {
 			if finding.Breached() {
 				t.Errorf("%s: %s", r.Kind, finding.Type)
 			}
@@ -178,12 +177,12 @@ func TestEvaluateLateReading(t *testing.T) {
 func TestWeightRule(t *testing.T) {
 	const window = 7 * 24 * time.Hour
 	at := func(ago time.Duration, kg float64) alerts.Weighing {
-		return alerts.Weighing{Kg: kg, MeasuredAt: now.Add(-ago)}
+		return alerts.Weighing{Of: vitals.WeightKg, Value: kg, MeasuredAt: now.Add(-ago)}
 	}
 	gain := func(level alerts.Level, change, threshold float64, message string) alerts.Finding {
-		return breach(alerts.TypeWeight, level, "weight", change, threshold, message)
+		return breach("weight", level, "weight", change, threshold, message)
 	}
-	calm := alerts.Finding{Type: alerts.TypeWeight, Parameter: "weight"}
+	calm := alerts.Finding{Type: "weight", Parameter: "weight"}
 	tests := []struct {
 		name    string
 		kg      float64

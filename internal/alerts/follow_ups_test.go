@@ -19,7 +19,7 @@ func TestRemindFollowUps(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	nurse := vigiltest.User(t, app, access.Nurse, vigiltest.Email("nurse@vigil.test"))
 	by := audit.User(nurse.Number(), nurse.Email(), nurse.Role(), audit.Origin{})
-	alert := find(t, app, store(t, app, alerts.Draft{Finding: alerts.Finding{Type: alerts.TypePulse, Level: alerts.Warning, Message: "Pulse 120 bpm."}}, now))
+	alert := find(t, app, store(t, app, alerts.Draft{Finding: alerts.Finding{Type: "pulse", Level: alerts.Warning, Message: "Pulse 120 bpm."}}, now))
 	action := alerts.Action{Move: alerts.Acknowledge, FollowUpAt: now.Add(time.Hour)}
 	if err := alerts.Act(app, alert, action, by, now); err != nil {
 		t.Fatal(err)

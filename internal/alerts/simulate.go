@@ -32,16 +32,10 @@ type Proposal struct {
 	Change     Change
 }
 
-// ProposalBody is the body of a simulation: thresholds as for a change, without a reason.
-type ProposalBody struct {
-	PatientID input.String `json:"patient_id"`
-	ChangeBody
-}
-
-// Read checks the body.
-func (b ProposalBody) Read(c *input.Checks) Proposal {
-	b.Reason = input.Of("what if") // nothing is changed, so that nobody has to say why
-	return Proposal{PatientID: c.UUID("patient_id", b.PatientID, false), Change: b.ChangeBody.Read(c)}
+// ReadProposal checks the body of a simulation: thresholds as for a change, perhaps a patient, and no reason, since nothing
+// is changed.
+func (b ChangeBody) ReadProposal(c *input.Checks) Proposal {
+	return Proposal{PatientID: c.UUID("patient_id", member[string](b, "patient_id"), false), Change: b.readGroups(c)}
 }
 
 // Simulated is the outcome of a simulation.
@@ -97,6 +91,9 @@ func patientsOf(p Proposal) dbx.Expression {
 	}
 	return collections.Every(conditions)
 }
+
+// watchedColumns are the columns of what has thresholds.
+var watchedColumns = vitals.Columns(vitals.Watched)
 
 type simulator struct {
 	app     core.App
@@ -155,7 +152,7 @@ func (s *simulator) judge(ctx context.Context, patientID string, proposed Thresh
 	if err != nil {
 		return err
 	}
-	rows, err := s.app.DB().NewQuery(`SELECT id, observation_type, measured_at, systolic, diastolic, pulse, weight_kg, spo2, glucose_mg_dl
+	rows, err := s.app.DB().NewQuery(`SELECT id, observation_type, measured_at, ` + watchedColumns + `
 		FROM observations WHERE patient = {:patient} AND measured_at >= {:from} AND status = 'final' ORDER BY measured_at`).
 		Bind(dbx.Params{"patient": patientID, "from": collections.Instant(s.outcome.From.AddDate(0, 0, -longestWindow))}).
 		WithContext(ctx).Rows()
@@ -167,17 +164,22 @@ func (s *simulator) judge(ctx context.Context, patientID string, proposed Thresh
 	for rows.Next() {
 		var id, kind, measuredAt string
 		var r vitals.Reading
-		err := rows.Scan(&id, &kind, &measuredAt, &r.Systolic, &r.Diastolic, &r.Pulse, &r.WeightKg, &r.SpO2, &r.GlucoseMgDL)
-		if err != nil {
+		columns := []any{&id, &kind, &measuredAt}
+		for _, p := range vitals.Watched {
+			columns = append(columns, r.Slot(p))
+		}
+		if err := rows.Scan(columns...); err != nil {
 			return fmt.Errorf("read a reading to simulate: %w", err)
 		}
 		r.Kind, r.MeasuredAt = vitals.Kind(kind), collections.ParseInstant(measuredAt)
 		s.outcome.Judge(id, patientID, r, proposed, weighings, raised[id])
-		if r.WeightKg != nil {
-			for len(weighings) > 0 && weighings[0].MeasuredAt.Before(r.MeasuredAt.AddDate(0, 0, -longestWindow)) {
-				weighings = weighings[1:]
+		for _, p := range vitals.Changing {
+			if value := r.Value(p); value != nil {
+				for len(weighings) > 0 && weighings[0].MeasuredAt.Before(r.MeasuredAt.AddDate(0, 0, -longestWindow)) {
+					weighings = weighings[1:]
+				}
+				weighings = append(weighings, Weighing{Of: p, Value: *value, MeasuredAt: r.MeasuredAt})
 			}
-			weighings = append(weighings, Weighing{Kg: *r.WeightKg, MeasuredAt: r.MeasuredAt})
 		}
 	}
 	s.outcome.Patients++

@@ -34,12 +34,12 @@ func populate(t testing.TB, app core.App, patients, readings int) {
 
 func propose(t testing.TB, text string) alerts.Proposal {
 	t.Helper()
-	var body alerts.ProposalBody
+	var body alerts.ChangeBody
 	if err := json.Unmarshal([]byte(text), &body); err != nil {
 		t.Fatal(err)
 	}
 	checks := input.NewChecks()
-	proposal := body.Read(checks)
+	proposal := body.ReadProposal(checks)
 	if err := checks.Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func TestSimulation(t *testing.T) {
 	}
 	lenient := alerts.InForce(defaults, parse(`{"blood_pressure":{"systolic_high":160,"systolic_critical":200}}`))
 	raised := func(level alerts.Level) []alerts.Raised {
-		return []alerts.Raised{{Type: alerts.TypeBloodPressure, Parameter: "systolic", Level: level}}
+		return []alerts.Raised{{Type: "blood_pressure", Parameter: "systolic", Level: level}}
 	}
 	measured := func(systolic float64, at time.Time) vitals.Reading {
 		r := bloodPressure(systolic, 80)

@@ -46,11 +46,9 @@ type SnoozeDraft struct {
 	Reason phi.Text // 1 to 500 characters
 }
 
-var snoozable = []string{TypeBloodPressure, TypePulse, TypeWeight, TypePulseOximetry, TypeBloodGlucose}
-
 // Read checks the body.
 func (b SnoozeBody) Read(c *input.Checks, now time.Time) (draft SnoozeDraft) {
-	draft.Type = c.Text("type", b.Type, input.Required(0).OneOf(snoozable...))
+	draft.Type = c.Text("type", b.Type, input.Required(0).OneOf(ReadingTypes...))
 	draft.Reason = phi.Text(c.Text("reason", b.Reason, input.Required(500).Multiline()))
 	draft.EndsAt = c.Instant("ends_at", b.EndsAt, true)
 	if critical := c.Boolean("include_critical", b.IncludeCritical, false); critical != nil {

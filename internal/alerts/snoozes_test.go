@@ -36,17 +36,17 @@ func TestSnoozes(t *testing.T) {
 	}
 	hour := func(n int) time.Time { return now.Add(time.Duration(n) * time.Hour) }
 
-	first := start(alerts.TypePulse, true, hour(2), now)
+	first := start("pulse", true, hour(2), now)
 	if s := stored(first); !s.InForce(hour(1)) || s.InForce(hour(2)) || !s.IncludeCritical() || s.Reason() != "Known." || s.CreatedBy() != "nurse@vigil.test" ||
-		!s.EndsAt().Equal(hour(2)) || !s.CreatedAt().Equal(now) || s.PatientID() != patient || s.Type() != alerts.TypePulse {
+		!s.EndsAt().Equal(hour(2)) || !s.CreatedAt().Equal(now) || s.PatientID() != patient || s.Type() != "pulse" {
 		t.Errorf("stored: %t until %s by %s", s.IncludeCritical(), s.EndsAt(), s.CreatedBy())
 	}
-	weight := start(alerts.TypeWeight, false, hour(9), now)
-	second := start(alerts.TypePulse, false, hour(4), hour(1))
+	weight := start("weight", false, hour(9), now)
+	second := start("pulse", false, hour(4), hour(1))
 	if s := stored(first); s.InForce(hour(1)) || !s.EndedAt().Equal(hour(1)) || s.EndedBy() != "nurse@vigil.test" {
 		t.Errorf("the one before ended at %s by %s", s.EndedAt(), s.EndedBy())
 	}
-	third := start(alerts.TypePulse, false, hour(8), hour(5)) // the second was over by then
+	third := start("pulse", false, hour(8), hour(5)) // the second was over by then
 	if s := stored(second); !s.EndedAt().Equal(hour(4)) || s.EndedBy() != "system" {
 		t.Errorf("one that was over ended at %s by %s", s.EndedAt(), s.EndedBy())
 	}

@@ -117,8 +117,8 @@ func TestReadSnooze(t *testing.T) {
 
 func TestSnoozeCovers(t *testing.T) {
 	end := now.Add(time.Hour)
-	warnings := alerts.Snooze{Type: alerts.TypePulse, EndsAt: end}
-	everything := alerts.Snooze{Type: alerts.TypePulse, EndsAt: end, IncludeCritical: true}
+	warnings := alerts.Snooze{Type: "pulse", EndsAt: end}
+	everything := alerts.Snooze{Type: "pulse", EndsAt: end, IncludeCritical: true}
 	for _, test := range []struct {
 		snooze    alerts.Snooze
 		alertType string
@@ -126,14 +126,14 @@ func TestSnoozeCovers(t *testing.T) {
 		at        time.Time
 		want      bool
 	}{
-		{warnings, alerts.TypePulse, alerts.Warning, now, true},
-		{warnings, alerts.TypePulse, alerts.Warning, end.Add(-time.Microsecond), true},
-		{warnings, alerts.TypePulse, alerts.Warning, end, false},
-		{warnings, alerts.TypePulse, alerts.Critical, now, false},
-		{warnings, alerts.TypeWeight, alerts.Warning, now, false},
-		{everything, alerts.TypePulse, alerts.Critical, now, true},
-		{everything, alerts.TypePulse, alerts.Critical, end, false},
-		{everything, alerts.TypeWeight, alerts.Critical, now, false},
+		{warnings, "pulse", alerts.Warning, now, true},
+		{warnings, "pulse", alerts.Warning, end.Add(-time.Microsecond), true},
+		{warnings, "pulse", alerts.Warning, end, false},
+		{warnings, "pulse", alerts.Critical, now, false},
+		{warnings, "weight", alerts.Warning, now, false},
+		{everything, "pulse", alerts.Critical, now, true},
+		{everything, "pulse", alerts.Critical, end, false},
+		{everything, "weight", alerts.Critical, now, false},
 	} {
 		if got := test.snooze.Covers(test.alertType, test.level, test.at); got != test.want {
 			t.Errorf("%+v covers %s %s at %s: %t", test.snooze, test.level, test.alertType, test.at, got)

@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -122,10 +123,4 @@ func ResolveOpen(tx core.App, patientID string, now time.Time) (ids []string, er
 }
 
 // FromReading reports whether alerts of this type are raised by readings.
-func FromReading(alertType string) bool {
-	switch alertType {
-	case TypeBloodPressure, TypePulse, TypeWeight, TypePulseOximetry, TypeBloodGlucose:
-		return true
-	}
-	return false
-}
+func FromReading(alertType string) bool { return slices.Contains(ReadingTypes, alertType) }

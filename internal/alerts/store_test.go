@@ -31,7 +31,7 @@ func store(t *testing.T, app core.App, draft alerts.Draft, at time.Time) string 
 
 func TestStore(t *testing.T) {
 	app := vigiltest.NewApp(t)
-	finding := breach(alerts.TypeBloodPressure, alerts.Critical, "systolic", 185, 180, "Systolic 185 mmHg.")
+	finding := breach("blood_pressure", alerts.Critical, "systolic", 185, 180, "Systolic 185 mmHg.")
 	id := store(t, app, alerts.Draft{ObservationID: "o1", EscalationID: "000000000000007", Finding: finding, MeasuredAt: now.Add(-time.Hour)}, now)
 	if id != collections.NumberID(1) {
 		t.Errorf("id %s", id)
@@ -95,9 +95,9 @@ func TestStoreInformative(t *testing.T) {
 
 func TestSaveProgress(t *testing.T) {
 	app := vigiltest.NewApp(t)
-	finding := breach(alerts.TypePulse, alerts.Critical, "pulse", 135, 130, "")
+	finding := breach("pulse", alerts.Critical, "pulse", 135, 130, "")
 	id := store(t, app, alerts.Draft{Finding: finding, MeasuredAt: now}, now)
-	want := alerts.Open{ID: id, Type: alerts.TypePulse, Level: alerts.Critical, MeasuredAt: now, CreatedAt: now}
+	want := alerts.Open{ID: id, Type: "pulse", Level: alerts.Critical, MeasuredAt: now, CreatedAt: now}
 	if diff := cmp.Diff([]alerts.Open{want}, openAlerts(t, app)); diff != "" {
 		t.Error(diff)
 	}
@@ -130,9 +130,9 @@ func TestSaveProgress(t *testing.T) {
 
 func TestList(t *testing.T) {
 	app := vigiltest.NewApp(t)
-	bp := alerts.Finding{Type: alerts.TypeBloodPressure, Level: alerts.Critical}
+	bp := alerts.Finding{Type: "blood_pressure", Level: alerts.Critical}
 	first := store(t, app, alerts.Draft{Finding: bp, ObservationID: "o1"}, now)
-	second := store(t, app, alerts.Draft{Finding: alerts.Finding{Type: alerts.TypePulse, Level: alerts.Warning}, ObservationID: "o1"}, now)
+	second := store(t, app, alerts.Draft{Finding: alerts.Finding{Type: "pulse", Level: alerts.Warning}, ObservationID: "o1"}, now)
 	info := store(t, app, alerts.Draft{Finding: alerts.Finding{Type: alerts.TypeDeviceInfo, Level: alerts.Normal}, ObservationID: "o1", Informative: true}, now.Add(time.Minute))
 	other := store(t, app, alerts.Draft{PatientID: "p2", Finding: bp, ObservationID: "o2"}, now.Add(-time.Minute))
 	if _, err := app.DB().Insert(collections.CareTeamMembers, dbx.Params{"patient": "p2", "user": "u1"}).Execute(); err != nil {

@@ -6,16 +6,8 @@ package alerts
 import (
 	"encoding/json"
 	"fmt"
-)
 
-// The threshold groups of the contract.
-const (
-	GroupBloodPressure  = "blood_pressure"
-	GroupPulse          = "pulse"
-	GroupPulseOximetry  = "pulse_oximetry"
-	GroupBloodGlucose   = "blood_glucose"
-	GroupWeight         = "weight"
-	defaultWeightWindow = 7 // days
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // Bounds are thresholds as they are stored: group, field, value. A missing field is inherited from the practice's
@@ -35,37 +27,47 @@ func ParseBounds(stored string) (Bounds, error) {
 	return bounds, nil
 }
 
-// Limits are the bounds in force for one parameter; nil where there is none.
-type Limits struct{ CriticalLow, Low, High, Critical *float64 }
-
-// WeightRule says which change of weight, in kg, within how many days deserves attention; nil where there is no bound.
-type WeightRule struct {
+// ChangeRule says which change, within how many days, deserves attention; nil where there is no bound.
+type ChangeRule struct {
 	Change, CriticalChange *float64
 	WindowDays             int
 }
 
-// Thresholds are the bounds in force for one patient.
+// Thresholds are what is in force for one patient, by the place of the parameter. They are never changed in place.
 type Thresholds struct {
-	Systolic, Diastolic, Pulse, SpO2, Glucose Limits
-	Weight                                    WeightRule
+	limits  []vitals.Limits
+	changes []ChangeRule
+}
+
+// Of are the bounds of a parameter.
+func (t Thresholds) Of(p *vitals.Parameter) (limits vitals.Limits) {
+	if t.limits != nil {
+		limits = t.limits[p.Place()]
+	}
+	return limits
+}
+
+// Change is the rule of a parameter that is watched for its changes.
+func (t Thresholds) Change(p *vitals.Parameter) (rule ChangeRule) {
+	if t.changes != nil {
+		rule = t.changes[p.Place()]
+	}
+	return rule
 }
 
 // InForce combines a patient's own bounds with the practice's defaults. An inherited default that would break the
 // order critical_low < low < high < critical is not applied. Source: docs/decisions.md, "Extra threshold fields".
 func InForce(defaults, own Bounds) Thresholds {
-	limits := func(group, prefix string) Limits {
-		return ordered(
-			pick(defaults, own, group, prefix+"critical_low"), pick(defaults, own, group, prefix+"low"),
-			pick(defaults, own, group, prefix+"high"), pick(defaults, own, group, prefix+"critical"))
+	t := Thresholds{limits: make([]vitals.Limits, len(vitals.Parameters)), changes: make([]ChangeRule, len(vitals.Parameters))}
+	for _, p := range vitals.Watched {
+		if p.Change != nil {
+			t.changes[p.Place()] = changeRule(p, defaults, own)
+			continue
+		}
+		bound := func(side vitals.Side) bound { return pick(defaults, own, p.Group, p.Prefix+string(side)) }
+		t.limits[p.Place()] = ordered(bound(vitals.CriticalLow), bound(vitals.Low), bound(vitals.High), bound(vitals.Critical))
 	}
-	return Thresholds{
-		Systolic:  limits(GroupBloodPressure, "systolic_"),
-		Diastolic: limits(GroupBloodPressure, "diastolic_"),
-		Pulse:     limits(GroupPulse, ""),
-		SpO2:      limits(GroupPulseOximetry, ""),
-		Glucose:   limits(GroupBloodGlucose, ""),
-		Weight:    weightRule(defaults, own),
-	}
+	return t
 }
 
 // bound is one value in force and whether the patient inherited it.
@@ -87,7 +89,7 @@ func pick(defaults, own Bounds, group, field string) bound {
 }
 
 // ordered drops every inherited bound that contradicts one set for the patient.
-func ordered(ascending ...bound) Limits {
+func ordered(ascending ...bound) vitals.Limits {
 	fits := func(i int) *float64 {
 		candidate := ascending[i]
 		if candidate.value == nil || !candidate.inherited {
@@ -103,16 +105,16 @@ func ordered(ascending ...bound) Limits {
 		}
 		return candidate.value
 	}
-	return Limits{CriticalLow: fits(0), Low: fits(1), High: fits(2), Critical: fits(3)}
+	return vitals.Limits{CriticalLow: fits(0), Low: fits(1), High: fits(2), Critical: fits(3)}
 }
 
-// weightRule: a critical change that nobody set is twice the change in force.
-func weightRule(defaults, own Bounds) WeightRule {
-	rule := WeightRule{WindowDays: defaultWeightWindow, Change: pick(defaults, own, GroupWeight, "change_threshold_kg").value}
-	if window := pick(defaults, own, GroupWeight, "change_window_days").value; window != nil {
+// changeRule: a critical change that nobody set is twice the change in force.
+func changeRule(p *vitals.Parameter, defaults, own Bounds) ChangeRule {
+	rule := ChangeRule{WindowDays: p.Change.DefaultWindow, Change: pick(defaults, own, p.Group, p.Change.Threshold).value}
+	if window := pick(defaults, own, p.Group, p.Change.Window).value; window != nil {
 		rule.WindowDays = int(*window)
 	}
-	critical := pick(defaults, own, GroupWeight, "critical_change_kg")
+	critical := pick(defaults, own, p.Group, p.Change.Critical)
 	rule.CriticalChange = critical.value
 	inheritedBreaks := critical.inherited && critical.value != nil && rule.Change != nil && *critical.value <= *rule.Change
 	if !critical.explicit && (critical.value == nil || inheritedBreaks) && rule.Change != nil {

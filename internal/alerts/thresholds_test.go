@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // defaults are the practice's starting values. Source: docs/decisions.md, "Default thresholds".
@@ -15,6 +16,7 @@ var defaults = parse(`{
 	"pulse": {"critical_low": 40, "low": 50, "high": 110, "critical": 130},
 	"pulse_oximetry": {"critical_low": 88, "low": 92},
 	"blood_glucose": {"critical_low": 54, "low": 70, "high": 250, "critical": 300},
+	"body_temperature": {"critical_low": 35, "low": 36, "high": 38, "critical": 39.1},
 	"weight": {"change_threshold_kg": 2.3, "change_window_days": 7}
 }`)
 
@@ -27,24 +29,31 @@ func parse(stored string) alerts.Bounds {
 }
 
 // limits writes bounds in ascending order; 0 is none.
-func limits(criticalLow, low, high, critical float64) alerts.Limits {
+func limits(criticalLow, low, high, critical float64) vitals.Limits {
 	optional := func(value float64) *float64 {
 		if value == 0 {
 			return nil
 		}
 		return &value
 	}
-	return alerts.Limits{CriticalLow: optional(criticalLow), Low: optional(low), High: optional(high), Critical: optional(critical)}
+	return vitals.Limits{CriticalLow: optional(criticalLow), Low: optional(low), High: optional(high), Critical: optional(critical)}
 }
 
 func TestInForceWithoutOwnBounds(t *testing.T) {
-	want := alerts.Thresholds{
-		Systolic: limits(80, 90, 140, 180), Diastolic: limits(40, 60, 90, 120), Pulse: limits(40, 50, 110, 130),
-		SpO2: limits(88, 92, 0, 0), Glucose: limits(54, 70, 250, 300),
-		Weight: alerts.WeightRule{Change: new(2.3), CriticalChange: new(4.6), WindowDays: 7},
+	want := map[*vitals.Parameter]vitals.Limits{
+		vitals.Systolic: limits(80, 90, 140, 180), vitals.Diastolic: limits(40, 60, 90, 120), vitals.Pulse: limits(40, 50, 110, 130),
+		vitals.SpO2: limits(88, 92, 0, 0), vitals.GlucoseMgDL: limits(54, 70, 250, 300),
+		vitals.TemperatureC: limits(35, 36, 38, 39.1),
 	}
+	rule := alerts.ChangeRule{Change: new(2.3), CriticalChange: new(4.6), WindowDays: 7}
 	for name, own := range map[string]alerts.Bounds{"none": nil, "empty": parse(""), "null": parse("null"), "empty group": parse(`{"pulse":{}}`)} {
-		if diff := cmp.Diff(want, alerts.InForce(defaults, own)); diff != "" {
+		got := alerts.InForce(defaults, own)
+		for _, p := range vitals.Parameters {
+			if diff := cmp.Diff(want[p], got.Of(p)); diff != "" {
+				t.Errorf("%s: %s: %s", name, p.Name, diff)
+			}
+		}
+		if diff := cmp.Diff(rule, got.Change(vitals.WeightKg)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
@@ -53,13 +62,13 @@ func TestInForceWithoutOwnBounds(t *testing.T) {
 func TestInForceWithOwnBounds(t *testing.T) {
 	tests := []struct {
 		name, own string
-		got       func(alerts.Thresholds) alerts.Limits
-		want      alerts.Limits
+		got       func(alerts.Thresholds) vitals.Limits
+		want      vitals.Limits
 	}{
 		{"one bound replaced, the rest inherited", `{"blood_pressure":{"systolic_high":135}}`, systolic, limits(80, 90, 135, 180)},
 		{"the other parameter of the group stays", `{"blood_pressure":{"systolic_high":135}}`, diastolic, limits(40, 60, 90, 120)},
 		{"a null bound is removed", `{"blood_pressure":{"systolic_critical":null}}`, systolic, limits(80, 90, 140, 0)},
-		{"a null group is off", `{"blood_pressure":null}`, systolic, alerts.Limits{}},
+		{"a null group is off", `{"blood_pressure":null}`, systolic, vitals.Limits{}},
 		{"a null group leaves other groups on", `{"blood_pressure":null}`, pulse, limits(40, 50, 110, 130)},
 		// Source: docs/decisions.md, "Extra threshold fields".
 		{"an own low at the inherited critical low drops it", `{"blood_pressure":{"systolic_low":80}}`, systolic, limits(0, 80, 140, 180)},
@@ -81,20 +90,20 @@ func TestInForceWithOwnBounds(t *testing.T) {
 	}
 }
 
-func systolic(t alerts.Thresholds) alerts.Limits  { return t.Systolic }
-func diastolic(t alerts.Thresholds) alerts.Limits { return t.Diastolic }
-func pulse(t alerts.Thresholds) alerts.Limits     { return t.Pulse }
-func spo2(t alerts.Thresholds) alerts.Limits      { return t.SpO2 }
-func glucose(t alerts.Thresholds) alerts.Limits   { return t.Glucose }
+func systolic(t alerts.Thresholds) vitals.Limits  { return t.Of(vitals.Systolic) }
+func diastolic(t alerts.Thresholds) vitals.Limits { return t.Of(vitals.Diastolic) }
+func pulse(t alerts.Thresholds) vitals.Limits     { return t.Of(vitals.Pulse) }
+func spo2(t alerts.Thresholds) vitals.Limits      { return t.Of(vitals.SpO2) }
+func glucose(t alerts.Thresholds) vitals.Limits   { return t.Of(vitals.GlucoseMgDL) }
 
 func TestWeightRuleInForce(t *testing.T) {
-	rule := func(change, critical float64, days int) alerts.WeightRule {
+	rule := func(change, critical float64, days int) alerts.ChangeRule {
 		l := limits(change, critical, 0, 0)
-		return alerts.WeightRule{Change: l.CriticalLow, CriticalChange: l.Low, WindowDays: days}
+		return alerts.ChangeRule{Change: l.CriticalLow, CriticalChange: l.Low, WindowDays: days}
 	}
 	tests := []struct {
 		name, defaults, own string
-		want                alerts.WeightRule
+		want                alerts.ChangeRule
 	}{
 		{"critical is twice the change in force", ``, `{"weight":{"change_threshold_kg":1.5}}`, rule(1.5, 3, 7)},
 		{"own window", ``, `{"weight":{"change_window_days":3}}`, rule(2.3, 4.6, 3)},
@@ -115,7 +124,7 @@ func TestWeightRuleInForce(t *testing.T) {
 			if test.defaults != "" {
 				practice = parse(test.defaults)
 			}
-			if diff := cmp.Diff(test.want, alerts.InForce(practice, parse(test.own)).Weight); diff != "" {
+			if diff := cmp.Diff(test.want, alerts.InForce(practice, parse(test.own)).Change(vitals.WeightKg)); diff != "" {
 				t.Error(diff)
 			}
 		})

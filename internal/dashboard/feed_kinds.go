@@ -57,7 +57,6 @@ type kind struct {
 }
 
 var (
-	readingAlerts = []string{alerts.TypeBloodPressure, alerts.TypePulse, alerts.TypeWeight, alerts.TypePulseOximetry, alerts.TypeBloodGlucose}
 	missingAlerts = []string{alerts.TypeMissedReading, alerts.TypeNoReading24h}
 	deviceAlerts  = []string{alerts.TypeDeviceBattery, alerts.TypeStaleReading, alerts.TypeDeviceInfo}
 )
@@ -69,7 +68,7 @@ var kinds = []kind{
 	{event: audit.PatientUnarchive, feed: FeedPatient, severity: severityInfo, text: "{patient} was unarchived."},
 	{event: audit.PatientImport, feed: FeedEMRSync, severity: severitySuccess, text: "{patient} was imported from the EMR."},
 	{event: audit.EMRSync, feed: FeedEMRSync, severity: severitySuccess, text: "Synchronisation with the EMR completed."},
-	{event: audit.AlertCreate, feed: FeedVitalAlert, text: "{level} {alert} alert for {patient}.", alerts: readingAlerts},
+	{event: audit.AlertCreate, feed: FeedVitalAlert, text: "{level} {alert} alert for {patient}.", alerts: alerts.ReadingTypes},
 	{event: audit.AlertCreate, feed: FeedVitalAlert, text: "{alert} of {patient}.", alerts: missingAlerts, compliance: true},
 	{event: audit.AlertCreate, feed: FeedSystem, text: "{alert}: {patient}.", alerts: deviceAlerts},
 	{event: audit.AlertAcknowledge, feed: FeedAcknowledged, severity: severitySuccess, text: "An alert of {patient} was acknowledged."},

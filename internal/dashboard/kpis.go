@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -32,10 +33,7 @@ const (
 )
 
 // vitalTypes are the alerts that count: about readings, and about readings that did not come. Source: docs/decisions.md, "KPI details".
-var vitalTypes = []string{
-	alerts.TypeBloodPressure, alerts.TypePulse, alerts.TypeWeight, alerts.TypePulseOximetry, alerts.TypeBloodGlucose,
-	alerts.TypeMissedReading, alerts.TypeNoReading24h,
-}
+var vitalTypes = append(slices.Clone(alerts.ReadingTypes), alerts.TypeMissedReading, alerts.TypeNoReading24h)
 
 // KPIs works the figures out, or answers from memory; careTeamOf confines them to the patients of a user's care teams, "" does not.
 func (b *Board) KPIs(app core.App, careTeamOf string, now time.Time) (KPIs, error) {

@@ -1,12 +1,14 @@
 package dashboard
 
 import (
+	"encoding/json/jsontext"
 	"math"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/object"
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
@@ -34,12 +36,20 @@ func (b *Board) days(count int, now time.Time) []string {
 
 // DayVolume is how many readings were taken on a day, those withdrawn left out.
 type DayVolume struct {
-	Date          string `json:"date"`
-	Total         int    `json:"total"`
-	BloodPressure int    `json:"blood_pressure"`
-	Weight        int    `json:"weight"`
-	PulseOximetry int    `json:"pulse_oximetry"`
-	BloodGlucose  int    `json:"blood_glucose"`
+	Date  string
+	Total int
+	Of    map[vitals.Kind]int
+}
+
+// MarshalJSONTo writes the kinds beside the total, those without a reading too.
+func (v DayVolume) MarshalJSONTo(enc *jsontext.Encoder) error {
+	var shown object.Shown
+	shown.Add("date", v.Date)
+	shown.Add("total", v.Total)
+	for _, kind := range vitals.Kinds {
+		shown.Add(string(kind), v.Of[kind])
+	}
+	return shown.MarshalJSONTo(enc)
 }
 
 // Volume is the number of readings by the practice's day of measurement, the oldest first.
@@ -52,18 +62,12 @@ func (b *Board) Volume(app core.App, now time.Time) ([]DayVolume, error) {
 		}
 		at, results := map[string]*DayVolume{}, make([]DayVolume, len(days))
 		for i, day := range days {
-			results[i].Date, at[day] = day, &results[i]
+			results[i], at[day] = DayVolume{Date: day, Of: map[vitals.Kind]int{}}, &results[i]
 		}
 		for _, row := range rows {
 			day := at[row.Day]
 			day.Total += row.Readings
-			kinds := map[vitals.Kind]*int{
-				vitals.BloodPressure: &day.BloodPressure, vitals.Weight: &day.Weight,
-				vitals.PulseOximetry: &day.PulseOximetry, vitals.BloodGlucose: &day.BloodGlucose,
-			}
-			if count, known := kinds[vitals.Kind(row.Kind)]; known {
-				*count += row.Readings
-			}
+			day.Of[vitals.Kind(row.Kind)] += row.Readings
 		}
 		return results, nil
 	})

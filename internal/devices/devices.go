@@ -8,6 +8,7 @@ package devices
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,29 +38,20 @@ type Engine struct {
 // NewEngine returns an engine with the given rules.
 func NewEngine(rules Rules) *Engine { return &Engine{rules: rules} }
 
-// aliases are other words for the device types of the contract, in lower case.
-// Source: docs/decisions.md, "Device assignment".
-var aliases = map[string]vitals.Kind{
-	"blood_pressure_monitor": vitals.BloodPressure,
-	"bp_monitor":             vitals.BloodPressure,
-	"weight_scale":           vitals.Weight,
-	"scale":                  vitals.Weight,
-	"pulse_oximeter":         vitals.PulseOximetry,
-	"glucose_meter":          vitals.BloodGlucose,
-	"glucometer":             vitals.BloodGlucose,
-}
-
 var slugForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,49}$`)
 
-// ParseType reads a device type: one of the four, an alias of one, or any other slug, kept as sent. kind is what such a
+// ParseType reads a device type: a kind, another word for the device of one, or any other slug, kept as sent. kind is what such a
 // device measures, "" for the others. ok is false for what is no slug.
+// Source: docs/decisions.md, "Device assignment".
 func ParseType(text string) (deviceType string, kind vitals.Kind, ok bool) {
 	word := strings.ToLower(text)
 	if kind := vitals.Kind(word); kind.Valid() {
 		return word, kind, true
 	}
-	if kind, known := aliases[word]; known {
-		return string(kind), kind, true
+	for _, d := range vitals.Definitions {
+		if slices.Contains(d.Devices, word) {
+			return string(d.Kind), d.Kind, true
+		}
 	}
 	return text, "", slugForm.MatchString(text)
 }

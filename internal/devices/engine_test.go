@@ -82,7 +82,7 @@ func (w *ward) measure(patient, device string, kg float64, at time.Time, told de
 	err := w.app.RunInTransaction(func(tx core.App) error {
 		outcome, err := w.readings.Ingest(tx, observations.Submission{
 			PatientID: patient, Source: vitals.SourceGateway, ReceivedAt: w.now, Device: told, By: audit.Gateway(audit.Origin{}),
-			Reading: vitals.Reading{Kind: vitals.Weight, WeightKg: &kg, MeasuredAt: at, DeviceID: device},
+			Reading: vitals.Reading{Kind: vitals.Weight, MeasuredAt: at, DeviceID: device}.With(vitals.WeightKg, kg),
 		}, w.now)
 		attended = outcome.CheckDevice
 		return err
@@ -145,7 +145,7 @@ func (w *ward) wantCount(table, where string, want int) {
 func level(n int64) *int64 { return &n }
 
 func weighing(device string, kg *float64, at time.Time) vitals.Reading {
-	return vitals.Reading{Kind: vitals.Weight, WeightKg: kg, MeasuredAt: at, DeviceID: device}
+	return measured(vitals.Reading{Kind: vitals.Weight, MeasuredAt: at, DeviceID: device}, vitals.WeightKg, kg)
 }
 
 func patientsArchive(w *ward, id string) (*collections.Patient, error) {

@@ -247,15 +247,15 @@ func TestStreak(t *testing.T) {
 func TestStale(t *testing.T) {
 	newYork := zone(t, "America/New_York")
 	value := func(n float64) *float64 { return &n }
-	weight := func(kg float64) vitals.Reading { return vitals.Reading{Kind: vitals.Weight, WeightKg: value(kg)} }
+	weight := func(kg float64) vitals.Reading { return vitals.Reading{Kind: vitals.Weight}.With(vitals.WeightKg, kg) }
 	pressure := func(pulse *float64) vitals.Reading {
-		return vitals.Reading{Kind: vitals.BloodPressure, Systolic: value(120), Diastolic: value(80), Pulse: pulse}
+		return measured(vitals.Reading{Kind: vitals.BloodPressure}.With(vitals.Systolic, 120).With(vitals.Diastolic, 80), vitals.Pulse, pulse)
 	}
 	oxygen := func(pulse *float64) vitals.Reading {
-		return vitals.Reading{Kind: vitals.PulseOximetry, SpO2: value(97), Pulse: pulse}
+		return measured(vitals.Reading{Kind: vitals.PulseOximetry}.With(vitals.SpO2, 97), vitals.Pulse, pulse)
 	}
 	glucose := func(comparator string) vitals.Reading {
-		return vitals.Reading{Kind: vitals.BloodGlucose, GlucoseMgDL: value(110), Comparator: comparator}
+		return vitals.Reading{Kind: vitals.BloodGlucose}.With(vitals.GlucoseMgDL, 110).Saying(vitals.Comparator, comparator)
 	}
 	times := func(r vitals.Reading, n int) []vitals.Reading { return slices.Repeat([]vitals.Reading{r}, n) }
 	for name, test := range map[string]struct {
@@ -299,4 +299,12 @@ func TestStale(t *testing.T) {
 	if diff := cmp.Diff(late[4].MeasuredAt, since); !got || diff != "" {
 		t.Errorf("stale %v since %s", got, diff)
 	}
+}
+
+// measured adds a value that may be missing.
+func measured(r vitals.Reading, p *vitals.Parameter, value *float64) vitals.Reading {
+	if value == nil {
+		return r
+	}
+	return r.With(p, *value)
 }

@@ -3,6 +3,7 @@ package devices
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,32 +16,29 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// staleDays is how many local days in a row with the same values make them suspicious.
-// Source: docs/decisions.md, "Stale readings".
-var staleDays = map[vitals.Kind]int{vitals.BloodPressure: 5, vitals.Weight: 5, vitals.PulseOximetry: 5, vitals.BloodGlucose: 3}
-
 // staleWithin is how old the newest reading may be: history that is brought along later says nothing about a device now.
 const staleWithin = 7 * 24 * time.Hour
 
-// Sameness is what of a reading is compared, "" for one that cannot be: SpO2 without a pulse, and a meter's HI or LO.
+// Sameness is what of a reading is compared, "" for one that cannot be: without what its kind compares, such as SpO2 without
+// a pulse, and a meter's HI or LO.
 func Sameness(r vitals.Reading) string {
-	number := func(value *float64) string {
-		if value == nil {
-			return "-"
+	rule := r.Kind.Definition().Stale
+	var same strings.Builder
+	for _, p := range slices.Concat(rule.Of, rule.Also) {
+		value := r.Value(p)
+		switch {
+		case value != nil:
+			fmt.Fprintf(&same, "/%.*f", rule.Decimals, vitals.RoundHalfUp(*value, rule.Decimals))
+		case slices.Contains(rule.Of, p):
+			return ""
+		default:
+			same.WriteString("/-")
 		}
-		return fmt.Sprintf("%.2f", *value)
 	}
-	switch {
-	case r.Kind == vitals.BloodPressure:
-		return number(r.Systolic) + "/" + number(r.Diastolic) + "/" + number(r.Pulse)
-	case r.Kind == vitals.Weight && r.WeightKg != nil:
-		return fmt.Sprintf("%.1f", vitals.RoundHalfUp(*r.WeightKg, 1))
-	case r.Kind == vitals.PulseOximetry && r.Pulse != nil:
-		return number(r.SpO2) + "/" + number(r.Pulse)
-	case r.Kind == vitals.BloodGlucose && r.Comparator == "":
-		return number(r.GlucoseMgDL)
+	if r.Says(vitals.Comparator) != "" {
+		return ""
 	}
-	return ""
+	return same.String()
 }
 
 // Stale reports whether the newest readings, newest first and all of one kind, say the same on as many consecutive days in
@@ -58,7 +56,7 @@ func Stale(readings []vitals.Reading, zone *time.Location) (since time.Time, sta
 		days[since.In(zone).Format(time.DateOnly)] = true
 	}
 	year, month, date := readings[0].MeasuredAt.In(zone).Date()
-	for back := range staleDays[readings[0].Kind] {
+	for back := range readings[0].Kind.Definition().Stale.Days {
 		if !days[time.Date(year, month, date-back, 12, 0, 0, 0, time.UTC).Format(time.DateOnly)] {
 			return since, false
 		}
@@ -112,12 +110,11 @@ func (e *Engine) judgeStale(app core.App, row collections.Measured, now time.Tim
 			return err // another check was faster
 		}
 		raised = true
-		name := strings.ReplaceAll(string(kind), "_", " ")
 		draft := alerts.Draft{
 			PatientID: row.PatientID, DeviceID: newest.DeviceID, MeasuredAt: newest.MeasuredAt, Unmeasured: true,
 			Finding: alerts.Finding{
 				Type: alerts.TypeStaleReading, Level: alerts.Warning, Parameter: string(kind),
-				Message: fmt.Sprintf("The same %s values came on %d days in a row: the readings may be stale.", name, staleDays[kind]),
+				Message: fmt.Sprintf("The same %s values came on %d days in a row: the readings may be stale.", kind.Title(), kind.Definition().Stale.Days),
 			},
 		}
 		_, err := raise(tx, alarm{draft: draft, kind: notifications.DeviceAlertRaised}, now)
@@ -141,33 +138,36 @@ func lastStale(app core.App, patientID string, kind vitals.Kind) (time.Time, err
 // runOf reads enough of the latest readings of a kind to judge them: the days that the rule looks at, and all since the last
 // alert, so that a long run is told of once.
 func runOf(app core.App, patientID string, kind vitals.Kind, told, now time.Time) ([]vitals.Reading, error) {
-	from := now.Add(-staleWithin).AddDate(0, 0, -staleDays[kind]-1)
+	from := now.Add(-staleWithin).AddDate(0, 0, -kind.Definition().Stale.Days-1)
 	if !told.IsZero() && told.Before(from) {
 		from = told
 	}
-	var rows []struct {
-		MeasuredAt string   `db:"measured_at"`
-		DeviceID   string   `db:"device_id"`
-		Systolic   *float64 `db:"systolic"`
-		Diastolic  *float64 `db:"diastolic"`
-		Pulse      *float64 `db:"pulse"`
-		WeightKg   *float64 `db:"weight_kg"`
-		SpO2       *float64 `db:"spo2"`
-		Glucose    *float64 `db:"glucose_mg_dl"`
-		Comparator string   `db:"comparator"`
-	}
-	err := app.DB().NewQuery(`SELECT measured_at, device_id, systolic, diastolic, pulse, weight_kg, spo2, glucose_mg_dl, comparator FROM observations
+	rule := kind.Definition().Stale
+	compared := slices.Concat(rule.Of, rule.Also)
+	rows, err := app.DB().NewQuery(`SELECT measured_at, device_id, comparator, ` + vitals.Columns(compared) + ` FROM observations
 		WHERE patient = {:patient} AND observation_type = {:kind} AND measured_at >= {:from} AND status = 'final' ORDER BY measured_at DESC, id DESC`).
-		Bind(dbx.Params{"patient": patientID, "kind": string(kind), "from": collections.Instant(from)}).All(&rows)
+		Bind(dbx.Params{"patient": patientID, "kind": string(kind), "from": collections.Instant(from)}).Rows()
 	if err != nil {
 		return nil, fmt.Errorf("read latest readings: %w", err)
 	}
-	readings := make([]vitals.Reading, len(rows))
-	for i, row := range rows {
-		readings[i] = vitals.Reading{
-			Kind: kind, MeasuredAt: collections.ParseInstant(row.MeasuredAt), DeviceID: row.DeviceID, Systolic: row.Systolic, Diastolic: row.Diastolic,
-			Pulse: row.Pulse, WeightKg: row.WeightKg, SpO2: row.SpO2, GlucoseMgDL: row.Glucose, Comparator: row.Comparator,
+	defer rows.Close() //nolint:errcheck // Err below tells what went wrong
+	var readings []vitals.Reading
+	for rows.Next() {
+		r := vitals.Reading{Kind: kind}
+		var measuredAt, comparator string
+		columns := []any{&measuredAt, &r.DeviceID, &comparator}
+		for _, p := range compared {
+			columns = append(columns, r.Slot(p))
 		}
+		if err := rows.Scan(columns...); err != nil {
+			return nil, fmt.Errorf("read a latest reading: %w", err)
+		}
+		r.MeasuredAt = collections.ParseInstant(measuredAt)
+		r.Say(vitals.Comparator, comparator)
+		readings = append(readings, r)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read latest readings: %w", err)
 	}
 	return readings, nil
 }

@@ -55,7 +55,7 @@ func (p *practice) escalate(alert *core.Record) (e *collections.Escalation, err 
 func (p *practice) alert(level alerts.Level) *core.Record {
 	p.t.Helper()
 	id, err := alerts.Store(p.app, alerts.Draft{
-		PatientID: p.patient, MeasuredAt: now, Finding: alerts.Finding{Type: alerts.TypePulse, Level: level, Message: "Pulse 120 bpm."},
+		PatientID: p.patient, MeasuredAt: now, Finding: alerts.Finding{Type: "pulse", Level: level, Message: "Pulse 120 bpm."},
 	}, now)
 	if err != nil {
 		p.t.Fatal(err)

@@ -2,6 +2,7 @@ package fhir
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -62,56 +63,17 @@ const (
 	profilePrefix = "http://hl7.org/fhir/us/core/StructureDefinition/"
 )
 
-func loinc(code, display string) coding { return coding{loincSystem, code, display} }
+func loinc(c vitals.Code) coding { return coding{loincSystem, c.Code, c.Display} }
 
 func category(code, display string) concept {
 	return concept{Coding: []coding{{"http://terminology.hl7.org/CodeSystem/observation-category", code, display}}}
 }
 
-// The codes of whole observations and of their components.
-// Source: docs/decisions.md, "Codes, units, profiles per type" and "Category"; LOINC; US Core.
+// The categories of observations. Source: docs/decisions.md, "Category".
 var (
 	vitalSigns = category("vital-signs", "Vital Signs")
 	laboratory = category("laboratory", "Laboratory")
-
-	pressurePanel = loinc("85354-9", "Blood pressure panel with all children optional")
-	systolic      = loinc("8480-6", "Systolic blood pressure")
-	diastolic     = loinc("8462-4", "Diastolic blood pressure")
-	heartRate     = loinc("8867-4", "Heart rate")
-	bodyWeight    = loinc("29463-7", "Body weight")
-	// US Core requires both saturation codings.
-	saturationByOximetry = loinc("59408-5", "Oxygen saturation in Arterial blood by Pulse oximetry")
-	saturation           = loinc("2708-6", "Oxygen saturation in Arterial blood")
-	glucoseByGlucometer  = loinc("41653-7", "Glucose [Mass/volume] in Capillary blood by Glucometer")
-	glucose              = loinc("2339-0", "Glucose [Mass/volume] in Blood")
-
-	mealContext = coding{mdcSystem, "8417864", "MDC_CTXT_GLU_MEAL"}
 )
-
-// unit is how a value is sent: at most so many decimals, its words and its UCUM code.
-// Source: docs/decisions.md, "Rounding"; UCUM.
-type unit struct {
-	decimals   int
-	name, code string
-}
-
-var (
-	mmHg           = unit{0, "mmHg", "mm[Hg]"}
-	beatsPerMinute = unit{0, "beats/minute", "/min"}
-	kilogram       = unit{2, "kg", "kg"}
-	percent        = unit{1, "%", "%"}
-	mgPerDL        = unit{0, "mg/dL", "mg/dL"}
-)
-
-// meals are the answers to the meal context. Bedtime has text only: the published tables disagree on its code.
-// Source: docs/decisions.md, "Meal context in FHIR"; ISO/IEEE 11073-10101; HL7 Personal Health Device guide.
-var meals = map[string]concept{
-	vitals.MealBefore:  {Coding: []coding{{System: mdcSystem, Code: "8417868"}}, Text: "Before meal"},
-	vitals.MealAfter:   {Coding: []coding{{System: mdcSystem, Code: "8417872"}}, Text: "After meal"},
-	vitals.MealFasting: {Coding: []coding{{System: mdcSystem, Code: "8417876"}}, Text: "Fasting"},
-	vitals.MealRandom:  {Coding: []coding{{System: mdcSystem, Code: "8417880"}}, Text: "Random"},
-	vitals.MealBedtime: {Text: "Bedtime"},
-}
 
 // build writes what both forms share. Its one error is a kind without a FHIR form.
 func build(s Stored) (*observation, error) {
@@ -131,69 +93,66 @@ func build(s Stored) (*observation, error) {
 		o.Device = &reference{Identifier: &identifier{deviceSystem, r.DeviceID}, Display: r.DeviceID}
 	}
 	absent := absentReason(s.DeviceError)
-	switch r.Kind {
-	case vitals.BloodPressure:
-		o.claim("us-core-blood-pressure", pressurePanel)
-		o.require(systolic, r.Systolic, mmHg, absent)
-		o.require(diastolic, r.Diastolic, mmHg, absent)
-		o.offer(heartRate, r.Pulse, beatsPerMinute)
-	case vitals.Weight:
-		o.claim("us-core-body-weight", bodyWeight)
-		o.value(r.WeightKg, kilogram, absent)
-	case vitals.PulseOximetry:
-		o.claim("us-core-pulse-oximetry", saturationByOximetry, saturation)
-		o.value(r.SpO2, percent, absent)
-		o.offer(heartRate, r.Pulse, beatsPerMinute)
-	case vitals.BloodGlucose:
-		o.claim("us-core-observation-clinical-result", glucoseByGlucometer, glucose)
-		o.Category = append(o.Category, laboratory)
-		o.value(r.GlucoseMgDL, mgPerDL, absent)
-		if o.ValueQuantity != nil {
-			o.ValueQuantity.Comparator = r.Comparator
-		}
-		if meal, known := meals[r.MealContext]; known {
-			o.Component = append(o.Component, component{
-				Code: concept{Coding: []coding{mealContext}}, ValueCodeableConcept: &meal,
-			})
-		}
-	default:
+	kind := r.Kind.Definition()
+	if !r.Kind.Valid() {
 		return nil, fmt.Errorf("no FHIR form for observation type %q", r.Kind)
+	}
+	o.Meta.Profile = []string{profilePrefix + kind.FHIR.Profile}
+	for _, code := range kind.FHIR.Codes {
+		o.Code.Coding = append(o.Code.Coding, loinc(code))
+	}
+	if kind.FHIR.Laboratory {
+		o.Category = append(o.Category, laboratory)
+	}
+	for _, p := range kind.All {
+		switch value := r.Value(p); {
+		case p == kind.FHIR.Value:
+			o.value(value, p.FHIR, absent)
+		case value != nil && p.FHIR != nil, slices.Contains(kind.Must, p):
+			o.component(p.FHIR, value, absent)
+		}
+	}
+	if o.ValueQuantity != nil {
+		o.ValueQuantity.Comparator = r.Says(vitals.Comparator)
+	}
+	for _, m := range kind.Marks {
+		if answer, known := m.Answers[r.Says(m)]; known {
+			o.answer(m.Question, answer)
+		}
 	}
 	return o, nil
 }
 
-// claim sets the profile and the codes of the observation.
-func (o *observation) claim(profile string, codes ...coding) {
-	o.Meta.Profile = []string{profilePrefix + profile}
-	o.Code = concept{Coding: codes}
-}
-
 // value sets the observation's own value, or why there is none.
-func (o *observation) value(v *float64, u unit, absent *concept) {
+func (o *observation) value(v *float64, in *vitals.Quantity, absent *concept) {
 	if v == nil {
 		o.DataAbsentReason = absent
 		return
 	}
-	o.ValueQuantity = u.quantity(*v)
+	o.ValueQuantity = quantityOf(*v, in)
 }
 
-// require adds a component that must be there, if only to say why its value is not.
+// component adds a component, if only to say why its value is not there.
 // Source: docs/decisions.md, "Missing values"; FHIR R4 vital signs, invariant vs-3.
-func (o *observation) require(code coding, v *float64, u unit, absent *concept) {
-	c := component{Code: concept{Coding: []coding{code}}}
+func (o *observation) component(in *vitals.Quantity, v *float64, absent *concept) {
+	c := component{Code: concept{Coding: []coding{loinc(in.Code)}}}
 	if v == nil {
 		c.DataAbsentReason = absent
 	} else {
-		c.ValueQuantity = u.quantity(*v)
+		c.ValueQuantity = quantityOf(*v, in)
 	}
 	o.Component = append(o.Component, c)
 }
 
-// offer adds a component when it was measured.
-func (o *observation) offer(code coding, v *float64, u unit) {
-	if v != nil {
-		o.require(code, v, u, nil)
+// answer adds what a reading says besides its numbers. Source: docs/decisions.md, "Meal context in FHIR".
+func (o *observation) answer(question vitals.Code, said vitals.Answer) {
+	value := concept{Text: said.Text}
+	if said.Code != "" {
+		value.Coding = []coding{{System: mdcSystem, Code: said.Code}}
 	}
+	o.Component = append(o.Component, component{
+		Code: concept{Coding: []coding{{mdcSystem, question.Code, question.Display}}}, ValueCodeableConcept: &value,
+	})
 }
 
 func absentReason(deviceError bool) *concept {
@@ -204,6 +163,6 @@ func absentReason(deviceError bool) *concept {
 	return &concept{Coding: []coding{reason}}
 }
 
-func (u unit) quantity(v float64) *quantity {
-	return &quantity{Value: vitals.RoundHalfUp(v, u.decimals), Unit: u.name, System: ucumSystem, Code: u.code}
+func quantityOf(v float64, in *vitals.Quantity) *quantity {
+	return &quantity{Value: vitals.RoundHalfUp(v, in.Decimals), Unit: in.Unit, System: ucumSystem, Code: in.UCUM}
 }

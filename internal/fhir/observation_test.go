@@ -38,39 +38,30 @@ func stored(r vitals.Reading) fhir.Stored {
 }
 
 func glucose(mgPerDL float64, meal, comparator string) vitals.Reading {
-	return vitals.Reading{Kind: vitals.BloodGlucose, GlucoseMgDL: &mgPerDL, MealContext: meal, Comparator: comparator}
+	return vitals.Reading{Kind: vitals.BloodGlucose}.With(vitals.GlucoseMgDL, mgPerDL).Saying(vitals.MealContext, meal).Saying(vitals.Comparator, comparator)
 }
 
 // cases are the golden files, by name. Served and delivered forms of the same reading stand side by side.
 func cases() map[string]fhir.Resource {
-	withdrawn := stored(vitals.Reading{Kind: vitals.Weight, WeightKg: new(81.65)})
+	withdrawn := stored(vitals.Reading{Kind: vitals.Weight}.With(vitals.WeightKg, 81.65))
 	withdrawn.EnteredInError, withdrawn.Version = true, 3
-	broken := stored(vitals.Reading{Kind: vitals.PulseOximetry, Pulse: new(61.0)})
+	broken := stored(vitals.Reading{Kind: vitals.PulseOximetry}.With(vitals.Pulse, 61.0))
 	broken.DeviceError = true
-	unread := stored(vitals.Reading{Kind: vitals.BloodPressure, Diastolic: new(76.0), Pulse: new(70.5)})
+	unread := stored(vitals.Reading{Kind: vitals.BloodPressure}.With(vitals.Diastolic, 76.0).With(vitals.Pulse, 70.5))
 	unread.DeviceError = true
-	full := stored(vitals.Reading{
-		Kind: vitals.BloodPressure, DeviceID: "BPM-00042", Systolic: new(124.0), Diastolic: new(81.5), Pulse: new(71.49),
-		IrregularHeartbeat: new(true),
-	})
-	weight := stored(vitals.Reading{
-		Kind: vitals.Weight, DeviceID: "SCALE-7", WeightKg: new(72.57), OriginalValue: new(160.0), OriginalUnit: "lbs",
-	})
-	oximetry := stored(vitals.Reading{
-		Kind: vitals.PulseOximetry, DeviceID: "OX-1", SpO2: new(97.25), Pulse: new(64.0), PerfusionIndex: new(3.2),
-	})
+	full := stored(vitals.Reading{Kind: vitals.BloodPressure, DeviceID: "BPM-00042"}.With(vitals.Systolic, 124.0).With(vitals.Diastolic, 81.5).With(vitals.Pulse, 71.49).Saying(vitals.IrregularHeartbeat, vitals.Yes))
+	weight := stored(vitals.Reading{Kind: vitals.Weight, DeviceID: "SCALE-7", OriginalValue: new(160.0), OriginalUnit: "lbs"}.With(vitals.WeightKg, 72.57))
+	oximetry := stored(vitals.Reading{Kind: vitals.PulseOximetry, DeviceID: "OX-1"}.With(vitals.SpO2, 97.25).With(vitals.Pulse, 64.0).With(vitals.PerfusionIndex, 3.2))
 	high := stored(glucose(600, "after_meal", ">"))
 	got := map[string]fhir.Resource{
 		"blood_pressure_full":      fhir.Observation(full, patientName),
 		"blood_pressure_delivered": fhir.Delivered(full, externalID),
-		"blood_pressure_minimal": fhir.Observation(stored(vitals.Reading{
-			Kind: vitals.BloodPressure, Systolic: new(118.0), Diastolic: new(76.0),
-		}), ""),
-		"blood_pressure_absent":   fhir.Observation(stored(vitals.Reading{Kind: vitals.BloodPressure, Systolic: new(118.0)}), patientName),
-		"weight_full":             fhir.Observation(weight, patientName),
-		"weight_delivered":        fhir.Delivered(weight, "a-1234"),
-		"weight_minimal":          fhir.Observation(stored(vitals.Reading{Kind: vitals.Weight, WeightKg: new(80.0)}), patientName),
-		"weight_entered_in_error": fhir.Observation(withdrawn, patientName),
+		"blood_pressure_minimal":   fhir.Observation(stored(vitals.Reading{Kind: vitals.BloodPressure}.With(vitals.Systolic, 118.0).With(vitals.Diastolic, 76.0)), ""),
+		"blood_pressure_absent":    fhir.Observation(stored(vitals.Reading{Kind: vitals.BloodPressure}.With(vitals.Systolic, 118.0)), patientName),
+		"weight_full":              fhir.Observation(weight, patientName),
+		"weight_delivered":         fhir.Delivered(weight, "a-1234"),
+		"weight_minimal":           fhir.Observation(stored(vitals.Reading{Kind: vitals.Weight}.With(vitals.WeightKg, 80.0)), patientName),
+		"weight_entered_in_error":  fhir.Observation(withdrawn, patientName),
 		// A reading that is withdrawn before it is sent arrives as withdrawn.
 		"weight_entered_in_error_delivered": fhir.Delivered(withdrawn, externalID),
 		"glucose_delivered":                 fhir.Delivered(stored(glucose(112.5, "before_meal", "")), externalID),
@@ -78,14 +69,17 @@ func cases() map[string]fhir.Resource {
 		"weight_absent":                     fhir.Observation(stored(vitals.Reading{Kind: vitals.Weight}), patientName),
 		"pulse_oximetry_full":               fhir.Observation(oximetry, patientName),
 		"pulse_oximetry_delivered":          fhir.Delivered(oximetry, externalID),
-		"pulse_oximetry_minimal":            fhir.Observation(stored(vitals.Reading{Kind: vitals.PulseOximetry, SpO2: new(98.0)}), patientName),
+		"pulse_oximetry_minimal":            fhir.Observation(stored(vitals.Reading{Kind: vitals.PulseOximetry}.With(vitals.SpO2, 98.0)), patientName),
 		"pulse_oximetry_error":              fhir.Observation(broken, patientName),
 		"glucose_minimal":                   fhir.Observation(stored(glucose(101, "", "")), patientName),
 		"glucose_high":                      fhir.Observation(high, patientName),
 		"glucose_high_delivered":            fhir.Delivered(high, externalID),
 		"glucose_low":                       fhir.Observation(stored(glucose(20, "", "<")), patientName),
-		"glucose_absent":                    fhir.Observation(stored(vitals.Reading{Kind: vitals.BloodGlucose, MealContext: "fasting", Comparator: ">"}), patientName),
+		"glucose_absent":                    fhir.Observation(stored(vitals.Reading{Kind: vitals.BloodGlucose}.Saying(vitals.MealContext, "fasting").Saying(vitals.Comparator, ">")), patientName),
 	}
+	warm := stored(vitals.Reading{Kind: vitals.BodyTemperature, DeviceID: "TH-3", OriginalValue: new(100.5), OriginalUnit: "°F"}.With(vitals.TemperatureC, 38.06))
+	got["body_temperature_full"], got["body_temperature_delivered"] = fhir.Observation(warm, patientName), fhir.Delivered(warm, externalID)
+	got["body_temperature_absent"] = fhir.Observation(stored(vitals.Reading{Kind: vitals.BodyTemperature}), patientName)
 	for _, meal := range []string{"fasting", "before_meal", "after_meal", "bedtime", "random"} {
 		got["glucose_"+meal] = fhir.Observation(stored(glucose(112.5, meal, "")), patientName)
 	}
@@ -177,14 +171,14 @@ func TestRounding(t *testing.T) {
 		reading vitals.Reading
 		want    string
 	}{
-		{vitals.Reading{Kind: vitals.Weight, WeightKg: new(72.57)}, "72.57"},
-		{vitals.Reading{Kind: vitals.Weight, WeightKg: new(72.5)}, "72.5"},
-		{vitals.Reading{Kind: vitals.Weight, WeightKg: new(72.0)}, "72"},
-		{vitals.Reading{Kind: vitals.Weight, WeightKg: new(0.1 + 0.2)}, "0.3"},
-		{vitals.Reading{Kind: vitals.Weight, WeightKg: new(81.005)}, "81.01"},
-		{vitals.Reading{Kind: vitals.PulseOximetry, SpO2: new(97.15)}, "97.2"},
-		{vitals.Reading{Kind: vitals.PulseOximetry, SpO2: new(97.14)}, "97.1"},
-		{vitals.Reading{Kind: vitals.PulseOximetry, SpO2: new(99.95)}, "100"},
+		{vitals.Reading{Kind: vitals.Weight}.With(vitals.WeightKg, 72.57), "72.57"},
+		{vitals.Reading{Kind: vitals.Weight}.With(vitals.WeightKg, 72.5), "72.5"},
+		{vitals.Reading{Kind: vitals.Weight}.With(vitals.WeightKg, 72.0), "72"},
+		{vitals.Reading{Kind: vitals.Weight}.With(vitals.WeightKg, 0.1+0.2), "0.3"},
+		{vitals.Reading{Kind: vitals.Weight}.With(vitals.WeightKg, 81.005), "81.01"},
+		{vitals.Reading{Kind: vitals.PulseOximetry}.With(vitals.SpO2, 97.15), "97.2"},
+		{vitals.Reading{Kind: vitals.PulseOximetry}.With(vitals.SpO2, 97.14), "97.1"},
+		{vitals.Reading{Kind: vitals.PulseOximetry}.With(vitals.SpO2, 99.95), "100"},
 		{glucose(112.5, "", ""), "113"},
 		{glucose(112.49, "", ""), "112"},
 		{glucose(301, "", ""), "301"},
@@ -245,7 +239,7 @@ func TestMarshalJSONIsEncode(t *testing.T) {
 }
 
 func ExampleDelivered() {
-	pressure := vitals.Reading{Kind: vitals.Weight, WeightKg: new(72.57), MeasuredAt: measuredAt}
+	pressure := vitals.Reading{Kind: vitals.Weight, MeasuredAt: measuredAt}.With(vitals.WeightKg, 72.57)
 	encoded, err := fhir.Delivered(fhir.Stored{ID: observationID, Reading: pressure, CreatedAt: measuredAt}, "a-1234").Encode()
 	if err != nil {
 		fmt.Println(err)
@@ -255,9 +249,7 @@ func ExampleDelivered() {
 }
 
 func BenchmarkDelivered(b *testing.B) {
-	s := stored(vitals.Reading{
-		Kind: vitals.BloodPressure, DeviceID: "BPM-00042", Systolic: new(124.0), Diastolic: new(81.0), Pulse: new(71.0),
-	})
+	s := stored(vitals.Reading{Kind: vitals.BloodPressure, DeviceID: "BPM-00042"}.With(vitals.Systolic, 124.0).With(vitals.Diastolic, 81.0).With(vitals.Pulse, 71.0))
 	for b.Loop() {
 		if _, err := fhir.Delivered(s, externalID).Encode(); err != nil {
 			b.Fatal(err)

@@ -14,7 +14,7 @@ var observationStatuses = []string{"registered", "preliminary", "final", "amende
 // units are the UCUM codes that a value may have, by the LOINC code of what it measures. Source: US Core; R4 vital signs.
 var units = map[string]string{
 	"8480-6": "mm[Hg]", "8462-4": "mm[Hg]", "8867-4": "/min", "29463-7": "kg", "59408-5": "%", "2708-6": "%",
-	"41653-7": "mg/dL", "2339-0": "mg/dL",
+	"41653-7": "mg/dL", "2339-0": "mg/dL", "8310-5": "Cel",
 }
 
 // violations lists what is wrong with an Observation.
@@ -72,7 +72,7 @@ func checkCoding(path string, node map[string]any, complain func(path, what stri
 		"http://terminology.hl7.org/CodeSystem/observation-category": {"vital-signs", "laboratory"},
 		"http://terminology.hl7.org/CodeSystem/data-absent-reason":   {"unknown", "error"},
 		"urn:iso:std:iso:11073:10101":                                {"8417864", "8417868", "8417872", "8417876", "8417880"},
-		"http://unitsofmeasure.org":                                  {"mm[Hg]", "/min", "kg", "%", "mg/dL"},
+		"http://unitsofmeasure.org":                                  {"mm[Hg]", "/min", "kg", "%", "mg/dL", "Cel"},
 	}
 	system, _ := node["system"].(string)
 	if codes, ok := known[system]; ok {

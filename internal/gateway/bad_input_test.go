@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // What no meter means must never become a value.
@@ -44,7 +45,7 @@ func TestValuesNobodyMeasured(t *testing.T) {
 			t.Errorf("%.80s complains about %q, want %q", tc.members, got, tc.want)
 		}
 	}
-	if math.IsNaN(*parse(t, vectorBody).Reading.Systolic) {
+	if math.IsNaN(*parse(t, vectorBody).Reading.Value(vitals.Systolic)) {
 		t.Error("a good reading is not one any more")
 	}
 }

@@ -12,15 +12,14 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // Columns of a table of readings. Those of the envelope are members of the event, the others of its values.
 var (
 	envelopeColumns = []string{"device_id", "patient_id", "measurement_type", "timestamp", "unit", "device_model"}
-	valueColumns    = []string{
-		"systolic", "diastolic", "pulse", "irregular_heartbeat", "weight", "spo2", "perfusion_index", "glucose", "meal_context",
-	}
-	neededColumns = []string{"device_id", "patient_id", "measurement_type", "timestamp"}
+	valueColumns    = vitals.SentFields()
+	neededColumns   = []string{"device_id", "patient_id", "measurement_type", "timestamp"}
 )
 
 // CSV is a table of readings (RFC 4180) with a first line of column names in any order: each further line is one

@@ -148,18 +148,18 @@ const (
 
 // eventBody is an event as the gateway sends it.
 type eventBody struct {
-	EventType       input.String        `json:"event_type"`
-	DeviceID        input.String        `json:"device_id"`
-	HubID           input.String        `json:"hub_id"`
-	PatientID       input.String        `json:"patient_id"`
-	MeasurementType input.String        `json:"measurement_type"`
-	Values          input.Field[values] `json:"values"`
-	Unit            input.String        `json:"unit"`
-	Timestamp       input.String        `json:"timestamp"`
-	LastSeenAt      input.String        `json:"last_seen_at"`
-	DeviceModel     input.String        `json:"device_model"`
-	BatteryLevel    input.Integer       `json:"battery_level"`
-	SignalStrength  input.Integer       `json:"signal_strength"`
+	EventType       input.String             `json:"event_type"`
+	DeviceID        input.String             `json:"device_id"`
+	HubID           input.String             `json:"hub_id"`
+	PatientID       input.String             `json:"patient_id"`
+	MeasurementType input.String             `json:"measurement_type"`
+	Values          input.Field[vitals.Body] `json:"values"`
+	Unit            input.String             `json:"unit"`
+	Timestamp       input.String             `json:"timestamp"`
+	LastSeenAt      input.String             `json:"last_seen_at"`
+	DeviceModel     input.String             `json:"device_model"`
+	BatteryLevel    input.Integer            `json:"battery_level"`
+	SignalStrength  input.Integer            `json:"signal_strength"`
 }
 
 // Parse reads a verified body. It answers a parse_error fault for what is not a JSON object and a validation fault

@@ -141,7 +141,7 @@ func TestUnknownEventIsNoError(t *testing.T) {
 
 func TestUnknownMeasurementIsUnsupported(t *testing.T) {
 	for _, changes := range []change{
-		{"measurement_type": "temperature"},
+		{"measurement_type": "peak_flow"},
 		{"measurement_type": "spirometry", "values": []int{1}, "unit": 5},
 		{"measurement_type": "ecg", "values": nil, "unit": nil},
 	} {
@@ -265,7 +265,7 @@ func TestKey(t *testing.T) {
 		vectorBody: "measurement.created|DEV-1001|2026-01-15T13:45:00Z|blood_pressure",
 		`{"event_type":"device.connected","device_id":"a|b","hub_id":"H","timestamp":"2026-01-15T13:45:00.25Z"}`: "device.connected|a%7Cb|2026-01-15T13:45:00.250Z",
 		`{"event_type":"hub.heartbeat","device_id":"D","hub_id":"H","timestamp":"2026-01-15T13:45:00Z"}`:         "hub.heartbeat|H|2026-01-15T13:45:00Z",
-		with(t, vectorBody, change{"measurement_type": "Temperature"}):                                           "measurement.created|DEV-1001|2026-01-15T13:45:00Z|temperature",
+		with(t, vectorBody, change{"measurement_type": "Peak_Flow"}):                                             "measurement.created|DEV-1001|2026-01-15T13:45:00Z|peak_flow",
 	}
 	for raw, want := range keys {
 		if got := parse(t, raw).Key(); got != want {

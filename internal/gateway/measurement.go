@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/vigilhealth/vigil/internal/object"
 )
 
 // Measurement is an event as the gateway sends it, for the simulator and for tests: Body and Sign make a delivery
@@ -24,17 +26,7 @@ type Measurement struct {
 }
 
 // Values are the values of a Measurement, in its Unit.
-type Values struct {
-	Systolic           *float64 `json:"systolic,omitempty"`
-	Diastolic          *float64 `json:"diastolic,omitempty"`
-	Pulse              *float64 `json:"pulse,omitempty"`
-	IrregularHeartbeat *bool    `json:"irregular_heartbeat,omitempty"`
-	Weight             *float64 `json:"weight,omitempty"`
-	SpO2               *float64 `json:"spo2,omitempty"`
-	PerfusionIndex     *float64 `json:"perfusion_index,omitempty"`
-	Glucose            any      `json:"glucose,omitempty"` // a number, "HI" or "LO"
-	MealMarker         string   `json:"meal_marker,omitempty"`
-}
+type Values = object.Shown
 
 // Body is the JSON of the event.
 func (m Measurement) Body() ([]byte, error) {

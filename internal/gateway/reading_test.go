@@ -79,6 +79,14 @@ var measurements = []struct {
 	{name: "HI without unit", changes: sugar("HI", nil, nil), wrong: "unit: This field is required."},
 	{name: "HIGH", changes: sugar("HIGH", "mg/dL", nil), wrong: "values.glucose: A valid number is required."},
 	{name: "text", changes: sugar("101", "mg/dL", nil), wrong: "values.glucose: A valid number is required."},
+	{name: "Fahrenheit", changes: thermometer("temperature", 100.5, "degf"), want: "body_temperature temperature_c=38.06/degF"},
+	{name: "UCUM's Fahrenheit", changes: thermometer("body_temperature", 98.6, "[degF]"), want: "body_temperature temperature_c=37/[degF]"},
+	{name: "Celsius", changes: thermometer("Temperature", 38.055, "cel"), want: "body_temperature temperature_c=38.06"},
+	{name: "temperature without unit", changes: thermometer("temperature", 98.6, nil), wrong: "unit: This field is required."},
+	{name: "Fahrenheit as Celsius", changes: thermometer("temperature", 98.6, "C"), wrong: "values.temperature: Must be between 25 and 45 °C."},
+	{name: "Celsius as Fahrenheit", changes: thermometer("temperature", 37, "°F"), wrong: "values.temperature: Must be between 77 and 113 °F."},
+	{name: "Kelvin", changes: thermometer("temperature", 310, "K"), wrong: "unit: Must be one of: °C, Cel, C, degC, °F, [degF], F, degF."},
+
 	{name: "no glucose", changes: sugar(nil, "mg/dL", nil), wrong: "values.glucose: This field is required."},
 	{name: "null glucose", changes: sugar(raw("null"), "mg/dL", nil), wrong: "values.glucose: This field may not be null."},
 	{name: "glucose without unit", changes: sugar(5.6, nil, nil), wrong: "unit: This field is required."},
@@ -98,6 +106,10 @@ func (r raw) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
 func weight(kind string, value, unit any) change {
 	return change{"measurement_type": kind, "values": change{"weight": value}, "unit": unit}
+}
+
+func thermometer(kind string, value, unit any) change {
+	return change{"measurement_type": kind, "values": change{"temperature": value}, "unit": unit}
 }
 
 func oximetry(kind string, values change, unit any) change {
@@ -138,20 +150,33 @@ func TestReadings(t *testing.T) {
 }
 
 func TestEveryKindHasUnits(t *testing.T) {
-	for alias, kind := range kinds {
-		if !kind.Valid() || len(units[kind]) == 0 || alias != strings.ToLower(alias) {
-			t.Errorf("%s: %s in %v", alias, kind, units[kind])
+	words := map[string]vitals.Kind{}
+	for _, kind := range vitals.Definitions {
+		units, _ := kind.Units()
+		for _, word := range append([]string{string(kind.Kind)}, kind.Words...) {
+			if known, ok := kindOf(word); !ok || known != kind || words[word] != "" || len(units) == 0 || word != strings.ToLower(word) {
+				t.Errorf("%s: %s in %v", word, kind.Kind, units)
+			}
+			words[word] = kind.Kind
 		}
 	}
-	if len(units) != len(vitals.Kinds) {
-		t.Errorf("%d kinds have units", len(units))
+	if len(words) < 10 {
+		t.Errorf("only %v", words)
 	}
+}
+
+// sent are names and values in turn.
+func sent(members ...any) (v Values) {
+	for i := 0; i < len(members); i += 2 {
+		v.Add(members[i].(string), members[i+1])
+	}
+	return v
 }
 
 func TestMeasurementMakesTheWorkedExample(t *testing.T) {
 	body, err := Measurement{
 		DeviceID: "DEV-1001", PatientID: "GW-77", MeasurementType: "blood_pressure",
-		Values: Values{Systolic: new(128.0), Diastolic: new(82.0), Pulse: new(71.0), IrregularHeartbeat: new(false)},
+		Values: sent("systolic", 128.0, "diastolic", 82.0, "pulse", 71.0, "irregular_heartbeat", false),
 		Unit:   "mmHg", Timestamp: time.Date(2026, 1, 15, 13, 45, 0, 0, time.UTC),
 		DeviceModel: "BP-7", BatteryLevel: new(84), SignalStrength: new(-71), HubID: "HUB-9",
 	}.Body()
@@ -163,9 +188,9 @@ func TestMeasurementMakesTheWorkedExample(t *testing.T) {
 func TestMeasurementMakesEveryEvent(t *testing.T) {
 	at := now.Add(-time.Minute)
 	for _, m := range []Measurement{
-		{DeviceID: "D", PatientID: "P", MeasurementType: "weight", Values: Values{Weight: new(165.0)}, Unit: "lb", Timestamp: at},
-		{DeviceID: "D", PatientID: "P", MeasurementType: "spo2", Values: Values{SpO2: new(97.0), PerfusionIndex: new(0.0)}, Timestamp: at},
-		{DeviceID: "D", PatientID: "P", MeasurementType: "glucose", Values: Values{Glucose: "HI", MealMarker: "pre_meal"}, Unit: "mg/dL", Timestamp: at},
+		{DeviceID: "D", PatientID: "P", MeasurementType: "weight", Values: sent("weight", 165.0), Unit: "lb", Timestamp: at},
+		{DeviceID: "D", PatientID: "P", MeasurementType: "spo2", Values: sent("spo2", 97.0, "perfusion_index", 0.0), Timestamp: at},
+		{DeviceID: "D", PatientID: "P", MeasurementType: "glucose", Values: sent("glucose", "HI", "meal_marker", "pre_meal"), Unit: "mg/dL", Timestamp: at},
 		{EventType: DeviceBatteryLow, DeviceID: "D", BatteryLevel: new(0), Timestamp: at},
 		{EventType: HubHeartbeat, HubID: "H", Timestamp: at},
 	} {
@@ -178,7 +203,7 @@ func TestMeasurementMakesEveryEvent(t *testing.T) {
 			t.Errorf("%s: misread", body)
 		}
 	}
-	if _, err := (Measurement{Values: Values{Glucose: func() {}}}).Body(); err == nil {
+	if _, err := (Measurement{Values: sent("glucose", func() {})}).Body(); err == nil {
 		t.Error("a function has no JSON")
 	}
 }

@@ -193,7 +193,7 @@ func (t tenovi) parseReading(main tenoviMeasurement, additions []tenoviMeasureme
 			return Event{Vendor: Tenovi}, fault.New(fault.Invalid, "parse_error", "The measurements do not belong together.").Because(err)
 		}
 		if addition.metric() == tenoviIrregular {
-			w.values[tenoviIrregular] = addition.irregular()
+			w.values[tenoviIrregular] = addition.irregular() == vitals.Yes
 		} else {
 			w.values[tenoviPulse] = valueOf(string(addition.First))
 		}
@@ -225,9 +225,9 @@ func (t tenovi) parseAddition(m tenoviMeasurement, body []byte, now time.Time) (
 	}
 	reading := vitals.Reading{Kind: vitals.Kind(event.measurement), DeviceID: event.DeviceID, MeasuredAt: event.At}
 	if event.Addition == tenoviIrregular {
-		reading.IrregularHeartbeat = new(m.irregular())
+		reading.Say(vitals.IrregularHeartbeat, m.irregular())
 	} else {
-		reading.Pulse = m.First.number()
+		*reading.Slot(vitals.Pulse) = m.First.number()
 	}
 	event.Reading = &reading
 	return event, nil
@@ -239,13 +239,18 @@ func (m tenoviMeasurement) refused() error {
 	switch {
 	case number == nil:
 		return fault.Field("value_1", "A valid number is required.")
-	case m.metric() == tenoviPulse && !vitals.PulseRange.Contains(*number):
-		return fault.Field("value_1", vitals.PulseRange.Message())
+	case m.metric() == tenoviPulse && !vitals.Pulse.Range.Contains(*number):
+		return fault.Field("value_1", vitals.Pulse.Range.Message())
 	}
 	return nil
 }
 
-func (m tenoviMeasurement) irregular() bool { return *m.First.number() != 0 }
+func (m tenoviMeasurement) irregular() string {
+	if *m.First.number() != 0 {
+		return vitals.Yes
+	}
+	return vitals.No
+}
 
 // number is the number in the text with two decimals, or nil.
 func (s scalar) number() *float64 {

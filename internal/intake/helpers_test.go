@@ -88,7 +88,7 @@ func ingest(t testing.TB, app core.App, engine *intake.Engine, s observations.Su
 }
 
 func bloodPressure(systolic, diastolic float64, at time.Time) vitals.Reading {
-	return vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: at, Systolic: &systolic, Diastolic: &diastolic}
+	return vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: at}.With(vitals.Systolic, systolic).With(vitals.Diastolic, diastolic)
 }
 
 func texts(t *testing.T, app core.App, query string) (rows []string) {

@@ -17,6 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/intake"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 var parser = gateway.Gateway{MaxFuture: 5 * time.Minute}
@@ -99,7 +100,7 @@ func TestRelease(t *testing.T) {
 		t.Errorf("twice: %v", err)
 	}
 	second, err := engine.Release(app, other, ada, nurse, now)
-	if err != nil || second.Duplicate || second.Observation.ID == outcome.Observation.ID || *second.Observation.Reading.Systolic != 130 {
+	if err != nil || second.Duplicate || second.Observation.ID == outcome.Observation.ID || *second.Observation.Reading.Value(vitals.Systolic) != 130 {
 		t.Errorf("a person's word against the first: %+v, %v", second.Duplicate, err)
 	}
 	if page, total, _, err := intake.Quarantine(app, intake.QuarantineFilter{Status: collections.EventReleased}, 0, 10); err != nil || total != 2 || len(page) != 2 {

@@ -95,9 +95,7 @@ func (s *stream) next() observations.Submission {
 	systolic, diastolic := 120.0, 80.0
 	return observations.Submission{
 		PatientID: s.patients[s.number%len(s.patients)], Source: vitals.SourceAPI, ReceivedAt: s.now, By: audit.System(),
-		Reading: vitals.Reading{
-			Kind: vitals.BloodPressure, Systolic: &systolic, Diastolic: &diastolic, MeasuredAt: s.now.Add(time.Duration(s.number-1_000_000) * time.Second),
-		},
+		Reading: vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: s.now.Add(time.Duration(s.number-1_000_000) * time.Second)}.With(vitals.Systolic, systolic).With(vitals.Diastolic, diastolic),
 	}
 }
 

@@ -45,7 +45,7 @@ func (e *Engine) complete(tx core.App, b *batch, m *memory, s Submission, now ti
 		return Outcome{}, err
 	}
 	record.Load(o.columns())
-	if err := collections.Update(tx, record, "pulse", "irregular_heartbeat", "fhir_version", "transformed_at", "reading_key", "updated_at"); err != nil {
+	if err := collections.Update(tx, record, append(s.Reading.Columns(), "fhir_version", "transformed_at", "reading_key", collections.ColumnUpdatedAt)...); err != nil {
 		return Outcome{}, err
 	}
 	return e.consequences(tx, b, o, patient, s.By, now)

@@ -60,12 +60,9 @@ func (e *Engine) submissionOf(record *core.Record, by audit.Actor, now time.Time
 	reading.MeasuredAt = checks.Instant("measured_at", input.Of(record.GetString("measured_at")), true)
 	checks.NotFuture("measured_at", reading.MeasuredAt, now, e.rules.MaxFuture)
 	reading.Check(checks)
-	for _, value := range []*float64{
-		reading.Systolic, reading.Diastolic, reading.Pulse, reading.WeightKg, reading.SpO2,
-		reading.PerfusionIndex, reading.GlucoseMgDL,
-	} {
-		if value != nil {
-			*value = vitals.RoundHalfUp(*value, decimals)
+	for _, p := range vitals.Parameters {
+		if value := reading.Value(p); value != nil {
+			*value = vitals.RoundHalfUp(*value, vitals.Decimals)
 		}
 	}
 	source := vitals.Source(record.GetString("source"))
@@ -75,9 +72,6 @@ func (e *Engine) submissionOf(record *core.Record, by audit.Actor, now time.Time
 	return Submission{PatientID: record.GetString("patient"), Reading: reading, Source: source, By: by, ReceivedAt: now},
 		checks.Err()
 }
-
-// decimals is the precision at which values are kept. Source: docs/decisions.md, "Cross-field checks".
-const decimals = 2
 
 // ErrFixed refuses to change or remove a stored reading.
 var ErrFixed = errors.New("a stored reading is never changed; mark it as entered in error")

@@ -69,12 +69,12 @@ func record(t *testing.T, app core.App, r vitals.Reading) *core.Record {
 		"patient": patientID, "observation_type": string(r.Kind), "device_id": r.DeviceID,
 		"measured_at": collections.Instant(r.MeasuredAt),
 	})
-	for column, value := range map[string]*float64{"systolic": r.Systolic, "diastolic": r.Diastolic, "pulse": r.Pulse, "weight_kg": r.WeightKg} {
-		if value != nil {
-			record.Set(column, *value)
+	for _, p := range vitals.Parameters {
+		if value := r.Value(p); value != nil {
+			record.Set(p.Column, *value)
 		}
 	}
-	if r.IrregularHeartbeat != nil {
+	if r.Says(vitals.IrregularHeartbeat) != "" {
 		record.Set("irregular_heartbeat", "yes")
 	}
 	return record
@@ -177,7 +177,7 @@ func TestAdoptCompletes(t *testing.T) {
 		t.Error("the key was the writer's own")
 	}
 	stored, err := observations.Find(app, r.Id)
-	if err != nil || *stored.Reading.WeightKg != 80.13 {
-		t.Errorf("%v (%v)", stored.Reading.WeightKg, err)
+	if err != nil || *stored.Reading.Value(vitals.WeightKg) != 80.13 {
+		t.Errorf("%v (%v)", stored.Reading.Value(vitals.WeightKg), err)
 	}
 }

@@ -77,11 +77,12 @@ func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 			effects.Alerts = append(effects.Alerts, raised)
 		}
 	}
-	if judged.IrregularHeartbeat != nil && *judged.IrregularHeartbeat {
-		effects.Alerts = append(effects.Alerts, draft(o, alerts.Finding{
-			Type: alerts.TypeDeviceInfo, Level: alerts.Normal,
-			Parameter: "irregular_heartbeat", Message: "The device reported an irregular heartbeat.",
-		}, true))
+	for _, m := range judged.Kind.Definition().Marks {
+		if m.Informs != "" && judged.Says(m) == vitals.Yes {
+			effects.Alerts = append(effects.Alerts, draft(o, alerts.Finding{
+				Type: alerts.TypeDeviceInfo, Level: alerts.Normal, Parameter: m.Name, Message: m.Informs,
+			}, true))
+		}
 	}
 	effects.escalate(picture, s.PrimaryProvider, now)
 	effects.After = effects.after(picture, stored(now))

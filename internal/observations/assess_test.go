@@ -32,16 +32,15 @@ func zone(name string) *time.Location {
 }
 
 func bloodPressure(systolic, diastolic float64) vitals.Reading {
-	return vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: now.Add(-time.Minute), Systolic: &systolic, Diastolic: &diastolic}
+	return vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: now.Add(-time.Minute)}.With(vitals.Systolic, systolic).With(vitals.Diastolic, diastolic)
 }
 
 func withPulse(r vitals.Reading, pulse float64) vitals.Reading {
-	r.Pulse = &pulse
-	return r
+	return r.With(vitals.Pulse, pulse)
 }
 
 func weight(kg float64) vitals.Reading {
-	return vitals.Reading{Kind: vitals.Weight, MeasuredAt: now.Add(-time.Minute), WeightKg: &kg}
+	return vitals.Reading{Kind: vitals.Weight, MeasuredAt: now.Add(-time.Minute)}.With(vitals.WeightKg, kg)
 }
 
 func at(r vitals.Reading, when time.Time) vitals.Reading {
@@ -168,7 +167,7 @@ func TestAssess(t *testing.T) {
 		{
 			"weight is compared with other weights", weight(85),
 			func(s *observations.Situation) {
-				s.Picture.Weighings = []alerts.Weighing{{Kg: 80, MeasuredAt: now.Add(-time.Hour)}}
+				s.Picture.Weighings = []alerts.Weighing{{Of: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-time.Hour)}}
 			},
 			effects{
 				Alerts: []raised{{"weight", "critical", "Weight gain of 5 kg within 7 days is at or above the critical limit 4.6 kg.", false}},
@@ -198,7 +197,7 @@ func TestAssess(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(before, situation.Picture.Place(now)); diff != "" {
+			if diff := cmp.Diff(before, situation.Picture.Place(now), observations.ByValue); diff != "" {
 				t.Errorf("assessing changed the situation: %s", diff)
 			}
 		})
@@ -206,7 +205,7 @@ func TestAssess(t *testing.T) {
 }
 
 func irregular(r vitals.Reading) vitals.Reading {
-	r.IrregularHeartbeat = new(true)
+	r.Say(vitals.IrregularHeartbeat, vitals.Yes)
 	return r
 }
 
@@ -222,13 +221,13 @@ func TestAssessPlace(t *testing.T) {
 	if diff := cmp.Diff(map[string]float64{"vitals": 30, "alerts": 12.5, "floor": 51}, points); diff != "" {
 		t.Error(diff)
 	}
-	if latest := e.Place.Latest.BloodPressure; latest == nil || latest.Systolic != 150 || !e.Place.NeedsReview {
+	if latest, _ := e.Place.Latest.Value(vitals.Systolic); latest == nil || *latest != 150 || !e.Place.NeedsReview {
 		t.Errorf("%+v", e.Place)
 	}
 	older := calm()
 	older.Picture.Latest = triage.Latest{}.With(bloodPressure(120, 80))
 	e = observations.Assess(observations.Observation{Reading: at(bloodPressure(150, 80), now.Add(-48*time.Hour))}, older, rules, now)
-	if e.Place.Latest.BloodPressure.Systolic != 120 || len(e.Alerts) != 1 {
+	if latest, _ := e.Place.Latest.Value(vitals.Systolic); *latest != 120 || len(e.Alerts) != 1 {
 		t.Error("a late reading raises its alert, but is not the latest")
 	}
 }

@@ -8,9 +8,16 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/pocketbase/pocketbase/core"
 
+	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
+
+// ByValue compares what keeps its values by parameter.
+var ByValue = cmp.Options{
+	cmp.AllowUnexported(triage.Latest{}, alerts.Thresholds{}, vitals.Reading{}), cmpopts.EquateComparable(&vitals.Parameter{}),
+}
 
 // Recall brings the writer's memory up to date, as its next transaction would, and compares every picture in it with what
 // the database says. It returns how many there were.
@@ -37,7 +44,7 @@ func (w *Writer) Recall(app core.App, now time.Time) (pictures int, differences 
 			if err := remembered.Weigh(tx, nil, now); err != nil {
 				return err
 			}
-			diff := cmp.Diff(fresh, remembered, cmpopts.IgnoreUnexported(triage.Picture{}), cmpopts.EquateEmpty(),
+			diff := cmp.Diff(fresh, remembered, cmpopts.IgnoreUnexported(triage.Picture{}), cmpopts.EquateEmpty(), ByValue,
 				cmpopts.SortSlices(func(a, b triage.Raised) bool { return a.CreatedAt.Before(b.CreatedAt) }))
 			if diff != "" {
 				differences += fmt.Sprintf("%s:\n%s", id, diff)

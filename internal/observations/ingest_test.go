@@ -236,7 +236,7 @@ func TestIngestDuplicates(t *testing.T) {
 	}
 	said := func(irregular bool) vitals.Reading {
 		r := base
-		r.IrregularHeartbeat = &irregular
+		r.Say(vitals.IrregularHeartbeat, map[bool]string{true: vitals.Yes, false: vitals.No}[irregular])
 		return r
 	}
 	tests := []struct {

@@ -119,7 +119,7 @@ func TestListAndFind(t *testing.T) {
 		}
 	}
 	stored, err := observations.LoadFHIR(app, first)
-	if err != nil || *stored.Reading.Systolic != 120 || stored.PatientID != ada || stored.Version != 1 {
+	if err != nil || *stored.Reading.Value(vitals.Systolic) != 120 || stored.PatientID != ada || stored.Version != 1 {
 		t.Errorf("%v (%v)", stored, err)
 	}
 	if _, err := observations.Find(app, "0194c5a8-0000-7000-8000-00000000dead"); err == nil || err.Error() != fault.Missing().Error() {

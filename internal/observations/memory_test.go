@@ -33,7 +33,7 @@ func TestWriterRemembersTheTruth(t *testing.T) {
 		func(patient string) error {
 			return inTransaction(func(tx core.App) error {
 				_, err := alerts.StartSnooze(tx, patient, alerts.SnoozeDraft{
-					Snooze: alerts.Snooze{Type: alerts.TypeBloodPressure, EndsAt: now.Add(time.Hour)}, Reason: "at the dentist",
+					Snooze: alerts.Snooze{Type: "blood_pressure", EndsAt: now.Add(time.Hour)}, Reason: "at the dentist",
 				}, nurse, now)
 				return err
 			})

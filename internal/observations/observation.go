@@ -58,17 +58,14 @@ func FromRecord(record *core.Record) Observation {
 func readingFromRecord(record *core.Record) vitals.Reading {
 	reading := vitals.Reading{
 		Kind: vitals.Kind(record.GetString("observation_type")), MeasuredAt: collections.ParseInstant(record.GetString("measured_at")),
-		DeviceID: record.GetString("device_id"),
-		Systolic: collections.Optional(record, "systolic"), Diastolic: collections.Optional(record, "diastolic"),
-		Pulse: collections.Optional(record, "pulse"), WeightKg: collections.Optional(record, "weight_kg"),
-		SpO2: collections.Optional(record, "spo2"), PerfusionIndex: collections.Optional(record, "perfusion_index"),
-		GlucoseMgDL: collections.Optional(record, "glucose_mg_dl"),
-		MealContext: record.GetString("meal_context"), Comparator: record.GetString("comparator"),
+		DeviceID:      record.GetString("device_id"),
 		OriginalValue: collections.Optional(record, "original_value"), OriginalUnit: record.GetString("original_unit"),
 	}
-	if said := record.GetString("irregular_heartbeat"); said != "" {
-		irregular := said == "yes"
-		reading.IrregularHeartbeat = &irregular
+	for _, p := range vitals.Parameters {
+		*reading.Slot(p) = collections.Optional(record, p.Column)
+	}
+	for _, m := range vitals.Marks {
+		reading.Say(m, record.GetString(m.Name))
 	}
 	return reading
 }
@@ -76,26 +73,25 @@ func readingFromRecord(record *core.Record) vitals.Reading {
 // columns are the observation's values as they are stored.
 func (o Observation) columns() dbx.Params {
 	r := o.Reading
-	status, irregular := collections.StatusFinal, ""
+	status := collections.StatusFinal
 	if o.EnteredInError {
 		status = collections.StatusEnteredInError
 	}
-	if r.IrregularHeartbeat != nil {
-		irregular = "no"
-		if *r.IrregularHeartbeat {
-			irregular = "yes"
-		}
-	}
-	return dbx.Params{
+	columns := dbx.Params{
 		"id": o.ID, "patient": o.PatientID, "observation_type": string(r.Kind), "measured_at": collections.Instant(r.MeasuredAt),
-		"device_id": r.DeviceID, "source": string(o.Source), "systolic": r.Systolic, "diastolic": r.Diastolic, "pulse": r.Pulse,
-		"weight_kg": r.WeightKg, "spo2": r.SpO2, "perfusion_index": r.PerfusionIndex, "glucose_mg_dl": r.GlucoseMgDL,
-		"irregular_heartbeat": irregular, "meal_context": r.MealContext, "comparator": r.Comparator,
+		"device_id": r.DeviceID, "source": string(o.Source),
 		"original_value": r.OriginalValue, "original_unit": r.OriginalUnit, "status": status,
 		"fhir_status": o.FHIRStatus, "fhir_version": o.FHIRVersion, "transformed_at": collections.Instant(o.TransformedAt),
 		"reading_key": o.readingKey, "gateway_key": o.gatewayKey, "processing_ms": o.ProcessingMS,
 		"created_at": collections.Instant(o.CreatedAt), "updated_at": collections.Instant(o.UpdatedAt),
 	}
+	for _, p := range vitals.Parameters {
+		columns[p.Column] = r.Value(p)
+	}
+	for _, m := range vitals.Marks {
+		columns[m.Name] = r.Says(m)
+	}
+	return columns
 }
 
 // FHIR is what the FHIR form of the observation is made from.
@@ -109,8 +105,10 @@ func (o Observation) FHIR() fhir.Stored {
 // readingKey is equal for equal readings: same patient, kind, second, device and values, however they came.
 // Source: docs/decisions.md, "Duplicate readings outside the webhook".
 func readingKey(patientID string, r vitals.Reading) string {
-	if r.IrregularHeartbeat != nil && !*r.IrregularHeartbeat {
-		r.IrregularHeartbeat = nil // a sender that says nothing and one that says "no" mean the same
+	for _, m := range vitals.Marks {
+		if m.Flag() && r.Says(m) == vitals.No {
+			r.Say(m, "") // a sender that says nothing and one that says "no" mean the same
+		}
 	}
 	sum := sha256.Sum256([]byte(strings.Join([]string{
 		patientID, r.MeasuredAt.UTC().Truncate(time.Second).Format(time.RFC3339), r.DeviceID, r.ValuesKey(),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // announced are the announcements in order, as kind, severity, key and body.
@@ -40,7 +41,7 @@ func TestAlertsAreAnnounced(t *testing.T) {
 	patient := newPatient(t, app, dbx.Params{"mrn": "M-1"})
 	ingest(t, app, engine, submission(patient, withPulse(bloodPressure(185, 80), 115)))
 	irregular := bloodPressure(120, 80)
-	irregular.IrregularHeartbeat = new(true)
+	irregular.Say(vitals.IrregularHeartbeat, vitals.Yes)
 	ingest(t, app, engine, submission(patient, irregular)) // only informs
 	ingest(t, app, engine, submission(patient, at(bloodPressure(190, 80), now.Add(-time.Second))))
 	const alert1, alert2, alert3, escalation = "alert 000000000000001", "alert 000000000000002", "alert 000000000000004", "escalation 000000000000001"

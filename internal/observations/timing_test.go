@@ -16,7 +16,7 @@ func TestProcessingTimes(t *testing.T) {
 	patient := newPatient(t, app, nil)
 	w := running(t, app, engine)
 	take := func(minutesAgo int, took time.Duration, who string) {
-		s := submission(who, vitals.Reading{Kind: vitals.Weight, MeasuredAt: now.Add(-time.Duration(minutesAgo) * time.Minute), WeightKg: new(80.0)})
+		s := submission(who, vitals.Reading{Kind: vitals.Weight, MeasuredAt: now.Add(-time.Duration(minutesAgo) * time.Minute)}.With(vitals.WeightKg, 80.0))
 		s.ReceivedAt = now.Add(-took)
 		_, _ = w.Submit(t.Context(), s) // refused ones are part of the test
 	}
@@ -25,7 +25,7 @@ func TestProcessingTimes(t *testing.T) {
 	take(3, 1234*time.Millisecond, patient)
 	take(3, 1234*time.Millisecond, patient)
 	take(4, time.Millisecond, "0194c5a8-0000-7000-8000-00000000dead")
-	s := submission(patient, vitals.Reading{Kind: vitals.Weight, MeasuredAt: now.Add(-time.Hour), WeightKg: new(81.0)})
+	s := submission(patient, vitals.Reading{Kind: vitals.Weight, MeasuredAt: now.Add(-time.Hour)}.With(vitals.WeightKg, 81.0))
 	err := app.RunInTransaction(func(tx core.App) error {
 		_, err := engine.Ingest(tx, s, now)
 		return err

@@ -146,8 +146,16 @@ func (w withdrawal) recount() error {
 
 // rank works out anew what the patient's latest readings are, and where the patient ranks.
 func (w withdrawal) rank() error {
-	pulse := dbx.And(dbx.In("observation_type", string(vitals.BloodPressure), string(vitals.PulseOximetry)), dbx.NewExp("pulse IS NOT NULL"))
-	latestOf := []dbx.Expression{pulse}
+	var latestOf []dbx.Expression
+	for _, p := range vitals.Parameters {
+		if p.Shared() && p.Group != "" {
+			var kinds []any
+			for _, kind := range p.Kinds {
+				kinds = append(kinds, string(kind))
+			}
+			latestOf = append(latestOf, dbx.And(dbx.In("observation_type", kinds...), dbx.NewExp(p.Column+" IS NOT NULL")))
+		}
+	}
 	for _, kind := range vitals.Kinds {
 		latestOf = append(latestOf, dbx.HashExp{"observation_type": string(kind)})
 	}

@@ -216,7 +216,7 @@ func TestWriterReplaysOneByOne(t *testing.T) {
 func TestWriterSurvivesPanic(t *testing.T) {
 	app, engine := newApp(t, rules)
 	patient := newPatient(t, app, nil)
-	impossible := vitals.Reading{Kind: vitals.Weight, MeasuredAt: now} // no reading that was checked lacks its value
+	impossible := vitals.Reading{MeasuredAt: now} // no reading that was checked lacks its kind
 	answers, _ := group(t, app, engine, []observations.Submission{
 		submission(patient, weight(80)), submission(patient, impossible), submission(patient, bloodPressure(120, 80)),
 	})

@@ -19,6 +19,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // Body is the body of a request to create or replace a patient.
@@ -208,8 +209,8 @@ func schedule(c *input.Checks, f input.Field[map[string]input.Field[kindBody]]) 
 	}
 	expected := collections.Schedule{}
 	for kind, field := range kinds {
-		if !slices.Contains(scheduledKinds, kind) {
-			c.Reject("monitoring_schedule", fmt.Sprintf("Members must be among: %s.", strings.Join(scheduledKinds, ", ")))
+		if !vitals.Kind(kind).Valid() {
+			c.Reject("monitoring_schedule", fmt.Sprintf("Members must be among: %s.", strings.Join(vitals.KindNames, ", ")))
 			return nil // once is enough
 		}
 		if field.Null() {

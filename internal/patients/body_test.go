@@ -173,7 +173,7 @@ func TestReadComplaints(t *testing.T) {
 		{"icd10_codes", []any{"U07.1"}, "icd10_codes.0", icd},
 		{"icd10_codes", strings.Split(strings.Repeat("I10 ", 13)[:51], " "), "", "Ensure this field has no more than 12 items."},
 		{"monitoring_schedule", "daily", "", anObject},
-		{"monitoring_schedule", object{"pulse": object{"per_day": 1}}, "", "Members must be among: blood_pressure, weight, pulse_oximetry, blood_glucose."},
+		{"monitoring_schedule", object{"pulse": object{"per_day": 1}}, "", "Members must be among: blood_pressure, weight, pulse_oximetry, blood_glucose, body_temperature."},
 		{"monitoring_schedule", object{"weight": 1}, "monitoring_schedule.weight", anObject},
 		{"monitoring_schedule", object{"weight": object{}}, "monitoring_schedule.weight.per_day", required},
 		{"monitoring_schedule", object{"weight": object{"per_day": 0}}, "monitoring_schedule.weight.per_day", "Must be between 1 and 8."},

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/input"
-	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 const (
@@ -35,8 +34,7 @@ var (
 	stateCodes = strings.Fields(`AL AK AZ AR CA CO CT DE DC FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH
 		NJ NM NY NC ND OH OK OR PA RI SC SD TN TX UT VT VA WA WV WI WY AS GU MP PR VI UM FM MH PW AA AE AP`)
 
-	scheduledKinds = []string{string(vitals.BloodPressure), string(vitals.Weight), string(vitals.PulseOximetry), string(vitals.BloodGlucose)}
-	dayNames       = []string{"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
+	dayNames = []string{"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
 )
 
 // given returns the value of an object or list, after a complaint when it is neither that nor null.

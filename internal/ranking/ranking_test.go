@@ -123,7 +123,7 @@ func TestChangesRank(t *testing.T) {
 	var number int64
 	if err := ranking.Change(p.app, now, func(tx core.App) (string, error) {
 		id, err := alerts.Raise(tx, alerts.Draft{
-			PatientID: p.patient, MeasuredAt: now, Finding: alerts.Finding{Type: alerts.TypePulse, Level: alerts.Critical, Message: "Pulse 140 bpm."},
+			PatientID: p.patient, MeasuredAt: now, Finding: alerts.Finding{Type: "pulse", Level: alerts.Critical, Message: "Pulse 140 bpm."},
 		}, now)
 		number = collections.Number(id)
 		return p.patient, err

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/vitals"
@@ -16,18 +17,35 @@ func HubID(n int) string { return fmt.Sprintf("HUB-%04d", n) }
 
 // DeviceID is the id of the nth simulated patient's device of a kind.
 func DeviceID(n int, kind vitals.Kind) string {
-	return fmt.Sprintf("DEV-%04d-%s", n, hardware[kind].suffix)
+	return fmt.Sprintf("DEV-%04d-%s", n, makeOf(kind).suffix)
 }
 
-// hardware is what the devices of each kind are called; every second household has the other model.
-var hardware = map[vitals.Kind]struct {
+// hardware is what the devices of a kind are called; every second household has the other model.
+type hardware struct {
 	suffix string
 	models [2]string
-}{
-	vitals.BloodPressure: {"BP", [2]string{"BP-7", "BP-9 Connect"}},
-	vitals.Weight:        {"WT", [2]string{"Scale C2", "Scale C3"}},
-	vitals.PulseOximetry: {"OX", [2]string{"Oxi 1", "Oxi 2"}},
-	vitals.BloodGlucose:  {"BG", [2]string{"Gluco G4", "Gluco G5"}},
+	// foreign says which households have one that measures in another unit.
+	foreign func(number int) bool
+}
+
+// makes are the devices with a name of their own.
+var makes = map[vitals.Kind]hardware{
+	vitals.BloodPressure: {"BP", [2]string{"BP-7", "BP-9 Connect"}, nil},
+	vitals.Weight:        {"WT", [2]string{"Scale C2", "Scale C3"}, func(number int) bool { return number%2 == 1 }},
+	vitals.PulseOximetry: {"OX", [2]string{"Oxi 1", "Oxi 2"}, nil},
+	vitals.BloodGlucose:  {"BG", [2]string{"Gluco G4", "Gluco G5"}, func(number int) bool { return number%3 == 0 }},
+}
+
+// makeOf gives those of other kinds the initials of the kind.
+func makeOf(kind vitals.Kind) hardware {
+	if known, ok := makes[kind]; ok {
+		return known
+	}
+	initials := ""
+	for word := range strings.FieldsSeq(kind.Title()) {
+		initials += strings.ToUpper(word[:1])
+	}
+	return hardware{initials, [2]string{initials + "-1", initials + "-2"}, func(number int) bool { return number%3 == 0 }}
 }
 
 // SimulatedPatient is a patient as the gateway knows one: ids and devices, no name.
@@ -56,7 +74,7 @@ func SimulatedPatients(count int, kinds ...vitals.Kind) []SimulatedPatient {
 		patient := SimulatedPatient{Number: n, GatewayID: GatewayPatientID(n), HubID: HubID(n)}
 		for _, kind := range kinds {
 			patient.Devices = append(patient.Devices, SimulatedDevice{
-				ID: DeviceID(n, kind), Kind: kind, Model: hardware[kind].models[n%2],
+				ID: DeviceID(n, kind), Kind: kind, Model: makeOf(kind).models[n%2],
 			})
 		}
 		patients = append(patients, patient)
@@ -91,15 +109,16 @@ func History(patient SimulatedPatient, days int, seed uint64, now time.Time) []v
 	return readings
 }
 
-// schedule is when the patient measures on a day: every morning, and on some evenings all but the weight.
+// schedule is when the patient measures on a day: every morning, and on some evenings all but what is watched for changes.
 func (p wearer) schedule(noon time.Time, kind vitals.Kind) []time.Time {
-	luck := p.dice(topicSchedule, dayNumber(noon)*int64(len(vitals.Kinds))+int64(slices.Index(vitals.Kinds, kind)))
+	// Four streams a day, as there were four kinds: another kind must not change the history of those.
+	luck := p.dice(topicSchedule, dayNumber(noon)*4+int64(kind.Definition().Place-1))
 	clock := func(sinceMidnight time.Duration) time.Time {
 		return time.Date(noon.Year(), noon.Month(), noon.Day(), 0, 0, int(sinceMidnight/time.Second), 0, noon.Location())
 	}
 	jitter := time.Duration(luck.IntN(40*60)) * time.Second
 	times := []time.Time{clock(p.morning + jitter)}
-	if kind != vitals.Weight && luck.Float64() < 0.4 {
+	if kind.Definition().Main().Change == nil && luck.Float64() < 0.4 {
 		times = append(times, clock(p.morning+12*time.Hour+2*jitter))
 	}
 	return times

@@ -61,7 +61,7 @@ const (
 	topicDay
 	topicSchedule
 	topicDevice
-	topicReading // plus the kind's place in vitals.Kinds
+	topicReading // plus the kind's place, counted from 0
 )
 
 // dice returns the random stream of one topic at one day or instant.
@@ -94,34 +94,44 @@ func (p wearer) reading(kind vitals.Kind, deviceID string, at time.Time) vitals.
 	day := dayNumber(at)
 	today := p.dice(topicDay, day)
 	stress, fluid, sugar := today.NormFloat64(), today.NormFloat64(), today.NormFloat64()
-	var place uint64
-	for i, k := range vitals.Kinds {
-		if k == kind {
-			place = uint64(i)
-		}
-	}
-	luck := p.dice(topicReading+place, at.Unix())
+	luck := p.dice(topicReading+uint64(kind.Definition().Place-1), at.Unix()) //nolint:gosec // G115: places count from 1
 	pulse := bounded(p.pulse+3*stress+p.circadian(at)/2+4*luck.NormFloat64(), 42, 150)
 	switch kind {
 	case vitals.BloodPressure:
 		drift := p.slowAmplitude * math.Sin(2*math.Pi*(float64(day)+p.slowPhase)/60)
 		systolic := bounded(p.systolic+drift+p.circadian(at)+4*stress+4*luck.NormFloat64(), 72, 230)
 		diastolic := bounded(p.diastolic+drift/2+p.circadian(at)/2+2*stress+3*luck.NormFloat64(), 40, 130)
-		r.Systolic, r.Diastolic, r.Pulse = new(systolic), new(min(diastolic, systolic-15)), &pulse
-		r.IrregularHeartbeat = new(luck.Float64() < 0.02)
+		r = r.With(vitals.Systolic, systolic).With(vitals.Diastolic, min(diastolic, systolic-15)).With(vitals.Pulse, pulse)
+		r.Say(vitals.IrregularHeartbeat, vitals.No)
+		if luck.Float64() < 0.02 {
+			r.Say(vitals.IrregularHeartbeat, vitals.Yes)
+		}
 	case vitals.Weight:
 		swing := p.swingKg * sawtooth(float64(day)+p.slowPhase)
-		r.WeightKg = new(tenths(p.weightKg + swing + 0.3*fluid + 0.1*luck.NormFloat64()))
+		r = r.With(vitals.WeightKg, tenths(p.weightKg+swing+0.3*fluid+0.1*luck.NormFloat64()))
 	case vitals.PulseOximetry:
-		r.SpO2 = new(bounded(p.spO2+0.7*stress+luck.NormFloat64(), 80, 100))
-		r.Pulse, r.PerfusionIndex = &pulse, new(tenths(1+5*luck.Float64()))
+		r = r.With(vitals.SpO2, bounded(p.spO2+0.7*stress+luck.NormFloat64(), 80, 100))
+		r = r.With(vitals.Pulse, pulse).With(vitals.PerfusionIndex, tenths(1+5*luck.Float64()))
 	case vitals.BloodGlucose:
-		r.MealContext = mealContext(at, luck)
-		meal := map[string]float64{vitals.MealAfter: 45, vitals.MealBedtime: 20}[r.MealContext]
+		r.Say(vitals.MealContext, mealContext(at, luck))
+		meal := map[string]float64{vitals.MealAfter: 45, vitals.MealBedtime: 20}[r.Says(vitals.MealContext)]
 		spread := p.glucoseMgDL / 10
-		r.GlucoseMgDL = new(bounded(p.glucoseMgDL+meal+spread*sugar+spread*luck.NormFloat64(), 45, 480))
+		r = r.With(vitals.GlucoseMgDL, bounded(p.glucoseMgDL+meal+spread*sugar+spread*luck.NormFloat64(), 45, 480))
+	default:
+		for _, parameter := range kind.Definition().All {
+			r = r.With(parameter, usual(parameter, luck))
+		}
 	}
 	return r
+}
+
+// usual is a value of a parameter that no profile knows: mostly between its bounds.
+func usual(p *vitals.Parameter, luck *rand.Rand) float64 {
+	low, high := p.Range.Min, p.Range.Max
+	if p.Defaults.Low != nil && p.Defaults.High != nil {
+		low, high = *p.Defaults.Low, *p.Defaults.High
+	}
+	return tenths(min(max((low+high)/2+(high-low)/6*luck.NormFloat64(), p.Range.Min), p.Range.Max))
 }
 
 // circadian is highest in mid-afternoon and lowest before dawn, in mmHg.

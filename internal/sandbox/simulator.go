@@ -122,11 +122,11 @@ func (s *Simulator) Next(now time.Time) []Event {
 	event := Event{Measurement: next.measurement(at, -55-s.luck.IntN(40)), Flaw: flaw}
 	switch flaw {
 	case FlawArtefact:
-		spoil(&event.Values)
+		spoil(&event.Measurement)
 	case FlawUnknownPatient:
 		stranger := s.luck.IntN(1000)
 		event.PatientID = fmt.Sprintf("GW-STRANGER-%03d", stranger)
-		event.DeviceID = fmt.Sprintf("DEV-STRANGER-%03d-%s", stranger, hardware[next.device.Kind].suffix)
+		event.DeviceID = fmt.Sprintf("DEV-STRANGER-%03d-%s", stranger, makeOf(next.device.Kind).suffix)
 	case FlawStaleHeader:
 		event.HeaderAge = staleHeaderAge
 	}
@@ -212,42 +212,38 @@ func (t turn) event(eventType gateway.EventType, at time.Time) gateway.Measureme
 // measures in mmol/L. Source: docs/decisions.md, "`values` shapes".
 func (t turn) measurement(at time.Time, signal int) gateway.Measurement {
 	r := t.household.reading(t.device.Kind, t.device.ID, at)
+	kind := r.Kind.Definition()
 	m := t.event(gateway.MeasurementCreated, at)
-	m.MeasurementType, m.SignalStrength = string(r.Kind), &signal
-	m.Values = gateway.Values{
-		Systolic: r.Systolic, Diastolic: r.Diastolic, Pulse: r.Pulse, IrregularHeartbeat: r.IrregularHeartbeat,
-		Weight: r.WeightKg, SpO2: r.SpO2, PerfusionIndex: r.PerfusionIndex,
+	m.MeasurementType, m.SignalStrength, m.Unit = string(r.Kind), &signal, kind.Main().Range.Unit
+	foreign := makeOf(r.Kind).foreign
+	for _, p := range kind.All {
+		value := *r.Value(p)
+		if p == kind.Main() && len(p.Units) > 0 && foreign != nil && foreign(t.household.Number) {
+			m.Unit, value = p.Units[0].Name, inUnit(p.Units[0], value)
+		}
+		m.Values.Add(p.Name, value)
 	}
-	switch r.Kind {
-	case vitals.BloodPressure:
-		m.Unit = vitals.UnitMmHg
-	case vitals.Weight:
-		m.Unit = vitals.UnitKg
-		if t.household.Number%2 == 1 {
-			m.Unit, m.Values.Weight = vitals.UnitPounds, new(tenths(*r.WeightKg/vitals.KgFromPounds(1000)*1000))
+	for _, mark := range kind.Marks {
+		if word := r.Says(mark); mark.Flag() {
+			m.Values.Add(mark.Name, word == vitals.Yes)
+		} else if word != "" && !mark.Unsent {
+			m.Values.Add(mark.Name, word)
 		}
-	case vitals.PulseOximetry:
-		m.Unit = vitals.UnitPercent
-	case vitals.BloodGlucose:
-		m.Unit, m.Values.Glucose = vitals.UnitMgDL, *r.GlucoseMgDL
-		if t.household.Number%3 == 0 {
-			m.Unit, m.Values.Glucose = vitals.UnitMmolL, vitals.MmolLFromMgDL(*r.GlucoseMgDL)
-		}
-		m.Values.MealMarker = r.MealContext
 	}
 	return m
 }
 
-// spoil replaces the value by one no range admits: a cuff that slipped, a bag on the scale, a cold finger, a wet strip.
-func spoil(values *gateway.Values) {
-	switch {
-	case values.Systolic != nil:
-		values.Systolic = new(20.0)
-	case values.Weight != nil:
-		values.Weight = new(0.4)
-	case values.SpO2 != nil:
-		values.SpO2 = new(12.0)
-	default:
-		values.Glucose = 0.2
+// inUnit is a value as a device shows it that measures in another unit.
+func inUnit(unit vitals.Unit, value float64) float64 {
+	if unit.Back != nil {
+		return unit.Back(value)
 	}
+	return tenths(value / unit.Convert(1000) * 1000)
+}
+
+// spoil replaces the values by one no range admits: a cuff that slipped, a bag on the scale, a cold finger, a wet strip.
+func spoil(m *gateway.Measurement) {
+	main := vitals.Kind(m.MeasurementType).Definition().Main()
+	m.Values = nil
+	m.Values.Add(main.Name, main.Range.Min/100)
 }

@@ -163,7 +163,8 @@ func TestHistory(t *testing.T) {
 		measured, alarming, keys := map[int64]bool{}, false, map[string]bool{}
 		for i, reading := range readings {
 			measured[dayNumber(reading.MeasuredAt.In(simulatedNoon.Location()))] = true
-			alarming = alarming || reading.Systolic != nil && *reading.Systolic >= 140
+			systolic := reading.Value(vitals.Systolic)
+			alarming = alarming || systolic != nil && *systolic >= 140
 			key := reading.DeviceID + reading.MeasuredAt.String()
 			switch {
 			case keys[key]:
@@ -201,7 +202,7 @@ func TestHeartFailureWeightCrossesItsThreshold(t *testing.T) {
 	for i, late := range readings {
 		for _, early := range readings[:i] {
 			if late.MeasuredAt.Sub(early.MeasuredAt) < 7*24*time.Hour {
-				gain = max(gain, *late.WeightKg-*early.WeightKg)
+				gain = max(gain, *late.Value(vitals.WeightKg)-*early.Value(vitals.WeightKg))
 			}
 		}
 	}

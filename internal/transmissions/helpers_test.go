@@ -149,7 +149,7 @@ func newWorker(f *fakeEMR, clock *ticking, change func(*transmissions.Options)) 
 		EMR: f, Schedule: schedule, Clock: clock.now, Log: slog.New(slog.DiscardHandler),
 		Spread: func() float64 { return 0 },
 		Load: func(_ core.App, id string) (fhir.Stored, error) {
-			return fhir.Stored{ID: id, PatientID: patient, Reading: vitals.Reading{Kind: vitals.Weight, MeasuredAt: now, WeightKg: new(80.0)}}, nil
+			return fhir.Stored{ID: id, PatientID: patient, Reading: vitals.Reading{Kind: vitals.Weight, MeasuredAt: now}.With(vitals.WeightKg, 80.0)}, nil
 		},
 	}
 	if change != nil {

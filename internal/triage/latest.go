@@ -1,63 +1,25 @@
 package triage
 
 import (
-	"encoding/json"
+	"encoding/json/jsontext"
+	"encoding/json/v2"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/object"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Moment is a time that is encoded as the contract shows times, so that what is stored is what callers see.
-type Moment struct{ time.Time }
-
-// MarshalJSON writes the time as the contract has it.
-func (m Moment) MarshalJSON() ([]byte, error) { return json.Marshal(input.FormatInstant(m.Time)) }
-
-// Latest is the latest reading of each kind, by time of measurement, in the contract's latest_vitals form. Of pulse, which
-// two kinds may hold or leave out, the latest value is kept as well; [Latest.Shown] is without it.
+// Latest is the latest reading of each kind, by time of measurement: of each what has thresholds. Of a parameter that more
+// than one kind may hold or leave out, the latest value is kept as well; [Latest.Shown] is without it. It is stored in the
+// contract's latest_vitals form, and never changed in place.
 type Latest struct {
-	BloodPressure *LatestBloodPressure `json:"blood_pressure,omitempty"`
-	Weight        *LatestWeight        `json:"weight,omitempty"`
-	PulseOximetry *LatestPulseOximetry `json:"pulse_oximetry,omitempty"`
-	BloodGlucose  *LatestBloodGlucose  `json:"blood_glucose,omitempty"`
-	Pulse         *LatestPulse         `json:"pulse,omitempty"`
-}
-
-// LatestBloodPressure is in mmHg and beats per minute.
-type LatestBloodPressure struct {
-	Systolic   float64  `json:"systolic"`
-	Diastolic  float64  `json:"diastolic"`
-	Pulse      *float64 `json:"pulse"`
-	MeasuredAt Moment   `json:"measured_at"`
-}
-
-// LatestWeight is in kilograms.
-type LatestWeight struct {
-	WeightKg   float64 `json:"weight_kg"`
-	MeasuredAt Moment  `json:"measured_at"`
-}
-
-// LatestPulseOximetry is in percent and beats per minute.
-type LatestPulseOximetry struct {
-	SpO2       float64  `json:"spo2"`
-	Pulse      *float64 `json:"pulse"`
-	MeasuredAt Moment   `json:"measured_at"`
-}
-
-// LatestBloodGlucose is in mg/dL.
-type LatestBloodGlucose struct {
-	GlucoseMgDL float64 `json:"glucose_mg_dl"`
-	MealContext *string `json:"meal_context"`
-	MeasuredAt  Moment  `json:"measured_at"`
-}
-
-// LatestPulse is in beats per minute.
-type LatestPulse struct {
-	Pulse      float64 `json:"pulse"`
-	MeasuredAt Moment  `json:"measured_at"`
+	kinds  []*vitals.Reading // by the place of the kind
+	shared []*vitals.Reading // by the place of the parameter
 }
 
 // ParseLatest reads the stored form; nothing stored is no reading.
@@ -74,65 +36,53 @@ func ParseLatest(stored string) (Latest, error) {
 
 // With returns the latest readings after one more arrived, which may be older than what is there.
 func (l Latest) With(r vitals.Reading) Latest {
-	at := Moment{r.MeasuredAt}
-	switch r.Kind {
-	case vitals.BloodPressure:
-		if l.BloodPressure == nil || !at.Before(l.BloodPressure.MeasuredAt.Time) {
-			l.BloodPressure = &LatestBloodPressure{Systolic: *r.Systolic, Diastolic: *r.Diastolic, Pulse: r.Pulse, MeasuredAt: at}
+	kept := vitals.Reading{Kind: r.Kind, MeasuredAt: r.MeasuredAt}
+	for _, p := range r.Kind.Definition().All {
+		if p.Group == "" {
+			continue
 		}
-	case vitals.Weight:
-		if l.Weight == nil || !at.Before(l.Weight.MeasuredAt.Time) {
-			l.Weight = &LatestWeight{WeightKg: *r.WeightKg, MeasuredAt: at}
-		}
-	case vitals.PulseOximetry:
-		if l.PulseOximetry == nil || !at.Before(l.PulseOximetry.MeasuredAt.Time) {
-			l.PulseOximetry = &LatestPulseOximetry{SpO2: *r.SpO2, Pulse: r.Pulse, MeasuredAt: at}
-		}
-	case vitals.BloodGlucose:
-		if l.BloodGlucose == nil || !at.Before(l.BloodGlucose.MeasuredAt.Time) {
-			latest := &LatestBloodGlucose{GlucoseMgDL: *r.GlucoseMgDL, MeasuredAt: at}
-			if r.MealContext != "" {
-				latest.MealContext = &r.MealContext
-			}
-			l.BloodGlucose = latest
+		value := r.Value(p)
+		*kept.Slot(p) = value
+		if p.Shared() && value != nil {
+			alone := vitals.Reading{MeasuredAt: r.MeasuredAt}
+			*alone.Slot(p) = value
+			l.shared = newer(l.shared, len(vitals.Parameters), p.Place(), &alone)
 		}
 	}
-	if r.Pulse != nil && (l.Pulse == nil || !at.Before(l.Pulse.MeasuredAt.Time)) {
-		l.Pulse = &LatestPulse{Pulse: *r.Pulse, MeasuredAt: at}
+	for _, m := range r.Kind.Definition().Marks {
+		if m.Latest {
+			kept.Say(m, r.Says(m))
+		}
 	}
+	l.kinds = newer(l.kinds, len(vitals.Kinds), slices.Index(vitals.Kinds, r.Kind), &kept)
 	return l
+}
+
+// newer returns a list with the reading at its place, unless a later one is there.
+func newer(list []*vitals.Reading, places, at int, r *vitals.Reading) []*vitals.Reading {
+	if list != nil && list[at] != nil && r.MeasuredAt.Before(list[at].MeasuredAt) {
+		return list
+	}
+	changed := make([]*vitals.Reading, places)
+	copy(changed, list)
+	changed[at] = r
+	return changed
 }
 
 // Shown is what the contract knows of the latest readings.
 func (l Latest) Shown() Latest {
-	l.Pulse = nil
+	l.shared = nil
 	return l
 }
 
 // MeasuredAt is the time of the newest reading of any kind; zero when there is none.
 func (l Latest) MeasuredAt() (newest time.Time) {
-	for _, at := range l.times() {
-		if at.After(newest) {
-			newest = at
+	for _, r := range l.kinds {
+		if r != nil && r.MeasuredAt.After(newest) {
+			newest = r.MeasuredAt
 		}
 	}
 	return newest
-}
-
-func (l Latest) times() (times []time.Time) {
-	if l.BloodPressure != nil {
-		times = append(times, l.BloodPressure.MeasuredAt.Time)
-	}
-	if l.Weight != nil {
-		times = append(times, l.Weight.MeasuredAt.Time)
-	}
-	if l.PulseOximetry != nil {
-		times = append(times, l.PulseOximetry.MeasuredAt.Time)
-	}
-	if l.BloodGlucose != nil {
-		times = append(times, l.BloodGlucose.MeasuredAt.Time)
-	}
-	return times
 }
 
 func (l Latest) measuredSince(since time.Time) bool {
@@ -140,33 +90,178 @@ func (l Latest) measuredSince(since time.Time) bool {
 	return !newest.IsZero() && !newest.Before(since)
 }
 
+// Value is the latest value of a parameter that has thresholds, and when it was measured; nil for none.
+func (l Latest) Value(p *vitals.Parameter) (*float64, time.Time) {
+	list := l.kinds
+	if p.Shared() {
+		list = l.shared
+	}
+	for _, r := range list {
+		if r == nil {
+			continue
+		}
+		if value := r.Value(p); value != nil {
+			return value, r.MeasuredAt
+		}
+	}
+	return nil, time.Time{}
+}
+
 // parameter is one value of the latest readings beside its limits.
 type parameter struct {
 	name   string
 	value  float64
-	limits alerts.Limits
+	limits vitals.Limits
 }
 
-// parameters lists what counts for the score: measured since the given time. Weight counts by its gain within the window
-// of the patient's weight rule.
+// parameters lists what counts for the score: measured since the given time. What is watched for changes counts by its gain
+// within the window of the patient's rule.
 func (l Latest) parameters(t alerts.Thresholds, weighings []alerts.Weighing, since time.Time) (list []parameter) {
-	if bp := l.BloodPressure; bp != nil && !bp.MeasuredAt.Before(since) {
-		list = append(list, parameter{"Systolic", bp.Systolic, t.Systolic}, parameter{"Diastolic", bp.Diastolic, t.Diastolic})
-	}
-	if pulse := l.Pulse; pulse != nil && !pulse.MeasuredAt.Before(since) {
-		list = append(list, parameter{"Pulse", pulse.Pulse, t.Pulse})
-	}
-	if ox := l.PulseOximetry; ox != nil && !ox.MeasuredAt.Before(since) {
-		list = append(list, parameter{"SpO2", ox.SpO2, t.SpO2})
-	}
-	if glucose := l.BloodGlucose; glucose != nil && !glucose.MeasuredAt.Before(since) {
-		list = append(list, parameter{"Glucose", glucose.GlucoseMgDL, t.Glucose})
-	}
-	if weight := l.Weight; weight != nil && !weight.MeasuredAt.Before(since) {
-		gain, _, known := alerts.WeightGain(weight.WeightKg, weight.MeasuredAt.Time, t.Weight.WindowDays, weighings)
-		if known {
-			list = append(list, parameter{"Weight gain", gain, alerts.Limits{High: t.Weight.Change, Critical: t.Weight.CriticalChange}})
+	for _, p := range vitals.Watched {
+		value, at := l.Value(p)
+		if value == nil || at.Before(since) {
+			continue
+		}
+		if p.Change == nil {
+			list = append(list, parameter{p.Label, *value, t.Of(p)})
+			continue
+		}
+		rule := t.Change(p)
+		if gain, _, known := alerts.Gain(p, *value, at, rule.WindowDays, weighings); known {
+			list = append(list, parameter{p.Label + " gain", gain, vitals.Limits{High: rule.Change, Critical: rule.CriticalChange}})
 		}
 	}
 	return list
+}
+
+// encode is the stored form.
+func (l Latest) encode() ([]byte, error) { return json.Marshal(l) }
+
+// MarshalJSONTo writes the contract's form, which is what is stored. It runs for every reading.
+func (l Latest) MarshalJSONTo(enc *jsontext.Encoder) error {
+	w := writer{enc: enc}
+	w.token(jsontext.BeginObject)
+	for _, r := range l.kinds {
+		if r != nil {
+			d := r.Kind.Definition()
+			w.reading(string(d.Kind), r, d.All, d.Marks)
+		}
+	}
+	for place, r := range l.shared {
+		if r != nil {
+			w.reading(vitals.Parameters[place].Column, r, vitals.Parameters[place:place+1], nil)
+		}
+	}
+	w.token(jsontext.EndObject)
+	return w.err
+}
+
+// writer writes tokens until one fails.
+type writer struct {
+	enc *jsontext.Encoder
+	err error
+}
+
+func (w *writer) token(token jsontext.Token) {
+	if w.err == nil {
+		w.err = w.enc.WriteToken(token)
+	}
+}
+
+func (w *writer) reading(name string, r *vitals.Reading, parameters []*vitals.Parameter, marks []*vitals.Mark) {
+	w.token(jsontext.String(name))
+	w.token(jsontext.BeginObject)
+	for _, p := range parameters {
+		if p.Group == "" {
+			continue
+		}
+		w.token(jsontext.String(p.Column))
+		if value := r.Value(p); value != nil {
+			w.token(jsontext.Float(*value))
+		} else {
+			w.token(jsontext.Null)
+		}
+	}
+	for _, m := range marks {
+		if !m.Latest {
+			continue
+		}
+		w.token(jsontext.String(m.Name))
+		if word := r.Says(m); word != "" {
+			w.token(jsontext.String(word))
+		} else {
+			w.token(jsontext.Null)
+		}
+	}
+	w.token(jsontext.String("measured_at"))
+	w.token(jsontext.String(input.FormatInstant(r.MeasuredAt)))
+	w.token(jsontext.EndObject)
+}
+
+// UnmarshalJSONFrom reads what was stored. Members that mean nothing to it are left aside.
+func (l *Latest) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	*l = Latest{}
+	return object.Read(dec, func(name string) error {
+		r, err := readLatest(dec)
+		if err != nil || r == nil {
+			return err
+		}
+		if kind := vitals.Kind(name); kind.Valid() {
+			r.Kind = kind
+			l.kinds = newer(l.kinds, len(vitals.Kinds), slices.Index(vitals.Kinds, kind), r)
+			return nil
+		}
+		for place, p := range vitals.Parameters {
+			if p.Column == name {
+				l.shared = newer(l.shared, len(vitals.Parameters), place, r)
+			}
+		}
+		return nil
+	})
+}
+
+var errDamaged = errors.New("a latest reading is damaged")
+
+// readLatest reads one reading, nil for null.
+func readLatest(dec *jsontext.Decoder) (*vitals.Reading, error) {
+	if dec.PeekKind() == 'n' {
+		return nil, dec.SkipValue()
+	}
+	r := &vitals.Reading{}
+	err := object.Read(dec, func(name string) error {
+		if kind := dec.PeekKind(); kind != '0' && kind != '"' {
+			return dec.SkipValue()
+		}
+		token, err := dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		if token.Kind() == '"' {
+			return takeWord(r, name, token.String())
+		}
+		value, err := token.Float()
+		for _, p := range vitals.Parameters {
+			if p.Column == name {
+				*r.Slot(p) = &value
+			}
+		}
+		return err
+	})
+	if err == nil && r.MeasuredAt.IsZero() {
+		err = errDamaged
+	}
+	return r, err
+}
+
+func takeWord(r *vitals.Reading, name, word string) (err error) {
+	if name == "measured_at" {
+		r.MeasuredAt, err = time.Parse(time.RFC3339, word)
+		return err
+	}
+	for _, m := range vitals.Marks {
+		if m.Name == name {
+			r.Say(m, word)
+		}
+	}
+	return nil
 }

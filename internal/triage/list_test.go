@@ -204,8 +204,8 @@ func TestRescore(t *testing.T) {
 	insert(t, app, collections.Observations, observation(patient, "entered_in_error", 50, now.Add(-2*day)))
 	insert(t, app, collections.Observations, observation("somebody-else", "final", 50, now.Add(-2*day)))
 	for _, draft := range []alerts.Draft{
-		{PatientID: patient, Finding: alerts.Finding{Type: alerts.TypeBloodPressure, Level: alerts.Warning}},
-		{PatientID: "somebody-else", Finding: alerts.Finding{Type: alerts.TypePulse, Level: alerts.Critical}},
+		{PatientID: patient, Finding: alerts.Finding{Type: "blood_pressure", Level: alerts.Warning}},
+		{PatientID: "somebody-else", Finding: alerts.Finding{Type: "pulse", Level: alerts.Critical}},
 	} {
 		if _, err := alerts.Store(app, draft, now.Add(-time.Hour)); err != nil {
 			t.Fatal(err)

@@ -101,7 +101,7 @@ func SetListed(tx core.App, patientID string, listed bool, enrolledAt time.Time)
 
 // ReplaceLatest replaces what is known of a patient's latest readings, for when one of them no longer counts.
 func ReplaceLatest(tx core.App, patientID string, latest Latest) error {
-	raw, err := json.Marshal(latest)
+	raw, err := latest.encode()
 	if err != nil {
 		return fmt.Errorf("encode latest vitals: %w", err)
 	}
@@ -110,7 +110,7 @@ func ReplaceLatest(tx core.App, patientID string, latest Latest) error {
 
 // SavePlace writes the row behind the triage list inside the caller's transaction.
 func SavePlace(tx core.App, patientID string, s Place, now time.Time) error {
-	latest, err := json.Marshal(s.Latest)
+	latest, err := s.Latest.encode()
 	if err != nil {
 		return fmt.Errorf("encode latest vitals: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // RiskLevel is the band of a risk score.
@@ -160,7 +161,7 @@ func vitalsFactor(c Circumstances, now time.Time) Factor {
 }
 
 // deviation is 0 inside the bounds, 1 at or beyond a critical bound, and 0.5 to 0.9 between warning and critical.
-func deviation(value float64, l alerts.Limits) float64 {
+func deviation(value float64, l vitals.Limits) float64 {
 	if (l.Critical != nil && value >= *l.Critical) || (l.CriticalLow != nil && value <= *l.CriticalLow) {
 		return 1
 	}

@@ -17,7 +17,9 @@ var now = time.Date(2026, time.January, 15, 13, 45, 0, 0, time.UTC)
 const day = 24 * time.Hour
 
 // defaults are the practice's starting values. Source: docs/decisions.md, "Default thresholds".
-var defaults = func() alerts.Thresholds {
+var defaults = alerts.InForce(practice, nil)
+
+var practice = func() alerts.Bounds {
 	bounds, err := alerts.ParseBounds(`{
 		"blood_pressure": {"systolic_critical_low": 80, "systolic_low": 90, "systolic_high": 140, "systolic_critical": 180,
 			"diastolic_critical_low": 40, "diastolic_low": 60, "diastolic_high": 90, "diastolic_critical": 120},
@@ -28,25 +30,23 @@ var defaults = func() alerts.Thresholds {
 	if err != nil {
 		panic(err)
 	}
-	return alerts.InForce(bounds, nil)
+	return bounds
 }()
 
 func pressure(systolic, diastolic float64) vitals.Reading {
-	return vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: now.Add(-time.Hour), Systolic: &systolic, Diastolic: &diastolic}
+	return vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: now.Add(-time.Hour)}.With(vitals.Systolic, systolic).With(vitals.Diastolic, diastolic)
 }
 
 func pressureAndPulse(systolic, diastolic, pulse float64) vitals.Reading {
-	r := pressure(systolic, diastolic)
-	r.Pulse = &pulse
-	return r
+	return pressure(systolic, diastolic).With(vitals.Pulse, pulse)
 }
 
 func oximetry(spo2 float64) vitals.Reading {
-	return vitals.Reading{Kind: vitals.PulseOximetry, MeasuredAt: now.Add(-time.Hour), SpO2: &spo2}
+	return vitals.Reading{Kind: vitals.PulseOximetry, MeasuredAt: now.Add(-time.Hour)}.With(vitals.SpO2, spo2)
 }
 
 func weighing(kg float64) vitals.Reading {
-	return vitals.Reading{Kind: vitals.Weight, MeasuredAt: now.Add(-time.Hour), WeightKg: &kg}
+	return vitals.Reading{Kind: vitals.Weight, MeasuredAt: now.Add(-time.Hour)}.With(vitals.WeightKg, kg)
 }
 
 // patient is somebody with readings, reviewed just now.
@@ -126,11 +126,11 @@ func pointsOf(score triage.Score) map[string]float64 {
 func TestRateVitals(t *testing.T) {
 	old := func(r vitals.Reading, age time.Duration) vitals.Reading { r.MeasuredAt = now.Add(-age); return r }
 	gained := patient(weighing(83))
-	gained.Weighings = []alerts.Weighing{{Kg: 80, MeasuredAt: now.Add(-2 * day)}, {Kg: 83, MeasuredAt: now.Add(-time.Hour)}}
+	gained.Weighings = []alerts.Weighing{{Of: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-2 * day)}, {Of: vitals.WeightKg, Value: 83, MeasuredAt: now.Add(-time.Hour)}}
 	lost := gained
-	lost.Weighings = []alerts.Weighing{{Kg: 90, MeasuredAt: now.Add(-2 * day)}}
+	lost.Weighings = []alerts.Weighing{{Of: vitals.WeightKg, Value: 90, MeasuredAt: now.Add(-2 * day)}}
 	noCritical := patient(pressure(175, 80))
-	noCritical.Thresholds.Systolic.Critical = nil
+	noCritical.Thresholds = alerts.InForce(practice, alerts.Bounds{"blood_pressure": {"systolic_critical": nil}})
 	tests := []struct {
 		name   string
 		c      triage.Circumstances
@@ -228,17 +228,16 @@ func circumstances(t *rapid.T) triage.Circumstances {
 		UnacknowledgedCritical: rapid.Bool().Draw(t, "open critical"), UnacknowledgedWarning: rapid.Bool().Draw(t, "open warning"),
 		StatEscalation: rapid.Bool().Draw(t, "stat"), UrgentEscalation: rapid.Bool().Draw(t, "urgent"),
 	}
-	if systolic := value("systolic", vitals.SystolicRange); systolic != nil {
-		c.Latest = c.Latest.With(vitals.Reading{
-			Kind: vitals.BloodPressure, MeasuredAt: age("bp"), Systolic: systolic, Diastolic: new(80.0),
-			Pulse: value("pulse", vitals.PulseRange),
-		})
+	if systolic := value("systolic", vitals.Systolic.Range); systolic != nil {
+		r := vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: age("bp")}.With(vitals.Systolic, *systolic).With(vitals.Diastolic, 80)
+		*r.Slot(vitals.Pulse) = value("pulse", vitals.Pulse.Range)
+		c.Latest = c.Latest.With(r)
 	}
-	if spo2 := value("spo2", vitals.SpO2Range); spo2 != nil {
-		c.Latest = c.Latest.With(vitals.Reading{Kind: vitals.PulseOximetry, MeasuredAt: age("ox"), SpO2: spo2})
+	if spo2 := value("spo2", vitals.SpO2.Range); spo2 != nil {
+		c.Latest = c.Latest.With(vitals.Reading{Kind: vitals.PulseOximetry, MeasuredAt: age("ox")}.With(vitals.SpO2, *spo2))
 	}
-	if glucose := value("glucose", vitals.GlucoseRange); glucose != nil {
-		c.Latest = c.Latest.With(vitals.Reading{Kind: vitals.BloodGlucose, MeasuredAt: age("glucose at"), GlucoseMgDL: glucose})
+	if glucose := value("glucose", vitals.GlucoseMgDL.Range); glucose != nil {
+		c.Latest = c.Latest.With(vitals.Reading{Kind: vitals.BloodGlucose, MeasuredAt: age("glucose at")}.With(vitals.GlucoseMgDL, *glucose))
 	}
 	return c
 }
@@ -286,36 +285,28 @@ func floorOf(c triage.Circumstances) int {
 
 // The further a value is past its bounds, on either side, the higher the score, whatever else is the case.
 func TestRateRisesWithDeviation(t *testing.T) {
-	reading := func(kind vitals.Kind, set func(*vitals.Reading)) vitals.Reading {
-		r := vitals.Reading{Kind: kind, MeasuredAt: now.Add(-time.Hour)}
-		set(&r)
-		return r
-	}
-	bp := func(s, d float64, p *float64) vitals.Reading {
-		return reading(vitals.BloodPressure, func(r *vitals.Reading) { r.Systolic, r.Diastolic, r.Pulse = &s, &d, p })
-	}
 	for name, vital := range map[string]struct {
 		middle, lowest, highest float64
 		read                    func(value float64) vitals.Reading
 	}{
-		"systolic":  {120, 60, 300, func(v float64) vitals.Reading { return bp(v, 80, nil) }},
-		"diastolic": {75, 30, 200, func(v float64) vitals.Reading { return bp(120, v, nil) }},
-		"pulse":     {80, 30, 250, func(v float64) vitals.Reading { return bp(120, 80, &v) }},
+		"systolic":  {120, 60, 300, func(v float64) vitals.Reading { return pressure(v, 80) }},
+		"diastolic": {75, 30, 200, func(v float64) vitals.Reading { return pressure(120, v) }},
+		"pulse":     {80, 30, 250, func(v float64) vitals.Reading { return pressureAndPulse(120, 80, v) }},
 		"SpO2":      {97, 50, 97, oximetry},
 		"glucose": {120, 20, 600, func(v float64) vitals.Reading {
-			return reading(vitals.BloodGlucose, func(r *vitals.Reading) { r.GlucoseMgDL = &v })
+			return vitals.Reading{Kind: vitals.BloodGlucose, MeasuredAt: now.Add(-time.Hour)}.With(vitals.GlucoseMgDL, v)
 		}},
 		"weight gain": {80, 80, 120, weighing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				c := circumstances(t)
-				c.Weighings = []alerts.Weighing{{Kg: 80, MeasuredAt: now.Add(-2 * day)}}
+				c.Weighings = []alerts.Weighing{{Of: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-2 * day)}}
 				end := rapid.SampledFrom([]float64{vital.lowest, vital.highest}).Draw(t, "end")
 				near, far := rapid.Float64Range(0, 1).Draw(t, "near"), rapid.Float64Range(0, 1).Draw(t, "far")
 				score := func(way float64) int {
 					c := c
-					c.Latest.BloodPressure, c.Latest.Pulse, c.Latest.PulseOximetry, c.Latest.BloodGlucose = nil, nil, nil, nil
+					c.Latest = triage.Latest{}
 					c.Latest = c.Latest.With(vital.read(vital.middle + way*(end-vital.middle)))
 					return triage.Rate(c, now).Value
 				}

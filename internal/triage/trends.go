@@ -7,13 +7,24 @@ import (
 
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Trends are the last values of each kind of reading that a patient has, oldest first: systolic mmHg, kg, SpO2 percent, mg/dL.
+// Trends are the last values of each kind of reading that a patient has, oldest first: those of the kind's main parameter.
 type Trends map[string][]float64
 
 // trendLength is how many readings make the small line beside a patient's latest.
 const trendLength = 12
+
+// mainColumns chooses the column of each kind's main parameter, allKinds lists the kinds as JSON.
+var mainColumns, allKinds = func() (columns, kinds string) {
+	for _, d := range vitals.Definitions {
+		columns += fmt.Sprintf(" WHEN '%s' THEN o.%s", d.Kind, d.Main().Column)
+		kinds += fmt.Sprintf(",%q", d.Kind)
+	}
+	return columns, "[" + kinds[1:] + "]"
+}()
 
 // ReadTrends returns the trends of the given patients in one query. It walks an index from the newest reading of each kind, so
 // that a long history costs no more than a short one.
@@ -29,13 +40,13 @@ func ReadTrends(app core.App, patientIDs []string) (map[string]Trends, error) {
 	}
 	err = app.DB().NewQuery(`SELECT p.value AS patient, k.value AS kind, (
 			SELECT json_group_array(v) FROM (
-				SELECT COALESCE(o.systolic, o.weight_kg, o.spo2, o.glucose_mg_dl) AS v FROM observations o
+				SELECT CASE k.value ` + mainColumns + ` END AS v FROM observations o
 				WHERE o.patient = p.value AND o.observation_type = k.value AND o.status = 'final'
 				ORDER BY o.measured_at DESC LIMIT +{:length}
 			) WHERE v IS NOT NULL
 		) AS newest
-		FROM json_each({:patients}) p CROSS JOIN json_each('["blood_pressure","weight","pulse_oximetry","blood_glucose"]') k`).
-		Bind(dbx.Params{"patients": string(list), "length": trendLength}).All(&rows)
+		FROM json_each({:patients}) p CROSS JOIN json_each({:kinds}) k`).
+		Bind(dbx.Params{"patients": string(list), "kinds": allKinds, "length": trendLength}).All(&rows)
 	if err != nil {
 		return nil, fmt.Errorf("read trends: %w", err)
 	}

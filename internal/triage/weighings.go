@@ -13,8 +13,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// loadWeighings reads the weights that the weight rule can compare with: those in the window before the latest weight, while
-// that one counts, and before the reading at hand. Pictures without any cost nothing.
+// loadWeighings reads what changes are measured against: the values in the window before the latest one, while that counts,
+// and before the reading at hand. Pictures without any cost nothing.
 func loadWeighings(app core.App, pictures []Picture, reading *vitals.Reading, now time.Time) error {
 	of := map[string]*Picture{}
 	var ids []string
@@ -38,33 +38,45 @@ func loadWeighings(app core.App, pictures []Picture, reading *vitals.Reading, no
 	}
 	list, err := json.Marshal(ids)
 	if err != nil {
-		return fmt.Errorf("list patients with weights: %w", err)
+		return fmt.Errorf("list patients with earlier values: %w", err)
 	}
-	rows, err := app.DB().NewQuery(`SELECT o.patient, o.weight_kg, o.measured_at FROM json_each({:patients}) p CROSS JOIN observations o
-		WHERE o.patient = p.value AND o.observation_type = 'weight' AND o.measured_at >= {:from} AND o.measured_at < {:to}
-			AND o.status = 'final' AND o.weight_kg IS NOT NULL`).
-		Bind(dbx.Params{"patients": string(list), "from": collections.Instant(earliest), "to": collections.Instant(latest)}).Rows()
-	if err != nil {
-		return fmt.Errorf("load weights: %w", err)
-	}
-	defer rows.Close() //nolint:errcheck // Err below tells what went wrong
-	for rows.Next() {
-		var patient, at string
-		var kg float64
-		if err := rows.Scan(&patient, &kg, &at); err != nil {
-			return fmt.Errorf("load a weight: %w", err)
+	span := dbx.Params{"patients": string(list), "from": collections.Instant(earliest), "to": collections.Instant(latest)}
+	for _, parameter := range vitals.Changing {
+		for _, kind := range parameter.Kinds {
+			if err := loadValues(app, of, kind, parameter, span); err != nil {
+				return err
+			}
 		}
-		p := of[patient]
-		p.Weighings = append(p.Weighings, alerts.Weighing{Kg: kg, MeasuredAt: collections.ParseInstant(at)})
-	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("load weights: %w", err)
 	}
 	return nil
 }
 
-// weighed says between which times a patient's weights are needed, if any are.
+func loadValues(app core.App, of map[string]*Picture, kind vitals.Kind, parameter *vitals.Parameter, span dbx.Params) error {
+	rows, err := app.DB().NewQuery(`SELECT o.patient, o.` + parameter.Column + `, o.measured_at FROM json_each({:patients}) p CROSS JOIN observations o
+		WHERE o.patient = p.value AND o.observation_type = '` + string(kind) + `' AND o.measured_at >= {:from} AND o.measured_at < {:to}
+			AND o.status = 'final' AND o.` + parameter.Column + ` IS NOT NULL`).Bind(span).Rows()
+	if err != nil {
+		return fmt.Errorf("load earlier values: %w", err)
+	}
+	defer rows.Close() //nolint:errcheck // Err below tells what went wrong
+	for rows.Next() {
+		var patient, at string
+		var value float64
+		if err := rows.Scan(&patient, &value, &at); err != nil {
+			return fmt.Errorf("load an earlier value: %w", err)
+		}
+		p := of[patient]
+		p.Weighings = append(p.Weighings, alerts.Weighing{Of: parameter, Value: value, MeasuredAt: collections.ParseInstant(at)})
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("load earlier values: %w", err)
+	}
+	return nil
+}
+
+// weighed says between which times a patient's earlier values are needed, if any are.
 func (p *Picture) weighed(reading *vitals.Reading, now time.Time) (from, to time.Time, needed bool) {
+	window := 0
 	at := func(moment time.Time) {
 		if from.IsZero() || moment.Before(from) {
 			from = moment
@@ -73,11 +85,14 @@ func (p *Picture) weighed(reading *vitals.Reading, now time.Time) (from, to time
 			to = moment
 		}
 	}
-	if latest := p.Latest.Weight; latest != nil && !latest.MeasuredAt.Before(now.Add(-vitalsWindow)) {
-		at(latest.MeasuredAt.Time)
+	for _, parameter := range vitals.Changing {
+		if latest, measured := p.Latest.Value(parameter); latest != nil && !measured.Before(now.Add(-vitalsWindow)) {
+			at(measured)
+		}
+		if reading != nil && reading.Value(parameter) != nil {
+			at(reading.MeasuredAt)
+		}
+		window = max(window, p.Thresholds.Change(parameter).WindowDays)
 	}
-	if reading != nil && reading.Kind == vitals.Weight {
-		at(reading.MeasuredAt)
-	}
-	return from.AddDate(0, 0, -p.Thresholds.Weight.WindowDays), to, !from.IsZero()
+	return from.AddDate(0, 0, -window), to, !from.IsZero()
 }

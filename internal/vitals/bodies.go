@@ -2,15 +2,20 @@ package vitals
 
 import (
 	"cmp"
+	"encoding/json/jsontext"
+	"encoding/json/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/object"
 )
 
 // maxDeviceID is in characters. Source: docs/decisions.md, "Maximum lengths".
 const maxDeviceID = 128
 
-// Envelope is what the body of every kind holds besides the measurement. Embed it next to one of the bodies.
+// Envelope is what the body of every kind holds besides the measurement.
 type Envelope struct {
 	PatientID  input.String `json:"patient_id"`
 	DeviceID   input.String `json:"device_id"`
@@ -27,118 +32,181 @@ func (e Envelope) Read(c *input.Checks, now time.Time, maxFuture time.Duration) 
 	return patientID, deviceID, measuredAt
 }
 
-// The bodies below hold the measurement fields of each kind. Their Read returns a reading without time and device,
-// to be used only when c has nothing to complain about.
+// Body is the members of an object that holds a measurement, whatever its kind: each kind looks only at its own.
+type Body = object.Sent
 
-// BloodPressureBody is in mmHg and bpm.
-type BloodPressureBody struct {
-	Systolic           input.Number  `json:"systolic"`
-	Diastolic          input.Number  `json:"diastolic"`
-	Pulse              input.Number  `json:"pulse"`
-	IrregularHeartbeat input.Boolean `json:"irregular_heartbeat"`
-}
-
-// Read checks types, ranges and that the diastolic value is the lower one.
-func (b BloodPressureBody) Read(c *input.Checks) Reading {
-	reading := Reading{
-		Kind:               BloodPressure,
-		Systolic:           SystolicRange.read(c, "systolic", b.Systolic, true),
-		Diastolic:          DiastolicRange.read(c, "diastolic", b.Diastolic, true),
-		Pulse:              PulseRange.read(c, "pulse", b.Pulse, false),
-		IrregularHeartbeat: c.Boolean("irregular_heartbeat", b.IrregularHeartbeat, false),
+func field[T any](b Body, name string) (f input.Field[T]) {
+	if raw := b.Member(name); raw != nil {
+		_ = f.UnmarshalJSON(raw) // never fails: a wrong type is kept for the checks
 	}
-	reading.checkPressure(c)
-	return reading
+	return f
 }
 
-// WeightBody holds exactly one of kilograms and pounds.
-type WeightBody struct {
-	WeightKg  input.Number `json:"weight_kg"`
-	WeightLbs input.Number `json:"weight_lbs"`
-}
-
-// Read converts pounds, rounds and then holds the kilograms against the range.
-// Source: docs/decisions.md, "Weight in pounds".
-func (b WeightBody) Read(c *input.Checks) Reading {
-	reading := Reading{Kind: Weight}
-	switch {
-	case filled(b.WeightKg) && filled(b.WeightLbs):
-		c.Reject("weight_lbs", "Send either weight_kg or weight_lbs, not both.")
-	case filled(b.WeightLbs):
-		pounds := c.Number("weight_lbs", b.WeightLbs, true)
-		if pounds == nil {
-			break
+// Read reads the body of a caller of the API: a parameter in another unit has a field of its own. The reading is without
+// time and device, and to be used only when c has nothing to complain about.
+func (d *Definition) Read(c *input.Checks, b Body) Reading {
+	r := Reading{Kind: d.Kind}
+	for _, p := range d.All {
+		name, number, in := p.Column, field[float64](b, p.Column), (*Unit)(nil)
+		for i := range p.Units {
+			other := field[float64](b, p.Units[i].Field)
+			if !filled(other) {
+				continue
+			}
+			if filled(number) {
+				c.Reject(p.Units[i].Field, "Send either "+name+" or "+p.Units[i].Field+", not both.")
+				number, in = input.Number{}, &p.Units[i]
+				break
+			}
+			name, number, in = p.Units[i].Field, other, &p.Units[i]
 		}
-		kg := KgFromPounds(*pounds)
-		if WeightRange.check(c, "weight_lbs", kg) {
-			reading.WeightKg, reading.OriginalValue, reading.OriginalUnit = &kg, pounds, UnitPounds
+		if in != nil && !filled(number) {
+			continue // two were sent
 		}
-	default:
-		reading.WeightKg = WeightRange.read(c, "weight_kg", b.WeightKg, true)
+		r.take(c, p, name, number, in, in.name())
 	}
-	return reading
-}
-
-// PulseOximetryBody is in percent and bpm.
-type PulseOximetryBody struct {
-	SpO2           input.Number `json:"spo2"`
-	Pulse          input.Number `json:"pulse"`
-	PerfusionIndex input.Number `json:"perfusion_index"`
-}
-
-// Read checks types and ranges.
-func (b PulseOximetryBody) Read(c *input.Checks) Reading {
-	return Reading{
-		Kind:           PulseOximetry,
-		SpO2:           SpO2Range.read(c, "spo2", b.SpO2, true),
-		Pulse:          PulseRange.read(c, "pulse", b.Pulse, false),
-		PerfusionIndex: PerfusionIndexRange.read(c, "perfusion_index", b.PerfusionIndex, false),
+	for _, m := range d.Marks {
+		r.Say(m, m.read(c, b))
 	}
+	return r.coherent(c, d)
 }
 
-// BloodGlucoseBody holds exactly one of mg/dL and mmol/L. MealMarker is another name for MealContext.
-type BloodGlucoseBody struct {
-	GlucoseMgDL  input.Number `json:"glucose_mg_dl"`
-	GlucoseMmolL input.Number `json:"glucose_mmol_l"`
-	MealContext  input.String `json:"meal_context"`
-	MealMarker   input.String `json:"meal_marker"`
-	Comparator   input.String `json:"comparator"`
-}
-
-// Read checks each unit against its own range, then converts mmol/L.
-// Source: docs/decisions.md, "Pulse-oximetry and glucose fields" and "Glucose units".
-func (b BloodGlucoseBody) Read(c *input.Checks) Reading {
-	reading := Reading{
-		Kind:        BloodGlucose,
-		MealContext: b.readMeal(c),
-		Comparator:  c.Text("comparator", b.Comparator, input.Optional(0).OneOf(ComparatorBelow, ComparatorAbove)),
-	}
-	switch {
-	case filled(b.GlucoseMgDL) && filled(b.GlucoseMmolL):
-		c.Reject("glucose_mmol_l", "Send either glucose_mg_dl or glucose_mmol_l, not both.")
-	case filled(b.GlucoseMmolL):
-		if mmolL := GlucoseMmolRange.number(c, "glucose_mmol_l", b.GlucoseMmolL, true); mmolL != nil {
-			reading.GlucoseMgDL = new(MgDLFromMmolL(*mmolL))
-			reading.OriginalValue, reading.OriginalUnit = mmolL, UnitMmolL
+// ReadSent reads the values of a gateway, in its words and in the unit it named, one of [Definition.Units] or "".
+func (d *Definition) ReadSent(c *input.Checks, b Body, unit string) Reading {
+	r := Reading{Kind: d.Kind}
+	for _, p := range d.All {
+		name, number, in := p.Name, field[float64](b, p.Name), (*Unit)(nil)
+		if also := d.Fields[p]; also != "" {
+			switch other := field[float64](b, also); {
+			case !filled(other):
+			case !filled(number):
+				name, number = also, other
+			case other != number:
+				c.Reject(also, "Must agree with "+name+".")
+			}
 		}
-	default:
-		reading.GlucoseMgDL = GlucoseRange.read(c, "glucose_mg_dl", b.GlucoseMgDL, true)
+		if word, ok := p.shown(b.Member(name)); ok {
+			r.values[p.place] = &word.Value
+			r.Say(Comparator, word.Comparator)
+			continue
+		}
+		if p == d.Main() {
+			in = p.unit(unit)
+		}
+		if in != nil && !filled(number) {
+			number, in = input.Number{}, nil
+		}
+		r.take(c, p, name, number, in, unit)
 	}
-	return reading
+	for _, m := range d.Marks {
+		if !m.Unsent {
+			r.Say(m, m.read(c, b))
+		}
+	}
+	return r.coherent(c, d)
 }
 
-// mealAliases are the words of meal_marker that meal_context has others for.
-var mealAliases = map[string]string{"pre_meal": MealBefore, "post_meal": MealAfter}
-
-func (b BloodGlucoseBody) readMeal(c *input.Checks) string {
-	markers := append([]string{"pre_meal", "post_meal"}, MealContexts...)
-	context := c.Text("meal_context", b.MealContext, input.Optional(0).OneOf(MealContexts...))
-	marker := c.Text("meal_marker", b.MealMarker, input.Optional(0).OneOf(markers...))
-	marker = cmp.Or(mealAliases[marker], marker)
-	if context != "" && marker != "" && context != marker {
-		c.Reject("meal_marker", "Must agree with meal_context.")
+// SentFields are the fields of a gateway's values, of whatever kind.
+func SentFields() (names []string) {
+	for _, p := range Parameters {
+		names = append(names, p.Name)
 	}
-	return cmp.Or(context, marker)
+	for _, m := range Marks {
+		if !m.Unsent {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+// take reads one number, which came in another unit when in is not nil; what was sent in one is kept beside what it comes to.
+// Source: docs/decisions.md, "Weight in pounds", "Pulse-oximetry and glucose fields" and "Glucose units".
+func (r *Reading) take(c *input.Checks, p *Parameter, name string, number input.Number, in *Unit, unit string) {
+	if in == nil {
+		r.values[p.place] = p.Range.read(c, name, number, slices.Contains(r.Kind.Definition().Must, p))
+		return
+	}
+	sent := c.Number(name, number, true)
+	if sent == nil || (in.Range != Range{} && !in.Range.check(c, name, *sent)) {
+		return
+	}
+	value := in.Convert(*sent)
+	if in.Range != (Range{}) || p.Range.check(c, name, value) {
+		r.values[p.place], r.OriginalValue, r.OriginalUnit = &value, sent, unit
+	}
+}
+
+func (r Reading) coherent(c *input.Checks, d *Definition) Reading {
+	if d.Coherent != nil {
+		d.Coherent(r, c)
+	}
+	return r
+}
+
+// read returns the word of a mark; two fields for it must agree.
+func (m *Mark) read(c *input.Checks, b Body) string {
+	if m.Flag() {
+		said := c.Boolean(m.Name, field[bool](b, m.Name), false)
+		switch {
+		case said == nil:
+			return ""
+		case *said:
+			return Yes
+		}
+		return No
+	}
+	word := c.Text(m.Name, field[string](b, m.Name), input.Optional(0).OneOf(m.Words...))
+	if m.Also == "" {
+		return word
+	}
+	var words []string
+	for _, pair := range m.AlsoWords {
+		words = append(words, pair[0])
+	}
+	other := c.Text(m.Also, field[string](b, m.Also), input.Optional(0).OneOf(append(words, m.Words...)...))
+	for _, pair := range m.AlsoWords {
+		if other == pair[0] {
+			other = pair[1]
+		}
+	}
+	if word != "" && other != "" && word != other {
+		c.Reject(m.Also, "Must agree with "+m.Name+".")
+	}
+	return cmp.Or(word, other)
+}
+
+// unit is the other unit that a gateway's word means, nil for the parameter's own.
+func (p *Parameter) unit(word string) *Unit {
+	for i := range p.Units {
+		if slices.Contains(p.Units[i].Words, word) {
+			return &p.Units[i]
+		}
+	}
+	return nil
+}
+
+func (u *Unit) name() string {
+	if u == nil {
+		return ""
+	}
+	return u.Name
+}
+
+// shown is what a device shows in place of a number, in whatever case.
+func (p *Parameter) shown(raw jsontext.Value) (Shown, bool) {
+	if len(p.Shown) == 0 || raw.Kind() != '"' {
+		return Shown{}, false
+	}
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return Shown{}, false
+	}
+	for _, s := range p.Shown {
+		if s.Word == strings.ToUpper(strings.TrimSpace(text)) {
+			return s, true
+		}
+	}
+	return Shown{}, false
 }
 
 // filled reports whether the caller sent something in this field, of whatever type.

@@ -9,35 +9,15 @@ import (
 	"github.com/vigilhealth/vigil/internal/input"
 )
 
-// read decodes raw into the body of the kind and reads it.
+// read decodes raw and reads it as the kind's body.
 func read(t testing.TB, kind Kind, raw string) (Reading, *input.Checks) {
 	t.Helper()
+	var b Body
+	if err := json.Unmarshal([]byte(raw), &b); err != nil {
+		t.Fatal(err)
+	}
 	c := input.NewChecks()
-	var reading Reading
-	decode := func(into any) {
-		if err := json.Unmarshal([]byte(raw), into); err != nil {
-			t.Fatal(err)
-		}
-	}
-	switch kind {
-	case BloodPressure:
-		var b BloodPressureBody
-		decode(&b)
-		reading = b.Read(c)
-	case Weight:
-		var b WeightBody
-		decode(&b)
-		reading = b.Read(c)
-	case PulseOximetry:
-		var b PulseOximetryBody
-		decode(&b)
-		reading = b.Read(c)
-	case BloodGlucose:
-		var b BloodGlucoseBody
-		decode(&b)
-		reading = b.Read(c)
-	}
-	return reading, c
+	return kind.Definition().Read(c, b), c
 }
 
 func TestBodies(t *testing.T) {
@@ -59,6 +39,8 @@ func TestBodies(t *testing.T) {
 		{PulseOximetry, `{"spo2":97}`, "spo2=97"},
 		{PulseOximetry, `{"spo2":50,"pulse":250,"perfusion_index":20}`, "pulse=250 spo2=50 perfusion_index=20"},
 		{PulseOximetry, `{"spo2":100,"perfusion_index":-0.0}`, "spo2=100 perfusion_index=0"},
+		{BodyTemperature, `{"temperature_c":38.055}`, "temperature_c=38.06"},
+		{BodyTemperature, `{"temperature_f":113,"temperature_c":null}`, "temperature_c=45"},
 		{BloodGlucose, `{"glucose_mg_dl":20,"comparator":"<"}`, "glucose_mg_dl=20 comparator=<"},
 		{BloodGlucose, `{"glucose_mg_dl":101.5,"meal_context":"bedtime"}`, "glucose_mg_dl=101.5 meal_context=bedtime"},
 		{BloodGlucose, `{"glucose_mmol_l":5.6,"meal_marker":"pre_meal"}`, "glucose_mg_dl=101 meal_context=before_meal"},
@@ -133,6 +115,10 @@ func TestBodiesComplain(t *testing.T) {
 		{Weight, `{"weight_lbs":"165"}`, "weight_lbs: A valid number is required."},
 		{PulseOximetry, `{"spo2":100.1,"perfusion_index":-0.1}`, "perfusion_index: Must be between 0 and 20 %. | spo2: Must be between 50 and 100 %."},
 		{PulseOximetry, `{"pulse":29}`, "pulse: Must be between 30 and 250 bpm. | spo2: This field is required."},
+		{BodyTemperature, `{}`, "temperature_c: This field is required."},
+		{BodyTemperature, `{"temperature_c":98.6}`, "temperature_c: Must be between 25 and 45 °C."},
+		{BodyTemperature, `{"temperature_f":37}`, "temperature_f: Must be between 77 and 113 °F."},
+		{BodyTemperature, `{"temperature_f":98.6,"temperature_c":37}`, "temperature_f: Send either temperature_c or temperature_f, not both."},
 		{BloodGlucose, `{}`, "glucose_mg_dl: This field is required."},
 		{BloodGlucose, `{"glucose_mg_dl":90,"glucose_mmol_l":5}`, "glucose_mmol_l: Send either glucose_mg_dl or glucose_mmol_l, not both."},
 		{BloodGlucose, `{"glucose_mg_dl":19.9}`, "glucose_mg_dl: Must be between 20 and 600 mg/dL."},
@@ -176,16 +162,12 @@ func TestEnvelope(t *testing.T) {
 		{name: "control", raw: `{"patient_id":"` + patient + `","device_id":"a\u0000b","measured_at":"2026-01-15T13:45:00Z"}`, want: "device_id"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			// as the routes embed it
-			var sent struct {
-				Envelope
-				WeightBody
-			}
+			var sent Envelope
 			if err := input.DecodeObject([]byte(tc.raw), &sent); err != nil {
 				t.Fatal(err)
 			}
 			c := input.NewChecks()
-			id, device, at := sent.Envelope.Read(c, now, 5*time.Minute)
+			id, device, at := sent.Read(c, now, 5*time.Minute)
 			if got := wrong(c); got != tc.want {
 				t.Fatalf("complained about %q, want %q", got, tc.want)
 			}

@@ -1,7 +1,8 @@
-// Package vitals knows the four kinds of measurement: what belongs to each, in which unit, within which range, how
-// pounds and mmol/L become kilograms and mg/dL, and what a caller's body must look like to become a reading. It
-// refuses to know whose reading it is, what is a dangerous value for that person (see alerts), how it is stored and
-// how it is sent on.
+// Package vitals knows the kinds of measurement: what belongs to each, in which unit, within which range, how other units
+// become the one that is kept, by which words and codes the world knows it, and what a caller's body must look like to
+// become a reading. A kind is one file that declares a value; nothing else here or elsewhere names it. The package refuses
+// to know whose reading it is, what is a dangerous value for that person (see alerts), how it is stored and how it is
+// sent on.
 package vitals
 
 import (
@@ -16,23 +17,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/input"
 )
 
-// Kind is the kind of a reading, the contract's observation_type.
-type Kind string
-
-// The kinds.
-const (
-	BloodPressure Kind = "blood_pressure"
-	Weight        Kind = "weight"
-	PulseOximetry Kind = "pulse_oximetry"
-	BloodGlucose  Kind = "blood_glucose"
-)
-
-// Kinds lists every kind in the contract's order.
-var Kinds = []Kind{BloodPressure, Weight, PulseOximetry, BloodGlucose}
-
-// Valid reports whether k is one of Kinds.
-func (k Kind) Valid() bool { return slices.Contains(Kinds, k) }
-
 // Source says by which way a reading came.
 type Source string
 
@@ -43,22 +27,11 @@ const (
 	SourcePortal  Source = "patient_portal"
 )
 
-// Reading.MealContext when known.
+// A reading has room for so many parameters and marks, of whatever kind: it is handed around for every reading that
+// comes in, and is no map for that.
 const (
-	MealFasting = "fasting"
-	MealBefore  = "before_meal"
-	MealAfter   = "after_meal"
-	MealBedtime = "bedtime"
-	MealRandom  = "random"
-)
-
-// MealContexts lists what Reading.MealContext may be besides "".
-var MealContexts = []string{MealFasting, MealBefore, MealAfter, MealBedtime, MealRandom}
-
-// Reading.Comparator of a meter that shows LO or HI: the true value lies beyond the one given.
-const (
-	ComparatorBelow = "<"
-	ComparatorAbove = ">"
+	mostParameters = 12
+	mostMarks      = 4
 )
 
 // Reading is a measurement that has been checked, in memory. Values are in the canonical unit, with at most two
@@ -68,20 +41,36 @@ type Reading struct {
 	MeasuredAt time.Time // UTC, microseconds
 	DeviceID   string    // "" when unknown
 
-	Systolic, Diastolic *float64 // mmHg
-	Pulse               *float64 // bpm
-	WeightKg            *float64
-	SpO2                *float64 // %
-	PerfusionIndex      *float64 // %
-	GlucoseMgDL         *float64
-
-	IrregularHeartbeat *bool
-	MealContext        string // one of MealContexts or ""
-	Comparator         string // ComparatorBelow, ComparatorAbove or ""
+	values [mostParameters]*float64
+	marks  [mostMarks]string
 
 	// What the caller sent, when it was converted.
 	OriginalValue *float64
 	OriginalUnit  string
+}
+
+// Value is the value of a parameter, nil when it was not measured.
+func (r *Reading) Value(p *Parameter) *float64 { return r.values[p.place] }
+
+// Slot is where the value of a parameter is kept, to be filled.
+func (r *Reading) Slot(p *Parameter) **float64 { return &r.values[p.place] }
+
+// Says is the word of a mark, "" when it says nothing.
+func (r *Reading) Says(m *Mark) string { return r.marks[m.place] }
+
+// Say sets the word of a mark.
+func (r *Reading) Say(m *Mark, word string) { r.marks[m.place] = word }
+
+// With returns the reading with one more value.
+func (r Reading) With(p *Parameter, value float64) Reading {
+	r.values[p.place] = &value
+	return r
+}
+
+// Saying returns the reading with one more mark.
+func (r Reading) Saying(m *Mark, word string) Reading {
+	r.marks[m.place] = word
+	return r
 }
 
 // Format keeps readings out of logs and error texts.
@@ -90,59 +79,32 @@ func (Reading) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[reading]
 // LogValue keeps readings out of structured logs.
 func (Reading) LogValue() slog.Value { return slog.StringValue("[reading]") }
 
-// measure is one numeric value of a reading under the contract's name.
-type measure struct {
-	name    string
-	value   *float64
-	allowed Range
-}
-
-func (r Reading) measures() []measure {
-	return []measure{
-		{"systolic", r.Systolic, SystolicRange},
-		{"diastolic", r.Diastolic, DiastolicRange},
-		{"pulse", r.Pulse, PulseRange},
-		{"weight_kg", r.WeightKg, WeightRange},
-		{"spo2", r.SpO2, SpO2Range},
-		{"perfusion_index", r.PerfusionIndex, PerfusionIndexRange},
-		{"glucose_mg_dl", r.GlucoseMgDL, GlucoseRange},
-	}
-}
-
 // SameValues reports whether both readings are of one kind and say the same, whenever and by whatever device they
 // were taken and in whatever unit they came.
 func (r Reading) SameValues(o Reading) bool { return r.ValuesKey() == o.ValuesKey() }
 
 // ValuesKey is a canonical text of the kind and all values, equal exactly when SameValues. It holds health
-// information: hash or seal it before it leaves the process.
+// information: hash or seal it before it leaves the process. What is stored depends on every byte of it.
 // Source: docs/decisions.md, "Duplicate readings outside the webhook".
 func (r Reading) ValuesKey() string {
 	var key strings.Builder
 	key.WriteString(string(r.Kind))
 	add := func(name, value string) { key.WriteString(" " + name + "=" + value) }
-	for _, m := range r.measures() {
-		if m.value != nil {
-			add(m.name, strconv.FormatFloat(*m.value, 'f', -1, 64))
+	for _, p := range Parameters {
+		if value := r.Value(p); value != nil {
+			add(p.Column, strconv.FormatFloat(*value, 'f', -1, 64))
 		}
 	}
-	if r.IrregularHeartbeat != nil {
-		add("irregular_heartbeat", strconv.FormatBool(*r.IrregularHeartbeat))
-	}
-	if r.MealContext != "" {
-		add("meal_context", r.MealContext)
-	}
-	if r.Comparator != "" {
-		add("comparator", r.Comparator)
+	for _, m := range Marks {
+		switch said := r.Says(m); {
+		case said == "":
+		case m.Flag():
+			add(m.Name, strconv.FormatBool(said == Yes))
+		default:
+			add(m.Name, said)
+		}
 	}
 	return key.String()
-}
-
-// belongs says which values a reading of each kind must and may hold.
-var belongs = map[Kind]struct{ must, may []string }{
-	BloodPressure: {[]string{"systolic", "diastolic"}, []string{"pulse", "irregular_heartbeat"}},
-	Weight:        {[]string{"weight_kg"}, nil},
-	PulseOximetry: {[]string{"spo2"}, []string{"pulse", "perfusion_index"}},
-	BloodGlucose:  {[]string{"glucose_mg_dl"}, []string{"meal_context", "comparator"}},
 }
 
 const (
@@ -150,55 +112,37 @@ const (
 	msgForeign = "Does not belong to this observation type."
 )
 
-// Check complains, under the contract's field names, about a reading that did not come through a body of this
-// package: a kind that does not exist, values that are missing, foreign to the kind or out of range.
+// Check complains, under the contract's field names, about a reading that did not come through a [Body]: a kind that does
+// not exist, values that are missing, foreign to the kind or out of range.
 func (r Reading) Check(c *input.Checks) {
-	rule, ok := belongs[r.Kind]
-	if !ok {
-		c.Reject("observation_type", oneOf(Kinds))
+	d := r.Kind.Definition()
+	if d == &undefined {
+		c.Reject("observation_type", oneOf(KindNames))
 		return
 	}
-	for _, m := range r.measures() {
-		switch {
-		case m.value == nil && slices.Contains(rule.must, m.name):
-			c.Reject(m.name, msgMissing)
-		case m.value == nil:
-		case !slices.Contains(rule.must, m.name) && !slices.Contains(rule.may, m.name):
-			c.Reject(m.name, msgForeign)
+	for _, p := range Parameters {
+		switch value := r.Value(p); {
+		case value == nil && slices.Contains(d.Must, p):
+			c.Reject(p.Column, msgMissing)
+		case value == nil:
+		case !slices.Contains(d.All, p):
+			c.Reject(p.Column, msgForeign)
 		default:
-			m.allowed.check(c, m.name, *m.value)
+			p.Range.check(c, p.Column, *value)
 		}
 	}
-	r.checkPressure(c)
-	if r.IrregularHeartbeat != nil && !slices.Contains(rule.may, "irregular_heartbeat") {
-		c.Reject("irregular_heartbeat", msgForeign)
+	if d.Coherent != nil {
+		d.Coherent(r, c)
 	}
-	checkWord(c, rule.may, "meal_context", r.MealContext, MealContexts)
-	checkWord(c, rule.may, "comparator", r.Comparator, []string{ComparatorBelow, ComparatorAbove})
-}
-
-// checkPressure complains when the diastolic value is not the lower one.
-// Source: docs/decisions.md, "Cross-field checks".
-func (r Reading) checkPressure(c *input.Checks) {
-	if r.Systolic != nil && r.Diastolic != nil && *r.Diastolic >= *r.Systolic {
-		c.Reject("diastolic", "Must be lower than systolic.")
+	for _, m := range Marks {
+		switch said := r.Says(m); {
+		case said == "":
+		case !slices.Contains(d.Marks, m):
+			c.Reject(m.Name, msgForeign)
+		case !m.Flag() && !slices.Contains(m.Words, said):
+			c.Reject(m.Name, oneOf(m.Words))
+		}
 	}
 }
 
-func checkWord(c *input.Checks, may []string, name, word string, words []string) {
-	switch {
-	case word == "":
-	case !slices.Contains(may, name):
-		c.Reject(name, msgForeign)
-	case !slices.Contains(words, word):
-		c.Reject(name, oneOf(words))
-	}
-}
-
-func oneOf[T ~string](words []T) string {
-	texts := make([]string, len(words))
-	for i, word := range words {
-		texts[i] = string(word)
-	}
-	return "Must be one of: " + strings.Join(texts, ", ") + "."
-}
+func oneOf(words []string) string { return "Must be one of: " + strings.Join(words, ", ") + "." }

@@ -3,11 +3,10 @@ package vitals
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"github.com/vigilhealth/vigil/internal/input"
 )
 
 func TestRoundHalfUp(t *testing.T) {
@@ -57,11 +56,16 @@ func TestConversions(t *testing.T) {
 	}{
 		{"5.6 mmol/L", MgDLFromMmolL(5.6), 101},
 		{"16.7 mmol/L", MgDLFromMmolL(16.7), 301},
-		{"lowest mmol/L", MgDLFromMmolL(GlucoseMmolRange.Min), GlucoseRange.Min},
-		{"highest mmol/L", MgDLFromMmolL(GlucoseMmolRange.Max), GlucoseRange.Max},
+		{"lowest mmol/L", MgDLFromMmolL(GlucoseMgDL.Units[0].Range.Min), GlucoseMgDL.Range.Min},
+		{"highest mmol/L", MgDLFromMmolL(GlucoseMgDL.Units[0].Range.Max), GlucoseMgDL.Range.Max},
 		{"101 mg/dL", MmolLFromMgDL(101), 5.6},
-		{"lowest mg/dL", MmolLFromMgDL(GlucoseRange.Min), GlucoseMmolRange.Min},
-		{"highest mg/dL", MmolLFromMgDL(GlucoseRange.Max), GlucoseMmolRange.Max},
+		{"lowest mg/dL", MmolLFromMgDL(GlucoseMgDL.Range.Min), GlucoseMgDL.Units[0].Range.Min},
+		{"highest mg/dL", MmolLFromMgDL(GlucoseMgDL.Range.Max), GlucoseMgDL.Units[0].Range.Max},
+		{"98.6 °F", CelsiusFromFahrenheit(98.6), 37},
+		{"100.5 °F, 38.0555… °C", CelsiusFromFahrenheit(100.5), 38.06},
+		{"38.05 °C, 100.49 °F", FahrenheitFromCelsius(38.05), 100.5},
+		{"lowest °F", CelsiusFromFahrenheit(77), TemperatureC.Range.Min},
+		{"-40", FahrenheitFromCelsius(-40), -40},
 		{"165 lb", KgFromPounds(165), 74.84},
 		{"1 lb", KgFromPounds(1), 0.45},
 		{"185.4 lb", KgFromPounds(185.4), 84.1},
@@ -89,7 +93,7 @@ func TestGlucoseUnitsAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mmolL := float64(rapid.IntRange(11, 333).Draw(t, "tenths of mmol/L")) / 10
 		mgDL := MgDLFromMmolL(mmolL)
-		if !GlucoseRange.Contains(mgDL) || mgDL != math.Trunc(mgDL) {
+		if !GlucoseMgDL.Range.Contains(mgDL) || mgDL != math.Trunc(mgDL) {
 			t.Fatalf("%v mmol/L became %v mg/dL", mmolL, mgDL)
 		}
 		if back := MmolLFromMgDL(mgDL); back != mmolL {
@@ -104,29 +108,36 @@ func FuzzConversion(f *testing.F) {
 		f.Add(value)
 	}
 	f.Fuzz(func(t *testing.T, value float64) {
-		c := input.NewChecks()
-		if weight := (WeightBody{WeightLbs: input.Of(value)}).Read(c); c.Err() == nil {
-			again := WeightBody{WeightKg: input.Of(*weight.WeightKg)}
-			sameAgain(t, weight, again.Read)
+		number := strconv.FormatFloat(value, 'g', -1, 64)
+		if math.IsNaN(value) || math.IsInf(value, 0) {
+			return // no JSON
 		}
-		c = input.NewChecks()
-		if glucose := (BloodGlucoseBody{GlucoseMmolL: input.Of(value)}).Read(c); c.Err() == nil {
-			again := BloodGlucoseBody{GlucoseMgDL: input.Of(*glucose.GlucoseMgDL)}
-			sameAgain(t, glucose, again.Read)
-			back := BloodGlucoseBody{GlucoseMmolL: input.Of(MmolLFromMgDL(*glucose.GlucoseMgDL))}
-			back.Read(c)
-			if err := c.Err(); err != nil {
-				t.Fatalf("%v mmol/L as shown is refused: %v", value, err)
+		for _, kind := range Definitions {
+			for _, unit := range kind.Main().Units {
+				first, c := read(t, kind.Kind, fmt.Sprintf(`{%q:%s}`, unit.Field, number))
+				if c.Err() != nil {
+					continue
+				}
+				kept := *first.Value(kind.Main())
+				if *first.OriginalValue != value || first.OriginalUnit != unit.Name {
+					t.Fatalf("%v %s is kept as %v %s", value, unit.Name, *first.OriginalValue, first.OriginalUnit)
+				}
+				sameAgain(t, first, fmt.Sprintf(`{%q:%v}`, kind.Main().Column, kept))
+				if unit.Back == nil {
+					continue
+				}
+				if _, c := read(t, kind.Kind, fmt.Sprintf(`{%q:%v}`, unit.Field, unit.Back(kept))); c.Err() != nil {
+					t.Fatalf("%v %s as shown is refused: %v", value, unit.Name, c.Err())
+				}
 			}
 		}
 	})
 }
 
-func sameAgain(t *testing.T, first Reading, read func(*input.Checks) Reading) {
+func sameAgain(t *testing.T, first Reading, body string) {
 	t.Helper()
-	c := input.NewChecks()
+	second, c := read(t, first.Kind, body)
 	first.Check(c)
-	second := read(c)
 	if err := c.Err(); err != nil {
 		t.Fatalf("%s is no longer valid: %v", first.ValuesKey(), err)
 	}

@@ -16,7 +16,7 @@ const base = (name) => r4.get(`http://hl7.org/fhir/StructureDefinition/${name}`)
 const prefix = 'http://hl7.org/fhir/us/core/StructureDefinition/';
 const usCore = byURL(read('testing/uscore-v5.0.1-structuredefinitions.json'));
 
-// US Core builds the three profiles that the package lacks on R4's own; these are the rules it adds that we rely on.
+// US Core builds the four profiles that the package lacks on R4's own; these are the rules it adds that we rely on.
 function derive(name, from, change) {
   const profile = structuredClone(from);
   profile.url = prefix + name;
@@ -27,6 +27,7 @@ function derive(name, from, change) {
 }
 const require1 = (...ids) => (elements) => elements.map((e) => (ids.includes(e.id) ? { ...e, min: 1 } : e));
 derive('us-core-body-weight', base('bodyweight'), require1('Observation.subject'));
+derive('us-core-body-temperature', base('bodytemp'), require1('Observation.subject'));
 derive('us-core-pulse-oximetry', base('oxygensat'), (elements) => {
   const slice = 'Observation.code.coding:OxygenSatCode';
   const second = elements.filter((e) => e.id.startsWith(slice)).map((e) => {
@@ -42,7 +43,7 @@ derive('us-core-pulse-oximetry', base('oxygensat'), (elements) => {
 derive('us-core-observation-clinical-result', base('Observation'), require1('Observation.category', 'Observation.subject'));
 
 // R4's own blood-pressure profile is left out: this validator cannot follow its slices, and US Core's has all of its rules.
-const vitals = { '85354-9': 'vitalsigns', '29463-7': 'bodyweight', '2708-6': 'oxygensat' };
+const vitals = { '85354-9': 'vitalsigns', '29463-7': 'bodyweight', '8310-5': 'bodytemp', '2708-6': 'oxygensat' };
 
 function profilesOf(resource) {
   const profiles = [undefined];

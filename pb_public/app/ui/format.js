@@ -36,17 +36,3 @@ export const minutes = (/** @type {number} */ n) => `${number(n)} min`;
 
 /** "waiting_for_review" as words. @param {string | null | undefined} code */
 export const words = (code) => (code ? code.charAt(0).toUpperCase() + code.slice(1).replaceAll("_", " ") : "–");
-
-export const kinds = { blood_pressure: "Blood pressure", weight: "Weight", pulse_oximetry: "Pulse oximetry", blood_glucose: "Blood glucose" };
-
-/** A reading in one line. @param {any} o an observation, or one of the latest vitals with its kind */
-export function reading(o) {
-  const pulse = o.pulse ? `, pulse ${o.pulse}` : "";
-  switch (o.observation_type) {
-    case "blood_pressure": return `${o.systolic}/${o.diastolic} mmHg${pulse}`;
-    case "weight": return `${o.weight_kg} kg`;
-    case "pulse_oximetry": return `${o.spo2} % SpO₂${pulse}`;
-    case "blood_glucose": return `${o.glucose_mg_dl ?? o.glucose} mg/dL`;
-    default: return words(o.observation_type);
-  }
-}

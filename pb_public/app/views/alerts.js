@@ -3,9 +3,10 @@
 import { get } from "../api.js";
 import { listen, onGap, stream } from "../live.js";
 import { Field } from "../ui/form.js";
-import { kinds, words } from "../ui/format.js";
+import { words } from "../ui/format.js";
 import { Loaded, Nothing, useLoad } from "../ui/states.js";
 import { Pages } from "../ui/table.js";
+import { kinds } from "../ui/vitals.js";
 import { daysAgo } from "../ui/when.js";
 import { html, useEffect, useRef, useState } from "../view.js";
 import { AlertCard } from "./alerts/card.js";

@@ -1,9 +1,10 @@
 // What patients see of themselves: their readings over time, their devices, what they agreed to; and a way to enter a reading.
 import { get } from "../api.js";
 import { Badge } from "../ui/badge.js";
-import { ago, dateTime, kinds, reading, words } from "../ui/format.js";
+import { ago, dateTime, words } from "../ui/format.js";
 import { Loaded, Nothing, useLoad } from "../ui/states.js";
 import { List } from "../ui/table.js";
+import { kinds, reading } from "../ui/vitals.js";
 import { html, useState } from "../view.js";
 import { Devices } from "./patient/devices.js";
 import { ReadingDialog } from "./patient/enter_reading.js";

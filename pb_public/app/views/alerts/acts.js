@@ -4,6 +4,7 @@ import { can, canAcknowledge } from "../../can.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
 import { words } from "../../ui/format.js";
 import { toast } from "../../ui/toast.js";
+import { readingTypes } from "../../ui/vitals.js";
 import { instantOf, localOf } from "../../ui/when.js";
 import { html, useState } from "../../view.js";
 import { StaffField } from "../staff_field.js";
@@ -72,7 +73,6 @@ export const EscalateAlertDialog = ({ alert, close, done }) => html`<${Dialog} t
   </${Form}>
 </${Dialog}>`;
 
-const kinds = /** @type {[string, string][]} */ ([["blood_pressure", "Blood pressure"], ["pulse", "Pulse"], ["weight", "Weight"], ["pulse_oximetry", "Pulse oximetry"], ["blood_glucose", "Blood glucose"]]);
 const hours = /** @type {[string, string][]} */ ([["4", "4 hours"], ["12", "12 hours"], ["24", "1 day"], ["72", "3 days"], ["168", "1 week"], ["720", "30 days"]]);
 
 /** Lets alerts of one kind rest for a while. @param {{patient: string, kind?: string, close: () => void, done: (answer: any) => void}} props */
@@ -80,7 +80,7 @@ export const SnoozeDialog = ({ patient, kind = "blood_pressure", close, done }) 
   <p>New alerts of the kind are still recorded, but nobody is told while the snooze lasts.</p>
   <${Form} submit="Snooze" cancel=${close} done=${finish("Snoozed.", close, done)}
     send=${({ hours: length, ...values }) => post(`patients/${patient}/snoozes/`, { ...values, reason: values.reason ?? "", ends_at: new Date(Date.now() + Number(length) * 3_600_000 - 1000).toISOString() })}>${(errors) => html`
-    <${Field} label="Kind" name="type" kind="select" value=${kinds.some(([code]) => code === kind) ? kind : "blood_pressure"} options=${kinds} errors=${errors} />
+    <${Field} label="Kind" name="type" kind="select" value=${readingTypes.some(([code]) => code === kind) ? kind : "blood_pressure"} options=${readingTypes} errors=${errors} />
     <${Field} label="For" name="hours" kind="select" value="24" options=${hours} errors=${{ hours: errors.ends_at }} />
     <${Field} label="Critical alerts too (4 hours at most)" name="include_critical" kind="checkbox" errors=${errors} />
     <${Field} label="Reason" name="reason" kind="textarea" errors=${errors} />`}

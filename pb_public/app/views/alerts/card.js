@@ -4,8 +4,9 @@ import { can, canAcknowledge } from "../../can.js";
 import { go } from "../../router.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton } from "../../ui/form.js";
-import { ago, dateTime, fullTime, kinds, words } from "../../ui/format.js";
+import { ago, dateTime, fullTime, words } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
+import { kinds } from "../../ui/vitals.js";
 import { classes, html, useState } from "../../view.js";
 import { EscalateAlertDialog, NoteDialog, OutcomeDialog, ResolveDialog } from "./acts.js";
 

@@ -4,10 +4,11 @@ import { can } from "../../can.js";
 import { go } from "../../router.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field } from "../../ui/form.js";
-import { ago, dateTime, fullTime, kinds, number, words } from "../../ui/format.js";
+import { ago, dateTime, fullTime, number, words } from "../../ui/format.js";
 import { Loaded, Nothing, useLoad } from "../../ui/states.js";
 import { Facts, List, Table } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
+import { kinds } from "../../ui/vitals.js";
 import { html, useState } from "../../view.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["Transmission"]} Transmission */

@@ -1,8 +1,9 @@
 // What stands behind an entry, as a page to read: readings of each day, time, consents, devices, alerts, and the sealed trail.
 import { get } from "../../api.js";
-import { calendarDate, clock, dateTime, fullTime, kinds, words } from "../../ui/format.js";
+import { calendarDate, clock, dateTime, fullTime, words } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { Table } from "../../ui/table.js";
+import { kinds } from "../../ui/vitals.js";
 import { html } from "../../view.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["BillingEvidence"]} Proof */

@@ -5,8 +5,9 @@ import { Field, Form } from "../../ui/form.js";
 import { dateTime } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
+import { groups } from "../../ui/vitals.js";
 import { html, useState } from "../../view.js";
-import { changesOf, groups } from "../patient/thresholds.js";
+import { changesOf } from "../patient/thresholds.js";
 
 const path = "settings/default-thresholds/";
 

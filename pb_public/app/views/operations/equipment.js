@@ -3,8 +3,9 @@ import { can } from "../../can.js";
 import { go } from "../../router.js";
 import { Badge } from "../../ui/badge.js";
 import { Field } from "../../ui/form.js";
-import { ago, dateTime, kinds, words } from "../../ui/format.js";
+import { ago, dateTime, words } from "../../ui/format.js";
 import { List } from "../../ui/table.js";
+import { kinds } from "../../ui/vitals.js";
 import { html, useState } from "../../view.js";
 
 const types = /** @type {[string, string][]} */ ([["", "All kinds"], ...["missed_reading", "no_reading_24h", "device_battery", "hub_offline", "stale_reading", "device_info"].map((type) => [type, words(type)])]);

@@ -5,6 +5,7 @@ import { TimeChart } from "../../ui/chart.js";
 import { ago, dateTime, money, number, words } from "../../ui/format.js";
 import { asProblem, Loaded, Nothing, useLoad } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
+import { kinds } from "../../ui/vitals.js";
 import { html, useMemo, useState } from "../../view.js";
 import { Figures } from "../reports/body.js";
 
@@ -48,13 +49,13 @@ function Received({ rows }) {
   return html`<${TimeChart} title="Readings received and expected, 30 days" times=${times} lines=${lines} least=${0} dates />`;
 }
 
-const vitals = /** @type {[string, string, string][]} */ ([["blood_pressure", "Blood pressure", "--series-1"], ["weight", "Weight", "--series-2"], ["pulse_oximetry", "Pulse oximetry", "--series-3"], ["blood_glucose", "Blood glucose", "--series-4"]]);
+const lineOf = (/** @type {string} */ kind, /** @type {number} */ at) => ({ kind, label: kinds[kind], tone: `--series-${at % 4 + 1}` });
 
 /** @param {{rows: any[]}} props */
 function Volume({ rows }) {
   const { times, lines } = useMemo(() => ({
     times: rows.map((row) => seconds(row.date)),
-    lines: vitals.map(([key, label, tone]) => ({ label, tone, values: rows.map((row) => row[key]), points: false })),
+    lines: Object.keys(kinds).map(lineOf).map(({ kind, ...line }) => ({ ...line, values: rows.map((row) => row[kind]), points: false })),
   }), [rows]);
   return html`<${TimeChart} title="Readings by kind, 90 days" times=${times} lines=${lines} least=${0} dates />`;
 }

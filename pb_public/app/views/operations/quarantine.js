@@ -4,10 +4,11 @@ import { can } from "../../can.js";
 import { go } from "../../router.js";
 import { Badge } from "../../ui/badge.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
-import { dateTime, kinds, words } from "../../ui/format.js";
+import { dateTime, words } from "../../ui/format.js";
 import { PickPatient } from "../../ui/pick_patient.js";
 import { Facts, List } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
+import { kinds } from "../../ui/vitals.js";
 import { html, useState } from "../../view.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["KeptEvent"]} Kept */

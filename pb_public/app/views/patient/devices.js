@@ -3,9 +3,10 @@ import { get, post } from "../../api.js";
 import { can } from "../../can.js";
 import { Badge } from "../../ui/badge.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
-import { ago, dateTime, day, kinds, words } from "../../ui/format.js";
+import { ago, dateTime, day, words } from "../../ui/format.js";
 import { Loaded, Nothing, useLoad } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
+import { kinds } from "../../ui/vitals.js";
 import { instantOf, localOf } from "../../ui/when.js";
 import { html, useState } from "../../view.js";
 

@@ -3,9 +3,10 @@ import { post } from "../../api.js";
 import { can } from "../../can.js";
 import { Badge } from "../../ui/badge.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
-import { dateTime, kinds, reading, words } from "../../ui/format.js";
+import { dateTime, words } from "../../ui/format.js";
 import { List } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
+import { kinds, reading } from "../../ui/vitals.js";
 import { html, useState } from "../../view.js";
 import { ReadingDialog } from "./enter_reading.js";
 

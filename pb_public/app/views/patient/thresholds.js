@@ -3,27 +3,13 @@
 import { get, post, put } from "../../api.js";
 import { can } from "../../can.js";
 import { Field, Form, valuesOf } from "../../ui/form.js";
-import { calendarDate, dateTime, kinds, words } from "../../ui/format.js";
+import { calendarDate, dateTime, words } from "../../ui/format.js";
 import { TimeChart } from "../../ui/chart.js";
 import { Failed, Loaded, useLoad, Waiting } from "../../ui/states.js";
 import { List, Table } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
+import { groups, kinds } from "../../ui/vitals.js";
 import { html, useEffect, useMemo, useRef, useState } from "../../view.js";
-
-/** @typedef {{group: string, name: string, fields: [string, string][]}} Group fields are names and labels */
-
-/** @type {[string, string][]} */
-const four = [["critical_low", "Critical at or below"], ["low", "Warning at or below"], ["high", "Warning from"], ["critical", "Critical from"]];
-const prefixed = (/** @type {string} */ prefix, /** @type {string} */ name) => four.map(([field, label]) => /** @type {[string, string]} */ ([prefix + field, `${name}: ${label.toLowerCase()}`]));
-
-/** @type {Group[]} */
-export const groups = [
-  { group: "blood_pressure", name: "Blood pressure, mmHg", fields: [...prefixed("systolic_", "Systolic"), ...prefixed("diastolic_", "Diastolic")] },
-  { group: "pulse", name: "Pulse, bpm", fields: four },
-  { group: "pulse_oximetry", name: "Oxygen saturation, %", fields: four.slice(0, 2) },
-  { group: "blood_glucose", name: "Glucose, mg/dL", fields: four },
-  { group: "weight", name: "Weight", fields: [["change_threshold_kg", "Warning at a change of (kg)"], ["critical_change_kg", "Critical at a gain of (kg)"], ["change_window_days", "Within (days)"]] },
-];
 
 /** The groups of which something is other than now. @param {any} now @param {Record<string, any>} values of the form, by group and field */
 export function changesOf(now, values) {

@@ -3,27 +3,21 @@
 import { all, get } from "../../api.js";
 import { Badge } from "../../ui/badge.js";
 import { TimeChart } from "../../ui/chart.js";
-import { dateTime, kinds, reading } from "../../ui/format.js";
+import { dateTime } from "../../ui/format.js";
 import { Loaded, Nothing, useLoad } from "../../ui/states.js";
 import { Table } from "../../ui/table.js";
+import { kinds, reading, values } from "../../ui/vitals.js";
 import { daysAgo } from "../../ui/when.js";
 import { html, useEffect, useMemo, useState } from "../../view.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["Observation"]} Observation */
-/** @typedef {{field: string, title: string, unit: string, tone: string, types: string[], bounds: (t: any) => any}} Panel */
+/** @typedef {import("../../ui/vitals.js").Value} Value */
 
-/** @type {Panel[]} */
-const panels = [
-  { field: "systolic", title: "Systolic", unit: "mmHg", tone: "--series-1", types: ["blood_pressure"], bounds: (t) => part(t.blood_pressure, "systolic_") },
-  { field: "diastolic", title: "Diastolic", unit: "mmHg", tone: "--series-3", types: ["blood_pressure"], bounds: (t) => part(t.blood_pressure, "diastolic_") },
-  { field: "pulse", title: "Pulse", unit: "bpm", tone: "--series-2", types: ["pulse"], bounds: (t) => t.pulse },
-  { field: "weight_kg", title: "Weight", unit: "kg", tone: "--series-4", types: ["weight"], bounds: () => null },
-  { field: "spo2", title: "SpO₂", unit: "%", tone: "--series-1", types: ["pulse_oximetry"], bounds: (t) => t.pulse_oximetry },
-  { field: "glucose_mg_dl", title: "Glucose", unit: "mg/dL", tone: "--series-3", types: ["blood_glucose"], bounds: (t) => t.blood_glucose },
-];
-
-/** The bounds of one value out of a group that holds two. @param {any} group @param {string} prefix */
-const part = (group, prefix) => group && Object.fromEntries(Object.entries(group).filter(([name]) => name.startsWith(prefix)).map(([name, value]) => [name.slice(prefix.length), value]));
+/** The bounds of one value out of its group; none where changes are watched. @param {Value} value @param {any} thresholds */
+function boundsOf({ group, prefix = "", changes }, thresholds) {
+  const set = changes ? null : thresholds[group];
+  return set && Object.fromEntries(Object.entries(set).filter(([name]) => name.startsWith(prefix)).map(([name, bound]) => [name.slice(prefix.length), bound]));
+}
 
 const known = (/** @type {any} */ bound) => typeof bound === "number";
 
@@ -47,22 +41,21 @@ const words = (/** @type {any} */ b, /** @type {string} */ unit) => [
 
 const seconds = (/** @type {Observation} */ o) => Date.parse(o.measured_at) / 1000;
 
-/** What a panel draws. @param {Panel} panel @param {Observation[]} observations oldest first @param {any} thresholds */
-function drawn(panel, observations, thresholds) {
-  const mine = observations.filter((o) => typeof o[panel.field] === "number");
-  const bounds = thresholds ? panel.bounds(thresholds) : null;
-  const marks = mine.filter((o) => o.alert_details && breaches(o, panel, bounds)).map((o) => ({
-    at: seconds(o), value: o[panel.field], text: o.alert_details?.message ?? "", tone: `--${o.alert_details?.level}`,
+const titleOf = (/** @type {Value} */ value) => value.title ?? value.name;
+
+/** What a panel draws. @param {Value} value @param {Observation[]} observations oldest first @param {any} thresholds */
+function drawn(value, observations, thresholds) {
+  const mine = observations.filter((o) => typeof o[value.field] === "number");
+  const bounds = thresholds ? boundsOf(value, thresholds) : null;
+  const marks = mine.filter((o) => o.alert_details && breaches(o, value, bounds)).map((o) => ({
+    at: seconds(o), value: o[value.field], text: o.alert_details?.message ?? "", tone: `--${o.alert_details?.level}`,
     shape: /** @type {"triangle" | "diamond"} */ (o.alert_details?.level === "critical" ? "triangle" : "diamond"),
   }));
-  return { times: mine.map(seconds), lines: [{ label: panel.title, values: mine.map((o) => o[panel.field]), tone: panel.tone }], bands: bandsOf(bounds), marks, bounds };
+  return { times: mine.map(seconds), lines: [{ label: titleOf(value), values: mine.map((o) => o[value.field]), tone: value.tone }], bands: bandsOf(bounds), marks, bounds };
 }
 
-/** An alert of a reading is marked at the values that it names. @param {Observation} o @param {Panel} panel @param {any} bounds */
-function breaches(o, panel, bounds) {
-  const name = { spo2: "SpO2", weight_kg: "Weight", glucose_mg_dl: "Glucose" }[panel.field] ?? panel.title;
-  return new RegExp(name, "i").test(o.alert_details?.message ?? "") || !bounds;
-}
+/** An alert of a reading is marked at the values that it names. @param {Observation} o @param {Value} value @param {any} bounds */
+const breaches = (o, value, bounds) => new RegExp(value.alert ?? value.name, "i").test(o.alert_details?.message ?? "") || !bounds;
 
 /** Readings with the newest among them anew, oldest first. @param {Observation[]} before @param {Observation[]} newest */
 function merged(before, newest) {
@@ -95,10 +88,10 @@ export function Vitals({ id, turn = 0, thresholds }) {
 /** @param {{observations: Observation[], thresholds: any}} props */
 function Panels({ observations, thresholds }) {
   const final = useMemo(() => observations.filter((o) => o.status === "final"), [observations]);
-  const shown = useMemo(() => panels.map((panel) => ({ panel, ...drawn(panel, final, thresholds) })).filter(({ times }) => times.length > 0), [final, thresholds]);
-  return html`<div class="panels">${shown.map(({ panel, times, lines, bands, marks, bounds }) => html`<div class="card" key=${panel.field}>
-      <${TimeChart} title=${`${panel.title}, ${panel.unit}`} times=${times} lines=${lines} bands=${bands} marks=${marks} height=${190} group="vitals" />
-      <small class="legend">${[words(bounds, panel.unit), marks.length > 0 && "▲ critical alert, ◆ warning"].filter(Boolean).join(" · ")}</small>
+  const shown = useMemo(() => values.map((value) => ({ value, ...drawn(value, final, thresholds) })).filter(({ times }) => times.length > 0), [final, thresholds]);
+  return html`<div class="panels">${shown.map(({ value, times, lines, bands, marks, bounds }) => html`<div class="card" key=${value.field}>
+      <${TimeChart} title=${`${titleOf(value)}, ${value.unit}`} times=${times} lines=${lines} bands=${bands} marks=${marks} height=${190} group="vitals" />
+      <small class="legend">${[words(bounds, value.unit), marks.length > 0 && "▲ critical alert, ◆ warning"].filter(Boolean).join(" · ")}</small>
     </div>`)}</div>
     <details class="card"><summary>The values as a table</summary>
       <${Table} caption="Values, newest first" rows=${[...final].reverse()} columns=${[

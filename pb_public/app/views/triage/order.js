@@ -1,6 +1,8 @@
 // The order of the triage list, as the service has it, so that a row told of by the stream finds its place without asking.
 // Source: docs/decisions.md, "Triage ordering".
 
+import { vitals } from "../../ui/vitals.js";
+
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["TriagePatient"]} Row */
 /** @typedef {{risk_level: string, has_unack_alerts: string, needs_review: string, mine: string, search: string, ordering: string}} Filters */
 
@@ -30,7 +32,6 @@ export function belongs(row, filters) {
     flag(filters.needs_review, row.needs_review) && filters.search.toLowerCase().split(/\s+/).every((word) => named.includes(word));
 }
 
-const main = { blood_pressure: "systolic", weight: "weight_kg", pulse_oximetry: "spo2", blood_glucose: "glucose_mg_dl" };
 const trendLength = 12;
 
 export const pageSize = 20;
@@ -40,7 +41,7 @@ export function renewed(before, told) {
   const trends = { ...before.trends };
   for (const [kind, vital] of Object.entries(told.latest_vitals)) {
     if (vital.measured_at > (before.latest_vitals[kind]?.measured_at ?? "")) {
-      trends[kind] = [...(trends[kind] ?? []), vital[main[kind]]].slice(-trendLength);
+      trends[kind] = [...(trends[kind] ?? []), vital[vitals[kind].values[0].field]].slice(-trendLength);
     }
   }
   return { ...told, trends };

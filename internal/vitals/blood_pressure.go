@@ -1,0 +1,45 @@
+package vitals
+
+import "github.com/vigilhealth/vigil/internal/input"
+
+// BloodPressure is taken by a cuff, mostly with the pulse.
+const BloodPressure Kind = "blood_pressure"
+
+// What a cuff measures. The bounds: docs/decisions.md, "Default thresholds".
+var (
+	Systolic = &Parameter{
+		Name: "systolic", Column: "systolic", Label: "Systolic", Range: Range{60, 300, UnitMmHg},
+		Group: string(BloodPressure), Prefix: "systolic_", Sides: allSides, Defaults: Limits{new(80.0), new(90.0), new(140.0), new(180.0)},
+		FHIR: &Quantity{Code{"8480-6", "Systolic blood pressure"}, 0, "mmHg", "mm[Hg]"},
+	}
+	Diastolic = &Parameter{
+		Name: "diastolic", Column: "diastolic", Label: "Diastolic", Range: Range{30, 200, UnitMmHg},
+		Group: string(BloodPressure), Prefix: "diastolic_", Sides: allSides, Defaults: Limits{new(40.0), new(60.0), new(90.0), new(120.0)},
+		FHIR: &Quantity{Code{"8462-4", "Diastolic blood pressure"}, 0, "mmHg", "mm[Hg]"},
+	}
+	// Pulse has alerts and thresholds of its own, whichever device took it.
+	Pulse = &Parameter{
+		Name: "pulse", Column: "pulse", Label: "Pulse", Range: Range{30, 250, UnitBPM},
+		Group: "pulse", Sides: allSides, Defaults: Limits{new(40.0), new(50.0), new(110.0), new(130.0)},
+		FHIR: &Quantity{Code{"8867-4", "Heart rate"}, 0, "beats/minute", "/min"},
+	}
+	IrregularHeartbeat = &Mark{Name: "irregular_heartbeat", Informs: "The device reported an irregular heartbeat."}
+)
+
+func init() {
+	declare(Definition{
+		Kind: BloodPressure, Place: 1,
+		Must: []*Parameter{Systolic, Diastolic}, May: []*Parameter{Pulse}, Marks: []*Mark{IrregularHeartbeat},
+		// Source: docs/decisions.md, "Cross-field checks".
+		Coherent: func(r Reading, c *input.Checks) {
+			if systolic, diastolic := r.Value(Systolic), r.Value(Diastolic); systolic != nil && diastolic != nil && *diastolic >= *systolic {
+				c.Reject("diastolic", "Must be lower than systolic.")
+			}
+		},
+		Words: []string{"bp"}, Devices: []string{"blood_pressure_monitor", "bp_monitor"},
+		Stale: Stale{Days: 5, Of: []*Parameter{Systolic, Diastolic}, Also: []*Parameter{Pulse}, Decimals: 2},
+		FHIR: Form{
+			Profile: "us-core-blood-pressure", Codes: []Code{{"85354-9", "Blood pressure panel with all children optional"}},
+		},
+	})
+}

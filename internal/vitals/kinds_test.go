@@ -1,0 +1,147 @@
+package vitals
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/vigilhealth/vigil/internal/input"
+)
+
+// What is stored under these keys must be found again, whatever becomes of the declarations.
+func TestValuesKeysOfStoredRows(t *testing.T) {
+	for want, r := range map[string]Reading{
+		"blood_pressure systolic=128 diastolic=82.5 pulse=71 irregular_heartbeat=false": pressure(128, 82.5).With(Pulse, 71).Saying(IrregularHeartbeat, No),
+		"weight weight_kg=74.84":                                                Reading{Kind: Weight}.With(WeightKg, 74.84),
+		"pulse_oximetry pulse=60 spo2=97 perfusion_index=4.25":                  Reading{Kind: PulseOximetry}.With(SpO2, 97).With(Pulse, 60).With(PerfusionIndex, 4.25),
+		"blood_glucose glucose_mg_dl=600 meal_context=before_meal comparator=>": Reading{Kind: BloodGlucose}.With(GlucoseMgDL, 600).Saying(MealContext, MealBefore).Saying(Comparator, ComparatorAbove),
+	} {
+		if got := r.ValuesKey(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// The order of the contract's lists does not depend on the names of files.
+func TestOrders(t *testing.T) {
+	var watched []string
+	for _, p := range Watched {
+		watched = append(watched, p.Name)
+	}
+	if got := strings.Join(KindNames[:4], " "); got != "blood_pressure weight pulse_oximetry blood_glucose" {
+		t.Errorf("kinds: %s", got)
+	}
+	if got := strings.Join(watched, " "); !strings.HasPrefix(got, "systolic diastolic pulse spo2 glucose") || !strings.HasSuffix(got, " weight") {
+		t.Errorf("watched: %s", got)
+	}
+}
+
+// A declaration says all that others ask of it.
+func TestDeclarations(t *testing.T) {
+	words := map[string]bool{}
+	for i, d := range Definitions {
+		if d.Place != i+1 || len(d.Must) == 0 || d.Stale.Days == 0 || d.FHIR.Profile == "" || len(d.FHIR.Codes) == 0 || d.Main().Group == "" {
+			t.Errorf("%s is declared by halves", d.Kind)
+		}
+		for _, word := range slices.Concat([]string{string(d.Kind)}, d.Words) {
+			if words[word] || word != strings.ToLower(word) {
+				t.Errorf("%s: the word %q", d.Kind, word)
+			}
+			words[word] = true
+		}
+		for _, p := range d.All {
+			if p.Group != "" && (p.FHIR == nil || p.Label == "" || (p.Change == nil) == (len(p.Sides) == 0)) {
+				t.Errorf("%s of %s has thresholds and is declared by halves", p.Name, d.Kind)
+			}
+			last := p.Range.Min
+			for _, side := range p.Sides {
+				if bound := p.Defaults.Of(side); bound == nil || *bound < last || *bound > p.Range.Max {
+					t.Errorf("%s: the default of %s is out of order", p.Name, side)
+				} else {
+					last = *bound
+				}
+			}
+			for _, unit := range p.Units {
+				if low, high := unit.Convert(unit.Range.Min), unit.Convert(unit.Range.Max); unit.Range != (Range{}) && (low != p.Range.Min || high != p.Range.Max) {
+					t.Errorf("%s: %s from %v to %v is another range", p.Name, unit.Name, low, high)
+				}
+			}
+		}
+	}
+}
+
+// A reading of any kind in its range passes, sent by a caller or by a gateway, and comes to the same.
+func TestReadingsOfEveryKind(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := rapid.SampledFrom(Definitions).Draw(t, "kind")
+		api, sent := map[string]any{}, map[string]any{}
+		want := Reading{Kind: d.Kind}
+		for _, p := range d.All {
+			if slices.Contains(d.Must, p) || rapid.Bool().Draw(t, "has "+p.Name) {
+				value := RoundHalfUp(rapid.Float64Range(p.Range.Min, p.Range.Max).Draw(t, p.Name), Decimals)
+				api[p.Column], sent[p.Name], want = value, value, want.With(p, value)
+			}
+		}
+		for _, m := range d.Marks {
+			if !m.Flag() && rapid.Bool().Draw(t, "says "+m.Name) {
+				word := rapid.SampledFrom(m.Words).Draw(t, m.Name)
+				api[m.Name], want = word, want.Saying(m, word)
+			}
+		}
+		c := input.NewChecks()
+		if want.Check(c); c.Err() != nil {
+			return // incoherent
+		}
+		got := d.Read(c, body(t, api))
+		if got.Check(c); c.Err() != nil || !got.SameValues(want) || got.OriginalValue != nil {
+			t.Fatalf("%v became %s (%v)", api, got.ValuesKey(), c.Fields)
+		}
+		for _, m := range d.Marks {
+			want.Say(m, "") // gateways say some of them, in words of their own
+		}
+		units, _ := d.Units()
+		if got := d.ReadSent(c, body(t, sent), units[0]); c.Err() != nil || !got.SameValues(want) {
+			t.Fatalf("%v is sent and became %s (%v)", sent, got.ValuesKey(), c.Fields)
+		}
+	})
+}
+
+// Every other unit of a kind is converted alike for callers and gateways; what was sent is kept, and two units are refused.
+func TestOtherUnits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := rapid.SampledFrom(Definitions).Draw(t, "kind")
+		if len(d.Main().Units) == 0 {
+			return
+		}
+		p, unit := d.Main(), rapid.SampledFrom(d.Main().Units).Draw(t, "unit")
+		value := RoundHalfUp(rapid.Float64Range(0, 1200).Draw(t, "value"), 1)
+		c, again := input.NewChecks(), input.NewChecks()
+		got := d.Read(c, body(t, map[string]any{unit.Field: value}))
+		sent := d.ReadSent(again, body(t, map[string]any{p.Name: value}), unit.Words[0])
+		if (c.Err() == nil) != (again.Err() == nil) {
+			t.Fatalf("%v %s: %v, but %v", value, unit.Name, c.Fields, again.Fields)
+		}
+		if c.Err() == nil && (!got.SameValues(sent) || *got.Value(p) != unit.Convert(value) || *got.OriginalValue != value || *sent.OriginalValue != value) {
+			t.Fatalf("%v %s became %s and %s", value, unit.Name, got.ValuesKey(), sent.ValuesKey())
+		}
+		c = input.NewChecks()
+		if d.Read(c, body(t, map[string]any{unit.Field: value, p.Column: value})); len(c.Fields[unit.Field]) != 1 {
+			t.Fatalf("both units: %v", c.Fields)
+		}
+	})
+}
+
+func body(t *rapid.T, members map[string]any) (b Body) {
+	raw, err := json.Marshal(members)
+	if err == nil {
+		err = json.Unmarshal(raw, &b)
+	}
+	if err != nil {
+		t.Fatal(fmt.Errorf("%v: %w", members, err))
+	}
+	return b
+}

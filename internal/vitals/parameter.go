@@ -1,0 +1,151 @@
+package vitals
+
+import "strings"
+
+// Parameter is one number that readings hold.
+type Parameter struct {
+	// Name is the word for it in alerts, in the change log and in the gateways' values; Column is its name in the
+	// contract and in the database, with its unit.
+	Name, Column string
+	// Label is the word for it in sentences.
+	Label string
+	// Range is what it may be, in the unit in which it is kept.
+	Range Range
+	// Words are the gateways' other words for that unit.
+	Words []string
+	// Units are the other units in which it may come.
+	Units []Unit
+	// Shown are words that a device shows in place of a number beyond its range.
+	Shown []Shown
+
+	// Group is the group of its thresholds, and the type of its alerts; "" for one that has none.
+	Group string
+	// Prefix is what its bounds begin with in their group.
+	Prefix string
+	// Sides are the bounds that it has, and Defaults what a new practice begins with.
+	Sides    []Side
+	Defaults Limits
+	// Change is the rule of a parameter that is watched for changes, in place of bounds.
+	Change *Change
+
+	FHIR *Quantity // nil for one that is not sent on
+
+	// Kinds are those that measure it.
+	Kinds []Kind
+	place int
+}
+
+// Unit is another unit in which a parameter may come.
+type Unit struct {
+	Field string   // in a body, and in an answer when it is shown
+	Name  string   // as it is kept beside the value that came in it
+	Words []string // of the gateways
+	// Range is what may be sent. Without one it is the converted value that must lie in the parameter's range.
+	Range Range
+	// Convert gives the value in the unit of the parameter; Back gives the one in this unit, nil when it is not shown.
+	Convert, Back func(float64) float64
+}
+
+// Shown is a word in place of a number: the true value lies beyond the one given.
+type Shown struct {
+	Word       string
+	Value      float64
+	Comparator string
+}
+
+// Quantity is how a parameter is sent on: its code where it is a component, at most so many decimals, the words of the
+// unit and its UCUM code. Source: docs/decisions.md, "Rounding"; LOINC; UCUM.
+type Quantity struct {
+	Code       Code
+	Decimals   int
+	Unit, UCUM string
+}
+
+// Limits are the bounds of one parameter; nil where there is none.
+type Limits struct{ CriticalLow, Low, High, Critical *float64 }
+
+// Side is one of the bounds.
+type Side string
+
+// The sides of a parameter.
+const (
+	CriticalLow Side = "critical_low"
+	Low         Side = "low"
+	High        Side = "high"
+	Critical    Side = "critical"
+)
+
+// allSides are in ascending order.
+var allSides = []Side{CriticalLow, Low, High, Critical}
+
+// Of is the bound of a side.
+func (l Limits) Of(side Side) *float64 {
+	switch side {
+	case CriticalLow:
+		return l.CriticalLow
+	case Low:
+		return l.Low
+	case High:
+		return l.High
+	}
+	return l.Critical
+}
+
+// Change is the rule of a parameter that deserves attention when it changes by so much within so many days.
+// Source: docs/decisions.md, "Weight rule" and "Extra threshold fields".
+type Change struct {
+	// The names of the three in the group of thresholds, and what each may be.
+	Threshold, Critical, Window                string
+	ThresholdRange, CriticalRange, WindowRange Range
+	// DefaultThreshold is what a new practice begins with, DefaultWindow holds wherever nobody set one.
+	DefaultThreshold float64
+	DefaultWindow    int
+}
+
+// Shared reports whether more than one kind measures the parameter.
+func (p *Parameter) Shared() bool { return len(p.Kinds) > 1 }
+
+// Place is where the parameter stands in Parameters.
+func (p *Parameter) Place() int { return p.place }
+
+// Columns are the columns of parameters, for a statement.
+func Columns(parameters []*Parameter) string {
+	names := make([]string, len(parameters))
+	for i, p := range parameters {
+		names[i] = p.Column
+	}
+	return strings.Join(names, ", ")
+}
+
+// Mark is something that a reading says besides its numbers.
+type Mark struct {
+	Name string
+	// Words are what it may say; nil for [Yes] or [No], which callers know as true and false.
+	Words []string
+	// Also is another field for it, with words of its own for some of Words.
+	Also      string
+	AlsoWords [][2]string
+	// Informs is what people are told without alarm when the mark says yes; "" for nothing.
+	Informs string
+	// Unsent marks are none of the gateways' fields.
+	Unsent bool
+	// Latest marks are shown with a patient's latest readings.
+	Latest bool
+	// Question and Answers are its FHIR component; Answers by word.
+	Question Code
+	Answers  map[string]Answer
+
+	place int
+}
+
+// Answer is what a mark says as FHIR has it: a code, a text, or both.
+type Answer struct{ Code, Text string }
+
+// What a mark without words says, as it is stored.
+const (
+	Yes = "yes"
+	No  = "no"
+)
+
+// Flag reports whether the mark says yes or no.
+func (m *Mark) Flag() bool { return m.Words == nil }

@@ -1,0 +1,30 @@
+package vitals
+
+// PulseOximetry is the oxygen saturation, mostly with the pulse.
+const PulseOximetry Kind = "pulse_oximetry"
+
+// What an oximeter measures besides the pulse. Source: docs/decisions.md, "Pulse-oximetry and glucose fields".
+var (
+	SpO2 = &Parameter{
+		Name: "spo2", Column: "spo2", Label: "SpO2", Range: Range{50, 100, UnitPercent},
+		Group: string(PulseOximetry), Sides: []Side{CriticalLow, Low}, Defaults: Limits{CriticalLow: new(88.0), Low: new(92.0)},
+		FHIR: &Quantity{Decimals: 1, Unit: "%", UCUM: "%"},
+	}
+	PerfusionIndex = &Parameter{Name: "perfusion_index", Column: "perfusion_index", Label: "Perfusion index", Range: Range{0, 20, UnitPercent}}
+)
+
+func init() {
+	declare(Definition{
+		Kind: PulseOximetry, Place: 3,
+		Must: []*Parameter{SpO2}, May: []*Parameter{Pulse, PerfusionIndex},
+		Words: []string{"pulse_ox", "spo2", "oximetry"}, Fields: map[*Parameter]string{Pulse: "pulse_rate"},
+		Devices: []string{"pulse_oximeter"},
+		Stale:   Stale{Days: 5, Of: []*Parameter{SpO2, Pulse}, Decimals: 2},
+		FHIR: Form{
+			Profile: "us-core-pulse-oximetry", Value: SpO2,
+			Codes: []Code{ // US Core requires both
+				{"59408-5", "Oxygen saturation in Arterial blood by Pulse oximetry"}, {"2708-6", "Oxygen saturation in Arterial blood"},
+			},
+		},
+	})
+}

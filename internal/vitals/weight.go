@@ -1,0 +1,35 @@
+package vitals
+
+import "math/big"
+
+// Weight is watched for changes, not for bounds.
+const Weight Kind = "weight"
+
+// WeightKg comes in kilograms or pounds. Source: docs/decisions.md, "Weight in pounds" and "Weight rule". A critical change
+// is twice the threshold when nobody sets it, hence twice its range.
+var WeightKg = &Parameter{
+	Name: "weight", Column: "weight_kg", Label: "Weight", Range: Range{20, 500, UnitKg},
+	Units: []Unit{{Field: "weight_lbs", Name: UnitPounds, Words: []string{"lb", UnitPounds}, Convert: KgFromPounds}},
+	Group: string(Weight),
+	Change: &Change{
+		Threshold: "change_threshold_kg", Critical: "critical_change_kg", Window: "change_window_days",
+		ThresholdRange: Range{0.2, 50, UnitKg}, CriticalRange: Range{0.2, 100, UnitKg}, WindowRange: Range{1, 30, "days"},
+		DefaultThreshold: 2.3, DefaultWindow: 7,
+	},
+	FHIR: &Quantity{Decimals: 2, Unit: "kg", UCUM: "kg"},
+}
+
+func init() {
+	declare(Definition{
+		Kind: Weight, Place: 2, Must: []*Parameter{WeightKg},
+		Words: []string{"body_weight"}, Devices: []string{"weight_scale", "scale"},
+		Stale: Stale{Days: 5, Of: []*Parameter{WeightKg}, Decimals: 1},
+		FHIR:  Form{Profile: "us-core-body-weight", Codes: []Code{{"29463-7", "Body weight"}}, Value: WeightKg},
+	})
+}
+
+// kgPerPound is exact. Source: docs/decisions.md, "Weight in pounds" (NIST SP 811, appendix B: 1 lb = 0.45359237 kg).
+var kgPerPound = big.NewRat(45_359_237, 100_000_000)
+
+// KgFromPounds converts pounds to kilograms, half up to two decimals: 165 lb is 74.84 kg.
+func KgFromPounds(pounds float64) float64 { return convert(pounds, zero, kgPerPound, Decimals) }
