@@ -7,22 +7,6 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// DeviceAlertFilter narrows a list of device alerts; zero values do not.
-type DeviceAlertFilter struct {
-	PatientID, DeviceID, Type, Level, Status, CareTeamOf string
-	Acknowledged                                         *bool
-	// From and To bound the creation, both inclusive.
-	From, To time.Time
-}
-
-// PageOfDeviceAlerts returns a page of the alerts of some types that no reading gave, newest first, and how many there are in all.
-func PageOfDeviceAlerts(app core.App, types []string, f DeviceAlertFilter, offset, limit int) ([]*core.Record, int, error) {
-	conditions := Conditions{oneOf("type", types), dbx.NewExp("observation = ''")}.
-		Equal("patient", f.PatientID).Equal("device_id", f.DeviceID).Equal("type", f.Type).Equal("level", f.Level).Equal("status", f.Status).
-		Is("acknowledged", f.Acknowledged).Between("created_at", f.From, f.To).OnCareTeamOf(f.CareTeamOf)
-	return conditions.PageOfPatients(app, Alerts, "created_at DESC, id DESC", offset, limit)
-}
-
 // MissedAlertOf reports whether a patient has had a missed_reading alert about a day.
 func MissedAlertOf(app core.App, patientID, day string) (bool, error) {
 	return queryValue[bool](app, "find missed_reading alert",

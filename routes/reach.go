@@ -82,11 +82,6 @@ func (a *api) recordEmergency(c *web.Call, patientID string, reason phi.Text) er
 	})
 }
 
-// reachStored refuses what is stored about a patient whom the caller may not reach, or who is deleted.
-func (a *api) reachStored(c *web.Call, record *core.Record) error {
-	return a.reachPresent(c, collections.PatientOf(record))
-}
-
 // reachPresent is reach for a patient who may have been deleted since: then there is nothing to see.
 func (a *api) reachPresent(c *web.Call, patientID string) error {
 	if _, err := collections.FindPatient(c.App, patientID); err != nil {

@@ -15,12 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// storedInstant shows a stored time as the contract does; null when there is none.
-func storedInstant(record *core.Record, field string) *string {
-	return instantOf(record.GetString(field))
-}
-
-// instantOf is storedInstant of a time as it is stored.
+// instantOf shows a stored time as the contract does; null when there is none.
 func instantOf(stored string) *string { return instantOrNull(collections.ParseInstant(stored)) }
 
 // instantOrNull is a time as the contract shows it; null when there is none.
@@ -31,12 +26,7 @@ func instantOrNull(at time.Time) *string {
 	return new(input.FormatInstant(at))
 }
 
-// storedNumber shows the record id of a numbered collection as the contract does; null when there is none.
-func storedNumber(record *core.Record, field string) *int64 {
-	return numberOrNull(record.GetString(field))
-}
-
-// numberOrNull is storedNumber of a record id.
+// numberOrNull shows the record id of a numbered collection as the contract does; null when there is none.
 func numberOrNull(recordID string) *int64 {
 	if number := collections.Number(recordID); number != 0 {
 		return &number
