@@ -24,7 +24,7 @@ type Bearer interface {
 }
 
 // admit checks what comes before any lookup, in the contract's order: limit, token, role.
-// Source: docs/decisions.md, "Reference to something that does not exist".
+// Source: docs/decisions/conventions.md, "Reference to something that does not exist".
 func (a *api) admit(c *call, row route) error {
 	caller, refused := a.identify(c)
 	if err := a.count(c, row.limit, caller); err != nil {
@@ -55,7 +55,7 @@ func (a *api) admit(c *call, row route) error {
 }
 
 // permit refuses what the caller's role may not do, and everything but signing in to who must set up a second factor first.
-// Source: docs/decisions.md, "Who may call what" and "Disable 2FA".
+// Source: docs/decisions/roles.md, "Who may call what" and docs/decisions/authentication.md, "Disable 2FA".
 func (a *api) permit(c *call, row route) error {
 	c.Scope = access.Reach(c.Caller.Role, row.who)
 	switch {
@@ -68,7 +68,7 @@ func (a *api) permit(c *call, row route) error {
 }
 
 // keepToEmergency refuses a request that claims an emergency for a write that none opens, whoever asks and whether or not the reason
-// would have been needed: what is closed must not depend on what is found later. Source: docs/decisions.md, "Emergency access".
+// would have been needed: what is closed must not depend on what is found later. Source: docs/decisions/security.md, "Emergency access".
 func keepToEmergency(c *call, row route) error {
 	if row.method == http.MethodGet || access.InEmergency(row.who) || len(c.Request.Header.Values(emergencyHeader)) == 0 {
 		return nil
@@ -77,7 +77,7 @@ func keepToEmergency(c *call, row route) error {
 		"Leave "+emergencyHeader+" out of other requests.")
 }
 
-// identify tells who the bearer token belongs to; another scheme is no token. Source: RFC 6750, 2.1; docs/decisions.md,
+// identify tells who the bearer token belongs to; another scheme is no token. Source: RFC 6750, 2.1; docs/decisions/authentication.md,
 // "Access token".
 func (a *api) identify(c *call) (auth.Caller, error) {
 	scheme, token, _ := strings.Cut(c.Request.Header.Get("Authorization"), " ")
@@ -92,7 +92,7 @@ func (a *api) identify(c *call) (auth.Caller, error) {
 }
 
 // count takes the request from its limit and shows on the answer what is left.
-// Source: docs/decisions.md, "Which limit applies", "Rate-limit headers" and "429 body".
+// Source: docs/decisions/limits.md, "Which limit applies", "Rate-limit headers" and docs/decisions/errors.md, "429 body".
 func (a *api) count(c *call, class limits.Class, caller auth.Caller) error {
 	key := limits.AddressKey(c.Address)
 	switch {

@@ -43,7 +43,7 @@ func viewTokens(s auth.Session) tokensView {
 //     used one is the same 401 as a password
 //
 // The fifth failure in a row locks for thirty minutes. After the last check the failures are forgotten, the sign-in is recorded and tokens are given out.
-// Source: docs/decisions.md, "Which response on the fifth failure" and "Login when TOTP is missing".
+// Source: docs/decisions/authentication.md, "Which response on the fifth failure" and "Login when TOTP is missing".
 func (a *api) login(c *call) error {
 	var body auth.LoginBody
 	if err := c.decode(&body); err != nil {

@@ -52,7 +52,7 @@ func (a *api) readBillingBreakdown(c *call) error {
 	return c.ok(breakdown)
 }
 
-// longestYears bounds the span of a report. Source: docs/decisions.md, "Report parameters (all 13)".
+// longestYears bounds the span of a report. Source: docs/decisions/billing.md, "Report parameters (all 13)".
 const longestYears = 5
 
 // The practice has no books beyond these days.
@@ -249,7 +249,7 @@ func recordPatients(c *call, event audit.Event, report string, ids []string) err
 	return nil
 }
 
-// answerBody wraps a report as the contract has it. Source: docs/decisions.md, "Report parameters (all 13)".
+// answerBody wraps a report as the contract has it. Source: docs/decisions/billing.md, "Report parameters (all 13)".
 func answerBody(c *call, made reports.Report, p paging) error {
 	body := made.Body
 	if summary, ok := body.(reports.PatientSummaryBody); ok {

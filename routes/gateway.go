@@ -18,7 +18,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// webhookAnswer tells the gateway what became of an event. Source: docs/decisions.md, "Webhook answers".
+// webhookAnswer tells the gateway what became of an event. Source: docs/decisions/gateway.md, "Webhook answers".
 type webhookAnswer struct {
 	Status        string `json:"status"` // accepted, duplicate, quarantined or ignored
 	EventID       string `json:"event_id"`

@@ -7,7 +7,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/input"
 )
 
-// live says that the process answers. Source: docs/decisions.md, "Health body".
+// live says that the process answers. Source: docs/decisions/dashboard.md, "Health body".
 func (a *api) live(c *call) error {
 	return c.ok(struct {
 		Status string `json:"status"`
@@ -22,7 +22,7 @@ type healthView struct {
 	Services  dashboard.Services `json:"services"`
 }
 
-// health answers from memory: 503 when the database is down, else 200. Source: docs/decisions.md, "Health body".
+// health answers from memory: 503 when the database is down, else 200. Source: docs/decisions/dashboard.md, "Health body".
 func (a *api) health(c *call) error {
 	report := a.Monitor.Latest()
 	status := http.StatusOK

@@ -28,7 +28,7 @@ func (s shown[T]) IsZero() bool { return !s.there }
 func (s shown[T]) MarshalJSON() ([]byte, error) { return json.Marshal(s.value) }
 
 // observationView is an observation as the contract shows it: the fields of other kinds are left out.
-// Source: docs/decisions.md, "Observation response shape".
+// Source: docs/decisions/observations.md, "Observation response shape".
 type observationView struct {
 	ID                 string         `json:"id"`
 	PatientID          string         `json:"patient_id"`

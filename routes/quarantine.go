@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/transmissions"
 )
 
-// itemView is a kept device event as the contract shows it. Source: docs/decisions.md, "Webhook answers".
+// itemView is a kept device event as the contract shows it. Source: docs/decisions/gateway.md, "Webhook answers".
 type itemView struct {
 	ID               string       `json:"id"`
 	Status           string       `json:"status"`
@@ -137,7 +137,7 @@ func (a *api) withdrawObservation(c *call) error {
 	return c.ok(views[0])
 }
 
-// Bounds of a healthy ingestion. Source: docs/decisions.md, "Ingestion status".
+// Bounds of a healthy ingestion. Source: docs/decisions/observations.md, "Ingestion status".
 const (
 	longQueue     = 100
 	oldJob        = 5 * time.Minute

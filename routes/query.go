@@ -15,7 +15,7 @@ import (
 
 // query reads the parameters of a request and collects what is wrong with them, by parameter. A parameter that is
 // left out is a filter not asked for; one that is sent must be valid, the empty text included. Unknown parameters
-// are ignored. Source: docs/decisions.md, "Booleans, enums and unknown filters in queries".
+// are ignored. Source: docs/decisions/conventions.md, "Booleans, enums and unknown filters in queries".
 type query struct {
 	values url.Values
 	checks *input.Checks
@@ -112,7 +112,7 @@ func (q *query) ordering(orders ...string) string {
 type span struct{ From, To time.Time }
 
 // between reads date_from and date_to. A bare date is a day in the practice's zone, the whole of it.
-// Source: docs/decisions.md, "Date filters".
+// Source: docs/decisions/conventions.md, "Date filters".
 func (q *query) between() span {
 	const from, to = "date_from", "date_to"
 	s := span{From: q.edge(from, false), To: q.edge(to, true)}

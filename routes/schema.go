@@ -74,7 +74,7 @@ func (c contract) produces(row route) []string {
 	return []string{jsonType}
 }
 
-// schema serves the contract. Source: docs/decisions.md, "Deprecation signals".
+// schema serves the contract. Source: docs/decisions/versioning.md, "Deprecation signals".
 func (a *api) schema(c *call) error {
 	q := c.query()
 	format := q.oneOf("format", "json", "yaml")

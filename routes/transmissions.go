@@ -140,7 +140,7 @@ func (a *api) listTransmissions(c *call) error {
 	return listOfPatients(c, p, total, page, "Transmission", viewTransmission)
 }
 
-// processedView is what one synchronous round did. Source: docs/decisions.md, "Process pending".
+// processedView is what one synchronous round did. Source: docs/decisions/transmissions.md, "Process pending".
 type processedView struct {
 	Processed int                  `json:"processed"`
 	Succeeded int                  `json:"succeeded"`

@@ -20,7 +20,7 @@ type boundField struct {
 // Name is the bound as request bodies name it.
 func (f boundField) Name() string { return f.group + "." + f.field }
 
-// What a change of weight and its window may be. Source: docs/decisions.md, "Extra threshold fields". A critical change
+// What a change of weight and its window may be. Source: docs/decisions/alerts.md, "Extra threshold fields". A critical change
 // is twice the threshold when nobody sets it, hence twice its range.
 var (
 	changeRange         = vitals.Range{Min: 0.2, Max: 50, Unit: vitals.UnitKg}
@@ -35,7 +35,7 @@ var Groups = []string{GroupBloodPressure, GroupPulse, GroupPulseOximetry, GroupB
 type ascending []boundField
 
 // parameters are all bounds that can be set, by the order they must keep.
-// Source: docs/decisions.md, "Extra threshold fields" and "Change-log field names".
+// Source: docs/decisions/alerts.md, "Extra threshold fields" and "Change-log field names".
 var parameters = []ascending{
 	bounds(GroupBloodPressure, "systolic_", "systolic_", vitals.SystolicRange, func(t Thresholds) Limits { return t.Systolic }, sides...),
 	bounds(GroupBloodPressure, "diastolic_", "diastolic_", vitals.DiastolicRange, func(t Thresholds) Limits { return t.Diastolic }, sides...),

@@ -52,7 +52,7 @@ var Types = []string{
 }
 
 // lateAfter is the age from which a message states when the reading was taken: late data must not hide danger,
-// nor pass for fresh. Source: docs/decisions.md, "Future and past measurement times".
+// nor pass for fresh. Source: docs/decisions/conventions.md, "Future and past measurement times".
 const lateAfter = 24 * time.Hour
 
 // Finding is what a reading means for one alert type: a breach to raise, or the word that all is well.
@@ -77,7 +77,7 @@ type Weighing struct {
 
 // Evaluate compares a reading with the thresholds in force: one finding for each alert type it can speak about, worst
 // parameter first. weighings are the patient's other weights; those outside the window are left aside.
-// Source: docs/decisions.md, "One alert per vital type and reading" and "Weight rule".
+// Source: docs/decisions/alerts.md, "One alert per vital type and reading" and "Weight rule".
 func Evaluate(r vitals.Reading, t Thresholds, weighings []Weighing, now time.Time) []Finding {
 	var findings []Finding
 	add := func(alertType string, checks ...check) {
@@ -168,7 +168,7 @@ func worst(alertType string, checks []check) (finding Finding, spoke bool) {
 }
 
 // WeightGain is the gain in kg over the lowest, and the loss under the highest, earlier weight measured within the
-// window before the reading; ok is false when there is none. Source: docs/decisions.md, "Weight rule".
+// window before the reading; ok is false when there is none. Source: docs/decisions/alerts.md, "Weight rule".
 func WeightGain(kg float64, at time.Time, windowDays int, weighings []Weighing) (gain, loss float64, ok bool) {
 	from := at.AddDate(0, 0, -windowDays)
 	for _, w := range weighings {

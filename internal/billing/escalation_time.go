@@ -24,7 +24,7 @@ type EscalationTime struct {
 
 // LogEscalation logs the interactive time of a resolved escalation and bills what the month's time comes to, in the caller's transaction. Elapsed
 // time is never submitted unseen: the entry waits for somebody to attest it.
-// Source: docs/decisions.md, "Escalation time versus interactive time".
+// Source: docs/decisions/billing.md, "Escalation time versus interactive time".
 func LogEscalation(tx core.App, t EscalationTime, now time.Time) error {
 	e := inForce.Load()
 	if e == nil {

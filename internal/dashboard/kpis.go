@@ -33,7 +33,7 @@ const (
 	complianceWindow = 30
 )
 
-// vitalTypes are the alerts that count: about readings, and about readings that did not come. Source: docs/decisions.md, "KPI details".
+// vitalTypes are the alerts that count: about readings, and about readings that did not come. Source: docs/decisions/dashboard.md, "KPI details".
 var vitalTypes = []any{
 	alerts.TypeBloodPressure, alerts.TypePulse, alerts.TypeWeight, alerts.TypePulseOximetry, alerts.TypeBloodGlucose,
 	alerts.TypeMissedReading, alerts.TypeNoReading24h,

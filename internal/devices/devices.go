@@ -38,7 +38,7 @@ type Engine struct {
 func NewEngine(rules Rules) *Engine { return &Engine{rules: rules} }
 
 // aliases are other words for the device types of the contract, in lower case.
-// Source: docs/decisions.md, "Device assignment".
+// Source: docs/decisions/devices.md, "Device assignment".
 var aliases = map[string]vitals.Kind{
 	"blood_pressure_monitor": vitals.BloodPressure,
 	"bp_monitor":             vitals.BloodPressure,

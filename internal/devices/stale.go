@@ -16,7 +16,7 @@ import (
 )
 
 // staleDays is how many local days in a row with the same values make them suspicious.
-// Source: docs/decisions.md, "Stale readings".
+// Source: docs/decisions/devices.md, "Stale readings".
 var staleDays = map[vitals.Kind]int{vitals.BloodPressure: 5, vitals.Weight: 5, vitals.PulseOximetry: 5, vitals.BloodGlucose: 3}
 
 // staleWithin is how old the newest reading may be: history that is brought along later says nothing about a device now.

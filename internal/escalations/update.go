@@ -163,8 +163,8 @@ func planAssignee(
 }
 
 // resolved does what follows from the end of an escalation that was answered: the patient was looked at, and the time is
-// logged. It is the assignee's, or that of whoever resolved it. Source: docs/decisions.md, "Escalation time versus interactive
-// time" and "What a review is".
+// logged. It is the assignee's, or that of whoever resolved it. Source: docs/decisions/billing.md, "Escalation time versus interactive
+// time" and docs/decisions/triage.md, "What a review is".
 func resolved(tx core.App, record *core.Record, by audit.Actor, now time.Time) error {
 	patientID := record.GetString("patient")
 	if err := triage.NoteReview(tx, patientID, by.Email, now); err != nil {

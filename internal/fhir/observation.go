@@ -26,7 +26,7 @@ type Stored struct {
 }
 
 // Observation is the form this API serves: our patient id with the display name, our id and version.
-// Source: docs/decisions.md, "Subject when served and when delivered" and "Identifier and issued".
+// Source: docs/decisions/fhir.md, "Subject when served and when delivered" and "Identifier and issued".
 func Observation(s Stored, display phi.Text) Resource {
 	o, err := build(s)
 	if err != nil {
@@ -41,7 +41,7 @@ func Observation(s Stored, display phi.Text) Resource {
 
 // Delivered is the form sent to the EMR: the EMR's patient id (with or without a leading "Patient/"), no name, and
 // neither id nor version, which the EMR assigns. The identifier still carries our id.
-// Source: docs/decisions.md, "Subject when served and when delivered".
+// Source: docs/decisions/fhir.md, "Subject when served and when delivered".
 func Delivered(s Stored, externalID string) Resource {
 	o, err := build(s)
 	if err != nil {
@@ -69,7 +69,7 @@ func category(code, display string) concept {
 }
 
 // The codes of whole observations and of their components.
-// Source: docs/decisions.md, "Codes, units, profiles per type" and "Category"; LOINC; US Core.
+// Source: docs/decisions/fhir.md, "Codes, units, profiles per type" and "Category"; LOINC; US Core.
 var (
 	vitalSigns = category("vital-signs", "Vital Signs")
 	laboratory = category("laboratory", "Laboratory")
@@ -89,7 +89,7 @@ var (
 )
 
 // unit is how a value is sent: at most so many decimals, its words and its UCUM code.
-// Source: docs/decisions.md, "Rounding"; UCUM.
+// Source: docs/decisions/fhir.md, "Rounding"; UCUM.
 type unit struct {
 	decimals   int
 	name, code string
@@ -104,7 +104,7 @@ var (
 )
 
 // meals are the answers to the meal context. Bedtime has text only: the published tables disagree on its code.
-// Source: docs/decisions.md, "Meal context in FHIR"; ISO/IEEE 11073-10101; HL7 Personal Health Device guide.
+// Source: docs/decisions/fhir.md, "Meal context in FHIR"; ISO/IEEE 11073-10101; HL7 Personal Health Device guide.
 var meals = map[string]concept{
 	vitals.MealBefore:  {Coding: []coding{{System: mdcSystem, Code: "8417868"}}, Text: "Before meal"},
 	vitals.MealAfter:   {Coding: []coding{{System: mdcSystem, Code: "8417872"}}, Text: "After meal"},
@@ -178,7 +178,7 @@ func (o *observation) value(v *float64, u unit, absent *concept) {
 }
 
 // require adds a component that must be there, if only to say why its value is not.
-// Source: docs/decisions.md, "Missing values"; FHIR R4 vital signs, invariant vs-3.
+// Source: docs/decisions/fhir.md, "Missing values"; FHIR R4 vital signs, invariant vs-3.
 func (o *observation) require(code coding, v *float64, u unit, absent *concept) {
 	c := component{Code: concept{Coding: []coding{code}}}
 	if v == nil {

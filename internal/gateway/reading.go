@@ -11,7 +11,7 @@ import (
 )
 
 // kinds are the gateway's words for what was measured, in lower case.
-// Source: docs/decisions.md, "`values` shapes".
+// Source: docs/decisions/gateway.md, "`values` shapes".
 var kinds = map[string]vitals.Kind{
 	"blood_pressure": vitals.BloodPressure,
 	"bp":             vitals.BloodPressure,

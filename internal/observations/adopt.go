@@ -76,7 +76,7 @@ func (e *Engine) submissionOf(record *core.Record, by audit.Actor, now time.Time
 		checks.Err()
 }
 
-// decimals is the precision at which values are kept. Source: docs/decisions.md, "Cross-field checks".
+// decimals is the precision at which values are kept. Source: docs/decisions/observations.md, "Cross-field checks".
 const decimals = 2
 
 // ErrFixed refuses to change or remove a stored reading.

@@ -104,7 +104,7 @@ func (o Observation) FHIR() fhir.Stored {
 }
 
 // readingKey is equal for equal readings: same patient, kind, second, device and values, however they came.
-// Source: docs/decisions.md, "Duplicate readings outside the webhook".
+// Source: docs/decisions/observations.md, "Duplicate readings outside the webhook".
 func readingKey(patientID string, r vitals.Reading) string {
 	if r.IrregularHeartbeat != nil && !*r.IrregularHeartbeat {
 		r.IrregularHeartbeat = nil // a sender that says nothing and one that says "no" mean the same

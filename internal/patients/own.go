@@ -10,7 +10,7 @@ import (
 )
 
 // OnCareTeam reports whether a user (record id) is primary provider or care-team member of a patient.
-// Source: docs/decisions.md, "Care team".
+// Source: docs/decisions/patients.md, "Care team".
 func OnCareTeam(app core.App, patientID, userID string) (bool, error) {
 	own, err := own(app, userID, dbx.HashExp{"id": patientID})
 	return len(own) > 0, err

@@ -38,7 +38,7 @@ func AfterAlert(tx core.App, patientID string, move alerts.Move, who string, now
 	return err
 }
 
-// NoteReview stores that somebody looked at the patient just now. Source: docs/decisions.md, "What a review is".
+// NoteReview stores that somebody looked at the patient just now. Source: docs/decisions/triage.md, "What a review is".
 func NoteReview(tx core.App, patientID, who string, now time.Time) error {
 	_, err := tx.DB().Update(collections.TriageScores,
 		dbx.Params{"last_reviewed_at": collections.Instant(now), "last_reviewed_by": who}, dbx.HashExp{"patient": patientID}).Execute()

@@ -39,7 +39,7 @@ type StatEscalation struct {
 }
 
 // OpenStat stores a stat escalation by the system inside the caller's transaction, under the record id that its alerts
-// name already. alertID is the alert that raised it. Source: docs/decisions.md, "STAT-severity alert".
+// name already. alertID is the alert that raised it. Source: docs/decisions/alerts.md, "STAT-severity alert".
 func OpenStat(tx core.App, id, alertID string, e StatEscalation, now time.Time) error {
 	return store(tx, id, alertID, Stat, e, now)
 }
@@ -64,7 +64,7 @@ func store(tx core.App, id, alertID string, priority Priority, e StatEscalation,
 }
 
 // renotifyAfter is the time after which people hear anew of an escalation that further critical alerts join.
-// Source: docs/decisions.md, "STAT-severity alert".
+// Source: docs/decisions/alerts.md, "STAT-severity alert".
 const renotifyAfter = 30 * time.Minute
 
 // Renotify reports whether people are to hear of it anew when a critical alert joins it.

@@ -10,7 +10,7 @@ import (
 )
 
 // Review stores that somebody has reviewed the patient, with notes or "", and ranks the patient anew, in one transaction. The
-// notes are kept in the audit trail, sealed. Source: docs/decisions.md, "What a review is".
+// notes are kept in the audit trail, sealed. Source: docs/decisions/triage.md, "What a review is".
 func Review(app core.App, patientID string, notes phi.Text, by audit.Actor, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		if err := NoteReview(tx, patientID, by.Email, now); err != nil {

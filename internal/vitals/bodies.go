@@ -7,7 +7,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/input"
 )
 
-// maxDeviceID is in characters. Source: docs/decisions.md, "Maximum lengths".
+// maxDeviceID is in characters. Source: docs/decisions/limits.md, "Maximum lengths".
 const maxDeviceID = 128
 
 // Envelope is what the body of every kind holds besides the measurement. Embed it next to one of the bodies.
@@ -58,7 +58,7 @@ type WeightBody struct {
 }
 
 // Read converts pounds, rounds and then holds the kilograms against the range.
-// Source: docs/decisions.md, "Weight in pounds".
+// Source: docs/decisions/observations.md, "Weight in pounds".
 func (b WeightBody) Read(c *input.Checks) Reading {
 	reading := Reading{Kind: Weight}
 	switch {
@@ -106,7 +106,7 @@ type BloodGlucoseBody struct {
 }
 
 // Read checks each unit against its own range, then converts mmol/L.
-// Source: docs/decisions.md, "Pulse-oximetry and glucose fields" and "Glucose units".
+// Source: docs/decisions/observations.md, "Pulse-oximetry and glucose fields" and "Glucose units".
 func (b BloodGlucoseBody) Read(c *input.Checks) Reading {
 	reading := Reading{
 		Kind:        BloodGlucose,

@@ -17,7 +17,7 @@ const (
 	UnitMmolL   = "mmol/L"
 )
 
-// decimals is the precision at which values are kept. Source: docs/decisions.md, "Cross-field checks".
+// decimals is the precision at which values are kept. Source: docs/decisions/observations.md, "Cross-field checks".
 const decimals = 2
 
 // Range is what a measurement may be: from Min to Max, both included, in Unit.
@@ -27,7 +27,7 @@ type Range struct {
 }
 
 // The ranges a reading must keep.
-// Source: the contract's limits; docs/decisions.md, "Pulse-oximetry and glucose fields" and "Weight in pounds".
+// Source: the contract's limits; docs/decisions/observations.md, "Pulse-oximetry and glucose fields" and "Weight in pounds".
 var (
 	SystolicRange       = Range{60, 300, UnitMmHg}
 	DiastolicRange      = Range{30, 200, UnitMmHg}

@@ -115,7 +115,7 @@ func (r Reading) SameValues(o Reading) bool { return r.ValuesKey() == o.ValuesKe
 
 // ValuesKey is a canonical text of the kind and all values, equal exactly when SameValues. It holds health
 // information: hash or seal it before it leaves the process.
-// Source: docs/decisions.md, "Duplicate readings outside the webhook".
+// Source: docs/decisions/observations.md, "Duplicate readings outside the webhook".
 func (r Reading) ValuesKey() string {
 	var key strings.Builder
 	key.WriteString(string(r.Kind))
@@ -178,7 +178,7 @@ func (r Reading) Check(c *input.Checks) {
 }
 
 // checkPressure complains when the diastolic value is not the lower one.
-// Source: docs/decisions.md, "Cross-field checks".
+// Source: docs/decisions/observations.md, "Cross-field checks".
 func (r Reading) checkPressure(c *input.Checks) {
 	if r.Systolic != nil && r.Diastolic != nil && *r.Diastolic >= *r.Systolic {
 		c.Reject("diastolic", "Must be lower than systolic.")

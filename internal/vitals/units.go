@@ -8,7 +8,7 @@ import (
 )
 
 // Conversion factors as exact fractions.
-// Source: docs/decisions.md, "Weight in pounds" (NIST SP 811, appendix B: 1 lb = 0.45359237 kg exactly) and
+// Source: docs/decisions/observations.md, "Weight in pounds" (NIST SP 811, appendix B: 1 lb = 0.45359237 kg exactly) and
 // "Glucose units" (1 mmol/L of glucose = 18.0156 mg/dL).
 var (
 	kgPerPound   = big.NewRat(45_359_237, 100_000_000)

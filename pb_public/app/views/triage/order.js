@@ -1,5 +1,5 @@
 // The order of the triage list, as the service has it, so that a row told of by the stream finds its place without asking.
-// Source: docs/decisions.md, "Triage ordering".
+// Source: docs/decisions/triage.md, "Triage ordering".
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["TriagePatient"]} Row */
 /** @typedef {{risk_level: string, has_unack_alerts: string, needs_review: string, mine: string, search: string, ordering: string}} Filters */
