@@ -73,7 +73,8 @@ func filesNaming(t *testing.T, files map[string][]byte, c change) (naming []stri
 	t.Helper()
 	for name, content := range files {
 		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || c.engine != "" && strings.HasPrefix(name, c.engine) ||
-			slices.ContainsFunc(uncounted, func(folder string) bool { return strings.HasPrefix(name, folder) }) {
+			slices.ContainsFunc(uncounted, func(folder string) bool { return strings.HasPrefix(name, folder) }) ||
+			!strings.Contains(plain(string(content)), plain(c.name)) {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, content, parser.SkipObjectResolution)
