@@ -21,6 +21,9 @@ var (
 	quoted   = regexp.MustCompile(`"([^"]+)"`)
 	code     = regexp.MustCompile("`[^`\n]*`")
 	link     = regexp.MustCompile(`\]\(([^()\s]+)\)`)
+	// A test that a page cites, or one that stands in the tree.
+	cited   = regexp.MustCompile("`((?:Test|Benchmark)[A-Z]\\w+)")
+	written = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark)[A-Z]\w+)\(`)
 	// What a page names in the tree: a folder that imports have, or a file.
 	named = regexp.MustCompile("`((?:cmd|collections|deploy|docs|e2e|hooks|internal|jobs|migrations|pb_public|routes)/[A-Za-z0-9_./@-]+)`")
 )
@@ -51,7 +54,7 @@ func TestCitedDecisionsExist(t *testing.T) {
 		}
 		return "none"
 	}
-	cited := 0
+	count := 0
 	for name, content := range files {
 		text := brokenLine.ReplaceAllString(string(content), " ")
 		for _, found := range citation.FindAllStringSubmatch(text, -1) {
@@ -61,7 +64,7 @@ func TestCitedDecisionsExist(t *testing.T) {
 				continue
 			}
 			for _, words := range quoted.FindAllStringSubmatch(found[2], -1) {
-				cited++
+				count++
 				if !slices.Contains(pages[page], words[1]) {
 					t.Errorf("%s cites %q of %s; it stands on: %s", name, words[1], page, holder(words[1]))
 				}
@@ -73,17 +76,23 @@ func TestCitedDecisionsExist(t *testing.T) {
 			}
 		}
 	}
-	if cited < 200 {
-		t.Errorf("only %d citations were found", cited)
+	if count < 200 {
+		t.Errorf("only %d citations were found", count)
 	}
 }
 
-// Every link of a page leads to a file of the tree, and to a heading that is there; every path it names exists.
+// Every link of a page leads to a file of the tree, and to a heading that is there; every path and every test it names exists.
 func TestDocumentsLeadSomewhere(t *testing.T) {
 	files := tree(t)
 	exists := func(name string) bool {
 		_, err := os.Stat("../../" + name)
 		return err == nil
+	}
+	tests := map[string]bool{}
+	for name, content := range files {
+		for _, found := range written.FindAllSubmatch(content, -1) {
+			tests[string(found[1])] = path.Ext(name) == ".go"
+		}
 	}
 	linked := map[string]bool{}
 	for name, content := range files {
@@ -109,6 +118,11 @@ func TestDocumentsLeadSomewhere(t *testing.T) {
 		for _, found := range named.FindAllSubmatch(content, -1) {
 			if !exists(string(found[1])) {
 				t.Errorf("%s names %s, which is not there", name, found[1])
+			}
+		}
+		for _, found := range cited.FindAllSubmatch(content, -1) {
+			if !tests[string(found[1])] {
+				t.Errorf("%s names the test %s, which is not there", name, found[1])
 			}
 		}
 	}
