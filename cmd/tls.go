@@ -8,7 +8,7 @@ import (
 )
 
 // secure demands TLS 1.3, and lets the webhook's own server name do with 1.2. The version is agreed before the path is known, hence the name.
-// Source: docs/decisions.md, "TLS 1.3 and 1.2".
+// Source: docs/decisions/limits.md, "TLS 1.3 and 1.2".
 func secure(server *tls.Config, settings config.TLS) error {
 	server.MinVersion = tls.VersionTLS13
 	if settings.Configured() {

@@ -107,7 +107,7 @@ func UnplannedNotifications(app core.App, now time.Time, limit int) (list []Unpl
 const toldTogether = time.Hour
 
 // betweenAlerts is how long the push about an alert speaks for further ones of the same patient, type and level.
-// Source: docs/decisions.md, "One alert per vital type and reading".
+// Source: docs/decisions/alerts.md, "One alert per vital type and reading".
 const betweenAlerts = 30 * time.Minute
 
 // Covered reports whether a push that was sent, or is on its way, speaks for a notification of an alert: the person hears of the same alert as an

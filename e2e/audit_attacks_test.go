@@ -75,7 +75,7 @@ func (f *thief) unguarded(t *testing.T, work func()) {
 	}
 }
 
-// rehash gives every row the hash that needs no key, as docs/decisions.md has it, so that the chain fits in itself.
+// rehash gives every row the hash that needs no key, as docs/decisions/security.md, "Hash chain", has it, so that the chain fits in itself.
 func (f *thief) rehash(t *testing.T) (rows int) {
 	t.Helper()
 	var all []collections.AuditRow

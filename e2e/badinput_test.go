@@ -485,7 +485,7 @@ func TestBadCallers(t *testing.T) {
 }
 
 // wantFamilyEnded uses a rotated refresh token again: its whole family ends, the newest token included.
-// Source: docs/decisions.md, "Refresh-token family".
+// Source: docs/decisions/authentication.md, "Refresh-token family".
 func (c *crowd) wantFamilyEnded(t *testing.T, first, newest answer) {
 	t.Helper()
 	audited := auditEvents(t, c.db)

@@ -30,7 +30,7 @@ func newConsole(t *testing.T, patients int) (chromium, *practice) {
 // unlimited lets a browser do in a minute what a person does in a day.
 var unlimited = []string{"VIGIL_RATE_LIMIT_USER=0", "VIGIL_RATE_LIMIT_ANON=0", "VIGIL_RATE_LIMIT_AUTH=0", "VIGIL_RATE_LIMIT_REALTIME=0"}
 
-// menus are the sections of the console by account of the demo. Source: docs/decisions.md, "Who may call what".
+// menus are the sections of the console by account of the demo. Source: docs/decisions/roles.md, "Who may call what".
 var menus = map[string][]string{
 	"admin":    {"Triage", "Patients", "Alerts", "Escalations", "Billing", "Reports", "EMR", "Operations", "Inbox", "Account"},
 	"manager":  {"Triage", "Patients", "Alerts", "Escalations", "Billing", "EMR", "Operations", "Inbox", "Account"},

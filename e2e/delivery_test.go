@@ -114,7 +114,7 @@ func (e emrProcess) behave(t testing.TB) {
 }
 
 // A failed delivery says why in words that name nobody, takes one slot of the schedule, and waits for its turn.
-// Source: docs/decisions.md, "Delivery failure texts" and "Attempts versus delays".
+// Source: docs/decisions/transmissions.md, "Delivery failure texts" and "Attempts versus delays".
 func TestFailedDeliveries(t *testing.T) {
 	t.Parallel()
 	p, emr, _ := deliveringPractice(t, sandbox.Fault{}, "VIGIL_EMR_QUICK_RETRY_DELAYS=1ms,1ms,1ms", "VIGIL_EMR_TIMEOUT=1s")

@@ -205,7 +205,7 @@ func wantServed(t *testing.T, p *practice, w way) {
 }
 
 // wantDelivered checks the resource as the EMR holds it, every field of it: the EMR gives id, version and time, the rest is ours. Texts beside
-// codes are for people, and free. Source: docs/decisions.md, "Codes, units, profiles per type" and "Subject when served and when delivered".
+// codes are for people, and free. Source: docs/decisions/fhir.md, "Codes, units, profiles per type" and "Subject when served and when delivered".
 func wantDelivered(t *testing.T, raw []byte, w way) {
 	t.Helper()
 	quantity := func(code, unit, ucum string, value float64) object {

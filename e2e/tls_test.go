@@ -55,7 +55,7 @@ func certificate(t *testing.T, names ...string) (certFile, keyFile string, roots
 }
 
 // The API speaks TLS 1.3 only; under the webhook's own name 1.2 will do, for the webhook and the health check and for nothing else; plain HTTP
-// is refused. Source: docs/decisions.md, "TLS 1.3 and 1.2".
+// is refused. Source: docs/decisions/limits.md, "TLS 1.3 and 1.2".
 func TestTLSVersions(t *testing.T) {
 	const apiHost, hookHost = "api.vigil.test", "hook.vigil.test"
 	certFile, keyFile, roots := certificate(t, apiHost, hookHost)

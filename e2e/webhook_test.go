@@ -10,8 +10,8 @@ import (
 	"github.com/pocketbase/dbx"
 )
 
-// oneReading is what a reading that raises a warning adds once people were told, whoever brings it. Source: docs/decisions.md, "One record per observation" and
-// "Audit record".
+// oneReading is what a reading that raises a warning adds once people were told, whoever brings it. Source: docs/decisions/transmissions.md, "One record per observation" and
+// docs/decisions/security.md, "Audit record".
 var oneReading = map[string]int{
 	"observations": 1, "alerts": 1, "announcements": 1, "transmissions": 1, "reading_days": 1, "daily_counts": 1, "audit_log": 3,
 }

@@ -277,7 +277,7 @@ func (w *week) settle() {
 	})
 }
 
-// jobs of the clock: each is run at its hours, by the clock of the practice. Source: docs/decisions.md, "Scheduled jobs".
+// jobs of the clock: each is run at its hours, by the clock of the practice. Source: docs/decisions/jobs.md, "Scheduled jobs".
 var (
 	hourly = []string{"reminders", "overdue escalations"}
 	fourth = []string{

@@ -97,7 +97,7 @@ func (h *hooks) subscribeSuperuser(e *core.RealtimeSubscribeRequestEvent) error 
 	return e.Next()
 }
 
-// takeRealtime counts opening and subscribing a stream, by address. Source: docs/decisions.md, "Which limit applies".
+// takeRealtime counts opening and subscribing a stream, by address. Source: docs/decisions/limits.md, "Which limit applies".
 func (h *hooks) takeRealtime(e *core.RequestEvent) error {
 	if h.Limits == nil {
 		return nil

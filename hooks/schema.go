@@ -14,7 +14,7 @@ import (
 const schemaRefused = "Collections, their fields and their rules belong to the program and change with its version only."
 
 // guardSchema refuses every change of a collection through PocketBase's API, whoever asks: one rule that is not nil would publish patients
-// until somebody sees it. The attempt is on record though it is refused. Source: docs/decisions.md, "Rules that do not drift".
+// until somebody sees it. The attempt is on record though it is refused. Source: docs/decisions/security.md, "Rules that do not drift".
 func guardSchema(app core.App, h *hooks) {
 	app.OnCollectionCreateRequest().BindFunc(h.refuseCollection)
 	app.OnCollectionUpdateRequest().BindFunc(h.refuseCollection)

@@ -74,7 +74,7 @@ type job struct {
 	run  func(e Engines, ctx context.Context, app core.App) (counts, error)
 }
 
-// table is every job. Source: specification, scheduled jobs; docs/decisions.md, "Scheduled jobs".
+// table is every job. Source: specification, scheduled jobs; docs/decisions/jobs.md, "Scheduled jobs".
 var table = []job{
 	{"pending FHIR processing", gocron.CronJob("*/5 * * * *", false), sendDue},
 	{"risk recalculation", gocron.CronJob("0 * * * *", false), rescore},

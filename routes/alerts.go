@@ -109,7 +109,7 @@ type alertDetailView struct {
 }
 
 // acknowledgedView answers the plain acknowledgement, outcomeView the one with an outcome.
-// Source: docs/decisions.md, "Acknowledge variants".
+// Source: docs/decisions/alerts.md, "Acknowledge variants".
 type acknowledgedView struct {
 	ID             int64   `json:"id"`
 	Acknowledged   bool    `json:"acknowledged"`

@@ -44,7 +44,7 @@ func viewTokens(s auth.Session) tokensView {
 //     used one is the same 401 as a password
 //
 // The fifth failure in a row locks for thirty minutes. After the last check the failures are forgotten, the sign-in is recorded and tokens are given out.
-// Source: docs/decisions.md, "Which response on the fifth failure" and "Login when TOTP is missing".
+// Source: docs/decisions/authentication.md, "Which response on the fifth failure" and "Login when TOTP is missing".
 func (a *api) login(c *web.Call, body auth.LoginBody) error {
 	return web.Show(c.OK, viewSignedIn)(a.Auth.Login(c.Request.Context(), c.App, body, c.Origin(), c.Now))
 }

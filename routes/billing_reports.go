@@ -42,7 +42,7 @@ func (a *api) readBillingBreakdown(c *web.Call) error {
 	return c.Answer(a.Reports.Break(c.App, from, to, group))
 }
 
-// longestYears bounds the span of a report. Source: docs/decisions.md, "Report parameters (all 13)".
+// longestYears bounds the span of a report. Source: docs/decisions/billing.md, "Report parameters (all 13)".
 const longestYears = 5
 
 // The practice has no books beyond these days.
@@ -217,7 +217,7 @@ func recordPatients(c *web.Call, event audit.Event, report string, ids []string)
 	return nil
 }
 
-// answerBody wraps a report as the contract has it. Source: docs/decisions.md, "Report parameters (all 13)".
+// answerBody wraps a report as the contract has it. Source: docs/decisions/billing.md, "Report parameters (all 13)".
 func answerBody(c *web.Call, made reports.Report, p web.Paging) error {
 	body := made.Body
 	if summary, ok := body.(reports.PatientSummaryBody); ok {

@@ -26,7 +26,7 @@ type dashboardView struct {
 	QuickActions        []string       `json:"quick_actions"`
 }
 
-// readDashboard is the figures, or the feed when the query pages. Source: docs/decisions.md, "Two uses of dashboard/stats".
+// readDashboard is the figures, or the feed when the query pages. Source: docs/decisions/dashboard.md, "Two uses of dashboard/stats".
 func (a *api) readDashboard(c *web.Call) error {
 	q := c.Query()
 	if q.Has("limit") || q.Has("cursor") {
@@ -63,7 +63,7 @@ func (a *api) readDashboard(c *web.Call) error {
 }
 
 // dashboardTeam says whose care teams the dashboard is confined to, "" for nobody's: always those of who is confined to them anyway, else those
-// of a clinician who has any, unless the query asks for all. Source: docs/decisions.md, "Role-dependent sections".
+// of a clinician who has any, unless the query asks for all. Source: docs/decisions/dashboard.md, "Role-dependent sections".
 func (a *api) dashboardTeam(c *web.Call, scope string) (userRecordID string, err error) {
 	switch {
 	case a.confinedToTeams(c):
@@ -106,7 +106,7 @@ const (
 )
 
 // readActivity is one page of the feed, the newest first. Whose names it shows is noted in the audit trail.
-// Source: docs/decisions.md, "Feed cursor".
+// Source: docs/decisions/dashboard.md, "Feed cursor".
 func (a *api) readActivity(c *web.Call) error {
 	q := c.Query()
 	asked := dashboard.FeedQuery{

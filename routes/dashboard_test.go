@@ -36,7 +36,7 @@ func (c *clinic) measure(patient, device string, systolic, hoursAgo int) {
 	}).want(201)
 }
 
-// Source: docs/decisions.md, "KPI details".
+// Source: docs/decisions/dashboard.md, "KPI details".
 func TestDashboardFigures(t *testing.T) {
 	c := newIngestingClinic(t)
 	c.ask(access.Admin, "GET", stats, nil).want(200).wantAt(object{
@@ -78,7 +78,7 @@ func TestDashboardFigures(t *testing.T) {
 	c.ask(access.Admin, "GET", stats+query("scope", "ours"), nil).wantFields("scope")
 }
 
-// Source: docs/decisions.md, "Role-dependent sections".
+// Source: docs/decisions/dashboard.md, "Role-dependent sections".
 func TestDashboardByRole(t *testing.T) {
 	c := newIngestingClinic(t)
 	mine, other := c.enrol(nil), c.enrol(object{"first_name": "Other"})
@@ -131,7 +131,7 @@ func types(list []object) (seen []string) {
 	return seen
 }
 
-// Source: docs/decisions.md, "Feed types and severities".
+// Source: docs/decisions/dashboard.md, "Feed types and severities".
 func TestActivity(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(nil)
@@ -178,7 +178,7 @@ func TestActivity(t *testing.T) {
 	}
 }
 
-// Source: docs/decisions.md, "Feed cursor".
+// Source: docs/decisions/dashboard.md, "Feed cursor".
 // A sentence may begin with a name, which is written as its bearer writes it.
 func TestActivityKeepsNames(t *testing.T) {
 	c := newClinic(t)
@@ -239,7 +239,7 @@ func TestActivityOfACareTeam(t *testing.T) {
 	}
 }
 
-// Source: docs/decisions.md, "Series shapes".
+// Source: docs/decisions/dashboard.md, "Series shapes".
 func TestDashboardSeries(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enrol(nil)

@@ -36,7 +36,7 @@ var docsFiles = map[string]string{
 }
 
 // mountDocs serves the pages. They are the same for everybody, and need no token to be read.
-// Source: docs/decisions.md, "Deprecation signals".
+// Source: docs/decisions/versioning.md, "Deprecation signals".
 func mountDocs(group *router.RouterGroup[*core.RequestEvent]) {
 	for name := range docsFiles {
 		for _, pattern := range web.Patterns(docsPath + name) {

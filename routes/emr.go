@@ -48,7 +48,7 @@ func (a *api) startEMRSignIn(c *web.Call) error {
 }
 
 // finishEMRSignIn is where the EMR sends the browser back to. The state is the proof of who started.
-// Source: docs/decisions.md, "Callback".
+// Source: docs/decisions/emr.md, "Callback".
 func (a *api) finishEMRSignIn(c *web.Call) error {
 	values := c.Request.URL.Query()
 	c.Header().Set("Cache-Control", "no-store")
@@ -187,7 +187,7 @@ type emrPatient struct {
 }
 
 // searchEMRPatients asks the EMR. The trail names who searched, and the people shown by their ids.
-// Source: docs/decisions.md, "Patient search".
+// Source: docs/decisions/emr.md, "Patient search".
 func (a *api) searchEMRPatients(c *web.Call) error {
 	wanted, err := a.emrQuery(c)
 	if err != nil {
@@ -240,7 +240,7 @@ func (a *api) emrQuery(c *web.Call) (emr.PatientQuery, error) {
 	return wanted, q.Err()
 }
 
-// upstream makes a failure at the EMR an answer. Source: docs/decisions.md, "EMR not configured".
+// upstream makes a failure at the EMR an answer. Source: docs/decisions/emr.md, "EMR not configured".
 func upstream(err error) error {
 	e, ours := errors.AsType[*emr.Error](err)
 	if !ours {

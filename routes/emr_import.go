@@ -24,7 +24,7 @@ type importBody struct {
 	Program          input.String                `json:"program"`
 }
 
-// importFromEMR answers variant A with 201 and variant B with 200. Source: docs/decisions.md, "Import variants".
+// importFromEMR answers variant A with 201 and variant B with 200. Source: docs/decisions/patients.md, "Import variants".
 func (a *api) importFromEMR(c *web.Call, body importBody) error {
 	what, asSent, err := a.readImport(c, body)
 	if err != nil {

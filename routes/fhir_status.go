@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// From these on deliveries count as degraded. Source: docs/decisions.md, "FHIR status".
+// From these on deliveries count as degraded. Source: docs/decisions/transmissions.md, "FHIR status".
 const (
 	leastSuccessRate  = 95.0
 	mostAwaitingRetry = 20

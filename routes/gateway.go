@@ -18,7 +18,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// webhookAnswer tells the gateway what became of an event. Source: docs/decisions.md, "Webhook answers".
+// webhookAnswer tells the gateway what became of an event. Source: docs/decisions/gateway.md, "Webhook answers".
 type webhookAnswer struct {
 	Status        string `json:"status"` // accepted, duplicate, quarantined or ignored
 	EventID       string `json:"event_id"`
@@ -45,7 +45,7 @@ func (a *api) receiveEvent(c *web.Call) error {
 	return c.OK(viewResult(result))
 }
 
-// deliveryAnswer tells a vendor what became of each event of a delivery. Source: docs/decisions.md, "Other device vendors".
+// deliveryAnswer tells a vendor what became of each event of a delivery. Source: docs/decisions/gateway.md, "Other device vendors".
 type deliveryAnswer struct {
 	Results []deliveredView `json:"results"`
 }

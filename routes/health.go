@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// live says that the process answers. Source: docs/decisions.md, "Health body".
+// live says that the process answers. Source: docs/decisions/dashboard.md, "Health body".
 func (a *api) live(c *web.Call) error {
 	return c.OK(struct {
 		Status string `json:"status"`
@@ -23,7 +23,7 @@ type healthView struct {
 	Services  dashboard.Services `json:"services"`
 }
 
-// health answers from memory: 503 when the database is down, else 200. Source: docs/decisions.md, "Health body".
+// health answers from memory: 503 when the database is down, else 200. Source: docs/decisions/dashboard.md, "Health body".
 func (a *api) health(c *web.Call) error {
 	report := a.Monitor.Latest()
 	status := http.StatusOK

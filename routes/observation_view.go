@@ -11,7 +11,7 @@ import (
 )
 
 // observationView is an observation as the contract shows it: the fields of other kinds are left out.
-// Source: docs/decisions.md, "Observation response shape".
+// Source: docs/decisions/observations.md, "Observation response shape".
 type observationView = object.Shown
 
 type alertDetails struct {

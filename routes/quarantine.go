@@ -15,7 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// itemView is a quarantined device event as the contract shows it. Source: docs/decisions.md, "Webhook answers".
+// itemView is a quarantined device event as the contract shows it. Source: docs/decisions/gateway.md, "Webhook answers".
 type itemView struct {
 	ID               string       `json:"id"`
 	Status           string       `json:"status"`
@@ -135,7 +135,7 @@ func (a *api) withdrawObservation(c *web.Call) error {
 	return c.OK(views[0])
 }
 
-// Bounds of a healthy ingestion. Source: docs/decisions.md, "Ingestion status".
+// Bounds of a healthy ingestion. Source: docs/decisions/observations.md, "Ingestion status".
 const (
 	longQueue     = 100
 	oldJob        = 5 * time.Minute

@@ -43,7 +43,7 @@ func ofPatient(handle func(*api, *web.Call, *collections.Patient) error) handler
 
 // reach refuses a patient of other colleagues where the practice restricts its clinicians to their care teams. A reason
 // in the emergency header opens the way, and is recorded. Handlers call it with the patient they are about to read or
-// act on. Source: docs/decisions.md, "Care team" and "Emergency access".
+// act on. Source: docs/decisions/patients.md, "Care team" and docs/decisions/security.md, "Emergency access".
 func (a *api) reach(c *web.Call, patientID string) error {
 	if !a.confinedToTeams(c) {
 		return nil

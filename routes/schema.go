@@ -76,7 +76,7 @@ func (c contract) produces(row web.Route) []string {
 	return []string{web.JSONType}
 }
 
-// schema serves the contract. Source: docs/decisions.md, "Deprecation signals".
+// schema serves the contract. Source: docs/decisions/versioning.md, "Deprecation signals".
 func (a *api) schema(c *web.Call) error {
 	q := c.Query()
 	format := q.OneOf("format", "json", "yaml")

@@ -136,7 +136,7 @@ func (a *api) listTransmissions(c *web.Call) error {
 	return listOfPatients(c, p, total, page, audit.ResourceTransmission, viewTransmission)
 }
 
-// processedView is what one synchronous round did. Source: docs/decisions.md, "Process pending".
+// processedView is what one synchronous round did. Source: docs/decisions/transmissions.md, "Process pending".
 type processedView struct {
 	Processed int                  `json:"processed"`
 	Succeeded int                  `json:"succeeded"`

@@ -3,7 +3,7 @@ package access
 // Scope says how far a permission reaches.
 type Scope int
 
-// The scopes of the role matrix. Source: docs/decisions.md, "Who may call what".
+// The scopes of the role matrix. Source: docs/decisions/roles.md, "Who may call what".
 const (
 	None        Scope = iota // refused
 	NonCritical              // alerts that are not critical
@@ -133,7 +133,7 @@ func (r row) and(role Role, s Scope) row {
 	return r
 }
 
-// policy is the role matrix. Source: docs/decisions.md, "Who may call what".
+// policy is the role matrix. Source: docs/decisions/roles.md, "Who may call what".
 var policy = map[Action]row{
 	UseOwnAccount: everyone(Own),
 	UsePasskeys:   everyone(Own).and(Patient, None),

@@ -7,7 +7,7 @@ import (
 )
 
 // autoResolveWithin bounds the age of a threshold alert that later readings may resolve.
-// Source: docs/decisions.md, "Auto-resolve".
+// Source: docs/decisions/alerts.md, "Auto-resolve".
 const autoResolveWithin = 24 * time.Hour
 
 // Open is an unacknowledged alert as far as later readings are concerned.
@@ -33,7 +33,7 @@ type Progress struct {
 
 // AutoResolve says what a reading with these findings does to the patient's open alerts. A threshold alert counts readings
 // that speak about its type, measured after the one that raised it, for 24 hours; an alert that no data came is over
-// with the first that does, however old it is. Source: docs/decisions.md, "Auto-resolve".
+// with the first that does, however old it is. Source: docs/decisions/alerts.md, "Auto-resolve".
 func AutoResolve(open []Open, r vitals.Reading, findings []Finding, now time.Time, needed NormalReadingsNeeded) []Progress {
 	var progress []Progress
 	for _, alert := range open {

@@ -34,7 +34,7 @@ var Groups = func() (groups []string) {
 type ascending []boundField
 
 // parameters are all bounds that can be set, by the order they must keep.
-// Source: docs/decisions.md, "Extra threshold fields" and "Change-log field names".
+// Source: docs/decisions/alerts.md, "Extra threshold fields" and "Change-log field names".
 var parameters = func() (all []ascending) {
 	for _, p := range vitals.Watched {
 		if p.Change != nil {

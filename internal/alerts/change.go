@@ -29,7 +29,7 @@ type Change struct {
 }
 
 // Read checks a body as far as one can without what is stored. Unknown members are ignored.
-// Source: docs/decisions.md, "No thresholds, no alert" and "Change-log field names".
+// Source: docs/decisions/alerts.md, "No thresholds, no alert" and "Change-log field names".
 func (b ChangeBody) Read(c *input.Checks) Change {
 	change := b.readGroups(c)
 	change.Reason = phi.Text(c.Text("reason", member[string](b, "reason"), input.Required(500)))
@@ -107,7 +107,7 @@ type Configuration struct {
 }
 
 // Configured returns the thresholds of a patient; of the practice when patientID is empty.
-// Source: docs/decisions.md, "GET before any configuration".
+// Source: docs/decisions/alerts.md, "GET before any configuration".
 func Configured(app core.App, patientID string) (Configuration, error) {
 	practice, own, err := collections.FindThresholds(app, patientID)
 	if err != nil {

@@ -18,7 +18,7 @@ type ChangeFilter struct {
 }
 
 // Changes returns a page of the change log, newest first, and how many entries there are in all.
-// Source: docs/decisions.md, "Threshold-change filters".
+// Source: docs/decisions/alerts.md, "Threshold-change filters".
 func Changes(app core.App, f ChangeFilter, offset, limit int) ([]*collections.ThresholdChange, int, error) {
 	conditions := collections.Conditions{}.Equal("patient", f.PatientID).Equal("field", f.Field).Equal("changed_by", f.ChangedBy).
 		Between("changed_at", f.From, f.To).OnCareTeamOf(f.CareTeamOf)

@@ -54,7 +54,7 @@ var Types = append(slices.Clone(ReadingTypes),
 	TypeMissedReading, TypeNoReading24h, TypeDeviceBattery, TypeHubOffline, TypeStaleReading, TypeDeviceInfo)
 
 // lateAfter is the age from which a message states when the reading was taken: late data must not hide danger,
-// nor pass for fresh. Source: docs/decisions.md, "Future and past measurement times".
+// nor pass for fresh. Source: docs/decisions/conventions.md, "Future and past measurement times".
 const lateAfter = 24 * time.Hour
 
 // Finding is what a reading means for one alert type: a breach to raise, or the word that all is well.
@@ -80,7 +80,7 @@ type Weighing struct {
 
 // Evaluate compares a reading with the thresholds in force: one finding for each alert type it can speak about, worst
 // parameter first. weighings are what changes are measured against; those outside the window are left aside.
-// Source: docs/decisions.md, "One alert per vital type and reading" and "Weight rule".
+// Source: docs/decisions/alerts.md, "One alert per vital type and reading" and "Weight rule".
 func Evaluate(r vitals.Reading, t Thresholds, weighings []Weighing, now time.Time) []Finding {
 	var findings []Finding
 	for _, group := range r.Kind.Definition().Groups {
@@ -153,7 +153,7 @@ func worst(r vitals.Reading, group []*vitals.Parameter, t Thresholds) (finding F
 }
 
 // Gain is the gain over the lowest, and the loss under the highest, earlier value of a parameter measured within the
-// window before the reading; ok is false when there is none. Source: docs/decisions.md, "Weight rule".
+// window before the reading; ok is false when there is none. Source: docs/decisions/alerts.md, "Weight rule".
 func Gain(p *vitals.Parameter, value float64, at time.Time, windowDays int, weighings []Weighing) (gain, loss float64, ok bool) {
 	from := at.AddDate(0, 0, -windowDays)
 	for _, w := range weighings {

@@ -14,7 +14,7 @@ import (
 const followUpRound = 500
 
 // RemindFollowUps reminds of every alert whose follow-up is due whoever asked for that when acknowledging it; told is how many.
-// Source: docs/decisions.md, "Acknowledge variants".
+// Source: docs/decisions/alerts.md, "Acknowledge variants".
 func RemindFollowUps(ctx context.Context, app core.App, now time.Time) (told int, err error) {
 	ids, err := collections.AlertsToFollowUp(app, now, followUpRound)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // What a simulation looks at. Of more patients or readings it takes every nth patient, and says so.
-// Source: docs/decisions.md, "Threshold what-if".
+// Source: docs/decisions/alerts.md, "Threshold what-if".
 const (
 	SimulatedDays     = 90
 	simulatedPatients = 10_000

@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// How long known breaches can be kept quiet. Source: docs/decisions.md, "Snooze".
+// How long known breaches can be kept quiet. Source: docs/decisions/alerts.md, "Snooze".
 const (
 	longestSnooze         = 30 * 24 * time.Hour
 	longestCriticalSnooze = 4 * time.Hour

@@ -21,7 +21,7 @@ const (
 )
 
 // Next is where a move takes an alert; one that is over stays as it is, which is an invalid_state fault.
-// Source: docs/decisions.md, "Alert status" and "Acknowledge variants".
+// Source: docs/decisions/alerts.md, "Alert status" and "Acknowledge variants".
 func Next(from Status, move Move) (Status, error) {
 	if from != StatusActive && from != StatusAcknowledged {
 		return from, fault.State("invalid_state", "The alert is over and can no longer be changed.")
@@ -65,7 +65,7 @@ const (
 
 var outcomeForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,50}$`)
 
-// Read checks the body. Source: docs/decisions.md, "Acknowledge variants".
+// Read checks the body. Source: docs/decisions/alerts.md, "Acknowledge variants".
 func (b AcknowledgeBody) Read(c *input.Checks, now time.Time) Action {
 	action := Action{Move: Acknowledge, Notes: readNote(c, "notes", b.Notes)}
 	action.Detailed = there(b.Outcome) || there(b.ClinicalNote) || there(b.FollowUpRequired)

@@ -15,7 +15,7 @@ import (
 // Status is where an alert stands.
 type Status string
 
-// The alert states. Source: docs/decisions.md, "Alert status".
+// The alert states. Source: docs/decisions/alerts.md, "Alert status".
 const (
 	StatusActive       Status = "active"
 	StatusAcknowledged Status = "acknowledged"

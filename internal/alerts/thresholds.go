@@ -12,7 +12,7 @@ import (
 
 // Bounds are thresholds as they are stored: group, field, value. A missing field is inherited from the practice's
 // defaults, a null field removes that bound, and a null group raises no alerts at all.
-// Source: docs/decisions.md, "No thresholds, no alert".
+// Source: docs/decisions/alerts.md, "No thresholds, no alert".
 type Bounds map[string]map[string]*float64
 
 // ParseBounds reads stored bounds; nothing stored is no bounds.
@@ -56,7 +56,7 @@ func (t Thresholds) Change(p *vitals.Parameter) (rule ChangeRule) {
 }
 
 // InForce combines a patient's own bounds with the practice's defaults. An inherited default that would break the
-// order critical_low < low < high < critical is not applied. Source: docs/decisions.md, "Extra threshold fields".
+// order critical_low < low < high < critical is not applied. Source: docs/decisions/alerts.md, "Extra threshold fields".
 func InForce(defaults, own Bounds) Thresholds {
 	t := Thresholds{limits: make([]vitals.Limits, len(vitals.Parameters)), changes: make([]ChangeRule, len(vitals.Parameters))}
 	for _, p := range vitals.Watched {

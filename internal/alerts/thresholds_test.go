@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// defaults are the practice's starting values. Source: docs/decisions.md, "Default thresholds".
+// defaults are the practice's starting values. Source: docs/decisions/alerts.md, "Default thresholds".
 var defaults = parse(`{
 	"blood_pressure": {"systolic_critical_low": 80, "systolic_low": 90, "systolic_high": 140, "systolic_critical": 180,
 		"diastolic_critical_low": 40, "diastolic_low": 60, "diastolic_high": 90, "diastolic_critical": 120},
@@ -70,7 +70,7 @@ func TestInForceWithOwnBounds(t *testing.T) {
 		{"a null bound is removed", `{"blood_pressure":{"systolic_critical":null}}`, systolic, limits(80, 90, 140, 0)},
 		{"a null group is off", `{"blood_pressure":null}`, systolic, vitals.Limits{}},
 		{"a null group leaves other groups on", `{"blood_pressure":null}`, pulse, limits(40, 50, 110, 130)},
-		// Source: docs/decisions.md, "Extra threshold fields".
+		// Source: docs/decisions/alerts.md, "Extra threshold fields".
 		{"an own low at the inherited critical low drops it", `{"blood_pressure":{"systolic_low":80}}`, systolic, limits(0, 80, 140, 180)},
 		{"an own low under the inherited critical low drops it", `{"blood_pressure":{"systolic_low":79}}`, systolic, limits(0, 79, 140, 180)},
 		{"an own high at the inherited critical drops it", `{"blood_pressure":{"systolic_high":180}}`, systolic, limits(80, 90, 180, 0)},

@@ -20,7 +20,7 @@ type Step struct {
 	Detail string // outcome or note; "" for none
 }
 
-// steps names what the trail shows of the audit log. Source: docs/decisions.md, "Acknowledge variants".
+// steps names what the trail shows of the audit log. Source: docs/decisions/alerts.md, "Acknowledge variants".
 var steps = map[audit.Event]string{
 	audit.AlertCreate: "created", audit.AlertAcknowledge: "acknowledged", audit.AlertNote: "note_added",
 	audit.AlertEscalate: "escalated", audit.AlertResolve: "resolved", audit.AlertAutoResolve: "auto_resolved",

@@ -21,7 +21,7 @@ type member struct {
 
 // chainHash is a hash, in lower-case hex, over the previous hash and the object in canonical form: keys sorted, no spaces, strings escaped no
 // more than needed (RFC 8785). The members must come sorted by name and be valid UTF-8. Rows of today are hashed with a key; plain SHA-256 is
-// for those of older versions. Source: docs/decisions.md, "Hash chain".
+// for those of older versions. Source: docs/decisions/security.md, "Hash chain".
 func chainHash(with hash.Hash, previous string, members []member) string {
 	buffer := make([]byte, 0, 1024)
 	buffer = append(buffer, previous...)

@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// The vector of docs/decisions.md, "Hash chain": the algorithm over a shortened record.
+// The vector of docs/decisions/security.md, "Hash chain": the algorithm over a shortened record.
 func TestChainHashVector(t *testing.T) {
 	got := chainHash(sha256.New(), firstPrevious, []member{
 		{name: "action", text: "E"},

@@ -2,7 +2,7 @@ package audit
 
 import "strings"
 
-// Event says what happened, as noun.verb. Source: docs/decisions.md, "Audit record".
+// Event says what happened, as noun.verb. Source: docs/decisions/security.md, "Audit record".
 type Event string
 
 // The events.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// FHIR R4's AuditEvent, as IHE's Basic Audit Log Patterns fill it. Source: docs/decisions.md, "Audit reading and FHIR form".
+// FHIR R4's AuditEvent, as IHE's Basic Audit Log Patterns fill it. Source: docs/decisions/security.md, "Audit reading and FHIR form".
 
 const (
 	systemEventType   = "http://terminology.hl7.org/CodeSystem/audit-event-type"

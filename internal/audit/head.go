@@ -17,7 +17,7 @@ import (
 
 // VerifyAgainstHead verifies the chain and holds it against the head that a file in another store remembers. A chain that was cut at its end
 // still holds in itself, but no longer has that row: it is invalid from the first row that is missing. "" is no file.
-// Source: docs/decisions.md, "Hash chain".
+// Source: docs/decisions/security.md, "Hash chain".
 func VerifyAgainstHead(app core.App, path string, progress func(checked, total int64)) (Result, error) {
 	result, err := Verify(app, progress)
 	if err != nil || !result.Valid || path == "" {

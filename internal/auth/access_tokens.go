@@ -18,7 +18,7 @@ var errNotOurs = errors.New("not a token of such an account")
 
 // Authenticate returns the holder of an access token. It refuses with not_authenticated when there is none, with
 // token_expired, or with token_invalid: malformed, forged, of another kind or collection, of an account that is
-// inactive or gone. Role and state are the database's, not the token's. Source: docs/decisions.md, "Access token".
+// inactive or gone. Role and state are the database's, not the token's. Source: docs/decisions/authentication.md, "Access token".
 func (e *Engine) Authenticate(app core.App, token string, now time.Time) (Caller, error) {
 	caller, err := e.Check(app, token, now)
 	if err != nil {

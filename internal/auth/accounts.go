@@ -91,7 +91,7 @@ func (a NewAccount) store(tx core.App, hash string, by audit.Actor, now time.Tim
 }
 
 // checkPatientLink holds that only portal accounts are linked, and to a patient who exists.
-// Source: docs/decisions.md, "Patient portal link".
+// Source: docs/decisions/users.md, "Patient portal link".
 func checkPatientLink(tx core.App, role access.Role, patientID string) error {
 	if patientID == "" {
 		return nil
@@ -101,7 +101,7 @@ func checkPatientLink(tx core.App, role access.Role, patientID string) error {
 	}
 	_, err := collections.FindPatient(tx, patientID)
 	if collections.Missing(err) {
-		return fault.Missing() // Source: docs/decisions.md, "Reference to something that does not exist"
+		return fault.Missing() // Source: docs/decisions/conventions.md, "Reference to something that does not exist"
 	}
 	return err
 }
@@ -155,7 +155,7 @@ func roleNames() (names []string) {
 }
 
 // Register makes an account and queues its welcome mail: a one-time link to set the password, never the password.
-// Source: docs/decisions.md, "Registration".
+// Source: docs/decisions/authentication.md, "Registration".
 func (e *Engine) Register(ctx context.Context, app core.App, body RegisterBody, by audit.Actor, now time.Time) (*collections.User, error) {
 	ctx, done := waiting(ctx)
 	defer done()

@@ -83,7 +83,7 @@ func about(user *collections.User, event audit.Event, actor audit.Actor) audit.E
 }
 
 // mayUse reports whether an account may be used: active, and not the portal account of a deleted patient.
-// Source: docs/decisions.md, "Login when TOTP is missing".
+// Source: docs/decisions/authentication.md, "Login when TOTP is missing".
 func mayUse(app core.App, user *collections.User) (bool, error) {
 	if !user.Active() {
 		return false, nil
@@ -105,7 +105,7 @@ func totpRequired() *fault.Error {
 
 func refusal(code, detail string) error { return fault.New(fault.Unauthenticated, code, detail) }
 
-// The refusals of an access or refresh token. Source: docs/decisions.md, "Access token" and "Refresh-token family".
+// The refusals of an access or refresh token. Source: docs/decisions/authentication.md, "Access token" and "Refresh-token family".
 func notAuthenticated() error {
 	return refusal("not_authenticated", "Authentication credentials were not provided.")
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Ten codes of 50 random bits, written in Crockford's base 32, which has no letters that look like digits.
-// Source: docs/decisions.md, "Backup codes".
+// Source: docs/decisions/authentication.md, "Backup codes".
 const (
 	backupCodeCount  = 10
 	backupCodeLength = 10

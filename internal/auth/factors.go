@@ -72,7 +72,7 @@ func (e *Engine) methods(f factors) []string {
 }
 
 // Temporary tokens stand for a password that was right: 256 random bits, of which a hash is stored. They work once, and end with the user's
-// token key. Source: docs/decisions.md, "Passkeys".
+// token key. Source: docs/decisions/authentication.md, "Passkeys".
 const stepPrefix = "st_"
 
 var stepFormat = regexp.MustCompile(`^` + stepPrefix + `[A-Za-z0-9_-]{43}$`)

@@ -24,7 +24,7 @@ func (p PasswordProof) missing() bool {
 
 // proveFresh lets those go on who signed in a moment ago, or who give their password again: a stolen access token must not be enough to add
 // a second factor or to take one away, for that would lock its owner out. A wrong password counts like a failed sign-in, and among the wrong
-// proofs. Source: docs/decisions.md, "Fresh sign-in".
+// proofs. Source: docs/decisions/authentication.md, "Fresh sign-in".
 func (e *Engine) proveFresh(ctx context.Context, app core.App, caller Caller, proof PasswordProof, from audit.Origin, now time.Time) error {
 	fresh, err := e.fresh(app, caller, now)
 	if err != nil || fresh {

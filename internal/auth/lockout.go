@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/input"
 )
 
-// Source: docs/decisions.md, "Which response on the fifth failure".
+// Source: docs/decisions/authentication.md, "Which response on the fifth failure".
 const (
 	maxFailures  = 5
 	lockDuration = 30 * time.Minute

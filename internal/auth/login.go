@@ -41,7 +41,7 @@ type attempt struct {
 // the account; the second factor. It refuses with authentication_failed whatever was wrong, with account_locked
 // (holding locked_until) while locked, and with totp_required when only the second factor is missing, which counts as no failure.
 // With overloaded it refuses when too many sign in at once; that counts as nothing.
-// Source: docs/decisions.md, "Login when TOTP is missing", "Which response on the fifth failure" and "Sign-in queue".
+// Source: docs/decisions/authentication.md, "Login when TOTP is missing", "Which response on the fifth failure" and docs/decisions/limits.md, "Sign-in queue".
 func (e *Engine) Login(ctx context.Context, app core.App, body LoginBody, from audit.Origin, now time.Time) (Session, error) {
 	ctx, done := waiting(ctx)
 	defer done()
@@ -223,7 +223,7 @@ func (a attempt) record(tx core.App, event audit.Event, outcome audit.Outcome, r
 }
 
 // entry names whom an attempt was about: an address without an account by its keyed hash only.
-// Source: docs/decisions.md, "Audit record".
+// Source: docs/decisions/security.md, "Audit record".
 func (a attempt) entry(event audit.Event) audit.Entry {
 	switch {
 	case a.user != nil:

@@ -68,7 +68,7 @@ func resolveLock(tx core.App, mail *collections.Mail, now time.Time) error {
 	return tellAdministrators(tx, mail.Recipient(), parameters, now)
 }
 
-// tellAdministrators names the locked account in the app; the mail does not. Source: docs/decisions.md, "Administrator notice and unlock".
+// tellAdministrators names the locked account in the app; the mail does not. Source: docs/decisions/authentication.md, "Administrator notice and unlock".
 func tellAdministrators(tx core.App, address string, parameters map[string]string, now time.Time) error {
 	return notifications.TellAdministrators(tx, notifications.Notice{
 		Channel: "alerts", Type: notifications.SystemHealth, Severity: "warning",

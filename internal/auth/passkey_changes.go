@@ -46,7 +46,7 @@ func (e *Engine) RenamePasskey(app core.App, caller Caller, id string, body Pass
 }
 
 // RemovePasskey takes a passkey of the caller's away, who has to be fresh or to prove the password. The last second factor ends every session
-// when it goes, as switching off the authenticator app does. Source: docs/decisions.md, "Passkeys".
+// when it goes, as switching off the authenticator app does. Source: docs/decisions/authentication.md, "Passkeys".
 func (e *Engine) RemovePasskey(ctx context.Context, app core.App, caller Caller, id string, proof PasswordProof, from audit.Origin, now time.Time) error {
 	if err := e.proveFresh(ctx, app, caller, proof, from, now); err != nil {
 		return err

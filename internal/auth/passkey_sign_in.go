@@ -107,7 +107,7 @@ type passkeyAttempt struct {
 
 // SignInWithPasskey signs a person in, with the second step of a right password or with a passkey alone. It refuses as [Engine.Login] does:
 // what fails counts as a failed sign-in of the account the passkey belongs to, and a lock holds here too.
-// Source: docs/decisions.md, "Passkeys".
+// Source: docs/decisions/authentication.md, "Passkeys".
 func (e *Engine) SignInWithPasskey(ctx context.Context, app core.App, body AssertionBody, from audit.Origin, now time.Time) (Session, error) {
 	if e.passkeys == nil {
 		return Session{}, passkeysUnavailable()

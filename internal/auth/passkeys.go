@@ -21,7 +21,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// maxPasskeys bounds what one person has. Source: docs/decisions.md, "Passkeys".
+// maxPasskeys bounds what one person has. Source: docs/decisions/authentication.md, "Passkeys".
 const maxPasskeys = 10
 
 // newRelyingParty is who browsers bind passkeys to: the host people sign in at. It is nil where that is no name: browsers give no passkeys to

@@ -34,7 +34,7 @@ var commonPasswords = sync.OnceValue(func() map[string]bool {
 type Owner struct{ Email, FirstName, LastName string }
 
 // PasswordProblems says which rules of the password policy a password breaks, one message each.
-// Source: docs/decisions.md, "Password policy errors".
+// Source: docs/decisions/authentication.md, "Password policy errors".
 func PasswordProblems(password string, owner Owner) (broken []string) {
 	has := kindsIn(password)
 	rules := []struct {

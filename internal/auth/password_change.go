@@ -24,7 +24,7 @@ type PasswordBody struct {
 const becausePassword = "password_change"
 
 // ChangePassword sets a new password for the caller. Every token ends, the caller's own too.
-// Source: docs/decisions.md, "Password policy errors" and "Effects of a password change".
+// Source: docs/decisions/authentication.md, "Password policy errors" and "Effects of a password change".
 func (e *Engine) ChangePassword(ctx context.Context, app core.App, caller Caller, body PasswordBody, from audit.Origin, now time.Time) error {
 	ctx, done := waiting(ctx)
 	defer done()

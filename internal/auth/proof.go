@@ -13,7 +13,7 @@ import (
 )
 
 // A signed-in person proves again who they are before password or second factor change. A stolen access token must not be good for guessing:
-// five wrong proofs in a quarter of an hour end it until that has passed. Source: docs/decisions.md, "Password policy errors".
+// five wrong proofs in a quarter of an hour end it until that has passed. Source: docs/decisions/authentication.md, "Password policy errors".
 const (
 	maxWrongProofs = 5
 	proofWindow    = 15 * time.Minute

@@ -13,7 +13,7 @@ import (
 )
 
 // A QR code has a white margin of four modules (ISO/IEC 18004, 6.3.8), and is drawn no smaller than this.
-// Source: docs/decisions.md, "QR endpoint".
+// Source: docs/decisions/authentication.md, "QR endpoint".
 const (
 	quietZone = 4
 	minPixels = 256

@@ -36,7 +36,7 @@ func (b RefreshBody) read() (hash string, err error) {
 // Refresh swaps a refresh token for a new one and a new access token; the old one has had its use. A second use means
 // that two hold it: the whole family ends, the newest token too. It refuses with token_invalid (unknown, malformed,
 // expired, account not usable), token_reused, token_revoked or token_expired (idle for too long).
-// Source: docs/decisions.md, "Refresh-token family", "Refresh is public" and "Inactivity".
+// Source: docs/decisions/authentication.md, "Refresh-token family", "Refresh is public" and "Inactivity".
 func (e *Engine) Refresh(app core.App, body RefreshBody, from audit.Origin, now time.Time) (Session, error) {
 	hash, err := body.read()
 	if err != nil {
@@ -130,7 +130,7 @@ type LogoutBody struct {
 }
 
 // Logout ends the family of one of the caller's own refresh tokens and silences the device. Any other token is passed over in silence.
-// Source: docs/decisions.md, "Logout".
+// Source: docs/decisions/authentication.md, "Logout".
 func (e *Engine) Logout(app core.App, caller Caller, body LogoutBody, from audit.Origin, now time.Time) error {
 	checks := input.NewChecks()
 	deviceID := checks.Text("device_id", body.DeviceID, input.Optional(128).Identifier())

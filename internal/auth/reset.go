@@ -17,7 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-// How long a link to set a password works, and how many are mailed. Source: docs/decisions.md, "Registration" and "Password reset confirm".
+// How long a link to set a password works, and how many are mailed. Source: docs/decisions/authentication.md, "Registration" and "Password reset confirm".
 const (
 	welcomeLife      = 24 * time.Hour
 	resetLife        = time.Hour
@@ -76,7 +76,7 @@ type ResetRequestBody struct {
 }
 
 // RequestReset queues a mail with a link for whoever has the address, if anybody. It does the same work for every address: who has one is
-// looked up by the mailer. Source: docs/decisions.md, "Password reset confirm".
+// looked up by the mailer. Source: docs/decisions/authentication.md, "Password reset confirm".
 func (e *Engine) RequestReset(app core.App, body ResetRequestBody, from audit.Origin, now time.Time) error {
 	checks := input.NewChecks()
 	email := FoldEmail(checks.Text("email", body.Email, input.Required(254).LookedUp()))
@@ -137,7 +137,7 @@ type ResetBody struct {
 }
 
 // ConfirmReset sets the password of the account a token was made for. The token works once, and all sessions end.
-// Source: docs/decisions.md, "Password reset confirm".
+// Source: docs/decisions/authentication.md, "Password reset confirm".
 func (e *Engine) ConfirmReset(ctx context.Context, app core.App, body ResetBody, from audit.Origin, now time.Time) error {
 	ctx, done := waiting(ctx)
 	defer done()

@@ -17,7 +17,7 @@ type secondFactor struct {
 }
 
 // checkSecondFactor checks a code of either kind, told apart by its form, and uses up a backup code. The matched
-// time step is for the caller to store. Source: docs/decisions.md, "Backup codes".
+// time step is for the caller to store. Source: docs/decisions/authentication.md, "Backup codes".
 func (e *Engine) checkSecondFactor(tx core.App, user *collections.User, code string, now time.Time) (f secondFactor, err error) {
 	if err := collections.Readable(user.ProxyRecord()); err != nil {
 		return f, err // a secret that cannot be opened is not one that is empty

@@ -16,7 +16,7 @@ import (
 )
 
 // Superusers of the dashboard are no users, but meet the same rules at their door: the lock, the places for hashing, the second factor, the
-// trail. Source: docs/decisions.md, "Superusers".
+// trail. Source: docs/decisions/authentication.md, "Superusers".
 const (
 	superuserLife    = time.Hour      // of a token, as PocketBase's SDK renews it
 	superuserSession = 12 * time.Hour // from the sign-in on, however often it is renewed

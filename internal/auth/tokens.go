@@ -19,7 +19,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/tokens"
 )
 
-// refreshLife is how long a refresh token lasts. Source: docs/decisions.md, "Refresh-token family".
+// refreshLife is how long a refresh token lasts. Source: docs/decisions/authentication.md, "Refresh-token family".
 const refreshLife = 24 * time.Hour
 
 // Session is what signing in or refreshing gives. It refuses to print.
@@ -41,7 +41,7 @@ func (Session) LogValue() slog.Value { return slog.StringValue("[session]") }
 const accessLife = 15 * time.Minute
 
 // SignAccess makes an access token of a sign-in; it ends with the user's token key and with the encryption key, whichever comes first.
-// Source: docs/decisions.md, "Access token".
+// Source: docs/decisions/authentication.md, "Access token".
 func (e *Engine) SignAccess(user *collections.User, family string, now time.Time) (string, error) {
 	users := user.Collection()
 	token := tokens.Token{
@@ -55,7 +55,7 @@ func account(tokenKey string, collection *core.Collection, life time.Duration) t
 	return tokens.Account{TokenKey: tokenKey, Secret: collection.AuthToken.Secret, Life: life}
 }
 
-// Refresh tokens are opaque: 256 random bits behind a prefix. Source: docs/decisions.md, "Refresh token format".
+// Refresh tokens are opaque: 256 random bits behind a prefix. Source: docs/decisions/authentication.md, "Refresh token format".
 const refreshPrefix = "rt_"
 
 var refreshFormat = regexp.MustCompile(`^` + refreshPrefix + `[A-Za-z0-9_-]{43}$`)

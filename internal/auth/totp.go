@@ -8,7 +8,7 @@ import (
 	"github.com/pquerna/otp/hotp"
 )
 
-// RFC 6238 as authenticator apps have it. Source: docs/decisions.md, "TOTP parameters".
+// RFC 6238 as authenticator apps have it. Source: docs/decisions/authentication.md, "TOTP parameters".
 const (
 	totpPeriod = 30 // seconds
 	totpSkew   = 1  // steps before and after

@@ -20,7 +20,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-// A set-up waits so long for its first code, and takes so many wrong ones. Source: docs/decisions.md, "TOTP parameters".
+// A set-up waits so long for its first code, and takes so many wrong ones. Source: docs/decisions/authentication.md, "TOTP parameters".
 const (
 	setupLife      = 15 * time.Minute
 	maxWrongSetups = 5
@@ -133,7 +133,7 @@ type ProofBody struct {
 }
 
 // DisableTwoFactor turns the second factor off, which takes both factors, and ends every session.
-// Source: docs/decisions.md, "Disable 2FA".
+// Source: docs/decisions/authentication.md, "Disable 2FA".
 func (e *Engine) DisableTwoFactor(ctx context.Context, app core.App, caller Caller, body ProofBody, from audit.Origin, now time.Time) error {
 	return e.withBothFactors(ctx, app, caller, body, from, now, func(tx core.App, user *collections.User) error {
 		return turnOff(tx, user, caller.Actor(from), now)
@@ -159,7 +159,7 @@ func turnOff(tx core.App, user *collections.User, by audit.Actor, now time.Time)
 	return audit.Append(tx, about(user, audit.TwoFactorDisable, by), now)
 }
 
-// ReplaceBackupCodes gives the caller new codes and ends the old ones. Source: docs/decisions.md, "Backup codes".
+// ReplaceBackupCodes gives the caller new codes and ends the old ones. Source: docs/decisions/authentication.md, "Backup codes".
 func (e *Engine) ReplaceBackupCodes(ctx context.Context, app core.App, caller Caller, body ProofBody, from audit.Origin, now time.Time) (codes []string, err error) {
 	err = e.withBothFactors(ctx, app, caller, body, from, now, func(tx core.App, user *collections.User) error {
 		var hashes []string

@@ -59,7 +59,7 @@ func (p UserPatch) columns() (map[string]string, error) {
 }
 
 // UpdateUser changes an account. A new role holds from the next request on, and the sign-ins end. Nobody takes the role from themself or from
-// the last administrator. Source: docs/decisions.md, "User management".
+// the last administrator. Source: docs/decisions/users.md, "User management".
 func (e *Engine) UpdateUser(app core.App, caller Caller, userID string, patch UserPatch, from audit.Origin, now time.Time) (*collections.User, error) {
 	columns, err := patch.columns()
 	if err != nil {
@@ -199,7 +199,7 @@ func (e *Engine) Activate(app core.App, caller Caller, userID string, from audit
 	})
 }
 
-// Unlock ends a lock at once and forgets the failures. Source: docs/decisions.md, "Administrator notice and unlock".
+// Unlock ends a lock at once and forgets the failures. Source: docs/decisions/authentication.md, "Administrator notice and unlock".
 func (e *Engine) Unlock(app core.App, caller Caller, userID string, from audit.Origin, now time.Time) error {
 	_, err := e.manage(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
 		for _, key := range []string{e.sealer.LoginKey(FoldEmail(user.Email())), e.proofKey(user.Id)} {

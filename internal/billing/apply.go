@@ -68,7 +68,7 @@ func readTariff(app core.App) (t tariff, err error) {
 	return t, nil
 }
 
-// rate is what a payer pays for a code on a day: the latest rate in force, else the default. Source: docs/decisions.md, "Amounts".
+// rate is what a payer pays for a code on a day: the latest rate in force, else the default. Source: docs/decisions/billing.md, "Amounts".
 func (t tariff) rate(payer int64, code, day string) Cents {
 	for _, r := range t.rates[payer][code] {
 		if r.EffectiveDate <= day {
@@ -198,7 +198,7 @@ func (e *Engine) entry(t tariff, d draft, id, claim string) collections.BillingD
 	}
 }
 
-// maxDiagnoses is how many a claim form takes. Source: docs/decisions.md, "ICD-10".
+// maxDiagnoses is how many a claim form takes. Source: docs/decisions/billing.md, "ICD-10".
 const maxDiagnoses = 12
 
 func firstCodes(codes []string) []string { return codes[:min(len(codes), maxDiagnoses)] }

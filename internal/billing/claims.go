@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-// Move is a change of a claim's state, with what it writes. Source: docs/decisions.md, "Claim state machine".
+// Move is a change of a claim's state, with what it writes. Source: docs/decisions/billing.md, "Claim state machine".
 type Move struct {
 	Name   string
 	From   []string

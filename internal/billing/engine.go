@@ -19,7 +19,7 @@ import (
 // Job is what a run does.
 type Job string
 
-// The jobs. Source: specification, scheduled jobs; docs/decisions.md, "Run billing".
+// The jobs. Source: specification, scheduled jobs; docs/decisions/billing.md, "Run billing".
 const (
 	DeviceJob Job = "device" // periods that are complete; what is missing becomes a warning
 	TimeJob   Job = "time"   // interactive time of the months; what is missing means no entry
@@ -29,7 +29,7 @@ const (
 
 const (
 	lockName = "billing engine"
-	// lookBack is how many days after its end a period is looked at again, for late data and entries. Source: docs/decisions.md, "30-day period and
+	// lookBack is how many days after its end a period is looked at again, for late data and entries. Source: docs/decisions/billing.md, "30-day period and
 	// the 16 days (99454)".
 	lookBack = 45
 	// chunk is how many patients are looked at together: small transactions let readings in between.

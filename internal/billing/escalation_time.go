@@ -16,7 +16,7 @@ import (
 // LogEscalation logs the interactive time of an escalation that somebody, by e-mail address, has just resolved, and bills what the month's time
 // comes to, in the caller's transaction. The time is the assignee's, or that of whoever resolved it: the minutes of contact, where they were given,
 // else what elapsed, up to the practice's cap. Elapsed time is never submitted unseen: the entry waits for somebody to attest it.
-// Source: docs/decisions.md, "Escalation time versus interactive time".
+// Source: docs/decisions/billing.md, "Escalation time versus interactive time".
 func (e *Engine) LogEscalation(tx core.App, resolved *collections.Escalation, by string, now time.Time) error {
 	user, err := collections.FindUserByEmail(tx, cmp.Or(resolved.AssignedTo(), by))
 	if collections.Missing(err) {

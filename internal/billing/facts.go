@@ -61,7 +61,7 @@ func (f *facts) activeOn(day string) bool {
 	return f.archived == "" || f.restored == "" || day <= f.archived || day >= f.restored
 }
 
-// What may be missing. Source: docs/decisions.md, "Eligibility".
+// What may be missing. Source: docs/decisions/billing.md, "Eligibility".
 const (
 	NotActive        = "not_active"
 	MissingConsent   = "missing_consent"

@@ -34,7 +34,7 @@ type ManualDraft struct {
 	ICD10Codes                      []string // nil when left out
 }
 
-// maxMinutes is a day. Source: docs/decisions.md, "Duplicates and manual entries".
+// maxMinutes is a day. Source: docs/decisions/billing.md, "Duplicates and manual entries".
 const maxMinutes = 1440
 
 // ReadManual checks the body of a manual entry.
@@ -77,7 +77,7 @@ func ReadMinutes(c *input.Checks, f input.Integer, required bool, least int) int
 
 var icd10Pattern = regexp.MustCompile(`^[A-TV-Z][0-9][0-9AB](\.[0-9A-TV-Z]{1,4})?$`)
 
-// ReadICD10 checks diagnosis codes; nil when they are left out. Source: docs/decisions.md, "ICD-10".
+// ReadICD10 checks diagnosis codes; nil when they are left out. Source: docs/decisions/billing.md, "ICD-10".
 func ReadICD10(c *input.Checks, name string, f input.Strings) []string {
 	if !f.Sent() || f.Null() {
 		return nil
@@ -101,7 +101,7 @@ func ReadICD10(c *input.Checks, name string, f input.Strings) []string {
 }
 
 // CreateManual stores an entry that a person makes; what is doubtful becomes a warning, which review looks at.
-// Source: docs/decisions.md, "Duplicates and manual entries".
+// Source: docs/decisions/billing.md, "Duplicates and manual entries".
 func (e *Engine) CreateManual(app core.App, d ManualDraft, by audit.Actor, now time.Time) (entry *collections.BillingEntry, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		patients, err := e.load(tx, []string{d.PatientID}, "1900-01-01")

@@ -27,7 +27,7 @@ type Block struct {
 
 // PlanMonth says which codes the interactive time of one month comes to. Time is summed in seconds and floored to minutes: 99457 at 20, a unit of
 // 99458 at 40, 60 and so on. 99470 is for a month that is over and came to 10 but not to 20.
-// Source: docs/decisions.md, "99457 and 99458" and "CPT catalogue and the eight codes".
+// Source: docs/decisions/billing.md, "99457 and 99458" and "CPT catalogue and the eight codes".
 func (e *Engine) PlanMonth(stretches []Stretch, monthOver bool) (blocks []Block) {
 	slices.SortFunc(stretches, func(a, b Stretch) int {
 		if order := a.StartedAt.Compare(b.StartedAt); order != 0 {

@@ -4,7 +4,7 @@ import "slices"
 
 const (
 	periodDays = 30
-	// episodeGap is how many days without a device end an episode. Source: docs/decisions.md, "30-day period and the 16 days (99454)".
+	// episodeGap is how many days without a device end an episode. Source: docs/decisions/billing.md, "30-day period and the 16 days (99454)".
 	episodeGap = 90
 )
 
@@ -44,7 +44,7 @@ func settledAnchor(firstReading, billed string) string {
 }
 
 // periodsEnding are the back-to-back 30-day periods from an anchor whose last day lies in a span.
-// Source: docs/decisions.md, "30-day period and the 16 days (99454)".
+// Source: docs/decisions/billing.md, "30-day period and the 16 days (99454)".
 func periodsEnding(anchor string, in Span) (periods []Span) {
 	if anchor == "" {
 		return nil
@@ -70,7 +70,7 @@ func periodWith(anchor, day string) (Span, bool) {
 	return Span{start, AddDays(start, periodDays-1)}, true
 }
 
-// supplyCode is the device code that a number of days earns; "" for none. Source: docs/decisions.md, "CPT catalogue and the eight codes".
+// supplyCode is the device code that a number of days earns; "" for none. Source: docs/decisions/billing.md, "CPT catalogue and the eight codes".
 func (e *Engine) supplyCode(days int, serviceDate string) string {
 	for _, code := range []string{DeviceSupply, ShortSupply} {
 		if r, ok := e.Rule(code, serviceDate); ok && r.MinDays <= days && days <= r.MaxDays {

@@ -24,7 +24,7 @@ const (
 	CalendarMonth  Period = "month"
 )
 
-// The sources of entries. Source: docs/decisions.md, "`source` values".
+// The sources of entries. Source: docs/decisions/billing.md, "`source` values".
 const (
 	FromDevice     = "automatic_device"
 	FromSetup      = "automatic_setup"
@@ -50,7 +50,7 @@ type Rule struct {
 }
 
 // rules are the codes that may be billed. A change of law is a new row with a date, never a changed one.
-// Source: docs/decisions.md, "CPT catalogue and the eight codes", "30-day period and the 16 days (99454)", "99453", "99457 and 99458", "99091".
+// Source: docs/decisions/billing.md, "CPT catalogue and the eight codes", "30-day period and the 16 days (99454)", "99453", "99457 and 99458", "99091".
 var rules = []Rule{
 	{Code: Setup, Period: OncePerPatient, After: DeviceSupply, Rate: 1973, Automatic: true},
 	{Code: DeviceSupply, Period: ThirtyDays, MinDays: 16, MaxDays: 30, Instead: ShortSupply, Rate: 4302, Automatic: true},

@@ -1,6 +1,6 @@
 package billing
 
-// The states of a claim, and how the contract shows them. Source: docs/decisions.md, "Two billing vocabularies".
+// The states of a claim, and how the contract shows them. Source: docs/decisions/billing.md, "Two billing vocabularies".
 const (
 	PendingReview = "pending_review"
 	Reviewed      = "reviewed"

@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// Bounds of time entries. Source: docs/decisions.md, "Interactive-time endpoints".
+// Bounds of time entries. Source: docs/decisions/billing.md, "Interactive-time endpoints".
 const (
 	maxStretch   = 4 * time.Hour
 	maxTimeAge   = 35 * 24 * time.Hour

@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// minRSABits is the smallest EMR signing key. Source: docs/decisions.md, "Settings named by the spec"; RFC 7518 section 3.3.
+// minRSABits is the smallest EMR signing key. Source: docs/decisions/security.md, "Settings named by the spec"; RFC 7518 section 3.3.
 const minRSABits = 2048
 
 // parseEncryptionKeys reads kid:base64(32 bytes)[,kid:base64...].

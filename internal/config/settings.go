@@ -22,7 +22,7 @@ const Prefix = "VIGIL_"
 //
 // The tags are the reference: env (without the prefix), envDefault, doc, and the checks oneof, min, max and is
 // (see check.go). A plain number in a duration whose name ends in _SECONDS, _MINUTES or _DAYS is in that unit.
-// Source: docs/decisions.md, "Settings named by the spec".
+// Source: docs/decisions/security.md, "Settings named by the spec".
 type Settings struct {
 	Environment Environment `env:"ENVIRONMENT" envDefault:"development" oneof:"development,staging,production" doc:"development, staging or production"`
 	// PublicURL has no trailing slash. It is empty until ServedAt when the operator gave none.
@@ -70,7 +70,7 @@ const (
 	Production  Environment = "production"
 )
 
-// Connections is what one client, and all together, may hold open. Source: docs/decisions.md, "Connections and deadlines".
+// Connections is what one client, and all together, may hold open. Source: docs/decisions/limits.md, "Connections and deadlines".
 type Connections struct {
 	Max               int            `env:"MAX_CONNECTIONS" envDefault:"4096" min:"0" max:"1000000" doc:"open connections in all; 0 = no limit"`
 	MaxPerAddress     int            `env:"MAX_CONNECTIONS_PER_ADDRESS" envDefault:"256" min:"0" max:"1000000" doc:"open connections of one address, and requests under way over them; 0 = no limit"`
@@ -149,7 +149,7 @@ type SMTP struct {
 	TLS      bool   `env:"SMTP_TLS" envDefault:"false" doc:"true = TLS from the first byte, false = STARTTLS when offered"`
 }
 
-// RateLimits are the request limits. Source: docs/decisions.md, "Which limit applies".
+// RateLimits are the request limits. Source: docs/decisions/limits.md, "Which limit applies".
 type RateLimits struct {
 	User     RateLimit `env:"RATE_LIMIT_USER" envDefault:"1000/1h" doc:"per signed-in user; 0 = no limit"`
 	Anon     RateLimit `env:"RATE_LIMIT_ANON" envDefault:"100/1h" doc:"per address, public requests; 0 = no limit"`
@@ -222,7 +222,7 @@ type Backup struct {
 	S3ForcePathStyle bool     `env:"BACKUP_S3_FORCE_PATH_STYLE" envDefault:"false" doc:"bucket in the path instead of the host name"`
 }
 
-// Retention is how long data is kept; the minima are the law's. Source: docs/decisions.md, "Retention".
+// Retention is how long data is kept; the minima are the law's. Source: docs/decisions/retention.md, "Retention".
 type Retention struct {
 	RecordYears    int           `env:"RETENTION_RECORD_YEARS" envDefault:"10" min:"10" max:"100" doc:"patient, clinical and billing records after the last activity"`
 	AuditYears     int           `env:"RETENTION_AUDIT_YEARS" envDefault:"7" min:"6" max:"100" doc:"audit log"`

@@ -47,7 +47,7 @@ func (r RateLimit) Unlimited() bool { return r.Limit == 0 }
 func (g Gateway) Configured() bool { return g.WebhookSecret != "" }
 
 // Configured reports whether the EMR is known at all: client id and base address.
-// Source: docs/decisions.md, "EMR not configured".
+// Source: docs/decisions/emr.md, "EMR not configured".
 func (e EMR) Configured() bool { return e.ClientID != "" && e.FHIRBaseURL != "" }
 
 // BackendConfigured reports whether the backend-services flow can run, without which nothing is delivered.

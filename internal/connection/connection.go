@@ -27,14 +27,14 @@ import (
 )
 
 const (
-	// stateLifetime bounds the way through the EMR's pages. Source: docs/decisions.md, "OAuth start".
+	// stateLifetime bounds the way through the EMR's pages. Source: docs/decisions/emr.md, "OAuth start".
 	stateLifetime = 10 * time.Minute
 	// stateMemory is how long ended states stay, for whoever looks into it.
 	stateMemory = 24 * time.Hour
 	stateBytes  = 32
 	// verifierBytes become 64 characters of base64url.
 	verifierBytes = 48
-	// warnBefore is how long before the end of the connection administrators hear of it. Source: docs/decisions.md, "Token storage".
+	// warnBefore is how long before the end of the connection administrators hear of it. Source: docs/decisions/emr.md, "Token storage".
 	warnBefore = 24 * time.Hour
 
 	resource = audit.ResourceEMRConnection
@@ -44,7 +44,7 @@ const (
 type Started struct{ AuthorizationURL, State string }
 
 // Start makes state and verifier for one sign-in of a user (record id) and keeps them: the state hashed, the verifier encrypted.
-// Without settings the error is an *emr.Error with the code CodeNotConfigured. Source: docs/decisions.md, "OAuth start"; RFC 7636.
+// Without settings the error is an *emr.Error with the code CodeNotConfigured. Source: docs/decisions/emr.md, "OAuth start"; RFC 7636.
 func Start(app core.App, client *emr.Client, userID string, by audit.Actor, now time.Time) (Started, error) {
 	state, verifier := secret(stateBytes), secret(verifierBytes)
 	address, err := client.AuthorizationURL(state, verifier)
@@ -84,7 +84,7 @@ type Callback struct {
 
 // Finish takes the state, which is the caller's only proof and good for one try, swaps the code and keeps the tokens. The faults are
 // invalid_oauth_state, emr_authorization_denied and emr_token_exchange_failed. clock is read again after the EMR has answered.
-// Source: docs/decisions.md, "Callback".
+// Source: docs/decisions/emr.md, "Callback".
 func Finish(ctx context.Context, app core.App, client *emr.Client, back Callback, from audit.Origin, clock func() time.Time) (emr.Tokens, error) {
 	user, verifier, err := take(app, back.State.Reveal(), clock())
 	if err != nil {
@@ -163,7 +163,7 @@ type Status struct {
 	Scopes         []string // of the interactive token, else of the service's own; never nil
 }
 
-// StatusOf reads the status without asking the EMR. Source: docs/decisions.md, "Auth status and tests".
+// StatusOf reads the status without asking the EMR. Source: docs/decisions/emr.md, "Auth status and tests".
 func StatusOf(client *emr.Client, now time.Time) (Status, error) {
 	tokens, err := client.Connection()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // NewVault keeps the EMR client's tokens in the database, encrypted, one row for each flow. It holds the app for the client, which knows no
-// storage. Source: docs/decisions.md, "Token storage".
+// storage. Source: docs/decisions/emr.md, "Token storage".
 func NewVault(app core.App, clock func() time.Time) emr.Vault { return vault{app, clock} }
 
 type vault struct {

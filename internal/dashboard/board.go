@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/access"
 )
 
-// keepFor is how long figures are answered from memory. Source: docs/decisions.md, "KPI details".
+// keepFor is how long figures are answered from memory. Source: docs/decisions/dashboard.md, "KPI details".
 const keepFor = 30 * time.Second
 
 // Options of a board.
@@ -75,7 +75,7 @@ func (b *Board) today(now time.Time) time.Time {
 	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 }
 
-// Group is what a role sees of the dashboard. Source: docs/decisions.md, "Dashboard groups".
+// Group is what a role sees of the dashboard. Source: docs/decisions/users.md, "Dashboard groups".
 type Group string
 
 // The groups.
@@ -110,7 +110,7 @@ var sections = map[Group][]string{
 	Billing:    {"kpis", "revenue", "billing_pipeline"},
 }
 
-// Sections lists what a role sees, in the order of the contract. Source: docs/decisions.md, "Role-dependent sections".
+// Sections lists what a role sees, in the order of the contract. Source: docs/decisions/dashboard.md, "Role-dependent sections".
 func Sections(role access.Role) []string { return sections[GroupOf(role)] }
 
 var quickActions = map[Group][]string{

@@ -17,7 +17,7 @@ import (
 )
 
 // feedKept is how far back the feed goes. The audit trail behind it goes further.
-// Source: docs/decisions.md, "Feed types and severities".
+// Source: docs/decisions/dashboard.md, "Feed types and severities".
 const feedKept = 400 * 24 * time.Hour
 
 // FeedEntry is one entry of the feed. Its message may name a patient; it refuses to print for that.

@@ -12,7 +12,7 @@ import (
 // FeedType is what an entry of the feed is about.
 type FeedType string
 
-// The feed types, an open list. Source: docs/decisions.md, "Feed types and severities".
+// The feed types, an open list. Source: docs/decisions/dashboard.md, "Feed types and severities".
 const (
 	FeedPatient         FeedType = "patient"
 	FeedEMRSync         FeedType = "emr_sync"
@@ -110,7 +110,7 @@ func words(severity string) (list []string) {
 	return list
 }
 
-// visibleTo are the kinds that a role sees. Source: docs/decisions.md, "Role-dependent sections".
+// visibleTo are the kinds that a role sees. Source: docs/decisions/dashboard.md, "Role-dependent sections".
 func visibleTo(role access.Role, only FeedType) (visible []kind) {
 	group := GroupOf(role)
 	for _, k := range kinds {

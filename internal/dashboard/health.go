@@ -23,7 +23,7 @@ const (
 )
 
 // Thresholds within which a service is healthy; up to degradedFactor times that it is degraded.
-// Source: specification, health thresholds; docs/decisions.md, "Health body".
+// Source: specification, health thresholds; docs/decisions/dashboard.md, "Health body".
 const (
 	databaseThreshold = 100 * time.Millisecond
 	emrThreshold      = 2000 * time.Millisecond

@@ -43,7 +43,7 @@ func monitor(s *services, log *slog.Logger) *dashboard.Monitor {
 	return dashboard.NewMonitor(probes, func() time.Time { return at }, log)
 }
 
-// Source: docs/decisions.md, "Health body".
+// Source: docs/decisions/dashboard.md, "Health body".
 func TestHealth(t *testing.T) {
 	const healthy, degraded, down = dashboard.Healthy, dashboard.Degraded, dashboard.Down
 	broken := errors.New("secret.host:5432 refused")

@@ -33,7 +33,7 @@ type holding struct {
 }
 
 // dayRates counts, for ascending days, what was expected of the active patients and how much of it came, at most what was expected of each.
-// Past days are judged by the schedule of today and the devices of then. Source: docs/decisions.md, "KPI details".
+// Past days are judged by the schedule of today and the devices of then. Source: docs/decisions/dashboard.md, "KPI details".
 func (b *Board) dayRates(app core.App, careTeamOf string, days []string) ([]DayRate, error) {
 	first, last := days[0], days[len(days)-1]
 	patients, err := b.watch(app, careTeamOf, first)

@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// How far back the series go; the last row is the current bucket. Source: docs/decisions.md, "Series shapes".
+// How far back the series go; the last row is the current bucket. Source: docs/decisions/dashboard.md, "Series shapes".
 const (
 	transmissionDays  = 30
 	volumeDays        = 90

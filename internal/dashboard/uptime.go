@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// uptimeWindow is how far back the uptime looks. Source: docs/decisions.md, "FHIR status".
+// uptimeWindow is how far back the uptime looks. Source: docs/decisions/transmissions.md, "FHIR status".
 const uptimeWindow = 30 * 24 * time.Hour
 
 // Uptime is the percentage of the health samples of the last 30 days that were not down, in tenths; 100 without samples.

@@ -38,7 +38,7 @@ type Assignment struct {
 	At                        time.Time // zero for now
 }
 
-// Read checks a body. Source: docs/decisions.md, "Device assignment".
+// Read checks a body. Source: docs/decisions/devices.md, "Device assignment".
 func (b AssignBody) Read(c *input.Checks, now time.Time) Assignment {
 	a := Assignment{
 		DeviceID: c.Text("device_id", b.DeviceID, input.Required(maxID).Identifier()), PatientID: c.UUID("patient_id", b.PatientID, true),
@@ -73,7 +73,7 @@ type Assigned struct {
 
 // Assign gives a patient a device, which is registered when it is new. A device that the patient holds already stays as it
 // is. Faults: not_found for the patient, device_already_assigned, validation errors for an archived patient and for a time
-// at which somebody else held the device. Source: docs/decisions.md, "Device assignment".
+// at which somebody else held the device. Source: docs/decisions/devices.md, "Device assignment".
 func (e *Engine) Assign(app core.App, a Assignment, by audit.Actor, now time.Time) (assigned Assigned, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		patient, err := findReceiver(tx, a.PatientID)

@@ -3,7 +3,7 @@ package devices
 // Band is how a battery stands.
 type Band string
 
-// The bands. Source: docs/decisions.md, "Battery".
+// The bands. Source: docs/decisions/devices.md, "Battery".
 const (
 	BatteryNormal   Band = "normal"
 	BatteryLow      Band = "low"
@@ -40,7 +40,7 @@ type BatteryMove struct {
 
 // JudgeBattery says what follows from a battery's band. level is nil when the device did not tell it. Each of the two
 // bands is told of once in a discharge, and again only after a level that means a new charge.
-// Source: docs/decisions.md, "Battery".
+// Source: docs/decisions/devices.md, "Battery".
 func JudgeBattery(told, band Band, level *float64) BatteryMove {
 	switch {
 	case band == BatteryCritical && told != BatteryCritical:

@@ -16,7 +16,7 @@ var workdays = func() *cal.BusinessCalendar {
 }()
 
 // DeliveryDate is the date, YYYY-MM-DD, so many working days after today in the practice's zone.
-// Source: docs/decisions.md, "Device assignment".
+// Source: docs/decisions/devices.md, "Device assignment".
 func DeliveryDate(now time.Time, zone *time.Location, workingDays int) string {
 	year, month, day := now.In(zone).Date()
 	today := time.Date(year, month, day, 12, 0, 0, 0, time.UTC) // a calendar date: no zone may move it

@@ -42,7 +42,7 @@ var slugForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,49}$`)
 
 // ParseType reads a device type: a kind, another word for the device of one, or any other slug, kept as sent. kind is what such a
 // device measures, "" for the others. ok is false for what is no slug.
-// Source: docs/decisions.md, "Device assignment".
+// Source: docs/decisions/devices.md, "Device assignment".
 func ParseType(text string) (deviceType string, kind vitals.Kind, ok bool) {
 	word := strings.ToLower(text)
 	if kind := vitals.Kind(word); kind.Valid() {

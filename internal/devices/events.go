@@ -11,7 +11,7 @@ import (
 
 // Handle does what an event of a device or hub means, inside the transaction that stores the event. State follows the
 // newest timestamp: an older event is stored and changes nothing. Measurements are no such events, see [RecordSighting].
-// Source: docs/decisions.md, "The four other event types".
+// Source: docs/decisions/gateway.md, "The four other event types".
 func (e *Engine) Handle(tx core.App, event gateway.Event, now time.Time) error {
 	switch event.Type {
 	case gateway.HubHeartbeat:

@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-// Source: docs/decisions.md, "Hub heartbeat".
+// Source: docs/decisions/gateway.md, "Hub heartbeat".
 const (
 	hubSilence   = 15 * time.Minute   // without any word
 	hubWatchedOn = 7 * 24 * time.Hour // after the last hub.heartbeat

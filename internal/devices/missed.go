@@ -21,7 +21,7 @@ import (
 // CheckMissed judges, for every active patient, the days that ended in the patient's zone since the last check, and raises one
 // missed_reading alert for each day with less than was expected; a run of missed days opens an escalation. Days judged
 // before stay as they were judged. since is the start of the last check that went through, zero for none.
-// Source: docs/decisions.md, "Measurement schedule".
+// Source: docs/decisions/devices.md, "Measurement schedule".
 func (e *Engine) CheckMissed(ctx context.Context, app core.App, since, now time.Time) (raised int, err error) {
 	zones, err := collections.PatientZones(app)
 	if err != nil {

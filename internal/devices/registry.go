@@ -27,7 +27,7 @@ type Registration struct {
 	Kind                  vitals.Kind
 }
 
-// Read checks a body. Source: docs/decisions.md, "Device registry".
+// Read checks a body. Source: docs/decisions/devices.md, "Device registry".
 func (b RegisterBody) Read(c *input.Checks) Registration {
 	r := Registration{DeviceID: c.Text("device_id", b.DeviceID, input.Required(maxID).Identifier()), Model: c.Text("model", b.Model, input.Optional(100))}
 	r.Type, r.Kind = readType(c, b.DeviceType)
@@ -163,7 +163,7 @@ func (b ReplaceBody) Read(c *input.Checks, deviceID string) Replacement {
 
 // Replace gives the patient who holds a device another of the same type, from now on, and returns it. What the patient is
 // expected to measure stays. Faults: not_found, invalid_state when nobody holds the old one, device_already_assigned when
-// somebody holds the new one. Source: docs/decisions.md, "Device registry".
+// somebody holds the new one. Source: docs/decisions/devices.md, "Device registry".
 func (e *Engine) Replace(app core.App, deviceID string, r Replacement, by audit.Actor, now time.Time) (successor *collections.Device, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		old, err := findHeld(tx, deviceID)

@@ -43,7 +43,7 @@ func (m Missing) String() string {
 	return fmt.Sprintf("%s (%d of %d)", name, m.Got, m.Want)
 }
 
-// expected says how many readings of each kind a day wants. Source: docs/decisions.md, "Measurement schedule".
+// expected says how many readings of each kind a day wants. Source: docs/decisions/devices.md, "Measurement schedule".
 func (m Monitoring) expected(day string) ReadingDay {
 	want := ReadingDay{}
 	if m.Schedule == nil {

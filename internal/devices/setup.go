@@ -28,7 +28,7 @@ type SetUp struct {
 	Notes       phi.Text
 }
 
-// Read checks a body. Source: docs/decisions.md, "99453".
+// Read checks a body. Source: docs/decisions/billing.md, "99453".
 func (b SetUpBody) Read(c *input.Checks, now time.Time) SetUp {
 	s := SetUp{CompletedAt: c.Instant("completed_at", b.CompletedAt, false), Notes: phi.Text(c.Text("notes", b.Notes, input.Optional(4000).Multiline()))}
 	if by := c.Integer("educated_by", b.EducatedBy, false); by != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // silenceLimit is how long an assigned device may be without a reading; people hear of it after another silenceLimit.
-// Source: docs/decisions.md, "No reading in 24 hours".
+// Source: docs/decisions/devices.md, "No reading in 24 hours".
 const silenceLimit = 24 * time.Hour
 
 // FlagNoReading is why a device is flagged.

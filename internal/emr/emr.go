@@ -24,11 +24,11 @@ import (
 )
 
 // SystemScopes are what the service needs of the EMR without a user.
-// Source: docs/decisions.md, "Backend flow scopes and keys".
+// Source: docs/decisions/emr.md, "Backend flow scopes and keys".
 var SystemScopes = []string{"system/Patient.read", "system/Observation.write", "system/*.write"}
 
 const (
-	// connectTimeout bounds connecting and the TLS handshake. Source: docs/decisions.md, "Delivery request".
+	// connectTimeout bounds connecting and the TLS handshake. Source: docs/decisions/fhir.md, "Delivery request".
 	connectTimeout = 10 * time.Second
 	defaultTimeout = 30 * time.Second
 	minKeyBits     = 2048
@@ -36,7 +36,7 @@ const (
 	maxBody, maxCapability = 1 << 20, 8 << 20
 )
 
-// defaultQuickRetries are the waits inside one delivery. Source: docs/decisions.md, "Immediate retries".
+// defaultQuickRetries are the waits inside one delivery. Source: docs/decisions/transmissions.md, "Immediate retries".
 var defaultQuickRetries = []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}
 
 // Options are the settings of a Client. Without BaseURL, TokenURL, ClientID and PrivateKey the EMR counts as not
@@ -82,7 +82,7 @@ type ApplicationType string
 
 // The application types. With BackendService all calls carry the service's own token, except that people's reads carry that of the
 // interactive sign-in while there is one. With Interactive all calls carry the latter.
-// Source: docs/decisions.md, "Token storage".
+// Source: docs/decisions/emr.md, "Token storage".
 const (
 	BackendService ApplicationType = "backend_service"
 	Interactive    ApplicationType = "interactive"

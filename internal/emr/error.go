@@ -16,7 +16,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// The codes of an Error. Source: docs/decisions.md, "One record per observation".
+// The codes of an Error. Source: docs/decisions/transmissions.md, "One record per observation".
 const (
 	CodeTimeout         = "timeout"
 	CodeUnavailable     = "emr_unavailable"
@@ -28,7 +28,7 @@ const (
 )
 
 // maxQuickWait is the longest Retry-After that is waited out inside one call.
-// Source: docs/decisions.md, "Immediate retries".
+// Source: docs/decisions/transmissions.md, "Immediate retries".
 const maxQuickWait = 10 * time.Second
 
 // Error is why a call to the EMR failed. Message is written for staff and never holds health information.
@@ -79,7 +79,7 @@ func notConfigured() *Error {
 }
 
 // lost is a request without an answer. parent is the caller's context: when it has ended, the caller left.
-// Source: docs/decisions.md, "Delivery failure texts".
+// Source: docs/decisions/transmissions.md, "Delivery failure texts".
 func lost(parent context.Context, err error, sent bool, timeout time.Duration) *Error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err // its text would repeat the address
@@ -110,7 +110,7 @@ func untrusted(err error) bool {
 }
 
 // refusal reads an answer that is not a success. Only a create names a patient and carries a resource, so only
-// there a 4xx is about either. Source: docs/decisions.md, "Delivery failure texts".
+// there a 4xx is about either. Source: docs/decisions/transmissions.md, "Delivery failure texts".
 func refusal(a answer, creating bool, now time.Time) *Error {
 	outcome := fhir.ReadOutcome(a.body)
 	e := &Error{Status: a.status, Issues: outcome.Codes, Diagnostics: outcome.Diagnostics, took: a.took}

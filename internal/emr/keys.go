@@ -8,7 +8,7 @@ import (
 	"math/big"
 )
 
-// jwk is a public key as SMART wants it published. Source: RFC 7517; docs/decisions.md, "Backend flow scopes and keys".
+// jwk is a public key as SMART wants it published. Source: RFC 7517; docs/decisions/emr.md, "Backend flow scopes and keys".
 type jwk struct {
 	Kty    string   `json:"kty"`
 	Use    string   `json:"use"`

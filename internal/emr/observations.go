@@ -29,7 +29,7 @@ type Created struct {
 
 // CreateObservation delivers one FHIR Observation. observationID is our UUID, which the resource carries as its
 // identifier; requestID goes along as X-Request-ID with every attempt. The error is always an *Error.
-// Source: docs/decisions.md, "Delivery request".
+// Source: docs/decisions/fhir.md, "Delivery request".
 func (c *Client) CreateObservation(ctx context.Context, observationID string, resource []byte, requestID string) (Created, error) {
 	what := call{
 		method: http.MethodPost, path: "/Observation", body: resource, requestID: requestID, maxBody: maxBody,

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// maxPause bounds how long the EMR can make us wait by one answer. Source: docs/decisions.md, "EMR pacing".
+// maxPause bounds how long the EMR can make us wait by one answer. Source: docs/decisions/limits.md, "EMR pacing".
 const maxPause = 60 * time.Second
 
 // pacer lets calls go one by one, evenly spaced, in the order they came. Between any two departures lies the whole of the gap, rounded up

@@ -47,7 +47,7 @@ type PatientQuery struct {
 
 // SearchPatients asks once, without retries: a person is waiting and can ask again. It follows links to further pages until it has as many
 // as were asked for, but never to another address. The error is always an *Error.
-// Source: docs/decisions.md, "Patient search".
+// Source: docs/decisions/emr.md, "Patient search".
 func (c *Client) SearchPatients(ctx context.Context, q PatientQuery) ([]Patient, error) {
 	values := url.Values{"_count": {strconv.Itoa(q.Count)}}
 	for name, value := range map[string]phi.Text{"name": q.Name, "birthdate": q.BirthDate, "identifier": q.Identifier} {
@@ -208,7 +208,7 @@ func (page *patientPage) readEntries(d *json.Decoder, count int) bool {
 	return err == nil
 }
 
-// fhirPatient is as much of a Patient as we take. Source: docs/decisions.md, "Import variants".
+// fhirPatient is as much of a Patient as we take. Source: docs/decisions/patients.md, "Import variants".
 type fhirPatient struct {
 	ResourceType string `json:"resourceType"`
 	ID           string `json:"id"`

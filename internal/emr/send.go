@@ -97,7 +97,7 @@ type run struct {
 	renewed   bool
 }
 
-// send makes the call with its quick retries. Source: docs/decisions.md, "Immediate retries".
+// send makes the call with its quick retries. Source: docs/decisions/transmissions.md, "Immediate retries".
 func (c *Client) send(ctx context.Context, what call) (answer, []Attempt, error) {
 	if what.bearer == nil {
 		what.bearer = c.main

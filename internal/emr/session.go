@@ -13,7 +13,7 @@ import (
 )
 
 // UserScopes are what a person who connects the service lets it do.
-// Source: docs/decisions.md, "OAuth start".
+// Source: docs/decisions/emr.md, "OAuth start".
 var UserScopes = []string{"user/Patient.read", "user/Observation.write"}
 
 // session is the interactive sign-in: one person's grant, renewed for as long as the EMR allows.

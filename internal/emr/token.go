@@ -191,7 +191,7 @@ func (b *backendService) request() (tokenRequest, error) {
 	}, err
 }
 
-// assertion is the signed proof of who asks. Source: docs/decisions.md, "Backend flow scopes and keys".
+// assertion is the signed proof of who asks. Source: docs/decisions/emr.md, "Backend flow scopes and keys".
 func assertion(clientID, tokenURL string, key *rsa.PrivateKey, now time.Time) (string, error) {
 	token := jwt.NewWithClaims(jwt.SigningMethodRS384, jwt.MapClaims{
 		"iss": clientID,

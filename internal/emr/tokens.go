@@ -25,7 +25,7 @@ const (
 	renewBefore = 5 * time.Minute
 	// unknownLifetime is taken when the EMR does not say: the longest SMART recommends.
 	unknownLifetime = 5 * time.Minute
-	// refreshLifetime is how long a refresh token lives, which EMRs do not say. Source: docs/decisions.md, "Token storage".
+	// refreshLifetime is how long a refresh token lives, which EMRs do not say. Source: docs/decisions/emr.md, "Token storage".
 	refreshLifetime = 7 * 24 * time.Hour
 )
 

@@ -77,7 +77,7 @@ type Change struct {
 	InteractionMinutes *int
 }
 
-// Read checks the body. Source: docs/decisions.md, "Escalation state machine" and "Escalation time versus interactive time".
+// Read checks the body. Source: docs/decisions/escalations.md, "Escalation state machine" and docs/decisions/billing.md, "Escalation time versus interactive time".
 func (b ChangeBody) Read(c *input.Checks) (change Change) {
 	if b.Status.Sent() {
 		status := Status(c.Text("status", b.Status, input.Required(0).OneOf(Statuses[1:]...)))

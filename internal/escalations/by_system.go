@@ -23,14 +23,14 @@ type Active struct {
 }
 
 // renotifyAfter is the time after which people hear anew of an escalation that further critical alerts join.
-// Source: docs/decisions.md, "STAT-severity alert".
+// Source: docs/decisions/alerts.md, "STAT-severity alert".
 const renotifyAfter = 30 * time.Minute
 
 // Renotify reports whether people are to hear of it anew when a critical alert joins it.
 func (e Active) Renotify(now time.Time) bool { return now.Sub(e.NotifiedAt) >= renotifyAfter }
 
 // Store stores an escalation by the system inside the caller's transaction, under the record id that its alerts may name
-// already; nobody is told and nothing recorded. It runs on the way of readings. Source: docs/decisions.md, "STAT-severity alert".
+// already; nobody is told and nothing recorded. It runs on the way of readings. Source: docs/decisions/alerts.md, "STAT-severity alert".
 func Store(tx core.App, id string, draft Draft, now time.Time) error {
 	reason, err := collections.Seal(draft.Reason.Reveal(), "escalations.reason", id)
 	if err != nil {

@@ -32,7 +32,7 @@ const (
 // Status is where an escalation stands.
 type Status string
 
-// The states of an escalation. Source: docs/decisions.md, "Escalation state machine".
+// The states of an escalation. Source: docs/decisions/escalations.md, "Escalation state machine".
 const (
 	StatusOpen       Status = "open"
 	StatusInProgress Status = "in_progress"

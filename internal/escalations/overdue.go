@@ -17,7 +17,7 @@ type Intervals map[Priority]time.Duration
 const overdueRound = 500
 
 // RemindOverdue tells again of every escalation that nobody took up in time: once when it is overdue, then once per interval.
-// told is how many. Source: docs/decisions.md, "Escalation state machine".
+// told is how many. Source: docs/decisions/escalations.md, "Escalation state machine".
 func RemindOverdue(ctx context.Context, app core.App, intervals Intervals, now time.Time) (told int, err error) {
 	for priority, interval := range intervals {
 		cutoff := now.Add(-interval)

@@ -153,7 +153,7 @@ func answers(user *collections.User) bool {
 }
 
 // findAssignee is the active clinician with the address; without one, the patient's primary provider, if that is one; else
-// nobody. Source: docs/decisions.md, "Assignment".
+// nobody. Source: docs/decisions/escalations.md, "Assignment".
 func findAssignee(tx core.App, email string, patient *collections.Patient) (*collections.User, error) {
 	if email == "" {
 		id := patient.GetString(collections.PatientPrimaryProvider)

@@ -13,7 +13,7 @@ import (
 // Kind says what went wrong, in the order in which a request is checked.
 type Kind int
 
-// The kinds of fault. Source: docs/decisions.md, "Errors".
+// The kinds of fault. Source: docs/decisions/errors.md, "Errors".
 const (
 	Internal Kind = iota
 	Throttled

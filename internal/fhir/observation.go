@@ -27,7 +27,7 @@ type Stored struct {
 }
 
 // Observation is the form this API serves: our patient id with the display name, our id and version.
-// Source: docs/decisions.md, "Subject when served and when delivered" and "Identifier and issued".
+// Source: docs/decisions/fhir.md, "Subject when served and when delivered" and "Identifier and issued".
 func Observation(s Stored, display phi.Text) Resource {
 	o, err := build(s)
 	if err != nil {
@@ -42,7 +42,7 @@ func Observation(s Stored, display phi.Text) Resource {
 
 // Delivered is the form sent to the EMR: the EMR's patient id (with or without a leading "Patient/"), no name, and
 // neither id nor version, which the EMR assigns. The identifier still carries our id.
-// Source: docs/decisions.md, "Subject when served and when delivered".
+// Source: docs/decisions/fhir.md, "Subject when served and when delivered".
 func Delivered(s Stored, externalID string) Resource {
 	o, err := build(s)
 	if err != nil {
@@ -69,7 +69,7 @@ func category(code, display string) concept {
 	return concept{Coding: []coding{{"http://terminology.hl7.org/CodeSystem/observation-category", code, display}}}
 }
 
-// The categories of observations. Source: docs/decisions.md, "Category".
+// The categories of observations. Source: docs/decisions/fhir.md, "Category".
 var (
 	vitalSigns = category("vital-signs", "Vital Signs")
 	laboratory = category("laboratory", "Laboratory")
@@ -133,7 +133,7 @@ func (o *observation) value(v *float64, in *vitals.Quantity, absent *concept) {
 }
 
 // component adds a component, if only to say why its value is not there.
-// Source: docs/decisions.md, "Missing values"; FHIR R4 vital signs, invariant vs-3.
+// Source: docs/decisions/fhir.md, "Missing values"; FHIR R4 vital signs, invariant vs-3.
 func (o *observation) component(in *vitals.Quantity, v *float64, absent *concept) {
 	c := component{Code: concept{Coding: []coding{loinc(in.Code)}}}
 	if v == nil {
@@ -144,7 +144,7 @@ func (o *observation) component(in *vitals.Quantity, v *float64, absent *concept
 	o.Component = append(o.Component, c)
 }
 
-// answer adds what a reading says besides its numbers. Source: docs/decisions.md, "Meal context in FHIR".
+// answer adds what a reading says besides its numbers. Source: docs/decisions/fhir.md, "Meal context in FHIR".
 func (o *observation) answer(question vitals.Code, said vitals.Answer) {
 	value := concept{Text: said.Text}
 	if said.Code != "" {

@@ -70,7 +70,7 @@ type (
 )
 
 // Patient is the form this API serves; the social security number is never part of it.
-// Source: docs/decisions.md, "FHIR Patient"; US Core Patient.
+// Source: docs/decisions/patients.md, "FHIR Patient"; US Core Patient.
 func Patient(s StoredPatient, systems Systems) Resource {
 	p := patient{
 		ResourceType: "Patient",

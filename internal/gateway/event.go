@@ -19,7 +19,7 @@ import (
 // EventType is what an event is about, in the gateway's words.
 type EventType string
 
-// The event types. Source: the contract's inbound gateway events; docs/decisions.md, "Hub heartbeat".
+// The event types. Source: the contract's inbound gateway events; docs/decisions/gateway.md, "Hub heartbeat".
 const (
 	MeasurementCreated EventType = "measurement.created"
 	DeviceConnected    EventType = "device.connected"
@@ -30,7 +30,7 @@ const (
 )
 
 // identifiers says which identifiers an event must name besides its timestamp.
-// Source: docs/decisions.md, "`values` shapes", "The four other event types" and "Hub heartbeat".
+// Source: docs/decisions/gateway.md, "`values` shapes", "The four other event types" and "Hub heartbeat".
 type identifiers struct{ device, hub, patient bool }
 
 var eventTypes = map[EventType]identifiers{
@@ -90,7 +90,7 @@ func (Event) LogValue() slog.Value { return slog.StringValue("[event]") }
 // Key is the identity by which a repeated event is recognised, for ever: device, second and kind for a measurement;
 // type, device or hub and time for other known events; the very bytes for an event that is ignored.
 // The vendor goes before all of it, unless it is the contract's, so that no vendor's key is another's.
-// Source: docs/decisions.md, "Deduplication window versus retries" and "The four other event types".
+// Source: docs/decisions/gateway.md, "Deduplication window versus retries" and "The four other event types".
 func (e Event) Key() string {
 	parts := []string{string(e.Type)}
 	if e.Vendor != Contract {
@@ -138,7 +138,7 @@ func BodyID(vendor Vendor, body []byte) string {
 	return uuid.NewHash(sha256.New(), uuid.NameSpaceOID, body, 8).String()
 }
 
-// Lengths in characters. Source: docs/decisions.md, "Maximum lengths".
+// Lengths in characters. Source: docs/decisions/limits.md, "Maximum lengths".
 const (
 	maxWord        = 100 // event_type, measurement_type, unit
 	maxDeviceID    = 128 // device_id, hub_id

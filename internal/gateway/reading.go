@@ -9,7 +9,7 @@ import (
 )
 
 // kindOf is the kind that the gateway means by a word in lower case.
-// Source: docs/decisions.md, "`values` shapes".
+// Source: docs/decisions/gateway.md, "`values` shapes".
 func kindOf(word string) (*vitals.Definition, bool) {
 	for _, d := range vitals.Definitions {
 		if word == string(d.Kind) || slices.Contains(d.Words, word) {

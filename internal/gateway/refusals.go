@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// How refusals are remembered. Source: docs/decisions.md, "Webhook signature failure".
+// How refusals are remembered. Source: docs/decisions/gateway.md, "Webhook signature failure".
 const (
 	refusalWindow  = time.Hour
 	mostRemembered = 1024

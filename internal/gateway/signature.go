@@ -28,7 +28,7 @@ const (
 const signaturePrefix = "sha256="
 
 // Secrets are the shared webhook secrets. Previous goes on verifying while the vendor changes over to Current; an
-// empty secret verifies nothing. Source: docs/decisions.md, "Secret rotation".
+// empty secret verifies nothing. Source: docs/decisions/gateway.md, "Secret rotation".
 type Secrets struct{ Current, Previous string }
 
 // Format keeps secrets out of logs and error texts.
@@ -63,7 +63,7 @@ func mac(secret string, body []byte) []byte {
 
 // Verify checks the signature over the raw body, then the age of the delivery.
 // Faults: webhook_not_configured (Unavailable), invalid_signature and stale_timestamp (Unauthenticated).
-// Source: docs/decisions.md, "Webhook signature failure", "Timestamp header and replay" and "Secret rotation".
+// Source: docs/decisions/gateway.md, "Webhook signature failure", "Timestamp header and replay" and "Secret rotation".
 func (g Gateway) Verify(header http.Header, body []byte, now time.Time) (SecretName, error) {
 	if g.Secrets == (Secrets{}) {
 		return "", notConfigured()
@@ -126,7 +126,7 @@ func (g Gateway) checkAge(text string, now time.Time) error {
 }
 
 // SourceAllowed reports whether a delivery may come from addr. An empty list allows every address.
-// Source: docs/decisions.md, "Source addresses".
+// Source: docs/decisions/gateway.md, "Source addresses".
 func SourceAllowed(addr netip.Addr, allowed []netip.Prefix) bool {
 	return len(allowed) == 0 || slices.ContainsFunc(allowed, func(p netip.Prefix) bool { return p.Contains(addr.Unmap()) })
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// The worked example of docs/decisions.md, "Webhook signature failure".
+// The worked example of docs/decisions/gateway.md, "Webhook signature failure".
 const (
 	vectorSecret    = "whsec_test_2f6d0c"
 	vectorBody      = `{"event_type":"measurement.created","device_id":"DEV-1001","patient_id":"GW-77","measurement_type":"blood_pressure","values":{"systolic":128,"diastolic":82,"pulse":71,"irregular_heartbeat":false},"unit":"mmHg","timestamp":"2026-01-15T13:45:00Z","device_model":"BP-7","battery_level":84,"signal_strength":-71,"hub_id":"HUB-9"}`

@@ -86,7 +86,7 @@ func (r TextRule) LookedUp() TextRule { r.lookedUp = true; return r }
 func (r TextRule) OneOf(values ...string) TextRule { r.oneOf = values; return r }
 
 // Text returns the trimmed, NFC-normalised text, or "" after a complaint.
-// Source: docs/decisions.md, "String normalisation" and "Maximum lengths".
+// Source: docs/decisions/conventions.md, "String normalisation" and docs/decisions/limits.md, "Maximum lengths".
 func (c *Checks) Text(name string, f String, rule TextRule) string {
 	if !usable(c, name, f, rule.required, msgString) {
 		return ""

@@ -9,7 +9,7 @@ import (
 var phonePattern = regexp.MustCompile(`^[0-9+()\-. x]{7,20}$`)
 
 // Phone returns an optional phone number as it was sent, or "" when absent.
-// Source: docs/decisions.md, "Field formats".
+// Source: docs/decisions/patients.md, "Field formats".
 func (c *Checks) Phone(name string, f String) string {
 	text := c.Text(name, f, Optional(20))
 	if text != "" && (!phonePattern.MatchString(text) || len(Digits(text)) < 7) {

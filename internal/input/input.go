@@ -17,7 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// maxDepth bounds the nesting of a body. Source: docs/decisions.md, "Content types".
+// maxDepth bounds the nesting of a body. Source: docs/decisions/conventions.md, "Content types".
 const maxDepth = 32
 
 // exact matches members by their very names: "ROLE" is another member than "role", and unknown. All else is as encoding/json has it.

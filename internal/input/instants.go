@@ -17,7 +17,7 @@ const (
 var instantPattern = regexp.MustCompile(`^(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}):(\d{2})(?:\.(\d+))?([Zz]|[+-]\d{2}:\d{2})?$`)
 
 // ParseInstant reads an RFC 3339 date-time and returns it in UTC, cut to microseconds. Without an offset it is
-// UTC; a leap second is stored as :59.999. Years 1900 to 2200. Source: docs/decisions.md, "Timestamps in".
+// UTC; a leap second is stored as :59.999. Years 1900 to 2200. Source: docs/decisions/conventions.md, "Timestamps in".
 func ParseInstant(text string) (time.Time, error) {
 	m := instantPattern.FindStringSubmatch(text)
 	if m == nil {
@@ -82,7 +82,7 @@ func (c *Checks) Date(name string, f String, required bool) string {
 }
 
 // NotFuture complains when a measurement time lies more than tolerance ahead of now.
-// Source: docs/decisions.md, "Future and past measurement times".
+// Source: docs/decisions/conventions.md, "Future and past measurement times".
 func (c *Checks) NotFuture(name string, at, now time.Time, tolerance time.Duration) {
 	if at.After(now.Add(tolerance)) {
 		c.Reject(name, msgFuture)
@@ -90,7 +90,7 @@ func (c *Checks) NotFuture(name string, at, now time.Time, tolerance time.Durati
 }
 
 // FormatInstant writes a time as the contract shows it: UTC with Z, the fraction left out when zero, else three
-// or six digits. Source: docs/decisions.md, "Timestamps out".
+// or six digits. Source: docs/decisions/conventions.md, "Timestamps out".
 func FormatInstant(at time.Time) string {
 	at = at.UTC().Truncate(time.Microsecond)
 	switch ns := at.Nanosecond(); {

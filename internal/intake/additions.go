@@ -13,7 +13,7 @@ import (
 // What a device measures at one time may come in parts, in any order and at the same moment. The part that makes a reading is stored
 // at once, with the additions that wait for it; an addition completes a reading that is stored, and else waits. Whoever comes second
 // looks once more after what it wrote is committed, so that of two at the same moment one sees the other.
-// Source: docs/decisions.md, "Other device vendors".
+// Source: docs/decisions/gateway.md, "Other device vendors".
 
 // eachWaiting calls do for each addition to the event's reading that waits.
 func (e *Engine) eachWaiting(app core.App, event gateway.Event, do func(waiting *collections.GatewayEvent, addition gateway.Event) error) error {

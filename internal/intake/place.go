@@ -37,7 +37,7 @@ func reasonFor(refused *fault.Error) string {
 
 // Place finds the patient of a gateway measurement: who held the device then, else the patient the gateway names. When the two
 // disagree it does not guess. reason says why the event cannot be placed.
-// Source: docs/decisions.md, "Which patient does an event belong to".
+// Source: docs/decisions/gateway.md, "Which patient does an event belong to".
 func Place(app core.App, event gateway.Event) (patientID, reason string, err error) {
 	holder, err := collections.DeviceHolder(app, event.DeviceID, event.At)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// Source: docs/decisions.md, "Which patient does an event belong to".
+// Source: docs/decisions/gateway.md, "Which patient does an event belong to".
 func TestPlace(t *testing.T) {
 	app, _ := newApp(t)
 	ada := newPatient(t, app, dbx.Params{"mrn": "ADA-1", "gateway_patient_id": "gw-ada"})

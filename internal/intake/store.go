@@ -75,7 +75,7 @@ func (e Entry) follow(tx core.App, by audit.Actor, now time.Time) error {
 }
 
 // announce tells staff that something waits to be placed, once an hour whatever comes.
-// Source: docs/decisions.md, "Webhook answers".
+// Source: docs/decisions/gateway.md, "Webhook answers".
 func announce(tx core.App, now time.Time) error {
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: notifications.EventQuarantined, Severity: "warning", Body: "Device events wait to be placed.",

@@ -15,7 +15,7 @@ import (
 // Class names a limit, as callers see it in the RateLimit-Policy header.
 type Class string
 
-// The classes. Source: docs/decisions.md, "Which limit applies".
+// The classes. Source: docs/decisions/limits.md, "Which limit applies".
 const (
 	None     Class = ""         // not limited
 	User     Class = "user"     // requests with an access token, by user; without a valid one they count as Anon

@@ -11,7 +11,7 @@ import (
 // to a stalled connection is allowed to take.
 const backlog = 256
 
-// patience is how long a stream may be open without a subscription. Source: docs/decisions.md, "Streams without a subscription".
+// patience is how long a stream may be open without a subscription. Source: docs/decisions/limits.md, "Streams without a subscription".
 const patience = 10 * time.Second
 
 // Stream is a client of PocketBase's broker that whoever sends never waits for, and that gets messages in the order in which

@@ -11,7 +11,7 @@ import (
 )
 
 // TellOfBrokenAudit tells every active administrator that the audit chain does not hold from a row on.
-// Source: docs/decisions.md, "Hash chain".
+// Source: docs/decisions/security.md, "Hash chain".
 func TellOfBrokenAudit(app core.App, firstInvalidID int64, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		return TellAdministrators(tx, Notice{

@@ -12,7 +12,7 @@ import (
 // Kind says what happened; channel, texts, recipients and urgency follow from it.
 type Kind string
 
-// What people hear of. Source: docs/decisions.md, "Recipients".
+// What people hear of. Source: docs/decisions/notifications.md, "Recipients".
 const (
 	AlertRaised         Kind = "alert_raised"        // a threshold alert; critical or warning by severity
 	DeviceAlertRaised   Kind = "device_alert_raised" // battery, hub, stale reading, no reading

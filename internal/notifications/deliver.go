@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/groupcommit"
 )
 
-// retryDelays is the wait after each attempt but the last. Source: docs/decisions.md, "Web Push delivery".
+// retryDelays is the wait after each attempt but the last. Source: docs/decisions/notifications.md, "Web Push delivery".
 var retryDelays = []time.Duration{30 * time.Second, 2 * time.Minute, 10 * time.Minute}
 
 // pause is how long a push service that did not answer is left alone.

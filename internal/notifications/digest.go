@@ -19,7 +19,7 @@ const (
 )
 
 // writeDigest sums up the night, by role: alerts, escalations and pace for those who treat, pace for medical assistants, billing for those
-// who bill. "" is nothing to report. Source: docs/decisions.md, "Daily digest".
+// who bill. "" is nothing to report. Source: docs/decisions/notifications.md, "Daily digest".
 func writeDigest(app core.App, user *collections.User, local time.Time) (string, error) {
 	role := access.Role(user.Role())
 	scope := collections.Scope("")

@@ -14,7 +14,7 @@ import (
 const EmergencyAccess = "emergency_access"
 
 // TellOfEmergencyAccess tells the patient's primary provider and every active clinical manager who opened the patient
-// and why. The same person and patient are told once a day, however many requests it takes. Source: docs/decisions.md, "Emergency access".
+// and why. The same person and patient are told once a day, however many requests it takes. Source: docs/decisions/security.md, "Emergency access".
 func TellOfEmergencyAccess(tx core.App, patientID, actorEmail string, reason phi.Text, now time.Time) error {
 	patient, err := collections.FindPatientAnyState(tx, patientID)
 	if collections.Missing(err) {

@@ -23,7 +23,7 @@ const (
 var errEndpoint = errors.New("not an address of a push service that is allowed")
 
 // allowed checks that pushes may go to an address. inside is true for the hosts of developers, which may be
-// near and speak plain http. Source: docs/decisions.md, "Push endpoint safety".
+// near and speak plain http. Source: docs/decisions/notifications.md, "Push endpoint safety".
 func (p *Push) allowed(kind, endpoint string) (inside bool, err error) {
 	address, err := url.Parse(endpoint)
 	if err != nil || len(endpoint) > longestEndpoint || address.User != nil || address.Opaque != "" || address.Fragment != "" {

@@ -49,7 +49,7 @@ type meaning struct {
 	audience             audience
 }
 
-// meanings of the kinds. Source: docs/decisions.md, "Recipients".
+// meanings of the kinds. Source: docs/decisions/notifications.md, "Recipients".
 var meanings = map[Kind]meaning{
 	AlertRaised:         {Alerts, thresholdWarning, "Reading out of range", recipients.careTeam},
 	DeviceAlertRaised:   {Alerts, deviceNotice, "Device needs attention", recipients.careTeam},
@@ -88,7 +88,7 @@ func means(a *collections.Announcement) meaning {
 	return m
 }
 
-// What a push may say. It names nobody and nothing. Source: docs/decisions.md, "Push text".
+// What a push may say. It names nobody and nothing. Source: docs/decisions/notifications.md, "Push text".
 var texts = map[string][2]string{
 	thresholdCritical:  {"Clinical alert", "A patient has an abnormal reading that needs attention."},
 	thresholdWarning:   {"Clinical alert", "A patient has a reading outside the set range."},

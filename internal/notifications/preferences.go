@@ -47,7 +47,7 @@ type Preferences struct {
 // subtypes of alerts that can be declined; what is critical cannot.
 var subtypes = map[string]bool{thresholdWarning: true, missedReading: true, deviceNotice: true, SystemHealth: true}
 
-// Defaults are what holds for somebody who never chose. Source: docs/decisions.md, "Preferences".
+// Defaults are what holds for somebody who never chose. Source: docs/decisions/notifications.md, "Preferences".
 func Defaults() Preferences {
 	on := Channel{Push: true, InApp: true}
 	return Preferences{

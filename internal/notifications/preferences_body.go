@@ -41,7 +41,7 @@ const (
 var clockTime = regexp.MustCompile(`^(?:[01][0-9]|2[0-3]):[0-5][0-9]$`)
 
 // ChangePreferences merges a body into a person's choices and returns all of them, or a fault with everything that is wrong.
-// Source: docs/decisions.md, "Preferences".
+// Source: docs/decisions/notifications.md, "Preferences".
 func ChangePreferences(app core.App, userID string, body PreferencesBody, practice *time.Location, now time.Time) (changed Preferences, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		user, err := collections.FindUser(tx, userID)

@@ -17,7 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// The kinds of token that we know what to do with. Source: docs/decisions.md, "Token kinds".
+// The kinds of token that we know what to do with. Source: docs/decisions/notifications.md, "Token kinds".
 const (
 	webPush     = "web_push"
 	webPushDev  = "web_push_dev"
@@ -64,7 +64,7 @@ func (p *Push) keys(kind string) PushKeys {
 	return PushKeys{}
 }
 
-// manner is how a channel's pushes are sent. Source: docs/decisions.md, "Web Push delivery"; RFC 8030, section 5.
+// manner is how a channel's pushes are sent. Source: docs/decisions/notifications.md, "Web Push delivery"; RFC 8030, section 5.
 type manner struct {
 	life    time.Duration
 	urgency webpush.Urgency

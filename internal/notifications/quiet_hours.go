@@ -15,7 +15,7 @@ type QuietHours struct {
 
 // Silence reports whether a push of a channel is silenced at a local time. What the wall clock shows decides, so that days with 23 or 25
 // hours need no rule: an hour that is shown twice is quiet twice, and one that is left out is quiet for nobody.
-// Source: docs/decisions.md, "Quiet hours".
+// Source: docs/decisions/notifications.md, "Quiet hours".
 func (q QuietHours) Silence(channel string, local time.Time) bool {
 	return q.silence(channel, local.Format("15:04"))
 }

@@ -14,7 +14,7 @@ import (
 // reminderTime is when reminders come that nobody chose a time for, by the person's clock.
 const reminderTime = "09:00"
 
-// clinicians review patients. Source: docs/decisions.md, "Role-dependent sections".
+// clinicians review patients. Source: docs/decisions/dashboard.md, "Role-dependent sections".
 var clinicians = map[access.Role]bool{access.ClinicalManager: true, access.Provider: true, access.Nurse: true}
 
 // billers work on claims.
@@ -22,7 +22,7 @@ var billers = map[access.Role]bool{access.Admin: true, access.DataMonitor: true}
 
 // Remind announces what is due by the clocks of the people: daily summaries, reviews and billing tasks that wait. It may run as
 // often as it likes: each thing is said once, and what is empty at its time is not said later that day. It returns how much it announced.
-// Source: docs/decisions.md, "Daily digest" and "Reminders".
+// Source: docs/decisions/notifications.md, "Daily digest" and "Reminders".
 func Remind(app core.App, practice *time.Location, now time.Time) (announced int, err error) {
 	active := true
 	people, err := collections.UserList(app, collections.UserFilter{Active: &active})

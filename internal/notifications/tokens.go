@@ -106,7 +106,7 @@ func (b RegisterBody) read(p *Push) (registration, error) {
 	return r, checks.Err()
 }
 
-// readSubscription checks where a browser wants its pushes. Source: docs/decisions.md, "Token kinds"; RFC 8291, section 3.
+// readSubscription checks where a browser wants its pushes. Source: docs/decisions/notifications.md, "Token kinds"; RFC 8291, section 3.
 func (r *registration) readSubscription(p *Push, checks *input.Checks) {
 	var s subscription
 	if len(r.token) > longestToken || json.Unmarshal([]byte(r.token), &s) != nil || s.Endpoint == "" {
@@ -139,7 +139,7 @@ func decodeKey(text string) ([]byte, error) {
 
 // Register makes a device of a person take pushes and returns its token. first is false when the device had one already: the old token is
 // inactive then, unless it is the same. A token that somebody else has in use is moved, since the device has changed hands.
-// Source: docs/decisions.md, "Registration response".
+// Source: docs/decisions/notifications.md, "Registration response".
 func (p *Push) Register(app core.App, userID string, body RegisterBody, now time.Time) (token *collections.PushToken, first bool, err error) {
 	r, err := body.read(p)
 	if err != nil {

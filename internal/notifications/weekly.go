@@ -22,7 +22,7 @@ const (
 type TokenTest struct{ Expired, Unused, Tried, Gone int }
 
 // TestTokens makes tokens inactive that have expired, that nobody has used for 90 days, or that the push service does not know any more. To
-// find that out it sends an empty push that nobody keeps to those that had none for a week. Source: docs/decisions.md, "Weekly token test".
+// find that out it sends an empty push that nobody keeps to those that had none for a week. Source: docs/decisions/notifications.md, "Weekly token test".
 func (d *Dispatcher) TestTokens(ctx context.Context, app core.App) (done TokenTest, err error) {
 	tokens, err := collections.ActivePushTokens(app, nil)
 	if err != nil {

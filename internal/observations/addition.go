@@ -15,7 +15,7 @@ const ReasonNoReading = "reading_missing"
 // complete adds to a stored reading what its device measured with it and its vendor sent by itself. A value that is there is never
 // changed. The rules judge what is new; what follows from it follows as if it had come with the reading, but it makes no second
 // reading, day or delivery: the EMR has the reading as it was when it was sent.
-// Source: docs/decisions.md, "Other device vendors".
+// Source: docs/decisions/gateway.md, "Other device vendors".
 func (e *Engine) complete(tx core.App, b *batch, m *memory, s Submission, now time.Time) (Outcome, error) {
 	record, err := collections.FindObservationByKey(tx, "", s.GatewayKey)
 	if collections.Missing(err) {

@@ -66,7 +66,7 @@ func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 		Observation: o, Transmit: o.FHIRStatus != "" && o.addition == nil,
 		PatientDay: o.Reading.MeasuredAt.In(s.PatientZone).Format(time.DateOnly),
 		CountDay:   o.Reading.MeasuredAt.In(rules.PracticeZone).Format(time.DateOnly),
-		// What patients report by themselves never counts. Source: docs/decisions.md, "30-day period and the 16 days (99454)".
+		// What patients report by themselves never counts. Source: docs/decisions/billing.md, "30-day period and the 16 days (99454)".
 		DeviceReading: s.DeviceAssigned && o.Source != vitals.SourcePortal,
 	}
 	effects.Progress = alerts.AutoResolve(picture.Open, judged, findings, now, rules.NormalReadingsNeeded)
@@ -98,7 +98,7 @@ func draft(o Observation, finding alerts.Finding, informative bool) alerts.Draft
 }
 
 // escalate joins the critical alerts to the escalation that the system has open for the patient, or opens one for the first
-// that is not snoozed. Source: docs/decisions.md, "STAT-severity alert" and "Snooze".
+// that is not snoozed. Source: docs/decisions/alerts.md, "STAT-severity alert" and "Snooze".
 func (e *Effects) escalate(picture triage.Picture, primaryProvider string, now time.Time) {
 	for _, alert := range e.Alerts {
 		if alert.Finding.Level != alerts.Critical {

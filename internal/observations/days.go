@@ -14,7 +14,7 @@ import (
 
 // FollowAssignment stores with save who held a device and when, and counts anew the days that this changes, inside the caller's transaction:
 // which readings count for billing depends on who held the device when they were taken.
-// Source: docs/decisions.md, "30-day period and the 16 days (99454)".
+// Source: docs/decisions/billing.md, "30-day period and the 16 days (99454)".
 func FollowAssignment(tx core.App, record *core.Record, practice *time.Location, save func() error) error {
 	stored := core.NewRecord(record.Collection()) // a new one was nobody's
 	if !record.IsNew() {
@@ -58,7 +58,7 @@ func firstOf(a, b time.Time) time.Time {
 }
 
 // RecountDays counts the days with data of a patient anew inside the caller's transaction, from the day in which the given moment lies; from
-// the zero moment, all of them. Days always stand in the zone the patient is in now. Source: docs/decisions.md, "Practice and time zone".
+// the zero moment, all of them. Days always stand in the zone the patient is in now. Source: docs/decisions/conventions.md, "Practice and time zone".
 func RecountDays(tx core.App, patientID string, zone *time.Location, since time.Time) error {
 	readings, days := dbx.Expression(nil), dbx.Expression(dbx.HashExp{"patient": patientID})
 	if !since.IsZero() {

@@ -88,7 +88,7 @@ func (e *Engine) ingest(tx core.App, b *batch, m *memory, s Submission, now time
 
 // recordSighting notes in the register what a reading says of its device. What a portal user typed says nothing: the observation keeps the
 // id as it was typed, but the practice's register is no list of what patients type, nor a sign of life of what they name.
-// Source: docs/decisions.md, "Patient and device checks".
+// Source: docs/decisions/observations.md, "Patient and device checks".
 func recordSighting(tx core.App, o Observation, told devices.Envelope, now time.Time) (check bool, err error) {
 	if o.Source == vitals.SourcePortal {
 		return false, nil
@@ -169,14 +169,14 @@ func loadHolder(tx core.App, patientID string) (h holder, err error) {
 }
 
 // unborn reports whether the time, in the patient's zone, lies before the date of birth. A date that cannot be opened
-// stands in no reading's way. Source: docs/decisions.md, "Future and past measurement times".
+// stands in no reading's way. Source: docs/decisions/conventions.md, "Future and past measurement times".
 func (h holder) unborn(patientID string, at time.Time) bool {
 	born, err := collections.OpenValue(h.BirthDate, collections.Patients, collections.PatientDateOfBirth, patientID)
 	return err == nil && at.Format(time.DateOnly) < born
 }
 
 // checkDevice reports whether the device was assigned to the patient when the reading was taken; a reading from a device
-// that somebody else held then is refused. Source: docs/decisions.md, "Patient and device checks".
+// that somebody else held then is refused. Source: docs/decisions/observations.md, "Patient and device checks".
 func checkDevice(tx core.App, m *memory, patientID string, r vitals.Reading) (assigned bool, err error) {
 	if r.DeviceID == "" {
 		return false, nil
@@ -232,7 +232,7 @@ func repeated(app core.App, o Observation) (outcome Outcome, keyless bool, err e
 }
 
 // takeKey gives the gateway's key to a reading that came another way first: what comes under the key from now on repeats this reading or
-// contradicts it. Source: docs/decisions.md, "Deduplication window versus retries".
+// contradicts it. Source: docs/decisions/gateway.md, "Deduplication window versus retries".
 func takeKey(tx core.App, id, gatewayKey string) error {
 	_, err := tx.NonconcurrentDB().NewQuery(`UPDATE observations SET gateway_key = {:key} WHERE id = {:id}`).
 		Bind(dbx.Params{"id": id, "key": gatewayKey}).Execute()

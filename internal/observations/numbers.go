@@ -23,7 +23,7 @@ type Numbers struct {
 }
 
 // Count returns the numbers; today is when the day began. It reads the part of one index that is no older than a day,
-// however many observations there are. Source: docs/decisions.md, "Ingestion status".
+// however many observations there are. Source: docs/decisions/observations.md, "Ingestion status".
 func Count(app core.App, today, now time.Time) (n Numbers, err error) {
 	hour, since := now.Add(-time.Hour), today
 	if hour.Before(since) {

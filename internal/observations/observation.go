@@ -103,7 +103,7 @@ func (o Observation) FHIR() fhir.Stored {
 }
 
 // readingKey is equal for equal readings: same patient, kind, second, device and values, however they came.
-// Source: docs/decisions.md, "Duplicate readings outside the webhook".
+// Source: docs/decisions/observations.md, "Duplicate readings outside the webhook".
 func readingKey(patientID string, r vitals.Reading) string {
 	for _, m := range vitals.Marks {
 		if m.Flag() && r.Says(m) == vitals.No {

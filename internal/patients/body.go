@@ -87,7 +87,7 @@ func (d Draft) applyTo(p *collections.Patient) {
 // Read checks the body of a new patient and returns what to store. Complaints go to c under the names of the
 // contract, dotted where nested ("address.zip", "icd10_codes.0"). The date of birth may be today's date in the
 // practice's time zone at the latest.
-// Source: docs/decisions.md, "SSN", "MRN", "Field formats", "Maximum lengths" and "Measurement schedule".
+// Source: docs/decisions/patients.md, "SSN", "MRN", "Field formats", docs/decisions/limits.md, "Maximum lengths" and docs/decisions/devices.md, "Measurement schedule".
 func (b Body) Read(c *input.Checks, now time.Time, practice *time.Location) Draft {
 	d := map[string]any{
 		collections.PatientFirstName:   c.Text("first_name", b.FirstName, input.Required(100)),
@@ -136,7 +136,7 @@ func (b Body) Read(c *input.Checks, now time.Time, practice *time.Location) Draf
 }
 
 // ReadReplacement checks the body that replaces a patient: as [Body.Read], except that a medical record number,
-// once there, can be left out but not taken away. Source: docs/decisions.md, "PUT semantics".
+// once there, can be left out but not taken away. Source: docs/decisions/patients.md, "PUT semantics".
 func (b Body) ReadReplacement(c *input.Checks, now time.Time, practice *time.Location) Draft {
 	switch {
 	case b.MRN.Null():

@@ -23,7 +23,7 @@ const (
 	msgMember  = "Must be the id of an active provider, nurse, medical assistant or clinical manager."
 )
 
-// careTeamRoles may be on a care team. Source: docs/decisions.md, "Care team".
+// careTeamRoles may be on a care team. Source: docs/decisions/patients.md, "Care team".
 var careTeamRoles = []access.Role{access.Provider, access.Nurse, access.MA, access.ClinicalManager}
 
 // CareTeamBody is the body that sets a care team. What is left out stays; a null list is an empty one.

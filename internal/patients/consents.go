@@ -42,7 +42,7 @@ type ConsentBody struct {
 }
 
 // Read checks a body and returns what to store. A bare date is its first moment in the practice's time zone.
-// Source: docs/decisions.md, "Consent records".
+// Source: docs/decisions/patients.md, "Consent records".
 func (b ConsentBody) Read(c *input.Checks, now time.Time, practice *time.Location) Draft {
 	granted := dayOrInstant(c, "granted_at", b.GrantedAt, practice, true)
 	expires := dayOrInstant(c, "expires_at", b.ExpiresAt, practice, false)
@@ -74,7 +74,7 @@ func dayOrInstant(c *input.Checks, name string, f input.String, zone *time.Locat
 	return c.Instant(name, f, required)
 }
 
-// GrantConsent records a consent of a patient who is not deleted. Source: docs/decisions.md, "Consent records".
+// GrantConsent records a consent of a patient who is not deleted. Source: docs/decisions/patients.md, "Consent records".
 func GrantConsent(app core.App, patientID string, draft Draft, by audit.Actor, now time.Time) (*collections.Consent, error) {
 	var granted *collections.Consent
 	err := app.RunInTransaction(func(tx core.App) error {
@@ -155,7 +155,7 @@ var revocation = []string{collections.ConsentRevokedAt, collections.ConsentRevok
 var errConsentFixed = errors.New("a consent is never edited: revoke it and record another")
 
 // GuardConsent checks a consent that is about to be stored, whoever writes it: a new one is complete, an old one is only
-// ever revoked. Source: docs/decisions.md, "Consent records".
+// ever revoked. Source: docs/decisions/patients.md, "Consent records".
 func GuardConsent(app core.App, record *core.Record, by audit.Actor, now time.Time) error {
 	consent := collections.AsConsent(record)
 	if record.IsNew() {

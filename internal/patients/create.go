@@ -13,7 +13,7 @@ import (
 
 // Create stores a new patient, with a triage row and an audit entry, in one transaction. The hooks on patients do the
 // rest of the work ([Guard]). A value that another patient holds, or a reference to nobody, is a
-// validation fault. Source: docs/decisions.md, "MRN".
+// validation fault. Source: docs/decisions/patients.md, "MRN".
 func Create(app core.App, draft Draft, by audit.Actor, now time.Time) (*collections.Patient, error) {
 	return create(app, draft, audit.PatientCreate, by, now)
 }
@@ -41,7 +41,7 @@ func create(app core.App, draft Draft, event audit.Event, by audit.Actor, now ti
 
 // Replace stores new values of a patient who is not deleted, and what they were in the audit log, in one transaction.
 // The draft comes from [Body.ReadReplacement]. Whether the patient is archived stays as it is.
-// Source: docs/decisions.md, "PUT semantics".
+// Source: docs/decisions/patients.md, "PUT semantics".
 func Replace(app core.App, id string, draft Draft, by audit.Actor, now time.Time) (*collections.Patient, error) {
 	p, err := alter(app, id, audit.PatientUpdate, by, now, func(p *collections.Patient) error {
 		draft.applyTo(p)

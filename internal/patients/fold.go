@@ -17,7 +17,7 @@ var letters = strings.NewReplacer("ø", "o", "ł", "l", "đ", "d", "ð", "d", "�
 	"\u2018", "'", "\u2019", "'", "\u02bc", "'", "\u2010", "-", "\u2013", "-", ",", " ")
 
 // fold is text without case, accents and control characters: what equal names have in common.
-// Source: docs/decisions.md, "Encrypted columns and searching".
+// Source: docs/decisions/conventions.md, "Encrypted columns and searching".
 func fold(text string) string {
 	if !isASCII(text) {
 		text = norm.NFKD.String(text)

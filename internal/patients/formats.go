@@ -91,7 +91,7 @@ func mrn(c *input.Checks, f input.String) string {
 	return text
 }
 
-// ssn returns the nine digits. Source: docs/decisions.md, "SSN".
+// ssn returns the nine digits. Source: docs/decisions/patients.md, "SSN".
 func ssn(c *input.Checks, f input.String) string {
 	text := matching(c, "ssn", f, ssnPattern, "Must have the form AAA-GG-SSSS or nine digits.")
 	digits := input.Digits(text)

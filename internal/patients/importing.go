@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// MaxImport bounds the ids of one import. Source: docs/decisions.md, "Import variants".
+	// MaxImport bounds the ids of one import. Source: docs/decisions/patients.md, "Import variants".
 	MaxImport = 100
 	// DefaultProgram is what imported patients are enrolled in when nobody says otherwise.
 	DefaultProgram = "rpm"
@@ -62,7 +62,7 @@ type Imported struct {
 // ImportFrom asks the EMR for each patient who is not here yet, all of them before anything is stored, then stores each in a transaction
 // of its own with triage row and audit entry. Asking ends with ctx; storing does not. When the EMR answers for none of
 // them the first *emr.Error comes back and nothing is stored. Doing it again imports nobody twice.
-// Source: docs/decisions.md, "Import variants".
+// Source: docs/decisions/patients.md, "Import variants".
 func ImportFrom(ctx context.Context, app core.App, chart Chart, what Import, by audit.Actor, now time.Time, practice *time.Location) ([]Imported, error) {
 	results := make([]Imported, len(what.EMRIDs))
 	var missing []int

@@ -35,7 +35,7 @@ func Search(directory *Directory, words string, most int) ([]string, error) {
 }
 
 // List returns one page of patients and how many there are in all. Until the directory is built it is unavailable.
-// Source: docs/decisions.md, "Encrypted columns and searching" and "`active` and `status`".
+// Source: docs/decisions/conventions.md, "Encrypted columns and searching" and docs/decisions/patients.md, "`active` and `status`".
 func List(app core.App, directory *Directory, q Query) (page []*collections.Patient, total int, err error) {
 	if !directory.Ready() {
 		return nil, 0, unprepared()

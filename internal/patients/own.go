@@ -7,7 +7,7 @@ import (
 )
 
 // OnCareTeam reports whether a user (record id) is primary provider or care-team member of a patient.
-// Source: docs/decisions.md, "Care team".
+// Source: docs/decisions/patients.md, "Care team".
 func OnCareTeam(app core.App, patientID, userID string) (bool, error) {
 	own, err := collections.PatientIDsOfTeam(app, userID, patientID)
 	return len(own) > 0, err

@@ -41,7 +41,7 @@ var (
 // number, keeps blind indexes, version and times, and holds the columns of archiving and deleting together; see also
 // [afterStored]. It runs in the transaction of the save. What is wrong comes back as [validation.Errors] by column, which
 // the dashboard shows beside the input. byHand says that nobody else audits the write: a person in the dashboard made it.
-// Source: docs/decisions.md, "MRN" and "Lookups on encrypted values".
+// Source: docs/decisions/patients.md, "MRN" and docs/decisions/security.md, "Lookups on encrypted values".
 func Guard(tx core.App, record *core.Record, by audit.Actor, byHand bool, now time.Time, practice *time.Location, save func() error) error {
 	p := collections.AsPatient(record)
 	stored, err := prepare(tx, p, by, now, practice)

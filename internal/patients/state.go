@@ -13,7 +13,7 @@ import (
 )
 
 // Archive ends the monitoring of an active patient; the record stays. A patient who is archived already is an
-// invalid_state fault. Source: docs/decisions.md, "`active` and `status`".
+// invalid_state fault. Source: docs/decisions/patients.md, "`active` and `status`".
 func Archive(app core.App, id string, reason phi.Text, by audit.Actor, now time.Time) (*collections.Patient, error) {
 	return alter(app, id, audit.PatientArchive, by, now, func(p *collections.Patient) error {
 		if !p.Active() {
@@ -28,7 +28,7 @@ func Archive(app core.App, id string, reason phi.Text, by audit.Actor, now time.
 }
 
 // Unarchive takes an archived patient back. When and why the patient was archived stays on record.
-// Source: docs/decisions.md, "Unarchive and delete combinations".
+// Source: docs/decisions/patients.md, "Unarchive and delete combinations".
 func Unarchive(app core.App, id string, by audit.Actor, now time.Time) (*collections.Patient, error) {
 	return alter(app, id, audit.PatientUnarchive, by, now, func(p *collections.Patient) error {
 		if p.Active() {
@@ -42,7 +42,7 @@ func Unarchive(app core.App, id string, by audit.Actor, now time.Time) (*collect
 }
 
 // Delete hides a patient from everyone but administrators and ends what is open; nothing is erased. The hook on
-// patients does the ending ([Guard]). Source: docs/decisions.md, "Soft delete" and "Retention".
+// patients does the ending ([Guard]). Source: docs/decisions/patients.md, "Soft delete" and docs/decisions/retention.md, "Retention".
 func Delete(app core.App, id string, by audit.Actor, now time.Time) error {
 	_, err := alter(app, id, audit.PatientDelete, by, now, func(p *collections.Patient) error {
 		p.Set(collections.PatientDeletedAt, collections.Instant(now))

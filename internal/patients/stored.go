@@ -30,7 +30,7 @@ func afterStored(tx core.App, p, before *collections.Patient, by audit.Actor, no
 	return endEverything(tx, p, by, now)
 }
 
-// moveDays counts a patient's days with data anew when the patient is in another time zone now. Source: docs/decisions.md,
+// moveDays counts a patient's days with data anew when the patient is in another time zone now. Source: docs/decisions/conventions.md,
 // "Practice and time zone".
 func moveDays(tx core.App, p, before *collections.Patient, practice *time.Location) error {
 	if before == nil {
@@ -44,7 +44,7 @@ func moveDays(tx core.App, p, before *collections.Patient, practice *time.Locati
 }
 
 // endEverything leaves a deleted patient without devices, open alerts and open escalations, each ending recorded.
-// Source: docs/decisions.md, "Soft delete".
+// Source: docs/decisions/patients.md, "Soft delete".
 func endEverything(tx core.App, p *collections.Patient, by audit.Actor, now time.Time) error {
 	devices, err := collections.TakeDevices(tx, p.Id, p.DeletedBy(), now)
 	if err != nil {

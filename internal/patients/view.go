@@ -131,7 +131,7 @@ func NewView(p *collections.Patient, role access.Role) (View, error) {
 }
 
 // redact hides what the role may not see; a role it does not know sees least.
-// Source: docs/decisions.md, "Who sees demographics"; the names of staff from a portal user by "Who may call what".
+// Source: docs/decisions/patients.md, "Who sees demographics"; the names of staff from a portal user by docs/decisions/roles.md, "Who may call what".
 func (v *View) redact(role access.Role) {
 	hide := func(name string, field **string) {
 		*field = nil

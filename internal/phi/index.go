@@ -110,7 +110,7 @@ func (s *Sealer) derive(kind, label string) ([]byte, error) {
 // Index is the blind index of a normalised value: HMAC-SHA-256, 43 base64url characters. Equal values under the
 // same label have equal indexes; the label ("ssn", "email", …) is a constant of the code and keeps the columns
 // apart. An absent value has no index, so that absent values do not look alike.
-// Source: docs/decisions.md, "Lookups on encrypted values".
+// Source: docs/decisions/security.md, "Lookups on encrypted values".
 func (s *Sealer) Index(label, normalised string) string {
 	if normalised == "" {
 		return ""
@@ -119,13 +119,13 @@ func (s *Sealer) Index(label, normalised string) string {
 }
 
 // BackupCodeHash is what is stored of a normalised backup code. The user's id keeps equal codes of two users apart.
-// Source: docs/decisions.md, "Backup codes".
+// Source: docs/decisions/authentication.md, "Backup codes".
 func (s *Sealer) BackupCodeHash(userID, normalised string) string {
 	return keyedHash(s.backupCode, userID+"\x00"+normalised)
 }
 
 // LoginKey names a normalised e-mail address in counters and audit entries of sign-ins that match no account.
-// Source: docs/decisions.md, "Administrator notice and unlock" and "Audit record".
+// Source: docs/decisions/authentication.md, "Administrator notice and unlock" and docs/decisions/security.md, "Audit record".
 func (s *Sealer) LoginKey(normalisedEmail string) string {
 	return keyedHash(s.loginKey, normalisedEmail)
 }

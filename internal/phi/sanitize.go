@@ -14,7 +14,7 @@ const longestText = 4000
 // Sanitize takes what tells a person or a measurement out of a text that leaves the house: names and identifiers of the known patients, and
 // whatever looks like a number, address, date of birth or measured value. It returns generic when nothing is left, or when anything is left
 // that it would still take out. What it returns, it returns again unchanged. The work is linear in the text.
-// Source: docs/decisions.md, "PHI sanitizer".
+// Source: docs/decisions/notifications.md, "PHI sanitizer".
 func Sanitize(text, generic string, known ...Known) string {
 	if text == generic {
 		return generic

@@ -100,7 +100,7 @@ func NewKeyRing(keys ...Key) (*KeyRing, error) {
 // The purpose is a constant of the code that stays when a column is renamed. What is encrypted is the field, a byte
 // 0x80, and as many zeros as [paddedSize] asks for, so that the ciphertext tells little about a name's length. An
 // empty field stays empty: absence is not hidden. A key should be retired before 2^32 seals (NIST SP 800-38D section 8.3).
-// Source: docs/decisions.md, "Encryption at rest".
+// Source: docs/decisions/security.md, "Encryption at rest".
 func (r *KeyRing) Seal(plain, purpose, rowID string) (string, error) {
 	return r.sealUnder(r.primary, plain, purpose, rowID)
 }

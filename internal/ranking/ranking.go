@@ -33,7 +33,7 @@ func Change(app core.App, now time.Time, change func(tx core.App) (patientID str
 }
 
 // Review stores that somebody has reviewed the patient, with notes or "", which are kept in the audit trail, sealed.
-// Source: docs/decisions.md, "What a review is".
+// Source: docs/decisions/triage.md, "What a review is".
 func Review(app core.App, patientID string, notes phi.Text, by audit.Actor, now time.Time) error {
 	return Change(app, now, func(tx core.App) (string, error) {
 		if err := collections.SetReviewed(tx, patientID, by.Email, now); err != nil {
@@ -70,7 +70,7 @@ func GuardAlert(tx core.App, alert *collections.Alert, by audit.Actor, now time.
 	})
 }
 
-// noteReview: acknowledging and resolving are reviews of the patient. Source: docs/decisions.md, "What a review is".
+// noteReview: acknowledging and resolving are reviews of the patient. Source: docs/decisions/triage.md, "What a review is".
 func noteReview(tx core.App, patientID string, move alerts.Move, by audit.Actor, now time.Time) error {
 	if move != alerts.Acknowledge && move != alerts.Resolve {
 		return nil
@@ -125,7 +125,7 @@ func GuardEscalation(tx core.App, bills *billing.Engine, e *collections.Escalati
 
 // follow does what follows from a change of an escalation, and says who is to be ranked. Of one that was answered: the patient
 // was looked at, and the time is logged. It is the assignee's, or that of whoever resolved it.
-// Source: docs/decisions.md, "Escalation time versus interactive time" and "What a review is".
+// Source: docs/decisions/billing.md, "Escalation time versus interactive time" and docs/decisions/triage.md, "What a review is".
 func follow(tx core.App, bills *billing.Engine, e *collections.Escalation, effect escalations.Effect, by audit.Actor, now time.Time) (patientID string, err error) {
 	if effect == escalations.Nothing {
 		return "", nil

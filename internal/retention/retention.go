@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 )
 
-// Periods say how long each kind is kept. Source: docs/decisions.md, "Retention".
+// Periods say how long each kind is kept. Source: docs/decisions/retention.md, "Retention".
 type Periods struct {
 	WebhookRaw, Quarantine        time.Duration
 	PushDeliveries, Notifications time.Duration

@@ -81,7 +81,7 @@ func left(t *testing.T, app core.App, table string) (ids []string) {
 	return ids
 }
 
-// Source: docs/decisions.md, "Retention".
+// Source: docs/decisions/retention.md, "Retention".
 func TestPurge(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	rows(t, app)

@@ -53,7 +53,7 @@ type Report struct {
 // Run seals everything under the first key of the ring, in today's form, and retires the others. progress is told how many rows
 // of how many are done; letGo is called before keys are retired, for which this process must not count as one that may still seal under them. Run
 // stops between two batches when ctx ends; what is done stays done, and the report says how much that was.
-// Source: docs/decisions.md, "Encryption at rest".
+// Source: docs/decisions/security.md, "Encryption at rest".
 func Run(ctx context.Context, app core.App, ring *phi.KeyRing, by audit.Actor, now time.Time, progress func(done, total int), letGo func() error) (Report, error) {
 	r := &rotation{app: app, ring: ring, progress: progress, letGo: letGo, report: Report{KeyID: ring.PrimaryKeyID()}}
 	err := r.run(ctx)

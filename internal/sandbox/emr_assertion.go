@@ -17,7 +17,7 @@ import (
 
 const (
 	assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-	// assertionLifetime bounds exp - iat. Source: docs/decisions.md, "Backend flow scopes and keys".
+	// assertionLifetime bounds exp - iat. Source: docs/decisions/emr.md, "Backend flow scopes and keys".
 	assertionLifetime = 300 * time.Second
 	// clockSkew is how far ahead of ours the client's clock may run.
 	clockSkew = 30 * time.Second

@@ -209,7 +209,7 @@ func (t turn) event(eventType gateway.EventType, at time.Time) gateway.Measureme
 }
 
 // measurement is a reading in the device's own units: every second scale weighs in pounds, every third meter
-// measures in mmol/L. Source: docs/decisions.md, "`values` shapes".
+// measures in mmol/L. Source: docs/decisions/gateway.md, "`values` shapes".
 func (t turn) measurement(at time.Time, signal int) gateway.Measurement {
 	r := t.household.reading(t.device.Kind, t.device.ID, at)
 	kind := r.Kind.Definition()

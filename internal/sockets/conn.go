@@ -180,7 +180,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// The answer is written past the server, so it has the header of every other one here. Source: docs/decisions.md, "Security headers".
+// The answer is written past the server, so it has the header of every other one here. Source: docs/decisions/security.md, "Security headers".
 const refusal = `{"detail":"Too many connections are open. Try again later.","code":"overloaded"}`
 
 var turnedAway = fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 10\r\nContent-Type: application/json\r\n"+

@@ -36,7 +36,7 @@ type Figures struct {
 }
 
 // SuccessRate is the percentage of what ended well, to one decimal; 100 when nothing was sent.
-// Source: docs/decisions.md, "FHIR status".
+// Source: docs/decisions/transmissions.md, "FHIR status".
 func (f Figures) SuccessRate() float64 {
 	if f.Transmitted+f.Failed == 0 {
 		return 100

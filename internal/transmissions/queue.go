@@ -20,7 +20,7 @@ type Batch struct {
 }
 
 // Add takes up an intent and returns its number: TXN-<year>-<six digits>, counted anew each year.
-// Source: docs/decisions.md, "Identifiers: integer or uuid".
+// Source: docs/decisions/conventions.md, "Identifiers: integer or uuid".
 func (b *Batch) Add(tx core.App, d Draft, now time.Time) (id string, err error) {
 	year := now.UTC().Year()
 	if sequence := fmt.Sprintf("transmissions-%d", year); sequence != b.sequence {

@@ -3,7 +3,7 @@ package transmissions
 import "time"
 
 // MaxAttempts is the number of automatic retries; the first send takes no slot of its own.
-// Source: docs/decisions.md, "Attempts versus delays".
+// Source: docs/decisions/transmissions.md, "Attempts versus delays".
 const MaxAttempts = 5
 
 // Schedule holds the waits before the five automatic retries.

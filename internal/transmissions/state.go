@@ -15,7 +15,7 @@ import (
 )
 
 // stuckAfter is how long a record may be in processing before its worker counts as lost.
-// Source: docs/decisions.md, "Stuck processing".
+// Source: docs/decisions/transmissions.md, "Stuck processing".
 const stuckAfter = 10 * time.Minute
 
 // Draft is a transmission about to be queued.
@@ -102,7 +102,7 @@ func Fail(tx core.App, c Claimed, f Failure, schedule Schedule, spread float64, 
 }
 
 // tellOfGivenUp tells once a day for each reason, however many observations share it.
-// Source: docs/decisions.md, "Attempts versus delays".
+// Source: docs/decisions/transmissions.md, "Attempts versus delays".
 func tellOfGivenUp(tx core.App, f Failure, now time.Time) error {
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: notifications.DeliveryGivenUp, Severity: "warning",
@@ -126,7 +126,7 @@ func settle(tx core.App, c Claimed, s collections.SettledTransmission, startedAt
 // Recover is for the start of the process: whatever is in processing, but what the process has claimed itself, belongs to a
 // worker that is gone. It becomes pending
 // again, without taking a slot, and is searched for at the EMR before it is sent.
-// Source: docs/decisions.md, "Stuck processing".
+// Source: docs/decisions/transmissions.md, "Stuck processing".
 func Recover(app core.App, own []string, now time.Time) (recovered int, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		observations, err := collections.RecoverTransmissions(tx, own, now)

@@ -13,7 +13,7 @@ import (
 const syncEvery = time.Hour
 
 // NoteSync says in the audit trail that everything due was delivered, at most once an hour and only if something was delivered since the last
-// time. Each delivery has a line of its own there; this one is for people. Source: docs/decisions.md, "Feed types and severities".
+// time. Each delivery has a line of its own there; this one is for people. Source: docs/decisions/dashboard.md, "Feed types and severities".
 func NoteSync(app core.App, now time.Time) error {
 	since, err := collections.LastAudited(app, string(audit.EMRSync))
 	if err != nil {

@@ -45,7 +45,7 @@ func (s onItsWay) sendable() error {
 
 // Transform renders the FHIR form anew: the version rises, and the observation is due at once, whatever came before.
 // An observation that has no FHIR form keeps why, and is refused as not_transformed; so is, as invalid_state, one that is
-// under way or has arrived. Source: docs/decisions.md, "When is an observation transformed".
+// under way or has arrived. Source: docs/decisions/fhir.md, "When is an observation transformed".
 func (w *Worker) Transform(app core.App, observationID string, by audit.Actor, now time.Time) error {
 	var unfit bool
 	err := app.RunInTransaction(func(tx core.App) (err error) {
@@ -116,7 +116,7 @@ func (w *Worker) RetryTransforms(ctx context.Context, app core.App, limit int, n
 
 // Transmit takes one observation for delivery now, because a person asked for it: its transmission is in processing when
 // it returns, and is sent in the background. A transmission that was given up may be sent again this way; when that fails
-// it stays given up. Source: docs/decisions.md, "One record per observation".
+// it stays given up. Source: docs/decisions/transmissions.md, "One record per observation".
 func (w *Worker) Transmit(app core.App, observationID string, by audit.Actor, now time.Time) (transmissionID string, err error) {
 	if len(w.asked) == cap(w.asked) {
 		return "", fault.New(fault.Unavailable, "service_unavailable", "Too many transmissions are waiting.").After(time.Minute)

@@ -13,7 +13,7 @@ const codeWithdrawn = "entered_in_error"
 
 // Withdraw ends the delivery of an observation that was entered in error, inside the caller's transaction: what has not
 // left yet never leaves. reached says that the EMR has a copy, or may have one; to correct that is a person's task.
-// Source: docs/decisions.md, "Wrongly entered reading".
+// Source: docs/decisions/observations.md, "Wrongly entered reading".
 func Withdraw(tx core.App, observationID string, now time.Time) (reached bool, err error) {
 	status, ambiguous, err := collections.TransmissionState(tx, observationID)
 	if collections.Missing(err) {

@@ -21,7 +21,7 @@ const (
 )
 
 // afterScore breaks ties: more unacknowledged critical alerts, then the older oldest alert, then the longer unreviewed.
-// Source: docs/decisions.md, "Triage ordering".
+// Source: docs/decisions/triage.md, "Triage ordering".
 const afterScore = "unacknowledged_critical DESC, oldest_unacknowledged_at, last_reviewed_at, patient"
 
 var orderings = map[Order]string{

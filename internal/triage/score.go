@@ -23,7 +23,7 @@ const (
 	RiskNoData   RiskLevel = "no_data"  // 0
 )
 
-// Weights of the risk score. Source: docs/decisions.md, "Risk-score formula".
+// Weights of the risk score. Source: docs/decisions/triage.md, "Risk-score formula".
 const (
 	worstDeviationPoints = 50.0
 	furtherPoints        = 10.0 // for deviations beyond the first

@@ -16,7 +16,7 @@ var now = time.Date(2026, time.January, 15, 13, 45, 0, 0, time.UTC)
 
 const day = 24 * time.Hour
 
-// defaults are the practice's starting values. Source: docs/decisions.md, "Default thresholds".
+// defaults are the practice's starting values. Source: docs/decisions/alerts.md, "Default thresholds".
 var defaults = alerts.InForce(practice, nil)
 
 var practice = func() alerts.Bounds {
@@ -58,7 +58,7 @@ func patient(readings ...vitals.Reading) triage.Circumstances {
 	return c
 }
 
-// The examples of docs/decisions.md, "Risk-score formula".
+// The examples of docs/decisions/triage.md, "Risk-score formula".
 func TestRateExamples(t *testing.T) {
 	type points = map[string]float64
 	tests := []struct {

@@ -42,7 +42,7 @@ type group struct {
 }
 
 // ReadStats sums the list up; careTeamOf confines it to the patients of a user's care teams, "" does not. Reviews count since
-// today began, which the practice's zone decides. Source: docs/decisions.md, "Stats" and "What a review is".
+// today began, which the practice's zone decides. Source: docs/decisions/triage.md, "Stats" and "What a review is".
 func ReadStats(app core.App, careTeamOf string, today time.Time) (stats Stats, err error) {
 	listed := true
 	theirs := collections.Conditions{}.Is("listed", &listed).OnCareTeamOf(careTeamOf)

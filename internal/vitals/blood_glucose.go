@@ -21,7 +21,7 @@ const (
 )
 
 // What a meter measures. The ends of the range in mmol/L convert to those in mg/dL.
-// Source: docs/decisions.md, "Pulse-oximetry and glucose fields", "Glucose units" and "`values` shapes".
+// Source: docs/decisions/observations.md, "Pulse-oximetry and glucose fields", "Glucose units" and docs/decisions/gateway.md, "`values` shapes".
 var (
 	GlucoseMgDL = &Parameter{
 		Name: "glucose", Column: "glucose_mg_dl", Label: "Glucose", Range: Range{20, 600, UnitMgDL},
@@ -34,7 +34,7 @@ var (
 		FHIR: &Quantity{Decimals: 0, Unit: "mg/dL", UCUM: "mg/dL"},
 	}
 	// MealContext: bedtime has text only in FHIR, since the published tables disagree on its code.
-	// Source: docs/decisions.md, "Meal context in FHIR"; ISO/IEEE 11073-10101; HL7 Personal Health Device guide.
+	// Source: docs/decisions/fhir.md, "Meal context in FHIR"; ISO/IEEE 11073-10101; HL7 Personal Health Device guide.
 	MealContext = &Mark{
 		Name: "meal_context", Words: []string{MealFasting, MealBefore, MealAfter, MealBedtime, MealRandom}, Latest: true,
 		Also: "meal_marker", AlsoWords: [][2]string{{"pre_meal", MealBefore}, {"post_meal", MealAfter}},
@@ -61,7 +61,7 @@ func init() {
 	})
 }
 
-// 1 mmol/L of glucose = 18.0156 mg/dL. Source: docs/decisions.md, "Glucose units".
+// 1 mmol/L of glucose = 18.0156 mg/dL. Source: docs/decisions/observations.md, "Glucose units".
 var (
 	mgDLPerMmolL = big.NewRat(180_156, 10_000)
 	mmolLPerMgDL = new(big.Rat).Inv(mgDLPerMmolL)

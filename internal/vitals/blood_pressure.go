@@ -5,7 +5,7 @@ import "github.com/vigilhealth/vigil/internal/input"
 // BloodPressure is taken by a cuff, mostly with the pulse.
 const BloodPressure Kind = "blood_pressure"
 
-// What a cuff measures. The bounds: docs/decisions.md, "Default thresholds".
+// What a cuff measures. The bounds: docs/decisions/alerts.md, "Default thresholds".
 var (
 	Systolic = &Parameter{
 		Name: "systolic", Column: "systolic", Label: "Systolic", Range: Range{60, 300, UnitMmHg},
@@ -30,7 +30,7 @@ func init() {
 	declare(Definition{
 		Kind: BloodPressure, Place: 1,
 		Must: []*Parameter{Systolic, Diastolic}, May: []*Parameter{Pulse}, Marks: []*Mark{IrregularHeartbeat},
-		// Source: docs/decisions.md, "Cross-field checks".
+		// Source: docs/decisions/observations.md, "Cross-field checks".
 		Coherent: func(r Reading, c *input.Checks) {
 			if systolic, diastolic := r.Value(Systolic), r.Value(Diastolic); systolic != nil && diastolic != nil && *diastolic >= *systolic {
 				c.Reject("diastolic", "Must be lower than systolic.")

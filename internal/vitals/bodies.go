@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/object"
 )
 
-// maxDeviceID is in characters. Source: docs/decisions.md, "Maximum lengths".
+// maxDeviceID is in characters. Source: docs/decisions/limits.md, "Maximum lengths".
 const maxDeviceID = 128
 
 // Envelope is what the body of every kind holds besides the measurement.
@@ -120,7 +120,7 @@ func SentFields() (names []string) {
 }
 
 // take reads one number, which came in another unit when in is not nil; what was sent in one is kept beside what it comes to.
-// Source: docs/decisions.md, "Weight in pounds", "Pulse-oximetry and glucose fields" and "Glucose units".
+// Source: docs/decisions/observations.md, "Weight in pounds", "Pulse-oximetry and glucose fields" and "Glucose units".
 func (r *Reading) take(c *input.Checks, p *Parameter, name string, number input.Number, in *Unit, unit string) {
 	if in == nil {
 		r.values[p.place] = p.Range.read(c, name, number, slices.Contains(r.Kind.Definition().Must, p))

@@ -5,7 +5,7 @@ import "math/big"
 // BodyTemperature is taken by whatever thermometer is at home.
 const BodyTemperature Kind = "body_temperature"
 
-// TemperatureC comes in degrees Celsius or Fahrenheit. Source: docs/decisions.md, "Body temperature": the range, and the
+// TemperatureC comes in degrees Celsius or Fahrenheit. Source: docs/decisions/observations.md, "Body temperature": the range, and the
 // bounds of NEWS2 (Royal College of Physicians, 2017) with the fever of the CDC.
 var TemperatureC = &Parameter{
 	Name: "temperature", Column: "temperature_c", Label: "Temperature", Range: Range{25, 45, "°C"}, Words: []string{"Cel", "C", "degC"},
@@ -26,7 +26,7 @@ func init() {
 	})
 }
 
-// °C = (°F - 32) × 5/9, exactly. Source: docs/decisions.md, "Body temperature" (NIST SP 811, appendix B).
+// °C = (°F - 32) × 5/9, exactly. Source: docs/decisions/observations.md, "Body temperature" (NIST SP 811, appendix B).
 var (
 	minusFreezing     = big.NewRat(-32, 1)
 	celsiusPerDegree  = big.NewRat(5, 9)

@@ -37,7 +37,7 @@ type Definition struct {
 }
 
 // Stale says when readings that never change are suspicious.
-// Source: docs/decisions.md, "Stale readings".
+// Source: docs/decisions/devices.md, "Stale readings".
 type Stale struct {
 	// Days is how many local days in a row with the same values it takes.
 	Days int
@@ -48,7 +48,7 @@ type Stale struct {
 }
 
 // Form is what is particular about the kind as a FHIR observation.
-// Source: docs/decisions.md, "Codes, units, profiles per type" and "Category"; LOINC; US Core.
+// Source: docs/decisions/fhir.md, "Codes, units, profiles per type" and "Category"; LOINC; US Core.
 type Form struct {
 	Profile string // of US Core
 	Codes   []Code // LOINC

@@ -54,7 +54,7 @@ type Shown struct {
 }
 
 // Quantity is how a parameter is sent on: its code where it is a component, at most so many decimals, the words of the
-// unit and its UCUM code. Source: docs/decisions.md, "Rounding"; LOINC; UCUM.
+// unit and its UCUM code. Source: docs/decisions/fhir.md, "Rounding"; LOINC; UCUM.
 type Quantity struct {
 	Code       Code
 	Decimals   int
@@ -92,7 +92,7 @@ func (l Limits) Of(side Side) *float64 {
 }
 
 // Change is the rule of a parameter that deserves attention when it changes by so much within so many days.
-// Source: docs/decisions.md, "Weight rule" and "Extra threshold fields".
+// Source: docs/decisions/alerts.md, "Weight rule" and "Extra threshold fields".
 type Change struct {
 	// The names of the three in the group of thresholds, and what each may be.
 	Threshold, Critical, Window                string

@@ -3,7 +3,7 @@ package vitals
 // PulseOximetry is the oxygen saturation, mostly with the pulse.
 const PulseOximetry Kind = "pulse_oximetry"
 
-// What an oximeter measures besides the pulse. Source: docs/decisions.md, "Pulse-oximetry and glucose fields".
+// What an oximeter measures besides the pulse. Source: docs/decisions/observations.md, "Pulse-oximetry and glucose fields".
 var (
 	SpO2 = &Parameter{
 		Name: "spo2", Column: "spo2", Label: "SpO2", Range: Range{50, 100, UnitPercent},

@@ -17,11 +17,11 @@ const (
 	UnitMmolL   = "mmol/L"
 )
 
-// Decimals is the precision at which values are kept. Source: docs/decisions.md, "Cross-field checks".
+// Decimals is the precision at which values are kept. Source: docs/decisions/observations.md, "Cross-field checks".
 const Decimals = 2
 
 // Range is what a measurement may be: from Min to Max, both included, in Unit.
-// Source: the contract's limits; docs/decisions.md, "Pulse-oximetry and glucose fields" and "Weight in pounds".
+// Source: the contract's limits; docs/decisions/observations.md, "Pulse-oximetry and glucose fields" and "Weight in pounds".
 type Range struct {
 	Min, Max float64
 	Unit     string

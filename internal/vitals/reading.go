@@ -85,7 +85,7 @@ func (r Reading) SameValues(o Reading) bool { return r.ValuesKey() == o.ValuesKe
 
 // ValuesKey is a canonical text of the kind and all values, equal exactly when SameValues. It holds health
 // information: hash or seal it before it leaves the process. What is stored depends on every byte of it.
-// Source: docs/decisions.md, "Duplicate readings outside the webhook".
+// Source: docs/decisions/observations.md, "Duplicate readings outside the webhook".
 func (r Reading) ValuesKey() string {
 	var key strings.Builder
 	key.WriteString(string(r.Kind))

@@ -5,7 +5,7 @@ import "math/big"
 // Weight is watched for changes, not for bounds.
 const Weight Kind = "weight"
 
-// WeightKg comes in kilograms or pounds. Source: docs/decisions.md, "Weight in pounds" and "Weight rule". A critical change
+// WeightKg comes in kilograms or pounds. Source: docs/decisions/observations.md, "Weight in pounds" and docs/decisions/alerts.md, "Weight rule". A critical change
 // is twice the threshold when nobody sets it, hence twice its range.
 var WeightKg = &Parameter{
 	Name: "weight", Column: "weight_kg", Label: "Weight", Range: Range{20, 500, UnitKg},
@@ -28,7 +28,7 @@ func init() {
 	})
 }
 
-// kgPerPound is exact. Source: docs/decisions.md, "Weight in pounds" (NIST SP 811, appendix B: 1 lb = 0.45359237 kg).
+// kgPerPound is exact. Source: docs/decisions/observations.md, "Weight in pounds" (NIST SP 811, appendix B: 1 lb = 0.45359237 kg).
 var kgPerPound = big.NewRat(45_359_237, 100_000_000)
 
 // KgFromPounds converts pounds to kilograms, half up to two decimals: 165 lb is 74.84 kg.

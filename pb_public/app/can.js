@@ -1,5 +1,5 @@
 // What each role may do, so that doors that would not open are not shown. The service decides; this repeats its matrix.
-// Source: docs/decisions.md, "Who may call what".
+// Source: docs/decisions/roles.md, "Who may call what".
 import { is, me } from "./session.js";
 
 /** @type {Record<string, string>} */

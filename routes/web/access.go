@@ -27,7 +27,7 @@ type AccessTokens interface {
 }
 
 // admit checks what comes before any lookup, in the contract's order: limit, token, role.
-// Source: docs/decisions.md, "Reference to something that does not exist".
+// Source: docs/decisions/conventions.md, "Reference to something that does not exist".
 func (d *Door) admit(c *Call, row Route) error {
 	caller, refused := d.identify(c)
 	if err := d.count(c, row.Limit, caller); err != nil {
@@ -58,7 +58,7 @@ func (d *Door) admit(c *Call, row Route) error {
 }
 
 // permit refuses what the caller's role may not do, and everything but signing in to who must set up a second factor first.
-// Source: docs/decisions.md, "Who may call what" and "Disable 2FA".
+// Source: docs/decisions/roles.md, "Who may call what" and docs/decisions/authentication.md, "Disable 2FA".
 func (d *Door) permit(c *Call, row Route) error {
 	c.Scope = access.Reach(c.Caller.Role, row.Who)
 	switch {
@@ -71,7 +71,7 @@ func (d *Door) permit(c *Call, row Route) error {
 }
 
 // keepToEmergency refuses a request that claims an emergency for a write that none opens, whoever asks and whether or not the reason
-// would have been needed: what is closed must not depend on what is found later. Source: docs/decisions.md, "Emergency access".
+// would have been needed: what is closed must not depend on what is found later. Source: docs/decisions/security.md, "Emergency access".
 func keepToEmergency(c *Call, row Route) error {
 	if row.Method == http.MethodGet || access.InEmergency(row.Who) || len(c.Request.Header.Values(EmergencyHeader)) == 0 {
 		return nil
@@ -80,7 +80,7 @@ func keepToEmergency(c *Call, row Route) error {
 		"Leave "+EmergencyHeader+" out of other requests.")
 }
 
-// identify tells who the access token belongs to; another scheme is no token. Source: RFC 6750, 2.1; docs/decisions.md,
+// identify tells who the access token belongs to; another scheme is no token. Source: RFC 6750, 2.1; docs/decisions/authentication.md,
 // "Access token".
 func (d *Door) identify(c *Call) (auth.Caller, error) {
 	scheme, token, _ := strings.Cut(c.Request.Header.Get("Authorization"), " ")
@@ -95,7 +95,7 @@ func (d *Door) identify(c *Call) (auth.Caller, error) {
 }
 
 // count takes the request from its limit and shows on the answer what is left.
-// Source: docs/decisions.md, "Which limit applies", "Rate-limit headers" and "429 body".
+// Source: docs/decisions/limits.md, "Which limit applies", "Rate-limit headers" and docs/decisions/errors.md, "429 body".
 func (d *Door) count(c *Call, class limits.Class, caller auth.Caller) error {
 	key := limits.AddressKey(c.Address)
 	switch {

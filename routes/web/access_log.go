@@ -16,7 +16,7 @@ const callerKey = "caller id"
 
 // accessLog replaces PocketBase's request log, for its own routes too: that one keeps whole URLs and referrers, and a
 // search for a name would stand in them. This one writes the route's template and never a path, query or body.
-// Source: docs/decisions.md, "Application logs" and "PHI in URLs".
+// Source: docs/decisions/security.md, "Application logs" and "PHI in URLs".
 func (d *Door) accessLog() *hook.Handler[*core.RequestEvent] {
 	return &hook.Handler[*core.RequestEvent]{
 		Id:       apis.DefaultActivityLoggerMiddlewareId,

@@ -22,7 +22,7 @@ func (c *Call) Actor() audit.Actor {
 }
 
 // noteDenied leaves a trace of a caller who asked for more than is permitted; the refusal stays what it is.
-// Source: docs/decisions.md, "Audit record".
+// Source: docs/decisions/security.md, "Audit record".
 func (c *Call) noteDenied(row Route, refusal error) error {
 	if c.Caller.ID == 0 || Translate(refusal).Kind != fault.Forbidden {
 		return refusal
@@ -35,7 +35,7 @@ func (c *Call) noteDenied(row Route, refusal error) error {
 }
 
 // RecordRead notes in the audit trail whose data the caller was shown: one row for each call, and durable before it is shown.
-// Source: docs/decisions.md, "Audit record".
+// Source: docs/decisions/security.md, "Audit record".
 func (c *Call) RecordRead(event audit.Event, resourceType, resourceID string, patientIDs ...string) error {
 	entry := audit.Entry{Event: event, Actor: c.Actor(), ResourceType: resourceType, ResourceID: resourceID}
 	if len(patientIDs) == 1 {

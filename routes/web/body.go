@@ -12,13 +12,13 @@ import (
 )
 
 // The largest bodies, in bytes: of callers who are known by their token, and of others, whose every byte is held in memory before anybody knows what
-// it is worth. Source: docs/decisions.md, "Request size and time".
+// it is worth. Source: docs/decisions/limits.md, "Request size and time".
 const (
 	maxBody          = 1 << 20
 	maxAnonymousBody = 64 << 10
 )
 
-// Decode reads the body, one JSON object, into dst. Source: docs/decisions.md, "Content types".
+// Decode reads the body, one JSON object, into dst. Source: docs/decisions/conventions.md, "Content types".
 func (c *Call) Decode(dst any) error {
 	raw, err := c.Body()
 	if err != nil {

@@ -39,7 +39,7 @@ type Call struct {
 }
 
 // requestTime bounds the work on one request, reportTime that on a report, an export or a run of the billing.
-// Source: docs/decisions.md, "Request size and time".
+// Source: docs/decisions/limits.md, "Request size and time".
 const (
 	requestTime = 30 * time.Second
 	reportTime  = time.Minute

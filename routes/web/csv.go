@@ -14,7 +14,7 @@ const csvType = "text/csv; charset=utf-8"
 
 // CSVSafe keeps a spreadsheet from reading a cell, or what one makes of a part of it, as a formula. Spreadsheets fold full-width signs
 // and skip what nobody sees, and where the decimal sign is a comma they part cells at semicolons, which RFC 4180 does not quote.
-// Source: docs/decisions.md, "Claims export".
+// Source: docs/decisions/billing.md, "Claims export".
 func CSVSafe(cell string) string {
 	var safe strings.Builder
 	kept := 0

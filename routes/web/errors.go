@@ -20,7 +20,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// statuses is the only place where a kind of fault becomes a status. Source: docs/decisions.md, "Error-code catalogue".
+// statuses is the only place where a kind of fault becomes a status. Source: docs/decisions/errors.md, "Error-code catalogue".
 var statuses = map[fault.Kind]int{
 	fault.Internal:             http.StatusInternalServerError,
 	fault.Throttled:            http.StatusTooManyRequests,
@@ -143,7 +143,7 @@ func dotted(into fault.Fields, prefix string, invalid validation.Errors) fault.F
 }
 
 // errorBody writes the contract's error form in its order: detail, code, field_errors, then the extra members by name.
-// Source: docs/decisions.md, "Error body".
+// Source: docs/decisions/errors.md, "Error body".
 func errorBody(f *fault.Error) []byte {
 	head, err := Encode(struct {
 		Detail string       `json:"detail"`

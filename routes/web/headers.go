@@ -15,7 +15,7 @@ const requestIDHeader = "X-Request-ID"
 var requestIDPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
 
 // SetCommonHeaders sets what every answer carries and returns the request's id, the caller's own when it is usable.
-// Source: docs/decisions.md, "Common response headers" and "Security headers".
+// Source: docs/decisions/conventions.md, "Common response headers" and docs/decisions/security.md, "Security headers".
 func SetCommonHeaders(e *core.RequestEvent) (requestID string) {
 	requestID = e.Request.Header.Get(requestIDHeader)
 	if !requestIDPattern.MatchString(requestID) {
@@ -48,7 +48,7 @@ func strict(next http.Handler) http.Handler {
 }
 
 // crossOrigin replaces PocketBase's rule, which lets every origin in, by the listed ones, for its own routes too.
-// Source: docs/decisions.md, "CORS".
+// Source: docs/decisions/limits.md, "CORS".
 func (d *Door) crossOrigin() *hook.Handler[*core.RequestEvent] {
 	rule := apis.CORS(apis.CORSConfig{
 		AllowOriginFunc: func(origin string) (bool, error) { return slices.Contains(d.AllowedOrigins, origin), nil },

@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// Sizes of a page. Source: docs/decisions.md, "Pagination edge cases".
+// Sizes of a page. Source: docs/decisions/conventions.md, "Pagination edge cases".
 const (
 	defaultPageSize = 20
 	maxPageSize     = 100
@@ -46,7 +46,7 @@ func (q *Query) Positive(name string, absent, most int) int {
 	return min(value, most)
 }
 
-// Page is the envelope of every list. Source: docs/decisions.md, "List envelope".
+// Page is the envelope of every list. Source: docs/decisions/conventions.md, "List envelope".
 type Page[T any] struct {
 	Count    int     `json:"count"`
 	Next     *string `json:"next"`

@@ -23,7 +23,7 @@ const (
 var Methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
 // Patterns are the forms in which a path is served: as the contract writes it and, alike, without its last slash.
-// Source: docs/decisions.md, "Trailing slash".
+// Source: docs/decisions/conventions.md, "Trailing slash".
 func Patterns(path string) []string {
 	bare, slashed := strings.CutSuffix(path, "/")
 	if !slashed {
@@ -34,7 +34,7 @@ func Patterns(path string) []string {
 
 // mountUnknown answers what no row matches under /api/, in the contract's error form and without asking for a token.
 // GET needs Patterns of its own there, or the files of pb_public, served at /{path...}, would catch it.
-// Source: docs/decisions.md, "Unknown routes" and "Method handling".
+// Source: docs/decisions/errors.md, "Unknown routes" and docs/decisions/conventions.md, "Method handling".
 func (d *Door) mountUnknown(group *router.RouterGroup[*core.RequestEvent]) {
 	unknown := d.door(Route{Path: BasePath + "/", Who: Anyone, Limit: limits.User, Handle: d.unknown})
 	group.GET("/api", unknown)
@@ -104,7 +104,7 @@ func tidy(escaped string) bool {
 }
 
 // refuseOldTLS lets connections below TLS 1.3, which the webhooks' own server name may have, do nothing but what that name is for.
-// Source: docs/decisions.md, "TLS 1.3 and 1.2".
+// Source: docs/decisions/limits.md, "TLS 1.3 and 1.2".
 func refuseOldTLS(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		vendor, webhook := strings.CutPrefix(strings.TrimSuffix(r.URL.Path, "/"), BasePath+"/gateway/")

@@ -15,7 +15,7 @@ import (
 
 // Query reads the parameters of a request and collects what is wrong with them, by parameter. A parameter that is
 // left out is a filter not asked for; one that is sent must be valid, the empty text included. Unknown parameters
-// are ignored. Source: docs/decisions.md, "Booleans, enums and unknown filters in queries".
+// are ignored. Source: docs/decisions/conventions.md, "Booleans, enums and unknown filters in queries".
 type Query struct {
 	values url.Values
 	checks *input.Checks
@@ -121,7 +121,7 @@ func (q *Query) Ordering(orders ...string) string {
 type Span struct{ From, To time.Time }
 
 // Between reads date_from and date_to. A bare date is a day in the practice's zone, the whole of it.
-// Source: docs/decisions.md, "Date filters".
+// Source: docs/decisions/conventions.md, "Date filters".
 func (q *Query) Between() Span {
 	const from, to = "date_from", "date_to"
 	s := Span{From: q.edge(from, false), To: q.edge(to, true)}

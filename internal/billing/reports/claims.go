@@ -134,7 +134,7 @@ var ages = []struct {
 	most int
 }{{"0-30", 30}, {"31-60", 60}, {"61-90", 90}, {"90+", 0}}
 
-// aging counts practice days since the submission. Source: docs/decisions.md, "Report shapes".
+// aging counts practice days since the submission. Source: docs/decisions/billing.md, "Report shapes".
 func (m *maker) aging() (any, error) {
 	where, params := m.where("lifecycle_status IN ('submitted', 'appealed')")
 	since := "CASE"

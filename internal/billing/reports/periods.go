@@ -17,7 +17,7 @@ const (
 // Bucket is one period of a breakdown, cut to the span that was asked for. Week keys are those of ISO 8601, whose year may differ from the day's.
 type Bucket struct{ Key, First, Last string }
 
-// Group is the grouping of a span of days: by day up to 31 of them, by week up to 182, else by month. Source: docs/decisions.md, "Automatic grouping".
+// Group is the grouping of a span of days: by day up to 31 of them, by week up to 182, else by month. Source: docs/decisions/billing.md, "Automatic grouping".
 func Group(from, to string) string {
 	switch days := billing.DaysBetween(from, to) + 1; {
 	case days <= 31:

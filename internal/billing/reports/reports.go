@@ -45,7 +45,7 @@ const (
 	everything
 )
 
-// kinds are the reports. Source: docs/decisions.md, "Report parameters (all 13)" and "Report shapes".
+// kinds are the reports. Source: docs/decisions/billing.md, "Report parameters (all 13)" and "Report shapes".
 var kinds = map[Name]struct {
 	span   span
 	cached bool

@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
-// Statistics are the figures of a month. Source: docs/decisions.md, "Statistics definitions".
+// Statistics are the figures of a month. Source: docs/decisions/billing.md, "Statistics definitions".
 type Statistics struct {
 	Period           string                   `json:"period"`
 	TotalRevenue     billing.Cents            `json:"total_revenue"`
@@ -118,7 +118,7 @@ func (m *maker) patientsBilled(periods []periodSum) ([]int, error) {
 	return counts, nil
 }
 
-// qualifyingDays is how many days with data make a patient compliant, windowDays in how many. Source: docs/decisions.md, "KPI details".
+// qualifyingDays is how many days with data make a patient compliant, windowDays in how many. Source: docs/decisions/dashboard.md, "KPI details".
 const (
 	qualifyingDays = 16
 	windowDays     = 30

@@ -20,7 +20,7 @@ type Table struct {
 	Rows    [][]Cell
 }
 
-// Table is the main table of a report. Source: docs/decisions.md, "Report parameters (all 13)".
+// Table is the main table of a report. Source: docs/decisions/billing.md, "Report parameters (all 13)".
 func (r Report) Table() Table {
 	switch body := r.Body.(type) {
 	case ExecutiveBody:

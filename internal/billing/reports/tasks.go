@@ -39,7 +39,7 @@ type TasksBody struct {
 	Items                      []TaskItem `json:"items"`
 }
 
-// mostItems is how many entries the report names. Source: docs/decisions.md, "Report shapes".
+// mostItems is how many entries the report names. Source: docs/decisions/billing.md, "Report shapes".
 const mostItems = 100
 
 // waitingSince is when an entry came to wait, as the index of waiting entries has it.

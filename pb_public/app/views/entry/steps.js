@@ -62,7 +62,7 @@ const steps = {
   void: { name: "Void", title: "Void the entry", said: "Voided.", danger: true, about: "A voided entry is never billed. It stays in the records.", fields: (_, errors) => reason(errors) },
 };
 
-/** Source: docs/decisions.md, "Claim state machine". @type {Record<string, string[]>} */
+/** Source: docs/decisions/billing.md, "Claim state machine". @type {Record<string, string[]>} */
 const next = {
   pending_review: ["void", "review"], reviewed: ["void", "return", "submit"], submitted: ["deny", "pay"], appealed: ["deny", "pay"], denied: ["appeal", "resubmit"],
 };

@@ -1,5 +1,5 @@
 // The order of the triage list, as the service has it, so that a row told of by the stream finds its place without asking.
-// Source: docs/decisions.md, "Triage ordering".
+// Source: docs/decisions/triage.md, "Triage ordering".
 
 import { vitals } from "../../ui/vitals.js";
 
