@@ -1,6 +1,7 @@
 package collections
 
 import (
+	"context"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -81,6 +82,32 @@ func AlertsOfObservations(app core.App, observationIDs ...string) (map[string][]
 		alerts[alert.ObservationID()] = append(alerts[alert.ObservationID()], alert)
 	}
 	return alerts, err
+}
+
+// RaisedAlert is an alert that a reading raised.
+type RaisedAlert struct {
+	Observation string   `db:"observation"`
+	Type        string   `db:"type"`
+	Level       string   `db:"level"`
+	Parameter   string   `db:"parameter"`
+	Value       *float64 `db:"value"`
+	Threshold   *float64 `db:"threshold"`
+}
+
+// RaisedAlerts are those that a patient's readings have raised since a time, in no order.
+func RaisedAlerts(ctx context.Context, app core.App, patientID string, since time.Time) (raised []RaisedAlert, err error) {
+	err = app.DB().NewQuery(`SELECT observation, type, level, parameter, value, threshold FROM alerts
+		WHERE patient = {:patient} AND created_at >= {:from} AND observation != '' AND level IN ('critical', 'warning')`).
+		Bind(dbx.Params{"patient": patientID, "from": Instant(since)}).WithContext(ctx).All(&raised)
+	return raised, wrap(err, "read alerts that were raised")
+}
+
+// LastAlertMeasured is the time of the reading for which the last alert of a type and parameter was raised about a patient; zero for none.
+func LastAlertMeasured(app core.App, patientID, alertType, parameter string) (time.Time, error) {
+	at, err := queryValue[string](app, "find last alert", `SELECT COALESCE(MAX(measured_at), '') FROM alerts
+		WHERE patient = {:patient} AND type = {:type} AND parameter = {:parameter}`,
+		dbx.Params{"patient": patientID, "type": alertType, "parameter": parameter})
+	return ParseInstant(at), err
 }
 
 // AlertIDsOfEscalations are the ids of the alerts attached to escalations, by escalation and in order.

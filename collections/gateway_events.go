@@ -25,28 +25,28 @@ const (
 // GatewayEvent is an event of a device vendor that made no observation when it came.
 type GatewayEvent struct{ core.BaseRecordProxy }
 
-func asGatewayEvent(record *core.Record) *GatewayEvent {
-	e := &GatewayEvent{}
-	e.SetProxyRecord(record)
-	return e
-}
-
 // FindGatewayEvent finds an event by id.
 func FindGatewayEvent(app core.App, id string) (*GatewayEvent, error) {
-	record, err := app.FindRecordById(GatewayEvents, id)
-	if err != nil {
-		return nil, fmt.Errorf("find gateway event: %w", err)
-	}
-	return asGatewayEvent(record), nil
+	return find[GatewayEvent](app, GatewayEvents, dbx.HashExp{"id": id})
+}
+
+// GatewayEventFilter narrows a list of events; zero values do not.
+type GatewayEventFilter struct {
+	Status, Reason, DeviceID string
+	// Among keeps these states where no one is asked for.
+	Among []string
+	// From and To bound the time of receipt, both inclusive.
+	From, To time.Time
 }
 
 // PageOfGatewayEvents returns a page of events, the newest first, and how many there are in all; unreadable ones are left out and counted.
-func PageOfGatewayEvents(app core.App, conditions Conditions, offset, limit int) (page []*GatewayEvent, total, unreadable int, err error) {
-	records, total, err := conditions.Page(app, GatewayEvents, "received_at DESC, id DESC", offset, limit)
-	records, unreadable = ReadableRecords(records)
-	for _, record := range records {
-		page = append(page, asGatewayEvent(record))
+func PageOfGatewayEvents(app core.App, f GatewayEventFilter, offset, limit int) (page []*GatewayEvent, total, unreadable int, err error) {
+	where := Conditions{}.Equal("status", f.Status).Equal("reason", f.Reason).Equal("device_id", f.DeviceID).Between("received_at", f.From, f.To)
+	if f.Status == "" {
+		where = append(where, AnyOf("status", f.Among))
 	}
+	page, total, err = pageOf[GatewayEvent](app, GatewayEvents, Every(where), []string{"received_at DESC", "id DESC"}, offset, limit)
+	page, unreadable = ReadableOnly(page)
 	return page, total, unreadable, err
 }
 

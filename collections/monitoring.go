@@ -57,24 +57,19 @@ type PatientDay struct{ Patient, Day string }
 
 // ReadingsByDay walks the days of the active patients, not those of all times. Both ends are included.
 func ReadingsByDay(app core.App, careTeamOf, first, last string) (map[PatientDay]int, error) {
-	rows, err := app.DB().Select("r.patient", "r.day", "SUM(r.readings)").From("patients p").
+	query := app.DB().Select("r.patient", "r.day", "SUM(r.readings)").From("patients p").
 		Join("CROSS JOIN", "reading_days r", dbx.NewExp( // CROSS fixes the order: a search for each patient
 			"r.patient = p.id AND r.day BETWEEN {:first} AND {:last}", dbx.Params{"first": first, "last": last})).
-		Where(Every(activePatients("p.id", careTeamOf))).GroupBy("r.patient", "r.day").Rows()
-	if err != nil {
-		return nil, wrap(err, "read reading days")
-	}
-	defer rows.Close() //nolint:errcheck // Err below tells what went wrong
+		Where(Every(activePatients("p.id", careTeamOf))).GroupBy("r.patient", "r.day")
 	received := map[PatientDay]int{}
-	for rows.Next() {
+	err := eachRow("read reading days", query, func(rows *dbx.Rows) error {
 		var key PatientDay
 		var readings int
-		if err := rows.Scan(&key.Patient, &key.Day, &readings); err != nil {
-			return nil, wrap(err, "read a reading day")
-		}
+		err := rows.Scan(&key.Patient, &key.Day, &readings)
 		received[key] = readings
-	}
-	return received, wrap(rows.Err(), "read reading days")
+		return err
+	})
+	return received, err
 }
 
 // CountMonitored counts the active patients with at least one device.
@@ -103,19 +98,4 @@ func AverageProcessing(app core.App, careTeamOf string, since time.Time) (mean f
 	where := Conditions{dbx.NewExp("created_at > {:since}", dbx.Params{"since": Instant(since)})}.OnCareTeamOf(careTeamOf)
 	err = app.DB().Select("COALESCE(AVG(processing_ms), 0)").From(Observations).Where(Every(where)).Row(&mean)
 	return mean, wrap(err, "average processing time")
-}
-
-// Timing is how many readings of a bucket took so many milliseconds, and what they took together.
-type Timing struct {
-	Bucket   string `db:"bucket"`
-	MS       int64  `db:"ms"`
-	Readings int    `db:"readings"`
-	TotalUS  int64  `db:"total_us"`
-}
-
-// Timings are those of the buckets from one to another, in order.
-func Timings(app core.App, first, last time.Time) ([]Timing, error) {
-	return queryAll[Timing](app, "read processing times",
-		`SELECT bucket, ms, readings, total_us FROM processing_times WHERE bucket BETWEEN {:first} AND {:last} ORDER BY bucket, ms`,
-		dbx.Params{"first": Instant(first), "last": Instant(last)})
 }

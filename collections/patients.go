@@ -144,24 +144,24 @@ type PatientName struct {
 
 // PatientNames reads the names of the given ids, patients of any state, in no order. Nearly every list asks for them.
 func PatientNames(app core.App, ids []string) (names []PatientName, err error) {
-	rows, err := app.DB().Select("id", "mrn", "first_name", "last_name").From(Patients).Where(among(ids)).Rows()
-	if err != nil {
-		return nil, fmt.Errorf("read patients' names: %w", err)
-	}
-	defer rows.Close() //nolint:errcheck // Err below tells what went wrong
-	for rows.Next() {
+	query := app.DB().Select("id", "mrn", "first_name", "last_name").From(Patients).Where(among(ids))
+	err = eachRow("read patients' names", query, func(rows *dbx.Rows) error {
 		var n PatientName
 		var first, last string
 		if err := rows.Scan(&n.ID, &n.MRN, &first, &last); err != nil {
-			return nil, fmt.Errorf("read a patient's name: %w", err)
+			return err
 		}
 		n.First, n.Last, n.Unreadable = openNames(Patients, n.ID, first, last)
 		names = append(names, n)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("read patients' names: %w", err)
-	}
-	return names, nil
+		return nil
+	})
+	return names, err
+}
+
+// PatientsAfter are the ids of the next patients of any state, in order.
+func PatientsAfter(app core.App, after string, limit int) ([]string, error) {
+	return queryColumn[string](app, "list patients", `SELECT id FROM patients WHERE id > {:after} ORDER BY id LIMIT +{:limit}`,
+		dbx.Params{"after": after, "limit": limit})
 }
 
 // FirstLast is "Ada Lovelace", or [UnreadableText]: the row of a patient in danger is not left out because the name cannot be opened, and the

@@ -121,23 +121,35 @@ func queryColumn[T any](app core.App, what, query string, params dbx.Params) (fo
 	return found, wrap(err, "%s", what)
 }
 
-// readMap reads a query of two columns, the second by the first.
-func readMap[V any](what string, query interface{ Rows() (*dbx.Rows, error) }) (map[string]V, error) {
+// rowQuery is a query, written out or put together.
+type rowQuery interface{ Rows() (*dbx.Rows, error) }
+
+// eachRow goes through what a query finds.
+func eachRow(what string, query rowQuery, each func(*dbx.Rows) error) error {
 	rows, err := query.Rows()
 	if err != nil {
-		return nil, wrap(err, "%s", what)
+		return wrap(err, "%s", what)
 	}
 	defer rows.Close() //nolint:errcheck // Err below tells what went wrong
-	found := map[string]V{}
 	for rows.Next() {
+		if err := each(rows); err != nil {
+			return wrap(err, "%s", what)
+		}
+	}
+	return wrap(rows.Err(), "%s", what)
+}
+
+// readMap reads a query of two columns, the second by the first.
+func readMap[V any](what string, query rowQuery) (map[string]V, error) {
+	found := map[string]V{}
+	err := eachRow(what, query, func(rows *dbx.Rows) error {
 		var key string
 		var value V
-		if err := rows.Scan(&key, &value); err != nil {
-			return nil, wrap(err, "%s", what)
-		}
+		err := rows.Scan(&key, &value)
 		found[key] = value
-	}
-	return found, wrap(rows.Err(), "%s", what)
+		return err
+	})
+	return found, err
 }
 
 // setOf tells of each text whether it is among some.

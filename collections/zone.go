@@ -3,6 +3,9 @@ package collections
 import (
 	"sync"
 	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
 )
 
 // zones are the time zones asked for so far, by name. The standard library reads them from disk each time; they never change.
@@ -22,4 +25,10 @@ func Zone(name string, practice *time.Location) *time.Location {
 	}
 	zones.Store(name, zone)
 	return zone
+}
+
+// ZoneOfPatient is the time zone of a patient.
+func ZoneOfPatient(app core.App, patientID string, practice *time.Location) (*time.Location, error) {
+	name, err := queryValue[string](app, "find the patient's time zone", `SELECT time_zone FROM patients WHERE id = {:id}`, dbx.Params{"id": patientID})
+	return Zone(name, practice), err
 }

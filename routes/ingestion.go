@@ -94,7 +94,7 @@ func (a *api) answerIngested(c *web.Call, outcome observations.Outcome) error {
 func (a *api) listObservations(c *web.Call) error {
 	q := c.Query()
 	p := q.Paging()
-	filter := observations.Filter{
+	filter := collections.ObservationFilter{
 		PatientID: q.PatientID(), Kind: q.OneOf("observation_type", vitals.KindNames...),
 		FHIRStatus:  q.OneOf("fhir_status", collections.FHIRPending, collections.FHIRProcessing, collections.FHIRTransmitted, collections.FHIRFailed),
 		OldestFirst: q.Ordering("-measured_at", "measured_at") == "measured_at", Zone: a.Zone,

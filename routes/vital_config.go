@@ -135,7 +135,7 @@ func (a *api) listThresholdChanges(c *web.Call) error {
 	q := c.Query()
 	p := q.Paging()
 	between := q.Between()
-	filter := alerts.ChangeFilter{
+	filter := collections.ThresholdChangeFilter{
 		PatientID: q.PatientID(), Field: q.OneOf("field", alerts.ChangeLogFields()...),
 		ChangedBy: q.Text("changed_by", 254), From: between.From, To: between.To,
 	}
@@ -146,7 +146,7 @@ func (a *api) listThresholdChanges(c *web.Call) error {
 	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
 		return err
 	}
-	page, total, err := alerts.Changes(c.App, filter, p.Offset(), p.Size)
+	page, total, err := collections.PageOfThresholdChanges(c.App, filter, p.Offset(), p.Size)
 	if err != nil {
 		return err
 	}

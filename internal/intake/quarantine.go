@@ -4,7 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -18,26 +17,6 @@ import (
 // QuarantineStatuses are the states of what people look at: events that could not be placed or read, and what became of
 // them.
 var QuarantineStatuses = []string{collections.EventOpen, collections.EventReleased, collections.EventDiscarded, collections.EventRejected}
-
-// QuarantineFilter narrows the quarantine list; zero values do not.
-type QuarantineFilter struct {
-	Status, Reason, DeviceID string
-	// From and To bound the time of receipt, both inclusive.
-	From, To time.Time
-}
-
-// Quarantine returns a page of the quarantine list, newest first, and how long it is in all; unreadable events are left out and counted.
-func Quarantine(app core.App, f QuarantineFilter, offset, limit int) (page []*collections.GatewayEvent, total, unreadable int, err error) {
-	statuses := []any{}
-	for _, status := range QuarantineStatuses {
-		if f.Status == "" || f.Status == status {
-			statuses = append(statuses, status)
-		}
-	}
-	conditions := collections.Conditions{dbx.In("status", statuses...)}.Equal("reason", f.Reason).
-		Equal("device_id", f.DeviceID).Between("received_at", f.From, f.To)
-	return collections.PageOfGatewayEvents(app, conditions, offset, limit)
-}
 
 // Find returns one event of the quarantine list, or a not-found fault.
 func Find(app core.App, id string) (*collections.GatewayEvent, error) {
