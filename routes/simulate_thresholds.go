@@ -93,10 +93,8 @@ func (a *api) simulateThresholds(c *web.Call) error {
 		return err
 	}
 	if proposal.PatientID != "" {
-		if _, err := collections.FindPatient(c.App, proposal.PatientID); collections.Missing(err) {
-			return fault.Missing()
-		} else if err != nil {
-			return err
+		if _, err := collections.FindPatient(c.App, proposal.PatientID); err != nil {
+			return fault.IfMissing(err)
 		}
 	}
 	var err error

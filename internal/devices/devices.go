@@ -59,13 +59,10 @@ func ParseType(text string) (deviceType string, kind vitals.Kind, ok bool) {
 // find finds a device, or a not-found fault.
 func find(app core.App, deviceID string) (*collections.Device, error) {
 	device, err := collections.FindDevice(app, deviceID)
-	if collections.Missing(err) {
-		return nil, fault.Missing()
+	if err != nil {
+		return nil, fault.IfMissing(err)
 	}
-	if err == nil {
-		err = collections.Readable(device.ProxyRecord())
-	}
-	return device, err
+	return device, collections.Readable(device.ProxyRecord())
 }
 
 func save(tx core.App, model core.Model) error {

@@ -21,11 +21,8 @@ var QuarantineStatuses = []string{collections.EventOpen, collections.EventReleas
 // Find returns one event of the quarantine list, or a not-found fault.
 func Find(app core.App, id string) (*collections.GatewayEvent, error) {
 	event, err := collections.FindGatewayEvent(app, id)
-	if collections.Missing(err) {
-		return nil, fault.Missing()
-	}
 	if err != nil {
-		return nil, err
+		return nil, fault.IfMissing(err)
 	}
 	if err := collections.Readable(event.ProxyRecord()); err != nil {
 		return nil, err
@@ -63,10 +60,8 @@ func (e *Engine) Release(app core.App, id, patientID string, by audit.Actor, now
 		if err != nil {
 			return err
 		}
-		if _, err := collections.FindPatient(tx, patientID); collections.Missing(err) {
-			return fault.Missing()
-		} else if err != nil {
-			return err
+		if _, err := collections.FindPatient(tx, patientID); err != nil {
+			return fault.IfMissing(err)
 		}
 		if err := waits(waiting); err != nil {
 			return err

@@ -159,13 +159,10 @@ func loadHolder(tx core.App, patientID string) (h holder, err error) {
 	err = tx.DB().NewQuery(`SELECT p.active, p.deleted_at, p.time_zone, p.date_of_birth, p.first_name, p.last_name, p.mrn, COALESCE(u.email, '') AS provider_email
 		FROM patients p LEFT JOIN users u ON u.id = p.primary_provider AND u.is_active = TRUE WHERE p.id = {:id}`).
 		Bind(dbx.Params{"id": patientID}).One(&h)
-	if collections.Missing(err) {
-		return h, fault.Missing()
-	}
 	if err != nil {
-		return h, fmt.Errorf("find patient of reading: %w", err)
+		err = fmt.Errorf("find patient of reading: %w", err)
 	}
-	return h, nil
+	return h, fault.IfMissing(err)
 }
 
 // unborn reports whether the time, in the patient's zone, lies before the date of birth. A date that cannot be opened

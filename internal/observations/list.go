@@ -20,11 +20,8 @@ func List(app core.App, f collections.ObservationFilter, offset, limit int) (pag
 // Find returns one observation, or a not-found fault.
 func Find(app core.App, id string) (Observation, error) {
 	record, err := collections.FindObservation(app, id)
-	if collections.Missing(err) {
-		return Observation{}, fault.Missing()
-	}
 	if err != nil {
-		return Observation{}, err
+		return Observation{}, fault.IfMissing(err)
 	}
 	return FromRecord(record), nil
 }
