@@ -222,13 +222,9 @@ type Snooze struct{ core.BaseRecordProxy }
 
 // NewSnooze returns an unsaved snooze with the next number.
 func NewSnooze(tx core.App, patientID, alertType string, reason phi.Text, until time.Time, by string, now time.Time) (*Snooze, error) {
-	s, err := numbered[Snooze](tx, Snoozes)
-	if err == nil {
-		s.Load(map[string]any{
-			"patient": patientID, "type": alertType, "reason": reason.Reveal(), "ends_at": Instant(until), "created_by": by, "created_at": Instant(now),
-		})
-	}
-	return s, err
+	return fresh[Snooze](tx, Snoozes, map[string]any{
+		"patient": patientID, "type": alertType, "reason": reason.Reveal(), "ends_at": Instant(until), "created_by": by, "created_at": Instant(now),
+	})
 }
 
 // FindSnooze finds one snooze of a patient.

@@ -76,11 +76,8 @@ func AuditRows(app core.App, afterID, upToID string, limit int) ([]AuditRow, err
 func CountAllAudit(app core.App) (count int, err error) {
 	var first, last string
 	err = app.DB().NewQuery(`SELECT COALESCE((SELECT MIN(id) FROM audit_log), ''), COALESCE((SELECT MAX(id) FROM audit_log), '')`).Row(&first, &last)
-	if err != nil {
-		return 0, fmt.Errorf("count all audit rows: %w", err)
-	}
-	if last == "" {
-		return 0, nil
+	if err != nil || last == "" {
+		return 0, wrap(err, "count all audit rows")
 	}
 	return int(Number(last) - Number(first) + 1), nil
 }
@@ -104,8 +101,7 @@ func SelectAuditAfter(app core.App, where dbx.Expression, afterID string, limit 
 }
 
 func selectAudit(app core.App) *dbx.SelectQuery {
-	return app.DB().Select("id", "recorded_at", "event", "action", "outcome", "actor_type", "actor_id", "actor_email", "actor_role", "resource_type",
-		"resource_id", "patient", "source_ip", "client", "request_id", "reason", "changes", "prev_hash", "hash").From(AuditLog)
+	return app.DB().Select(strings.Fields(strings.ReplaceAll(auditColumns, ",", " "))...).From(AuditLog)
 }
 
 // AuditState is what the database itself keeps about its audit trail, as stored: how many entries it has and the hash of the last, up to which
@@ -136,9 +132,9 @@ func ReadAuditEnd(app core.App) (end AuditEnd, err error) {
 }
 
 // HasAuditState reports whether the schema has come to keep a state; a database that a new version has not opened yet has none.
-func HasAuditState(app core.App) (found bool, err error) {
-	err = app.DB().NewQuery(`SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'audit_state')`).Row(&found)
-	return found, wrap(err, "look for the audit trail's state")
+func HasAuditState(app core.App) (bool, error) {
+	return queryValue[bool](app, "look for the audit trail's state",
+		`SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'audit_state')`, nil)
 }
 
 // ReadAuditState reads what is kept about the trail and the id of its last row, which is all that an append needs; a missing row when nothing
@@ -147,10 +143,7 @@ func ReadAuditState(tx core.App) (end AuditEnd, err error) {
 	err = tx.NonconcurrentDB().NewQuery(`SELECT entries, head, unkeyed, unkeyed_head, seal, COALESCE((SELECT MAX(id) FROM audit_log), '') AS last_id FROM audit_state`).
 		Row(&end.Entries, &end.Head, &end.Unkeyed, &end.UnkeyedHead, &end.Seal, &end.ID)
 	end.Kept = err == nil
-	if err != nil {
-		err = fmt.Errorf("read the audit trail's state: %w", err)
-	}
-	return end, err
+	return end, wrap(err, "read the audit trail's state")
 }
 
 // ReadAuditEndBefore is ReadAuditEnd for a database whose schema keeps no state yet.
@@ -161,19 +154,14 @@ func ReadAuditEndBefore(app core.App) (end AuditEnd, err error) {
 
 // BeginAuditState stores the first state.
 func BeginAuditState(tx core.App, s AuditState) error {
-	return writeAuditState(tx, `INSERT INTO audit_state (id, entries, head, unkeyed, unkeyed_head, seal) VALUES (1, {:entries}, {:head}, {:unkeyed}, {:unkeyed_head}, {:seal})`,
+	return exec(tx, "store the audit trail's state", `INSERT INTO audit_state (id, entries, head, unkeyed, unkeyed_head, seal) VALUES (1, {:entries}, {:head}, {:unkeyed}, {:unkeyed_head}, {:seal})`,
 		dbx.Params{"entries": s.Entries, "head": s.Head, "unkeyed": s.Unkeyed, "unkeyed_head": s.UnkeyedHead, "seal": s.Seal})
 }
 
 // MoveAuditState stores where the trail ends now.
 func MoveAuditState(tx core.App, s AuditState) error {
-	return writeAuditState(tx, `UPDATE audit_state SET entries = {:entries}, head = {:head}, seal = {:seal}`,
+	return exec(tx, "store the audit trail's state", `UPDATE audit_state SET entries = {:entries}, head = {:head}, seal = {:seal}`,
 		dbx.Params{"entries": s.Entries, "head": s.Head, "seal": s.Seal})
-}
-
-func writeAuditState(tx core.App, sql string, values dbx.Params) error {
-	_, err := tx.NonconcurrentDB().NewQuery(sql).Bind(values).Execute()
-	return wrap(err, "store the audit trail's state")
 }
 
 // AuditKeys are the keys of the audit trail: one hashes its rows, one seals its state.
@@ -267,7 +255,7 @@ func (f AuditFilter) Where() dbx.Expression {
 
 // AuditOfPatient chooses the rows about a patient, and those of some events that may name the patient in a sealed list.
 func AuditOfPatient(patientID string, events []string, from, to time.Time) dbx.Expression {
-	lists := dbx.And(dbx.HashExp{"patient": ""}, dbx.NewExp("changes != ''"), oneOf("event", events))
+	lists := dbx.And(dbx.HashExp{"patient": ""}, dbx.NewExp("changes != ''"), AnyOf("event", events))
 	return dbx.And(AuditFilter{From: from, To: to}.Where(), dbx.Or(dbx.HashExp{"patient": patientID}, lists))
 }
 
@@ -338,10 +326,9 @@ func words(text string) string { return strings.Join(strings.Fields(text), " ") 
 
 // LastAudited is when an event was last recorded; zero for never.
 func LastAudited(app core.App, event string) (time.Time, error) {
-	var at string
-	err := app.DB().NewQuery(`SELECT recorded_at FROM audit_log WHERE event = {:event} ORDER BY id DESC LIMIT 1`).
-		Bind(dbx.Params{"event": event}).Row(&at)
-	return ParseInstant(at), wrap(unlessMissing(err), "find the last %s", event)
+	at, err := queryValue[string](app, "find the last "+event, `SELECT recorded_at FROM audit_log WHERE event = {:event} ORDER BY id DESC LIMIT 1`,
+		dbx.Params{"event": event})
+	return ParseInstant(at), unlessMissing(err)
 }
 
 // CausingRequest is the id of the request that the audit trail first names for an object; "" when no request caused it.

@@ -42,13 +42,9 @@ func PatientIDsOfTeam(app core.App, userID, only string) ([]string, error) {
 
 // PatientsOfTeam are the patients of whom the user is primary provider or care-team member.
 func PatientsOfTeam(app core.App, userID string) (map[string]bool, error) {
-	var ids []string
-	err := app.DB().NewQuery(`SELECT patient FROM care_team_members WHERE user = {:user} UNION SELECT id FROM patients WHERE primary_provider = {:user}`).
-		Bind(dbx.Params{"user": userID}).Column(&ids)
-	if err != nil {
-		return nil, fmt.Errorf("list patients of a care team: %w", err)
-	}
-	return setOf(ids), nil
+	ids, err := queryColumn[string](app, "list patients of a care team",
+		`SELECT patient FROM care_team_members WHERE user = {:user} UNION SELECT id FROM patients WHERE primary_provider = {:user}`, dbx.Params{"user": userID})
+	return setOf(ids), err
 }
 
 // CareTeamMember is a person on the care team of a patient.
@@ -56,15 +52,7 @@ type CareTeamMember struct{ core.BaseRecordProxy }
 
 // NewCareTeamMember returns an unsaved member.
 func NewCareTeamMember(app core.App, patientID, userID string) (*CareTeamMember, error) {
-	record, err := New(app, CareTeamMembers)
-	if err != nil {
-		return nil, err
-	}
-	record.Set("patient", patientID)
-	record.Set("user", userID)
-	m := &CareTeamMember{}
-	m.SetProxyRecord(record)
-	return m, nil
+	return fresh[CareTeamMember](app, CareTeamMembers, map[string]any{"patient": patientID, "user": userID})
 }
 
 // CareTeam returns the members of a patient's care team, in the order in which they joined.

@@ -11,11 +11,8 @@ import (
 
 // DeviceHolder returns the patient to whom the device was assigned at the given moment; "" when nobody held it.
 func DeviceHolder(app core.App, deviceID string, at time.Time) (patientID string, err error) {
-	err = app.DB().NewQuery(DeviceHolderQuery("{:device}", "{:at}")).Bind(dbx.Params{"device": deviceID, "at": Instant(at)}).Row(&patientID)
-	if Missing(err) {
-		return "", nil
-	}
-	return patientID, wrap(err, "find device holder")
+	patientID, err = queryValue[string](app, "find device holder", DeviceHolderQuery("{:device}", "{:at}"), dbx.Params{"device": deviceID, "at": Instant(at)})
+	return patientID, unlessMissing(err)
 }
 
 // DeviceHolderQuery finds who held a device at a moment; the two are parameters, or columns of a query around it.
@@ -41,14 +38,9 @@ func AsDeviceAssignment(record *core.Record) *DeviceAssignment { return as[Devic
 
 // NewDeviceAssignment returns an unsaved assignment.
 func NewDeviceAssignment(app core.App, deviceID, patientID string, from time.Time, by string) (*DeviceAssignment, error) {
-	record, err := New(app, DeviceAssignments)
-	if err != nil {
-		return nil, err
-	}
-	for column, value := range map[string]string{"device_id": deviceID, "patient": patientID, "assigned_at": Instant(from), "assigned_by": by} {
-		record.Set(column, value)
-	}
-	return AsDeviceAssignment(record), nil
+	return fresh[DeviceAssignment](app, DeviceAssignments, map[string]any{
+		"device_id": deviceID, "patient": patientID, "assigned_at": Instant(from), "assigned_by": by,
+	})
 }
 
 // AssignmentsOf are the assignments of a device, oldest first.
@@ -106,17 +98,11 @@ type DeviceOrder struct {
 
 // StoreOrder stores a requested order.
 func StoreOrder(tx core.App, o DeviceOrder, now time.Time) error {
-	record, err := New(tx, DeviceOrders)
-	if err != nil {
-		return err
-	}
-	for column, value := range map[string]any{
+	_, err := store(tx, "store device order", DeviceOrders, map[string]any{
 		"device_id": o.DeviceID, "patient": o.PatientID, "kind": o.Kind, "status": "requested", "estimated_delivery": o.EstimatedDelivery,
 		"requested_by": o.RequestedBy, "shipping_address": o.ShippingAddress.Reveal(), "created_at": Instant(now), "updated_at": Instant(now),
-	} {
-		record.Set(column, value)
-	}
-	return wrap(tx.Save(record), "store device order")
+	})
+	return err
 }
 
 // Delivery is when an order that ships a device to a patient is expected, and when it was made.

@@ -1,7 +1,6 @@
 package collections
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -47,15 +46,7 @@ type Device struct{ core.BaseRecordProxy }
 
 // NewDevice returns an unsaved device.
 func NewDevice(app core.App, deviceID string, now time.Time) (*Device, error) {
-	record, err := New(app, Devices)
-	if err != nil {
-		return nil, err
-	}
-	record.Set("device_id", deviceID)
-	record.Set("created_at", Instant(now))
-	d := &Device{}
-	d.SetProxyRecord(record)
-	return d, nil
+	return fresh[Device](app, Devices, map[string]any{"device_id": deviceID, "created_at": Instant(now)})
 }
 
 // FindDevice finds a device by the gateway's identifier.
@@ -96,7 +87,7 @@ func DevicesHeldBy(app core.App, patientID string) ([]*Device, error) {
 
 // DevicesOnHubs are the devices on the given hubs.
 func DevicesOnHubs(app core.App, hubIDs []string, careTeamOf string) ([]*Device, error) {
-	conditions := append(DeviceFilter{CareTeamOf: careTeamOf}.conditions(), oneOf("hub_id", hubIDs), dbx.NewExp("hub_id != ''"))
+	conditions := append(DeviceFilter{CareTeamOf: careTeamOf}.conditions(), AnyOf("hub_id", hubIDs), dbx.NewExp("hub_id != ''"))
 	return listOf[Device](app, Devices, Every(conditions), "device_id")
 }
 
@@ -245,8 +236,8 @@ func SilentHubs(app core.App, watchedSince, heardBefore time.Time) (hubs []Hub, 
 
 // PageOfHubs returns a page of hubs by identifier, and how many there are in all.
 func PageOfHubs(app core.App, offset, limit int) (page []Hub, total int, err error) {
-	if err := app.DB().Select("COUNT(*)").From(Hubs).Row(&total); err != nil {
-		return nil, 0, fmt.Errorf("count hubs: %w", err)
+	if total, err = (Conditions{}).Count(app, Hubs); err != nil {
+		return nil, 0, err
 	}
 	err = app.DB().NewQuery(selectHubs + `ORDER BY hub_id LIMIT +{:limit} OFFSET +{:offset}`).
 		Bind(dbx.Params{"limit": limit, "offset": offset}).All(&page)

@@ -64,20 +64,14 @@ func KeepEMRToken(tx core.App, t EMRToken) error {
 
 // AddEMRAuthState stores the hash of a state with its verifier, and forgets those that ended before the given time.
 func AddEMRAuthState(tx core.App, stateHash, userID string, verifier phi.Text, now, expires, forget time.Time) error {
-	_, err := tx.DB().Delete(EMRAuthStates, dbx.NewExp("expires_at < {:forget}", dbx.Params{"forget": Instant(forget)})).Execute()
-	if err != nil {
-		return fmt.Errorf("forget EMR auth states: %w", err)
-	}
-	r, err := New(tx, EMRAuthStates)
+	err := remove(tx, "forget EMR auth states", EMRAuthStates, dbx.NewExp("expires_at < {:forget}", dbx.Params{"forget": Instant(forget)}))
 	if err != nil {
 		return err
 	}
-	for column, value := range map[string]string{
+	_, err = store(tx, "store EMR auth state", EMRAuthStates, map[string]any{
 		"state_hash": stateHash, "user": userID, "verifier": verifier.Reveal(), "created_at": Instant(now), "expires_at": Instant(expires),
-	} {
-		r.Set(column, value)
-	}
-	return wrap(tx.Save(r), "store EMR auth state")
+	})
+	return err
 }
 
 // UseEMRAuthState uses a state up and returns who started it, and the verifier; a missing row means that it is unknown, used or expired.

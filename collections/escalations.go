@@ -27,7 +27,7 @@ func AsEscalation(record *core.Record) *Escalation { return as[Escalation](recor
 
 // NewEscalation returns an unsaved escalation with the next number.
 func NewEscalation(app core.App) (*Escalation, error) {
-	return numbered[Escalation](app, Escalations)
+	return fresh[Escalation](app, Escalations, nil)
 }
 
 // FindEscalation finds one escalation.

@@ -53,10 +53,7 @@ func PageOfGatewayEvents(app core.App, f GatewayEventFilter, offset, limit int) 
 // WaitingGatewayEvents are the ids of the events that somebody may still decide about, the oldest first.
 func WaitingGatewayEvents(app core.App) (ids []string, err error) {
 	err = app.DB().Select("id").From(GatewayEvents).Where(dbx.In("status", EventOpen, EventRejected)).OrderBy("received_at", "id").Column(&ids)
-	if err != nil {
-		return nil, fmt.Errorf("list events that wait: %w", err)
-	}
-	return ids, nil
+	return ids, wrap(err, "list events that wait")
 }
 
 // NewGatewayEvent is what is stored of an event when it comes.
@@ -78,26 +75,22 @@ func InsertGatewayEvent(tx core.App, e NewGatewayEvent, now time.Time) (stored b
 	if err != nil {
 		return false, fmt.Errorf("encode field errors: %w", err)
 	}
-	result, err := tx.NonconcurrentDB().NewQuery(`INSERT INTO gateway_events (id, vendor, status, reason, event_type, device_id, hub_id,
+	n, err := change(tx, "store gateway event", `INSERT INTO gateway_events (id, vendor, status, reason, event_type, device_id, hub_id,
 			measurement_type, timestamp, field_errors, received_at, payload)
 		VALUES ({:id}, {:vendor}, {:status}, {:reason}, {:type}, {:device}, {:hub}, {:measurement}, {:timestamp}, {:fields}, {:now}, {:payload})
-		ON CONFLICT (id) DO NOTHING`).Bind(dbx.Params{
+		ON CONFLICT (id) DO NOTHING`, dbx.Params{
 		"id": e.ID, "vendor": e.Vendor, "status": e.Status, "reason": e.Reason, "type": e.EventType, "device": e.DeviceID,
 		"hub": e.HubID, "measurement": e.MeasurementOf,
 		"timestamp": Instant(e.At), "fields": string(fields), "now": Instant(now), "payload": payload,
-	}).Execute()
-	if err != nil {
-		return false, fmt.Errorf("store gateway event: %w", err)
-	}
-	n, err := result.RowsAffected()
+	})
 	return n == 1, err
 }
 
 // PayloadOfGatewayEvent is the body that is stored under an id; "" when it cannot be opened any more.
 func PayloadOfGatewayEvent(app core.App, id string) (string, error) {
-	var sealed string
-	if err := app.DB().NewQuery(`SELECT payload FROM gateway_events WHERE id = {:id}`).Bind(dbx.Params{"id": id}).Row(&sealed); err != nil {
-		return "", fmt.Errorf("read gateway event: %w", err)
+	sealed, err := queryValue[string](app, "read gateway event", `SELECT payload FROM gateway_events WHERE id = {:id}`, dbx.Params{"id": id})
+	if err != nil {
+		return "", err
 	}
 	payload, err := OpenValue(sealed, GatewayEvents, "payload", id)
 	if err != nil {
@@ -127,10 +120,7 @@ func (e *GatewayEvent) Wait(tx core.App, status, reason string, fields map[strin
 }
 
 func (e *GatewayEvent) update(tx core.App, columns dbx.Params) error {
-	if _, err := tx.DB().Update(GatewayEvents, columns, dbx.HashExp{"id": e.Id}).Execute(); err != nil {
-		return fmt.Errorf("update gateway event: %w", err)
-	}
-	return nil
+	return update(tx, "update gateway event", GatewayEvents, columns, dbx.HashExp{"id": e.Id})
 }
 
 // Vendor is whose event it is; "" for the contract's gateway.

@@ -30,18 +30,13 @@ type Mail struct{ core.BaseRecordProxy }
 
 // NewMail returns an unsaved mail that is due now. userID is "" while nobody has looked up whose address it is.
 func NewMail(app core.App, template, userID, recipient string, parameters map[string]string, now time.Time) (*Mail, error) {
-	record, err := New(app, Mails)
+	m, err := fresh[Mail](app, Mails, map[string]any{
+		"template": template, "user": userID, "recipient": recipient, "status": MailPending,
+		"next_attempt_at": Instant(now), "created_at": Instant(now),
+	})
 	if err != nil {
 		return nil, err
 	}
-	m := &Mail{}
-	m.SetProxyRecord(record)
-	m.Set("template", template)
-	m.Set("user", userID)
-	m.Set("recipient", recipient)
-	m.Set("status", MailPending)
-	m.Set("next_attempt_at", Instant(now))
-	m.Set("created_at", Instant(now))
 	return m, m.SetParameters(parameters)
 }
 
@@ -76,12 +71,10 @@ func (m *Mail) CreatedAt() time.Time { return ParseInstant(m.GetString("created_
 // ClaimMail takes the mail that has been due for longest and puts off its next attempt to the end of the lease, so that nobody else takes
 // it meanwhile. A missing row means that none is due.
 func ClaimMail(app core.App, now, lease time.Time) (*Mail, error) {
-	var id string
-	err := app.NonconcurrentDB().NewQuery(`UPDATE mails SET attempts = attempts + 1, next_attempt_at = {:lease} WHERE id =
-		(SELECT id FROM mails WHERE status = 'pending' AND next_attempt_at <= {:now} ORDER BY next_attempt_at LIMIT 1) RETURNING id`).
-		Bind(dbx.Params{"now": Instant(now), "lease": Instant(lease)}).Row(&id)
+	id, err := queryValue[string](app, "claim mail", `UPDATE mails SET attempts = attempts + 1, next_attempt_at = {:lease} WHERE id =
+		(SELECT id FROM mails WHERE status = 'pending' AND next_attempt_at <= {:now} ORDER BY next_attempt_at LIMIT 1) RETURNING id`, dbx.Params{"now": Instant(now), "lease": Instant(lease)})
 	if err != nil {
-		return nil, fmt.Errorf("claim mail: %w", err)
+		return nil, err
 	}
 	return FindMail(app, id)
 }

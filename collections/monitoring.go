@@ -92,7 +92,7 @@ func CountCompliant(app core.App, careTeamOf, zone, since string, days int) (all
 // CountUnacknowledged counts the alerts of some types that nobody has acknowledged.
 func CountUnacknowledged(app core.App, careTeamOf string, types []string) (int, error) {
 	unacknowledged := false
-	return Conditions{oneOf("type", types)}.Is("acknowledged", &unacknowledged).OnCareTeamOf(careTeamOf).Count(app, Alerts)
+	return Conditions{AnyOf("type", types)}.Is("acknowledged", &unacknowledged).OnCareTeamOf(careTeamOf).Count(app, Alerts)
 }
 
 // AverageProcessing is how long the readings stored since a time took on average, in milliseconds.

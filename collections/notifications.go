@@ -34,15 +34,11 @@ func HasNotification(app core.App, userID, key string) (bool, error) {
 
 // StoreNotification puts a new notification, due now, on a person's list.
 func StoreNotification(tx core.App, d NotificationDraft, now time.Time) error {
-	n, err := numbered[Notification](tx, Notifications)
-	if err != nil {
-		return err
-	}
-	n.ProxyRecord().Load(map[string]any{
+	_, err := store(tx, "store notification", Notifications, map[string]any{
 		"user": d.User, "channel": d.Channel, "type": d.Type, "severity": d.Severity, "title": d.Title, "body": d.Body.Reveal(),
 		"dedupe_key": d.DedupeKey, "in_app": true, "due_at": Instant(now), "created_at": Instant(now),
 	})
-	return wrap(tx.Save(n), "store notification")
+	return err
 }
 
 // NotificationDraft is a notification to store.
@@ -150,9 +146,9 @@ func PageOfInbox(app core.App, f Inbox, offset, limit int) (page []*Notification
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	err = app.DB().NewQuery(`SELECT COUNT(*) FROM notifications WHERE user = {:user} AND read_at = '' AND in_app = TRUE`).
-		Bind(dbx.Params{"user": f.User}).Row(&unread)
-	return page, total, unread, wrap(err, "count unread notifications")
+	unread, err = queryValue[int](app, "count unread notifications",
+		`SELECT COUNT(*) FROM notifications WHERE user = {:user} AND read_at = '' AND in_app = TRUE`, dbx.Params{"user": f.User})
+	return page, total, unread, err
 }
 
 // FindNotification finds a notification of a person's list.
@@ -179,15 +175,12 @@ type StoredPreferences struct {
 // PreferencesOf finds the choices of the given users; those who never chose are left out.
 func PreferencesOf(app core.App, userIDs []string) (map[string]StoredPreferences, error) {
 	var rows []StoredPreferences
-	err := app.DB().Select("user", "channels", "quiet_hours").From(NotificationPreferences).Where(oneOf("user", userIDs)).All(&rows)
-	if err != nil {
-		return nil, fmt.Errorf("find notification preferences: %w", err)
-	}
+	err := app.DB().Select("user", "channels", "quiet_hours").From(NotificationPreferences).Where(AnyOf("user", userIDs)).All(&rows)
 	found := make(map[string]StoredPreferences, len(rows))
 	for _, row := range rows {
 		found[row.User] = row
 	}
-	return found, nil
+	return found, wrap(err, "find notification preferences")
 }
 
 // SavePreferences stores a person's choices.
@@ -195,15 +188,6 @@ func SavePreferences(tx core.App, p StoredPreferences, now time.Time) error {
 	return exec(tx, "store notification preferences", `INSERT INTO notification_preferences (id, user, channels, quiet_hours, updated_at)
 		VALUES ({:id}, {:user}, {:channels}, {:quiet}, {:at})
 		ON CONFLICT (user) DO UPDATE SET channels = excluded.channels, quiet_hours = excluded.quiet_hours, updated_at = excluded.updated_at`, dbx.Params{"id": core.GenerateDefaultRandomId(), "user": p.User, "channels": p.Channels, "quiet": p.Quiet, "at": Instant(now)})
-}
-
-// oneOf is true for rows whose column has one of the values.
-func oneOf(column string, values []string) dbx.Expression {
-	list := make([]any, len(values))
-	for i, value := range values {
-		list[i] = value
-	}
-	return dbx.In(column, list...)
 }
 
 const announcementBody = "announcements.body"
@@ -253,10 +237,8 @@ func OpenAnnouncements(app core.App, after *Announcement, limit int) (open []*An
 	if after != nil {
 		query.AndWhere(dbx.NewExp("(created_at, id) > ({:at}, {:id})", dbx.Params{"at": after.CreatedAt, "id": after.ID}))
 	}
-	if err := query.All(&open); err != nil {
-		return nil, fmt.Errorf("find announcements: %w", err)
-	}
-	return open, nil
+	err = query.All(&open)
+	return open, wrap(err, "find announcements")
 }
 
 // CloseAnnouncement notes that people have been told.
@@ -266,14 +248,11 @@ func CloseAnnouncement(tx core.App, id string, now time.Time) error {
 
 // Announced reports whether there is an announcement with the key.
 func Announced(app core.App, key string) (bool, error) {
-	var n int
-	err := app.DB().NewQuery(`SELECT COUNT(*) FROM announcements WHERE key = {:key}`).Bind(dbx.Params{"key": key}).Row(&n)
-	return n > 0, wrap(err, "find announcement")
+	return queryValue[bool](app, "find announcement", `SELECT EXISTS (SELECT 1 FROM announcements WHERE key = {:key})`, dbx.Params{"key": key})
 }
 
 // AnnouncementTold is when people heard of what was announced under a key; zero for not yet.
 func AnnouncementTold(app core.App, key string) (time.Time, error) {
-	var told string
-	err := app.DB().NewQuery(`SELECT told_at FROM announcements WHERE key = {:key} AND told_at != ''`).Bind(dbx.Params{"key": key}).Row(&told)
-	return ParseInstant(told), wrap(unlessMissing(err), "find announcement")
+	told, err := queryValue[string](app, "find announcement", `SELECT told_at FROM announcements WHERE key = {:key} AND told_at != ''`, dbx.Params{"key": key})
+	return ParseInstant(told), unlessMissing(err)
 }

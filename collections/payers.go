@@ -1,7 +1,6 @@
 package collections
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -32,20 +31,15 @@ func FindPayer(app core.App, number int64) (p Payer, err error) {
 
 // AddPayer stores a payer with the next number; taken when another has the code.
 func AddPayer(tx core.App, name, code string, active bool, now time.Time) (p Payer, taken bool, err error) {
-	if err = tx.DB().NewQuery("SELECT EXISTS (SELECT 1 FROM payers WHERE payer_code = {:code} COLLATE NOCASE)").
-		Bind(dbx.Params{"code": code}).Row(&taken); err != nil || taken {
+	taken, err = queryValue[bool](tx, "look for a payer's code", "SELECT EXISTS (SELECT 1 FROM payers WHERE payer_code = {:code} COLLATE NOCASE)",
+		dbx.Params{"code": code})
+	if err != nil || taken {
 		return p, taken, err
 	}
-	record, err := New(tx, Payers)
+	values := map[string]any{"name": name, "payer_code": code, "is_active": active, "created_at": Instant(now)}
+	record, err := store(tx, "store payer", Payers, values)
 	if err != nil {
 		return p, false, err
-	}
-	if record.Id, err = NextID(tx, Payers); err != nil {
-		return p, false, err
-	}
-	record.Load(map[string]any{"name": name, "payer_code": code, "is_active": active, "created_at": Instant(now)})
-	if err := tx.Save(record); err != nil {
-		return p, false, fmt.Errorf("store payer: %w", err)
 	}
 	return Payer{ID: record.Id, Name: name, Code: code, Active: active}, false, nil
 }
@@ -79,20 +73,14 @@ func ListPayerRates(app core.App) (list []PayerRate, err error) {
 
 // AddPayerRate stores a rate; taken when there is one for the payer, code and day.
 func AddPayerRate(tx core.App, r PayerRate, now time.Time) (taken bool, err error) {
-	err = tx.DB().NewQuery("SELECT EXISTS (SELECT 1 FROM payer_rates WHERE payer = {:payer} AND cpt_code = {:code} AND effective_date = {:day})").
-		Bind(dbx.Params{"payer": r.PayerID, "code": r.CPTCode, "day": r.EffectiveDate}).Row(&taken)
+	taken, err = queryValue[bool](tx, "look for a rate",
+		"SELECT EXISTS (SELECT 1 FROM payer_rates WHERE payer = {:payer} AND cpt_code = {:code} AND effective_date = {:day})",
+		dbx.Params{"payer": r.PayerID, "code": r.CPTCode, "day": r.EffectiveDate})
 	if err != nil || taken {
 		return taken, err
 	}
-	record, err := New(tx, PayerRates)
-	if err != nil {
-		return false, err
-	}
-	record.Load(map[string]any{
+	_, err = store(tx, "store payer rate", PayerRates, map[string]any{
 		"payer": r.PayerID, "cpt_code": r.CPTCode, "rate_cents": r.RateCents, "effective_date": r.EffectiveDate, "created_at": Instant(now),
 	})
-	if err := tx.Save(record); err != nil {
-		return false, fmt.Errorf("store payer rate: %w", err)
-	}
-	return false, nil
+	return false, err
 }

@@ -1,7 +1,6 @@
 package collections
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -15,14 +14,7 @@ type PushToken struct{ core.BaseRecordProxy }
 
 // NewPushToken returns an unsaved token with the next number.
 func NewPushToken(app core.App, userID string, now time.Time) (*PushToken, error) {
-	t, err := numbered[PushToken](app, PushTokens)
-	if err != nil {
-		return nil, err
-	}
-	t.Set("user", userID)
-	t.Set("active", true)
-	t.Set("created_at", Instant(now))
-	return t, nil
+	return fresh[PushToken](app, PushTokens, map[string]any{"user": userID, "active": true, "created_at": Instant(now)})
 }
 
 // The columns of a token that a registration fills.
@@ -64,26 +56,20 @@ func (t *PushToken) UpdatedAt() time.Time { return ParseInstant(t.GetString("upd
 func ActivePushTokens(app core.App, userIDs []string) (tokens []*PushToken, err error) {
 	query := app.RecordQuery(PushTokens).AndWhere(dbx.NewExp("active = TRUE")).OrderBy("id")
 	if userIDs != nil {
-		query.AndWhere(oneOf("user", userIDs))
+		query.AndWhere(AnyOf("user", userIDs))
 	}
-	if err := query.All(&tokens); err != nil {
-		return nil, fmt.Errorf("find push tokens: %w", err)
-	}
-	return tokens, nil
+	err = query.All(&tokens)
+	return tokens, wrap(err, "find push tokens")
 }
 
 // FindActivePushToken finds the token in use of a person's device.
 func FindActivePushToken(app core.App, userID, deviceID string) (*PushToken, error) {
-	return findPushToken(app, dbx.HashExp{"user": userID, "device_id": deviceID, "active": true})
+	return find[PushToken](app, PushTokens, dbx.HashExp{"user": userID, "device_id": deviceID, "active": true})
 }
 
 // FindOwnPushToken finds a token in use by its id, if it is the user's.
 func FindOwnPushToken(app core.App, userID, id string) (*PushToken, error) {
-	return findPushToken(app, dbx.HashExp{"id": id, "user": userID, "active": true})
-}
-
-func findPushToken(app core.App, where dbx.Expression) (*PushToken, error) {
-	return find[PushToken](app, PushTokens, where)
+	return find[PushToken](app, PushTokens, dbx.HashExp{"id": id, "user": userID, "active": true})
 }
 
 // PageOfPushTokens returns a page of a person's tokens in use, newest first, and how many there are in all.
@@ -196,7 +182,7 @@ func ClaimPushes(app core.App, now, lease time.Time, limit int) (claimed []*Clai
 			"COALESCE(t.type, '') AS token_type", "COALESCE(t.token, '') AS token", "COALESCE(t.active, FALSE) AS token_active",
 			"n.channel", "n.type", "n.severity", "n.patient", "n.alert", "n.escalation").
 			From("push_deliveries d").InnerJoin("notifications n", dbx.NewExp("n.id = d.notification")).
-			LeftJoin("push_tokens t", dbx.NewExp("t.id = d.push_token")).Where(oneOf("d.id", ids)).All(&claimed)
+			LeftJoin("push_tokens t", dbx.NewExp("t.id = d.push_token")).Where(AnyOf("d.id", ids)).All(&claimed)
 	})
 	return claimed, wrap(err, "claim pushes")
 }

@@ -2,6 +2,7 @@ package collections
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
@@ -28,16 +29,26 @@ func allAs[T any, P proxy[T]](records []*core.Record) (typed []P) {
 	return typed
 }
 
-// numbered returns an unsaved record with the next number.
-func numbered[T any, P proxy[T]](app core.App, collection string) (P, error) {
+// fresh returns an unsaved record with values; of a numbered collection, with the next number.
+func fresh[T any, P proxy[T]](app core.App, collection string, values map[string]any) (P, error) {
 	record, err := New(app, collection)
+	if err == nil && slices.Contains(Numbered, collection) {
+		record.Id, err = NextID(app, collection)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if record.Id, err = NextID(app, collection); err != nil {
+	record.Load(values)
+	return as[T, P](record), nil
+}
+
+// store stores a new record with values, and returns it.
+func store(tx core.App, what, collection string, values map[string]any) (*core.Record, error) {
+	record, err := fresh[core.BaseRecordProxy](tx, collection, values)
+	if err != nil {
 		return nil, err
 	}
-	return as[T, P](record), nil
+	return record.ProxyRecord(), wrap(tx.Save(record), "%s", what)
 }
 
 // find finds the record that a condition names.
@@ -101,6 +112,18 @@ func updateCounted(tx core.App, what, table string, changes dbx.Params, where db
 		return 0, wrap(err, "%s", what)
 	}
 	return result.RowsAffected()
+}
+
+// insert adds a row as it is.
+func insert(tx core.App, what, table string, row dbx.Params) error {
+	_, err := tx.NonconcurrentDB().Insert(table, row).Execute()
+	return wrap(err, "%s", what)
+}
+
+// remove removes the rows for which a condition holds.
+func remove(tx core.App, what, table string, where dbx.Expression) error {
+	_, err := tx.NonconcurrentDB().Delete(table, where).Execute()
+	return wrap(err, "%s", what)
 }
 
 // queryAll reads what a query finds.

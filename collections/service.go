@@ -31,11 +31,9 @@ func FinishJob(app core.App, runID string, counts map[string]int, failure string
 	if failure != "" {
 		status = "failed"
 	}
-	_, err = app.DB().Update(JobRuns, dbx.Params{
-		"status": status, "finished_at": Instant(now), "counts": string(encoded),
-		"error": failure,
-	}, dbx.HashExp{"id": runID}).Execute()
-	return wrap(err, "finish job")
+	return update(app, "finish job", JobRuns, dbx.Params{
+		"status": status, "finished_at": Instant(now), "counts": string(encoded), "error": failure,
+	}, dbx.HashExp{"id": runID})
 }
 
 // AbandonJobs is for the start of the process: a run noted as running belongs to a process that is gone.
@@ -51,16 +49,14 @@ func LastSuccesses(app core.App) (map[string]string, error) {
 
 // LastSuccess is when the last run of a job that succeeded was started; zero when none is noted.
 func LastSuccess(app core.App, job string) (time.Time, error) {
-	var started string
-	err := app.DB().NewQuery(`SELECT COALESCE(MAX(started_at), '') FROM job_runs WHERE job = {:job} AND status = 'succeeded'`).
-		Bind(dbx.Params{"job": job}).Row(&started)
-	return ParseInstant(started), wrap(err, "find last run of %s", job)
+	started, err := queryValue[string](app, "find last run of "+job,
+		`SELECT COALESCE(MAX(started_at), '') FROM job_runs WHERE job = {:job} AND status = 'succeeded'`, dbx.Params{"job": job})
+	return ParseInstant(started), err
 }
 
 // StoreHealthSample stores how the service was at a moment; services is JSON.
 func StoreHealthSample(tx core.App, status, services string, at time.Time) error {
-	_, err := tx.DB().Insert(HealthSamples, dbx.Params{"sampled_at": Instant(at), "status": status, "services": services}).Execute()
-	return wrap(err, "store health sample")
+	return insert(tx, "store health sample", HealthSamples, dbx.Params{"sampled_at": Instant(at), "status": status, "services": services})
 }
 
 // HealthSamplesSince counts the samples since a time, and those that were down.

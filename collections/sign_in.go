@@ -20,10 +20,9 @@ func AddSignInStep(tx core.App, tokenHash string, step SignInStep, now, expires 
 	if err := dropEnded(tx, SignInSteps, now); err != nil {
 		return err
 	}
-	_, err := tx.NonconcurrentDB().Insert(SignInSteps, dbx.Params{
+	return insert(tx, "store sign-in step", SignInSteps, dbx.Params{
 		"id": core.GenerateDefaultRandomId(), "user": step.UserID, "token_hash": tokenHash, "key_hash": step.KeyHash, "expires_at": Instant(expires),
-	}).Execute()
-	return wrap(err, "store sign-in step")
+	})
 }
 
 // FindSignInStep returns the step of a temporary token without using it; a missing row means that it is unknown, used or expired.
@@ -51,8 +50,7 @@ func UseChallenge(tx core.App, challengeHash string, now, expires time.Time) (fi
 }
 
 func dropEnded(tx core.App, table string, now time.Time) error {
-	_, err := tx.NonconcurrentDB().Delete(table, dbx.NewExp("expires_at <= {:now}", dbx.Params{"now": Instant(now)})).Execute()
-	return wrap(err, "forget what has ended in %s", table)
+	return remove(tx, "forget what has ended in "+table, table, dbx.NewExp("expires_at <= {:now}", dbx.Params{"now": Instant(now)}))
 }
 
 // LoginFailure is what failed at one address: consecutive failures, and until when it is locked (zero when it is not).
@@ -94,20 +92,13 @@ func LockedUntil(app core.App, emailKeys []string, now time.Time) (map[string]ti
 		Key   string `db:"email_key"`
 		Until string `db:"locked_until"`
 	}
-	keys := make([]any, len(emailKeys))
-	for i, key := range emailKeys {
-		keys[i] = key
-	}
 	err := app.DB().Select("email_key", "locked_until").From(LoginFailures).
-		Where(dbx.In("email_key", keys...)).AndWhere(dbx.NewExp("locked_until > {:now}", dbx.Params{"now": Instant(now)})).All(&rows)
-	if err != nil {
-		return nil, fmt.Errorf("read locks: %w", err)
-	}
+		Where(AnyOf("email_key", emailKeys)).AndWhere(dbx.NewExp("locked_until > {:now}", dbx.Params{"now": Instant(now)})).All(&rows)
 	locked := map[string]time.Time{}
 	for _, row := range rows {
 		locked[row.Key] = ParseInstant(row.Until)
 	}
-	return locked, nil
+	return locked, wrap(err, "read locks")
 }
 
 // The states of a refresh token.
@@ -186,10 +177,10 @@ func RevokeRefreshTokens(tx core.App, userID, because string) (int64, error) {
 
 // RefreshFamilyStartedAt is when a user signed in to start a family that has not ended; a missing row means that there is none.
 func RefreshFamilyStartedAt(app core.App, userID, family string) (time.Time, error) {
-	var started string
-	err := app.DB().NewQuery(`SELECT family_started_at FROM refresh_tokens WHERE family = {:family} AND user = {:user} AND state = 'valid'`).
-		Bind(dbx.Params{"family": family, "user": userID}).Row(&started)
-	return ParseInstant(started), wrap(err, "find sign-in")
+	started, err := queryValue[string](app, "find sign-in",
+		`SELECT family_started_at FROM refresh_tokens WHERE family = {:family} AND user = {:user} AND state = 'valid'`,
+		dbx.Params{"family": family, "user": userID})
+	return ParseInstant(started), err
 }
 
 // NoteRefreshFamilyUsed notes a request made under a family.
@@ -205,23 +196,19 @@ func changeRefreshTokens(app core.App, sql string, params dbx.Params) (int64, er
 
 // AddResetToken stores the hash of a set-password link's token. Earlier links of the user stop working.
 func AddResetToken(tx core.App, userID, tokenHash, purpose string, now, expires time.Time) error {
-	_, err := tx.DB().Update(ResetTokens, dbx.Params{"used_at": Instant(now)}, dbx.HashExp{"user": userID, "used_at": ""}).Execute()
-	if err != nil {
-		return fmt.Errorf("end earlier reset tokens: %w", err)
+	of := dbx.HashExp{"user": userID, "used_at": ""}
+	if err := update(tx, "end earlier reset tokens", ResetTokens, dbx.Params{"used_at": Instant(now)}, of); err != nil {
+		return err
 	}
-	_, err = tx.DB().Insert(ResetTokens, dbx.Params{
-		"user": userID, "token_hash": tokenHash, "purpose": purpose,
-		"created_at": Instant(now), "expires_at": Instant(expires),
-	}).Execute()
-	return wrap(err, "store reset token")
+	return insert(tx, "store reset token", ResetTokens, dbx.Params{
+		"user": userID, "token_hash": tokenHash, "purpose": purpose, "created_at": Instant(now), "expires_at": Instant(expires),
+	})
 }
 
 // UseResetToken uses a token up and returns whose it was; a missing row means that it is unknown, used or expired.
-func UseResetToken(tx core.App, tokenHash string, now time.Time) (userID string, err error) {
-	err = tx.NonconcurrentDB().NewQuery(`UPDATE reset_tokens SET used_at = {:now}
-		WHERE token_hash = {:hash} AND used_at = '' AND expires_at > {:now} RETURNING user`).
-		Bind(dbx.Params{"hash": tokenHash, "now": Instant(now)}).Row(&userID)
-	return userID, wrap(err, "use reset token")
+func UseResetToken(tx core.App, tokenHash string, now time.Time) (string, error) {
+	return queryValue[string](tx, "use reset token", `UPDATE reset_tokens SET used_at = {:now}
+		WHERE token_hash = {:hash} AND used_at = '' AND expires_at > {:now} RETURNING user`, dbx.Params{"hash": tokenHash, "now": Instant(now)})
 }
 
 // FindResetToken returns whose an unused token is, without using it; a missing row means that it is unknown, used or expired.
@@ -243,19 +230,16 @@ func UseBackupCode(app core.App, userID, codeHash string, now time.Time) (used b
 
 // ReplaceBackupCodes makes the hashed codes the only ones of the user; none when there are no hashes.
 func ReplaceBackupCodes(tx core.App, userID string, codeHashes []string, now time.Time) error {
-	if _, err := tx.NonconcurrentDB().Delete(BackupCodes, dbx.HashExp{"user": userID}).Execute(); err != nil {
-		return fmt.Errorf("remove backup codes: %w", err)
-	}
+	err := remove(tx, "remove backup codes", BackupCodes, dbx.HashExp{"user": userID})
 	for _, hash := range codeHashes {
-		_, err := tx.NonconcurrentDB().Insert(BackupCodes, dbx.Params{
-			"id": core.GenerateDefaultRandomId(), "user": userID, "code_hash": hash,
-			"created_at": Instant(now),
-		}).Execute()
 		if err != nil {
-			return fmt.Errorf("store backup code: %w", err)
+			return err
 		}
+		err = insert(tx, "store backup code", BackupCodes, dbx.Params{
+			"id": core.GenerateDefaultRandomId(), "user": userID, "code_hash": hash, "created_at": Instant(now),
+		})
 	}
-	return nil
+	return err
 }
 
 // BackupCodesLeft counts the unused codes of a user.

@@ -93,15 +93,11 @@ type ThresholdChange struct{ core.BaseRecordProxy }
 
 // StoreThresholdChange adds a changed bound to the log.
 func StoreThresholdChange(tx core.App, patientID, field string, before, after *float64, reason phi.Text, by string, now time.Time) error {
-	entry, err := numbered[ThresholdChange](tx, ThresholdChanges)
-	if err != nil {
-		return err
-	}
-	entry.Load(map[string]any{
+	_, err := store(tx, "log threshold change", ThresholdChanges, map[string]any{
 		"patient": patientID, "changed_by": by, "changed_at": Instant(now),
 		"field": field, "old_value": before, "new_value": after, "reason": reason.Reveal(),
 	})
-	return wrap(tx.Save(entry), "log threshold change")
+	return err
 }
 
 // ThresholdChangeFilter narrows the change log; zero values do not.

@@ -26,7 +26,7 @@ type TimeEntry struct{ core.BaseRecordProxy }
 
 // NewTimeEntry returns an unsaved entry with the next number.
 func NewTimeEntry(app core.App, now time.Time) (*TimeEntry, error) {
-	e, err := numbered[TimeEntry](app, TimeEntries)
+	e, err := fresh[TimeEntry](app, TimeEntries, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -12,15 +12,10 @@ type TriageScore struct{ core.BaseRecordProxy }
 
 // NewTriageScore returns the unsaved row of a patient without data. oldest stands for no unacknowledged alert.
 func NewTriageScore(app core.App, patientID, level, oldest string, now time.Time) (*TriageScore, error) {
-	record, err := New(app, TriageScores)
-	if err != nil {
-		return nil, err
-	}
-	record.Load(map[string]any{
+	return fresh[TriageScore](app, TriageScores, map[string]any{
 		"patient": patientID, "listed": true, "risk_level": level, "risk_factors": []string{}, "latest_vitals": map[string]any{},
 		"oldest_unacknowledged_at": oldest, "enrolled_at": Instant(now), "scored_at": Instant(now),
 	})
-	return as[TriageScore](record), nil
 }
 
 // FindTriageScore finds the row of a patient.

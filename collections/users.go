@@ -30,7 +30,7 @@ func AsUser(record *core.Record) *User { return as[User](record) }
 
 // NewUser returns an unsaved user with the next number.
 func NewUser(app core.App) (*User, error) {
-	return numbered[User](app, Users)
+	return fresh[User](app, Users, nil)
 }
 
 // FindUser finds a user by record id.
@@ -92,12 +92,12 @@ func (u *User) NPI() string       { return u.GetString("npi") }                 
 
 // TimeZonesOf are the IANA names of the given users' zones; "" for the practice's.
 func TimeZonesOf(app core.App, ids []string) (map[string]string, error) {
-	return readMap[string]("find time zones", app.DB().Select("id", "time_zone").From(Users).Where(oneOf("id", ids)))
+	return readMap[string]("find time zones", app.DB().Select("id", "time_zone").From(Users).Where(AnyOf("id", ids)))
 }
 
 // AddressesOf are the e-mail addresses of users.
 func AddressesOf(app core.App, ids []string) (map[string]string, error) {
-	return readMap[string]("find addresses", app.DB().Select("id", "email").From(Users).Where(oneOf("id", ids)))
+	return readMap[string]("find addresses", app.DB().Select("id", "email").From(Users).Where(AnyOf("id", ids)))
 }
 
 func (u *User) TimeZone() string         { return u.GetString("time_zone") }          // an IANA name; "" for the practice's
@@ -169,7 +169,7 @@ const (
 
 // ActiveUsers are those with one of the roles whose account may be used, in the order of their numbers; a tie narrows them.
 func ActiveUsers(app core.App, roles []string, tie Tie, to string) ([]string, error) {
-	where := Conditions{oneOf("role", roles)}
+	where := Conditions{AnyOf("role", roles)}
 	if tie != "" {
 		where = append(where, dbx.NewExp(string(tie), dbx.Params{"to": to}))
 	}
