@@ -151,13 +151,12 @@ func EndAlertsOf(tx core.App, patientID, status, by string, now time.Time) ([]En
 }
 
 // endAlerts: who acknowledged one stays on record.
-func endAlerts(tx core.App, where string, params dbx.Params, status, by string, now time.Time) (ended []EndedAlert, err error) {
+func endAlerts(tx core.App, where string, params dbx.Params, status, by string, now time.Time) ([]EndedAlert, error) {
 	params["status"], params["by"], params["at"] = status, by, Instant(now)
-	err = tx.NonconcurrentDB().NewQuery(`UPDATE alerts SET status = {:status}, resolved_by = {:by}, resolved_at = {:at}, updated_at = {:at},
+	return queryAll[EndedAlert](tx, "end alerts", `UPDATE alerts SET status = {:status}, resolved_by = {:by}, resolved_at = {:at}, updated_at = {:at},
 			acknowledged_by = CASE WHEN acknowledged THEN acknowledged_by ELSE {:by} END,
 			acknowledged_at = CASE WHEN acknowledged THEN acknowledged_at ELSE {:at} END, acknowledged = TRUE
-		WHERE ` + where + ` RETURNING id, patient`).Bind(params).All(&ended)
-	return ended, wrap(err, "end alerts")
+		WHERE `+where+` RETURNING id, patient`, params)
 }
 
 // Store writes what was changed of an alert, past the hooks of its collection.
@@ -204,18 +203,18 @@ func (a *Alert) Threshold() *float64       { return Optional(a.ProxyRecord(), "t
 func (a *Alert) Status() string            { return a.GetString(AlertStatus) }
 func (a *Alert) Acknowledged() bool        { return a.GetBool("acknowledged") }
 func (a *Alert) AcknowledgedBy() string    { return a.GetString("acknowledged_by") }
-func (a *Alert) AcknowledgedAt() time.Time { return ParseInstant(a.GetString("acknowledged_at")) }
+func (a *Alert) AcknowledgedAt() time.Time { return instantOf(a, "acknowledged_at") }
 func (a *Alert) ResolvedBy() string        { return a.GetString("resolved_by") }
-func (a *Alert) ResolvedAt() time.Time     { return ParseInstant(a.GetString("resolved_at")) }
+func (a *Alert) ResolvedAt() time.Time     { return instantOf(a, "resolved_at") }
 func (a *Alert) Outcome() string           { return a.GetString(AlertOutcome) }
 func (a *Alert) Notes() phi.Text           { return phi.Text(a.GetString(AlertNotes)) }
 func (a *Alert) ClinicalNote() phi.Text    { return phi.Text(a.GetString(AlertClinicalNote)) }
 func (a *Alert) FollowUpRequired() bool    { return a.GetBool(AlertFollowUpRequired) }
-func (a *Alert) FollowUpAt() time.Time     { return ParseInstant(a.GetString(AlertFollowUpAt)) }
+func (a *Alert) FollowUpAt() time.Time     { return instantOf(a, AlertFollowUpAt) }
 func (a *Alert) FollowUpBy() string        { return a.GetString("follow_up_by") }
 func (a *Alert) EscalationID() string      { return a.GetString("escalation") }
 func (a *Alert) Snoozed() bool             { return a.GetBool("snoozed") }
-func (a *Alert) CreatedAt() time.Time      { return ParseInstant(a.GetString("created_at")) }
+func (a *Alert) CreatedAt() time.Time      { return instantOf(a, "created_at") }
 
 // Snooze keeps alerts of one type about a patient quiet for a while.
 type Snooze struct{ core.BaseRecordProxy }
@@ -272,8 +271,8 @@ func (s *Snooze) PatientID() string     { return s.GetString("patient") }
 func (s *Snooze) Type() string          { return s.GetString("type") }
 func (s *Snooze) IncludeCritical() bool { return s.GetBool("include_critical") }
 func (s *Snooze) Reason() phi.Text      { return phi.Text(s.GetString("reason")) }
-func (s *Snooze) EndsAt() time.Time     { return ParseInstant(s.GetString("ends_at")) }
+func (s *Snooze) EndsAt() time.Time     { return instantOf(s, "ends_at") }
 func (s *Snooze) CreatedBy() string     { return s.GetString("created_by") }
-func (s *Snooze) CreatedAt() time.Time  { return ParseInstant(s.GetString("created_at")) }
-func (s *Snooze) EndedAt() time.Time    { return ParseInstant(s.GetString("ended_at")) }
+func (s *Snooze) CreatedAt() time.Time  { return instantOf(s, "created_at") }
+func (s *Snooze) EndedAt() time.Time    { return instantOf(s, "ended_at") }
 func (s *Snooze) EndedBy() string       { return s.GetString("ended_by") }

@@ -66,10 +66,9 @@ func InsertAuditRows(tx core.App, rows []AuditRow) error {
 
 // AuditRows reads rows in order of id, after one id and up to another, at most limit of them.
 func AuditRows(app core.App, afterID, upToID string, limit int) ([]AuditRow, error) {
-	var rows []AuditRow
-	err := app.DB().NewQuery(`SELECT ` + auditColumns + ` FROM audit_log WHERE id > {:after} AND id <= {:upto} ORDER BY id LIMIT +{:limit}`).
-		Bind(dbx.Params{"after": afterID, "upto": upToID, "limit": limit}).All(&rows)
-	return rows, wrap(err, "read audit rows")
+	return queryAll[AuditRow](app, "read audit rows",
+		`SELECT `+auditColumns+` FROM audit_log WHERE id > {:after} AND id <= {:upto} ORDER BY id LIMIT +{:limit}`,
+		dbx.Params{"after": afterID, "upto": upToID, "limit": limit})
 }
 
 // CountAllAudit is how many rows there are: none is ever removed, and their numbers follow one another.
@@ -200,10 +199,10 @@ func LoadAuditKeys() (AuditKeys, error) {
 func (AuditKeys) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte("[secret]")) }
 
 // EverUsed reports whether the database has been worked with: somebody was entered, or a number given out. A fresh one has neither.
-func EverUsed(app core.App) (used bool, err error) {
-	err = app.DB().NewQuery(`SELECT EXISTS (SELECT 1 FROM audit_log) OR EXISTS (SELECT 1 FROM users) OR EXISTS (SELECT 1 FROM patients)
-		OR EXISTS (SELECT 1 FROM sequences) OR EXISTS (SELECT 1 FROM gateway_events)`).Row(&used)
-	return used, wrap(err, "look whether the database was used")
+func EverUsed(app core.App) (bool, error) {
+	return queryValue[bool](app, "look whether the database was used",
+		`SELECT EXISTS (SELECT 1 FROM audit_log) OR EXISTS (SELECT 1 FROM users) OR EXISTS (SELECT 1 FROM patients)
+		OR EXISTS (SELECT 1 FROM sequences) OR EXISTS (SELECT 1 FROM gateway_events)`, nil)
 }
 
 // BeforeAuditKeys reports whether the database's index key was sealed before audit trails had a key: then no state can be expected. Nobody

@@ -57,7 +57,7 @@ func (c *Consent) DocumentReference() phi.Text {
 }
 func (c *Consent) Notes() phi.Text        { return phi.Text(c.GetString(ConsentNotes)) }
 func (c *Consent) RevokeReason() phi.Text { return phi.Text(c.GetString(ConsentRevokeReason)) }
-func (c *Consent) GrantedAt() time.Time   { return ParseInstant(c.GetString(ConsentGrantedAt)) }
-func (c *Consent) ExpiresAt() time.Time   { return ParseInstant(c.GetString(ConsentExpiresAt)) }
-func (c *Consent) RevokedAt() time.Time   { return ParseInstant(c.GetString(ConsentRevokedAt)) }
-func (c *Consent) CreatedAt() time.Time   { return ParseInstant(c.GetString(ColumnCreatedAt)) }
+func (c *Consent) GrantedAt() time.Time   { return instantOf(c, ConsentGrantedAt) }
+func (c *Consent) ExpiresAt() time.Time   { return instantOf(c, ConsentExpiresAt) }
+func (c *Consent) RevokedAt() time.Time   { return instantOf(c, ConsentRevokedAt) }
+func (c *Consent) CreatedAt() time.Time   { return instantOf(c, ColumnCreatedAt) }

@@ -55,8 +55,8 @@ func CurrentAssignment(app core.App, deviceID string) (*DeviceAssignment, error)
 
 func (a *DeviceAssignment) DeviceID() string  { return a.GetString("device_id") }
 func (a *DeviceAssignment) PatientID() string { return a.GetString("patient") }
-func (a *DeviceAssignment) From() time.Time   { return ParseInstant(a.GetString("assigned_at")) }
-func (a *DeviceAssignment) To() time.Time     { return ParseInstant(a.GetString("unassigned_at")) } // the end of the assignment; zero while it lasts
+func (a *DeviceAssignment) From() time.Time   { return instantOf(a, "assigned_at") }
+func (a *DeviceAssignment) To() time.Time     { return instantOf(a, "unassigned_at") } // the end of the assignment; zero while it lasts
 
 // End says when, by whom and why the assignment was ended.
 func (a *DeviceAssignment) End(at time.Time, by string, reason phi.Text) {

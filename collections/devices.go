@@ -108,27 +108,26 @@ func (d *Device) Clear() {
 	d.Set(DeviceFlagged, false)
 }
 
-func (d *Device) DeviceID() string              { return d.GetString("device_id") }
-func (d *Device) Type() string                  { return d.GetString(DeviceType) }
-func (d *Device) Kind() string                  { return d.GetString(DeviceKind) }
-func (d *Device) Model() string                 { return d.GetString(DeviceModel) }
-func (d *Device) Firmware() string              { return d.GetString("firmware_version") }
-func (d *Device) FlagReason() string            { return d.GetString(DeviceFlagReason) }
-func (d *Device) SignalStrength() *float64      { return Optional(d.ProxyRecord(), DeviceSignalStrength) }
-func (d *Device) SetUpAt() time.Time            { return d.instant(DeviceSetupAt) }
-func (d *Device) Status() string                { return d.GetString(DeviceStatus) }
-func (d *Device) PatientID() string             { return d.GetString(DevicePatient) }
-func (d *Device) HubID() string                 { return d.GetString(DeviceHub) }
-func (d *Device) BatteryLevel() *float64        { return Optional(d.ProxyRecord(), DeviceBatteryLevel) }
-func (d *Device) BatteryState() string          { return d.GetString(DeviceBatteryState) }
-func (d *Device) BatteryTold() string           { return d.GetString(DeviceBatteryTold) }
-func (d *Device) Flagged() bool                 { return d.GetBool(DeviceFlagged) }
-func (d *Device) AssignedAt() time.Time         { return d.instant(DeviceAssignedAt) }
-func (d *Device) BatteryAt() time.Time          { return d.instant(DeviceBatteryAt) }
-func (d *Device) LastReadingAt() time.Time      { return d.instant("last_reading_at") }
-func (d *Device) LastSeenAt() time.Time         { return d.instant(DeviceLastSeenAt) }
-func (d *Device) StateAt() time.Time            { return d.instant(DeviceStateAt) }
-func (d *Device) instant(name string) time.Time { return ParseInstant(d.GetString(name)) }
+func (d *Device) DeviceID() string         { return d.GetString("device_id") }
+func (d *Device) Type() string             { return d.GetString(DeviceType) }
+func (d *Device) Kind() string             { return d.GetString(DeviceKind) }
+func (d *Device) Model() string            { return d.GetString(DeviceModel) }
+func (d *Device) Firmware() string         { return d.GetString("firmware_version") }
+func (d *Device) FlagReason() string       { return d.GetString(DeviceFlagReason) }
+func (d *Device) SignalStrength() *float64 { return Optional(d.ProxyRecord(), DeviceSignalStrength) }
+func (d *Device) SetUpAt() time.Time       { return instantOf(d, DeviceSetupAt) }
+func (d *Device) Status() string           { return d.GetString(DeviceStatus) }
+func (d *Device) PatientID() string        { return d.GetString(DevicePatient) }
+func (d *Device) HubID() string            { return d.GetString(DeviceHub) }
+func (d *Device) BatteryLevel() *float64   { return Optional(d.ProxyRecord(), DeviceBatteryLevel) }
+func (d *Device) BatteryState() string     { return d.GetString(DeviceBatteryState) }
+func (d *Device) BatteryTold() string      { return d.GetString(DeviceBatteryTold) }
+func (d *Device) Flagged() bool            { return d.GetBool(DeviceFlagged) }
+func (d *Device) AssignedAt() time.Time    { return instantOf(d, DeviceAssignedAt) }
+func (d *Device) BatteryAt() time.Time     { return instantOf(d, DeviceBatteryAt) }
+func (d *Device) LastReadingAt() time.Time { return instantOf(d, "last_reading_at") }
+func (d *Device) LastSeenAt() time.Time    { return instantOf(d, DeviceLastSeenAt) }
+func (d *Device) StateAt() time.Time       { return instantOf(d, DeviceStateAt) }
 
 // toAttend says of a row of the devices that somebody has to look at it: its battery's band was not told of or has recovered, or
 // its hub is new or back. Readings store facts and go on; this finds what they ask for, at once or after a crash.

@@ -31,8 +31,8 @@ func FindEMRToken(app core.App, flow string) (EMRToken, error) {
 	return EMRToken{
 		Flow: flow, AccessToken: phi.Text(r.GetString("access_token")), RefreshToken: phi.Text(r.GetString("refresh_token")),
 		Scope: r.GetString("scope"), ConnectedBy: r.GetString("connected_by"), Audience: r.GetString("audience"),
-		ObtainedAt: ParseInstant(r.GetString("obtained_at")), ExpiresAt: ParseInstant(r.GetString("expires_at")),
-		RefreshExpiresAt: ParseInstant(r.GetString("refresh_expires_at")),
+		ObtainedAt: instantOf(r, "obtained_at"), ExpiresAt: instantOf(r, "expires_at"),
+		RefreshExpiresAt: instantOf(r, "refresh_expires_at"),
 	}, nil
 }
 

@@ -127,10 +127,10 @@ func (e *GatewayEvent) update(tx core.App, columns dbx.Params) error {
 func (e *GatewayEvent) Vendor() string { return e.GetString("vendor") }
 
 // Timestamp is by the device's clock; zero when it could not be read.
-func (e *GatewayEvent) Timestamp() time.Time { return e.instant("timestamp") }
+func (e *GatewayEvent) Timestamp() time.Time { return instantOf(e, "timestamp") }
 
 // ClosedAt is zero while the event waits.
-func (e *GatewayEvent) ClosedAt() time.Time { return e.instant("closed_at") }
+func (e *GatewayEvent) ClosedAt() time.Time { return instantOf(e, "closed_at") }
 
 // ObservationID is the observation that was made of the event, or that was known before.
 func (e *GatewayEvent) ObservationID() string { return e.GetString("observation") }
@@ -146,11 +146,10 @@ func (e *GatewayEvent) FieldErrors() (fields map[string][]string) {
 	return fields
 }
 
-func (e *GatewayEvent) Status() string                { return e.GetString("status") }
-func (e *GatewayEvent) Reason() string                { return e.GetString("reason") }
-func (e *GatewayEvent) EventType() string             { return e.GetString("event_type") }
-func (e *GatewayEvent) DeviceID() string              { return e.GetString("device_id") }
-func (e *GatewayEvent) MeasurementType() string       { return e.GetString("measurement_type") }
-func (e *GatewayEvent) ClosedBy() string              { return e.GetString("closed_by") }
-func (e *GatewayEvent) ReceivedAt() time.Time         { return e.instant("received_at") }
-func (e *GatewayEvent) instant(name string) time.Time { return ParseInstant(e.GetString(name)) }
+func (e *GatewayEvent) Status() string          { return e.GetString("status") }
+func (e *GatewayEvent) Reason() string          { return e.GetString("reason") }
+func (e *GatewayEvent) EventType() string       { return e.GetString("event_type") }
+func (e *GatewayEvent) DeviceID() string        { return e.GetString("device_id") }
+func (e *GatewayEvent) MeasurementType() string { return e.GetString("measurement_type") }
+func (e *GatewayEvent) ClosedBy() string        { return e.GetString("closed_by") }
+func (e *GatewayEvent) ReceivedAt() time.Time   { return instantOf(e, "received_at") }

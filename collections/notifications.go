@@ -23,8 +23,8 @@ func (n *Notification) PatientID() string    { return n.GetString("patient") }
 func (n *Notification) AlertID() string      { return n.GetString("alert") }
 func (n *Notification) EscalationID() string { return n.GetString("escalation") }
 func (n *Notification) EntryID() string      { return n.GetString("billing_entry") }
-func (n *Notification) ReadAt() time.Time    { return ParseInstant(n.GetString("read_at")) }
-func (n *Notification) CreatedAt() time.Time { return ParseInstant(n.GetString("created_at")) }
+func (n *Notification) ReadAt() time.Time    { return instantOf(n, "read_at") }
+func (n *Notification) CreatedAt() time.Time { return instantOf(n, "created_at") }
 
 // HasNotification reports whether a person has a notification with a key.
 func HasNotification(app core.App, userID, key string) (bool, error) {

@@ -91,5 +91,5 @@ func (p *Passkey) UserVerified() bool   { return p.GetBool("user_verified") }   
 func (p *Passkey) BackupEligible() bool { return p.GetBool("backup_eligible") } // the device may copy it to others
 func (p *Passkey) BackedUp() bool       { return p.GetBool("backed_up") }       // it had been copied at the last use
 
-func (p *Passkey) CreatedAt() time.Time  { return ParseInstant(p.GetString("created_at")) }
-func (p *Passkey) LastUsedAt() time.Time { return ParseInstant(p.GetString("last_used_at")) }
+func (p *Passkey) CreatedAt() time.Time  { return instantOf(p, "created_at") }
+func (p *Passkey) LastUsedAt() time.Time { return instantOf(p, "last_used_at") }

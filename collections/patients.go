@@ -70,12 +70,7 @@ func AsPatient(record *core.Record) *Patient { return as[Patient](record) }
 
 // NewPatient returns an unsaved patient with a fresh id.
 func NewPatient(app core.App) (*Patient, error) {
-	record, err := New(app, Patients)
-	if err != nil {
-		return nil, err
-	}
-	record.Set("id", NewUUID())
-	return AsPatient(record), nil
+	return fresh[Patient](app, Patients, map[string]any{"id": NewUUID()})
 }
 
 // FindPatient finds a patient who is not deleted.
@@ -283,14 +278,14 @@ func (p *Patient) MonitoringSchedule() Schedule {
 	return schedule
 }
 
-func (p *Patient) ArchivedAt() time.Time   { return ParseInstant(p.GetString(PatientArchivedAt)) }
+func (p *Patient) ArchivedAt() time.Time   { return instantOf(p, PatientArchivedAt) }
 func (p *Patient) ArchivedBy() string      { return p.GetString(PatientArchivedBy) }
-func (p *Patient) UnarchivedAt() time.Time { return ParseInstant(p.GetString(PatientUnarchivedAt)) }
+func (p *Patient) UnarchivedAt() time.Time { return instantOf(p, PatientUnarchivedAt) }
 func (p *Patient) UnarchivedBy() string    { return p.GetString(PatientUnarchivedBy) }
-func (p *Patient) DeletedAt() time.Time    { return ParseInstant(p.GetString(PatientDeletedAt)) }
+func (p *Patient) DeletedAt() time.Time    { return instantOf(p, PatientDeletedAt) }
 func (p *Patient) DeletedBy() string       { return p.GetString(PatientDeletedBy) }
-func (p *Patient) CreatedAt() time.Time    { return ParseInstant(p.GetString(ColumnCreatedAt)) }
-func (p *Patient) UpdatedAt() time.Time    { return ParseInstant(p.GetString(ColumnUpdatedAt)) }
+func (p *Patient) CreatedAt() time.Time    { return instantOf(p, ColumnCreatedAt) }
+func (p *Patient) UpdatedAt() time.Time    { return instantOf(p, ColumnUpdatedAt) }
 
 // SetBlindIndex stores the index of a sealed column beside it.
 func (p *Patient) SetBlindIndex(column, index string) { p.Set(column+"_index", index) }
@@ -311,9 +306,9 @@ func KnownExternalIDs(app core.App, ids []string) ([]string, error) {
 }
 
 // ExternalIDOf is the EMR's id of a patient of any state; "" when there is none.
-func ExternalIDOf(app core.App, patientID string) (id string, err error) {
-	err = app.DB().NewQuery(`SELECT external_id FROM patients WHERE id = {:id}`).Bind(dbx.Params{"id": patientID}).Row(&id)
-	return id, wrap(unlessMissing(err), "find the patient's EMR id")
+func ExternalIDOf(app core.App, patientID string) (string, error) {
+	id, err := queryValue[string](app, "find the patient's EMR id", `SELECT external_id FROM patients WHERE id = {:id}`, dbx.Params{"id": patientID})
+	return id, unlessMissing(err)
 }
 
 // CountPeople counts the patients whose EMR id begins with a text, and all users.

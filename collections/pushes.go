@@ -37,20 +37,18 @@ func (t *PushToken) Platform() string     { return t.GetString(TokenPlatform) }
 func (t *PushToken) AppVersion() string   { return t.GetString(TokenAppVersion) }
 func (t *PushToken) Hint() string         { return t.GetString(TokenHint) }
 func (t *PushToken) Active() bool         { return t.GetBool("active") }
-func (t *PushToken) CreatedAt() time.Time { return ParseInstant(t.GetString("created_at")) }
+func (t *PushToken) CreatedAt() time.Time { return instantOf(t, "created_at") }
 func (t *PushToken) Type() string         { return t.GetString("type") }            // the kind of token
 func (t *PushToken) Token() phi.Text      { return phi.Text(t.GetString("token")) } // opened
 func (t *PushToken) UserID() string       { return t.GetString("user") }            // whose device it is
 
 // ExpiresAt is when the subscription ends by its own word; zero for never.
-func (t *PushToken) ExpiresAt() time.Time { return ParseInstant(t.GetString("expires_at")) }
+func (t *PushToken) ExpiresAt() time.Time { return instantOf(t, "expires_at") }
 
 // LastDeliveredAt is when a push was last accepted; zero for never.
-func (t *PushToken) LastDeliveredAt() time.Time {
-	return ParseInstant(t.GetString("last_delivered_at"))
-}
+func (t *PushToken) LastDeliveredAt() time.Time { return instantOf(t, "last_delivered_at") }
 
-func (t *PushToken) UpdatedAt() time.Time { return ParseInstant(t.GetString("updated_at")) } // when the device was last registered
+func (t *PushToken) UpdatedAt() time.Time { return instantOf(t, "updated_at") } // when the device was last registered
 
 // ActivePushTokens are the tokens in use of the given users, by user; of everybody for nil.
 func ActivePushTokens(app core.App, userIDs []string) (tokens []*PushToken, err error) {
@@ -225,4 +223,4 @@ func (p *PushDelivery) Title() string          { return p.GetString("title") }
 func (p *PushDelivery) Body() string           { return p.GetString("body") }
 func (p *PushDelivery) Status() string         { return p.GetString("status") }
 func (p *PushDelivery) StatusCode() *float64   { return Optional(p.ProxyRecord(), "status_code") }
-func (p *PushDelivery) AttemptedAt() time.Time { return ParseInstant(p.GetString("attempted_at")) }
+func (p *PushDelivery) AttemptedAt() time.Time { return instantOf(p, "attempted_at") }

@@ -3,6 +3,7 @@ package collections
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
@@ -97,6 +98,11 @@ func change(tx core.App, what, statement string, params dbx.Params) (int64, erro
 		return 0, wrap(err, "%s", what)
 	}
 	return result.RowsAffected()
+}
+
+// instantOf is the instant in a column of a record.
+func instantOf(record interface{ GetString(column string) string }, column string) time.Time {
+	return ParseInstant(record.GetString(column))
 }
 
 // update changes columns of the rows for which a condition holds.

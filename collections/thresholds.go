@@ -121,7 +121,7 @@ func PageOfThresholdChanges(app core.App, f ThresholdChangeFilter, offset, limit
 func (c *ThresholdChange) Number() int64        { return Number(c.Id) }
 func (c *ThresholdChange) PatientID() string    { return c.GetString("patient") } // "" for the practice's defaults
 func (c *ThresholdChange) ChangedBy() string    { return c.GetString("changed_by") }
-func (c *ThresholdChange) ChangedAt() time.Time { return ParseInstant(c.GetString("changed_at")) }
+func (c *ThresholdChange) ChangedAt() time.Time { return instantOf(c, "changed_at") }
 func (c *ThresholdChange) Field() string        { return c.GetString("field") }
 func (c *ThresholdChange) Reason() phi.Text     { return phi.Text(c.GetString("reason")) }
 

@@ -19,22 +19,17 @@ func FindTransmission(app core.App, id string) (*Transmission, error) {
 	return find[Transmission](app, Transmissions, dbx.HashExp{"id": id})
 }
 
-func (t *Transmission) ObservationID() string   { return t.GetString("observation") }
-func (t *Transmission) PatientID() string       { return t.GetString("patient") }
-func (t *Transmission) ObservationType() string { return t.GetString("observation_type") }
-func (t *Transmission) Status() string          { return t.GetString("status") }
-func (t *Transmission) ErrorMessage() string    { return t.GetString("error_message") }
-func (t *Transmission) ErrorCode() string       { return t.GetString("error_code") }
-func (t *Transmission) AttemptCount() int       { return t.GetInt("attempt_count") }
-func (t *Transmission) FirstAttemptedAt() time.Time {
-	return ParseInstant(t.GetString("first_attempted_at"))
-}
-
-func (t *Transmission) LastAttemptedAt() time.Time {
-	return ParseInstant(t.GetString("last_attempted_at"))
-}
-func (t *Transmission) NextRetryAt() time.Time { return ParseInstant(t.GetString("next_retry_at")) }
-func (t *Transmission) CreatedAt() time.Time   { return ParseInstant(t.GetString("created_at")) }
+func (t *Transmission) ObservationID() string       { return t.GetString("observation") }
+func (t *Transmission) PatientID() string           { return t.GetString("patient") }
+func (t *Transmission) ObservationType() string     { return t.GetString("observation_type") }
+func (t *Transmission) Status() string              { return t.GetString("status") }
+func (t *Transmission) ErrorMessage() string        { return t.GetString("error_message") }
+func (t *Transmission) ErrorCode() string           { return t.GetString("error_code") }
+func (t *Transmission) AttemptCount() int           { return t.GetInt("attempt_count") }
+func (t *Transmission) FirstAttemptedAt() time.Time { return instantOf(t, "first_attempted_at") }
+func (t *Transmission) LastAttemptedAt() time.Time  { return instantOf(t, "last_attempted_at") }
+func (t *Transmission) NextRetryAt() time.Time      { return instantOf(t, "next_retry_at") }
+func (t *Transmission) CreatedAt() time.Time        { return instantOf(t, "created_at") }
 
 // The two ways to be due, as their partial indexes have them.
 const (
@@ -83,21 +78,20 @@ type ClaimedTransmission struct {
 }
 
 // ClaimTransmissions moves up to limit due transmissions to processing, oldest first, but those attempted since a time.
-func ClaimTransmissions(tx core.App, limit int, since, now time.Time) (claimed []ClaimedTransmission, err error) {
+func ClaimTransmissions(tx core.App, limit int, since, now time.Time) ([]ClaimedTransmission, error) {
 	// Each half walks its own index no further than needed, whatever the backlog. With a limit of just one SQLite would walk
 	// it to the end: hence one more.
-	err = tx.NonconcurrentDB().NewQuery(`UPDATE transmissions SET status = 'processing', claimed_at = {:now}, updated_at = {:now}
+	return queryAll[ClaimedTransmission](tx, "claim transmissions", `UPDATE transmissions SET status = 'processing', claimed_at = {:now}, updated_at = {:now}
 		WHERE id IN (SELECT id FROM (
 			SELECT * FROM (SELECT id, created_at FROM transmissions
-				WHERE ` + waiting + ` AND last_attempted_at < {:since} ORDER BY created_at, id LIMIT {:limit} + 1)
+				WHERE `+waiting+` AND last_attempted_at < {:since} ORDER BY created_at, id LIMIT {:limit} + 1)
 			UNION ALL
 			SELECT * FROM (SELECT id, created_at FROM transmissions
-				WHERE ` + retrying + ` AND next_retry_at <= {:now} AND last_attempted_at < {:since}
+				WHERE `+retrying+` AND next_retry_at <= {:now} AND last_attempted_at < {:since}
 				ORDER BY next_retry_at LIMIT {:limit} + 1)
 			) ORDER BY created_at, id LIMIT +{:limit})
-		RETURNING id, observation, patient, attempt_count, claimed_at, ambiguous, created_at`).
-		Bind(dbx.Params{"now": Instant(now), "since": Instant(since), "limit": limit}).All(&claimed)
-	return claimed, wrap(err, "claim transmissions")
+		RETURNING id, observation, patient, attempt_count, claimed_at, ambiguous, created_at`,
+		dbx.Params{"now": Instant(now), "since": Instant(since), "limit": limit})
 }
 
 // ClaimTransmissionOf moves the transmission of one observation to processing, due or not.
@@ -138,12 +132,11 @@ func SettleTransmission(tx core.App, c ClaimedTransmission, s SettledTransmissio
 }
 
 // RecoverTransmissions makes pending again, as ambiguous, whatever is in processing but the named ones, and returns their observations.
-func RecoverTransmissions(tx core.App, but []string, now time.Time) (observations []string, err error) {
-	err = tx.NonconcurrentDB().NewQuery(`UPDATE transmissions
+func RecoverTransmissions(tx core.App, but []string, now time.Time) ([]string, error) {
+	return queryColumn[string](tx, "recover transmissions", `UPDATE transmissions
 		SET status = 'pending', ambiguous = TRUE, claimed_at = '', updated_at = {:now}
 		WHERE status = 'processing' AND id NOT IN (SELECT value FROM json_each({:but}))
-		RETURNING observation`).Bind(dbx.Params{"now": Instant(now), "but": jsonList(but)}).Column(&observations)
-	return observations, wrap(err, "recover transmissions")
+		RETURNING observation`, dbx.Params{"now": Instant(now), "but": jsonList(but)})
 }
 
 // ClaimedBefore lists what has been in processing since before a time.

@@ -122,7 +122,7 @@ type TOTPPending struct {
 func (u *User) TOTPPending() TOTPPending {
 	return TOTPPending{
 		Secret: u.GetString("totp_pending_secret"), CodeHashes: strings.Fields(u.GetString("totp_pending_codes")),
-		Failures: u.GetInt("totp_pending_failures"), Until: ParseInstant(u.GetString("totp_pending_until")),
+		Failures: u.GetInt("totp_pending_failures"), Until: instantOf(u, "totp_pending_until"),
 	}
 }
 
@@ -147,8 +147,8 @@ func (u *User) SetTOTPLastStep(step int64)      { u.Set("totp_last_step", step) 
 func (u *User) SetTimeZone(name string)         { u.Set(UserTimeZone, name) }
 func (u *User) SetUpdatedAt(at time.Time)       { u.Set(ColumnUpdatedAt, Instant(at)) }
 
-func (u *User) LastLoginAt() time.Time { return ParseInstant(u.GetString("last_login_at")) } // zero before the first sign-in
-func (u *User) CreatedAt() time.Time   { return ParseInstant(u.GetString("created_at")) }    // when the account was made
+func (u *User) LastLoginAt() time.Time { return instantOf(u, "last_login_at") } // zero before the first sign-in
+func (u *User) CreatedAt() time.Time   { return instantOf(u, "created_at") }    // when the account was made
 
 // SetSignedIn notes a completed sign-in. It writes these columns only, so that it never undoes another change.
 func SetSignedIn(app core.App, userID string, totpStep int64, now time.Time) error {

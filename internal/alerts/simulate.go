@@ -69,7 +69,8 @@ func Simulate(ctx context.Context, app core.App, p Proposal, zone *time.Location
 	if err := checks.Err(); err != nil {
 		return outcome, err
 	}
-	s := simulator{app: app, outcome: &outcome, patients: collections.BoundedPatients{PatientID: p.PatientID, CareTeamOf: p.CareTeamOf}, inForce: func(own Bounds) Thresholds { return InForce(after, own) }}
+	patients := collections.BoundedPatients{PatientID: p.PatientID, CareTeamOf: p.CareTeamOf}
+	s := simulator{app: app, outcome: &outcome, patients: patients, inForce: func(own Bounds) Thresholds { return InForce(after, own) }}
 	if p.PatientID != "" {
 		s.inForce = func(Bounds) Thresholds { return InForce(before.practice, after) }
 	}

@@ -45,7 +45,9 @@ func (e *Engine) complete(tx core.App, b *batch, m *memory, s Submission, now ti
 		return Outcome{}, err
 	}
 	record.Load(o.columns())
-	if err := collections.Update(tx, record, append(s.Reading.Columns(), collections.ObservationFHIRVersion, collections.ObservationTransformedAt, collections.ObservationReadingKey, collections.ColumnUpdatedAt)...); err != nil {
+	changed := append(s.Reading.Columns(), collections.ObservationFHIRVersion, collections.ObservationTransformedAt,
+		collections.ObservationReadingKey, collections.ColumnUpdatedAt)
+	if err := collections.Update(tx, record, changed...); err != nil {
 		return Outcome{}, err
 	}
 	return e.consequences(tx, b, o, patient, s.By, now)
