@@ -450,3 +450,24 @@ func TestReadManual(t *testing.T) {
 		}
 	}
 }
+
+// Patients are counted once a month, however many entries they have, and not for what was voided.
+func TestPatientsBilled(t *testing.T) {
+	d := newDesk(t)
+	one, two := d.patient(), d.patient()
+	for _, day := range []string{"2026-01-10", "2026-01-31", "2026-02-01", "2026-03-31"} {
+		d.made(one, billing.FirstTwenty, day, 20, "2026-04-01 12:00")
+	}
+	d.made(two, billing.FirstTwenty, "2026-02-28", 20, "2026-04-01 12:00")
+	alone := d.made(two, billing.FirstTwenty, "2026-03-01", 20, "2026-04-01 12:00")
+	if _, got := d.do(alone, d.e.Void("Wrong", moved)); got != "" {
+		t.Fatal(got)
+	}
+	counts, err := billing.PatientsBilled(d.app, "2026-01", "2026-03")
+	if got := fmt.Sprint(counts); err != nil || got != "map[2026-01:1 2026-02:2 2026-03:1]" {
+		t.Errorf("counted %s, %v", got, err)
+	}
+	if counts, err = billing.PatientsBilled(d.app, "2026-02", "2026-02"); err != nil || fmt.Sprint(counts) != "map[2026-02:2]" {
+		t.Errorf("of one month %v, %v", counts, err)
+	}
+}

@@ -213,3 +213,8 @@ func (d *desk) do(entry *collections.BillingEntry, m billing.Move) (*collections
 }
 
 func texts(list ...string) input.Strings { return input.Of(list) }
+
+func (d *desk) provider() *collections.User {
+	d.t.Helper()
+	return vigiltest.User(d.t, d.app, access.Provider)
+}

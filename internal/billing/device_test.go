@@ -167,6 +167,12 @@ func TestRunsMakeUp(t *testing.T) {
 	if again := d.run(billing.DeviceJob, "2026-09-02 12:00"); len(again.Created) != 0 {
 		t.Errorf("long ago was looked at again: %v", again.Created)
 	}
+	// of the last weeks, what came late is made up for
+	d.exec(`INSERT INTO reading_days (patient, day, observation_type, first_observation, readings, device_readings)
+		WITH RECURSIVE d(day) AS (SELECT '2026-07-05' UNION ALL SELECT date(day, '+1 day') FROM d WHERE day < '2026-07-25')
+		SELECT {:p}, day, 'weight', 'x', 1, 1 FROM d`, dbx.Params{"p": patient})
+	d.run(billing.DeviceJob, "2026-09-10 12:00")
+	d.want("late data", d.entries(patient), "99454 2026-08-02 1")
 	result := billing.Result{Created: make([]billing.Created, 3), Skipped: make([]billing.Skip, 2)}
 	if counts := result.Counts(); counts["created"] != 3 || counts["skipped"] != 2 || len(counts) != 2 {
 		t.Errorf("counts %v", counts)
