@@ -77,10 +77,14 @@ func TestProofsCountLikeSignIns(t *testing.T) {
 		return code(err)
 	}
 	for _, step := range []struct{ password, want string }{
-		{"wrong", "authentication_failed"}, {"wrong", "authentication_failed"},
+		{"wrong", "authentication_failed"},
+		{"wrong", "authentication_failed"},
 		{vigiltest.Password, ""}, // does not begin the count anew: a thief knows no password
-		{"wrong", "authentication_failed"}, {"wrong", "authentication_failed"}, {"wrong", "authentication_failed"},
-		{vigiltest.Password, "account_locked"}, {"wrong", "account_locked"},
+		{"wrong", "authentication_failed"},
+		{"wrong", "authentication_failed"},
+		{"wrong", "authentication_failed"},
+		{vigiltest.Password, "account_locked"},
+		{"wrong", "account_locked"},
 	} {
 		if got := try(step.password); got != step.want {
 			t.Errorf("%s: %s, want %s", step.password, got, step.want)
