@@ -2,6 +2,7 @@ package auth_test
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -242,6 +243,14 @@ func TestPasskeyOpensNothing(t *testing.T) {
 		"may suddenly be copied": alone(func(k *key) { k.device.Options.BackupEligible = true }),
 		"a made-up challenge":    (*key).forge,
 		"used twice": func(k *key) string {
+			answer := shown(k, "")
+			_, first := k.use("", answer)
+			k.want("the first use", first, "")
+			_, got := k.use("", answer)
+			return got
+		},
+		"used twice, of a device that counts nothing": func(k *key) string {
+			k.secret.Counter = math.MaxUint32 // the next use is the noughth
 			answer := shown(k, "")
 			_, first := k.use("", answer)
 			k.want("the first use", first, "")

@@ -67,6 +67,7 @@ func TestManualWarnings(t *testing.T) {
 		"the next with it":                 {func(*oracleCase) {}, billing.FirstTwenty, billing.NextTwenty, "2026-01-20", "[]"},
 		"the next with last month's":       {func(*oracleCase) {}, billing.FirstTwenty, billing.NextTwenty, "2026-02-20", "[missing_primary_code]"},
 		"interpretation beside management": {func(*oracleCase) {}, billing.FirstTwenty, billing.Interpretation, "2026-01-20", "[overlaps_99457]"},
+		"on the day the patient came":      {func(*oracleCase) {}, "", billing.FirstTwenty, "2026-01-01", "[]"},
 		"before the patient came":          {func(*oracleCase) {}, "", billing.FirstTwenty, "2025-12-31", "[before_enrolment]"},
 	} {
 		d := newDesk(t, newCodes)

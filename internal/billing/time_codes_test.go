@@ -95,7 +95,9 @@ func TestMoreTimeRaises(t *testing.T) {
 	d.want("forty-five", d.entries(patient), "99457 2026-01-10 1, 99458 2026-01-10 1")
 	next := d.entry(patient, billing.NextTwenty)
 	more(900001, "2026-01-21 09:00", 14)
-	d.run(billing.TimeJob, "2026-01-22 09:00")
+	if again := d.run(billing.TimeJob, "2026-01-22 09:00"); len(again.Created)+len(again.Skipped) > 0 {
+		t.Errorf("what is no more makes %v and leaves out %v", again.Created, again.Skipped)
+	}
 	d.want("fifty-nine", d.entries(patient), "99457 2026-01-10 1, 99458 2026-01-10 1")
 	if n := billed(); n != 1 {
 		t.Errorf("%d stretches are billed", n)
@@ -109,6 +111,7 @@ func TestMoreTimeRaises(t *testing.T) {
 	if _, got := d.do(next, d.e.Review(d.by, "", "", false, at("2026-01-25 09:00"))); got != "" {
 		t.Fatal(got)
 	}
+	d.want("reviewed, without more time", skips(d.run(billing.TimeJob, "2026-01-25 10:00"), patient), "")
 	more(900003, "2026-01-26 09:00", 20)
 	d.want("after review", skips(d.run(billing.TimeJob, "2026-01-27 09:00"), patient), "99458 reviewed_before_more_time")
 	if _, got := d.do(next, d.e.Return("More came")); got != "" {
@@ -137,6 +140,17 @@ func TestTimeByHand(t *testing.T) {
 	d.want("the first by hand", d.entries(first), "99457 2026-01-05 1, 99458 2026-01-10 1")
 	d.want("the next by hand", skips(result, next), "99458 manual_entry_exists")
 	d.want("the next by hand", d.entries(next), "99457 2026-01-10 1, 99458 2026-01-05 1")
+
+	for name, days := range map[string][2]string{"voided first": {"2026-01-05", "2026-01-06"}, "voided last": {"2026-01-06", "2026-01-05"}} {
+		both := d.patient(talked("2026-01-10 09:00", 40)) // one that stands counts, beside one that was voided
+		wrong := d.made(both, billing.FirstTwenty, days[0], 20, "2026-01-07 09:00")
+		if _, got := d.do(wrong, d.e.Void("Wrong", moved)); got != "" {
+			t.Fatal(got)
+		}
+		d.made(both, billing.FirstTwenty, days[1], 20, "2026-01-07 09:00")
+		d.want(name, skips(d.run(billing.TimeJob, "2026-01-20 09:00"), both), "")
+		d.want(name, d.entries(both), "99457 2026-01-05 1, 99457 2026-01-06 1, 99458 2026-01-10 1")
+	}
 
 	d = newDesk(t, newCodes)
 	ten := d.patient(talked("2026-01-10 09:00", 12))
