@@ -99,6 +99,13 @@ func TestExplainWhatIsBilled(t *testing.T) {
 		t.Fatal(refused)
 	}
 	d.want("voided", d.explained(patient, january, "2026-02-02 12:00")["99454"], "30/16 voided_before")
+	most := d.patient(talked("2026-01-10 09:00", 85)) // three units, and there is no fourth
+	d.run(billing.TimeJob, "2026-02-02 12:00")
+	d.want("the most units", d.explained(most, january, "2026-02-02 12:00")["99458"], "billed 85/40")
+	last := d.patient(wears("2026-01-01", "", "2026-01-02", 15))
+	for when, want := range map[string]string{"2026-01-31 23:59": "15/16 period_not_complete, 1 more day", "2026-02-01 00:00": "15/16 1 more day"} {
+		d.want("a period on "+when, d.explained(last, january, when)["99454"], want)
+	}
 	// the period that holds today and ends in another month is told beside the one that ends in this
 	d.want("the running period", d.explained(patient, billing.Span{Start: "2026-02-01", End: "2026-02-28"}, "2026-02-02 12:00")["99454"], "0/16 period_not_complete, 16 more days")
 	later := d.patient(wears("2026-01-01", "", "2026-01-11", 20))
