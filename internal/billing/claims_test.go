@@ -50,21 +50,23 @@ func TestMovesOfClaims(t *testing.T) {
 		}
 		return n
 	}
-	for name, move := range d.moves() {
-		if move.Name != name {
-			t.Errorf("%s calls itself %s", name, move.Name)
-		}
-		for _, state := range billing.States {
-			d.state(entry, state)
+	for _, state := range billing.States {
+		d.state(entry, state)
+		for name, move := range d.moves() {
 			before := told()
 			after, got := d.do(entry, move)
 			stands := d.entry(entry.PatientID(), billing.FirstTwenty).Status()
 			want, allowed := leads[name][state]
 			switch {
+			case move.Name != name:
+				t.Errorf("%s calls itself %s", name, move.Name)
 			case allowed && (got != "" || after.Status() != want || stands != want || told() == before):
 				t.Errorf("%s from %s: %s, %s is stored, %q", name, state, after.Status(), stands, got)
 			case !allowed && (got != "invalid_transition" || stands != state || told() != before):
 				t.Errorf("%s from %s is %q", name, state, got)
+			}
+			if stands != state {
+				d.state(entry, state)
 			}
 		}
 	}
@@ -334,7 +336,7 @@ func TestEachClaim(t *testing.T) {
 	d.exec("INSERT INTO payers (id, name, payer_code, is_active) VALUES ('000000000000001', 'Acme', 'AC', TRUE)", nil)
 	patient := d.patient()
 	var drafts []collections.BillingDraft
-	for i := range 2300 {
+	for i := range 1300 {
 		b := collections.BillingDraft{
 			ID: collections.NewUUID(), ClaimID: fmt.Sprint("C-", i), PatientID: patient, CPTCode: "99091", ServiceDate: "2026-01-14", Units: 1, AmountCents: int64(i), Source: billing.ByHand,
 			ICD10Codes: []string{"I10", "E11.9"}, Provider: provider.Id, PayerName: "Self-pay",
@@ -363,7 +365,7 @@ func TestEachClaim(t *testing.T) {
 		return all, pages
 	}
 	all, pages := each([]string{billing.PendingReview}, "")
-	if len(all) != 2299 || pages != 3 || !slices.IsSortedFunc(all, func(a, b billing.ClaimRow) int { return strings.Compare(a.ID, b.ID) }) {
+	if len(all) != 1299 || pages != 2 || !slices.IsSortedFunc(all, func(a, b billing.ClaimRow) int { return strings.Compare(a.ID, b.ID) }) {
 		t.Fatalf("%d claims on %d pages", len(all), pages)
 	}
 	if x := all[1]; x.ClaimID != "C-1" || x.Amount != 1 || x.Payer != "Self-pay" || x.PayerCode != "" || x.Provider != "Byron, Ada" || !slices.Equal(x.ICD10Codes(), []string{"I10", "E11.9"}) {
@@ -377,8 +379,8 @@ func TestEachClaim(t *testing.T) {
 		payer  string
 		want   int
 	}{
-		"of a payer": {[]string{billing.PendingReview}, "000000000000001", 230}, "voided": {[]string{billing.Voided}, "", 1},
-		"of both": {[]string{billing.Voided, billing.PendingReview}, "", 2300}, "of none": {[]string{billing.Paid}, "", 0}, "of no state": {nil, "", 0},
+		"of a payer": {[]string{billing.PendingReview}, "000000000000001", 130}, "voided": {[]string{billing.Voided}, "", 1},
+		"of both": {[]string{billing.Voided, billing.PendingReview}, "", 1300}, "of none": {[]string{billing.Paid}, "", 0}, "of no state": {nil, "", 0},
 	} {
 		if some, _ := each(test.states, test.payer); len(some) != test.want {
 			t.Errorf("%s: %d claims", what, len(some))

@@ -15,6 +15,7 @@ func newCodes(s *billing.Settings) { s.Enable2026Codes = true }
 
 // How many days with data make which code, and when.
 func TestDaysMakeACode(t *testing.T) {
+	old, modern := newDesk(t), newDesk(t, newCodes)
 	for _, test := range []struct {
 		days     int
 		when     string
@@ -31,17 +32,15 @@ func TestDaysMakeACode(t *testing.T) {
 		{16, "2026-02-04 00:00", "99454 2026-02-03 1", "99454 2026-02-03 1"},
 		{46, "2026-03-06 12:00", "99454 2026-02-03 1, 99454 2026-03-05 1", "99454 2026-02-03 1, 99454 2026-03-05 1"},
 	} {
-		for want, change := range map[*string]func(*billing.Settings){&test.old: func(*billing.Settings) {}, &test.new: newCodes} {
-			d := newDesk(t, change)
+		for d, want := range map[*desk]string{old: test.old, modern: test.new} {
 			patient := d.patient(wears("2026-01-01", "", "2026-01-05", test.days))
 			d.run(billing.DeviceJob, test.when)
-			d.want(fmt.Sprintf("%d days at %s", test.days, test.when), d.entries(patient), *want)
+			d.want(fmt.Sprintf("%d days at %s", test.days, test.when), d.entries(patient), want)
 		}
 	}
-	d := newDesk(t, newCodes)
-	patient := d.patient(wears("2025-11-20", "", "2025-12-01", 10)) // a period of 2025
-	d.run(billing.DeviceJob, "2026-03-01 12:00")
-	d.want("the short supply before its year", d.entries(patient), "")
+	patient := modern.patient(wears("2025-11-20", "", "2025-12-01", 10)) // a period of 2025
+	modern.run(billing.DeviceJob, "2026-01-05 12:00")
+	modern.want("the short supply before its year", modern.entries(patient), "")
 }
 
 // After ninety days without a device the periods begin anew with the next reading; before that they stay where they are.
@@ -97,6 +96,7 @@ func TestSetUp(t *testing.T) {
 
 // What is missing becomes a warning at night, and keeps a person's run from making the entry; who is not a patient any more is not billed.
 func TestPapersForDevices(t *testing.T) {
+	d := newDesk(t)
 	worn := wears("2026-01-01", "", "2026-01-05", 16)
 	archivedAt := func(day string) func(*oracleCase) { return func(c *oracleCase) { c.archived = at(day + " 12:00") } }
 	late := func(day string) func(*oracleCase) { return func(c *oracleCase) { c.consent = at(day + " 12:00") } }
@@ -114,7 +114,6 @@ func TestPapersForDevices(t *testing.T) {
 		"archived on the last day":        {archivedAt("2026-02-03"), "[]", ""},
 		"archived before the period ends": {archivedAt("2026-02-02"), "none", ""},
 	} {
-		d := newDesk(t)
 		patient := d.patient(worn, test.change)
 		d.want(name+", strict", skips(d.run(billing.SmartJob, "2026-02-10 12:00"), patient), test.skipped)
 		if strict := d.entries(patient); (strict == "") != (test.skipped != "" || test.warnings == "none") {
@@ -127,7 +126,7 @@ func TestPapersForDevices(t *testing.T) {
 		}
 		d.want(name, got, test.warnings)
 	}
-	d := newDesk(t, func(s *billing.Settings) { s.RequireConsent = false })
+	d = newDesk(t, func(s *billing.Settings) { s.RequireConsent = false })
 	patient := d.patient(worn, withoutConsent)
 	d.want("where consent is not asked for", skips(d.run(billing.SmartJob, "2026-02-10 12:00"), patient)+d.entries(patient), "99454 2026-02-03 1")
 }

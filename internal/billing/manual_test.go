@@ -49,6 +49,9 @@ func TestManualEntries(t *testing.T) {
 
 // What is doubtful about an entry by hand is said, not refused.
 func TestManualWarnings(t *testing.T) {
+	d := newDesk(t, newCodes)
+	d.exec("INSERT INTO icd10_codes (id, code, description) VALUES ('i10', 'I10', 'Hypertension') ON CONFLICT DO NOTHING", nil)
+	provider := vigiltest.User(t, d.app, access.Provider)
 	for name, test := range map[string]struct {
 		change    func(*oracleCase)
 		before    string // a code that stands already
@@ -70,9 +73,6 @@ func TestManualWarnings(t *testing.T) {
 		"on the day the patient came":      {func(*oracleCase) {}, "", billing.FirstTwenty, "2026-01-01", "[]"},
 		"before the patient came":          {func(*oracleCase) {}, "", billing.FirstTwenty, "2025-12-31", "[before_enrolment]"},
 	} {
-		d := newDesk(t, newCodes)
-		d.exec("INSERT INTO icd10_codes (id, code, description) VALUES ('i10', 'I10', 'Hypertension') ON CONFLICT DO NOTHING", nil)
-		provider := vigiltest.User(t, d.app, access.Provider)
 		patient := d.patient(wears("2026-01-01", "", "2026-01-05", 1), test.change)
 		d.exec("UPDATE patients SET created_at = {:at}, primary_provider = {:u} WHERE id = {:p}",
 			dbx.Params{"at": collections.Instant(at("2026-01-01 00:00")), "u": provider.Id, "p": patient})
@@ -82,9 +82,7 @@ func TestManualWarnings(t *testing.T) {
 		entry := d.made(patient, test.code, test.day, 30, "2028-03-01 12:00")
 		d.want(name, fmt.Sprint(entry.Warnings()), test.want)
 	}
-	d := newDesk(t)
 	patient := d.patient()
-	d.exec("INSERT INTO icd10_codes (id, code, description) VALUES ('i10', 'I10', 'Hypertension') ON CONFLICT DO NOTHING", nil)
 	entry, err := d.e.CreateManual(d.app, billing.ManualDraft{
 		PatientID: patient, CPTCode: billing.FirstTwenty, ServiceDate: "2026-01-20", Minutes: 20, ICD10Codes: []string{"I10", "Q99.9", "Q99.8"}, Notes: "In person",
 	}, d.by, at("2026-02-01 12:00"))

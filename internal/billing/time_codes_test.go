@@ -13,6 +13,7 @@ import (
 
 // How much interactive time of a month makes which codes, by the practice's calendar.
 func TestMinutesMakeCodes(t *testing.T) {
+	d := newDesk(t)
 	for name, test := range map[string]struct {
 		times []func(*oracleCase)
 		when  string
@@ -28,7 +29,6 @@ func TestMinutesMakeCodes(t *testing.T) {
 		"nineteen in each of two":       {[]func(*oracleCase){talked("2026-01-31 22:00", 19), talked("2026-02-01 00:00", 19)}, "2026-03-20 09:00", ""},
 		"written down in another order": {[]func(*oracleCase){talked("2026-01-15 09:00", 15), talked("2026-01-10 09:00", 15)}, "2026-01-20 09:00", "99457 2026-01-15 1"},
 	} {
-		d := newDesk(t)
 		patient := d.patient(test.times...)
 		d.run(billing.TimeJob, test.when)
 		d.want(name, d.entries(patient), test.want)
@@ -43,6 +43,7 @@ func TestMinutesMakeCodes(t *testing.T) {
 
 // Time is billed strictly: what is missing means no entry, and a reason.
 func TestPapersForTime(t *testing.T) {
+	d := newDesk(t)
 	hour := talked("2026-01-10 09:00", 60)
 	unnoted := func(c *oracleCase) { c.times[0].noted = false }
 	for name, test := range map[string]struct {
@@ -54,12 +55,10 @@ func TestPapersForTime(t *testing.T) {
 		"no note":           {unnoted, "99457 missing_note, 99458 missing_primary_code"},
 		"archived meantime": {func(c *oracleCase) { c.archived = at("2026-01-09 12:00") }, "99457 not_active, 99458 missing_primary_code"},
 	} {
-		d := newDesk(t)
 		patient := d.patient(hour, test.change)
 		d.want(name, skips(d.run(billing.TimeJob, "2026-01-20 09:00"), patient), test.skipped)
 		d.want(name, d.entries(patient), "")
 	}
-	d := newDesk(t)
 	patient := d.patient(talked("2026-01-10 09:00", 20), func(c *oracleCase) {
 		c.times = append(c.times, oracleTime{at("2026-01-12 09:00"), 1200, "interactive", "manual", false})
 	})
