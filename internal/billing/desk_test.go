@@ -130,7 +130,7 @@ func skips(result billing.Result, patient string) string {
 
 func (d *desk) list(patient string) []*collections.BillingEntry {
 	d.t.Helper()
-	list, err := collections.BillingEntriesOf(d.app, patient)
+	list, _, err := collections.PageOfBillingEntries(d.app, collections.EntryFilter{PatientID: patient}, nil, 0, 1000)
 	if err != nil {
 		d.t.Fatal(err)
 	}
