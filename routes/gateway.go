@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"net/http"
 	"net/netip"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -30,6 +31,14 @@ type webhookAnswer struct {
 var answers = map[intake.Status]string{
 	intake.Stored: "accepted", intake.Known: "duplicate", intake.Held: "quarantined", intake.Handled: "accepted", intake.Ignored: "ignored",
 	intake.Refused: "rejected",
+}
+
+// vendorRows are a row for each vendor with a webhook of its own.
+func vendorRows() (rows []route) {
+	for _, vendor := range gateway.Vendors() {
+		rows = append(rows, route{http.MethodPost, "/gateway/" + string(vendor) + "/", signedByGateway, limits.Webhook, receive(vendor)})
+	}
+	return rows
 }
 
 // receiveEvent takes one event of the device gateway.

@@ -7,6 +7,7 @@ package routes
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,7 +60,7 @@ const (
 )
 
 // table is the contract under basePath.
-var table = append([]route{
+var table = slices.Concat([]route{
 	// auth.go
 	{http.MethodPost, "/auth/login/", anyone, limits.Auth, withBody((*api).login)},
 	{http.MethodPost, "/auth/token/refresh/", anyone, limits.Auth, withBody((*api).refresh)},
@@ -146,10 +147,8 @@ var table = append([]route{
 	{http.MethodPost, "/ingestion/quarantine/{id}/release/", access.ManageQuarantine, limits.User, (*api).releaseEvent},
 	{http.MethodPost, "/ingestion/quarantine/{id}/discard/", access.ManageQuarantine, limits.User, (*api).discardEvent},
 
-	// gateway.go
+	// gateway.go; a row for each vendor is at the end
 	{http.MethodPost, "/gateway/webhook/", signedByGateway, limits.Webhook, (*api).receiveEvent},
-	{http.MethodPost, "/gateway/telli/", signedByGateway, limits.Webhook, receive(gateway.Telli)},
-	{http.MethodPost, "/gateway/tenovi/", signedByGateway, limits.Webhook, receive(gateway.Tenovi)},
 
 	// devices.go, device_lists.go
 	{http.MethodPost, "/devices/assign/", access.AssignDevices, limits.User, (*api).assignDevice},
@@ -279,7 +278,7 @@ var table = append([]route{
 
 	// schema.go
 	{http.MethodGet, "/schema/", anyone, limits.User, (*api).schema},
-}, ingestionRows()...)
+}, ingestionRows(), vendorRows())
 
 // rootTable holds what answers outside web.BasePath; its paths are whole.
 var rootTable = []route{
