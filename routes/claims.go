@@ -51,7 +51,7 @@ func (a *api) move(c *web.Call, read func(b moveBody, checks *input.Checks) bill
 	if err != nil {
 		return err
 	}
-	return a.answerEntry(c, entry, c.OK)
+	return answerEntry(c, entry)
 }
 
 func (a *api) reviewEntry(c *web.Call) error {
@@ -243,12 +243,12 @@ type claimView struct {
 func (a *api) exportClaims(c *web.Call) error {
 	q := c.Query()
 	word := cmp.Or(q.OneOf("status", billing.StatusWords...), "pending")
-	format, payer, reviewed := q.OneOf("format", "json", "csv"), q.Integer("payer_id"), q.Boolean("reviewed_only")
+	format, payer, reviewed := q.OneOf("format", "json", "csv"), q.Integer("payer_id"), q.IsTrue("reviewed_only")
 	if err := q.Err(); err != nil {
 		return err
 	}
 	states, payerID := billing.StatesOf(word), ""
-	if reviewed != nil && *reviewed && states[0] == billing.PendingReview {
+	if reviewed && states[0] == billing.PendingReview {
 		states = states[1:]
 	}
 	if payer != nil {

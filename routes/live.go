@@ -36,35 +36,28 @@ func (LiveViews) Patients(app core.App, ids []string) (map[string]live.View, err
 // Alerts implements [live.Views].
 func (LiveViews) Alerts(app core.App, ids []string) (map[string]live.View, error) {
 	rows, err := collections.AlertsByID(app, ids)
-	if err != nil {
-		return nil, err
-	}
-	rows, _ = collections.ReadableOnly(rows) // whoever reads the list is told how many are left out
-	names, err := patients.Names(app, distinct(rows, (*collections.Alert).PatientID))
-	if err != nil {
-		return nil, err
-	}
-	views := make(map[string]live.View, len(rows))
-	for _, alert := range rows {
-		views[alert.Id] = live.View{PatientID: alert.PatientID(), Data: viewAlert(alert.ProxyRecord(), names)}
-	}
-	return views, nil
+	return liveViews(app, rows, err, named(viewAlert))
 }
 
 // Escalations implements [live.Views].
 func (LiveViews) Escalations(app core.App, ids []string) (map[string]live.View, error) {
 	rows, err := collections.EscalationsByID(app, ids)
+	return liveViews(app, rows, err, viewEscalations)
+}
+
+// liveViews shows records by their ids, without those that cannot be read: whoever reads the list is told how many are left out.
+func liveViews[R ofPatients, V any](app core.App, rows []R, err error, view func(core.App, []R) ([]V, error)) (map[string]live.View, error) {
 	if err != nil {
 		return nil, err
 	}
 	rows, _ = collections.ReadableOnly(rows)
-	views, _, err := viewEscalations(app, rows)
+	views, err := view(app, rows)
 	if err != nil {
 		return nil, err
 	}
 	shown := make(map[string]live.View, len(rows))
-	for i, e := range rows {
-		shown[e.Id] = live.View{PatientID: e.PatientID(), Data: views[i]}
+	for i, row := range rows {
+		shown[row.ProxyRecord().Id] = live.View{PatientID: row.PatientID(), Data: views[i]}
 	}
 	return shown, nil
 }

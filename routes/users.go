@@ -51,8 +51,7 @@ func (a *api) viewUser(c *web.Call, users ...*collections.User) (func(*collectio
 }
 
 func (a *api) listUsers(c *web.Call) error {
-	q := c.Query()
-	p := q.Paging()
+	q, p := c.Listing()
 	wanted := auth.UserQuery{
 		Role: q.OneOf("role", texts(access.Roles)...), Active: q.Boolean("is_active"), Search: q.Text("search", 100),
 		Ordering: q.Ordering(auth.UserOrders...), Offset: p.Offset(), Limit: p.Size,
@@ -71,15 +70,21 @@ func (a *api) listUsers(c *web.Call) error {
 	return web.List(c, p, total, web.Views(users, view), unreadable)
 }
 
+// number reads the number of the path's record.
+func (a *api) number(c *web.Call) (int64, error) { return c.PathInteger("id") }
+
+// recordID is the record id of the numbered record of the path.
+func (a *api) recordID(c *web.Call) (string, error) {
+	number, err := c.PathInteger("id")
+	if err != nil || number > maxNumber {
+		return "", fault.Missing()
+	}
+	return collections.NumberID(number), nil
+}
+
 // numbered serves a row about the numbered record of its path, by its record id.
 func numbered(handle func(a *api, c *web.Call, id string) error) handler {
-	return func(a *api, c *web.Call) error {
-		number, err := c.PathInteger("id")
-		if err != nil || number > maxNumber {
-			return fault.Missing()
-		}
-		return handle(a, c, collections.NumberID(number))
-	}
+	return of((*api).recordID, handle)
 }
 
 // maxNumber has as many digits as a record id.
