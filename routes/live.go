@@ -1,11 +1,12 @@
 package routes
 
 import (
+	"slices"
+
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/live"
-	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/triage"
 )
 
@@ -20,17 +21,12 @@ func (LiveViews) Patients(app core.App, ids []string) (map[string]live.View, err
 	if err != nil {
 		return nil, err
 	}
-	names, err := patients.Names(app, ids)
-	if err != nil {
-		return nil, err
-	}
 	views := make(map[string]live.View, len(rows))
-	for _, row := range rows {
-		if row.Listed {
-			views[row.PatientID] = live.View{PatientID: row.PatientID, Data: viewTriage(row, names)}
-		}
+	shown, err := viewTriagePage(app, slices.DeleteFunc(rows, func(row triage.Row) bool { return !row.Listed }))
+	for _, view := range shown {
+		views[view.PatientID] = live.View{PatientID: view.PatientID, Data: view}
 	}
-	return views, nil
+	return views, err
 }
 
 // Alerts implements [live.Views].

@@ -228,14 +228,14 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/billing/near-billable/", access.ReadEligibility, limits.User, (*api).listNearBillable},
 
 	// claims.go
-	{http.MethodPost, "/billing/entries/{id}/review/", access.ManageBilling, limits.User, (*api).reviewEntry},
-	{http.MethodPost, "/billing/entries/{id}/return/", access.ManageBilling, limits.User, (*api).returnEntry},
-	{http.MethodPost, "/billing/entries/{id}/submit/", access.ManageBilling, limits.User, (*api).submitEntry},
-	{http.MethodPost, "/billing/entries/{id}/pay/", access.ManageBilling, limits.User, (*api).payEntry},
-	{http.MethodPost, "/billing/entries/{id}/deny/", access.ManageBilling, limits.User, (*api).denyEntry},
-	{http.MethodPost, "/billing/entries/{id}/resubmit/", access.ManageBilling, limits.User, (*api).resubmitEntry},
-	{http.MethodPost, "/billing/entries/{id}/appeal/", access.ManageBilling, limits.User, (*api).appealEntry},
-	{http.MethodPost, "/billing/entries/{id}/void/", access.ManageBilling, limits.User, (*api).voidEntry},
+	{http.MethodPost, "/billing/entries/{id}/review/", access.ManageBilling, limits.User, move((*api).readReview)},
+	{http.MethodPost, "/billing/entries/{id}/return/", access.ManageBilling, limits.User, move((*api).readReturn)},
+	{http.MethodPost, "/billing/entries/{id}/submit/", access.ManageBilling, limits.User, move((*api).readSubmit)},
+	{http.MethodPost, "/billing/entries/{id}/pay/", access.ManageBilling, limits.User, move((*api).readPay)},
+	{http.MethodPost, "/billing/entries/{id}/deny/", access.ManageBilling, limits.User, move((*api).readDeny)},
+	{http.MethodPost, "/billing/entries/{id}/resubmit/", access.ManageBilling, limits.User, move((*api).readResubmit)},
+	{http.MethodPost, "/billing/entries/{id}/appeal/", access.ManageBilling, limits.User, move((*api).readAppeal)},
+	{http.MethodPost, "/billing/entries/{id}/void/", access.ManageBilling, limits.User, move((*api).readVoid)},
 	{http.MethodPost, "/billing/claims/submit/", access.ManageBilling, limits.User, (*api).submitClaims},
 	{http.MethodGet, "/billing/claims-exports/", access.ReadBillingReports, limits.User, (*api).exportClaims},
 
