@@ -174,7 +174,7 @@ func (a *api) listNearBillable(c *web.Call) error {
 	views := web.Views(near, func(n billing.Near) nearView {
 		return nearView{n, names[n.PatientID].FirstLast(), names[n.PatientID].MRN, n.Still()}
 	})
-	return c.Answer(map[string]any{"count": len(views), "results": views}, recordShown(c, audit.ResourceBillingEntry, views, func(v nearView) string { return v.PatientID }))
+	return c.Answer(map[string]any{"count": len(views), "results": views}, recordShown(c, audit.ResourceBillingEntry, "", views, func(v nearView) string { return v.PatientID }))
 }
 
 // entryView is a billing entry as the contract shows it.

@@ -131,12 +131,7 @@ func (a *api) readDevice(c *web.Call, device *collections.Device) error {
 		}
 		detail.Assignments = append(detail.Assignments, assignmentView{patient, instantOrNull(held.From()), instantOrNull(held.To())})
 	}
-	if holders := distinct(detail.Assignments, func(v assignmentView) string { return v.PatientID }); len(holders) > 0 {
-		if err := c.RecordRead(audit.PatientRead, audit.ResourceDevice, device.DeviceID(), holders...); err != nil {
-			return err
-		}
-	}
-	return c.OK(detail)
+	return c.Answer(detail, recordShown(c, audit.ResourceDevice, device.DeviceID(), detail.Assignments, func(v assignmentView) string { return v.PatientID }))
 }
 
 // seesHolder reports whether the caller may know that a patient held a device.
@@ -241,7 +236,7 @@ func (a *api) listHubs(c *web.Call) error {
 			shown = append(shown, device)
 		}
 	}
-	if err := recordShown(c, audit.ResourceHub, shown, (*collections.Device).PatientID); err != nil {
+	if err := recordShown(c, audit.ResourceHub, "", shown, (*collections.Device).PatientID); err != nil {
 		return err
 	}
 	return web.List(c, p, total, views, 0)

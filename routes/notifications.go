@@ -56,7 +56,7 @@ func (a *api) listNotifications(c *web.Call) error {
 		return err
 	}
 	entries, unreadable := collections.ReadableOnly(entries)
-	if err := recordNotificationsRead(c, "", entries...); err != nil {
+	if err := recordShown(c, audit.ResourceNotification, "", entries, (*collections.Notification).PatientID); err != nil {
 		return err
 	}
 	page, err := web.PageOf(c, p, total, web.Views(entries, viewNotification))
@@ -65,15 +65,6 @@ func (a *api) listNotifications(c *web.Call) error {
 	}
 	page.Unreadable = unreadable
 	return c.OK(inboxPage{page, unread})
-}
-
-// recordNotificationsRead notes whose data the entries showed; entries about nobody leave no trace.
-func recordNotificationsRead(c *web.Call, id string, entries ...*collections.Notification) error {
-	shown := distinct(entries, (*collections.Notification).PatientID)
-	if len(shown) == 0 {
-		return nil
-	}
-	return c.RecordRead(audit.PatientRead, audit.ResourceNotification, id, shown...)
 }
 
 // notification finds the entry of the path on the caller's own list.
@@ -87,7 +78,8 @@ func (a *api) notification(c *web.Call) (*collections.Notification, error) {
 }
 
 func (a *api) readNotification(c *web.Call, record *collections.Notification) error {
-	return c.Answer(viewNotification(record), recordNotificationsRead(c, strconv.FormatInt(record.Number(), 10), record))
+	id, shown := strconv.FormatInt(record.Number(), 10), []*collections.Notification{record}
+	return c.Answer(viewNotification(record), recordShown(c, audit.ResourceNotification, id, shown, (*collections.Notification).PatientID))
 }
 
 func (a *api) markRead(c *web.Call, record *collections.Notification) error {

@@ -86,22 +86,21 @@ func (a *api) listPayerRates(c *web.Call) error {
 }
 
 func (a *api) createPayerRate(c *web.Call) error {
-	var body struct {
+	type rateBody struct {
 		PayerID       input.Integer `json:"payer_id"`
 		CPTCode       input.String  `json:"cpt_code"`
 		Rate          input.Number  `json:"rate"`
 		EffectiveDate input.String  `json:"effective_date"`
 	}
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	checks := input.NewChecks()
-	number := checks.Integer("payer_id", body.PayerID, true)
-	rate := collections.PayerRate{
-		CPTCode: checks.Text("cpt_code", body.CPTCode, input.Required(0).OneOf(a.catalogued()...)), RateCents: int64(readCents(checks, "rate", body.Rate)),
-		EffectiveDate: checks.Date("effective_date", body.EffectiveDate, true),
-	}
-	if err := checks.Err(); err != nil {
+	var number *int64
+	rate, err := web.Read(c, func(body rateBody, checks *input.Checks) collections.PayerRate {
+		number = checks.Integer("payer_id", body.PayerID, true)
+		return collections.PayerRate{
+			CPTCode: checks.Text("cpt_code", body.CPTCode, input.Required(0).OneOf(a.catalogued()...)), RateCents: int64(readCents(checks, "rate", body.Rate)),
+			EffectiveDate: checks.Date("effective_date", body.EffectiveDate, true),
+		}
+	})
+	if err != nil {
 		return err
 	}
 	payer, err := collections.FindPayer(c.App, *number)

@@ -26,6 +26,14 @@ func instantOrNull(at time.Time) *string {
 	return new(input.FormatInstant(at))
 }
 
+// orNull is null for the empty text.
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
 // numberOrNull shows the record id of a numbered collection as the contract does; null when there is none.
 func numberOrNull(recordID string) *int64 {
 	if number := collections.Number(recordID); number != 0 {
@@ -71,13 +79,13 @@ func distinct[T any](rows []T, field func(T) string) []string {
 	return slices.Sorted(maps.Keys(values))
 }
 
-// recordShown notes in the audit trail whose data rows showed; none leave no trace.
-func recordShown[T any](c *web.Call, resourceType string, rows []T, patientOf func(T) string) error {
+// recordShown notes in the audit trail whose data rows showed, of all or of one resource; none leave no trace.
+func recordShown[T any](c *web.Call, resourceType, resourceID string, rows []T, patientOf func(T) string) error {
 	shown := distinct(rows, patientOf)
 	if len(shown) == 0 {
 		return nil
 	}
-	return c.RecordRead(audit.PatientRead, resourceType, "", shown...)
+	return c.RecordRead(audit.PatientRead, resourceType, resourceID, shown...)
 }
 
 // ofPatients are records that belong to patients.
@@ -110,7 +118,7 @@ func list[R ofPatients, V any](c *web.Call, p web.Paging, resourceType string, v
 		if err != nil {
 			return err
 		}
-		if err := recordShown(c, resourceType, page, R.PatientID); err != nil {
+		if err := recordShown(c, resourceType, "", page, R.PatientID); err != nil {
 			return err
 		}
 		return web.List(c, p, total, views, unreadable)

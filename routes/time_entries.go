@@ -162,7 +162,7 @@ func (a *api) summariseTime(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := recordShown(c, audit.ResourceTimeEntry, results, func(m billing.MonthTime) string { return m.PatientID }); err != nil {
+	if err := recordShown(c, audit.ResourceTimeEntry, "", results, func(m billing.MonthTime) string { return m.PatientID }); err != nil {
 		return err
 	}
 	if results == nil {

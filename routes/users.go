@@ -92,18 +92,20 @@ const maxNumber = 999_999_999_999_999
 
 func (a *api) readUser(c *web.Call, id string) error {
 	user, err := collections.FindUser(c.App, id)
-	return a.showUser(c, user, missing(err))
+	return a.showUser(c)(user, missing(err))
 }
 
 // showUser answers with an account, or returns the error that kept it away.
-func (a *api) showUser(c *web.Call, user *collections.User, err error) error {
-	if err != nil {
-		return err
+func (a *api) showUser(c *web.Call) func(*collections.User, error) error {
+	return func(user *collections.User, err error) error {
+		if err != nil {
+			return err
+		}
+		if err := collections.Readable(user.ProxyRecord()); err != nil {
+			return err
+		}
+		return a.answerUser(c, user)
 	}
-	if err := collections.Readable(user.ProxyRecord()); err != nil {
-		return err
-	}
-	return a.answerUser(c, user)
 }
 
 func (a *api) answerUser(c *web.Call, user *collections.User) error {
@@ -119,13 +121,11 @@ func (a *api) updateUser(c *web.Call, id string) error {
 	if err := c.Decode(&patch); err != nil {
 		return err
 	}
-	user, err := a.Auth.UpdateUser(c.App, c.Caller, id, patch, c.Origin(), c.Now)
-	return a.showUser(c, user, err)
+	return a.showUser(c)(a.Auth.UpdateUser(c.App, c.Caller, id, patch, c.Origin(), c.Now))
 }
 
 func (a *api) activateUser(c *web.Call, id string) error {
-	user, err := a.Auth.Activate(c.App, c.Caller, id, c.Origin(), c.Now)
-	return a.showUser(c, user, err)
+	return a.showUser(c)(a.Auth.Activate(c.App, c.Caller, id, c.Origin(), c.Now))
 }
 
 func (a *api) deactivateUser(c *web.Call, id string) error {
