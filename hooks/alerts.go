@@ -5,20 +5,11 @@ import (
 
 	validation "github.com/pocketbase/ozzo-validation/v4"
 	"github.com/pocketbase/pocketbase/core"
-	"github.com/pocketbase/pocketbase/tools/router"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/ranking"
 )
-
-// refuseAlert: alerts are raised by readings and devices, never by hand.
-func (h *hooks) refuseAlert(e *core.RecordEvent) error {
-	if fromDashboard(e.Record) {
-		return router.NewBadRequestError("Alerts are raised by readings and devices.", nil)
-	}
-	return e.Next()
-}
 
 // guardAlert holds a change of an alert to its state machine, with the same consequences whoever makes it.
 func (h *hooks) guardAlert(e *core.RecordEvent) error {

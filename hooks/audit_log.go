@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/pocketbase/pocketbase/core"
-	"github.com/pocketbase/pocketbase/tools/router"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
@@ -124,16 +123,6 @@ func publicID(record *core.Record) string {
 		return strconv.FormatInt(n, 10)
 	}
 	return record.Id
-}
-
-// refuseDelete keeps what must be kept. The dashboard shows the text of an answer only; of any other error it would blame relations.
-func (h *hooks) refuseDelete(*core.RecordEvent) error {
-	return router.NewBadRequestError("Records of this kind are kept and cannot be deleted.", nil)
-}
-
-// refuseForgery keeps the audit log to the audit engine: a row of anybody else's would break the chain.
-func (h *hooks) refuseForgery(*core.RecordEvent) error {
-	return router.NewBadRequestError("The audit log is written by the service alone.", nil)
 }
 
 // clockwork are columns that change with every write and say nothing of it.

@@ -79,8 +79,8 @@ var table = []row{
 	{creating, ours, traced, (*hooks).traceCreate},
 	{updating, ours, traced, (*hooks).traceUpdate},
 	{deleting, ours, traced, (*hooks).traceDelete},
-	{deleting, kept, ruled, (*hooks).refuseDelete},
-	{saving, []string{collections.AuditLog}, outermost, (*hooks).refuseForgery},
+	{deleting, kept, ruled, refuse("Records of this kind are kept and cannot be deleted.")},
+	{saving, []string{collections.AuditLog}, outermost, refuse("The audit log is written by the service alone.")}, // another's row would break the chain
 
 	{creating, collections.UUIDs, numbered, (*hooks).giveUUID},
 	{creating, collections.Numbered, numbered, (*hooks).giveNumber},
@@ -94,12 +94,12 @@ var table = []row{
 	{saving, []string{collections.Consents}, ruled, (*hooks).guardConsent},
 	{saving, []string{collections.Thresholds}, ruled, (*hooks).guardThresholds},
 	{deleting, []string{collections.Thresholds}, ruled, (*hooks).dropThresholds},
-	{creating, []string{collections.Alerts}, ruled, (*hooks).refuseAlert},
+	{creating, []string{collections.Alerts}, ruled, refuseByHand("Alerts are raised by readings and devices.")},
 	{updating, []string{collections.Alerts}, ruled, (*hooks).guardAlert},
 	{saving, []string{collections.Escalations}, ruled, (*hooks).guardEscalation},
 	{saving, []string{collections.DeviceAssignments}, ruled, (*hooks).guardAssignment},
 	{saving, []string{collections.PayerRates}, ruled, (*hooks).guardRate},
-	{saving, derived, ruled, (*hooks).refuseByHand},
+	{saving, derived, ruled, refuseByHand("Records of this kind are written by the service alone.")},
 	{creating, []string{collections.Observations}, ruled, (*hooks).adoptObservation},
 	{updating, []string{collections.Observations}, ruled, (*hooks).refuseChange},
 

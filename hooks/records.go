@@ -38,12 +38,19 @@ func (h *hooks) giveNumber(e *core.RecordEvent) error {
 // derived are the collections that only the service writes: a change by hand would contradict what they are made from.
 var derived = []string{collections.BillingEntries, collections.Passkeys, collections.TimeEntries, collections.Snoozes, collections.ThresholdChanges, collections.TriageScores}
 
-// refuseByHand keeps the dashboard from writing what is derived.
-func (h *hooks) refuseByHand(e *core.RecordEvent) error {
-	if fromDashboard(e.Record) {
-		return router.NewBadRequestError("Records of this kind are written by the service alone.", nil)
+// refuse keeps records as they are. The dashboard shows the text of an answer only; of any other error it would blame relations.
+func refuse(sentence string) func(*hooks, *core.RecordEvent) error {
+	return func(*hooks, *core.RecordEvent) error { return router.NewBadRequestError(sentence, nil) }
+}
+
+// refuseByHand is refuse for the dashboard alone.
+func refuseByHand(sentence string) func(*hooks, *core.RecordEvent) error {
+	return func(_ *hooks, e *core.RecordEvent) error {
+		if fromDashboard(e.Record) {
+			return router.NewBadRequestError(sentence, nil)
+		}
+		return e.Next()
 	}
-	return e.Next()
 }
 
 // What runs after a commit only wakes somebody, and never fails: the row is stored, and the clock finds what a lost wake meant.
