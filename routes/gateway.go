@@ -38,7 +38,7 @@ var answers = map[intake.Status]string{
 // vendorRows are a row for each vendor with a webhook of its own.
 func vendorRows() (rows []route) {
 	for _, vendor := range gateway.Vendors() {
-		rows = append(rows, route{http.MethodPost, "/gateway/" + string(vendor) + "/", signedByGateway, limits.Webhook, receive(vendor)})
+		rows = append(rows, route{http.MethodPost, "/gateway/" + string(vendor) + "/", access.SignedByGateway, limits.Webhook, receive(vendor)})
 	}
 	return rows
 }
@@ -176,7 +176,7 @@ func refusedEntry(c *web.Call, refused gateway.Refusal, body []byte) audit.Entry
 
 // noteRejected tells who counts that a reading or an event of the gateway was refused.
 func (a *api) noteRejected(row web.Route, err error) {
-	if a.Watch.Rejected != nil && (row.Who == web.SignedByGateway || row.Who == access.IngestReadings) {
+	if a.Watch.Rejected != nil && (row.Who == access.SignedByGateway || row.Who == access.IngestReadings) {
 		a.Watch.Rejected(web.Translate(err).Code)
 	}
 }

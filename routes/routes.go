@@ -49,24 +49,18 @@ func withBody[B any](handle func(*api, *web.Call, B) error) handler {
 type route struct {
 	method string
 	path   string
-	who    access.Action // the permission asked for, or one of the two below
+	who    access.Action // the permission asked for, or one of the two that ask for no access token
 	limit  limits.Class
 	handle handler
 }
 
-// Rows that ask for no access token. Every other row does.
-const (
-	anyone          = web.Anyone
-	signedByGateway = web.SignedByGateway // the handler checks the signature
-)
-
 // table is the contract under basePath.
 var table = slices.Concat([]route{
 	// auth.go
-	{http.MethodPost, "/auth/login/", anyone, limits.Auth, withBody((*api).login)},
-	{http.MethodPost, "/auth/token/refresh/", anyone, limits.Auth, withBody((*api).refresh)},
-	{http.MethodPost, "/auth/password-reset/", anyone, limits.Auth, withBody((*api).requestPasswordReset)},
-	{http.MethodPost, "/auth/password-reset/confirm/", anyone, limits.Auth, withBody((*api).confirmPasswordReset)},
+	{http.MethodPost, "/auth/login/", access.Anyone, limits.Auth, withBody((*api).login)},
+	{http.MethodPost, "/auth/token/refresh/", access.Anyone, limits.Auth, withBody((*api).refresh)},
+	{http.MethodPost, "/auth/password-reset/", access.Anyone, limits.Auth, withBody((*api).requestPasswordReset)},
+	{http.MethodPost, "/auth/password-reset/confirm/", access.Anyone, limits.Auth, withBody((*api).confirmPasswordReset)},
 	{http.MethodPost, "/auth/password/change/", access.UseOwnAccount, limits.Auth, withBody((*api).changePassword)},
 	{http.MethodPost, "/auth/logout/", access.SignOut, limits.User, withBody((*api).logout)},
 	{http.MethodPost, "/auth/logout-all/", access.UseOwnAccount, limits.User, (*api).logoutAll},
@@ -86,8 +80,8 @@ var table = slices.Concat([]route{
 	{http.MethodPost, "/auth/passkeys/registration-options/", access.UsePasskeys, limits.Auth, (*api).offerPasskeyRegistration},
 	{http.MethodPatch, "/auth/passkeys/{id}/", access.UsePasskeys, limits.User, numbered((*api).renamePasskey)},
 	{http.MethodDelete, "/auth/passkeys/{id}/", access.UsePasskeys, limits.Auth, numbered((*api).removePasskey)},
-	{http.MethodPost, "/auth/passkeys/authentication-options/", anyone, limits.Auth, (*api).offerPasskeySignIn},
-	{http.MethodPost, "/auth/passkeys/authenticate/", anyone, limits.Auth, withBody((*api).signInWithPasskey)},
+	{http.MethodPost, "/auth/passkeys/authentication-options/", access.Anyone, limits.Auth, (*api).offerPasskeySignIn},
+	{http.MethodPost, "/auth/passkeys/authenticate/", access.Anyone, limits.Auth, withBody((*api).signInWithPasskey)},
 
 	// users.go
 	{http.MethodPost, "/auth/register/", access.RegisterUsers, limits.Auth, withBody((*api).register)},
@@ -117,7 +111,7 @@ var table = slices.Concat([]route{
 	// emr_import.go, emr.go
 	{http.MethodPost, "/patients/import_selected_from_emr/", access.ImportPatients, limits.User, withBody((*api).importFromEMR)},
 	{http.MethodPost, "/emr/auth/start/", access.ConnectEMR, limits.User, (*api).startEMRSignIn},
-	{http.MethodGet, "/emr/auth/callback/", anyone, limits.Auth, (*api).finishEMRSignIn},
+	{http.MethodGet, "/emr/auth/callback/", access.Anyone, limits.Auth, (*api).finishEMRSignIn},
 	{http.MethodGet, "/emr/auth/status/", access.ReadEMRConnection, limits.User, (*api).readEMRStatus},
 	{http.MethodPost, "/emr/test/jwt/", access.TestEMR, limits.User, (*api).testEMRSignIn},
 	{http.MethodPost, "/emr/test/connection/", access.TestEMR, limits.User, (*api).testEMRConnection},
@@ -149,7 +143,7 @@ var table = slices.Concat([]route{
 	{http.MethodPost, "/ingestion/quarantine/{id}/discard/", access.ManageQuarantine, limits.User, of((*api).quarantined, (*api).discardEvent)},
 
 	// gateway.go; a row for each vendor is at the end
-	{http.MethodPost, "/gateway/webhook/", signedByGateway, limits.Webhook, (*api).receiveEvent},
+	{http.MethodPost, "/gateway/webhook/", access.SignedByGateway, limits.Webhook, (*api).receiveEvent},
 
 	// devices.go
 	{http.MethodPost, "/devices/assign/", access.AssignDevices, limits.User, (*api).assignDevice},
@@ -206,7 +200,7 @@ var table = slices.Concat([]route{
 	{http.MethodPost, "/notifications/tokens/register/", access.UseOwnAccount, limits.User, withBody((*api).registerToken)},
 	{http.MethodGet, "/notifications/tokens/", access.UseOwnAccount, limits.User, (*api).listTokens},
 	{http.MethodDelete, "/notifications/tokens/{id}/", access.UseOwnAccount, limits.User, of((*api).number, (*api).deleteToken)},
-	{http.MethodGet, "/notifications/vapid-public-key/", anyone, limits.User, (*api).readPublicKey},
+	{http.MethodGet, "/notifications/vapid-public-key/", access.Anyone, limits.User, (*api).readPublicKey},
 
 	// time_entries.go
 	{http.MethodGet, "/time-entries/", access.ReadTimeEntries, limits.User, (*api).listTime},
@@ -278,17 +272,17 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/dashboard/stats/volume/", access.ReadDashboard, limits.User, (*api).readVolumeSeries},
 
 	// schema.go
-	{http.MethodGet, "/schema/", anyone, limits.User, (*api).schema},
+	{http.MethodGet, "/schema/", access.Anyone, limits.User, (*api).schema},
 }, ingestionRows(), vendorRows())
 
 // rootTable holds what answers outside web.BasePath; its paths are whole.
 var rootTable = []route{
 	// dashboard.go
-	{http.MethodGet, "/health/", anyone, limits.None, (*api).health},
-	{http.MethodGet, "/health/live", anyone, limits.None, (*api).live},
+	{http.MethodGet, "/health/", access.Anyone, limits.None, (*api).health},
+	{http.MethodGet, "/health/live", access.Anyone, limits.None, (*api).live},
 
 	// emr.go
-	{http.MethodGet, "/.well-known/jwks.json", anyone, limits.None, (*api).jwks},
+	{http.MethodGet, "/.well-known/jwks.json", access.Anyone, limits.None, (*api).jwks},
 }
 
 // Engines is everything the handlers call, built once in cmd, and the settings they answer by.

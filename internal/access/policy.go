@@ -17,7 +17,7 @@ type Action string
 // The actions of rows that ask for no bearer token; no role matters there.
 const (
 	Anyone          Action = "anyone"
-	SignedByGateway Action = "signed by the gateway"
+	SignedByGateway Action = "signed by the gateway" // the handler checks the signature
 )
 
 // The actions that routes name, by noun.

@@ -1,6 +1,6 @@
 // Package gateway knows the languages of the device vendors: how their webhooks prove who sent them, what their events are
 // called, what belongs to each and how a measurement in their words becomes a vitals.Reading. Everything particular to
-// a vendor stays behind Adapter, in one file each; the table adapters lists them. CSV, read from tables that nobody signs, is a
+// a vendor stays behind Adapter, in one file each; [Vendors] names them. CSV, read from tables that nobody signs, is a
 // Parser alone. The package refuses to know which patient an event belongs to, whether it was seen before and what happens
 // because of it.
 package gateway

@@ -37,7 +37,7 @@ func (d *Door) admit(c *Call, row Route) error {
 		return err
 	}
 	c.Caller = caller
-	if row.Who != Anyone && row.Who != SignedByGateway {
+	if row.Who != access.Anyone && row.Who != access.SignedByGateway {
 		if refused != nil {
 			if f := Translate(refused); f.Kind == fault.Unauthenticated {
 				c.Header().Set("WWW-Authenticate", "Bearer")

@@ -84,7 +84,7 @@ func (d *Door) door(row Route) func(*core.RequestEvent) error {
 
 func (d *Door) newCall(e *core.RequestEvent, row Route) *Call {
 	limit := int64(maxBody)
-	if row.Who == SignedByGateway || row.Who == Anyone {
+	if row.Who == access.SignedByGateway || row.Who == access.Anyone {
 		limit = maxAnonymousBody
 	}
 	if kept, ok := e.Request.Body.(*router.RereadableReadCloser); ok {

@@ -26,16 +26,10 @@ const BasePath = "/api/v1"
 type Route struct {
 	Method string
 	Path   string
-	Who    access.Action // the permission asked for, or one of the two below
+	Who    access.Action // the permission asked for, or one of the two that ask for no access token
 	Limit  limits.Class
 	Handle func(*Call) error // answers through the call, or returns what went wrong
 }
-
-// Rows that ask for no access token. Every other row does.
-const (
-	Anyone          = access.Anyone
-	SignedByGateway = access.SignedByGateway // the handler checks the signature
-)
 
 // Watch is told what happens at the door, for those who count; its functions may be nil and must not block.
 type Watch struct {
