@@ -149,7 +149,7 @@ func (r *run) devices(lenient bool) error {
 			return err
 		}
 		if len(ids) == 0 {
-			r.counts["patients"] += 0
+			r.counts["patients"] += 0 // said even of none
 			return nil
 		}
 		if err := r.deviceChunk(ids, span, lenient); err != nil {
@@ -226,8 +226,8 @@ func (r *run) months() error {
 			from = r.Day(r.now)
 		}
 	}
-	for first, last := monthOf(from); first <= r.Day(r.now); first, last = monthOf(AddDays(last, 1)) {
-		if err := r.month(Span{first, last}); err != nil {
+	for month := monthOf(from); month.Start <= r.Day(r.now); month = monthOf(AddDays(month.End, 1)) {
+		if err := r.month(month); err != nil {
 			return err
 		}
 		r.counts["months"]++
@@ -240,7 +240,7 @@ func (r *run) month(month Span) error {
 	if r.Enable2026Codes && r.Day(r.now) > month.End {
 		least = ruleOf(FirstTen).MinMinutes
 	}
-	from, to := r.instants(month.Start, month.End)
+	from, to := r.instants(month)
 	ids, err := collections.PatientsWithTime(r.app, from, to, least*60)
 	if err != nil {
 		return err

@@ -46,16 +46,14 @@ func (e *Engine) LogEscalation(tx core.App, resolved *collections.Escalation, by
 	if err := tx.Save(entry); err != nil {
 		return fmt.Errorf("store escalation time: %w", err)
 	}
-	err = audit.Append(tx, timeAudit(audit.TimeEntryCreate, entry, audit.System()), now)
-	if err != nil {
+	if err := audit.Append(tx, timeAudit(audit.TimeEntryCreate, entry, audit.System()), now); err != nil {
 		return err
 	}
 	tariff, err := readTariff(tx)
 	if err != nil {
 		return err
 	}
-	first, last := monthOf(e.Day(started))
-	_, _, err = e.billTime(tx, tariff, []string{resolved.PatientID()}, Span{first, last}, true, now)
+	_, _, err = e.billTime(tx, tariff, []string{resolved.PatientID()}, monthOf(e.Day(started)), true, now)
 	return err
 }
 

@@ -2,6 +2,7 @@ package billing
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -21,24 +22,18 @@ func (e *Engine) Eligibility(app core.App, patientID string, now time.Time) (eli
 		return false, nil, err
 	}
 	f, today := patients[patientID], e.Day(now)
-	against := map[string]bool{}
-	for _, item := range e.missing(f, today) {
-		against[item] = true
-	}
-	held := false
-	for _, h := range f.holdings {
-		held = held || h.Until == ""
-	}
-	say := func(ok bool, yes, no string) string {
+	against := e.missing(f, today)
+	stands := func(item string) bool { return slices.Contains(against, item) }
+	held := slices.ContainsFunc(f.holdings, func(h Holding) bool { return h.Until == "" })
+	add := func(name string, ok bool, yes, no string) {
 		if ok {
-			return yes
+			no = yes
 		}
-		return no
+		checks = append(checks, Check{name, ok, no})
 	}
-	add := func(name string, ok bool, yes, no string) { checks = append(checks, Check{name, ok, say(ok, yes, no)}) }
-	add("enrolment", !against[NotActive], "The patient is active.", "The patient is archived.")
-	add("consent", !against[MissingConsent], "Consent to monitoring is in force, or is not asked for.", "No consent to monitoring is in force.")
-	add("diagnosis", !against[MissingDiagnosis], "A diagnosis is on record.", "No diagnosis is on record.")
+	add("enrolment", !stands(NotActive), "The patient is active.", "The patient is archived.")
+	add("consent", !stands(MissingConsent), "Consent to monitoring is in force, or is not asked for.", "No consent to monitoring is in force.")
+	add("diagnosis", !stands(MissingDiagnosis), "A diagnosis is on record.", "No diagnosis is on record.")
 	add("device", held, "A device is assigned.", "No device is assigned.")
 	add("setup", f.educated != "", "The set-up was recorded.", "No set-up is recorded; 99453 cannot be billed.")
 	return len(against) == 0, checks, nil

@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -30,10 +31,7 @@ type Block struct {
 // Source: docs/decisions/billing.md, "99457 and 99458" and "CPT catalogue and the eight codes".
 func (e *Engine) PlanMonth(stretches []Stretch, monthOver bool) (blocks []Block) {
 	slices.SortFunc(stretches, func(a, b Stretch) int {
-		if order := a.StartedAt.Compare(b.StartedAt); order != 0 {
-			return order
-		}
-		return compareText(a.ID, b.ID)
+		return cmp.Or(a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.ID, b.ID))
 	})
 	total := 0
 	for _, s := range stretches {
@@ -83,14 +81,4 @@ func (e *Engine) block(stretches []Stretch, from, to int) (b Block) {
 // ruleOf is the first row of a code: the thresholds that have not changed.
 func ruleOf(code string) Rule {
 	return rules[slices.IndexFunc(rules, func(r Rule) bool { return r.Code == code })]
-}
-
-func compareText(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }

@@ -44,14 +44,14 @@ func (e *Engine) NearBillable(app core.App, now time.Time, include func(patientI
 }
 
 func byMissing(a, b Near) int {
-	return cmp.Or(cmp.Compare(a.Missing(), b.Missing()), cmp.Compare(a.DaysLeft, b.DaysLeft), compareText(a.PatientID, b.PatientID), compareText(a.CPTCode, b.CPTCode))
+	return cmp.Or(cmp.Compare(a.Missing(), b.Missing()), cmp.Compare(a.DaysLeft, b.DaysLeft), cmp.Compare(a.PatientID, b.PatientID), cmp.Compare(a.CPTCode, b.CPTCode))
 }
 
 // nearTime are those who have interactive time this month and are under the next threshold.
 func (e *Engine) nearTime(app core.App, now time.Time, include func(string) bool) (list []Near, err error) {
 	today := e.Day(now)
-	first, last := monthOf(today)
-	from, to := e.instants(first, last)
+	month := monthOf(today)
+	from, to := e.instants(month)
 	rows, err := collections.InteractiveMinutes(app, from, to)
 	if err != nil {
 		return nil, err
@@ -61,11 +61,11 @@ func (e *Engine) nearTime(app core.App, now time.Time, include func(string) bool
 		if next == nil || include != nil && !include(row.Patient) {
 			continue
 		}
-		n := Near{PatientID: row.Patient, CPTCode: FirstTwenty, PeriodStart: first, PeriodEnd: last, Unit: "minutes", Have: row.Minutes, Needed: *next}
+		n := Near{PatientID: row.Patient, CPTCode: FirstTwenty, PeriodStart: month.Start, PeriodEnd: month.End, Unit: "minutes", Have: row.Minutes, Needed: *next}
 		if n.Needed > ruleOf(FirstTwenty).MinMinutes {
 			n.CPTCode = NextTwenty
 		}
-		n.DaysLeft = DaysBetween(today, last) + 1
+		n.DaysLeft = DaysBetween(today, month.End) + 1
 		list = append(list, n)
 	}
 	return list, nil

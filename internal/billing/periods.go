@@ -1,6 +1,9 @@
 package billing
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 const (
 	periodDays = 30
@@ -19,7 +22,7 @@ type Span struct{ Start, End string }
 
 // episodes are the first days of a patient's episodes: a new one begins with the first device after 90 days without one.
 func episodes(holdings []Holding) (starts []string) {
-	slices.SortFunc(holdings, func(a, b Holding) int { return compareText(a.From, b.From) })
+	slices.SortFunc(holdings, func(a, b Holding) int { return cmp.Compare(a.From, b.From) })
 	held, open := "", false
 	for _, h := range holdings {
 		if len(starts) == 0 || !open && DaysBetween(held, h.From) >= episodeGap {

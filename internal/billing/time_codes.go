@@ -17,7 +17,7 @@ type TimeEvidence struct {
 
 // stretchesOf reads the finished interactive time of a month, by patient.
 func (e *Engine) stretchesOf(app core.App, ids []string, month Span) (map[string][]Stretch, error) {
-	from, to := e.instants(month.Start, month.End)
+	from, to := e.instants(month)
 	rows, err := collections.StretchesOf(app, ids, from, to)
 	if err != nil {
 		return nil, err

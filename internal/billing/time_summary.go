@@ -15,7 +15,7 @@ type MonthTime struct {
 
 // TimeSummary sums the finished time of a month by patient; userID, patientID and teamOf ("" for all) narrow it.
 func (e *Engine) TimeSummary(app core.App, month Span, userID, patientID, teamOf string) (list []MonthTime, err error) {
-	from, to := e.instants(month.Start, month.End)
+	from, to := e.instants(month)
 	sums, err := collections.SumTime(app, from, to, userID, patientID, teamOf)
 	for _, sum := range sums {
 		list = append(list, MonthTime{sum, e.nextThreshold(sum.Interactive)})
@@ -38,6 +38,5 @@ func MonthSpan(text string) (Span, bool) {
 	if len(text) != len("2006-01") || ParseDay(text+"-01").IsZero() {
 		return Span{}, false
 	}
-	first, last := monthOf(text + "-01")
-	return Span{first, last}, true
+	return monthOf(text + "-01"), true
 }
