@@ -53,7 +53,7 @@ func (e *Engine) LogEscalation(tx core.App, resolved *collections.Escalation, by
 	if err != nil {
 		return err
 	}
-	_, _, err = e.billTime(tx, tariff, []string{resolved.PatientID()}, monthOf(e.Day(started)), true, now)
+	_, err = e.billTime(tx, tariff, []string{resolved.PatientID()}, monthOf(e.Day(started)), true, now)
 	return err
 }
 

@@ -35,11 +35,8 @@ func (e *Engine) NearBillable(app core.App, now time.Time, include func(patientI
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(days, byMissing)
+	list = append(list, days...)
 	slices.SortFunc(list, byMissing)
-	days, list = days[:min(limit, len(days))], list[:min(limit, len(list))]
-	list = append(days, list...)
-	slices.SortStableFunc(list, byMissing)
 	return list[:min(limit, len(list))], nil
 }
 

@@ -30,24 +30,31 @@ func (e *Engine) stretchesOf(app core.App, ids []string, month Span) (map[string
 }
 
 // billTime bills the interactive time of a month for some patients, in the transaction.
-func (e *Engine) billTime(tx core.App, t tariff, ids []string, month Span, lenient bool, now time.Time) (created []Created, skipped []Skip, err error) {
-	patients, err := e.load(tx, ids, month.Start)
+func (e *Engine) billTime(tx core.App, t tariff, ids []string, month Span, lenient bool, now time.Time) ([]Created, error) {
+	due, _, err := e.planTimeOf(tx, ids, month, lenient, now)
+	if err != nil {
+		return nil, err
+	}
+	return e.apply(tx, t, due, now)
+}
+
+// planTimeOf says what the interactive time of a month comes to for some patients, in their order.
+func (e *Engine) planTimeOf(app core.App, ids []string, month Span, lenient bool, now time.Time) (due []draft, skipped []Skip, err error) {
+	patients, err := e.load(app, ids, month.Start)
 	if err != nil {
 		return nil, nil, err
 	}
-	stretches, err := e.stretchesOf(tx, ids, month)
+	stretches, err := e.stretchesOf(app, ids, month)
 	if err != nil {
 		return nil, nil, err
 	}
-	var due []draft
 	for _, id := range ids {
 		if f := patients[id]; f != nil {
 			more, left := e.planTime(f, e.PlanMonth(stretches[id], e.Day(now) > month.End), month, lenient)
 			due, skipped = append(due, more...), append(skipped, left...)
 		}
 	}
-	created, err = e.apply(tx, t, due, now)
-	return created, skipped, err
+	return due, skipped, nil
 }
 
 // planTime holds the blocks of a month against what is billed already.
