@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -105,4 +107,110 @@ func (b *Board) revenue(app core.App, now time.Time) (billing.Cents, error) {
 		return 0, err
 	}
 	return sums[0].Amount, nil
+}
+
+// DayRate is how much of what was expected on a day came.
+type DayRate struct {
+	Date     string  `json:"date"`
+	Received int     `json:"received"`
+	Expected int     `json:"expected"`
+	Rate     float64 `json:"rate"`
+}
+
+// watched is a patient of whom readings are expected.
+type watched struct {
+	schedule collections.Schedule
+	enrolled string // the day before the first that counts
+	held     []holding
+}
+
+// holding is a device that a patient had; days are dates in the patient's zone.
+type holding struct {
+	kind        vitals.Kind
+	after, last string // expected on the days after the one and up to the other; "" is until now
+}
+
+// dayRates counts, for ascending days, what was expected of the active patients and how much of it came, at most what was expected of each.
+// Past days are judged by the schedule of today and the devices of then. Source: docs/decisions/dashboard.md, "KPI details".
+func (b *Board) dayRates(app core.App, careTeamOf string, days []string) ([]DayRate, error) {
+	first, last := days[0], days[len(days)-1]
+	patients, err := b.watch(app, careTeamOf, first)
+	if err != nil {
+		return nil, err
+	}
+	received, err := collections.ReadingsByDay(app, careTeamOf, first, last)
+	if err != nil {
+		return nil, err
+	}
+	rates := make([]DayRate, len(days))
+	for i, day := range days {
+		rates[i].Date = day
+		for id, patient := range patients {
+			wanted := patient.wanted(day)
+			rates[i].Expected += wanted
+			rates[i].Received += min(wanted, received[collections.PatientDay{Patient: id, Day: day}])
+		}
+		rates[i].Rate = percent(rates[i].Received, rates[i].Expected)
+	}
+	return rates, nil
+}
+
+func (w *watched) wanted(day string) int {
+	m := devices.Monitoring{Schedule: w.schedule, Enrolled: w.enrolled}
+	for _, h := range w.held {
+		if h.last == "" || day <= h.last {
+			m.Devices = append(m.Devices, devices.Expected{Kind: h.kind, After: h.after})
+		}
+	}
+	return m.Wanted(day)
+}
+
+// watch reads the active patients with a schedule or a device, and what they held since the first day.
+func (b *Board) watch(app core.App, careTeamOf, first string) (map[string]*watched, error) {
+	rows, err := collections.ScheduledPatients(app, careTeamOf)
+	if err != nil {
+		return nil, err
+	}
+	patients := make(map[string]*watched, len(rows))
+	zoneOf := make(map[string]*time.Location, len(rows))
+	for _, row := range rows {
+		zoneOf[row.ID] = collections.Zone(row.Zone, b.Zone)
+		patient := &watched{enrolled: dayBefore(row.CreatedAt, zoneOf[row.ID])}
+		if json.Unmarshal([]byte(row.Schedule), &patient.schedule) != nil {
+			patient.schedule = nil // nothing stored
+		}
+		patients[row.ID] = patient
+	}
+	return patients, hold(app, patients, zoneOf, first)
+}
+
+// hold adds the devices that the patients held since the first day. One that was sent is expected from the day after it should arrive, unless
+// it measured before; any other from the day of its assignment.
+func hold(app core.App, patients map[string]*watched, zoneOf map[string]*time.Location, first string) error {
+	rows, err := collections.HoldingsSince(app, first)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		patient := patients[row.Patient]
+		if patient == nil {
+			continue
+		}
+		zone, from := zoneOf[row.Patient], collections.ParseInstant(row.From)
+		h := holding{kind: vitals.Kind(row.Kind), after: dayBefore(row.From, zone)}
+		ordered := collections.ParseInstant(row.OrderedAt)
+		if !row.Read && row.Delivery > h.after && ordered.Sub(from) < 24*time.Hour {
+			h.after = row.Delivery
+		}
+		if to := collections.ParseInstant(row.To); !to.IsZero() {
+			h.last = to.In(zone).Format(time.DateOnly)
+		}
+		patient.held = append(patient.held, h)
+	}
+	return nil
+}
+
+func dayBefore(instant string, zone *time.Location) string {
+	year, month, day := collections.ParseInstant(instant).In(zone).Date()
+	return time.Date(year, month, day-1, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
 }
