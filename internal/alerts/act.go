@@ -19,11 +19,8 @@ const notesKept = 5000
 // Find returns an alert by its public number, or a not-found fault.
 func Find(app core.App, number int64) (*collections.Alert, error) {
 	alert, err := collections.FindAlert(app, collections.NumberID(number))
-	if collections.Missing(err) {
-		return nil, fault.Missing()
-	}
 	if err != nil {
-		return nil, err
+		return nil, fault.OrMissing(err)
 	}
 	return alert, collections.Readable(alert.ProxyRecord())
 }

@@ -37,10 +37,7 @@ func Trail(app core.App, alertID string) (trail []Step, err error) {
 		if !shown {
 			return nil
 		}
-		step := Step{Action: action, At: collections.ParseInstant(entry.RecordedAt), Actor: entry.ActorEmail}
-		if step.Actor == "" {
-			step.Actor = System
-		}
+		step := Step{Action: action, At: collections.ParseInstant(entry.RecordedAt), Actor: cmp.Or(entry.ActorEmail, System)}
 		for _, field := range []string{"outcome", "clinical_note", "notes"} {
 			if text, said := entry.Changes[field].New.(string); said && step.Detail == "" {
 				step.Detail = text

@@ -81,11 +81,8 @@ type Move struct {
 // Do makes a move, in a transaction with its trace. A state it does not start from is an invalid_transition fault.
 func (e *Engine) Do(app core.App, entryID string, m Move, by audit.Actor, now time.Time) (entry *collections.BillingEntry, err error) {
 	err = app.RunInTransaction(func(tx core.App) (err error) {
-		entry, err = collections.FindBillingEntry(tx, entryID)
-		if collections.Missing(err) {
-			return fault.Missing()
-		} else if err != nil {
-			return err
+		if entry, err = collections.FindBillingEntry(tx, entryID); err != nil {
+			return fault.OrMissing(err)
 		}
 		from := entry.Status()
 		if !slices.Contains(m.From, from) {

@@ -157,10 +157,8 @@ func (e *Engine) StartTimer(app core.App, userID string, d TimeDraft, by audit.A
 func (e *Engine) newTime(app core.App, userID string, d TimeDraft, source string, by audit.Actor, now time.Time) (entry *collections.TimeEntry, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		patient, err := collections.FindPatient(tx, d.PatientID)
-		if collections.Missing(err) {
-			return fault.Missing()
-		} else if err != nil {
-			return err
+		if err != nil {
+			return fault.OrMissing(err)
 		}
 		if !patient.Active() && source == collections.TimeByTimer {
 			return fault.State("invalid_state", "The patient is archived.")

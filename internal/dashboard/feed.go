@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -64,10 +65,8 @@ type FeedPage struct {
 
 // PatientIDs are the patients whom the page names.
 func (p FeedPage) PatientIDs() (ids []string) {
-	seen := map[string]bool{}
 	for _, e := range p.Entries {
-		if e.PatientID != "" && !seen[e.PatientID] {
-			seen[e.PatientID] = true
+		if e.PatientID != "" && !slices.Contains(ids, e.PatientID) {
 			ids = append(ids, e.PatientID)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -176,10 +177,8 @@ func overall(s Services, emrConfigured bool) Health {
 	if emrConfigured {
 		rest = append(rest, s.EMR.Status)
 	}
-	for _, status := range rest {
-		if status != Healthy {
-			return Degraded
-		}
+	if slices.ContainsFunc(rest, func(status Health) bool { return status != Healthy }) {
+		return Degraded
 	}
 	return Healthy
 }

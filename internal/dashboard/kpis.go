@@ -59,9 +59,11 @@ func (b *Board) count(app core.App, careTeamOf string, now time.Time) (k KPIs, e
 	if k.ComplianceRate, err = b.compliance(app, careTeamOf, now); err != nil {
 		return k, err
 	}
-	if k.AvgProcessingTimeMS, err = averageProcessing(app, careTeamOf, now); err != nil {
+	mean, err := collections.AverageProcessing(app, careTeamOf, now.Add(-time.Hour)) // from the readings themselves: an hour holds few
+	if err != nil {
 		return k, err
 	}
+	k.AvgProcessingTimeMS = int64(math.Round(mean))
 	k.MonthlyRevenue, err = b.revenue(app, now)
 	return k, err
 }
@@ -90,12 +92,6 @@ func percent(part, whole int) float64 {
 		return 0
 	}
 	return min(100, vitals.RoundHalfUp(100*float64(part)/float64(whole), 1))
-}
-
-// averageProcessing is the mean of the last hour, from the readings themselves: an hour holds few.
-func averageProcessing(app core.App, careTeamOf string, now time.Time) (int64, error) {
-	mean, err := collections.AverageProcessing(app, careTeamOf, now.Add(-time.Hour))
-	return int64(math.Round(mean)), err
 }
 
 // revenue is what the entries of the current month come to, voided ones left out. It is nobody's own.

@@ -118,10 +118,8 @@ func heldByAnother() error {
 func findReceiver(tx core.App, patientID string) (*collections.Patient, error) {
 	patient, err := collections.FindPatient(tx, patientID)
 	switch {
-	case collections.Missing(err):
-		return nil, fault.Missing()
 	case err != nil:
-		return nil, err
+		return nil, fault.OrMissing(err)
 	case !patient.Active():
 		return nil, fault.Field("patient_id", "This patient is archived.")
 	}

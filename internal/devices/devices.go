@@ -6,6 +6,7 @@
 package devices
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -59,16 +60,13 @@ func ParseType(text string) (deviceType string, kind vitals.Kind, ok bool) {
 	return text, "", slugForm.MatchString(text)
 }
 
-// find finds a device, or a not-found fault.
-func find(app core.App, deviceID string) (*collections.Device, error) {
+// Find finds a device, or a not-found fault.
+func Find(app core.App, deviceID string) (*collections.Device, error) {
 	device, err := collections.FindDevice(app, deviceID)
-	if collections.Missing(err) {
-		return nil, fault.Missing()
+	if err != nil {
+		return nil, fault.OrMissing(err)
 	}
-	if err == nil {
-		err = collections.Readable(device.ProxyRecord())
-	}
-	return device, err
+	return device, collections.Readable(device.ProxyRecord())
 }
 
 func save(tx core.App, model core.Model) error {
@@ -77,9 +75,6 @@ func save(tx core.App, model core.Model) error {
 	}
 	return nil
 }
-
-// Find finds a device, or a not-found fault.
-func Find(app core.App, deviceID string) (*collections.Device, error) { return find(app, deviceID) }
 
 // OnHubs returns the devices on the given hubs, by hub.
 func OnHubs(app core.App, hubs []collections.Hub, careTeamOf string) (map[string][]*collections.Device, error) {
@@ -99,9 +94,7 @@ func OnHubs(app core.App, hubs []collections.Hub, careTeamOf string) (map[string
 }
 
 // AlertTypes are the types of alerts about devices and hubs, and about data that did not come.
-var AlertTypes = []string{
-	alerts.TypeMissedReading, alerts.TypeNoReading24h, alerts.TypeDeviceBattery, alerts.TypeHubOffline, alerts.TypeStaleReading, alerts.TypeDeviceInfo,
-}
+var AlertTypes = alerts.Types[len(alerts.ReadingTypes):]
 
 // alarm is an alert about a device, to be stored with all that goes with it.
 type alarm struct {
@@ -126,12 +119,9 @@ func (a alarm) announcement(alertID string) notifications.Announcement {
 	if a.draft.Finding.Level == alerts.Critical {
 		severity = "critical"
 	}
-	key := a.key
-	if key == "" {
-		key = a.draft.Finding.Type + "/" + alertID
-	}
 	return notifications.Announcement{
-		Kind: a.kind, Severity: severity, PatientID: a.draft.PatientID, AlertID: alertID, Body: a.draft.Finding.Message, Key: key,
+		Kind: a.kind, Severity: severity, PatientID: a.draft.PatientID, AlertID: alertID, Body: a.draft.Finding.Message,
+		Key: cmp.Or(a.key, a.draft.Finding.Type+"/"+alertID),
 	}
 }
 

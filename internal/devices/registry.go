@@ -94,7 +94,7 @@ func Unassign(app core.App, deviceID string, reason phi.Text, by audit.Actor, no
 
 // findHeld finds a device that a patient holds.
 func findHeld(tx core.App, deviceID string) (*collections.Device, error) {
-	device, err := find(tx, deviceID)
+	device, err := Find(tx, deviceID)
 	if err == nil && device.PatientID() == "" {
 		return nil, fault.State("invalid_state", "The device is assigned to nobody.")
 	}

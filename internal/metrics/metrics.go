@@ -5,6 +5,7 @@
 package metrics
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -147,9 +148,7 @@ func (m *Metrics) Ran(job string, succeeded bool, began time.Time, took time.Dur
 
 // Answered counts a request by the template of its route.
 func (m *Metrics) Answered(method, route string, status int, took time.Duration) {
-	if route == "" {
-		route = "none"
-	}
+	route = cmp.Or(route, "none")
 	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Inc()
 	m.requestTime.WithLabelValues(route).Observe(took.Seconds())
 }

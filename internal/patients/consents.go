@@ -78,10 +78,8 @@ func dayOrInstant(c *input.Checks, name string, f input.String, zone *time.Locat
 func GrantConsent(app core.App, patientID string, draft Draft, by audit.Actor, now time.Time) (*collections.Consent, error) {
 	var granted *collections.Consent
 	err := app.RunInTransaction(func(tx core.App) error {
-		if _, err := collections.FindPatient(tx, patientID); collections.Missing(err) {
-			return fault.Missing()
-		} else if err != nil {
-			return err
+		if _, err := collections.FindPatient(tx, patientID); err != nil {
+			return fault.OrMissing(err)
 		}
 		consent, err := collections.NewConsent(tx)
 		if err != nil {
@@ -110,10 +108,8 @@ func RevokeConsent(app core.App, patientID string, number int64, reason phi.Text
 		if err == nil {
 			revoked, err = collections.FindConsent(tx, patientID, number)
 		}
-		if collections.Missing(err) {
-			return fault.Missing()
-		} else if err != nil {
-			return err
+		if err != nil {
+			return fault.OrMissing(err)
 		}
 		if status := ConsentStatus(revoked, now); status != ConsentActive {
 			return fault.State("invalid_state", "The consent is "+status+" already.")

@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"golang.org/x/text/cases"
@@ -188,7 +189,7 @@ var letters = strings.NewReplacer("ø", "o", "ł", "l", "đ", "d", "ð", "d", "�
 // fold is text without case, accents and control characters: what equal names have in common.
 // Source: docs/decisions/conventions.md, "Encrypted columns and searching".
 func fold(text string) string {
-	if !isASCII(text) {
+	if strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		text = norm.NFKD.String(text)
 		text = strings.Map(func(r rune) rune {
 			if unicode.Is(unicode.Mn, r) {
@@ -217,13 +218,4 @@ func words(search string) [][]byte {
 		}
 	}
 	return list
-}
-
-func isASCII(text string) bool {
-	for i := range len(text) {
-		if text[i] >= 0x80 {
-			return false
-		}
-	}
-	return true
 }

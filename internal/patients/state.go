@@ -1,6 +1,7 @@
 package patients
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -120,12 +121,7 @@ func keepState(p, stored *collections.Patient, by audit.Actor, now time.Time, wr
 }
 
 // authorOf is who is named in the columns of a change that came without a name.
-func authorOf(by audit.Actor) string {
-	if by.Email == "" {
-		return string(audit.BySystem)
-	}
-	return by.Email
-}
+func authorOf(by audit.Actor) string { return cmp.Or(by.Email, string(audit.BySystem)) }
 
 // stateOf is the patient's state as the audit trail has it.
 func stateOf(p *collections.Patient) string {
@@ -161,10 +157,8 @@ func alter(app core.App, id string, event audit.Event, by audit.Actor, now time.
 	var altered *collections.Patient
 	err := app.RunInTransaction(func(tx core.App) error {
 		p, err := find(tx, id)
-		if collections.Missing(err) {
-			return fault.Missing()
-		} else if err != nil {
-			return err
+		if err != nil {
+			return fault.OrMissing(err)
 		}
 		old := values(p)
 		if err := change(p); err != nil {
