@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/pocketbase/dbx"
@@ -30,12 +29,7 @@ type ProductivityBody struct {
 }
 
 func (m *maker) productivity() (any, error) {
-	sums, err := m.sums(billing.ByProvider)
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(sums, byWorth)
-	names, err := m.providers(sums)
+	sums, names, err := m.ranked(billing.ByProvider, m.providers)
 	if err != nil {
 		return nil, err
 	}

@@ -61,15 +61,25 @@ func (m *maker) revenue() (any, error) {
 		return nil, err
 	}
 	all := total(codes)
-	body := RevenueBody{TotalRevenue: all.Amount, CollectedRevenue: all.Collected, ByCPT: []CodeRevenue{}}
+	body := RevenueBody{
+		TotalRevenue: all.Amount, CollectedRevenue: all.Collected, ByCPT: []CodeRevenue{}, ByPayer: []PayerRevenue{}, ByProvider: []ProviderRevenue{},
+	}
 	for _, s := range codes {
 		body.ByCPT = append(body.ByCPT, CodeRevenue{s.CPTCode, s.Claims, s.Units, s.Amount, s.Collected})
 	}
-	if body.ByPayer, err = m.revenueByPayer(); err != nil {
+	payers, names, err := m.ranked(billing.ByPayer, m.payers)
+	if err != nil {
 		return nil, err
 	}
-	if body.ByProvider, err = m.revenueByProvider(); err != nil {
+	for _, s := range payers {
+		body.ByPayer = append(body.ByPayer, PayerRevenue{number(s.Payer), names[s.Payer], s.Claims, s.Amount, s.Collected})
+	}
+	providers, names, err := m.ranked(billing.ByProvider, m.providers)
+	if err != nil {
 		return nil, err
+	}
+	for _, s := range providers {
+		body.ByProvider = append(body.ByProvider, ProviderRevenue{number(s.Provider), names[s.Provider], s.Claims, s.Amount, s.Collected})
 	}
 	periods, err := m.periods(Group(m.q.From, m.q.To))
 	for _, p := range periods {
@@ -83,32 +93,15 @@ func byWorth(a, b billing.Sum) int {
 	return cmp.Or(cmp.Compare(b.Amount, a.Amount), cmp.Compare(a.Payer, b.Payer), cmp.Compare(a.Provider, b.Provider))
 }
 
-func (m *maker) revenueByPayer() ([]PayerRevenue, error) {
-	sums, err := m.sums(billing.ByPayer)
+// ranked are the sums by a dimension, the highest first, and the names of whom they are about.
+func (m *maker) ranked(by billing.Dimension, namesOf func([]billing.Sum) (map[string]string, error)) ([]billing.Sum, map[string]string, error) {
+	sums, err := m.sums(by)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	slices.SortFunc(sums, byWorth)
-	names, err := m.payers(sums)
-	rows := []PayerRevenue{}
-	for _, s := range sums {
-		rows = append(rows, PayerRevenue{number(s.Payer), names[s.Payer], s.Claims, s.Amount, s.Collected})
-	}
-	return rows, err
-}
-
-func (m *maker) revenueByProvider() ([]ProviderRevenue, error) {
-	sums, err := m.sums(billing.ByProvider)
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(sums, byWorth)
-	names, err := m.providers(sums)
-	rows := []ProviderRevenue{}
-	for _, s := range sums {
-		rows = append(rows, ProviderRevenue{number(s.Provider), names[s.Provider], s.Claims, s.Amount, s.Collected})
-	}
-	return rows, err
+	names, err := namesOf(sums)
+	return sums, names, err
 }
 
 // periodSum is what a period comes to.
