@@ -75,9 +75,8 @@ func dayOrInstant(c *input.Checks, name string, f input.String, zone *time.Locat
 }
 
 // GrantConsent records a consent of a patient who is not deleted. Source: docs/decisions/patients.md, "Consent records".
-func GrantConsent(app core.App, patientID string, draft Draft, by audit.Actor, now time.Time) (*collections.Consent, error) {
-	var granted *collections.Consent
-	err := app.RunInTransaction(func(tx core.App) error {
+func GrantConsent(app core.App, patientID string, draft Draft, by audit.Actor, now time.Time) (granted *collections.Consent, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
 		if _, err := collections.FindPatient(tx, patientID); err != nil {
 			return fault.OrMissing(err)
 		}
@@ -101,9 +100,8 @@ func GrantConsent(app core.App, patientID string, draft Draft, by audit.Actor, n
 }
 
 // RevokeConsent ends a consent that is in force; another is an invalid_state fault.
-func RevokeConsent(app core.App, patientID string, number int64, reason phi.Text, by audit.Actor, now time.Time) (*collections.Consent, error) {
-	var revoked *collections.Consent
-	err := app.RunInTransaction(func(tx core.App) error {
+func RevokeConsent(app core.App, patientID string, number int64, reason phi.Text, by audit.Actor, now time.Time) (revoked *collections.Consent, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
 		_, err := collections.FindPatient(tx, patientID)
 		if err == nil {
 			revoked, err = collections.FindConsent(tx, patientID, number)

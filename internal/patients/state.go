@@ -3,15 +3,21 @@ package patients
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"time"
 
 	validation "github.com/pocketbase/ozzo-validation/v4"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/ranking"
+	"github.com/vigilhealth/vigil/internal/triage"
 )
 
 // Archive ends the monitoring of an active patient; the record stays. A patient who is archived already is an
@@ -149,15 +155,13 @@ func eventOf(before, after *collections.Patient) audit.Event {
 // alter changes a stored patient, who is not deleted unless restoring is the change, and records it, in one transaction.
 func alter(app core.App, id string, event audit.Event, by audit.Actor, now time.Time,
 	change func(p *collections.Patient) error,
-) (*collections.Patient, error) {
+) (p *collections.Patient, err error) {
 	find := collections.FindPatient
 	if event == audit.PatientRestore {
 		find = collections.FindPatientAnyState
 	}
-	var altered *collections.Patient
-	err := app.RunInTransaction(func(tx core.App) error {
-		p, err := find(tx, id)
-		if err != nil {
+	err = app.RunInTransaction(func(tx core.App) error {
+		if p, err = find(tx, id); err != nil {
 			return fault.OrMissing(err)
 		}
 		old := values(p)
@@ -169,10 +173,9 @@ func alter(app core.App, id string, event audit.Event, by audit.Actor, now time.
 		if err := tx.Save(p); err != nil {
 			return asFault(err)
 		}
-		altered = p
 		return note(tx, event, p, old, by, now)
 	})
-	return altered, err
+	return p, err
 }
 
 // Create stores a new patient, with a triage row and an audit entry, in one transaction. The hooks on patients do the
@@ -182,11 +185,9 @@ func Create(app core.App, draft Draft, by audit.Actor, now time.Time) (*collecti
 	return create(app, draft, audit.PatientCreate, by, now)
 }
 
-func create(app core.App, draft Draft, event audit.Event, by audit.Actor, now time.Time) (*collections.Patient, error) {
-	var created *collections.Patient
-	err := app.RunInTransaction(func(tx core.App) error {
-		p, err := collections.NewPatient(tx)
-		if err != nil {
+func create(app core.App, draft Draft, event audit.Event, by audit.Actor, now time.Time) (p *collections.Patient, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
+		if p, err = collections.NewPatient(tx); err != nil {
 			return err
 		}
 		draft.applyTo(p)
@@ -194,13 +195,12 @@ func create(app core.App, draft Draft, event audit.Event, by audit.Actor, now ti
 		if err := tx.Save(p); err != nil {
 			return asFault(err)
 		}
-		created = p
 		return note(tx, event, p, audit.Changes{}, by, now)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create patient: %w", err)
 	}
-	return created, nil
+	return p, nil
 }
 
 // Replace stores new values of a patient who is not deleted, and what they were in the audit log, in one transaction.
@@ -249,3 +249,78 @@ func values(p *collections.Patient) audit.Changes {
 }
 
 func lastFour(ssn string) string { return ssn[max(0, len(ssn)-4):] }
+
+// afterStored keeps what must go with every stored patient: one triage row, listed while the patient is active, days with data in
+// the patient's time zone, and nothing open once the patient is deleted. before is what was stored; nil for a new patient.
+func afterStored(tx core.App, p, before *collections.Patient, by audit.Actor, now time.Time, practice *time.Location) error {
+	if err := triage.SetListed(tx, p.Id, p.Active() && !p.Deleted(), p.CreatedAt()); err != nil {
+		return err
+	}
+	if err := moveDays(tx, p, before, practice); err != nil {
+		return err
+	}
+	if !p.Deleted() {
+		return nil
+	}
+	return endEverything(tx, p, by, now)
+}
+
+// moveDays counts a patient's days with data anew when the patient is in another time zone now. Source: docs/decisions/conventions.md,
+// "Practice and time zone".
+func moveDays(tx core.App, p, before *collections.Patient, practice *time.Location) error {
+	if before == nil {
+		return nil
+	}
+	zone := collections.Zone(p.TimeZone(), practice)
+	if zone.String() == collections.Zone(before.TimeZone(), practice).String() {
+		return nil
+	}
+	return observations.RecountDays(tx, p.Id, zone, time.Time{})
+}
+
+// endEverything leaves a deleted patient without devices, open alerts and open escalations, each ending recorded.
+// Source: docs/decisions/patients.md, "Soft delete".
+func endEverything(tx core.App, p *collections.Patient, by audit.Actor, now time.Time) error {
+	devices, err := collections.TakeDevices(tx, p.Id, p.DeletedBy(), now)
+	if err != nil {
+		return err
+	}
+	resolved, err := alerts.ResolveOpen(tx, p.Id, now)
+	if err != nil {
+		return err
+	}
+	cancelled, err := escalations.CancelOpen(tx, p.Id, now)
+	if err != nil || len(devices)+len(resolved)+len(cancelled) == 0 {
+		return err
+	}
+	chain, err := audit.NewChain(tx)
+	if err != nil {
+		return err
+	}
+	for _, ended := range []struct {
+		event audit.Event
+		kind  string
+		by    audit.Actor
+		ids   []string
+	}{
+		{audit.DeviceUnassign, audit.ResourceDevice, by, devices},
+		{audit.AlertResolve, audit.ResourceAlert, audit.System(), publicIDs(resolved)},
+		{audit.EscalationUpdate, audit.ResourceEscalation, audit.System(), publicIDs(cancelled)},
+	} {
+		for _, id := range ended.ids {
+			entry := audit.Entry{Event: ended.event, Actor: ended.by, ResourceType: ended.kind, ResourceID: id, PatientID: p.Id, Reason: "The patient was deleted."}
+			if err := chain.Add(entry, now); err != nil {
+				return err
+			}
+		}
+	}
+	return ranking.Change(tx, now, func(core.App) (string, error) { return p.Id, chain.Store() })
+}
+
+func publicIDs(recordIDs []string) []string {
+	ids := make([]string, len(recordIDs))
+	for i, id := range recordIDs {
+		ids[i] = strconv.FormatInt(collections.Number(id), 10)
+	}
+	return ids
+}
