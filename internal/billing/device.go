@@ -96,10 +96,8 @@ type DeviceEvidence struct {
 
 // devicesIn are the devices a patient held during a period.
 func (f *facts) devicesIn(p Span) (devices []string) {
-	seen := map[string]bool{}
 	for _, h := range f.holdings {
-		if h.From <= p.End && (h.Until == "" || h.Until >= p.Start) && !seen[h.Device] {
-			seen[h.Device] = true
+		if h.From <= p.End && (h.Until == "" || h.Until >= p.Start) && !slices.Contains(devices, h.Device) {
 			devices = append(devices, h.Device)
 		}
 	}

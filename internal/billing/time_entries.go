@@ -217,25 +217,18 @@ func openTime(tx core.App, number int64, userID string) (*collections.TimeEntry,
 }
 
 // StopTimer ends a person's running timer.
-func (e *Engine) StopTimer(app core.App, number int64, userID string, body TimeBody, by audit.Actor, now time.Time) (entry *collections.TimeEntry, err error) {
-	err = app.RunInTransaction(func(tx core.App) (err error) {
-		if entry, err = openTime(tx, number, userID); err != nil {
-			return err
-		}
+func (e *Engine) StopTimer(app core.App, number int64, userID string, body TimeBody, by audit.Actor, now time.Time) (*collections.TimeEntry, error) {
+	return alterTime(app, number, userID, by, now, func(entry *collections.TimeEntry) error {
 		if !entry.Running() {
 			return fault.State("invalid_state", "The timer has stopped already.")
 		}
 		checks := input.NewChecks()
 		body.StartedAt, body.EndedAt, body.Seconds = input.String{}, input.String{}, input.Integer{}
 		d := body.ReadChange(checks, entry, now)
-		if err := checks.Err(); err != nil {
-			return err
-		}
 		d.put(entry)
 		stop(entry, now)
-		return saveTime(tx, entry, audit.TimeEntryUpdate, by, now)
+		return checks.Err()
 	})
-	return entry, err
 }
 
 // stop ends a timer, at an hour at the latest.
@@ -262,11 +255,8 @@ func (d TimeDraft) put(entry *collections.TimeEntry) {
 }
 
 // ChangeTime changes a finished entry that is not billed; userID "" may change anybody's.
-func (e *Engine) ChangeTime(app core.App, number int64, userID string, body TimeBody, by audit.Actor, now time.Time) (entry *collections.TimeEntry, err error) {
-	err = app.RunInTransaction(func(tx core.App) (err error) {
-		if entry, err = openTime(tx, number, userID); err != nil {
-			return err
-		}
+func (e *Engine) ChangeTime(app core.App, number int64, userID string, body TimeBody, by audit.Actor, now time.Time) (*collections.TimeEntry, error) {
+	return alterTime(app, number, userID, by, now, func(entry *collections.TimeEntry) error {
 		if entry.Running() {
 			return fault.State("invalid_state", "Stop the timer first.")
 		}
@@ -275,10 +265,22 @@ func (e *Engine) ChangeTime(app core.App, number int64, userID string, body Time
 		if d.put(entry); entry.Category() == collections.Interactive && entry.Notes() == "" {
 			checks.Reject("notes", msgNotes)
 		}
-		if err := checks.Err(); err != nil {
+		entry.SetUpdatedAt(now)
+		return checks.Err()
+	})
+}
+
+// alterTime changes an entry that may still be changed, in one transaction with its trace.
+func alterTime(
+	app core.App, number int64, userID string, by audit.Actor, now time.Time, change func(*collections.TimeEntry) error,
+) (entry *collections.TimeEntry, err error) {
+	err = app.RunInTransaction(func(tx core.App) (err error) {
+		if entry, err = openTime(tx, number, userID); err != nil {
 			return err
 		}
-		entry.SetUpdatedAt(now)
+		if err := change(entry); err != nil {
+			return err
+		}
 		return saveTime(tx, entry, audit.TimeEntryUpdate, by, now)
 	})
 	return entry, err
