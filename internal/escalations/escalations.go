@@ -77,10 +77,7 @@ func Find(app core.App, number int64) (*collections.Escalation, error) {
 
 func find(app core.App, id string) (*collections.Escalation, error) {
 	e, err := collections.FindEscalation(app, id)
-	if collections.Missing(err) {
-		return nil, fault.Missing()
-	}
-	return e, err
+	return e, fault.OrMissing(err)
 }
 
 // Open stores an escalation by a person, in the caller's transaction: the assignee is found, people are to hear of it. The
@@ -98,11 +95,8 @@ func Open(tx core.App, draft Draft, by audit.Actor, now time.Time) (*collections
 // open completes a new record, has it stored, and tells of it.
 func open(tx core.App, e *collections.Escalation, by audit.Actor, now time.Time, store func() error) error {
 	patient, err := collections.FindPatient(tx, e.PatientID())
-	if collections.Missing(err) {
-		return fault.Missing()
-	}
 	if err != nil {
-		return err
+		return fault.OrMissing(err)
 	}
 	if !patient.Active() {
 		return fault.Field("patient_id", "This patient is archived.")
