@@ -106,7 +106,7 @@ func (a *api) readAudit(c *web.Call) error {
 	}
 	entry, err := audit.Find(c.App, number)
 	if err != nil {
-		return fault.IfMissing(err)
+		return fault.OrMissing(err)
 	}
 	if err := recordAudit(c, audit.AuditRead, strconv.FormatInt(number, 10)); err != nil {
 		return err

@@ -116,7 +116,7 @@ func (a *api) findPatients(c *web.Call, wanted patients.Query) (views []patients
 			wanted.Only = append(wanted.Only, c.Caller.PatientID)
 		}
 	case a.confinedToTeams(c):
-		if wanted.Only, err = patients.OwnPatients(c.App, c.Caller.RecordID); err != nil {
+		if wanted.Only, err = collections.PatientIDsOfTeam(c.App, c.Caller.RecordID, ""); err != nil {
 			return nil, 0, 0, err
 		}
 	}

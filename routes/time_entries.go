@@ -156,7 +156,7 @@ func (a *api) summariseTime(c *web.Call) error {
 	}
 	if patientID != "" {
 		if _, err := collections.FindPatient(c.App, patientID); err != nil {
-			return fault.IfMissing(err)
+			return fault.OrMissing(err)
 		}
 	}
 	results, err := a.Billing.TimeSummary(c.App, month, author(c), patientID, "")

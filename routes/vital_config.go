@@ -204,7 +204,7 @@ func (a *api) simulateThresholds(c *web.Call) error {
 	}
 	if proposal.PatientID != "" {
 		if _, err := collections.FindPatient(c.App, proposal.PatientID); err != nil {
-			return fault.IfMissing(err)
+			return fault.OrMissing(err)
 		}
 	}
 	if proposal.CareTeamOf, err = a.team(c, proposal.PatientID); err != nil {

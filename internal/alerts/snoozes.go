@@ -88,7 +88,7 @@ func StartSnooze(tx core.App, patientID string, draft SnoozeDraft, by audit.Acto
 func EndSnooze(tx core.App, patientID string, number int64, by audit.Actor, now time.Time) (*collections.Snooze, error) {
 	snooze, err := collections.FindSnooze(tx, patientID, number)
 	if err != nil {
-		return nil, fault.IfMissing(err)
+		return nil, fault.OrMissing(err)
 	}
 	if !snooze.InForce(now) {
 		return nil, fault.State("invalid_state", "The snooze is over already.")

@@ -118,8 +118,8 @@ func Field(name, message string) *Error { return Validation(Fields{name: {messag
 // Missing says that an object does not exist, or is none of the caller's business.
 func Missing() *Error { return New(NotFound, "not_found", "Not found.") }
 
-// IfMissing is Missing in place of an error which says that no row was found; every other one stays, nil too.
-func IfMissing(err error) error {
+// OrMissing is [Missing] for a row that was not found; every other error stays what it is.
+func OrMissing(err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return Missing()
 	}

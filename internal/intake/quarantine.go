@@ -22,7 +22,7 @@ var QuarantineStatuses = []string{collections.EventOpen, collections.EventReleas
 func Find(app core.App, id string) (*collections.GatewayEvent, error) {
 	event, err := collections.FindGatewayEvent(app, id)
 	if err != nil {
-		return nil, fault.IfMissing(err)
+		return nil, fault.OrMissing(err)
 	}
 	if err := collections.Readable(event.ProxyRecord()); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (e *Engine) Release(app core.App, id, patientID string, by audit.Actor, now
 			return err
 		}
 		if _, err := collections.FindPatient(tx, patientID); err != nil {
-			return fault.IfMissing(err)
+			return fault.OrMissing(err)
 		}
 		if err := waits(waiting); err != nil {
 			return err

@@ -162,7 +162,7 @@ func loadHolder(tx core.App, patientID string) (h holder, err error) {
 	if err != nil {
 		err = fmt.Errorf("find patient of reading: %w", err)
 	}
-	return h, fault.IfMissing(err)
+	return h, fault.OrMissing(err)
 }
 
 // unborn reports whether the time, in the patient's zone, lies before the date of birth. A date that cannot be opened

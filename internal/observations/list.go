@@ -21,7 +21,7 @@ func List(app core.App, f collections.ObservationFilter, offset, limit int) (pag
 func Find(app core.App, id string) (Observation, error) {
 	record, err := collections.FindObservation(app, id)
 	if err != nil {
-		return Observation{}, fault.IfMissing(err)
+		return Observation{}, fault.OrMissing(err)
 	}
 	return FromRecord(record), nil
 }

@@ -146,7 +146,7 @@ func SetThresholds(app core.App, patientID string, change alerts.Change, by audi
 	err = Change(app, now, func(tx core.App) (string, error) {
 		if patientID != "" {
 			if _, err := collections.FindPatient(tx, patientID); err != nil {
-				return "", fault.IfMissing(err)
+				return "", fault.OrMissing(err)
 			}
 		}
 		changed := false
