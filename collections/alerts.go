@@ -1,6 +1,7 @@
 package collections
 
 import (
+	"context"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -83,6 +84,32 @@ func AlertsOfObservations(app core.App, observationIDs ...string) (map[string][]
 	return alerts, err
 }
 
+// RaisedAlert is an alert that a reading raised.
+type RaisedAlert struct {
+	Observation string   `db:"observation"`
+	Type        string   `db:"type"`
+	Level       string   `db:"level"`
+	Parameter   string   `db:"parameter"`
+	Value       *float64 `db:"value"`
+	Threshold   *float64 `db:"threshold"`
+}
+
+// RaisedAlerts are those that a patient's readings have raised since a time, in no order.
+func RaisedAlerts(ctx context.Context, app core.App, patientID string, since time.Time) (raised []RaisedAlert, err error) {
+	err = app.DB().NewQuery(`SELECT observation, type, level, parameter, value, threshold FROM alerts
+		WHERE patient = {:patient} AND created_at >= {:from} AND observation != '' AND level IN ('critical', 'warning')`).
+		Bind(dbx.Params{"patient": patientID, "from": Instant(since)}).WithContext(ctx).All(&raised)
+	return raised, wrap(err, "read alerts that were raised")
+}
+
+// LastAlertMeasured is the time of the reading for which the last alert of a type and parameter was raised about a patient; zero for none.
+func LastAlertMeasured(app core.App, patientID, alertType, parameter string) (time.Time, error) {
+	at, err := queryValue[string](app, "find last alert", `SELECT COALESCE(MAX(measured_at), '') FROM alerts
+		WHERE patient = {:patient} AND type = {:type} AND parameter = {:parameter}`,
+		dbx.Params{"patient": patientID, "type": alertType, "parameter": parameter})
+	return ParseInstant(at), err
+}
+
 // AlertIDsOfEscalations are the ids of the alerts attached to escalations, by escalation and in order.
 func AlertIDsOfEscalations(app core.App, escalationIDs []string) (map[string][]string, error) {
 	var rows []struct {
@@ -124,13 +151,12 @@ func EndAlertsOf(tx core.App, patientID, status, by string, now time.Time) ([]En
 }
 
 // endAlerts: who acknowledged one stays on record.
-func endAlerts(tx core.App, where string, params dbx.Params, status, by string, now time.Time) (ended []EndedAlert, err error) {
+func endAlerts(tx core.App, where string, params dbx.Params, status, by string, now time.Time) ([]EndedAlert, error) {
 	params["status"], params["by"], params["at"] = status, by, Instant(now)
-	err = tx.NonconcurrentDB().NewQuery(`UPDATE alerts SET status = {:status}, resolved_by = {:by}, resolved_at = {:at}, updated_at = {:at},
+	return queryAll[EndedAlert](tx, "end alerts", `UPDATE alerts SET status = {:status}, resolved_by = {:by}, resolved_at = {:at}, updated_at = {:at},
 			acknowledged_by = CASE WHEN acknowledged THEN acknowledged_by ELSE {:by} END,
 			acknowledged_at = CASE WHEN acknowledged THEN acknowledged_at ELSE {:at} END, acknowledged = TRUE
-		WHERE ` + where + ` RETURNING id, patient`).Bind(params).All(&ended)
-	return ended, wrap(err, "end alerts")
+		WHERE `+where+` RETURNING id, patient`, params)
 }
 
 // Store writes what was changed of an alert, past the hooks of its collection.
@@ -177,15 +203,76 @@ func (a *Alert) Threshold() *float64       { return Optional(a.ProxyRecord(), "t
 func (a *Alert) Status() string            { return a.GetString(AlertStatus) }
 func (a *Alert) Acknowledged() bool        { return a.GetBool("acknowledged") }
 func (a *Alert) AcknowledgedBy() string    { return a.GetString("acknowledged_by") }
-func (a *Alert) AcknowledgedAt() time.Time { return ParseInstant(a.GetString("acknowledged_at")) }
+func (a *Alert) AcknowledgedAt() time.Time { return instantOf(a, "acknowledged_at") }
 func (a *Alert) ResolvedBy() string        { return a.GetString("resolved_by") }
-func (a *Alert) ResolvedAt() time.Time     { return ParseInstant(a.GetString("resolved_at")) }
+func (a *Alert) ResolvedAt() time.Time     { return instantOf(a, "resolved_at") }
 func (a *Alert) Outcome() string           { return a.GetString(AlertOutcome) }
 func (a *Alert) Notes() phi.Text           { return phi.Text(a.GetString(AlertNotes)) }
 func (a *Alert) ClinicalNote() phi.Text    { return phi.Text(a.GetString(AlertClinicalNote)) }
 func (a *Alert) FollowUpRequired() bool    { return a.GetBool(AlertFollowUpRequired) }
-func (a *Alert) FollowUpAt() time.Time     { return ParseInstant(a.GetString(AlertFollowUpAt)) }
+func (a *Alert) FollowUpAt() time.Time     { return instantOf(a, AlertFollowUpAt) }
 func (a *Alert) FollowUpBy() string        { return a.GetString("follow_up_by") }
 func (a *Alert) EscalationID() string      { return a.GetString("escalation") }
 func (a *Alert) Snoozed() bool             { return a.GetBool("snoozed") }
-func (a *Alert) CreatedAt() time.Time      { return ParseInstant(a.GetString("created_at")) }
+func (a *Alert) CreatedAt() time.Time      { return instantOf(a, "created_at") }
+
+// Snooze keeps alerts of one type about a patient quiet for a while.
+type Snooze struct{ core.BaseRecordProxy }
+
+// NewSnooze returns an unsaved snooze with the next number.
+func NewSnooze(tx core.App, patientID, alertType string, reason phi.Text, until time.Time, by string, now time.Time) (*Snooze, error) {
+	return fresh[Snooze](tx, Snoozes, map[string]any{
+		"patient": patientID, "type": alertType, "reason": reason.Reveal(), "ends_at": Instant(until), "created_by": by, "created_at": Instant(now),
+	})
+}
+
+// FindSnooze finds one snooze of a patient.
+func FindSnooze(app core.App, patientID string, number int64) (*Snooze, error) {
+	return findWhole[Snooze](app, Snoozes, dbx.HashExp{"id": NumberID(number), "patient": patientID})
+}
+
+// PageOfSnoozes returns a page of a patient's snoozes, newest first, and how many there are in all; current keeps those in
+// force, or those that are over.
+func PageOfSnoozes(app core.App, patientID string, current *bool, now time.Time, offset, limit int) ([]*Snooze, int, error) {
+	where := Conditions{}.Equal("patient", patientID)
+	if current != nil {
+		inForce := "(ended_at = '' AND ends_at > {:now})"
+		if !*current {
+			inForce = "NOT " + inForce
+		}
+		where = append(where, dbx.NewExp(inForce, dbx.Params{"now": Instant(now)}))
+	}
+	return pageOf[Snooze](app, Snoozes, Every(where), []string{"created_at DESC", "id DESC"}, offset, limit)
+}
+
+// EndSnoozesOf ends what keeps a type of alerts about a patient quiet. What was over before ended by itself.
+func EndSnoozesOf(tx core.App, patientID, alertType, by, system string, now time.Time) error {
+	return exec(tx, "end snoozes", `UPDATE snoozes SET ended_at = min(ends_at, {:now}), ended_by = CASE WHEN ends_at <= {:now} THEN {:system} ELSE {:by} END
+		WHERE patient = {:patient} AND type = {:type} AND ended_at = ''`,
+		dbx.Params{"now": Instant(now), "patient": patientID, "type": alertType, "by": by, "system": system})
+}
+
+// SetIncludeCritical keeps critical alerts quiet too.
+func (s *Snooze) SetIncludeCritical(include bool) { s.Set("include_critical", include) }
+
+// End stores that somebody ended it before its time.
+func (s *Snooze) End(tx core.App, by string, now time.Time) error {
+	stamp(s, "ended", by, now)
+	return Update(tx, s.ProxyRecord(), "ended_at", "ended_by")
+}
+
+// InForce reports whether it keeps alerts quiet at a time.
+func (s *Snooze) InForce(at time.Time) bool {
+	return s.GetString("ended_at") == "" && Instant(at) < s.GetString("ends_at")
+}
+
+func (s *Snooze) Number() int64         { return Number(s.Id) }
+func (s *Snooze) PatientID() string     { return s.GetString("patient") }
+func (s *Snooze) Type() string          { return s.GetString("type") }
+func (s *Snooze) IncludeCritical() bool { return s.GetBool("include_critical") }
+func (s *Snooze) Reason() phi.Text      { return phi.Text(s.GetString("reason")) }
+func (s *Snooze) EndsAt() time.Time     { return instantOf(s, "ends_at") }
+func (s *Snooze) CreatedBy() string     { return s.GetString("created_by") }
+func (s *Snooze) CreatedAt() time.Time  { return instantOf(s, "created_at") }
+func (s *Snooze) EndedAt() time.Time    { return instantOf(s, "ended_at") }
+func (s *Snooze) EndedBy() string       { return s.GetString("ended_by") }

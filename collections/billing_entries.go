@@ -165,11 +165,11 @@ func (e *BillingEntry) TransmissionDays() *float64 {
 }
 func (e *BillingEntry) Attested() bool              { return e.GetBool(EntryAttested) }
 func (e *BillingEntry) ReviewedBy() string          { return e.GetString(EntryReviewedBy) }
-func (e *BillingEntry) ReviewedAt() time.Time       { return ParseInstant(e.GetString(EntryReviewedAt)) }
+func (e *BillingEntry) ReviewedAt() time.Time       { return instantOf(e, EntryReviewedAt) }
 func (e *BillingEntry) SubmissionReference() string { return e.GetString(EntrySubmissionReference) }
 func (e *BillingEntry) OriginalReference() string   { return e.GetString(EntryOriginalReference) }
 func (e *BillingEntry) ClaimFrequencyCode() string  { return e.GetString(EntryClaimFrequencyCode) }
-func (e *BillingEntry) SubmittedAt() time.Time      { return ParseInstant(e.GetString(EntrySubmittedAt)) }
+func (e *BillingEntry) SubmittedAt() time.Time      { return instantOf(e, EntrySubmittedAt) }
 func (e *BillingEntry) ResubmissionCount() int      { return e.GetInt(EntryResubmissionCount) }
 func (e *BillingEntry) PaymentDate() string         { return e.GetString(EntryPaymentDate) }
 func (e *BillingEntry) PaymentReference() string    { return e.GetString(EntryPaymentReference) }
@@ -179,7 +179,7 @@ func (e *BillingEntry) DenialDescription() string   { return e.GetString(EntryDe
 func (e *BillingEntry) DenialDate() string          { return e.GetString(EntryDenialDate) }
 func (e *BillingEntry) AppealDate() string          { return e.GetString(EntryAppealDate) }
 func (e *BillingEntry) AppealReference() string     { return e.GetString(EntryAppealReference) }
-func (e *BillingEntry) UpdatedAt() time.Time        { return ParseInstant(e.GetString("updated_at")) }
+func (e *BillingEntry) UpdatedAt() time.Time        { return instantOf(e, "updated_at") }
 
 func (e *BillingEntry) PatientID() string    { return e.GetString("patient") }
 func (e *BillingEntry) CPTCode() string      { return e.GetString("cpt_code") }
@@ -194,5 +194,5 @@ func (e *BillingEntry) AmountCents() int64   { return int64(e.GetInt(EntryAmount
 func (e *BillingEntry) Warnings() []string   { return e.GetStringSlice(EntryWarnings) }
 func (e *BillingEntry) ICD10Codes() []string { return e.GetStringSlice(EntryICD10Codes) }
 func (e *BillingEntry) CreatedBy() string    { return e.GetString("created_by") }
-func (e *BillingEntry) CreatedAt() time.Time { return ParseInstant(e.GetString("created_at")) }
+func (e *BillingEntry) CreatedAt() time.Time { return instantOf(e, "created_at") }
 func (e *BillingEntry) Notes() phi.Text      { return phi.Text(e.GetString(EntryNotes)) }

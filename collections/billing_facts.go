@@ -180,7 +180,7 @@ type EntryFilter struct {
 func (f EntryFilter) where() dbx.Expression {
 	where := Conditions{}
 	if f.States != nil {
-		where = append(where, oneOf(EntryStatus, f.States))
+		where = append(where, AnyOf(EntryStatus, f.States))
 	}
 	where = where.Equal("cpt_code", f.CPTCode).Equal("patient", f.PatientID).Equal("source", f.Source).Equal("payer", f.Payer)
 	if f.From != "" {

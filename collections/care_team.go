@@ -2,6 +2,7 @@ package collections
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
@@ -41,11 +42,65 @@ func PatientIDsOfTeam(app core.App, userID, only string) ([]string, error) {
 
 // PatientsOfTeam are the patients of whom the user is primary provider or care-team member.
 func PatientsOfTeam(app core.App, userID string) (map[string]bool, error) {
-	var ids []string
-	err := app.DB().NewQuery(`SELECT patient FROM care_team_members WHERE user = {:user} UNION SELECT id FROM patients WHERE primary_provider = {:user}`).
-		Bind(dbx.Params{"user": userID}).Column(&ids)
-	if err != nil {
-		return nil, fmt.Errorf("list patients of a care team: %w", err)
+	ids, err := queryColumn[string](app, "list patients of a care team",
+		`SELECT patient FROM care_team_members WHERE user = {:user} UNION SELECT id FROM patients WHERE primary_provider = {:user}`, dbx.Params{"user": userID})
+	return setOf(ids), err
+}
+
+// CareTeamMember is a person on the care team of a patient.
+type CareTeamMember struct{ core.BaseRecordProxy }
+
+// NewCareTeamMember returns an unsaved member.
+func NewCareTeamMember(app core.App, patientID, userID string) (*CareTeamMember, error) {
+	return fresh[CareTeamMember](app, CareTeamMembers, map[string]any{"patient": patientID, "user": userID})
+}
+
+// CareTeam returns the members of a patient's care team, in the order in which they joined.
+func CareTeam(app core.App, patientID string) ([]*CareTeamMember, error) {
+	return listOf[CareTeamMember](app, CareTeamMembers, dbx.HashExp{"patient": patientID}, "created_at", "user")
+}
+
+// AsCareTeamMember reads a record of the care-team members as one.
+func AsCareTeamMember(record *core.Record) *CareTeamMember { return as[CareTeamMember](record) }
+
+func (m *CareTeamMember) PatientID() string { return m.GetString("patient") }
+
+func (m *CareTeamMember) SetRole(role string) { m.Set("role", role) }
+
+func (m *CareTeamMember) UserRecordID() string { return m.GetString("user") } // the record id of the member's account
+func (m *CareTeamMember) Role() string         { return m.GetString("role") } // what the person does for the patient
+
+// ReceivingPatient is a patient as far as placing a reading is concerned. The zero value is nobody.
+type ReceivingPatient struct {
+	ID        string `db:"id"`
+	Active    bool   `db:"active"`
+	DeletedAt string `db:"deleted_at"`
+}
+
+// byIdentifier is three searches with an index each: an event must not cost more in a larger practice.
+const byIdentifier = `SELECT id, active, deleted_at FROM (
+	SELECT 1 AS preference, id, active, deleted_at FROM patients WHERE gateway_patient_id = {:value} AND gateway_patient_id != ''
+	UNION ALL SELECT 2, id, active, deleted_at FROM patients WHERE id = {:id}
+	UNION ALL SELECT 3, id, active, deleted_at FROM patients WHERE mrn = {:value} COLLATE NOCASE
+) ORDER BY preference LIMIT 1`
+
+// FindNamedPatient looks for the gateway's own identifier first, then for our id and for the MRN.
+func FindNamedPatient(app core.App, identifier string) (ReceivingPatient, error) {
+	if identifier == "" {
+		return ReceivingPatient{}, nil
 	}
-	return setOf(ids), nil
+	return findReceiving(app, byIdentifier, dbx.Params{"value": identifier, "id": strings.ToLower(identifier)})
+}
+
+// FindReceivingPatient finds a patient by id.
+func FindReceivingPatient(app core.App, id string) (ReceivingPatient, error) {
+	return findReceiving(app, `SELECT id, active, deleted_at FROM patients WHERE id = {:id}`, dbx.Params{"id": id})
+}
+
+func findReceiving(app core.App, search string, params dbx.Params) (patient ReceivingPatient, err error) {
+	err = app.DB().NewQuery(search).Bind(params).One(&patient)
+	if err != nil && !Missing(err) {
+		return patient, fmt.Errorf("find patient of event: %w", err)
+	}
+	return patient, nil
 }

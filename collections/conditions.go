@@ -98,10 +98,10 @@ func (c Conditions) rows(app core.App, collection, order string, offset, limit i
 }
 
 // AnyOf is true where a column has one of the values.
-func AnyOf(column string, values []string) dbx.Expression {
+func AnyOf[Text ~string](column string, values []Text) dbx.Expression {
 	list := make([]any, len(values))
 	for i, value := range values {
-		list[i] = value
+		list[i] = string(value)
 	}
 	return dbx.In(column, list...)
 }

@@ -1,7 +1,6 @@
 package collections
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -33,7 +32,7 @@ func AsConsent(record *core.Record) *Consent { return as[Consent](record) }
 
 // NewConsent returns an unsaved consent with the next number.
 func NewConsent(app core.App) (*Consent, error) {
-	return numbered[Consent](app, Consents)
+	return fresh[Consent](app, Consents, nil)
 }
 
 // FindConsent finds one consent of a patient.
@@ -42,13 +41,8 @@ func FindConsent(app core.App, patientID string, number int64) (*Consent, error)
 }
 
 // PageOfConsents returns a page of a patient's consents, newest first, and how many there are in all.
-func PageOfConsents(app core.App, patientID string, offset, limit int) (page []*Consent, total int, err error) {
-	where := dbx.HashExp{"patient": patientID}
-	if err := app.DB().Select("COUNT(*)").From(Consents).Where(where).Row(&total); err != nil {
-		return nil, 0, fmt.Errorf("count consents: %w", err)
-	}
-	err = app.RecordQuery(Consents).AndWhere(where).OrderBy("granted_at DESC", "id DESC").Offset(int64(offset)).Limit(int64(limit)).All(&page)
-	return page, total, wrap(err, "list consents")
+func PageOfConsents(app core.App, patientID string, offset, limit int) ([]*Consent, int, error) {
+	return pageOf[Consent](app, Consents, dbx.HashExp{"patient": patientID}, []string{"granted_at DESC", "id DESC"}, offset, limit)
 }
 
 func (c *Consent) Number() int64      { return Number(c.Id) }
@@ -63,7 +57,7 @@ func (c *Consent) DocumentReference() phi.Text {
 }
 func (c *Consent) Notes() phi.Text        { return phi.Text(c.GetString(ConsentNotes)) }
 func (c *Consent) RevokeReason() phi.Text { return phi.Text(c.GetString(ConsentRevokeReason)) }
-func (c *Consent) GrantedAt() time.Time   { return ParseInstant(c.GetString(ConsentGrantedAt)) }
-func (c *Consent) ExpiresAt() time.Time   { return ParseInstant(c.GetString(ConsentExpiresAt)) }
-func (c *Consent) RevokedAt() time.Time   { return ParseInstant(c.GetString(ConsentRevokedAt)) }
-func (c *Consent) CreatedAt() time.Time   { return ParseInstant(c.GetString(ColumnCreatedAt)) }
+func (c *Consent) GrantedAt() time.Time   { return instantOf(c, ConsentGrantedAt) }
+func (c *Consent) ExpiresAt() time.Time   { return instantOf(c, ConsentExpiresAt) }
+func (c *Consent) RevokedAt() time.Time   { return instantOf(c, ConsentRevokedAt) }
+func (c *Consent) CreatedAt() time.Time   { return instantOf(c, ColumnCreatedAt) }

@@ -27,7 +27,7 @@ func AsEscalation(record *core.Record) *Escalation { return as[Escalation](recor
 
 // NewEscalation returns an unsaved escalation with the next number.
 func NewEscalation(app core.App) (*Escalation, error) {
-	return numbered[Escalation](app, Escalations)
+	return fresh[Escalation](app, Escalations, nil)
 }
 
 // FindEscalation finds one escalation.
@@ -63,18 +63,19 @@ func OverdueEscalations(app core.App, priority string, cutoff time.Time, limit i
 }
 
 // OpenEscalationBy is the id of the escalation that somebody opened for a patient and is not closed; "" for none.
-func OpenEscalationBy(tx core.App, patientID, by string) (id string, err error) {
-	err = tx.DB().NewQuery(`SELECT id FROM escalations WHERE patient = {:patient} AND created_by = {:by} AND status IN ('open', 'in_progress')`).
-		Bind(dbx.Params{"patient": patientID, "by": by}).Row(&id)
-	return id, wrap(unlessMissing(err), "find open escalation")
+func OpenEscalationBy(tx core.App, patientID, by string) (string, error) {
+	id, err := queryValue[string](tx, "find open escalation",
+		`SELECT id FROM escalations WHERE patient = {:patient} AND created_by = {:by} AND status IN ('open', 'in_progress')`,
+		dbx.Params{"patient": patientID, "by": by})
+	return id, unlessMissing(err)
 }
 
 // CancelEscalations cancels every open escalation of a patient and returns their ids.
-func CancelEscalations(tx core.App, patientID, by string, now time.Time) (ids []string, err error) {
-	err = tx.NonconcurrentDB().NewQuery(`UPDATE escalations SET status = 'cancelled', cancelled_by = {:by}, cancelled_at = {:at}, updated_at = {:at}
-		WHERE patient = {:patient} AND status IN ('open', 'in_progress') RETURNING id`).
-		Bind(dbx.Params{"patient": patientID, "by": by, "at": Instant(now)}).Column(&ids)
-	return ids, wrap(err, "cancel open escalations")
+func CancelEscalations(tx core.App, patientID, by string, now time.Time) ([]string, error) {
+	return queryColumn[string](tx, "cancel open escalations",
+		`UPDATE escalations SET status = 'cancelled', cancelled_by = {:by}, cancelled_at = {:at}, updated_at = {:at}
+		WHERE patient = {:patient} AND status IN ('open', 'in_progress') RETURNING id`,
+		dbx.Params{"patient": patientID, "by": by, "at": Instant(now)})
 }
 
 // escalationChanges are the columns that may be written again.
@@ -129,17 +130,17 @@ func (e *Escalation) Status() string            { return e.GetString("status") }
 func (e *Escalation) Reason() phi.Text          { return phi.Text(e.GetString("reason")) }
 func (e *Escalation) CreatedBy() string         { return e.GetString("created_by") }
 func (e *Escalation) AssignedTo() string        { return e.GetString("assigned_to") }
-func (e *Escalation) AssignedAt() time.Time     { return ParseInstant(e.GetString("assigned_at")) }
+func (e *Escalation) AssignedAt() time.Time     { return instantOf(e, "assigned_at") }
 func (e *Escalation) AlertID() string           { return e.GetString("alert") }
 func (e *Escalation) RelatedID() string         { return e.GetString("related_escalation") }
 func (e *Escalation) ResolutionNotes() phi.Text { return phi.Text(e.GetString("resolution_notes")) }
 func (e *Escalation) ResolvedBy() string        { return e.GetString("resolved_by") }
-func (e *Escalation) ResolvedAt() time.Time     { return ParseInstant(e.GetString("resolved_at")) }
+func (e *Escalation) ResolvedAt() time.Time     { return instantOf(e, "resolved_at") }
 func (e *Escalation) CancelledBy() string       { return e.GetString("cancelled_by") }
-func (e *Escalation) CancelledAt() time.Time    { return ParseInstant(e.GetString("cancelled_at")) }
-func (e *Escalation) NotifiedAt() time.Time     { return ParseInstant(e.GetString("notified_at")) }
-func (e *Escalation) CreatedAt() time.Time      { return ParseInstant(e.GetString("created_at")) }
-func (e *Escalation) UpdatedAt() time.Time      { return ParseInstant(e.GetString("updated_at")) }
+func (e *Escalation) CancelledAt() time.Time    { return instantOf(e, "cancelled_at") }
+func (e *Escalation) NotifiedAt() time.Time     { return instantOf(e, "notified_at") }
+func (e *Escalation) CreatedAt() time.Time      { return instantOf(e, "created_at") }
+func (e *Escalation) UpdatedAt() time.Time      { return instantOf(e, "updated_at") }
 
 // InteractionMinutes of live contact; nil when nobody gave them.
 func (e *Escalation) InteractionMinutes() *float64 {

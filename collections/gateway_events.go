@@ -25,38 +25,35 @@ const (
 // GatewayEvent is an event of a device vendor that made no observation when it came.
 type GatewayEvent struct{ core.BaseRecordProxy }
 
-func asGatewayEvent(record *core.Record) *GatewayEvent {
-	e := &GatewayEvent{}
-	e.SetProxyRecord(record)
-	return e
-}
-
 // FindGatewayEvent finds an event by id.
 func FindGatewayEvent(app core.App, id string) (*GatewayEvent, error) {
-	record, err := app.FindRecordById(GatewayEvents, id)
-	if err != nil {
-		return nil, fmt.Errorf("find gateway event: %w", err)
-	}
-	return asGatewayEvent(record), nil
+	return find[GatewayEvent](app, GatewayEvents, dbx.HashExp{"id": id})
+}
+
+// GatewayEventFilter narrows a list of events; zero values do not.
+type GatewayEventFilter struct {
+	Status, Reason, DeviceID string
+	// Among keeps these states where no one is asked for.
+	Among []string
+	// From and To bound the time of receipt, both inclusive.
+	From, To time.Time
 }
 
 // PageOfGatewayEvents returns a page of events, the newest first, and how many there are in all; unreadable ones are left out and counted.
-func PageOfGatewayEvents(app core.App, conditions Conditions, offset, limit int) (page []*GatewayEvent, total, unreadable int, err error) {
-	records, total, err := conditions.Page(app, GatewayEvents, "received_at DESC, id DESC", offset, limit)
-	records, unreadable = ReadableRecords(records)
-	for _, record := range records {
-		page = append(page, asGatewayEvent(record))
+func PageOfGatewayEvents(app core.App, f GatewayEventFilter, offset, limit int) (page []*GatewayEvent, total, unreadable int, err error) {
+	where := Conditions{}.Equal("status", f.Status).Equal("reason", f.Reason).Equal("device_id", f.DeviceID).Between("received_at", f.From, f.To)
+	if f.Status == "" {
+		where = append(where, AnyOf("status", f.Among))
 	}
+	page, total, err = pageOf[GatewayEvent](app, GatewayEvents, Every(where), []string{"received_at DESC", "id DESC"}, offset, limit)
+	page, unreadable = ReadableOnly(page)
 	return page, total, unreadable, err
 }
 
 // WaitingGatewayEvents are the ids of the events that somebody may still decide about, the oldest first.
 func WaitingGatewayEvents(app core.App) (ids []string, err error) {
 	err = app.DB().Select("id").From(GatewayEvents).Where(dbx.In("status", EventOpen, EventRejected)).OrderBy("received_at", "id").Column(&ids)
-	if err != nil {
-		return nil, fmt.Errorf("list events that wait: %w", err)
-	}
-	return ids, nil
+	return ids, wrap(err, "list events that wait")
 }
 
 // NewGatewayEvent is what is stored of an event when it comes.
@@ -78,26 +75,22 @@ func InsertGatewayEvent(tx core.App, e NewGatewayEvent, now time.Time) (stored b
 	if err != nil {
 		return false, fmt.Errorf("encode field errors: %w", err)
 	}
-	result, err := tx.NonconcurrentDB().NewQuery(`INSERT INTO gateway_events (id, vendor, status, reason, event_type, device_id, hub_id,
+	n, err := change(tx, "store gateway event", `INSERT INTO gateway_events (id, vendor, status, reason, event_type, device_id, hub_id,
 			measurement_type, timestamp, field_errors, received_at, payload)
 		VALUES ({:id}, {:vendor}, {:status}, {:reason}, {:type}, {:device}, {:hub}, {:measurement}, {:timestamp}, {:fields}, {:now}, {:payload})
-		ON CONFLICT (id) DO NOTHING`).Bind(dbx.Params{
+		ON CONFLICT (id) DO NOTHING`, dbx.Params{
 		"id": e.ID, "vendor": e.Vendor, "status": e.Status, "reason": e.Reason, "type": e.EventType, "device": e.DeviceID,
 		"hub": e.HubID, "measurement": e.MeasurementOf,
 		"timestamp": Instant(e.At), "fields": string(fields), "now": Instant(now), "payload": payload,
-	}).Execute()
-	if err != nil {
-		return false, fmt.Errorf("store gateway event: %w", err)
-	}
-	n, err := result.RowsAffected()
+	})
 	return n == 1, err
 }
 
 // PayloadOfGatewayEvent is the body that is stored under an id; "" when it cannot be opened any more.
 func PayloadOfGatewayEvent(app core.App, id string) (string, error) {
-	var sealed string
-	if err := app.DB().NewQuery(`SELECT payload FROM gateway_events WHERE id = {:id}`).Bind(dbx.Params{"id": id}).Row(&sealed); err != nil {
-		return "", fmt.Errorf("read gateway event: %w", err)
+	sealed, err := queryValue[string](app, "read gateway event", `SELECT payload FROM gateway_events WHERE id = {:id}`, dbx.Params{"id": id})
+	if err != nil {
+		return "", err
 	}
 	payload, err := OpenValue(sealed, GatewayEvents, "payload", id)
 	if err != nil {
@@ -127,20 +120,17 @@ func (e *GatewayEvent) Wait(tx core.App, status, reason string, fields map[strin
 }
 
 func (e *GatewayEvent) update(tx core.App, columns dbx.Params) error {
-	if _, err := tx.DB().Update(GatewayEvents, columns, dbx.HashExp{"id": e.Id}).Execute(); err != nil {
-		return fmt.Errorf("update gateway event: %w", err)
-	}
-	return nil
+	return update(tx, "update gateway event", GatewayEvents, columns, dbx.HashExp{"id": e.Id})
 }
 
 // Vendor is whose event it is; "" for the contract's gateway.
 func (e *GatewayEvent) Vendor() string { return e.GetString("vendor") }
 
 // Timestamp is by the device's clock; zero when it could not be read.
-func (e *GatewayEvent) Timestamp() time.Time { return e.instant("timestamp") }
+func (e *GatewayEvent) Timestamp() time.Time { return instantOf(e, "timestamp") }
 
 // ClosedAt is zero while the event waits.
-func (e *GatewayEvent) ClosedAt() time.Time { return e.instant("closed_at") }
+func (e *GatewayEvent) ClosedAt() time.Time { return instantOf(e, "closed_at") }
 
 // ObservationID is the observation that was made of the event, or that was known before.
 func (e *GatewayEvent) ObservationID() string { return e.GetString("observation") }
@@ -156,11 +146,10 @@ func (e *GatewayEvent) FieldErrors() (fields map[string][]string) {
 	return fields
 }
 
-func (e *GatewayEvent) Status() string                { return e.GetString("status") }
-func (e *GatewayEvent) Reason() string                { return e.GetString("reason") }
-func (e *GatewayEvent) EventType() string             { return e.GetString("event_type") }
-func (e *GatewayEvent) DeviceID() string              { return e.GetString("device_id") }
-func (e *GatewayEvent) MeasurementType() string       { return e.GetString("measurement_type") }
-func (e *GatewayEvent) ClosedBy() string              { return e.GetString("closed_by") }
-func (e *GatewayEvent) ReceivedAt() time.Time         { return e.instant("received_at") }
-func (e *GatewayEvent) instant(name string) time.Time { return ParseInstant(e.GetString(name)) }
+func (e *GatewayEvent) Status() string          { return e.GetString("status") }
+func (e *GatewayEvent) Reason() string          { return e.GetString("reason") }
+func (e *GatewayEvent) EventType() string       { return e.GetString("event_type") }
+func (e *GatewayEvent) DeviceID() string        { return e.GetString("device_id") }
+func (e *GatewayEvent) MeasurementType() string { return e.GetString("measurement_type") }
+func (e *GatewayEvent) ClosedBy() string        { return e.GetString("closed_by") }
+func (e *GatewayEvent) ReceivedAt() time.Time   { return instantOf(e, "received_at") }

@@ -26,8 +26,8 @@ func SearchICD10(app core.App, text, code, category string, limit, offset int) (
 	if category != "" {
 		where = dbx.And(where, dbx.NewExp("category = {:category} COLLATE NOCASE", dbx.Params{"category": category}))
 	}
-	if err := app.DB().Select("COUNT(*)").From(ICD10Codes).Where(where).Row(&total); err != nil {
-		return nil, 0, fmt.Errorf("count diagnosis codes: %w", err)
+	if total, err = countOf(app.DB().Select("COUNT(*)").From(ICD10Codes).Where(where)); err != nil {
+		return nil, 0, err
 	}
 	err = app.DB().Select("code", "description", "category").From(ICD10Codes).Where(where).OrderBy("code").Limit(int64(limit)).Offset(int64(offset)).All(&list)
 	return list, total, wrap(err, "list diagnosis codes")
@@ -35,17 +35,9 @@ func SearchICD10(app core.App, text, code, category string, limit, offset int) (
 
 // KnownICD10 tells which of the codes stand in the table.
 func KnownICD10(app core.App, codes []string) (map[string]bool, error) {
-	list, err := json.Marshal(codes)
-	if err != nil {
-		return nil, fmt.Errorf("encode codes: %w", err)
-	}
-	var found []string
-	err = app.DB().NewQuery("SELECT code FROM icd10_codes WHERE code IN (SELECT value FROM json_each({:codes}))").
-		Bind(dbx.Params{"codes": string(list)}).Column(&found)
-	if err != nil {
-		return nil, fmt.Errorf("look up diagnosis codes: %w", err)
-	}
-	return setOf(found), nil
+	found, err := queryColumn[string](app, "look up diagnosis codes", "SELECT code FROM icd10_codes WHERE code IN (SELECT value FROM json_each({:codes}))",
+		dbx.Params{"codes": jsonList(codes)})
+	return setOf(found), err
 }
 
 // StoreICD10 adds codes, or gives known ones their new texts, in one statement for many.

@@ -2,7 +2,6 @@ package collections
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -30,29 +29,21 @@ type Mail struct{ core.BaseRecordProxy }
 
 // NewMail returns an unsaved mail that is due now. userID is "" while nobody has looked up whose address it is.
 func NewMail(app core.App, template, userID, recipient string, parameters map[string]string, now time.Time) (*Mail, error) {
-	record, err := New(app, Mails)
+	m, err := fresh[Mail](app, Mails, map[string]any{
+		"template": template, "user": userID, "recipient": recipient, "status": MailPending,
+		"next_attempt_at": Instant(now), "created_at": Instant(now),
+	})
 	if err != nil {
 		return nil, err
 	}
-	m := &Mail{}
-	m.SetProxyRecord(record)
-	m.Set("template", template)
-	m.Set("user", userID)
-	m.Set("recipient", recipient)
-	m.Set("status", MailPending)
-	m.Set("next_attempt_at", Instant(now))
-	m.Set("created_at", Instant(now))
 	return m, m.SetParameters(parameters)
 }
 
 // SetParameters sets what the template is filled with.
 func (m *Mail) SetParameters(parameters map[string]string) error {
 	encoded, err := json.Marshal(parameters)
-	if err != nil {
-		return fmt.Errorf("encode mail parameters: %w", err)
-	}
 	m.Set("parameters", string(encoded))
-	return nil
+	return wrap(err, "encode mail parameters")
 }
 
 // Parameters are opened; nil when there are none.
@@ -67,21 +58,20 @@ func (m *Mail) Parameters() map[string]string {
 // SetUser says whose address it is.
 func (m *Mail) SetUser(id string) { m.Set("user", id) }
 
-func (m *Mail) Template() string     { return m.GetString("template") }                 // the text
-func (m *Mail) UserID() string       { return m.GetString("user") }                     // whom the mail is for; "" while nobody has looked
-func (m *Mail) Recipient() string    { return m.GetString("recipient") }                // the address, opened
-func (m *Mail) Attempts() int        { return m.GetInt("attempts") }                    // the tries to send, the one under way included
-func (m *Mail) CreatedAt() time.Time { return ParseInstant(m.GetString("created_at")) } // when the mail was queued
+func (m *Mail) Template() string     { return m.GetString("template") }    // the text
+func (m *Mail) UserID() string       { return m.GetString("user") }        // whom the mail is for; "" while nobody has looked
+func (m *Mail) Recipient() string    { return m.GetString("recipient") }   // the address, opened
+func (m *Mail) Attempts() int        { return m.GetInt("attempts") }       // the tries to send, the one under way included
+func (m *Mail) CreatedAt() time.Time { return instantOf(m, "created_at") } // when the mail was queued
 
 // ClaimMail takes the mail that has been due for longest and puts off its next attempt to the end of the lease, so that nobody else takes
 // it meanwhile. A missing row means that none is due.
 func ClaimMail(app core.App, now, lease time.Time) (*Mail, error) {
-	var id string
-	err := app.NonconcurrentDB().NewQuery(`UPDATE mails SET attempts = attempts + 1, next_attempt_at = {:lease} WHERE id =
-		(SELECT id FROM mails WHERE status = 'pending' AND next_attempt_at <= {:now} ORDER BY next_attempt_at LIMIT 1) RETURNING id`).
-		Bind(dbx.Params{"now": Instant(now), "lease": Instant(lease)}).Row(&id)
+	id, err := queryValue[string](app, "claim mail", `UPDATE mails SET attempts = attempts + 1, next_attempt_at = {:lease} WHERE id =
+		(SELECT id FROM mails WHERE status = 'pending' AND next_attempt_at <= {:now} ORDER BY next_attempt_at LIMIT 1) RETURNING id`,
+		dbx.Params{"now": Instant(now), "lease": Instant(lease)})
 	if err != nil {
-		return nil, fmt.Errorf("claim mail: %w", err)
+		return nil, err
 	}
 	return FindMail(app, id)
 }

@@ -1,6 +1,8 @@
 package collections
 
 import (
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -57,24 +59,19 @@ type PatientDay struct{ Patient, Day string }
 
 // ReadingsByDay walks the days of the active patients, not those of all times. Both ends are included.
 func ReadingsByDay(app core.App, careTeamOf, first, last string) (map[PatientDay]int, error) {
-	rows, err := app.DB().Select("r.patient", "r.day", "SUM(r.readings)").From("patients p").
+	query := app.DB().Select("r.patient", "r.day", "SUM(r.readings)").From("patients p").
 		Join("CROSS JOIN", "reading_days r", dbx.NewExp( // CROSS fixes the order: a search for each patient
 			"r.patient = p.id AND r.day BETWEEN {:first} AND {:last}", dbx.Params{"first": first, "last": last})).
-		Where(Every(activePatients("p.id", careTeamOf))).GroupBy("r.patient", "r.day").Rows()
-	if err != nil {
-		return nil, wrap(err, "read reading days")
-	}
-	defer rows.Close() //nolint:errcheck // Err below tells what went wrong
+		Where(Every(activePatients("p.id", careTeamOf))).GroupBy("r.patient", "r.day")
 	received := map[PatientDay]int{}
-	for rows.Next() {
+	err := eachRow("read reading days", query, func(rows *dbx.Rows) error {
 		var key PatientDay
 		var readings int
-		if err := rows.Scan(&key.Patient, &key.Day, &readings); err != nil {
-			return nil, wrap(err, "read a reading day")
-		}
+		err := rows.Scan(&key.Patient, &key.Day, &readings)
 		received[key] = readings
-	}
-	return received, wrap(rows.Err(), "read reading days")
+		return err
+	})
+	return received, err
 }
 
 // CountMonitored counts the active patients with at least one device.
@@ -95,7 +92,7 @@ func CountCompliant(app core.App, careTeamOf, zone, since string, days int) (all
 // CountUnacknowledged counts the alerts of some types that nobody has acknowledged.
 func CountUnacknowledged(app core.App, careTeamOf string, types []string) (int, error) {
 	unacknowledged := false
-	return Conditions{oneOf("type", types)}.Is("acknowledged", &unacknowledged).OnCareTeamOf(careTeamOf).Count(app, Alerts)
+	return Conditions{AnyOf("type", types)}.Is("acknowledged", &unacknowledged).OnCareTeamOf(careTeamOf).Count(app, Alerts)
 }
 
 // AverageProcessing is how long the readings stored since a time took on average, in milliseconds.
@@ -105,17 +102,113 @@ func AverageProcessing(app core.App, careTeamOf string, since time.Time) (mean f
 	return mean, wrap(err, "average processing time")
 }
 
-// Timing is how many readings of a bucket took so many milliseconds, and what they took together.
-type Timing struct {
-	Bucket   string `db:"bucket"`
-	MS       int64  `db:"ms"`
-	Readings int    `db:"readings"`
-	TotalUS  int64  `db:"total_us"`
+// WatchedPatient is what deciding about missed readings needs of an active patient.
+type WatchedPatient struct {
+	ID        string
+	Schedule  Schedule // nil for none
+	CreatedAt time.Time
 }
 
-// Timings are those of the buckets from one to another, in order.
-func Timings(app core.App, first, last time.Time) ([]Timing, error) {
-	return queryAll[Timing](app, "read processing times",
-		`SELECT bucket, ms, readings, total_us FROM processing_times WHERE bucket BETWEEN {:first} AND {:last} ORDER BY bucket, ms`,
-		dbx.Params{"first": Instant(first), "last": Instant(last)})
+// PatientZones are the names of the time zones of the active patients; "" stands for the practice's.
+func PatientZones(app core.App) (zones []string, err error) {
+	err = app.DB().NewQuery(`SELECT DISTINCT time_zone FROM patients WHERE active = TRUE AND deleted_at = '' ORDER BY time_zone`).Column(&zones)
+	return zones, wrap(err, "list time zones of patients")
+}
+
+// WatchedPatients are the active patients whose time zone has the name, in order of ids.
+func WatchedPatients(app core.App, zone string) (patients []WatchedPatient, err error) {
+	var rows []struct {
+		ID        string `db:"id"`
+		Schedule  string `db:"monitoring_schedule"`
+		CreatedAt string `db:"created_at"`
+	}
+	err = app.DB().NewQuery(`SELECT id, COALESCE(monitoring_schedule, '') AS monitoring_schedule, created_at FROM patients
+		WHERE active = TRUE AND deleted_at = '' AND time_zone = {:zone} ORDER BY id`).Bind(dbx.Params{"zone": zone}).All(&rows)
+	if err != nil {
+		return nil, fmt.Errorf("list watched patients: %w", err)
+	}
+	for _, row := range rows {
+		patient := WatchedPatient{ID: row.ID, CreatedAt: ParseInstant(row.CreatedAt)}
+		if json.Unmarshal([]byte(row.Schedule), &patient.Schedule) != nil {
+			patient.Schedule = nil // nothing stored
+		}
+		patients = append(patients, patient)
+	}
+	return patients, nil
+}
+
+// ActiveProviderEmail is the e-mail address of a patient's primary provider; "" when there is none who can sign in.
+func ActiveProviderEmail(app core.App, patientID string) (email string, err error) {
+	err = app.DB().NewQuery(`SELECT COALESCE(u.email, '') FROM patients p JOIN users u ON u.id = p.primary_provider AND u.is_active = TRUE
+		WHERE p.id = {:patient}`).Bind(dbx.Params{"patient": patientID}).Row(&email)
+	return email, wrap(unlessMissing(err), "find primary provider")
+}
+
+// Measured is a patient and a kind of observation with recent readings.
+type Measured struct {
+	PatientID string `db:"patient"`
+	Kind      string `db:"observation_type"`
+	TimeZone  string `db:"time_zone"`
+}
+
+// RecentlyMeasured lists the active patients and kinds with readings stored since then.
+func RecentlyMeasured(app core.App, since time.Time) ([]Measured, error) {
+	return queryAll[Measured](app, "list recently measured", `SELECT DISTINCT o.patient, o.observation_type, p.time_zone
+		FROM observations o INDEXED BY idx_observations_created
+		JOIN patients p ON p.id = o.patient AND p.active = TRUE AND p.deleted_at = ''
+		WHERE o.created_at >= {:since} AND o.status = 'final' ORDER BY o.patient, o.observation_type`,
+		dbx.Params{"since": Instant(since)})
+}
+
+// Scope narrows counts to the patients of one person's care teams; "" is all patients.
+type Scope string
+
+func (s Scope) and(patientColumn string) dbx.Expression {
+	if s == "" {
+		return dbx.NewExp("TRUE")
+	}
+	return OnCareTeam(patientColumn, string(s))
+}
+
+// OwnPatients counts the active patients of a person's care teams.
+func OwnPatients(app core.App, userID string) (int, error) {
+	return countOf(app.DB().Select("COUNT(*)").From(Patients).Where(dbx.And(dbx.NewExp("active = TRUE AND deleted_at = ''"), OnCareTeam("id", userID))))
+}
+
+// AlertsSince counts alerts by level.
+func AlertsSince(app core.App, scope Scope, since time.Time) (map[string]int, error) {
+	return readMap[int]("count alerts", app.DB().Select("level", "COUNT(*) AS count").From(Alerts).
+		Where(dbx.And(dbx.NewExp("created_at >= {:since}", dbx.Params{"since": Instant(since)}), scope.and("patient"))).GroupBy("level"))
+}
+
+// OpenEscalations counts those that wait or are worked on.
+func OpenEscalations(app core.App, scope Scope) (int, error) {
+	return countOf(app.DB().Select("COUNT(*)").From(Escalations).
+		Where(dbx.And(dbx.NewExp("status IN ('open', 'in_progress')"), scope.and("patient"))))
+}
+
+// PatientsToReview counts patients whose state asks for a review.
+func PatientsToReview(app core.App, scope Scope) (int, error) {
+	return countOf(app.DB().Select("COUNT(*)").From(TriageScores).
+		Where(dbx.And(dbx.NewExp("listed = TRUE AND needs_review = TRUE"), scope.and("patient"))))
+}
+
+// PatientsBehind counts active patients with a device and with readings on fewer than so many days since the day, YYYY-MM-DD.
+func PatientsBehind(app core.App, scope Scope, since string, days int) (int, error) {
+	return countOf(app.DB().Select("COUNT(*)").From("patients p").Where(dbx.And(
+		dbx.NewExp(`p.active = TRUE AND p.deleted_at = '' AND
+			EXISTS (SELECT 1 FROM device_assignments a WHERE a.patient = p.id AND a.unassigned_at = '') AND
+			(SELECT COUNT(DISTINCT r.day) FROM reading_days r WHERE r.patient = p.id AND r.day >= {:since}) < {:days}`,
+			dbx.Params{"since": since, "days": days}), scope.and("p.id"))))
+}
+
+// BillingByStatus counts billing entries by where they are in their life.
+func BillingByStatus(app core.App) (map[string]int, error) {
+	return readMap[int]("count billing entries", app.DB().Select("lifecycle_status", "COUNT(*) AS count").From(BillingEntries).
+		Where(dbx.In("lifecycle_status", "pending_review", "reviewed", "denied")).GroupBy("lifecycle_status"))
+}
+
+func countOf(query *dbx.SelectQuery) (n int, err error) {
+	err = query.Row(&n)
+	return n, wrap(err, "count")
 }

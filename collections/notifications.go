@@ -23,8 +23,8 @@ func (n *Notification) PatientID() string    { return n.GetString("patient") }
 func (n *Notification) AlertID() string      { return n.GetString("alert") }
 func (n *Notification) EscalationID() string { return n.GetString("escalation") }
 func (n *Notification) EntryID() string      { return n.GetString("billing_entry") }
-func (n *Notification) ReadAt() time.Time    { return ParseInstant(n.GetString("read_at")) }
-func (n *Notification) CreatedAt() time.Time { return ParseInstant(n.GetString("created_at")) }
+func (n *Notification) ReadAt() time.Time    { return instantOf(n, "read_at") }
+func (n *Notification) CreatedAt() time.Time { return instantOf(n, "created_at") }
 
 // HasNotification reports whether a person has a notification with a key.
 func HasNotification(app core.App, userID, key string) (bool, error) {
@@ -34,15 +34,11 @@ func HasNotification(app core.App, userID, key string) (bool, error) {
 
 // StoreNotification puts a new notification, due now, on a person's list.
 func StoreNotification(tx core.App, d NotificationDraft, now time.Time) error {
-	n, err := numbered[Notification](tx, Notifications)
-	if err != nil {
-		return err
-	}
-	n.ProxyRecord().Load(map[string]any{
+	_, err := store(tx, "store notification", Notifications, map[string]any{
 		"user": d.User, "channel": d.Channel, "type": d.Type, "severity": d.Severity, "title": d.Title, "body": d.Body.Reveal(),
 		"dedupe_key": d.DedupeKey, "in_app": true, "due_at": Instant(now), "created_at": Instant(now),
 	})
-	return wrap(tx.Save(n), "store notification")
+	return err
 }
 
 // NotificationDraft is a notification to store.
@@ -150,9 +146,9 @@ func PageOfInbox(app core.App, f Inbox, offset, limit int) (page []*Notification
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	err = app.DB().NewQuery(`SELECT COUNT(*) FROM notifications WHERE user = {:user} AND read_at = '' AND in_app = TRUE`).
-		Bind(dbx.Params{"user": f.User}).Row(&unread)
-	return page, total, unread, wrap(err, "count unread notifications")
+	unread, err = queryValue[int](app, "count unread notifications",
+		`SELECT COUNT(*) FROM notifications WHERE user = {:user} AND read_at = '' AND in_app = TRUE`, dbx.Params{"user": f.User})
+	return page, total, unread, err
 }
 
 // FindNotification finds a notification of a person's list.
@@ -167,4 +163,96 @@ func MarkRead(tx core.App, userID, id string, now time.Time) (int64, error) {
 		of["id"] = id
 	}
 	return updateCounted(tx, "mark notifications read", Notifications, dbx.Params{"read_at": Instant(now)}, of)
+}
+
+// StoredPreferences are what a person chose, as JSON; both texts are "" for somebody who never chose.
+type StoredPreferences struct {
+	User     string `db:"user"`
+	Channels string `db:"channels"`
+	Quiet    string `db:"quiet_hours"`
+}
+
+// PreferencesOf finds the choices of the given users; those who never chose are left out.
+func PreferencesOf(app core.App, userIDs []string) (map[string]StoredPreferences, error) {
+	var rows []StoredPreferences
+	err := app.DB().Select("user", "channels", "quiet_hours").From(NotificationPreferences).Where(AnyOf("user", userIDs)).All(&rows)
+	found := make(map[string]StoredPreferences, len(rows))
+	for _, row := range rows {
+		found[row.User] = row
+	}
+	return found, wrap(err, "find notification preferences")
+}
+
+// SavePreferences stores a person's choices.
+func SavePreferences(tx core.App, p StoredPreferences, now time.Time) error {
+	return exec(tx, "store notification preferences", `INSERT INTO notification_preferences (id, user, channels, quiet_hours, updated_at)
+		VALUES ({:id}, {:user}, {:channels}, {:quiet}, {:at})
+		ON CONFLICT (user) DO UPDATE SET channels = excluded.channels, quiet_hours = excluded.quiet_hours, updated_at = excluded.updated_at`, dbx.Params{"id": core.GenerateDefaultRandomId(), "user": p.User, "channels": p.Channels, "quiet": p.Quiet, "at": Instant(now)})
+}
+
+const announcementBody = "announcements.body"
+
+// Announcement is one entry of the outbox of what people are to hear.
+type Announcement struct {
+	ID         string `db:"id"`
+	Kind       string `db:"kind"`
+	Severity   string `db:"severity"`
+	Patient    string `db:"patient"`
+	Alert      string `db:"alert"`
+	Escalation string `db:"escalation"`
+	Entry      string `db:"billing_entry"`
+	User       string `db:"user"`
+	Key        string `db:"key"`
+	Sealed     string `db:"body"`
+	CreatedAt  string `db:"created_at"`
+}
+
+// Body is opened.
+func (a *Announcement) Body() (phi.Text, error) {
+	plain, err := OpenValue(a.Sealed, Announcements, "body", a.ID)
+	return phi.Text(plain), err
+}
+
+// InsertAnnouncement stores one and reports whether its key was new. told is when people heard of it; zero for not yet.
+func InsertAnnouncement(tx core.App, a Announcement, body phi.Text, told, now time.Time) (stored bool, err error) {
+	id := core.GenerateDefaultRandomId()
+	sealed, err := Seal(body.Reveal(), announcementBody, id)
+	if err != nil {
+		return false, fmt.Errorf("seal announcement: %w", err)
+	}
+	n, err := change(tx, "store announcement", `INSERT INTO announcements
+			(id, kind, severity, patient, alert, escalation, billing_entry, user, key, body, created_at, told_at)
+		VALUES ({:id}, {:kind}, {:severity}, {:patient}, {:alert}, {:escalation}, {:entry}, {:user}, {:key}, {:body}, {:at}, {:told})
+		ON CONFLICT (key) DO NOTHING`, dbx.Params{
+		"id": id, "kind": a.Kind, "severity": a.Severity, "patient": a.Patient, "alert": a.Alert, "escalation": a.Escalation,
+		"entry": a.Entry, "user": a.User, "key": a.Key, "body": sealed, "at": Instant(now), "told": Instant(told),
+	})
+	return n == 1, err
+}
+
+// OpenAnnouncements are those nobody has been told of, oldest first, after the given one.
+func OpenAnnouncements(app core.App, after *Announcement, limit int) (open []*Announcement, err error) {
+	query := app.DB().Select("id", "kind", "severity", "patient", "alert", "escalation", "billing_entry", "user", "key", "body", "created_at").
+		From(Announcements).Where(dbx.NewExp("told_at = ''")).OrderBy("created_at", "id").Limit(int64(limit))
+	if after != nil {
+		query.AndWhere(dbx.NewExp("(created_at, id) > ({:at}, {:id})", dbx.Params{"at": after.CreatedAt, "id": after.ID}))
+	}
+	err = query.All(&open)
+	return open, wrap(err, "find announcements")
+}
+
+// CloseAnnouncement notes that people have been told.
+func CloseAnnouncement(tx core.App, id string, now time.Time) error {
+	return update(tx, "close announcement", Announcements, dbx.Params{"told_at": Instant(now)}, dbx.HashExp{"id": id})
+}
+
+// Announced reports whether there is an announcement with the key.
+func Announced(app core.App, key string) (bool, error) {
+	return queryValue[bool](app, "find announcement", `SELECT EXISTS (SELECT 1 FROM announcements WHERE key = {:key})`, dbx.Params{"key": key})
+}
+
+// AnnouncementTold is when people heard of what was announced under a key; zero for not yet.
+func AnnouncementTold(app core.App, key string) (time.Time, error) {
+	told, err := queryValue[string](app, "find announcement", `SELECT told_at FROM announcements WHERE key = {:key} AND told_at != ''`, dbx.Params{"key": key})
+	return ParseInstant(told), unlessMissing(err)
 }

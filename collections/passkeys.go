@@ -1,7 +1,6 @@
 package collections
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -26,40 +25,25 @@ type NewPasskey struct {
 
 // CreatePasskey stores a passkey under the next number.
 func CreatePasskey(tx core.App, p NewPasskey, now time.Time) (*Passkey, error) {
-	record, err := New(tx, Passkeys)
-	if err != nil {
-		return nil, err
-	}
-	if record.Id, err = NextID(tx, Passkeys); err != nil {
-		return nil, err
-	}
-	for column, value := range map[string]any{
+	record, err := store(tx, "store passkey", Passkeys, map[string]any{
 		"user": p.UserID, "name": p.Name, "credential_id": p.CredentialID, "public_key": p.PublicKey,
 		"transports": strings.Join(p.Transports, " "), "aaguid": p.AAGUID, "sign_count": p.SignCount, "user_verified": p.UserVerified,
 		"backup_eligible": p.BackupEligible, "backed_up": p.BackedUp, "created_at": Instant(now),
-	} {
-		record.Set(column, value)
+	})
+	if err != nil {
+		return nil, err
 	}
-	if err := tx.Save(record); err != nil {
-		return nil, fmt.Errorf("store passkey: %w", err)
-	}
-	return asPasskey(record), nil
+	return as[Passkey](record), nil
 }
-
-func asPasskey(record *core.Record) *Passkey { return as[Passkey](record) }
 
 // FindPasskey finds a passkey by the id its device gave it, in base64url.
 func FindPasskey(app core.App, credentialID string) (*Passkey, error) {
-	return findPasskey(app, dbx.HashExp{"credential_id": credentialID})
+	return find[Passkey](app, Passkeys, dbx.HashExp{"credential_id": credentialID})
 }
 
 // FindOwnPasskey finds a passkey by record id, if it is the user's.
 func FindOwnPasskey(app core.App, userID, id string) (*Passkey, error) {
-	return findPasskey(app, dbx.HashExp{"id": id, "user": userID})
-}
-
-func findPasskey(app core.App, where dbx.Expression) (*Passkey, error) {
-	return find[Passkey](app, Passkeys, where)
+	return find[Passkey](app, Passkeys, dbx.HashExp{"id": id, "user": userID})
 }
 
 // PasskeysOf lists a user's passkeys in the order in which they were registered.
@@ -70,10 +54,8 @@ func PasskeysOf(app core.App, userID string) ([]*Passkey, error) {
 // HavePasskeys tells which of the users have a passkey, by record id.
 func HavePasskeys(app core.App, userIDs ...string) (map[string]bool, error) {
 	var ids []string
-	if err := app.DB().Select("user").Distinct(true).From(Passkeys).Where(oneOf("user", userIDs)).Column(&ids); err != nil {
-		return nil, fmt.Errorf("find who has passkeys: %w", err)
-	}
-	return setOf(ids), nil
+	err := app.DB().Select("user").Distinct(true).From(Passkeys).Where(AnyOf("user", userIDs)).Column(&ids)
+	return setOf(ids), wrap(err, "find who has passkeys")
 }
 
 // RenamePasskey gives a passkey another name.
@@ -109,5 +91,5 @@ func (p *Passkey) UserVerified() bool   { return p.GetBool("user_verified") }   
 func (p *Passkey) BackupEligible() bool { return p.GetBool("backup_eligible") } // the device may copy it to others
 func (p *Passkey) BackedUp() bool       { return p.GetBool("backed_up") }       // it had been copied at the last use
 
-func (p *Passkey) CreatedAt() time.Time  { return ParseInstant(p.GetString("created_at")) }
-func (p *Passkey) LastUsedAt() time.Time { return ParseInstant(p.GetString("last_used_at")) }
+func (p *Passkey) CreatedAt() time.Time  { return instantOf(p, "created_at") }
+func (p *Passkey) LastUsedAt() time.Time { return instantOf(p, "last_used_at") }

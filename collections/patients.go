@@ -70,12 +70,7 @@ func AsPatient(record *core.Record) *Patient { return as[Patient](record) }
 
 // NewPatient returns an unsaved patient with a fresh id.
 func NewPatient(app core.App) (*Patient, error) {
-	record, err := New(app, Patients)
-	if err != nil {
-		return nil, err
-	}
-	record.Set("id", NewUUID())
-	return AsPatient(record), nil
+	return fresh[Patient](app, Patients, map[string]any{"id": NewUUID()})
 }
 
 // FindPatient finds a patient who is not deleted.
@@ -144,24 +139,24 @@ type PatientName struct {
 
 // PatientNames reads the names of the given ids, patients of any state, in no order. Nearly every list asks for them.
 func PatientNames(app core.App, ids []string) (names []PatientName, err error) {
-	rows, err := app.DB().Select("id", "mrn", "first_name", "last_name").From(Patients).Where(among(ids)).Rows()
-	if err != nil {
-		return nil, fmt.Errorf("read patients' names: %w", err)
-	}
-	defer rows.Close() //nolint:errcheck // Err below tells what went wrong
-	for rows.Next() {
+	query := app.DB().Select("id", "mrn", "first_name", "last_name").From(Patients).Where(among(ids))
+	err = eachRow("read patients' names", query, func(rows *dbx.Rows) error {
 		var n PatientName
 		var first, last string
 		if err := rows.Scan(&n.ID, &n.MRN, &first, &last); err != nil {
-			return nil, fmt.Errorf("read a patient's name: %w", err)
+			return err
 		}
 		n.First, n.Last, n.Unreadable = openNames(Patients, n.ID, first, last)
 		names = append(names, n)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("read patients' names: %w", err)
-	}
-	return names, nil
+		return nil
+	})
+	return names, err
+}
+
+// PatientsAfter are the ids of the next patients of any state, in order.
+func PatientsAfter(app core.App, after string, limit int) ([]string, error) {
+	return queryColumn[string](app, "list patients", `SELECT id FROM patients WHERE id > {:after} ORDER BY id LIMIT +{:limit}`,
+		dbx.Params{"after": after, "limit": limit})
 }
 
 // FirstLast is "Ada Lovelace", or [UnreadableText]: the row of a patient in danger is not left out because the name cannot be opened, and the
@@ -283,14 +278,14 @@ func (p *Patient) MonitoringSchedule() Schedule {
 	return schedule
 }
 
-func (p *Patient) ArchivedAt() time.Time   { return ParseInstant(p.GetString(PatientArchivedAt)) }
+func (p *Patient) ArchivedAt() time.Time   { return instantOf(p, PatientArchivedAt) }
 func (p *Patient) ArchivedBy() string      { return p.GetString(PatientArchivedBy) }
-func (p *Patient) UnarchivedAt() time.Time { return ParseInstant(p.GetString(PatientUnarchivedAt)) }
+func (p *Patient) UnarchivedAt() time.Time { return instantOf(p, PatientUnarchivedAt) }
 func (p *Patient) UnarchivedBy() string    { return p.GetString(PatientUnarchivedBy) }
-func (p *Patient) DeletedAt() time.Time    { return ParseInstant(p.GetString(PatientDeletedAt)) }
+func (p *Patient) DeletedAt() time.Time    { return instantOf(p, PatientDeletedAt) }
 func (p *Patient) DeletedBy() string       { return p.GetString(PatientDeletedBy) }
-func (p *Patient) CreatedAt() time.Time    { return ParseInstant(p.GetString(ColumnCreatedAt)) }
-func (p *Patient) UpdatedAt() time.Time    { return ParseInstant(p.GetString(ColumnUpdatedAt)) }
+func (p *Patient) CreatedAt() time.Time    { return instantOf(p, ColumnCreatedAt) }
+func (p *Patient) UpdatedAt() time.Time    { return instantOf(p, ColumnUpdatedAt) }
 
 // SetBlindIndex stores the index of a sealed column beside it.
 func (p *Patient) SetBlindIndex(column, index string) { p.Set(column+"_index", index) }
@@ -311,9 +306,9 @@ func KnownExternalIDs(app core.App, ids []string) ([]string, error) {
 }
 
 // ExternalIDOf is the EMR's id of a patient of any state; "" when there is none.
-func ExternalIDOf(app core.App, patientID string) (id string, err error) {
-	err = app.DB().NewQuery(`SELECT external_id FROM patients WHERE id = {:id}`).Bind(dbx.Params{"id": patientID}).Row(&id)
-	return id, wrap(unlessMissing(err), "find the patient's EMR id")
+func ExternalIDOf(app core.App, patientID string) (string, error) {
+	id, err := queryValue[string](app, "find the patient's EMR id", `SELECT external_id FROM patients WHERE id = {:id}`, dbx.Params{"id": patientID})
+	return id, unlessMissing(err)
 }
 
 // CountPeople counts the patients whose EMR id begins with a text, and all users.

@@ -1,7 +1,6 @@
 package collections
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -32,20 +31,15 @@ func FindPayer(app core.App, number int64) (p Payer, err error) {
 
 // AddPayer stores a payer with the next number; taken when another has the code.
 func AddPayer(tx core.App, name, code string, active bool, now time.Time) (p Payer, taken bool, err error) {
-	if err = tx.DB().NewQuery("SELECT EXISTS (SELECT 1 FROM payers WHERE payer_code = {:code} COLLATE NOCASE)").
-		Bind(dbx.Params{"code": code}).Row(&taken); err != nil || taken {
+	taken, err = queryValue[bool](tx, "look for a payer's code", "SELECT EXISTS (SELECT 1 FROM payers WHERE payer_code = {:code} COLLATE NOCASE)",
+		dbx.Params{"code": code})
+	if err != nil || taken {
 		return p, taken, err
 	}
-	record, err := New(tx, Payers)
+	values := map[string]any{"name": name, "payer_code": code, "is_active": active, "created_at": Instant(now)}
+	record, err := store(tx, "store payer", Payers, values)
 	if err != nil {
 		return p, false, err
-	}
-	if record.Id, err = NextID(tx, Payers); err != nil {
-		return p, false, err
-	}
-	record.Load(map[string]any{"name": name, "payer_code": code, "is_active": active, "created_at": Instant(now)})
-	if err := tx.Save(record); err != nil {
-		return p, false, fmt.Errorf("store payer: %w", err)
 	}
 	return Payer{ID: record.Id, Name: name, Code: code, Active: active}, false, nil
 }
@@ -54,4 +48,39 @@ func AddPayer(tx core.App, name, code string, active bool, now time.Time) (p Pay
 func PayerNameOfEntries(app core.App, payerID string) (string, error) {
 	return queryValue[string](app, "find the name of a payer", "SELECT COALESCE((SELECT payer_name FROM billing_entries WHERE payer = {:payer} LIMIT 1), '')",
 		dbx.Params{"payer": payerID})
+}
+
+// PayerRate is what a payer pays for a code from a day on.
+type PayerRate struct {
+	PayerID       string `db:"payer"`
+	PayerName     string `db:"payer_name"`
+	CPTCode       string `db:"cpt_code"`
+	RateCents     int64  `db:"rate_cents"`
+	EffectiveDate string `db:"effective_date"`
+}
+
+// RateOf reads a record of the rates, whatever it holds: code, cents and first day.
+func RateOf(record *core.Record) (code string, cents float64, effective string) {
+	return record.GetString("cpt_code"), record.GetFloat("rate_cents"), record.GetString("effective_date")
+}
+
+// ListPayerRates lists every rate by payer, code and day, the latest first.
+func ListPayerRates(app core.App) (list []PayerRate, err error) {
+	err = app.DB().NewQuery(`SELECT r.payer, COALESCE(p.name, '') AS payer_name, r.cpt_code, r.rate_cents, r.effective_date
+		FROM payer_rates r LEFT JOIN payers p ON p.id = r.payer ORDER BY payer_name, r.payer, r.cpt_code, r.effective_date DESC`).All(&list)
+	return list, wrap(err, "list payer rates")
+}
+
+// AddPayerRate stores a rate; taken when there is one for the payer, code and day.
+func AddPayerRate(tx core.App, r PayerRate, now time.Time) (taken bool, err error) {
+	taken, err = queryValue[bool](tx, "look for a rate",
+		"SELECT EXISTS (SELECT 1 FROM payer_rates WHERE payer = {:payer} AND cpt_code = {:code} AND effective_date = {:day})",
+		dbx.Params{"payer": r.PayerID, "code": r.CPTCode, "day": r.EffectiveDate})
+	if err != nil || taken {
+		return taken, err
+	}
+	_, err = store(tx, "store payer rate", PayerRates, map[string]any{
+		"payer": r.PayerID, "cpt_code": r.CPTCode, "rate_cents": r.RateCents, "effective_date": r.EffectiveDate, "created_at": Instant(now),
+	})
+	return false, err
 }

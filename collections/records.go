@@ -2,6 +2,8 @@ package collections
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
@@ -28,16 +30,26 @@ func allAs[T any, P proxy[T]](records []*core.Record) (typed []P) {
 	return typed
 }
 
-// numbered returns an unsaved record with the next number.
-func numbered[T any, P proxy[T]](app core.App, collection string) (P, error) {
+// fresh returns an unsaved record with values; of a numbered collection, with the next number.
+func fresh[T any, P proxy[T]](app core.App, collection string, values map[string]any) (P, error) {
 	record, err := New(app, collection)
+	if err == nil && slices.Contains(Numbered, collection) {
+		record.Id, err = NextID(app, collection)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if record.Id, err = NextID(app, collection); err != nil {
+	record.Load(values)
+	return as[T, P](record), nil
+}
+
+// store stores a new record with values, and returns it.
+func store(tx core.App, what, collection string, values map[string]any) (*core.Record, error) {
+	record, err := fresh[core.BaseRecordProxy](tx, collection, values)
+	if err != nil {
 		return nil, err
 	}
-	return as[T, P](record), nil
+	return record.ProxyRecord(), wrap(tx.Save(record), "%s", what)
 }
 
 // find finds the record that a condition names.
@@ -88,6 +100,11 @@ func change(tx core.App, what, statement string, params dbx.Params) (int64, erro
 	return result.RowsAffected()
 }
 
+// instantOf is the instant in a column of a record.
+func instantOf(record interface{ GetString(column string) string }, column string) time.Time {
+	return ParseInstant(record.GetString(column))
+}
+
 // update changes columns of the rows for which a condition holds.
 func update(tx core.App, what, table string, changes dbx.Params, where dbx.Expression) error {
 	_, err := tx.NonconcurrentDB().Update(table, changes, where).Execute()
@@ -101,6 +118,18 @@ func updateCounted(tx core.App, what, table string, changes dbx.Params, where db
 		return 0, wrap(err, "%s", what)
 	}
 	return result.RowsAffected()
+}
+
+// insert adds a row as it is.
+func insert(tx core.App, what, table string, row dbx.Params) error {
+	_, err := tx.NonconcurrentDB().Insert(table, row).Execute()
+	return wrap(err, "%s", what)
+}
+
+// remove removes the rows for which a condition holds.
+func remove(tx core.App, what, table string, where dbx.Expression) error {
+	_, err := tx.NonconcurrentDB().Delete(table, where).Execute()
+	return wrap(err, "%s", what)
 }
 
 // queryAll reads what a query finds.
@@ -121,23 +150,35 @@ func queryColumn[T any](app core.App, what, query string, params dbx.Params) (fo
 	return found, wrap(err, "%s", what)
 }
 
-// readMap reads a query of two columns, the second by the first.
-func readMap[V any](what string, query interface{ Rows() (*dbx.Rows, error) }) (map[string]V, error) {
+// rowQuery is a query, written out or put together.
+type rowQuery interface{ Rows() (*dbx.Rows, error) }
+
+// eachRow goes through what a query finds.
+func eachRow(what string, query rowQuery, each func(*dbx.Rows) error) error {
 	rows, err := query.Rows()
 	if err != nil {
-		return nil, wrap(err, "%s", what)
+		return wrap(err, "%s", what)
 	}
 	defer rows.Close() //nolint:errcheck // Err below tells what went wrong
-	found := map[string]V{}
 	for rows.Next() {
+		if err := each(rows); err != nil {
+			return wrap(err, "%s", what)
+		}
+	}
+	return wrap(rows.Err(), "%s", what)
+}
+
+// readMap reads a query of two columns, the second by the first.
+func readMap[V any](what string, query rowQuery) (map[string]V, error) {
+	found := map[string]V{}
+	err := eachRow(what, query, func(rows *dbx.Rows) error {
 		var key string
 		var value V
-		if err := rows.Scan(&key, &value); err != nil {
-			return nil, wrap(err, "%s", what)
-		}
+		err := rows.Scan(&key, &value)
 		found[key] = value
-	}
-	return found, wrap(rows.Err(), "%s", what)
+		return err
+	})
+	return found, err
 }
 
 // setOf tells of each text whether it is among some.
@@ -163,4 +204,30 @@ func unlessMissing(err error) error {
 		return nil
 	}
 	return err
+}
+
+// Insert stores a new record as it is, past the hooks of its collection: for the engine whose rules those hooks would call.
+func Insert(tx core.App, record *core.Record) error {
+	columns, err := record.DBExport(tx)
+	if err == nil {
+		_, err = tx.DB().Insert(record.Collection().Name, columns).Execute()
+	}
+	if err != nil {
+		return fmt.Errorf("store into %s: %w", record.Collection().Name, err)
+	}
+	record.MarkAsNotNew()
+	return nil
+}
+
+// Update stores the named columns of a record as they are, past the hooks of its collection.
+func Update(tx core.App, record *core.Record, columns ...string) error {
+	all, err := record.DBExport(tx)
+	if err == nil {
+		changed := dbx.Params{}
+		for _, column := range columns {
+			changed[column] = all[column]
+		}
+		_, err = tx.DB().Update(record.Collection().Name, changed, dbx.HashExp{"id": record.Id}).Execute()
+	}
+	return wrap(err, "update %s", record.Collection().Name)
 }

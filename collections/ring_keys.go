@@ -18,9 +18,8 @@ type RingKey struct {
 }
 
 // RingKeys are the registered keys in the order of their ids.
-func RingKeys(app core.App) (keys []RingKey, err error) {
-	err = app.DB().NewQuery(`SELECT key_id, sealed, uses FROM ring_keys ORDER BY key_id`).All(&keys)
-	return keys, wrap(err, "read the registered keys")
+func RingKeys(app core.App) ([]RingKey, error) {
+	return queryAll[RingKey](app, "read the registered keys", `SELECT key_id, sealed, uses FROM ring_keys ORDER BY key_id`, nil)
 }
 
 // RegisterRingKey notes that a process is about to seal under a key of its ring.
@@ -47,9 +46,8 @@ type ServiceKey struct {
 }
 
 // ServiceKeys are the keys of the service that runs, or of one that was killed.
-func ServiceKeys(app core.App) (keys []ServiceKey, err error) {
-	err = app.DB().NewQuery(`SELECT key_id, sealed, seals FROM service_keys ORDER BY key_id`).All(&keys)
-	return keys, wrap(err, "read the service's keys")
+func ServiceKeys(app core.App) ([]ServiceKey, error) {
+	return queryAll[ServiceKey](app, "read the service's keys", `SELECT key_id, sealed, seals FROM service_keys ORDER BY key_id`, nil)
 }
 
 // AnnounceRing says that the running service holds a ring, and no other any more.
@@ -59,11 +57,12 @@ func AnnounceRing(tx core.App, ring *phi.KeyRing) error {
 	}
 	for _, id := range ring.KeyIDs() {
 		check, err := ring.CheckValue(id)
-		if err == nil {
-			_, err = tx.DB().Insert("service_keys", dbx.Params{"key_id": id, "sealed": check, "seals": id == ring.PrimaryKeyID()}).Execute()
-		}
 		if err != nil {
 			return fmt.Errorf("announce key %s: %w", id, err)
+		}
+		row := dbx.Params{"key_id": id, "sealed": check, "seals": id == ring.PrimaryKeyID()}
+		if err := insert(tx, "announce key "+id, "service_keys", row); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -71,8 +70,7 @@ func AnnounceRing(tx core.App, ring *phi.KeyRing) error {
 
 // WithdrawRing says that the service has ended.
 func WithdrawRing(app core.App) error {
-	_, err := app.DB().NewQuery(`DELETE FROM service_keys`).Execute()
-	return wrap(err, "withdraw the service's keys")
+	return exec(app, "withdraw the service's keys", `DELETE FROM service_keys`, nil)
 }
 
 // SealedTable is a collection with encrypted columns.

@@ -1,11 +1,21 @@
 package collections
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// The columns of a patient's bounds that are read or written when somebody saves them as a record.
+const (
+	ThresholdsBounds    = "bounds" // JSON
+	ThresholdsUpdatedAt = ColumnUpdatedAt
+	ThresholdsUpdatedBy = "updated_by"
 )
 
 // ThresholdsRow is the stored bounds of one patient, or of the practice when Patient is empty.
@@ -45,3 +55,78 @@ func StoreThresholds(tx core.App, row ThresholdsRow) error {
 			VALUES ({:id}, {:patient}, {:bounds}, {:at}, {:by})
 		ON CONFLICT (patient) DO UPDATE SET bounds = {:bounds}, updated_at = {:at}, updated_by = {:by}`, dbx.Params{"id": row.ID, "patient": row.Patient, "bounds": row.Bounds, "at": row.UpdatedAt, "by": row.UpdatedBy})
 }
+
+// PatientBounds are a patient's own bounds; "" for none.
+type PatientBounds struct {
+	PatientID string `db:"id"`
+	Bounds    string `db:"bounds"` // JSON
+}
+
+// BoundedPatients are the active patients, of a person's care teams unless ""; or one patient, whatever the state.
+type BoundedPatients struct{ PatientID, CareTeamOf string }
+
+func (b BoundedPatients) where() Conditions {
+	active := activePatients("p.id", b.CareTeamOf)
+	if b.PatientID != "" {
+		active[0] = dbx.HashExp{"p.id": b.PatientID}
+	}
+	return active
+}
+
+// Count is how many there are.
+func (b BoundedPatients) Count(ctx context.Context, app core.App) (n int, err error) {
+	err = app.DB().Select("COUNT(*)").From("patients p").Where(Every(b.where())).WithContext(ctx).Row(&n)
+	return n, wrap(err, "count patients with their bounds")
+}
+
+// Page are the next ones, in order.
+func (b BoundedPatients) Page(ctx context.Context, app core.App, after string, limit int) (page []PatientBounds, err error) {
+	err = app.DB().Select("p.id", "COALESCE(t.bounds, '') AS bounds").From("patients p").
+		LeftJoin("thresholds t", dbx.NewExp("t.patient = p.id")).
+		Where(Every(append(b.where(), dbx.NewExp("p.id > {:after}", dbx.Params{"after": after})))).
+		OrderBy("p.id").Limit(int64(limit)).WithContext(ctx).All(&page)
+	return page, wrap(err, "list patients with their bounds")
+}
+
+// ThresholdChange is one changed bound in the change log.
+type ThresholdChange struct{ core.BaseRecordProxy }
+
+// StoreThresholdChange adds a changed bound to the log.
+func StoreThresholdChange(tx core.App, patientID, field string, before, after *float64, reason phi.Text, by string, now time.Time) error {
+	_, err := store(tx, "log threshold change", ThresholdChanges, map[string]any{
+		"patient": patientID, "changed_by": by, "changed_at": Instant(now),
+		"field": field, "old_value": before, "new_value": after, "reason": reason.Reveal(),
+	})
+	return err
+}
+
+// ThresholdChangeFilter narrows the change log; zero values do not.
+type ThresholdChangeFilter struct {
+	PatientID, Field, ChangedBy string
+	// From and To bound the time of the change, both inclusive.
+	From, To time.Time
+	// CareTeamOf keeps the patients whose care team this user (record id) belongs to.
+	CareTeamOf string
+}
+
+// PageOfThresholdChanges returns a page of the log, newest first, and how many entries there are in all.
+// Source: docs/decisions/alerts.md, "Threshold-change filters".
+func PageOfThresholdChanges(app core.App, f ThresholdChangeFilter, offset, limit int) (page []*ThresholdChange, total int, err error) {
+	records, total, err := Conditions{}.Equal("patient", f.PatientID).Equal("field", f.Field).Equal("changed_by", f.ChangedBy).
+		Between("changed_at", f.From, f.To).OnCareTeamOf(f.CareTeamOf).
+		PageOfPatients(app, ThresholdChanges, "changed_at DESC, id DESC", offset, limit)
+	return allAs[ThresholdChange](records), total, err
+}
+
+func (c *ThresholdChange) Number() int64        { return Number(c.Id) }
+func (c *ThresholdChange) PatientID() string    { return c.GetString("patient") } // "" for the practice's defaults
+func (c *ThresholdChange) ChangedBy() string    { return c.GetString("changed_by") }
+func (c *ThresholdChange) ChangedAt() time.Time { return instantOf(c, "changed_at") }
+func (c *ThresholdChange) Field() string        { return c.GetString("field") }
+func (c *ThresholdChange) Reason() phi.Text     { return phi.Text(c.GetString("reason")) }
+
+// OldValue was in force before; nil for none.
+func (c *ThresholdChange) OldValue() *float64 { return Optional(c.ProxyRecord(), "old_value") }
+
+// NewValue is in force since; nil for none.
+func (c *ThresholdChange) NewValue() *float64 { return Optional(c.ProxyRecord(), "new_value") }

@@ -26,27 +26,17 @@ type TimeEntry struct{ core.BaseRecordProxy }
 
 // NewTimeEntry returns an unsaved entry with the next number.
 func NewTimeEntry(app core.App, now time.Time) (*TimeEntry, error) {
-	e, err := numbered[TimeEntry](app, TimeEntries)
-	if err != nil {
-		return nil, err
-	}
-	e.Set("created_at", Instant(now))
-	e.Set("updated_at", Instant(now))
-	return e, nil
+	return fresh[TimeEntry](app, TimeEntries, map[string]any{"created_at": Instant(now), "updated_at": Instant(now)})
 }
 
 // FindTimeEntry finds one entry by number.
 func FindTimeEntry(app core.App, number int64) (*TimeEntry, error) {
-	return oneTimeEntry(app, dbx.HashExp{"id": NumberID(number)})
+	return findWhole[TimeEntry](app, TimeEntries, dbx.HashExp{"id": NumberID(number)})
 }
 
 // RunningTimer finds the timer that a user has running.
 func RunningTimer(app core.App, userID string) (*TimeEntry, error) {
-	return oneTimeEntry(app, dbx.HashExp{"user": userID, "ended_at": ""})
-}
-
-func oneTimeEntry(app core.App, where dbx.Expression) (*TimeEntry, error) {
-	return findWhole[TimeEntry](app, TimeEntries, where)
+	return findWhole[TimeEntry](app, TimeEntries, dbx.HashExp{"user": userID, "ended_at": ""})
 }
 
 // TimersStartedBefore lists timers that have been running since before a moment.
@@ -88,8 +78,8 @@ func (e *TimeEntry) PatientID() string    { return e.GetString("patient") }
 func (e *TimeEntry) UserRecordID() string { return e.GetString("user") }
 func (e *TimeEntry) Category() string     { return e.GetString("category") }
 func (e *TimeEntry) Notes() phi.Text      { return phi.Text(e.GetString("notes")) }
-func (e *TimeEntry) StartedAt() time.Time { return ParseInstant(e.GetString("started_at")) }
-func (e *TimeEntry) EndedAt() time.Time   { return ParseInstant(e.GetString("ended_at")) }
+func (e *TimeEntry) StartedAt() time.Time { return instantOf(e, "started_at") }
+func (e *TimeEntry) EndedAt() time.Time   { return instantOf(e, "ended_at") }
 func (e *TimeEntry) Running() bool        { return e.GetString("ended_at") == "" }
 func (e *TimeEntry) Billed() bool         { return e.EntryID() != "" }
 func (e *TimeEntry) Activity() string     { return e.GetString("activity") }
@@ -98,8 +88,8 @@ func (e *TimeEntry) Source() string       { return e.GetString("source") }
 func (e *TimeEntry) AutoStopped() bool    { return e.GetBool("auto_stopped") }
 func (e *TimeEntry) EntryID() string      { return e.GetString("billing_entry") }
 func (e *TimeEntry) EscalationID() string { return e.GetString("escalation") }
-func (e *TimeEntry) CreatedAt() time.Time { return ParseInstant(e.GetString("created_at")) }
-func (e *TimeEntry) UpdatedAt() time.Time { return ParseInstant(e.GetString("updated_at")) }
+func (e *TimeEntry) CreatedAt() time.Time { return instantOf(e, "created_at") }
+func (e *TimeEntry) UpdatedAt() time.Time { return instantOf(e, "updated_at") }
 func (e *TimeEntry) Seconds() int         { return e.GetInt("duration_seconds") }
 
 // TimeDraft is what a new time entry says.
@@ -143,6 +133,5 @@ func (e *TimeEntry) SetUpdatedAt(at time.Time) { e.Set("updated_at", Instant(at)
 
 // RemoveTimeEntry removes an entry.
 func RemoveTimeEntry(tx core.App, id string) error {
-	_, err := tx.DB().Delete(TimeEntries, dbx.HashExp{"id": id}).Execute()
-	return wrap(err, "delete time entry")
+	return remove(tx, "delete time entry", TimeEntries, dbx.HashExp{"id": id})
 }

@@ -1,6 +1,7 @@
 package collections
 
 import (
+	"context"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -18,22 +19,17 @@ func FindTransmission(app core.App, id string) (*Transmission, error) {
 	return find[Transmission](app, Transmissions, dbx.HashExp{"id": id})
 }
 
-func (t *Transmission) ObservationID() string   { return t.GetString("observation") }
-func (t *Transmission) PatientID() string       { return t.GetString("patient") }
-func (t *Transmission) ObservationType() string { return t.GetString("observation_type") }
-func (t *Transmission) Status() string          { return t.GetString("status") }
-func (t *Transmission) ErrorMessage() string    { return t.GetString("error_message") }
-func (t *Transmission) ErrorCode() string       { return t.GetString("error_code") }
-func (t *Transmission) AttemptCount() int       { return t.GetInt("attempt_count") }
-func (t *Transmission) FirstAttemptedAt() time.Time {
-	return ParseInstant(t.GetString("first_attempted_at"))
-}
-
-func (t *Transmission) LastAttemptedAt() time.Time {
-	return ParseInstant(t.GetString("last_attempted_at"))
-}
-func (t *Transmission) NextRetryAt() time.Time { return ParseInstant(t.GetString("next_retry_at")) }
-func (t *Transmission) CreatedAt() time.Time   { return ParseInstant(t.GetString("created_at")) }
+func (t *Transmission) ObservationID() string       { return t.GetString("observation") }
+func (t *Transmission) PatientID() string           { return t.GetString("patient") }
+func (t *Transmission) ObservationType() string     { return t.GetString("observation_type") }
+func (t *Transmission) Status() string              { return t.GetString("status") }
+func (t *Transmission) ErrorMessage() string        { return t.GetString("error_message") }
+func (t *Transmission) ErrorCode() string           { return t.GetString("error_code") }
+func (t *Transmission) AttemptCount() int           { return t.GetInt("attempt_count") }
+func (t *Transmission) FirstAttemptedAt() time.Time { return instantOf(t, "first_attempted_at") }
+func (t *Transmission) LastAttemptedAt() time.Time  { return instantOf(t, "last_attempted_at") }
+func (t *Transmission) NextRetryAt() time.Time      { return instantOf(t, "next_retry_at") }
+func (t *Transmission) CreatedAt() time.Time        { return instantOf(t, "created_at") }
 
 // The two ways to be due, as their partial indexes have them.
 const (
@@ -82,21 +78,20 @@ type ClaimedTransmission struct {
 }
 
 // ClaimTransmissions moves up to limit due transmissions to processing, oldest first, but those attempted since a time.
-func ClaimTransmissions(tx core.App, limit int, since, now time.Time) (claimed []ClaimedTransmission, err error) {
+func ClaimTransmissions(tx core.App, limit int, since, now time.Time) ([]ClaimedTransmission, error) {
 	// Each half walks its own index no further than needed, whatever the backlog. With a limit of just one SQLite would walk
 	// it to the end: hence one more.
-	err = tx.NonconcurrentDB().NewQuery(`UPDATE transmissions SET status = 'processing', claimed_at = {:now}, updated_at = {:now}
+	return queryAll[ClaimedTransmission](tx, "claim transmissions", `UPDATE transmissions SET status = 'processing', claimed_at = {:now}, updated_at = {:now}
 		WHERE id IN (SELECT id FROM (
 			SELECT * FROM (SELECT id, created_at FROM transmissions
-				WHERE ` + waiting + ` AND last_attempted_at < {:since} ORDER BY created_at, id LIMIT {:limit} + 1)
+				WHERE `+waiting+` AND last_attempted_at < {:since} ORDER BY created_at, id LIMIT {:limit} + 1)
 			UNION ALL
 			SELECT * FROM (SELECT id, created_at FROM transmissions
-				WHERE ` + retrying + ` AND next_retry_at <= {:now} AND last_attempted_at < {:since}
+				WHERE `+retrying+` AND next_retry_at <= {:now} AND last_attempted_at < {:since}
 				ORDER BY next_retry_at LIMIT {:limit} + 1)
 			) ORDER BY created_at, id LIMIT +{:limit})
-		RETURNING id, observation, patient, attempt_count, claimed_at, ambiguous, created_at`).
-		Bind(dbx.Params{"now": Instant(now), "since": Instant(since), "limit": limit}).All(&claimed)
-	return claimed, wrap(err, "claim transmissions")
+		RETURNING id, observation, patient, attempt_count, claimed_at, ambiguous, created_at`,
+		dbx.Params{"now": Instant(now), "since": Instant(since), "limit": limit})
 }
 
 // ClaimTransmissionOf moves the transmission of one observation to processing, due or not.
@@ -137,12 +132,11 @@ func SettleTransmission(tx core.App, c ClaimedTransmission, s SettledTransmissio
 }
 
 // RecoverTransmissions makes pending again, as ambiguous, whatever is in processing but the named ones, and returns their observations.
-func RecoverTransmissions(tx core.App, but []string, now time.Time) (observations []string, err error) {
-	err = tx.NonconcurrentDB().NewQuery(`UPDATE transmissions
+func RecoverTransmissions(tx core.App, but []string, now time.Time) ([]string, error) {
+	return queryColumn[string](tx, "recover transmissions", `UPDATE transmissions
 		SET status = 'pending', ambiguous = TRUE, claimed_at = '', updated_at = {:now}
 		WHERE status = 'processing' AND id NOT IN (SELECT value FROM json_each({:but}))
-		RETURNING observation`).Bind(dbx.Params{"now": Instant(now), "but": jsonList(but)}).Column(&observations)
-	return observations, wrap(err, "recover transmissions")
+		RETURNING observation`, dbx.Params{"now": Instant(now), "but": jsonList(but)})
 }
 
 // ClaimedBefore lists what has been in processing since before a time.
@@ -177,4 +171,105 @@ func RequeueTransmission(tx core.App, observationID string, now time.Time) (foun
 func SetFHIRStatus(tx core.App, observationID, status, emrID, at string) error {
 	return exec(tx, "set FHIR status", `UPDATE observations SET fhir_status = {:status}, updated_at = {:at},
 			emr_resource_id = CASE WHEN {:emr} = '' THEN emr_resource_id ELSE {:emr} END WHERE id = {:id}`, dbx.Params{"id": observationID, "status": status, "emr": emrID, "at": at})
+}
+
+// TransmissionAttempt is one request of a transmission that left for the EMR.
+type TransmissionAttempt struct {
+	StartedAt  string `db:"started_at"`
+	DurationMS int64  `db:"duration_ms"`
+	// StatusCode is the HTTP status of the EMR; nil when it did not answer.
+	StatusCode *int   `db:"status_code"`
+	RequestID  string `db:"request_id"`
+	ErrorCode  string `db:"error_code"` // "" on success
+}
+
+// InsertTransmissionAttempt adds a line to the ledger of a transmission.
+func InsertTransmissionAttempt(tx core.App, transmissionID string, a TransmissionAttempt) error {
+	return exec(tx, "record attempt", `INSERT INTO transmission_attempts
+			(transmission, started_at, duration_ms, status_code, request_id, error_code)
+		VALUES ({:transmission}, {:started}, {:duration}, {:status}, {:request}, {:code})`, dbx.Params{
+		"transmission": transmissionID, "started": a.StartedAt, "duration": a.DurationMS,
+		"status": a.StatusCode, "request": a.RequestID, "code": a.ErrorCode,
+	})
+}
+
+// TransmissionLedger reads the attempts of a transmission, oldest first. There may be many: six deliveries of up to four
+// sends each, and those asked for by hand.
+func TransmissionLedger(app core.App, transmissionID string) ([]TransmissionAttempt, error) {
+	return queryAll[TransmissionAttempt](app, "read attempts", `SELECT started_at, duration_ms, status_code, request_id, error_code FROM transmission_attempts
+		WHERE transmission = {:id} ORDER BY started_at, rowid`,
+		dbx.Params{"id": transmissionID})
+}
+
+// DueTransmissions counts what a claim could take now.
+func DueTransmissions(app core.App, now time.Time) (int, error) {
+	return queryValue[int](app, "count due transmissions", `SELECT (SELECT COUNT(*) FROM transmissions WHERE `+waiting+`)
+		+ (SELECT COUNT(*) FROM transmissions WHERE `+retrying+` AND next_retry_at <= {:now})`, dbx.Params{"now": Instant(now)})
+}
+
+// TransmissionBacklog counts what waits: pending, in processing, and failed with a retry to come.
+func TransmissionBacklog(app core.App) (pending, processing, awaitingRetry int, err error) {
+	err = app.DB().NewQuery(`SELECT (SELECT COUNT(*) FROM transmissions WHERE `+waiting+`),
+		(SELECT COUNT(*) FROM transmissions WHERE status = 'processing'),
+		(SELECT COUNT(*) FROM transmissions WHERE `+retrying+`)`).Row(&pending, &processing, &awaitingRetry)
+	return pending, processing, awaitingRetry, wrap(err, "count backlog")
+}
+
+// TransmissionsSince counts what was last attempted since a moment, by how it stands, and says when the last delivery was; zero for never.
+func TransmissionsSince(app core.App, since time.Time) (transmitted, failed int, last time.Time, err error) {
+	var at string
+	err = app.DB().NewQuery(`SELECT
+		(SELECT COUNT(*) FROM transmissions WHERE status = 'transmitted' AND last_attempted_at >= {:since}),
+		(SELECT COUNT(*) FROM transmissions WHERE status = 'failed' AND last_attempted_at >= {:since}),
+		(SELECT COALESCE(MAX(last_attempted_at), '') FROM transmissions WHERE status = 'transmitted')`).
+		Bind(dbx.Params{"since": Instant(since)}).Row(&transmitted, &failed, &at)
+	return transmitted, failed, ParseInstant(at), wrap(err, "count deliveries")
+}
+
+// NextTransmissionRetry is when the first of the failed transmissions is to be sent again, or was to be; zero when there is none.
+func NextTransmissionRetry(app core.App) (time.Time, error) {
+	at, err := queryValue[string](app, "find the next retry", `SELECT COALESCE(MIN(next_retry_at), '') FROM transmissions WHERE `+retrying, nil)
+	return ParseInstant(at), err
+}
+
+// OldestPendingTransmission is when the pending transmission that waits longest was queued; zero when none waits.
+func OldestPendingTransmission(app core.App) (time.Time, error) {
+	at, err := queryValue[string](app, "find the oldest pending transmission", `SELECT COALESCE(MIN(created_at), '') FROM transmissions WHERE `+waiting, nil)
+	return ParseInstant(at), err
+}
+
+// OnItsWay is where an observation is on its way to the EMR.
+type OnItsWay struct {
+	Kind    string `db:"observation_type"`
+	Patient string `db:"patient"`
+	Status  string `db:"fhir_status"`
+	Version int    `db:"fhir_version"`
+	// Withdrawn readings were entered in error.
+	Withdrawn bool `db:"withdrawn"`
+}
+
+// FindOnItsWay finds where an observation is on its way to the EMR.
+func FindOnItsWay(tx core.App, observationID string) (o OnItsWay, err error) {
+	err = tx.DB().NewQuery(`SELECT observation_type, patient, fhir_status, fhir_version, status = 'entered_in_error' AS withdrawn
+		FROM observations WHERE id = {:id}`).Bind(dbx.Params{"id": observationID}).One(&o)
+	return o, wrap(err, "find the observation")
+}
+
+// NoteTransformed stores that an observation has a FHIR form, of a version, and is to be sent.
+func NoteTransformed(tx core.App, observationID string, version int, now time.Time) error {
+	return update(tx, "note the transform", Observations, dbx.Params{
+		"fhir_status": FHIRPending, "fhir_version": version, "transformed_at": Instant(now), "transform_error": "", "updated_at": Instant(now),
+	}, dbx.HashExp{"id": observationID})
+}
+
+// NoteTransformError stores why an observation has no FHIR form.
+func NoteTransformError(tx core.App, observationID, because string) error {
+	return update(tx, "note the transform", Observations, dbx.Params{"transform_error": because}, dbx.HashExp{"id": observationID})
+}
+
+// FailedTransforms are observations that failed to become FHIR, oldest first, at most limit of them.
+func FailedTransforms(ctx context.Context, app core.App, limit int) (ids []string, err error) {
+	err = app.DB().NewQuery(`SELECT id FROM observations WHERE transform_error != '' AND fhir_status = ''
+		ORDER BY created_at LIMIT +{:limit}`).Bind(dbx.Params{"limit": limit}).WithContext(ctx).Column(&ids)
+	return ids, wrap(err, "find failed transforms")
 }

@@ -12,15 +12,10 @@ type TriageScore struct{ core.BaseRecordProxy }
 
 // NewTriageScore returns the unsaved row of a patient without data. oldest stands for no unacknowledged alert.
 func NewTriageScore(app core.App, patientID, level, oldest string, now time.Time) (*TriageScore, error) {
-	record, err := New(app, TriageScores)
-	if err != nil {
-		return nil, err
-	}
-	record.Load(map[string]any{
+	return fresh[TriageScore](app, TriageScores, map[string]any{
 		"patient": patientID, "listed": true, "risk_level": level, "risk_factors": []string{}, "latest_vitals": map[string]any{},
 		"oldest_unacknowledged_at": oldest, "enrolled_at": Instant(now), "scored_at": Instant(now),
 	})
-	return as[TriageScore](record), nil
 }
 
 // FindTriageScore finds the row of a patient.
@@ -43,3 +38,42 @@ func SetLatestVitals(tx core.App, patientID, latest string) error {
 // Listed reports whether the patient is on the list: archived and deleted ones are not.
 func (s *TriageScore) Listed() bool          { return s.GetBool("listed") }
 func (s *TriageScore) SetListed(listed bool) { s.Set("listed", listed) }
+
+// TriageGroup is the listed patients of one level that do or do not need a review, and have or have not an unacknowledged alert.
+// The database keeps each group's row in step; see the migration of the triage totals.
+type TriageGroup struct {
+	Level       string `db:"risk_level"`
+	NeedsReview bool   `db:"needs_review"`
+	Patients    int    `db:"patients"`
+	RiskScores  int    `db:"risk_scores"`
+	Alerts      int    `db:"alerts"`
+	Escalations int    `db:"escalations"`
+}
+
+// TriageGroups are the list's; those of a person's care teams are counted, unless "".
+func TriageGroups(app core.App, careTeamOf string) (groups []TriageGroup, err error) {
+	query := app.DB().Select("risk_level", "needs_review", "patients", "risk_scores", "alerts", "escalations").From("triage_totals")
+	if careTeamOf != "" {
+		query = app.DB().Select("risk_level", "needs_review", "COUNT(*) AS patients", "SUM(risk_score) AS risk_scores",
+			"SUM(unacknowledged_alerts) AS alerts", "SUM(active_escalations) AS escalations").From(TriageScores).
+			Where(Every(listed(careTeamOf))).GroupBy("risk_level", "needs_review")
+	}
+	err = query.All(&groups)
+	return groups, wrap(err, "read triage totals")
+}
+
+func listed(careTeamOf string) Conditions {
+	return Conditions{dbx.NewExp("listed = TRUE")}.OnCareTeamOf(careTeamOf)
+}
+
+// CountReviewed is how many listed patients somebody has looked at since a time.
+func CountReviewed(app core.App, careTeamOf string, since time.Time) (int, error) {
+	return append(listed(careTeamOf), dbx.NewExp("last_reviewed_at >= {:since}", dbx.Params{"since": Instant(since)})).Count(app, TriageScores)
+}
+
+// CountListed is how many patients of all care teams are listed, narrowed by what is not nil: at most sixteen rows say it.
+func CountListed(app core.App, level string, needsReview, unacknowledged *bool) (total int, err error) {
+	where := Conditions{}.Equal("risk_level", level).Is("needs_review", needsReview).Is("unacknowledged", unacknowledged)
+	err = app.DB().Select("COALESCE(SUM(patients), 0)").From("triage_totals").Where(Every(where)).Row(&total)
+	return total, wrap(err, "read triage totals")
+}

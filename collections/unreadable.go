@@ -3,6 +3,7 @@ package collections
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -166,26 +167,15 @@ func UnreadableColumns(record *core.Record) (columns []string) {
 
 // ReadableOnly parts records that can be read whole from the number of those that cannot: a list leaves these out and says how many.
 func ReadableOnly[R interface{ ProxyRecord() *core.Record }](records []R) (whole []R, left int) {
-	whole = make([]R, 0, len(records))
-	for _, r := range records {
-		if Readable(r.ProxyRecord()) != nil {
-			left++
-			continue
-		}
-		whole = append(whole, r)
-	}
-	return whole, left
+	return readable(records, R.ProxyRecord)
 }
 
 // ReadableRecords is ReadableOnly for records without a type of their own.
 func ReadableRecords(records []*core.Record) (whole []*core.Record, left int) {
-	whole = make([]*core.Record, 0, len(records))
-	for _, record := range records {
-		if Readable(record) != nil {
-			left++
-			continue
-		}
-		whole = append(whole, record)
-	}
-	return whole, left
+	return readable(records, func(r *core.Record) *core.Record { return r })
+}
+
+func readable[R any](records []R, recordOf func(R) *core.Record) (whole []R, left int) {
+	whole = slices.DeleteFunc(append([]R{}, records...), func(r R) bool { return Readable(recordOf(r)) != nil })
+	return whole, len(records) - len(whole)
 }

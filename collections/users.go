@@ -30,7 +30,7 @@ func AsUser(record *core.Record) *User { return as[User](record) }
 
 // NewUser returns an unsaved user with the next number.
 func NewUser(app core.App) (*User, error) {
-	return numbered[User](app, Users)
+	return fresh[User](app, Users, nil)
 }
 
 // FindUser finds a user by record id.
@@ -92,12 +92,12 @@ func (u *User) NPI() string       { return u.GetString("npi") }                 
 
 // TimeZonesOf are the IANA names of the given users' zones; "" for the practice's.
 func TimeZonesOf(app core.App, ids []string) (map[string]string, error) {
-	return readMap[string]("find time zones", app.DB().Select("id", "time_zone").From(Users).Where(oneOf("id", ids)))
+	return readMap[string]("find time zones", app.DB().Select("id", "time_zone").From(Users).Where(AnyOf("id", ids)))
 }
 
 // AddressesOf are the e-mail addresses of users.
 func AddressesOf(app core.App, ids []string) (map[string]string, error) {
-	return readMap[string]("find addresses", app.DB().Select("id", "email").From(Users).Where(oneOf("id", ids)))
+	return readMap[string]("find addresses", app.DB().Select("id", "email").From(Users).Where(AnyOf("id", ids)))
 }
 
 func (u *User) TimeZone() string         { return u.GetString("time_zone") }          // an IANA name; "" for the practice's
@@ -122,7 +122,7 @@ type TOTPPending struct {
 func (u *User) TOTPPending() TOTPPending {
 	return TOTPPending{
 		Secret: u.GetString("totp_pending_secret"), CodeHashes: strings.Fields(u.GetString("totp_pending_codes")),
-		Failures: u.GetInt("totp_pending_failures"), Until: ParseInstant(u.GetString("totp_pending_until")),
+		Failures: u.GetInt("totp_pending_failures"), Until: instantOf(u, "totp_pending_until"),
 	}
 }
 
@@ -147,10 +147,76 @@ func (u *User) SetTOTPLastStep(step int64)      { u.Set("totp_last_step", step) 
 func (u *User) SetTimeZone(name string)         { u.Set(UserTimeZone, name) }
 func (u *User) SetUpdatedAt(at time.Time)       { u.Set(ColumnUpdatedAt, Instant(at)) }
 
-func (u *User) LastLoginAt() time.Time { return ParseInstant(u.GetString("last_login_at")) } // zero before the first sign-in
-func (u *User) CreatedAt() time.Time   { return ParseInstant(u.GetString("created_at")) }    // when the account was made
+func (u *User) LastLoginAt() time.Time { return instantOf(u, "last_login_at") } // zero before the first sign-in
+func (u *User) CreatedAt() time.Time   { return instantOf(u, "created_at") }    // when the account was made
 
 // SetSignedIn notes a completed sign-in. It writes these columns only, so that it never undoes another change.
 func SetSignedIn(app core.App, userID string, totpStep int64, now time.Time) error {
 	return exec(app, "note sign-in", `UPDATE users SET last_login_at = {:now}, totp_last_step = MAX(totp_last_step, {:step}) WHERE id = {:id}`, dbx.Params{"now": Instant(now), "step": totpStep, "id": userID})
+}
+
+// Tie is what somebody has to do with a patient or an escalation.
+type Tie string
+
+// The ties, as conditions on a user.
+const (
+	OnTeamOf Tie = `(id IN (SELECT user FROM care_team_members WHERE patient = {:to})
+		OR id = (SELECT primary_provider FROM patients WHERE id = {:to}))`
+	PrimaryProviderOf Tie = `id = (SELECT primary_provider FROM patients WHERE id = {:to})`
+	AssigneeOf        Tie = `email = (SELECT assigned_to FROM escalations WHERE id = {:to}) AND email != ''`
+	PortalOf          Tie = `patient = {:to}`
+)
+
+// ActiveUsers are those with one of the roles whose account may be used, in the order of their numbers; a tie narrows them.
+func ActiveUsers(app core.App, roles []string, tie Tie, to string) ([]string, error) {
+	where := Conditions{AnyOf("role", roles)}
+	if tie != "" {
+		where = append(where, dbx.NewExp(string(tie), dbx.Params{"to": to}))
+	}
+	return activeUsers(app, where)
+}
+
+// ActiveUser is the user, if the account may be used.
+func ActiveUser(app core.App, id string) ([]string, error) {
+	return activeUsers(app, Conditions{dbx.HashExp{"id": id}})
+}
+
+func activeUsers(app core.App, where Conditions) (ids []string, err error) {
+	err = app.DB().Select("id").From(Users).Where(Every(where.And("is_active = TRUE"))).OrderBy("id").Column(&ids)
+	return ids, wrap(err, "find people")
+}
+
+// Superuser is an operator of PocketBase's dashboard, who is no user.
+type Superuser struct{ core.BaseRecordProxy }
+
+// AsSuperuser reads a record of the superusers' collection as a Superuser.
+func AsSuperuser(record *core.Record) *Superuser { return as[Superuser](record) }
+
+// FindSuperuser finds a superuser by record id.
+func FindSuperuser(app core.App, id string) (*Superuser, error) {
+	return find[Superuser](app, core.CollectionNameSuperusers, dbx.HashExp{"id": id})
+}
+
+// FindSuperuserByEmail finds a superuser by folded address; PocketBase stores addresses as they were typed.
+func FindSuperuserByEmail(app core.App, folded string) (*Superuser, error) {
+	return find[Superuser](app, core.CollectionNameSuperusers, dbx.NewExp("LOWER(email) = {:email}", dbx.Params{"email": folded}))
+}
+
+func (s *Superuser) FirstName() string      { return s.GetString("first_name") }
+func (s *Superuser) LastName() string       { return s.GetString("last_name") }
+func (s *Superuser) PasswordHash() string   { return s.GetString("password:hash") }      // the bcrypt hash of the password
+func (s *Superuser) TwoFactorEnabled() bool { return s.GetBool("two_factor_enabled") }   // signing in takes a code
+func (s *Superuser) TOTPSecret() string     { return s.GetString("totp_secret") }        // the base32 secret of the second factor
+func (s *Superuser) TOTPLastStep() int64    { return int64(s.GetInt("totp_last_step")) } // the last time step whose code was accepted
+
+// SetTwoFactor turns the second factor on with a secret that no code was used of, or off with "".
+func (s *Superuser) SetTwoFactor(secret string) {
+	s.Set("two_factor_enabled", secret != "")
+	replaceSealed(s.ProxyRecord(), "totp_secret", secret)
+	s.Set("totp_last_step", 0)
+}
+
+// SetSuperuserStep notes the time step of an accepted code. It writes this column only, so that it never undoes another change.
+func SetSuperuserStep(app core.App, id string, step int64) error {
+	return exec(app, "note second factor", `UPDATE _superusers SET totp_last_step = MAX(totp_last_step, {:step}) WHERE id = {:id}`, dbx.Params{"step": step, "id": id})
 }

@@ -246,7 +246,7 @@ func TestThresholdsInDashboard(t *testing.T) {
 	d.do("DELETE", collections.Thresholds, rowID, nil)
 	d.refused("DELETE", collections.Thresholds, "practicedefault", "", nil)
 
-	log, total, err := alerts.Changes(d.app, alerts.ChangeFilter{PatientID: id}, 0, 20)
+	log, total, err := collections.PageOfThresholdChanges(d.app, collections.ThresholdChangeFilter{PatientID: id}, 0, 20)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/routes/web"
@@ -105,7 +106,7 @@ func (a *api) readAudit(c *web.Call) error {
 	}
 	entry, err := audit.Find(c.App, number)
 	if err != nil {
-		return missing(err)
+		return fault.OrMissing(err)
 	}
 	if err := recordAudit(c, audit.AuditRead, strconv.FormatInt(number, 10)); err != nil {
 		return err

@@ -53,7 +53,7 @@ func (a *api) entry(c *web.Call) (*collections.BillingEntry, error) {
 	}
 	entry, err := collections.FindBillingEntry(c.App, id)
 	if err != nil {
-		return nil, missing(err)
+		return nil, fault.OrMissing(err)
 	}
 	if c.Caller.Role != access.Provider {
 		return entry, nil

@@ -150,20 +150,20 @@ func (a *api) reportQuery(c *web.Call, q *web.Query) (asked reports.Query, err e
 	if payer != nil {
 		found, err := collections.FindPayer(c.App, *payer)
 		if err != nil {
-			return asked, missing(err)
+			return asked, fault.OrMissing(err)
 		}
 		asked.Payer = &found.ID
 	}
 	if provider != nil {
 		user, err := collections.FindUser(c.App, collections.NumberID(*provider))
 		if err != nil {
-			return asked, missing(err)
+			return asked, fault.OrMissing(err)
 		}
 		asked.Provider = &user.Id
 	}
 	if asked.PatientID != "" {
 		if _, err := collections.FindPatient(c.App, asked.PatientID); err != nil {
-			return asked, missing(err)
+			return asked, fault.OrMissing(err)
 		}
 	}
 	return asked, nil

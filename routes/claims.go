@@ -42,7 +42,7 @@ func move(read func(*api, *web.Call, moveBody, *input.Checks) billing.Move) hand
 			return err
 		}
 		if _, err := collections.FindBillingEntry(c.App, id); err != nil {
-			return missing(err)
+			return fault.OrMissing(err)
 		}
 		m, err := web.ReadOptional(c, func(b moveBody, checks *input.Checks) billing.Move { return read(a, c, b, checks) })
 		if err != nil {
@@ -240,7 +240,7 @@ func (a *api) exportClaims(c *web.Call) error {
 	if payer != nil {
 		found, err := collections.FindPayer(c.App, *payer)
 		if err != nil {
-			return missing(err)
+			return fault.OrMissing(err)
 		}
 		payerID = found.ID
 	}

@@ -76,7 +76,7 @@ func (a *api) assignDevice(c *web.Call) error {
 		return err
 	}
 	if _, err := collections.FindPatient(c.App, assignment.PatientID); err != nil {
-		return missing(err)
+		return fault.OrMissing(err)
 	}
 	if err := a.reach(c, assignment.PatientID); err != nil {
 		return err

@@ -210,14 +210,15 @@ func viewItem(e *collections.GatewayEvent) itemView {
 func (a *api) listQuarantine(c *web.Call) error {
 	q, p := c.Listing()
 	between := q.Between()
-	filter := intake.QuarantineFilter{
-		Status: q.OneOf("status", intake.QuarantineStatuses...), Reason: q.Text("reason", 50), DeviceID: q.Text("device_id", 128),
+	filter := collections.GatewayEventFilter{
+		Status: q.OneOf("status", intake.QuarantineStatuses...), Among: intake.QuarantineStatuses,
+		Reason: q.Text("reason", 50), DeviceID: q.Text("device_id", 128),
 		From: between.From, To: between.To,
 	}
 	if err := q.Err(); err != nil {
 		return err
 	}
-	page, total, unreadable, err := intake.Quarantine(c.App, filter, p.Offset(), p.Size)
+	page, total, unreadable, err := collections.PageOfGatewayEvents(c.App, filter, p.Offset(), p.Size)
 	if err != nil {
 		return err
 	}

@@ -99,7 +99,7 @@ func (a *api) answerIngested(c *web.Call, outcome observations.Outcome) error {
 func (a *api) listObservations(c *web.Call) (err error) {
 	q, p := c.Listing()
 	between := q.Between()
-	filter := observations.Filter{
+	filter := collections.ObservationFilter{
 		PatientID: q.PatientID(), Kind: q.OneOf("observation_type", vitals.KindNames...), From: between.From, To: between.To,
 		FHIRStatus:  q.OneOf("fhir_status", collections.FHIRPending, collections.FHIRProcessing, collections.FHIRTransmitted, collections.FHIRFailed),
 		OldestFirst: q.Ordering("-measured_at", "measured_at") == "measured_at", Zone: a.Zone,

@@ -74,7 +74,7 @@ func (a *api) notification(c *web.Call) (*collections.Notification, error) {
 		return nil, err
 	}
 	record, err := collections.FindNotification(c.App, c.Caller.RecordID, collections.NumberID(number))
-	return record, missing(err)
+	return record, fault.OrMissing(err)
 }
 
 func (a *api) readNotification(c *web.Call, record *collections.Notification) error {

@@ -105,7 +105,7 @@ func (a *api) createPayerRate(c *web.Call) error {
 	}
 	payer, err := collections.FindPayer(c.App, *number)
 	if err != nil {
-		return missing(err)
+		return fault.OrMissing(err)
 	}
 	rate.PayerID, rate.PayerName = payer.ID, payer.Name
 	err = c.App.RunInTransaction(func(tx core.App) error {

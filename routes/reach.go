@@ -25,7 +25,7 @@ func (a *api) patient(c *web.Call, find func(core.App, string) (*collections.Pat
 	}
 	p, err := find(c.App, id)
 	if err != nil {
-		return nil, missing(err)
+		return nil, fault.OrMissing(err)
 	}
 	return p, a.reach(c, id)
 }
@@ -97,7 +97,7 @@ func (a *api) recordEmergency(c *web.Call, patientID string, reason phi.Text) er
 // reachPresent is reach for a patient who may have been deleted since: then there is nothing to see.
 func (a *api) reachPresent(c *web.Call, patientID string) error {
 	if _, err := collections.FindPatient(c.App, patientID); err != nil {
-		return missing(err)
+		return fault.OrMissing(err)
 	}
 	return a.reach(c, patientID)
 }

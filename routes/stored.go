@@ -9,7 +9,6 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/routes/web"
@@ -54,14 +53,6 @@ func show[R, V any](c *web.Call, answer func(any) error, view func(core.App, []R
 		}
 		return answer(views[0])
 	}
-}
-
-// missing is the fault not found for a record that there is not; other errors stay.
-func missing(err error) error {
-	if collections.Missing(err) {
-		return fault.Missing()
-	}
-	return err
 }
 
 // texts are the words of an enumeration.

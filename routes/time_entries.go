@@ -7,6 +7,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/routes/web"
@@ -155,7 +156,7 @@ func (a *api) summariseTime(c *web.Call) error {
 	}
 	if patientID != "" {
 		if _, err := collections.FindPatient(c.App, patientID); err != nil {
-			return missing(err)
+			return fault.OrMissing(err)
 		}
 	}
 	results, err := a.Billing.TimeSummary(c.App, month, author(c), patientID, "")

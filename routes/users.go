@@ -92,7 +92,7 @@ const maxNumber = 999_999_999_999_999
 
 func (a *api) readUser(c *web.Call, id string) error {
 	user, err := collections.FindUser(c.App, id)
-	return a.showUser(c)(user, missing(err))
+	return a.showUser(c)(user, fault.OrMissing(err))
 }
 
 // showUser answers with an account, or returns the error that kept it away.

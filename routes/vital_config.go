@@ -9,6 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/object"
 	"github.com/vigilhealth/vigil/internal/ranking"
@@ -116,14 +117,14 @@ func viewThresholdChange(change *collections.ThresholdChange) thresholdChangeVie
 func (a *api) listThresholdChanges(c *web.Call) (err error) {
 	q, p := c.Listing()
 	between := q.Between()
-	filter := alerts.ChangeFilter{
+	filter := collections.ThresholdChangeFilter{
 		PatientID: q.PatientID(), Field: q.OneOf("field", alerts.ChangeLogFields()...),
 		ChangedBy: q.Text("changed_by", 254), From: between.From, To: between.To,
 	}
 	if filter.CareTeamOf, err = a.teamFor(c, q, filter.PatientID); err != nil {
 		return err
 	}
-	return list(c, p, audit.ResourceThresholds, alone(viewThresholdChange))(alerts.Changes(c.App, filter, p.Offset(), p.Size))
+	return list(c, p, audit.ResourceThresholds, alone(viewThresholdChange))(collections.PageOfThresholdChanges(c.App, filter, p.Offset(), p.Size))
 }
 
 // simulationTime bounds the reading of a what-if; it answers with what it has seen by then.
@@ -203,7 +204,7 @@ func (a *api) simulateThresholds(c *web.Call) error {
 	}
 	if proposal.PatientID != "" {
 		if _, err := collections.FindPatient(c.App, proposal.PatientID); err != nil {
-			return missing(err)
+			return fault.OrMissing(err)
 		}
 	}
 	if proposal.CareTeamOf, err = a.team(c, proposal.PatientID); err != nil {

@@ -248,18 +248,8 @@ func equal(a, b *float64) bool { return a == b || (a != nil && b != nil && *a ==
 func logChange(tx core.App, patientID string, before stored, after Bounds, reason phi.Text, by audit.Actor, now time.Time) error {
 	changes := audit.Changes{}
 	for _, changed := range before.changedBounds(patientID, after) {
-		entry, err := collections.NewThresholdChange(tx)
-		if err != nil {
+		if err := collections.StoreThresholdChange(tx, patientID, changed.Field, changed.Old, changed.New, reason, authorOf(by), now); err != nil {
 			return err
-		}
-		for column, value := range map[string]any{
-			"patient": patientID, "changed_by": authorOf(by), "changed_at": collections.Instant(now),
-			"field": changed.Field, "old_value": changed.Old, "new_value": changed.New, "reason": reason.Reveal(),
-		} {
-			entry.Set(column, value)
-		}
-		if err := tx.Save(entry); err != nil {
-			return fmt.Errorf("log threshold change: %w", err)
 		}
 		changes[changed.Field] = audit.Change{Old: changed.Old, New: changed.New}
 	}

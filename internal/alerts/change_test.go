@@ -47,9 +47,9 @@ func setThresholds(t *testing.T, app *tests.TestApp, patientID, text string, at 
 }
 
 // changeLog is what the change log says, oldest first.
-func changeLog(t *testing.T, app core.App, f alerts.ChangeFilter) (list []string) {
+func changeLog(t *testing.T, app core.App, f collections.ThresholdChangeFilter) (list []string) {
 	t.Helper()
-	page, total, err := alerts.Changes(app, f, 0, 100)
+	page, total, err := collections.PageOfThresholdChanges(app, f, 0, 100)
 	if err != nil || total != len(page) {
 		t.Fatalf("%d of %d changes: %v", len(page), total, err)
 	}
@@ -113,14 +113,14 @@ func TestSetThresholds(t *testing.T) {
 		if changed && (!c.UpdatedAt.Equal(at) || c.UpdatedBy != "nurse@vigil.test" || c.Default) {
 			t.Errorf("%s: by %s at %s", step.body, c.UpdatedBy, c.UpdatedAt)
 		}
-		if diff := cmp.Diff(step.log, changeLog(t, app, alerts.ChangeFilter{PatientID: patient, From: at, To: at})); diff != "" {
+		if diff := cmp.Diff(step.log, changeLog(t, app, collections.ThresholdChangeFilter{PatientID: patient, From: at, To: at})); diff != "" {
 			t.Errorf("%s: %s", step.body, diff)
 		}
 	}
-	if log := changeLog(t, app, alerts.ChangeFilter{Field: "pulse_low", ChangedBy: "nurse@vigil.test"}); len(log) != 3 {
+	if log := changeLog(t, app, collections.ThresholdChangeFilter{Field: "pulse_low", ChangedBy: "nurse@vigil.test"}); len(log) != 3 {
 		t.Errorf("of one bound: %v", log)
 	}
-	if log := changeLog(t, app, alerts.ChangeFilter{ChangedBy: "somebody@vigil.test"}); len(log) != 0 {
+	if log := changeLog(t, app, collections.ThresholdChangeFilter{ChangedBy: "somebody@vigil.test"}); len(log) != 0 {
 		t.Errorf("by somebody else: %v", log)
 	}
 	if !slices.Contains(alerts.ChangeLogFields(), "pulse_low") {
@@ -144,7 +144,7 @@ func TestSetThresholds(t *testing.T) {
 
 	// The practice's own are what everybody else inherits.
 	c, changed, err := setThresholds(t, app, "", `{"reason":"Board.","pulse":{"high":115}}`, now)
-	if err != nil || !changed || !slices.Contains(changeLog(t, app, alerts.ChangeFilter{Field: "pulse_high"}), "pulse_high 110 > 115, Board.") {
+	if err != nil || !changed || !slices.Contains(changeLog(t, app, collections.ThresholdChangeFilter{Field: "pulse_high"}), "pulse_high 110 > 115, Board.") {
 		t.Errorf("the practice's: %t (%v)", changed, err)
 	}
 	inherited, err := alerts.Configured(app, "newborn")
@@ -188,7 +188,7 @@ func TestThresholdsByHand(t *testing.T) {
 			t.Errorf("%v: %v", test.change, err)
 		}
 	}
-	later := alerts.ChangeFilter{From: now.Add(time.Minute)}
+	later := collections.ThresholdChangeFilter{From: now.Add(time.Minute)}
 	if diff := cmp.Diff([]string{"pulse_low 40 > 45, Changed in the dashboard."}, changeLog(t, app, later)); diff != "" {
 		t.Error(diff)
 	}
@@ -205,7 +205,7 @@ func TestThresholdsByHand(t *testing.T) {
 	if err := alerts.DropThresholds(app, own, nurse, now.Add(time.Hour), func() error { return app.Delete(own) }); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"pulse_low 45 > 50, Changed in the dashboard."}, changeLog(t, app, alerts.ChangeFilter{From: now.Add(time.Hour)})); diff != "" {
+	if diff := cmp.Diff([]string{"pulse_low 45 > 50, Changed in the dashboard."}, changeLog(t, app, collections.ThresholdChangeFilter{From: now.Add(time.Hour)})); diff != "" {
 		t.Error(diff)
 	}
 	practices, err := alerts.Configured(app, "")

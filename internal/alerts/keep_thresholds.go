@@ -18,11 +18,11 @@ const byHand = "Changed in the dashboard."
 // KeepThresholds checks a record of thresholds that is about to be saved, and logs what it changes once save has saved
 // it, all in the caller's transaction. What is wrong comes back as [validation.Errors] by column.
 func KeepThresholds(tx core.App, record *core.Record, by audit.Actor, now time.Time, save func() error) error {
-	patientID := record.GetString("patient")
-	if !record.IsNew() && record.Original().GetString("patient") != patientID {
+	patientID := collections.PatientOf(record)
+	if !record.IsNew() && collections.PatientOf(record.Original()) != patientID {
 		return validation.Errors{"patient": validation.NewError("fixed", "Thresholds stay with their patient.")}
 	}
-	after, err := ParseBounds(record.GetString("bounds"))
+	after, err := ParseBounds(record.GetString(collections.ThresholdsBounds))
 	if err != nil {
 		return validation.Errors{"bounds": validation.NewError("validation_invalid_value", `Must be groups of bounds, such as {"pulse":{"high":120}}.`)}
 	}
@@ -36,8 +36,8 @@ func KeepThresholds(tx core.App, record *core.Record, by audit.Actor, now time.T
 	}
 	changed := !before.own.equal(after)
 	if changed {
-		record.Set("updated_at", collections.Instant(now))
-		record.Set("updated_by", authorOf(by))
+		record.Set(collections.ThresholdsUpdatedAt, collections.Instant(now))
+		record.Set(collections.ThresholdsUpdatedBy, authorOf(by))
 	}
 	if err := save(); err != nil || !changed {
 		return err
@@ -47,7 +47,7 @@ func KeepThresholds(tx core.App, record *core.Record, by audit.Actor, now time.T
 
 // DropThresholds logs that a patient's own bounds are removed; remove removes them. The practice's stay.
 func DropThresholds(tx core.App, record *core.Record, by audit.Actor, now time.Time, remove func() error) error {
-	patientID := record.GetString("patient")
+	patientID := collections.PatientOf(record)
 	if patientID == "" {
 		return validation.Errors{"id": validation.NewError("kept", "The practice's thresholds cannot be deleted.")}
 	}

@@ -3,7 +3,6 @@ package alerts
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -70,7 +69,8 @@ func Simulate(ctx context.Context, app core.App, p Proposal, zone *time.Location
 	if err := checks.Err(); err != nil {
 		return outcome, err
 	}
-	s := simulator{app: app, outcome: &outcome, where: patientsOf(p), inForce: func(own Bounds) Thresholds { return InForce(after, own) }}
+	patients := collections.BoundedPatients{PatientID: p.PatientID, CareTeamOf: p.CareTeamOf}
+	s := simulator{app: app, outcome: &outcome, patients: patients, inForce: func(own Bounds) Thresholds { return InForce(after, own) }}
 	if p.PatientID != "" {
 		s.inForce = func(Bounds) Thresholds { return InForce(before.practice, after) }
 	}
@@ -81,54 +81,36 @@ func Simulate(ctx context.Context, app core.App, p Proposal, zone *time.Location
 	return outcome, err
 }
 
-func patientsOf(p Proposal) dbx.Expression {
-	conditions := collections.Conditions{dbx.HashExp{"p.active": true, "p.deleted_at": ""}}.Equal("p.id", p.PatientID)
-	if p.CareTeamOf != "" {
-		conditions = append(conditions, collections.OnCareTeam("p.id", p.CareTeamOf))
-	}
-	if p.PatientID != "" { // of one patient, whatever the state
-		conditions = conditions[1:]
-	}
-	return collections.Every(conditions)
-}
-
 // watchedColumns are the columns of what has thresholds.
 var watchedColumns = vitals.Columns(vitals.Watched)
 
 type simulator struct {
-	app     core.App
-	outcome *Simulated
-	where   dbx.Expression
-	inForce func(own Bounds) Thresholds
+	app      core.App
+	outcome  *Simulated
+	patients collections.BoundedPatients
+	inForce  func(own Bounds) Thresholds
 }
 
 func (s *simulator) run(ctx context.Context) error {
-	o, readings := s.outcome, 0
-	if err := s.app.DB().Select("COUNT(*)").From("patients p").Where(s.where).WithContext(ctx).Row(&o.PatientsTotal); err != nil {
-		return fmt.Errorf("count patients to simulate: %w", err)
+	o := s.outcome
+	var err error
+	if o.PatientsTotal, err = s.patients.Count(ctx, s.app); err != nil {
+		return err
 	}
-	err := s.app.DB().NewQuery(`SELECT COALESCE(SUM(readings), 0) FROM daily_counts WHERE day >= {:day}`).
-		Bind(dbx.Params{"day": o.From.Format(time.DateOnly)}).WithContext(ctx).Row(&readings)
+	readings, err := collections.KeptReadings(s.app, o.From.Format(time.DateOnly), "~", "")
 	if err != nil {
-		return fmt.Errorf("count readings to simulate: %w", err)
+		return err
 	}
 	if o.PatientsTotal > 1 {
 		o.SampleEvery = max(1, (o.PatientsTotal+simulatedPatients-1)/simulatedPatients, (readings+simulatedReadings-1)/simulatedReadings)
 	}
 	for after, seen := "", 0; ; {
-		var page []struct {
-			ID     string `db:"id"`
-			Bounds string `db:"bounds"`
-		}
-		err := s.app.DB().Select("p.id", "COALESCE(t.bounds, '') AS bounds").From("patients p").
-			LeftJoin("thresholds t", dbx.NewExp("t.patient = p.id")).
-			Where(dbx.And(s.where, dbx.NewExp("p.id > {:after}", dbx.Params{"after": after}))).
-			OrderBy("p.id").Limit(simulatedPage).WithContext(ctx).All(&page)
+		page, err := s.patients.Page(ctx, s.app, after, simulatedPage)
 		if err != nil {
-			return fmt.Errorf("list patients to simulate: %w", err)
+			return err
 		}
 		for _, patient := range page {
-			after = patient.ID
+			after = patient.PatientID
 			if seen++; (seen-1)%o.SampleEvery != 0 {
 				continue
 			}
@@ -136,7 +118,7 @@ func (s *simulator) run(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if err := s.judge(ctx, patient.ID, s.inForce(own)); err != nil {
+			if err := s.judge(ctx, patient.PatientID, s.inForce(own)); err != nil {
 				return err
 			}
 		}
@@ -152,16 +134,9 @@ func (s *simulator) judge(ctx context.Context, patientID string, proposed Thresh
 	if err != nil {
 		return err
 	}
-	rows, err := s.app.DB().NewQuery(`SELECT id, observation_type, measured_at, ` + watchedColumns + `
-		FROM observations WHERE patient = {:patient} AND measured_at >= {:from} AND status = 'final' ORDER BY measured_at`).
-		Bind(dbx.Params{"patient": patientID, "from": collections.Instant(s.outcome.From.AddDate(0, 0, -longestWindow))}).
-		WithContext(ctx).Rows()
-	if err != nil {
-		return fmt.Errorf("read readings to simulate: %w", err)
-	}
-	defer rows.Close() //nolint:errcheck // Err below tells what went wrong
 	var weighings []Weighing
-	for rows.Next() {
+	since := s.outcome.From.AddDate(0, 0, -longestWindow)
+	err = collections.EachReading(ctx, s.app, patientID, since, watchedColumns, func(rows *dbx.Rows) error {
 		var id, kind, measuredAt string
 		var r vitals.Reading
 		columns := []any{&id, &kind, &measuredAt}
@@ -169,7 +144,7 @@ func (s *simulator) judge(ctx context.Context, patientID string, proposed Thresh
 			columns = append(columns, r.Slot(p))
 		}
 		if err := rows.Scan(columns...); err != nil {
-			return fmt.Errorf("read a reading to simulate: %w", err)
+			return err
 		}
 		r.Kind, r.MeasuredAt = vitals.Kind(kind), collections.ParseInstant(measuredAt)
 		s.outcome.Judge(id, patientID, r, proposed, weighings, raised[id])
@@ -181,29 +156,17 @@ func (s *simulator) judge(ctx context.Context, patientID string, proposed Thresh
 				weighings = append(weighings, Weighing{Of: p, Value: *value, MeasuredAt: r.MeasuredAt})
 			}
 		}
-	}
+		return nil
+	})
 	s.outcome.Patients++
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("read readings to simulate: %w", err)
-	}
-	return nil
+	return err
 }
 
 // raised are the alerts that the patient's readings really raised, by observation.
 func (s *simulator) raised(ctx context.Context, patientID string) (map[string][]Raised, error) {
-	var rows []struct {
-		Observation string   `db:"observation"`
-		Type        string   `db:"type"`
-		Level       string   `db:"level"`
-		Parameter   string   `db:"parameter"`
-		Value       *float64 `db:"value"`
-		Threshold   *float64 `db:"threshold"`
-	}
-	err := s.app.DB().NewQuery(`SELECT observation, type, level, parameter, value, threshold FROM alerts
-		WHERE patient = {:patient} AND created_at >= {:from} AND observation != '' AND level IN ('critical', 'warning')`).
-		Bind(dbx.Params{"patient": patientID, "from": collections.Instant(s.outcome.From.AddDate(0, 0, -1))}).WithContext(ctx).All(&rows)
+	rows, err := collections.RaisedAlerts(ctx, s.app, patientID, s.outcome.From.AddDate(0, 0, -1))
 	if err != nil {
-		return nil, fmt.Errorf("read alerts to compare with: %w", err)
+		return nil, err
 	}
 	raised := map[string][]Raised{}
 	for _, row := range rows {

@@ -117,13 +117,10 @@ func heldByAnother() error {
 // findReceiver finds a patient who may be given a device.
 func findReceiver(tx core.App, patientID string) (*collections.Patient, error) {
 	patient, err := collections.FindPatient(tx, patientID)
-	switch {
-	case err != nil:
-		return nil, fault.OrMissing(err)
-	case !patient.Active():
-		return nil, fault.Field("patient_id", "This patient is archived.")
+	if err == nil && !patient.Active() {
+		err = fault.Field("patient_id", "This patient is archived.")
 	}
-	return patient, nil
+	return patient, fault.OrMissing(err)
 }
 
 func findOrNew(tx core.App, deviceID string, now time.Time) (*collections.Device, error) {

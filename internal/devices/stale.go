@@ -92,7 +92,7 @@ func (e *Engine) CheckStale(ctx context.Context, app core.App, since, now time.T
 
 func (e *Engine) judgeStale(app core.App, row collections.Measured, now time.Time) (raised bool, err error) {
 	kind, zone := vitals.Kind(row.Kind), collections.Zone(row.TimeZone, e.rules.PracticeZone)
-	told, err := lastStale(app, row.PatientID, kind)
+	told, err := collections.LastAlertMeasured(app, row.PatientID, alerts.TypeStaleReading, row.Kind)
 	if err != nil {
 		return false, err
 	}
@@ -106,7 +106,7 @@ func (e *Engine) judgeStale(app core.App, row collections.Measured, now time.Tim
 	}
 	newest := readings[0]
 	err = app.RunInTransaction(func(tx core.App) error {
-		if again, err := lastStale(tx, row.PatientID, kind); err != nil || !again.Equal(told) {
+		if again, err := collections.LastAlertMeasured(tx, row.PatientID, alerts.TypeStaleReading, row.Kind); err != nil || !again.Equal(told) {
 			return err // another check was faster
 		}
 		raised = true
@@ -123,18 +123,6 @@ func (e *Engine) judgeStale(app core.App, row collections.Measured, now time.Tim
 	return raised, err
 }
 
-// lastStale is the time of the reading for which the last stale_reading alert of a patient and kind was raised; zero for none.
-func lastStale(app core.App, patientID string, kind vitals.Kind) (time.Time, error) {
-	var at string
-	err := app.DB().NewQuery(`SELECT COALESCE(MAX(measured_at), '') FROM alerts
-		WHERE patient = {:patient} AND type = 'stale_reading' AND parameter = {:kind}`).
-		Bind(dbx.Params{"patient": patientID, "kind": string(kind)}).Row(&at)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("find stale_reading alert: %w", err)
-	}
-	return collections.ParseInstant(at), nil
-}
-
 // runOf reads enough of the latest readings of a kind to judge them: the days that the rule looks at, and all since the last
 // alert, so that a long run is told of once.
 func runOf(app core.App, patientID string, kind vitals.Kind, told, now time.Time) ([]vitals.Reading, error) {
@@ -144,30 +132,22 @@ func runOf(app core.App, patientID string, kind vitals.Kind, told, now time.Time
 	}
 	rule := kind.Definition().Stale
 	compared := slices.Concat(rule.Of, rule.Also)
-	rows, err := app.DB().NewQuery(`SELECT measured_at, device_id, comparator, ` + vitals.Columns(compared) + ` FROM observations
-		WHERE patient = {:patient} AND observation_type = {:kind} AND measured_at >= {:from} AND status = 'final' ORDER BY measured_at DESC, id DESC`).
-		Bind(dbx.Params{"patient": patientID, "kind": string(kind), "from": collections.Instant(from)}).Rows()
-	if err != nil {
-		return nil, fmt.Errorf("read latest readings: %w", err)
-	}
-	defer rows.Close() //nolint:errcheck // Err below tells what went wrong
 	var readings []vitals.Reading
-	for rows.Next() {
+	columns := "comparator, " + vitals.Columns(compared)
+	err := collections.EachReadingBack(app, patientID, string(kind), from, columns, func(rows *dbx.Rows) error {
 		r := vitals.Reading{Kind: kind}
 		var measuredAt, comparator string
-		columns := []any{&measuredAt, &r.DeviceID, &comparator}
+		values := []any{&measuredAt, &r.DeviceID, &comparator}
 		for _, p := range compared {
-			columns = append(columns, r.Slot(p))
+			values = append(values, r.Slot(p))
 		}
-		if err := rows.Scan(columns...); err != nil {
-			return nil, fmt.Errorf("read a latest reading: %w", err)
+		if err := rows.Scan(values...); err != nil {
+			return err
 		}
 		r.MeasuredAt = collections.ParseInstant(measuredAt)
 		r.Say(vitals.Comparator, comparator)
 		readings = append(readings, r)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("read latest readings: %w", err)
-	}
-	return readings, nil
+		return nil
+	})
+	return readings, err
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -19,34 +18,11 @@ import (
 // them.
 var QuarantineStatuses = []string{collections.EventOpen, collections.EventReleased, collections.EventDiscarded, collections.EventRejected}
 
-// QuarantineFilter narrows the quarantine list; zero values do not.
-type QuarantineFilter struct {
-	Status, Reason, DeviceID string
-	// From and To bound the time of receipt, both inclusive.
-	From, To time.Time
-}
-
-// Quarantine returns a page of the quarantine list, newest first, and how long it is in all; unreadable events are left out and counted.
-func Quarantine(app core.App, f QuarantineFilter, offset, limit int) (page []*collections.GatewayEvent, total, unreadable int, err error) {
-	statuses := []any{}
-	for _, status := range QuarantineStatuses {
-		if f.Status == "" || f.Status == status {
-			statuses = append(statuses, status)
-		}
-	}
-	conditions := collections.Conditions{dbx.In("status", statuses...)}.Equal("reason", f.Reason).
-		Equal("device_id", f.DeviceID).Between("received_at", f.From, f.To)
-	return collections.PageOfGatewayEvents(app, conditions, offset, limit)
-}
-
 // Find returns one event of the quarantine list, or a not-found fault.
 func Find(app core.App, id string) (*collections.GatewayEvent, error) {
 	event, err := collections.FindGatewayEvent(app, id)
-	if collections.Missing(err) {
-		return nil, fault.Missing()
-	}
 	if err != nil {
-		return nil, err
+		return nil, fault.OrMissing(err)
 	}
 	if err := collections.Readable(event.ProxyRecord()); err != nil {
 		return nil, err
@@ -84,10 +60,8 @@ func (e *Engine) Release(app core.App, id, patientID string, by audit.Actor, now
 		if err != nil {
 			return err
 		}
-		if _, err := collections.FindPatient(tx, patientID); collections.Missing(err) {
-			return fault.Missing()
-		} else if err != nil {
-			return err
+		if _, err := collections.FindPatient(tx, patientID); err != nil {
+			return fault.OrMissing(err)
 		}
 		if err := waits(waiting); err != nil {
 			return err

@@ -54,7 +54,7 @@ func TestQuarantineTellsOnceAnHour(t *testing.T) {
 	if on := texts(t, app, `SELECT * FROM (SELECT json_group_array(name) FROM pragma_table_info('gateway_events') WHERE name LIKE '%patient%')`); on[0] != "[]" {
 		t.Errorf("the patient lies open on disk: %s", on)
 	}
-	page, total, _, err := intake.Quarantine(app, intake.QuarantineFilter{Status: collections.EventOpen}, 0, 2)
+	page, total, _, err := collections.PageOfGatewayEvents(app, collections.GatewayEventFilter{Status: collections.EventOpen}, 0, 2)
 	if err != nil || total != 3 || len(page) != 2 || gateway.PatientIdentifier([]byte(page[0].Payload().Reveal())) != "nobody" {
 		t.Errorf("%d of %d (%v)", len(page), total, err)
 	}
@@ -103,7 +103,7 @@ func TestRelease(t *testing.T) {
 	if err != nil || second.Duplicate || second.Observation.ID == outcome.Observation.ID || *second.Observation.Reading.Value(vitals.Systolic) != 130 {
 		t.Errorf("a person's word against the first: %+v, %v", second.Duplicate, err)
 	}
-	if page, total, _, err := intake.Quarantine(app, intake.QuarantineFilter{Status: collections.EventReleased}, 0, 10); err != nil || total != 2 || len(page) != 2 {
+	if page, total, _, err := collections.PageOfGatewayEvents(app, collections.GatewayEventFilter{Status: collections.EventReleased}, 0, 10); err != nil || total != 2 || len(page) != 2 {
 		t.Errorf("%d released (%v)", total, err)
 	}
 }

@@ -41,11 +41,13 @@ func (e *Engine) complete(tx core.App, b *batch, m *memory, s Submission, now ti
 	if o.FHIRStatus != "" {
 		o.FHIRVersion, o.TransformedAt = o.FHIRVersion+1, now
 	}
-	if o.readingKey, err = o.completedKey(tx, record.GetString("reading_key")); err != nil {
+	if o.readingKey, err = o.completedKey(tx, record.GetString(collections.ObservationReadingKey)); err != nil {
 		return Outcome{}, err
 	}
 	record.Load(o.columns())
-	if err := collections.Update(tx, record, append(s.Reading.Columns(), "fhir_version", "transformed_at", "reading_key", collections.ColumnUpdatedAt)...); err != nil {
+	changed := append(s.Reading.Columns(), collections.ObservationFHIRVersion, collections.ObservationTransformedAt,
+		collections.ObservationReadingKey, collections.ColumnUpdatedAt)
+	if err := collections.Update(tx, record, changed...); err != nil {
 		return Outcome{}, err
 	}
 	return e.consequences(tx, b, o, patient, s.By, now)

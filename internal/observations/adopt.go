@@ -57,7 +57,7 @@ func (e *Engine) Adopt(tx core.App, record *core.Record, by audit.Actor, now tim
 func (e *Engine) submissionOf(record *core.Record, by audit.Actor, now time.Time) (Submission, error) {
 	checks := input.NewChecks()
 	reading := readingFromRecord(record)
-	reading.MeasuredAt = checks.Instant("measured_at", input.Of(record.GetString("measured_at")), true)
+	reading.MeasuredAt = checks.Instant("measured_at", input.Of(record.GetString(collections.ObservationMeasuredAt)), true)
 	checks.NotFuture("measured_at", reading.MeasuredAt, now, e.rules.MaxFuture)
 	reading.Check(checks)
 	for _, p := range vitals.Parameters {
@@ -65,11 +65,11 @@ func (e *Engine) submissionOf(record *core.Record, by audit.Actor, now time.Time
 			*value = vitals.RoundHalfUp(*value, vitals.Decimals)
 		}
 	}
-	source := vitals.Source(record.GetString("source"))
+	source := vitals.Source(record.GetString(collections.ObservationSource))
 	if source == "" {
 		source = vitals.SourceAPI
 	}
-	return Submission{PatientID: record.GetString("patient"), Reading: reading, Source: source, By: by, ReceivedAt: now},
+	return Submission{PatientID: collections.PatientOf(record), Reading: reading, Source: source, By: by, ReceivedAt: now},
 		checks.Err()
 }
 

@@ -74,19 +74,11 @@ func (b *batch) store(tx core.App) error {
 	for key, readings := range b.totals {
 		totals = append(totals, []any{key.day, key.kind, collections.StatusFinal, readings})
 	}
-	if err := addTotals.Store(tx, totals); err != nil {
+	if err := collections.AddDailyCounts.Store(tx, totals); err != nil {
 		return fmt.Errorf("store daily counts: %w", err)
 	}
 	return noteTimes(tx, b.processing...)
 }
-
-var (
-	addTotals = collections.NewRowInsert("daily_counts", "day, observation_type, status, readings",
-		"ON CONFLICT (day, observation_type, status) DO UPDATE SET readings = readings + excluded.readings")
-	addDays = collections.NewRowInsert("reading_days", "patient, day, observation_type, first_observation, readings, device_readings",
-		`ON CONFLICT (patient, day, observation_type) DO UPDATE
-			SET readings = readings + excluded.readings, device_readings = device_readings + excluded.device_readings`)
-)
 
 // storeDays adds readings to the days with data.
 func storeDays(tx core.App, counted map[patientDay]dayCount) error {
@@ -94,7 +86,7 @@ func storeDays(tx core.App, counted map[patientDay]dayCount) error {
 	for key, day := range counted {
 		days = append(days, []any{key.patient, key.day, key.kind, day.first, day.readings, day.fromDevices})
 	}
-	if err := addDays.Store(tx, days); err != nil {
+	if err := collections.AddReadingDays.Store(tx, days); err != nil {
 		return fmt.Errorf("store reading days: %w", err)
 	}
 	return nil

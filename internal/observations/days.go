@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -38,7 +37,7 @@ func FollowAssignment(tx core.App, record *core.Record, practice *time.Location,
 		if patient == "" {
 			continue
 		}
-		zone, err := zoneOf(tx, patient, practice)
+		zone, err := collections.ZoneOfPatient(tx, patient, practice)
 		if err != nil {
 			return err
 		}
@@ -60,55 +59,35 @@ func firstOf(a, b time.Time) time.Time {
 // RecountDays counts the days with data of a patient anew inside the caller's transaction, from the day in which the given moment lies; from
 // the zero moment, all of them. Days always stand in the zone the patient is in now. Source: docs/decisions/conventions.md, "Practice and time zone".
 func RecountDays(tx core.App, patientID string, zone *time.Location, since time.Time) error {
-	readings, days := dbx.Expression(nil), dbx.Expression(dbx.HashExp{"patient": patientID})
+	days := collections.Days{PatientID: patientID}
 	if !since.IsZero() {
-		from := collections.StartOfDay(since.In(zone))
-		readings = dbx.NewExp("measured_at >= {:from}", dbx.Params{"from": collections.Instant(from)})
-		days = dbx.And(days, dbx.NewExp("day >= {:day}", dbx.Params{"day": from.Format(time.DateOnly)}))
+		days.From = collections.StartOfDay(since.In(zone))
 	}
-	counted, err := countDays(tx, patientID, zone, readings)
+	counted, err := countDays(tx, zone, days)
 	if err != nil {
 		return err
 	}
 	return replaceDays(tx, days, counted)
 }
 
-// zoneOf is the time zone of a patient.
-func zoneOf(tx core.App, patientID string, practice *time.Location) (*time.Location, error) {
-	var name string
-	err := tx.DB().NewQuery(`SELECT time_zone FROM patients WHERE id = {:id}`).Bind(dbx.Params{"id": patientID}).Row(&name)
-	return collections.Zone(name, practice), failed("find the patient's time zone", err)
-}
-
-// fromDevice says whether a reading counts for billing, as [Assess] has it.
-var fromDevice = fmt.Sprintf("(source != '%s' AND device_id != '' AND patient IS (%s)) AS from_device", vitals.SourcePortal,
-	collections.DeviceHolderQuery("observations.device_id", "observations.measured_at"))
-
-// countDays counts the days with data of a patient from the readings that hold and match; nil matches all.
-func countDays(app core.App, patientID string, zone *time.Location, match dbx.Expression) (map[patientDay]dayCount, error) {
-	var readings []struct {
-		ID         string `db:"id"`
-		Kind       string `db:"observation_type"`
-		MeasuredAt string `db:"measured_at"`
-		FromDevice bool   `db:"from_device"`
-	}
-	err := app.DB().Select("id", "observation_type", "measured_at", fromDevice).From(collections.Observations).
-		Where(dbx.HashExp{"patient": patientID, "status": collections.StatusFinal}).AndWhere(match).OrderBy("measured_at", "id").All(&readings)
+// countDays counts the days with data from the readings that hold; which of them count for billing is as [Assess] has it.
+func countDays(app core.App, zone *time.Location, of collections.Days) (map[patientDay]dayCount, error) {
+	readings, err := collections.ReadingsOfDays(app, of, string(vitals.SourcePortal))
 	if err != nil {
-		return nil, failed("count days with data", err)
+		return nil, err
 	}
 	days := map[patientDay]dayCount{}
 	for _, r := range readings {
-		key := patientDay{patientID, collections.ParseInstant(r.MeasuredAt).In(zone).Format(time.DateOnly), r.Kind}
+		key := patientDay{of.PatientID, collections.ParseInstant(r.MeasuredAt).In(zone).Format(time.DateOnly), r.Kind}
 		days[key] = days[key].with(r.ID, r.FromDevice)
 	}
 	return days, nil
 }
 
-// replaceDays puts days with data in the place of those that match.
-func replaceDays(tx core.App, match dbx.Expression, days map[patientDay]dayCount) error {
-	if _, err := tx.NonconcurrentDB().Delete("reading_days", match).Execute(); err != nil {
-		return fmt.Errorf("empty reading days: %w", err)
+// replaceDays puts days with data in the place of those that are kept.
+func replaceDays(tx core.App, kept collections.Days, days map[patientDay]dayCount) error {
+	if err := collections.ForgetDays(tx, kept); err != nil {
+		return err
 	}
 	return storeDays(tx, days)
 }

@@ -74,7 +74,7 @@ func (e *Engine) ingest(tx core.App, b *batch, m *memory, s Submission, now time
 	if !stored {
 		outcome, keyless, err := repeated(tx, o)
 		if err == nil && keyless {
-			err = takeKey(tx, outcome.Observation.ID, o.gatewayKey)
+			err = collections.TakeGatewayKey(tx, outcome.Observation.ID, o.gatewayKey)
 		}
 		return outcome, err
 	}
@@ -159,13 +159,10 @@ func loadHolder(tx core.App, patientID string) (h holder, err error) {
 	err = tx.DB().NewQuery(`SELECT p.active, p.deleted_at, p.time_zone, p.date_of_birth, p.first_name, p.last_name, p.mrn, COALESCE(u.email, '') AS provider_email
 		FROM patients p LEFT JOIN users u ON u.id = p.primary_provider AND u.is_active = TRUE WHERE p.id = {:id}`).
 		Bind(dbx.Params{"id": patientID}).One(&h)
-	if collections.Missing(err) {
-		return h, fault.Missing()
-	}
 	if err != nil {
-		return h, fmt.Errorf("find patient of reading: %w", err)
+		err = fmt.Errorf("find patient of reading: %w", err)
 	}
-	return h, nil
+	return h, fault.OrMissing(err)
 }
 
 // unborn reports whether the time, in the patient's zone, lies before the date of birth. A date that cannot be opened
@@ -216,28 +213,17 @@ func repeated(app core.App, o Observation) (outcome Outcome, keyless bool, err e
 		return Outcome{}, false, err
 	}
 	known := err == nil
-	if known && (o.gatewayKey == "" || same.GetString("source") == string(vitals.SourceGateway)) {
+	if known && (o.gatewayKey == "" || same.GetString(collections.ObservationSource) == string(vitals.SourceGateway)) {
 		return Outcome{Observation: FromRecord(same), Duplicate: true}, false, nil
 	}
 	first, err := collections.FindObservationByKey(app, "", o.gatewayKey)
 	switch {
-	case err == nil && o.partial && readingKey(first.GetString("patient"), readingFromRecord(first).As(o.Reading)) == o.readingKey:
+	case err == nil && o.partial && readingKey(collections.PatientOf(first), readingFromRecord(first).As(o.Reading)) == o.readingKey:
 		return Outcome{Observation: FromRecord(first), Duplicate: true}, false, nil
 	case err == nil && (!known || first.Id != same.Id):
 		return Outcome{Observation: FromRecord(first), Conflict: true}, false, nil
 	case known && (err == nil || collections.Missing(err)):
-		return Outcome{Observation: FromRecord(same), Duplicate: true}, same.GetString("gateway_key") == "", nil
+		return Outcome{Observation: FromRecord(same), Duplicate: true}, same.GetString(collections.ObservationGatewayKey) == "", nil
 	}
 	return Outcome{}, false, err
-}
-
-// takeKey gives the gateway's key to a reading that came another way first: what comes under the key from now on repeats this reading or
-// contradicts it. Source: docs/decisions/gateway.md, "Deduplication window versus retries".
-func takeKey(tx core.App, id, gatewayKey string) error {
-	_, err := tx.NonconcurrentDB().NewQuery(`UPDATE observations SET gateway_key = {:key} WHERE id = {:id}`).
-		Bind(dbx.Params{"id": id, "key": gatewayKey}).Execute()
-	if err != nil {
-		return fmt.Errorf("take the gateway's key: %w", err)
-	}
-	return nil
 }

@@ -50,7 +50,7 @@ func TestTotalsAreExact(t *testing.T) {
 				for _, kind := range []string{"", string(vitals.Weight), string(vitals.BloodPressure)} {
 					for _, status := range []string{"", "transmitted", "pending"} {
 						for _, patient := range []string{"", patients[0]} {
-							f := observations.Filter{PatientID: patient, Kind: kind, FHIRStatus: status, From: from, To: to, Zone: newYork}
+							f := collections.ObservationFilter{PatientID: patient, Kind: kind, FHIRStatus: status, From: from, To: to, Zone: newYork}
 							page, total, err := observations.List(app, f, 0, 200)
 							if err != nil {
 								t.Fatal(err)
@@ -81,7 +81,7 @@ func TestTotalsAreExact(t *testing.T) {
 	if _, err := elsewhere.Withdraw(app, lone, phi.Text("wrong"), sender, now); err != nil {
 		t.Fatal(err)
 	}
-	if page, total, err := observations.List(app, observations.Filter{}, 0, 200); total != len(page) || err != nil {
+	if page, total, err := observations.List(app, collections.ObservationFilter{}, 0, 200); total != len(page) || err != nil {
 		t.Errorf("after a change of zone %d in all, %d are there (%v)", total, len(page), err)
 	}
 }
@@ -100,14 +100,14 @@ func TestListAndFind(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name   string
-		filter observations.Filter
+		filter collections.ObservationFilter
 		want   []string
 	}{
-		{"newest first", observations.Filter{}, []string{third, second, first}},
-		{"oldest first", observations.Filter{OldestFirst: true}, []string{first, second, third}},
-		{"patient", observations.Filter{PatientID: ada}, []string{third, first}},
-		{"kind and status", observations.Filter{Kind: "weight", FHIRStatus: "pending"}, []string{second}},
-		{"both ends belong to it", observations.Filter{From: now.Add(-2 * time.Hour), To: now.Add(-time.Hour)}, []string{second, first}},
+		{"newest first", collections.ObservationFilter{}, []string{third, second, first}},
+		{"oldest first", collections.ObservationFilter{OldestFirst: true}, []string{first, second, third}},
+		{"patient", collections.ObservationFilter{PatientID: ada}, []string{third, first}},
+		{"kind and status", collections.ObservationFilter{Kind: "weight", FHIRStatus: "pending"}, []string{second}},
+		{"both ends belong to it", collections.ObservationFilter{From: now.Add(-2 * time.Hour), To: now.Add(-time.Hour)}, []string{second, first}},
 	} {
 		page, total, err := observations.List(app, test.filter, 0, 10)
 		var got []string

@@ -1,10 +1,8 @@
 package observations
 
 import (
-	"fmt"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -30,17 +28,7 @@ func Count(app core.App, today, now time.Time) (n Numbers, err error) {
 		since = hour
 	}
 	var recent int
-	var last string
-	err = app.DB().NewQuery(`SELECT
-			COALESCE(SUM(created_at >= {:today}), 0), COALESCE(SUM(created_at > {:hour}), 0), COALESCE(SUM(created_at > {:recent}), 0),
-			COALESCE((SELECT MAX(created_at) FROM observations), '')
-		FROM observations WHERE created_at >= {:since}`).Bind(dbx.Params{
-		"today": collections.Instant(today), "hour": collections.Instant(hour), "recent": collections.Instant(now.Add(-rateWindow)),
-		"since": collections.Instant(since),
-	}).Row(&n.Today, &n.LastHour, &recent, &last)
-	if err != nil {
-		return n, fmt.Errorf("count observations: %w", err)
-	}
-	n.PerMinute, n.LastAt = float64(recent)/rateWindow.Minutes(), collections.ParseInstant(last)
-	return n, nil
+	n.Today, n.LastHour, recent, n.LastAt, err = collections.CountStored(app, since, today, hour, now.Add(-rateWindow))
+	n.PerMinute = float64(recent) / rateWindow.Minutes()
+	return n, err
 }

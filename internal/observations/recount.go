@@ -2,10 +2,8 @@ package observations
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -50,16 +48,11 @@ func (e *Engine) recountTotals(ctx context.Context, app core.App) (days, wrong i
 	return days, wrong, ctx.Err()
 }
 
-// nextDays finds the next reading and the next total, each by an index.
-const nextDays = `SELECT COALESCE((SELECT MIN(measured_at) FROM observations WHERE measured_at >= {:from}), ''),
-	COALESCE((SELECT MIN(day) FROM daily_counts WHERE day >= {:day}), '')`
-
 // nextTotal is the first day from the given one on that has a reading or a total, in the practice's zone; zero when there is none.
 func (e *Engine) nextTotal(app core.App, from time.Time) (next time.Time, err error) {
-	var measured, kept string
-	err = app.DB().NewQuery(nextDays).Bind(dbx.Params{"from": collections.Instant(from), "day": from.Format(time.DateOnly)}).Row(&measured, &kept)
+	measured, kept, err := collections.NextCounted(app, from)
 	if err != nil {
-		return next, fmt.Errorf("find the next day with readings: %w", err)
+		return next, err
 	}
 	if measured != "" {
 		next = collections.StartOfDay(collections.ParseInstant(measured).In(e.rules.PracticeZone))
@@ -70,50 +63,27 @@ func (e *Engine) nextTotal(app core.App, from time.Time) (next time.Time, err er
 	return next, nil
 }
 
-const (
-	countedTotals = `SELECT observation_type, status, COUNT(*) FROM observations WHERE measured_at >= {:from} AND measured_at < {:to} GROUP BY 1, 2`
-	keptTotals    = `SELECT observation_type, status, readings FROM daily_counts WHERE day = {:day} AND readings != 0`
-)
-
 // recountTotal compares one day first beside the writer, and only what differs again in its stead.
 func recountTotal(app core.App, day time.Time) (differs bool, err error) {
-	params := dbx.Params{
-		"day": day.Format(time.DateOnly), "from": collections.Instant(day), "to": collections.Instant(collections.StartOfNextDay(day)),
-	}
-	compare := func(db dbx.Builder) error {
-		return db.NewQuery(`WITH counted AS MATERIALIZED (` + countedTotals + `), kept AS (` + keptTotals + `)
-			SELECT EXISTS (SELECT * FROM counted EXCEPT SELECT * FROM kept) OR EXISTS (SELECT * FROM kept EXCEPT SELECT * FROM counted)`).
-			Bind(params).Row(&differs)
-	}
-	if err := compare(app.DB()); err != nil || !differs {
-		return false, failed("compare the totals of a day", err)
+	if differs, err = collections.TotalsDiffer(app, day); err != nil || !differs {
+		return false, err
 	}
 	err = app.RunInTransaction(func(tx core.App) error {
-		if err := compare(tx.NonconcurrentDB()); err != nil || !differs {
+		if differs, err = collections.TotalsDiffer(tx, day); err != nil || !differs {
 			return err
 		}
-		for _, statement := range []string{
-			`DELETE FROM daily_counts WHERE day = {:day}`,
-			`INSERT INTO daily_counts (day, observation_type, status, readings) SELECT {:day}, * FROM (` + countedTotals + `)`,
-		} {
-			if _, err := tx.NonconcurrentDB().NewQuery(statement).Bind(params).Execute(); err != nil {
-				return err
-			}
-		}
-		return nil
+		return collections.CountTotals(tx, day)
 	})
-	return differs, failed("count the totals of a day anew", err)
+	return differs, err
 }
 
 // recountPatients compares the days with data of one patient after the other. Only those who differ are compared again in the writer's
 // stead, since a reading may have come while they were looked at.
 func (e *Engine) recountPatients(ctx context.Context, app core.App) (wrong int, err error) {
 	for after := ""; ctx.Err() == nil; {
-		var ids []string
-		err := app.DB().NewQuery(`SELECT id FROM patients WHERE id > {:after} ORDER BY id LIMIT +{:limit}`).
-			Bind(dbx.Params{"after": after, "limit": patientsAtATime}).Column(&ids)
+		ids, err := collections.PatientsAfter(app, after, patientsAtATime)
 		if err != nil || len(ids) == 0 {
-			return wrong, failed("list patients", err)
+			return wrong, err
 		}
 		after = ids[len(ids)-1]
 		for _, id := range ids {
@@ -135,21 +105,14 @@ func (e *Engine) recountPatients(ctx context.Context, app core.App) (wrong int, 
 
 // miscounted counts the patient's days with data, by the time zone the patient is in now, and how many of the kept ones differ from that.
 func (e *Engine) miscounted(app core.App, id string) (counted map[patientDay]dayCount, wrong int, err error) {
-	zone, err := zoneOf(app, id, e.rules.PracticeZone)
+	zone, err := collections.ZoneOfPatient(app, id, e.rules.PracticeZone)
 	if err != nil {
 		return nil, 0, err
 	}
-	if counted, err = countDays(app, id, zone, nil); err != nil {
+	if counted, err = countDays(app, zone, collections.Days{PatientID: id}); err != nil {
 		return nil, 0, err
 	}
-	var kept []struct {
-		Day      string `db:"day"`
-		Kind     string `db:"observation_type"`
-		Readings int    `db:"readings"`
-		Devices  int    `db:"device_readings"`
-	}
-	err = app.DB().Select("day", "observation_type", "readings", "device_readings").From("reading_days").
-		Where(dbx.HashExp{"patient": id}).All(&kept)
+	kept, err := collections.KeptDays(app, id)
 	wrong = len(counted)
 	for _, row := range kept {
 		is, exists := counted[patientDay{id, row.Day, row.Kind}]
@@ -160,7 +123,7 @@ func (e *Engine) miscounted(app core.App, id string) (counted map[patientDay]day
 			wrong++
 		}
 	}
-	return counted, wrong, failed("read days with data", err)
+	return counted, wrong, err
 }
 
 // recountPatient counts a patient's days anew, unless they add up after all.
@@ -171,15 +134,7 @@ func (e *Engine) recountPatient(app core.App, id string) (wrong int, err error) 
 			return err
 		}
 		wrong = differ
-		return replaceDays(tx, dbx.HashExp{"patient": id}, counted)
+		return replaceDays(tx, collections.Days{PatientID: id}, counted)
 	})
 	return wrong, err
-}
-
-// failed says what failed, if anything did.
-func failed(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, err)
 }

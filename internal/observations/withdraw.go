@@ -1,11 +1,9 @@
 package observations
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -51,20 +49,12 @@ type withdrawal struct {
 
 // mark stores the withdrawal; a FHIR form reads otherwise from now on, so it is a new version.
 func (w withdrawal) mark() error {
-	reason, err := collections.Seal(w.reason.Reveal(), "observations.entered_in_error_reason", w.observation.ID)
-	if err != nil {
-		return fmt.Errorf("seal reason: %w", err)
-	}
-	at := collections.Instant(w.now)
-	changes := dbx.Params{
-		"status": collections.StatusEnteredInError, "entered_in_error_at": at, "entered_in_error_by": w.by.Email,
-		"entered_in_error_reason": reason, "updated_at": at,
-	}
+	version := 0
 	if w.observation.FHIRStatus != "" {
-		changes["fhir_version"], changes["transformed_at"] = w.observation.FHIRVersion+1, at
+		version = w.observation.FHIRVersion + 1
 	}
-	if _, err := w.tx.DB().Update(collections.Observations, changes, dbx.HashExp{"id": w.observation.ID}).Execute(); err != nil {
-		return fmt.Errorf("mark observation: %w", err)
+	if err := collections.SetEnteredInError(w.tx, w.observation.ID, w.by.Email, w.reason, version, w.now); err != nil {
+		return err
 	}
 	return audit.Append(w.tx, audit.Entry{
 		Event: audit.ObservationEnteredInError, Actor: w.by, ResourceType: audit.ResourceObservation, ResourceID: w.observation.ID,
@@ -106,72 +96,49 @@ func (w withdrawal) recall() error {
 // recountDay counts the patient's day anew, from the readings that are left of it.
 func (w withdrawal) recountDay() error {
 	patient, reading := w.observation.PatientID, w.observation.Reading
-	zone, err := zoneOf(w.tx, patient, w.engine.rules.PracticeZone)
+	zone, err := collections.ZoneOfPatient(w.tx, patient, w.engine.rules.PracticeZone)
 	if err != nil {
 		return err
 	}
 	at := reading.MeasuredAt.In(zone)
-	days, err := countDays(w.tx, patient, zone, dbx.And(
-		dbx.HashExp{"observation_type": string(reading.Kind)},
-		dbx.NewExp("measured_at >= {:from} AND measured_at < {:to}", dbx.Params{
-			"from": collections.Instant(collections.StartOfDay(at)), "to": collections.Instant(collections.StartOfNextDay(at)),
-		})))
+	day := collections.Days{
+		PatientID: patient, Kind: string(reading.Kind), From: collections.StartOfDay(at), To: collections.StartOfNextDay(at),
+	}
+	counted, err := countDays(w.tx, zone, day)
 	if err != nil {
 		return err
 	}
-	day := dbx.HashExp{"patient": patient, "observation_type": string(reading.Kind), "day": at.Format(time.DateOnly)}
-	return replaceDays(w.tx, day, days)
+	return replaceDays(w.tx, day, counted)
 }
 
 // recount moves the reading from one total of its day to the other. Where the day has no such total, because the practice was in another time
 // zone when it was counted, it stays where it is: totals of all days must hold.
 func (w withdrawal) recount() error {
-	row := dbx.Params{
-		"day":  w.observation.Reading.MeasuredAt.In(w.engine.rules.PracticeZone).Format(time.DateOnly),
-		"kind": string(w.observation.Reading.Kind), "final": collections.StatusFinal, "withdrawn": collections.StatusEnteredInError,
-	}
-	for _, statement := range []string{
-		`INSERT INTO daily_counts (day, observation_type, status, readings)
-			SELECT day, observation_type, {:withdrawn}, 1 FROM daily_counts WHERE day = {:day} AND observation_type = {:kind} AND status = {:final}
-			ON CONFLICT (day, observation_type, status) DO UPDATE SET readings = readings + 1`,
-		`UPDATE daily_counts SET readings = readings - 1 WHERE day = {:day} AND observation_type = {:kind} AND status = {:final}`,
-		`DELETE FROM daily_counts WHERE day = {:day} AND observation_type = {:kind} AND status = {:final} AND readings <= 0`,
-	} {
-		if _, err := w.tx.NonconcurrentDB().NewQuery(statement).Bind(row).Execute(); err != nil {
-			return fmt.Errorf("correct daily count: %w", err)
-		}
-	}
-	return nil
+	reading := w.observation.Reading
+	return collections.MoveTotal(w.tx, reading.MeasuredAt.In(w.engine.rules.PracticeZone).Format(time.DateOnly), string(reading.Kind))
 }
 
 // rank works out anew what the patient's latest readings are, and where the patient ranks.
 func (w withdrawal) rank() error {
-	var latestOf []dbx.Expression
+	var readings []vitals.Reading
+	add := func(column string, kinds ...vitals.Kind) error {
+		record, err := collections.LatestObservation(w.tx, w.observation.PatientID, column, kinds)
+		if err == nil && record != nil {
+			readings = append(readings, readingFromRecord(record))
+		}
+		return err
+	}
 	for _, p := range vitals.Parameters {
 		if p.Shared() && p.Group != "" {
-			var kinds []any
-			for _, kind := range p.Kinds {
-				kinds = append(kinds, string(kind))
+			if err := add(p.Column, p.Kinds...); err != nil {
+				return err
 			}
-			latestOf = append(latestOf, dbx.And(dbx.In("observation_type", kinds...), dbx.NewExp(p.Column+" IS NOT NULL")))
 		}
 	}
 	for _, kind := range vitals.Kinds {
-		latestOf = append(latestOf, dbx.HashExp{"observation_type": string(kind)})
-	}
-	var readings []vitals.Reading
-	for _, which := range latestOf {
-		record := &core.Record{}
-		err := w.tx.RecordQuery(collections.Observations).
-			AndWhere(dbx.HashExp{"patient": w.observation.PatientID, "status": collections.StatusFinal}).AndWhere(which).
-			OrderBy("measured_at DESC", "created_at DESC").Limit(1).One(record)
-		if collections.Missing(err) {
-			continue
+		if err := add("", kind); err != nil {
+			return err
 		}
-		if err != nil {
-			return fmt.Errorf("find latest reading: %w", err)
-		}
-		readings = append(readings, readingFromRecord(record))
 	}
 	slices.SortStableFunc(readings, func(a, b vitals.Reading) int { return a.MeasuredAt.Compare(b.MeasuredAt) })
 	var latest triage.Latest

@@ -161,13 +161,13 @@ func SetThresholds(app core.App, patientID string, change alerts.Change, by audi
 // GuardThresholds is [alerts.KeepThresholds], and ranks the patient anew.
 func GuardThresholds(tx core.App, record *core.Record, by audit.Actor, now time.Time, save func() error) error {
 	return Change(tx, now, func(tx core.App) (string, error) {
-		return record.GetString("patient"), alerts.KeepThresholds(tx, record, by, now, save)
+		return collections.PatientOf(record), alerts.KeepThresholds(tx, record, by, now, save)
 	})
 }
 
 // DropThresholds is [alerts.DropThresholds], and ranks the patient anew.
 func DropThresholds(tx core.App, record *core.Record, by audit.Actor, now time.Time, remove func() error) error {
 	return Change(tx, now, func(tx core.App) (string, error) {
-		return record.GetString("patient"), alerts.DropThresholds(tx, record, by, now, remove)
+		return collections.PatientOf(record), alerts.DropThresholds(tx, record, by, now, remove)
 	})
 }

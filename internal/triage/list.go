@@ -64,7 +64,7 @@ func List(app core.App, f Filter, offset, limit int) (page []Row, total int, err
 		conditions = conditions.OnCareTeamOf(f.CareTeamOf)
 		total, err = conditions.Count(app, collections.TriageScores)
 	} else {
-		total, err = countListed(app, f)
+		total, err = collections.CountListed(app, f.RiskLevel, f.NeedsReview, f.Unacknowledged)
 	}
 	if err != nil {
 		return nil, 0, err

@@ -31,8 +31,8 @@ func FindEMRToken(app core.App, flow string) (EMRToken, error) {
 	return EMRToken{
 		Flow: flow, AccessToken: phi.Text(r.GetString("access_token")), RefreshToken: phi.Text(r.GetString("refresh_token")),
 		Scope: r.GetString("scope"), ConnectedBy: r.GetString("connected_by"), Audience: r.GetString("audience"),
-		ObtainedAt: ParseInstant(r.GetString("obtained_at")), ExpiresAt: ParseInstant(r.GetString("expires_at")),
-		RefreshExpiresAt: ParseInstant(r.GetString("refresh_expires_at")),
+		ObtainedAt: instantOf(r, "obtained_at"), ExpiresAt: instantOf(r, "expires_at"),
+		RefreshExpiresAt: instantOf(r, "refresh_expires_at"),
 	}, nil
 }
 
@@ -60,4 +60,29 @@ func KeepEMRToken(tx core.App, t EMRToken) error {
 		r.Set(column, value)
 	}
 	return wrap(tx.Save(r), "store EMR token")
+}
+
+// AddEMRAuthState stores the hash of a state with its verifier, and forgets those that ended before the given time.
+func AddEMRAuthState(tx core.App, stateHash, userID string, verifier phi.Text, now, expires, forget time.Time) error {
+	err := remove(tx, "forget EMR auth states", EMRAuthStates, dbx.NewExp("expires_at < {:forget}", dbx.Params{"forget": Instant(forget)}))
+	if err != nil {
+		return err
+	}
+	_, err = store(tx, "store EMR auth state", EMRAuthStates, map[string]any{
+		"state_hash": stateHash, "user": userID, "verifier": verifier.Reveal(), "created_at": Instant(now), "expires_at": Instant(expires),
+	})
+	return err
+}
+
+// UseEMRAuthState uses a state up and returns who started it, and the verifier; a missing row means that it is unknown, used or expired.
+func UseEMRAuthState(tx core.App, stateHash string, now time.Time) (userID string, verifier phi.Text, err error) {
+	var id, sealed string
+	err = tx.NonconcurrentDB().NewQuery(`UPDATE emr_auth_states SET used_at = {:now}
+		WHERE state_hash = {:hash} AND used_at = '' AND expires_at > {:now} RETURNING id, user, verifier`).
+		Bind(dbx.Params{"hash": stateHash, "now": Instant(now)}).Row(&id, &userID, &sealed)
+	if err != nil {
+		return "", "", fmt.Errorf("use EMR auth state: %w", err)
+	}
+	plain, err := OpenValue(sealed, EMRAuthStates, "verifier", id)
+	return userID, phi.Text(plain), wrap(err, "open EMR auth state")
 }

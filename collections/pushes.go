@@ -9,6 +9,101 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
+// PushToken is where one device of a person takes pushes. The token itself is encrypted.
+type PushToken struct{ core.BaseRecordProxy }
+
+// NewPushToken returns an unsaved token with the next number.
+func NewPushToken(app core.App, userID string, now time.Time) (*PushToken, error) {
+	return fresh[PushToken](app, PushTokens, map[string]any{"user": userID, "active": true, "created_at": Instant(now)})
+}
+
+// The columns of a token that a registration fills.
+const (
+	TokenToken       = "token"
+	TokenHash        = "token_hash"
+	TokenType        = "type"
+	TokenDeviceID    = "device_id"
+	TokenPlatform    = "platform"
+	TokenAppVersion  = "app_version"
+	TokenDeliverable = "deliverable"
+	TokenHint        = "token_hint"
+	TokenExpiresAt   = "expires_at"
+)
+
+func (t *PushToken) Number() int64        { return Number(t.Id) }
+func (t *PushToken) Hash() string         { return t.GetString(TokenHash) }
+func (t *PushToken) DeviceID() string     { return t.GetString(TokenDeviceID) }
+func (t *PushToken) Platform() string     { return t.GetString(TokenPlatform) }
+func (t *PushToken) AppVersion() string   { return t.GetString(TokenAppVersion) }
+func (t *PushToken) Hint() string         { return t.GetString(TokenHint) }
+func (t *PushToken) Active() bool         { return t.GetBool("active") }
+func (t *PushToken) CreatedAt() time.Time { return instantOf(t, "created_at") }
+func (t *PushToken) Type() string         { return t.GetString("type") }            // the kind of token
+func (t *PushToken) Token() phi.Text      { return phi.Text(t.GetString("token")) } // opened
+func (t *PushToken) UserID() string       { return t.GetString("user") }            // whose device it is
+
+// ExpiresAt is when the subscription ends by its own word; zero for never.
+func (t *PushToken) ExpiresAt() time.Time { return instantOf(t, "expires_at") }
+
+// LastDeliveredAt is when a push was last accepted; zero for never.
+func (t *PushToken) LastDeliveredAt() time.Time { return instantOf(t, "last_delivered_at") }
+
+func (t *PushToken) UpdatedAt() time.Time { return instantOf(t, "updated_at") } // when the device was last registered
+
+// ActivePushTokens are the tokens in use of the given users, by user; of everybody for nil.
+func ActivePushTokens(app core.App, userIDs []string) (tokens []*PushToken, err error) {
+	query := app.RecordQuery(PushTokens).AndWhere(dbx.NewExp("active = TRUE")).OrderBy("id")
+	if userIDs != nil {
+		query.AndWhere(AnyOf("user", userIDs))
+	}
+	err = query.All(&tokens)
+	return tokens, wrap(err, "find push tokens")
+}
+
+// FindActivePushToken finds the token in use of a person's device.
+func FindActivePushToken(app core.App, userID, deviceID string) (*PushToken, error) {
+	return find[PushToken](app, PushTokens, dbx.HashExp{"user": userID, "device_id": deviceID, "active": true})
+}
+
+// FindOwnPushToken finds a token in use by its id, if it is the user's.
+func FindOwnPushToken(app core.App, userID, id string) (*PushToken, error) {
+	return find[PushToken](app, PushTokens, dbx.HashExp{"id": id, "user": userID, "active": true})
+}
+
+// PageOfPushTokens returns a page of a person's tokens in use, newest first, and how many there are in all.
+func PageOfPushTokens(app core.App, userID string, offset, limit int) ([]*PushToken, int, error) {
+	where := dbx.And(dbx.HashExp{"user": userID}, dbx.NewExp("active = TRUE"))
+	return pageOf[PushToken](app, PushTokens, where, []string{"id DESC"}, offset, limit)
+}
+
+// RetirePushToken makes a token inactive; one that is already keeps its reason.
+func RetirePushToken(tx core.App, id, because string, now time.Time) error {
+	return retire(tx, dbx.HashExp{"id": id, "active": true}, because, now)
+}
+
+// RetirePushTokenHash makes the token with the hash inactive, whoever holds it.
+func RetirePushTokenHash(tx core.App, hash, because string, now time.Time) error {
+	return retire(tx, dbx.HashExp{"token_hash": hash, "active": true}, because, now)
+}
+
+func retire(tx core.App, which dbx.Expression, because string, now time.Time) error {
+	return update(tx, "retire push token", PushTokens, dbx.Params{"active": false, "inactive_because": because, "updated_at": Instant(now)}, which)
+}
+
+// SetPushDelivered notes that a push to the token was accepted.
+func SetPushDelivered(tx core.App, id string, now time.Time) error {
+	return update(tx, "note push", PushTokens, dbx.Params{"last_delivered_at": Instant(now)}, dbx.HashExp{"id": id})
+}
+
+// SilencePushTokens makes the push tokens of a user's device inactive, those of all devices when the device is "", and returns how many.
+func SilencePushTokens(tx core.App, userID, deviceID, because string, now time.Time) (int64, error) {
+	of := dbx.HashExp{"user": userID, "active": true}
+	if deviceID != "" {
+		of["device_id"] = deviceID
+	}
+	return updateCounted(tx, "silence push tokens", PushTokens, dbx.Params{"active": false, "inactive_because": because, "updated_at": Instant(now)}, of)
+}
+
 // The states of a push.
 const (
 	PushPending           = "pending"
@@ -85,7 +180,7 @@ func ClaimPushes(app core.App, now, lease time.Time, limit int) (claimed []*Clai
 			"COALESCE(t.type, '') AS token_type", "COALESCE(t.token, '') AS token", "COALESCE(t.active, FALSE) AS token_active",
 			"n.channel", "n.type", "n.severity", "n.patient", "n.alert", "n.escalation").
 			From("push_deliveries d").InnerJoin("notifications n", dbx.NewExp("n.id = d.notification")).
-			LeftJoin("push_tokens t", dbx.NewExp("t.id = d.push_token")).Where(oneOf("d.id", ids)).All(&claimed)
+			LeftJoin("push_tokens t", dbx.NewExp("t.id = d.push_token")).Where(AnyOf("d.id", ids)).All(&claimed)
 	})
 	return claimed, wrap(err, "claim pushes")
 }
@@ -128,4 +223,4 @@ func (p *PushDelivery) Title() string          { return p.GetString("title") }
 func (p *PushDelivery) Body() string           { return p.GetString("body") }
 func (p *PushDelivery) Status() string         { return p.GetString("status") }
 func (p *PushDelivery) StatusCode() *float64   { return Optional(p.ProxyRecord(), "status_code") }
-func (p *PushDelivery) AttemptedAt() time.Time { return ParseInstant(p.GetString("attempted_at")) }
+func (p *PushDelivery) AttemptedAt() time.Time { return instantOf(p, "attempted_at") }

@@ -1,0 +1,249 @@
+package collections
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// SignInStep is a sign-in whose password was right and that waits for its second factor.
+type SignInStep struct {
+	UserID  string
+	KeyHash string // of the user's token key at that time
+}
+
+// AddSignInStep stores the hash of a temporary token, and removes those whose time is over.
+func AddSignInStep(tx core.App, tokenHash string, step SignInStep, now, expires time.Time) error {
+	if err := dropEnded(tx, SignInSteps, now); err != nil {
+		return err
+	}
+	return insert(tx, "store sign-in step", SignInSteps, dbx.Params{
+		"id": core.GenerateDefaultRandomId(), "user": step.UserID, "token_hash": tokenHash, "key_hash": step.KeyHash, "expires_at": Instant(expires),
+	})
+}
+
+// FindSignInStep returns the step of a temporary token without using it; a missing row means that it is unknown, used or expired.
+func FindSignInStep(app core.App, tokenHash string, now time.Time) (step SignInStep, err error) {
+	err = app.DB().NewQuery(`SELECT user, key_hash FROM sign_in_steps WHERE token_hash = {:hash} AND expires_at > {:now}`).
+		Bind(dbx.Params{"hash": tokenHash, "now": Instant(now)}).Row(&step.UserID, &step.KeyHash)
+	return step, wrap(err, "find sign-in step")
+}
+
+// UseSignInStep is FindSignInStep for the last time: the token has had its use.
+func UseSignInStep(tx core.App, tokenHash string, now time.Time) (step SignInStep, err error) {
+	err = tx.NonconcurrentDB().NewQuery(`DELETE FROM sign_in_steps WHERE token_hash = {:hash} AND expires_at > {:now} RETURNING user, key_hash`).
+		Bind(dbx.Params{"hash": tokenHash, "now": Instant(now)}).Row(&step.UserID, &step.KeyHash)
+	return step, wrap(err, "use sign-in step")
+}
+
+// UseChallenge notes that a challenge has had its use and reports whether it was the first. Challenges whose time is over are forgotten.
+func UseChallenge(tx core.App, challengeHash string, now, expires time.Time) (first bool, err error) {
+	if err := dropEnded(tx, UsedChallenges, now); err != nil {
+		return false, err
+	}
+	added, err := change(tx, "note used challenge", `INSERT INTO used_challenges (id, challenge_hash, expires_at) VALUES ({:id}, {:hash}, {:until})
+		ON CONFLICT (challenge_hash) DO NOTHING`, dbx.Params{"id": core.GenerateDefaultRandomId(), "hash": challengeHash, "until": Instant(expires)})
+	return added == 1, err
+}
+
+func dropEnded(tx core.App, table string, now time.Time) error {
+	return remove(tx, "forget what has ended in "+table, table, dbx.NewExp("expires_at <= {:now}", dbx.Params{"now": Instant(now)}))
+}
+
+// LoginFailure is what failed at one address: consecutive failures, and until when it is locked (zero when it is not).
+type LoginFailure struct {
+	Failures    int
+	LockedUntil time.Time
+}
+
+// HoldLoginFailure reads the failures of an address by its keyed hash, zero when there are none, and takes the write
+// lock, so that nobody else counts meanwhile. It must be the first statement of the transaction: an update locks
+// even when it finds no row.
+func HoldLoginFailure(tx core.App, emailKey string) (LoginFailure, error) {
+	var failures int
+	var lockedUntil string
+	err := tx.NonconcurrentDB().
+		NewQuery(`UPDATE login_failures SET email_key = email_key WHERE email_key = {:key} RETURNING failures, locked_until`).
+		Bind(dbx.Params{"key": emailKey}).Row(&failures, &lockedUntil)
+	return LoginFailure{Failures: failures, LockedUntil: ParseInstant(lockedUntil)}, wrap(unlessMissing(err), "read login failures")
+}
+
+// PutLoginFailure stores the failures of an address.
+func PutLoginFailure(tx core.App, emailKey string, f LoginFailure, now time.Time) error {
+	return exec(tx, "store login failures", `INSERT INTO login_failures (id, email_key, failures, last_failure_at, locked_until)
+		VALUES ({:id}, {:key}, {:failures}, {:now}, {:until})
+		ON CONFLICT (email_key) DO UPDATE SET failures = excluded.failures, last_failure_at = excluded.last_failure_at, locked_until = excluded.locked_until`, dbx.Params{
+		"id": core.GenerateDefaultRandomId(), "key": emailKey, "failures": f.Failures,
+		"now": Instant(now), "until": Instant(f.LockedUntil),
+	})
+}
+
+// ClearLoginFailure forgets the failures of an address.
+func ClearLoginFailure(tx core.App, emailKey string) error {
+	return exec(tx, "clear login failures", `DELETE FROM login_failures WHERE email_key = {:key}`, dbx.Params{"key": emailKey})
+}
+
+// LockedUntil reads until when addresses are locked, by their keyed hash; those that are not locked at the given time are left out.
+func LockedUntil(app core.App, emailKeys []string, now time.Time) (map[string]time.Time, error) {
+	var rows []struct {
+		Key   string `db:"email_key"`
+		Until string `db:"locked_until"`
+	}
+	err := app.DB().Select("email_key", "locked_until").From(LoginFailures).
+		Where(AnyOf("email_key", emailKeys)).AndWhere(dbx.NewExp("locked_until > {:now}", dbx.Params{"now": Instant(now)})).All(&rows)
+	locked := map[string]time.Time{}
+	for _, row := range rows {
+		locked[row.Key] = ParseInstant(row.Until)
+	}
+	return locked, wrap(err, "read locks")
+}
+
+// The states of a refresh token.
+const (
+	RefreshValid   = "valid"
+	RefreshRotated = "rotated"
+	RefreshRevoked = "revoked"
+)
+
+// RefreshToken is one link of a family: all tokens that came from one sign-in. The token itself is not stored.
+type RefreshToken struct {
+	ID              string
+	UserID          string
+	TokenHash       string
+	Family          string
+	Parent          string // id of the token this one replaced
+	DeviceID        string
+	State           string
+	RevokedBecause  string
+	FamilyStartedAt time.Time
+	IssuedAt        time.Time
+	ExpiresAt       time.Time
+	LastUsedAt      time.Time // last request of the family that was noted; zero when none was
+	SourceIP        string
+}
+
+// CreateRefreshToken stores a valid token under a fresh id.
+func CreateRefreshToken(tx core.App, t RefreshToken) error {
+	return exec(tx, "store refresh token", `INSERT INTO refresh_tokens
+		(id, user, token_hash, family, parent, device_id, state, revoked_because, family_started_at, issued_at, expires_at, last_used_at, source_ip)
+		VALUES ({:id}, {:user}, {:hash}, {:family}, {:parent}, {:device}, 'valid', '', {:started}, {:issued}, {:expires}, '', {:ip})`, dbx.Params{
+		"id": core.GenerateDefaultRandomId(), "user": t.UserID, "hash": t.TokenHash, "family": t.Family, "parent": t.Parent,
+		"device": t.DeviceID, "started": Instant(t.FamilyStartedAt), "issued": Instant(t.IssuedAt),
+		"expires": Instant(t.ExpiresAt), "ip": t.SourceIP,
+	})
+}
+
+// HoldRefreshToken reads a token by its hash inside a transaction and takes the write lock, so that of several users
+// of one token the first decides. It must be the first statement of the transaction.
+func HoldRefreshToken(tx core.App, tokenHash string) (RefreshToken, error) {
+	t := RefreshToken{TokenHash: tokenHash}
+	var started, issued, expires, used string
+	err := tx.NonconcurrentDB().NewQuery(`UPDATE refresh_tokens SET state = state WHERE token_hash = {:hash}
+		RETURNING id, user, family, parent, device_id, state, revoked_because, family_started_at, issued_at, expires_at, last_used_at, source_ip`).
+		Bind(dbx.Params{"hash": tokenHash}).
+		Row(&t.ID, &t.UserID, &t.Family, &t.Parent, &t.DeviceID, &t.State, &t.RevokedBecause, &started, &issued, &expires, &used, &t.SourceIP)
+	if err != nil {
+		return RefreshToken{}, fmt.Errorf("find refresh token: %w", err)
+	}
+	t.FamilyStartedAt, t.IssuedAt = ParseInstant(started), ParseInstant(issued)
+	t.ExpiresAt, t.LastUsedAt = ParseInstant(expires), ParseInstant(used)
+	return t, nil
+}
+
+// RotateRefreshToken marks a valid token as swapped; that it is no longer valid is an error.
+func RotateRefreshToken(tx core.App, id string, now time.Time) error {
+	n, err := changeRefreshTokens(tx, `UPDATE refresh_tokens SET state = 'rotated', last_used_at = {:now} WHERE id = {:id} AND state = 'valid'`,
+		dbx.Params{"id": id, "now": Instant(now)})
+	if err == nil && n != 1 {
+		err = errors.New("rotate refresh token: it is not valid")
+	}
+	return err
+}
+
+// RevokeRefreshFamily ends the valid token of a family and returns how many it ended: one or none.
+func RevokeRefreshFamily(tx core.App, family, because string) (int64, error) {
+	return changeRefreshTokens(tx, `UPDATE refresh_tokens SET state = 'revoked', revoked_because = {:why} WHERE family = {:family} AND state = 'valid'`,
+		dbx.Params{"family": family, "why": because})
+}
+
+// RevokeRefreshTokens ends every valid token of a user and returns how many it ended: one per family.
+func RevokeRefreshTokens(tx core.App, userID, because string) (int64, error) {
+	return changeRefreshTokens(tx, `UPDATE refresh_tokens SET state = 'revoked', revoked_because = {:why} WHERE user = {:user} AND state = 'valid'`,
+		dbx.Params{"user": userID, "why": because})
+}
+
+// RefreshFamilyStartedAt is when a user signed in to start a family that has not ended; a missing row means that there is none.
+func RefreshFamilyStartedAt(app core.App, userID, family string) (time.Time, error) {
+	started, err := queryValue[string](app, "find sign-in",
+		`SELECT family_started_at FROM refresh_tokens WHERE family = {:family} AND user = {:user} AND state = 'valid'`,
+		dbx.Params{"family": family, "user": userID})
+	return ParseInstant(started), err
+}
+
+// NoteRefreshFamilyUsed notes a request made under a family.
+func NoteRefreshFamilyUsed(app core.App, family string, now time.Time) error {
+	_, err := changeRefreshTokens(app, `UPDATE refresh_tokens SET last_used_at = {:now} WHERE family = {:family} AND state = 'valid'`,
+		dbx.Params{"family": family, "now": Instant(now)})
+	return err
+}
+
+func changeRefreshTokens(app core.App, sql string, params dbx.Params) (int64, error) {
+	return change(app, "change refresh tokens", sql, params)
+}
+
+// AddResetToken stores the hash of a set-password link's token. Earlier links of the user stop working.
+func AddResetToken(tx core.App, userID, tokenHash, purpose string, now, expires time.Time) error {
+	of := dbx.HashExp{"user": userID, "used_at": ""}
+	if err := update(tx, "end earlier reset tokens", ResetTokens, dbx.Params{"used_at": Instant(now)}, of); err != nil {
+		return err
+	}
+	return insert(tx, "store reset token", ResetTokens, dbx.Params{
+		"user": userID, "token_hash": tokenHash, "purpose": purpose, "created_at": Instant(now), "expires_at": Instant(expires),
+	})
+}
+
+// UseResetToken uses a token up and returns whose it was; a missing row means that it is unknown, used or expired.
+func UseResetToken(tx core.App, tokenHash string, now time.Time) (string, error) {
+	return queryValue[string](tx, "use reset token", `UPDATE reset_tokens SET used_at = {:now}
+		WHERE token_hash = {:hash} AND used_at = '' AND expires_at > {:now} RETURNING user`, dbx.Params{"hash": tokenHash, "now": Instant(now)})
+}
+
+// FindResetToken returns whose an unused token is, without using it; a missing row means that it is unknown, used or expired.
+func FindResetToken(app core.App, tokenHash string, now time.Time) (string, error) {
+	return queryValue[string](app, "find reset token", `SELECT user FROM reset_tokens WHERE token_hash = {:hash} AND used_at = '' AND expires_at > {:now}`,
+		dbx.Params{"hash": tokenHash, "now": Instant(now)})
+}
+
+// UseBackupCode marks an unused backup code as used, and reports whether there was one and how many are left.
+func UseBackupCode(app core.App, userID, codeHash string, now time.Time) (used bool, left int, err error) {
+	n, err := change(app, "use backup code", `UPDATE backup_codes SET used_at = {:now} WHERE user = {:user} AND code_hash = {:hash} AND used_at = ''`,
+		dbx.Params{"now": Instant(now), "user": userID, "hash": codeHash})
+	if err != nil || n == 0 {
+		return false, 0, err
+	}
+	left, err = BackupCodesLeft(app, userID)
+	return true, left, err
+}
+
+// ReplaceBackupCodes makes the hashed codes the only ones of the user; none when there are no hashes.
+func ReplaceBackupCodes(tx core.App, userID string, codeHashes []string, now time.Time) error {
+	err := remove(tx, "remove backup codes", BackupCodes, dbx.HashExp{"user": userID})
+	for _, hash := range codeHashes {
+		if err != nil {
+			return err
+		}
+		err = insert(tx, "store backup code", BackupCodes, dbx.Params{
+			"id": core.GenerateDefaultRandomId(), "user": userID, "code_hash": hash, "created_at": Instant(now),
+		})
+	}
+	return err
+}
+
+// BackupCodesLeft counts the unused codes of a user.
+func BackupCodesLeft(app core.App, userID string) (int, error) {
+	return queryValue[int](app, "count backup codes", `SELECT COUNT(*) FROM backup_codes WHERE user = {:user} AND used_at = ''`,
+		dbx.Params{"user": userID})
+}
