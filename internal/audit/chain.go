@@ -4,10 +4,15 @@ import (
 	"encoding/hex"
 	"encoding/json/jsontext"
 	"hash"
+	"log/slog"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/groupcommit"
 )
 
 // firstPrevious stands where the first row has no predecessor.
@@ -74,5 +79,41 @@ func rowHash(with hash.Hash, previous string, r collections.AuditRow) string {
 		{name: "resource_id", text: r.ResourceID},
 		{name: "resource_type", text: r.ResourceType},
 		{name: "source_ip", text: r.SourceIP},
+	})
+}
+
+// Group records entries of many callers in few transactions: a commit waits for the disk, so those who read share that wait.
+type Group struct {
+	entries *groupcommit.Group[datedEntry, struct{}]
+}
+
+type datedEntry struct {
+	Entry
+	now time.Time
+}
+
+// NewGroup returns a group.
+func NewGroup(log *slog.Logger) *Group {
+	return &Group{groupcommit.New(groupcommit.Options[datedEntry, struct{}]{Store: appendAll, Log: log})}
+}
+
+// Append records one entry durably, in a transaction with those of others. app must be in no transaction of its own.
+func (g *Group) Append(app core.App, entry Entry, now time.Time) error {
+	_, err := g.entries.Commit(app, datedEntry{entry, now})
+	return err
+}
+
+func appendAll(app core.App, entries []*groupcommit.Item[datedEntry, struct{}]) error {
+	return app.RunInTransaction(func(tx core.App) error {
+		chain, err := NewChain(tx)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if err := chain.Add(e.In.Entry, e.In.now); err != nil {
+				return err
+			}
+		}
+		return chain.Store()
 	})
 }

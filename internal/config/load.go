@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"log/slog"
 	"net/netip"
 	"net/url"
@@ -199,3 +200,32 @@ func (s Settings) SlogLevel() slog.Level {
 
 // Warnings are sentences about settings that are allowed but probably not meant, for the log at start.
 func (s Settings) Warnings() []string { return slices.Clone(s.warnings) }
+
+// field is one setting inside Settings.
+type field struct {
+	name  string
+	value reflect.Value
+	tag   reflect.StructTag
+}
+
+// fields walks the settings in the order of the struct.
+func fields(s *Settings) iter.Seq[field] {
+	return func(yield func(field) bool) { walk(reflect.ValueOf(s).Elem(), Prefix, yield) }
+}
+
+func walk(at reflect.Value, prefix string, yield func(field) bool) bool {
+	for i := range at.NumField() {
+		f := at.Type().Field(i)
+		name := f.Tag.Get("env")
+		switch {
+		case name == "-" || !f.IsExported():
+		case name != "":
+			if !yield(field{prefix + name, at.Field(i), f.Tag}) {
+				return false
+			}
+		case !walk(at.Field(i), prefix+f.Tag.Get("envPrefix"), yield):
+			return false
+		}
+	}
+	return true
+}
