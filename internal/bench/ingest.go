@@ -28,7 +28,7 @@ type contest struct {
 
 func newContest(ctx context.Context, b built) (c contest, err error) {
 	c.began = time.Now().Add(-25 * 24 * time.Hour)
-	if c.candidate, err = b.candidate(ctx, wanted{content: content{patients: ingestPatients}}); err != nil {
+	if c.candidate, err = b.candidate(ctx, content{patients: ingestPatients}); err != nil {
 		return c, err
 	}
 	if c.normal, err = b.plain(ctx, false, 1, 1); err == nil {
@@ -245,7 +245,7 @@ func delivery(ctx context.Context, b built, p plan, t *table) error {
 	waiting := 400 * int(max(p.length.Seconds(), 5))
 	b = b.with("VIGIL_EMR_FHIR_BASE_URL="+emr.URL+"/fhir/{practice_code}", "VIGIL_EMR_TOKEN_URL="+emr.URL+"/oauth/token", "VIGIL_EMR_CLIENT_ID=bench",
 		"VIGIL_EMR_PRACTICE_CODE=bench", "VIGIL_EMR_ENVIRONMENT=staging", "VIGIL_EMR_RATE_LIMIT_PER_SECOND=0")
-	candidate, err := b.candidate(ctx, wanted{content: content{patients: ingestPatients, pending: waiting}})
+	candidate, err := b.candidate(ctx, content{patients: ingestPatients, pending: waiting})
 	if err != nil {
 		return err
 	}

@@ -27,16 +27,9 @@ var paths = []path{
 }
 
 func pathsOf(only []string) []path {
-	if len(only) == 0 {
-		return paths
-	}
-	var chosen []path
-	for _, one := range paths {
-		if slices.ContainsFunc(only, func(begin string) bool { return strings.HasPrefix(one.name, begin) }) {
-			chosen = append(chosen, one)
-		}
-	}
-	return chosen
+	return slices.DeleteFunc(slices.Clone(paths), func(one path) bool {
+		return len(only) > 0 && !slices.ContainsFunc(only, func(begin string) bool { return strings.HasPrefix(one.name, begin) })
+	})
 }
 
 // race presses the targets in turns, forwards and backwards, so that a minute in which the machine is slow counts against
@@ -88,7 +81,7 @@ func median(all []figures) figures {
 // start measures the time to the first answer, on an empty folder and after a kill with patients in it.
 func start(ctx context.Context, b built, p plan, t *table) error {
 	patients := min(p.patients, 10_000)
-	candidate, err := b.candidate(ctx, wanted{content: content{patients: patients}})
+	candidate, err := b.candidate(ctx, content{patients: patients})
 	if err != nil {
 		return err
 	}
@@ -97,7 +90,7 @@ func start(ctx context.Context, b built, p plan, t *table) error {
 	for range 2*p.rounds + 1 {
 		candidate.kill()
 		dir := candidate.dir
-		if candidate, err = b.start(ctx, dir, ""); err != nil {
+		if candidate, err = b.start(ctx, dir); err != nil {
 			return err
 		}
 		taken = append(taken, candidate.ready)

@@ -2,8 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -108,14 +106,8 @@ func (s *server) kill() {
 	_ = s.cmd.Wait()         // killed
 }
 
-// wanted is what a fresh data folder should hold, and where it is served.
-type wanted struct {
-	content
-	addr string // empty for any
-}
-
 // candidate starts Vigil on a fresh folder.
-func (b built) candidate(ctx context.Context, w wanted) (*server, error) {
+func (b built) candidate(ctx context.Context, c content) (*server, error) {
 	dir, err := os.MkdirTemp(b.scratch, "vigil-*")
 	if err != nil {
 		return nil, err
@@ -125,11 +117,11 @@ func (b built) candidate(ctx context.Context, w wanted) (*server, error) {
 	if out, err := create.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("create admin: %w\n%s", err, out)
 	}
-	people, err := seed(ctx, dir, b.env, w.content)
+	people, err := seed(ctx, dir, b.env, c)
 	if err != nil {
 		return nil, err
 	}
-	s, err := b.start(ctx, dir, w.addr)
+	s, err := b.start(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -143,8 +135,8 @@ func (b built) environ() []string {
 }
 
 // start runs Vigil on a folder that is there.
-func (b built) start(ctx context.Context, dir, addr string) (*server, error) {
-	s := &server{addr: cmp.Or(addr, freeAddr()), dir: dir}
+func (b built) start(ctx context.Context, dir string) (*server, error) {
+	s := &server{addr: freeAddr(), dir: dir}
 	s.cmd = exec.CommandContext(ctx, b.vigil, "serve", "--http", s.addr, "--dir", dir)
 	s.cmd.Env, s.cmd.Stderr = b.environ(), os.Stderr
 	began := time.Now()
@@ -170,7 +162,6 @@ func (b built) plain(ctx context.Context, full bool, patients, readings int) (*s
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -182,9 +173,7 @@ func (b built) plain(ctx context.Context, full bool, patients, readings int) (*s
 		for lines.Scan() { // keeps the pipe empty
 		}
 	}()
-	err = s.await(ctx, "/api/health")
-	s.ready = time.Since(began)
-	return s, err
+	return s, s.await(ctx, "/api/health")
 }
 
 func freeAddr() string {
@@ -220,34 +209,20 @@ func (s *server) signIn(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.addr+"/api/v1/auth/login/", bytes.NewReader(body))
+	status, answer, err := exchange(ctx, s.addr, wire("POST", s.addr, "/api/v1/auth/login/", "", body))
 	if err != nil {
 		return "", err
 	}
-	request.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = answer.Body.Close() }()
 	var tokens struct{ Access string }
-	if err := json.NewDecoder(answer.Body).Decode(&tokens); err != nil || tokens.Access == "" {
-		return "", fmt.Errorf("sign-in answered %d: %w", answer.StatusCode, err)
+	if err := json.Unmarshal(answer, &tokens); err != nil || tokens.Access == "" {
+		return "", fmt.Errorf("sign-in answered %d: %w", status, err)
 	}
 	return tokens.Access, nil
 }
 
 // memory is the most resident memory the process has had, in MB.
 func (s *server) memory() float64 {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(status)) {
-		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "VmHWM:" {
-			kB, _ := strconv.ParseFloat(fields[1], 64) // 0 says that it is unknown
-			return kB / 1024
-		}
-	}
-	return 0
+	peak := strings.TrimSuffix(field(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid), "VmHWM"), " kB")
+	kB, _ := strconv.ParseFloat(peak, 64) // 0 says that it is unknown
+	return kB / 1024
 }
