@@ -2,7 +2,6 @@ package auth
 
 import (
 	"crypto/rand"
-	"encoding/base64"
 	"regexp"
 	"strings"
 	"time"
@@ -87,9 +86,7 @@ func (e *Engine) stepKey(user *collections.User) string {
 
 // askSecondFactor refuses a sign-in whose password was right, with what the second step needs.
 func (e *Engine) askSecondFactor(tx core.App, user *collections.User, f factors, now time.Time) (refused, err error) {
-	var random [32]byte
-	_, _ = rand.Read(random[:]) // never fails
-	token := stepPrefix + base64.RawURLEncoding.EncodeToString(random[:])
+	token := stepPrefix + randomToken()
 	step := collections.SignInStep{UserID: user.Id, KeyHash: e.stepKey(user)}
 	if err := collections.AddSignInStep(tx, randomHash(token), step, now, now.Add(stepLife)); err != nil {
 		return nil, err
@@ -115,7 +112,7 @@ func (e *Engine) checkSecondFactor(tx core.App, user *collections.User, code str
 		f.step, f.proven = matchTOTP(user.TOTPSecret(), code, user.TOTPLastStep(), now)
 		return f, nil
 	}
-	hash := e.sealer.BackupCodeHash(user.Id, normaliseBackupCode(code))
+	hash := e.sealer.BackupCodeHash(user.Id, strings.ToLower(strings.ReplaceAll(code, "-", ""))) // without dashes and case
 	f.proven, f.codesLeft, err = collections.UseBackupCode(tx, user.Id, hash, now)
 	f.backupCode = f.proven
 	return f, err
@@ -168,9 +165,4 @@ func (e *Engine) newBackupCodes(user *collections.User) (codes, hashes []string)
 		hashes = append(hashes, e.sealer.BackupCodeHash(user.Id, code))
 	}
 	return codes, hashes
-}
-
-// normaliseBackupCode takes out dashes and case.
-func normaliseBackupCode(code string) string {
-	return strings.ToLower(strings.ReplaceAll(code, "-", ""))
 }

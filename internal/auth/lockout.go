@@ -126,30 +126,25 @@ func (a attempt) tellOfLock(tx core.App, until time.Time) error {
 	return notifications.QueueUnresolved(tx, notifications.AccountLocked, a.email, parameters, a.now)
 }
 
-// resolveLock tells the administrators when the locked address has an account.
+// resolveLock tells the administrators when the locked address has an account. Source: docs/decisions/authentication.md, "Administrator notice and unlock".
 func resolveLock(tx core.App, mail *collections.Mail, now time.Time) error {
 	parameters := mail.Parameters()
-	find := func() error { _, err := collections.FindUserByEmail(tx, mail.Recipient()); return err }
-	if parameters["account"] != "account" {
-		find = func() error {
-			_, err := collections.FindSuperuserByEmail(tx, mail.Recipient())
-			return err
-		}
+	var err error
+	if parameters["account"] == "account" {
+		_, err = collections.FindUserByEmail(tx, mail.Recipient())
+	} else {
+		_, err = collections.FindSuperuserByEmail(tx, mail.Recipient())
 	}
-	switch err := find(); {
+	switch {
 	case collections.Missing(err):
 		return nil
 	case err != nil:
 		return err
 	}
-	return tellAdministrators(tx, mail.Recipient(), parameters, now)
-}
-
-// tellAdministrators names the locked account in the app; the mail does not. Source: docs/decisions/authentication.md, "Administrator notice and unlock".
-func tellAdministrators(tx core.App, address string, parameters map[string]string, now time.Time) error {
+	// The notice in the app names the locked account; the mail does not.
 	return notifications.TellAdministrators(tx, notifications.Notice{
 		Channel: "alerts", Type: notifications.SystemHealth, Severity: "warning",
 		Title: "An account was locked",
-		Body:  fmt.Sprintf("The %s %s was locked until %s after repeated failed logins.", parameters["account"], address, parameters["until"]),
+		Body:  fmt.Sprintf("The %s %s was locked until %s after repeated failed logins.", parameters["account"], mail.Recipient(), parameters["until"]),
 	}, notifications.AccountLocked, now)
 }

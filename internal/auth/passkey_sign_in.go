@@ -156,11 +156,8 @@ func (e *Engine) userOfAttempt(app core.App, p passkeyAttempt, now time.Time) (*
 	if p.step != "" {
 		return e.userOfStep(app, p.step, now)
 	}
-	passkey, err := collections.FindPasskey(app, p.credential)
-	if collections.Missing(err) {
-		return nil, nil
-	}
-	if err != nil {
+	passkey, err := ifThere(collections.FindPasskey(app, p.credential))
+	if err != nil || passkey == nil {
 		return nil, err
 	}
 	return collections.FindUser(app, passkey.UserID())
@@ -301,8 +298,8 @@ func (e *Engine) newChallenge(purpose string, now time.Time) ([]byte, error) {
 
 // checkChallenge says whether an answered challenge, as the browser wrote it, was made for the purpose, and when it ends.
 func (e *Engine) checkChallenge(text, purpose string, now time.Time) (state challengeState, ends time.Time, err error) {
-	challenge, whole := readChallenge(text)
-	if !whole {
+	challenge, unreadable := base64.RawURLEncoding.Strict().DecodeString(text)
+	if unreadable != nil || len(challenge) != challengeBytes {
 		return challengeForeign, ends, nil
 	}
 	mac, err := e.challengeMAC(purpose, challenge[:challengeEnd])
@@ -314,11 +311,6 @@ func (e *Engine) checkChallenge(text, purpose string, now time.Time) (state chal
 		return challengeEnded, ends, nil
 	}
 	return challengeHolds, ends, nil
-}
-
-func readChallenge(text string) (challenge []byte, whole bool) {
-	challenge, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	return challenge, err == nil && len(challenge) == challengeBytes
 }
 
 func (e *Engine) challengeMAC(purpose string, head []byte) ([]byte, error) {

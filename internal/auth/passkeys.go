@@ -168,7 +168,7 @@ func (e *Engine) RegisterPasskey(ctx context.Context, app core.App, caller Calle
 	if err != nil {
 		return nil, err
 	}
-	made, unreadable := readCreation(body.Credential)
+	made, unreadable := protocol.ParseCredentialCreationResponseBytes(body.Credential.Value)
 	state, ends := challengeForeign, time.Time{}
 	if unreadable == nil {
 		state, ends, err = e.checkChallenge(made.Response.CollectedClientData.Challenge, registering(user, caller), now)
@@ -197,10 +197,6 @@ func (e *Engine) RegisterPasskey(ctx context.Context, app core.App, caller Calle
 		return refused, err
 	})
 	return created, err
-}
-
-func readCreation(field input.Field[json.RawMessage]) (*protocol.ParsedCredentialCreationData, error) {
-	return protocol.ParseCredentialCreationResponseBytes(field.Value)
 }
 
 // newPasskey is a passkey about to be stored.

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -47,17 +48,16 @@ type Owner struct{ Email, FirstName, LastName string }
 // PasswordProblems says which rules of the password policy a password breaks, one message each.
 // Source: docs/decisions/authentication.md, "Password policy errors".
 func PasswordProblems(password string, owner Owner) (broken []string) {
-	has := kindsIn(password)
 	rules := []struct {
 		kept    bool
 		message string
 	}{
 		{utf8.RuneCountInString(password) >= minPasswordCharacters, "Must have at least 12 characters."},
 		{len(password) <= maxPasswordBytes, "Must have no more than 71 bytes in UTF-8."},
-		{has["upper"], "Must have an upper-case letter."},
-		{has["lower"], "Must have a lower-case letter."},
-		{has["digit"], "Must have a digit."},
-		{has["special"], "Must have a special character."},
+		{strings.ContainsFunc(password, unicode.IsUpper), "Must have an upper-case letter."},
+		{strings.ContainsFunc(password, unicode.IsLower), "Must have a lower-case letter."},
+		{strings.ContainsFunc(password, unicode.IsDigit), "Must have a digit."},
+		{strings.ContainsFunc(password, special), "Must have a special character."},
 		{!commonPasswords()[strings.ToLower(password)], "Is one of the most common passwords."},
 		{owner.Email == "" || !strings.Contains(strings.ToLower(password), FoldEmail(owner.Email)), "Must not contain your e-mail address."},
 		{!owner.knownBy(password), "Must not be your name, your e-mail address or the name of this service with digits and signs added."},
@@ -70,33 +70,16 @@ func PasswordProblems(password string, owner Owner) (broken []string) {
 	return broken
 }
 
-func kindsIn(password string) map[string]bool {
-	has := map[string]bool{}
-	for _, r := range password {
-		switch {
-		case unicode.IsUpper(r):
-			has["upper"] = true
-		case unicode.IsLower(r):
-			has["lower"] = true
-		case unicode.IsDigit(r):
-			has["digit"] = true
-		case unicode.IsPrint(r) && !unicode.IsLetter(r) && r != ' ':
-			has["special"] = true
-		}
-	}
-	return has
+func special(r rune) bool {
+	return unicode.IsPrint(r) && !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != ' '
 }
 
 // knownBy reports whether the letters of a password are a word that everybody can guess.
 func (o Owner) knownBy(password string) bool {
 	letters := lettersOf(password)
 	local, _, _ := strings.Cut(o.Email, "@")
-	for _, word := range []string{product, local, o.FirstName, o.LastName, o.FirstName + o.LastName, o.LastName + o.FirstName} {
-		if word := lettersOf(word); word != "" && word == letters {
-			return true
-		}
-	}
-	return false
+	words := []string{product, local, o.FirstName, o.LastName, o.FirstName + o.LastName, o.LastName + o.FirstName}
+	return letters != "" && slices.ContainsFunc(words, func(word string) bool { return lettersOf(word) == letters })
 }
 
 // lettersOf leaves out digits, signs, spaces and case.

@@ -14,11 +14,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/tokens"
 )
 
@@ -63,10 +61,11 @@ const refreshPrefix = "rt_"
 
 var refreshFormat = regexp.MustCompile(`^` + refreshPrefix + `[A-Za-z0-9_-]{43}$`)
 
-func newRefreshToken() string {
-	var secret [32]byte
-	_, _ = rand.Read(secret[:]) // never fails
-	return refreshPrefix + base64.RawURLEncoding.EncodeToString(secret[:])
+// randomToken has 256 random bits.
+func randomToken() string {
+	var random [32]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(random[:])
 }
 
 // randomHash is what is stored of a token or challenge: it is random, so that a hash without salt or key is enough.
@@ -75,30 +74,9 @@ func randomHash(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// startFamily begins the tokens of a sign-in.
-func (e *Engine) startFamily(tx core.App, user *collections.User, deviceID string, from audit.Origin, now time.Time) (Session, error) {
-	return e.issue(tx, user, collections.RefreshToken{
-		Family:          uuid.NewString(),
-		DeviceID:        deviceID,
-		FamilyStartedAt: now,
-		SourceIP:        from.Address,
-	}, now)
-}
-
-// continueFamily replaces a rotated token by the next.
-func (e *Engine) continueFamily(tx core.App, user *collections.User, parent collections.RefreshToken, from audit.Origin, now time.Time) (Session, error) {
-	return e.issue(tx, user, collections.RefreshToken{
-		Family:          parent.Family,
-		Parent:          parent.ID,
-		DeviceID:        parent.DeviceID,
-		FamilyStartedAt: parent.FamilyStartedAt,
-		SourceIP:        from.Address,
-	}, now)
-}
-
 // issue stores the next refresh token of a family, which never outlives it, and signs an access token beside it.
 func (e *Engine) issue(tx core.App, user *collections.User, link collections.RefreshToken, now time.Time) (Session, error) {
-	token := newRefreshToken()
+	token := refreshPrefix + randomToken()
 	link.UserID, link.TokenHash, link.IssuedAt = user.Id, randomHash(token), now
 	link.ExpiresAt = now.Add(refreshLife)
 	if end := link.FamilyStartedAt.Add(e.options.RefreshFamilyLife); end.Before(link.ExpiresAt) {
