@@ -94,6 +94,13 @@ type grant struct {
 	useUntil time.Time
 }
 
+func grantOf(t Tokens) *grant {
+	return &grant{
+		Grant:  Grant{TokenType: "bearer", ExpiresIn: t.ExpiresAt.Sub(t.ObtainedAt), Scope: t.Scope, At: t.ObtainedAt},
+		secret: t.Access.Reveal(), useUntil: t.renewAt(),
+	}
+}
+
 // remembered is the last grant, of an earlier run of the program when there was none in this one.
 func (b *backendService) remembered() *grant {
 	b.once.Do(func() {
@@ -101,10 +108,7 @@ func (b *backendService) remembered() *grant {
 		if err != nil || t.Access == "" {
 			return // a new sign-in makes up for it
 		}
-		g := &grant{
-			Grant:  Grant{TokenType: "bearer", ExpiresIn: t.ExpiresAt.Sub(t.ObtainedAt), Scope: t.Scope, At: t.ObtainedAt},
-			secret: t.Access.Reveal(), useUntil: t.renewAt(),
-		}
+		g := grantOf(t)
 		if b.last.CompareAndSwap(nil, g) {
 			b.kept.CompareAndSwap(nil, g)
 		}
@@ -149,10 +153,7 @@ func (b *backendService) fetch(ctx context.Context, always bool) (*grant, *Error
 			return nil, e
 		}
 		t.Audience = b.audience
-		g := &grant{
-			Grant:  Grant{TokenType: "bearer", ExpiresIn: t.ExpiresAt.Sub(t.ObtainedAt), Scope: t.Scope, At: t.ObtainedAt},
-			secret: t.Access.Reveal(), useUntil: t.renewAt(),
-		}
+		g := grantOf(t)
 		b.last.Store(g)
 		b.kept.Store(g)
 		if b.vault != nil {

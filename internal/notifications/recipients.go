@@ -128,8 +128,7 @@ func TellOfEmergencyAccess(tx core.App, patientID, actorEmail string, reason phi
 	if err != nil {
 		return err
 	}
-	active := true
-	managers, err := collections.UserList(tx, collections.UserFilter{Role: string(access.ClinicalManager), Active: &active})
+	managers, err := collections.UserList(tx, collections.UserFilter{Role: string(access.ClinicalManager), Active: new(true)})
 	if err != nil {
 		return err
 	}
@@ -167,8 +166,7 @@ func TellOfBrokenAudit(app core.App, firstInvalidID int64, now time.Time) error 
 
 // TellAdministrators puts a notice on the list of every active administrator and a mail into their mailboxes.
 func TellAdministrators(tx core.App, notice Notice, mail Template, now time.Time) error {
-	active := true
-	admins, err := collections.UserList(tx, collections.UserFilter{Role: string(access.Admin), Active: &active})
+	admins, err := collections.UserList(tx, collections.UserFilter{Role: string(access.Admin), Active: new(true)})
 	if err != nil {
 		return err
 	}

@@ -26,8 +26,7 @@ var billers = map[access.Role]bool{access.Admin: true, access.DataMonitor: true}
 // often as it likes: each thing is said once, and what is empty at its time is not said later that day. It returns how much it announced.
 // Source: docs/decisions/notifications.md, "Daily digest" and "Reminders".
 func Remind(app core.App, practice *time.Location, now time.Time) (announced int, err error) {
-	active := true
-	people, err := collections.UserList(app, collections.UserFilter{Active: &active})
+	people, err := collections.UserList(app, collections.UserFilter{Active: new(true)})
 	if err != nil {
 		return 0, err
 	}

@@ -111,7 +111,8 @@ func (r *rotation) run(ctx context.Context) error {
 	if r.total > 0 {
 		r.progress(r.total, r.total)
 	}
-	r.report.AuditRows, err = auditRows(r.app, r.ring)
+	r.report.AuditRows, err = collections.AuditRowsByKey(r.app)
+	delete(r.report.AuditRows, r.ring.PrimaryKeyID())
 	return err
 }
 
@@ -230,16 +231,6 @@ func (r *rotation) retire(tables []collections.SealedTable) error {
 		r.report.Kept, err = retirement.Finish(r.app, values, alone)
 		return err
 	})
-}
-
-// auditRows counts the rows of the audit log by the other keys they need.
-func auditRows(app core.App, ring *phi.KeyRing) (map[string]int, error) {
-	counts, err := collections.AuditRowsByKey(app)
-	if err != nil {
-		return nil, err
-	}
-	delete(counts, ring.PrimaryKeyID())
-	return counts, nil
 }
 
 // Keys are the ids of the keys that the audit log still needs, sorted.
