@@ -119,7 +119,10 @@ const chunk = 500_000
 // connectLoading opens a database that is thrown away if anything goes wrong while it is filled: nothing is journalled, and
 // nothing waits for the disk. Whoever opens it afterwards brings a journal of their own.
 func connectLoading(path string) (*dbx.DB, error) {
-	pragmas := []string{"busy_timeout(10000)", "journal_mode(OFF)", "synchronous(OFF)", "foreign_keys(ON)", "cache_size(-256000)"}
+	return connect(path, "busy_timeout(10000)", "journal_mode(OFF)", "synchronous(OFF)", "foreign_keys(ON)", "cache_size(-256000)")
+}
+
+func connect(path string, pragmas ...string) (*dbx.DB, error) {
 	return dbx.Open("sqlite", path+"?_pragma="+strings.Join(pragmas, "&_pragma="))
 }
 

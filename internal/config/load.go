@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/rsa"
 	"errors"
 	"fmt"
@@ -147,20 +148,13 @@ func reporting[T any](l *loader, parse func(string) (T, error)) env.ParserFunc {
 // ServedAt fills in what depends on the public address: fallback (such as "http://127.0.0.1:8090") where the
 // operator gave none, and the defaults derived from it.
 func (s Settings) ServedAt(fallback string) Settings {
-	if s.PublicURL == "" {
-		s.PublicURL = strings.TrimRight(fallback, "/")
-	}
-	orElse := func(value *string, otherwise string) {
-		if *value == "" {
-			*value = otherwise
-		}
-	}
-	orElse(&s.FrontendResetURL, s.PublicURL+"/reset-password")
-	orElse(&s.FHIR.MRNSystem, s.PublicURL+"/fhir/identifier/mrn")
-	orElse(&s.FHIR.EMRIDSystem, s.PublicURL+"/fhir/identifier/emr")
+	s.PublicURL = cmp.Or(s.PublicURL, strings.TrimRight(fallback, "/"))
+	s.FrontendResetURL = cmp.Or(s.FrontendResetURL, s.PublicURL+"/reset-password")
+	s.FHIR.MRNSystem = cmp.Or(s.FHIR.MRNSystem, s.PublicURL+"/fhir/identifier/mrn")
+	s.FHIR.EMRIDSystem = cmp.Or(s.FHIR.EMRIDSystem, s.PublicURL+"/fhir/identifier/emr")
 	if at, err := url.Parse(s.PublicURL); err == nil && at.Hostname() != "" {
-		orElse(&s.VAPID.Subject, "mailto:postmaster@"+at.Hostname())
-		orElse(&s.VAPIDDev.Subject, "mailto:postmaster@"+at.Hostname())
+		s.VAPID.Subject = cmp.Or(s.VAPID.Subject, "mailto:postmaster@"+at.Hostname())
+		s.VAPIDDev.Subject = cmp.Or(s.VAPIDDev.Subject, "mailto:postmaster@"+at.Hostname())
 	}
 	return s
 }

@@ -201,10 +201,7 @@ func checkAddress(address string) error {
 }
 
 func newLine(o Options) *line {
-	l := &line{now: o.Now, timeout: o.Timeout, pace: newPacer(o.RatePerSecond, o.Now)}
-	if l.timeout <= 0 {
-		l.timeout = defaultTimeout
-	}
+	l := &line{now: o.Now, timeout: cmp.Or(max(o.Timeout, 0), defaultTimeout), pace: newPacer(o.RatePerSecond, o.Now)}
 	transport := o.Transport
 	if transport == nil {
 		transport = &http.Transport{

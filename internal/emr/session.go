@@ -1,6 +1,7 @@
 package emr
 
 import (
+	"cmp"
 	"context"
 	"crypto/rsa"
 	"math"
@@ -156,9 +157,7 @@ func (s *session) renew(ctx context.Context, old Tokens) (Tokens, *Error) {
 	if t.Refresh == "" {
 		t.Refresh, t.RefreshExpiresAt = old.Refresh, old.RefreshExpiresAt
 	}
-	if t.Scope == "" {
-		t.Scope = old.Scope // as before. Source: RFC 6749, section 6
-	}
+	t.Scope = cmp.Or(t.Scope, old.Scope) // as before. Source: RFC 6749, section 6
 	s.replace(old, t)
 	return t, nil
 }

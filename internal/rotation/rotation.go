@@ -87,11 +87,11 @@ func (r *rotation) run(ctx context.Context) error {
 		return err
 	}
 	for _, t := range tables {
-		n, err := r.count(t)
-		if err != nil {
-			return err
+		var rows int
+		if err := r.app.DB().Select("COUNT(*)").From(t.Name).Where(r.stale(t)).Row(&rows); err != nil {
+			return fmt.Errorf("count %s: %w", t.Name, err)
 		}
-		r.total += n
+		r.total += rows
 	}
 	for range mostPasses {
 		resealed := r.report.Resealed
@@ -123,13 +123,6 @@ func (r *rotation) stale(t collections.SealedTable) dbx.Expression {
 		old = append(old, collections.Stale(r.ring, f))
 	}
 	return dbx.Or(old...)
-}
-
-func (r *rotation) count(t collections.SealedTable) (rows int, err error) {
-	if err := r.app.DB().Select("COUNT(*)").From(t.Name).Where(r.stale(t)).Row(&rows); err != nil {
-		return 0, fmt.Errorf("count %s: %w", t.Name, err)
-	}
-	return rows, nil
 }
 
 // pass goes once through a table, in the order of ids.

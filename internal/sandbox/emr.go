@@ -6,6 +6,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
@@ -85,18 +86,12 @@ func NewEMR(options EMROptions) (*EMR, error) {
 	if options.Now == nil {
 		return nil, fmt.Errorf("emr sandbox: no clock given")
 	}
-	if options.PracticeCode == "" {
-		options.PracticeCode = "demo"
-	}
+	options.PracticeCode = cmp.Or(options.PracticeCode, "demo")
 	if !practiceCode.MatchString(options.PracticeCode) {
 		return nil, fmt.Errorf("emr sandbox: practice code may hold letters, digits, dot, hyphen and underscore")
 	}
-	if options.Random == nil {
-		options.Random = rand.Reader
-	}
-	if options.Client == nil {
-		options.Client = &http.Client{Timeout: 10 * time.Second}
-	}
+	options.Random = cmp.Or(options.Random, rand.Reader)
+	options.Client = cmp.Or(options.Client, &http.Client{Timeout: 10 * time.Second})
 	if options.Patients == nil {
 		options.Patients = MadeUpPatients()
 	}
