@@ -9,10 +9,12 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -144,4 +146,32 @@ func plain(err error) error {
 		parts = append(parts, field+": "+strings.Join(refused.Fields[field], " "))
 	}
 	return errors.New(strings.Join(parts, "; "))
+}
+
+// progress shows a bar on a terminal, and a plain line at the end otherwise.
+func progress(out io.Writer, what string) func(done, total int) {
+	if !isTerminal(out) {
+		return func(done, total int) {
+			if done == total {
+				fmt.Fprintf(out, "%s: %d\n", what, total)
+			}
+		}
+	}
+	var bar *progressbar.ProgressBar
+	return func(done, total int) {
+		if bar == nil {
+			bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(out), progressbar.OptionSetDescription(what),
+				progressbar.OptionShowCount(), progressbar.OptionSetWidth(30), progressbar.OptionOnCompletion(func() { fmt.Fprintln(out) }))
+		}
+		_ = bar.Set(done) // a bar that cannot be drawn is no reason to stop
+	}
+}
+
+func isTerminal(out io.Writer) bool {
+	file, isFile := out.(*os.File)
+	if !isFile {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

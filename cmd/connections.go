@@ -1,10 +1,17 @@
 package cmd
 
 import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/config"
+	"github.com/vigilhealth/vigil/internal/metrics"
 	"github.com/vigilhealth/vigil/internal/sockets"
 )
 
@@ -38,4 +45,58 @@ func newGate(settings config.Settings, log *slog.Logger) *sockets.Gate {
 		Max: c.Max, MaxPerAddress: c.MaxPerAddress, Proxies: c.TrustedProxies, ProxyHeaders: settings.TrustedProxyHeaders,
 		ReadHeaderTimeout: c.ReadHeaderTimeout, ReadBodyTimeout: c.ReadBodyTimeout, IdleTimeout: idleTime, Clock: time.Now,
 	})
+}
+
+// serveMetrics serves /metrics on an address of its own, which is not for the world: there is no sign-in. Without the setting there is none.
+func (s *Service) serveMetrics(ctx context.Context) error {
+	if s.settings.MetricsAddr == "" {
+		return nil
+	}
+	err := s.metrics.Watch(metrics.Sources{App: s.app, Clock: s.now, Waiting: s.writer.QueueDepth, Health: s.monitor.Latest, Connections: s.gate.Counts, Log: s.log})
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", s.settings.MetricsAddr) //nolint:noctx // the listener lives as long as the process
+	if err != nil {
+		return fmt.Errorf("listen for metrics on %s: %w", s.settings.MetricsAddr, err)
+	}
+	pages := http.NewServeMux()
+	pages.Handle("GET /metrics", s.metrics.Handler(s.log))
+	server := &http.Server{Handler: pages, WriteTimeout: 30 * time.Second, ReadHeaderTimeout: 5 * time.Second}
+	gate := sockets.NewGate(sockets.Options{
+		Max: 64, ReadHeaderTimeout: server.ReadHeaderTimeout, ReadBodyTimeout: 5 * time.Second, IdleTimeout: idleTime, Clock: time.Now,
+	})
+	gate.Secure(server)
+	s.background.Go(func() {
+		if err := server.Serve(gate.Listen(listener, false)); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error("metrics not served", slog.Any("error", err))
+		}
+	})
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	return nil
+}
+
+// secure demands TLS 1.3, and lets the webhook's own server name do with 1.2. The version is agreed before the path is known, hence the name.
+// Source: docs/decisions/limits.md, "TLS 1.3 and 1.2".
+func secure(server *tls.Config, settings config.TLS) error {
+	server.MinVersion = tls.VersionTLS13
+	if settings.Configured() {
+		certificate, err := tls.LoadX509KeyPair(settings.CertFile, settings.KeyFile)
+		if err != nil {
+			return fmt.Errorf("load the TLS certificate: %w", err)
+		}
+		server.GetCertificate, server.Certificates = nil, []tls.Certificate{certificate}
+	}
+	if settings.WebhookHost == "" {
+		return nil
+	}
+	webhook := server.Clone()
+	webhook.MinVersion, webhook.NextProtos = tls.VersionTLS12, []string{"h2", "http/1.1"}
+	server.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if hello.ServerName == settings.WebhookHost {
+			return webhook, nil
+		}
+		return nil, nil //nolint:nilnil // the standard library's way to say "the usual one"
+	}
+	return nil
 }

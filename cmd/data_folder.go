@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/mail"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/keyring"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/rules"
 	"github.com/vigilhealth/vigil/internal/sqlite"
 	_ "github.com/vigilhealth/vigil/migrations" // the schema
 )
@@ -149,23 +151,27 @@ func unlock(app core.App, settings config.Settings, admit func(core.App, *phi.Ke
 	if err := settings.RequireEncryption(); err != nil {
 		return nil, err
 	}
-	ring, err := phi.NewKeyRing(settings.EncryptionKeys...)
-	if err != nil {
-		return nil, fmt.Errorf("VIGIL_ENCRYPTION_KEYS: %w", err)
-	}
-	if err := admit(app, ring); err != nil {
-		return nil, fmt.Errorf("VIGIL_ENCRYPTION_KEYS: %w", err)
-	}
-	key, err := collections.LoadIndexKey(app, ring)
-	if err != nil {
-		return nil, fmt.Errorf("VIGIL_ENCRYPTION_KEYS: %w", err)
-	}
-	sealer, err := phi.NewSealer(ring, key)
+	sealer, err := newSealer(app, settings, admit)
 	if err != nil {
 		return nil, fmt.Errorf("VIGIL_ENCRYPTION_KEYS: %w", err)
 	}
 	collections.UseSealer(sealer)
 	return sealer, nil
+}
+
+func newSealer(app core.App, settings config.Settings, admit func(core.App, *phi.KeyRing) error) (*phi.Sealer, error) {
+	ring, err := phi.NewKeyRing(settings.EncryptionKeys...)
+	if err != nil {
+		return nil, err
+	}
+	if err := admit(app, ring); err != nil {
+		return nil, err
+	}
+	key, err := collections.LoadIndexKey(app, ring)
+	if err != nil {
+		return nil, err
+	}
+	return phi.NewSealer(ring, key)
 }
 
 // serving admits the service, which says which keys it holds until it lets go of the folder.
@@ -256,4 +262,20 @@ func localURL(scheme string, addr net.Addr) string {
 		host = "127.0.0.1"
 	}
 	return scheme + "://" + net.JoinHostPort(host, port)
+}
+
+// inspect looks for what somebody did to the file while nobody was serving it: a trail that does not end as it should is told; rules and
+// options of PocketBase's collections that are not ours are told and put right before a door opens.
+func inspect(app core.App, log *slog.Logger, now time.Time) error {
+	if err := audit.CheckEnd(app); err != nil { // it is told, and stops nobody's care
+		log.Error("audit trail", slog.Any("error", err))
+	}
+	found, err := rules.PutRight(app, now)
+	for _, one := range found {
+		log.Error("a rule of PocketBase's was changed in the file and is put right", slog.String("collection", one.Collection), slog.String("what", one.What))
+	}
+	if err != nil {
+		return fmt.Errorf("what PocketBase's collections allow: %w", err)
+	}
+	return nil
 }

@@ -1,11 +1,15 @@
 package cmd
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"net/mail"
+	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/hooks"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/billing"
@@ -22,6 +26,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/retention"
+	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/vitals"
 	"github.com/vigilhealth/vigil/routes"
 	"github.com/vigilhealth/vigil/routes/web"
 )
@@ -147,5 +154,63 @@ func (s *Service) retention() retention.Periods {
 	return retention.Periods{
 		WebhookRaw: r.WebhookRaw, Quarantine: r.Quarantine, PushDeliveries: r.PushDeliveries, Notifications: r.Notifications,
 		RefreshTokens: r.RefreshTokens, PushTokens: r.PushTokens,
+	}
+}
+
+// probes are how health is checked.
+func (s *Service) probes() dashboard.Probes {
+	probes := dashboard.Probes{
+		Database: collections.Answers, FHIR: probeFHIR, Keep: dashboard.KeepHealth,
+		Workers: func(app core.App) (running, queued int, err error) {
+			running, queued = int(s.running.Load()), s.writer.QueueDepth()
+			if !s.emr.Configured() { // what nobody will deliver does not count, as the EMR itself does not
+				return running, queued, nil
+			}
+			pending, _, _, err := transmissions.Backlog(app)
+			return running, queued + pending, err
+		},
+	}
+	if s.emr.Configured() {
+		probes.EMR = func(ctx context.Context) error {
+			_, err := s.emr.Metadata(ctx)
+			return err
+		}
+	}
+	return probes
+}
+
+// probeFHIR renders an observation, as every delivery does.
+func probeFHIR() error {
+	_, err := fhir.Observation(fhir.Stored{
+		ID: "00000000-0000-7000-8000-000000000000", PatientID: "00000000-0000-7000-8000-000000000001",
+		Reading: vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: time.Unix(0, 0).UTC()}.With(vitals.Systolic, 120).With(vitals.Diastolic, 80),
+	}, "").Encode()
+	return err
+}
+
+// inheritors ranks everyone anew after the practice's default thresholds have changed: that takes too long for the request
+// that changes them.
+type inheritors struct{ waiting chan struct{} }
+
+func newInheritors() inheritors { return inheritors{make(chan struct{}, 1)} }
+
+// Changed asks for a run; one that waits already does for both.
+func (i inheritors) Changed() {
+	select {
+	case i.waiting <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Service) rescoreInheritors(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.inheritors.waiting:
+		}
+		if _, _, err := triage.RescoreAll(ctx, s.app, s.now(), s.live.Rescored); err != nil && ctx.Err() == nil {
+			s.log.Error("risk scores not recalculated after a change of the defaults", slog.Any("error", err)) // the hourly job does it
+		}
 	}
 }

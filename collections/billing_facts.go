@@ -178,7 +178,11 @@ type EntryFilter struct {
 }
 
 func (f EntryFilter) where() dbx.Expression {
-	where := Conditions{oneOf(EntryStatus, f.States)}.Equal("cpt_code", f.CPTCode).Equal("patient", f.PatientID).Equal("source", f.Source).Equal("payer", f.Payer)
+	where := Conditions{}
+	if f.States != nil {
+		where = append(where, oneOf(EntryStatus, f.States))
+	}
+	where = where.Equal("cpt_code", f.CPTCode).Equal("patient", f.PatientID).Equal("source", f.Source).Equal("payer", f.Payer)
 	if f.From != "" {
 		where = append(where, dbx.NewExp("service_date >= {:from}", dbx.Params{"from": f.From}))
 	}

@@ -262,7 +262,7 @@ func (c *crowd) wantQuarantined(t *testing.T, event func(object) object) {
 		{"deleted patient", object{"patient_id": "GW-4", "device_id": "BP-7"}, "patient_inactive"},
 		{"device of another patient", object{"device_id": "BP-OTHER"}, "patient_mismatch"},
 		{"conflicting duplicate", object{"values": object{"systolic": 129, "diastolic": 82}}, "conflicting_duplicate"},
-		{"unsupported type", object{"measurement_type": "body_temperature"}, "unsupported_type"},
+		{"unsupported type", object{"measurement_type": "peak_flow"}, "unsupported_type"},
 	} {
 		t.Run(q.name, func(t *testing.T) {
 			before := rowsOf(t, c.db)

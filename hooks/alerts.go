@@ -1,22 +1,27 @@
 package hooks
 
 import (
+	"errors"
+
+	validation "github.com/pocketbase/ozzo-validation/v4"
 	"github.com/pocketbase/pocketbase/core"
-	"github.com/pocketbase/pocketbase/tools/router"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/ranking"
 )
-
-// refuseAlert: alerts are raised by readings and devices, never by hand.
-func (h *hooks) refuseAlert(e *core.RecordEvent) error {
-	if fromDashboard(e.Record) {
-		return router.NewBadRequestError("Alerts are raised by readings and devices.", nil)
-	}
-	return e.Next()
-}
 
 // guardAlert holds a change of an alert to its state machine, with the same consequences whoever makes it.
 func (h *hooks) guardAlert(e *core.RecordEvent) error {
 	return ranking.GuardAlert(e.App, collections.AsAlert(e.Record), writerOf(e.Record), h.Clock(), e.Next)
+}
+
+// guardEscalation holds an escalation to its state machine, with the same consequences whoever opens or changes it.
+func (h *hooks) guardEscalation(e *core.RecordEvent) error {
+	err := ranking.GuardEscalation(e.App, h.Billing, collections.AsEscalation(e.Record), writerOf(e.Record), h.Clock(), e.Next)
+	var refused *fault.Error
+	if errors.As(err, &refused) && refused.Kind == fault.Invalid && len(refused.Fields) == 0 {
+		return validation.Errors{"status": validation.NewError(refused.Code, refused.Detail)}
+	}
+	return asColumns(err)
 }

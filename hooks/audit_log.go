@@ -1,14 +1,16 @@
 package hooks
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
 	"strconv"
 
 	"github.com/pocketbase/pocketbase/core"
-	"github.com/pocketbase/pocketbase/tools/router"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/phi"
 )
 
 // writerKey is where a request of the dashboard leaves its actor on the record, for the handlers inside the transaction.
@@ -123,12 +125,49 @@ func publicID(record *core.Record) string {
 	return record.Id
 }
 
-// refuseDelete keeps what must be kept. The dashboard shows the text of an answer only; of any other error it would blame relations.
-func (h *hooks) refuseDelete(*core.RecordEvent) error {
-	return router.NewBadRequestError("Records of this kind are kept and cannot be deleted.", nil)
+// clockwork are columns that change with every write and say nothing of it.
+var clockwork = []string{"created", "updated", "created_at", "updated_at"}
+
+// differences are the fields in which two states of a record differ, with both values. Of a password or another secret, which are the hidden
+// fields, the name alone is kept.
+func differences(before, after *core.Record) audit.Changes {
+	changes := audit.Changes{}
+	for _, field := range after.Collection().Fields {
+		name := field.GetName()
+		if name == core.FieldNameId || slices.Contains(clockwork, name) || same(field, before, after) {
+			continue
+		}
+		switch {
+		case field.GetHidden() || field.Type() == core.FieldTypePassword:
+			changes[name] = audit.Change{}
+		case field.Type() == collections.PHIFieldType:
+			changes[name] = audit.Change{Old: shown(before.GetString(name)), New: shown(after.GetString(name))}
+		default:
+			changes[name] = audit.Change{Old: before.Get(name), New: after.Get(name)}
+		}
+	}
+	return changes
 }
 
-// refuseForgery keeps the audit log to the audit engine: a row of anybody else's would break the chain.
-func (h *hooks) refuseForgery(*core.RecordEvent) error {
-	return router.NewBadRequestError("The audit log is written by the service alone.", nil)
+// same reports whether a field holds the same in both; of passwords their hashes are compared.
+func same(field core.Field, before, after *core.Record) bool {
+	old, failed := json.Marshal(held(field, before))
+	fresh, err := json.Marshal(held(field, after))
+	return failed == nil && err == nil && bytes.Equal(old, fresh)
+}
+
+func held(field core.Field, record *core.Record) any {
+	if password, ok := field.(*core.PasswordField); ok {
+		hash, _ := password.DriverValue(record) // it only reads
+		return hash
+	}
+	return record.Get(field.GetName())
+}
+
+// shown is a sealed text for the entry, which seals it again; nil for none.
+func shown(text string) any {
+	if text == "" {
+		return nil
+	}
+	return phi.Text(text)
 }

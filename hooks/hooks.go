@@ -40,36 +40,24 @@ type Engines struct {
 
 type hooks struct{ Engines }
 
-// moment is the point of a write at which a row runs.
-type moment func(app core.App, tags ...string) *hook.TaggedHook[*core.RecordEvent]
+// moment is a point of a write at which a row runs.
+type moment = func(app core.App, tags ...string) *hook.TaggedHook[*core.RecordEvent]
 
-func creating(app core.App, tags ...string) *hook.TaggedHook[*core.RecordEvent] {
-	return app.OnRecordCreate(tags...)
-}
-
-func updating(app core.App, tags ...string) *hook.TaggedHook[*core.RecordEvent] {
-	return app.OnRecordUpdate(tags...)
-}
-
-func deleting(app core.App, tags ...string) *hook.TaggedHook[*core.RecordEvent] {
-	return app.OnRecordDelete(tags...)
-}
-
-func afterCreate(app core.App, tags ...string) *hook.TaggedHook[*core.RecordEvent] {
-	return app.OnRecordAfterCreateSuccess(tags...)
-}
-
-func afterUpdate(app core.App, tags ...string) *hook.TaggedHook[*core.RecordEvent] {
-	return app.OnRecordAfterUpdateSuccess(tags...)
-}
-
-func afterDelete(app core.App, tags ...string) *hook.TaggedHook[*core.RecordEvent] {
-	return app.OnRecordAfterDeleteSuccess(tags...)
-}
+// When rows run.
+var (
+	creating    = []moment{core.App.OnRecordCreate}
+	updating    = []moment{core.App.OnRecordUpdate}
+	deleting    = []moment{core.App.OnRecordDelete}
+	saving      = []moment{core.App.OnRecordCreate, core.App.OnRecordUpdate}
+	writing     = append(saving, core.App.OnRecordDelete)
+	afterCreate = []moment{core.App.OnRecordAfterCreateSuccess}
+	afterSave   = []moment{core.App.OnRecordAfterCreateSuccess, core.App.OnRecordAfterUpdateSuccess}
+	afterChange = []moment{core.App.OnRecordAfterUpdateSuccess, core.App.OnRecordAfterDeleteSuccess}
+)
 
 // row binds one handler. Lower priorities run first, and outside.
 type row struct {
-	moment      moment
+	moments     []moment
 	collections []string
 	priority    int
 	handle      func(h *hooks, e *core.RecordEvent) error
@@ -86,52 +74,37 @@ const (
 
 // table is every hook on records.
 var table = []row{
-	{creating, ours, outermost, (*hooks).inTransaction},
 	{updating, whole, untouched, (*hooks).refuseUnreadable},
-	{updating, ours, outermost, (*hooks).inTransaction},
-	{deleting, ours, outermost, (*hooks).inTransaction},
+	{writing, ours, outermost, (*hooks).inTransaction},
 	{creating, ours, traced, (*hooks).traceCreate},
 	{updating, ours, traced, (*hooks).traceUpdate},
 	{deleting, ours, traced, (*hooks).traceDelete},
-	{deleting, kept, ruled, (*hooks).refuseDelete},
-	{creating, []string{collections.AuditLog}, outermost, (*hooks).refuseForgery},
-	{updating, []string{collections.AuditLog}, outermost, (*hooks).refuseForgery},
+	{deleting, kept, ruled, refuse("Records of this kind are kept and cannot be deleted.")},
+	{saving, []string{collections.AuditLog}, outermost, refuse("The audit log is written by the service alone.")}, // another's row would break the chain
 
 	{creating, collections.UUIDs, numbered, (*hooks).giveUUID},
 	{creating, collections.Numbered, numbered, (*hooks).giveNumber},
 	{creating, ours, numbered, (*hooks).giveTime},
 
-	{creating, []string{collections.Users}, ruled, (*hooks).guardUser},
-	{updating, []string{collections.Users}, ruled, (*hooks).guardUser},
+	{saving, []string{collections.Users}, ruled, (*hooks).guardUser},
 	{updating, []string{collections.Users}, ruled, (*hooks).endSessions},
-	{creating, []string{core.CollectionNameSuperusers}, ruled, (*hooks).guardSuperuser},
-	{updating, []string{core.CollectionNameSuperusers}, ruled, (*hooks).guardSuperuser},
-	{creating, []string{collections.Patients}, ruled, (*hooks).guardPatient},
-	{updating, []string{collections.Patients}, ruled, (*hooks).guardPatient},
-	{creating, []string{collections.CareTeamMembers}, ruled, (*hooks).guardMember},
-	{updating, []string{collections.CareTeamMembers}, ruled, (*hooks).guardMember},
-	{creating, []string{collections.Consents}, ruled, (*hooks).guardConsent},
-	{updating, []string{collections.Consents}, ruled, (*hooks).guardConsent},
-	{creating, []string{collections.Thresholds}, ruled, (*hooks).guardThresholds},
-	{updating, []string{collections.Thresholds}, ruled, (*hooks).guardThresholds},
+	{saving, []string{core.CollectionNameSuperusers}, ruled, (*hooks).guardSuperuser},
+	{saving, []string{collections.Patients}, ruled, (*hooks).guardPatient},
+	{saving, []string{collections.CareTeamMembers}, ruled, (*hooks).guardMember},
+	{saving, []string{collections.Consents}, ruled, (*hooks).guardConsent},
+	{saving, []string{collections.Thresholds}, ruled, (*hooks).guardThresholds},
 	{deleting, []string{collections.Thresholds}, ruled, (*hooks).dropThresholds},
-	{creating, []string{collections.Alerts}, ruled, (*hooks).refuseAlert},
+	{creating, []string{collections.Alerts}, ruled, refuseByHand("Alerts are raised by readings and devices.")},
 	{updating, []string{collections.Alerts}, ruled, (*hooks).guardAlert},
-	{creating, []string{collections.Escalations}, ruled, (*hooks).guardEscalation},
-	{updating, []string{collections.Escalations}, ruled, (*hooks).guardEscalation},
-	{creating, []string{collections.DeviceAssignments}, ruled, (*hooks).guardAssignment},
-	{updating, []string{collections.DeviceAssignments}, ruled, (*hooks).guardAssignment},
-	{creating, []string{collections.PayerRates}, ruled, (*hooks).guardRate},
-	{updating, []string{collections.PayerRates}, ruled, (*hooks).guardRate},
-	{creating, derived, ruled, (*hooks).refuseByHand},
-	{updating, derived, ruled, (*hooks).refuseByHand},
+	{saving, []string{collections.Escalations}, ruled, (*hooks).guardEscalation},
+	{saving, []string{collections.DeviceAssignments}, ruled, (*hooks).guardAssignment},
+	{saving, []string{collections.PayerRates}, ruled, (*hooks).guardRate},
+	{saving, derived, ruled, refuseByHand("Records of this kind are written by the service alone.")},
 	{creating, []string{collections.Observations}, ruled, (*hooks).adoptObservation},
 	{updating, []string{collections.Observations}, ruled, (*hooks).refuseChange},
 
-	{afterCreate, []string{collections.Patients}, ruled, (*hooks).refreshDirectory},
-	{afterUpdate, []string{collections.Patients}, ruled, (*hooks).refreshDirectory},
-	{afterUpdate, []string{collections.Users}, ruled, (*hooks).forgetUser},
-	{afterDelete, []string{collections.Users}, ruled, (*hooks).forgetUser},
+	{afterSave, []string{collections.Patients}, ruled, (*hooks).refreshDirectory},
+	{afterChange, []string{collections.Users}, ruled, (*hooks).forgetUser},
 	{afterCreate, []string{collections.Observations}, ruled, (*hooks).wakeWorker},
 	{afterCreate, []string{collections.Mails}, ruled, (*hooks).wakeMailer},
 }
@@ -162,10 +135,11 @@ var kept = []string{
 func Bind(app core.App, engines Engines) {
 	h := &hooks{engines}
 	for _, r := range table {
-		r.moment(app, r.collections...).Bind(&hook.Handler[*core.RecordEvent]{
-			Priority: r.priority,
-			Func:     func(e *core.RecordEvent) error { return r.handle(h, e) },
-		})
+		for _, moment := range r.moments {
+			moment(app, r.collections...).Bind(&hook.Handler[*core.RecordEvent]{
+				Priority: r.priority, Func: func(e *core.RecordEvent) error { return r.handle(h, e) },
+			})
+		}
 	}
 	traceDashboard(app)
 	guardSchema(app, h)
@@ -185,4 +159,12 @@ func (h *hooks) inTransaction(e *core.RecordEvent) error {
 		e.App = tx
 		return e.Next()
 	})
+}
+
+// unless goes on with a write that nothing speaks against.
+func unless(err error, e interface{ Next() error }) error {
+	if err != nil {
+		return err
+	}
+	return e.Next()
 }

@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"embed"
+	"errors"
 	"io/fs"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/pocketbase/pocketbase/tools/router"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/fault"
 )
 
 // closed lists PocketBase's own routes that answer 404, and why.
@@ -107,4 +109,34 @@ func refreshDashboard(app core.App) {
 		})
 		return e.Next()
 	})
+}
+
+// Guard puts our doors before PocketBase's own routes: those that are closed do not exist, an access token is one of ours, strangers send little, and superusers sign
+// in as users do.
+func Guard(e Engines) []*hook.Handler[*core.RequestEvent] {
+	h := &hooks{e}
+	return []*hook.Handler[*core.RequestEvent]{closeRoutes(), h.loadAccessToken(), limitBodies(), h.superuserDoor()}
+}
+
+// loadAccessToken takes the place of PocketBase's own reading of tokens, which knows no key but those that lie in the database. A token that is not
+// good is none, as there.
+func (h *hooks) loadAccessToken() *hook.Handler[*core.RequestEvent] {
+	return &hook.Handler[*core.RequestEvent]{
+		Id: apis.DefaultLoadAuthTokenMiddlewareId, Priority: apis.DefaultLoadAuthTokenMiddlewarePriority,
+		Func: func(e *core.RequestEvent) error {
+			token := accessToken(e.Request)
+			if token == "" || h.Auth == nil {
+				return e.Next()
+			}
+			holder, err := h.Auth.Holder(e.App, token, h.Clock())
+			var refused *fault.Error
+			switch {
+			case err == nil:
+				e.Auth = holder
+			case !errors.As(err, &refused):
+				return e.InternalServerError("", err)
+			}
+			return e.Next()
+		},
+	}
 }

@@ -6,6 +6,7 @@ import (
 	validation "github.com/pocketbase/ozzo-validation/v4"
 	"github.com/pocketbase/pocketbase/core"
 
+	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/observations"
 )
@@ -38,4 +39,12 @@ func asColumns(err error) error {
 		columns[field] = validation.NewError(refused.Code, messages[0])
 	}
 	return columns
+}
+
+// guardAssignment keeps a device from being in two hands at once, and the days that count for billing in step with who held it.
+func (h *hooks) guardAssignment(e *core.RecordEvent) error {
+	if err := devices.GuardAssignment(e.App, e.Record); err != nil {
+		return err
+	}
+	return observations.FollowAssignment(e.App, e.Record, h.Zone, e.Next)
 }

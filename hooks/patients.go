@@ -4,8 +4,11 @@ import (
 	"log/slog"
 
 	"github.com/pocketbase/pocketbase/core"
+	"github.com/pocketbase/pocketbase/tools/router"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/ranking"
 )
 
 // guardPatient checks and completes a patient whoever writes it, gives a new one a row on the triage list, and ends what a
@@ -20,4 +23,27 @@ func (h *hooks) refreshDirectory(e *core.RecordEvent) error {
 		e.App.Logger().Error("directory not refreshed", slog.Any("error", err))
 	}
 	return e.Next()
+}
+
+// guardMember lets only those onto a care team who may be on one.
+func (h *hooks) guardMember(e *core.RecordEvent) error {
+	return unless(patients.GuardMember(e.App, e.Record, h.Clock()), e)
+}
+
+// guardConsent makes a new consent complete and lets an old one be revoked, and nothing else.
+func (h *hooks) guardConsent(e *core.RecordEvent) error {
+	return unless(patients.GuardConsent(e.App, e.Record, writerOf(e.Record), h.Clock()), e)
+}
+
+// guardThresholds checks bounds whoever writes them, logs what changes, and ranks the patient anew.
+func (h *hooks) guardThresholds(e *core.RecordEvent) error {
+	return ranking.GuardThresholds(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next)
+}
+
+// dropThresholds lets a patient fall back to the practice's bounds, which themselves stay.
+func (h *hooks) dropThresholds(e *core.RecordEvent) error {
+	if collections.PatientOf(e.Record) == "" {
+		return router.NewBadRequestError("The practice's thresholds cannot be deleted.", nil)
+	}
+	return ranking.DropThresholds(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next)
 }

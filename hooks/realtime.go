@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,13 +56,9 @@ func (h *hooks) subscribe(e *core.RealtimeSubscribeRequestEvent) error {
 	if len(e.Subscriptions) == 0 {
 		return e.Next()
 	}
-	for _, topic := range e.Subscriptions {
-		if topic != live.Topic && topic != connected {
-			return e.ForbiddenError("", nil)
-		}
-	}
+	foreign := slices.ContainsFunc(e.Subscriptions, func(topic string) bool { return topic != live.Topic && topic != connected })
 	stream, ours := e.Client.(*live.Stream)
-	if !ours || h.Live == nil {
+	if foreign || !ours || h.Live == nil {
 		return e.ForbiddenError("", nil)
 	}
 	now := h.Clock()
@@ -79,10 +76,7 @@ func (h *hooks) subscribe(e *core.RealtimeSubscribeRequestEvent) error {
 		Event: audit.PatientRead, Actor: caller.Actor(originOf(e.RequestEvent)),
 		ResourceType: audit.ResourceTopic, ResourceID: live.Topic,
 	}, now)
-	if err != nil {
-		return err
-	}
-	return e.Next()
+	return unless(err, e)
 }
 
 // subscribeSuperuser lets a superuser hear every topic, for as long as the token lasts; the dashboard connects again with its next one.

@@ -118,8 +118,8 @@ func nativeError(e *core.RequestEvent, err error) error {
 	if collections.IsUnreadable(err) {
 		return answerUnreadable(e, err)
 	}
-	var refused *fault.Error
-	if !errors.As(err, &refused) {
+	refused, ok := errors.AsType[*fault.Error](err)
+	if !ok {
 		return e.InternalServerError("", err) // any other error PocketBase takes for the caller's
 	}
 	if refused.RetryAfter > 0 {
@@ -179,10 +179,7 @@ func refuseSignIns(e *core.RecordRequestEvent) error {
 func (h *hooks) guardSuperuser(e *core.RecordEvent) error {
 	e.Record.SetEmail(auth.FoldEmail(e.Record.Email()))
 	restoreFactors(e.Record)
-	if err := passwordPolicy(e.Record); err != nil {
-		return err
-	}
-	return e.Next()
+	return unless(passwordPolicy(e.Record), e)
 }
 
 // passwordPolicy refuses a new password that breaks the policy. Only while it is being set is it there in the clear.
@@ -193,9 +190,8 @@ func passwordPolicy(record *core.Record) error {
 	}
 	superuser := collections.AsSuperuser(record)
 	owner := auth.Owner{Email: record.Email(), FirstName: superuser.FirstName(), LastName: superuser.LastName()}
-	broken := auth.PasswordProblems(password, owner)
-	if len(broken) == 0 {
-		return nil
+	if broken := auth.PasswordProblems(password, owner); len(broken) > 0 {
+		return validation.Errors{core.FieldNamePassword: validation.NewError("password_policy", strings.Join(broken, " "))}
 	}
-	return validation.Errors{core.FieldNamePassword: validation.NewError("password_policy", strings.Join(broken, " "))}
+	return nil
 }

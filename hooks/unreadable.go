@@ -23,10 +23,7 @@ func (h *hooks) refuseUnreadable(e *core.RecordEvent) error {
 }
 
 // closing are the columns by which an account's doors are shut: that is never put off for a name that cannot be read.
-var closing = []string{
-	"is_active", core.FieldNameTokenKey, "two_factor_enabled", "totp_secret", "totp_last_step",
-	"totp_pending_secret", "totp_pending_codes", "totp_pending_failures", "totp_pending_until", "updated_at",
-}
+var closing = append(slices.Clone(factorFields), "is_active", core.FieldNameTokenKey, "updated_at")
 
 // closesOnly reports whether nothing of a user changes but what shuts doors.
 func closesOnly(record *core.Record) bool {

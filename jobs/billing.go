@@ -9,17 +9,12 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
-func billDevices(e Engines, ctx context.Context, app core.App) (counts, error) {
-	return bill(e, ctx, app, billing.DeviceJob)
-}
-
-func billSmartly(e Engines, ctx context.Context, app core.App) (counts, error) {
-	return bill(e, ctx, app, billing.SmartJob)
-}
-
-func bill(e Engines, ctx context.Context, app core.App, job billing.Job) (counts, error) {
-	result, err := e.Billing.Run(ctx, app, job, audit.System(), e.Clock.Now)
-	return result.Counts(), err
+// bill runs a part of the billing.
+func bill(job billing.Job) func(Engines, context.Context, core.App) (counts, error) {
+	return func(e Engines, ctx context.Context, app core.App) (counts, error) {
+		result, err := e.Billing.Run(ctx, app, job, audit.System(), e.Clock.Now)
+		return result.Counts(), err
+	}
 }
 
 func stopTimers(e Engines, _ context.Context, app core.App) (counts, error) {

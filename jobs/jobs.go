@@ -88,8 +88,8 @@ var table = []job{
 	{missedReadings, gocron.CronJob("*/15 * * * *", false), checkMissed},
 	{"silent devices", gocron.CronJob("2-59/15 * * * *", false), checkSilence}, // after the missed readings, which may say as much
 	{staleReadings, gocron.CronJob("7-59/15 * * * *", false), checkStale},
-	{"device billing", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(2, 0, 0))), billDevices},
-	{"smart billing engine", gocron.CronJob("0 */4 * * *", false), billSmartly},
+	{"device billing", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(2, 0, 0))), bill(billing.DeviceJob)},
+	{"smart billing engine", gocron.CronJob("0 */4 * * *", false), bill(billing.SmartJob)},
 	{"billing sums", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(3, 0, 0))), recountBilling},
 	{"running timers", gocron.CronJob("*/5 * * * *", false), stopTimers},
 	{"reading sums", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(3, 10, 0))), recountReadings},

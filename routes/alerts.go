@@ -44,8 +44,7 @@ type alertView struct {
 	CreatedAt        string   `json:"created_at"`
 }
 
-func viewAlert(record *core.Record, names map[string]patients.Name) alertView {
-	alert := collections.AsAlert(record)
+func viewAlert(alert *collections.Alert, names map[string]patients.Name) alertView {
 	return alertView{
 		ID: alert.Number(), PatientID: alert.PatientID(), PatientName: names[alert.PatientID()].FirstLast(),
 		Level: alert.Level(), Type: alert.Type(), Message: orNull(alert.Message().Reveal()), ObservationID: orNull(alert.ObservationID()),
@@ -59,14 +58,12 @@ func viewAlert(record *core.Record, names map[string]patients.Name) alertView {
 }
 
 func (a *api) listAlerts(c *web.Call) error {
-	q := c.Query()
-	p := q.Paging()
-	filter := alertFilter(q, alerts.Types)
-	mine := q.Boolean("mine")
+	q, p := c.Listing()
+	filter, mine := alertFilter(q, alerts.Types), q.IsTrue("mine")
 	if err := q.Err(); err != nil {
 		return err
 	}
-	return a.answerAlerts(c, p, filter, mine != nil && *mine)
+	return a.answerAlerts(c, p, filter, mine)
 }
 
 // alertFilter reads which alerts a list is to show, of these types.
@@ -88,10 +85,7 @@ func (a *api) answerAlerts(c *web.Call, p web.Paging, filter collections.AlertFi
 		filter.CareTeamOf = c.Caller.RecordID
 	}
 	page, total, err := collections.PageOfAlerts(c.App, filter, p.Offset(), p.Size)
-	if err != nil {
-		return err
-	}
-	return listOfPatients(c, p, total, page, audit.ResourceAlert, viewAlert)
+	return list(c, p, audit.ResourceAlert, named(viewAlert))(web.Views(page, collections.AsAlert), total, err)
 }
 
 // trailView is one line of an alert's audit trail.
@@ -142,55 +136,37 @@ func (a *api) alert(c *web.Call) (*collections.Alert, error) {
 
 func viewTrail(app core.App, alert *collections.Alert) ([]trailView, error) {
 	trail, err := alerts.Trail(app, alert.Id)
-	views := make([]trailView, len(trail))
-	for i, step := range trail {
-		views[i] = trailView{step.Action, input.FormatInstant(step.At), step.Actor, orNull(step.Detail)}
-	}
-	return views, err
+	return web.Views(trail, func(step alerts.Step) trailView {
+		return trailView{step.Action, input.FormatInstant(step.At), step.Actor, orNull(step.Detail)}
+	}), err
 }
 
-func (a *api) readAlert(c *web.Call) error {
-	alert, err := a.alert(c)
-	if err != nil {
-		return err
-	}
+func (a *api) readAlert(c *web.Call, alert *collections.Alert) error {
 	if err := c.RecordRead(audit.PatientRead, audit.ResourceAlert, strconv.FormatInt(alert.Number(), 10), alert.PatientID()); err != nil {
 		return err
 	}
-	return a.answerAlert(c, alert)
+	return answerAlert(c, alert)
 }
 
 // answerAlert answers 200 with an alert and its trail.
-func (a *api) answerAlert(c *web.Call, alert *collections.Alert) error {
-	names, err := patients.Names(c.App, []string{alert.PatientID()})
+func answerAlert(c *web.Call, alert *collections.Alert) error {
+	views, err := named(viewAlert)(c.App, []*collections.Alert{alert})
 	if err != nil {
 		return err
 	}
 	trail, err := viewTrail(c.App, alert)
-	if err != nil {
-		return err
-	}
-	return c.OK(alertDetailView{viewAlert(alert.ProxyRecord(), names), trail})
+	return c.Answer(alertDetailView{views[0], trail}, err)
 }
 
-func (a *api) acknowledgeAlert(c *web.Call) error {
-	alert, err := a.alert(c)
-	if err != nil {
-		return err
-	}
+func (a *api) acknowledgeAlert(c *web.Call, alert *collections.Alert) error {
 	if c.Scope == access.NonCritical && alert.Level() == string(alerts.Critical) {
 		return fault.Denied()
 	}
-	var body alerts.AcknowledgeBody
-	if err := c.DecodeOptional(&body); err != nil {
-		return err
-	}
-	checks := input.NewChecks()
-	action := body.Read(checks, c.Now)
+	action, err := web.ReadOptional(c, func(body alerts.AcknowledgeBody, checks *input.Checks) alerts.Action { return body.Read(checks, c.Now) })
 	if action.Move == alerts.Resolve && access.Reach(c.Caller.Role, access.ResolveAlerts) == access.None {
-		return fault.Denied()
+		return fault.Denied() // whatever else is wrong with the body
 	}
-	if err := checks.Err(); err != nil {
+	if err != nil {
 		return err
 	}
 	if alert, err = ranking.ActOnAlert(c.App, alert.Number(), action, c.Actor(), c.Now); err != nil {
@@ -201,53 +177,95 @@ func (a *api) acknowledgeAlert(c *web.Call) error {
 		return c.OK(acknowledgedView{alert.Number(), alert.Acknowledged(), by, at, orNull(alert.Notes().Reveal())})
 	}
 	trail, err := viewTrail(c.App, alert)
-	if err != nil {
-		return err
-	}
-	return c.OK(outcomeView{alert.Number(), alert.Status(), by, at, orNull(alert.Outcome()), trail})
+	return c.Answer(outcomeView{alert.Number(), alert.Status(), by, at, orNull(alert.Outcome()), trail}, err)
 }
 
-func (a *api) resolveAlert(c *web.Call) error { return a.actOnAlert(c, alerts.Resolve) }
-
-func (a *api) annotateAlert(c *web.Call) error { return a.actOnAlert(c, alerts.Annotate) }
-
-func (a *api) actOnAlert(c *web.Call, move alerts.Move) error {
-	alert, err := a.alert(c)
-	if err != nil {
-		return err
-	}
-	var body alerts.NoteBody
-	if err := c.DecodeOptional(&body); err != nil {
-		return err
-	}
-	checks := input.NewChecks()
-	action := body.Read(checks, move)
-	if err := checks.Err(); err != nil {
-		return err
-	}
-	if alert, err = ranking.ActOnAlert(c.App, alert.Number(), action, c.Actor(), c.Now); err != nil {
-		return err
-	}
-	return a.answerAlert(c, alert)
+// actOnAlert serves a move that a body may add a note to.
+func actOnAlert(move alerts.Move) handler {
+	return of((*api).alert, func(_ *api, c *web.Call, alert *collections.Alert) error {
+		action, err := web.ReadOptional(c, func(body alerts.NoteBody, checks *input.Checks) alerts.Action { return body.Read(checks, move) })
+		if err != nil {
+			return err
+		}
+		if alert, err = ranking.ActOnAlert(c.App, alert.Number(), action, c.Actor(), c.Now); err != nil {
+			return err
+		}
+		return answerAlert(c, alert)
+	})
 }
 
-func (a *api) escalateAlert(c *web.Call) error {
-	alert, err := a.alert(c)
+func (a *api) escalateAlert(c *web.Call, alert *collections.Alert) error {
+	draft, err := web.ReadOptional(c, escalations.Body.ReadForAlert)
 	if err != nil {
 		return err
 	}
-	var body escalations.Body
-	if err := c.DecodeOptional(&body); err != nil {
+	return show(c, c.Created, viewEscalations)(ranking.EscalateAlert(c.App, alert.Number(), draft, c.Actor(), c.Now))
+}
+
+// snoozeView is a snooze as the contract shows it.
+type snoozeView struct {
+	ID              int64   `json:"id"`
+	PatientID       string  `json:"patient_id"`
+	Type            string  `json:"type"`
+	IncludeCritical bool    `json:"include_critical"`
+	Reason          *string `json:"reason"`
+	InForce         bool    `json:"in_force"`
+	EndsAt          *string `json:"ends_at"`
+	CreatedBy       string  `json:"created_by"`
+	CreatedAt       *string `json:"created_at"`
+	EndedAt         *string `json:"ended_at"`
+	EndedBy         *string `json:"ended_by"`
+}
+
+func snoozeFor(c *web.Call) func(*collections.Snooze) snoozeView {
+	return func(s *collections.Snooze) snoozeView {
+		return snoozeView{
+			ID: s.Number(), PatientID: s.PatientID(), Type: s.Type(), IncludeCritical: s.IncludeCritical(), Reason: orNull(s.Reason().Reveal()),
+			InForce: s.InForce(c.Now), EndsAt: instantOrNull(s.EndsAt()), CreatedBy: s.CreatedBy(),
+			CreatedAt: instantOrNull(s.CreatedAt()), EndedAt: instantOrNull(s.EndedAt()), EndedBy: orNull(s.EndedBy()),
+		}
+	}
+}
+
+func (a *api) listSnoozes(c *web.Call, patient *collections.Patient) error {
+	q, p := c.Listing()
+	inForce := q.Boolean("in_force")
+	if err := q.Err(); err != nil {
 		return err
 	}
-	checks := input.NewChecks()
-	draft := body.ReadForAlert(checks)
-	if err := checks.Err(); err != nil {
-		return err
-	}
-	record, err := ranking.EscalateAlert(c.App, alert.Number(), draft, c.Actor(), c.Now)
+	page, total, err := collections.PageOfSnoozes(c.App, patient.Id, inForce, c.Now, p.Offset(), p.Size)
 	if err != nil {
 		return err
 	}
-	return a.answerEscalation(c, record, c.Created)
+	page, unreadable := collections.ReadableOnly(page)
+	if err := c.RecordRead(audit.PatientRead, audit.ResourceSnooze, "", patient.Id); err != nil {
+		return err
+	}
+	return web.List(c, p, total, web.Views(page, snoozeFor(c)), unreadable)
+}
+
+func (a *api) startSnooze(c *web.Call, patient *collections.Patient) error {
+	draft, err := web.Read(c, func(body alerts.SnoozeBody, checks *input.Checks) alerts.SnoozeDraft { return body.Read(checks, c.Now) })
+	if err != nil {
+		return err
+	}
+	var snooze *collections.Snooze
+	err = c.App.RunInTransaction(func(tx core.App) (err error) {
+		snooze, err = alerts.StartSnooze(tx, patient.Id, draft, c.Actor(), c.Now)
+		return err
+	})
+	return web.Show(c.Created, snoozeFor(c))(snooze, err)
+}
+
+func (a *api) endSnooze(c *web.Call, patient *collections.Patient) error {
+	number, err := c.PathInteger("snooze_id")
+	if err != nil {
+		return err
+	}
+	var snooze *collections.Snooze
+	err = c.App.RunInTransaction(func(tx core.App) (err error) {
+		snooze, err = alerts.EndSnooze(tx, patient.Id, number, c.Actor(), c.Now)
+		return err
+	})
+	return web.Show(c.OK, snoozeFor(c))(snooze, err)
 }

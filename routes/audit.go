@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
@@ -51,8 +52,7 @@ func recordAudit(c *web.Call, event audit.Event, resourceID string) error {
 }
 
 func (a *api) listAudit(c *web.Call) error {
-	q := c.Query()
-	p := q.Paging()
+	q, p := c.Listing()
 	format := q.OneOf("format", "json", "csv")
 	between := q.Between()
 	filter := audit.Filter{
@@ -89,10 +89,7 @@ func (a *api) exportAudit(c *web.Call, filter audit.Filter) error {
 			strings.Join(e.Fields(), ";"), e.PrevHash, e.Hash)
 	})
 	w.Flush()
-	if err != nil {
-		return err
-	}
-	return w.Error()
+	return cmp.Or(err, w.Error())
 }
 
 // readAudit shows one entry, as FHIR when asked for by the query or the Accept header.
@@ -159,13 +156,8 @@ type accessView struct {
 	Reason       *string `json:"reason"`
 }
 
-func (a *api) readAccessLog(c *web.Call) error {
-	patient, err := a.patient(c, collections.FindPatientAnyState)
-	if err != nil {
-		return err
-	}
-	q := c.Query()
-	p := q.Paging()
+func (a *api) readAccessLog(c *web.Call, patient *collections.Patient) error {
+	q, p := c.Listing()
 	between := q.Between()
 	if err := q.Err(); err != nil {
 		return err
@@ -177,14 +169,13 @@ func (a *api) readAccessLog(c *web.Call) error {
 	if err := c.RecordRead(audit.AuditRead, audit.ResourcePatient, patient.Id, patient.Id); err != nil {
 		return err
 	}
-	start, end := min(p.Offset(), len(entries)), min(p.Offset()+p.Size, len(entries))
-	views := []accessView{}
-	for _, e := range entries[start:end] {
+	start := min(p.Offset(), len(entries))
+	page := entries[start:min(start+p.Size, len(entries))]
+	return web.List(c, p, len(entries), web.Views(page, func(e audit.Stored) accessView {
 		v := viewAudit(e)
-		views = append(views, accessView{
+		return accessView{
 			v.ID, v.RecordedAt, v.Event, v.Action, v.Outcome, v.ActorType, v.ActorID, v.ActorEmail, v.ActorRole,
 			v.ResourceType, v.ResourceID, v.SourceIP, v.Reason,
-		})
-	}
-	return web.List(c, p, len(entries), views, 0)
+		}
+	}), 0)
 }

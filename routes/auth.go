@@ -1,9 +1,12 @@
 package routes
 
 import (
+	"net/http"
+
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -151,4 +154,154 @@ func (a *api) requestPasswordReset(c *web.Call, body auth.ResetRequestBody) erro
 
 func (a *api) confirmPasswordReset(c *web.Call, body auth.ResetBody) error {
 	return c.Answer(detailView{"The password has been set. Sign in with it."}, a.Auth.ConfirmReset(c.Request.Context(), c.App, body, c.Origin(), c.Now))
+}
+
+// setupView is shown once: neither the secret nor the codes can be read again.
+type setupView struct {
+	Secret          string   `json:"secret"`
+	ProvisioningURI string   `json:"provisioning_uri"`
+	QRCodeURL       string   `json:"qr_code_url"`
+	BackupCodes     []string `json:"backup_codes"`
+}
+
+// proof reads the password where one came along. The contract asks for no body here, so whatever else was sent, or called,
+// never mattered.
+func proof(c *web.Call) (proof auth.PasswordProof, err error) {
+	raw, err := c.Body()
+	if err != nil {
+		return proof, err
+	}
+	if err := input.DecodeObject(raw, &proof); err == nil {
+		return proof, nil
+	}
+	return auth.PasswordProof{}, nil
+}
+
+func (a *api) setUpTwoFactor(c *web.Call) error {
+	proof, err := proof(c)
+	if err != nil {
+		return err
+	}
+	setup, err := a.Auth.SetUpTwoFactor(c.Request.Context(), c.App, c.Caller, proof, c.Origin(), c.Now)
+	if err != nil {
+		return err
+	}
+	return c.OK(setupView{setup.Secret, setup.ProvisioningURI, a.PublicURL + web.BasePath + "/auth/2fa/qr-code/", setup.BackupCodes})
+}
+
+// twoFactorView says whether the second factor is on now.
+type twoFactorView struct {
+	Detail       string `json:"detail"`
+	Is2FAEnabled bool   `json:"is_2fa_enabled"`
+}
+
+func (a *api) verifyTwoFactor(c *web.Call, body auth.CodeBody) error {
+	return c.Answer(twoFactorView{"Two-factor authentication is on.", true}, a.Auth.VerifyTwoFactor(c.App, c.Caller, body, c.Origin(), c.Now))
+}
+
+const (
+	pngType = "image/png"
+	svgType = "image/svg+xml"
+)
+
+// drawQRCode draws what an authenticator app scans, for the set-up under way.
+func (a *api) drawQRCode(c *web.Call) error {
+	uri, err := a.Auth.PendingURI(c.App, c.Caller, c.Now)
+	if err != nil {
+		return err
+	}
+	code, err := auth.NewQRCode(uri)
+	if err != nil {
+		return err
+	}
+	if web.Preferred(c.Request.Header, pngType, svgType) == svgType {
+		return c.Send(http.StatusOK, svgType, code.SVG())
+	}
+	image, err := code.PNG()
+	if err != nil {
+		return err
+	}
+	return c.Send(http.StatusOK, pngType, image)
+}
+
+func (a *api) disableTwoFactor(c *web.Call, body auth.ProofBody) error {
+	return c.Answer(twoFactorView{"Two-factor authentication is off.", false}, a.Auth.DisableTwoFactor(c.Request.Context(), c.App, c.Caller, body, c.Origin(), c.Now))
+}
+
+type backupCodesView struct {
+	BackupCodes []string `json:"backup_codes"`
+}
+
+func (a *api) replaceBackupCodes(c *web.Call, body auth.ProofBody) error {
+	codes, err := a.Auth.ReplaceBackupCodes(c.Request.Context(), c.App, c.Caller, body, c.Origin(), c.Now)
+	if err != nil {
+		return err
+	}
+	return c.OK(backupCodesView{codes})
+}
+
+// passkeyView is a passkey as its owner sees it.
+type passkeyView struct {
+	ID         int64   `json:"id"`
+	Name       string  `json:"name"`
+	CreatedAt  *string `json:"created_at"`
+	LastUsedAt *string `json:"last_used_at"`
+	BackedUp   bool    `json:"backed_up"`
+}
+
+func viewPasskey(p *collections.Passkey) passkeyView {
+	return passkeyView{p.Number(), p.Name(), instantOrNull(p.CreatedAt()), instantOrNull(p.LastUsedAt()), p.BackedUp()}
+}
+
+func (a *api) listPasskeys(c *web.Call) error {
+	passkeys, err := collections.PasskeysOf(c.App, c.Caller.RecordID)
+	if err != nil {
+		return err
+	}
+	passkeys, unreadable := collections.ReadableOnly(passkeys)
+	return web.ListWhole(c, web.Views(passkeys, viewPasskey), unreadable)
+}
+
+// offerPasskeyRegistration answers what navigator.credentials.create takes.
+func (a *api) offerPasskeyRegistration(c *web.Call) error {
+	proof, err := proof(c)
+	if err != nil {
+		return err
+	}
+	return c.Answer(a.Auth.PasskeyRegistration(c.Request.Context(), c.App, c.Caller, proof, c.Origin(), c.Now))
+}
+
+func (a *api) registerPasskey(c *web.Call, body auth.PasskeyBody) error {
+	return web.Show(c.Created, viewPasskey)(a.Auth.RegisterPasskey(c.Request.Context(), c.App, c.Caller, body, c.Origin(), c.Now))
+}
+
+func (a *api) renamePasskey(c *web.Call, id string) error {
+	var body auth.PasskeyName
+	if err := c.Decode(&body); err != nil {
+		return err
+	}
+	return web.Show(c.OK, viewPasskey)(a.Auth.RenamePasskey(c.App, c.Caller, id, body, c.Origin(), c.Now))
+}
+
+func (a *api) removePasskey(c *web.Call, id string) error {
+	proof, err := proof(c)
+	if err != nil {
+		return err
+	}
+	return c.Done(a.Auth.RemovePasskey(c.Request.Context(), c.App, c.Caller, id, proof, c.Origin(), c.Now))
+}
+
+// offerPasskeySignIn answers what navigator.credentials.get takes.
+func (a *api) offerPasskeySignIn(c *web.Call) error {
+	var body auth.StepBody
+	if err := c.DecodeOptional(&body); err != nil {
+		return err
+	}
+	return c.Answer(a.Auth.PasskeyAssertion(c.App, body, c.Now))
+}
+
+// signInWithPasskey answers as login does. The checks, in order: the fields (400); the lock (423); the challenge and the temporary token, each
+// used up by this; the account; the passkey, its signature, and what the device says it checked (401 authentication_failed, and a failure).
+func (a *api) signInWithPasskey(c *web.Call, body auth.AssertionBody) error {
+	return web.Show(c.OK, viewSignedIn)(a.Auth.SignInWithPasskey(c.Request.Context(), c.App, body, c.Origin(), c.Now))
 }

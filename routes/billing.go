@@ -2,7 +2,10 @@ package routes
 
 import (
 	"cmp"
+	"encoding/json"
 	"strings"
+
+	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
@@ -15,8 +18,7 @@ import (
 )
 
 func (a *api) listEntries(c *web.Call) error {
-	q := c.Query()
-	p := q.Paging()
+	q, p := c.Listing()
 	filter := collections.EntryFilter{
 		States: billing.StatesOf(q.OneOf("status", billing.StatusWords...)), CPTCode: q.OneOf("cpt_code", a.Billing.Codes()...), PatientID: q.PatientID(),
 		Source: q.OneOf("source", billing.FromDevice, billing.FromSetup, billing.FromTime, billing.FromEscalation, billing.ByHand),
@@ -39,19 +41,8 @@ func (a *api) listEntries(c *web.Call) error {
 	if c.Caller.Role == access.Provider {
 		filter.Provider, filter.ProviderEmail = c.Caller.RecordID, c.Caller.Email
 	}
-	page, total, err := collections.PageOfBillingEntries(c.App, filter, collections.EntryOrders[order], p.Offset(), p.Size)
-	if err != nil {
-		return err
-	}
-	page, unreadable := collections.ReadableOnly(page)
-	views, err := viewEntries(c, page)
-	if err != nil {
-		return err
-	}
-	if err := recordShown(c, audit.ResourceBillingEntry, views, func(v entryView) string { return v.PatientID }); err != nil {
-		return err
-	}
-	return web.List(c, p, total, views, unreadable)
+	return list(c, p, audit.ResourceBillingEntry, viewEntries)(
+		collections.PageOfBillingEntries(c.App, filter, collections.EntryOrders[order], p.Offset(), p.Size))
 }
 
 // entry finds the entry of the path, if the caller may see it.
@@ -77,30 +68,21 @@ func (a *api) entry(c *web.Call) (*collections.BillingEntry, error) {
 	return entry, err
 }
 
-func (a *api) readEntry(c *web.Call) error {
-	entry, err := a.entry(c)
-	if err != nil {
-		return err
-	}
-	return a.answerEntry(c, entry, c.OK)
+func (a *api) readEntry(c *web.Call, entry *collections.BillingEntry) error {
+	return answerEntry(c, entry)
 }
 
 // answerEntry shows one entry with its history.
-func (a *api) answerEntry(c *web.Call, entry *collections.BillingEntry, answer func(any) error) error {
-	views, err := viewEntries(c, []*collections.BillingEntry{entry})
+func answerEntry(c *web.Call, entry *collections.BillingEntry) error {
+	views, err := viewEntries(c.App, []*collections.BillingEntry{entry})
 	if err != nil {
 		return err
 	}
 	trail, err := billing.History(c.App, entry)
-	if err != nil {
-		return err
+	if err == nil && c.Request.Method == "GET" {
+		err = c.RecordRead(audit.PatientRead, audit.ResourceBillingEntry, entry.Id, entry.PatientID())
 	}
-	if c.Request.Method == "GET" {
-		if err := c.RecordRead(audit.PatientRead, audit.ResourceBillingEntry, entry.Id, entry.PatientID()); err != nil {
-			return err
-		}
-	}
-	return answer(entryWithHistory{views[0], viewHistory(trail)})
+	return c.Answer(entryWithHistory{views[0], viewHistory(trail)}, err)
 }
 
 func (a *api) createEntry(c *web.Call) error {
@@ -113,11 +95,7 @@ func (a *api) createEntry(c *web.Call) error {
 	if err := a.reach(c, draft.PatientID); err != nil {
 		return err
 	}
-	entry, err := a.Billing.CreateManual(c.App, draft, c.Actor(), c.Now)
-	if err != nil {
-		return err
-	}
-	return web.Show(c.Created, first[entryView])(viewEntries(c, []*collections.BillingEntry{entry}))
+	return show(c, c.Created, viewEntries)(a.Billing.CreateManual(c.App, draft, c.Actor(), c.Now))
 }
 
 func (a *api) runBilling(c *web.Call) error {
@@ -196,5 +174,160 @@ func (a *api) listNearBillable(c *web.Call) error {
 	views := web.Views(near, func(n billing.Near) nearView {
 		return nearView{n, names[n.PatientID].FirstLast(), names[n.PatientID].MRN, n.Still()}
 	})
-	return c.Answer(map[string]any{"count": len(views), "results": views}, recordShown(c, audit.ResourceBillingEntry, views, func(v nearView) string { return v.PatientID }))
+	return c.Answer(map[string]any{"count": len(views), "results": views}, recordShown(c, audit.ResourceBillingEntry, "", views, func(v nearView) string { return v.PatientID }))
+}
+
+// entryView is a billing entry as the contract shows it.
+type entryView struct {
+	ID                  string        `json:"id"`
+	ClaimID             string        `json:"claim_id"`
+	PatientID           string        `json:"patient_id"`
+	Patient             string        `json:"patient"`
+	PatientName         string        `json:"patient_name"`
+	CPTCode             string        `json:"cpt_code"`
+	ServiceDate         string        `json:"service_date"`
+	DurationMinutes     int           `json:"duration_minutes"`
+	Units               int           `json:"units"`
+	Amount              billing.Cents `json:"amount"`
+	Status              string        `json:"status"`
+	LifecycleStatus     string        `json:"lifecycle_status"`
+	Payer               string        `json:"payer"`
+	PayerID             *int64        `json:"payer_id"`
+	ICD10Codes          []string      `json:"icd10_codes"`
+	Notes               string        `json:"notes"`
+	Source              string        `json:"source"`
+	AutoGenerated       bool          `json:"auto_generated"`
+	CreatedBy           string        `json:"created_by"`
+	CreatedAt           *string       `json:"created_at"`
+	UpdatedAt           *string       `json:"updated_at"`
+	PeriodStart         string        `json:"billing_period_start"`
+	PeriodEnd           string        `json:"billing_period_end"`
+	TransmissionDays    *int          `json:"transmission_days"`
+	RenderingProvider   string        `json:"rendering_provider"`
+	RenderingProviderID *int64        `json:"rendering_provider_id"`
+	Warnings            []string      `json:"warnings"`
+	Attested            bool          `json:"attested"`
+	ReviewedBy          *string       `json:"reviewed_by"`
+	ReviewedAt          *string       `json:"reviewed_at"`
+	SubmissionReference *string       `json:"submission_reference"`
+	OriginalReference   *string       `json:"original_reference"`
+	ClaimFrequencyCode  *string       `json:"claim_frequency_code"`
+	SubmittedAt         *string       `json:"submitted_at"`
+	ResubmissionCount   int           `json:"resubmission_count"`
+	Payment             *paymentView  `json:"payment"`
+	Denial              *denialView   `json:"denial"`
+	Appeal              *appealView   `json:"appeal"`
+}
+
+type paymentView struct {
+	Amount    billing.Cents `json:"amount"`
+	Date      string        `json:"date"`
+	Reference string        `json:"reference"`
+}
+
+type denialView struct {
+	Code        string `json:"code"`
+	Description string `json:"description"`
+	Date        string `json:"date"`
+}
+
+type appealView struct {
+	Reference *string `json:"reference"`
+	Date      string  `json:"date"`
+}
+
+// moveView is one step of an entry's history.
+type moveView struct {
+	Action    string  `json:"action"`
+	From      *string `json:"from"`
+	To        *string `json:"to"`
+	Actor     string  `json:"actor"`
+	Timestamp string  `json:"timestamp"`
+	Detail    *string `json:"detail"`
+}
+
+type entryWithHistory struct {
+	entryView
+	History []moveView `json:"history"`
+}
+
+func viewEntries(app core.App, page []*collections.BillingEntry) ([]entryView, error) {
+	names, err := patients.Names(app, distinct(page, (*collections.BillingEntry).PatientID))
+	if err != nil {
+		return nil, err
+	}
+	providers, err := billing.Providers(app, distinct(page, (*collections.BillingEntry).ProviderID))
+	if err != nil {
+		return nil, err
+	}
+	views := make([]entryView, len(page))
+	for i, entry := range page {
+		views[i] = viewEntry(entry)
+		views[i].PatientName = names[entry.PatientID()].FirstLast()
+		views[i].RenderingProvider = providers[entry.ProviderID()]
+	}
+	return views, nil
+}
+
+func viewEntry(entry *collections.BillingEntry) entryView {
+	v := entryView{
+		ID: entry.Id, ClaimID: entry.ClaimID(), PatientID: entry.PatientID(), Patient: entry.PatientID(), CPTCode: entry.CPTCode(),
+		ServiceDate: entry.ServiceDate(), DurationMinutes: entry.Minutes(), Units: entry.Units(), Amount: billing.Cents(entry.AmountCents()),
+		Status: billing.APIStatus(entry.Status()), LifecycleStatus: entry.Status(), Payer: entry.PayerName(),
+		PayerID: numberOrNull(entry.PayerID()), ICD10Codes: entry.ICD10Codes(), Notes: entry.Notes().Reveal(), Source: entry.Source(),
+		AutoGenerated: entry.Source() != billing.ByHand, CreatedBy: entry.CreatedBy(), CreatedAt: instantOrNull(entry.CreatedAt()),
+		UpdatedAt: instantOrNull(entry.UpdatedAt()), PeriodStart: entry.PeriodStart(), PeriodEnd: entry.PeriodEnd(),
+		RenderingProviderID: numberOrNull(entry.ProviderID()), Warnings: entry.Warnings(), Attested: entry.Attested(),
+		ReviewedBy: orNull(entry.ReviewedBy()), ReviewedAt: instantOrNull(entry.ReviewedAt()),
+		SubmissionReference: orNull(entry.SubmissionReference()), OriginalReference: orNull(entry.OriginalReference()),
+		ClaimFrequencyCode: orNull(entry.ClaimFrequencyCode()), SubmittedAt: instantOrNull(entry.SubmittedAt()),
+		ResubmissionCount: entry.ResubmissionCount(),
+	}
+	if days := entry.TransmissionDays(); days != nil {
+		v.TransmissionDays = new(int(*days))
+	}
+	addOutcome(&v, entry)
+	return v
+}
+
+// addOutcome shows what a payer did.
+func addOutcome(v *entryView, entry *collections.BillingEntry) {
+	if date := entry.PaymentDate(); date != "" {
+		v.Payment = &paymentView{Date: date, Reference: entry.PaymentReference()}
+		if cents := entry.PaymentCents(); cents != nil {
+			v.Payment.Amount = billing.Cents(*cents)
+		}
+	}
+	if code := entry.DenialCode(); code != "" {
+		v.Denial = &denialView{code, entry.DenialDescription(), entry.DenialDate()}
+	}
+	if date := entry.AppealDate(); date != "" {
+		v.Appeal = &appealView{orNull(entry.AppealReference()), date}
+	}
+}
+
+func viewHistory(trail []audit.Stored) []moveView {
+	return web.Views(trail, func(s audit.Stored) moveView {
+		return moveView{
+			Action: s.Event[len("billing."):], Actor: actorOf(s), Timestamp: input.FormatInstant(collections.ParseInstant(s.RecordedAt)),
+			From: textOf(s.Changes["lifecycle_status"].Old), To: textOf(s.Changes["lifecycle_status"].New), Detail: textOf(s.Changes["detail"].New),
+		}
+	})
+}
+
+func actorOf(s audit.Stored) string { return cmp.Or(s.ActorEmail, "system") }
+
+// textOf is a recorded value as text; null for none.
+func textOf(value any) *string {
+	switch v := value.(type) {
+	case nil:
+		return nil
+	case string:
+		return orNull(v)
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return nil
+	}
+	return orNull(string(raw))
 }

@@ -33,11 +33,7 @@ func (s section) objects() []map[string]any {
 	return list
 }
 
-func (a *api) readEvidence(c *web.Call) error {
-	entry, err := a.entry(c)
-	if err != nil {
-		return err
-	}
+func (a *api) readEvidence(c *web.Call, entry *collections.BillingEntry) error {
 	q := c.Query()
 	format := q.OneOf("format", "json", "pdf")
 	if err := q.Err(); err != nil {
@@ -47,7 +43,7 @@ func (a *api) readEvidence(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	views, err := viewEntries(c, []*collections.BillingEntry{entry})
+	views, err := viewEntries(c.App, []*collections.BillingEntry{entry})
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -111,11 +112,11 @@ func (a *api) answerReport(c *web.Call, q *web.Query, name reports.Name, format 
 	if p.Size > 0 {
 		asked.Offset, asked.Limit = p.Offset(), p.Size
 	}
-	anew := q.Boolean("refresh")
+	anew := q.IsTrue("refresh")
 	if err := q.Err(); err != nil {
 		return err
 	}
-	made, err := a.Reports.Make(c.App, name, asked, string(c.Caller.Role), anew != nil && *anew, c.Now)
+	made, err := a.Reports.Make(c.App, name, asked, string(c.Caller.Role), anew, c.Now)
 	if err != nil {
 		return err
 	}
@@ -189,7 +190,7 @@ func nameReport(c *web.Call, body any) (ids []string, err error) {
 		}
 	}
 	each(func(id string, _, _ *string) { seen[id] = true })
-	ids = sortedKeys(seen)
+	ids = slices.Sorted(maps.Keys(seen))
 	for some := range slices.Chunk(ids, namesAtOnce) {
 		names, err := patients.Names(c.App, some)
 		if err != nil {

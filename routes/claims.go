@@ -34,54 +34,48 @@ type moveBody struct {
 	Corrections         input.Object  `json:"corrections"`
 }
 
-// move decodes a body, reads a move from it and makes it.
-func (a *api) move(c *web.Call, read func(b moveBody, checks *input.Checks) billing.Move) error {
-	id, err := c.PathUUID()
-	if err != nil {
-		return err
+// move serves a move of a claim, as it is read from a body.
+func move(read func(*api, *web.Call, moveBody, *input.Checks) billing.Move) handler {
+	return func(a *api, c *web.Call) error {
+		id, err := c.PathUUID()
+		if err != nil {
+			return err
+		}
+		if _, err := collections.FindBillingEntry(c.App, id); err != nil {
+			return missing(err)
+		}
+		m, err := web.ReadOptional(c, func(b moveBody, checks *input.Checks) billing.Move { return read(a, c, b, checks) })
+		if err != nil {
+			return err
+		}
+		entry, err := a.Billing.Do(c.App, id, m, c.Actor(), c.Now)
+		if err != nil {
+			return err
+		}
+		return answerEntry(c, entry)
 	}
-	if _, err := collections.FindBillingEntry(c.App, id); err != nil {
-		return missing(err)
-	}
-	m, err := web.ReadOptional(c, read)
-	if err != nil {
-		return err
-	}
-	entry, err := a.Billing.Do(c.App, id, m, c.Actor(), c.Now)
-	if err != nil {
-		return err
-	}
-	return a.answerEntry(c, entry, c.OK)
 }
 
-func (a *api) reviewEntry(c *web.Call) error {
-	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
-		notes := checks.Text("notes", b.Notes, input.Optional(4000).Multiline())
-		override := checks.Text("override_reason", b.OverrideReason, input.Optional(500).Multiline())
-		attested := checks.Boolean("attested", b.Attested, false)
-		return a.Billing.Review(c.Actor(), notes, override, attested != nil && *attested, c.Now)
-	})
+func (a *api) readReview(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
+	notes := checks.Text("notes", b.Notes, input.Optional(4000).Multiline())
+	override := checks.Text("override_reason", b.OverrideReason, input.Optional(500).Multiline())
+	attested := checks.Boolean("attested", b.Attested, false)
+	return a.Billing.Review(c.Actor(), notes, override, attested != nil && *attested, c.Now)
 }
 
-func (a *api) returnEntry(c *web.Call) error {
-	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
-		return a.Billing.Return(checks.Text("reason", b.Reason, input.Required(500).Multiline()))
-	})
+func (a *api) readReturn(_ *web.Call, b moveBody, checks *input.Checks) billing.Move {
+	return a.Billing.Return(checks.Text("reason", b.Reason, input.Required(500).Multiline()))
 }
 
-func (a *api) submitEntry(c *web.Call) error {
-	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
-		at := checks.Instant("submitted_at", b.SubmittedAt, false)
-		checks.NotFuture("submitted_at", at, c.Now, 0)
-		return a.Billing.Submit(checks.Text("submission_reference", b.SubmissionReference, input.Optional(100).Identifier()), at, c.Now)
-	})
+func (a *api) readSubmit(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
+	at := checks.Instant("submitted_at", b.SubmittedAt, false)
+	checks.NotFuture("submitted_at", at, c.Now, 0)
+	return a.Billing.Submit(checks.Text("submission_reference", b.SubmissionReference, input.Optional(100).Identifier()), at, c.Now)
 }
 
-func (a *api) payEntry(c *web.Call) error {
-	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
-		amount := readCents(checks, "amount", b.Amount)
-		return a.Billing.Pay(amount, a.pastDay(c, checks, "payment_date", b.PaymentDate, true), checks.Text("reference", b.Reference, input.Required(100).Identifier()))
-	})
+func (a *api) readPay(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
+	amount := readCents(checks, "amount", b.Amount)
+	return a.Billing.Pay(amount, a.pastDay(c, checks, "payment_date", b.PaymentDate, true), checks.Text("reference", b.Reference, input.Required(100).Identifier()))
 }
 
 // readCents reads an amount in dollars of whole cents.
@@ -110,31 +104,23 @@ func (a *api) pastDay(c *web.Call, checks *input.Checks, name string, f input.St
 	return day
 }
 
-func (a *api) denyEntry(c *web.Call) error {
-	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
-		return a.Billing.Deny(checks.Text("code", b.Code, input.Required(20).Identifier()), checks.Text("description", b.Description, input.Required(500)),
-			a.pastDay(c, checks, "denial_date", b.DenialDate, false), c.Now)
-	})
+func (a *api) readDeny(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
+	return a.Billing.Deny(checks.Text("code", b.Code, input.Required(20).Identifier()), checks.Text("description", b.Description, input.Required(500)),
+		a.pastDay(c, checks, "denial_date", b.DenialDate, false), c.Now)
 }
 
-func (a *api) appealEntry(c *web.Call) error {
-	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
-		return a.Billing.Appeal(checks.Text("reason", b.Reason, input.Required(500).Multiline()),
-			checks.Text("reference", b.Reference, input.Optional(100).Identifier()), a.pastDay(c, checks, "appeal_date", b.AppealDate, false))
-	})
+func (a *api) readAppeal(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
+	return a.Billing.Appeal(checks.Text("reason", b.Reason, input.Required(500).Multiline()),
+		checks.Text("reference", b.Reference, input.Optional(100).Identifier()), a.pastDay(c, checks, "appeal_date", b.AppealDate, false))
 }
 
-func (a *api) voidEntry(c *web.Call) error {
-	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
-		return a.Billing.Void(checks.Text("reason", b.Reason, input.Required(500).Multiline()), c.Now)
-	})
+func (a *api) readVoid(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
+	return a.Billing.Void(checks.Text("reason", b.Reason, input.Required(500).Multiline()), c.Now)
 }
 
-func (a *api) resubmitEntry(c *web.Call) error {
-	return a.move(c, func(b moveBody, checks *input.Checks) billing.Move {
-		reference := checks.Text("submission_reference", b.SubmissionReference, input.Optional(100).Identifier())
-		return a.Billing.Resubmit(a.readCorrections(c, checks, b.Corrections), reference, c.Now)
-	})
+func (a *api) readResubmit(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
+	reference := checks.Text("submission_reference", b.SubmissionReference, input.Optional(100).Identifier())
+	return a.Billing.Resubmit(a.readCorrections(c, checks, b.Corrections), reference, c.Now)
 }
 
 func (a *api) readCorrections(c *web.Call, checks *input.Checks, f input.Object) (corrections billing.Corrections) {
@@ -243,12 +229,12 @@ type claimView struct {
 func (a *api) exportClaims(c *web.Call) error {
 	q := c.Query()
 	word := cmp.Or(q.OneOf("status", billing.StatusWords...), "pending")
-	format, payer, reviewed := q.OneOf("format", "json", "csv"), q.Integer("payer_id"), q.Boolean("reviewed_only")
+	format, payer, reviewed := q.OneOf("format", "json", "csv"), q.Integer("payer_id"), q.IsTrue("reviewed_only")
 	if err := q.Err(); err != nil {
 		return err
 	}
 	states, payerID := billing.StatesOf(word), ""
-	if reviewed != nil && *reviewed && states[0] == billing.PendingReview {
+	if reviewed && states[0] == billing.PendingReview {
 		states = states[1:]
 	}
 	if payer != nil {

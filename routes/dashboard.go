@@ -1,6 +1,8 @@
 package routes
 
 import (
+	"net/http"
+
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
@@ -181,4 +183,29 @@ func (a *api) readProcessingSeries(c *web.Call) error {
 func (a *api) readVolumeSeries(c *web.Call) error {
 	days, err := a.Dashboard.Volume(c.App, c.Now)
 	return c.Answer(series[dashboard.DayVolume]{"90d", "1d", days}, err)
+}
+
+// live says that the process answers. Source: docs/decisions/dashboard.md, "Health body".
+func (a *api) live(c *web.Call) error {
+	return c.OK(struct {
+		Status string `json:"status"`
+	}{"ok"})
+}
+
+// healthView is the state of the four services.
+type healthView struct {
+	Status    dashboard.Health   `json:"status"`
+	Timestamp string             `json:"timestamp"`
+	Version   string             `json:"version"`
+	Services  dashboard.Services `json:"services"`
+}
+
+// health answers from memory: 503 when the database is down, else 200. Source: docs/decisions/dashboard.md, "Health body".
+func (a *api) health(c *web.Call) error {
+	report := a.Monitor.Latest()
+	status := http.StatusOK
+	if report.Status == dashboard.Down {
+		status = http.StatusServiceUnavailable
+	}
+	return c.JSON(status, healthView{report.Status, input.FormatInstant(report.At), a.Version, report.Services})
 }

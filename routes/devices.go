@@ -116,11 +116,7 @@ func (a *api) device(c *web.Call) (*collections.Device, error) {
 	return device, a.reach(c, holder)
 }
 
-func (a *api) readDevice(c *web.Call) error {
-	device, err := a.device(c)
-	if err != nil {
-		return err
-	}
+func (a *api) readDevice(c *web.Call, device *collections.Device) error {
 	history, err := collections.AssignmentsOf(c.App, device.DeviceID())
 	if err != nil {
 		return err
@@ -135,12 +131,7 @@ func (a *api) readDevice(c *web.Call) error {
 		}
 		detail.Assignments = append(detail.Assignments, assignmentView{patient, instantOrNull(held.From()), instantOrNull(held.To())})
 	}
-	if holders := distinct(detail.Assignments, func(v assignmentView) string { return v.PatientID }); len(holders) > 0 {
-		if err := c.RecordRead(audit.PatientRead, audit.ResourceDevice, device.DeviceID(), holders...); err != nil {
-			return err
-		}
-	}
-	return c.OK(detail)
+	return c.Answer(detail, recordShown(c, audit.ResourceDevice, device.DeviceID(), detail.Assignments, func(v assignmentView) string { return v.PatientID }))
 }
 
 // seesHolder reports whether the caller may know that a patient held a device.
@@ -154,43 +145,109 @@ func (a *api) seesHolder(c *web.Call, patientID string) (bool, error) {
 	return true, nil
 }
 
-func (a *api) unassignDevice(c *web.Call) error {
-	return a.change(c, func(device *collections.Device) (*collections.Device, error) {
-		reason, err := reason(c)
-		if err != nil {
-			return nil, err
-		}
-		return devices.Unassign(c.App, device.DeviceID(), reason, c.Actor(), c.Now)
-	})
-}
-
-func (a *api) replaceDevice(c *web.Call) error {
-	return a.change(c, func(device *collections.Device) (*collections.Device, error) {
-		replacement, err := web.Read(c, func(body devices.ReplaceBody, checks *input.Checks) devices.Replacement {
-			return body.Read(checks, device.DeviceID())
-		})
-		if err != nil {
-			return nil, err
-		}
-		return a.Devices.Replace(c.App, device.DeviceID(), replacement, c.Actor(), c.Now)
-	})
-}
-
-func (a *api) completeDeviceSetUp(c *web.Call) error {
-	return a.change(c, func(device *collections.Device) (*collections.Device, error) {
-		done, err := web.ReadOptional(c, func(body devices.SetUpBody, checks *input.Checks) devices.SetUp { return body.Read(checks, c.Now) })
-		if err != nil {
-			return nil, err
-		}
-		return devices.CompleteSetUp(c.App, device.DeviceID(), done, c.Actor(), c.Now)
-	})
-}
-
-// change answers with the device that a change of the one in the path leads to.
-func (a *api) change(c *web.Call, move func(*collections.Device) (*collections.Device, error)) error {
-	device, err := a.device(c)
+func (a *api) unassignDevice(c *web.Call, device *collections.Device) error {
+	reason, err := reason(c)
 	if err != nil {
 		return err
 	}
-	return web.Show(c.OK, viewDevice)(move(device))
+	return web.Show(c.OK, viewDevice)(devices.Unassign(c.App, device.DeviceID(), reason, c.Actor(), c.Now))
+}
+
+func (a *api) replaceDevice(c *web.Call, device *collections.Device) error {
+	replacement, err := web.Read(c, func(body devices.ReplaceBody, checks *input.Checks) devices.Replacement {
+		return body.Read(checks, device.DeviceID())
+	})
+	if err != nil {
+		return err
+	}
+	return web.Show(c.OK, viewDevice)(a.Devices.Replace(c.App, device.DeviceID(), replacement, c.Actor(), c.Now))
+}
+
+func (a *api) completeDeviceSetUp(c *web.Call, device *collections.Device) error {
+	done, err := web.ReadOptional(c, func(body devices.SetUpBody, checks *input.Checks) devices.SetUp { return body.Read(checks, c.Now) })
+	if err != nil {
+		return err
+	}
+	return web.Show(c.OK, viewDevice)(devices.CompleteSetUp(c.App, device.DeviceID(), done, c.Actor(), c.Now))
+}
+
+func (a *api) listDevices(c *web.Call) (err error) {
+	q, p := c.Listing()
+	filter := collections.DeviceFilter{
+		PatientID: q.PatientID(), HubID: q.Text("hub_id", 128),
+		Status: q.OneOf("status", collections.DeviceInventory, collections.DeviceDiscovered, collections.DeviceAssigned,
+			collections.DeviceConnected, collections.DeviceDisconnected, collections.DeviceReplaced, collections.DeviceRetired),
+		BatteryState: q.OneOf("battery_state", string(devices.BatteryNormal), string(devices.BatteryLow), string(devices.BatteryCritical)),
+	}
+	if text := q.Text("device_type", 50); text != "" {
+		filter.Type, _, _ = devices.ParseType(text) // what is no device type is none that any device has
+	}
+	if err := q.Err(); err != nil {
+		return err
+	}
+	if c.Scope == access.Own {
+		filter.HeldBy = &c.Caller.PatientID
+	}
+	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
+		return err
+	}
+	return list(c, p, audit.ResourceDevice, alone(viewDevice))(collections.PageOfDevices(c.App, filter, p.Offset(), p.Size))
+}
+
+// hubView is a hub as the contract shows it.
+type hubView struct {
+	HubID  string `json:"hub_id"`
+	Status string `json:"status"`
+	// LastHeartbeatAt is when the hub was last heard of: every signed event that names it counts.
+	LastHeartbeatAt *string     `json:"last_heartbeat_at"`
+	Devices         []hubDevice `json:"devices"`
+}
+
+// hubDevice is a device on a hub.
+type hubDevice struct {
+	DeviceID   string  `json:"device_id"`
+	DeviceType *string `json:"device_type"`
+	Status     string  `json:"status"`
+	PatientID  *string `json:"patient_id"`
+}
+
+func (a *api) listHubs(c *web.Call) error {
+	q, p := c.Listing()
+	if err := q.Err(); err != nil {
+		return err
+	}
+	page, total, err := collections.PageOfHubs(c.App, p.Offset(), p.Size)
+	if err != nil {
+		return err
+	}
+	team, err := a.team(c, "")
+	if err != nil {
+		return err
+	}
+	on, err := devices.OnHubs(c.App, page, team)
+	if err != nil {
+		return err
+	}
+	views, shown := make([]hubView, len(page)), []*collections.Device{}
+	for i, hub := range page {
+		views[i] = hubView{HubID: hub.HubID, Status: hub.Status, LastHeartbeatAt: instantOrNull(hub.Heard()), Devices: []hubDevice{}}
+		for _, device := range on[hub.HubID] {
+			views[i].Devices = append(views[i].Devices, hubDevice{device.DeviceID(), orNull(device.Type()), device.Status(), orNull(device.PatientID())})
+			shown = append(shown, device)
+		}
+	}
+	if err := recordShown(c, audit.ResourceHub, "", shown, (*collections.Device).PatientID); err != nil {
+		return err
+	}
+	return web.List(c, p, total, views, 0)
+}
+
+func (a *api) listDeviceAlerts(c *web.Call) error {
+	q, p := c.Listing()
+	filter := alertFilter(q, devices.AlertTypes)
+	filter.Among, filter.DeviceID = devices.AlertTypes, q.Text("device_id", 128)
+	if err := q.Err(); err != nil {
+		return err
+	}
+	return a.answerAlerts(c, p, filter, false)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/escalations"
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/ranking"
 	"github.com/vigilhealth/vigil/routes/web"
@@ -56,33 +55,13 @@ func viewEscalation(e *collections.Escalation, names map[string]patients.Name, a
 }
 
 // viewEscalations shows a page of escalations with the names of their patients and the alerts that belong to them.
-func viewEscalations(app core.App, page []*collections.Escalation) ([]escalationView, map[string]patients.Name, error) {
-	ids := map[string]bool{}
-	for _, e := range page {
-		ids[e.PatientID()] = true
-	}
-	names, err := patients.Names(app, sortedKeys(ids))
+func viewEscalations(app core.App, page []*collections.Escalation) ([]escalationView, error) {
+	names, err := patients.Names(app, distinct(page, (*collections.Escalation).PatientID))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	attached, err := escalations.AlertsOf(app, page...)
-	if err != nil {
-		return nil, nil, err
-	}
-	views := make([]escalationView, len(page))
-	for i, e := range page {
-		views[i] = viewEscalation(e, names, attached[e.Id])
-	}
-	return views, names, nil
-}
-
-// answerEscalation answers with one escalation.
-func (a *api) answerEscalation(c *web.Call, e *collections.Escalation, answer func(any) error) error {
-	views, _, err := viewEscalations(c.App, []*collections.Escalation{e})
-	if err != nil {
-		return err
-	}
-	return answer(views[0])
+	return web.Views(page, func(e *collections.Escalation) escalationView { return viewEscalation(e, names, attached[e.Id]) }), err
 }
 
 // escalation finds the escalation of the path, if the caller may see its patient.
@@ -98,82 +77,37 @@ func (a *api) escalation(c *web.Call) (*collections.Escalation, error) {
 	return e, a.reachPresent(c, e.PatientID())
 }
 
-func (a *api) listEscalations(c *web.Call) error {
-	q := c.Query()
-	p := q.Paging()
+func (a *api) listEscalations(c *web.Call) (err error) {
+	q, p := c.Listing()
 	filter := collections.EscalationFilter{
 		PatientID: q.PatientID(), AssignedTo: strings.ToLower(q.Text("assigned_to", 254)),
 		Priority: q.OneOf("priority", escalations.Priorities...), Status: q.OneOf("status", escalations.Statuses...),
 	}
-	if err := q.Err(); err != nil {
+	if filter.CareTeamOf, err = a.teamFor(c, q, filter.PatientID); err != nil {
 		return err
 	}
-	var err error
-	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
-		return err
-	}
-	page, total, err := collections.PageOfEscalations(c.App, filter, p.Offset(), p.Size)
-	if err != nil {
-		return err
-	}
-	page, unreadable := collections.ReadableOnly(page)
-	views, names, err := viewEscalations(c.App, page)
-	if err != nil {
-		return err
-	}
-	if err := recordListed(c, audit.ResourceEscalation, names); err != nil {
-		return err
-	}
-	return web.List(c, p, total, views, unreadable)
+	return list(c, p, audit.ResourceEscalation, viewEscalations)(collections.PageOfEscalations(c.App, filter, p.Offset(), p.Size))
 }
 
-func (a *api) readEscalation(c *web.Call) error {
-	e, err := a.escalation(c)
-	if err != nil {
-		return err
-	}
-	if err := c.RecordRead(audit.PatientRead, audit.ResourceEscalation, strconv.FormatInt(e.Number(), 10), e.PatientID()); err != nil {
-		return err
-	}
-	return a.answerEscalation(c, e, c.OK)
+func (a *api) readEscalation(c *web.Call, e *collections.Escalation) error {
+	return show(c, c.OK, viewEscalations)(e, c.RecordRead(audit.PatientRead, audit.ResourceEscalation, strconv.FormatInt(e.Number(), 10), e.PatientID()))
 }
 
 func (a *api) createEscalation(c *web.Call) error {
-	var body escalations.Body
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	checks := input.NewChecks()
-	draft := body.Read(checks)
-	if err := checks.Err(); err != nil {
+	draft, err := web.Read(c, escalations.Body.Read)
+	if err != nil {
 		return err
 	}
 	if err := a.reach(c, draft.PatientID); err != nil {
 		return err
 	}
-	e, err := ranking.OpenEscalation(c.App, draft, c.Actor(), c.Now)
-	if err != nil {
-		return err
-	}
-	return a.answerEscalation(c, e, c.Created)
+	return show(c, c.Created, viewEscalations)(ranking.OpenEscalation(c.App, draft, c.Actor(), c.Now))
 }
 
-func (a *api) updateEscalation(c *web.Call) error {
-	e, err := a.escalation(c)
+func (a *api) updateEscalation(c *web.Call, e *collections.Escalation) error {
+	change, err := web.Read(c, escalations.ChangeBody.Read)
 	if err != nil {
 		return err
 	}
-	var body escalations.ChangeBody
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	checks := input.NewChecks()
-	change := body.Read(checks)
-	if err := checks.Err(); err != nil {
-		return err
-	}
-	if e, err = ranking.UpdateEscalation(c.App, a.Billing, e.Number(), change, c.Actor(), c.Now); err != nil {
-		return err
-	}
-	return a.answerEscalation(c, e, c.OK)
+	return show(c, c.OK, viewEscalations)(ranking.UpdateEscalation(c.App, a.Billing, e.Number(), change, c.Actor(), c.Now))
 }

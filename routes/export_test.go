@@ -18,7 +18,7 @@ func Rows() []Row {
 	var rows []Row
 	a := new(api)
 	for _, r := range append(a.bind(web.BasePath, table), a.bind("", rootTable)...) {
-		rows = append(rows, Row{r.Method, r.Path, r.Who == anyone, r.Who == signedByGateway, r.Who})
+		rows = append(rows, Row{r.Method, r.Path, r.Who == access.Anyone, r.Who == access.SignedByGateway, r.Who})
 	}
 	return rows
 }

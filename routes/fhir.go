@@ -1,22 +1,23 @@
 package routes
 
 import (
+	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/transmissions"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // readFHIRObservation serves the FHIR R4 Observation, rendered from the stored reading.
-func (a *api) readFHIRObservation(c *web.Call) error {
-	o, err := a.findObservation(c)
-	if err != nil {
-		return err
-	}
+func (a *api) readFHIRObservation(c *web.Call, o observations.Observation) error {
 	names, err := patients.Names(c.App, []string{o.PatientID})
 	if err != nil {
 		return err
@@ -32,4 +33,95 @@ func (a *api) readFHIRObservation(c *web.Call) error {
 		return err
 	}
 	return c.Send(http.StatusOK, web.Preferred(c.Request.Header, web.JSONType, fhir.ContentType), body)
+}
+
+// readFHIRPatient serves the FHIR R4 Patient. Every role that may read it sees all of it.
+func (a *api) readFHIRPatient(c *web.Call, patient *collections.Patient) error {
+	if err := collections.Readable(patient.ProxyRecord()); err != nil {
+		return err
+	}
+	body, err := fhir.Patient(fhir.StoredPatient{
+		ID: patient.Id, Who: patient.Demographics(), Gender: patient.Gender(), MRN: patient.MRN(), ExternalID: patient.ExternalID(),
+		Active: patient.Active(), Version: patient.Version(), UpdatedAt: patient.UpdatedAt(),
+	}, a.FHIRSystems).Encode()
+	if err != nil {
+		return err
+	}
+	if err := c.RecordRead(audit.PatientRead, audit.ResourcePatient, patient.Id, patient.Id); err != nil {
+		return err
+	}
+	return c.Send(http.StatusOK, web.Preferred(c.Request.Header, web.JSONType, fhir.ContentType), body)
+}
+
+// From these on deliveries count as degraded. Source: docs/decisions/transmissions.md, "FHIR status".
+const (
+	leastSuccessRate  = 95.0
+	mostAwaitingRetry = 20
+)
+
+type fhirStatusView struct {
+	Status                 string        `json:"status"`
+	EMRConnection          string        `json:"emr_connection"`
+	LastSuccessfulTransmit *string       `json:"emr_last_successful_transmission"`
+	Queue                  fhirQueueView `json:"queue"`
+	TodayStats             fhirTodayView `json:"today_stats"`
+	Uptime                 string        `json:"uptime"`
+	UptimeSeconds          int64         `json:"uptime_seconds"`
+}
+
+type fhirQueueView struct {
+	Pending             int `json:"pending"`
+	Processing          int `json:"processing"`
+	FailedAwaitingRetry int `json:"failed_awaiting_retry"`
+}
+
+type fhirTodayView struct {
+	Transmitted int     `json:"transmitted"`
+	Failed      int     `json:"failed"`
+	SuccessRate float64 `json:"success_rate"`
+}
+
+// fhirStatus says how deliveries to the EMR go. Today begins at midnight in the practice's zone.
+func (a *api) fhirStatus(c *web.Call) error {
+	f, err := transmissions.ReadFigures(c.App, collections.StartOfDay(c.Now.In(a.Zone)))
+	if err != nil {
+		return err
+	}
+	uptime, err := dashboard.Uptime(c.App, c.Now)
+	if err != nil {
+		return err
+	}
+	connection, since := a.emrConnection(), a.Transmissions.RunningSince()
+	view := fhirStatusView{
+		Status: fhirHealth(f, connection, !since.IsZero()), EMRConnection: connection, LastSuccessfulTransmit: instantOrNull(f.LastTransmitted),
+		Queue:      fhirQueueView{f.Pending, f.Processing, f.AwaitingRetry},
+		TodayStats: fhirTodayView{f.Transmitted, f.Failed, f.SuccessRate()},
+		Uptime:     fmt.Sprintf("%.1f%%", uptime),
+	}
+	if !since.IsZero() {
+		view.UptimeSeconds = max(0, int64(c.Now.Sub(since)/time.Second))
+	}
+	return c.OK(view)
+}
+
+// emrConnection is what the health check last saw of the EMR.
+func (a *api) emrConnection() string {
+	switch {
+	case !a.Transmissions.EMR.Configured():
+		return "not_configured"
+	case a.Monitor.Latest().Services.EMR.Status == dashboard.Down:
+		return "disconnected"
+	}
+	return "connected"
+}
+
+// fhirHealth sums up. An EMR that nobody configured does not count against the service.
+func fhirHealth(f transmissions.Figures, connection string, working bool) string {
+	switch {
+	case connection == "disconnected" || !working:
+		return "down"
+	case f.SuccessRate() < leastSuccessRate || f.AwaitingRetry > mostAwaitingRetry:
+		return "degraded"
+	}
+	return "operational"
 }

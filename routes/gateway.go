@@ -4,14 +4,17 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"net/http"
 	"net/netip"
 
 	"github.com/pocketbase/pocketbase/core"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/intake"
 	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/internal/phi"
@@ -30,6 +33,14 @@ type webhookAnswer struct {
 var answers = map[intake.Status]string{
 	intake.Stored: "accepted", intake.Known: "duplicate", intake.Held: "quarantined", intake.Handled: "accepted", intake.Ignored: "ignored",
 	intake.Refused: "rejected",
+}
+
+// vendorRows are a row for each vendor with a webhook of its own.
+func vendorRows() (rows []route) {
+	for _, vendor := range gateway.Vendors() {
+		rows = append(rows, route{http.MethodPost, "/gateway/" + string(vendor) + "/", access.SignedByGateway, limits.Webhook, receive(vendor)})
+	}
+	return rows
 }
 
 // receiveEvent takes one event of the device gateway.
@@ -165,7 +176,91 @@ func refusedEntry(c *web.Call, refused gateway.Refusal, body []byte) audit.Entry
 
 // noteRejected tells who counts that a reading or an event of the gateway was refused.
 func (a *api) noteRejected(row web.Route, err error) {
-	if a.Watch.Rejected != nil && (row.Who == web.SignedByGateway || row.Who == access.IngestReadings) {
+	if a.Watch.Rejected != nil && (row.Who == access.SignedByGateway || row.Who == access.IngestReadings) {
 		a.Watch.Rejected(web.Translate(err).Code)
 	}
+}
+
+// itemView is a quarantined device event as the contract shows it. Source: docs/decisions/gateway.md, "Webhook answers".
+type itemView struct {
+	ID               string       `json:"id"`
+	Status           string       `json:"status"`
+	Reason           string       `json:"reason"`
+	EventType        *string      `json:"event_type"`
+	DeviceID         *string      `json:"device_id"`
+	GatewayPatientID *string      `json:"gateway_patient_id"`
+	MeasurementType  *string      `json:"measurement_type"`
+	Timestamp        *string      `json:"timestamp"`
+	ReceivedAt       string       `json:"received_at"`
+	FieldErrors      fault.Fields `json:"field_errors,omitempty"`
+	ObservationID    *string      `json:"observation_id"`
+	ClosedBy         *string      `json:"closed_by"`
+	ClosedAt         *string      `json:"closed_at"`
+}
+
+func viewItem(e *collections.GatewayEvent) itemView {
+	return itemView{
+		ID: e.Id, Status: e.Status(), Reason: e.Reason(), EventType: orNull(e.EventType()),
+		DeviceID: orNull(e.DeviceID()), GatewayPatientID: orNull(gateway.PatientIdentifier([]byte(e.Payload().Reveal()))),
+		MeasurementType: orNull(e.MeasurementType()), Timestamp: instantOrNull(e.Timestamp()), ReceivedAt: input.FormatInstant(e.ReceivedAt()),
+		FieldErrors: e.FieldErrors(), ObservationID: orNull(e.ObservationID()), ClosedBy: orNull(e.ClosedBy()), ClosedAt: instantOrNull(e.ClosedAt()),
+	}
+}
+
+func (a *api) listQuarantine(c *web.Call) error {
+	q, p := c.Listing()
+	between := q.Between()
+	filter := intake.QuarantineFilter{
+		Status: q.OneOf("status", intake.QuarantineStatuses...), Reason: q.Text("reason", 50), DeviceID: q.Text("device_id", 128),
+		From: between.From, To: between.To,
+	}
+	if err := q.Err(); err != nil {
+		return err
+	}
+	page, total, unreadable, err := intake.Quarantine(c.App, filter, p.Offset(), p.Size)
+	if err != nil {
+		return err
+	}
+	if err := c.RecordRead(audit.ObservationRead, audit.ResourceGatewayEvent, ""); err != nil {
+		return err
+	}
+	return web.List(c, p, total, web.Views(page, viewItem), unreadable)
+}
+
+// quarantined finds the event of the path.
+func (a *api) quarantined(c *web.Call) (*collections.GatewayEvent, error) {
+	id, err := c.PathUUID()
+	if err != nil {
+		return nil, err
+	}
+	return intake.Find(c.App, id)
+}
+
+func (a *api) releaseEvent(c *web.Call, event *collections.GatewayEvent) error {
+	type releaseBody struct {
+		PatientID input.String `json:"patient_id"`
+	}
+	patientID, err := web.Read(c, func(body releaseBody, checks *input.Checks) string {
+		return checks.UUID("patient_id", body.PatientID, true)
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.reach(c, patientID); err != nil {
+		return err
+	}
+	outcome, err := a.Intake.Release(c.App, event.Id, patientID, c.Actor(), c.Now)
+	if err != nil {
+		return err
+	}
+	a.Transmissions.Wake()
+	return a.answerIngested(c, outcome)
+}
+
+func (a *api) discardEvent(c *web.Call, event *collections.GatewayEvent) error {
+	reason, err := reason(c)
+	if err != nil {
+		return err
+	}
+	return web.Show(c.OK, viewItem)(intake.Discard(c.App, event.Id, reason, c.Actor(), c.Now))
 }

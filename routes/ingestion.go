@@ -1,15 +1,20 @@
 package routes
 
 import (
+	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/object"
 	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/transmissions"
 	"github.com/vigilhealth/vigil/internal/vitals"
 	"github.com/vigilhealth/vigil/routes/web"
 )
@@ -91,23 +96,20 @@ func (a *api) answerIngested(c *web.Call, outcome observations.Outcome) error {
 	return c.OK(view)
 }
 
-func (a *api) listObservations(c *web.Call) error {
-	q := c.Query()
-	p := q.Paging()
+func (a *api) listObservations(c *web.Call) (err error) {
+	q, p := c.Listing()
+	between := q.Between()
 	filter := observations.Filter{
-		PatientID: q.PatientID(), Kind: q.OneOf("observation_type", vitals.KindNames...),
+		PatientID: q.PatientID(), Kind: q.OneOf("observation_type", vitals.KindNames...), From: between.From, To: between.To,
 		FHIRStatus:  q.OneOf("fhir_status", collections.FHIRPending, collections.FHIRProcessing, collections.FHIRTransmitted, collections.FHIRFailed),
 		OldestFirst: q.Ordering("-measured_at", "measured_at") == "measured_at", Zone: a.Zone,
 	}
-	between := q.Between()
-	filter.From, filter.To = between.From, between.To
 	if err := q.Err(); err != nil {
 		return err
 	}
 	if c.Scope == access.Own && !confine(c, &filter.PatientID) {
 		return web.List(c, p, 0, []observationView{}, 0)
 	}
-	var err error
 	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
 		return err
 	}
@@ -132,26 +134,18 @@ func confine(c *web.Call, patientID *string) bool {
 }
 
 func viewObservations(c *web.Call, page []observations.Observation) ([]observationView, error) {
-	ids, patients := make([]string, len(page)), map[string]bool{}
-	for i, o := range page {
-		ids[i], patients[o.PatientID] = o.ID, true
-	}
-	raised, err := collections.AlertsOfObservations(c.App, ids...)
+	raised, err := collections.AlertsOfObservations(c.App, web.Views(page, func(o observations.Observation) string { return o.ID })...)
 	if err != nil {
 		return nil, err
 	}
-	views := make([]observationView, len(page))
-	for i, o := range page {
-		views[i] = viewObservation(o, raisedFrom(raised[o.ID]), c.Caller.Role)
-	}
-	return views, c.RecordRead(audit.ObservationRead, audit.ResourceObservation, "", sortedKeys(patients)...)
+	views := web.Views(page, func(o observations.Observation) observationView {
+		return viewObservation(o, raisedFrom(raised[o.ID]), c.Caller.Role)
+	})
+	shown := distinct(page, func(o observations.Observation) string { return o.PatientID })
+	return views, c.RecordRead(audit.ObservationRead, audit.ResourceObservation, "", shown...)
 }
 
-func (a *api) readObservation(c *web.Call) error {
-	o, err := a.findObservation(c)
-	if err != nil {
-		return err
-	}
+func (a *api) readObservation(c *web.Call, o observations.Observation) error {
 	views, err := viewObservations(c, []observations.Observation{o})
 	if err != nil {
 		return err
@@ -159,8 +153,8 @@ func (a *api) readObservation(c *web.Call) error {
 	return c.OK(views[0])
 }
 
-// findObservation finds the observation of the path, if the caller may see it.
-func (a *api) findObservation(c *web.Call) (observations.Observation, error) {
+// observation finds the observation of the path, if the caller may see it.
+func (a *api) observation(c *web.Call) (observations.Observation, error) {
 	id, err := c.PathUUID()
 	if err != nil {
 		return observations.Observation{}, err
@@ -173,4 +167,164 @@ func (a *api) findObservation(c *web.Call) (observations.Observation, error) {
 		err = a.reachPresent(c, o.PatientID)
 	}
 	return o, err
+}
+
+// withdraw marks a reading as entered in error.
+func (a *api) withdraw(c *web.Call, o observations.Observation) error {
+	reason, err := reason(c)
+	if err != nil {
+		return err
+	}
+	if o, err = a.Readings.Withdraw(c.App, o.ID, reason, c.Actor(), c.Now); err != nil {
+		return err
+	}
+	return a.readObservation(c, o)
+}
+
+// Bounds of a healthy ingestion. Source: docs/decisions/observations.md, "Ingestion status".
+const (
+	longQueue     = 100
+	oldJob        = 5 * time.Minute
+	writerSilence = time.Minute
+)
+
+// ingestionView is how ingestion is doing.
+type ingestionView struct {
+	Status               string       `json:"status"` // operational, degraded or down
+	QueueDepth           int          `json:"queue_depth"`
+	ObservationsToday    int          `json:"observations_today"`
+	ObservationsThisHour int          `json:"observations_this_hour"`
+	ProcessingRate       string       `json:"processing_rate"`
+	LastProcessedAt      *string      `json:"last_processed_at"`
+	FHIRPipeline         pipelineView `json:"fhir_pipeline"`
+}
+
+type pipelineView struct {
+	Pending          int `json:"pending"`
+	Processing       int `json:"processing"`
+	TransmittedToday int `json:"transmitted_today"`
+	FailedToday      int `json:"failed_today"`
+}
+
+func (a *api) ingestionStatus(c *web.Call) error {
+	today := collections.StartOfDay(c.Now.In(a.Zone))
+	numbers, err := observations.Count(c.App, today, c.Now)
+	if err != nil {
+		return err
+	}
+	view := ingestionView{
+		Status: "operational", ObservationsToday: numbers.Today, ObservationsThisHour: numbers.LastHour,
+		ProcessingRate: fmt.Sprintf("%.1f/min", numbers.PerMinute), LastProcessedAt: instantOrNull(numbers.LastAt),
+	}
+	figures, err := transmissions.ReadFigures(c.App, today)
+	if err != nil {
+		return err
+	}
+	view.FHIRPipeline = pipelineView{figures.Pending, figures.Processing, figures.Transmitted, figures.Failed}
+	oldest, err := collections.OldestPendingTransmission(c.App)
+	if err != nil {
+		return err
+	}
+	view.QueueDepth = a.Writer.QueueDepth() + figures.Pending
+	switch {
+	case !a.Writer.Alive(c.Now, writerSilence):
+		view.Status = "down"
+	case view.QueueDepth >= longQueue || !oldest.IsZero() && c.Now.Sub(oldest) > oldJob:
+		view.Status = "degraded"
+	}
+	return c.OK(view)
+}
+
+// observationView is an observation as the contract shows it: the fields of other kinds are left out.
+// Source: docs/decisions/observations.md, "Observation response shape".
+type observationView = object.Shown
+
+type alertDetails struct {
+	Level   string `json:"level"`
+	Message string `json:"message"`
+}
+
+// raised is an alert of an observation, as far as its view shows it.
+type raised struct {
+	ID             int64
+	Level, Message string
+}
+
+func viewObservation(o observations.Observation, raisedAlerts []raised, reader access.Role) observationView {
+	r, status := o.Reading, collections.StatusFinal
+	if o.EnteredInError {
+		status = collections.StatusEnteredInError
+	}
+	var v observationView
+	v.Add("id", o.ID)
+	v.Add("patient_id", o.PatientID)
+	v.Add("observation_type", r.Kind)
+	showValues(&v, r)
+	v.Add("device_id", orNull(r.DeviceID))
+	v.Add("measured_at", input.FormatInstant(r.MeasuredAt))
+	v.Add("source", o.Source)
+	v.Add("status", status)
+	v.Add("fhir_status", orNull(o.FHIRStatus))
+	showAlerts(&v, raisedAlerts, reader)
+	v.Add("transmitted_resource_id", orNull(o.EMRResourceID))
+	v.Add("created_at", input.FormatInstant(o.CreatedAt))
+	return v
+}
+
+// showValues shows what was measured, and in other units what is shown in them.
+func showValues(v *observationView, r vitals.Reading) {
+	kind := r.Kind.Definition()
+	for _, p := range kind.All {
+		value := r.Value(p)
+		v.Add(p.Column, value)
+		for _, unit := range p.Units {
+			if unit.Back != nil && value != nil {
+				v.Add(unit.Field, unit.Back(*value))
+			}
+		}
+	}
+	for _, m := range kind.Marks {
+		if m.Flag() && r.Says(m) != "" {
+			v.Add(m.Name, r.Says(m) == vitals.Yes)
+			continue
+		}
+		v.Add(m.Name, orNull(r.Says(m)))
+	}
+}
+
+// showAlerts shows the most severe alert. Alerts are a clinical work list: the portal does not see them, billing sees that there are some.
+func showAlerts(v *observationView, raisedAlerts []raised, reader access.Role) {
+	if reader == access.Patient {
+		return
+	}
+	var details *alertDetails
+	ids := []int64{}
+	for _, alert := range raisedAlerts {
+		ids = append(ids, alert.ID)
+		worse := details == nil || (alert.Level == string(alerts.Critical) && details.Level != alert.Level)
+		if worse && reader != access.DataMonitor {
+			details = &alertDetails{Level: alert.Level, Message: alert.Message}
+		}
+	}
+	v.Add("alert_triggered", len(ids) > 0)
+	if details != nil {
+		v.Add("alert_details", details)
+	}
+	v.Add("alert_ids", ids)
+}
+
+func raisedBy(outcome observations.Outcome) (list []raised) {
+	for _, alert := range outcome.Alerts {
+		if alert.Level != string(alerts.Normal) {
+			list = append(list, raised{ID: collections.Number(alert.ID), Level: alert.Level, Message: alert.Message})
+		}
+	}
+	return list
+}
+
+func raisedFrom(known []*collections.Alert) (list []raised) {
+	for _, alert := range known {
+		list = append(list, raised{ID: alert.Number(), Level: alert.Level(), Message: alert.MessageShown()})
+	}
+	return list
 }

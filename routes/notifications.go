@@ -1,10 +1,12 @@
 package routes
 
 import (
+	"net/http"
 	"strconv"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/routes/web"
 )
@@ -41,8 +43,7 @@ type inboxPage struct {
 }
 
 func (a *api) listNotifications(c *web.Call) error {
-	q := c.Query()
-	p := q.Paging()
+	q, p := c.Listing()
 	between := q.Between()
 	filter := collections.Inbox{
 		User: c.Caller.RecordID, Unread: q.Boolean("unread"), Channel: q.OneOf("channel", notifications.Channels...), From: between.From, To: between.To,
@@ -55,11 +56,10 @@ func (a *api) listNotifications(c *web.Call) error {
 		return err
 	}
 	entries, unreadable := collections.ReadableOnly(entries)
-	if err := recordNotificationsRead(c, "", entries...); err != nil {
+	if err := recordShown(c, audit.ResourceNotification, "", entries, (*collections.Notification).PatientID); err != nil {
 		return err
 	}
-	views := web.Views(entries, viewNotification)
-	page, err := web.PageOf(c, p, total, views)
+	page, err := web.PageOf(c, p, total, web.Views(entries, viewNotification))
 	if err != nil {
 		return err
 	}
@@ -67,17 +67,8 @@ func (a *api) listNotifications(c *web.Call) error {
 	return c.OK(inboxPage{page, unread})
 }
 
-// recordNotificationsRead notes whose data the entries showed; entries about nobody leave no trace.
-func recordNotificationsRead(c *web.Call, id string, entries ...*collections.Notification) error {
-	shown := distinct(entries, (*collections.Notification).PatientID)
-	if len(shown) == 0 {
-		return nil
-	}
-	return c.RecordRead(audit.PatientRead, audit.ResourceNotification, id, shown...)
-}
-
 // notification finds the entry of the path on the caller's own list.
-func notification(c *web.Call) (*collections.Notification, error) {
+func (a *api) notification(c *web.Call) (*collections.Notification, error) {
 	number, err := c.PathInteger("id")
 	if err != nil {
 		return nil, err
@@ -86,23 +77,16 @@ func notification(c *web.Call) (*collections.Notification, error) {
 	return record, missing(err)
 }
 
-func (a *api) readNotification(c *web.Call) error {
-	record, err := notification(c)
-	if err != nil {
-		return err
-	}
-	return c.Answer(viewNotification(record), recordNotificationsRead(c, strconv.FormatInt(record.Number(), 10), record))
+func (a *api) readNotification(c *web.Call, record *collections.Notification) error {
+	id, shown := strconv.FormatInt(record.Number(), 10), []*collections.Notification{record}
+	return c.Answer(viewNotification(record), recordShown(c, audit.ResourceNotification, id, shown, (*collections.Notification).PatientID))
 }
 
-func (a *api) markRead(c *web.Call) error {
-	record, err := notification(c)
-	if err != nil {
-		return err
-	}
+func (a *api) markRead(c *web.Call, record *collections.Notification) error {
 	if _, err := collections.MarkRead(c.App, c.Caller.RecordID, record.Id, c.Now); err != nil {
 		return err
 	}
-	return a.readNotification(c)
+	return of((*api).notification, (*api).readNotification)(a, c)
 }
 
 func (a *api) markAllRead(c *web.Call) error {
@@ -130,8 +114,7 @@ type deliveryView struct {
 }
 
 func (a *api) listDeliveries(c *web.Call) error {
-	q := c.Query()
-	p := q.Paging()
+	q, p := c.Listing()
 	between := q.Between()
 	status := q.OneOf("status", collections.PushPending, collections.PushSent, collections.PushFailed, collections.PushExpiredToken,
 		collections.PushSkippedQuietHours, collections.PushSkippedPreference, collections.PushNoTransport)
@@ -142,26 +125,21 @@ func (a *api) listDeliveries(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	users := make([]string, len(pushes))
-	for i, push := range pushes {
-		users[i] = push.UserID()
-	}
-	addresses, err := collections.AddressesOf(c.App, users)
+	addresses, err := collections.AddressesOf(c.App, web.Views(pushes, (*collections.PushDelivery).UserID))
 	if err != nil {
 		return err
 	}
-	views := make([]deliveryView, len(pushes))
-	for i, push := range pushes {
-		views[i] = deliveryView{
+	return web.List(c, p, total, web.Views(pushes, func(push *collections.PushDelivery) deliveryView {
+		view := deliveryView{
 			ID: push.Number(), NotificationID: collections.Number(push.NotificationID()), User: orNull(addresses[push.UserID()]),
 			TokenID: numberOrNull(push.TokenID()), Type: push.Type(), Title: push.Title(), Body: push.Body(), Status: push.Status(),
 			AttemptedAt: instantOrNull(push.AttemptedAt()),
 		}
 		if code := push.StatusCode(); code != nil {
-			views[i].StatusCode = new(int64(*code))
+			view.StatusCode = new(int64(*code))
 		}
-	}
-	return web.List(c, p, total, views, 0)
+		return view
+	}), 0)
 }
 
 func (a *api) readPreferences(c *web.Call) error {
@@ -174,4 +152,75 @@ func (a *api) readPreferences(c *web.Call) error {
 
 func (a *api) updatePreferences(c *web.Call, body notifications.PreferencesBody) error {
 	return c.Answer(notifications.ChangePreferences(c.App, c.Caller.RecordID, body, a.Zone, c.Now))
+}
+
+// tokenView is a push token as its owner sees it; the token itself is not shown again.
+type tokenView struct {
+	ID          int64   `json:"id"`
+	DeviceID    string  `json:"device_id"`
+	Type        string  `json:"type"`
+	Platform    string  `json:"platform"`
+	AppVersion  string  `json:"app_version"`
+	Active      bool    `json:"active"`
+	Deliverable bool    `json:"deliverable"`
+	TokenHint   string  `json:"token_hint"`
+	CreatedAt   *string `json:"created_at"`
+	UpdatedAt   *string `json:"updated_at"`
+}
+
+func (a *api) viewToken(token *collections.PushToken) tokenView {
+	return tokenView{
+		ID: token.Number(), DeviceID: token.DeviceID(), Type: token.Type(), Platform: token.Platform(), AppVersion: token.AppVersion(),
+		Active: token.Active(), Deliverable: a.Push.Delivers(token.Type()), TokenHint: token.Hint(),
+		CreatedAt: instantOrNull(token.CreatedAt()), UpdatedAt: instantOrNull(token.UpdatedAt()),
+	}
+}
+
+func (a *api) registerToken(c *web.Call, body notifications.RegisterBody) error {
+	token, first, err := a.Push.Register(c.App, c.Caller.RecordID, body, c.Now)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if first {
+		status = http.StatusCreated
+	}
+	return c.JSON(status, a.viewToken(token))
+}
+
+func (a *api) listTokens(c *web.Call) error {
+	q, p := c.Listing()
+	if err := q.Err(); err != nil {
+		return err
+	}
+	tokens, total, err := collections.PageOfPushTokens(c.App, c.Caller.RecordID, p.Offset(), p.Size)
+	if err != nil {
+		return err
+	}
+	return web.List(c, p, total, web.Views(tokens, a.viewToken), 0)
+}
+
+func (a *api) deleteToken(c *web.Call, number int64) error {
+	return c.Done(notifications.Unregister(c.App, c.Caller.RecordID, number, c.Now))
+}
+
+// readPublicKey tells a browser with which key to subscribe: that of the type asked for, else the production key where there is one.
+func (a *api) readPublicKey(c *web.Call) error {
+	q := c.Query()
+	kinds := []string{"web_push", "web_push_dev"}
+	if kind := q.OneOf("type", kinds...); kind != "" {
+		kinds = []string{kind}
+	}
+	if err := q.Err(); err != nil {
+		return err
+	}
+	for _, kind := range kinds {
+		if key := a.Push.PublicKey(kind); key != "" {
+			return c.OK(struct {
+				PublicKey string `json:"public_key"`
+				Type      string `json:"type"`
+			}{key, kind})
+		}
+	}
+	return fault.Missing()
 }

@@ -1,12 +1,24 @@
 package routes
 
 import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"embed"
+	"fmt"
+	"io"
 	"io/fs"
+	"net/http"
+	"path"
+	"strings"
 
 	"github.com/pocketbase/pocketbase/apis"
 	"github.com/pocketbase/pocketbase/core"
 	"github.com/pocketbase/pocketbase/tools/hook"
 	"github.com/pocketbase/pocketbase/tools/router"
+	"github.com/swaggest/swgui/v5/static"
+
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // pagePolicy lets the console use what this service serves and nothing else: no inline script, no other origin, no frame.
@@ -23,4 +35,86 @@ func ServePages(r *router.Router[*core.RequestEvent], files fs.FS) {
 		h.Set("Cache-Control", "no-cache")
 		return e.Next()
 	}})
+}
+
+// docsPath is where people read the contract.
+const docsPath = "/api/docs/"
+
+//go:embed docs
+var ownDocs embed.FS
+
+// docsPolicy is the console's, and lets Swagger UI use the images and the style attributes that it brings along as data.
+const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// docsFiles are the pages: ours, and Swagger UI as its package embeds it, compressed.
+var docsFiles = map[string]string{
+	"": "text/html; charset=utf-8", "start.js": "text/javascript; charset=utf-8", "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
+	"swagger-ui.css": "text/css; charset=utf-8", "favicon-32x32.png": "image/png",
+}
+
+// mountDocs serves the pages. They are the same for everybody, and need no token to be read.
+// Source: docs/decisions/versioning.md, "Deprecation signals".
+func mountDocs(group *router.RouterGroup[*core.RequestEvent]) {
+	for name := range docsFiles {
+		for _, pattern := range web.Patterns(docsPath + name) {
+			group.GET(pattern, showDocs(name))
+		}
+	}
+}
+
+func showDocs(name string) func(*core.RequestEvent) error {
+	return func(e *core.RequestEvent) error {
+		web.SetCommonHeaders(e)
+		h := e.Response.Header()
+		h.Set("Content-Security-Policy", docsPolicy)
+		h.Set("Cache-Control", "no-cache")
+		h.Set("Content-Type", docsFiles[name])
+		h.Set("Vary", "Accept-Encoding")
+		body, zipped, err := docsFile(name)
+		if err != nil {
+			return err
+		}
+		if zipped && strings.Contains(e.Request.Header.Get("Accept-Encoding"), "gzip") {
+			h.Set("Content-Encoding", "gzip")
+		} else if zipped {
+			if body, err = unzip(body); err != nil {
+				return err
+			}
+		}
+		e.Response.WriteHeader(http.StatusOK)
+		if e.Request.Method == http.MethodHead {
+			return nil
+		}
+		_, err = e.Response.Write(body)
+		return err
+	}
+}
+
+// docsFile reads one page, and says whether it is compressed.
+func docsFile(name string) (body []byte, zipped bool, err error) {
+	name = cmp.Or(name, "index.html")
+	if body, err = ownDocs.ReadFile(path.Join("docs", name)); err == nil {
+		return body, false, nil
+	}
+	if body, err = fs.ReadFile(static.FS, name+".gz"); err == nil {
+		return body, true, nil
+	}
+	if body, err = fs.ReadFile(static.FS, name); err != nil {
+		return nil, false, fmt.Errorf("page %s: %w", name, err)
+	}
+	return body, false, nil
+}
+
+func unzip(body []byte) ([]byte, error) {
+	reader, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("open a page: %w", err)
+	}
+	defer func() { _ = reader.Close() }() // read only
+	plain, err := io.ReadAll(reader)
+	if err != nil {
+		return nil, fmt.Errorf("read a page: %w", err)
+	}
+	return plain, nil
 }

@@ -52,8 +52,7 @@ func (a *api) readPatient(c *web.Call) error {
 // wantsDeleted reads the parameter that shows deleted patients, to administrators only.
 func (a *api) wantsDeleted(c *web.Call) (bool, error) {
 	q := c.Query()
-	wanted := q.Boolean("deleted")
-	if wanted == nil || !*wanted {
+	if !q.IsTrue("deleted") {
 		return false, q.Err()
 	}
 	if access.Reach(c.Caller.Role, access.RestorePatients) != access.All {
@@ -67,8 +66,7 @@ func (a *api) listPatients(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	q := c.Query()
-	p := q.Paging()
+	q, p := c.Listing()
 	wanted := patients.Query{
 		Search: q.Text("search", 100), Active: q.Boolean("active"), Deleted: deleted, Offset: p.Offset(), Limit: p.Size,
 		Ordering: patients.Order(q.Ordering(string(patients.ByLastName), string(patients.ByCreation), string(patients.ByCreationLast))),
@@ -96,8 +94,7 @@ type archivedView struct {
 }
 
 func (a *api) listArchivedPatients(c *web.Call) error {
-	q := c.Query()
-	p := q.Paging()
+	q, p := c.Listing()
 	if err := q.Err(); err != nil {
 		return err
 	}
@@ -119,7 +116,7 @@ func (a *api) findPatients(c *web.Call, wanted patients.Query) (views []patients
 			wanted.Only = append(wanted.Only, c.Caller.PatientID)
 		}
 	case a.confinedToTeams(c):
-		if wanted.Only, err = patients.OwnPatients(c.App, c.Caller.RecordID); err != nil {
+		if wanted.Only, err = collections.PatientIDsOfTeam(c.App, c.Caller.RecordID, ""); err != nil {
 			return nil, 0, 0, err
 		}
 	}
@@ -156,11 +153,7 @@ func (a *api) deletePatient(c *web.Call, patient *collections.Patient) error {
 	return c.Done(patients.Delete(c.App, patient.Id, c.Actor(), c.Now))
 }
 
-func (a *api) restorePatient(c *web.Call) error {
-	patient, err := a.patient(c, collections.FindPatientAnyState)
-	if err != nil {
-		return err
-	}
+func (a *api) restorePatient(c *web.Call, patient *collections.Patient) error {
 	return showPatient(c, c.OK, whole)(patients.Restore(c.App, patient.Id, c.Actor(), c.Now))
 }
 
@@ -205,4 +198,121 @@ func reason(c *web.Call) (phi.Text, error) {
 	return web.Read(c, func(body reasonBody, checks *input.Checks) phi.Text {
 		return phi.Text(checks.Text("reason", body.Reason, input.Required(500).Multiline()))
 	})
+}
+
+// careTeamView is who looks after a patient.
+type careTeamView struct {
+	PrimaryProviderID   *int64             `json:"primary_provider_id"`
+	PrimaryProviderName *string            `json:"primary_provider_name"`
+	Members             []careTeamItemView `json:"members"`
+}
+
+type careTeamItemView struct {
+	UserID int64  `json:"user_id"`
+	Role   string `json:"role"`
+	Name   string `json:"name"`
+}
+
+func viewCareTeam(team patients.CareTeam) careTeamView {
+	view := careTeamView{Members: []careTeamItemView{}}
+	if primary := team.PrimaryProvider; primary != nil {
+		view.PrimaryProviderID, view.PrimaryProviderName = &primary.UserID, orNull(primary.Name.Reveal())
+	}
+	for _, m := range team.Members {
+		view.Members = append(view.Members, careTeamItemView{m.UserID, m.Role, m.Name.Reveal()})
+	}
+	return view
+}
+
+func (a *api) readCareTeam(c *web.Call, patient *collections.Patient) error {
+	team, err := patients.FindCareTeam(c.App, patient)
+	if err != nil {
+		return err
+	}
+	return c.Answer(viewCareTeam(team), c.RecordRead(audit.PatientRead, audit.ResourceCareTeam, patient.Id, patient.Id))
+}
+
+func (a *api) updateCareTeam(c *web.Call, patient *collections.Patient) error {
+	draft, err := web.Read(c, patients.CareTeamBody.Read)
+	if err != nil {
+		return err
+	}
+	return web.Show(c.OK, viewCareTeam)(patients.SetCareTeam(c.App, patient.Id, draft, c.Actor(), c.Now))
+}
+
+// consentView is a consent as the contract shows it.
+type consentView struct {
+	ID                int64   `json:"id"`
+	PatientID         string  `json:"patient_id"`
+	Type              string  `json:"type"`
+	Method            string  `json:"method"`
+	Status            string  `json:"status"`
+	GrantedAt         *string `json:"granted_at"`
+	ExpiresAt         *string `json:"expires_at"`
+	ObtainedBy        *string `json:"obtained_by"`
+	RecordedBy        *string `json:"recorded_by"`
+	DocumentReference *string `json:"document_reference"`
+	Notes             *string `json:"notes"`
+	RevokedAt         *string `json:"revoked_at"`
+	RevokedBy         *string `json:"revoked_by"`
+	RevokeReason      *string `json:"revoke_reason"`
+	CreatedAt         *string `json:"created_at"`
+}
+
+// viewConsent shows a consent; a portal user is not told the names of staff.
+func viewConsent(c *web.Call, consent *collections.Consent) consentView {
+	view := consentView{
+		ID: consent.Number(), PatientID: consent.PatientID(), Type: consent.Type(), Method: consent.Method(),
+		Status: patients.ConsentStatus(consent, c.Now), GrantedAt: instantOrNull(consent.GrantedAt()), ExpiresAt: instantOrNull(consent.ExpiresAt()),
+		ObtainedBy: orNull(consent.ObtainedBy()), RecordedBy: orNull(consent.RecordedBy()),
+		DocumentReference: orNull(consent.DocumentReference().Reveal()), Notes: orNull(consent.Notes().Reveal()),
+		RevokedAt: instantOrNull(consent.RevokedAt()), RevokedBy: orNull(consent.RevokedBy()), RevokeReason: orNull(consent.RevokeReason().Reveal()),
+		CreatedAt: instantOrNull(consent.CreatedAt()),
+	}
+	if c.Caller.Role == access.Patient {
+		view.ObtainedBy, view.RecordedBy, view.RevokedBy = nil, nil, nil
+	}
+	return view
+}
+
+func consentFor(c *web.Call) func(*collections.Consent) consentView {
+	return func(consent *collections.Consent) consentView { return viewConsent(c, consent) }
+}
+
+func (a *api) listConsents(c *web.Call, patient *collections.Patient) error {
+	q, p := c.Listing()
+	if err := q.Err(); err != nil {
+		return err
+	}
+	page, total, err := collections.PageOfConsents(c.App, patient.Id, p.Offset(), p.Size)
+	if err != nil {
+		return err
+	}
+	page, unreadable := collections.ReadableOnly(page)
+	if err := c.RecordRead(audit.PatientRead, audit.ResourceConsent, "", patient.Id); err != nil {
+		return err
+	}
+	return web.List(c, p, total, web.Views(page, consentFor(c)), unreadable)
+}
+
+func (a *api) grantConsent(c *web.Call, patient *collections.Patient) error {
+	draft, err := web.Read(c, func(body patients.ConsentBody, checks *input.Checks) patients.Draft {
+		return body.Read(checks, c.Now, a.Zone)
+	})
+	if err != nil {
+		return err
+	}
+	return web.Show(c.Created, consentFor(c))(patients.GrantConsent(c.App, patient.Id, draft, c.Actor(), c.Now))
+}
+
+func (a *api) revokeConsent(c *web.Call, patient *collections.Patient) error {
+	number, err := c.PathInteger("consent_id")
+	if err != nil {
+		return err
+	}
+	reason, err := reason(c)
+	if err != nil {
+		return err
+	}
+	return web.Show(c.OK, consentFor(c))(patients.RevokeConsent(c.App, patient.Id, number, reason, c.Actor(), c.Now))
 }

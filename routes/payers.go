@@ -31,24 +31,25 @@ func (a *api) listPayers(c *web.Call) error {
 }
 
 func (a *api) createPayer(c *web.Call) error {
-	var body struct {
+	type payerBody struct {
 		Name     input.String  `json:"name"`
 		PayerID  input.String  `json:"payer_id"`
 		IsActive input.Boolean `json:"is_active"`
 	}
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	checks := input.NewChecks()
-	name, code := checks.Text("name", body.Name, input.Required(200)), checks.Text("payer_id", body.PayerID, input.Required(50).Identifier())
-	active := checks.Boolean("is_active", body.IsActive, false)
-	if err := checks.Err(); err != nil {
+	draft, err := web.Read(c, func(body payerBody, checks *input.Checks) collections.Payer {
+		active := checks.Boolean("is_active", body.IsActive, false)
+		return collections.Payer{
+			Name: checks.Text("name", body.Name, input.Required(200)), Code: checks.Text("payer_id", body.PayerID, input.Required(50).Identifier()),
+			Active: active == nil || *active,
+		}
+	})
+	if err != nil {
 		return err
 	}
 	var payer collections.Payer
-	err := c.App.RunInTransaction(func(tx core.App) (err error) {
+	err = c.App.RunInTransaction(func(tx core.App) (err error) {
 		var taken bool
-		if payer, taken, err = collections.AddPayer(tx, name, code, active == nil || *active, c.Now); err != nil {
+		if payer, taken, err = collections.AddPayer(tx, draft.Name, draft.Code, draft.Active, c.Now); err != nil {
 			return err
 		}
 		if taken {
@@ -56,10 +57,7 @@ func (a *api) createPayer(c *web.Call) error {
 		}
 		return noteSetting(c, tx, audit.ResourcePayer, payer.Code)
 	})
-	if err != nil {
-		return err
-	}
-	return c.Created(viewPayer(payer))
+	return web.Show(c.Created, viewPayer)(payer, err)
 }
 
 // noteSetting records that a table of the practice changed.
@@ -88,22 +86,21 @@ func (a *api) listPayerRates(c *web.Call) error {
 }
 
 func (a *api) createPayerRate(c *web.Call) error {
-	var body struct {
+	type rateBody struct {
 		PayerID       input.Integer `json:"payer_id"`
 		CPTCode       input.String  `json:"cpt_code"`
 		Rate          input.Number  `json:"rate"`
 		EffectiveDate input.String  `json:"effective_date"`
 	}
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	checks := input.NewChecks()
-	number := checks.Integer("payer_id", body.PayerID, true)
-	rate := collections.PayerRate{
-		CPTCode: checks.Text("cpt_code", body.CPTCode, input.Required(0).OneOf(a.catalogued()...)), RateCents: int64(readCents(checks, "rate", body.Rate)),
-		EffectiveDate: checks.Date("effective_date", body.EffectiveDate, true),
-	}
-	if err := checks.Err(); err != nil {
+	var number *int64
+	rate, err := web.Read(c, func(body rateBody, checks *input.Checks) collections.PayerRate {
+		number = checks.Integer("payer_id", body.PayerID, true)
+		return collections.PayerRate{
+			CPTCode: checks.Text("cpt_code", body.CPTCode, input.Required(0).OneOf(a.catalogued()...)), RateCents: int64(readCents(checks, "rate", body.Rate)),
+			EffectiveDate: checks.Date("effective_date", body.EffectiveDate, true),
+		}
+	})
+	if err != nil {
 		return err
 	}
 	payer, err := collections.FindPayer(c.App, *number)
@@ -121,15 +118,12 @@ func (a *api) createPayerRate(c *web.Call) error {
 		}
 		return noteSetting(c, tx, audit.ResourcePayerRate, rate.CPTCode+" "+rate.EffectiveDate)
 	})
-	if err != nil {
-		return err
-	}
-	return c.Created(viewRate(rate))
+	return web.Show(c.Created, viewRate)(rate, err)
 }
 
 func (a *api) listICD10(c *web.Call) error {
-	q := c.Query()
-	p, search, category := q.Paging(), q.Text("search", 100), q.Text("category", 300)
+	q, p := c.Listing()
+	search, category := q.Text("search", 100), q.Text("category", 300)
 	if err := q.Err(); err != nil {
 		return err
 	}

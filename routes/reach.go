@@ -30,15 +30,27 @@ func (a *api) patient(c *web.Call, find func(core.App, string) (*collections.Pat
 	return p, a.reach(c, id)
 }
 
-// ofPatient serves a row about the patient of its path, when the caller may see that patient.
-func ofPatient(handle func(*api, *web.Call, *collections.Patient) error) handler {
+// of serves a row about what its path names, when the caller may see it.
+func of[T any](find func(*api, *web.Call) (T, error), handle func(*api, *web.Call, T) error) handler {
 	return func(a *api, c *web.Call) error {
-		patient, err := a.patient(c, collections.FindPatient)
+		found, err := find(a, c)
 		if err != nil {
 			return err
 		}
-		return handle(a, c, patient)
+		return handle(a, c, found)
 	}
+}
+
+// ofPatient serves a row about the patient of its path.
+func ofPatient(handle func(*api, *web.Call, *collections.Patient) error) handler {
+	return of(func(a *api, c *web.Call) (*collections.Patient, error) { return a.patient(c, collections.FindPatient) }, handle)
+}
+
+// ofAnyPatient is ofPatient for patients who have been deleted, too.
+func ofAnyPatient(handle func(*api, *web.Call, *collections.Patient) error) handler {
+	return of(func(a *api, c *web.Call) (*collections.Patient, error) {
+		return a.patient(c, collections.FindPatientAnyState)
+	}, handle)
 }
 
 // reach refuses a patient of other colleagues where the practice restricts its clinicians to their care teams. A reason
@@ -100,6 +112,14 @@ func (a *api) team(c *web.Call, patientID string) (userRecordID string, err erro
 		return "", a.reach(c, patientID)
 	}
 	return c.Caller.RecordID, nil
+}
+
+// teamFor is team for a list whose filters are read: what is wrong with them is refused first.
+func (a *api) teamFor(c *web.Call, q *web.Query, patientID string) (userRecordID string, err error) {
+	if err := q.Err(); err != nil {
+		return "", err
+	}
+	return a.team(c, patientID)
 }
 
 // confinedToTeams reports whether the caller sees the patients of the own care teams only.

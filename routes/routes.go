@@ -7,12 +7,14 @@ package routes
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/billing/reports"
@@ -47,45 +49,39 @@ func withBody[B any](handle func(*api, *web.Call, B) error) handler {
 type route struct {
 	method string
 	path   string
-	who    access.Action // the permission asked for, or one of the two below
+	who    access.Action // the permission asked for, or one of the two that ask for no access token
 	limit  limits.Class
 	handle handler
 }
 
-// Rows that ask for no access token. Every other row does.
-const (
-	anyone          = web.Anyone
-	signedByGateway = web.SignedByGateway // the handler checks the signature
-)
-
 // table is the contract under basePath.
-var table = append([]route{
+var table = slices.Concat([]route{
 	// auth.go
-	{http.MethodPost, "/auth/login/", anyone, limits.Auth, withBody((*api).login)},
-	{http.MethodPost, "/auth/token/refresh/", anyone, limits.Auth, withBody((*api).refresh)},
-	{http.MethodPost, "/auth/password-reset/", anyone, limits.Auth, withBody((*api).requestPasswordReset)},
-	{http.MethodPost, "/auth/password-reset/confirm/", anyone, limits.Auth, withBody((*api).confirmPasswordReset)},
+	{http.MethodPost, "/auth/login/", access.Anyone, limits.Auth, withBody((*api).login)},
+	{http.MethodPost, "/auth/token/refresh/", access.Anyone, limits.Auth, withBody((*api).refresh)},
+	{http.MethodPost, "/auth/password-reset/", access.Anyone, limits.Auth, withBody((*api).requestPasswordReset)},
+	{http.MethodPost, "/auth/password-reset/confirm/", access.Anyone, limits.Auth, withBody((*api).confirmPasswordReset)},
 	{http.MethodPost, "/auth/password/change/", access.UseOwnAccount, limits.Auth, withBody((*api).changePassword)},
 	{http.MethodPost, "/auth/logout/", access.SignOut, limits.User, withBody((*api).logout)},
 	{http.MethodPost, "/auth/logout-all/", access.UseOwnAccount, limits.User, (*api).logoutAll},
 	{http.MethodGet, "/auth/profile/", access.UseOwnAccount, limits.User, (*api).profile},
 	{http.MethodGet, "/auth/roles/", access.ReadRoles, limits.User, (*api).roles},
 
-	// two_factor.go
+	// auth.go: the second factor
 	{http.MethodPost, "/auth/2fa/setup/", access.UseOwnAccount, limits.Auth, (*api).setUpTwoFactor},
 	{http.MethodPost, "/auth/2fa/verify/", access.UseOwnAccount, limits.Auth, withBody((*api).verifyTwoFactor)},
 	{http.MethodGet, "/auth/2fa/qr-code/", access.UseOwnAccount, limits.Auth, (*api).drawQRCode},
 	{http.MethodPost, "/auth/2fa/disable/", access.UseOwnAccount, limits.Auth, withBody((*api).disableTwoFactor)},
 	{http.MethodPost, "/auth/2fa/backup-codes/", access.UseOwnAccount, limits.Auth, withBody((*api).replaceBackupCodes)},
 
-	// passkeys.go
+	// auth.go: passkeys
 	{http.MethodGet, "/auth/passkeys/", access.UsePasskeys, limits.User, (*api).listPasskeys},
 	{http.MethodPost, "/auth/passkeys/", access.UsePasskeys, limits.Auth, withBody((*api).registerPasskey)},
 	{http.MethodPost, "/auth/passkeys/registration-options/", access.UsePasskeys, limits.Auth, (*api).offerPasskeyRegistration},
 	{http.MethodPatch, "/auth/passkeys/{id}/", access.UsePasskeys, limits.User, numbered((*api).renamePasskey)},
 	{http.MethodDelete, "/auth/passkeys/{id}/", access.UsePasskeys, limits.Auth, numbered((*api).removePasskey)},
-	{http.MethodPost, "/auth/passkeys/authentication-options/", anyone, limits.Auth, (*api).offerPasskeySignIn},
-	{http.MethodPost, "/auth/passkeys/authenticate/", anyone, limits.Auth, withBody((*api).signInWithPasskey)},
+	{http.MethodPost, "/auth/passkeys/authentication-options/", access.Anyone, limits.Auth, (*api).offerPasskeySignIn},
+	{http.MethodPost, "/auth/passkeys/authenticate/", access.Anyone, limits.Auth, withBody((*api).signInWithPasskey)},
 
 	// users.go
 	{http.MethodPost, "/auth/register/", access.RegisterUsers, limits.Auth, withBody((*api).register)},
@@ -110,25 +106,25 @@ var table = append([]route{
 	{http.MethodGet, "/patients/archived/", access.ReadArchivedPatients, limits.User, (*api).listArchivedPatients},
 	{http.MethodPost, "/patients/{id}/archive/", access.ArchivePatients, limits.User, ofPatient((*api).archivePatient)},
 	{http.MethodPost, "/patients/{id}/unarchive/", access.ArchivePatients, limits.User, ofPatient((*api).unarchivePatient)},
-	{http.MethodPost, "/patients/{id}/restore/", access.RestorePatients, limits.User, (*api).restorePatient},
+	{http.MethodPost, "/patients/{id}/restore/", access.RestorePatients, limits.User, ofAnyPatient((*api).restorePatient)},
 
 	// emr_import.go, emr.go
 	{http.MethodPost, "/patients/import_selected_from_emr/", access.ImportPatients, limits.User, withBody((*api).importFromEMR)},
 	{http.MethodPost, "/emr/auth/start/", access.ConnectEMR, limits.User, (*api).startEMRSignIn},
-	{http.MethodGet, "/emr/auth/callback/", anyone, limits.Auth, (*api).finishEMRSignIn},
+	{http.MethodGet, "/emr/auth/callback/", access.Anyone, limits.Auth, (*api).finishEMRSignIn},
 	{http.MethodGet, "/emr/auth/status/", access.ReadEMRConnection, limits.User, (*api).readEMRStatus},
 	{http.MethodPost, "/emr/test/jwt/", access.TestEMR, limits.User, (*api).testEMRSignIn},
 	{http.MethodPost, "/emr/test/connection/", access.TestEMR, limits.User, (*api).testEMRConnection},
 	{http.MethodGet, "/emr/patients/", access.SearchEMRPatients, limits.User, (*api).searchEMRPatients},
 
 	// vital_config.go
-	{http.MethodGet, "/patients/{id}/vital-config/", access.ReadThresholds, limits.User, (*api).readThresholds},
-	{http.MethodPut, "/patients/{id}/vital-config/", access.UpdateThresholds, limits.User, (*api).updateThresholds},
+	{http.MethodGet, "/patients/{id}/vital-config/", access.ReadThresholds, limits.User, ofPatient((*api).readThresholds)},
+	{http.MethodPut, "/patients/{id}/vital-config/", access.UpdateThresholds, limits.User, ofPatient((*api).updateThresholds)},
 	{http.MethodGet, "/settings/default-thresholds/", access.ReadDefaultThresholds, limits.User, (*api).readDefaultThresholds},
 	{http.MethodPut, "/settings/default-thresholds/", access.UpdateDefaultThresholds, limits.User, (*api).updateDefaultThresholds},
 	{http.MethodGet, "/threshold-changes/", access.ReadThresholdChanges, limits.User, (*api).listThresholdChanges},
 
-	// care_team.go, consents.go
+	// patients.go: care team and consents
 	{http.MethodGet, "/patients/{id}/care-team/", access.ReadCareTeam, limits.User, ofPatient((*api).readCareTeam)},
 	{http.MethodPut, "/patients/{id}/care-team/", access.UpdateCareTeam, limits.User, ofPatient((*api).updateCareTeam)},
 	{http.MethodGet, "/patients/{id}/consents/", access.ReadConsents, limits.User, ofPatient((*api).listConsents)},
@@ -137,90 +133,88 @@ var table = append([]route{
 
 	// ingestion.go; a row for each kind of reading is at the end
 	{http.MethodGet, "/ingestion/observations/", access.ReadObservations, limits.User, (*api).listObservations},
-	{http.MethodGet, "/ingestion/observations/{id}/", access.ReadObservations, limits.User, (*api).readObservation},
+	{http.MethodGet, "/ingestion/observations/{id}/", access.ReadObservations, limits.User, of((*api).observation, (*api).readObservation)},
 
-	// quarantine.go
-	{http.MethodPost, "/ingestion/observations/{id}/entered-in-error/", access.CorrectObservations, limits.User, (*api).withdrawObservation},
+	// ingestion.go, gateway.go
+	{http.MethodPost, "/ingestion/observations/{id}/entered-in-error/", access.CorrectObservations, limits.User, of((*api).observation, (*api).withdraw)},
 	{http.MethodGet, "/ingestion/status/", access.ReadIngestionStatus, limits.User, (*api).ingestionStatus},
 	{http.MethodGet, "/ingestion/quarantine/", access.ReadQuarantine, limits.User, (*api).listQuarantine},
-	{http.MethodPost, "/ingestion/quarantine/{id}/release/", access.ManageQuarantine, limits.User, (*api).releaseEvent},
-	{http.MethodPost, "/ingestion/quarantine/{id}/discard/", access.ManageQuarantine, limits.User, (*api).discardEvent},
+	{http.MethodPost, "/ingestion/quarantine/{id}/release/", access.ManageQuarantine, limits.User, of((*api).quarantined, (*api).releaseEvent)},
+	{http.MethodPost, "/ingestion/quarantine/{id}/discard/", access.ManageQuarantine, limits.User, of((*api).quarantined, (*api).discardEvent)},
 
-	// gateway.go
-	{http.MethodPost, "/gateway/webhook/", signedByGateway, limits.Webhook, (*api).receiveEvent},
-	{http.MethodPost, "/gateway/telli/", signedByGateway, limits.Webhook, receive(gateway.Telli)},
-	{http.MethodPost, "/gateway/tenovi/", signedByGateway, limits.Webhook, receive(gateway.Tenovi)},
+	// gateway.go; a row for each vendor is at the end
+	{http.MethodPost, "/gateway/webhook/", access.SignedByGateway, limits.Webhook, (*api).receiveEvent},
 
-	// devices.go, device_lists.go
+	// devices.go
 	{http.MethodPost, "/devices/assign/", access.AssignDevices, limits.User, (*api).assignDevice},
 	{http.MethodGet, "/devices/", access.ReadDevices, limits.User, (*api).listDevices},
 	{http.MethodPost, "/devices/", access.AssignDevices, limits.User, (*api).registerDevice},
-	{http.MethodGet, "/devices/{device_id}/", access.ReadDevices, limits.User, (*api).readDevice},
-	{http.MethodPost, "/devices/{device_id}/unassign/", access.AssignDevices, limits.User, (*api).unassignDevice},
-	{http.MethodPost, "/devices/{device_id}/replace/", access.AssignDevices, limits.User, (*api).replaceDevice},
-	{http.MethodPost, "/devices/{device_id}/setup-complete/", access.AssignDevices, limits.User, (*api).completeDeviceSetUp},
+	{http.MethodGet, "/devices/{device_id}/", access.ReadDevices, limits.User, of((*api).device, (*api).readDevice)},
+	{http.MethodPost, "/devices/{device_id}/unassign/", access.AssignDevices, limits.User, of((*api).device, (*api).unassignDevice)},
+	{http.MethodPost, "/devices/{device_id}/replace/", access.AssignDevices, limits.User, of((*api).device, (*api).replaceDevice)},
+	{http.MethodPost, "/devices/{device_id}/setup-complete/", access.AssignDevices, limits.User, of((*api).device, (*api).completeDeviceSetUp)},
 	{http.MethodGet, "/devices/alerts/", access.ReadHubs, limits.User, (*api).listDeviceAlerts},
 	{http.MethodGet, "/hubs/", access.ReadHubs, limits.User, (*api).listHubs},
 
 	// triage.go, alerts.go
 	{http.MethodGet, "/triage/patients/", access.ReadTriage, limits.User, (*api).listTriage},
 	{http.MethodGet, "/triage/patients/stats/", access.ReadTriage, limits.User, (*api).readTriageStats},
-	{http.MethodPost, "/triage/patients/{id}/review/", access.ReviewTriage, limits.User, (*api).reviewPatient},
+	{http.MethodPost, "/triage/patients/{id}/review/", access.ReviewTriage, limits.User, ofPatient((*api).reviewPatient)},
 	{http.MethodGet, "/alerts/", access.ReadAlerts, limits.User, (*api).listAlerts},
-	{http.MethodGet, "/alerts/{id}/", access.ReadAlerts, limits.User, (*api).readAlert},
-	{http.MethodPost, "/alerts/{id}/acknowledge/", access.AcknowledgeAlerts, limits.User, (*api).acknowledgeAlert},
-	{http.MethodPost, "/alerts/{id}/resolve/", access.ResolveAlerts, limits.User, (*api).resolveAlert},
-	{http.MethodPost, "/alerts/{id}/notes/", access.AnnotateAlerts, limits.User, (*api).annotateAlert},
-	{http.MethodPost, "/alerts/{id}/escalate/", access.AnnotateAlerts, limits.User, (*api).escalateAlert},
+	{http.MethodGet, "/alerts/{id}/", access.ReadAlerts, limits.User, of((*api).alert, (*api).readAlert)},
+	{http.MethodPost, "/alerts/{id}/acknowledge/", access.AcknowledgeAlerts, limits.User, of((*api).alert, (*api).acknowledgeAlert)},
+	{http.MethodPost, "/alerts/{id}/resolve/", access.ResolveAlerts, limits.User, actOnAlert(alerts.Resolve)},
+	{http.MethodPost, "/alerts/{id}/notes/", access.AnnotateAlerts, limits.User, actOnAlert(alerts.Annotate)},
+	{http.MethodPost, "/alerts/{id}/escalate/", access.AnnotateAlerts, limits.User, of((*api).alert, (*api).escalateAlert)},
 
 	// escalations.go
 	{http.MethodGet, "/escalations/", access.ReadEscalations, limits.User, (*api).listEscalations},
 	{http.MethodPost, "/escalations/", access.CreateEscalations, limits.User, (*api).createEscalation},
-	{http.MethodGet, "/escalations/{id}/", access.ReadEscalations, limits.User, (*api).readEscalation},
-	{http.MethodPatch, "/escalations/{id}/", access.UpdateEscalations, limits.User, (*api).updateEscalation},
+	{http.MethodGet, "/escalations/{id}/", access.ReadEscalations, limits.User, of((*api).escalation, (*api).readEscalation)},
+	{http.MethodPatch, "/escalations/{id}/", access.UpdateEscalations, limits.User, of((*api).escalation, (*api).updateEscalation)},
 
-	// snoozes.go, simulate_thresholds.go
-	{http.MethodGet, "/patients/{id}/snoozes/", access.ReadAlerts, limits.User, (*api).listSnoozes},
-	{http.MethodPost, "/patients/{id}/snoozes/", access.SnoozeAlerts, limits.User, (*api).startSnooze},
-	{http.MethodPost, "/patients/{id}/snoozes/{snooze_id}/end/", access.SnoozeAlerts, limits.User, (*api).endSnooze},
+	// alerts.go, vital_config.go
+	{http.MethodGet, "/patients/{id}/snoozes/", access.ReadAlerts, limits.User, ofPatient((*api).listSnoozes)},
+	{http.MethodPost, "/patients/{id}/snoozes/", access.SnoozeAlerts, limits.User, ofPatient((*api).startSnooze)},
+	{http.MethodPost, "/patients/{id}/snoozes/{snooze_id}/end/", access.SnoozeAlerts, limits.User, ofPatient((*api).endSnooze)},
 	{http.MethodPost, "/triage/simulate-thresholds/", access.SimulateThresholds, limits.User, (*api).simulateThresholds},
 
-	// fhir.go, fhir_patients.go, fhir_status.go, transmissions.go
+	// fhir.go, transmissions.go
 	{http.MethodGet, "/fhir/patients/{id}/", access.ReadFHIRPatients, limits.User, ofPatient((*api).readFHIRPatient)},
-	{http.MethodGet, "/fhir/observations/{id}/", access.ReadObservations, limits.User, (*api).readFHIRObservation},
-	{http.MethodPost, "/fhir/observations/{id}/transform/", access.TransmitObservations, limits.User, (*api).transformObservation},
-	{http.MethodPost, "/fhir/observations/{id}/transmit/", access.TransmitObservations, limits.User, (*api).transmitObservation},
+	{http.MethodGet, "/fhir/observations/{id}/", access.ReadObservations, limits.User, of((*api).observation, (*api).readFHIRObservation)},
+	{http.MethodPost, "/fhir/observations/{id}/transform/", access.TransmitObservations, limits.User, of((*api).observation, (*api).transformObservation)},
+	{http.MethodPost, "/fhir/observations/{id}/transmit/", access.TransmitObservations, limits.User, of((*api).observation, (*api).transmitObservation)},
 	{http.MethodGet, "/fhir/status/", access.ReadTransmissions, limits.User, (*api).fhirStatus},
 	{http.MethodGet, "/fhir/transmissions/{id}/", access.ReadTransmissions, limits.User, (*api).readTransmission},
 	{http.MethodGet, "/fhir/transmissions/", access.ReadTransmissions, limits.User, (*api).listTransmissions},
 	{http.MethodPost, "/fhir/process-pending/", access.ProcessPending, limits.User, (*api).processPending},
 
-	// notifications.go, push_tokens.go
+	// notifications.go
 	{http.MethodGet, "/notifications/", access.UseOwnAccount, limits.User, (*api).listNotifications},
-	{http.MethodGet, "/notifications/{id}/", access.UseOwnAccount, limits.User, (*api).readNotification},
-	{http.MethodPost, "/notifications/{id}/read/", access.UseOwnAccount, limits.User, (*api).markRead},
+	{http.MethodGet, "/notifications/{id}/", access.UseOwnAccount, limits.User, of((*api).notification, (*api).readNotification)},
+	{http.MethodPost, "/notifications/{id}/read/", access.UseOwnAccount, limits.User, of((*api).notification, (*api).markRead)},
 	{http.MethodPost, "/notifications/read-all/", access.UseOwnAccount, limits.User, (*api).markAllRead},
 	{http.MethodGet, "/notifications/deliveries/", access.ReadDeliveries, limits.User, (*api).listDeliveries},
 	{http.MethodGet, "/users/me/notification-preferences/", access.UseOwnAccount, limits.User, (*api).readPreferences},
 	{http.MethodPatch, "/users/me/notification-preferences/", access.UseOwnAccount, limits.User, withBody((*api).updatePreferences)},
 	{http.MethodPost, "/notifications/tokens/register/", access.UseOwnAccount, limits.User, withBody((*api).registerToken)},
 	{http.MethodGet, "/notifications/tokens/", access.UseOwnAccount, limits.User, (*api).listTokens},
-	{http.MethodDelete, "/notifications/tokens/{id}/", access.UseOwnAccount, limits.User, (*api).deleteToken},
-	{http.MethodGet, "/notifications/vapid-public-key/", anyone, limits.User, (*api).readPublicKey},
+	{http.MethodDelete, "/notifications/tokens/{id}/", access.UseOwnAccount, limits.User, of((*api).number, (*api).deleteToken)},
+	{http.MethodGet, "/notifications/vapid-public-key/", access.Anyone, limits.User, (*api).readPublicKey},
 
 	// time_entries.go
 	{http.MethodGet, "/time-entries/", access.ReadTimeEntries, limits.User, (*api).listTime},
 	{http.MethodGet, "/time-entries/summary/", access.ReadTimeEntries, limits.User, (*api).summariseTime},
 	{http.MethodPost, "/time-entries/", access.CreateTimeEntries, limits.User, (*api).logTime},
 	{http.MethodPost, "/time-entries/start/", access.CreateTimeEntries, limits.User, (*api).startTimer},
-	{http.MethodPost, "/time-entries/{id}/stop/", access.CreateTimeEntries, limits.User, (*api).stopTimer},
-	{http.MethodPatch, "/time-entries/{id}/", access.ChangeTimeEntries, limits.User, (*api).changeTime},
-	{http.MethodDelete, "/time-entries/{id}/", access.ChangeTimeEntries, limits.User, (*api).deleteTime},
+	{http.MethodPost, "/time-entries/{id}/stop/", access.CreateTimeEntries, limits.User, of((*api).number, (*api).stopTimer)},
+	{http.MethodPatch, "/time-entries/{id}/", access.ChangeTimeEntries, limits.User, of((*api).number, (*api).changeTime)},
+	{http.MethodDelete, "/time-entries/{id}/", access.ChangeTimeEntries, limits.User, of((*api).number, (*api).deleteTime)},
 
 	// billing.go, billing_evidence.go
 	{http.MethodGet, "/billing/entries/", access.ReadBilling, limits.User, (*api).listEntries},
-	{http.MethodGet, "/billing/entries/{id}/", access.ReadBilling, limits.User, (*api).readEntry},
-	{http.MethodGet, "/billing/entries/{id}/evidence/", access.ReadBilling, limits.User, (*api).readEvidence},
+	{http.MethodGet, "/billing/entries/{id}/", access.ReadBilling, limits.User, of((*api).entry, (*api).readEntry)},
+	{http.MethodGet, "/billing/entries/{id}/evidence/", access.ReadBilling, limits.User, of((*api).entry, (*api).readEvidence)},
 	{http.MethodPost, "/billing/entries/manual-create/", access.CreateBilling, limits.User, (*api).createEntry},
 	{http.MethodPost, "/billing/run/", access.ManageBilling, limits.User, (*api).runBilling},
 	{http.MethodGet, "/billing/eligibility/{id}/", access.ReadEligibility, limits.User, ofPatient((*api).readEligibility)},
@@ -228,14 +222,14 @@ var table = append([]route{
 	{http.MethodGet, "/billing/near-billable/", access.ReadEligibility, limits.User, (*api).listNearBillable},
 
 	// claims.go
-	{http.MethodPost, "/billing/entries/{id}/review/", access.ManageBilling, limits.User, (*api).reviewEntry},
-	{http.MethodPost, "/billing/entries/{id}/return/", access.ManageBilling, limits.User, (*api).returnEntry},
-	{http.MethodPost, "/billing/entries/{id}/submit/", access.ManageBilling, limits.User, (*api).submitEntry},
-	{http.MethodPost, "/billing/entries/{id}/pay/", access.ManageBilling, limits.User, (*api).payEntry},
-	{http.MethodPost, "/billing/entries/{id}/deny/", access.ManageBilling, limits.User, (*api).denyEntry},
-	{http.MethodPost, "/billing/entries/{id}/resubmit/", access.ManageBilling, limits.User, (*api).resubmitEntry},
-	{http.MethodPost, "/billing/entries/{id}/appeal/", access.ManageBilling, limits.User, (*api).appealEntry},
-	{http.MethodPost, "/billing/entries/{id}/void/", access.ManageBilling, limits.User, (*api).voidEntry},
+	{http.MethodPost, "/billing/entries/{id}/review/", access.ManageBilling, limits.User, move((*api).readReview)},
+	{http.MethodPost, "/billing/entries/{id}/return/", access.ManageBilling, limits.User, move((*api).readReturn)},
+	{http.MethodPost, "/billing/entries/{id}/submit/", access.ManageBilling, limits.User, move((*api).readSubmit)},
+	{http.MethodPost, "/billing/entries/{id}/pay/", access.ManageBilling, limits.User, move((*api).readPay)},
+	{http.MethodPost, "/billing/entries/{id}/deny/", access.ManageBilling, limits.User, move((*api).readDeny)},
+	{http.MethodPost, "/billing/entries/{id}/resubmit/", access.ManageBilling, limits.User, move((*api).readResubmit)},
+	{http.MethodPost, "/billing/entries/{id}/appeal/", access.ManageBilling, limits.User, move((*api).readAppeal)},
+	{http.MethodPost, "/billing/entries/{id}/void/", access.ManageBilling, limits.User, move((*api).readVoid)},
 	{http.MethodPost, "/billing/claims/submit/", access.ManageBilling, limits.User, (*api).submitClaims},
 	{http.MethodGet, "/billing/claims-exports/", access.ReadBillingReports, limits.User, (*api).exportClaims},
 
@@ -268,7 +262,7 @@ var table = append([]route{
 	{http.MethodGet, "/audit/events/", access.ReadAudit, limits.User, (*api).listAudit},
 	{http.MethodGet, "/audit/events/{id}/", access.ReadAudit, limits.User, (*api).readAudit},
 	{http.MethodGet, "/audit/verify/", access.ReadAudit, limits.User, (*api).verifyAudit},
-	{http.MethodGet, "/patients/{id}/access-log/", access.ReadAccessLog, limits.User, (*api).readAccessLog},
+	{http.MethodGet, "/patients/{id}/access-log/", access.ReadAccessLog, limits.User, ofAnyPatient((*api).readAccessLog)},
 
 	// dashboard.go
 	{http.MethodGet, "/dashboard/stats/", access.ReadDashboard, limits.User, (*api).readDashboard},
@@ -278,17 +272,17 @@ var table = append([]route{
 	{http.MethodGet, "/dashboard/stats/volume/", access.ReadDashboard, limits.User, (*api).readVolumeSeries},
 
 	// schema.go
-	{http.MethodGet, "/schema/", anyone, limits.User, (*api).schema},
-}, ingestionRows()...)
+	{http.MethodGet, "/schema/", access.Anyone, limits.User, (*api).schema},
+}, ingestionRows(), vendorRows())
 
 // rootTable holds what answers outside web.BasePath; its paths are whole.
 var rootTable = []route{
-	// health.go
-	{http.MethodGet, "/health/", anyone, limits.None, (*api).health},
-	{http.MethodGet, "/health/live", anyone, limits.None, (*api).live},
+	// dashboard.go
+	{http.MethodGet, "/health/", access.Anyone, limits.None, (*api).health},
+	{http.MethodGet, "/health/live", access.Anyone, limits.None, (*api).live},
 
 	// emr.go
-	{http.MethodGet, "/.well-known/jwks.json", anyone, limits.None, (*api).jwks},
+	{http.MethodGet, "/.well-known/jwks.json", access.Anyone, limits.None, (*api).jwks},
 }
 
 // Engines is everything the handlers call, built once in cmd, and the settings they answer by.

@@ -26,6 +26,14 @@ func instantOrNull(at time.Time) *string {
 	return new(input.FormatInstant(at))
 }
 
+// orNull is null for the empty text.
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
 // numberOrNull shows the record id of a numbered collection as the contract does; null when there is none.
 func numberOrNull(recordID string) *int64 {
 	if number := collections.Number(recordID); number != 0 {
@@ -34,8 +42,19 @@ func numberOrNull(recordID string) *int64 {
 	return nil
 }
 
-// first is the view of who asked for one.
-func first[V any](views []V) V { return views[0] }
+// show answers with the view of one record, or returns the error that came in its place.
+func show[R, V any](c *web.Call, answer func(any) error, view func(core.App, []R) ([]V, error)) func(R, error) error {
+	return func(record R, err error) error {
+		if err != nil {
+			return err
+		}
+		views, err := view(c.App, []R{record})
+		if err != nil {
+			return err
+		}
+		return answer(views[0])
+	}
+}
 
 // missing is the fault not found for a record that there is not; other errors stay.
 func missing(err error) error {
@@ -60,42 +79,48 @@ func distinct[T any](rows []T, field func(T) string) []string {
 	return slices.Sorted(maps.Keys(values))
 }
 
-// recordShown notes in the audit trail whose data rows showed; none leave no trace.
-func recordShown[T any](c *web.Call, resourceType string, rows []T, patientOf func(T) string) error {
+// recordShown notes in the audit trail whose data rows showed, of all or of one resource; none leave no trace.
+func recordShown[T any](c *web.Call, resourceType, resourceID string, rows []T, patientOf func(T) string) error {
 	shown := distinct(rows, patientOf)
 	if len(shown) == 0 {
 		return nil
 	}
-	return c.RecordRead(audit.PatientRead, resourceType, "", shown...)
+	return c.RecordRead(audit.PatientRead, resourceType, resourceID, shown...)
 }
 
-// namesOf opens the names of the patients that a page of records is about.
-func namesOf(c *web.Call, page []*core.Record) (map[string]patients.Name, error) {
-	return patients.Names(c.App, distinct(page, collections.PatientOf))
+// ofPatients are records that belong to patients.
+type ofPatients interface {
+	ProxyRecord() *core.Record
+	PatientID() string
 }
 
-// recordListed notes in the audit trail whose data a page showed; an empty one shows nobody's.
-func recordListed(c *web.Call, resourceType string, names map[string]patients.Name) error {
-	if len(names) == 0 {
-		return nil
+// named is a view of records by the names of their patients.
+func named[R ofPatients, V any](view func(R, map[string]patients.Name) V) func(core.App, []R) ([]V, error) {
+	return func(app core.App, page []R) ([]V, error) {
+		names, err := patients.Names(app, distinct(page, R.PatientID))
+		return web.Views(page, func(record R) V { return view(record, names) }), err
 	}
-	return c.RecordRead(audit.PatientRead, resourceType, "", slices.Sorted(maps.Keys(names))...)
 }
 
-// listOfPatients answers a page of records that belong to patients, by name, and notes whose data it showed. Records that cannot be read are
-// left out.
-func listOfPatients[V any](
-	c *web.Call, p web.Paging, total int, page []*core.Record, resourceType string, view func(*core.Record, map[string]patients.Name) V,
-) error {
-	page, unreadable := collections.ReadableRecords(page)
-	names, err := namesOf(c, page)
-	if err != nil {
-		return err
-	}
-	if err := recordListed(c, resourceType, names); err != nil {
-		return err
-	}
-	return web.List(c, p, total, web.Views(page, func(record *core.Record) V { return view(record, names) }), unreadable)
+// alone is a view of records that nothing is read beside.
+func alone[R, V any](view func(R) V) func(core.App, []R) ([]V, error) {
+	return func(_ core.App, page []R) ([]V, error) { return web.Views(page, view), nil }
 }
 
-func sortedKeys(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
+// list answers a page of records that belong to patients, and notes whose data it showed. Records that cannot be read are left out.
+func list[R ofPatients, V any](c *web.Call, p web.Paging, resourceType string, view func(core.App, []R) ([]V, error)) func([]R, int, error) error {
+	return func(page []R, total int, err error) error {
+		if err != nil {
+			return err
+		}
+		page, unreadable := collections.ReadableOnly(page)
+		views, err := view(c.App, page)
+		if err != nil {
+			return err
+		}
+		if err := recordShown(c, resourceType, "", page, R.PatientID); err != nil {
+			return err
+		}
+		return web.List(c, p, total, views, unreadable)
+	}
+}

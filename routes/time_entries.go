@@ -1,6 +1,8 @@
 package routes
 
 import (
+	"github.com/pocketbase/pocketbase/core"
+
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
@@ -34,12 +36,12 @@ type timeView struct {
 	UpdatedAt       *string `json:"updated_at"`
 }
 
-func viewTimes(c *web.Call, page []*collections.TimeEntry) ([]timeView, error) {
-	names, err := patients.Names(c.App, distinct(page, (*collections.TimeEntry).PatientID))
+func viewTimes(app core.App, page []*collections.TimeEntry) ([]timeView, error) {
+	names, err := patients.Names(app, distinct(page, (*collections.TimeEntry).PatientID))
 	if err != nil {
 		return nil, err
 	}
-	authors, err := billing.Providers(c.App, distinct(page, (*collections.TimeEntry).UserRecordID))
+	authors, err := billing.Providers(app, distinct(page, (*collections.TimeEntry).UserRecordID))
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +60,7 @@ func viewTimes(c *web.Call, page []*collections.TimeEntry) ([]timeView, error) {
 }
 
 func (a *api) listTime(c *web.Call) error {
-	q := c.Query()
-	p := q.Paging()
+	q, p := c.Listing()
 	between, month, patientID := q.Between(), monthOf(q, "month"), q.PatientID()
 	category, user := q.OneOf("category", billing.Categories...), q.Integer("user")
 	if err := q.Err(); err != nil {
@@ -72,19 +73,7 @@ func (a *api) listTime(c *web.Call) error {
 	if user != nil {
 		filter.UserID = collections.NumberID(*user)
 	}
-	page, total, err := collections.PageOfTimeEntries(c.App, filter, p.Offset(), p.Size)
-	if err != nil {
-		return err
-	}
-	page, unreadable := collections.ReadableOnly(page)
-	views, err := viewTimes(c, page)
-	if err != nil {
-		return err
-	}
-	if err := recordShown(c, audit.ResourceTimeEntry, views, func(v timeView) string { return v.PatientID }); err != nil {
-		return err
-	}
-	return web.List(c, p, total, views, unreadable)
+	return list(c, p, audit.ResourceTimeEntry, viewTimes)(collections.PageOfTimeEntries(c.App, filter, p.Offset(), p.Size))
 }
 
 // monthOf is a calendar month, YYYY-MM; empty when left out.
@@ -116,7 +105,7 @@ func (a *api) logTime(c *web.Call) error {
 	if err := a.reach(c, draft.PatientID); err != nil {
 		return err
 	}
-	return showTime(c, c.Created)(a.Billing.LogTime(c.App, c.Caller.RecordID, draft, c.Actor(), c.Now))
+	return show(c, c.Created, viewTimes)(a.Billing.LogTime(c.App, c.Caller.RecordID, draft, c.Actor(), c.Now))
 }
 
 func (a *api) startTimer(c *web.Call) error {
@@ -127,28 +116,15 @@ func (a *api) startTimer(c *web.Call) error {
 	if err := a.reach(c, draft.PatientID); err != nil {
 		return err
 	}
-	return showTime(c, c.Created)(a.Billing.StartTimer(c.App, c.Caller.RecordID, draft, c.Actor(), c.Now))
+	return show(c, c.Created, viewTimes)(a.Billing.StartTimer(c.App, c.Caller.RecordID, draft, c.Actor(), c.Now))
 }
 
-func showTime(c *web.Call, answer func(any) error) func(*collections.TimeEntry, error) error {
-	return func(entry *collections.TimeEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		return web.Show(answer, first[timeView])(viewTimes(c, []*collections.TimeEntry{entry}))
-	}
-}
-
-func (a *api) stopTimer(c *web.Call) error {
-	number, err := c.PathInteger("id")
-	if err != nil {
-		return err
-	}
+func (a *api) stopTimer(c *web.Call, number int64) error {
 	var body billing.TimeBody
 	if err := c.DecodeOptional(&body); err != nil {
 		return err
 	}
-	return showTime(c, c.OK)(a.Billing.StopTimer(c.App, number, c.Caller.RecordID, body, c.Actor(), c.Now))
+	return show(c, c.OK, viewTimes)(a.Billing.StopTimer(c.App, number, c.Caller.RecordID, body, c.Actor(), c.Now))
 }
 
 // author is whose time the caller may change, or sum up: "" for everybody's.
@@ -159,23 +135,15 @@ func author(c *web.Call) string {
 	return ""
 }
 
-func (a *api) changeTime(c *web.Call) error {
-	number, err := c.PathInteger("id")
-	if err != nil {
-		return err
-	}
+func (a *api) changeTime(c *web.Call, number int64) error {
 	var body billing.TimeBody
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	return showTime(c, c.OK)(a.Billing.ChangeTime(c.App, number, author(c), body, c.Actor(), c.Now))
+	return show(c, c.OK, viewTimes)(a.Billing.ChangeTime(c.App, number, author(c), body, c.Actor(), c.Now))
 }
 
-func (a *api) deleteTime(c *web.Call) error {
-	number, err := c.PathInteger("id")
-	if err != nil {
-		return err
-	}
+func (a *api) deleteTime(c *web.Call, number int64) error {
 	return c.Done(a.Billing.DeleteTime(c.App, number, author(c), c.Actor(), c.Now))
 }
 
@@ -194,7 +162,7 @@ func (a *api) summariseTime(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := recordShown(c, audit.ResourceTimeEntry, results, func(m billing.MonthTime) string { return m.PatientID }); err != nil {
+	if err := recordShown(c, audit.ResourceTimeEntry, "", results, func(m billing.MonthTime) string { return m.PatientID }); err != nil {
 		return err
 	}
 	if results == nil {

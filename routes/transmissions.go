@@ -1,11 +1,10 @@
 package routes
 
 import (
-	"github.com/pocketbase/pocketbase/core"
-
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/transmissions"
 	"github.com/vigilhealth/vigil/routes/web"
@@ -29,8 +28,7 @@ type transmissionView struct {
 	CreatedAt        string  `json:"created_at"`
 }
 
-func viewTransmission(record *core.Record, names map[string]patients.Name) transmissionView {
-	t := collections.AsTransmission(record)
+func viewTransmission(t *collections.Transmission, names map[string]patients.Name) transmissionView {
 	return transmissionView{
 		ID: t.Id, ObservationID: t.ObservationID(), PatientID: t.PatientID(), PatientName: names[t.PatientID()].FirstLast(),
 		ObservationType: t.ObservationType(), Status: t.Status(), ErrorMessage: orNull(t.ErrorMessage()), ErrorCode: orNull(t.ErrorCode()),
@@ -58,22 +56,22 @@ func (a *api) readTransmission(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	patientID := found.PatientID()
-	if err := a.reachPresent(c, patientID); err != nil {
+	if err := a.reachPresent(c, found.PatientID()); err != nil {
 		return err
 	}
-	names, err := patients.Names(c.App, []string{patientID})
+	views, err := named(viewTransmission)(c.App, []*collections.Transmission{found})
 	if err != nil {
 		return err
 	}
-	view := transmissionDetail{viewTransmission(found.ProxyRecord(), names), make([]attemptView, len(ledger))}
-	for i, attempt := range ledger {
-		view.Attempts[i] = attemptView{
-			StartedAt: input.FormatInstant(collections.ParseInstant(attempt.StartedAt)), DurationMS: attempt.DurationMS,
-			Status: attempt.StatusCode, RequestID: attempt.RequestID, ErrorCode: orNull(attempt.ErrorCode),
-		}
+	return c.Answer(transmissionDetail{views[0], web.Views(ledger, viewAttempt)},
+		c.RecordRead(audit.ObservationRead, audit.ResourceTransmission, found.Id, found.PatientID()))
+}
+
+func viewAttempt(attempt collections.TransmissionAttempt) attemptView {
+	return attemptView{
+		StartedAt: input.FormatInstant(collections.ParseInstant(attempt.StartedAt)), DurationMS: attempt.DurationMS,
+		Status: attempt.StatusCode, RequestID: attempt.RequestID, ErrorCode: orNull(attempt.ErrorCode),
 	}
-	return c.Answer(view, c.RecordRead(audit.ObservationRead, audit.ResourceTransmission, found.Id, patientID))
 }
 
 // queuedView answers a transform or a transmit.
@@ -85,11 +83,7 @@ type queuedView struct {
 	Message        string `json:"message"`
 }
 
-func (a *api) transformObservation(c *web.Call) error {
-	o, err := a.findObservation(c)
-	if err != nil {
-		return err
-	}
+func (a *api) transformObservation(c *web.Call, o observations.Observation) error {
 	if err := a.Transmissions.Transform(c.App, o.ID, c.Actor(), c.Now); err != nil {
 		return err
 	}
@@ -99,11 +93,7 @@ func (a *api) transformObservation(c *web.Call) error {
 	})
 }
 
-func (a *api) transmitObservation(c *web.Call) error {
-	o, err := a.findObservation(c)
-	if err != nil {
-		return err
-	}
+func (a *api) transmitObservation(c *web.Call, o observations.Observation) error {
 	id, err := a.Transmissions.Transmit(c.App, o.ID, c.Actor(), c.Now)
 	if err != nil {
 		return err
@@ -113,27 +103,18 @@ func (a *api) transmitObservation(c *web.Call) error {
 	})
 }
 
-func (a *api) listTransmissions(c *web.Call) error {
-	q := c.Query()
-	p := q.Paging()
-	filter := collections.TransmissionFilter{
-		PatientID: q.PatientID(),
-		Status:    q.OneOf("status", collections.FHIRPending, collections.FHIRProcessing, collections.FHIRTransmitted, collections.FHIRFailed),
-	}
+func (a *api) listTransmissions(c *web.Call) (err error) {
+	q, p := c.Listing()
 	between := q.Between()
-	filter.From, filter.To = between.From, between.To
-	if err := q.Err(); err != nil {
-		return err
+	filter := collections.TransmissionFilter{
+		PatientID: q.PatientID(), From: between.From, To: between.To,
+		Status: q.OneOf("status", collections.FHIRPending, collections.FHIRProcessing, collections.FHIRTransmitted, collections.FHIRFailed),
 	}
-	var err error
-	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
+	if filter.CareTeamOf, err = a.teamFor(c, q, filter.PatientID); err != nil {
 		return err
 	}
 	page, total, err := collections.PageOfTransmissions(c.App, filter, p.Offset(), p.Size)
-	if err != nil {
-		return err
-	}
-	return listOfPatients(c, p, total, page, audit.ResourceTransmission, viewTransmission)
+	return list(c, p, audit.ResourceTransmission, named(viewTransmission))(web.Views(page, collections.AsTransmission), total, err)
 }
 
 // processedView is what one synchronous round did. Source: docs/decisions/transmissions.md, "Process pending".

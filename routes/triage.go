@@ -1,10 +1,15 @@
 package routes
 
 import (
+	"slices"
+
+	"github.com/pocketbase/pocketbase/core"
+
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/live"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/ranking"
@@ -49,17 +54,16 @@ func viewTriage(row triage.Row, names map[string]patients.Name) triageView {
 }
 
 func (a *api) listTriage(c *web.Call) error {
-	q := c.Query()
-	p := q.Paging()
+	q, p := c.Listing()
 	filter := triage.Filter{
 		RiskLevel:      q.OneOf("risk_level", string(triage.RiskCritical), string(triage.RiskWarning), string(triage.RiskNormal), string(triage.RiskNoData)),
 		Unacknowledged: q.Boolean("has_unack_alerts"), NeedsReview: q.Boolean("needs_review"),
 		Order: triage.Order(q.Ordering(string(triage.BySeverity), string(triage.ByLeastRisk), string(triage.ByLastReading), string(triage.ByLatestReading))),
 	}
-	if mine := q.Boolean("mine"); a.confinedToTeams(c) || (mine != nil && *mine) {
+	if mine := q.IsTrue("mine"); mine || a.confinedToTeams(c) {
 		filter.CareTeamOf = c.Caller.RecordID
 	}
-	only, search, withTrends := q.PatientID(), q.Text("search", 100), q.Boolean("trends")
+	only, search, withTrends := q.PatientID(), q.Text("search", 100), q.IsTrue("trends")
 	if err := q.Err(); err != nil {
 		return err
 	}
@@ -79,11 +83,12 @@ func (a *api) listTriage(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	views, ids, err := viewTriagePage(c, page)
+	views, err := viewTriagePage(c.App, page)
 	if err != nil {
 		return err
 	}
-	if withTrends != nil && *withTrends {
+	ids := web.Views(page, func(row triage.Row) string { return row.PatientID })
+	if withTrends {
 		trends, err := triage.ReadTrends(c.App, ids)
 		if err != nil {
 			return err
@@ -101,19 +106,9 @@ func (a *api) listTriage(c *web.Call) error {
 // mostFound is how many patients a search of the list looks at; more means that the search says too little.
 const mostFound = 1000
 
-func viewTriagePage(c *web.Call, page []triage.Row) (views []triageView, ids []string, err error) {
-	views, ids = make([]triageView, len(page)), make([]string, len(page))
-	for i, row := range page {
-		ids[i] = row.PatientID
-	}
-	names, err := patients.Names(c.App, ids)
-	if err != nil {
-		return nil, nil, err
-	}
-	for i, row := range page {
-		views[i] = viewTriage(row, names)
-	}
-	return views, ids, nil
+func viewTriagePage(app core.App, page []triage.Row) ([]triageView, error) {
+	names, err := patients.Names(app, distinct(page, func(row triage.Row) string { return row.PatientID }))
+	return web.Views(page, func(row triage.Row) triageView { return viewTriage(row, names) }), err
 }
 
 func (a *api) readTriageStats(c *web.Call) error {
@@ -121,30 +116,20 @@ func (a *api) readTriageStats(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	stats, err := triage.ReadStats(c.App, team, collections.StartOfDay(c.Now.In(a.Zone)))
-	if err != nil {
-		return err
-	}
-	return c.OK(stats)
+	return c.Answer(triage.ReadStats(c.App, team, collections.StartOfDay(c.Now.In(a.Zone))))
 }
 
-func (a *api) reviewPatient(c *web.Call) error {
-	patient, err := a.patient(c, collections.FindPatient)
+func (a *api) reviewPatient(c *web.Call, patient *collections.Patient) error {
+	type reviewBody struct {
+		Notes input.String `json:"notes"`
+	}
+	notes, err := web.ReadOptional(c, func(body reviewBody, checks *input.Checks) phi.Text {
+		return phi.Text(checks.Text("notes", body.Notes, input.Optional(maxReviewNotes).Multiline()))
+	})
 	if err != nil {
 		return err
 	}
-	var body struct {
-		Notes input.String `json:"notes"`
-	}
-	if err := c.DecodeOptional(&body); err != nil {
-		return err
-	}
-	checks := input.NewChecks()
-	notes := checks.Text("notes", body.Notes, input.Optional(maxReviewNotes).Multiline())
-	if err := checks.Err(); err != nil {
-		return err
-	}
-	if err := ranking.Review(c.App, patient.Id, phi.Text(notes), c.Actor(), c.Now); err != nil {
+	if err := ranking.Review(c.App, patient.Id, notes, c.Actor(), c.Now); err != nil {
 		return err
 	}
 	rows, err := triage.Find(c.App, patient.Id)
@@ -154,12 +139,56 @@ func (a *api) reviewPatient(c *web.Call) error {
 	if len(rows) == 0 {
 		return fault.Missing()
 	}
-	views, _, err := viewTriagePage(c, rows)
-	if err != nil {
-		return err
-	}
-	return c.OK(views[0])
+	return show(c, c.OK, viewTriagePage)(rows[0], nil)
 }
 
 // maxReviewNotes is in characters: the audit trail's reason holds no more.
 const maxReviewNotes = 2000
+
+// LiveViews shows the live list what the endpoints show.
+type LiveViews struct{}
+
+var _ live.Views = LiveViews{}
+
+// Patients implements [live.Views].
+func (LiveViews) Patients(app core.App, ids []string) (map[string]live.View, error) {
+	rows, err := triage.Find(app, ids...)
+	if err != nil {
+		return nil, err
+	}
+	views := make(map[string]live.View, len(rows))
+	shown, err := viewTriagePage(app, slices.DeleteFunc(rows, func(row triage.Row) bool { return !row.Listed }))
+	for _, view := range shown {
+		views[view.PatientID] = live.View{PatientID: view.PatientID, Data: view}
+	}
+	return views, err
+}
+
+// Alerts implements [live.Views].
+func (LiveViews) Alerts(app core.App, ids []string) (map[string]live.View, error) {
+	rows, err := collections.AlertsByID(app, ids)
+	return liveViews(app, rows, err, named(viewAlert))
+}
+
+// Escalations implements [live.Views].
+func (LiveViews) Escalations(app core.App, ids []string) (map[string]live.View, error) {
+	rows, err := collections.EscalationsByID(app, ids)
+	return liveViews(app, rows, err, viewEscalations)
+}
+
+// liveViews shows records by their ids, without those that cannot be read: whoever reads the list is told how many are left out.
+func liveViews[R ofPatients, V any](app core.App, rows []R, err error, view func(core.App, []R) ([]V, error)) (map[string]live.View, error) {
+	if err != nil {
+		return nil, err
+	}
+	rows, _ = collections.ReadableOnly(rows)
+	views, err := view(app, rows)
+	if err != nil {
+		return nil, err
+	}
+	shown := make(map[string]live.View, len(rows))
+	for i, row := range rows {
+		shown[row.ProxyRecord().Id] = live.View{PatientID: row.PatientID(), Data: views[i]}
+	}
+	return shown, nil
+}

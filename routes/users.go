@@ -51,8 +51,7 @@ func (a *api) viewUser(c *web.Call, users ...*collections.User) (func(*collectio
 }
 
 func (a *api) listUsers(c *web.Call) error {
-	q := c.Query()
-	p := q.Paging()
+	q, p := c.Listing()
 	wanted := auth.UserQuery{
 		Role: q.OneOf("role", texts(access.Roles)...), Active: q.Boolean("is_active"), Search: q.Text("search", 100),
 		Ordering: q.Ordering(auth.UserOrders...), Offset: p.Offset(), Limit: p.Size,
@@ -71,15 +70,21 @@ func (a *api) listUsers(c *web.Call) error {
 	return web.List(c, p, total, web.Views(users, view), unreadable)
 }
 
+// number reads the number of the path's record.
+func (a *api) number(c *web.Call) (int64, error) { return c.PathInteger("id") }
+
+// recordID is the record id of the numbered record of the path.
+func (a *api) recordID(c *web.Call) (string, error) {
+	number, err := c.PathInteger("id")
+	if err != nil || number > maxNumber {
+		return "", fault.Missing()
+	}
+	return collections.NumberID(number), nil
+}
+
 // numbered serves a row about the numbered record of its path, by its record id.
 func numbered(handle func(a *api, c *web.Call, id string) error) handler {
-	return func(a *api, c *web.Call) error {
-		number, err := c.PathInteger("id")
-		if err != nil || number > maxNumber {
-			return fault.Missing()
-		}
-		return handle(a, c, collections.NumberID(number))
-	}
+	return of((*api).recordID, handle)
 }
 
 // maxNumber has as many digits as a record id.
@@ -87,18 +92,20 @@ const maxNumber = 999_999_999_999_999
 
 func (a *api) readUser(c *web.Call, id string) error {
 	user, err := collections.FindUser(c.App, id)
-	return a.showUser(c, user, missing(err))
+	return a.showUser(c)(user, missing(err))
 }
 
 // showUser answers with an account, or returns the error that kept it away.
-func (a *api) showUser(c *web.Call, user *collections.User, err error) error {
-	if err != nil {
-		return err
+func (a *api) showUser(c *web.Call) func(*collections.User, error) error {
+	return func(user *collections.User, err error) error {
+		if err != nil {
+			return err
+		}
+		if err := collections.Readable(user.ProxyRecord()); err != nil {
+			return err
+		}
+		return a.answerUser(c, user)
 	}
-	if err := collections.Readable(user.ProxyRecord()); err != nil {
-		return err
-	}
-	return a.answerUser(c, user)
 }
 
 func (a *api) answerUser(c *web.Call, user *collections.User) error {
@@ -114,13 +121,11 @@ func (a *api) updateUser(c *web.Call, id string) error {
 	if err := c.Decode(&patch); err != nil {
 		return err
 	}
-	user, err := a.Auth.UpdateUser(c.App, c.Caller, id, patch, c.Origin(), c.Now)
-	return a.showUser(c, user, err)
+	return a.showUser(c)(a.Auth.UpdateUser(c.App, c.Caller, id, patch, c.Origin(), c.Now))
 }
 
 func (a *api) activateUser(c *web.Call, id string) error {
-	user, err := a.Auth.Activate(c.App, c.Caller, id, c.Origin(), c.Now)
-	return a.showUser(c, user, err)
+	return a.showUser(c)(a.Auth.Activate(c.App, c.Caller, id, c.Origin(), c.Now))
 }
 
 func (a *api) deactivateUser(c *web.Call, id string) error {

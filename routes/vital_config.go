@@ -1,7 +1,9 @@
 package routes
 
 import (
+	"context"
 	"slices"
+	"time"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
@@ -20,28 +22,25 @@ type thresholdsView = object.Shown
 // shownSides is the order in which the contract lists bounds.
 var shownSides = []vitals.Side{vitals.High, vitals.Critical, vitals.Low, vitals.CriticalLow}
 
-// viewThresholds shows a configuration; a portal user is not told which colleague changed it.
-func viewThresholds(c *web.Call, configured alerts.Configuration) thresholdsView {
-	var view thresholdsView
-	view.Add("patient_id", orNull(configured.PatientID))
-	for _, group := range alerts.Groups {
-		if slices.Contains(configured.Off, group) {
-			view.Add(group, nil)
-			continue
+// thresholdsFor shows a configuration; a portal user is not told which colleague changed it.
+func thresholdsFor(c *web.Call) func(alerts.Configuration) thresholdsView {
+	return func(configured alerts.Configuration) (view thresholdsView) {
+		view.Add("patient_id", orNull(configured.PatientID))
+		for _, group := range alerts.Groups {
+			if slices.Contains(configured.Off, group) {
+				view.Add(group, nil)
+				continue
+			}
+			view.Add(group, viewGroup(group, configured.InForce))
 		}
-		view.Add(group, viewGroup(group, configured.InForce))
+		if c.Caller.Role == access.Patient {
+			configured.UpdatedBy = ""
+		}
+		view.Add("updated_at", instantOrNull(configured.UpdatedAt))
+		view.Add("updated_by", orNull(configured.UpdatedBy))
+		view.Add("is_default", configured.Default)
+		return view
 	}
-	updatedAt, updatedBy := "", configured.UpdatedBy
-	if !configured.UpdatedAt.IsZero() {
-		updatedAt = input.FormatInstant(configured.UpdatedAt)
-	}
-	if c.Caller.Role == access.Patient {
-		updatedBy = ""
-	}
-	view.Add("updated_at", orNull(updatedAt))
-	view.Add("updated_by", orNull(updatedBy))
-	view.Add("is_default", configured.Default)
-	return view
 }
 
 func viewGroup(group string, t alerts.Thresholds) (view object.Shown) {
@@ -63,35 +62,20 @@ func viewGroup(group string, t alerts.Thresholds) (view object.Shown) {
 	return view
 }
 
-func (a *api) readThresholds(c *web.Call) error {
-	patient, err := a.patient(c, collections.FindPatient)
-	if err != nil {
-		return err
-	}
+func (a *api) readThresholds(c *web.Call, patient *collections.Patient) error {
 	configured, err := alerts.Configured(c.App, patient.Id)
-	if err != nil {
-		return err
+	if err == nil {
+		err = c.RecordRead(audit.PatientRead, audit.ResourceThresholds, patient.Id, patient.Id)
 	}
-	if err := c.RecordRead(audit.PatientRead, audit.ResourceThresholds, patient.Id, patient.Id); err != nil {
-		return err
-	}
-	return c.OK(viewThresholds(c, configured))
+	return web.Show(c.OK, thresholdsFor(c))(configured, err)
 }
 
-func (a *api) updateThresholds(c *web.Call) error {
-	patient, err := a.patient(c, collections.FindPatient)
-	if err != nil {
-		return err
-	}
+func (a *api) updateThresholds(c *web.Call, patient *collections.Patient) error {
 	return a.setThresholds(c, patient.Id)
 }
 
 func (a *api) readDefaultThresholds(c *web.Call) error {
-	configured, err := alerts.Configured(c.App, "")
-	if err != nil {
-		return err
-	}
-	return c.OK(viewThresholds(c, configured))
+	return web.Show(c.OK, thresholdsFor(c))(alerts.Configured(c.App, ""))
 }
 
 func (a *api) updateDefaultThresholds(c *web.Call) error {
@@ -103,20 +87,11 @@ func (a *api) updateDefaultThresholds(c *web.Call) error {
 }
 
 func (a *api) setThresholds(c *web.Call, patientID string) error {
-	var body alerts.ChangeBody
-	if err := c.Decode(&body); err != nil {
-		return err
-	}
-	checks := input.NewChecks()
-	change := body.Read(checks)
-	if err := checks.Err(); err != nil {
-		return err
-	}
-	configured, err := ranking.SetThresholds(c.App, patientID, change, c.Actor(), c.Now)
+	change, err := web.Read(c, alerts.ChangeBody.Read)
 	if err != nil {
 		return err
 	}
-	return c.OK(viewThresholds(c, configured))
+	return web.Show(c.OK, thresholdsFor(c))(ranking.SetThresholds(c.App, patientID, change, c.Actor(), c.Now))
 }
 
 // thresholdChangeView is the contract's threshold change log entry; patient_id is null for the practice's defaults.
@@ -131,41 +106,117 @@ type thresholdChangeView struct {
 	Reason    *string  `json:"reason"`
 }
 
-func (a *api) listThresholdChanges(c *web.Call) error {
-	q := c.Query()
-	p := q.Paging()
+func viewThresholdChange(change *collections.ThresholdChange) thresholdChangeView {
+	return thresholdChangeView{
+		ID: change.Number(), PatientID: orNull(change.PatientID()), ChangedBy: change.ChangedBy(), ChangedAt: instantOrNull(change.ChangedAt()),
+		Field: change.Field(), OldValue: change.OldValue(), NewValue: change.NewValue(), Reason: orNull(change.Reason().Reveal()),
+	}
+}
+
+func (a *api) listThresholdChanges(c *web.Call) (err error) {
+	q, p := c.Listing()
 	between := q.Between()
 	filter := alerts.ChangeFilter{
 		PatientID: q.PatientID(), Field: q.OneOf("field", alerts.ChangeLogFields()...),
 		ChangedBy: q.Text("changed_by", 254), From: between.From, To: between.To,
 	}
-	if err := q.Err(); err != nil {
+	if filter.CareTeamOf, err = a.teamFor(c, q, filter.PatientID); err != nil {
 		return err
 	}
-	var err error
-	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
-		return err
+	return list(c, p, audit.ResourceThresholds, alone(viewThresholdChange))(alerts.Changes(c.App, filter, p.Offset(), p.Size))
+}
+
+// simulationTime bounds the reading of a what-if; it answers with what it has seen by then.
+const simulationTime = 20 * time.Second
+
+// simulationView is what proposed thresholds would have raised in the last 90 days, beside what was raised.
+type simulationView struct {
+	PatientID      *string       `json:"patient_id"`
+	From           string        `json:"from"`
+	To             string        `json:"to"`
+	PatientsTotal  int           `json:"patients_total"`
+	PatientsSeen   int           `json:"patients_seen"`
+	SampleEvery    int           `json:"sample_every"`
+	Complete       bool          `json:"complete"`
+	Readings       int           `json:"readings"`
+	Actual         tallyView     `json:"actual"`
+	Simulated      tallyView     `json:"simulated"`
+	PerDay         []dayView     `json:"per_day"`
+	MissedCritical missedSumView `json:"missed_critical"`
+}
+
+type tallyView struct {
+	Total    int `json:"total"`
+	Critical int `json:"critical"`
+	Warning  int `json:"warning"`
+}
+
+type dayView struct {
+	Date      string    `json:"date"`
+	Actual    tallyView `json:"actual"`
+	Simulated tallyView `json:"simulated"`
+}
+
+type missedSumView struct {
+	Count    int          `json:"count"`
+	Readings []missedView `json:"readings"`
+}
+
+type missedView struct {
+	ObservationID string   `json:"observation_id"`
+	PatientID     string   `json:"patient_id"`
+	MeasuredAt    string   `json:"measured_at"`
+	Type          string   `json:"type"`
+	Parameter     *string  `json:"parameter"`
+	Value         *float64 `json:"value"`
+	Threshold     *float64 `json:"threshold"`
+	Simulated     *string  `json:"simulated_level"`
+}
+
+func viewTally(t alerts.Tally) tallyView {
+	return tallyView{Total: t.Critical + t.Warning, Critical: t.Critical, Warning: t.Warning}
+}
+
+func viewSimulation(p alerts.Proposal, s alerts.Simulated) simulationView {
+	view := simulationView{
+		PatientID: orNull(p.PatientID), From: input.FormatInstant(s.From), To: input.FormatInstant(s.To), PatientsTotal: s.PatientsTotal,
+		PatientsSeen: s.Patients, SampleEvery: s.SampleEvery, Complete: s.Complete, Readings: s.Readings,
+		Actual: viewTally(s.Actual), Simulated: viewTally(s.Simulated), PerDay: []dayView{},
+		MissedCritical: missedSumView{Count: s.MissedCount, Readings: []missedView{}},
 	}
-	page, total, err := alerts.Changes(c.App, filter, p.Offset(), p.Size)
+	for _, day := range s.Days {
+		view.PerDay = append(view.PerDay, dayView{day.Day, viewTally(day.Actual), viewTally(day.Simulated)})
+	}
+	for _, m := range s.Missed {
+		view.MissedCritical.Readings = append(view.MissedCritical.Readings, missedView{
+			m.ObservationID, m.PatientID, input.FormatInstant(m.MeasuredAt), m.Raised.Type, orNull(m.Raised.Parameter), m.Raised.Value,
+			m.Raised.Threshold, orNull(string(m.Simulated)),
+		})
+	}
+	return view
+}
+
+func (a *api) simulateThresholds(c *web.Call) error {
+	proposal, err := web.Read(c, alerts.ChangeBody.ReadProposal)
 	if err != nil {
 		return err
 	}
-	page, unreadable := collections.ReadableOnly(page)
-	views, shown := make([]thresholdChangeView, len(page)), map[string]bool{}
-	for i, change := range page {
-		views[i] = thresholdChangeView{
-			ID: change.Number(), PatientID: orNull(change.PatientID()), ChangedBy: change.ChangedBy(),
-			ChangedAt: instantOrNull(change.ChangedAt()), Field: change.Field(), OldValue: change.OldValue(),
-			NewValue: change.NewValue(), Reason: orNull(change.Reason().Reveal()),
-		}
-		if change.PatientID() != "" {
-			shown[change.PatientID()] = true
+	if proposal.PatientID != "" {
+		if _, err := collections.FindPatient(c.App, proposal.PatientID); err != nil {
+			return missing(err)
 		}
 	}
-	if len(shown) > 0 {
-		if err := c.RecordRead(audit.PatientRead, audit.ResourceThresholds, "", sortedKeys(shown)...); err != nil {
-			return err
-		}
+	if proposal.CareTeamOf, err = a.team(c, proposal.PatientID); err != nil {
+		return err
 	}
-	return web.List(c, p, total, views, unreadable)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), simulationTime)
+	defer cancel()
+	simulated, err := alerts.Simulate(ctx, c.App, proposal, a.Zone, c.Now)
+	if err != nil {
+		return err
+	}
+	err = audit.Append(c.App, audit.Entry{
+		Event: audit.ThresholdWhatIf, Actor: c.Actor(), ResourceType: audit.ResourceThresholds, ResourceID: proposal.PatientID, PatientID: proposal.PatientID,
+	}, c.Now)
+	return c.Answer(viewSimulation(proposal, simulated), err)
 }

@@ -2,6 +2,8 @@
 // action, never a list of roles. It knows nothing of requests, tokens or storage.
 package access
 
+import "slices"
+
 // Role is one of the seven roles of the contract.
 type Role string
 
@@ -20,14 +22,7 @@ const (
 var Roles = []Role{Admin, ClinicalManager, Provider, Nurse, MA, DataMonitor, Patient}
 
 // Valid reports whether the role is one of the seven.
-func (r Role) Valid() bool {
-	for _, known := range Roles {
-		if r == known {
-			return true
-		}
-	}
-	return false
-}
+func (r Role) Valid() bool { return slices.Contains(Roles, r) }
 
 // OnTeams reports whether a practice may confine the role to the patients of the own care teams. Those who oversee or bill for
 // the whole practice are not, and a portal user has one patient anyway.

@@ -1,6 +1,9 @@
 package alerts
 
 import (
+	"cmp"
+	"context"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -10,6 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
@@ -19,11 +23,8 @@ const notesKept = 5000
 // Find returns an alert by its public number, or a not-found fault.
 func Find(app core.App, number int64) (*collections.Alert, error) {
 	alert, err := collections.FindAlert(app, collections.NumberID(number))
-	if collections.Missing(err) {
-		return nil, fault.Missing()
-	}
 	if err != nil {
-		return nil, err
+		return nil, fault.OrMissing(err)
 	}
 	return alert, collections.Readable(alert.ProxyRecord())
 }
@@ -99,5 +100,90 @@ func note(tx core.App, event audit.Event, alertID, patientID string, changes aud
 	return audit.Append(tx, audit.Entry{
 		Event: event, Actor: by, ResourceType: audit.ResourceAlert, ResourceID: strconv.FormatInt(collections.Number(alertID), 10),
 		PatientID: patientID, Changes: changes,
+	}, now)
+}
+
+// Step is one line of an alert's audit trail.
+type Step struct {
+	Action string // created, notified, acknowledged, note_added, escalated, resolved, auto_resolved
+	At     time.Time
+	Actor  string // e-mail address or system
+	Detail string // outcome or note; "" for none
+}
+
+// steps names what the trail shows of the audit log. Source: docs/decisions/alerts.md, "Acknowledge variants".
+var steps = map[audit.Event]string{
+	audit.AlertCreate: "created", audit.AlertAcknowledge: "acknowledged", audit.AlertNote: "note_added",
+	audit.AlertEscalate: "escalated", audit.AlertResolve: "resolved", audit.AlertAutoResolve: "auto_resolved",
+}
+
+// AnnouncementKey makes the announcement of an alert one; the trail finds by it when people were told.
+func AnnouncementKey(alertID string) string { return "alert " + alertID }
+
+// Trail is what happened to an alert, oldest first.
+func Trail(app core.App, alertID string) (trail []Step, err error) {
+	filter := audit.Filter{ResourceType: audit.ResourceAlert, ResourceID: strconv.FormatInt(collections.Number(alertID), 10)}
+	err = audit.Each(app, filter, func(entry audit.Stored) error {
+		action, shown := steps[audit.Event(entry.Event)]
+		if !shown {
+			return nil
+		}
+		step := Step{Action: action, At: collections.ParseInstant(entry.RecordedAt), Actor: cmp.Or(entry.ActorEmail, System)}
+		for _, field := range []string{"outcome", "clinical_note", "notes"} {
+			if text, said := entry.Changes[field].New.(string); said && step.Detail == "" {
+				step.Detail = text
+			}
+		}
+		trail = append(trail, step)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	told, err := collections.AnnouncementTold(app, AnnouncementKey(alertID))
+	if err == nil && !told.IsZero() {
+		trail = append(trail, Step{Action: "notified", At: told, Actor: System})
+		slices.SortStableFunc(trail, func(a, b Step) int { return cmp.Compare(a.At.UnixMicro(), b.At.UnixMicro()) })
+	}
+	return trail, err
+}
+
+// followUpRound bounds what one round reminds of; the next minute goes on.
+const followUpRound = 500
+
+// RemindFollowUps reminds of every alert whose follow-up is due whoever asked for that when acknowledging it; told is how many.
+// Source: docs/decisions/alerts.md, "Acknowledge variants".
+func RemindFollowUps(ctx context.Context, app core.App, now time.Time) (told int, err error) {
+	ids, err := collections.AlertsToFollowUp(app, now, followUpRound)
+	if err != nil {
+		return 0, err
+	}
+	return notifications.RemindOfEach(ctx, app, ids, func(tx core.App, id string) error { return remindFollowUp(tx, id, now) })
+}
+
+func remindFollowUp(tx core.App, id string, now time.Time) error {
+	alert, err := collections.FindAlert(tx, id)
+	if err != nil {
+		return err
+	}
+	alert.SetFollowUpTold()
+	if err := alert.Store(tx); err != nil {
+		return err
+	}
+	owner, err := collections.FindUserByEmail(tx, alert.FollowUpBy())
+	if collections.Missing(err) {
+		return nil // an operator at the dashboard has no list of reminders
+	}
+	if err != nil {
+		return err
+	}
+	whom, err := collections.PatientLabel(tx, alert.PatientID())
+	if err != nil {
+		return err
+	}
+	return notifications.Announce(tx, notifications.Announcement{
+		Kind: notifications.FollowUpDue, Severity: "info", PatientID: alert.PatientID(), AlertID: id, UserID: owner.Id,
+		Body: "Follow up: " + whom + ", " + alert.MessageShown(),
+		Key:  "alert " + id + " follow-up " + collections.Instant(alert.FollowUpAt()),
 	}, now)
 }

@@ -66,12 +66,7 @@ func changeFields(p *vitals.Parameter) []ascending {
 }
 
 // boundFields are all bounds that can be set.
-var boundFields = slices.Concat(func() (all [][]boundField) {
-	for _, list := range parameters {
-		all = append(all, list)
-	}
-	return all
-}()...)
+var boundFields = slices.Concat(parameters...)
 
 // ChangeLogFields are the names in the change log.
 func ChangeLogFields() (names []string) {

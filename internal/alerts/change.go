@@ -3,6 +3,7 @@ package alerts
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -87,9 +88,7 @@ func (change Change) applyTo(old Bounds) Bounds {
 		if changed[group] == nil {
 			changed[group] = map[string]*float64{}
 		}
-		for field, value := range fields {
-			changed[group][field] = value
-		}
+		maps.Copy(changed[group], fields)
 	}
 	return changed
 }

@@ -148,7 +148,7 @@ func TestSetThresholds(t *testing.T) {
 		t.Errorf("the practice's: %t (%v)", changed, err)
 	}
 	inherited, err := alerts.Configured(app, "newborn")
-	if diff := cmp.Diff(c.InForce, inherited.InForce); err != nil || diff != "" || !inherited.Default {
+	if diff := cmp.Diff(c.InForce, inherited.InForce, cmp.AllowUnexported(alerts.Thresholds{})); err != nil || diff != "" || !inherited.Default {
 		t.Errorf("inherited: %s (%v)", diff, err)
 	}
 }
@@ -213,7 +213,7 @@ func TestThresholdsByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := alerts.Configured(app, patient)
-	if diff := cmp.Diff(practices.InForce, c.InForce); err != nil || diff != "" || !c.Default {
+	if diff := cmp.Diff(practices.InForce, c.InForce, cmp.AllowUnexported(alerts.Thresholds{})); err != nil || diff != "" || !c.Default {
 		t.Errorf("after that: %s (%v)", diff, err)
 	}
 }

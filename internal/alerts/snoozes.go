@@ -87,11 +87,8 @@ func StartSnooze(tx core.App, patientID string, draft SnoozeDraft, by audit.Acto
 // EndSnooze ends a snooze of a patient before its time, in the caller's transaction; one that is over is an invalid_state fault.
 func EndSnooze(tx core.App, patientID string, number int64, by audit.Actor, now time.Time) (*collections.Snooze, error) {
 	snooze, err := collections.FindSnooze(tx, patientID, number)
-	if collections.Missing(err) {
-		return nil, fault.Missing()
-	}
 	if err != nil {
-		return nil, err
+		return nil, fault.OrMissing(err)
 	}
 	if !snooze.InForce(now) {
 		return nil, fault.State("invalid_state", "The snooze is over already.")

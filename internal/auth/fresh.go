@@ -63,7 +63,7 @@ func (e *Engine) proveFresh(ctx context.Context, app core.App, caller Caller, pr
 
 // fresh reports whether the caller's session began a moment ago; one that was ended is not fresh.
 func (e *Engine) fresh(app core.App, caller Caller, now time.Time) (bool, error) {
-	if caller.Family == "" {
+	if caller.Family == "" || e.options.FreshSignIn <= 0 {
 		return false, nil
 	}
 	started, err := collections.RefreshFamilyStartedAt(app, caller.RecordID, caller.Family)

@@ -2,6 +2,9 @@ package auth_test
 
 import (
 	"errors"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,8 +23,82 @@ var (
 	origin = audit.Origin{Address: "192.0.2.1", Client: "test", RequestID: "request-1"}
 )
 
-func newEngine() *auth.Engine {
-	return auth.New(vigiltest.Sealer(), auth.Options{RefreshFamilyLife: 7 * 24 * time.Hour})
+func newEngine(change ...func(*auth.Options)) *auth.Engine {
+	options := auth.Options{RefreshFamilyLife: 7 * 24 * time.Hour}
+	for _, apply := range change {
+		apply(&options)
+	}
+	return auth.New(vigiltest.Sealer(), options)
+}
+
+// signedIn is somebody with a session that began now.
+func signedIn(t testing.TB, e *auth.Engine, app core.App, user *collections.User, now time.Time) (auth.Caller, auth.Session) {
+	t.Helper()
+	session := login(t, e, app, user, now)
+	caller, err := e.Authenticate(app, session.Access, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return caller, session
+}
+
+// opens is the code that a login with the password meets, and with a code when one is given.
+func opens(t testing.TB, e *auth.Engine, app core.App, user *collections.User, password, second string, now time.Time) string {
+	t.Helper()
+	body := credentials(user.Email(), password)
+	if second != "" {
+		body = withCode(body, second)
+	}
+	_, err := e.Login(t.Context(), app, body, origin, now)
+	return code(err)
+}
+
+// reread is a user as the database has them now.
+func reread(t testing.TB, app core.App, user *collections.User) *collections.User {
+	t.Helper()
+	current, err := collections.FindUser(app, user.Id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return current
+}
+
+// rekey gives a user another token key, as a new password does.
+func rekey(t testing.TB, app core.App, user *collections.User) {
+	t.Helper()
+	current := reread(t, app, user)
+	current.RefreshTokenKey()
+	if err := app.Save(current); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wrongFields are the names of the fields a validation fault complains about, in order.
+func wrongFields(err error) string {
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		return code(err)
+	}
+	return strings.Join(slices.Sorted(maps.Keys(f.Fields)), " ")
+}
+
+// mails lists the templates in the outbox, in order of their names.
+func mails(t testing.TB, app core.App) string {
+	t.Helper()
+	var templates []string
+	if err := app.DB().NewQuery("SELECT template FROM mails ORDER BY template").Column(&templates); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(templates, " ")
+}
+
+// counted is the sum of the failures that count.
+func counted(t testing.TB, app core.App) (sum int) {
+	t.Helper()
+	if err := app.DB().NewQuery("SELECT COALESCE(SUM(failures), 0) FROM login_failures").Row(&sum); err != nil {
+		t.Fatal(err)
+	}
+	return sum
 }
 
 func credentials(email, password string) auth.LoginBody {

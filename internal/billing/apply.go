@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -42,7 +43,12 @@ type Skip struct {
 // tariff knows names and rates of payers, read once for a run.
 type tariff struct {
 	names map[int64]string
-	rates map[int64]map[string][]collections.PayerRate // the latest first
+	rates map[payerCode][]collections.PayerRate // the latest first
+}
+
+type payerCode struct {
+	payer int64
+	code  string
 }
 
 func readTariff(app core.App) (t tariff, err error) {
@@ -54,23 +60,20 @@ func readTariff(app core.App) (t tariff, err error) {
 	if err != nil {
 		return t, err
 	}
-	t = tariff{map[int64]string{}, map[int64]map[string][]collections.PayerRate{}}
+	t = tariff{map[int64]string{}, map[payerCode][]collections.PayerRate{}}
 	for _, p := range payers {
 		t.names[p.Number()] = p.Name
 	}
 	for _, r := range rates {
-		payer := collections.Number(r.PayerID)
-		if t.rates[payer] == nil {
-			t.rates[payer] = map[string][]collections.PayerRate{}
-		}
-		t.rates[payer][r.CPTCode] = append(t.rates[payer][r.CPTCode], r)
+		key := payerCode{collections.Number(r.PayerID), r.CPTCode}
+		t.rates[key] = append(t.rates[key], r)
 	}
 	return t, nil
 }
 
 // rate is what a payer pays for a code on a day: the latest rate in force, else the default. Source: docs/decisions/billing.md, "Amounts".
 func (t tariff) rate(payer int64, code, day string) Cents {
-	for _, r := range t.rates[payer][code] {
+	for _, r := range t.rates[payerCode{payer, code}] {
 		if r.EffectiveDate <= day {
 			return Cents(r.RateCents)
 		}
@@ -134,10 +137,8 @@ func (e *Engine) apply(tx core.App, t tariff, drafts []draft, now time.Time) (cr
 func attestations(tx core.App, drafts []draft, created []Created, now time.Time) error {
 	waiting := map[string]bool{}
 	for _, d := range drafts {
-		for _, w := range d.warnings {
-			if w == AttestInteraction {
-				waiting[d.patient.id+d.code] = true
-			}
+		if slices.Contains(d.warnings, AttestInteraction) {
+			waiting[d.patient.id+d.code] = true
 		}
 	}
 	for _, c := range created {

@@ -95,35 +95,27 @@ func AddDays(day string, n int) string { return ParseDay(day).AddDate(0, 0, n).F
 
 // ParseDay reads a calendar day as midnight UTC, where every day has 24 hours; the zero time when it is none.
 func ParseDay(day string) time.Time {
-	at, err := time.Parse(time.DateOnly, day)
-	if err != nil {
-		return time.Time{}
-	}
+	at, _ := time.Parse(time.DateOnly, day)
 	return at
 }
 
 // DaysBetween is how many days later b is than a.
 func DaysBetween(a, b string) int { return int(ParseDay(b).Sub(ParseDay(a)) / (24 * time.Hour)) }
 
-// monthOf is the first and the last day of the month that holds a day.
-func monthOf(day string) (first, last string) {
+// monthOf is the month that holds a day.
+func monthOf(day string) Span {
 	at := ParseDay(day)
 	start := time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
-	return start.Format(time.DateOnly), start.AddDate(0, 1, -1).Format(time.DateOnly)
-}
-
-// dayStart is the first moment of a practice day.
-func (e *Engine) dayStart(day string) time.Time {
-	return collections.ParseDay(day, e.Zone).UTC()
+	return Span{start.Format(time.DateOnly), start.AddDate(0, 1, -1).Format(time.DateOnly)}
 }
 
 // Bounds are the first moment of a span of practice days, and the first after it.
 func (e *Engine) Bounds(s Span) (from, to time.Time) {
-	return e.dayStart(s.Start), e.dayStart(AddDays(s.End, 1))
+	return collections.ParseDay(s.Start, e.Zone).UTC(), collections.ParseDay(AddDays(s.End, 1), e.Zone).UTC()
 }
 
-// instants are the stored first moment of a practice day and that of the day after another.
-func (e *Engine) instants(first, last string) (from, to string) {
-	start, end := e.Bounds(Span{first, last})
+// instants are [Engine.Bounds] as they are stored.
+func (e *Engine) instants(s Span) (from, to string) {
+	start, end := e.Bounds(s)
 	return collections.Instant(start), collections.Instant(end)
 }

@@ -1,7 +1,10 @@
 package billing
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +15,55 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/pace"
+)
+
+// The states of a claim, and how the contract shows them. Source: docs/decisions/billing.md, "Two billing vocabularies".
+const (
+	PendingReview = "pending_review"
+	Reviewed      = "reviewed"
+	Submitted     = "submitted"
+	Paid          = "paid"
+	Denied        = "denied"
+	Appealed      = "appealed"
+	Voided        = "voided"
+
+	pending = "pending"
+)
+
+// States are the internal states, in the order of a claim's life.
+var States = []string{PendingReview, Reviewed, Submitted, Paid, Denied, Appealed, Voided}
+
+// StatusWords are what the filter by status accepts: both vocabularies.
+var StatusWords = append([]string{pending}, States...)
+
+// APIStatus is how the contract shows a state.
+func APIStatus(state string) string {
+	if state == PendingReview || state == Reviewed {
+		return pending
+	}
+	return state
+}
+
+// StatesOf are the states a word of either vocabulary means; all that are not voided for "".
+func StatesOf(word string) []string {
+	switch word {
+	case "":
+		return States[:len(States)-1]
+	case pending:
+		return []string{PendingReview, Reviewed}
+	}
+	return []string{word}
+}
+
+// The warnings of entries.
+const (
+	AttestInteraction = "attest_interaction"
+	PossibleDuplicate = "possible_duplicate"
+	BeforeEnrolment   = "before_enrolment"
+	MissingPrimary    = "missing_primary_code"
+	Overlaps99457     = "overlaps_99457"
+	UnknownICD10      = "unknown_icd10"
 )
 
 // Move is a change of a claim's state, with what it writes. Source: docs/decisions/billing.md, "Claim state machine".
@@ -29,11 +81,8 @@ type Move struct {
 // Do makes a move, in a transaction with its trace. A state it does not start from is an invalid_transition fault.
 func (e *Engine) Do(app core.App, entryID string, m Move, by audit.Actor, now time.Time) (entry *collections.BillingEntry, err error) {
 	err = app.RunInTransaction(func(tx core.App) (err error) {
-		entry, err = collections.FindBillingEntry(tx, entryID)
-		if collections.Missing(err) {
-			return fault.Missing()
-		} else if err != nil {
-			return err
+		if entry, err = collections.FindBillingEntry(tx, entryID); err != nil {
+			return fault.OrMissing(err)
 		}
 		from := entry.Status()
 		if !slices.Contains(m.From, from) {
@@ -226,4 +275,85 @@ func (e *Engine) Resubmit(c Corrections, reference string, now time.Time) Move {
 		return nil
 	}
 	return m
+}
+
+// ClaimRow is an entry as claims processing takes it.
+type ClaimRow struct {
+	collections.ClaimRow
+	Provider string // "Last, First"; "" for none
+}
+
+// ICD10Codes are the diagnoses of the claim.
+func (r ClaimRow) ICD10Codes() []string {
+	codes := []string{}
+	if json.Unmarshal([]byte(r.ICD10), &codes) != nil {
+		return []string{}
+	}
+	return codes
+}
+
+// Amount is what is charged.
+func (r ClaimRow) Amount() Cents { return Cents(r.AmountCents) }
+
+func lastFirst(last, first string) string {
+	if last == "" || first == "" {
+		return last + first
+	}
+	return last + ", " + first
+}
+
+// exportPage is how many claims are read together, so that no reader holds the database for long.
+const exportPage = 1000
+
+// EachClaim hands the claims in some states to visit, page by page, by creation. payerID is a record id; "" is every payer.
+func (e *Engine) EachClaim(ctx context.Context, app core.App, states []string, payerID string, visit func([]ClaimRow) error) error {
+	exporting := pace.While(e.ReadingsWait)
+	for after := ""; ; {
+		if err := exporting.Rest(ctx); err != nil {
+			return err
+		}
+		found, err := collections.ClaimRows(app, states, payerID, after, exportPage)
+		if err != nil {
+			return err
+		}
+		rows, err := withProviders(app, found)
+		if err != nil {
+			return err
+		}
+		if len(rows) > 0 {
+			if err := visit(rows); err != nil {
+				return err
+			}
+			after = rows[len(rows)-1].ID
+		}
+		if len(rows) < exportPage {
+			return nil
+		}
+	}
+}
+
+func withProviders(app core.App, found []collections.ClaimRow) ([]ClaimRow, error) {
+	ids := map[string]bool{}
+	for _, row := range found {
+		ids[row.ProviderID] = true
+	}
+	names, err := Providers(app, slices.Collect(maps.Keys(ids)))
+	rows := make([]ClaimRow, len(found))
+	for i, row := range found {
+		rows[i] = ClaimRow{row, names[row.ProviderID]}
+	}
+	return rows, err
+}
+
+// Providers are the names of users by record id, "Last, First".
+func Providers(app core.App, ids []string) (map[string]string, error) {
+	names, err := collections.UserNames(app, ids)
+	if err != nil {
+		return nil, err
+	}
+	listed := make(map[string]string, len(names))
+	for id, name := range names {
+		listed[id] = lastFirst(name.Last.Reveal(), name.First.Reveal())
+	}
+	return listed, nil
 }

@@ -149,7 +149,7 @@ func (r *run) devices(lenient bool) error {
 			return err
 		}
 		if len(ids) == 0 {
-			r.counts["patients"] += 0
+			r.counts["patients"] += 0 // said even of none
 			return nil
 		}
 		if err := r.deviceChunk(ids, span, lenient); err != nil {
@@ -177,10 +177,7 @@ func (r *run) deviceChunk(ids []string, span Span, lenient bool) error {
 			due, r.result.Skipped = append(due, more...), append(r.result.Skipped, skipped...)
 		}
 	}
-	return r.store(func(tx core.App) ([]Created, []Skip, error) {
-		created, err := r.apply(tx, r.tariff, due, r.now)
-		return created, nil, err
-	}, len(due))
+	return r.store(func(tx core.App) ([]Created, error) { return r.apply(tx, r.tariff, due, r.now) }, len(due))
 }
 
 // windows are the periods of patients that end in a span and are not billed yet, with their days.
@@ -226,8 +223,8 @@ func (r *run) months() error {
 			from = r.Day(r.now)
 		}
 	}
-	for first, last := monthOf(from); first <= r.Day(r.now); first, last = monthOf(AddDays(last, 1)) {
-		if err := r.month(Span{first, last}); err != nil {
+	for month := monthOf(from); month.Start <= r.Day(r.now); month = monthOf(AddDays(month.End, 1)) {
+		if err := r.month(month); err != nil {
 			return err
 		}
 		r.counts["months"]++
@@ -240,7 +237,7 @@ func (r *run) month(month Span) error {
 	if r.Enable2026Codes && r.Day(r.now) > month.End {
 		least = ruleOf(FirstTen).MinMinutes
 	}
-	from, to := r.instants(month.Start, month.End)
+	from, to := r.instants(month)
 	ids, err := collections.PatientsWithTime(r.app, from, to, least*60)
 	if err != nil {
 		return err
@@ -253,9 +250,7 @@ func (r *run) month(month Span) error {
 		if err != nil {
 			return err
 		}
-		err = r.store(func(tx core.App) ([]Created, []Skip, error) {
-			return r.billTime(tx, r.tariff, due, month, false, r.now)
-		}, len(due))
+		err = r.store(func(tx core.App) ([]Created, error) { return r.billTime(tx, r.tariff, due, month, false, r.now) }, len(due))
 		if err != nil {
 			return err
 		}
@@ -265,36 +260,22 @@ func (r *run) month(month Span) error {
 
 // withTimeDue looks, outside any transaction, whose time makes an entry; what is left out is noted.
 func (r *run) withTimeDue(ids []string, month Span) (due []string, err error) {
-	patients, err := r.load(r.app, ids, month.Start)
-	if err != nil {
-		return nil, err
+	drafts, skipped, err := r.planTimeOf(r.app, ids, month, false, r.now)
+	r.result.Skipped = append(r.result.Skipped, skipped...)
+	for _, d := range drafts {
+		due = append(due, d.patient.id)
 	}
-	stretches, err := r.stretchesOf(r.app, ids, month)
-	if err != nil {
-		return nil, err
-	}
-	for _, id := range ids {
-		f := patients[id]
-		if f == nil {
-			continue
-		}
-		drafts, skipped := r.planTime(f, r.PlanMonth(stretches[id], r.Day(r.now) > month.End), month, false)
-		r.result.Skipped = append(r.result.Skipped, skipped...)
-		if len(drafts) > 0 {
-			due = append(due, id)
-		}
-	}
-	return due, nil
+	return slices.Compact(due), err
 }
 
 // store runs a short transaction, when there is anything to store.
-func (r *run) store(work func(tx core.App) ([]Created, []Skip, error), due int) error {
+func (r *run) store(work func(tx core.App) ([]Created, error), due int) error {
 	if due == 0 {
 		return nil
 	}
 	var created []Created
 	err := r.app.RunInTransaction(func(tx core.App) (err error) {
-		created, _, err = work(tx)
+		created, err = work(tx)
 		return err
 	})
 	r.result.Created = append(r.result.Created, created...)

@@ -34,8 +34,8 @@ type EvidenceDay struct {
 // Gather collects the evidence of an entry: the days are those it was billed for, the readings of each day those that stand now.
 func (e *Engine) Gather(app core.App, entry *collections.BillingEntry) (v Evidence, err error) {
 	g := gatherer{Engine: e, app: app, entry: entry, into: &v}
-	g.from, g.to = e.instants(entry.PeriodStart(), entry.PeriodEnd())
-	for _, step := range []func() error{g.days, g.time, g.papers, g.alerts, g.trail} {
+	g.from, g.to = e.instants(Span{entry.PeriodStart(), entry.PeriodEnd()})
+	for _, step := range []func() error{g.days, g.time, g.papers, g.trail} {
 		if err := step(); err != nil {
 			return v, err
 		}
@@ -104,11 +104,9 @@ func (g *gatherer) papers() (err error) {
 	if g.into.Consents, err = collections.EvidenceConsents(g.app, g.entry.PatientID()); err != nil {
 		return err
 	}
-	g.into.Assignments, err = collections.EvidenceAssignments(g.app, g.entry.PatientID(), g.from, g.to)
-	return err
-}
-
-func (g *gatherer) alerts() (err error) {
+	if g.into.Assignments, err = collections.EvidenceAssignments(g.app, g.entry.PatientID(), g.from, g.to); err != nil {
+		return err
+	}
 	g.into.Alerts, err = collections.EvidenceAlerts(g.app, g.entry.PatientID(), g.from, g.to)
 	return err
 }

@@ -1,8 +1,10 @@
 package billing
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,16 +53,8 @@ func (e *Engine) ReadManual(b ManualBody, c *input.Checks, now time.Time) Manual
 	if d.CPTCode != "" && d.ServiceDate != "" && !inForce {
 		c.Reject("cpt_code", "The code is not in force on this service date.")
 	}
-	d.Minutes = ReadMinutes(c, b.Minutes, true, leastMinutes(rule))
+	d.Minutes = ReadMinutes(c, b.Minutes, true, cmp.Or(rule.Block, rule.MinMinutes)) // what one unit asks for
 	return d
-}
-
-// leastMinutes is what one unit asks for.
-func leastMinutes(r Rule) int {
-	if r.Block > 0 {
-		return r.Block
-	}
-	return r.MinMinutes
 }
 
 // ReadMinutes checks a duration in minutes.
@@ -198,8 +192,7 @@ func (e *Engine) manualPeriod(app core.App, f *facts, d ManualDraft) (Span, erro
 	case OncePerPatient:
 		return Span{d.ServiceDate, d.ServiceDate}, nil
 	case CalendarMonth:
-		first, last := monthOf(d.ServiceDate)
-		return Span{first, last}, nil
+		return monthOf(d.ServiceDate), nil
 	}
 	anchors, err := e.anchors(app, map[string]*facts{f.id: f})
 	if err != nil {
@@ -235,12 +228,7 @@ func (e *Engine) manualWarnings(app core.App, f *facts, d ManualDraft, period Sp
 	if err != nil {
 		return nil, err
 	}
-	for _, code := range codes {
-		if !known[code] {
-			warn(true, UnknownICD10)
-			break
-		}
-	}
+	warn(slices.ContainsFunc(codes, func(code string) bool { return !known[code] }), UnknownICD10)
 	patient, err := collections.FindPatient(app, f.id)
 	if err != nil {
 		return nil, err

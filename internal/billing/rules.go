@@ -105,7 +105,7 @@ func (e *Engine) Catalogue() []CatalogueRow {
 	most := Cents(3831)
 	short := "CMS since 2026-01-01: device supply with 2 to 15 days of data in 30 days, instead of 99454."
 	ten := "CMS since 2026-01-01: first 10 minutes of treatment management in a month, instead of 99457."
-	rows := []CatalogueRow{
+	return []CatalogueRow{
 		{Setup, "Initial device setup and patient education", 1973, nil, "once per patient", "device provided, patient educated", true, nil},
 		{DeviceSupply, "Device supply with daily recording/transmission, 30-day period", 4302, nil, "monthly", "at least 16 days of data transmission in the 30-day period", true, nil},
 		{FirstTwenty, "Treatment management, first 20 minutes", 4787, nil, "monthly", "at least 20 minutes of interactive communication with patient or caregiver", true, nil},
@@ -115,5 +115,4 @@ func (e *Engine) Catalogue() []CatalogueRow {
 		{FirstTen, "Remote monitoring management, new tiered codes", 2600, &most, "monthly", "varies by tier", e.Enable2026Codes, &ten},
 		{ChronicCare, "Chronic care management, first 20 minutes", 4200, nil, "monthly", "at least 20 minutes, requires consent", false, nil},
 	}
-	return rows
 }

@@ -89,3 +89,76 @@ func TestImportICD10(t *testing.T) {
 		}
 	}
 }
+
+// A rate that was written past the API is held to the same bounds as one that was not.
+func TestCheckRate(t *testing.T) {
+	for _, test := range []struct {
+		code  string
+		cents float64
+		day   string
+		right bool
+	}{
+		{"99457", 4787, "2026-01-01", true},
+		{"99457", 0, "2026-01-01", true},
+		{"99490", 1, "2026-01-01", true}, // listed, though nothing is billed by it
+		{"99445", 1e8, "2028-02-29", true},
+		{"99456", 4787, "2026-01-01", false},
+		{"", 4787, "2026-01-01", false},
+		{"99457", 1e8 + 1, "2026-01-01", false},
+		{"99457", -1, "2026-01-01", false},
+		{"99457", 10.5, "2026-01-01", false},
+		{"99457", math.NaN(), "2026-01-01", false},
+		{"99457", 4787, "2026-02-29", false},
+		{"99457", 4787, "01/02/2026", false},
+		{"99457", 4787, "", false},
+	} {
+		if said := billing.CheckRate(test.code, test.cents, test.day); (said == "") != test.right {
+			t.Errorf("%+v: %q", test, said)
+		}
+	}
+}
+
+// The catalogue lists the eight codes whatever is switched on; what may be billed is what has a rule, at the rate of its rule.
+func TestCatalogue(t *testing.T) {
+	for _, modern := range []bool{false, true} {
+		engine := billing.New(billing.Settings{Enable2026Codes: modern})
+		if engine.Zone != time.UTC {
+			t.Errorf("without a zone it is %v", engine.Zone)
+		}
+		billable, listed := map[string]bool{}, engine.Catalogue()
+		for _, code := range engine.Codes() {
+			if billable[code] {
+				t.Errorf("%s twice", code)
+			}
+			billable[code] = true
+		}
+		for _, row := range listed {
+			rule, ok := engine.Rule(row.Code, "2026-06-01")
+			if row.Billable != ok || row.Billable != billable[row.Code] || ok && rule.Rate != row.DefaultRate || row.Description == "" {
+				t.Errorf("%s: billable %v, rule %v, rate %s", row.Code, row.Billable, ok, row.DefaultRate)
+			}
+		}
+		if len(listed) != 8 || len(billable) != map[bool]int{false: 5, true: 7}[modern] {
+			t.Errorf("%d listed, %d billable", len(listed), len(billable))
+		}
+	}
+}
+
+func TestDays(t *testing.T) {
+	for _, test := range []struct {
+		day  string
+		n    int
+		want string
+	}{{"2026-02-28", 1, "2026-03-01"}, {"2028-02-28", 1, "2028-02-29"}, {"2026-01-01", -1, "2025-12-31"}, {"2026-03-07", 2, "2026-03-09"}, {"2026-01-01", 0, "2026-01-01"}} {
+		if got := billing.AddDays(test.day, test.n); got != test.want || billing.DaysBetween(test.day, got) != test.n {
+			t.Errorf("%s and %d days is %s", test.day, test.n, got)
+		}
+	}
+	if !billing.ParseDay("2026-02-30").IsZero() {
+		t.Error("the thirtieth of February")
+	}
+	e := newEngine()
+	if from, to := e.Bounds(billing.Span{Start: "2026-03-08", End: "2026-03-08"}); to.Sub(from) != 23*time.Hour || e.Day(from) != "2026-03-08" || e.Day(to.Add(-1)) != "2026-03-08" {
+		t.Errorf("the day on which clocks are put forward is from %v to %v", from, to)
+	}
+}

@@ -126,11 +126,11 @@ func sumParts(f SumFilter, by []Dimension) (parts []string, params dbx.Params) {
 		dayColumn = "service_date"
 	}
 	firstMonth, lastMonth := from, to // whole months from the first day of one to the last of another
-	if first, last := monthOf(from); first != from {
-		firstMonth = AddDays(last, 1)
+	if month := monthOf(from); month.Start != from {
+		firstMonth = AddDays(month.End, 1)
 	}
-	if first, last := monthOf(to); last != to {
-		lastMonth = AddDays(first, -1)
+	if month := monthOf(to); month.End != to {
+		lastMonth = AddDays(month.Start, -1)
 	}
 	if slices.Contains(by, ByDay) || firstMonth > lastMonth {
 		add("d", days, dayColumn, from, to)

@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -17,7 +18,7 @@ type TimeEvidence struct {
 
 // stretchesOf reads the finished interactive time of a month, by patient.
 func (e *Engine) stretchesOf(app core.App, ids []string, month Span) (map[string][]Stretch, error) {
-	from, to := e.instants(month.Start, month.End)
+	from, to := e.instants(month)
 	rows, err := collections.StretchesOf(app, ids, from, to)
 	if err != nil {
 		return nil, err
@@ -30,24 +31,31 @@ func (e *Engine) stretchesOf(app core.App, ids []string, month Span) (map[string
 }
 
 // billTime bills the interactive time of a month for some patients, in the transaction.
-func (e *Engine) billTime(tx core.App, t tariff, ids []string, month Span, lenient bool, now time.Time) (created []Created, skipped []Skip, err error) {
-	patients, err := e.load(tx, ids, month.Start)
+func (e *Engine) billTime(tx core.App, t tariff, ids []string, month Span, lenient bool, now time.Time) ([]Created, error) {
+	due, _, err := e.planTimeOf(tx, ids, month, lenient, now)
+	if err != nil {
+		return nil, err
+	}
+	return e.apply(tx, t, due, now)
+}
+
+// planTimeOf says what the interactive time of a month comes to for some patients, in their order.
+func (e *Engine) planTimeOf(app core.App, ids []string, month Span, lenient bool, now time.Time) (due []draft, skipped []Skip, err error) {
+	patients, err := e.load(app, ids, month.Start)
 	if err != nil {
 		return nil, nil, err
 	}
-	stretches, err := e.stretchesOf(tx, ids, month)
+	stretches, err := e.stretchesOf(app, ids, month)
 	if err != nil {
 		return nil, nil, err
 	}
-	var due []draft
 	for _, id := range ids {
 		if f := patients[id]; f != nil {
 			more, left := e.planTime(f, e.PlanMonth(stretches[id], e.Day(now) > month.End), month, lenient)
 			due, skipped = append(due, more...), append(skipped, left...)
 		}
 	}
-	created, err = e.apply(tx, t, due, now)
-	return created, skipped, err
+	return due, skipped, nil
 }
 
 // planTime holds the blocks of a month against what is billed already.
@@ -123,4 +131,116 @@ func numbers(ids []string) []int64 {
 	}
 	slices.Sort(list)
 	return list
+}
+
+// Stretch is finished time of one person for one patient.
+type Stretch struct {
+	ID, Source string
+	StartedAt  time.Time
+	Seconds    int
+	HasNote    bool
+}
+
+// Block is what a month's interactive time comes to for one code.
+type Block struct {
+	Code        string
+	ServiceDate string // practice day of the stretch in which the (latest) threshold was crossed
+	Minutes     int    // that the block stands for
+	Units       int
+	Stretches   []string // that the minutes come from
+	Escalated   bool     // some of it is elapsed time of an escalation, which somebody must attest
+	ByEscalated bool     // and an escalation crossed the threshold
+	NoNote      bool     // some of it is not documented
+}
+
+// PlanMonth says which codes the interactive time of one month comes to. Time is summed in seconds and floored to minutes: 99457 at 20, a unit of
+// 99458 at 40, 60 and so on. 99470 is for a month that is over and came to 10 but not to 20.
+// Source: docs/decisions/billing.md, "99457 and 99458" and "CPT catalogue and the eight codes".
+func (e *Engine) PlanMonth(stretches []Stretch, monthOver bool) (blocks []Block) {
+	slices.SortFunc(stretches, func(a, b Stretch) int {
+		return cmp.Or(a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.ID, b.ID))
+	})
+	total := 0
+	for _, s := range stretches {
+		total += s.Seconds
+	}
+	minutes := total / 60
+	add := func(code string, fromMinute, toMinute, units int) {
+		block := e.block(stretches, fromMinute*60, toMinute*60)
+		if _, ok := e.Rule(code, block.ServiceDate); !ok {
+			return
+		}
+		block.Code, block.Minutes, block.Units = code, toMinute-fromMinute, units
+		blocks = append(blocks, block)
+	}
+	first, step := ruleOf(FirstTwenty).MinMinutes, ruleOf(NextTwenty).Block
+	switch short := ruleOf(FirstTen).MinMinutes; {
+	case minutes >= first:
+		add(FirstTwenty, 0, first, 1)
+	case minutes >= short && monthOver:
+		add(FirstTen, 0, short, 1)
+	}
+	if units := min((minutes-first)/step, e.MaxUnits99458); units > 0 {
+		add(NextTwenty, first, first+units*step, units)
+	}
+	return blocks
+}
+
+// block collects what lies between two points of the month's summed seconds.
+func (e *Engine) block(stretches []Stretch, from, to int) (b Block) {
+	sum := 0
+	for _, s := range stretches {
+		before := sum
+		sum += s.Seconds
+		if sum <= from || before >= to {
+			continue
+		}
+		b.Stretches = append(b.Stretches, s.ID)
+		b.Escalated = b.Escalated || s.Source == "escalation"
+		b.NoNote = b.NoNote || !s.HasNote
+		if sum >= to {
+			b.ServiceDate, b.ByEscalated = e.Day(s.StartedAt), s.Source == "escalation"
+		}
+	}
+	return b
+}
+
+// ruleOf is the first row of a code: the thresholds that have not changed.
+func ruleOf(code string) Rule {
+	return rules[slices.IndexFunc(rules, func(r Rule) bool { return r.Code == code })]
+}
+
+// MonthTime is a patient's time in a month, in whole minutes.
+type MonthTime struct {
+	collections.MinutesByCategory
+	// NextThreshold is how many interactive minutes the next unit asks for; nil when there is none.
+	NextThreshold *int `json:"next_threshold_minutes"`
+}
+
+// TimeSummary sums the finished time of a month by patient; userID, patientID and teamOf ("" for all) narrow it.
+func (e *Engine) TimeSummary(app core.App, month Span, userID, patientID, teamOf string) (list []MonthTime, err error) {
+	from, to := e.instants(month)
+	sums, err := collections.SumTime(app, from, to, userID, patientID, teamOf)
+	for _, sum := range sums {
+		list = append(list, MonthTime{sum, e.nextThreshold(sum.Interactive)})
+	}
+	return list, err
+}
+
+// nextThreshold is the next number of minutes in a month that makes a unit.
+func (e *Engine) nextThreshold(minutes int) *int {
+	for n := range e.MaxUnits99458 + 1 {
+		if threshold := ruleOf(FirstTwenty).MinMinutes + n*ruleOf(NextTwenty).Block; minutes < threshold {
+			return &threshold
+		}
+	}
+	return nil
+}
+
+// MonthSpan is the month YYYY-MM as days; false when the text is none.
+func MonthSpan(text string) (Span, bool) {
+	if len(text) != len("2006-01") || ParseDay(text+"-01").IsZero() {
+		return Span{}, false
+	}
+	return monthOf(text + "-01"), true
 }

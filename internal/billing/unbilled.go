@@ -1,8 +1,10 @@
 package billing
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -20,14 +22,16 @@ const NotBilledYet = "not_billed_yet"
 
 // Unbilled is activity that earned a code and has no entry.
 type Unbilled struct {
-	PatientID   string
-	CPTCode     string
-	PeriodStart string
-	PeriodEnd   string
-	Days        *int
-	Minutes     *int
-	Reason      string
-	Amount      Cents
+	PatientID        string `json:"patient_id"`
+	PatientName      string `json:"patient_name"` // the door's, like the MRN
+	MRN              string `json:"mrn"`
+	CPTCode          string `json:"cpt_code"`
+	PeriodStart      string `json:"period_start"`
+	PeriodEnd        string `json:"period_end"`
+	TransmissionDays *int   `json:"transmission_days"`
+	Minutes          *int   `json:"minutes"`
+	Reason           string `json:"reason"`
+	EstimatedAmount  Cents  `json:"estimated_amount"`
 }
 
 // UnbilledFilter narrows what is looked through; zero members leave it open. Periods count by their last day. nil is any payer or provider;
@@ -67,7 +71,7 @@ func (e *Engine) Unbilled(app core.App, f UnbilledFilter, now time.Time) (list [
 	for _, part := range parts {
 		u.list = append(u.list, part.list...)
 	}
-	slices.SortStableFunc(u.list, func(a, b Unbilled) int { return compareText(a.PeriodEnd, b.PeriodEnd) })
+	slices.SortStableFunc(u.list, func(a, b Unbilled) int { return cmp.Compare(a.PeriodEnd, b.PeriodEnd) })
 	return u.list, nil
 }
 
@@ -135,7 +139,8 @@ func (u *unbilled) add(f *facts, code string, period Span, service string, units
 		return
 	}
 	u.list = append(u.list, Unbilled{
-		f.id, code, period.Start, period.End, days, minutes, reason, u.tariff.rate(f.payer, code, service) * Cents(units),
+		PatientID: f.id, CPTCode: code, PeriodStart: period.Start, PeriodEnd: period.End, TransmissionDays: days, Minutes: minutes, Reason: reason,
+		EstimatedAmount: u.tariff.rate(f.payer, code, service) * Cents(units),
 	})
 }
 
@@ -146,14 +151,13 @@ func (u *unbilled) devices(f *facts, windows []window) {
 		due, skipped := u.planDevice(f, []window{w}, false)
 		days := new(len(w.days))
 		for _, d := range due {
-			if d.code == Setup {
-				if !taught {
-					u.add(f, Setup, d.period, d.service, 1, nil, nil, NotBilledYet)
-				}
+			switch {
+			case d.code != Setup:
+				u.add(f, d.code, d.period, d.service, 1, days, nil, NotBilledYet)
+			case !taught:
+				u.add(f, Setup, d.period, d.service, 1, nil, nil, NotBilledYet)
 				taught = true
-				continue
 			}
-			u.add(f, d.code, d.period, d.service, 1, days, nil, NotBilledYet)
 		}
 		for _, s := range skipped {
 			if s.CPTCode != Setup {
@@ -173,10 +177,9 @@ func (u *unbilled) devices(f *facts, windows []window) {
 	}
 }
 
-func (u *unbilled) months(f *facts, byMonth map[string][]Stretch) {
-	for _, first := range sortedMonths(byMonth) {
-		month, _ := MonthSpan(first)
-		blocks := u.PlanMonth(byMonth[first], true)
+func (u *unbilled) months(f *facts, byMonth map[Span][]Stretch) {
+	for _, month := range slices.SortedFunc(maps.Keys(byMonth), func(a, b Span) int { return cmp.Compare(a.Start, b.Start) }) {
+		blocks := u.PlanMonth(byMonth[month], true)
 		due, skipped := u.planTime(f, blocks, month, false)
 		for _, d := range due {
 			units := d.units
@@ -196,35 +199,26 @@ func (u *unbilled) months(f *facts, byMonth map[string][]Stretch) {
 	}
 }
 
-func sortedMonths(byMonth map[string][]Stretch) (months []string) {
-	for month := range byMonth {
-		months = append(months, month)
-	}
-	slices.Sort(months)
-	return months
-}
-
 // stretchesByMonth reads the finished interactive time of some patients, by practice month, of months that are over; one line for each patient,
 // as entries are.
-func (u *unbilled) stretchesByMonth(ids []string) (map[string]map[string][]Stretch, error) {
-	first, _ := monthOf(u.span.Start)
-	from, to := u.instants(first, u.span.End)
+func (u *unbilled) stretchesByMonth(ids []string) (map[string]map[Span][]Stretch, error) {
+	from, to := u.instants(Span{monthOf(u.span.Start).Start, u.span.End})
 	rows, err := collections.StretchLines(u.app, ids, from, to)
 	if err != nil {
 		return nil, err
 	}
-	found := map[string]map[string][]Stretch{}
+	found := map[string]map[Span][]Stretch{}
 	for _, row := range rows {
-		months := map[string][]Stretch{}
+		months := map[Span][]Stretch{}
 		for stretch := range strings.SplitSeq(row.List, ";") {
 			x := strings.Split(stretch, ",")
 			at := collections.ParseInstant(x[2])
-			_, last := monthOf(u.Day(at))
-			if last > u.span.End {
+			month := monthOf(u.Day(at))
+			if month.End > u.span.End {
 				continue
 			}
 			seconds, _ := strconv.Atoi(x[3]) // SQLite made it from a number
-			months[last[:len("2006-01")]] = append(months[last[:len("2006-01")]], Stretch{x[0], x[1], at, seconds, x[4] == "1"})
+			months[month] = append(months[month], Stretch{x[0], x[1], at, seconds, x[4] == "1"})
 		}
 		found[row.Patient] = months
 	}

@@ -69,10 +69,10 @@ func linesOf(list []billing.Unbilled, patient string) (lines []string) {
 		if u.Minutes != nil {
 			minutes = *u.Minutes
 		}
-		if u.Days != nil {
-			days = *u.Days
+		if u.TransmissionDays != nil {
+			days = *u.TransmissionDays
 		}
-		lines = append(lines, fmt.Sprintln(u.CPTCode, u.PeriodStart, u.PeriodEnd, minutes, int64(u.Amount), days))
+		lines = append(lines, fmt.Sprintln(u.CPTCode, u.PeriodStart, u.PeriodEnd, minutes, int64(u.EstimatedAmount), days))
 	}
 	slices.Sort(lines)
 	return lines
@@ -98,7 +98,7 @@ func checkFilters(t *testing.T, app core.App, engine *billing.Engine, all []bill
 		}
 		for _, u := range some {
 			if f.Payer == nil && u.CPTCode != billing.Setup && !slices.ContainsFunc(want, func(w billing.Unbilled) bool {
-				return w.PatientID == u.PatientID && w.CPTCode == u.CPTCode && w.PeriodEnd == u.PeriodEnd && w.Amount == u.Amount
+				return w.PatientID == u.PatientID && w.CPTCode == u.CPTCode && w.PeriodEnd == u.PeriodEnd && w.EstimatedAmount == u.EstimatedAmount
 			}) {
 				t.Errorf("of %s %+v is unbilled only there", what, u)
 			}

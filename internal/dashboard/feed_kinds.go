@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -134,20 +135,12 @@ func visibleTo(role access.Role, only FeedType) (visible []kind) {
 
 // message fills a text in.
 func (k kind) message(e FeedEntry) string {
-	alert, level := strings.ReplaceAll(e.alertType, "_", " "), e.word
-	if level == "" {
-		level = "new"
-	}
 	code := ""
 	if e.cptCode != "" {
 		code = ": " + e.cptCode
 	}
-	user := e.User
-	if user == "" {
-		user = "Somebody"
-	}
-	text := strings.NewReplacer("{patient}", e.patient, "{alert}", alert, "{level}", level, "{code}", code, "{state}", e.ObjectID,
-		"{object}", e.ObjectID, "{user}", user).Replace(k.text)
+	text := strings.NewReplacer("{patient}", e.patient, "{alert}", strings.ReplaceAll(e.alertType, "_", " "), "{level}", cmp.Or(e.word, "new"),
+		"{code}", code, "{state}", e.ObjectID, "{object}", e.ObjectID, "{user}", cmp.Or(e.User, "Somebody")).Replace(k.text)
 	if strings.HasPrefix(k.text, "{level}") || strings.HasPrefix(k.text, "{alert}") { // words of ours; a name or an address stays as it is
 		text = strings.ToUpper(text[:1]) + text[1:]
 	}

@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"encoding/json"
+	"encoding/json/jsontext"
 	"math"
 	"slices"
 	"time"
@@ -10,6 +12,9 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/devices"
+	"github.com/vigilhealth/vigil/internal/object"
+	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -57,9 +62,11 @@ func (b *Board) count(app core.App, careTeamOf string, now time.Time) (k KPIs, e
 	if k.ComplianceRate, err = b.compliance(app, careTeamOf, now); err != nil {
 		return k, err
 	}
-	if k.AvgProcessingTimeMS, err = averageProcessing(app, careTeamOf, now); err != nil {
+	mean, err := collections.AverageProcessing(app, careTeamOf, now.Add(-time.Hour)) // from the readings themselves: an hour holds few
+	if err != nil {
 		return k, err
 	}
+	k.AvgProcessingTimeMS = int64(math.Round(mean))
 	k.MonthlyRevenue, err = b.revenue(app, now)
 	return k, err
 }
@@ -90,12 +97,6 @@ func percent(part, whole int) float64 {
 	return min(100, vitals.RoundHalfUp(100*float64(part)/float64(whole), 1))
 }
 
-// averageProcessing is the mean of the last hour, from the readings themselves: an hour holds few.
-func averageProcessing(app core.App, careTeamOf string, now time.Time) (int64, error) {
-	mean, err := collections.AverageProcessing(app, careTeamOf, now.Add(-time.Hour))
-	return int64(math.Round(mean)), err
-}
-
 // revenue is what the entries of the current month come to, voided ones left out. It is nobody's own.
 func (b *Board) revenue(app core.App, now time.Time) (billing.Cents, error) {
 	today := b.today(now)
@@ -105,4 +106,225 @@ func (b *Board) revenue(app core.App, now time.Time) (billing.Cents, error) {
 		return 0, err
 	}
 	return sums[0].Amount, nil
+}
+
+// DayRate is how much of what was expected on a day came.
+type DayRate struct {
+	Date     string  `json:"date"`
+	Received int     `json:"received"`
+	Expected int     `json:"expected"`
+	Rate     float64 `json:"rate"`
+}
+
+// watched is a patient of whom readings are expected.
+type watched struct {
+	schedule collections.Schedule
+	enrolled string // the day before the first that counts
+	held     []holding
+}
+
+// holding is a device that a patient had; days are dates in the patient's zone.
+type holding struct {
+	kind        vitals.Kind
+	after, last string // expected on the days after the one and up to the other; "" is until now
+}
+
+// dayRates counts, for ascending days, what was expected of the active patients and how much of it came, at most what was expected of each.
+// Past days are judged by the schedule of today and the devices of then. Source: docs/decisions/dashboard.md, "KPI details".
+func (b *Board) dayRates(app core.App, careTeamOf string, days []string) ([]DayRate, error) {
+	first, last := days[0], days[len(days)-1]
+	patients, err := b.watch(app, careTeamOf, first)
+	if err != nil {
+		return nil, err
+	}
+	received, err := collections.ReadingsByDay(app, careTeamOf, first, last)
+	if err != nil {
+		return nil, err
+	}
+	rates := make([]DayRate, len(days))
+	for i, day := range days {
+		rates[i].Date = day
+		for id, patient := range patients {
+			wanted := patient.wanted(day)
+			rates[i].Expected += wanted
+			rates[i].Received += min(wanted, received[collections.PatientDay{Patient: id, Day: day}])
+		}
+		rates[i].Rate = percent(rates[i].Received, rates[i].Expected)
+	}
+	return rates, nil
+}
+
+func (w *watched) wanted(day string) int {
+	m := devices.Monitoring{Schedule: w.schedule, Enrolled: w.enrolled}
+	for _, h := range w.held {
+		if h.last == "" || day <= h.last {
+			m.Devices = append(m.Devices, devices.Expected{Kind: h.kind, After: h.after})
+		}
+	}
+	return m.Wanted(day)
+}
+
+// watch reads the active patients with a schedule or a device, and what they held since the first day.
+func (b *Board) watch(app core.App, careTeamOf, first string) (map[string]*watched, error) {
+	rows, err := collections.ScheduledPatients(app, careTeamOf)
+	if err != nil {
+		return nil, err
+	}
+	patients := make(map[string]*watched, len(rows))
+	zoneOf := make(map[string]*time.Location, len(rows))
+	for _, row := range rows {
+		zoneOf[row.ID] = collections.Zone(row.Zone, b.Zone)
+		patient := &watched{enrolled: dayBefore(row.CreatedAt, zoneOf[row.ID])}
+		if json.Unmarshal([]byte(row.Schedule), &patient.schedule) != nil {
+			patient.schedule = nil // nothing stored
+		}
+		patients[row.ID] = patient
+	}
+	return patients, hold(app, patients, zoneOf, first)
+}
+
+// hold adds the devices that the patients held since the first day. One that was sent is expected from the day after it should arrive, unless
+// it measured before; any other from the day of its assignment.
+func hold(app core.App, patients map[string]*watched, zoneOf map[string]*time.Location, first string) error {
+	rows, err := collections.HoldingsSince(app, first)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		patient := patients[row.Patient]
+		if patient == nil {
+			continue
+		}
+		zone, from := zoneOf[row.Patient], collections.ParseInstant(row.From)
+		h := holding{kind: vitals.Kind(row.Kind), after: dayBefore(row.From, zone)}
+		ordered := collections.ParseInstant(row.OrderedAt)
+		if !row.Read && row.Delivery > h.after && ordered.Sub(from) < 24*time.Hour {
+			h.after = row.Delivery
+		}
+		if to := collections.ParseInstant(row.To); !to.IsZero() {
+			h.last = to.In(zone).Format(time.DateOnly)
+		}
+		patient.held = append(patient.held, h)
+	}
+	return nil
+}
+
+func dayBefore(instant string, zone *time.Location) string {
+	year, month, day := collections.ParseInstant(instant).In(zone).Date()
+	return time.Date(year, month, day-1, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
+}
+
+// How far back the series go; the last row is the current bucket. Source: docs/decisions/dashboard.md, "Series shapes".
+const (
+	transmissionDays  = 30
+	volumeDays        = 90
+	processingBuckets = 96
+)
+
+// Transmissions is how much of what was expected came, by day, the oldest first.
+func (b *Board) Transmissions(app core.App, now time.Time) ([]DayRate, error) {
+	return remembered(b, "transmissions", now, func() ([]DayRate, error) { return b.dayRates(app, "", b.days(transmissionDays, now)) })
+}
+
+// days are the last dates of the practice, the oldest first and today last.
+func (b *Board) days(count int, now time.Time) []string {
+	days, today := make([]string, count), b.today(now)
+	for i := range days {
+		days[i] = today.AddDate(0, 0, i+1-count).Format(time.DateOnly)
+	}
+	return days
+}
+
+// DayVolume is how many readings were taken on a day, those withdrawn left out.
+type DayVolume struct {
+	Date  string
+	Total int
+	Of    map[vitals.Kind]int
+}
+
+// MarshalJSONTo writes the kinds beside the total, those without a reading too.
+func (v DayVolume) MarshalJSONTo(enc *jsontext.Encoder) error {
+	var shown object.Shown
+	shown.Add("date", v.Date)
+	shown.Add("total", v.Total)
+	for _, kind := range vitals.Kinds {
+		shown.Add(string(kind), v.Of[kind])
+	}
+	return shown.MarshalJSONTo(enc)
+}
+
+// Volume is the number of readings by the practice's day of measurement, the oldest first.
+func (b *Board) Volume(app core.App, now time.Time) ([]DayVolume, error) {
+	return remembered(b, "volume", now, func() ([]DayVolume, error) {
+		days := b.days(volumeDays, now)
+		rows, err := collections.DailyCounts(app, days[0], days[len(days)-1])
+		if err != nil {
+			return nil, err
+		}
+		at, results := map[string]*DayVolume{}, make([]DayVolume, len(days))
+		for i, day := range days {
+			results[i], at[day] = DayVolume{Date: day, Of: map[vitals.Kind]int{}}, &results[i]
+		}
+		for _, row := range rows {
+			day := at[row.Day]
+			day.Total += row.Readings
+			day.Of[vitals.Kind(row.Kind)] += row.Readings
+		}
+		return results, nil
+	})
+}
+
+// Processing is how long the readings stored in a quarter of an hour took from receipt to storage; nil where there were none.
+type Processing struct {
+	At    time.Time
+	AvgMS *float64
+	P95MS *float64
+	Count int
+}
+
+// Processing is the last day in quarters of an hour, the oldest first.
+func (b *Board) Processing(app core.App, now time.Time) ([]Processing, error) {
+	return remembered(b, "processing", now, func() ([]Processing, error) {
+		last := now.UTC().Truncate(observations.TimingBucket)
+		first := last.Add(-(processingBuckets - 1) * observations.TimingBucket)
+		rows, err := collections.Timings(app, first, last)
+		if err != nil {
+			return nil, err
+		}
+		byBucket := map[string][]collections.Timing{}
+		for _, row := range rows {
+			byBucket[row.Bucket] = append(byBucket[row.Bucket], row)
+		}
+		results := make([]Processing, processingBuckets)
+		for i := range results {
+			at := first.Add(time.Duration(i) * observations.TimingBucket)
+			results[i] = summarise(at, byBucket[collections.Instant(at)])
+		}
+		return results, nil
+	})
+}
+
+// summarise takes the rows of one bucket, in order of their milliseconds. The 95th percentile is the nearest rank: the least time within which
+// 95 % of the readings were stored.
+func summarise(at time.Time, rows []collections.Timing) Processing {
+	p := Processing{At: at}
+	total := int64(0)
+	for _, row := range rows {
+		p.Count += row.Readings
+		total += row.TotalUS
+	}
+	if p.Count == 0 {
+		return p
+	}
+	mean := vitals.RoundHalfUp(float64(total)/float64(p.Count)/1000, 1)
+	p.AvgMS = &mean
+	rank, seen := int(math.Ceil(0.95*float64(p.Count))), 0
+	for _, row := range rows {
+		if seen += row.Readings; seen >= rank {
+			value := float64(row.MS)
+			p.P95MS = &value
+			break
+		}
+	}
+	return p
 }

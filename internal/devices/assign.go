@@ -5,7 +5,10 @@ import (
 	"strings"
 	"time"
 
+	validation "github.com/pocketbase/ozzo-validation/v4"
 	"github.com/pocketbase/pocketbase/core"
+	"github.com/rickar/cal/v2"
+	"github.com/rickar/cal/v2/us"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
@@ -115,10 +118,8 @@ func heldByAnother() error {
 func findReceiver(tx core.App, patientID string) (*collections.Patient, error) {
 	patient, err := collections.FindPatient(tx, patientID)
 	switch {
-	case collections.Missing(err):
-		return nil, fault.Missing()
 	case err != nil:
-		return nil, err
+		return nil, fault.OrMissing(err)
 	case !patient.Active():
 		return nil, fault.Field("patient_id", "This patient is archived.")
 	}
@@ -229,3 +230,45 @@ func addressOf(patient *collections.Patient) (phi.Text, error) {
 
 // authorOf is who is named in the columns of a change.
 func authorOf(by audit.Actor) string { return cmp.Or(by.Email, alerts.System) }
+
+// workdays are Monday to Friday without the federal holidays of the United States, as they are observed.
+var workdays = func() *cal.BusinessCalendar {
+	calendar := cal.NewBusinessCalendar()
+	calendar.Cacheable = true
+	calendar.AddHoliday(us.Holidays...)
+	return calendar
+}()
+
+// DeliveryDate is the date, YYYY-MM-DD, so many working days after today in the practice's zone.
+// Source: docs/decisions/devices.md, "Device assignment".
+func DeliveryDate(now time.Time, zone *time.Location, workingDays int) string {
+	year, month, day := now.In(zone).Date()
+	today := time.Date(year, month, day, 12, 0, 0, 0, time.UTC) // a calendar date: no zone may move it
+	if workingDays == 0 {
+		return today.Format(time.DateOnly)
+	}
+	return workdays.WorkdaysFrom(today, workingDays).Format(time.DateOnly)
+}
+
+// GuardAssignment checks an assignment that is about to be stored, whoever writes it: it ends after it begins, and nobody else
+// has the device meanwhile. Which patient a past reading belongs to depends on it.
+func GuardAssignment(app core.App, record *core.Record) error {
+	assignment := collections.AsDeviceAssignment(record)
+	from, to := assignment.From(), assignment.To()
+	if from.IsZero() {
+		return validation.Errors{"assigned_at": validation.NewError("validation_required", "This field is required.")}
+	}
+	if !to.IsZero() && !to.After(from) {
+		return validation.Errors{"unassigned_at": validation.NewError("validation_invalid_value", "Must be after assigned_at.")}
+	}
+	history, err := collections.AssignmentsOf(app, assignment.DeviceID())
+	if err != nil {
+		return err
+	}
+	for _, other := range history {
+		if other.Id != record.Id && other.Overlaps(from, to) {
+			return validation.Errors{"assigned_at": validation.NewError("validation_overlap", "The device was assigned at that time already.")}
+		}
+	}
+	return nil
+}

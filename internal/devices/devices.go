@@ -6,6 +6,7 @@
 package devices
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -15,7 +16,10 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/ranking"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -56,16 +60,13 @@ func ParseType(text string) (deviceType string, kind vitals.Kind, ok bool) {
 	return text, "", slugForm.MatchString(text)
 }
 
-// find finds a device, or a not-found fault.
-func find(app core.App, deviceID string) (*collections.Device, error) {
+// Find finds a device, or a not-found fault.
+func Find(app core.App, deviceID string) (*collections.Device, error) {
 	device, err := collections.FindDevice(app, deviceID)
-	if collections.Missing(err) {
-		return nil, fault.Missing()
+	if err != nil {
+		return nil, fault.OrMissing(err)
 	}
-	if err == nil {
-		err = collections.Readable(device.ProxyRecord())
-	}
-	return device, err
+	return device, collections.Readable(device.ProxyRecord())
 }
 
 func save(tx core.App, model core.Model) error {
@@ -73,4 +74,90 @@ func save(tx core.App, model core.Model) error {
 		return fmt.Errorf("store %T: %w", model, err)
 	}
 	return nil
+}
+
+// OnHubs returns the devices on the given hubs, by hub.
+func OnHubs(app core.App, hubs []collections.Hub, careTeamOf string) (map[string][]*collections.Device, error) {
+	on := map[string][]*collections.Device{}
+	if len(hubs) == 0 {
+		return on, nil
+	}
+	ids := make([]string, len(hubs))
+	for i, hub := range hubs {
+		ids[i] = hub.HubID
+	}
+	found, err := collections.DevicesOnHubs(app, ids, careTeamOf)
+	for _, device := range found {
+		on[device.HubID()] = append(on[device.HubID()], device)
+	}
+	return on, err
+}
+
+// AlertTypes are the types of alerts about devices and hubs, and about data that did not come.
+var AlertTypes = alerts.Types[len(alerts.ReadingTypes):]
+
+// alarm is an alert about a device, to be stored with all that goes with it.
+type alarm struct {
+	draft alerts.Draft
+	kind  notifications.Kind // "" tells nobody
+	key   string             // makes telling people one event; the alert's number when empty
+}
+
+// raise stores an alert with its audit entry, tells people and ranks the patient anew, in the caller's transaction.
+func raise(tx core.App, a alarm, now time.Time) (alertID string, err error) {
+	err = ranking.Change(tx, now, func(tx core.App) (string, error) {
+		if alertID, err = alerts.Raise(tx, a.draft, now); err != nil || a.kind == "" {
+			return a.draft.PatientID, err
+		}
+		return a.draft.PatientID, notifications.Announce(tx, a.announcement(alertID), now)
+	})
+	return alertID, err
+}
+
+func (a alarm) announcement(alertID string) notifications.Announcement {
+	severity := "warning"
+	if a.draft.Finding.Level == alerts.Critical {
+		severity = "critical"
+	}
+	return notifications.Announcement{
+		Kind: a.kind, Severity: severity, PatientID: a.draft.PatientID, AlertID: alertID, Body: a.draft.Finding.Message,
+		Key: cmp.Or(a.key, a.draft.Finding.Type+"/"+alertID),
+	}
+}
+
+// resolveAlerts resolves the active alerts of a type about a device or hub; about one patient's only unless patientID is "". Where
+// there were any and recovery says how, that is noted for each patient as a piece of information.
+func resolveAlerts(tx core.App, deviceID, alertType, patientID, recovery string, now time.Time) error {
+	resolved, err := alerts.ResolveAbout(tx, deviceID, alertType, patientID, now)
+	if err != nil {
+		return err
+	}
+	for _, alert := range resolved {
+		err := ranking.Change(tx, now, func(tx core.App) (string, error) {
+			if err := alerts.NoteAutoResolved(tx, alert, now); err != nil || recovery == "" {
+				return alert.PatientID, err
+			}
+			_, err := alerts.Raise(tx, alerts.Draft{
+				PatientID: alert.PatientID, DeviceID: deviceID, MeasuredAt: now, Informative: true,
+				Finding: alerts.Finding{Type: alerts.TypeDeviceInfo, Level: alerts.Normal, Message: recovery},
+			}, now)
+			return alert.PatientID, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// monitored reports whether a patient is there to be watched over: not archived, not deleted.
+func monitored(app core.App, patientID string) (bool, error) {
+	if patientID == "" {
+		return false, nil
+	}
+	patient, err := collections.FindPatient(app, patientID)
+	if collections.Missing(err) {
+		return false, nil
+	}
+	return err == nil && patient.Active(), err
 }

@@ -5,6 +5,7 @@
 package escalations
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"time"
@@ -76,10 +77,7 @@ func Find(app core.App, number int64) (*collections.Escalation, error) {
 
 func find(app core.App, id string) (*collections.Escalation, error) {
 	e, err := collections.FindEscalation(app, id)
-	if collections.Missing(err) {
-		return nil, fault.Missing()
-	}
-	return e, err
+	return e, fault.OrMissing(err)
 }
 
 // Open stores an escalation by a person, in the caller's transaction: the assignee is found, people are to hear of it. The
@@ -97,11 +95,8 @@ func Open(tx core.App, draft Draft, by audit.Actor, now time.Time) (*collections
 // open completes a new record, has it stored, and tells of it.
 func open(tx core.App, e *collections.Escalation, by audit.Actor, now time.Time, store func() error) error {
 	patient, err := collections.FindPatient(tx, e.PatientID())
-	if collections.Missing(err) {
-		return fault.Missing()
-	}
 	if err != nil {
-		return err
+		return fault.OrMissing(err)
 	}
 	if !patient.Active() {
 		return fault.Field("patient_id", "This patient is archived.")
@@ -206,4 +201,43 @@ func announce(tx core.App, e *collections.Escalation, kind notifications.Kind, u
 		Kind: kind, Severity: severities[Priority(e.Priority())], PatientID: e.PatientID(), EscalationID: e.Id, AlertID: e.AlertID(), UserID: userID,
 		Key: "escalation " + e.Id + key, Body: whom + ", " + e.Priority() + ": " + e.ReasonShown(),
 	}, now)
+}
+
+// Intervals is how long an escalation may stay open before somebody takes it up, by priority.
+type Intervals map[Priority]time.Duration
+
+// overdueRound bounds what one round tells of; the next minute goes on.
+const overdueRound = 500
+
+// RemindOverdue tells again of every escalation that nobody took up in time: once when it is overdue, then once per interval.
+// told is how many. Source: docs/decisions/escalations.md, "Escalation state machine".
+func RemindOverdue(ctx context.Context, app core.App, intervals Intervals, now time.Time) (told int, err error) {
+	for priority, interval := range intervals {
+		cutoff := now.Add(-interval)
+		ids, err := collections.OverdueEscalations(app, string(priority), cutoff, overdueRound)
+		if err != nil {
+			return told, err
+		}
+		n, err := notifications.RemindOfEach(ctx, app, ids, func(tx core.App, id string) error { return remind(tx, id, cutoff, now) })
+		if told += n; err != nil {
+			return told, err
+		}
+	}
+	return told, nil
+}
+
+// remind looks again inside the transaction: somebody may have taken it up meanwhile.
+func remind(tx core.App, id string, cutoff, now time.Time) error {
+	e, err := collections.FindEscalation(tx, id)
+	if err != nil {
+		return err
+	}
+	if Status(e.Status()) != StatusOpen || collections.Instant(e.NotifiedAt()) > collections.Instant(cutoff) {
+		return nil
+	}
+	if err := announce(tx, e, notifications.EscalationOverdue, "", " overdue "+collections.Instant(now), now); err != nil {
+		return err
+	}
+	e.SetNotifiedAt(now)
+	return e.Store(tx)
 }

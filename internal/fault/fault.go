@@ -4,6 +4,8 @@
 package fault
 
 import (
+	"database/sql"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -115,6 +117,14 @@ func Field(name, message string) *Error { return Validation(Fields{name: {messag
 
 // Missing says that an object does not exist, or is none of the caller's business.
 func Missing() *Error { return New(NotFound, "not_found", "Not found.") }
+
+// OrMissing is [Missing] for a row that was not found; every other error stays what it is.
+func OrMissing(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return Missing()
+	}
+	return err
+}
 
 // State says that the action is not possible in the object's present state.
 func State(code, detail string) *Error { return New(Invalid, code, detail) }

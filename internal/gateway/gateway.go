@@ -1,12 +1,14 @@
 // Package gateway knows the languages of the device vendors: how their webhooks prove who sent them, what their events are
 // called, what belongs to each and how a measurement in their words becomes a vitals.Reading. Everything particular to
-// a vendor stays behind Adapter, in one file each; [NewAdapters] lists them. CSV, read from tables that nobody signs, is a
+// a vendor stays behind Adapter, in one file each; [Vendors] names them. CSV, read from tables that nobody signs, is a
 // Parser alone. The package refuses to know which patient an event belongs to, whether it was seen before and what happens
 // because of it.
 package gateway
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,17 +41,26 @@ type Adapter interface {
 // Adapters are the vendors whose words are understood.
 type Adapters map[Vendor]Adapter
 
+// adapters are those of the vendors beside the contract's gateway. Each has a webhook of its name.
+var adapters = map[Vendor]func(settings config.Gateway, maxFuture time.Duration) Adapter{
+	Telli:  newTelli,
+	Tenovi: newTenovi,
+}
+
+// Vendors returns the names of the vendors that have a webhook of their own.
+func Vendors() []Vendor { return slices.Sorted(maps.Keys(adapters)) }
+
 // NewAdapters returns an adapter for every vendor; one without a secret lets nothing in. maxFuture is how far an event's own
 // timestamp may lie ahead of now.
 func NewAdapters(settings config.Gateway, maxFuture time.Duration) Adapters {
-	return Adapters{
-		Contract: Gateway{
-			Secrets:   Secrets{Current: settings.WebhookSecret.Reveal(), Previous: settings.WebhookSecretPrevious.Reveal()},
-			Tolerance: settings.TimestampTolerance, MaxFuture: maxFuture,
-		},
-		Telli:  newTelli(settings.TelliSecret.Reveal(), maxFuture),
-		Tenovi: newTenovi(settings.TenoviSecret.Reveal(), maxFuture),
+	all := Adapters{Contract: Gateway{
+		Secrets:   Secrets{Current: settings.WebhookSecret.Reveal(), Previous: settings.WebhookSecretPrevious.Reveal()},
+		Tolerance: settings.TimestampTolerance, MaxFuture: maxFuture,
+	}}
+	for vendor, adapter := range adapters {
+		all[vendor] = adapter(settings, maxFuture)
 	}
+	return all
 }
 
 // Gateway is the adapter for the device gateway of the contract.

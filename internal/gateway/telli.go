@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
@@ -20,8 +21,8 @@ type telli struct {
 	maxFuture time.Duration
 }
 
-func newTelli(secret string, maxFuture time.Duration) Adapter {
-	return telli{sharedSecret{secret, []string{"X-Api-Key"}}, maxFuture}
+func newTelli(settings config.Gateway, maxFuture time.Duration) Adapter {
+	return telli{sharedSecret{settings.TelliSecret.Reveal(), []string{"X-Api-Key"}}, maxFuture}
 }
 
 // telliBody is any of its messages; which one, readingType or type says.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/vitals"
@@ -24,8 +25,8 @@ type tenovi struct {
 	maxFuture time.Duration
 }
 
-func newTenovi(secret string, maxFuture time.Duration) Adapter {
-	return tenovi{sharedSecret{secret, []string{"Authorization", "X-Api-Key"}}, maxFuture}
+func newTenovi(settings config.Gateway, maxFuture time.Duration) Adapter {
+	return tenovi{sharedSecret{settings.TenoviSecret.Reveal(), []string{"Authorization", "X-Api-Key"}}, maxFuture}
 }
 
 // tenoviMeasurement is one metric. The gateway's hardware_uuid is our hub; it changes when a gateway is replaced.

@@ -3,8 +3,10 @@ package input
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -153,33 +155,64 @@ func (c *Checks) Secret(name string, f String, max int) string {
 	return ""
 }
 
-// Number returns the number, or nil when absent or after a complaint.
-func (c *Checks) Number(name string, f Number, required bool) *float64 {
-	if !usable(c, name, f, required, msgNumber) {
+// given is the value that was sent, or nil when absent or after a complaint.
+func given[T any](c *Checks, name string, f Field[T], required bool, wrongType string) *T {
+	if !usable(c, name, f, required, wrongType) {
 		return nil
 	}
-	if math.IsNaN(f.Value) || math.IsInf(f.Value, 0) {
+	return &f.Value
+}
+
+// Number returns the number, or nil when absent or after a complaint.
+func (c *Checks) Number(name string, f Number, required bool) *float64 {
+	value := given(c, name, f, required, msgNumber)
+	if value != nil && (math.IsNaN(*value) || math.IsInf(*value, 0)) {
 		c.Reject(name, msgNumber)
 		return nil
 	}
-	value := f.Value
-	return &value
+	return value
 }
 
 // Integer returns the whole number, or nil when absent or after a complaint.
 func (c *Checks) Integer(name string, f Integer, required bool) *int64 {
-	if !usable(c, name, f, required, msgInteger) {
-		return nil
-	}
-	value := f.Value
-	return &value
+	return given(c, name, f, required, msgInteger)
 }
 
 // Boolean returns the boolean, or nil when absent or after a complaint.
 func (c *Checks) Boolean(name string, f Boolean, required bool) *bool {
-	if !usable(c, name, f, required, msgBoolean) {
-		return nil
+	return given(c, name, f, required, msgBoolean)
+}
+
+var phonePattern = regexp.MustCompile(`^[0-9+()\-. x]{7,20}$`)
+
+// Phone returns an optional phone number as it was sent, or "" when absent.
+// Source: docs/decisions/patients.md, "Field formats".
+func (c *Checks) Phone(name string, f String) string {
+	text := c.Text(name, f, Optional(20))
+	if text != "" && (!phonePattern.MatchString(text) || len(Digits(text)) < 7) {
+		c.Reject(name, "Must be a phone number of 7 to 20 characters with at least 7 digits; only digits, spaces and + ( ) - . x are allowed.")
 	}
-	value := f.Value
-	return &value
+	return text
+}
+
+// TimeZone returns an optional IANA time zone name, or "" when absent.
+func (c *Checks) TimeZone(name string, f String) string {
+	text := c.Text(name, f, Optional(64))
+	if text == "" {
+		return ""
+	}
+	if _, err := time.LoadLocation(text); err != nil || text == "Local" {
+		c.Reject(name, "Must be an IANA time zone name, such as America/New_York.")
+	}
+	return text
+}
+
+// Digits are the ASCII digits of a text, in their order.
+func Digits(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, text)
 }

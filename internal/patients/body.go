@@ -100,7 +100,8 @@ func (b Body) Read(c *input.Checks, now time.Time, practice *time.Location) Draf
 	}
 	// What is left out here stays out of the draft, so that a replacement keeps what is stored.
 	if b.MRN.Sent() {
-		d[collections.PatientMRN] = mrn(c, b.MRN)
+		d[collections.PatientMRN] = matching(c, "mrn", b.MRN, 50, mrnPattern,
+			"Must start with a letter or digit and contain only letters, digits, dots, underscores and hyphens.")
 	}
 	if b.SSN.Sent() {
 		d[collections.PatientSSN] = ssn(c, b.SSN)
@@ -167,7 +168,7 @@ func address(c *input.Checks, f input.Field[AddressBody]) string {
 		if upper := strings.ToUpper(a.State); slices.Contains(stateCodes, upper) {
 			a.State = upper
 		}
-		a.Zip = matching(c, "address.zip", body.Zip, zipPattern, "Must be a ZIP code: 12345 or 12345-6789.")
+		a.Zip = matching(c, "address.zip", body.Zip, 0, zipPattern, "Must be a ZIP code: 12345 or 12345-6789.")
 	} else {
 		a.Zip = c.Text("address.zip", body.Zip, input.Optional(20))
 	}

@@ -134,10 +134,8 @@ func findColleague(app core.App, userID string) (Colleague, error) {
 func SetCareTeam(app core.App, patientID string, d CareTeamDraft, by audit.Actor, now time.Time) (team CareTeam, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		p, err := collections.FindPatient(tx, patientID)
-		if collections.Missing(err) {
-			return fault.Missing()
-		} else if err != nil {
-			return err
+		if err != nil {
+			return fault.OrMissing(err)
 		}
 		changes := audit.Changes{}
 		if d.setsProvider && p.GetString(collections.PatientPrimaryProvider) != d.provider {
@@ -251,4 +249,11 @@ func GuardMember(app core.App, record *core.Record, now time.Time) error {
 	}
 	collections.StampCreated(record, now)
 	return nil
+}
+
+// OnCareTeam reports whether a user (record id) is primary provider or care-team member of a patient.
+// Source: docs/decisions/patients.md, "Care team".
+func OnCareTeam(app core.App, patientID, userID string) (bool, error) {
+	own, err := collections.PatientIDsOfTeam(app, userID, patientID)
+	return len(own) > 0, err
 }

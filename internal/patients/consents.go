@@ -75,13 +75,10 @@ func dayOrInstant(c *input.Checks, name string, f input.String, zone *time.Locat
 }
 
 // GrantConsent records a consent of a patient who is not deleted. Source: docs/decisions/patients.md, "Consent records".
-func GrantConsent(app core.App, patientID string, draft Draft, by audit.Actor, now time.Time) (*collections.Consent, error) {
-	var granted *collections.Consent
-	err := app.RunInTransaction(func(tx core.App) error {
-		if _, err := collections.FindPatient(tx, patientID); collections.Missing(err) {
-			return fault.Missing()
-		} else if err != nil {
-			return err
+func GrantConsent(app core.App, patientID string, draft Draft, by audit.Actor, now time.Time) (granted *collections.Consent, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
+		if _, err := collections.FindPatient(tx, patientID); err != nil {
+			return fault.OrMissing(err)
 		}
 		consent, err := collections.NewConsent(tx)
 		if err != nil {
@@ -103,17 +100,14 @@ func GrantConsent(app core.App, patientID string, draft Draft, by audit.Actor, n
 }
 
 // RevokeConsent ends a consent that is in force; another is an invalid_state fault.
-func RevokeConsent(app core.App, patientID string, number int64, reason phi.Text, by audit.Actor, now time.Time) (*collections.Consent, error) {
-	var revoked *collections.Consent
-	err := app.RunInTransaction(func(tx core.App) error {
+func RevokeConsent(app core.App, patientID string, number int64, reason phi.Text, by audit.Actor, now time.Time) (revoked *collections.Consent, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
 		_, err := collections.FindPatient(tx, patientID)
 		if err == nil {
 			revoked, err = collections.FindConsent(tx, patientID, number)
 		}
-		if collections.Missing(err) {
-			return fault.Missing()
-		} else if err != nil {
-			return err
+		if err != nil {
+			return fault.OrMissing(err)
 		}
 		if status := ConsentStatus(revoked, now); status != ConsentActive {
 			return fault.State("invalid_state", "The consent is "+status+" already.")

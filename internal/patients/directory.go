@@ -2,6 +2,7 @@ package patients
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -308,11 +309,8 @@ func byName(a, b *entry) int {
 }
 
 func byCreation(a, b *entry) int {
-	if a.created != b.created {
-		if a.created < b.created {
-			return -1
-		}
-		return 1
+	if c := cmp.Compare(a.created, b.created); c != 0 {
+		return c
 	}
 	return bytes.Compare(a.id[:], b.id[:])
 }

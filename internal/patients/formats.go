@@ -48,9 +48,9 @@ func given[T any](c *input.Checks, name string, f input.Field[T], wrongType stri
 	return value, false
 }
 
-// matching returns optional text that has the pattern.
-func matching(c *input.Checks, name string, f input.String, pattern *regexp.Regexp, complaint string) string {
-	text := c.Text(name, f, input.Optional(0).Identifier())
+// matching returns optional text that has the pattern; of any length for 0.
+func matching(c *input.Checks, name string, f input.String, length int, pattern *regexp.Regexp, complaint string) string {
+	text := c.Text(name, f, input.Optional(length).Identifier())
 	if text != "" && !pattern.MatchString(text) {
 		c.Reject(name, complaint)
 	}
@@ -83,17 +83,9 @@ func birthDate(c *input.Checks, f input.String, today string) string {
 	return text
 }
 
-func mrn(c *input.Checks, f input.String) string {
-	text := c.Text("mrn", f, input.Optional(50).Identifier())
-	if text != "" && !mrnPattern.MatchString(text) {
-		c.Reject("mrn", "Must start with a letter or digit and contain only letters, digits, dots, underscores and hyphens.")
-	}
-	return text
-}
-
 // ssn returns the nine digits. Source: docs/decisions/patients.md, "SSN".
 func ssn(c *input.Checks, f input.String) string {
-	text := matching(c, "ssn", f, ssnPattern, "Must have the form AAA-GG-SSSS or nine digits.")
+	text := matching(c, "ssn", f, 0, ssnPattern, "Must have the form AAA-GG-SSSS or nine digits.")
 	digits := input.Digits(text)
 	if text == "" || len(digits) != 9 {
 		return ""

@@ -1,6 +1,7 @@
 package patients
 
 import (
+	"cmp"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -142,7 +143,7 @@ func bodyOf(p *collections.Patient, changed []string) (body Body) {
 				members["primary_provider_id"] = collections.Number(id)
 			}
 		default:
-			members["insurance"] = map[string]any{"payer_id": orNil(p.InsurancePayerID()), "member_id": p.GetString(collections.PatientInsuranceMemberID)}
+			members["insurance"] = map[string]any{"payer_id": orNull(p.InsurancePayerID()), "member_id": p.GetString(collections.PatientInsuranceMemberID)}
 		}
 	}
 	raw, err := json.Marshal(members)
@@ -166,22 +167,18 @@ func rawOf(text string) any {
 	return text
 }
 
-func orNil(number int64) any {
-	if number == 0 {
-		return nil
-	}
-	return number
+// contractNames are those of the columns that the contract calls something else.
+var contractNames = map[string]string{
+	collections.PatientInsurancePayer: "insurance.payer_id", collections.PatientInsuranceMemberID: "insurance.member_id",
+	collections.PatientPrimaryProvider: "primary_provider_id",
 }
 
 // columnOf finds the column behind a name of the contract, and what to put before a complaint about a part of it.
 func columnOf(name string) (column, inner string) {
-	switch name {
-	case "insurance.payer_id":
-		return collections.PatientInsurancePayer, ""
-	case "insurance.member_id":
-		return collections.PatientInsuranceMemberID, ""
-	case "primary_provider_id":
-		return collections.PatientPrimaryProvider, ""
+	for column, contract := range contractNames {
+		if contract == name {
+			return column, ""
+		}
 	}
 	column, inner, nested := strings.Cut(name, ".")
 	if nested {
@@ -191,17 +188,7 @@ func columnOf(name string) (column, inner string) {
 }
 
 // nameOf is the contract's name of a column.
-func nameOf(column string) string {
-	switch column {
-	case collections.PatientInsurancePayer:
-		return "insurance.payer_id"
-	case collections.PatientInsuranceMemberID:
-		return "insurance.member_id"
-	case collections.PatientPrimaryProvider:
-		return "primary_provider_id"
-	}
-	return column
-}
+func nameOf(column string) string { return cmp.Or(contractNames[column], column) }
 
 // unique are the columns that no two patients share, archived and deleted ones included.
 var unique = map[string]struct {

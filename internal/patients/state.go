@@ -1,15 +1,23 @@
 package patients
 
 import (
+	"cmp"
+	"fmt"
+	"strconv"
 	"time"
 
 	validation "github.com/pocketbase/ozzo-validation/v4"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/ranking"
+	"github.com/vigilhealth/vigil/internal/triage"
 )
 
 // Archive ends the monitoring of an active patient; the record stays. A patient who is archived already is an
@@ -119,12 +127,7 @@ func keepState(p, stored *collections.Patient, by audit.Actor, now time.Time, wr
 }
 
 // authorOf is who is named in the columns of a change that came without a name.
-func authorOf(by audit.Actor) string {
-	if by.Email == "" {
-		return string(audit.BySystem)
-	}
-	return by.Email
-}
+func authorOf(by audit.Actor) string { return cmp.Or(by.Email, string(audit.BySystem)) }
 
 // stateOf is the patient's state as the audit trail has it.
 func stateOf(p *collections.Patient) string {
@@ -152,18 +155,14 @@ func eventOf(before, after *collections.Patient) audit.Event {
 // alter changes a stored patient, who is not deleted unless restoring is the change, and records it, in one transaction.
 func alter(app core.App, id string, event audit.Event, by audit.Actor, now time.Time,
 	change func(p *collections.Patient) error,
-) (*collections.Patient, error) {
+) (p *collections.Patient, err error) {
 	find := collections.FindPatient
 	if event == audit.PatientRestore {
 		find = collections.FindPatientAnyState
 	}
-	var altered *collections.Patient
-	err := app.RunInTransaction(func(tx core.App) error {
-		p, err := find(tx, id)
-		if collections.Missing(err) {
-			return fault.Missing()
-		} else if err != nil {
-			return err
+	err = app.RunInTransaction(func(tx core.App) error {
+		if p, err = find(tx, id); err != nil {
+			return fault.OrMissing(err)
 		}
 		old := values(p)
 		if err := change(p); err != nil {
@@ -174,8 +173,154 @@ func alter(app core.App, id string, event audit.Event, by audit.Actor, now time.
 		if err := tx.Save(p); err != nil {
 			return asFault(err)
 		}
-		altered = p
 		return note(tx, event, p, old, by, now)
 	})
-	return altered, err
+	return p, err
+}
+
+// Create stores a new patient, with a triage row and an audit entry, in one transaction. The hooks on patients do the
+// rest of the work ([Guard]). A value that another patient holds, or a reference to nobody, is a
+// validation fault. Source: docs/decisions/patients.md, "MRN".
+func Create(app core.App, draft Draft, by audit.Actor, now time.Time) (*collections.Patient, error) {
+	return create(app, draft, audit.PatientCreate, by, now)
+}
+
+func create(app core.App, draft Draft, event audit.Event, by audit.Actor, now time.Time) (p *collections.Patient, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
+		if p, err = collections.NewPatient(tx); err != nil {
+			return err
+		}
+		draft.applyTo(p)
+		p.Set(collections.ColumnCreatedAt, collections.Instant(now))
+		if err := tx.Save(p); err != nil {
+			return asFault(err)
+		}
+		return note(tx, event, p, audit.Changes{}, by, now)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create patient: %w", err)
+	}
+	return p, nil
+}
+
+// Replace stores new values of a patient who is not deleted, and what they were in the audit log, in one transaction.
+// The draft comes from [Body.ReadReplacement]. Whether the patient is archived stays as it is.
+// Source: docs/decisions/patients.md, "PUT semantics".
+func Replace(app core.App, id string, draft Draft, by audit.Actor, now time.Time) (*collections.Patient, error) {
+	p, err := alter(app, id, audit.PatientUpdate, by, now, func(p *collections.Patient) error {
+		draft.applyTo(p)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("replace patient: %w", err)
+	}
+	return p, nil
+}
+
+// note appends the audit entry of a stored patient, with the values that differ from the old ones.
+func note(tx core.App, event audit.Event, p *collections.Patient, old audit.Changes, by audit.Actor, now time.Time) error {
+	changes := audit.Changes{}
+	for name, value := range values(p) {
+		before := old[name].New
+		if value.New == before || (before == nil && value.New == phi.Text("")) {
+			continue
+		}
+		changes[name] = audit.Change{Old: before, New: value.New}
+	}
+	entry := audit.Entry{Event: event, Actor: by, ResourceType: audit.ResourcePatient, ResourceID: p.Id, PatientID: p.Id, Changes: changes}
+	if event == audit.PatientArchive {
+		entry.Reason = p.ArchiveReason()
+	}
+	return audit.Append(tx, entry, now)
+}
+
+// values are what a patient's record holds, under the names of the contract. Of a social security number only the
+// last four digits are noted.
+func values(p *collections.Patient) audit.Changes {
+	held := audit.Changes{"status": {New: phi.Text(stateOf(p))}}
+	for _, column := range bodyColumns {
+		text := p.GetString(column)
+		if column == collections.PatientSSN && text != "" {
+			text = "***-**-" + lastFour(text)
+		}
+		held[nameOf(column)] = audit.Change{New: phi.Text(text)}
+	}
+	return held
+}
+
+func lastFour(ssn string) string { return ssn[max(0, len(ssn)-4):] }
+
+// afterStored keeps what must go with every stored patient: one triage row, listed while the patient is active, days with data in
+// the patient's time zone, and nothing open once the patient is deleted. before is what was stored; nil for a new patient.
+func afterStored(tx core.App, p, before *collections.Patient, by audit.Actor, now time.Time, practice *time.Location) error {
+	if err := triage.SetListed(tx, p.Id, p.Active() && !p.Deleted(), p.CreatedAt()); err != nil {
+		return err
+	}
+	if err := moveDays(tx, p, before, practice); err != nil {
+		return err
+	}
+	if !p.Deleted() {
+		return nil
+	}
+	return endEverything(tx, p, by, now)
+}
+
+// moveDays counts a patient's days with data anew when the patient is in another time zone now. Source: docs/decisions/conventions.md,
+// "Practice and time zone".
+func moveDays(tx core.App, p, before *collections.Patient, practice *time.Location) error {
+	if before == nil {
+		return nil
+	}
+	zone := collections.Zone(p.TimeZone(), practice)
+	if zone.String() == collections.Zone(before.TimeZone(), practice).String() {
+		return nil
+	}
+	return observations.RecountDays(tx, p.Id, zone, time.Time{})
+}
+
+// endEverything leaves a deleted patient without devices, open alerts and open escalations, each ending recorded.
+// Source: docs/decisions/patients.md, "Soft delete".
+func endEverything(tx core.App, p *collections.Patient, by audit.Actor, now time.Time) error {
+	devices, err := collections.TakeDevices(tx, p.Id, p.DeletedBy(), now)
+	if err != nil {
+		return err
+	}
+	resolved, err := alerts.ResolveOpen(tx, p.Id, now)
+	if err != nil {
+		return err
+	}
+	cancelled, err := escalations.CancelOpen(tx, p.Id, now)
+	if err != nil || len(devices)+len(resolved)+len(cancelled) == 0 {
+		return err
+	}
+	chain, err := audit.NewChain(tx)
+	if err != nil {
+		return err
+	}
+	for _, ended := range []struct {
+		event audit.Event
+		kind  string
+		by    audit.Actor
+		ids   []string
+	}{
+		{audit.DeviceUnassign, audit.ResourceDevice, by, devices},
+		{audit.AlertResolve, audit.ResourceAlert, audit.System(), publicIDs(resolved)},
+		{audit.EscalationUpdate, audit.ResourceEscalation, audit.System(), publicIDs(cancelled)},
+	} {
+		for _, id := range ended.ids {
+			entry := audit.Entry{Event: ended.event, Actor: ended.by, ResourceType: ended.kind, ResourceID: id, PatientID: p.Id, Reason: "The patient was deleted."}
+			if err := chain.Add(entry, now); err != nil {
+				return err
+			}
+		}
+	}
+	return ranking.Change(tx, now, func(core.App) (string, error) { return p.Id, chain.Store() })
+}
+
+func publicIDs(recordIDs []string) []string {
+	ids := make([]string, len(recordIDs))
+	for i, id := range recordIDs {
+		ids[i] = strconv.FormatInt(collections.Number(id), 10)
+	}
+	return ids
 }

@@ -145,10 +145,8 @@ func follow(tx core.App, bills *billing.Engine, e *collections.Escalation, effec
 func SetThresholds(app core.App, patientID string, change alerts.Change, by audit.Actor, now time.Time) (c alerts.Configuration, err error) {
 	err = Change(app, now, func(tx core.App) (string, error) {
 		if patientID != "" {
-			if _, err := collections.FindPatient(tx, patientID); collections.Missing(err) {
-				return "", fault.Missing()
-			} else if err != nil {
-				return "", err
+			if _, err := collections.FindPatient(tx, patientID); err != nil {
+				return "", fault.OrMissing(err)
 			}
 		}
 		changed := false

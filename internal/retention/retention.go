@@ -34,47 +34,45 @@ const (
 // batch bounds what one transaction removes, so that readings never wait long for it.
 const batch = 500
 
-// rule is one kind of row that goes. where holds {:before}, the end of the period.
+// rule is one kind of row that goes.
 type rule struct {
 	name string
 	rows collections.Expired
-	keep func(Periods) time.Duration
-}
-
-func fixed(d time.Duration) func(Periods) time.Duration {
-	return func(Periods) time.Duration { return d }
+	keep time.Duration
 }
 
 // rules are all that is purged, in an order in which nothing goes before what names it. Events that still wait for somebody, open or
 // rejected, stay until they are closed.
-var rules = []rule{
-	{"webhook_payloads", collections.ExpiredPayloads, func(p Periods) time.Duration { return p.WebhookRaw }},
-	{"gateway_events", collections.ExpiredEvents, func(p Periods) time.Duration { return max(p.WebhookRaw, p.Quarantine) }},
-	{"quarantine", collections.ExpiredQuarantine, func(p Periods) time.Duration { return p.Quarantine }},
-	{"push_deliveries", collections.ExpiredPushes, func(p Periods) time.Duration { return p.PushDeliveries }},
-	{"notifications", collections.ExpiredNotifications, func(p Periods) time.Duration { return p.Notifications }},
-	{"refresh_tokens", collections.ExpiredRefreshTokens, func(p Periods) time.Duration { return p.RefreshTokens }},
-	// At least as long as what was sent to them.
-	{"push_tokens", collections.ExpiredPushTokens, func(p Periods) time.Duration { return max(p.PushTokens, p.PushDeliveries) }},
-	{"job_runs", collections.ExpiredJobRuns, fixed(keepJobRuns)},
-	// Anybody may try to sign in or ask for a link, with any address, as often as the limits allow. Four wrong passwords a month are no way in.
-	{"login_failures", collections.ExpiredLoginFailures, fixed(keepFailures)},
-	{"mails", collections.ExpiredMails, fixed(keepMails)},
-	{"health_samples", collections.ExpiredHealthSamples, fixed(keepHealthSamples)},
-	{"processing_times", collections.ExpiredTimings, fixed(keepTimings)},
+func (p Periods) rules() []rule {
+	return []rule{
+		{"webhook_payloads", collections.ExpiredPayloads, p.WebhookRaw},
+		{"gateway_events", collections.ExpiredEvents, max(p.WebhookRaw, p.Quarantine)},
+		{"quarantine", collections.ExpiredQuarantine, p.Quarantine},
+		{"push_deliveries", collections.ExpiredPushes, p.PushDeliveries},
+		{"notifications", collections.ExpiredNotifications, p.Notifications},
+		{"refresh_tokens", collections.ExpiredRefreshTokens, p.RefreshTokens},
+		// At least as long as what was sent to them.
+		{"push_tokens", collections.ExpiredPushTokens, max(p.PushTokens, p.PushDeliveries)},
+		{"job_runs", collections.ExpiredJobRuns, keepJobRuns},
+		// Anybody may try to sign in or ask for a link, with any address, as often as the limits allow. Four wrong passwords a month are no way in.
+		{"login_failures", collections.ExpiredLoginFailures, keepFailures},
+		{"mails", collections.ExpiredMails, keepMails},
+		{"health_samples", collections.ExpiredHealthSamples, keepHealthSamples},
+		{"processing_times", collections.ExpiredTimings, keepTimings},
+	}
 }
 
 // Purge removes what has been kept long enough, in small transactions, each with its line in the audit trail, and says how much of what went.
 // Doing it again removes nothing; what was not done before ctx ended is done the next time.
 func Purge(ctx context.Context, app core.App, p Periods, now time.Time) (map[string]int, error) {
 	counts := map[string]int{}
-	for _, r := range rules {
+	for _, r := range p.rules() {
 		counts[r.name] = 0
 		for {
 			if err := ctx.Err(); err != nil {
 				return counts, err
 			}
-			gone, err := r.purge(app, now.Add(-max(least, r.keep(p))), now)
+			gone, err := r.purge(app, now.Add(-max(least, r.keep)), now)
 			if err != nil {
 				return counts, err
 			}

@@ -60,38 +60,35 @@ func (c *conn) stand() {
 	}
 }
 
-// wait says that the client has the word.
-func (c *conn) wait() {
+// locked does something under the gate's lock; nothing to a connection that did not come through a gate.
+func (c *conn) locked(do func()) {
 	if c == nil {
 		return
 	}
 	c.gate.lock.Lock()
 	defer c.gate.lock.Unlock()
-	c.sit()
+	do()
 }
+
+// wait says that the client has the word.
+func (c *conn) wait() { c.locked(c.sit) }
 
 // serve says that a request is complete and being served, until served is called.
 func (c *conn) serve() {
-	if c == nil {
-		return
-	}
-	c.gate.lock.Lock()
-	defer c.gate.lock.Unlock()
-	c.busy++
-	c.stand()
+	c.locked(func() {
+		c.busy++
+		c.stand()
+	})
 }
 
 // served ends what serve began. Over HTTP/2 the others on the connection may still be incomplete.
 func (c *conn) served(more bool) {
-	if c == nil {
-		return
-	}
-	c.gate.lock.Lock()
-	defer c.gate.lock.Unlock()
-	c.busy--
-	if more && c.busy == 0 {
-		c.sit()
-	}
+	c.locked(func() {
+		c.busy--
+		if more && c.busy == 0 {
+			c.sit()
+		}
+	})
 }
 
 // begin counts a request under way, ended by end. An address has no more of them than it may have connections: over HTTP/2 one of these would
@@ -112,15 +109,12 @@ func (c *conn) begin() (admitted bool) {
 }
 
 func (c *conn) end() {
-	if c == nil {
-		return
-	}
-	c.gate.lock.Lock()
-	defer c.gate.lock.Unlock()
-	c.from.requests--
-	if c.from.open == 0 && c.from.requests == 0 && c.gate.addresses[c.key] == c.from {
-		delete(c.gate.addresses, c.key)
-	}
+	c.locked(func() {
+		c.from.requests--
+		if c.from.open == 0 && c.from.requests == 0 && c.gate.addresses[c.key] == c.from {
+			delete(c.gate.addresses, c.key)
+		}
+	})
 }
 
 // Write notes how long the client makes it wait.
@@ -132,9 +126,7 @@ func (c *conn) Write(p []byte) (int, error) {
 
 // Close implements [net.Conn].
 func (c *conn) Close() error {
-	c.gate.lock.Lock()
-	c.leave()
-	c.gate.lock.Unlock()
+	c.locked(c.leave)
 	return c.Conn.Close()
 }
 

@@ -191,7 +191,7 @@ func TestPictureThresholds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(alerts.InForce(parse(practice.Bounds), own), picture.Thresholds); diff != "" {
+		if diff := cmp.Diff(alerts.InForce(parse(practice.Bounds), own), picture.Thresholds, cmp.AllowUnexported(alerts.Thresholds{})); diff != "" {
 			t.Errorf("%s: %s", patient, diff)
 		}
 	}

@@ -50,8 +50,8 @@ func TestRolesDecideBeforeAnyLookup(t *testing.T) {
 func TestBearer(t *testing.T) {
 	s := serve(t, setup{rows: []web.Route{
 		get("/private/", access.UseOwnAccount, ok),
-		get("/public/", web.Anyone, ok),
-		get("/sign-in/", web.Anyone, func(*web.Call) error {
+		get("/public/", access.Anyone, ok),
+		get("/sign-in/", access.Anyone, func(*web.Call) error {
 			return fault.New(fault.Unauthenticated, "authentication_failed", "Wrong email or password.")
 		}),
 	}})
@@ -104,8 +104,8 @@ func TestLimits(t *testing.T) {
 		rows: []web.Route{
 			get("/private/", access.ReadPatients, ok),
 			get("/admin/", access.ProcessPending, ok),
-			{Method: "POST", Path: "/sign-in/", Who: web.Anyone, Limit: limits.Auth, Handle: ok},
-			{Method: "POST", Path: "/webhook/", Who: web.SignedByGateway, Limit: limits.Webhook, Handle: ok},
+			{Method: "POST", Path: "/sign-in/", Who: access.Anyone, Limit: limits.Auth, Handle: ok},
+			{Method: "POST", Path: "/webhook/", Who: access.SignedByGateway, Limit: limits.Webhook, Handle: ok},
 		},
 	})
 	for i, step := range []struct {

@@ -23,14 +23,14 @@ var bodyRows = []web.Route{
 		}
 		return c.Created(body.Name.Value)
 	}),
-	post("/optional/", web.Anyone, func(c *web.Call) error {
+	post("/optional/", access.Anyone, func(c *web.Call) error {
 		body := named{Name: input.Of("left out")}
 		if err := c.DecodeOptional(&body); err != nil {
 			return err
 		}
 		return c.OK(body.Name.Value)
 	}),
-	{Method: "POST", Path: "/webhook/", Who: web.SignedByGateway, Limit: limits.Webhook, Handle: func(c *web.Call) error {
+	{Method: "POST", Path: "/webhook/", Who: access.SignedByGateway, Limit: limits.Webhook, Handle: func(c *web.Call) error {
 		raw, err := c.Body()
 		if err != nil {
 			return err

@@ -12,7 +12,7 @@ import (
 func TestCommonHeaders(t *testing.T) {
 	s := serve(t, setup{rows: []web.Route{
 		get("/private/", access.ReadPatients, ok),
-		get("/panic/", web.Anyone, func(*web.Call) error { panic("x") }),
+		get("/panic/", access.Anyone, func(*web.Call) error { panic("x") }),
 	}})
 	want := map[string]string{
 		"Cache-Control":                "no-store",
@@ -117,7 +117,7 @@ func TestCrossOrigin(t *testing.T) {
 func TestAccessLog(t *testing.T) {
 	s := serve(t, setup{rows: []web.Route{
 		get("/private/{id}/", access.ReadPatients, ok),
-		get("/panic/", web.Anyone, func(*web.Call) error { panic("Jane") }),
+		get("/panic/", access.Anyone, func(*web.Call) error { panic("Jane") }),
 	}})
 	for _, test := range []struct {
 		request request
@@ -157,8 +157,8 @@ func TestAccessLog(t *testing.T) {
 
 func TestAccept(t *testing.T) {
 	s := serve(t, setup{rows: []web.Route{
-		get("/probe/", web.Anyone, ok),
-		get("/report/", web.Anyone, func(c *web.Call) error {
+		get("/probe/", access.Anyone, ok),
+		get("/report/", access.Anyone, func(c *web.Call) error {
 			return c.Attach("text/csv; charset=utf-8", `claims "Q1" é.csv`, []byte("a,b\n"))
 		}),
 	}})
@@ -210,7 +210,7 @@ func TestPreferred(t *testing.T) {
 }
 
 func TestLongURL(t *testing.T) {
-	s := serve(t, setup{rows: []web.Route{get("/probe/", web.Anyone, ok)}})
+	s := serve(t, setup{rows: []web.Route{get("/probe/", access.Anyone, ok)}})
 	target := "/api/v1/probe/?x="
 	expect(t, s.do(request{target: target + strings.Repeat("a", 8192-len(target))}), 200, "")
 	expect(t, s.do(request{target: target + strings.Repeat("a", 8193-len(target))}), 400, "validation_error")
@@ -226,7 +226,7 @@ func TestLongURL(t *testing.T) {
 
 // PocketBase's own writer drops what a stray "fields" parameter does not name.
 func TestFieldsPickerDoesNotTouchUs(t *testing.T) {
-	s := serve(t, setup{rows: []web.Route{get("/probe/", web.Anyone, ok)}})
+	s := serve(t, setup{rows: []web.Route{get("/probe/", access.Anyone, ok)}})
 	if rec := s.do(request{target: "/api/v1/probe/?fields=x"}); rec.Body.String() != `{"caller":""}` {
 		t.Errorf("got %s", rec.Body)
 	}

@@ -21,6 +21,12 @@ type Paging struct{ Number, Size int }
 // Offset is how many entries come before the page.
 func (p Paging) Offset() int { return (p.Number - 1) * p.Size }
 
+// Listing is the query of a list, with the page that it asks for.
+func (c *Call) Listing() (*Query, Paging) {
+	q := c.Query()
+	return q, q.Paging()
+}
+
 // Paging reads page and page_size.
 func (q *Query) Paging() Paging {
 	return Paging{

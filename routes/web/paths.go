@@ -10,6 +10,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 	"github.com/pocketbase/pocketbase/tools/router"
 
+	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/limits"
 )
@@ -36,7 +37,7 @@ func Patterns(path string) []string {
 // GET needs Patterns of its own there, or the files of pb_public, served at /{path...}, would catch it.
 // Source: docs/decisions/errors.md, "Unknown routes" and docs/decisions/conventions.md, "Method handling".
 func (d *Door) mountUnknown(group *router.RouterGroup[*core.RequestEvent]) {
-	unknown := d.door(Route{Path: BasePath + "/", Who: Anyone, Limit: limits.User, Handle: d.unknown})
+	unknown := d.door(Route{Path: BasePath + "/", Who: access.Anyone, Limit: limits.User, Handle: d.unknown})
 	group.GET("/api", unknown)
 	group.GET("/api/{path...}", unknown)
 	group.Route("", "/", func(e *core.RequestEvent) error {

@@ -23,12 +23,12 @@ func echoID(c *web.Call) error {
 }
 
 var pathRows = []web.Route{
-	get("/probes/", web.Anyone, ok),
-	post("/probes/", web.Anyone, ok),
-	get("/probes/{id}/", web.Anyone, echoID),
+	get("/probes/", access.Anyone, ok),
+	post("/probes/", access.Anyone, ok),
+	get("/probes/{id}/", access.Anyone, echoID),
 	{Method: http.MethodPut, Path: "/probes/{id}/", Who: access.ReadPatients, Limit: "", Handle: echoID},
-	get("/probes/archived/", web.Anyone, ok),
-	get("/numbers/{id}/", web.Anyone, func(c *web.Call) error {
+	get("/probes/archived/", access.Anyone, ok),
+	get("/numbers/{id}/", access.Anyone, func(c *web.Call) error {
 		id, err := c.PathInteger("id")
 		if err != nil {
 			return err

@@ -96,6 +96,12 @@ func (q *Query) Boolean(name string) *bool {
 	return &value
 }
 
+// IsTrue reports whether a parameter is sent and true.
+func (q *Query) IsTrue(name string) bool {
+	value := q.Boolean(name)
+	return value != nil && *value
+}
+
 // OneOf is one of the documented values; "" when left out.
 func (q *Query) OneOf(name string, values ...string) string {
 	if !q.Has(name) {

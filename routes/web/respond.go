@@ -2,11 +2,19 @@ package web
 
 import (
 	"bytes"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"mime"
 	"net/http"
 	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/vigilhealth/vigil/internal/input"
 )
 
 const JSONType = "application/json"
@@ -73,4 +81,103 @@ func Encode(value any) ([]byte, error) {
 		return nil, err
 	}
 	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), nil
+}
+
+// What handlers are made of: a body becomes what it asks for, and what an engine gives becomes the answer.
+
+// Read decodes a body and reads from it what it asks for; a refusal names every field that is wrong.
+func Read[B, V any](c *Call, read func(B, *input.Checks) V) (V, error) {
+	return readBy(c.Decode, read)
+}
+
+// ReadOptional is Read where the body may be left out.
+func ReadOptional[B, V any](c *Call, read func(B, *input.Checks) V) (V, error) {
+	return readBy(c.DecodeOptional, read)
+}
+
+func readBy[B, V any](decode func(any) error, read func(B, *input.Checks) V) (value V, err error) {
+	var body B
+	if err := decode(&body); err != nil {
+		return value, err
+	}
+	checks := input.NewChecks()
+	value = read(body, checks)
+	return value, checks.Err()
+}
+
+// Show answers with a view of what a function gave, or returns the error that it gave instead.
+func Show[T, V any](answer func(any) error, view func(T) V) func(T, error) error {
+	return func(value T, err error) error {
+		if err != nil {
+			return err
+		}
+		return answer(view(value))
+	}
+}
+
+// Views shows each row.
+func Views[T, V any](rows []T, view func(T) V) []V {
+	views := make([]V, len(rows))
+	for i, row := range rows {
+		views[i] = view(row)
+	}
+	return views
+}
+
+const csvType = "text/csv; charset=utf-8"
+
+// CSVSafe keeps a spreadsheet from reading a cell, or what one makes of a part of it, as a formula. Spreadsheets fold full-width signs
+// and skip what nobody sees, and where the decimal sign is a comma they part cells at semicolons, which RFC 4180 does not quote.
+// Source: docs/decisions/billing.md, "Claims export".
+func CSVSafe(cell string) string {
+	var safe strings.Builder
+	kept := 0
+	for at, start := 0, true; at < len(cell); {
+		r, size := utf8.DecodeRuneInString(cell[at:])
+		switch parts := strings.ContainsRune(";\t\r\n", r); {
+		case start && (opensFormula(r) || at == 0 && parts && r != ';'):
+			safe.WriteString(cell[kept:at] + "'")
+			kept, start = at, parts
+		case parts:
+			start = true
+		case start && !skipped(r):
+			start = false
+		}
+		at += size
+	}
+	return safe.String() + cell[kept:]
+}
+
+// opensFormula knows the signs in all their widths and heights.
+func opensFormula(r rune) bool {
+	if r < utf8.RuneSelf {
+		return strings.ContainsRune("=+-@", r)
+	}
+	folded := norm.NFKC.String(string(r))
+	return r == '\u2212' || len(folded) == 1 && strings.Contains("=+-@", folded)
+}
+
+// skipped is what a spreadsheet may pass over before it looks for a sign: white space and what has no shape.
+func skipped(r rune) bool {
+	return unicode.IsSpace(r) || unicode.IsControl(r) || r == '"' || r == utf8.RuneError ||
+		unicode.In(r, unicode.Cf, unicode.Mn, unicode.Me, unicode.Zs, unicode.Zl, unicode.Zp, unicode.Co, unicode.Other_Default_Ignorable_Code_Point)
+}
+
+// StartCSV begins a table of any length; rows go out as they are written.
+func (c *Call) StartCSV(filename string) *csv.Writer {
+	h := c.Header()
+	h.Set("Content-Type", csvType)
+	h.Set("Content-Disposition", `attachment; filename="`+filename+`"`)
+	c.response.WriteHeader(http.StatusOK)
+	w := csv.NewWriter(c.response)
+	w.UseCRLF = true // RFC 4180
+	return w
+}
+
+// WriteSafe writes one row.
+func WriteSafe(w *csv.Writer, cells ...string) error {
+	for i, cell := range cells {
+		cells[i] = CSVSafe(cell)
+	}
+	return w.Write(cells)
 }

@@ -119,7 +119,7 @@ func serve(t *testing.T, s setup) *server {
 
 // open serves the rows of a test below [web.BasePath], and one outside it.
 func open(e *core.ServeEvent, s setup, log io.Writer) error {
-	rows := []web.Route{{Method: http.MethodGet, Path: "/health/live", Who: web.Anyone, Limit: limits.None, Handle: func(c *web.Call) error {
+	rows := []web.Route{{Method: http.MethodGet, Path: "/health/live", Who: access.Anyone, Limit: limits.None, Handle: func(c *web.Call) error {
 		return c.OK(map[string]string{"status": "ok"})
 	}}}
 	for _, row := range s.rows {

@@ -51,11 +51,6 @@ func (m *maker) claimsStatus() (any, error) {
 // where is the query as a condition on billing_entries; states are those in question.
 func (m *maker) where(conditions ...string) (string, dbx.Params) {
 	params := dbx.Params{}
-	add := func(column, compare, value string) {
-		name := fmt.Sprint("q", len(params))
-		conditions = append(conditions, column+" "+compare+" {:"+name+"}")
-		params[name] = value
-	}
 	for _, f := range []struct {
 		column, compare string
 		value           *string
@@ -68,7 +63,9 @@ func (m *maker) where(conditions ...string) (string, dbx.Params) {
 		{"rendering_provider", "=", m.q.Provider},
 	} {
 		if f.value != nil {
-			add(f.column, f.compare, *f.value)
+			name := fmt.Sprint("q", len(params))
+			conditions = append(conditions, f.column+" "+f.compare+" {:"+name+"}")
+			params[name] = *f.value
 		}
 	}
 	return strings.Join(conditions, " AND "), params
@@ -181,4 +178,22 @@ func emptyAges() (buckets []AgeBucket) {
 		buckets = append(buckets, AgeBucket{Bucket: age.name})
 	}
 	return buckets
+}
+
+// UnbilledBody is the report of billable activity that is not claimed.
+type UnbilledBody struct {
+	Count                int                `json:"count"`
+	TotalEstimatedAmount billing.Cents      `json:"total_estimated_amount"`
+	Results              []billing.Unbilled `json:"results"`
+}
+
+func (m *maker) unbilled() (any, error) {
+	list, err := m.engine.Unbilled(m.app, billing.UnbilledFilter{
+		From: m.q.From, To: m.q.To, CPTCode: m.q.CPTCode, PatientID: m.q.PatientID, Payer: m.q.Payer, Provider: m.q.Provider,
+	}, m.now)
+	body := UnbilledBody{Count: len(list), Results: list}
+	for _, u := range list {
+		body.TotalEstimatedAmount += u.EstimatedAmount
+	}
+	return body, err
 }

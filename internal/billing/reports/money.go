@@ -50,18 +50,13 @@ type StatusCounts struct {
 }
 
 func statusCounts(sums []billing.Sum) (c StatusCounts) {
+	count := map[string]*int{
+		billing.PendingReview: &c.Pending, billing.Reviewed: &c.Pending, billing.Submitted: &c.Submitted, billing.Paid: &c.Paid,
+		billing.Denied: &c.Denied, billing.Appealed: &c.Appealed,
+	}
 	for _, s := range sums {
-		switch s.Status {
-		case billing.PendingReview, billing.Reviewed:
-			c.Pending += s.Claims
-		case billing.Submitted:
-			c.Submitted += s.Claims
-		case billing.Paid:
-			c.Paid += s.Claims
-		case billing.Denied:
-			c.Denied += s.Claims
-		case billing.Appealed:
-			c.Appealed += s.Claims
+		if n := count[s.Status]; n != nil {
+			*n += s.Claims
 		}
 	}
 	return c

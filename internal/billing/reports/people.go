@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/pocketbase/dbx"
@@ -30,12 +29,7 @@ type ProductivityBody struct {
 }
 
 func (m *maker) productivity() (any, error) {
-	sums, err := m.sums(billing.ByProvider)
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(sums, byWorth)
-	names, err := m.providers(sums)
+	sums, names, err := m.ranked(billing.ByProvider, m.providers)
 	if err != nil {
 		return nil, err
 	}
@@ -70,15 +64,17 @@ func (c counted) byID() map[string]int {
 	return byID
 }
 
+// listOf is ids as JSON; text always encodes.
+func listOf(ids []string) string {
+	list, _ := json.Marshal(ids)
+	return string(list)
+}
+
 func (m *maker) patientsManaged(userIDs []string) (map[string]int, error) {
-	list, err := json.Marshal(userIDs)
-	if err != nil {
-		return nil, fmt.Errorf("encode users: %w", err)
-	}
 	where, params := m.where("rendering_provider = j.value", "lifecycle_status != 'voided'")
-	params["ids"] = string(list)
+	params["ids"] = listOf(userIDs)
 	var rows counted
-	err = m.app.DB().NewQuery("SELECT j.value AS id, (SELECT COUNT(DISTINCT patient) FROM billing_entries WHERE " + where + ") AS n FROM json_each({:ids}) j").
+	err := m.app.DB().NewQuery("SELECT j.value AS id, (SELECT COUNT(DISTINCT patient) FROM billing_entries WHERE " + where + ") AS n FROM json_each({:ids}) j").
 		Bind(params).All(&rows)
 	if err != nil {
 		return nil, fmt.Errorf("count patients of providers: %w", err)
@@ -87,18 +83,14 @@ func (m *maker) patientsManaged(userIDs []string) (map[string]int, error) {
 }
 
 func (m *maker) interactiveMinutes(userIDs []string) (map[string]int, error) {
-	list, err := json.Marshal(userIDs)
-	if err != nil {
-		return nil, fmt.Errorf("encode users: %w", err)
-	}
 	from, to := m.engine.Bounds(billing.Span{Start: m.q.From, End: m.q.To})
-	params := dbx.Params{"ids": string(list), "from": collections.Instant(from), "to": collections.Instant(to)}
+	params := dbx.Params{"ids": listOf(userIDs), "from": collections.Instant(from), "to": collections.Instant(to)}
 	where := ""
 	if m.q.PatientID != "" {
 		where, params["patient"] = " AND +patient = {:patient}", m.q.PatientID
 	}
 	var rows counted
-	err = m.app.DB().NewQuery(`SELECT user AS id, CAST(SUM(duration_seconds) AS INTEGER) / 60 AS n FROM time_entries
+	err := m.app.DB().NewQuery(`SELECT user AS id, CAST(SUM(duration_seconds) AS INTEGER) / 60 AS n FROM time_entries
 		WHERE user IN (SELECT value FROM json_each({:ids})) AND started_at >= {:from} AND started_at < {:to} AND +category = 'interactive'
 			AND ended_at != ''` + where + ` GROUP BY user`).Bind(params).All(&rows)
 	if err != nil {
@@ -185,14 +177,10 @@ func (m *maker) patientsWithEntries() (count int, ids []string, err error) {
 
 // sumPatients adds up the entries of some patients; one without entries has zeros.
 func (m *maker) sumPatients(ids []string) (rows []PatientRow, err error) {
-	list, err := json.Marshal(ids)
-	if err != nil {
-		return nil, fmt.Errorf("encode patients: %w", err)
-	}
 	others := *m
 	others.q.PatientID = ""
 	where, params := others.where("b.patient = j.value", "b.lifecycle_status != 'voided'")
-	params["ids"] = string(list)
+	params["ids"] = listOf(ids)
 	err = m.app.DB().NewQuery(`SELECT j.value AS patient, CAST(COALESCE(SUM(b.amount_cents), 0) AS INTEGER) AS amount,
 			CAST(COALESCE(SUM(b.payment_cents), 0) AS INTEGER) AS paid, COUNT(b.patient) AS claims, MAX(b.service_date) AS last
 		FROM json_each({:ids}) j LEFT JOIN billing_entries b INDEXED BY idx_billing_entries_patient ON ` + where + ` GROUP BY j.value ORDER BY j.value`).Bind(params).All(&rows)

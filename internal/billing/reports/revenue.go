@@ -2,7 +2,9 @@ package reports
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/billing"
@@ -59,15 +61,25 @@ func (m *maker) revenue() (any, error) {
 		return nil, err
 	}
 	all := total(codes)
-	body := RevenueBody{TotalRevenue: all.Amount, CollectedRevenue: all.Collected, ByCPT: []CodeRevenue{}}
+	body := RevenueBody{
+		TotalRevenue: all.Amount, CollectedRevenue: all.Collected, ByCPT: []CodeRevenue{}, ByPayer: []PayerRevenue{}, ByProvider: []ProviderRevenue{},
+	}
 	for _, s := range codes {
 		body.ByCPT = append(body.ByCPT, CodeRevenue{s.CPTCode, s.Claims, s.Units, s.Amount, s.Collected})
 	}
-	if body.ByPayer, err = m.revenueByPayer(); err != nil {
+	payers, names, err := m.ranked(billing.ByPayer, m.payers)
+	if err != nil {
 		return nil, err
 	}
-	if body.ByProvider, err = m.revenueByProvider(); err != nil {
+	for _, s := range payers {
+		body.ByPayer = append(body.ByPayer, PayerRevenue{number(s.Payer), names[s.Payer], s.Claims, s.Amount, s.Collected})
+	}
+	providers, names, err := m.ranked(billing.ByProvider, m.providers)
+	if err != nil {
 		return nil, err
+	}
+	for _, s := range providers {
+		body.ByProvider = append(body.ByProvider, ProviderRevenue{number(s.Provider), names[s.Provider], s.Claims, s.Amount, s.Collected})
 	}
 	periods, err := m.periods(Group(m.q.From, m.q.To))
 	for _, p := range periods {
@@ -81,32 +93,15 @@ func byWorth(a, b billing.Sum) int {
 	return cmp.Or(cmp.Compare(b.Amount, a.Amount), cmp.Compare(a.Payer, b.Payer), cmp.Compare(a.Provider, b.Provider))
 }
 
-func (m *maker) revenueByPayer() ([]PayerRevenue, error) {
-	sums, err := m.sums(billing.ByPayer)
+// ranked are the sums by a dimension, the highest first, and the names of whom they are about.
+func (m *maker) ranked(by billing.Dimension, namesOf func([]billing.Sum) (map[string]string, error)) ([]billing.Sum, map[string]string, error) {
+	sums, err := m.sums(by)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	slices.SortFunc(sums, byWorth)
-	names, err := m.payers(sums)
-	rows := []PayerRevenue{}
-	for _, s := range sums {
-		rows = append(rows, PayerRevenue{number(s.Payer), names[s.Payer], s.Claims, s.Amount, s.Collected})
-	}
-	return rows, err
-}
-
-func (m *maker) revenueByProvider() ([]ProviderRevenue, error) {
-	sums, err := m.sums(billing.ByProvider)
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(sums, byWorth)
-	names, err := m.providers(sums)
-	rows := []ProviderRevenue{}
-	for _, s := range sums {
-		rows = append(rows, ProviderRevenue{number(s.Provider), names[s.Provider], s.Claims, s.Amount, s.Collected})
-	}
-	return rows, err
+	names, err := namesOf(sums)
+	return sums, names, err
 }
 
 // periodSum is what a period comes to.
@@ -174,4 +169,51 @@ func (m *maker) providers(sums []billing.Sum) (map[string]string, error) {
 		ids = append(ids, s.Provider)
 	}
 	return billing.Providers(m.app, ids)
+}
+
+// The groups of a breakdown.
+const (
+	ByDay   = "day"
+	ByWeek  = "week"
+	ByMonth = "month"
+)
+
+// Bucket is one period of a breakdown, cut to the span that was asked for. Week keys are those of ISO 8601, whose year may differ from the day's.
+type Bucket struct{ Key, First, Last string }
+
+// Group is the grouping of a span of days: by day up to 31 of them, by week up to 182, else by month. Source: docs/decisions/billing.md, "Automatic grouping".
+func Group(from, to string) string {
+	switch days := billing.DaysBetween(from, to) + 1; {
+	case days <= 31:
+		return ByDay
+	case days <= 182:
+		return ByWeek
+	}
+	return ByMonth
+}
+
+// Buckets are the periods of a span, without gaps, the first and the last perhaps shorter.
+func Buckets(from, to, group string) (buckets []Bucket) {
+	for day := from; day <= to; {
+		at := billing.ParseDay(day)
+		b := Bucket{Key: day, First: day, Last: day}
+		switch group {
+		case ByWeek:
+			year, week := at.ISOWeek()
+			b.Key = fmt.Sprintf("%04d-W%02d", year, week)
+			b.Last = billing.AddDays(day, (7-int(at.Weekday()))%7) // Sunday ends the week
+		case ByMonth:
+			b.Key = day[:len("2006-01")]
+			b.Last = time.Date(at.Year(), at.Month()+1, 0, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
+		}
+		b.Last = min(b.Last, to)
+		buckets = append(buckets, b)
+		day = billing.AddDays(b.Last, 1)
+	}
+	return buckets
+}
+
+// whole reports whether a bucket is a month from its first day to its last.
+func (b Bucket) whole() bool {
+	return len(b.Key) == len("2006-01") && b.First[8:] == "01" && billing.AddDays(b.Last, 1)[8:] == "01"
 }

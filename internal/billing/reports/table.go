@@ -20,35 +20,19 @@ type Table struct {
 	Rows    [][]Cell
 }
 
-// Table is the main table of a report. Source: docs/decisions/billing.md, "Report parameters (all 13)".
+// Table is the main table of a report: the first list of its body; a body without one is a row by itself.
+// Source: docs/decisions/billing.md, "Report parameters (all 13)".
 func (r Report) Table() Table {
-	switch body := r.Body.(type) {
-	case ExecutiveBody:
-		return tableOf(body.MonthOverMonth)
-	case RevenueBody:
-		return tableOf(body.ByCPT)
-	case ClaimsStatusBody:
-		return tableOf(body.Results)
-	case UnbilledBody:
-		return tableOf(body.Results)
-	case AgingBody:
-		return tableOf(body.Buckets)
-	case PayerPerformanceBody:
-		return tableOf(body.Results)
-	case PatientSummaryBody:
-		return tableOf(body.Results)
-	case CPTUtilizationBody:
-		return tableOf(body.Results)
-	case TrendBody:
-		return tableOf(body.Results)
-	case ProductivityBody:
-		return tableOf(body.Results)
-	case TasksBody:
-		return tableOf(body.Items)
-	case QuickStatsBody:
-		return tableOf([]QuickStatsBody{body})
+	if r.Body == nil {
+		return Table{}
 	}
-	return Table{}
+	body := reflect.ValueOf(r.Body)
+	for _, member := range body.Fields() {
+		if member.Kind() == reflect.Slice {
+			return tableOf(member)
+		}
+	}
+	return tableOf(reflect.Append(reflect.MakeSlice(reflect.SliceOf(body.Type()), 0, 1), body))
 }
 
 // Pick keeps some columns, in the order asked for; it names the first that there is not.
@@ -71,18 +55,18 @@ func (t Table) Pick(columns []string) (picked Table, unknown string) {
 }
 
 // tableOf reads rows of one struct type: a column for each member that JSON shows, under its name there.
-func tableOf[T any](rows []T) (t Table) {
-	kind := reflect.TypeFor[T]()
+func tableOf(rows reflect.Value) (t Table) {
+	kind := rows.Type().Elem()
 	var fields []int
 	for i := range kind.NumField() {
 		if name, _, _ := strings.Cut(kind.Field(i).Tag.Get("json"), ","); name != "" && name != "-" {
 			fields, t.Columns = append(fields, i), append(t.Columns, name)
 		}
 	}
-	for _, row := range rows {
-		value, cells := reflect.ValueOf(row), make([]Cell, len(fields))
+	for n := range rows.Len() {
+		cells := make([]Cell, len(fields))
 		for i, field := range fields {
-			cells[i] = cellOf(value.Field(field))
+			cells[i] = cellOf(rows.Index(n).Field(field))
 		}
 		t.Rows = append(t.Rows, cells)
 	}

@@ -1,0 +1,342 @@
+package auth_test
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+const resetPage = "https://vigil.example.org/reset?from=mail"
+
+func withResetPage(o *auth.Options) {
+	o.ResetURL, o.SignInURL = resetPage, "https://vigil.example.org/"
+}
+
+func askReset(t testing.TB, e *auth.Engine, app core.App, email string, now time.Time) {
+	t.Helper()
+	if err := e.RequestReset(app, auth.ResetRequestBody{Email: input.Of(email)}, origin, now); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// resolve is what the mailer makes of the last mail in the outbox: the token of its link, or "" for none.
+func resolve(t testing.TB, e *auth.Engine, app core.App, now time.Time) (token string, mail *collections.Mail) {
+	t.Helper()
+	var id string
+	if err := app.DB().NewQuery("SELECT id FROM mails ORDER BY rowid DESC LIMIT 1").Row(&id); err != nil {
+		t.Fatal(err)
+	}
+	err := app.RunInTransaction(func(tx core.App) (err error) {
+		if mail, err = collections.FindMail(tx, id); err != nil {
+			return err
+		}
+		send, err := e.ResolveMail(tx, mail, now)
+		if err != nil || !send {
+			return err
+		}
+		token = tokenIn(t, mail.Parameters()["link"])
+		return tx.Save(mail)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token, mail
+}
+
+func tokenIn(t testing.TB, link string) string {
+	t.Helper()
+	address, err := url.Parse(link)
+	if err != nil || address.Host != "vigil.example.org" || address.Path != "/reset" || address.Query().Get("from") != "mail" {
+		t.Fatalf("link %s, %v", link, err)
+	}
+	return address.Query().Get("token")
+}
+
+func setPassword(t testing.TB, e *auth.Engine, app core.App, token, password string, now time.Time) error {
+	t.Helper()
+	return e.ConfirmReset(t.Context(), app, auth.ResetBody{
+		Token: input.Of(token), NewPassword: input.Of(password), NewPasswordConfirm: input.Of(password),
+	}, origin, now)
+}
+
+// Asking tells nobody whether an address has an account: the same is stored for both, and who has it is in neither mail.
+func TestAskingForAResetTellsNothing(t *testing.T) {
+	app, e := vigiltest.NewApp(t), newEngine(withResetPage)
+	user := vigiltest.User(t, app, access.Nurse)
+	added := map[string]map[string]int{}
+	for _, email := range []string{user.Email(), "nobody@vigil.test"} {
+		before := vigiltest.RowCounts(t, app)
+		askReset(t, e, app, "  "+strings.ToUpper(email), clock)
+		added[email] = vigiltest.RowsAdded(t, app, before)
+	}
+	if want := map[string]int{"mails": 1, "audit_log": 1}; !maps.Equal(added[user.Email()], want) || !maps.Equal(added["nobody@vigil.test"], want) {
+		t.Errorf("added %v", added)
+	}
+	var named int
+	if err := app.DB().NewQuery("SELECT COUNT(*) FROM mails WHERE user != ''").Row(&named); err != nil || named != 0 {
+		t.Errorf("%d mails name their reader, %v", named, err)
+	}
+	rows, err := collections.AuditRows(app, "", "~", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(rows[0].ResourceType, rows[0].ResourceID); got != fmt.Sprint("User", user.Number()) {
+		t.Errorf("recorded of %s", got)
+	}
+	if got := rows[1].ResourceType + rows[1].ResourceID; got != "LoginKey"+vigiltest.Sealer().LoginKey("nobody@vigil.test") {
+		t.Errorf("recorded of %s", got)
+	}
+	err = e.RequestReset(app, auth.ResetRequestBody{}, origin, clock)
+	wantCode(t, "no address", err, "validation_error")
+}
+
+func TestResetLink(t *testing.T) {
+	app, e := vigiltest.NewApp(t), newEngine(withResetPage)
+	user := vigiltest.User(t, app, access.Nurse, vigiltest.With("must_change_password", true))
+	for range 5 {
+		opens(t, e, app, user, "wrong", "", clock)
+	}
+	askReset(t, e, app, user.Email(), clock)
+	first, _ := resolve(t, e, app, clock)
+	askReset(t, e, app, user.Email(), clock)
+	token, mail := resolve(t, e, app, clock)
+	if len(token) != 43 || token == first || mail.UserID() != user.Id {
+		t.Errorf("tokens %q and %q for %s", first, token, mail.UserID())
+	}
+	wantCode(t, "the earlier link", setPassword(t, e, app, first, "Next-Password-1", clock), "invalid_reset_token")
+	wantCode(t, "an hour later", setPassword(t, e, app, token, "Next-Password-1", clock.Add(time.Hour)), "invalid_reset_token")
+	for _, weak := range []string{"short-A1", vigiltest.Password, "Test, Person 1815"} {
+		wantCode(t, weak, setPassword(t, e, app, token, weak, clock), "validation_error")
+	}
+	err := e.ConfirmReset(t.Context(), app, auth.ResetBody{Token: input.Of(token), NewPassword: input.Of("Next-Password-1"), NewPasswordConfirm: input.Of("Next-Password-2")}, origin, clock)
+	if got := wrongFields(err); got != "new_password_confirm" {
+		t.Errorf("two passwords: %s", got)
+	}
+	err = e.ConfirmReset(t.Context(), app, auth.ResetBody{NewPassword: input.Of("x")}, origin, clock)
+	if got := wrongFields(err); got != "new_password_confirm token" {
+		t.Errorf("no token: %s", got)
+	}
+	err = e.ConfirmReset(t.Context(), app, auth.ResetBody{Token: input.Of("unknown"), NewPassword: input.Of("x")}, origin, clock)
+	if got := wrongFields(err); got != "new_password_confirm" { // nothing of a password's policy is told to who has no link
+		t.Errorf("an unknown token: %s", got)
+	}
+
+	wantCode(t, "in its last moment", setPassword(t, e, app, token, "Next-Password-1", clock.Add(time.Hour-time.Second)), "")
+	wantCode(t, "again", setPassword(t, e, app, token, "Next-Password-2", clock), "invalid_reset_token")
+	if got := opens(t, e, app, user, "Next-Password-1", "", clock); got != "" { // the lock of the wrong attempts went with the old password
+		t.Errorf("the new password: %s", got)
+	}
+	if got := opens(t, e, app, user, vigiltest.Password, "", clock); got != "authentication_failed" {
+		t.Errorf("the old password: %s", got)
+	}
+	if reread(t, app, user).MustChangePassword() {
+		t.Error("the password must still be changed")
+	}
+	if got := mails(t, app); got != "account_locked password_changed password_reset password_reset" {
+		t.Errorf("mails: %s", got)
+	}
+}
+
+// A reset ends every sign-in.
+func TestResetEndsSessions(t *testing.T) {
+	app, e := vigiltest.NewApp(t), newEngine(withResetPage)
+	user := vigiltest.User(t, app, access.Nurse)
+	_, session := signedIn(t, e, app, user, clock)
+	admin := administrator(t, e, app)
+	if err := e.SendReset(app, admin, user.Id, origin, clock); err != nil {
+		t.Fatal(err)
+	}
+	token, _ := resolve(t, e, app, clock)
+	wantCode(t, "set", setPassword(t, e, app, token, "Next-Password-1", clock), "")
+	_, err := e.Authenticate(app, session.Access, clock)
+	wantCode(t, "access", err, "token_invalid")
+	_, err = refresh(e, app, session.Refresh, clock)
+	wantCode(t, "refresh", err, "token_revoked")
+	if got := recorded(t, app, user); got != "auth.password_reset_request[] auth.password_reset[]" {
+		t.Errorf("recorded %s", got)
+	}
+}
+
+// Three links an hour, whoever asked for them, and none to whom they are of no use.
+func TestResetMailsAreFew(t *testing.T) {
+	app, e := vigiltest.NewApp(t), newEngine(withResetPage)
+	user := vigiltest.User(t, app, access.Nurse)
+	for _, test := range []struct {
+		minutes int
+		mailed  bool
+	}{{0, true}, {20, true}, {40, true}, {59, false}, {60, true}, {61, false}, {80, true}} {
+		at := clock.Add(time.Duration(test.minutes) * time.Minute)
+		askReset(t, e, app, user.Email(), at)
+		token, _ := resolve(t, e, app, at)
+		if (token != "") != test.mailed {
+			t.Errorf("after %d minutes: mailed is %v", test.minutes, token != "")
+		}
+	}
+	closed := vigiltest.User(t, app, access.Nurse, vigiltest.Inactive())
+	gone := vigiltest.User(t, app, access.Patient, vigiltest.PortalOf(patient(t, app, "A-2", true)))
+	portal := vigiltest.User(t, app, access.Patient, vigiltest.PortalOf(patient(t, app, "A-1", false)))
+	for email, mailed := range map[string]bool{closed.Email(): false, gone.Email(): false, "nobody@vigil.test": false, portal.Email(): true} {
+		askReset(t, e, app, email, clock)
+		if token, _ := resolve(t, e, app, clock); (token != "") != mailed {
+			t.Errorf("%s: mailed is %v", email, token != "")
+		}
+	}
+}
+
+// The administrators hear of a lock where there is something to unlock: a known address, of a user or of the dashboard.
+func TestAdministratorsHearOfLocks(t *testing.T) {
+	app, e := vigiltest.NewApp(t), newEngine()
+	admin := vigiltest.User(t, app, access.Admin)
+	vigiltest.User(t, app, access.Admin, vigiltest.Inactive())
+	known := vigiltest.User(t, app, access.Nurse)
+	root := superuser(t, app, "root@vigil.test")
+	lock := func(try func() error) []string {
+		for range 5 {
+			wantCode(t, "a failure", try(), "authentication_failed")
+		}
+		before := vigiltest.RowCounts(t, app)
+		if token, _ := resolve(t, e, app, clock); token != "" {
+			t.Error("a lock is no link")
+		}
+		added := vigiltest.RowsAdded(t, app, before)
+		if added["notifications"] != added["mails"] {
+			t.Errorf("added %v", added)
+		}
+		if added["notifications"] == 0 {
+			return nil
+		}
+		notices, err := app.FindRecordsByFilter(collections.Notifications, "user = {:user}", "-@rowid", 1, 0, map[string]any{"user": admin.Id})
+		if err != nil || len(notices) != 1 || added["notifications"] != 1 {
+			t.Fatalf("notices %v of %v, %v", notices, added, err)
+		}
+		return strings.Fields(notices[0].GetString("body"))[:5]
+	}
+	user := func(email string) func() error {
+		return func() error {
+			_, err := e.Login(t.Context(), app, credentials(email, "wrong"), origin, clock)
+			return err
+		}
+	}
+	dashboard := func(email string) func() error {
+		return func() error {
+			_, err := e.SuperuserPassword(t.Context(), app, email, "wrong", "", origin, clock)
+			return err
+		}
+	}
+	for name, test := range map[string]struct {
+		try  func() error
+		want string
+	}{
+		"a user":                           {user(known.Email()), "[The account " + known.Email() + " was locked]"},
+		"nobody":                           {user("nobody@vigil.test"), "[]"},
+		"a superuser":                      {dashboard(root.Email()), "[The dashboard account root@vigil.test was]"},
+		"no superuser":                     {dashboard("nobody@vigil.test"), "[]"},
+		"a superuser's, among the users":   {user(root.Email()), "[]"},
+		"a user's, among the superusers":   {dashboard(known.Email()), "[]"},
+		"a user's address in capitals too": {dashboard(strings.ToUpper("somebody@vigil.test")), "[]"},
+	} {
+		if got := fmt.Sprint(lock(test.try)); got != test.want {
+			t.Errorf("%s: told %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// A new account gets a link that sets its password within a day, and its password is in no mail.
+func TestRegister(t *testing.T) {
+	app, e := vigiltest.NewApp(t), newEngine(withResetPage)
+	admin := administrator(t, e, app)
+	body := auth.RegisterBody{
+		Email: input.Of(" New.Person@Practice.TEST "), Password: input.Of("Correct-Horse-42"), FirstName: input.Of("New"), LastName: input.Of("Person"),
+		Role: input.Of("provider"), TimeZone: input.Of("America/Denver"), NPI: input.Of("1234567893"), Phone: input.Of("312 555 0100"),
+	}
+	user, err := e.Register(t.Context(), app, body, admin.Actor(origin), clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if user.Email() != "new.person@practice.test" || !user.Active() || user.Role() != "provider" || user.NPI() != "1234567893" || user.Phone() != "312 555 0100" ||
+		user.TimeZone() != "America/Denver" || !user.MustChangePassword() || !user.CreatedAt().Equal(clock) {
+		t.Errorf("stored %v", user.FieldsData())
+	}
+	if got := opens(t, e, app, user, "Correct-Horse-42", "", clock); got != "" {
+		t.Errorf("the password of the registration: %s", got)
+	}
+	record, err := app.FindFirstRecordByData(collections.Mails, "template", "welcome")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mail, err := collections.FindMail(app, record.Id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := mail.Parameters()
+	if told["email"] != user.Email() || told["address"] != "https://vigil.example.org/" || strings.Contains(fmt.Sprint(told), "Correct-Horse-42") {
+		t.Errorf("welcomed with %v", told)
+	}
+	token := tokenIn(t, told["link"])
+	wantCode(t, "a day later", setPassword(t, e, app, token, "Next-Password-1", clock.Add(24*time.Hour)), "invalid_reset_token")
+	wantCode(t, "within a day", setPassword(t, e, app, token, "Next-Password-1", clock.Add(24*time.Hour-time.Second)), "")
+	if got := recorded(t, app, user); got != "user.create[] auth.password_reset[]" {
+		t.Errorf("recorded %s", got)
+	}
+	body.MustChangePassword, body.Email = input.Of(false), input.Of("other@practice.test")
+	if other, err := e.Register(t.Context(), app, body, admin.Actor(origin), clock); err != nil || other.MustChangePassword() {
+		t.Errorf("one who keeps the password: %v", err)
+	}
+}
+
+func TestRegisterRefuses(t *testing.T) {
+	app, e := vigiltest.NewApp(t), newEngine(withResetPage)
+	vigiltest.User(t, app, access.Nurse, vigiltest.Email("taken@practice.test"))
+	here, gone := patient(t, app, "A-1", false), patient(t, app, "A-2", true)
+	before := vigiltest.RowCounts(t, app)
+	for name, test := range map[string]struct {
+		change func(*auth.RegisterBody)
+		want   string
+	}{
+		"everything missing":        {func(b *auth.RegisterBody) { *b = auth.RegisterBody{} }, "email first_name last_name password role"},
+		"a taken address":           {func(b *auth.RegisterBody) { b.Email = input.Of("TAKEN@practice.test") }, "email"},
+		"no address":                {func(b *auth.RegisterBody) { b.Email = input.Of("practice.test") }, "email"},
+		"no domain":                 {func(b *auth.RegisterBody) { b.Email = input.Of("new@practice") }, "email"},
+		"a Cyrillic letter":         {func(b *auth.RegisterBody) { b.Email = input.Of("n\u0435w@practice.test") }, "email"},
+		"65 before the sign":        {func(b *auth.RegisterBody) { b.Email = input.Of(strings.Repeat("a", 65) + "@practice.test") }, "email"},
+		"two points":                {func(b *auth.RegisterBody) { b.Email = input.Of("new..person@practice.test") }, "email"},
+		"a weak password":           {func(b *auth.RegisterBody) { b.Password = input.Of("password") }, "password"},
+		"the address as password":   {func(b *auth.RegisterBody) { b.Password = input.Of("New@practice.test-1") }, "password"},
+		"no role of ours":           {func(b *auth.RegisterBody) { b.Role = input.Of("boss") }, "role"},
+		"a linked nurse":            {func(b *auth.RegisterBody) { b.PatientID = input.Of(here) }, "patient_id"},
+		"no NPI":                    {func(b *auth.RegisterBody) { b.NPI = input.Of("1234567890") }, "npi"},
+		"neither zone nor phone":    {func(b *auth.RegisterBody) { b.TimeZone, b.Phone = input.Of("x"), input.Of("x") }, "phone time_zone"},
+		"a portal of a deleted one": {func(b *auth.RegisterBody) { b.Role, b.PatientID = input.Of("patient"), input.Of(gone) }, ""},
+	} {
+		body := auth.RegisterBody{
+			Email: input.Of("new@practice.test"), Password: input.Of("Correct-Horse-42"), FirstName: input.Of("Ada"), LastName: input.Of("Byron"), Role: input.Of("nurse"),
+		}
+		test.change(&body)
+		_, err := e.Register(t.Context(), app, body, audit.System(), clock)
+		if got := wrongFields(err); err == nil || got != test.want {
+			t.Errorf("%s: %q is wrong, %v", name, got, err)
+		}
+	}
+	if added := vigiltest.RowsAdded(t, app, before); len(added) > 0 {
+		t.Errorf("added %v", added)
+	}
+	body := auth.RegisterBody{
+		Email: input.Of(strings.Repeat("a", 64) + "@practice.test"), Password: input.Of("Correct-Horse-42"), FirstName: input.Of("Ada"), LastName: input.Of("Byron"),
+		Role: input.Of("patient"), PatientID: input.Of(here),
+	}
+	if user, err := e.Register(t.Context(), app, body, audit.System(), clock); err != nil || user.PatientID() != here {
+		t.Errorf("a portal account: %v", err)
+	}
+}
