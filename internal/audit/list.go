@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -41,10 +42,7 @@ func stored(row collections.AuditRow) Stored {
 
 // Fields are the names of what changed, sorted.
 func (s Stored) Fields() []string {
-	names := []string{}
-	for name := range s.Changes {
-		names = append(names, name)
-	}
+	names := slices.AppendSeq([]string{}, maps.Keys(s.Changes))
 	slices.Sort(names)
 	return names
 }

@@ -1,9 +1,18 @@
 package audit
 
 import (
+	"bufio"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"hash"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
@@ -140,4 +149,161 @@ func fits(k keys, s collections.AuditState, row collections.AuditRow, number int
 		return false
 	}
 	return row.ID == collections.NumberID(number) && row.PrevHash == previous && hmac.Equal([]byte(row.Hash), []byte(rowHash(with, previous, row)))
+}
+
+// VerifyAgainstHead verifies the chain and holds it against the head that a file in another store remembers. A chain that was cut at its end
+// still holds in itself, but no longer has that row: it is invalid from the first row that is missing. "" is no file.
+// Source: docs/decisions/security.md, "Hash chain".
+func VerifyAgainstHead(app core.App, path string, progress func(checked, total int64)) (Result, error) {
+	result, err := Verify(app, progress)
+	if err != nil || !result.Valid || path == "" {
+		return result, err
+	}
+	return compareHead(app, path, result)
+}
+
+// VerifyAndKeepHead is VerifyAgainstHead, and appends the head to the file when the chain holds: one line of time, row number and hash.
+func VerifyAndKeepHead(app core.App, path string, now time.Time) (Result, error) {
+	result, err := VerifyAgainstHead(app, path, nil)
+	if err != nil || !result.Valid || path == "" || result.Checked == 0 {
+		return result, err
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // the operator's own setting
+	if err != nil {
+		return result, fmt.Errorf("open the audit head file: %w", err)
+	}
+	_, err = fmt.Fprintf(file, "%s %d %s\n", now.UTC().Format(time.RFC3339), result.Checked, result.HeadHash)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return result, fmt.Errorf("keep the audit head: %w", err)
+	}
+	return result, nil
+}
+
+// compareHead holds the last head that was kept against the chain.
+func compareHead(app core.App, path string, result Result) (Result, error) {
+	number, hash, err := lastHead(path)
+	if err != nil || number == 0 {
+		return result, err
+	}
+	rows, err := collections.AuditRows(app, collections.NumberID(number-1), collections.NumberID(number), 1)
+	if err != nil {
+		return result, err
+	}
+	if len(rows) == 1 && rows[0].Hash == hash {
+		return result, nil
+	}
+	if number > result.Checked {
+		return result.broken(result.Checked+1, RowsMissing), nil
+	}
+	return result.broken(number, RowChanged), nil
+}
+
+// lastHead reads the last line of the file; zero when there is none.
+func lastHead(path string) (number int64, hash string, err error) {
+	file, err := os.Open(path) //nolint:gosec // the operator's own setting
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, "", nil
+	}
+	if err != nil {
+		return 0, "", fmt.Errorf("read the audit head file: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if len(fields) != 3 {
+			return 0, "", errors.New("the audit head file is damaged")
+		}
+		if number, err = strconv.ParseInt(fields[1], 10, 64); err != nil || number < 1 {
+			return 0, "", errors.New("the audit head file is damaged")
+		}
+		hash = fields[2]
+	}
+	return number, hash, lines.Err()
+}
+
+// keys make and check the hashes of rows and the seal of the state. They are derived from the database's index key: who has the file alone
+// cannot make either, and no rotation changes them.
+type keys struct{ row, state hash.Hash }
+
+func loadKeys() (keys, error) {
+	k, err := collections.LoadAuditKeys()
+	if err != nil {
+		return keys{}, fmt.Errorf("keys of the audit trail: %w", err)
+	}
+	return keys{hmac.New(sha256.New, k.Row), hmac.New(sha256.New, k.State)}, nil
+}
+
+// seal is HMAC-SHA-256 in lower-case hex over everything that is kept about the trail.
+func (k keys) seal(s collections.AuditState) string {
+	k.state.Reset()
+	_, _ = fmt.Fprintf(k.state, "%d %s %d %s", s.Entries, s.Head, s.Unkeyed, s.UnkeyedHead) // a hash never fails
+	return hex.EncodeToString(k.state.Sum(nil))
+}
+
+// sealed reports whether the state is as the service wrote it.
+func (k keys) sealed(end collections.AuditEnd) bool {
+	return end.Kept && hmac.Equal([]byte(k.seal(end.AuditState)), []byte(end.Seal))
+}
+
+// Begin makes the state that a database has not had yet: of a fresh one, and of one that an older version wrote, whose rows keep their
+// hashes and are sealed as they are. It never makes one that was there before: a trail that lost its state says so at every check, for good.
+// Whether the trail ends as its state says is for [CheckEnd].
+func Begin(app core.App) error {
+	return app.RunInTransaction(func(tx core.App) error {
+		k, err := loadKeys()
+		if err != nil {
+			return err
+		}
+		end, err := collections.ReadAuditEnd(tx)
+		if err != nil || end.Kept {
+			return err
+		}
+		earlier, err := expected(tx)
+		if err != nil || !earlier {
+			return err
+		}
+		end = unkeyed(end)
+		end.Seal = k.seal(end.AuditState)
+		return errors.Join(collections.BeginAuditState(tx, end.AuditState), collections.MarkAuditKeys(tx))
+	})
+}
+
+// ErrBroken says that the trail does not end where its sealed state says.
+var ErrBroken = errors.New("the audit trail does not end as its sealed state says: see vigil audit verify")
+
+// CheckEnd looks at the end only, which costs nothing, and fails with [ErrBroken].
+func CheckEnd(app core.App) error {
+	k, err := loadKeys()
+	if err != nil {
+		return err
+	}
+	end, err := collections.ReadAuditEnd(app)
+	if err != nil {
+		return err
+	}
+	if !k.sealed(end) || end.Entries != collections.Number(end.ID) || end.Entries > 0 && end.Head != end.Hash {
+		return ErrBroken
+	}
+	return nil
+}
+
+// expected reports whether it is in order that there is no state: the keys say that an older version was here last, or nobody at all was.
+func expected(app core.App) (bool, error) {
+	if earlier, err := collections.BeforeAuditKeys(app); err != nil || earlier {
+		return earlier, err
+	}
+	used, err := collections.EverUsed(app)
+	return !used, err
+}
+
+// unkeyed is the state of a trail all of whose rows are of an older version.
+func unkeyed(end collections.AuditEnd) collections.AuditEnd {
+	last := collections.Number(end.ID)
+	head := end.Hash
+	if last == 0 {
+		head = firstPrevious
+	}
+	end.AuditState = collections.AuditState{Entries: last, Head: head, Unkeyed: last, UnkeyedHead: head}
+	return end
 }

@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -103,11 +104,16 @@ func (e *Engine) readLogin(app core.App, body LoginBody, from audit.Origin, now 
 	}
 	a.emailKey = e.sealer.LoginKey(a.email)
 	var err error
-	a.user, err = collections.FindUserByEmail(app, a.email)
-	if err != nil && !collections.Missing(err) {
-		return a, err
+	a.user, err = ifThere(collections.FindUserByEmail(app, a.email))
+	return a, err
+}
+
+// ifThere is nil, and no error, for what does not exist.
+func ifThere[T any](found *T, err error) (*T, error) {
+	if collections.Missing(err) {
+		return nil, nil
 	}
-	return a, nil
+	return found, err
 }
 
 // FoldEmail is the one form of an address: trimmed, in lower case. A letter outside ASCII never becomes one inside:
@@ -183,11 +189,8 @@ func (e *Engine) decideLogin(tx core.App, a attempt, proven bool) (session Sessi
 // account reads the user again, now that nobody else writes: nil when the account may not be used or when its
 // password has changed since it was checked.
 func (a attempt) account(tx core.App) (*collections.User, error) {
-	user, err := collections.FindUser(tx, a.user.Id)
-	if collections.Missing(err) {
-		return nil, nil
-	}
-	if err != nil || user.TokenKey() != a.user.TokenKey() {
+	user, err := ifThere(collections.FindUser(tx, a.user.Id))
+	if err != nil || user == nil || user.TokenKey() != a.user.TokenKey() {
 		return nil, err
 	}
 	if usable, err := mayUse(tx, user); err != nil || !usable {
@@ -212,7 +215,9 @@ func (e *Engine) completeLogin(tx core.App, a attempt, user *collections.User, f
 	if err := audit.Append(tx, about(user, audit.Login, actor), a.now); err != nil {
 		return Session{}, err
 	}
-	return e.startFamily(tx, user, a.deviceID, a.from, a.now)
+	return e.issue(tx, user, collections.RefreshToken{
+		Family: uuid.NewString(), DeviceID: a.deviceID, FamilyStartedAt: a.now, SourceIP: a.from.Address,
+	}, a.now)
 }
 
 // record appends what happened to an attempt that did not succeed.

@@ -53,12 +53,9 @@ func (e *Engine) Refresh(app core.App, body RefreshBody, from audit.Origin, now 
 		if err != nil {
 			return session, nil, err
 		}
-		user, err := collections.FindUser(tx, token.UserID)
-		if collections.Missing(err) {
-			return session, tokenInvalid(), nil
-		}
-		if err != nil {
-			return session, nil, err
+		user, err := ifThere(collections.FindUser(tx, token.UserID))
+		if err != nil || user == nil {
+			return session, tokenInvalid(), err
 		}
 		if because, refused := e.judge(token, now); refused != nil {
 			return session, refused, endFamily(tx, token, because, user, from, now)
@@ -120,7 +117,9 @@ func (e *Engine) rotate(tx core.App, token collections.RefreshToken, user *colle
 	if err := audit.Append(tx, about(user, audit.Refresh, callerOf(user).Actor(from)), now); err != nil {
 		return Session{}, err
 	}
-	return e.continueFamily(tx, user, token, from, now)
+	return e.issue(tx, user, collections.RefreshToken{
+		Family: token.Family, Parent: token.ID, DeviceID: token.DeviceID, FamilyStartedAt: token.FamilyStartedAt, SourceIP: from.Address,
+	}, now)
 }
 
 // LogoutBody holds the refresh token of the sign-in to end, and the device that is to be silent, when it is another than the one signed in with.

@@ -2,8 +2,6 @@ package auth
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"fmt"
 	"net/url"
 	"time"
@@ -34,7 +32,7 @@ const becauseReset = "password_reset"
 
 // Invite creates an account with a password nobody knows, and returns the one-time link with which its holder sets one.
 func Invite(app core.App, a NewAccount, resetURL string, by audit.Actor, now time.Time) (link string, err error) {
-	a.Password = "Aa1-" + newResetToken() // meets the policy; known to nobody
+	a.Password = "Aa1-" + randomToken() // meets the policy; known to nobody
 	a.MustChangePassword = true
 	err = app.RunInTransaction(func(tx core.App) error {
 		user, err := CreateAccount(tx, a, by, now)
@@ -49,7 +47,7 @@ func Invite(app core.App, a NewAccount, resetURL string, by audit.Actor, now tim
 
 // addResetToken makes a one-time link; earlier links of the user stop working.
 func addResetToken(tx core.App, user *collections.User, resetURL, purpose string, life time.Duration, now time.Time) (link string, err error) {
-	token := newResetToken()
+	token := randomToken()
 	if err := collections.AddResetToken(tx, user.Id, randomHash(token), purpose, now, now.Add(life)); err != nil {
 		return "", err
 	}
@@ -61,13 +59,6 @@ func addResetToken(tx core.App, user *collections.User, resetURL, purpose string
 	query.Set("token", token)
 	address.RawQuery = query.Encode()
 	return address.String(), nil
-}
-
-// newResetToken has 256 random bits.
-func newResetToken() string {
-	var token [32]byte
-	_, _ = rand.Read(token[:]) // never fails
-	return base64.RawURLEncoding.EncodeToString(token[:])
 }
 
 // ResetRequestBody asks for a link to set a password.
@@ -83,8 +74,8 @@ func (e *Engine) RequestReset(app core.App, body ResetRequestBody, from audit.Or
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	user, err := collections.FindUserByEmail(app, email)
-	if err != nil && !collections.Missing(err) {
+	user, err := ifThere(collections.FindUserByEmail(app, email))
+	if err != nil {
 		return err
 	}
 	a := attempt{emailKey: e.sealer.LoginKey(email), user: user, from: from, now: now}
@@ -103,11 +94,8 @@ func (e *Engine) ResolveMail(tx core.App, mail *collections.Mail, now time.Time)
 	if notifications.Template(mail.Template()) == notifications.AccountLocked {
 		return false, resolveLock(tx, mail, now)
 	}
-	user, err := collections.FindUserByEmail(tx, mail.Recipient())
-	if collections.Missing(err) {
-		return false, nil
-	}
-	if err != nil {
+	user, err := ifThere(collections.FindUserByEmail(tx, mail.Recipient()))
+	if err != nil || user == nil {
 		return false, err
 	}
 	return e.fillReset(tx, mail, user, now)

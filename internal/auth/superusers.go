@@ -138,15 +138,11 @@ func (e *Engine) superuserCode(tx core.App, a attempt, superuser *collections.Su
 func (e *Engine) superuserAttempt(app core.App, address string, from audit.Origin, now time.Time) (attempt, *collections.Superuser, error) {
 	a := attempt{email: FoldEmail(address), dashboard: true, from: from, now: now}
 	a.emailKey = e.superuserKey(a.email)
-	superuser, err := collections.FindSuperuserByEmail(app, a.email)
-	if err != nil {
-		if collections.Missing(err) {
-			return a, nil, nil
-		}
-		return a, nil, err
+	superuser, err := ifThere(collections.FindSuperuserByEmail(app, a.email))
+	if superuser != nil {
+		a.superuserID = superuser.Id
 	}
-	a.superuserID = superuser.Id
-	return a, superuser, nil
+	return a, superuser, err
 }
 
 // superuserKey names the counter of an address; it is none of the users'.
@@ -154,11 +150,8 @@ func (e *Engine) superuserKey(email string) string { return e.sealer.LoginKey("s
 
 // unchangedSuperuser reads an account again, now that nobody else writes: nil when it is gone or its password has changed meanwhile.
 func unchangedSuperuser(tx core.App, before *collections.Superuser) (*collections.Superuser, error) {
-	superuser, err := collections.FindSuperuser(tx, before.Id)
-	if collections.Missing(err) {
-		return nil, nil
-	}
-	if err != nil || superuser.TokenKey() != before.TokenKey() {
+	superuser, err := ifThere(collections.FindSuperuser(tx, before.Id))
+	if err != nil || superuser == nil || superuser.TokenKey() != before.TokenKey() {
 		return nil, err
 	}
 	return superuser, nil

@@ -148,8 +148,7 @@ func keepsAnAdministrator(tx core.App, caller Caller, user *collections.User) (r
 	if user.Id == caller.RecordID {
 		return fault.State("invalid_state", "Administrators cannot take their own role or account away."), nil
 	}
-	active := true
-	admins, err := collections.UserList(tx, collections.UserFilter{Role: string(access.Admin), Active: &active})
+	admins, err := collections.UserList(tx, collections.UserFilter{Role: string(access.Admin), Active: new(true)})
 	if err != nil {
 		return nil, err
 	}

@@ -23,34 +23,26 @@ const (
 // Hold keeps a data folder from being replaced while it is open. It fails while a backup is being restored into it. release
 // may be called more than once.
 func Hold(dir string) (release func() error, err error) {
-	lock, err := lockFile(dir, inUseFile)
+	lock, err := take(dir, inUseFile, (*flock.Flock).TryRLock, "a backup is being restored into this data folder: wait until that is done")
 	if err != nil {
 		return nil, err
-	}
-	held, err := lock.TryRLock()
-	if err != nil {
-		return nil, fmt.Errorf("lock the data folder: %w", err)
-	}
-	if !held {
-		return nil, errors.New("a backup is being restored into this data folder: wait until that is done")
 	}
 	return lock.Close, nil
 }
 
 // Serve makes this process the one that serves a data folder, until release. Commands may work on it beside the service.
 func Serve(dir string) (release func() error, err error) {
-	lock, err := lockFile(dir, serveFile)
+	lock, err := take(dir, serveFile, func(lock *flock.Flock) (bool, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), patience) // whoever asks Served holds it for a moment
+		defer cancel()
+		held, err := lock.TryLockContext(ctx, patience/20)
+		if ctx.Err() != nil {
+			err = nil // somebody else has it
+		}
+		return held, err
+	}, "another process serves this data folder: stop it first")
 	if err != nil {
 		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience) // whoever asks Served holds it for a moment
-	defer cancel()
-	held, err := lock.TryLockContext(ctx, patience/20)
-	if err != nil && ctx.Err() == nil {
-		return nil, fmt.Errorf("lock the data folder: %w", err)
-	}
-	if !held {
-		return nil, errors.New("another process serves this data folder: stop it first")
 	}
 	return lock.Close, nil
 }
@@ -98,12 +90,12 @@ func Alone(dir string, work func(alone bool) error) error {
 
 // claim has a data folder for itself.
 func claim(dir string) (*flock.Flock, error) {
-	return exclusive(dir, inUseFile, "the data folder is in use: stop the service, and any other command that works on it, first")
+	return take(dir, inUseFile, (*flock.Flock).TryLock, "the data folder is in use: stop the service, and any other command that works on it, first")
 }
 
 // room is a scratch folder for one at a time. What one that was killed has left there goes first. leave removes it.
 func room(dir string) (scratch string, leave func(), err error) {
-	lock, err := exclusive(dir, workFile, "another backup of this data folder is being taken, verified or restored: wait until that is done")
+	lock, err := take(dir, workFile, (*flock.Flock).TryLock, "another backup of this data folder is being taken, verified or restored: wait until that is done")
 	if err != nil {
 		return "", nil, err
 	}
@@ -119,13 +111,13 @@ func room(dir string) (scratch string, leave func(), err error) {
 	return scratch, leave, nil
 }
 
-// exclusive takes a lock that nobody else may hold; taken is what to say when somebody does.
-func exclusive(dir, name, taken string) (*flock.Flock, error) {
+// take takes a lock; taken is what to say when somebody else holds it.
+func take(dir, name string, try func(*flock.Flock) (bool, error), taken string) (*flock.Flock, error) {
 	lock, err := lockFile(dir, name)
 	if err != nil {
 		return nil, err
 	}
-	held, err := lock.TryLock()
+	held, err := try(lock)
 	if err != nil {
 		return nil, fmt.Errorf("lock the data folder: %w", err)
 	}

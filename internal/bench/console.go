@@ -49,7 +49,7 @@ func console(ctx context.Context, b built, _ plan, t *table) error {
 	if err != nil {
 		return err
 	}
-	candidate, err := b.candidate(ctx, wanted{content: content{patients: consolePatients, readings: 30 * consolePatients}})
+	candidate, err := b.candidate(ctx, content{patients: consolePatients, readings: 30 * consolePatients})
 	if err != nil {
 		return err
 	}

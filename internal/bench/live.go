@@ -20,7 +20,7 @@ const subscribers = 1000
 // live measures how long it takes until the last of a thousand subscribers has heard of a reading, and how much of the rate of
 // ingestion is left while they all listen. The subscribers are another process on the same machine.
 func live(ctx context.Context, b built, p plan, t *table) error {
-	candidate, err := b.candidate(ctx, wanted{content: content{patients: ingestPatients}})
+	candidate, err := b.candidate(ctx, content{patients: ingestPatients})
 	if err != nil {
 		return err
 	}
@@ -166,15 +166,9 @@ func subscribe(ctx context.Context, addr, token string) (*client, error) {
 			id, _, _ = strings.Cut(data, `"`)
 		}
 	}
-	c, err := dial(ctx, addr)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = c.conn.Close() }() // of no more use
-	var refusal bytes.Buffer
-	status, err := c.do(wire("POST", addr, "/api/realtime", token, fmt.Appendf(nil, `{"clientId":%q,"subscriptions":["triage"]}`, id)), &refusal)
+	status, refusal, err := exchange(ctx, addr, wire("POST", addr, "/api/realtime", token, fmt.Appendf(nil, `{"clientId":%q,"subscriptions":["triage"]}`, id)))
 	if err != nil || status != 204 {
-		return nil, fmt.Errorf("subscription answered %d: %s (%w)", status, refusal.String(), err)
+		return nil, fmt.Errorf("subscription answered %d: %s (%w)", status, refusal, err)
 	}
 	return stream, nil
 }

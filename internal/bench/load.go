@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -41,26 +42,9 @@ type load struct {
 func press(ctx context.Context, to *target, l load) (figures, error) {
 	began := time.Now()
 	measured, ends := began.Add(l.warmUp), began.Add(l.warmUp+l.length)
-	return eachClient(ctx, to, l.clients, measured, func(c *client) (taken []time.Duration, failed int, err error) {
-		for ctx.Err() == nil {
-			request := to.next(to.asked.Add(1))
-			sent := time.Now()
-			if sent.After(ends) {
-				return taken, failed, nil
-			}
-			ok, err := c.ask(to, request)
-			if err != nil {
-				return nil, 0, err
-			}
-			if time.Now().Before(measured) {
-				continue
-			}
-			if !ok {
-				failed++
-			}
-			taken = append(taken, time.Since(sent))
-		}
-		return nil, 0, ctx.Err()
+	return eachClient(ctx, to, l.clients, measured, func() (sent time.Time, over bool) {
+		sent = time.Now()
+		return sent, sent.After(ends)
 	})
 }
 
@@ -69,28 +53,19 @@ func press(ctx context.Context, to *target, l load) (figures, error) {
 func pour(ctx context.Context, to *target, perSecond float64, l load) (figures, error) {
 	began := time.Now()
 	var due atomic.Int64
-	return eachClient(ctx, to, l.clients, began, func(c *client) (taken []time.Duration, failed int, err error) {
-		for ctx.Err() == nil {
-			at := time.Duration(float64(due.Add(1)) / perSecond * float64(time.Second))
-			if at > l.length {
-				return taken, failed, nil
-			}
-			time.Sleep(time.Until(began.Add(at)))
-			ok, err := c.ask(to, to.next(to.asked.Add(1)))
-			if err != nil {
-				return nil, 0, err
-			}
-			if !ok {
-				failed++
-			}
-			taken = append(taken, time.Since(began.Add(at)))
+	return eachClient(ctx, to, l.clients, began, func() (sent time.Time, over bool) {
+		at := time.Duration(float64(due.Add(1)) / perSecond * float64(time.Second))
+		if at > l.length {
+			return sent, true
 		}
-		return nil, 0, ctx.Err()
+		time.Sleep(time.Until(began.Add(at)))
+		return began.Add(at), false
 	})
 }
 
-// eachClient runs the work of every client and adds up what they saw from a moment until the last was answered.
-func eachClient(ctx context.Context, to *target, clients int, from time.Time, work func(*client) ([]time.Duration, int, error)) (figures, error) {
+// eachClient has every client ask until its turns are over, and adds up what they saw from a moment until the last was answered. A turn
+// returns when a request may go, with the time from which it counts.
+func eachClient(ctx context.Context, to *target, clients int, from time.Time, turn func() (sent time.Time, over bool)) (figures, error) {
 	var group sync.WaitGroup
 	var lock sync.Mutex
 	var all []time.Duration
@@ -103,7 +78,7 @@ func eachClient(ctx context.Context, to *target, clients int, from time.Time, wo
 			c, err := dial(ctx, to.addr)
 			if err == nil {
 				defer func() { _ = c.conn.Close() }() // the stretch is over
-				taken, failed, err = work(c)
+				taken, failed, err = c.askOn(ctx, to, from, turn)
 			}
 			lock.Lock()
 			defer lock.Unlock()
@@ -143,6 +118,29 @@ func dial(ctx context.Context, addr string) (*client, error) {
 	return &client{conn, bufio.NewReaderSize(conn, 16<<10)}, nil
 }
 
+// askOn asks until the turns are over, and measures what is answered from a moment on.
+func (c *client) askOn(ctx context.Context, to *target, from time.Time, turn func() (time.Time, bool)) (taken []time.Duration, failed int, err error) {
+	for ctx.Err() == nil {
+		request := to.next(to.asked.Add(1))
+		sent, over := turn()
+		if over {
+			return taken, failed, nil
+		}
+		ok, err := c.ask(to, request)
+		if err != nil {
+			return nil, 0, err
+		}
+		if time.Now().Before(from) {
+			continue
+		}
+		if !ok {
+			failed++
+		}
+		taken = append(taken, time.Since(sent))
+	}
+	return nil, 0, ctx.Err()
+}
+
 // ask sends a request and reports whether it succeeded.
 func (c *client) ask(to *target, request []byte) (bool, error) {
 	status, err := c.do(request, io.Discard)
@@ -169,6 +167,18 @@ func (c *client) do(request []byte, into io.Writer) (status int, err error) {
 	}
 	_, err = io.Copy(into, answer.Body)
 	return answer.StatusCode, err
+}
+
+// exchange sends one request over a connection of its own.
+func exchange(ctx context.Context, addr string, request []byte) (status int, answer []byte, err error) {
+	c, err := dial(ctx, addr)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = c.conn.Close() }() // of no more use
+	var into bytes.Buffer
+	status, err = c.do(request, &into)
+	return status, into.Bytes(), err
 }
 
 // wire is a request as bytes; headers are name, value, name, value.

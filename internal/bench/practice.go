@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -51,20 +49,15 @@ func large(ctx context.Context, b built, p plan) (candidate, plain *server, err 
 	var beside sync.WaitGroup
 	var failed error
 	beside.Go(func() { plain, failed = b.plain(ctx, false, p.patients, p.readings) })
-	candidate, err = b.candidate(ctx, wanted{content: content{patients: p.patients, readings: p.readings, billable: true, entries: p.entries}})
+	candidate, err = b.candidate(ctx, content{patients: p.patients, readings: p.readings, billable: true, entries: p.entries})
 	beside.Wait()
 	return candidate, plain, errors.Join(err, failed)
 }
 
 // warm waits until the directory of names is there.
 func (s *server) warm(ctx context.Context) error {
-	c, err := dial(ctx, s.addr)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.conn.Close() }() // of no more use
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		status, err := c.do(wire("GET", s.addr, "/api/v1/patients/?search=kowal", s.token, nil), io.Discard)
+		_, status, _, err := s.once(ctx, "GET", "/api/v1/patients/?search=kowal", "")
 		if err != nil || status == http.StatusOK {
 			return err
 		}
@@ -138,19 +131,13 @@ func reports(ctx context.Context, p plan, t *table, s *server) error {
 
 // once asks one thing over a connection of its own.
 func (s *server) once(ctx context.Context, method, path, body string) (took time.Duration, status int, answer []byte, err error) {
-	c, err := dial(ctx, s.addr)
-	if err != nil {
-		return 0, 0, nil, err
-	}
-	defer func() { _ = c.conn.Close() }() // of no more use
 	var raw []byte
 	if body != "" {
 		raw = []byte(body)
 	}
-	var into bytes.Buffer
 	began := time.Now()
-	status, err = c.do(wire(method, s.addr, path, s.token, raw), &into)
-	return time.Since(began), status, into.Bytes(), err
+	status, answer, err = exchange(ctx, s.addr, wire(method, s.addr, path, s.token, raw))
+	return time.Since(began), status, answer, err
 }
 
 // diskOf is what one observation takes with its indexes.

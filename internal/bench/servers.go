@@ -2,11 +2,11 @@ package main
 
 import (
 	"bufio"
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -17,6 +17,11 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase"
+	"github.com/pocketbase/pocketbase/apis"
+	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/internal/bench/slow"
 )
@@ -108,14 +113,8 @@ func (s *server) kill() {
 	_ = s.cmd.Wait()         // killed
 }
 
-// wanted is what a fresh data folder should hold, and where it is served.
-type wanted struct {
-	content
-	addr string // empty for any
-}
-
 // candidate starts Vigil on a fresh folder.
-func (b built) candidate(ctx context.Context, w wanted) (*server, error) {
+func (b built) candidate(ctx context.Context, c content) (*server, error) {
 	dir, err := os.MkdirTemp(b.scratch, "vigil-*")
 	if err != nil {
 		return nil, err
@@ -125,11 +124,11 @@ func (b built) candidate(ctx context.Context, w wanted) (*server, error) {
 	if out, err := create.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("create admin: %w\n%s", err, out)
 	}
-	people, err := seed(ctx, dir, b.env, w.content)
+	people, err := seed(ctx, dir, b.env, c)
 	if err != nil {
 		return nil, err
 	}
-	s, err := b.start(ctx, dir, w.addr)
+	s, err := b.start(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -143,8 +142,8 @@ func (b built) environ() []string {
 }
 
 // start runs Vigil on a folder that is there.
-func (b built) start(ctx context.Context, dir, addr string) (*server, error) {
-	s := &server{addr: cmp.Or(addr, freeAddr()), dir: dir}
+func (b built) start(ctx context.Context, dir string) (*server, error) {
+	s := &server{addr: freeAddr(), dir: dir}
 	s.cmd = exec.CommandContext(ctx, b.vigil, "serve", "--http", s.addr, "--dir", dir)
 	s.cmd.Env, s.cmd.Stderr = b.environ(), os.Stderr
 	began := time.Now()
@@ -170,7 +169,6 @@ func (b built) plain(ctx context.Context, full bool, patients, readings int) (*s
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -182,9 +180,7 @@ func (b built) plain(ctx context.Context, full bool, patients, readings int) (*s
 		for lines.Scan() { // keeps the pipe empty
 		}
 	}()
-	err = s.await(ctx, "/api/health")
-	s.ready = time.Since(began)
-	return s, err
+	return s, s.await(ctx, "/api/health")
 }
 
 func freeAddr() string {
@@ -220,34 +216,137 @@ func (s *server) signIn(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.addr+"/api/v1/auth/login/", bytes.NewReader(body))
+	status, answer, err := exchange(ctx, s.addr, wire("POST", s.addr, "/api/v1/auth/login/", "", body))
 	if err != nil {
 		return "", err
 	}
-	request.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = answer.Body.Close() }()
 	var tokens struct{ Access string }
-	if err := json.NewDecoder(answer.Body).Decode(&tokens); err != nil || tokens.Access == "" {
-		return "", fmt.Errorf("sign-in answered %d: %w", answer.StatusCode, err)
+	if err := json.Unmarshal(answer, &tokens); err != nil || tokens.Access == "" {
+		return "", fmt.Errorf("sign-in answered %d: %w", status, err)
 	}
 	return tokens.Access, nil
 }
 
 // memory is the most resident memory the process has had, in MB.
 func (s *server) memory() float64 {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
-	if err != nil {
-		return 0
+	peak := strings.TrimSuffix(field(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid), "VmHWM"), " kB")
+	kB, _ := strconv.ParseFloat(peak, 64) // 0 says that it is unknown
+	return kB / 1024
+}
+
+// The two collections of the plain server, and who asks.
+const (
+	plainReadings = "readings"
+	plainPatients = "seeded"
+	plainUser     = "bench@vigil.example"
+)
+
+// numbers begins a statement that [loader.inChunks] runs.
+const numbers = `WITH RECURSIVE n(i) AS (SELECT {:from} UNION ALL SELECT i + 1 FROM n WHERE i < {:until}) `
+
+// servePlain is PocketBase as it comes, with one collection that has the fields and indexes of a reading, and a list to
+// compare triage with. It prints a user's token as its first line.
+func servePlain(args []string) error {
+	flags := flag.NewFlagSet("plain", flag.ExitOnError)
+	dir, addr := flags.String("dir", "", "data folder"), flags.String("http", "", "address")
+	patients, readings := flags.Int("patients", 1, "rows of the list"), flags.Int("readings", 1, "readings stored before")
+	full := flags.Bool("full", false, "wait for the disk on every commit")
+	if err := flags.Parse(args); err != nil {
+		return err
 	}
-	for line := range strings.Lines(string(status)) {
-		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "VmHWM:" {
-			kB, _ := strconv.ParseFloat(fields[1], 64) // 0 says that it is unknown
-			return kB / 1024
+	if err := seedPlain(*dir, *patients, *readings); err != nil {
+		return err
+	}
+	slow.Commits(os.Getenv(slow.Setting))
+	settings := pocketbase.Config{DefaultDataDir: *dir, HideStartBanner: true}
+	if *full {
+		settings.DBConnect = connectFull
+	}
+	app := pocketbase.NewWithConfig(settings)
+	if err := app.Bootstrap(); err != nil {
+		return err
+	}
+	user, err := app.FindAuthRecordByEmail("users", plainUser)
+	if err != nil {
+		return err
+	}
+	token, err := user.NewStaticAuthToken(24 * time.Hour)
+	if err != nil {
+		return err
+	}
+	fmt.Println(token)
+	app.OnServe().BindFunc(func(e *core.ServeEvent) error {
+		e.InstallerFunc = nil
+		return e.Next()
+	})
+	return apis.Serve(app, apis.ServeConfig{HttpAddr: *addr})
+}
+
+// connectFull opens as PocketBase does, but for the waiting.
+func connectFull(path string) (*dbx.DB, error) {
+	return connect(path, "busy_timeout(10000)", "journal_mode(WAL)", "journal_size_limit(200000000)", "synchronous(FULL)", "foreign_keys(ON)",
+		"temp_store(MEMORY)", "cache_size(-32000)")
+}
+
+// seedPlain makes the two collections and their user, and fills them; patients have a score and a name in clear, as one
+// would without encryption.
+func seedPlain(dir string, patients, readings int) error {
+	app := core.NewBaseApp(core.BaseAppConfig{DataDir: dir, DBConnect: connectLoading})
+	if err := app.Bootstrap(); err != nil {
+		return err
+	}
+	defer func() { _ = app.ClearBootstrap() }() // everything is committed
+	log.SetFlags(0)
+	if err := app.RunAllMigrations(); err != nil {
+		return err
+	}
+	for _, collection := range plainCollections() {
+		if err := app.Save(collection); err != nil {
+			return err
 		}
 	}
-	return 0
+	l := loader{context.Background(), app}
+	err := l.bare(plainPatients, func() error {
+		return l.inChunks(max(patients, 1), "plain patients", numbers+`INSERT INTO seeded (id, name, mrn, score, open)
+			SELECT printf('p%014d', i + 1), 'Given' || (i % 997) || ' Family' || (i * 7919 % 100003), printf('MRN-%08d', i), i * 7919 % 101, i % 5 FROM n`, dbx.Params{})
+	})
+	if err != nil {
+		return err
+	}
+	err = l.bare(plainReadings, func() error {
+		return l.inChunks(max(readings, 1), "plain readings", numbers+`INSERT INTO readings (id, patient, kind, measured_at, device, systolic, diastolic, pulse, status)
+			SELECT printf('o%014d', i), printf('p%014d', i % {:patients} + 1), 'blood_pressure',
+				strftime('%Y-%m-%d %H:%M:%fZ', 1700000000 + i * 7, 'unixepoch'), '', 120, 80, 70, 'final' FROM n`, dbx.Params{"patients": max(patients, 1)})
+	})
+	if err != nil {
+		return err
+	}
+	users, err := app.FindCollectionByNameOrId("users")
+	if err != nil {
+		return err
+	}
+	user := core.NewRecord(users)
+	user.SetEmail(plainUser)
+	user.SetPassword("bench-password-1234")
+	return app.Save(user)
+}
+
+// plainCollections are readings with the fields and indexes of ours, and the list of patients.
+func plainCollections() []*core.Collection {
+	signedIn := "@request.auth.id != ''"
+	readings := core.NewBaseCollection(plainReadings)
+	readings.CreateRule, readings.ListRule = &signedIn, &signedIn
+	readings.Fields.Add(
+		&core.TextField{Name: "patient", Required: true}, &core.TextField{Name: "kind", Required: true}, &core.TextField{Name: "measured_at", Required: true},
+		&core.TextField{Name: "device"}, &core.NumberField{Name: "systolic"}, &core.NumberField{Name: "diastolic"}, &core.NumberField{Name: "pulse"},
+		&core.TextField{Name: "status"},
+	)
+	readings.AddIndex("idx_readings_patient", false, "patient, kind, measured_at", "")
+	readings.AddIndex("idx_readings_measured", false, "measured_at", "")
+	readings.AddIndex("idx_readings_key", true, "device, measured_at", "device != ''")
+	list := core.NewBaseCollection(plainPatients)
+	list.ListRule = &signedIn
+	list.Fields.Add(&core.TextField{Name: "name"}, &core.TextField{Name: "mrn"}, &core.NumberField{Name: "score"}, &core.NumberField{Name: "open"})
+	list.AddIndex("idx_seeded_score", false, "score, open", "")
+	return []*core.Collection{readings, list}
 }

@@ -1,10 +1,12 @@
 package config
 
 import (
+	"cmp"
 	"crypto/rsa"
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"log/slog"
 	"net/netip"
 	"net/url"
@@ -146,20 +148,13 @@ func reporting[T any](l *loader, parse func(string) (T, error)) env.ParserFunc {
 // ServedAt fills in what depends on the public address: fallback (such as "http://127.0.0.1:8090") where the
 // operator gave none, and the defaults derived from it.
 func (s Settings) ServedAt(fallback string) Settings {
-	if s.PublicURL == "" {
-		s.PublicURL = strings.TrimRight(fallback, "/")
-	}
-	orElse := func(value *string, otherwise string) {
-		if *value == "" {
-			*value = otherwise
-		}
-	}
-	orElse(&s.FrontendResetURL, s.PublicURL+"/reset-password")
-	orElse(&s.FHIR.MRNSystem, s.PublicURL+"/fhir/identifier/mrn")
-	orElse(&s.FHIR.EMRIDSystem, s.PublicURL+"/fhir/identifier/emr")
+	s.PublicURL = cmp.Or(s.PublicURL, strings.TrimRight(fallback, "/"))
+	s.FrontendResetURL = cmp.Or(s.FrontendResetURL, s.PublicURL+"/reset-password")
+	s.FHIR.MRNSystem = cmp.Or(s.FHIR.MRNSystem, s.PublicURL+"/fhir/identifier/mrn")
+	s.FHIR.EMRIDSystem = cmp.Or(s.FHIR.EMRIDSystem, s.PublicURL+"/fhir/identifier/emr")
 	if at, err := url.Parse(s.PublicURL); err == nil && at.Hostname() != "" {
-		orElse(&s.VAPID.Subject, "mailto:postmaster@"+at.Hostname())
-		orElse(&s.VAPIDDev.Subject, "mailto:postmaster@"+at.Hostname())
+		s.VAPID.Subject = cmp.Or(s.VAPID.Subject, "mailto:postmaster@"+at.Hostname())
+		s.VAPIDDev.Subject = cmp.Or(s.VAPIDDev.Subject, "mailto:postmaster@"+at.Hostname())
 	}
 	return s
 }
@@ -199,3 +194,32 @@ func (s Settings) SlogLevel() slog.Level {
 
 // Warnings are sentences about settings that are allowed but probably not meant, for the log at start.
 func (s Settings) Warnings() []string { return slices.Clone(s.warnings) }
+
+// field is one setting inside Settings.
+type field struct {
+	name  string
+	value reflect.Value
+	tag   reflect.StructTag
+}
+
+// fields walks the settings in the order of the struct.
+func fields(s *Settings) iter.Seq[field] {
+	return func(yield func(field) bool) { walk(reflect.ValueOf(s).Elem(), Prefix, yield) }
+}
+
+func walk(at reflect.Value, prefix string, yield func(field) bool) bool {
+	for i := range at.NumField() {
+		f := at.Type().Field(i)
+		name := f.Tag.Get("env")
+		switch {
+		case name == "-" || !f.IsExported():
+		case name != "":
+			if !yield(field{prefix + name, at.Field(i), f.Tag}) {
+				return false
+			}
+		case !walk(at.Field(i), prefix+f.Tag.Get("envPrefix"), yield):
+			return false
+		}
+	}
+	return true
+}

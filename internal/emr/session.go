@@ -1,11 +1,14 @@
 package emr
 
 import (
+	"cmp"
 	"context"
 	"crypto/rsa"
+	"math"
 	"net/url"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
@@ -154,9 +157,7 @@ func (s *session) renew(ctx context.Context, old Tokens) (Tokens, *Error) {
 	if t.Refresh == "" {
 		t.Refresh, t.RefreshExpiresAt = old.Refresh, old.RefreshExpiresAt
 	}
-	if t.Scope == "" {
-		t.Scope = old.Scope // as before. Source: RFC 6749, section 6
-	}
+	t.Scope = cmp.Or(t.Scope, old.Scope) // as before. Source: RFC 6749, section 6
 	s.replace(old, t)
 	return t, nil
 }
@@ -224,4 +225,75 @@ func (b *eitherBearer) token(ctx context.Context) (string, *Error) {
 func (b *eitherBearer) reject(token string) {
 	b.first.reject(token)
 	b.then.reject(token)
+}
+
+// maxPause bounds how long the EMR can make us wait by one answer. Source: docs/decisions/limits.md, "EMR pacing".
+const maxPause = 60 * time.Second
+
+// pacer lets calls go one by one, evenly spaced, in the order they came. Between any two departures lies the whole of the gap, rounded up
+// to the nanosecond: at n a second no second ever sees n + 1.
+type pacer struct {
+	now  func() time.Time
+	gap  time.Duration
+	turn chan struct{} // held by the caller at the head of the queue
+
+	mu   sync.Mutex
+	next time.Time // nobody leaves before
+}
+
+// newPacer spaces calls by 1/perSecond; 0 lets them go at once.
+func newPacer(perSecond float64, now func() time.Time) *pacer {
+	p := &pacer{now: now, turn: make(chan struct{}, 1)}
+	if perSecond > 0 {
+		p.gap = time.Duration(math.Ceil(float64(time.Second) / perSecond))
+	}
+	return p
+}
+
+// wait returns when the caller may go, or when its context ends.
+func (p *pacer) wait(ctx context.Context) error {
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		delay := p.delay()
+		if delay <= 0 {
+			return nil
+		}
+		timer := time.NewTimer(delay)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// delay lets the caller go and returns 0, or says how long to wait before asking again. The next departure is counted from this one and not
+// from an appointment: whoever wakes late must not be followed too closely.
+func (p *pacer) delay() time.Duration {
+	now := p.now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if wait := p.next.Sub(now); wait > 0 {
+		return wait
+	}
+	p.next = now.Add(p.gap)
+	return 0
+}
+
+// pause holds everybody for a while, at most maxPause.
+func (p *pacer) pause(d time.Duration) {
+	until := p.now().Add(min(d, maxPause))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if until.After(p.next) {
+		p.next = until
+	}
 }

@@ -3,8 +3,12 @@ package emr
 import (
 	"context"
 	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math/big"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -90,6 +94,13 @@ type grant struct {
 	useUntil time.Time
 }
 
+func grantOf(t Tokens) *grant {
+	return &grant{
+		Grant:  Grant{TokenType: "bearer", ExpiresIn: t.ExpiresAt.Sub(t.ObtainedAt), Scope: t.Scope, At: t.ObtainedAt},
+		secret: t.Access.Reveal(), useUntil: t.renewAt(),
+	}
+}
+
 // remembered is the last grant, of an earlier run of the program when there was none in this one.
 func (b *backendService) remembered() *grant {
 	b.once.Do(func() {
@@ -97,10 +108,7 @@ func (b *backendService) remembered() *grant {
 		if err != nil || t.Access == "" {
 			return // a new sign-in makes up for it
 		}
-		g := &grant{
-			Grant:  Grant{TokenType: "bearer", ExpiresIn: t.ExpiresAt.Sub(t.ObtainedAt), Scope: t.Scope, At: t.ObtainedAt},
-			secret: t.Access.Reveal(), useUntil: t.renewAt(),
-		}
+		g := grantOf(t)
 		if b.last.CompareAndSwap(nil, g) {
 			b.kept.CompareAndSwap(nil, g)
 		}
@@ -145,10 +153,7 @@ func (b *backendService) fetch(ctx context.Context, always bool) (*grant, *Error
 			return nil, e
 		}
 		t.Audience = b.audience
-		g := &grant{
-			Grant:  Grant{TokenType: "bearer", ExpiresIn: t.ExpiresAt.Sub(t.ObtainedAt), Scope: t.Scope, At: t.ObtainedAt},
-			secret: t.Access.Reveal(), useUntil: t.renewAt(),
-		}
+		g := grantOf(t)
 		b.last.Store(g)
 		b.kept.Store(g)
 		if b.vault != nil {
@@ -207,4 +212,47 @@ func assertion(clientID, tokenURL string, key *rsa.PrivateKey, now time.Time) (s
 		return "", fmt.Errorf("sign client assertion: %w", err)
 	}
 	return signed, nil
+}
+
+// jwk is a public key as SMART wants it published. Source: RFC 7517; docs/decisions/emr.md, "Backend flow scopes and keys".
+type jwk struct {
+	Kty    string   `json:"kty"`
+	Use    string   `json:"use"`
+	Alg    string   `json:"alg"`
+	Kid    string   `json:"kid"`
+	N      string   `json:"n"`
+	E      string   `json:"e"`
+	KeyOps []string `json:"key_ops"`
+}
+
+// JWKS is the key set the EMR checks our assertions against: the public halves of the keys that are given, current
+// first. Nil keys are left out.
+func JWKS(keys ...*rsa.PrivateKey) []byte {
+	set := struct {
+		Keys []jwk `json:"keys"`
+	}{Keys: []jwk{}}
+	for _, key := range keys {
+		if key == nil {
+			continue
+		}
+		n, e := members(&key.PublicKey)
+		set.Keys = append(set.Keys, jwk{
+			Kty: "RSA", Use: "sig", Alg: "RS384", Kid: KeyID(&key.PublicKey), N: n, E: e, KeyOps: []string{"verify"},
+		})
+	}
+	out, _ := json.Marshal(set) // strings alone cannot fail
+	return out
+}
+
+// KeyID is the SHA-256 thumbprint of a public key. Source: RFC 7638.
+func KeyID(key *rsa.PublicKey) string {
+	n, e := members(key)
+	// The members in lexical order without white space; base64url needs no escaping.
+	sum := sha256.Sum256([]byte(`{"e":"` + e + `","kty":"RSA","n":"` + n + `"}`))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+func members(key *rsa.PublicKey) (n, e string) {
+	encode := base64.RawURLEncoding.EncodeToString
+	return encode(key.N.Bytes()), encode(big.NewInt(int64(key.E)).Bytes())
 }

@@ -1,10 +1,16 @@
 package gateway
 
 import (
+	"cmp"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/object"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -65,4 +71,49 @@ func readUnit(c *input.Checks, f input.String, known []string, must bool) string
 		return ""
 	}
 	return known[i]
+}
+
+// Measurement is an event as the gateway sends it, for the simulator and for tests: Body and Sign make a delivery
+// of it. Members left empty are not sent, so that with another EventType it makes the events of devices and hubs.
+type Measurement struct {
+	EventType       EventType `json:"event_type"` // measurement.created when empty
+	DeviceID        string    `json:"device_id,omitempty"`
+	PatientID       string    `json:"patient_id,omitempty"`
+	MeasurementType string    `json:"measurement_type,omitempty"`
+	Values          Values    `json:"values,omitzero"`
+	Unit            string    `json:"unit,omitempty"`
+	Timestamp       time.Time `json:"timestamp,omitzero"`
+	DeviceModel     string    `json:"device_model,omitempty"`
+	BatteryLevel    *int      `json:"battery_level,omitempty"`   // percent
+	SignalStrength  *int      `json:"signal_strength,omitempty"` // dBm
+	HubID           string    `json:"hub_id,omitempty"`
+}
+
+// Values are the values of a Measurement, in its Unit.
+type Values = object.Shown
+
+// Body is the JSON of the event.
+func (m Measurement) Body() ([]byte, error) {
+	m.EventType = cmp.Or(m.EventType, MeasurementCreated)
+	body, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s event: %w", m.EventType, err)
+	}
+	return body, nil
+}
+
+// PatientIdentifier is the patient that the body of an event names, whatever else is wrong with it; "" when there is none
+// to be made out. Where several came together it is the first one's.
+func PatientIdentifier(body []byte) string {
+	var all []json.RawMessage
+	if json.Unmarshal(body, &all) == nil && len(all) > 0 {
+		body = all[0]
+	}
+	var sent struct {
+		PatientID input.String `json:"patient_id"`
+	}
+	if err := input.DecodeObject(body, &sent); err != nil || utf8.RuneCountInString(sent.PatientID.Value) > maxPatientID {
+		return ""
+	}
+	return input.CleanLine(sent.PatientID.Value)
 }

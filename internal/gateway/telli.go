@@ -116,10 +116,7 @@ func (b telliBody) measure(w *words) {
 		w.event["measurement_type"], w.unit = "weight", string(v.Unit)
 		w.values = numbers(map[string]scalar{"weight": v.Weight})
 	case "bloodglucose":
-		w.event["measurement_type"], w.unit = "blood_glucose", vitals.UnitMgDL
-		if v.Unit != "" {
-			w.unit = string(v.Unit)
-		}
+		w.event["measurement_type"], w.unit = "blood_glucose", cmp.Or(string(v.Unit), vitals.UnitMgDL)
 		w.values = numbers(map[string]scalar{"glucose": v.Glucose, "meal_context": or(telliMeals, v.Period)})
 	case "temperature":
 		w.event["measurement_type"], w.unit = "body_temperature", string(v.Unit)

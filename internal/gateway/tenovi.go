@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"math"
 	"slices"
@@ -102,12 +103,7 @@ func (m tenoviMeasurement) test() bool {
 	return strings.EqualFold(string(m.Dummy), "true") || strings.EqualFold(string(m.Filter.Value.Location), "control solution")
 }
 
-func (m tenoviMeasurement) at() scalar {
-	if m.Timestamp == "" {
-		return m.Created
-	}
-	return m.Timestamp
-}
+func (m tenoviMeasurement) at() scalar { return cmp.Or(m.Timestamp, m.Created) }
 
 // with reports whether the two are of one reading.
 func (m tenoviMeasurement) with(o tenoviMeasurement) bool {

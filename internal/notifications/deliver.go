@@ -102,8 +102,8 @@ func (d *Dispatcher) attempt(ctx context.Context, app core.App, push *collection
 		return end, false
 	}
 	end.Body = clean
-	l, err := d.message(push, to, m, clean)
-	if err != nil {
+	l := message{kind: push.TokenType, to: to, ttl: m.life, urgency: m.urgency, payload: payloadOf(push, clean)}
+	if l.topic, err = topic(push.Channel, push.Type, push.Patient); err != nil {
 		d.Log.Error("push not written", slog.String("push", push.ID), slog.Any("error", err))
 		return end, false
 	}
@@ -152,13 +152,6 @@ func (e ending) later(at, lapses time.Time, uncounted bool) ending {
 		e.Status, e.NextAttempt, e.Uncounted = collections.PushPending, at, uncounted
 	}
 	return e
-}
-
-func (d *Dispatcher) message(push *collections.ClaimedPush, to subscription, m manner, body string) (message, error) {
-	name, err := topic(push.Channel, push.Type, push.Patient)
-	return message{
-		kind: push.TokenType, to: to, ttl: m.life, urgency: m.urgency, topic: name, payload: payloadOf(push, body),
-	}, err
 }
 
 func payloadOf(push *collections.ClaimedPush, body string) []byte {

@@ -1,6 +1,7 @@
 package notifications
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -230,11 +231,8 @@ func (d *Dispatcher) drafts(app core.App, a *collections.Announcement) (drafts [
 		body = phi.Text(text)
 	}
 	draft := collections.NotificationDraft{
-		Channel: m.channel, Type: m.kind, Severity: a.Severity, Title: m.title, Body: body, Patient: a.Patient, Alert: a.Alert,
+		Channel: m.channel, Type: m.kind, Severity: cmp.Or(a.Severity, "info"), Title: m.title, Body: body, Patient: a.Patient, Alert: a.Alert,
 		Escalation: a.Escalation, Entry: a.Entry, DedupeKey: a.Key, InApp: true,
-	}
-	if draft.Severity == "" {
-		draft.Severity = "info"
 	}
 	for _, id := range hear {
 		draft.User = id

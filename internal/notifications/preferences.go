@@ -1,14 +1,18 @@
 package notifications
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
+	"slices"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/input"
 )
 
 // Channel says how a person hears of what comes on a channel.
@@ -103,9 +107,7 @@ func PreferencesOf(app core.App, user *collections.User, practice *time.Location
 		return Preferences{}, err
 	}
 	p := stored(rows[user.Id], user.TimeZone())
-	if p.TimeZone == "" {
-		p.TimeZone = practice.String()
-	}
+	p.TimeZone = cmp.Or(p.TimeZone, practice.String())
 	return p, nil
 }
 
@@ -120,4 +122,203 @@ func (p Preferences) save(tx core.App, userID string, now time.Time) error {
 		return fmt.Errorf("encode quiet hours: %w", err)
 	}
 	return collections.SavePreferences(tx, collections.StoredPreferences{User: userID, Channels: string(channels), Quiet: string(quiet)}, now)
+}
+
+// QuietHours are when pushes are silenced: from Start, included, to End, excluded, by the clock on the person's wall.
+type QuietHours struct {
+	Enabled    bool     `json:"enabled"`
+	Start      string   `json:"start"` // HH:MM
+	End        string   `json:"end"`   // HH:MM; before Start it is that of the next day
+	Exceptions []string `json:"exceptions"`
+}
+
+// Silence reports whether a push of a channel is silenced at a local time. What the wall clock shows decides, so that days with 23 or 25
+// hours need no rule: an hour that is shown twice is quiet twice, and one that is left out is quiet for nobody.
+// Source: docs/decisions/notifications.md, "Quiet hours".
+func (q QuietHours) Silence(channel string, local time.Time) bool {
+	return q.silence(channel, local.Format("15:04"))
+}
+
+func (q QuietHours) silence(channel, clock string) bool {
+	if !q.Enabled || channel == Escalations || slices.Contains(q.Exceptions, channel) {
+		return false
+	}
+	if q.Start < q.End {
+		return q.Start <= clock && clock < q.End
+	}
+	return q.Start <= clock || clock < q.End
+}
+
+// PreferencesBody changes preferences: what is left out stays.
+type PreferencesBody struct {
+	Channels   input.Object             `json:"channels"`
+	QuietHours input.Field[quietChange] `json:"quiet_hours"`
+	TimeZone   input.String             `json:"time_zone"`
+}
+
+type channelChange struct {
+	Push     input.Boolean                         `json:"push"`
+	InApp    input.Boolean                         `json:"in_app"`
+	Time     input.String                          `json:"time"`
+	Subtypes input.Field[map[string]input.Boolean] `json:"subtypes"`
+}
+
+type quietChange struct {
+	Enabled    input.Boolean `json:"enabled"`
+	Start      input.String  `json:"start"`
+	End        input.String  `json:"end"`
+	Exceptions input.Strings `json:"exceptions"`
+}
+
+const (
+	notAnObject = "Must be an object."
+	notATime    = "Must be a time as HH:MM."
+)
+
+var clockTime = regexp.MustCompile(`^(?:[01][0-9]|2[0-3]):[0-5][0-9]$`)
+
+// ChangePreferences merges a body into a person's choices and returns all of them, or a fault with everything that is wrong.
+// Source: docs/decisions/notifications.md, "Preferences".
+func ChangePreferences(app core.App, userID string, body PreferencesBody, practice *time.Location, now time.Time) (changed Preferences, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
+		user, err := collections.FindUser(tx, userID)
+		if err != nil {
+			return err
+		}
+		if changed, err = PreferencesOf(tx, user, practice); err != nil {
+			return err
+		}
+		checks := input.NewChecks()
+		body.mergeInto(&changed, checks)
+		if err := checks.Err(); err != nil {
+			return err
+		}
+		if body.TimeZone.Given() && changed.TimeZone != user.TimeZone() {
+			user.SetTimeZone(changed.TimeZone)
+			user.SetUpdatedAt(now)
+			if err := tx.Save(user); err != nil {
+				return err
+			}
+		}
+		return changed.save(tx, userID, now)
+	})
+	return changed, err
+}
+
+func (b PreferencesBody) mergeInto(p *Preferences, checks *input.Checks) {
+	if present(checks, "channels", b.Channels) {
+		for _, name := range slices.Sorted(maps.Keys(b.Channels.Value)) {
+			b.mergeChannel(p, name, checks)
+		}
+	}
+	if present(checks, "quiet_hours", b.QuietHours) {
+		b.QuietHours.Value.mergeInto(&p.QuietHours, checks)
+	}
+	if b.TimeZone.Sent() {
+		if zone := checks.TimeZone("time_zone", b.TimeZone); zone != "" {
+			p.TimeZone = zone
+		}
+	}
+}
+
+// present reports whether a nested object is there to look at; it complains about anything else that was sent.
+func present[T any](checks *input.Checks, name string, f input.Field[T]) bool {
+	if f.Sent() && !f.Given() {
+		checks.Reject(name, notAnObject)
+	}
+	return f.Given()
+}
+
+func (b PreferencesBody) mergeChannel(p *Preferences, name string, checks *input.Checks) {
+	field := "channels." + name
+	choices := map[string]*Channel{
+		Escalations: &p.Channels.Escalations, Alerts: &p.Channels.Alerts.Channel, Reminders: &p.Channels.Reminders,
+		DailyDigest: &p.Channels.DailyDigest.Channel,
+	}
+	choice, known := choices[name]
+	if !known {
+		checks.Reject(field, "No such channel.")
+		return
+	}
+	var change *channelChange
+	if input.DecodeMember(b.Channels.Value[name], &change) != nil || change == nil {
+		checks.Reject(field, notAnObject)
+		return
+	}
+	mergeFlag(checks, field+".push", change.Push, &choice.Push)
+	mergeFlag(checks, field+".in_app", change.InApp, &choice.InApp)
+	switch name {
+	case Escalations:
+		if !choice.Push || !choice.InApp {
+			checks.Reject(field, "Escalations cannot be disabled.")
+		}
+	case DailyDigest:
+		mergeTime(checks, field+".time", change.Time, &p.Channels.DailyDigest.Time)
+	case Alerts:
+		change.mergeSubtypes(p, checks)
+	}
+}
+
+func (c channelChange) mergeSubtypes(p *Preferences, checks *input.Checks) {
+	const field = "channels.alerts.subtypes"
+	if !present(checks, field, c.Subtypes) {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Subtypes.Value)) {
+		if !subtypes[name] {
+			checks.Reject(field+"."+name, "No such subtype.")
+			continue
+		}
+		wanted := p.Channels.Alerts.Subtypes[name]
+		mergeFlag(checks, field+"."+name, c.Subtypes.Value[name], &wanted)
+		p.Channels.Alerts.Subtypes[name] = wanted
+	}
+}
+
+func (c quietChange) mergeInto(q *QuietHours, checks *input.Checks) {
+	mergeFlag(checks, "quiet_hours.enabled", c.Enabled, &q.Enabled)
+	mergeTime(checks, "quiet_hours.start", c.Start, &q.Start)
+	mergeTime(checks, "quiet_hours.end", c.End, &q.End)
+	if q.Start == q.End {
+		checks.Reject("quiet_hours.end", "Must differ from start.")
+	}
+	if !c.Exceptions.Sent() {
+		return
+	}
+	if !c.Exceptions.Given() {
+		checks.Reject("quiet_hours.exceptions", "Must be a list of channels.")
+		return
+	}
+	kept := []string{}
+	for _, name := range Channels { // each once, in the contract's order; escalations always
+		if name == Escalations || slices.Contains(c.Exceptions.Value, name) {
+			kept = append(kept, name)
+		}
+	}
+	for _, name := range c.Exceptions.Value {
+		if !slices.Contains(Channels, name) {
+			checks.Reject("quiet_hours.exceptions", "No such channel.")
+			return
+		}
+	}
+	q.Exceptions = kept
+}
+
+func mergeFlag(checks *input.Checks, name string, f input.Boolean, into *bool) {
+	if f.Null() {
+		checks.Reject(name, "Must be true or false.")
+	} else if value := checks.Boolean(name, f, false); value != nil {
+		*into = *value
+	}
+}
+
+func mergeTime(checks *input.Checks, name string, f input.String, into *string) {
+	if !f.Sent() {
+		return
+	}
+	if !f.Given() || !clockTime.MatchString(f.Value) {
+		checks.Reject(name, notATime)
+		return
+	}
+	*into = f.Value
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/phi"
 )
 
 // clinicalRoles are those who may hear of a patient's state.
@@ -112,4 +113,70 @@ func (r recipients) find(tie collections.Tie, to string, roles ...access.Role) (
 		names[i] = string(role)
 	}
 	return collections.ActiveUsers(r.app, names, tie, to)
+}
+
+// EmergencyAccess is the type of notices that somebody opened a patient outside their care teams.
+const EmergencyAccess = "emergency_access"
+
+// TellOfEmergencyAccess tells the patient's primary provider and every active clinical manager who opened the patient
+// and why. The same person and patient are told once a day, however many requests it takes. Source: docs/decisions/security.md, "Emergency access".
+func TellOfEmergencyAccess(tx core.App, patientID, actorEmail string, reason phi.Text, now time.Time) error {
+	patient, err := collections.FindPatientAnyState(tx, patientID)
+	if collections.Missing(err) {
+		return nil // nobody's record was opened
+	}
+	if err != nil {
+		return err
+	}
+	managers, err := collections.UserList(tx, collections.UserFilter{Role: string(access.ClinicalManager), Active: new(true)})
+	if err != nil {
+		return err
+	}
+	told := map[string]bool{}
+	if provider := patient.GetString(collections.PatientPrimaryProvider); provider != "" {
+		told[provider] = true
+	}
+	for _, manager := range managers {
+		told[manager.Id] = true
+	}
+	for userID := range told {
+		err := Notify(tx, userID, Notice{
+			Channel: "alerts", Type: EmergencyAccess, Severity: "warning", Title: "Emergency access to a patient",
+			Body: actorEmail + " opened the record of " + collections.TextOf(patient.ProxyRecord(), collections.PatientFirstName) + " " + collections.TextOf(patient.ProxyRecord(), collections.PatientLastName) +
+				" (" + patient.MRN() + ") in an emergency: " + reason.Reveal(),
+			DedupeKey: "emergency/" + patientID + "/" + actorEmail + "/" + now.UTC().Format(time.DateOnly),
+		}, now)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TellOfBrokenAudit tells every active administrator that the audit chain does not hold from a row on.
+// Source: docs/decisions/security.md, "Hash chain".
+func TellOfBrokenAudit(app core.App, firstInvalidID int64, now time.Time) error {
+	return app.RunInTransaction(func(tx core.App) error {
+		return TellAdministrators(tx, Notice{
+			Channel: "alerts", Type: SystemHealth, Severity: "critical", Title: "The audit trail does not verify",
+			Body: fmt.Sprintf("The daily check found that the audit trail was changed at entry %d.", firstInvalidID),
+		}, AuditBroken, now)
+	})
+}
+
+// TellAdministrators puts a notice on the list of every active administrator and a mail into their mailboxes.
+func TellAdministrators(tx core.App, notice Notice, mail Template, now time.Time) error {
+	admins, err := collections.UserList(tx, collections.UserFilter{Role: string(access.Admin), Active: new(true)})
+	if err != nil {
+		return err
+	}
+	for _, admin := range admins {
+		if err := Notify(tx, admin.Id, notice, now); err != nil {
+			return err
+		}
+		if err := Queue(tx, mail, admin, nil, now); err != nil {
+			return err
+		}
+	}
+	return nil
 }

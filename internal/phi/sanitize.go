@@ -1,10 +1,16 @@
 package phi
 
 import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -128,4 +134,222 @@ func tidy(text string) string {
 		out = append(out, b)
 	}
 	return strings.Trim(string(out), " ,;:-")
+}
+
+// pattern is one thing to take out. The first group of the expression is what goes; what follows it is only looked at. Go's expressions take
+// linear time and know no lookbehind: what may stand before is asked by hand, and a match that is refused is looked for again one character on.
+type pattern struct {
+	expression  *regexp.Regexp
+	mayFollow   func(before rune, match string) bool // nil is anything
+	replacement string
+}
+
+// Parts of the expressions.
+const (
+	month  = `(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)`
+	day    = `(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}|` + month + `\.? \d{1,2}(?:st|nd|rd|th)?,? \d{4}|\d{1,2} ` + month + `\.?,? \d{4})`
+	verb   = `\b[^\d.!?]{0,15}?`
+	ssn    = `(?:ssn|social security(?: number| no\.?)?)[ :#]{0,3}`
+	groups = `\d{3}[-. ]\d{2}[-. ]\d{4}`
+	bp     = `(?:bp|blood pressure)`
+	hr     = `(?:hr|heart rate|pulse(?: rate)?)`
+	sugar  = `(?:blood )?(?:glucose|sugar)`
+	temp   = `temp(?:erature)?`
+	end    = `(?:\D|$)` // no digit follows
+)
+
+// patterns, in the order in which they are applied.
+var patterns = []*pattern{
+	gone(`(`+ssn+`\d{9})`+end, nil),
+	gone(`(`+ssn+groups+`)`+end, nil),
+	gone(`(`+groups+`)`+end, unless(unicode.IsDigit)),
+
+	gone(`((?:born(?: on)?|d\.?o\.?b\.?|date of birth|birth ?date)\W{0,4}(?:is |on |was )?`+day+`)`, nil),
+	gone(`(`+day+`\W{0,3}\(?(?:d\.?o\.?b\.?|date of birth)\b\)?)`, nil),
+
+	gone(`(mrn(?:[ :#.-]{1,4}(?:is )?(?:[a-z][a-z0-9-]{0,18})?|)\d[a-z0-9-]{0,40})`, unless(isWord)),
+	gone(`(medical record(?: number| no\.?)?[ :#.-]{0,4}(?:is )?(?:[a-z][a-z0-9-]{0,18})?\d[a-z0-9-]{0,40})`, unless(isWord)),
+
+	gone(`([a-z0-9._%+-]{1,64}@[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){1,4})`, nil),
+
+	gone(`((?:\+?1[-. ]?)?(?:\(\d{3}\) ?|\d{3}[-. ])\d{3}[-. ]\d{4}(?: ?(?:x|ext\.?) ?\d{1,6})?)`+end,
+		unless(func(r rune) bool { return isWord(r) || r == '/' })),
+	gone(`(\+\d{8,15})`+end, unless(isWord)),
+	gone(`(\d{10})`+end, unless(unicode.IsDigit)),
+	gone(`(\d{3}-\d{4})(?:[^\d/-]|$)`, unless(func(r rune) bool { return unicode.IsDigit(r) || r == '/' || r == '-' })),
+
+	value(`(?:(?:bp|blood pressure|systolic|diastolic)`+verb+`)?\d{2,3}(?: ?/ ?\d{2,3})? ?mm ?\[?hg\]?|`+bp+verb+`\d{2,3} ?/ ?\d{2,3}`, "abnormal blood pressure"),
+	value(`(?:`+hr+verb+`)?\d{2,3} ?(?:bpm\b|beats ?(?:/|per) ?min(?:ute)?\b|/min\b)|`+hr+verb+`\d{2,3}\b`, "abnormal heart rate"),
+	value(`(?:spo2|o2 sats?|o2 saturation|oxygen saturation|oxygen|sats?|saturation)`+verb+`\d{2,3}(?:\.\d)? ?(?:%|percent\b)?|\d{2,3}(?:\.\d)? ?(?:%|percent) ?(?:spo2|o2|oxygen)(?: sat(?:uration)?s?)?`, "low oxygen saturation"),
+	value(`(?:`+sugar+verb+`)?\d{1,3}(?:\.\d)? ?(?:mg ?/ ?dl|mmol ?/ ?l)\b|`+sugar+verb+`\d{2,3}(?:\.\d)?\b`, "abnormal glucose level"),
+	value(`(?:`+temp+verb+`)?\d{2,3}(?:\.\d)? ?(?:\x{b0} ?[fc]\b|deg(?:rees?)? ?(?:f|c|fahrenheit|celsius)\b)|`+temp+verb+`\d{2,3}(?:\.\d)?\b`, "abnormal temperature"),
+	value(`(?:weight`+verb+`)?\d{1,3}(?:\.\d{1,2})? ?(?:kg|lbs?|pounds)\b`, "abnormal weight"),
+}
+
+// gone is a pattern that leaves nothing.
+func gone(expression string, mayFollow func(rune, string) bool) *pattern {
+	return &pattern{regexp.MustCompile(`(?i)` + expression), mayFollow, " "}
+}
+
+// value is a measurement, which leaves a phrase; all its forms are one expression, so that none is looked for across the phrase. Where it begins with a word, that is a whole word.
+func value(expression, phrase string) *pattern {
+	return &pattern{regexp.MustCompile(`(?i)(` + expression + `)`), func(before rune, match string) bool {
+		return !isWord(before) || isDigit(match[0])
+	}, phrase}
+}
+
+func unless(refused func(rune) bool) func(rune, string) bool {
+	return func(before rune, _ string) bool { return !refused(before) }
+}
+
+func isDigit(b byte) bool { return '0' <= b && b <= '9' }
+
+func isWord(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// replace takes every match of a pattern out of a text.
+func (s *sanitizer) replace(text string, p *pattern) (string, bool) {
+	return s.replaceIn(text, text, func(i int) int { return i }, p)
+}
+
+// replaceFolded does so where the pattern matches the folded text.
+func (s *sanitizer) replaceFolded(text string, p *pattern) (string, bool) {
+	folded, origin := fold(text)
+	return s.replaceIn(text, folded, func(i int) int { return origin[i] }, p)
+}
+
+// replaceIn looks for matches in one text and takes what they stand for out of another.
+func (s *sanitizer) replaceIn(text, searched string, origin func(int) int, p *pattern) (string, bool) {
+	var out strings.Builder
+	copied, found := 0, false
+	for at := 0; at < len(searched); {
+		match := p.expression.FindStringSubmatchIndex(searched[at:])
+		if match == nil {
+			s.searched += len(searched) - at
+			break
+		}
+		s.searched += match[1]
+		start, end := at+match[2], at+match[3]
+		before := ' '
+		if start > 0 {
+			before, _ = utf8.DecodeLastRuneInString(searched[:start])
+		}
+		if p.mayFollow != nil && !p.mayFollow(before, searched[start:end]) {
+			_, width := utf8.DecodeRuneInString(searched[start:])
+			at = start + width
+			continue
+		}
+		out.WriteString(text[copied:origin(start)])
+		out.WriteString(p.replacement)
+		copied, found, at = origin(end), true, end
+	}
+	out.WriteString(text[copied:])
+	return out.String(), found
+}
+
+// Known is a patient whose name and identifiers must not stand in a text.
+type Known struct {
+	First, Last string
+	// Identifiers go wherever they stand: MRN, external id, phone, e-mail, address line.
+	Identifiers []string
+	// Yours makes the name "your patient" instead of "a patient".
+	Yours bool
+}
+
+// Format shows nothing of the person.
+func (Known) Format(s fmt.State, _ rune) { conceal(s) }
+
+// LogValue shows nothing of the person.
+func (Known) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// MarshalJSON refuses.
+func (Known) MarshalJSON() ([]byte, error) { return nil, errEncode }
+
+// knownPatterns are the identifiers of all who are known, and then their names: one pass each, so that no replacement is looked at
+// again. They match folded text.
+func knownPatterns(known []Known) (found []*pattern) {
+	var identifiers, yours, others []string
+	for _, k := range known {
+		for _, identifier := range k.Identifiers {
+			if folded := foldWhole(identifier); folded != "" {
+				identifiers = append(identifiers, regexp.QuoteMeta(folded))
+			}
+		}
+		if k.Yours {
+			yours = append(yours, k.forms()...)
+		} else {
+			others = append(others, k.forms()...)
+		}
+	}
+	if len(identifiers) > 0 {
+		found = append(found, &pattern{regexp.MustCompile(`(` + anyOf(identifiers) + `)`), nil, " "})
+	}
+	for _, of := range []struct {
+		names       []string
+		replacement string
+	}{{yours, "your patient"}, {others, "a patient"}} {
+		if len(of.names) > 0 {
+			expression := `((?:(?:mr|mrs|ms|miss|dr|prof)\.? )?` + anyOf(of.names) + `)(?:[^\pL\pN_]|$)`
+			found = append(found, &pattern{regexp.MustCompile(expression), unless(isWord), of.replacement})
+		}
+	}
+	return found
+}
+
+// anyOf prefers the longest.
+func anyOf(alternatives []string) string {
+	slices.SortStableFunc(alternatives, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	return `(?:` + strings.Join(alternatives, `|`) + `)`
+}
+
+// forms are the ways in which a name is written, folded and quoted. A name of several words is known by each of its longer ones too.
+func (k Known) forms() (forms []string) {
+	first, last := foldWhole(k.First), foldWhole(k.Last)
+	if first != "" && last != "" {
+		f, l, initial := regexp.QuoteMeta(first), regexp.QuoteMeta(last), regexp.QuoteMeta(string([]rune(first)[:1]))
+		forms = append(forms, f+`(?: \pL\.?)? `+l, l+`, ?`+f, initial+`\.? ?`+l)
+	}
+	for _, name := range []string{last, first} {
+		if name == "" {
+			continue
+		}
+		forms = append(forms, regexp.QuoteMeta(name))
+		words := strings.FieldsFunc(name, func(r rune) bool { return r == ' ' || r == '-' })
+		for _, word := range words {
+			if len(words) > 1 && len([]rune(word)) > 2 {
+				forms = append(forms, regexp.QuoteMeta(word))
+			}
+		}
+	}
+	return forms
+}
+
+// foldWhole is a name or identifier as it is looked for.
+func foldWhole(text string) string {
+	folded, _ := fold(straighten(text))
+	return folded
+}
+
+// fold is the text without case and accents, and for each of its bytes, and its end, where it came from.
+func fold(text string) (folded string, origin []int) {
+	var out strings.Builder
+	caser := cases.Fold()
+	for i, r := range text {
+		for _, part := range foldRune(caser, r) {
+			if unicode.Is(unicode.Mn, part) {
+				continue
+			}
+			n, _ := out.WriteRune(part)
+			for range n {
+				origin = append(origin, i)
+			}
+		}
+	}
+	return out.String(), append(origin, len(text))
+}
+
+func foldRune(caser cases.Caser, r rune) string {
+	if r <= unicode.MaxASCII {
+		return string(unicode.ToLower(r))
+	}
+	return caser.String(norm.NFKD.String(string(r)))
 }

@@ -87,11 +87,11 @@ func (r *rotation) run(ctx context.Context) error {
 		return err
 	}
 	for _, t := range tables {
-		n, err := r.count(t)
-		if err != nil {
-			return err
+		var rows int
+		if err := r.app.DB().Select("COUNT(*)").From(t.Name).Where(r.stale(t)).Row(&rows); err != nil {
+			return fmt.Errorf("count %s: %w", t.Name, err)
 		}
-		r.total += n
+		r.total += rows
 	}
 	for range mostPasses {
 		resealed := r.report.Resealed
@@ -111,7 +111,8 @@ func (r *rotation) run(ctx context.Context) error {
 	if r.total > 0 {
 		r.progress(r.total, r.total)
 	}
-	r.report.AuditRows, err = auditRows(r.app, r.ring)
+	r.report.AuditRows, err = collections.AuditRowsByKey(r.app)
+	delete(r.report.AuditRows, r.ring.PrimaryKeyID())
 	return err
 }
 
@@ -122,13 +123,6 @@ func (r *rotation) stale(t collections.SealedTable) dbx.Expression {
 		old = append(old, collections.Stale(r.ring, f))
 	}
 	return dbx.Or(old...)
-}
-
-func (r *rotation) count(t collections.SealedTable) (rows int, err error) {
-	if err := r.app.DB().Select("COUNT(*)").From(t.Name).Where(r.stale(t)).Row(&rows); err != nil {
-		return 0, fmt.Errorf("count %s: %w", t.Name, err)
-	}
-	return rows, nil
 }
 
 // pass goes once through a table, in the order of ids.
@@ -230,16 +224,6 @@ func (r *rotation) retire(tables []collections.SealedTable) error {
 		r.report.Kept, err = retirement.Finish(r.app, values, alone)
 		return err
 	})
-}
-
-// auditRows counts the rows of the audit log by the other keys they need.
-func auditRows(app core.App, ring *phi.KeyRing) (map[string]int, error) {
-	counts, err := collections.AuditRowsByKey(app)
-	if err != nil {
-		return nil, err
-	}
-	delete(counts, ring.PrimaryKeyID())
-	return counts, nil
 }
 
 // Keys are the ids of the keys that the audit log still needs, sorted.

@@ -1,6 +1,12 @@
+// Package sandbox is the practice in a box: the outside world that Vigil talks to, small enough to run on a
+// laptop. It knows an EMR that really checks what it is sent, a device gateway with forgetful patients and
+// faulty devices, and a mailbox that catches every mail. It refuses to know how Vigil works inside: each part
+// speaks only the protocol its counterpart speaks, so that what passes here passes outside. Everything in it is
+// made up, and nothing of it belongs in production.
 package sandbox
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
@@ -80,18 +86,12 @@ func NewEMR(options EMROptions) (*EMR, error) {
 	if options.Now == nil {
 		return nil, fmt.Errorf("emr sandbox: no clock given")
 	}
-	if options.PracticeCode == "" {
-		options.PracticeCode = "demo"
-	}
+	options.PracticeCode = cmp.Or(options.PracticeCode, "demo")
 	if !practiceCode.MatchString(options.PracticeCode) {
 		return nil, fmt.Errorf("emr sandbox: practice code may hold letters, digits, dot, hyphen and underscore")
 	}
-	if options.Random == nil {
-		options.Random = rand.Reader
-	}
-	if options.Client == nil {
-		options.Client = &http.Client{Timeout: 10 * time.Second}
-	}
+	options.Random = cmp.Or(options.Random, rand.Reader)
+	options.Client = cmp.Or(options.Client, &http.Client{Timeout: 10 * time.Second})
 	if options.Patients == nil {
 		options.Patients = MadeUpPatients()
 	}

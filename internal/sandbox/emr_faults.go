@@ -92,12 +92,9 @@ func (e *EMR) takeFault(r *http.Request) (Fault, bool) {
 
 func (e *EMR) serveFaulty(w http.ResponseWriter, r *http.Request, fault Fault) {
 	if fault.DelayMS > 0 {
-		// The server notices that a caller has left only once the body is read.
-		raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-		if err != nil {
+		if !readAhead(w, r) {
 			return
 		}
-		r.Body = io.NopCloser(bytes.NewReader(raw))
 		select {
 		case <-time.After(time.Duration(fault.DelayMS) * time.Millisecond):
 		case <-r.Context().Done():
@@ -116,9 +113,7 @@ func (e *EMR) serveFaulty(w http.ResponseWriter, r *http.Request, fault Fault) {
 		e.mux.ServeHTTP(unheard{}, r)
 		panic(http.ErrAbortHandler)
 	case fault.Drop == DropHang:
-		raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody)) // the server notices a caller leaving only then
-		if err == nil {
-			r.Body = io.NopCloser(bytes.NewReader(raw))
+		if readAhead(w, r) {
 			e.mux.ServeHTTP(unheard{}, r)
 			<-r.Context().Done()
 		}
@@ -132,14 +127,21 @@ func (e *EMR) serveFaulty(w http.ResponseWriter, r *http.Request, fault Fault) {
 	}
 }
 
+// readAhead reads the whole body: the server notices that a caller has left only then.
+func readAhead(w http.ResponseWriter, r *http.Request) bool {
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	r.Body = io.NopCloser(bytes.NewReader(raw))
+	return err == nil
+}
+
 // spoil answers with less than what was asked for.
 func (e *EMR) spoil(w http.ResponseWriter, r *http.Request, how string) {
-	if how == AnswerHTML {
+	switch how {
+	case AnswerHTML:
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = io.WriteString(w, "<!doctype html><title>Down for maintenance</title>")
 		return
-	}
-	if how == AnswerRedirect {
+	case AnswerRedirect:
 		http.Redirect(w, r, e.base(r)+"/sandbox/elsewhere", http.StatusTemporaryRedirect)
 		return
 	}

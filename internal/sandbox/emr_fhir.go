@@ -3,6 +3,7 @@ package sandbox
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,24 +50,22 @@ func unprocessable(code, diagnostics string) *refusal {
 
 // writeBundle answers a search with a page of the matches: _count of them from _offset on, and a link to the next page when there is one.
 func (e *EMR) writeBundle(w http.ResponseWriter, r *http.Request, matches []resource) {
-	count := defaultCount
-	if asked := r.URL.Query().Get("_count"); asked != "" {
-		number, err := strconv.Atoi(asked)
-		if err != nil || number < 0 {
-			writeOutcome(w, http.StatusBadRequest, "value", "_count is not a number from 0")
+	count, from := defaultCount, 0
+	for _, number := range []struct {
+		name string
+		into *int
+	}{{"_count", &count}, {"_offset", &from}} {
+		asked := r.URL.Query().Get(number.name)
+		if asked == "" {
+			continue
+		}
+		var err error
+		if *number.into, err = strconv.Atoi(asked); err != nil || *number.into < 0 {
+			writeOutcome(w, http.StatusBadRequest, "value", number.name+" is not a number from 0")
 			return
 		}
-		count = min(number, maxCount)
 	}
-	from := 0
-	if asked := r.URL.Query().Get("_offset"); asked != "" {
-		number, err := strconv.Atoi(asked)
-		if err != nil || number < 0 {
-			writeOutcome(w, http.StatusBadRequest, "value", "_offset is not a number from 0")
-			return
-		}
-		from = min(number, len(matches))
-	}
+	count, from = min(count, maxCount), min(from, len(matches))
 	to := min(from+count, len(matches))
 	links := []resource{{"relation": "self", "url": e.base(r) + r.URL.RequestURI()}}
 	if to < len(matches) && count > 0 {
@@ -172,7 +171,7 @@ func (e *EMR) smartConfiguration(w http.ResponseWriter, r *http.Request) {
 		"token_endpoint_auth_methods_supported":            []string{"private_key_jwt", "client_secret_basic", "client_secret_post"},
 		"token_endpoint_auth_signing_alg_values_supported": []string{"RS384"},
 		"grant_types_supported":                            []string{"client_credentials", "authorization_code"},
-		"scopes_supported":                                 append(append([]string{}, systemScopes...), userScopes...),
+		"scopes_supported":                                 slices.Concat(systemScopes, userScopes),
 		"response_types_supported":                         []string{"code"},
 		"code_challenge_methods_supported":                 []string{"S256"},
 		"capabilities": []string{

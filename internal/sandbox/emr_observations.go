@@ -215,11 +215,11 @@ func (e *EMR) keep(id string, observation incoming, raw json.RawMessage, at time
 		ReceivedAt: at,
 		Resource:   raw,
 	}
-	for i, identifier := range observation.Identifier {
+	if len(observation.Identifier) > 0 {
+		stored.Identifier = observation.Identifier[0].System + "|" + observation.Identifier[0].Value
+	}
+	for _, identifier := range observation.Identifier {
 		stored.identifiers = append(stored.identifiers, tokenParam{system: identifier.System, value: identifier.Value})
-		if i == 0 {
-			stored.Identifier = identifier.System + "|" + identifier.Value
-		}
 		e.byIdentifier[identifier.Value] = append(e.byIdentifier[identifier.Value], stored)
 	}
 	e.observations = append(e.observations, stored)
@@ -245,8 +245,7 @@ func (e *EMR) withIdentifier(wanted tokenParam) []*StoredObservation {
 func (e *EMR) withCreates(stored *StoredObservation) StoredObservation {
 	seen := *stored
 	if len(stored.identifiers) > 0 {
-		first := stored.identifiers[0]
-		seen.Creates = len(e.withIdentifier(first))
+		seen.Creates = len(e.withIdentifier(stored.identifiers[0]))
 	}
 	return seen
 }

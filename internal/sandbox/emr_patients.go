@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -67,7 +68,7 @@ func (p EMRPatient) fhir() resource {
 			"versionId": "1",
 			"profile":   []string{"http://hl7.org/fhir/us/core/StructureDefinition/us-core-patient"},
 		},
-		"active": true,
+		"active": true, "gender": p.Gender, "birthDate": p.BirthDate,
 	}
 	if p.MRN != "" {
 		patient["identifier"] = []resource{{
@@ -100,24 +101,15 @@ func (p EMRPatient) fhir() resource {
 	if p.Deceased {
 		patient["deceasedBoolean"] = true
 	}
-	patient["gender"], patient["birthDate"] = p.Gender, p.BirthDate
 	return compact(patient)
 }
 
 // compact leaves out empty strings and empty lists, which FHIR JSON does not have.
 func compact(r resource) resource {
-	for name, value := range r {
-		switch v := value.(type) {
-		case string:
-			if v == "" {
-				delete(r, name)
-			}
-		case []string:
-			if len(v) == 0 {
-				delete(r, name)
-			}
-		}
-	}
+	maps.DeleteFunc(r, func(_ string, value any) bool {
+		list, isList := value.([]string)
+		return value == "" || isList && len(list) == 0
+	})
 	return r
 }
 
@@ -126,11 +118,10 @@ func (e *EMR) AddPatient(patient EMRPatient) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	at, found := e.patientAt(patient.ID)
-	if found {
-		e.patients[at] = patient
-		return
+	if !found {
+		e.patients = slices.Insert(e.patients, at, EMRPatient{})
 	}
-	e.patients = slices.Insert(e.patients, at, patient)
+	e.patients[at] = patient
 }
 
 // patientAt is where a patient is, or belongs. The caller holds the lock.

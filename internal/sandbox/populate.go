@@ -87,10 +87,7 @@ func hire(app core.App, now time.Time) (provider *collections.User, err error) {
 		if colleague.Role == access.Patient {
 			continue
 		}
-		user, err := auth.CreateAccount(app, auth.NewAccount{
-			Email: colleague.Email, FirstName: colleague.FirstName, LastName: colleague.LastName,
-			Role: colleague.Role, Password: Password,
-		}, audit.System(), now)
+		user, err := auth.CreateAccount(app, colleague.account(), audit.System(), now)
 		if err != nil {
 			return nil, fmt.Errorf("hire %s: %w", colleague.Role, err)
 		}
@@ -101,10 +98,13 @@ func hire(app core.App, now time.Time) (provider *collections.User, err error) {
 	return provider, nil
 }
 
+func (c Colleague) account() auth.NewAccount {
+	return auth.NewAccount{Email: c.Email, FirstName: c.FirstName, LastName: c.LastName, Role: c.Role, Password: Password}
+}
+
 // openPortal gives the portal account to the first patient.
 func openPortal(app core.App, ids []string, now time.Time) error {
-	portal := Colleagues[len(Colleagues)-1]
-	account := auth.NewAccount{Email: portal.Email, FirstName: portal.FirstName, LastName: portal.LastName, Role: portal.Role, Password: Password}
+	account := Colleagues[len(Colleagues)-1].account()
 	if len(ids) > 0 {
 		account.PatientID = ids[0]
 	}

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -123,15 +124,7 @@ func (o SimulateOptions) complete() (SimulateOptions, error) {
 		}
 		o.Patients = SimulatedPatients(o.Count, o.Kinds...)
 	}
-	if o.Rate == 0 {
-		o.Rate = 1
-	}
-	if o.RetryScale == 0 {
-		o.RetryScale = 1
-	}
-	if o.Client == nil {
-		o.Client = http.DefaultClient
-	}
+	o.Rate, o.RetryScale, o.Client = cmp.Or(o.Rate, 1), cmp.Or(o.RetryScale, 1), cmp.Or(o.Client, http.DefaultClient)
 	target, err := url.Parse(o.URL)
 	switch {
 	case err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https":

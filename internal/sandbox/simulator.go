@@ -2,7 +2,9 @@ package sandbox
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/gateway"
@@ -143,16 +145,12 @@ func (s *Simulator) Next(now time.Time) []Event {
 // deal starts a round: every device whose owner measures today, in random order. When nobody does, everybody does,
 // since a simulator of one forgetful patient should still send something.
 func (s *Simulator) deal(now time.Time) {
-	for _, everybody := range []bool{false, true} {
-		for _, h := range s.homes {
-			for _, d := range h.devices {
-				if everybody || h.measuresOn(now) {
-					s.turns = append(s.turns, turn{h, d})
-				}
+	nobody := !slices.ContainsFunc(s.homes, func(h *household) bool { return len(h.devices) > 0 && h.measuresOn(now) })
+	for _, h := range s.homes {
+		for _, d := range h.devices {
+			if nobody || h.measuresOn(now) {
+				s.turns = append(s.turns, turn{h, d})
 			}
-		}
-		if len(s.turns) > 0 {
-			break
 		}
 	}
 	s.luck.Shuffle(len(s.turns), func(i, j int) { s.turns[i], s.turns[j] = s.turns[j], s.turns[i] })
@@ -177,11 +175,7 @@ func (d *device) free(at time.Time) time.Time {
 	}
 	d.used[at.Unix()] = true
 	if len(d.used) > 2048 {
-		for second := range d.used {
-			if second < at.Add(-time.Hour).Unix() {
-				delete(d.used, second)
-			}
-		}
+		maps.DeleteFunc(d.used, func(second int64, _ bool) bool { return second < at.Add(-time.Hour).Unix() })
 	}
 	return at
 }

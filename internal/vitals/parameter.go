@@ -1,6 +1,14 @@
 package vitals
 
-import "strings"
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+
+	"github.com/vigilhealth/vigil/internal/input"
+)
 
 // Parameter is one number that readings hold.
 type Parameter struct {
@@ -149,3 +157,86 @@ const (
 
 // Flag reports whether the mark says yes or no.
 func (m *Mark) Flag() bool { return m.Words == nil }
+
+var (
+	zero = new(big.Rat)
+	one  = big.NewRat(1, 1)
+	half = big.NewRat(1, 2)
+)
+
+// RoundHalfUp rounds to the given number of decimals, halves upwards: 2.675 becomes 2.68. NaN and the infinities
+// come back as they are.
+func RoundHalfUp(value float64, decimals int) float64 {
+	var buffer [32]byte
+	text := strconv.AppendFloat(buffer[:0], value, 'f', -1, 64)
+	if _, fraction, _ := strings.Cut(string(text), "."); len(fraction) <= decimals {
+		return value + 0 // nothing to round; the sum turns -0 into 0
+	}
+	return convert(value, zero, one, decimals)
+}
+
+// convert adds, multiplies and rounds without a binary rounding error on the way; what is added and multiplied by are exact fractions. The float 2.675 really is
+// 2.67499999999999982236431605997495353221893310546875, which would round down; the shortest decimal that reads back
+// as the same float is what the caller wrote, so that decimal, as an exact fraction, is what is multiplied and
+// rounded. Only the result becomes a float again, the one nearest to the rounded decimal.
+func convert(value float64, plus, times *big.Rat, decimals int) float64 {
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		return value
+	}
+	exact, _ := new(big.Rat).SetString(strconv.FormatFloat(value, 'g', -1, 64))
+	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil)
+	exact.Mul(exact.Add(exact, plus), times)
+	exact.Mul(exact, new(big.Rat).SetInt(unit))
+	exact.Add(exact, half)
+	whole := new(big.Int).Div(exact.Num(), exact.Denom()) // the floor, as the denominator is positive
+	result, _ := new(big.Rat).SetFrac(whole, unit).Float64()
+	return result
+}
+
+// The units of the contract.
+const (
+	UnitMmHg    = "mmHg"
+	UnitBPM     = "bpm"
+	UnitKg      = "kg"
+	UnitPounds  = "lbs"
+	UnitPercent = "%"
+	UnitMgDL    = "mg/dL"
+	UnitMmolL   = "mmol/L"
+)
+
+// Decimals is the precision at which values are kept. Source: docs/decisions/observations.md, "Cross-field checks".
+const Decimals = 2
+
+// Range is what a measurement may be: from Min to Max, both included, in Unit.
+// Source: the contract's limits; docs/decisions/observations.md, "Pulse-oximetry and glucose fields" and "Weight in pounds".
+type Range struct {
+	Min, Max float64
+	Unit     string
+}
+
+// Contains reports whether value lies in the range; NaN never does.
+func (r Range) Contains(value float64) bool { return value >= r.Min && value <= r.Max }
+
+// Message is the complaint about a value outside the range.
+func (r Range) Message() string {
+	return fmt.Sprintf("Must be between %g and %g %s.", r.Min, r.Max, r.Unit)
+}
+
+// check complains when value lies outside the range.
+func (r Range) check(c *input.Checks, name string, value float64) bool {
+	if r.Contains(value) {
+		return true
+	}
+	c.Reject(name, r.Message())
+	return false
+}
+
+// read returns the field's number with two decimals when it lies in the range, else nil after a complaint. The range is
+// held against what was sent: 300.004 mmHg is not 300.
+func (r Range) read(c *input.Checks, name string, f input.Number, required bool) *float64 {
+	value := c.Number(name, f, required)
+	if value == nil || !r.check(c, name, *value) {
+		return nil
+	}
+	return new(RoundHalfUp(*value, Decimals))
+}
