@@ -340,7 +340,7 @@ func TestLockIsToldToAdministrators(t *testing.T) {
 func TestRolesThatNeedASecondFactor(t *testing.T) {
 	var authority *auth.Engine
 	c := newClinic(t, func(e *routes.Engines) {
-		authority = auth.New(vigiltest.Sealer(), auth.Options{RefreshFamilyLife: time.Hour, RequireTwoFactor: []access.Role{access.Admin}})
+		authority = auth.New(vigiltest.Sealer(), auth.Options{RefreshFamilyLife: time.Hour, FreshSignIn: time.Hour, RequireTwoFactor: []access.Role{access.Admin}})
 		e.Auth, e.AccessTokens = authority, authority
 	})
 	admin, nurse := c.people[access.Admin], c.people[access.Nurse]
