@@ -62,13 +62,13 @@ func (p *Program) rotateCommand() *cobra.Command {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			report, err := rotation.Run(ctx, app, sealer.KeyRing, audit.System(), now(), progress(cmd.OutOrStdout(), "re-encrypting rows"), letGo)
-			return errors.Join(tellRotation(cmd.OutOrStdout(), report), err)
+			return errors.Join(printRotation(cmd.OutOrStdout(), report), err)
 		},
 	}
 }
 
-// tellRotation says what was done and which keys are still needed; what is left to do is an error.
-func tellRotation(out io.Writer, report rotation.Report) error {
+// printRotation says what was done and which keys are still needed; what is left to do is an error.
+func printRotation(out io.Writer, report rotation.Report) error {
 	fmt.Fprintf(out, "%d values re-encrypted under key %s.\n", report.Resealed, report.KeyID)
 	if report.Unreadable > 0 {
 		fmt.Fprintf(out, "%d values open with none of the keys and were left as they are:\n  %s\n", report.Unreadable, strings.Join(report.Named, "\n  "))

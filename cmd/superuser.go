@@ -26,7 +26,7 @@ func (p *Program) superuserCommand() *cobra.Command {
 			command.RemoveCommand(sub)
 			continue
 		}
-		sub.RunE = p.withFolder(app, tellMissingFactor(app, sub.RunE))
+		sub.RunE = p.withFolder(app, printMissingFactor(app, sub.RunE))
 	}
 	command.AddCommand(p.unlockSuperuserCommand(app), p.resetSuperuserFactorCommand(app))
 	return command
@@ -51,8 +51,8 @@ func (p *Program) withFolder(app *laterApp, run func(*cobra.Command, []string) e
 	}
 }
 
-// tellMissingFactor says after a command that made an account what it still needs before anybody can sign in with it.
-func tellMissingFactor(app *laterApp, run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+// printMissingFactor says after a command that made an account what it still needs before anybody can sign in with it.
+func printMissingFactor(app *laterApp, run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := run(cmd, args); err != nil || len(args) == 0 || !app.service.settings.SuperuserNeedsTwoFactor() {
 			return err
@@ -92,14 +92,14 @@ func (p *Program) resetSuperuserFactorCommand(app *laterApp) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return tellFactor(cmd.OutOrStdout(), args[0], setup)
+			return printFactor(cmd.OutOrStdout(), args[0], setup)
 		}),
 	}
 	command.Flags().BoolVar(&none, "remove", false, "leave the account without a second factor")
 	return command
 }
 
-func tellFactor(out io.Writer, address string, setup auth.Setup) error {
+func printFactor(out io.Writer, address string, setup auth.Setup) error {
 	if setup.Secret == "" {
 		_, err := fmt.Fprintf(out, "%s has no second factor now.\n", address)
 		return err

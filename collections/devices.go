@@ -129,9 +129,9 @@ func (d *Device) LastReadingAt() time.Time { return instantOf(d, "last_reading_a
 func (d *Device) LastSeenAt() time.Time    { return instantOf(d, DeviceLastSeenAt) }
 func (d *Device) StateAt() time.Time       { return instantOf(d, DeviceStateAt) }
 
-// toAttend says of a row of the devices that somebody has to look at it: its battery's band was not told of or has recovered, or
+// needsCheck says of a row of the devices that somebody has to look at it: its battery's band was not told of or has recovered, or
 // its hub is new or back. Readings store facts and go on; this finds what they ask for, at once or after a crash.
-const toAttend = `(
+const needsCheck = `(
 	(patient != '' AND ((battery_state = 'low' AND battery_told = '') OR (battery_state = 'critical' AND battery_told != 'critical'))
 		AND EXISTS (SELECT 1 FROM patients p WHERE p.id = devices.patient AND p.active = TRUE AND p.deleted_at = ''))
 	OR (battery_told != '' AND battery_state = 'normal' AND (battery_level > 30 OR EXISTS (SELECT 1 FROM alerts a
@@ -142,7 +142,7 @@ const toAttend = `(
 // newer: what is told now is not older than what was told last.
 const newer = `excluded.last_seen_at != '' AND excluded.last_seen_at >= last_seen_at`
 
-const seeDevice = `INSERT INTO devices (device_id, device_type, kind, model, status, hub_id, signal_strength,
+const recordSighting = `INSERT INTO devices (device_id, device_type, kind, model, status, hub_id, signal_strength,
 		battery_level, battery_state, battery_at, last_reading_at, last_seen_at, created_at)
 	VALUES ({:device}, {:kind}, {:kind}, {:model}, 'discovered', {:hub}, {:signal}, {:level}, {:band}, {:charged}, {:at}, {:seen}, {:now})
 	ON CONFLICT (device_id) DO UPDATE SET
@@ -161,7 +161,7 @@ const seeDevice = `INSERT INTO devices (device_id, device_type, kind, model, sta
 		last_seen_at = MAX(last_seen_at, excluded.last_seen_at),
 		flag_reason = CASE WHEN excluded.last_reading_at > {:fresh} THEN '' ELSE flag_reason END,
 		flagged = CASE WHEN excluded.last_reading_at > {:fresh} THEN FALSE ELSE flagged END
-	RETURNING ` + toAttend
+	RETURNING ` + needsCheck
 
 // Sighting is what a stored reading says about its device. Times are those of the reading.
 type Sighting struct {
@@ -187,13 +187,13 @@ func RecordSighting(tx core.App, s Sighting, now time.Time) (attend bool, err er
 	if s.BatteryLevel != nil {
 		row["charged"] = at
 	}
-	err = tx.NonconcurrentDB().NewQuery(seeDevice).Bind(row).Row(&attend)
+	err = tx.NonconcurrentDB().NewQuery(recordSighting).Bind(row).Row(&attend)
 	return attend, wrap(err, "note what a reading says of its device")
 }
 
 // DevicesToCheck are the devices that somebody has to look at.
 func DevicesToCheck(app core.App) ([]*Device, error) {
-	return listOf[Device](app, Devices, dbx.NewExp(toAttend), "device_id")
+	return listOf[Device](app, Devices, dbx.NewExp(needsCheck), "device_id")
 }
 
 // The values of a hub's status.

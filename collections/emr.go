@@ -36,9 +36,9 @@ func FindEMRToken(app core.App, flow string) (EMRToken, error) {
 	}, nil
 }
 
-// KeepEMRToken stores the tokens of a flow in place of those before. Tokens that cannot be opened are of no use to anybody and make room:
+// StoreEMRToken stores the tokens of a flow in place of those before. Tokens that cannot be opened are of no use to anybody and make room:
 // everything else that cannot be opened stays.
-func KeepEMRToken(tx core.App, t EMRToken) error {
+func StoreEMRToken(tx core.App, t EMRToken) error {
 	r, err := tx.FindFirstRecordByData(EMRTokens, "flow", t.Flow)
 	if err == nil && Readable(r) != nil {
 		if _, err := tx.DB().Delete(EMRTokens, dbx.HashExp{"id": r.Id}).Execute(); err != nil {

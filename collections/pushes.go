@@ -202,7 +202,7 @@ func FinishPush(tx core.App, s FinishedPush) error {
 	if s.Uncounted {
 		changes["attempts"] = dbx.NewExp("attempts - 1")
 	}
-	return update(tx, "settle push", PushDeliveries, changes, dbx.HashExp{"id": s.ID})
+	return update(tx, "finish push", PushDeliveries, changes, dbx.HashExp{"id": s.ID})
 }
 
 // PageOfPushes returns a page of deliveries, newest first, and how many there are in all.

@@ -9,7 +9,7 @@ import (
 )
 
 // Every index of a table that grows is described, and what was found in a practice does not stay in the way.
-func TestTellPlanner(t *testing.T) {
+func TestPlannerStatistics(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	count := func(where string) (n int) {
 		t.Helper()

@@ -63,7 +63,7 @@ func PageOfTransmissions(app core.App, f TransmissionFilter, offset, limit int) 
 	return conditions.PageOfPatientsAmong(app, Transmissions, newestFirst, offset, limit, total)
 }
 
-// ClaimedTransmission is one that this worker has taken: nobody else sends it until it is settled.
+// ClaimedTransmission is one that this worker has taken: nobody else sends it until its end is stored.
 type ClaimedTransmission struct {
 	ID            string `db:"id"`
 	ObservationID string `db:"observation"`
@@ -103,8 +103,8 @@ func ClaimTransmissionOf(tx core.App, observationID string, now time.Time) (c Cl
 	return c, wrap(err, "claim transmission")
 }
 
-// SettledTransmission is what the end of a delivery makes of its record.
-type SettledTransmission struct {
+// FinishedTransmission is what the end of a delivery makes of its record.
+type FinishedTransmission struct {
 	Status, ErrorCode, ErrorMessage, Diagnostics string // the diagnostics sealed
 	NextRetryAt                                  time.Time
 	Attempts                                     int
@@ -112,9 +112,9 @@ type SettledTransmission struct {
 	EMRID, SentHash                              string // "" keeps what is there
 }
 
-// SettleTransmission stores the end of a delivery, in the transmission and its observation; not held when the claim has lapsed.
-func SettleTransmission(tx core.App, c ClaimedTransmission, s SettledTransmission, startedAt, now time.Time) (held bool, err error) {
-	n, err := change(tx, "settle transmission", `UPDATE transmissions SET status = {:status}, error_code = {:code},
+// FinishTransmission stores the end of a delivery, in the transmission and its observation; not held when the claim has lapsed.
+func FinishTransmission(tx core.App, c ClaimedTransmission, s FinishedTransmission, startedAt, now time.Time) (held bool, err error) {
+	n, err := change(tx, "finish transmission", `UPDATE transmissions SET status = {:status}, error_code = {:code},
 			error_message = {:message}, diagnostics = {:diagnostics}, next_retry_at = {:next}, attempt_count = {:attempts},
 			ambiguous = {:ambiguous}, claimed_at = '', updated_at = {:now}, last_attempted_at = {:started},
 			first_attempted_at = CASE WHEN first_attempted_at = '' THEN {:started} ELSE first_attempted_at END,

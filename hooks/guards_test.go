@@ -70,7 +70,7 @@ func weighing(kg float64) object {
 
 // Nothing is reached through PocketBase's own record routes but by superusers: every rule of every collection is nil. PocketBase's own
 // collections let an account see its own sign-in aids, of which there are none.
-func TestClosedHouse(t *testing.T) {
+func TestClosedRoutes(t *testing.T) {
 	app, _ := bound(t)
 	all, err := app.FindAllCollections()
 	if err != nil {

@@ -228,7 +228,7 @@ func verifyAudit(e Engines, _ context.Context, app core.App) (counts, error) {
 	now := e.Clock.Now().UTC()
 	result, err := audit.VerifyAndKeepHead(app, e.AuditHead, now)
 	if err == nil && !result.Valid {
-		err = notifications.TellOfBrokenAudit(app, *result.FirstInvalidID, now)
+		err = notifications.NotifyOfBrokenAudit(app, *result.FirstInvalidID, now)
 	}
 	return counts{"checked": int(result.Checked)}, err
 }

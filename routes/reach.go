@@ -90,7 +90,7 @@ func (a *api) recordEmergency(c *web.Call, patientID string, reason phi.Text) er
 		if err != nil {
 			return err
 		}
-		return notifications.TellOfEmergencyAccess(tx, patientID, c.Caller.Email, reason, c.Now)
+		return notifications.NotifyOfEmergencyAccess(tx, patientID, c.Caller.Email, reason, c.Now)
 	})
 }
 

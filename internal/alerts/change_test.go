@@ -182,7 +182,7 @@ func TestThresholdsByHand(t *testing.T) {
 	} {
 		record := load(patient)
 		record.Load(test.change)
-		err := alerts.KeepThresholds(app, record, nurse, now.Add(time.Minute), func() error { return app.SaveNoValidate(record) })
+		err := alerts.GuardThresholds(app, record, nurse, now.Add(time.Minute), func() error { return app.SaveNoValidate(record) })
 		var wrong validation.Errors
 		if errors.As(err, &wrong) != (test.refused != "") || (test.refused != "" && wrong[test.refused] == nil) || (test.refused == "" && err != nil) {
 			t.Errorf("%v: %v", test.change, err)

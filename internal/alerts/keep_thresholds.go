@@ -15,9 +15,9 @@ import (
 // byHand is the reason in the change log of a record that somebody wrote in the dashboard, which asks for none.
 const byHand = "Changed in the dashboard."
 
-// KeepThresholds checks a record of thresholds that is about to be saved, and logs what it changes once save has saved
+// GuardThresholds checks a record of thresholds that is about to be saved, and logs what it changes once save has saved
 // it, all in the caller's transaction. What is wrong comes back as [validation.Errors] by column.
-func KeepThresholds(tx core.App, record *core.Record, by audit.Actor, now time.Time, save func() error) error {
+func GuardThresholds(tx core.App, record *core.Record, by audit.Actor, now time.Time, save func() error) error {
 	patientID := collections.PatientOf(record)
 	if !record.IsNew() && collections.PatientOf(record.Original()) != patientID {
 		return validation.Errors{"patient": validation.NewError("fixed", "Thresholds stay with their patient.")}

@@ -142,7 +142,7 @@ func resolveLock(tx core.App, mail *collections.Mail, now time.Time) error {
 		return err
 	}
 	// The notice in the app names the locked account; the mail does not.
-	return notifications.TellAdministrators(tx, notifications.Notice{
+	return notifications.NotifyAdministrators(tx, notifications.Notice{
 		Channel: "alerts", Type: notifications.SystemHealth, Severity: "warning",
 		Title: "An account was locked",
 		Body:  fmt.Sprintf("The %s %s was locked until %s after repeated failed logins.", parameters["account"], mail.Recipient(), parameters["until"]),

@@ -71,7 +71,7 @@ func (e *Engine) UpdateUser(app core.App, caller Caller, userID string, patch Us
 			after = access.Role(role)
 		}
 		if before == access.Admin && after != access.Admin {
-			if refused, err := keepsAnAdministrator(tx, caller, user); refused != nil || err != nil {
+			if refused, err := leavesAnAdministrator(tx, caller, user); refused != nil || err != nil {
 				return refused, err
 			}
 		}
@@ -143,8 +143,8 @@ func (e *Engine) manage(app core.App, userID string, apply func(tx core.App, use
 	return changed, nil
 }
 
-// keepsAnAdministrator refuses to take an administrator away when it is the caller or the last active one.
-func keepsAnAdministrator(tx core.App, caller Caller, user *collections.User) (refused, err error) {
+// leavesAnAdministrator refuses to take an administrator away when it is the caller or the last active one.
+func leavesAnAdministrator(tx core.App, caller Caller, user *collections.User) (refused, err error) {
 	if user.Id == caller.RecordID {
 		return fault.State("invalid_state", "Administrators cannot take their own role or account away."), nil
 	}
@@ -165,7 +165,7 @@ func (e *Engine) Deactivate(app core.App, caller Caller, userID string, from aud
 			return fault.State("invalid_state", "The account is already inactive."), nil
 		}
 		if user.Id == caller.RecordID || access.Role(user.Role()) == access.Admin {
-			if refused, err := keepsAnAdministrator(tx, caller, user); refused != nil || err != nil {
+			if refused, err := leavesAnAdministrator(tx, caller, user); refused != nil || err != nil {
 				return refused, err
 			}
 		}

@@ -39,7 +39,7 @@ func (e *Engine) anchors(app core.App, patients map[string]*facts) (map[string][
 	for _, row := range rows {
 		f, anchor := patients[row.Patient], row.Day
 		if f.lastSupply >= row.From { // the latest billed period lies in this episode, or in a later one that sets its own
-			anchor = settledAnchor(anchor, f.lastSupply)
+			anchor = billedAnchor(anchor, f.lastSupply)
 		}
 		list := found[row.Patient]
 		if last := len(list) - 1; last >= 0 && (anchor == "" || anchor == list[last]) { // nothing was read in the episode before
@@ -118,12 +118,12 @@ func (e *Engine) planDevice(f *facts, windows []window, lenient bool) (due []dra
 			patient: f, code: code, period: period, service: w.End, units: 1, days: new(len(w.days)), source: FromDevice,
 			evidence: DeviceEvidence{Days: w.days, Devices: f.devicesIn(period)},
 		}
-		if other := f.standing(code, period); other != nil {
+		if other := f.entryFor(code, period); other != nil {
 			supplied = supplied || other.Status != Voided
 			skipped = appendManual(skipped, f, code, other)
 			continue
 		}
-		if instead, _ := e.Rule(code, w.End); f.standing(instead.Instead, period) != nil {
+		if instead, _ := e.Rule(code, w.End); f.entryFor(instead.Instead, period) != nil {
 			skipped = append(skipped, Skip{f.id, code, "billed_as_" + instead.Instead})
 			continue
 		}
@@ -133,7 +133,7 @@ func (e *Engine) planDevice(f *facts, windows []window, lenient bool) (due []dra
 		}
 		due, supplied = append(due, supply), true
 	}
-	if supplied && f.educated != "" && f.standing(Setup, Span{}) == nil {
+	if supplied && f.educated != "" && f.entryFor(Setup, Span{}) == nil {
 		setup := draft{
 			patient: f, code: Setup, period: Span{f.educated, f.educated}, service: f.educated, units: 1, source: FromSetup,
 			evidence: DeviceEvidence{Devices: []string{f.trained}, Setup: f.educated, SetupBy: f.educatedBy},
@@ -199,9 +199,9 @@ func episodes(holdings []Holding) (starts []string) {
 	return starts
 }
 
-// settledAnchor keeps the periods of an episode where they are once one was billed: a late reading from before the first does not move them.
+// billedAnchor keeps the periods of an episode where they are once one was billed: a late reading from before the first does not move them.
 // billed is the first day of a billed period, "" for none.
-func settledAnchor(firstReading, billed string) string {
+func billedAnchor(firstReading, billed string) string {
 	switch {
 	case billed == "":
 		return firstReading

@@ -195,7 +195,7 @@ func (e *Engine) windows(app core.App, patients map[string]*facts, span Span) (m
 		}
 	}
 	open = slices.DeleteFunc(open, func(w window) bool {
-		x := patients[w.Patient].standing(DeviceSupply, Span{w.Start, w.End})
+		x := patients[w.Patient].entryFor(DeviceSupply, Span{w.Start, w.End})
 		return x != nil && x.Source != ByHand && x.Status != Voided
 	})
 	if err := fill(app, open); err != nil {

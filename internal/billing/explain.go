@@ -94,7 +94,7 @@ func (e *Engine) Explain(app core.App, patientID string, month Span, now time.Ti
 		x := e.start(f, rule, month)
 		x.Minutes, x.Needed = &have, &rule.MinMinutes
 		if x.Billed && rule.Block > 0 {
-			continueUnits(&x, f.standing(code, month).Units, have, rule, e.MaxUnits99458)
+			continueUnits(&x, f.entryFor(code, month).Units, have, rule, e.MaxUnits99458)
 		}
 		for _, skip := range left {
 			if skip.CPTCode == code {
@@ -172,7 +172,7 @@ func (e *Engine) explainDevice(app core.App, f *facts, month Span, now time.Time
 // start is an explanation with the entry that stands, if one does.
 func (e *Engine) start(f *facts, rule Rule, period Span) Explanation {
 	x := Explanation{CPTCode: rule.Code, PeriodStart: period.Start, PeriodEnd: period.End, Reasons: []string{}, Missing: []string{}}
-	entry := f.standing(rule.Code, period)
+	entry := f.entryFor(rule.Code, period)
 	if entry == nil {
 		return x
 	}

@@ -36,8 +36,8 @@ type existing struct {
 	Units              int
 }
 
-// standing is the entry of a code that overlaps a period: one that counts before one that was voided; nil for none.
-func (f *facts) standing(code string, period Span) (found *existing) {
+// entryFor is the entry of a code that overlaps a period: one that counts before one that was voided; nil for none.
+func (f *facts) entryFor(code string, period Span) (found *existing) {
 	list := f.entries[code]
 	for i, x := range list {
 		if code != Setup && (x.Start > period.End || x.End < period.Start) {

@@ -208,7 +208,7 @@ func (e *Engine) manualPeriod(app core.App, f *facts, d ManualDraft) (Span, erro
 
 func (e *Engine) manualWarnings(app core.App, f *facts, d ManualDraft, period Span, codes []string) (warnings []string, err error) {
 	stands := func(code string) bool {
-		x := f.standing(code, period)
+		x := f.entryFor(code, period)
 		return x != nil && x.Status != Voided
 	}
 	warn := func(when bool, warning string) {

@@ -93,7 +93,7 @@ const alreadyBilled = "already_billed"
 func (e *Engine) placeTime(f *facts, b Block, d *draft, first, lenient bool) *Skip {
 	left := func(reason string) *Skip { return &Skip{f.id, b.Code, reason} }
 	rule, _ := e.Rule(b.Code, b.ServiceDate)
-	switch x := f.standing(b.Code, d.period); {
+	switch x := f.entryFor(b.Code, d.period); {
 	case x == nil:
 	case x.Status == Voided:
 		return left("voided_before")
@@ -112,7 +112,7 @@ func (e *Engine) placeTime(f *facts, b Block, d *draft, first, lenient bool) *Sk
 	if rule.After != "" && !first {
 		return left(MissingPrimary)
 	}
-	if x := f.standing(rule.Instead, d.period); rule.Instead != "" && x != nil && x.Status != Voided {
+	if x := f.entryFor(rule.Instead, d.period); rule.Instead != "" && x != nil && x.Status != Voided {
 		return left("billed_as_" + rule.Instead)
 	}
 	if b.NoNote && !lenient {

@@ -191,7 +191,7 @@ func (u *unbilled) months(f *facts, byMonth map[Span][]Stretch) {
 		for _, s := range skipped {
 			i := slices.IndexFunc(blocks, func(b Block) bool { return b.Code == s.CPTCode })
 			b, units := blocks[i], blocks[i].Units
-			if x := f.standing(b.Code, month); x != nil {
+			if x := f.entryFor(b.Code, month); x != nil {
 				units -= x.Units
 			}
 			u.add(f, s.CPTCode, month, b.ServiceDate, units, nil, new(b.Minutes), s.Reason)

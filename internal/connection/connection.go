@@ -230,7 +230,7 @@ func (v vault) Keep(flow emr.Flow, t emr.Tokens) error {
 }
 
 func keep(tx core.App, flow emr.Flow, t emr.Tokens) error {
-	return collections.KeepEMRToken(tx, collections.EMRToken{
+	return collections.StoreEMRToken(tx, collections.EMRToken{
 		Flow: string(flow), AccessToken: t.Access, RefreshToken: t.Refresh, Scope: t.Scope, ConnectedBy: t.ConnectedBy, Audience: t.Audience,
 		ObtainedAt: t.ObtainedAt, ExpiresAt: t.ExpiresAt, RefreshExpiresAt: t.RefreshExpiresAt,
 	})

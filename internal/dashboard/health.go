@@ -240,8 +240,8 @@ func (m *Monitor) keep(app core.App, report Report) {
 	r.unsaved, r.told = nil, kept.To
 }
 
-// KeepHealth stores samples of the health for the uptime, and a change of state in the audit trail.
-func KeepHealth(app core.App, kept Kept) error {
+// StoreHealth stores samples of the health for the uptime, and a change of state in the audit trail.
+func StoreHealth(app core.App, kept Kept) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		for _, sample := range kept.Samples {
 			services, err := json.Marshal(sample.Services)

@@ -69,7 +69,7 @@ func TestKeepHealth(t *testing.T) {
 	sample := func(status dashboard.Health, ago time.Duration) dashboard.Report {
 		return dashboard.Report{Status: status, At: start.Add(-ago)}
 	}
-	err := dashboard.KeepHealth(app, dashboard.Kept{
+	err := dashboard.StoreHealth(app, dashboard.Kept{
 		At: start, From: dashboard.Healthy, To: dashboard.Down,
 		Samples: []dashboard.Report{
 			sample(dashboard.Down, 31*24*time.Hour), sample(dashboard.Healthy, 2*time.Minute), sample(dashboard.Degraded, time.Minute), sample(dashboard.Down, 0),

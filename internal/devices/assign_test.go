@@ -112,7 +112,7 @@ func checkNoOverlap(w *ward, ids []string) {
 }
 
 // The invariant holds for the dashboard too.
-func TestKeepAssignment(t *testing.T) {
+func TestGuardAssignment(t *testing.T) {
 	w := newWard(t)
 	first, second := w.patient(nil), w.patient(nil)
 	w.assign("D-1", first, "scale", w.now.Add(-time.Hour))

@@ -118,7 +118,7 @@ func TestBatteryOfMeasurementsAndEvents(t *testing.T) {
 }
 
 // What a crash kept from being done after a commit is done by the check, once.
-func TestAttendDueCatchesUp(t *testing.T) {
+func TestCheckDueDevicesCatchesUp(t *testing.T) {
 	w := newWard(t)
 	patient := w.patient(nil)
 	w.assign("S-1", patient, "scale", time.Time{})

@@ -36,7 +36,7 @@ func TestPublicAddresses(t *testing.T) {
 }
 
 // A name that leads into the house is refused when it is dialled, before a byte is sent; developers may mean their own machine.
-func TestDialIntoTheHouse(t *testing.T) {
+func TestDialIntoTheNetwork(t *testing.T) {
 	var connections atomic.Int32
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.Config.ConnState = func(net.Conn, http.ConnState) { connections.Add(1) }

@@ -118,9 +118,9 @@ func (r recipients) find(tie collections.Tie, to string, roles ...access.Role) (
 // EmergencyAccess is the type of notices that somebody opened a patient outside their care teams.
 const EmergencyAccess = "emergency_access"
 
-// TellOfEmergencyAccess tells the patient's primary provider and every active clinical manager who opened the patient
+// NotifyOfEmergencyAccess tells the patient's primary provider and every active clinical manager who opened the patient
 // and why. The same person and patient are told once a day, however many requests it takes. Source: docs/decisions/security.md, "Emergency access".
-func TellOfEmergencyAccess(tx core.App, patientID, actorEmail string, reason phi.Text, now time.Time) error {
+func NotifyOfEmergencyAccess(tx core.App, patientID, actorEmail string, reason phi.Text, now time.Time) error {
 	patient, err := collections.FindPatientAnyState(tx, patientID)
 	if collections.Missing(err) {
 		return nil // nobody's record was opened
@@ -153,19 +153,19 @@ func TellOfEmergencyAccess(tx core.App, patientID, actorEmail string, reason phi
 	return nil
 }
 
-// TellOfBrokenAudit tells every active administrator that the audit chain does not hold from a row on.
+// NotifyOfBrokenAudit tells every active administrator that the audit chain does not hold from a row on.
 // Source: docs/decisions/security.md, "Hash chain".
-func TellOfBrokenAudit(app core.App, firstInvalidID int64, now time.Time) error {
+func NotifyOfBrokenAudit(app core.App, firstInvalidID int64, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
-		return TellAdministrators(tx, Notice{
+		return NotifyAdministrators(tx, Notice{
 			Channel: "alerts", Type: SystemHealth, Severity: "critical", Title: "The audit trail does not verify",
 			Body: fmt.Sprintf("The daily check found that the audit trail was changed at entry %d.", firstInvalidID),
 		}, AuditBroken, now)
 	})
 }
 
-// TellAdministrators puts a notice on the list of every active administrator and a mail into their mailboxes.
-func TellAdministrators(tx core.App, notice Notice, mail Template, now time.Time) error {
+// NotifyAdministrators puts a notice on the list of every active administrator and a mail into their mailboxes.
+func NotifyAdministrators(tx core.App, notice Notice, mail Template, now time.Time) error {
 	admins, err := collections.UserList(tx, collections.UserFilter{Role: string(access.Admin), Active: new(true)})
 	if err != nil {
 		return err

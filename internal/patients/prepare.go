@@ -79,7 +79,7 @@ func prepare(app core.App, p *collections.Patient, by audit.Actor, now time.Time
 	}
 	changed := changedColumns(p, stored)
 	wrong := normalise(p, changed, now, practice)
-	keepState(p, stored, by, now, wrong)
+	guardState(p, stored, by, now, wrong)
 	if err := checkOthers(app, p, changed, wrong); err != nil {
 		return nil, err
 	}

@@ -78,12 +78,12 @@ var stateColumns = []string{
 	collections.PatientUnarchivedBy, collections.PatientDeletedAt, collections.PatientDeletedBy,
 }
 
-// namedKey marks a record whose state columns an engine has written, names included, so that [keepState] leaves them.
+// namedKey marks a record whose state columns an engine has written, names included, so that [guardState] leaves them.
 const namedKey = "@named"
 
-// keepState holds the columns of archiving and deleting together, whoever writes them: a change of state gets its time
+// guardState holds the columns of archiving and deleting together, whoever writes them: a change of state gets its time
 // and its author unless the writer gave them, and neither changes without one.
-func keepState(p, stored *collections.Patient, by audit.Actor, now time.Time, wrong validation.Errors) {
+func guardState(p, stored *collections.Patient, by audit.Actor, now time.Time, wrong validation.Errors) {
 	if stored == nil {
 		p.Set(collections.PatientActive, true)
 		for _, column := range stateColumns {

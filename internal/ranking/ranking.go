@@ -158,10 +158,10 @@ func SetThresholds(app core.App, patientID string, change alerts.Change, by audi
 	return c, err
 }
 
-// GuardThresholds is [alerts.KeepThresholds], and ranks the patient anew.
+// GuardThresholds is [alerts.GuardThresholds], and ranks the patient anew.
 func GuardThresholds(tx core.App, record *core.Record, by audit.Actor, now time.Time, save func() error) error {
 	return Change(tx, now, func(tx core.App) (string, error) {
-		return collections.PatientOf(record), alerts.KeepThresholds(tx, record, by, now, save)
+		return collections.PatientOf(record), alerts.GuardThresholds(tx, record, by, now, save)
 	})
 }
 

@@ -24,7 +24,7 @@ const stuckAfter = 10 * time.Minute
 // Draft is a transmission about to be queued.
 type Draft struct{ ObservationID, PatientID, ObservationType string }
 
-// Claimed is a transmission that this worker has taken: nobody else sends it until it is settled.
+// Claimed is a transmission that this worker has taken: nobody else sends it until its end is stored.
 type Claimed = collections.ClaimedTransmission
 
 // Claim takes up to limit due transmissions, oldest first: pending ones and failed ones whose time has come. Those
@@ -63,7 +63,7 @@ type Delivered struct {
 
 // Succeed moves a claimed transmission to transmitted, for good.
 func Succeed(tx core.App, c Claimed, d Delivered, startedAt, now time.Time) error {
-	return settle(tx, c, collections.SettledTransmission{
+	return storeEnd(tx, c, collections.FinishedTransmission{
 		Status: collections.FHIRTransmitted, Attempts: c.AttemptCount, EMRID: d.EMRID, SentHash: d.SentHash,
 	}, startedAt, now)
 }
@@ -94,7 +94,7 @@ func Fail(tx core.App, c Claimed, f Failure, schedule Schedule, spread float64, 
 			next = asked
 		}
 	}
-	err = settle(tx, c, collections.SettledTransmission{
+	err = storeEnd(tx, c, collections.FinishedTransmission{
 		Status: collections.FHIRFailed, ErrorCode: f.Code, ErrorMessage: f.Message, Diagnostics: diagnostics,
 		Attempts: attempts, NextRetryAt: next, Ambiguous: c.Ambiguous || f.Ambiguous,
 	}, startedAt, now)
@@ -118,8 +118,8 @@ func tellOfGivenUp(tx core.App, f Failure, now time.Time) error {
 // record counts as ambiguous, and the next to send it looks at the EMR first.
 var ErrLost = errors.New("the claim on the transmission has lapsed")
 
-func settle(tx core.App, c Claimed, s collections.SettledTransmission, startedAt, now time.Time) error {
-	held, err := collections.SettleTransmission(tx, c, s, startedAt, now)
+func storeEnd(tx core.App, c Claimed, s collections.FinishedTransmission, startedAt, now time.Time) error {
+	held, err := collections.FinishTransmission(tx, c, s, startedAt, now)
 	if err == nil && !held {
 		return ErrLost
 	}

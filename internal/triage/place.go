@@ -54,7 +54,7 @@ func (p Picture) Place(now time.Time) Place {
 		c.UrgentEscalation = c.UrgentEscalation || escalation.Priority == escalations.Urgent
 	}
 	s.Score = Rate(c, now)
-	s.NeedsReview = s.Unacknowledged > 0 || s.ActiveEscalations > 0 || s.Score.Value >= warningFloor ||
+	s.NeedsReview = s.Unacknowledged > 0 || s.ActiveEscalations > 0 || s.Score.Value >= lowestWarning ||
 		p.unreviewedReading(now)
 	return s
 }

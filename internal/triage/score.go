@@ -33,8 +33,8 @@ const (
 	reviewFullAfter      = 168 * time.Hour
 	vitalsWindow         = 7 * 24 * time.Hour
 	dataWindow           = 30 * 24 * time.Hour
-	criticalFloor        = 76
-	warningFloor         = 51
+	lowestCritical        = 76
+	lowestWarning         = 51
 )
 
 // AlertCounts counts the alerts created in the last seven days, whatever became of them.
@@ -84,7 +84,7 @@ func Rate(c Circumstances, now time.Time) Score {
 		}
 	}
 	sum := (tenths + 5) / 10
-	floor, why := floorOf(c)
+	floor, why := lowestScore(c)
 	if floor > sum && why != "" {
 		factors = append(factors, Factor{Factor: "floor", Points: float64(floor), Detail: why})
 	}
@@ -95,9 +95,9 @@ func Rate(c Circumstances, now time.Time) Score {
 // LevelOf is the band of a score.
 func LevelOf(score int) RiskLevel {
 	switch {
-	case score >= criticalFloor:
+	case score >= lowestCritical:
 		return RiskCritical
-	case score >= warningFloor:
+	case score >= lowestWarning:
 		return RiskWarning
 	case score >= 1:
 		return RiskNormal
@@ -105,17 +105,17 @@ func LevelOf(score int) RiskLevel {
 	return RiskNoData
 }
 
-// floorOf: nobody with an unanswered danger ranks below it.
-func floorOf(c Circumstances) (int, string) {
+// lowestScore: nobody with an unanswered danger ranks below it.
+func lowestScore(c Circumstances) (int, string) {
 	switch {
 	case c.UnacknowledgedCritical:
-		return criticalFloor, "Unacknowledged critical alert."
+		return lowestCritical, "Unacknowledged critical alert."
 	case c.StatEscalation:
-		return criticalFloor, "Stat escalation not closed."
+		return lowestCritical, "Stat escalation not closed."
 	case c.UnacknowledgedWarning:
-		return warningFloor, "Unacknowledged warning alert."
+		return lowestWarning, "Unacknowledged warning alert."
 	case c.UrgentEscalation:
-		return warningFloor, "Urgent escalation not closed."
+		return lowestWarning, "Urgent escalation not closed."
 	}
 	return 1, ""
 }

@@ -255,7 +255,7 @@ func TestRateProperties(t *testing.T) {
 			}
 			return
 		}
-		if floor := floorOf(c); score.Value < floor {
+		if floor := lowestScore(c); score.Value < floor {
 			t.Fatalf("score %d under the floor %d", score.Value, floor)
 		}
 		sum, floored := 0.0, false
@@ -273,7 +273,7 @@ func TestRateProperties(t *testing.T) {
 	})
 }
 
-func floorOf(c triage.Circumstances) int {
+func lowestScore(c triage.Circumstances) int {
 	switch {
 	case c.UnacknowledgedCritical || c.StatEscalation:
 		return 76

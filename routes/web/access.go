@@ -48,7 +48,7 @@ func (d *Door) admit(c *Call, row Route) error {
 			return err
 		}
 	}
-	if err := keepToEmergency(c, row); err != nil {
+	if err := refuseBeyondEmergency(c, row); err != nil {
 		return err
 	}
 	if offers := d.produces(row); Preferred(c.Request.Header, offers...) == "" {
@@ -73,9 +73,9 @@ func (d *Door) permit(c *Call, row Route) error {
 	return nil
 }
 
-// keepToEmergency refuses a request that claims an emergency for a write that none opens, whoever asks and whether or not the reason
+// refuseBeyondEmergency refuses a request that claims an emergency for a write that none opens, whoever asks and whether or not the reason
 // would have been needed: what is closed must not depend on what is found later. Source: docs/decisions/security.md, "Emergency access".
-func keepToEmergency(c *Call, row Route) error {
+func refuseBeyondEmergency(c *Call, row Route) error {
 	if row.Method == http.MethodGet || access.InEmergency(row.Who) || len(c.Request.Header.Values(EmergencyHeader)) == 0 {
 		return nil
 	}
