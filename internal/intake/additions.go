@@ -1,12 +1,14 @@
 package intake
 
 import (
+	"errors"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
 )
 
@@ -15,9 +17,17 @@ import (
 // looks once more after what it wrote is committed, so that of two at the same moment one sees the other.
 // Source: docs/decisions/gateway.md, "Other device vendors".
 
-// eachWaiting calls do for each addition to the event's reading that waits.
-func (e *Engine) eachWaiting(app core.App, event gateway.Event, do func(waiting *collections.GatewayEvent, addition gateway.Event) error) error {
-	for _, name := range event.Lacks {
+// owner is the patient of a reading; chosen: a person says so.
+type owner struct {
+	patient string
+	chosen  bool
+}
+
+// eachWaiting calls do for each addition to the event's reading that waits and is the owner's, too.
+func (e *Engine) eachWaiting(
+	app core.App, event gateway.Event, whose owner, do func(waiting *collections.GatewayEvent, addition gateway.Event) error,
+) error {
+	for _, name := range event.Additions {
 		waiting, err := collections.FindGatewayEvent(app, event.IDOf(name))
 		if collections.Missing(err) {
 			continue
@@ -29,6 +39,11 @@ func (e *Engine) eachWaiting(app core.App, event gateway.Event, do func(waiting 
 		if waits(waiting) != nil || err != nil || addition.Reading == nil {
 			continue // it is where people see it
 		}
+		if fits, err := whose.has(app, waiting, addition, event); err != nil {
+			return err
+		} else if !fits {
+			continue
+		}
 		if err := do(waiting, addition); err != nil {
 			return err
 		}
@@ -36,9 +51,23 @@ func (e *Engine) eachWaiting(app core.App, event gateway.Event, do func(waiting 
 	return nil
 }
 
+// has reports whether an addition is of the owner of its reading. One that waits for the reading alone is placed as any other event is;
+// what a person says of a reading holds for what names the same patient, or nobody as the reading does. Anything else waits on: it is
+// never guessed whose a value is.
+func (o owner) has(app core.App, waiting *collections.GatewayEvent, addition, reading gateway.Event) (bool, error) {
+	if o.chosen && addition.PatientID == reading.PatientID {
+		return true, nil
+	}
+	if waiting.Reason() != ReasonNoReading {
+		return false, nil
+	}
+	patient, _, err := Place(app, addition)
+	return patient == o.patient, err
+}
+
 // joined is the event with the additions to its reading that came before it.
-func (e *Engine) joined(app core.App, event gateway.Event) (gateway.Event, error) {
-	err := e.eachWaiting(app, event, func(_ *collections.GatewayEvent, addition gateway.Event) error {
+func (e *Engine) joined(app core.App, event gateway.Event, whose owner) (gateway.Event, error) {
+	err := e.eachWaiting(app, event, whose, func(_ *collections.GatewayEvent, addition gateway.Event) error {
 		if whole, fits := event.Reading.Add(*addition.Reading); fits {
 			event.Reading = &whole
 		}
@@ -47,17 +76,20 @@ func (e *Engine) joined(app core.App, event gateway.Event) (gateway.Event, error
 	return event, err
 }
 
-// addWaiting adds what waits to the event's reading, which is stored for the patient.
-func (e *Engine) addWaiting(tx core.App, event gateway.Event, patientID string, by audit.Actor, now time.Time) error {
-	return e.eachWaiting(tx, event, func(waiting *collections.GatewayEvent, addition gateway.Event) error {
-		outcome, err := e.Readings.Ingest(tx, submission(addition, patientID, by, now), now)
-		if err != nil {
+// addWaiting adds what waits to the event's reading, which is stored for its owner. What cannot be added goes on waiting.
+func (e *Engine) addWaiting(tx core.App, event gateway.Event, whose owner, by audit.Actor, now time.Time) error {
+	return e.eachWaiting(tx, event, whose, func(waiting *collections.GatewayEvent, addition gateway.Event) error {
+		outcome, err := e.Readings.Ingest(tx, submission(addition, whose.patient, by, now), now)
+		refused, isFault := errors.AsType[*fault.Error](err)
+		switch {
+		case isFault && refused.Kind != fault.Unavailable:
+			return goOnWaiting(tx, waiting, collections.EventOpen, reasonFor(refused), nil)
+		case err != nil:
 			return err
-		}
-		if outcome.Conflict {
+		case outcome.Conflict:
 			return goOnWaiting(tx, waiting, collections.EventOpen, ReasonConflict, nil)
 		}
-		return end(tx, waiting, ending{status: collections.EventReleased, observation: outcome.Observation.ID, patient: patientID}, by, now)
+		return end(tx, waiting, ending{status: collections.EventReleased, observation: outcome.Observation.ID, patient: whose.patient}, by, now)
 	})
 }
 
