@@ -88,6 +88,7 @@ func receive(vendor gateway.Vendor) handler {
 		if refused == len(results) {
 			return results[0].Refusal
 		}
+		a.countRefused(results)
 		return c.OK(deliveryAnswer{views})
 	}
 }
@@ -123,6 +124,15 @@ func (a *api) receiveFrom(c *web.Call, vendor gateway.Vendor) ([]intake.Result, 
 		}
 	}
 	return results, nil
+}
+
+// countRefused counts what was refused of a delivery that is answered with 200; one that is refused as a whole is counted as such.
+func (a *api) countRefused(results []intake.Result) {
+	for _, result := range results {
+		if result.Refusal != nil && !result.Repeated && a.Watch.Rejected != nil {
+			a.Watch.Rejected(result.Refusal.Code)
+		}
+	}
 }
 
 // noteUnsigned leaves a trace of a request that nobody vouches for: its hash, never its content, and once an hour for each address and

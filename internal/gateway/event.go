@@ -69,8 +69,8 @@ type Event struct {
 	Index string
 	// Addition names a value that came by itself and belongs to the reading under the event's key; "" for a reading.
 	Addition string
-	// Lacks names the additions that may come, or may have come, by themselves.
-	Lacks []string
+	// Additions names what belongs to a reading of this kind and may come, or may have come, by itself.
+	Additions []string
 
 	measurement string // the kind when it is one of ours, else MeasurementType in lower case
 	bodyHash    [sha256.Size]byte

@@ -105,9 +105,9 @@ func (m tenoviMeasurement) test() bool {
 
 func (m tenoviMeasurement) at() scalar { return cmp.Or(m.Timestamp, m.Created) }
 
-// with reports whether the two are of one reading.
+// with reports whether the two are of one reading. Those that name different patients are each placed by themselves.
 func (m tenoviMeasurement) with(o tenoviMeasurement) bool {
-	return m.test() == o.test() && m.Device == o.Device && m.at() == o.at() && m.Filter.Value.Index == o.Filter.Value.Index && m.kind() == o.kind()
+	return m.test() == o.test() && m.Device == o.Device && m.Patient == o.Patient && m.Hub == o.Hub && m.at() == o.at() && m.Filter.Value.Index == o.Filter.Value.Index && m.kind() == o.kind()
 }
 
 // Split puts each reading together with what was measured with it. What cannot be read for itself stays by itself, so that
@@ -197,8 +197,8 @@ func (t tenovi) parseReading(main tenoviMeasurement, additions []tenoviMeasureme
 	}
 	event, err := w.parse(body, t.maxFuture, now)
 	event.Index = string(main.Filter.Value.Index)
-	if event.Reading != nil && len(additions) == 0 {
-		event.Lacks = tenoviAdditions[metric.kind]
+	if event.Reading != nil {
+		event.Additions = tenoviAdditions[metric.kind]
 	}
 	return event, err
 }

@@ -70,8 +70,8 @@ func line(event Event, err error) string {
 	if event.Unsupported() && err == nil {
 		parts = append(parts, "unsupported")
 	}
-	if len(event.Lacks) > 0 {
-		parts = append(parts, "lacks", strings.Join(event.Lacks, "+"))
+	if len(event.Additions) > 0 {
+		parts = append(parts, "additions", strings.Join(event.Additions, "+"))
 	}
 	if refused, ok := errors.AsType[*fault.Error](err); ok {
 		parts = append(parts, "refused", refused.Code)

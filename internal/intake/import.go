@@ -12,7 +12,6 @@ import (
 
 	"github.com/pocketbase/pocketbase/core"
 
-	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fault"
@@ -158,69 +157,4 @@ func reasonText(refused *fault.Error) string {
 		parts = append(parts, field+": "+strings.Join(refused.Fields[field], " "))
 	}
 	return strings.Join(parts, "; ")
-}
-
-// What a device measures at one time may come in parts, in any order and at the same moment. The part that makes a reading is stored
-// at once, with the additions that wait for it; an addition completes a reading that is stored, and else waits. Whoever comes second
-// looks once more after what it wrote is committed, so that of two at the same moment one sees the other.
-// Source: docs/decisions/gateway.md, "Other device vendors".
-
-// eachWaiting calls do for each addition to the event's reading that waits.
-func (e *Engine) eachWaiting(app core.App, event gateway.Event, do func(waiting *collections.GatewayEvent, addition gateway.Event) error) error {
-	for _, name := range event.Lacks {
-		waiting, err := collections.FindGatewayEvent(app, event.IDOf(name))
-		if collections.Missing(err) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		addition, err := e.reread(waiting)
-		if waits(waiting) != nil || err != nil || addition.Reading == nil {
-			continue // it is where people see it
-		}
-		if err := do(waiting, addition); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// joined is the event with the additions to its reading that came before it.
-func (e *Engine) joined(app core.App, event gateway.Event) (gateway.Event, error) {
-	err := e.eachWaiting(app, event, func(_ *collections.GatewayEvent, addition gateway.Event) error {
-		if whole, fits := event.Reading.Add(*addition.Reading); fits {
-			event.Reading = &whole
-		}
-		return nil
-	})
-	return event, err
-}
-
-// addWaiting adds what waits to the event's reading, which is stored for the patient.
-func (e *Engine) addWaiting(tx core.App, event gateway.Event, patientID string, by audit.Actor, now time.Time) error {
-	return e.eachWaiting(tx, event, func(waiting *collections.GatewayEvent, addition gateway.Event) error {
-		outcome, err := e.Readings.Ingest(tx, submission(addition, patientID, by, now), now)
-		if err != nil {
-			return err
-		}
-		if outcome.Conflict {
-			return goOnWaiting(tx, waiting, collections.EventOpen, ReasonConflict, nil)
-		}
-		return end(tx, waiting, ending{status: collections.EventReleased, observation: outcome.Observation.ID, patient: patientID}, by, now)
-	})
-}
-
-// retry tries an event again that was held a moment ago.
-func (e *Engine) retry(app core.App, held Result, now time.Time) (Result, error) {
-	var done Replayed
-	err := app.RunInTransaction(func(tx core.App) error { return e.replayOne(tx, held.EventID, &done, now) })
-	if err != nil || done.Waiting > 0 {
-		return held, err
-	}
-	ended, err := Find(app, held.EventID)
-	if err != nil {
-		return held, err
-	}
-	return Result{Status: Stored, EventID: held.EventID, ObservationID: ended.ObservationID()}, nil
 }

@@ -59,7 +59,7 @@ type Result struct {
 	EventID       string
 	ObservationID string // of a stored or known measurement
 	Reason        string // why it is held
-	Repeated      bool   // it was held before
+	Repeated      bool   // it was held, or refused, before
 	Refusal       *fault.Error
 }
 
@@ -74,41 +74,65 @@ type Delivery struct {
 // Receive takes the events of a delivery, in their order. An error means that not all of them are stored: the vendor has to send
 // it again, and finds what is stored already known.
 func (e *Engine) Receive(ctx context.Context, app core.App, d Delivery) (results []Result, err error) {
-	adapter := e.Adapters[d.Vendor]
-	for _, body := range adapter.Split(d.Body) {
-		d.Body = body
+	parts, someRead, err := e.read(d)
+	if err != nil {
+		return nil, err
+	}
+	for _, part := range parts {
+		d.Body = part.body
 		var result Result
-		event, err := adapter.Parse(body, d.At)
-		if refusal, ok := errors.AsType[*fault.Error](err); ok {
-			result, err = refuse(app, event, refusal, d)
-		} else if err == nil {
-			result, err = e.receive(ctx, app, event, d)
+		if part.refusal != nil {
+			result, err = refuse(app, part, d, someRead)
+		} else {
+			result, err = e.receive(ctx, app, part.event, d)
 		}
 		if err != nil {
 			return results, err
 		}
-		result.Event = event
+		result.Event = part.event
 		results = append(results, result)
 	}
 	return results, nil
 }
 
+// part is an event of a delivery.
+type part struct {
+	body    []byte
+	event   gateway.Event // as far as it could be read
+	refusal *fault.Error  // why it cannot be read
+}
+
+// read takes a delivery apart. someRead: some of it can be read, so that its sender will not hear that it was refused.
+func (e *Engine) read(d Delivery) (parts []part, someRead bool, err error) {
+	adapter := e.Adapters[d.Vendor]
+	for _, body := range adapter.Split(d.Body) {
+		event, err := adapter.Parse(body, d.At)
+		refusal, refused := errors.AsType[*fault.Error](err)
+		if err != nil && !refused {
+			return nil, false, err
+		}
+		someRead = someRead || !refused
+		parts = append(parts, part{body, event, refusal})
+	}
+	return parts, someRead, nil
+}
+
 // refuse stores an event that cannot be read: its vendor will stop sending it one day.
-func refuse(app core.App, event gateway.Event, refusal *fault.Error, d Delivery) (Result, error) {
-	id, _, err := Store(app, Entry{
-		ID: gateway.BodyID(d.Vendor, d.Body), Status: collections.EventRejected, Reason: refusal.Code,
-		Event: event, Payload: d.Body, FieldErrors: refusal.Fields,
+func refuse(app core.App, p part, d Delivery, told bool) (Result, error) {
+	id, known, err := Store(app, Entry{
+		ID: gateway.BodyID(d.Vendor, d.Body), Status: collections.EventRejected, Reason: p.refusal.Code,
+		Event: p.event, Payload: d.Body, FieldErrors: p.refusal.Fields, Told: told,
 	}, d.By, d.At)
-	return Result{Status: Refused, EventID: id, Refusal: refusal}, err
+	return Result{Status: Refused, EventID: id, Refusal: p.refusal, Repeated: known}, err
 }
 
 func (e *Engine) receive(ctx context.Context, app core.App, event gateway.Event, d Delivery) (Result, error) {
-	event, err := e.joined(app, event)
-	if err != nil {
-		return Result{}, err
-	}
 	v, err := take(app, event, func(patientID string) (observations.Outcome, error) {
-		s := submission(event, patientID, d.By, d.At)
+		whole, err := e.joined(app, event, owner{patientID, false})
+		if err != nil {
+			return observations.Outcome{}, err
+		}
+		s := submission(whole, patientID, d.By, d.At)
 		s.Repeatable = e.Repeatable
 		return e.Writer.Submit(ctx, s)
 	})
@@ -129,8 +153,10 @@ func (e *Engine) receive(ctx context.Context, app core.App, event gateway.Event,
 			e.Log.Error("device not attended to", slog.Any("error", err)) // the reading is stored; the hub check does it within a minute
 		}
 	}
-	if len(event.Lacks) > 0 {
-		err = app.RunInTransaction(func(tx core.App) error { return e.addWaiting(tx, event, v.patient, d.By, d.At) })
+	if len(event.Additions) > 0 {
+		err = app.RunInTransaction(func(tx core.App) error {
+			return e.addWaiting(tx, event, owner{v.patient, false}, d.By, d.At)
+		})
 	}
 	return Result{Status: v.status, EventID: event.ID(), ObservationID: v.outcome.Observation.ID}, err
 }
@@ -229,6 +255,6 @@ func take(app core.App, event gateway.Event, store func(patientID string) (obser
 func submission(event gateway.Event, patientID string, by audit.Actor, receivedAt time.Time) observations.Submission {
 	return observations.Submission{
 		PatientID: patientID, Reading: *event.Reading, Source: vitals.SourceGateway, GatewayKey: event.Key(),
-		Partial: len(event.Lacks) > 0, Addition: event.Addition != "", Device: devices.EnvelopeOf(event), By: by, ReceivedAt: receivedAt,
+		Partial: len(event.Additions) > 0, Addition: event.Addition != "", Device: devices.EnvelopeOf(event), By: by, ReceivedAt: receivedAt,
 	}
 }

@@ -70,7 +70,8 @@ func (e *Engine) Release(app core.App, id, patientID string, by audit.Actor, now
 		if err != nil || event.Reading == nil {
 			return fault.State("invalid_state", "The event cannot be read as a measurement.").Because(err)
 		}
-		if event, err = e.joined(tx, event); err != nil {
+		whose := owner{patientID, true}
+		if event, err = e.joined(tx, event, whose); err != nil {
 			return err
 		}
 		s := submission(event, patientID, by, now)
@@ -88,7 +89,7 @@ func (e *Engine) Release(app core.App, id, patientID string, by audit.Actor, now
 		if err := end(tx, waiting, ending{status: collections.EventReleased, observation: outcome.Observation.ID, patient: patientID}, by, now); err != nil {
 			return err
 		}
-		return e.addWaiting(tx, event, patientID, by, now)
+		return e.addWaiting(tx, event, whose, by, now)
 	})
 	return outcome, err
 }

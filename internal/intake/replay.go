@@ -61,14 +61,15 @@ func (e *Engine) replayOne(tx core.App, id string, done *Replayed, now time.Time
 		done.Waiting++
 		return goOnWaiting(tx, waiting, collections.EventRejected, refused.Code, refused.Fields)
 	}
-	if err == nil {
-		event, err = e.joined(tx, event)
-	}
 	if err != nil {
 		return err
 	}
 	v, err := take(tx, event, func(patientID string) (observations.Outcome, error) {
-		return e.Readings.Ingest(tx, submission(event, patientID, audit.System(), now), now)
+		whole, err := e.joined(tx, event, owner{patientID, false})
+		if err != nil {
+			return observations.Outcome{}, err
+		}
+		return e.Readings.Ingest(tx, submission(whole, patientID, audit.System(), now), now)
 	})
 	if err != nil {
 		return err
@@ -92,7 +93,7 @@ func (e *Engine) replayOne(tx core.App, id string, done *Replayed, now time.Time
 	if err := end(tx, waiting, ended, audit.System(), now); err != nil {
 		return err
 	}
-	return e.addWaiting(tx, event, v.patient, audit.System(), now)
+	return e.addWaiting(tx, event, owner{v.patient, false}, audit.System(), now)
 }
 
 // goOnWaiting leaves the event where it is, with the reason that holds now.

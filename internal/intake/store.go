@@ -22,6 +22,8 @@ type Entry struct {
 	Event       gateway.Event
 	Payload     []byte // as it came; stored encrypted
 	FieldErrors fault.Fields
+	// Told: staff hear of it though nobody has to place it, because its sender does not.
+	Told bool
 }
 
 // Store stores an event once, and returns the id it has; known is true when this very event was there
@@ -60,8 +62,8 @@ func (e Entry) follow(tx core.App, by audit.Actor, now time.Time) error {
 			return err
 		}
 	}
-	if e.Status == collections.EventOpen {
-		if err := announce(tx, now); err != nil {
+	if e.Status == collections.EventOpen || e.Told {
+		if err := announce(tx, e.Status, now); err != nil {
 			return err
 		}
 	}
@@ -75,12 +77,15 @@ func (e Entry) follow(tx core.App, by audit.Actor, now time.Time) error {
 	}, now)
 }
 
-// announce tells staff that something waits to be placed, once an hour whatever comes.
-// Source: docs/decisions/gateway.md, "Webhook answers".
-func announce(tx core.App, now time.Time) error {
+// announce tells staff that something waits to be placed, or could not be read, each once an hour whatever comes.
+// Source: docs/decisions/gateway.md, "Webhook answers" and "Other device vendors".
+func announce(tx core.App, status string, now time.Time) error {
+	body, key := "Device events wait to be placed.", "event_quarantined "
+	if status == collections.EventRejected {
+		body, key = "Part of what devices measured could not be read.", "event_rejected "
+	}
 	return notifications.Announce(tx, notifications.Announcement{
-		Kind: notifications.EventQuarantined, Severity: "warning", Body: "Device events wait to be placed.",
-		Key: "event_quarantined " + now.UTC().Format("2006-01-02T15"),
+		Kind: notifications.EventQuarantined, Severity: "warning", Body: body, Key: key + now.UTC().Format("2006-01-02T15"),
 	}, now)
 }
 

@@ -73,8 +73,12 @@ func (e *Engine) ingest(tx core.App, b *batch, m *memory, s Submission, now time
 	}
 	if !stored {
 		outcome, keyless, err := repeated(tx, o)
-		if err == nil && keyless {
+		switch {
+		case err == nil && keyless:
 			err = collections.TakeGatewayKey(tx, outcome.Observation.ID, o.gatewayKey)
+		case err == nil && s.Partial && outcome.Conflict: // which it is not when it says more and nothing else
+			s.Reading = s.Reading.Beyond(outcome.Observation.Reading)
+			return e.complete(tx, b, m, s, now)
 		}
 		return outcome, err
 	}

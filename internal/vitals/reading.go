@@ -165,6 +165,21 @@ func (r Reading) Add(a Reading) (whole Reading, fits bool) {
 	return r, fits
 }
 
+// Beyond returns what the reading says and the other one does not.
+func (r Reading) Beyond(other Reading) Reading {
+	for i, value := range r.values {
+		if value != nil && other.values[i] != nil && *value == *other.values[i] {
+			r.values[i] = nil
+		}
+	}
+	for i, word := range r.marks {
+		if word == other.marks[i] {
+			r.marks[i] = ""
+		}
+	}
+	return r
+}
+
 // As returns the reading without what its kind may leave out and the other one does.
 func (r Reading) As(other Reading) Reading {
 	for _, p := range r.Kind.Definition().May {

@@ -1,0 +1,108 @@
+package intake
+
+import (
+	"errors"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/gateway"
+)
+
+// What a device measures at one time may come in parts, in any order and at the same moment. The part that makes a reading is stored
+// at once, with the additions that wait for it; an addition completes a reading that is stored, and else waits. Whoever comes second
+// looks once more after what it wrote is committed, so that of two at the same moment one sees the other.
+// Source: docs/decisions/gateway.md, "Other device vendors".
+
+// owner is the patient of a reading; chosen: a person says so.
+type owner struct {
+	patient string
+	chosen  bool
+}
+
+// eachWaiting calls do for each addition to the event's reading that waits and is the owner's, too.
+func (e *Engine) eachWaiting(
+	app core.App, event gateway.Event, whose owner, do func(waiting *collections.GatewayEvent, addition gateway.Event) error,
+) error {
+	for _, name := range event.Additions {
+		waiting, err := collections.FindGatewayEvent(app, event.IDOf(name))
+		if collections.Missing(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		addition, err := e.reread(waiting)
+		if waits(waiting) != nil || err != nil || addition.Reading == nil {
+			continue // it is where people see it
+		}
+		if fits, err := whose.has(app, waiting, addition, event); err != nil {
+			return err
+		} else if !fits {
+			continue
+		}
+		if err := do(waiting, addition); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// has reports whether an addition is of the owner of its reading. One that waits for the reading alone is placed as any other event is;
+// what a person says of a reading holds for what names the same patient, or nobody as the reading does. Anything else waits on: it is
+// never guessed whose a value is.
+func (o owner) has(app core.App, waiting *collections.GatewayEvent, addition, reading gateway.Event) (bool, error) {
+	if o.chosen && addition.PatientID == reading.PatientID {
+		return true, nil
+	}
+	if waiting.Reason() != ReasonNoReading {
+		return false, nil
+	}
+	patient, _, err := Place(app, addition)
+	return patient == o.patient, err
+}
+
+// joined is the event with the additions to its reading that came before it.
+func (e *Engine) joined(app core.App, event gateway.Event, whose owner) (gateway.Event, error) {
+	err := e.eachWaiting(app, event, whose, func(_ *collections.GatewayEvent, addition gateway.Event) error {
+		if whole, fits := event.Reading.Add(*addition.Reading); fits {
+			event.Reading = &whole
+		}
+		return nil
+	})
+	return event, err
+}
+
+// addWaiting adds what waits to the event's reading, which is stored for its owner. What cannot be added goes on waiting.
+func (e *Engine) addWaiting(tx core.App, event gateway.Event, whose owner, by audit.Actor, now time.Time) error {
+	return e.eachWaiting(tx, event, whose, func(waiting *collections.GatewayEvent, addition gateway.Event) error {
+		outcome, err := e.Readings.Ingest(tx, submission(addition, whose.patient, by, now), now)
+		refused, isFault := errors.AsType[*fault.Error](err)
+		switch {
+		case isFault && refused.Kind != fault.Unavailable:
+			return goOnWaiting(tx, waiting, collections.EventOpen, reasonFor(refused), nil)
+		case err != nil:
+			return err
+		case outcome.Conflict:
+			return goOnWaiting(tx, waiting, collections.EventOpen, ReasonConflict, nil)
+		}
+		return end(tx, waiting, ending{status: collections.EventReleased, observation: outcome.Observation.ID, patient: whose.patient}, by, now)
+	})
+}
+
+// retry tries an event again that was held a moment ago.
+func (e *Engine) retry(app core.App, held Result, now time.Time) (Result, error) {
+	var done Replayed
+	err := app.RunInTransaction(func(tx core.App) error { return e.replayOne(tx, held.EventID, &done, now) })
+	if err != nil || done.Waiting > 0 {
+		return held, err
+	}
+	ended, err := Find(app, held.EventID)
+	if err != nil {
+		return held, err
+	}
+	return Result{Status: Stored, EventID: held.EventID, ObservationID: ended.ObservationID()}, nil
+}

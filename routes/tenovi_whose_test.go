@@ -1,0 +1,162 @@
+package routes_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/routes"
+)
+
+func irregular(device, patient string, at time.Time, value int) string {
+	return tenovi("irregular_heartbeat", device, patient, at, fmt.Sprintf(`"value_1":%d,"value_2":null`, value))
+}
+
+func array(parts ...string) string { return "[" + strings.Join(parts, ",") + "]" }
+
+// indexed is a measurement with another measurement_index.
+func indexed(body string, index int) string {
+	return strings.Replace(body, `"measurement_index":1`, fmt.Sprintf(`"measurement_index":%d`, index), 1)
+}
+
+// wantWaiting compares the reasons of what waits, by measurement.
+func (c *clinic) wantWaiting(t testing.TB, want ...string) {
+	t.Helper()
+	if got := c.rows(t, `SELECT status || ' ' || measurement_type || ' ' || reason FROM gateway_events WHERE status IN ('open', 'rejected') ORDER BY received_at, measurement_type, reason`); !slices.Equal(got, want) {
+		t.Errorf("waiting are %q, want %q", got, want)
+	}
+}
+
+func (c *clinic) wantAlerts(t testing.TB, want ...string) {
+	t.Helper()
+	if got := c.rows(t, `SELECT type || ' ' || level FROM alerts ORDER BY type, level`); !slices.Equal(got, want) {
+		t.Errorf("raised are %q, want %q", got, want)
+	}
+}
+
+// A value that names one patient never joins the reading of another, in whichever order they come and whoever places the reading.
+func TestTenoviPulseOfAnotherPatient(t *testing.T) {
+	t.Run("of a device that somebody holds", func(t *testing.T) {
+		c := newIngestingClinic(t)
+		c.enrol(object{"gateway_patient_id": "GW-77"})
+		ben := c.enrol(object{"gateway_patient_id": "GW-78"})
+		c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": "T-1", "patient_id": ben, "device_type": "blood_pressure"}).want(200)
+		c.now = c.now.Add(time.Hour)
+		c.sends(t, "tenovi", pulse("T-1", "GW-77", c.now, 36)).wantBecame("quarantined patient_mismatch")
+		c.sends(t, "tenovi", pressure("T-1", "", c.now, 122)).wantBecame("accepted")
+		c.wantReadings(t, "blood_pressure 122.0/82.0 - ")
+		c.wantWaiting(t, "open pulse patient_mismatch")
+	})
+	t.Run("of a device that nobody holds", func(t *testing.T) {
+		c := newIngestingClinic(t)
+		c.enrol(object{"gateway_patient_id": "GW-77"})
+		c.enrol(object{"gateway_patient_id": "GW-78"})
+		c.sends(t, "tenovi", pulse("T-1", "GW-77", c.now, 36)).wantBecame("quarantined reading_missing")
+		c.sends(t, "tenovi", pressure("T-1", "GW-78", c.now, 122)).wantBecame("accepted")
+		c.wantReadings(t, "blood_pressure 122.0/82.0 - ")
+		c.wantWaiting(t, "open pulse reading_missing")
+	})
+	t.Run("of a reading that a person places", func(t *testing.T) {
+		c := newIngestingClinic(t)
+		ben := c.enrol(nil)
+		c.sends(t, "tenovi", pulse("T-1", "GW-77", c.now, 36)).wantBecame("quarantined unknown_patient")
+		id := c.sends(t, "tenovi", pressure("T-1", "GW-78", c.now, 122)).wantBecame("quarantined unknown_patient").delivered()[0]["event_id"].(string)
+		c.ask(access.MA, "POST", "/ingestion/quarantine/"+id+"/release/", object{"patient_id": ben}).want(201)
+		c.wantReadings(t, "blood_pressure 122.0/82.0 - ")
+		c.wantWaiting(t, "open pulse unknown_patient")
+	})
+	t.Run("in one array", func(t *testing.T) {
+		c := newIngestingClinic(t)
+		c.enrol(object{"gateway_patient_id": "GW-77"})
+		c.enrol(object{"gateway_patient_id": "GW-78"})
+		c.sends(t, "tenovi", array(pressure("T-1", "GW-77", c.now, 122), pulse("T-1", "GW-78", c.now, 44))).
+			wantBecame("accepted", "quarantined conflicting_duplicate")
+		c.wantReadings(t, "blood_pressure 122.0/82.0 - ")
+	})
+}
+
+// What waits for its reading joins it also when that comes with something else, and waits no longer.
+func TestTenoviWaitingPulseAndAnotherAddition(t *testing.T) {
+	for _, together := range []string{"irregular", "all"} {
+		c := newIngestingClinic(t)
+		c.enrol(object{"gateway_patient_id": "GW-1"})
+		c.sends(t, "tenovi", pulse("T-1", "GW-1", c.now, 36)).wantBecame("quarantined reading_missing")
+		parts := []string{pressure("T-1", "GW-1", c.now, 128), irregular("T-1", "GW-1", c.now, 1)}
+		if together == "all" {
+			parts = append(parts, pulse("T-1", "GW-1", c.now, 36))
+		}
+		for _, want := range []string{"accepted", "duplicate"} {
+			c.sends(t, "tenovi", array(parts...)).wantBecame(want)
+			c.wantReadings(t, "blood_pressure 128.0/82.0 36 yes")
+			c.wantAlerts(t, "device_info normal", "pulse critical")
+			c.wantWaiting(t)
+		}
+	}
+}
+
+// Another value than the one that waits is a contradiction, which a person sees.
+func TestTenoviWaitingPulseContradicts(t *testing.T) {
+	c := newIngestingClinic(t)
+	c.enrol(object{"gateway_patient_id": "GW-1"})
+	c.sends(t, "tenovi", pulse("T-1", "GW-1", c.now, 36)).wantBecame("quarantined reading_missing")
+	c.sends(t, "tenovi", array(pressure("T-1", "GW-1", c.now, 128), pulse("T-1", "GW-1", c.now, 71))).wantBecame("accepted")
+	c.wantReadings(t, "blood_pressure 128.0/82.0 71 ")
+	c.wantWaiting(t, "open pulse conflicting_duplicate")
+}
+
+// However a reading came together, what is sent again is known, and what it adds completes it.
+func TestTenoviRepeatsOfCompletedReadings(t *testing.T) {
+	c := newIngestingClinic(t)
+	c.enrol(object{"gateway_patient_id": "GW-1"})
+	first := array(pressure("T-1", "GW-1", c.now, 128), pulse("T-1", "GW-1", c.now, 70))
+	for _, step := range []struct{ body, want string }{
+		{first, "accepted"}, {irregular("T-1", "GW-1", c.now, 1), "accepted"}, {first, "duplicate"},
+		{pressure("T-1", "GW-1", c.now, 128), "duplicate"},
+		{array(pressure("T-1", "GW-1", c.now, 128), pulse("T-1", "GW-1", c.now, 71)), "quarantined conflicting_duplicate"},
+	} {
+		c.sends(t, "tenovi", step.body).wantBecame(step.want)
+	}
+	c.wantReadings(t, "blood_pressure 128.0/82.0 70 yes")
+
+	c = newIngestingClinic(t)
+	c.enrol(object{"gateway_patient_id": "GW-1"})
+	whole := array(pressure("T-1", "GW-1", c.now, 120), pulse("T-1", "GW-1", c.now, 35))
+	c.sends(t, "tenovi", pressure("T-1", "GW-1", c.now, 120)).wantBecame("accepted")
+	c.wantAlerts(t)
+	c.sends(t, "tenovi", whole).wantBecame("accepted")
+	c.wantReadings(t, "blood_pressure 120.0/82.0 35 ")
+	c.wantAlerts(t, "pulse critical")
+	c.wantWaiting(t)
+	c.sends(t, "tenovi", whole).wantBecame("duplicate")
+	if n := c.rows(t, `SELECT (SELECT SUM(readings) FROM reading_days) || ' ' || (SELECT COUNT(*) FROM transmissions) || ' ' || (SELECT SUM(readings) FROM daily_counts)`); n[0] != "1 1 1" {
+		t.Errorf("days, deliveries, readings: %s", n[0])
+	}
+}
+
+// A part that cannot be read is told to staff and counted when the rest of its delivery is taken; of a delivery that is refused as a
+// whole, its sender is told.
+func TestRejectedPartIsTold(t *testing.T) {
+	var counted []string
+	c := newIngestingClinic(t, func(e *routes.Engines) { e.Watch.Rejected = func(reason string) { counted = append(counted, reason) } })
+	c.enrol(object{"gateway_patient_id": "GW-1"})
+	const told = `SELECT body FROM announcements WHERE kind = 'event_quarantined'`
+	c.sends(t, "tenovi", array(pressure("T-1", "GW-1", c.now, 310), pulse("T-1", "GW-1", c.now, 24))).want(400)
+	if got := c.rows(t, told); len(got) != 0 || !slices.Equal(counted, []string{"validation_error"}) {
+		t.Errorf("of a whole refusal staff hear %q, and %q are counted", got, counted)
+	}
+	c.now, counted = c.now.Add(time.Minute), nil
+	body := array(pressure("T-1", "GW-1", c.now, 120), pulse("T-1", "GW-1", c.now, 24))
+	for range 2 {
+		if status := c.sends(t, "tenovi", body).became()[1]; status != "rejected validation_error" {
+			t.Errorf("the part is answered as %s", status)
+		}
+		if got := c.rows(t, told); len(got) != 1 || !slices.Equal(counted, []string{"validation_error"}) {
+			t.Errorf("staff hear %q, and %q are counted", got, counted)
+		}
+	}
+	c.ask(access.MA, http.MethodGet, "/ingestion/quarantine/?status=rejected", nil).want(200)
+}
