@@ -114,7 +114,9 @@ func TestTenoviRepeatsOfCompletedReadings(t *testing.T) {
 	c.enrol(object{"gateway_patient_id": "GW-1"})
 	first := array(pressure("T-1", "GW-1", c.now, 128), pulse("T-1", "GW-1", c.now, 70))
 	for _, step := range []struct{ body, want string }{
-		{first, "accepted"}, {irregular("T-1", "GW-1", c.now, 1), "accepted"}, {first, "duplicate"},
+		{first, "accepted"},
+		{irregular("T-1", "GW-1", c.now, 1), "accepted"},
+		{first, "duplicate"},
 		{pressure("T-1", "GW-1", c.now, 128), "duplicate"},
 		{array(pressure("T-1", "GW-1", c.now, 128), pulse("T-1", "GW-1", c.now, 71)), "quarantined conflicting_duplicate"},
 	} {

@@ -33,8 +33,8 @@ const (
 	reviewFullAfter      = 168 * time.Hour
 	vitalsWindow         = 7 * 24 * time.Hour
 	dataWindow           = 30 * 24 * time.Hour
-	lowestCritical        = 76
-	lowestWarning         = 51
+	lowestCritical       = 76
+	lowestWarning        = 51
 )
 
 // AlertCounts counts the alerts created in the last seven days, whatever became of them.
