@@ -49,16 +49,7 @@ func (c Conditions) OnCareTeamOf(userID string) Conditions {
 	return append(c, OnCareTeam("patient", userID))
 }
 
-// Page returns a page of records in the given order, and how many there are in all.
-func (c Conditions) Page(app core.App, collection, order string, offset, limit int) (page []*core.Record, total int, err error) {
-	if total, err = c.Count(app, collection); err != nil {
-		return nil, 0, err
-	}
-	page, err = c.rows(app, collection, order, offset, limit)
-	return page, total, err
-}
-
-// PageOfPatients is Page without what belongs to deleted patients. That is little and found by those patients, so it is
+// PageOfPatients returns a page of records in the given order, and how many there are in all, without what belongs to deleted patients. That is little and found by those patients, so it is
 // counted, and not the much that stays.
 func (c Conditions) PageOfPatients(app core.App, collection, order string, offset, limit int) (page []*core.Record, total int, err error) {
 	if total, err = c.Count(app, collection); err != nil {
