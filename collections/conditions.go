@@ -49,8 +49,8 @@ func (c Conditions) OnCareTeamOf(userID string) Conditions {
 	return append(c, OnCareTeam("patient", userID))
 }
 
-// PageOfPatients returns a page of records in the given order, and how many there are in all, without what belongs to deleted patients. That is little and found by those patients, so it is
-// counted, and not the much that stays.
+// PageOfPatients returns a page of records in the given order, and how many there are in all, without what belongs to deleted
+// patients. That is little and found by those patients, so it is counted, and not the much that stays.
 func (c Conditions) PageOfPatients(app core.App, collection, order string, offset, limit int) (page []*core.Record, total int, err error) {
 	if total, err = c.Count(app, collection); err != nil {
 		return nil, 0, err
