@@ -162,3 +162,17 @@ func TestRejectedPartIsTold(t *testing.T) {
 	}
 	c.ask(access.MA, http.MethodGet, "/ingestion/quarantine/?status=rejected", nil).want(200)
 }
+
+// A reading that cannot be read takes nothing with it: its pulse waits for the one that is sent right.
+func TestTenoviPulseOfUnreadableReading(t *testing.T) {
+	c := newIngestingClinic(t)
+	c.enrol(object{"gateway_patient_id": "GW-1"})
+	c.sends(t, "tenovi", array(pressure("T-1", "GW-1", c.now, 310), pulse("T-1", "GW-1", c.now, 36))).
+		wantBecame("rejected validation_error", "quarantined reading_missing")
+	if told := c.rows(t, `SELECT key FROM announcements ORDER BY key`); len(told) != 2 {
+		t.Errorf("staff hear %q", told)
+	}
+	c.sends(t, "tenovi", pressure("T-1", "GW-1", c.now, 210)).wantBecame("accepted")
+	c.wantReadings(t, "blood_pressure 210.0/82.0 36 ")
+	c.wantWaiting(t, "rejected blood_pressure validation_error")
+}

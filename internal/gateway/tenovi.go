@@ -110,8 +110,11 @@ func (m tenoviMeasurement) with(o tenoviMeasurement) bool {
 	return m.test() == o.test() && m.Device == o.Device && m.Patient == o.Patient && m.Hub == o.Hub && m.at() == o.at() && m.Filter.Value.Index == o.Filter.Value.Index && m.kind() == o.kind()
 }
 
+// endOfTime is a moment to which nothing lies in the future: that is judged when an event is read.
+var endOfTime = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
+
 // Split puts each reading together with what was measured with it. What cannot be read for itself stays by itself, so that
-// a wrong pulse costs nobody a blood pressure.
+// a wrong pulse costs nobody a blood pressure, nor a wrong blood pressure a pulse.
 func (t tenovi) Split(body []byte) [][]byte {
 	var all []json.RawMessage
 	if json.Unmarshal(body, &all) != nil || len(all) == 0 || len(all) > tenoviMost {
@@ -125,6 +128,9 @@ func (t tenovi) Split(body []byte) [][]byte {
 	var bodies [][]byte
 	for i, main := range read {
 		if main.addition() || main.kind() == "" {
+			continue
+		}
+		if _, err := t.parseReading(main, nil, all[i], endOfTime); err != nil {
 			continue
 		}
 		group, metrics := []json.RawMessage{all[i]}, []string{main.metric()}
