@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 )
 
@@ -175,4 +176,43 @@ func TestTenoviPulseOfUnreadableReading(t *testing.T) {
 	c.sends(t, "tenovi", pressure("T-1", "GW-1", c.now, 210)).wantBecame("accepted")
 	c.wantReadings(t, "blood_pressure 210.0/82.0 36 ")
 	c.wantWaiting(t, "rejected blood_pressure validation_error")
+}
+
+// What belongs to a measurement that repeated another one's values goes to the reading that is stored of both.
+func TestTenoviPulseOfRepeatedValues(t *testing.T) {
+	send := func(t *testing.T) *clinic {
+		c := newIngestingClinic(t)
+		c.enrol(object{"gateway_patient_id": "GW-1"})
+		c.sends(t, "tenovi", pressure("T-1", "GW-1", c.now, 120)).wantBecame("accepted")
+		c.sends(t, "tenovi", indexed(pressure("T-1", "GW-1", c.now, 120), 2)).wantBecame("duplicate")
+		return c
+	}
+	c := send(t)
+	c.sends(t, "tenovi", indexed(pulse("T-1", "GW-1", c.now, 35), 2)).wantBecame("accepted")
+	c.wantReadings(t, "blood_pressure 120.0/82.0 35 ")
+	c.wantAlerts(t, "pulse critical")
+	before := vigiltest.RowCounts(t, c.app)
+	c.sends(t, "tenovi", indexed(pressure("T-1", "GW-1", c.now, 120), 2)).wantBecame("duplicate")
+	c.sends(t, "tenovi", indexed(pulse("T-1", "GW-1", c.now, 35), 2)).wantBecame("duplicate")
+	c.sends(t, "tenovi", pulse("T-1", "GW-1", c.now, 35)).wantBecame("duplicate")
+	if added := vigiltest.RowsAdded(t, c.app, before); len(added) != 0 {
+		t.Errorf("repeats add %v", added)
+	}
+	c.wantWaiting(t)
+
+	c = send(t)
+	c.sends(t, "tenovi", pulse("T-1", "GW-1", c.now, 70)).wantBecame("accepted")
+	c.sends(t, "tenovi", indexed(pulse("T-1", "GW-1", c.now, 35), 2)).wantBecame("quarantined conflicting_duplicate")
+	c.wantReadings(t, "blood_pressure 120.0/82.0 70 ")
+}
+
+// A pulse that waits while its reading turns out to be known waits no longer.
+func TestTenoviWaitingPulseOfRepeatedValues(t *testing.T) {
+	c := newIngestingClinic(t)
+	c.enrol(object{"gateway_patient_id": "GW-1"})
+	c.sends(t, "tenovi", array(pressure("T-1", "GW-1", c.now, 120), pulse("T-1", "GW-1", c.now, 70))).wantBecame("accepted")
+	c.sends(t, "tenovi", indexed(pulse("T-1", "GW-1", c.now, 70), 2)).wantBecame("quarantined reading_missing")
+	c.sends(t, "tenovi", indexed(pressure("T-1", "GW-1", c.now, 120), 2)).wantBecame("duplicate")
+	c.wantReadings(t, "blood_pressure 120.0/82.0 70 ")
+	c.wantWaiting(t)
 }

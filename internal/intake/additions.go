@@ -10,6 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/observations"
 )
 
 // What a device measures at one time may come in parts, in any order and at the same moment. The part that makes a reading is stored
@@ -76,10 +77,58 @@ func (e *Engine) joined(app core.App, event gateway.Event, whose owner) (gateway
 	return event, err
 }
 
+// placed is the reading of an event of the owner's on its way in, with what waits for it.
+func (e *Engine) placed(app core.App, event gateway.Event, whose owner, by audit.Actor, at time.Time) (observations.Submission, error) {
+	whole, err := e.joined(app, event, whose)
+	if err != nil {
+		return observations.Submission{}, err
+	}
+	s := submission(whole, whose.patient, by, at)
+	if event.Addition == "" && len(event.Additions) == 0 {
+		return s, nil
+	}
+	reading, err := collections.FindGatewayEvent(app, event.IDOf(""))
+	if err != nil || reading.ObservationID() == "" {
+		return s, unlessMissing(err)
+	}
+	stored, err := collections.FindObservation(app, reading.ObservationID())
+	if err == nil && stored.GetString("gateway_key") != "" {
+		s.GatewayKey = stored.GetString("gateway_key")
+	}
+	return s, unlessMissing(err)
+}
+
+// noteOtherKey keeps a reading that repeats the values of one with another key, so that what comes to it by itself, and it when it comes
+// again, are found to belong to that one.
+func noteOtherKey(tx core.App, event gateway.Event, v verdict, d Delivery) error {
+	id, known, err := Store(tx, Entry{
+		ID: event.ID(), Status: collections.EventReleased, Reason: reasonOtherKey, Event: event, Payload: d.Body,
+	}, d.By, d.At)
+	if known || err != nil {
+		return err
+	}
+	note, err := Find(tx, id)
+	if err != nil {
+		return err
+	}
+	return end(tx, note, ending{status: collections.EventReleased, observation: v.outcome.Observation.ID, patient: v.patient}, d.By, d.At)
+}
+
+func unlessMissing(err error) error {
+	if collections.Missing(err) {
+		return nil
+	}
+	return err
+}
+
 // addWaiting adds what waits to the event's reading, which is stored for its owner. What cannot be added goes on waiting.
 func (e *Engine) addWaiting(tx core.App, event gateway.Event, whose owner, by audit.Actor, now time.Time) error {
 	return e.eachWaiting(tx, event, whose, func(waiting *collections.GatewayEvent, addition gateway.Event) error {
-		outcome, err := e.Readings.Ingest(tx, submission(addition, whose.patient, by, now), now)
+		s, err := e.placed(tx, addition, whose, by, now)
+		if err != nil {
+			return err
+		}
+		outcome, err := e.Readings.Ingest(tx, s, now)
 		refused, isFault := errors.AsType[*fault.Error](err)
 		switch {
 		case isFault && refused.Kind != fault.Unavailable:

@@ -128,11 +128,10 @@ func refuse(app core.App, p part, d Delivery, told bool) (Result, error) {
 
 func (e *Engine) receive(ctx context.Context, app core.App, event gateway.Event, d Delivery) (Result, error) {
 	v, err := take(app, event, func(patientID string) (observations.Outcome, error) {
-		whole, err := e.joined(app, event, owner{patientID, false})
+		s, err := e.placed(app, event, owner{patientID, false}, d.By, d.At)
 		if err != nil {
 			return observations.Outcome{}, err
 		}
-		s := submission(whole, patientID, d.By, d.At)
 		s.Repeatable = e.Repeatable
 		return e.Writer.Submit(ctx, s)
 	})
@@ -155,6 +154,11 @@ func (e *Engine) receive(ctx context.Context, app core.App, event gateway.Event,
 	}
 	if len(event.Additions) > 0 {
 		err = app.RunInTransaction(func(tx core.App) error {
+			if v.outcome.OtherKey {
+				if err := noteOtherKey(tx, event, v, d); err != nil {
+					return err
+				}
+			}
 			return e.addWaiting(tx, event, owner{v.patient, false}, d.By, d.At)
 		})
 	}

@@ -71,10 +71,10 @@ func (e *Engine) Release(app core.App, id, patientID string, by audit.Actor, now
 			return fault.State("invalid_state", "The event cannot be read as a measurement.").Because(err)
 		}
 		whose := owner{patientID, true}
-		if event, err = e.joined(tx, event, whose); err != nil {
+		s, err := e.placed(tx, event, whose, by, now)
+		if err != nil {
 			return err
 		}
-		s := submission(event, patientID, by, now)
 		outcome, err = e.Readings.Ingest(tx, s, now)
 		if err == nil && outcome.Conflict { // beside the one it contradicts
 			if s.Addition {

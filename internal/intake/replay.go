@@ -65,11 +65,11 @@ func (e *Engine) replayOne(tx core.App, id string, done *Replayed, now time.Time
 		return err
 	}
 	v, err := take(tx, event, func(patientID string) (observations.Outcome, error) {
-		whole, err := e.joined(tx, event, owner{patientID, false})
+		s, err := e.placed(tx, event, owner{patientID, false}, audit.System(), now)
 		if err != nil {
 			return observations.Outcome{}, err
 		}
-		return e.Readings.Ingest(tx, submission(whole, patientID, audit.System(), now), now)
+		return e.Readings.Ingest(tx, s, now)
 	})
 	if err != nil {
 		return err

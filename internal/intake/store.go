@@ -112,6 +112,7 @@ const (
 	ReasonDeviceMismatch  = "device_patient_mismatch"
 	ReasonBeforeBirth     = "before_birth"
 	ReasonNoReading       = observations.ReasonNoReading // a part of one that has not come
+	reasonOtherKey        = "duplicate_reading"          // it waits for nobody
 )
 
 // reasonFor says why a measurement that had been placed was refused in the end: the patient or the device changed hands
