@@ -279,6 +279,7 @@ func (m tenoviMeasurement) words() words {
 			"device_id": "hwi_device_id", "hub_id": "hardware_uuid", "measurement_type": "metric", "device_model": "device_name",
 			known.first: "value_1", known.second: "value_2", "battery_level": "value_1", "meal_context": "filter_params.meal_context",
 		},
+		asides: []string{"device_model"},
 	}
 	switch {
 	case m.test():

@@ -113,6 +113,9 @@ func (e *Engine) read(d Delivery) (parts []part, someRead bool, err error) {
 		}
 		someRead = someRead || !refused
 		parts = append(parts, part{body, event, refusal})
+		if len(event.LeftOut) > 0 {
+			parts = append(parts, part{body, event, fault.Validation(event.LeftOut)})
+		}
 	}
 	return parts, someRead, nil
 }

@@ -64,6 +64,10 @@ func (e *Engine) replayOne(tx core.App, id string, done *Replayed, now time.Time
 	if err != nil {
 		return err
 	}
+	if len(event.LeftOut) > 0 && waiting.Status() == collections.EventRejected { // for what was left out of it
+		done.Waiting++
+		return goOnWaiting(tx, waiting, collections.EventRejected, waiting.Reason(), event.LeftOut)
+	}
 	v, err := take(tx, event, func(patientID string) (observations.Outcome, error) {
 		s, err := e.placed(tx, event, owner{patientID, false}, audit.System(), now)
 		if err != nil {
