@@ -69,13 +69,14 @@ var tenoviMetrics = map[string]tenoviMetric{
 const (
 	tenoviPulse     = "pulse"
 	tenoviIrregular = "irregular_heartbeat"
+	tenoviPerfusion = "perfusion_index"
 	tenoviBattery   = "battery_percentage"
 	tenoviOximeter  = "11" // the sensor code
 	tenoviMost      = 100  // measurements of one delivery
 )
 
 var (
-	tenoviAdditions = map[string][]string{"blood_pressure": {tenoviPulse, tenoviIrregular}, "pulse_oximetry": {tenoviPulse}}
+	tenoviAdditions = map[string][]string{"blood_pressure": {tenoviPulse, tenoviIrregular}, "pulse_oximetry": {tenoviPulse, tenoviPerfusion}}
 	tenoviActivity  = []string{"steps", "sleep", "heart_rate_statistics"}
 	tenoviMeals     = map[scalar]string{"pre-prandial": "before_meal", "post-prandial": "after_meal", "fasting": "fasting"}
 )
@@ -87,7 +88,7 @@ func (m tenoviMeasurement) kind() string {
 	switch metric := m.metric(); {
 	case metric == tenoviIrregular, metric == tenoviPulse && m.Sensor != tenoviOximeter:
 		return "blood_pressure"
-	case metric == tenoviPulse:
+	case metric == tenoviPulse, metric == tenoviPerfusion:
 		return "pulse_oximetry"
 	default:
 		return tenoviMetrics[metric].kind
@@ -95,7 +96,18 @@ func (m tenoviMeasurement) kind() string {
 }
 
 func (m tenoviMeasurement) addition() bool {
-	return m.metric() == tenoviPulse || m.metric() == tenoviIrregular
+	return m.parameter() != nil || m.metric() == tenoviIrregular
+}
+
+// parameter is what an addition is the value of; nil for any other metric.
+func (m tenoviMeasurement) parameter() *vitals.Parameter {
+	switch m.metric() {
+	case tenoviPulse:
+		return vitals.Pulse
+	case tenoviPerfusion:
+		return vitals.PerfusionIndex
+	}
+	return nil
 }
 
 // test reports whether the value is no patient's: test data of the vendor, or what a meter shows of its control solution.
@@ -198,7 +210,7 @@ func (t tenovi) parseReading(main tenoviMeasurement, additions []tenoviMeasureme
 		if addition.metric() == tenoviIrregular {
 			w.values[tenoviIrregular] = addition.irregular() == vitals.Yes
 		} else {
-			w.values[tenoviPulse] = valueOf(string(addition.First))
+			w.values[addition.metric()] = *addition.First.number()
 		}
 	}
 	event, err := w.parse(body, t.maxFuture, now)
@@ -230,7 +242,7 @@ func (t tenovi) parseAddition(m tenoviMeasurement, body []byte, now time.Time) (
 	if event.Addition == tenoviIrregular {
 		reading.Say(vitals.IrregularHeartbeat, m.irregular())
 	} else {
-		*reading.Slot(vitals.Pulse) = m.First.number()
+		*reading.Slot(m.parameter()) = m.First.number()
 	}
 	event.Reading = &reading
 	return event, nil
@@ -242,8 +254,8 @@ func (m tenoviMeasurement) refused() error {
 	switch {
 	case number == nil:
 		return fault.Field("value_1", "A valid number is required.")
-	case m.metric() == tenoviPulse && !vitals.Pulse.Range.Contains(*number):
-		return fault.Field("value_1", vitals.Pulse.Range.Message())
+	case m.parameter() != nil && !m.parameter().Range.Contains(*number):
+		return fault.Field("value_1", m.parameter().Range.Message())
 	}
 	return nil
 }
@@ -293,6 +305,10 @@ func (m tenoviMeasurement) words() words {
 		}
 	case known.kind != "":
 		w.event["measurement_type"] = known.kind
+	default:
+		if _, ours := kindOf(metric); ours { // what the vendor means by it nobody has said
+			w.event["measurement_type"] = "tenovi." + metric
+		}
 	}
 	if meal, said := tenoviMeals[filter.Meal]; said && metric == "glucose" {
 		w.values["meal_context"] = meal
