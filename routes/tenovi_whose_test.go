@@ -216,3 +216,22 @@ func TestTenoviWaitingPulseOfRepeatedValues(t *testing.T) {
 	c.wantReadings(t, "blood_pressure 120.0/82.0 70 ")
 	c.wantWaiting(t)
 }
+
+// A battery that cannot be read is refused, and what a device says twice in one moment is both kept.
+func TestTenoviBattery(t *testing.T) {
+	c := newIngestingClinic(t)
+	battery := func(level string) string {
+		return tenovi("battery_percentage", "T-1", "", c.now, `"value_1":"`+level+`","value_2":null`)
+	}
+	c.sends(t, "tenovi", battery("fair")).wantFields("value_1")
+	c.sends(t, "tenovi", battery("14.5%")).wantBecame("accepted")
+	c.sends(t, "tenovi", battery("4")).wantBecame("accepted")
+	for range 2 {
+		c.ask(access.Nurse, http.MethodGet, "/devices/T-1/", nil).want(200).wantAt(object{"battery_level": 4.0, "battery_state": "critical"})
+		if n := c.rows(t, `SELECT COUNT(*) FROM gateway_events WHERE status = 'handled'`); n[0] != "2" {
+			t.Errorf("%s words of the device are kept", n[0])
+		}
+		c.sends(t, "tenovi", battery("14.5%")).wantBecame("duplicate")
+		c.sends(t, "tenovi", battery("4")).wantBecame("duplicate")
+	}
+}

@@ -300,8 +300,10 @@ func (m tenoviMeasurement) words() words {
 		w.event["event_type"] = metric
 	case metric == tenoviBattery:
 		w.event["event_type"] = string(DeviceConnected)
-		if level := m.First.number(); level != nil {
+		if level := scalar(strings.TrimSuffix(string(m.First), "%")).number(); level != nil {
 			w.event["battery_level"] = int(math.Round(*level))
+		} else if m.First != "" {
+			w.event["battery_level"] = string(m.First) // about which the rules complain
 		}
 	case known.kind != "":
 		w.event["measurement_type"] = known.kind

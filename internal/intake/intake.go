@@ -202,7 +202,8 @@ func (e *Engine) handle(app core.App, event gateway.Event, status Status, d Deli
 		stored = collections.EventIgnored
 	}
 	err := app.RunInTransaction(func(tx core.App) error {
-		_, known, err := Store(tx, Entry{ID: result.EventID, Status: stored, Event: event, Payload: d.Body}, d.By, d.At)
+		id, known, err := Store(tx, Entry{ID: result.EventID, Status: stored, Event: event, Payload: d.Body}, d.By, d.At)
+		result.EventID = id
 		switch {
 		case err != nil || status == Ignored:
 			return err
