@@ -235,3 +235,16 @@ func TestTenoviBattery(t *testing.T) {
 		c.sends(t, "tenovi", battery("4")).wantBecame("duplicate")
 	}
 }
+
+// A reading that a person puts beside the one it contradicts takes along what waits with it, and that one gets nothing of it.
+func TestTenoviReleaseBesideTakesItsPulse(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(object{"gateway_patient_id": "GW-1"})
+	id := c.sends(t, "tenovi", pressure("T-1", "", c.now, 130)).wantBecame("quarantined unknown_patient").delivered()[0]["event_id"].(string)
+	c.sends(t, "tenovi", pulse("T-1", "", c.now, 36)).wantBecame("quarantined unknown_patient")
+	c.sends(t, "tenovi", pressure("T-1", "GW-1", c.now, 120)).wantBecame("accepted")
+	c.ask(access.MA, http.MethodPost, "/ingestion/quarantine/"+id+"/release/", object{"patient_id": patient}).want(201).wantAt(object{"pulse": 36.0})
+	c.wantReadings(t, "blood_pressure 120.0/82.0 - ", "blood_pressure 130.0/82.0 36 ")
+	c.wantAlerts(t, "pulse critical")
+	c.wantWaiting(t)
+}

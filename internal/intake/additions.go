@@ -18,10 +18,10 @@ import (
 // looks once more after what it wrote is committed, so that of two at the same moment one sees the other.
 // Source: docs/decisions/gateway.md, "Other device vendors".
 
-// owner is the patient of a reading; chosen: a person says so.
+// owner is the patient of a reading. chosen: a person says so; beside: the reading stands beside the one that has the event's key.
 type owner struct {
-	patient string
-	chosen  bool
+	patient        string
+	chosen, beside bool
 }
 
 // eachWaiting calls do for each addition to the event's reading that waits and is the owner's, too.
@@ -121,9 +121,19 @@ func unlessMissing(err error) error {
 	return err
 }
 
-// addWaiting adds what waits to the event's reading, which is stored for its owner. What cannot be added goes on waiting.
-func (e *Engine) addWaiting(tx core.App, event gateway.Event, whose owner, by audit.Actor, now time.Time) error {
+// addWaiting adds what waits to the event's reading as it is stored for its owner, unless it is in it. What cannot be added goes on
+// waiting.
+func (e *Engine) addWaiting(
+	tx core.App, event gateway.Event, stored observations.Observation, whose owner, by audit.Actor, now time.Time,
+) error {
 	return e.eachWaiting(tx, event, whose, func(waiting *collections.GatewayEvent, addition gateway.Event) error {
+		ended := ending{status: collections.EventReleased, observation: stored.ID, patient: whose.patient}
+		switch whole, fits := stored.Reading.Add(*addition.Reading); {
+		case fits && whole.SameValues(stored.Reading):
+			return end(tx, waiting, ended, by, now)
+		case whose.beside: // a part that comes by itself is of the other
+			return nil
+		}
 		s, err := e.placed(tx, addition, whose, by, now)
 		if err != nil {
 			return err
@@ -138,7 +148,28 @@ func (e *Engine) addWaiting(tx core.App, event gateway.Event, whose owner, by au
 		case outcome.Conflict:
 			return goOnWaiting(tx, waiting, collections.EventOpen, ReasonConflict, nil)
 		}
-		return end(tx, waiting, ending{status: collections.EventReleased, observation: outcome.Observation.ID, patient: whose.patient}, by, now)
+		ended.observation = outcome.Observation.ID
+		return end(tx, waiting, ended, by, now)
+	})
+}
+
+// followUp does after a reading's commit what belongs to it besides: nothing, for most.
+func (e *Engine) followUp(app core.App, event gateway.Event, v verdict, d Delivery) error {
+	whose, something := owner{patient: v.patient}, v.outcome.OtherKey
+	err := e.eachWaiting(app, event, whose, func(*collections.GatewayEvent, gateway.Event) error {
+		something = true
+		return nil
+	})
+	if err != nil || !something {
+		return err
+	}
+	return app.RunInTransaction(func(tx core.App) error {
+		if v.outcome.OtherKey {
+			if err := noteOtherKey(tx, event, v, d); err != nil {
+				return err
+			}
+		}
+		return e.addWaiting(tx, event, v.outcome.Observation, whose, d.By, d.At)
 	})
 }
 

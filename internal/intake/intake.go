@@ -131,7 +131,7 @@ func refuse(app core.App, p part, d Delivery, told bool) (Result, error) {
 
 func (e *Engine) receive(ctx context.Context, app core.App, event gateway.Event, d Delivery) (Result, error) {
 	v, err := take(app, event, func(patientID string) (observations.Outcome, error) {
-		s, err := e.placed(app, event, owner{patientID, false}, d.By, d.At)
+		s, err := e.placed(app, event, owner{patient: patientID}, d.By, d.At)
 		if err != nil {
 			return observations.Outcome{}, err
 		}
@@ -155,16 +155,7 @@ func (e *Engine) receive(ctx context.Context, app core.App, event gateway.Event,
 			e.Log.Error("device not attended to", slog.Any("error", err)) // the reading is stored; the hub check does it within a minute
 		}
 	}
-	if len(event.Additions) > 0 {
-		err = app.RunInTransaction(func(tx core.App) error {
-			if v.outcome.OtherKey {
-				if err := noteOtherKey(tx, event, v, d); err != nil {
-					return err
-				}
-			}
-			return e.addWaiting(tx, event, owner{v.patient, false}, d.By, d.At)
-		})
-	}
+	err = e.followUp(app, event, v, d)
 	return Result{Status: v.status, EventID: event.ID(), ObservationID: v.outcome.Observation.ID}, err
 }
 

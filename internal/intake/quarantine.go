@@ -70,7 +70,7 @@ func (e *Engine) Release(app core.App, id, patientID string, by audit.Actor, now
 		if err != nil || event.Reading == nil {
 			return fault.State("invalid_state", "The event cannot be read as a measurement.").Because(err)
 		}
-		whose := owner{patientID, true}
+		whose := owner{patient: patientID, chosen: true}
 		s, err := e.placed(tx, event, whose, by, now)
 		if err != nil {
 			return err
@@ -80,7 +80,7 @@ func (e *Engine) Release(app core.App, id, patientID string, by audit.Actor, now
 			if s.Addition {
 				return fault.State("invalid_state", "The reading that this belongs to says otherwise.")
 			}
-			s.GatewayKey = ""
+			s.GatewayKey, whose.beside = "", true
 			outcome, err = e.Readings.Ingest(tx, s, now)
 		}
 		if err != nil {
@@ -89,7 +89,7 @@ func (e *Engine) Release(app core.App, id, patientID string, by audit.Actor, now
 		if err := end(tx, waiting, ending{status: collections.EventReleased, observation: outcome.Observation.ID, patient: patientID}, by, now); err != nil {
 			return err
 		}
-		return e.addWaiting(tx, event, whose, by, now)
+		return e.addWaiting(tx, event, outcome.Observation, whose, by, now)
 	})
 	return outcome, err
 }
