@@ -2,17 +2,41 @@ package routes_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/routes"
 )
 
 // telli is a reading of version 2 as the vendor sends it.
 func telli(kind, device string, at time.Time, data string) string {
 	return fmt.Sprintf(`{"data":{%s},"deviceId":%q,"readingType":%q,"time":"%d","mem":"0","tzOffsetMinutes":"-300","genVer":"2",
 		"devdata":{"r":"3","batt":"1","cycles":"0"}}`, data, device, kind, at.UnixMilli())
+}
+
+// What was measured along with a reading and cannot be read costs nobody the reading: it is kept, and staff are told.
+func TestTelliPulseLeftOut(t *testing.T) {
+	var counted []string
+	c := newIngestingClinic(t, func(e *routes.Engines) { e.Watch.Rejected = func(reason string) { counted = append(counted, reason) } })
+	patient := c.enrol(nil)
+	c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": "d", "patient_id": patient, "device_type": "blood_pressure"}).want(200)
+	c.now = c.now.Add(time.Hour)
+	body := telli("BloodPressure", "d", c.now, `"systolic":190,"diastolic":80,"pulse":24`)
+	for _, want := range []string{"accepted", "duplicate"} {
+		answer := c.sends(t, "telli", body).wantBecame(want, "rejected validation_error")
+		if fields := answer.delivered()[1]["field_errors"].(map[string]any); fields["data.pulse"] == nil {
+			t.Errorf("wrong is %v", fields)
+		}
+		c.wantReadings(t, "blood_pressure 190.0/80.0 - ")
+		c.wantAlerts(t, "blood_pressure critical", "device_battery warning")
+		c.wantWaiting(t, "rejected blood_pressure validation_error")
+		if told := c.rows(t, `SELECT key FROM announcements WHERE kind = 'event_quarantined'`); len(told) != 1 || !slices.Equal(counted, []string{"validation_error"}) {
+			t.Errorf("staff hear %q, and %q are counted", told, counted)
+		}
+	}
 }
 
 func TestTelli(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 )
 
@@ -156,4 +157,89 @@ func TestRejectedPartIsTold(t *testing.T) {
 		}
 	}
 	c.ask(access.MA, http.MethodGet, "/ingestion/quarantine/?status=rejected", nil).want(200)
+}
+
+// A reading that cannot be read takes nothing with it: its pulse waits for the one that is sent right.
+func TestTenoviPulseOfUnreadableReading(t *testing.T) {
+	c := newIngestingClinic(t)
+	c.enrol(object{"gateway_patient_id": "GW-1"})
+	c.sends(t, "tenovi", array(pressure("T-1", "GW-1", c.now, 310), pulse("T-1", "GW-1", c.now, 36))).
+		wantBecame("rejected validation_error", "quarantined reading_missing")
+	if told := c.rows(t, `SELECT key FROM announcements ORDER BY key`); len(told) != 2 {
+		t.Errorf("staff hear %q", told)
+	}
+	c.sends(t, "tenovi", pressure("T-1", "GW-1", c.now, 210)).wantBecame("accepted")
+	c.wantReadings(t, "blood_pressure 210.0/82.0 36 ")
+	c.wantWaiting(t, "rejected blood_pressure validation_error")
+}
+
+// What belongs to a measurement that repeated another one's values goes to the reading that is stored of both.
+func TestTenoviPulseOfRepeatedValues(t *testing.T) {
+	send := func(t *testing.T) *clinic {
+		c := newIngestingClinic(t)
+		c.enrol(object{"gateway_patient_id": "GW-1"})
+		c.sends(t, "tenovi", pressure("T-1", "GW-1", c.now, 120)).wantBecame("accepted")
+		c.sends(t, "tenovi", indexed(pressure("T-1", "GW-1", c.now, 120), 2)).wantBecame("duplicate")
+		return c
+	}
+	c := send(t)
+	c.sends(t, "tenovi", indexed(pulse("T-1", "GW-1", c.now, 35), 2)).wantBecame("accepted")
+	c.wantReadings(t, "blood_pressure 120.0/82.0 35 ")
+	c.wantAlerts(t, "pulse critical")
+	before := vigiltest.RowCounts(t, c.app)
+	c.sends(t, "tenovi", indexed(pressure("T-1", "GW-1", c.now, 120), 2)).wantBecame("duplicate")
+	c.sends(t, "tenovi", indexed(pulse("T-1", "GW-1", c.now, 35), 2)).wantBecame("duplicate")
+	c.sends(t, "tenovi", pulse("T-1", "GW-1", c.now, 35)).wantBecame("duplicate")
+	if added := vigiltest.RowsAdded(t, c.app, before); len(added) != 0 {
+		t.Errorf("repeats add %v", added)
+	}
+	c.wantWaiting(t)
+
+	c = send(t)
+	c.sends(t, "tenovi", pulse("T-1", "GW-1", c.now, 70)).wantBecame("accepted")
+	c.sends(t, "tenovi", indexed(pulse("T-1", "GW-1", c.now, 35), 2)).wantBecame("quarantined conflicting_duplicate")
+	c.wantReadings(t, "blood_pressure 120.0/82.0 70 ")
+}
+
+// A pulse that waits while its reading turns out to be known waits no longer.
+func TestTenoviWaitingPulseOfRepeatedValues(t *testing.T) {
+	c := newIngestingClinic(t)
+	c.enrol(object{"gateway_patient_id": "GW-1"})
+	c.sends(t, "tenovi", array(pressure("T-1", "GW-1", c.now, 120), pulse("T-1", "GW-1", c.now, 70))).wantBecame("accepted")
+	c.sends(t, "tenovi", indexed(pulse("T-1", "GW-1", c.now, 70), 2)).wantBecame("quarantined reading_missing")
+	c.sends(t, "tenovi", indexed(pressure("T-1", "GW-1", c.now, 120), 2)).wantBecame("duplicate")
+	c.wantReadings(t, "blood_pressure 120.0/82.0 70 ")
+	c.wantWaiting(t)
+}
+
+// A battery that cannot be read is refused, and what a device says twice in one moment is both kept.
+func TestTenoviBattery(t *testing.T) {
+	c := newIngestingClinic(t)
+	battery := func(level string) string {
+		return tenovi("battery_percentage", "T-1", "", c.now, `"value_1":"`+level+`","value_2":null`)
+	}
+	c.sends(t, "tenovi", battery("fair")).wantFields("value_1")
+	c.sends(t, "tenovi", battery("14.5%")).wantBecame("accepted")
+	c.sends(t, "tenovi", battery("4")).wantBecame("accepted")
+	for range 2 {
+		c.ask(access.Nurse, http.MethodGet, "/devices/T-1/", nil).want(200).wantAt(object{"battery_level": 4.0, "battery_state": "critical"})
+		if n := c.rows(t, `SELECT COUNT(*) FROM gateway_events WHERE status = 'handled'`); n[0] != "2" {
+			t.Errorf("%s words of the device are kept", n[0])
+		}
+		c.sends(t, "tenovi", battery("14.5%")).wantBecame("duplicate")
+		c.sends(t, "tenovi", battery("4")).wantBecame("duplicate")
+	}
+}
+
+// A reading that a person puts beside the one it contradicts takes along what waits with it, and that one gets nothing of it.
+func TestTenoviReleaseBesideTakesItsPulse(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(object{"gateway_patient_id": "GW-1"})
+	id := c.sends(t, "tenovi", pressure("T-1", "", c.now, 130)).wantBecame("quarantined unknown_patient").delivered()[0]["event_id"].(string)
+	c.sends(t, "tenovi", pulse("T-1", "", c.now, 36)).wantBecame("quarantined unknown_patient")
+	c.sends(t, "tenovi", pressure("T-1", "GW-1", c.now, 120)).wantBecame("accepted")
+	c.ask(access.MA, http.MethodPost, "/ingestion/quarantine/"+id+"/release/", object{"patient_id": patient}).want(201).wantAt(object{"pulse": 36.0})
+	c.wantReadings(t, "blood_pressure 120.0/82.0 - ", "blood_pressure 130.0/82.0 36 ")
+	c.wantAlerts(t, "pulse critical")
+	c.wantWaiting(t)
 }

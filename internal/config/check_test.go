@@ -37,6 +37,8 @@ func TestProblems(t *testing.T) {
 		{"no key at all", []string{"ENCRYPTION_KEYS=,"}, []string{"VIGIL_ENCRYPTION_KEYS: a key ring needs a key"}},
 		{"settings key", []string{"SETTINGS_KEY=short"}, []string{"VIGIL_SETTINGS_KEY: must be exactly 32 characters"}},
 		{"previous secret", []string{"GATEWAY_WEBHOOK_SECRET_PREVIOUS=x"}, []string{"VIGIL_GATEWAY_WEBHOOK_SECRET: is required with"}},
+		{"vendor's secret", []string{"GATEWAY_TENOVI_SECRET=fifteen letters"}, []string{"VIGIL_GATEWAY_TENOVI_SECRET: must be at least 16 characters"}},
+		{"secret of blanks", []string{"GATEWAY_TELLI_SECRET=x                "}, []string{"VIGIL_GATEWAY_TELLI_SECRET: must be at least 16 characters"}},
 		{"tolerance", []string{"GATEWAY_TIMESTAMP_TOLERANCE_SECONDS=-1"}, []string{"VIGIL_GATEWAY_TIMESTAMP_TOLERANCE_SECONDS: must be a whole number"}},
 		{"tolerance too long", []string{"GATEWAY_TIMESTAMP_TOLERANCE_SECONDS=86401"}, []string{"VIGIL_GATEWAY_TIMESTAMP_TOLERANCE_SECONDS: must be between 0s and 24h"}},
 		{"range", []string{"GATEWAY_ALLOWED_CIDRS=10.0.0.0/8,10.0.0.0/33"}, []string{"VIGIL_GATEWAY_ALLOWED_CIDRS: entry 2 must be a range"}},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
@@ -71,6 +72,9 @@ type Event struct {
 	Addition string
 	// Additions names what belongs to a reading of this kind and may come, or may have come, by itself.
 	Additions []string
+
+	// LeftOut is what is wrong with values, by field, that were measured along with the reading and are not in it.
+	LeftOut fault.Fields
 
 	measurement string // the kind when it is one of ours, else MeasurementType in lower case
 	bodyHash    [sha256.Size]byte

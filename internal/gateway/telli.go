@@ -79,7 +79,8 @@ func (b telliBody) words() words {
 		event: texts(map[string]scalar{
 			"event_type": scalar(MeasurementCreated), "device_id": b.Device, "timestamp": b.at(), "measurement_type": b.ReadingType,
 		}),
-		names: map[string]string{"device_id": "deviceId", "timestamp": "time", "measurement_type": "readingType", "unit": "data.unit"},
+		names:  map[string]string{"device_id": "deviceId", "timestamp": "time", "measurement_type": "readingType", "unit": "data.unit"},
+		asides: []string{"battery_level", "values.pulse", "values.irregular_heartbeat", "values.meal_context"},
 	}
 	if tenths, err := strconv.Atoi(string(b.State.Value.Battery)); err == nil {
 		w.event["battery_level"], w.names["battery_level"] = tenths*10, "devdata.batt"

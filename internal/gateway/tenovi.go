@@ -69,13 +69,14 @@ var tenoviMetrics = map[string]tenoviMetric{
 const (
 	tenoviPulse     = "pulse"
 	tenoviIrregular = "irregular_heartbeat"
+	tenoviPerfusion = "perfusion_index"
 	tenoviBattery   = "battery_percentage"
 	tenoviOximeter  = "11" // the sensor code
 	tenoviMost      = 100  // measurements of one delivery
 )
 
 var (
-	tenoviAdditions = map[string][]string{"blood_pressure": {tenoviPulse, tenoviIrregular}, "pulse_oximetry": {tenoviPulse}}
+	tenoviAdditions = map[string][]string{"blood_pressure": {tenoviPulse, tenoviIrregular}, "pulse_oximetry": {tenoviPulse, tenoviPerfusion}}
 	tenoviActivity  = []string{"steps", "sleep", "heart_rate_statistics"}
 	tenoviMeals     = map[scalar]string{"pre-prandial": "before_meal", "post-prandial": "after_meal", "fasting": "fasting"}
 )
@@ -87,7 +88,7 @@ func (m tenoviMeasurement) kind() string {
 	switch metric := m.metric(); {
 	case metric == tenoviIrregular, metric == tenoviPulse && m.Sensor != tenoviOximeter:
 		return "blood_pressure"
-	case metric == tenoviPulse:
+	case metric == tenoviPulse, metric == tenoviPerfusion:
 		return "pulse_oximetry"
 	default:
 		return tenoviMetrics[metric].kind
@@ -95,7 +96,18 @@ func (m tenoviMeasurement) kind() string {
 }
 
 func (m tenoviMeasurement) addition() bool {
-	return m.metric() == tenoviPulse || m.metric() == tenoviIrregular
+	return m.parameter() != nil || m.metric() == tenoviIrregular
+}
+
+// parameter is what an addition is the value of; nil for any other metric.
+func (m tenoviMeasurement) parameter() *vitals.Parameter {
+	switch m.metric() {
+	case tenoviPulse:
+		return vitals.Pulse
+	case tenoviPerfusion:
+		return vitals.PerfusionIndex
+	}
+	return nil
 }
 
 // test reports whether the value is no patient's: test data of the vendor, or what a meter shows of its control solution.
@@ -110,8 +122,11 @@ func (m tenoviMeasurement) with(o tenoviMeasurement) bool {
 	return m.test() == o.test() && m.Device == o.Device && m.Patient == o.Patient && m.Hub == o.Hub && m.at() == o.at() && m.Filter.Value.Index == o.Filter.Value.Index && m.kind() == o.kind()
 }
 
+// endOfTime is a moment to which nothing lies in the future: that is judged when an event is read.
+var endOfTime = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
+
 // Split puts each reading together with what was measured with it. What cannot be read for itself stays by itself, so that
-// a wrong pulse costs nobody a blood pressure.
+// a wrong pulse costs nobody a blood pressure, nor a wrong blood pressure a pulse.
 func (t tenovi) Split(body []byte) [][]byte {
 	var all []json.RawMessage
 	if json.Unmarshal(body, &all) != nil || len(all) == 0 || len(all) > tenoviMost {
@@ -125,6 +140,9 @@ func (t tenovi) Split(body []byte) [][]byte {
 	var bodies [][]byte
 	for i, main := range read {
 		if main.addition() || main.kind() == "" {
+			continue
+		}
+		if _, err := t.parseReading(main, nil, all[i], endOfTime); err != nil {
 			continue
 		}
 		group, metrics := []json.RawMessage{all[i]}, []string{main.metric()}
@@ -192,7 +210,7 @@ func (t tenovi) parseReading(main tenoviMeasurement, additions []tenoviMeasureme
 		if addition.metric() == tenoviIrregular {
 			w.values[tenoviIrregular] = addition.irregular() == vitals.Yes
 		} else {
-			w.values[tenoviPulse] = valueOf(string(addition.First))
+			w.values[addition.metric()] = *addition.First.number()
 		}
 	}
 	event, err := w.parse(body, t.maxFuture, now)
@@ -224,7 +242,7 @@ func (t tenovi) parseAddition(m tenoviMeasurement, body []byte, now time.Time) (
 	if event.Addition == tenoviIrregular {
 		reading.Say(vitals.IrregularHeartbeat, m.irregular())
 	} else {
-		*reading.Slot(vitals.Pulse) = m.First.number()
+		*reading.Slot(m.parameter()) = m.First.number()
 	}
 	event.Reading = &reading
 	return event, nil
@@ -236,8 +254,8 @@ func (m tenoviMeasurement) refused() error {
 	switch {
 	case number == nil:
 		return fault.Field("value_1", "A valid number is required.")
-	case m.metric() == tenoviPulse && !vitals.Pulse.Range.Contains(*number):
-		return fault.Field("value_1", vitals.Pulse.Range.Message())
+	case m.parameter() != nil && !m.parameter().Range.Contains(*number):
+		return fault.Field("value_1", m.parameter().Range.Message())
 	}
 	return nil
 }
@@ -273,6 +291,7 @@ func (m tenoviMeasurement) words() words {
 			"device_id": "hwi_device_id", "hub_id": "hardware_uuid", "measurement_type": "metric", "device_model": "device_name",
 			known.first: "value_1", known.second: "value_2", "battery_level": "value_1", "meal_context": "filter_params.meal_context",
 		},
+		asides: []string{"device_model"},
 	}
 	switch {
 	case m.test():
@@ -281,11 +300,17 @@ func (m tenoviMeasurement) words() words {
 		w.event["event_type"] = metric
 	case metric == tenoviBattery:
 		w.event["event_type"] = string(DeviceConnected)
-		if level := m.First.number(); level != nil {
+		if level := scalar(strings.TrimSuffix(string(m.First), "%")).number(); level != nil {
 			w.event["battery_level"] = int(math.Round(*level))
+		} else if m.First != "" {
+			w.event["battery_level"] = string(m.First) // about which the rules complain
 		}
 	case known.kind != "":
 		w.event["measurement_type"] = known.kind
+	default:
+		if _, ours := kindOf(metric); ours { // what the vendor means by it nobody has said
+			w.event["measurement_type"] = "tenovi." + metric
+		}
 	}
 	if meal, said := tenoviMeals[filter.Meal]; said && metric == "glucose" {
 		w.values["meal_context"] = meal

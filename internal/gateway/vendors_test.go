@@ -73,6 +73,9 @@ func line(event Event, err error) string {
 	if len(event.Additions) > 0 {
 		parts = append(parts, "additions", strings.Join(event.Additions, "+"))
 	}
+	for _, field := range slices.Sorted(maps.Keys(event.LeftOut)) {
+		parts = append(parts, "without", field+":", strings.Join(event.LeftOut[field], " "))
+	}
 	if refused, ok := errors.AsType[*fault.Error](err); ok {
 		parts = append(parts, "refused", refused.Code)
 		for _, field := range slices.Sorted(maps.Keys(refused.Fields)) {

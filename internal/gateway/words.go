@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,10 +22,39 @@ type words struct {
 	unit   string
 	// names are what the vendor calls a field, where it has another name for it.
 	names map[string]string
+	// asides are fields of the contract, and what the vendor says in them can be left out of a reading. What cannot be read of them costs
+	// nobody what can: labels go without a word, what was measured is in the event's LeftOut.
+	asides []string
 }
+
+// measuredAsides are the asides that somebody has to hear of: they may be dangerous.
+var measuredAsides = []string{"values.pulse", "values.irregular_heartbeat"}
 
 // parse reads the event; raw is what the vendor sent.
 func (w words) parse(raw []byte, maxFuture time.Duration, now time.Time) (Event, error) {
+	event, err := w.read(raw, maxFuture, now)
+	refused, ok := errors.AsType[*fault.Error](err)
+	if !ok || len(refused.Fields) == 0 {
+		return event, err
+	}
+	leftOut := fault.Fields{}
+	for field, messages := range refused.Fields {
+		if !slices.Contains(w.asides, field) {
+			return event, renamed(err, w.nameOf)
+		}
+		delete(w.event, field)
+		delete(w.values, strings.TrimPrefix(field, "values."))
+		if slices.Contains(measuredAsides, field) {
+			leftOut[w.nameOf(field)] = messages
+		}
+	}
+	if event, err = w.read(raw, maxFuture, now); err == nil {
+		event.LeftOut = leftOut
+	}
+	return event, renamed(err, w.nameOf)
+}
+
+func (w words) read(raw []byte, maxFuture time.Duration, now time.Time) (Event, error) {
 	if w.values != nil {
 		w.event["values"], w.event["unit"] = w.values, w.unit
 	}
@@ -34,13 +64,16 @@ func (w words) parse(raw []byte, maxFuture time.Duration, now time.Time) (Event,
 	}
 	event, err := Gateway{MaxFuture: maxFuture, vendor: w.vendor}.Parse(body, now)
 	event.Vendor, event.bodyHash = w.vendor, sha256.Sum256(raw)
-	return event, renamed(err, func(field string) string {
-		field = strings.TrimPrefix(field, "values.")
-		if name, other := w.names[field]; other {
-			return name
-		}
-		return field
-	})
+	return event, err
+}
+
+// nameOf is what the sender calls a field.
+func (w words) nameOf(field string) string {
+	field = strings.TrimPrefix(field, "values.")
+	if name, other := w.names[field]; other {
+		return name
+	}
+	return field
 }
 
 // renamed is a validation fault that names the fields as the sender does.

@@ -10,6 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/observations"
 )
 
 // What a device measures at one time may come in parts, in any order and at the same moment. The part that makes a reading is stored
@@ -17,10 +18,10 @@ import (
 // looks once more after what it wrote is committed, so that of two at the same moment one sees the other.
 // Source: docs/decisions/gateway.md, "Other device vendors".
 
-// owner is the patient of a reading; chosen: a person says so.
+// owner is the patient of a reading. chosen: a person says so; beside: the reading stands beside the one that has the event's key.
 type owner struct {
-	patient string
-	chosen  bool
+	patient        string
+	chosen, beside bool
 }
 
 // eachWaiting calls do for each addition to the event's reading that waits and is the owner's, too.
@@ -76,10 +77,68 @@ func (e *Engine) joined(app core.App, event gateway.Event, whose owner) (gateway
 	return event, err
 }
 
-// addWaiting adds what waits to the event's reading, which is stored for its owner. What cannot be added goes on waiting.
-func (e *Engine) addWaiting(tx core.App, event gateway.Event, whose owner, by audit.Actor, now time.Time) error {
+// placed is the reading of an event of the owner's on its way in, with what waits for it.
+func (e *Engine) placed(app core.App, event gateway.Event, whose owner, by audit.Actor, at time.Time) (observations.Submission, error) {
+	whole, err := e.joined(app, event, whose)
+	if err != nil {
+		return observations.Submission{}, err
+	}
+	s := submission(whole, whose.patient, by, at)
+	if event.Addition == "" && len(event.Additions) == 0 {
+		return s, nil
+	}
+	reading, err := collections.FindGatewayEvent(app, event.IDOf(""))
+	if err != nil || reading.ObservationID() == "" {
+		return s, unlessMissing(err)
+	}
+	stored, err := collections.FindObservation(app, reading.ObservationID())
+	if err == nil && stored.GetString("gateway_key") != "" {
+		s.GatewayKey = stored.GetString("gateway_key")
+	}
+	return s, unlessMissing(err)
+}
+
+// noteOtherKey keeps a reading that repeats the values of one with another key, so that what comes to it by itself, and it when it comes
+// again, are found to belong to that one.
+func noteOtherKey(tx core.App, event gateway.Event, v verdict, d Delivery) error {
+	id, known, err := Store(tx, Entry{
+		ID: event.ID(), Status: collections.EventReleased, Reason: reasonOtherKey, Event: event, Payload: d.Body,
+	}, d.By, d.At)
+	if known || err != nil {
+		return err
+	}
+	note, err := Find(tx, id)
+	if err != nil {
+		return err
+	}
+	return end(tx, note, ending{status: collections.EventReleased, observation: v.outcome.Observation.ID, patient: v.patient}, d.By, d.At)
+}
+
+func unlessMissing(err error) error {
+	if collections.Missing(err) {
+		return nil
+	}
+	return err
+}
+
+// addWaiting adds what waits to the event's reading as it is stored for its owner, unless it is in it. What cannot be added goes on
+// waiting.
+func (e *Engine) addWaiting(
+	tx core.App, event gateway.Event, stored observations.Observation, whose owner, by audit.Actor, now time.Time,
+) error {
 	return e.eachWaiting(tx, event, whose, func(waiting *collections.GatewayEvent, addition gateway.Event) error {
-		outcome, err := e.Readings.Ingest(tx, submission(addition, whose.patient, by, now), now)
+		ended := ending{status: collections.EventReleased, observation: stored.ID, patient: whose.patient}
+		switch whole, fits := stored.Reading.Add(*addition.Reading); {
+		case fits && whole.SameValues(stored.Reading):
+			return end(tx, waiting, ended, by, now)
+		case whose.beside: // a part that comes by itself is of the other
+			return nil
+		}
+		s, err := e.placed(tx, addition, whose, by, now)
+		if err != nil {
+			return err
+		}
+		outcome, err := e.Readings.Ingest(tx, s, now)
 		refused, isFault := errors.AsType[*fault.Error](err)
 		switch {
 		case isFault && refused.Kind != fault.Unavailable:
@@ -89,7 +148,28 @@ func (e *Engine) addWaiting(tx core.App, event gateway.Event, whose owner, by au
 		case outcome.Conflict:
 			return goOnWaiting(tx, waiting, collections.EventOpen, ReasonConflict, nil)
 		}
-		return end(tx, waiting, ending{status: collections.EventReleased, observation: outcome.Observation.ID, patient: whose.patient}, by, now)
+		ended.observation = outcome.Observation.ID
+		return end(tx, waiting, ended, by, now)
+	})
+}
+
+// followUp does after a reading's commit what belongs to it besides: nothing, for most.
+func (e *Engine) followUp(app core.App, event gateway.Event, v verdict, d Delivery) error {
+	whose, something := owner{patient: v.patient}, v.outcome.OtherKey
+	err := e.eachWaiting(app, event, whose, func(*collections.GatewayEvent, gateway.Event) error {
+		something = true
+		return nil
+	})
+	if err != nil || !something {
+		return err
+	}
+	return app.RunInTransaction(func(tx core.App) error {
+		if v.outcome.OtherKey {
+			if err := noteOtherKey(tx, event, v, d); err != nil {
+				return err
+			}
+		}
+		return e.addWaiting(tx, event, v.outcome.Observation, whose, d.By, d.At)
 	})
 }
 

@@ -56,6 +56,28 @@ func TestReplayAfterKill(t *testing.T) {
 	}
 }
 
+// What was left out of a reading waits for a person, whatever became of the reading.
+func TestReplayOfWhatWasLeftOut(t *testing.T) {
+	app, engine := newApp(t)
+	engine.Adapters = gateway.NewAdapters(config.Gateway{}, rules.MaxFuture)
+	assign(t, app, "d", newPatient(t, app, nil))
+	body := fmt.Appendf(nil, `{"data":{"systolic":120,"diastolic":80,"pulse":24},"deviceId":"d","readingType":"BloodPressure","time":"%d"}`, now.UnixMilli())
+	event, err := engine.Adapters[gateway.Telli].Parse(body, now)
+	if err != nil || event.LeftOut["data.pulse"] == nil {
+		t.Fatalf("left out is %v (%v)", event.LeftOut, err)
+	}
+	id, _, err := intake.Store(app, intake.Entry{
+		ID: gateway.BodyID(gateway.Telli, body), Status: collections.EventRejected, Reason: "validation_error", Event: event, Payload: body, FieldErrors: event.LeftOut,
+	}, sender, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done, err := engine.Replay(t.Context(), app, clock, func(int, int) {}); err != nil || done != (intake.Replayed{Waiting: 1}) {
+		t.Errorf("%+v (%v)", done, err)
+	}
+	check(t, stored(t, app, id), map[string]any{"status": "rejected", "reason": "validation_error"})
+}
+
 // An event of a vendor that this version does not know waits, and says so.
 func TestUnknownVendor(t *testing.T) {
 	app, engine := newApp(t)

@@ -113,6 +113,9 @@ func (e *Engine) read(d Delivery) (parts []part, someRead bool, err error) {
 		}
 		someRead = someRead || !refused
 		parts = append(parts, part{body, event, refusal})
+		if len(event.LeftOut) > 0 {
+			parts = append(parts, part{body, event, fault.Validation(event.LeftOut)})
+		}
 	}
 	return parts, someRead, nil
 }
@@ -128,11 +131,10 @@ func refuse(app core.App, p part, d Delivery, told bool) (Result, error) {
 
 func (e *Engine) receive(ctx context.Context, app core.App, event gateway.Event, d Delivery) (Result, error) {
 	v, err := take(app, event, func(patientID string) (observations.Outcome, error) {
-		whole, err := e.joined(app, event, owner{patientID, false})
+		s, err := e.placed(app, event, owner{patient: patientID}, d.By, d.At)
 		if err != nil {
 			return observations.Outcome{}, err
 		}
-		s := submission(whole, patientID, d.By, d.At)
 		s.Repeatable = e.Repeatable
 		return e.Writer.Submit(ctx, s)
 	})
@@ -153,11 +155,7 @@ func (e *Engine) receive(ctx context.Context, app core.App, event gateway.Event,
 			e.Log.Error("device not attended to", slog.Any("error", err)) // the reading is stored; the hub check does it within a minute
 		}
 	}
-	if len(event.Additions) > 0 {
-		err = app.RunInTransaction(func(tx core.App) error {
-			return e.addWaiting(tx, event, owner{v.patient, false}, d.By, d.At)
-		})
-	}
+	err = e.followUp(app, event, v, d)
 	return Result{Status: v.status, EventID: event.ID(), ObservationID: v.outcome.Observation.ID}, err
 }
 
@@ -195,7 +193,8 @@ func (e *Engine) handle(app core.App, event gateway.Event, status Status, d Deli
 		stored = collections.EventIgnored
 	}
 	err := app.RunInTransaction(func(tx core.App) error {
-		_, known, err := Store(tx, Entry{ID: result.EventID, Status: stored, Event: event, Payload: d.Body}, d.By, d.At)
+		id, known, err := Store(tx, Entry{ID: result.EventID, Status: stored, Event: event, Payload: d.Body}, d.By, d.At)
+		result.EventID = id
 		switch {
 		case err != nil || status == Ignored:
 			return err

@@ -70,17 +70,17 @@ func (e *Engine) Release(app core.App, id, patientID string, by audit.Actor, now
 		if err != nil || event.Reading == nil {
 			return fault.State("invalid_state", "The event cannot be read as a measurement.").Because(err)
 		}
-		whose := owner{patientID, true}
-		if event, err = e.joined(tx, event, whose); err != nil {
+		whose := owner{patient: patientID, chosen: true}
+		s, err := e.placed(tx, event, whose, by, now)
+		if err != nil {
 			return err
 		}
-		s := submission(event, patientID, by, now)
 		outcome, err = e.Readings.Ingest(tx, s, now)
 		if err == nil && outcome.Conflict { // beside the one it contradicts
 			if s.Addition {
 				return fault.State("invalid_state", "The reading that this belongs to says otherwise.")
 			}
-			s.GatewayKey = ""
+			s.GatewayKey, whose.beside = "", true
 			outcome, err = e.Readings.Ingest(tx, s, now)
 		}
 		if err != nil {
@@ -89,7 +89,7 @@ func (e *Engine) Release(app core.App, id, patientID string, by audit.Actor, now
 		if err := end(tx, waiting, ending{status: collections.EventReleased, observation: outcome.Observation.ID, patient: patientID}, by, now); err != nil {
 			return err
 		}
-		return e.addWaiting(tx, event, whose, by, now)
+		return e.addWaiting(tx, event, outcome.Observation, whose, by, now)
 	})
 	return outcome, err
 }

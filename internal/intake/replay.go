@@ -64,12 +64,16 @@ func (e *Engine) replayOne(tx core.App, id string, done *Replayed, now time.Time
 	if err != nil {
 		return err
 	}
+	if len(event.LeftOut) > 0 && waiting.Status() == collections.EventRejected { // for what was left out of it
+		done.Waiting++
+		return goOnWaiting(tx, waiting, collections.EventRejected, waiting.Reason(), event.LeftOut)
+	}
 	v, err := take(tx, event, func(patientID string) (observations.Outcome, error) {
-		whole, err := e.joined(tx, event, owner{patientID, false})
+		s, err := e.placed(tx, event, owner{patient: patientID}, audit.System(), now)
 		if err != nil {
 			return observations.Outcome{}, err
 		}
-		return e.Readings.Ingest(tx, submission(whole, patientID, audit.System(), now), now)
+		return e.Readings.Ingest(tx, s, now)
 	})
 	if err != nil {
 		return err
@@ -93,7 +97,7 @@ func (e *Engine) replayOne(tx core.App, id string, done *Replayed, now time.Time
 	if err := end(tx, waiting, ended, audit.System(), now); err != nil {
 		return err
 	}
-	return e.addWaiting(tx, event, owner{v.patient, false}, audit.System(), now)
+	return e.addWaiting(tx, event, v.outcome.Observation, owner{patient: v.patient}, audit.System(), now)
 }
 
 // goOnWaiting leaves the event where it is, with the reason that holds now.

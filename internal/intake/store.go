@@ -36,8 +36,10 @@ func Store(app core.App, e Entry, by audit.Actor, now time.Time) (id string, kno
 			return err
 		}
 		if !stored {
-			// What a device or hub said of itself is known by its key alone.
-			if known = e.Status != collections.EventOpen; known {
+			// What a device or hub of the contract's gateway said of itself is known by its key alone. Devices of other vendors say one
+			// thing after the other in one moment.
+			handled := e.Status == collections.EventHandled && e.Event.Vendor != gateway.Contract
+			if known = e.Status != collections.EventOpen && !handled; known {
 				return nil
 			}
 			payload, err := collections.PayloadOfGatewayEvent(tx, e.ID)
@@ -112,6 +114,7 @@ const (
 	ReasonDeviceMismatch  = "device_patient_mismatch"
 	ReasonBeforeBirth     = "before_birth"
 	ReasonNoReading       = observations.ReasonNoReading // a part of one that has not come
+	reasonOtherKey        = "duplicate_reading"          // it waits for nobody
 )
 
 // reasonFor says why a measurement that had been placed was refused in the end: the patient or the device changed hands

@@ -94,6 +94,8 @@ type Outcome struct {
 	Observation Observation
 	// Duplicate: this very reading was stored before; nothing was written.
 	Duplicate bool
+	// OtherKey: it is a duplicate under a key of the gateway's that no reading has.
+	OtherKey bool
 	// Conflict: the gateway sent other values under a key it had used before; nothing was written.
 	Conflict bool
 	// Completed: the reading was stored before, and has more values now.

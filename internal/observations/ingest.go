@@ -79,6 +79,11 @@ func (e *Engine) ingest(tx core.App, b *batch, m *memory, s Submission, now time
 		case err == nil && s.Partial && outcome.Conflict: // which it is not when it says more and nothing else
 			s.Reading = s.Reading.Beyond(outcome.Observation.Reading)
 			return e.complete(tx, b, m, s, now)
+		case err == nil && s.Partial && outcome.Duplicate:
+			_, err = collections.FindObservationByKey(tx, "", o.gatewayKey)
+			if outcome.OtherKey = collections.Missing(err); outcome.OtherKey {
+				err = nil
+			}
 		}
 		return outcome, err
 	}
