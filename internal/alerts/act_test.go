@@ -17,7 +17,6 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -45,14 +44,6 @@ func inStatus(t *testing.T, app core.App, status alerts.Status) *collections.Ale
 		t.Fatal(err)
 	}
 	return find(t, app, id)
-}
-
-func code(err error) string {
-	var f *fault.Error
-	if errors.As(err, &f) {
-		return f.Code
-	}
-	return ""
 }
 
 // wantColumns checks what is stored of an alert.
@@ -123,7 +114,7 @@ func TestAct(t *testing.T) {
 		alert := inStatus(t, app, test.from)
 		err := alerts.Act(app, alert, test.action, nurse, later)
 		if test.want == nil {
-			if code(err) != "invalid_state" || len(trailOf(t, app, alert.Id)) != 0 {
+			if vigiltest.Code(err) != "invalid_state" || len(trailOf(t, app, alert.Id)) != 0 {
 				t.Errorf("%s of one that is %s: %v", test.action.Move, test.from, err)
 			}
 			wantColumns(t, app, alert.Id, map[string]any{"status": string(test.from), "updated_at": collections.Instant(now)})
@@ -137,7 +128,7 @@ func TestAct(t *testing.T) {
 			t.Errorf("%s of one that is %s: %s", test.action.Move, test.from, diff)
 		}
 	}
-	if _, err := alerts.Find(app, 9999); code(err) != "not_found" {
+	if _, err := alerts.Find(app, 9999); vigiltest.Code(err) != "not_found" {
 		t.Errorf("found an alert that is not: %v", err)
 	}
 }
@@ -156,7 +147,7 @@ func TestNotesAreAppended(t *testing.T) {
 	if err := alerts.Act(app, alert, alerts.Action{Move: alerts.Annotate, Notes: long}, nurse, now); err != nil {
 		t.Errorf("5000 characters: %v", err)
 	}
-	if err := alerts.Act(app, alert, alerts.Action{Move: alerts.Annotate, Notes: "!"}, nurse, now); code(err) != "validation_error" {
+	if err := alerts.Act(app, alert, alerts.Action{Move: alerts.Annotate, Notes: "!"}, nurse, now); vigiltest.Code(err) != "validation_error" {
 		t.Errorf("more than 5000 characters: %v", err)
 	}
 	if err := alerts.Act(app, alert, alerts.Action{Move: alerts.Resolve}, audit.System(), now); err != nil {

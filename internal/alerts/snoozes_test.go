@@ -70,7 +70,7 @@ func TestSnoozes(t *testing.T) {
 		"ended":            {end(patient, second.Number(), hour(6)), "invalid_state"},
 		"run out":          {end(patient, weight.Number(), hour(9)), "invalid_state"},
 	} {
-		if got := code(test.err); got != test.want {
+		if got := vigiltest.Code(test.err); got != test.want {
 			t.Errorf("%s: %q (%v), want %q", name, got, test.err, test.want)
 		}
 	}

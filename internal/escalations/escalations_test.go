@@ -1,7 +1,6 @@
 package escalations_test
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/escalations"
-	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -126,14 +124,6 @@ func (p *practice) told() (list []string) {
 	return list
 }
 
-func code(err error) string {
-	var f *fault.Error
-	if errors.As(err, &f) {
-		return f.Code
-	}
-	return ""
-}
-
 // Every target from every state.
 func TestMove(t *testing.T) {
 	all := []escalations.Status{escalations.StatusOpen, escalations.StatusInProgress, escalations.StatusResolved, escalations.StatusCancelled}
@@ -146,7 +136,7 @@ func TestMove(t *testing.T) {
 	} {
 		for i, to := range all {
 			changes, err := escalations.Move(from, to)
-			got := code(err)
+			got := vigiltest.Code(err)
 			if changes {
 				got += "changes"
 			}
@@ -181,7 +171,7 @@ func TestUpdateStatus(t *testing.T) {
 			}
 		}
 		changed, err := p.update(record, escalations.Change{Status: new(escalations.Status(test.to))}, now)
-		got := code(err)
+		got := vigiltest.Code(err)
 		if err == nil {
 			got = changed.Status()
 		}
@@ -226,20 +216,20 @@ func TestOpen(t *testing.T) {
 		{PatientID: alone, RelatedID: record.Id},
 	} {
 		draft.Priority = escalations.Routine
-		if _, err := p.open(draft); code(err) != "validation_error" {
+		if _, err := p.open(draft); vigiltest.Code(err) != "validation_error" {
 			t.Errorf("%+v: %v", draft.RelatedID, err)
 		}
 	}
-	if _, err := p.open(escalations.Draft{PatientID: p.patient, Priority: escalations.Routine, RelatedID: collections.NumberID(999)}); code(err) != "not_found" {
+	if _, err := p.open(escalations.Draft{PatientID: p.patient, Priority: escalations.Routine, RelatedID: collections.NumberID(999)}); vigiltest.Code(err) != "not_found" {
 		t.Errorf("unknown related escalation: %v", err)
 	}
-	if _, err := p.open(escalations.Draft{PatientID: collections.NewUUID()}); code(err) != "not_found" {
+	if _, err := p.open(escalations.Draft{PatientID: collections.NewUUID()}); vigiltest.Code(err) != "not_found" {
 		t.Errorf("for nobody: %v", err)
 	}
 	if _, err := patients.Archive(p.app, alone, "moved", by(p.nurse), now); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.open(escalations.Draft{PatientID: alone, Priority: escalations.Urgent}); code(err) != "validation_error" {
+	if _, err := p.open(escalations.Draft{PatientID: alone, Priority: escalations.Urgent}); vigiltest.Code(err) != "validation_error" {
 		t.Errorf("for an archived patient: %v", err)
 	}
 }
@@ -255,7 +245,7 @@ func TestAssign(t *testing.T) {
 	if got := p.told(); !slices.Equal(got, []string{"escalation_opened warning ", "escalation_assigned warning " + p.nurse.Id}) {
 		t.Errorf("people hear %v", got)
 	}
-	if _, err := p.update(record, escalations.Change{AssignedTo: new("nobody@vigil.test")}, later); code(err) != "validation_error" {
+	if _, err := p.update(record, escalations.Change{AssignedTo: new("nobody@vigil.test")}, later); vigiltest.Code(err) != "validation_error" {
 		t.Errorf("to nobody known: %v", err)
 	}
 	before := vigiltest.RowCounts(t, p.app)

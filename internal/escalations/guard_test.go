@@ -14,6 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
 // What somebody changes in the dashboard is held to the rules, by column or by fault, and nothing refused is saved.
@@ -67,7 +68,7 @@ func TestGuard(t *testing.T) {
 				return e.Store(p.app)
 			})
 			var columns validation.Errors
-			refused := code(err)
+			refused := vigiltest.Code(err)
 			if errors.As(err, &columns) {
 				refused = strings.Join(slices.Collect(maps.Keys(columns)), " ")
 			}

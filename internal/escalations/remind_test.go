@@ -93,7 +93,7 @@ func TestOpenAbout(t *testing.T) {
 	if _, err := alerts.ResolveOpen(p.app, p.patient, now); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.escalate(alert); code(err) != "invalid_state" {
+	if _, err := p.escalate(alert); vigiltest.Code(err) != "invalid_state" {
 		t.Errorf("of an alert that is over: %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/intake"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
 const part = `{"metric":%q,"hwi_device_id":"T-1","patient_id":"gw-1","value_1":%d,"value_2":82,"timestamp":"2026-01-15T13:40:00Z"}`
@@ -20,7 +21,7 @@ func TestReplayAfterKill(t *testing.T) {
 	for _, pulseIsIn := range []bool{false, true} {
 		app, engine := newApp(t)
 		engine.Adapters = gateway.NewAdapters(config.Gateway{}, rules.MaxFuture)
-		patient := newPatient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
+		patient := vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
 		read := func(body string) gateway.Event {
 			event, err := engine.Adapters[gateway.Tenovi].Parse([]byte(body), now)
 			if err != nil {
@@ -60,7 +61,7 @@ func TestReplayAfterKill(t *testing.T) {
 func TestReplayOfWhatWasLeftOut(t *testing.T) {
 	app, engine := newApp(t)
 	engine.Adapters = gateway.NewAdapters(config.Gateway{}, rules.MaxFuture)
-	assign(t, app, "d", newPatient(t, app, nil))
+	vigiltest.Assign(t, app, "d", vigiltest.Patient(t, app, nil), now.AddDate(-1, 0, 0))
 	body := fmt.Appendf(nil, `{"data":{"systolic":120,"diastolic":80,"pulse":24},"deviceId":"d","readingType":"BloodPressure","time":"%d"}`, now.UnixMilli())
 	event, err := engine.Adapters[gateway.Telli].Parse(body, now)
 	if err != nil || event.LeftOut["data.pulse"] == nil {
@@ -94,7 +95,7 @@ func TestUnknownVendor(t *testing.T) {
 		t.Errorf("%+v (%v)", done, err)
 	}
 	check(t, stored(t, app, id), map[string]any{"status": "rejected", "reason": "unknown_vendor"})
-	if _, err := engine.Release(app, id, newPatient(t, app, nil), nurse, now); code(err) != "invalid_state" {
+	if _, err := engine.Release(app, id, vigiltest.Patient(t, app, nil), nurse, now); vigiltest.Code(err) != "invalid_state" {
 		t.Errorf("released: %v", err)
 	}
 }

@@ -1,12 +1,10 @@
 package intake_test
 
 import (
-	"errors"
 	"log/slog"
 	"testing"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 	"github.com/pocketbase/pocketbase/tests"
 
@@ -15,7 +13,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/devices"
-	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/intake"
 	"github.com/vigilhealth/vigil/internal/observations"
@@ -49,30 +46,6 @@ func newApp(t testing.TB) (*tests.TestApp, *intake.Engine) {
 		Adapters: gateway.Adapters{gateway.Contract: parser}, Readings: readings, Devices: devices.NewEngine(devices.Rules{PracticeZone: newYork}),
 		Log: slog.New(slog.DiscardHandler),
 	})
-}
-
-// newPatient stores a patient with the given columns.
-func newPatient(t testing.TB, app core.App, columns dbx.Params) string {
-	t.Helper()
-	record, err := collections.New(app, collections.Patients)
-	if err != nil {
-		t.Fatal(err)
-	}
-	record.Load(map[string]any{"first_name": "Ada", "last_name": "Lovelace", "date_of_birth": "1950-12-10", "gender": "female", "active": true})
-	record.Load(columns)
-	if err := app.Save(record); err != nil {
-		t.Fatalf("store a patient: %v", err)
-	}
-	return record.Id
-}
-
-// assign gives a patient a device, from a year ago on.
-func assign(t testing.TB, app core.App, device, patient string) {
-	t.Helper()
-	row := dbx.Params{"device_id": device, "patient": patient, "assigned_at": collections.Instant(now.AddDate(-1, 0, 0))}
-	if _, err := app.DB().Insert(collections.DeviceAssignments, row).Execute(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // ingest stores a reading in a transaction of its own.
@@ -116,12 +89,4 @@ func check(t *testing.T, record *core.Record, want map[string]any) {
 			t.Errorf("%s.%s is %v, want %v", record.Collection().Name, column, got, value)
 		}
 	}
-}
-
-// code is the contract's code of a fault, "" for anything else.
-func code(err error) string {
-	if refused, ok := errors.AsType[*fault.Error](err); ok {
-		return refused.Code
-	}
-	return ""
 }

@@ -10,13 +10,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/intake"
 	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // A dry run says what an import would make of a reading that was sent by API before, and leaves it without the gateway's key.
 func TestDryRunOfReadingsByAPI(t *testing.T) {
 	app, engine := newApp(t)
-	patient := newPatient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
+	patient := vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
 	reading := bloodPressure(120, 80, time.Date(2026, 1, 10, 13, 0, 0, 0, time.UTC))
 	reading.DeviceID = "BP-1"
 	ingest(t, app, engine, observations.Submission{PatientID: patient, Reading: reading, Source: vitals.SourceAPI, By: sender, ReceivedAt: now})

@@ -18,15 +18,15 @@ import (
 // Source: docs/decisions/gateway.md, "Which patient does an event belong to".
 func TestPlace(t *testing.T) {
 	app, _ := newApp(t)
-	ada := newPatient(t, app, dbx.Params{"mrn": "ADA-1", "gateway_patient_id": "gw-ada"})
-	bob := newPatient(t, app, dbx.Params{"mrn": "gw-carl"})
-	carl := newPatient(t, app, dbx.Params{"gateway_patient_id": "gw-carl"})
-	gone := newPatient(t, app, dbx.Params{"gateway_patient_id": "gw-gone"})
+	ada := vigiltest.Patient(t, app, dbx.Params{"mrn": "ADA-1", "gateway_patient_id": "gw-ada"})
+	bob := vigiltest.Patient(t, app, dbx.Params{"mrn": "gw-carl"})
+	carl := vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-carl"})
+	gone := vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-gone"})
 	if _, err := app.DB().Update(collections.Patients, dbx.Params{"active": false}, dbx.HashExp{"id": gone}).Execute(); err != nil {
 		t.Fatal(err)
 	}
-	assign(t, app, "BP-ada", ada)
-	assign(t, app, "BP-gone", gone)
+	vigiltest.Assign(t, app, "BP-ada", ada, now.AddDate(-1, 0, 0))
+	vigiltest.Assign(t, app, "BP-gone", gone, now.AddDate(-1, 0, 0))
 	handed := func(device, from string, patient string, until time.Time) {
 		row := dbx.Params{"device_id": device, "patient": patient, "assigned_at": from, "unassigned_at": collections.Instant(until)}
 		if _, err := app.DB().Insert(collections.DeviceAssignments, row).Execute(); err != nil {

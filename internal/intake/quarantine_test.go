@@ -33,7 +33,7 @@ func quarantined(t *testing.T, app core.App, body []byte, reason string) string 
 	event, err := parser.Parse(body, now)
 	kept := intake.Entry{ID: event.ID(), Status: collections.EventOpen, Reason: reason, Event: event, Payload: body}
 	if err != nil {
-		kept.ID, kept.Status, kept.Reason = gateway.BodyID(gateway.Contract, body), collections.EventRejected, code(err)
+		kept.ID, kept.Status, kept.Reason = gateway.BodyID(gateway.Contract, body), collections.EventRejected, vigiltest.Code(err)
 		kept.FieldErrors = fault.Fields{"unit": {"This field is required."}}
 	}
 	id, _, err := intake.Store(app, kept, sender, now)
@@ -62,12 +62,12 @@ func TestQuarantineTellsOnceAnHour(t *testing.T) {
 
 func TestRelease(t *testing.T) {
 	app, engine := newApp(t)
-	ada, bob := newPatient(t, app, nil), newPatient(t, app, nil)
-	archived := newPatient(t, app, nil)
+	ada, bob := vigiltest.Patient(t, app, nil), vigiltest.Patient(t, app, nil)
+	archived := vigiltest.Patient(t, app, nil)
 	if _, err := app.DB().Update(collections.Patients, dbx.Params{"active": false}, dbx.HashExp{"id": archived}).Execute(); err != nil {
 		t.Fatal(err)
 	}
-	assign(t, app, "BP-9", bob)
+	vigiltest.Assign(t, app, "BP-9", bob, now.AddDate(-1, 0, 0))
 	id := quarantined(t, app, cuff("BP-1", "nobody", 120, 1), intake.ReasonUnknownPatient)
 	other := quarantined(t, app, cuff("BP-1", "nobody", 130, 1), intake.ReasonUnknownPatient) // contradicts the first
 	held := quarantined(t, app, cuff("BP-9", "nobody", 120, 1), intake.ReasonPatientMismatch)
@@ -81,7 +81,7 @@ func TestRelease(t *testing.T) {
 		{ancient, ada, "validation_error"},
 		{foreign, ada, "invalid_state"},
 	} {
-		if _, err := engine.Release(app, refused.id, refused.patient, nurse, now); code(err) != refused.want {
+		if _, err := engine.Release(app, refused.id, refused.patient, nurse, now); vigiltest.Code(err) != refused.want {
 			t.Errorf("%v, want %s", err, refused.want)
 		}
 	}
@@ -96,7 +96,7 @@ func TestRelease(t *testing.T) {
 	check(t, stored(t, app, id), map[string]any{
 		"status": "released", "observation": outcome.Observation.ID, "closed_by": "nurse@vigil.test", "closed_at": collections.Instant(now),
 	})
-	if _, err := engine.Release(app, id, ada, nurse, now); code(err) != "invalid_state" {
+	if _, err := engine.Release(app, id, ada, nurse, now); vigiltest.Code(err) != "invalid_state" {
 		t.Errorf("twice: %v", err)
 	}
 	second, err := engine.Release(app, other, ada, nurse, now)
@@ -116,13 +116,13 @@ func TestDiscard(t *testing.T) {
 		t.Errorf("discarded: %s, %v", item.Status(), err)
 	}
 	check(t, stored(t, app, id), map[string]any{"close_reason": "a test device"})
-	if _, err := intake.Discard(app, id, "again", nurse, now); code(err) != "invalid_state" {
+	if _, err := intake.Discard(app, id, "again", nurse, now); vigiltest.Code(err) != "invalid_state" {
 		t.Errorf("twice: %v", err)
 	}
-	if _, err := engine.Release(app, id, newPatient(t, app, nil), nurse, now); code(err) != "invalid_state" {
+	if _, err := engine.Release(app, id, vigiltest.Patient(t, app, nil), nurse, now); vigiltest.Code(err) != "invalid_state" {
 		t.Errorf("released after all: %v", err)
 	}
-	if _, err := intake.Discard(app, collections.NewUUID(), "x", nurse, now); code(err) != "not_found" {
+	if _, err := intake.Discard(app, collections.NewUUID(), "x", nurse, now); vigiltest.Code(err) != "not_found" {
 		t.Errorf("unknown: %v", err)
 	}
 }
@@ -143,7 +143,7 @@ func TestReplay(t *testing.T) {
 	stranger := quarantined(t, app, cuff("BP-4", "nobody", 120, 1), intake.ReasonPatientInactive)
 	future := quarantined(t, app, cuff("BP-5", "gw-1", 120, -60), "") // an hour ahead when it came
 	known := quarantined(t, app, cuff("BP-6", "gw-1", 120, 1), intake.ReasonUnknownPatient)
-	patient := newPatient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
+	patient := vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
 	event, _ := parser.Parse(cuff("BP-6", "gw-1", 120, 1), now)
 	ingest(t, app, engine, intake.Submission(event, patient, sender, now))
 
@@ -193,7 +193,7 @@ gw-1,BP-1,bp,1930-01-10T08:00:00Z,120,80,,
 // An import says of every line what becomes of it, and importing again changes nothing.
 func TestImport(t *testing.T) {
 	app, engine := newApp(t)
-	newPatient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
+	vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
 	load := func(dryRun bool) (intake.Imported, []string) {
 		t.Helper()
 		lines, err := gateway.OpenCSV(strings.NewReader(table), 5*time.Minute)

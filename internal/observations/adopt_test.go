@@ -32,8 +32,8 @@ func TestAdoptEqualsIngest(t *testing.T) {
 	var dumps [2]string
 	for i := range dumps {
 		app, engine := newApp(t, rules)
-		newPatient(t, app, dbx.Params{"id": patientID, "mrn": "M-1"})
-		assign(t, app, "BP-1", patientID)
+		vigiltest.Patient(t, app, dbx.Params{"id": patientID, "mrn": "M-1"})
+		vigiltest.Assign(t, app, "BP-1", patientID, now.AddDate(-1, 0, 0))
 		for _, r := range readings {
 			if i == 0 {
 				s := submission(patientID, r)
@@ -120,9 +120,9 @@ func dump(t *testing.T, app core.App) string {
 
 func TestAdoptChecks(t *testing.T) {
 	app, engine := newApp(t, rules)
-	newPatient(t, app, dbx.Params{"id": patientID})
-	other := newPatient(t, app, nil)
-	assign(t, app, "BP-2", other)
+	vigiltest.Patient(t, app, dbx.Params{"id": patientID})
+	other := vigiltest.Patient(t, app, nil)
+	vigiltest.Assign(t, app, "BP-2", other, now.AddDate(-1, 0, 0))
 	ingest(t, app, engine, submission(patientID, bloodPressure(120, 80)))
 	before := vigiltest.RowCounts(t, app)
 	tests := []struct {
@@ -159,7 +159,7 @@ func TestAdoptChecks(t *testing.T) {
 // What the form holds beyond the reading is not the writer's to choose, and values are kept with two decimals.
 func TestAdoptCompletes(t *testing.T) {
 	app, _ := newApp(t, rules)
-	newPatient(t, app, dbx.Params{"id": patientID})
+	vigiltest.Patient(t, app, dbx.Params{"id": patientID})
 	r := record(t, app, weight(80.125))
 	r.Load(map[string]any{
 		"fhir_status": "transmitted", "status": "entered_in_error", "emr_resource_id": "", "created_at": "2020-01-01T00:00:00.000000Z",

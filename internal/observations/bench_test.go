@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
 // BenchmarkWriter stores readings with all their consequences, every tenth with an alert that a later one resolves, as
@@ -21,7 +23,7 @@ func BenchmarkWriter(b *testing.B) {
 			waitForDisk(b, app)
 			patients := make([]string, 1000)
 			for i := range patients {
-				patients[i] = newPatient(b, app, nil)
+				patients[i] = vigiltest.Patient(b, app, nil)
 			}
 			w := running(b, app, engine)
 			var next atomic.Int64

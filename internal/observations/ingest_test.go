@@ -21,7 +21,7 @@ import (
 // The effects of a reading, counted in every table: this and nothing else.
 func TestIngestAddsRows(t *testing.T) {
 	app, engine := newApp(t, rules)
-	patient := newPatient(t, app, nil)
+	patient := vigiltest.Patient(t, app, nil)
 	before := vigiltest.RowCounts(t, app)
 	steps := []struct {
 		name    string
@@ -52,8 +52,8 @@ func TestIngestAddsRows(t *testing.T) {
 func TestIngestStoresEverything(t *testing.T) {
 	app, engine := newApp(t, rules)
 	provider := vigiltest.User(t, app, access.Provider, vigiltest.Email("provider@vigil.test"))
-	patient := newPatient(t, app, dbx.Params{"primary_provider": provider.Id, "time_zone": "America/Los_Angeles"})
-	assign(t, app, "BP-1", patient)
+	patient := vigiltest.Patient(t, app, dbx.Params{"primary_provider": provider.Id, "time_zone": "America/Los_Angeles"})
+	vigiltest.Assign(t, app, "BP-1", patient, now.AddDate(-1, 0, 0))
 	measured := time.Date(2026, 1, 15, 5, 30, 0, 123456000, time.UTC) // still the 14th in Los Angeles
 	s := submission(patient, at(from("BP-1", withPulse(bloodPressure(150, 80), 135)), measured))
 	s.GatewayKey, s.ReceivedAt = "BP-1|1|blood_pressure", now.Add(-1500*time.Microsecond)
@@ -108,7 +108,7 @@ func TestIngestStoresEverything(t *testing.T) {
 func TestIngestInactiveProvider(t *testing.T) {
 	app, engine := newApp(t, rules)
 	provider := vigiltest.User(t, app, access.Provider)
-	patient := newPatient(t, app, dbx.Params{"primary_provider": provider.Id})
+	patient := vigiltest.Patient(t, app, dbx.Params{"primary_provider": provider.Id})
 	if _, err := app.DB().Update(collections.Users, dbx.Params{"is_active": false}, dbx.HashExp{"id": provider.Id}).Execute(); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func check(t *testing.T, record *core.Record, want map[string]any) {
 
 func TestIngestJoinsAnOpenEscalation(t *testing.T) {
 	app, engine := newApp(t, rules)
-	patient := newPatient(t, app, nil)
+	patient := vigiltest.Patient(t, app, nil)
 	first := ingest(t, app, engine, submission(patient, bloodPressure(185, 80)))
 	if _, err := app.DB().Update(collections.Escalations, dbx.Params{"status": "in_progress", "updated_at": "", "priority": "urgent"},
 		dbx.HashExp{"id": first.EscalationID}).Execute(); err != nil {
@@ -179,7 +179,7 @@ func TestIngestJoinsAnOpenEscalation(t *testing.T) {
 
 func TestIngestResolvesAlerts(t *testing.T) {
 	app, engine := newApp(t, rules)
-	patient := newPatient(t, app, nil)
+	patient := vigiltest.Patient(t, app, nil)
 	raised := ingest(t, app, engine, submission(patient, bloodPressure(185, 80)))
 	var status []string
 	for minute := range 2 {
@@ -200,7 +200,7 @@ func TestIngestResolvesAlerts(t *testing.T) {
 // The weights in the window are read with the reading itself stored already; it must not be compared with itself.
 func TestIngestWeights(t *testing.T) {
 	app, engine := newApp(t, rules)
-	patient := newPatient(t, app, nil)
+	patient := vigiltest.Patient(t, app, nil)
 	for _, step := range []struct {
 		kg     float64
 		ago    time.Duration
@@ -222,7 +222,7 @@ func TestIngestWeights(t *testing.T) {
 
 func TestIngestDuplicates(t *testing.T) {
 	app, engine := newApp(t, rules)
-	patient, other := newPatient(t, app, nil), newPatient(t, app, nil)
+	patient, other := vigiltest.Patient(t, app, nil), vigiltest.Patient(t, app, nil)
 	base := at(from("BP-1", bloodPressure(185, 80)), now.Add(-90*time.Second))
 	first := submission(patient, base)
 	first.GatewayKey = "key"
@@ -285,7 +285,7 @@ func TestIngestDuplicates(t *testing.T) {
 // A reading by API that the gateway repeats takes the gateway's key: other values under it contradict, as if it had come that way.
 func TestIngestRepeatTakesKey(t *testing.T) {
 	app, engine := newApp(t, rules)
-	patient := newPatient(t, app, nil)
+	patient := vigiltest.Patient(t, app, nil)
 	reading := at(from("BP-1", bloodPressure(120, 80)), now.Add(-time.Hour))
 	byAPI, repeat, other := submission(patient, reading), submission(patient, reading), submission(patient, from("BP-1", at(bloodPressure(130, 80), reading.MeasuredAt)))
 	byAPI.Source, repeat.GatewayKey, other.GatewayKey = vitals.SourceAPI, "key", "key"
@@ -303,7 +303,7 @@ func TestIngestRepeatTakesKey(t *testing.T) {
 func TestIngestDuplicateOfTwo(t *testing.T) {
 	for source, duplicate := range map[vitals.Source]bool{vitals.SourceAPI: false, vitals.SourcePortal: false, vitals.SourceGateway: true} {
 		app, engine := newApp(t, rules)
-		patient := newPatient(t, app, nil)
+		patient := vigiltest.Patient(t, app, nil)
 		first := submission(patient, from("BP-1", bloodPressure(130, 80)))
 		first.GatewayKey = "key"
 		beside, event := submission(patient, from("BP-1", bloodPressure(120, 80))), first
@@ -323,8 +323,8 @@ func TestIngestDuplicateOfTwo(t *testing.T) {
 
 func TestIngestRefusals(t *testing.T) {
 	app, engine := newApp(t, rules)
-	patient := newPatient(t, app, nil)
-	archived, deleted := newPatient(t, app, nil), newPatient(t, app, nil)
+	patient := vigiltest.Patient(t, app, nil)
+	archived, deleted := vigiltest.Patient(t, app, nil), vigiltest.Patient(t, app, nil)
 	change := func(id string, columns dbx.Params) {
 		if _, err := app.DB().Update(collections.Patients, columns, dbx.HashExp{"id": id}).Execute(); err != nil {
 			t.Fatal(err)
@@ -332,7 +332,7 @@ func TestIngestRefusals(t *testing.T) {
 	}
 	change(archived, dbx.Params{"active": false})
 	change(deleted, dbx.Params{"deleted_at": collections.Instant(now), "active": false})
-	assign(t, app, "BP-2", newPatient(t, app, nil))
+	vigiltest.Assign(t, app, "BP-2", vigiltest.Patient(t, app, nil), now.AddDate(-1, 0, 0))
 	before := vigiltest.RowCounts(t, app)
 	tests := []struct {
 		name       string
@@ -369,7 +369,7 @@ func TestIngestWithoutTransform(t *testing.T) {
 	manual := rules
 	manual.AutoTransform = false
 	app, engine := newApp(t, manual)
-	outcome := ingest(t, app, engine, submission(newPatient(t, app, nil), bloodPressure(120, 80)))
+	outcome := ingest(t, app, engine, submission(vigiltest.Patient(t, app, nil), bloodPressure(120, 80)))
 	if outcome.TransmissionID != "" {
 		t.Errorf("transmission %s", outcome.TransmissionID)
 	}

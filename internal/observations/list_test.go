@@ -12,6 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -20,7 +21,7 @@ import (
 func TestTotalsAreExact(t *testing.T) {
 	app, engine := newApp(t, rules)
 	random := rand.New(rand.NewPCG(11, 4))
-	patients := []string{newPatient(t, app, nil), newPatient(t, app, nil), newPatient(t, app, nil)}
+	patients := []string{vigiltest.Patient(t, app, nil), vigiltest.Patient(t, app, nil), vigiltest.Patient(t, app, nil)}
 	midnight := time.Date(now.Year(), now.Month(), now.Day()-3, 0, 0, 0, 0, newYork)
 	for i := range 120 {
 		measured := midnight.Add(time.Duration(random.IntN(48)) * time.Hour)
@@ -88,7 +89,7 @@ func TestTotalsAreExact(t *testing.T) {
 
 func TestListAndFind(t *testing.T) {
 	app, engine := newApp(t, rules)
-	ada, bob := newPatient(t, app, nil), newPatient(t, app, nil)
+	ada, bob := vigiltest.Patient(t, app, nil), vigiltest.Patient(t, app, nil)
 	store := func(patient string, r vitals.Reading) string {
 		return ingest(t, app, engine, submission(patient, r)).Observation.ID
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/ranking"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -21,7 +22,7 @@ func TestWriterRemembersTheTruth(t *testing.T) {
 	w := running(t, app, engine)
 	var people []string
 	for range 4 {
-		people = append(people, newPatient(t, app, nil))
+		people = append(people, vigiltest.Patient(t, app, nil))
 	}
 	nurse := audit.Actor{Type: audit.ByUser, ID: "1", Email: "nurse@vigil.test", Role: "nurse"}
 	random := rand.New(rand.NewPCG(7, 7))

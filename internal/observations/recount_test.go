@@ -13,6 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
 // sums are the rows of the two tables that Recount looks after, as text.
@@ -42,9 +43,9 @@ func TestRecount(t *testing.T) {
 	if days, wrong := recount(t, app, engine); days != 0 || wrong != 0 {
 		t.Errorf("of nothing, %d days were counted and %d were wrong", days, wrong)
 	}
-	honolulu := newPatient(t, app, dbx.Params{"time_zone": "Pacific/Honolulu"})
-	patients := []string{newPatient(t, app, nil), honolulu, newPatient(t, app, nil)}
-	assign(t, app, "BP-1", patients[0])
+	honolulu := vigiltest.Patient(t, app, dbx.Params{"time_zone": "Pacific/Honolulu"})
+	patients := []string{vigiltest.Patient(t, app, nil), honolulu, vigiltest.Patient(t, app, nil)}
+	vigiltest.Assign(t, app, "BP-1", patients[0], now.AddDate(-1, 0, 0))
 	var last observations.Outcome
 	for i := range 60 {
 		r := at(bloodPressure(120, 80), now.Add(-time.Duration(i)*7*time.Hour))
@@ -97,7 +98,7 @@ func TestRecount(t *testing.T) {
 // When the practice moves, its days are others, and so are those of its patients who have no zone of their own; the next recount finds out.
 func TestRecountAfterMoving(t *testing.T) {
 	app, engine := newApp(t, rules)
-	patient, elsewhere := newPatient(t, app, nil), newPatient(t, app, dbx.Params{"time_zone": "Pacific/Honolulu"})
+	patient, elsewhere := vigiltest.Patient(t, app, nil), vigiltest.Patient(t, app, dbx.Params{"time_zone": "Pacific/Honolulu"})
 	for i := range 20 {
 		ingest(t, app, engine, submission(patient, at(bloodPressure(120, 80), now.Add(-time.Duration(i)*5*time.Hour))))
 	}
@@ -136,7 +137,7 @@ func TestRecountAfterMoving(t *testing.T) {
 // One reading with a wrong clock, years before all others, must not cost a query for each day since.
 func TestRecountSkipsDaysWithoutReadings(t *testing.T) {
 	app, engine := newApp(t, rules)
-	patient := newPatient(t, app, nil)
+	patient := vigiltest.Patient(t, app, nil)
 	for _, taken := range []time.Time{now.AddDate(-50, 0, 0), now.AddDate(-50, 0, 1), now} {
 		ingest(t, app, engine, submission(patient, at(weight(80), taken)))
 	}
@@ -148,7 +149,7 @@ func TestRecountSkipsDaysWithoutReadings(t *testing.T) {
 // A patient's days depend on who held the device: a time with it that is entered, changed or taken back afterwards counts at once.
 func TestDaysFollowAssignments(t *testing.T) {
 	app, engine := newApp(t, rules)
-	patient, other := newPatient(t, app, nil), newPatient(t, app, nil)
+	patient, other := vigiltest.Patient(t, app, nil), vigiltest.Patient(t, app, nil)
 	for day := range 3 {
 		ingest(t, app, engine, submission(patient, at(from("BP-1", bloodPressure(120, 80)), now.AddDate(0, 0, -day))))
 	}

@@ -38,7 +38,7 @@ func announced(t *testing.T, app core.App) (list []string) {
 // People hear of every alert and of the escalation, with the patient's name; of what joins it once in half an hour.
 func TestAlertsAreAnnounced(t *testing.T) {
 	app, engine := newApp(t, rules)
-	patient := newPatient(t, app, dbx.Params{"mrn": "M-1"})
+	patient := vigiltest.Patient(t, app, dbx.Params{"mrn": "M-1"})
 	ingest(t, app, engine, submission(patient, withPulse(bloodPressure(185, 80), 115)))
 	irregular := bloodPressure(120, 80)
 	irregular.Say(vitals.IrregularHeartbeat, vitals.Yes)
@@ -70,7 +70,7 @@ func TestAlertsAreAnnounced(t *testing.T) {
 // A snoozed breach is stored and counted, and nobody is told.
 func TestSnoozedAlerts(t *testing.T) {
 	app, engine := newApp(t, rules)
-	patient := newPatient(t, app, nil)
+	patient := vigiltest.Patient(t, app, nil)
 	snooze := func(kind string, critical bool, until time.Time) {
 		id, err := collections.NextID(app, collections.Snoozes)
 		if err != nil {
@@ -108,7 +108,7 @@ func TestSnoozedAlerts(t *testing.T) {
 	}
 
 	// Covered too, a critical reading opens no escalation, but joins one.
-	other := newPatient(t, app, nil)
+	other := vigiltest.Patient(t, app, nil)
 	patient = other
 	snooze("pulse", true, now.Add(time.Hour))
 	before := vigiltest.RowCounts(t, app)

@@ -7,13 +7,14 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // Every reading stored counts once in its quarter of an hour, whichever way it came; repeats and refusals do not.
 func TestProcessingTimes(t *testing.T) {
 	app, engine := newApp(t, observations.Rules{PracticeZone: newYork})
-	patient := newPatient(t, app, nil)
+	patient := vigiltest.Patient(t, app, nil)
 	w := running(t, app, engine)
 	take := func(minutesAgo int, took time.Duration, who string) {
 		s := submission(who, vitals.Reading{Kind: vitals.Weight, MeasuredAt: now.Add(-time.Duration(minutesAgo) * time.Minute)}.With(vitals.WeightKg, 80.0))

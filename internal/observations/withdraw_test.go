@@ -20,8 +20,8 @@ var nurse = audit.User(7, "nurse@vigil.test", "nurse", audit.Origin{Address: "19
 // A withdrawn reading leaves every count and rank as if it had never come; what happened stays on record.
 func TestWithdraw(t *testing.T) {
 	app, engine := newApp(t, rules)
-	patient := newPatient(t, app, nil)
-	assign(t, app, "BP-1", patient)
+	patient := vigiltest.Patient(t, app, nil)
+	vigiltest.Assign(t, app, "BP-1", patient, now.AddDate(-1, 0, 0))
 	calm := ingest(t, app, engine, submission(patient, at(from("BP-1", withPulse(bloodPressure(120, 80), 70)), now.Add(-2*time.Hour))))
 	place := texts(t, app, `SELECT risk_score || ' ' || risk_level || ' ' || latest_vitals || ' ' || last_reading_at FROM triage_scores`)
 	counts := `SELECT day || ' ' || observation_type || ' ' || status || ' ' || readings FROM daily_counts ORDER BY status`
@@ -93,8 +93,8 @@ func TestWithdraw(t *testing.T) {
 // Days with data move along with the patient, so that a reading that is withdrawn afterwards leaves the day it is counted in.
 func TestWithdrawAfterMoving(t *testing.T) {
 	app, engine := newApp(t, rules)
-	patient := newPatient(t, app, dbx.Params{"time_zone": "America/New_York"})
-	assign(t, app, "BP-1", patient)
+	patient := vigiltest.Patient(t, app, dbx.Params{"time_zone": "America/New_York"})
+	vigiltest.Assign(t, app, "BP-1", patient, now.AddDate(-1, 0, 0))
 	days := `SELECT day || ' ' || first_observation || ' ' || readings || ' ' || device_readings FROM reading_days ORDER BY day`
 	var stored []string
 	for _, day := range []int{5, 6} {
@@ -127,7 +127,7 @@ func TestWithdrawAfterMoving(t *testing.T) {
 func TestWithdrawTransmitted(t *testing.T) {
 	for status, wantTold := range map[string]int{"pending": 0, "processing": 1, "transmitted": 1} {
 		app, engine := newApp(t, rules)
-		patient := newPatient(t, app, nil)
+		patient := vigiltest.Patient(t, app, nil)
 		outcome := ingest(t, app, engine, submission(patient, bloodPressure(120, 80)))
 		_, err := app.DB().Update(collections.Transmissions, dbx.Params{"status": status}, dbx.HashExp{"id": outcome.TransmissionID}).Execute()
 		if err != nil {
@@ -147,7 +147,7 @@ func TestWithdrawTransmitted(t *testing.T) {
 
 func TestWithdrawUnknown(t *testing.T) {
 	app, engine := newApp(t, rules)
-	if _, err := engine.Withdraw(app, collections.NewUUID(), "x", nurse, now); code(err) != "not_found" {
+	if _, err := engine.Withdraw(app, collections.NewUUID(), "x", nurse, now); vigiltest.Code(err) != "not_found" {
 		t.Errorf("unknown: %v", err)
 	}
 }
@@ -155,7 +155,7 @@ func TestWithdrawUnknown(t *testing.T) {
 // Numbers are by the time of storing, whenever the reading was taken.
 func TestCount(t *testing.T) {
 	app, engine := newApp(t, rules)
-	patient := newPatient(t, app, nil)
+	patient := vigiltest.Patient(t, app, nil)
 	midnight := time.Date(2026, 1, 15, 0, 0, 0, 0, newYork)
 	if n, err := observations.Count(app, midnight, now); err != nil || n != (observations.Numbers{}) {
 		t.Errorf("empty: %+v, %v", n, err)

@@ -73,7 +73,7 @@ func group(t *testing.T, app core.App, engine *observations.Engine, submissions 
 
 func TestWriterManySenders(t *testing.T) {
 	app, engine := newApp(t, rules)
-	ids := []string{newPatient(t, app, nil), newPatient(t, app, nil), newPatient(t, app, nil)}
+	ids := []string{vigiltest.Patient(t, app, nil), vigiltest.Patient(t, app, nil), vigiltest.Patient(t, app, nil)}
 	w := running(t, app, engine)
 	const each, senders = 25, 16
 	var group sync.WaitGroup
@@ -116,7 +116,7 @@ func TestWriterManySenders(t *testing.T) {
 // A refusal in a group is answered; the others are stored by the same commit.
 func TestWriterRefusalInGroup(t *testing.T) {
 	app, engine := newApp(t, rules)
-	patient := newPatient(t, app, nil)
+	patient := vigiltest.Patient(t, app, nil)
 	r := bloodPressure(120, 80)
 	answers, told := group(t, app, engine, []observations.Submission{
 		submission(patient, r), submission("0194c5a8-0000-7000-8000-00000000dead", r), submission(patient, at(r, now)),
@@ -133,7 +133,7 @@ func TestWriterRefusalInGroup(t *testing.T) {
 // A repeat in the group of the first is a duplicate of it, though neither is committed yet.
 func TestWriterDuplicateInGroup(t *testing.T) {
 	app, engine := newApp(t, rules)
-	s := submission(newPatient(t, app, nil), bloodPressure(185, 80))
+	s := submission(vigiltest.Patient(t, app, nil), bloodPressure(185, 80))
 	s.GatewayKey = "key"
 	conflicting := s
 	conflicting.Reading = bloodPressure(186, 80)
@@ -176,7 +176,7 @@ func breakFor(t *testing.T, app core.App, patient string) {
 // An error in the middle of a reading rolls the group back; replayed one by one, only that reading fails, without a trace.
 func TestWriterReplaysOneByOne(t *testing.T) {
 	app, engine := newApp(t, rules)
-	well, broken := newPatient(t, app, nil), newPatient(t, app, nil)
+	well, broken := vigiltest.Patient(t, app, nil), vigiltest.Patient(t, app, nil)
 	breakFor(t, app, broken)
 	var submissions []observations.Submission
 	for i := range 9 {
@@ -215,7 +215,7 @@ func TestWriterReplaysOneByOne(t *testing.T) {
 // A panic costs the reading that caused it, not the process and not its neighbours.
 func TestWriterSurvivesPanic(t *testing.T) {
 	app, engine := newApp(t, rules)
-	patient := newPatient(t, app, nil)
+	patient := vigiltest.Patient(t, app, nil)
 	impossible := vitals.Reading{MeasuredAt: now} // no reading that was checked lacks its kind
 	answers, _ := group(t, app, engine, []observations.Submission{
 		submission(patient, weight(80)), submission(patient, impossible), submission(patient, bloodPressure(120, 80)),
@@ -232,7 +232,7 @@ func TestWriterSurvivesPanic(t *testing.T) {
 // A sender that goes away gets its own answer at once; the reading may still be stored, and then once only.
 func TestWriterSenderGoesAway(t *testing.T) {
 	app, engine := newApp(t, rules)
-	s := submission(newPatient(t, app, nil), bloodPressure(120, 80))
+	s := submission(vigiltest.Patient(t, app, nil), bloodPressure(120, 80))
 	w := observations.NewWriter(engine, clock, quiet, func([]observations.Outcome) {})
 	gone, leave := context.WithCancel(t.Context())
 	var sender sync.WaitGroup
@@ -293,7 +293,7 @@ func (brokenApp) RunInTransaction(func(core.App) error) error { return errors.Ne
 
 func TestWriterDrainsBeforeItEnds(t *testing.T) {
 	app, engine := newApp(t, rules)
-	patient := newPatient(t, app, nil)
+	patient := vigiltest.Patient(t, app, nil)
 	w := observations.NewWriter(engine, clock, quiet, func([]observations.Outcome) {})
 	var submissions []observations.Submission
 	for i := range 300 { // more than one group
@@ -314,7 +314,7 @@ func TestWriterDrainsBeforeItEnds(t *testing.T) {
 // Ten thousand senders of the very same reading: one row, and everybody is told the same.
 func TestTenThousandDuplicates(t *testing.T) {
 	app, engine := newApp(t, rules)
-	patient := newPatient(t, app, nil)
+	patient := vigiltest.Patient(t, app, nil)
 	w := running(t, app, engine)
 	s := submission(patient, bloodPressure(150, 80))
 	s.GatewayKey = "measurement.created|BP-1|now|blood_pressure"
@@ -325,7 +325,7 @@ func TestTenThousandDuplicates(t *testing.T) {
 	for range 10_000 {
 		senders.Go(func() {
 			outcome, err := w.Submit(t.Context(), s)
-			for code(err) == "service_unavailable" { // the queue is full: a gateway tries again
+			for vigiltest.Code(err) == "service_unavailable" { // the queue is full: a gateway tries again
 				runtime.Gosched()
 				outcome, err = w.Submit(t.Context(), s)
 			}

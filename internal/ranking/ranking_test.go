@@ -14,7 +14,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/escalations"
-	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/ranking"
 	"github.com/vigilhealth/vigil/internal/triage"
@@ -109,14 +108,6 @@ func (p *practice) place() *core.Record {
 	return place
 }
 
-func code(err error) string {
-	var f *fault.Error
-	if errors.As(err, &f) {
-		return f.Code
-	}
-	return ""
-}
-
 // What is done with alerts and escalations moves the patient at once; where it fails, nothing moved.
 func TestChangesRank(t *testing.T) {
 	p := newPractice(t)
@@ -164,10 +155,10 @@ func TestChangesRank(t *testing.T) {
 			t.Errorf("%s is a review: %t", step.action.Move, got)
 		}
 	}
-	if _, err := ranking.ActOnAlert(p.app, number, alerts.Action{Move: alerts.Resolve}, by(p.nurse), later); code(err) != "invalid_state" {
+	if _, err := ranking.ActOnAlert(p.app, number, alerts.Action{Move: alerts.Resolve}, by(p.nurse), later); vigiltest.Code(err) != "invalid_state" {
 		t.Errorf("resolved twice: %v", err)
 	}
-	if _, err := ranking.ActOnAlert(p.app, 999, alerts.Action{Move: alerts.Resolve}, by(p.nurse), later); code(err) != "not_found" {
+	if _, err := ranking.ActOnAlert(p.app, 999, alerts.Action{Move: alerts.Resolve}, by(p.nurse), later); vigiltest.Code(err) != "not_found" {
 		t.Errorf("of no alert: %v", err)
 	}
 	p.want(p.place(), map[string]any{"unacknowledged_alerts": 0.0, "risk_level": "no_data", "needs_review": true})
@@ -208,7 +199,7 @@ func TestResolve(t *testing.T) {
 	for _, change := range []escalations.Change{
 		{Priority: new(escalations.Routine)}, {AssignedTo: new("")}, {Notes: new(phi.Text("More."))},
 	} {
-		if _, err := p.update(record, change, later); code(err) != "invalid_state" {
+		if _, err := p.update(record, change, later); vigiltest.Code(err) != "invalid_state" {
 			t.Errorf("a closed one: %v", err)
 		}
 	}

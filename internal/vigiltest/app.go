@@ -22,6 +22,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/sqlite"
 	"github.com/vigilhealth/vigil/internal/tokens"
@@ -238,4 +239,36 @@ func Token(t testing.TB, user *collections.User, now time.Time) string {
 		t.Fatal(err)
 	}
 	return token
+}
+
+// Patient stores an active patient, Ada Lovelace born 1950 unless the columns say otherwise, and returns the id.
+func Patient(t testing.TB, app core.App, columns dbx.Params) string {
+	t.Helper()
+	record, err := collections.New(app, collections.Patients)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record.Load(map[string]any{"first_name": "Ada", "last_name": "Lovelace", "date_of_birth": "1950-12-10", "gender": "female", "active": true})
+	record.Load(columns)
+	if err := app.Save(record); err != nil {
+		t.Fatalf("store a patient: %v", err)
+	}
+	return record.Id
+}
+
+// Assign gives a patient a device from a moment on.
+func Assign(t testing.TB, app core.App, device, patient string, from time.Time) {
+	t.Helper()
+	row := dbx.Params{"device_id": device, "patient": patient, "assigned_at": collections.Instant(from)}
+	if _, err := app.DB().Insert(collections.DeviceAssignments, row).Execute(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Code is the code of a refusal; "" for any other error and for none.
+func Code(err error) string {
+	if refused, ok := errors.AsType[*fault.Error](err); ok {
+		return refused.Code
+	}
+	return ""
 }
