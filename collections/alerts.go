@@ -214,6 +214,11 @@ func (a *Alert) FollowUpAt() time.Time     { return instantOf(a, AlertFollowUpAt
 func (a *Alert) FollowUpBy() string        { return a.GetString("follow_up_by") }
 func (a *Alert) EscalationID() string      { return a.GetString("escalation") }
 func (a *Alert) Snoozed() bool             { return a.GetBool("snoozed") }
+func (a *Alert) Parameter() string         { return a.GetString("parameter") }
+func (a *Alert) Late() bool                { return a.GetBool("late") }
+func (a *Alert) ResolutionReason() string  { return a.GetString("resolution_reason") }
+func (a *Alert) ReportedValues() phi.Text  { return phi.Text(a.GetString("reported_values")) }
+func (a *Alert) QuarantineID() string      { return a.GetString("quarantine_id") }
 func (a *Alert) CreatedAt() time.Time      { return instantOf(a, "created_at") }
 
 // Snooze keeps alerts of one type about a patient quiet for a while.

@@ -1,6 +1,8 @@
 package routes
 
 import (
+	"cmp"
+	"encoding/json"
 	"strconv"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -19,29 +21,34 @@ import (
 
 // alertView is an alert as the contract shows it.
 type alertView struct {
-	ID               int64    `json:"id"`
-	PatientID        string   `json:"patient_id"`
-	PatientName      string   `json:"patient_name"`
-	Level            string   `json:"level"`
-	Type             string   `json:"type"`
-	Message          *string  `json:"message"`
-	ObservationID    *string  `json:"observation_id"`
-	Value            *float64 `json:"value"`
-	Threshold        *float64 `json:"threshold"`
-	Status           string   `json:"status"`
-	Acknowledged     bool     `json:"acknowledged"`
-	AcknowledgedBy   *string  `json:"acknowledged_by"`
-	AcknowledgedAt   *string  `json:"acknowledged_at"`
-	Outcome          *string  `json:"outcome"`
-	Notes            *string  `json:"notes"`
-	ClinicalNote     *string  `json:"clinical_note"`
-	FollowUpRequired bool     `json:"follow_up_required"`
-	FollowUpAt       *string  `json:"follow_up_at"`
-	ResolvedBy       *string  `json:"resolved_by"`
-	ResolvedAt       *string  `json:"resolved_at"`
-	EscalationID     *int64   `json:"escalation_id"`
-	Snoozed          bool     `json:"snoozed"`
-	CreatedAt        string   `json:"created_at"`
+	ID               int64           `json:"id"`
+	PatientID        string          `json:"patient_id"`
+	PatientName      string          `json:"patient_name"`
+	Level            string          `json:"level"`
+	Type             string          `json:"type"`
+	Message          *string         `json:"message"`
+	ObservationID    *string         `json:"observation_id"`
+	Value            *float64        `json:"value"`
+	Threshold        *float64        `json:"threshold"`
+	Status           string          `json:"status"`
+	Acknowledged     bool            `json:"acknowledged"`
+	AcknowledgedBy   *string         `json:"acknowledged_by"`
+	AcknowledgedAt   *string         `json:"acknowledged_at"`
+	Outcome          *string         `json:"outcome"`
+	Notes            *string         `json:"notes"`
+	ClinicalNote     *string         `json:"clinical_note"`
+	FollowUpRequired bool            `json:"follow_up_required"`
+	FollowUpAt       *string         `json:"follow_up_at"`
+	ResolvedBy       *string         `json:"resolved_by"`
+	ResolvedAt       *string         `json:"resolved_at"`
+	EscalationID     *int64          `json:"escalation_id"`
+	Snoozed          bool            `json:"snoozed"`
+	Parameter        *string         `json:"parameter"`
+	Late             bool            `json:"late"`
+	ResolutionReason *string         `json:"resolution_reason"`
+	ReportedValues   json.RawMessage `json:"reported_values"`
+	QuarantineID     *string         `json:"quarantine_id"`
+	CreatedAt        string          `json:"created_at"`
 }
 
 func viewAlert(alert *collections.Alert, names map[string]patients.Name) alertView {
@@ -53,6 +60,8 @@ func viewAlert(alert *collections.Alert, names map[string]patients.Name) alertVi
 		Outcome: orNull(alert.Outcome()), Notes: orNull(alert.Notes().Reveal()), ClinicalNote: orNull(alert.ClinicalNote().Reveal()),
 		FollowUpRequired: alert.FollowUpRequired(), FollowUpAt: instantOrNull(alert.FollowUpAt()),
 		ResolvedBy: orNull(alert.ResolvedBy()), ResolvedAt: instantOrNull(alert.ResolvedAt()),
+		Parameter: orNull(alert.Parameter()), Late: alert.Late(), ResolutionReason: orNull(alert.ResolutionReason()),
+		ReportedValues: json.RawMessage(cmp.Or(alert.ReportedValues().Reveal(), "null")), QuarantineID: orNull(alert.QuarantineID()),
 		Snoozed: alert.Snoozed(), CreatedAt: input.FormatInstant(alert.CreatedAt()), EscalationID: numberOrNull(alert.EscalationID()),
 	}
 }

@@ -3,6 +3,7 @@ package routes
 import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fault"
@@ -244,8 +245,8 @@ func (a *api) listHubs(c *web.Call) error {
 
 func (a *api) listDeviceAlerts(c *web.Call) error {
 	q, p := c.Listing()
-	filter := alertFilter(q, devices.AlertTypes)
-	filter.Among, filter.DeviceID = devices.AlertTypes, q.Text("device_id", 128)
+	filter := alertFilter(q, alerts.DeviceTypes)
+	filter.Among, filter.DeviceID = alerts.DeviceTypes, q.Text("device_id", 128)
 	if err := q.Err(); err != nil {
 		return err
 	}

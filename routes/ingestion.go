@@ -263,6 +263,13 @@ func viewObservation(o observations.Observation, raisedAlerts []raised, reader a
 	v.Add("device_id", orNull(r.DeviceID))
 	v.Add("measured_at", input.FormatInstant(r.MeasuredAt))
 	v.Add("source", o.Source)
+	v.Add("origin", o.Origin)
+	v.Add("review_state", o.Review)
+	if o.Review != observations.Accepted {
+		v.Add("suspect_reason", orNull(o.SuspectReason))
+		v.Add("confirmed_by", orNull(o.ConfirmedBy))
+		v.Add("confirmed_at", instantOrNull(o.ConfirmedAt))
+	}
 	v.Add("status", status)
 	v.Add("fhir_status", orNull(o.FHIRStatus))
 	showAlerts(&v, raisedAlerts, reader)

@@ -19,6 +19,11 @@ func irregular(device, patient string, at time.Time, value int) string {
 
 func array(parts ...string) string { return "[" + strings.Join(parts, ",") + "]" }
 
+// indexed is a measurement with another measurement_index.
+func indexed(body string, index int) string {
+	return strings.Replace(body, `"measurement_index":1`, fmt.Sprintf(`"measurement_index":%d`, index), 1)
+}
+
 // wantWaiting compares the reasons of what waits, by measurement.
 func (c *clinic) wantWaiting(t testing.TB, want ...string) {
 	t.Helper()

@@ -49,9 +49,20 @@ const (
 	TypeDeviceInfo    = "device_info"
 )
 
+// The alert types about a reading that are no comparison with thresholds.
+const (
+	TypeImplausibleReading = "implausible_reading" // values that no device should report: critical
+	TypeSuspectReading     = "suspect_reading"     // values that may be somebody else's
+	TypeDeviceClock        = "device_clock"        // a time that cannot be
+	TypeIrregularHeartbeat = "irregular_heartbeat" // several flags in a row
+)
+
 // Types are all alert types.
-var Types = append(slices.Clone(ReadingTypes),
-	TypeMissedReading, TypeNoReading24h, TypeDeviceBattery, TypeHubOffline, TypeStaleReading, TypeDeviceInfo)
+var Types = slices.Concat(ReadingTypes,
+	[]string{TypeImplausibleReading, TypeSuspectReading, TypeDeviceClock, TypeIrregularHeartbeat}, DeviceTypes)
+
+// DeviceTypes are those about devices and hubs, and about data that did not come.
+var DeviceTypes = []string{TypeMissedReading, TypeNoReading24h, TypeDeviceBattery, TypeHubOffline, TypeStaleReading, TypeDeviceInfo}
 
 // lateAfter is the age from which a message states when the reading was taken: late data must not hide danger,
 // nor pass for fresh. Source: docs/decisions/conventions.md, "Future and past measurement times".
@@ -217,6 +228,11 @@ type Open struct {
 	MeasuredAt     time.Time
 	CreatedAt      time.Time
 	NormalReadings int
+	// Parameter is the name of the worst one, Value its value, which means nothing for an alert about no value; Origin is that of
+	// the reading.
+	Parameter string
+	Value     float64
+	Origin    vitals.Origin
 }
 
 // NormalReadingsNeeded says how many consecutive normal readings resolve an alert.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // Status is where an alert stands.
@@ -36,6 +37,7 @@ type Draft struct {
 	Finding       Finding
 	EscalationID  string
 	MeasuredAt    time.Time
+	Origin        vitals.Origin // of the reading behind it
 	// DeviceID is the device or hub the alert is about; "" when it is about a reading's values.
 	DeviceID string
 	// Unmeasured alerts are about no value: value and threshold stay null.
@@ -61,7 +63,7 @@ func Store(tx core.App, draft Draft, now time.Time) (string, error) {
 		"id": id, "patient": draft.PatientID, "level": string(draft.Finding.Level), "type": draft.Finding.Type,
 		"observation": draft.ObservationID, "parameter": draft.Finding.Parameter, "message": message,
 		"status": string(StatusActive), "acknowledged": false, "snoozed": draft.Snoozed, "escalation": draft.EscalationID,
-		"device_id": draft.DeviceID, "measured_at": collections.Instant(draft.MeasuredAt), "created_at": stored, "updated_at": stored,
+		"device_id": draft.DeviceID, "origin": string(draft.Origin), "measured_at": collections.Instant(draft.MeasuredAt), "created_at": stored, "updated_at": stored,
 	}
 	if draft.Informative {
 		row["status"], row["acknowledged"] = string(StatusResolved), true

@@ -83,8 +83,8 @@ type Connections struct {
 type Gateway struct {
 	WebhookSecret         Secret         `env:"GATEWAY_WEBHOOK_SECRET" doc:"shared secret of webhook signatures"`
 	WebhookSecretPrevious Secret         `env:"GATEWAY_WEBHOOK_SECRET_PREVIOUS" doc:"still accepted during a change of secret"`
-	TelliSecret           Secret         `env:"GATEWAY_TELLI_SECRET" doc:"secret that Telli Health's webhooks show in a header"`
-	TenoviSecret          Secret         `env:"GATEWAY_TENOVI_SECRET" doc:"secret that Tenovi's webhook shows in a header"`
+	TelliSecret           Secret         `env:"GATEWAY_TELLI_SECRET" is:"shown" doc:"secret that Telli Health's webhooks show in a header"`
+	TenoviSecret          Secret         `env:"GATEWAY_TENOVI_SECRET" is:"shown" doc:"secret that Tenovi's webhook shows in a header"`
 	TimestampTolerance    time.Duration  `env:"GATEWAY_TIMESTAMP_TOLERANCE_SECONDS" envDefault:"1800" min:"0s" max:"24h" doc:"greatest age of a webhook; 0 = no age check"`
 	AllowedCIDRs          []netip.Prefix `env:"GATEWAY_ALLOWED_CIDRS" doc:"source ranges of webhooks; empty = any"`
 	DedupEnabled          bool           `env:"GATEWAY_DEDUP_ENABLED" envDefault:"true" doc:"false also skips the permanent duplicate check (tests only)"`

@@ -93,9 +93,6 @@ func OnHubs(app core.App, hubs []collections.Hub, careTeamOf string) (map[string
 	return on, err
 }
 
-// AlertTypes are the types of alerts about devices and hubs, and about data that did not come.
-var AlertTypes = alerts.Types[len(alerts.ReadingTypes):]
-
 // alarm is an alert about a device, to be stored with all that goes with it.
 type alarm struct {
 	draft alerts.Draft

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -92,10 +93,11 @@ func (e *Engine) placed(app core.App, event gateway.Event, whose owner, by audit
 		return s, unlessMissing(err)
 	}
 	stored, err := collections.FindObservation(app, reading.ObservationID())
-	if err == nil && stored.GetString("gateway_key") != "" {
-		s.GatewayKey = stored.GetString("gateway_key")
+	if err != nil {
+		return s, unlessMissing(err)
 	}
-	return s, unlessMissing(err)
+	s.GatewayKey = cmp.Or(stored.GetString(collections.ObservationGatewayKey), s.GatewayKey)
+	return s, nil
 }
 
 // noteOtherKey keeps a reading that repeats the values of one with another key, so that what comes to it by itself, and it when it comes

@@ -74,6 +74,8 @@ type Submission struct {
 	PatientID string
 	Reading   vitals.Reading
 	Source    vitals.Source
+	// Origin is that of the source when it is "".
+	Origin vitals.Origin
 	// GatewayKey is the deduplication key of a gateway event; "" for readings from anywhere else.
 	GatewayKey string
 	// Partial readings may have come without what their device measured with them: their vendor may send it by itself, as an

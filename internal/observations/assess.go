@@ -96,7 +96,7 @@ func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 func draft(o Observation, finding alerts.Finding, informative bool) alerts.Draft {
 	return alerts.Draft{
 		PatientID: o.PatientID, ObservationID: o.ID, Finding: finding, MeasuredAt: o.Reading.MeasuredAt,
-		Informative: informative,
+		Origin: o.Origin, Informative: informative,
 	}
 }
 
@@ -146,6 +146,7 @@ func (e *Effects) after(picture triage.Picture, now time.Time) triage.Picture {
 			open = append(open, alerts.Open{
 				Type: alert.Finding.Type, Level: alert.Finding.Level,
 				MeasuredAt: alert.MeasuredAt, CreatedAt: now,
+				Parameter: alert.Finding.Parameter, Value: alert.Finding.Value, Origin: alert.Origin,
 			})
 		}
 	}

@@ -5,6 +5,7 @@
 package observations
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"strings"
@@ -24,6 +25,12 @@ type Observation struct {
 	PatientID string
 	Reading   vitals.Reading
 	Source    vitals.Source
+	Origin    vitals.Origin
+	// Review says whether the values are believed; SuspectReason why they are, or were, not.
+	Review        ReviewState
+	SuspectReason string
+	ConfirmedBy   string
+	ConfirmedAt   time.Time
 	// EnteredInError readings count for nothing any more.
 	EnteredInError bool
 	// FHIRStatus is "" while there is no FHIR form.
@@ -41,11 +48,25 @@ type Observation struct {
 	addition *vitals.Reading
 }
 
+// ReviewState says whether the values of a reading are believed.
+type ReviewState string
+
+// The review states. A suspect reading is stored and shown, and counts for nothing until somebody confirms it.
+const (
+	Accepted  ReviewState = "accepted"
+	Suspect   ReviewState = "suspect"
+	Confirmed ReviewState = "confirmed"
+)
+
 // FromRecord reads an observation from its record.
 func FromRecord(record *core.Record) Observation {
+	source := vitals.Source(record.GetString("source"))
 	return Observation{
 		ID: record.Id, PatientID: record.GetString("patient"), Reading: readingFromRecord(record),
-		Source:         vitals.Source(record.GetString("source")),
+		Source: source, Origin: cmp.Or(vitals.Origin(record.GetString("origin")), source.Origin()),
+		Review:        cmp.Or(ReviewState(record.GetString("review_state")), Accepted),
+		SuspectReason: record.GetString("suspect_reason"),
+		ConfirmedBy:   record.GetString("confirmed_by"), ConfirmedAt: collections.ParseInstant(record.GetString("confirmed_at")),
 		EnteredInError: record.GetString("status") == collections.StatusEnteredInError,
 		FHIRStatus:     record.GetString("fhir_status"), FHIRVersion: record.GetInt("fhir_version"),
 		TransformedAt: collections.ParseInstant(record.GetString("transformed_at")),
@@ -77,9 +98,14 @@ func (o Observation) columns() dbx.Params {
 	if o.EnteredInError {
 		status = collections.StatusEnteredInError
 	}
+	review := o.Review
+	if review == Accepted {
+		review = "" // as of all that were stored before there was a word for it
+	}
 	columns := dbx.Params{
 		"id": o.ID, "patient": o.PatientID, "observation_type": string(r.Kind), "measured_at": collections.Instant(r.MeasuredAt),
-		"device_id": r.DeviceID, "source": string(o.Source),
+		"device_id": r.DeviceID, "source": string(o.Source), "origin": string(o.Origin),
+		"review_state": string(review), "suspect_reason": o.SuspectReason, "confirmed_by": o.ConfirmedBy, "confirmed_at": collections.Instant(o.ConfirmedAt),
 		"original_value": r.OriginalValue, "original_unit": r.OriginalUnit, "status": status,
 		"fhir_status": o.FHIRStatus, "fhir_version": o.FHIRVersion, "transformed_at": collections.Instant(o.TransformedAt),
 		"reading_key": o.readingKey, "gateway_key": o.gatewayKey, "processing_ms": o.ProcessingMS,

@@ -27,6 +27,32 @@ const (
 	SourcePortal  Source = "patient_portal"
 )
 
+// Origin says who vouches for the values of a reading.
+type Origin string
+
+// The origins. What a person types is theirs, whatever device they name.
+const (
+	OriginDevice  Origin = "device"  // a gateway or vendor, signed
+	OriginMachine Origin = "machine" // a program with credentials of its own
+	OriginImport  Origin = "import"  // a file
+	OriginStaff   Origin = "staff"
+	OriginPatient Origin = "patient" // or whoever uses the patient's account
+)
+
+// Origins are all there are.
+var Origins = []string{string(OriginDevice), string(OriginMachine), string(OriginImport), string(OriginStaff), string(OriginPatient)}
+
+// Origin is who vouches for readings that came this way, unless it is known better.
+func (s Source) Origin() Origin {
+	switch s {
+	case SourceGateway:
+		return OriginDevice
+	case SourcePortal:
+		return OriginPatient
+	}
+	return OriginStaff
+}
+
 // A reading has room for so many parameters and marks, of whatever kind: it is handed around for every reading that
 // comes in, and is no map for that.
 const (
