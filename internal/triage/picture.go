@@ -74,8 +74,10 @@ func readPictures(app core.App, where string, params dbx.Params, now time.Time) 
 			t.risk_score, t.risk_level, t.needs_review,
 			(SELECT COALESCE(bounds, '') FROM thresholds WHERE patient = ''),
 			(SELECT COALESCE(bounds, '') FROM thresholds WHERE patient = t.patient),
-			(SELECT json_group_array(json_array(id, type, level, device_id, measured_at, created_at, normal_readings, parameter, value, origin) ORDER BY created_at)
-				FROM alerts WHERE patient = t.patient AND acknowledged = FALSE),
+			(SELECT json_group_array(json_array(a.id, a.type, a.level, a.device_id, a.measured_at, a.created_at, a.normal_readings, a.parameter, a.value, a.origin,
+					CASE a.level WHEN 'critical' THEN a.reported_values END` + reportedColumns + `) ORDER BY a.created_at)
+				FROM alerts a LEFT JOIN observations o ON o.id = a.observation AND a.level = 'critical'
+				WHERE a.patient = t.patient AND a.acknowledged = FALSE),
 			(SELECT json_group_array(json_array(level, created_at)) FROM alerts a WHERE a.patient = t.patient AND a.created_at > {:since}
 				AND NOT EXISTS (SELECT 1 FROM observations WHERE id = a.observation AND status = 'entered_in_error')),
 			(SELECT json_group_array(json_array(id, priority, created_by, notified_at))
@@ -156,15 +158,19 @@ func parseList[R, T any](stored []byte, what string, read func(R) T) (list []T, 
 	return list, nil
 }
 
-func readOpenAlert(row [10]any) alerts.Open {
+func readOpenAlert(row []any) alerts.Open {
 	text := func(i int) string { s, _ := row[i].(string); return s }
 	readings, _ := row[6].(float64)
 	value, _ := row[8].(float64)
-	return alerts.Open{
+	open := alerts.Open{
 		ID: text(0), Type: text(1), Level: alerts.Level(text(2)), DeviceID: text(3), NormalReadings: int(readings),
 		MeasuredAt: collections.ParseInstant(text(4)), CreatedAt: collections.ParseInstant(text(5)),
 		Parameter: text(7), Value: value, Origin: vitals.Origin(text(9)),
 	}
+	if open.Level == alerts.Critical {
+		open.Reported = readReported(open, text(10), row[11:])
+	}
+	return open
 }
 
 func readRaised(row [2]string) Raised {
