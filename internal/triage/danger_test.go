@@ -117,10 +117,12 @@ func TestPictureHasWhatWasReported(t *testing.T) {
 		prepare func(patient string)
 		score   int
 	}{
-		"both pressures":                 {func(p string) { store(p, "blood_pressure", of(181, 160, 240), alerts.Critical, "") }, 94},
-		"a reading that is not there":    {func(p string) { store(p, "blood_pressure", "", alerts.Critical, "") }, 89},
-		"a warning has no danger":        {func(p string) { store(p, "blood_pressure", of(181, 160, nil), alerts.Warning, "") }, 51},
-		"an implausible pulse":           {func(p string) { store(p, implausible, "", alerts.Critical, `{"systolic":104,"diastolic":58,"pulse":28}`) }, 100},
+		"both pressures":              {func(p string) { store(p, "blood_pressure", of(181, 160, 240), alerts.Critical, "") }, 94},
+		"a reading that is not there": {func(p string) { store(p, "blood_pressure", "", alerts.Critical, "") }, 89},
+		"a warning has no danger":     {func(p string) { store(p, "blood_pressure", of(181, 160, nil), alerts.Warning, "") }, 51},
+		"an implausible pulse": {func(p string) {
+			store(p, implausible, "", alerts.Critical, `{"systolic":104,"diastolic":58,"pulse":28}`)
+		}, 100},
 		"too much is no danger":          {func(p string) { store(p, implausible, "", alerts.Critical, `{"spo2":120}`) }, 86},
 		"beside a critical value":        {func(p string) { store(p, implausible, "", alerts.Critical, `{"spo2":120,"pulse":35}`) }, 94},
 		"in another unit":                {func(p string) { store(p, implausible, "", alerts.Critical, `{"glucose_mmol_l":36.1}`) }, 100},

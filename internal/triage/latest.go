@@ -107,10 +107,9 @@ func (l Latest) Value(p *vitals.Parameter) (*float64, time.Time) {
 	return nil, time.Time{}
 }
 
-// parameters lists what counts for the score. What is watched for changes counts by its gain within the window of the patient's
+// parameters appends what counts for the score to a list. What is watched for changes counts by its gain within the window of the patient's
 // rule, while it was measured since the given time: no longer are its earlier values at hand.
-func (l Latest) parameters(t alerts.Thresholds, weighings []alerts.Weighing, since time.Time) []parameter {
-	list := make([]parameter, 0, len(vitals.Watched))
+func (l Latest) parameters(list []parameter, t alerts.Thresholds, weighings []alerts.Weighing, since time.Time) []parameter {
 	for _, p := range vitals.Watched {
 		value, at := l.Value(p)
 		if value == nil {

@@ -78,7 +78,8 @@ func Rate(c Circumstances, now time.Time) Score {
 	if c.silent() && !c.Latest.measuredSince(now.Add(-dataWindow)) {
 		return Score{Level: RiskNoData, Factors: []Factor{}}
 	}
-	latest := c.Latest.parameters(c.Thresholds, c.Weighings, now.Add(-vitalsWindow))
+	var room [12]parameter // for every reading: without a trip to the heap
+	latest := c.Latest.parameters(room[:0], c.Thresholds, c.Weighings, now.Add(-vitalsWindow))
 	worst := worstDanger(c, latest, now)
 	lowest := c.lowestScore(latest, now)
 	sum, factors := addUp([]Factor{vitalsFactor(latest, now), alertsFactor(c.Alerts), reviewFactor(c.ReviewedAt, now)}, lowest.span > 0)

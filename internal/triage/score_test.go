@@ -247,7 +247,7 @@ func circumstances(t *rapid.T) triage.Circumstances {
 	count := func(label string) int { return rapid.IntRange(0, 20).Draw(t, label) }
 	c := triage.Circumstances{
 		Thresholds: defaults, ReviewedAt: age("reviewed"),
-		Alerts:                 triage.AlertCounts{Critical: count("critical"), Warning: count("warning"), NoData: count("no data")},
+		Alerts:                triage.AlertCounts{Critical: count("critical"), Warning: count("warning"), NoData: count("no data")},
 		UnacknowledgedWarning: rapid.Bool().Draw(t, "open warning"),
 		StatEscalation:        rapid.Bool().Draw(t, "stat"), UrgentEscalation: rapid.Bool().Draw(t, "urgent"),
 	}
