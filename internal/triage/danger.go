@@ -3,6 +3,7 @@ package triage
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -116,6 +117,29 @@ func worstDanger(c Circumstances, latest []parameter, now time.Time) (worst dang
 	return worst
 }
 
+// undecided appends to the latest values those that were reported and about which nobody has decided, unless a later one was measured:
+// SpO2 48, which is no reading, is no better than 52, which is one.
+func (c Circumstances) undecided(latest []parameter) []parameter {
+	for _, alert := range c.Undecided {
+		for _, v := range alert.Reported {
+			if value, at := c.Latest.Value(v.Of); value == nil || at.Before(alert.MeasuredAt) {
+				latest = append(latest, bounded(v.Of, v.Value, alert.MeasuredAt, c.Thresholds))
+			}
+		}
+	}
+	return latest
+}
+
+// undecided are the acknowledged alerts about values that may still become a reading.
+func (p Picture) undecided() (list []alerts.Open) {
+	for _, alert := range p.Recent {
+		if alert.Undecided != nil {
+			list = append(list, *alert.Undecided)
+		}
+	}
+	return list
+}
+
 // stillCritical: a latest value lies at or beyond a critical bound and was measured within 24 hours, whoever has acknowledged it.
 func stillCritical(latest []parameter, now time.Time) bool {
 	return slices.ContainsFunc(latest, func(p parameter) bool {
@@ -150,14 +174,6 @@ func HandlingOf(score int) Handling {
 	return ""
 }
 
-// reportedColumns are the values of the reading behind an alert, in the order of the parameters that are watched.
-var reportedColumns = func() (columns string) {
-	for _, p := range vitals.Watched {
-		columns += ", o." + p.Column
-	}
-	return columns
-}()
-
 // readReported reads the values behind a critical alert: sealed ones of what became no reading, or those of the reading. What cannot be
 // opened hides no alert.
 func readReported(open alerts.Open, sealed string, values []any) []alerts.Reported {
@@ -170,12 +186,24 @@ func readReported(open alerts.Open, sealed string, values []any) []alerts.Report
 		return reported
 	}
 	var reading vitals.Reading
-	for i, p := range vitals.Watched {
-		if value, measured := values[i].(float64); measured {
-			*reading.Slot(p) = &value
+	for i, value := range values {
+		if value, measured := value.(float64); measured {
+			*reading.Slot(vitals.Watched[i]) = &value
 		}
 	}
 	return alerts.ReportedBy(&reading, open.Type)
+}
+
+// readUndecided reads an acknowledged alert about values that are no reading yet; nil for any other.
+func readUndecided(row string) *alerts.Open {
+	id, rest, _ := strings.Cut(row, " ")
+	at, sealed, found := strings.Cut(rest, " ")
+	if !found {
+		return nil
+	}
+	alert := alerts.Open{ID: id, Type: alerts.TypeImplausibleReading, Level: alerts.Critical, MeasuredAt: collections.ParseInstant(at)}
+	alert.Reported = readReported(alert, sealed, nil)
+	return &alert
 }
 
 // number writes a value as people do.

@@ -145,6 +145,51 @@ func TestPictureHasWhatWasReported(t *testing.T) {
 	}
 }
 
+// SpO2 48, which is no reading, is no better than 52, which is one, also once its alert is acknowledged: until somebody confirms or discards
+// it, or a later value was measured.
+func TestUndecided(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	const patient = "0194c5a8-0000-7000-8000-000000000001"
+	if err := triage.Enrol(app, patient, now); err != nil {
+		t.Fatal(err)
+	}
+	id, err := alerts.Store(app, alerts.Draft{
+		PatientID: patient, MeasuredAt: now, Finding: alerts.Finding{Type: alerts.TypeImplausibleReading, Level: alerts.Critical},
+	}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := collections.Seal(`{"spo2":48,"pulse":80}`, "alerts.reported_values", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	latest := triage.Latest{}.With(old(oximetry(97), time.Hour).With(vitals.Pulse, 120))
+	for _, step := range []struct {
+		name   string
+		alert  dbx.Params
+		latest triage.Latest
+		at     time.Time
+		score  int
+	}{
+		{"unanswered", dbx.Params{"reported_values": sealed}, latest, now, 100},
+		{"acknowledged", dbx.Params{"acknowledged": true, "status": "acknowledged"}, latest, now, 85},
+		{"after a day", dbx.Params{}, latest, now.Add(day), 81},
+		{"after two days", dbx.Params{}, latest, now.Add(2 * day), 68}, // 50 and 5 for pulse and saturation, 8.3 for the alert, 4.3 for the time
+		{"measured later", dbx.Params{}, triage.Latest{}.With(old(oximetry(97), -time.Hour)), now.Add(2 * time.Hour), 9},
+		{"discarded", dbx.Params{"status": "resolved"}, triage.Latest{}.With(oximetry(97)), now, 8},
+	} {
+		if _, err := app.DB().Update(collections.Alerts, step.alert, dbx.HashExp{"id": id}).Execute(); len(step.alert) > 0 && err != nil {
+			t.Fatal(err)
+		}
+		if err := triage.ReplaceLatest(app, patient, step.latest); err != nil {
+			t.Fatal(err)
+		}
+		if place, err := triage.Rescore(app, patient, step.at); err != nil || place.Score.Value != step.score {
+			t.Errorf("%s: %d, want %d (%v)", step.name, place.Score.Value, step.score, err)
+		}
+	}
+}
+
 // A critical that nobody answers sinks with its age, hour by hour as the clock ranks anew, and never out of its band; a fresh one passes it.
 func TestFreshnessFalls(t *testing.T) {
 	app := vigiltest.NewApp(t)

@@ -31,7 +31,7 @@ type Place struct {
 func (p Picture) Place(now time.Time) Place {
 	c := Circumstances{
 		Latest: p.Latest, Thresholds: p.Thresholds, Weighings: p.Weighings, Alerts: countRecent(p.Recent, now),
-		ReviewedAt: p.LastReviewedAt,
+		ReviewedAt: p.LastReviewedAt, Undecided: p.undecided(),
 	}
 	if c.ReviewedAt.IsZero() {
 		c.ReviewedAt = p.EnrolledAt

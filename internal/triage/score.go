@@ -5,6 +5,7 @@ package triage
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/alerts"
@@ -50,7 +51,9 @@ type Circumstances struct {
 	// Alerts were created in the last seven days.
 	Alerts AlertCounts
 	// Unanswered are the unacknowledged critical alerts about the patient's own state.
-	Unanswered            []alerts.Open
+	Unanswered []alerts.Open
+	// Undecided are acknowledged alerts whose values are neither confirmed nor discarded: they stand beside the latest values.
+	Undecided             []alerts.Open
 	UnacknowledgedWarning bool
 	// Escalations that are open or in progress.
 	StatEscalation, UrgentEscalation bool
@@ -80,6 +83,7 @@ func Rate(c Circumstances, now time.Time) Score {
 	}
 	var room [12]parameter // for every reading: without a trip to the heap
 	latest := c.Latest.parameters(room[:0], c.Thresholds, c.Weighings, now.Add(-vitalsWindow))
+	latest = c.undecided(latest)
 	worst := worstDanger(c, latest, now)
 	lowest := c.lowestScore(latest, now)
 	sum, factors := addUp([]Factor{vitalsFactor(latest, now), alertsFactor(c.Alerts), reviewFactor(c.ReviewedAt, now)}, lowest.span > 0)
@@ -182,12 +186,17 @@ func reviewFactor(reviewedAt, now time.Time) Factor {
 func vitalsFactor(latest []parameter, now time.Time) Factor {
 	factor := Factor{Factor: "vitals"}
 	worst, beyond := 0.0, 0
-	for _, p := range latest {
-		d := deviation(p.value, p.limits)
-		if d == 0 || p.at.Before(now.Add(-vitalsWindow)) {
+	outOfBounds := func(p parameter) bool {
+		return deviation(p.value, p.limits) > 0 && !p.at.Before(now.Add(-vitalsWindow))
+	}
+	for i, p := range latest {
+		if !outOfBounds(p) {
 			continue
 		}
-		beyond++
+		if !slices.ContainsFunc(latest[:i], func(other parameter) bool { return other.name == p.name && outOfBounds(other) }) {
+			beyond++
+		}
+		d := deviation(p.value, p.limits)
 		if d > worst {
 			worst = d
 			factor.Detail = fmt.Sprintf("%s %s is out of bounds.", p.name, number(p.value))

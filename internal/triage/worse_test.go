@@ -32,6 +32,8 @@ type concern struct {
 	alert    alerts.Open
 	reported []alerts.Reported
 	change   float64
+	// undecided: somebody has acknowledged what was reported, and neither confirmed nor discarded it.
+	undecided bool
 }
 
 // bounds are practice's or a patient's own: wider, narrower, without a critical one, or off.
@@ -122,7 +124,7 @@ func (p *ill) concern() concern {
 	case 3:
 		c.alert.Type, c.change = string(vitals.Weight), 2+15*p.Float64()
 	case 4:
-		c.alert.Type = alerts.TypeImplausibleReading
+		c.alert.Type, c.undecided = alerts.TypeImplausibleReading, p.chance(50)
 		for _, of := range vitals.Watched {
 			if of.Change == nil && p.chance(30) {
 				c.reported = append(c.reported, alerts.Reported{Of: of, Value: p.value(of)})
@@ -184,8 +186,13 @@ func (p *ill) place() triage.Place {
 	}
 	for _, c := range p.open {
 		if alert, ok := c.judged(t); ok {
-			picture.Open = append(picture.Open, alert)
-			picture.Recent = append(slices.Clip(picture.Recent), triage.Raised{Level: alert.Level, CreatedAt: alert.CreatedAt})
+			raised := triage.Raised{Level: alert.Level, CreatedAt: alert.CreatedAt}
+			if c.undecided {
+				raised.Undecided = &alert
+			} else {
+				picture.Open = append(picture.Open, alert)
+			}
+			picture.Recent = append(slices.Clip(picture.Recent), raised)
 		}
 	}
 	if p.stat {
@@ -292,6 +299,12 @@ func (p *ill) fresher(i int) (time.Time, bool) {
 				limit = other.MeasuredAt.Add(-time.Second)
 			}
 		}
+		for _, c := range p.open {
+			overtaken := c.undecided && slices.ContainsFunc(c.reported, func(v alerts.Reported) bool { return v.Of == of })
+			if overtaken && !c.alert.MeasuredAt.Before(r.MeasuredAt) && c.alert.MeasuredAt.Before(limit.Add(time.Second)) {
+				limit = c.alert.MeasuredAt.Add(-time.Second)
+			}
+		}
 	}
 	later := r.MeasuredAt.Add(time.Duration(p.Float64() * float64(limit.Sub(r.MeasuredAt))))
 	return later, critical && later.After(r.MeasuredAt)
@@ -336,6 +349,9 @@ func TestAnsweredNeverRanksHigher(t *testing.T) {
 		for i := range p.open {
 			q := chanceOf(seed)
 			t0 := alerts.InForce(practice, q.own)
+			if q.open[i].undecided { // answered already
+				continue
+			}
 			if alert, raised := q.open[i].judged(t0); raised { // it still counts as one of the week's
 				q.recent = append(q.recent, triage.Raised{Level: alert.Level, CreatedAt: alert.CreatedAt})
 			}

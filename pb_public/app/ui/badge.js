@@ -22,7 +22,7 @@ export const share = ({ factor, points }, handling) => (factor === "floor" ? `�
 
 /** Whether a critical patient still wants an answer; nothing for the others. @param {{handling: string | null | undefined}} props */
 export const Handling = ({ handling }) => handling && html`<span class=${classes("badge", handling === "unanswered" ? "critical" : "warning")}>
-  <span aria-hidden="true">${handling === "unanswered" ? "▲" : "◆"}</span> ${handling === "unanswered" ? "Unanswered" : "Answered, still critical"}</span>`;
+  <span aria-hidden="true">${handling === "unanswered" ? "▲" : "◆"}</span> ${handling === "unanswered" ? "Unanswered" : "Still critical"}</span>`;
 
 /** A risk score of 0 to 100 with its level. @param {{score: number, level: string}} props */
 export const Risk = ({ score, level }) => html`<span class=${classes("risk", tones[level])}>
