@@ -203,6 +203,9 @@ func (i inheritors) Changed() {
 }
 
 func (s *Service) rescoreInheritors(ctx context.Context) {
+	if err := triage.RescoreOutdated(ctx, s.app, s.now(), s.live.Rescored); err != nil && ctx.Err() == nil {
+		s.log.Error("risk scores not recalculated after an update", slog.Any("error", err)) // the hourly job does it
+	}
 	for {
 		select {
 		case <-ctx.Done():

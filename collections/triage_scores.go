@@ -35,6 +35,16 @@ func SetLatestVitals(tx core.App, patientID, latest string) error {
 		dbx.Params{"latest": latest, "patient": patientID})
 }
 
+// TriageOutdated reports whether there are scores of an earlier program, which made them otherwise.
+func TriageOutdated(app core.App) (outdated bool, err error) {
+	return queryValue[bool](app, "look for scores of an earlier program", `SELECT EXISTS (SELECT 1 FROM triage_scores WHERE scored_at = '')`, nil)
+}
+
+// SetTriageScored notes that all scores are those of this program.
+func SetTriageScored(tx core.App, now time.Time) error {
+	return exec(tx, "note that scores are up to date", `UPDATE triage_scores SET scored_at = {:now} WHERE scored_at = ''`, dbx.Params{"now": Instant(now)})
+}
+
 // Listed reports whether the patient is on the list: archived and deleted ones are not.
 func (s *TriageScore) Listed() bool          { return s.GetBool("listed") }
 func (s *TriageScore) SetListed(listed bool) { s.Set("listed", listed) }

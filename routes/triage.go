@@ -35,6 +35,7 @@ type triageView struct {
 	LastReadingAt          *string         `json:"last_reading_at"`
 	NeedsReview            bool            `json:"needs_review"`
 	RiskFactors            []triage.Factor `json:"risk_factors"`
+	Handling               *string         `json:"handling"`
 	Trends                 triage.Trends   `json:"trends,omitzero"` // when asked for
 }
 
@@ -45,7 +46,7 @@ func viewTriage(row triage.Row, names map[string]patients.Name) triageView {
 		UnacknowledgedAlerts: row.UnacknowledgedAlerts, UnacknowledgedCritical: row.UnacknowledgedCritical, LatestVitals: row.Latest.Shown(),
 		LastReviewedAt: instantOrNull(row.LastReviewedAt), LastReviewedBy: orNull(row.LastReviewedBy),
 		ActiveEscalations: row.ActiveEscalations, LastReadingAt: instantOrNull(row.LastReadingAt),
-		NeedsReview: row.NeedsReview, RiskFactors: row.Factors,
+		NeedsReview: row.NeedsReview, RiskFactors: row.Factors, Handling: orNull(string(triage.HandlingOf(row.RiskScore))),
 	}
 	if row.UnacknowledgedAlerts > 0 {
 		view.OldestUnacknowledgedAt = instantOrNull(row.OldestUnacknowledgedAt)

@@ -233,6 +233,8 @@ type Open struct {
 	Parameter string
 	Value     float64
 	Origin    vitals.Origin
+	// Reported are all values behind a critical alert that are held against bounds.
+	Reported []Reported
 }
 
 // NormalReadingsNeeded says how many consecutive normal readings resolve an alert.

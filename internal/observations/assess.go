@@ -143,11 +143,15 @@ func (e *Effects) after(picture triage.Picture, now time.Time) triage.Picture {
 	for _, alert := range e.Alerts {
 		picture.Recent = append(picture.Recent, triage.Raised{Level: alert.Finding.Level, CreatedAt: now})
 		if !alert.Informative {
-			open = append(open, alerts.Open{
+			raised := alerts.Open{
 				Type: alert.Finding.Type, Level: alert.Finding.Level,
 				MeasuredAt: alert.MeasuredAt, CreatedAt: now,
 				Parameter: alert.Finding.Parameter, Value: alert.Finding.Value, Origin: alert.Origin,
-			})
+			}
+			if raised.Level == alerts.Critical {
+				raised.Reported = alerts.ReportedBy(&e.Observation.Reading, raised.Type)
+			}
+			open = append(open, raised)
 		}
 	}
 	picture.Open = open

@@ -98,13 +98,13 @@ func TestAssess(t *testing.T) {
 			"a critical reading opens an escalation for the primary provider", bloodPressure(185, 80),
 			func(s *observations.Situation) { s.PrimaryProvider = "provider@vigil.test" },
 			effects{
-				Alerts: []raised{critical}, Score: 76, Open: 1, Active: 1,
+				Alerts: []raised{critical}, Score: 89, Open: 1, Active: 1,
 				Opens: &escalations.Draft{PatientID: "p1", Priority: escalations.Stat, Reason: higher, AssignedTo: "provider@vigil.test"},
 			},
 		},
 		{
 			"for nobody when there is none", bloodPressure(185, 80), nil,
-			effects{Alerts: []raised{critical}, Score: 76, Open: 1, Active: 1, Opens: &escalations.Draft{PatientID: "p1", Priority: escalations.Stat, Reason: higher}},
+			effects{Alerts: []raised{critical}, Score: 89, Open: 1, Active: 1, Opens: &escalations.Draft{PatientID: "p1", Priority: escalations.Stat, Reason: higher}},
 		},
 		{
 			"the first critical alert is the reason", withPulse(bloodPressure(150, 80), 135), nil,
@@ -112,7 +112,7 @@ func TestAssess(t *testing.T) {
 				Alerts: []raised{
 					{"blood_pressure", "warning", high, false},
 					{"pulse", "critical", "Pulse 135 bpm is at or above the critical limit 130.", false},
-				}, Score: 76, Open: 2, Active: 1,
+				}, Score: 89, Open: 2, Active: 1,
 				Opens: &escalations.Draft{PatientID: "p1", Priority: escalations.Stat, Reason: "Pulse 135 bpm is at or above the critical limit 130."},
 			},
 		},
@@ -121,14 +121,14 @@ func TestAssess(t *testing.T) {
 			func(s *observations.Situation) {
 				s.Picture.Escalations = []escalations.Active{{ID: "e1", Priority: escalations.Routine}, {ID: "e2", Priority: escalations.Urgent, BySystem: true}}
 			},
-			effects{Alerts: []raised{critical}, Score: 76, Open: 1, Active: 2, Joins: "e2"},
+			effects{Alerts: []raised{critical}, Score: 89, Open: 1, Active: 2, Joins: "e2"},
 		},
 		{
 			"a person's escalation is not joined", bloodPressure(185, 80),
 			func(s *observations.Situation) {
 				s.Picture.Escalations = []escalations.Active{{ID: "e1", Priority: escalations.Stat}}
 			},
-			effects{Alerts: []raised{critical}, Score: 76, Open: 1, Active: 2, Opens: &escalations.Draft{PatientID: "p1", Priority: escalations.Stat, Reason: higher}},
+			effects{Alerts: []raised{critical}, Score: 89, Open: 1, Active: 2, Opens: &escalations.Draft{PatientID: "p1", Priority: escalations.Stat, Reason: higher}},
 		},
 		{
 			"an irregular heartbeat only informs", irregular(bloodPressure(120, 80)), nil,
@@ -142,7 +142,7 @@ func TestAssess(t *testing.T) {
 		{
 			"but not yet a critical alert", bloodPressure(120, 80),
 			func(s *observations.Situation) { s.Picture.Open = open("blood_pressure", alerts.Critical, 0) },
-			effects{Progressed: 1, Score: 76, Open: 1},
+			effects{Progressed: 1, Score: 86, Open: 1},
 		},
 		{
 			"the second one does, and the escalation stays for a person", bloodPressure(120, 80),
@@ -150,7 +150,7 @@ func TestAssess(t *testing.T) {
 				s.Picture.Open = open("blood_pressure", alerts.Critical, 1)
 				s.Picture.Escalations = []escalations.Active{{ID: "e1", Priority: escalations.Stat, BySystem: true}}
 			},
-			effects{Progressed: 1, Score: 76, Active: 1},
+			effects{Progressed: 1, Score: 86, Active: 1},
 		},
 		{
 			"a missed reading that comes", bloodPressure(120, 80),
@@ -171,7 +171,7 @@ func TestAssess(t *testing.T) {
 			},
 			effects{
 				Alerts: []raised{{"weight", "critical", "Weight gain of 5 kg within 7 days is at or above the critical limit 4.6 kg.", false}},
-				Score:  76, Open: 1, Active: 1,
+				Score:  89, Open: 1, Active: 1,
 				Opens: &escalations.Draft{PatientID: "p1", Priority: escalations.Stat, Reason: "Weight gain of 5 kg within 7 days is at or above the critical limit 4.6 kg."},
 			},
 		},

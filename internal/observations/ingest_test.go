@@ -189,7 +189,7 @@ func TestIngestResolvesAlerts(t *testing.T) {
 	if diff := cmp.Diff([]string{"active", "auto_resolved"}, status); diff != "" {
 		t.Error(diff)
 	}
-	check(t, find(t, app, collections.TriageScores, ""), map[string]any{"unacknowledged_alerts": 0.0, "active_escalations": 1.0, "risk_score": 76.0})
+	check(t, find(t, app, collections.TriageScores, ""), map[string]any{"unacknowledged_alerts": 0.0, "active_escalations": 1.0, "risk_score": 86.0})
 	check(t, find(t, app, collections.Escalations, ""), map[string]any{"status": "open"})
 	events := trail(t, app, patient)
 	if got := events[len(events)-1]; got != "alert.auto_resolve system Alert 1" {

@@ -121,7 +121,7 @@ func TestChangesRank(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	p.want(p.place(), map[string]any{"unacknowledged_critical": 1.0, "risk_score": 76.0, "risk_level": "critical", "last_reviewed_by": ""})
+	p.want(p.place(), map[string]any{"unacknowledged_critical": 1.0, "risk_score": 86.0, "risk_level": "critical", "last_reviewed_by": ""})
 
 	if err := ranking.Change(p.app, now, func(tx core.App) (string, error) {
 		if _, err := alerts.ResolveOpen(tx, p.patient, now); err != nil {
@@ -161,7 +161,7 @@ func TestChangesRank(t *testing.T) {
 	if _, err := ranking.ActOnAlert(p.app, 999, alerts.Action{Move: alerts.Resolve}, by(p.nurse), later); vigiltest.Code(err) != "not_found" {
 		t.Errorf("of no alert: %v", err)
 	}
-	p.want(p.place(), map[string]any{"unacknowledged_alerts": 0.0, "risk_level": "no_data", "needs_review": true})
+	p.want(p.place(), map[string]any{"unacknowledged_alerts": 0.0, "risk_level": "warning", "risk_score": 51.0, "needs_review": true}) // the urgent escalation
 	if _, err := p.update(e, escalations.Change{Status: new(escalations.StatusCancelled)}, later); err != nil {
 		t.Fatal(err)
 	}

@@ -107,28 +107,24 @@ func (l Latest) Value(p *vitals.Parameter) (*float64, time.Time) {
 	return nil, time.Time{}
 }
 
-// parameter is one value of the latest readings beside its limits.
-type parameter struct {
-	name   string
-	value  float64
-	limits vitals.Limits
-}
-
-// parameters lists what counts for the score: measured since the given time. What is watched for changes counts by its gain
-// within the window of the patient's rule.
-func (l Latest) parameters(t alerts.Thresholds, weighings []alerts.Weighing, since time.Time) (list []parameter) {
+// parameters appends what counts for the score to a list. What is watched for changes counts by its gain within the window of the patient's
+// rule, while it was measured since the given time: no longer are its earlier values at hand.
+func (l Latest) parameters(list []parameter, t alerts.Thresholds, weighings []alerts.Weighing, since time.Time) []parameter {
 	for _, p := range vitals.Watched {
 		value, at := l.Value(p)
-		if value == nil || at.Before(since) {
+		if value == nil {
 			continue
 		}
 		if p.Change == nil {
-			list = append(list, parameter{p.Label, *value, t.Of(p)})
+			list = append(list, bounded(p, *value, at, t))
 			continue
 		}
 		rule := t.Change(p)
+		if at.Before(since) {
+			continue
+		}
 		if gain, _, known := alerts.Gain(p, *value, at, rule.WindowDays, weighings); known {
-			list = append(list, parameter{p.Label + " gain", gain, vitals.Limits{High: rule.Change, Critical: rule.CriticalChange}})
+			list = append(list, changed(p, gain, at, t))
 		}
 	}
 	return list

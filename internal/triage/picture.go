@@ -36,6 +36,8 @@ type Picture struct {
 type Raised struct {
 	Level     alerts.Level
 	CreatedAt time.Time
+	// Undecided is one that somebody has acknowledged and whose values are neither confirmed nor discarded; nil for all others.
+	Undecided *alerts.Open
 }
 
 // shown is what of a row on the list decides whether it has to be written again. The words of its reasons may age.
@@ -74,9 +76,11 @@ func readPictures(app core.App, where string, params dbx.Params, now time.Time) 
 			t.risk_score, t.risk_level, t.needs_review,
 			(SELECT COALESCE(bounds, '') FROM thresholds WHERE patient = ''),
 			(SELECT COALESCE(bounds, '') FROM thresholds WHERE patient = t.patient),
-			(SELECT json_group_array(json_array(id, type, level, device_id, measured_at, created_at, normal_readings, parameter, value, origin) ORDER BY created_at)
-				FROM alerts WHERE patient = t.patient AND acknowledged = FALSE),
-			(SELECT json_group_array(json_array(level, created_at)) FROM alerts a WHERE a.patient = t.patient AND a.created_at > {:since}
+			(SELECT json_group_array(json_array(a.id, a.type, a.level, a.device_id, a.measured_at, a.created_at, a.normal_readings, a.parameter, a.value, a.origin,
+					CASE a.level WHEN 'critical' THEN a.reported_values END` + reportedColumns + `) ORDER BY a.created_at)
+				FROM alerts a LEFT JOIN observations o ON o.id = a.observation AND a.level = 'critical'
+				WHERE a.patient = t.patient AND a.acknowledged = FALSE),
+			(SELECT json_group_array(json_array(level, created_at, ` + undecided + `)) FROM alerts a WHERE a.patient = t.patient AND a.created_at > {:since}
 				AND NOT EXISTS (SELECT 1 FROM observations WHERE id = a.observation AND status = 'entered_in_error')),
 			(SELECT json_group_array(json_array(id, priority, created_by, notified_at))
 				FROM escalations WHERE patient = t.patient AND status IN ('open', 'in_progress')),
@@ -103,6 +107,18 @@ func readPictures(app core.App, where string, params dbx.Params, now time.Time) 
 	}
 	return pictures, nil
 }
+
+// reportedColumns are the values of the reading behind an alert, in the order of the parameters that are watched.
+var reportedColumns = func() (columns string) {
+	for _, p := range vitals.Watched {
+		columns += ", o." + p.Column
+	}
+	return columns
+}()
+
+// undecided is, in SQL, an acknowledged alert about values that are no reading yet, and empty for all others.
+const undecided = `CASE WHEN a.type = '` + alerts.TypeImplausibleReading + `' AND a.status = '` + string(alerts.StatusAcknowledged) +
+	`' THEN a.id || ' ' || a.measured_at || ' ' || a.reported_values ELSE '' END`
 
 // pictureRow is a picture as the database gives it; lists are JSON.
 type pictureRow struct {
@@ -156,19 +172,23 @@ func parseList[R, T any](stored []byte, what string, read func(R) T) (list []T, 
 	return list, nil
 }
 
-func readOpenAlert(row [10]any) alerts.Open {
+func readOpenAlert(row []any) alerts.Open {
 	text := func(i int) string { s, _ := row[i].(string); return s }
 	readings, _ := row[6].(float64)
 	value, _ := row[8].(float64)
-	return alerts.Open{
+	open := alerts.Open{
 		ID: text(0), Type: text(1), Level: alerts.Level(text(2)), DeviceID: text(3), NormalReadings: int(readings),
 		MeasuredAt: collections.ParseInstant(text(4)), CreatedAt: collections.ParseInstant(text(5)),
 		Parameter: text(7), Value: value, Origin: vitals.Origin(text(9)),
 	}
+	if open.Level == alerts.Critical {
+		open.Reported = readReported(open, text(10), row[11:])
+	}
+	return open
 }
 
-func readRaised(row [2]string) Raised {
-	return Raised{Level: alerts.Level(row[0]), CreatedAt: collections.ParseInstant(row[1])}
+func readRaised(row [3]string) Raised {
+	return Raised{Level: alerts.Level(row[0]), CreatedAt: collections.ParseInstant(row[1]), Undecided: readUndecided(row[2])}
 }
 
 func readEscalation(row [4]string) escalations.Active {

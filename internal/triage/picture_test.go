@@ -148,7 +148,7 @@ func TestPlaceCounts(t *testing.T) {
 		t.Errorf("with an open warning: %d", got)
 	}
 	picture.Escalations[0].Priority = escalations.Stat
-	if got := picture.Place(now).Score.Value; got != 76 {
+	if got := picture.Place(now).Score.Value; got != 86 {
 		t.Errorf("with a stat escalation: %d", got)
 	}
 	picture.Escalations[0].Priority, picture.Open = escalations.Urgent, nil

@@ -31,7 +31,7 @@ type Place struct {
 func (p Picture) Place(now time.Time) Place {
 	c := Circumstances{
 		Latest: p.Latest, Thresholds: p.Thresholds, Weighings: p.Weighings, Alerts: countRecent(p.Recent, now),
-		ReviewedAt: p.LastReviewedAt,
+		ReviewedAt: p.LastReviewedAt, Undecided: p.undecided(),
 	}
 	if c.ReviewedAt.IsZero() {
 		c.ReviewedAt = p.EnrolledAt
@@ -44,9 +44,12 @@ func (p Picture) Place(now time.Time) Place {
 		if alert.Level == alerts.Critical {
 			s.UnacknowledgedCritical++
 		}
-		if alerts.FromReading(alert.Type) {
-			c.UnacknowledgedCritical = c.UnacknowledgedCritical || alert.Level == alerts.Critical
-			c.UnacknowledgedWarning = c.UnacknowledgedWarning || alert.Level == alerts.Warning
+		switch {
+		case !aboutPatient(alert.Type):
+		case alert.Level == alerts.Critical:
+			c.Unanswered = append(c.Unanswered, alert)
+		case alert.Level == alerts.Warning:
+			c.UnacknowledgedWarning = true
 		}
 	}
 	for _, escalation := range p.Escalations {

@@ -62,6 +62,18 @@ func RescoreAll(ctx context.Context, app core.App, now time.Time, changed func(p
 	}
 }
 
+// RescoreOutdated does the same once after an update of the program whose scores are made otherwise, and nothing at any other time.
+func RescoreOutdated(ctx context.Context, app core.App, now time.Time, changed func(patientIDs []string)) error {
+	outdated, err := collections.TriageOutdated(app)
+	if err != nil || !outdated {
+		return err
+	}
+	if _, _, err := RescoreAll(ctx, app, now, changed); err != nil {
+		return err
+	}
+	return collections.SetTriageScored(app, now)
+}
+
 func (s shown) holds(now Place) bool {
 	return s.score == now.Score.Value && s.level == string(now.Score.Level) && s.needsReview == now.NeedsReview
 }

@@ -64,3 +64,37 @@ func TestRescoreAll(t *testing.T) {
 		t.Errorf("stopped: %d seen (%v)", seen, err)
 	}
 }
+
+// Scores of an earlier program are made anew, once.
+func TestRescoreOutdated(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	const patient = "0194c5a8-0000-7000-8000-000000000001"
+	if err := triage.Enrol(app, patient, now); err != nil {
+		t.Fatal(err)
+	}
+	if err := triage.SavePlace(app, patient, triage.Place{Latest: triage.Latest{}.With(pressure(190, 80)), Score: triage.Score{Value: 55, Level: triage.RiskWarning}}, now); err != nil {
+		t.Fatal(err)
+	}
+	score := func(before dbx.Params) (value int) {
+		t.Helper()
+		if _, err := app.DB().Update(collections.TriageScores, before, dbx.HashExp{"patient": patient}).Execute(); err != nil {
+			t.Fatal(err)
+		}
+		if err := triage.RescoreOutdated(t.Context(), app, now, func([]string) {}); err != nil {
+			t.Fatal(err)
+		}
+		if err := app.DB().Select("risk_score").From(collections.TriageScores).Row(&value); err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	if got := score(dbx.Params{"risk_score": 55}); got != 55 {
+		t.Errorf("scores of this program were made anew: %d", got)
+	}
+	if got := score(dbx.Params{"risk_score": 55, "scored_at": ""}); got != 78 {
+		t.Errorf("a score of an earlier program is %d", got)
+	}
+	if got := score(dbx.Params{"risk_score": 55}); got != 55 {
+		t.Errorf("it was made anew twice: %d", got)
+	}
+}

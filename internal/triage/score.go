@@ -5,7 +5,7 @@ package triage
 import (
 	"fmt"
 	"math"
-	"strconv"
+	"slices"
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/alerts"
@@ -33,6 +33,9 @@ const (
 	reviewFullAfter      = 168 * time.Hour
 	vitalsWindow         = 7 * 24 * time.Hour
 	dataWindow           = 30 * 24 * time.Hour
+	lowestUnanswered     = 86
+	highestOther         = lowestCritical - 1 // of all who are in neither critical band
+	roundingError        = 1e-9               // so that what is a half on paper is rounded up
 	lowestCritical       = 76
 	lowestWarning        = 51
 )
@@ -47,16 +50,20 @@ type Circumstances struct {
 	Weighings  []alerts.Weighing
 	// Alerts were created in the last seven days.
 	Alerts AlertCounts
-	// Unacknowledged reading alerts, and escalations that are open or in progress.
-	UnacknowledgedCritical, UnacknowledgedWarning bool
-	StatEscalation, UrgentEscalation              bool
+	// Unanswered are the unacknowledged critical alerts about the patient's own state.
+	Unanswered []alerts.Open
+	// Undecided are acknowledged alerts whose values are neither confirmed nor discarded: they stand beside the latest values.
+	Undecided             []alerts.Open
+	UnacknowledgedWarning bool
+	// Escalations that are open or in progress.
+	StatEscalation, UrgentEscalation bool
 	// ReviewedAt is the last review, or the patient's creation.
 	ReviewedAt time.Time
 }
 
 // Factor explains a part of a score.
 type Factor struct {
-	Factor string  `json:"factor"` // vitals, alerts, review or floor
+	Factor string  `json:"factor"` // vitals, alerts, review, floor or danger
 	Points float64 `json:"points"`
 	Detail string  `json:"detail"`
 }
@@ -68,28 +75,55 @@ type Score struct {
 	Factors []Factor
 }
 
-// Rate computes the risk score, 0 to 100; 0 only when there is no data.
+// Rate computes the risk score, 0 to 100; 0 only when there is no data and nothing is open that demands an answer. A critical that is
+// unanswered, or fresh, is graded by its danger alone; everybody else by the sum of the parts, which ends below.
 func Rate(c Circumstances, now time.Time) Score {
-	unacknowledged := c.UnacknowledgedCritical || c.UnacknowledgedWarning
-	if !unacknowledged && !c.Latest.measuredSince(now.Add(-dataWindow)) {
+	if c.silent() && !c.Latest.measuredSince(now.Add(-dataWindow)) {
 		return Score{Level: RiskNoData, Factors: []Factor{}}
 	}
+	var room [12]parameter // for every reading: without a trip to the heap
+	latest := c.Latest.parameters(room[:0], c.Thresholds, c.Weighings, now.Add(-vitalsWindow))
+	latest = c.undecided(latest)
+	worst := worstDanger(c, latest, now)
+	lowest := c.lowestScore(latest, now)
+	sum, factors := addUp([]Factor{vitalsFactor(latest, now), alertsFactor(c.Alerts), reviewFactor(c.ReviewedAt, now)}, lowest.span > 0)
+	if lowest.span == 0 {
+		if lowest.score > sum && lowest.why != "" {
+			factors = append(factors, lowest.factor())
+		}
+		value := max(sum, lowest.score)
+		return Score{Value: value, Level: LevelOf(value), Factors: factors}
+	}
+	factors = append(factors, lowest.factor())
+	added := int(math.Floor(worst.share*lowest.span + 0.5 + roundingError))
+	if added > 0 {
+		factors = append(factors, Factor{Factor: "danger", Points: float64(added), Detail: worst.String()})
+	}
+	value := lowest.score + added
+	return Score{Value: value, Level: LevelOf(value), Factors: factors}
+}
+
+// silent: nothing is open that holds the score up.
+func (c Circumstances) silent() bool {
+	return len(c.Unanswered) == 0 && !c.UnacknowledgedWarning && !c.StatEscalation && !c.UrgentEscalation
+}
+
+// addUp adds the parts and leaves out those without points. Points are shown in tenths and added as shown, so that the score is the sum
+// that people see. Where the parts alone make the score, those that would lift it to the critical levels count only as far as there is room.
+func addUp(parts []Factor, beside bool) (sum int, factors []Factor) {
 	factors, tenths := []Factor{}, 0
-	for _, factor := range []Factor{vitalsFactor(c, now), alertsFactor(c.Alerts), reviewFactor(c.ReviewedAt, now)} {
-		// Points are shown in tenths and added as shown, so that the score is the sum that people see.
+	for _, factor := range parts {
 		points := int(math.Round(factor.Points * 10))
+		if room := highestOther*10 - tenths; points > room && !beside {
+			points = room
+			factor.Detail += fmt.Sprintf(" Without a critical value that is unanswered or fresh the score ends at %d.", highestOther)
+		}
 		if points > 0 {
 			factor.Points = float64(points) / 10
 			factors, tenths = append(factors, factor), tenths+points
 		}
 	}
-	sum := (tenths + 5) / 10
-	floor, why := lowestScore(c)
-	if floor > sum && why != "" {
-		factors = append(factors, Factor{Factor: "floor", Points: float64(floor), Detail: why})
-	}
-	value := min(max(sum, floor), 100)
-	return Score{Value: value, Level: LevelOf(value), Factors: factors}
+	return (tenths + 5) / 10, factors
 }
 
 // LevelOf is the band of a score.
@@ -105,19 +139,32 @@ func LevelOf(score int) RiskLevel {
 	return RiskNoData
 }
 
-// lowestScore: nobody with an unanswered danger ranks below it.
-func lowestScore(c Circumstances) (int, string) {
+// band is where the score of a patient begins, and why; danger adds up to span.
+type band struct {
+	score int
+	span  float64
+	why   string
+}
+
+func (b band) factor() Factor {
+	return Factor{Factor: "floor", Points: float64(b.score), Detail: b.why}
+}
+
+// lowestScore: nobody with an unanswered danger ranks below it, nobody with a warning beside one whose value is critical.
+func (c Circumstances) lowestScore(latest []parameter, now time.Time) band {
 	switch {
-	case c.UnacknowledgedCritical:
-		return lowestCritical, "Unacknowledged critical alert."
+	case len(c.Unanswered) > 0:
+		return band{lowestUnanswered, 100 - lowestUnanswered, "Unacknowledged critical alert."}
 	case c.StatEscalation:
-		return lowestCritical, "Stat escalation not closed."
+		return band{lowestUnanswered, 100 - lowestUnanswered, "Stat escalation not closed."}
+	case stillCritical(latest, now):
+		return band{lowestCritical, lowestUnanswered - 1 - lowestCritical, "A critical value of the last 24 hours."}
 	case c.UnacknowledgedWarning:
-		return lowestWarning, "Unacknowledged warning alert."
+		return band{lowestWarning, 0, "Unacknowledged warning alert."}
 	case c.UrgentEscalation:
-		return lowestWarning, "Urgent escalation not closed."
+		return band{lowestWarning, 0, "Urgent escalation not closed."}
 	}
-	return 1, ""
+	return band{score: 1}
 }
 
 func alertsFactor(counts AlertCounts) Factor {
@@ -136,18 +183,23 @@ func reviewFactor(reviewedAt, now time.Time) Factor {
 	}
 }
 
-func vitalsFactor(c Circumstances, now time.Time) Factor {
+func vitalsFactor(latest []parameter, now time.Time) Factor {
 	factor := Factor{Factor: "vitals"}
 	worst, beyond := 0.0, 0
-	for _, p := range c.Latest.parameters(c.Thresholds, c.Weighings, now.Add(-vitalsWindow)) {
-		d := deviation(p.value, p.limits)
-		if d == 0 {
+	outOfBounds := func(p parameter) bool {
+		return deviation(p.value, p.limits) > 0 && !p.at.Before(now.Add(-vitalsWindow))
+	}
+	for i, p := range latest {
+		if !outOfBounds(p) {
 			continue
 		}
-		beyond++
+		if !slices.ContainsFunc(latest[:i], func(other parameter) bool { return other.name == p.name && outOfBounds(other) }) {
+			beyond++
+		}
+		d := deviation(p.value, p.limits)
 		if d > worst {
 			worst = d
-			factor.Detail = fmt.Sprintf("%s %s is out of bounds.", p.name, strconv.FormatFloat(p.value, 'f', -1, 64))
+			factor.Detail = fmt.Sprintf("%s %s is out of bounds.", p.name, number(p.value))
 		}
 	}
 	if beyond == 0 {

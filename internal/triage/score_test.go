@@ -49,6 +49,11 @@ func weighing(kg float64) vitals.Reading {
 	return vitals.Reading{Kind: vitals.Weight, MeasuredAt: now.Add(-time.Hour)}.With(vitals.WeightKg, kg)
 }
 
+func old(r vitals.Reading, age time.Duration) vitals.Reading {
+	r.MeasuredAt = now.Add(-age)
+	return r
+}
+
 // patient is somebody with readings, reviewed just now.
 func patient(readings ...vitals.Reading) triage.Circumstances {
 	c := triage.Circumstances{Thresholds: defaults, ReviewedAt: now}
@@ -91,15 +96,25 @@ func TestRateExamples(t *testing.T) {
 		}, 40, triage.RiskNormal, points{"vitals": 35, "alerts": 4.2, "review": 0.9}},
 		{"everything at once", patient(pressureAndPulse(190, 125, 115)), func(c *triage.Circumstances) {
 			c.Alerts = triage.AlertCounts{Critical: 1, Warning: 1}
-			c.UnacknowledgedCritical, c.UnacknowledgedWarning, c.StatEscalation = true, true, true
+			c.Unanswered, c.UnacknowledgedWarning, c.StatEscalation = []alerts.Open{{Type: "blood_pressure", Level: alerts.Critical}}, true, true
 			c.ReviewedAt = now.Add(-72 * time.Hour)
-		}, 79, triage.RiskCritical, points{"vitals": 60, "alerts": 12.5, "review": 6.4}},
+		}, 90, triage.RiskCritical, points{"vitals": 60, "alerts": 12.5, "review": 6.4, "floor": 86, "danger": 4}},
 		{"critical, acknowledged and closed just now", patient(pressure(190, 125)), func(c *triage.Circumstances) {
 			c.Alerts = triage.AlertCounts{Critical: 1}
-		}, 63, triage.RiskWarning, points{"vitals": 55, "alerts": 8.3}},
+		}, 78, triage.RiskCritical, points{"vitals": 55, "alerts": 8.3, "floor": 76, "danger": 2}},
 		{"while the stat escalation is open", patient(pressure(190, 125)), func(c *triage.Circumstances) {
 			c.Alerts, c.StatEscalation = triage.AlertCounts{Critical: 1}, true
-		}, 76, triage.RiskCritical, points{"vitals": 55, "alerts": 8.3, "floor": 76}},
+		}, 90, triage.RiskCritical, points{"vitals": 55, "alerts": 8.3, "floor": 86, "danger": 4}},
+		{"closed, two days ago", patient(old(pressure(190, 125), 2*day)), func(c *triage.Circumstances) {
+			c.Alerts = triage.AlertCounts{Critical: 1}
+		}, 63, triage.RiskWarning, points{"vitals": 55, "alerts": 8.3}},
+		{"closed, two days ago, many alerts, forgotten", patient(old(pressure(190, 125), 2*day)), func(c *triage.Circumstances) {
+			c.Alerts, c.ReviewedAt = triage.AlertCounts{Critical: 9}, now.Add(-30*day)
+		}, 75, triage.RiskWarning, points{"vitals": 55, "alerts": 20}},
+		{"warnings only, as many as can be", patient(pressure(178, 118), oximetry(91)), func(c *triage.Circumstances) {
+			c.Alerts, c.ReviewedAt = triage.AlertCounts{Warning: 90}, now.Add(-30*day)
+			c.UnacknowledgedWarning = true
+		}, 75, triage.RiskWarning, points{"vitals": 54, "alerts": 21}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -124,7 +139,6 @@ func pointsOf(score triage.Score) map[string]float64 {
 }
 
 func TestRateVitals(t *testing.T) {
-	old := func(r vitals.Reading, age time.Duration) vitals.Reading { r.MeasuredAt = now.Add(-age); return r }
 	gained := patient(weighing(83))
 	gained.Weighings = []alerts.Weighing{{Of: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-2 * day)}, {Of: vitals.WeightKg, Value: 83, MeasuredAt: now.Add(-time.Hour)}}
 	lost := gained
@@ -175,22 +189,31 @@ func TestRateVitals(t *testing.T) {
 
 func TestRateWithoutData(t *testing.T) {
 	silent := func(age time.Duration) triage.Circumstances {
-		r := pressure(190, 125)
-		r.MeasuredAt = now.Add(-age)
-		c := patient(r)
-		c.ReviewedAt, c.Alerts, c.StatEscalation = now.Add(-400*day), triage.AlertCounts{NoData: 9}, true
+		c := patient(old(pressure(190, 125), age))
+		c.ReviewedAt, c.Alerts = now.Add(-400*day), triage.AlertCounts{NoData: 9}
 		return c
 	}
 	if score := triage.Rate(silent(30*day+1), now); score.Value != 0 || score.Level != triage.RiskNoData || score.Factors == nil || len(score.Factors) != 0 {
 		t.Errorf("no reading in 30 days: %+v", score)
 	}
-	if score := triage.Rate(silent(30*day), now); score.Value != 76 {
+	if score := triage.Rate(silent(30*day), now); score.Value != 34 {
 		t.Errorf("a reading 30 days old: %d", score.Value)
 	}
-	c := silent(31 * day)
-	c.UnacknowledgedWarning, c.StatEscalation = true, false
-	if score := triage.Rate(c, now); score.Value != 51 {
-		t.Errorf("an unacknowledged reading alert is data: %d", score.Value)
+	for what, test := range map[string]struct {
+		open func(*triage.Circumstances)
+		want int
+	}{
+		"a warning":                             {func(c *triage.Circumstances) { c.UnacknowledgedWarning = true }, 51},
+		"an urgent escalation":                  {func(c *triage.Circumstances) { c.UrgentEscalation = true }, 51},
+		"a stat escalation":                     {func(c *triage.Circumstances) { c.StatEscalation, c.Latest = true, triage.Latest{} }, 86},
+		"a stat escalation, an old crisis":      {func(c *triage.Circumstances) { c.StatEscalation = true }, 87},
+		"a critical alert about no known value": {func(c *triage.Circumstances) { c.Latest, c.Unanswered = triage.Latest{}, []alerts.Open{{}} }, 86},
+	} {
+		c := silent(31 * day)
+		test.open(&c)
+		if score := triage.Rate(c, now); score.Value != test.want {
+			t.Errorf("%s without data: %d, want %d", what, score.Value, test.want)
+		}
 	}
 	if score := triage.Rate(triage.Circumstances{Thresholds: defaults, ReviewedAt: now}, now); score.Value != 0 {
 		t.Errorf("a newborn record: %d", score.Value)
@@ -224,9 +247,15 @@ func circumstances(t *rapid.T) triage.Circumstances {
 	count := func(label string) int { return rapid.IntRange(0, 20).Draw(t, label) }
 	c := triage.Circumstances{
 		Thresholds: defaults, ReviewedAt: age("reviewed"),
-		Alerts:                 triage.AlertCounts{Critical: count("critical"), Warning: count("warning"), NoData: count("no data")},
-		UnacknowledgedCritical: rapid.Bool().Draw(t, "open critical"), UnacknowledgedWarning: rapid.Bool().Draw(t, "open warning"),
-		StatEscalation: rapid.Bool().Draw(t, "stat"), UrgentEscalation: rapid.Bool().Draw(t, "urgent"),
+		Alerts:                triage.AlertCounts{Critical: count("critical"), Warning: count("warning"), NoData: count("no data")},
+		UnacknowledgedWarning: rapid.Bool().Draw(t, "open warning"),
+		StatEscalation:        rapid.Bool().Draw(t, "stat"), UrgentEscalation: rapid.Bool().Draw(t, "urgent"),
+	}
+	if rapid.Bool().Draw(t, "open critical") {
+		c.Unanswered = []alerts.Open{{
+			Type: "pulse", Parameter: "pulse", Level: alerts.Critical,
+			Value: rapid.Float64Range(10, 40).Draw(t, "open pulse"), MeasuredAt: age("open at"),
+		}}
 	}
 	if systolic := value("systolic", vitals.Systolic.Range); systolic != nil {
 		r := vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: age("bp")}.With(vitals.Systolic, *systolic).With(vitals.Diastolic, 80)
@@ -249,38 +278,39 @@ func TestRateProperties(t *testing.T) {
 		if score.Value < 0 || score.Value > 100 || score.Level != triage.LevelOf(score.Value) {
 			t.Fatalf("score %d, level %s", score.Value, score.Level)
 		}
+		open := len(c.Unanswered) > 0 || c.StatEscalation
+		if unanswered := triage.HandlingOf(score.Value) == triage.Unanswered; unanswered != open {
+			t.Fatalf("score %d, unanswered %t, is %t", score.Value, unanswered, open)
+		}
 		if score.Value == 0 {
-			if len(score.Factors) != 0 || c.UnacknowledgedCritical || c.UnacknowledgedWarning {
+			if len(score.Factors) != 0 || open || c.UnacknowledgedWarning || c.UrgentEscalation {
 				t.Fatalf("no data, yet %+v", c)
 			}
 			return
 		}
-		if floor := lowestScore(c); score.Value < floor {
-			t.Fatalf("score %d under the floor %d", score.Value, floor)
+		if warned := c.UnacknowledgedWarning || c.UrgentEscalation; warned && score.Value < 51 {
+			t.Fatalf("score %d with a warning open", score.Value)
 		}
-		sum, floored := 0.0, false
+		// What is shown adds up: the score is the rounded sum of its parts, or its floor with its danger.
+		var sum, floor, danger float64
 		for _, factor := range score.Factors {
-			if factor.Factor == "floor" {
-				floored = true
-				continue
+			switch factor.Factor {
+			case "floor":
+				floor = factor.Points
+			case "danger":
+				danger = factor.Points
+			default:
+				sum += factor.Points
 			}
-			sum += factor.Points
 		}
-		// What is shown adds up: the score is the rounded sum of its factors, or its floor.
-		if shown := int(sum + 0.5 + 1e-9); !floored && score.Value != max(1, shown) || floored && score.Value <= shown {
+		shown := max(1, int(sum+0.5+1e-9))
+		if floor > 0 {
+			shown = int(floor + danger)
+		}
+		if score.Value != shown || floor == 0 && danger > 0 || floor == 51 && sum > 51 || floor == 0 && shown > 75 {
 			t.Fatalf("score %d from %+v", score.Value, score.Factors)
 		}
 	})
-}
-
-func lowestScore(c triage.Circumstances) int {
-	switch {
-	case c.UnacknowledgedCritical || c.StatEscalation:
-		return 76
-	case c.UnacknowledgedWarning || c.UrgentEscalation:
-		return 51
-	}
-	return 1
 }
 
 // The further a value is past its bounds, on either side, the higher the score, whatever else is the case.

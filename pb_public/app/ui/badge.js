@@ -16,6 +16,14 @@ const tones = {
 export const Badge = ({ of, text }) => html`<span class=${classes("badge", tones[of ?? ""])}>
   <span aria-hidden="true">${shapes[of ?? ""] ?? "■"}</span> ${text ?? words(of)}</span>`;
 
+/** What a part of the score does to it: a floor begins it, and with a critical one only the danger adds to it.
+ *  @param {{factor: string, points: number}} part @param {string | null | undefined} handling */
+export const share = ({ factor, points }, handling) => (factor === "floor" ? `≥${points}` : handling && factor !== "danger" ? "" : `+${points}`);
+
+/** Whether a critical patient still wants an answer; nothing for the others. @param {{handling: string | null | undefined}} props */
+export const Handling = ({ handling }) => handling && html`<span class=${classes("badge", handling === "unanswered" ? "critical" : "warning")}>
+  <span aria-hidden="true">${handling === "unanswered" ? "▲" : "◆"}</span> ${handling === "unanswered" ? "Unanswered" : "Still critical"}</span>`;
+
 /** A risk score of 0 to 100 with its level. @param {{score: number, level: string}} props */
 export const Risk = ({ score, level }) => html`<span class=${classes("risk", tones[level])}>
   <strong>${score}</strong><span><span aria-hidden="true">${shapes[level] ?? "○"}</span> ${words(level)}</span></span>`;

@@ -3,7 +3,7 @@ import { get, post } from "../api.js";
 import { can } from "../can.js";
 import { stream } from "../live.js";
 import { go } from "../router.js";
-import { Risk } from "../ui/badge.js";
+import { Handling, Risk, share } from "../ui/badge.js";
 import { Spark } from "../ui/chart.js";
 import { ActionButton, Field } from "../ui/form.js";
 import { ago, number, words } from "../ui/format.js";
@@ -164,10 +164,11 @@ function Line({ row, fetch, escalate, still, free }) {
   return html`
     <${Risk} score=${row.risk_score} level=${row.risk_level} />
     <div class="whom"><button class="link name" onClick=${() => open(row)}>${row.patient_name}</button><small>${row.mrn}</small></div>
-    <ul class="why" aria-label="Why this score">${row.risk_factors.map((factor) => html`<li key=${factor.factor}><strong>${factor.factor === "floor" ? "≥" : "+"}${factor.points}</strong> ${factor.detail}</li>`)}</ul>
+    <ul class="why" aria-label="Why this score">${row.risk_factors.map((factor) => html`<li key=${factor.factor}><strong>${share(factor, row.handling)}</strong> ${factor.detail}</li>`)}</ul>
     <ul class="vitals" aria-label="Latest vitals">${latest.map((vital) => html`<li key=${vital.observation_type}>
       <strong>${reading(vital)}</strong> <${Trend} values=${row.trends?.[vital.observation_type] ?? []} /> <small>${ago(vital.measured_at)}</small></li>`)}</ul>
     <div class="counts">
+      <${Handling} handling=${row.handling} />
       ${row.unacknowledged_alerts > 0 && html`<span class=${classes("badge", row.unacknowledged_critical > 0 ? "critical" : "warning")}><span aria-hidden="true">!</span>
         ${row.unacknowledged_alerts} open${row.unacknowledged_critical > 0 ? `, ${row.unacknowledged_critical} critical` : ""}</span>`}
       ${row.active_escalations > 0 && html`<span class="badge warning"><span aria-hidden="true">↑</span> ${row.active_escalations} escalated</span>`}

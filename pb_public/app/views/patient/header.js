@@ -2,7 +2,7 @@
 import { post, remove } from "../../api.js";
 import { can } from "../../can.js";
 import { go } from "../../router.js";
-import { Badge, Risk } from "../../ui/badge.js";
+import { Badge, Handling, Risk, share } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
 import { ago, calendarDate, words } from "../../ui/format.js";
 import { toast } from "../../ui/toast.js";
@@ -35,6 +35,7 @@ export function Header({ patient: p, standing, changed, emergency, brief }) {
     <div class="heading">
       ${standing && html`<${Risk} score=${standing.risk_score} level=${standing.risk_level} />`}
       <h1>${name}</h1>
+      ${standing && html`<${Handling} handling=${standing.handling} />`}
       ${p.status === "archived" && html`<${Badge} of="archived" />`}
       ${emergency && html`<span class="badge critical"><span aria-hidden="true">▲</span> Emergency access, on record</span>`}
       <div class="acts no-print">
@@ -56,7 +57,7 @@ export function Header({ patient: p, standing, changed, emergency, brief }) {
       ].map(([term, value]) => html`<div key=${term} class=${classes(!kept.includes(term) && "extra")}><dt>${term}</dt><dd>${value}</dd></div>`)}
     </dl>
     ${standing?.risk_factors.length > 0 && html`<details class="factors" open=${!brief}><summary>Why ${standing.risk_score}?</summary>
-      <ul>${standing.risk_factors.map((factor) => html`<li key=${factor.factor}><strong>${factor.factor === "floor" ? "≥" : "+"}${factor.points}</strong> ${factorNames[factor.factor]}: ${factor.detail}</li>`)}</ul></details>`}
+      <ul>${standing.risk_factors.map((factor) => html`<li key=${factor.factor}><strong>${share(factor, standing.handling)}</strong> ${factorNames[factor.factor]}: ${factor.detail}</li>`)}</ul></details>`}
     ${asking === "escalate" && html`<${EscalateDialog} patient=${{ id: p.id, name }} close=${close} done=${changed} />`}
     ${asking === "change" && html`<${PatientDialog} patient=${p} close=${close} done=${changed} />`}
     ${asking === "archive" && html`<${ArchiveDialog} id=${p.id} name=${name} close=${close} done=${changed} />`}
@@ -67,7 +68,7 @@ export function Header({ patient: p, standing, changed, emergency, brief }) {
 /** What stays in a brief header: whom it is about, how to reach them, and whether they are heard from. */
 const kept = ["MRN", "Born", "Phone", "Diagnoses", "Last reading", "Archived because"];
 
-const factorNames = { vitals: "Vitals", alerts: "Alerts", review: "Time since review", floor: "Kept up by what is open" };
+const factorNames = { vitals: "Vitals", alerts: "Alerts", review: "Time since review", floor: "Kept up by what is open", danger: "Danger" };
 
 /** @param {{id: string, name: string, close: () => void, done: () => void}} props */
 const ArchiveDialog = ({ id, name, close, done }) => html`<${Dialog} title=${`Archive ${name}`} close=${close}>

@@ -1,0 +1,364 @@
+package triage_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/escalations"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// ill is a patient of chance: readings of any age, with values that may have been confirmed beyond what is measured; open alerts of every
+// type, also late ones of readings long gone; escalations, alerts of the week, own bounds.
+type ill struct {
+	*rand.Rand
+	own       alerts.Bounds
+	readings  []vitals.Reading
+	weighings []alerts.Weighing
+	open      []concern
+	recent    []triage.Raised
+	stat      bool
+	urgent    bool
+	reviewed  time.Time
+}
+
+// concern is an open alert with the values behind it; one about a change has the change.
+type concern struct {
+	alert    alerts.Open
+	reported []alerts.Reported
+	change   float64
+	// undecided: somebody has acknowledged what was reported, and neither confirmed nor discarded it.
+	undecided bool
+}
+
+// bounds are practice's or a patient's own: wider, narrower, without a critical one, or off.
+var ownBounds = func() (list []alerts.Bounds) {
+	for _, text := range []string{
+		"", `{"blood_pressure":{"systolic_high":150,"systolic_critical":200,"systolic_critical_low":null}}`, `{"pulse_oximetry":{"low":88,"critical_low":84}}`,
+		`{"blood_pressure":null}`, `{"pulse":{"high":100,"critical":105},"weight":{"change_threshold_kg":1,"change_window_days":3}}`,
+		`{"blood_glucose":{"critical":600,"critical_low":20}}`, `{"blood_pressure":{"systolic_high":null,"diastolic_critical":null}}`,
+	} {
+		bounds, err := alerts.ParseBounds(text)
+		if err != nil {
+			panic(err)
+		}
+		list = append(list, bounds)
+	}
+	return list
+}()
+
+func (p *ill) chance(percent int) bool { return p.IntN(100) < percent }
+
+// age prefers the moments at which something changes.
+func (p *ill) age() time.Duration {
+	switch p.IntN(4) {
+	case 0:
+		at := []time.Duration{0, time.Hour, 24 * time.Hour, 7 * day, 30 * day}[p.IntN(5)]
+		return max(0, at+time.Duration(p.IntN(5)-2)*time.Second)
+	case 1:
+		return time.Duration(p.Int64N(int64(400 * day)))
+	}
+	return time.Duration(p.Int64N(int64(10 * day)))
+}
+
+// value is anything a device may report, whole or not.
+func (p *ill) value(of *vitals.Parameter) float64 {
+	span := of.Range.Max - of.Range.Min
+	value := of.Range.Min - 0.1*span + 1.2*span*p.Float64()
+	if p.chance(50) {
+		return float64(int(value))
+	}
+	return value
+}
+
+func chanceOf(seed uint64) *ill {
+	p := &ill{Rand: rand.New(rand.NewPCG(seed, 18))}
+	p.own = ownBounds[p.IntN(len(ownBounds))]
+	for _, kind := range vitals.Kinds {
+		if p.chance(50) {
+			p.readings = append(p.readings, p.reading(kind))
+		}
+	}
+	for range p.IntN(4) {
+		p.weighings = append(p.weighings, alerts.Weighing{Of: vitals.WeightKg, Value: 75 + 10*p.Float64(), MeasuredAt: now.Add(-p.age())})
+	}
+	for range p.IntN(3) {
+		p.open = append(p.open, p.concern())
+	}
+	for range p.IntN(12) {
+		level := []alerts.Level{alerts.Critical, alerts.Warning, alerts.NoData, alerts.Normal}[p.IntN(4)]
+		p.recent = append(p.recent, triage.Raised{Level: level, CreatedAt: now.Add(-time.Duration(p.Int64N(int64(8 * day))))})
+	}
+	p.stat, p.urgent = p.chance(8), p.chance(20)
+	p.reviewed = now.Add(-p.age())
+	return p
+}
+
+func (p *ill) reading(kind vitals.Kind) vitals.Reading {
+	r := vitals.Reading{Kind: kind, MeasuredAt: now.Add(-p.age())}
+	for _, of := range kind.Definition().All {
+		switch {
+		case of == vitals.WeightKg:
+			r = r.With(of, 75+20*p.Float64())
+		case slices.Contains(kind.Definition().Must, of) || p.chance(50):
+			r = r.With(of, p.value(of))
+		}
+	}
+	return r
+}
+
+func (p *ill) concern() concern {
+	c := concern{alert: alerts.Open{MeasuredAt: now.Add(-p.age()), CreatedAt: now.Add(-p.age())}}
+	switch p.IntN(8) {
+	case 0:
+		c.alert.Type, c.alert.Level = alerts.TypeDeviceBattery, alerts.Critical
+	case 1:
+		c.alert.Type, c.alert.Level = alerts.TypeNoReading24h, alerts.NoData
+	case 2:
+		c.alert.Type, c.alert.Level = alerts.TypeIrregularHeartbeat, alerts.Warning
+	case 3:
+		c.alert.Type, c.change = string(vitals.Weight), 2+15*p.Float64()
+	case 4:
+		c.alert.Type, c.undecided = alerts.TypeImplausibleReading, p.chance(50)
+		for _, of := range vitals.Watched {
+			if of.Change == nil && p.chance(30) {
+				c.reported = append(c.reported, alerts.Reported{Of: of, Value: p.value(of)})
+			}
+		}
+	default:
+		of := vitals.Watched[p.IntN(len(vitals.Watched)-1)]
+		c.alert.Type = of.Group
+		for _, other := range vitals.Watched {
+			if other.Group == of.Group {
+				c.reported = append(c.reported, alerts.Reported{Of: other, Value: p.value(other)})
+			}
+		}
+	}
+	return c
+}
+
+// judged is the alert as the rules would have raised it; ok is false where they would not.
+func (c concern) judged(t alerts.Thresholds) (alert alerts.Open, ok bool) {
+	alert = c.alert
+	switch {
+	case alert.Level != "":
+		return alert, true
+	case alert.Type == alerts.TypeImplausibleReading:
+		alert.Level, alert.Reported = alerts.Critical, c.reported
+		return alert, true
+	}
+	raised := func(parameter string, value float64, limits vitals.Limits) {
+		level := alerts.Level("")
+		switch {
+		case limits.Critical != nil && value >= *limits.Critical, limits.CriticalLow != nil && value <= *limits.CriticalLow:
+			level = alerts.Critical
+		case limits.High != nil && value >= *limits.High, limits.Low != nil && value <= *limits.Low:
+			level = alerts.Warning
+		}
+		if level == alerts.Critical && alert.Level != alerts.Critical || alert.Level == "" {
+			alert.Level, alert.Parameter, alert.Value = level, parameter, value
+		}
+	}
+	if alert.Type == string(vitals.Weight) {
+		rule := t.Change(vitals.WeightKg)
+		raised("weight", c.change, vitals.Limits{High: rule.Change, Critical: rule.CriticalChange})
+	}
+	for _, v := range c.reported {
+		raised(v.Of.Name, v.Value, t.Of(v.Of))
+	}
+	if alert.Level == alerts.Critical && c.reported != nil {
+		alert.Reported = c.reported
+	}
+	return alert, alert.Level != ""
+}
+
+// place is where the patient ranks, by the alerts that the rules raise of the values.
+func (p *ill) place() triage.Place {
+	t := alerts.InForce(practice, p.own)
+	picture := triage.Picture{Thresholds: t, Weighings: p.weighings, Recent: p.recent, LastReviewedAt: p.reviewed}
+	for _, r := range p.readings {
+		picture.Latest = picture.Latest.With(r)
+	}
+	for _, c := range p.open {
+		if alert, ok := c.judged(t); ok {
+			raised := triage.Raised{Level: alert.Level, CreatedAt: alert.CreatedAt}
+			if c.undecided {
+				raised.Undecided = &alert
+			} else {
+				picture.Open = append(picture.Open, alert)
+			}
+			picture.Recent = append(slices.Clip(picture.Recent), raised)
+		}
+	}
+	if p.stat {
+		picture.Escalations = append(picture.Escalations, escalations.Active{Priority: escalations.Stat})
+	}
+	if p.urgent {
+		picture.Escalations = append(picture.Escalations, escalations.Active{Priority: escalations.Urgent})
+	}
+	return picture.Place(now)
+}
+
+// worse is a value further away from the middle of what is normal for the patient, on its own side.
+func (p *ill) worse(of *vitals.Parameter, value float64) float64 {
+	limits := alerts.InForce(practice, p.own).Of(of)
+	low, high := of.Range.Min, of.Range.Max
+	for _, bound := range []*float64{limits.CriticalLow, limits.Low} {
+		if bound != nil {
+			low = *bound
+		}
+	}
+	for _, bound := range []*float64{limits.Critical, limits.High} {
+		if bound != nil {
+			high = *bound
+		}
+	}
+	further := 0.3 * (of.Range.Max - of.Range.Min) * p.Float64()
+	if p.chance(30) {
+		further = 1 // a nudge
+	}
+	if value >= (low+high)/2 {
+		return value + further
+	}
+	return value - further
+}
+
+// changes are the ways to be worse off, each of one value or one time; nil where the patient has none such.
+func (p *ill) changes() map[string]func(*ill) {
+	ways := map[string]func(*ill){}
+	t := alerts.InForce(practice, p.own)
+	for i, r := range p.readings {
+		for _, of := range vitals.Watched {
+			value := r.Value(of)
+			if value == nil {
+				continue
+			}
+			worse := *value + 10*p.Float64()
+			if of.Change == nil {
+				worse = p.worse(of, *value)
+			}
+			ways[fmt.Sprintf("latest %s %v instead of %v", of.Name, worse, *value)] = func(q *ill) {
+				q.readings[i] = q.readings[i].With(of, worse)
+			}
+		}
+		if fresher, fits := p.fresher(i); fits {
+			ways[fmt.Sprintf("%s of %s instead of %s", r.Kind, now.Sub(fresher), now.Sub(r.MeasuredAt))] = func(q *ill) {
+				q.readings[i].MeasuredAt = fresher
+				if r.Kind == vitals.Weight { // the same change, later
+					for k := range q.weighings {
+						q.weighings[k].MeasuredAt = q.weighings[k].MeasuredAt.Add(fresher.Sub(r.MeasuredAt))
+					}
+				}
+			}
+		}
+	}
+	for i, c := range p.open {
+		for k, v := range c.reported {
+			worse := p.worse(v.Of, v.Value)
+			ways[fmt.Sprintf("alert %d of %s: %s %v instead of %v", i, c.alert.Type, v.Of.Name, worse, v.Value)] = func(q *ill) {
+				q.open[i].reported[k].Value = worse
+			}
+		}
+		if c.change != 0 {
+			ways[fmt.Sprintf("alert %d of a greater change", i)] = func(q *ill) { q.open[i].change += 5 * p.Float64() }
+		}
+		if alert, raised := c.judged(t); raised && alert.Level == alerts.Critical {
+			fresher := now.Add(-time.Duration(p.Float64() * float64(now.Sub(alert.MeasuredAt))))
+			ways[fmt.Sprintf("alert %d of %s: %s old instead of %s", i, alert.Type, now.Sub(fresher), now.Sub(alert.MeasuredAt))] = func(q *ill) {
+				q.open[i].alert.MeasuredAt = fresher
+			}
+		}
+	}
+	ways["one more open alert"] = func(q *ill) { q.open = append(q.open, p.concern()) }
+	ways["a stat escalation"] = func(q *ill) { q.stat = true }
+	ways["an urgent escalation"] = func(q *ill) { q.urgent = true }
+	ways["reviewed longer ago"] = func(q *ill) { q.reviewed = q.reviewed.Add(-day) }
+	return ways
+}
+
+// fresher is a later time for a latest reading that has a critical value, which overtakes no other kind's value of the same parameter: that
+// would replace it.
+func (p *ill) fresher(i int) (time.Time, bool) {
+	r, t := p.readings[i], alerts.InForce(practice, p.own)
+	critical := r.Kind == vitals.Weight
+	limit := now
+	for _, of := range r.Kind.Definition().All {
+		value := r.Value(of)
+		if value == nil {
+			continue
+		}
+		limits := t.Of(of)
+		critical = critical || limits.Critical != nil && *value >= *limits.Critical || limits.CriticalLow != nil && *value <= *limits.CriticalLow
+		for k, other := range p.readings {
+			if k != i && other.Value(of) != nil && !other.MeasuredAt.Before(r.MeasuredAt) && other.MeasuredAt.Before(limit.Add(time.Second)) {
+				limit = other.MeasuredAt.Add(-time.Second)
+			}
+		}
+		for _, c := range p.open {
+			overtaken := c.undecided && slices.ContainsFunc(c.reported, func(v alerts.Reported) bool { return v.Of == of })
+			if overtaken && !c.alert.MeasuredAt.Before(r.MeasuredAt) && c.alert.MeasuredAt.Before(limit.Add(time.Second)) {
+				limit = c.alert.MeasuredAt.Add(-time.Second)
+			}
+		}
+	}
+	later := r.MeasuredAt.Add(time.Duration(p.Float64() * float64(limit.Sub(r.MeasuredAt))))
+	return later, critical && later.After(r.MeasuredAt)
+}
+
+// Whoever is worse off in one thing never ranks lower: of 10,000 patients, each value of a latest reading or behind an open alert made worse
+// in its direction, each critical one fresher, and more left open. A warning stays below a critical, an answered critical below an unanswered.
+func TestWorseNeverRanksLower(t *testing.T) {
+	tried, bands := 0, map[string]int{}
+	for seed := range uint64(10_000) {
+		p := chanceOf(seed)
+		before := p.place()
+		bands[fmt.Sprint(before.Score.Level, " ", triage.HandlingOf(before.Score.Value))]++
+		for what, change := range p.changes() {
+			q := chanceOf(seed)
+			change(q)
+			after := q.place()
+			if tried++; after.Score.Value < before.Score.Value {
+				t.Errorf("patient %d: %s lowers the score from %d to %d\nfrom %+v\nto %+v", seed, what, before.Score.Value, after.Score.Value, before.Score, after.Score)
+			}
+			if after.UnacknowledgedCritical < before.UnacknowledgedCritical {
+				t.Errorf("patient %d: %s leaves fewer critical alerts, by which equals are ordered", seed, what)
+			}
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	for _, band := range []string{"critical unanswered", "critical handled", "warning ", "normal ", "no_data "} {
+		if bands[band] < 100 {
+			t.Errorf("only %d patients are %s", bands[band], band)
+		}
+	}
+	t.Logf("%d changes of 10,000 patients: %v", tried, bands)
+}
+
+// Answering lowers and time answers nothing: an acknowledged alert never raises a score, and a critical that grows old never rises in its band.
+func TestAnsweredNeverRanksHigher(t *testing.T) {
+	for seed := range uint64(10_000) {
+		p := chanceOf(seed)
+		before := p.place().Score
+		for i := range p.open {
+			q := chanceOf(seed)
+			t0 := alerts.InForce(practice, q.own)
+			if q.open[i].undecided { // answered already
+				continue
+			}
+			if alert, raised := q.open[i].judged(t0); raised { // it still counts as one of the week's
+				q.recent = append(q.recent, triage.Raised{Level: alert.Level, CreatedAt: alert.CreatedAt})
+			}
+			q.open = slices.Delete(q.open, i, i+1)
+			if after := q.place().Score; after.Value > before.Value {
+				t.Fatalf("patient %d: answering alert %d raises the score from %d to %d", seed, i, before.Value, after.Value)
+			}
+		}
+	}
+}
