@@ -64,7 +64,7 @@ func (s *Service) routeEngines() routes.Engines {
 
 func (s *Service) hookEngines() hooks.Engines {
 	return hooks.Engines{
-		Observations: s.readings, Directory: s.directory, Zone: s.settings.PracticeLocation, Clock: s.now,
+		Observations: s.readings, Report: s.intake.ReportRecord, Directory: s.directory, Zone: s.settings.PracticeLocation, Clock: s.now,
 		Forget: s.auth.Forget, Wake: s.worker.Wake, WakeMailer: s.mailer.Wake, Auth: s.auth, Live: s.live, Limits: s.limits,
 		Billing: s.billing,
 	}

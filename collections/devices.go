@@ -106,6 +106,7 @@ func (d *Device) Clear() {
 		d.Set(column, "")
 	}
 	d.Set(DeviceFlagged, false)
+	d.ClockRight()
 }
 
 func (d *Device) DeviceID() string         { return d.GetString("device_id") }
@@ -129,15 +130,16 @@ func (d *Device) LastReadingAt() time.Time { return instantOf(d, "last_reading_a
 func (d *Device) LastSeenAt() time.Time    { return instantOf(d, DeviceLastSeenAt) }
 func (d *Device) StateAt() time.Time       { return instantOf(d, DeviceStateAt) }
 
-// needsCheck says of a row of the devices that somebody has to look at it: its battery's band was not told of or has recovered, or
-// its hub is new or back. Readings store facts and go on; this finds what they ask for, at once or after a crash.
+// needsCheck says of a row of the devices that somebody has to look at it: its battery's band was not told of or has recovered,
+// its hub is new or back, or its clock is wrong and nobody was told or right again. Readings store facts and go on; this finds what they ask for, at once or after a crash.
 const needsCheck = `(
 	(patient != '' AND ((battery_state = 'low' AND battery_told = '') OR (battery_state = 'critical' AND battery_told != 'critical'))
 		AND EXISTS (SELECT 1 FROM patients p WHERE p.id = devices.patient AND p.active = TRUE AND p.deleted_at = ''))
 	OR (battery_told != '' AND battery_state = 'normal' AND (battery_level > 30 OR EXISTS (SELECT 1 FROM alerts a
 		WHERE a.device_id = devices.device_id AND a.device_id != '' AND a.type = 'device_battery' AND a.status = 'active')))
 	OR (hub_id != '' AND last_seen_at != '' AND NOT EXISTS (SELECT 1 FROM hubs h
-		WHERE h.hub_id = devices.hub_id AND (h.status = 'online' OR h.state_at >= devices.last_seen_at))))`
+		WHERE h.hub_id = devices.hub_id AND (h.status = 'online' OR h.state_at >= devices.last_seen_at)))
+	OR (clock_wrong_at != '' AND (clock_told_at = '' OR last_seen_at > clock_wrong_at)))`
 
 // newer: what is told now is not older than what was told last.
 const newer = `excluded.last_seen_at != '' AND excluded.last_seen_at >= last_seen_at`

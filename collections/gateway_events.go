@@ -60,6 +60,8 @@ func WaitingGatewayEvents(app core.App) (ids []string, err error) {
 type NewGatewayEvent struct {
 	ID, Vendor, Status, Reason                string
 	EventType, DeviceID, HubID, MeasurementOf string
+	Source                                    string
+	Implausible                               bool
 	At                                        time.Time // by the device's clock
 	FieldErrors                               map[string][]string
 	Payload                                   []byte // as it came; stored encrypted
@@ -76,11 +78,12 @@ func InsertGatewayEvent(tx core.App, e NewGatewayEvent, now time.Time) (stored b
 		return false, fmt.Errorf("encode field errors: %w", err)
 	}
 	n, err := change(tx, "store gateway event", `INSERT INTO gateway_events (id, vendor, status, reason, event_type, device_id, hub_id,
-			measurement_type, timestamp, field_errors, received_at, payload)
-		VALUES ({:id}, {:vendor}, {:status}, {:reason}, {:type}, {:device}, {:hub}, {:measurement}, {:timestamp}, {:fields}, {:now}, {:payload})
+			measurement_type, timestamp, field_errors, received_at, payload, source, implausible)
+		VALUES ({:id}, {:vendor}, {:status}, {:reason}, {:type}, {:device}, {:hub}, {:measurement}, {:timestamp}, {:fields}, {:now}, {:payload},
+			{:source}, {:implausible})
 		ON CONFLICT (id) DO NOTHING`, dbx.Params{
 		"id": e.ID, "vendor": e.Vendor, "status": e.Status, "reason": e.Reason, "type": e.EventType, "device": e.DeviceID,
-		"hub": e.HubID, "measurement": e.MeasurementOf,
+		"hub": e.HubID, "measurement": e.MeasurementOf, "source": e.Source, "implausible": e.Implausible,
 		"timestamp": Instant(e.At), "fields": string(fields), "now": Instant(now), "payload": payload,
 	})
 	return n == 1, err
@@ -125,6 +128,17 @@ func (e *GatewayEvent) update(tx core.App, columns dbx.Params) error {
 
 // Vendor is whose event it is; "" for the contract's gateway.
 func (e *GatewayEvent) Vendor() string { return e.GetString("vendor") }
+
+// SetImplausible notes that nothing is wrong with the measurement but values out of range.
+func (e *GatewayEvent) SetImplausible(tx core.App) error {
+	return e.update(tx, dbx.Params{"implausible": true})
+}
+
+// Source is by which way it came; "" for a vendor's webhook.
+func (e *GatewayEvent) Source() string { return e.GetString("source") }
+
+// Implausible: nothing is wrong with the measurement but values out of range.
+func (e *GatewayEvent) Implausible() bool { return e.GetBool("implausible") }
 
 // Timestamp is by the device's clock; zero when it could not be read.
 func (e *GatewayEvent) Timestamp() time.Time { return instantOf(e, "timestamp") }

@@ -10,6 +10,7 @@ import (
 	"github.com/pocketbase/pocketbase/tools/hook"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/limits"
@@ -21,6 +22,8 @@ import (
 // Engines is what the handlers call, built once in cmd.
 type Engines struct {
 	Observations *observations.Engine
+	// Report keeps the implausible measurement in a record that could not be created.
+	Report    func(app core.App, record *core.Record, by audit.Actor, now time.Time) error
 	Directory    *patients.Directory
 	// Zone is the practice's time zone.
 	Zone  *time.Location
@@ -66,6 +69,7 @@ type row struct {
 // Running order. Ids are given out before PocketBase would make its own, at -99.
 const (
 	untouched = -400 // what cannot be read stays as it is
+	reported  = -350 // what was refused is undone by then
 	outermost = -300 // opens the transaction
 	traced    = -200 // writes of the dashboard are audited in it
 	numbered  = -100 // ids
@@ -75,6 +79,7 @@ const (
 // table is every hook on records.
 var table = []row{
 	{updating, whole, untouched, (*hooks).refuseUnreadable},
+	{creating, []string{collections.Observations}, reported, (*hooks).reportImplausible},
 	{writing, ours, outermost, (*hooks).inTransaction},
 	{creating, ours, traced, (*hooks).traceCreate},
 	{updating, ours, traced, (*hooks).traceUpdate},

@@ -17,6 +17,18 @@ func (h *hooks) adoptObservation(e *core.RecordEvent) error {
 	return asColumns(err)
 }
 
+// reportImplausible has people told of a reading that was refused for values that no device should report.
+func (h *hooks) reportImplausible(e *core.RecordEvent) error {
+	refusal := e.Next()
+	if refusal == nil || h.Report == nil {
+		return refusal
+	}
+	if err := h.Report(e.App, e.Record, writerOf(e.Record), h.Clock()); err != nil {
+		return err
+	}
+	return refusal
+}
+
 // refuseChange: a reading is evidence.
 func (h *hooks) refuseChange(*core.RecordEvent) error {
 	return validation.Errors{"measured_at": validation.NewError("fixed", observations.ErrFixed.Error())}

@@ -202,10 +202,23 @@ type itemView struct {
 	MeasurementType  *string      `json:"measurement_type"`
 	Timestamp        *string      `json:"timestamp"`
 	ReceivedAt       string       `json:"received_at"`
+	Source           string       `json:"source"`
+	PatientID        *string      `json:"patient_id"`
+	Implausible      bool         `json:"implausible"`
 	FieldErrors      fault.Fields `json:"field_errors,omitempty"`
 	ObservationID    *string      `json:"observation_id"`
 	ClosedBy         *string      `json:"closed_by"`
 	ClosedAt         *string      `json:"closed_at"`
+}
+
+// viewItems shows events, and whose they are where somebody was told of them.
+func viewItems(app core.App, page []*collections.GatewayEvent) ([]itemView, error) {
+	patients, err := collections.PatientsOfQuarantine(app, web.Views(page, func(e *collections.GatewayEvent) string { return e.Id })...)
+	return web.Views(page, func(e *collections.GatewayEvent) itemView {
+		view := viewItem(e)
+		view.PatientID = orNull(patients[e.Id])
+		return view
+	}), err
 }
 
 func viewItem(e *collections.GatewayEvent) itemView {
@@ -213,6 +226,7 @@ func viewItem(e *collections.GatewayEvent) itemView {
 		ID: e.Id, Status: e.Status(), Reason: e.Reason(), EventType: orNull(e.EventType()),
 		DeviceID: orNull(e.DeviceID()), GatewayPatientID: orNull(gateway.PatientIdentifier([]byte(e.Payload().Reveal()))),
 		MeasurementType: orNull(e.MeasurementType()), Timestamp: instantOrNull(e.Timestamp()), ReceivedAt: input.FormatInstant(e.ReceivedAt()),
+		Source: intake.SourceOf(e), Implausible: e.Implausible(),
 		FieldErrors: e.FieldErrors(), ObservationID: orNull(e.ObservationID()), ClosedBy: orNull(e.ClosedBy()), ClosedAt: instantOrNull(e.ClosedAt()),
 	}
 }
@@ -235,7 +249,11 @@ func (a *api) listQuarantine(c *web.Call) error {
 	if err := c.RecordRead(audit.ObservationRead, audit.ResourceGatewayEvent, ""); err != nil {
 		return err
 	}
-	return web.List(c, p, total, web.Views(page, viewItem), unreadable)
+	views, err := viewItems(c.App, page)
+	if err != nil {
+		return err
+	}
+	return web.List(c, p, total, views, unreadable)
 }
 
 // quarantined finds the event of the path.
@@ -264,14 +282,20 @@ func (a *api) releaseEvent(c *web.Call, event *collections.GatewayEvent) error {
 	if err != nil {
 		return err
 	}
+	if outcome.Observation.ID == "" { // its values wait to be confirmed
+		return show(c, c.OK, viewItems)(intake.Find(c.App, event.Id))
+	}
 	a.Transmissions.Wake()
 	return a.answerIngested(c, outcome)
 }
 
 func (a *api) discardEvent(c *web.Call, event *collections.GatewayEvent) error {
+	if err := a.mayDiscard(c, event); err != nil {
+		return err
+	}
 	reason, err := reason(c)
 	if err != nil {
 		return err
 	}
-	return web.Show(c.OK, viewItem)(intake.Discard(c.App, event.Id, reason, c.Actor(), c.Now))
+	return show(c, c.OK, viewItems)(intake.Discard(c.App, event.Id, reason, c.Actor(), c.Now))
 }

@@ -49,7 +49,7 @@ func (a *api) ingest(c *web.Call, kind *vitals.Definition) error {
 	var patientID string
 	patientID, reading.DeviceID, reading.MeasuredAt = envelope.Read(checks, c.Now, a.MaxFuture)
 	if err := checks.Err(); err != nil {
-		return err
+		return a.reportImplausible(c, kind, body, envelope, err)
 	}
 	source := vitals.SourceAPI
 	if c.Caller.Role == access.Patient {

@@ -59,6 +59,8 @@ const (
 	ReadIngestionStatus Action = "read ingestion status"
 	ReadQuarantine      Action = "read quarantine"
 	ManageQuarantine    Action = "manage quarantine"
+	DiscardEvents       Action = "discard events"
+	ConfirmImplausible  Action = "confirm implausible readings"
 
 	ReadTriage        Action = "read triage"
 	ReviewTriage      Action = "review triage"
@@ -172,6 +174,8 @@ var policy = map[Action]row{
 	ReadIngestionStatus: staff(All, None),
 	ReadQuarantine:      only(Admin, ClinicalManager, MA, DataMonitor),
 	ManageQuarantine:    only(Admin, ClinicalManager, MA),
+	DiscardEvents:       staff(None, None), // which of them, the event decides
+	ConfirmImplausible:  clinicians(),
 
 	ReadTriage:        staff(None, None),
 	ReviewTriage:      clinicians(),
@@ -223,6 +227,8 @@ func Reach(role Role, action Action) Scope { return policy[action][role] }
 var emergencies = map[Action]bool{
 	IngestReadings:      true,
 	CorrectObservations: true, // whoever mistyped in the emergency takes it back
+	ConfirmImplausible:  true,
+	DiscardEvents:       true,
 	SignedByGateway:     true, // a gateway's readings; nobody's emergency, and no reason to lose one
 	AcknowledgeAlerts:   true,
 	ResolveAlerts:       true,

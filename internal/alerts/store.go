@@ -10,6 +10,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -38,6 +39,11 @@ type Draft struct {
 	EscalationID  string
 	MeasuredAt    time.Time
 	Origin        vitals.Origin // of the reading behind it
+	// Late: the reading came long after it was measured.
+	Late bool
+	// ReportedValues are what is no reading yet, as JSON by field, and QuarantineID the event that holds it.
+	ReportedValues phi.Text
+	QuarantineID   string
 	// DeviceID is the device or hub the alert is about; "" when it is about a reading's values.
 	DeviceID string
 	// Unmeasured alerts are about no value: value and threshold stay null.
@@ -64,6 +70,16 @@ func Store(tx core.App, draft Draft, now time.Time) (string, error) {
 		"observation": draft.ObservationID, "parameter": draft.Finding.Parameter, "message": message,
 		"status": string(StatusActive), "acknowledged": false, "snoozed": draft.Snoozed, "escalation": draft.EscalationID,
 		"device_id": draft.DeviceID, "origin": string(draft.Origin), "measured_at": collections.Instant(draft.MeasuredAt), "created_at": stored, "updated_at": stored,
+	}
+	if draft.QuarantineID != "" {
+		sealed, err := collections.Seal(draft.ReportedValues.Reveal(), "alerts.reported_values", id)
+		if err != nil {
+			return "", fmt.Errorf("seal reported values: %w", err)
+		}
+		row["reported_values"], row["quarantine_id"] = sealed, draft.QuarantineID
+	}
+	if draft.Late {
+		row["late"] = true
 	}
 	if draft.Informative {
 		row["status"], row["acknowledged"] = string(StatusResolved), true
@@ -124,5 +140,7 @@ func ResolveOpen(tx core.App, patientID string, now time.Time) (ids []string, er
 	return ids, err
 }
 
-// FromReading reports whether alerts of this type are raised by readings.
-func FromReading(alertType string) bool { return slices.Contains(ReadingTypes, alertType) }
+// FromReading reports whether alerts of this type are raised by what was measured.
+func FromReading(alertType string) bool {
+	return alertType == TypeImplausibleReading || slices.Contains(ReadingTypes, alertType)
+}

@@ -59,7 +59,8 @@ type kind struct {
 
 var (
 	missingAlerts = []string{alerts.TypeMissedReading, alerts.TypeNoReading24h}
-	deviceAlerts  = []string{alerts.TypeDeviceBattery, alerts.TypeStaleReading, alerts.TypeDeviceInfo}
+	deviceAlerts  = []string{alerts.TypeDeviceBattery, alerts.TypeStaleReading, alerts.TypeDeviceInfo, alerts.TypeDeviceClock}
+	readingAlerts = append(slices.Clone(alerts.ReadingTypes), alerts.TypeImplausibleReading)
 )
 
 // kinds is every event of the feed, each the event of one entry in the audit trail.
@@ -69,7 +70,7 @@ var kinds = []kind{
 	{event: audit.PatientUnarchive, feed: FeedPatient, severity: severityInfo, text: "{patient} was unarchived."},
 	{event: audit.PatientImport, feed: FeedEMRSync, severity: severitySuccess, text: "{patient} was imported from the EMR."},
 	{event: audit.EMRSync, feed: FeedEMRSync, severity: severitySuccess, text: "Synchronisation with the EMR completed."},
-	{event: audit.AlertCreate, feed: FeedVitalAlert, text: "{level} {alert} alert for {patient}.", alerts: alerts.ReadingTypes},
+	{event: audit.AlertCreate, feed: FeedVitalAlert, text: "{level} {alert} alert for {patient}.", alerts: readingAlerts},
 	{event: audit.AlertCreate, feed: FeedVitalAlert, text: "{alert} of {patient}.", alerts: missingAlerts, compliance: true},
 	{event: audit.AlertCreate, feed: FeedSystem, text: "{alert}: {patient}.", alerts: deviceAlerts},
 	{event: audit.AlertAcknowledge, feed: FeedAcknowledged, severity: severitySuccess, text: "An alert of {patient} was acknowledged."},

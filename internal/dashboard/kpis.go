@@ -38,7 +38,7 @@ const (
 )
 
 // vitalTypes are the alerts that count: about readings, and about readings that did not come. Source: docs/decisions/dashboard.md, "KPI details".
-var vitalTypes = append(slices.Clone(alerts.ReadingTypes), alerts.TypeMissedReading, alerts.TypeNoReading24h)
+var vitalTypes = append(slices.Clone(alerts.ReadingTypes), alerts.TypeImplausibleReading, alerts.TypeMissedReading, alerts.TypeNoReading24h)
 
 // KPIs works the figures out, or answers from memory; careTeamOf confines them to the patients of a user's care teams, "" does not.
 func (b *Board) KPIs(app core.App, careTeamOf string, now time.Time) (KPIs, error) {

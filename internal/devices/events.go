@@ -165,6 +165,9 @@ func (e *Engine) CheckDevice(app core.App, deviceID string, now time.Time) error
 		if err := recordHubAlive(tx, device.HubID(), device.LastSeenAt(), false, now); err != nil {
 			return err
 		}
+		if err := checkClock(tx, device, now); err != nil {
+			return err
+		}
 		return e.checkBattery(tx, device, now)
 	})
 }

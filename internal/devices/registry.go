@@ -21,17 +21,20 @@ type RegisterBody struct {
 	DeviceID   input.String `json:"device_id"`
 	DeviceType input.String `json:"device_type"`
 	Model      input.String `json:"model"`
+	MadeOn     input.String `json:"manufacture_date"`
 }
 
 // Registration is a body that was found valid by itself.
 type Registration struct {
 	DeviceID, Type, Model string
+	MadeOn                string // date; "" when unknown
 	Kind                  vitals.Kind
 }
 
 // Read checks a body. Source: docs/decisions/devices.md, "Device registry".
 func (b RegisterBody) Read(c *input.Checks) Registration {
 	r := Registration{DeviceID: c.Text("device_id", b.DeviceID, input.Required(maxID).Identifier()), Model: c.Text("model", b.Model, input.Optional(100))}
+	r.MadeOn = c.Date("manufacture_date", b.MadeOn, false)
 	r.Type, r.Kind = readType(c, b.DeviceType)
 	return r
 }
@@ -58,6 +61,9 @@ func Register(app core.App, r Registration, by audit.Actor, now time.Time) (devi
 		}
 		if r.Model != "" {
 			device.Set(collections.DeviceModel, r.Model)
+		}
+		if r.MadeOn != "" {
+			device.Set(collections.DeviceMadeOn, r.MadeOn)
 		}
 		if err := save(tx, device); err != nil {
 			return err
@@ -131,7 +137,7 @@ func takeBack(tx core.App, device *collections.Device, status string, event audi
 	if err != nil {
 		return err
 	}
-	for _, alertType := range []string{alerts.TypeNoReading24h, alerts.TypeDeviceBattery} {
+	for _, alertType := range []string{alerts.TypeNoReading24h, alerts.TypeDeviceBattery, alerts.TypeDeviceClock} {
 		if err := resolveAlerts(tx, device.DeviceID(), alertType, patientID, "", now); err != nil {
 			return err
 		}

@@ -73,6 +73,12 @@ type Event struct {
 	// Additions names what belongs to a reading of this kind and may come, or may have come, by itself.
 	Additions []string
 
+	// ReceivedAt is when the event reached the door, whatever its own clock says.
+	ReceivedAt time.Time
+	// Implausible is a measurement in which nothing is wrong but values outside their ranges, together with all that came with them. The
+	// event is refused, or what is wrong is left out of its reading; whoever looks after the patient has to hear of it all the same.
+	Implausible *Implausible
+
 	// LeftOut is what is wrong with values, by field, that were measured along with the reading and are not in it.
 	LeftOut fault.Fields
 
@@ -175,7 +181,9 @@ func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
 		return Event{}, err
 	}
 	c := input.NewChecks()
-	event := Event{Vendor: g.vendor, Type: EventType(text(c, "event_type", sent.EventType, true, maxWord)), bodyHash: sha256.Sum256(raw)}
+	event := Event{
+		Vendor: g.vendor, Type: EventType(text(c, "event_type", sent.EventType, true, maxWord)), bodyHash: sha256.Sum256(raw), ReceivedAt: now,
+	}
 	if event.Type != "" && !event.Type.Known() {
 		// What an unknown event holds is not ours to judge, but a hub it names is alive.
 		sent.readEnvelope(input.NewChecks(), &event)
@@ -192,6 +200,7 @@ func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
 		event.LastSeenAt = c.Instant("last_seen_at", sent.LastSeenAt, false)
 	}
 	if err := c.Err(); err != nil {
+		event.Implausible = sent.readImplausible(c, event)
 		return event, err
 	}
 	if reading.Kind.Valid() {

@@ -215,8 +215,11 @@ func (t tenovi) parseReading(main tenoviMeasurement, additions []tenoviMeasureme
 	}
 	event, err := w.parse(body, t.maxFuture, now)
 	event.Index = string(main.Filter.Value.Index)
-	if event.Reading != nil {
+	switch {
+	case event.Reading != nil:
 		event.Additions = tenoviAdditions[metric.kind]
+	case event.Implausible != nil:
+		event.Implausible.Additions = tenoviAdditions[metric.kind]
 	}
 	return event, err
 }
@@ -230,12 +233,18 @@ func (t tenovi) parseAddition(m tenoviMeasurement, body []byte, now time.Time) (
 	}
 	w.event["event_type"] = string(DeviceConnected) // which asks for a device and a time
 	event, err := w.parse(body, t.maxFuture, now)
-	if err == nil {
+	named := err == nil
+	if named {
 		err = m.refused()
 	}
 	event.Type, event.MeasurementType, event.measurement = MeasurementCreated, m.metric(), m.kind()
 	event.Addition, event.Index = m.metric(), string(m.Filter.Value.Index)
 	if err != nil {
+		if p, number := m.parameter(), m.First.number(); named && p != nil && number != nil {
+			if outside := p.Outside(*number); outside != nil {
+				event.Implausible = event.implausible(vitals.Reading{Kind: vitals.Kind(event.measurement)}.With(p, *number), outside)
+			}
+		}
 		return event, err
 	}
 	reading := vitals.Reading{Kind: vitals.Kind(event.measurement), DeviceID: event.DeviceID, MeasuredAt: event.At}

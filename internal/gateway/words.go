@@ -37,10 +37,11 @@ func (w words) parse(raw []byte, maxFuture time.Duration, now time.Time) (Event,
 	if !ok || len(refused.Fields) == 0 {
 		return event, err
 	}
-	leftOut := fault.Fields{}
+	leftOut, whole := fault.Fields{}, true
 	for field, messages := range refused.Fields {
 		if !slices.Contains(w.asides, field) {
-			return event, renamed(err, w.nameOf)
+			whole = false
+			continue
 		}
 		delete(w.event, field)
 		delete(w.values, strings.TrimPrefix(field, "values."))
@@ -48,10 +49,18 @@ func (w words) parse(raw []byte, maxFuture time.Duration, now time.Time) (Event,
 			leftOut[w.nameOf(field)] = messages
 		}
 	}
-	if event, err = w.read(raw, maxFuture, now); err == nil {
-		event.LeftOut = leftOut
+	rest, again := w.read(raw, maxFuture, now)
+	if event.Implausible != nil { // with what is left out of the rest
+		rest.Implausible = event.Implausible
 	}
-	return event, renamed(err, w.nameOf)
+	if !whole {
+		event.Implausible = rest.Implausible
+		return event, renamed(err, w.nameOf)
+	}
+	if again == nil {
+		rest.LeftOut = leftOut
+	}
+	return rest, renamed(again, w.nameOf)
 }
 
 func (w words) read(raw []byte, maxFuture time.Duration, now time.Time) (Event, error) {

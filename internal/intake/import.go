@@ -45,7 +45,7 @@ type Imported struct{ Stored, Known, Refused int }
 // whichever way it came, is known and changes nothing, so an import can be repeated and can go on after an interruption.
 // What cannot be placed is refused, not kept: the file is still there.
 func (e *Engine) Import(ctx context.Context, app core.App, table Table, o ImportOptions) (done Imported, err error) {
-	i := &importing{ImportOptions: o, ingest: e.Readings.Ingest, app: app}
+	i := &importing{ImportOptions: o, engine: e, ingest: e.Readings.Ingest, app: app}
 	if o.DryRun {
 		i.ingest = observations.NewRehearsal(e.Readings).Ingest
 	}
@@ -69,6 +69,7 @@ func (e *Engine) Import(ctx context.Context, app core.App, table Table, o Import
 
 type importing struct {
 	ImportOptions
+	engine *Engine
 	ingest func(core.App, observations.Submission, time.Time) (observations.Outcome, error)
 	app    core.App
 	lines  int
@@ -92,10 +93,14 @@ func (i *importing) read(table Table) (group []entry, more bool, err error) {
 		var event gateway.Event
 		if err == nil {
 			event, err = table.Parse(body, i.Clock())
+			event.ReceivedAt = time.Time{} // a table has no clock of its own: its times are taken at their word
 		}
 		refused, isFault := errors.AsType[*fault.Error](err)
 		switch {
 		case isFault:
+			if err := i.keep(event, body, refused); err != nil {
+				return nil, false, fmt.Errorf("keep line %d: %w", line, err)
+			}
 			i.refuse(line, reasonText(refused))
 		case err != nil:
 			return nil, false, fmt.Errorf("read line %d: %w", line, err)
@@ -104,6 +109,14 @@ func (i *importing) read(table Table) (group []entry, more bool, err error) {
 		}
 	}
 	return group, true, nil
+}
+
+// keep has people told of what is implausible in a line that was refused.
+func (i *importing) keep(event gateway.Event, body []byte, refused *fault.Error) error {
+	if i.DryRun || event.Implausible == nil {
+		return nil
+	}
+	return i.engine.keepLine(i.app, event, body, refused.Fields, i.Clock())
 }
 
 func (i *importing) refuse(line int, reason string) {

@@ -30,6 +30,8 @@ type Options struct {
 	Devices  *devices.Engine
 	// Repeatable stores repeats of a webhook too; for tests of the gateway.
 	Repeatable bool
+	// LateAfter is the age from which a measurement says little about now; zero for a day.
+	LateAfter time.Duration
 	Log        *slog.Logger
 }
 
@@ -82,7 +84,7 @@ func (e *Engine) Receive(ctx context.Context, app core.App, d Delivery) (results
 		d.Body = part.body
 		var result Result
 		if part.refusal != nil {
-			result, err = refuse(app, part, d, someRead)
+			result, err = e.refuse(app, part, d, someRead)
 		} else {
 			result, err = e.receive(ctx, app, part.event, d)
 		}
@@ -120,13 +122,20 @@ func (e *Engine) read(d Delivery) (parts []part, someRead bool, err error) {
 	return parts, someRead, nil
 }
 
-// refuse stores an event that cannot be read: its vendor will stop sending it one day.
-func refuse(app core.App, p part, d Delivery, told bool) (Result, error) {
-	id, known, err := Store(app, Entry{
-		ID: gateway.BodyID(d.Vendor, d.Body), Status: collections.EventRejected, Reason: p.refusal.Code,
-		Event: p.event, Payload: d.Body, FieldErrors: p.refusal.Fields, Told: told,
-	}, d.By, d.At)
-	return Result{Status: Refused, EventID: id, Refusal: p.refusal, Repeated: known}, err
+// refuse stores an event that cannot be read: its vendor will stop sending it one day. What is implausible in it is told.
+func (e *Engine) refuse(app core.App, p part, d Delivery, told bool) (Result, error) {
+	result := Result{Status: Refused, Refusal: p.refusal}
+	err := app.RunInTransaction(func(tx core.App) (err error) {
+		result.EventID, result.Repeated, err = Store(tx, Entry{
+			ID: gateway.BodyID(d.Vendor, d.Body), Status: collections.EventRejected, Reason: p.refusal.Code,
+			Event: p.event, Payload: d.Body, FieldErrors: p.refusal.Fields, Told: told,
+		}, d.By, d.At)
+		if err != nil {
+			return err
+		}
+		return e.attend(tx, result.EventID, p.event, d.By, d.At)
+	})
+	return result, err
 }
 
 func (e *Engine) receive(ctx context.Context, app core.App, event gateway.Event, d Delivery) (Result, error) {

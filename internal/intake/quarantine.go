@@ -53,12 +53,15 @@ func (e *Engine) reread(event *collections.GatewayEvent) (gateway.Event, error) 
 // Release gives a quarantined measurement to a patient: it becomes an observation like any other, in one transaction with the end
 // of its waiting. Faults: not_found for the event or the patient, invalid_state for one dealt with or unreadable, and what
 // refuses a reading. The person's word weighs more than the deduplication key: of two that contradict each other both can
-// become observations.
+// become observations. One with implausible values is told to the patient's people and waits on, without an outcome.
 func (e *Engine) Release(app core.App, id, patientID string, by audit.Actor, now time.Time) (outcome observations.Outcome, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		waiting, err := Find(tx, id)
 		if err != nil {
 			return err
+		}
+		if fromPeople(waiting.Source()) {
+			return keptForItsPatient()
 		}
 		if _, err := collections.FindPatient(tx, patientID); err != nil {
 			return fault.OrMissing(err)
@@ -67,6 +70,9 @@ func (e *Engine) Release(app core.App, id, patientID string, by audit.Actor, now
 			return err
 		}
 		event, err := e.reread(waiting)
+		if event.Implausible != nil && waiting.Status() == collections.EventRejected {
+			return e.give(tx, waiting, event, patientID, by, now)
+		}
 		if err != nil || event.Reading == nil {
 			return fault.State("invalid_state", "The event cannot be read as a measurement.").Because(err)
 		}
@@ -112,7 +118,14 @@ func Discard(app core.App, id string, reason phi.Text, by audit.Actor, now time.
 		if err := waits(event); err != nil {
 			return err
 		}
-		if err := end(tx, event, ending{status: collections.EventDiscarded, reason: reason}, by, now); err != nil {
+		patient, err := collections.PatientOfQuarantine(tx, id)
+		if err != nil {
+			return err
+		}
+		if err := end(tx, event, ending{status: collections.EventDiscarded, reason: reason, patient: patient}, by, now); err != nil {
+			return err
+		}
+		if err := takeBack(tx, event, reason, by, now); err != nil {
 			return err
 		}
 		event, err = Find(tx, id)

@@ -16,6 +16,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/intake"
+	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
@@ -78,12 +79,14 @@ func TestRelease(t *testing.T) {
 		{id, collections.NewUUID(), "not_found"},
 		{id, archived, "validation_error"},
 		{held, ada, "device_patient_mismatch"},
-		{ancient, ada, "validation_error"},
 		{foreign, ada, "invalid_state"},
 	} {
 		if _, err := engine.Release(app, refused.id, refused.patient, nurse, now); vigiltest.Code(err) != refused.want {
 			t.Errorf("%v, want %s", err, refused.want)
 		}
+	}
+	if old, err := engine.Release(app, ancient, ada, nurse, now); err != nil || old.Observation.SuspectReason != observations.ReasonDeviceClock {
+		t.Errorf("measured before anybody was born: %+v, %v", old.Observation.Review, err)
 	}
 	before := vigiltest.RowCounts(t, app)
 	outcome, err := engine.Release(app, id, ada, nurse, now)
@@ -103,7 +106,7 @@ func TestRelease(t *testing.T) {
 	if err != nil || second.Duplicate || second.Observation.ID == outcome.Observation.ID || *second.Observation.Reading.Value(vitals.Systolic) != 130 {
 		t.Errorf("a person's word against the first: %+v, %v", second.Duplicate, err)
 	}
-	if page, total, _, err := collections.PageOfGatewayEvents(app, collections.GatewayEventFilter{Status: collections.EventReleased}, 0, 10); err != nil || total != 2 || len(page) != 2 {
+	if page, total, _, err := collections.PageOfGatewayEvents(app, collections.GatewayEventFilter{Status: collections.EventReleased}, 0, 10); err != nil || total != 3 || len(page) != 3 {
 		t.Errorf("%d released (%v)", total, err)
 	}
 }

@@ -56,7 +56,14 @@ func (e *Engine) replayOne(tx core.App, id string, done *Replayed, now time.Time
 	if waits(waiting) != nil {
 		return nil //nolint:nilerr // somebody was faster
 	}
+	if fromPeople(waiting.Source()) { // its patient is known, and nothing else is to be put right
+		done.Waiting++
+		return nil
+	}
 	event, err := e.reread(waiting)
+	if err := e.attend(tx, id, event, audit.System(), now); err != nil {
+		return err
+	}
 	if refused, ok := errors.AsType[*fault.Error](err); ok {
 		done.Waiting++
 		return goOnWaiting(tx, waiting, collections.EventRejected, refused.Code, refused.Fields)

@@ -22,6 +22,8 @@ type Entry struct {
 	Event       gateway.Event
 	Payload     []byte // as it came; stored encrypted
 	FieldErrors fault.Fields
+	// Source is by which way it came; "" for a vendor's webhook.
+	Source string
 	// Told: staff hear of it though nobody has to place it, because its sender does not.
 	Told bool
 }
@@ -96,7 +98,7 @@ func (e Entry) insert(tx core.App, now time.Time) (stored bool, err error) {
 	return collections.InsertGatewayEvent(tx, collections.NewGatewayEvent{
 		ID: e.ID, Vendor: string(e.Event.Vendor), Status: e.Status, Reason: e.Reason, EventType: string(e.Event.Type),
 		DeviceID: e.Event.DeviceID, HubID: e.Event.HubID, MeasurementOf: e.Event.MeasurementType, At: e.Event.At,
-		FieldErrors: e.FieldErrors, Payload: e.Payload,
+		FieldErrors: e.FieldErrors, Payload: e.Payload, Source: e.Source, Implausible: e.Event.Implausible != nil,
 	}, now)
 }
 
@@ -136,6 +138,9 @@ func reasonFor(refused *fault.Error) string {
 // Source: docs/decisions/gateway.md, "Which patient does an event belong to".
 func Place(app core.App, event gateway.Event) (patientID, reason string, err error) {
 	holder, err := collections.DeviceHolder(app, event.DeviceID, event.At)
+	if err == nil && holder == "" {
+		holder, err = undatedHolder(app, event)
+	}
 	if err != nil {
 		return "", "", err
 	}

@@ -41,6 +41,7 @@ func (e *Engine) complete(tx core.App, b *batch, m *memory, s Submission, now ti
 		return Outcome{}, err
 	}
 	o.Reading, o.UpdatedAt, o.addition = whole, now, &s.Reading
+	o.confirm(s, now)
 	if o.FHIRStatus != "" {
 		o.FHIRVersion, o.TransformedAt = o.FHIRVersion+1, now
 	}
@@ -50,6 +51,9 @@ func (e *Engine) complete(tx core.App, b *batch, m *memory, s Submission, now ti
 	record.Load(o.columns())
 	changed := append(s.Reading.Columns(), collections.ObservationFHIRVersion, collections.ObservationTransformedAt,
 		collections.ObservationReadingKey, collections.ColumnUpdatedAt)
+	if s.ConfirmedBy != "" {
+		changed = append(changed, "review_state", "confirmed_by", "confirmed_at")
+	}
 	if err := collections.Update(tx, record, changed...); err != nil {
 		return Outcome{}, err
 	}
@@ -83,6 +87,10 @@ type Submission struct {
 	Partial, Addition bool
 	// Repeatable readings are stored however often they come; only for tests of the gateway.
 	Repeatable bool
+	// ConfirmedBy is who vouches for values that no device should report; "" where nobody had to.
+	ConfirmedBy string
+	// Undated readings carry a time at which they cannot have been measured: they are kept and not judged.
+	Undated bool
 	// Device is what the gateway told of the device along with the reading.
 	Device devices.Envelope
 	// By says who sent it, for the audit trail.

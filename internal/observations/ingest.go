@@ -88,6 +88,9 @@ func (e *Engine) ingest(tx core.App, b *batch, m *memory, s Submission, now time
 		}
 		return outcome, err
 	}
+	if s.unjudged() {
+		return e.keepUndated(tx, b, o, s, now)
+	}
 	outcome, err := e.consequences(tx, b, o, patient, s.By, now)
 	if err != nil {
 		return Outcome{}, err
@@ -138,6 +141,10 @@ func (e *Engine) observe(s Submission, now time.Time) Observation {
 	if !s.Repeatable {
 		o.readingKey, o.gatewayKey = readingKey(s.PatientID, s.Reading), s.GatewayKey
 	}
+	if o.confirm(s, now); s.unjudged() {
+		o.Review, o.SuspectReason = Suspect, ReasonDeviceClock
+		return o
+	}
 	e.transform(&o, now)
 	return o
 }
@@ -159,7 +166,7 @@ func (e *Engine) findSubject(tx core.App, m *memory, s Submission) (subject, err
 		return subject{}, fault.Missing()
 	case !h.Active:
 		return subject{}, fault.Field("patient_id", "This patient is archived.")
-	case h.unborn(s.PatientID, s.Reading.MeasuredAt.In(collections.Zone(h.TimeZone, e.rules.PracticeZone))):
+	case !s.Undated && h.unborn(s.PatientID, s.Reading.MeasuredAt.In(collections.Zone(h.TimeZone, e.rules.PracticeZone))):
 		return subject{}, fault.Field("measured_at", "Measurement time is before the patient's date of birth.")
 	}
 	assigned, err := checkDevice(tx, m, s.PatientID, s.Reading)

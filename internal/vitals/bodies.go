@@ -44,7 +44,9 @@ func field[T any](b Body, name string) (f input.Field[T]) {
 
 // Read reads the body of a caller of the API: a parameter in another unit has a field of its own. The reading is without
 // time and device, and to be used only when c has nothing to complain about.
-func (d *Definition) Read(c *input.Checks, b Body) Reading {
+func (d *Definition) Read(c *input.Checks, b Body) Reading { return d.read(c, b, nil).coherent(c, d) }
+
+func (d *Definition) read(c *input.Checks, b Body, outside *Outside) Reading {
 	r := Reading{Kind: d.Kind}
 	for _, p := range d.All {
 		name, number, in := p.Column, field[float64](b, p.Column), (*Unit)(nil)
@@ -63,16 +65,20 @@ func (d *Definition) Read(c *input.Checks, b Body) Reading {
 		if in != nil && !filled(number) {
 			continue // two were sent
 		}
-		r.take(c, p, name, number, in, in.name())
+		r.take(c, p, name, number, in, in.name(), outside)
 	}
 	for _, m := range d.Marks {
 		r.Say(m, m.read(c, b))
 	}
-	return r.coherent(c, d)
+	return r
 }
 
 // ReadSent reads the values of a gateway, in its words and in the unit it named, one of [Definition.Units] or "".
 func (d *Definition) ReadSent(c *input.Checks, b Body, unit string) Reading {
+	return d.readSent(c, b, unit, nil).coherent(c, d)
+}
+
+func (d *Definition) readSent(c *input.Checks, b Body, unit string, outside *Outside) Reading {
 	r := Reading{Kind: d.Kind}
 	for _, p := range d.All {
 		name, number, in := p.Name, field[float64](b, p.Name), (*Unit)(nil)
@@ -96,14 +102,14 @@ func (d *Definition) ReadSent(c *input.Checks, b Body, unit string) Reading {
 		if in != nil && !filled(number) {
 			number, in = input.Number{}, nil
 		}
-		r.take(c, p, name, number, in, unit)
+		r.take(c, p, name, number, in, unit, outside)
 	}
 	for _, m := range d.Marks {
 		if !m.Unsent {
 			r.Say(m, m.read(c, b))
 		}
 	}
-	return r.coherent(c, d)
+	return r
 }
 
 // SentFields are the fields of a gateway's values, of whatever kind.
@@ -121,17 +127,17 @@ func SentFields() (names []string) {
 
 // take reads one number, which came in another unit when in is not nil; what was sent in one is kept beside what it comes to.
 // Source: docs/decisions/observations.md, "Weight in pounds", "Pulse-oximetry and glucose fields" and "Glucose units".
-func (r *Reading) take(c *input.Checks, p *Parameter, name string, number input.Number, in *Unit, unit string) {
+func (r *Reading) take(c *input.Checks, p *Parameter, name string, number input.Number, in *Unit, unit string, outside *Outside) {
 	if in == nil {
-		r.values[p.place] = p.Range.read(c, name, number, slices.Contains(r.Kind.Definition().Must, p))
+		r.values[p.place] = p.read(c, name, number, slices.Contains(r.Kind.Definition().Must, p), outside)
 		return
 	}
 	sent := c.Number(name, number, true)
-	if sent == nil || (in.Range != Range{} && !in.Range.check(c, name, *sent)) {
+	if sent == nil || (in.Range != Range{} && !outside.admits(c, p, in.Range, name, *sent)) {
 		return
 	}
 	value := in.Convert(*sent)
-	if in.Range != (Range{}) || p.Range.check(c, name, value) {
+	if in.Range != (Range{}) || outside.admits(c, p, p.Range, name, value) {
 		r.values[p.place], r.OriginalValue, r.OriginalUnit = &value, sent, unit
 	}
 }

@@ -233,9 +233,9 @@ func (r Range) check(c *input.Checks, name string, value float64) bool {
 
 // read returns the field's number with two decimals when it lies in the range, else nil after a complaint. The range is
 // held against what was sent: 300.004 mmHg is not 300.
-func (r Range) read(c *input.Checks, name string, f input.Number, required bool) *float64 {
+func (p *Parameter) read(c *input.Checks, name string, f input.Number, required bool, outside *Outside) *float64 {
 	value := c.Number(name, f, required)
-	if value == nil || !r.check(c, name, *value) {
+	if value == nil || !outside.admits(c, p, p.Range, name, *value) {
 		return nil
 	}
 	return new(RoundHalfUp(*value, Decimals))

@@ -141,6 +141,13 @@ const (
 // Check complains, under the contract's field names, about a reading that did not come through a [Body]: a kind that does
 // not exist, values that are missing, foreign to the kind or out of range.
 func (r Reading) Check(c *input.Checks) {
+	r.check(c, nil)
+	if d := r.Kind.Definition(); d.Coherent != nil {
+		d.Coherent(r, c)
+	}
+}
+
+func (r Reading) check(c *input.Checks, outside *Outside) {
 	d := r.Kind.Definition()
 	if d == &undefined {
 		c.Reject("observation_type", oneOf(KindNames))
@@ -154,11 +161,8 @@ func (r Reading) Check(c *input.Checks) {
 		case !slices.Contains(d.All, p):
 			c.Reject(p.Column, msgForeign)
 		default:
-			p.Range.check(c, p.Column, *value)
+			outside.admits(c, p, p.Range, p.Column, *value)
 		}
-	}
-	if d.Coherent != nil {
-		d.Coherent(r, c)
 	}
 	for _, m := range Marks {
 		switch said := r.Says(m); {

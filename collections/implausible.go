@@ -1,0 +1,45 @@
+package collections
+
+import (
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// AlertsOfQuarantine are the alerts about an event in the quarantine, in order.
+func AlertsOfQuarantine(app core.App, eventID string) ([]*Alert, error) {
+	return listOf[Alert](app, Alerts, dbx.NewExp("quarantine_id = {:event} AND quarantine_id != ''", dbx.Params{"event": eventID}), "id")
+}
+
+// PatientOfQuarantine is whose people were told of an event in the quarantine; "" while nobody was. The event itself does not say whose it is.
+func PatientOfQuarantine(app core.App, eventID string) (string, error) {
+	patients, err := PatientsOfQuarantine(app, eventID)
+	return patients[eventID], err
+}
+
+// PatientsOfQuarantine are those of several events, by event.
+func PatientsOfQuarantine(app core.App, eventIDs ...string) (map[string]string, error) {
+	return readMap[string]("find whose events are", app.DB().Select("quarantine_id", "patient").From(Alerts).
+		Where(dbx.And(AnyOf("quarantine_id", eventIDs), dbx.NewExp("quarantine_id != ''"))))
+}
+
+// NoteWhyResolved stores why the service ended an alert.
+func NoteWhyResolved(tx core.App, alertID, reason string, now time.Time) error {
+	return update(tx, "note why an alert ended", Alerts, dbx.Params{"resolution_reason": reason, "updated_at": Instant(now)}, dbx.HashExp{"id": alertID})
+}
+
+// SupersedeAlert ends an alert the moment it is stored, as the system: what was measured since speaks for itself.
+func SupersedeAlert(tx core.App, alertID, status, system string, now time.Time) error {
+	if _, err := endAlerts(tx, `id = {:id}`, dbx.Params{"id": alertID}, status, system, now); err != nil {
+		return err
+	}
+	return NoteWhyResolved(tx, alertID, "superseded", now)
+}
+
+// StandsWithout reports whether an escalation has alerts besides the given one that were not withdrawn.
+func StandsWithout(app core.App, escalationID, alertID string) (bool, error) {
+	return queryValue[bool](app, "look for other alerts of an escalation", `SELECT EXISTS (SELECT 1 FROM alerts
+		WHERE escalation = {:escalation} AND escalation != '' AND id != {:alert} AND resolution_reason != 'withdrawn')`,
+		dbx.Params{"escalation": escalationID, "alert": alertID})
+}

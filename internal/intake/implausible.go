@@ -1,0 +1,255 @@
+package intake
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/escalations"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/ranking"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// A measurement with values that no device should report is refused, as the contract has it, and may yet be the worst that was ever
+// measured. So it is kept as it came, those who look after the patient are told at once, and one of them says whether it is true.
+// Source: docs/decisions/observations.md, "Implausible values".
+
+// Ways of which a measurement can come besides a vendor's webhook.
+const (
+	SourceImport    = "import"
+	SourceDashboard = "dashboard"
+	sourceGateway   = "gateway"
+)
+
+// fromPeople reports whether a person typed it: its patient is the one they named, and its payload is ours.
+func fromPeople(source string) bool {
+	return slices.Contains([]string{string(vitals.SourceAPI), string(vitals.SourcePortal), SourceDashboard}, source)
+}
+
+// SourceOf is by which way an event came.
+func SourceOf(event *collections.GatewayEvent) string {
+	return cmp.Or(event.Source(), event.Vendor(), sourceGateway)
+}
+
+// originOf says who vouches for what came this way.
+func originOf(source string) vitals.Origin {
+	switch source {
+	case SourceImport:
+		return vitals.OriginImport
+	case string(vitals.SourcePortal):
+		return vitals.OriginPatient
+	case string(vitals.SourceAPI), SourceDashboard:
+		return vitals.OriginStaff
+	}
+	return vitals.OriginDevice
+}
+
+// claim is an implausible measurement and whose it is.
+type claim struct {
+	eventID, patientID string
+	gateway.Implausible
+	origin  vitals.Origin
+	undated bool
+}
+
+// attend has the patient's people told of what is implausible in an event that was stored, once, as soon as it is known whose it is.
+func (e *Engine) attend(tx core.App, eventID string, event gateway.Event, by audit.Actor, now time.Time) error {
+	if event.Implausible == nil {
+		return nil
+	}
+	stored, err := Find(tx, eventID)
+	if err != nil || waits(stored) != nil {
+		return err
+	}
+	if told, err := collections.PatientOfQuarantine(tx, eventID); err != nil || told != "" {
+		return err
+	}
+	patient, reason, err := Place(tx, event)
+	if err != nil || reason != "" {
+		return err // it stays where people see it
+	}
+	return e.tellOf(tx, stored, event, patient, by, now)
+}
+
+// give is a person's word whose an implausible measurement is that could not be placed. That it is true is for others to say.
+func (e *Engine) give(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, by audit.Actor, now time.Time) error {
+	told, err := collections.PatientOfQuarantine(tx, stored.Id)
+	if err != nil {
+		return err
+	}
+	if told != "" {
+		return keptForItsPatient()
+	}
+	patient, err := collections.FindReceivingPatient(tx, patientID)
+	if err != nil {
+		return err
+	}
+	if !patient.Active {
+		return fault.Field("patient_id", "This patient is archived.")
+	}
+	return e.tellOf(tx, stored, event, patientID, by, now)
+}
+
+func keptForItsPatient() error {
+	return fault.State("invalid_state", "The event is known to be this patient's: confirm or discard its values.")
+}
+
+func (e *Engine) tellOf(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, by audit.Actor, now time.Time) error {
+	wrong, err := undated(tx, event, patientID)
+	if err != nil {
+		return err
+	}
+	if err := stored.SetImplausible(tx); err != nil { // of what was stored before anybody looked for it
+		return err
+	}
+	return e.tell(tx, claim{
+		eventID: stored.Id, patientID: patientID, Implausible: *event.Implausible, origin: originOf(SourceOf(stored)), undated: wrong,
+	}, by, now)
+}
+
+// notice is what people are to hear of a claim, decided and not yet written.
+type notice struct {
+	draft alerts.Draft
+	// stat: a value lies beyond a critical bound. known: what was measured since speaks for itself. quiet: nobody is to be called for it.
+	stat, known, quiet bool
+}
+
+// assess decides what an implausible measurement means. It touches nothing.
+func (c claim) assess(picture triage.Picture, lateAfter time.Duration, now time.Time) notice {
+	finding, critical := c.judge(picture.Thresholds)
+	reported := map[string]float64{}
+	for _, p := range vitals.Parameters {
+		if value := c.Reading.Value(p); value != nil {
+			reported[p.Column] = *value
+		}
+	}
+	encoded, _ := json.Marshal(reported) // finite numbers by name always have a form
+	n := notice{stat: critical, draft: alerts.Draft{
+		PatientID: c.patientID, Finding: finding, MeasuredAt: c.Reading.MeasuredAt, Origin: c.origin,
+		ReportedValues: phi.Text(encoded), QuarantineID: c.eventID, Late: c.undated || now.Sub(c.Reading.MeasuredAt) > lateAfter,
+	}}
+	if n.draft.Late {
+		_, newest := picture.Latest.Value(c.Reading.Kind.Definition().Main())
+		n.stat, n.known = false, !c.undated && newest.After(c.Reading.MeasuredAt)
+		n.quiet = n.known || c.undated
+	}
+	return n
+}
+
+// tell stores the alert of a claim, the stat escalation where there has to be one, and where the patient ranks now.
+func (e *Engine) tell(tx core.App, c claim, by audit.Actor, now time.Time) error {
+	return ranking.Change(tx, now, func(tx core.App) (string, error) {
+		picture, err := triage.ReadPicture(tx, c.patientID, nil, now)
+		if err != nil {
+			return "", err
+		}
+		n := c.assess(picture, cmp.Or(e.LateAfter, recent), now)
+		id, err := alerts.Raise(tx, n.draft, now)
+		if err != nil {
+			return "", err
+		}
+		if c.undated {
+			if err := collections.NoteWrongClock(tx, c.Reading.DeviceID, c.patientID, "", now); err != nil {
+				return "", err
+			}
+		}
+		if n.known {
+			return c.patientID, supersede(tx, id, c.patientID, now)
+		}
+		label, err := collections.PatientLabel(tx, c.patientID)
+		if err != nil {
+			return "", err
+		}
+		if n.stat {
+			if err := escalate(tx, picture, n.draft, id, label, now); err != nil {
+				return "", err
+			}
+		}
+		if n.quiet {
+			return c.patientID, nil
+		}
+		return c.patientID, notifications.Announce(tx, notifications.Announcement{
+			Kind: notifications.AlertRaised, Severity: string(alerts.Critical), PatientID: c.patientID, AlertID: id,
+			Body: label + ": " + n.draft.Finding.Message, Key: alerts.AnnouncementKey(id),
+		}, now)
+	})
+}
+
+func supersede(tx core.App, alertID, patientID string, now time.Time) error {
+	if err := collections.SupersedeAlert(tx, alertID, string(alerts.StatusAutoResolved), alerts.System, now); err != nil {
+		return err
+	}
+	return alerts.NoteAutoResolved(tx, collections.EndedAlert{ID: alertID, PatientID: patientID}, now)
+}
+
+// escalate opens the stat escalation of an alert, or has the alert join the one that the system has open, as for a critical reading.
+// Source: docs/decisions/alerts.md, "STAT-severity alert".
+func escalate(tx core.App, picture triage.Picture, draft alerts.Draft, alertID, label string, now time.Time) error {
+	assignee, err := collections.ActiveProviderEmail(tx, draft.PatientID)
+	if err != nil {
+		return err
+	}
+	id, opened, err := escalations.OpenBySystem(tx, escalations.Draft{
+		PatientID: draft.PatientID, Priority: escalations.Stat, Reason: phi.Text(draft.Finding.Message), AssignedTo: assignee, AlertID: alertID,
+	}, now)
+	if err != nil {
+		return err
+	}
+	key, why := "escalation "+id, draft.Finding.Message
+	if !opened {
+		again := false
+		for _, active := range picture.Escalations {
+			again = again || (active.ID == id && active.Renotify(now))
+		}
+		if err := escalations.Join(tx, id, again, now); err != nil || !again {
+			return err
+		}
+		key, why = key+" joined "+collections.Instant(now), "A further critical reading."
+	}
+	return notifications.Announce(tx, notifications.Announcement{
+		Kind: notifications.EscalationOpened, Severity: string(alerts.Critical), PatientID: draft.PatientID, EscalationID: id, AlertID: alertID,
+		Body: label + ", stat: " + why, Key: key,
+	}, now)
+}
+
+// takeBack does what follows when an implausible measurement is discarded: nothing was measured, so its alerts, the stat escalation that
+// came of them alone and what they weighed are taken back.
+func takeBack(tx core.App, event *collections.GatewayEvent, reason phi.Text, by audit.Actor, now time.Time) error {
+	raised, err := collections.AlertsOfQuarantine(tx, event.Id)
+	if err != nil || len(raised) == 0 {
+		return err
+	}
+	return ranking.Change(tx, now, func(tx core.App) (string, error) {
+		for _, alert := range raised {
+			if err := resolve(tx, alert, "discarded", reason, by, now); err != nil {
+				return "", err
+			}
+			if err := collections.NoteWhyResolved(tx, alert.Id, "withdrawn", now); err != nil {
+				return "", err
+			}
+			if err := escalations.CancelWithout(tx, alert.EscalationID(), alert.Id, by, now); err != nil {
+				return "", err
+			}
+		}
+		return raised[0].PatientID(), nil
+	})
+}
+
+// resolve ends an alert that is not over.
+func resolve(tx core.App, alert *collections.Alert, outcome string, notes phi.Text, by audit.Actor, now time.Time) error {
+	if _, err := alerts.Next(alerts.Status(alert.Status()), alerts.Resolve); err != nil {
+		return nil //nolint:nilerr // it is over already
+	}
+	return alerts.Act(tx, alert, alerts.Action{Move: alerts.Resolve, Outcome: outcome, Notes: notes}, by, now)
+}

@@ -1,0 +1,98 @@
+package routes
+
+import (
+	"errors"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/intake"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/vitals"
+	"github.com/vigilhealth/vigil/routes/web"
+)
+
+// reportImplausible answers a reading that was refused, as the contract has it. Where nothing is wrong with it but values that no device should
+// report, about a patient the caller may act on, the patient's people are told of them first: the caller may not send them again.
+// Source: docs/decisions/observations.md, "Implausible values".
+func (a *api) reportImplausible(c *web.Call, kind *vitals.Definition, body vitals.Body, envelope vitals.Envelope, refusal error) error {
+	refused, ok := errors.AsType[*fault.Error](refusal)
+	if !ok {
+		return refusal
+	}
+	reading, outside, ok := kind.ReadOutside(body)
+	checks := input.NewChecks()
+	var patientID string
+	patientID, reading.DeviceID, reading.MeasuredAt = envelope.Read(checks, c.Now, a.MaxFuture)
+	if !ok || checks.Err() != nil {
+		return refusal
+	}
+	source := vitals.SourceAPI
+	if c.Caller.Role == access.Patient {
+		if source = vitals.SourcePortal; patientID != c.Caller.PatientID {
+			return refusal
+		}
+	}
+	if a.reach(c, patientID) != nil {
+		return refusal
+	}
+	err := a.Intake.Report(c.App, intake.Report{
+		PatientID: patientID, Source: string(source), Reading: reading, Outside: outside, Refusal: refused.Fields,
+	}, c.Actor(), c.Now)
+	if err != nil { // the caller has to try again: nobody was told
+		return fault.New(fault.Unavailable, "service_unavailable", "The reading could not be stored.").Because(err)
+	}
+	return refusal
+}
+
+// confirmEvent makes an observation of a measurement whose values somebody vouches for.
+func (a *api) confirmEvent(c *web.Call, event *collections.GatewayEvent) error {
+	type confirmBody struct {
+		Notes input.String `json:"notes"`
+	}
+	notes, err := web.Read(c, func(body confirmBody, checks *input.Checks) phi.Text {
+		return phi.Text(checks.Text("notes", body.Notes, input.Required(500).Multiline()))
+	})
+	if err != nil {
+		return err
+	}
+	patient, err := collections.PatientOfQuarantine(c.App, event.Id)
+	if err != nil {
+		return err
+	}
+	if err := a.reachEvent(c, patient); err != nil {
+		return err
+	}
+	outcome, err := a.Intake.Confirm(c.App, event.Id, notes, c.Actor(), c.Now)
+	if err != nil {
+		return err
+	}
+	a.Transmissions.Wake()
+	return a.answerIngested(c, outcome)
+}
+
+// mayDiscard: whoever decides about a patient's readings decides about an implausible one, whoever places events about any other.
+// Source: docs/decisions/roles.md, "Who may call what".
+func (a *api) mayDiscard(c *web.Call, event *collections.GatewayEvent) error {
+	patient, err := collections.PatientOfQuarantine(c.App, event.Id)
+	if err != nil {
+		return err
+	}
+	needed := access.ManageQuarantine
+	if patient != "" {
+		needed = access.ConfirmImplausible
+	}
+	if access.Reach(c.Caller.Role, needed) == access.None {
+		return fault.New(fault.Forbidden, "permission_denied", "Your role may not discard this event.")
+	}
+	return a.reachEvent(c, patient)
+}
+
+// reachEvent refuses an event of a patient of other colleagues; patient is "" for one that is nobody's yet.
+func (a *api) reachEvent(c *web.Call, patient string) error {
+	if patient == "" {
+		return nil
+	}
+	return a.reach(c, patient)
+}

@@ -1,0 +1,334 @@
+package routes_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/dbx"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// measured is a measurement of the contract's gateway.
+func measured(device, patient, kind, unit string, at time.Time, values string) string {
+	return fmt.Sprintf(`{"event_type":"measurement.created","device_id":%q,"patient_id":%q,"measurement_type":%q,"values":{%s},"unit":%q,"timestamp":%q}`,
+		device, patient, kind, values, unit, at.Format(time.RFC3339))
+}
+
+// alertsOf are a patient's alerts of a type, the newest first.
+func (c *clinic) alertsOf(patient, alertType string) []object {
+	c.t.Helper()
+	return c.ask(access.Nurse, "GET", "/alerts/"+query("patient_id", patient, "type", alertType, "page_size", "100"), nil).results()
+}
+
+// implausible is the one alert about values that no device should report.
+func (c *clinic) implausible(patient string) object {
+	c.t.Helper()
+	list := c.alertsOf(patient, "implausible_reading")
+	if len(list) != 1 {
+		c.t.Fatalf("%d alerts: %v", len(list), list)
+	}
+	return list[0]
+}
+
+func wantIn(t testing.TB, got, want object) {
+	t.Helper()
+	for name, value := range want {
+		if got[name] != value {
+			t.Errorf("%s is %v, want %v", name, got[name], value)
+		}
+	}
+}
+
+func (c *clinic) stats(t testing.TB) []string {
+	t.Helper()
+	return c.rows(t, `SELECT priority || ' ' || status || ' ' || created_by FROM escalations ORDER BY id`)
+}
+
+// score is what the triage list shows of a patient.
+func (c *clinic) score(patient string) object {
+	c.t.Helper()
+	for _, p := range c.ask(access.Nurse, "GET", "/triage/patients/?page_size=100", nil).results() {
+		if p["patient_id"] == patient {
+			return object{"risk_score": p["risk_score"], "risk_level": p["risk_level"], "unacknowledged_alerts": p["unacknowledged_alerts"], "active_escalations": p["active_escalations"]}
+		}
+	}
+	c.t.Fatalf("%s is not on the list", patient)
+	return nil
+}
+
+var impossible = []struct {
+	name, kind, unit, values, field string
+	reported                        object
+	stat                            bool
+}{
+	{"pulse 28 with 104/58", "blood_pressure", "mmHg", `"systolic":104,"diastolic":58,"pulse":28`, "values.pulse", object{"systolic": 104.0, "diastolic": 58.0, "pulse": 28.0}, true},
+	{"SpO2 48", "pulse_oximetry", "%", `"spo2":48,"pulse":96`, "values.spo2", object{"spo2": 48.0, "pulse": 96.0}, true},
+	{"systolic 55", "blood_pressure", "mmHg", `"systolic":55,"diastolic":34`, "values.systolic", object{"systolic": 55.0, "diastolic": 34.0}, true},
+	{"glucose 650", "blood_glucose", "mg/dL", `"glucose":650`, "values.glucose", object{"glucose_mg_dl": 650.0}, true},
+	{"glucose in mmol/L", "blood_glucose", "mmol/L", `"glucose":36`, "values.glucose", object{"glucose_mg_dl": 649.0}, true},
+	{"systolic 500 of a fuzzer", "blood_pressure", "mmHg", `"systolic":500,"diastolic":90`, "values.systolic", object{"systolic": 500.0, "diastolic": 90.0}, true},
+	{"41.5 °F", "body_temperature", "degF", `"temperature":41.5`, "values.temperature", object{"temperature_c": 5.28}, true},
+	{"12 kg", "weight", "kg", `"weight":12`, "values.weight", object{"weight_kg": 12.0}, false},
+	{"1,200 lb", "weight", "lb", `"weight":1200`, "values.weight", object{"weight_kg": 544.31}, false},
+	{"SpO2 104", "pulse_oximetry", "%", `"spo2":104`, "values.spo2", object{"spo2": 104.0}, false},
+	{"perfusion index 30 with SpO2 84", "pulse_oximetry", "%", `"spo2":84,"perfusion_index":30`, "values.perfusion_index", object{"spo2": 84.0, "perfusion_index": 30.0}, true},
+}
+
+// The gateway gets its 400, and the patient's people hear of the values at once, once; where they lie beyond a critical bound it is stat.
+func TestStoryImplausibleByWebhook(t *testing.T) {
+	for _, story := range impossible {
+		t.Run(story.name, func(t *testing.T) {
+			c := newIngestingClinic(t)
+			c.t = t
+			patient := c.enrol(object{"gateway_patient_id": "gw-1", "primary_provider": c.people[access.Provider].Number()})
+			before := c.score(patient)
+			body := measured("D-1", "gw-1", story.kind, story.unit, c.now.Add(-time.Minute), story.values)
+			for range 3 { // the gateway tries again
+				c.event(t, body).wantFields(story.field)
+				c.now = c.now.Add(time.Minute)
+			}
+			alert := c.implausible(patient)
+			wantIn(t, alert, object{"level": "critical", "status": "active", "acknowledged": false, "late": false, "observation_id": nil})
+			if got := alert["reported_values"].(object); !maps.Equal(got, story.reported) {
+				t.Errorf("reported are %v", got)
+			}
+			if alert["quarantine_id"] == nil || alert["parameter"] == nil || alert["value"] == nil || alert["threshold"] == nil {
+				t.Errorf("the alert says %v", alert)
+			}
+			want := []string{"stat open system"}
+			if !story.stat {
+				want = nil
+			}
+			if got := c.stats(t); !slices.Equal(got, want) {
+				t.Errorf("escalations: %q", got)
+			}
+			told := c.rows(t, `SELECT kind || ' ' || severity FROM announcements WHERE alert != '' ORDER BY kind`)
+			if want := []string{"alert_raised critical", "escalation_opened critical"}[:1+len(want)]; !slices.Equal(told, want) {
+				t.Errorf("told: %q", told)
+			}
+			if level := c.score(patient)["risk_level"]; level != "critical" {
+				t.Errorf("ranked %v", c.score(patient))
+			}
+			if n := c.rows(t, `SELECT id FROM observations`); len(n) != 0 {
+				t.Errorf("%d readings are stored", len(n))
+			}
+			id := alert["quarantine_id"].(string)
+			kept := c.ask(access.MA, "GET", "/ingestion/quarantine/"+query("status", "rejected"), nil).results()
+			if len(kept) != 1 {
+				t.Fatalf("%d are kept", len(kept))
+			}
+			wantIn(t, kept[0], object{"id": id, "source": "gateway", "patient_id": patient, "implausible": true, "reason": "validation_error"})
+
+			// Discarded: nothing was measured.
+			discard := "/ingestion/quarantine/" + id + "/discard/"
+			c.ask(access.MA, "POST", discard, object{"reason": "x"}).want(403)
+			c.ask(access.Nurse, "POST", discard, object{"reason": "The cuff was on the table."}).want(200).wantAt(object{"status": "discarded", "patient_id": patient})
+			wantIn(t, c.implausible(patient), object{
+				"status": "resolved", "resolution_reason": "withdrawn", "resolved_by": c.people[access.Nurse].Email(), "acknowledged": true,
+			})
+			for _, e := range c.stats(t) {
+				if e != "stat cancelled system" {
+					t.Errorf("an escalation is %s", e)
+				}
+			}
+			if got := c.score(patient); !maps.Equal(got, before) {
+				t.Errorf("ranked %v, before %v", got, before)
+			}
+			c.event(t, body).wantFields(story.field)
+			c.ask(access.Nurse, "POST", discard, object{"reason": "x"}).want(400, "invalid_state")
+			c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "x"}).want(400, "invalid_state")
+			c.implausible(patient)
+		})
+	}
+}
+
+// A person vouches for the values: they become a reading as they were reported, the good half with the other, and are judged like any.
+func TestStoryImplausibleConfirmed(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	at := c.now.Add(-time.Minute)
+	body := measured("BP-1", "gw-1", "blood_pressure", "mmHg", at, `"systolic":104,"diastolic":58,"pulse":28`)
+	c.event(t, body).wantFields("values.pulse")
+	alert := c.implausible(patient)
+	wantIn(t, alert, object{"parameter": "pulse", "value": 28.0, "threshold": 40.0})
+	if message := alert["message"].(string); !strings.Contains(message, "Pulse 28 bpm") || !strings.Contains(message, "Systolic 104 mmHg, Diastolic 58 mmHg") {
+		t.Errorf("the alert says %q", message)
+	}
+	confirm := "/ingestion/quarantine/" + alert["quarantine_id"].(string) + "/confirm/"
+	c.ask(access.Nurse, "POST", confirm, object{}).wantFields("notes")
+	for _, role := range []access.Role{access.MA, access.DataMonitor, access.Patient} {
+		c.ask(role, "POST", confirm, object{"notes": "x"}).want(403)
+	}
+	c.now = c.now.Add(10 * time.Minute)
+	stored := c.ask(access.Nurse, "POST", confirm, object{"notes": "By palpation 28, too. Ambulance called."}).want(201).wantAt(object{
+		"patient_id": patient, "systolic": 104.0, "diastolic": 58.0, "pulse": 28.0, "source": "gateway", "origin": "device", "device_id": "BP-1",
+		"review_state": "confirmed", "confirmed_by": c.people[access.Nurse].Email(), "confirmed_at": "2026-01-15T13:55:00Z",
+		"measured_at": "2026-01-15T13:44:00Z", "alert_triggered": true, "fhir_status": "pending",
+	})
+	wantIn(t, c.implausible(patient), object{"status": "resolved", "resolution_reason": nil, "outcome": "confirmed"})
+	if pulses := c.alertsOf(patient, "pulse"); len(pulses) != 1 || pulses[0]["level"] != "critical" || pulses[0]["value"] != 28.0 {
+		t.Errorf("the pulse raised %v", pulses)
+	}
+	if got := c.stats(t); !slices.Equal(got, []string{"stat open system"}) {
+		t.Errorf("escalations: %q", got)
+	}
+	id := stored.at("id").(string)
+	c.ask(access.Nurse, "GET", "/fhir/observations/"+id+"/", nil).want(200)
+	c.ask(access.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200).wantAt(object{"pulse": 28.0})
+	if vitals := c.ask(access.Nurse, "GET", "/triage/patients/", nil).results()[0]["latest_vitals"].(object)["blood_pressure"].(object); vitals["systolic"] != 104.0 {
+		t.Errorf("latest are %v", vitals)
+	}
+	c.event(t, body).wantFields("values.pulse")
+	c.ask(access.Provider, "POST", confirm, object{"notes": "x"}).want(400, "invalid_state")
+	c.implausible(patient)
+	if n := c.rows(t, `SELECT id FROM observations`); len(n) != 1 {
+		t.Errorf("%d readings", len(n))
+	}
+}
+
+// The API, the portal and both vendors are entrances like the webhook.
+func TestStoryImplausibleFromEveryEntrance(t *testing.T) {
+	c := newIngestingClinic(t)
+	ada, ben, cem, dee := c.enrol(nil), c.enrol(nil), c.enrol(object{"gateway_patient_id": "GW-3"}), c.enrol(nil)
+	portal := vigiltest.User(t, c.app, access.Patient, vigiltest.PortalOf(ben))
+	at := c.now.Add(-time.Minute).Format(time.RFC3339)
+	typed := object{"patient_id": ada, "systolic": 104, "diastolic": 58, "pulse": 28, "measured_at": at}
+	c.ask(access.Provider, "POST", "/ingestion/blood-pressure/", typed).wantFields("pulse")
+	c.ask(access.Provider, "POST", "/ingestion/blood-pressure/", typed).wantFields("pulse")
+	c.askAs(portal, "POST", "/ingestion/pulse-oximetry/", object{"spo2": 48, "measured_at": at}).wantFields("spo2")
+	c.askAs(portal, "POST", "/ingestion/pulse-oximetry/", object{"patient_id": ada, "spo2": 48, "measured_at": at}).wantFields("spo2")
+	c.sends(t, "tenovi", "["+pressure("T-1", "GW-3", c.now, 128)+","+pulse("T-1", "GW-3", c.now, 28)+"]").wantBecame("accepted", "rejected validation_error")
+	c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": "tel", "patient_id": dee, "device_type": "blood_pressure"}).want(200)
+	c.now = c.now.Add(time.Hour)
+	c.sends(t, "telli", telli("BloodPressure", "tel", c.now, `"systolic":128,"diastolic":80,"pulse":24`)).wantBecame("accepted", "rejected validation_error")
+	for _, want := range []struct {
+		patient, source, origin, parameter string
+		by                                 string
+	}{
+		{ada, "api", "staff", "pulse", ""}, {ben, "patient_portal", "patient", "spo2", ""}, {cem, "tenovi", "device", "pulse", ""}, {dee, "telli", "device", "pulse", ""},
+	} {
+		alert := c.implausible(want.patient)
+		wantIn(t, alert, object{"parameter": want.parameter, "status": "active"})
+		kept := c.rows(t, `SELECT COALESCE(NULLIF(source, ''), vendor) FROM gateway_events WHERE id = '`+alert["quarantine_id"].(string)+`'`)
+		if !slices.Equal(kept, []string{want.source}) {
+			t.Errorf("it came by %q, want %s", kept, want.source)
+		}
+		stored := c.ask(access.ClinicalManager, "POST", "/ingestion/quarantine/"+alert["quarantine_id"].(string)+"/confirm/", object{"notes": "True."}).want(201)
+		stored.wantAt(object{"origin": want.origin, "review_state": "confirmed", "patient_id": want.patient})
+		wantIn(t, c.implausible(want.patient), object{"status": "resolved"})
+	}
+	c.wantReadings(t, "pulse_oximetry / - ", "blood_pressure 104.0/58.0 28 ", "blood_pressure 128.0/82.0 28 ", "blood_pressure 128.0/80.0 24 ")
+	if got := c.stats(t); len(got) != 4 {
+		t.Errorf("escalations: %q", got)
+	}
+	if pages := c.ask(access.Admin, "GET", "/ingestion/quarantine/"+query("status", "released"), nil).results(); len(pages) != 4 {
+		t.Errorf("%d are released", len(pages))
+	}
+}
+
+// What is no measurement is refused as ever: nobody is alarmed by it.
+func TestStoryNonsenseAlarmsNobody(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	for _, values := range []string{
+		`"systolic":"HI","diastolic":58,"pulse":28`, `"systolic":104,"pulse":28`, `"systolic":104,"diastolic":58,"pulse":null,"irregular_heartbeat":"28"`,
+		`"systolic":104,"diastolic":120`, `"systolic":1e300,"diastolic":80`, `"systolic":104,"diastolic":58,"pulse":28,"irregular_heartbeat":3`,
+	} {
+		c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now, values)).want(400)
+	}
+	c.event(t, measured("BP-1", "gw-1", "weight", "stone", c.now, `"weight":12`)).wantFields("unit")
+	c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.Add(time.Hour), `"systolic":104,"diastolic":58,"pulse":28`)).wantFields("timestamp", "values.pulse")
+	c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": "55", "diastolic": 30, "measured_at": c.now.Format(time.RFC3339)}).wantFields("systolic")
+	c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", object{"patient_id": "0194c5a8-0000-7000-8000-000000000000", "systolic": 55, "diastolic": 30, "measured_at": c.now.Format(time.RFC3339)}).wantFields("systolic")
+	c.wantAlerts(t)
+	if kept := c.rows(t, `SELECT id FROM gateway_events WHERE implausible = TRUE`); len(kept) != 0 {
+		t.Errorf("%d are implausible", len(kept))
+	}
+}
+
+// Nobody knows whose it is: it stays in the quarantine, until somebody says so, or the device is assigned and the gateway tries again.
+func TestStoryImplausibleOfNobody(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(nil)
+	bodies := []string{
+		measured("BP-1", "nobody", "blood_pressure", "mmHg", c.now, `"systolic":55,"diastolic":34`),
+		measured("BP-2", "nobody", "blood_pressure", "mmHg", c.now.Add(time.Hour), `"systolic":56,"diastolic":34`),
+	}
+	c.event(t, bodies[0]).want(400)
+	c.wantAlerts(t)
+	id := c.rows(t, `SELECT id FROM gateway_events`)[0]
+	c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "x"}).want(400, "invalid_state")
+	release := "/ingestion/quarantine/" + id + "/release/"
+	c.ask(access.MA, "POST", release, object{"patient_id": patient}).want(200).wantAt(object{"id": id, "status": "rejected", "patient_id": patient, "implausible": true})
+	wantIn(t, c.implausible(patient), object{"parameter": "systolic", "value": 55.0, "quarantine_id": id})
+	c.ask(access.MA, "POST", release, object{"patient_id": c.enrol(nil)}).want(400, "invalid_state")
+
+	c.now = c.now.Add(time.Hour)
+	c.event(t, bodies[1]).want(400)
+	c.now = c.now.Add(time.Minute)
+	c.insert("device_assignments", dbx.Params{"id": "assignment00001", "device_id": "BP-2", "patient": patient, "assigned_at": "2026-01-01T00:00:00.000000Z", "unassigned_at": ""})
+	c.event(t, bodies[1]).want(400)
+	c.event(t, bodies[1]).want(400)
+	if list := c.alertsOf(patient, "implausible_reading"); len(list) != 2 {
+		t.Errorf("%d alerts", len(list))
+	}
+}
+
+// A broken cuff sends all day: each event is an alert, one stat escalation holds them, and people are called at most every 30 minutes.
+func TestStoryBrokenCuff(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	for range 24 {
+		c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now, `"systolic":500,"diastolic":90`)).want(400)
+		c.now = c.now.Add(5 * time.Minute)
+	}
+	list := c.alertsOf(patient, "implausible_reading")
+	if len(list) != 24 {
+		t.Errorf("%d alerts", len(list))
+	}
+	for _, alert := range list {
+		if alert["escalation_id"] != list[0]["escalation_id"] {
+			t.Errorf("an alert belongs to %v", alert["escalation_id"])
+		}
+	}
+	if told := c.rows(t, `SELECT key FROM announcements WHERE kind = 'escalation_opened'`); len(told) != 4 {
+		t.Errorf("the escalation is told %d times", len(told))
+	}
+	// All but one discarded: the escalation stands on that one.
+	for i, alert := range list {
+		if got := c.stats(t); !slices.Equal(got, []string{"stat open system"}) {
+			t.Fatalf("after %d: %q", i, got)
+		}
+		c.ask(access.Admin, "POST", "/ingestion/quarantine/"+alert["quarantine_id"].(string)+"/discard/", object{"reason": "A broken cuff."}).want(200)
+	}
+	if got := c.stats(t); !slices.Equal(got, []string{"stat cancelled system"}) {
+		t.Errorf("after all: %q", got)
+	}
+}
+
+// What came long after it was measured is told as late, and not stat; with something newer it is over at once.
+func TestStoryImplausibleLate(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	late := func(days int) string {
+		return measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.AddDate(0, 0, -days), `"systolic":55,"diastolic":34`)
+	}
+	c.event(t, late(2)).want(400)
+	wantIn(t, c.implausible(patient), object{"late": true, "status": "active", "resolution_reason": nil})
+	if told := c.rows(t, `SELECT kind FROM announcements WHERE alert != ''`); !slices.Equal(told, []string{"alert_raised"}) {
+		t.Errorf("told: %q", told)
+	}
+	c.event(t, cuffEvent("BP-1", "gw-1", 128, c.now)).want(200)
+	c.event(t, late(3)).want(400)
+	list := c.alertsOf(patient, "implausible_reading")
+	wantIn(t, list[0], object{"late": true, "status": "auto_resolved", "resolution_reason": "superseded", "resolved_by": "system"})
+	if told := c.rows(t, `SELECT kind FROM announcements WHERE alert != ''`); len(told) != 1 || len(c.stats(t)) != 0 {
+		t.Errorf("told: %q, escalations: %q", told, c.stats(t))
+	}
+}

@@ -1,0 +1,138 @@
+package routes_test
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/access"
+)
+
+// A cuff whose clock is dead: what it measured is kept and not judged as of now, and its people hear of the clock, once until it is right.
+func TestStoryDeadClock(t *testing.T) {
+	for _, born := range []string{"1955-12-10", "1985-06-01"} { // the other was not born when the clock says
+		t.Run(born, func(t *testing.T) {
+			c := newIngestingClinic(t)
+			c.t = t
+			patient := c.enrol(object{"gateway_patient_id": "gw-1", "date_of_birth": born})
+			c.event(t, cuffEvent("BP-1", "gw-1", 128, c.now.Add(-time.Hour))).want(200)
+			before := c.score(patient)
+			dead := time.Date(1970, 1, 1, 0, 2, 0, 0, time.UTC)
+			id := c.event(t, cuffEvent("BP-1", "gw-1", 204, dead)).want(200).wantAt(object{"status": "accepted"}).at("observation_id").(string)
+			c.ask(access.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200).wantAt(object{
+				"systolic": 204.0, "measured_at": "1970-01-01T00:02:00Z", "review_state": "suspect", "suspect_reason": "device_clock", "fhir_status": nil,
+			})
+			for i := range 3 {
+				c.now = c.now.Add(time.Hour)
+				c.event(t, cuffEvent("BP-1", "gw-1", 200+i, dead.Add(time.Duration(i+1)*time.Hour))).want(200).wantAt(object{"status": "accepted"})
+			}
+			c.event(t, cuffEvent("BP-1", "gw-1", 204, dead)).want(200).wantAt(object{"status": "duplicate", "observation_id": id})
+			c.wantAlerts(t, "device_clock warning")
+			alert := c.alertsOf(patient, "device_clock")[0]
+			wantIn(t, alert, object{"status": "active", "observation_id": id, "value": nil})
+			if message := alert["message"].(string); !strings.Contains(message, "BP-1") || !strings.Contains(message, "Systolic 204 mmHg") || !strings.Contains(message, "1970-01-01T00:02:00Z") {
+				t.Errorf("the alert says %q", message)
+			}
+			if told := c.rows(t, `SELECT kind || ' ' || severity FROM announcements WHERE alert != ''`); !slices.Equal(told, []string{"device_alert_raised warning"}) || len(c.stats(t)) != 0 {
+				t.Errorf("told: %q, escalations: %q", told, c.stats(t))
+			}
+			latest := c.ask(access.Nurse, "GET", "/triage/patients/", nil).results()[0]["latest_vitals"].(object)["blood_pressure"].(object)
+			if latest["systolic"] != 128.0 {
+				t.Errorf("latest are %v", latest)
+			}
+			if level := c.score(patient)["risk_level"]; level != before["risk_level"] {
+				t.Errorf("ranked %v, before %v", level, before)
+			}
+			if days := c.rows(t, `SELECT day FROM reading_days`); !slices.Equal(days, []string{"2026-01-15"}) {
+				t.Errorf("days with data: %q", days)
+			}
+			if sent := c.rows(t, `SELECT id FROM transmissions`); len(sent) != 1 {
+				t.Errorf("%d are queued for the EMR", len(sent))
+			}
+
+			// A person dealt with it: still nobody hears of it again. A sane time ends it; a wrong one after that is told again.
+			c.ask(access.Nurse, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", nil).want(200)
+			c.event(t, cuffEvent("BP-1", "gw-1", 210, dead.Add(9*time.Hour))).want(200)
+			c.wantAlerts(t, "device_clock warning")
+			c.now = c.now.Add(time.Hour)
+			c.event(t, cuffEvent("BP-1", "gw-1", 126, c.now)).want(200)
+			c.now = c.now.Add(time.Hour)
+			c.event(t, cuffEvent("BP-1", "gw-1", 206, dead.Add(10*time.Hour))).want(200)
+			c.wantAlerts(t, "device_clock warning", "device_clock warning")
+			c.now = c.now.Add(time.Hour)
+			c.event(t, cuffEvent("BP-1", "gw-1", 126, c.now)).want(200)
+			for _, alert := range c.alertsOf(patient, "device_clock") {
+				if status := alert["status"]; status != "auto_resolved" && status != "acknowledged" {
+					t.Errorf("an alert is %v", status)
+				}
+			}
+		})
+	}
+}
+
+// How old a measurement may be: up to a year before the patient was enrolled it is taken at its word, as everything typed is.
+func TestStoryHowOldIsWrong(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	enrolled := c.now
+	for age, wrong := range map[time.Time]bool{
+		enrolled.AddDate(-1, 0, 0): false, enrolled.AddDate(-1, 0, 0).Add(-time.Second): true, enrolled.AddDate(0, -11, 0): false, enrolled.AddDate(-30, 0, 0): true,
+	} {
+		id := c.event(t, cuffEvent("BP-1", "gw-1", 128, age)).want(200).wantAt(object{"status": "accepted"}).at("observation_id").(string)
+		state := c.ask(access.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200).at("review_state")
+		if (state == "suspect") != wrong {
+			t.Errorf("measured %s: %v", age, state)
+		}
+	}
+	c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", object{
+		"patient_id": patient, "systolic": 128, "diastolic": 80, "device_id": "BP-7", "measured_at": enrolled.AddDate(-3, 0, 0).Format(time.RFC3339),
+	}).want(201).wantAt(object{"review_state": "accepted"})
+
+	// A device cannot have measured before it was made.
+	c.ask(access.Nurse, "POST", "/devices/", object{"device_id": "BP-9", "device_type": "blood_pressure", "manufacture_date": "2026-01-05"}).want(201)
+	for day, wrong := range map[string]bool{"2026-01-03T00:00:00Z": true, "2026-01-05T06:00:00Z": false} {
+		at, _ := time.Parse(time.RFC3339, day)
+		id := c.event(t, cuffEvent("BP-9", "gw-1", 128, at)).want(200).at("observation_id").(string)
+		if state := c.ask(access.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200).at("review_state"); (state == "suspect") != wrong {
+			t.Errorf("measured %s: %v", day, state)
+		}
+	}
+}
+
+// A vendor names no patient: a measurement with a time that cannot be is of whoever has the device now.
+func TestStoryDeadClockOfAHeldDevice(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient, other := c.enrol(nil), c.enrol(object{"gateway_patient_id": "gw-2"})
+	c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": "tel", "patient_id": patient, "device_type": "blood_pressure"}).want(200)
+	c.now = c.now.Add(time.Hour)
+	dead := time.Date(1970, 1, 1, 0, 2, 0, 0, time.UTC)
+	c.sends(t, "telli", telli("BloodPressure", "tel", dead, `"systolic":204,"diastolic":124`)).wantBecame("accepted")
+	if alerts := c.alertsOf(patient, "device_clock"); len(alerts) != 1 {
+		t.Errorf("%d alerts", len(alerts))
+	}
+	// The gateway names somebody else: nobody guesses.
+	c.event(t, cuffEvent("tel", "gw-2", 204, dead.Add(time.Hour))).want(200).wantAt(object{"status": "quarantined", "reason": "patient_mismatch"})
+	// Implausible, and nobody knows when: shown, and nobody is called for it but for the clock.
+	c.sends(t, "telli", telli("BloodPressure", "tel", dead.Add(2*time.Hour), `"systolic":55,"diastolic":34`)).want(400)
+	wantIn(t, c.implausible(patient), object{"late": true, "status": "active"})
+	told := c.rows(t, `SELECT a.type FROM announcements n JOIN alerts a ON a.id = n.alert ORDER BY a.type`)
+	if !slices.Equal(told, []string{"device_battery", "device_clock"}) || len(c.stats(t)) != 0 {
+		t.Errorf("told: %q, escalations: %q", told, c.stats(t))
+	}
+	// Taken back and given to somebody else, whose people hear of it anew.
+	c.ask(access.Nurse, "POST", "/devices/tel/unassign/", object{"reason": "returned"}).want(200)
+	c.now = c.now.Add(time.Hour)
+	c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": "tel", "patient_id": other, "device_type": "blood_pressure"}).want(200)
+	c.now = c.now.Add(time.Hour)
+	c.sends(t, "telli", telli("BloodPressure", "tel", dead.Add(3*time.Hour), `"systolic":144,"diastolic":94`)).wantBecame("accepted")
+	if alerts := c.alertsOf(other, "device_clock"); len(alerts) != 1 || alerts[0]["status"] != "active" {
+		t.Errorf("alerts: %v", alerts)
+	}
+	if alerts := c.alertsOf(patient, "device_clock"); len(alerts) != 1 || alerts[0]["status"] != "auto_resolved" {
+		t.Errorf("alerts: %v", alerts)
+	}
+}
+
+func formatID(o object) string { return strconv.FormatInt(int64(o["id"].(float64)), 10) }
