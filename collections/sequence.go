@@ -25,20 +25,20 @@ func ObservationsAfter[Kind ~string](app core.App, patientID string, kinds []Kin
 // MeasuredAfter reports whether a patient has a believed reading of some kinds, with a value in one of the columns, measured after a
 // time; one that only the patient vouches for counts if typedToo.
 func MeasuredAfter[Kind ~string](app core.App, patientID string, kinds []Kind, columns []string, after time.Time, typedToo bool) (bool, error) {
-	any := Conditions{}
+	measured := Conditions{}
 	for _, column := range columns {
-		any = any.And(column + " IS NOT NULL")
+		measured = measured.And(column + " IS NOT NULL")
 	}
 	where := Conditions{
 		dbx.HashExp{"patient": patientID}, AnyOf("observation_type", kinds), dbx.NewExp("measured_at > {:after}", dbx.Params{"after": Instant(after)}),
-		dbx.Or(any...),
+		dbx.Or(measured...),
 	}.And(believed)
 	if !typedToo {
 		where = where.And("NOT " + typed)
 	}
-	n := 0
-	err := app.DB().Select("1").From(Observations).Where(Every(where)).Limit(1).Row(&n)
-	return n == 1, wrap(unlessMissing(err), "look for what was measured after")
+	id := ""
+	err := app.DB().Select("id").From(Observations).Where(Every(where)).Limit(1).Row(&id)
+	return id != "", wrap(unlessMissing(err), "look for what was measured after")
 }
 
 // StoredAfter reports whether a patient has a believed reading that was stored after a time.
