@@ -29,14 +29,6 @@ func NoteWhyResolved(tx core.App, alertID, reason string, now time.Time) error {
 	return update(tx, "note why an alert ended", Alerts, dbx.Params{"resolution_reason": reason, "updated_at": Instant(now)}, dbx.HashExp{"id": alertID})
 }
 
-// SupersedeAlert ends an alert the moment it is stored, as the system: what was measured since speaks for itself.
-func SupersedeAlert(tx core.App, alertID, status, system string, now time.Time) error {
-	if _, err := endAlerts(tx, `id = {:id}`, dbx.Params{"id": alertID}, status, system, now); err != nil {
-		return err
-	}
-	return NoteWhyResolved(tx, alertID, "superseded", now)
-}
-
 // StandsWithout reports whether an escalation has alerts besides the given one that were not withdrawn.
 func StandsWithout(app core.App, escalationID, alertID string) (bool, error) {
 	return queryValue[bool](app, "look for other alerts of an escalation", `SELECT EXISTS (SELECT 1 FROM alerts

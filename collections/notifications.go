@@ -107,7 +107,7 @@ const toldTogether = time.Hour
 const betweenAlerts = 30 * time.Minute
 
 // Covered reports whether a push that was sent, or is on its way, speaks for a notification of an alert: the person hears of the same alert as an
-// escalation, or has just heard of another like it. What was planned before has to be stored.
+// escalation, or has just heard of another like it, which was not taken back since. What was planned before has to be stored.
 func Covered(tx core.App, n UnplannedNotification, now time.Time) (covered bool, err error) {
 	if n.Channel != "alerts" || n.Alert == "" {
 		return false, nil
@@ -115,6 +115,7 @@ func Covered(tx core.App, n UnplannedNotification, now time.Time) (covered bool,
 	err = tx.NonconcurrentDB().NewQuery(`SELECT EXISTS (SELECT 1 FROM notifications e JOIN alerts a ON a.id = {:alert} JOIN alerts b ON b.id = e.alert
 		WHERE e.user = {:user} AND e.patient = {:patient} AND e.created_at >= {:together} AND e.channel IN ('escalations', 'alerts')
 			AND (e.channel = 'escalations' AND b.id = a.id OR b.type = a.type AND b.level = a.level AND e.created_at >= {:spaced})
+			AND b.resolution_reason != 'withdrawn' AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.id = b.observation AND o.status = 'entered_in_error')
 			AND EXISTS (SELECT 1 FROM push_deliveries p WHERE p.notification = e.id AND p.status IN ('pending', 'sent')))`).
 		Bind(dbx.Params{
 			"alert": n.Alert, "user": n.User, "patient": n.Patient, "together": Instant(now.Add(-toldTogether)), "spaced": Instant(now.Add(-betweenAlerts)),

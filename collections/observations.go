@@ -28,6 +28,7 @@ const (
 	ObservationMeasuredAt    = "measured_at"
 	ObservationReadingKey    = "reading_key"
 	ObservationSource        = "source"
+	ObservationOrigin        = "origin"
 	ObservationFHIRVersion   = "fhir_version"
 	ObservationTransformedAt = "transformed_at"
 )

@@ -36,6 +36,7 @@ func newIngestingClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	readings := observations.NewEngine(observations.Rules{
 		PracticeZone: newYork, AutoTransform: true, MaxFuture: 5 * time.Minute,
 		NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: 1, Critical: 2},
+		LateAfter:            24 * time.Hour, IrregularHeartbeats: 3,
 	})
 	quiet := slog.New(slog.DiscardHandler)
 	var c *clinic

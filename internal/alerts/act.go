@@ -105,7 +105,7 @@ func note(tx core.App, event audit.Event, alertID, patientID string, changes aud
 
 // Step is one line of an alert's audit trail.
 type Step struct {
-	Action string // created, notified, acknowledged, note_added, escalated, resolved, auto_resolved
+	Action string // created, notified, acknowledged, note_added, escalated, resolved, auto_resolved, reopened
 	At     time.Time
 	Actor  string // e-mail address or system
 	Detail string // outcome or note; "" for none
@@ -114,7 +114,7 @@ type Step struct {
 // steps names what the trail shows of the audit log. Source: docs/decisions/alerts.md, "Acknowledge variants".
 var steps = map[audit.Event]string{
 	audit.AlertCreate: "created", audit.AlertAcknowledge: "acknowledged", audit.AlertNote: "note_added",
-	audit.AlertEscalate: "escalated", audit.AlertResolve: "resolved", audit.AlertAutoResolve: "auto_resolved",
+	audit.AlertEscalate: "escalated", audit.AlertResolve: "resolved", audit.AlertAutoResolve: "auto_resolved", audit.AlertReopen: "reopened",
 }
 
 // AnnouncementKey makes the announcement of an alert one; the trail finds by it when people were told.

@@ -56,11 +56,78 @@ func TestAutoResolve(t *testing.T) {
 				test.want.Alert = test.alert
 				want = []alerts.Progress{*test.want}
 			}
-			findings := alerts.Evaluate(test.reading, thresholds, nil, now)
-			if diff := cmp.Diff(want, alerts.AutoResolve([]alerts.Open{test.alert}, test.reading, findings, now, needed)); diff != "" {
+			r := alerts.Judged{
+				MeasuredAt: test.reading.MeasuredAt, DeviceID: test.reading.DeviceID, Findings: alerts.Evaluate(test.reading, thresholds, nil, now),
+			}
+			if diff := cmp.Diff(want, alerts.AutoResolve([]alerts.Open{test.alert}, r, nil, now, needed)); diff != "" {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// What a patient types settles only what a patient typed; whatever breaches breaks a run.
+func TestWhoSettlesWhat(t *testing.T) {
+	thresholds, normal, high := alerts.InForce(defaults, nil), bloodPressure(120, 80), bloodPressure(150, 80)
+	for _, raised := range append(vitals.Origins, "") {
+		for _, origin := range vitals.Origins {
+			alert := alerts.Open{
+				ID: "a", Type: "blood_pressure", Level: alerts.Critical, MeasuredAt: now.Add(-time.Hour), CreatedAt: now.Add(-time.Hour), NormalReadings: 1,
+				Origin: vitals.Origin(raised),
+			}
+			settle := func(r vitals.Reading) []alerts.Progress {
+				return alerts.AutoResolve([]alerts.Open{alert}, alerts.Judged{
+					MeasuredAt: r.MeasuredAt, Origin: vitals.Origin(origin), Findings: alerts.Evaluate(r, thresholds, nil, now),
+				}, nil, now, alerts.NormalReadingsNeeded{Warning: 1, Critical: 2})
+			}
+			want := 1
+			if origin == "patient" && raised != "patient" {
+				want = 0
+			}
+			if got := settle(normal); len(got) != want || want == 1 && !got[0].Resolved {
+				t.Errorf("%q after %q: %+v", origin, raised, got)
+			}
+			if got := settle(high); len(got) != 1 || got[0].NormalReadings != 0 {
+				t.Errorf("a breach from %q after %q: %+v", origin, raised, got)
+			}
+		}
+	}
+	silent := alerts.Open{ID: "a", Type: alerts.TypeNoReading24h, DeviceID: "D1"}
+	for origin, want := range map[vitals.Origin]int{vitals.OriginDevice: 1, vitals.OriginPatient: 0} {
+		r := alerts.Judged{MeasuredAt: now, DeviceID: "D1", Origin: origin}
+		if got := alerts.AutoResolve([]alerts.Open{silent}, r, nil, now, alerts.NormalReadingsNeeded{}); len(got) != want {
+			t.Errorf("a silent device and a reading by %s: %+v", origin, got)
+		}
+	}
+}
+
+// Whatever the order in which readings come, the run is counted in the order in which they were measured.
+func TestSettledBy(t *testing.T) {
+	at := func(minutes int, origin vitals.Origin, level alerts.Level) alerts.Judged {
+		return alerts.Judged{
+			MeasuredAt: now.Add(time.Duration(minutes) * time.Minute), Origin: origin, Findings: []alerts.Finding{{Type: "blood_pressure", Level: level}},
+		}
+	}
+	alert := alerts.Open{Type: "blood_pressure", Level: alerts.Critical, MeasuredAt: now, Origin: vitals.OriginDevice}
+	for _, test := range []struct {
+		name     string
+		sequence []alerts.Judged
+		normal   int
+		settled  bool
+	}{
+		{"nothing", nil, 0, false},
+		{"before the alert, and at its moment", []alerts.Judged{at(-1, "device", ""), at(0, "device", "")}, 0, false},
+		{"one", []alerts.Judged{at(1, "device", "")}, 1, false},
+		{"two", []alerts.Judged{at(1, "device", ""), at(2, "staff", "")}, 2, true},
+		{"with a breach between", []alerts.Judged{at(1, "device", ""), at(2, "device", alerts.Warning), at(3, "device", "")}, 1, false},
+		{"enough before a breach", []alerts.Judged{at(1, "device", ""), at(2, "import", ""), at(3, "device", alerts.Critical)}, 2, true},
+		{"a patient's words between", []alerts.Judged{at(1, "device", ""), at(2, "patient", ""), at(3, "machine", "")}, 2, true},
+		{"a patient's words alone", []alerts.Judged{at(1, "patient", ""), at(2, "patient", "")}, 0, false},
+		{"a breach that a patient typed", []alerts.Judged{at(1, "device", ""), at(2, "patient", alerts.Warning), at(3, "device", "")}, 1, false},
+	} {
+		if normal, settled := alert.SettledBy(test.sequence, alerts.NormalReadingsNeeded{Warning: 1, Critical: 2}); normal != test.normal || settled != test.settled {
+			t.Errorf("%s: %d %t", test.name, normal, settled)
+		}
 	}
 }
 

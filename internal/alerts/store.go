@@ -39,8 +39,6 @@ type Draft struct {
 	EscalationID  string
 	MeasuredAt    time.Time
 	Origin        vitals.Origin // of the reading behind it
-	// Late: the reading came long after it was measured.
-	Late bool
 	// ReportedValues are what is no reading yet, as JSON by field, and QuarantineID the event that holds it.
 	ReportedValues phi.Text
 	QuarantineID   string
@@ -52,7 +50,23 @@ type Draft struct {
 	Informative bool
 	// Snoozed alerts are known: nobody is told of them.
 	Snoozed bool
+	// Late: the reading came long after it was measured. Superseded: something newer of its kind was there by then, so that the alert
+	// is over at once.
+	Late, Superseded bool
+	// NormalReadings were measured after it and came before it; Settled: they are enough to resolve it at once.
+	NormalReadings int
+	Settled        bool
 }
+
+// Over reports whether the alert is stored as one that nobody has to act on.
+func (d Draft) Over() bool { return d.Informative || d.Superseded || d.Settled }
+
+// ReasonSuperseded and ReasonWithdrawn are why the service ended an alert: something newer was measured, or the reading behind it was
+// entered in error.
+const (
+	ReasonSuperseded = "superseded"
+	ReasonWithdrawn  = "withdrawn"
+)
 
 // Store inserts an alert inside the caller's transaction and returns its record id.
 func Store(tx core.App, draft Draft, now time.Time) (string, error) {
@@ -78,9 +92,6 @@ func Store(tx core.App, draft Draft, now time.Time) (string, error) {
 		}
 		row["reported_values"], row["quarantine_id"] = sealed, draft.QuarantineID
 	}
-	if draft.Late {
-		row["late"] = true
-	}
 	if draft.Informative {
 		row["status"], row["acknowledged"] = string(StatusResolved), true
 		row["acknowledged_by"], row["acknowledged_at"] = System, stored
@@ -88,10 +99,30 @@ func Store(tx core.App, draft Draft, now time.Time) (string, error) {
 	} else if !draft.Unmeasured {
 		row["value"], row["threshold"] = draft.Finding.Value, draft.Finding.Threshold
 	}
+	if draft.Late || draft.NormalReadings > 0 || draft.Superseded {
+		draft.settle(row, stored)
+	}
 	if _, err := tx.DB().Insert(collections.Alerts, row).Execute(); err != nil {
 		return "", fmt.Errorf("store alert: %w", err)
 	}
 	return id, nil
+}
+
+// settle completes the row of an alert whose reading is not the newest there is.
+func (d Draft) settle(row dbx.Params, at string) {
+	row["late"], row["normal_readings"] = d.Late, d.NormalReadings
+	if d.Superseded {
+		row["resolution_reason"] = ReasonSuperseded
+	}
+	if d.Superseded || d.Settled {
+		autoResolved(row, at)
+	}
+}
+
+func autoResolved(row dbx.Params, at string) {
+	row["status"], row["acknowledged"] = string(StatusAutoResolved), true
+	row["acknowledged_by"], row["acknowledged_at"] = System, at
+	row["resolved_by"], row["resolved_at"] = System, at
 }
 
 // SaveProgress writes what a reading did to an open alert.
@@ -99,9 +130,7 @@ func SaveProgress(tx core.App, s Progress, now time.Time) error {
 	at := collections.Instant(now)
 	changes := dbx.Params{"normal_readings": s.NormalReadings, "updated_at": at}
 	if s.Resolved {
-		changes["status"], changes["acknowledged"] = string(StatusAutoResolved), true
-		changes["acknowledged_by"], changes["acknowledged_at"] = System, at
-		changes["resolved_by"], changes["resolved_at"] = System, at
+		autoResolved(changes, at)
 	}
 	_, err := tx.DB().Update(collections.Alerts, changes, dbx.HashExp{"id": s.Alert.ID, "status": string(StatusActive)}).Execute()
 	if err != nil {
@@ -142,5 +171,5 @@ func ResolveOpen(tx core.App, patientID string, now time.Time) (ids []string, er
 
 // FromReading reports whether alerts of this type are raised by what was measured.
 func FromReading(alertType string) bool {
-	return alertType == TypeImplausibleReading || slices.Contains(ReadingTypes, alertType)
+	return alertType == TypeImplausibleReading || alertType == TypeIrregularHeartbeat || slices.Contains(ReadingTypes, alertType)
 }

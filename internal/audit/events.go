@@ -56,6 +56,7 @@ const (
 	AlertAcknowledge Event = "alert.acknowledge"
 	AlertResolve     Event = "alert.resolve"
 	AlertAutoResolve Event = "alert.auto_resolve"
+	AlertReopen      Event = "alert.reopen" // what resolved it was taken back
 	AlertNote        Event = "alert.note"
 	AlertEscalate    Event = "alert.escalate"
 
@@ -143,7 +144,7 @@ var actions = map[string]Action{
 	"delete": Delete,
 	"update": Update, "role_change": Update, "activate": Update, "deactivate": Update,
 	"archive": Update, "unarchive": Update, "restore": Update, "entered_in_error": Update,
-	"acknowledge": Update, "resolve": Update, "auto_resolve": Update, "note": Update, "escalate": Update,
+	"acknowledge": Update, "resolve": Update, "auto_resolve": Update, "reopen": Update, "note": Update, "escalate": Update,
 	"review": Update, "revoke": Update, "submit": Update, "pay": Update, "deny": Update, "appeal": Update,
 	"resubmit": Update, "end": Update, "void": Update, "return": Update, "assign": Update, "unassign": Update, "replace": Update, "set_up": Update, "released": Update,
 	"discarded": Update,

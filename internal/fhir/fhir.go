@@ -86,6 +86,7 @@ type (
 		Code                 concept   `json:"code"`
 		ValueQuantity        *quantity `json:"valueQuantity,omitempty"`
 		ValueCodeableConcept *concept  `json:"valueCodeableConcept,omitempty"`
+		ValueBoolean         *bool     `json:"valueBoolean,omitempty"`
 		DataAbsentReason     *concept  `json:"dataAbsentReason,omitempty"`
 	}
 	observation struct {

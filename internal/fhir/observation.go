@@ -56,6 +56,7 @@ const (
 	loincSystem  = "http://loinc.org"
 	ucumSystem   = "http://unitsofmeasure.org"
 	mdcSystem    = "urn:iso:std:iso:11073:10101"
+	bitSystem    = "http://terminology.hl7.org/CodeSystem/ASN1ToHL7"
 	absentSystem = "http://terminology.hl7.org/CodeSystem/data-absent-reason"
 	deviceSystem = "urn:rpm:device"
 	uuidSystem   = "urn:ietf:rfc:3986"
@@ -118,6 +119,11 @@ func build(s Stored) (*observation, error) {
 	for _, m := range kind.Marks {
 		if answer, known := m.Answers[r.Says(m)]; known {
 			o.answer(m.Question, answer)
+		}
+		if said := r.Says(m); m.Bit.Code != "" && said != "" {
+			o.Component = append(o.Component, component{
+				Code: concept{Coding: []coding{{bitSystem, m.Bit.Code, m.Bit.Display}}}, ValueBoolean: new(said == vitals.Yes),
+			})
 		}
 	}
 	return o, nil

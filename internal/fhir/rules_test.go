@@ -72,6 +72,7 @@ func checkCoding(path string, node map[string]any, complain func(path, what stri
 		"http://terminology.hl7.org/CodeSystem/observation-category": {"vital-signs", "laboratory"},
 		"http://terminology.hl7.org/CodeSystem/data-absent-reason":   {"unknown", "error"},
 		"urn:iso:std:iso:11073:10101":                                {"8417864", "8417868", "8417872", "8417876", "8417880"},
+		"http://terminology.hl7.org/CodeSystem/ASN1ToHL7":            {"8410608.2"},
 		"http://unitsofmeasure.org":                                  {"mm[Hg]", "/min", "kg", "%", "mg/dL", "Cel"},
 	}
 	system, _ := node["system"].(string)

@@ -126,7 +126,7 @@ type notice struct {
 }
 
 // assess decides what an implausible measurement means. It touches nothing.
-func (c claim) assess(picture triage.Picture, lateAfter time.Duration, now time.Time) notice {
+func (c claim) assess(picture triage.Picture, late bool) notice {
 	finding, critical := c.judge(picture.Thresholds)
 	reported := map[string]float64{}
 	for _, p := range vitals.Parameters {
@@ -137,12 +137,12 @@ func (c claim) assess(picture triage.Picture, lateAfter time.Duration, now time.
 	encoded, _ := json.Marshal(reported) // finite numbers by name always have a form
 	n := notice{stat: critical, draft: alerts.Draft{
 		PatientID: c.patientID, Finding: finding, MeasuredAt: c.Reading.MeasuredAt, Origin: c.origin,
-		ReportedValues: phi.Text(encoded), QuarantineID: c.eventID, Late: c.undated || now.Sub(c.Reading.MeasuredAt) > lateAfter,
+		ReportedValues: phi.Text(encoded), QuarantineID: c.eventID, Late: c.undated || late,
 	}}
 	if n.draft.Late {
 		_, newest := picture.Latest.Value(c.Reading.Kind.Definition().Main())
 		n.stat, n.known = false, !c.undated && newest.After(c.Reading.MeasuredAt)
-		n.quiet = n.known || c.undated
+		n.draft.Superseded, n.quiet = n.known, n.known || c.undated
 	}
 	return n
 }
@@ -154,7 +154,7 @@ func (e *Engine) tell(tx core.App, c claim, by audit.Actor, now time.Time) error
 		if err != nil {
 			return "", err
 		}
-		n := c.assess(picture, cmp.Or(e.LateAfter, recent), now)
+		n := c.assess(picture, e.Readings.Late(c.Reading.MeasuredAt, now))
 		id, err := alerts.Raise(tx, n.draft, now)
 		if err != nil {
 			return "", err
@@ -165,7 +165,7 @@ func (e *Engine) tell(tx core.App, c claim, by audit.Actor, now time.Time) error
 			}
 		}
 		if n.known {
-			return c.patientID, supersede(tx, id, c.patientID, now)
+			return c.patientID, alerts.NoteAutoResolved(tx, collections.EndedAlert{ID: id, PatientID: c.patientID}, now)
 		}
 		label, err := collections.PatientLabel(tx, c.patientID)
 		if err != nil {
@@ -184,13 +184,6 @@ func (e *Engine) tell(tx core.App, c claim, by audit.Actor, now time.Time) error
 			Body: label + ": " + n.draft.Finding.Message, Key: alerts.AnnouncementKey(id),
 		}, now)
 	})
-}
-
-func supersede(tx core.App, alertID, patientID string, now time.Time) error {
-	if err := collections.SupersedeAlert(tx, alertID, string(alerts.StatusAutoResolved), alerts.System, now); err != nil {
-		return err
-	}
-	return alerts.NoteAutoResolved(tx, collections.EndedAlert{ID: alertID, PatientID: patientID}, now)
 }
 
 // escalate opens the stat escalation of an alert, or has the alert join the one that the system has open, as for a critical reading.

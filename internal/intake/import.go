@@ -17,10 +17,15 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// importedTogether is how many lines are stored in one transaction, so that a running service never waits long.
-const importedTogether = 50
+const (
+	// importedTogether is how many lines are stored in one transaction, so that a running service never waits long.
+	importedTogether = 50
+	// importedInOrder is how many lines are read and put in order of measurement at a time.
+	importedInOrder = 20_000
+)
 
 // Table is a list of measurements in some sender's words; Next ends with io.EOF.
 type Table interface {
@@ -50,30 +55,25 @@ func (e *Engine) Import(ctx context.Context, app core.App, table Table, o Import
 		i.ingest = observations.NewRehearsal(e.Readings).Ingest
 	}
 	for {
-		group, more, err := i.read(table)
+		block, more, err := i.read(table)
 		if err != nil {
 			return i.done, err
 		}
-		if err := ctx.Err(); err != nil {
-			return i.done, fmt.Errorf("import was interrupted: %w", err)
-		}
-		if err := i.store(group); err != nil {
+		if err := i.storeAll(ctx, block); err != nil || !more {
 			return i.done, err
-		}
-		i.Progress(i.lines)
-		if !more {
-			return i.done, nil
 		}
 	}
 }
 
 type importing struct {
 	ImportOptions
-	engine *Engine
 	ingest func(core.App, observations.Submission, time.Time) (observations.Outcome, error)
 	app    core.App
 	lines  int
 	done   Imported
+	// all is the block that is being stored; engine looks again at what it was wrong about.
+	all    *together
+	engine *Engine
 }
 
 // entry is a line that could be read.
@@ -84,7 +84,7 @@ type entry struct {
 
 // read takes the next lines and parses them, before any transaction.
 func (i *importing) read(table Table) (group []entry, more bool, err error) {
-	for len(group) < importedTogether {
+	for len(group) < importedInOrder {
 		line, body, err := table.Next()
 		if errors.Is(err, io.EOF) {
 			return group, false, nil
@@ -124,6 +124,35 @@ func (i *importing) refuse(line int, reason string) {
 	i.Refused(line, reason)
 }
 
+// storeAll stores a block in order of measurement.
+func (i *importing) storeAll(ctx context.Context, block []entry) error {
+	i.all = &together{engine: i.engine, newest: newest{}, at: i.Clock()}
+	sorted := make([]entry, len(block))
+	for n, place := range inOrder(block, entry.measured) {
+		if sorted[n] = block[place]; has(sorted[n].measured()) {
+			i.all.newest.add(sorted[n].event)
+		}
+	}
+	left := len(sorted)
+	i.Progress(i.lines - left)
+	for group := range slices.Chunk(sorted, importedTogether) {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("import was interrupted: %w", err)
+		}
+		if err := i.store(group); err != nil {
+			return err
+		}
+		left -= len(group)
+		i.Progress(i.lines - left)
+	}
+	if i.DryRun {
+		return nil
+	}
+	return i.all.reconsider(i.app, i.Clock())
+}
+
+func (e entry) measured() (gateway.Event, bool) { return e.event, true }
+
 func (i *importing) store(group []entry) error {
 	all := func(app core.App) error {
 		for _, line := range group {
@@ -145,8 +174,10 @@ func (i *importing) take(app core.App, line entry) error {
 		now := i.Clock()
 		s := submission(line.event, patientID, audit.System(), now)
 		s.Device = devices.Envelope{Model: line.event.DeviceModel} // a table is no sign of life
+		s.Origin, s.Following = vitals.OriginImport, i.all.following(line.event)
 		return i.ingest(app, s, now)
 	})
+	i.all.note(line.event, v.status, v.patient)
 	switch {
 	case err != nil:
 		return fmt.Errorf("store line %d: %w", line.line, err)

@@ -30,8 +30,6 @@ type Options struct {
 	Devices  *devices.Engine
 	// Repeatable stores repeats of a webhook too; for tests of the gateway.
 	Repeatable bool
-	// LateAfter is the age from which a measurement says little about now; zero for a day.
-	LateAfter time.Duration
 	Log        *slog.Logger
 }
 
@@ -73,28 +71,31 @@ type Delivery struct {
 	At     time.Time // when it reached the door
 }
 
-// Receive takes the events of a delivery, in their order. An error means that not all of them are stored: the vendor has to send
+// Receive takes the events of a delivery, in order of measurement, and says what became of each, in theirs. An error means that not all of them are stored: the vendor has to send
 // it again, and finds what is stored already known.
 func (e *Engine) Receive(ctx context.Context, app core.App, d Delivery) (results []Result, err error) {
 	parts, someRead, err := e.read(d)
 	if err != nil {
 		return nil, err
 	}
-	for _, part := range parts {
+	all := e.gather(parts, d.At)
+	results = make([]Result, len(parts))
+	for _, place := range inOrder(parts, part.measured) {
+		part := parts[place]
 		d.Body = part.body
 		var result Result
 		if part.refusal != nil {
 			result, err = e.refuse(app, part, d, someRead)
 		} else {
-			result, err = e.receive(ctx, app, part.event, d)
+			result, err = e.receive(ctx, app, part.event, d, all)
 		}
 		if err != nil {
-			return results, err
+			return nil, err
 		}
 		result.Event = part.event
-		results = append(results, result)
+		results[place] = result
 	}
-	return results, nil
+	return results, all.reconsider(app, d.At)
 }
 
 // part is an event of a delivery.
@@ -138,15 +139,18 @@ func (e *Engine) refuse(app core.App, p part, d Delivery, told bool) (Result, er
 	return result, err
 }
 
-func (e *Engine) receive(ctx context.Context, app core.App, event gateway.Event, d Delivery) (Result, error) {
+func (e *Engine) receive(ctx context.Context, app core.App, event gateway.Event, d Delivery, all *together) (Result, error) {
 	v, err := take(app, event, func(patientID string) (observations.Outcome, error) {
 		s, err := e.placed(app, event, owner{patient: patientID}, d.By, d.At)
 		if err != nil {
 			return observations.Outcome{}, err
 		}
-		s.Repeatable = e.Repeatable
+		s.Repeatable, s.Following = e.Repeatable, all.following(event)
 		return e.Writer.Submit(ctx, s)
 	})
+	if err == nil {
+		all.note(event, v.status, v.patient)
+	}
 	switch {
 	case err != nil:
 		return Result{}, err

@@ -21,19 +21,21 @@ type Kind string
 
 // What people hear of. Source: docs/decisions/notifications.md, "Recipients".
 const (
-	AlertRaised         Kind = "alert_raised"        // a threshold alert; critical or warning by severity
-	DeviceAlertRaised   Kind = "device_alert_raised" // battery, hub, stale reading, no reading
-	ReadingMissed       Kind = "reading_missed"      // of a day's schedule; the portal user is reminded too
-	EscalationOpened    Kind = "escalation_opened"   // assigned or not
-	EscalationAssigned  Kind = "escalation_assigned" // to somebody else than before
-	EscalationOverdue   Kind = "escalation_overdue"  // nobody answered in time
-	EventQuarantined    Kind = "event_quarantined"   // a device event waits for a person to place it
-	EMRCopyWrong        Kind = "emr_copy_wrong"      // the EMR holds a reading that was entered in error: urgent task for staff
-	ClaimDenied         Kind = "claim_denied"        //
-	BillingRunSkipped   Kind = "billing_run_skipped" // a run finished and left something out
-	AttestationNeeded   Kind = "attestation_needed"  // escalation time waits for a person's word
-	FollowUpDue         Kind = "follow_up_due"       // reminder to its owner
-	ReviewsPending      Kind = "reviews_pending"     // reminder to a clinician
+	AlertRaised         Kind = "alert_raised"         // a threshold alert; critical or warning by severity
+	ReadingSuperseded   Kind = "reading_superseded"   // a reading out of range came long after it was measured, and a newer one is there: in the app only
+	EscalationWithdrawn Kind = "escalation_withdrawn" // the readings it came of were entered in error: in the app only
+	DeviceAlertRaised   Kind = "device_alert_raised"  // battery, hub, stale reading, no reading
+	ReadingMissed       Kind = "reading_missed"       // of a day's schedule; the portal user is reminded too
+	EscalationOpened    Kind = "escalation_opened"    // assigned or not
+	EscalationAssigned  Kind = "escalation_assigned"  // to somebody else than before
+	EscalationOverdue   Kind = "escalation_overdue"   // nobody answered in time
+	EventQuarantined    Kind = "event_quarantined"    // a device event waits for a person to place it
+	EMRCopyWrong        Kind = "emr_copy_wrong"       // the EMR holds a reading that was entered in error: urgent task for staff
+	ClaimDenied         Kind = "claim_denied"         //
+	BillingRunSkipped   Kind = "billing_run_skipped"  // a run finished and left something out
+	AttestationNeeded   Kind = "attestation_needed"   // escalation time waits for a person's word
+	FollowUpDue         Kind = "follow_up_due"        // reminder to its owner
+	ReviewsPending      Kind = "reviews_pending"      // reminder to a clinician
 	BillingTasksPending Kind = "billing_tasks_pending"
 	DigestReady         Kind = "digest_ready"
 	ServiceTrouble      Kind = "service_trouble"   // system notice to administrators

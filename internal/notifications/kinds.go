@@ -23,6 +23,8 @@ var Channels = []string{Escalations, Alerts, Reminders, DailyDigest}
 const (
 	thresholdCritical  = "threshold_critical"
 	thresholdWarning   = "threshold_warning"
+	lateReading        = "late_reading"
+	withdrawn          = "escalation_withdrawn"
 	missedReading      = "missed_reading"
 	deviceNotice       = "device"
 	emrCorrection      = "emr_correction"
@@ -52,6 +54,8 @@ type meaning struct {
 // meanings of the kinds. Source: docs/decisions/notifications.md, "Recipients".
 var meanings = map[Kind]meaning{
 	AlertRaised:         {Alerts, thresholdWarning, "Reading out of range", recipients.careTeam},
+	ReadingSuperseded:   {Alerts, lateReading, "Late reading out of range", recipients.careTeam},
+	EscalationWithdrawn: {Escalations, withdrawn, "Escalation taken back", recipients.responsible},
 	DeviceAlertRaised:   {Alerts, deviceNotice, "Device needs attention", recipients.careTeam},
 	ReadingMissed:       {Alerts, missedReading, "Reading missed", recipients.careTeam},
 	EMRCopyWrong:        {Alerts, emrCorrection, "Urgent task: correct the EMR", recipients.careTeam},
@@ -88,10 +92,15 @@ func means(a *collections.Announcement) meaning {
 	return m
 }
 
+// inAppOnly are the types that are never pushed: nobody has to act on them.
+var inAppOnly = []string{lateReading, withdrawn}
+
 // What a push may say. It names nobody and nothing. Source: docs/decisions/notifications.md, "Push text".
 var texts = map[string][2]string{
 	thresholdCritical:  {"Clinical alert", "A patient has an abnormal reading that needs attention."},
 	thresholdWarning:   {"Clinical alert", "A patient has a reading outside the set range."},
+	lateReading:        {"Clinical alert", "A late reading of a patient was outside the set range."},
+	withdrawn:          {"Escalation", "An escalation was taken back."},
 	missedReading:      {"Clinical alert", "A patient missed a scheduled reading."},
 	deviceNotice:       {"Clinical alert", "A patient's device needs attention."},
 	emrCorrection:      {"Clinical alert", "Urgent task: a record at the EMR needs to be corrected."},

@@ -3,6 +3,7 @@ package notifications
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -86,7 +87,7 @@ func (d *Dispatcher) planOne(tx core.App, entry collections.UnplannedNotificatio
 	if err != nil {
 		return err
 	}
-	if covered { // the push about the escalation, or about another alert like it, is the one for this event
+	if covered || slices.Contains(inAppOnly, entry.Type) { // the push about the escalation, or about another alert like it, is the one for this event
 		return collections.MarkPlanned(tx, entry.ID, choice.InApp, now)
 	}
 	title, text := pushText(entry.Channel, entry.Type)

@@ -57,7 +57,7 @@ func (e *Engine) complete(tx core.App, b *batch, m *memory, s Submission, now ti
 	if err := collections.Update(tx, record, changed...); err != nil {
 		return Outcome{}, err
 	}
-	return e.consequences(tx, b, o, patient, s.By, now)
+	return e.consequences(tx, b, o, patient, s, now)
 }
 
 // completedKey is the key of the whole reading. One that came another way before has it: then the completed one keeps its own.
@@ -93,6 +93,9 @@ type Submission struct {
 	Undated bool
 	// Device is what the gateway told of the device along with the reading.
 	Device devices.Envelope
+	// Following are readings that came along with this one, of the same patient, and were measured after it: those of them that a late
+	// reading is superseded by. It is only told of those that will be stored, or are.
+	Following []vitals.Reading
 	// By says who sent it, for the audit trail.
 	By audit.Actor
 	// ReceivedAt is when it reached the door.

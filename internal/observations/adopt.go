@@ -43,7 +43,7 @@ func (e *Engine) Adopt(tx core.App, record *core.Record, by audit.Actor, now tim
 	if err != nil {
 		return Outcome{}, err
 	}
-	outcome, err := e.consequences(tx, b, o, patient, s.By, now)
+	outcome, err := e.consequences(tx, b, o, patient, s, now)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -69,8 +69,22 @@ func (e *Engine) submissionOf(record *core.Record, by audit.Actor, now time.Time
 	if source == "" {
 		source = vitals.SourceAPI
 	}
-	return Submission{PatientID: collections.PatientOf(record), Reading: reading, Source: source, By: by, ReceivedAt: now},
-		checks.Err()
+	return Submission{
+		PatientID: collections.PatientOf(record), Reading: reading, Source: source, Origin: originOf(record, source), By: by, ReceivedAt: now,
+	}, checks.Err()
+}
+
+// originOf is who vouches for a reading that is created as a record: whoever the record names, the patient where it is the portal's,
+// otherwise the person or script that creates it, whatever device it names.
+func originOf(record *core.Record, source vitals.Source) vitals.Origin {
+	origin := vitals.Origin(record.GetString(collections.ObservationOrigin))
+	switch {
+	case source == vitals.SourcePortal:
+		return vitals.OriginPatient
+	case origin == "":
+		return vitals.OriginStaff
+	}
+	return origin
 }
 
 // ErrFixed refuses to change or remove a stored reading.

@@ -77,7 +77,7 @@ func (a *application) alert() (err error) {
 	}
 	firstCritical := ""
 	for _, draft := range a.effects.Alerts {
-		critical := draft.Finding.Level == alerts.Critical
+		critical := escalates(draft)
 		if critical {
 			draft.EscalationID = escalation
 		}
@@ -92,6 +92,11 @@ func (a *application) alert() (err error) {
 			RaisedAlert{ID: id, Level: string(draft.Finding.Level), Type: draft.Finding.Type, Message: draft.Finding.Message})
 		if err := a.follow(audit.AlertCreate, audit.ResourceAlert, id); err != nil {
 			return err
+		}
+		if draft.Superseded || draft.Settled {
+			if err := a.follow(audit.AlertAutoResolve, audit.ResourceAlert, id); err != nil {
+				return err
+			}
 		}
 		if err := a.announceAlert(draft, id); err != nil {
 			return err
@@ -173,10 +178,14 @@ func (a *application) announceAlert(draft alerts.Draft, id string) error {
 	if draft.Informative || draft.Snoozed {
 		return nil
 	}
-	return notifications.Announce(a.tx, notifications.Announcement{
+	told := notifications.Announcement{
 		Kind: notifications.AlertRaised, Severity: string(draft.Finding.Level), PatientID: draft.PatientID, AlertID: id,
 		Body: a.effects.PatientLabel + ": " + draft.Finding.Message, Key: alerts.AnnouncementKey(id),
-	}, a.now)
+	}
+	if draft.Superseded {
+		told.Kind, told.Key = notifications.ReadingSuperseded, told.Key+" superseded"
+	}
+	return notifications.Announce(a.tx, told, a.now)
 }
 
 // announceEscalation has people told of the escalation that critical alerts belong to.

@@ -23,6 +23,10 @@ type Situation struct {
 	PatientZone *time.Location
 	// DeviceAssigned: the device was assigned to the patient when the reading was taken.
 	DeviceAssigned bool
+	// Around is what else was measured, where the reading is not the newest of its kind, or came late.
+	Around Around
+	// Flags are those of a reading with flags that are counted.
+	Flags Flags
 }
 
 // Rules are the settings that assessing depends on.
@@ -31,6 +35,10 @@ type Rules struct {
 	NormalReadingsNeeded alerts.NormalReadingsNeeded
 	AutoTransform        bool
 	MaxFuture            time.Duration
+	// LateAfter is the age from which a reading is late; 0 for never.
+	LateAfter time.Duration
+	// IrregularHeartbeats is how many flags within seven days raise a warning; 0 for never.
+	IrregularHeartbeats int
 }
 
 // Effects are the consequences of one stored reading, decided and not yet written.
@@ -72,11 +80,13 @@ func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 		// What patients report by themselves never counts. Source: docs/decisions/billing.md, "30-day period and the 16 days (99454)".
 		DeviceReading: s.DeviceAssigned && o.Source != vitals.SourcePortal,
 	}
-	effects.Progress = alerts.AutoResolve(picture.Open, judged, findings, now, rules.NormalReadingsNeeded)
+	sequence := s.sequence(o, judged, findings, now)
+	effects.Progress = alerts.AutoResolve(picture.Open, judgedAs(o, findings), sequence, now, rules.NormalReadingsNeeded)
 	for _, finding := range findings {
 		if finding.Breached() {
 			raised := draft(o, finding, false)
 			raised.Snoozed = picture.Snoozed(finding.Type, finding.Level, now)
+			s.date(&raised, sequence, rules, now)
 			effects.Alerts = append(effects.Alerts, raised)
 		}
 	}
@@ -86,6 +96,9 @@ func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 				Type: alerts.TypeDeviceInfo, Level: alerts.Normal, Parameter: m.Name, Message: m.Informs,
 			}, true))
 		}
+	}
+	if recurring, raised := s.Flags.draft(o, rules, now); raised {
+		effects.Alerts = append(effects.Alerts, recurring)
 	}
 	effects.escalate(picture, s.PrimaryProvider, now)
 	effects.After = effects.after(picture, stored(now))
@@ -104,7 +117,7 @@ func draft(o Observation, finding alerts.Finding, informative bool) alerts.Draft
 // that is not snoozed. Source: docs/decisions/alerts.md, "STAT-severity alert" and "Snooze".
 func (e *Effects) escalate(picture triage.Picture, primaryProvider string, now time.Time) {
 	for _, alert := range e.Alerts {
-		if alert.Finding.Level != alerts.Critical {
+		if !escalates(alert) {
 			continue
 		}
 		for _, open := range picture.Escalations {
@@ -141,11 +154,13 @@ func (e *Effects) after(picture triage.Picture, now time.Time) triage.Picture {
 		open = append(open, alert)
 	}
 	for _, alert := range e.Alerts {
-		picture.Recent = append(picture.Recent, triage.Raised{Level: alert.Finding.Level, CreatedAt: now})
-		if !alert.Informative {
+		if !alert.Superseded {
+			picture.Recent = append(picture.Recent, triage.Raised{Level: alert.Finding.Level, CreatedAt: now})
+		}
+		if !alert.Over() {
 			raised := alerts.Open{
 				Type: alert.Finding.Type, Level: alert.Finding.Level,
-				MeasuredAt: alert.MeasuredAt, CreatedAt: now,
+				MeasuredAt: alert.MeasuredAt, CreatedAt: now, NormalReadings: alert.NormalReadings,
 				Parameter: alert.Finding.Parameter, Value: alert.Finding.Value, Origin: alert.Origin,
 			}
 			if raised.Level == alerts.Critical {

@@ -12,7 +12,6 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/vitals"
@@ -91,7 +90,7 @@ func (e *Engine) ingest(tx core.App, b *batch, m *memory, s Submission, now time
 	if s.unjudged() {
 		return e.keepUndated(tx, b, o, s, now)
 	}
-	outcome, err := e.consequences(tx, b, o, patient, s.By, now)
+	outcome, err := e.consequences(tx, b, o, patient, s, now)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -111,20 +110,24 @@ func recordSighting(tx core.App, o Observation, told devices.Envelope, now time.
 
 // consequences decides and writes what follows from a stored observation, as part of the transaction's batch.
 func (e *Engine) consequences(
-	tx core.App, b *batch, o Observation, patient subject, by audit.Actor, now time.Time,
+	tx core.App, b *batch, o Observation, patient subject, s Submission, now time.Time,
 ) (Outcome, error) {
 	picture, err := patient.pictureFor(tx, o.PatientID, o.Reading, now)
 	if err != nil {
 		return Outcome{}, err
 	}
-	effects := Assess(o, Situation{
+	situation := Situation{
 		Picture: picture, PrimaryProvider: patient.holder.PrimaryProvider, PatientZone: collections.Zone(patient.holder.TimeZone, e.rules.PracticeZone),
 		DeviceAssigned: patient.deviceAssigned,
-	}, e.rules, now)
+	}
+	if err := e.lookAround(tx, &situation, o, s.Following, now); err != nil {
+		return Outcome{}, err
+	}
+	effects := Assess(o, situation, e.rules, now)
 	if len(effects.Alerts) > 0 {
 		effects.PatientLabel = patient.holder.label(o.PatientID)
 	}
-	outcome, err := apply(tx, b, effects, by, now)
+	outcome, err := apply(tx, b, effects, s.By, now)
 	if err == nil {
 		patient.learn(effects, outcome, now)
 	}

@@ -29,7 +29,7 @@ func TestIngestAddsRows(t *testing.T) {
 		want    map[string]int
 	}{
 		{"calm", bloodPressure(120, 80), map[string]int{"observations": 1, "transmissions": 1, "reading_days": 1, "daily_counts": 1, "audit_log": 1, "sequences": 1, "processing_times": 1, "transmission_totals": 1}},
-		{"warning", at(bloodPressure(150, 80), now.Add(-3*time.Hour)), map[string]int{"observations": 1, "transmissions": 1, "alerts": 1, "announcements": 1, "audit_log": 2, "sequences": 1, "alert_totals": 1}},
+		{"warning, and the calm one was measured since", at(bloodPressure(150, 80), now.Add(-3*time.Hour)), map[string]int{"observations": 1, "transmissions": 1, "alerts": 1, "announcements": 1, "audit_log": 3, "sequences": 1, "alert_totals": 1}},
 		{"critical, twice over", withPulse(bloodPressure(185, 80), 135), map[string]int{
 			"observations": 1, "transmissions": 1, "alerts": 2,
 			"escalations": 1, "announcements": 3, "audit_log": 4, "sequences": 1, "alert_totals": 2,

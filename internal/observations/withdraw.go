@@ -7,7 +7,6 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
@@ -25,8 +24,8 @@ func (e *Engine) Withdraw(app core.App, id string, reason phi.Text, by audit.Act
 		if o, err = Find(tx, id); err != nil || o.EnteredInError {
 			return err
 		}
-		w := withdrawal{engine: e, tx: tx, observation: o, reason: reason, by: by, now: now}
-		for _, step := range []func() error{w.mark, w.resolve, w.recall, w.recountDay, w.recount, w.rank} {
+		w := &withdrawal{engine: e, tx: tx, observation: o, reason: reason, by: by, now: now}
+		for _, step := range []func() error{w.mark, w.resolve, w.cancel, w.resettle, w.recur, w.recall, w.recountDay, w.recount, w.rank} {
 			if err := step(); err != nil {
 				return err
 			}
@@ -45,10 +44,12 @@ type withdrawal struct {
 	reason      phi.Text
 	by          audit.Actor
 	now         time.Time
+	// raised are the alerts that the reading raised.
+	raised []*collections.Alert
 }
 
 // mark stores the withdrawal; a FHIR form reads otherwise from now on, so it is a new version.
-func (w withdrawal) mark() error {
+func (w *withdrawal) mark() error {
 	version := 0
 	if w.observation.FHIRStatus != "" {
 		version = w.observation.FHIRVersion + 1
@@ -62,26 +63,8 @@ func (w withdrawal) mark() error {
 	}, w.now)
 }
 
-// resolve ends the alerts of the reading that are not over.
-func (w withdrawal) resolve() error {
-	raised, err := collections.AlertsOfObservations(w.tx, w.observation.ID)
-	if err != nil {
-		return err
-	}
-	for _, alert := range raised[w.observation.ID] {
-		action := alerts.Action{Move: alerts.Resolve, Outcome: collections.StatusEnteredInError}
-		if _, err := alerts.Next(alerts.Status(alert.Status()), action.Move); err != nil {
-			continue // over already
-		}
-		if err := alerts.Act(w.tx, alert, action, w.by, w.now); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // recall stops the delivery. The EMR's own copy can only be corrected there, by a person: no scope to update is granted.
-func (w withdrawal) recall() error {
+func (w *withdrawal) recall() error {
 	reached, err := transmissions.Withdraw(w.tx, w.observation.ID, w.now)
 	if err != nil || !reached {
 		return err
@@ -94,7 +77,7 @@ func (w withdrawal) recall() error {
 }
 
 // recountDay counts the patient's day anew, from the readings that are left of it.
-func (w withdrawal) recountDay() error {
+func (w *withdrawal) recountDay() error {
 	patient, reading := w.observation.PatientID, w.observation.Reading
 	zone, err := collections.ZoneOfPatient(w.tx, patient, w.engine.rules.PracticeZone)
 	if err != nil {
@@ -113,13 +96,13 @@ func (w withdrawal) recountDay() error {
 
 // recount moves the reading from one total of its day to the other. Where the day has no such total, because the practice was in another time
 // zone when it was counted, it stays where it is: totals of all days must hold.
-func (w withdrawal) recount() error {
+func (w *withdrawal) recount() error {
 	reading := w.observation.Reading
 	return collections.MoveTotal(w.tx, reading.MeasuredAt.In(w.engine.rules.PracticeZone).Format(time.DateOnly), string(reading.Kind))
 }
 
 // rank works out anew what the patient's latest readings are, and where the patient ranks.
-func (w withdrawal) rank() error {
+func (w *withdrawal) rank() error {
 	var readings []vitals.Reading
 	add := func(column string, kinds ...vitals.Kind) error {
 		record, err := collections.LatestObservation(w.tx, w.observation.PatientID, column, kinds)

@@ -111,18 +111,34 @@ func (w *Writer) store(app core.App, group []*submitted) error {
 		if err := w.memory.catchUp(tx, b.trail.Head()); err != nil {
 			return err
 		}
-		for _, r := range group {
-			r.Out, r.Err = w.engine.ingest(tx, b, w.memory, r.In, w.clock())
-			var refused *fault.Error
-			if r.Err != nil && !errors.As(r.Err, &refused) {
-				return r.Err
-			}
+		if err := w.ingest(tx, b, inOrder(group)); err != nil {
+			return err
 		}
 		w.memory.head = b.trail.Head()
 		return b.store(tx)
 	})
 	stored = err == nil
 	return err
+}
+
+// ingest stores a group in its order. One that is refused leaves nothing behind.
+func (w *Writer) ingest(tx core.App, b *batch, group []*submitted) error {
+	misled, anyRefused := false, false
+	for i, r := range group {
+		now := w.clock()
+		in := w.engine.following(r.In, group[i+1:], now)
+		misled = misled || len(in.Following) > len(r.In.Following)
+		r.Out, r.Err = w.engine.ingest(tx, b, w.memory, in, now)
+		var refused *fault.Error
+		if r.Err != nil && !errors.As(r.Err, &refused) {
+			return r.Err
+		}
+		anyRefused = anyRefused || r.Err != nil
+	}
+	if misled && anyRefused {
+		return errMisled
+	}
+	return nil
 }
 
 func (w *Writer) fail(r *submitted) {
@@ -284,7 +300,7 @@ func (k *known) learn(effects Effects, outcome Outcome, now time.Time) {
 	}
 	raised := len(picture.Open)
 	for i := len(outcome.Alerts) - 1; i >= 0; i-- { // the new ones stand last, in the order in which they were stored
-		if !effects.Alerts[i].Informative {
+		if !effects.Alerts[i].Over() {
 			raised--
 			picture.Open[raised].ID = outcome.Alerts[i].ID
 		}

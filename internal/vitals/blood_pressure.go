@@ -23,7 +23,10 @@ var (
 		Group: "pulse", Sides: allSides, Defaults: Limits{new(40.0), new(50.0), new(110.0), new(130.0)},
 		FHIR: &Quantity{Code{"8867-4", "Heart rate"}, 0, "beats/minute", "/min"},
 	}
-	IrregularHeartbeat = &Mark{Name: "irregular_heartbeat", Informs: "The device reported an irregular heartbeat."}
+	// IrregularHeartbeat is a bit of the cuff's measurement status. Source: docs/decisions/fhir.md, "Irregular heartbeat in FHIR".
+	IrregularHeartbeat = &Mark{
+		Name: "irregular_heartbeat", Informs: "The device reported an irregular heartbeat.", Bit: Code{"8410608.2", "irregular-pulse"},
+	}
 )
 
 func init() {

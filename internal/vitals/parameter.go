@@ -139,9 +139,10 @@ type Mark struct {
 	Unsent bool
 	// Latest marks are shown with a patient's latest readings.
 	Latest bool
-	// Question and Answers are its FHIR component; Answers by word.
+	// Question and Answers are its FHIR component; Answers by word. Bit is that of a flag: the code of a bit of IEEE 11073, true or false.
 	Question Code
 	Answers  map[string]Answer
+	Bit      Code
 
 	place int
 }

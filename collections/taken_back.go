@@ -1,0 +1,75 @@
+package collections
+
+import (
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// SettledAlerts are the alerts of some types about a patient that readings measured before a time have raised, that hold, and that are
+// open, or were resolved by later readings since another time.
+func SettledAlerts(tx core.App, patientID string, types []string, before, since time.Time) ([]*Alert, error) {
+	return listOf[Alert](tx, Alerts, Every(Conditions{
+		dbx.HashExp{"patient": patientID}, AnyOf("type", types),
+		dbx.NewExp("observation != '' AND measured_at < {:before}", dbx.Params{"before": Instant(before)}),
+		dbx.NewExp("(status = 'active' OR status = 'auto_resolved' AND resolved_at >= {:since})", dbx.Params{"since": Instant(since)}),
+		dbx.NewExp(`resolution_reason != 'withdrawn' AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.id = observation AND o.status = 'entered_in_error')`),
+	}), "measured_at", "id")
+}
+
+// SupersededAlerts are a patient's that ended because something newer was there, and hold.
+func SupersededAlerts(tx core.App, patientID string, since time.Time) ([]*Alert, error) {
+	return listOf[Alert](tx, Alerts, Every(Conditions{
+		dbx.HashExp{"patient": patientID, "resolution_reason": "superseded", "status": "auto_resolved"},
+		dbx.NewExp("created_at >= {:since}", dbx.Params{"since": Instant(since)}),
+		dbx.NewExp(`NOT EXISTS (SELECT 1 FROM observations o WHERE o.id = observation AND o.status = 'entered_in_error')`),
+	}), "measured_at", "id")
+}
+
+// AlertsEndedAt are a patient's of a type that the service resolved at a moment.
+func AlertsEndedAt(tx core.App, patientID, alertType string, at time.Time) ([]*Alert, error) {
+	return listOf[Alert](tx, Alerts, dbx.HashExp{"patient": patientID, "type": alertType, "status": "auto_resolved", "resolved_at": Instant(at)}, "id")
+}
+
+// AlertsLeftOf are the alerts attached to an escalation that hold: those of withdrawn readings are left out.
+func AlertsLeftOf(tx core.App, escalationID, about string) ([]*Alert, error) {
+	return listOf[Alert](tx, Alerts, dbx.NewExp(`(escalation = {:escalation} OR id = {:about}) AND resolution_reason != 'withdrawn'
+		AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.id = observation AND o.status = 'entered_in_error')`,
+		dbx.Params{"escalation": escalationID, "about": about}), "created_at", "id")
+}
+
+// OpenAlertsOf are those of a type about a patient that are not over.
+func OpenAlertsOf(tx core.App, patientID, alertType string) ([]*Alert, error) {
+	return listOf[Alert](tx, Alerts, Every(Conditions{
+		dbx.HashExp{"patient": patientID, "type": alertType}, AnyOf("status", []string{"active", "acknowledged"}),
+	}), "measured_at", "id")
+}
+
+// Reopen makes an alert that readings had resolved one that waits again, after so many normal readings.
+func (a *Alert) Reopen(tx core.App, normalReadings int, now time.Time) error {
+	a.Load(map[string]any{
+		AlertStatus: "active", "acknowledged": false, "acknowledged_by": "", "acknowledged_at": "", "resolved_by": "", "resolved_at": "",
+		"resolution_reason": "", "normal_readings": normalReadings, "updated_at": Instant(now),
+	})
+	return Update(tx, a.ProxyRecord(), append(alertChanges[:len(alertChanges):len(alertChanges)], "resolution_reason", "normal_readings")...)
+}
+
+// Withdraw notes that an alert came of a reading that was entered in error; what else is known of it stays.
+func (a *Alert) Withdraw(tx core.App, reason string, now time.Time) error {
+	a.Load(map[string]any{"resolution_reason": reason, "updated_at": Instant(now)})
+	return Update(tx, a.ProxyRecord(), "resolution_reason", "updated_at")
+}
+
+func (a *Alert) MeasuredAt() time.Time { return instantOf(a, "measured_at") }
+func (a *Alert) Origin() string        { return a.GetString("origin") }
+func (a *Alert) NormalReadings() int   { return a.GetInt("normal_readings") }
+
+// BySystem reports whether the service opened it.
+func (e *Escalation) BySystem() bool { return e.CreatedBy() == "system" }
+
+// Rest gives the escalation what is left of it once readings were withdrawn: an alert, its message, and how urgent that is.
+func (e *Escalation) Rest(tx core.App, about *Alert, priority string, now time.Time) error {
+	e.Load(map[string]any{"alert": about.Id, "reason": about.Message().Reveal(), "priority": priority, "updated_at": Instant(now)})
+	return Update(tx, e.ProxyRecord(), "alert", "reason", "priority", "updated_at")
+}

@@ -1,0 +1,434 @@
+package routes_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// ward is a patient with a cuff, and everybody through whom readings of the patient come.
+type ward struct {
+	*clinic
+	patient string
+	portal  *collections.User
+}
+
+func newWard(t testing.TB, changes object) *ward {
+	t.Helper()
+	c := newIngestingClinic(t)
+	patient := object{"gateway_patient_id": "GW-1"}
+	for name, value := range changes {
+		patient[name] = value
+	}
+	id := c.enrol(patient)
+	return &ward{c, id, vigiltest.User(t, c.app, access.Patient, vigiltest.PortalOf(id))}
+}
+
+// comes has a reading come by an entrance: device, staff or patient. It returns its id.
+func (w *ward) comes(entrance string, systolic, diastolic int, at time.Time) string {
+	w.t.Helper()
+	body := object{"patient_id": w.patient, "systolic": systolic, "diastolic": diastolic, "measured_at": at.Format(time.RFC3339Nano)}
+	switch entrance {
+	case "device":
+		event := strings.Replace(cuffEvent("BP-1", "GW-1", systolic, at), `"diastolic":80`, fmt.Sprintf(`"diastolic":%d`, diastolic), 1)
+		return w.event(w.t, event).want(200).wantAt(object{"status": "accepted"}).at("observation_id").(string)
+	case "patient":
+		return w.askAs(w.portal, "POST", "/ingestion/blood-pressure/", body).want(201).wantAt(object{"origin": "patient"}).at("id").(string)
+	}
+	body["device_id"] = "BP-1" // whatever a person types
+	return w.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", body).want(201).wantAt(object{"origin": "staff"}).at("id").(string)
+}
+
+// standing are the patient's alerts in the order of measurement of what raised them, as "value level status", with what else is special.
+func (w *ward) standing() (list []string) {
+	w.t.Helper()
+	for _, alert := range w.ask(access.Nurse, "GET", "/alerts/"+query("patient_id", w.patient, "page_size", "100"), nil).results() {
+		if alert["level"] == "normal" {
+			continue
+		}
+		text := fmt.Sprintf("%v %v %v", alert["value"], alert["level"], alert["status"])
+		if alert["late"] == true {
+			text += " late"
+		}
+		if reason, given := alert["resolution_reason"].(string); given {
+			text += " " + reason
+		}
+		list = append(list, text)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func (w *ward) wantStanding(what string, want ...string) {
+	w.t.Helper()
+	slices.Sort(want)
+	if got := w.standing(); !slices.Equal(got, want) {
+		w.t.Errorf("%s: the alerts are %q, want %q", what, got, want)
+	}
+}
+
+// stats are the states of the escalations that the service opened.
+func (w *ward) stats() []string {
+	return w.rows(w.t, `SELECT priority || ' ' || status FROM escalations WHERE created_by = 'system' ORDER BY id`)
+}
+
+// told are the announcements by kind.
+func (w *ward) told() []string {
+	return w.rows(w.t, `SELECT kind || ' ' || severity FROM announcements WHERE patient != '' ORDER BY rowid`)
+}
+
+func (w *ward) score() (score float64, level string) {
+	w.t.Helper()
+	place := w.ask(access.Nurse, "GET", "/triage/patients/"+query("page_size", "100"), nil).results()[0]
+	return place["risk_score"].(float64), place["risk_level"].(string)
+}
+
+func (w *ward) withdraws(id string) {
+	w.t.Helper()
+	w.ask(access.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "the spouse's"}).want(200)
+}
+
+// A device's critical reading is settled by devices and staff, never by what the patient types; a patient's own by anybody.
+func TestStoryTypedNormals(t *testing.T) {
+	for _, entrance := range []string{"device", "staff"} {
+		for _, order := range [][]string{{"patient", "patient", "device", "staff"}, {"device", "patient", "patient", "device"}, {"staff", "patient", "staff", "patient"}} {
+			w := newWard(t, nil)
+			w.comes(entrance, 204, 124, w.now)
+			settling := 0
+			for i, by := range order {
+				w.now = w.now.Add(2 * time.Minute)
+				w.comes(by, 128-i, 78, w.now)
+				if by != "patient" {
+					settling++
+				}
+				want := "204 critical active"
+				if settling >= 2 {
+					want = "204 critical auto_resolved"
+				}
+				w.wantStanding(fmt.Sprintf("%s, then %v", entrance, order[:i+1]), want)
+			}
+		}
+	}
+	w := newWard(t, nil)
+	w.comes("device", 204, 124, w.now)
+	for range 6 {
+		w.now = w.now.Add(time.Minute)
+		w.comes("patient", 118, 74, w.now)
+	}
+	w.wantStanding("six typed normals", "204 critical active")
+	if score, level := w.score(); level != "critical" || score < 76 {
+		t.Errorf("six typed normals make it %v %s", score, level)
+	}
+
+	w = newWard(t, nil)
+	w.comes("patient", 204, 124, w.now)
+	for range 2 {
+		w.now = w.now.Add(time.Minute)
+		w.comes("patient", 118, 74, w.now)
+	}
+	w.wantStanding("what a patient typed is settled by the same", "204 critical auto_resolved")
+}
+
+// A critical reading ten days late with four normals stored since is a matter of the app alone; with nothing since, of a push and no stat.
+func TestStoryLateReading(t *testing.T) {
+	for _, zone := range []string{"America/New_York", "Europe/Berlin", "Australia/Lord_Howe"} {
+		w := newWard(t, object{"time_zone": zone})
+		for day := range 4 {
+			w.comes("device", 122+day, 78, w.now.AddDate(0, 0, day-8))
+		}
+		before, _ := w.score()
+		w.comes("device", 188, 110, w.now.AddDate(0, 0, -10))
+		w.wantStanding("late, and normals since", "188 critical auto_resolved late superseded")
+		if stats, told := w.stats(), w.told(); len(stats) != 0 || !slices.Equal(told, []string{"reading_superseded critical"}) {
+			t.Errorf("%s: escalations %q, told %q", zone, stats, told)
+		}
+		if score, _ := w.score(); score != before {
+			t.Errorf("%s: what is superseded moves the score from %v to %v", zone, before, score)
+		}
+		alert := w.ask(access.Nurse, "GET", "/alerts/"+query("patient_id", w.patient), nil).results()[0]
+		if alert["resolved_by"] != "system" || alert["acknowledged"] != true {
+			t.Errorf("%s: %v", zone, alert)
+		}
+
+		w = newWard(t, object{"time_zone": zone})
+		w.comes("device", 188, 110, w.now.AddDate(0, 0, -10))
+		w.wantStanding("late, and nothing since", "188 critical active late")
+		if stats, told := w.stats(), w.told(); len(stats) != 0 || !slices.Equal(told, []string{"alert_raised critical"}) {
+			t.Errorf("%s: escalations %q, told %q", zone, stats, told)
+		}
+		w.comes("device", 232, 130, w.now)
+		if stats := w.stats(); !slices.Equal(stats, []string{"stat open"}) {
+			t.Errorf("%s: a critical reading of now opens %q", zone, stats)
+		}
+	}
+}
+
+// From what age on a reading is late, and what supersedes it.
+func TestLateReadings(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, test := range []struct {
+		name  string
+		age   time.Duration
+		since string // the entrance of a normal reading measured an hour later, "" for none
+		want  string
+		stats int
+	}{
+		{"a day", day, "", "188 critical active", 1},
+		{"a day and a second", day + time.Second, "", "188 critical active late", 0},
+		{"with a device's since", day + time.Second, "device", "188 critical auto_resolved late superseded", 0},
+		{"with staff's since", 3 * day, "staff", "188 critical auto_resolved late superseded", 0},
+		{"with what the patient typed since", 3 * day, "patient", "188 critical active late", 0},
+		{"an hour old with one normal since", time.Hour + time.Minute, "device", "188 critical active", 1},
+	} {
+		w := newWard(t, nil)
+		if test.since != "" {
+			w.comes(test.since, 120, 80, w.now.Add(time.Hour-test.age))
+		}
+		w.comes("device", 188, 110, w.now.Add(-test.age))
+		w.wantStanding(test.name, test.want)
+		if stats := w.stats(); len(stats) != test.stats {
+			t.Errorf("%s: %q", test.name, stats)
+		}
+	}
+	// Another kind supersedes nothing, and a pulse supersedes a pulse whichever device took it.
+	w := newWard(t, nil)
+	w.ask(access.Nurse, "POST", "/ingestion/pulse-oximetry/", object{"patient_id": w.patient, "spo2": 97, "pulse": 70, "measured_at": w.now.Format(time.RFC3339)}).want(201)
+	w.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", object{
+		"patient_id": w.patient, "systolic": 188, "diastolic": 110, "pulse": 140, "measured_at": w.now.AddDate(0, 0, -2).Format(time.RFC3339),
+	}).want(201)
+	w.wantStanding("of two kinds", "188 critical active late", "140 critical auto_resolved late superseded")
+}
+
+// Within a day it does not matter in which order readings come: the alerts end as if they had come in the order of measurement, and so
+// do the escalations.
+func TestOrderOfArrival(t *testing.T) {
+	values := [][2]int{{204, 124}, {128, 78}, {150, 92}, {126, 76}, {124, 80}}
+	play := func(order []int) string {
+		w := newWard(t, nil)
+		start := w.now
+		for n, i := range order {
+			w.now = start.Add(time.Duration(n) * time.Second)
+			w.comes("device", values[i][0], values[i][1], start.Add(time.Duration(i-10)*time.Minute))
+		}
+		return fmt.Sprint(w.standing(), w.stats())
+	}
+	want := play([]int{0, 1, 2, 3, 4})
+	if want != "[150 warning auto_resolved 204 critical auto_resolved] [stat open]" {
+		t.Fatal(want)
+	}
+	random := rand.New(rand.NewPCG(18, 4))
+	for range 12 {
+		if order := random.Perm(len(values)); play(order) != want {
+			t.Errorf("in the order %v it ends as %s, want %s", order, play(order), want)
+		}
+	}
+}
+
+// Several events in one delivery are judged in order of measurement; a late one knows what came along.
+func TestStoryBatch(t *testing.T) {
+	for _, newestFirst := range []bool{true, false} {
+		w := newWard(t, nil)
+		var parts []string
+		for i, systolic := range []int{188, 122, 124, 126, 128} {
+			parts = append(parts, pressure("T-1", "GW-1", w.now.AddDate(0, 0, i-10), systolic))
+		}
+		if newestFirst {
+			slices.Reverse(parts)
+		}
+		answer := w.sends(t, "tenovi", "["+strings.Join(parts, ",")+"]").wantBecame("accepted", "accepted", "accepted", "accepted", "accepted")
+		first := w.ask(access.Nurse, "GET", "/ingestion/observations/"+answer.delivered()[0]["observation_id"].(string)+"/", nil).want(200)
+		if want := map[bool]float64{true: 128, false: 188}[newestFirst]; first.at("systolic") != want {
+			t.Errorf("the first answer is about %v, want %v", first.at("systolic"), want)
+		}
+		w.wantStanding("a late batch", "188 critical auto_resolved late superseded")
+		if stats, told := w.stats(), w.told(); len(stats) != 0 || !slices.Equal(told, []string{"reading_superseded critical"}) {
+			t.Errorf("escalations %q, told %q", stats, told)
+		}
+
+		w = newWard(t, nil)
+		parts = nil
+		for i, systolic := range []int{204, 122, 124} {
+			parts = append(parts, pressure("T-1", "GW-1", w.now.Add(time.Duration(i-5)*time.Minute), systolic))
+		}
+		if newestFirst {
+			slices.Reverse(parts)
+		}
+		w.sends(t, "tenovi", "["+strings.Join(parts, ",")+"]").wantBecame("accepted", "accepted", "accepted")
+		w.wantStanding("a batch of today", "204 critical auto_resolved")
+	}
+	// What was to follow is refused: then nothing did.
+	w := newWard(t, nil)
+	late := w.now.AddDate(0, 0, -3)
+	rival := pressure("T-1", "GW-1", late.Add(time.Hour), 121)
+	other := w.enrol(object{"gateway_patient_id": "GW-2", "first_name": "Bo"})
+	w.insert(collections.DeviceAssignments, map[string]any{
+		"device_id": "T-1", "patient": other, "assigned_at": collections.Instant(late.Add(time.Minute)), "unassigned_at": "",
+	})
+	w.sends(t, "tenovi", "["+rival+","+pressure("T-1", "GW-1", late, 188)+"]")
+	w.wantStanding("what followed is not stored", "188 critical active late")
+	if told := w.told(); !slices.Contains(told, "alert_raised critical") {
+		t.Errorf("told %q", told)
+	}
+}
+
+// Six flags in a week are one warning, with the third; after the run a new one is a new warning.
+func TestStoryIrregularHeartbeats(t *testing.T) {
+	flag := func(w *ward, at time.Time, systolic int) string {
+		body := object{"patient_id": w.patient, "systolic": systolic, "diastolic": 78, "irregular_heartbeat": true, "measured_at": at.Format(time.RFC3339)}
+		return w.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", body).want(201).at("id").(string)
+	}
+	warnings := func(w *ward) (list []object) {
+		return w.ask(access.Nurse, "GET", "/alerts/"+query("patient_id", w.patient, "type", "irregular_heartbeat"), nil).results()
+	}
+	for _, zone := range []string{"America/New_York", "Australia/Lord_Howe"} {
+		w := newWard(t, object{"time_zone": zone})
+		start := time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC) // over the change of clocks
+		for day := range 6 {
+			w.now = start.AddDate(0, 0, day)
+			flag(w, w.now, 120+day)
+			if got, want := len(warnings(w)), map[bool]int{true: 1}[day >= 2]; got != want {
+				t.Fatalf("%s: %d warnings after %d flags", zone, got, day+1)
+			}
+		}
+		if told := w.told(); !slices.Equal(told, []string{"alert_raised warning"}) {
+			t.Errorf("told %q", told)
+		}
+		if score, level := w.score(); score < 51 || level != "warning" {
+			t.Errorf("%s: %v %s", zone, score, level)
+		}
+		w.ask(access.Nurse, "POST", "/alerts/"+fmt.Sprint(warnings(w)[0]["id"])+"/resolve/", object{}).want(200)
+		w.now = start.AddDate(0, 0, 6)
+		flag(w, w.now, 119)
+		if n := len(warnings(w)); n != 1 {
+			t.Errorf("the run goes on: %d warnings", n)
+		}
+		for day := range 3 {
+			w.now = start.AddDate(0, 0, 20+day)
+			flag(w, w.now, 120+day)
+		}
+		if list := warnings(w); len(list) != 2 || list[0]["message"] != "Irregular heartbeat reported 3 times within 7 days." || list[0]["value"] != nil {
+			t.Errorf("another run: %v", list)
+		}
+	}
+	// Three within seven days, not within eight; whatever the order; a withdrawn one counts for nothing.
+	for _, test := range []struct {
+		hours []int
+		want  int
+	}{
+		{[]int{0, 80, 168}, 1}, {[]int{0, 80, 169}, 0}, {[]int{168, 0, 80}, 1}, {[]int{0, 80}, 0}, {[]int{0, 80, 169, 200}, 1}, {[]int{0, 200, 400, 600}, 0},
+	} {
+		w := newWard(t, nil)
+		start := w.now
+		w.now = start.Add(700 * time.Hour)
+		for i, hour := range test.hours {
+			w.now = start.Add(time.Duration(max(hour, slices.Max(test.hours[:i+1]))) * time.Hour)
+			flag(w, start.Add(time.Duration(hour)*time.Hour), 120+i)
+		}
+		if n := len(warnings(w)); n != test.want {
+			t.Errorf("flags after %v hours: %d warnings, want %d", test.hours, n, test.want)
+		}
+	}
+	w := newWard(t, nil)
+	var ids []string
+	start := w.now
+	for day := range 4 {
+		w.now = start.AddDate(0, 0, day)
+		ids = append(ids, flag(w, w.now, 120+day))
+	}
+	w.withdraws(ids[2])
+	if list := warnings(w); len(list) != 2 || list[0]["status"] != "active" || list[0]["observation_id"] != ids[3] || list[1]["resolution_reason"] != "withdrawn" {
+		t.Errorf("without the third: %v", list)
+	}
+	w.withdraws(ids[0])
+	if list := warnings(w); list[0]["status"] != "resolved" || list[0]["resolution_reason"] != "withdrawn" {
+		t.Errorf("without the first: %v", list)
+	}
+}
+
+// A reading that is withdrawn takes along what came of it alone: alerts, escalation, score, and what it had settled.
+func TestStoryWithdrawal(t *testing.T) {
+	w := newWard(t, nil)
+	w.comes("device", 122, 78, w.now.Add(-time.Hour))
+	before, _ := w.score()
+	id := w.comes("device", 232, 130, w.now)
+	e := w.ask(access.Nurse, "GET", "/escalations/"+query("patient_id", w.patient), nil).results()[0]
+	if w.ask(access.Nurse, "PATCH", "/escalations/"+fmt.Sprint(e["id"])+"/", object{"status": "in_progress"}).want(200); e["status"] != "open" {
+		t.Errorf("it began as %v", e)
+	}
+	w.withdraws(id)
+	w.wantStanding("withdrawn", "232 critical resolved withdrawn")
+	if stats := w.stats(); !slices.Equal(stats, []string{"stat cancelled"}) {
+		t.Errorf("escalations: %q", stats)
+	}
+	if score, _ := w.score(); score != before {
+		t.Errorf("the score is %v, was %v", score, before)
+	}
+	w.now = w.now.Add(time.Minute)
+	w.comes("device", 236, 130, w.now)
+	if stats := w.stats(); !slices.Equal(stats, []string{"stat cancelled", "stat open"}) {
+		t.Errorf("a real one afterwards: %q", stats)
+	}
+
+	// An escalation that another critical reading joined stays, for that one.
+	w = newWard(t, nil)
+	first := w.comes("device", 232, 130, w.now.Add(-time.Minute))
+	second := w.comes("device", 208, 118, w.now)
+	w.withdraws(first)
+	e = w.ask(access.Nurse, "GET", "/escalations/"+query("patient_id", w.patient), nil).results()[0]
+	if e["status"] != "open" || e["priority"] != "stat" || !strings.Contains(e["reason"].(string), "208") {
+		t.Errorf("what is left: %v", e)
+	}
+	w.withdraws(second)
+	if stats := w.stats(); !slices.Equal(stats, []string{"stat cancelled"}) {
+		t.Errorf("nothing is left: %q", stats)
+	}
+
+	// What the reading had settled waits again, unless the others are enough; what it kept open is settled.
+	w = newWard(t, nil)
+	start := w.now
+	at := func(minutes int, systolic int) string {
+		w.now = start.Add(time.Duration(minutes) * time.Minute)
+		return w.comes("device", systolic, 80, w.now)
+	}
+	at(0, 204)
+	one, two := at(1, 120), at(2, 121)
+	w.wantStanding("settled", "204 critical auto_resolved")
+	told := len(w.told())
+	w.withdraws(one)
+	w.wantStanding("one of two is withdrawn", "204 critical active")
+	if again := w.told()[told:]; !slices.Equal(again, []string{"alert_raised critical"}) {
+		t.Errorf("told again: %q", again)
+	}
+	wrong := at(3, 150)
+	at(4, 122)
+	w.wantStanding("a breach between", "204 critical active", "150 warning auto_resolved")
+	w.withdraws(wrong)
+	w.wantStanding("the breach is withdrawn", "204 critical auto_resolved", "150 warning auto_resolved withdrawn")
+	w.withdraws(two)
+	w.wantStanding("one of two again", "204 critical active", "150 warning auto_resolved withdrawn")
+	trail := w.ask(access.Nurse, "GET", "/alerts/1/", nil).want(200).object()["audit_trail"].([]any)
+	var steps []string
+	for _, step := range trail {
+		steps = append(steps, step.(object)["action"].(string))
+	}
+	if diff := cmp.Diff([]string{"created", "auto_resolved", "reopened", "auto_resolved", "reopened"}, steps); diff != "" {
+		t.Error(diff)
+	}
+
+	// What superseded a late reading is withdrawn: then nothing was measured since.
+	w = newWard(t, nil)
+	newer := w.comes("device", 120, 80, w.now.AddDate(0, 0, -1))
+	w.comes("device", 188, 110, w.now.AddDate(0, 0, -10))
+	w.wantStanding("superseded", "188 critical auto_resolved late superseded")
+	w.withdraws(newer)
+	w.wantStanding("by what is withdrawn", "188 critical active late")
+}
