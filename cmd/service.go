@@ -39,6 +39,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/sockets"
 	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/internal/vitals"
 	"github.com/vigilhealth/vigil/jobs"
 )
 
@@ -110,6 +111,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	s.readings = observations.NewEngine(observations.Rules{
 		PracticeZone: settings.PracticeLocation, AutoTransform: settings.FHIR.AutoTransform, MaxFuture: settings.Clinical.MeasuredAtMaxFuture,
 		NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: settings.Clinical.AutoResolveWarning, Critical: settings.Clinical.AutoResolveCritical},
+		Suspect:              vitals.Distance{Percent: settings.Clinical.SuspectWeightPercent, Amount: settings.Clinical.SuspectWeightKg},
 	})
 	s.live = s.newLive()
 	s.inheritors = newInheritors()

@@ -31,6 +31,8 @@ type Rules struct {
 	NormalReadingsNeeded alerts.NormalReadingsNeeded
 	AutoTransform        bool
 	MaxFuture            time.Duration
+	// Suspect is how far a value may lie from the patient's usual ones before it is doubted.
+	Suspect vitals.Distance
 }
 
 // Effects are the consequences of one stored reading, decided and not yet written.
@@ -60,6 +62,7 @@ type Effects struct {
 // Assess decides everything that follows from a stored reading. It touches nothing.
 func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 	picture := s.Picture
+	picture.Thresholds = picture.Thresholds.In(s.PatientZone)
 	judged := o.Reading
 	if o.addition != nil {
 		judged = *o.addition

@@ -15,6 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -114,12 +115,22 @@ func (e *Engine) consequences(
 	if err != nil {
 		return Outcome{}, err
 	}
-	effects := Assess(o, Situation{
+	if d := e.doubt(o, picture); d.any() {
+		return e.settle(tx, b, o, d, picture, patient, by, now)
+	}
+	return e.carryOut(tx, b, Assess(o, e.situation(picture, patient), e.rules, now), patient, by, now)
+}
+
+func (e *Engine) situation(picture triage.Picture, patient subject) Situation {
+	return Situation{
 		Picture: picture, PrimaryProvider: patient.holder.PrimaryProvider, PatientZone: collections.Zone(patient.holder.TimeZone, e.rules.PracticeZone),
 		DeviceAssigned: patient.deviceAssigned,
-	}, e.rules, now)
+	}
+}
+
+func (e *Engine) carryOut(tx core.App, b *batch, effects Effects, patient subject, by audit.Actor, now time.Time) (Outcome, error) {
 	if len(effects.Alerts) > 0 {
-		effects.PatientLabel = patient.holder.label(o.PatientID)
+		effects.PatientLabel = patient.holder.label(effects.Observation.PatientID)
 	}
 	outcome, err := apply(tx, b, effects, by, now)
 	if err == nil {

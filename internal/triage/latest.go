@@ -127,7 +127,7 @@ func (l Latest) parameters(t alerts.Thresholds, weighings []alerts.Weighing, sin
 			continue
 		}
 		rule := t.Change(p)
-		if gain, _, known := alerts.Gain(p, *value, at, rule.WindowDays, weighings); known {
+		if gain, _, known := alerts.Gain(p, *value, at, rule, weighings); known {
 			list = append(list, parameter{p.Label + " gain", gain, vitals.Limits{High: rule.Change, Critical: rule.CriticalChange}})
 		}
 	}
