@@ -191,9 +191,7 @@ func (a *api) confirm(c *web.Call, o observations.Observation) error {
 	if o, err = a.Readings.Confirm(c.App, o.ID, notes, c.Actor(), c.Now); err != nil {
 		return err
 	}
-	if a.Transmissions != nil {
-		a.Transmissions.Wake()
-	}
+	a.Transmissions.Wake()
 	return a.readObservation(c, o)
 }
 

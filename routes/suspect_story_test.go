@@ -2,15 +2,13 @@ package routes_test
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
-	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -213,27 +211,25 @@ func TestStoryStaffConfirm(t *testing.T) {
 
 // The limits of the rule, and its edges: how many readings it takes, which they are, and what is never doubted.
 func TestStorySuspectLimits(t *testing.T) {
-	ten := func(c *clinic) {}
 	for name, story := range map[string]struct {
 		usual []float64
 		kg    float64
 		want  string
-		with  func(*clinic)
 	}{
-		"at ten kilograms":                        {[]float64{88, 88, 88}, 78, "accepted", ten},
-		"beyond":                                  {[]float64{88, 88, 88}, 77.99, "suspect", ten},
-		"ten per cent of more than 100 kg":        {[]float64{120, 120, 120}, 132, "accepted", ten},
-		"beyond ten per cent":                     {[]float64{120, 120, 120}, 132.01, "suspect", ten},
-		"two readings are too few":                {[]float64{88, 88}, 62, "accepted", ten},
-		"of the last seven only":                  {[]float64{60, 60, 60, 88, 88, 88, 88, 88, 88, 88}, 62, "suspect", ten},
-		"the median bears one that is out of way": {[]float64{88, 62, 88}, 62.2, "suspect", ten},
-		"an even number":                          {[]float64{80, 84, 86, 90}, 95, "accepted", ten},
-		"an even number, beyond":                  {[]float64{80, 84, 86, 90}, 95.01, "suspect", ten},
+		"at ten kilograms":                        {[]float64{88, 88, 88}, 78, "accepted"},
+		"beyond":                                  {[]float64{88, 88, 88}, 77.99, "suspect"},
+		"ten per cent of more than 100 kg":        {[]float64{120, 120, 120}, 132, "accepted"},
+		"beyond ten per cent":                     {[]float64{120, 120, 120}, 132.01, "suspect"},
+		"two readings are too few":                {[]float64{88, 88}, 62, "accepted"},
+		"of the last seven only":                  {[]float64{60, 60, 60, 88, 88, 88, 88, 88, 88, 88}, 62, "suspect"},
+		"the median bears one that is out of way": {[]float64{88, 62, 88}, 62.2, "suspect"},
+		"an even number":                          {[]float64{80, 84, 86, 90}, 95, "accepted"},
+		"an even number, beyond":                  {[]float64{80, 84, 86, 90}, 95.01, "suspect"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newIngestingClinic(t)
 			c.t = t
-			patient := c.enrol(object{"gateway_patient_id": "GW-1"})
+			c.enrol(object{"gateway_patient_id": "GW-1"})
 			for i, kg := range story.usual {
 				sent := c.scale("GW-1", kg, c.now.AddDate(0, 0, i-len(story.usual)))
 				if sent.at("review_state") == "suspect" {
@@ -241,7 +237,6 @@ func TestStorySuspectLimits(t *testing.T) {
 				}
 			}
 			c.scale("GW-1", story.kg, c.now.Add(time.Minute)).wantAt(object{"review_state": story.want})
-			_ = patient
 		})
 	}
 	t.Run("readings of more than 30 days ago are too old", func(t *testing.T) {
@@ -255,24 +250,76 @@ func TestStorySuspectLimits(t *testing.T) {
 	})
 }
 
-// Whatever way a reading comes, somebody else's is held: typed by staff, typed by the patient, and beside other readings.
+// Whatever way a reading comes, somebody else's is held: typed by staff or by the patient, in a file, after it waited in the quarantine.
 func TestStorySuspectEntrances(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient, at := c.weighedDaily(88, 88.2, 87.9)
-	c.now = at
-	when := func(minutes int) string { return at.Add(-time.Duration(minutes) * time.Hour * 30).Format(time.RFC3339) }
-	c.ask(access.MA, "POST", "/ingestion/weight/", object{"patient_id": patient, "weight_kg": 62, "measured_at": at.Format(time.RFC3339)}).want(201).
-		wantAt(object{"review_state": "suspect", "origin": "staff"})
-	c.ask(access.MA, "POST", "/ingestion/weight/", object{"patient_id": patient, "weight_kg": 62, "measured_at": at.Format(time.RFC3339)}).want(200).
-		wantAt(object{"review_state": "suspect", "duplicate": true})
-	c.ask(access.MA, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": 120, "diastolic": 80, "measured_at": at.Format(time.RFC3339)}).want(201).
+	portal := vigiltest.User(t, c.app, access.Patient)
+	portal.Set("patient", patient)
+	if err := c.app.Save(portal.ProxyRecord()); err != nil {
+		t.Fatal(err)
+	}
+	c.now = at.AddDate(0, 0, 6)
+	day := func(n int) time.Time { return at.AddDate(0, 0, n).Truncate(time.Second) }
+	typed := object{"patient_id": patient, "weight_kg": 62, "measured_at": day(0).Format(time.RFC3339)}
+	c.ask(access.MA, "POST", "/ingestion/weight/", typed).want(201).wantAt(object{"review_state": "suspect", "origin": "staff"})
+	c.ask(access.MA, "POST", "/ingestion/weight/", typed).want(200).wantAt(object{"review_state": "suspect", "duplicate": true})
+	c.ask(access.MA, "POST", "/ingestion/weight/", object{"patient_id": patient, "weight_lbs": 250, "measured_at": day(2).Format(time.RFC3339)}).want(201).
+		wantAt(object{"review_state": "suspect", "suspect_reason": "far_from_usual", "weight_kg": 113.4})
+	own := c.askAs(portal, "POST", "/ingestion/weight/", object{"weight_kg": 62, "measured_at": day(4).Format(time.RFC3339)}).want(201).
+		wantAt(object{"review_state": "suspect", "origin": "patient"})
+	waited := c.event(t, fmt.Sprintf(`{"event_type":"measurement.created","device_id":"W-2","patient_id":"nobody","measurement_type":"weight","values":{"weight":70},"unit":"kg","timestamp":%q}`,
+		day(5).Format(time.RFC3339))).want(200).at("event_id")
+	c.ask(access.MA, "POST", fmt.Sprintf("/ingestion/quarantine/%v/release/", waited), object{"patient_id": patient}).want(201).
+		wantAt(object{"review_state": "suspect", "origin": "device"})
+	// What else is measured in between has nothing to do with it.
+	c.ask(access.MA, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": 120, "diastolic": 80, "measured_at": day(5).Format(time.RFC3339)}).want(201).
 		wantAt(object{"review_state": "accepted"})
-	_ = when
-	record := c.rows(t, `SELECT status || ' ' || review_state || ' ' || fhir_status || '.' FROM observations WHERE weight_kg = 62`)
-	wantSame(t, "stored", record, []string{"suspect suspect ."})
+	wantSame(t, "alerts", c.raisedAbout(patient), []string{"suspect_reading warning weight 62/78"})
+
+	// The patient steps on the scale again, and that settles it, whoever typed the other.
+	c.askAs(portal, "POST", "/ingestion/weight/", object{"weight_kg": 62.5, "measured_at": day(4).Add(time.Minute).Format(time.RFC3339)}).want(201).
+		wantAt(object{"review_state": "confirmed"})
+	c.ask(access.Nurse, "GET", "/ingestion/observations/"+own.at("id").(string)+"/", nil).want(200).wantAt(object{"review_state": "confirmed", "confirmed_by": "system"})
+
+	// The list counts what it shows, whatever is thought of it.
+	if all := c.ask(access.Nurse, "GET", "/ingestion/observations/"+query("page_size", "100"), nil).results(); len(all) != 9 {
+		t.Errorf("%d readings are listed", len(all))
+	}
+	if weights := c.ask(access.Nurse, "GET", "/ingestion/observations/"+query("page_size", "100", "observation_type", "weight"), nil).results(); len(weights) != 8 {
+		t.Errorf("%d weights are listed", len(weights))
+	}
 }
 
-var _ = http.MethodPost
-var _ = httptest.NewRecorder
-var _ = observations.Suspect
-var _ = vigiltest.Clock
+// What a suspect reading was before it is confirmed is no evidence for billing, and is evidence from the moment it is.
+func TestStorySuspectBilling(t *testing.T) {
+	c := newIngestingClinic(t)
+	start := c.now.AddDate(0, 0, -31)
+	patient := c.enrol(object{"gateway_patient_id": "GW-1"})
+	c.ask(access.Admin, "POST", "/devices/assign/", object{
+		"device_id": "W-1", "patient_id": patient, "device_type": "weight_scale", "assigned_at": start.AddDate(0, 0, -1).Format(time.RFC3339),
+	}).want(200)
+	for i := range 15 {
+		c.scale("GW-1", 88, start.AddDate(0, 0, i))
+	}
+	spouse := c.scale("GW-1", 62, start.AddDate(0, 0, 16))
+	days := func() string {
+		t.Helper()
+		evidence, err := collections.EvidenceReadings(c.app, patient, start, c.now.Add(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(c.rows(t, `SELECT COUNT(DISTINCT day) FROM reading_days WHERE device_readings > 0`)[0], " days, ", len(evidence), " readings")
+	}
+	if got := days(); got != "15 days, 15 readings" {
+		t.Errorf("%v before it is confirmed", got)
+	}
+	c.confirmReading(access.Provider, spouse.at("id")).want(200)
+	if got := days(); got != "16 days, 16 readings" {
+		t.Errorf("%v once it is confirmed", got)
+	}
+	c.ask(access.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", spouse.at("id")), object{"reason": "It was the spouse"}).want(200)
+	if got := days(); got != "15 days, 15 readings" {
+		t.Errorf("%v once it is withdrawn", got)
+	}
+}

@@ -135,3 +135,56 @@ func TestStoryWeightRules(t *testing.T) {
 		}
 	}
 }
+
+// The bounds of the weight rules are set, shown, logged and tried out like any other; a target is one patient's.
+func TestStoryWeightBounds(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(nil)
+	path := "/patients/" + patient + "/vital-config/"
+	c.ask(access.Nurse, "GET", path, nil).want(200).wantAt(object{
+		"weight.daily_change_kg": 1.4, "weight.target_kg": nil, "weight.over_target_kg": 2.3, "weight.change_threshold_kg": 2.3, "weight.change_window_days": 7.0,
+	})
+	c.ask(access.Nurse, "PUT", path, object{"reason": "Dry weight", "weight": object{"target_kg": 80, "daily_change_kg": 1, "over_target_kg": nil}}).want(200).
+		wantAt(object{"weight.daily_change_kg": 1.0, "weight.target_kg": 80.0, "weight.over_target_kg": nil, "weight.critical_change_kg": 4.6})
+	wantSame(t, "change log", c.changes("patient_id", patient), []string{"weight_daily_change_kg 1.4→1", "weight_target_kg <nil>→80", "weight_over_target_kg 2.3→<nil>"})
+	wantSame(t, "change log of a field", c.changes("field", "weight_target_kg"), []string{"weight_target_kg <nil>→80"})
+	for field, wrong := range map[string][]float64{"daily_change_kg": {0.1, 51}, "target_kg": {19, 501}, "over_target_kg": {0, 101}} {
+		for _, value := range wrong {
+			c.ask(access.Nurse, "PUT", path, object{"reason": "x", "weight": object{field: value}}).wantFields("weight." + field)
+		}
+	}
+	const practice = "/settings/default-thresholds/"
+	c.ask(access.Admin, "PUT", practice, object{"reason": "x", "weight": object{"target_kg": 80}}).wantFields("weight.target_kg")
+	c.ask(access.Admin, "PUT", practice, object{"reason": "x", "weight": object{"daily_change_kg": 2}}).want(200).wantAt(object{"weight.daily_change_kg": 2.0, "weight.target_kg": nil})
+	c.ask(access.Nurse, "GET", path, nil).want(200).wantAt(object{"weight.daily_change_kg": 1.0})
+	c.ask(access.Nurse, "PUT", path, object{"reason": "off", "weight": nil}).want(200).wantAt(object{"weight": nil})
+	c.weigh(patient, 80, c.now.AddDate(0, 0, -1)).want(201)
+	c.weigh(patient, 89, c.now).want(201).wantAt(object{"alert_triggered": false})
+	c.ask(access.Nurse, "PUT", path, object{"reason": "on", "weight": object{"target_kg": 85, "over_target_kg": 3}}).want(200)
+
+	simulated := func(body object) float64 {
+		t.Helper()
+		return c.ask(access.ClinicalManager, "POST", "/triage/simulate-thresholds/", body).want(200).at("simulated.total").(float64)
+	}
+	wide := object{"change_threshold_kg": 50, "daily_change_kg": 50, "over_target_kg": 50, "critical_change_kg": nil}
+	with := func(field string, value float64) object {
+		one := object{}
+		for name, bound := range wide {
+			one[name] = bound
+		}
+		one[field] = value
+		return object{"patient_id": patient, "weight": one}
+	}
+	for _, try := range []struct {
+		body object
+		want float64
+	}{
+		{object{"patient_id": patient, "weight": wide}, 0},
+		{with("daily_change_kg", 9), 1}, {with("daily_change_kg", 9.01), 0}, {with("over_target_kg", 4), 1}, {with("over_target_kg", 4.01), 0}, {with("change_threshold_kg", 9), 1},
+	} {
+		if got := simulated(try.body); got != try.want {
+			t.Errorf("%v would have raised %v, want %v", try.body, got, try.want)
+		}
+	}
+	c.ask(access.ClinicalManager, "POST", "/triage/simulate-thresholds/", object{"weight": object{"target_kg": 80}}).wantFields("weight.target_kg")
+}
