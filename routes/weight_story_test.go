@@ -180,7 +180,11 @@ func TestStoryWeightBounds(t *testing.T) {
 		want float64
 	}{
 		{object{"patient_id": patient, "weight": wide}, 0},
-		{with("daily_change_kg", 9), 1}, {with("daily_change_kg", 9.01), 0}, {with("over_target_kg", 4), 1}, {with("over_target_kg", 4.01), 0}, {with("change_threshold_kg", 9), 1},
+		{with("daily_change_kg", 9), 1},
+		{with("daily_change_kg", 9.01), 0},
+		{with("over_target_kg", 4), 1},
+		{with("over_target_kg", 4.01), 0},
+		{with("change_threshold_kg", 9), 1},
 	} {
 		if got := simulated(try.body); got != try.want {
 			t.Errorf("%v would have raised %v, want %v", try.body, got, try.want)

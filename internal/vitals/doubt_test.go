@@ -33,11 +33,20 @@ func TestDistance(t *testing.T) {
 		value, usual float64
 		want         bool
 	}{
-		{both, 78, 88, false}, {both, 77.99, 88, true}, {both, 98, 88, false}, {both, 98.01, 88, true},
-		{both, 132, 120, false}, {both, 132.01, 120, true}, {both, 108, 120, false}, {both, 107.99, 120, true},
-		{both, 88.3 + 10, 88.3, false}, {both, 70.1, 80.1, false},
-		{vitals.Distance{Percent: 10}, 79.2, 88, false}, {vitals.Distance{Percent: 10}, 79.19, 88, true},
-		{vitals.Distance{Amount: 5.5}, 82.5, 88, false}, {vitals.Distance{Amount: 5.5}, 82.49, 88, true},
+		{both, 78, 88, false},
+		{both, 77.99, 88, true},
+		{both, 98, 88, false},
+		{both, 98.01, 88, true},
+		{both, 132, 120, false},
+		{both, 132.01, 120, true},
+		{both, 108, 120, false},
+		{both, 107.99, 120, true},
+		{both, 88.3 + 10, 88.3, false},
+		{both, 70.1, 80.1, false},
+		{vitals.Distance{Percent: 10}, 79.2, 88, false},
+		{vitals.Distance{Percent: 10}, 79.19, 88, true},
+		{vitals.Distance{Amount: 5.5}, 82.5, 88, false},
+		{vitals.Distance{Amount: 5.5}, 82.49, 88, true},
 		{vitals.Distance{}, 20, 500, false},
 	} {
 		if got := test.distance.Exceeded(test.value, test.usual); got != test.want {
