@@ -99,7 +99,8 @@ func (e *Engine) judgeConfirmed(tx core.App, b *batch, readings []confirmed, of 
 		if err != nil {
 			return outcome, err
 		}
-		made, err := e.carryOut(tx, b, Assess(r.observation, e.situation(picture, r.patient), e.rules, now), r.patient, r.by, now)
+		effects := Assess(r.observation, e.situation(picture, r.patient), e.rules, now)
+		made, err := e.carryOut(tx, b, &effects, r.patient, r.by, now)
 		if err != nil {
 			return outcome, err
 		}

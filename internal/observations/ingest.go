@@ -115,10 +115,13 @@ func (e *Engine) consequences(
 	if err != nil {
 		return Outcome{}, err
 	}
-	if d := e.doubt(o, picture); d.any() {
-		return e.settle(tx, b, o, d, picture, patient, by, now)
+	if o.Reading.Kind.Definition().Doubted != nil {
+		if d := e.doubt(o, picture); d.any() {
+			return e.settle(tx, b, o, d, picture, patient, by, now)
+		}
 	}
-	return e.carryOut(tx, b, Assess(o, e.situation(picture, patient), e.rules, now), patient, by, now)
+	effects := Assess(o, e.situation(picture, patient), e.rules, now)
+	return e.carryOut(tx, b, &effects, patient, by, now)
 }
 
 func (e *Engine) situation(picture triage.Picture, patient subject) Situation {
@@ -128,13 +131,13 @@ func (e *Engine) situation(picture triage.Picture, patient subject) Situation {
 	}
 }
 
-func (e *Engine) carryOut(tx core.App, b *batch, effects Effects, patient subject, by audit.Actor, now time.Time) (Outcome, error) {
+func (e *Engine) carryOut(tx core.App, b *batch, effects *Effects, patient subject, by audit.Actor, now time.Time) (Outcome, error) {
 	if len(effects.Alerts) > 0 {
 		effects.PatientLabel = patient.holder.label(effects.Observation.PatientID)
 	}
-	outcome, err := apply(tx, b, effects, by, now)
+	outcome, err := apply(tx, b, *effects, by, now)
 	if err == nil {
-		patient.learn(effects, outcome, now)
+		patient.learn(*effects, outcome, now)
 	}
 	return outcome, err
 }

@@ -42,23 +42,18 @@ func (d doubt) reason() string {
 // doubt says whether a reading that came may be somebody else's. What a person has confirmed is not doubted.
 // Source: docs/decisions/observations.md, "Suspect reading".
 func (e *Engine) doubt(o Observation, p triage.Picture) (d doubt) {
-	if o.addition != nil || o.Review != Accepted {
+	parameter := o.Reading.Kind.Definition().Doubted
+	value := o.Reading.Value(parameter)
+	if value == nil || o.addition != nil || o.Review != Accepted {
 		return d
 	}
-	for _, parameter := range o.Reading.Kind.Definition().All {
-		value := o.Reading.Value(parameter)
-		if parameter.Doubt == nil || value == nil {
-			continue
+	d.Of, d.Value = parameter, *value
+	d.compare(usualOf(p.Weighings, d.Doubt, o.Reading.MeasuredAt), e.rules)
+	for _, other := range p.Doubted {
+		if other.Of == parameter && other.MeasuredAt.Sub(o.Reading.MeasuredAt).Abs() <= parameter.Doubt.Within &&
+			parameter.Doubt.Close(other.Value, d.Value) {
+			d.bears = append(d.bears, other.ID)
 		}
-		d.Of, d.Value = parameter, *value
-		d.compare(usualOf(p.Weighings, d.Doubt, o.Reading.MeasuredAt), e.rules)
-		for _, other := range p.Doubted {
-			if other.Of == parameter && other.MeasuredAt.Sub(o.Reading.MeasuredAt).Abs() <= parameter.Doubt.Within &&
-				parameter.Doubt.Close(other.Value, d.Value) {
-				d.bears = append(d.bears, other.ID)
-			}
-		}
-		return d
 	}
 	return d
 }
@@ -138,7 +133,8 @@ func (e *Engine) keepSuspect(
 	if err != nil {
 		return Outcome{}, err
 	}
-	return e.carryOut(tx, b, doubted(o, e.situation(picture, patient), d, !asked, e.rules, now), patient, by, now)
+	effects := doubted(o, e.situation(picture, patient), d, !asked, e.rules, now)
+	return e.carryOut(tx, b, &effects, patient, by, now)
 }
 
 // doubted decides what follows from a reading that is stored and not believed: the question, and that its device is not silent.
