@@ -39,6 +39,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/sockets"
 	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/internal/vitals"
 	"github.com/vigilhealth/vigil/jobs"
 )
 
@@ -111,6 +112,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 		PracticeZone: settings.PracticeLocation, AutoTransform: settings.FHIR.AutoTransform, MaxFuture: settings.Clinical.MeasuredAtMaxFuture,
 		NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: settings.Clinical.AutoResolveWarning, Critical: settings.Clinical.AutoResolveCritical},
 		LateAfter:            settings.Clinical.LateReadingAfter, IrregularHeartbeats: settings.Clinical.IrregularHeartbeats,
+		Suspect: vitals.Distance{Percent: settings.Clinical.SuspectWeightPercent, Amount: settings.Clinical.SuspectWeightKg},
 	})
 	s.live = s.newLive()
 	s.inheritors = newInheritors()

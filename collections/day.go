@@ -62,6 +62,20 @@ func Zone(name string, practice *time.Location) *time.Location {
 	return zone
 }
 
+// practiceZone is the key of the practice's time zone in the app's store.
+const practiceZone = "vigil.practice_zone"
+
+// SetPracticeZone tells the app, for as long as it runs, where the practice's days begin.
+func SetPracticeZone(app core.App, zone *time.Location) { app.Store().Set(practiceZone, zone) }
+
+// PracticeZone is where the practice's days begin; UTC for an app that was not told.
+func PracticeZone(app core.App) *time.Location {
+	if zone, ok := app.Store().Get(practiceZone).(*time.Location); ok && zone != nil {
+		return zone
+	}
+	return time.UTC
+}
+
 // ZoneOfPatient is the time zone of a patient.
 func ZoneOfPatient(app core.App, patientID string, practice *time.Location) (*time.Location, error) {
 	name, err := queryValue[string](app, "find the patient's time zone", `SELECT time_zone FROM patients WHERE id = {:id}`, dbx.Params{"id": patientID})

@@ -15,6 +15,7 @@ import (
 const (
 	StatusFinal          = "final"
 	StatusEnteredInError = "entered_in_error"
+	StatusSuspect        = "suspect" // perhaps not the patient's; outwardly final with a review state
 
 	FHIRPending     = "pending"
 	FHIRProcessing  = "processing"

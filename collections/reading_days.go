@@ -114,9 +114,9 @@ func CountTotals(tx core.App, day time.Time) error {
 		`INSERT INTO daily_counts (day, observation_type, status, readings) SELECT {:day}, * FROM (`+countedTotals+`)`, totalOf(day))
 }
 
-// MoveTotal moves one reading that holds to the total of those entered in error. Where the day has no total of its kind it stays.
-func MoveTotal(tx core.App, day, kind string) error {
-	const of = ` WHERE day = {:day} AND observation_type = {:kind} AND status = 'final'`
+// MoveTotal moves one reading from the total of a status to that of those entered in error. Where the day has no total of its kind it stays.
+func MoveTotal(tx core.App, day, kind, from string) error {
+	const of = ` WHERE day = {:day} AND observation_type = {:kind} AND status = {:from}`
 	for _, statement := range []string{
 		`INSERT INTO daily_counts (day, observation_type, status, readings)
 			SELECT day, observation_type, 'entered_in_error', 1 FROM daily_counts` + of + `
@@ -124,7 +124,7 @@ func MoveTotal(tx core.App, day, kind string) error {
 		`UPDATE daily_counts SET readings = readings - 1` + of,
 		`DELETE FROM daily_counts` + of + ` AND readings <= 0`,
 	} {
-		if err := exec(tx, "correct daily count", statement, dbx.Params{"day": day, "kind": kind}); err != nil {
+		if err := exec(tx, "correct daily count", statement, dbx.Params{"day": day, "kind": kind, "from": from}); err != nil {
 			return err
 		}
 	}

@@ -56,10 +56,11 @@ func StoreThresholds(tx core.App, row ThresholdsRow) error {
 		ON CONFLICT (patient) DO UPDATE SET bounds = {:bounds}, updated_at = {:at}, updated_by = {:by}`, dbx.Params{"id": row.ID, "patient": row.Patient, "bounds": row.Bounds, "at": row.UpdatedAt, "by": row.UpdatedBy})
 }
 
-// PatientBounds are a patient's own bounds; "" for none.
+// PatientBounds are a patient's own bounds, "" for none, and where the patient's days begin, "" for where the practice's do.
 type PatientBounds struct {
 	PatientID string `db:"id"`
 	Bounds    string `db:"bounds"` // JSON
+	TimeZone  string `db:"time_zone"`
 }
 
 // BoundedPatients are the active patients, of a person's care teams unless ""; or one patient, whatever the state.
@@ -81,7 +82,7 @@ func (b BoundedPatients) Count(ctx context.Context, app core.App) (n int, err er
 
 // Page are the next ones, in order.
 func (b BoundedPatients) Page(ctx context.Context, app core.App, after string, limit int) (page []PatientBounds, err error) {
-	err = app.DB().Select("p.id", "COALESCE(t.bounds, '') AS bounds").From("patients p").
+	err = app.DB().Select("p.id", "COALESCE(t.bounds, '') AS bounds", "p.time_zone").From("patients p").
 		LeftJoin("thresholds t", dbx.NewExp("t.patient = p.id")).
 		Where(Every(append(b.where(), dbx.NewExp("p.id > {:after}", dbx.Params{"after": after})))).
 		OrderBy("p.id").Limit(int64(limit)).WithContext(ctx).All(&page)

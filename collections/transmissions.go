@@ -246,11 +246,13 @@ type OnItsWay struct {
 	Version int    `db:"fhir_version"`
 	// Withdrawn readings were entered in error.
 	Withdrawn bool `db:"withdrawn"`
+	// Suspect ones may be somebody else's.
+	Suspect bool `db:"suspect"`
 }
 
 // FindOnItsWay finds where an observation is on its way to the EMR.
 func FindOnItsWay(tx core.App, observationID string) (o OnItsWay, err error) {
-	err = tx.DB().NewQuery(`SELECT observation_type, patient, fhir_status, fhir_version, status = 'entered_in_error' AS withdrawn
+	err = tx.DB().NewQuery(`SELECT observation_type, patient, fhir_status, fhir_version, status = 'entered_in_error' AS withdrawn, status = 'suspect' AS suspect
 		FROM observations WHERE id = {:id}`).Bind(dbx.Params{"id": observationID}).One(&o)
 	return o, wrap(err, "find the observation")
 }

@@ -139,6 +139,7 @@ var kept = []string{
 // Bind opens the door: every row of the table, and what guards PocketBase's own doors.
 func Bind(app core.App, engines Engines) {
 	h := &hooks{engines}
+	collections.SetPracticeZone(app, engines.Zone)
 	for _, r := range table {
 		for _, moment := range r.moments {
 			moment(app, r.collections...).Bind(&hook.Handler[*core.RecordEvent]{

@@ -258,7 +258,7 @@ func TestThresholdsInDashboard(t *testing.T) {
 		}
 	}
 	slices.Reverse(fields)
-	window := []string{"weight_change_threshold_kg", "weight_critical_change_kg", "weight_change_window_days"}
+	window := []string{"weight_change_threshold_kg", "weight_critical_change_kg", "weight_change_window_days", "weight_daily_change_kg", "weight_over_target_kg"}
 	if want := slices.Concat([]string{"pulse_high", "pulse_high"}, window, []string{"pulse_high"}, window); !slices.Equal(fields, want) || total != len(want) {
 		t.Errorf("the change log has %v, want %v", fields, want)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/internal/object"
 	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/transmissions"
 	"github.com/vigilhealth/vigil/internal/vitals"
 	"github.com/vigilhealth/vigil/routes/web"
@@ -179,6 +180,28 @@ func (a *api) withdraw(c *web.Call, o observations.Observation) error {
 		return err
 	}
 	return a.readObservation(c, o)
+}
+
+// confirm takes a suspect reading for the patient's own.
+func (a *api) confirm(c *web.Call, o observations.Observation) error {
+	notes, err := web.Read(c, confirmBody.read)
+	if err != nil {
+		return err
+	}
+	if o, err = a.Readings.Confirm(c.App, o.ID, notes, c.Actor(), c.Now); err != nil {
+		return err
+	}
+	a.Transmissions.Wake()
+	return a.readObservation(c, o)
+}
+
+// confirmBody is why a reading is believed, which nobody has to say.
+type confirmBody struct {
+	Notes input.String `json:"notes"`
+}
+
+func (b confirmBody) read(c *input.Checks) phi.Text {
+	return phi.Text(c.Text("notes", b.Notes, input.Optional(2000).Multiline()))
 }
 
 // Bounds of a healthy ingestion. Source: docs/decisions/observations.md, "Ingestion status".

@@ -112,5 +112,8 @@ func TestPracticeBeginsWithTheDeclaredBounds(t *testing.T) {
 		if rule := configured.InForce.Change(p); *rule.Change != p.Change.DefaultThreshold || rule.WindowDays != p.Change.DefaultWindow {
 			t.Errorf("%s: %v within %d days", p.Name, *rule.Change, rule.WindowDays)
 		}
+		if rule := configured.InForce.Change(p); *rule.Daily != p.Change.DefaultDaily || *rule.Over != p.Change.DefaultOver || rule.Target != nil {
+			t.Errorf("%s: %v a day, %v over %v", p.Name, *rule.Daily, *rule.Over, rule.Target)
+		}
 	}
 }

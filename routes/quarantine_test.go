@@ -22,6 +22,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/transmissions"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/internal/vitals"
 	"github.com/vigilhealth/vigil/routes"
 )
 
@@ -37,6 +38,7 @@ func newIngestingClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 		PracticeZone: newYork, AutoTransform: true, MaxFuture: 5 * time.Minute,
 		NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: 1, Critical: 2},
 		LateAfter:            24 * time.Hour, IrregularHeartbeats: 3,
+		Suspect: vitals.Distance{Percent: 10, Amount: 10},
 	})
 	quiet := slog.New(slog.DiscardHandler)
 	var c *clinic

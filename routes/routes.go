@@ -137,6 +137,7 @@ var table = slices.Concat([]route{
 
 	// ingestion.go, gateway.go
 	{http.MethodPost, "/ingestion/observations/{id}/entered-in-error/", access.CorrectObservations, limits.User, of((*api).observation, (*api).withdraw)},
+	{http.MethodPost, "/ingestion/observations/{id}/confirm/", access.CorrectObservations, limits.User, of((*api).observation, (*api).confirm)},
 	{http.MethodGet, "/ingestion/status/", access.ReadIngestionStatus, limits.User, (*api).ingestionStatus},
 	{http.MethodGet, "/ingestion/quarantine/", access.ReadQuarantine, limits.User, (*api).listQuarantine},
 	{http.MethodPost, "/ingestion/quarantine/{id}/release/", access.ManageQuarantine, limits.User, of((*api).quarantined, (*api).releaseEvent)},

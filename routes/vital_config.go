@@ -52,6 +52,9 @@ func viewGroup(group string, t alerts.Thresholds) (view object.Shown) {
 			view.Add(p.Change.Threshold, rule.Change)
 			view.Add(p.Change.Window, rule.WindowDays)
 			view.Add(p.Change.Critical, rule.CriticalChange)
+			view.Add(p.Change.Daily, rule.Daily)
+			view.Add(p.Change.Target, rule.Target)
+			view.Add(p.Change.Over, rule.Over)
 		default:
 			for _, side := range shownSides {
 				if slices.Contains(p.Sides, side) {

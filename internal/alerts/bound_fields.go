@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -62,6 +63,9 @@ func changeFields(p *vitals.Parameter) []ascending {
 			field(p.Change.Critical, p.Change.CriticalRange, false, func(r ChangeRule) *float64 { return r.CriticalChange }),
 		},
 		{field(p.Change.Window, p.Change.WindowRange, true, func(r ChangeRule) *float64 { return new(float64(r.WindowDays)) })},
+		{field(p.Change.Daily, p.Change.DailyRange, false, func(r ChangeRule) *float64 { return r.Daily })},
+		{field(p.Change.Target, p.Change.TargetRange, false, func(r ChangeRule) *float64 { return r.Target })},
+		{field(p.Change.Over, p.Change.OverRange, false, func(r ChangeRule) *float64 { return r.Over })},
 	}
 }
 
@@ -116,6 +120,23 @@ func (b Bounds) Complaints(blames func(name string) bool) map[string]string {
 		list.disorder(b, blames, wrong)
 	}
 	return wrong
+}
+
+// complaintsOf are those, and what the practice, whose patientID is "", cannot have: a target is one patient's.
+func (b Bounds) complaintsOf(patientID string, blames func(name string) bool) map[string]string {
+	wrong := b.Complaints(blames)
+	for _, p := range vitals.Changing {
+		if patientID == "" && b[p.Group][p.Change.Target] != nil {
+			wrong[p.Group+"."+p.Change.Target] = "Each patient has a target of their own."
+		}
+	}
+	return wrong
+}
+
+func (b Bounds) check(c *input.Checks, patientID string, blames func(name string) bool) {
+	for name, message := range b.complaintsOf(patientID, blames) {
+		c.Reject(name, message)
+	}
 }
 
 func (list ascending) disorder(b Bounds, blames func(name string) bool, wrong map[string]string) {

@@ -163,9 +163,7 @@ func SetThresholds(tx core.App, patientID string, change Change, by audit.Actor,
 	}
 	after := change.applyTo(before.own)
 	checks := input.NewChecks()
-	for name, message := range after.Complaints(change.names) {
-		checks.Reject(name, message)
-	}
+	after.check(checks, patientID, change.names)
 	if err := checks.Err(); err != nil {
 		return c, false, err
 	}

@@ -2,7 +2,6 @@ package alerts
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,6 +86,8 @@ type Weighing struct {
 	Of         *vitals.Parameter
 	Value      float64
 	MeasuredAt time.Time
+	// Confirmed values were doubted once, and borne out.
+	Confirmed bool
 }
 
 // Evaluate compares a reading with the thresholds in force: one finding for each alert type it can speak about, worst
@@ -97,7 +98,7 @@ func Evaluate(r vitals.Reading, t Thresholds, weighings []Weighing, now time.Tim
 	for _, group := range r.Kind.Definition().Groups {
 		finding, spoke := worst(r, group, t)
 		if group[0].Change != nil {
-			finding, spoke = changed(r, group[0], t.Change(group[0]), weighings)
+			finding, spoke = weighed(r, group[0], t.Change(group[0]), weighings)
 		}
 		if spoke {
 			findings = append(findings, finding)
@@ -162,55 +163,6 @@ func worst(r vitals.Reading, group []*vitals.Parameter, t Thresholds) (finding F
 	finding.Message = strings.Join(messages, " ")
 	return finding, spoke
 }
-
-// Gain is the gain over the lowest, and the loss under the highest, earlier value of a parameter measured within the
-// window before the reading; ok is false when there is none. Source: docs/decisions/alerts.md, "Weight rule".
-func Gain(p *vitals.Parameter, value float64, at time.Time, windowDays int, weighings []Weighing) (gain, loss float64, ok bool) {
-	from := at.AddDate(0, 0, -windowDays)
-	for _, w := range weighings {
-		if w.Of != p || w.MeasuredAt.Before(from) || !w.MeasuredAt.Before(at) {
-			continue
-		}
-		rise := cents(value - w.Value)
-		if !ok {
-			gain, loss, ok = rise, -rise, true
-			continue
-		}
-		gain, loss = max(gain, rise), max(loss, -rise)
-	}
-	return gain, loss, ok
-}
-
-// changed holds a parameter against its earlier values. It has nothing to say when there are none.
-func changed(r vitals.Reading, p *vitals.Parameter, rule ChangeRule, weighings []Weighing) (Finding, bool) {
-	value := r.Value(p)
-	if value == nil {
-		return Finding{}, false
-	}
-	gain, loss, known := Gain(p, *value, r.MeasuredAt, rule.WindowDays, weighings)
-	if !known {
-		return Finding{}, false
-	}
-	finding := Finding{Type: p.Group, Parameter: p.Name}
-	breach := func(level Level, change, bound float64, direction string) Finding {
-		finding.Level, finding.Value, finding.Threshold = level, change, bound
-		finding.Message = fmt.Sprintf("%s %s of %s %s within %d days is at or above the %s limit %s %s.",
-			p.Label, direction, number(math.Abs(change)), p.Range.Unit, rule.WindowDays, level, number(bound), p.Range.Unit)
-		return finding
-	}
-	switch {
-	case rule.CriticalChange != nil && gain >= *rule.CriticalChange:
-		return breach(Critical, gain, *rule.CriticalChange, "gain"), true
-	case rule.Change != nil && gain >= *rule.Change:
-		return breach(Warning, gain, *rule.Change, "gain"), true
-	case rule.Change != nil && loss >= *rule.Change:
-		return breach(Warning, -loss, *rule.Change, "loss"), true
-	}
-	return finding, true
-}
-
-// cents rounds to two decimals, half away from zero, so that 82.3 − 80 is 2.3 and meets the bound 2.3.
-func cents(value float64) float64 { return math.Round(value*100) / 100 }
 
 // number writes a value as people do: 185, 92.5.
 func number(value float64) string { return strconv.FormatFloat(value, 'f', -1, 64) }

@@ -180,7 +180,7 @@ func TestWeightRule(t *testing.T) {
 		return alerts.Weighing{Of: vitals.WeightKg, Value: kg, MeasuredAt: now.Add(-ago)}
 	}
 	gain := func(level alerts.Level, change, threshold float64, message string) alerts.Finding {
-		return breach("weight", level, "weight", change, threshold, message)
+		return breach("weight", level, "weight_change", change, threshold, message)
 	}
 	calm := alerts.Finding{Type: "weight", Parameter: "weight"}
 	tests := []struct {
@@ -192,7 +192,7 @@ func TestWeightRule(t *testing.T) {
 		withOwn string
 	}{
 		{name: "no earlier weight", kg: 80, nothing: true},
-		{name: "only one before the window", kg: 90, earlier: []alerts.Weighing{at(window+time.Microsecond, 80)}, nothing: true},
+		{name: "only one on the day before the window", kg: 90, earlier: []alerts.Weighing{at(window+13*time.Hour+45*time.Minute+time.Microsecond, 80)}, nothing: true},
 		{name: "only one at the same moment", kg: 90, earlier: []alerts.Weighing{at(0, 80)}, nothing: true},
 		{name: "only a later one", kg: 90, earlier: []alerts.Weighing{at(-time.Hour, 80)}, nothing: true},
 		{name: "small change", kg: 82.29, earlier: []alerts.Weighing{at(time.Hour, 80)}, want: calm},

@@ -26,7 +26,7 @@ func GuardThresholds(tx core.App, record *core.Record, by audit.Actor, now time.
 	if err != nil {
 		return validation.Errors{"bounds": validation.NewError("validation_invalid_value", `Must be groups of bounds, such as {"pulse":{"high":120}}.`)}
 	}
-	wrong := after.Complaints(func(string) bool { return false })
+	wrong := after.complaintsOf(patientID, func(string) bool { return false })
 	for _, name := range slices.Sorted(maps.Keys(wrong)) {
 		return validation.Errors{"bounds": validation.NewError("validation_invalid_value", name+": "+wrong[name])}
 	}

@@ -20,7 +20,7 @@ const (
 	simulatedPatients = 10_000
 	simulatedReadings = 300_000
 	simulatedPage     = 500
-	longestWindow     = 30 // days a weight rule may look back
+	longestWindow     = 30 + 2 // days a weight rule may look back, the first of them whole wherever it begins
 )
 
 // Proposal is what a simulation tries.
@@ -63,14 +63,12 @@ func Simulate(ctx context.Context, app core.App, p Proposal, zone *time.Location
 	}
 	after := p.Change.applyTo(before.own)
 	checks := input.NewChecks()
-	for name, message := range after.Complaints(p.Change.names) {
-		checks.Reject(name, message)
-	}
+	after.check(checks, p.PatientID, p.Change.names)
 	if err := checks.Err(); err != nil {
 		return outcome, err
 	}
 	patients := collections.BoundedPatients{PatientID: p.PatientID, CareTeamOf: p.CareTeamOf}
-	s := simulator{app: app, outcome: &outcome, patients: patients, inForce: func(own Bounds) Thresholds { return InForce(after, own) }}
+	s := simulator{app: app, outcome: &outcome, patients: patients, zone: zone, inForce: func(own Bounds) Thresholds { return InForce(after, own) }}
 	if p.PatientID != "" {
 		s.inForce = func(Bounds) Thresholds { return InForce(before.practice, after) }
 	}
@@ -88,6 +86,7 @@ type simulator struct {
 	app      core.App
 	outcome  *Simulated
 	patients collections.BoundedPatients
+	zone     *time.Location
 	inForce  func(own Bounds) Thresholds
 }
 
@@ -118,7 +117,7 @@ func (s *simulator) run(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if err := s.judge(ctx, patient.PatientID, s.inForce(own)); err != nil {
+			if err := s.judge(ctx, patient.PatientID, s.inForce(own).In(collections.Zone(patient.TimeZone, s.zone))); err != nil {
 				return err
 			}
 		}

@@ -90,6 +90,9 @@ func (s *Simulation) Judge(
 		s.Simulated.add(finding.Level)
 	}
 	for _, alert := range raised {
+		if !FromReading(alert.Type) {
+			continue // no threshold raised it
+		}
 		day.Actual.add(alert.Level)
 		s.Actual.add(alert.Level)
 		if finding, _ := findingOf(findings, alert.Type); alert.Level == Critical && finding.Level != Critical {

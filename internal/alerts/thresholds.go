@@ -6,7 +6,9 @@ package alerts
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -27,16 +29,34 @@ func ParseBounds(stored string) (Bounds, error) {
 	return bounds, nil
 }
 
-// ChangeRule says which change, within how many days, deserves attention; nil where there is no bound.
+// ChangeRule says which change, within how many calendar days of the patient, deserves attention; nil where there is no bound.
 type ChangeRule struct {
 	Change, CriticalChange *float64
 	WindowDays             int
+	// Daily is the bound of a gain since the calendar day before, and Over that of the amount above Target.
+	Daily, Target, Over *float64
+	// Zone is the name of the time zone of the patient's days; "" is UTC.
+	Zone string
+}
+
+// Since is when the calendar days begin that a change up to the given time is looked for in.
+func (r ChangeRule) Since(at time.Time, days int) time.Time {
+	return collections.StartOfDay(at.In(collections.Zone(r.Zone, time.UTC)).AddDate(0, 0, -days))
 }
 
 // Thresholds are what is in force for one patient, by the place of the parameter. They are never changed in place.
 type Thresholds struct {
 	limits  []vitals.Limits
 	changes []ChangeRule
+	zone    string
+}
+
+// In says where the patient's days begin; UTC where nobody says it.
+func (t Thresholds) In(zone *time.Location) Thresholds {
+	if t.zone = zone.String(); t.zone == time.UTC.String() {
+		t.zone = ""
+	}
+	return t
 }
 
 // Of are the bounds of a parameter.
@@ -52,6 +72,7 @@ func (t Thresholds) Change(p *vitals.Parameter) (rule ChangeRule) {
 	if t.changes != nil {
 		rule = t.changes[p.Place()]
 	}
+	rule.Zone = t.zone
 	return rule
 }
 
@@ -110,7 +131,11 @@ func ordered(ascending ...bound) vitals.Limits {
 
 // changeRule: a critical change that nobody set is twice the change in force.
 func changeRule(p *vitals.Parameter, defaults, own Bounds) ChangeRule {
-	rule := ChangeRule{WindowDays: p.Change.DefaultWindow, Change: pick(defaults, own, p.Group, p.Change.Threshold).value}
+	rule := ChangeRule{
+		WindowDays: p.Change.DefaultWindow, Change: pick(defaults, own, p.Group, p.Change.Threshold).value,
+		Daily: pick(defaults, own, p.Group, p.Change.Daily).value, Over: pick(defaults, own, p.Group, p.Change.Over).value,
+		Target: own[p.Group][p.Change.Target], // no two patients have the same
+	}
 	if window := pick(defaults, own, p.Group, p.Change.Window).value; window != nil {
 		rule.WindowDays = int(*window)
 	}

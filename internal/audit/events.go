@@ -51,6 +51,7 @@ const (
 	ObservationRead           Event = "observation.read"
 	ObservationUpdate         Event = "observation.update" // what its device measured with it came later
 	ObservationEnteredInError Event = "observation.entered_in_error"
+	ObservationConfirm        Event = "observation.confirm" // that it is the patient's
 
 	AlertCreate      Event = "alert.create"
 	AlertAcknowledge Event = "alert.acknowledge"
@@ -143,7 +144,7 @@ var actions = map[string]Action{
 	"read": Read, "export": Read,
 	"delete": Delete,
 	"update": Update, "role_change": Update, "activate": Update, "deactivate": Update,
-	"archive": Update, "unarchive": Update, "restore": Update, "entered_in_error": Update,
+	"archive": Update, "unarchive": Update, "restore": Update, "entered_in_error": Update, "confirm": Update,
 	"acknowledge": Update, "resolve": Update, "auto_resolve": Update, "reopen": Update, "note": Update, "escalate": Update,
 	"review": Update, "revoke": Update, "submit": Update, "pay": Update, "deny": Update, "appeal": Update,
 	"resubmit": Update, "end": Update, "void": Update, "return": Update, "assign": Update, "unassign": Update, "replace": Update, "set_up": Update, "released": Update,

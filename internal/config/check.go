@@ -46,7 +46,13 @@ func (l *loader) checkTags(f field) {
 		}
 	}
 	if low, high := f.tag.Get("min"), f.tag.Get("max"); low != "" {
-		if n := f.value.Int(); n < bound(f, low) || n > bound(f, high) {
+		outside := false
+		if f.value.CanFloat() {
+			outside = f.value.Float() < number(low) || f.value.Float() > number(high)
+		} else {
+			outside = f.value.Int() < bound(f, low) || f.value.Int() > bound(f, high)
+		}
+		if outside {
 			l.report(f.name, "must be between "+low+" and "+high)
 		}
 	}
@@ -83,6 +89,15 @@ func bound(f field, text string) int64 {
 		return int64(d)
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+// number reads the tag of a field with decimals, as [bound] does that of the others.
+func number(text string) float64 {
+	n, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		panic(err)
 	}

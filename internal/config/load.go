@@ -124,6 +124,7 @@ func (l *loader) parsers() map[reflect.Type]env.ParserFunc {
 		reflect.TypeFor[string]():          reporting(l, func(text string) (string, error) { return text, nil }),
 		reflect.TypeFor[bool]():            reporting(l, parseBool),
 		reflect.TypeFor[int]():             reporting(l, parseInt),
+		reflect.TypeFor[float64]():         reporting(l, parseNumber),
 		reflect.TypeFor[time.Duration]():   reporting(l, func(text string) (time.Duration, error) { return parseDuration(text, unitOf(l.current)) }),
 		reflect.TypeFor[[]time.Duration](): reporting(l, parseDurations),
 		reflect.TypeFor[[]string]():        reporting(l, func(text string) ([]string, error) { return list(text), nil }),

@@ -62,7 +62,7 @@ func TestDefaults(t *testing.T) {
 		"clinical": cmp.Diff(config.Clinical{
 			MeasuredAtMaxFuture: 5 * time.Minute, AutoResolveWarning: 1, AutoResolveCritical: 2, LateReadingAfter: 24 * time.Hour, IrregularHeartbeats: 3,
 			EscalationOverdueStat: 15 * time.Minute, EscalationOverdueUrgent: time.Hour, EscalationOverdueRoutine: day,
-			MissedDaysBeforeEscalation: 3,
+			MissedDaysBeforeEscalation: 3, SuspectWeightPercent: 10, SuspectWeightKg: 10,
 		}, s.Clinical),
 		"billing": cmp.Diff(config.Billing{
 			MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour, ReportCache: 15 * time.Minute,

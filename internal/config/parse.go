@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -26,6 +27,14 @@ func parseBool(text string) (bool, error) {
 		return false, errors.New("must be true or false")
 	}
 	return value, nil
+}
+
+func parseNumber(text string) (float64, error) {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+		return 0, errors.New("must be a number")
+	}
+	return n, nil
 }
 
 func parseInt(text string) (int, error) {

@@ -186,6 +186,8 @@ type Clinical struct {
 	EscalationOverdueUrgent    time.Duration `env:"ESCALATION_OVERDUE_URGENT" envDefault:"60m" min:"1m" max:"168h" doc:"the same for urgent"`
 	EscalationOverdueRoutine   time.Duration `env:"ESCALATION_OVERDUE_ROUTINE" envDefault:"24h" min:"1m" max:"168h" doc:"the same for routine"`
 	MissedDaysBeforeEscalation int           `env:"MISSED_DAYS_BEFORE_ESCALATION" envDefault:"3" min:"1" max:"30" doc:"missed days in a row that make an escalation"`
+	SuspectWeightPercent       float64       `env:"SUSPECT_WEIGHT_PERCENT" envDefault:"10" min:"0" max:"100" doc:"a weight further than this share of the median of the last seven from it is suspect; the larger of this and the next holds, both 0 = off"`
+	SuspectWeightKg            float64       `env:"SUSPECT_WEIGHT_KG" envDefault:"10" min:"0" max:"500" doc:"the same in kilograms"`
 	RestrictToCareTeam         bool          `env:"RESTRICT_TO_CARE_TEAM" envDefault:"false" doc:"clinicians see only patients of their care teams"`
 }
 

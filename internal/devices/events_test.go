@@ -57,7 +57,7 @@ func TestConnectionFollowsTheNewestEvent(t *testing.T) {
 	if d := w.device("BP-1"); d.Status() != "connected" || d.HubID() != "H9" || d.GetString("model") != "M2" || d.GetFloat("signal_strength") != -60 {
 		t.Errorf("after a reading: %s on %s", d.Status(), d.HubID())
 	}
-	w.measure(patient, "BP-1", 82, at(45), devices.Envelope{HubID: "H8", Model: "M1"})
+	w.measure(patient, "BP-1", 81.2, at(45), devices.Envelope{HubID: "H8", Model: "M1"})
 	if d := w.device("BP-1"); d.HubID() != "H9" || d.GetString("model") != "M2" || !d.LastReadingAt().Equal(at(50)) {
 		t.Errorf("an older reading moves the device to %s", d.HubID())
 	}

@@ -47,6 +47,9 @@ func (e *Engine) Adopt(tx core.App, record *core.Record, by audit.Actor, now tim
 	if err != nil {
 		return Outcome{}, err
 	}
+	for column, value := range outcome.Observation.columns() { // it may be suspect
+		record.Set(column, value)
+	}
 	if outcome.CheckDevice, err = recordSighting(tx, o, s.Device, now); err != nil {
 		return outcome, err
 	}

@@ -30,6 +30,9 @@ func apply(tx core.App, b *batch, e Effects, by audit.Actor, now time.Time) (Out
 		return a.outcome, nil
 	}
 	b.count(e)
+	if e.Observation.confirmed { // it was stored before
+		return a.outcome, nil
+	}
 	b.processing = append(b.processing, a.outcome)
 	return a.outcome, nil
 }
@@ -47,8 +50,11 @@ type application struct {
 // note records that the observation was created, or completed.
 func (a *application) note() error {
 	o, event := a.effects.Observation, audit.ObservationCreate
-	if o.addition != nil {
+	switch {
+	case o.addition != nil:
 		event = audit.ObservationUpdate
+	case o.confirmed:
+		return a.noteConfirmed()
 	}
 	return a.batch.trail.Add(audit.Entry{
 		Event: event, Actor: a.by, ResourceType: audit.ResourceObservation, ResourceID: o.ID,

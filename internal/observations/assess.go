@@ -39,6 +39,8 @@ type Rules struct {
 	LateAfter time.Duration
 	// IrregularHeartbeats is how many flags within seven days raise a warning; 0 for never.
 	IrregularHeartbeats int
+	// Suspect is how far a value may lie from the patient's usual ones before it is doubted.
+	Suspect vitals.Distance
 }
 
 // Effects are the consequences of one stored reading, decided and not yet written.
@@ -68,6 +70,7 @@ type Effects struct {
 // Assess decides everything that follows from a stored reading. It touches nothing.
 func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 	picture := s.Picture
+	picture.Thresholds = picture.Thresholds.In(s.PatientZone)
 	judged := o.Reading
 	if o.addition != nil {
 		judged = *o.addition

@@ -41,7 +41,7 @@ func (c dayCount) with(observation string, fromDevice bool) dayCount {
 }
 
 // dayTotal is a row of daily_counts.
-type dayTotal struct{ day, kind string }
+type dayTotal struct{ day, kind, status string }
 
 func newBatch(tx core.App) (*batch, error) {
 	trail, err := audit.NewChain(tx)
@@ -54,9 +54,15 @@ func newBatch(tx core.App) (*batch, error) {
 // count keeps the days with data and the totals per day in step with the observations.
 func (b *batch) count(e Effects) {
 	kind := string(e.Observation.Reading.Kind)
+	b.totals[dayTotal{e.CountDay, kind, e.Observation.status()}]++
+	if e.Observation.Review == Suspect {
+		return // nobody knows whose day it is
+	}
+	if e.Observation.confirmed {
+		b.totals[dayTotal{e.CountDay, kind, collections.StatusSuspect}]--
+	}
 	key := patientDay{e.Observation.PatientID, e.PatientDay, kind}
 	b.days[key] = b.days[key].with(e.Observation.ID, e.DeviceReading)
-	b.totals[dayTotal{e.CountDay, kind}]++
 }
 
 // store writes what was gathered. It comes last in the transaction.
@@ -72,7 +78,10 @@ func (b *batch) store(tx core.App) error {
 	}
 	totals := make([][]any, 0, len(b.totals))
 	for key, readings := range b.totals {
-		totals = append(totals, []any{key.day, key.kind, collections.StatusFinal, readings})
+		if readings == 0 {
+			continue // doubted and confirmed in one transaction
+		}
+		totals = append(totals, []any{key.day, key.kind, key.status, readings})
 	}
 	if err := collections.AddDailyCounts.Store(tx, totals); err != nil {
 		return fmt.Errorf("store daily counts: %w", err)

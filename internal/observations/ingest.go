@@ -12,8 +12,10 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -116,20 +118,33 @@ func (e *Engine) consequences(
 	if err != nil {
 		return Outcome{}, err
 	}
-	situation := Situation{
-		Picture: picture, PrimaryProvider: patient.holder.PrimaryProvider, PatientZone: collections.Zone(patient.holder.TimeZone, e.rules.PracticeZone),
-		DeviceAssigned: patient.deviceAssigned,
+	if o.Reading.Kind.Definition().Doubted != nil {
+		if d := e.doubt(o, picture); d.any() {
+			return e.settle(tx, b, o, d, picture, patient, s.By, now)
+		}
 	}
+	situation := e.situation(picture, patient)
 	if err := e.lookAround(tx, &situation, o, s.Following, now); err != nil {
 		return Outcome{}, err
 	}
 	effects := Assess(o, situation, e.rules, now)
-	if len(effects.Alerts) > 0 {
-		effects.PatientLabel = patient.holder.label(o.PatientID)
+	return e.carryOut(tx, b, &effects, patient, s.By, now)
+}
+
+func (e *Engine) situation(picture triage.Picture, patient subject) Situation {
+	return Situation{
+		Picture: picture, PrimaryProvider: patient.holder.PrimaryProvider, PatientZone: collections.Zone(patient.holder.TimeZone, e.rules.PracticeZone),
+		DeviceAssigned: patient.deviceAssigned,
 	}
-	outcome, err := apply(tx, b, effects, s.By, now)
+}
+
+func (e *Engine) carryOut(tx core.App, b *batch, effects *Effects, patient subject, by audit.Actor, now time.Time) (Outcome, error) {
+	if len(effects.Alerts) > 0 {
+		effects.PatientLabel = patient.holder.label(effects.Observation.PatientID)
+	}
+	outcome, err := apply(tx, b, *effects, by, now)
 	if err == nil {
-		patient.learn(effects, outcome, now)
+		patient.learn(*effects, outcome, now)
 	}
 	return outcome, err
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -46,6 +47,9 @@ type Observation struct {
 	// partial: what is not in it may have come by itself, or will. addition is what has just been added to it.
 	partial  bool
 	addition *vitals.Reading
+	// confirmed: it was stored before, as suspect, and counts from now on.
+	confirmed    bool
+	confirmNotes phi.Text
 }
 
 // ReviewState says whether the values of a reading are believed.
@@ -91,13 +95,20 @@ func readingFromRecord(record *core.Record) vitals.Reading {
 	return reading
 }
 
+// status is how it is stored: what is suspect is not among the readings that hold.
+func (o Observation) status() string {
+	switch {
+	case o.EnteredInError:
+		return collections.StatusEnteredInError
+	case o.Review == Suspect:
+		return collections.StatusSuspect
+	}
+	return collections.StatusFinal
+}
+
 // columns are the observation's values as they are stored.
 func (o Observation) columns() dbx.Params {
 	r := o.Reading
-	status := collections.StatusFinal
-	if o.EnteredInError {
-		status = collections.StatusEnteredInError
-	}
 	review := o.Review
 	if review == Accepted {
 		review = "" // as of all that were stored before there was a word for it
@@ -106,7 +117,7 @@ func (o Observation) columns() dbx.Params {
 		"id": o.ID, "patient": o.PatientID, "observation_type": string(r.Kind), "measured_at": collections.Instant(r.MeasuredAt),
 		"device_id": r.DeviceID, "source": string(o.Source), "origin": string(o.Origin),
 		"review_state": string(review), "suspect_reason": o.SuspectReason, "confirmed_by": o.ConfirmedBy, "confirmed_at": collections.Instant(o.ConfirmedAt),
-		"original_value": r.OriginalValue, "original_unit": r.OriginalUnit, "status": status,
+		"original_value": r.OriginalValue, "original_unit": r.OriginalUnit, "status": o.status(),
 		"fhir_status": o.FHIRStatus, "fhir_version": o.FHIRVersion, "transformed_at": collections.Instant(o.TransformedAt),
 		"reading_key": o.readingKey, "gateway_key": o.gatewayKey, "processing_ms": o.ProcessingMS,
 		"created_at": collections.Instant(o.CreatedAt), "updated_at": collections.Instant(o.UpdatedAt),

@@ -29,7 +29,7 @@ func (e *Engine) keepUndated(tx core.App, b *batch, o Observation, s Submission,
 	if err := a.note(); err != nil {
 		return Outcome{}, err
 	}
-	b.totals[dayTotal{o.Reading.MeasuredAt.In(e.rules.PracticeZone).Format(time.DateOnly), string(o.Reading.Kind)}]++
+	b.totals[dayTotal{o.Reading.MeasuredAt.In(e.rules.PracticeZone).Format(time.DateOnly), string(o.Reading.Kind), o.status()}]++
 	outcome = Outcome{Observation: o, CheckDevice: true}
 	b.processing = append(b.processing, outcome)
 	if _, err := recordSighting(tx, o, s.Device, now); err != nil {

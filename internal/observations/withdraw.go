@@ -98,7 +98,8 @@ func (w *withdrawal) recountDay() error {
 // zone when it was counted, it stays where it is: totals of all days must hold.
 func (w *withdrawal) recount() error {
 	reading := w.observation.Reading
-	return collections.MoveTotal(w.tx, reading.MeasuredAt.In(w.engine.rules.PracticeZone).Format(time.DateOnly), string(reading.Kind))
+	return collections.MoveTotal(w.tx, reading.MeasuredAt.In(w.engine.rules.PracticeZone).Format(time.DateOnly), string(reading.Kind),
+		w.observation.status())
 }
 
 // rank works out anew what the patient's latest readings are, and where the patient ranks.

@@ -29,10 +29,13 @@ func findOnItsWay(tx core.App, observationID string) (onItsWay, error) {
 	return onItsWay{o}, err
 }
 
-// sendable refuses what is under way or has arrived: the EMR would have it twice. A reading entered in error is not for it.
+// sendable refuses what is under way or has arrived: the EMR would have it twice. A reading entered in error is not for it, nor a suspect one.
 func (s onItsWay) sendable() error {
 	if s.Withdrawn {
 		return fault.State("invalid_state", "The observation was entered in error.")
+	}
+	if s.Suspect {
+		return fault.State("invalid_state", "The observation is suspect: nobody has confirmed it.")
 	}
 	switch s.Status {
 	case collections.FHIRProcessing:

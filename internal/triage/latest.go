@@ -123,7 +123,7 @@ func (l Latest) parameters(list []parameter, t alerts.Thresholds, weighings []al
 		if at.Before(since) {
 			continue
 		}
-		if gain, _, known := alerts.Gain(p, *value, at, rule.WindowDays, weighings); known {
+		if gain, _, known := alerts.Gain(p, *value, at, rule, weighings); known {
 			list = append(list, changed(p, gain, at, t))
 		}
 	}

@@ -22,6 +22,7 @@ type Picture struct {
 	Thresholds     alerts.Thresholds
 	Latest         Latest
 	Weighings      []alerts.Weighing
+	Doubted        []Doubted
 	Open           []alerts.Open
 	Recent         []Raised // the last seven days, as of when it was looked at
 	Escalations    []escalations.Active
@@ -49,10 +50,10 @@ type shown struct {
 
 // Weigh reads again which weights a reading, and the latest weight, are compared with; all else of the picture stands.
 func (p *Picture) Weigh(app core.App, reading *vitals.Reading, now time.Time) error {
-	p.Weighings = nil
+	p.Weighings, p.Doubted = nil, nil
 	one := []Picture{*p}
 	err := loadWeighings(app, one, reading, now)
-	p.Weighings = one[0].Weighings
+	p.Weighings, p.Doubted = one[0].Weighings, one[0].Doubted
 	return err
 }
 
@@ -74,6 +75,7 @@ func readPictures(app core.App, where string, params dbx.Params, now time.Time) 
 	params["since"] = collections.Instant(now.Add(-vitalsWindow))
 	rows, err := app.DB().NewQuery(`SELECT t.patient, COALESCE(t.latest_vitals, ''), t.last_reviewed_at, t.enrolled_at,
 			t.risk_score, t.risk_level, t.needs_review,
+			COALESCE((SELECT time_zone FROM patients WHERE id = t.patient), ''),
 			(SELECT COALESCE(bounds, '') FROM thresholds WHERE patient = ''),
 			(SELECT COALESCE(bounds, '') FROM thresholds WHERE patient = t.patient),
 			(SELECT json_group_array(json_array(a.id, a.type, a.level, a.device_id, a.measured_at, a.created_at, a.normal_readings, a.parameter, a.value, a.origin,
@@ -90,7 +92,7 @@ func readPictures(app core.App, where string, params dbx.Params, now time.Time) 
 		return nil, fmt.Errorf("read pictures of patients: %w", err)
 	}
 	defer rows.Close() //nolint:errcheck // Err below tells what went wrong
-	inForce := alerts.NewInForce()
+	inForce, practice := alerts.NewInForce(), collections.PracticeZone(app)
 	for rows.Next() {
 		var row pictureRow
 		if err := row.scan(rows); err != nil {
@@ -100,6 +102,7 @@ func readPictures(app core.App, where string, params dbx.Params, now time.Time) 
 		if err != nil {
 			return nil, err
 		}
+		picture.Thresholds = picture.Thresholds.In(collections.Zone(row.zone, practice))
 		pictures = append(pictures, picture)
 	}
 	if err := rows.Err(); err != nil {
@@ -123,6 +126,7 @@ const undecided = `CASE WHEN a.type = '` + alerts.TypeImplausibleReading + `' AN
 // pictureRow is a picture as the database gives it; lists are JSON.
 type pictureRow struct {
 	patient, latest, reviewedAt, enrolledAt string
+	zone                                    string
 	shown                                   shown
 	defaults, bounds                        *string
 	open, recent, escalations, snoozes      []byte
@@ -130,7 +134,7 @@ type pictureRow struct {
 
 func (r *pictureRow) scan(rows *dbx.Rows) error {
 	return rows.Scan(&r.patient, &r.latest, &r.reviewedAt, &r.enrolledAt, &r.shown.score, &r.shown.level, &r.shown.needsReview,
-		&r.defaults, &r.bounds, &r.open, &r.recent, &r.escalations, &r.snoozes)
+		&r.zone, &r.defaults, &r.bounds, &r.open, &r.recent, &r.escalations, &r.snoozes)
 }
 
 func (r *pictureRow) picture(inForce alerts.InForceMemory) (p Picture, err error) {

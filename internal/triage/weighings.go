@@ -14,7 +14,7 @@ import (
 )
 
 // loadWeighings reads what changes are measured against: the values in the window before the latest one, while that counts,
-// and before the reading at hand. Pictures without any cost nothing.
+// and before the reading at hand; with it what it is doubted by, and what it may bear out. Pictures without any cost nothing.
 func loadWeighings(app core.App, pictures []Picture, reading *vitals.Reading, now time.Time) error {
 	of := map[string]*Picture{}
 	var ids []string
@@ -52,21 +52,28 @@ func loadWeighings(app core.App, pictures []Picture, reading *vitals.Reading, no
 }
 
 func loadValues(app core.App, of map[string]*Picture, kind vitals.Kind, parameter *vitals.Parameter, span dbx.Params) error {
-	rows, err := app.DB().NewQuery(`SELECT o.patient, o.` + parameter.Column + `, o.measured_at FROM json_each({:patients}) p CROSS JOIN observations o
+	rows, err := app.DB().NewQuery(`SELECT o.patient, o.` + parameter.Column + `, o.measured_at, o.review_state = 'confirmed',
+			CASE o.status WHEN 'suspect' THEN o.id ELSE '' END FROM json_each({:patients}) p CROSS JOIN observations o
 		WHERE o.patient = p.value AND o.observation_type = '` + string(kind) + `' AND o.measured_at >= {:from} AND o.measured_at < {:to}
-			AND o.status = 'final' AND o.` + parameter.Column + ` IS NOT NULL`).Bind(span).Rows()
+			AND o.status IN ('final', 'suspect') AND o.` + parameter.Column + ` IS NOT NULL`).Bind(span).Rows()
 	if err != nil {
 		return fmt.Errorf("load earlier values: %w", err)
 	}
 	defer rows.Close() //nolint:errcheck // Err below tells what went wrong
 	for rows.Next() {
-		var patient, at string
+		var patient, at, doubted string
 		var value float64
-		if err := rows.Scan(&patient, &value, &at); err != nil {
+		var confirmed bool
+		if err := rows.Scan(&patient, &value, &at, &confirmed, &doubted); err != nil {
 			return fmt.Errorf("load an earlier value: %w", err)
 		}
 		p := of[patient]
-		p.Weighings = append(p.Weighings, alerts.Weighing{Of: parameter, Value: value, MeasuredAt: collections.ParseInstant(at)})
+		w := alerts.Weighing{Of: parameter, Value: value, MeasuredAt: collections.ParseInstant(at), Confirmed: confirmed}
+		if doubted != "" {
+			p.Doubted = append(p.Doubted, Doubted{w, doubted})
+			continue
+		}
+		p.Weighings = append(p.Weighings, w)
 	}
 	if err := rows.Err(); err != nil {
 		return fmt.Errorf("load earlier values: %w", err)
@@ -74,25 +81,35 @@ func loadValues(app core.App, of map[string]*Picture, kind vitals.Kind, paramete
 	return nil
 }
 
+// Doubted is a value that may be somebody else's, and its observation.
+type Doubted struct {
+	alerts.Weighing
+	ID string
+}
+
 // weighed says between which times a patient's earlier values are needed, if any are.
 func (p *Picture) weighed(reading *vitals.Reading, now time.Time) (from, to time.Time, needed bool) {
-	window := 0
-	at := func(moment time.Time) {
-		if from.IsZero() || moment.Before(from) {
-			from = moment
+	span := func(first, last time.Time) {
+		if from.IsZero() || first.Before(from) {
+			from = first
 		}
-		if moment.After(to) {
-			to = moment
+		if last.After(to) {
+			to = last
 		}
 	}
 	for _, parameter := range vitals.Changing {
+		rule := p.Thresholds.Change(parameter)
 		if latest, measured := p.Latest.Value(parameter); latest != nil && !measured.Before(now.Add(-vitalsWindow)) {
-			at(measured)
+			span(rule.Since(measured, rule.WindowDays), measured)
 		}
-		if reading != nil && reading.Value(parameter) != nil {
-			at(reading.MeasuredAt)
+		if reading == nil || reading.Value(parameter) == nil {
+			continue
 		}
-		window = max(window, p.Thresholds.Change(parameter).WindowDays)
+		measured := reading.MeasuredAt
+		span(rule.Since(measured, rule.WindowDays), measured)
+		if d := parameter.Doubt; d != nil {
+			span(measured.AddDate(0, 0, -d.Days), measured.Add(d.Within+time.Microsecond)) // what comes after is not included
+		}
 	}
-	return from.AddDate(0, 0, -window), to, !from.IsZero()
+	return from, to, !from.IsZero()
 }

@@ -307,6 +307,9 @@ func (p *ill) fresher(i int) (time.Time, bool) {
 		}
 	}
 	later := r.MeasuredAt.Add(time.Duration(p.Float64() * float64(limit.Sub(r.MeasuredAt))))
+	if r.Kind == vitals.Weight { // whole days: changes are counted in days of the calendar
+		later = r.MeasuredAt.Add(later.Sub(r.MeasuredAt).Truncate(day))
+	}
 	return later, critical && later.After(r.MeasuredAt)
 }
 

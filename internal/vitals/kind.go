@@ -31,9 +31,10 @@ type Definition struct {
 	Stale   Stale
 	FHIR    Form
 
-	// All are Must, then May; Groups those of them that have thresholds, by group.
-	All    []*Parameter
-	Groups [][]*Parameter
+	// All are Must, then May; Groups those of them that have thresholds, by group; Doubted is the one that may be somebody else's, or nil.
+	All     []*Parameter
+	Groups  [][]*Parameter
+	Doubted *Parameter
 }
 
 // Stale says when readings that never change are suspicious.
@@ -83,6 +84,9 @@ func declare(d Definition) {
 	d.All = slices.Concat(d.Must, d.May)
 	for _, p := range d.All {
 		p.Kinds = append(p.Kinds, d.Kind)
+		if p.Doubt != nil {
+			d.Doubted = p
+		}
 		switch last := len(d.Groups) - 1; {
 		case p.Group == "":
 		case last >= 0 && d.Groups[last][0].Group == p.Group:

@@ -35,6 +35,8 @@ type Parameter struct {
 	Defaults Limits
 	// Change is the rule of a parameter that is watched for changes, in place of bounds.
 	Change *Change
+	// Doubt is the rule of a parameter whose values may be somebody else's; nil where nobody asks.
+	Doubt *Doubt
 
 	FHIR *Quantity // nil for one that is not sent on
 
@@ -108,6 +110,12 @@ type Change struct {
 	// DefaultThreshold is what a new practice begins with, DefaultWindow holds wherever nobody set one.
 	DefaultThreshold float64
 	DefaultWindow    int
+
+	// Daily is the bound of a gain from one calendar day to the next; Target is what the value ought to be, of a patient and never of
+	// the practice, and Over by how much it may lie above that.
+	Daily, Target, Over                string
+	DailyRange, TargetRange, OverRange Range
+	DefaultDaily, DefaultOver          float64
 }
 
 // Shared reports whether more than one kind measures the parameter.

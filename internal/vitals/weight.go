@@ -1,6 +1,9 @@
 package vitals
 
-import "math/big"
+import (
+	"math/big"
+	"time"
+)
 
 // Weight is watched for changes, not for bounds.
 const Weight Kind = "weight"
@@ -15,6 +18,12 @@ var WeightKg = &Parameter{
 		Threshold: "change_threshold_kg", Critical: "critical_change_kg", Window: "change_window_days",
 		ThresholdRange: Range{0.2, 50, UnitKg}, CriticalRange: Range{0.2, 100, UnitKg}, WindowRange: Range{1, 30, "days"},
 		DefaultThreshold: 2.3, DefaultWindow: 7,
+		Daily: "daily_change_kg", Target: "target_kg", Over: "over_target_kg",
+		DailyRange: Range{0.2, 50, UnitKg}, TargetRange: Range{20, 500, UnitKg}, OverRange: Range{0.2, 100, UnitKg},
+		DefaultDaily: 1.4, DefaultOver: 2.3,
+	},
+	Doubt: &Doubt{
+		Question: "Who stood on the scale?", Days: 30, Among: 7, AtLeast: 3, Percent: 2, Amount: 2, Within: 24 * time.Hour,
 	},
 	FHIR: &Quantity{Decimals: 2, Unit: "kg", UCUM: "kg"},
 }

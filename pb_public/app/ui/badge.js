@@ -3,12 +3,12 @@ import { words } from "./format.js";
 import { classes, html } from "../view.js";
 
 const shapes = {
-  critical: "▲", stat: "▲", warning: "◆", urgent: "◆", failed: "▲", denied: "▲", down: "▲", degraded: "◆",
+  critical: "▲", stat: "▲", warning: "◆", urgent: "◆", suspect: "◆", failed: "▲", denied: "▲", down: "▲", degraded: "◆",
   normal: "●", healthy: "●", transmitted: "●", paid: "●", resolved: "●", no_data: "○",
 };
 const tones = {
   critical: "critical", stat: "critical", failed: "critical", denied: "critical", down: "critical", offline: "critical",
-  warning: "warning", urgent: "warning", degraded: "warning", low: "warning", pending_review: "warning", appealed: "warning",
+  warning: "warning", urgent: "warning", degraded: "warning", low: "warning", suspect: "warning", pending_review: "warning", appealed: "warning",
   normal: "good", healthy: "good", transmitted: "good", paid: "good", resolved: "good", connected: "good", online: "good", operational: "good", succeeded: "good",
 };
 

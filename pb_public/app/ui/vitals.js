@@ -25,6 +25,7 @@ export const vitals = {
     name: "Weight", values: [{
       field: "weight_kg", name: "Weight", unit: "kg", tone: "--series-4", group: "weight", changes: [
         ["change_threshold_kg", "Warning at a change of (kg)"], ["critical_change_kg", "Critical at a gain of (kg)"], ["change_window_days", "Within (days)"],
+        ["daily_change_kg", "Warning at a gain from one day to the next of (kg)"], ["target_kg", "Target weight (kg)"], ["over_target_kg", "Warning over the target by (kg)"],
       ],
     }],
   },
@@ -43,6 +44,12 @@ export const vitals = {
   },
   body_temperature: { name: "Body temperature", values: [{ field: "temperature_c", name: "Temperature", unit: "°C", tone: "--series-2", group: "body_temperature" }] },
 };
+
+/** The bounds that only a patient has, never the practice. */
+export const ofPatients = ["target_kg"];
+
+/** Whether a reading counts: it was not taken back, and nobody doubts it. @param {any} o */
+export const counts = (o) => o.status === "final" && o.review_state !== "suspect";
 
 /** The names of the kinds by their codes. @type {Record<string, string>} */
 export const kinds = Object.fromEntries(Object.entries(vitals).map(([kind, { name }]) => [kind, name]));

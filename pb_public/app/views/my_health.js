@@ -4,7 +4,7 @@ import { Badge } from "../ui/badge.js";
 import { ago, dateTime, words } from "../ui/format.js";
 import { Loaded, Nothing, useLoad } from "../ui/states.js";
 import { List } from "../ui/table.js";
-import { kinds, reading } from "../ui/vitals.js";
+import { counts, kinds, reading } from "../ui/vitals.js";
 import { html, useState } from "../view.js";
 import { Devices } from "./patient/devices.js";
 import { ReadingDialog } from "./patient/enter_reading.js";
@@ -29,7 +29,7 @@ function Mine({ patient }) {
     <section class="card" aria-labelledby="mine"><h2 id="mine">All my readings</h2>
       <${List} path="ingestion/observations/" query=${{ patient_id: patient.id }} turn=${turn} caption="My readings" nothing="No reading yet" columns=${[
         { name: "measured_at", head: "Measured", cell: (o) => dateTime(o.measured_at) }, { name: "kind", head: "Kind", cell: (o) => kinds[o.observation_type] },
-        { name: "reading", head: "Reading", cell: (o) => html`${reading(o)}${o.status === "entered_in_error" && html` <${Badge} of="entered_in_error" />`}` },
+        { name: "reading", head: "Reading", cell: (o) => html`${reading(o)}${o.status === "entered_in_error" && html` <${Badge} of="entered_in_error" />`}${o.status === "final" && !counts(o) && html` <${Badge} of="suspect" text="not sure it is yours" />`}` },
         { name: "source", head: "From", cell: (o) => words(o.source) },
       ]} />
     </section>
@@ -41,6 +41,6 @@ function Mine({ patient }) {
 /** The newest reading of each kind, large. @param {{id: string, turn: number}} props */
 function Latest({ id, turn }) {
   const list = useLoad((signal) => get("ingestion/observations/", { patient_id: id, page_size: 50 }, signal), [id, turn]);
-  const newest = Object.keys(kinds).map((kind) => list.data?.results.find((o) => o.observation_type === kind && o.status === "final")).filter(Boolean);
+  const newest = Object.keys(kinds).map((kind) => list.data?.results.find((o) => o.observation_type === kind && counts(o))).filter(Boolean);
   return newest.length > 0 && html`<dl class="numbers">${newest.map((o) => html`<div key=${o.id}><dt>${kinds[o.observation_type]}, ${ago(o.measured_at)}</dt><dd>${reading(o)}</dd></div>`)}</dl>`;
 }

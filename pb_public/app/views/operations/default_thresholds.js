@@ -5,7 +5,7 @@ import { Field, Form } from "../../ui/form.js";
 import { dateTime } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
-import { groups } from "../../ui/vitals.js";
+import { groups, ofPatients } from "../../ui/vitals.js";
 import { html, useState } from "../../view.js";
 import { changesOf } from "../patient/thresholds.js";
 
@@ -25,7 +25,7 @@ function Bounds({ bounds, saved }) {
   const may = can("changeDefaults");
   const fields = (/** @type {Record<string, string[]>} */ errors) => groups.map(({ group, name, fields: inputs }) => html`<fieldset key=${group} class="bounds" disabled=${!may}><legend>${name}</legend>
     <${Field} label="Raises alerts" name=${`${group}.on`} kind="checkbox" value=${on[group]} onChange=${(event) => turn({ ...on, [group]: event.target.checked })} errors=${errors} />
-    <div class="fields" hidden=${!on[group]}>${inputs.map(([field, label]) => html`
+    <div class="fields" hidden=${!on[group]}>${inputs.filter(([field]) => !ofPatients.includes(field)).map(([field, label]) => html`
       <${Field} key=${field} label=${label} name=${`${group}.${field}`} kind="number" step="any" value=${bounds[group]?.[field]} errors=${errors} />`)}</div>
   </fieldset>`);
   return may ? html`<${Form} submit="Save" send=${(values) => put(path, { ...changesOf(bounds, values), reason: values.reason ?? "" })} done=${(answer) => { toast("Saved."); saved(answer); }}>${(errors) => html`

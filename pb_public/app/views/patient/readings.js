@@ -16,6 +16,7 @@ const states = /** @type {[string, string][]} */ ([["", "Any state"], ["transmit
 export function Readings({ id, active, turn, changed }) {
   const [filters, filter] = useState({ observation_type: "", fhir_status: "" });
   const [wrong, question] = useState(/** @type {any} */ (null));
+  const [doubted, believe] = useState(/** @type {any} */ (null));
   const [entering, enter] = useState(false);
   return html`<section aria-labelledby="readings">
     <div class="heading"><h2 id="readings">Readings</h2>${active && can("enterReadings") && html`<button class="main" onClick=${() => enter(true)}>Enter a reading</button>`}</div>
@@ -23,22 +24,36 @@ export function Readings({ id, active, turn, changed }) {
       <${Field} label="Kind" name="kind" kind="select" options=${[["", "All kinds"], ...Object.entries(kinds)]} onChange=${(event) => filter({ ...filters, observation_type: event.target.value })} />
       <${Field} label="EMR" name="emr" kind="select" options=${states} onChange=${(event) => filter({ ...filters, fhir_status: event.target.value })} />
     </div>
-    <div class="card"><${List} path="ingestion/observations/" query=${{ patient_id: id, ...filters }} caption="Readings, newest first" nothing="No reading" turn=${turn} columns=${columns(question)} /></div>
+    <div class="card"><${List} path="ingestion/observations/" query=${{ patient_id: id, ...filters }} caption="Readings, newest first" nothing="No reading" turn=${turn} columns=${columns(question, believe)} /></div>
     ${wrong && html`<${ErrorDialog} observation=${wrong} close=${() => question(null)} done=${changed} />`}
+    ${doubted && html`<${ConfirmDialog} observation=${doubted} close=${() => believe(null)} done=${changed} />`}
     ${entering && html`<${ReadingDialog} patient=${id} close=${() => enter(false)} done=${changed} />`}
   </section>`;
 }
 
-/** @param {(observation: any) => void} question */
-const columns = (question) => [
+/** @param {(observation: any) => void} question @param {(observation: any) => void} believe */
+const columns = (question, believe) => [
   { name: "measured_at", head: "Measured", cell: (o) => dateTime(o.measured_at) },
-  { name: "reading", head: "Reading", cell: (o) => html`<strong class=${o.status === "entered_in_error" ? "struck" : ""}>${reading(o)}</strong> <small>${kinds[o.observation_type]}</small>` },
+  { name: "reading", head: "Reading", cell: (o) => html`<strong class=${o.status === "entered_in_error" ? "struck" : ""}>${reading(o)}</strong> <small>${kinds[o.observation_type]}</small>
+    ${isSuspect(o) && html` <${Badge} of="suspect" />`}${o.review_state === "confirmed" && html` <small>confirmed by ${o.confirmed_by}</small>`}` },
   { name: "alert", head: "Alert", cell: (o) => (o.alert_details ? html`<span title=${o.alert_details.message}><${Badge} of=${o.alert_details.level} /></span>` : "–") },
   { name: "source", head: "From", cell: (o) => `${words(o.source)}${o.device_id ? `, ${o.device_id}` : ""}` },
   { name: "emr", head: "EMR", cell: (o) => (o.fhir_status ? html`<${Badge} of=${o.fhir_status} /> <small>${o.transmitted_resource_id}</small>` : "–") },
   { name: "act", head: html`<span class="unseen">Actions</span>`, cell: (o) => (o.status === "entered_in_error" ? html`<${Badge} of="entered_in_error" />` : can("correctReadings")
-    && html`<button class="quiet" onClick=${() => question(o)} aria-label=${`Mark as entered in error: ${reading(o)}, ${dateTime(o.measured_at)}`}>Mark as wrong</button>`) },
+    && html`${isSuspect(o) && html`<button class="quiet" onClick=${() => believe(o)} aria-label=${`Confirm: ${reading(o)}, ${dateTime(o.measured_at)}`}>Confirm</button> `}<button class="quiet" onClick=${() => question(o)} aria-label=${`Mark as entered in error: ${reading(o)}, ${dateTime(o.measured_at)}`}>Mark as wrong</button>`) },
 ];
+
+/** @param {any} o */
+const isSuspect = (o) => o.review_state === "suspect" && o.status === "final";
+
+/** @param {{observation: any, close: () => void, done: () => void}} props */
+const ConfirmDialog = ({ observation, close, done }) => html`<${Dialog} title="Confirm a suspect reading" close=${close}>
+  <p>${reading(observation)}, ${dateTime(observation.measured_at)}, is far from this patient's usual values. Once confirmed it counts like any other: it is judged, and sent to the EMR.</p>
+  <${Form} submit="It was the patient" cancel=${close} send=${(values) => post(`ingestion/observations/${observation.id}/confirm/`, { notes: values.notes ?? "" })}
+    done=${() => { toast("Confirmed."); close(); done(); }}>${(errors) => html`
+    <${Field} label="Notes" name="notes" kind="textarea" maxlength="2000" errors=${errors} />`}
+  </${Form}>
+</${Dialog}>`;
 
 /** @param {{observation: any, close: () => void, done: () => void}} props */
 const ErrorDialog = ({ observation, close, done }) => html`<${Dialog} title="Entered in error" close=${close}>

@@ -6,7 +6,7 @@ import { TimeChart } from "../../ui/chart.js";
 import { dateTime } from "../../ui/format.js";
 import { Loaded, Nothing, useLoad } from "../../ui/states.js";
 import { Table } from "../../ui/table.js";
-import { kinds, reading, values } from "../../ui/vitals.js";
+import { counts, kinds, reading, values } from "../../ui/vitals.js";
 import { daysAgo } from "../../ui/when.js";
 import { html, useEffect, useMemo, useState } from "../../view.js";
 
@@ -87,7 +87,7 @@ export function Vitals({ id, turn = 0, thresholds }) {
 
 /** @param {{observations: Observation[], thresholds: any}} props */
 function Panels({ observations, thresholds }) {
-  const final = useMemo(() => observations.filter((o) => o.status === "final"), [observations]);
+  const final = useMemo(() => observations.filter(counts), [observations]);
   const shown = useMemo(() => values.map((value) => ({ value, ...drawn(value, final, thresholds) })).filter(({ times }) => times.length > 0), [final, thresholds]);
   return html`<div class="panels">${shown.map(({ value, times, lines, bands, marks, bounds }) => html`<div class="card" key=${value.field}>
       <${TimeChart} title=${`${titleOf(value)}, ${value.unit}`} times=${times} lines=${lines} bands=${bands} marks=${marks} height=${190} group="vitals" />

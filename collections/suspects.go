@@ -1,0 +1,43 @@
+package collections
+
+import (
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// Review says whether a stored reading is believed, and what depends on that.
+type Review struct {
+	Status, State, Reason, ConfirmedBy string
+	ConfirmedAt                        time.Time
+	FHIRStatus                         string
+	FHIRVersion                        int
+	TransformedAt                      time.Time
+}
+
+// SetReview stores what is thought of a reading.
+func SetReview(tx core.App, id string, r Review, now time.Time) error {
+	return update(tx, "store the review", Observations, dbx.Params{
+		"status": r.Status, "review_state": r.State, "suspect_reason": r.Reason, "confirmed_by": r.ConfirmedBy, "confirmed_at": Instant(r.ConfirmedAt),
+		"fhir_status": r.FHIRStatus, "fhir_version": r.FHIRVersion, "transformed_at": Instant(r.TransformedAt), "updated_at": Instant(now),
+	}, dbx.HashExp{"id": id})
+}
+
+// AskedInRun reports whether an alert of the type was raised for another suspect reading of the same run: those of the patient and kind
+// without one that holds measured in between.
+func AskedInRun(app core.App, id, alertType string) (bool, error) {
+	return queryValue[bool](app, "look for the question about a run", `SELECT EXISTS (
+		SELECT 1 FROM observations o JOIN observations other ON other.patient = o.patient AND other.observation_type = o.observation_type
+			AND other.status = 'suspect' AND other.id != o.id
+		JOIN alerts a ON a.observation = other.id AND a.observation != '' AND a.type = {:type}
+		WHERE o.id = {:id} AND NOT EXISTS (SELECT 1 FROM observations held WHERE held.patient = o.patient AND held.observation_type = o.observation_type
+			AND held.status = 'final' AND held.measured_at BETWEEN min(o.measured_at, other.measured_at) AND max(o.measured_at, other.measured_at)))`,
+		dbx.Params{"id": id, "type": alertType})
+}
+
+// EndAlertsOfObservation gives the alerts of a type about a reading that are not over a status that ends them.
+func EndAlertsOfObservation(tx core.App, observationID, alertType, status, by string, now time.Time) ([]EndedAlert, error) {
+	return endAlerts(tx, `observation = {:observation} AND observation != '' AND type = {:type} AND status IN ('active', 'acknowledged')`,
+		dbx.Params{"observation": observationID, "type": alertType}, status, by, now)
+}

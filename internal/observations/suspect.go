@@ -1,0 +1,155 @@
+package observations
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// Why a reading is, or was, suspect.
+const (
+	ReasonFarFromUsual = "far_from_usual"
+	ReasonWrongUnit    = "wrong_unit" // a usual value, had it been sent in another unit
+)
+
+// doubt is what a reading comes to in the light of the patient's other ones: whether it lies far from them, whether it may be judged
+// all the same, and which doubted ones it bears out.
+type doubt struct {
+	alerts.Doubt
+	far, believed bool
+	bears         []string // observations
+}
+
+// any reports whether more is to be done than judging the reading.
+func (d doubt) any() bool { return d.suspect() || len(d.bears) > 0 }
+
+func (d doubt) suspect() bool { return d.far && !d.believed && len(d.bears) == 0 }
+
+func (d doubt) reason() string {
+	if d.Unit != nil {
+		return ReasonWrongUnit
+	}
+	return ReasonFarFromUsual
+}
+
+// doubt says whether a reading that came may be somebody else's. What a person has confirmed is not doubted.
+// Source: docs/decisions/observations.md, "Suspect reading".
+func (e *Engine) doubt(o Observation, p triage.Picture) (d doubt) {
+	parameter := o.Reading.Kind.Definition().Doubted
+	value := o.Reading.Value(parameter)
+	if value == nil || o.addition != nil || o.Review != Accepted {
+		return d
+	}
+	d.Of, d.Value = parameter, *value
+	d.compare(usualOf(p.Weighings, d.Doubt, o.Reading.MeasuredAt), e.rules)
+	for _, other := range p.Doubted {
+		if other.Of == parameter && other.MeasuredAt.Sub(o.Reading.MeasuredAt).Abs() <= parameter.Doubt.Within &&
+			parameter.Doubt.Close(other.Value, d.Value) {
+			d.bears = append(d.bears, other.ID)
+		}
+	}
+	return d
+}
+
+// usualOf are the last values before a moment among those that count, the latest first.
+func usualOf(weighings []alerts.Weighing, d alerts.Doubt, at time.Time) (usual []alerts.Weighing) {
+	since := at.AddDate(0, 0, -d.Of.Doubt.Days)
+	for _, w := range weighings {
+		if w.Of == d.Of && w.MeasuredAt.Before(at) && !w.MeasuredAt.Before(since) {
+			usual = append(usual, w)
+		}
+	}
+	slices.SortStableFunc(usual, func(a, b alerts.Weighing) int { return b.MeasuredAt.Compare(a.MeasuredAt) })
+	return usual[:min(len(usual), d.Of.Doubt.Among)]
+}
+
+// compare holds the value against the usual ones. One that is like a confirmed one of them is believed: that weight has been vouched for.
+func (d *doubt) compare(usual []alerts.Weighing, rules Rules) {
+	if len(usual) < d.Of.Doubt.AtLeast {
+		return
+	}
+	values := make([]float64, len(usual))
+	for i, w := range usual {
+		values[i] = w.Value
+		d.believed = d.believed || w.Confirmed && d.Of.Doubt.Close(w.Value, d.Value)
+	}
+	d.Usual, d.Among = vitals.Usual(values), len(values)
+	if d.far = rules.Suspect.Exceeded(d.Value, d.Usual); !d.far {
+		return
+	}
+	d.Bound = d.Usual + rules.Suspect.Of(d.Usual)
+	if d.Value < d.Usual {
+		d.Bound = d.Usual - rules.Suspect.Of(d.Usual)
+	}
+	d.Unit, d.Meant = d.Of.Mistook(d.Value, d.Usual)
+}
+
+// settle stores what a doubt comes to: a suspect reading counts for nothing, or a second one like it bears it out, and both are judged in
+// the order in which they were measured.
+func (e *Engine) settle(
+	tx core.App, b *batch, o Observation, d doubt, picture triage.Picture, patient subject, by audit.Actor, now time.Time,
+) (Outcome, error) {
+	if d.suspect() {
+		return e.keepSuspect(tx, b, o, d, picture, patient, by, now)
+	}
+	if d.far && !d.believed { // the second one, which would have been doubted by itself
+		o.Review, o.SuspectReason, o.ConfirmedBy, o.ConfirmedAt = Confirmed, d.reason(), alerts.System, now
+		if err := storeReview(tx, o, now); err != nil {
+			return Outcome{}, err
+		}
+	}
+	readings := []confirmed{{observation: o, patient: patient, by: by}}
+	for _, id := range d.bears {
+		borne, err := Find(tx, id)
+		if err != nil {
+			return Outcome{}, err
+		}
+		believed, err := e.believe(tx, borne, alerts.System, patient, underRequest(by), now)
+		if err != nil {
+			return Outcome{}, err
+		}
+		readings = append(readings, believed)
+	}
+	return e.judgeConfirmed(tx, b, readings, o.ID, now)
+}
+
+// keepSuspect stores that a reading is doubted, and asks the care team once for each run of such readings.
+func (e *Engine) keepSuspect(
+	tx core.App, b *batch, o Observation, d doubt, picture triage.Picture, patient subject, by audit.Actor, now time.Time,
+) (Outcome, error) {
+	o.Review, o.SuspectReason = Suspect, d.reason()
+	o.FHIRStatus, o.FHIRVersion, o.TransformedAt = "", 0, time.Time{}
+	if err := storeReview(tx, o, now); err != nil {
+		return Outcome{}, err
+	}
+	asked, err := collections.AskedInRun(tx, o.ID, alerts.TypeSuspectReading)
+	if err != nil {
+		return Outcome{}, err
+	}
+	effects := doubted(o, e.situation(picture, patient), d, !asked, e.rules, now)
+	return e.carryOut(tx, b, &effects, patient, by, now)
+}
+
+// doubted decides what follows from a reading that is stored and not believed: the question, and that its device is not silent.
+func doubted(o Observation, s Situation, d doubt, ask bool, rules Rules, now time.Time) Effects {
+	effects := Effects{Observation: o, CountDay: o.Reading.MeasuredAt.In(rules.PracticeZone).Format(time.DateOnly)}
+	for _, progress := range alerts.AutoResolve(s.Picture.Open, judgedAs(o, nil), nil, now, rules.NormalReadingsNeeded) {
+		if progress.Alert.Type == alerts.TypeNoReading24h { // the patient's own reading is still missing
+			effects.Progress = append(effects.Progress, progress)
+		}
+	}
+	if ask {
+		effects.Alerts = append(effects.Alerts, draft(o, d.Ask(o.Reading.MeasuredAt, now), false))
+	}
+	effects.After = effects.after(s.Picture, stored(now))
+	effects.After.Latest = s.Picture.Latest
+	effects.Place = effects.After.Place(now)
+	return effects
+}

@@ -1,0 +1,325 @@
+package routes_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// scale sends a weight of a patient's scale by webhook and returns the observation.
+func (c *clinic) scale(gatewayPatient string, kg float64, at time.Time) reply {
+	c.t.Helper()
+	if at.After(c.now) {
+		c.now = at
+	}
+	body := fmt.Sprintf(`{"event_type":"measurement.created","device_id":"W-1","patient_id":%q,"measurement_type":"weight","values":{"weight":%v},"unit":"kg","timestamp":%q}`,
+		gatewayPatient, kg, at.Format(time.RFC3339))
+	id, _ := c.event(c.t, body).want(200).at("observation_id").(string)
+	return c.ask(access.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200)
+}
+
+// weighedDaily is a patient who was weighed each morning of the days before now, at the weights given, with a scale of their own.
+func (c *clinic) weighedDaily(kg ...float64) (patient string, next time.Time) {
+	c.t.Helper()
+	patient = c.enrol(object{"gateway_patient_id": "GW-1"})
+	c.ask(access.Admin, "POST", "/devices/assign/", object{
+		"device_id": "W-1", "patient_id": patient, "device_type": "weight_scale", "assigned_at": c.now.AddDate(0, 0, -40).Format(time.RFC3339),
+	}).want(200)
+	for i, value := range kg {
+		c.scale("GW-1", value, c.now.AddDate(0, 0, i-len(kg))).wantAt(object{"review_state": "accepted"})
+	}
+	return patient, c.now.Add(time.Minute)
+}
+
+// standing is what the system makes of a patient's weights: days and device readings that count, what waits for the EMR, score and latest weight.
+func (c *clinic) standing(patient string) string {
+	c.t.Helper()
+	days := c.rows(c.t, `SELECT COALESCE(SUM(readings), 0) || ' readings, ' || COALESCE(SUM(device_readings), 0) || ' of devices' FROM reading_days WHERE patient = '`+patient+`'`)
+	queued := c.rows(c.t, `SELECT COUNT(*) FROM transmissions WHERE patient = '`+patient+`'`)
+	var latest any
+	for _, row := range c.ask(access.Nurse, "GET", "/triage/patients/"+query("page_size", "100"), nil).results() {
+		if row["patient_id"] == patient || row["id"] == patient {
+			vitals, _ := row["latest_vitals"].(object)
+			weight, _ := vitals["weight"].(object)
+			latest = weight["weight_kg"]
+		}
+	}
+	return fmt.Sprintf("%s, %s for the EMR, latest %v", days[0], queued[0], latest)
+}
+
+func (c *clinic) open(patient string) (list []string) {
+	c.t.Helper()
+	for _, alert := range c.ask(access.Nurse, "GET", "/alerts/"+query("patient_id", patient, "status", "active", "page_size", "100"), nil).results() {
+		list = append(list, fmt.Sprint(alert["type"], " ", alert["level"]))
+	}
+	slices.Sort(list)
+	return list
+}
+
+func (c *clinic) confirmReading(role access.Role, id any) reply {
+	c.t.Helper()
+	return c.ask(role, "POST", fmt.Sprintf("/ingestion/observations/%v/confirm/", id), object{"notes": "It was she."})
+}
+
+// The spouse of 62 kg on an 88 kg patient's scale: stored and shown, and nothing else.
+func TestStorySpouseOnTheScale(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient, at := c.weighedDaily(88.2, 87.9, 88, 88.1, 88.3, 87.8, 88)
+	before := c.standing(patient)
+	spouse := c.scale("GW-1", 62, at).wantAt(object{
+		"review_state": "suspect", "suspect_reason": "far_from_usual", "status": "final", "fhir_status": nil, "confirmed_by": nil, "confirmed_at": nil,
+		"alert_triggered": true, "alert_details.level": "warning", "weight_kg": 62.0, "origin": "device",
+	})
+	if said, _ := spouse.at("alert_details.message").(string); !strings.Contains(said, "Who stood on the scale?") || !strings.Contains(said, "88 kg") {
+		t.Errorf("it asks %q", said)
+	}
+	wantSame(t, "alerts", c.raisedAbout(patient), []string{"suspect_reading warning weight 62/78"})
+	if after := c.standing(patient); after != before {
+		t.Errorf("it counts: %s, before %s", after, before)
+	}
+	// The spouse comes back, twice in the same run; the patient's own weight is judged as if none of this had been.
+	at = at.Add(26 * time.Hour)
+	c.scale("GW-1", 66, at).wantAt(object{"review_state": "suspect", "alert_triggered": false})
+	wantSame(t, "alerts of a run", c.raisedAbout(patient), []string{"suspect_reading warning weight 62/78"})
+	at = at.Add(time.Hour)
+	c.scale("GW-1", 88.4, at).wantAt(object{"review_state": "accepted", "alert_triggered": false})
+	at = at.Add(2 * time.Hour)
+	c.scale("GW-1", 61, at).wantAt(object{"review_state": "suspect", "alert_triggered": true})
+	wantSame(t, "alerts of the next run", c.raisedAbout(patient), []string{"suspect_reading warning weight 62/78", "suspect_reading warning weight 61/78"})
+
+	id := spouse.at("id").(string)
+	for _, path := range []string{"/transform/", "/transmit/"} {
+		if answer := c.ask(access.Nurse, "POST", "/fhir/observations/"+id+path, nil); answer.status != 400 {
+			t.Errorf("%s of a suspect reading: %d %s", path, answer.status, answer.body)
+		}
+	}
+	c.ask(access.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "The spouse"}).want(200).
+		wantAt(object{"status": "entered_in_error", "review_state": "suspect"})
+	c.confirmReading(access.Nurse, id).want(400, "invalid_state")
+	wantSame(t, "open", c.open(patient), []string{"suspect_reading warning"})
+}
+
+// 176.4 lb sent as kg: the patient is not told to have gained 96 kg.
+func TestStoryPoundsAsKilograms(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient, at := c.weighedDaily(80, 80.2, 79.9)
+	sent := c.scale("GW-1", 176.4, at).wantAt(object{"review_state": "suspect", "suspect_reason": "wrong_unit"})
+	if said, _ := sent.at("alert_details.message").(string); !strings.Contains(said, "In lbs it would be 80.01 kg.") {
+		t.Errorf("it says %q", said)
+	}
+	wantSame(t, "alerts", c.raisedAbout(patient), []string{"suspect_reading warning weight 176.4/90"})
+	if open := c.ask(access.Nurse, "GET", "/escalations/"+query("patient_id", patient), nil).results(); len(open) > 0 {
+		t.Errorf("escalated: %v", open)
+	}
+}
+
+// A second reading like it within a day bears a suspect one out: both are judged in the order in which they were measured.
+func TestStorySecondReadingConfirms(t *testing.T) {
+	usual := []float64{88.2, 87.9, 88, 88.1, 88.3, 87.8, 88}
+	for name, story := range map[string]struct {
+		first, second float64
+		after         time.Duration
+		confirms      bool
+		state         string // of the second
+	}{
+		"near, five minutes later":            {76, 76.3, 5 * time.Minute, true, "confirmed"},
+		"near, 24 hours later":                {76, 77, 24 * time.Hour, true, "confirmed"},
+		"near, a minute more than a day":      {76, 76, 24*time.Hour + time.Minute, false, "suspect"},
+		"two kilograms":                       {76, 74, time.Hour, true, "confirmed"},
+		"more than two kilograms":             {76, 73.99, time.Hour, false, "suspect"},
+		"two per cent of a great weight":      {120, 122.4, time.Hour, true, "confirmed"},
+		"more than that":                      {120, 122.41, time.Hour, false, "suspect"},
+		"near, and not in doubt itself":       {77.5, 78.5, time.Hour, true, "accepted"},
+		"the patient's usual weight again":    {62, 88, time.Hour, false, "accepted"},
+		"arrives later, was measured earlier": {76, 76.3, -2 * time.Hour, true, "confirmed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newIngestingClinic(t)
+			c.t = t
+			patient, at := c.weighedDaily(usual...)
+			at = at.Add(3 * time.Hour)
+			first := c.scale("GW-1", story.first, at).wantAt(object{"review_state": "suspect"})
+			days := c.standing(patient)
+			second := c.scale("GW-1", story.second, at.Add(story.after)).wantAt(object{"review_state": story.state})
+			first = c.ask(access.Nurse, "GET", "/ingestion/observations/"+first.at("id").(string)+"/", nil).want(200)
+			if !story.confirms {
+				first.wantAt(object{"review_state": "suspect", "fhir_status": nil})
+				return
+			}
+			now := c.now.Format(time.RFC3339)
+			first.wantAt(object{
+				"review_state": "confirmed", "confirmed_by": "system", "confirmed_at": now, "suspect_reason": "far_from_usual",
+				"fhir_status": "pending", "alert_triggered": true,
+			})
+			second.wantAt(object{"fhir_status": "pending", "alert_triggered": true})
+			if after := c.standing(patient); after == days || !strings.HasPrefix(after, "9 readings, 9 of devices, 9 for the EMR") {
+				t.Errorf("it stands at %s, before %s", after, days)
+			}
+			for _, kind := range c.open(patient) {
+				if strings.HasPrefix(kind, "suspect_reading") {
+					t.Error("the question is still open")
+				}
+			}
+			order := c.rows(t, `SELECT o.measured_at FROM alerts a JOIN observations o ON o.id = a.observation WHERE a.type = 'weight' ORDER BY a.id`)
+			if !slices.IsSorted(order) || len(order) != 2 {
+				t.Errorf("judged at %v", order)
+			}
+		})
+	}
+}
+
+// Who decides about patients may say that it was the patient.
+func TestStoryStaffConfirm(t *testing.T) {
+	for _, role := range []access.Role{access.Admin, access.ClinicalManager, access.Provider, access.Nurse} {
+		c := newIngestingClinic(t)
+		patient, at := c.weighedDaily(80, 80.2, 79.9)
+		sent := c.scale("GW-1", 92, at).wantAt(object{"review_state": "suspect"})
+		for _, other := range []access.Role{access.MA, access.DataMonitor, access.Patient} {
+			c.confirmReading(other, sent.at("id")).want(403)
+		}
+		c.confirmReading(role, "0194c5a8-0000-7000-8000-000000000000").want(404)
+		c.now = c.now.Add(time.Hour)
+		c.confirmReading(role, sent.at("id")).want(200).wantAt(object{
+			"review_state": "confirmed", "confirmed_by": c.people[role].Email(), "confirmed_at": c.now.Format(time.RFC3339), "fhir_status": "pending",
+			"status": "final", "alert_triggered": true, "alert_details.level": "critical",
+		})
+		wantSame(t, "open", c.open(patient), []string{"weight critical"})
+		if got := c.standing(patient); got != "4 readings, 4 of devices, 4 for the EMR, latest 92" {
+			t.Error(got)
+		}
+		if open := c.ask(access.Nurse, "GET", "/escalations/"+query("patient_id", patient), nil).results(); len(open) != 1 || open[0]["priority"] != "stat" {
+			t.Errorf("escalated: %v", open)
+		}
+		before := len(c.events(patient))
+		c.confirmReading(role, sent.at("id")).want(200).wantAt(object{"review_state": "confirmed"})
+		if events := c.events(patient); len(events) != before+1 || !slices.Contains(events, "observation.confirm") { // it was read again
+			t.Errorf("confirming again is recorded as %v", events[before:])
+		}
+		calm := c.scale("GW-1", 92.1, c.now.Add(48*time.Hour)).wantAt(object{"review_state": "accepted"}) // that weight has been vouched for
+		c.confirmReading(role, calm.at("id")).want(400, "invalid_state")
+		if pictures := c.rows(t, `SELECT COUNT(*) FROM daily_counts WHERE status = 'suspect' AND readings != 0`); pictures[0] != "0" {
+			t.Errorf("%s totals of suspect readings are left", pictures[0])
+		}
+	}
+}
+
+// The limits of the rule, and its edges: how many readings it takes, which they are, and what is never doubted.
+func TestStorySuspectLimits(t *testing.T) {
+	for name, story := range map[string]struct {
+		usual []float64
+		kg    float64
+		want  string
+	}{
+		"at ten kilograms":                        {[]float64{88, 88, 88}, 78, "accepted"},
+		"beyond":                                  {[]float64{88, 88, 88}, 77.99, "suspect"},
+		"ten per cent of more than 100 kg":        {[]float64{120, 120, 120}, 132, "accepted"},
+		"beyond ten per cent":                     {[]float64{120, 120, 120}, 132.01, "suspect"},
+		"two readings are too few":                {[]float64{88, 88}, 62, "accepted"},
+		"of the last seven only":                  {[]float64{60, 60, 60, 88, 88, 88, 88, 88, 88, 88}, 62, "suspect"},
+		"the median bears one that is out of way": {[]float64{88, 62, 88}, 62.2, "suspect"},
+		"an even number":                          {[]float64{80, 84, 86, 90}, 95, "accepted"},
+		"an even number, beyond":                  {[]float64{80, 84, 86, 90}, 95.01, "suspect"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newIngestingClinic(t)
+			c.t = t
+			c.enrol(object{"gateway_patient_id": "GW-1"})
+			for i, kg := range story.usual {
+				sent := c.scale("GW-1", kg, c.now.AddDate(0, 0, i-len(story.usual)))
+				if sent.at("review_state") == "suspect" {
+					c.confirmReading(access.Nurse, sent.at("id")).want(200)
+				}
+			}
+			c.scale("GW-1", story.kg, c.now.Add(time.Minute)).wantAt(object{"review_state": story.want})
+		})
+	}
+	t.Run("readings of more than 30 days ago are too old", func(t *testing.T) {
+		c := newIngestingClinic(t)
+		c.enrol(object{"gateway_patient_id": "GW-1"})
+		start := c.now.AddDate(0, 0, -34)
+		for i := range 3 {
+			c.scale("GW-1", 88, start.AddDate(0, 0, i))
+		}
+		c.scale("GW-1", 62, start.AddDate(0, 0, 31)).wantAt(object{"review_state": "accepted"})
+	})
+}
+
+// Whatever way a reading comes, somebody else's is held: typed by staff or by the patient, in a file, after it waited in the quarantine.
+func TestStorySuspectEntrances(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient, at := c.weighedDaily(88, 88.2, 87.9)
+	portal := vigiltest.User(t, c.app, access.Patient)
+	portal.Set("patient", patient)
+	if err := c.app.Save(portal.ProxyRecord()); err != nil {
+		t.Fatal(err)
+	}
+	c.now = at.AddDate(0, 0, 6)
+	day := func(n int) time.Time { return at.AddDate(0, 0, n).Truncate(time.Second) }
+	typed := object{"patient_id": patient, "weight_kg": 62, "measured_at": day(0).Format(time.RFC3339)}
+	c.ask(access.MA, "POST", "/ingestion/weight/", typed).want(201).wantAt(object{"review_state": "suspect", "origin": "staff"})
+	c.ask(access.MA, "POST", "/ingestion/weight/", typed).want(200).wantAt(object{"review_state": "suspect", "duplicate": true})
+	c.ask(access.MA, "POST", "/ingestion/weight/", object{"patient_id": patient, "weight_lbs": 250, "measured_at": day(2).Format(time.RFC3339)}).want(201).
+		wantAt(object{"review_state": "suspect", "suspect_reason": "far_from_usual", "weight_kg": 113.4})
+	own := c.askAs(portal, "POST", "/ingestion/weight/", object{"weight_kg": 62, "measured_at": day(4).Format(time.RFC3339)}).want(201).
+		wantAt(object{"review_state": "suspect", "origin": "patient"})
+	waited := c.event(t, fmt.Sprintf(`{"event_type":"measurement.created","device_id":"W-2","patient_id":"nobody","measurement_type":"weight","values":{"weight":70},"unit":"kg","timestamp":%q}`,
+		day(5).Format(time.RFC3339))).want(200).at("event_id")
+	c.ask(access.MA, "POST", fmt.Sprintf("/ingestion/quarantine/%v/release/", waited), object{"patient_id": patient}).want(201).
+		wantAt(object{"review_state": "suspect", "origin": "device"})
+	// What else is measured in between has nothing to do with it.
+	c.ask(access.MA, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": 120, "diastolic": 80, "measured_at": day(5).Format(time.RFC3339)}).want(201).
+		wantAt(object{"review_state": "accepted"})
+	wantSame(t, "alerts", c.raisedAbout(patient), []string{"suspect_reading warning weight 62/78"})
+
+	// The patient steps on the scale again, and that settles it, whoever typed the other.
+	c.askAs(portal, "POST", "/ingestion/weight/", object{"weight_kg": 62.5, "measured_at": day(4).Add(time.Minute).Format(time.RFC3339)}).want(201).
+		wantAt(object{"review_state": "confirmed"})
+	c.ask(access.Nurse, "GET", "/ingestion/observations/"+own.at("id").(string)+"/", nil).want(200).wantAt(object{"review_state": "confirmed", "confirmed_by": "system"})
+
+	// The list counts what it shows, whatever is thought of it.
+	if all := c.ask(access.Nurse, "GET", "/ingestion/observations/"+query("page_size", "100"), nil).results(); len(all) != 9 {
+		t.Errorf("%d readings are listed", len(all))
+	}
+	if weights := c.ask(access.Nurse, "GET", "/ingestion/observations/"+query("page_size", "100", "observation_type", "weight"), nil).results(); len(weights) != 8 {
+		t.Errorf("%d weights are listed", len(weights))
+	}
+}
+
+// What a suspect reading was before it is confirmed is no evidence for billing, and is evidence from the moment it is.
+func TestStorySuspectBilling(t *testing.T) {
+	c := newIngestingClinic(t)
+	start := c.now.AddDate(0, 0, -31)
+	patient := c.enrol(object{"gateway_patient_id": "GW-1"})
+	c.ask(access.Admin, "POST", "/devices/assign/", object{
+		"device_id": "W-1", "patient_id": patient, "device_type": "weight_scale", "assigned_at": start.AddDate(0, 0, -1).Format(time.RFC3339),
+	}).want(200)
+	for i := range 15 {
+		c.scale("GW-1", 88, start.AddDate(0, 0, i))
+	}
+	spouse := c.scale("GW-1", 62, start.AddDate(0, 0, 16))
+	days := func() string {
+		t.Helper()
+		evidence, err := collections.EvidenceReadings(c.app, patient, start, c.now.Add(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(c.rows(t, `SELECT COUNT(DISTINCT day) FROM reading_days WHERE device_readings > 0`)[0], " days, ", len(evidence), " readings")
+	}
+	if got := days(); got != "15 days, 15 readings" {
+		t.Errorf("%v before it is confirmed", got)
+	}
+	c.confirmReading(access.Provider, spouse.at("id")).want(200)
+	if got := days(); got != "16 days, 16 readings" {
+		t.Errorf("%v once it is confirmed", got)
+	}
+	c.ask(access.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", spouse.at("id")), object{"reason": "It was the spouse"}).want(200)
+	if got := days(); got != "15 days, 15 readings" {
+		t.Errorf("%v once it is withdrawn", got)
+	}
+}
