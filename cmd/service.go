@@ -110,6 +110,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	s.readings = observations.NewEngine(observations.Rules{
 		PracticeZone: settings.PracticeLocation, AutoTransform: settings.FHIR.AutoTransform, MaxFuture: settings.Clinical.MeasuredAtMaxFuture,
 		NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: settings.Clinical.AutoResolveWarning, Critical: settings.Clinical.AutoResolveCritical},
+		ConfirmReadings:      settings.Clinical.ConfirmReadings,
 	})
 	s.live = s.newLive()
 	s.inheritors = newInheritors()

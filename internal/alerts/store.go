@@ -46,6 +46,10 @@ type Draft struct {
 	Informative bool
 	// Snoozed alerts are known: nobody is told of them.
 	Snoozed bool
+	// BreaksSnooze: it is worse than what is known, and told whatever was told just before.
+	BreaksSnooze bool
+	// HeldUntil is until when its escalation waits for the reading to be confirmed; zero for not at all.
+	HeldUntil time.Time
 }
 
 // Store inserts an alert inside the caller's transaction and returns its record id.
@@ -64,6 +68,9 @@ func Store(tx core.App, draft Draft, now time.Time) (string, error) {
 		"observation": draft.ObservationID, "parameter": draft.Finding.Parameter, "message": message,
 		"status": string(StatusActive), "acknowledged": false, "snoozed": draft.Snoozed, "escalation": draft.EscalationID,
 		"device_id": draft.DeviceID, "origin": string(draft.Origin), "measured_at": collections.Instant(draft.MeasuredAt), "created_at": stored, "updated_at": stored,
+	}
+	if !draft.HeldUntil.IsZero() {
+		row["held_until"] = collections.Instant(draft.HeldUntil)
 	}
 	if draft.Informative {
 		row["status"], row["acknowledged"] = string(StatusResolved), true

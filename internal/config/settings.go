@@ -180,6 +180,7 @@ type Clinical struct {
 	MeasuredAtMaxFuture        time.Duration `env:"MEASURED_AT_MAX_FUTURE_SECONDS" envDefault:"300" min:"0s" max:"24h" doc:"how far ahead of the server a measurement time may be"`
 	AutoResolveWarning         int           `env:"AUTO_RESOLVE_NORMAL_READINGS_WARNING" envDefault:"1" min:"1" max:"10" doc:"normal readings in a row that resolve a warning"`
 	AutoResolveCritical        int           `env:"AUTO_RESOLVE_NORMAL_READINGS_CRITICAL" envDefault:"2" min:"1" max:"10" doc:"normal readings in a row that resolve a critical alert"`
+	ConfirmReadings            time.Duration `env:"CONFIRM_READINGS" envDefault:"0" min:"0s" max:"1h" doc:"how long the escalation of a first severe blood pressure waits for the patient to measure again; 0 = not at all"`
 	EscalationOverdueStat      time.Duration `env:"ESCALATION_OVERDUE_STAT" envDefault:"15m" min:"1m" max:"168h" doc:"a stat escalation not in progress by then is overdue"`
 	EscalationOverdueUrgent    time.Duration `env:"ESCALATION_OVERDUE_URGENT" envDefault:"60m" min:"1m" max:"168h" doc:"the same for urgent"`
 	EscalationOverdueRoutine   time.Duration `env:"ESCALATION_OVERDUE_ROUTINE" envDefault:"24h" min:"1m" max:"168h" doc:"the same for routine"`

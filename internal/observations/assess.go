@@ -23,6 +23,8 @@ type Situation struct {
 	PatientZone *time.Location
 	// DeviceAssigned: the device was assigned to the patient when the reading was taken.
 	DeviceAssigned bool
+	// MayWait: the escalation of this reading may wait for another one, see [Effects.hold].
+	MayWait bool
 }
 
 // Rules are the settings that assessing depends on.
@@ -31,6 +33,8 @@ type Rules struct {
 	NormalReadingsNeeded alerts.NormalReadingsNeeded
 	AutoTransform        bool
 	MaxFuture            time.Duration
+	// ConfirmReadings is how long the escalation of a first severe blood pressure waits for another reading; 0 for not at all.
+	ConfirmReadings time.Duration
 }
 
 // Effects are the consequences of one stored reading, decided and not yet written.
@@ -76,7 +80,7 @@ func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 	for _, finding := range findings {
 		if finding.Breached() {
 			raised := draft(o, finding, false)
-			raised.Snoozed = picture.Snoozed(finding.Type, finding.Level, now)
+			raised.Snoozed, raised.BreaksSnooze = alerts.Quiet(picture.Snoozes, finding, judged, picture.Thresholds, now)
 			effects.Alerts = append(effects.Alerts, raised)
 		}
 	}
@@ -87,7 +91,9 @@ func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 			}, true))
 		}
 	}
-	effects.escalate(picture, s.PrimaryProvider, now)
+	if !s.MayWait || !effects.hold(picture, rules.ConfirmReadings, now) {
+		effects.escalate(picture, s.PrimaryProvider, now)
+	}
 	effects.After = effects.after(picture, stored(now))
 	effects.Place = effects.After.Place(now)
 	return effects

@@ -114,9 +114,13 @@ func (e *Engine) consequences(
 	if err != nil {
 		return Outcome{}, err
 	}
+	mayWait, err := e.mayWait(tx, o, picture.Thresholds, now)
+	if err != nil {
+		return Outcome{}, err
+	}
 	effects := Assess(o, Situation{
 		Picture: picture, PrimaryProvider: patient.holder.PrimaryProvider, PatientZone: collections.Zone(patient.holder.TimeZone, e.rules.PracticeZone),
-		DeviceAssigned: patient.deviceAssigned,
+		DeviceAssigned: patient.deviceAssigned, MayWait: mayWait,
 	}, e.rules, now)
 	if len(effects.Alerts) > 0 {
 		effects.PatientLabel = patient.holder.label(o.PatientID)
@@ -124,6 +128,7 @@ func (e *Engine) consequences(
 	outcome, err := apply(tx, b, effects, by, now)
 	if err == nil {
 		patient.learn(effects, outcome, now)
+		err = e.endWaits(tx, effects, outcome, picture, now)
 	}
 	return outcome, err
 }
