@@ -106,6 +106,7 @@ func (w *week) story() map[int]func() {
 		89:  w.assign,                          // 2 o'clock at night in Sydney
 		90:  w.resolve,
 		100: func() { w.event(with(object{"event_type": "device.battery_low", "battery_level": 7}), http.StatusOK) },
+		120: w.severe,
 		150: w.tamperWithAudit,
 	}
 }
@@ -215,9 +216,16 @@ func (w *week) critical() {
 	w.clock.set(w.clock.Now().Add(time.Second))
 	w.event(object{
 		"event_type": "measurement.created", "device_id": weekMarks["device"][0], "patient_id": weekMarks["gateway id"][0], "measurement_type": "blood_pressure",
-		"values": object{"systolic": 187, "diastolic": 121}, "unit": "mmHg",
+		"values": object{"systolic": 187, "diastolic": 121, "pulse": 141}, "unit": "mmHg", // with that pulse it waits for nothing
 	}, http.StatusOK)
 	w.post(w.t, "/api/v1/escalations/", w.as(nurse), object{"patient_id": w.ann, "priority": "urgent", "reason": weekMarks["escalation reason"][0]}).expect(w.t, http.StatusCreated)
+}
+
+// severe is a first severe pressure: the patient is asked to measure again, and does not.
+func (w *week) severe() {
+	w.post(w.t, "/api/v1/ingestion/blood-pressure/", w.as(adminEmail), object{
+		"patient_id": w.bob, "systolic": 187, "diastolic": 121, "measured_at": w.clock.Now().Format(time.RFC3339),
+	}).expect(w.t, http.StatusCreated)
 }
 
 // stat is the path of the escalation that the critical reading opened.

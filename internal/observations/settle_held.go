@@ -77,6 +77,8 @@ func settle(tx core.App, id string, now time.Time) (patientID string, err error)
 		confirmed = confirmed || severe(r, picture.Thresholds)
 	}
 	switch {
+	case alert.Late(): // nobody is woken for what was measured long ago
+		return patientID, nil
 	case !confirmed:
 		return patientID, unconfirmed(tx, alert, repeated, picture, now)
 	case picture.Snoozed(alert.Type(), alerts.Critical, now): // known: the end of the snooze tells what still stands
