@@ -86,6 +86,7 @@ func (w *week) story() map[int]func() {
 		return event
 	}
 	return map[int]func(){
+		0:   w.severe, // before the days without a reading escalate by themselves
 		1:   func() { w.event(with(object{"event_type": "device.connected"}), http.StatusOK) },
 		2:   w.followUp,
 		3:   func() { w.event(with(object{"event_type": "device.battery_low", "battery_level": 13}), http.StatusOK) },
@@ -106,7 +107,6 @@ func (w *week) story() map[int]func() {
 		89:  w.assign,                          // 2 o'clock at night in Sydney
 		90:  w.resolve,
 		100: func() { w.event(with(object{"event_type": "device.battery_low", "battery_level": 7}), http.StatusOK) },
-		120: w.severe,
 		150: w.tamperWithAudit,
 	}
 }
@@ -230,7 +230,7 @@ func (w *week) severe() {
 
 // stat is the path of the escalation that the critical reading opened.
 func (w *week) stat() string {
-	return "/api/v1/escalations/" + w.first("/api/v1/escalations/?priority=stat", nurse, "id") + "/"
+	return "/api/v1/escalations/" + w.first("/api/v1/escalations/?priority=stat&patient_id="+w.ann, nurse, "id") + "/"
 }
 
 func (w *week) assign() {
