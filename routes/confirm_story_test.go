@@ -205,3 +205,39 @@ func TestMeasureAgainSaysNothing(t *testing.T) {
 		t.Errorf("the list has %v", list)
 	}
 }
+
+// Whichever entrance the first severe pressure comes by, it waits; a pulse that its vendor sends by itself, and is critical, does not.
+func TestEveryEntranceWaits(t *testing.T) {
+	quarantined := func(w *ward) {
+		id := w.event(w.t, cuffEvent("BP-1", "GW-unknown", 190, w.now)).want(200).at("event_id").(string)
+		w.ask(access.MA, "POST", "/ingestion/quarantine/"+id+"/release/", object{"patient_id": w.patient}).want(201)
+	}
+	for name, test := range map[string]struct {
+		send func(w *ward)
+		stat int
+	}{
+		"webhook":    {func(w *ward) { w.cuff(190, 80, 70) }, 0},
+		"tenovi":     {func(w *ward) { w.sends(w.t, "tenovi", pressure("T-1", "GW-1", w.now, 190)).wantBecame("accepted") }, 0},
+		"a release":  {quarantined, 0},
+		"the portal": {func(w *ward) { w.typed(w.portal(), 190) }, 0},
+		"staff":      {func(w *ward) { w.typed(w.people[access.MA], 190) }, 0},
+		"tenovi in parts": {func(w *ward) {
+			w.sends(w.t, "tenovi", pressure("T-1", "GW-1", w.now, 190)).wantBecame("accepted")
+			w.wantStat("the pressure", 0)
+			w.sends(w.t, "tenovi", pulse("T-1", "GW-1", w.now, 190)).wantBecame("accepted")
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWard(t, confirm)
+			test.send(w)
+			w.wantStat("at once", test.stat)
+			w.pass(confirm)
+			w.wantStat("at the end", 1)
+			for _, alert := range w.alertsOf("level", "critical") {
+				if alert["escalation_id"] == nil || alert["held_until"] != nil {
+					t.Errorf("an alert about %v belongs to %v and waits until %v", alert["type"], alert["escalation_id"], alert["held_until"])
+				}
+			}
+		})
+	}
+}

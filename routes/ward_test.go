@@ -220,3 +220,11 @@ func (w *ward) want(what string, alert, values object) {
 		}
 	}
 }
+
+// typed is a reading that somebody types.
+func (w *ward) typed(by *collections.User, systolic int) {
+	w.t.Helper()
+	w.askAs(by, "POST", "/ingestion/blood-pressure/", object{
+		"patient_id": w.patient, "systolic": systolic, "diastolic": 80, "measured_at": w.now.Format(time.RFC3339),
+	}).want(201)
+}
