@@ -257,8 +257,13 @@ func Announced(app core.App, key string) (bool, error) {
 	return queryValue[bool](app, "find announcement", `SELECT EXISTS (SELECT 1 FROM announcements WHERE key = {:key})`, dbx.Params{"key": key})
 }
 
-// AnnouncementTold is when people heard of what was announced under a key; zero for not yet.
-func AnnouncementTold(app core.App, key string) (time.Time, error) {
-	told, err := queryValue[string](app, "find announcement", `SELECT told_at FROM announcements WHERE key = {:key} AND told_at != ''`, dbx.Params{"key": key})
-	return ParseInstant(told), unlessMissing(err)
+// AnnouncementsTold are when people heard of what was announced under a key, and under keys that begin with a text, in order.
+func AnnouncementsTold(app core.App, key, beginning string) (told []time.Time, err error) {
+	found, err := queryColumn[string](app, "find announcements", `SELECT told_at FROM announcements
+		WHERE (key = {:key} OR key >= {:beginning} AND key < {:end}) AND told_at != '' ORDER BY told_at`,
+		dbx.Params{"key": key, "beginning": beginning, "end": beginning + "~"})
+	for _, at := range found {
+		told = append(told, ParseInstant(at))
+	}
+	return told, err
 }

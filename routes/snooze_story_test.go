@@ -70,6 +70,35 @@ func TestStoryWorseThanSnoozed(t *testing.T) {
 	}
 }
 
+// One that breaks through is told to those who have the escalation, too, though they were told of that a moment ago.
+func TestWorseThanSnoozedRenewsTheEscalation(t *testing.T) {
+	w := newWard(t, 0)
+	w.cuff(188, 110, 0)
+	w.snooze(4*time.Hour, true).want(201)
+	w.wantPushed("the first", 1, 1)
+	w.now = w.now.Add(10 * time.Minute)
+	w.want("known", w.cuff(189, 110, 0), object{"snoozed": true})
+	w.wantPushed("known", 0, 0)
+	w.now = w.now.Add(time.Minute)
+	worse := w.cuff(232, 130, 0)
+	w.wantPushed("worse", 1, 1)
+	w.wantStat("worse", 1)
+	end := fmt.Sprintf("/patients/%s/snoozes/1/end/", w.patient)
+	w.now = w.now.Add(time.Minute)
+	w.ask(access.Nurse, "POST", end, nil).want(200)
+	w.wantPushed("at the end", 1, 1)
+	var told int
+	trail, _ := w.ask(access.Nurse, "GET", fmt.Sprintf("/alerts/%v/", worse["id"]), nil).want(200).at("audit_trail").([]any)
+	for _, step := range trail {
+		if step.(object)["action"] == "notified" {
+			told++
+		}
+	}
+	if told != 2 {
+		t.Errorf("the trail has %v", trail)
+	}
+}
+
 // What breaks through depends on what was known when the snooze began: parameter, direction, and a tenth of the way to the end of the range.
 func TestWhatBreaksThrough(t *testing.T) {
 	type pressure struct{ systolic, diastolic, pulse int }

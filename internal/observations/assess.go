@@ -116,7 +116,7 @@ func (e *Effects) escalate(picture triage.Picture, primaryProvider string, now t
 		for _, open := range picture.Escalations {
 			if open.BySystem {
 				e.AttachTo = open.ID
-				e.Renotify = e.Renotify || (!alert.Snoozed && open.Renotify(now))
+				e.Renotify = e.Renotify || (!alert.Snoozed && (alert.BreaksSnooze || open.Renotify(now)))
 			}
 		}
 		if e.AttachTo == "" && e.OpenEscalation == nil && !alert.Snoozed {

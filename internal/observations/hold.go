@@ -74,7 +74,7 @@ func (a *application) askAgain(draft alerts.Draft, id string) error {
 		return nil
 	}
 	return notifications.Announce(a.tx, notifications.Announcement{
-		Kind: notifications.MeasureAgain, Severity: "info", PatientID: draft.PatientID, Key: alerts.AnnouncementKey(id) + " again",
+		Kind: notifications.MeasureAgain, Severity: "info", PatientID: draft.PatientID, Key: alerts.AnnouncementKey(id) + " measure again",
 	}, a.now)
 }
 

@@ -84,7 +84,7 @@ func settle(tx core.App, id string, now time.Time) (patientID string, err error)
 	case picture.Snoozed(alert.Type(), alerts.Critical, now): // known: the end of the snooze tells what still stands
 		return patientID, nil
 	}
-	return patientID, ranking.EscalateCritical(tx, picture, alert, now)
+	return patientID, ranking.EscalateCritical(tx, picture, alert, false, now)
 }
 
 // repeatsOf are the readings that repeat the one behind an alert. What a patient types does not settle what a device measured.

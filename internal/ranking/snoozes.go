@@ -133,7 +133,7 @@ func tellStanding(tx core.App, snooze *collections.Snooze, end, now time.Time) (
 		return false, err
 	}
 	if critical && open > 0 {
-		if err := EscalateCritical(tx, picture, alert, now); err != nil {
+		if err := EscalateCritical(tx, picture, alert, true, now); err != nil {
 			return false, err
 		}
 		if alert, err = collections.FindAlert(tx, alert.Id); err != nil {
@@ -146,7 +146,7 @@ func tellStanding(tx core.App, snooze *collections.Snooze, end, now time.Time) (
 	return true, notifications.Announce(tx, notifications.Announcement{
 		Kind: notifications.AlertRaised, Severity: alert.Level(), PatientID: patient, AlertID: alert.Id,
 		Body: fmt.Sprintf("%s: no longer snoozed are alerts about %s. Not acknowledged: %d. The latest: %s", whom, strings.ReplaceAll(kind, "_", " "), open, alert.MessageShown()),
-		Key:  "snooze " + snooze.Id + " end", AtOnce: true,
+		Key:  alerts.ToldAgainKey(alert.Id, snooze.Id), AtOnce: true,
 	}, now)
 }
 

@@ -14,9 +14,9 @@ import (
 )
 
 // EscalateCritical does for a critical alert what its reading would have done, had it not been snoozed or waited for another one: the alert
-// joins the escalation that the system has open for the patient, which is then at least stat, or opens one. It is part of a change that
-// ranks the patient anew. Source: docs/decisions/alerts.md, "STAT-severity alert".
-func EscalateCritical(tx core.App, picture triage.Picture, alert *collections.Alert, now time.Time) error {
+// joins the escalation that the system has open for the patient, which is then at least stat, or opens one. People hear anew of one that is
+// joined, at once or not before they may. It is part of a change that ranks the patient anew. Source: docs/decisions/alerts.md, "STAT-severity alert".
+func EscalateCritical(tx core.App, picture triage.Picture, alert *collections.Alert, atOnce bool, now time.Time) error {
 	patient := alert.PatientID()
 	assignee, err := collections.ActiveProviderEmail(tx, patient)
 	if err != nil {
@@ -31,7 +31,7 @@ func EscalateCritical(tx core.App, picture triage.Picture, alert *collections.Al
 	key, why := "escalation "+id, alert.MessageShown()
 	if !opened {
 		active, _ := picture.OpenBySystem()
-		again := active.Renotify(now)
+		again := atOnce || active.Renotify(now)
 		if err := escalations.Join(tx, id, again, now); err != nil || !again {
 			return err
 		}
