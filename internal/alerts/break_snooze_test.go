@@ -36,8 +36,12 @@ func TestTenthByKind(t *testing.T) {
 		quiet, breaks vitals.Reading
 		far           vitals.Reading
 	}{
-		"pulse": {"pulse", alerts.Known{Parameter: "pulse", High: true, Value: 135}, withPulse(bloodPressure(120, 80), 146), withPulse(bloodPressure(120, 80), 147),
-			withPulse(bloodPressure(120, 80), 40)},
+		"pulse": {
+			"pulse",
+			alerts.Known{Parameter: "pulse", High: true, Value: 135},
+			withPulse(bloodPressure(120, 80), 146), withPulse(bloodPressure(120, 80), 147),
+			withPulse(bloodPressure(120, 80), 40),
+		},
 		"SpO2":              {"pulse_oximetry", alerts.Known{Parameter: "spo2", Value: 86}, oximetry(82.3), oximetry(82.2), oximetry(60)},
 		"glucose, high":     {"blood_glucose", alerts.Known{Parameter: "glucose", High: true, Value: 320}, bloodGlucose(349), bloodGlucose(350), bloodGlucose(54)},
 		"glucose, low":      {"blood_glucose", alerts.Known{Parameter: "glucose", Value: 50}, bloodGlucose(46.7), bloodGlucose(46.6), bloodGlucose(300)},
