@@ -48,6 +48,8 @@ type NotificationDraft struct {
 	Body                                         phi.Text
 	Patient, Alert, Escalation, Entry, DedupeKey string
 	InApp                                        bool
+	// AtOnce: no push about another alert speaks for it.
+	AtOnce bool
 }
 
 // InsertNotification stores a notification unless the person has one with the same key.
@@ -65,13 +67,13 @@ func InsertNotification(tx core.App, d NotificationDraft, now time.Time) error {
 		return fmt.Errorf("seal notification: %w", err)
 	}
 	return exec(tx, "store notification", `INSERT INTO notifications (id, user, channel, type, severity, title, body, patient, alert,
-			escalation, billing_entry, dedupe_key, in_app, due_at, dispatched_at, read_at, created_at)
+			escalation, billing_entry, dedupe_key, in_app, at_once, due_at, dispatched_at, read_at, created_at)
 		VALUES ({:id}, {:user}, {:channel}, {:type}, {:severity}, {:title}, {:body}, {:patient}, {:alert},
-			{:escalation}, {:entry}, {:key}, {:inApp}, {:at}, '', '', {:at})
+			{:escalation}, {:entry}, {:key}, {:inApp}, {:atOnce}, {:at}, '', '', {:at})
 		ON CONFLICT (user, dedupe_key) WHERE dedupe_key != '' DO NOTHING`, dbx.Params{
 		"id": id, "user": d.User, "channel": d.Channel, "type": d.Type, "severity": d.Severity, "title": title, "body": body,
 		"patient": d.Patient, "alert": d.Alert, "escalation": d.Escalation, "entry": d.Entry, "key": d.DedupeKey, "inApp": d.InApp,
-		"at": Instant(now),
+		"atOnce": d.AtOnce, "at": Instant(now),
 	})
 }
 
@@ -84,13 +86,15 @@ type UnplannedNotification struct {
 	Severity string `db:"severity"`
 	Patient  string `db:"patient"`
 	Alert    string `db:"alert"`
+	// AtOnce: no push about another alert speaks for it.
+	AtOnce bool `db:"at_once"`
 	// Yours is true for the patient's primary provider and the escalation's assignee.
 	Yours bool `db:"yours"`
 }
 
 // UnplannedNotifications are due and without plan: those about escalations first, since their pushes speak for alerts, then oldest first.
 func UnplannedNotifications(app core.App, now time.Time, limit int) (list []UnplannedNotification, err error) {
-	err = app.NonconcurrentDB().NewQuery(`SELECT n.id, n.user, n.channel, n.type, n.severity, n.patient, n.alert,
+	err = app.NonconcurrentDB().NewQuery(`SELECT n.id, n.user, n.channel, n.type, n.severity, n.patient, n.alert, n.at_once,
 			COALESCE((SELECT primary_provider FROM patients WHERE id = n.patient) = n.user, FALSE) OR
 			COALESCE((SELECT assigned_to FROM escalations WHERE id = n.escalation) = (SELECT email FROM users WHERE id = n.user), FALSE) AS yours
 		FROM notifications n WHERE n.id IN (SELECT id FROM notifications WHERE dispatched_at = '' AND due_at <= {:now}
@@ -114,11 +118,12 @@ func Covered(tx core.App, n UnplannedNotification, now time.Time) (covered bool,
 	}
 	err = tx.NonconcurrentDB().NewQuery(`SELECT EXISTS (SELECT 1 FROM notifications e JOIN alerts a ON a.id = {:alert} JOIN alerts b ON b.id = e.alert
 		WHERE e.user = {:user} AND e.patient = {:patient} AND e.created_at >= {:together} AND e.channel IN ('escalations', 'alerts')
-			AND (e.channel = 'escalations' AND b.id = a.id OR b.type = a.type AND b.level = a.level AND e.created_at >= {:spaced})
+			AND (e.channel = 'escalations' AND b.id = a.id OR b.type = a.type AND b.level = a.level AND e.created_at >= {:spaced} AND NOT {:atOnce})
 			AND b.resolution_reason != 'withdrawn' AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.id = b.observation AND o.status = 'entered_in_error')
 			AND EXISTS (SELECT 1 FROM push_deliveries p WHERE p.notification = e.id AND p.status IN ('pending', 'sent')))`).
 		Bind(dbx.Params{
 			"alert": n.Alert, "user": n.User, "patient": n.Patient, "together": Instant(now.Add(-toldTogether)), "spaced": Instant(now.Add(-betweenAlerts)),
+			"atOnce": n.AtOnce,
 		}).Row(&covered)
 	return covered, wrap(err, "look for a push that speaks for a notification")
 }
@@ -205,6 +210,7 @@ type Announcement struct {
 	User       string `db:"user"`
 	Key        string `db:"key"`
 	Sealed     string `db:"body"`
+	AtOnce     bool   `db:"at_once"`
 	CreatedAt  string `db:"created_at"`
 }
 
@@ -222,18 +228,18 @@ func InsertAnnouncement(tx core.App, a Announcement, body phi.Text, told, now ti
 		return false, fmt.Errorf("seal announcement: %w", err)
 	}
 	n, err := change(tx, "store announcement", `INSERT INTO announcements
-			(id, kind, severity, patient, alert, escalation, billing_entry, user, key, body, created_at, told_at)
-		VALUES ({:id}, {:kind}, {:severity}, {:patient}, {:alert}, {:escalation}, {:entry}, {:user}, {:key}, {:body}, {:at}, {:told})
+			(id, kind, severity, patient, alert, escalation, billing_entry, user, key, body, at_once, created_at, told_at)
+		VALUES ({:id}, {:kind}, {:severity}, {:patient}, {:alert}, {:escalation}, {:entry}, {:user}, {:key}, {:body}, {:atOnce}, {:at}, {:told})
 		ON CONFLICT (key) DO NOTHING`, dbx.Params{
 		"id": id, "kind": a.Kind, "severity": a.Severity, "patient": a.Patient, "alert": a.Alert, "escalation": a.Escalation,
-		"entry": a.Entry, "user": a.User, "key": a.Key, "body": sealed, "at": Instant(now), "told": Instant(told),
+		"entry": a.Entry, "user": a.User, "key": a.Key, "body": sealed, "atOnce": a.AtOnce, "at": Instant(now), "told": Instant(told),
 	})
 	return n == 1, err
 }
 
 // OpenAnnouncements are those nobody has been told of, oldest first, after the given one.
 func OpenAnnouncements(app core.App, after *Announcement, limit int) (open []*Announcement, err error) {
-	query := app.DB().Select("id", "kind", "severity", "patient", "alert", "escalation", "billing_entry", "user", "key", "body", "created_at").
+	query := app.DB().Select("id", "kind", "severity", "patient", "alert", "escalation", "billing_entry", "user", "key", "body", "at_once", "created_at").
 		From(Announcements).Where(dbx.NewExp("told_at = ''")).OrderBy("created_at", "id").Limit(int64(limit))
 	if after != nil {
 		query.AndWhere(dbx.NewExp("(created_at, id) > ({:at}, {:id})", dbx.Params{"at": after.CreatedAt, "id": after.ID}))
@@ -252,8 +258,13 @@ func Announced(app core.App, key string) (bool, error) {
 	return queryValue[bool](app, "find announcement", `SELECT EXISTS (SELECT 1 FROM announcements WHERE key = {:key})`, dbx.Params{"key": key})
 }
 
-// AnnouncementTold is when people heard of what was announced under a key; zero for not yet.
-func AnnouncementTold(app core.App, key string) (time.Time, error) {
-	told, err := queryValue[string](app, "find announcement", `SELECT told_at FROM announcements WHERE key = {:key} AND told_at != ''`, dbx.Params{"key": key})
-	return ParseInstant(told), unlessMissing(err)
+// AnnouncementsTold are when people heard of what was announced under a key, and under keys that begin with a text, in order.
+func AnnouncementsTold(app core.App, key, beginning string) (told []time.Time, err error) {
+	found, err := queryColumn[string](app, "find announcements", `SELECT told_at FROM announcements
+		WHERE (key = {:key} OR key >= {:beginning} AND key < {:end}) AND told_at != '' ORDER BY told_at`,
+		dbx.Params{"key": key, "beginning": beginning, "end": beginning + "~"})
+	for _, at := range found {
+		told = append(told, ParseInstant(at))
+	}
+	return told, err
 }

@@ -153,6 +153,23 @@ func PatientNames(app core.App, ids []string) (names []PatientName, err error) {
 	return names, err
 }
 
+// PatientPhones reads the phone numbers of the given ids, patients of any state; who has none, or one that cannot be opened, is left out.
+func PatientPhones(app core.App, ids []string) (map[string]phi.Text, error) {
+	phones := map[string]phi.Text{}
+	query := app.DB().Select("id", "phone").From(Patients).Where(among(ids))
+	err := eachRow("read patients' phones", query, func(rows *dbx.Rows) error {
+		var id, sealed string
+		if err := rows.Scan(&id, &sealed); err != nil {
+			return err
+		}
+		if phone, err := OpenValue(sealed, Patients, PatientPhone, id); err == nil && phone != "" {
+			phones[id] = phi.Text(phone)
+		}
+		return nil
+	})
+	return phones, err
+}
+
 // PatientsAfter are the ids of the next patients of any state, in order.
 func PatientsAfter(app core.App, after string, limit int) ([]string, error) {
 	return queryColumn[string](app, "list patients", `SELECT id FROM patients WHERE id > {:after} ORDER BY id LIMIT +{:limit}`,

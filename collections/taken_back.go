@@ -61,8 +61,6 @@ func (a *Alert) Withdraw(tx core.App, reason string, now time.Time) error {
 	return Update(tx, a.ProxyRecord(), "resolution_reason", "updated_at")
 }
 
-func (a *Alert) MeasuredAt() time.Time { return instantOf(a, "measured_at") }
-func (a *Alert) Origin() string        { return a.GetString("origin") }
 func (a *Alert) NormalReadings() int   { return a.GetInt("normal_readings") }
 
 // BySystem reports whether the service opened it.

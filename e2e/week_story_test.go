@@ -86,6 +86,7 @@ func (w *week) story() map[int]func() {
 		return event
 	}
 	return map[int]func(){
+		0:   w.severe, // before the days without a reading escalate by themselves
 		1:   func() { w.event(with(object{"event_type": "device.connected"}), http.StatusOK) },
 		2:   w.followUp,
 		3:   func() { w.event(with(object{"event_type": "device.battery_low", "battery_level": 13}), http.StatusOK) },
@@ -215,14 +216,21 @@ func (w *week) critical() {
 	w.clock.set(w.clock.Now().Add(time.Second))
 	w.event(object{
 		"event_type": "measurement.created", "device_id": weekMarks["device"][0], "patient_id": weekMarks["gateway id"][0], "measurement_type": "blood_pressure",
-		"values": object{"systolic": 187, "diastolic": 121}, "unit": "mmHg",
+		"values": object{"systolic": 187, "diastolic": 121, "pulse": 141}, "unit": "mmHg", // with that pulse it waits for nothing
 	}, http.StatusOK)
 	w.post(w.t, "/api/v1/escalations/", w.as(nurse), object{"patient_id": w.ann, "priority": "urgent", "reason": weekMarks["escalation reason"][0]}).expect(w.t, http.StatusCreated)
 }
 
+// severe is a first severe pressure: the patient is asked to measure again, and does not.
+func (w *week) severe() {
+	w.post(w.t, "/api/v1/ingestion/blood-pressure/", w.as(adminEmail), object{
+		"patient_id": w.bob, "systolic": 187, "diastolic": 121, "measured_at": w.clock.Now().Format(time.RFC3339),
+	}).expect(w.t, http.StatusCreated)
+}
+
 // stat is the path of the escalation that the critical reading opened.
 func (w *week) stat() string {
-	return "/api/v1/escalations/" + w.first("/api/v1/escalations/?priority=stat", nurse, "id") + "/"
+	return "/api/v1/escalations/" + w.first("/api/v1/escalations/?priority=stat&patient_id="+w.ann, nurse, "id") + "/"
 }
 
 func (w *week) assign() {

@@ -120,7 +120,7 @@ func newWeek(t *testing.T) *week {
 	emrURL := "http://" + emrServer.Listener.Addr().String()
 	addr := freeAddr(t)
 	w.practice = newPractice(t, append(append(emrSettings(emrURL), w.pushes.settings...), "VIGIL_EMR_QUICK_RETRY_DELAYS=1ms", "VIGIL_LOG_LEVEL=debug",
-		"VIGIL_RESTRICT_TO_CARE_TEAM=true", "VIGIL_SMTP_HOST=127.0.0.1", "VIGIL_SMTP_PORT="+mailPort(w.mail), "VIGIL_SMTP_FROM=vigil@vigil.test")...)
+		"VIGIL_RESTRICT_TO_CARE_TEAM=true", "VIGIL_CONFIRM_READINGS=10m", "VIGIL_SMTP_HOST=127.0.0.1", "VIGIL_SMTP_PORT="+mailPort(w.mail), "VIGIL_SMTP_FROM=vigil@vigil.test")...)
 	w.URL = "http://" + addr
 	emr, err := sandbox.NewEMR(sandbox.EMROptions{BaseURL: emrURL, PracticeCode: practiceCode, ClientID: clientID, JWKSURL: w.URL + "/.well-known/jwks.json", Now: w.clock.Now})
 	if err != nil {
@@ -279,7 +279,7 @@ func (w *week) settle() {
 
 // jobs of the clock: each is run at its hours, by the clock of the practice. Source: docs/decisions/jobs.md, "Scheduled jobs".
 var (
-	hourly = []string{"reminders", "overdue escalations"}
+	hourly = []string{"reminders", "overdue escalations", "snoozes and held alerts"}
 	fourth = []string{
 		"pending FHIR processing", "hub check", "missed readings", "silent devices", "stale readings", "risk recalculation", "smart billing engine",
 		"running timers", "EMR connection check", "push delivery", "mail delivery",

@@ -48,6 +48,8 @@ type alertView struct {
 	ResolutionReason *string         `json:"resolution_reason"`
 	ReportedValues   json.RawMessage `json:"reported_values"`
 	QuarantineID     *string         `json:"quarantine_id"`
+	HeldUntil        *string         `json:"held_until"`
+	PatientPhone     *string         `json:"patient_phone"`
 	CreatedAt        string          `json:"created_at"`
 }
 
@@ -62,7 +64,7 @@ func viewAlert(alert *collections.Alert, names map[string]patients.Name) alertVi
 		ResolvedBy: orNull(alert.ResolvedBy()), ResolvedAt: instantOrNull(alert.ResolvedAt()),
 		Parameter: orNull(alert.Parameter()), Late: alert.Late(), ResolutionReason: orNull(alert.ResolutionReason()),
 		ReportedValues: json.RawMessage(cmp.Or(alert.ReportedValues().Reveal(), "null")), QuarantineID: orNull(alert.QuarantineID()),
-		Snoozed: alert.Snoozed(), CreatedAt: input.FormatInstant(alert.CreatedAt()), EscalationID: numberOrNull(alert.EscalationID()),
+		Snoozed: alert.Snoozed(), HeldUntil: instantOrNull(alert.HeldUntil()), CreatedAt: input.FormatInstant(alert.CreatedAt()), EscalationID: numberOrNull(alert.EscalationID()),
 	}
 }
 
@@ -94,7 +96,7 @@ func (a *api) answerAlerts(c *web.Call, p web.Paging, filter collections.AlertFi
 		filter.CareTeamOf = c.Caller.RecordID
 	}
 	page, total, err := collections.PageOfAlerts(c.App, filter, p.Offset(), p.Size)
-	return list(c, p, audit.ResourceAlert, named(viewAlert))(web.Views(page, collections.AsAlert), total, err)
+	return list(c, p, audit.ResourceAlert, viewAlerts(c.Caller.Role))(web.Views(page, collections.AsAlert), total, err)
 }
 
 // trailView is one line of an alert's audit trail.
@@ -159,7 +161,7 @@ func (a *api) readAlert(c *web.Call, alert *collections.Alert) error {
 
 // answerAlert answers 200 with an alert and its trail.
 func answerAlert(c *web.Call, alert *collections.Alert) error {
-	views, err := named(viewAlert)(c.App, []*collections.Alert{alert})
+	views, err := viewAlerts(c.Caller.Role)(c.App, []*collections.Alert{alert})
 	if err != nil {
 		return err
 	}
@@ -258,12 +260,7 @@ func (a *api) startSnooze(c *web.Call, patient *collections.Patient) error {
 	if err != nil {
 		return err
 	}
-	var snooze *collections.Snooze
-	err = c.App.RunInTransaction(func(tx core.App) (err error) {
-		snooze, err = alerts.StartSnooze(tx, patient.Id, draft, c.Actor(), c.Now)
-		return err
-	})
-	return web.Show(c.Created, snoozeFor(c))(snooze, err)
+	return web.Show(c.Created, snoozeFor(c))(ranking.StartSnooze(c.App, patient.Id, draft, c.Actor(), c.Now))
 }
 
 func (a *api) endSnooze(c *web.Call, patient *collections.Patient) error {
@@ -271,10 +268,5 @@ func (a *api) endSnooze(c *web.Call, patient *collections.Patient) error {
 	if err != nil {
 		return err
 	}
-	var snooze *collections.Snooze
-	err = c.App.RunInTransaction(func(tx core.App) (err error) {
-		snooze, err = alerts.EndSnooze(tx, patient.Id, number, c.Actor(), c.Now)
-		return err
-	})
-	return web.Show(c.OK, snoozeFor(c))(snooze, err)
+	return web.Show(c.OK, snoozeFor(c))(ranking.EndSnooze(c.App, patient.Id, number, c.Actor(), c.Now))
 }

@@ -168,7 +168,7 @@ func (LiveViews) Patients(app core.App, ids []string) (map[string]live.View, err
 // Alerts implements [live.Views].
 func (LiveViews) Alerts(app core.App, ids []string) (map[string]live.View, error) {
 	rows, err := collections.AlertsByID(app, ids)
-	return liveViews(app, rows, err, named(viewAlert))
+	return liveViews(app, rows, err, viewLiveAlerts)
 }
 
 // Escalations implements [live.Views].

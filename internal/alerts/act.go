@@ -120,6 +120,14 @@ var steps = map[audit.Event]string{
 // AnnouncementKey makes the announcement of an alert one; the trail finds by it when people were told.
 func AnnouncementKey(alertID string) string { return "alert " + alertID }
 
+// toldAgain follows the key of an alert that is told again.
+const toldAgain = " again "
+
+// ToldAgainKey makes the announcement that an alert still stands at the end of a snooze one; the trail finds it, too.
+func ToldAgainKey(alertID, snoozeID string) string {
+	return AnnouncementKey(alertID) + toldAgain + snoozeID
+}
+
 // Trail is what happened to an alert, oldest first.
 func Trail(app core.App, alertID string) (trail []Step, err error) {
 	filter := audit.Filter{ResourceType: audit.ResourceAlert, ResourceID: strconv.FormatInt(collections.Number(alertID), 10)}
@@ -140,9 +148,11 @@ func Trail(app core.App, alertID string) (trail []Step, err error) {
 	if err != nil {
 		return nil, err
 	}
-	told, err := collections.AnnouncementTold(app, AnnouncementKey(alertID))
-	if err == nil && !told.IsZero() {
-		trail = append(trail, Step{Action: "notified", At: told, Actor: System})
+	told, err := collections.AnnouncementsTold(app, AnnouncementKey(alertID), AnnouncementKey(alertID)+toldAgain)
+	for _, at := range told {
+		trail = append(trail, Step{Action: "notified", At: at, Actor: System})
+	}
+	if len(told) > 0 {
 		slices.SortStableFunc(trail, func(a, b Step) int { return cmp.Compare(a.At.UnixMicro(), b.At.UnixMicro()) })
 	}
 	return trail, err

@@ -25,6 +25,8 @@ type Snooze struct {
 	// IncludeCritical keeps critical alerts quiet too.
 	IncludeCritical bool
 	EndsAt          time.Time
+	// Known are the worst values of what it covered when it began.
+	Known []Known
 }
 
 // Covers reports whether nobody is told of an alert at a time.
@@ -66,8 +68,17 @@ func (b SnoozeBody) Read(c *input.Checks, now time.Time) (draft SnoozeDraft) {
 	return draft
 }
 
-// StartSnooze stores a snooze in the caller's transaction. It takes the place of one of the same type, which ends.
+// StartSnooze stores a snooze in the caller's transaction. It takes the place of one of the same type, which ends; those that follow upon
+// one another last no longer than one may, which is else a fault of the field ends_at.
 func StartSnooze(tx core.App, patientID string, draft SnoozeDraft, by audit.Actor, now time.Time) (*collections.Snooze, error) {
+	quiet, critical, err := draft.row(tx, patientID, now)
+	if err != nil {
+		return nil, err
+	}
+	known, err := knownTo(tx, patientID, draft.Type, now)
+	if err != nil {
+		return nil, err
+	}
 	if err := collections.EndSnoozesOf(tx, patientID, draft.Type, authorOf(by), System, now); err != nil {
 		return nil, err
 	}
@@ -76,12 +87,50 @@ func StartSnooze(tx core.App, patientID string, draft SnoozeDraft, by audit.Acto
 		return nil, err
 	}
 	snooze.SetIncludeCritical(draft.IncludeCritical)
+	snooze.SetRow(quiet, critical)
+	if err := snooze.SetKnown(known); err != nil {
+		return nil, err
+	}
 	if err := collections.Insert(tx, snooze.ProxyRecord()); err != nil {
 		return nil, err
 	}
 	return snooze, noteSnooze(tx, audit.SnoozeCreate, snooze, draft.Reason, audit.Changes{
 		"type": {New: draft.Type}, "ends_at": {New: input.FormatInstant(draft.EndsAt)}, "include_critical": {New: draft.IncludeCritical},
 	}, by, now)
+}
+
+// row is since when alerts of the type have been quiet without a break, and critical ones, when this snooze begins now; zero where they
+// are not. A snooze that has run out is no break by itself: that people are told is one, see internal/ranking.
+func (d SnoozeDraft) row(tx core.App, patientID string, now time.Time) (quiet, critical time.Time, err error) {
+	before, err := collections.CurrentSnooze(tx, patientID, d.Type)
+	if err != nil {
+		return quiet, critical, err
+	}
+	quiet = now
+	if d.IncludeCritical {
+		critical = now
+	}
+	if before != nil && before.InForce(now) {
+		quiet = before.QuietSince()
+		if d.IncludeCritical && before.IncludeCritical() {
+			critical = before.CriticalSince()
+		}
+	}
+	switch {
+	case d.IncludeCritical && d.EndsAt.Sub(critical) > longestCriticalSnooze:
+		return quiet, critical, fault.Field("ends_at", "Critical alerts can be snoozed for 4 hours in a row at most, and have been since "+input.FormatInstant(critical)+".")
+	case d.EndsAt.Sub(quiet) > longestSnooze:
+		return quiet, critical, fault.Field("ends_at", "Alerts can be snoozed for 30 days in a row at most, and have been since "+input.FormatInstant(quiet)+".")
+	}
+	return quiet, critical, nil
+}
+
+// RunOut ends a snooze whose time has come, as the system, in the caller's transaction.
+func RunOut(tx core.App, snooze *collections.Snooze, now time.Time) error {
+	if err := snooze.End(tx, System, snooze.EndsAt()); err != nil {
+		return err
+	}
+	return noteSnooze(tx, audit.SnoozeEnd, snooze, "", nil, audit.System(), now)
 }
 
 // EndSnooze ends a snooze of a patient before its time, in the caller's transaction; one that is over is an invalid_state fault.

@@ -56,6 +56,10 @@ type Draft struct {
 	// NormalReadings were measured after it and came before it; Settled: they are enough to resolve it at once.
 	NormalReadings int
 	Settled        bool
+	// BreaksSnooze: it is worse than what is known, and told whatever was told just before.
+	BreaksSnooze bool
+	// HeldUntil is until when its escalation waits for the reading to be confirmed; zero for not at all.
+	HeldUntil time.Time
 }
 
 // Over reports whether the alert is stored as one that nobody has to act on.
@@ -91,6 +95,9 @@ func Store(tx core.App, draft Draft, now time.Time) (string, error) {
 			return "", fmt.Errorf("seal reported values: %w", err)
 		}
 		row["reported_values"], row["quarantine_id"] = sealed, draft.QuarantineID
+	}
+	if !draft.HeldUntil.IsZero() {
+		row["held_until"] = collections.Instant(draft.HeldUntil)
 	}
 	if draft.Informative {
 		row["status"], row["acknowledged"] = string(StatusResolved), true

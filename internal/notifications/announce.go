@@ -40,6 +40,7 @@ const (
 	DigestReady         Kind = "digest_ready"
 	ServiceTrouble      Kind = "service_trouble"   // system notice to administrators
 	DeliveryGivenUp     Kind = "delivery_given_up" // to the EMR; administrators and data monitors
+	MeasureAgain        Kind = "measure_again"     // the patient, soon: an escalation waits for it
 )
 
 // Announcement is something that people are to hear of.
@@ -53,6 +54,8 @@ type Announcement struct {
 	Body string
 	// Key makes the event one: a second announcement with the same key is left out.
 	Key string
+	// AtOnce: the push about another alert like it does not speak for this one.
+	AtOnce bool
 }
 
 // Announce stores the intent to tell people, inside the caller's transaction. Who hears of it, and how, is worked out after the commit.
@@ -63,7 +66,7 @@ func Announce(tx core.App, a Announcement, now time.Time) error {
 func announce(tx core.App, a Announcement, told, now time.Time) error {
 	_, err := collections.InsertAnnouncement(tx, collections.Announcement{
 		Kind: string(a.Kind), Severity: a.Severity, Patient: a.PatientID, Alert: a.AlertID, Escalation: a.EscalationID, Entry: a.EntryID,
-		User: a.UserID, Key: a.Key,
+		User: a.UserID, Key: a.Key, AtOnce: a.AtOnce,
 	}, phi.Text(a.Body), told, now)
 	if err == nil {
 		wakeAfterCommit(tx)

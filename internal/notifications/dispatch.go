@@ -232,7 +232,7 @@ func (d *Dispatcher) drafts(app core.App, a *collections.Announcement) (drafts [
 	}
 	draft := collections.NotificationDraft{
 		Channel: m.channel, Type: m.kind, Severity: cmp.Or(a.Severity, "info"), Title: m.title, Body: body, Patient: a.Patient, Alert: a.Alert,
-		Escalation: a.Escalation, Entry: a.Entry, DedupeKey: a.Key, InApp: true,
+		Escalation: a.Escalation, Entry: a.Entry, DedupeKey: a.Key, InApp: true, AtOnce: a.AtOnce,
 	}
 	for _, id := range hear {
 		draft.User = id

@@ -39,6 +39,7 @@ const (
 	pendingReviews     = "pending_reviews"
 	billingTasks       = "billing_tasks"
 	measure            = "measure"
+	measureAgain       = "measure_again"
 	digest             = "daily_digest"
 )
 
@@ -71,6 +72,7 @@ var meanings = map[Kind]meaning{
 	FollowUpDue:         {Reminders, followUp, "Follow-up", nobodyElse},
 	ReviewsPending:      {Reminders, pendingReviews, "Reviews", nobodyElse},
 	BillingTasksPending: {Reminders, billingTasks, "Billing tasks", nobodyElse},
+	MeasureAgain:        {Reminders, measureAgain, "Measure again", recipients.patient},
 	DigestReady:         {DailyDigest, digest, "Daily summary", nobodyElse},
 }
 
@@ -115,6 +117,7 @@ var texts = map[string][2]string{
 	pendingReviews:     {"Reminder", "Patients are waiting for your review."},
 	billingTasks:       {"Reminder", "Billing tasks are waiting."},
 	measure:            {"Reminder", "It is time to take your measurement."},
+	measureAgain:       {"Reminder", "Please rest for a few minutes and take your measurement again."},
 	digest:             {"Daily summary", "Your daily summary is ready."},
 	SystemHealth:       {"System notice", "There is news about the service or your account."},
 	EmergencyAccess:    {"System notice", "A patient's record was opened in an emergency."},

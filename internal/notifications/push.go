@@ -87,6 +87,9 @@ var manners = map[string]manner{
 // mannerOf a push: an urgent task, and what is critical about a device, does not wait for the screen to be lit.
 func mannerOf(channel, kind, severity string) manner {
 	m := manners[channel]
+	if kind == measureAgain { // what comes of it is decided soon
+		m = manner{10 * time.Minute, webpush.UrgencyHigh}
+	}
 	if (kind == deviceNotice || kind == emrCorrection) && severity == "critical" {
 		m.urgency = webpush.UrgencyHigh
 	}

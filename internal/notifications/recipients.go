@@ -106,6 +106,11 @@ func (r recipients) portal(patientID string) ([]string, error) {
 	return r.find(collections.PortalOf, patientID, access.Patient)
 }
 
+// patient is the patient, where the patient has an account.
+func (r recipients) patient(a *collections.Announcement) ([]string, error) {
+	return r.portal(a.Patient)
+}
+
 // find are those with one of the roles and with a tie to a patient or an escalation; "" asks for none.
 func (r recipients) find(tie collections.Tie, to string, roles ...access.Role) ([]string, error) {
 	names := make([]string, len(roles))

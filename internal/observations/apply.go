@@ -107,6 +107,9 @@ func (a *application) alert() (err error) {
 		if err := a.announceAlert(draft, id); err != nil {
 			return err
 		}
+		if err := a.askAgain(draft, id); err != nil {
+			return err
+		}
 	}
 	a.outcome.EscalationID = escalation
 	return a.escalate(escalation, firstCritical)
@@ -186,7 +189,7 @@ func (a *application) announceAlert(draft alerts.Draft, id string) error {
 	}
 	told := notifications.Announcement{
 		Kind: notifications.AlertRaised, Severity: string(draft.Finding.Level), PatientID: draft.PatientID, AlertID: id,
-		Body: a.effects.PatientLabel + ": " + draft.Finding.Message, Key: alerts.AnnouncementKey(id),
+		Body: a.effects.PatientLabel + ": " + draft.Finding.Message, Key: alerts.AnnouncementKey(id), AtOnce: draft.BreaksSnooze,
 	}
 	if draft.Superseded {
 		told.Kind, told.Key = notifications.ReadingSuperseded, told.Key+" superseded"

@@ -27,6 +27,8 @@ type Situation struct {
 	Around Around
 	// Flags are those of a reading with flags that are counted.
 	Flags Flags
+	// MayWait: the escalation of this reading may wait for another one, see [Effects.hold].
+	MayWait bool
 }
 
 // Rules are the settings that assessing depends on.
@@ -41,6 +43,8 @@ type Rules struct {
 	IrregularHeartbeats int
 	// Suspect is how far a value may lie from the patient's usual ones before it is doubted.
 	Suspect vitals.Distance
+	// ConfirmReadings is how long the escalation of a first severe blood pressure waits for another reading; 0 for not at all.
+	ConfirmReadings time.Duration
 }
 
 // Effects are the consequences of one stored reading, decided and not yet written.
@@ -88,7 +92,7 @@ func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 	for _, finding := range findings {
 		if finding.Breached() {
 			raised := draft(o, finding, false)
-			raised.Snoozed = picture.Snoozed(finding.Type, finding.Level, now)
+			raised.Snoozed, raised.BreaksSnooze = alerts.Quiet(picture.Snoozes, finding, judged, picture.Thresholds, now)
 			s.date(&raised, sequence, rules, now)
 			effects.Alerts = append(effects.Alerts, raised)
 		}
@@ -103,7 +107,9 @@ func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 	if recurring, raised := s.Flags.draft(o, rules, now); raised {
 		effects.Alerts = append(effects.Alerts, recurring)
 	}
-	effects.escalate(picture, s.PrimaryProvider, now)
+	if !s.MayWait || !effects.hold(picture, rules.ConfirmReadings, now) {
+		effects.escalate(picture, s.PrimaryProvider, now)
+	}
 	effects.After = effects.after(picture, stored(now))
 	effects.Place = effects.After.Place(now)
 	return effects
@@ -126,7 +132,7 @@ func (e *Effects) escalate(picture triage.Picture, primaryProvider string, now t
 		for _, open := range picture.Escalations {
 			if open.BySystem {
 				e.AttachTo = open.ID
-				e.Renotify = e.Renotify || (!alert.Snoozed && open.Renotify(now))
+				e.Renotify = e.Renotify || (!alert.Snoozed && (alert.BreaksSnooze || open.Renotify(now)))
 			}
 		}
 		if e.AttachTo == "" && e.OpenEscalation == nil && !alert.Snoozed {

@@ -124,11 +124,18 @@ func (e *Engine) consequences(
 		}
 	}
 	situation := e.situation(picture, patient)
+	if situation.MayWait, err = e.mayWait(tx, o, picture.Thresholds, now); err != nil {
+		return Outcome{}, err
+	}
 	if err := e.lookAround(tx, &situation, o, s.Following, now); err != nil {
 		return Outcome{}, err
 	}
 	effects := Assess(o, situation, e.rules, now)
-	return e.carryOut(tx, b, &effects, patient, s.By, now)
+	outcome, err := e.carryOut(tx, b, &effects, patient, s.By, now)
+	if err == nil {
+		err = e.endWaits(tx, effects, outcome, picture, now)
+	}
+	return outcome, err
 }
 
 func (e *Engine) situation(picture triage.Picture, patient subject) Situation {

@@ -13,6 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/phi"
 )
 
 // The states of a patient as the contract names them.
@@ -141,11 +142,7 @@ func (v *View) redact(role access.Role) {
 		*field = nil
 		v.RedactedFields = append(v.RedactedFields, name)
 	}
-	clinical, portal := false, role == access.Patient
-	switch role {
-	case access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA:
-		clinical = true
-	}
+	clinical, portal := isClinical(role), role == access.Patient
 	if !clinical && !portal {
 		hide("phone", &v.Phone)
 		hide("email", &v.Email)
@@ -159,6 +156,14 @@ func (v *View) redact(role access.Role) {
 	if role != access.Admin && role != access.ClinicalManager && role != access.DataMonitor {
 		hide("ssn_last4", &v.SSNLast4)
 	}
+}
+
+func isClinical(role access.Role) bool {
+	switch role {
+	case access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA:
+		return true
+	}
+	return false
 }
 
 // Status is the patient's state as the contract names it.
@@ -226,4 +231,13 @@ func Names(app core.App, ids []string) (map[string]Name, error) {
 		names[n.ID] = Name{n}
 	}
 	return names, nil
+}
+
+// Phones opens the phone numbers of the given patients for a reader of the role, with one query; those who have none are left out, and all
+// for who may not see them. Source: docs/decisions/patients.md, "Who sees demographics".
+func Phones(app core.App, ids []string, role access.Role) (map[string]phi.Text, error) {
+	if len(ids) == 0 || !isClinical(role) {
+		return nil, nil
+	}
+	return collections.PatientPhones(app, ids)
 }

@@ -86,7 +86,7 @@ func readPictures(app core.App, where string, params dbx.Params, now time.Time) 
 				AND a.resolution_reason = '' AND NOT EXISTS (SELECT 1 FROM observations WHERE id = a.observation AND status = 'entered_in_error')),
 			(SELECT json_group_array(json_array(id, priority, created_by, notified_at))
 				FROM escalations WHERE patient = t.patient AND status IN ('open', 'in_progress')),
-			(SELECT json_group_array(json_array(type, include_critical, ends_at)) FROM snoozes WHERE patient = t.patient AND ended_at = '')
+			(SELECT json_group_array(json_array(type, include_critical, ends_at, known)) FROM snoozes WHERE patient = t.patient AND ended_at = '')
 		FROM triage_scores t WHERE ` + where).Bind(params).Rows()
 	if err != nil {
 		return nil, fmt.Errorf("read pictures of patients: %w", err)
@@ -201,11 +201,12 @@ func readEscalation(row [4]string) escalations.Active {
 	}
 }
 
-func readSnooze(row [3]any) alerts.Snooze {
+func readSnooze(row [4]any) alerts.Snooze {
 	kind, _ := row[0].(string)
 	critical, _ := row[1].(float64)
 	endsAt, _ := row[2].(string)
-	return alerts.Snooze{Type: kind, IncludeCritical: critical != 0, EndsAt: collections.ParseInstant(endsAt)}
+	known, _ := row[3].(string)
+	return alerts.Snooze{Type: kind, IncludeCritical: critical != 0, EndsAt: collections.ParseInstant(endsAt), Known: alerts.ParseKnown(known)}
 }
 
 // Snoozed reports whether nobody is to be told of an alert.

@@ -77,7 +77,7 @@ const hours = /** @type {[string, string][]} */ ([["4", "4 hours"], ["12", "12 h
 
 /** Lets alerts of one kind rest for a while. @param {{patient: string, kind?: string, close: () => void, done: (answer: any) => void}} props */
 export const SnoozeDialog = ({ patient, kind = "blood_pressure", close, done }) => html`<${Dialog} title="Snooze alerts" close=${close}>
-  <p>New alerts of the kind are still recorded, but nobody is told while the snooze lasts.</p>
+  <p>New alerts of the kind are still recorded, but nobody is told while the snooze lasts. What is worse than known now is told all the same, and at the end what still stands.</p>
   <${Form} submit="Snooze" cancel=${close} done=${finish("Snoozed.", close, done)}
     send=${({ hours: length, ...values }) => post(`patients/${patient}/snoozes/`, { ...values, reason: values.reason ?? "", ends_at: new Date(Date.now() + Number(length) * 3_600_000 - 1000).toISOString() })}>${(errors) => html`
     <${Field} label="Kind" name="type" kind="select" value=${readingTypes.some(([code]) => code === kind) ? kind : "blood_pressure"} options=${readingTypes} errors=${errors} />

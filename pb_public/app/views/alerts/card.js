@@ -4,7 +4,7 @@ import { can, canAcknowledge } from "../../can.js";
 import { go } from "../../router.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton } from "../../ui/form.js";
-import { ago, dateTime, fullTime, words } from "../../ui/format.js";
+import { ago, clock, dateTime, fullTime, words } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { kinds } from "../../ui/vitals.js";
 import { classes, html, useState } from "../../view.js";
@@ -29,6 +29,8 @@ export function AlertCard({ alert, changed, named = true, lit = false }) {
     <div class="what">
       ${named && html`<button class="link name" onClick=${() => go("patient", { id: alert.patient_id, tab: "alerts" })}>${alert.patient_name}</button>`}
       <p><strong>${typeName(alert.type)}.</strong> ${alert.message}</p>
+      ${alert.held_until && html`<p class="note">Escalates at ${clock(alert.held_until)} unless the next readings are better: the patient was asked to measure again.</p>`}
+      ${alert.patient_phone && html`<p class="note">Phone: <a href=${`tel:${alert.patient_phone.replace(/[^\d+]/g, "")}`}>${alert.patient_phone}</a></p>`}
       <small>${dateTime(alert.created_at)} (${ago(alert.created_at)})${alert.acknowledged_by && ` · acknowledged by ${alert.acknowledged_by}, ${dateTime(alert.acknowledged_at)}`}
         ${alert.outcome && ` · ${words(alert.outcome)}`}${alert.follow_up_at && ` · follow up ${dateTime(alert.follow_up_at)}`}</small>
       ${[alert.notes, alert.clinical_note].filter(Boolean).map((note, i) => html`<p key=${i} class="note">${note}</p>`)}

@@ -1,0 +1,103 @@
+package collections
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// CurrentSnooze is the snooze of a type of alerts about a patient that nobody has ended; it may have run out. Nil when there is none.
+func CurrentSnooze(app core.App, patientID, alertType string) (*Snooze, error) {
+	snooze, err := find[Snooze](app, Snoozes, dbx.HashExp{"patient": patientID, "type": alertType, "ended_at": ""})
+	return snooze, unlessMissing(err)
+}
+
+// FindSnoozeByID finds a snooze by its record id.
+func FindSnoozeByID(app core.App, id string) (*Snooze, error) {
+	return find[Snooze](app, Snoozes, dbx.HashExp{"id": id})
+}
+
+// DueSnoozes are the ids of snoozes that have run out and that nobody has ended, the longest due first.
+func DueSnoozes(app core.App, now time.Time, limit int) ([]string, error) {
+	return queryColumn[string](app, "find snoozes that ran out", `SELECT id FROM snoozes WHERE ended_at = '' AND ends_at <= {:now}
+		ORDER BY ends_at LIMIT +{:limit}`, dbx.Params{"now": Instant(now), "limit": limit})
+}
+
+// KnownAlert is an alert that everybody knows of when a snooze begins.
+type KnownAlert struct {
+	Observation string   `db:"observation"`
+	Parameter   string   `db:"parameter"`
+	Value       *float64 `db:"value"`
+	Threshold   *float64 `db:"threshold"`
+}
+
+// KnownAlerts are the alerts of a type about a patient that are not over: those that nobody acknowledged, of readings since one time, and
+// those that somebody did, of readings since another.
+func KnownAlerts(app core.App, patientID, alertType string, open, acknowledged time.Time) ([]KnownAlert, error) {
+	return queryAll[KnownAlert](app, "find known alerts", `SELECT observation, parameter, value, threshold FROM alerts
+		WHERE patient = {:patient} AND type = {:type} AND level IN ('critical', 'warning') AND value IS NOT NULL
+			AND (status = 'active' AND measured_at >= {:open} OR status = 'acknowledged' AND measured_at >= {:acknowledged})`,
+		dbx.Params{"patient": patientID, "type": alertType, "open": Instant(open), "acknowledged": Instant(acknowledged)})
+}
+
+// ToldSince reports whether an alert of a type about a patient was raised since a time and told: a critical one when critical is asked for.
+func ToldSince(app core.App, patientID, alertType string, critical bool, since time.Time) (bool, error) {
+	return queryValue[bool](app, "look for an alert that was told", `SELECT EXISTS (SELECT 1 FROM alerts
+		WHERE patient = {:patient} AND type = {:type} AND created_at >= {:since} AND snoozed = FALSE AND level IN ('critical', 'warning')
+			AND (level = 'critical' OR NOT {:critical}))`,
+		dbx.Params{"patient": patientID, "type": alertType, "since": Instant(since), "critical": critical})
+}
+
+// NewestCritical is the critical alert of a type about a patient whose reading was measured last; nil when there is none.
+func NewestCritical(app core.App, patientID, alertType string) (*Alert, error) {
+	var found []*Alert
+	err := app.RecordQuery(Alerts).AndWhere(dbx.HashExp{"patient": patientID, "type": alertType, "level": "critical"}).
+		OrderBy("measured_at DESC", "id DESC").Limit(1).All(&found)
+	if err != nil || len(found) == 0 {
+		return nil, wrap(err, "find the newest critical alert")
+	}
+	return found[0], nil
+}
+
+// AttachCriticalAlerts lets the unacknowledged critical alerts of a type about a patient that belong to no escalation belong to one.
+func AttachCriticalAlerts(tx core.App, patientID, alertType, escalationID string, now time.Time) error {
+	return exec(tx, "attach critical alerts", `UPDATE alerts SET escalation = {:escalation}, updated_at = {:at}
+		WHERE patient = {:patient} AND type = {:type} AND level = 'critical' AND acknowledged = FALSE AND escalation = ''`,
+		dbx.Params{"patient": patientID, "type": alertType, "escalation": escalationID, "at": Instant(now)})
+}
+
+// Over reports whether it was ended, by somebody or because its time had come.
+func (s *Snooze) Over() bool { return s.GetString("ended_at") != "" }
+
+// SetKnown stores what was known when it began, as JSON.
+func (s *Snooze) SetKnown(known any) error {
+	raw, err := json.Marshal(known)
+	if err != nil {
+		return fmt.Errorf("encode what a snooze knows: %w", err)
+	}
+	s.Set("known", string(raw))
+	return nil
+}
+
+// SetRow stores since when alerts have been quiet without a break, and critical ones; zero where they are not.
+func (s *Snooze) SetRow(quietSince, criticalSince time.Time) {
+	s.Load(map[string]any{"quiet_since": Instant(quietSince), "critical_since": Instant(criticalSince)})
+}
+
+// QuietSince is when the first of the snoozes in a row began.
+func (s *Snooze) QuietSince() time.Time { return firstOf(instantOf(s, "quiet_since"), s.CreatedAt()) }
+
+// CriticalSince is the same of those that keep critical alerts quiet.
+func (s *Snooze) CriticalSince() time.Time {
+	return firstOf(instantOf(s, "critical_since"), s.CreatedAt())
+}
+
+func firstOf(at, otherwise time.Time) time.Time {
+	if at.IsZero() { // stored before it was noted
+		return otherwise
+	}
+	return at
+}

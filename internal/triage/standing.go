@@ -1,0 +1,42 @@
+package triage
+
+import (
+	"slices"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/escalations"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// OpenBySystem is the escalation that the system has open for the patient.
+func (p Picture) OpenBySystem() (open escalations.Active, found bool) {
+	i := slices.IndexFunc(p.Escalations, func(e escalations.Active) bool { return e.BySystem })
+	if i < 0 {
+		return open, false
+	}
+	return p.Escalations[i], true
+}
+
+// Standing judges the latest values that a type of alerts is about by the thresholds in force, and says when they were measured; it has
+// nothing to say where there are none.
+func (p Picture) Standing(alertType string, now time.Time) (finding alerts.Finding, measured time.Time, known bool) {
+	reading := vitals.Reading{}
+	for _, parameter := range vitals.Watched {
+		value, at := p.Latest.Value(parameter)
+		if parameter.Group != alertType || value == nil || at.Before(reading.MeasuredAt) {
+			continue
+		}
+		reading.Kind, reading.MeasuredAt = parameter.Kinds[0], at
+		*reading.Slot(parameter) = value
+	}
+	if reading.MeasuredAt.IsZero() {
+		return finding, measured, false
+	}
+	for _, f := range alerts.Evaluate(reading, p.Thresholds, p.Weighings, now) {
+		if f.Type == alertType {
+			return f, reading.MeasuredAt, true
+		}
+	}
+	return finding, measured, false
+}

@@ -1,0 +1,18 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/ranking"
+)
+
+// endWaits ends what keeps alerts quiet or escalations waiting and has lasted as long as it should.
+func endWaits(e Engines, ctx context.Context, app core.App) (counts, error) {
+	now := e.Clock.Now().UTC()
+	settled, failed := e.Readings.SettleHeld(ctx, app, now)
+	ended, told, err := ranking.EndDueSnoozes(ctx, app, now)
+	return counts{"settled": settled, "ended": ended, "told": told}, errors.Join(failed, err)
+}

@@ -1,0 +1,63 @@
+package routes_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/pocketbase/dbx"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/alerts"
+)
+
+// Silent, stuck and nearly empty devices: whoever may see the phone sees whom to call, as long as the alert is not over.
+func TestStoryWhomToCall(t *testing.T) {
+	c := newClinic(t)
+	const phone = "555-731-9042"
+	patient, without := c.enrol(object{"phone": phone}), c.enrol(nil)
+	for _, id := range []string{patient, without} {
+		for _, kind := range []string{
+			alerts.TypeMissedReading, alerts.TypeNoReading24h, alerts.TypeStaleReading, alerts.TypeDeviceBattery, alerts.TypeHubOffline, "blood_pressure",
+		} {
+			draft := alerts.Draft{PatientID: id, DeviceID: "BP-1", MeasuredAt: c.now, Finding: alerts.Finding{Type: kind, Level: alerts.Warning, Message: "Look."}}
+			if _, err := alerts.Raise(c.app, draft, c.now); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	called := map[string]bool{"missed_reading": true, "no_reading_24h": true, "stale_reading": true, "device_battery": true}
+	check := func(role access.Role, list []object, sees bool) {
+		t.Helper()
+		if len(list) == 0 {
+			t.Errorf("%s sees no alert", role)
+		}
+		for _, alert := range list {
+			var want any
+			if sees && alert["patient_id"] == patient && called[alert["type"].(string)] {
+				want = phone
+			}
+			if alert["patient_phone"] != want {
+				t.Errorf("%s is shown the phone %v for %v", role, alert["patient_phone"], alert["type"])
+			}
+		}
+	}
+	for _, role := range []access.Role{access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA} {
+		list := c.ask(role, "GET", "/alerts/?page_size=100", nil).results()
+		check(role, list, true)
+		if len(list) != 12 {
+			t.Errorf("%s sees %d alerts", role, len(list))
+		}
+		check(role, c.ask(role, "GET", "/devices/alerts/?page_size=100", nil).results(), true)
+	}
+	check(access.DataMonitor, c.ask(access.DataMonitor, "GET", "/devices/alerts/?page_size=100", nil).results(), false)
+	one := c.ask(access.MA, "GET", "/alerts/?type=device_battery&patient_id="+patient, nil).results()[0]
+	path := "/alerts/" + fmt.Sprint(one["id"]) + "/"
+	c.ask(access.MA, "GET", path, nil).want(200).wantAt(object{"patient_phone": phone})
+	c.ask(access.Nurse, "POST", path+"resolve/", object{}).want(200).wantAt(object{"patient_phone": nil})
+
+	// A number that cannot be opened hides itself, not the alert.
+	if _, err := c.app.DB().Update("patients", dbx.Params{"phone": "v1.lost.AAAA"}, dbx.HashExp{"id": patient}).Execute(); err != nil {
+		t.Fatal(err)
+	}
+	check(access.Nurse, c.ask(access.Nurse, "GET", "/alerts/?type=stale_reading", nil).results(), false)
+}

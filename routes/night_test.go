@@ -1,0 +1,230 @@
+package routes_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/dbx"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/intake"
+	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/ranking"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/routes"
+)
+
+// night is a clinic with a patient, a writer, the jobs of every minute, and people whose phones are told.
+type night struct {
+	*clinic
+	readings   *observations.Engine
+	dispatcher *notifications.Dispatcher
+	patient    string
+}
+
+// newNight has the practice wait so long for a severe blood pressure to be confirmed. The patient's care team is the nurse.
+func newNight(t *testing.T, confirm time.Duration) *night {
+	t.Helper()
+	quiet := slog.New(slog.DiscardHandler)
+	w := &night{readings: observations.NewEngine(observations.Rules{
+		PracticeZone: newYork, AutoTransform: true, MaxFuture: 5 * time.Minute, ConfirmReadings: confirm, LateAfter: 24 * time.Hour,
+		NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: 1, Critical: 2},
+	})}
+	now := func() time.Time { return w.now }
+	writer := observations.NewWriter(w.readings, now, quiet, func([]observations.Outcome) {})
+	w.clinic = newIngestingClinic(t, func(e *routes.Engines) {
+		e.Readings, e.Writer, e.Push = w.readings, writer, notifications.NewPush(notifications.PushOptions{})
+		e.Intake = intake.New(intake.Options{
+			Adapters: gateway.NewAdapters(gatewaySettings, e.MaxFuture), Readings: w.readings, Writer: writer, Devices: e.Devices, Log: quiet,
+		})
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var run sync.WaitGroup
+	run.Go(func() { writer.Run(ctx, w.app) })
+	for !writer.Alive(w.now, time.Hour) {
+		runtime.Gosched()
+	}
+	t.Cleanup(func() { cancel(); run.Wait() })
+	w.dispatcher = notifications.NewDispatcher(notifications.DispatcherOptions{
+		Push: notifications.NewPush(notifications.PushOptions{}), Zone: newYork, Clock: now, Log: quiet,
+	})
+	w.patient = w.enrol(object{"gateway_patient_id": "GW-1", "phone": "555-731-9042"})
+	w.ask(access.Admin, "PUT", "/patients/"+w.patient+"/care-team/", object{"members": []object{{"user_id": w.people[access.Nurse].Number()}}}).want(200)
+	w.phone(w.people[access.Nurse])
+	w.phone(w.people[access.ClinicalManager])
+	return w
+}
+
+// phone gives a person a device that takes pushes.
+func (w *night) phone(user *collections.User) {
+	w.t.Helper()
+	w.askAs(user, "POST", "/notifications/tokens/register/", object{
+		"token": "phone of " + user.Email(), "type": "development", "device_id": "phone", "platform": "ios", "app_version": "1",
+	}).want(201)
+}
+
+// portal is the patient's own account.
+func (w *night) portal() *collections.User {
+	w.t.Helper()
+	return vigiltest.User(w.t, w.app, access.Patient, vigiltest.PortalOf(w.patient))
+}
+
+// minute runs the jobs of a minute.
+func (w *night) minute() {
+	w.t.Helper()
+	if _, err := w.readings.SettleHeld(w.t.Context(), w.app, w.now); err != nil {
+		w.t.Fatal(err)
+	}
+	if _, _, err := ranking.EndDueSnoozes(w.t.Context(), w.app, w.now); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// pass lets time pass, minute by minute.
+func (w *night) pass(d time.Duration) {
+	w.t.Helper()
+	for until := w.now.Add(d); w.now.Before(until); {
+		w.now = w.now.Add(min(time.Minute, until.Sub(w.now)))
+		w.minute()
+	}
+}
+
+// pushed tells whoever is to be told, and returns how many pushes of a channel a person got since the last time.
+func (w *night) pushed(user *collections.User, channel string) (n int) {
+	w.t.Helper()
+	if _, err := w.dispatcher.SendDue(w.t.Context(), w.app); err != nil {
+		w.t.Fatal(err)
+	}
+	var all []struct {
+		ID      string `db:"id"`
+		Channel string `db:"channel"`
+	}
+	err := w.app.DB().NewQuery(`SELECT d.id, n.channel FROM push_deliveries d JOIN notifications n ON n.id = d.notification
+		WHERE n.user = {:user} AND d.status = 'sent' AND d.type != 'counted'`).Bind(dbx.Params{"user": user.Id}).All(&all)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, push := range all {
+		if push.Channel != channel {
+			continue
+		}
+		n++
+		if _, err := w.app.DB().Update("push_deliveries", dbx.Params{"type": "counted"}, dbx.HashExp{"id": push.ID}).Execute(); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return n
+}
+
+// wantPushed checks how many pushes about alerts and about escalations the nurse and the manager got since the last time, by whom they go to.
+func (w *night) wantPushed(what string, alerted, escalated int) {
+	w.t.Helper()
+	if got := w.pushed(w.people[access.Nurse], notifications.Alerts); got != alerted {
+		w.t.Errorf("%s: %d pushes about alerts, want %d", what, got, alerted)
+	}
+	if got := w.pushed(w.people[access.ClinicalManager], notifications.Escalations); got != escalated {
+		w.t.Errorf("%s: %d pushes about escalations, want %d", what, got, escalated)
+	}
+}
+
+// cuff sends a reading as the gateway does; a pulse of 0 was not measured.
+func (w *night) cuff(systolic, diastolic, pulse int) object {
+	w.t.Helper()
+	return w.cuffAt(w.now, systolic, diastolic, pulse)
+}
+
+func (w *night) cuffAt(at time.Time, systolic, diastolic, pulse int) object {
+	w.t.Helper()
+	more := ""
+	if pulse > 0 {
+		more = fmt.Sprintf(`,"pulse":%d`, pulse)
+	}
+	w.event(w.t, fmt.Sprintf(`{"event_type":"measurement.created","device_id":"BP-1","patient_id":"GW-1","measurement_type":"bp",
+		"values":{"systolic":%d,"diastolic":%d%s},"timestamp":%q}`, systolic, diastolic, more, at.UTC().Format(time.RFC3339Nano))).want(200)
+	return w.newest()
+}
+
+// alertsOf are the alerts of the patient, newest first.
+func (w *night) alertsOf(pairs ...string) []object {
+	w.t.Helper()
+	return w.ask(access.Nurse, "GET", "/alerts/"+query(append([]string{"patient_id", w.patient, "page_size", "100"}, pairs...)...), nil).results()
+}
+
+// newest is the newest alert of the patient; nil for none.
+func (w *night) newest() object {
+	w.t.Helper()
+	if list := w.alertsOf(); len(list) > 0 {
+		return list[0]
+	}
+	return nil
+}
+
+// escalationsOf are the escalations of the patient that are not closed.
+func (w *night) escalationsOf() []object {
+	w.t.Helper()
+	list := w.ask(access.Nurse, "GET", "/escalations/"+query("patient_id", w.patient), nil).results()
+	return slices.DeleteFunc(list, func(e object) bool { return e["status"] == "resolved" || e["status"] == "cancelled" })
+}
+
+// wantStat checks how many escalations are open.
+func (w *night) wantStat(what string, n int) {
+	w.t.Helper()
+	open := w.escalationsOf()
+	if len(open) != n {
+		w.t.Errorf("%s: %d escalations are open, want %d: %v", what, len(open), n, open)
+	}
+	for _, e := range open {
+		if e["priority"] != "stat" || e["created_by"] != "system" {
+			w.t.Errorf("%s: an escalation is %v by %v", what, e["priority"], e["created_by"])
+		}
+	}
+}
+
+// close resolves what is open of escalations.
+func (w *night) close() {
+	w.t.Helper()
+	for _, e := range w.escalationsOf() {
+		w.ask(access.Nurse, "PATCH", fmt.Sprintf("/escalations/%v/", e["id"]), object{"status": "resolved"}).want(200)
+	}
+}
+
+// snooze keeps critical blood pressures quiet.
+func (w *night) snooze(length time.Duration, critical bool) reply {
+	w.t.Helper()
+	return w.ask(access.Nurse, "POST", "/patients/"+w.patient+"/snoozes/", object{
+		"type": "blood_pressure", "reason": "Known.", "include_critical": critical, "ends_at": w.now.Add(length).UTC().Format(time.RFC3339Nano),
+	})
+}
+
+func (w *night) acknowledge(alert object) {
+	w.t.Helper()
+	w.ask(access.Nurse, "POST", fmt.Sprintf("/alerts/%v/acknowledge/", alert["id"]), object{}).want(200)
+}
+
+// want checks values of an alert.
+func (w *night) want(what string, alert, values object) {
+	w.t.Helper()
+	for name, want := range values {
+		if got := alert[name]; got != want {
+			w.t.Errorf("%s: %s is %v, want %v", what, name, got, want)
+		}
+	}
+}
+
+// typed is a reading that somebody types.
+func (w *night) typed(by *collections.User, systolic int) {
+	w.t.Helper()
+	w.askAs(by, "POST", "/ingestion/blood-pressure/", object{
+		"patient_id": w.patient, "systolic": systolic, "diastolic": 80, "measured_at": w.now.Format(time.RFC3339),
+	}).want(201)
+}
