@@ -90,7 +90,7 @@ type danger struct {
 
 // String says which value it is. It names the time and not the age: the words are kept while the score stays.
 func (d danger) String() string {
-	return d.of.name + " " + number(d.of.value) + ", critical limit " + number(d.bound) + ", measured " + input.FormatInstant(d.of.at) + "."
+	return d.of.name + " " + number(d.of.value) + ", critical at " + number(d.bound) + ", measured " + input.FormatInstant(d.of.at) + "."
 }
 
 // worstDanger is the greatest among the latest values and those behind the unanswered alerts. Of alerts, too, the bounds in force count:
