@@ -175,6 +175,8 @@ func TestUndecided(t *testing.T) {
 		{"acknowledged", dbx.Params{"acknowledged": true, "status": "acknowledged"}, latest, now, 85},
 		{"after a day", dbx.Params{}, latest, now.Add(day), 81},
 		{"after two days", dbx.Params{}, latest, now.Add(2 * day), 68}, // 50 and 5 for pulse and saturation, 8.3 for the alert, 4.3 for the time
+		{"without any reading", dbx.Params{}, triage.Latest{}, now.Add(2 * time.Hour), 85},
+		{"without any reading, after two days", dbx.Params{}, triage.Latest{}, now.Add(2 * day), 63},
 		{"measured later", dbx.Params{}, triage.Latest{}.With(old(oximetry(97), -time.Hour)), now.Add(2 * time.Hour), 9},
 		{"discarded", dbx.Params{"status": "resolved"}, triage.Latest{}.With(oximetry(97)), now, 8},
 	} {
