@@ -64,13 +64,14 @@ func reportedAs(p *vitals.Parameter, fields map[string]any) (value float64, told
 	return 0, false
 }
 
-// Values are what the alert is about: all that was reported, or its worst value alone where no more is known.
+// Values are what the alert is about: all that was reported, or its worst value alone where no more is known. Of what is watched for
+// changes it is the change, whichever rule names it.
 func (o Open) Values() []Reported {
 	if o.Reported != nil || !FromReading(o.Type) {
 		return o.Reported
 	}
 	for _, p := range vitals.Watched {
-		if p.Group == o.Type && p.Name == o.Parameter {
+		if p.Group == o.Type && (p.Change != nil || p.Name == o.Parameter) {
 			return []Reported{{p, o.Value}}
 		}
 	}

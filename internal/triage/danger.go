@@ -66,6 +66,11 @@ func (p parameter) depth() (depth, bound float64) {
 	return 0, 0
 }
 
+func (p parameter) critical() bool {
+	depth, _ := p.depth()
+	return depth > 0
+}
+
 // freshness falls with the age of a measurement: 1 in the first hour, straight to a half after a day and to a quarter after a week.
 func freshness(age time.Duration) float64 {
 	way := func(from, to time.Duration, begin, end float64) float64 {
@@ -90,7 +95,7 @@ type danger struct {
 
 // String says which value it is. It names the time and not the age: the words are kept while the score stays.
 func (d danger) String() string {
-	return d.of.name + " " + number(d.of.value) + ", critical limit " + number(d.bound) + ", measured " + input.FormatInstant(d.of.at) + "."
+	return d.of.name + " " + number(d.of.value) + ", critical at " + number(d.bound) + ", measured " + input.FormatInstant(d.of.at) + "."
 }
 
 // worstDanger is the greatest among the latest values and those behind the unanswered alerts. Of alerts, too, the bounds in force count:
@@ -143,8 +148,7 @@ func (p Picture) undecided() (list []alerts.Open) {
 // stillCritical: a latest value lies at or beyond a critical bound and was measured within 24 hours, whoever has acknowledged it.
 func stillCritical(latest []parameter, now time.Time) bool {
 	return slices.ContainsFunc(latest, func(p parameter) bool {
-		depth, _ := p.depth()
-		return depth > 0 && !p.at.Before(now.Add(-halfFreshAfter))
+		return p.critical() && !p.at.Before(now.Add(-halfFreshAfter))
 	})
 }
 

@@ -33,21 +33,21 @@ func TestDangerExamples(t *testing.T) {
 		detail string
 	}{
 		"no critical value":              {patient(pressure(179, 81)), 86, ""},
-		"at the bound":                   {patient(pressure(180, 80)), 89, "Systolic 180, critical limit 180, measured 2026-01-15T12:45:00Z."},
-		"at the end of the range":        {patient(pressure(300, 80)), 100, "Systolic 300, critical limit 180, measured 2026-01-15T12:45:00Z."},
-		"beyond the range":               {patient(pressure(120, 10)), 100, "Diastolic 10, critical limit 40, measured 2026-01-15T12:45:00Z."},
-		"SpO2 70":                        {patient(oximetry(70)), 94, "SpO2 70, critical limit 88, measured 2026-01-15T12:45:00Z."},
-		"SpO2 70 of a day ago":           {patient(old(oximetry(70), day)), 90, "SpO2 70, critical limit 88, measured 2026-01-14T13:45:00Z."},
-		"SpO2 70 of half a day ago":      {patient(old(oximetry(70), 12*time.Hour+30*time.Minute)), 92, "SpO2 70, critical limit 88, measured 2026-01-15T01:15:00Z."},
-		"SpO2 70 of a week ago":          {patient(old(oximetry(70), 7*day)), 88, "SpO2 70, critical limit 88, measured 2026-01-08T13:45:00Z."},
-		"SpO2 70 of two months ago":      {patient(old(oximetry(70), 60*day)), 88, "SpO2 70, critical limit 88, measured 2025-11-16T13:45:00Z."},
-		"the worst counts":               {patient(pressureAndPulse(185, 130, 150), oximetry(87)), 91, "Pulse 150, critical limit 130, measured 2026-01-15T12:45:00Z."},
-		"worse, but old":                 {patient(old(glucose(20), 10*day), oximetry(80)), 91, "SpO2 80, critical limit 88, measured 2026-01-15T12:45:00Z."},
-		"a gain of twice the critical":   {gained, 94, "Weight gain 9.2, critical limit 4.6, measured 2026-01-15T12:45:00Z."},
-		"a bound at the end":             {atEnd, 100, "Systolic 300, critical limit 300, measured 2026-01-15T12:45:00Z."},
+		"at the bound":                   {patient(pressure(180, 80)), 89, "Systolic 180, critical at 180, measured 2026-01-15T12:45:00Z."},
+		"at the end of the range":        {patient(pressure(300, 80)), 100, "Systolic 300, critical at 180, measured 2026-01-15T12:45:00Z."},
+		"beyond the range":               {patient(pressure(120, 10)), 100, "Diastolic 10, critical at 40, measured 2026-01-15T12:45:00Z."},
+		"SpO2 70":                        {patient(oximetry(70)), 94, "SpO2 70, critical at 88, measured 2026-01-15T12:45:00Z."},
+		"SpO2 70 of a day ago":           {patient(old(oximetry(70), day)), 90, "SpO2 70, critical at 88, measured 2026-01-14T13:45:00Z."},
+		"SpO2 70 of half a day ago":      {patient(old(oximetry(70), 12*time.Hour+30*time.Minute)), 92, "SpO2 70, critical at 88, measured 2026-01-15T01:15:00Z."},
+		"SpO2 70 of a week ago":          {patient(old(oximetry(70), 7*day)), 88, "SpO2 70, critical at 88, measured 2026-01-08T13:45:00Z."},
+		"SpO2 70 of two months ago":      {patient(old(oximetry(70), 60*day)), 88, "SpO2 70, critical at 88, measured 2025-11-16T13:45:00Z."},
+		"the worst counts":               {patient(pressureAndPulse(185, 130, 150), oximetry(87)), 91, "Pulse 150, critical at 130, measured 2026-01-15T12:45:00Z."},
+		"worse, but old":                 {patient(old(glucose(20), 10*day), oximetry(80)), 91, "SpO2 80, critical at 88, measured 2026-01-15T12:45:00Z."},
+		"a gain of twice the critical":   {gained, 94, "Weight gain 9.2, critical at 4.6, measured 2026-01-15T12:45:00Z."},
+		"a bound at the end":             {atEnd, 100, "Systolic 300, critical at 300, measured 2026-01-15T12:45:00Z."},
 		"bounds that are switched off":   {off, 86, ""},
-		"a half is rounded up":           {patient(pressure(120, 125)), 90, "Diastolic 125, critical limit 120, measured 2026-01-15T12:45:00Z."},
-		"a time in the future is no age": {patient(old(oximetry(70), -time.Minute)), 94, "SpO2 70, critical limit 88, measured 2026-01-15T13:46:00Z."},
+		"a half is rounded up":           {patient(pressure(120, 125)), 90, "Diastolic 125, critical at 120, measured 2026-01-15T12:45:00Z."},
+		"a time in the future is no age": {patient(old(oximetry(70), -time.Minute)), 94, "SpO2 70, critical at 88, measured 2026-01-15T13:46:00Z."},
 	} {
 		test.c.StatEscalation = true
 		score := triage.Rate(test.c, now)
@@ -175,6 +175,8 @@ func TestUndecided(t *testing.T) {
 		{"acknowledged", dbx.Params{"acknowledged": true, "status": "acknowledged"}, latest, now, 85},
 		{"after a day", dbx.Params{}, latest, now.Add(day), 81},
 		{"after two days", dbx.Params{}, latest, now.Add(2 * day), 68}, // 50 and 5 for pulse and saturation, 8.3 for the alert, 4.3 for the time
+		{"without any reading", dbx.Params{}, triage.Latest{}, now.Add(2 * time.Hour), 85},
+		{"without any reading, after two days", dbx.Params{}, triage.Latest{}, now.Add(2 * day), 63},
 		{"measured later", dbx.Params{}, triage.Latest{}.With(old(oximetry(97), -time.Hour)), now.Add(2 * time.Hour), 9},
 		{"discarded", dbx.Params{"status": "resolved"}, triage.Latest{}.With(oximetry(97)), now, 8},
 	} {

@@ -78,12 +78,13 @@ type Score struct {
 // Rate computes the risk score, 0 to 100; 0 only when there is no data and nothing is open that demands an answer. A critical that is
 // unanswered, or fresh, is graded by its danger alone; everybody else by the sum of the parts, which ends below.
 func Rate(c Circumstances, now time.Time) Score {
-	if c.silent() && !c.Latest.measuredSince(now.Add(-dataWindow)) {
-		return Score{Level: RiskNoData, Factors: []Factor{}}
-	}
 	var room [12]parameter // for every reading: without a trip to the heap
 	latest := c.Latest.parameters(room[:0], c.Thresholds, c.Weighings, now.Add(-vitalsWindow))
+	measured := len(latest)
 	latest = c.undecided(latest)
+	if c.silent() && !c.Latest.measuredSince(now.Add(-dataWindow)) && !slices.ContainsFunc(latest[measured:], parameter.critical) {
+		return Score{Level: RiskNoData, Factors: []Factor{}}
+	}
 	worst := worstDanger(c, latest, now)
 	lowest := c.lowestScore(latest, now)
 	sum, factors := addUp([]Factor{vitalsFactor(latest, now), alertsFactor(c.Alerts), reviewFactor(c.ReviewedAt, now)}, lowest.span > 0)
