@@ -1,6 +1,7 @@
 package notifications_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -27,7 +28,7 @@ func TestInTheAppOnly(t *testing.T) {
 	if rows := w.pushes(provider); len(rows) != 0 {
 		t.Errorf("pushed: %+v", rows)
 	}
-	if diff := cmp.Diff([]string{"late_reading", "escalation_withdrawn"}, w.list(provider)); diff != "" {
+	if diff := cmp.Diff([]string{"escalation_withdrawn", "late_reading"}, slices.Sorted(slices.Values(w.list(provider)))); diff != "" {
 		t.Error(diff)
 	}
 }
