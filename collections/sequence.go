@@ -30,7 +30,8 @@ func MeasuredAfter[Kind ~string](app core.App, patientID string, kinds []Kind, c
 		measured = measured.And(column + " IS NOT NULL")
 	}
 	where := Conditions{
-		dbx.HashExp{"patient": patientID}, AnyOf("observation_type", kinds), dbx.NewExp("measured_at > {:after}", dbx.Params{"after": Instant(after)}),
+		dbx.HashExp{"patient": patientID},
+		AnyOf("observation_type", kinds), dbx.NewExp("measured_at > {:after}", dbx.Params{"after": Instant(after)}),
 		dbx.Or(measured...),
 	}.And(believed)
 	if !typedToo {

@@ -11,7 +11,8 @@ import (
 // open, or were resolved by later readings since another time.
 func SettledAlerts(tx core.App, patientID string, types []string, before, since time.Time) ([]*Alert, error) {
 	return listOf[Alert](tx, Alerts, Every(Conditions{
-		dbx.HashExp{"patient": patientID}, AnyOf("type", types),
+		dbx.HashExp{"patient": patientID},
+		AnyOf("type", types),
 		dbx.NewExp("observation != '' AND measured_at < {:before}", dbx.Params{"before": Instant(before)}),
 		dbx.NewExp("(status = 'active' OR status = 'auto_resolved' AND resolved_at >= {:since})", dbx.Params{"since": Instant(since)}),
 		dbx.NewExp(`resolution_reason != 'withdrawn' AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.id = observation AND o.status = 'entered_in_error')`),

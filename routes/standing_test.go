@@ -424,6 +424,25 @@ func TestStoryWithdrawal(t *testing.T) {
 		t.Error(diff)
 	}
 
+	// The gain over somebody else's weight is none without that weight, or another.
+	w = newWard(t, nil)
+	start = w.now
+	var weights []string
+	for day, kg := range []float64{88, 84.5, 88.1, 90.4} {
+		w.now = start.AddDate(0, 0, day)
+		body := object{"patient_id": w.patient, "weight_kg": kg, "measured_at": w.now.Format(time.RFC3339)}
+		weights = append(weights, w.ask(access.Nurse, "POST", "/ingestion/weight/", body).want(201).at("id").(string))
+	}
+	w.wantStanding("weights", "-3.5 warning active", "3.6 warning active", "5.9 critical active")
+	w.withdraws(weights[1])
+	spouse := []string{"-3.5 warning resolved withdrawn", "3.6 warning resolved withdrawn", "5.9 critical resolved withdrawn"}
+	w.wantStanding("without the spouse's", append(spouse, "2.4 warning active")...)
+	if stats := w.stats(); !slices.Equal(stats, []string{"stat cancelled"}) {
+		t.Errorf("escalations: %q", stats)
+	}
+	w.withdraws(weights[0])
+	w.wantStanding("without the first", append(spouse, "2.4 warning resolved withdrawn", "2.3 warning active")...)
+
 	// What superseded a late reading is withdrawn: then nothing was measured since.
 	w = newWard(t, nil)
 	newer := w.comes("device", 120, 80, w.now.AddDate(0, 0, -1))

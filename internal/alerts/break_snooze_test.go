@@ -45,7 +45,7 @@ func TestTenthByKind(t *testing.T) {
 		"SpO2":              {"pulse_oximetry", alerts.Known{Parameter: "spo2", Value: 86}, oximetry(82.3), oximetry(82.2), oximetry(60)},
 		"glucose, high":     {"blood_glucose", alerts.Known{Parameter: "glucose", High: true, Value: 320}, bloodGlucose(349), bloodGlucose(350), bloodGlucose(54)},
 		"glucose, low":      {"blood_glucose", alerts.Known{Parameter: "glucose", Value: 50}, bloodGlucose(46.7), bloodGlucose(46.6), bloodGlucose(300)},
-		"weight, by a gain": {"weight", alerts.Known{Parameter: "weight", High: true, Value: 5}, weight(85.91), weight(85.92), weight(95)},
+		"weight, by a gain": {"weight", alerts.Known{Parameter: "weight_change", High: true, Value: 5}, weight(85.91), weight(85.92), weight(95)},
 	} {
 		for what, c := range map[string]struct {
 			reading vitals.Reading

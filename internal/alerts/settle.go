@@ -30,7 +30,7 @@ func AutoResolve(open []Open, r Judged, sequence []Judged, now time.Time, needed
 			progress = append(progress, Progress{Alert: alert, NormalReadings: alert.NormalReadings, Resolved: true})
 			continue
 		}
-		finding, spoke := findingOf(r.Findings, alert.Type)
+		finding, spoke := FindingOf(r.Findings, alert.Type)
 		if !spoke || !alert.MeasuredAt.Before(r.MeasuredAt) || !alert.Settleable(now) {
 			continue
 		}
@@ -58,7 +58,7 @@ func (o Open) Settleable(now time.Time) bool { return now.Sub(o.CreatedAt) <= au
 // point there were enough. Whatever breaches ends a run; only what is at least as reliable as the alert's own reading is counted.
 func (o Open) SettledBy(sequence []Judged, needed NormalReadingsNeeded) (normal int, settled bool) {
 	for _, r := range sequence {
-		finding, spoke := findingOf(r.Findings, o.Type)
+		finding, spoke := FindingOf(r.Findings, o.Type)
 		switch {
 		case !spoke || !o.MeasuredAt.Before(r.MeasuredAt):
 		case finding.Breached():
@@ -84,7 +84,8 @@ func (o Open) awaits(r Judged) bool {
 	return o.Type == TypeMissedReading || (o.Type == TypeNoReading24h && o.DeviceID == r.DeviceID && r.Origin != vitals.OriginPatient)
 }
 
-func findingOf(findings []Finding, alertType string) (Finding, bool) {
+// FindingOf is what a reading means for an alert type, if it says anything about it.
+func FindingOf(findings []Finding, alertType string) (Finding, bool) {
 	for _, finding := range findings {
 		if finding.Type == alertType {
 			return finding, true

@@ -95,7 +95,7 @@ func (s *Simulation) Judge(
 		}
 		day.Actual.add(alert.Level)
 		s.Actual.add(alert.Level)
-		if finding, _ := findingOf(findings, alert.Type); alert.Level == Critical && finding.Level != Critical {
+		if finding, _ := FindingOf(findings, alert.Type); alert.Level == Critical && finding.Level != Critical {
 			s.MissedCount++
 			if len(s.Missed) < missedShown {
 				s.Missed = append(s.Missed, Missed{observationID, patientID, r.MeasuredAt, alert, finding.Level})

@@ -26,7 +26,7 @@ var (
 	newYork, _ = time.LoadLocation("America/New_York")
 	rules      = observations.Rules{LateAfter: 24 * time.Hour, 
 		PracticeZone: newYork, NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: 1, Critical: 2},
-		AutoTransform: true, MaxFuture: 5 * time.Minute,
+		AutoTransform: true, MaxFuture: 5 * time.Minute, LateAfter: 24 * time.Hour,
 	}
 	sender = audit.Gateway(audit.Origin{Address: "192.0.2.1", RequestID: "request-1"})
 	nurse  = audit.User(7, "nurse@vigil.test", "nurse", audit.Origin{Address: "192.0.2.7", RequestID: "request-2"})

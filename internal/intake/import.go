@@ -133,6 +133,15 @@ func (i *importing) storeAll(ctx context.Context, block []entry) error {
 			i.all.newest.add(sorted[n].event)
 		}
 	}
+	err := i.storeGroups(ctx, sorted)
+	if i.DryRun {
+		return err
+	}
+	i.all.missing = i.all.missing || err != nil
+	return errors.Join(err, i.all.reconsider(i.app, i.Clock()))
+}
+
+func (i *importing) storeGroups(ctx context.Context, sorted []entry) error {
 	left := len(sorted)
 	i.Progress(i.lines - left)
 	for group := range slices.Chunk(sorted, importedTogether) {
@@ -145,10 +154,7 @@ func (i *importing) storeAll(ctx context.Context, block []entry) error {
 		left -= len(group)
 		i.Progress(i.lines - left)
 	}
-	if i.DryRun {
-		return nil
-	}
-	return i.all.reconsider(i.app, i.Clock())
+	return nil
 }
 
 func (e entry) measured() (gateway.Event, bool) { return e.event, true }

@@ -56,7 +56,12 @@ func spoken(r vitals.Reading) (groups [][]*vitals.Parameter) {
 }
 
 func has(r vitals.Reading, group []*vitals.Parameter) bool {
-	return slices.ContainsFunc(group, func(p *vitals.Parameter) bool { return r.Value(p) != nil })
+	for _, p := range group {
+		if r.Value(p) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // kindsOf are the kinds that can speak about one of the groups.
@@ -80,11 +85,12 @@ func (e *Engine) lookAround(tx core.App, s *Situation, o Observation, following 
 		return err
 	}
 	r := o.judged()
-	late, groups := e.rules.late(r.MeasuredAt, now), spoken(r)
-	s.Around.Unordered = newerKnown(s.Picture.Latest, groups, r.MeasuredAt)
+	late := e.rules.late(r.MeasuredAt, now)
+	s.Around.Unordered = newerKnown(s.Picture.Latest, r)
 	if !s.Around.Unordered && (!late || len(following) == 0) {
 		return nil
 	}
+	groups := spoken(r)
 	breaches := func(alertType string) bool {
 		return slices.ContainsFunc(alerts.Evaluate(r, s.Picture.Thresholds, s.Picture.Weighings, now), func(f alerts.Finding) bool {
 			return f.Type == alertType && f.Breached()
@@ -120,11 +126,14 @@ func (e *Engine) lookAround(tx core.App, s *Situation, o Observation, following 
 	return err
 }
 
-// newerKnown reports whether something newer is known about one of the groups.
-func newerKnown(latest triage.Latest, groups [][]*vitals.Parameter, at time.Time) bool {
-	for _, group := range groups {
+// newerKnown reports whether something newer is known about an alert type of which a reading speaks.
+func newerKnown(latest triage.Latest, r vitals.Reading) bool {
+	for _, group := range r.Kind.Definition().Groups {
+		if !has(r, group) {
+			continue
+		}
 		for _, p := range group {
-			if value, measured := latest.Value(p); value != nil && measured.After(at) {
+			if value, measured := latest.Value(p); value != nil && measured.After(r.MeasuredAt) {
 				return true
 			}
 		}

@@ -18,7 +18,9 @@ import (
 
 // Whatever others do between readings, the writer remembers what the database says.
 func TestWriterRemembersTheTruth(t *testing.T) {
-	app, engine := newApp(t, rules)
+	withOrder := rules
+	withOrder.LateAfter, withOrder.IrregularHeartbeats = 24*time.Hour, 3
+	app, engine := newApp(t, withOrder)
 	w := running(t, app, engine)
 	var people []string
 	for range 4 {
@@ -51,7 +53,13 @@ func TestWriterRemembersTheTruth(t *testing.T) {
 	remembered := 0
 	for i := range 300 {
 		patient := people[random.IntN(len(people))]
-		outcome, err := w.Submit(t.Context(), submission(patient, anyReading(random, now.Add(time.Duration(i-300)*time.Minute))))
+		when := now.Add(time.Duration(i-300) * time.Minute)
+		if random.IntN(4) == 0 { // out of order, and some of it late
+			when = now.Add(-time.Duration(random.IntN(40*60)) * time.Minute)
+		}
+		s := submission(patient, anyReading(random, when))
+		s.Origin = vitals.Origin(vitals.Origins[random.IntN(len(vitals.Origins))])
+		outcome, err := w.Submit(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,6 +86,8 @@ func anyReading(random *rand.Rand, when time.Time) vitals.Reading {
 		return at(weight(80+float64(random.IntN(6))), when)
 	case 1:
 		return at(withPulse(bloodPressure(141+float64(random.IntN(20)), 85), 70), when)
+	case 2:
+		return at(irregular(bloodPressure(150+float64(random.IntN(29)), 85)), when)
 	default:
 		return at(withPulse(bloodPressure(110+float64(random.IntN(20)), 75), 60+float64(random.IntN(60))), when)
 	}

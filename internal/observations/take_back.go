@@ -295,20 +295,5 @@ func (w *withdrawal) recurWithout(enough int) error {
 	o := FromRecord(found[0])
 	warning := draft(o, recurringFinding(flags.within(at)), false)
 	warning.Unmeasured = true
-	id, err := alerts.Raise(w.tx, warning, w.now)
-	if err != nil {
-		return err
-	}
-	alert, err := collections.FindAlert(w.tx, id)
-	if err != nil {
-		return err
-	}
-	whom, err := collections.PatientLabel(w.tx, o.PatientID)
-	if err != nil {
-		return err
-	}
-	return notifications.Announce(w.tx, notifications.Announcement{
-		Kind: notifications.AlertRaised, Severity: string(alerts.Warning), PatientID: o.PatientID, AlertID: id,
-		Body: whom + ": " + alert.MessageShown(), Key: alerts.AnnouncementKey(id),
-	}, w.now)
+	return w.raise(warning)
 }

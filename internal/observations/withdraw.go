@@ -25,7 +25,7 @@ func (e *Engine) Withdraw(app core.App, id string, reason phi.Text, by audit.Act
 			return err
 		}
 		w := &withdrawal{engine: e, tx: tx, observation: o, reason: reason, by: by, now: now}
-		for _, step := range []func() error{w.mark, w.resolve, w.cancel, w.resettle, w.recur, w.recall, w.recountDay, w.recount, w.rank} {
+		for _, step := range []func() error{w.mark, w.resolve, w.compared, w.cancel, w.resettle, w.recur, w.recall, w.recountDay, w.recount, w.rank} {
 			if err := step(); err != nil {
 				return err
 			}
@@ -44,7 +44,7 @@ type withdrawal struct {
 	reason      phi.Text
 	by          audit.Actor
 	now         time.Time
-	// raised are the alerts that the reading raised.
+	// raised are the alerts that the reading raised, and those that others raised only beside it.
 	raised []*collections.Alert
 }
 
