@@ -15,7 +15,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -116,28 +115,20 @@ func (e *Engine) consequences(
 		return Outcome{}, err
 	}
 	if o.Reading.Kind.Definition().Doubted != nil {
-		if d := e.doubt(o, picture); d.any() {
-			return e.settle(tx, b, o, d, picture, patient, by, now)
+		if outcome, settled, err := e.settleDoubt(tx, b, o, picture, patient, by, now); settled || err != nil {
+			return outcome, err
 		}
 	}
-	effects := Assess(o, e.situation(picture, patient), e.rules, now)
-	return e.carryOut(tx, b, &effects, patient, by, now)
-}
-
-func (e *Engine) situation(picture triage.Picture, patient subject) Situation {
-	return Situation{
+	effects := Assess(o, Situation{
 		Picture: picture, PrimaryProvider: patient.holder.PrimaryProvider, PatientZone: collections.Zone(patient.holder.TimeZone, e.rules.PracticeZone),
 		DeviceAssigned: patient.deviceAssigned,
-	}
-}
-
-func (e *Engine) carryOut(tx core.App, b *batch, effects *Effects, patient subject, by audit.Actor, now time.Time) (Outcome, error) {
+	}, e.rules, now)
 	if len(effects.Alerts) > 0 {
-		effects.PatientLabel = patient.holder.label(effects.Observation.PatientID)
+		effects.PatientLabel = patient.holder.label(o.PatientID)
 	}
-	outcome, err := apply(tx, b, *effects, by, now)
+	outcome, err := apply(tx, b, effects, by, now)
 	if err == nil {
-		patient.learn(*effects, outcome, now)
+		patient.learn(effects, outcome, now)
 	}
 	return outcome, err
 }
