@@ -97,16 +97,7 @@ func (e *Engine) judgeConfirmed(tx core.App, b *batch, readings []confirmed, of 
 		return a.observation.Reading.MeasuredAt.Compare(b.observation.Reading.MeasuredAt)
 	})
 	for _, r := range readings {
-		picture, err := r.patient.pictureFor(tx, r.observation.PatientID, r.observation.Reading, now)
-		if err != nil {
-			return outcome, err
-		}
-		situation := e.situation(picture, r.patient)
-		if err := e.lookAround(tx, &situation, r.observation, nil, now); err != nil {
-			return outcome, err
-		}
-		effects := Assess(r.observation, situation, e.rules, now)
-		made, err := e.carryOut(tx, b, &effects, r.patient, r.by, now)
+		made, err := e.consequences(tx, b, r.observation, r.patient, Submission{By: r.by}, now)
 		if err != nil {
 			return outcome, err
 		}

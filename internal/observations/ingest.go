@@ -12,10 +12,8 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -119,11 +117,14 @@ func (e *Engine) consequences(
 		return Outcome{}, err
 	}
 	if o.Reading.Kind.Definition().Doubted != nil {
-		if d := e.doubt(o, picture); d.any() {
-			return e.settle(tx, b, o, d, picture, patient, s.By, now)
+		if outcome, settled, err := e.settleDoubt(tx, b, o, picture, patient, s.By, now); settled || err != nil {
+			return outcome, err
 		}
 	}
-	situation := e.situation(picture, patient)
+	situation := Situation{
+		Picture: picture, PrimaryProvider: patient.holder.PrimaryProvider, PatientZone: collections.Zone(patient.holder.TimeZone, e.rules.PracticeZone),
+		DeviceAssigned: patient.deviceAssigned,
+	}
 	if situation.MayWait, err = e.mayWait(tx, o, picture.Thresholds, now); err != nil {
 		return Outcome{}, err
 	}
@@ -131,27 +132,13 @@ func (e *Engine) consequences(
 		return Outcome{}, err
 	}
 	effects := Assess(o, situation, e.rules, now)
-	outcome, err := e.carryOut(tx, b, &effects, patient, s.By, now)
-	if err == nil {
-		err = e.endWaits(tx, effects, outcome, picture, now)
-	}
-	return outcome, err
-}
-
-func (e *Engine) situation(picture triage.Picture, patient subject) Situation {
-	return Situation{
-		Picture: picture, PrimaryProvider: patient.holder.PrimaryProvider, PatientZone: collections.Zone(patient.holder.TimeZone, e.rules.PracticeZone),
-		DeviceAssigned: patient.deviceAssigned,
-	}
-}
-
-func (e *Engine) carryOut(tx core.App, b *batch, effects *Effects, patient subject, by audit.Actor, now time.Time) (Outcome, error) {
 	if len(effects.Alerts) > 0 {
-		effects.PatientLabel = patient.holder.label(effects.Observation.PatientID)
+		effects.PatientLabel = patient.holder.label(o.PatientID)
 	}
-	outcome, err := apply(tx, b, *effects, by, now)
+	outcome, err := apply(tx, b, effects, s.By, now)
 	if err == nil {
-		patient.learn(*effects, outcome, now)
+		patient.learn(effects, outcome, now)
+		err = e.endWaits(tx, effects, outcome, picture, now)
 	}
 	return outcome, err
 }

@@ -50,6 +50,8 @@ type Observation struct {
 	// confirmed: it was stored before, as suspect, and counts from now on.
 	confirmed    bool
 	confirmNotes phi.Text
+	// undoubted: whether it may be somebody else's is settled.
+	undoubted bool
 }
 
 // ReviewState says whether the values of a reading are believed.

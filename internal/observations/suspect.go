@@ -27,9 +27,6 @@ type doubt struct {
 	bears         []string // observations
 }
 
-// any reports whether more is to be done than judging the reading.
-func (d doubt) any() bool { return d.suspect() || len(d.bears) > 0 }
-
 func (d doubt) suspect() bool { return d.far && !d.believed && len(d.bears) == 0 }
 
 func (d doubt) reason() string {
@@ -44,7 +41,7 @@ func (d doubt) reason() string {
 func (e *Engine) doubt(o Observation, p triage.Picture) (d doubt) {
 	parameter := o.Reading.Kind.Definition().Doubted
 	value := o.Reading.Value(parameter)
-	if value == nil || o.addition != nil || o.Review != Accepted {
+	if value == nil || o.addition != nil || o.undoubted || o.Review != Accepted {
 		return d
 	}
 	d.Of, d.Value = parameter, *value
@@ -91,33 +88,40 @@ func (d *doubt) compare(usual []alerts.Weighing, rules Rules) {
 	d.Unit, d.Meant = d.Of.Mistook(d.Value, d.Usual)
 }
 
-// settle stores what a doubt comes to: a suspect reading counts for nothing, or a second one like it bears it out, and both are judged in
-// the order in which they were measured.
-func (e *Engine) settle(
-	tx core.App, b *batch, o Observation, d doubt, picture triage.Picture, patient subject, by audit.Actor, now time.Time,
-) (Outcome, error) {
+// settleDoubt stores what a doubt comes to, if there is any: a suspect reading counts for nothing, or a second one like it bears it out, and
+// both are judged in the order in which they were measured.
+func (e *Engine) settleDoubt(
+	tx core.App, b *batch, o Observation, picture triage.Picture, patient subject, by audit.Actor, now time.Time,
+) (outcome Outcome, settled bool, err error) {
+	d := e.doubt(o, picture)
 	if d.suspect() {
-		return e.keepSuspect(tx, b, o, d, picture, patient, by, now)
+		outcome, err = e.keepSuspect(tx, b, o, d, picture, patient, by, now)
+		return outcome, true, err
 	}
+	if len(d.bears) == 0 {
+		return Outcome{}, false, nil
+	}
+	o.undoubted = true
 	if d.far && !d.believed { // the second one, which would have been doubted by itself
 		o.Review, o.SuspectReason, o.ConfirmedBy, o.ConfirmedAt = Confirmed, d.reason(), alerts.System, now
 		if err := storeReview(tx, o, now); err != nil {
-			return Outcome{}, err
+			return Outcome{}, true, err
 		}
 	}
 	readings := []confirmed{{observation: o, patient: patient, by: by}}
 	for _, id := range d.bears {
 		borne, err := Find(tx, id)
 		if err != nil {
-			return Outcome{}, err
+			return Outcome{}, true, err
 		}
 		believed, err := e.believe(tx, borne, alerts.System, patient, underRequest(by), now)
 		if err != nil {
-			return Outcome{}, err
+			return Outcome{}, true, err
 		}
 		readings = append(readings, believed)
 	}
-	return e.judgeConfirmed(tx, b, readings, o.ID, now)
+	outcome, err = e.judgeConfirmed(tx, b, readings, o.ID, now)
+	return outcome, true, err
 }
 
 // keepSuspect stores that a reading is doubted, and asks the care team once for each run of such readings.
@@ -133,23 +137,31 @@ func (e *Engine) keepSuspect(
 	if err != nil {
 		return Outcome{}, err
 	}
-	effects := doubted(o, e.situation(picture, patient), d, !asked, e.rules, now)
-	return e.carryOut(tx, b, &effects, patient, by, now)
+	effects := doubted(o, picture, d, !asked, now)
+	effects.CountDay = o.Reading.MeasuredAt.In(e.rules.PracticeZone).Format(time.DateOnly)
+	if len(effects.Alerts) > 0 {
+		effects.PatientLabel = patient.holder.label(o.PatientID)
+	}
+	outcome, err := apply(tx, b, effects, by, now)
+	if err == nil {
+		patient.learn(effects, outcome, now)
+	}
+	return outcome, err
 }
 
 // doubted decides what follows from a reading that is stored and not believed: the question, and that its device is not silent.
-func doubted(o Observation, s Situation, d doubt, ask bool, rules Rules, now time.Time) Effects {
-	effects := Effects{Observation: o, CountDay: o.Reading.MeasuredAt.In(rules.PracticeZone).Format(time.DateOnly)}
-	for _, progress := range alerts.AutoResolve(s.Picture.Open, judgedAs(o, nil), nil, now, rules.NormalReadingsNeeded) {
-		if progress.Alert.Type == alerts.TypeNoReading24h { // the patient's own reading is still missing
-			effects.Progress = append(effects.Progress, progress)
+func doubted(o Observation, picture triage.Picture, d doubt, ask bool, now time.Time) Effects {
+	effects := Effects{Observation: o}
+	for _, alert := range picture.Open {
+		if alert.Type == alerts.TypeNoReading24h && alert.DeviceID == o.Reading.DeviceID { // the patient's own reading is still missing
+			effects.Progress = append(effects.Progress, alerts.Progress{Alert: alert, NormalReadings: alert.NormalReadings, Resolved: true})
 		}
 	}
 	if ask {
 		effects.Alerts = append(effects.Alerts, draft(o, d.Ask(o.Reading.MeasuredAt, now), false))
 	}
-	effects.After = effects.after(s.Picture, stored(now))
-	effects.After.Latest = s.Picture.Latest
+	effects.After = effects.after(picture, stored(now))
+	effects.After.Latest = picture.Latest
 	effects.Place = effects.After.Place(now)
 	return effects
 }

@@ -43,7 +43,7 @@ func loadWeighings(app core.App, pictures []Picture, reading *vitals.Reading, no
 	span := dbx.Params{"patients": string(list), "from": collections.Instant(earliest), "to": collections.Instant(latest)}
 	for _, parameter := range vitals.Changing {
 		for _, kind := range parameter.Kinds {
-			if err := loadValues(app, of, kind, parameter, span); err != nil {
+			if err := loadValues(app, of, kind, parameter, span, reading); err != nil {
 				return err
 			}
 		}
@@ -51,26 +51,37 @@ func loadWeighings(app core.App, pictures []Picture, reading *vitals.Reading, no
 	return nil
 }
 
-func loadValues(app core.App, of map[string]*Picture, kind vitals.Kind, parameter *vitals.Parameter, span dbx.Params) error {
-	rows, err := app.DB().NewQuery(`SELECT o.patient, o.` + parameter.Column + `, o.measured_at, o.review_state = 'confirmed',
-			CASE o.status WHEN 'suspect' THEN o.id ELSE '' END FROM json_each({:patients}) p CROSS JOIN observations o
-		WHERE o.patient = p.value AND o.observation_type = '` + string(kind) + `' AND o.measured_at >= {:from} AND o.measured_at < {:to}
+// usual is where the last values begin that tell what is usual of a parameter: at so many before the reading, or where it is too long ago.
+const usual = `min({:from}, COALESCE((SELECT u.measured_at FROM observations u WHERE u.patient = p.value AND u.observation_type = {:kind}
+	AND u.measured_at >= {:since} AND u.measured_at < {:at} AND u.status = 'final' ORDER BY u.measured_at DESC LIMIT 1 OFFSET {:before}), {:since}))`
+
+func loadValues(
+	app core.App, of map[string]*Picture, kind vitals.Kind, parameter *vitals.Parameter, span dbx.Params, reading *vitals.Reading,
+) error {
+	from := "{:from}"
+	if d := parameter.Doubt; d != nil && reading != nil && reading.Value(parameter) != nil {
+		from = usual
+		span["since"], span["at"] = collections.Instant(reading.MeasuredAt.AddDate(0, 0, -d.Days)), collections.Instant(reading.MeasuredAt)
+		span["kind"], span["before"] = string(kind), d.Among-1
+	}
+	rows, err := app.DB().NewQuery(`SELECT o.patient, o.` + parameter.Column + `, o.measured_at, CASE o.status WHEN 'suspect' THEN o.id ELSE o.review_state END
+		FROM json_each({:patients}) p CROSS JOIN observations o
+		WHERE o.patient = p.value AND o.observation_type = '` + string(kind) + `' AND o.measured_at >= ` + from + ` AND o.measured_at < {:to}
 			AND o.status IN ('final', 'suspect') AND o.` + parameter.Column + ` IS NOT NULL`).Bind(span).Rows()
 	if err != nil {
 		return fmt.Errorf("load earlier values: %w", err)
 	}
 	defer rows.Close() //nolint:errcheck // Err below tells what went wrong
 	for rows.Next() {
-		var patient, at, doubted string
+		var patient, at, review string
 		var value float64
-		var confirmed bool
-		if err := rows.Scan(&patient, &value, &at, &confirmed, &doubted); err != nil {
+		if err := rows.Scan(&patient, &value, &at, &review); err != nil {
 			return fmt.Errorf("load an earlier value: %w", err)
 		}
 		p := of[patient]
-		w := alerts.Weighing{Of: parameter, Value: value, MeasuredAt: collections.ParseInstant(at), Confirmed: confirmed}
-		if doubted != "" {
-			p.Doubted = append(p.Doubted, Doubted{w, doubted})
+		w := alerts.Weighing{Of: parameter, Value: value, MeasuredAt: collections.ParseInstant(at), Confirmed: review == confirmed}
+		if review != "" && review != confirmed { // it is the observation
+			p.Doubted = append(p.Doubted, Doubted{w, review})
 			continue
 		}
 		p.Weighings = append(p.Weighings, w)
@@ -80,6 +91,9 @@ func loadValues(app core.App, of map[string]*Picture, kind vitals.Kind, paramete
 	}
 	return nil
 }
+
+// confirmed is how a reading is kept that was doubted once.
+const confirmed = "confirmed"
 
 // Doubted is a value that may be somebody else's, and its observation.
 type Doubted struct {
@@ -108,7 +122,7 @@ func (p *Picture) weighed(reading *vitals.Reading, now time.Time) (from, to time
 		measured := reading.MeasuredAt
 		span(rule.Since(measured, rule.WindowDays), measured)
 		if d := parameter.Doubt; d != nil {
-			span(measured.AddDate(0, 0, -d.Days), measured.Add(d.Within+time.Microsecond)) // what comes after is not included
+			span(measured.Add(-d.Within), measured.Add(d.Within+time.Microsecond)) // what comes after is not included
 		}
 	}
 	return from, to, !from.IsZero()
