@@ -265,7 +265,7 @@ func (e *Engine) keep(tx core.App, entry Entry, patientID string, by audit.Actor
 	if err != nil {
 		return err
 	}
-	return e.tellOf(tx, stored, entry.Event, patientID, by, now)
+	return e.tellOf(tx, stored, entry.Event, patientID, now)
 }
 
 // ReportRecord keeps the implausible measurement in a record that somebody tried to create, if there is one.

@@ -32,7 +32,7 @@ type Options struct {
 	Repeatable bool
 	// LateAfter is the age from which a measurement says little about now; zero for a day.
 	LateAfter time.Duration
-	Log        *slog.Logger
+	Log       *slog.Logger
 }
 
 // Engine is the one way in.
@@ -133,7 +133,7 @@ func (e *Engine) refuse(app core.App, p part, d Delivery, told bool) (Result, er
 		if err != nil {
 			return err
 		}
-		return e.attend(tx, result.EventID, p.event, d.By, d.At)
+		return e.attend(tx, result.EventID, p.event, d.At)
 	})
 	return result, err
 }
