@@ -77,7 +77,7 @@ func readPictures(app core.App, where string, params dbx.Params, now time.Time) 
 			(SELECT json_group_array(json_array(id, type, level, device_id, measured_at, created_at, normal_readings, parameter, value, origin) ORDER BY created_at)
 				FROM alerts WHERE patient = t.patient AND acknowledged = FALSE),
 			(SELECT json_group_array(json_array(level, created_at)) FROM alerts a WHERE a.patient = t.patient AND a.created_at > {:since}
-				AND a.resolution_reason != 'withdrawn' AND NOT EXISTS (SELECT 1 FROM observations WHERE id = a.observation AND status = 'entered_in_error')),
+				AND a.resolution_reason = '' AND NOT EXISTS (SELECT 1 FROM observations WHERE id = a.observation AND status = 'entered_in_error')),
 			(SELECT json_group_array(json_array(id, priority, created_by, notified_at))
 				FROM escalations WHERE patient = t.patient AND status IN ('open', 'in_progress')),
 			(SELECT json_group_array(json_array(type, include_critical, ends_at)) FROM snoozes WHERE patient = t.patient AND ended_at = '')
