@@ -24,6 +24,12 @@ func PatientsOfQuarantine(app core.App, eventIDs ...string) (map[string]string, 
 		Where(dbx.And(AnyOf("quarantine_id", eventIDs), dbx.NewExp("quarantine_id != ''"))))
 }
 
+// NoteReadingOf says which reading became of what the alerts about an event in the quarantine are about: withdrawing it takes them back.
+func NoteReadingOf(tx core.App, eventID, observationID string) error {
+	return update(tx, "note what became of an event", Alerts, dbx.Params{"observation": observationID},
+		dbx.NewExp("quarantine_id = {:event} AND quarantine_id != ''", dbx.Params{"event": eventID}))
+}
+
 // NoteWhyResolved stores why the service ended an alert.
 func NoteWhyResolved(tx core.App, alertID, reason string, now time.Time) error {
 	return update(tx, "note why an alert ended", Alerts, dbx.Params{"resolution_reason": reason, "updated_at": Instant(now)}, dbx.HashExp{"id": alertID})

@@ -24,7 +24,7 @@ type Engines struct {
 	Observations *observations.Engine
 	// Report keeps the implausible measurement in a record that could not be created.
 	Report    func(app core.App, record *core.Record, by audit.Actor, now time.Time) error
-	Directory    *patients.Directory
+	Directory *patients.Directory
 	// Zone is the practice's time zone.
 	Zone  *time.Location
 	Clock func() time.Time

@@ -171,7 +171,7 @@ func TestStoryImplausibleConfirmed(t *testing.T) {
 		"review_state": "confirmed", "confirmed_by": c.people[access.Nurse].Email(), "confirmed_at": "2026-01-15T13:55:00Z",
 		"measured_at": "2026-01-15T13:44:00Z", "alert_triggered": true, "fhir_status": "pending",
 	})
-	wantIn(t, c.implausible(patient), object{"status": "resolved", "resolution_reason": nil, "outcome": "confirmed"})
+	wantIn(t, c.implausible(patient), object{"status": "resolved", "resolution_reason": nil, "outcome": "confirmed", "observation_id": stored.at("id")})
 	if pulses := c.alertsOf(patient, "pulse"); len(pulses) != 1 || pulses[0]["level"] != "critical" || pulses[0]["value"] != 28.0 {
 		t.Errorf("the pulse raised %v", pulses)
 	}

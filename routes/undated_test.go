@@ -135,4 +135,25 @@ func TestStoryDeadClockOfAHeldDevice(t *testing.T) {
 	}
 }
 
+// What comes by itself to a reading that nobody judges is not judged either, in whichever order they come.
+func TestStoryDeadClockInParts(t *testing.T) {
+	for _, first := range []string{"pressure", "pulse"} {
+		c := newIngestingClinic(t)
+		patient := c.enrol(object{"gateway_patient_id": "GW-1"})
+		dead := time.Date(1970, 1, 1, 0, 2, 0, 0, time.UTC)
+		parts := []string{pressure("T-1", "GW-1", dead, 204), pulse("T-1", "GW-1", dead, 36)}
+		if first == "pulse" {
+			slices.Reverse(parts)
+		}
+		for _, part := range parts {
+			c.sends(t, "tenovi", part)
+		}
+		c.wantReadings(t, "blood_pressure 204.0/82.0 36 ")
+		c.wantAlerts(t, "device_clock warning")
+		if states := c.rows(t, `SELECT review_state || ' ' || suspect_reason FROM observations`); !slices.Equal(states, []string{"suspect device_clock"}) || len(c.stats(t)) != 0 {
+			t.Errorf("%s first: %q of %s", first, states, patient)
+		}
+	}
+}
+
 func formatID(o object) string { return strconv.FormatInt(int64(o["id"].(float64)), 10) }

@@ -228,7 +228,6 @@ var emergencies = map[Action]bool{
 	IngestReadings:      true,
 	CorrectObservations: true, // whoever mistyped in the emergency takes it back
 	ConfirmImplausible:  true,
-	DiscardEvents:       true,
 	SignedByGateway:     true, // a gateway's readings; nobody's emergency, and no reason to lose one
 	AcknowledgeAlerts:   true,
 	ResolveAlerts:       true,

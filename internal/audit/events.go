@@ -107,6 +107,7 @@ const (
 	WebhookQuarantined Event = "webhook.quarantined"
 	WebhookReleased    Event = "webhook.released"
 	WebhookDiscarded   Event = "webhook.discarded"
+	WebhookPlaced      Event = "webhook.placed"
 
 	HubOffline Event = "hub.offline"
 	HubOnline  Event = "hub.online"
@@ -148,7 +149,7 @@ var actions = map[string]Action{
 	"acknowledge": Update, "resolve": Update, "auto_resolve": Update, "reopen": Update, "note": Update, "escalate": Update,
 	"review": Update, "revoke": Update, "submit": Update, "pay": Update, "deny": Update, "appeal": Update,
 	"resubmit": Update, "end": Update, "void": Update, "return": Update, "assign": Update, "unassign": Update, "replace": Update, "set_up": Update, "released": Update,
-	"discarded": Update,
+	"discarded": Update, "placed": Update,
 }
 
 // Action is the kind of this event.

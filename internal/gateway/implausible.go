@@ -42,4 +42,6 @@ func (b eventBody) readImplausible(c *input.Checks, event Event) *Implausible {
 }
 
 // Completes reports whether what is implausible was measured with a reading that stands without it.
-func (e Event) Completes() bool { return e.Implausible != nil && (e.Reading != nil || e.Addition != "") }
+func (e Event) Completes() bool {
+	return e.Implausible != nil && (e.Reading != nil || e.Addition != "")
+}

@@ -63,6 +63,9 @@ func (e *Engine) Confirm(app core.App, id string, notes phi.Text, by audit.Actor
 		if err != nil {
 			return err
 		}
+		if err := collections.NoteReadingOf(tx, id, outcome.Observation.ID); err != nil {
+			return err
+		}
 		ended := ending{status: collections.EventReleased, observation: outcome.Observation.ID, patient: whose.patient, reason: notes}
 		if err := end(tx, waiting, ended, by, now); err != nil || fromPeople(waiting.Source()) {
 			return err
@@ -265,7 +268,7 @@ func (e *Engine) keep(tx core.App, entry Entry, patientID string, by audit.Actor
 	if err != nil {
 		return err
 	}
-	return e.tellOf(tx, stored, entry.Event, patientID, by, now)
+	return e.tellOf(tx, stored, entry.Event, patientID, now)
 }
 
 // ReportRecord keeps the implausible measurement in a record that somebody tried to create, if there is one.

@@ -24,7 +24,7 @@ import (
 var (
 	now        = time.Date(2026, time.January, 15, 13, 45, 0, 0, time.UTC)
 	newYork, _ = time.LoadLocation("America/New_York")
-	rules      = observations.Rules{LateAfter: 24 * time.Hour, 
+	rules      = observations.Rules{
 		PracticeZone: newYork, NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: 1, Critical: 2},
 		AutoTransform: true, MaxFuture: 5 * time.Minute, LateAfter: 24 * time.Hour,
 	}

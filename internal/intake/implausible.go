@@ -64,7 +64,7 @@ type claim struct {
 }
 
 // attend has the patient's people told of what is implausible in an event that was stored, once, as soon as it is known whose it is.
-func (e *Engine) attend(tx core.App, eventID string, event gateway.Event, by audit.Actor, now time.Time) error {
+func (e *Engine) attend(tx core.App, eventID string, event gateway.Event, now time.Time) error {
 	if event.Implausible == nil {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (e *Engine) attend(tx core.App, eventID string, event gateway.Event, by aud
 	if err != nil || reason != "" {
 		return err // it stays where people see it
 	}
-	return e.tellOf(tx, stored, event, patient, by, now)
+	return e.tellOf(tx, stored, event, patient, now)
 }
 
 // give is a person's word whose an implausible measurement is that could not be placed. That it is true is for others to say.
@@ -98,14 +98,19 @@ func (e *Engine) give(tx core.App, stored *collections.GatewayEvent, event gatew
 	if !patient.Active {
 		return fault.Field("patient_id", "This patient is archived.")
 	}
-	return e.tellOf(tx, stored, event, patientID, by, now)
+	if err := e.tellOf(tx, stored, event, patientID, now); err != nil {
+		return err
+	}
+	return audit.Append(tx, audit.Entry{
+		Event: audit.WebhookPlaced, Actor: by, ResourceType: audit.ResourceGatewayEvent, ResourceID: stored.Id, PatientID: patientID,
+	}, now)
 }
 
 func keptForItsPatient() error {
 	return fault.State("invalid_state", "The event is known to be this patient's: confirm or discard its values.")
 }
 
-func (e *Engine) tellOf(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, by audit.Actor, now time.Time) error {
+func (e *Engine) tellOf(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, now time.Time) error {
 	wrong, err := undated(tx, event, patientID)
 	if err != nil {
 		return err
@@ -115,7 +120,7 @@ func (e *Engine) tellOf(tx core.App, stored *collections.GatewayEvent, event gat
 	}
 	return e.tell(tx, claim{
 		eventID: stored.Id, patientID: patientID, Implausible: *event.Implausible, origin: originOf(SourceOf(stored)), undated: wrong,
-	}, by, now)
+	}, now)
 }
 
 // notice is what people are to hear of a claim, decided and not yet written.
@@ -148,7 +153,7 @@ func (c claim) assess(picture triage.Picture, late bool) notice {
 }
 
 // tell stores the alert of a claim, the stat escalation where there has to be one, and where the patient ranks now.
-func (e *Engine) tell(tx core.App, c claim, by audit.Actor, now time.Time) error {
+func (e *Engine) tell(tx core.App, c claim, now time.Time) error {
 	return ranking.Change(tx, now, func(tx core.App) (string, error) {
 		picture, err := triage.ReadPicture(tx, c.patientID, nil, now)
 		if err != nil {

@@ -67,7 +67,7 @@ gw-1,BP-1,bp,2026-01-15T08:01:00-05:00,HI,34,,
 			t.Errorf("refused are %q", got)
 		}
 		wantTexts(t, app, alarms, "implausible_reading critical active 0 import systolic 55", "implausible_reading critical active 0 import spo2 48",
-			"implausible_reading critical active 1 import systolic 500")
+			"implausible_reading critical auto_resolved 1 import systolic 500")
 		wantTexts(t, app, `SELECT source || ' ' || status FROM gateway_events`, "import rejected", "import rejected", "import rejected")
 		wantTexts(t, app, `SELECT priority || ' ' || status FROM escalations`, "stat open")
 	}

@@ -59,8 +59,11 @@ func (e *Engine) Import(ctx context.Context, app core.App, table Table, o Import
 		if err != nil {
 			return i.done, err
 		}
-		if err := i.storeAll(ctx, block); err != nil || !more {
+		if err := i.storeAll(ctx, block); err != nil {
 			return i.done, err
+		}
+		if !more {
+			return i.done, i.tell()
 		}
 	}
 }
@@ -74,6 +77,14 @@ type importing struct {
 	// all is the block that is being stored; engine looks again at what it was wrong about.
 	all    *together
 	engine *Engine
+	kept   []keptLine
+}
+
+// keptLine is a line that was refused for values that no device should report.
+type keptLine struct {
+	entry
+	body    []byte
+	refusal fault.Fields
 }
 
 // entry is a line that could be read.
@@ -98,8 +109,8 @@ func (i *importing) read(table Table) (group []entry, more bool, err error) {
 		refused, isFault := errors.AsType[*fault.Error](err)
 		switch {
 		case isFault:
-			if err := i.keep(event, body, refused); err != nil {
-				return nil, false, fmt.Errorf("keep line %d: %w", line, err)
+			if event.Implausible != nil {
+				i.kept = append(i.kept, keptLine{entry{line, event}, body, refused.Fields})
 			}
 			i.refuse(line, reasonText(refused))
 		case err != nil:
@@ -111,12 +122,18 @@ func (i *importing) read(table Table) (group []entry, more bool, err error) {
 	return group, true, nil
 }
 
-// keep has people told of what is implausible in a line that was refused.
-func (i *importing) keep(event gateway.Event, body []byte, refused *fault.Error) error {
-	if i.DryRun || event.Implausible == nil {
+// tell has people told of what is implausible in the lines that were refused, once all others are stored: what was measured since speaks for
+// itself.
+func (i *importing) tell() error {
+	if i.DryRun {
 		return nil
 	}
-	return i.engine.keepLine(i.app, event, body, refused.Fields, i.Clock())
+	for _, line := range i.kept {
+		if err := i.engine.keepLine(i.app, line.event, line.body, line.refusal, i.Clock()); err != nil {
+			return fmt.Errorf("keep line %d: %w", line.line, err)
+		}
+	}
+	return nil
 }
 
 func (i *importing) refuse(line int, reason string) {

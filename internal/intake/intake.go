@@ -134,7 +134,7 @@ func (e *Engine) refuse(app core.App, p part, d Delivery, told bool) (Result, er
 		if err != nil {
 			return err
 		}
-		return e.attend(tx, result.EventID, p.event, d.By, d.At)
+		return e.attend(tx, result.EventID, p.event, d.At)
 	})
 	return result, err
 }

@@ -61,7 +61,7 @@ func (e *Engine) replayOne(tx core.App, id string, done *Replayed, now time.Time
 		return nil
 	}
 	event, err := e.reread(waiting)
-	if err := e.attend(tx, id, event, audit.System(), now); err != nil {
+	if err := e.attend(tx, id, event, now); err != nil {
 		return err
 	}
 	if refused, ok := errors.AsType[*fault.Error](err); ok {

@@ -41,7 +41,10 @@ func (e *Engine) complete(tx core.App, b *batch, m *memory, s Submission, now ti
 		return Outcome{}, err
 	}
 	o.Reading, o.UpdatedAt, o.addition = whole, now, &s.Reading
-	o.confirm(s, now)
+	doubted := o.Review == Suspect
+	if !doubted {
+		o.confirm(s, now)
+	}
 	if o.FHIRStatus != "" {
 		o.FHIRVersion, o.TransformedAt = o.FHIRVersion+1, now
 	}
@@ -51,11 +54,14 @@ func (e *Engine) complete(tx core.App, b *batch, m *memory, s Submission, now ti
 	record.Load(o.columns())
 	changed := append(s.Reading.Columns(), collections.ObservationFHIRVersion, collections.ObservationTransformedAt,
 		collections.ObservationReadingKey, collections.ColumnUpdatedAt)
-	if s.ConfirmedBy != "" {
+	if s.ConfirmedBy != "" && !doubted {
 		changed = append(changed, "review_state", "confirmed_by", "confirmed_at")
 	}
 	if err := collections.Update(tx, record, changed...); err != nil {
 		return Outcome{}, err
+	}
+	if doubted { // what comes to a reading that is not judged is not judged either
+		return noteCompleted(b, o, s.By, now)
 	}
 	return e.consequences(tx, b, o, patient, s, now)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
 )
 
 // ReasonDeviceClock is why a reading is suspect whose device's clock is wrong.
@@ -19,6 +20,12 @@ func (o *Observation) confirm(s Submission, now time.Time) {
 	if s.ConfirmedBy != "" {
 		o.Review, o.ConfirmedBy, o.ConfirmedAt = Confirmed, s.ConfirmedBy, now
 	}
+}
+
+// noteCompleted notes what was added to a reading, from which nothing follows.
+func noteCompleted(b *batch, o Observation, by audit.Actor, now time.Time) (Outcome, error) {
+	a := application{batch: b, effects: Effects{Observation: o}, by: by, now: now}
+	return Outcome{Observation: o, Completed: true}, a.note()
 }
 
 // keepUndated notes a stored reading of which nobody knows when it was taken. It is evidence that somebody measured, and of nothing about

@@ -14,7 +14,7 @@ export function emergency(reason) {
 }
 
 /** What an emergency opens besides reading: readings, alerts and escalations. Other writes are refused with its header. */
-const helps = /^(ingestion\/(?!quarantine\/)|alerts\/|escalations\/)/;
+const helps = /^(ingestion\/(?!quarantine\/)|ingestion\/quarantine\/[^/]+\/confirm\/|alerts\/|escalations\/)/;
 
 /** Sends one request. @param {string} method @param {string} path below /api/v1/
  *  @param {{query?: Record<string, unknown>, body?: unknown, open?: boolean, headers?: Record<string, string>, signal?: AbortSignal}} [options]

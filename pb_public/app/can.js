@@ -14,7 +14,7 @@ const staff = [...clinicians, "ma"];
 const allowed = {
   readClinical: staff, // alerts, escalations, thresholds, the triage list
   changePatient: staff, archivePatient: clinicians, deletePatient: ["admin", "clinical_manager"],
-  enterReadings: staff, correctReadings: clinicians,
+  enterReadings: staff, correctReadings: clinicians, confirmImplausible: clinicians,
   acknowledge: staff, annotate: staff, resolve: clinicians, snooze: clinicians, review: clinicians,
   escalate: staff, changeEscalation: clinicians,
   changeThresholds: clinicians, changeCareTeam: ["admin", "clinical_manager", "provider"], changeConsents: staff, assignDevices: staff,

@@ -15,7 +15,7 @@ const pageSize = 25;
 const states = /** @type {[string, string][]} */ ([["active", "Open"], ["acknowledged", "Acknowledged"], ["resolved", "Resolved"], ["auto_resolved", "Resolved by themselves"], ["", "All"]]);
 const levels = /** @type {[string, string][]} */ ([["", "All levels"], ["critical", "Critical"], ["warning", "Warning"], ["no_data", "No data"], ["normal", "Normal"]]);
 const types = /** @type {[string, string][]} */ ([["", "All kinds"], ...Object.entries(kinds), ["pulse", "Pulse"],
-  ...["missed_reading", "no_reading_24h", "battery_low", "battery_critical", "hub_offline"].map((type) => [type, words(type)])]);
+  ...["implausible_reading", "device_clock", "missed_reading", "no_reading_24h", "battery_low", "battery_critical", "hub_offline"].map((type) => [type, words(type)])]);
 const spans = /** @type {[string, string][]} */ ([["", "Any time"], ["1", "Since yesterday"], ["7", "Last 7 days"], ["30", "Last 30 days"]]);
 
 export function Alerts() {

@@ -9,10 +9,12 @@ import { Loaded, useLoad } from "../../ui/states.js";
 import { kinds } from "../../ui/vitals.js";
 import { classes, html, useState } from "../../view.js";
 import { EscalateAlertDialog, NoteDialog, OutcomeDialog, ResolveDialog } from "./acts.js";
+import { ConfirmDialog, DiscardDialog } from "./implausible.js";
 
 /** @typedef {import("./acts.js").Alert} Alert */
 
-const dialogs = { outcome: OutcomeDialog, note: NoteDialog, resolve: ResolveDialog, escalate: EscalateAlertDialog };
+const dialogs = { outcome: OutcomeDialog, note: NoteDialog, resolve: ResolveDialog, escalate: EscalateAlertDialog, confirm: ConfirmDialog, discard: DiscardDialog };
+const elsewhere = ["escalate", "confirm", "discard"]; // what is answered is not the alert
 const ended = (/** @type {Alert} */ alert) => alert.status === "resolved" || alert.status === "auto_resolved";
 export const typeName = (/** @type {string} */ type) => kinds[type] ?? words(type);
 
@@ -21,7 +23,7 @@ export function AlertCard({ alert, changed, named = true, lit = false }) {
   const [asking, ask] = useState(/** @type {keyof typeof dialogs | ""} */ (""));
   const [open, unfold] = useState(false);
   const Asked = asking && dialogs[asking];
-  const done = (/** @type {any} */ answer) => (asking === "escalate" ? get(`alerts/${alert.id}/`).then(changed, () => {}) : changed(answer));
+  const done = (/** @type {any} */ answer) => (elsewhere.includes(asking) ? get(`alerts/${alert.id}/`).then(changed, () => {}) : changed(answer));
   const about = `${named ? `${alert.patient_name}, ` : ""}${typeName(alert.type)}`;
   return html`<li class=${classes("alert", ended(alert) ? "ended" : alert.level, lit && "moved")}>
     <div class="signs"><${Badge} of=${alert.level} /><${Badge} of=${alert.status} />${alert.snoozed && html`<${Badge} of="snoozed" />`}
@@ -41,6 +43,9 @@ export function AlertCard({ alert, changed, named = true, lit = false }) {
         <${ActionButton} kind="main" act=${() => post(`alerts/${alert.id}/acknowledge/`, {})} said="Acknowledged." done=${changed} aria-label=${`Acknowledge: ${about}`}>Acknowledge</${ActionButton}>`}
       ${!ended(alert) && canAcknowledge(alert) && html`<button onClick=${() => ask("outcome")} aria-label=${`Acknowledge with an outcome: ${about}`}>With outcome</button>`}
       ${!ended(alert) && can("resolve") && html`<button onClick=${() => ask("resolve")} aria-label=${`Resolve: ${about}`}>Resolve</button>`}
+      ${alert.quarantine_id && !["confirmed", "discarded"].includes(alert.outcome ?? "") && can("confirmImplausible") && html`
+        <button onClick=${() => ask("confirm")} aria-label=${`Confirm the values: ${about}`}>Confirm values</button>
+        <button onClick=${() => ask("discard")} aria-label=${`Discard the values: ${about}`}>Discard values</button>`}
       ${can("annotate") && html`<button onClick=${() => ask("note")} aria-label=${`Add a note: ${about}`}>Note</button>`}
       ${!ended(alert) && can("escalate") && html`<button onClick=${() => ask("escalate")} aria-label=${`Escalate: ${about}`}>Escalate</button>`}
       <button class="quiet" aria-expanded=${open ? "true" : "false"} onClick=${() => unfold(!open)} aria-label=${`Trail of: ${about}`}>Trail</button>

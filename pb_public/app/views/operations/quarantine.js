@@ -45,7 +45,7 @@ const columns = (start) => [
   { name: "gateway_patient_id", head: "Gateway’s patient" },
   { name: "timestamp", head: "Measured", cell: (e) => dateTime(e.timestamp) },
   { name: "status", head: "State", cell: (e) => html`<${Badge} of=${e.status === "open" ? "warning" : e.status} text=${states.find(([code]) => code === e.status)?.[1]} />${e.closed_at && html`<span class="two">${e.closed_by}, ${dateTime(e.closed_at)}</span>`}` },
-  ...(can("manageQuarantine") ? [{ name: "act", head: html`<span class="unseen">Actions</span>`, cell: (e) => e.status === "open" && html`<div class="acts-of-row">
+  ...(can("manageQuarantine") ? [{ name: "act", head: html`<span class="unseen">Actions</span>`, cell: (e) => (e.status === "open" || (e.implausible && e.status === "rejected" && !e.patient_id)) && html`<div class="acts-of-row">
     <button onClick=${() => start({ what: "release", event: e })} aria-label=${`Release ${lineOf(e)}`}>Release</button>
     <button onClick=${() => start({ what: "discard", event: e })} aria-label=${`Discard ${lineOf(e)}`}>Discard</button></div>` }] : []),
 ];
@@ -56,7 +56,7 @@ const facts = (event) => [["Device", event.device_id], ["Gateway’s patient", e
 /** @param {{event: Kept, close: () => void, done: () => void}} props */
 function Release({ event, close, done }) {
   const released = (/** @type {any} */ reading) => {
-    toast("Released: the reading is stored.");
+    toast(reading.implausible ? "Given to the patient. The values wait to be confirmed." : "Released: the reading is stored.");
     done();
     if (can("readClinical")) {
       go("patient", { id: reading.patient_id });

@@ -1,0 +1,128 @@
+package routes_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/routes"
+)
+
+// pulse28 is the story's measurement.
+func pulse28(c *clinic, patient string) string {
+	return measured("BP-1", patient, "blood_pressure", "mmHg", c.now, `"systolic":104,"diastolic":58,"pulse":28`)
+}
+
+// Whether it is stat, the patient's own bounds decide; that it is critical, nobody can switch off.
+func TestImplausibleAndThresholds(t *testing.T) {
+	for name, config := range map[string]object{
+		"the bound was taken away": {"pulse": object{"critical_low": nil}, "reason": "pacemaker"},
+		"the group is off":         {"pulse": nil, "reason": "pacemaker"},
+		"a bound of their own":     {"pulse": object{"critical_low": 30}, "reason": "athlete"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newIngestingClinic(t)
+			c.t = t
+			patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+			c.ask(access.Provider, "PUT", "/patients/"+patient+"/vital-config/", config).want(200)
+			c.event(t, pulse28(c, "gw-1")).want(400)
+			wantIn(t, c.implausible(patient), object{"level": "critical", "status": "active", "parameter": "pulse", "value": 28.0})
+			if stat := len(c.stats(t)) == 1; stat != (name == "a bound of their own") {
+				t.Errorf("escalations: %q", c.stats(t))
+			}
+		})
+	}
+}
+
+// A critical reading had opened the escalation: what is implausible joins it, and leaves it when it is discarded.
+func TestImplausibleJoinsAnEscalation(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	c.event(t, cuffEvent("BP-1", "gw-1", 204, c.now.Add(-time.Minute))).want(200)
+	c.ask(access.Provider, "PATCH", "/escalations/1/", object{"status": "in_progress"}).want(200)
+	c.event(t, pulse28(c, "gw-1")).want(400)
+	alert := c.implausible(patient)
+	wantIn(t, alert, object{"escalation_id": 1.0})
+	c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+alert["quarantine_id"].(string)+"/discard/", object{"reason": "A loose cuff."}).want(200)
+	if got := c.stats(t); !slices.Equal(got, []string{"stat in_progress system"}) {
+		t.Errorf("escalations: %q", got)
+	}
+
+	// The other way round it was opened by what is implausible, and stands on what was really measured.
+	other := c.enrol(object{"gateway_patient_id": "gw-2"})
+	c.event(t, pulse28(c, "gw-2")).want(400)
+	c.now = c.now.Add(time.Minute)
+	c.event(t, strings.Replace(cuffEvent("BP-1", "gw-2", 204, c.now), "BP-1", "BP-2", 1)).want(200)
+	c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+c.implausible(other)["quarantine_id"].(string)+"/discard/", object{"reason": "A loose cuff."}).want(200)
+	if got := c.stats(t); !slices.Equal(got, []string{"stat in_progress system", "stat open system"}) {
+		t.Errorf("escalations: %q", got)
+	}
+}
+
+// A snooze of what is known says nothing about what cannot be.
+func TestImplausibleUnderASnooze(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	c.ask(access.Provider, "POST", "/patients/"+patient+"/snoozes/", object{
+		"type": "pulse", "include_critical": true, "reason": "known", "ends_at": c.now.Add(time.Hour).Format(time.RFC3339),
+	}).want(201)
+	c.event(t, pulse28(c, "gw-1")).want(400)
+	wantIn(t, c.implausible(patient), object{"snoozed": false})
+	if got := c.stats(t); !slices.Equal(got, []string{"stat open system"}) {
+		t.Errorf("escalations: %q", got)
+	}
+}
+
+// An archived patient is looked after by nobody here: the event stays in the quarantine.
+func TestImplausibleOfAnArchivedPatient(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	c.ask(access.Provider, "POST", "/patients/"+patient+"/archive/", object{"reason": "moved"}).want(200)
+	c.event(t, pulse28(c, "gw-1")).want(400)
+	c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": 55, "diastolic": 30, "measured_at": c.now.Format(time.RFC3339)}).want(400)
+	c.wantAlerts(t)
+	id := c.rows(t, `SELECT id FROM gateway_events`)[0]
+	c.ask(access.MA, "POST", "/ingestion/quarantine/"+id+"/release/", object{"patient_id": patient}).wantFields("patient_id")
+}
+
+// Where clinicians are confined to their teams, others confirm nothing, and cannot make anybody hear of what they made up.
+func TestImplausibleAndCareTeams(t *testing.T) {
+	c := newIngestingClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
+	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": 55, "diastolic": 30, "measured_at": c.now.Format(time.RFC3339)}).wantFields("systolic")
+	c.wantAlerts(t)
+	c.event(t, pulse28(c, "gw-1")).want(400)
+	id := c.rows(t, `SELECT quarantine_id FROM alerts`)[0]
+	c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "x"}).want(403)
+	c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "x"}).want(403)
+	c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "By palpation."}, "X-Emergency-Access", "Found unconscious in the lobby").want(201)
+}
+
+// What was acknowledged waits for a decision all the same, and the trail says who decided.
+func TestImplausibleAcknowledged(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	c.event(t, pulse28(c, "gw-1")).want(400)
+	alert := c.implausible(patient)
+	c.ask(access.MA, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", nil).want(403)
+	c.ask(access.Provider, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", object{"notes": "calling"}).want(200)
+	c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+alert["quarantine_id"].(string)+"/discard/", object{"reason": "A loose cuff."}).want(200)
+	wantIn(t, c.implausible(patient), object{
+		"status": "resolved", "acknowledged_by": c.people[access.Provider].Email(), "resolved_by": c.people[access.Nurse].Email(),
+		"resolution_reason": "withdrawn", "outcome": "discarded", "notes": "calling\nA loose cuff.",
+	})
+	var steps []string
+	for _, step := range c.ask(access.Nurse, "GET", "/alerts/"+formatID(alert)+"/", nil).want(200).at("audit_trail").([]any) {
+		steps = append(steps, step.(object)["action"].(string))
+	}
+	if !slices.Equal(steps, []string{"created", "acknowledged", "resolved"}) {
+		t.Errorf("the trail says %q", steps)
+	}
+	for _, event := range []string{"alert.create", "escalation.create", "alert.acknowledge", "webhook.discarded", "alert.resolve", "escalation.update"} {
+		if !slices.Contains(c.events(patient), event) {
+			t.Errorf("%s is not audited: %q", event, c.events(patient))
+		}
+	}
+}
