@@ -28,5 +28,7 @@ func TestSuspectReadingAtTheEMR(t *testing.T) {
 	p.post(t, "/api/v1/fhir/observations/"+id+"/transform/", p.Admin(t), object{}).expect(t, 400)
 	wantAt(t, p.post(t, "/api/v1/ingestion/observations/"+id+"/confirm/", p.Admin(t), object{"notes": ""}).expect(t, 200), object{"review_state": "confirmed"})
 	eventually(t, within, "the confirmed one is, too", holds(5))
-	wantAt(t, p.get(t, "/api/v1/ingestion/observations/"+id+"/", p.Admin(t)), object{"fhir_status": "transmitted"})
+	eventually(t, within, "it is known to be there", func() bool {
+		return text(t, p.get(t, "/api/v1/ingestion/observations/"+id+"/", p.Admin(t)), "fhir_status") == "transmitted"
+	})
 }

@@ -271,6 +271,8 @@ type alertDetails struct {
 type raised struct {
 	ID             int64
 	Level, Message string
+	// Asks: it is the question whose reading it is, which says less than what the reading means.
+	Asks bool
 }
 
 func viewObservation(o observations.Observation, raisedAlerts []raised, reader access.Role) observationView {
@@ -328,12 +330,12 @@ func showAlerts(v *observationView, raisedAlerts []raised, reader access.Role) {
 		return
 	}
 	var details *alertDetails
-	ids := []int64{}
+	ids, asks := []int64{}, false
 	for _, alert := range raisedAlerts {
 		ids = append(ids, alert.ID)
-		worse := details == nil || (alert.Level == string(alerts.Critical) && details.Level != alert.Level)
+		worse := details == nil || asks && !alert.Asks || (alert.Level == string(alerts.Critical) && details.Level != alert.Level)
 		if worse && reader != access.DataMonitor {
-			details = &alertDetails{Level: alert.Level, Message: alert.Message}
+			details, asks = &alertDetails{Level: alert.Level, Message: alert.Message}, alert.Asks
 		}
 	}
 	v.Add("alert_triggered", len(ids) > 0)
@@ -354,7 +356,9 @@ func raisedBy(outcome observations.Outcome) (list []raised) {
 
 func raisedFrom(known []*collections.Alert) (list []raised) {
 	for _, alert := range known {
-		list = append(list, raised{ID: alert.Number(), Level: alert.Level(), Message: alert.MessageShown()})
+		list = append(list, raised{
+			ID: alert.Number(), Level: alert.Level(), Message: alert.MessageShown(), Asks: alert.Type() == alerts.TypeSuspectReading,
+		})
 	}
 	return list
 }

@@ -157,6 +157,9 @@ func TestStorySecondReadingConfirms(t *testing.T) {
 				"review_state": "confirmed", "confirmed_by": "system", "confirmed_at": now, "suspect_reason": "far_from_usual",
 				"fhir_status": "pending", "alert_triggered": true,
 			})
+			if said, _ := first.at("alert_details.message").(string); strings.Contains(said, "Who stood") {
+				t.Errorf("the answered question hides what the reading means: %s", said)
+			}
 			second.wantAt(object{"fhir_status": "pending", "alert_triggered": true})
 			if after := c.standing(patient); after == days || !strings.HasPrefix(after, "9 readings, 9 of devices, 9 for the EMR") {
 				t.Errorf("it stands at %s, before %s", after, days)
