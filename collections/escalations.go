@@ -55,13 +55,6 @@ func PageOfEscalations(app core.App, f EscalationFilter, offset, limit int) ([]*
 	return allAs[Escalation](page), total, err
 }
 
-// OverdueEscalations are the ids of those of a priority that wait since the cutoff and nobody was told of since then, the oldest first.
-func OverdueEscalations(app core.App, priority string, cutoff time.Time, limit int) ([]string, error) {
-	return queryColumn[string](app, "find overdue escalations", `SELECT id FROM escalations
-		WHERE status = 'open' AND priority = {:priority} AND created_at <= {:cutoff} AND notified_at <= {:cutoff}
-		ORDER BY created_at LIMIT +{:limit}`, dbx.Params{"priority": priority, "cutoff": Instant(cutoff), "limit": limit})
-}
-
 // OpenEscalationBy is the id of the escalation that somebody opened for a patient and is not closed; "" for none.
 func OpenEscalationBy(tx core.App, patientID, by string) (string, error) {
 	id, err := queryValue[string](tx, "find open escalation",
@@ -81,7 +74,7 @@ func CancelEscalations(tx core.App, patientID, by string, now time.Time) ([]stri
 // escalationChanges are the columns that may be written again.
 var escalationChanges = []string{
 	"status", "priority", "assigned_to", "assigned_at", "resolution_notes", "interaction_minutes", "resolved_by", "resolved_at",
-	"cancelled_by", "cancelled_at", "notified_at", "updated_at",
+	"cancelled_by", "cancelled_at", "notified_at", "updated_at", "tier", "waits_since", "tier_at", "on_call", "noted_at", "reminded_at",
 }
 
 // Store writes what was changed of it, past the hooks of its collection.
@@ -95,6 +88,7 @@ func (e *Escalation) Open(by string, now time.Time) {
 	e.Load(map[string]any{
 		"status": "open", "created_by": by, "created_at": at, "updated_at": at, "notified_at": at,
 		"resolved_by": "", "resolved_at": "", "cancelled_by": "", "cancelled_at": "", "resolution_notes": "", "interaction_minutes": nil,
+		"tier": 0, "waits_since": "", "tier_at": "", "on_call": "", "noted_at": "", "reminded_at": "",
 	})
 }
 

@@ -185,6 +185,10 @@ type Clinical struct {
 	EscalationOverdueRoutine   time.Duration `env:"ESCALATION_OVERDUE_ROUTINE" envDefault:"24h" min:"1m" max:"168h" doc:"the same for routine"`
 	MissedDaysBeforeEscalation int           `env:"MISSED_DAYS_BEFORE_ESCALATION" envDefault:"3" min:"1" max:"30" doc:"missed days in a row that make an escalation"`
 	RestrictToCareTeam         bool          `env:"RESTRICT_TO_CARE_TEAM" envDefault:"false" doc:"clinicians see only patients of their care teams"`
+
+	EscalationTiersStat    []time.Duration `env:"ESCALATION_TIERS_STAT" envDefault:"15m,30m,60m" doc:"after how long, since it was opened, a stat escalation that nobody took goes to who is on call, to the clinical managers, and to them and the administrators; the last one again each time"`
+	EscalationTiersUrgent  []time.Duration `env:"ESCALATION_TIERS_URGENT" envDefault:"1h,4h,8h" doc:"the same for urgent"`
+	EscalationTiersRoutine []time.Duration `env:"ESCALATION_TIERS_ROUTINE" envDefault:"24h,48h,72h" doc:"the same for routine"`
 }
 
 // Billing is about CPT rules that a practice may choose.
