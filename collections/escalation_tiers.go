@@ -52,6 +52,17 @@ func EscalationTaken(app core.App, id string) (bool, error) {
 	return queryValue[bool](app, "look whether an escalation is taken", `SELECT `+taken+` FROM escalations e WHERE e.id = {:id}`, dbx.Params{"id": id})
 }
 
+// OnCallFor reports whether a user was told, as the one on call, of an escalation of the patient that is not closed.
+func OnCallFor(app core.App, patientID, userID string) (bool, error) {
+	return queryValue[bool](app, "look who was called for a patient", `SELECT EXISTS (SELECT 1 FROM escalations
+		WHERE patient = {:patient} AND on_call = {:user} AND status IN ('open', 'in_progress'))`, dbx.Params{"patient": patientID, "user": userID})
+}
+
+// onCallOrTeam is true for escalations of patients of whose care team the user is one, and for those that the user was called for.
+func onCallOrTeam(userID string) dbx.Expression {
+	return dbx.Or(OnCareTeam("patient", userID), dbx.NewExp("on_call = {:calledUser} AND status IN ('open', 'in_progress')", dbx.Params{"calledUser": userID}))
+}
+
 // RaiseEscalation makes an escalation stat, from which on it waits anew; raised is false for one that is stat already.
 func RaiseEscalation(tx core.App, id string, now time.Time) (raised bool, err error) {
 	n, err := updateCounted(tx, "raise an escalation", Escalations, dbx.Params{

@@ -43,15 +43,17 @@ func EscalationsByID(app core.App, ids []string) ([]*Escalation, error) {
 // EscalationFilter narrows a list of escalations; zero values do not.
 type EscalationFilter struct {
 	PatientID, Priority, Status, AssignedTo string
-	// CareTeamOf keeps the patients whose care team this user (record id) belongs to.
+	// CareTeamOf keeps the patients whose care team this user (record id) belongs to, and those for whom the user was called.
 	CareTeamOf string
 }
 
 // PageOfEscalations returns a page of escalations, newest first, and how many there are in all.
 func PageOfEscalations(app core.App, f EscalationFilter, offset, limit int) ([]*Escalation, int, error) {
-	page, total, err := Conditions{}.Equal("patient", f.PatientID).Equal("priority", f.Priority).Equal("status", f.Status).
-		Equal("assigned_to", f.AssignedTo).OnCareTeamOf(f.CareTeamOf).
-		PageOfPatients(app, Escalations, "created_at DESC, id DESC", offset, limit)
+	where := Conditions{}.Equal("patient", f.PatientID).Equal("priority", f.Priority).Equal("status", f.Status).Equal("assigned_to", f.AssignedTo)
+	if f.CareTeamOf != "" {
+		where = append(where, onCallOrTeam(f.CareTeamOf))
+	}
+	page, total, err := where.PageOfPatients(app, Escalations, "created_at DESC, id DESC", offset, limit)
 	return allAs[Escalation](page), total, err
 }
 

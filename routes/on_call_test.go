@@ -12,6 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/routes"
 )
 
 // night is a clinic whose minutes pass: every one the ladder is swept, and what it announces is delivered.
@@ -22,9 +23,9 @@ type night struct {
 	start      time.Time
 }
 
-func newNight(t *testing.T, at time.Time) *night {
+func newNight(t *testing.T, at time.Time, change ...func(*routes.Engines)) *night {
 	t.Helper()
-	c, dispatcher := newPushClinic(t)
+	c, dispatcher := newPushClinic(t, change...)
 	c.now = at
 	n := &night{clinic: c, dispatcher: dispatcher, start: at, ladder: escalations.Ladder{
 		Zone: newYork,
@@ -201,6 +202,32 @@ func TestStoryOfAStatThatIsForgotten(t *testing.T) {
 	}
 	n.ask(access.Nurse, "PATCH", path, object{"notes": "Late."}).want(400, "invalid_state")
 	n.ask(access.Nurse, "PATCH", path, object{"notes": strings.Repeat("x", 4001)}).wantFields("notes")
+}
+
+// Where clinicians are confined to their care teams, who is on call reaches the patient of the escalation once called, and no longer than it is open.
+func TestOnCallReachesThePatient(t *testing.T) {
+	n := newNight(t, clock, func(e *routes.Engines) { e.RestrictToCareTeam = true })
+	onCall := vigiltest.User(t, n.app, access.Nurse, vigiltest.Email("night@vigil.test"))
+	n.ask(access.Admin, "PUT", "/on-call/", always("UTC", onCall)).want(200)
+	patient := n.enrol(object{"primary_provider_id": n.people[access.Provider].Number()})
+	path := fmt.Sprintf("/escalations/%v/", n.ask(access.Provider, "POST", "/escalations/", object{"patient_id": patient, "priority": "stat", "reason": "Pulse 28."}).want(201).at("id"))
+	may := func(status, listed int) {
+		t.Helper()
+		n.askAs(onCall, "GET", path, nil).want(status)
+		n.askAs(onCall, "GET", "/patients/"+patient+"/", nil).want(status)
+		if list := n.askAs(onCall, "GET", "/escalations/", nil).results(); len(list) != listed {
+			t.Errorf("the list shows %d", len(list))
+		}
+		n.ask(access.Nurse, "GET", path, nil).want(403)
+	}
+	n.until(14)
+	may(403, 0)
+	n.until(15)
+	may(200, 1)
+	n.askAs(onCall, "PATCH", path, object{"status": "in_progress", "assigned_to": onCall.Email(), "notes": "Calling."}).want(200)
+	may(200, 1)
+	n.askAs(onCall, "PATCH", path, object{"status": "resolved"}).want(200)
+	may(403, 0)
 }
 
 // The rota is set by who leads, seen by all who treat, and says who is on call.
