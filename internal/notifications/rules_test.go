@@ -94,6 +94,20 @@ func TestRecipients(t *testing.T) {
 	}
 }
 
+// A reminder about routine work keeps quiet hours; one about urgent work does not.
+func TestIdleWorkChannel(t *testing.T) {
+	w := newWard(t)
+	manager := vigiltest.User(t, w.app, access.ClinicalManager)
+	for severity, want := range map[string]string{"info": "reminders", "warning": "escalations", "critical": "escalations"} {
+		w.announce(notifications.Announcement{Kind: notifications.EscalationUnnoted, Severity: severity, PatientID: w.patient, Body: "Quendolin", Key: severity})
+		w.send()
+		page, _, _, err := collections.PageOfInbox(w.app, collections.Inbox{User: manager.Id}, 0, 1)
+		if err != nil || len(page) != 1 || page[0].GetString("channel") != want {
+			t.Errorf("%s: %v, want %s (%v)", severity, page, want, err)
+		}
+	}
+}
+
 // Quiet hours go by the clock on the wall, on days of 23 and 25 hours too.
 func TestQuietHours(t *testing.T) {
 	night := notifications.QuietHours{Enabled: true, Start: "22:00", End: "07:00", Exceptions: []string{"escalations", "reminders"}}
