@@ -184,6 +184,9 @@ func (s sweep) take(tx core.App, e *collections.Escalation, next step) error {
 	if err := s.note(tx, e, next); err != nil {
 		return err
 	}
+	if next.tier == tierTeam && next.overdue || next.tier == tierAll && e.Tier() == tierAll {
+		e.SetRemindedAt(s.now) // people who know hear again
+	}
 	changes := audit.Changes{collections.EscalationNotifiedAt: {New: collections.Instant(s.now)}}
 	if next.tier != tierTeam {
 		changes[collections.EscalationTier] = audit.Change{Old: e.Tier(), New: next.tier}

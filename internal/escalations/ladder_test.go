@@ -178,7 +178,20 @@ func TestStoryNobodyTouchesIt(t *testing.T) {
 	if got := p.history(e); !slices.Equal(got, want) {
 		t.Errorf("its history is %q, want %q", got, want)
 	}
-	p.want(e, map[string]any{"tier": 3.0, "status": "open"})
+	p.want(e, map[string]any{"tier": 3.0, "status": "open", "reminded_at": collections.Instant(now.Add(3 * time.Hour))})
+
+	// Somebody takes it: what was said before is no reminder of work.
+	if _, err := p.update(e, escalations.Change{Status: new(escalations.StatusInProgress)}, now.Add(3*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	since := len(p.told())
+	for minute := 181; minute < 7*60; minute++ {
+		p.sweep(ladder(), now.Add(time.Duration(minute)*time.Minute))
+	}
+	p.sweep(ladder(), now.Add(7*time.Hour))
+	if got := p.heard(since); !slices.Equal(got, []string{"unnoted night"}) {
+		t.Errorf("once it is taken people hear %q", got)
+	}
 }
 
 // Where deadlines and intervals differ, each person hears at the time that is due, and nobody twice for one thing.

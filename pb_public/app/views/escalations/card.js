@@ -33,7 +33,7 @@ export function EscalationCard({ escalation: one, changed, named = true }) {
         ${one.resolved_by && ` · resolved by ${one.resolved_by}, ${dateTime(one.resolved_at)}`}${one.cancelled_by && ` · cancelled by ${one.cancelled_by}, ${dateTime(one.cancelled_at)}`}
         ${one.alert_ids.length > 0 && ` · ${one.alert_ids.length} ${one.alert_ids.length === 1 ? "alert" : "alerts"}`}</small>
       ${one.resolution_notes && html`<p class="note">${one.resolution_notes}</p>`}
-      ${one.reminded_at && alive(one) && html`<p class="note">No note for long: a reminder went out ${ago(one.reminded_at)}.</p>`}
+      ${one.reminded_at && alive(one) && html`<p class="note">${one.status === "open" ? "Nobody has taken it" : "No note for hours"}: a reminder went out ${ago(one.reminded_at)}.</p>`}
       ${one.history.length > 1 && html`<details><summary>History (${one.history.length})</summary><ol class="plain-list">${one.history.map((step, i) => html`<li key=${i}>
         <span>${dateTime(step.at)} · ${words(step.event)} · ${step.user === "system" ? "Vigil" : step.user}${step.detail && html`<span class="note"> ${step.detail}</span>`}</span></li>`)}</ol></details>`}
     </div>
