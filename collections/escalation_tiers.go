@@ -18,6 +18,10 @@ const (
 const taken = `(e.status = 'in_progress' AND EXISTS (SELECT 1 FROM users u WHERE u.email = e.assigned_to AND u.email != '' AND u.is_active = TRUE
 	AND u.role IN ('admin', 'clinical_manager', 'provider', 'nurse')))`
 
+// StarterOf is who began to work on an escalation, which may have been given to another.
+const StarterOf Tie = `email = (SELECT s.user FROM escalation_events s WHERE s.escalation = {:to} AND s.event = 'in_progress' ORDER BY s.id DESC LIMIT 1)
+	AND email != ''`
+
 // EscalationCutoffs say which escalations of a priority something follows of: those that nobody took and that wait since the cutoff of their tier,
 // were told of last before the one of the last tier or of what is overdue, or were told to another one than is on call now.
 type EscalationCutoffs struct {

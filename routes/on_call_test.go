@@ -173,10 +173,10 @@ func TestStoryOfAStatThatNobodyTouches(t *testing.T) {
 func TestStoryOfAStatThatIsForgotten(t *testing.T) {
 	n := newNight(t, clock)
 	nurse, manager := n.people[access.Nurse], n.people[access.ClinicalManager]
-	patient := n.enrol(nil)
+	patient := n.enrol(object{"primary_provider_id": n.people[access.Provider].Number()})
 	path := fmt.Sprintf("/escalations/%v/", n.ask(access.MA, "POST", "/escalations/", object{"patient_id": patient, "priority": "stat", "reason": "204/124."}).want(201).at("id"))
 	n.until(5)
-	n.ask(access.Nurse, "PATCH", path, object{"status": "in_progress"}).want(200).wantAt(object{"assigned_to": nurse.Email()})
+	n.ask(access.Nurse, "PATCH", path, object{"status": "in_progress"}).want(200).wantAt(object{"assigned_to": n.people[access.Provider].Email()})
 	n.until(60)
 	n.ask(access.Nurse, "PATCH", path, object{"notes": "Called, no answer."}).want(200).wantAt(object{"status": "in_progress", "reminded_at": nil})
 	n.until(299)
@@ -192,12 +192,12 @@ func TestStoryOfAStatThatIsForgotten(t *testing.T) {
 	n.ask(access.Nurse, "PATCH", path, object{"status": "resolved", "notes": "Ambulance."}).want(200).wantAt(object{"status": "resolved"})
 	n.until(900)
 	n.wantTold(nurse, "300 escalation_idle", "540 escalation_idle")
-	want := []string{"0 opened", "5 assigned", "5 in_progress", "60 note", "300 reminded", "540 reminded", "540 note", "540 resolved"}
+	want := []string{"0 opened", "5 in_progress", "60 note", "300 reminded", "540 reminded", "540 note", "540 resolved"}
 	if got := n.steps(path); !slices.Equal(got, want) {
 		t.Errorf("its history is %q, want %q", got, want)
 	}
 	history := n.ask(access.Nurse, "GET", "/escalations/", nil).results()[0]["history"].([]any)
-	if note := history[3].(object); note["detail"] != "Called, no answer." || note["user"] != nurse.Email() {
+	if note := history[2].(object); note["detail"] != "Called, no answer." || note["user"] != nurse.Email() {
 		t.Errorf("the list shows %v", note)
 	}
 	n.ask(access.Nurse, "PATCH", path, object{"notes": "Late."}).want(400, "invalid_state")

@@ -63,7 +63,7 @@ var meanings = map[Kind]meaning{
 	EscalationOverdue:   {Escalations, escalationOverdue, "Escalation not answered", recipients.responsible},
 	EscalationOnCall:    {Escalations, escalationOnCall, "Escalation: you are on call", nobodyElse},
 	EscalationUntaken:   {Escalations, escalationOverdue, "Escalation not answered", recipients.everyLevel},
-	EscalationIdle:      {Escalations, escalationIdle, "Escalation without a note", recipients.responsible},
+	EscalationIdle:      {Escalations, escalationIdle, "Escalation without a note", recipients.workers},
 	EscalationUnnoted:   {Escalations, escalationIdle, "Escalation without a note", recipients.supervisors},
 	EventQuarantined:    {Reminders, quarantine, "Device events to place", roles(access.Admin, access.ClinicalManager, access.MA)},
 	ClaimDenied:         {Reminders, claimDenied, "Claim denied", roles(access.Admin, access.DataMonitor)},

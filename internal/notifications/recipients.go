@@ -98,9 +98,19 @@ func (r recipients) responsible(a *collections.Announcement) ([]string, error) {
 	return people, nil
 }
 
-// supervisors are who is responsible for an escalation, and the clinical managers.
-func (r recipients) supervisors(a *collections.Announcement) ([]string, error) {
+// workers are who is responsible for an escalation, and who began to work on it.
+func (r recipients) workers(a *collections.Announcement) ([]string, error) {
 	people, err := r.responsible(a)
+	if err != nil {
+		return nil, err
+	}
+	starters, err := r.find(collections.StarterOf, a.Escalation, clinicalRoles...)
+	return append(people, starters...), err
+}
+
+// supervisors are the workers of an escalation, and the clinical managers.
+func (r recipients) supervisors(a *collections.Announcement) ([]string, error) {
+	people, err := r.workers(a)
 	if err != nil {
 		return nil, err
 	}
