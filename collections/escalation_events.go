@@ -9,8 +9,15 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// EscalationEvent is one step of an escalation.
-type EscalationEvent struct{ core.BaseRecordProxy }
+// EscalationEvent is one step of an escalation, as it is stored.
+type EscalationEvent struct {
+	ID         string `db:"id"`
+	Escalation string `db:"escalation"`
+	AtText     string `db:"at"`
+	Event      string `db:"event"`
+	User       string `db:"user"`
+	Sealed     string `db:"detail"`
+}
 
 // InsertEscalationEvent stores a step of an escalation, past the hooks. It may be one of those on the way of a reading.
 func InsertEscalationEvent(tx core.App, escalationID, event, by string, detail phi.Text, now time.Time) error {
@@ -29,13 +36,23 @@ func InsertEscalationEvent(tx core.App, escalationID, event, by string, detail p
 	})
 }
 
-// EventsOfEscalations are the steps of escalations, in the order in which they happened.
-func EventsOfEscalations(app core.App, ids []string) ([]*EscalationEvent, error) {
-	return listOf[EscalationEvent](app, EscalationEvents, AnyOf("escalation", ids), "id")
+// EventsOfEscalations are the steps of escalations, in the order in which they happened. A page of escalations may have a thousand of them.
+func EventsOfEscalations(app core.App, ids []string) ([]EscalationEvent, error) {
+	return queryAll[EscalationEvent](app, "list the steps of escalations", `SELECT id, escalation, at, event, user, detail FROM escalation_events
+		WHERE escalation IN (SELECT value FROM json_each({:ids})) ORDER BY id`, dbx.Params{"ids": jsonList(ids)})
 }
 
-func (e *EscalationEvent) EscalationID() string { return e.GetString("escalation") }
-func (e *EscalationEvent) At() time.Time        { return instantOf(e, "at") }
-func (e *EscalationEvent) Event() string        { return e.GetString("event") }
-func (e *EscalationEvent) User() string         { return e.GetString("user") }
-func (e *EscalationEvent) Detail() string       { return TextOf(e.ProxyRecord(), "detail") } // opened
+// At is when it happened.
+func (e EscalationEvent) At() time.Time { return ParseInstant(e.AtText) }
+
+// Detail is opened, or [UnreadableText].
+func (e EscalationEvent) Detail() phi.Text {
+	if e.Sealed == "" {
+		return ""
+	}
+	plain, err := OpenValue(e.Sealed, EscalationEvents, "detail", e.ID)
+	if err != nil {
+		return UnreadableText
+	}
+	return phi.Text(plain)
+}

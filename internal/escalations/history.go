@@ -50,8 +50,7 @@ func Histories(app core.App, page ...*collections.Escalation) (map[string][]Even
 		return nil, err
 	}
 	for _, step := range stored {
-		id := step.EscalationID()
-		histories[id] = append(histories[id], Event{step.At(), step.Event(), step.User(), phi.Text(step.Detail())})
+		histories[step.Escalation] = append(histories[step.Escalation], Event{step.At(), step.Event, step.User, step.Detail()})
 	}
 	for _, e := range page {
 		if at := e.ResolvedAt(); !at.IsZero() {

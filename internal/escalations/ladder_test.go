@@ -458,6 +458,12 @@ func TestHistory(t *testing.T) {
 	if err := p.app.DB().NewQuery(`SELECT COUNT(*) FROM escalation_events WHERE detail LIKE '%message%' OR detail LIKE '%vigil%' OR detail LIKE '%urgent%'`).Row(&plain); err != nil || plain > 0 {
 		t.Errorf("%d details lie open on disk (%v)", plain, err)
 	}
+	if _, err := p.app.DB().NewQuery(`UPDATE escalation_events SET detail = 'v2:gone:x' WHERE event = 'note'`).Execute(); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.history(e); got[1] != "1 note nurse [unreadable]" || got[2] != want[2] {
+		t.Errorf("a note that cannot be opened shows as %q", got)
+	}
 }
 
 // One escalation that cannot be told of keeps none of the others from going up.
