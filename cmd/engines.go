@@ -121,11 +121,19 @@ func (s *Service) newLive() *live.Publisher {
 	})
 }
 
-// overdue is how long escalations may wait.
-func (s *Service) overdue() escalations.Intervals {
+// ladder is what follows of escalations that nobody takes.
+func (s *Service) ladder() escalations.Ladder {
 	c := s.settings.Clinical
-	return escalations.Intervals{
-		escalations.Stat: c.EscalationOverdueStat, escalations.Urgent: c.EscalationOverdueUrgent, escalations.Routine: c.EscalationOverdueRoutine,
+	return escalations.Ladder{
+		Zone: s.settings.PracticeLocation,
+		Overdue: map[escalations.Priority]time.Duration{
+			escalations.Stat: c.EscalationOverdueStat, escalations.Urgent: c.EscalationOverdueUrgent, escalations.Routine: c.EscalationOverdueRoutine,
+		},
+		Tiers: map[escalations.Priority]escalations.Deadlines{
+			escalations.Stat:    escalations.Deadlines(c.EscalationTiersStat),
+			escalations.Urgent:  escalations.Deadlines(c.EscalationTiersUrgent),
+			escalations.Routine: escalations.Deadlines(c.EscalationTiersRoutine),
+		},
 	}
 }
 

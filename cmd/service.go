@@ -230,7 +230,7 @@ func (s *Service) start() error {
 	}
 	var err error
 	s.Scheduler, err = jobs.Start(s.app, jobs.Engines{
-		Transmissions: s.worker, EMR: s.emr, Mailer: s.mailer, Dispatcher: s.dispatcher, AuditHead: s.settings.Audit.HeadPath, Backup: s.nightlyBackup(), Overdue: s.overdue(), Rescored: s.live.Rescored,
+		Transmissions: s.worker, EMR: s.emr, Mailer: s.mailer, Dispatcher: s.dispatcher, AuditHead: s.settings.Audit.HeadPath, Backup: s.nightlyBackup(), Ladder: s.ladder(), Rescored: s.live.Rescored,
 		Ran: s.metrics.Ran, Retention: s.retention(), Devices: s.devices, Billing: s.billing, Readings: s.readings, Zone: s.settings.PracticeLocation, Log: s.log, Clock: s.clock,
 	})
 	return err

@@ -29,6 +29,7 @@ const (
 	Devices                 = "devices"
 	EMRAuthStates           = "emr_auth_states"
 	EMRTokens               = "emr_tokens"
+	EscalationEvents        = "escalation_events"
 	Escalations             = "escalations"
 	GatewayEvents           = "gateway_events"
 	HealthSamples           = "health_samples"
@@ -40,6 +41,7 @@ const (
 	NotificationPreferences = "notification_preferences"
 	Notifications           = "notifications"
 	Observations            = "observations"
+	OnCallRota              = "on_call_rota"
 	Passkeys                = "passkeys"
 	Patients                = "patients"
 	PayerRates              = "payer_rates"
@@ -66,6 +68,7 @@ var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents}
 // Numbered are the collections whose contract ids are integers. The record id is the number, zero-padded.
 var Numbered = []string{
 	Users, Alerts, Escalations, ThresholdChanges, Consents, Payers, TimeEntries, PushTokens, Notifications, PushDeliveries, AuditLog, Snoozes, Passkeys,
+	EscalationEvents,
 }
 
 // The columns that most collections have.

@@ -43,23 +43,18 @@ func EscalationsByID(app core.App, ids []string) ([]*Escalation, error) {
 // EscalationFilter narrows a list of escalations; zero values do not.
 type EscalationFilter struct {
 	PatientID, Priority, Status, AssignedTo string
-	// CareTeamOf keeps the patients whose care team this user (record id) belongs to.
+	// CareTeamOf keeps the patients whose care team this user (record id) belongs to, and those for whom the user was called.
 	CareTeamOf string
 }
 
 // PageOfEscalations returns a page of escalations, newest first, and how many there are in all.
 func PageOfEscalations(app core.App, f EscalationFilter, offset, limit int) ([]*Escalation, int, error) {
-	page, total, err := Conditions{}.Equal("patient", f.PatientID).Equal("priority", f.Priority).Equal("status", f.Status).
-		Equal("assigned_to", f.AssignedTo).OnCareTeamOf(f.CareTeamOf).
-		PageOfPatients(app, Escalations, "created_at DESC, id DESC", offset, limit)
+	where := Conditions{}.Equal("patient", f.PatientID).Equal("priority", f.Priority).Equal("status", f.Status).Equal("assigned_to", f.AssignedTo)
+	if f.CareTeamOf != "" {
+		where = append(where, onCallOrTeam(f.CareTeamOf))
+	}
+	page, total, err := where.PageOfPatients(app, Escalations, "created_at DESC, id DESC", offset, limit)
 	return allAs[Escalation](page), total, err
-}
-
-// OverdueEscalations are the ids of those of a priority that wait since the cutoff and nobody was told of since then, the oldest first.
-func OverdueEscalations(app core.App, priority string, cutoff time.Time, limit int) ([]string, error) {
-	return queryColumn[string](app, "find overdue escalations", `SELECT id FROM escalations
-		WHERE status = 'open' AND priority = {:priority} AND created_at <= {:cutoff} AND notified_at <= {:cutoff}
-		ORDER BY created_at LIMIT +{:limit}`, dbx.Params{"priority": priority, "cutoff": Instant(cutoff), "limit": limit})
 }
 
 // OpenEscalationBy is the id of the escalation that somebody opened for a patient and is not closed; "" for none.
@@ -81,7 +76,7 @@ func CancelEscalations(tx core.App, patientID, by string, now time.Time) ([]stri
 // escalationChanges are the columns that may be written again.
 var escalationChanges = []string{
 	"status", "priority", "assigned_to", "assigned_at", "resolution_notes", "interaction_minutes", "resolved_by", "resolved_at",
-	"cancelled_by", "cancelled_at", "notified_at", "updated_at",
+	"cancelled_by", "cancelled_at", "notified_at", "updated_at", "tier", "waits_since", "tier_at", "on_call", "noted_at", "reminded_at",
 }
 
 // Store writes what was changed of it, past the hooks of its collection.
@@ -95,6 +90,7 @@ func (e *Escalation) Open(by string, now time.Time) {
 	e.Load(map[string]any{
 		"status": "open", "created_by": by, "created_at": at, "updated_at": at, "notified_at": at,
 		"resolved_by": "", "resolved_at": "", "cancelled_by": "", "cancelled_at": "", "resolution_notes": "", "interaction_minutes": nil,
+		"tier": 0, "waits_since": "", "tier_at": "", "on_call": "", "noted_at": "", "reminded_at": "",
 	})
 }
 

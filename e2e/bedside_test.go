@@ -262,7 +262,7 @@ func TestWardScales(t *testing.T) {
 func TestWardWeight(t *testing.T) {
 	t.Parallel()
 	w := newWard(t)
-	day := now().Truncate(24 * time.Hour).Add(12 * time.Hour).AddDate(0, 0, -1)
+	day := now().Truncate(24*time.Hour).Add(12*time.Hour).AddDate(0, 0, -1)
 	const pound = 0.45359237
 	kg := func(base, pounds float64) float64 { return float64(int((base+pounds*pound)*100+0.5)) / 100 }
 

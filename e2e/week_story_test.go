@@ -20,6 +20,7 @@ var weekMarks = map[string][]string{
 	"staff name": {"Nepomuzena", "Krautwurst"}, "staff phone": {"555-864-2097", "5558642097"}, "consent": {"signed-by-daughter-Kunigunde"},
 	"reading": {"151/93", "151 mmHg", "Systolic 151", "187/121", "187 mmHg", "Systolic 187"}, "emergency": {"found-by-neighbour-Adelgunde"},
 	"alert note": {"called-niece-Wilhelmine"}, "escalation reason": {"asked-for-by-uncle-Balthasar"}, "resolution": {"settled-with-aunt-Philomena"},
+	"work note":    {"left-word-with-nephew-Ekkehard"},
 	"error reason": {"wrong-arm-of-Ottokar"}, "denial": {"denied-for-cousin-Sieglinde"}, "time note": {"talked-with-brother-Gundobald"},
 	"password": {password, "Unutterable-Word-93!"},
 }
@@ -103,9 +104,12 @@ func (w *week) story() map[int]func() {
 		21:  func() { w.pushes.refuse("/"+assistant, false) },
 		40:  func() { w.emrDown.Store(true) },
 		68:  func() { w.emrDown.Store(false) }, // all retries of the first hours were in vain
-		75:  w.critical,                        // 3 o'clock at night in Berlin
-		89:  w.assign,                          // 2 o'clock at night in Sydney
+		70:  w.putOnCall,
+		75:  w.critical, // 3 o'clock at night in Berlin
+		89:  w.assign,   // 2 o'clock at night in Sydney
 		90:  w.resolve,
+		92:  w.takeAndForget,
+		110: w.rememberAndNote,
 		100: func() { w.event(with(object{"event_type": "device.battery_low", "battery_level": 7}), http.StatusOK) },
 		150: w.tamperWithAudit,
 	}
@@ -226,6 +230,29 @@ func (w *week) severe() {
 	w.post(w.t, "/api/v1/ingestion/blood-pressure/", w.as(adminEmail), object{
 		"patient_id": w.bob, "systolic": 187, "diastolic": 121, "measured_at": w.clock.Now().Format(time.RFC3339),
 	}).expect(w.t, http.StatusCreated)
+}
+
+// putOnCall makes a nurse of no care team the one on call for most of the week, and then the manager.
+func (w *week) putOnCall() {
+	w.send(w.t, http.MethodPut, "/api/v1/on-call/", w.as(manager), encode(w.t, object{"time_zone": "Australia/Sydney", "overrides": []object{
+		{"starts_at": weekStart.Format(time.RFC3339), "ends_at": weekStart.Add(103 * time.Hour).Format(time.RFC3339), "user_id": w.number(visitor)},
+		{"starts_at": weekStart.Add(103 * time.Hour).Format(time.RFC3339), "ends_at": weekStart.AddDate(0, 1, 0).Format(time.RFC3339), "user_id": w.number(manager)},
+	}})).expect(w.t, http.StatusOK)
+	// Nobody takes it: by tomorrow it is the nurse's who is on call, and is handed over to the manager.
+	w.post(w.t, "/api/v1/escalations/", w.as(nurse), object{"patient_id": w.ann, "priority": "routine", "reason": weekMarks["escalation reason"][0]}).expect(w.t, http.StatusCreated)
+}
+
+// urgent is the path of the escalation that the nurse opened beside the critical reading.
+func (w *week) urgent() string {
+	return "/api/v1/escalations/" + w.first("/api/v1/escalations/?priority=urgent&patient_id="+w.ann, nurse, "id") + "/"
+}
+
+func (w *week) takeAndForget() {
+	w.send(w.t, http.MethodPatch, w.urgent(), w.as(nurse), encode(w.t, object{"status": "in_progress", "assigned_to": nurse})).expect(w.t, http.StatusOK)
+}
+
+func (w *week) rememberAndNote() {
+	w.send(w.t, http.MethodPatch, w.urgent(), w.as(nurse), encode(w.t, object{"notes": weekMarks["work note"][0]})).expect(w.t, http.StatusOK)
 }
 
 // stat is the path of the escalation that the critical reading opened.

@@ -120,6 +120,7 @@ var ours = []string{
 	collections.DeviceOrders, collections.Devices, collections.Escalations, collections.GatewayEvents, collections.Hubs, collections.ICD10Codes,
 	collections.Observations, collections.Passkeys, collections.Patients, collections.PayerRates, collections.Payers, collections.Snoozes, collections.ThresholdChanges, collections.Thresholds,
 	collections.TimeEntries, collections.Transmissions, collections.TriageScores, collections.Users, core.CollectionNameSuperusers,
+	collections.EscalationEvents, collections.OnCallRota,
 }
 
 // whole are the collections whose records people change, and change only when all of it can be read. In others the service notes what it does itself,
@@ -134,6 +135,7 @@ var kept = []string{
 	collections.Alerts, collections.AuditLog, collections.BillingEntries, collections.Consents, collections.DeviceAssignments, collections.Escalations,
 	collections.GatewayEvents, collections.Observations, collections.Patients, collections.Snoozes, collections.ThresholdChanges, collections.TimeEntries,
 	collections.Transmissions, collections.TransmissionAttempts, collections.TriageScores, collections.Users,
+	collections.EscalationEvents, collections.OnCallRota,
 }
 
 // Bind opens the door: every row of the table, and what guards PocketBase's own doors.

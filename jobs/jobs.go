@@ -5,6 +5,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -46,8 +47,8 @@ type Engines struct {
 	EMR           *emr.Client
 	// Rescored is told whose place the clock has changed.
 	Rescored func(patientIDs []string)
-	// Overdue says how long escalations may wait, by priority.
-	Overdue escalations.Intervals
+	// Ladder says what follows of escalations that nobody takes.
+	Ladder escalations.Ladder
 	// Backup takes the nightly backup and removes old ones; nil when there is none.
 	Backup func(ctx context.Context, app core.App) (removed int, err error)
 	// Ran is told of every run; it may be nil.
@@ -186,12 +187,9 @@ func watchEMRConnection(e Engines, _ context.Context, app core.App) (counts, err
 // remind tells of what waits for an answer longer than it should.
 func remind(e Engines, ctx context.Context, app core.App) (counts, error) {
 	now := e.Clock.Now().UTC()
-	overdue, err := escalations.RemindOverdue(ctx, app, e.Overdue, now)
-	if err != nil {
-		return counts{"overdue": overdue}, err
-	}
+	swept, failed := e.Ladder.Sweep(ctx, app, now)
 	due, err := alerts.RemindFollowUps(ctx, app, now)
-	return counts{"overdue": overdue, "follow_ups": due}, err
+	return counts{"overdue": swept.Waiting, "without_note": swept.Idle, "follow_ups": due}, errors.Join(failed, err)
 }
 
 // keepDatabase does what PocketBase's own midnight job did, without its checkpoint that holds up every writer while

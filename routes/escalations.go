@@ -9,6 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/escalations"
+	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/ranking"
 	"github.com/vigilhealth/vigil/routes/web"
@@ -36,9 +37,25 @@ type escalationView struct {
 	CancelledBy         *string  `json:"cancelled_by"`
 	CancelledAt         *string  `json:"cancelled_at"`
 	InteractionMinutes  *float64 `json:"interaction_minutes"`
+
+	Tier       int         `json:"tier"`
+	RemindedAt *string     `json:"reminded_at"`
+	History    []eventView `json:"history"`
 }
 
-func viewEscalation(e *collections.Escalation, names map[string]patients.Name, alertIDs []string) escalationView {
+// eventView is one step of an escalation.
+type eventView struct {
+	At     string  `json:"at"`
+	Event  string  `json:"event"`
+	User   string  `json:"user"`
+	Detail *string `json:"detail"`
+}
+
+func viewEscalationEvent(e escalations.Event) eventView {
+	return eventView{input.FormatInstant(e.At), e.Name, e.User, orNull(e.Detail.Reveal())}
+}
+
+func viewEscalation(e *collections.Escalation, names map[string]patients.Name, alertIDs []string, history []escalations.Event) escalationView {
 	view := escalationView{
 		ID: e.Number(), PatientID: e.PatientID(), PatientName: names[e.PatientID()].FirstLast(),
 		Priority: e.Priority(), Status: e.Status(), Reason: orNull(e.Reason().Reveal()),
@@ -47,6 +64,7 @@ func viewEscalation(e *collections.Escalation, names map[string]patients.Name, a
 		CreatedAt: instantOrNull(e.CreatedAt()), UpdatedAt: instantOrNull(e.UpdatedAt()),
 		ResolutionNotes: e.ResolutionNotes().Reveal(), ResolvedBy: orNull(e.ResolvedBy()), ResolvedAt: instantOrNull(e.ResolvedAt()),
 		CancelledBy: orNull(e.CancelledBy()), CancelledAt: instantOrNull(e.CancelledAt()), InteractionMinutes: e.InteractionMinutes(),
+		Tier: e.Tier(), RemindedAt: instantOrNull(e.RemindedAt()), History: web.Views(history, viewEscalationEvent),
 	}
 	for _, id := range alertIDs {
 		view.AlertIDs = append(view.AlertIDs, collections.Number(id))
@@ -54,14 +72,20 @@ func viewEscalation(e *collections.Escalation, names map[string]patients.Name, a
 	return view
 }
 
-// viewEscalations shows a page of escalations with the names of their patients and the alerts that belong to them.
+// viewEscalations shows a page of escalations with the names of their patients, the alerts that belong to them and what happened.
 func viewEscalations(app core.App, page []*collections.Escalation) ([]escalationView, error) {
 	names, err := patients.Names(app, distinct(page, (*collections.Escalation).PatientID))
 	if err != nil {
 		return nil, err
 	}
 	attached, err := escalations.AlertsOf(app, page...)
-	return web.Views(page, func(e *collections.Escalation) escalationView { return viewEscalation(e, names, attached[e.Id]) }), err
+	if err != nil {
+		return nil, err
+	}
+	histories, err := escalations.Histories(app, page...)
+	return web.Views(page, func(e *collections.Escalation) escalationView {
+		return viewEscalation(e, names, attached[e.Id], histories[e.Id])
+	}), err
 }
 
 // escalation finds the escalation of the path, if the caller may see its patient.

@@ -12,10 +12,10 @@ import (
 )
 
 // newPushClinic is a clinic that knows one key pair, and its dispatcher.
-func newPushClinic(t *testing.T) (*clinic, *notifications.Dispatcher) {
+func newPushClinic(t *testing.T, change ...func(*routes.Engines)) (*clinic, *notifications.Dispatcher) {
 	t.Helper()
 	push := notifications.NewPush(notifications.PushOptions{DevKeys: notifications.PushKeys{Public: "public", Private: "private"}})
-	c := newClinic(t, func(e *routes.Engines) { e.Push = push })
+	c := newClinic(t, append(change, func(e *routes.Engines) { e.Push = push })...)
 	return c, notifications.NewDispatcher(notifications.DispatcherOptions{
 		Push: push, Zone: newYork, Clock: func() time.Time { return c.now }, Log: slog.New(slog.DiscardHandler),
 	})

@@ -64,6 +64,11 @@ func (a *api) reach(c *web.Call, patientID string) error {
 	if err != nil || onTeam {
 		return err
 	}
+	// Whoever is called for a patient must reach the patient. Source: docs/decisions/escalations.md, "On call".
+	called, err := collections.OnCallFor(c.App, patientID, c.Caller.RecordID)
+	if err != nil || called {
+		return err
+	}
 	given := c.Request.Header.Values(web.EmergencyHeader)
 	if len(given) == 0 {
 		return fault.New(fault.Forbidden, "permission_denied",

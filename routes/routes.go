@@ -175,6 +175,11 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/escalations/{id}/", access.ReadEscalations, limits.User, of((*api).escalation, (*api).readEscalation)},
 	{http.MethodPatch, "/escalations/{id}/", access.UpdateEscalations, limits.User, of((*api).escalation, (*api).updateEscalation)},
 
+	// on_call.go
+	{http.MethodGet, "/on-call/", access.ReadOnCall, limits.User, (*api).readOnCall},
+	{http.MethodPut, "/on-call/", access.SetOnCall, limits.User, (*api).setOnCall},
+	{http.MethodGet, "/on-call/now/", access.ReadOnCall, limits.User, (*api).readOnCallNow},
+
 	// alerts.go, vital_config.go
 	{http.MethodGet, "/patients/{id}/snoozes/", access.ReadAlerts, limits.User, ofPatient((*api).listSnoozes)},
 	{http.MethodPost, "/patients/{id}/snoozes/", access.SnoozeAlerts, limits.User, ofPatient((*api).startSnooze)},

@@ -71,6 +71,8 @@ const (
 	ReadEscalations   Action = "read escalations"
 	CreateEscalations Action = "create escalations"
 	UpdateEscalations Action = "update escalations"
+	ReadOnCall        Action = "read on-call rota"
+	SetOnCall         Action = "set on-call rota"
 
 	SnoozeAlerts       Action = "snooze alerts"
 	SimulateThresholds Action = "simulate thresholds"
@@ -186,6 +188,8 @@ var policy = map[Action]row{
 	ReadEscalations:   staff(None, None),
 	CreateEscalations: staff(None, None),
 	UpdateEscalations: clinicians(),
+	ReadOnCall:        staff(None, None),
+	SetOnCall:         only(Admin, ClinicalManager),
 
 	SnoozeAlerts:       clinicians(),
 	SimulateThresholds: clinicians(),

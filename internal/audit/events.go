@@ -71,6 +71,7 @@ const (
 	ConsentGrant     Event = "consent.grant"
 	ConsentRevoke    Event = "consent.revoke"
 	CareTeamUpdate   Event = "care_team.update"
+	OnCallUpdate     Event = "on_call.update"
 
 	BillingCreate   Event = "billing.create"
 	BillingReview   Event = "billing.review"

@@ -29,6 +29,7 @@ const (
 	ResourceMail          = "Mail"
 	ResourceNotification  = "Notification"
 	ResourceObservation   = "Observation"
+	ResourceOnCall        = "OnCall"
 	ResourcePatient       = "Patient"
 	ResourcePayer         = "Payer"
 	ResourcePayerRate     = "PayerRate"

@@ -30,6 +30,7 @@ func (l *loader) check(s *Settings) {
 	l.checkVAPID(Prefix+"VAPID_", &s.VAPID)
 	l.checkVAPID(Prefix+"VAPID_DEV_", &s.VAPIDDev)
 	l.checkTLS(s.TLS)
+	l.checkTiers(s.Clinical)
 	if s.SMTP.Host != "" && s.SMTP.From == "" {
 		l.report(Prefix+"SMTP_FROM", "is required with "+Prefix+"SMTP_HOST")
 	}
@@ -146,6 +147,17 @@ func (l *loader) checkEMR(e *EMR) {
 	}
 	if len(e.QuickRetryDelays) > 3 {
 		l.report(Prefix+"EMR_QUICK_RETRY_DELAYS", "must list at most three durations")
+	}
+}
+
+// checkTiers wants three deadlines of each, none before the one of the tier below.
+func (l *loader) checkTiers(c Clinical) {
+	for name, deadlines := range map[string][]time.Duration{
+		"STAT": c.EscalationTiersStat, "URGENT": c.EscalationTiersUrgent, "ROUTINE": c.EscalationTiersRoutine,
+	} {
+		if len(deadlines) != 3 || !slices.IsSorted(deadlines) || deadlines[0] < time.Second || deadlines[2] > 30*24*time.Hour {
+			l.report(Prefix+"ESCALATION_TIERS_"+name, "must list three durations from 1s to 720h, none shorter than the one before")
+		}
 	}
 }
 

@@ -63,6 +63,9 @@ func TestDefaults(t *testing.T) {
 			MeasuredAtMaxFuture: 5 * time.Minute, AutoResolveWarning: 1, AutoResolveCritical: 2, LateReadingAfter: 24 * time.Hour, IrregularHeartbeats: 3,
 			EscalationOverdueStat: 15 * time.Minute, EscalationOverdueUrgent: time.Hour, EscalationOverdueRoutine: day,
 			MissedDaysBeforeEscalation: 3, SuspectWeightPercent: 10, SuspectWeightKg: 10,
+			EscalationTiersStat:    []time.Duration{15 * time.Minute, 30 * time.Minute, time.Hour},
+			EscalationTiersUrgent:  []time.Duration{time.Hour, 4 * time.Hour, 8 * time.Hour},
+			EscalationTiersRoutine: []time.Duration{day, 2 * day, 3 * day},
 		}, s.Clinical),
 		"billing": cmp.Diff(config.Billing{
 			MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour, ReportCache: 15 * time.Minute,

@@ -190,6 +190,10 @@ type Clinical struct {
 	SuspectWeightPercent       float64       `env:"SUSPECT_WEIGHT_PERCENT" envDefault:"10" min:"0" max:"100" doc:"a weight further than this share of the median of the last seven from it is suspect; the larger of this and the next holds, both 0 = off"`
 	SuspectWeightKg            float64       `env:"SUSPECT_WEIGHT_KG" envDefault:"10" min:"0" max:"500" doc:"the same in kilograms"`
 	RestrictToCareTeam         bool          `env:"RESTRICT_TO_CARE_TEAM" envDefault:"false" doc:"clinicians see only patients of their care teams"`
+
+	EscalationTiersStat    []time.Duration `env:"ESCALATION_TIERS_STAT" envDefault:"15m,30m,60m" doc:"after how long, since it was opened, a stat escalation that nobody took goes to who is on call, to the clinical managers, and to them and the administrators; the last one again each time"`
+	EscalationTiersUrgent  []time.Duration `env:"ESCALATION_TIERS_URGENT" envDefault:"1h,4h,8h" doc:"the same for urgent"`
+	EscalationTiersRoutine []time.Duration `env:"ESCALATION_TIERS_ROUTINE" envDefault:"24h,48h,72h" doc:"the same for routine"`
 }
 
 // Billing is about CPT rules that a practice may choose.

@@ -63,6 +63,7 @@ type ChangeBody struct {
 	AssignedTo         input.String  `json:"assigned_to"`
 	Priority           input.String  `json:"priority"`
 	InteractionMinutes input.Integer `json:"interaction_minutes"`
+	Notes              input.String  `json:"notes"`
 }
 
 // Change is what of an escalation is to change; nil leaves it.
@@ -75,6 +76,8 @@ type Change struct {
 	Priority   *Priority
 	// InteractionMinutes of live contact replace the time from assignment to resolution.
 	InteractionMinutes *int
+	// Note is kept in the history; "" for none.
+	Note phi.Text
 }
 
 // Read checks the body. Source: docs/decisions/escalations.md, "Escalation state machine" and docs/decisions/billing.md, "Escalation time versus interactive time".
@@ -92,6 +95,7 @@ func (b ChangeBody) Read(c *input.Checks) (change Change) {
 	if b.Priority.Sent() {
 		change.Priority = new(Priority(c.Text("priority", b.Priority, input.Required(0).OneOf(Priorities...))))
 	}
+	change.Note = phi.Text(c.Text("notes", b.Notes, input.Optional(notesLength).Multiline()))
 	if minutes := c.Integer("interaction_minutes", b.InteractionMinutes, false); minutes != nil {
 		switch {
 		case *minutes < 0 || *minutes > mostMinutes:

@@ -51,10 +51,19 @@ func Store(tx core.App, id string, draft Draft, now time.Time) error {
 }
 
 // Join notes that a further critical alert joined an open escalation, which is then at least stat; renotified, that people
-// are told of it now.
+// are told of it now. One that was less urgent before waits anew, by the deadlines of a stat one.
 func Join(tx core.App, escalationID string, renotified bool, now time.Time) error {
+	raised, err := collections.RaiseEscalation(tx, escalationID, now)
+	if err != nil {
+		return err
+	}
+	if raised || renotified {
+		if err := remember(tx, escalationID, eventJoined, "A further critical reading.", now); err != nil {
+			return err
+		}
+	}
 	at := collections.Instant(now)
-	changes := dbx.Params{"priority": string(Stat), "updated_at": at}
+	changes := dbx.Params{"updated_at": at}
 	if renotified {
 		changes["notified_at"] = at
 	}

@@ -132,6 +132,9 @@ func TestReadBodies(t *testing.T) {
 		`{"status":"in_progress","interaction_minutes":5}`:                        "interaction_minutes",
 		`{"status":"resolved","interaction_minutes":241}`:                         "interaction_minutes",
 		`{"priority":"now"}`:                                                      "priority",
+		`{"notes":null,"status":"in_progress"}`:                                   "",
+		`{"notes":7}`:                                                             "notes",
+		`{"notes":"` + strings.Repeat("x", 4001) + `"}`:                           "notes",
 	} {
 		checks := input.NewChecks()
 		decode[escalations.ChangeBody](t, text).Read(checks)

@@ -2,7 +2,6 @@ package escalations_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,34 +13,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
-
-// What nobody takes up in time is told again, once per interval.
-func TestRemindOverdue(t *testing.T) {
-	p := newPractice(t)
-	intervals := escalations.Intervals{escalations.Stat: 15 * time.Minute, escalations.Urgent: time.Hour, escalations.Routine: 24 * time.Hour}
-	urgent := p.create(escalations.Draft{})
-	p.create(escalations.Draft{Priority: escalations.Routine})
-	taken := p.create(escalations.Draft{})
-	if _, err := p.update(taken, escalations.Change{Status: new(escalations.StatusInProgress)}, now); err != nil {
-		t.Fatal(err)
-	}
-	for _, step := range []struct {
-		after time.Duration
-		want  int
-	}{
-		{59 * time.Minute, 0}, {time.Hour, 1}, {61 * time.Minute, 0}, {2 * time.Hour, 1}, {24 * time.Hour, 2}, {24*time.Hour + time.Minute, 0},
-	} {
-		told, err := escalations.RemindOverdue(t.Context(), p.app, intervals, now.Add(step.after))
-		if err != nil || told != step.want {
-			t.Errorf("after %s %d are told (%v), want %d", step.after, told, err, step.want)
-		}
-	}
-	overdue := slices.DeleteFunc(p.told(), func(s string) bool { return !strings.HasPrefix(s, "escalation_overdue") })
-	if len(overdue) != 4 {
-		t.Errorf("people hear %v", overdue)
-	}
-	p.want(urgent, map[string]any{"notified_at": collections.Instant(now.Add(24 * time.Hour)), "status": "open"})
-}
 
 func (p *practice) escalate(alert *core.Record) (e *collections.Escalation, err error) {
 	p.t.Helper()

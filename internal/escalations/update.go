@@ -41,16 +41,20 @@ func Update(tx core.App, number int64, change Change, by audit.Actor, now time.T
 
 // apply changes the record by the rules, has it stored, and tells of it. A change of nothing leaves no trace.
 func apply(tx core.App, e *collections.Escalation, change Change, by audit.Actor, now time.Time, store func() error) (Effect, error) {
-	was := e.Status()
+	was := situation(e)
 	changes, assignee, err := plan(tx, e, change, by, now)
 	if err != nil || len(changes) == 0 {
 		return Nothing, err
 	}
+	was.follow(e, change, now)
 	e.SetUpdatedAt(now)
 	if assignee != nil {
 		e.SetNotifiedAt(now)
 	}
 	if err := store(); err != nil {
+		return Nothing, err
+	}
+	if err := was.remember(tx, e, change, by, now); err != nil {
 		return Nothing, err
 	}
 	if err := note(tx, audit.EscalationUpdate, e.Id, e.PatientID(), by, changes, now); err != nil {
@@ -62,7 +66,7 @@ func apply(tx core.App, e *collections.Escalation, change Change, by audit.Actor
 			return Nothing, err
 		}
 	}
-	if e.Status() != was && Status(e.Status()) == StatusResolved {
+	if Status(e.Status()) != was.status && Status(e.Status()) == StatusResolved {
 		return Resolved, nil
 	}
 	return Changed, nil
@@ -104,6 +108,9 @@ func plan(tx core.App, e *collections.Escalation, change Change, by audit.Actor,
 		case StatusCancelled:
 			e.SetCancelled(author(by), now)
 		}
+	}
+	if change.Note != "" {
+		changes["notes"] = audit.Change{New: change.Note}
 	}
 	if change.InteractionMinutes != nil {
 		changes[collections.EscalationInteractionMinutes] = audit.Change{New: *change.InteractionMinutes}

@@ -29,6 +29,10 @@ const (
 	EscalationOpened    Kind = "escalation_opened"    // assigned or not
 	EscalationAssigned  Kind = "escalation_assigned"  // to somebody else than before
 	EscalationOverdue   Kind = "escalation_overdue"   // nobody answered in time
+	EscalationOnCall    Kind = "escalation_on_call"   // to the one on call
+	EscalationUntaken   Kind = "escalation_untaken"   // nobody took it though the clinical managers know
+	EscalationIdle      Kind = "escalation_idle"      // work without a note
+	EscalationUnnoted   Kind = "escalation_unnoted"   // the same, again or of a stat one
 	EventQuarantined    Kind = "event_quarantined"    // a device event waits for a person to place it
 	EMRCopyWrong        Kind = "emr_copy_wrong"       // the EMR holds a reading that was entered in error: urgent task for staff
 	ClaimDenied         Kind = "claim_denied"         //

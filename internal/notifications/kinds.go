@@ -31,6 +31,8 @@ const (
 	escalationOpened   = "escalation_opened"
 	escalationAssigned = "escalation_assigned"
 	escalationOverdue  = "escalation_overdue"
+	escalationOnCall   = "escalation_on_call"
+	escalationIdle     = "escalation_idle"
 	quarantine         = "quarantine"
 	claimDenied        = "claim_denied"
 	billingRun         = "billing_run"
@@ -64,6 +66,10 @@ var meanings = map[Kind]meaning{
 	EscalationOpened:    {Escalations, escalationOpened, "Escalation", recipients.responsible},
 	EscalationAssigned:  {Escalations, escalationAssigned, "Escalation assigned to you", recipients.responsible},
 	EscalationOverdue:   {Escalations, escalationOverdue, "Escalation not answered", recipients.responsible},
+	EscalationOnCall:    {Escalations, escalationOnCall, "Escalation: you are on call", nobodyElse},
+	EscalationUntaken:   {Escalations, escalationOverdue, "Escalation not answered", recipients.everyLevel},
+	EscalationIdle:      {Escalations, escalationIdle, "Escalation without a note", recipients.workers},
+	EscalationUnnoted:   {Escalations, escalationIdle, "Escalation without a note", recipients.supervisors},
 	EventQuarantined:    {Reminders, quarantine, "Device events to place", roles(access.Admin, access.ClinicalManager, access.MA)},
 	ClaimDenied:         {Reminders, claimDenied, "Claim denied", roles(access.Admin, access.DataMonitor)},
 	BillingRunSkipped:   {Reminders, billingRun, "Billing run", roles(access.Admin, access.DataMonitor)},
@@ -91,6 +97,9 @@ func means(a *collections.Announcement) meaning {
 	if m.kind == thresholdWarning && a.Severity == "critical" {
 		m.kind, m.title = thresholdCritical, "Critical reading"
 	}
+	if m.kind == escalationIdle && a.Severity == "info" { // routine work may wait for the morning
+		m.channel = Reminders
+	}
 	return m
 }
 
@@ -109,6 +118,8 @@ var texts = map[string][2]string{
 	escalationOpened:   {"Escalation", "An escalation was opened for a patient."},
 	escalationAssigned: {"Escalation", "An urgent escalation was assigned to you."},
 	escalationOverdue:  {"Escalation", "An escalation has not been answered in time."},
+	escalationOnCall:   {"Escalation", "You are on call: an escalation has not been answered in time."},
+	escalationIdle:     {"Escalation", "An escalation in progress has had no note for hours."},
 	quarantine:         {"Reminder", "Device events wait to be placed."},
 	claimDenied:        {"Reminder", "A claim was denied."},
 	billingRun:         {"Reminder", "The billing run left something out."},

@@ -98,6 +98,36 @@ func (r recipients) responsible(a *collections.Announcement) ([]string, error) {
 	return people, nil
 }
 
+// workers are who is responsible for an escalation, and who began to work on it.
+func (r recipients) workers(a *collections.Announcement) ([]string, error) {
+	people, err := r.responsible(a)
+	if err != nil {
+		return nil, err
+	}
+	starters, err := r.find(collections.StarterOf, a.Escalation, clinicalRoles...)
+	return append(people, starters...), err
+}
+
+// supervisors are the workers of an escalation, and the clinical managers.
+func (r recipients) supervisors(a *collections.Announcement) ([]string, error) {
+	people, err := r.workers(a)
+	if err != nil {
+		return nil, err
+	}
+	managers, err := r.managers(a)
+	return append(people, managers...), err
+}
+
+// everyLevel are the supervisors of an escalation, and the administrators.
+func (r recipients) everyLevel(a *collections.Announcement) ([]string, error) {
+	people, err := r.supervisors(a)
+	if err != nil {
+		return nil, err
+	}
+	admins, err := r.find("", "", access.Admin)
+	return append(people, admins...), err
+}
+
 // portal are the accounts of the patient.
 func (r recipients) portal(patientID string) ([]string, error) {
 	if patientID == "" {

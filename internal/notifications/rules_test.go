@@ -52,6 +52,10 @@ func TestRecipients(t *testing.T) {
 		{a{Kind: notifications.EscalationOpened, PatientID: alone, EscalationID: "000000000000001"}, "assigned, provider"},
 		{a{Kind: notifications.EscalationOpened, PatientID: alone, EscalationID: "000000000000002"}, "clinical_manager, provider"},
 		{a{Kind: notifications.EscalationOverdue, PatientID: alone, EscalationID: "000000000000001"}, "assigned, clinical_manager, provider"},
+		{a{Kind: notifications.EscalationOnCall, PatientID: alone, EscalationID: "000000000000001", UserID: people["nurse"].Id}, "nurse"},
+		{a{Kind: notifications.EscalationUntaken, PatientID: alone, EscalationID: "000000000000001"}, "admin, assigned, clinical_manager, provider"},
+		{a{Kind: notifications.EscalationIdle, PatientID: alone, EscalationID: "000000000000001"}, "assigned, provider"},
+		{a{Kind: notifications.EscalationUnnoted, PatientID: alone, EscalationID: "000000000000001", UserID: people["nurse"].Id}, "assigned, clinical_manager, nurse, provider"},
 		{a{Kind: notifications.EscalationAssigned, PatientID: alone, EscalationID: "000000000000001", UserID: assigned.Id}, "assigned, provider"},
 		{a{Kind: notifications.ClaimDenied, PatientID: w.patient}, "admin, data_monitor"},
 		{a{Kind: notifications.AttestationNeeded, PatientID: w.patient, UserID: people["nurse"].Id}, "admin, data_monitor, nurse"},
@@ -87,6 +91,20 @@ func TestRecipients(t *testing.T) {
 	page, _, _, err := collections.PageOfInbox(w.app, collections.Inbox{User: people["portal"].Id}, 0, 10)
 	if err != nil || len(page) != 1 || page[0].GetString("body") != "It is time to take your measurement." || page[0].GetString("channel") != "reminders" {
 		t.Error("the portal user is not told to measure", err)
+	}
+}
+
+// A reminder about routine work keeps quiet hours; one about urgent work does not.
+func TestIdleWorkChannel(t *testing.T) {
+	w := newWard(t)
+	manager := vigiltest.User(t, w.app, access.ClinicalManager)
+	for severity, want := range map[string]string{"info": "reminders", "warning": "escalations", "critical": "escalations"} {
+		w.announce(notifications.Announcement{Kind: notifications.EscalationUnnoted, Severity: severity, PatientID: w.patient, Body: "Quendolin", Key: severity})
+		w.send()
+		page, _, _, err := collections.PageOfInbox(w.app, collections.Inbox{User: manager.Id}, 0, 1)
+		if err != nil || len(page) != 1 || page[0].GetString("channel") != want {
+			t.Errorf("%s: %v, want %s (%v)", severity, page, want, err)
+		}
 	}
 }
 

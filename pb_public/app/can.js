@@ -16,7 +16,7 @@ const allowed = {
   changePatient: staff, archivePatient: clinicians, deletePatient: ["admin", "clinical_manager"],
   enterReadings: staff, correctReadings: clinicians, confirmImplausible: clinicians,
   acknowledge: staff, annotate: staff, resolve: clinicians, snooze: clinicians, review: clinicians,
-  escalate: staff, changeEscalation: clinicians,
+  escalate: staff, changeEscalation: clinicians, setOnCall: ["admin", "clinical_manager"],
   changeThresholds: clinicians, changeCareTeam: ["admin", "clinical_manager", "provider"], changeConsents: staff, assignDevices: staff,
   readTime: [...staff, "data_monitor"], logTime: staff,
   explainBilling: ["admin", "clinical_manager", "provider", "data_monitor"],

@@ -24,6 +24,7 @@ export const sections = [
 /** Views that no menu names. @type {Section[]} */
 const hidden = [
   { view: "patient", name: "Patient", key: "", roles: [...clinical, "data_monitor"] },
+  { view: "on-call", name: "On call", key: "", roles: clinical },
   { view: "entry", name: "Billing entry", key: "", roles: ["data_monitor", "admin", "clinical_manager", "provider"] },
 ];
 

@@ -14,5 +14,6 @@ export const load = {
   inbox: () => import("./views/inbox.js").then((m) => m.Inbox),
   account: () => import("./views/account.js").then((m) => m.Account),
   patient: () => import("./views/patient.js").then((m) => m.PatientSheet),
+  "on-call": () => import("./views/on_call.js").then((m) => m.OnCall),
   entry: () => import("./views/entry.js").then((m) => m.Entry),
 };

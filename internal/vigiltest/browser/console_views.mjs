@@ -19,6 +19,9 @@ await run(async (page) => {
       if (role === "admin") { // who has the longest menu
         await fits(page, name);
       }
+      if (name === "Escalations") {
+        await lookAtOnCall(page, role);
+      }
     }
     if (sections.includes("Patients")) {
       await lookAtPatient(page, role);
@@ -39,6 +42,18 @@ async function fits(page, name) {
     assert.ok(high < 1.25 + 3 * lines, `the menu is ${high} rem high in a window of ${width}, with ${name}`);
   }
   await page.setViewportSize(desk);
+}
+
+async function lookAtOnCall(page, role) {
+  await page.getByRole("button", { name: "On call" }).click();
+  await page.getByRole("heading", { level: 1, name: "On call" }).waitFor();
+  await settled(page);
+  assert.equal(await page.locator(".state.failed, .state.forbidden").count(), 0, `On call of ${role} could not be loaded`);
+  assert.equal(await page.getByRole("button", { name: "Add a shift" }).count() > 0, ["admin", "manager"].includes(role), `${role} and the rota`);
+  await accessible(page, `On call of ${role}`);
+  if (role === "admin") {
+    await fits(page, "On call");
+  }
 }
 
 async function lookAtPatient(page, role) {

@@ -12,7 +12,7 @@ const pushed = {
 
 await run(async (page) => {
   const did = {};
-  for (const [role, works] of [["provider", [escalate, changeThreshold]], ["manager", [bringOver]], ["billing", [approve, rateLastPayer]], ["nurse", [switchPushes]]]) {
+  for (const [role, works] of [["provider", [escalate, changeThreshold]], ["manager", [bringOver, arrangeOnCall]], ["billing", [approve, rateLastPayer]], ["nurse", [switchPushes]]]) {
     await signIn(page, `${role}@vigil.example`);
     for (const work of works) {
       Object.assign(did, await work(page));
@@ -64,6 +64,34 @@ async function changeThreshold(page) {
   await shows(page.locator(".toast"), "Thresholds saved.");
   await shows(page.getByRole("region", { name: "Threshold changes" }).locator("tbody tr"), `${before} → 95`);
   return { raised, would };
+}
+
+async function arrangeOnCall(page) {
+  await section(page, "Escalations").click();
+  await page.getByRole("button", { name: "On call" }).click();
+  const now = page.getByRole("region", { name: "Now" });
+  await shows(now, "Nobody is on call.");
+  const dialog = page.getByRole("dialog");
+  await page.getByRole("button", { name: "Add an override" }).click();
+  await dialog.getByLabel("Who").selectOption({ index: 1 });
+  await dialog.getByLabel("To").fill(`${new Date().getFullYear() + 1}-01-01T07:00`);
+  await dialog.getByRole("button", { name: "Save" }).click();
+  await dialog.waitFor({ state: "detached" });
+  await now.getByRole("button", { name: "Hand over" }).waitFor();
+  const first = await now.locator("strong").innerText();
+  await now.getByRole("button", { name: "Hand over" }).click();
+  await dialog.getByLabel("Who").selectOption({ index: 1 });
+  await dialog.getByRole("button", { name: "Save" }).click();
+  await dialog.waitFor({ state: "detached" });
+  await page.waitForFunction((name) => document.querySelector("[aria-labelledby=now] strong")?.textContent !== name, first);
+  assert.equal(await page.getByRole("region", { name: "Instead of the week" }).getByRole("listitem").count(), 2);
+  await page.getByRole("button", { name: "Add a shift" }).click();
+  await dialog.getByLabel("Starts on").selectOption("Sunday");
+  await dialog.getByLabel("Who").selectOption({ index: 1 });
+  await dialog.getByRole("button", { name: "Save" }).click();
+  await dialog.waitFor({ state: "detached" });
+  await shows(page.getByRole("region", { name: "Every week" }), "19:00–07:00");
+  return { onCall: await now.locator("strong").innerText() };
 }
 
 async function bringOver(page) {

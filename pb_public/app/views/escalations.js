@@ -1,6 +1,7 @@
 // The board of escalations: what waits, what somebody works on, what is over.
 import { get } from "../api.js";
 import { listen, onGap, stream } from "../live.js";
+import { go } from "../router.js";
 import { me } from "../session.js";
 import { Field } from "../ui/form.js";
 import { Loaded, Nothing, useLoad } from "../ui/states.js";
@@ -20,6 +21,7 @@ export function Escalations() {
   const put = useLiveEscalations(list, filters, page);
   return html`<div class="heading"><h1>Escalations</h1>
       <div class="choices" role="group" aria-label="State">${states.map(([code, name]) => html`<button key=${code} aria-pressed=${filters.status === code ? "true" : "false"} onClick=${() => narrow({ status: code })}>${name}</button>`)}</div>
+      <button onClick=${() => go("on-call")}>On call</button>
     </div>
     <div class="filters no-print" role="search" aria-label="Filter the escalations">
       <${Field} label="Priority" name="priority" kind="select" value=${filters.priority} options=${priorities} onChange=${(event) => narrow({ priority: event.target.value })} />

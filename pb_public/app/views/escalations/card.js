@@ -5,7 +5,7 @@ import { go } from "../../router.js";
 import { me } from "../../session.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
-import { ago, dateTime } from "../../ui/format.js";
+import { ago, dateTime, words } from "../../ui/format.js";
 import { toast } from "../../ui/toast.js";
 import { classes, html, useState } from "../../view.js";
 import { StaffField } from "../staff_field.js";
@@ -13,6 +13,8 @@ import { StaffField } from "../staff_field.js";
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["Escalation"]} Escalation */
 
 const alive = (/** @type {Escalation} */ one) => one.status === "open" || one.status === "in_progress";
+/** Whom it has reached while nobody took it. */
+const tiers = ["", "on call was told", "clinical managers were told", "administrators were told"];
 const assignable = ["provider", "nurse", "clinical_manager", "admin"];
 
 /** @param {{escalation: Escalation, changed: (escalation: any) => void, named?: boolean}} props */
@@ -22,7 +24,8 @@ export function EscalationCard({ escalation: one, changed, named = true }) {
   const mine = one.assigned_to === me.value?.email;
   const about = named ? one.patient_name : `escalation ${one.id}`;
   return html`<li class=${classes("alert", alive(one) ? { stat: "critical", urgent: "warning" }[one.priority] : "ended")}>
-    <div class="signs"><${Badge} of=${one.priority} /><${Badge} of=${one.status} /></div>
+    <div class="signs"><${Badge} of=${one.priority} /><${Badge} of=${one.status} />
+      ${alive(one) && one.tier > 0 && html`<${Badge} of=${one.tier === 3 ? "critical" : "warning"} text=${`Tier ${one.tier}: ${tiers[one.tier]}`} />`}</div>
     <div class="what">
       ${named && html`<button class="link name" onClick=${() => go("patient", { id: one.patient_id, tab: "escalations" })}>${one.patient_name}</button>`}
       <p>${one.reason}</p>
@@ -30,11 +33,15 @@ export function EscalationCard({ escalation: one, changed, named = true }) {
         ${one.resolved_by && ` · resolved by ${one.resolved_by}, ${dateTime(one.resolved_at)}`}${one.cancelled_by && ` · cancelled by ${one.cancelled_by}, ${dateTime(one.cancelled_at)}`}
         ${one.alert_ids.length > 0 && ` · ${one.alert_ids.length} ${one.alert_ids.length === 1 ? "alert" : "alerts"}`}</small>
       ${one.resolution_notes && html`<p class="note">${one.resolution_notes}</p>`}
+      ${one.reminded_at && alive(one) && html`<p class="note">${one.status === "open" ? "Nobody has taken it" : "No note for hours"}: a reminder went out ${ago(one.reminded_at)}.</p>`}
+      ${one.history.length > 1 && html`<details><summary>History (${one.history.length})</summary><ol class="plain-list">${one.history.map((step, i) => html`<li key=${i}>
+        <span>${dateTime(step.at)} · ${words(step.event)} · ${step.user === "system" ? "Vigil" : step.user}${step.detail && html`<span class="note"> ${step.detail}</span>`}</span></li>`)}</ol></details>`}
     </div>
     ${alive(one) && can("changeEscalation") && html`<div class="acts no-print">
       ${one.status === "open" && html`<${ActionButton} kind="main" act=${() => change({ status: "in_progress" })} said="In progress." done=${changed} aria-label=${`Start: ${about}`}>Start</${ActionButton}>`}
       <button class=${one.status === "in_progress" ? "main" : ""} onClick=${() => ask("resolve")} aria-label=${`Resolve: ${about}`}>Resolve</button>
       ${!mine && assignable.includes(me.value?.role ?? "") && html`<${ActionButton} act=${() => change({ assigned_to: me.value?.email })} said="It is yours." done=${changed} aria-label=${`Take: ${about}`}>Take</${ActionButton}>`}
+      <button onClick=${() => ask("note")} aria-label=${`Add a note: ${about}`}>Note</button>
       <button onClick=${() => ask("change")} aria-label=${`Reassign: ${about}`}>Reassign</button>
       <button class="quiet" onClick=${() => ask("cancel")} aria-label=${`Cancel: ${about}`}>Cancel</button>
     </div>`}
@@ -42,7 +49,7 @@ export function EscalationCard({ escalation: one, changed, named = true }) {
   </li>`;
 }
 
-const titles = { resolve: "Resolve the escalation", change: "Reassign the escalation", cancel: "Cancel the escalation" };
+const titles = { note: "Add a note", resolve: "Resolve the escalation", change: "Reassign the escalation", cancel: "Cancel the escalation" };
 
 /** @param {{kind: string, escalation: Escalation, close: () => void, done: (answer: any) => void, send: (values: any) => Promise<any>}} props */
 function Step({ kind, escalation, close, done, send }) {
@@ -53,13 +60,14 @@ function Step({ kind, escalation, close, done, send }) {
     change: (errors) => html`
       <${StaffField} value=${escalation.assigned_to} nobody="Nobody" errors=${errors} />
       <${Field} label="Priority" name="priority" kind="select" value=${escalation.priority} options=${[["routine", "Routine"], ["urgent", "Urgent"], ["stat", "Stat"]]} errors=${errors} />`,
+    note: (errors) => html`<${Field} label="Note" name="notes" kind="textarea" maxlength="4000" errors=${errors} />`,
     cancel: (errors) => html`<${Field} label="Why" name="resolution_notes" kind="textarea" errors=${errors} />`,
   };
-  const status = { resolve: { status: "resolved" }, cancel: { status: "cancelled" }, change: {} }[kind];
+  const status = { resolve: { status: "resolved" }, cancel: { status: "cancelled" }, change: {}, note: {} }[kind];
   const body = (/** @type {any} */ values) => (values.interaction_minutes === null ? { ...values, interaction_minutes: undefined } : values);
   return html`<${Dialog} title=${titles[kind]} close=${close}>
     <p>${escalation.patient_name}: ${escalation.reason}</p>
-    <${Form} submit=${kind === "change" ? "Save" : titles[kind].split(" ")[0]} danger=${kind === "cancel"} cancel=${close}
+    <${Form} submit=${kind === "change" || kind === "note" ? "Save" : titles[kind].split(" ")[0]} danger=${kind === "cancel"} cancel=${close}
       send=${(values) => send({ ...body(values), ...status })} done=${(answer) => { toast("Saved."); close(); done(answer); }}>${fields[kind]}</${Form}>
   </${Dialog}>`;
 }

@@ -1,0 +1,112 @@
+package oncall
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/input"
+)
+
+// mostTurns bounds shifts and overrides, each.
+const mostTurns = 200
+
+// Body is the body that replaces the rota. A list that is left out is empty.
+type Body struct {
+	TimeZone  input.String                             `json:"time_zone"`
+	Shifts    input.Field[[]input.Field[ShiftBody]]    `json:"shifts"`
+	Overrides input.Field[[]input.Field[OverrideBody]] `json:"overrides"`
+}
+
+// ShiftBody is one shift of a [Body].
+type ShiftBody struct {
+	Weekday input.Integer `json:"weekday"`
+	Start   input.String  `json:"start"`
+	End     input.String  `json:"end"`
+	UserID  input.Integer `json:"user_id"`
+}
+
+// OverrideBody is one override of a [Body].
+type OverrideBody struct {
+	StartsAt input.String  `json:"starts_at"`
+	EndsAt   input.String  `json:"ends_at"`
+	UserID   input.Integer `json:"user_id"`
+}
+
+// Draft is a rota that was found valid but for its people.
+type Draft struct {
+	TimeZone  string
+	Shifts    []Shift
+	Overrides []Override
+}
+
+// Read checks the body as far as one can without what is stored.
+func (b Body) Read(c *input.Checks) Draft {
+	d := Draft{TimeZone: c.Text("time_zone", b.TimeZone, input.Required(64)), Shifts: []Shift{}, Overrides: []Override{}}
+	if d.TimeZone != "" {
+		c.TimeZone("time_zone", b.TimeZone)
+	}
+	each(c, "shifts", b.Shifts, func(name string, s ShiftBody) {
+		weekday := c.Integer(name+".weekday", s.Weekday, true)
+		if weekday != nil && (*weekday < 0 || *weekday > 6) {
+			c.Reject(name+".weekday", "Must be between 0, for Monday, and 6.")
+			weekday = nil
+		}
+		shift := Shift{Start: clockOf(c, name+".start", s.Start), End: clockOf(c, name+".end", s.End), User: userOf(c, name+".user_id", s.UserID)}
+		if weekday != nil {
+			shift.Weekday = int(*weekday)
+		}
+		d.Shifts = append(d.Shifts, shift)
+	})
+	each(c, "overrides", b.Overrides, func(name string, o OverrideBody) {
+		override := Override{
+			StartsAt: c.Instant(name+".starts_at", o.StartsAt, true).UTC(), EndsAt: c.Instant(name+".ends_at", o.EndsAt, true).UTC(),
+			User: userOf(c, name+".user_id", o.UserID),
+		}
+		if !override.StartsAt.IsZero() && !override.EndsAt.IsZero() && !override.EndsAt.After(override.StartsAt) {
+			c.Reject(name+".ends_at", "Must be after starts_at.")
+		}
+		d.Overrides = append(d.Overrides, override)
+	})
+	return d
+}
+
+// each reads a list of objects.
+func each[B any](c *input.Checks, name string, list input.Field[[]input.Field[B]], read func(name string, item B)) {
+	if !list.Given() {
+		if list.Sent() && !list.Null() {
+			c.Reject(name, "Must be a list of objects.")
+		}
+		return
+	}
+	if len(list.Value) > mostTurns {
+		c.Reject(name, fmt.Sprintf("Ensure this field has no more than %d items.", mostTurns))
+		return
+	}
+	for i, item := range list.Value {
+		one := fmt.Sprintf("%s.%d", name, i)
+		if !item.Given() {
+			c.Reject(one, "Must be an object.")
+			continue
+		}
+		read(one, item.Value)
+	}
+}
+
+// clockOf reads the time of a wall clock.
+func clockOf(c *input.Checks, name string, sent input.String) string {
+	text := c.Text(name, sent, input.Required(0))
+	if at, err := time.Parse(clockLayout, text); text != "" && (err != nil || at.Format(clockLayout) != text) {
+		c.Reject(name, "Must be a time such as 07:30.")
+	}
+	return text
+}
+
+// userOf reads the public id of a user as a record id; nobody has the one that is too small.
+func userOf(c *input.Checks, name string, sent input.Integer) string {
+	id := c.Integer(name, sent, true)
+	if id == nil {
+		return ""
+	}
+	return collections.NumberID(max(*id, 0))
+}

@@ -1,0 +1,131 @@
+// Who is on call: the shifts of the week by the wall clock of the practice, who takes over for a while, and the hand-over of the present turn.
+import { all, get, put } from "../api.js";
+import { can } from "../can.js";
+import { ActionButton, Dialog, Field, Form } from "../ui/form.js";
+import { dateTime, words } from "../ui/format.js";
+import { asProblem, Loaded, useLoad } from "../ui/states.js";
+import { toast } from "../ui/toast.js";
+import { instantOf, localOf } from "../ui/when.js";
+import { html, useState } from "../view.js";
+
+/** @typedef {import("../../../internal/console/contract.d.ts").components["schemas"]["OnCall"]} Rota */
+/** @typedef {import("../../../internal/console/contract.d.ts").components["schemas"]["OnCallNow"]} Duty */
+/** @typedef {{rota: Rota, duty: Duty}} State */
+
+const path = "on-call/";
+const weekdays = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+const clinicians = ["provider", "nurse", "clinical_manager", "admin"];
+const month = 31 * 86_400_000;
+
+/** @param {AbortSignal} [signal] @returns {Promise<State>} */
+const read = async (signal) => {
+  const [rota, duty] = await Promise.all([get(path, {}, signal), get("on-call/now/", {}, signal)]);
+  return { rota, duty };
+};
+
+/** Changes the rota as it stands now, which may be another than is shown. What ended long ago is left out; the audit trail has it.
+ *  @param {(rota: Rota) => Partial<Rota>} step */
+const change = async (step) => {
+  const now = await get(path);
+  const { time_zone, shifts, overrides } = { ...now, ...step(now) };
+  return put(path, { time_zone, shifts, overrides: overrides.filter((o) => Date.parse(o.ends_at) > Date.now() - month) });
+};
+
+const same = (/** @type {any} */ a) => (/** @type {any} */ b) => Object.keys(a).every((name) => a[name] === b[name]);
+/** Without the first that is the same. @param {any[]} list @param {any} one */
+const without = (list, one) => list.filter((_, i) => i !== list.findIndex(same(one)));
+
+/** @param {Rota} rota @param {number | null} id */
+const nameOf = (rota, id) => {
+  const person = rota.people.find((p) => p.user_id === id);
+  return person ? `${person.name}${person.active ? "" : " (not active: passed over)"}` : `user ${id}`;
+};
+
+export function OnCall() {
+  const state = useLoad(read, []);
+  const [asking, ask] = useState("");
+  const may = can("setOnCall");
+  return html`<div class="heading"><h1>On call</h1></div>
+    <${Loaded} from=${state}>${(/** @type {State} */ { rota, duty }) => html`
+      <section class="card" aria-labelledby="now"><div class="heading"><h2 id="now">Now</h2>
+        ${may && duty.user_id !== null && html`<button class="main" onClick=${() => ask("hand-over")}>Hand over</button>`}</div>
+        <p>${duty.user_id === null ? "Nobody is on call." : html`<strong>${nameOf(rota, duty.user_id)}</strong>`}
+          ${duty.until && ` ${duty.user_id === null ? "The next turn begins" : "until"} ${dateTime(duty.until)}`}</p>
+        ${duty.user_id === null && html`<p class="notice warning">An escalation that nobody takes goes to the clinical managers at once when its first deadline passes.</p>`}
+      </section>
+      <${Week} rota=${rota} may=${may} add=${() => ask("shift")} changed=${state.reload} />
+      <${Overrides} rota=${rota} may=${may} add=${() => ask("override")} changed=${state.reload} />
+      ${may && html`<${ZoneForm} key=${rota.time_zone} zone=${rota.time_zone} changed=${state.reload} />`}
+      ${asking && html`<${Turn} kind=${asking} duty=${duty} close=${() => ask("")} done=${state.reload} />`}`}
+    </${Loaded}>`;
+}
+
+/** @param {{rota: Rota, may: boolean, add: () => void, changed: () => void}} props */
+const Week = ({ rota, may, add, changed }) => html`<section class="card" aria-labelledby="week">
+  <div class="heading"><h2 id="week">Every week</h2>${may && html`<button onClick=${add}>Add a shift</button>`}</div>
+  <p class="soft">By the clocks of ${rota.time_zone}${rota.updated_at ? `, set ${dateTime(rota.updated_at)} by ${rota.updated_by}` : ""}. A shift that does not end after it starts ends on the next day.</p>
+  <dl class="facts">${weekdays.map((name, weekday) => {
+    const shifts = rota.shifts.filter((s) => s.weekday === weekday).sort((a, b) => a.start.localeCompare(b.start));
+    return html`<div key=${name}><dt>${name}</dt><dd>${shifts.length === 0 ? "–" : html`<ul class="plain-list">${shifts.map((s, i) => html`<li key=${i}>
+      <span>${s.start}–${s.end} ${nameOf(rota, s.user_id)}</span>
+      ${may && html`<${ActionButton} act=${() => change((now) => ({ shifts: without(now.shifts, s) }))} said="Removed." done=${changed} aria-label=${`Remove ${name} ${s.start}`}>Remove</${ActionButton}>`}</li>`)}</ul>`}</dd></div>`;
+  })}</dl>
+</section>`;
+
+/** @param {{rota: Rota, may: boolean, add: () => void, changed: () => void}} props */
+function Overrides({ rota, may, add, changed }) {
+  const coming = rota.overrides.filter((o) => Date.parse(o.ends_at) > Date.now()).sort((a, b) => Date.parse(a.starts_at) - Date.parse(b.starts_at));
+  return html`<section class="card" aria-labelledby="overrides">
+    <div class="heading"><h2 id="overrides">Instead of the week</h2>${may && html`<button onClick=${add}>Add an override</button>`}</div>
+    ${coming.length === 0 ? html`<p>Nothing is arranged.</p>` : html`<ul class="plain-list">${coming.map((o, i) => html`<li key=${i}>
+      <span>${dateTime(o.starts_at)} – ${dateTime(o.ends_at)} ${nameOf(rota, o.user_id)}</span>
+      ${may && html`<${ActionButton} act=${() => change((now) => ({ overrides: without(now.overrides, o) }))} said="Removed." done=${changed} aria-label=${`Remove the override from ${dateTime(o.starts_at)}`}>Remove</${ActionButton}>`}</li>`)}</ul>`}
+  </section>`;
+}
+
+/** @param {{zone: string, changed: () => void}} props */
+const ZoneForm = ({ zone, changed }) => html`<details><summary>Time zone of the shifts</summary>
+  <${Form} submit="Save" send=${(values) => change(() => ({ time_zone: values.time_zone ?? "" }))} done=${() => { toast("Saved."); changed(); }}>${(errors) => html`
+    <${Field} label="Time zone" name="time_zone" value=${zone} hint="Such as America/New_York" errors=${errors} />`}</${Form}>
+</details>`;
+
+const titles = { shift: "Add a shift", override: "Add an override", "hand-over": "Hand over until the end of this turn" };
+
+/** @param {{kind: string, duty: Duty, close: () => void, done: () => void}} props */
+function Turn({ kind, duty, close, done }) {
+  const staff = useLoad(() => all("users/", { is_active: true }), []);
+  const people = (/** @type {any[]} */ users) => users.filter((u) => clinicians.includes(u.role) && (kind !== "hand-over" || u.id !== duty.user_id))
+    .map((u) => /** @type {[string, string]} */ ([String(u.id), `${u.first_name} ${u.last_name}, ${words(u.role).toLowerCase()}`]));
+  const send = (/** @type {any} */ v) => named(kind === "shift" ? "shifts" : "overrides", (now) => {
+    const user_id = v.user_id ? Number(v.user_id) : null;
+    const one = { shift: () => ({ weekday: Number(v.weekday), start: v.start, end: v.end, user_id }),
+      override: () => ({ starts_at: instantOf(v.starts_at), ends_at: instantOf(v.ends_at), user_id }),
+      "hand-over": () => ({ starts_at: new Date().toISOString(), ends_at: duty.until, user_id }) }[kind]?.();
+    return kind === "shift" ? { shifts: [...now.shifts, one] } : { overrides: [...now.overrides, one] };
+  });
+  return html`<${Dialog} title=${titles[kind]} close=${close}><${Loaded} from=${staff}>${(users) => html`
+    <${Form} submit="Save" cancel=${close} send=${send} done=${() => { toast("Saved."); close(); done(); }}>${(errors) => html`
+      ${kind === "shift" && html`<${Field} label="Starts on" name="weekday" kind="select" value="0" options=${weekdays.map((name, i) => [String(i), name])} errors=${errors} />
+        <div class="fields"><${Field} label="From" name="start" kind="time" value="19:00" errors=${errors} /><${Field} label="To" name="end" kind="time" value="07:00" errors=${errors} /></div>`}
+      ${kind === "override" && html`<div class="fields"><${Field} label="From" name="starts_at" kind="datetime-local" value=${localOf()} errors=${errors} />
+        <${Field} label="To" name="ends_at" kind="datetime-local" errors=${errors} /></div>`}
+      <${Field} label="Who" name="user_id" kind="select" options=${[["", "Choose"], ...people(users)]} errors=${errors} />`}
+    </${Form}>`}</${Loaded}>
+  </${Dialog}>`;
+}
+
+/** Adds a turn, and has what is wrong with it named as in the form: it is the last of its list. @param {string} list @param {(now: Rota) => any} step */
+async function named(list, step) {
+  try {
+    return await change(step);
+  } catch (error) {
+    const problem = asProblem(error);
+    for (const [name, messages] of Object.entries(problem.fields)) {
+      const [head, , field] = name.split(".");
+      if (head === list && field) {
+        problem.fields[field] = messages;
+      }
+    }
+    throw problem;
+  }
+}

@@ -1,0 +1,87 @@
+package routes
+
+import (
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/oncall"
+	"github.com/vigilhealth/vigil/routes/web"
+)
+
+// onCallView is the rota.
+type onCallView struct {
+	TimeZone  string           `json:"time_zone"`
+	Shifts    []shiftView      `json:"shifts"`
+	Overrides []overrideView   `json:"overrides"`
+	People    []onCallUserView `json:"people"`
+	UpdatedAt *string          `json:"updated_at"`
+	UpdatedBy *string          `json:"updated_by"`
+}
+
+type shiftView struct {
+	Weekday int    `json:"weekday"`
+	Start   string `json:"start"`
+	End     string `json:"end"`
+	UserID  int64  `json:"user_id"`
+}
+
+type overrideView struct {
+	StartsAt string `json:"starts_at"`
+	EndsAt   string `json:"ends_at"`
+	UserID   int64  `json:"user_id"`
+}
+
+// onCallUserView is somebody whom the rota names: whoever reads it may not see the list of users.
+type onCallUserView struct {
+	UserID int64  `json:"user_id"`
+	Name   string `json:"name"`
+	Active bool   `json:"active"`
+}
+
+func viewShift(s oncall.Shift) shiftView {
+	return shiftView{s.Weekday, s.Start, s.End, collections.Number(s.User)}
+}
+
+func viewOverride(o oncall.Override) overrideView {
+	return overrideView{input.FormatInstant(o.StartsAt), input.FormatInstant(o.EndsAt), collections.Number(o.User)}
+}
+
+func viewPerson(p oncall.Person) onCallUserView {
+	return onCallUserView{collections.Number(p.User), p.Name.Reveal(), p.Active}
+}
+
+// showOnCall answers with a rota and the names of those in it.
+func showOnCall(c *web.Call, rota oncall.Rota, err error) error {
+	if err != nil {
+		return err
+	}
+	people, err := oncall.People(c.App, rota)
+	return c.Answer(onCallView{
+		TimeZone: rota.Zone.String(), Shifts: web.Views(rota.Shifts, viewShift), Overrides: web.Views(rota.Overrides, viewOverride),
+		People: web.Views(people, viewPerson), UpdatedAt: instantOrNull(rota.UpdatedAt), UpdatedBy: orNull(rota.UpdatedBy),
+	}, err)
+}
+
+func (a *api) readOnCall(c *web.Call) error {
+	rota, err := oncall.Read(c.App, a.Zone)
+	return showOnCall(c, rota, err)
+}
+
+func (a *api) setOnCall(c *web.Call) error {
+	draft, err := web.Read(c, oncall.Body.Read)
+	if err != nil {
+		return err
+	}
+	rota, err := oncall.Set(c.App, draft, a.Zone, c.Actor(), c.Now)
+	return showOnCall(c, rota, err)
+}
+
+// onCallNowView says who is on call.
+type onCallNowView struct {
+	UserID *int64  `json:"user_id"`
+	Until  *string `json:"until"`
+}
+
+func (a *api) readOnCallNow(c *web.Call) error {
+	duty, err := oncall.Now(c.App, a.Zone, c.Now)
+	return c.Answer(onCallNowView{numberOrNull(duty.User), instantOrNull(duty.Until)}, err)
+}
