@@ -9,6 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/escalations"
+	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
@@ -31,6 +32,8 @@ type Rules struct {
 	NormalReadingsNeeded alerts.NormalReadingsNeeded
 	AutoTransform        bool
 	MaxFuture            time.Duration
+	// SendHeartRate has a pulse sent to the EMR as an observation of its own, too; SendDevice what is known of the device.
+	SendHeartRate, SendDevice bool
 }
 
 // Effects are the consequences of one stored reading, decided and not yet written.
@@ -51,6 +54,8 @@ type Effects struct {
 	Place triage.Place
 	// Transmit: the observation has a FHIR form and waits for delivery.
 	Transmit bool
+	// TransmitHeartRate: its pulse is sent as an observation of its own, too.
+	TransmitHeartRate bool
 	// PatientDay is the local date that has data now; CountDay the practice's date.
 	PatientDay, CountDay string
 	// DeviceReading: the day counts as a day of transmission for billing.
@@ -72,6 +77,7 @@ func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 		// What patients report by themselves never counts. Source: docs/decisions/billing.md, "30-day period and the 16 days (99454)".
 		DeviceReading: s.DeviceAssigned && o.Source != vitals.SourcePortal,
 	}
+	effects.TransmitHeartRate = rules.SendHeartRate && o.FHIRStatus != "" && fhir.HasHeartRate(judged)
 	effects.Progress = alerts.AutoResolve(picture.Open, judged, findings, now, rules.NormalReadingsNeeded)
 	for _, finding := range findings {
 		if finding.Breached() {

@@ -26,8 +26,30 @@ func Find(app core.App, id string) (Observation, error) {
 	return FromRecord(record), nil
 }
 
-// LoadFHIR reads what an observation's FHIR form is made from.
-func LoadFHIR(app core.App, id string) (fhir.Stored, error) {
+// LoadFHIR reads what an observation's FHIR form is made from: the reading, the patient's time zone and, where it is wanted, what is
+// known of the device.
+func (e *Engine) LoadFHIR(app core.App, id string) (fhir.Stored, error) {
 	o, err := Find(app, id)
-	return o.FHIR(), err
+	if err != nil {
+		return fhir.Stored{}, err
+	}
+	stored := o.FHIR()
+	if stored.Zone, err = collections.ZoneOfPatient(app, o.PatientID, e.rules.PracticeZone); err != nil && !collections.Missing(err) {
+		return fhir.Stored{}, err
+	}
+	if !e.rules.SendDevice || o.Reading.DeviceID == "" {
+		return stored, nil
+	}
+	stored.Device = &fhir.Device{}
+	device, err := collections.FindDevice(app, o.Reading.DeviceID)
+	if collections.Missing(err) {
+		return stored, nil // nobody registered it: its id and kind are all that is known
+	}
+	if err != nil {
+		return fhir.Stored{}, err
+	}
+	stored.Device = &fhir.Device{
+		Manufacturer: device.Manufacturer(), Model: device.Model(), SerialNumber: device.SerialNumber(), UDI: device.UDI(),
+	}
+	return stored, nil
 }

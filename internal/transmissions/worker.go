@@ -46,6 +46,8 @@ type EMR interface {
 	Configured() bool
 	CreateObservation(ctx context.Context, observationID string, resource []byte, requestID string) (emr.Created, error)
 	FindObservation(ctx context.Context, observationID string) (emrID string, found bool, err error)
+	LookUpObservation(ctx context.Context, observationID string) (emrID string, found bool, err error)
+	UpdateObservation(ctx context.Context, emrID string, resource []byte, requestID string, ambiguous bool) (emr.Created, error)
 }
 
 // Options of a worker.
@@ -53,9 +55,13 @@ type Options struct {
 	EMR      EMR
 	Schedule Schedule
 	// Load reads the observation behind a transmission.
-	Load  func(app core.App, observationID string) (fhir.Stored, error)
-	Clock func() time.Time
-	Log   *slog.Logger
+	Load func(app core.App, observationID string) (fhir.Stored, error)
+	// LoadMean reads the mean blood pressure of a patient from one date to another; nil where means are never sent.
+	LoadMean func(app core.App, patientID, from, to string) (fhir.Mean, error)
+	// HeartRate has the pulse of a reading sent as an observation of its own, too.
+	HeartRate bool
+	Clock     func() time.Time
+	Log       *slog.Logger
 	// Spread draws from [-1, 1]; nil means at random.
 	Spread func() float64
 	// Finished is told of each delivery, after its commit; it may be nil and must not block.
@@ -69,6 +75,7 @@ type Result struct {
 	ErrorCode, ErrorMessage       string
 	RetryAt                       time.Time // zero when none
 	StoredAt                      time.Time // of the observation; zero when it is not known
+	Again                         bool      // it waits again, for what has changed meanwhile
 }
 
 // Failed reports whether the delivery failed.
@@ -328,7 +335,7 @@ func (w *Worker) record(app core.App, c Claimed, d delivery) (Result, error) {
 // tell says what a group came to.
 func (w *Worker) tell(group []*ended) {
 	for _, e := range group {
-		if !e.Out.RetryAt.IsZero() {
+		if !e.Out.RetryAt.IsZero() || e.Out.Again {
 			w.Wake() // whichever round it was sent in, Run is to know of the retry
 		}
 		if e.Err == nil && w.Finished != nil {
@@ -359,14 +366,22 @@ func (w *Worker) store(app core.App, group []*ended) error {
 func (w *Worker) move(tx core.App, trail *audit.Chain, e *ended, now time.Time) error {
 	c, d, outcome := e.In.claimed, e.In.delivery, audit.Success
 	e.Out = Result{TransmissionID: c.ID, ObservationID: c.ObservationID, EMRID: d.done.EMRID, StoredAt: collections.ParseInstant(c.CreatedAt)}
-	if d.err == nil {
-		if err := Succeed(tx, c, d.done, d.startedAt, now); err != nil {
+	switch {
+	case d.never:
+		if err := neverSent(tx, c, d.startedAt, now); err != nil {
 			return err
 		}
-	} else {
+		outcome = audit.MinorFailure
+		e.Out.ErrorCode, e.Out.ErrorMessage = codeWithdrawn, notSent
+	case d.err == nil:
+		var err error
+		if e.Out.Again, err = Succeed(tx, c, d.done, d.startedAt, now); err != nil {
+			return err
+		}
+	default:
 		next, err := Fail(tx, c, Failure{
 			Code: d.err.Code, Message: d.err.Message, Diagnostics: d.err.Diagnostics.Reveal(),
-			Ambiguous: d.err.Ambiguous, RetryAfter: d.err.RetryAfter,
+			Ambiguous: d.err.Ambiguous, RetryAfter: d.err.RetryAfter, CopyWrong: d.withdrawn,
 		}, w.Schedule, w.Spread(), d.startedAt, now)
 		if err != nil {
 			return err
