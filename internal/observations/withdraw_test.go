@@ -13,6 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 var nurse = audit.User(7, "nurse@vigil.test", "nurse", audit.Origin{Address: "192.0.2.7", RequestID: "request-2"})
@@ -183,5 +184,29 @@ func TestCount(t *testing.T) {
 	// Just after midnight the last hour is longer than the day.
 	if n, err = observations.Count(app, now.Add(-time.Second), now); err != nil || n.Today != 0 || n.LastHour != 3 {
 		t.Errorf("after midnight: %+v, %v", n, err)
+	}
+}
+
+// With the switch on a pulse is sent as an observation of its own, once for each reading that has one, also when it comes later.
+func TestHeartRateIsQueued(t *testing.T) {
+	on := rules
+	on.SendHeartRate = true
+	for _, test := range []struct {
+		name    string
+		rules   observations.Rules
+		reading vitals.Reading
+		want    int
+	}{
+		{"off", rules, bloodPressure(120, 80).With(vitals.Pulse, 60), 0},
+		{"pulse", on, bloodPressure(120, 80).With(vitals.Pulse, 60), 1},
+		{"no pulse", on, bloodPressure(120, 80), 0},
+		{"oximeter", on, vitals.Reading{Kind: vitals.PulseOximetry, MeasuredAt: now}.With(vitals.SpO2, 97).With(vitals.Pulse, 60), 1},
+	} {
+		app, engine := newApp(t, test.rules)
+		ingest(t, app, engine, submission(vigiltest.Patient(t, app, nil), test.reading))
+		forms := texts(t, app, `SELECT form || ' ' || status FROM transmissions WHERE form != ''`)
+		if len(forms) != test.want || test.want == 1 && forms[0] != "heart_rate pending" {
+			t.Errorf("%s: %v", test.name, forms)
+		}
 	}
 }
