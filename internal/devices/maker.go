@@ -50,6 +50,6 @@ func learn(tx core.App, device *collections.Device, a Assignment, by audit.Actor
 		return err
 	}
 	return audit.Append(tx, audit.Entry{
-		Event: audit.DeviceCreate, Actor: by, ResourceType: audit.ResourceDevice, ResourceID: a.DeviceID, PatientID: a.PatientID,
+		Event: audit.DeviceAssign, Actor: by, ResourceType: audit.ResourceDevice, ResourceID: a.DeviceID, PatientID: a.PatientID,
 	}, now)
 }

@@ -168,7 +168,13 @@ func Stuck(app core.App, now time.Time) ([]Claimed, error) {
 	return collections.ClaimedBefore(app, now.Add(-stuckAfter))
 }
 
-var insertPending = collections.NewRowInsert(collections.Transmissions, "id, observation, patient, observation_type, form, period_from, period_to, status, created_at, updated_at", "")
+const pendingColumns = "id, observation, patient, observation_type, status, created_at, updated_at"
+
+// Readings are many and have no more than they need; other forms say which they are.
+var (
+	insertPending = collections.NewRowInsert(collections.Transmissions, pendingColumns, "")
+	insertForms   = collections.NewRowInsert(collections.Transmissions, pendingColumns+", form, period_from, period_to", "")
+)
 
 // Batch gathers the intents to deliver that one transaction stores, so that their numbers and rows cost few statements
 // however many they are. Nobody else may number transmissions in that transaction.
@@ -176,6 +182,7 @@ type Batch struct {
 	sequence string
 	last     int64
 	rows     [][]any
+	forms    [][]any
 }
 
 // Add takes up an intent and returns its number: TXN-<year>-<six digits>, counted anew each year.
@@ -194,13 +201,18 @@ func (b *Batch) Add(tx core.App, d Draft, now time.Time) (id string, err error) 
 	b.last++
 	id = fmt.Sprintf("TXN-%d-%06d", year, b.last)
 	at := collections.Instant(now)
-	b.rows = append(b.rows, []any{id, d.ObservationID, d.PatientID, d.ObservationType, d.Form, d.From, d.To, collections.FHIRPending, at, at})
+	row := []any{id, d.ObservationID, d.PatientID, d.ObservationType, collections.FHIRPending, at, at}
+	if d.Form == collections.FormReading {
+		b.rows = append(b.rows, row)
+	} else {
+		b.forms = append(b.forms, append(row, d.Form, d.From, d.To))
+	}
 	return id, nil
 }
 
 // Store writes what was added since the last time.
 func (b *Batch) Store(tx core.App) error {
-	if len(b.rows) == 0 {
+	if len(b.rows)+len(b.forms) == 0 {
 		return nil
 	}
 	if err := collections.SetLastNumber(tx, b.sequence, b.last); err != nil {
@@ -209,7 +221,10 @@ func (b *Batch) Store(tx core.App) error {
 	if err := insertPending.Store(tx, b.rows); err != nil {
 		return fmt.Errorf("queue transmissions: %w", err)
 	}
-	b.rows = nil
+	if err := insertForms.Store(tx, b.forms); err != nil {
+		return fmt.Errorf("queue transmissions of other forms: %w", err)
+	}
+	b.rows, b.forms = nil, nil
 	return nil
 }
 
