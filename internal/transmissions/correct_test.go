@@ -178,6 +178,21 @@ func TestWithdrawnWhileUnknown(t *testing.T) {
 	}
 }
 
+// Refused while it was withdrawn there is nothing at the EMR, and nobody to be asked about it.
+func TestWithdrawnWhileRefused(t *testing.T) {
+	c := newChanging(t)
+	c.emr.refuse = func(string, int) *emr.Error { return invalid() }
+	c.emr.looking = &emr.Error{Code: emr.CodeAuth, Status: 403, Message: "forbidden"}
+	c.emr.onSend = func(string) { c.withdraw() }
+	c.send(time.Minute)
+	c.send(24 * time.Hour)
+	c.hold("refused", 1)
+	c.stands("refused", "failed", "entered_in_error")
+	if told := c.told(); len(told) != 0 {
+		t.Errorf("told %v", told)
+	}
+}
+
 // Completed after it was sent the EMR gets a new version; completed before, the reading is sent once as it is.
 func TestCompletedReading(t *testing.T) {
 	c := newChanging(t)

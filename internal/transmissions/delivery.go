@@ -60,7 +60,8 @@ func (w *Worker) deliver(ctx context.Context, app core.App, c Claimed) (delivery
 	}
 	d.withdrawn = rendered.withdrawn
 	d.done.EMRID = c.EMRID
-	if c.EMRID == "" && (c.Ambiguous || c.Corrections > 0) {
+	// It may be there though nobody knows its id: after an unknown end, or because the EMR did not say it.
+	if c.EMRID == "" && (c.Ambiguous || c.SentHash != "") {
 		if d.done.EMRID, err = w.lookUp(ctx, c, rendered.id); err != nil {
 			return d, d.fail(err)
 		}
