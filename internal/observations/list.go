@@ -33,23 +33,17 @@ func (e *Engine) LoadFHIR(app core.App, id string) (fhir.Stored, error) {
 	if err != nil {
 		return fhir.Stored{}, err
 	}
-	stored := o.FHIR()
-	if stored.Zone, err = collections.ZoneOfPatient(app, o.PatientID, e.rules.PracticeZone); err != nil && !collections.Missing(err) {
-		return fhir.Stored{}, err
+	stored, deviceID := o.FHIR(), ""
+	if e.rules.SendDevice {
+		deviceID = o.Reading.DeviceID
 	}
-	if !e.rules.SendDevice || o.Reading.DeviceID == "" {
-		return stored, nil
-	}
-	stored.Device = &fhir.Device{}
-	device, err := collections.FindDevice(app, o.Reading.DeviceID)
-	if collections.Missing(err) {
-		return stored, nil // nobody registered it: its id and kind are all that is known
-	}
+	from, err := collections.OriginsOf(app, o.PatientID, deviceID)
 	if err != nil {
 		return fhir.Stored{}, err
 	}
-	stored.Device = &fhir.Device{
-		Manufacturer: device.Manufacturer(), Model: device.Model(), SerialNumber: device.SerialNumber(), UDI: device.UDI(),
+	stored.Zone = collections.Zone(from.TimeZone, e.rules.PracticeZone)
+	if deviceID != "" { // of one that nobody registered its id and kind are all that is known
+		stored.Device = &fhir.Device{Manufacturer: from.Manufacturer, Model: from.Model, SerialNumber: from.SerialNumber, UDI: from.UDI}
 	}
 	return stored, nil
 }

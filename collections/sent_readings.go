@@ -22,6 +22,24 @@ type PatientZone struct {
 	TimeZone  string `db:"time_zone"`
 }
 
+// Origins is what the FHIR form of a reading says besides the reading: where the patient is, and what is known of the device.
+type Origins struct {
+	TimeZone     string `db:"time_zone"` // "" for the practice's
+	Manufacturer string `db:"manufacturer"`
+	Model        string `db:"model"`
+	SerialNumber string `db:"serial_number"`
+	UDI          string `db:"udi"`
+}
+
+// OriginsOf finds it in one statement; deviceID may be "".
+func OriginsOf(app core.App, patientID, deviceID string) (o Origins, err error) {
+	err = app.DB().NewQuery(`SELECT p.time_zone, COALESCE(d.manufacturer, '') AS manufacturer, COALESCE(d.model, '') AS model,
+			COALESCE(d.serial_number, '') AS serial_number, COALESCE(d.udi, '') AS udi
+		FROM patients p LEFT JOIN devices d ON d.device_id = {:device} AND d.device_id != '' WHERE p.id = {:patient}`).
+		Bind(dbx.Params{"patient": patientID, "device": deviceID}).One(&o)
+	return o, wrap(unlessMissing(err), "find where a reading comes from")
+}
+
 // PatientsAtEMR are the patients whom the EMR knows and who have a reading of a kind since a time.
 func PatientsAtEMR(app core.App, kind string, since time.Time) ([]PatientZone, error) {
 	return queryAll[PatientZone](app, "find patients with readings", `SELECT id, time_zone FROM patients
