@@ -24,7 +24,8 @@ type PatientZone struct {
 
 // Origins is what the FHIR form of a reading says besides the reading: where the patient is, and what is known of the device.
 type Origins struct {
-	TimeZone     string `db:"time_zone"` // "" for the practice's
+	TimeZone     string `db:"time_zone"`   // "" for the practice's
+	ExternalID   string `db:"external_id"` // the EMR's id of the patient
 	Manufacturer string `db:"manufacturer"`
 	Model        string `db:"model"`
 	SerialNumber string `db:"serial_number"`
@@ -33,7 +34,7 @@ type Origins struct {
 
 // OriginsOf finds it in one statement; deviceID may be "".
 func OriginsOf(app core.App, patientID, deviceID string) (o Origins, err error) {
-	err = app.DB().NewQuery(`SELECT p.time_zone, COALESCE(d.manufacturer, '') AS manufacturer, COALESCE(d.model, '') AS model,
+	err = app.DB().NewQuery(`SELECT p.time_zone, p.external_id, COALESCE(d.manufacturer, '') AS manufacturer, COALESCE(d.model, '') AS model,
 			COALESCE(d.serial_number, '') AS serial_number, COALESCE(d.udi, '') AS udi
 		FROM patients p LEFT JOIN devices d ON d.device_id = {:device} AND d.device_id != '' WHERE p.id = {:patient}`).
 		Bind(dbx.Params{"patient": patientID, "device": deviceID}).One(&o)

@@ -15,7 +15,9 @@ import (
 type Stored struct {
 	ID        string // UUID of the observation
 	PatientID string // our UUID of the patient
-	Reading   vitals.Reading
+	// ExternalID is the EMR's id of the patient, "" where that was not looked up.
+	ExternalID string
+	Reading    vitals.Reading
 	// Origin says who vouches for the values; "" is a device.
 	Origin vitals.Origin
 	// Zone is the patient's, nil for UTC.

@@ -41,6 +41,7 @@ func (e *Engine) LoadFHIR(app core.App, id string) (fhir.Stored, error) {
 	if err != nil {
 		return fhir.Stored{}, err
 	}
+	stored.ExternalID = from.ExternalID
 	stored.Zone = collections.Zone(from.TimeZone, e.rules.PracticeZone)
 	if deviceID != "" { // of one that nobody registered its id and kind are all that is known
 		stored.Device = &fhir.Device{Manufacturer: from.Manufacturer, Model: from.Model, SerialNumber: from.SerialNumber, UDI: from.UDI}

@@ -1,6 +1,7 @@
 package transmissions
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -33,18 +34,13 @@ func (s sendable) hash() string {
 // render makes the FHIR form as delivered, which names the patient by the EMR's own id. A record that cannot be sent as
 // it is fails as if the EMR had said so.
 func (w *Worker) render(app core.App, c Claimed) (s sendable, err error) {
-	externalID, err := collections.ExternalIDOf(app, c.PatientID)
-	if err != nil {
-		return s, err
+	if c.Form == collections.FormMeanPressure {
+		s, err = w.renderMean(app, c)
+	} else {
+		s, err = w.renderReading(app, c)
 	}
-	if externalID == "" && w.EMR.Configured() { // else it fails of that first
-		return s, &emr.Error{Code: emr.CodePatientNotFound, Message: "Patient has no EMR id"}
-	}
-	switch c.Form {
-	case collections.FormMeanPressure:
-		s, err = w.renderMean(app, c, externalID)
-	default:
-		s, err = w.renderReading(app, c, externalID)
+	if refusal, ok := errors.AsType[*emr.Error](err); ok {
+		return s, refusal
 	}
 	if _, refused := errors.AsType[*fault.Error](err); refused {
 		return s, &emr.Error{Code: emr.CodeInvalidResource, Message: "The observation could not be read"}
@@ -58,9 +54,22 @@ func (w *Worker) render(app core.App, c Claimed) (s sendable, err error) {
 	return s, nil
 }
 
-func (w *Worker) renderReading(app core.App, c Claimed, externalID string) (sendable, error) {
-	stored, err := w.Load(app, c.ObservationID)
-	if err != nil {
+// externalID is the EMR's id of the patient, which is known already unless "".
+func (w *Worker) externalID(app core.App, c Claimed, known string) (id string, err error) {
+	if known != "" {
+		return known, nil
+	}
+	id, err = collections.ExternalIDOf(app, c.PatientID)
+	if err == nil && id == "" && w.EMR.Configured() { // else it fails of that first
+		err = &emr.Error{Code: emr.CodePatientNotFound, Message: "Patient has no EMR id"}
+	}
+	return id, err
+}
+
+func (w *Worker) renderReading(app core.App, c Claimed) (sendable, error) {
+	stored, unread := w.Load(app, c.ObservationID)
+	externalID, err := w.externalID(app, c, stored.ExternalID)
+	if err = cmp.Or(err, unread); err != nil { // whom the EMR does not know comes first: that is for people to mend
 		return sendable{}, err
 	}
 	s := sendable{id: c.ObservationID, withdrawn: stored.EnteredInError}
@@ -75,7 +84,11 @@ func (w *Worker) renderReading(app core.App, c Claimed, externalID string) (send
 	return s, nil
 }
 
-func (w *Worker) renderMean(app core.App, c Claimed, externalID string) (sendable, error) {
+func (w *Worker) renderMean(app core.App, c Claimed) (sendable, error) {
+	externalID, err := w.externalID(app, c, "")
+	if err != nil {
+		return sendable{}, err
+	}
 	if w.LoadMean == nil {
 		return sendable{}, fault.Missing()
 	}
