@@ -38,6 +38,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/sockets"
+	"github.com/vigilhealth/vigil/internal/summaries"
 	"github.com/vigilhealth/vigil/internal/transmissions"
 	"github.com/vigilhealth/vigil/internal/vitals"
 	"github.com/vigilhealth/vigil/jobs"
@@ -110,6 +111,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	s.dispatcher.Attach(app)
 	s.readings = observations.NewEngine(observations.Rules{
 		PracticeZone: settings.PracticeLocation, AutoTransform: settings.FHIR.AutoTransform, MaxFuture: settings.Clinical.MeasuredAtMaxFuture,
+		SendHeartRate: settings.FHIR.SendHeartRate, SendDevice: settings.FHIR.SendDevice,
 		NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: settings.Clinical.AutoResolveWarning, Critical: settings.Clinical.AutoResolveCritical},
 		LateAfter:            settings.Clinical.LateReadingAfter, IrregularHeartbeats: settings.Clinical.IrregularHeartbeats,
 		Suspect:         vitals.Distance{Percent: settings.Clinical.SuspectWeightPercent, Amount: settings.Clinical.SuspectWeightKg},
@@ -134,8 +136,9 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 		return nil, err
 	}
 	s.worker = transmissions.NewWorker(transmissions.Options{
-		EMR: s.emr, Schedule: settings.EMR.RetryDelays, Load: observations.LoadFHIR,
-		Clock: s.now, Log: log, Finished: func(result transmissions.Result) {
+		EMR: s.emr, Schedule: settings.EMR.RetryDelays, Load: s.readings.LoadFHIR, HeartRate: settings.FHIR.SendHeartRate,
+		LoadMean: summaries.NewReader(settings.PracticeLocation).LoadMean,
+		Clock:    s.now, Log: log, Finished: func(result transmissions.Result) {
 			s.metrics.Delivered(result, s.now())
 			s.finished(result)
 		},
@@ -230,7 +233,7 @@ func (s *Service) start() error {
 	}
 	var err error
 	s.Scheduler, err = jobs.Start(s.app, jobs.Engines{
-		Transmissions: s.worker, EMR: s.emr, Mailer: s.mailer, Dispatcher: s.dispatcher, AuditHead: s.settings.Audit.HeadPath, Backup: s.nightlyBackup(), Ladder: s.ladder(), Rescored: s.live.Rescored,
+		Transmissions: s.worker, SendMeans: s.settings.FHIR.SendMeanPressure, EMR: s.emr, Mailer: s.mailer, Dispatcher: s.dispatcher, AuditHead: s.settings.Audit.HeadPath, Backup: s.nightlyBackup(), Ladder: s.ladder(), Rescored: s.live.Rescored,
 		Ran: s.metrics.Ran, Retention: s.retention(), Devices: s.devices, Billing: s.billing, Readings: s.readings, Zone: s.settings.PracticeLocation, Log: s.log, Clock: s.clock,
 	})
 	return err

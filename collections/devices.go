@@ -30,8 +30,10 @@ const (
 	DeviceHub            = "hub_id"
 	DeviceKind           = "kind"
 	DeviceLastSeenAt     = "last_seen_at"
+	DeviceManufacturer   = "manufacturer"
 	DeviceModel          = "model"
 	DevicePatient        = "patient"
+	DeviceSerialNumber   = "serial_number"
 	DeviceSetupBy        = "setup_completed_by"
 	DeviceSetupAt        = "setup_completed_at"
 	DeviceSetupNotes     = "setup_notes"
@@ -39,6 +41,7 @@ const (
 	DeviceStateAt        = "state_at"
 	DeviceStatus         = "status"
 	DeviceType           = "device_type"
+	DeviceUDI            = "udi"
 )
 
 // Device is a measuring device, by the identifier the gateway knows it by.
@@ -113,6 +116,9 @@ func (d *Device) DeviceID() string         { return d.GetString("device_id") }
 func (d *Device) Type() string             { return d.GetString(DeviceType) }
 func (d *Device) Kind() string             { return d.GetString(DeviceKind) }
 func (d *Device) Model() string            { return d.GetString(DeviceModel) }
+func (d *Device) Manufacturer() string     { return d.GetString(DeviceManufacturer) }
+func (d *Device) SerialNumber() string     { return d.GetString(DeviceSerialNumber) }
+func (d *Device) UDI() string              { return d.GetString(DeviceUDI) }
 func (d *Device) Firmware() string         { return d.GetString("firmware_version") }
 func (d *Device) FlagReason() string       { return d.GetString(DeviceFlagReason) }
 func (d *Device) SignalStrength() *float64 { return Optional(d.ProxyRecord(), DeviceSignalStrength) }

@@ -2,6 +2,7 @@ package collections
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -21,6 +22,7 @@ func FindTransmission(app core.App, id string) (*Transmission, error) {
 
 func (t *Transmission) ObservationID() string       { return t.GetString("observation") }
 func (t *Transmission) PatientID() string           { return t.GetString("patient") }
+func (t *Transmission) Form() string                { return t.GetString("form") }
 func (t *Transmission) ObservationType() string     { return t.GetString("observation_type") }
 func (t *Transmission) Status() string              { return t.GetString("status") }
 func (t *Transmission) ErrorMessage() string        { return t.GetString("error_message") }
@@ -75,7 +77,19 @@ type ClaimedTransmission struct {
 	Ambiguous bool `db:"ambiguous"`
 	// CreatedAt is when the observation was stored, and with it the intent to deliver it.
 	CreatedAt string `db:"created_at"`
+	// Form is what is sent of it; From and To are the dates of a mean's period.
+	Form string `db:"form"`
+	From string `db:"period_from"`
+	To   string `db:"period_to"`
+	// Corrections counts the changes that the EMR's copy is to follow; 0 while there is none to follow.
+	Corrections int `db:"corrections"`
+	// EMRID and SentHash tell of what the EMR has; "" while that is not known.
+	EMRID    string `db:"emr_resource_id"`
+	SentHash string `db:"sent_hash"`
 }
+
+// claimed are the columns of a [ClaimedTransmission].
+const claimed = `id, observation, patient, attempt_count, claimed_at, ambiguous, created_at, form, period_from, period_to, corrections, emr_resource_id, sent_hash`
 
 // ClaimTransmissions moves up to limit due transmissions to processing, oldest first, but those attempted since a time.
 func ClaimTransmissions(tx core.App, limit int, since, now time.Time) ([]ClaimedTransmission, error) {
@@ -90,15 +104,15 @@ func ClaimTransmissions(tx core.App, limit int, since, now time.Time) ([]Claimed
 				WHERE `+retrying+` AND next_retry_at <= {:now} AND last_attempted_at < {:since}
 				ORDER BY next_retry_at LIMIT {:limit} + 1)
 			) ORDER BY created_at, id LIMIT +{:limit})
-		RETURNING id, observation, patient, attempt_count, claimed_at, ambiguous, created_at`,
+		RETURNING `+claimed,
 		dbx.Params{"now": Instant(now), "since": Instant(since), "limit": limit})
 }
 
 // ClaimTransmissionOf moves the transmission of one observation to processing, due or not.
 func ClaimTransmissionOf(tx core.App, observationID string, now time.Time) (c ClaimedTransmission, err error) {
 	err = tx.NonconcurrentDB().NewQuery(`UPDATE transmissions SET status = 'processing', claimed_at = {:now}, updated_at = {:now}
-		WHERE observation = {:observation} AND status IN ('pending', 'failed')
-		RETURNING id, observation, patient, attempt_count, claimed_at, ambiguous, created_at`).
+		WHERE observation = {:observation} AND form = '' AND status IN ('pending', 'failed')
+		RETURNING ` + claimed).
 		Bind(dbx.Params{"now": Instant(now), "observation": observationID}).One(&c)
 	return c, wrap(err, "claim transmission")
 }
@@ -112,23 +126,34 @@ type FinishedTransmission struct {
 	EMRID, SentHash                              string // "" keeps what is there
 }
 
-// FinishTransmission stores the end of a delivery, in the transmission and its observation; not held when the claim has lapsed.
-func FinishTransmission(tx core.App, c ClaimedTransmission, s FinishedTransmission, startedAt, now time.Time) (held bool, err error) {
-	n, err := change(tx, "finish transmission", `UPDATE transmissions SET status = {:status}, error_code = {:code},
+// FinishTransmission stores the end of a delivery, in the transmission and its observation; not held when the claim has lapsed. What was
+// delivered before a change that came meanwhile waits again, for that: then again is true.
+func FinishTransmission(tx core.App, c ClaimedTransmission, s FinishedTransmission, startedAt, now time.Time) (held, again bool, err error) {
+	var status string
+	err = tx.NonconcurrentDB().NewQuery(`UPDATE transmissions
+		SET status = CASE WHEN {:status} = 'transmitted' AND corrections != {:followed} THEN 'pending' ELSE {:status} END, error_code = {:code},
 			error_message = {:message}, diagnostics = {:diagnostics}, next_retry_at = {:next}, attempt_count = {:attempts},
 			ambiguous = {:ambiguous}, claimed_at = '', updated_at = {:now}, last_attempted_at = {:started},
 			first_attempted_at = CASE WHEN first_attempted_at = '' THEN {:started} ELSE first_attempted_at END,
 			emr_resource_id = CASE WHEN {:emr} = '' THEN emr_resource_id ELSE {:emr} END,
 			sent_hash = CASE WHEN {:hash} = '' THEN sent_hash ELSE {:hash} END
-		WHERE id = {:id} AND status = 'processing' AND claimed_at = {:claimed}`, dbx.Params{
-		"id": c.ID, "claimed": c.ClaimedAt, "status": s.Status, "code": s.ErrorCode, "message": s.ErrorMessage, "diagnostics": s.Diagnostics,
+		WHERE id = {:id} AND status = 'processing' AND claimed_at = {:claimed}
+		RETURNING status`).Bind(dbx.Params{
+		"id": c.ID, "claimed": c.ClaimedAt, "followed": c.Corrections, "status": s.Status, "code": s.ErrorCode, "message": s.ErrorMessage, "diagnostics": s.Diagnostics,
 		"next": Instant(s.NextRetryAt), "attempts": s.Attempts, "ambiguous": s.Ambiguous, "now": Instant(now), "started": Instant(startedAt),
 		"emr": s.EMRID, "hash": s.SentHash,
-	})
-	if err != nil || n == 0 {
-		return false, err
+	}).Row(&status)
+	if Missing(err) {
+		return false, false, nil
 	}
-	return true, SetFHIRStatus(tx, c.ObservationID, s.Status, s.EMRID, Instant(now))
+	if err != nil {
+		return false, false, wrap(err, "finish transmission")
+	}
+	again = status != s.Status
+	if c.Form != FormReading {
+		return true, again, nil
+	}
+	return true, again, SetFHIRStatus(tx, c.ObservationID, status, s.EMRID, Instant(now))
 }
 
 // RecoverTransmissions makes pending again, as ambiguous, whatever is in processing but the named ones, and returns their observations.
@@ -136,34 +161,21 @@ func RecoverTransmissions(tx core.App, but []string, now time.Time) ([]string, e
 	return queryColumn[string](tx, "recover transmissions", `UPDATE transmissions
 		SET status = 'pending', ambiguous = TRUE, claimed_at = '', updated_at = {:now}
 		WHERE status = 'processing' AND id NOT IN (SELECT value FROM json_each({:but}))
-		RETURNING observation`, dbx.Params{"now": Instant(now), "but": jsonList(but)})
+		RETURNING CASE form WHEN '' THEN observation ELSE '' END`, dbx.Params{"now": Instant(now), "but": jsonList(but)})
 }
 
 // ClaimedBefore lists what has been in processing since before a time.
 func ClaimedBefore(app core.App, before time.Time) ([]ClaimedTransmission, error) {
-	return queryAll[ClaimedTransmission](app, "find stuck transmissions", `SELECT id, observation, patient, attempt_count, claimed_at, TRUE AS ambiguous
+	return queryAll[ClaimedTransmission](app, "find stuck transmissions", `SELECT `+strings.Replace(claimed, "ambiguous", "TRUE AS ambiguous", 1)+`
 		FROM transmissions WHERE status = 'processing' AND claimed_at <= {:before} ORDER BY claimed_at`, dbx.Params{"before": Instant(before)})
 }
 
-// WithdrawTransmission ends the delivery of an observation before it was sent.
-func WithdrawTransmission(tx core.App, observationID, code, message string, now time.Time) error {
-	return update(tx, "withdraw transmission", Transmissions, dbx.Params{
-		"status": FHIRFailed, "next_retry_at": "", "error_code": code, "error_message": message, "updated_at": Instant(now),
-	}, dbx.HashExp{"observation": observationID})
-}
-
-// TransmissionState is the status of the transmission of an observation, and whether the EMR may have it; a missing row for none.
-func TransmissionState(app core.App, observationID string) (status string, ambiguous bool, err error) {
-	err = app.DB().NewQuery(`SELECT status, ambiguous FROM transmissions WHERE observation = {:id}`).
-		Bind(dbx.Params{"id": observationID}).Row(&status, &ambiguous)
-	return status, ambiguous, wrap(err, "find transmission")
-}
-
-// RequeueTransmission makes the transmission of an observation pending; false when there is none.
+// RequeueTransmission makes the transmission of an observation pending, and with it what was given up of its other forms; false when there
+// is none.
 func RequeueTransmission(tx core.App, observationID string, now time.Time) (found bool, err error) {
 	n, err := updateCounted(tx, "queue transmission again", Transmissions, dbx.Params{
 		"status": FHIRPending, "error_code": "", "error_message": "", "next_retry_at": "", "updated_at": Instant(now),
-	}, dbx.HashExp{"observation": observationID})
+	}, dbx.NewExp("observation = {:observation} AND (form = '' OR status = 'failed')", dbx.Params{"observation": observationID}))
 	return n > 0, err
 }
 
@@ -248,11 +260,15 @@ type OnItsWay struct {
 	Withdrawn bool `db:"withdrawn"`
 	// Suspect ones may be somebody else's.
 	Suspect bool `db:"suspect"`
+	// Copied: the EMR has a copy, or may have one, that is to follow a change.
+	Copied bool `db:"copied"`
 }
 
 // FindOnItsWay finds where an observation is on its way to the EMR.
 func FindOnItsWay(tx core.App, observationID string) (o OnItsWay, err error) {
-	err = tx.DB().NewQuery(`SELECT observation_type, patient, fhir_status, fhir_version, status = 'entered_in_error' AS withdrawn, status = 'suspect' AS suspect
+	err = tx.DB().NewQuery(`SELECT observation_type, patient, fhir_status, fhir_version, status = 'entered_in_error' AS withdrawn, status = 'suspect' AS suspect,
+			EXISTS (SELECT 1 FROM transmissions t WHERE t.observation = observations.id AND t.form = '' AND t.corrections > 0
+				AND (t.ambiguous OR t.emr_resource_id != '')) AS copied
 		FROM observations WHERE id = {:id}`).Bind(dbx.Params{"id": observationID}).One(&o)
 	return o, wrap(err, "find the observation")
 }

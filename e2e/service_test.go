@@ -135,6 +135,7 @@ func TestReadingsWayOfTheBinary(t *testing.T) {
 type way struct {
 	id, patient, emrID   string
 	measuredAt, storedAt string
+	effective            string // with the offset of the practice's zone, which is the patient's
 }
 
 // readingsWay drives one critical reading from the webhook to the EMR and checks everything the service says about it.
@@ -150,7 +151,13 @@ func readingsWay(t *testing.T, p *practice) way {
 	event["values"] = object{"systolic": 185, "diastolic": 85, "pulse": 72, "irregular_heartbeat": false}
 	accepted := p.signed(t, event).expect(t, 200)
 	wantAt(t, accepted, object{"status": "accepted"})
-	w := way{id: text(t, accepted, "observation_id"), patient: patient, measuredAt: measuredAt.UTC().Format(time.RFC3339)}
+	zone, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := way{
+		id: text(t, accepted, "observation_id"), patient: patient, measuredAt: measuredAt.UTC().Format(time.RFC3339), effective: measuredAt.In(zone).Format(time.RFC3339),
+	}
 
 	eventually(t, within, "the reading is transmitted", func() bool { return p.transmission(t, w) == "transmitted" })
 	stored := p.get(t, "/api/v1/ingestion/observations/"+w.id+"/", p.Admin(t)).expect(t, 200)
@@ -200,7 +207,7 @@ func wantServed(t *testing.T, p *practice, w way) {
 	t.Helper()
 	wantAt(t, p.get(t, "/api/v1/fhir/observations/"+w.id+"/", p.Admin(t)).expect(t, 200), object{
 		"resourceType": "Observation", "id": w.id, "meta.versionId": "1", "subject.reference": "Patient/" + w.patient, "subject.display": "Zoë Critical",
-		"effectiveDateTime": w.measuredAt, "component.0.valueQuantity.value": 185.0,
+		"effectiveDateTime": w.effective, "component.0.valueQuantity.value": 185.0,
 	})
 }
 
@@ -217,17 +224,24 @@ func wantDelivered(t *testing.T, raw []byte, w way) {
 	want := object{
 		"resourceType": "Observation",
 		"id":           w.emrID,
-		"meta":         object{"profile": []any{"http://hl7.org/fhir/us/core/StructureDefinition/us-core-blood-pressure"}},
-		"identifier":   []any{object{"system": "urn:ietf:rfc:3986", "value": "urn:uuid:" + w.id}},
-		"status":       "final",
+		"meta": object{
+			"profile": []any{"http://hl7.org/fhir/us/core/StructureDefinition/us-core-blood-pressure"},
+			"tag":     []any{object{"system": "http://terminology.hl7.org/CodeSystem/v3-ObservationValue", "code": "DEVRPT"}},
+		},
+		"contained": []any{object{
+			"resourceType": "Device", "id": "device", "identifier": []any{object{"system": "urn:rpm:device", "value": "BP-1001"}},
+			"type": object{"coding": []any{object{"system": "http://snomed.info/sct", "code": "258057004"}}},
+		}},
+		"identifier": []any{object{"system": "urn:ietf:rfc:3986", "value": "urn:uuid:" + w.id}},
+		"status":     "final",
 		"category": []any{object{"coding": []any{object{
 			"system": "http://terminology.hl7.org/CodeSystem/observation-category", "code": "vital-signs",
 		}}}},
 		"code":              object{"coding": []any{object{"system": "http://loinc.org", "code": "85354-9"}}},
 		"subject":           object{"reference": "Patient/" + emrPatient},
-		"effectiveDateTime": w.measuredAt,
+		"effectiveDateTime": w.effective,
 		"issued":            w.storedAt,
-		"device":            object{"display": "BP-1001", "identifier": object{"system": "urn:rpm:device", "value": "BP-1001"}},
+		"device":            object{"reference": "#device", "display": "BP-1001", "identifier": object{"system": "urn:rpm:device", "value": "BP-1001"}},
 		"component": []any{
 			quantity("8480-6", "mmHg", "mm[Hg]", 185), quantity("8462-4", "mmHg", "mm[Hg]", 85), quantity("8867-4", "beats/minute", "/min", 72),
 		},

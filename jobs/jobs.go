@@ -53,6 +53,8 @@ type Engines struct {
 	Backup func(ctx context.Context, app core.App) (removed int, err error)
 	// Ran is told of every run; it may be nil.
 	Ran func(job string, succeeded bool, began time.Time, took time.Duration)
+	// SendMeans has the mean blood pressure of each week sent to the EMR.
+	SendMeans bool
 	// Retention says how long what is purged is kept.
 	Retention retention.Periods
 	// AuditHead is the file that keeps the head of the audit chain; "" for none.
@@ -98,6 +100,7 @@ var table = []job{
 	{"audit verification", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(4, 0, 0))), verifyAudit},
 	{"backup", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(1, 30, 0))), takeBackup},
 	{"retention purge", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(4, 30, 0))), purge},
+	{"mean blood pressures", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(5, 30, 0))), sendMeans},
 	{"database upkeep", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(3, 40, 0))), keepDatabase},
 }
 

@@ -16,9 +16,9 @@ const confirm = 10 * time.Minute
 
 // 182/118, then 130/80 and 128/78 within four minutes: a warning with their average, no escalation, whatever the clocks on the wall do.
 func TestStorySevereNotConfirmed(t *testing.T) {
-	for name, at := range clockChanges {
+	for name, at := range snoozeNights {
 		t.Run(name, func(t *testing.T) {
-			w := newNight(t, confirm)
+			w := newNightShift(t, confirm)
 			w.now = at
 			portal := w.portal()
 			w.phone(portal)
@@ -62,31 +62,31 @@ func TestStorySevereNotConfirmed(t *testing.T) {
 // Severe again, or nothing: the escalation comes, at once or at the end of the wait.
 func TestStorySevereConfirmed(t *testing.T) {
 	for name, test := range map[string]struct {
-		then        func(w *night)
+		then        func(w *nightShift)
 		atOnce, end int // escalations that are open after what followed, and after the wait
 	}{
-		"nothing came":                        {func(*night) {}, 0, 1},
-		"severe again":                        {func(w *night) { w.cuff(190, 110, 0) }, 1, 1},
-		"severe again in the other parameter": {func(w *night) { w.cuff(150, 121, 0) }, 1, 1},
-		"normal, then severe": {func(w *night) {
+		"nothing came":                        {func(*nightShift) {}, 0, 1},
+		"severe again":                        {func(w *nightShift) { w.cuff(190, 110, 0) }, 1, 1},
+		"severe again in the other parameter": {func(w *nightShift) { w.cuff(150, 121, 0) }, 1, 1},
+		"normal, then severe": {func(w *nightShift) {
 			w.cuff(130, 80, 0)
 			w.now = w.now.Add(time.Minute)
 			w.cuff(186, 100, 0)
 		}, 1, 1},
-		"dangerously low":                {func(w *night) { w.cuff(75, 38, 0) }, 1, 1},
-		"one reading that is not severe": {func(w *night) { w.cuff(150, 95, 0) }, 0, 0},
-		"something else critical": {func(w *night) {
+		"dangerously low":                {func(w *nightShift) { w.cuff(75, 38, 0) }, 1, 1},
+		"one reading that is not severe": {func(w *nightShift) { w.cuff(150, 95, 0) }, 0, 0},
+		"something else critical": {func(w *nightShift) {
 			w.ask(access.Nurse, "POST", "/ingestion/pulse-oximetry/", object{"patient_id": w.patient, "spo2": 84, "measured_at": w.now.Format(time.RFC3339)}).want(201)
 		}, 1, 1},
-		"only an older reading": {func(w *night) { w.cuffAt(w.now.Add(-2*time.Hour), 130, 80, 0) }, 0, 1},
-		"acknowledged":          {func(w *night) { w.acknowledge(w.newest()) }, 0, 1},
-		"resolved by a person": {func(w *night) {
+		"only an older reading": {func(w *nightShift) { w.cuffAt(w.now.Add(-2*time.Hour), 130, 80, 0) }, 0, 1},
+		"acknowledged":          {func(w *nightShift) { w.acknowledge(w.newest()) }, 0, 1},
+		"resolved by a person": {func(w *nightShift) {
 			w.ask(access.Nurse, "POST", fmt.Sprintf("/alerts/%v/resolve/", w.newest()["id"]), object{}).want(200)
 		}, 0, 0},
-		"entered in error": {func(w *night) {
+		"entered in error": {func(w *nightShift) {
 			w.ask(access.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", w.newest()["observation_id"]), object{"reason": "The spouse's."}).want(200)
 		}, 0, 0},
-		"typed by the patient": {func(w *night) {
+		"typed by the patient": {func(w *nightShift) {
 			portal := w.portal()
 			for i := range 2 {
 				w.askAs(portal, "POST", "/ingestion/blood-pressure/", object{
@@ -94,13 +94,13 @@ func TestStorySevereConfirmed(t *testing.T) {
 				}).want(201)
 			}
 		}, 0, 1},
-		"snoozed": {func(w *night) { w.snooze(4*time.Hour, true).want(201) }, 0, 0},
-		"archived": {func(w *night) {
+		"snoozed": {func(w *nightShift) { w.snooze(4*time.Hour, true).want(201) }, 0, 0},
+		"archived": {func(w *nightShift) {
 			w.ask(access.Admin, "POST", "/patients/"+w.patient+"/archive/", object{"reason": "Moved away."}).want(200)
 		}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newNight(t, confirm)
+			w := newNightShift(t, confirm)
 			first := w.cuff(182, 118, 0)
 			w.wantStat("the first", 0)
 			w.now = w.now.Add(3 * time.Minute)
@@ -131,8 +131,8 @@ func TestStorySevereConfirmed(t *testing.T) {
 
 // What never waits: other kinds, a reading with another critical value, a low pressure, and what was critical within a day.
 func TestWhatNeverWaits(t *testing.T) {
-	post := func(kind string, values object) func(w *night) {
-		return func(w *night) {
+	post := func(kind string, values object) func(w *nightShift) {
+		return func(w *nightShift) {
 			body := object{"patient_id": w.patient, "measured_at": w.now.Format(time.RFC3339)}
 			for name, value := range values {
 				body[name] = value
@@ -142,29 +142,29 @@ func TestWhatNeverWaits(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		confirm time.Duration
-		send    func(w *night)
+		send    func(w *nightShift)
 		stat    int
 	}{
-		"the switch is off":            {0, func(w *night) { w.cuff(182, 118, 0) }, 1},
-		"a severe pressure waits":      {confirm, func(w *night) { w.cuff(182, 118, 70) }, 0},
+		"the switch is off":            {0, func(w *nightShift) { w.cuff(182, 118, 0) }, 1},
+		"a severe pressure waits":      {confirm, func(w *nightShift) { w.cuff(182, 118, 70) }, 0},
 		"typed by staff it waits":      {confirm, post("blood-pressure", object{"systolic": 182, "diastolic": 118}), 0},
-		"the diastolic waits":          {confirm, func(w *night) { w.cuff(160, 121, 0) }, 0},
-		"with a critical pulse":        {confirm, func(w *night) { w.cuff(182, 118, 135) }, 1},
-		"a critical pulse":             {confirm, func(w *night) { w.cuff(120, 80, 135) }, 1},
-		"a low pressure":               {confirm, func(w *night) { w.cuff(75, 50, 0) }, 1},
-		"high and low":                 {confirm, func(w *night) { w.cuff(185, 39, 0) }, 1},
+		"the diastolic waits":          {confirm, func(w *nightShift) { w.cuff(160, 121, 0) }, 0},
+		"with a critical pulse":        {confirm, func(w *nightShift) { w.cuff(182, 118, 135) }, 1},
+		"a critical pulse":             {confirm, func(w *nightShift) { w.cuff(120, 80, 135) }, 1},
+		"a low pressure":               {confirm, func(w *nightShift) { w.cuff(75, 50, 0) }, 1},
+		"high and low":                 {confirm, func(w *nightShift) { w.cuff(185, 39, 0) }, 1},
 		"oxygen":                       {confirm, post("pulse-oximetry", object{"spo2": 84}), 1},
 		"glucose":                      {confirm, post("blood-glucose", object{"glucose_mg_dl": 350}), 1},
 		"critical within a day":        {confirm, afterOne(23*time.Hour + 59*time.Minute), 1},
 		"critical more than a day ago": {confirm, afterOne(24 * time.Hour), 0},
-		"withdrawn within a day": {confirm, func(w *night) {
+		"withdrawn within a day": {confirm, func(w *nightShift) {
 			w.ask(access.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", w.cuff(182, 118, 0)["observation_id"]), object{"reason": "The spouse's."}).want(200)
 			w.now = w.now.Add(time.Hour)
 			w.cuff(182, 118, 0)
 		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newNight(t, test.confirm)
+			w := newNightShift(t, test.confirm)
 			test.send(w)
 			w.wantStat("at once", test.stat)
 			if held := w.newest()["held_until"]; (held != nil) != (test.stat == 0) {
@@ -175,8 +175,8 @@ func TestWhatNeverWaits(t *testing.T) {
 }
 
 // afterOne sends a severe pressure, closes its escalation, and sends the next so long after it.
-func afterOne(later time.Duration) func(w *night) {
-	return func(w *night) {
+func afterOne(later time.Duration) func(w *nightShift) {
+	return func(w *nightShift) {
 		w.cuff(182, 118, 0)
 		w.now = w.now.Add(confirm)
 		w.minute()
@@ -188,7 +188,7 @@ func afterOne(later time.Duration) func(w *night) {
 
 // What the patient's phone shows says nothing of the patient, and lapses with the wait.
 func TestMeasureAgainSaysNothing(t *testing.T) {
-	w := newNight(t, confirm)
+	w := newNightShift(t, confirm)
 	portal := w.portal()
 	w.phone(portal)
 	w.cuff(182, 118, 0)
@@ -208,27 +208,27 @@ func TestMeasureAgainSaysNothing(t *testing.T) {
 
 // Whichever entrance the first severe pressure comes by, it waits; a pulse that its vendor sends by itself, and is critical, does not.
 func TestEveryEntranceWaits(t *testing.T) {
-	quarantined := func(w *night) {
+	quarantined := func(w *nightShift) {
 		id := w.event(w.t, cuffEvent("BP-1", "GW-unknown", 190, w.now)).want(200).at("event_id").(string)
 		w.ask(access.MA, "POST", "/ingestion/quarantine/"+id+"/release/", object{"patient_id": w.patient}).want(201)
 	}
 	for name, test := range map[string]struct {
-		send func(w *night)
+		send func(w *nightShift)
 		stat int
 	}{
-		"webhook":    {func(w *night) { w.cuff(190, 80, 70) }, 0},
-		"tenovi":     {func(w *night) { w.sends(w.t, "tenovi", pressure("T-1", "GW-1", w.now, 190)).wantBecame("accepted") }, 0},
+		"webhook":    {func(w *nightShift) { w.cuff(190, 80, 70) }, 0},
+		"tenovi":     {func(w *nightShift) { w.sends(w.t, "tenovi", pressure("T-1", "GW-1", w.now, 190)).wantBecame("accepted") }, 0},
 		"a release":  {quarantined, 0},
-		"the portal": {func(w *night) { w.typed(w.portal(), 190) }, 0},
-		"staff":      {func(w *night) { w.typed(w.people[access.MA], 190) }, 0},
-		"tenovi in parts": {func(w *night) {
+		"the portal": {func(w *nightShift) { w.typed(w.portal(), 190) }, 0},
+		"staff":      {func(w *nightShift) { w.typed(w.people[access.MA], 190) }, 0},
+		"tenovi in parts": {func(w *nightShift) {
 			w.sends(w.t, "tenovi", pressure("T-1", "GW-1", w.now, 190)).wantBecame("accepted")
 			w.wantStat("the pressure", 0)
 			w.sends(w.t, "tenovi", pulse("T-1", "GW-1", w.now, 190)).wantBecame("accepted")
 		}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newNight(t, confirm)
+			w := newNightShift(t, confirm)
 			test.send(w)
 			w.wantStat("at once", test.stat)
 			w.pass(confirm)

@@ -44,7 +44,7 @@ func TestListsHideDeletedPatients(t *testing.T) {
 
 // A reading and its FHIR form go with the patient, under their own addresses too.
 func TestReadingsOfDeletedPatients(t *testing.T) {
-	c := newClinic(t)
+	c := newIngestingClinic(t)
 	patient := c.enrol(nil)
 	c.observe(patient, 120, 0, "")
 	reading := c.ask(access.Nurse, "GET", "/ingestion/observations/", nil).want(200).results()[0]["id"].(string)

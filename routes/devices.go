@@ -16,7 +16,10 @@ import (
 type deviceView struct {
 	DeviceID         string   `json:"device_id"`
 	DeviceType       *string  `json:"device_type"`
+	Manufacturer     *string  `json:"manufacturer"`
 	Model            *string  `json:"model"`
+	SerialNumber     *string  `json:"serial_number"`
+	UDI              *string  `json:"udi"`
 	Status           string   `json:"status"`
 	PatientID        *string  `json:"patient_id"`
 	AssignedAt       *string  `json:"assigned_at"`
@@ -34,7 +37,8 @@ type deviceView struct {
 
 func viewDevice(device *collections.Device) deviceView {
 	view := deviceView{
-		DeviceID: device.DeviceID(), DeviceType: orNull(device.Type()), Model: orNull(device.Model()), Status: device.Status(),
+		DeviceID: device.DeviceID(), DeviceType: orNull(device.Type()), Manufacturer: orNull(device.Manufacturer()),
+		Model: orNull(device.Model()), SerialNumber: orNull(device.SerialNumber()), UDI: orNull(device.UDI()), Status: device.Status(),
 		PatientID: orNull(device.PatientID()), AssignedAt: instantOrNull(device.AssignedAt()), HubID: orNull(device.HubID()),
 		BatteryLevel: device.BatteryLevel(), BatteryState: orNull(device.BatteryState()), SignalStrength: device.SignalStrength(),
 		LastReadingAt: instantOrNull(device.LastReadingAt()), LastSeenAt: instantOrNull(device.LastSeenAt()),
@@ -67,6 +71,10 @@ type assigningView struct {
 	PatientID         string  `json:"patient_id"`
 	DeviceType        string  `json:"device_type"`
 	AssignedAt        *string `json:"assigned_at"`
+	Manufacturer      *string `json:"manufacturer"`
+	Model             *string `json:"model"`
+	SerialNumber      *string `json:"serial_number"`
+	UDI               *string `json:"udi"`
 }
 
 func (a *api) assignDevice(c *web.Call) error {
@@ -89,7 +97,8 @@ func (a *api) assignDevice(c *web.Call) error {
 	device := assigned.Device
 	return c.OK(assigningView{
 		Status: "assigned", EstimatedDelivery: orNull(assigned.Delivery), DeviceID: device.DeviceID(), PatientID: device.PatientID(),
-		DeviceType: device.Type(), AssignedAt: instantOrNull(device.AssignedAt()),
+		DeviceType: device.Type(), AssignedAt: instantOrNull(device.AssignedAt()), Manufacturer: orNull(device.Manufacturer()),
+		Model: orNull(device.Model()), SerialNumber: orNull(device.SerialNumber()), UDI: orNull(device.UDI()),
 	})
 }
 

@@ -25,7 +25,11 @@ func (a *api) readFHIRObservation(c *web.Call, o observations.Observation) error
 	if !names[o.PatientID].Readable() {
 		return &collections.Unreadable{Collection: collections.Patients, ID: o.PatientID}
 	}
-	body, err := fhir.Observation(o.FHIR(), phi.Text(names[o.PatientID].FirstLast())).Encode()
+	stored, err := a.Transmissions.Load(c.App, o.ID)
+	if err != nil {
+		return err
+	}
+	body, err := fhir.Observation(stored, phi.Text(names[o.PatientID].FirstLast())).Encode()
 	if err != nil {
 		return err
 	}

@@ -179,6 +179,7 @@ func (a *api) withdraw(c *web.Call, o observations.Observation) error {
 	if o, err = a.Readings.Withdraw(c.App, o.ID, reason, c.Actor(), c.Now); err != nil {
 		return err
 	}
+	a.Transmissions.Wake() // the EMR's copy is to follow
 	return a.readObservation(c, o)
 }
 

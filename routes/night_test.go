@@ -24,19 +24,19 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// night is a clinic with a patient, a writer, the jobs of every minute, and people whose phones are told.
-type night struct {
+// nightShift is a clinic with a patient, a writer, the jobs of every minute, and people whose phones are told.
+type nightShift struct {
 	*clinic
 	readings   *observations.Engine
 	dispatcher *notifications.Dispatcher
 	patient    string
 }
 
-// newNight has the practice wait so long for a severe blood pressure to be confirmed. The patient's care team is the nurse.
-func newNight(t *testing.T, confirm time.Duration) *night {
+// newNightShift has the practice wait so long for a severe blood pressure to be confirmed. The patient's care team is the nurse.
+func newNightShift(t *testing.T, confirm time.Duration) *nightShift {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
-	w := &night{readings: observations.NewEngine(observations.Rules{
+	w := &nightShift{readings: observations.NewEngine(observations.Rules{
 		PracticeZone: newYork, AutoTransform: true, MaxFuture: 5 * time.Minute, ConfirmReadings: confirm, LateAfter: 24 * time.Hour,
 		NormalReadingsNeeded: alerts.NormalReadingsNeeded{Warning: 1, Critical: 2},
 	})}
@@ -66,7 +66,7 @@ func newNight(t *testing.T, confirm time.Duration) *night {
 }
 
 // phone gives a person a device that takes pushes.
-func (w *night) phone(user *collections.User) {
+func (w *nightShift) phone(user *collections.User) {
 	w.t.Helper()
 	w.askAs(user, "POST", "/notifications/tokens/register/", object{
 		"token": "phone of " + user.Email(), "type": "development", "device_id": "phone", "platform": "ios", "app_version": "1",
@@ -74,13 +74,13 @@ func (w *night) phone(user *collections.User) {
 }
 
 // portal is the patient's own account.
-func (w *night) portal() *collections.User {
+func (w *nightShift) portal() *collections.User {
 	w.t.Helper()
 	return vigiltest.User(w.t, w.app, access.Patient, vigiltest.PortalOf(w.patient))
 }
 
 // minute runs the jobs of a minute.
-func (w *night) minute() {
+func (w *nightShift) minute() {
 	w.t.Helper()
 	if _, err := w.readings.SettleHeld(w.t.Context(), w.app, w.now); err != nil {
 		w.t.Fatal(err)
@@ -91,7 +91,7 @@ func (w *night) minute() {
 }
 
 // pass lets time pass, minute by minute.
-func (w *night) pass(d time.Duration) {
+func (w *nightShift) pass(d time.Duration) {
 	w.t.Helper()
 	for until := w.now.Add(d); w.now.Before(until); {
 		w.now = w.now.Add(min(time.Minute, until.Sub(w.now)))
@@ -100,7 +100,7 @@ func (w *night) pass(d time.Duration) {
 }
 
 // pushed tells whoever is to be told, and returns how many pushes of a channel a person got since the last time.
-func (w *night) pushed(user *collections.User, channel string) (n int) {
+func (w *nightShift) pushed(user *collections.User, channel string) (n int) {
 	w.t.Helper()
 	if _, err := w.dispatcher.SendDue(w.t.Context(), w.app); err != nil {
 		w.t.Fatal(err)
@@ -127,7 +127,7 @@ func (w *night) pushed(user *collections.User, channel string) (n int) {
 }
 
 // wantPushed checks how many pushes about alerts and about escalations the nurse and the manager got since the last time, by whom they go to.
-func (w *night) wantPushed(what string, alerted, escalated int) {
+func (w *nightShift) wantPushed(what string, alerted, escalated int) {
 	w.t.Helper()
 	if got := w.pushed(w.people[access.Nurse], notifications.Alerts); got != alerted {
 		w.t.Errorf("%s: %d pushes about alerts, want %d", what, got, alerted)
@@ -138,12 +138,12 @@ func (w *night) wantPushed(what string, alerted, escalated int) {
 }
 
 // cuff sends a reading as the gateway does; a pulse of 0 was not measured.
-func (w *night) cuff(systolic, diastolic, pulse int) object {
+func (w *nightShift) cuff(systolic, diastolic, pulse int) object {
 	w.t.Helper()
 	return w.cuffAt(w.now, systolic, diastolic, pulse)
 }
 
-func (w *night) cuffAt(at time.Time, systolic, diastolic, pulse int) object {
+func (w *nightShift) cuffAt(at time.Time, systolic, diastolic, pulse int) object {
 	w.t.Helper()
 	more := ""
 	if pulse > 0 {
@@ -155,13 +155,13 @@ func (w *night) cuffAt(at time.Time, systolic, diastolic, pulse int) object {
 }
 
 // alertsOf are the alerts of the patient, newest first.
-func (w *night) alertsOf(pairs ...string) []object {
+func (w *nightShift) alertsOf(pairs ...string) []object {
 	w.t.Helper()
 	return w.ask(access.Nurse, "GET", "/alerts/"+query(append([]string{"patient_id", w.patient, "page_size", "100"}, pairs...)...), nil).results()
 }
 
 // newest is the newest alert of the patient; nil for none.
-func (w *night) newest() object {
+func (w *nightShift) newest() object {
 	w.t.Helper()
 	if list := w.alertsOf(); len(list) > 0 {
 		return list[0]
@@ -170,14 +170,14 @@ func (w *night) newest() object {
 }
 
 // escalationsOf are the escalations of the patient that are not closed.
-func (w *night) escalationsOf() []object {
+func (w *nightShift) escalationsOf() []object {
 	w.t.Helper()
 	list := w.ask(access.Nurse, "GET", "/escalations/"+query("patient_id", w.patient), nil).results()
 	return slices.DeleteFunc(list, func(e object) bool { return e["status"] == "resolved" || e["status"] == "cancelled" })
 }
 
 // wantStat checks how many escalations are open.
-func (w *night) wantStat(what string, n int) {
+func (w *nightShift) wantStat(what string, n int) {
 	w.t.Helper()
 	open := w.escalationsOf()
 	if len(open) != n {
@@ -191,7 +191,7 @@ func (w *night) wantStat(what string, n int) {
 }
 
 // close resolves what is open of escalations.
-func (w *night) close() {
+func (w *nightShift) close() {
 	w.t.Helper()
 	for _, e := range w.escalationsOf() {
 		w.ask(access.Nurse, "PATCH", fmt.Sprintf("/escalations/%v/", e["id"]), object{"status": "resolved"}).want(200)
@@ -199,20 +199,20 @@ func (w *night) close() {
 }
 
 // snooze keeps critical blood pressures quiet.
-func (w *night) snooze(length time.Duration, critical bool) reply {
+func (w *nightShift) snooze(length time.Duration, critical bool) reply {
 	w.t.Helper()
 	return w.ask(access.Nurse, "POST", "/patients/"+w.patient+"/snoozes/", object{
 		"type": "blood_pressure", "reason": "Known.", "include_critical": critical, "ends_at": w.now.Add(length).UTC().Format(time.RFC3339Nano),
 	})
 }
 
-func (w *night) acknowledge(alert object) {
+func (w *nightShift) acknowledge(alert object) {
 	w.t.Helper()
 	w.ask(access.Nurse, "POST", fmt.Sprintf("/alerts/%v/acknowledge/", alert["id"]), object{}).want(200)
 }
 
 // want checks values of an alert.
-func (w *night) want(what string, alert, values object) {
+func (w *nightShift) want(what string, alert, values object) {
 	w.t.Helper()
 	for name, want := range values {
 		if got := alert[name]; got != want {
@@ -222,7 +222,7 @@ func (w *night) want(what string, alert, values object) {
 }
 
 // typed is a reading that somebody types.
-func (w *night) typed(by *collections.User, systolic int) {
+func (w *nightShift) typed(by *collections.User, systolic int) {
 	w.t.Helper()
 	w.askAs(by, "POST", "/ingestion/blood-pressure/", object{
 		"patient_id": w.patient, "systolic": systolic, "diastolic": 80, "measured_at": w.now.Format(time.RFC3339),

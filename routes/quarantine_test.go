@@ -50,7 +50,7 @@ func newIngestingClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	}
 	c = newClinic(t, append([]func(*routes.Engines){func(e *routes.Engines) {
 		e.Readings, e.Writer, e.MaxFuture = readings, writer, 5*time.Minute
-		e.Transmissions = transmissions.NewWorker(transmissions.Options{EMR: client, Load: observations.LoadFHIR, Clock: now, Log: quiet})
+		e.Transmissions = transmissions.NewWorker(transmissions.Options{EMR: client, Load: observations.NewEngine(observations.Rules{}).LoadFHIR, Clock: now, Log: quiet})
 		e.Intake = intake.New(intake.Options{
 			Adapters: gateway.NewAdapters(gatewaySettings, e.MaxFuture), Readings: readings, Writer: writer, Devices: e.Devices, Log: quiet,
 		})

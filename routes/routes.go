@@ -124,6 +124,9 @@ var table = slices.Concat([]route{
 	{http.MethodPut, "/settings/default-thresholds/", access.UpdateDefaultThresholds, limits.User, (*api).updateDefaultThresholds},
 	{http.MethodGet, "/threshold-changes/", access.ReadThresholdChanges, limits.User, (*api).listThresholdChanges},
 
+	// vital_summary.go
+	{http.MethodGet, "/patients/{id}/vitals/summary/", access.ReadObservations, limits.User, ofPatient((*api).readVitalSummary)},
+
 	// patients.go: care team and consents
 	{http.MethodGet, "/patients/{id}/care-team/", access.ReadCareTeam, limits.User, ofPatient((*api).readCareTeam)},
 	{http.MethodPut, "/patients/{id}/care-team/", access.UpdateCareTeam, limits.User, ofPatient((*api).updateCareTeam)},

@@ -11,8 +11,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// clockChanges are hours around which clocks on the wall are changed, and one without: what lasts lasts by the clock that is not.
-var clockChanges = map[string]time.Time{
+// snoozeNights are hours around which clocks on the wall are changed, and one without: what lasts lasts by the clock that is not.
+var snoozeNights = map[string]time.Time{
 	"a winter's day":       clock,
 	"spring in New York":   time.Date(2026, time.March, 8, 5, 30, 0, 0, time.UTC),
 	"autumn in New York":   time.Date(2026, time.November, 1, 4, 30, 0, 0, time.UTC),
@@ -23,9 +23,9 @@ var clockChanges = map[string]time.Time{
 
 // 232/130 under a snooze of criticals is told and escalates; what everybody knows of stays quiet until the end, and is told then.
 func TestStoryWorseThanSnoozed(t *testing.T) {
-	for name, at := range clockChanges {
+	for name, at := range snoozeNights {
 		t.Run(name, func(t *testing.T) {
-			w := newNight(t, 0)
+			w := newNightShift(t, 0)
 			w.now = at
 			w.want("the first", w.cuff(188, 110, 0), object{"level": "critical", "snoozed": false})
 			w.wantPushed("the first", 1, 1)
@@ -72,7 +72,7 @@ func TestStoryWorseThanSnoozed(t *testing.T) {
 
 // One that breaks through is told to those who have the escalation, too, though they were told of that a moment ago.
 func TestWorseThanSnoozedRenewsTheEscalation(t *testing.T) {
-	w := newNight(t, 0)
+	w := newNightShift(t, 0)
 	w.cuff(188, 110, 0)
 	w.snooze(4*time.Hour, true).want(201)
 	w.wantPushed("the first", 1, 1)
@@ -126,7 +126,7 @@ func TestWhatBreaksThrough(t *testing.T) {
 		"another kind is not snoozed":         {[]pressure{{188, 110, 0}}, pressure{120, 70, 135}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newNight(t, 0)
+			w := newNightShift(t, 0)
 			for _, p := range test.known {
 				w.cuff(p.systolic, p.diastolic, p.pulse)
 				w.now = w.now.Add(time.Minute)
@@ -161,7 +161,7 @@ func TestWhatASnoozeKnows(t *testing.T) {
 		"resolved long ago, by both": {1000 * time.Hour, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newNight(t, 0)
+			w := newNightShift(t, 0)
 			first := w.cuff(230, 100, 0)
 			w.close()
 			if test.acknowledged {
@@ -178,38 +178,38 @@ func TestWhatASnoozeKnows(t *testing.T) {
 func TestTheEndOfASnooze(t *testing.T) {
 	for name, test := range map[string]struct {
 		critical bool // the snooze keeps critical alerts quiet
-		during   func(w *night)
+		during   func(w *nightShift)
 		alerted  int
 		stat     int
 	}{
-		"a critical alert stands": {true, func(w *night) { w.cuff(190, 110, 0) }, 1, 1},
-		"nothing came":            {true, func(*night) {}, 0, 0},
-		"it is over": {true, func(w *night) {
+		"a critical alert stands": {true, func(w *nightShift) { w.cuff(190, 110, 0) }, 1, 1},
+		"nothing came":            {true, func(*nightShift) {}, 0, 0},
+		"it is over": {true, func(w *nightShift) {
 			w.cuff(190, 110, 0)
 			for range 2 {
 				w.now = w.now.Add(time.Minute)
 				w.cuff(120, 70, 0)
 			}
 		}, 0, 0},
-		"one normal reading does not settle a critical one": {true, func(w *night) {
+		"one normal reading does not settle a critical one": {true, func(w *nightShift) {
 			w.cuff(190, 110, 0)
 			w.now = w.now.Add(time.Minute)
 			w.cuff(120, 70, 0)
 		}, 1, 1},
-		"acknowledged, and still critical": {true, func(w *night) { w.acknowledge(w.cuff(190, 110, 0)) }, 1, 0},
-		"resolved by a person": {true, func(w *night) {
+		"acknowledged, and still critical": {true, func(w *nightShift) { w.acknowledge(w.cuff(190, 110, 0)) }, 1, 0},
+		"resolved by a person": {true, func(w *nightShift) {
 			w.ask(access.Nurse, "POST", fmt.Sprintf("/alerts/%v/resolve/", w.cuff(190, 110, 0)["id"]), object{}).want(200)
 		}, 0, 0},
-		"a warning stands":                {false, func(w *night) { w.cuff(150, 80, 0) }, 1, 0},
-		"a warning that was acknowledged": {false, func(w *night) { w.acknowledge(w.cuff(150, 80, 0)) }, 0, 0},
-		"the patient is archived": {true, func(w *night) {
+		"a warning stands":                {false, func(w *nightShift) { w.cuff(150, 80, 0) }, 1, 0},
+		"a warning that was acknowledged": {false, func(w *nightShift) { w.acknowledge(w.cuff(150, 80, 0)) }, 0, 0},
+		"the patient is archived": {true, func(w *nightShift) {
 			w.cuff(190, 110, 0)
 			w.ask(access.Admin, "POST", "/patients/"+w.patient+"/archive/", object{"reason": "Moved away."}).want(200)
 		}, 0, 0},
 	} {
 		for _, byPerson := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, by a person: %t", name, byPerson), func(t *testing.T) {
-				w := newNight(t, 0)
+				w := newNightShift(t, 0)
 				length := time.Hour
 				snooze := w.snooze(length, test.critical).want(201)
 				w.now = w.now.Add(time.Minute)
@@ -237,7 +237,7 @@ func TestTheEndOfASnooze(t *testing.T) {
 
 // A reading that came after the end and before the clock noticed has told already.
 func TestTheEndOfASnoozeIsToldOnce(t *testing.T) {
-	w := newNight(t, 0)
+	w := newNightShift(t, 0)
 	w.snooze(time.Hour, true).want(201)
 	w.now = w.now.Add(30 * time.Minute)
 	w.cuff(190, 110, 0)
@@ -264,7 +264,7 @@ func TestTheEndOfASnoozeIsToldOnce(t *testing.T) {
 
 // Snoozes in a row last no longer than one may; the row ends where people are told.
 func TestSnoozesInARow(t *testing.T) {
-	w := newNight(t, 0)
+	w := newNightShift(t, 0)
 	w.cuff(190, 110, 0)
 	w.snooze(3*time.Hour, true).want(201)
 	w.now = w.now.Add(2 * time.Hour)
@@ -292,7 +292,7 @@ func TestSnoozesInARow(t *testing.T) {
 	w.wantPushed("run out", 1, 1)
 
 	// Others: 30 days.
-	c := newNight(t, 0)
+	c := newNightShift(t, 0)
 	c.snooze(20*24*time.Hour, false).want(201)
 	c.now = c.now.Add(15 * 24 * time.Hour)
 	c.snooze(15*24*time.Hour+time.Minute, false).wantFields("ends_at")

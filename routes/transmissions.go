@@ -1,6 +1,8 @@
 package routes
 
 import (
+	"cmp"
+
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/input"
@@ -17,6 +19,7 @@ type transmissionView struct {
 	PatientID        string  `json:"patient_id"`
 	PatientName      string  `json:"patient_name"`
 	ObservationType  string  `json:"observation_type"`
+	Form             string  `json:"form"`
 	Status           string  `json:"status"`
 	ErrorMessage     *string `json:"error_message"`
 	ErrorCode        *string `json:"error_code"`
@@ -31,7 +34,7 @@ type transmissionView struct {
 func viewTransmission(t *collections.Transmission, names map[string]patients.Name) transmissionView {
 	return transmissionView{
 		ID: t.Id, ObservationID: t.ObservationID(), PatientID: t.PatientID(), PatientName: names[t.PatientID()].FirstLast(),
-		ObservationType: t.ObservationType(), Status: t.Status(), ErrorMessage: orNull(t.ErrorMessage()), ErrorCode: orNull(t.ErrorCode()),
+		ObservationType: t.ObservationType(), Form: cmp.Or(t.Form(), "reading"), Status: t.Status(), ErrorMessage: orNull(t.ErrorMessage()), ErrorCode: orNull(t.ErrorCode()),
 		AttemptCount: t.AttemptCount(), MaxAttempts: transmissions.MaxAttempts, FirstAttemptedAt: instantOrNull(t.FirstAttemptedAt()),
 		LastAttemptedAt: instantOrNull(t.LastAttemptedAt()), NextRetryAt: instantOrNull(t.NextRetryAt()), CreatedAt: input.FormatInstant(t.CreatedAt()),
 	}

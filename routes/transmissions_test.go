@@ -51,6 +51,14 @@ func (m *mailbox) FindObservation(context.Context, string) (string, bool, error)
 	return "", false, nil
 }
 
+func (m *mailbox) LookUpObservation(context.Context, string) (string, bool, error) {
+	return "", false, nil
+}
+
+func (m *mailbox) UpdateObservation(_ context.Context, emrID string, _ []byte, requestID string, _ bool) (emr.Created, error) {
+	return emr.Created{EMRID: emrID, Attempts: []emr.Attempt{{Took: 31 * time.Millisecond, Status: 200, RequestID: requestID}}}, nil
+}
+
 // delivering is a clinic whose worker is at work.
 type delivering struct {
 	*clinic
@@ -72,7 +80,7 @@ func newDelivering(t *testing.T) *delivering {
 	d.at.Store(new(clock))
 	at := func() time.Time { return *d.at.Load() }
 	worker := transmissions.NewWorker(transmissions.Options{
-		EMR: d.emr, Schedule: transmissions.Schedule{5 * time.Minute}, Load: observations.LoadFHIR, Clock: at,
+		EMR: d.emr, Schedule: transmissions.Schedule{5 * time.Minute}, Load: observations.NewEngine(observations.Rules{}).LoadFHIR, Clock: at,
 		Log: slog.New(slog.DiscardHandler), Spread: func() float64 { return 0 },
 		Finished: func(s transmissions.Result) { d.settled <- s },
 	})

@@ -31,6 +31,7 @@ type AssignBody struct {
 	DeviceType      input.String `json:"device_type"`
 	ShippingAddress input.String `json:"shipping_address"`
 	AssignedAt      input.String `json:"assigned_at"`
+	MakerBody
 }
 
 // Assignment is a body that was found valid by itself.
@@ -39,6 +40,7 @@ type Assignment struct {
 	Kind                      vitals.Kind
 	ShippingAddress           phi.Text  // "" for the patient's own
 	At                        time.Time // zero for now
+	Maker
 }
 
 // Read checks a body. Source: docs/decisions/devices.md, "Device assignment".
@@ -47,6 +49,7 @@ func (b AssignBody) Read(c *input.Checks, now time.Time) Assignment {
 		DeviceID: c.Text("device_id", b.DeviceID, input.Required(maxID).Identifier()), PatientID: c.UUID("patient_id", b.PatientID, true),
 		ShippingAddress: phi.Text(c.Text("shipping_address", b.ShippingAddress, input.Optional(500).Multiline())),
 		At:              c.Instant("assigned_at", b.AssignedAt, false),
+		Maker:           b.read(c),
 	}
 	a.Type, a.Kind = readType(c, b.DeviceType)
 	if a.At.After(now) {
@@ -75,7 +78,7 @@ type Assigned struct {
 }
 
 // Assign gives a patient a device, which is registered when it is new. A device that the patient holds already stays as it
-// is. Faults: not_found for the patient, device_already_assigned, validation errors for an archived patient and for a time
+// is, but for what is said of its maker. Faults: not_found for the patient, device_already_assigned, validation errors for an archived patient and for a time
 // at which somebody else held the device. Source: docs/decisions/devices.md, "Device assignment".
 func (e *Engine) Assign(app core.App, a Assignment, by audit.Actor, now time.Time) (assigned Assigned, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
@@ -89,6 +92,9 @@ func (e *Engine) Assign(app core.App, a Assignment, by audit.Actor, now time.Tim
 		switch assigned.Device.PatientID() {
 		case "":
 		case a.PatientID:
+			if err := learn(tx, assigned.Device, a, by, now); err != nil {
+				return err
+			}
 			order, err := collections.LatestDelivery(tx, a.DeviceID, a.PatientID)
 			assigned.Delivery = order.Date
 			return err
@@ -166,6 +172,7 @@ func (e *Engine) hand(tx core.App, device *collections.Device, a Assignment, by 
 	if a.Kind != "" {
 		device.Set(collections.DeviceKind, string(a.Kind))
 	}
+	a.note(device)
 	if err := save(tx, device); err != nil {
 		return err
 	}

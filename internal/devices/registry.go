@@ -20,20 +20,21 @@ import (
 type RegisterBody struct {
 	DeviceID   input.String `json:"device_id"`
 	DeviceType input.String `json:"device_type"`
-	Model      input.String `json:"model"`
-	MadeOn     input.String `json:"manufacture_date"`
+	MakerBody
+	MadeOn input.String `json:"manufacture_date"`
 }
 
 // Registration is a body that was found valid by itself.
 type Registration struct {
-	DeviceID, Type, Model string
-	MadeOn                string // date; "" when unknown
-	Kind                  vitals.Kind
+	DeviceID, Type string
+	Kind           vitals.Kind
+	Maker
+	MadeOn string // date; "" when unknown
 }
 
 // Read checks a body. Source: docs/decisions/devices.md, "Device registry".
 func (b RegisterBody) Read(c *input.Checks) Registration {
-	r := Registration{DeviceID: c.Text("device_id", b.DeviceID, input.Required(maxID).Identifier()), Model: c.Text("model", b.Model, input.Optional(100))}
+	r := Registration{DeviceID: c.Text("device_id", b.DeviceID, input.Required(maxID).Identifier()), Maker: b.read(c)}
 	r.MadeOn = c.Date("manufacture_date", b.MadeOn, false)
 	r.Type, r.Kind = readType(c, b.DeviceType)
 	return r
@@ -59,9 +60,7 @@ func Register(app core.App, r Registration, by audit.Actor, now time.Time) (devi
 		if r.Kind != "" {
 			device.Set(collections.DeviceKind, string(r.Kind))
 		}
-		if r.Model != "" {
-			device.Set(collections.DeviceModel, r.Model)
-		}
+		r.note(device)
 		if r.MadeOn != "" {
 			device.Set(collections.DeviceMadeOn, r.MadeOn)
 		}

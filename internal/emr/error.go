@@ -109,16 +109,16 @@ func untrusted(err error) bool {
 	return ok
 }
 
-// refusal reads an answer that is not a success. Only a create names a patient and carries a resource, so only
+// refusal reads an answer that is not a success. Only a create or an update names a patient and carries a resource, so only
 // there a 4xx is about either. Source: docs/decisions/transmissions.md, "Delivery failure texts".
-func refusal(a answer, creating bool, now time.Time) *Error {
+func refusal(a answer, carrying bool, now time.Time) *Error {
 	outcome := fhir.ReadOutcome(a.body)
 	e := &Error{Status: a.status, Issues: outcome.Codes, Diagnostics: outcome.Diagnostics, took: a.took}
 	e.readStatus(a.status, a.header, now)
 	if e.Code != "" {
 		return e
 	}
-	if !creating || a.status == http.StatusRequestTimeout {
+	if !carrying || a.status == http.StatusRequestTimeout {
 		e.Code, e.Message = CodeUnavailable, unavailable(a.status)
 		return e
 	}

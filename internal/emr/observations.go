@@ -35,7 +35,7 @@ func (c *Client) CreateObservation(ctx context.Context, observationID string, re
 		method: http.MethodPost, path: "/Observation", body: resource, requestID: requestID, maxBody: maxBody,
 		header: http.Header{"Content-Type": {fhir.ContentType}},
 		// Not every EMR that is asked for a conditional create knows what that is, so after an ambiguous end we look, too.
-		lookup: func(ctx context.Context) (string, bool, error) { return c.find(ctx, observationID, true) },
+		lookup: func(ctx context.Context) (string, bool, error) { return c.findIfAllowed(ctx, observationID, true) },
 	}
 	conditional := c.conditionalCreate()
 	if conditional {
@@ -62,6 +62,19 @@ func (c *Client) CreateObservation(ctx context.Context, observationID string, re
 // an ambiguous end, before sending again. Where searching is forbidden the conditional create is left to prevent doubles,
 // and nothing is found. The error is always an *Error.
 func (c *Client) FindObservation(ctx context.Context, observationID string) (emrID string, found bool, err error) {
+	return c.findIfAllowed(ctx, observationID, false)
+}
+
+func (c *Client) findIfAllowed(ctx context.Context, observationID string, once bool) (emrID string, found bool, err error) {
+	emrID, found, err = c.find(ctx, observationID, once)
+	if refusal, ok := errors.AsType[*Error](err); ok && refusal.Status == http.StatusForbidden && c.conditionalCreate() {
+		return "", false, nil
+	}
+	return emrID, found, err
+}
+
+// LookUpObservation is FindObservation for whoever must know: where searching is forbidden that is an error.
+func (c *Client) LookUpObservation(ctx context.Context, observationID string) (emrID string, found bool, err error) {
 	return c.find(ctx, observationID, false)
 }
 
@@ -71,9 +84,6 @@ func (c *Client) find(ctx context.Context, observationID string, once bool) (emr
 	got, attempts, err := c.send(ctx, call{
 		method: http.MethodGet, path: "/Observation?" + query.Encode(), requestID: uuid.NewString(), maxBody: maxBody, once: once,
 	})
-	if refusal, ok := errors.AsType[*Error](err); ok && refusal.Status == http.StatusForbidden && c.conditionalCreate() {
-		return "", false, nil
-	}
 	if err != nil {
 		return "", false, err
 	}

@@ -72,7 +72,8 @@ type call struct {
 	lookup func(context.Context) (emrID string, found bool, err error)
 }
 
-func (c *call) creating() bool { return c.method == http.MethodPost }
+// carrying reports whether the request carries a resource: then a 4xx may be about it.
+func (c *call) carrying() bool { return c.method == http.MethodPost || c.method == http.MethodPut }
 
 // answer is what came back.
 type answer struct {
@@ -183,7 +184,7 @@ func (r *run) signedExchange(ctx context.Context) (answer, *Error) {
 		defer resp.Body.Close()
 		got.status, got.header = resp.StatusCode, resp.Header
 		got.body, err = io.ReadAll(io.LimitReader(resp.Body, r.maxBody))
-		if r.creating() || !got.accepted() {
+		if r.carrying() || !got.accepted() {
 			return nil // the status is the answer; a body that is too long or breaks off is read as far as it goes
 		}
 		return err
@@ -192,7 +193,7 @@ func (r *run) signedExchange(ctx context.Context) (answer, *Error) {
 	if e != nil || got.accepted() {
 		return got, e
 	}
-	e = refusal(got, r.creating(), r.line.now())
+	e = refusal(got, r.carrying(), r.line.now())
 	switch e.Code {
 	case CodeRateLimited:
 		r.line.pace.pause(e.RetryAfter)

@@ -56,6 +56,7 @@ type (
 		VersionID   string   `json:"versionId,omitempty"`
 		LastUpdated string   `json:"lastUpdated,omitempty"`
 		Profile     []string `json:"profile,omitempty"`
+		Tag         []coding `json:"tag,omitempty"`
 	}
 	coding struct {
 		System  string `json:"system,omitempty"`
@@ -72,6 +73,7 @@ type (
 	}
 	reference struct {
 		Reference  string      `json:"reference,omitempty"`
+		Type       string      `json:"type,omitempty"`
 		Identifier *identifier `json:"identifier,omitempty"`
 		Display    string      `json:"display,omitempty"`
 	}
@@ -82,28 +84,39 @@ type (
 		System     string  `json:"system"`
 		Code       string  `json:"code"`
 	}
+	period struct {
+		Start string `json:"start"`
+		End   string `json:"end"`
+	}
 	component struct {
 		Code                 concept   `json:"code"`
 		ValueQuantity        *quantity `json:"valueQuantity,omitempty"`
 		ValueCodeableConcept *concept  `json:"valueCodeableConcept,omitempty"`
 		ValueBoolean         *bool     `json:"valueBoolean,omitempty"`
+		ValueInteger         *int      `json:"valueInteger,omitempty"`
 		DataAbsentReason     *concept  `json:"dataAbsentReason,omitempty"`
 	}
 	observation struct {
 		ResourceType      string       `json:"resourceType"`
 		ID                string       `json:"id,omitempty"`
 		Meta              meta         `json:"meta"`
+		Contained         []device     `json:"contained,omitempty"`
 		Identifier        []identifier `json:"identifier"`
 		Status            string       `json:"status"`
 		Category          []concept    `json:"category"`
 		Code              concept      `json:"code"`
 		Subject           reference    `json:"subject"`
-		EffectiveDateTime string       `json:"effectiveDateTime"`
+		EffectiveDateTime string       `json:"effectiveDateTime,omitempty"`
+		EffectivePeriod   *period      `json:"effectivePeriod,omitempty"`
 		Issued            string       `json:"issued"`
+		Performer         []reference  `json:"performer,omitempty"`
 		ValueQuantity     *quantity    `json:"valueQuantity,omitempty"`
 		DataAbsentReason  *concept     `json:"dataAbsentReason,omitempty"`
 		Device            *reference   `json:"device,omitempty"`
+		DerivedFrom       []reference  `json:"derivedFrom,omitempty"`
 		Component         []component  `json:"component,omitempty"`
+
+		byPatient bool // a portal user typed it
 	}
 )
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/input"
@@ -16,7 +15,17 @@ import (
 type Stored struct {
 	ID        string // UUID of the observation
 	PatientID string // our UUID of the patient
-	Reading   vitals.Reading
+	// ExternalID is the EMR's id of the patient, "" where that was not looked up.
+	ExternalID string
+	Reading    vitals.Reading
+	// Origin says who vouches for the values; "" is a device.
+	Origin vitals.Origin
+	// Zone is the patient's, nil for UTC.
+	Zone *time.Location
+	// Device is what the register knows of the device; nil where no Device resource is wanted.
+	Device *Device
+	// EMRID is the id of the EMR's copy when that is to be updated.
+	EMRID string
 	// EnteredInError says that staff withdrew the reading.
 	EnteredInError bool
 	// DeviceError says that a missing value is missing because the device reported an error.
@@ -36,19 +45,19 @@ func Observation(s Stored, display phi.Text) Resource {
 	o.ID = s.ID
 	o.Meta.VersionID = strconv.Itoa(max(s.Version, 1))
 	o.Meta.LastUpdated = input.FormatInstant(s.UpdatedAt)
-	o.Subject = reference{Reference: "Patient/" + s.PatientID, Display: display.Reveal()}
+	o.about(reference{Reference: "Patient/" + s.PatientID, Display: display.Reveal()})
 	return Resource{content: o}
 }
 
 // Delivered is the form sent to the EMR: the EMR's patient id (with or without a leading "Patient/"), no name, and
-// neither id nor version, which the EMR assigns. The identifier still carries our id.
+// neither id nor version, which the EMR assigns. The identifier still carries our id. An update carries the EMR's id.
 // Source: docs/decisions/fhir.md, "Subject when served and when delivered".
 func Delivered(s Stored, externalID string) Resource {
 	o, err := build(s)
 	if err != nil {
 		return Resource{err: err}
 	}
-	o.Subject = reference{Reference: "Patient/" + strings.TrimPrefix(externalID, "Patient/")}
+	o.sendTo(externalID, s)
 	return Resource{content: o}
 }
 
@@ -76,23 +85,28 @@ var (
 	laboratory = category("laboratory", "Laboratory")
 )
 
-// build writes what both forms share. Its one error is a kind without a FHIR form.
-func build(s Stored) (*observation, error) {
+// begin writes what everything that is said of a reading shares.
+func begin(s Stored) *observation {
 	r := s.Reading
 	o := &observation{
 		ResourceType:      "Observation",
 		Identifier:        []identifier{{uuidSystem, "urn:uuid:" + s.ID}},
 		Status:            "final",
 		Category:          []concept{vitalSigns},
-		EffectiveDateTime: input.FormatInstant(r.MeasuredAt),
+		EffectiveDateTime: local(r.MeasuredAt, s.Zone),
 		Issued:            input.FormatInstant(s.CreatedAt),
 	}
 	if s.EnteredInError {
 		o.Status = "entered-in-error"
 	}
-	if r.DeviceID != "" {
-		o.Device = &reference{Identifier: &identifier{deviceSystem, r.DeviceID}, Display: r.DeviceID}
-	}
+	o.Device, o.Contained = s.device()
+	o.vouch(s)
+	return o
+}
+
+// build writes what both forms share. Its one error is a kind without a FHIR form.
+func build(s Stored) (*observation, error) {
+	r, o := s.Reading, begin(s)
 	absent := absentReason(s.DeviceError)
 	kind := r.Kind.Definition()
 	if !r.Kind.Valid() {

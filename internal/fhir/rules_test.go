@@ -14,7 +14,7 @@ var observationStatuses = []string{"registered", "preliminary", "final", "amende
 // units are the UCUM codes that a value may have, by the LOINC code of what it measures. Source: US Core; R4 vital signs.
 var units = map[string]string{
 	"8480-6": "mm[Hg]", "8462-4": "mm[Hg]", "8867-4": "/min", "29463-7": "kg", "59408-5": "%", "2708-6": "%",
-	"41653-7": "mg/dL", "2339-0": "mg/dL", "8310-5": "Cel",
+	"96608-5": "mm[Hg]", "96609-3": "mm[Hg]", "41653-7": "mg/dL", "2339-0": "mg/dL", "8310-5": "Cel",
 }
 
 // violations lists what is wrong with an Observation.
@@ -71,6 +71,8 @@ func checkCoding(path string, node map[string]any, complain func(path, what stri
 	known := map[string][]string{
 		"http://terminology.hl7.org/CodeSystem/observation-category": {"vital-signs", "laboratory"},
 		"http://terminology.hl7.org/CodeSystem/data-absent-reason":   {"unknown", "error"},
+		"http://terminology.hl7.org/CodeSystem/v3-ObservationValue":  {"DEVRPT", "HCPRPT", "PATRPT"},
+		"http://snomed.info/sct":                                     {"258057004", "19892000", "448703006", "337414009", "27991004", "246432004"},
 		"urn:iso:std:iso:11073:10101":                                {"8417864", "8417868", "8417872", "8417876", "8417880"},
 		"http://terminology.hl7.org/CodeSystem/ASN1ToHL7":            {"8410608.2"},
 		"http://unitsofmeasure.org":                                  {"mm[Hg]", "/min", "kg", "%", "mg/dL", "Cel"},
@@ -124,7 +126,7 @@ func checkUnit(path string, node map[string]any, complain func(path, what string
 
 // checkPresence holds the R4 vital-signs invariants vs-2 and vs-3: a value or a reason, never both.
 func checkPresence(path string, node map[string]any, complain func(path, what string)) {
-	_, isResource := node["resourceType"]
+	isResource := node["resourceType"] == "Observation"
 	_, isComponent := node["code"].(map[string]any)
 	if !isResource && !isComponent {
 		return

@@ -9,6 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/transmissions"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -17,8 +18,8 @@ const ReasonNoReading = "reading_missing"
 
 // complete adds to a stored reading what its device measured with it and its vendor sent by itself. A value that is there is never
 // changed. The rules judge what is new; what follows from it follows as if it had come with the reading, but it makes no second
-// reading, day or delivery: the EMR has the reading as it was when it was sent.
-// Source: docs/decisions/gateway.md, "Other device vendors".
+// reading, day or delivery: where the EMR has the reading already, its copy follows.
+// Source: docs/decisions/gateway.md, "Other device vendors"; docs/decisions/fhir.md, "Withdrawn or corrected after delivery".
 func (e *Engine) complete(tx core.App, b *batch, m *memory, s Submission, now time.Time) (Outcome, error) {
 	record, err := collections.FindObservationByKey(tx, "", s.GatewayKey)
 	if collections.Missing(err) {
@@ -62,6 +63,9 @@ func (e *Engine) complete(tx core.App, b *batch, m *memory, s Submission, now ti
 	}
 	if doubted { // what comes to a reading that is not judged is not judged either
 		return noteCompleted(b, o, s.By, now)
+	}
+	if err := transmissions.Correct(tx, o.ID, now); err != nil {
+		return Outcome{}, err
 	}
 	return e.consequences(tx, b, o, patient, s, now)
 }

@@ -165,9 +165,15 @@ func (a *application) rank() error {
 
 // queue stores the intent to deliver the observation.
 func (a *application) queue() (err error) {
-	if o := a.effects.Observation; a.effects.Transmit {
-		a.outcome.TransmissionID, err = a.batch.queue.Add(a.tx,
-			transmissions.Draft{ObservationID: o.ID, PatientID: o.PatientID, ObservationType: string(o.Reading.Kind)}, a.now)
+	o := a.effects.Observation
+	draft := transmissions.Draft{ObservationID: o.ID, PatientID: o.PatientID, ObservationType: string(o.Reading.Kind)}
+	if a.effects.Transmit {
+		if a.outcome.TransmissionID, err = a.batch.queue.Add(a.tx, draft, a.now); err != nil {
+			return err
+		}
+	}
+	if draft.Form = collections.FormHeartRate; a.effects.TransmitHeartRate {
+		_, err = a.batch.queue.Add(a.tx, draft, a.now)
 	}
 	return err
 }

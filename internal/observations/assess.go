@@ -9,6 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/escalations"
+	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
@@ -45,6 +46,8 @@ type Rules struct {
 	Suspect vitals.Distance
 	// ConfirmReadings is how long the escalation of a first severe blood pressure waits for another reading; 0 for not at all.
 	ConfirmReadings time.Duration
+	// SendHeartRate has a pulse sent to the EMR as an observation of its own, too; SendDevice what is known of the device.
+	SendHeartRate, SendDevice bool
 }
 
 // Effects are the consequences of one stored reading, decided and not yet written.
@@ -65,6 +68,8 @@ type Effects struct {
 	Place triage.Place
 	// Transmit: the observation has a FHIR form and waits for delivery.
 	Transmit bool
+	// TransmitHeartRate: its pulse is sent as an observation of its own, too.
+	TransmitHeartRate bool
 	// PatientDay is the local date that has data now; CountDay the practice's date.
 	PatientDay, CountDay string
 	// DeviceReading: the day counts as a day of transmission for billing.
@@ -87,6 +92,7 @@ func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 		// What patients report by themselves never counts. Source: docs/decisions/billing.md, "30-day period and the 16 days (99454)".
 		DeviceReading: s.DeviceAssigned && o.Source != vitals.SourcePortal,
 	}
+	effects.TransmitHeartRate = rules.SendHeartRate && o.FHIRStatus != "" && fhir.HasHeartRate(judged)
 	sequence := s.sequence(o, judged, findings, now)
 	effects.Progress = alerts.AutoResolve(picture.Open, judgedAs(o, findings), sequence, now, rules.NormalReadingsNeeded)
 	for _, finding := range findings {

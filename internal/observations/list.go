@@ -26,8 +26,25 @@ func Find(app core.App, id string) (Observation, error) {
 	return FromRecord(record), nil
 }
 
-// LoadFHIR reads what an observation's FHIR form is made from.
-func LoadFHIR(app core.App, id string) (fhir.Stored, error) {
+// LoadFHIR reads what an observation's FHIR form is made from: the reading, the patient's time zone and, where it is wanted, what is
+// known of the device.
+func (e *Engine) LoadFHIR(app core.App, id string) (fhir.Stored, error) {
 	o, err := Find(app, id)
-	return o.FHIR(), err
+	if err != nil {
+		return fhir.Stored{}, err
+	}
+	stored, deviceID := o.FHIR(), ""
+	if e.rules.SendDevice {
+		deviceID = o.Reading.DeviceID
+	}
+	from, err := collections.OriginsOf(app, o.PatientID, deviceID)
+	if err != nil {
+		return fhir.Stored{}, err
+	}
+	stored.ExternalID = from.ExternalID
+	stored.Zone = collections.Zone(from.TimeZone, e.rules.PracticeZone)
+	if deviceID != "" { // of one that nobody registered its id and kind are all that is known
+		stored.Device = &fhir.Device{Manufacturer: from.Manufacturer, Model: from.Model, SerialNumber: from.SerialNumber, UDI: from.UDI}
+	}
+	return stored, nil
 }

@@ -119,7 +119,7 @@ func TestListAndFind(t *testing.T) {
 			t.Errorf("%s: %d in all (%v) %s", test.name, total, err, diff)
 		}
 	}
-	stored, err := observations.LoadFHIR(app, first)
+	stored, err := observations.NewEngine(observations.Rules{}).LoadFHIR(app, first)
 	if err != nil || *stored.Reading.Value(vitals.Systolic) != 120 || stored.PatientID != ada || stored.Version != 1 {
 		t.Errorf("%v (%v)", stored, err)
 	}

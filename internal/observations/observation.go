@@ -133,10 +133,10 @@ func (o Observation) columns() dbx.Params {
 	return columns
 }
 
-// FHIR is what the FHIR form of the observation is made from.
+// FHIR is what the FHIR form of the observation is made from, without what is known of its patient and device.
 func (o Observation) FHIR() fhir.Stored {
 	return fhir.Stored{
-		ID: o.ID, PatientID: o.PatientID, Reading: o.Reading, EnteredInError: o.EnteredInError,
+		ID: o.ID, PatientID: o.PatientID, Reading: o.Reading, Origin: o.Origin, EnteredInError: o.EnteredInError,
 		Version: o.FHIRVersion, CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt,
 	}
 }

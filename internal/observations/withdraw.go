@@ -8,7 +8,6 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/ranking"
 	"github.com/vigilhealth/vigil/internal/transmissions"
@@ -63,17 +62,13 @@ func (w *withdrawal) mark() error {
 	}, w.now)
 }
 
-// recall stops the delivery. The EMR's own copy can only be corrected there, by a person: no scope to update is granted.
+// recall stops the delivery, or has the EMR's copy follow.
 func (w *withdrawal) recall() error {
-	reached, err := transmissions.Withdraw(w.tx, w.observation.ID, w.now)
-	if err != nil || !reached {
+	zone, err := collections.ZoneOfPatient(w.tx, w.observation.PatientID, w.engine.rules.PracticeZone)
+	if err != nil {
 		return err
 	}
-	return notifications.Announce(w.tx, notifications.Announcement{
-		Kind: notifications.EMRCopyWrong, Severity: "critical", PatientID: w.observation.PatientID,
-		Body: "A reading was entered in error after it had been sent to the EMR. Correct the EMR's copy.",
-		Key:  "emr_copy_wrong " + w.observation.ID,
-	}, w.now)
+	return transmissions.Withdraw(w.tx, w.observation.ID, w.observation.PatientID, w.observation.Reading.MeasuredAt.In(zone), w.now)
 }
 
 // recountDay counts the patient's day anew, from the readings that are left of it.

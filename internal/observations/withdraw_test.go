@@ -13,6 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 var nurse = audit.User(7, "nurse@vigil.test", "nurse", audit.Origin{Address: "192.0.2.7", RequestID: "request-2"})
@@ -123,23 +124,31 @@ func TestWithdrawAfterMoving(t *testing.T) {
 	}
 }
 
-// When the EMR has the reading, or may have it, a person is told to correct it there: once.
+// What has not left never leaves; where the EMR has the reading, or may have it, its copy is to follow, once. Nobody is asked to do that by
+// hand as long as the EMR has not refused.
 func TestWithdrawTransmitted(t *testing.T) {
-	for status, wantTold := range map[string]int{"pending": 0, "processing": 1, "transmitted": 1} {
+	for status, want := range map[string]string{
+		"pending": "failed 0 failed", "failed": "failed 0 failed", "processing": "processing 1 processing", "transmitted": "pending 1 pending",
+	} {
 		app, engine := newApp(t, rules)
 		patient := vigiltest.Patient(t, app, nil)
 		outcome := ingest(t, app, engine, submission(patient, bloodPressure(120, 80)))
-		_, err := app.DB().Update(collections.Transmissions, dbx.Params{"status": status}, dbx.HashExp{"id": outcome.TransmissionID}).Execute()
-		if err != nil {
-			t.Fatal(err)
+		for table, changed := range map[string]dbx.Params{collections.Transmissions: {"status": status}, collections.Observations: {"fhir_status": status}} {
+			id := map[string]string{collections.Transmissions: outcome.TransmissionID, collections.Observations: outcome.Observation.ID}[table]
+			if _, err := app.DB().Update(table, changed, dbx.HashExp{"id": id}).Execute(); err != nil {
+				t.Fatal(err)
+			}
 		}
 		for range 2 {
 			if _, err := engine.Withdraw(app, outcome.Observation.ID, "wrong", nurse, now); err != nil {
 				t.Fatal(err)
 			}
 		}
-		told := texts(t, app, `SELECT kind || ' ' || severity || ' ' || patient FROM announcements`)
-		if len(told) != wantTold || wantTold == 1 && told[0] != "emr_copy_wrong critical "+patient {
+		got := texts(t, app, `SELECT t.status || ' ' || t.corrections || ' ' || o.fhir_status FROM transmissions t JOIN observations o ON o.id = t.observation`)
+		if len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %v, want %s", status, got, want)
+		}
+		if told := texts(t, app, `SELECT kind FROM announcements`); len(told) != 0 {
 			t.Errorf("%s: told %v", status, told)
 		}
 	}
@@ -175,5 +184,29 @@ func TestCount(t *testing.T) {
 	// Just after midnight the last hour is longer than the day.
 	if n, err = observations.Count(app, now.Add(-time.Second), now); err != nil || n.Today != 0 || n.LastHour != 3 {
 		t.Errorf("after midnight: %+v, %v", n, err)
+	}
+}
+
+// With the switch on a pulse is sent as an observation of its own, once for each reading that has one, also when it comes later.
+func TestHeartRateIsQueued(t *testing.T) {
+	on := rules
+	on.SendHeartRate = true
+	for _, test := range []struct {
+		name    string
+		rules   observations.Rules
+		reading vitals.Reading
+		want    int
+	}{
+		{"off", rules, bloodPressure(120, 80).With(vitals.Pulse, 60), 0},
+		{"pulse", on, bloodPressure(120, 80).With(vitals.Pulse, 60), 1},
+		{"no pulse", on, bloodPressure(120, 80), 0},
+		{"oximeter", on, vitals.Reading{Kind: vitals.PulseOximetry, MeasuredAt: now}.With(vitals.SpO2, 97).With(vitals.Pulse, 60), 1},
+	} {
+		app, engine := newApp(t, test.rules)
+		ingest(t, app, engine, submission(vigiltest.Patient(t, app, nil), test.reading))
+		forms := texts(t, app, `SELECT form || ' ' || status FROM transmissions WHERE form != ''`)
+		if len(forms) != test.want || test.want == 1 && forms[0] != "heart_rate pending" {
+			t.Errorf("%s: %v", test.name, forms)
+		}
 	}
 }

@@ -54,6 +54,7 @@ type EMR struct {
 	mu           sync.Mutex
 	patients     []EMRPatient
 	observations []*StoredObservation
+	byID         map[string]*StoredObservation
 	byIdentifier map[string][]*StoredObservation
 	faults       []Fault
 	accessTokens map[string]grant
@@ -68,8 +69,9 @@ type EMR struct {
 type EMRStats struct {
 	Observations  int `json:"observations"`   // stored, those read back from the journal included
 	Created       int `json:"created"`        // answered 201
+	Updated       int `json:"updated"`        // new versions of what was stored
 	Repeated      int `json:"repeated"`       // conditional creates that met what was already stored
-	Refused       int `json:"refused"`        // Observation creates answered 4xx
+	Refused       int `json:"refused"`        // Observation creates and updates answered 4xx
 	Faulted       int `json:"faulted"`        // requests a fault rule changed
 	TokensIssued  int `json:"tokens_issued"`  // access tokens
 	TokensRefused int `json:"tokens_refused"` // token requests answered with an error
@@ -97,6 +99,7 @@ func NewEMR(options EMROptions) (*EMR, error) {
 	}
 	e := &EMR{
 		options:      options,
+		byID:         map[string]*StoredObservation{},
 		byIdentifier: map[string][]*StoredObservation{},
 		accessTokens: map[string]grant{},
 		refresh:      map[string]grant{},
@@ -136,6 +139,7 @@ func (e *EMR) routes() *http.ServeMux {
 		"GET " + fhir + "/Patient":                         e.bearer(readPatient, e.searchPatients),
 		"GET " + fhir + "/Patient/{id}":                    e.bearer(readPatient, e.readPatient),
 		"POST " + fhir + "/Observation":                    e.bearer(writeObservation, e.createObservation),
+		"PUT " + fhir + "/Observation/{id}":                e.bearer(writeObservation, e.updateObservation),
 		"GET " + fhir + "/Observation":                     e.bearer(readObservation, e.searchObservations),
 		"GET " + fhir + "/Observation/{id}":                e.bearer(readObservation, e.readObservation),
 		"GET " + fhir + "/Observation/{id}/_history/1":     e.bearer(readObservation, e.readObservation),

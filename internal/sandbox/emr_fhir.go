@@ -154,7 +154,7 @@ func (e *EMR) metadata(w http.ResponseWriter, r *http.Request) {
 				},
 				{
 					"type":              "Observation",
-					"interaction":       interactions("create", "read", "vread", "search-type"),
+					"interaction":       interactions("create", "update", "read", "vread", "search-type"),
 					"conditionalCreate": true,
 					"searchParam":       []resource{search("identifier", "token")},
 				},

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -21,6 +23,9 @@ type StoredObservation struct {
 	Code       string    `json:"code"`       // the first coding's code
 	Effective  string    `json:"effective"`
 	ReceivedAt time.Time `json:"received_at"`
+	// Status is the Observation's; Versions how often it was written, from 1.
+	Status   string `json:"status"`
+	Versions int    `json:"versions"`
 	// Creates is how many observations were stored under this identifier: 1 when all is well.
 	Creates int `json:"creates"`
 	// Resource is the Observation as the EMR returns it.
@@ -39,7 +44,8 @@ type incoming struct {
 		Text   string
 	}
 	Subject   struct{ Reference string }
-	Effective string `json:"effectiveDateTime"`
+	Effective string                      `json:"effectiveDateTime"`
+	Period    struct{ Start, End string } `json:"effectivePeriod"`
 	Value     *struct {
 		Value *float64
 	} `json:"valueQuantity"`
@@ -75,12 +81,12 @@ func (e *EMR) createObservation(w http.ResponseWriter, r *http.Request) {
 			e.options.OnObservation(stored)
 		}
 	}
-	w.Header().Set("Location", e.fhirBase(r)+"/Observation/"+stored.ID+"/_history/1")
+	w.Header().Set("Location", fmt.Sprintf("%s/Observation/%s/_history/%d", e.fhirBase(r), stored.ID, stored.Versions))
 	writeVersion(w, status, stored)
 }
 
 func writeVersion(w http.ResponseWriter, status int, stored StoredObservation) {
-	w.Header().Set("ETag", `W/"1"`)
+	w.Header().Set("ETag", fmt.Sprintf(`W/"%d"`, stored.Versions))
 	w.Header().Set("Last-Modified", stored.ReceivedAt.UTC().Format(http.TimeFormat))
 	writeJSON(w, status, fhirJSON, stored.Resource)
 }
@@ -146,7 +152,7 @@ func emptyPart(value any, path string) string {
 
 // check holds an Observation against R4 and the vital-signs profile, as far as a vital sign can go wrong.
 func (o incoming) check() *refusal {
-	_, timeErr := time.Parse(time.RFC3339, o.Effective)
+	_, timeErr := time.Parse(time.RFC3339, o.effective())
 	coded := slices.ContainsFunc(o.Code.Coding, func(c struct{ System, Code string }) bool { return c.System != "" && c.Code != "" })
 	switch {
 	case o.ResourceType != "Observation":
@@ -164,6 +170,9 @@ func (o incoming) check() *refusal {
 	}
 	return nil
 }
+
+// effective is when it was observed, or when that began.
+func (o incoming) effective() string { return cmp.Or(o.Effective, o.Period.Start) }
 
 // store keeps an Observation unless the condition matches one already kept. Looking and keeping happen under one
 // lock: that is what makes the conditional create exactly-once. Source: FHIR R4, http.html, "Conditional create".
@@ -185,33 +194,47 @@ func (e *EMR) store(fields resource, observation incoming, condition *tokenParam
 		}
 	}
 	now := e.options.Now().UTC()
-	id := fmt.Sprintf("obs-%06d", len(e.observations)+1)
+	stored, problem := e.write(fields, observation, fmt.Sprintf("obs-%06d", len(e.observations)+1), 1, now)
+	if problem != nil {
+		return StoredObservation{}, false, problem
+	}
+	e.stats.Created++
+	return e.withCreates(stored), true, nil
+}
+
+// write keeps a version of an Observation under an id. The caller holds the lock.
+func (e *EMR) write(fields resource, observation incoming, id string, version int, now time.Time) (*StoredObservation, *refusal) {
 	fields["id"] = id
 	meta, _ := fields["meta"].(map[string]any)
 	if meta == nil {
 		meta = resource{}
 	}
-	meta["versionId"], meta["lastUpdated"] = "1", instant(now)
+	meta["versionId"], meta["lastUpdated"] = strconv.Itoa(version), instant(now)
 	fields["meta"] = meta
 	raw, err := json.Marshal(fields)
 	if err == nil {
 		err = e.journal.append(journalLine{ReceivedAt: now, Resource: raw})
 	}
 	if err != nil {
-		return StoredObservation{}, false, &refusal{http.StatusInternalServerError, "exception", err.Error()}
+		return nil, &refusal{http.StatusInternalServerError, "exception", err.Error()}
 	}
-	stored := e.keep(id, observation, raw, now)
-	e.stats.Created++
-	return e.withCreates(stored), true, nil
+	return e.keep(id, observation, raw, now), nil
 }
 
-// keep adds an Observation to memory. The caller holds the lock.
+// keep adds an Observation to memory, or a version of one it has. The caller holds the lock.
 func (e *EMR) keep(id string, observation incoming, raw json.RawMessage, at time.Time) *StoredObservation {
+	if known := e.byID[id]; known != nil {
+		known.Subject, known.Effective = strings.TrimPrefix(observation.Subject.Reference, "Patient/"), observation.effective()
+		known.Code, known.Status, known.Resource, known.Versions = observation.Code.Coding[0].Code, observation.Status, raw, known.Versions+1
+		return known
+	}
 	stored := &StoredObservation{
 		ID:         id,
+		Status:     observation.Status,
+		Versions:   1,
 		Subject:    strings.TrimPrefix(observation.Subject.Reference, "Patient/"),
 		Code:       observation.Code.Coding[0].Code,
-		Effective:  observation.Effective,
+		Effective:  observation.effective(),
 		ReceivedAt: at,
 		Resource:   raw,
 	}
@@ -222,7 +245,7 @@ func (e *EMR) keep(id string, observation incoming, raw json.RawMessage, at time
 		stored.identifiers = append(stored.identifiers, tokenParam{system: identifier.System, value: identifier.Value})
 		e.byIdentifier[identifier.Value] = append(e.byIdentifier[identifier.Value], stored)
 	}
-	e.observations = append(e.observations, stored)
+	e.observations, e.byID[id] = append(e.observations, stored), stored
 	return stored
 }
 
@@ -252,13 +275,13 @@ func (e *EMR) withCreates(stored *StoredObservation) StoredObservation {
 
 func (e *EMR) readObservation(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
-	at := slices.IndexFunc(e.observations, func(o *StoredObservation) bool { return o.ID == r.PathValue("id") })
 	var stored StoredObservation
-	if at >= 0 {
-		stored = *e.observations[at]
+	known := e.byID[r.PathValue("id")]
+	if known != nil {
+		stored = *known
 	}
 	e.mu.Unlock()
-	if at < 0 {
+	if known == nil {
 		writeOutcome(w, http.StatusNotFound, "not-found", "no such Observation")
 		return
 	}

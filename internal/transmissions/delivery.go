@@ -2,8 +2,6 @@ package transmissions
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -14,8 +12,6 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/emr"
-	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/fhir"
 )
 
 // send delivers a claimed transmission and stores how that ended. A failure of our own leaves it in processing, to be
@@ -38,9 +34,11 @@ type delivery struct {
 	attempts  []emr.Attempt
 	startedAt time.Time
 	requestID string // of the request that brought the reading: one id leads from its log line to the EMR's
+	withdrawn bool   // the reading was entered in error
+	never     bool   // nothing was sent, nor will be
 }
 
-// deliver sends one observation. After an ambiguous end it looks for it at the EMR first.
+// deliver sends one observation, or has the EMR's copy follow it. After an ambiguous end it looks for it at the EMR first.
 func (w *Worker) deliver(ctx context.Context, app core.App, c Claimed) (delivery, error) {
 	d := delivery{startedAt: w.Clock()}
 	// A send under way is finished even while the service shuts down: cutting it off makes it ambiguous. Only an EMR that hangs is not
@@ -49,7 +47,7 @@ func (w *Worker) deliver(ctx context.Context, app core.App, c Claimed) (delivery
 	defer cut()
 	defer context.AfterFunc(w.patience, cut)()
 	w.rendering <- struct{}{}
-	resource, err := w.render(app, c)
+	rendered, err := w.render(app, c)
 	if err == nil {
 		d.requestID, err = collections.CausingRequest(app, audit.ResourceObservation, c.ObservationID)
 	}
@@ -57,55 +55,74 @@ func (w *Worker) deliver(ctx context.Context, app core.App, c Claimed) (delivery
 	if err != nil {
 		return d, d.fail(err)
 	}
-	if c.Ambiguous {
-		emrID, found, err := w.EMR.FindObservation(ctx, c.ObservationID)
-		if err != nil || found {
-			d.done.EMRID = emrID
-			return d, d.fail(err)
-		}
-		d.startedAt = w.Clock()
-	}
 	if d.requestID == "" {
 		d.requestID = uuid.NewString()
 	}
-	created, err := w.EMR.CreateObservation(ctx, c.ObservationID, resource, d.requestID)
-	if err != nil {
-		return d, d.fail(err)
+	d.withdrawn = rendered.withdrawn
+	d.done.EMRID = c.EMRID
+	// It may be there though nobody knows its id: after an unknown end, or because the EMR did not say it.
+	if c.EMRID == "" && (c.Ambiguous || c.SentHash != "") {
+		if d.done.EMRID, err = w.lookUp(ctx, c, rendered.id); err != nil {
+			return d, d.fail(err)
+		}
+		if d.done.EMRID != "" && c.Corrections == 0 && !rendered.withdrawn {
+			return d, nil // an earlier send had arrived
+		}
+		d.startedAt = w.Clock()
 	}
-	sum := sha256.Sum256(resource)
-	d.done, d.attempts = Delivered{EMRID: created.EMRID, SentHash: hex.EncodeToString(sum[:])}, created.Attempts
-	return d, nil
+	switch {
+	case d.done.EMRID != "":
+		err = w.update(ctx, c, rendered, &d)
+	case rendered.withdrawn:
+		d.never = true
+	default:
+		err = w.create(ctx, rendered, &d)
+	}
+	return d, d.fail(err)
+}
+
+// lookUp finds what may have arrived. What is to be corrected must be found, or known not to be there.
+func (w *Worker) lookUp(ctx context.Context, c Claimed, id string) (emrID string, err error) {
+	find := w.EMR.FindObservation
+	if c.Corrections > 0 {
+		find = w.EMR.LookUpObservation
+	}
+	emrID, _, err = find(ctx, id)
+	return emrID, err
+}
+
+func (w *Worker) create(ctx context.Context, s sendable, d *delivery) error {
+	created, err := w.EMR.CreateObservation(ctx, s.id, s.content, d.requestID)
+	if err != nil {
+		return err
+	}
+	d.done, d.attempts = Delivered{EMRID: created.EMRID, SentHash: s.hash()}, created.Attempts
+	return nil
+}
+
+// update has the EMR's copy follow, unless it is known to say the same already.
+func (w *Worker) update(ctx context.Context, c Claimed, s sendable, d *delivery) error {
+	d.done.SentHash = s.hash()
+	if c.SentHash == d.done.SentHash && !c.Ambiguous {
+		return nil
+	}
+	content, err := s.update(d.done.EMRID).Encode()
+	if err != nil {
+		return &emr.Error{Code: emr.CodeInvalidResource, Message: "The observation has no FHIR form"}
+	}
+	updated, err := w.EMR.UpdateObservation(ctx, d.done.EMRID, content, d.requestID, c.Ambiguous)
+	d.attempts = updated.Attempts
+	return err
 }
 
 // fail takes the EMR's refusal as the end of the delivery; what is not the EMR's comes back.
 func (d *delivery) fail(err error) error {
+	if err == nil {
+		return nil
+	}
 	if refusal, ok := errors.AsType[*emr.Error](err); ok {
 		d.err, d.attempts = refusal, refusal.Attempts
 		return nil
 	}
 	return err
-}
-
-// render makes the FHIR form as delivered, which names the patient by the EMR's own id. A record that cannot be sent as
-// it is fails as if the EMR had said so.
-func (w *Worker) render(app core.App, c Claimed) ([]byte, error) {
-	externalID, err := collections.ExternalIDOf(app, c.PatientID)
-	if err != nil {
-		return nil, err
-	}
-	if externalID == "" && w.EMR.Configured() { // else it fails of that first
-		return nil, &emr.Error{Code: emr.CodePatientNotFound, Message: "Patient has no EMR id"}
-	}
-	stored, err := w.Load(app, c.ObservationID)
-	if _, refused := errors.AsType[*fault.Error](err); refused {
-		return nil, &emr.Error{Code: emr.CodeInvalidResource, Message: "The observation could not be read"}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("load the observation: %w", err)
-	}
-	resource, err := fhir.Delivered(stored, externalID).Encode()
-	if err != nil {
-		return nil, &emr.Error{Code: emr.CodeInvalidResource, Message: "The observation has no FHIR form"}
-	}
-	return resource, nil
 }

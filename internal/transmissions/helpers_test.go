@@ -85,6 +85,7 @@ type fakeEMR struct {
 	onSend  func(observationID string)
 	looking *emr.Error
 	body    []byte
+	updates []emrUpdate
 }
 
 func newEMR() *fakeEMR {
@@ -124,6 +125,28 @@ func (f *fakeEMR) FindObservation(_ context.Context, observationID string) (stri
 	}
 	id, found := f.stored[observationID]
 	return id, found, nil
+}
+
+func (f *fakeEMR) LookUpObservation(ctx context.Context, observationID string) (string, bool, error) {
+	return f.FindObservation(ctx, observationID)
+}
+
+func (f *fakeEMR) UpdateObservation(_ context.Context, emrID string, resource []byte, requestID string, ambiguous bool) (emr.Created, error) {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	f.updates = append(f.updates, emrUpdate{emrID, string(resource), ambiguous})
+	if f.refuse != nil {
+		if refusal := f.refuse(emrID, len(f.updates)); refusal != nil {
+			return emr.Created{}, refusal
+		}
+	}
+	return emr.Created{EMRID: emrID, Attempts: []emr.Attempt{{Took: 50 * time.Millisecond, Status: 200, RequestID: requestID}}}, nil
+}
+
+// emrUpdate is a version that the EMR was given.
+type emrUpdate struct {
+	emrID, resource string
+	ambiguous       bool
 }
 
 func unavailable() *emr.Error {

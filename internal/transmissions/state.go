@@ -22,7 +22,11 @@ import (
 const stuckAfter = 10 * time.Minute
 
 // Draft is a transmission about to be queued.
-type Draft struct{ ObservationID, PatientID, ObservationType string }
+type Draft struct {
+	ObservationID, PatientID, ObservationType string
+	// Form is what is sent; From and To are the dates of a mean's period.
+	Form, From, To string
+}
 
 // Claimed is a transmission that this worker has taken: nobody else sends it until its end is stored.
 type Claimed = collections.ClaimedTransmission
@@ -37,6 +41,9 @@ func Claim(app core.App, limit int, since, now time.Time) (claimed []Claimed, er
 		}
 		prepared := collections.Prepared(tx)
 		for _, c := range claimed {
+			if c.Form != collections.FormReading {
+				continue
+			}
 			if err := collections.SetFHIRStatus(prepared, c.ObservationID, collections.FHIRProcessing, "", collections.Instant(now)); err != nil {
 				return err
 			}
@@ -58,11 +65,11 @@ func claimOne(tx core.App, observationID string, now time.Time) (Claimed, error)
 // Delivered says what the EMR made of an observation.
 type Delivered struct {
 	EMRID    string
-	SentHash string // of the resource as delivered; "" when it was found there
+	SentHash string // of the resource as delivered, without the EMR's id; "" when it was found there
 }
 
-// Succeed moves a claimed transmission to transmitted, for good.
-func Succeed(tx core.App, c Claimed, d Delivered, startedAt, now time.Time) error {
+// Succeed moves a claimed transmission to transmitted; one whose reading has changed meanwhile waits again, which again says.
+func Succeed(tx core.App, c Claimed, d Delivered, startedAt, now time.Time) (again bool, err error) {
 	return storeEnd(tx, c, collections.FinishedTransmission{
 		Status: collections.FHIRTransmitted, Attempts: c.AttemptCount, EMRID: d.EMRID, SentHash: d.SentHash,
 	}, startedAt, now)
@@ -76,6 +83,8 @@ type Failure struct {
 	Ambiguous bool
 	// RetryAfter is how long the EMR asks to be left alone; 0 when it does not.
 	RetryAfter time.Duration
+	// CopyWrong: the EMR has a copy, or may have one, of a reading that was entered in error.
+	CopyWrong bool
 }
 
 // Fail moves a claimed transmission to failed. While a slot is left it takes one and sets the next retry, which it returns:
@@ -94,10 +103,13 @@ func Fail(tx core.App, c Claimed, f Failure, schedule Schedule, spread float64, 
 			next = asked
 		}
 	}
-	err = storeEnd(tx, c, collections.FinishedTransmission{
+	_, err = storeEnd(tx, c, collections.FinishedTransmission{
 		Status: collections.FHIRFailed, ErrorCode: f.Code, ErrorMessage: f.Message, Diagnostics: diagnostics,
 		Attempts: attempts, NextRetryAt: next, Ambiguous: c.Ambiguous || f.Ambiguous,
 	}, startedAt, now)
+	if err == nil && f.CopyWrong && (!again || f.refused()) {
+		err = tellOfWrongCopy(tx, c, now)
+	}
 	if err != nil || again {
 		return next, err
 	}
@@ -118,12 +130,12 @@ func tellOfGivenUp(tx core.App, f Failure, now time.Time) error {
 // record counts as ambiguous, and the next to send it looks at the EMR first.
 var ErrLost = errors.New("the claim on the transmission has lapsed")
 
-func storeEnd(tx core.App, c Claimed, s collections.FinishedTransmission, startedAt, now time.Time) error {
-	held, err := collections.FinishTransmission(tx, c, s, startedAt, now)
+func storeEnd(tx core.App, c Claimed, s collections.FinishedTransmission, startedAt, now time.Time) (again bool, err error) {
+	held, again, err := collections.FinishTransmission(tx, c, s, startedAt, now)
 	if err == nil && !held {
-		return ErrLost
+		return false, ErrLost
 	}
-	return err
+	return again, err
 }
 
 // Recover is for the start of the process: whatever is in processing, but what the process has claimed itself, belongs to a
@@ -138,6 +150,9 @@ func Recover(app core.App, own []string, now time.Time) (recovered int, err erro
 		}
 		prepared := collections.Prepared(tx)
 		for _, id := range observations {
+			if id == "" {
+				continue // of another form than the reading itself
+			}
 			if err := collections.SetFHIRStatus(prepared, id, collections.FHIRPending, "", collections.Instant(now)); err != nil {
 				return err
 			}
@@ -153,7 +168,13 @@ func Stuck(app core.App, now time.Time) ([]Claimed, error) {
 	return collections.ClaimedBefore(app, now.Add(-stuckAfter))
 }
 
-var insertPending = collections.NewRowInsert(collections.Transmissions, "id, observation, patient, observation_type, status, created_at, updated_at", "")
+const pendingColumns = "id, observation, patient, observation_type, status, created_at, updated_at"
+
+// Readings are many and have no more than they need; other forms say which they are.
+var (
+	insertPending = collections.NewRowInsert(collections.Transmissions, pendingColumns, "")
+	insertForms   = collections.NewRowInsert(collections.Transmissions, pendingColumns+", form, period_from, period_to", "")
+)
 
 // Batch gathers the intents to deliver that one transaction stores, so that their numbers and rows cost few statements
 // however many they are. Nobody else may number transmissions in that transaction.
@@ -161,6 +182,7 @@ type Batch struct {
 	sequence string
 	last     int64
 	rows     [][]any
+	forms    [][]any
 }
 
 // Add takes up an intent and returns its number: TXN-<year>-<six digits>, counted anew each year.
@@ -179,13 +201,18 @@ func (b *Batch) Add(tx core.App, d Draft, now time.Time) (id string, err error) 
 	b.last++
 	id = fmt.Sprintf("TXN-%d-%06d", year, b.last)
 	at := collections.Instant(now)
-	b.rows = append(b.rows, []any{id, d.ObservationID, d.PatientID, d.ObservationType, collections.FHIRPending, at, at})
+	row := []any{id, d.ObservationID, d.PatientID, d.ObservationType, collections.FHIRPending, at, at}
+	if d.Form == collections.FormReading {
+		b.rows = append(b.rows, row)
+	} else {
+		b.forms = append(b.forms, append(row, d.Form, d.From, d.To))
+	}
 	return id, nil
 }
 
 // Store writes what was added since the last time.
 func (b *Batch) Store(tx core.App) error {
-	if len(b.rows) == 0 {
+	if len(b.rows)+len(b.forms) == 0 {
 		return nil
 	}
 	if err := collections.SetLastNumber(tx, b.sequence, b.last); err != nil {
@@ -194,7 +221,10 @@ func (b *Batch) Store(tx core.App) error {
 	if err := insertPending.Store(tx, b.rows); err != nil {
 		return fmt.Errorf("queue transmissions: %w", err)
 	}
-	b.rows = nil
+	if err := insertForms.Store(tx, b.forms); err != nil {
+		return fmt.Errorf("queue transmissions of other forms: %w", err)
+	}
+	b.rows, b.forms = nil, nil
 	return nil
 }
 
@@ -248,30 +278,6 @@ func NoteSync(app core.App, now time.Time) error {
 		Event: audit.EMRSync, Actor: audit.System(), ResourceType: audit.ResourceEMR,
 		Changes: audit.Changes{"transmitted": {New: f.Transmitted}, "failed": {New: f.Failed}},
 	}, now)
-}
-
-// codeWithdrawn is the error code of what will not be delivered because the reading was entered in error.
-const codeWithdrawn = "entered_in_error"
-
-// Withdraw ends the delivery of an observation that was entered in error, inside the caller's transaction: what has not
-// left yet never leaves. reached says that the EMR has a copy, or may have one; to correct that is a person's task.
-// Source: docs/decisions/observations.md, "Wrongly entered reading".
-func Withdraw(tx core.App, observationID string, now time.Time) (reached bool, err error) {
-	status, ambiguous, err := collections.TransmissionState(tx, observationID)
-	if collections.Missing(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	if status == collections.FHIRTransmitted || status == collections.FHIRProcessing {
-		return true, nil // done, or under way: its end is stored as always
-	}
-	err = collections.WithdrawTransmission(tx, observationID, codeWithdrawn, "Not sent: the reading was entered in error", now)
-	if err != nil {
-		return false, err
-	}
-	return ambiguous, collections.SetFHIRStatus(tx, observationID, collections.FHIRFailed, "", collections.Instant(now))
 }
 
 // Backlog counts what waits: pending, in processing, and failed with a retry to come.

@@ -149,7 +149,7 @@ func TestSucceed(t *testing.T) {
 	id, observation := queue(t, app, patient, now)
 	started, ended := now.Add(time.Second), now.Add(2*time.Second)
 	c := claim(t, app, 1, now)[0]
-	if err := transmissions.Succeed(app, c, transmissions.Delivered{EMRID: "emr-7", SentHash: "abc"}, started, ended); err != nil {
+	if _, err := transmissions.Succeed(app, c, transmissions.Delivered{EMRID: "emr-7", SentHash: "abc"}, started, ended); err != nil {
 		t.Fatal(err)
 	}
 	check(t, app, collections.Transmissions, id, map[string]any{
@@ -158,7 +158,7 @@ func TestSucceed(t *testing.T) {
 		"updated_at": collections.Instant(ended), "next_retry_at": "",
 	})
 	check(t, app, collections.Observations, observation, map[string]any{"fhir_status": "transmitted", "emr_resource_id": "emr-7"})
-	if err := transmissions.Succeed(app, c, transmissions.Delivered{EMRID: "emr-8"}, started, ended); !errors.Is(err, transmissions.ErrLost) {
+	if _, err := transmissions.Succeed(app, c, transmissions.Delivered{EMRID: "emr-8"}, started, ended); !errors.Is(err, transmissions.ErrLost) {
 		t.Errorf("settled twice: %v", err)
 	}
 }
@@ -305,7 +305,7 @@ func TestRecover(t *testing.T) {
 	check(t, app, collections.Transmissions, id, map[string]any{"status": "pending", "ambiguous": true, "attempt_count": 0.0, "claimed_at": ""})
 	check(t, app, collections.Transmissions, waiting, map[string]any{"status": "pending", "ambiguous": false})
 	check(t, app, collections.Observations, observation, map[string]any{"fhir_status": "pending"})
-	if err := transmissions.Succeed(app, lost, transmissions.Delivered{}, now, now); !errors.Is(err, transmissions.ErrLost) {
+	if _, err := transmissions.Succeed(app, lost, transmissions.Delivered{}, now, now); !errors.Is(err, transmissions.ErrLost) {
 		t.Errorf("the lost worker settled it: %v", err)
 	}
 	if n, err := transmissions.Recover(app, nil, now); err != nil || n != 0 {
@@ -335,7 +335,7 @@ func TestList(t *testing.T) {
 	third, _ := queue(t, app, patient, now.Add(2*time.Minute))
 	c := claim(t, app, 1, now)[0]
 	later := now.Add(time.Hour)
-	if err := transmissions.Succeed(app, c, transmissions.Delivered{EMRID: "x"}, later, later); err != nil {
+	if _, err := transmissions.Succeed(app, c, transmissions.Delivered{EMRID: "x"}, later, later); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {

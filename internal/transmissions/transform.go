@@ -29,9 +29,10 @@ func findOnItsWay(tx core.App, observationID string) (onItsWay, error) {
 	return onItsWay{o}, err
 }
 
-// sendable refuses what is under way or has arrived: the EMR would have it twice. A reading entered in error is not for it, nor a suspect one.
+// sendable refuses what is under way or has arrived: the EMR would have it twice. A suspect reading is not for it, nor one entered in error, but
+// where its copy is to be corrected.
 func (s onItsWay) sendable() error {
-	if s.Withdrawn {
+	if s.Withdrawn && !s.Copied {
 		return fault.State("invalid_state", "The observation was entered in error.")
 	}
 	if s.Suspect {
@@ -67,7 +68,7 @@ func (w *Worker) Transform(app core.App, observationID string, by audit.Actor, n
 			unfit = true
 			return collections.NoteTransformError(tx, observationID, "The reading has no FHIR form.")
 		}
-		return s.transformed(tx, observationID, by, now)
+		return s.transformed(tx, stored, w.HeartRate && fhir.HasHeartRate(stored.Reading), by, now)
 	})
 	if err != nil {
 		return err
@@ -80,7 +81,8 @@ func (w *Worker) Transform(app core.App, observationID string, by audit.Actor, n
 }
 
 // transformed stores that there is a FHIR form, and the intent to deliver it.
-func (s onItsWay) transformed(tx core.App, observationID string, by audit.Actor, now time.Time) error {
+func (s onItsWay) transformed(tx core.App, stored fhir.Stored, heartRate bool, by audit.Actor, now time.Time) error {
+	observationID := stored.ID
 	if err := collections.NoteTransformed(tx, observationID, s.Version+1, now); err != nil {
 		return err
 	}
@@ -89,8 +91,14 @@ func (s onItsWay) transformed(tx core.App, observationID string, by audit.Actor,
 		return err
 	}
 	if !queued {
-		if _, err := Queue(tx, Draft{ObservationID: observationID, PatientID: s.Patient, ObservationType: s.Kind}, now); err != nil {
+		draft := Draft{ObservationID: observationID, PatientID: s.Patient, ObservationType: s.Kind}
+		if _, err := Queue(tx, draft, now); err != nil {
 			return err
+		}
+		if draft.Form = collections.FormHeartRate; heartRate {
+			if _, err := Queue(tx, draft, now); err != nil {
+				return err
+			}
 		}
 	}
 	return audit.Append(tx, audit.Entry{

@@ -3,7 +3,6 @@ package transmissions
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -14,7 +13,6 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/groupcommit"
@@ -46,6 +44,8 @@ type EMR interface {
 	Configured() bool
 	CreateObservation(ctx context.Context, observationID string, resource []byte, requestID string) (emr.Created, error)
 	FindObservation(ctx context.Context, observationID string) (emrID string, found bool, err error)
+	LookUpObservation(ctx context.Context, observationID string) (emrID string, found bool, err error)
+	UpdateObservation(ctx context.Context, emrID string, resource []byte, requestID string, ambiguous bool) (emr.Created, error)
 }
 
 // Options of a worker.
@@ -53,9 +53,13 @@ type Options struct {
 	EMR      EMR
 	Schedule Schedule
 	// Load reads the observation behind a transmission.
-	Load  func(app core.App, observationID string) (fhir.Stored, error)
-	Clock func() time.Time
-	Log   *slog.Logger
+	Load func(app core.App, observationID string) (fhir.Stored, error)
+	// LoadMean reads the mean blood pressure of a patient from one date to another; nil where means are never sent.
+	LoadMean func(app core.App, patientID, from, to string) (fhir.Mean, error)
+	// HeartRate has the pulse of a reading sent as an observation of its own, too.
+	HeartRate bool
+	Clock     func() time.Time
+	Log       *slog.Logger
 	// Spread draws from [-1, 1]; nil means at random.
 	Spread func() float64
 	// Finished is told of each delivery, after its commit; it may be nil and must not block.
@@ -69,6 +73,7 @@ type Result struct {
 	ErrorCode, ErrorMessage       string
 	RetryAt                       time.Time // zero when none
 	StoredAt                      time.Time // of the observation; zero when it is not known
+	Again                         bool      // it waits again, for what has changed meanwhile
 }
 
 // Failed reports whether the delivery failed.
@@ -306,90 +311,4 @@ func (w *Worker) failStuck(app core.App) error {
 		}
 	}
 	return nil
-}
-
-// ended is a delivery that has ended, and what that came to.
-type ended = groupcommit.Item[endedDelivery, Result]
-
-type endedDelivery struct {
-	claimed Claimed
-	delivery
-}
-
-// record stores how a delivery ended: state, ledger and audit in one transaction, which others may share.
-func (w *Worker) record(app core.App, c Claimed, d delivery) (Result, error) {
-	result, err := w.endings.Commit(app, endedDelivery{c, d})
-	if err != nil {
-		return result, fmt.Errorf("record the end of %s: %w", c.ID, err)
-	}
-	return result, nil
-}
-
-// tell says what a group came to.
-func (w *Worker) tell(group []*ended) {
-	for _, e := range group {
-		if !e.Out.RetryAt.IsZero() {
-			w.Wake() // whichever round it was sent in, Run is to know of the retry
-		}
-		if e.Err == nil && w.Finished != nil {
-			w.Finished(e.Out)
-		}
-	}
-}
-
-func (w *Worker) store(app core.App, group []*ended) error {
-	now := w.Clock()
-	return app.RunInTransaction(func(tx core.App) error {
-		trail, err := audit.NewChain(tx)
-		if err != nil {
-			return err
-		}
-		tx = collections.Prepared(tx)
-		for _, e := range group {
-			// A lapsed claim changes nothing, and so does not spoil the group.
-			if e.Err = w.move(tx, trail, e, now); e.Err != nil && !errors.Is(e.Err, ErrLost) {
-				return e.Err
-			}
-		}
-		return trail.Store()
-	})
-}
-
-// move makes the one change of state that a delivery ends in, with its ledger and its line in the audit trail.
-func (w *Worker) move(tx core.App, trail *audit.Chain, e *ended, now time.Time) error {
-	c, d, outcome := e.In.claimed, e.In.delivery, audit.Success
-	e.Out = Result{TransmissionID: c.ID, ObservationID: c.ObservationID, EMRID: d.done.EMRID, StoredAt: collections.ParseInstant(c.CreatedAt)}
-	if d.err == nil {
-		if err := Succeed(tx, c, d.done, d.startedAt, now); err != nil {
-			return err
-		}
-	} else {
-		next, err := Fail(tx, c, Failure{
-			Code: d.err.Code, Message: d.err.Message, Diagnostics: d.err.Diagnostics.Reveal(),
-			Ambiguous: d.err.Ambiguous, RetryAfter: d.err.RetryAfter,
-		}, w.Schedule, w.Spread(), d.startedAt, now)
-		if err != nil {
-			return err
-		}
-		outcome = audit.MinorFailure
-		e.Out.ErrorCode, e.Out.ErrorMessage, e.Out.RetryAt = d.err.Code, d.err.Message, next
-	}
-	for _, attempt := range d.attempts {
-		line := collections.TransmissionAttempt{
-			StartedAt: collections.Instant(d.startedAt.Add(attempt.Started)), DurationMS: attempt.Took.Milliseconds(),
-			RequestID: attempt.RequestID, ErrorCode: attempt.Code,
-		}
-		if attempt.Status != 0 {
-			line.StatusCode = &attempt.Status
-		}
-		if err := collections.InsertTransmissionAttempt(tx, c.ID, line); err != nil {
-			return err
-		}
-	}
-	actor := audit.System()
-	actor.From.RequestID = d.requestID
-	return trail.Add(audit.Entry{
-		Event: audit.EMRTransmit, Outcome: outcome, Actor: actor,
-		ResourceType: audit.ResourceTransmission, ResourceID: c.ID, PatientID: c.PatientID,
-	}, now)
 }

@@ -57,6 +57,7 @@ func init() {
 			Codes: []Code{
 				{"41653-7", "Glucose [Mass/volume] in Capillary blood by Glucometer"}, {"2339-0", "Glucose [Mass/volume] in Blood"},
 			},
+			Device: Code{"337414009", "Blood glucose meter"},
 		},
 	})
 }

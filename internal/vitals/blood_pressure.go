@@ -21,7 +21,7 @@ var (
 	Pulse = &Parameter{
 		Name: "pulse", Column: "pulse", Label: "Pulse", Range: Range{30, 250, UnitBPM},
 		Group: "pulse", Sides: allSides, Defaults: Limits{new(40.0), new(50.0), new(110.0), new(130.0)},
-		FHIR: &Quantity{Code{"8867-4", "Heart rate"}, 0, "beats/minute", "/min"},
+		FHIR: &Quantity{Code{"8867-4", "Heart rate"}, 0, "beats/minute", "/min"}, Alone: "us-core-heart-rate",
 	}
 	// IrregularHeartbeat is a bit of the cuff's measurement status. Source: docs/decisions/fhir.md, "Irregular heartbeat in FHIR".
 	IrregularHeartbeat = &Mark{
@@ -43,6 +43,7 @@ func init() {
 		Stale: Stale{Days: 5, Of: []*Parameter{Systolic, Diastolic}, Also: []*Parameter{Pulse}, Decimals: 2},
 		FHIR: Form{
 			Profile: "us-core-blood-pressure", Codes: []Code{{"85354-9", "Blood pressure panel with all children optional"}},
+			Device: Code{"258057004", "Non-invasive blood pressure monitor"},
 		},
 	})
 }

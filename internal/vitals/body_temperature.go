@@ -22,7 +22,10 @@ func init() {
 		Kind: BodyTemperature, Place: 5, Must: []*Parameter{TemperatureC},
 		Words: []string{"temperature"}, Devices: []string{"thermometer"},
 		Stale: Stale{Days: 5, Of: []*Parameter{TemperatureC}, Decimals: 2},
-		FHIR:  Form{Profile: "us-core-body-temperature", Codes: []Code{{"8310-5", "Body temperature"}}, Value: TemperatureC},
+		FHIR: Form{
+			Profile: "us-core-body-temperature", Codes: []Code{{"8310-5", "Body temperature"}}, Value: TemperatureC,
+			Device: Code{"27991004", "Thermometer, device"},
+		},
 	})
 }
 

@@ -57,6 +57,8 @@ type Form struct {
 	Laboratory bool
 	// Value is the parameter that is the observation's own value; nil where all are components.
 	Value *Parameter
+	// Device is the SNOMED CT code of what measures it.
+	Device Code
 }
 
 // Code is a code of a terminology with its words there.

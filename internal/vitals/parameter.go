@@ -39,6 +39,8 @@ type Parameter struct {
 	Doubt *Doubt
 
 	FHIR *Quantity // nil for one that is not sent on
+	// Alone is its US Core profile where it can be an observation of its own besides the kind's.
+	Alone string
 
 	// Kinds are those that measure it.
 	Kinds []Kind

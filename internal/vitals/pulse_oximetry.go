@@ -21,7 +21,7 @@ func init() {
 		Devices: []string{"pulse_oximeter"},
 		Stale:   Stale{Days: 5, Of: []*Parameter{SpO2, Pulse}, Decimals: 2},
 		FHIR: Form{
-			Profile: "us-core-pulse-oximetry", Value: SpO2,
+			Profile: "us-core-pulse-oximetry", Value: SpO2, Device: Code{"448703006", "Pulse oximeter"},
 			Codes: []Code{ // US Core requires both
 				{"59408-5", "Oxygen saturation in Arterial blood by Pulse oximetry"}, {"2708-6", "Oxygen saturation in Arterial blood"},
 			},

@@ -33,7 +33,10 @@ func init() {
 		Kind: Weight, Place: 2, Must: []*Parameter{WeightKg},
 		Words: []string{"body_weight"}, Devices: []string{"weight_scale", "scale"},
 		Stale: Stale{Days: 5, Of: []*Parameter{WeightKg}, Decimals: 1},
-		FHIR:  Form{Profile: "us-core-body-weight", Codes: []Code{{"29463-7", "Body weight"}}, Value: WeightKg},
+		FHIR: Form{
+			Profile: "us-core-body-weight", Codes: []Code{{"29463-7", "Body weight"}}, Value: WeightKg,
+			Device: Code{"19892000", "Scale, device"},
+		},
 	})
 }
 

@@ -28,6 +28,7 @@ function derive(name, from, change) {
 const require1 = (...ids) => (elements) => elements.map((e) => (ids.includes(e.id) ? { ...e, min: 1 } : e));
 derive('us-core-body-weight', base('bodyweight'), require1('Observation.subject'));
 derive('us-core-body-temperature', base('bodytemp'), require1('Observation.subject'));
+derive('us-core-heart-rate', base('heartrate'), require1('Observation.subject'));
 derive('us-core-pulse-oximetry', base('oxygensat'), (elements) => {
   const slice = 'Observation.code.coding:OxygenSatCode';
   const second = elements.filter((e) => e.id.startsWith(slice)).map((e) => {
@@ -42,8 +43,15 @@ derive('us-core-pulse-oximetry', base('oxygensat'), (elements) => {
 });
 derive('us-core-observation-clinical-result', base('Observation'), require1('Observation.category', 'Observation.subject'));
 
+// Of US Core 7.0.0, for means.
+derive('us-core-average-blood-pressure', base('Observation'), (elements) =>
+  require1('Observation.category', 'Observation.subject', 'Observation.effective[x]')(elements).map((e) => {
+    if (e.id === 'Observation.component') return { ...e, min: 2 };
+    return e.id === 'Observation.value[x]' ? { ...e, max: '0' } : e;
+  }));
+
 // R4's own blood-pressure profile is left out: this validator cannot follow its slices, and US Core's has all of its rules.
-const vitals = { '85354-9': 'vitalsigns', '29463-7': 'bodyweight', '8310-5': 'bodytemp', '2708-6': 'oxygensat' };
+const vitals = { '85354-9': 'vitalsigns', '8867-4': 'heartrate', '29463-7': 'bodyweight', '8310-5': 'bodytemp', '2708-6': 'oxygensat' };
 
 function profilesOf(resource) {
   const profiles = [undefined];

@@ -8,6 +8,7 @@ import { Failed, Nothing, useLoad, Waiting } from "../ui/states.js";
 import { useInSight } from "../ui/tabs.js";
 import { html, useEffect, useState } from "../view.js";
 import { PatientAlerts } from "./patient/alerts.js";
+import { Averages } from "./patient/averages.js";
 import { Billing } from "./patient/billing.js";
 import { Devices } from "./patient/devices.js";
 import { PatientEscalations } from "./patient/escalations.js";
@@ -22,7 +23,7 @@ import { Vitals } from "./patient/vitals.js";
 
 /** @type {{tab: string, name: string, may: () => boolean, show: (props: TabProps) => any}[]} */
 const tabs = [
-  { tab: "overview", name: "Overview", may: () => true, show: (props) => html`<${Vitals} ...${props} thresholds=${can("readClinical")} />${can("readClinical") && html`<${PatientAlerts} ...${props} />`}` },
+  { tab: "overview", name: "Overview", may: () => true, show: (props) => html`<${Vitals} ...${props} thresholds=${can("readClinical")} />${can("readClinical") && html`<${PatientAlerts} ...${props} />`}<${Averages} ...${props} />` },
   { tab: "readings", name: "Readings", may: () => true, show: (props) => html`<${Readings} ...${props} />` },
   { tab: "alerts", name: "Alerts", may: () => can("readClinical"), show: (props) => html`<${PatientAlerts} ...${props} />` },
   { tab: "escalations", name: "Escalations", may: () => can("readClinical"), show: (props) => html`<${PatientEscalations} ...${props} />` },

@@ -38,7 +38,7 @@ export function Transmissions() {
 /** @type {import("../../ui/table.js").Column[]} */
 const columns = [
   { name: "id", head: "Delivery" }, { name: "patient_name", head: "Patient" },
-  { name: "observation_type", head: "Reading", cell: (row) => kinds[row.observation_type] },
+  { name: "observation_type", head: "Reading", cell: (row) => (row.form === "reading" ? kinds[row.observation_type] : words(row.form)) },
   { name: "status", head: "State", cell: (row) => html`<${Badge} of=${row.status} text=${row.status === "failed" && row.next_retry_at === null ? "Given up" : stateName(row.status)} />` },
   { name: "attempt_count", head: "Retries", number: true, cell: (row) => `${row.attempt_count} of ${row.max_attempts}` },
   { name: "error_message", head: "What went wrong", cell: (row) => row.error_message ?? "" },

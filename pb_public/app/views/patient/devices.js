@@ -28,7 +28,7 @@ export function Devices({ id, active = true, changed = () => {} }) {
 const Device = ({ device: d, ask }) => html`
   <h3>${kinds[d.device_type] ?? words(d.device_type)}</h3>
   <p><${Badge} of=${d.status} /> <${Battery} level=${d.battery_level} state=${d.battery_state} />${d.flagged && html` <span class="badge warning"><span aria-hidden="true">◆</span> ${words(d.flag_reason ?? "flagged")}</span>`}</p>
-  <dl class="facts">${[["Device", d.device_id], ["Model", d.model ?? "–"], ["Given", day(d.assigned_at)], ["Last reading", ago(d.last_reading_at)], ["Set up", d.setup_completed_at ? day(d.setup_completed_at) : "not recorded"]]
+  <dl class="facts">${[["Device", d.device_id], ["Model", [d.manufacturer, d.model].filter(Boolean).join(" ") || "–"], ["Serial number", d.serial_number ?? "–"], ["Given", day(d.assigned_at)], ["Last reading", ago(d.last_reading_at)], ["Set up", d.setup_completed_at ? day(d.setup_completed_at) : "not recorded"]]
     .map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
   ${can("assignDevices") && html`<div class="actions">
     ${!d.setup_completed_at && html`<button onClick=${() => ask({ act: "setUp", device: d })} aria-label=${`Record the set-up of ${d.device_id}`}>Set-up done</button>`}
@@ -51,6 +51,10 @@ const dialogs = {
     <${Form} submit="Assign" cancel=${props.close} done=${finish("Assigned.", props)} send=${(values) => post("devices/assign/", { ...values, device_id: values.device_id ?? "", patient_id: props.patient })}>${(errors) => html`
       <${Field} label="Device number" name="device_id" hint="As printed on the device" errors=${errors} />
       <${Field} label="Kind" name="device_type" kind="select" value="blood_pressure" options=${Object.entries(kinds)} errors=${errors} />
+      <${Field} label="Manufacturer" name="manufacturer" hint="Goes to the EMR with the readings, as do the next three" errors=${errors} />
+      <${Field} label="Model" name="model" errors=${errors} />
+      <${Field} label="Serial number" name="serial_number" errors=${errors} />
+      <${Field} label="UDI" name="udi" errors=${errors} />
       <${Field} label="Shipping address" name="shipping_address" hint="Empty: the patient's" errors=${errors} />`}
     </${Form}>
   </${Dialog}>`,

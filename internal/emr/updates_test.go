@@ -1,0 +1,86 @@
+package emr_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/emr"
+)
+
+const (
+	copyID    = "obs-7"
+	corrected = `{"resourceType":"Observation","id":"obs-7","status":"entered-in-error","identifier":[{"value":"urn:uuid:1"}]}`
+	amended   = `{"resourceType":"Observation","id":"obs-7","meta":{"profile":["p"]},"status":"amended","valueQuantity":{"value":80.50}}`
+)
+
+// What the EMR answers, what it was asked, and how that ends.
+func TestUpdateObservation(t *testing.T) {
+	const has = `{"resourceType":"Observation","id":"obs-7","meta":{"versionId":"2"},"status":"amended","valueQuantity":{"value":80.5},"issued":"x"}`
+	const old = `{"resourceType":"Observation","id":"obs-7","status":"final","valueQuantity":{"value":80.5}}`
+	for _, test := range []struct {
+		name, resource string
+		ambiguous      bool
+		copy           int // status with which reading the copy is answered
+		kept           string
+		puts           []int // statuses of PUT, in order; 0 breaks the connection
+		want           string
+		there          bool
+		code           string
+		unsure         bool
+	}{
+		{name: "taken", resource: corrected, puts: []int{200}, want: "PUT"},
+		{name: "taken as new", resource: corrected, puts: []int{201}, want: "PUT"},
+		{name: "deleted there", resource: corrected, puts: []int{410}, want: "PUT", there: true},
+		{name: "unknown there", resource: corrected, puts: []int{404}, want: "PUT", code: emr.CodeInvalidResource},
+		{name: "not supported", resource: corrected, puts: []int{405}, want: "PUT", code: emr.CodeInvalidResource},
+		{name: "no scope", resource: corrected, puts: []int{403}, want: "PUT", code: emr.CodeAuth},
+		{name: "trouble, and it had arrived", resource: corrected, puts: []int{502}, copy: 200, kept: `{"status":"entered-in-error"}`, want: "PUT GET", there: true},
+		{name: "trouble, and it had not", resource: corrected, puts: []int{502, 200}, copy: 200, kept: old, want: "PUT GET PUT"},
+		{name: "lost, and nobody may look", resource: corrected, puts: []int{0, 200}, copy: 403, want: "PUT GET PUT"},
+		{name: "known to be unsure, there", resource: amended, ambiguous: true, copy: 200, kept: has, want: "GET", there: true},
+		{name: "known to be unsure, not there", resource: amended, ambiguous: true, copy: 200, kept: old, puts: []int{200}, want: "GET PUT"},
+		{name: "known to be unsure, deleted", resource: amended, ambiguous: true, copy: 410, want: "GET", there: true},
+		{name: "always trouble", resource: corrected, puts: []int{503, 503, 503, 503}, copy: 503, want: "PUT GET", code: emr.CodeUnavailable, unsure: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			fake := &fakeEMR{replies: map[string][]reply{"GET": {{status: test.copy, body: test.kept}}}}
+			for _, status := range test.puts {
+				answer := reply{status: status}
+				if status == 0 {
+					answer.err = errors.New("broken pipe")
+				}
+				fake.replies["PUT"] = append(fake.replies["PUT"], answer)
+			}
+			client := newClient(t, fake, func(o *emr.Options) { o.QuickRetryDelays = []time.Duration{1, 1, 1} })
+			got, err := client.UpdateObservation(t.Context(), copyID, []byte(test.resource), requestID, test.ambiguous)
+			var asked []string
+			for _, h := range fake.requests("fhir") {
+				asked = append(asked, h.method)
+				if h.url != baseURL+"/Observation/"+copyID {
+					t.Errorf("asked for %s", h.url)
+				}
+			}
+			if strings.Join(asked, " ") != test.want {
+				t.Errorf("asked %v, want %s", asked, test.want)
+			}
+			failure, failed := errors.AsType[*emr.Error](err)
+			switch {
+			case failed != (test.code != ""), failed && (failure.Code != test.code || failure.Ambiguous != test.unsure):
+				t.Errorf("%v, %+v", err, failure)
+			case !failed && (got.AlreadyThere != test.there || got.EMRID != copyID):
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+// A page that calls itself a success is no receipt.
+func TestUpdateTakesNoPageForAReceipt(t *testing.T) {
+	client := newClient(t, &fakeEMR{replies: map[string][]reply{"PUT": {{status: 200, body: "<html>"}}}})
+	_, err := client.UpdateObservation(t.Context(), copyID, []byte(corrected), requestID, false)
+	if failure, ok := errors.AsType[*emr.Error](err); !ok || !failure.Ambiguous {
+		t.Errorf("%v", err)
+	}
+}

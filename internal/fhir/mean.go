@@ -1,0 +1,66 @@
+package fhir
+
+import (
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// Mean is the mean blood pressure of a patient over some calendar days.
+type Mean struct {
+	ID        string // UUID, the same for a patient and period
+	PatientID string
+	// From is the first moment of the period and To the first one after it, in the patient's zone.
+	From, To time.Time
+	Readings int // 0: every reading of the period has been withdrawn
+	// Systolic and Diastolic are means to one decimal.
+	Systolic, Diastolic float64
+	CreatedAt           time.Time
+	// EMRID is the id of the EMR's copy when that is to be updated.
+	EMRID string
+}
+
+// The codes of the panel and its parts. Source: LOINC 96607-7, 96608-5, 96609-3; US Core, profile average-blood-pressure and its example.
+var (
+	meanPanel     = vitals.Code{Code: "96607-7", Display: "Blood pressure panel mean systolic and mean diastolic"}
+	meanSystolic  = vitals.Code{Code: "96608-5", Display: "Systolic blood pressure mean"}
+	meanDiastolic = vitals.Code{Code: "96609-3", Display: "Diastolic blood pressure mean"}
+	occurrences   = coding{snomedSystem, "246432004", "Number of occurrences"}
+)
+
+// meanDecimals is how exact a mean of whole millimetres is said.
+const meanDecimals = 1
+
+// DeliveredMean is the mean blood pressure panel in the form sent to the EMR.
+// Source: docs/decisions/fhir.md, "Mean blood pressure".
+func DeliveredMean(m Mean, externalID string) Resource {
+	o := &observation{
+		ResourceType:    "Observation",
+		Meta:            meta{Profile: []string{profilePrefix + "us-core-average-blood-pressure"}},
+		Identifier:      []identifier{{uuidSystem, "urn:uuid:" + m.ID}},
+		Status:          "final",
+		Category:        []concept{vitalSigns},
+		Code:            concept{Coding: []coding{loinc(meanPanel)}},
+		EffectivePeriod: &period{Start: local(m.From, m.From.Location()), End: local(m.To.Add(-time.Second), m.To.Location())},
+		Issued:          input.FormatInstant(m.CreatedAt),
+	}
+	for _, part := range []struct {
+		code vitals.Code
+		of   *vitals.Parameter
+		mean float64
+	}{{meanSystolic, vitals.Systolic, m.Systolic}, {meanDiastolic, vitals.Diastolic, m.Diastolic}} {
+		in := &vitals.Quantity{Code: part.code, Decimals: meanDecimals, Unit: part.of.FHIR.Unit, UCUM: part.of.FHIR.UCUM}
+		var value *float64
+		if m.Readings > 0 {
+			value = &part.mean
+		}
+		o.component(in, value, absentReason(false))
+	}
+	o.Component = append(o.Component, component{Code: concept{Coding: []coding{occurrences}}, ValueInteger: &m.Readings})
+	o.sendTo(externalID, Stored{EMRID: m.EMRID, EnteredInError: m.Readings == 0})
+	if m.Readings == 0 {
+		o.Status = "entered-in-error"
+	}
+	return Resource{content: o}
+}

@@ -1,0 +1,27 @@
+package jobs
+
+import (
+	"context"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/summaries"
+)
+
+// sendMeans has the mean blood pressure of each week that is over sent to the EMR, where the practice wants that.
+func sendMeans(e Engines, ctx context.Context, app core.App) (counts, error) {
+	seen, queued := 0, 0
+	if !e.SendMeans || !e.Transmissions.EMR.Configured() {
+		return counts{"seen": seen, "queued": queued}, nil
+	}
+	now := e.Clock.Now().UTC()
+	err := summaries.NewReader(e.Zone).EachWeek(ctx, app, now, func(week summaries.Week) error {
+		seen++
+		added, err := e.Transmissions.QueueMean(app, week.PatientID, week.From, week.To, week.Enough, now)
+		if added {
+			queued++
+		}
+		return err
+	})
+	return counts{"seen": seen, "queued": queued}, err
+}

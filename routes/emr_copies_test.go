@@ -1,0 +1,200 @@
+package routes_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/sandbox"
+	"github.com/vigilhealth/vigil/internal/transmissions"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/routes"
+)
+
+// atTheEMR is a clinic whose readings arrive at a real EMR sandbox.
+type atTheEMR struct {
+	*clinic
+	emr     *sandbox.EMR
+	patient string
+}
+
+func newAtTheEMR(t *testing.T) *atTheEMR {
+	t.Helper()
+	a := &atTheEMR{}
+	now := func() time.Time {
+		if a.clinic == nil {
+			return clock
+		}
+		return a.now
+	}
+	keys := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(emr.JWKS(emrKey())) }))
+	t.Cleanup(keys.Close)
+	var err error
+	a.emr, err = sandbox.NewEMR(sandbox.EMROptions{
+		ClientID: "vigil", JWKSURL: keys.URL, Now: now,
+		Patients: []sandbox.EMRPatient{{ID: "erx-1", MRN: "M-1", Family: "Lovelace", Given: []string{"Ada"}, Gender: "female", BirthDate: "1955-12-10"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(a.emr)
+	t.Cleanup(server.Close)
+	client, err := emr.New(emr.Options{
+		BaseURL: server.URL + "/fhir/demo", TokenURL: server.URL + "/oauth/token", ClientID: "vigil", PrivateKey: emrKey(), Now: now,
+		QuickRetryDelays: []time.Duration{}, Timeout: 2 * time.Second, ConditionalCreate: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.clinic = newIngestingClinic(t, func(e *routes.Engines) {
+		e.ProcessPendingLimit = 100
+		e.Transmissions = transmissions.NewWorker(transmissions.Options{
+			EMR: client, Schedule: transmissions.Schedule{time.Minute, time.Minute, time.Minute, time.Minute, time.Minute}, Clock: now,
+			Load: observations.NewEngine(observations.Rules{PracticeZone: newYork, SendDevice: true}).LoadFHIR,
+			Log:  slog.New(slog.DiscardHandler), Spread: func() float64 { return 0 },
+		})
+	})
+	a.patient = a.enrol(object{"external_id": "erx-1", "gateway_patient_id": "gw-1"})
+	return a
+}
+
+// deliver runs a round some time later.
+func (a *atTheEMR) deliver(after time.Duration) {
+	a.t.Helper()
+	a.now = a.now.Add(after)
+	a.ask(access.Admin, "POST", "/fhir/process-pending/", nil).want(200)
+}
+
+// copies are what the EMR has, oldest first.
+func (a *atTheEMR) copies(want int) []sandbox.StoredObservation {
+	a.t.Helper()
+	all := a.emr.Observations()
+	if len(all) != want {
+		a.t.Fatalf("the EMR has %d observations, want %d", len(all), want)
+	}
+	for _, o := range all {
+		if o.Creates != 1 {
+			a.t.Errorf("%s was created %d times", o.Identifier, o.Creates)
+		}
+	}
+	return all
+}
+
+func (a *atTheEMR) withdraw(id string) {
+	a.t.Helper()
+	a.ask(access.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "the neighbour's"}).want(200)
+}
+
+// A reading that was entered in error is marked at the EMR, exactly once, whatever goes wrong on the way; before it was sent it never is.
+func TestStoryWithdrawnAtTheEMR(t *testing.T) {
+	for name, fault := range map[string]sandbox.Fault{
+		"nothing":       {Match: "PUT /nowhere"},
+		"not reached":   {Match: "PUT ", Times: 2, Drop: sandbox.DropBefore},
+		"answer lost":   {Match: "PUT ", Times: 1, Drop: sandbox.DropAfter},
+		"unavailable":   {Match: "PUT ", Times: 2, Status: 503},
+		"half answered": {Match: "PUT ", Times: 1, Answer: sandbox.AnswerHalf},
+		"proxy's page":  {Match: "PUT ", Times: 1, Answer: sandbox.AnswerHTML},
+		"token expired": {Match: "PUT ", Times: 1, Token: sandbox.TokenExpired},
+		"slow down":     {Match: "PUT ", Times: 1, Status: 429},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAtTheEMR(t)
+			id := a.event(t, cuffEvent("BP-1", "gw-1", 150, a.now)).want(200).at("observation_id").(string)
+			a.deliver(time.Minute)
+			if got := a.copies(1)[0]; got.Status != "final" || got.Versions != 1 {
+				t.Errorf("delivered %s, version %d", got.Status, got.Versions)
+			}
+			a.emr.Fail(fault)
+			a.withdraw(id)
+			a.withdraw(id)
+			for range 5 {
+				a.deliver(10 * time.Minute)
+			}
+			if got := a.copies(1)[0]; got.Status != "entered-in-error" || got.Versions != 2 {
+				t.Errorf("withdrawn: %s, version %d", got.Status, got.Versions)
+			}
+			a.ask(access.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200).
+				wantAt(object{"fhir_status": "transmitted", "status": "entered_in_error"})
+
+			never := a.event(t, cuffEvent("BP-1", "gw-1", 151, a.now)).want(200).at("observation_id").(string)
+			a.withdraw(never)
+			a.deliver(10 * time.Minute)
+			a.copies(1)
+			a.ask(access.Nurse, "GET", "/ingestion/observations/"+never+"/", nil).want(200).wantAt(object{"fhir_status": "failed"})
+		})
+	}
+}
+
+// An EMR that takes no updates leaves the correction to people, who are told once.
+func TestStoryEMRTakesNoUpdate(t *testing.T) {
+	a := newAtTheEMR(t)
+	id := a.event(t, cuffEvent("BP-1", "gw-1", 150, a.now)).want(200).at("observation_id").(string)
+	a.deliver(time.Minute)
+	a.emr.Fail(sandbox.Fault{Match: "PUT ", Status: 405})
+	a.withdraw(id)
+	for range 8 {
+		a.deliver(time.Hour)
+	}
+	var told int
+	if err := a.app.DB().NewQuery("SELECT COUNT(*) FROM announcements WHERE kind = 'emr_copy_wrong'").Row(&told); err != nil || told != 1 {
+		t.Errorf("told %d times (%v)", told, err)
+	}
+	a.emr.ClearFaults()
+	a.ask(access.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(200)
+	a.deliver(time.Minute)
+	if got := a.copies(1)[0]; got.Status != "entered-in-error" {
+		t.Errorf("sent by hand: %s", got.Status)
+	}
+}
+
+// What a device measured and what a person typed differ at the EMR, and its times say where the patient was.
+func TestStoryTypedAndMeasuredAtTheEMR(t *testing.T) {
+	a := newAtTheEMR(t)
+	a.ask(access.MA, "POST", "/devices/assign/", object{
+		"device_id": "BP-1", "patient_id": a.patient, "device_type": "blood_pressure", "manufacturer": "Example Medical", "model": "BP-7",
+		"serial_number": "4711", "udi": "(01)00844588003288(21)4711",
+	}).want(200).wantAt(object{"manufacturer": "Example Medical", "model": "BP-7", "serial_number": "4711", "udi": "(01)00844588003288(21)4711"})
+	a.ask(access.MA, "GET", "/devices/BP-1/", nil).want(200).wantAt(object{"manufacturer": "Example Medical", "serial_number": "4711"})
+	owner := vigiltest.User(t, a.app, access.Patient, vigiltest.PortalOf(a.patient))
+	a.event(t, cuffEvent("BP-1", "gw-1", 150, a.now)).want(200)
+	body := object{"patient_id": a.patient, "systolic": 128, "diastolic": 79, "device_id": "BP-1", "measured_at": "2026-01-15T13:40:00Z"}
+	a.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", body).want(201)
+	body["systolic"], body["measured_at"] = 127, "2026-01-15T13:41:00Z"
+	a.askAs(owner, "POST", "/ingestion/blood-pressure/", body).want(201)
+	a.deliver(time.Minute)
+	want := map[string]struct{ tag, effective string }{
+		"DEVRPT": {"DEVRPT", "2026-01-15T08:45:00-05:00"}, "HCPRPT": {"HCPRPT", "2026-01-15T08:40:00-05:00"}, "PATRPT": {"PATRPT", "2026-01-15T08:41:00-05:00"},
+	}
+	for _, o := range a.copies(3) {
+		var sent struct {
+			Meta struct {
+				Tag []struct{ Code string }
+			}
+			Effective string `json:"effectiveDateTime"`
+			Contained []struct{ SerialNumber, Manufacturer, ModelNumber string }
+			Device    struct{ Reference, Display string }
+			Performer []struct{ Reference string }
+		}
+		if err := json.Unmarshal(o.Resource, &sent); err != nil || len(sent.Meta.Tag) != 1 {
+			t.Fatalf("%v: %s", err, o.Resource)
+		}
+		tag := sent.Meta.Tag[0].Code
+		if sent.Effective != want[tag].effective || sent.Device.Display != "BP-1" {
+			t.Errorf("%s: %+v", tag, sent)
+		}
+		measured := len(sent.Contained) == 1 && sent.Contained[0].SerialNumber == "4711" && sent.Device.Reference == "#device"
+		if measured != (tag == "DEVRPT") || (len(sent.Performer) == 1 && sent.Performer[0].Reference == "Patient/erx-1") != (tag == "PATRPT") {
+			t.Errorf("%s: %+v", tag, sent)
+		}
+		delete(want, tag)
+	}
+	if len(want) != 0 {
+		t.Errorf("missing: %v", want)
+	}
+}
