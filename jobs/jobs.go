@@ -79,6 +79,7 @@ var table = []job{
 	{"pending FHIR processing", gocron.CronJob("*/5 * * * *", false), sendDue},
 	{"risk recalculation", gocron.CronJob("0 * * * *", false), rescore},
 	{"overdue escalations", gocron.CronJob("* * * * *", false), remind},
+	{"ages", gocron.CronJob("*/15 * * * *", false), keepAges},
 	{"mail delivery", gocron.CronJob("*/5 * * * *", false), sendMails},
 	{"push delivery", gocron.CronJob("*/5 * * * *", false), sendPushes},
 	{"reminders", gocron.CronJob("*/15 * * * *", false), remindPeople},

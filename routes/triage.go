@@ -34,6 +34,7 @@ type triageView struct {
 	ActiveEscalations      int             `json:"active_escalations"`
 	LastReadingAt          *string         `json:"last_reading_at"`
 	NeedsReview            bool            `json:"needs_review"`
+	NeedsThresholds        bool            `json:"needs_thresholds"`
 	RiskFactors            []triage.Factor `json:"risk_factors"`
 	Trends                 triage.Trends   `json:"trends,omitzero"` // when asked for
 }
@@ -45,7 +46,7 @@ func viewTriage(row triage.Row, names map[string]patients.Name) triageView {
 		UnacknowledgedAlerts: row.UnacknowledgedAlerts, UnacknowledgedCritical: row.UnacknowledgedCritical, LatestVitals: row.Latest.Shown(),
 		LastReviewedAt: instantOrNull(row.LastReviewedAt), LastReviewedBy: orNull(row.LastReviewedBy),
 		ActiveEscalations: row.ActiveEscalations, LastReadingAt: instantOrNull(row.LastReadingAt),
-		NeedsReview: row.NeedsReview, RiskFactors: row.Factors,
+		NeedsReview: row.NeedsReview, NeedsThresholds: row.NeedsThresholds(), RiskFactors: row.Factors,
 	}
 	if row.UnacknowledgedAlerts > 0 {
 		view.OldestUnacknowledgedAt = instantOrNull(row.OldestUnacknowledgedAt)

@@ -56,7 +56,7 @@ type Circumstances struct {
 
 // Factor explains a part of a score.
 type Factor struct {
-	Factor string  `json:"factor"` // vitals, alerts, review or floor
+	Factor string  `json:"factor"` // vitals, alerts, review, floor or thresholds
 	Points float64 `json:"points"`
 	Detail string  `json:"detail"`
 }
