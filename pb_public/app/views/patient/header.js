@@ -36,6 +36,7 @@ export function Header({ patient: p, standing, changed, emergency, brief }) {
       ${standing && html`<${Risk} score=${standing.risk_score} level=${standing.risk_level} />`}
       <h1>${name}</h1>
       ${p.status === "archived" && html`<${Badge} of="archived" />`}
+      ${p.needs_thresholds && html`<${Badge} of="warning" text="Needs thresholds" />`}
       ${emergency && html`<span class="badge critical"><span aria-hidden="true">▲</span> Emergency access, on record</span>`}
       <div class="acts no-print">
         ${!emergency && standing && can("review") && html`<${ActionButton} act=${() => post(`triage/patients/${p.id}/review/`)} said="Review noted." done=${changed}>Note as reviewed</${ActionButton}>`}
@@ -67,7 +68,7 @@ export function Header({ patient: p, standing, changed, emergency, brief }) {
 /** What stays in a brief header: whom it is about, how to reach them, and whether they are heard from. */
 const kept = ["MRN", "Born", "Phone", "Diagnoses", "Last reading", "Archived because"];
 
-const factorNames = { vitals: "Vitals", alerts: "Alerts", review: "Time since review", floor: "Kept up by what is open" };
+const factorNames = { vitals: "Vitals", alerts: "Alerts", review: "Time since review", floor: "Kept up by what is open", thresholds: "Thresholds" };
 
 /** @param {{id: string, name: string, close: () => void, done: () => void}} props */
 const ArchiveDialog = ({ id, name, close, done }) => html`<${Dialog} title=${`Archive ${name}`} close=${close}>
