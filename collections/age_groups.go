@@ -36,9 +36,9 @@ type Young struct {
 
 // YoungAfter are the next ones in order of their ids.
 func YoungAfter(app core.App, after string, limit int) (page []Young, err error) {
-	query := app.DB().Select("p.id", "p.date_of_birth", "p.time_zone", "t.age_group").From("triage_scores t").
-		Join("CROSS JOIN", "patients p", dbx.NewExp("p.id = t.patient")). // CROSS fixes the order: few are young
-		Where(dbx.NewExp("t.age_group != 'adult' AND t.patient > {:after}", dbx.Params{"after": after})).OrderBy("t.patient").Limit(int64(limit))
+	query := app.DB().NewQuery(`SELECT p.id, p.date_of_birth, p.time_zone, t.age_group
+		FROM triage_scores t INDEXED BY idx_triage_scores_minors CROSS JOIN patients p ON p.id = t.patient
+		WHERE t.age_group != 'adult' AND t.patient > {:after} ORDER BY t.patient LIMIT {:limit}`).Bind(dbx.Params{"after": after, "limit": limit})
 	err = eachRow("list the young", query, func(rows *dbx.Rows) error {
 		var y Young
 		var sealed string
@@ -71,5 +71,7 @@ func ThresholdsStates(app core.App, patientIDs []string) (list []ThresholdsState
 
 // CountWithoutThresholds is how many active patients need thresholds of their own; of a person's care teams unless "".
 func CountWithoutThresholds(app core.App, careTeamOf string) (int, error) {
-	return append(listed(careTeamOf), dbx.NewExp("age_group = 'minor' AND needs_thresholds = TRUE")).Count(app, TriageScores)
+	// The plus leaves SQLite the index of the few who are not of age.
+	where := Conditions{dbx.NewExp("+listed = TRUE AND age_group != 'adult' AND needs_thresholds = TRUE")}.OnCareTeamOf(careTeamOf)
+	return where.Count(app, TriageScores)
 }

@@ -22,7 +22,7 @@ func init() {
 			(&table{Collection: scores}).with(
 				choice("age_group", "For a minor the practice's defaults do not hold. Empty until the age was looked at.", "minor", "adult"),
 				flag("needs_thresholds", "A minor of whom something is measured without bounds."),
-			).index("minors", false, "age_group, patient", "age_group != 'adult'"),
+			).index("minors", false, "patient", "age_group != 'adult'"),
 			(&table{Collection: thresholds}).with(structured("templates", "The templates that were applied: id, version, at, by.")),
 		)
 		if err != nil {
