@@ -2,6 +2,7 @@ package routes
 
 import (
 	"encoding/json"
+
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
