@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
@@ -21,8 +20,8 @@ type Minor struct {
 const FactorThresholds = "thresholds"
 
 // readMinor is that of a row; nil for adults, who need none.
-func readMinor(ageGroup string, bounds *string, expected []byte) (*Minor, error) {
-	if ageGroup != collections.AgeMinor {
+func readMinor(bounds *string, expected []byte) (*Minor, error) {
+	if expected == nil {
 		return nil, nil //nolint:nilnil // an adult is an answer
 	}
 	m := &Minor{}

@@ -73,9 +73,9 @@ func ReadPicture(app core.App, patientID string, reading *vitals.Reading, now ti
 func readPictures(app core.App, where string, params dbx.Params, now time.Time) (pictures []Picture, err error) {
 	params["since"] = collections.Instant(now.Add(-vitalsWindow))
 	rows, err := app.DB().NewQuery(`SELECT t.patient, COALESCE(t.latest_vitals, ''), t.last_reviewed_at, t.enrolled_at,
-			t.risk_score, t.risk_level, t.needs_review, t.needs_thresholds, t.age_group,
+			t.risk_score, t.risk_level, t.needs_review, t.needs_thresholds,
 			CASE WHEN t.age_group = 'minor' THEN (SELECT json_group_array(kind) FROM (SELECT kind FROM devices WHERE patient = t.patient AND kind != ''
-				UNION SELECT key FROM patients c, json_each(c.monitoring_schedule) WHERE c.id = t.patient AND key IS NOT NULL)) ELSE '[]' END,
+				UNION SELECT key FROM patients c, json_each(c.monitoring_schedule) WHERE c.id = t.patient AND key IS NOT NULL)) END,
 			(SELECT COALESCE(bounds, '') FROM thresholds WHERE patient = ''),
 			(SELECT COALESCE(bounds, '') FROM thresholds WHERE patient = t.patient),
 			(SELECT json_group_array(json_array(id, type, level, device_id, measured_at, created_at, normal_readings, parameter, value, origin) ORDER BY created_at)
@@ -112,15 +112,14 @@ func readPictures(app core.App, where string, params dbx.Params, now time.Time) 
 type pictureRow struct {
 	patient, latest, reviewedAt, enrolledAt string
 	shown                                   shown
-	ageGroup                                string
-	expected                                []byte
+	expected                                []byte // nil for an adult
 	defaults, bounds                        *string
 	open, recent, escalations, snoozes      []byte
 }
 
 func (r *pictureRow) scan(rows *dbx.Rows) error {
 	return rows.Scan(&r.patient, &r.latest, &r.reviewedAt, &r.enrolledAt, &r.shown.score, &r.shown.level, &r.shown.needsReview, &r.shown.needsBounds,
-		&r.ageGroup, &r.expected, &r.defaults, &r.bounds, &r.open, &r.recent, &r.escalations, &r.snoozes)
+		&r.expected, &r.defaults, &r.bounds, &r.open, &r.recent, &r.escalations, &r.snoozes)
 }
 
 func (r *pictureRow) picture(inForce alerts.InForceMemory) (p Picture, err error) {
@@ -131,7 +130,7 @@ func (r *pictureRow) picture(inForce alerts.InForceMemory) (p Picture, err error
 	if p.Latest, err = ParseLatest(r.latest); err != nil {
 		return p, err
 	}
-	if p.Minor, err = readMinor(r.ageGroup, r.bounds, r.expected); err != nil {
+	if p.Minor, err = readMinor(r.bounds, r.expected); err != nil {
 		return p, err
 	}
 	if p.Thresholds, err = inForce.Of(alerts.Defaults(r.defaults, p.Minor != nil), r.bounds); err != nil {
