@@ -53,6 +53,7 @@ const (
 	SignInSteps             = "sign_in_steps"
 	Snoozes                 = "snoozes"
 	ThresholdChanges        = "threshold_changes"
+	ThresholdTemplates      = "threshold_templates"
 	Thresholds              = "thresholds"
 	TimeEntries             = "time_entries"
 	TransmissionAttempts    = "transmission_attempts"
@@ -68,7 +69,7 @@ var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents}
 // Numbered are the collections whose contract ids are integers. The record id is the number, zero-padded.
 var Numbered = []string{
 	Users, Alerts, Escalations, ThresholdChanges, Consents, Payers, TimeEntries, PushTokens, Notifications, PushDeliveries, AuditLog, Snoozes, Passkeys,
-	EscalationEvents,
+	EscalationEvents, ThresholdTemplates,
 }
 
 // The columns that most collections have.

@@ -62,7 +62,7 @@ func (a *Alert) Withdraw(tx core.App, reason string, now time.Time) error {
 	return Update(tx, a.ProxyRecord(), "resolution_reason", "updated_at")
 }
 
-func (a *Alert) NormalReadings() int   { return a.GetInt("normal_readings") }
+func (a *Alert) NormalReadings() int { return a.GetInt("normal_readings") }
 
 // BySystem reports whether the service opened it.
 func (e *Escalation) BySystem() bool { return e.CreatedBy() == "system" }

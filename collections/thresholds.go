@@ -25,6 +25,9 @@ type ThresholdsRow struct {
 	Bounds    string `db:"bounds"` // JSON
 	UpdatedAt string `db:"updated_at"`
 	UpdatedBy string `db:"updated_by"`
+	Templates string `db:"templates"` // JSON: which templates were applied
+	// Minor: the practice's bounds, which are for adults, do not hold for the patient. Known of a patient without bounds, too.
+	Minor bool `db:"-"`
 }
 
 // Changed is when the bounds were last changed; zero for the values of the first day.
@@ -33,7 +36,7 @@ func (r ThresholdsRow) Changed() time.Time { return ParseInstant(r.UpdatedAt) }
 // FindThresholds returns the stored bounds of the practice and of a patient; a row without an id for none.
 func FindThresholds(app core.App, patientID string) (practice, own ThresholdsRow, err error) {
 	var rows []ThresholdsRow
-	err = app.DB().Select("id", "patient", "COALESCE(bounds, '') AS bounds", "updated_at", "updated_by").From(Thresholds).
+	err = app.DB().Select("id", "patient", "COALESCE(bounds, '') AS bounds", "updated_at", "updated_by", "COALESCE(templates, '') AS templates").From(Thresholds).
 		Where(dbx.In("patient", "", patientID)).All(&rows)
 	if err != nil {
 		return practice, own, fmt.Errorf("find thresholds: %w", err)
@@ -46,7 +49,12 @@ func FindThresholds(app core.App, patientID string) (practice, own ThresholdsRow
 			own = row
 		}
 	}
-	return practice, own, nil
+	if patientID == "" {
+		return practice, own, nil
+	}
+	group, err := AgeGroupOf(app, patientID)
+	own.Minor = group == AgeMinor
+	return practice, own, err
 }
 
 // StoreThresholds writes the bounds of a patient, or of the practice.
@@ -61,6 +69,7 @@ type PatientBounds struct {
 	PatientID string `db:"id"`
 	Bounds    string `db:"bounds"` // JSON
 	TimeZone  string `db:"time_zone"`
+	Minor     bool   `db:"minor"`
 }
 
 // BoundedPatients are the active patients, of a person's care teams unless ""; or one patient, whatever the state.
@@ -82,8 +91,8 @@ func (b BoundedPatients) Count(ctx context.Context, app core.App) (n int, err er
 
 // Page are the next ones, in order.
 func (b BoundedPatients) Page(ctx context.Context, app core.App, after string, limit int) (page []PatientBounds, err error) {
-	err = app.DB().Select("p.id", "COALESCE(t.bounds, '') AS bounds", "p.time_zone").From("patients p").
-		LeftJoin("thresholds t", dbx.NewExp("t.patient = p.id")).
+	err = app.DB().Select("p.id", "COALESCE(t.bounds, '') AS bounds", "COALESCE(s.age_group, '') = 'minor' AS minor", "p.time_zone").From("patients p").
+		LeftJoin("thresholds t", dbx.NewExp("t.patient = p.id")).LeftJoin("triage_scores s", dbx.NewExp("s.patient = p.id")).
 		Where(Every(append(b.where(), dbx.NewExp("p.id > {:after}", dbx.Params{"after": after})))).
 		OrderBy("p.id").Limit(int64(limit)).WithContext(ctx).All(&page)
 	return page, wrap(err, "list patients with their bounds")

@@ -282,7 +282,7 @@ var (
 	hourly = []string{"reminders", "overdue escalations", "snoozes and held alerts"}
 	fourth = []string{
 		"pending FHIR processing", "hub check", "missed readings", "silent devices", "stale readings", "risk recalculation", "smart billing engine",
-		"running timers", "EMR connection check", "push delivery", "mail delivery",
+		"running timers", "ages", "EMR connection check", "push delivery", "mail delivery",
 	}
 	daily    = map[int]string{2: "device billing", 3: "billing sums", 4: "audit verification", 5: "retention purge", 6: "database upkeep"}
 	tokenDay = "stale push token cleanup" // Sundays at 3

@@ -99,6 +99,7 @@ var table = []row{
 	{saving, []string{collections.Consents}, ruled, (*hooks).guardConsent},
 	{saving, []string{collections.Thresholds}, ruled, (*hooks).guardThresholds},
 	{deleting, []string{collections.Thresholds}, ruled, (*hooks).dropThresholds},
+	{saving, []string{collections.ThresholdTemplates}, ruled, (*hooks).guardTemplate},
 	{creating, []string{collections.Alerts}, ruled, refuseByHand("Alerts are raised by readings and devices.")},
 	{updating, []string{collections.Alerts}, ruled, (*hooks).guardAlert},
 	{saving, []string{collections.Escalations}, ruled, (*hooks).guardEscalation},
@@ -119,7 +120,7 @@ var ours = []string{
 	collections.Alerts, collections.BillingEntries, collections.CareTeamMembers, collections.Consents, collections.DeviceAssignments,
 	collections.DeviceOrders, collections.Devices, collections.Escalations, collections.GatewayEvents, collections.Hubs, collections.ICD10Codes,
 	collections.Observations, collections.Passkeys, collections.Patients, collections.PayerRates, collections.Payers, collections.Snoozes, collections.ThresholdChanges, collections.Thresholds,
-	collections.TimeEntries, collections.Transmissions, collections.TriageScores, collections.Users, core.CollectionNameSuperusers,
+	collections.ThresholdTemplates, collections.TimeEntries, collections.Transmissions, collections.TriageScores, collections.Users, core.CollectionNameSuperusers,
 	collections.EscalationEvents, collections.OnCallRota,
 }
 

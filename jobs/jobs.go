@@ -83,6 +83,7 @@ var table = []job{
 	{"risk recalculation", gocron.CronJob("0 * * * *", false), rescore},
 	{"overdue escalations", gocron.CronJob("* * * * *", false), remind},
 	{"snoozes and held alerts", gocron.CronJob("* * * * *", false), endWaits},
+	{"ages", gocron.CronJob("*/15 * * * *", false), keepAges},
 	{"mail delivery", gocron.CronJob("*/5 * * * *", false), sendMails},
 	{"push delivery", gocron.CronJob("*/5 * * * *", false), sendPushes},
 	{"reminders", gocron.CronJob("*/15 * * * *", false), remindPeople},

@@ -20,6 +20,7 @@ type dashboardView struct {
 	ReceivedToday       int            `json:"received_today"`
 	ExpectedToday       int            `json:"expected_today"`
 	ComplianceRate      float64        `json:"compliance_rate"`
+	NeedThresholds      int            `json:"patients_needing_thresholds"`
 	AvgProcessingTimeMS int64          `json:"avg_processing_time_ms"`
 	MonthlyRevenue      *billing.Cents `json:"monthly_revenue"`
 	LastUpdated         string         `json:"last_updated"`
@@ -48,7 +49,7 @@ func (a *api) readDashboard(c *web.Call) error {
 	}
 	view := dashboardView{
 		PatientsMonitored: k.PatientsMonitored, VitalAlerts: &k.VitalAlerts, TransmissionRate: k.TransmissionRate,
-		ReceivedToday: k.ReceivedToday, ExpectedToday: k.ExpectedToday, ComplianceRate: k.ComplianceRate,
+		ReceivedToday: k.ReceivedToday, ExpectedToday: k.ExpectedToday, ComplianceRate: k.ComplianceRate, NeedThresholds: k.NeedThresholds,
 		AvgProcessingTimeMS: k.AvgProcessingTimeMS, MonthlyRevenue: &k.MonthlyRevenue, LastUpdated: input.FormatInstant(k.At),
 		Scope: "all", Sections: dashboard.Sections(c.Caller.Role), QuickActions: dashboard.QuickActions(c.Caller.Role),
 	}

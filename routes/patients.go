@@ -12,12 +12,12 @@ import (
 )
 
 // showPatient answers with what a view makes of a patient as the caller may see it.
-func showPatient(c *web.Call, answer func(any) error, view func(patients.View) any) func(*collections.Patient, error) error {
+func (a *api) showPatient(c *web.Call, answer func(any) error, view func(patients.View) any) func(*collections.Patient, error) error {
 	return func(patient *collections.Patient, err error) error {
 		if err != nil {
 			return err
 		}
-		return web.Show(answer, view)(patients.NewView(patient, c.Caller.Role))
+		return web.Show(answer, view)(a.viewPatient(c, patient))
 	}
 }
 
@@ -28,7 +28,7 @@ func (a *api) createPatient(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return showPatient(c, c.Created, whole)(patients.Create(c.App, draft, c.Actor(), c.Now))
+	return a.showPatient(c, c.Created, whole)(patients.Create(c.App, draft, c.Actor(), c.Now))
 }
 
 func (a *api) readPatient(c *web.Call) error {
@@ -42,7 +42,7 @@ func (a *api) readPatient(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	view, err := patients.NewView(patient, c.Caller.Role)
+	view, err := a.viewPatient(c, patient)
 	if err != nil {
 		return err
 	}
@@ -132,6 +132,9 @@ func (a *api) findPatients(c *web.Call, wanted patients.Query) (views []patients
 			return nil, 0, 0, err
 		}
 	}
+	if err := a.addStandings(c, page, views); err != nil {
+		return nil, 0, 0, err
+	}
 	event := audit.PatientRead
 	if wanted.Search != "" {
 		event = audit.PatientSearch
@@ -146,7 +149,7 @@ func (a *api) replacePatient(c *web.Call, patient *collections.Patient) error {
 	if err != nil {
 		return err
 	}
-	return showPatient(c, c.OK, whole)(patients.Replace(c.App, patient.Id, draft, c.Actor(), c.Now))
+	return a.showPatient(c, c.OK, whole)(patients.Replace(c.App, patient.Id, draft, c.Actor(), c.Now))
 }
 
 func (a *api) deletePatient(c *web.Call, patient *collections.Patient) error {
@@ -154,7 +157,7 @@ func (a *api) deletePatient(c *web.Call, patient *collections.Patient) error {
 }
 
 func (a *api) restorePatient(c *web.Call, patient *collections.Patient) error {
-	return showPatient(c, c.OK, whole)(patients.Restore(c.App, patient.Id, c.Actor(), c.Now))
+	return a.showPatient(c, c.OK, whole)(patients.Restore(c.App, patient.Id, c.Actor(), c.Now))
 }
 
 // archivingView is the answer to archiving.
@@ -174,7 +177,7 @@ func (a *api) archivePatient(c *web.Call, patient *collections.Patient) error {
 	view := func(v patients.View) any {
 		return archivingView{v.ID, v.Status, v.ArchivedAt, v.ArchivedBy, v.ArchiveReason}
 	}
-	return showPatient(c, c.OK, view)(patients.Archive(c.App, patient.Id, reason, c.Actor(), c.Now))
+	return a.showPatient(c, c.OK, view)(patients.Archive(c.App, patient.Id, reason, c.Actor(), c.Now))
 }
 
 // unarchivingView is the answer to unarchiving.
@@ -187,7 +190,7 @@ type unarchivingView struct {
 
 func (a *api) unarchivePatient(c *web.Call, patient *collections.Patient) error {
 	view := func(v patients.View) any { return unarchivingView{v.ID, v.Status, v.UnarchivedAt, v.UnarchivedBy} }
-	return showPatient(c, c.OK, view)(patients.Unarchive(c.App, patient.Id, c.Actor(), c.Now))
+	return a.showPatient(c, c.OK, view)(patients.Unarchive(c.App, patient.Id, c.Actor(), c.Now))
 }
 
 // reason reads a body that is one required reason of up to 500 characters.

@@ -122,6 +122,15 @@ var table = slices.Concat([]route{
 	{http.MethodPut, "/patients/{id}/vital-config/", access.UpdateThresholds, limits.User, ofPatient((*api).updateThresholds)},
 	{http.MethodGet, "/settings/default-thresholds/", access.ReadDefaultThresholds, limits.User, (*api).readDefaultThresholds},
 	{http.MethodPut, "/settings/default-thresholds/", access.UpdateDefaultThresholds, limits.User, (*api).updateDefaultThresholds},
+	{http.MethodPost, "/patients/{id}/vital-config/apply-template/", access.UpdateThresholds, limits.User, ofPatient((*api).applyTemplate)},
+
+	// threshold_templates.go
+	{http.MethodGet, "/threshold-templates/", access.ReadTemplates, limits.User, (*api).listTemplates},
+	{http.MethodPost, "/threshold-templates/", access.ManageTemplates, limits.User, (*api).createTemplate},
+	{http.MethodGet, "/threshold-templates/{id}/", access.ReadTemplates, limits.User, of((*api).number, (*api).readTemplate)},
+	{http.MethodPut, "/threshold-templates/{id}/", access.ManageTemplates, limits.User, of((*api).number, (*api).replaceTemplate)},
+	{http.MethodDelete, "/threshold-templates/{id}/", access.ManageTemplates, limits.User, of((*api).number, (*api).deleteTemplate)},
+
 	{http.MethodGet, "/threshold-changes/", access.ReadThresholdChanges, limits.User, (*api).listThresholdChanges},
 
 	// vital_summary.go

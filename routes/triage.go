@@ -34,6 +34,7 @@ type triageView struct {
 	ActiveEscalations      int             `json:"active_escalations"`
 	LastReadingAt          *string         `json:"last_reading_at"`
 	NeedsReview            bool            `json:"needs_review"`
+	NeedsThresholds        bool            `json:"needs_thresholds"`
 	RiskFactors            []triage.Factor `json:"risk_factors"`
 	Handling               *string         `json:"handling"`
 	Trends                 triage.Trends   `json:"trends,omitzero"` // when asked for
@@ -46,7 +47,7 @@ func viewTriage(row triage.Row, names map[string]patients.Name) triageView {
 		UnacknowledgedAlerts: row.UnacknowledgedAlerts, UnacknowledgedCritical: row.UnacknowledgedCritical, LatestVitals: row.Latest.Shown(),
 		LastReviewedAt: instantOrNull(row.LastReviewedAt), LastReviewedBy: orNull(row.LastReviewedBy),
 		ActiveEscalations: row.ActiveEscalations, LastReadingAt: instantOrNull(row.LastReadingAt),
-		NeedsReview: row.NeedsReview, RiskFactors: row.Factors, Handling: orNull(string(triage.HandlingOf(row.RiskScore))),
+		NeedsReview: row.NeedsReview, NeedsThresholds: row.NeedsThresholds(), RiskFactors: row.Factors, Handling: orNull(string(triage.HandlingOf(row.RiskScore))),
 	}
 	if row.UnacknowledgedAlerts > 0 {
 		view.OldestUnacknowledgedAt = instantOrNull(row.OldestUnacknowledgedAt)

@@ -40,8 +40,20 @@ func thresholdsFor(c *web.Call) func(alerts.Configuration) thresholdsView {
 		view.Add("updated_at", instantOrNull(configured.UpdatedAt))
 		view.Add("updated_by", orNull(configured.UpdatedBy))
 		view.Add("is_default", configured.Default)
+		view.Add("templates", viewApplied(c, configured.Templates))
 		return view
 	}
+}
+
+// viewApplied lists the templates that a patient was given, without names of staff for portal users.
+func viewApplied(c *web.Call, applied []collections.AppliedTemplate) []collections.AppliedTemplate {
+	shown := append([]collections.AppliedTemplate{}, applied...)
+	for i := range shown {
+		if c.Caller.Role == access.Patient {
+			shown[i].By = ""
+		}
+	}
+	return shown
 }
 
 func viewGroup(group string, t alerts.Thresholds) (view object.Shown) {

@@ -43,6 +43,8 @@ const (
 	ReadDefaultThresholds   Action = "read default thresholds"
 	UpdateDefaultThresholds Action = "update default thresholds"
 	ReadThresholdChanges    Action = "read threshold changes"
+	ReadTemplates           Action = "read threshold templates"
+	ManageTemplates         Action = "manage threshold templates"
 	ReadCareTeam            Action = "read care team"
 	UpdateCareTeam          Action = "update care team"
 	ReadConsents            Action = "read consents"
@@ -160,6 +162,8 @@ var policy = map[Action]row{
 	ReadDefaultThresholds:   staff(None, None),
 	UpdateDefaultThresholds: only(Admin),
 	ReadThresholdChanges:    staff(None, None),
+	ReadTemplates:           staff(None, None),
+	ManageTemplates:         only(Admin),
 	ReadCareTeam:            staff(All, Own),
 	UpdateCareTeam:          only(Admin, ClinicalManager, Provider),
 	ReadConsents:            staff(All, Own),

@@ -25,6 +25,7 @@ type ChangeBody map[string]json.RawMessage
 // Change is a body that was found valid by itself: what to set, and why.
 type Change struct {
 	groups map[string]map[string]*float64 // nil switches the group off
+	whole  bool                           // a group is replaced, not changed
 	// Reason is 1 to 500 characters.
 	Reason phi.Text
 }
@@ -85,7 +86,7 @@ func (change Change) applyTo(old Bounds) Bounds {
 			changed[group] = nil
 			continue
 		}
-		if changed[group] == nil {
+		if changed[group] == nil || change.whole {
 			changed[group] = map[string]*float64{}
 		}
 		maps.Copy(changed[group], fields)
@@ -103,6 +104,8 @@ type Configuration struct {
 	UpdatedBy string
 	// Default says that nothing was ever set for the patient.
 	Default bool
+	// Templates are those the patient was given, the latest last.
+	Templates []collections.AppliedTemplate
 }
 
 // Configured returns the thresholds of a patient; of the practice when patientID is empty.
@@ -123,10 +126,14 @@ func configured(patientID string, practice, own collections.ThresholdsRow) (s st
 	if s.practice, err = ParseBounds(practice.Bounds); err != nil {
 		return s, c, err
 	}
+	s.practice = defaultsOf(s.practice, own.Minor)
 	if s.own, err = ParseBounds(own.Bounds); err != nil {
 		return s, c, err
 	}
-	c = Configuration{PatientID: patientID, UpdatedAt: own.Changed(), UpdatedBy: own.UpdatedBy, Default: own.ID == "" || patientID == ""}
+	if c.Templates, err = collections.ParseAppliedTemplates(own.Templates); err != nil {
+		return s, c, err
+	}
+	c.PatientID, c.UpdatedAt, c.UpdatedBy, c.Default = patientID, own.Changed(), own.UpdatedBy, own.ID == "" || patientID == ""
 	c.InForce, c.Off = s.inForce(patientID, s.own), s.own.off()
 	return s, c, nil
 }

@@ -68,9 +68,9 @@ func Simulate(ctx context.Context, app core.App, p Proposal, zone *time.Location
 		return outcome, err
 	}
 	patients := collections.BoundedPatients{PatientID: p.PatientID, CareTeamOf: p.CareTeamOf}
-	s := simulator{app: app, outcome: &outcome, patients: patients, zone: zone, inForce: func(own Bounds) Thresholds { return InForce(after, own) }}
+	s := simulator{app: app, outcome: &outcome, patients: patients, zone: zone, inForce: func(own Bounds, minor bool) Thresholds { return InForce(defaultsOf(after, minor), own) }}
 	if p.PatientID != "" {
-		s.inForce = func(Bounds) Thresholds { return InForce(before.practice, after) }
+		s.inForce = func(Bounds, bool) Thresholds { return InForce(before.practice, after) }
 	}
 	err = s.run(ctx)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -87,7 +87,7 @@ type simulator struct {
 	outcome  *Simulated
 	patients collections.BoundedPatients
 	zone     *time.Location
-	inForce  func(own Bounds) Thresholds
+	inForce  func(own Bounds, minor bool) Thresholds
 }
 
 func (s *simulator) run(ctx context.Context) error {
@@ -117,7 +117,7 @@ func (s *simulator) run(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if err := s.judge(ctx, patient.PatientID, s.inForce(own).In(collections.Zone(patient.TimeZone, s.zone))); err != nil {
+			if err := s.judge(ctx, patient.PatientID, s.inForce(own, patient.Minor).In(collections.Zone(patient.TimeZone, s.zone))); err != nil {
 				return err
 			}
 		}

@@ -26,6 +26,7 @@ type KPIs struct {
 	ReceivedToday       int
 	ExpectedToday       int
 	ComplianceRate      float64
+	NeedThresholds      int // minors of whom something is measured without bounds
 	AvgProcessingTimeMS int64
 	MonthlyRevenue      billing.Cents
 	At                  time.Time
@@ -60,6 +61,9 @@ func (b *Board) count(app core.App, careTeamOf string, now time.Time) (k KPIs, e
 	}
 	k.ReceivedToday, k.ExpectedToday, k.TransmissionRate = days[0].Received, days[0].Expected, days[0].Rate
 	if k.ComplianceRate, err = b.compliance(app, careTeamOf, now); err != nil {
+		return k, err
+	}
+	if k.NeedThresholds, err = collections.CountWithoutThresholds(app, careTeamOf); err != nil {
 		return k, err
 	}
 	mean, err := collections.AverageProcessing(app, careTeamOf, now.Add(-time.Hour)) // from the readings themselves: an hour holds few

@@ -16,6 +16,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/ranking"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -181,6 +182,9 @@ func (e *Engine) hand(tx core.App, device *collections.Device, a Assignment, by 
 		Changes: audit.Changes{"device_type": {New: a.Type}, "assigned_at": {New: collections.Instant(from)}},
 	}, now)
 	if err != nil {
+		return err
+	}
+	if err := ranking.Expect(tx, a.PatientID, now); err != nil {
 		return err
 	}
 	return e.checkBattery(tx, device, now)

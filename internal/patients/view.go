@@ -52,6 +52,8 @@ type View struct {
 	ICD10Codes         []string             `json:"icd10_codes"`
 	Programs           []string             `json:"programs"`
 	SSNLast4           *string              `json:"ssn_last4"`
+	NeedsThresholds    bool                 `json:"needs_thresholds"`
+	ProposedTemplate   *int64               `json:"proposed_template"`
 	RedactedFields     []string             `json:"redacted_fields"`
 	DeletedAt          *string              `json:"deleted_at,omitempty"`
 	DeletedBy          *string              `json:"deleted_by,omitempty"`

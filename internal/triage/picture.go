@@ -29,6 +29,7 @@ type Picture struct {
 	Snoozes        []alerts.Snooze
 	LastReviewedAt time.Time
 	EnrolledAt     time.Time
+	Minor          *Minor // nil for an adult
 	// stored is what the triage list shows now.
 	stored shown
 }
@@ -46,6 +47,7 @@ type shown struct {
 	score       int
 	level       string
 	needsReview bool
+	needsBounds bool
 }
 
 // Weigh reads again which weights a reading, and the latest weight, are compared with; all else of the picture stands.
@@ -74,8 +76,10 @@ func ReadPicture(app core.App, patientID string, reading *vitals.Reading, now ti
 func readPictures(app core.App, where string, params dbx.Params, now time.Time) (pictures []Picture, err error) {
 	params["since"] = collections.Instant(now.Add(-vitalsWindow))
 	rows, err := app.DB().NewQuery(`SELECT t.patient, COALESCE(t.latest_vitals, ''), t.last_reviewed_at, t.enrolled_at,
-			t.risk_score, t.risk_level, t.needs_review,
+			t.risk_score, t.risk_level, t.needs_review, t.needs_thresholds,
 			COALESCE((SELECT time_zone FROM patients WHERE id = t.patient), ''),
+			CASE WHEN t.age_group = 'minor' THEN (SELECT json_group_array(kind) FROM (SELECT kind FROM devices WHERE patient = t.patient AND kind != ''
+				UNION SELECT key FROM patients c, json_each(c.monitoring_schedule) WHERE c.id = t.patient AND key IS NOT NULL)) END,
 			(SELECT COALESCE(bounds, '') FROM thresholds WHERE patient = ''),
 			(SELECT COALESCE(bounds, '') FROM thresholds WHERE patient = t.patient),
 			(SELECT json_group_array(json_array(a.id, a.type, a.level, a.device_id, a.measured_at, a.created_at, a.normal_readings, a.parameter, a.value, a.origin,
@@ -128,13 +132,14 @@ type pictureRow struct {
 	patient, latest, reviewedAt, enrolledAt string
 	zone                                    string
 	shown                                   shown
+	expected                                []byte // nil for an adult
 	defaults, bounds                        *string
 	open, recent, escalations, snoozes      []byte
 }
 
 func (r *pictureRow) scan(rows *dbx.Rows) error {
-	return rows.Scan(&r.patient, &r.latest, &r.reviewedAt, &r.enrolledAt, &r.shown.score, &r.shown.level, &r.shown.needsReview,
-		&r.zone, &r.defaults, &r.bounds, &r.open, &r.recent, &r.escalations, &r.snoozes)
+	return rows.Scan(&r.patient, &r.latest, &r.reviewedAt, &r.enrolledAt, &r.shown.score, &r.shown.level, &r.shown.needsReview, &r.shown.needsBounds,
+		&r.zone, &r.expected, &r.defaults, &r.bounds, &r.open, &r.recent, &r.escalations, &r.snoozes)
 }
 
 func (r *pictureRow) picture(inForce alerts.InForceMemory) (p Picture, err error) {
@@ -145,7 +150,10 @@ func (r *pictureRow) picture(inForce alerts.InForceMemory) (p Picture, err error
 	if p.Latest, err = ParseLatest(r.latest); err != nil {
 		return p, err
 	}
-	if p.Thresholds, err = inForce.Of(r.defaults, r.bounds); err != nil {
+	if p.Minor, err = readMinor(r.bounds, r.expected); err != nil {
+		return p, err
+	}
+	if p.Thresholds, err = inForce.Of(alerts.Defaults(r.defaults, p.Minor != nil), r.bounds); err != nil {
 		return p, err
 	}
 	if p.Open, err = parseList(r.open, "open alerts", readOpenAlert); err != nil {

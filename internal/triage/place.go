@@ -25,6 +25,7 @@ type Place struct {
 	OldestUnacknowledgedAt time.Time
 	ActiveEscalations      int
 	NeedsReview            bool
+	NeedsThresholds        bool
 }
 
 // Place works out where the patient ranks.
@@ -57,7 +58,11 @@ func (p Picture) Place(now time.Time) Place {
 		c.UrgentEscalation = c.UrgentEscalation || escalation.Priority == escalations.Urgent
 	}
 	s.Score = Rate(c, now)
-	s.NeedsReview = s.Unacknowledged > 0 || s.ActiveEscalations > 0 || s.Score.Value >= lowestWarning ||
+	if why := p.needsThresholds(); why != "" {
+		s.NeedsThresholds = true
+		s.Score.Factors = append(s.Score.Factors, Factor{Factor: FactorThresholds, Detail: why})
+	}
+	s.NeedsReview = s.NeedsThresholds || s.Unacknowledged > 0 || s.ActiveEscalations > 0 || s.Score.Value >= lowestWarning ||
 		p.unreviewedReading(now)
 	return s
 }
@@ -128,7 +133,7 @@ func SavePlace(tx core.App, patientID string, s Place, now time.Time) error {
 	row := dbx.Params{
 		"score": s.Score.Value, "level": string(s.Score.Level), "factors": string(factors), "latest": string(latest),
 		"reading": collections.Instant(s.Latest.MeasuredAt()), "open": s.Unacknowledged, "critical": s.UnacknowledgedCritical,
-		"oldest": oldest, "escalations": s.ActiveEscalations, "review": s.NeedsReview, "now": collections.Instant(now),
+		"oldest": oldest, "escalations": s.ActiveEscalations, "review": s.NeedsReview, "bounds": s.NeedsThresholds, "now": collections.Instant(now),
 		"patient": patientID,
 	}
 	for _, update := range []string{refreshPlace, movePlace} {
@@ -146,13 +151,13 @@ func SavePlace(tx core.App, patientID string, s Place, now time.Time) error {
 // Most readings leave a patient where they are. Naming a ranking column in an update rewrites every index that has it, so the
 // first form names none and takes hold only where nothing moves.
 const (
-	refreshPlace = `UPDATE triage_scores SET risk_factors = {:factors}, latest_vitals = {:latest}, last_reading_at = {:reading}, scored_at = {:now}
+	refreshPlace = `UPDATE triage_scores SET risk_factors = {:factors}, latest_vitals = {:latest}, last_reading_at = {:reading}, scored_at = {:now}, needs_thresholds = {:bounds}
 		WHERE patient = {:patient} AND risk_score = {:score} AND risk_level = {:level} AND unacknowledged_alerts = {:open}
 			AND unacknowledged_critical = {:critical} AND oldest_unacknowledged_at = {:oldest} AND active_escalations = {:escalations}
 			AND needs_review = {:review}`
 	movePlace = `UPDATE triage_scores SET
 			risk_score = {:score}, risk_level = {:level}, risk_factors = {:factors}, latest_vitals = {:latest},
 			last_reading_at = {:reading}, unacknowledged_alerts = {:open}, unacknowledged_critical = {:critical},
-			oldest_unacknowledged_at = {:oldest}, active_escalations = {:escalations}, needs_review = {:review}, scored_at = {:now}
+			oldest_unacknowledged_at = {:oldest}, active_escalations = {:escalations}, needs_review = {:review}, scored_at = {:now}, needs_thresholds = {:bounds}
 		WHERE patient = {:patient}`
 )

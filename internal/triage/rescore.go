@@ -75,7 +75,7 @@ func RescoreOutdated(ctx context.Context, app core.App, now time.Time, changed f
 }
 
 func (s shown) holds(now Place) bool {
-	return s.score == now.Score.Value && s.level == string(now.Score.Level) && s.needsReview == now.NeedsReview
+	return s.score == now.Score.Value && s.level == string(now.Score.Level) && s.needsReview == now.NeedsReview && s.needsBounds == now.NeedsThresholds
 }
 
 // picturesAfter reads the pictures of the next page of listed patients, along the index of patients: the plus keeps SQLite from

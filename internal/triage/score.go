@@ -63,7 +63,7 @@ type Circumstances struct {
 
 // Factor explains a part of a score.
 type Factor struct {
-	Factor string  `json:"factor"` // vitals, alerts, review, floor or danger
+	Factor string  `json:"factor"` // vitals, alerts, review, floor, danger or thresholds
 	Points float64 `json:"points"`
 	Detail string  `json:"detail"`
 }

@@ -12,7 +12,7 @@ import (
 func TestAppsAreSeparateAndEmpty(t *testing.T) {
 	one, two := vigiltest.NewApp(t), vigiltest.NewApp(t)
 	before := vigiltest.RowCounts(t, one)
-	seeded := []string{collections.Thresholds, collections.ICD10Codes, "triage_totals", "sealed_keys", "audit_state"} // by migrations and the first start
+	seeded := []string{collections.Thresholds, collections.ICD10Codes, collections.ThresholdTemplates, "sequences", "triage_totals", "sealed_keys", "audit_state"} // by migrations and the first start
 	for table, rows := range before {
 		if rows != 0 && !slices.Contains(seeded, table) {
 			t.Errorf("%s starts with %d rows", table, rows)

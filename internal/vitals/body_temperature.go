@@ -14,7 +14,8 @@ var TemperatureC = &Parameter{
 		Convert: CelsiusFromFahrenheit, Back: FahrenheitFromCelsius,
 	}},
 	Group: string(BodyTemperature), Sides: allSides, Defaults: Limits{new(35.0), new(36.0), new(38.0), new(39.1)},
-	FHIR: &Quantity{Decimals: 2, Unit: "°C", UCUM: "Cel"},
+	AnyAge: Limits{CriticalLow: new(35.0), Critical: new(40.0)},
+	FHIR:   &Quantity{Decimals: 2, Unit: "°C", UCUM: "Cel"},
 }
 
 func init() {

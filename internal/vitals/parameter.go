@@ -33,6 +33,8 @@ type Parameter struct {
 	// Sides are the bounds that it has, and Defaults what a new practice begins with.
 	Sides    []Side
 	Defaults Limits
+	// AnyAge are the bounds beyond which a value means danger at every age. Source: docs/decisions/alerts.md, "Minors".
+	AnyAge Limits
 	// Change is the rule of a parameter that is watched for changes, in place of bounds.
 	Change *Change
 	// Doubt is the rule of a parameter whose values may be somebody else's; nil where nobody asks.

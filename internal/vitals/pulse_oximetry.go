@@ -8,7 +8,8 @@ var (
 	SpO2 = &Parameter{
 		Name: "spo2", Column: "spo2", Label: "SpO2", Range: Range{50, 100, UnitPercent},
 		Group: string(PulseOximetry), Sides: []Side{CriticalLow, Low}, Defaults: Limits{CriticalLow: new(88.0), Low: new(92.0)},
-		FHIR: &Quantity{Decimals: 1, Unit: "%", UCUM: "%"},
+		AnyAge: Limits{CriticalLow: new(89.0)},
+		FHIR:   &Quantity{Decimals: 1, Unit: "%", UCUM: "%"},
 	}
 	PerfusionIndex = &Parameter{Name: "perfusion_index", Column: "perfusion_index", Label: "Perfusion index", Range: Range{0, 20, UnitPercent}}
 )

@@ -9,6 +9,7 @@ import { Health } from "./operations/health.js";
 import { Numbers } from "./operations/numbers.js";
 import { Pushes } from "./operations/pushes.js";
 import { Quarantine } from "./operations/quarantine.js";
+import { ThresholdTemplates } from "./operations/templates.js";
 import { Users } from "./operations/users.js";
 
 export function Operations() {
@@ -20,6 +21,7 @@ export function Operations() {
       { key: "equipment", name: "Hubs and devices", show: () => html`<${Equipment} />` },
       can("readUsers") && { key: "users", name: "Users", show: () => html`<${Users} />` },
       can("readDefaults") && { key: "thresholds", name: "Default thresholds", show: () => html`<${DefaultThresholds} />` },
+      can("readDefaults") && { key: "templates", name: "Templates", show: () => html`<${ThresholdTemplates} />` },
       can("readAudit") && { key: "audit", name: "Audit", show: () => html`<${Audit} />` },
       can("readDeliveries") && { key: "pushes", name: "Pushes", show: () => html`<${Pushes} />` },
     ]} />`;

@@ -30,7 +30,7 @@ export function Patients() {
       { name: "date_of_birth", head: "Born", cell: (p) => calendarDate(p.date_of_birth) },
       { name: "gender", head: "Gender", cell: (p) => words(p.gender) },
       { name: "programs", head: "Diagnoses", cell: (p) => p.icd10_codes.join(", ") || "–" },
-      { name: "status", head: "Status", cell: (p) => html`<${Badge} of=${p.status} />` },
+      { name: "status", head: "Status", cell: (p) => html`<${Badge} of=${p.status} />${p.needs_thresholds && html` <${Badge} of="warning" text="Needs thresholds" />`}` },
     ]} />
     ${adding && html`<${PatientDialog} close=${() => add(false)} done=${open} />`}`;
 }

@@ -30,7 +30,7 @@ function shown(d) {
     ["Patients monitored", number(d.patients_monitored)],
     ["Open alerts", d.vital_alerts === null ? null : number(d.vital_alerts)],
     ["Transmission rate today", html`${number(d.transmission_rate)} %<small>${d.received_today} of ${d.expected_today} readings</small>`],
-    ["Compliance", html`${number(d.compliance_rate)} %<small>16 or more days of 30</small>`],
+    ["Compliance", html`${number(d.compliance_rate)} %<small>16 or more days of 30${d.patients_needing_thresholds > 0 ? `; ${d.patients_needing_thresholds} need thresholds` : ""}</small>`],
     ["Processing time", `${number(d.avg_processing_time_ms)} ms`],
     ["Revenue of the month", d.monthly_revenue === null ? null : money(d.monthly_revenue)],
   ]);

@@ -37,6 +37,7 @@ export function Header({ patient: p, standing, changed, emergency, brief }) {
       <h1>${name}</h1>
       ${standing && html`<${Handling} handling=${standing.handling} />`}
       ${p.status === "archived" && html`<${Badge} of="archived" />`}
+      ${p.needs_thresholds && html`<${Badge} of="warning" text="Needs thresholds" />`}
       ${emergency && html`<span class="badge critical"><span aria-hidden="true">▲</span> Emergency access, on record</span>`}
       <div class="acts no-print">
         ${!emergency && standing && can("review") && html`<${ActionButton} act=${() => post(`triage/patients/${p.id}/review/`)} said="Review noted." done=${changed}>Note as reviewed</${ActionButton}>`}
@@ -68,7 +69,7 @@ export function Header({ patient: p, standing, changed, emergency, brief }) {
 /** What stays in a brief header: whom it is about, how to reach them, and whether they are heard from. */
 const kept = ["MRN", "Born", "Phone", "Diagnoses", "Last reading", "Archived because"];
 
-const factorNames = { vitals: "Vitals", alerts: "Alerts", review: "Time since review", floor: "Kept up by what is open", danger: "Danger" };
+const factorNames = { vitals: "Vitals", alerts: "Alerts", review: "Time since review", floor: "Kept up by what is open", danger: "Danger", thresholds: "Thresholds" };
 
 /** @param {{id: string, name: string, close: () => void, done: () => void}} props */
 const ArchiveDialog = ({ id, name, close, done }) => html`<${Dialog} title=${`Archive ${name}`} close=${close}>

@@ -10,6 +10,7 @@ import { List, Table } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
 import { groups, kinds } from "../../ui/vitals.js";
 import { html, useEffect, useMemo, useRef, useState } from "../../view.js";
+import { Templates } from "./templates.js";
 
 /** The groups of which something is other than now. @param {any} now @param {Record<string, any>} values of the form, by group and field */
 export function changesOf(now, values) {
@@ -38,7 +39,8 @@ export function Thresholds({ id, turn, changed }) {
     <${Loaded} from=${bounds}>${(data) => html`<div class="split">
       <div class="card"><${BoundsForm} key=${data.updated_at} id=${id} bounds=${data} propose=${propose} done=${() => { propose({}); bounds.reload(); changed(); }} /></div>
       <${Preview} id=${id} proposal=${proposal} />
-    </div>`}</${Loaded}>
+    </div>
+    <${Templates} id=${id} applied=${data.templates ?? []} done=${() => { propose({}); bounds.reload(); changed(); }} />`}</${Loaded}>
     <div class="card"><h3>Changes so far</h3>
       <${List} path="threshold-changes/" query=${{ patient_id: id }} turn=${turn} size=${10} caption="Threshold changes" nothing="Never changed: the practice's defaults hold" columns=${[
         { name: "changed_at", head: "When", cell: (c) => dateTime(c.changed_at) }, { name: "field", head: "Bound", cell: (c) => words(c.field) },

@@ -1,0 +1,12 @@
+package hooks
+
+import (
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/templates"
+)
+
+// guardTemplate checks a template whoever writes it, and keeps its version and sign-off.
+func (h *hooks) guardTemplate(e *core.RecordEvent) error {
+	return unless(templates.Guard(e.App, e.Record, h.Clock()), e)
+}

@@ -1,0 +1,134 @@
+package templates
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+)
+
+// Candidate is a patient as far as proposing goes.
+type Candidate struct {
+	PatientID string
+	Codes     []string // ICD-10-CM, the first is what matters most
+	Age       int
+	AgeKnown  bool
+}
+
+// Standing is where a patient's thresholds stand.
+type Standing struct {
+	NeedsThresholds bool
+	// Proposed is the number of the template that fits and was not applied; 0 for none.
+	Proposed int64
+}
+
+// Standings are those of the given patients, by id.
+func Standings(app core.App, candidates []Candidate) (map[string]Standing, error) {
+	ids := make([]string, len(candidates))
+	for i, c := range candidates {
+		ids[i] = c.PatientID
+	}
+	states, err := collections.ThresholdsStates(app, ids)
+	if err != nil {
+		return nil, err
+	}
+	of := make(map[string]collections.ThresholdsState, len(states))
+	for _, state := range states {
+		of[state.PatientID] = state
+	}
+	standings := make(map[string]Standing, len(candidates))
+	var offers []offer
+	for _, c := range candidates {
+		state := of[c.PatientID]
+		minor := state.AgeGroup == collections.AgeMinor
+		standing := Standing{NeedsThresholds: minor && state.Needed}
+		if len(c.Codes) > 0 || minor {
+			if offers == nil {
+				if offers, err = readOffers(app); err != nil {
+					return nil, err
+				}
+			}
+			applied, err := collections.ParseAppliedTemplates(state.Templates)
+			if err != nil {
+				return nil, err
+			}
+			standing.Proposed = propose(offers, c, minor, applied)
+		}
+		standings[c.PatientID] = standing
+	}
+	return standings, nil
+}
+
+// offer is a template as far as proposing goes.
+type offer struct {
+	number         int64
+	codes          []string
+	minAge, maxAge *float64
+}
+
+// readOffers never returns nil without an error.
+func readOffers(app core.App) ([]offer, error) {
+	rows, err := collections.OfferedTemplates(app)
+	if err != nil {
+		return nil, err
+	}
+	offers := make([]offer, len(rows))
+	for i, row := range rows {
+		offers[i] = offer{number: collections.Number(row.ID), minAge: row.MinAge, maxAge: row.MaxAge}
+		if json.Unmarshal([]byte(row.Diagnoses), &offers[i].codes) != nil {
+			offers[i].codes = nil // none
+		}
+	}
+	return offers, nil
+}
+
+// propose picks the template that fits a patient and was not applied yet: by the first diagnosis that has one, among several the one that
+// names it most exactly, then the one made first. By age alone one is proposed to minors only: for adults the practice's defaults stand.
+// Source: docs/decisions/alerts.md, "Templates".
+func propose(offers []offer, c Candidate, minor bool, applied []collections.AppliedTemplate) int64 {
+	open := func(o offer) bool {
+		return o.fits(c) && !slices.ContainsFunc(applied, func(a collections.AppliedTemplate) bool { return a.ID == o.number })
+	}
+	for _, code := range c.Codes {
+		var best offer
+		exact := 0
+		for _, o := range offers {
+			if length := o.names(code); length > exact && open(o) {
+				best, exact = o, length
+			}
+		}
+		if exact > 0 {
+			return best.number
+		}
+	}
+	if minor {
+		for _, o := range offers {
+			if len(o.codes) == 0 && (o.minAge != nil || o.maxAge != nil) && open(o) {
+				return o.number
+			}
+		}
+	}
+	return 0
+}
+
+// names is how much of a code the template names; 0 for none of it.
+func (o offer) names(code string) (length int) {
+	for _, named := range o.codes {
+		if strings.HasPrefix(code, named) {
+			length = max(length, len(named))
+		}
+	}
+	return length
+}
+
+// fits reports whether the patient is of the template's age; one of unknown age is of none that asks.
+func (o offer) fits(c Candidate) bool {
+	if o.minAge == nil && o.maxAge == nil {
+		return true
+	}
+	age := float64(c.Age)
+	return c.AgeKnown && (o.minAge == nil || age >= *o.minAge) && (o.maxAge == nil || age <= *o.maxAge)
+}

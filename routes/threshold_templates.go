@@ -1,0 +1,112 @@
+package routes
+
+import (
+	"encoding/json"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/templates"
+	"github.com/vigilhealth/vigil/routes/web"
+)
+
+// templateView is a set of thresholds as it is shown; the bounds are those that it sets.
+type templateView struct {
+	ID          int64           `json:"id"`
+	Key         string          `json:"key"`
+	Name        string          `json:"name"`
+	Diagnoses   []string        `json:"diagnoses"`
+	MinAge      *float64        `json:"min_age"`
+	MaxAge      *float64        `json:"max_age"`
+	Thresholds  json.RawMessage `json:"thresholds"`
+	Sources     []string        `json:"sources"`
+	Version     int             `json:"version"`
+	SignedOffBy *string         `json:"signed_off_by"`
+	SignedOffAt *string         `json:"signed_off_at"`
+}
+
+func viewTemplate(t *collections.ThresholdTemplate) templateView {
+	return templateView{
+		ID: t.Number(), Key: t.Key(), Name: t.Name(), Diagnoses: append([]string{}, t.Diagnoses()...), MinAge: t.MinAge(), MaxAge: t.MaxAge(),
+		Thresholds: json.RawMessage(t.Bounds()), Sources: append([]string{}, t.Sources()...), Version: t.Version(),
+		SignedOffBy: orNull(t.SignedOffBy()), SignedOffAt: instantOrNull(t.SignedOffAt()),
+	}
+}
+
+func (a *api) listTemplates(c *web.Call) error {
+	list, err := collections.ListThresholdTemplates(c.App)
+	if err != nil {
+		return err
+	}
+	return web.ListWhole(c, web.Views(list, viewTemplate), 0)
+}
+
+func (a *api) readTemplate(c *web.Call, number int64) error {
+	t, err := collections.FindThresholdTemplate(c.App, number)
+	return web.Show(c.OK, viewTemplate)(t, fault.OrMissing(err))
+}
+
+func readTemplateBody(c *web.Call) (templates.Draft, error) {
+	return web.Read(c, func(body templates.Body, checks *input.Checks) templates.Draft { return body.Read(checks, c.Now) })
+}
+
+func (a *api) createTemplate(c *web.Call) error {
+	draft, err := readTemplateBody(c)
+	if err != nil {
+		return err
+	}
+	return web.Show(c.Created, viewTemplate)(templates.Create(c.App, draft, c.Actor(), c.Now))
+}
+
+func (a *api) replaceTemplate(c *web.Call, number int64) error {
+	draft, err := readTemplateBody(c)
+	if err != nil {
+		return err
+	}
+	return web.Show(c.OK, viewTemplate)(templates.Replace(c.App, number, draft, c.Actor(), c.Now))
+}
+
+func (a *api) deleteTemplate(c *web.Call, number int64) error {
+	return c.Done(templates.Delete(c.App, number, c.Actor(), c.Now))
+}
+
+func (a *api) applyTemplate(c *web.Call, patient *collections.Patient) error {
+	choice, err := web.Read(c, templates.ApplyBody.Read)
+	if err != nil {
+		return err
+	}
+	return web.Show(c.OK, thresholdsFor(c))(templates.Apply(c.App, patient.Id, choice, c.Actor(), c.Now))
+}
+
+// addStandings completes the views of patients with where their thresholds stand. Both lists are in the same order.
+func (a *api) addStandings(c *web.Call, page []*collections.Patient, views []patients.View) error {
+	candidates := make([]templates.Candidate, len(page))
+	for i, p := range page {
+		age, known := patients.Age(p, c.Now, a.Zone)
+		candidates[i] = templates.Candidate{PatientID: p.Id, Codes: p.ICD10Codes(), Age: age, AgeKnown: known}
+	}
+	standings, err := templates.Standings(c.App, candidates)
+	if err != nil {
+		return err
+	}
+	for i := range views {
+		standing := standings[views[i].ID]
+		views[i].NeedsThresholds = standing.NeedsThresholds
+		if standing.Proposed > 0 {
+			views[i].ProposedTemplate = &standing.Proposed
+		}
+	}
+	return nil
+}
+
+// viewPatient is a patient as the caller may see it, complete.
+func (a *api) viewPatient(c *web.Call, p *collections.Patient) (patients.View, error) {
+	view, err := patients.NewView(p, c.Caller.Role)
+	if err != nil {
+		return view, err
+	}
+	views := []patients.View{view}
+	err = a.addStandings(c, []*collections.Patient{p}, views)
+	return views[0], err
+}
