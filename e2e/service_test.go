@@ -244,6 +244,7 @@ func wantDelivered(t *testing.T, raw []byte, w way) {
 		"device":            object{"reference": "#device", "display": "BP-1001", "identifier": object{"system": "urn:rpm:device", "value": "BP-1001"}},
 		"component": []any{
 			quantity("8480-6", "mmHg", "mm[Hg]", 185), quantity("8462-4", "mmHg", "mm[Hg]", 85), quantity("8867-4", "beats/minute", "/min", 72),
+			object{"code": object{"coding": []any{object{"system": "http://terminology.hl7.org/CodeSystem/ASN1ToHL7", "code": "8410608.2"}}}, "valueBoolean": false},
 		},
 	}
 	var got object

@@ -44,6 +44,9 @@ func (w *week) wantEveryKind(t *testing.T) {
 		if err := w.app.DB().NewQuery(c.query).Column(&got); err != nil {
 			t.Fatal(err)
 		}
+		if what == "types that were pushed" {
+			c.want = slices.DeleteFunc(slices.Clone(c.want), func(one string) bool { return one == "escalation_withdrawn" || one == "late_reading" }) // in the app only
+		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s: %s", what, diff)
 		}

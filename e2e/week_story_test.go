@@ -102,6 +102,7 @@ func (w *week) story() map[int]func() {
 		18:  w.lock,
 		20:  func() { w.pushes.refuse("/"+assistant, true); w.strayEvents() },
 		21:  func() { w.pushes.refuse("/"+assistant, false) },
+		36:  w.lateAndWithdrawn,
 		40:  func() { w.emrDown.Store(true) },
 		68:  func() { w.emrDown.Store(false) }, // all retries of the first hours were in vain
 		70:  w.putOnCall,
@@ -130,6 +131,25 @@ func (w *week) enteredInError() {
 	w.run("pending FHIR processing")
 	observation := w.first("/api/v1/ingestion/observations/?fhir_status=transmitted", nurse, "id")
 	w.post(w.t, "/api/v1/ingestion/observations/"+observation+"/entered-in-error/", w.as(nurse), object{"reason": weekMarks["error reason"][0]}).expect(w.t, http.StatusOK)
+}
+
+// lateAndWithdrawn: a reading comes long after a newer one, and one that called for help was somebody else's.
+func (w *week) lateAndWithdrawn() {
+	carl := text(w.t, w.post(w.t, "/api/v1/patients/", w.as(adminEmail), object{
+		"first_name": "Carl", "last_name": "Brief", "date_of_birth": "1950-01-02", "gender": "male",
+	}).expect(w.t, http.StatusCreated), "id")
+	measured := func(systolic int, ago time.Duration) string {
+		return text(w.t, w.post(w.t, "/api/v1/ingestion/blood-pressure/", w.as(adminEmail), object{
+			"patient_id": carl, "systolic": systolic, "diastolic": 80, "measured_at": w.clock.Now().Add(-ago).Format(time.RFC3339),
+		}).expect(w.t, http.StatusCreated), "id")
+	}
+	measured(120, time.Hour)
+	measured(190, 30*time.Hour)
+	oxygen := text(w.t, w.post(w.t, "/api/v1/ingestion/pulse-oximetry/", w.as(adminEmail), object{
+		"patient_id": carl, "spo2": 80, "measured_at": w.clock.Now().Format(time.RFC3339),
+	}).expect(w.t, http.StatusCreated), "id")
+	w.post(w.t, "/api/v1/ingestion/observations/"+oxygen+"/entered-in-error/", w.as(adminEmail), object{"reason": weekMarks["error reason"][0]}).expect(w.t, http.StatusOK)
+	w.post(w.t, "/api/v1/patients/"+carl+"/archive/", w.as(adminEmail), object{"reason": "Discharged."}).expect(w.t, http.StatusOK)
 }
 
 // strayEvents are one that fits nobody, and one that is malformed.

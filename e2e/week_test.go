@@ -131,6 +131,10 @@ func newWeek(t *testing.T) *week {
 			rw.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
+		if r.Method == http.MethodPut { // what was sent cannot be put right from here
+			rw.WriteHeader(http.StatusForbidden)
+			return
+		}
 		emr.ServeHTTP(rw, r)
 	})
 	emrServer.Start()

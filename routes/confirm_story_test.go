@@ -216,8 +216,10 @@ func TestEveryEntranceWaits(t *testing.T) {
 		send func(w *nightShift)
 		stat int
 	}{
-		"webhook":    {func(w *nightShift) { w.cuff(190, 80, 70) }, 0},
-		"tenovi":     {func(w *nightShift) { w.sends(w.t, "tenovi", pressure("T-1", "GW-1", w.now, 190)).wantBecame("accepted") }, 0},
+		"webhook": {func(w *nightShift) { w.cuff(190, 80, 70) }, 0},
+		"tenovi": {func(w *nightShift) {
+			w.sends(w.t, "tenovi", pressure("T-1", "GW-1", w.now, 190)).wantBecame("accepted")
+		}, 0},
 		"a release":  {quarantined, 0},
 		"the portal": {func(w *nightShift) { w.typed(w.portal(), 190) }, 0},
 		"staff":      {func(w *nightShift) { w.typed(w.people[access.MA], 190) }, 0},

@@ -23,7 +23,7 @@ func TestClinicalPageHasTheDefaults(t *testing.T) {
 		name, said := string(found[1]), string(found[2])
 		byDefault, exists := defaults[name]
 		if !exists {
-			continue
+			t.Errorf("the page names %s, which is no setting", name)
 		}
 		known++
 		if said != "" && said != byDefault {
