@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 
@@ -27,6 +28,9 @@ type contract struct {
 	yaml, json []byte
 	types      map[string][]string // "GET /api/v1/schema/" to the media types its successes may have
 }
+
+// served is the contract of this program, read once however many services a process starts.
+var served = sync.OnceValues(func() (contract, error) { return readContract(openAPI) })
 
 func readContract(source []byte) (contract, error) {
 	var document any
