@@ -342,7 +342,7 @@ type api struct {
 
 // Register serves the tables on the app's router, and ends the chain of OnServe handlers it is called in.
 func Register(e *core.ServeEvent, engines Engines) error {
-	document, err := readContract(OpenAPI())
+	document, err := served()
 	if err != nil {
 		return err
 	}

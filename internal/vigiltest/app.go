@@ -203,6 +203,15 @@ func TwoFactor(secret string) UserOption {
 // With sets any field.
 func With(field string, value any) UserOption { return func(r *core.Record) { r.Set(field, value) } }
 
+// passwordHash is of [Password]. It is made once: hashing is meant to take long, and with the race detector it does.
+var passwordHash = sync.OnceValue(func() string {
+	hash, err := bcrypt.GenerateFromPassword([]byte(Password), bcrypt.MinCost)
+	if err != nil {
+		panic(err)
+	}
+	return string(hash)
+})
+
 // User stores an active user of a role, made at [Clock].
 func User(t testing.TB, app core.App, role access.Role, options ...UserOption) *collections.User {
 	t.Helper()
@@ -211,7 +220,7 @@ func User(t testing.TB, app core.App, role access.Role, options ...UserOption) *
 		t.Fatal(err)
 	}
 	user.SetEmail(fmt.Sprintf("%s%d@vigil.test", role, user.Number()))
-	user.SetPassword(Password)
+	user.SetRaw(core.FieldNamePassword, &core.PasswordFieldValue{Hash: passwordHash()})
 	user.Set("first_name", "Test")
 	user.Set("last_name", "Person")
 	user.Set("role", string(role))
