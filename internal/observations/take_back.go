@@ -201,7 +201,7 @@ func reopenUnlessNewer(tx core.App, alert *collections.Alert, now time.Time) err
 			if group[0].Group != alert.Type() {
 				continue
 			}
-			newer, err := anythingNewer(tx, alert.PatientID(), group, alert.MeasuredAt(), vitals.Origin(alert.Origin()))
+			newer, err := AnythingNewer(tx, alert.PatientID(), group, alert.MeasuredAt(), vitals.Origin(alert.Origin()))
 			if err != nil || newer {
 				return err
 			}
