@@ -256,8 +256,8 @@ func escalate(tx core.App, picture triage.Picture, draft alerts.Draft, alertID, 
 	}, now)
 }
 
-// takeBack does what follows when an implausible measurement is discarded: nothing was measured, so its alerts, the stat escalation that
-// came of them alone and what they weighed are taken back.
+// takeBack does what follows when an implausible measurement is discarded: nothing was measured, so its alerts, what of an escalation came of
+// them and what they weighed are taken back.
 func takeBack(tx core.App, event *collections.GatewayEvent, reason phi.Text, by audit.Actor, now time.Time) error {
 	raised, err := collections.AlertsOfQuarantine(tx, event.Id)
 	if err != nil || len(raised) == 0 {
@@ -265,24 +265,27 @@ func takeBack(tx core.App, event *collections.GatewayEvent, reason phi.Text, by 
 	}
 	return ranking.Change(tx, now, func(tx core.App) (string, error) {
 		for _, alert := range raised {
-			if err := resolve(tx, alert, "discarded", reason, by, now); err != nil {
+			ended, err := resolve(tx, alert, "discarded", reason, by, now)
+			if err != nil {
 				return "", err
 			}
-			if err := collections.NoteWhyResolved(tx, alert.Id, "withdrawn", now); err != nil {
-				return "", err
+			if !ended { // the alert changes all the same: it counts for nothing any more
+				if err := alerts.NoteWithdrawn(tx, alert, reason, by, now); err != nil {
+					return "", err
+				}
 			}
-			if err := escalations.CancelWithout(tx, alert.EscalationID(), alert.Id, by, now); err != nil {
+			if err := alert.Withdraw(tx, alerts.ReasonWithdrawn, now); err != nil {
 				return "", err
 			}
 		}
-		return raised[0].PatientID(), nil
+		return raised[0].PatientID(), escalations.TakeBack(tx, raised, "implausible measurement was discarded", by, now)
 	})
 }
 
-// resolve ends an alert that is not over.
-func resolve(tx core.App, alert *collections.Alert, outcome string, notes phi.Text, by audit.Actor, now time.Time) error {
+// resolve ends an alert that is not over, and reports whether it did.
+func resolve(tx core.App, alert *collections.Alert, outcome string, notes phi.Text, by audit.Actor, now time.Time) (bool, error) {
 	if _, err := alerts.Next(alerts.Status(alert.Status()), alerts.Resolve); err != nil {
-		return nil //nolint:nilerr // it is over already
+		return false, nil //nolint:nilerr // it is over already
 	}
-	return alerts.Act(tx, alert, alerts.Action{Move: alerts.Resolve, Outcome: outcome, Notes: notes}, by, now)
+	return true, alerts.Act(tx, alert, alerts.Action{Move: alerts.Resolve, Outcome: outcome, Notes: notes}, by, now)
 }
