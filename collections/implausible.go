@@ -1,8 +1,6 @@
 package collections
 
 import (
-	"time"
-
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 )
@@ -28,16 +26,4 @@ func PatientsOfQuarantine(app core.App, eventIDs ...string) (map[string]string, 
 func NoteReadingOf(tx core.App, eventID, observationID string) error {
 	return update(tx, "note what became of an event", Alerts, dbx.Params{"observation": observationID},
 		dbx.NewExp("quarantine_id = {:event} AND quarantine_id != ''", dbx.Params{"event": eventID}))
-}
-
-// NoteWhyResolved stores why the service ended an alert.
-func NoteWhyResolved(tx core.App, alertID, reason string, now time.Time) error {
-	return update(tx, "note why an alert ended", Alerts, dbx.Params{"resolution_reason": reason, "updated_at": Instant(now)}, dbx.HashExp{"id": alertID})
-}
-
-// StandsWithout reports whether an escalation has alerts besides the given one that were not withdrawn.
-func StandsWithout(app core.App, escalationID, alertID string) (bool, error) {
-	return queryValue[bool](app, "look for other alerts of an escalation", `SELECT EXISTS (SELECT 1 FROM alerts
-		WHERE escalation = {:escalation} AND escalation != '' AND id != {:alert} AND resolution_reason != 'withdrawn')`,
-		dbx.Params{"escalation": escalationID, "alert": alertID})
 }

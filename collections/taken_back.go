@@ -1,6 +1,8 @@
 package collections
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -67,8 +69,13 @@ func (a *Alert) NormalReadings() int { return a.GetInt("normal_readings") }
 // BySystem reports whether the service opened it.
 func (e *Escalation) BySystem() bool { return e.CreatedBy() == "system" }
 
-// Rest gives the escalation what is left of it once readings were withdrawn: an alert, its message, and how urgent that is.
+// Rest gives the escalation what is left of it once alerts were taken back: how urgent that is, and, where what it was about is gone, another
+// alert and its message.
 func (e *Escalation) Rest(tx core.App, about *Alert, priority string, now time.Time) error {
-	e.Load(map[string]any{"alert": about.Id, "reason": about.Message().Reveal(), "priority": priority, "updated_at": Instant(now)})
-	return Update(tx, e.ProxyRecord(), "alert", "reason", "priority", "updated_at")
+	changes := map[string]any{"priority": priority, "updated_at": Instant(now)}
+	if about.Id != e.AlertID() {
+		changes["alert"], changes["reason"] = about.Id, about.Message().Reveal()
+	}
+	e.Load(changes)
+	return Update(tx, e.ProxyRecord(), slices.Sorted(maps.Keys(changes))...)
 }

@@ -328,7 +328,8 @@ func TestStoryImplausibleLate(t *testing.T) {
 	c.event(t, late(3)).want(400)
 	list := c.alertsOf(patient, "implausible_reading")
 	wantIn(t, list[0], object{"late": true, "status": "auto_resolved", "resolution_reason": "superseded", "resolved_by": "system"})
-	if told := c.rows(t, `SELECT kind FROM announcements WHERE alert != ''`); len(told) != 1 || len(c.stats(t)) != 0 {
+	told := c.rows(t, `SELECT kind || ' ' || severity || ' ' || (key LIKE '% superseded') FROM announcements WHERE alert != '' ORDER BY rowid`)
+	if !slices.Equal(told, []string{"alert_raised critical 0", "reading_superseded critical 1"}) || len(c.stats(t)) != 0 {
 		t.Errorf("told: %q, escalations: %q", told, c.stats(t))
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -100,4 +101,10 @@ func Reopen(tx core.App, alert *collections.Alert, normal int, now time.Time) er
 		return err
 	}
 	return note(tx, audit.AlertReopen, alert.Id, alert.PatientID(), nil, audit.System(), now)
+}
+
+// NoteWithdrawn appends the audit entry of an alert that was over when it turned out to be about nothing.
+func NoteWithdrawn(tx core.App, alert *collections.Alert, why phi.Text, by audit.Actor, now time.Time) error {
+	said := audit.Changes{"notes": {New: why}, "resolution_reason": {Old: alert.ResolutionReason(), New: ReasonWithdrawn}}
+	return note(tx, audit.AlertNote, alert.Id, alert.PatientID(), said, by, now)
 }

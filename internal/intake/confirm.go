@@ -91,7 +91,7 @@ func endAlerts(tx core.App, event *collections.GatewayEvent, notes phi.Text, by 
 		return err
 	}
 	for _, alert := range raised {
-		if err := resolve(tx, alert, "confirmed", notes, by, now); err != nil {
+		if _, err := resolve(tx, alert, "confirmed", notes, by, now); err != nil {
 			return err
 		}
 	}

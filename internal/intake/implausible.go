@@ -15,6 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/ranking"
 	"github.com/vigilhealth/vigil/internal/triage"
@@ -126,13 +127,37 @@ func (e *Engine) tellOf(tx core.App, stored *collections.GatewayEvent, event gat
 // notice is what people are to hear of a claim, decided and not yet written.
 type notice struct {
 	draft alerts.Draft
-	// stat: a value lies beyond a critical bound. known: what was measured since speaks for itself. quiet: nobody is to be called for it.
-	stat, known, quiet bool
+	// stat: a value lies beyond a critical bound. known: what was measured since speaks for itself.
+	stat, known bool
 }
 
-// assess decides what an implausible measurement means. It touches nothing.
-func (c claim) assess(picture triage.Picture, late bool) notice {
-	finding, critical := c.judge(picture.Thresholds)
+// superseded reports whether all that alarms in a late claim was measured since, as readings know it: by something at least as reliable,
+// group by group. Source: docs/decisions/alerts.md, "Late readings".
+func (c claim) superseded(tx core.App, t alerts.Thresholds) (over bool, err error) {
+	for _, group := range c.Reading.Kind.Definition().Groups {
+		if !slices.ContainsFunc(group, func(p *vitals.Parameter) bool { return c.alarms(p, t) }) {
+			continue
+		}
+		if over, err = observations.AnythingNewer(tx, c.patientID, group, c.Reading.MeasuredAt, c.origin); err != nil || !over {
+			return false, err
+		}
+	}
+	return over, nil
+}
+
+// alarms reports whether the value of a parameter is implausible, or beyond a critical bound beside one that is.
+func (c claim) alarms(p *vitals.Parameter, t alerts.Thresholds) bool {
+	value := c.Reading.Value(p)
+	if value == nil {
+		return false
+	}
+	b := c.weigh(p, *value, t.Of(p))
+	return b.outside || b.grave
+}
+
+// assess decides what an implausible measurement means; known says that what was measured since speaks for itself. It touches nothing.
+func (c claim) assess(t alerts.Thresholds, late, known bool) notice {
+	finding, critical := c.judge(t)
 	reported := map[string]float64{}
 	for _, p := range vitals.Parameters {
 		if value := c.Reading.Value(p); value != nil {
@@ -145,9 +170,7 @@ func (c claim) assess(picture triage.Picture, late bool) notice {
 		ReportedValues: phi.Text(encoded), QuarantineID: c.eventID, Late: c.undated || late,
 	}}
 	if n.draft.Late {
-		_, newest := picture.Latest.Value(c.Reading.Kind.Definition().Main())
-		n.stat, n.known = false, !c.undated && newest.After(c.Reading.MeasuredAt)
-		n.draft.Superseded, n.quiet = n.known, n.known || c.undated
+		n.stat, n.known, n.draft.Superseded = false, known, known
 	}
 	return n
 }
@@ -159,18 +182,24 @@ func (e *Engine) tell(tx core.App, c claim, now time.Time) error {
 		if err != nil {
 			return "", err
 		}
-		n := c.assess(picture, e.Readings.Late(c.Reading.MeasuredAt, now))
+		late, known := e.Readings.Late(c.Reading.MeasuredAt, now), false
+		if late && !c.undated {
+			if known, err = c.superseded(tx, picture.Thresholds); err != nil {
+				return "", err
+			}
+		}
+		n := c.assess(picture.Thresholds, late, known)
 		id, err := alerts.Raise(tx, n.draft, now)
 		if err != nil {
 			return "", err
 		}
-		if c.undated {
-			if err := collections.NoteWrongClock(tx, c.Reading.DeviceID, c.patientID, "", now); err != nil {
+		if n.known {
+			if err := alerts.NoteAutoResolved(tx, collections.EndedAlert{ID: id, PatientID: c.patientID}, now); err != nil {
 				return "", err
 			}
 		}
-		if n.known {
-			return c.patientID, alerts.NoteAutoResolved(tx, collections.EndedAlert{ID: id, PatientID: c.patientID}, now)
+		if c.undated { // nobody is called for it but for the clock
+			return c.patientID, collections.NoteWrongClock(tx, c.Reading.DeviceID, c.patientID, "", now)
 		}
 		label, err := collections.PatientLabel(tx, c.patientID)
 		if err != nil {
@@ -181,14 +210,20 @@ func (e *Engine) tell(tx core.App, c claim, now time.Time) error {
 				return "", err
 			}
 		}
-		if n.quiet {
-			return c.patientID, nil
-		}
-		return c.patientID, notifications.Announce(tx, notifications.Announcement{
-			Kind: notifications.AlertRaised, Severity: string(alerts.Critical), PatientID: c.patientID, AlertID: id,
-			Body: label + ": " + n.draft.Finding.Message, Key: alerts.AnnouncementKey(id),
-		}, now)
+		return c.patientID, n.announce(tx, id, label, now)
 	})
+}
+
+// announce has people told of an alert, in the app only where it is over already.
+func (n notice) announce(tx core.App, alertID, label string, now time.Time) error {
+	told := notifications.Announcement{
+		Kind: notifications.AlertRaised, Severity: string(alerts.Critical), PatientID: n.draft.PatientID, AlertID: alertID,
+		Body: label + ": " + n.draft.Finding.Message, Key: alerts.AnnouncementKey(alertID),
+	}
+	if n.known {
+		told.Kind, told.Key = notifications.ReadingSuperseded, told.Key+" superseded"
+	}
+	return notifications.Announce(tx, told, now)
 }
 
 // escalate opens the stat escalation of an alert, or has the alert join the one that the system has open, as for a critical reading.
@@ -221,8 +256,8 @@ func escalate(tx core.App, picture triage.Picture, draft alerts.Draft, alertID, 
 	}, now)
 }
 
-// takeBack does what follows when an implausible measurement is discarded: nothing was measured, so its alerts, the stat escalation that
-// came of them alone and what they weighed are taken back.
+// takeBack does what follows when an implausible measurement is discarded: nothing was measured, so its alerts, what of an escalation came of
+// them and what they weighed are taken back.
 func takeBack(tx core.App, event *collections.GatewayEvent, reason phi.Text, by audit.Actor, now time.Time) error {
 	raised, err := collections.AlertsOfQuarantine(tx, event.Id)
 	if err != nil || len(raised) == 0 {
@@ -230,24 +265,27 @@ func takeBack(tx core.App, event *collections.GatewayEvent, reason phi.Text, by 
 	}
 	return ranking.Change(tx, now, func(tx core.App) (string, error) {
 		for _, alert := range raised {
-			if err := resolve(tx, alert, "discarded", reason, by, now); err != nil {
+			ended, err := resolve(tx, alert, "discarded", reason, by, now)
+			if err != nil {
 				return "", err
 			}
-			if err := collections.NoteWhyResolved(tx, alert.Id, "withdrawn", now); err != nil {
-				return "", err
+			if !ended { // the alert changes all the same: it counts for nothing any more
+				if err := alerts.NoteWithdrawn(tx, alert, reason, by, now); err != nil {
+					return "", err
+				}
 			}
-			if err := escalations.CancelWithout(tx, alert.EscalationID(), alert.Id, by, now); err != nil {
+			if err := alert.Withdraw(tx, alerts.ReasonWithdrawn, now); err != nil {
 				return "", err
 			}
 		}
-		return raised[0].PatientID(), nil
+		return raised[0].PatientID(), escalations.TakeBack(tx, raised, "implausible measurement was discarded", by, now)
 	})
 }
 
-// resolve ends an alert that is not over.
-func resolve(tx core.App, alert *collections.Alert, outcome string, notes phi.Text, by audit.Actor, now time.Time) error {
+// resolve ends an alert that is not over, and reports whether it did.
+func resolve(tx core.App, alert *collections.Alert, outcome string, notes phi.Text, by audit.Actor, now time.Time) (bool, error) {
 	if _, err := alerts.Next(alerts.Status(alert.Status()), alerts.Resolve); err != nil {
-		return nil //nolint:nilerr // it is over already
+		return false, nil //nolint:nilerr // it is over already
 	}
-	return alerts.Act(tx, alert, alerts.Action{Move: alerts.Resolve, Outcome: outcome, Notes: notes}, by, now)
+	return true, alerts.Act(tx, alert, alerts.Action{Move: alerts.Resolve, Outcome: outcome, Notes: notes}, by, now)
 }

@@ -150,11 +150,12 @@ func superseded(tx core.App, o Observation, group []*vitals.Parameter, following
 	if slices.ContainsFunc(following, func(r vitals.Reading) bool { return r.MeasuredAt.After(o.Reading.MeasuredAt) && has(r, group) }) {
 		return true, nil
 	}
-	return anythingNewer(tx, o.PatientID, group, o.Reading.MeasuredAt, o.Origin)
+	return AnythingNewer(tx, o.PatientID, group, o.Reading.MeasuredAt, o.Origin)
 }
 
-// anythingNewer reports whether a patient has something newer about the group, at least as reliable as the origin.
-func anythingNewer(tx core.App, patientID string, group []*vitals.Parameter, at time.Time, origin vitals.Origin) (bool, error) {
+// AnythingNewer reports whether a patient has something newer about the group, at least as reliable as the origin: what is late and has it
+// says nothing that still holds. Source: docs/decisions/alerts.md, "Late readings".
+func AnythingNewer(tx core.App, patientID string, group []*vitals.Parameter, at time.Time, origin vitals.Origin) (bool, error) {
 	columns := make([]string, len(group))
 	for i, p := range group {
 		columns[i] = p.Column

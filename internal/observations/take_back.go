@@ -8,10 +8,8 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
-	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/notifications"
-	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/ranking"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
@@ -46,51 +44,7 @@ func (w *withdrawal) resolve() error {
 // cancel takes back the escalations that came of the reading alone. One that other readings joined stays, for what is left of it.
 // Source: docs/decisions/observations.md, "Wrongly entered reading".
 func (w *withdrawal) cancel() error {
-	var seen []string
-	for _, alert := range w.raised {
-		id := alert.EscalationID()
-		if id == "" || slices.Contains(seen, id) {
-			continue
-		}
-		seen = append(seen, id)
-		e, err := collections.FindEscalation(w.tx, id)
-		if collections.Missing(err) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if err := takeBack(w.tx, e, w.by, w.now); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// takeBack cancels an escalation that the service opened and that no alert is left of; otherwise it is about the first that is left.
-func takeBack(tx core.App, e *collections.Escalation, by audit.Actor, now time.Time) error {
-	if escalations.Status(e.Status()).Closed() || !e.BySystem() {
-		return nil
-	}
-	left, err := collections.AlertsLeftOf(tx, e.Id, e.AlertID())
-	if err != nil {
-		return err
-	}
-	if len(left) > 0 {
-		return escalations.Rest(tx, e, left, now)
-	}
-	change := escalations.Change{Status: new(escalations.StatusCancelled), Notes: new(phi.Text("The reading was entered in error."))}
-	if _, _, err := escalations.Update(tx, e.Number(), change, by, now); err != nil {
-		return err
-	}
-	whom, err := collections.PatientLabel(tx, e.PatientID())
-	if err != nil {
-		return err
-	}
-	return notifications.Announce(tx, notifications.Announcement{
-		Kind: notifications.EscalationWithdrawn, Severity: "info", PatientID: e.PatientID(), EscalationID: e.Id,
-		Body: whom + ": the escalation was taken back, since the reading was entered in error.", Key: "escalation " + e.Id + " withdrawn",
-	}, now)
+	return escalations.TakeBack(w.tx, w.raised, "reading was entered in error", w.by, w.now)
 }
 
 // resettle decides anew what the reading had settled, or kept from being settled: alerts that it helped to resolve wait again unless
@@ -201,7 +155,7 @@ func reopenUnlessNewer(tx core.App, alert *collections.Alert, now time.Time) err
 			if group[0].Group != alert.Type() {
 				continue
 			}
-			newer, err := anythingNewer(tx, alert.PatientID(), group, alert.MeasuredAt(), vitals.Origin(alert.Origin()))
+			newer, err := AnythingNewer(tx, alert.PatientID(), group, alert.MeasuredAt(), vitals.Origin(alert.Origin()))
 			if err != nil || newer {
 				return err
 			}

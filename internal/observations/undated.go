@@ -12,8 +12,8 @@ import (
 // ReasonDeviceClock is why a reading is suspect whose device's clock is wrong.
 const ReasonDeviceClock = "device_clock"
 
-// unjudged: nothing follows from the reading, because nobody knows when it was taken.
-func (s Submission) unjudged() bool { return s.Undated && s.ConfirmedBy == "" }
+// unjudged: nothing follows from the reading, because nobody knows when it was taken. Who vouches for its values does not know either.
+func (s Submission) unjudged() bool { return s.Undated }
 
 // confirm notes who vouches for the values.
 func (o *Observation) confirm(s Submission, now time.Time) {
