@@ -36,6 +36,20 @@ func AskedInRun(app core.App, id, alertType string) (bool, error) {
 		dbx.Params{"id": id, "type": alertType})
 }
 
+// UnaskedAround lists the suspect readings next to one that is decided, the oldest first: those of its patient and kind without one that holds
+// measured in between, about which no alert of the type was raised. Those that are suspect for another reason are none of them.
+func UnaskedAround(app core.App, id, alertType, otherReason string) ([]string, error) {
+	return queryColumn[string](app, "list the suspect readings about which nobody is asked", `SELECT other.id
+		FROM observations o JOIN observations other ON other.patient = o.patient AND other.observation_type = o.observation_type
+			AND other.status = 'suspect' AND other.suspect_reason != {:reason} AND other.id != o.id
+		WHERE o.id = {:id} AND NOT EXISTS (SELECT 1 FROM alerts a WHERE a.observation = other.id AND a.observation != '' AND a.type = {:type})
+			AND NOT EXISTS (SELECT 1 FROM observations held WHERE held.patient = o.patient AND held.observation_type = o.observation_type
+				AND held.status = 'final' AND held.id != o.id
+				AND held.measured_at BETWEEN min(o.measured_at, other.measured_at) AND max(o.measured_at, other.measured_at))
+		ORDER BY other.measured_at, other.id`,
+		dbx.Params{"id": id, "type": alertType, "reason": otherReason})
+}
+
 // EndAlertsOfObservation gives the alerts of a type about a reading that are not over a status that ends them.
 func EndAlertsOfObservation(tx core.App, observationID, alertType, status, by string, now time.Time) ([]EndedAlert, error) {
 	return endAlerts(tx, `observation = {:observation} AND observation != '' AND type = {:type} AND status IN ('active', 'acknowledged')`,

@@ -14,10 +14,6 @@ func init() {
 		if err != nil {
 			return fmt.Errorf("find gateway events: %w", err)
 		}
-		alerts, err := app.FindCollectionByNameOrId("alerts")
-		if err != nil {
-			return fmt.Errorf("find alerts: %w", err)
-		}
 		devices, err := app.FindCollectionByNameOrId("devices")
 		if err != nil {
 			return fmt.Errorf("find devices: %w", err)
@@ -27,7 +23,6 @@ func init() {
 				text("source", 20, "By which way it came; empty for a vendor's webhook."),
 				flag("implausible", "A measurement in which nothing is wrong but values out of range."),
 			),
-			(&table{Collection: alerts}).index("quarantine", false, "quarantine_id", "quarantine_id != ''"),
 			(&table{Collection: devices}).with(
 				date("made_on", "When it was made, where that is known."),
 				instant("clock_wrong_at", "When the first reading came whose time cannot be; empty once a sane time came."),

@@ -6,12 +6,11 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// What a snooze knew when it began and how long it has been quiet in a row; what has to be told whatever was told just before; and until
-// when an escalation waits for a reading to be confirmed.
+// What a snooze knew when it began and how long it has been quiet in a row, and what has to be told whatever was told just before.
 func init() {
 	step("1767225934_hold.go", func(app core.App) error {
 		tables := map[string]*table{}
-		for _, name := range []string{"alerts", "snoozes", "announcements", "notifications"} {
+		for _, name := range []string{"snoozes", "announcements", "notifications"} {
 			collection, err := app.FindCollectionByNameOrId(name)
 			if err != nil {
 				return fmt.Errorf("find %s: %w", name, err)
@@ -20,9 +19,6 @@ func init() {
 		}
 		const atOnce = "Told whatever was told just before of another alert like it."
 		return saveAll(app,
-			tables["alerts"].
-				with(instant("held_until", "The stat escalation waits until then for the reading to be confirmed.")).
-				index("held", false, "held_until", "held_until != ''"),
 			tables["snoozes"].
 				with(
 					structured("known", "The worst values of the alerts that it covered when it began."),

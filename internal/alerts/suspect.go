@@ -27,6 +27,10 @@ func (d Doubt) Ask(measuredAt, now time.Time) Finding {
 		Message: fmt.Sprintf("%s %s %s %s is far from the usual %s %s, the median of the last %d. It counts for nothing until somebody confirms it.",
 			d.Of.Doubt.Question, d.Of.Label, number(d.Value), unit, number(cents(d.Usual)), unit, d.Among),
 	}
+	if d.Bound == 0 { // asked later, when what was usual has changed
+		finding.Message = fmt.Sprintf("%s %s %s %s was in doubt when it came. It counts for nothing until somebody confirms it.",
+			d.Of.Doubt.Question, d.Of.Label, number(d.Value), unit)
+	}
 	if d.Unit != nil {
 		finding.Message += fmt.Sprintf(" In %s it would be %s %s.", d.Unit.Name, number(d.Meant), unit)
 	}

@@ -86,6 +86,7 @@ func (e *Engine) believe(tx core.App, o Observation, who string, patient subject
 }
 
 // judgeConfirmed answers the questions about readings and judges them in the order in which they were measured; the outcome is that of one.
+// What is left of their runs is asked about.
 func (e *Engine) judgeConfirmed(tx core.App, b *batch, readings []confirmed, of string, now time.Time) (outcome Outcome, err error) {
 	for _, r := range readings {
 		if err := r.answer(tx, b, now); err != nil {
@@ -105,7 +106,7 @@ func (e *Engine) judgeConfirmed(tx core.App, b *batch, readings []confirmed, of 
 			outcome = made
 		}
 	}
-	return outcome, nil
+	return outcome, e.askRestOf(tx, b, readings, now)
 }
 
 // answer ends the question about a reading, in the name of whoever confirmed it.

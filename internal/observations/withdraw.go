@@ -24,7 +24,7 @@ func (e *Engine) Withdraw(app core.App, id string, reason phi.Text, by audit.Act
 			return err
 		}
 		w := &withdrawal{engine: e, tx: tx, observation: o, reason: reason, by: by, now: now}
-		for _, step := range []func() error{w.mark, w.resolve, w.compared, w.cancel, w.resettle, w.recur, w.recall, w.recountDay, w.recount, w.rank} {
+		for _, step := range []func() error{w.mark, w.resolve, w.compared, w.cancel, w.resettle, w.recur, w.recall, w.recountDay, w.recount, w.askRest, w.rank} {
 			if err := step(); err != nil {
 				return err
 			}

@@ -1,0 +1,56 @@
+package routes_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/access"
+)
+
+// Once the reading that a run was asked about is decided, somebody is asked about what is left of the run.
+func TestStoryRestOfASuspectRun(t *testing.T) {
+	const question = "suspect_reading warning weight "
+	for name, story := range map[string]struct {
+		run     []float64 // a day apart; the first is asked about
+		decide  int
+		confirm bool
+		want    []string // all questions ever
+	}{
+		"the first is withdrawn":            {[]float64{62, 110, 50}, 0, false, []string{question + "62/78", question + "110/98"}},
+		"another is withdrawn":              {[]float64{62, 110, 50}, 1, false, []string{question + "62/78"}},
+		"the first is confirmed":            {[]float64{62, 110, 50}, 0, true, []string{question + "62/78", question + "110/98"}},
+		"the last is confirmed":             {[]float64{62, 110, 50}, 2, true, []string{question + "62/78"}},
+		"the middle parts the run":          {[]float64{62, 110, 50}, 1, true, []string{question + "62/78", question + "50/78"}},
+		"nothing is left":                   {[]float64{62}, 0, false, []string{question + "62/78"}},
+		"a run that is parted in the midst": {[]float64{62, 110, 50, 115}, 1, true, []string{question + "62/78", question + "50/78"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newIngestingClinic(t)
+			c.t = t
+			patient, at := c.weighedDaily(88, 88, 88, 88, 88, 88, 88)
+			var ids []string
+			for i, kg := range story.run {
+				sent := c.scale("GW-1", kg, at.Add(time.Duration(i)*25*time.Hour)).wantAt(object{"review_state": "suspect"})
+				ids = append(ids, sent.at("id").(string))
+			}
+			told := func() int {
+				return len(c.rows(t, `SELECT a.id FROM announcements n JOIN alerts a ON a.id = n.alert WHERE a.type = 'suspect_reading'`))
+			}
+			if story.confirm {
+				c.confirmReading(access.Nurse, ids[story.decide]).want(200)
+			} else {
+				c.ask(access.Nurse, "POST", "/ingestion/observations/"+ids[story.decide]+"/entered-in-error/", object{"reason": "The spouse"}).want(200)
+			}
+			var questions []string
+			for _, raised := range c.raisedAbout(patient) {
+				if len(raised) > len(question) && raised[:len(question)] == question {
+					questions = append(questions, raised)
+				}
+			}
+			wantSame(t, "questions", questions, story.want)
+			if n := told(); n != len(story.want) {
+				t.Errorf("%d questions are told, want %d", n, len(story.want))
+			}
+		})
+	}
+}
