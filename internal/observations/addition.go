@@ -1,6 +1,7 @@
 package observations
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -111,6 +112,9 @@ type Submission struct {
 	// ReceivedAt is when it reached the door.
 	ReceivedAt time.Time
 }
+
+// origin says who vouches for the reading.
+func (s Submission) origin() vitals.Origin { return cmp.Or(s.Origin, s.Source.Origin()) }
 
 // Outcome is what became of a submission.
 type Outcome struct {
