@@ -247,12 +247,12 @@ func TestTheEndOfASnoozeWithLateReadings(t *testing.T) {
 			w.cuffAt(w.now.Add(-80*time.Hour), 190, 122, 0)
 			w.cuffAt(w.now.Add(-70*time.Hour), 185, 100, 0)
 		}, 0, nil},
-		"beside one of now":    {func(w *nightShift) { w.cuffAt(w.now.Add(-80*time.Hour), 190, 122, 0); w.cuffAt(w.now, 185, 100, 0) }, 1, []string{"185"}},
-		"a warning, and late":  {func(w *nightShift) { w.cuffAt(w.now.Add(-80*time.Hour), 150, 80, 0) }, 0, nil},
+		"beside one of now":   {func(w *nightShift) { w.cuffAt(w.now.Add(-80*time.Hour), 190, 122, 0); w.cuffAt(w.now, 185, 100, 0) }, 1, []string{"185"}},
+		"a warning, and late": {func(w *nightShift) { w.cuffAt(w.now.Add(-80*time.Hour), 150, 80, 0) }, 0, nil},
 		"after one that is old": {func(w *nightShift) {
 			w.cuffAt(w.now.Add(-23*time.Hour), 190, 122, 0)
 			w.now = w.now.Add(2 * time.Hour)
-			w.cuffAt(w.now.Add(-(24*time.Hour+time.Second)), 185, 100, 0)
+			w.cuffAt(w.now.Add(-(24*time.Hour + time.Second)), 185, 100, 0)
 		}, 1, []string{"190"}},
 	} {
 		t.Run(name, func(t *testing.T) {
