@@ -57,7 +57,7 @@ func (e *Engine) complete(tx core.App, b *batch, m *memory, s Submission, now ti
 	changed := append(s.Reading.Columns(), collections.ObservationFHIRVersion, collections.ObservationTransformedAt,
 		collections.ObservationReadingKey, collections.ColumnUpdatedAt)
 	if s.ConfirmedBy != "" && !doubted {
-		changed = append(changed, "review_state", "confirmed_by", "confirmed_at")
+		changed = append(changed, collections.ObservationReviewState, collections.ObservationConfirmedBy, collections.ObservationConfirmedAt)
 	}
 	if err := collections.Update(tx, record, changed...); err != nil {
 		return Outcome{}, err
