@@ -28,10 +28,10 @@ func (a *Alert) EndHold(tx core.App) error {
 	return Update(tx, a.ProxyRecord(), "held_until")
 }
 
-// ReleaseHeld lets the alerts of a patient whose escalation waits join the one that is open now.
+// ReleaseHeld lets the alerts of a patient whose escalation waits join the one that is open now. What is over joins nothing.
 func ReleaseHeld(tx core.App, patientID, escalationID string, now time.Time) error {
 	return exec(tx, "release held alerts", `UPDATE alerts SET escalation = {:escalation}, held_until = '', updated_at = {:at}
-		WHERE patient = {:patient} AND held_until != ''`,
+		WHERE patient = {:patient} AND held_until != '' AND status IN ('active', 'acknowledged')`,
 		dbx.Params{"patient": patientID, "escalation": escalationID, "at": Instant(now)})
 }
 

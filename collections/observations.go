@@ -32,6 +32,9 @@ const (
 	ObservationOrigin        = "origin"
 	ObservationFHIRVersion   = "fhir_version"
 	ObservationTransformedAt = "transformed_at"
+	ObservationReviewState   = "review_state"
+	ObservationConfirmedBy   = "confirmed_by"
+	ObservationConfirmedAt   = "confirmed_at"
 )
 
 // FindObservation finds one observation by id.

@@ -62,10 +62,18 @@ func NewestCritical(app core.App, patientID, alertType string) (*Alert, error) {
 	return found[0], nil
 }
 
-// AttachCriticalAlerts lets the unacknowledged critical alerts of a type about a patient that belong to no escalation belong to one.
+// LateAlerts are the ids of the unacknowledged alerts of a type about a patient whose readings came late.
+func LateAlerts(app core.App, patientID, alertType string) ([]string, error) {
+	return queryColumn[string](app, "find late alerts", `SELECT id FROM alerts
+		WHERE patient = {:patient} AND type = {:type} AND acknowledged = FALSE AND late = TRUE`,
+		dbx.Params{"patient": patientID, "type": alertType})
+}
+
+// AttachCriticalAlerts lets the unacknowledged critical alerts of a type about a patient that belong to no escalation belong to one; late
+// ones belong to none.
 func AttachCriticalAlerts(tx core.App, patientID, alertType, escalationID string, now time.Time) error {
 	return exec(tx, "attach critical alerts", `UPDATE alerts SET escalation = {:escalation}, updated_at = {:at}
-		WHERE patient = {:patient} AND type = {:type} AND level = 'critical' AND acknowledged = FALSE AND escalation = ''`,
+		WHERE patient = {:patient} AND type = {:type} AND level = 'critical' AND acknowledged = FALSE AND escalation = '' AND late = FALSE`,
 		dbx.Params{"patient": patientID, "type": alertType, "escalation": escalationID, "at": Instant(now)})
 }
 

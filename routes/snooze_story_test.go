@@ -235,6 +235,41 @@ func TestTheEndOfASnooze(t *testing.T) {
 	}
 }
 
+// A reading that came late opens no escalation at the end of a snooze either, nor does it join that of another alert; people are told.
+func TestTheEndOfASnoozeWithLateReadings(t *testing.T) {
+	for name, test := range map[string]struct {
+		during func(w *nightShift)
+		stat   int
+		joined []string
+	}{
+		"a late one alone": {func(w *nightShift) { w.cuffAt(w.now.Add(-80*time.Hour), 190, 122, 0) }, 0, nil},
+		"two late ones": {func(w *nightShift) {
+			w.cuffAt(w.now.Add(-80*time.Hour), 190, 122, 0)
+			w.cuffAt(w.now.Add(-70*time.Hour), 185, 100, 0)
+		}, 0, nil},
+		"beside one of now":   {func(w *nightShift) { w.cuffAt(w.now.Add(-80*time.Hour), 190, 122, 0); w.cuffAt(w.now, 185, 100, 0) }, 1, []string{"185"}},
+		"a warning, and late": {func(w *nightShift) { w.cuffAt(w.now.Add(-80*time.Hour), 150, 80, 0) }, 0, nil},
+		"after one that is old": {func(w *nightShift) {
+			w.cuffAt(w.now.Add(-23*time.Hour), 190, 122, 0)
+			w.now = w.now.Add(2 * time.Hour)
+			w.cuffAt(w.now.Add(-(24*time.Hour + time.Second)), 185, 100, 0)
+		}, 1, []string{"190"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newNightShift(t, 0)
+			snooze := w.snooze(4*time.Hour, true).want(201)
+			w.now = w.now.Add(time.Minute)
+			test.during(w)
+			w.wantPushed("during", 0, 0)
+			w.ask(access.Nurse, "POST", fmt.Sprintf("/patients/%s/snoozes/%v/end/", w.patient, snooze.at("id")), nil).want(200)
+			w.wantPushed("at the end", 1, test.stat)
+			w.wantStat("at the end", test.stat)
+			joined := w.rows(t, `SELECT CAST(value AS INTEGER) FROM alerts WHERE escalation != '' ORDER BY id`)
+			wantSame(t, "joined", joined, test.joined)
+		})
+	}
+}
+
 // A reading that came after the end and before the clock noticed has told already.
 func TestTheEndOfASnoozeIsToldOnce(t *testing.T) {
 	w := newNightShift(t, 0)

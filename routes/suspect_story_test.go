@@ -177,6 +177,54 @@ func TestStorySecondReadingConfirms(t *testing.T) {
 	}
 }
 
+// What the patient types bears out no weight of a device, in whatever order they come; what a device measures bears out both.
+func TestStoryTypedWeightConfirmsNoDevice(t *testing.T) {
+	for name, story := range map[string]struct {
+		weights string // in the order of arrival: who sends
+		kg      []float64
+		want    []string
+	}{
+		"typed after":                   {"dp", []float64{62, 62.5}, []string{"62.0 suspect", "62.5 suspect"}},
+		"typed before":                  {"pd", []float64{62.5, 62}, []string{"62.5 suspect", "62.0 suspect"}},
+		"typed twice":                   {"pp", []float64{62, 62.5}, []string{"62.0 confirmed", "62.5 confirmed"}},
+		"typed twice, then the device":  {"ppd", []float64{62, 62.5, 62.2}, []string{"62.0 confirmed", "62.5 confirmed", "62.2 suspect"}},
+		"the device, then typed twice":  {"dpp", []float64{62.2, 62, 62.5}, []string{"62.2 suspect", "62.0 confirmed", "62.5 confirmed"}},
+		"the device twice, typed first": {"pdd", []float64{62, 62.5, 62.2}, []string{"62.0 confirmed", "62.5 confirmed", "62.2 confirmed"}},
+		"staff after":                   {"ds", []float64{62, 62.5}, []string{"62.0 confirmed", "62.5 confirmed"}},
+		"the device is not in doubt":    {"pd", []float64{77.5, 78.5}, []string{"77.5 confirmed", "78.5 accepted"}},
+		"what is typed is not in doubt": {"dp", []float64{77.5, 78.5}, []string{"77.5 suspect", "78.5 accepted"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newIngestingClinic(t)
+			c.t = t
+			patient, at := c.weighedDaily(88, 88, 88, 88, 88)
+			portal := vigiltest.User(t, c.app, access.Patient, vigiltest.PortalOf(patient))
+			for i, kg := range story.kg {
+				c.now = at.Add(time.Duration(i) * time.Hour)
+				body := object{"patient_id": patient, "weight_kg": kg, "measured_at": c.now.Format(time.RFC3339)}
+				switch story.weights[i] {
+				case 'd':
+					c.scale("GW-1", kg, c.now)
+				case 'p':
+					c.askAs(portal, "POST", "/ingestion/weight/", body).want(201)
+				default:
+					c.ask(access.Nurse, "POST", "/ingestion/weight/", body).want(201)
+				}
+			}
+			kept := c.rows(t, `SELECT weight_kg || ' ' || IIF(review_state = '', 'accepted', review_state) FROM observations WHERE measured_at >= '`+collections.Instant(at)+`' ORDER BY measured_at`)
+			wantSame(t, "kept", kept, story.want)
+		})
+	}
+	// What a person has confirmed is a person's word, whoever sent it.
+	c := newIngestingClinic(t)
+	patient, at := c.weighedDaily(88, 88, 88, 88, 88)
+	portal := vigiltest.User(t, c.app, access.Patient, vigiltest.PortalOf(patient))
+	c.now = at
+	typed := c.askAs(portal, "POST", "/ingestion/weight/", object{"patient_id": patient, "weight_kg": 62, "measured_at": at.Format(time.RFC3339)}).want(201)
+	c.confirmReading(access.Nurse, typed.at("id")).want(200)
+	c.scale("GW-1", 62.5, at.Add(time.Hour)).wantAt(object{"review_state": "accepted"})
+}
+
 // Who decides about patients may say that it was the patient.
 func TestStoryStaffConfirm(t *testing.T) {
 	for _, role := range []access.Role{access.Admin, access.ClinicalManager, access.Provider, access.Nurse} {

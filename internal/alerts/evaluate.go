@@ -88,6 +88,8 @@ type Weighing struct {
 	MeasuredAt time.Time
 	// Confirmed values were doubted once, and borne out.
 	Confirmed bool
+	// Origin says who vouches for it, where that is asked: staff, if somebody confirmed it.
+	Origin vitals.Origin
 }
 
 // Evaluate compares a reading with the thresholds in force: one finding for each alert type it can speak about, worst

@@ -1,6 +1,7 @@
 package observations
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -56,7 +57,7 @@ func (e *Engine) complete(tx core.App, b *batch, m *memory, s Submission, now ti
 	changed := append(s.Reading.Columns(), collections.ObservationFHIRVersion, collections.ObservationTransformedAt,
 		collections.ObservationReadingKey, collections.ColumnUpdatedAt)
 	if s.ConfirmedBy != "" && !doubted {
-		changed = append(changed, "review_state", "confirmed_by", "confirmed_at")
+		changed = append(changed, collections.ObservationReviewState, collections.ObservationConfirmedBy, collections.ObservationConfirmedAt)
 	}
 	if err := collections.Update(tx, record, changed...); err != nil {
 		return Outcome{}, err
@@ -111,6 +112,9 @@ type Submission struct {
 	// ReceivedAt is when it reached the door.
 	ReceivedAt time.Time
 }
+
+// origin says who vouches for the reading.
+func (s Submission) origin() vitals.Origin { return cmp.Or(s.Origin, s.Source.Origin()) }
 
 // Outcome is what became of a submission.
 type Outcome struct {

@@ -142,3 +142,31 @@ func TestTypedPressuresRepeatTypedOnes(t *testing.T) {
 		t.Errorf("the average is %v (%v)", value, err)
 	}
 }
+
+// An alert that is over joins no escalation that another reading opens while it waits, nor later.
+func TestWhatIsOverJoinsNothing(t *testing.T) {
+	for status, joined := range map[string]string{"active": "190,205", "acknowledged": "190,205", "resolved": "205", "auto_resolved": "205"} {
+		waiting := rules
+		waiting.ConfirmReadings = 10 * time.Minute
+		app, engine := newApp(t, waiting)
+		patient := vigiltest.Patient(t, app, nil)
+		ingest(t, app, engine, submission(patient, at(bloodPressure(190, 80), now.Add(-2*time.Minute))))
+		if held := texts(t, app, "SELECT held_until FROM alerts WHERE held_until != ''"); len(held) != 1 {
+			t.Fatalf("held: %q", held)
+		}
+		if _, err := app.DB().NewQuery("UPDATE alerts SET acknowledged = ('" + status + "' != 'active'), status = '" + status + "'").Execute(); err != nil {
+			t.Fatal(err)
+		}
+		ingest(t, app, engine, submission(patient, at(bloodPressure(205, 80), now.Add(-time.Minute))))
+		if _, err := engine.SettleHeld(t.Context(), app, now.Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		got := texts(t, app, "SELECT group_concat(CAST(value AS INTEGER)) FROM (SELECT value FROM alerts WHERE escalation != '' ORDER BY id)")
+		if len(got) != 1 || got[0] != joined {
+			t.Errorf("%s: %q joined, want %q", status, got, joined)
+		}
+		if held := texts(t, app, "SELECT held_until FROM alerts WHERE held_until != ''"); len(held) != 0 {
+			t.Errorf("%s: it waits on: %q", status, held)
+		}
+	}
+}

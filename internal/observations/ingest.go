@@ -1,7 +1,6 @@
 package observations
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -146,7 +145,7 @@ func (e *Engine) consequences(
 // observe makes the observation of a reading; its FHIR form is a function of it, so it is ready at once.
 func (e *Engine) observe(s Submission, now time.Time) Observation {
 	o := Observation{
-		ID: collections.NewUUID(), PatientID: s.PatientID, Reading: s.Reading, Source: s.Source, Origin: cmp.Or(s.Origin, s.Source.Origin()),
+		ID: collections.NewUUID(), PatientID: s.PatientID, Reading: s.Reading, Source: s.Source, Origin: s.origin(),
 		Review:       Accepted,
 		ProcessingMS: float64(now.Sub(s.ReceivedAt).Microseconds()) / 1000, CreatedAt: now, UpdatedAt: now, partial: s.Partial,
 	}

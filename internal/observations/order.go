@@ -19,14 +19,15 @@ func inOrder(group []*submitted) []*submitted {
 	return group
 }
 
-// following adds to a late reading what comes after it in its group, which is in order.
+// following adds to a late reading what comes after it in its group, which is in order, and can supersede it: at least as reliable, and
+// of a known time. Source: docs/decisions/alerts.md, "Late readings".
 func (e *Engine) following(s Submission, after []*submitted, now time.Time) Submission {
 	if len(after) == 0 || !e.Late(s.Reading.MeasuredAt, now) {
 		return s
 	}
 	s.Following = slices.Clip(s.Following)
 	for _, other := range after {
-		if other.In.PatientID == s.PatientID {
+		if other.In.PatientID == s.PatientID && !other.In.unjudged() && other.In.origin().Settles(s.origin()) {
 			s.Following = append(s.Following, other.In.Reading)
 		}
 	}

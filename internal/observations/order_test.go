@@ -60,6 +60,38 @@ func TestGroupInOrder(t *testing.T) {
 	}
 }
 
+// A late reading of a device is not superseded by what waits beside it and was typed by the patient, nor by what nobody knows the time of.
+func TestGroupSupersededByItsPeersOnly(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		late vitals.Origin
+		next func(s *observations.Submission)
+		want string
+	}{
+		{"typed", "", func(s *observations.Submission) { s.Source = vitals.SourcePortal }, "188 critical active late"},
+		{"typed, by its origin", "", func(s *observations.Submission) { s.Origin = vitals.OriginPatient }, "188 critical active late"},
+		{"undated", "", func(s *observations.Submission) { s.Undated = true }, "188 critical active late"},
+		{"undated and vouched for", "", func(s *observations.Submission) { s.Undated, s.ConfirmedBy = true, "nurse@vigil.test" }, "188 critical auto_resolved late superseded"},
+		{"staff", "", func(s *observations.Submission) { s.Origin = vitals.OriginStaff }, "188 critical auto_resolved late superseded"},
+		{"typed, both", vitals.OriginPatient, func(s *observations.Submission) { s.Origin = vitals.OriginPatient }, "188 critical auto_resolved late superseded"},
+	} {
+		app, engine := newApp(t, ordered)
+		patient := vigiltest.Patient(t, app, nil)
+		late := submission(patient, at(bloodPressure(188, 80), now.Add(-48*time.Hour)))
+		late.Origin = test.late
+		next := submission(patient, at(bloodPressure(120, 80), now.Add(-time.Hour)))
+		test.next(&next)
+		for _, a := range first(group(t, app, engine, []observations.Submission{next, late})) {
+			if a.err != nil {
+				t.Fatal(a.err)
+			}
+		}
+		if got := texts(t, app, standing); !slices.Equal(got, []string{test.want}) {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
 func first[A, B any](a A, _ B) A { return a }
 
 // Where what was to follow a late reading is refused, nothing followed it, and people are told.

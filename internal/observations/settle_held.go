@@ -79,6 +79,8 @@ func settle(tx core.App, id string, now time.Time) (patientID string, err error)
 	switch {
 	case alert.Late(): // nobody is woken for what was measured long ago
 		return patientID, nil
+	case confirmed && alerts.Status(alert.Status()) == alerts.StatusAutoResolved: // over; what was severe since speaks for itself
+		return patientID, nil
 	case !confirmed:
 		return patientID, unconfirmed(tx, alert, repeated, picture, now)
 	case picture.Snoozed(alert.Type(), alerts.Critical, now): // known: the end of the snooze tells what still stands

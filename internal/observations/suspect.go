@@ -45,12 +45,20 @@ func (e *Engine) doubt(o Observation, p triage.Picture) (d doubt) {
 		return d
 	}
 	d.Of, d.Value = parameter, *value
-	d.compare(usualOf(p.Weighings, d.Doubt, o.Reading.MeasuredAt), e.rules)
+	d.compare(usualOf(p.Weighings, d.Doubt, o.Reading.MeasuredAt), o.Origin, e.rules)
+	holds := !d.far || d.believed // of itself, or because one as reliable bears it out
 	for _, other := range p.Doubted {
-		if other.Of == parameter && other.MeasuredAt.Sub(o.Reading.MeasuredAt).Abs() <= parameter.Doubt.Within &&
-			parameter.Doubt.Close(other.Value, d.Value) {
+		if other.Of != parameter || other.MeasuredAt.Sub(o.Reading.MeasuredAt).Abs() > parameter.Doubt.Within ||
+			!parameter.Doubt.Close(other.Value, d.Value) {
+			continue
+		}
+		holds = holds || other.Origin.Settles(o.Origin)
+		if o.Origin.Settles(other.Origin) {
 			d.bears = append(d.bears, other.ID)
 		}
+	}
+	if !holds {
+		d.bears = nil
 	}
 	return d
 }
@@ -67,15 +75,16 @@ func usualOf(weighings []alerts.Weighing, d alerts.Doubt, at time.Time) (usual [
 	return usual[:min(len(usual), d.Of.Doubt.Among)]
 }
 
-// compare holds the value against the usual ones. One that is like a confirmed one of them is believed: that weight has been vouched for.
-func (d *doubt) compare(usual []alerts.Weighing, rules Rules) {
+// compare holds the value against the usual ones. One that is like a confirmed one of them is believed: that weight has been vouched for,
+// by something as reliable.
+func (d *doubt) compare(usual []alerts.Weighing, origin vitals.Origin, rules Rules) {
 	if len(usual) < d.Of.Doubt.AtLeast {
 		return
 	}
 	values := make([]float64, len(usual))
 	for i, w := range usual {
 		values[i] = w.Value
-		d.believed = d.believed || w.Confirmed && d.Of.Doubt.Close(w.Value, d.Value)
+		d.believed = d.believed || w.Confirmed && w.Origin.Settles(origin) && d.Of.Doubt.Close(w.Value, d.Value)
 	}
 	d.Usual, d.Among = vitals.Usual(values), len(values)
 	if d.far = rules.Suspect.Exceeded(d.Value, d.Usual); !d.far {

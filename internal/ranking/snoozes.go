@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,9 +109,9 @@ func runOut(tx core.App, snooze *collections.Snooze, now time.Time) (told bool, 
 }
 
 // tellStanding judges what a snooze leaves behind that ended at a time, and tells it once, whatever was told just before: unacknowledged
-// critical alerts, which escalate; unacknowledged warnings while the latest value is out of range; and a critical value of the last day
+// critical alerts, which escalate unless they came late; unacknowledged warnings while the latest value is out of range; and a critical value of the last day
 // that somebody has acknowledged and nothing was measured since. What a reading has told after the end, or another snooze keeps quiet, is
-// left out. Source: docs/decisions/alerts.md, "Snooze".
+// left out. Source: docs/decisions/alerts.md, "Snooze" and "Late readings".
 func tellStanding(tx core.App, snooze *collections.Snooze, end, now time.Time) (told bool, err error) {
 	patient, kind := snooze.PatientID(), snooze.Type()
 	if there, err := Watched(tx, patient); err != nil || !there {
@@ -132,7 +133,7 @@ func tellStanding(tx core.App, snooze *collections.Snooze, end, now time.Time) (
 	if err != nil {
 		return false, err
 	}
-	if critical && open > 0 {
+	if critical && open > 0 && !alert.Late() {
 		if err := EscalateCritical(tx, picture, alert, true, now); err != nil {
 			return false, err
 		}
@@ -151,8 +152,12 @@ func tellStanding(tx core.App, snooze *collections.Snooze, end, now time.Time) (
 }
 
 // standing is the alert by which people are told what still stands of a kind, nil for nothing, and how many as severe nobody has
-// acknowledged: of the most severe ones the one that was measured last.
+// acknowledged: of the most severe ones the one that was measured last, a late one only where all of them are.
 func standing(tx core.App, picture triage.Picture, kind string, now time.Time) (alert *collections.Alert, open int, err error) {
+	late, err := collections.LateAlerts(tx, picture.PatientID, kind)
+	if err != nil {
+		return nil, 0, err
+	}
 	var worst alerts.Open
 	for _, one := range picture.Open {
 		if one.Type != kind || picture.Snoozed(kind, one.Level, now) {
@@ -166,7 +171,7 @@ func standing(tx core.App, picture triage.Picture, kind string, now time.Time) (
 			open = 0
 		}
 		open++
-		if worst.ID == "" || graver || !one.MeasuredAt.Before(worst.MeasuredAt) {
+		if worst.ID == "" || graver || preferred(one, worst, late) {
 			worst = one
 		}
 	}
@@ -183,4 +188,12 @@ func standing(tx core.App, picture triage.Picture, kind string, now time.Time) (
 		return nil, 0, err // it is over, by somebody's word or by what was measured
 	}
 	return alert, 0, nil
+}
+
+// preferred reports whether people are told by one alert rather than by another that is as severe: one that escalates goes first.
+func preferred(one, other alerts.Open, late []string) bool {
+	if isLate := slices.Contains(late, one.ID); isLate != slices.Contains(late, other.ID) {
+		return !isLate
+	}
+	return !one.MeasuredAt.Before(other.MeasuredAt)
 }

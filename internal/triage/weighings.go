@@ -64,7 +64,8 @@ func loadValues(
 		span["since"], span["at"] = collections.Instant(reading.MeasuredAt.AddDate(0, 0, -d.Days)), collections.Instant(reading.MeasuredAt)
 		span["kind"], span["before"] = string(kind), d.Among-1
 	}
-	rows, err := app.DB().NewQuery(`SELECT o.patient, o.` + parameter.Column + `, o.measured_at, CASE o.status WHEN 'suspect' THEN o.id ELSE o.review_state END
+	rows, err := app.DB().NewQuery(`SELECT o.patient, o.` + parameter.Column + `, o.measured_at, CASE o.status WHEN 'suspect' THEN o.id ELSE o.review_state END,
+			CASE WHEN o.confirmed_by IN ('', '` + alerts.System + `') THEN o.origin ELSE '` + string(vitals.OriginStaff) + `' END
 		FROM json_each({:patients}) p CROSS JOIN observations o
 		WHERE o.patient = p.value AND o.observation_type = '` + string(kind) + `' AND o.measured_at >= ` + from + ` AND o.measured_at < {:to}
 			AND o.status IN ('final', 'suspect') AND o.` + parameter.Column + ` IS NOT NULL`).Bind(span).Rows()
@@ -73,13 +74,15 @@ func loadValues(
 	}
 	defer rows.Close() //nolint:errcheck // Err below tells what went wrong
 	for rows.Next() {
-		var patient, at, review string
+		var patient, at, review, origin string
 		var value float64
-		if err := rows.Scan(&patient, &value, &at, &review); err != nil {
+		if err := rows.Scan(&patient, &value, &at, &review, &origin); err != nil {
 			return fmt.Errorf("load an earlier value: %w", err)
 		}
 		p := of[patient]
-		w := alerts.Weighing{Of: parameter, Value: value, MeasuredAt: collections.ParseInstant(at), Confirmed: review == confirmed}
+		w := alerts.Weighing{
+			Of: parameter, Value: value, MeasuredAt: collections.ParseInstant(at), Confirmed: review == confirmed, Origin: vitals.Origin(origin),
+		}
 		if review != "" && review != confirmed { // it is the observation
 			p.Doubted = append(p.Doubted, Doubted{w, review})
 			continue
