@@ -82,6 +82,8 @@ func (a *api) mayDiscard(c *web.Call, event *collections.GatewayEvent) error {
 	needed := access.ManageQuarantine
 	if patient != "" {
 		needed = access.ConfirmImplausible
+	} else if err := c.RefuseEmergency(); err != nil { // nobody's reading is no emergency
+		return err
 	}
 	if access.Reach(c.Caller.Role, needed) == access.None {
 		return fault.New(fault.Forbidden, "permission_denied", "Your role may not discard this event.")

@@ -98,6 +98,21 @@ func TestImplausibleAndCareTeams(t *testing.T) {
 	c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "x"}).want(403)
 	c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "x"}).want(403)
 	c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "By palpation."}, "X-Emergency-Access", "Found unconscious in the lobby").want(201)
+
+	// The other answer is open as well; an event that is nobody's reading is no emergency.
+	c.now = c.now.Add(time.Hour)
+	c.event(t, pulse28(c, "gw-1")).want(400)
+	other := c.rows(t, `SELECT quarantine_id FROM alerts ORDER BY id DESC LIMIT 1`)[0]
+	c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+other+"/discard/", object{"reason": "x"}, "X-Emergency-Access", "short").wantFields("X-Emergency-Access")
+	c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+other+"/discard/", object{"reason": "A loose cuff."}, "X-Emergency-Access", "Found unconscious in the lobby").
+		want(200).wantAt(object{"status": "discarded"})
+	if events := c.events(patient); !slices.Contains(events, "access.emergency") {
+		t.Errorf("recorded %v", events)
+	}
+	c.event(t, pulse28(c, "nobody")).want(400)
+	unplaced := c.rows(t, `SELECT id FROM gateway_events ORDER BY received_at DESC, id DESC LIMIT 1`)[0]
+	c.ask(access.MA, "POST", "/ingestion/quarantine/"+unplaced+"/discard/", object{"reason": "x"}, "X-Emergency-Access", "Found unconscious in the lobby").want(403, "permission_denied")
+	c.ask(access.MA, "POST", "/ingestion/quarantine/"+unplaced+"/discard/", object{"reason": "x"}).want(200)
 }
 
 // What was acknowledged waits for a decision all the same, and the trail says who decided.

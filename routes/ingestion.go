@@ -293,7 +293,11 @@ func viewObservation(o observations.Observation, raisedAlerts []raised, reader a
 	v.Add("review_state", o.Review)
 	if o.Review != observations.Accepted {
 		v.Add("suspect_reason", orNull(o.SuspectReason))
-		v.Add("confirmed_by", orNull(o.ConfirmedBy))
+		confirmedBy := o.ConfirmedBy
+		if reader == access.Patient && confirmedBy != alerts.System {
+			confirmedBy = "" // no names of staff: docs/decisions/roles.md, "Who may call what"
+		}
+		v.Add("confirmed_by", orNull(confirmedBy))
 		v.Add("confirmed_at", instantOrNull(o.ConfirmedAt))
 	}
 	v.Add("status", status)

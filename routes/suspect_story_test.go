@@ -67,6 +67,17 @@ func (c *clinic) confirmReading(role access.Role, id any) reply {
 	return c.ask(role, "POST", fmt.Sprintf("/ingestion/observations/%v/confirm/", id), object{"notes": "It was she."})
 }
 
+// portalOf is a portal user who is the patient.
+func (c *clinic) portalOf(patient string) *collections.User {
+	c.t.Helper()
+	portal := vigiltest.User(c.t, c.app, access.Patient)
+	portal.Set("patient", patient)
+	if err := c.app.Save(portal.ProxyRecord()); err != nil {
+		c.t.Fatal(err)
+	}
+	return portal
+}
+
 // The spouse of 62 kg on an 88 kg patient's scale: stored and shown, and nothing else.
 func TestStorySpouseOnTheScale(t *testing.T) {
 	c := newIngestingClinic(t)
@@ -240,6 +251,12 @@ func TestStoryStaffConfirm(t *testing.T) {
 			"review_state": "confirmed", "confirmed_by": c.people[role].Email(), "confirmed_at": c.now.Format(time.RFC3339), "fhir_status": "pending",
 			"status": "final", "alert_triggered": true, "alert_details.level": "critical",
 		})
+		portal := c.portalOf(patient)
+		c.askAs(portal, "GET", "/ingestion/observations/"+sent.at("id").(string)+"/", nil).want(200).
+			wantAt(object{"review_state": "confirmed", "confirmed_by": nil, "confirmed_at": c.now.Format(time.RFC3339)}) // no names of staff
+		if list := c.askAs(portal, "GET", "/ingestion/observations/", nil).want(200); strings.Contains(list.body, c.people[role].Email()) {
+			t.Errorf("the portal is shown %s", list.body)
+		}
 		wantSame(t, "open", c.open(patient), []string{"weight critical"})
 		if got := c.standing(patient); got != "4 readings, 4 of devices, 4 for the EMR, latest 92" {
 			t.Error(got)
@@ -305,11 +322,7 @@ func TestStorySuspectLimits(t *testing.T) {
 func TestStorySuspectEntrances(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient, at := c.weighedDaily(88, 88.2, 87.9)
-	portal := vigiltest.User(t, c.app, access.Patient)
-	portal.Set("patient", patient)
-	if err := c.app.Save(portal.ProxyRecord()); err != nil {
-		t.Fatal(err)
-	}
+	portal := c.portalOf(patient)
 	c.now = at.AddDate(0, 0, 6)
 	day := func(n int) time.Time { return at.AddDate(0, 0, n).Truncate(time.Second) }
 	typed := object{"patient_id": patient, "weight_kg": 62, "measured_at": day(0).Format(time.RFC3339)}
@@ -332,6 +345,7 @@ func TestStorySuspectEntrances(t *testing.T) {
 	c.askAs(portal, "POST", "/ingestion/weight/", object{"weight_kg": 62.5, "measured_at": day(4).Add(time.Minute).Format(time.RFC3339)}).want(201).
 		wantAt(object{"review_state": "confirmed"})
 	c.ask(access.Nurse, "GET", "/ingestion/observations/"+own.at("id").(string)+"/", nil).want(200).wantAt(object{"review_state": "confirmed", "confirmed_by": "system"})
+	c.askAs(portal, "GET", "/ingestion/observations/"+own.at("id").(string)+"/", nil).want(200).wantAt(object{"confirmed_by": "system"})
 
 	// The list counts what it shows, whatever is thought of it.
 	if all := c.ask(access.Nurse, "GET", "/ingestion/observations/"+query("page_size", "100"), nil).results(); len(all) != 9 {

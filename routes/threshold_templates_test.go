@@ -305,6 +305,50 @@ func TestShippedTemplates(t *testing.T) {
 	}
 }
 
+// The dry weight is the patient's: a template for the likes of them does not know it, and must not make the scale silent.
+func TestTemplateKeepsTheTarget(t *testing.T) {
+	c := newIngestingClinic(t)
+	id := c.enrol(nil)
+	config := "/patients/" + id + "/vital-config/"
+	c.ask(access.Nurse, "PUT", config, object{"reason": "x", "weight": object{"target_kg": 80, "daily_change_kg": 1.5, "over_target_kg": 3}}).want(200)
+	c.giveTemplate(id, "heart_failure").want(200).wantAt(object{"weight.target_kg": 80.0, "weight.change_threshold_kg": 2.0, "weight.daily_change_kg": 1.4})
+	c.nurseMeasures(id, "weight", object{"weight_kg": 84.2})
+	c.wantLevelsByType(id, map[string]string{"weight": "warning"})
+
+	// Switched off by a template the group is off, and a template that names a target sets it.
+	for name, weight := range map[string]any{"named": object{"target_kg": 75}, "off": nil} {
+		c.ask(access.Admin, "POST", "/threshold-templates/", object{"name": name, "thresholds": object{"weight": weight}}).want(201)
+	}
+	c.giveTemplate(id, "named").want(200).wantAt(object{"weight.target_kg": 75.0})
+	c.giveTemplate(id, "off").want(200).wantAt(object{"weight": nil})
+}
+
+// A template that is given again is listed once, as it was given last; the audit trail has each time.
+func TestTemplateGivenAgain(t *testing.T) {
+	c := newClinic(t)
+	id := c.enrol(nil)
+	for _, key := range []string{"copd", "copd", "diabetes", "copd"} {
+		c.now = c.now.Add(time.Minute)
+		c.giveTemplate(id, key).want(200)
+	}
+	var listed []string
+	for _, given := range c.ask(access.Nurse, "GET", "/patients/"+id+"/vital-config/", nil).at("templates").([]any) {
+		listed = append(listed, fmt.Sprint(given.(object)["key"], " ", given.(object)["at"]))
+	}
+	if want := []string{"diabetes " + c.now.Add(-time.Minute).Format(time.RFC3339), "copd " + c.now.Format(time.RFC3339)}; !slices.Equal(listed, want) {
+		t.Errorf("listed are %q, want %q", listed, want)
+	}
+	updates := 0
+	for _, event := range c.events(id) {
+		if event == "threshold.update" {
+			updates++
+		}
+	}
+	if updates != 4 {
+		t.Errorf("%d of 4 are in the audit trail", updates)
+	}
+}
+
 // sameAs reports whether the answer is an object.
 func (r reply) sameAs(other object) bool { return fmt.Sprint(r.object()) == fmt.Sprint(other) }
 
@@ -359,6 +403,9 @@ func TestTemplateComplaints(t *testing.T) {
 		"no thresholds":           {good(object{"thresholds": nil}), []string{"thresholds"}},
 		"empty thresholds":        {good(object{"thresholds": object{}}), []string{"thresholds"}},
 		"unknown groups alone":    {good(object{"thresholds": object{"mood": object{"low": 1}}}), []string{"thresholds"}},
+		"misspelt bound":          {good(object{"thresholds": object{"blood_pressure": object{"systolic_hihg": 130}}}), []string{"thresholds.blood_pressure.systolic_hihg"}},
+		"misspelt beside another": {good(object{"thresholds": object{"pulse": object{"high": 120, "lo": 40}}}), []string{"thresholds.pulse.lo"}},
+		"no bounds":               {good(object{"thresholds": object{"pulse": object{}}}), []string{"thresholds"}},
 		"thresholds of type":      {good(object{"thresholds": 7}), []string{"thresholds"}},
 		"out of range":            {good(object{"thresholds": object{"pulse": object{"high": 400}}}), []string{"thresholds.pulse.high"}},
 		"order":                   {good(object{"thresholds": object{"pulse": object{"high": 120, "low": 130}}}), []string{"thresholds.pulse.high"}},

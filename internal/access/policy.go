@@ -236,6 +236,7 @@ var emergencies = map[Action]bool{
 	IngestReadings:      true,
 	CorrectObservations: true, // whoever mistyped in the emergency takes it back
 	ConfirmImplausible:  true,
+	DiscardEvents:       true, // an implausible one only, which the event decides
 	SignedByGateway:     true, // a gateway's readings; nobody's emergency, and no reason to lose one
 	AcknowledgeAlerts:   true,
 	ResolveAlerts:       true,

@@ -78,7 +78,7 @@ func (b ChangeBody) readGroups(c *input.Checks) Change {
 }
 
 // applyTo returns the bounds after the change. A group that was off and is sent as an object is on again; what is not
-// sent of it is inherited.
+// sent of it is inherited. A target is the patient's alone, so that a whole group takes the place of all but that.
 func (change Change) applyTo(old Bounds) Bounds {
 	changed := old.clone()
 	for group, fields := range change.groups {
@@ -87,11 +87,22 @@ func (change Change) applyTo(old Bounds) Bounds {
 			continue
 		}
 		if changed[group] == nil || change.whole {
-			changed[group] = map[string]*float64{}
+			changed[group] = old.targets(group)
 		}
 		maps.Copy(changed[group], fields)
 	}
 	return changed
+}
+
+// targets are the patient's own targets of a group, never nil.
+func (b Bounds) targets(group string) map[string]*float64 {
+	own := map[string]*float64{}
+	for _, p := range vitals.Changing {
+		if target, set := b[group][p.Change.Target]; set && p.Group == group {
+			own[p.Change.Target] = target
+		}
+	}
+	return own
 }
 
 // Configuration is the thresholds of a patient, or of the practice, as they are shown.

@@ -8,11 +8,19 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// ReadBounds checks the bounds of a template, in the form of a change without its reason; complaints go under name. It needs at least one
-// group. Source: docs/decisions/alerts.md, "Templates".
+// ReadBounds checks the bounds of a template, in the form of a change without its reason; complaints go under name. What is
+// misspelt would be a bound that nobody misses until it is needed, so that it is refused here, and a template needs at least one bound or a
+// group that is switched off. Source: docs/decisions/alerts.md, "Templates".
 func (b ChangeBody) ReadBounds(c *input.Checks, name string) Bounds {
 	inner := input.NewChecks()
 	bounds := Bounds(b.readGroups(inner).groups)
+	for _, group := range Groups {
+		for field := range member[map[string]input.Number](b, group).Value {
+			if _, read := bounds[group][field]; !read {
+				inner.Reject(group+"."+field, "There is no such bound.")
+			}
+		}
+	}
 	for field, message := range bounds.Complaints(func(string) bool { return false }) {
 		if len(inner.Fields[field]) == 0 {
 			inner.Reject(field, message)
@@ -23,10 +31,20 @@ func (b ChangeBody) ReadBounds(c *input.Checks, name string) Bounds {
 			c.Reject(name+"."+field, message)
 		}
 	}
-	if len(bounds) == 0 && len(inner.Fields) == 0 {
-		c.Reject(name, "Must have at least one group of bounds.")
+	if bounds.Silent() && len(inner.Fields) == 0 {
+		c.Reject(name, "Must have at least one bound.")
 	}
 	return bounds
+}
+
+// Silent reports whether there is neither a bound nor a group that is switched off.
+func (b Bounds) Silent() bool {
+	for _, fields := range b {
+		if fields == nil || len(fields) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // Encode is the stored form.
@@ -41,8 +59,8 @@ func (b Bounds) Encode() (string, error) {
 // Equal reports whether two sets of bounds say the same.
 func (b Bounds) Equal(other Bounds) bool { return b.equal(other) }
 
-// FromTemplate is the change that gives a patient the bounds of a template: of each of its groups nothing that was set before stays, and
-// the other groups are as they were.
+// FromTemplate is the change that gives a patient the bounds of a template: of each of its groups nothing that was set before stays but the
+// patient's target, and the other groups are as they were.
 func FromTemplate(bounds Bounds, reason phi.Text) Change {
 	return Change{groups: bounds, whole: true, Reason: reason}
 }

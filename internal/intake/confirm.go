@@ -273,12 +273,12 @@ func (e *Engine) keep(tx core.App, entry Entry, patientID string, by audit.Actor
 
 // ReportRecord keeps the implausible measurement in a record that somebody tried to create, if there is one.
 func (e *Engine) ReportRecord(app core.App, record *core.Record, by audit.Actor, now time.Time) error {
-	o := observations.FromRecord(record)
+	o, fields := observations.FromRecord(record), input.NewChecks()
+	o.Reading.MeasuredAt = e.Readings.MeasuredAt(fields, record, now)
 	outside, ok := o.Reading.Outside()
-	if !ok || o.Reading.MeasuredAt.IsZero() || o.PatientID == "" {
+	if !ok || fields.Err() != nil || o.PatientID == "" {
 		return nil
 	}
-	fields := input.NewChecks()
 	o.Reading.Check(fields)
 	return e.Report(app, Report{
 		PatientID: o.PatientID, Source: SourceDashboard, Reading: o.Reading, Outside: outside, Refusal: fields.Fields,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
+	"github.com/pocketbase/pocketbase/tools/types"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/hooks"
@@ -130,10 +131,14 @@ func TestRefusedRecordIsTold(t *testing.T) {
 	create(map[string]any{"patient": collections.NewUUID(), "pulse": 28.0})
 	create(map[string]any{"observation_type": "weight", "pulse": 28.0})
 	wantTexts(t, app, alarms)
-	for range 2 {
-		create(map[string]any{"pulse": 28.0})
+	create(map[string]any{"pulse": 28.0, "measured_at": "yesterday"})
+	create(map[string]any{"pulse": 28.0, "measured_at": "2026-01-15T15:45:00Z"}) // to come
+	wantTexts(t, app, alarms)
+	// One measurement, its time in each of the forms that people, scripts and PocketBase's clients write.
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05.000Z07:00", types.DefaultDateLayout, "2006-01-02T15:04:05.000000Z07:00"} {
+		create(map[string]any{"pulse": 28.0, "measured_at": now.Format(layout)})
+		wantTexts(t, app, alarms, "implausible_reading critical active 0 staff pulse 28")
 	}
-	wantTexts(t, app, alarms, "implausible_reading critical active 0 staff pulse 28")
 	wantTexts(t, app, `SELECT source || ' ' || status || ' ' || field_errors FROM gateway_events`, `dashboard rejected {"pulse":["Must be between 30 and 250 bpm."]}`)
 	wantTexts(t, app, `SELECT id FROM observations`)
 	outcome, err := engine.Confirm(app, texts(t, app, `SELECT id FROM gateway_events`)[0], "Felt it.", nurse, now)

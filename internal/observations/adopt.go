@@ -60,8 +60,7 @@ func (e *Engine) Adopt(tx core.App, record *core.Record, by audit.Actor, now tim
 func (e *Engine) submissionOf(record *core.Record, by audit.Actor, now time.Time) (Submission, error) {
 	checks := input.NewChecks()
 	reading := readingFromRecord(record)
-	reading.MeasuredAt = checks.Instant("measured_at", input.Of(record.GetString(collections.ObservationMeasuredAt)), true)
-	checks.NotFuture("measured_at", reading.MeasuredAt, now, e.rules.MaxFuture)
+	reading.MeasuredAt = e.MeasuredAt(checks, record, now)
 	reading.Check(checks)
 	for _, p := range vitals.Parameters {
 		if value := reading.Value(p); value != nil {
@@ -75,6 +74,13 @@ func (e *Engine) submissionOf(record *core.Record, by audit.Actor, now time.Time
 	return Submission{
 		PatientID: collections.PatientOf(record), Reading: reading, Source: source, Origin: originOf(record, source), By: by, ReceivedAt: now,
 	}, checks.Err()
+}
+
+// MeasuredAt is the time in a record as a person or script wrote it, in any form that the contract takes; zero when there is none.
+func (e *Engine) MeasuredAt(checks *input.Checks, record *core.Record, now time.Time) time.Time {
+	at := checks.Instant("measured_at", input.Of(record.GetString(collections.ObservationMeasuredAt)), true)
+	checks.NotFuture("measured_at", at, now, e.rules.MaxFuture)
+	return at
 }
 
 // originOf is who vouches for a reading that is created as a record: whoever the record names, the patient where it is the portal's,

@@ -2,6 +2,7 @@ package templates
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -63,7 +64,7 @@ func Apply(app core.App, patientID string, choice Choice, by audit.Actor, now ti
 		if err != nil {
 			return "", err
 		}
-		if err := collections.StoreAppliedTemplates(tx, patientID, append(before.Templates, collections.AppliedTemplate{
+		if err := collections.StoreAppliedTemplates(tx, patientID, given(before.Templates, collections.AppliedTemplate{
 			ID: t.Number(), Key: t.Key(), Name: t.Name(), Version: t.Version(), At: input.FormatInstant(now), By: by.Email,
 		})); err != nil {
 			return "", err
@@ -80,4 +81,9 @@ func Apply(app core.App, patientID string, choice Choice, by audit.Actor, now ti
 		return patientID, err
 	})
 	return c, err
+}
+
+// given adds a template to those a patient was given, the latest last, each once: that it was given before is in the audit trail.
+func given(list []collections.AppliedTemplate, latest collections.AppliedTemplate) []collections.AppliedTemplate {
+	return append(slices.DeleteFunc(list, func(a collections.AppliedTemplate) bool { return a.ID == latest.ID }), latest)
 }

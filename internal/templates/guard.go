@@ -77,8 +77,8 @@ func check(t *collections.ThresholdTemplate) error {
 	for _, name := range slices.Sorted(maps.Keys(complaints)) {
 		return wrong(collections.TemplateBounds, name+": "+complaints[name])
 	}
-	if len(bounds) == 0 {
-		return wrong(collections.TemplateBounds, "Must have at least one group of bounds.")
+	if bounds.Silent() {
+		return wrong(collections.TemplateBounds, "Must have at least one bound.")
 	}
 	for _, code := range t.Diagnoses() {
 		if !diagnosisPattern.MatchString(code) {

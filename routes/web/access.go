@@ -76,7 +76,15 @@ func (d *Door) permit(c *Call, row Route) error {
 // refuseBeyondEmergency refuses a request that claims an emergency for a write that none opens, whoever asks and whether or not the reason
 // would have been needed: what is closed must not depend on what is found later. Source: docs/decisions/security.md, "Emergency access".
 func refuseBeyondEmergency(c *Call, row Route) error {
-	if row.Method == http.MethodGet || access.InEmergency(row.Who) || len(c.Request.Header.Values(EmergencyHeader)) == 0 {
+	if row.Method == http.MethodGet || access.InEmergency(row.Who) {
+		return nil
+	}
+	return c.RefuseEmergency()
+}
+
+// RefuseEmergency refuses a request that claims an emergency, for a handler that finds out that none opens what is asked.
+func (c *Call) RefuseEmergency() error {
+	if len(c.Request.Header.Values(EmergencyHeader)) == 0 {
 		return nil
 	}
 	return fault.New(fault.Forbidden, "permission_denied", "An emergency opens reading, and writing readings, alerts, escalations and notes. "+
