@@ -276,7 +276,7 @@ func (e *Engine) ReportRecord(app core.App, record *core.Record, by audit.Actor,
 	o, fields := observations.FromRecord(record), input.NewChecks()
 	o.Reading.MeasuredAt = e.Readings.MeasuredAt(fields, record, now)
 	outside, ok := o.Reading.Outside()
-	if !ok || fields.Err() != nil || o.PatientID == "" {
+	if !ok || len(fields.Fields) > 0 || o.PatientID == "" {
 		return nil
 	}
 	o.Reading.Check(fields)
