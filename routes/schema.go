@@ -30,7 +30,7 @@ type contract struct {
 }
 
 // served is the contract of this program, read once however many services a process starts.
-var served = sync.OnceValues(func() (contract, error) { return readContract(openAPI) })
+var served = sync.OnceValues(func() (contract, error) { return readContract(OpenAPI()) })
 
 func readContract(source []byte) (contract, error) {
 	var document any
