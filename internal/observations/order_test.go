@@ -71,7 +71,7 @@ func TestGroupSupersededByItsPeersOnly(t *testing.T) {
 		{"typed", "", func(s *observations.Submission) { s.Source = vitals.SourcePortal }, "188 critical active late"},
 		{"typed, by its origin", "", func(s *observations.Submission) { s.Origin = vitals.OriginPatient }, "188 critical active late"},
 		{"undated", "", func(s *observations.Submission) { s.Undated = true }, "188 critical active late"},
-		{"undated and vouched for", "", func(s *observations.Submission) { s.Undated, s.ConfirmedBy = true, "nurse@vigil.test" }, "188 critical auto_resolved late superseded"},
+		{"undated and vouched for", "", func(s *observations.Submission) { s.Undated, s.ConfirmedBy = true, "nurse@vigil.test" }, "188 critical active late"},
 		{"staff", "", func(s *observations.Submission) { s.Origin = vitals.OriginStaff }, "188 critical auto_resolved late superseded"},
 		{"typed, both", vitals.OriginPatient, func(s *observations.Submission) { s.Origin = vitals.OriginPatient }, "188 critical auto_resolved late superseded"},
 	} {
