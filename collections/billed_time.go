@@ -1,6 +1,7 @@
 package collections
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -108,7 +109,8 @@ func BillTime(tx core.App, entryID, timeID string, now time.Time) error {
 type RaisedEntry struct {
 	ID, ServiceDate string
 	Minutes, Units  int
-	AmountCents     int64
+	AmountCents     int64 // expected
+	ChargeCents     int64 // asked for; 0 for what is expected
 	Evidence        any
 	Warnings        []string
 }
@@ -120,9 +122,9 @@ func RaiseBillingEntry(tx core.App, r RaisedEntry, now time.Time) error {
 		return wrap(err, "encode evidence")
 	}
 	return exec(tx, "raise billing entry", `UPDATE billing_entries SET units = {:units}, duration_minutes = {:minutes}, service_date = {:service},
-		amount_cents = {:amount}, evidence = {:evidence}, warnings = {:warnings}, attested = FALSE, updated_at = {:now}
+		amount_cents = {:amount}, charge_cents = {:charge}, evidence = {:evidence}, warnings = {:warnings}, attested = FALSE, updated_at = {:now}
 		WHERE id = {:id} AND lifecycle_status = 'pending_review'`, dbx.Params{
 		"id": r.ID, "units": r.Units, "minutes": r.Minutes, "service": r.ServiceDate, "evidence": string(evidence), "warnings": jsonList(r.Warnings),
-		"amount": r.AmountCents, "now": Instant(now),
+		"amount": r.AmountCents, "charge": cmp.Or(r.ChargeCents, r.AmountCents), "now": Instant(now),
 	})
 }

@@ -1,6 +1,7 @@
 package collections
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -34,7 +35,8 @@ func PageOfBillingEntries(app core.App, f EntryFilter, order []string, offset, l
 type BillingDraft struct {
 	ID, ClaimID, PatientID, CPTCode, ServiceDate string
 	Minutes, Units                               int
-	AmountCents                                  int64
+	AmountCents                                  int64 // expected
+	ChargeCents                                  int64 // asked for; 0 for what is expected
 	Source, CreatedBy                            string
 	PayerID, PayerName, Provider                 string // record ids; "" for none
 	ICD10Codes, Warnings                         []string
@@ -73,10 +75,10 @@ func InsertBillingEntries(tx core.App, drafts []BillingDraft, now time.Time) (st
 
 // Materialised, because json_each writes a value out anew each time it is read.
 const insertBillingEntries = `WITH r AS MATERIALIZED (SELECT value FROM json_each({:rows})) INSERT INTO billing_entries (id, claim_id, patient, cpt_code, service_date, duration_minutes, units,
-		amount_cents, lifecycle_status, source, created_by, payer, payer_name, icd10_codes, rendering_provider, billing_period_start,
+		amount_cents, charge_cents, lifecycle_status, source, created_by, payer, payer_name, icd10_codes, rendering_provider, billing_period_start,
 		billing_period_end, transmission_days, evidence, warnings, notes, created_at, updated_at)
 	SELECT value ->> 'id', value ->> 'claim', value ->> 'patient', value ->> 'code', value ->> 'service', value ->> 'minutes', value ->> 'units',
-		value ->> 'amount', 'pending_review', value ->> 'source', value ->> 'by', value ->> 'payer', value ->> 'name', value ->> 'icd',
+		value ->> 'amount', value ->> 'charge', 'pending_review', value ->> 'source', value ->> 'by', value ->> 'payer', value ->> 'name', value ->> 'icd',
 		value ->> 'provider', value ->> 'start', value ->> 'end', value ->> 'days', value ->> 'evidence', value ->> 'warnings', value ->> 'notes',
 		{:now}, {:now}
 	FROM r WHERE TRUE
@@ -94,11 +96,14 @@ func (d BillingDraft) columns() (map[string]any, error) {
 	}
 	return map[string]any{
 		"id": d.ID, "claim": d.ClaimID, "patient": d.PatientID, "code": d.CPTCode, "service": d.ServiceDate, "minutes": d.Minutes,
-		"units": d.Units, "amount": d.AmountCents, "source": d.Source, "by": d.CreatedBy, "payer": d.PayerID, "name": d.PayerName,
+		"units": d.Units, "amount": d.AmountCents, "charge": d.charge(), "source": d.Source, "by": d.CreatedBy, "payer": d.PayerID, "name": d.PayerName,
 		"icd": jsonList(d.ICD10Codes), "provider": d.Provider, "start": d.PeriodStart, "end": d.PeriodEnd, "days": d.TransmissionDays,
 		"evidence": string(evidence), "warnings": jsonList(d.Warnings), "notes": notes,
 	}, nil
 }
+
+// charge is what is asked for: what is expected, unless the practice's list says more.
+func (d BillingDraft) charge() int64 { return cmp.Or(d.ChargeCents, d.AmountCents) }
 
 func jsonList(list []string) string {
 	if list == nil {
@@ -133,17 +138,31 @@ const (
 	EntryAppealReference     = "appeal_reference"
 	EntryAttested            = "attested"
 	EntryClaimFrequencyCode  = "claim_frequency_code"
+	EntryAdjustments         = "adjustments"
+	EntryBatch               = "claim_batch"
+	EntryChargeCents         = "charge_cents"
+	EntryClaimControlNumber  = "claim_control_number"
 	EntryDenialCode          = "denial_code"
 	EntryDenialDate          = "denial_date"
 	EntryDenialDescription   = "denial_description"
+	EntryEvidenceChangedAt   = "evidence_changed_at"
+	EntryFactsCheckedAt      = "facts_checked_at"
 	EntryICD10Codes          = "icd10_codes"
 	EntryMinutes             = "duration_minutes"
 	EntryNotes               = "notes"
 	EntryOriginalReference   = "original_reference"
 	EntryOverrideReason      = "override_reason"
+	EntryOverpaymentReason   = "overpayment_reason"
+	EntryPaidTotalCents      = "paid_total_cents"
+	EntryPatientShareCents   = "patient_responsibility_cents"
+	EntryPayerControlNumber  = "payer_control_number"
 	EntryPaymentCents        = "payment_cents"
 	EntryPaymentDate         = "payment_date"
 	EntryPaymentReference    = "payment_reference"
+	EntryRefundDate          = "refund_date"
+	EntryRefundedCents       = "refunded_cents"
+	EntryRefundReference     = "refund_reference"
+	EntryRepayBy             = "repay_by"
 	EntryResubmissionCount   = "resubmission_count"
 	EntryReviewedAt          = "reviewed_at"
 	EntryReviewedBy          = "reviewed_by"
@@ -180,6 +199,36 @@ func (e *BillingEntry) DenialDate() string          { return e.GetString(EntryDe
 func (e *BillingEntry) AppealDate() string          { return e.GetString(EntryAppealDate) }
 func (e *BillingEntry) AppealReference() string     { return e.GetString(EntryAppealReference) }
 func (e *BillingEntry) UpdatedAt() time.Time        { return instantOf(e, "updated_at") }
+
+// ChargeCents is what the payer is asked for; AmountCents is what is expected of it.
+func (e *BillingEntry) ChargeCents() int64           { return int64(e.GetInt(EntryChargeCents)) }
+func (e *BillingEntry) PaidTotalCents() int64        { return int64(e.GetInt(EntryPaidTotalCents)) }
+func (e *BillingEntry) PatientShareCents() int64     { return int64(e.GetInt(EntryPatientShareCents)) }
+func (e *BillingEntry) RefundedCents() int64         { return int64(e.GetInt(EntryRefundedCents)) }
+func (e *BillingEntry) RefundDate() string           { return e.GetString(EntryRefundDate) }
+func (e *BillingEntry) RefundReference() string      { return e.GetString(EntryRefundReference) }
+func (e *BillingEntry) ClaimControlNumber() string   { return e.GetString(EntryClaimControlNumber) }
+func (e *BillingEntry) PayerControlNumber() string   { return e.GetString(EntryPayerControlNumber) }
+func (e *BillingEntry) BatchID() string              { return e.GetString(EntryBatch) }
+func (e *BillingEntry) FactsCheckedAt() time.Time    { return instantOf(e, EntryFactsCheckedAt) }
+func (e *BillingEntry) EvidenceChangedAt() time.Time { return instantOf(e, EntryEvidenceChangedAt) }
+func (e *BillingEntry) RepayBy() string              { return e.GetString(EntryRepayBy) }
+
+// Adjustment is what a payer took off a charge, and why. Source: ASC X12N 005010X221A1 (835), segment CAS.
+type Adjustment struct {
+	Group       string   `json:"group"` // CO, PR, OA, PI, CR
+	CARC        string   `json:"carc"`
+	RARC        []string `json:"rarc"`
+	AmountCents int64    `json:"amount_cents"`
+}
+
+// Adjustments are what the payer took off; none for what cannot be read.
+func (e *BillingEntry) Adjustments() (list []Adjustment) {
+	if e.UnmarshalJSONField(EntryAdjustments, &list) != nil {
+		return nil
+	}
+	return list
+}
 
 func (e *BillingEntry) PatientID() string    { return e.GetString("patient") }
 func (e *BillingEntry) CPTCode() string      { return e.GetString("cpt_code") }

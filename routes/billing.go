@@ -217,12 +217,31 @@ type entryView struct {
 	Payment             *paymentView  `json:"payment"`
 	Denial              *denialView   `json:"denial"`
 	Appeal              *appealView   `json:"appeal"`
+
+	Charge                billing.Cents    `json:"charge"`
+	Expected              billing.Cents    `json:"expected"`
+	PaidTotal             billing.Cents    `json:"paid_total"`
+	PatientResponsibility billing.Cents    `json:"patient_responsibility"`
+	Adjustments           []adjustmentView `json:"adjustments"`
+	ClaimControlNumber    *string          `json:"claim_control_number"`
+	PayerControlNumber    *string          `json:"payer_control_number"`
+	FactsCheckedAt        *string          `json:"facts_checked_at"`
+	EvidenceChangedAt     *string          `json:"evidence_changed_at"`
+	RepayBy               *string          `json:"repay_by"`
+	Refund                *paymentView     `json:"refund"`
 }
 
 type paymentView struct {
 	Amount    billing.Cents `json:"amount"`
 	Date      string        `json:"date"`
 	Reference string        `json:"reference"`
+}
+
+type adjustmentView struct {
+	Group  string        `json:"group"`
+	CARC   string        `json:"carc"`
+	RARC   []string      `json:"rarc"`
+	Amount billing.Cents `json:"amount"`
 }
 
 type denialView struct {
@@ -287,6 +306,7 @@ func viewEntry(entry *collections.BillingEntry) entryView {
 		v.TransmissionDays = new(int(*days))
 	}
 	addOutcome(&v, entry)
+	addMoney(&v, entry)
 	return v
 }
 
@@ -303,6 +323,21 @@ func addOutcome(v *entryView, entry *collections.BillingEntry) {
 	}
 	if date := entry.AppealDate(); date != "" {
 		v.Appeal = &appealView{orNull(entry.AppealReference()), date}
+	}
+}
+
+// addMoney shows what was asked for and what came of it, how the payer knows the claim, and whether its facts still hold.
+func addMoney(v *entryView, entry *collections.BillingEntry) {
+	v.Charge, v.Expected, v.PaidTotal = billing.Cents(entry.ChargeCents()), v.Amount, billing.Cents(entry.PaidTotalCents())
+	v.PatientResponsibility = billing.Cents(entry.PatientShareCents())
+	v.Adjustments = web.Views(entry.Adjustments(), func(a collections.Adjustment) adjustmentView {
+		return adjustmentView{a.Group, a.CARC, append([]string{}, a.RARC...), billing.Cents(a.AmountCents)}
+	})
+	v.ClaimControlNumber, v.PayerControlNumber = orNull(entry.ClaimControlNumber()), orNull(entry.PayerControlNumber())
+	v.FactsCheckedAt, v.EvidenceChangedAt = instantOrNull(entry.FactsCheckedAt()), instantOrNull(entry.EvidenceChangedAt())
+	v.RepayBy = orNull(entry.RepayBy())
+	if date := entry.RefundDate(); date != "" {
+		v.Refund = &paymentView{billing.Cents(entry.RefundedCents()), date, entry.RefundReference()}
 	}
 }
 

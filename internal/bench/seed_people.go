@@ -142,10 +142,10 @@ func (s *seeder) insertEntries(count int) error {
 	params := dbx.Params{"now": collections.Instant(s.now), "today": s.now.Format(time.DateOnly), "patients": len(s.patients), "count": count}
 	return s.inChunks(count, "entries", `WITH RECURSIVE n(i) AS (SELECT {:from} UNION ALL SELECT i + 1 FROM n WHERE i < {:until}),
 			dated AS MATERIALIZED (SELECT i, date({:today}, (i * 700 / {:count} - 700) || ' days') AS day FROM n)
-		INSERT INTO billing_entries (id, claim_id, patient, cpt_code, service_date, duration_minutes, units, amount_cents, lifecycle_status, source,
+		INSERT INTO billing_entries (id, claim_id, patient, cpt_code, service_date, duration_minutes, units, amount_cents, charge_cents, lifecycle_status, source,
 			created_by, payer, icd10_codes, billing_period_start, billing_period_end, submitted_at, payment_cents, payment_date, created_at, updated_at)
 		SELECT printf('00000000-0000-7000-8000-%012d', i), 'CLM-2024-' || i, patient,
-			CASE i % 4 WHEN 0 THEN '99454' WHEN 1 THEN '99457' WHEN 2 THEN '99458' ELSE '99453' END, day, 20, 1, 4500 + i % 900,
+			CASE i % 4 WHEN 0 THEN '99454' WHEN 1 THEN '99457' WHEN 2 THEN '99458' ELSE '99453' END, day, 20, 1, 4500 + i % 900, 4500 + i % 900,
 			CASE i % 5 WHEN 0 THEN 'submitted' WHEN 1 THEN 'pending_review' WHEN 2 THEN 'denied' ELSE 'paid' END, 'manual', 'seed',
 			CASE WHEN i % 9 = 0 THEN '' ELSE printf('%015d', i % 9) END, '["I10"]', '', '', {:now},
 			CASE WHEN i % 5 > 2 THEN 4000 END, CASE WHEN i % 5 > 2 THEN day ELSE '' END, {:now}, {:now}

@@ -27,12 +27,18 @@ const (
 	Denied        = "denied"
 	Appealed      = "appealed"
 	Voided        = "voided"
+	VoidRequested = "void_requested" // submitted, and the payer has been or will be asked to void it
+	RefundDue     = "refund_due"     // paid for what does not hold
+	Refunded      = "refunded"
 
 	pending = "pending"
 )
 
 // States are the internal states, in the order of a claim's life.
-var States = []string{PendingReview, Reviewed, Submitted, Paid, Denied, Appealed, Voided}
+var States = []string{PendingReview, Reviewed, Submitted, Paid, Denied, Appealed, VoidRequested, RefundDue, Refunded, Voided}
+
+// ContractStates are those that the contract names; reports show the others where there are such.
+var ContractStates = []string{PendingReview, Reviewed, Submitted, Paid, Denied, Appealed, Voided}
 
 // StatusWords are what the filter by status accepts: both vocabularies.
 var StatusWords = append([]string{pending}, States...)
@@ -207,7 +213,7 @@ func (e *Engine) Submit(reference string, at, now time.Time) Move {
 func (e *Engine) Pay(amount Cents, date, reference string) Move {
 	return Move{
 		Name: "pay", From: []string{Submitted, Appealed}, To: Paid, event: audit.BillingPay, detail: amount.String() + " " + reference,
-		set: map[string]any{collections.EntryPaymentCents: float64(amount), collections.EntryPaymentDate: date, collections.EntryPaymentReference: reference},
+		set: map[string]any{collections.EntryPaymentCents: float64(amount), collections.EntryPaidTotalCents: int64(amount), collections.EntryPaymentDate: date, collections.EntryPaymentReference: reference},
 	}
 }
 

@@ -36,6 +36,9 @@ func (m *maker) claimsStatus() (any, error) {
 	all := total(sums)
 	body := ClaimsStatusBody{TotalClaims: all.Claims, TotalAmount: all.Amount}
 	for _, state := range billing.StatesOf("") {
+		if !slices.Contains(billing.ContractStates, state) && !slices.ContainsFunc(sums, func(s billing.Sum) bool { return s.Status == state }) {
+			continue
+		}
 		row := StatusRow{Status: billing.APIStatus(state), LifecycleStatus: state}
 		if i := slices.IndexFunc(sums, func(s billing.Sum) bool { return s.Status == state }); i >= 0 {
 			row.Claims, row.Amount = sums[i].Claims, sums[i].Amount
