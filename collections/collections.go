@@ -44,6 +44,7 @@ const (
 	OnCallRota              = "on_call_rota"
 	Passkeys                = "passkeys"
 	Patients                = "patients"
+	Orders                  = "orders"
 	PayerRates              = "payer_rates"
 	Payers                  = "payers"
 	PushDeliveries          = "push_deliveries"
@@ -69,7 +70,7 @@ var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents}
 // Numbered are the collections whose contract ids are integers. The record id is the number, zero-padded.
 var Numbered = []string{
 	Users, Alerts, Escalations, ThresholdChanges, Consents, Payers, TimeEntries, PushTokens, Notifications, PushDeliveries, AuditLog, Snoozes, Passkeys,
-	EscalationEvents, ThresholdTemplates,
+	EscalationEvents, ThresholdTemplates, Orders,
 }
 
 // The columns that most collections have.

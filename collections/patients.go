@@ -31,6 +31,7 @@ const (
 	PatientPrimaryProvider    = "primary_provider"
 	PatientInsurancePayer     = "insurance_payer"
 	PatientInsuranceMemberID  = "insurance_member_id"
+	PatientInsuranceDetails   = "insurance_details"
 	PatientICD10Codes         = "icd10_codes"
 	PatientMonitoringSchedule = "monitoring_schedule"
 )
@@ -266,6 +267,28 @@ func (p *Patient) LastName() phi.Text  { return phi.Text(p.GetString(PatientLast
 func (p *Patient) InsuranceMemberID() phi.Text {
 	return phi.Text(p.GetString(PatientInsuranceMemberID))
 }
+
+// Coverage is how the patient is insured; the zero value for not at all.
+func (p *Patient) Coverage() (phi.Coverage, error) {
+	covered, err := phi.ParseCoverage(p.GetString(PatientInsuranceDetails))
+	if err != nil {
+		return phi.Coverage{}, fmt.Errorf("insurance of patient %s: %w", p.Id, err)
+	}
+	if covered == nil {
+		covered = &phi.Coverage{}
+	}
+	covered.Payer, covered.MemberID = p.InsurancePayerID(), p.InsuranceMemberID().Reveal()
+	return *covered, nil
+}
+
+// SecondaryPayerID is the number of the payer that comes second; 0 for none.
+func (p *Patient) SecondaryPayerID() int64 {
+	if covered, err := p.Coverage(); err == nil && covered.Secondary != nil {
+		return covered.Secondary.Payer
+	}
+	return 0
+}
+
 func (p *Patient) ArchiveReason() phi.Text { return phi.Text(p.GetString(PatientArchiveReason)) }
 
 func (p *Patient) Gender() string           { return p.GetString(PatientGender) }

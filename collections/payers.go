@@ -1,6 +1,7 @@
 package collections
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -13,35 +14,90 @@ type Payer struct {
 	Name   string `db:"name"`
 	Code   string `db:"payer_code"`
 	Active bool   `db:"is_active"`
+
+	EDI     string       `db:"edi_payer_id"`      // by which the clearinghouse knows it; "" when not known
+	Filing  string       `db:"claim_filing_code"` // X12 SBR09
+	Address PayerAddress `db:"address"`
 }
+
+// PayerAddress is where a payer takes claims; the zero value for not known.
+type PayerAddress struct {
+	Line1      string `json:"line1,omitempty"`
+	Line2      string `json:"line2,omitempty"`
+	City       string `json:"city,omitempty"`
+	State      string `json:"state,omitempty"`
+	PostalCode string `json:"postal_code,omitempty"`
+}
+
+// Scan reads the column; what is no address is none.
+func (a *PayerAddress) Scan(stored any) error {
+	*a = PayerAddress{}
+	switch v := stored.(type) {
+	case string:
+		_ = json.Unmarshal([]byte(v), a)
+	case []byte:
+		_ = json.Unmarshal(v, a)
+	}
+	return nil
+}
+
+var payerColumns = []string{"id", "name", "payer_code", "is_active", "edi_payer_id", "claim_filing_code", "address"}
 
 func (p Payer) Number() int64 { return Number(p.ID) } // the payer's public id
 
 // ListPayers lists every payer by name.
 func ListPayers(app core.App) (list []Payer, err error) {
-	err = app.DB().Select("id", "name", "payer_code", "is_active").From(Payers).OrderBy("name", "id").All(&list)
+	err = app.DB().Select(payerColumns...).From(Payers).OrderBy("name", "id").All(&list)
 	return list, wrap(err, "list payers")
 }
 
 // FindPayer finds a payer by number.
 func FindPayer(app core.App, number int64) (p Payer, err error) {
-	err = app.DB().Select("id", "name", "payer_code", "is_active").From(Payers).Where(dbx.HashExp{"id": NumberID(number)}).One(&p)
+	err = app.DB().Select(payerColumns...).From(Payers).Where(dbx.HashExp{"id": NumberID(number)}).One(&p)
 	return p, wrap(err, "find payer")
 }
 
 // AddPayer stores a payer with the next number; taken when another has the code.
-func AddPayer(tx core.App, name, code string, active bool, now time.Time) (p Payer, taken bool, err error) {
-	taken, err = queryValue[bool](tx, "look for a payer's code", "SELECT EXISTS (SELECT 1 FROM payers WHERE payer_code = {:code} COLLATE NOCASE)",
-		dbx.Params{"code": code})
-	if err != nil || taken {
+func AddPayer(tx core.App, p Payer, now time.Time) (added Payer, taken bool, err error) {
+	if taken, err = payerTaken(tx, p); err != nil || taken {
 		return p, taken, err
 	}
-	values := map[string]any{"name": name, "payer_code": code, "is_active": active, "created_at": Instant(now)}
+	values := p.columns()
+	values["created_at"] = Instant(now)
 	record, err := store(tx, "store payer", Payers, values)
 	if err != nil {
 		return p, false, err
 	}
-	return Payer{ID: record.Id, Name: name, Code: code, Active: active}, false, nil
+	p.ID = record.Id
+	return p, false, nil
+}
+
+// ChangePayer stores what a payer has become; taken when another has the code.
+func ChangePayer(tx core.App, p Payer) (taken bool, err error) {
+	if taken, err = payerTaken(tx, p); err != nil || taken {
+		return taken, err
+	}
+	record, err := tx.FindRecordById(Payers, p.ID)
+	if err != nil {
+		return false, wrap(err, "find payer")
+	}
+	record.Load(p.columns())
+	return false, wrap(tx.Save(record), "store payer")
+}
+
+func payerTaken(app core.App, p Payer) (bool, error) {
+	return queryValue[bool](app, "look for a payer's code", "SELECT EXISTS (SELECT 1 FROM payers WHERE payer_code = {:code} COLLATE NOCASE AND id != {:id})",
+		dbx.Params{"code": p.Code, "id": p.ID})
+}
+
+func (p Payer) columns() map[string]any {
+	columns := map[string]any{
+		"name": p.Name, "payer_code": p.Code, "is_active": p.Active, "edi_payer_id": p.EDI, "claim_filing_code": p.Filing, "address": nil,
+	}
+	if p.Address != (PayerAddress{}) {
+		columns["address"] = p.Address
+	}
+	return columns
 }
 
 // PayerNameOfEntries is the name that entries of a payer were made with; "" when there are none.

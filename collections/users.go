@@ -18,6 +18,7 @@ const (
 	UserRole      = "role"
 	UserPhone     = "phone"
 	UserNPI       = "npi"
+	UserTaxonomy  = "taxonomy_code"
 	UserTimeZone  = "time_zone"
 	UserPatient   = "patient"
 )
@@ -88,7 +89,8 @@ func (u *User) FirstName() string { return TextOf(u.ProxyRecord(), "first_name")
 func (u *User) LastName() string  { return TextOf(u.ProxyRecord(), "last_name") }  // opened
 func (u *User) PatientID() string { return u.GetString("patient") }                // the patient whose portal account this is, else ""
 func (u *User) Phone() string     { return TextOf(u.ProxyRecord(), "phone") }      // opened
-func (u *User) NPI() string       { return u.GetString("npi") }                    // the National Provider Identifier, else ""
+func (u *User) Taxonomy() string  { return u.GetString(UserTaxonomy) }
+func (u *User) NPI() string       { return u.GetString("npi") } // the National Provider Identifier, else ""
 
 // TimeZonesOf are the IANA names of the given users' zones; "" for the practice's.
 func TimeZonesOf(app core.App, ids []string) (map[string]string, error) {

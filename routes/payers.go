@@ -14,13 +14,30 @@ import (
 )
 
 type payerView struct {
-	ID       int64  `json:"id"`
-	Name     string `json:"name"`
-	PayerID  string `json:"payer_id"`
-	IsActive bool   `json:"is_active"`
+	ID              int64             `json:"id"`
+	Name            string            `json:"name"`
+	PayerID         string            `json:"payer_id"`
+	IsActive        bool              `json:"is_active"`
+	EDIPayerID      *string           `json:"edi_payer_id"`
+	ClaimFilingCode *string           `json:"claim_filing_code"`
+	Address         *payerAddressView `json:"address"`
 }
 
-func viewPayer(p collections.Payer) payerView { return payerView{p.Number(), p.Name, p.Code, p.Active} }
+type payerAddressView struct {
+	Line1      string  `json:"line1"`
+	Line2      *string `json:"line2"`
+	City       string  `json:"city"`
+	State      string  `json:"state"`
+	PostalCode string  `json:"postal_code"`
+}
+
+func viewPayer(p collections.Payer) payerView {
+	v := payerView{p.Number(), p.Name, p.Code, p.Active, orNull(p.EDI), orNull(p.Filing), nil}
+	if a := p.Address; a != (collections.PayerAddress{}) {
+		v.Address = &payerAddressView{a.Line1, orNull(a.Line2), a.City, a.State, a.PostalCode}
+	}
+	return v
+}
 
 func (a *api) listPayers(c *web.Call) error {
 	payers, err := collections.ListPayers(c.App)
@@ -31,33 +48,51 @@ func (a *api) listPayers(c *web.Call) error {
 }
 
 func (a *api) createPayer(c *web.Call) error {
-	type payerBody struct {
-		Name     input.String  `json:"name"`
-		PayerID  input.String  `json:"payer_id"`
-		IsActive input.Boolean `json:"is_active"`
-	}
-	draft, err := web.Read(c, func(body payerBody, checks *input.Checks) collections.Payer {
-		active := checks.Boolean("is_active", body.IsActive, false)
-		return collections.Payer{
-			Name: checks.Text("name", body.Name, input.Required(200)), Code: checks.Text("payer_id", body.PayerID, input.Required(50).Identifier()),
-			Active: active == nil || *active,
-		}
-	})
+	draft, err := web.Read(c, func(body billing.PayerBody, checks *input.Checks) collections.Payer { return body.Read(checks) })
 	if err != nil {
 		return err
 	}
 	var payer collections.Payer
 	err = c.App.RunInTransaction(func(tx core.App) (err error) {
 		var taken bool
-		if payer, taken, err = collections.AddPayer(tx, draft.Name, draft.Code, draft.Active, c.Now); err != nil {
+		if payer, taken, err = collections.AddPayer(tx, draft, c.Now); err != nil {
 			return err
 		}
-		if taken {
-			return fault.Field("payer_id", "A payer with this code exists already.")
-		}
-		return noteSetting(c, tx, audit.ResourcePayer, payer.Code)
+		return notePayer(c, tx, payer, taken)
 	})
 	return web.Show(c.Created, viewPayer)(payer, err)
+}
+
+func (a *api) changePayer(c *web.Call) error {
+	number, err := c.PathInteger("id")
+	if err != nil {
+		return err
+	}
+	stored, err := collections.FindPayer(c.App, number)
+	if err != nil {
+		return fault.OrMissing(err)
+	}
+	payer, err := web.Read(c, func(body billing.PayerBody, checks *input.Checks) collections.Payer {
+		return body.Change(checks, stored)
+	})
+	if err != nil {
+		return err
+	}
+	err = c.App.RunInTransaction(func(tx core.App) error {
+		taken, err := collections.ChangePayer(tx, payer)
+		if err != nil {
+			return err
+		}
+		return notePayer(c, tx, payer, taken)
+	})
+	return web.Show(c.OK, viewPayer)(payer, err)
+}
+
+func notePayer(c *web.Call, tx core.App, payer collections.Payer, taken bool) error {
+	if taken {
+		return fault.Field("payer_id", "A payer with this code exists already.")
+	}
+	return noteSetting(c, tx, audit.ResourcePayer, payer.Code)
 }
 
 // noteSetting records that a table of the practice changed.

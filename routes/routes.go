@@ -143,6 +143,10 @@ var table = slices.Concat([]route{
 	{http.MethodPost, "/patients/{id}/consents/", access.ManageConsents, limits.User, ofPatient((*api).grantConsent)},
 	{http.MethodPost, "/patients/{id}/consents/{consent_id}/revoke/", access.ManageConsents, limits.User, ofPatient((*api).revokeConsent)},
 
+	// orders.go
+	{http.MethodGet, "/patients/{id}/orders/", access.ReadOrders, limits.User, ofPatient((*api).listOrders)},
+	{http.MethodPost, "/patients/{id}/orders/", access.RecordOrders, limits.User, ofPatient((*api).recordOrder)},
+
 	// ingestion.go; a row for each kind of reading is at the end
 	{http.MethodGet, "/ingestion/observations/", access.ReadObservations, limits.User, (*api).listObservations},
 	{http.MethodGet, "/ingestion/observations/{id}/", access.ReadObservations, limits.User, of((*api).observation, (*api).readObservation)},
@@ -255,6 +259,7 @@ var table = slices.Concat([]route{
 	// payers.go
 	{http.MethodGet, "/billing/payers/", access.ReadPayers, limits.User, (*api).listPayers},
 	{http.MethodPost, "/billing/payers/", access.ManagePayers, limits.User, (*api).createPayer},
+	{http.MethodPatch, "/billing/payers/{id}/", access.ManagePayers, limits.User, (*api).changePayer},
 	{http.MethodGet, "/billing/payer-rates/", access.ReadPayerRates, limits.User, (*api).listPayerRates},
 	{http.MethodPost, "/billing/payer-rates/", access.ManagePayers, limits.User, (*api).createPayerRate},
 	{http.MethodGet, "/billing/icd10-codes/", access.ReadCodes, limits.User, (*api).listICD10},

@@ -49,6 +49,8 @@ const (
 	UpdateCareTeam          Action = "update care team"
 	ReadConsents            Action = "read consents"
 	ManageConsents          Action = "manage consents"
+	ReadOrders              Action = "read orders"
+	RecordOrders            Action = "record orders"
 
 	ConnectEMR        Action = "connect EMR"
 	ReadEMRConnection Action = "read EMR connection"
@@ -168,6 +170,8 @@ var policy = map[Action]row{
 	UpdateCareTeam:          only(Admin, ClinicalManager, Provider),
 	ReadConsents:            staff(All, Own),
 	ManageConsents:          staff(None, None),
+	ReadOrders:              staff(All, None),
+	RecordOrders:            staff(None, None),
 
 	ConnectEMR:        only(Admin),
 	ReadEMRConnection: only(Admin, ClinicalManager),

@@ -70,6 +70,7 @@ const (
 	TriageReview     Event = "triage.review"
 	ConsentGrant     Event = "consent.grant"
 	ConsentRevoke    Event = "consent.revoke"
+	OrderRecord      Event = "order.record"
 	CareTeamUpdate   Event = "care_team.update"
 	OnCallUpdate     Event = "on_call.update"
 

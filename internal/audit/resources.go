@@ -30,6 +30,7 @@ const (
 	ResourceNotification      = "Notification"
 	ResourceObservation       = "Observation"
 	ResourceOnCall            = "OnCall"
+	ResourceOrder             = "Order"
 	ResourcePatient           = "Patient"
 	ResourcePayer             = "Payer"
 	ResourcePayerRate         = "PayerRate"

@@ -23,9 +23,9 @@ type NewAccount struct {
 	Role                       access.Role
 	Password                   string
 	// PatientID links a portal account to its patient.
-	PatientID            string
-	TimeZone, NPI, Phone string
-	MustChangePassword   bool
+	PatientID                      string
+	TimeZone, NPI, Taxonomy, Phone string
+	MustChangePassword             bool
 }
 
 // CreateAccount stores a new active account and records it. An address that is taken is a validation fault.
@@ -79,7 +79,7 @@ func (a NewAccount) store(tx core.App, hash string, by audit.Actor, now time.Tim
 	user.SetVerified(true)
 	for column, value := range map[string]string{
 		collections.UserFirstName: a.FirstName, collections.UserLastName: a.LastName, collections.UserRole: string(a.Role),
-		collections.UserPatient: a.PatientID, collections.UserTimeZone: a.TimeZone, collections.UserNPI: a.NPI, collections.UserPhone: a.Phone,
+		collections.UserPatient: a.PatientID, collections.UserTimeZone: a.TimeZone, collections.UserNPI: a.NPI, collections.UserTaxonomy: a.Taxonomy, collections.UserPhone: a.Phone,
 	} {
 		user.Set(column, value)
 	}
@@ -118,6 +118,7 @@ type RegisterBody struct {
 	PatientID          input.String  `json:"patient_id"`
 	TimeZone           input.String  `json:"time_zone"`
 	NPI                input.String  `json:"npi"`
+	Taxonomy           input.String  `json:"taxonomy_code"`
 	Phone              input.String  `json:"phone"`
 	MustChangePassword input.Boolean `json:"must_change_password"`
 }
@@ -131,7 +132,7 @@ func (b RegisterBody) read() (NewAccount, error) {
 		Role:      access.Role(checks.Text("role", b.Role, input.Required(30).OneOf(roleNames()...))),
 		Password:  checks.Secret("password", b.Password, 0),
 		PatientID: checks.UUID("patient_id", b.PatientID, false),
-		TimeZone:  checks.TimeZone("time_zone", b.TimeZone), NPI: readNPI(checks, b.NPI), Phone: checks.Phone("phone", b.Phone),
+		TimeZone:  checks.TimeZone("time_zone", b.TimeZone), NPI: readNPI(checks, b.NPI), Taxonomy: readTaxonomy(checks, b.Taxonomy), Phone: checks.Phone("phone", b.Phone),
 		MustChangePassword: true,
 	}
 	if must := checks.Boolean("must_change_password", b.MustChangePassword, false); must != nil {
@@ -196,26 +197,16 @@ const msgEmail = "Must be a valid e-mail address."
 
 func readNPI(c *input.Checks, f input.String) string {
 	text := c.Text("npi", f, input.Optional(10))
-	if text != "" && !ValidNPI(text) {
+	if text != "" && !input.ValidNPI(text) {
 		c.Reject("npi", "Must be ten digits with a valid check digit.")
 	}
 	return text
 }
 
-// ValidNPI checks a National Provider Identifier: ten digits, the last by the Luhn formula over "80840" and the first nine (45 CFR 162.406).
-func ValidNPI(npi string) bool {
-	if len(npi) != 10 || input.Digits(npi) != npi || npi[0] != '1' && npi[0] != '2' {
-		return false
+func readTaxonomy(c *input.Checks, f input.String) string {
+	text := c.Text("taxonomy_code", f, input.Optional(10))
+	if text != "" && !input.TaxonomyCode.MatchString(text) {
+		c.Reject("taxonomy_code", "Must be a taxonomy code of ten characters, such as 207Q00000X.")
 	}
-	sum := 24 // what the constant prefix 80840 adds
-	for i := range 10 {
-		digit := int(npi[i] - '0')
-		if i%2 == 0 {
-			if digit *= 2; digit > 9 {
-				digit -= 9
-			}
-		}
-		sum += digit
-	}
-	return sum%10 == 0
+	return text
 }

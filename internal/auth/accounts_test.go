@@ -72,7 +72,7 @@ func TestNPI(t *testing.T) {
 		"1234567893": true, "1245319599": true, "2000000008": false, "1234567890": false, "123456789": false, "12345678933": false,
 		"3234567893": false, "": false, "123456789x": false, "１２３４５６７８９３": false,
 	} {
-		if auth.ValidNPI(npi) != valid {
+		if input.ValidNPI(npi) != valid {
 			t.Errorf("%q: valid is not %v", npi, valid)
 		}
 	}

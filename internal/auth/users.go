@@ -29,6 +29,7 @@ type UserPatch struct {
 	Role      input.String `json:"role"`
 	TimeZone  input.String `json:"time_zone"`
 	NPI       input.String `json:"npi"`
+	Taxonomy  input.String `json:"taxonomy_code"`
 	Phone     input.String `json:"phone"`
 	PatientID input.String `json:"patient_id"`
 }
@@ -53,6 +54,7 @@ func (p UserPatch) columns() (map[string]string, error) {
 	take(p.Role, collections.UserRole, func() string { return checks.Text("role", p.Role, input.Required(30).OneOf(roleNames()...)) })
 	take(p.TimeZone, collections.UserTimeZone, func() string { return checks.TimeZone("time_zone", p.TimeZone) })
 	take(p.NPI, collections.UserNPI, func() string { return readNPI(checks, p.NPI) })
+	take(p.Taxonomy, collections.UserTaxonomy, func() string { return readTaxonomy(checks, p.Taxonomy) })
 	take(p.Phone, collections.UserPhone, func() string { return checks.Phone("phone", p.Phone) })
 	take(p.PatientID, collections.UserPatient, func() string { return checks.UUID("patient_id", p.PatientID, false) })
 	return columns, checks.Err()

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 	_ "time/tzdata" // a container may have no time zones of its own
+
+	"github.com/vigilhealth/vigil/internal/input"
 )
 
 // check holds every value to its tags, then the values to each other.
@@ -230,6 +232,14 @@ func (e EMR) missing() []string {
 var rules = map[string]func(string) (string, error){
 	"addr":        addr,
 	"base":        base,
+	"ein":         digits(9, "must be nine digits, 12-3456789"),
+	"npi":         npi,
+	"state":       pattern(`^[A-Z]{2}$`, "must be two capital letters"),
+	"taxonomy":    pattern(input.TaxonomyCode.String(), "must be a provider taxonomy code such as 207Q00000X"),
+	"tenDigits":   digits(10, "must be ten digits"),
+	"twoDigits":   pattern(`^[0-9]{2}$`, "must be two digits"),
+	"x12":         pattern(`^[A-Za-z0-9 .,'()/&#-]{2,60}$`, "must be 2 to 60 letters, digits, spaces and simple signs"),
+	"zip":         pattern(`^[0-9]{5}(-?[0-9]{4})?$`, "must be a ZIP code: 12345 or 12345-6789"),
 	"code":        pattern(`^[A-Za-z0-9._-]{1,64}$`, "must be letters, digits, dots, dashes or underscores"),
 	"header":      pattern(`^[A-Za-z0-9-]+$`, "must be a list of header names"),
 	"host":        host,
@@ -251,6 +261,24 @@ var (
 )
 
 var errURL = errors.New("must be an http or https address without user name")
+
+// digits brings a number that people write with signs between to its digits.
+func digits(n int, message string) func(string) (string, error) {
+	return func(text string) (string, error) {
+		plain := input.Digits(text)
+		if len(plain) != n || strings.Trim(text, "0123456789-() .") != "" {
+			return "", errors.New(message)
+		}
+		return plain, nil
+	}
+}
+
+func npi(text string) (string, error) {
+	if !input.ValidNPI(text) {
+		return "", errors.New("must be ten digits with a valid check digit")
+	}
+	return text, nil
+}
 
 func pattern(expression, message string) func(string) (string, error) {
 	compiled, refused := regexp.MustCompile(expression), errors.New(message)

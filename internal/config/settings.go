@@ -52,6 +52,8 @@ type Settings struct {
 	Auth       Auth
 	Clinical   Clinical
 	Billing    Billing
+	Claims     Claims
+	Practice   Practice
 	Devices    Devices
 	Audit      Audit
 	Retention  Retention

@@ -52,12 +52,6 @@ type AddressBody struct {
 	Country input.String `json:"country"`
 }
 
-// InsuranceBody is the insurance member of a [Body].
-type InsuranceBody struct {
-	PayerID  input.Integer `json:"payer_id"`
-	MemberID input.String  `json:"member_id"`
-}
-
 type kindBody struct {
 	PerDay input.Integer               `json:"per_day"`
 	Days   input.Field[[]input.String] `json:"days"`
@@ -123,9 +117,7 @@ func (b Body) Read(c *input.Checks, now time.Time, practice *time.Location) Draf
 		}
 	}
 	if b.Insurance.Sent() {
-		insurance, _ := given(c, "insurance", b.Insurance, msgObject)
-		d[collections.PatientInsurancePayer] = number(c, "insurance.payer_id", insurance.PayerID, msgPayer)
-		d[collections.PatientInsuranceMemberID] = c.Text("insurance.member_id", insurance.MemberID, input.Optional(50).Identifier())
+		insurance(c, b.Insurance, now.In(practice).Format(time.DateOnly), d)
 	}
 	if b.ICD10Codes.Sent() {
 		d[collections.PatientICD10Codes] = icd10Codes(c, b.ICD10Codes)

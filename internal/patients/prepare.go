@@ -32,7 +32,7 @@ var (
 		collections.PatientExternalID, collections.PatientGatewayID, collections.PatientTimeZone,
 	}
 	jsonColumns    = []string{collections.PatientAddress, collections.PatientICD10Codes, collections.PatientMonitoringSchedule}
-	insuranceOwned = []string{collections.PatientInsurancePayer, collections.PatientInsuranceMemberID}
+	insuranceOwned = []string{collections.PatientInsurancePayer, collections.PatientInsuranceMemberID, collections.PatientInsuranceDetails}
 
 	bodyColumns = slices.Concat(textColumns, jsonColumns, insuranceOwned, []string{collections.PatientPrimaryProvider})
 )
@@ -143,7 +143,7 @@ func bodyOf(p *collections.Patient, changed []string) (body Body) {
 				members["primary_provider_id"] = collections.Number(id)
 			}
 		default:
-			members["insurance"] = map[string]any{"payer_id": orNull(p.InsurancePayerID()), "member_id": p.GetString(collections.PatientInsuranceMemberID)}
+			members["insurance"] = insuranceMember(p)
 		}
 	}
 	raw, err := json.Marshal(members)
@@ -170,7 +170,7 @@ func rawOf(text string) any {
 // contractNames are those of the columns that the contract calls something else.
 var contractNames = map[string]string{
 	collections.PatientInsurancePayer: "insurance.payer_id", collections.PatientInsuranceMemberID: "insurance.member_id",
-	collections.PatientPrimaryProvider: "primary_provider_id",
+	collections.PatientPrimaryProvider: "primary_provider_id", collections.PatientInsuranceDetails: "insurance",
 }
 
 // columnOf finds the column behind a name of the contract, and what to put before a complaint about a part of it.
@@ -181,6 +181,9 @@ func columnOf(name string) (column, inner string) {
 		}
 	}
 	column, inner, nested := strings.Cut(name, ".")
+	if column == "insurance" {
+		column = collections.PatientInsuranceDetails
+	}
 	if nested {
 		inner += ": "
 	}
@@ -221,6 +224,10 @@ func checkOthers(app core.App, p *collections.Patient, changed []string, wrong v
 		} else if column == collections.PatientInsurancePayer && p.InsurancePayerID() != 0 {
 			if _, err = app.FindRecordById(collections.Payers, collections.NumberID(p.InsurancePayerID())); err != nil {
 				complaint = msgPayer
+			}
+		} else if second := p.SecondaryPayerID(); column == collections.PatientInsuranceDetails && second != 0 {
+			if _, err = app.FindRecordById(collections.Payers, collections.NumberID(second)); err != nil {
+				complaint = "secondary.payer_id: " + msgPayer
 			}
 		}
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -306,7 +313,11 @@ func asFault(err error) error {
 		if rule, ok := unique[column]; ok && errors.As(complaint, &coded) && coded.Code() == "validation_not_unique" {
 			message = rule.complaint // another process was faster: the index had the last word
 		}
-		fields.Add(nameOf(column), message)
+		name := nameOf(column)
+		if inner, rest, nested := strings.Cut(message, ": "); nested && column == collections.PatientInsuranceDetails {
+			name, message = name+"."+inner, rest
+		}
+		fields.Add(name, message)
 	}
 	return fields.Err()
 }

@@ -69,12 +69,6 @@ type AddressView struct {
 	Country string  `json:"country"`
 }
 
-// InsuranceView is the insurance of a [View].
-type InsuranceView struct {
-	PayerID  *int64  `json:"payer_id"`
-	MemberID *string `json:"member_id"`
-}
-
 // Format shows nothing of the person.
 func (View) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[patient]") }
 
@@ -83,9 +77,6 @@ func (View) LogValue() slog.Value { return slog.StringValue("[patient]") }
 
 // Format shows nothing of the address.
 func (AddressView) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[address]") }
-
-// Format shows nothing of the insurance.
-func (InsuranceView) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[insurance]") }
 
 // NewView is the patient as a reader of the given role may see it: what the role hides is null and named in
 // redacted_fields. It fails when anything of the patient cannot be opened.
@@ -126,10 +117,11 @@ func NewView(p *collections.Patient, role access.Role) (View, error) {
 	if a := who.Address; a != nil {
 		v.Address = &AddressView{Line1: a.Line1, Line2: orNull(a.Line2), City: a.City, State: orNull(a.State), Zip: orNull(a.Zip), Country: a.Country}
 	}
-	payer, member := orNull(p.InsurancePayerID()), orNull(p.InsuranceMemberID().Reveal())
-	if payer != nil || member != nil {
-		v.Insurance = &InsuranceView{PayerID: payer, MemberID: member}
+	covered, err := p.Coverage()
+	if err != nil {
+		return View{}, err
 	}
+	v.Insurance = viewInsurance(covered)
 	if who.SSN != "" {
 		v.SSNLast4 = orNull(lastFour(who.SSN))
 	}

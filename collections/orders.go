@@ -1,0 +1,82 @@
+package collections
+
+import (
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// The kinds of orders.
+const (
+	OrderOfMonitoring = "rpm_order"
+	PlanOfCare        = "plan_of_care"
+	EstablishedVisit  = "established_visit"
+)
+
+// OrderKinds are all of them.
+var OrderKinds = []string{OrderOfMonitoring, PlanOfCare, EstablishedVisit}
+
+// Order is what a practitioner ordered, planned or established for a patient. It is never changed.
+type Order struct{ core.BaseRecordProxy }
+
+// OrderDraft is an order about to be recorded.
+type OrderDraft struct {
+	PatientID, Kind, Dated string // the day, YYYY-MM-DD
+	AuthorID               string // a user's record id
+	Text                   phi.Text
+	RecordedBy             string // e-mail address
+}
+
+// AddOrder records an order with the next number.
+func AddOrder(tx core.App, d OrderDraft, now time.Time) (*Order, error) {
+	order, err := fresh[Order](tx, Orders, map[string]any{
+		ColumnPatient: d.PatientID, "kind": d.Kind, "dated": d.Dated, "author": d.AuthorID, "text": d.Text.Reveal(),
+		"recorded_by": d.RecordedBy, "recorded_at": Instant(now),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return order, wrap(tx.Save(order), "store order")
+}
+
+// PageOfOrders returns a page of a patient's orders, the latest first, and how many there are in all.
+func PageOfOrders(app core.App, patientID, kind string, offset, limit int) ([]*Order, int, error) {
+	return pageOf[Order](app, Orders, Every(Conditions{}.Equal(ColumnPatient, patientID).Equal("kind", kind)), []string{"dated DESC", "id DESC"}, offset, limit)
+}
+
+// FirstOrder is the day of a patient's first order of a kind; "" when there is none.
+type FirstOrder struct {
+	Patient string `db:"patient"`
+	Kind    string `db:"kind"`
+	Dated   string `db:"dated"`
+}
+
+// FirstOrders finds the first order of each kind of some patients.
+func FirstOrders(app core.App, ids []string) ([]FirstOrder, error) {
+	return queryAll[FirstOrder](app, "find orders", `SELECT patient, kind, MIN(dated) AS dated FROM orders WHERE patient`+those+` GROUP BY patient, kind`, idsOf(ids))
+}
+
+// OrderedBy are those of some patients whose monitoring was ordered on a day or before.
+func OrderedBy(app core.App, ids []string, day string) (map[string]bool, error) {
+	params := idsOf(ids)
+	params["day"] = day
+	found, err := queryColumn[string](app, "find orders", `SELECT DISTINCT patient FROM orders WHERE kind = '`+OrderOfMonitoring+`' AND dated <= {:day} AND patient`+those, params)
+	return setOf(found), err
+}
+
+// OrdersOf are all orders of a patient up to a day, the earliest first.
+func OrdersOf(app core.App, patientID, until string) ([]*Order, error) {
+	return listOf[Order](app, Orders, dbx.And(dbx.HashExp{ColumnPatient: patientID}, dbx.NewExp("dated <= {:until}", dbx.Params{"until": until})), "dated", "id")
+}
+
+func (o *Order) Number() int64         { return Number(o.Id) }
+func (o *Order) PatientID() string     { return o.GetString(ColumnPatient) }
+func (o *Order) Kind() string          { return o.GetString("kind") }
+func (o *Order) Dated() string         { return o.GetString("dated") }
+func (o *Order) AuthorID() string      { return o.GetString("author") }
+func (o *Order) Text() phi.Text        { return phi.Text(o.GetString("text")) }
+func (o *Order) RecordedBy() string    { return o.GetString("recorded_by") }
+func (o *Order) RecordedAt() time.Time { return instantOf(o, "recorded_at") }

@@ -1,0 +1,99 @@
+package billing
+
+import (
+	"regexp"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/input"
+)
+
+// PayerBody is the body that adds a payer or changes one.
+type PayerBody struct {
+	Name            input.String                  `json:"name"`
+	PayerID         input.String                  `json:"payer_id"`
+	IsActive        input.Boolean                 `json:"is_active"`
+	EDIPayerID      input.String                  `json:"edi_payer_id"`
+	ClaimFilingCode input.String                  `json:"claim_filing_code"`
+	Address         input.Field[payerAddressBody] `json:"address"`
+}
+
+type payerAddressBody struct {
+	Line1      input.String `json:"line1"`
+	Line2      input.String `json:"line2"`
+	City       input.String `json:"city"`
+	State      input.String `json:"state"`
+	PostalCode input.String `json:"postal_code"`
+}
+
+// What a claim form can carry. Source: ASC X12N 005010X222A1 (837P), 2010BB NM109, SBR09, N301, N401 to N403.
+var (
+	ediPattern    = regexp.MustCompile(`^[A-Za-z0-9 ._-]{2,80}$`)
+	filingPattern = regexp.MustCompile(`^[A-Z0-9]{2}$`)
+	statePattern  = regexp.MustCompile(`^[A-Z]{2}$`)
+	postalPattern = regexp.MustCompile(`^[0-9]{5}(-?[0-9]{4})?$`)
+)
+
+// Read checks the body of a new payer.
+func (b PayerBody) Read(c *input.Checks) collections.Payer {
+	active := c.Boolean("is_active", b.IsActive, false)
+	p := collections.Payer{
+		Name: c.Text("name", b.Name, input.Required(200)), Code: c.Text("payer_id", b.PayerID, input.Required(50).Identifier()), Active: active == nil || *active,
+	}
+	b.claims(c, &p)
+	return p
+}
+
+// Change checks a body that changes a payer: what is left out stays.
+func (b PayerBody) Change(c *input.Checks, p collections.Payer) collections.Payer {
+	if b.Name.Sent() {
+		p.Name = c.Text("name", b.Name, input.Required(200))
+	}
+	if b.PayerID.Sent() {
+		p.Code = c.Text("payer_id", b.PayerID, input.Required(50).Identifier())
+	}
+	if active := c.Boolean("is_active", b.IsActive, false); active != nil {
+		p.Active = *active
+	}
+	b.claims(c, &p)
+	return p
+}
+
+// claims reads what claims to the payer need.
+func (b PayerBody) claims(c *input.Checks, p *collections.Payer) {
+	if b.EDIPayerID.Sent() {
+		p.EDI = matching(c, "edi_payer_id", b.EDIPayerID, ediPattern, "Must be 2 to 80 letters and digits.")
+	}
+	if b.ClaimFilingCode.Sent() {
+		p.Filing = matching(c, "claim_filing_code", b.ClaimFilingCode, filingPattern, "Must be two capital letters or digits, such as MB.")
+	}
+	if !b.Address.Sent() {
+		return
+	}
+	p.Address = collections.PayerAddress{}
+	if !b.Address.Given() {
+		if !b.Address.Null() {
+			c.Reject("address", "Expected an object.")
+		}
+		return
+	}
+	a := b.Address.Value
+	p.Address = collections.PayerAddress{
+		Line1: c.Text("address.line1", a.Line1, input.Required(55)), Line2: c.Text("address.line2", a.Line2, input.Optional(55)),
+		City: c.Text("address.city", a.City, input.Required(30)), State: c.Text("address.state", a.State, input.Required(2)),
+		PostalCode: c.Text("address.postal_code", a.PostalCode, input.Required(10)),
+	}
+	if s := p.Address.State; s != "" && !statePattern.MatchString(s) {
+		c.Reject("address.state", "Must be two capital letters.")
+	}
+	if z := p.Address.PostalCode; z != "" && !postalPattern.MatchString(z) {
+		c.Reject("address.postal_code", "Must be a ZIP code: 12345 or 12345-6789.")
+	}
+}
+
+func matching(c *input.Checks, name string, f input.String, pattern *regexp.Regexp, complaint string) string {
+	text := c.Text(name, f, input.Optional(0).Identifier())
+	if text != "" && !pattern.MatchString(text) {
+		c.Reject(name, complaint)
+	}
+	return text
+}

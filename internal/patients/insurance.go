@@ -1,0 +1,153 @@
+package patients
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"time"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// InsuranceBody is the insurance member of a [Body]. It is replaced as a whole.
+type InsuranceBody struct {
+	coverageBody
+	Secondary input.Field[coverageBody] `json:"secondary"`
+}
+
+// coverageBody is one insurance of a patient.
+type coverageBody struct {
+	PayerID      input.Integer               `json:"payer_id"`
+	MemberID     input.String                `json:"member_id"`
+	GroupNumber  input.String                `json:"group_number"`
+	Relationship input.String                `json:"relationship"`
+	Subscriber   input.Field[subscriberBody] `json:"subscriber"`
+}
+
+type subscriberBody struct {
+	FirstName   input.String `json:"first_name"`
+	LastName    input.String `json:"last_name"`
+	DateOfBirth input.String `json:"date_of_birth"`
+	Gender      input.String `json:"gender"`
+}
+
+// Relationships are what the patient may be to the subscriber. Source: ASC X12N 005010X222A1 (837P), SBR02 and PAT01, in plain words.
+var Relationships = []string{"self", "spouse", "child", "other"}
+
+// insurance reads the member into its columns. What a payer would miss is no complaint here: it is known bit by bit, and asked for before a claim
+// goes out.
+func insurance(c *input.Checks, f input.Field[InsuranceBody], today string, d map[string]any) {
+	body, _ := given(c, "insurance", f, msgObject)
+	primary := coverage(c, "insurance", body.coverageBody, today)
+	if second, ok := given(c, "insurance.secondary", body.Secondary, msgObject); ok {
+		primary.Secondary = coverage(c, "insurance.secondary", second, today)
+	}
+	d[collections.PatientInsurancePayer], d[collections.PatientInsuranceMemberID] = primary.Payer, primary.MemberID
+	primary.Payer, primary.MemberID = 0, ""
+	details, err := primary.Plaintext()
+	if err != nil {
+		c.Reject("insurance", msgObject)
+	}
+	d[collections.PatientInsuranceDetails] = details
+}
+
+// groupPattern is what X12 can carry of a number on an insurance card.
+var groupPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ./_-]*$`)
+
+func coverage(c *input.Checks, name string, b coverageBody, today string) *phi.Coverage {
+	covered := &phi.Coverage{
+		Payer:        number(c, name+".payer_id", b.PayerID, msgPayer),
+		MemberID:     c.Text(name+".member_id", b.MemberID, input.Optional(50).Identifier()),
+		GroupNumber:  matching(c, name+".group_number", b.GroupNumber, 50, groupPattern, "Must be letters, digits, spaces, dots, slashes and hyphens."),
+		Relationship: c.Text(name+".relationship", b.Relationship, input.Optional(0).OneOf(Relationships...)),
+	}
+	name += ".subscriber"
+	who, ok := given(c, name, b.Subscriber, msgObject)
+	if !ok {
+		return covered
+	}
+	covered.Subscriber = &phi.Subscriber{
+		FirstName:   c.Text(name+".first_name", who.FirstName, input.Required(100)),
+		LastName:    c.Text(name+".last_name", who.LastName, input.Required(100)),
+		DateOfBirth: c.Text(name+".date_of_birth", who.DateOfBirth, input.Optional(0).Identifier()),
+		Gender:      c.Text(name+".gender", who.Gender, input.Optional(0).OneOf("male", "female", "other", "unknown")),
+	}
+	if born := covered.Subscriber.DateOfBirth; born != "" {
+		if _, err := time.Parse(time.DateOnly, born); err != nil {
+			c.Reject(name+".date_of_birth", "Must be a date in the form YYYY-MM-DD.")
+		} else if born < "1900-01-01" || born > today {
+			c.Reject(name+".date_of_birth", "Must be between 1900-01-01 and today.")
+		}
+	}
+	return covered
+}
+
+// InsuranceView is the insurance of a [View].
+type InsuranceView struct {
+	CoverageView
+	Secondary *CoverageView `json:"secondary"`
+}
+
+// CoverageView is one insurance.
+type CoverageView struct {
+	PayerID      *int64          `json:"payer_id"`
+	MemberID     *string         `json:"member_id"`
+	GroupNumber  *string         `json:"group_number"`
+	Relationship *string         `json:"relationship"`
+	Subscriber   *SubscriberView `json:"subscriber"`
+}
+
+// SubscriberView is who holds an insurance.
+type SubscriberView struct {
+	FirstName   string  `json:"first_name"`
+	LastName    string  `json:"last_name"`
+	DateOfBirth *string `json:"date_of_birth"`
+	Gender      *string `json:"gender"`
+}
+
+// Format shows nothing of the insurance.
+func (InsuranceView) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[insurance]") }
+
+// Format shows nothing of the insurance.
+func (CoverageView) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[insurance]") }
+
+// Format shows nothing of the person.
+func (SubscriberView) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[subscriber]") }
+
+// viewInsurance shows a coverage; nil for one that says nothing.
+func viewInsurance(c phi.Coverage) *InsuranceView {
+	if c == (phi.Coverage{}) {
+		return nil
+	}
+	view := &InsuranceView{CoverageView: viewCoverage(c)}
+	if c.Secondary != nil {
+		second := viewCoverage(*c.Secondary)
+		view.Secondary = &second
+	}
+	return view
+}
+
+func viewCoverage(c phi.Coverage) CoverageView {
+	view := CoverageView{orNull(c.Payer), orNull(c.MemberID), orNull(c.GroupNumber), orNull(c.Relationship), nil}
+	if s := c.Subscriber; s != nil {
+		view.Subscriber = &SubscriberView{s.FirstName, s.LastName, orNull(s.DateOfBirth), orNull(s.Gender)}
+	}
+	return view
+}
+
+// insuranceMember is the body's member that would have led to the columns of a patient; anything that is no object where details are damaged.
+func insuranceMember(p *collections.Patient) any {
+	var member any
+	covered, err := p.Coverage()
+	if err != nil {
+		return "unreadable"
+	}
+	view := viewInsurance(covered)
+	if raw, err := json.Marshal(view); err != nil || json.Unmarshal(raw, &member) != nil {
+		return "unreadable"
+	}
+	return member
+}

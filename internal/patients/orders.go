@@ -1,0 +1,84 @@
+package patients
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// OrderBody is the body that records an order of monitoring, a plan of care, or the visit that made somebody an established patient.
+type OrderBody struct {
+	Kind     input.String  `json:"kind"`
+	Dated    input.String  `json:"dated"`
+	AuthorID input.Integer `json:"author_id"`
+	Text     input.String  `json:"text"`
+}
+
+// OrderDraft is an order that was found valid.
+type OrderDraft struct {
+	kind, dated string
+	author      int64 // 0 for whoever records it
+	text        phi.Text
+}
+
+const msgAuthor = "Must be the id of a provider, a clinical manager or an administrator."
+
+// Read checks a body. Source: docs/decisions/billing.md, "Orders, plans and visits".
+func (b OrderBody) Read(c *input.Checks, now time.Time, practice *time.Location) OrderDraft {
+	d := OrderDraft{
+		kind:  c.Text("kind", b.Kind, input.Required(0).OneOf(collections.OrderKinds...)),
+		dated: c.Date("dated", b.Dated, true),
+		text:  phi.Text(c.Text("text", b.Text, input.Optional(4000).Multiline())),
+	}
+	if d.dated > now.In(practice).Format(time.DateOnly) {
+		c.Reject("dated", "Must not be in the future.")
+	}
+	if b.AuthorID.Sent() {
+		d.author = number(c, "author_id", b.AuthorID, msgAuthor)
+	}
+	return d
+}
+
+// RecordOrder records an order of a patient who is not deleted; whoever records it is its author unless another is named.
+func RecordOrder(app core.App, patientID string, d OrderDraft, by audit.Actor, caller string, now time.Time) (order *collections.Order, err error) {
+	author := caller
+	if d.author != 0 {
+		author = collections.NumberID(d.author)
+	}
+	err = app.RunInTransaction(func(tx core.App) error {
+		if _, err := collections.FindPatient(tx, patientID); err != nil {
+			return fault.OrMissing(err)
+		}
+		user, err := collections.FindUser(tx, author)
+		if err != nil && !collections.Missing(err) {
+			return err
+		}
+		if err != nil || !orders(access.Role(user.Role())) {
+			return fault.Field("author_id", msgAuthor)
+		}
+		order, err = collections.AddOrder(tx, collections.OrderDraft{
+			PatientID: patientID, Kind: d.kind, Dated: d.dated, AuthorID: author, Text: d.text, RecordedBy: by.Email,
+		}, now)
+		if err != nil {
+			return err
+		}
+		return audit.Append(tx, audit.Entry{
+			Event: audit.OrderRecord, Actor: by, ResourceType: audit.ResourceOrder, ResourceID: strconv.FormatInt(order.Number(), 10), PatientID: patientID,
+			Changes: audit.Changes{"kind": {New: d.kind}, "dated": {New: d.dated}, "author_id": {New: collections.Number(author)}},
+		}, now)
+	})
+	return order, err
+}
+
+// orders reports whether somebody of a role may have ordered monitoring. Which profession an administrator has nobody records here.
+func orders(role access.Role) bool {
+	return role == access.Provider || role == access.ClinicalManager || role == access.Admin
+}

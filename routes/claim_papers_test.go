@@ -1,0 +1,98 @@
+package routes_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/vigilhealth/vigil/internal/access"
+)
+
+// Whose insurance it is and what comes second is kept with the patient as it was given, and replaced as a whole.
+func TestInsuranceOfSomebodyElse(t *testing.T) {
+	c := newClinic(t)
+	payer := func(code string) any {
+		return c.ask(access.Admin, "POST", "/billing/payers/", object{
+			"name": "Payer " + code, "payer_id": code, "edi_payer_id": "60054", "claim_filing_code": "CI",
+			"address": object{"line1": "PO Box 981106", "city": "El Paso", "state": "TX", "postal_code": "79998-1106"},
+		}).want(201).at("id")
+	}
+	first, second := payer("A"), payer("B")
+	insurance := object{
+		"payer_id": first, "member_id": "W123", "group_number": "G-77 1", "relationship": "spouse",
+		"subscriber": object{"first_name": "William", "last_name": "Markedking", "date_of_birth": "1950-02-28", "gender": "male"},
+		"secondary":  object{"payer_id": second, "member_id": "1EG4TE5MK73", "relationship": "self"},
+	}
+	id := c.enrol(object{"insurance": insurance})
+	path := "/patients/" + id + "/"
+	c.ask(access.Admin, "GET", path, nil).want(200).wantAt(object{
+		"insurance.payer_id": first, "insurance.member_id": "W123", "insurance.group_number": "G-77 1", "insurance.relationship": "spouse",
+		"insurance.subscriber.last_name": "Markedking", "insurance.subscriber.date_of_birth": "1950-02-28", "insurance.subscriber.gender": "male",
+		"insurance.secondary.payer_id": second, "insurance.secondary.member_id": "1EG4TE5MK73", "insurance.secondary.relationship": "self",
+		"insurance.secondary.subscriber": nil,
+	})
+	c.ask(access.Admin, "PUT", path, person(object{"last_name": "King"})).want(200).wantAt(object{"insurance.group_number": "G-77 1", "insurance.secondary.payer_id": second})
+	c.ask(access.Admin, "PUT", path, person(object{"insurance": object{"payer_id": first, "member_id": "W124"}})).want(200).wantAt(object{
+		"insurance.member_id": "W124", "insurance.group_number": nil, "insurance.subscriber": nil, "insurance.secondary": nil,
+	})
+	for name, wrong := range map[string]object{
+		"insurance.relationship":             {"relationship": "cousin"},
+		"insurance.group_number":             {"group_number": "a*b"},
+		"insurance.subscriber":               {"subscriber": 5},
+		"insurance.subscriber.first_name":    {"subscriber": object{"last_name": "King"}},
+		"insurance.subscriber.date_of_birth": {"subscriber": object{"first_name": "W", "last_name": "K", "date_of_birth": "2050-01-01"}},
+		"insurance.subscriber.gender":        {"subscriber": object{"first_name": "W", "last_name": "K", "gender": "m"}},
+		"insurance.secondary":                {"secondary": "x"},
+		"insurance.secondary.relationship":   {"secondary": object{"relationship": "x"}},
+		"insurance.secondary.payer_id":       {"secondary": object{"payer_id": 4711}},
+	} {
+		c.ask(access.Admin, "PUT", path, person(object{"insurance": wrong})).wantFields(name)
+	}
+	var stored string
+	if err := c.app.DB().NewQuery("SELECT insurance_details FROM patients WHERE id = '" + c.enrol(object{"insurance": insurance}) + "'").Row(&stored); err != nil || stored == "" || strings.Contains(stored, "Markedking") {
+		t.Errorf("stored as %q %v", stored, err)
+	}
+}
+
+// A payer is changed in what is sent; its code stays its own.
+func TestPayersOfClaims(t *testing.T) {
+	c := newClinic(t)
+	id := c.ask(access.Admin, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC"}).want(201).wantAt(object{
+		"edi_payer_id": nil, "claim_filing_code": nil, "address": nil,
+	}).at("id")
+	c.ask(access.Admin, "POST", "/billing/payers/", object{"name": "Other", "payer_id": "OT"}).want(201)
+	path := fmt.Sprintf("/billing/payers/%v/", id)
+	c.ask(access.DataMonitor, "PATCH", path, object{"edi_payer_id": "60054", "claim_filing_code": "CI"}).want(200).wantAt(object{
+		"name": "Acme", "payer_id": "AC", "is_active": true, "edi_payer_id": "60054", "claim_filing_code": "CI",
+	})
+	address := object{"line1": "1 Main St", "city": "Hartford", "state": "CT", "postal_code": "06103"}
+	c.ask(access.Admin, "PATCH", path, object{"address": address, "is_active": false}).want(200).wantAt(object{"address.city": "Hartford", "address.line2": nil, "is_active": false, "edi_payer_id": "60054"})
+	c.ask(access.Admin, "PATCH", path, object{"address": nil, "edi_payer_id": nil}).want(200).wantAt(object{"address": nil, "edi_payer_id": nil})
+	c.ask(access.Admin, "PATCH", path, object{"payer_id": "ot"}).wantFields("payer_id")
+	c.ask(access.Admin, "PATCH", path, object{"claim_filing_code": "mb", "edi_payer_id": "*", "address": object{"line1": "x", "city": "", "state": "Texas", "postal_code": "1"}}).
+		wantFields("claim_filing_code", "edi_payer_id", "address.city", "address.state", "address.postal_code")
+	c.ask(access.Admin, "PATCH", "/billing/payers/99/", object{"name": "x"}).want(404)
+}
+
+// Orders, plans and visits are recorded with both dates and whose they are, and stay as they are.
+func TestOrders(t *testing.T) {
+	c := newClinic(t)
+	id := c.enrol(nil)
+	path := "/patients/" + id + "/orders/"
+	c.ask(access.Provider, "POST", path, object{"kind": "rpm_order", "dated": "2026-01-02", "text": "Markedpressure daily"}).want(201).wantAt(object{
+		"kind": "rpm_order", "dated": "2026-01-02", "recorded_at": "2026-01-15T13:45:00Z", "author_id": float64(c.people[access.Provider].Number()), "text": "Markedpressure daily",
+	})
+	c.ask(access.Nurse, "POST", path, object{"kind": "plan_of_care", "dated": "2026-01-15", "author_id": c.people[access.Provider].Number()}).want(201).
+		wantAt(object{"recorded_by": c.people[access.Nurse].Email(), "text": nil})
+	if all := c.ask(access.DataMonitor, "GET", path, nil).want(200).results(); len(all) != 2 || all[0]["kind"] != "plan_of_care" || all[1]["kind"] != "rpm_order" {
+		t.Errorf("the list is %v", all)
+	}
+	if some := c.ask(access.DataMonitor, "GET", path+"?kind=rpm_order", nil).want(200).results(); len(some) != 1 {
+		t.Errorf("one kind is %v", some)
+	}
+	c.ask(access.Nurse, "POST", path, object{"kind": "rpm_order", "dated": "2026-01-02"}).wantFields("author_id") // a nurse cannot have ordered it
+	c.ask(access.Nurse, "POST", path, object{"kind": "x", "dated": "2026-01-16", "author_id": 0}).wantFields("kind", "dated", "author_id")
+	c.ask(access.Nurse, "POST", path, object{}).wantFields("kind", "dated")
+	c.ask(access.Provider, "POST", "/patients/"+nobody+"/orders/", object{"kind": "rpm_order", "dated": "2026-01-02"}).want(404)
+	c.wantRoles("POST", path, object{"kind": "rpm_order", "dated": "2026-01-02", "author_id": c.people[access.Provider].Number()}, clinical...)
+}

@@ -1,0 +1,72 @@
+package routes
+
+import (
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/routes/web"
+)
+
+// orderView is an order as it is shown.
+type orderView struct {
+	ID         int64   `json:"id"`
+	PatientID  string  `json:"patient_id"`
+	Kind       string  `json:"kind"`
+	Dated      string  `json:"dated"`
+	AuthorID   int64   `json:"author_id"`
+	Author     string  `json:"author"`
+	Text       *string `json:"text"`
+	RecordedBy string  `json:"recorded_by"`
+	RecordedAt *string `json:"recorded_at"`
+}
+
+func viewOrders(c *web.Call, page []*collections.Order) ([]orderView, error) {
+	names, err := billing.Providers(c.App, distinct(page, (*collections.Order).AuthorID))
+	return web.Views(page, func(o *collections.Order) orderView {
+		return orderView{
+			o.Number(), o.PatientID(), o.Kind(), o.Dated(), collections.Number(o.AuthorID()), names[o.AuthorID()], orNull(o.Text().Reveal()), o.RecordedBy(),
+			instantOrNull(o.RecordedAt()),
+		}
+	}), err
+}
+
+func (a *api) listOrders(c *web.Call, patient *collections.Patient) error {
+	q, p := c.Listing()
+	kind := q.OneOf("kind", collections.OrderKinds...)
+	if err := q.Err(); err != nil {
+		return err
+	}
+	page, total, err := collections.PageOfOrders(c.App, patient.Id, kind, p.Offset(), p.Size)
+	if err != nil {
+		return err
+	}
+	page, unreadable := collections.ReadableOnly(page)
+	views, err := viewOrders(c, page)
+	if err != nil {
+		return err
+	}
+	if err := c.RecordRead(audit.PatientRead, audit.ResourceOrder, "", patient.Id); err != nil {
+		return err
+	}
+	return web.List(c, p, total, views, unreadable)
+}
+
+func (a *api) recordOrder(c *web.Call, patient *collections.Patient) error {
+	draft, err := web.Read(c, func(body patients.OrderBody, checks *input.Checks) patients.OrderDraft {
+		return body.Read(checks, c.Now, a.Zone)
+	})
+	if err != nil {
+		return err
+	}
+	order, err := patients.RecordOrder(c.App, patient.Id, draft, c.Actor(), c.Caller.RecordID, c.Now)
+	if err != nil {
+		return err
+	}
+	views, err := viewOrders(c, []*collections.Order{order})
+	if err != nil {
+		return err
+	}
+	return c.Created(views[0])
+}
