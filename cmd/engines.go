@@ -14,6 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/billing/reports"
+	"github.com/vigilhealth/vigil/internal/claims"
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/emr"
@@ -91,8 +92,19 @@ func newBilling(settings config.Settings, readingsWait func() bool) *billing.Eng
 	return billing.New(billing.Settings{
 		Zone: settings.PracticeLocation, Enable2026Codes: b.Enable2026Codes, MaxUnits99458: b.MaxUnits99458, RequireConsent: b.RequireConsent,
 		RequireSecondPerson: b.RequireSecondPerson, EscalationTimeCap: b.EscalationTimeCap,
-		ReadingsWait: readingsWait,
+		Claims: newDesk(settings), ReadingsWait: readingsWait,
 	})
+}
+
+func newDesk(settings config.Settings) claims.Desk {
+	c := settings.Claims
+	return claims.Desk{
+		Practice: claims.Practice(settings.Practice),
+		Submitter: claims.Submitter{
+			ID: c.SubmitterID, Name: c.SubmitterName, Contact: c.SubmitterContact, Phone: c.SubmitterPhone, ReceiverID: c.ReceiverID, ReceiverName: c.ReceiverName,
+			Usage: c.Usage, PlaceOfService: c.PlaceOfService,
+		},
+	}
 }
 
 func (s *Service) newIntake() *intake.Engine {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -18,6 +19,20 @@ type BillingEntry struct{ core.BaseRecordProxy }
 // FindBillingEntry finds one entry.
 func FindBillingEntry(app core.App, id string) (*BillingEntry, error) {
 	return findWhole[BillingEntry](app, BillingEntries, dbx.HashExp{"id": id})
+}
+
+// BillingEntriesByID fetches entries in the order of ids; ids without an entry are skipped.
+func BillingEntriesByID(app core.App, ids []string) ([]*BillingEntry, error) {
+	var found []*BillingEntry
+	if err := app.RecordQuery(BillingEntries).AndWhere(among(ids)).All(&found); err != nil {
+		return nil, wrap(err, "fetch billing entries")
+	}
+	place := make(map[string]int, len(ids))
+	for i, id := range ids {
+		place[id] = i
+	}
+	slices.SortFunc(found, func(a, b *BillingEntry) int { return place[a.Id] - place[b.Id] })
+	return found, nil
 }
 
 // EntryOrders are the orders in which entries are listed, by what they are called.

@@ -73,6 +73,12 @@ func UserNames(app core.App, ids []string) (map[string]UserName, error) {
 	return names, nil
 }
 
+// UsersByID fetches users, in no order; ids without a user are skipped.
+func UsersByID(app core.App, ids []string) (found []*User, err error) {
+	err = app.RecordQuery(Users).AndWhere(among(ids)).All(&found)
+	return found, wrap(err, "fetch users")
+}
+
 // UserList lists users in the order of their numbers.
 func UserList(app core.App, f UserFilter) ([]*User, error) {
 	return listOf[User](app, Users, Every(Conditions{}.Equal("role", f.Role).Is("is_active", f.Active)), "id")

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/routes"
 )
 
 // Whose insurance it is and what comes second is kept with the patient as it was given, and replaced as a whole.
@@ -95,4 +97,38 @@ func TestOrders(t *testing.T) {
 	c.ask(access.Nurse, "POST", path, object{}).wantFields("kind", "dated")
 	c.ask(access.Provider, "POST", "/patients/"+nobody+"/orders/", object{"kind": "rpm_order", "dated": "2026-01-02"}).want(404)
 	c.wantRoles("POST", path, object{"kind": "rpm_order", "dated": "2026-01-02", "author_id": c.people[access.Provider].Number()}, clinical...)
+}
+
+// Preflight names what is missing where it is put right; submitting is refused for it once claims leave from here.
+func TestPreflightOfEntries(t *testing.T) {
+	var money *billing.Engine
+	c := newClinic(t, func(e *routes.Engines) { money = e.Billing })
+	money.Claims.Submitter.PlaceOfService = "11"
+	payer := c.ask(access.Admin, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC"}).want(201).at("id")
+	id := c.enrol(object{"icd10_codes": []string{"I10"}, "insurance": object{"payer_id": payer}})
+	c.consent(id)
+	entry := c.ask(access.Provider, "POST", "/billing/entries/manual-create/", object{
+		"patient_id": id, "cpt_code": "99457", "service_date": "2026-01-14", "duration_minutes": 20,
+	}).want(201).at("id").(string)
+	path := "/billing/entries/" + entry + "/"
+	found := c.ask(access.DataMonitor, "GET", path+"preflight/", nil).want(200).wantAt(object{"entry_id": entry, "ok": false})
+	if text := fmt.Sprint(found.at("errors")); !strings.Contains(text, "missing_member_id") || !strings.Contains(text, "VIGIL_PRACTICE_NPI") || strings.Contains(text, "SUBMITTER") {
+		t.Errorf("found %s", text)
+	}
+	if list := c.ask(access.Admin, "GET", "/billing/preflight/?month=2026-01", nil).want(200).results(); len(list) != 1 || list[0]["entry_id"] != entry {
+		t.Errorf("the month is %v", list)
+	}
+	if list := c.ask(access.Admin, "GET", "/billing/preflight/?month=2025-12", nil).want(200).results(); len(list) != 0 {
+		t.Errorf("another month is %v", list)
+	}
+	c.ask(access.Admin, "GET", "/billing/preflight/?month=x", nil).wantFields("month")
+	c.ask(access.Nurse, "GET", path+"preflight/", nil).want(403)
+	if _, err := c.app.DB().NewQuery("UPDATE billing_entries SET lifecycle_status = 'reviewed'").Execute(); err != nil {
+		t.Fatal(err)
+	}
+	money.Claims.Submitter.ID = "SUB1"
+	refused := c.ask(access.Admin, "POST", path+"submit/", nil).want(400, "invalid_state")
+	if text := refused.body; !strings.Contains(text, "preflight_errors") || !strings.Contains(text, "missing_submitter") {
+		t.Errorf("refused with %s", text)
+	}
 }

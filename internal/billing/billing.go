@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/claims"
 )
 
 // Cents is money in whole US cents. In JSON it is the amount in dollars with two decimals.
@@ -73,6 +74,7 @@ type Settings struct {
 	RequireConsent      bool
 	RequireSecondPerson bool // the creator of a manual entry cannot review it
 	EscalationTimeCap   time.Duration
+	Claims              claims.Desk // what a claim says of the practice
 	ReadingsWait        func() bool // long work makes way for them; nil for never
 }
 

@@ -205,7 +205,8 @@ func (e *Engine) Submit(reference string, at, now time.Time) Move {
 	}
 	return Move{
 		Name: "submit", From: []string{Reviewed}, To: Submitted, event: audit.BillingSubmit, detail: reference,
-		set: map[string]any{collections.EntrySubmissionReference: reference, collections.EntryOriginalReference: reference, collections.EntrySubmittedAt: collections.Instant(at)},
+		check: func(tx core.App, entry *collections.BillingEntry) error { return e.preflight(tx, entry, now) },
+		set:   map[string]any{collections.EntrySubmissionReference: reference, collections.EntryOriginalReference: reference, collections.EntrySubmittedAt: collections.Instant(at)},
 	}
 }
 

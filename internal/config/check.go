@@ -262,24 +262,6 @@ var (
 
 var errURL = errors.New("must be an http or https address without user name")
 
-// digits brings a number that people write with signs between to its digits.
-func digits(n int, message string) func(string) (string, error) {
-	return func(text string) (string, error) {
-		plain := input.Digits(text)
-		if len(plain) != n || strings.Trim(text, "0123456789-() .") != "" {
-			return "", errors.New(message)
-		}
-		return plain, nil
-	}
-}
-
-func npi(text string) (string, error) {
-	if !input.ValidNPI(text) {
-		return "", errors.New("must be ten digits with a valid check digit")
-	}
-	return text, nil
-}
-
 func pattern(expression, message string) func(string) (string, error) {
 	compiled, refused := regexp.MustCompile(expression), errors.New(message)
 	return func(text string) (string, error) {

@@ -1,5 +1,12 @@
 package config
 
+import (
+	"errors"
+	"strings"
+
+	"github.com/vigilhealth/vigil/internal/input"
+)
+
 // Claims is how the practice is known to its clearinghouse. Empty, claims are checked as far as they can be and no file is made.
 type Claims struct {
 	SubmitterID      string `env:"CLAIMS_SUBMITTER_ID" is:"x12" doc:"by which the clearinghouse knows the sender (ISA06, GS02); empty = claims leave by other ways"`
@@ -23,4 +30,22 @@ type Practice struct {
 	State    string `env:"PRACTICE_STATE" is:"state" doc:"two letters"`
 	Zip      string `env:"PRACTICE_ZIP" is:"zip" doc:"ZIP code; claims want all nine digits"`
 	Phone    string `env:"PRACTICE_PHONE" is:"tenDigits" doc:"ten digits"`
+}
+
+// digits brings a number that people write with signs between to its digits.
+func digits(n int, message string) func(string) (string, error) {
+	return func(text string) (string, error) {
+		plain := input.Digits(text)
+		if len(plain) != n || strings.Trim(text, "0123456789-() .") != "" {
+			return "", errors.New(message)
+		}
+		return plain, nil
+	}
+}
+
+func npi(text string) (string, error) {
+	if !input.ValidNPI(text) {
+		return "", errors.New("must be ten digits with a valid check digit")
+	}
+	return text, nil
 }

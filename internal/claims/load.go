@@ -1,0 +1,129 @@
+package claims
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// Desk gathers claims for one practice.
+type Desk struct {
+	Practice  Practice
+	Submitter Submitter
+}
+
+// gathered is what the entries of a load refer to, read once each.
+type gathered struct {
+	patients map[string]*collections.Patient
+	payers   map[string]collections.Payer
+	users    map[string]*collections.User
+	known    map[string]bool
+	orders   map[string]string // the first day on which a patient's monitoring was ordered
+}
+
+// Load gathers everything that the claims of some entries say, in the order of the entries.
+func (d Desk) Load(app core.App, entries []*collections.BillingEntry) ([]Claim, error) {
+	g, err := gather(app, entries)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Claim, len(entries))
+	for i, entry := range entries {
+		if list[i], err = d.claim(g, entry); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func gather(app core.App, entries []*collections.BillingEntry) (*gathered, error) {
+	var patientIDs, userIDs, codes []string
+	for _, entry := range entries {
+		patientIDs, userIDs = append(patientIDs, entry.PatientID()), append(userIDs, entry.ProviderID())
+		codes = append(codes, entry.ICD10Codes()...)
+	}
+	g := &gathered{map[string]*collections.Patient{}, map[string]collections.Payer{}, map[string]*collections.User{}, nil, map[string]string{}}
+	people, err := collections.PatientsByID(app, distinct(patientIDs))
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range people {
+		g.patients[p.Id] = p
+	}
+	payers, err := collections.ListPayers(app)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range payers {
+		g.payers[p.ID] = p
+	}
+	users, err := collections.UsersByID(app, distinct(userIDs))
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range users {
+		g.users[u.Id] = u
+	}
+	if g.known, err = collections.KnownICD10(app, distinct(codes)); err != nil {
+		return nil, err
+	}
+	first, err := collections.FirstOrders(app, distinct(patientIDs))
+	for _, o := range first {
+		if o.Kind == collections.OrderOfMonitoring {
+			g.orders[o.Patient] = o.Dated
+		}
+	}
+	return g, err
+}
+
+func distinct(list []string) []string {
+	slices.Sort(list)
+	return slices.DeleteFunc(slices.Compact(list), func(s string) bool { return s == "" })
+}
+
+func (d Desk) claim(g *gathered, entry *collections.BillingEntry) (Claim, error) {
+	c := Claim{
+		EntryID: entry.Id, ClaimID: entry.ClaimID(), PatientID: entry.PatientID(), Status: entry.Status(), Practice: d.Practice, Submitter: d.Submitter,
+		Payer: g.payers[entry.PayerID()], Diagnoses: entry.ICD10Codes(), CPTCode: entry.CPTCode(), Units: entry.Units(), ChargeCents: entry.ChargeCents(),
+		From: entry.ServiceDate(), Through: entry.ServiceDate(), Frequency: cmp.Or(entry.ClaimFrequencyCode(), Original),
+		PayerControl: cmp.Or(entry.PayerControlNumber(), entry.OriginalReference()),
+	}
+	if entry.Status() == voidRequested {
+		c.Frequency = VoidOfClaim
+	}
+	for _, code := range c.Diagnoses {
+		if !g.known[code] {
+			c.UnknownDiagnoses = append(c.UnknownDiagnoses, code)
+		}
+	}
+	ordered, was := g.orders[c.PatientID]
+	c.Ordered = was && ordered <= c.From
+	if u := g.users[entry.ProviderID()]; u != nil {
+		c.Provider = Provider{u.Id, phi.Text(u.FirstName()), phi.Text(u.LastName()), u.NPI(), u.Taxonomy(), u.Role()}
+	}
+	p := g.patients[entry.PatientID()]
+	if p == nil || collections.Readable(p.ProxyRecord()) != nil {
+		c.UnreadablePages = true
+		return c, nil
+	}
+	var err error
+	if c.Coverage, err = p.Coverage(); err != nil {
+		return c, err
+	}
+	if second := c.Coverage.Secondary; second != nil && second.Payer != 0 {
+		c.SecondPayer = g.payers[collections.NumberID(second.Payer)]
+	}
+	// The insurance on record may be another's than the payer the entry was made for: its member id is not that payer's.
+	if c.Coverage.Payer != 0 && collections.NumberID(c.Coverage.Payer) != entry.PayerID() {
+		c.Coverage = phi.Coverage{}
+	}
+	c.Patient, c.Gender = p.Demographics(), p.Gender()
+	return c, nil
+}
+
+// voidRequested is the state of entries whose claim is to be taken back; billing owns the word.
+const voidRequested = "void_requested"

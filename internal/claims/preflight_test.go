@@ -1,0 +1,126 @@
+package claims_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/claims"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+const today = "2026-02-15"
+
+// whole is a claim that nothing stands against.
+func whole() claims.Claim {
+	return claims.Claim{
+		EntryID: "e", ClaimID: "CLM-2026-000001", Ordered: true, Gender: "female",
+		Practice: claims.Practice{
+			Name: "Elm Street Clinic", NPI: "1234567893", TaxID: "123456789", Taxonomy: "207Q00000X", Address: "1 Elm St", City: "Albany", State: "NY", Zip: "122071234",
+			Phone: "5185550100",
+		},
+		Submitter: claims.Submitter{ID: "SUB1", Contact: "Billing", ReceiverID: "REC1", ReceiverName: "House", Usage: "P", PlaceOfService: "11"},
+		Payer:     collections.Payer{ID: "000000000000001", Name: "Acme", EDI: "60054", Filing: "CI"},
+		Coverage:  phi.Coverage{Payer: 1, MemberID: "W123-4"},
+		Patient: phi.Demographics{
+			FirstName: "Ada", LastName: "Lovelace", DateOfBirth: "1955-12-10", Address: &phi.Address{Line1: "1 Main St", City: "Troy", State: "NY", Zip: "12180", Country: "US"},
+		},
+		Provider:  claims.Provider{ID: "u", First: "Gregory", Last: "House", NPI: "1245319599", Taxonomy: "207R00000X"},
+		Diagnoses: []string{"I10", "E11.9"}, CPTCode: "99454", Units: 1, ChargeCents: 4302, From: "2026-01-30", Through: "2026-01-30", Frequency: claims.Original,
+	}
+}
+
+func codes(list []claims.Finding) (codes []string) {
+	for _, f := range list {
+		codes = append(codes, f.Code+" "+f.Field)
+	}
+	return codes
+}
+
+// Each thing that is missing or wrong is named once, under where it is put right, and nothing else is.
+func TestPreflight(t *testing.T) {
+	for name, row := range map[string]struct {
+		change  func(*claims.Claim)
+		errors  []string
+		warning string
+	}{
+		"nothing":                {func(*claims.Claim) {}, nil, ""},
+		"no practice name":       {func(c *claims.Claim) { c.Practice.Name = "" }, []string{"missing_billing_provider VIGIL_PRACTICE_NAME", "missing_submitter VIGIL_CLAIMS_SUBMITTER_NAME"}, ""},
+		"no practice NPI":        {func(c *claims.Claim) { c.Practice.NPI = "" }, []string{"missing_billing_provider VIGIL_PRACTICE_NPI"}, ""},
+		"wrong practice NPI":     {func(c *claims.Claim) { c.Practice.NPI = "1234567894" }, []string{"invalid_npi VIGIL_PRACTICE_NPI"}, ""},
+		"no tax id":              {func(c *claims.Claim) { c.Practice.TaxID = "" }, []string{"missing_billing_provider VIGIL_PRACTICE_TAX_ID"}, ""},
+		"no practice taxonomy":   {func(c *claims.Claim) { c.Practice.Taxonomy = "" }, []string{"missing_taxonomy VIGIL_PRACTICE_TAXONOMY"}, ""},
+		"five digits of ZIP":     {func(c *claims.Claim) { c.Practice.Zip = "12207" }, []string{"missing_billing_provider VIGIL_PRACTICE_ZIP"}, ""},
+		"no place of service":    {func(c *claims.Claim) { c.Submitter.PlaceOfService = "" }, []string{"invalid_place_of_service VIGIL_CLAIMS_PLACE_OF_SERVICE"}, ""},
+		"no receiver":            {func(c *claims.Claim) { c.Submitter.ReceiverID = "" }, []string{"missing_submitter VIGIL_CLAIMS_RECEIVER_ID"}, ""},
+		"no submitter at all":    {func(c *claims.Claim) { c.Submitter = claims.Submitter{PlaceOfService: "11"} }, nil, ""},
+		"test files":             {func(c *claims.Claim) { c.Submitter.Usage = "T" }, nil, "test_usage VIGIL_CLAIMS_USAGE"},
+		"nobody rendered it":     {func(c *claims.Claim) { c.Provider = claims.Provider{} }, []string{"missing_rendering_provider rendering_provider_id"}, ""},
+		"no NPI of who did":      {func(c *claims.Claim) { c.Provider.NPI = "" }, []string{"invalid_npi users.npi"}, ""},
+		"wrong NPI of who did":   {func(c *claims.Claim) { c.Provider.NPI = "1245319598" }, []string{"invalid_npi users.npi"}, ""},
+		"no taxonomy of who did": {func(c *claims.Claim) { c.Provider.Taxonomy = "" }, []string{"missing_taxonomy users.taxonomy_code"}, ""},
+		"unknown to the house":   {func(c *claims.Claim) { c.Payer.EDI = "" }, []string{"missing_payer_id payer.edi_payer_id"}, ""},
+		"no filing code":         {func(c *claims.Claim) { c.Payer.Filing = "" }, []string{"missing_claim_filing_code payer.claim_filing_code"}, ""},
+		"no member id":           {func(c *claims.Claim) { c.Coverage.MemberID = "" }, []string{"missing_member_id insurance.member_id"}, ""},
+		"odd member id":          {func(c *claims.Claim) { c.Coverage.MemberID = "W~1" }, []string{"invalid_member_id insurance.member_id"}, ""},
+		"whose insurance":        {func(c *claims.Claim) { c.Coverage.Relationship = "spouse" }, []string{"missing_subscriber insurance.subscriber"}, ""},
+		"half a subscriber": {
+			func(c *claims.Claim) { c.Coverage.Relationship, c.Coverage.Subscriber = "child", &phi.Subscriber{FirstName: "W", LastName: "K"} },
+			[]string{"missing_birth_date insurance.subscriber.date_of_birth", "missing_gender insurance.subscriber.gender"}, "",
+		},
+		"one's own, and somebody named": {
+			func(c *claims.Claim) { c.Coverage.Relationship, c.Coverage.Subscriber = "self", &phi.Subscriber{FirstName: "W", LastName: "K"} },
+			nil, "subscriber_ignored insurance.subscriber",
+		},
+		"a second payer": {
+			func(c *claims.Claim) { c.Coverage.Secondary = &phi.Coverage{Payer: 2} },
+			[]string{"missing_payer_id insurance.secondary.payer_id", "missing_claim_filing_code insurance.secondary.payer_id", "missing_member_id insurance.secondary.member_id"}, "",
+		},
+		"no birth date":        {func(c *claims.Claim) { c.Patient.DateOfBirth = "" }, []string{"missing_birth_date date_of_birth"}, ""},
+		"born after":           {func(c *claims.Claim) { c.Patient.DateOfBirth = "2026-02-01" }, []string{"invalid_dates date_of_birth"}, ""},
+		"no gender":            {func(c *claims.Claim) { c.Gender = "" }, []string{"missing_gender gender"}, ""},
+		"no address":           {func(c *claims.Claim) { c.Patient.Address = nil }, []string{"missing_address address"}, ""},
+		"no state":             {func(c *claims.Claim) { c.Patient.Address.State = "" }, []string{"missing_address address.state"}, ""},
+		"an address elsewhere": {func(c *claims.Claim) { c.Patient.Address = &phi.Address{Line1: "1", City: "Oslo", Country: "NO"} }, nil, ""},
+		"no diagnosis":         {func(c *claims.Claim) { c.Diagnoses = nil }, []string{"missing_diagnosis icd10_codes"}, ""},
+		"no ICD-10":            {func(c *claims.Claim) { c.Diagnoses = []string{"401.9"} }, []string{"invalid_diagnosis icd10_codes"}, ""},
+		"thirteen":             {func(c *claims.Claim) { c.Diagnoses = slices.Repeat([]string{"I10"}, 13) }, []string{"invalid_diagnosis icd10_codes"}, ""},
+		"unknown here":         {func(c *claims.Claim) { c.UnknownDiagnoses = []string{"E11.9"} }, nil, "unknown_icd10 icd10_codes"},
+		"odd modifier":         {func(c *claims.Claim) { c.Modifiers = []string{"9"} }, []string{"invalid_modifier modifiers"}, ""},
+		"five modifiers":       {func(c *claims.Claim) { c.Modifiers = []string{"95", "GT", "25", "59", "76"} }, []string{"invalid_modifier modifiers"}, ""},
+		"no units":             {func(c *claims.Claim) { c.Units = 0 }, []string{"invalid_units units"}, ""},
+		"nothing charged":      {func(c *claims.Claim) { c.ChargeCents = 0 }, []string{"invalid_charge charge"}, ""},
+		"to come":              {func(c *claims.Claim) { c.From, c.Through = "2026-02-16", "2026-02-16" }, []string{"invalid_dates service_date"}, ""},
+		"backwards":            {func(c *claims.Claim) { c.From = "2026-01-31" }, []string{"invalid_dates service_date"}, ""},
+		"a year and a day":     {func(c *claims.Claim) { c.From, c.Through = "2025-02-14", "2025-02-14" }, nil, "timely_filing service_date"},
+		"a year":               {func(c *claims.Claim) { c.From, c.Through = "2025-02-15", "2025-02-15" }, nil, ""},
+		"replacing nothing":    {func(c *claims.Claim) { c.Frequency = claims.Replacement }, []string{"missing_original_reference original_reference"}, ""},
+		"replacing":            {func(c *claims.Claim) { c.Frequency, c.PayerControl = claims.Replacement, "2026001" }, nil, ""},
+		"not ordered":          {func(c *claims.Claim) { c.Ordered = false }, nil, "missing_order orders"},
+		"nobody's claim":       {func(c *claims.Claim) { *c = claims.Claim{Ordered: true} }, nil, "self_pay insurance.payer_id"},
+		"unreadable":           {func(c *claims.Claim) { *c = claims.Claim{Ordered: true, UnreadablePages: true} }, []string{"record_unreadable patient"}, "self_pay insurance.payer_id"},
+	} {
+		c := whole()
+		row.change(&c)
+		found := claims.Preflight(c, today)
+		var warnings []string
+		if row.warning != "" {
+			warnings = []string{row.warning}
+		}
+		if !slices.Equal(codes(found.Errors), row.errors) || !slices.Equal(codes(found.Warnings), warnings) || found.OK() != (row.errors == nil) {
+			t.Errorf("%s: %v, %v", name, codes(found.Errors), codes(found.Warnings))
+		}
+	}
+}
+
+// A claim does not print whom it is about.
+func TestClaimDoesNotPrint(t *testing.T) {
+	c := whole()
+	for _, text := range []string{fmt.Sprint(c), fmt.Sprintf("%+v %#v", c, &c), c.LogValue().String()} {
+		if strings.Contains(text, "Lovelace") || strings.Contains(text, "W123") {
+			t.Error(text)
+		}
+	}
+}
