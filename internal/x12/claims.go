@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// The most that the guide has of each. Source: 005010X222A1, 1.3.2 (claims of a transaction set) and the repeats of loops 2300, 2320, 2400 and of
-// HI and CAS.
+// The most that the guide has of each. Source: 005010X222A1, front matter (claims of a transaction set, recommended), and the repeats of
+// loops 2300, 2320 and 2400, of HI and of CAS.
 const (
 	maxClaims      = 5000
 	maxSubscribed  = 100

@@ -106,6 +106,7 @@ func (r *reader) interchange() error {
 		Separators: r.sep, SenderQualifier: id(5), Sender: id(6), ReceiverQualifier: id(7), Receiver: id(8), Date: id(9), Time: id(10),
 		ControlNumber: id(13), AskReceipt: id(14) == "1", Usage: id(15),
 	}
+	numbers := map[string]bool{}
 	for {
 		s, err := r.next("IEA")
 		if err != nil {
@@ -124,11 +125,10 @@ func (r *reader) interchange() error {
 			if err != nil {
 				return err
 			}
-			for _, g := range in.Groups {
-				if g.ControlNumber == group.ControlNumber {
-					return s.fault(6, "stands for two groups of the interchange")
-				}
+			if numbers[group.ControlNumber] {
+				return s.fault(6, "stands for two groups of the interchange")
 			}
+			numbers[group.ControlNumber] = true
 			in.Groups = append(in.Groups, group)
 		case "IEA":
 			in.end = s.Ordinal

@@ -33,8 +33,7 @@ var (
 	twoDigits   = regexp.MustCompile(`^[0-9]{2}$`)
 )
 
-// maxAmount is the largest of ten characters that the guides leave an amount. Source: 005010X222A1, B.1.1.3.1.2 (as amended by X12N for
-// element 782).
+// maxAmount is the largest that the guides leave room for: eight digits and cents. Source: 005010X222A1, appendix B, "Decimal", on element 782.
 const maxAmount Cents = 99_999_999_99
 
 // fields takes values as the guide wants them and notes what is wrong with any.

@@ -61,7 +61,7 @@ func TestRefusalOfAnotherReader(t *testing.T) {
 // What the tests' own payer writes is valid, too, and another reader of the 835 counts and adds as we do.
 func TestPayersAnswersPassOtherReaders(t *testing.T) {
 	p := newPayer()
-	s := received(t, written(t, batchOf(1000)))
+	s := received(t, written(t, batchOf(200)))
 	id := func(i int) string { return s.Claims[i].ControlNumber }
 	accepted(t, "999", p.Acknowledge(s))
 	accepted(t, "999 that rejects", p.Acknowledge(s, payer.Fault{Claim: id(1), Element: 2, Code: "1"}))

@@ -85,7 +85,7 @@ func (s Segment) date(from, through *string, begins, ends string) {
 
 func (c *ClaimPayment) remark(codes []string) { c.Remarks = append(c.Remarks, codes...) }
 
-// balance holds every sum of the file: of a line, of a claim, of the whole. Source: 005010X221A1, 1.10.2.1.1 to 1.10.2.1.3.
+// balance holds every sum of the file: of a line, of a claim, of the whole. Source: 005010X221A1, 1.10.2.1, "Balancing".
 func (x *Payment) balance() error {
 	var paid Cents
 	for _, c := range x.Claims {

@@ -11,7 +11,7 @@ type Separators struct {
 	Repetition                  byte // 0 where ISA11 is a letter, as in files that carry no repetitions
 }
 
-// standard are the separators that the guides use in their examples and that we write. Source: 005010X222A1, B.1.1.2.5.
+// standard are the separators that the guides use in their examples and that we write. Source: 005010X222A1, appendix B, "Delimiters".
 var standard = Separators{Element: '*', Component: ':', Repetition: '^', Segment: '~'}
 
 // A Segment is one line of a file. It refuses to print.

@@ -63,7 +63,7 @@ func (w *writer) diagnoses(codes []string) {
 	w.add("HI", elements...)
 }
 
-// others is loop 2320 for each further coverage. Source: 005010X222A1, 1.4.4 (coordination of benefits).
+// others is loop 2320 for each further coverage. Source: 005010X222A1, front matter, "Coordination of Benefits".
 func (w *writer) others(c Claim) {
 	if len(c.Others) > maxOthers {
 		w.refuse("others", fmt.Sprintf("are more than %d", maxOthers))
@@ -160,7 +160,7 @@ func (w *writer) lines(c Claim) {
 		}
 		seen[number] = true
 		w.add("REF", "6R", number)
-		w.decisions(field, line, code)
+		w.decisions(field, c, line, code)
 	}
 }
 
@@ -200,9 +200,12 @@ func (w *writer) days(field string, line ServiceLine) {
 }
 
 // decisions is loop 2430: what another payer decided about the line.
-func (w *writer) decisions(field string, line ServiceLine, code string) {
+func (w *writer) decisions(field string, c Claim, line ServiceLine, code string) {
 	for i, d := range line.Decisions {
 		at := fmt.Sprintf("%s.decisions[%d]", field, i)
+		if !slices.ContainsFunc(c.Others, func(o OtherPayer) bool { return o.Payer.ID == d.PayerID }) {
+			w.refuse(at+".payer_id", "is none of the claim's other payers")
+		}
 		w.add("SVD", w.needed(at+".payer_id", d.PayerID, 80), w.money(at+".paid", d.Paid), code, "", w.within(at+".units", d.Units, 1, 9999))
 		w.adjustments(at, d.Adjustments)
 		w.add("DTP", "573", "D8", w.day(at+".decided_on", d.DecidedOn))

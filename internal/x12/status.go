@@ -56,7 +56,8 @@ type Word struct {
 type Reason struct{ Category, Code, Entity string }
 
 // Refused says that the word sends something back. The category decides where it can: A3, A4, A6, A7 and A8 reject, A0, A1, A2 and A5 do not. Of
-// any other the action says it. Source: 005010X214, STC01-1 and STC03; code source 507.
+// any other the action says it. A word that is between the two does not exist. Source: 005010X214, STC01-1 and STC03; code source 507; X12,
+// request for interpretation 2203 (2017).
 func (w Word) Refused() bool {
 	switch category := w.Reasons[0].Category; {
 	case listed("A3 A4 A6 A7 A8", category):

@@ -8,7 +8,7 @@ import (
 )
 
 // basic are the characters of X12's basic set beside letters, digits and the blank, without those that we separate with. Source: 005010X222A1,
-// B.1.1.2.2.
+// appendix B, "Basic Character Set".
 const basic = `!"&'()+,-./;?=`
 
 // spelt are letters that do not come apart into a basic one and a mark, and signs that have a plain form.
