@@ -1,0 +1,274 @@
+package x12
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The most that the guide has of each. Source: 005010X222A1, front matter (claims of a transaction set, recommended), and the repeats of
+// loops 2300, 2320 and 2400, of HI and of CAS.
+const (
+	maxClaims      = 5000
+	maxSubscribed  = 100
+	maxOthers      = 10
+	maxLines       = 50
+	maxDiagnoses   = 12
+	maxPointers    = 4
+	maxModifiers   = 4
+	maxAdjustments = 5 // segments CAS
+	perSegment     = 6 // adjustments of one CAS
+)
+
+// Bytes is the batch as a file. Its error is of type [FieldErrors]: every value that the guide does not allow; then there is no file.
+func (b Batch) Bytes() ([]byte, error) {
+	w := &writer{zip: []int{9}}
+	if b.FiveDigitZIP {
+		w.zip = []int{9, 5}
+	}
+	w.envelope(b)
+	w.header(b)
+	w.claims(b)
+	if len(w.wrong) > 0 {
+		return nil, w.wrong
+	}
+	sender, receiver := plainOf(b.Submitter.ID), plainOf(b.Receiver.ID)
+	day, clock := b.At.Format("20060102"), b.At.Format("1504")
+	group := Group{
+		Functional: "HC", Sender: sender, Receiver: receiver, Date: day, Time: clock, ControlNumber: fmt.Sprint(b.Group), Version: Professional837,
+		Sets: []Set{{ID: "837", ControlNumber: fmt.Sprintf("%04d", b.Set), Version: Professional837, Segments: w.segments}},
+	}
+	return Interchange{
+		Separators: standard, SenderQualifier: "ZZ", Sender: sender, ReceiverQualifier: "ZZ", Receiver: receiver,
+		Date: day[2:], Time: clock, ControlNumber: fmt.Sprintf("%09d", b.Interchange), Usage: b.Usage, Groups: []Group{group},
+	}.bytes(), nil
+}
+
+func plainOf(value string) string { text, _ := plain(value); return text }
+
+// A writer writes the segments of an 837P in the guide's order.
+type writer struct {
+	fields
+	segments []Segment
+	levels   int   // HL
+	zip      []int // digits that a provider's ZIP code may have
+}
+
+func (w *writer) add(id string, elements ...string) {
+	data := strings.TrimRight(strings.Join(elements, string(standard.Element)), string(standard.Element))
+	w.segments = append(w.segments, Segment{ID: id, data: data, Separators: standard})
+}
+
+func composite(parts ...string) string {
+	return strings.TrimRight(strings.Join(parts, string(standard.Component)), string(standard.Component))
+}
+
+const maxNumber = 999_999_999
+
+func (w *writer) envelope(b Batch) {
+	w.among("usage", b.Usage, "T P", "")
+	w.within("interchange", b.Interchange, 1, maxNumber)
+	w.within("group", b.Group, 1, maxNumber)
+	w.within("set", b.Set, 1, maxNumber)
+	w.within("claims", len(b.Claims), 1, maxClaims)
+	w.party("submitter.id", b.Submitter.ID)
+	w.party("receiver.id", b.Receiver.ID)
+	if b.At.IsZero() {
+		w.refuse("at", "is missing")
+	}
+}
+
+// party is a number that fits ISA06 and GS02.
+func (w *writer) party(field, id string) {
+	if text := w.needed(field, id, 15); len(text) == 1 {
+		w.refuse(field, "has less than two characters")
+	}
+}
+
+// header is table 1: who sends, who receives. Source: 005010X222A1, BHT, 1000A, 1000B.
+func (w *writer) header(b Batch) {
+	reference := b.Reference
+	if reference == "" {
+		reference = fmt.Sprintf("%09d", b.Interchange)
+	}
+	w.add("BHT", "0019", "00", w.words("reference", reference, 30), b.At.Format("20060102"), b.At.Format("1504"), "CH")
+	w.add("NM1", "41", "2", w.needed("submitter.name", b.Submitter.Name, 60), "", "", "", "", "46", plainOf(b.Submitter.ID))
+	w.add("PER", "IC", w.needed("submitter.contact", b.Submitter.Contact, 60), "TE", w.number("submitter.phone", b.Submitter.Phone, 10))
+	w.add("NM1", "40", "2", w.needed("receiver.name", b.Receiver.Name, 60), "", "", "", "", "46", plainOf(b.Receiver.ID))
+}
+
+// level is a new HL under a parent, 0 for none.
+func (w *writer) level(parent int, code string, child bool) int {
+	w.levels++
+	up, has := "", "0"
+	if parent > 0 {
+		up = fmt.Sprint(parent)
+	}
+	if child {
+		has = "1"
+	}
+	w.add("HL", fmt.Sprint(w.levels), up, code, has)
+	return w.levels
+}
+
+// claims is table 2: claims of one billing provider, under it those of one subscriber, under them those of one patient, each where the first of
+// them stands.
+func (w *writer) claims(b Batch) {
+	numbers := map[string]bool{}
+	for _, c := range b.Claims {
+		if numbers[c.ControlNumber] {
+			w.claim = c.ControlNumber
+			w.refuse("control_number", "stands for two claims")
+		}
+		numbers[c.ControlNumber] = true
+	}
+	for _, billed := range together(b.Claims, func(c Claim) Provider { return c.Billing }) {
+		w.claim = billed[0].ControlNumber
+		up := w.level(0, "20", true)
+		w.billing(billed[0].Billing)
+		for _, covered := range together(billed, func(c Claim) subscription { return c.subscription() }) {
+			w.subscriber(up, covered)
+		}
+	}
+}
+
+// subscription is what claims under one subscriber's level have in common.
+type subscription struct {
+	Coverage
+	dependent bool
+}
+
+func (c Claim) subscription() subscription {
+	return subscription{Coverage: c.Coverage, dependent: c.Patient != nil}
+}
+
+// together puts claims with the same key beside each other, in the order of the first ones.
+func together[K comparable](claims []Claim, key func(Claim) K) (groups [][]Claim) {
+	at := map[K]int{}
+	for _, c := range claims {
+		k := key(c)
+		i, known := at[k]
+		if !known {
+			i = len(groups)
+			at[k] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], c)
+	}
+	return groups
+}
+
+// billing is loop 2010AA and its level's taxonomy.
+func (w *writer) billing(p Provider) {
+	if p.Taxonomy != "" {
+		w.add("PRV", "BI", "PXC", w.matching("billing.taxonomy", p.Taxonomy, taxonomy))
+	}
+	w.provider("85", "billing", p)
+	w.address("billing.address", p.Address, w.zip...)
+	w.add("REF", "EI", w.number("billing.tax_id", p.TaxID, 9))
+	if p.Phone != "" {
+		contact := p.Contact
+		if contact == "" {
+			contact = p.Name
+		}
+		w.add("PER", "IC", w.words("billing.contact", contact, 60), "TE", w.number("billing.phone", p.Phone, 10))
+	}
+}
+
+func (w *writer) provider(role, field string, p Provider) {
+	kind := "2"
+	if p.First != "" {
+		kind = "1"
+	}
+	w.add("NM1", role, kind, w.needed(field+".name", p.Name, 60), w.words(field+".first", p.First, 35), w.words(field+".middle", p.Middle, 25), "",
+		w.words(field+".suffix", p.Suffix, 10), "XX", w.npi(field+".npi", p.NPI))
+}
+
+func (w *writer) address(field string, a Address, zipLengths ...int) {
+	w.add("N3", w.needed(field+".line1", a.Line1, 55), w.words(field+".line2", a.Line2, 55))
+	city := w.needed(field+".city", a.City, 30)
+	if len(city) == 1 {
+		w.refuse(field+".city", "has less than two characters")
+	}
+	w.add("N4", city, w.among(field+".state", a.State, states, ""), w.number(field+".zip", a.ZIP, zipLengths...))
+}
+
+// person is the NM1 of somebody, with their number if they have one.
+func (w *writer) person(role, field string, p Person, member string) {
+	elements := []string{
+		role, "1", w.needed(field+".last", p.Last, 60), w.needed(field+".first", p.First, 35), w.words(field+".middle", p.Middle, 25), "",
+		w.words(field+".suffix", p.Suffix, 10),
+	}
+	if member != "" {
+		elements = append(elements, "MI", member)
+	}
+	w.add("NM1", elements...)
+}
+
+// home is where somebody lives, and who they are: for the patient alone. Source: 005010X222A1, 2010BA and 2010CA.
+func (w *writer) home(field string, p Person) {
+	w.address(field+".address", p.Address, 5, 9)
+	w.add("DMG", "D8", w.day(field+".birth_date", p.BirthDate), w.among(field+".gender", p.Gender, "F M U", ""))
+}
+
+func (w *writer) payer(field string, p Payer) {
+	w.add("NM1", "PR", "2", w.needed(field+".name", p.Name, 60), "", "", "", "", "PI", w.needed(field+".id", p.ID, 80))
+	if p.Address != (Address{}) {
+		w.address(field+".address", p.Address, 5, 9)
+	}
+}
+
+// covers is the SBR of a coverage.
+func (w *writer) covers(field string, c Coverage, relationship string) {
+	kind := ""
+	if c.InsuranceType != "" {
+		kind = w.among(field+".insurance_type", c.InsuranceType, insuranceTypes, "")
+	}
+	w.add("SBR", w.among(field+".sequence", c.Sequence, sequenceCodes, "P"), relationship, w.words(field+".group", c.Group, 50), "", kind, "", "", "",
+		w.among(field+".payer.filing_code", c.Payer.FilingCode, filingCodes, ""))
+}
+
+// subscriber is loop 2000B and all below it, as often as the number of claims makes it needed.
+func (w *writer) subscriber(up int, claims []Claim) {
+	w.claim = claims[0].ControlNumber
+	coverage := claims[0].Coverage
+	self := claims[0].Patient == nil
+	relationship := ""
+	if self {
+		relationship = "18"
+	}
+	for start := 0; start < len(claims); start += maxSubscribed {
+		some := claims[start:min(start+maxSubscribed, len(claims))]
+		level := w.level(up, "22", !self)
+		w.covers("coverage", coverage, relationship)
+		w.person("IL", "subscriber", coverage.Subscriber, w.needed("coverage.member_id", coverage.MemberID, 80))
+		if self {
+			w.home("subscriber", coverage.Subscriber)
+		}
+		w.payer("payer", coverage.Payer)
+		if !self {
+			w.patients(level, some)
+			continue
+		}
+		for _, c := range some {
+			w.service(c)
+		}
+	}
+}
+
+// patients is loop 2000C, for each of a subscriber's dependents.
+func (w *writer) patients(up int, claims []Claim) {
+	type dependent struct {
+		Person
+		relationship string
+	}
+	for _, cared := range together(claims, func(c Claim) dependent { return dependent{*c.Patient, c.Relationship} }) {
+		w.claim = cared[0].ControlNumber
+		w.level(up, "23", false)
+		w.add("PAT", w.among("relationship", cared[0].Relationship, patientCodes, ""))
+		w.person("QC", "patient", *cared[0].Patient, "")
+		w.home("patient", *cared[0].Patient)
+		for _, c := range cared {
+			w.service(c)
+		}
+	}
+}

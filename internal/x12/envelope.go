@@ -1,0 +1,246 @@
+package x12
+
+import (
+	"strconv"
+	"strings"
+)
+
+// An Interchange is what one sender sends to one receiver. It refuses to print, as all that is in it does.
+type Interchange struct {
+	hidden
+	Separators
+	SenderQualifier, Sender     string // ISA05, ISA06
+	ReceiverQualifier, Receiver string // ISA07, ISA08
+	Date, Time                  string // ISA09 YYMMDD, ISA10 HHMM
+	ControlNumber               string // ISA13, nine digits
+	AskReceipt                  bool   // ISA14
+	Usage                       string // ISA15: T or P
+	Receipts                    []Receipt
+	Groups                      []Group
+	end                         int // the ordinal of IEA
+}
+
+// A Receipt is a TA1: the answer to an interchange's envelope alone.
+type Receipt struct {
+	ControlNumber string // of the interchange that was received
+	Date, Time    string // of it, as its envelope has them
+	Code          string // A accepted, E accepted with errors, R rejected
+	Note          string // why: 000 for nothing to say
+}
+
+// A Group holds the transaction sets of one kind.
+type Group struct {
+	hidden
+	Functional       string // GS01: HC for claims, FA, HN, HP for answers
+	Sender, Receiver string // GS02, GS03
+	Date, Time       string // GS04 CCYYMMDD, GS05
+	ControlNumber    string // GS06
+	Version          string // GS08: the guide
+	Sets             []Set
+	header           Segment
+}
+
+// A Set is one transaction set: what stands between ST and SE.
+type Set struct {
+	hidden
+	ID            string // ST01: 837, 999, 277, 835
+	ControlNumber string // ST02
+	Version       string // ST03: the guide, where the guide wants it there
+	Segments      []Segment
+	header        Segment
+	trailer       Segment
+}
+
+// The envelopes' tables. Source: 005010X222A1, appendix C; 005010X231A1, appendix C, for TA1.
+var (
+	isaRules = []rule{
+		must(5, text), must(6, text), must(7, text), must(8, text), must(9, count), must(10, count),
+		must(12, text).among("00501"), must(13, count), must(14, text).among("0 1"), must(15, text).among("P T"),
+	}
+	ta1Rules = []rule{must(1, count).upTo(9), may(2, count).upTo(6), may(3, count).upTo(4), must(4, text).among("A E R"), may(5, text).upTo(3)}
+	gsRules  = []rule{
+		must(1, text).upTo(2), must(2, text).upTo(15), must(3, text).upTo(15), must(4, date), must(5, count).upTo(8),
+		must(6, count), must(7, text).among("X"), must(8, text).upTo(12),
+	}
+	stRules  = []rule{must(1, text).upTo(3), must(2, text).upTo(9), may(3, text).upTo(35)}
+	endRules = []rule{must(1, count), must(2, text).upTo(9)} // SE, GE and IEA alike
+)
+
+// next is the next segment, which a file that ends here would lack.
+func (r *reader) next(wanted string) (Segment, error) {
+	s, found, err := r.segment()
+	if err == nil && !found {
+		err = &Fault{Segment: wanted, Ordinal: r.count + 1, Reason: "is missing: the file ends before it"}
+	}
+	return s, err
+}
+
+// closes holds a trailer to what its header began.
+func closes(s Segment, number string, parts int) error {
+	if err := s.check(endRules); err != nil {
+		return err
+	}
+	if s.number(1) != parts {
+		return s.fault(1, "counts otherwise than the file holds")
+	}
+	given := s.Element(2)
+	if s.ID != "SE" { // a number there, and zeros before it say nothing
+		given, number = strings.TrimLeft(given, "0"), strings.TrimLeft(number, "0")
+	}
+	if given != number {
+		return s.fault(2, "is not the control number that its header has")
+	}
+	return nil
+}
+
+func (r *reader) interchange() error {
+	head, err := r.header()
+	if err == nil {
+		err = head.check(isaRules)
+	}
+	if err != nil {
+		return err
+	}
+	id := func(n int) string { return strings.TrimSpace(head.Element(n)) }
+	in := Interchange{
+		Separators: r.sep, SenderQualifier: id(5), Sender: id(6), ReceiverQualifier: id(7), Receiver: id(8), Date: id(9), Time: id(10),
+		ControlNumber: id(13), AskReceipt: id(14) == "1", Usage: id(15),
+	}
+	numbers := map[string]bool{}
+	for {
+		s, err := r.next("IEA")
+		if err != nil {
+			return err
+		}
+		switch s.ID {
+		case "TA1":
+			if err := s.check(ta1Rules); err != nil {
+				return err
+			}
+			in.Receipts = append(in.Receipts, Receipt{
+				ControlNumber: s.Element(1), Date: s.Element(2), Time: s.Element(3), Code: s.Element(4), Note: s.Element(5),
+			})
+		case "GS":
+			group, err := r.group(s)
+			if err != nil {
+				return err
+			}
+			if numbers[group.ControlNumber] {
+				return s.fault(6, "stands for two groups of the interchange")
+			}
+			numbers[group.ControlNumber] = true
+			in.Groups = append(in.Groups, group)
+		case "IEA":
+			in.end = s.Ordinal
+			r.done = append(r.done, in)
+			return closes(s, in.ControlNumber, len(in.Groups))
+		default:
+			return s.fault(0, "cannot stand here: GS or IEA must")
+		}
+	}
+}
+
+func (r *reader) group(head Segment) (Group, error) {
+	g := Group{
+		Functional: head.Element(1), Sender: strings.TrimSpace(head.Element(2)), Receiver: strings.TrimSpace(head.Element(3)),
+		Date: head.Element(4), Time: head.Element(5), ControlNumber: head.Element(6), Version: head.Element(8), header: head,
+	}
+	if err := head.check(gsRules); err != nil {
+		return g, err
+	}
+	numbers := map[string]bool{}
+	for {
+		s, err := r.next("GE")
+		if err != nil {
+			return g, err
+		}
+		switch s.ID {
+		case "ST":
+			set, err := r.set(s)
+			if err != nil {
+				return g, err
+			}
+			if numbers[set.ControlNumber] {
+				return g, s.fault(2, "stands for two transaction sets of the group")
+			}
+			numbers[set.ControlNumber] = true
+			g.Sets = append(g.Sets, set)
+		case "GE":
+			return g, closes(s, g.ControlNumber, len(g.Sets))
+		default:
+			return g, s.fault(0, "cannot stand here: ST or GE must")
+		}
+	}
+}
+
+func (r *reader) set(head Segment) (Set, error) {
+	set := Set{ID: head.Element(1), ControlNumber: head.Element(2), Version: head.Element(3), header: head}
+	if err := head.check(stRules); err != nil {
+		return set, err
+	}
+	for {
+		s, err := r.next("SE")
+		if err != nil {
+			return set, err
+		}
+		switch s.ID {
+		case "SE":
+			set.trailer = s
+			return set, closes(s, set.ControlNumber, len(set.Segments)+2)
+		case "ISA", "GS", "ST", "GE", "IEA", "TA1":
+			return set, s.fault(0, "cannot stand here: SE must come before")
+		}
+		set.Segments = append(set.Segments, s)
+	}
+}
+
+// bytes writes an interchange with its own separators.
+func (in Interchange) bytes() []byte {
+	e := &encoder{sep: in.Separators}
+	repetition := string(in.Repetition)
+	if in.Repetition == 0 {
+		repetition = "U"
+	}
+	ask := "0"
+	if in.AskReceipt {
+		ask = "1"
+	}
+	e.line("ISA", "00", padded("", 10), "00", padded("", 10), in.SenderQualifier, padded(in.Sender, 15), in.ReceiverQualifier, padded(in.Receiver, 15),
+		in.Date, in.Time, repetition, "00501", in.ControlNumber, ask, in.Usage, string(in.Component))
+	for _, t := range in.Receipts {
+		e.line("TA1", t.ControlNumber, t.Date, t.Time, t.Code, t.Note)
+	}
+	for _, g := range in.Groups {
+		e.line("GS", g.Functional, g.Sender, g.Receiver, g.Date, g.Time, g.ControlNumber, "X", g.Version)
+		for _, set := range g.Sets {
+			e.line("ST", set.ID, set.ControlNumber, set.Version)
+			for _, s := range set.Segments {
+				e.line(s.ID, s.data)
+			}
+			e.line("SE", strconv.Itoa(len(set.Segments)+2), set.ControlNumber)
+		}
+		e.line("GE", strconv.Itoa(len(g.Sets)), g.ControlNumber)
+	}
+	e.line("IEA", strconv.Itoa(len(in.Groups)), in.ControlNumber)
+	return e.out
+}
+
+// An encoder joins elements to segments, and segments to a file.
+type encoder struct {
+	sep Separators
+	out []byte
+}
+
+func (e *encoder) line(id string, elements ...string) {
+	last := len(elements)
+	for last > 0 && elements[last-1] == "" {
+		last--
+	}
+	e.out = append(e.out, id...)
+	for _, element := range elements[:last] {
+		e.out = append(append(e.out, e.sep.Element), element...)
+	}
+	e.out = append(e.out, e.sep.Segment)
+}
+
+func padded(text string, width int) string { return text + strings.Repeat(" ", width-len(text)) }

@@ -1,0 +1,146 @@
+package x12
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Code lists of the guide. Source: 005010X222A1, SBR09, PAT01, SBR02 of 2320, CLM05-03, CLM07, CLM08, CLM09, DMG03; CAS01.
+const (
+	filingCodes    = "11 12 13 14 15 16 17 AM BL CH CI DS FI HM LM MA MB MC OF TV VA WC ZZ"
+	patientCodes   = "01 19 20 21 39 40 53 G8"
+	otherCodes     = "18 " + patientCodes
+	sequenceCodes  = "P S T A B C D E F G H U"
+	insuranceTypes = "12 13 14 15 16 41 42 43 47"
+	adjustGroups   = "CO CR OA PI PR"
+)
+
+// states are what N402 takes in the United States: states, the district, territories, and the armed forces' post. Source: USPS Publication 28,
+// appendix B.
+const states = "AL AK AS AZ AR CA CO CT DE DC FM FL GA GU HI ID IL IN IA KS KY LA ME MH MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND MP OH OK OR " +
+	"PW PA PR RI SC SD TN TX UT VT VI VA WA WV WI WY AE AP AA"
+
+var (
+	claimNumber = regexp.MustCompile(`^[A-Z0-9]{1,20}$`)
+	procedure   = regexp.MustCompile(`^[A-Z0-9]{5}$`)
+	modifier    = regexp.MustCompile(`^[A-Z0-9]{2}$`)
+	taxonomy    = regexp.MustCompile(`^[A-Z0-9]{10}$`)
+	reasonCode  = regexp.MustCompile(`^[A-Z0-9]{1,5}$`)
+	diagnosis   = regexp.MustCompile(`^[A-TV-Z][0-9][0-9AB][0-9A-TV-Z]{0,4}$`)
+	quantity    = regexp.MustCompile(`^-?[0-9]{1,8}(\.[0-9]{1,3})?$`)
+	twoDigits   = regexp.MustCompile(`^[0-9]{2}$`)
+)
+
+// maxAmount is the largest that the guides leave room for: eight digits and cents. Source: 005010X222A1, appendix B, "Decimal", on element 782.
+const maxAmount Cents = 99_999_999_99
+
+// fields takes values as the guide wants them and notes what is wrong with any.
+type fields struct {
+	claim string
+	wrong FieldErrors
+}
+
+func (f *fields) refuse(field, reason string) string {
+	f.wrong = append(f.wrong, FieldError{Claim: f.claim, Field: field, Reason: reason})
+	return ""
+}
+
+// words is a text of at most so many characters, "" for none.
+func (f *fields) words(field, value string, most int) string {
+	text, ok := plain(value)
+	switch {
+	case !ok:
+		return f.refuse(field, "has letters that X12 cannot carry")
+	case len(text) > most:
+		return f.refuse(field, "has more than "+strconv.Itoa(most)+" characters")
+	}
+	return text
+}
+
+// needed is a text that must be there.
+func (f *fields) needed(field, value string, most int) string {
+	before := len(f.wrong)
+	text := f.words(field, value, most)
+	if text == "" && len(f.wrong) == before {
+		return f.refuse(field, "is missing")
+	}
+	return text
+}
+
+// matching is a code of a form.
+func (f *fields) matching(field, value string, form *regexp.Regexp) string {
+	value = strings.ToUpper(strings.TrimSpace(value))
+	if value == "" {
+		return f.refuse(field, "is missing")
+	}
+	if !form.MatchString(value) {
+		return f.refuse(field, "has not the form that the guide wants")
+	}
+	return value
+}
+
+// among is a code of a list, fallback where it is empty.
+func (f *fields) among(field, value, codes, fallback string) string {
+	if value = strings.ToUpper(strings.TrimSpace(value)); value == "" {
+		value = fallback
+	}
+	switch {
+	case value == "":
+		return f.refuse(field, "is missing")
+	case !listed(codes, value):
+		return f.refuse(field, "is not one of "+codes)
+	}
+	return value
+}
+
+func (f *fields) npi(field, value string) string {
+	switch value = strings.TrimSpace(value); {
+	case value == "":
+		return f.refuse(field, "is missing")
+	case !isNPI(value):
+		return f.refuse(field, "is no NPI: ten digits, the last a check digit")
+	}
+	return value
+}
+
+// number is so many digits, whatever is written between them.
+func (f *fields) number(field, value string, lengths ...int) string {
+	text, ok := digits(value)
+	for _, length := range lengths {
+		if ok && len(text) == length {
+			return text
+		}
+	}
+	if text == "" && ok {
+		return f.refuse(field, "is missing")
+	}
+	return f.refuse(field, "has not the digits that the guide wants")
+}
+
+func (f *fields) day(field, value string) string {
+	if value == "" {
+		return f.refuse(field, "is missing")
+	}
+	day, err := time.Parse(time.DateOnly, value)
+	if err != nil {
+		return f.refuse(field, "is no date")
+	}
+	return day.Format("20060102")
+}
+
+func (f *fields) money(field string, value Cents) string {
+	if value < 0 || value > maxAmount {
+		return f.refuse(field, "is below zero or too large")
+	}
+	return value.decimal()
+}
+
+// within is a number in a range.
+func (f *fields) within(field string, value, least, most int) string {
+	if value < least || value > most {
+		return f.refuse(field, "must be "+strconv.Itoa(least)+" to "+strconv.Itoa(most))
+	}
+	return strconv.Itoa(value)
+}

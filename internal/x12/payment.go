@@ -1,0 +1,184 @@
+package x12
+
+// Payment is an 835: what a payer decided, and what it pays for it. It refuses to print.
+type Payment struct {
+	hidden
+	Total       Cents  // BPR02
+	Method      string // BPR04: ACH, CHK, FWT, BOP, NON
+	PaidOn      string // BPR16, YYYY-MM-DD
+	Trace       string // TRN02: the number of the cheque or the transfer
+	PayerNumber string // TRN03
+	Payer       Party  // its identifier where it gives one
+	Payee       Party  // its NPI or tax number
+	ProducedOn  string
+	Claims      []ClaimPayment
+	Others      []ProviderAdjustment // not about one claim: PLB
+	total       Segment
+}
+
+// ClaimPayment is the decision on one claim.
+type ClaimPayment struct {
+	hidden
+	ControlNumber         string // ours: CLP01
+	Status                string // CLP02: see [ClaimPayment.Denied] and [ClaimPayment.Reversal]
+	Charge, Paid          Cents
+	PatientResponsibility Cents  // CLP05
+	FilingCode            string // CLP06
+	PayerControlNumber    string // CLP07
+	PlaceOfService        string
+	Frequency             string
+	From, Through         string // YYYY-MM-DD, "" where only lines have dates
+	Adjustments           []Adjustment
+	Remarks               []string // RARC, from MOA and MIA
+	Lines                 []LinePayment
+	segment               Segment
+}
+
+// Denied says that the payer refused the claim. Others of its words: 1, 2, 3 paid as primary, secondary, tertiary payer, 19, 20, 21 the same and
+// sent on to another, 23 not ours and sent on, 25 a forecast. Source: 005010X221A1, CLP02.
+func (c ClaimPayment) Denied() bool { return c.Status == "4" }
+
+// Reversal says that an earlier decision is taken back: its amounts have the other sign.
+func (c ClaimPayment) Reversal() bool { return c.Status == "22" }
+
+// Segment is the ordinal of the claim's CLP in the file.
+func (c ClaimPayment) Segment() int { return c.segment.Ordinal }
+
+// LinePayment is the decision on one line of a claim.
+type LinePayment struct {
+	hidden
+	ControlNumber string // ours: REF 6R, "" where the payer does not give it back
+	Procedure     string
+	Modifiers     []string
+	Submitted     string // the procedure that we sent, where the payer decided about another one
+	Charge, Paid  Cents
+	Units         string // paid; 1 where the payer says nothing
+	From, Through string // YYYY-MM-DD
+	Adjustments   []Adjustment
+	Remarks       []string // RARC, from LQ
+	segment       Segment
+}
+
+// ProviderAdjustment is money that is about no single claim.
+type ProviderAdjustment struct {
+	Provider  string // PLB01
+	Year      string // the day on which its fiscal year ends, YYYY-MM-DD
+	Reason    string // such as WO overpayment recovered, FB balance forward, L6 interest, 72 refund acknowledged, CS
+	Reference string // the payer's or our number for it
+	Amount    Cents  // taken from the total; below zero where it adds to it
+	Ordinal   int    // of the PLB in the file
+}
+
+var (
+	claimCodes = "1 2 3 4 19 20 21 22 23 25"
+	// adjustRules are those of CAS: six times a reason, an amount and a quantity.
+	adjustRules = func() []rule {
+		rules := []rule{must(1, text).among(adjustGroups), must(2, text), must(3, amount)}
+		for n := 2; n <= 17; n += 3 {
+			rules = append(rules, may(n, text).upTo(5), may(n+1, amount), may(n+2, decimal))
+		}
+		return rules
+	}()
+	// providerRules are those of PLB: six times an identifier and an amount.
+	providerRules = func() []rule {
+		rules := []rule{must(1, text).upTo(50), must(2, date), must(3, text), must(4, amount)}
+		for n := 3; n <= 13; n += 2 {
+			rules = append(rules, may(n, text).of(1).upTo(2), may(n, text).of(2).upTo(50), may(n+1, amount))
+		}
+		return rules
+	}()
+	dayRules = []rule{must(1, text).upTo(3), must(2, date)}
+)
+
+// paymentGuide is the table of 005010X221A1. Loops: H the header, A the payer, B the payee, D a number of claims, C a claim, S a service,
+// P what is about no claim.
+var paymentGuide = guide[Payment]{
+	"BPR": {{within: "H", rules: []rule{
+		must(1, text).upTo(2), must(2, amount), must(3, text).among("C D"), must(4, text).upTo(3), must(16, date),
+	}, take: takeTotal}},
+	"TRN": {{within: "H", rules: []rule{must(1, text).among("1"), must(2, text).upTo(50), must(3, text).upTo(10)}, take: func(x *Payment, s Segment) error {
+		x.Trace, x.PayerNumber = s.Element(2), s.Element(3)
+		return nil
+	}}},
+	"CUR": {{within: "H"}},
+	"N1": {
+		{on: 1, when: "PR", within: "H", opens: 'A', rules: []rule{must(2, text).upTo(60), may(4, text).upTo(80)}, take: func(x *Payment, s Segment) error {
+			x.Payer = Party{Name: s.Element(2), ID: s.Element(4)}
+			return nil
+		}},
+		{on: 1, when: "PE", within: "A", opens: 'B', rules: []rule{must(2, text).upTo(60), must(4, text).upTo(80)}, take: func(x *Payment, s Segment) error {
+			x.Payee = Party{Name: s.Element(2), ID: s.Element(4)}
+			return nil
+		}},
+	},
+	"N3": {{within: "AB"}}, "N4": {{within: "AB"}}, "PER": {{within: "AC"}}, "RDM": {{within: "B"}}, "TS2": {{within: "D"}}, "TS3": {{within: "D"}},
+	"LX": {{within: "BDCS", opens: 'D', rules: []rule{must(1, count)}}},
+	"CLP": {{within: "BDCS", opens: 'C', rules: []rule{
+		must(1, text).upTo(38), must(2, text).among(claimCodes), must(3, amount), must(4, amount), may(5, amount), must(6, text).upTo(2),
+		must(7, text).upTo(50), may(8, text).upTo(2), may(9, text).upTo(1),
+	}, take: takeClaim}},
+	"CAS": {
+		{within: "C", rules: adjustRules, take: func(x *Payment, s Segment) error { return s.adjust(&x.claim().Adjustments) }},
+		{within: "S", rules: adjustRules, take: func(x *Payment, s Segment) error { return s.adjust(&x.line().Adjustments) }},
+	},
+	"NM1": {{within: "C", rules: []rule{must(1, text).upTo(3)}}}, // patients and insured by name, which nobody needs
+	"MIA": {{within: "C", take: func(x *Payment, s Segment) error {
+		x.claim().remark(append(s.codes(5, 5), s.codes(20, 23)...))
+		return nil
+	}}},
+	"MOA": {{within: "C", take: func(x *Payment, s Segment) error { x.claim().remark(s.codes(3, 7)); return nil }}},
+	"REF": {
+		{within: "HABC", rules: []rule{must(1, text).upTo(3), must(2, text).upTo(50)}, take: takePayerReference},
+		{within: "S", rules: []rule{must(1, text).upTo(3), must(2, text).upTo(50)}, take: func(x *Payment, s Segment) error {
+			if s.Element(1) == "6R" {
+				x.line().ControlNumber = s.Element(2)
+			}
+			return nil
+		}},
+	},
+	"DTM": {
+		{within: "H", rules: dayRules, take: func(x *Payment, s Segment) error { x.ProducedOn = s.day(2); return nil }},
+		{within: "C", rules: dayRules, take: func(x *Payment, s Segment) error {
+			c := x.claim()
+			s.date(&c.From, &c.Through, "232", "233")
+			return nil
+		}},
+		{within: "S", rules: dayRules, take: func(x *Payment, s Segment) error {
+			line := x.line()
+			s.date(&line.From, &line.Through, "150", "151")
+			if s.Element(1) == "472" {
+				line.From, line.Through = s.day(2), s.day(2)
+			}
+			return nil
+		}},
+	},
+	"AMT": {{within: "CS", rules: []rule{must(1, text).upTo(3), must(2, amount)}}},
+	"QTY": {{within: "CS", rules: []rule{must(1, text).upTo(2), must(2, decimal)}}},
+	"SVC": {{within: "CS", opens: 'S', rules: []rule{
+		must(1, text).of(1).upTo(2), must(1, text).of(2).upTo(48), must(2, amount), must(3, amount), may(5, decimal), may(6, text).of(2).upTo(48),
+	}, take: takeLine}},
+	"LQ": {{within: "S", rules: []rule{must(1, text).upTo(3), must(2, text).upTo(30)}, take: func(x *Payment, s Segment) error {
+		if s.Element(1) == "HE" {
+			x.line().Remarks = append(x.line().Remarks, s.Element(2))
+		}
+		return nil
+	}}},
+	"PLB": {{within: "BDCSP", opens: 'P', rules: providerRules, take: takeProvider}},
+}
+
+// What is spoken of: the table lets nothing in before what it belongs to.
+
+func (x *Payment) claim() *ClaimPayment { return &x.Claims[len(x.Claims)-1] }
+
+func (x *Payment) line() *LinePayment {
+	lines := x.claim().Lines
+	return &lines[len(lines)-1]
+}
+
+func readPayment(set Set) (*Payment, error) {
+	x := &Payment{}
+	if err := paymentGuide.read(x, set, "BPR", "TRN", "N1 PR", "N1 PE"); err != nil {
+		return nil, err
+	}
+	return x, x.balance()
+}

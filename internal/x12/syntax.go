@@ -1,0 +1,153 @@
+package x12
+
+import "strings"
+
+// Syntax is a 999: whether a group that we sent can be read, by transaction set.
+type Syntax struct {
+	Group      string // AK102: the control number of our group
+	Functional string // AK101: HC for claims
+	Code       string // AK901: A accepted, E accepted with errors, P partly, R, M, W, X rejected
+	Codes      []string
+	Received   int // transaction sets
+	Accepted   int
+	Sets       []SetSyntax
+}
+
+// SetSyntax is the word on one of our transaction sets.
+type SetSyntax struct {
+	ControlNumber string // AK202
+	Type          string // AK201: 837
+	Code          string // IK501: A accepted, E accepted with errors, R, M, W, X rejected
+	Codes         []string
+	Errors        []SegmentError
+	ended         bool
+}
+
+// Refused says that nothing of the transaction set was taken.
+func (s SetSyntax) Refused() bool { return refused(s.Code) }
+
+// Refused says that nothing of the group was taken.
+func (s Syntax) Refused() bool { return refused(s.Code) }
+
+func refused(code string) bool { return listed("R M W X", code) }
+
+// A SegmentError is what is wrong with a segment of ours.
+type SegmentError struct {
+	Segment  string // IK301
+	Position int    // IK302: in the transaction set, ST being 1
+	Loop     string // IK303
+	Code     string // IK304, "" where only elements are wrong
+	Claim    string // our control number of the claim that it belongs to, where the answer says so
+	Elements []ElementError
+}
+
+// An ElementError is what is wrong with an element. The copy of what we sent is left out: it may name somebody.
+type ElementError struct {
+	Position, Component int
+	Reference           string // the element's number in X12's dictionary
+	Code                string // IK403
+}
+
+const verdicts = "A E M P R W X"
+
+// syntaxGuide is the table of 005010X231A1. Loops: H the group, T a transaction set, E a segment's error, L an element's, Z the group's end.
+var syntaxGuide = guide[Syntax]{
+	"AK1": {{within: "H", opens: 'H', rules: []rule{must(1, text).upTo(2), must(2, count), may(3, text).upTo(12)}, take: func(x *Syntax, s Segment) error {
+		if x.Group != "" {
+			return s.fault(0, "stands there twice")
+		}
+		x.Functional, x.Group = s.Element(1), s.Element(2)
+		return nil
+	}}},
+	"AK2": {{within: "HTEL", opens: 'T', rules: []rule{must(1, text).upTo(3), must(2, text).upTo(9), may(3, text).upTo(35)}, take: takeSet}},
+	"IK3": {{within: "TEL", opens: 'E', rules: []rule{must(1, text).upTo(3), must(2, count), may(3, text).upTo(4), may(4, text).upTo(3)}, take: func(x *Syntax, s Segment) error {
+		set, err := x.open(s)
+		if err == nil {
+			set.Errors = append(set.Errors, SegmentError{Segment: s.Element(1), Position: s.number(2), Loop: s.Element(3), Code: s.Element(4)})
+		}
+		return err
+	}}},
+	"CTX": {{within: "EL", rules: []rule{must(1, text)}, take: takeContext}},
+	"IK4": {{within: "EL", opens: 'L', rules: []rule{
+		must(1, count).of(1), may(1, count).of(2), may(2, text).upTo(4), must(3, text).upTo(3),
+	}, take: func(x *Syntax, s Segment) error {
+		e, err := x.lastError(s)
+		if err == nil {
+			e.Elements = append(e.Elements, ElementError{
+				Position: componentNumber(s, 1), Component: componentNumber(s, 2), Reference: s.Element(2), Code: s.Element(3),
+			})
+		}
+		return err
+	}}},
+	"IK5": {{within: "TEL", opens: 'T', rules: []rule{must(1, text).among("A E M R W X")}, take: func(x *Syntax, s Segment) error {
+		set, err := x.open(s)
+		if err == nil {
+			set.Code, set.Codes, set.ended = s.Element(1), s.codes(2, 6), true
+		}
+		return err
+	}}},
+	"AK9": {{within: "HT", opens: 'Z', rules: []rule{must(1, text).among(verdicts), must(2, count), must(3, count), must(4, count)}, take: func(x *Syntax, s Segment) error {
+		if n := len(x.Sets); n > 0 && !x.Sets[n-1].ended {
+			return s.fault(0, "cannot stand here: IK5 must come before")
+		}
+		x.Code, x.Received, x.Accepted, x.Codes = s.Element(1), s.number(3), s.number(4), s.codes(5, 9)
+		return nil
+	}}},
+}
+
+func readSyntax(set Set) (*Syntax, error) {
+	x := &Syntax{}
+	return x, syntaxGuide.read(x, set, "AK1", "AK9")
+}
+
+func takeSet(x *Syntax, s Segment) error {
+	if x.Group == "" || len(x.Sets) > 0 && !x.Sets[len(x.Sets)-1].ended {
+		return s.fault(0, "cannot stand here: what it follows is not complete")
+	}
+	x.Sets = append(x.Sets, SetSyntax{Type: s.Element(1), ControlNumber: s.Element(2)})
+	return nil
+}
+
+// open is the transaction set that is spoken of.
+func (x *Syntax) open(s Segment) (*SetSyntax, error) {
+	set := &x.Sets[len(x.Sets)-1] // the table lets nothing in here before AK2
+	if set.ended {
+		return nil, s.fault(0, "cannot stand here: IK5 has closed the transaction set")
+	}
+	return set, nil
+}
+
+func (x *Syntax) lastError(s Segment) (*SegmentError, error) {
+	set, err := x.open(s)
+	if err != nil {
+		return nil, err
+	}
+	return &set.Errors[len(set.Errors)-1], nil
+}
+
+// takeContext keeps whose claim it is. Other contexts name situations, patients and subscribers. Source: 005010X231A1, CTX "Business Unit
+// Identifier".
+func takeContext(x *Syntax, s Segment) error {
+	if s.Component(1, 1) != "CLM01" {
+		return nil
+	}
+	e, err := x.lastError(s)
+	if err == nil {
+		e.Claim = strings.TrimSpace(s.Component(1, 2))
+	}
+	return err
+}
+
+func componentNumber(s Segment, component int) int {
+	return Segment{data: s.Component(1, component), Separators: s.Separators}.number(1)
+}
+
+// codes are those of elements that stand in a row, as far as there are any.
+func (s Segment) codes(from, to int) (list []string) {
+	for n := from; n <= to; n++ {
+		if code := s.Element(n); code != "" {
+			list = append(list, code)
+		}
+	}
+	return list
+}

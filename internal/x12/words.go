@@ -1,0 +1,69 @@
+package x12
+
+import (
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// basic are the characters of X12's basic set beside letters, digits and the blank, without those that we separate with. Source: 005010X222A1,
+// appendix B, "Basic Character Set".
+const basic = `!"&'()+,-./;?=`
+
+// spelt are letters that do not come apart into a basic one and a mark, and signs that have a plain form.
+var spelt = map[rune]string{
+	'Æ': "AE", 'Œ': "OE", 'Ø': "O", 'Ł': "L", 'Đ': "D", 'Ð': "D", 'Þ': "TH", 'ẞ': "SS", 'Ħ': "H", 'Ŧ': "T", 'Ŋ': "NG", 'Ə': "E", 'ĸ': "K", 'Ɓ': "B",
+	'’': "'", '‘': "'", 'ʼ': "'", 'ʻ': "'", '`': "'", '´': "'", '“': `"`, '”': `"`, '–': "-", '—': "-", '‐': "-", '‑': "-", '…': "...",
+}
+
+// plain is a text in X12's basic set: upper case, letters without their marks, separators and other signs as a blank, one blank at a time. False
+// where a letter or a digit has no such form: half a name would be another one.
+func plain(text string) (string, bool) {
+	var b strings.Builder
+	for _, r := range strings.ToUpper(norm.NFKD.String(strings.ReplaceAll(text, "ß", "SS"))) {
+		replacement, known := spelt[r]
+		switch {
+		case known:
+			b.WriteString(replacement)
+		case r < unicode.MaxASCII && (alphanumeric(byte(r)) || strings.ContainsRune(basic, r)):
+			b.WriteRune(r)
+		case unicode.Is(unicode.Mn, r): // the mark of the letter before it
+		case unicode.IsLetter(r) || unicode.IsNumber(r):
+			return "", false
+		default:
+			b.WriteByte(' ')
+		}
+	}
+	return strings.Join(strings.Fields(b.String()), " "), true
+}
+
+// digits are those of a text; false for letters among them.
+func digits(text string) (string, bool) {
+	kept := strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, text)
+	return kept, strings.IndexFunc(text, unicode.IsLetter) < 0
+}
+
+// isNPI holds a number to its check digit: Luhn, over the digits with 80840 before them. Source: CMS, National Provider Identifier check digit
+// requirements (2004).
+func isNPI(number string) bool {
+	if len(number) != 10 || !numeric(number) {
+		return false
+	}
+	sum := 0
+	for i, r := range "80840" + number {
+		digit := int(r - '0')
+		if i%2 == 1 { // of fifteen digits these are doubled
+			if digit *= 2; digit > 9 {
+				digit -= 9
+			}
+		}
+		sum += digit
+	}
+	return sum%10 == 0
+}
