@@ -33,6 +33,7 @@ const (
 	ResourcePatient           = "Patient"
 	ResourcePayer             = "Payer"
 	ResourcePayerRate         = "PayerRate"
+	ResourceFee               = "Fee"
 	ResourceService           = "Service"
 	ResourceSettings          = "Settings"
 	ResourceSnooze            = "Snooze"

@@ -73,6 +73,7 @@ type Settings struct {
 	RequireConsent      bool
 	RequireSecondPerson bool // the creator of a manual entry cannot review it
 	EscalationTimeCap   time.Duration
+	Locality            string      // of the Medicare fee schedule; "" for the nation's figures
 	ReadingsWait        func() bool // long work makes way for them; nil for never
 }
 
