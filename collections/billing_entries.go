@@ -153,6 +153,7 @@ const (
 	EntryAppealReference     = "appeal_reference"
 	EntryAttested            = "attested"
 	EntryClaimFrequencyCode  = "claim_frequency_code"
+	EntryAdjustedCents       = "adjusted_cents"
 	EntryAdjustments         = "adjustments"
 	EntryBatch               = "claim_batch"
 	EntryChargeCents         = "charge_cents"
@@ -219,6 +220,7 @@ func (e *BillingEntry) UpdatedAt() time.Time        { return instantOf(e, "updat
 func (e *BillingEntry) ChargeCents() int64           { return int64(e.GetInt(EntryChargeCents)) }
 func (e *BillingEntry) PaidTotalCents() int64        { return int64(e.GetInt(EntryPaidTotalCents)) }
 func (e *BillingEntry) PatientShareCents() int64     { return int64(e.GetInt(EntryPatientShareCents)) }
+func (e *BillingEntry) AdjustedCents() int64         { return int64(e.GetInt(EntryAdjustedCents)) }
 func (e *BillingEntry) RefundedCents() int64         { return int64(e.GetInt(EntryRefundedCents)) }
 func (e *BillingEntry) RefundDate() string           { return e.GetString(EntryRefundDate) }
 func (e *BillingEntry) RefundReference() string      { return e.GetString(EntryRefundReference) }
@@ -228,6 +230,11 @@ func (e *BillingEntry) BatchID() string              { return e.GetString(EntryB
 func (e *BillingEntry) FactsCheckedAt() time.Time    { return instantOf(e, EntryFactsCheckedAt) }
 func (e *BillingEntry) EvidenceChangedAt() time.Time { return instantOf(e, EntryEvidenceChangedAt) }
 func (e *BillingEntry) RepayBy() string              { return e.GetString(EntryRepayBy) }
+
+// OpenCents is what is still expected of a charge: less than nothing when more came than was asked for.
+func (e *BillingEntry) OpenCents() int64 {
+	return e.ChargeCents() - e.PaidTotalCents() - e.AdjustedCents() - e.PatientShareCents()
+}
 
 // Adjustment is what a payer took off a charge, and why. Source: ASC X12N 005010X221A1 (835), segment CAS.
 type Adjustment struct {

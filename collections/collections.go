@@ -31,6 +31,7 @@ const (
 	EMRTokens               = "emr_tokens"
 	EscalationEvents        = "escalation_events"
 	Escalations             = "escalations"
+	FeeSchedule             = "fee_schedule"
 	GatewayEvents           = "gateway_events"
 	HealthSamples           = "health_samples"
 	Hubs                    = "hubs"
@@ -47,6 +48,7 @@ const (
 	Orders                  = "orders"
 	PayerRates              = "payer_rates"
 	Payers                  = "payers"
+	Payments                = "payments"
 	PushDeliveries          = "push_deliveries"
 	PushTokens              = "push_tokens"
 	RefreshTokens           = "refresh_tokens"
@@ -65,7 +67,7 @@ const (
 )
 
 // UUIDs are the collections whose record ids are UUIDs; new ones are made as version 7, so that id order is time order.
-var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents}
+var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents, Payments}
 
 // Numbered are the collections whose contract ids are integers. The record id is the number, zero-padded.
 var Numbered = []string{

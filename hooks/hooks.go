@@ -106,6 +106,7 @@ var table = []row{
 	{saving, []string{collections.DeviceAssignments}, ruled, (*hooks).guardAssignment},
 	{saving, []string{collections.PayerRates}, ruled, (*hooks).guardRate},
 	{saving, []string{collections.Orders}, ruled, refuseByHand("Orders are recorded through the API, and stay as they are.")},
+	{saving, []string{collections.FeeSchedule}, ruled, (*hooks).guardFee},
 	{saving, derived, ruled, refuseByHand("Records of this kind are written by the service alone.")},
 	{creating, []string{collections.Observations}, ruled, (*hooks).adoptObservation},
 	{updating, []string{collections.Observations}, ruled, (*hooks).refuseChange},
@@ -122,7 +123,7 @@ var ours = []string{
 	collections.DeviceOrders, collections.Devices, collections.Escalations, collections.GatewayEvents, collections.Hubs, collections.ICD10Codes,
 	collections.Observations, collections.Passkeys, collections.Patients, collections.PayerRates, collections.Payers, collections.Snoozes, collections.ThresholdChanges, collections.Thresholds,
 	collections.ThresholdTemplates, collections.TimeEntries, collections.Transmissions, collections.TriageScores, collections.Users, core.CollectionNameSuperusers,
-	collections.EscalationEvents, collections.OnCallRota, collections.Orders,
+	collections.EscalationEvents, collections.OnCallRota, collections.Orders, collections.FeeSchedule, collections.Payments,
 }
 
 // whole are the collections whose records people change, and change only when all of it can be read. In others the service notes what it does itself,
@@ -137,7 +138,7 @@ var kept = []string{
 	collections.Alerts, collections.AuditLog, collections.BillingEntries, collections.Consents, collections.DeviceAssignments, collections.Escalations,
 	collections.GatewayEvents, collections.Observations, collections.Patients, collections.Snoozes, collections.ThresholdChanges, collections.TimeEntries,
 	collections.Transmissions, collections.TransmissionAttempts, collections.TriageScores, collections.Users,
-	collections.EscalationEvents, collections.OnCallRota, collections.Orders,
+	collections.EscalationEvents, collections.OnCallRota, collections.Orders, collections.Payments,
 }
 
 // Bind opens the door: every row of the table, and what guards PocketBase's own doors.

@@ -15,3 +15,11 @@ func (h *hooks) guardRate(e *core.RecordEvent) error {
 	}
 	return e.Next()
 }
+
+// guardFee does the same for the fee schedule.
+func (h *hooks) guardFee(e *core.RecordEvent) error {
+	if problem := billing.CheckFee(collections.FeeOf(e.Record)); problem != "" {
+		return router.NewBadRequestError(problem, nil)
+	}
+	return e.Next()
+}

@@ -38,7 +38,7 @@ func (h *hooks) giveNumber(e *core.RecordEvent) error {
 // derived are the collections that only the service writes: a change by hand would contradict what they are made from.
 var derived = []string{
 	collections.BillingEntries, collections.Passkeys, collections.TimeEntries, collections.Snoozes, collections.ThresholdChanges, collections.TriageScores,
-	collections.EscalationEvents, collections.OnCallRota,
+	collections.EscalationEvents, collections.OnCallRota, collections.Payments,
 }
 
 // refuse keeps records as they are. The dashboard shows the text of an answer only; of any other error it would blame relations.

@@ -79,10 +79,14 @@ func answerEntry(c *web.Call, entry *collections.BillingEntry) error {
 		return err
 	}
 	trail, err := billing.History(c.App, entry)
+	if err != nil {
+		return err
+	}
+	payments, err := collections.PaymentsOf(c.App, entry.Id)
 	if err == nil && c.Request.Method == "GET" {
 		err = c.RecordRead(audit.PatientRead, audit.ResourceBillingEntry, entry.Id, entry.PatientID())
 	}
-	return c.Answer(entryWithHistory{views[0], viewHistory(trail)}, err)
+	return c.Answer(entryWithHistory{views[0], viewHistory(trail), web.Views(payments, viewPayment)}, err)
 }
 
 func (a *api) createEntry(c *web.Call) error {
@@ -221,7 +225,9 @@ type entryView struct {
 	Charge                billing.Cents    `json:"charge"`
 	Expected              billing.Cents    `json:"expected"`
 	PaidTotal             billing.Cents    `json:"paid_total"`
+	Adjusted              billing.Cents    `json:"adjusted"`
 	PatientResponsibility billing.Cents    `json:"patient_responsibility"`
+	Open                  billing.Cents    `json:"open"`
 	Adjustments           []adjustmentView `json:"adjustments"`
 	ClaimControlNumber    *string          `json:"claim_control_number"`
 	PayerControlNumber    *string          `json:"payer_control_number"`
@@ -267,7 +273,8 @@ type moveView struct {
 
 type entryWithHistory struct {
 	entryView
-	History []moveView `json:"history"`
+	History  []moveView        `json:"history"`
+	Payments []postedMoneyView `json:"payments"`
 }
 
 func viewEntries(app core.App, page []*collections.BillingEntry) ([]entryView, error) {
@@ -329,10 +336,9 @@ func addOutcome(v *entryView, entry *collections.BillingEntry) {
 // addMoney shows what was asked for and what came of it, how the payer knows the claim, and whether its facts still hold.
 func addMoney(v *entryView, entry *collections.BillingEntry) {
 	v.Charge, v.Expected, v.PaidTotal = billing.Cents(entry.ChargeCents()), v.Amount, billing.Cents(entry.PaidTotalCents())
+	v.Adjusted, v.Open = billing.Cents(entry.AdjustedCents()), billing.Cents(entry.OpenCents())
 	v.PatientResponsibility = billing.Cents(entry.PatientShareCents())
-	v.Adjustments = web.Views(entry.Adjustments(), func(a collections.Adjustment) adjustmentView {
-		return adjustmentView{a.Group, a.CARC, append([]string{}, a.RARC...), billing.Cents(a.AmountCents)}
-	})
+	v.Adjustments = viewAdjustments(entry.Adjustments())
 	v.ClaimControlNumber, v.PayerControlNumber = orNull(entry.ClaimControlNumber()), orNull(entry.PayerControlNumber())
 	v.FactsCheckedAt, v.EvidenceChangedAt = instantOrNull(entry.FactsCheckedAt()), instantOrNull(entry.EvidenceChangedAt())
 	v.RepayBy = orNull(entry.RepayBy())

@@ -27,6 +27,12 @@ type moveBody struct {
 	SubmittedAt         input.String  `json:"submitted_at"`
 	Amount              input.Number  `json:"amount"`
 	PaymentDate         input.String  `json:"payment_date"`
+	Payer               input.String  `json:"payer"`
+	OverpaymentReason   input.String  `json:"overpayment_reason"`
+	Date                input.String  `json:"date"`
+	Group               input.String  `json:"group"`
+	CARC                input.String  `json:"carc"`
+	RARC                input.Strings `json:"rarc"`
 	Code                input.String  `json:"code"`
 	Description         input.String  `json:"description"`
 	DenialDate          input.String  `json:"denial_date"`
@@ -75,7 +81,11 @@ func (a *api) readSubmit(c *web.Call, b moveBody, checks *input.Checks) billing.
 
 func (a *api) readPay(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
 	amount := readCents(checks, "amount", b.Amount)
-	return a.Billing.Pay(amount, a.pastDay(c, checks, "payment_date", b.PaymentDate, true), checks.Text("reference", b.Reference, input.Required(100).Identifier()))
+	return a.Billing.Pay(billing.PaymentDraft{
+		Amount: amount, Date: a.pastDay(c, checks, "payment_date", b.PaymentDate, true), Reference: checks.Text("reference", b.Reference, input.Required(100).Identifier()),
+		Payer:             cmp.Or(checks.Text("payer", b.Payer, input.Optional(0).OneOf(billing.PayerWords...)), collections.PrimaryPayer),
+		OverpaymentReason: checks.Text("overpayment_reason", b.OverpaymentReason, input.Optional(500).Multiline()),
+	}, c.Actor(), c.Now)
 }
 
 // readCents reads an amount in dollars of whole cents.
@@ -116,6 +126,15 @@ func (a *api) readAppeal(c *web.Call, b moveBody, checks *input.Checks) billing.
 
 func (a *api) readVoid(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
 	return a.Billing.Void(checks.Text("reason", b.Reason, input.Required(500).Multiline()), c.Now)
+}
+
+func (a *api) readRequestVoid(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
+	return a.Billing.RequestVoid(checks.Text("reason", b.Reason, input.Required(500).Multiline()), c.Actor(), c.Now)
+}
+
+func (a *api) readRefund(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
+	return a.Billing.Refund(readCents(checks, "amount", b.Amount), a.pastDay(c, checks, "date", b.Date, true),
+		checks.Text("reference", b.Reference, input.Required(100).Identifier()), c.Actor(), c.Now)
 }
 
 func (a *api) readResubmit(c *web.Call, b moveBody, checks *input.Checks) billing.Move {

@@ -255,8 +255,15 @@ var table = slices.Concat([]route{
 	{http.MethodPost, "/billing/entries/{id}/resubmit/", access.ManageBilling, limits.User, move((*api).readResubmit)},
 	{http.MethodPost, "/billing/entries/{id}/appeal/", access.ManageBilling, limits.User, move((*api).readAppeal)},
 	{http.MethodPost, "/billing/entries/{id}/void/", access.ManageBilling, limits.User, move((*api).readVoid)},
+	{http.MethodPost, "/billing/entries/{id}/request-void/", access.ManageBilling, limits.User, move((*api).readRequestVoid)},
+	{http.MethodPost, "/billing/entries/{id}/refund/", access.ManageBilling, limits.User, move((*api).readRefund)},
+	{http.MethodPost, "/billing/entries/{id}/adjust/", access.ManageBilling, limits.User, move((*api).readAdjust)},
 	{http.MethodPost, "/billing/claims/submit/", access.ManageBilling, limits.User, (*api).submitClaims},
 	{http.MethodGet, "/billing/claims-exports/", access.ReadBillingReports, limits.User, (*api).exportClaims},
+
+	// fee_schedule.go
+	{http.MethodGet, "/billing/fee-schedule/", access.ReadPayerRates, limits.User, (*api).listFees},
+	{http.MethodPost, "/billing/fee-schedule/import/", access.ManagePayers, limits.User, (*api).importFees},
 
 	// payers.go
 	{http.MethodGet, "/billing/payers/", access.ReadPayers, limits.User, (*api).listPayers},

@@ -83,10 +83,16 @@ const (
 	BillingResubmit Event = "billing.resubmit"
 	BillingVoid     Event = "billing.void"
 	BillingReturn   Event = "billing.return"
-	BillingUpdate   Event = "billing.update"
-	BillingExport   Event = "billing.export"
-	BillingRun      Event = "billing.run"
-	ReportExport    Event = "report.export"
+	BillingAdjust   Event = "billing.adjust"
+	BillingRefund   Event = "billing.refund"
+	BillingReverse  Event = "billing.reverse" // a payer took back what it had paid or decided
+
+	BillingRequestVoid Event = "billing.request_void"
+
+	BillingUpdate Event = "billing.update"
+	BillingExport Event = "billing.export"
+	BillingRun    Event = "billing.run"
+	ReportExport  Event = "report.export"
 
 	TimeEntryCreate Event = "time_entry.create"
 	TimeEntryUpdate Event = "time_entry.update"

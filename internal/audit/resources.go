@@ -34,6 +34,7 @@ const (
 	ResourcePatient           = "Patient"
 	ResourcePayer             = "Payer"
 	ResourcePayerRate         = "PayerRate"
+	ResourceFee               = "Fee"
 	ResourceService           = "Service"
 	ResourceSettings          = "Settings"
 	ResourceSnooze            = "Snooze"

@@ -40,10 +40,12 @@ type Skip struct {
 	Reason    string `json:"reason"`
 }
 
-// tariff knows names and rates of payers, read once for a run.
+// tariff knows names and rates of payers and the fee schedule, read once for a run.
 type tariff struct {
-	names map[int64]string
-	rates map[payerCode][]collections.PayerRate // the latest first
+	names    map[int64]string
+	rates    map[payerCode][]collections.PayerRate // the latest first
+	fees     map[string][]collections.Fee          // by code, the latest of each locality first
+	locality string                                // the practice's
 }
 
 type payerCode struct {
@@ -51,7 +53,7 @@ type payerCode struct {
 	code  string
 }
 
-func readTariff(app core.App) (t tariff, err error) {
+func (e *Engine) readTariff(app core.App) (t tariff, err error) {
 	payers, err := collections.ListPayers(app)
 	if err != nil {
 		return t, err
@@ -60,7 +62,14 @@ func readTariff(app core.App) (t tariff, err error) {
 	if err != nil {
 		return t, err
 	}
-	t = tariff{map[int64]string{}, map[payerCode][]collections.PayerRate{}}
+	fees, err := collections.ListFees(app)
+	if err != nil {
+		return t, err
+	}
+	t = tariff{map[int64]string{}, map[payerCode][]collections.PayerRate{}, map[string][]collections.Fee{}, e.Locality}
+	for _, f := range fees {
+		t.fees[f.CPTCode] = append(t.fees[f.CPTCode], f)
+	}
 	for _, p := range payers {
 		t.names[p.Number()] = p.Name
 	}
@@ -71,12 +80,16 @@ func readTariff(app core.App) (t tariff, err error) {
 	return t, nil
 }
 
-// rate is what a payer pays for a code on a day: the latest rate in force, else the default. Source: docs/decisions/billing.md, "Amounts".
+// rate is what is expected of a payer for a code on a day: its latest rate in force, else what the fee schedule expects, else the default.
+// Source: docs/decisions/billing.md, "Amounts".
 func (t tariff) rate(payer int64, code, day string) Cents {
 	for _, r := range t.rates[payerCode{payer, code}] {
 		if r.EffectiveDate <= day {
 			return Cents(r.RateCents)
 		}
+	}
+	if cents, said := t.feeFor(code, day, func(f collections.Fee) *int64 { return f.ExpectedCents }); said {
+		return cents
 	}
 	return ruleOf(code).Rate
 }
@@ -193,7 +206,8 @@ func (e *Engine) entry(t tariff, d draft, id, claim string) collections.BillingD
 	payerID, payerName := t.payer(d.patient.payer)
 	return collections.BillingDraft{
 		ID: id, ClaimID: claim, PatientID: d.patient.id, CPTCode: d.code, ServiceDate: d.service, Minutes: d.minutes, Units: d.units,
-		AmountCents: int64(t.rate(d.patient.payer, d.code, d.service)) * int64(d.units), Source: d.source, CreatedBy: "system",
+		AmountCents: int64(t.rate(d.patient.payer, d.code, d.service)) * int64(d.units),
+		ChargeCents: int64(t.charge(d.patient.payer, d.code, d.service)) * int64(d.units), Source: d.source, CreatedBy: "system",
 		PayerID: payerID, PayerName: payerName, Provider: d.patient.provider, ICD10Codes: firstCodes(d.patient.diagnoses), Warnings: d.warnings,
 		PeriodStart: d.period.Start, PeriodEnd: d.period.End, TransmissionDays: d.days, Evidence: d.evidence,
 	}
@@ -209,6 +223,7 @@ func raise(tx core.App, t tariff, d draft, now time.Time) error {
 	return collections.RaiseBillingEntry(tx, collections.RaisedEntry{
 		ID: d.raises.ID, ServiceDate: d.service, Minutes: d.minutes, Units: d.units, Evidence: d.evidence, Warnings: d.warnings,
 		AmountCents: int64(t.rate(d.patient.payer, d.code, d.service)) * int64(d.units),
+		ChargeCents: int64(t.charge(d.patient.payer, d.code, d.service)) * int64(d.units),
 	}, now)
 }
 

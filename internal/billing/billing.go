@@ -75,6 +75,7 @@ type Settings struct {
 	RequireSecondPerson bool // the creator of a manual entry cannot review it
 	EscalationTimeCap   time.Duration
 	Claims              claims.Desk // what a claim says of the practice
+	Locality            string      // of the Medicare fee schedule; "" for the nation's figures
 	ReadingsWait        func() bool // long work makes way for them; nil for never
 }
 

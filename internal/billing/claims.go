@@ -82,6 +82,7 @@ type Move struct {
 	set    map[string]any
 	detail string
 	after  func(tx core.App, entry *collections.BillingEntry) error
+	next   func(entry *collections.BillingEntry) string // the state that the amounts come to; nil for To
 }
 
 // Do makes a move, in a transaction with its trace. A state it does not start from is an invalid_transition fault.
@@ -94,20 +95,29 @@ func (e *Engine) Do(app core.App, entryID string, m Move, by audit.Actor, now ti
 		if !slices.Contains(m.From, from) {
 			return fault.State("invalid_transition", fmt.Sprintf("A claim that is %s cannot be changed this way.", strings.ReplaceAll(from, "_", " ")))
 		}
+		before := amountsOf(entry)
 		if m.check != nil {
 			if err := m.check(tx, entry); err != nil {
 				return err
 			}
 		}
+		to := m.To
+		if m.next != nil {
+			to = m.next(entry)
+		}
+		if err := reopen(tx, entry, to, by, now); err != nil {
+			return err
+		}
 		for column, value := range m.set {
 			entry.Set(column, value)
 		}
-		entry.Set(collections.EntryStatus, m.To)
+		entry.Set(collections.EntryStatus, to)
 		entry.Set(collections.ColumnUpdatedAt, collections.Instant(now))
 		if err := tx.Save(entry); err != nil {
 			return fmt.Errorf("store billing entry: %w", err)
 		}
-		changes := audit.Changes{"lifecycle_status": {Old: from, New: m.To}}
+		changes := audit.Changes{"lifecycle_status": {Old: from, New: to}}
+		before.note(changes, amountsOf(entry))
 		if m.detail != "" {
 			changes["detail"] = audit.Change{New: m.detail}
 		}
@@ -210,14 +220,6 @@ func (e *Engine) Submit(reference string, at, now time.Time) Move {
 	}
 }
 
-// Pay records what a payer paid, and under which check or EFT number.
-func (e *Engine) Pay(amount Cents, date, reference string) Move {
-	return Move{
-		Name: "pay", From: []string{Submitted, Appealed}, To: Paid, event: audit.BillingPay, detail: amount.String() + " " + reference,
-		set: map[string]any{collections.EntryPaymentCents: float64(amount), collections.EntryPaidTotalCents: int64(amount), collections.EntryPaymentDate: date, collections.EntryPaymentReference: reference},
-	}
-}
-
 // Deny records why a payer refused, and tells billing.
 func (e *Engine) Deny(code, description, date string, now time.Time) Move {
 	return Move{
@@ -241,10 +243,10 @@ func (e *Engine) Appeal(reason, reference, date string) Move {
 	}
 }
 
-// Void takes an entry that was not submitted out of the lists and sums; its time can be corrected again.
+// Void takes an entry that was not submitted, or that its payer voided, out of the lists and sums; its time can be corrected again.
 func (e *Engine) Void(reason string, now time.Time) Move {
 	return Move{
-		Name: "void", From: []string{PendingReview, Reviewed}, To: Voided, event: audit.BillingVoid, detail: reason, set: map[string]any{collections.EntryVoidReason: reason},
+		Name: "void", From: []string{PendingReview, Reviewed, VoidRequested}, To: Voided, event: audit.BillingVoid, detail: reason, set: map[string]any{collections.EntryVoidReason: reason},
 		after: func(tx core.App, entry *collections.BillingEntry) error {
 			return collections.FreeTime(tx, entry.Id, now)
 		},

@@ -21,7 +21,7 @@ var moved = at("2026-04-01 09:30")
 func (d *desk) moves() map[string]billing.Move {
 	return map[string]billing.Move{
 		"review": d.e.Review(d.by, "Fine", "", false, moved), "return": d.e.Return("Wait"), "submit": d.e.Submit("", time.Time{}, moved),
-		"pay": d.e.Pay(4050, "2026-04-01", "EFT-1"), "deny": d.e.Deny("CO-16", "Lacks information", "2026-04-01", moved),
+		"pay": d.e.Pay(billing.PaymentDraft{Amount: 4050, Date: "2026-04-01", Reference: "EFT-1", Payer: "primary", OverpaymentReason: "Paid in every state"}, d.by, moved), "deny": d.e.Deny("CO-16", "Lacks information", "2026-04-01", moved),
 		"appeal": d.e.Appeal("It is covered", "A-1", "2026-04-01"), "void": d.e.Void("Twice", moved), "resubmit": d.e.Resubmit(billing.Corrections{}, "", moved),
 	}
 }
@@ -33,13 +33,16 @@ func (d *desk) state(entry *collections.BillingEntry, state string) {
 // Each move from each state: where it leads, or that it is refused and leaves no trace.
 func TestMovesOfClaims(t *testing.T) {
 	leads := map[string]map[string]string{
-		"review":   {billing.PendingReview: billing.Reviewed},
-		"return":   {billing.Reviewed: billing.PendingReview},
-		"submit":   {billing.Reviewed: billing.Submitted},
-		"pay":      {billing.Submitted: billing.Paid, billing.Appealed: billing.Paid},
+		"review": {billing.PendingReview: billing.Reviewed},
+		"return": {billing.Reviewed: billing.PendingReview},
+		"submit": {billing.Reviewed: billing.Submitted},
+		"pay": {
+			billing.Submitted: billing.Paid, billing.Appealed: billing.Paid, billing.Paid: billing.Paid, billing.VoidRequested: billing.RefundDue,
+			billing.RefundDue: billing.RefundDue,
+		},
 		"deny":     {billing.Submitted: billing.Denied, billing.Appealed: billing.Denied},
 		"appeal":   {billing.Denied: billing.Appealed},
-		"void":     {billing.PendingReview: billing.Voided, billing.Reviewed: billing.Voided},
+		"void":     {billing.PendingReview: billing.Voided, billing.Reviewed: billing.Voided, billing.VoidRequested: billing.Voided},
 		"resubmit": {billing.Denied: billing.Submitted},
 	}
 	d := newDesk(t)

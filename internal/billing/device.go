@@ -119,7 +119,7 @@ func (e *Engine) planDevice(f *facts, windows []window, lenient bool) (due []dra
 			evidence: DeviceEvidence{Days: w.days, Devices: f.devicesIn(period)},
 		}
 		if other := f.entryFor(code, period); other != nil {
-			supplied = supplied || other.Status != Voided
+			supplied = supplied || !Undone(other.Status)
 			skipped = appendManual(skipped, f, code, other)
 			continue
 		}
@@ -150,8 +150,8 @@ func (e *Engine) planDevice(f *facts, windows []window, lenient bool) (due []dra
 // appendManual notes that a person's entry stands where the engine's would.
 func appendManual(skipped []Skip, f *facts, code string, x *existing) []Skip {
 	switch {
-	case x.Status == Voided:
-		return append(skipped, Skip{f.id, code, "voided_before"})
+	case Undone(x.Status):
+		return append(skipped, Skip{f.id, code, x.Status + "_before"})
 	case x.Source == ByHand:
 		return append(skipped, Skip{f.id, code, "manual_entry_exists"})
 	}

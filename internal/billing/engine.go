@@ -88,7 +88,7 @@ type run struct {
 }
 
 func (r *run) do(job Job) (err error) {
-	if r.tariff, err = readTariff(r.app); err != nil {
+	if r.tariff, err = r.readTariff(r.app); err != nil {
 		return err
 	}
 	if job != TimeJob {
@@ -196,7 +196,7 @@ func (e *Engine) windows(app core.App, patients map[string]*facts, span Span) (m
 	}
 	open = slices.DeleteFunc(open, func(w window) bool {
 		x := patients[w.Patient].entryFor(DeviceSupply, Span{w.Start, w.End})
-		return x != nil && x.Source != ByHand && x.Status != Voided
+		return x != nil && x.Source != ByHand && !Undone(x.Status)
 	})
 	if err := fill(app, open); err != nil {
 		return nil, err

@@ -177,8 +177,8 @@ func (e *Engine) start(f *facts, rule Rule, period Span) Explanation {
 		return x
 	}
 	x.EntryID, x.Status = &entry.ID, &entry.Status
-	if x.Billed = entry.Status != Voided; !x.Billed {
-		x.Reasons = append(x.Reasons, "voided_before")
+	if x.Billed = !Undone(entry.Status); !x.Billed {
+		x.Reasons = append(x.Reasons, entry.Status+"_before")
 	}
 	return x
 }

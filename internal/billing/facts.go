@@ -43,7 +43,7 @@ func (f *facts) entryFor(code string, period Span) (found *existing) {
 		if code != Setup && (x.Start > period.End || x.End < period.Start) {
 			continue
 		}
-		if found == nil || found.Status == Voided {
+		if found == nil || Undone(found.Status) {
 			found = &list[i]
 		}
 	}

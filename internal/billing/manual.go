@@ -128,7 +128,7 @@ func (e *Engine) CreateManual(app core.App, d ManualDraft, by audit.Actor, now t
 }
 
 func (e *Engine) manualDraft(tx core.App, f *facts, d ManualDraft, by audit.Actor, now time.Time) (b collections.BillingDraft, err error) {
-	t, err := readTariff(tx)
+	t, err := e.readTariff(tx)
 	if err != nil {
 		return b, err
 	}
@@ -156,6 +156,7 @@ func (e *Engine) manualDraft(tx core.App, f *facts, d ManualDraft, by audit.Acto
 	}
 	b.ID, b.PatientID, b.CPTCode, b.ServiceDate, b.Minutes, b.Units = collections.NewUUID(), f.id, d.CPTCode, d.ServiceDate, d.Minutes, units
 	b.AmountCents = int64(t.rate(f.payer, d.CPTCode, d.ServiceDate)) * int64(units)
+	b.ChargeCents = int64(t.charge(f.payer, d.CPTCode, d.ServiceDate)) * int64(units)
 	b.PayerID, b.PayerName = t.payer(f.payer)
 	b.Source, b.CreatedBy, b.Notes, b.ICD10Codes, b.Warnings = ByHand, by.Email, d.Notes, codes, warnings
 	b.PeriodStart, b.PeriodEnd = period.Start, period.End
@@ -209,7 +210,7 @@ func (e *Engine) manualPeriod(app core.App, f *facts, d ManualDraft) (Span, erro
 func (e *Engine) manualWarnings(app core.App, f *facts, d ManualDraft, period Span, codes []string) (warnings []string, err error) {
 	stands := func(code string) bool {
 		x := f.entryFor(code, period)
-		return x != nil && x.Status != Voided
+		return x != nil && !Undone(x.Status)
 	}
 	warn := func(when bool, warning string) {
 		if when {

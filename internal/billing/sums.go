@@ -30,6 +30,12 @@ type Sum struct {
 	DeniedClaims    int    `db:"denied_claims"`  // ever
 	SettledClaims   int    `db:"settled_claims"` // with both dates
 	SettledDays     int    `db:"settled_days"`   // from submission to payment, summed
+
+	// Asked for with [SumFilter].Money.
+	Billed       Cents `db:"charge_cents"`
+	Adjusted     Cents `db:"adjusted_cents"`
+	PatientShare Cents `db:"patient_cents"`
+	Refunded     Cents `db:"refunded_cents"`
 }
 
 // Dimension is what sums are kept apart by.
@@ -52,11 +58,21 @@ type SumFilter struct {
 	CPTCode         string
 	Patient         string // the patient's entries are read themselves
 	Payer, Provider *string
+	Money           bool // with what was charged and what came of it, and with voided entries, which are told by [ByStatus]
 }
 
 const sumColumns = `SUM(claims) AS claims, SUM(units) AS units, SUM(amount_cents) AS amount_cents, SUM(paid_cents) AS paid_cents,
 	SUM(submitted_claims) AS submitted_claims, SUM(submitted_cents) AS submitted_cents, SUM(denied_claims) AS denied_claims,
 	SUM(settled_claims) AS settled_claims, SUM(settled_days) AS settled_days`
+
+// moneySums and plainMoney are the further columns of a sum with its money.
+const (
+	moneySums = `, SUM(charge_cents) AS charge_cents, SUM(adjusted_cents) AS adjusted_cents, SUM(patient_cents) AS patient_cents,
+	SUM(refunded_cents) AS refunded_cents`
+	plainMoney = `, charge_cents, adjusted_cents, patient_cents, refunded_cents`
+	entryMoney = `, CAST(charge_cents AS INTEGER) AS charge_cents, CAST(adjusted_cents AS INTEGER) AS adjusted_cents,
+	CAST(patient_responsibility_cents AS INTEGER) AS patient_cents, CAST(refunded_cents AS INTEGER) AS refunded_cents`
+)
 
 // entrySums are the sums as SQL over the entries themselves; the oracle of the kept ones.
 const entrySums = `SELECT substr(service_date, 1, 7) AS month, service_date AS day, cpt_code, payer, rendering_provider AS provider, lifecycle_status AS status,
@@ -64,15 +80,17 @@ const entrySums = `SELECT substr(service_date, 1, 7) AS month, service_date AS d
 	submitted_at != '' AS submitted_claims, (submitted_at != '') * CAST(amount_cents AS INTEGER) AS submitted_cents, denial_date != '' AS denied_claims,
 	payment_date != '' AND submitted_at != '' AS settled_claims,
 	CASE WHEN payment_date != '' AND submitted_at != ''
-		THEN max(0, CAST(julianday(payment_date) - julianday(substr(submitted_at, 1, 10)) AS INTEGER)) ELSE 0 END AS settled_days
-	FROM billing_entries`
+		THEN max(0, CAST(julianday(payment_date) - julianday(substr(submitted_at, 1, 10)) AS INTEGER)) ELSE 0 END AS settled_days`
 
 // Sums reads what the entries of a span come to, by the dimensions asked for. Whole months come from the sums by month, the days at the edges
 // from those by day, or from the entries where a provider is asked about with something else: the answer takes milliseconds whatever the number
 // of entries.
-func Sums(app core.App, f SumFilter, by ...Dimension) (sums []Sum, err error) {
+func Sums(app core.App, f SumFilter, by ...Dimension) (found []Sum, err error) {
 	parts, params := sumParts(f, by)
-	where := "status != 'voided' AND claims != 0"
+	where, sums := "status != 'voided' AND claims != 0", sumColumns
+	if f.Money {
+		where, sums = "claims != 0", sumColumns+moneySums
+	}
 	for column, value := range map[string]*string{"cpt_code": nonEmpty(f.CPTCode), "payer": f.Payer, "provider": f.Provider} {
 		if value != nil {
 			where += " AND " + column + " = {:" + column + "}"
@@ -86,16 +104,16 @@ func Sums(app core.App, f SumFilter, by ...Dimension) (sums []Sum, err error) {
 			group += ", "
 		}
 	}
-	sql := "SELECT " + columns + sumColumns + " FROM (" + strings.Join(parts, " UNION ALL ") + ") WHERE " + where
+	sql := "SELECT " + columns + sums + " FROM (" + strings.Join(parts, " UNION ALL ") + ") WHERE " + where
 	if group != "" {
 		sql += " GROUP BY " + group + " ORDER BY " + group
 	} else {
 		sql += " HAVING COUNT(*) > 0"
 	}
-	if err := app.DB().NewQuery(sql).Bind(params).All(&sums); err != nil {
+	if err := app.DB().NewQuery(sql).Bind(params).All(&found); err != nil {
 		return nil, fmt.Errorf("read billing sums: %w", err)
 	}
-	return sums, nil
+	return found, nil
 }
 
 func nonEmpty(text string) *string {
@@ -118,11 +136,11 @@ func sumParts(f SumFilter, by []Dimension) (parts []string, params dbx.Params) {
 	}
 	if f.Patient != "" {
 		params["patient"] = f.Patient
-		add("d", entrySums, "patient = {:patient} AND service_date", from, to)
+		add("d", entriesOf(f), "patient = {:patient} AND service_date", from, to)
 		return parts, params
 	}
 	dayColumn := "day"
-	if days == entrySums {
+	if days == entriesOf(f) {
 		dayColumn = "service_date"
 	}
 	firstMonth, lastMonth := from, to // whole months from the first day of one to the last of another
@@ -144,15 +162,27 @@ func sumParts(f SumFilter, by []Dimension) (parts []string, params dbx.Params) {
 
 // sumSources choose the smallest tables that know what is asked for.
 func sumSources(f SumFilter, by []Dimension) (months, days string) {
+	kept := plainSums
+	if f.Money {
+		kept += plainMoney
+	}
 	if !slices.Contains(by, ByProvider) && f.Provider == nil {
-		return "SELECT month, '' AS day, cpt_code, payer, '' AS provider, status, " + plainSums + " FROM billing_code_months",
-			"SELECT substr(day, 1, 7) AS month, day, cpt_code, payer, '' AS provider, status, " + plainSums + " FROM billing_days"
+		return "SELECT month, '' AS day, cpt_code, payer, '' AS provider, status, " + kept + " FROM billing_code_months",
+			"SELECT substr(day, 1, 7) AS month, day, cpt_code, payer, '' AS provider, status, " + kept + " FROM billing_days"
 	}
-	months = "SELECT month, '' AS day, cpt_code, payer, provider, status, " + plainSums + " FROM billing_months"
+	months = "SELECT month, '' AS day, cpt_code, payer, provider, status, " + kept + " FROM billing_months"
 	if f.CPTCode == "" && f.Payer == nil && !slices.Contains(by, ByCode) && !slices.Contains(by, ByPayer) {
-		return months, "SELECT substr(day, 1, 7) AS month, day, '' AS cpt_code, '' AS payer, provider, status, " + plainSums + " FROM billing_provider_days"
+		return months, "SELECT substr(day, 1, 7) AS month, day, '' AS cpt_code, '' AS payer, provider, status, " + kept + " FROM billing_provider_days"
 	}
-	return months, entrySums
+	return months, entriesOf(f)
+}
+
+// entriesOf reads the entries as sums of one.
+func entriesOf(f SumFilter) string {
+	if f.Money {
+		return entrySums + entryMoney + " FROM billing_entries"
+	}
+	return entrySums + " FROM billing_entries"
 }
 
 const plainSums = `claims, units, amount_cents, paid_cents, submitted_claims, submitted_cents, denied_claims, settled_claims, settled_days`
@@ -216,12 +246,12 @@ func Recount(ctx context.Context, app core.App) (months, wrong int, err error) {
 func recountMonth(app core.App, month Span) (differs bool, err error) {
 	params := dbx.Params{"month": month.Start[:7], "first": month.Start, "last": month.End}
 	for _, t := range sumTables {
-		where, columns, counted := "month = {:month}", t.keys+", "+plainSums, t.counted
+		where, columns, counted := "month = {:month}", t.keys+", "+plainSums+plainMoney, t.counted
 		if strings.HasPrefix(t.keys, "day,") {
 			where = "day BETWEEN {:first} AND {:last}"
 		}
 		if counted == "" {
-			counted = "SELECT " + t.keys + ", " + sumColumns + " FROM (" + entrySums + " WHERE service_date BETWEEN {:first} AND {:last}) GROUP BY " + t.keys
+			counted = "SELECT " + t.keys + ", " + sumColumns + moneySums + " FROM (" + entriesOf(SumFilter{Money: true}) + " WHERE service_date BETWEEN {:first} AND {:last}) GROUP BY " + t.keys
 		} else {
 			columns = t.keys + ", claims"
 		}

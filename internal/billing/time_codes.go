@@ -95,8 +95,8 @@ func (e *Engine) placeTime(f *facts, b Block, d *draft, first, lenient bool) *Sk
 	rule, _ := e.Rule(b.Code, b.ServiceDate)
 	switch x := f.entryFor(b.Code, d.period); {
 	case x == nil:
-	case x.Status == Voided:
-		return left("voided_before")
+	case Undone(x.Status):
+		return left(x.Status + "_before")
 	case x.Source == ByHand:
 		if b.Code == FirstTwenty {
 			return left(alreadyBilled)
@@ -112,7 +112,7 @@ func (e *Engine) placeTime(f *facts, b Block, d *draft, first, lenient bool) *Sk
 	if rule.After != "" && !first {
 		return left(MissingPrimary)
 	}
-	if x := f.entryFor(rule.Instead, d.period); rule.Instead != "" && x != nil && x.Status != Voided {
+	if x := f.entryFor(rule.Instead, d.period); rule.Instead != "" && x != nil && !Undone(x.Status) {
 		return left("billed_as_" + rule.Instead)
 	}
 	if b.NoNote && !lenient {

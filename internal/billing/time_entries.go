@@ -362,7 +362,7 @@ func (e *Engine) LogEscalation(tx core.App, resolved *collections.Escalation, by
 	if err := audit.Append(tx, timeAudit(audit.TimeEntryCreate, entry, audit.System()), now); err != nil {
 		return err
 	}
-	tariff, err := readTariff(tx)
+	tariff, err := e.readTariff(tx)
 	if err != nil {
 		return err
 	}

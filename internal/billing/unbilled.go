@@ -45,7 +45,7 @@ type UnbilledFilter struct {
 // person voided, or billed in another way, and what was not monitored, is not unbilled.
 func (e *Engine) Unbilled(app core.App, f UnbilledFilter, now time.Time) (list []Unbilled, err error) {
 	u := &unbilled{Engine: e, app: app, filter: f, today: e.Day(now), list: []Unbilled{}}
-	if u.tariff, err = readTariff(app); err != nil {
+	if u.tariff, err = e.readTariff(app); err != nil {
 		return nil, err
 	}
 	u.span = Span{max(f.From, "1900-01-01"), AddDays(u.today, -1)}

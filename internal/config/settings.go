@@ -208,6 +208,7 @@ type Billing struct {
 	RequireConsent      bool          `env:"BILLING_REQUIRE_CONSENT" envDefault:"true" doc:"no entry without a consent in force"`
 	RequireSecondPerson bool          `env:"BILLING_REQUIRE_SECOND_PERSON" envDefault:"false" doc:"the creator of a manual entry cannot review it"`
 	EscalationTimeCap   time.Duration `env:"ESCALATION_TIME_CAP_MINUTES" envDefault:"60" min:"0s" max:"4h" doc:"most time logged when an escalation is resolved"`
+	Locality            string        `env:"PRACTICE_LOCALITY" doc:"the practice's locality in the fee schedule; empty = the nation's figures"`
 	ReportCache         time.Duration `env:"REPORT_CACHE_MINUTES" envDefault:"15" min:"0s" max:"24h" doc:"how long a report is kept; 0 = off"`
 }
 

@@ -72,6 +72,7 @@ var meanings = map[Kind]meaning{
 	EscalationUnnoted:   {Escalations, escalationIdle, "Escalation without a note", recipients.supervisors},
 	EventQuarantined:    {Reminders, quarantine, "Device events to place", roles(access.Admin, access.ClinicalManager, access.MA)},
 	ClaimDenied:         {Reminders, claimDenied, "Claim denied", roles(access.Admin, access.DataMonitor)},
+	RefundIsDue:         {Reminders, billingTasks, "Refund due", roles(access.Admin, access.DataMonitor)},
 	BillingRunSkipped:   {Reminders, billingRun, "Billing run", roles(access.Admin, access.DataMonitor)},
 	AttestationNeeded:   {Reminders, attestation, "Time to confirm", roles(access.Admin, access.DataMonitor)},
 	DeliveryGivenUp:     {Alerts, SystemHealth, "Delivery to the EMR", roles(access.Admin, access.DataMonitor)},

@@ -87,13 +87,15 @@ type ExecutiveBody struct {
 	ClaimsByStatus StatusCounts  `json:"claims_by_status"`
 	ActivePatients int           `json:"active_patients"`
 	ComplianceRate float64       `json:"compliance_rate"`
+	Reconciled
 }
 
 func (m *maker) executive() (any, error) {
-	byMonth, err := m.sums(billing.ByMonth, billing.ByStatus)
+	states, err := m.withMoney(billing.ByMonth)
 	if err != nil {
 		return nil, err
 	}
+	reconciled, byMonth := reconcile(states)
 	days := billing.DaysBetween(m.q.From, m.q.To) + 1
 	before, err := m.sumsOf(billing.AddDays(m.q.From, -days), billing.AddDays(m.q.From, -1))
 	if err != nil {
@@ -103,6 +105,7 @@ func (m *maker) executive() (any, error) {
 	body := ExecutiveBody{
 		Revenue:        RevenueChange{all.Amount, all.Collected, previous, change(previous, all.Amount, 100, 1)},
 		CollectionRate: share(all.Collected, all.SubmittedAmount), ClaimsByStatus: statusCounts(byMonth),
+		Reconciled: reconciled,
 	}
 	last := billing.Cents(0)
 	for _, s := range m.months(byMonth) {

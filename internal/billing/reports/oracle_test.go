@@ -54,8 +54,13 @@ func practiceDay(instant string) string {
 
 // about are the claims that a question is about.
 func (p practice) about(q asked) (found []claim) {
+	return slices.DeleteFunc(p.ever(q), func(c claim) bool { return c.status == "voided" })
+}
+
+// ever are the same with those that were voided.
+func (p practice) ever(q asked) (found []claim) {
 	for _, c := range p.claims {
-		if c.status == "voided" || q.from != "" && c.day < q.from || q.to != "" && c.day > q.to || q.code != "" && c.code != q.code ||
+		if q.from != "" && c.day < q.from || q.to != "" && c.day > q.to || q.code != "" && c.code != q.code ||
 			q.patient != "" && c.patient != q.patient || q.payer != "any" && c.payer != q.payer || q.provider != "any" && c.provider != q.provider {
 			continue
 		}
@@ -179,6 +184,30 @@ func (p practice) periods(q asked, group string) (keys []string, parts map[strin
 	return keys, parts
 }
 
+// reconciled adds to a report what was charged and what came of it.
+func (p practice) reconciled(q asked, o object) object {
+	billed, expected, paid, adjusted, share, refunded, open := 0, 0, 0, 0, 0, 0, 0
+	out := map[string][4]int{}
+	for _, c := range p.ever(q) {
+		refunded += c.refunded
+		if c.status == "voided" || c.status == "refunded" {
+			was := out[c.status]
+			out[c.status] = [4]int{was[0] + 1, was[1] + c.charge, was[2] + c.paid, was[3] + c.refunded}
+			continue
+		}
+		billed, expected, paid, adjusted, share = billed+c.charge, expected+c.cents, paid+c.paid, adjusted+c.adjusted, share+c.share
+		open += c.charge - c.paid - c.adjusted - c.share
+	}
+	o["billed"], o["expected"], o["paid"], o["adjusted"], o["patient_responsibility"] = money(billed), money(expected), money(paid), money(adjusted), money(share)
+	o["refunded"], o["open"] = money(refunded), money(open)
+	apart := object{}
+	for _, state := range []string{"voided", "refunded"} {
+		apart[state] = object{"claims": out[state][0], "billed": money(out[state][1]), "paid": money(out[state][2]), "refunded": money(out[state][3])}
+	}
+	o["left_out"] = apart
+	return o
+}
+
 func (p practice) oracleRevenue(q asked) object {
 	all := p.about(q)
 	o := object{"total_revenue": money(sumUp(all).cents), "collected_revenue": money(sumUp(all).paid), "by_cpt": []object{}, "by_payer": []object{}, "by_provider": []object{}, "by_period": []object{}}
@@ -204,7 +233,7 @@ func (p practice) oracleRevenue(q asked) object {
 	for _, k := range keys {
 		add("by_period", sumUp(parts[k]), object{"period": k})
 	}
-	return o
+	return p.reconciled(q, o)
 }
 
 func (p practice) oracleBreakdown(q asked, group string) object {
@@ -274,17 +303,20 @@ func (p practice) oracleExecutive(q asked) object {
 			compliant++
 		}
 	}
-	return object{
+	return p.reconciled(q, object{
 		"revenue": revenue, "month_over_month": p.monthRows(q, "change_pct", 100, 1), "collection_rate": rounded(f.paid, f.sentCents, 4),
 		"claims_by_status": f.byStatus(), "active_patients": active, "compliance_rate": rounded(compliant*100, active, 1),
-	}
+	})
 }
 
 func (p practice) oracleStatus(q asked) object {
 	f, rows := sumUp(p.about(q)), []object{}
 	_, parts := split(p.about(q), func(c claim) string { return c.status })
-	for _, state := range []string{"pending_review", "reviewed", "submitted", "paid", "denied", "appealed"} {
+	for _, state := range []string{"pending_review", "reviewed", "submitted", "paid", "denied", "appealed", "void_requested", "refund_due", "refunded"} {
 		s := sumUp(parts[state])
+		if s.claims == 0 && (state == "void_requested" || state == "refund_due" || state == "refunded") {
+			continue
+		}
 		row := object{"status": state, "lifecycle_status": state, "claims": s.claims, "amount": money(s.cents), "oldest_service_date": nil}
 		if state == "pending_review" || state == "reviewed" {
 			row["status"] = "pending"

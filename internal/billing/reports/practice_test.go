@@ -20,6 +20,7 @@ type (
 	claim struct {
 		id, patient, code, day, status, payer, payerName, provider string
 		units, cents, paid                                         int
+		charge, adjusted, share, refunded                          int
 		paidOn, submitted, deniedOn, denial, words                 string
 		created, reviewed                                          string
 		attest                                                     bool
@@ -49,7 +50,7 @@ var (
 	begins  = []string{"2020-11-20", "2023-12-28", "2024-02-20", "2025-10-25", "2025-12-03"} // ISO week 53, leap days, changes of the clock
 	zones   = []string{"", "America/New_York", "Asia/Kolkata", "Pacific/Auckland"}
 	codes   = []string{"99453", "99454", "99457", "99458", "99091"}
-	states  = []string{"pending_review", "reviewed", "submitted", "paid", "denied", "appealed", "voided"}
+	states  = []string{"pending_review", "reviewed", "submitted", "paid", "denied", "appealed", "voided", "void_requested", "refund_due", "refunded"}
 	denials = [][2]string{{"CO-16", "Lacks information"}, {"CO-16", "Incomplete"}, {"CO-50", "Not covered"}, {"PR-1", "Deductible"}, {"CO-97", "Included"}, {"CO-29", "Late"}, {"OA-23", "Prior payer"}}
 )
 
@@ -113,8 +114,18 @@ func (p practice) inventClaim(r *rand.Rand, i int, provider string) claim {
 		reason := denials[r.IntN(len(denials))]
 		c.denial, c.words, c.deniedOn = reason[0], reason[1], sent.AddDate(0, 0, r.IntN(20)).Format(time.DateOnly)
 	}
-	if c.status == "paid" {
+	c.charge = c.cents + r.IntN(3)*r.IntN(5000)
+	if c.status == "paid" || c.status == "refund_due" || c.status == "refunded" {
 		c.paid, c.paidOn = r.IntN(c.cents+1), sent.AddDate(0, 0, r.IntN(60)-1).Format(time.DateOnly)
+	}
+	if c.status == "paid" || c.status == "denied" {
+		c.adjusted, c.share = r.IntN(2000)-500, r.IntN(1000)
+	}
+	switch c.status {
+	case "refund_due":
+		c.refunded = r.IntN(c.paid + 1)
+	case "refunded":
+		c.refunded = c.paid
 	}
 	return c
 }
@@ -125,7 +136,8 @@ func (c claim) row() dbx.Params {
 		"id": c.id, "claim_id": "C" + c.id, "patient": c.patient, "cpt_code": c.code, "service_date": c.day, "units": c.units, "amount_cents": c.cents,
 		"lifecycle_status": c.status, "source": "manual", "payer": c.payer, "payer_name": c.payerName, "rendering_provider": c.provider,
 		"submitted_at": c.submitted, "payment_date": c.paidOn, "denial_code": c.denial, "denial_description": c.words, "denial_date": c.deniedOn,
-		"created_at": c.created, "reviewed_at": c.reviewed, "warnings": "[]", "payment_cents": nil,
+		"created_at": c.created, "reviewed_at": c.reviewed, "warnings": "[]", "payment_cents": nil, "charge_cents": c.charge, "adjusted_cents": c.adjusted,
+		"patient_responsibility_cents": c.share, "refunded_cents": c.refunded, "paid_total_cents": c.paid,
 	}
 	if c.attest {
 		row["warnings"] = `["attest_interaction"]`
@@ -173,6 +185,7 @@ func plantClaim(tx core.App, i int, c claim) error {
 	before := c
 	before.status, before.day, before.cents, before.units = states[i%len(states)], "2024-02-29", c.cents+17, 4
 	before.submitted, before.paidOn, before.paid, before.deniedOn = "2024-03-01T02:00:00.000000Z", "2024-04-01", 5, "2024-03-20"
+	before.charge, before.adjusted, before.share, before.refunded = 1, 2, 3, 4
 	if _, err := tx.DB().Insert("billing_entries", before.row()).Execute(); err != nil {
 		return err
 	}

@@ -175,9 +175,11 @@ func (m *maker) sums(by ...billing.Dimension) ([]billing.Sum, error) {
 }
 
 func (m *maker) sumsOf(from, to string, by ...billing.Dimension) ([]billing.Sum, error) {
-	return billing.Sums(m.app, billing.SumFilter{
-		From: from, To: to, CPTCode: m.q.CPTCode, Patient: m.q.PatientID, Payer: m.q.Payer, Provider: m.q.Provider,
-	}, by...)
+	return billing.Sums(m.app, m.filter(from, to), by...)
+}
+
+func (m *maker) filter(from, to string) billing.SumFilter {
+	return billing.SumFilter{From: from, To: to, CPTCode: m.q.CPTCode, Patient: m.q.PatientID, Payer: m.q.Payer, Provider: m.q.Provider}
 }
 
 // total adds sums up.
@@ -192,6 +194,10 @@ func total(sums []billing.Sum) (all billing.Sum) {
 		all.DeniedClaims += s.DeniedClaims
 		all.SettledClaims += s.SettledClaims
 		all.SettledDays += s.SettledDays
+		all.Billed += s.Billed
+		all.Adjusted += s.Adjusted
+		all.PatientShare += s.PatientShare
+		all.Refunded += s.Refunded
 	}
 	return all
 }

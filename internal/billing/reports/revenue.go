@@ -53,18 +53,21 @@ type RevenueBody struct {
 	ByPayer          []PayerRevenue    `json:"by_payer"`
 	ByProvider       []ProviderRevenue `json:"by_provider"`
 	ByPeriod         []PeriodRevenue   `json:"by_period"`
+	Reconciled
 }
 
 func (m *maker) revenue() (any, error) {
-	codes, err := m.sums(billing.ByCode)
+	states, err := m.withMoney(billing.ByCode)
 	if err != nil {
 		return nil, err
 	}
-	all := total(codes)
+	reconciled, standing := reconcile(states)
+	all := total(standing)
 	body := RevenueBody{
 		TotalRevenue: all.Amount, CollectedRevenue: all.Collected, ByCPT: []CodeRevenue{}, ByPayer: []PayerRevenue{}, ByProvider: []ProviderRevenue{},
+		Reconciled: reconciled,
 	}
-	for _, s := range codes {
+	for _, s := range byCode(standing) {
 		body.ByCPT = append(body.ByCPT, CodeRevenue{s.CPTCode, s.Claims, s.Units, s.Amount, s.Collected})
 	}
 	payers, names, err := m.ranked(billing.ByPayer, m.payers)

@@ -1,0 +1,84 @@
+package collections
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// Fee is what a practice asks and expects for a unit of a code from a day on; nil for what it does not say.
+type Fee struct {
+	CPTCode       string `db:"cpt_code"`
+	Locality      string `db:"locality"` // "" for the whole nation
+	EffectiveDate string `db:"effective_date"`
+	ChargeCents   *int64 `db:"charge_cents"`
+	ExpectedCents *int64 `db:"expected_cents"`
+	Source        string `db:"source"`
+	UpdatedAt     string `db:"updated_at"`
+}
+
+// Same reports whether two rows say the same.
+func (f Fee) Same(other Fee) bool {
+	return sameCents(f.ChargeCents, other.ChargeCents) && sameCents(f.ExpectedCents, other.ExpectedCents) && f.Source == other.Source
+}
+
+func sameCents(a, b *int64) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+
+// ListFees lists every fee by code and locality, the latest first.
+func ListFees(app core.App) ([]Fee, error) {
+	return queryAll[Fee](app, "list fees", `SELECT cpt_code, locality, effective_date, CAST(charge_cents AS INTEGER) AS charge_cents,
+		CAST(expected_cents AS INTEGER) AS expected_cents, source, updated_at FROM fee_schedule ORDER BY cpt_code, locality, effective_date DESC`, nil)
+}
+
+// PutFee stores a fee in place of the one of its code, locality and day; before is the one that was, nil for none.
+func PutFee(tx core.App, fee Fee, now time.Time) (before *Fee, err error) {
+	record, err := tx.FindFirstRecordByFilter(FeeSchedule, "cpt_code = {:code} && locality = {:locality} && effective_date = {:day}",
+		dbx.Params{"code": fee.CPTCode, "locality": fee.Locality, "day": fee.EffectiveDate})
+	if errors.Is(err, sql.ErrNoRows) {
+		record, err = New(tx, FeeSchedule)
+	} else if err == nil {
+		before = new(FeeOf(record))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find fee: %w", err)
+	}
+	if before != nil && before.Same(fee) {
+		return before, nil
+	}
+	if before == nil {
+		record.Set(ColumnCreatedAt, Instant(now))
+	}
+	record.Load(map[string]any{
+		"cpt_code": fee.CPTCode, "locality": fee.Locality, "effective_date": fee.EffectiveDate, "source": fee.Source, ColumnUpdatedAt: Instant(now),
+	})
+	record.Set("charge_cents", optionalCents(fee.ChargeCents))
+	record.Set("expected_cents", optionalCents(fee.ExpectedCents))
+	return before, wrap(tx.Save(record), "store fee")
+}
+
+// FeeOf reads a record of the fees.
+func FeeOf(record *core.Record) Fee {
+	return Fee{
+		CPTCode: record.GetString("cpt_code"), Locality: record.GetString("locality"), EffectiveDate: record.GetString("effective_date"),
+		ChargeCents: centsOrNil(record, "charge_cents"), ExpectedCents: centsOrNil(record, "expected_cents"), Source: record.GetString("source"),
+		UpdatedAt: record.GetString(ColumnUpdatedAt),
+	}
+}
+
+func optionalCents(cents *int64) any {
+	if cents == nil {
+		return nil
+	}
+	return float64(*cents)
+}
+
+func centsOrNil(record *core.Record, column string) *int64 {
+	if v := Optional(record, column); v != nil {
+		return new(int64(*v))
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package collections
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// The kinds of payments. What was taken back has amounts less than nothing.
+const (
+	PaymentKind    = "payment"
+	AdjustmentKind = "adjustment"
+	DenialKind     = "denial"
+	ReversalKind   = "reversal"
+	ReopeningKind  = "reopening" // a denial is disputed, or the claim is sent anew
+	RefundKind     = "refund"
+)
+
+// Who pays, and where a payment was read.
+const (
+	PrimaryPayer   = "primary"
+	SecondaryPayer = "secondary"
+	PatientPays    = "patient"
+
+	ByHandSource = "hand"
+	Source835    = "835"
+)
+
+// Payment is what changed the money of an entry once: a payment, an adjustment, a refund, or what was taken back.
+type Payment struct {
+	ID, EntryID, Kind string
+	AmountCents       int64
+	Date, Reference   string
+	Payer, Source     string
+	Key               string // of the remittance and the line in it; "" by hand
+	Adjustments       []Adjustment
+	Reason            phi.Text
+	CreatedBy         string
+	CreatedAt         time.Time
+}
+
+// AddPayment stores a payment. It stays as it is written.
+func AddPayment(tx core.App, p Payment, now time.Time) error {
+	if p.Adjustments == nil {
+		p.Adjustments = []Adjustment{}
+	}
+	_, err := store(tx, "store payment", Payments, map[string]any{
+		"id": NewUUID(), "billing_entry": p.EntryID, "kind": p.Kind, "amount_cents": p.AmountCents, "date": p.Date, "reference": p.Reference, "payer": p.Payer,
+		"source": p.Source, "source_key": p.Key, "adjustments": p.Adjustments, "reason": p.Reason.Reveal(), "created_by": p.CreatedBy, "created_at": Instant(now),
+	})
+	return err
+}
+
+// PaymentsOf are the payments of an entry, as they came.
+func PaymentsOf(app core.App, entryID string) ([]Payment, error) {
+	var records []*core.Record
+	if err := app.RecordQuery(Payments).AndWhere(dbx.HashExp{"billing_entry": entryID}).OrderBy("id").All(&records); err != nil {
+		return nil, wrap(err, "read payments")
+	}
+	list := make([]Payment, len(records))
+	for i, r := range records {
+		p := Payment{
+			ID: r.Id, EntryID: entryID, Kind: r.GetString("kind"), AmountCents: int64(r.GetInt("amount_cents")), Date: r.GetString("date"),
+			Reference: r.GetString("reference"), Payer: r.GetString("payer"), Source: r.GetString("source"), Key: r.GetString("source_key"),
+			Reason: phi.Text(r.GetString("reason")), CreatedBy: r.GetString("created_by"), CreatedAt: ParseInstant(r.GetString(ColumnCreatedAt)),
+		}
+		if err := json.Unmarshal([]byte(r.GetString("adjustments")), &p.Adjustments); err != nil {
+			return nil, wrap(err, "read adjustments of a payment")
+		}
+		list[i] = p
+	}
+	return list, nil
+}
+
+// PaymentKnown reports whether what a remittance says of a line was applied already.
+func PaymentKnown(app core.App, key string) (bool, error) {
+	return queryValue[bool](app, "look for a payment", "SELECT EXISTS (SELECT 1 FROM payments WHERE source_key = {:key})", dbx.Params{"key": key})
+}

@@ -1,0 +1,146 @@
+package billing
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+)
+
+// The groups of adjustments. Source: ASC X12N 005010X221A1 (835), CAS01.
+const (
+	ContractGroup   = "CO"
+	CorrectionGroup = "CR"
+	OtherGroup      = "OA"
+	PayerGroup      = "PI"
+	PatientGroup    = "PR"
+)
+
+// AdjustmentGroups are the groups that a person may record.
+var AdjustmentGroups = []string{ContractGroup, OtherGroup, PayerGroup, PatientGroup}
+
+// post stores a payment and brings the totals of its entry to what all payments come to.
+func post(tx core.App, entry *collections.BillingEntry, p collections.Payment, now time.Time) error {
+	p.EntryID = entry.Id
+	switch p.Kind {
+	case collections.RefundKind:
+		entry.Set(collections.EntryRefundedCents, entry.RefundedCents()+p.AmountCents)
+		entry.Set(collections.EntryRefundDate, p.Date)
+		entry.Set(collections.EntryRefundReference, p.Reference)
+	case collections.PaymentKind, collections.ReversalKind:
+		setPaid(entry, p)
+	}
+	if len(p.Adjustments) > 0 {
+		setAdjustments(entry, merged(entry.Adjustments(), p.Adjustments))
+	}
+	return collections.AddPayment(tx, p, now)
+}
+
+// setPaid adds a payment to what was paid; the date and the number are those of the last one, and none once nothing is left of it.
+func setPaid(entry *collections.BillingEntry, p collections.Payment) {
+	total := entry.PaidTotalCents() + p.AmountCents
+	entry.Set(collections.EntryPaidTotalCents, total)
+	entry.Set(collections.EntryPaymentCents, float64(total))
+	switch {
+	case p.Kind == collections.PaymentKind:
+		entry.Set(collections.EntryPaymentDate, p.Date)
+		entry.Set(collections.EntryPaymentReference, p.Reference)
+	case total == 0:
+		entry.Set(collections.EntryPaymentCents, nil)
+		entry.Set(collections.EntryPaymentDate, "")
+		entry.Set(collections.EntryPaymentReference, "")
+		entry.Set(collections.EntryOverpaymentReason, "")
+	}
+}
+
+func setAdjustments(entry *collections.BillingEntry, list []collections.Adjustment) {
+	adjusted, share := int64(0), int64(0)
+	for _, a := range list {
+		if a.Group == PatientGroup {
+			share += a.AmountCents
+		} else {
+			adjusted += a.AmountCents
+		}
+	}
+	entry.Set(collections.EntryAdjustments, list)
+	entry.Set(collections.EntryAdjustedCents, adjusted)
+	entry.Set(collections.EntryPatientShareCents, share)
+}
+
+// merged adds adjustments to those that stand; of the same group and codes there is one, and none where nothing is left.
+func merged(list, more []collections.Adjustment) []collections.Adjustment {
+	list = slices.Clone(list)
+	for _, a := range more {
+		if i := slices.IndexFunc(list, func(b collections.Adjustment) bool { return sameReason(a, b) }); i >= 0 {
+			list[i].AmountCents += a.AmountCents
+		} else {
+			list = append(list, a)
+		}
+	}
+	list = slices.DeleteFunc(list, func(a collections.Adjustment) bool { return a.AmountCents == 0 })
+	for i := range list {
+		list[i].RARC = append([]string{}, list[i].RARC...)
+	}
+	return append([]collections.Adjustment{}, list...)
+}
+
+func sameReason(a, b collections.Adjustment) bool {
+	return a.Group == b.Group && a.CARC == b.CARC && slices.Equal(a.RARC, b.RARC)
+}
+
+// standing is what was taken off for the same reason.
+func standing(list []collections.Adjustment, reason collections.Adjustment) int64 {
+	for _, a := range list {
+		if sameReason(a, reason) {
+			return a.AmountCents
+		}
+	}
+	return 0
+}
+
+// negative are adjustments taken back.
+func negative(list []collections.Adjustment) []collections.Adjustment {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].AmountCents = -list[i].AmountCents
+	}
+	return list
+}
+
+// lift takes all adjustments off an entry, those by hand too: nothing is decided about its charge any more.
+func lift(tx core.App, entry *collections.BillingEntry, by audit.Actor, now time.Time) error {
+	list := entry.Adjustments()
+	if len(list) == 0 {
+		return nil
+	}
+	return post(tx, entry, collections.Payment{
+		Kind: collections.ReopeningKind, Source: collections.ByHandSource, Adjustments: negative(list), CreatedBy: by.Email,
+	}, now)
+}
+
+// amounts are what came of a charge.
+type amounts struct{ paid, adjusted, share, refunded int64 }
+
+func amountsOf(entry *collections.BillingEntry) amounts {
+	return amounts{entry.PaidTotalCents(), entry.AdjustedCents(), entry.PatientShareCents(), entry.RefundedCents()}
+}
+
+// note adds to a trace what changed of the money.
+func (a amounts) note(changes audit.Changes, now amounts) {
+	for _, c := range []struct {
+		name     string
+		old, new int64
+	}{
+		{"paid_total", a.paid, now.paid},
+		{"adjusted", a.adjusted, now.adjusted},
+		{"patient_responsibility", a.share, now.share},
+		{"refunded", a.refunded, now.refunded},
+	} {
+		if c.old != c.new {
+			changes[c.name] = audit.Change{Old: Cents(c.old).String(), New: Cents(c.new).String()}
+		}
+	}
+}

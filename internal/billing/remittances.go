@@ -1,0 +1,177 @@
+package billing
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// What a remittance may say of a line.
+const (
+	RemittedPayment  = "payment"
+	RemittedDenial   = "denial"
+	RemittedReversal = "reversal"
+)
+
+// Remittance is what a payer's 835 says about one entry. Amounts of a reversal are those that are taken back, more than nothing.
+// Source: ASC X12N 005010X221A1 (835), CLP, SVC and CAS.
+type Remittance struct {
+	Key                string // of the remittance and the line in it: it is applied once
+	Kind               string
+	Secondary          bool // CLP02 says that a secondary or tertiary payer wrote it
+	Paid               Cents
+	Date, Reference    string // of the check or EFT
+	PayerControlNumber string // CLP07
+	Adjustments        []collections.Adjustment
+	// DenialCode and DenialDescription say why it was denied; the first adjustment does when they are empty.
+	DenialCode, DenialDescription string
+}
+
+// ApplyRemittance applies what a remittance says of an entry; repeated when that was done before. What the entry's state does not allow is an
+// invalid_transition or invalid_state fault: it is for a person to look at.
+func (e *Engine) ApplyRemittance(app core.App, entryID string, r Remittance, by audit.Actor, now time.Time) (entry *collections.BillingEntry, repeated bool, err error) {
+	err = app.RunInTransaction(func(tx core.App) (err error) {
+		if repeated, err = collections.PaymentKnown(tx, r.Key); err != nil {
+			return err
+		}
+		if repeated {
+			entry, err = collections.FindBillingEntry(tx, entryID)
+			return fault.OrMissing(err)
+		}
+		entry, err = e.Do(tx, entryID, e.remit(r, by, now), by, now)
+		return err
+	})
+	return entry, repeated, err
+}
+
+func (e *Engine) remit(r Remittance, by audit.Actor, now time.Time) Move {
+	switch r.Kind {
+	case RemittedDenial:
+		return e.remitDenial(r, by, now)
+	case RemittedReversal:
+		return e.remitReversal(r, by, now)
+	}
+	return e.remitPayment(r, by, now)
+}
+
+// posting is the payment that a remittance makes.
+func (r Remittance) posting(kind string, amount Cents, list []collections.Adjustment, by audit.Actor) collections.Payment {
+	payer := collections.PrimaryPayer
+	if r.Secondary {
+		payer = collections.SecondaryPayer
+	}
+	return collections.Payment{
+		Kind: kind, AmountCents: int64(amount), Date: r.Date, Reference: r.Reference, Payer: payer, Source: collections.Source835, Key: r.Key,
+		Adjustments: list, CreatedBy: by.Email,
+	}
+}
+
+// priorPayer is what a secondary payer takes off for what the first one paid and took off, which is booked already. Source: CARC 23.
+const priorPayer = "23"
+
+// remitPayment books a payment with its adjustments. What a secondary payer says takes the place of the patient's share.
+// Source: docs/decisions/billing.md, "Payments and adjustments".
+func (e *Engine) remitPayment(r Remittance, by audit.Actor, now time.Time) Move {
+	m := Move{
+		Name: "pay", From: []string{Submitted, Appealed, Denied, Paid, VoidRequested, RefundDue}, event: audit.BillingPay,
+		detail: r.Paid.String() + " " + r.Reference, next: afterPayment, after: announceRefundDue(now),
+	}
+	m.check = func(tx core.App, entry *collections.BillingEntry) error {
+		if entry.Status() == Denied {
+			if err := lift(tx, entry, by, now); err != nil {
+				return err
+			}
+		}
+		list := r.Adjustments
+		if r.Secondary {
+			list = slices.DeleteFunc(slices.Clone(list), func(a collections.Adjustment) bool { return a.CARC == priorPayer })
+			list = append(list, negative(patientShare(entry))...)
+		}
+		r.note(entry)
+		p := r.posting(collections.PaymentKind, r.Paid, list, by)
+		if entry.PaidTotalCents()+p.AmountCents > entry.ChargeCents() {
+			p.Reason = phi.Text("Remittance " + r.Reference)
+			entry.Set(collections.EntryOverpaymentReason, p.Reason.Reveal())
+		}
+		return post(tx, entry, p, now)
+	}
+	return m
+}
+
+// patientShare are the adjustments that the patient owes.
+func patientShare(entry *collections.BillingEntry) []collections.Adjustment {
+	return slices.DeleteFunc(entry.Adjustments(), func(a collections.Adjustment) bool { return a.Group != PatientGroup })
+}
+
+// note keeps the payer's own number of the claim.
+func (r Remittance) note(entry *collections.BillingEntry) {
+	if r.PayerControlNumber != "" && !r.Secondary {
+		entry.Set(collections.EntryPayerControlNumber, r.PayerControlNumber)
+	}
+}
+
+// remitDenial books a denial with its reasons. A secondary payer's leaves a paid claim as it is: the patient's share stays the patient's.
+func (e *Engine) remitDenial(r Remittance, by audit.Actor, now time.Time) Move {
+	code, description := r.DenialCode, r.DenialDescription
+	if code == "" && len(r.Adjustments) > 0 {
+		code = r.Adjustments[0].Group + "-" + r.Adjustments[0].CARC
+	}
+	if r.Secondary {
+		return Move{
+			Name: "deny", From: []string{Paid}, To: Paid, event: audit.BillingDeny, detail: code + ": " + description,
+			check: func(tx core.App, entry *collections.BillingEntry) error {
+				return post(tx, entry, r.posting(collections.DenialKind, 0, nil, by), now)
+			},
+		}
+	}
+	m := e.Deny(code, description, r.Date, now)
+	m.check = func(tx core.App, entry *collections.BillingEntry) error {
+		r.note(entry)
+		return post(tx, entry, r.posting(collections.DenialKind, 0, r.Adjustments, by), now)
+	}
+	return m
+}
+
+// remitReversal takes back what a remittance booked. With nothing left of what was paid the claim waits for its correction; what was due back to the
+// payer is paid back by it.
+func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Move {
+	m := Move{
+		Name: "reverse", From: []string{Paid, Denied, RefundDue, VoidRequested}, event: audit.BillingReverse, detail: r.Paid.String() + " " + r.Reference,
+		next: afterReversal, after: freeWhenRefunded(now),
+	}
+	m.check = func(tx core.App, entry *collections.BillingEntry) error {
+		if int64(r.Paid) > entry.PaidTotalCents()-entry.RefundedCents() {
+			return fault.State("invalid_state", "More is taken back than was paid.")
+		}
+		r.note(entry)
+		switch entry.Status() {
+		case RefundDue:
+			return post(tx, entry, r.posting(collections.RefundKind, r.Paid, nil, by), now)
+		case VoidRequested:
+			return post(tx, entry, r.posting(collections.ReversalKind, 0, nil, by), now)
+		}
+		if err := post(tx, entry, r.posting(collections.ReversalKind, -r.Paid, negative(r.Adjustments), by), now); err != nil || entry.PaidTotalCents() > 0 {
+			return err
+		}
+		return lift(tx, entry, by, now)
+	}
+	return m
+}
+
+func afterReversal(entry *collections.BillingEntry) string {
+	switch state := entry.Status(); {
+	case state == RefundDue:
+		return afterRefund(entry)
+	case state == VoidRequested:
+		return VoidRequested
+	case entry.PaidTotalCents() > 0:
+		return Paid
+	}
+	return Submitted
+}

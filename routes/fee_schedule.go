@@ -1,0 +1,53 @@
+package routes
+
+import (
+	"mime"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/routes/web"
+)
+
+type feeView struct {
+	CPTCode       string         `json:"cpt_code"`
+	Locality      string         `json:"locality"`
+	EffectiveDate string         `json:"effective_date"`
+	Charge        *billing.Cents `json:"charge"`
+	Expected      *billing.Cents `json:"expected"`
+	Source        string         `json:"source"`
+	UpdatedAt     *string        `json:"updated_at"`
+}
+
+func viewFee(f collections.Fee) feeView {
+	return feeView{
+		f.CPTCode, f.Locality, f.EffectiveDate, (*billing.Cents)(f.ChargeCents), (*billing.Cents)(f.ExpectedCents), f.Source,
+		instantOrNull(collections.ParseInstant(f.UpdatedAt)),
+	}
+}
+
+func (a *api) listFees(c *web.Call) error {
+	fees, err := collections.ListFees(c.App)
+	if err != nil {
+		return err
+	}
+	return web.ListWhole(c, web.Views(fees, viewFee), 0)
+}
+
+func (a *api) importFees(c *web.Call) error {
+	file, err := c.Body()
+	if err != nil {
+		return err
+	}
+	kind, params, err := mime.ParseMediaType(c.Request.Header.Get("Content-Type"))
+	if charset := params["charset"]; err != nil || kind != "text/csv" || charset != "" && !strings.EqualFold(charset, "utf-8") {
+		return fault.New(fault.UnsupportedMediaType, "unsupported_media_type", "The request body must be text/csv in UTF-8.")
+	}
+	if !utf8.Valid(file) {
+		return fault.New(fault.Invalid, "parse_error", "The file is not UTF-8.")
+	}
+	done, err := billing.ImportFees(c.App, file, c.Actor(), c.Now)
+	return c.Answer(done, err)
+}

@@ -1,0 +1,87 @@
+package routes
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/routes/web"
+)
+
+// postedMoneyView is one payment, adjustment or refund of an entry.
+type postedMoneyView struct {
+	Kind        string           `json:"kind"`
+	Amount      billing.Cents    `json:"amount"`
+	Date        *string          `json:"date"`
+	Reference   *string          `json:"reference"`
+	Payer       *string          `json:"payer"`
+	Source      string           `json:"source"`
+	Adjustments []adjustmentView `json:"adjustments"`
+	Reason      *string          `json:"reason"`
+	CreatedBy   *string          `json:"created_by"`
+	CreatedAt   *string          `json:"created_at"`
+}
+
+func viewPayment(p collections.Payment) postedMoneyView {
+	return postedMoneyView{
+		p.Kind, billing.Cents(p.AmountCents), orNull(p.Date), orNull(p.Reference), orNull(p.Payer), p.Source, viewAdjustments(p.Adjustments),
+		orNull(p.Reason.Reveal()), orNull(p.CreatedBy), instantOrNull(p.CreatedAt),
+	}
+}
+
+func viewAdjustments(list []collections.Adjustment) []adjustmentView {
+	return web.Views(list, func(a collections.Adjustment) adjustmentView {
+		return adjustmentView{a.Group, a.CARC, append([]string{}, a.RARC...), billing.Cents(a.AmountCents)}
+	})
+}
+
+// Source: X12 code lists 139 (CARC) and 411 (RARC).
+var (
+	carcPattern = regexp.MustCompile(`^[A-Z]?[0-9]{1,4}$`)
+	rarcPattern = regexp.MustCompile(`^[A-Z]{1,2}[0-9]{1,4}$`)
+)
+
+// maxRARC is how many remark codes one adjustment has at most.
+const maxRARC = 5
+
+func (a *api) readAdjust(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
+	d := billing.AdjustmentDraft{
+		Group: checks.Text("group", b.Group, input.Required(0).OneOf(billing.AdjustmentGroups...)), CARC: checks.Text("carc", b.CARC, input.Optional(5)),
+		RARC: readRARC(checks, b.RARC), Reason: checks.Text("reason", b.Reason, input.Required(500).Multiline()), Amount: readSignedCents(checks, "amount", b.Amount),
+	}
+	if d.CARC != "" && !carcPattern.MatchString(d.CARC) {
+		checks.Reject("carc", "Is no claim adjustment reason code.")
+	}
+	return a.Billing.Adjust(d, c.Actor(), c.Now)
+}
+
+func readRARC(checks *input.Checks, f input.Strings) []string {
+	if f.Sent() && !f.Null() && !f.Given() || len(f.Value) > maxRARC {
+		checks.Reject("rarc", fmt.Sprintf("Expected a list of at most %d texts.", maxRARC))
+	}
+	for i, code := range f.Value {
+		if !rarcPattern.MatchString(code) {
+			checks.Reject(fmt.Sprintf("rarc.%d", i), "Is no remittance advice remark code.")
+		}
+	}
+	return f.Value
+}
+
+// readSignedCents reads an amount in dollars of whole cents that is not nothing; less than nothing takes something back.
+func readSignedCents(checks *input.Checks, name string, f input.Number) billing.Cents {
+	value := checks.Number(name, f, true)
+	if value == nil {
+		return 0
+	}
+	sign := billing.Cents(1)
+	if *value < 0 {
+		*value, sign = -*value, -1
+	}
+	cents, ok := billing.CentsOf(*value)
+	if !ok || cents == 0 {
+		checks.Reject(name, "Must be an amount of whole cents up to 1000000, and not nothing.")
+	}
+	return sign * cents
+}
