@@ -146,7 +146,9 @@ func TestAdjustmentsOfAnotherPayer(t *testing.T) {
 
 func TestFieldErrors(t *testing.T) {
 	claim := func(change func(*x12.Claim)) func(*x12.Batch) { return func(b *x12.Batch) { change(&b.Claims[0]) } }
-	line := func(change func(*x12.ServiceLine)) func(*x12.Batch) { return func(b *x12.Batch) { change(&b.Claims[0].Lines[0]) } }
+	line := func(change func(*x12.ServiceLine)) func(*x12.Batch) {
+		return func(b *x12.Batch) { change(&b.Claims[0].Lines[0]) }
+	}
 	other := func(change func(*x12.OtherPayer)) func(*x12.Batch) {
 		return claim(func(c *x12.Claim) {
 			secondary(c)

@@ -47,11 +47,13 @@ func TestTheWholeCircle(t *testing.T) {
 		t.Errorf("the 999 says %+v", a.Syntax)
 	}
 	got, payers := map[string]string{}, map[string]string{}
-	for _, c := range answered(t, p.Take(s, refusals)).Status.Sources[0].Providers[0].Claims {
-		if c.Refused() {
-			got[c.ControlNumber] = "refused"
+	for _, provider := range answered(t, p.Take(s, refusals)).Status.Sources[0].Providers {
+		for _, c := range provider.Claims {
+			if c.Refused() {
+				got[c.ControlNumber] = "refused"
+			}
+			payers[c.ControlNumber] = c.PayerControlNumber
 		}
-		payers[c.ControlNumber] = c.PayerControlNumber
 	}
 	pay := answered(t, p.Pay(s, decisions, x12.ProviderAdjustment{Reason: "WO", Amount: 4302})).Payment
 	for _, c := range pay.Claims {

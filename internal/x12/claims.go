@@ -66,10 +66,10 @@ const maxNumber = 999_999_999
 
 func (w *writer) envelope(b Batch) {
 	w.among("usage", b.Usage, "T P", "")
-	w.within("interchange", b.Interchange, 1, maxNumber)
-	w.within("group", b.Group, 1, maxNumber)
-	w.within("set", b.Set, 1, maxNumber)
-	w.within("claims", len(b.Claims), 1, maxClaims)
+	w.within("interchange", b.Interchange, maxNumber)
+	w.within("group", b.Group, maxNumber)
+	w.within("set", b.Set, maxNumber)
+	w.within("claims", len(b.Claims), maxClaims)
 	w.party("submitter.id", b.Submitter.ID)
 	w.party("receiver.id", b.Receiver.ID)
 	if b.At.IsZero() {

@@ -54,8 +54,8 @@ type Set struct {
 // The envelopes' tables. Source: 005010X222A1, appendix C; 005010X231A1, appendix C, for TA1.
 var (
 	isaRules = []rule{
-		must(5, text), must(6, text), must(7, text), must(8, text), must(9, count), must(10, count),
-		must(12, text).among("00501"), must(13, count), must(14, text).among("0 1"), must(15, text).among("P T"),
+		must(5, text), must(6, text), must(7, text), must(8, text),
+		must(12, text).among("00501"), must(14, text).among("0 1"), must(15, text).among("P T"),
 	}
 	ta1Rules = []rule{must(1, count).upTo(9), may(2, count).upTo(6), may(3, count).upTo(4), must(4, text).among("A E R"), may(5, text).upTo(3)}
 	gsRules  = []rule{
@@ -101,7 +101,7 @@ func (r *reader) interchange() error {
 	if err != nil {
 		return err
 	}
-	id := func(n int) string { return strings.TrimSpace(head.Element(n)) }
+	id := head.Element
 	in := Interchange{
 		Separators: r.sep, SenderQualifier: id(5), Sender: id(6), ReceiverQualifier: id(7), Receiver: id(8), Date: id(9), Time: id(10),
 		ControlNumber: id(13), AskReceipt: id(14) == "1", Usage: id(15),
@@ -142,7 +142,7 @@ func (r *reader) interchange() error {
 
 func (r *reader) group(head Segment) (Group, error) {
 	g := Group{
-		Functional: head.Element(1), Sender: strings.TrimSpace(head.Element(2)), Receiver: strings.TrimSpace(head.Element(3)),
+		Functional: head.Element(1), Sender: head.Element(2), Receiver: head.Element(3),
 		Date: head.Element(4), Time: head.Element(5), ControlNumber: head.Element(6), Version: head.Element(8), header: head,
 	}
 	if err := head.check(gsRules); err != nil {
@@ -205,7 +205,8 @@ func (in Interchange) bytes() []byte {
 	if in.AskReceipt {
 		ask = "1"
 	}
-	e.line("ISA", "00", padded("", 10), "00", padded("", 10), in.SenderQualifier, padded(in.Sender, 15), in.ReceiverQualifier, padded(in.Receiver, 15),
+	e.line("ISA", "00", padded("", 10), "00", padded("", 10), padded(in.SenderQualifier, 2), padded(in.Sender, 15),
+		padded(in.ReceiverQualifier, 2), padded(in.Receiver, 15),
 		in.Date, in.Time, repetition, "00501", in.ControlNumber, ask, in.Usage, string(in.Component))
 	for _, t := range in.Receipts {
 		e.line("TA1", t.ControlNumber, t.Date, t.Time, t.Code, t.Note)

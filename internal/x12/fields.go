@@ -137,10 +137,10 @@ func (f *fields) money(field string, value Cents) string {
 	return value.decimal()
 }
 
-// within is a number in a range.
-func (f *fields) within(field string, value, least, most int) string {
-	if value < least || value > most {
-		return f.refuse(field, "must be "+strconv.Itoa(least)+" to "+strconv.Itoa(most))
+// within is a number from 1 up.
+func (f *fields) within(field string, value, most int) string {
+	if value < 1 || value > most {
+		return f.refuse(field, "must be 1 to "+strconv.Itoa(most))
 	}
 	return strconv.Itoa(value)
 }

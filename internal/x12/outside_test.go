@@ -19,6 +19,7 @@ func accepted(t *testing.T, what string, file []byte) payer.Found {
 
 // A file of a thousand claims of every shape is valid by pyx12's maps of the guides, and a model of the 837P built elsewhere holds all of it.
 func TestThousandClaimsPassOtherReaders(t *testing.T) {
+	t.Parallel()
 	b := batchOf(1000)
 	file := written(t, b)
 	answer := accepted(t, "837P", file).Answer
@@ -43,6 +44,7 @@ func TestThousandClaimsPassOtherReaders(t *testing.T) {
 
 // What pyx12 refuses, and says so in its 999, is read as refused, at the place that is wrong.
 func TestRefusalOfAnotherReader(t *testing.T) {
+	t.Parallel()
 	file := replaced(t, written(t, batchOf(2)), "*Y*A*Y*Y~", "*Y*Q*Y*Y~")
 	found := payer.Pyx12.Read(t, file)
 	if found.OK {
@@ -60,6 +62,7 @@ func TestRefusalOfAnotherReader(t *testing.T) {
 
 // What the tests' own payer writes is valid, too, and another reader of the 835 counts and adds as we do.
 func TestPayersAnswersPassOtherReaders(t *testing.T) {
+	t.Parallel()
 	p := newPayer()
 	s := received(t, written(t, batchOf(200)))
 	id := func(i int) string { return s.Claims[i].ControlNumber }

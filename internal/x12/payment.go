@@ -93,10 +93,11 @@ var (
 // paymentGuide is the table of 005010X221A1. Loops: H the header, A the payer, B the payee, D a number of claims, C a claim, S a service,
 // P what is about no claim.
 var paymentGuide = guide[Payment]{
+	// What a payer needs and we do not, such as its bank, may be missing.
 	"BPR": {{within: "H", rules: []rule{
-		must(1, text).upTo(2), must(2, amount), must(3, text).among("C D"), must(4, text).upTo(3), must(16, date),
+		must(1, text).upTo(2), must(2, amount), may(3, text).among("C D"), may(4, text).upTo(3), may(16, date),
 	}, take: takeTotal}},
-	"TRN": {{within: "H", rules: []rule{must(1, text).among("1"), must(2, text).upTo(50), must(3, text).upTo(10)}, take: func(x *Payment, s Segment) error {
+	"TRN": {{within: "H", rules: []rule{must(1, text).among("1"), must(2, text).upTo(50), may(3, text).upTo(10)}, take: func(x *Payment, s Segment) error {
 		x.Trace, x.PayerNumber = s.Element(2), s.Element(3)
 		return nil
 	}}},
@@ -106,7 +107,7 @@ var paymentGuide = guide[Payment]{
 			x.Payer = Party{Name: s.Element(2), ID: s.Element(4)}
 			return nil
 		}},
-		{on: 1, when: "PE", within: "A", opens: 'B', rules: []rule{must(2, text).upTo(60), must(4, text).upTo(80)}, take: func(x *Payment, s Segment) error {
+		{on: 1, when: "PE", within: "A", opens: 'B', rules: []rule{must(2, text).upTo(60), may(4, text).upTo(80)}, take: func(x *Payment, s Segment) error {
 			x.Payee = Party{Name: s.Element(2), ID: s.Element(4)}
 			return nil
 		}},
@@ -114,8 +115,8 @@ var paymentGuide = guide[Payment]{
 	"N3": {{within: "AB"}}, "N4": {{within: "AB"}}, "PER": {{within: "AC"}}, "RDM": {{within: "B"}}, "TS2": {{within: "D"}}, "TS3": {{within: "D"}},
 	"LX": {{within: "BDCS", opens: 'D', rules: []rule{must(1, count)}}},
 	"CLP": {{within: "BDCS", opens: 'C', rules: []rule{
-		must(1, text).upTo(38), must(2, text).among(claimCodes), must(3, amount), must(4, amount), may(5, amount), must(6, text).upTo(2),
-		must(7, text).upTo(50), may(8, text).upTo(2), may(9, text).upTo(1),
+		must(1, text).upTo(38), must(2, text).among(claimCodes), must(3, amount), must(4, amount), may(5, amount), may(6, text).upTo(2),
+		may(7, text).upTo(50), may(8, text).upTo(2), may(9, text).upTo(1),
 	}, take: takeClaim}},
 	"CAS": {
 		{within: "C", rules: adjustRules, take: func(x *Payment, s Segment) error { return s.adjust(&x.claim().Adjustments) }},

@@ -88,6 +88,8 @@ func (r *reader) header() (Segment, error) {
 		if i != 10 && i != 15 { // these hold separators
 			if value := line[at+1 : at+1+width]; strings.IndexByte(value, separator) >= 0 || !shown(value) {
 				return bad(i+1, "has not its width, or characters that an identifier has not")
+			} else if (i == 8 || i == 9 || i == 12) && !numeric(value) {
+				return bad(i+1, "is no number of its width")
 			}
 		}
 		at += 1 + width
@@ -105,7 +107,7 @@ func (r *reader) header() (Segment, error) {
 
 // unwrapped is the first n bytes, without line breaks that cut through them, and what comes after.
 func unwrapped(text string, n int) (line, after string) {
-	if len(text) >= n && strings.IndexAny(text[:n], "\r\n") < 0 {
+	if len(text) >= n && !strings.ContainsAny(text[:n], "\r\n") {
 		return text[:n], text[n:]
 	}
 	var b strings.Builder

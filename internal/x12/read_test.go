@@ -147,6 +147,9 @@ func TestEnvelopeFaults(t *testing.T) {
 		"a letter as separator":       {change("*T*:~", "*T*A~"), "ISA", 1, 16},
 		"one separator twice":         {change("*T*:~", "*T**~"), "ISA", 1, 16},
 		"repetition as element":       {change("*0930*^*00501", "*0930***00501"), "ISA", 1, 11},
+		"a short date":                {change("*261103*", "*2611 3*"), "ISA", 1, 9},
+		"no control number":           {change("*000000101*0*", "*         *0*"), "ISA", 1, 13},
+		"no sender":                   {change("*ZZ*12345          *", "*ZZ*               *"), "ISA", 1, 6},
 		"an older version":            {change("*00501*", "*00401*"), "ISA", 1, 12},
 		"no usage":                    {change("*0*T*:", "*0*X*:"), "ISA", 1, 15},
 		"another receiver":            {change("*ZZ*VIGIL01        *", "*ZZ*SOMEBODYELSE   *"), "ISA", 1, 8},
@@ -267,5 +270,15 @@ func TestNothingIsPrinted(t *testing.T) {
 	}
 	if got := p.Claims[0].LogValue().String(); got != "[x12]" {
 		t.Errorf("logged as %q", got)
+	}
+}
+
+// Elements that are filled up with blanks say what they say without them.
+func TestFilledUpElements(t *testing.T) {
+	plain := remittance(t, newPayer())
+	want := told(t, plain)
+	file := replaced(t, replaced(t, plain, "CLP*VC00000000*1*", "CLP* VC00000000  *1 *"), "SVC*HC:99454*", "SVC*HC:99454  *")
+	if got := told(t, file); !reflect.DeepEqual(got, want) {
+		t.Errorf("%s\nnot\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

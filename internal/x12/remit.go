@@ -1,7 +1,7 @@
 package x12
 
 func takeTotal(x *Payment, s Segment) error {
-	if x.Method != "" {
+	if x.total.ID != "" {
 		return s.fault(0, "stands there twice")
 	}
 	x.Total, x.Method, x.PaidOn, x.total = s.cents(2), s.Element(4), s.day(16), s

@@ -47,7 +47,8 @@ func claimOf(i int) x12.Claim {
 	}
 }
 
-// batchOf holds claims of every shape: for a patient insured by themselves, a spouse's, a child's, replacements, voids, a second payer.
+// batchOf holds claims of every shape: for a patient insured by themselves, a spouse's, a child's, replacements, voids, a second payer before and
+// after this one, another who bills, another place.
 func batchOf(count int) x12.Batch {
 	b := x12.Batch{
 		Submitter: x12.Submitter{Party: x12.Party{ID: "VIGIL01", Name: "Lakeside Heart & Kidney Practice"}, Contact: "Billing Office", Phone: "312-555-0101"},
@@ -57,6 +58,17 @@ func batchOf(count int) x12.Batch {
 	for i := range count {
 		c := claimOf(i)
 		switch i % 10 {
+		case 1:
+			c.Coverage.Sequence, c.Coverage.InsuranceType = "S", "12"
+			c.Others = []x12.OtherPayer{{
+				Coverage:     x12.Coverage{Payer: aetna, MemberID: "W5", Sequence: "P", Subscriber: person("O'Brien", "Pat")},
+				Relationship: "G8", ControlNumber: "AET2", DecidedOn: "2026-11-20", Paid: 10000,
+				Adjustments: []x12.Adjustment{{Group: "PR", Code: "1", Amount: 5000}, {Group: "CO", Code: "45", Amount: 1852, Quantity: "2"}},
+			}}
+		case 2:
+			c.Billing, c.Rendering = doctor, nil
+			c.Billing.TaxID, c.Billing.Address, c.Billing.Contact, c.Billing.Phone = "98-7654321", practice.Address, "Front Desk", "3125550102"
+			c.Lines[1].PlaceOfService = "02"
 		case 3:
 			patient := person("Lindström", "Åsa")
 			c.Coverage.Payer, c.Patient, c.Relationship = aetna, &patient, "01"

@@ -23,11 +23,15 @@ type Segment struct {
 	Separators
 }
 
-// Element is the nth element, from 1; "" where there is none.
-func (s Segment) Element(n int) string { return part(s.data, s.Separators.Element, n) }
+// Element is the nth element, from 1, without the blanks that some senders fill it up with; "" where there is none.
+func (s Segment) Element(n int) string {
+	return strings.Trim(part(s.data, s.Separators.Element, n), " ")
+}
 
 // Component is the mth component, from 1, of the nth element.
-func (s Segment) Component(n, m int) string { return part(s.Element(n), s.Separators.Component, m) }
+func (s Segment) Component(n, m int) string {
+	return strings.Trim(part(s.Element(n), s.Separators.Component, m), " ")
+}
 
 // Elements counts the elements.
 func (s Segment) Elements() int {
@@ -114,18 +118,17 @@ func (r rule) wrong(value string) string {
 	if r.codes != "" && !listed(r.codes, value) {
 		return "is no code that the guide has"
 	}
-	ok := true
 	switch r.kind {
 	case amount:
-		if _, ok = centsOf(value); !ok {
+		if _, ok := centsOf(value); !ok {
 			return "is no amount"
 		}
 	case decimal:
-		if ok = isDecimal(value); !ok {
+		if !isDecimal(value) {
 			return "is no number"
 		}
 	case count:
-		if ok = numeric(value) && len(value) <= 9; !ok {
+		if !numeric(value) || len(value) > 9 {
 			return "is no whole number"
 		}
 	case date:

@@ -45,7 +45,7 @@ func (w *writer) facility(p Provider) {
 
 // diagnoses is HI: the first one principal, none twice, without points. Source: 005010X222A1, HI.
 func (w *writer) diagnoses(codes []string) {
-	w.within("diagnoses", len(codes), 1, maxDiagnoses)
+	w.within("diagnoses", len(codes), maxDiagnoses)
 	var elements, seen []string
 	for i, code := range codes {
 		field := fmt.Sprintf("diagnoses[%d]", i)
@@ -141,7 +141,7 @@ func (w *writer) adjustments(field string, list []Adjustment) {
 
 // lines is loop 2400 for each service.
 func (w *writer) lines(c Claim) {
-	w.within("lines", len(c.Lines), 1, maxLines)
+	w.within("lines", len(c.Lines), maxLines)
 	seen := map[string]bool{}
 	for i, line := range c.Lines {
 		field := fmt.Sprintf("lines[%d]", i)
@@ -151,7 +151,7 @@ func (w *writer) lines(c Claim) {
 		if line.PlaceOfService != "" && line.PlaceOfService != c.PlaceOfService {
 			place = w.matching(field+".place_of_service", line.PlaceOfService, twoDigits)
 		}
-		w.add("SV1", code, w.money(field+".charge", line.Charge), "UN", w.within(field+".units", line.Units, 1, 9999), place, "",
+		w.add("SV1", code, w.money(field+".charge", line.Charge), "UN", w.within(field+".units", line.Units, 9999), place, "",
 			w.pointers(field, line, len(c.Diagnoses)))
 		w.days(field, line)
 		number := w.needed(field+".control_number", line.ControlNumber, 30)
@@ -176,13 +176,13 @@ func (w *writer) procedure(field string, line ServiceLine) string {
 }
 
 func (w *writer) pointers(field string, line ServiceLine, diagnoses int) string {
-	w.within(field+".pointers", len(line.Pointers), 1, maxPointers)
+	w.within(field+".pointers", len(line.Pointers), maxPointers)
 	var parts []string
 	for i, p := range line.Pointers {
 		if slices.Contains(line.Pointers[:i], p) {
 			w.refuse(fmt.Sprintf("%s.pointers[%d]", field, i), "stands there twice")
 		}
-		parts = append(parts, w.within(fmt.Sprintf("%s.pointers[%d]", field, i), p, 1, diagnoses))
+		parts = append(parts, w.within(fmt.Sprintf("%s.pointers[%d]", field, i), p, diagnoses))
 	}
 	return composite(parts...)
 }
@@ -206,7 +206,7 @@ func (w *writer) decisions(field string, c Claim, line ServiceLine, code string)
 		if !slices.ContainsFunc(c.Others, func(o OtherPayer) bool { return o.Payer.ID == d.PayerID }) {
 			w.refuse(at+".payer_id", "is none of the claim's other payers")
 		}
-		w.add("SVD", w.needed(at+".payer_id", d.PayerID, 80), w.money(at+".paid", d.Paid), code, "", w.within(at+".units", d.Units, 1, 9999))
+		w.add("SVD", w.needed(at+".payer_id", d.PayerID, 80), w.money(at+".paid", d.Paid), code, "", w.within(at+".units", d.Units, 9999))
 		w.adjustments(at, d.Adjustments)
 		w.add("DTP", "573", "D8", w.day(at+".decided_on", d.DecidedOn))
 	}

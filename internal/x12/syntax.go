@@ -1,7 +1,5 @@
 package x12
 
-import "strings"
-
 // Syntax is a 999: whether a group that we sent can be read, by transaction set.
 type Syntax struct {
 	Group      string // AK102: the control number of our group
@@ -133,7 +131,7 @@ func takeContext(x *Syntax, s Segment) error {
 	}
 	e, err := x.lastError(s)
 	if err == nil {
-		e.Claim = strings.TrimSpace(s.Component(1, 2))
+		e.Claim = s.Component(1, 2)
 	}
 	return err
 }

@@ -26,7 +26,7 @@ func plain(text string) (string, bool) {
 		switch {
 		case known:
 			b.WriteString(replacement)
-		case r < unicode.MaxASCII && (alphanumeric(byte(r)) || strings.ContainsRune(basic, r)):
+		case r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || strings.ContainsRune(basic, r):
 			b.WriteRune(r)
 		case unicode.Is(unicode.Mn, r): // the mark of the letter before it
 		case unicode.IsLetter(r) || unicode.IsNumber(r):

@@ -82,7 +82,7 @@ func (r Reader) installed(t testing.TB) string {
 		t.Skipf("no cache folder here for %s: %v", r.name, err)
 	}
 	sum := fnv.New32a()
-	fmt.Fprint(sum, minor, r.packages)
+	_, _ = fmt.Fprint(sum, minor, r.packages)
 	folder := filepath.Join(cache, "vigil-tests", fmt.Sprintf("%s-%08x", r.name, sum.Sum32()))
 	if _, err := os.Stat(folder); err == nil {
 		return folder

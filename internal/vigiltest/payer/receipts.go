@@ -65,9 +65,8 @@ func (p *Payer) Take(s Submission, refusals map[string]Refusal) []byte {
 	out.add("HL", "2", "1", "21", child)
 	out.add("NM1", "41", "2", s.Submitter.Name, "", "", "", "", "46", s.Submitter.ID)
 	out.add("TRN", "2", s.Batch)
-	accepted := s.Claims
+	var accepted []Claim
 	if sentBack {
-		accepted = nil
 		out.add("STC", whole.composite(), day, "U", dollars(total(s.Claims)))
 	} else {
 		accepted = kept(s.Claims, refusals)
