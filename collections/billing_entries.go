@@ -170,6 +170,7 @@ const (
 	EntryOverrideReason      = "override_reason"
 	EntryOverpaymentReason   = "overpayment_reason"
 	EntryPaidTotalCents      = "paid_total_cents"
+	EntryRejection           = "rejection"
 	EntryPatientShareCents   = "patient_responsibility_cents"
 	EntryPayerControlNumber  = "payer_control_number"
 	EntryPaymentCents        = "payment_cents"
@@ -234,6 +235,22 @@ func (e *BillingEntry) RepayBy() string              { return e.GetString(EntryR
 // OpenCents is what is still expected of a charge: less than nothing when more came than was asked for.
 func (e *BillingEntry) OpenCents() int64 {
 	return e.ChargeCents() - e.PaidTotalCents() - e.AdjustedCents() - e.PatientShareCents()
+}
+
+// Rejection is what a claim was sent back for, unread; nil while it was not.
+type Rejection struct {
+	Source string   `json:"source"` // 999 or 277CA
+	Codes  []string `json:"codes"`
+	At     string   `json:"at"`
+}
+
+// Rejection is nil for what cannot be read.
+func (e *BillingEntry) Rejection() *Rejection {
+	var r *Rejection
+	if e.UnmarshalJSONField(EntryRejection, &r) != nil {
+		return nil
+	}
+	return r
 }
 
 // Adjustment is what a payer took off a charge, and why. Source: ASC X12N 005010X221A1 (835), segment CAS.

@@ -83,6 +83,7 @@ const (
 	BillingResubmit Event = "billing.resubmit"
 	BillingVoid     Event = "billing.void"
 	BillingReturn   Event = "billing.return"
+	BillingReject   Event = "billing.reject" // a clearinghouse or payer sent the claim back unread
 	BillingAdjust   Event = "billing.adjust"
 	BillingRefund   Event = "billing.refund"
 	BillingReverse  Event = "billing.reverse" // a payer took back what it had paid or decided
@@ -91,6 +92,7 @@ const (
 
 	BillingUpdate Event = "billing.update"
 	BillingExport Event = "billing.export"
+	BillingImport Event = "billing.import"
 	BillingRun    Event = "billing.run"
 	ReportExport  Event = "report.export"
 

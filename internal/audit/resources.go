@@ -12,6 +12,8 @@ const (
 	ResourceBillingRun        = "BillingRun"
 	ResourceCareTeam          = "CareTeam"
 	ResourceClaim             = "Claim"
+	ResourceClaimBatch        = "ClaimBatch"
+	ResourceClaimResponse     = "ClaimResponse"
 	ResourceCollection        = "Collection"
 	ResourceConsent           = "Consent"
 	ResourceDevice            = "Device"

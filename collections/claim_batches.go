@@ -1,0 +1,214 @@
+package collections
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// The states of a batch.
+const (
+	BatchCreated  = "created"
+	BatchAccepted = "accepted"
+	BatchPartly   = "partly_accepted"
+	BatchRejected = "rejected"
+)
+
+// ClaimBatch is a file of claims as it left.
+type ClaimBatch struct{ core.BaseRecordProxy }
+
+// BatchDraft is a batch about to be stored.
+type BatchDraft struct {
+	ID, Number, Usage string
+	Claims, Lines     int
+	ChargeCents       int64
+	File              phi.Text
+	CreatedBy         string
+}
+
+// AddClaimBatch stores a batch.
+func AddClaimBatch(tx core.App, d BatchDraft, now time.Time) error {
+	_, err := store(tx, "store claim batch", ClaimBatches, map[string]any{
+		"id": d.ID, "interchange_control_number": d.Number, "usage": d.Usage, "claims": d.Claims, "lines": d.Lines, "total_charge_cents": d.ChargeCents,
+		"status": BatchCreated, "file": d.File.Reveal(), "created_by": d.CreatedBy, ColumnCreatedAt: Instant(now), ColumnUpdatedAt: Instant(now),
+	})
+	return err
+}
+
+// batchOutline is a batch without its file, which is opened only to be handed out.
+var batchOutline = []string{"id", "interchange_control_number", "usage", "claims", "lines", "total_charge_cents", "status", "created_by", "created_at", "updated_at"}
+
+// BatchRow is a batch without its file.
+type BatchRow struct {
+	ID          string `db:"id"`
+	Number      string `db:"interchange_control_number"`
+	Usage       string `db:"usage"`
+	Claims      int    `db:"claims"`
+	Lines       int    `db:"lines"`
+	ChargeCents int64  `db:"total_charge_cents"`
+	Status      string `db:"status"`
+	CreatedBy   string `db:"created_by"`
+	CreatedAt   string `db:"created_at"`
+	UpdatedAt   string `db:"updated_at"`
+}
+
+// PageOfClaimBatches returns a page of batches, the newest first, and how many there are in all.
+func PageOfClaimBatches(app core.App, offset, limit int) (page []BatchRow, total int, err error) {
+	if total, err = queryValue[int](app, "count claim batches", "SELECT COUNT(*) FROM claim_batches", nil); err != nil {
+		return nil, 0, err
+	}
+	err = app.DB().Select(batchOutline...).From(ClaimBatches).OrderBy("interchange_control_number DESC").Offset(int64(offset)).Limit(int64(limit)).All(&page)
+	return page, total, wrap(err, "list claim batches")
+}
+
+// FindBatchRow finds a batch without its file, by id.
+func FindBatchRow(app core.App, id string) (row BatchRow, err error) {
+	err = app.DB().Select(batchOutline...).From(ClaimBatches).Where(dbx.HashExp{"id": id}).One(&row)
+	return row, wrap(err, "find claim batch")
+}
+
+// FindBatchByNumber finds a batch without its file, by the number of its interchange.
+func FindBatchByNumber(app core.App, number string) (row BatchRow, err error) {
+	err = app.DB().Select(batchOutline...).From(ClaimBatches).Where(dbx.HashExp{"interchange_control_number": number}).One(&row)
+	return row, wrap(err, "find claim batch")
+}
+
+// BatchFile is the file of a batch.
+func BatchFile(app core.App, id string) (phi.Text, error) {
+	batch, err := findWhole[ClaimBatch](app, ClaimBatches, dbx.HashExp{"id": id})
+	if err != nil {
+		return "", err
+	}
+	return phi.Text(batch.GetString("file")), nil
+}
+
+// SetBatchStatus notes what became of a batch.
+func SetBatchStatus(tx core.App, id, status string, now time.Time) error {
+	return update(tx, "mark claim batch", ClaimBatches, dbx.Params{"status": status, ColumnUpdatedAt: Instant(now)}, dbx.HashExp{"id": id})
+}
+
+// ClaimLine is an entry as a line of a claim that left.
+type ClaimLine struct {
+	ID          string `db:"id"`
+	BatchID     string `db:"batch"`
+	EntryID     string `db:"billing_entry"`
+	Claim       string `db:"claim_control_number"`
+	Line        string `db:"line_control_number"`
+	Frequency   string `db:"frequency"`
+	ChargeCents int64  `db:"charge_cents"`
+	Carried     bool   `db:"carried"`
+}
+
+// AddClaimLine stores a line, and how the entry is known from now on.
+func AddClaimLine(tx core.App, l ClaimLine, now time.Time) error {
+	_, err := store(tx, "store claim line", ClaimLines, map[string]any{
+		"id": NewUUID(), "batch": l.BatchID, "billing_entry": l.EntryID, "claim_control_number": l.Claim, "line_control_number": l.Line,
+		"frequency": l.Frequency, "charge_cents": l.ChargeCents, "carried": l.Carried,
+	})
+	if err != nil {
+		return err
+	}
+	return update(tx, "mark billing entry", BillingEntries, dbx.Params{
+		EntryClaimControlNumber: l.Claim, EntryBatch: l.BatchID, "rejection": nil, ColumnUpdatedAt: Instant(now),
+	}, dbx.HashExp{"id": l.EntryID})
+}
+
+const claimLineColumns = "SELECT id, batch, billing_entry, claim_control_number, line_control_number, frequency, CAST(charge_cents AS INTEGER) AS charge_cents, carried FROM claim_lines "
+
+// LinesOfClaim are the lines of a claim, in their order.
+func LinesOfClaim(app core.App, control string) ([]ClaimLine, error) {
+	return queryAll[ClaimLine](app, "read claim lines", claimLineColumns+"WHERE claim_control_number = {:claim} ORDER BY line_control_number", dbx.Params{"claim": control})
+}
+
+// LinesOfBatch are the lines of a batch, in their order.
+func LinesOfBatch(app core.App, batchID string) ([]ClaimLine, error) {
+	return queryAll[ClaimLine](app, "read claim lines", claimLineColumns+"WHERE batch = {:batch} ORDER BY line_control_number", dbx.Params{"batch": batchID})
+}
+
+// SetPayerControlNumber notes by which number the payer knows the claim of an entry, while the entry stands on that claim.
+func SetPayerControlNumber(tx core.App, entryID, claim, number string, now time.Time) error {
+	return update(tx, "mark billing entry", BillingEntries, dbx.Params{EntryPayerControlNumber: number, ColumnUpdatedAt: Instant(now)},
+		dbx.HashExp{"id": entryID, EntryClaimControlNumber: claim})
+}
+
+// EntriesToSend are the entries of a month that may stand in a batch: reviewed ones, and those submitted or to be voided that stood in none since.
+func EntriesToSend(app core.App, first, last string) ([]string, error) {
+	return queryColumn[string](app, "list entries to send", `SELECT id FROM billing_entries WHERE service_date BETWEEN {:first} AND {:last} AND payer != ''
+		AND (lifecycle_status = 'reviewed' OR lifecycle_status IN ('submitted', 'void_requested') AND claim_batch = '') ORDER BY service_date, id`,
+		dbx.Params{"first": first, "last": last})
+}
+
+// Unmatched is what of a response a person has to look at.
+type Unmatched struct {
+	Segment       string `json:"segment"`
+	ControlNumber string `json:"control_number"`
+	AmountCents   int64  `json:"amount_cents"`
+	Reason        string `json:"reason"`
+}
+
+// ClaimResponse is a file that came back.
+type ClaimResponse struct{ core.BaseRecordProxy }
+
+// ResponseDraft is a response about to be stored.
+type ResponseDraft struct {
+	Digest, Type, ControlNumber, CreatedBy string
+	File                                   phi.Text // base64
+}
+
+// AddClaimResponse stores a response that is still to be applied.
+func AddClaimResponse(tx core.App, d ResponseDraft, now time.Time) (*ClaimResponse, error) {
+	record, err := store(tx, "store claim response", ClaimResponses, map[string]any{
+		"id": NewUUID(), "digest": d.Digest, "type": d.Type, "control_number": d.ControlNumber, "unmatched": []Unmatched{}, "file": d.File.Reveal(),
+		"created_by": d.CreatedBy, ColumnCreatedAt: Instant(now),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return as[ClaimResponse](record), nil
+}
+
+// FindClaimResponse finds a response by id.
+func FindClaimResponse(app core.App, id string) (*ClaimResponse, error) {
+	return find[ClaimResponse](app, ClaimResponses, dbx.HashExp{"id": id})
+}
+
+// FindResponseByDigest finds a response by what the file holds.
+func FindResponseByDigest(app core.App, digest string) (*ClaimResponse, error) {
+	return find[ClaimResponse](app, ClaimResponses, dbx.HashExp{"digest": digest})
+}
+
+// PageOfClaimResponses returns a page of responses, the newest first, and how many there are in all.
+func PageOfClaimResponses(app core.App, offset, limit int) ([]*ClaimResponse, int, error) {
+	return pageOf[ClaimResponse](app, ClaimResponses, nil, []string{"created_at DESC", "id DESC"}, offset, limit)
+}
+
+// FinishClaimResponse notes what a response did.
+func FinishClaimResponse(tx core.App, id string, applied int, unmatched []Unmatched, now time.Time) error {
+	if unmatched == nil {
+		unmatched = []Unmatched{}
+	}
+	encoded, err := json.Marshal(unmatched)
+	if err != nil {
+		return wrap(err, "encode what is unmatched")
+	}
+	return update(tx, "finish claim response", ClaimResponses, dbx.Params{"applied": applied, "unmatched": string(encoded), "finished_at": Instant(now)}, dbx.HashExp{"id": id})
+}
+
+func (r *ClaimResponse) Type() string          { return r.GetString("type") }
+func (r *ClaimResponse) ControlNumber() string { return r.GetString("control_number") }
+func (r *ClaimResponse) Applied() int          { return r.GetInt("applied") }
+func (r *ClaimResponse) CreatedBy() string     { return r.GetString("created_by") }
+func (r *ClaimResponse) CreatedAt() time.Time  { return instantOf(r, ColumnCreatedAt) }
+func (r *ClaimResponse) FinishedAt() time.Time { return instantOf(r, "finished_at") }
+
+// Unmatched is what a person has to look at.
+func (r *ClaimResponse) Unmatched() (list []Unmatched) {
+	if r.UnmarshalJSONField("unmatched", &list) != nil {
+		return nil
+	}
+	return list
+}

@@ -1,0 +1,281 @@
+// Package clearinghouse carries claims to payers and their answers back: which lines stand together on a claim, the numbers by which they are
+// known, the file that leaves, and what each answer does to the lines it names, once. It refuses to know how a file travels.
+package clearinghouse
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/claims"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/x12"
+)
+
+// House sends the claims of one practice.
+type House struct{ Billing *billing.Engine }
+
+// MaxLines is how many entries one batch takes.
+const MaxLines = 1000
+
+// Refusal is what stands against a line of a batch.
+type Refusal struct {
+	EntryID string           `json:"entry_id"`
+	Errors  []claims.Finding `json:"errors"`
+}
+
+// The findings of batches beside those of preflight.
+const (
+	WrongState = "invalid_transition"
+	NotForEDI  = claims.SelfPay
+	Unwritable = "not_representable"
+)
+
+// Send makes a batch of entries: reviewed ones, which become submitted, and such submitted ones or ones to be voided that stood in none since. It is
+// all of them or none: what stands against any is an invalid_state fault with each line's errors. Source: docs/decisions/claims.md, "Batches".
+func (h House) Send(app core.App, entryIDs []string, by audit.Actor, now time.Time) (row collections.BatchRow, err error) {
+	entries, err := collections.BillingEntriesByID(app, entryIDs)
+	if err != nil {
+		return row, err
+	}
+	plan, err := h.plan(app, entryIDs, entries, now)
+	if err != nil {
+		return row, err
+	}
+	err = app.RunInTransaction(func(tx core.App) error {
+		number, err := takeNumber(tx, now)
+		if err != nil {
+			return err
+		}
+		plan.number(number)
+		file, err := plan.file(h, number, now)
+		if err != nil {
+			return err
+		}
+		if row, err = h.store(tx, plan, number, file, by, now); err != nil {
+			return err
+		}
+		return audit.Append(tx, audit.Entry{
+			Event: audit.BillingExport, Actor: by, ResourceType: audit.ResourceClaimBatch, ResourceID: row.ID,
+			Changes: audit.Changes{"interchange_control_number": {New: row.Number}, "claims": {New: row.Claims}, "lines": {New: row.Lines}},
+		}, now)
+	})
+	return row, err
+}
+
+// epoch is from when interchanges are numbered.
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// takeNumber takes the next number of an interchange: one more than the last, and at least the minutes since the epoch, so that a practice that was
+// brought back from a backup does not send old numbers anew. Nine digits last for nineteen centuries.
+func takeNumber(tx core.App, now time.Time) (int64, error) {
+	const sequence = "claim-interchanges"
+	last, err := collections.LastNumber(tx, sequence)
+	if err != nil {
+		return 0, err
+	}
+	number := max(last+1, int64(now.Sub(epoch)/time.Minute))
+	return number, collections.SetLastNumber(tx, sequence, number)
+}
+
+// sent is a claim of a batch.
+type sent struct {
+	control   string
+	frequency string
+	payer     string // the payer's number of the claim that is replaced or voided
+	lines     []sentLine
+}
+
+// sentLine is an entry as a line. Carried ones stand on a replacement only because they stood on the claim that is replaced.
+type sentLine struct {
+	claims.Claim
+	entry   *collections.BillingEntry
+	carried bool
+	control string
+}
+
+type plan struct{ claims []*sent }
+
+// number gives every claim and line its number: of the interchange, and the place in it.
+func (p plan) number(interchange int64) {
+	for i, c := range p.claims {
+		c.control = fmt.Sprintf("V%09dC%05d", interchange, i+1)
+		for n := range c.lines {
+			c.lines[n].control = fmt.Sprintf("%sL%02d", c.control, n+1)
+		}
+	}
+}
+
+// plan puts lines together into claims and refuses the batch when anything stands against a line.
+func (h House) plan(app core.App, ids []string, entries []*collections.BillingEntry, now time.Time) (plan, error) {
+	loaded, err := h.Billing.Claims.Load(app, entries)
+	if err != nil {
+		return plan{}, err
+	}
+	var refusals []Refusal
+	today, groups := h.Billing.Day(now), map[string]*sent{}
+	var p plan
+	found := map[string]bool{}
+	for i, entry := range entries {
+		found[entry.Id] = true
+		if wrong := standsAgainst(entry, loaded[i], today); len(wrong) > 0 {
+			refusals = append(refusals, Refusal{entry.Id, wrong})
+			continue
+		}
+		key := groupOf(loaded[i], entry)
+		if groups[key] == nil {
+			groups[key] = &sent{frequency: loaded[i].Frequency, payer: loaded[i].PayerControl}
+			p.claims = append(p.claims, groups[key])
+		}
+		if loaded[i].Frequency == claims.Replacement {
+			groups[key].frequency = claims.Replacement // of lines that are sent anew beside some that are voided
+		}
+		groups[key].lines = append(groups[key].lines, sentLine{Claim: loaded[i], entry: entry})
+	}
+	for _, id := range ids {
+		if !found[id] {
+			refusals = append(refusals, Refusal{id, []claims.Finding{{Code: "not_found", Field: "entry_ids", Message: "There is no such entry."}}})
+		}
+	}
+	if len(refusals) > 0 {
+		return p, fault.State("invalid_state", "A payer would refuse some of these lines.").With("warnings", []string{billing.PreflightErrors}).With("lines", refusals)
+	}
+	for _, c := range p.claims {
+		if err := h.carry(app, c); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// groupOf is which lines stand on one claim: those of a patient, a payer, a period and a provider; or those that stood on the claim that is replaced
+// or voided.
+func groupOf(c claims.Claim, entry *collections.BillingEntry) string {
+	if c.Frequency != claims.Original {
+		return strings.Join([]string{"again", cmp.Or(entry.ClaimControlNumber(), entry.Id)}, "|")
+	}
+	return strings.Join([]string{c.PatientID, c.Payer.ID, c.Provider.ID, entry.PeriodStart(), entry.PeriodEnd()}, "|")
+}
+
+// standsAgainst is what keeps an entry out of a batch.
+func standsAgainst(entry *collections.BillingEntry, c claims.Claim, today string) []claims.Finding {
+	ready := entry.Status() == billing.Reviewed || entry.BatchID() == "" && (entry.Status() == billing.Submitted || entry.Status() == billing.VoidRequested)
+	if !ready {
+		return []claims.Finding{{Code: WrongState, Field: "lifecycle_status", Message: "The entry is " + strings.ReplaceAll(entry.Status(), "_", " ") + ", and was sent or is not reviewed."}}
+	}
+	if c.SelfPay() {
+		return []claims.Finding{{Code: NotForEDI, Field: "insurance.payer_id", Message: "The patient pays: no claim is made."}}
+	}
+	if c.Submitter.ID == "" {
+		return []claims.Finding{{Code: claims.MissingSubmitter, Field: "VIGIL_CLAIMS_SUBMITTER_ID", Message: "The submitter's id is not set."}}
+	}
+	return claims.Preflight(c, today).Errors
+}
+
+// carry completes a claim that is sent again: a replacement or a void is of the whole claim, so that lines of it which stand are told anew, and what is
+// voided beside lines that stand is a replacement without it. Source: ASC X12N 005010X222A1 (837P), CLM05-3.
+func (h House) carry(app core.App, c *sent) error {
+	if c.frequency == claims.Original {
+		return nil
+	}
+	old := c.lines[0].entry.ClaimControlNumber()
+	if old == "" {
+		return nil // it left by other ways: what stood beside it nobody here knows
+	}
+	lines, err := collections.LinesOfClaim(app, old)
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for _, l := range lines {
+		if !slices.ContainsFunc(c.lines, func(s sentLine) bool { return s.EntryID == l.EntryID }) {
+			ids = append(ids, l.EntryID)
+		}
+	}
+	entries, err := collections.BillingEntriesByID(app, ids)
+	if err != nil {
+		return err
+	}
+	entries = slices.DeleteFunc(entries, func(e *collections.BillingEntry) bool {
+		return !slices.Contains([]string{billing.Submitted, billing.Paid, billing.Appealed}, e.Status()) || e.ClaimControlNumber() != old
+	})
+	loaded, err := h.Billing.Claims.Load(app, entries)
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	for i, entry := range entries {
+		loaded[i].Frequency = claims.Replacement
+		c.lines = append(c.lines, sentLine{Claim: loaded[i], entry: entry, carried: true})
+	}
+	c.frequency = claims.Replacement
+	return nil
+}
+
+// told are the lines that the file has: on a replacement none that is to be voided.
+func (c *sent) told() []sentLine {
+	if c.frequency != claims.Replacement {
+		return c.lines
+	}
+	return slices.DeleteFunc(slices.Clone(c.lines), func(l sentLine) bool { return l.Frequency == claims.VoidOfClaim })
+}
+
+// store stores the batch, its lines, and what becomes of the entries.
+func (h House) store(tx core.App, p plan, number int64, file []byte, by audit.Actor, now time.Time) (row collections.BatchRow, err error) {
+	d := collections.BatchDraft{
+		ID: collections.NewUUID(), Number: fmt.Sprintf("%09d", number), Usage: h.Billing.Claims.Submitter.Usage, Claims: len(p.claims), File: phi.Text(file), CreatedBy: by.Email,
+	}
+	for _, c := range p.claims {
+		for _, l := range c.told() {
+			d.Lines++
+			d.ChargeCents += l.ChargeCents
+		}
+	}
+	if err := collections.AddClaimBatch(tx, d, now); err != nil {
+		return row, err
+	}
+	for _, c := range p.claims {
+		for _, l := range c.lines {
+			if l.entry.Status() == billing.Reviewed {
+				if _, err := h.Billing.Do(tx, l.EntryID, h.Billing.Submit(d.Number, time.Time{}, now), by, now); err != nil {
+					return row, err
+				}
+			}
+			err := collections.AddClaimLine(tx, collections.ClaimLine{
+				BatchID: d.ID, EntryID: l.EntryID, Claim: c.control, Line: l.control, Frequency: l.Frequency, ChargeCents: l.ChargeCents, Carried: l.carried,
+			}, now)
+			if err != nil {
+				return row, err
+			}
+		}
+	}
+	return collections.FindBatchRow(tx, d.ID)
+}
+
+// file is the batch as an 837P.
+func (p plan) file(h House, number int64, now time.Time) ([]byte, error) {
+	desk := h.Billing.Claims
+	s := desk.Submitter
+	batch := x12.Batch{
+		Submitter: x12.Submitter{
+			Party: x12.Party{ID: s.ID, Name: cmp.Or(s.Name, desk.Practice.Name)}, Contact: s.Contact, Phone: cmp.Or(s.Phone, desk.Practice.Phone),
+		},
+		Receiver: x12.Party{ID: s.ReceiverID, Name: s.ReceiverName}, Usage: s.Usage,
+		Interchange: int(number), Group: int(number), Set: 1, Reference: fmt.Sprintf("%09d", number), At: now.In(h.Billing.Zone),
+	}
+	for _, c := range p.claims {
+		batch.Claims = append(batch.Claims, c.form())
+	}
+	file, err := batch.Bytes()
+	if err != nil {
+		return nil, p.unwritable(err)
+	}
+	return file, nil
+}

@@ -1,0 +1,176 @@
+package clearinghouse
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/x12"
+)
+
+// The words of CLP02 that decide nothing about a claim of ours: sent on undecided, and a forecast. Source: ASC X12N 005010X221A1 (835), CLP02.
+var undecided = map[string]string{"23": "sent_on", "25": "forecast"}
+
+// payment applies what a payer decided, claim by claim. What is about no single claim is for a person.
+func (t *taking) payment(p x12.Payment) error {
+	for _, c := range p.Claims {
+		if reason := undecided[c.Status]; reason != "" {
+			t.leave("CLP", c.ControlNumber, c.Paid, reason)
+			continue
+		}
+		if err := t.decision(p, c); err != nil {
+			return err
+		}
+	}
+	for _, o := range p.Others {
+		t.leave("PLB", o.Reference, o.Amount, "PLB "+o.Reason)
+	}
+	return nil
+}
+
+// decided is what a payer decided about one line.
+type decided struct {
+	line        collections.ClaimLine
+	paid        x12.Cents
+	adjustments []collections.Adjustment
+}
+
+// decision applies what a payer decided about one claim.
+func (t *taking) decision(p x12.Payment, c x12.ClaimPayment) error {
+	lines, err := collections.LinesOfClaim(t.app, c.ControlNumber)
+	if err != nil {
+		return err
+	}
+	lines = slices.DeleteFunc(lines, func(l collections.ClaimLine) bool { return l.Frequency == "8" && len(lines) > 1 && !wholly(lines) })
+	if len(lines) == 0 {
+		t.leave("CLP", c.ControlNumber, c.Paid, "unknown_claim")
+		return nil
+	}
+	parts, reason := apportion(c, lines)
+	if reason != "" {
+		t.leave("CLP", c.ControlNumber, c.Paid, reason)
+		return nil
+	}
+	for _, d := range parts {
+		if err := t.book(p, c, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wholly reports whether all lines of a claim were to be voided.
+func wholly(lines []collections.ClaimLine) bool {
+	return !slices.ContainsFunc(lines, func(l collections.ClaimLine) bool { return l.Frequency != "8" })
+}
+
+// apportion gives each line of ours what was decided about it: by our number of the line, else by the only line there is. What was decided about the
+// claim as a whole goes to its lines in their order, as far as each has something open.
+func apportion(c x12.ClaimPayment, lines []collections.ClaimLine) (parts []decided, reason string) {
+	sign := x12.Cents(1)
+	if c.Reversal() {
+		sign = -1
+	}
+	if len(c.Lines) == 0 {
+		return wholeClaim(c, lines, sign)
+	}
+	for _, told := range c.Lines {
+		i := slices.IndexFunc(lines, func(l collections.ClaimLine) bool { return l.Line == told.ControlNumber })
+		if i < 0 && told.ControlNumber == "" && len(lines) == 1 && len(c.Lines) == 1 {
+			i = 0
+		}
+		if i < 0 {
+			return nil, "unknown_line"
+		}
+		parts = append(parts, decided{lines[i], sign * told.Paid, adjustments(told.Adjustments, told.Remarks, sign)})
+	}
+	spread(parts, adjustments(c.Adjustments, c.Remarks, sign))
+	return parts, ""
+}
+
+// wholeClaim is a decision without lines: of a claim with one line it is that line's; a denial is of each line whole.
+func wholeClaim(c x12.ClaimPayment, lines []collections.ClaimLine, sign x12.Cents) ([]decided, string) {
+	list := adjustments(c.Adjustments, c.Remarks, sign)
+	if len(lines) == 1 {
+		return []decided{{lines[0], sign * c.Paid, list}}, ""
+	}
+	if !c.Denied() || c.Paid != 0 {
+		return nil, "no_service_lines"
+	}
+	parts := make([]decided, len(lines))
+	for i, l := range lines {
+		parts[i] = decided{line: l}
+	}
+	spread(parts, list)
+	return parts, ""
+}
+
+// adjustments are a payer's, with its remarks at the first of them. Of a reversal they are what is taken back.
+func adjustments(list []x12.Adjustment, remarks []string, sign x12.Cents) []collections.Adjustment {
+	var out []collections.Adjustment
+	for i, a := range list {
+		adjusted := collections.Adjustment{Group: a.Group, CARC: a.Code, AmountCents: int64(sign * a.Amount), RARC: []string{}}
+		if i == 0 {
+			adjusted.RARC = append(adjusted.RARC, remarks...)
+		}
+		out = append(out, adjusted)
+	}
+	return out
+}
+
+// spread gives adjustments of a claim to its lines.
+func spread(parts []decided, list []collections.Adjustment) {
+	for _, a := range list {
+		left := a.AmountCents
+		for i := range parts {
+			part := min(left, max(0, parts[i].open()))
+			if i == len(parts)-1 {
+				part = left // what is more than all is open belongs to somebody: the last shows it
+			}
+			if part == 0 {
+				continue
+			}
+			share := a
+			share.AmountCents = part
+			parts[i].adjustments = append(parts[i].adjustments, share)
+			left -= part
+		}
+	}
+}
+
+// open is what nobody has decided about.
+func (d decided) open() int64 {
+	open := d.line.ChargeCents - int64(d.paid)
+	for _, a := range d.adjustments {
+		open -= a.AmountCents
+	}
+	return open
+}
+
+// owed reports whether the patient owes a part.
+func (d decided) owed() bool {
+	return slices.ContainsFunc(d.adjustments, func(a collections.Adjustment) bool { return a.Group == billing.PatientGroup && a.AmountCents > 0 })
+}
+
+// book applies a decision to its line, once. A line of which nothing was paid and nothing is the patient's is denied, whatever became of the others.
+func (t *taking) book(p x12.Payment, c x12.ClaimPayment, d decided) error {
+	r := billing.Remittance{
+		Kind: billing.RemittedPayment, Secondary: slices.Contains([]string{"2", "3", "20", "21"}, c.Status), Paid: billing.Cents(d.paid), Date: p.PaidOn,
+		Reference: p.Trace, PayerControlNumber: c.PayerControlNumber, Adjustments: d.adjustments,
+	}
+	switch {
+	case c.Reversal():
+		r.Kind = billing.RemittedReversal
+	case c.Denied() || d.paid == 0 && !d.owed() && d.line.ChargeCents > 0:
+		r.Kind = billing.RemittedDenial
+	}
+	key := fmt.Sprintf("835|%s|%s|%s|%s|%d", p.PayerNumber, p.Trace, d.line.Line, c.Status, d.paid)
+	t.keys[key]++
+	r.Key = fmt.Sprintf("%s|%d", key, t.keys[key])
+	_, repeated, err := t.Billing.ApplyRemittance(t.app, d.line.EntryID, r, t.by, t.now)
+	if repeated {
+		return nil
+	}
+	return t.done(err, "CLP", c.ControlNumber, d.paid)
+}
