@@ -44,9 +44,10 @@ func KnownAlerts(app core.App, patientID, alertType string, open, acknowledged t
 }
 
 // ToldSince reports whether an alert of a type about a patient was raised since a time and told: a critical one when critical is asked for.
+// One that came late says nothing of now, whoever heard of it.
 func ToldSince(app core.App, patientID, alertType string, critical bool, since time.Time) (bool, error) {
 	return queryValue[bool](app, "look for an alert that was told", `SELECT EXISTS (SELECT 1 FROM alerts
-		WHERE patient = {:patient} AND type = {:type} AND created_at >= {:since} AND snoozed = FALSE AND level IN ('critical', 'warning')
+		WHERE patient = {:patient} AND type = {:type} AND created_at >= {:since} AND snoozed = FALSE AND late = FALSE AND level IN ('critical', 'warning')
 			AND (level = 'critical' OR NOT {:critical}))`,
 		dbx.Params{"patient": patientID, "type": alertType, "since": Instant(since), "critical": critical})
 }
