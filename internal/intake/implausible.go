@@ -206,6 +206,9 @@ func (e *Engine) tell(tx core.App, c claim, now time.Time) error {
 			return "", err
 		}
 		if n.stat {
+			if n.draft.Worse, err = c.worse(tx, picture, now); err != nil {
+				return "", err
+			}
 			if err := escalate(tx, picture, n.draft, id, label, now); err != nil {
 				return "", err
 			}
@@ -214,11 +217,26 @@ func (e *Engine) tell(tx core.App, c claim, now time.Time) error {
 	})
 }
 
+// worse reports whether a claim is about more than what people have heard of as critical.
+func (c claim) worse(tx core.App, picture triage.Picture, now time.Time) (bool, error) {
+	told, err := triage.Told(tx, picture, now)
+	if _, open := picture.OpenBySystem(); err != nil || !open && len(told) == 0 {
+		return false, err
+	}
+	var values []alerts.Reported
+	for _, p := range vitals.Watched {
+		if value := c.Reading.Value(p); value != nil {
+			values = append(values, alerts.Reported{Of: p, Value: *value})
+		}
+	}
+	return alerts.WorseReported(values, picture.Thresholds, told), nil
+}
+
 // announce has people told of an alert, in the app only where it is over already.
 func (n notice) announce(tx core.App, alertID, label string, now time.Time) error {
 	told := notifications.Announcement{
 		Kind: notifications.AlertRaised, Severity: string(alerts.Critical), PatientID: n.draft.PatientID, AlertID: alertID,
-		Body: label + ": " + n.draft.Finding.Message, Key: alerts.AnnouncementKey(alertID),
+		Body: label + ": " + n.draft.Finding.Message, Key: alerts.AnnouncementKey(alertID), AtOnce: n.draft.Worse,
 	}
 	if n.known {
 		told.Kind, told.Key = notifications.ReadingSuperseded, told.Key+" superseded"
@@ -241,14 +259,18 @@ func escalate(tx core.App, picture triage.Picture, draft alerts.Draft, alertID, 
 	}
 	key, why := "escalation "+id, draft.Finding.Message
 	if !opened {
-		again := false
+		again, worse := draft.Worse, phi.Text("")
+		if draft.Worse {
+			worse = phi.Text(draft.Finding.Message)
+		}
 		for _, active := range picture.Escalations {
 			again = again || (active.ID == id && active.Renotify(now))
 		}
-		if err := escalations.Join(tx, id, again, now); err != nil || !again {
+		joined := escalations.JoinedBy(worse)
+		if err := escalations.Join(tx, id, again, joined, now); err != nil || !again {
 			return err
 		}
-		key, why = key+" joined "+collections.Instant(now), "A further critical reading."
+		key, why = key+" joined "+collections.Instant(now), joined.Reveal()
 	}
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: notifications.EscalationOpened, Severity: string(alerts.Critical), PatientID: draft.PatientID, EscalationID: id, AlertID: alertID,

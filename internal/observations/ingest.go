@@ -127,6 +127,9 @@ func (e *Engine) consequences(
 	if situation.MayWait, err = e.mayWait(tx, o, picture.Thresholds, now); err != nil {
 		return Outcome{}, err
 	}
+	if situation.Told, err = lookForTold(tx, o.judged(), picture, now); err != nil {
+		return Outcome{}, err
+	}
 	if err := e.lookAround(tx, &situation, o, s.Following, now); err != nil {
 		return Outcome{}, err
 	}
