@@ -97,7 +97,7 @@ func (w *withdrawal) recount() error {
 		w.observation.status())
 }
 
-// rank works out anew what the patient's latest readings are, and where the patient ranks.
+// rank works out anew what the patient's latest readings are, what snoozes know, and where the patient ranks.
 func (w *withdrawal) rank() error {
 	var readings []vitals.Reading
 	add := func(column string, kinds ...vitals.Kind) error {
@@ -125,6 +125,9 @@ func (w *withdrawal) rank() error {
 		latest = latest.With(r)
 	}
 	return ranking.Change(w.tx, w.now, func(tx core.App) (string, error) {
-		return w.observation.PatientID, triage.ReplaceLatest(tx, w.observation.PatientID, latest)
+		if err := triage.ReplaceLatest(tx, w.observation.PatientID, latest); err != nil {
+			return "", err
+		}
+		return w.observation.PatientID, ranking.Forget(tx, w.observation.PatientID, w.raised, w.by, w.now)
 	})
 }
