@@ -15,8 +15,12 @@ func TestSweepsAreNotExactlyAMinuteApart(t *testing.T) {
 		early time.Duration
 		tiers int
 	}{
-		{"on time", 0, 1}, {"a microsecond", time.Microsecond, 1}, {"some milliseconds", 40 * time.Millisecond, 1},
-		{"half a second", 500 * time.Millisecond, 1}, {"more than that", 501 * time.Millisecond, 0}, {"a second", time.Second, 0},
+		{"on time", 0, 1},
+		{"a microsecond", time.Microsecond, 1},
+		{"some milliseconds", 40 * time.Millisecond, 1},
+		{"half a second", 500 * time.Millisecond, 1},
+		{"more than that", 501 * time.Millisecond, 0},
+		{"a second", time.Second, 0},
 	} {
 		for _, deadline := range []time.Duration{15 * time.Minute, 30 * time.Minute, time.Hour} {
 			p, _, _ := staffed(t)
