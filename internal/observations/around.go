@@ -92,7 +92,7 @@ func (e *Engine) lookAround(tx core.App, s *Situation, o Observation, following 
 	}
 	groups := spoken(r)
 	breaches := func(alertType string) bool {
-		return slices.ContainsFunc(alerts.Evaluate(r, s.Picture.Thresholds, s.Picture.Weighings, now), func(f alerts.Finding) bool {
+		return slices.ContainsFunc(alerts.Evaluate(r, s.Picture.Thresholds, s.Picture.Weighings), func(f alerts.Finding) bool {
 			return f.Type == alertType && f.Breached()
 		})
 	}
@@ -176,20 +176,20 @@ func measuredAfter(tx core.App, patientID string, groups [][]*vitals.Parameter, 
 
 // sequence is what was measured around a reading that is not the newest, with the reading in its place, and what each means by the
 // bounds in force; nil for the newest.
-func (s Situation) sequence(o Observation, r vitals.Reading, findings []alerts.Finding, now time.Time) []alerts.Judged {
+func (s Situation) sequence(o Observation, r vitals.Reading, findings []alerts.Finding) []alerts.Judged {
 	if !s.Around.Unordered {
 		return nil
 	}
 	weighings := slices.Concat(s.Picture.Weighings, weighingsOf(r), weighingsOf(readingsOf(s.Around.Others)...))
-	sequence := append(judgeAll(s.Around.Others, s.Picture.Thresholds, weighings, now), judgedAs(o, findings))
+	sequence := append(judgeAll(s.Around.Others, s.Picture.Thresholds, weighings), judgedAs(o, findings))
 	slices.SortStableFunc(sequence, func(a, b alerts.Judged) int { return a.MeasuredAt.Compare(b.MeasuredAt) })
 	return sequence
 }
 
-func judgeAll(list []Observation, t alerts.Thresholds, weighings []alerts.Weighing, now time.Time) []alerts.Judged {
+func judgeAll(list []Observation, t alerts.Thresholds, weighings []alerts.Weighing) []alerts.Judged {
 	judged := make([]alerts.Judged, 0, len(list)+1)
 	for _, o := range list {
-		judged = append(judged, judgedAs(o, alerts.Evaluate(o.Reading, t, weighings, now)))
+		judged = append(judged, judgedAs(o, alerts.Evaluate(o.Reading, t, weighings)))
 	}
 	return judged
 }
@@ -217,6 +217,7 @@ func weighingsOf(readings ...vitals.Reading) (list []alerts.Weighing) {
 // everything had come in its order.
 func (s Situation) date(raised *alerts.Draft, sequence []alerts.Judged, rules Rules, now time.Time) {
 	if raised.Late = rules.late(raised.MeasuredAt, now); raised.Late {
+		raised.Finding.Date(raised.MeasuredAt)
 		raised.Superseded = slices.Contains(s.Around.Superseded, raised.Finding.Type)
 		return
 	}

@@ -84,7 +84,7 @@ func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 	if o.addition != nil {
 		judged = *o.addition
 	}
-	findings := alerts.Evaluate(judged, picture.Thresholds, picture.Weighings, now)
+	findings := alerts.Evaluate(judged, picture.Thresholds, picture.Weighings)
 	effects := Effects{
 		Observation: o, Transmit: o.FHIRStatus != "" && o.addition == nil,
 		PatientDay: o.Reading.MeasuredAt.In(s.PatientZone).Format(time.DateOnly),
@@ -93,7 +93,7 @@ func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 		DeviceReading: s.DeviceAssigned && o.Source != vitals.SourcePortal,
 	}
 	effects.TransmitHeartRate = rules.SendHeartRate && o.FHIRStatus != "" && fhir.HasHeartRate(judged)
-	sequence := s.sequence(o, judged, findings, now)
+	sequence := s.sequence(o, judged, findings)
 	effects.Progress = alerts.AutoResolve(picture.Open, judgedAs(o, findings), sequence, now, rules.NormalReadingsNeeded)
 	for _, finding := range findings {
 		if finding.Breached() {

@@ -99,7 +99,7 @@ func (w *withdrawal) sequence(groups [][]*vitals.Parameter, after time.Time) ([]
 	if err != nil {
 		return nil, err
 	}
-	return judgeAll(others, picture.Thresholds, slices.Concat(picture.Weighings, weighingsOf(readingsOf(others)...)), w.now), nil
+	return judgeAll(others, picture.Thresholds, slices.Concat(picture.Weighings, weighingsOf(readingsOf(others)...))), nil
 }
 
 // recountNormal brings one alert in step with the readings that are left.
