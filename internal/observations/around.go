@@ -150,17 +150,23 @@ func superseded(tx core.App, o Observation, group []*vitals.Parameter, following
 	if slices.ContainsFunc(following, func(r vitals.Reading) bool { return r.MeasuredAt.After(o.Reading.MeasuredAt) && has(r, group) }) {
 		return true, nil
 	}
-	return AnythingNewer(tx, o.PatientID, group, o.Reading.MeasuredAt, o.Origin)
+	return AllNewer(tx, o.PatientID, [][]*vitals.Parameter{group}, o.Reading.MeasuredAt, o.Origin)
 }
 
-// AnythingNewer reports whether a patient has something newer about the group, at least as reliable as the origin: what is late and has it
-// says nothing that still holds. Source: docs/decisions/alerts.md, "Late readings".
-func AnythingNewer(tx core.App, patientID string, group []*vitals.Parameter, at time.Time, origin vitals.Origin) (bool, error) {
-	columns := make([]string, len(group))
-	for i, p := range group {
-		columns[i] = p.Column
+// AllNewer reports whether a patient has something newer about each of the groups, at least as reliable as the origin: what is late and
+// is about them says nothing that still holds. Source: docs/decisions/alerts.md, "Late readings".
+func AllNewer(tx core.App, patientID string, groups [][]*vitals.Parameter, at time.Time, origin vitals.Origin) (newer bool, err error) {
+	for i, group := range groups {
+		columns := make([]string, len(group))
+		for k, p := range group {
+			columns[k] = p.Column
+		}
+		newer, err = collections.MeasuredAfter(tx, patientID, kindsOf(groups[i:i+1]), columns, at, vitals.OriginPatient.Settles(origin))
+		if err != nil || !newer {
+			return false, err
+		}
 	}
-	return collections.MeasuredAfter(tx, patientID, kindsOf([][]*vitals.Parameter{group}), columns, at, vitals.OriginPatient.Settles(origin))
+	return newer, nil
 }
 
 // measuredAfter are a patient's observations that can speak about the groups, in order of measurement, but for one.
