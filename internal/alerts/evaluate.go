@@ -56,9 +56,14 @@ const (
 	TypeIrregularHeartbeat = "irregular_heartbeat" // several flags in a row
 )
 
+// aboutReadings are the types about what was measured: the care team is to answer them, also where it is to say whose it is or when it was.
+var aboutReadings = slices.Concat(ReadingTypes, []string{TypeImplausibleReading, TypeSuspectReading, TypeDeviceClock, TypeIrregularHeartbeat})
+
+// AboutReading reports whether alerts of this type are about what was measured; the others are about devices and data that did not come.
+func AboutReading(alertType string) bool { return slices.Contains(aboutReadings, alertType) }
+
 // Types are all alert types.
-var Types = slices.Concat(ReadingTypes,
-	[]string{TypeImplausibleReading, TypeSuspectReading, TypeDeviceClock, TypeIrregularHeartbeat}, DeviceTypes)
+var Types = slices.Concat(aboutReadings, DeviceTypes)
 
 // DeviceTypes are those about devices and hubs, and about data that did not come.
 var DeviceTypes = []string{TypeMissedReading, TypeNoReading24h, TypeDeviceBattery, TypeHubOffline, TypeStaleReading, TypeDeviceInfo}

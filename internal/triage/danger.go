@@ -152,12 +152,6 @@ func stillCritical(latest []parameter, now time.Time) bool {
 	})
 }
 
-// aboutPatient reports whether alerts of this type say how the patient is; the others are about devices, data that did not come, and
-// readings that may be somebody else's.
-func aboutPatient(alertType string) bool {
-	return alerts.FromReading(alertType) || alertType == alerts.TypeImplausibleReading || alertType == alerts.TypeIrregularHeartbeat
-}
-
 // Handling says what is being done about a critical patient.
 type Handling string
 

@@ -131,8 +131,8 @@ func TestPictureHasWhatWasReported(t *testing.T) {
 		"one that cannot be opened":      {func(p string) { store(p, implausible, "", alerts.Critical, "v2:nobody:x") }, 86},
 		"one that says nothing":          {func(p string) { store(p, implausible, "", alerts.Critical, "") }, 86},
 		"an irregular heartbeat":         {func(p string) { store(p, alerts.TypeIrregularHeartbeat, "", alerts.Warning, "") }, 51},
-		"a scale somebody else stood on": {func(p string) { store(p, alerts.TypeSuspectReading, "", alerts.Warning, "") }, 0},
-		"a clock that is wrong":          {func(p string) { store(p, alerts.TypeDeviceClock, "", alerts.Warning, "") }, 0},
+		"a scale somebody else stood on": {func(p string) { store(p, alerts.TypeSuspectReading, "", alerts.Warning, "") }, 51},
+		"a clock that is wrong":          {func(p string) { store(p, alerts.TypeDeviceClock, "", alerts.Warning, "") }, 51},
 	} {
 		if err := triage.Enrol(app, name, now); err != nil {
 			t.Fatal(err)

@@ -50,7 +50,7 @@ type Circumstances struct {
 	Weighings  []alerts.Weighing
 	// Alerts were created in the last seven days.
 	Alerts AlertCounts
-	// Unanswered are the unacknowledged critical alerts about the patient's own state.
+	// Unanswered are the unacknowledged critical alerts about what was measured.
 	Unanswered []alerts.Open
 	// Undecided are acknowledged alerts whose values are neither confirmed nor discarded: they stand beside the latest values.
 	Undecided             []alerts.Open

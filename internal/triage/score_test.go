@@ -1,6 +1,7 @@
 package triage_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -355,5 +356,19 @@ func BenchmarkRate(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		triage.Rate(c, now)
+	}
+}
+
+// Every unanswered warning about a reading is one, whatever it asks; what is about devices and data that did not come is none.
+func TestEveryWarningAboutAReadingHolds(t *testing.T) {
+	for _, alertType := range alerts.Types {
+		open := []alerts.Open{{Type: alertType, Level: alerts.Warning, CreatedAt: now.Add(-time.Hour)}}
+		for what, latest := range map[string]triage.Latest{"measured": triage.Latest{}.With(pressure(120, 80)), "nothing measured": {}} {
+			score := triage.Picture{Thresholds: defaults, LastReviewedAt: now, Open: open, Latest: latest}.Place(now).Score
+			aboutReading := !slices.Contains(alerts.DeviceTypes, alertType)
+			if (score.Level == triage.RiskWarning) != aboutReading || aboutReading && score.Value != 51 {
+				t.Errorf("%s, %s: %d %s", alertType, what, score.Value, score.Level)
+			}
+		}
 	}
 }

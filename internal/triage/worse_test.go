@@ -120,7 +120,8 @@ func (p *ill) concern() concern {
 	case 1:
 		c.alert.Type, c.alert.Level = alerts.TypeNoReading24h, alerts.NoData
 	case 2:
-		c.alert.Type, c.alert.Level = alerts.TypeIrregularHeartbeat, alerts.Warning
+		questions := []string{alerts.TypeIrregularHeartbeat, alerts.TypeSuspectReading, alerts.TypeDeviceClock}
+		c.alert.Type, c.alert.Level = questions[p.IntN(len(questions))], alerts.Warning
 	case 3:
 		c.alert.Type, c.change = string(vitals.Weight), 2+15*p.Float64()
 	case 4:
