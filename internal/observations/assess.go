@@ -151,7 +151,7 @@ func (e *Effects) escalate(picture triage.Picture, primaryProvider string, now t
 
 // after is the patient's picture once the effects are written.
 func (e *Effects) after(picture triage.Picture, now time.Time) triage.Picture {
-	picture.Latest = picture.Latest.With(e.Observation.Reading)
+	picture.Latest = picture.Latest.With(e.Observation.Reading, e.Observation.Origin)
 	progress := map[string]alerts.Progress{}
 	for _, p := range e.Progress {
 		progress[p.Alert.ID] = p

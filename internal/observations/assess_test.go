@@ -225,7 +225,7 @@ func TestAssessPlace(t *testing.T) {
 		t.Errorf("%+v", e.Place)
 	}
 	older := calm()
-	older.Picture.Latest = triage.Latest{}.With(bloodPressure(120, 80))
+	older.Picture.Latest = triage.Latest{}.With(bloodPressure(120, 80), vitals.OriginDevice)
 	e = observations.Assess(observations.Observation{Reading: at(bloodPressure(150, 80), now.Add(-48*time.Hour))}, older, rules, now)
 	if latest, _ := e.Place.Latest.Value(vitals.Systolic); *latest != 120 || len(e.Alerts) != 1 {
 		t.Error("a late reading raises its alert, but is not the latest")
