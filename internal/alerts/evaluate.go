@@ -84,7 +84,9 @@ func (f Finding) Breached() bool { return f.Level != "" }
 
 // Date has the message state when the reading was taken, as that of a late one does: late data must not hide danger, nor pass for fresh.
 // Source: docs/decisions/conventions.md, "Future and past measurement times".
-func (f *Finding) Date(measuredAt time.Time) { f.Message += " Measured " + input.FormatInstant(measuredAt) + "." }
+func (f *Finding) Date(measuredAt time.Time) {
+	f.Message += " Measured " + input.FormatInstant(measuredAt) + "."
+}
 
 // Weighing is an earlier value of a parameter that is watched for its changes.
 type Weighing struct {

@@ -110,7 +110,11 @@ func TestBodies(t *testing.T) {
 func TestKeysAreMadeOfNames(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	for _, test := range []struct{ name, want string }{
-		{"Heart failure", "heart_failure_2"}, {"Heart failure", "heart_failure_3"}, {" Größe, 2. Stufe! ", "gr_e_2_stufe"}, {"心", "template"}, {"…", "template_2"},
+		{"Heart failure", "heart_failure_2"},
+		{"Heart failure", "heart_failure_3"},
+		{" Größe, 2. Stufe! ", "gr_e_2_stufe"},
+		{"心", "template"},
+		{"…", "template_2"},
 		{strings.Repeat("ab ", 30), strings.TrimRight(strings.Repeat("ab_", 16)[:46], "_")},
 	} {
 		made, err := create(t, app, fmt.Sprintf(`{"name":%q,"thresholds":{"pulse":{"high":120}}}`, test.name))

@@ -338,7 +338,7 @@ func TestRateRisesWithDeviation(t *testing.T) {
 				score := func(way float64) int {
 					c := c
 					c.Latest = triage.Latest{}
-					c.Latest = c.Latest.With(vital.read(vital.middle + way*(end-vital.middle)), vitals.OriginDevice)
+					c.Latest = c.Latest.With(vital.read(vital.middle+way*(end-vital.middle)), vitals.OriginDevice)
 					return triage.Rate(c, now).Value
 				}
 				near, far = min(near, far), max(near, far)
