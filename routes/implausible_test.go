@@ -321,6 +321,9 @@ func TestStoryImplausibleLate(t *testing.T) {
 	}
 	c.event(t, late(2)).want(400)
 	wantIn(t, c.implausible(patient), object{"late": true, "status": "active", "resolution_reason": nil})
+	if message := fmt.Sprint(c.implausible(patient)["message"]); !strings.HasSuffix(message, " Measured "+c.now.AddDate(0, 0, -2).Format(time.RFC3339)+".") {
+		t.Errorf("the message is %q", message)
+	}
 	if told := c.rows(t, `SELECT kind FROM announcements WHERE alert != ''`); !slices.Equal(told, []string{"alert_raised"}) {
 		t.Errorf("told: %q", told)
 	}

@@ -132,6 +132,9 @@ func (e *Engine) vouched(
 		event.Reading = &part
 		s = submission(*event, whose.patient, by, now)
 		s.Addition = true
+		if s.Undated, err = undated(tx, *event, whose.patient); err != nil {
+			return s, err
+		}
 	default:
 		event.Reading, event.Additions = &reading, event.Implausible.Additions
 		if s, err = e.placed(tx, *event, whose, by, now); err != nil {

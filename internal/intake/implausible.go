@@ -134,30 +134,27 @@ type notice struct {
 // superseded reports whether all that alarms in a late claim was measured since, as readings know it: by something at least as reliable,
 // group by group. Source: docs/decisions/alerts.md, "Late readings".
 func (c claim) superseded(tx core.App, t alerts.Thresholds) (over bool, err error) {
+	var alarming [][]*vitals.Parameter
 	for _, group := range c.Reading.Kind.Definition().Groups {
-		if !slices.ContainsFunc(group, func(p *vitals.Parameter) bool { return c.alarms(p, t) }) {
-			continue
-		}
-		if over, err = observations.AnythingNewer(tx, c.patientID, group, c.Reading.MeasuredAt, c.origin); err != nil || !over {
-			return false, err
+		if slices.ContainsFunc(group, func(p *vitals.Parameter) bool { return c.alarms(p, t) }) {
+			alarming = append(alarming, group)
 		}
 	}
-	return over, nil
+	return observations.AllNewer(tx, c.patientID, alarming, c.Reading.MeasuredAt, c.origin)
 }
 
 // alarms reports whether the value of a parameter is implausible, or beyond a critical bound beside one that is.
 func (c claim) alarms(p *vitals.Parameter, t alerts.Thresholds) bool {
 	value := c.Reading.Value(p)
-	if value == nil {
-		return false
-	}
-	b := c.weigh(p, *value, t.Of(p))
-	return b.outside || b.grave
+	return value != nil && (slices.Contains(c.Outside, p) || t.Alarms(p, *value))
 }
 
 // assess decides what an implausible measurement means; known says that what was measured since speaks for itself. It touches nothing.
 func (c claim) assess(t alerts.Thresholds, late, known bool) notice {
 	finding, critical := c.judge(t)
+	if late && !c.undated {
+		finding.Date(c.Reading.MeasuredAt)
+	}
 	reported := map[string]float64{}
 	for _, p := range vitals.Parameters {
 		if value := c.Reading.Value(p); value != nil {

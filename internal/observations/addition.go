@@ -68,6 +68,9 @@ func (e *Engine) complete(tx core.App, b *batch, m *memory, s Submission, now ti
 	if err := transmissions.Correct(tx, o.ID, now); err != nil {
 		return Outcome{}, err
 	}
+	if s.unjudged() {
+		return noteCompleted(b, o, s.By, now)
+	}
 	return e.consequences(tx, b, o, patient, s, now)
 }
 

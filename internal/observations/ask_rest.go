@@ -54,7 +54,7 @@ func (e *Engine) ask(tx core.App, b *batch, id string, patient holder, by audit.
 	if d.Of == nil {
 		return nil
 	}
-	question := draft(o, d.Ask(o.Reading.MeasuredAt, now), false)
+	question := draft(o, d.Ask(o.Reading.MeasuredAt, e.rules.late(o.Reading.MeasuredAt, now)), false)
 	question.Unmeasured = !d.far // there is no bound to tell
 	a := application{tx: tx, batch: b, by: by, now: now, effects: Effects{
 		Observation: o, PatientLabel: patient.label(o.PatientID), Alerts: []alerts.Draft{question},

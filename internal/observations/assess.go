@@ -87,7 +87,7 @@ func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 	if o.addition != nil {
 		judged = *o.addition
 	}
-	findings := alerts.Evaluate(judged, picture.Thresholds, picture.Weighings, now)
+	findings := alerts.Evaluate(judged, picture.Thresholds, picture.Weighings)
 	effects := Effects{
 		Observation: o, Transmit: o.FHIRStatus != "" && o.addition == nil,
 		PatientDay: o.Reading.MeasuredAt.In(s.PatientZone).Format(time.DateOnly),
@@ -96,7 +96,7 @@ func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 		DeviceReading: s.DeviceAssigned && o.Source != vitals.SourcePortal,
 	}
 	effects.TransmitHeartRate = rules.SendHeartRate && o.FHIRStatus != "" && fhir.HasHeartRate(judged)
-	sequence := s.sequence(o, judged, findings, now)
+	sequence := s.sequence(o, judged, findings)
 	effects.Progress = alerts.AutoResolve(picture.Open, judgedAs(o, findings), sequence, now, rules.NormalReadingsNeeded)
 	for _, finding := range findings {
 		if finding.Breached() {
@@ -158,7 +158,7 @@ func (e *Effects) escalate(picture triage.Picture, primaryProvider string, now t
 
 // after is the patient's picture once the effects are written.
 func (e *Effects) after(picture triage.Picture, now time.Time) triage.Picture {
-	picture.Latest = picture.Latest.With(e.Observation.Reading)
+	picture.Latest = picture.Latest.With(e.Observation.Reading, e.Observation.Origin)
 	progress := map[string]alerts.Progress{}
 	for _, p := range e.Progress {
 		progress[p.Alert.ID] = p

@@ -146,7 +146,7 @@ func (e *Engine) keepSuspect(
 	if err != nil {
 		return Outcome{}, err
 	}
-	effects := doubted(o, picture, d, !asked, now)
+	effects := e.doubted(o, picture, d, !asked, now)
 	effects.CountDay = o.Reading.MeasuredAt.In(e.rules.PracticeZone).Format(time.DateOnly)
 	if len(effects.Alerts) > 0 {
 		effects.PatientLabel = patient.holder.label(o.PatientID)
@@ -159,7 +159,7 @@ func (e *Engine) keepSuspect(
 }
 
 // doubted decides what follows from a reading that is stored and not believed: the question, and that its device is not silent.
-func doubted(o Observation, picture triage.Picture, d doubt, ask bool, now time.Time) Effects {
+func (e *Engine) doubted(o Observation, picture triage.Picture, d doubt, ask bool, now time.Time) Effects {
 	effects := Effects{Observation: o}
 	for _, alert := range picture.Open {
 		if alert.Type == alerts.TypeNoReading24h && alert.DeviceID == o.Reading.DeviceID { // the patient's own reading is still missing
@@ -167,7 +167,7 @@ func doubted(o Observation, picture triage.Picture, d doubt, ask bool, now time.
 		}
 	}
 	if ask {
-		effects.Alerts = append(effects.Alerts, draft(o, d.Ask(o.Reading.MeasuredAt, now), false))
+		effects.Alerts = append(effects.Alerts, draft(o, d.Ask(o.Reading.MeasuredAt, e.rules.late(o.Reading.MeasuredAt, now)), false))
 	}
 	effects.After = effects.after(picture, stored(now))
 	effects.After.Latest = picture.Latest

@@ -182,7 +182,7 @@ func standing(tx core.App, picture triage.Picture, kind string, now time.Time) (
 			worst = one
 		}
 	}
-	latest, measured, known := picture.Standing(kind, now)
+	latest, measured, known := picture.Standing(kind)
 	if worst.Level == alerts.Critical || worst.ID != "" && known && latest.Breached() {
 		alert, err = collections.FindAlert(tx, worst.ID)
 		return alert, open, err

@@ -119,6 +119,9 @@ func (p *Picture) weighed(reading *vitals.Reading, now time.Time) (from, to time
 		if latest, measured := p.Latest.Value(parameter); latest != nil && !measured.Before(now.Add(-vitalsWindow)) {
 			span(rule.Since(measured, rule.WindowDays), measured)
 		}
+		if value, measured := p.Latest.outlasting(parameter, now); value != nil {
+			span(rule.Since(measured, rule.WindowDays), measured)
+		}
 		if reading == nil || reading.Value(parameter) == nil {
 			continue
 		}
