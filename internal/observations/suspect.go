@@ -66,6 +66,11 @@ func (e *Engine) doubt(o Observation, p triage.Picture) (d doubt) {
 	return d
 }
 
+// Doubts reports whether a reading would be in doubt, were it stored.
+func (e *Engine) Doubts(r vitals.Reading, origin vitals.Origin, p triage.Picture) bool {
+	return r.Kind.Definition().Doubted != nil && e.doubt(Observation{Reading: r, Origin: origin, Review: Accepted}, p).suspect()
+}
+
 // usualOf are the last values before a moment among those that count, the latest first.
 func usualOf(weighings []alerts.Weighing, d alerts.Doubt, at time.Time) (usual []alerts.Weighing) {
 	since := at.AddDate(0, 0, -d.Of.Doubt.Days)
