@@ -139,6 +139,9 @@ func (e *Engine) consequences(
 		patient.learn(effects, outcome, now)
 		err = e.endWaits(tx, effects, outcome, picture, now)
 	}
+	if err == nil {
+		err = e.partRun(tx, b, confirmed{o, patient, s.By}, picture, now)
+	}
 	return outcome, err
 }
 
