@@ -65,6 +65,9 @@ func TestStoryClockAhead(t *testing.T) {
 				} else {
 					wantSame(t, "told", told, []string{"alert_raised critical", "device_alert_raised warning", "escalation_opened critical"})
 					wantSame(t, "escalations", c.stats(t), []string{"stat open system"})
+					if said := c.implausible(patient)["message"].(string); !strings.Contains(said, "critical limit") || !strings.Contains(said, "is ahead: it says") {
+						t.Errorf("it says %q", said)
+					}
 					wantIn(t, c.implausible(patient), object{"level": "critical", "status": "active", "late": false, "parameter": story.parameter, "quarantine_id": id})
 					if score := c.score(patient); score["risk_level"] != "critical" || score["risk_score"].(float64) < 86 {
 						t.Errorf("ranked %v", score)

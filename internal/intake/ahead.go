@@ -66,6 +66,15 @@ func (c claim) breaches(picture triage.Picture, now time.Time) (list []alerts.Fi
 	return list
 }
 
+// meaning is what the values mean, in words that others follow.
+func (c claim) meaning(picture triage.Picture, now time.Time) string {
+	var words strings.Builder
+	for _, finding := range c.breaches(picture, now) {
+		words.WriteString(finding.Message + " ")
+	}
+	return words.String()
+}
+
 // criticalChange is what is critical of values in range that are watched for changes.
 func (c claim) criticalChange(picture triage.Picture, now time.Time) (alerts.Finding, bool) {
 	if !c.ahead() || len(c.Outside) > 0 {
@@ -143,11 +152,7 @@ func (e *Engine) claimed(tx core.App, eventID, patientID string) (c claim, reada
 // raiseClock tells of a clock with all that it said at once.
 func (c claim) raiseClock(tx core.App, picture triage.Picture, now time.Time) error {
 	finding, _ := c.judge(picture.Thresholds)
-	var meaning []string
-	for _, f := range c.breaches(picture, now) {
-		meaning = append(meaning, f.Message)
-	}
-	message := strings.TrimSpace(strings.Join(meaning, " ") + " " + finding.Message)
+	message := c.meaning(picture, now) + finding.Message
 	id, err := alerts.Raise(tx, alerts.Draft{
 		PatientID: c.patientID, DeviceID: c.Reading.DeviceID, MeasuredAt: c.Reading.MeasuredAt, Origin: c.origin, Unmeasured: true,
 		ReportedValues: c.values(), QuarantineID: c.eventID,
@@ -212,8 +217,11 @@ func (e *Engine) tellOfRest(tx core.App, decided gateway.Event, patientID string
 // itself, and says nothing good of the clock. What somebody has discarded stays so.
 func (e *Engine) settleRepeat(app core.App, event gateway.Event, v verdict, d Delivery) error {
 	kept, err := collections.FindGatewayEvent(app, gateway.BodyID(d.Vendor, d.Body))
-	if err != nil || !kept.Implausible() {
-		return unlessMissing(err)
+	if collections.Missing(err) || err == nil && !kept.Implausible() {
+		return nil
+	}
+	if err != nil {
+		return err
 	}
 	return app.RunInTransaction(func(tx core.App) error {
 		if err := collections.NoteClockStillAhead(tx, event.DeviceID, event.At); err != nil {
@@ -223,7 +231,7 @@ func (e *Engine) settleRepeat(app core.App, event gateway.Event, v verdict, d De
 			_, err := e.Readings.Withdraw(tx, v.outcome.Observation.ID, "The same measurement was discarded.", audit.System(), d.At)
 			return err
 		}
-		if waits(kept) != nil {
+		if kept.Status() != collections.EventRejected {
 			return nil
 		}
 		if err := collections.NoteReadingOf(tx, kept.Id, v.outcome.Observation.ID); err != nil {

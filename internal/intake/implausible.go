@@ -164,6 +164,9 @@ func (c claim) alarms(p *vitals.Parameter, t alerts.Thresholds) bool {
 // assess decides what an implausible measurement means; known says that what was measured since speaks for itself. It touches nothing.
 func (c claim) assess(picture triage.Picture, late, known bool, now time.Time) notice {
 	finding, critical := c.judge(picture.Thresholds)
+	if c.ahead() {
+		finding.Message = c.meaning(picture, now) + finding.Message
+	}
 	if change, found := c.criticalChange(picture, now); found {
 		finding.Parameter, finding.Value, finding.Threshold, critical = change.Parameter, change.Value, change.Threshold, true
 	}

@@ -142,6 +142,9 @@ func (e *Engine) consequences(
 	if err == nil {
 		err = e.partRun(tx, b, confirmed{o, patient, s.By}, picture, now)
 	}
+	if err == nil {
+		err = e.judgeNewest(tx, b, confirmed{o, patient, s.By}, picture, now)
+	}
 	return outcome, err
 }
 
