@@ -18,6 +18,9 @@ func PatientOfQuarantine(app core.App, eventID string) (string, error) {
 
 // PatientsOfQuarantine are those of several events, by event.
 func PatientsOfQuarantine(app core.App, eventIDs ...string) (map[string]string, error) {
+	if len(eventIDs) == 0 {
+		return map[string]string{}, nil
+	}
 	told := app.DB().Select("quarantine_id", "patient").From(Alerts).Where(dbx.And(AnyOf("quarantine_id", eventIDs), dbx.NewExp("quarantine_id != ''")))
 	return readMap[string]("find whose events are", told.Union(
 		app.DB().Select("id", "patient").From(GatewayEvents).Where(dbx.And(AnyOf("id", eventIDs), dbx.NewExp("patient != ''"))).Build(),
