@@ -243,7 +243,9 @@ func TestStoryNonsenseAlarmsNobody(t *testing.T) {
 		c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now, values)).want(400)
 	}
 	c.event(t, measured("BP-1", "gw-1", "weight", "stone", c.now, `"weight":12`)).wantFields("unit")
-	c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.Add(time.Hour), `"systolic":104,"diastolic":58,"pulse":28`)).wantFields("timestamp", "values.pulse")
+	for _, values := range []string{`"systolic":104,"diastolic":120`, `"systolic":"HI","diastolic":58,"pulse":28`, `"diastolic":58,"pulse":28`} {
+		c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.Add(time.Hour), values)).want(400)
+	}
 	c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": "55", "diastolic": 30, "measured_at": c.now.Format(time.RFC3339)}).wantFields("systolic")
 	c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", object{"patient_id": "0194c5a8-0000-7000-8000-000000000000", "systolic": 55, "diastolic": 30, "measured_at": c.now.Format(time.RFC3339)}).wantFields("systolic")
 	c.wantAlerts(t)

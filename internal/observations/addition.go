@@ -103,6 +103,8 @@ type Submission struct {
 	Repeatable bool
 	// ConfirmedBy is who vouches for values that no device should report; "" where nobody had to.
 	ConfirmedBy string
+	// AsReceived readings carry the time of receipt, because their device's clock was ahead; somebody vouches for it.
+	AsReceived bool
 	// Undated readings carry a time at which they cannot have been measured: they are kept and not judged.
 	Undated bool
 	// Device is what the gateway told of the device along with the reading.

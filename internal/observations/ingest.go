@@ -142,6 +142,12 @@ func (e *Engine) consequences(
 		patient.learn(effects, outcome, now)
 		err = e.endWaits(tx, effects, outcome, picture, now)
 	}
+	if err == nil {
+		err = e.partRun(tx, b, confirmed{o, patient, s.By}, picture, now)
+	}
+	if err == nil {
+		err = e.judgeNewest(tx, b, confirmed{o, patient, s.By}, picture, now)
+	}
 	return outcome, err
 }
 
