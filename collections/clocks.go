@@ -18,10 +18,9 @@ func ClockBounds(app core.App, patientID, deviceID string) (enrolled, made time.
 }
 
 // NoteWrongClock notes that a reading came from a device whose clock is wrong; only the first until a sane time comes is kept.
-func NoteWrongClock(tx core.App, deviceID, patientID, observationID string, now time.Time) error {
-	return exec(tx, "note a wrong clock", `UPDATE devices SET clock_wrong_at = {:now}, clock_told_at = '', clock_patient = {:patient}, clock_observation = {:observation}
-		WHERE device_id = {:device} AND clock_wrong_at = ''`,
-		dbx.Params{"now": Instant(now), "patient": patientID, "observation": observationID, "device": deviceID})
+func NoteWrongClock(tx core.App, deviceID, kind, patientID, observationID string, now time.Time) error {
+	return noteClock(tx, deviceID, kind, patientID, observationID, now, time.Time{}, `ON CONFLICT (device_id) DO UPDATE SET clock_wrong_at = excluded.clock_wrong_at,
+		clock_told_at = '', clock_patient = excluded.clock_patient, clock_observation = excluded.clock_observation WHERE clock_wrong_at = ''`)
 }
 
 // The columns of a device that say how its clock stands, and when it was made.
@@ -42,3 +41,44 @@ func (d *Device) ClockWrongAt() time.Time  { return instantOf(d, deviceClockWron
 func (d *Device) ClockToldAt() time.Time   { return instantOf(d, DeviceClockToldAt) }
 func (d *Device) ClockPatient() string     { return d.GetString("clock_patient") }
 func (d *Device) ClockObservation() string { return d.GetString("clock_observation") }
+
+// NoteClockAhead notes that a device says of the future what it measures, and that its people know: it is right again once a time comes that
+// lies after this.
+func NoteClockAhead(tx core.App, deviceID, kind, patientID string, now time.Time) error {
+	return noteClock(tx, deviceID, kind, patientID, "", now, now, `ON CONFLICT (device_id) DO UPDATE SET clock_wrong_at = excluded.clock_wrong_at,
+		clock_told_at = excluded.clock_told_at, clock_patient = excluded.clock_patient, clock_observation = CASE clock_wrong_at WHEN '' THEN '' ELSE clock_observation END`)
+}
+
+// NoteClockStillAhead says that a time that has come is no sign of a right clock: it lay in the future when it came first.
+func NoteClockStillAhead(tx core.App, deviceID string, at time.Time) error {
+	return exec(tx, "note a clock that is ahead", `UPDATE devices SET clock_wrong_at = MAX(clock_wrong_at, {:at}) WHERE device_id = {:device} AND clock_wrong_at != ''`,
+		dbx.Params{"at": Instant(at), "device": deviceID})
+}
+
+// noteClock writes how a clock stands; of a device that was not heard of before it is the first thing that is known.
+func noteClock(tx core.App, deviceID, kind, patientID, observationID string, wrong, told time.Time, known string) error {
+	return exec(tx, "note a wrong clock", `INSERT INTO devices (device_id, device_type, kind, status, created_at, clock_wrong_at, clock_told_at, clock_patient, clock_observation)
+		VALUES ({:device}, {:kind}, {:kind}, 'discovered', {:wrong}, {:wrong}, {:told}, {:patient}, {:observation}) `+known, dbx.Params{
+		"device": deviceID, "kind": kind, "wrong": Instant(wrong), "told": Instant(told), "patient": patientID, "observation": observationID,
+	})
+}
+
+// OpenClockAlerts are the alerts of a type about a device and a patient that are not over, the newest first.
+func OpenClockAlerts(app core.App, deviceID, patientID, alertType string) ([]*Alert, error) {
+	return listOf[Alert](app, Alerts, dbx.NewExp(`device_id = {:device} AND device_id != '' AND patient = {:patient} AND type = {:type}
+		AND status IN ('active', 'acknowledged')`, dbx.Params{"device": deviceID, "patient": patientID, "type": alertType}), "id DESC")
+}
+
+// EndAlert gives an alert that is not over a status that ends it.
+func EndAlert(tx core.App, id, status, by string, now time.Time) (ended bool, err error) {
+	list, err := endAlerts(tx, `id = {:id} AND status IN ('active', 'acknowledged')`, dbx.Params{"id": id}, status, by, now)
+	return len(list) > 0, err
+}
+
+// EventsAhead are the events of a device that wait for a decision about a patient and of which no alert is open, the newest first.
+func EventsAhead(app core.App, deviceID, patientID string, limit int) ([]string, error) {
+	return queryColumn[string](app, "list what a clock that is ahead said", `SELECT id FROM gateway_events WHERE device_id = {:device} AND patient = {:patient}
+		AND patient != '' AND status = 'rejected' AND NOT EXISTS (SELECT 1 FROM alerts a WHERE a.quarantine_id = gateway_events.id AND a.quarantine_id != ''
+			AND a.status IN ('active', 'acknowledged')) ORDER BY received_at DESC, id DESC LIMIT +{:limit}`,
+		dbx.Params{"device": deviceID, "patient": patientID, "limit": limit})
+}

@@ -10,7 +10,7 @@ func AlertsOfQuarantine(app core.App, eventID string) ([]*Alert, error) {
 	return listOf[Alert](app, Alerts, dbx.NewExp("quarantine_id = {:event} AND quarantine_id != ''", dbx.Params{"event": eventID}), "id")
 }
 
-// PatientOfQuarantine is whose people were told of an event in the quarantine; "" while nobody was. The event itself does not say whose it is.
+// PatientOfQuarantine is whose people know of an event in the quarantine; "" while nobody does.
 func PatientOfQuarantine(app core.App, eventID string) (string, error) {
 	patients, err := PatientsOfQuarantine(app, eventID)
 	return patients[eventID], err
@@ -18,8 +18,18 @@ func PatientOfQuarantine(app core.App, eventID string) (string, error) {
 
 // PatientsOfQuarantine are those of several events, by event.
 func PatientsOfQuarantine(app core.App, eventIDs ...string) (map[string]string, error) {
-	return readMap[string]("find whose events are", app.DB().Select("quarantine_id", "patient").From(Alerts).
-		Where(dbx.And(AnyOf("quarantine_id", eventIDs), dbx.NewExp("quarantine_id != ''"))))
+	if len(eventIDs) == 0 {
+		return map[string]string{}, nil
+	}
+	told := app.DB().Select("quarantine_id", "patient").From(Alerts).Where(dbx.And(AnyOf("quarantine_id", eventIDs), dbx.NewExp("quarantine_id != ''")))
+	return readMap[string]("find whose events are", told.Union(
+		app.DB().Select("id", "patient").From(GatewayEvents).Where(dbx.And(AnyOf("id", eventIDs), dbx.NewExp("patient != ''"))).Build(),
+	))
+}
+
+// NotePatientOf says whose an event in the quarantine is, where no alert need be about it alone.
+func NotePatientOf(tx core.App, eventID, patientID string) error {
+	return update(tx, "note whose an event is", GatewayEvents, dbx.Params{"patient": patientID}, dbx.HashExp{"id": eventID})
 }
 
 // NoteReadingOf says which reading became of what the alerts about an event in the quarantine are about: withdrawing it takes them back.

@@ -87,11 +87,15 @@ func SetEnteredInError(tx core.App, id, by string, reason phi.Text, version int,
 	return update(tx, "mark observation", Observations, changes, dbx.HashExp{"id": id})
 }
 
-// LatestObservation is a patient's latest reading that holds, of some kinds, with a value in a column unless ""; nil for none.
-func LatestObservation[Kind ~string](app core.App, patientID, column string, kinds []Kind) (*core.Record, error) {
+// LatestObservation is a patient's latest reading that holds, of some kinds, with a value in a column unless ""; one that only the
+// patient vouches for counts if typedToo. nil for none.
+func LatestObservation[Kind ~string](app core.App, patientID, column string, kinds []Kind, typedToo bool) (*core.Record, error) {
 	where := Conditions{dbx.HashExp{"patient": patientID, "status": StatusFinal}, AnyOf("observation_type", kinds)}
 	if column != "" {
 		where = where.And(column + " IS NOT NULL")
+	}
+	if !typedToo {
+		where = where.And("NOT " + typed)
 	}
 	var latest []*core.Record
 	err := app.RecordQuery(Observations).AndWhere(Every(where)).OrderBy("measured_at DESC", "created_at DESC").Limit(1).All(&latest)

@@ -28,25 +28,46 @@ func DueSnoozes(app core.App, now time.Time, limit int) ([]string, error) {
 
 // KnownAlert is an alert that everybody knows of when a snooze begins.
 type KnownAlert struct {
+	ID          string   `db:"id"`
 	Observation string   `db:"observation"`
 	Parameter   string   `db:"parameter"`
 	Value       *float64 `db:"value"`
 	Threshold   *float64 `db:"threshold"`
+	// Withdrawn: it was taken back since.
+	Withdrawn bool `db:"withdrawn"`
 }
 
 // KnownAlerts are the alerts of a type about a patient that are not over: those that nobody acknowledged, of readings since one time, and
 // those that somebody did, of readings since another.
 func KnownAlerts(app core.App, patientID, alertType string, open, acknowledged time.Time) ([]KnownAlert, error) {
-	return queryAll[KnownAlert](app, "find known alerts", `SELECT observation, parameter, value, threshold FROM alerts
+	return queryAll[KnownAlert](app, "find known alerts", `SELECT id, observation, parameter, value, threshold FROM alerts
 		WHERE patient = {:patient} AND type = {:type} AND level IN ('critical', 'warning') AND value IS NOT NULL
 			AND (status = 'active' AND measured_at >= {:open} OR status = 'acknowledged' AND measured_at >= {:acknowledged})`,
 		dbx.Params{"patient": patientID, "type": alertType, "open": Instant(open), "acknowledged": Instant(acknowledged)})
 }
 
+// KnownAlertsAt are what [KnownAlerts] were at a time, whatever became of them since.
+func KnownAlertsAt(app core.App, patientID, alertType string, at, open, acknowledged time.Time) ([]KnownAlert, error) {
+	return queryAll[KnownAlert](app, "find alerts that were known", `SELECT id, observation, parameter, value, threshold,
+			resolution_reason = 'withdrawn' OR EXISTS (SELECT 1 FROM observations o WHERE o.id = observation AND o.status = 'entered_in_error') AS withdrawn
+		FROM alerts WHERE patient = {:patient} AND type = {:type} AND level IN ('critical', 'warning') AND value IS NOT NULL
+			AND created_at <= {:at} AND (resolved_at = '' OR resolved_at >= {:at})
+			AND measured_at >= CASE WHEN acknowledged_at = '' OR acknowledged_at >= {:at} THEN {:open} ELSE {:acknowledged} END`,
+		dbx.Params{"patient": patientID, "type": alertType, "at": Instant(at), "open": Instant(open), "acknowledged": Instant(acknowledged)})
+}
+
+// QuietSince are the ids of the unacknowledged critical alerts of a type about a patient that were stored since a time and kept quiet.
+func QuietSince(app core.App, patientID, alertType string, since time.Time) ([]string, error) {
+	return queryColumn[string](app, "find alerts that were kept quiet", `SELECT id FROM alerts
+		WHERE patient = {:patient} AND type = {:type} AND acknowledged = FALSE AND level = 'critical' AND snoozed = TRUE AND late = FALSE
+			AND created_at >= {:since}`, dbx.Params{"patient": patientID, "type": alertType, "since": Instant(since)})
+}
+
 // ToldSince reports whether an alert of a type about a patient was raised since a time and told: a critical one when critical is asked for.
+// One that came late says nothing of now, whoever heard of it.
 func ToldSince(app core.App, patientID, alertType string, critical bool, since time.Time) (bool, error) {
 	return queryValue[bool](app, "look for an alert that was told", `SELECT EXISTS (SELECT 1 FROM alerts
-		WHERE patient = {:patient} AND type = {:type} AND created_at >= {:since} AND snoozed = FALSE AND level IN ('critical', 'warning')
+		WHERE patient = {:patient} AND type = {:type} AND created_at >= {:since} AND snoozed = FALSE AND late = FALSE AND level IN ('critical', 'warning')
 			AND (level = 'critical' OR NOT {:critical}))`,
 		dbx.Params{"patient": patientID, "type": alertType, "since": Instant(since), "critical": critical})
 }
@@ -75,6 +96,17 @@ func AttachCriticalAlerts(tx core.App, patientID, alertType, escalationID string
 	return exec(tx, "attach critical alerts", `UPDATE alerts SET escalation = {:escalation}, updated_at = {:at}
 		WHERE patient = {:patient} AND type = {:type} AND level = 'critical' AND acknowledged = FALSE AND escalation = '' AND late = FALSE`,
 		dbx.Params{"patient": patientID, "type": alertType, "escalation": escalationID, "at": Instant(now)})
+}
+
+// Known is what was known when it began, as JSON.
+func (s *Snooze) Known() string { return s.GetString("known") }
+
+// StoreKnown stores what of that is left.
+func (s *Snooze) StoreKnown(tx core.App, known any) error {
+	if err := s.SetKnown(known); err != nil {
+		return err
+	}
+	return Update(tx, s.ProxyRecord(), "known")
 }
 
 // Over reports whether it was ended, by somebody or because its time had come.

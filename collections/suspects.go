@@ -36,6 +36,14 @@ func AskedInRun(app core.App, id, alertType string) (bool, error) {
 		dbx.Params{"id": id, "type": alertType})
 }
 
+// SuspectFollows reports whether what was measured next of an observation's patient and kind is suspect.
+func SuspectFollows(app core.App, patientID, kind, id string, at time.Time) (bool, error) {
+	status, err := queryValue[string](app, "look for what was measured next", `SELECT status FROM observations
+		WHERE patient = {:patient} AND observation_type = {:kind} AND measured_at >= {:at} AND id != {:id} AND status IN ('final', 'suspect')
+		ORDER BY measured_at LIMIT 1`, dbx.Params{"patient": patientID, "kind": kind, "id": id, "at": Instant(at)})
+	return status == "suspect", unlessMissing(err)
+}
+
 // UnaskedAround lists the suspect readings next to one that is decided, the oldest first: those of its patient and kind without one that holds
 // measured in between, about which no alert of the type was raised. Those that are suspect for another reason are none of them.
 func UnaskedAround(app core.App, id, alertType, otherReason string) ([]string, error) {

@@ -9,13 +9,18 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// SettledAlerts are the alerts of some types about a patient that readings measured before a time have raised, that hold, and that are
+// undecidedClaim is an alert about what became no reading and about which nobody has decided yet; of such only those matter here that
+// something newer superseded.
+const undecidedClaim = `(resolution_reason = 'superseded' AND
+	quarantine_id IN (SELECT id FROM gateway_events WHERE status IN ('` + EventOpen + `', '` + EventRejected + `')))`
+
+// SettledAlerts are the alerts of some types about a patient that what was measured before a time has raised, that hold, and that are
 // open, or were resolved by later readings since another time.
 func SettledAlerts(tx core.App, patientID string, types []string, before, since time.Time) ([]*Alert, error) {
 	return listOf[Alert](tx, Alerts, Every(Conditions{
 		dbx.HashExp{"patient": patientID},
 		AnyOf("type", types),
-		dbx.NewExp("observation != '' AND measured_at < {:before}", dbx.Params{"before": Instant(before)}),
+		dbx.NewExp("measured_at < {:before} AND (quarantine_id = '' AND observation != '' OR "+undecidedClaim+")", dbx.Params{"before": Instant(before)}),
 		dbx.NewExp("(status = 'active' OR status = 'auto_resolved' AND resolved_at >= {:since})", dbx.Params{"since": Instant(since)}),
 		dbx.NewExp(`resolution_reason != 'withdrawn' AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.id = observation AND o.status = 'entered_in_error')`),
 	}), "measured_at", "id")
@@ -25,7 +30,7 @@ func SettledAlerts(tx core.App, patientID string, types []string, before, since 
 func SupersededAlerts(tx core.App, patientID string, since time.Time) ([]*Alert, error) {
 	return listOf[Alert](tx, Alerts, Every(Conditions{
 		dbx.HashExp{"patient": patientID, "resolution_reason": "superseded", "status": "auto_resolved"},
-		dbx.NewExp("created_at >= {:since}", dbx.Params{"since": Instant(since)}),
+		dbx.NewExp("created_at >= {:since} AND (quarantine_id = '' OR "+undecidedClaim+")", dbx.Params{"since": Instant(since)}),
 		dbx.NewExp(`NOT EXISTS (SELECT 1 FROM observations o WHERE o.id = observation AND o.status = 'entered_in_error')`),
 	}), "measured_at", "id")
 }

@@ -297,5 +297,5 @@ func (a *api) discardEvent(c *web.Call, event *collections.GatewayEvent) error {
 	if err != nil {
 		return err
 	}
-	return show(c, c.OK, viewItems)(intake.Discard(c.App, event.Id, reason, c.Actor(), c.Now))
+	return show(c, c.OK, viewItems)(a.Intake.Discard(c.App, event.Id, reason, c.Actor(), c.Now))
 }

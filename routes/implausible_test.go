@@ -243,7 +243,9 @@ func TestStoryNonsenseAlarmsNobody(t *testing.T) {
 		c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now, values)).want(400)
 	}
 	c.event(t, measured("BP-1", "gw-1", "weight", "stone", c.now, `"weight":12`)).wantFields("unit")
-	c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.Add(time.Hour), `"systolic":104,"diastolic":58,"pulse":28`)).wantFields("timestamp", "values.pulse")
+	for _, values := range []string{`"systolic":104,"diastolic":120`, `"systolic":"HI","diastolic":58,"pulse":28`, `"diastolic":58,"pulse":28`} {
+		c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.Add(time.Hour), values)).want(400)
+	}
 	c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": "55", "diastolic": 30, "measured_at": c.now.Format(time.RFC3339)}).wantFields("systolic")
 	c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", object{"patient_id": "0194c5a8-0000-7000-8000-000000000000", "systolic": 55, "diastolic": 30, "measured_at": c.now.Format(time.RFC3339)}).wantFields("systolic")
 	c.wantAlerts(t)
@@ -321,6 +323,9 @@ func TestStoryImplausibleLate(t *testing.T) {
 	}
 	c.event(t, late(2)).want(400)
 	wantIn(t, c.implausible(patient), object{"late": true, "status": "active", "resolution_reason": nil})
+	if message := fmt.Sprint(c.implausible(patient)["message"]); !strings.HasSuffix(message, " Measured "+c.now.AddDate(0, 0, -2).Format(time.RFC3339)+".") {
+		t.Errorf("the message is %q", message)
+	}
 	if told := c.rows(t, `SELECT kind FROM announcements WHERE alert != ''`); !slices.Equal(told, []string{"alert_raised"}) {
 		t.Errorf("told: %q", told)
 	}

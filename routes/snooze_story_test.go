@@ -334,3 +334,62 @@ func TestSnoozesInARow(t *testing.T) {
 	c.snooze(4*time.Hour, true).want(201)
 	c.snooze(15*24*time.Hour, false).want(201)
 }
+
+// A late reading that came after the end of a snooze and before the clock noticed has told nothing: what still stands is told and escalates.
+func TestTheEndOfASnoozeAfterALateReading(t *testing.T) {
+	for name, late := range map[string]func(w *nightShift){
+		"superseded by what came since": func(w *nightShift) { w.cuffAt(w.now.Add(-80*time.Hour), 204, 124, 0) },
+		"a warning":                     func(w *nightShift) { w.cuffAt(w.now.Add(-80*time.Hour), 150, 80, 0) },
+		"two of them": func(w *nightShift) {
+			w.cuffAt(w.now.Add(-80*time.Hour), 204, 124, 0)
+			w.cuffAt(w.now.Add(-70*time.Hour), 185, 100, 0)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newNightShift(t, 0)
+			w.snooze(time.Hour, true).want(201)
+			w.now = w.now.Add(30 * time.Minute)
+			standing := w.cuff(190, 110, 0)
+			w.now = w.now.Add(30*time.Minute + 20*time.Second)
+			late(w)
+			w.want("late", w.newest(), object{"late": true, "resolution_reason": "superseded"})
+			w.wantPushed("late", 0, 0)
+			w.minute()
+			w.wantPushed("the sweep", 1, 1)
+			w.wantStat("the sweep", 1)
+			if e := w.escalationsOf()[0]; e["alert_id"] != standing["id"] {
+				t.Errorf("the escalation is about alert %v, want %v", e["alert_id"], standing["id"])
+			}
+			w.pass(2 * time.Hour)
+			w.wantPushed("once", 0, 0)
+		})
+	}
+}
+
+// A late reading is no news at the end of a snooze once something was measured since: it is looked at in the app. One that is all there is
+// is told, and nobody is called for it.
+func TestALateReadingAtTheEndOfASnooze(t *testing.T) {
+	for name, test := range map[string]struct {
+		since   func(w *nightShift)
+		alerted int
+	}{
+		"nothing since":           {func(*nightShift) {}, 1},
+		"a normal one since":      {func(w *nightShift) { w.cuff(120, 70, 0) }, 0},
+		"a late normal one since": {func(w *nightShift) { w.cuffAt(w.now.Add(-30*time.Hour), 120, 70, 0) }, 0},
+		"a warning since":         {func(w *nightShift) { w.cuff(150, 80, 0) }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newNightShift(t, 0)
+			w.snooze(time.Hour, true).want(201)
+			w.now = w.now.Add(time.Minute)
+			w.want("late", w.cuffAt(w.now.Add(-80*time.Hour), 190, 122, 0), object{"late": true, "snoozed": true, "status": "active"})
+			w.now = w.now.Add(time.Minute)
+			test.since(w)
+			w.wantPushed("during", 0, 0)
+			w.now = w.now.Add(time.Hour)
+			w.minute()
+			w.wantPushed("at the end", test.alerted, 0)
+			w.wantStat("at the end", 0)
+		})
+	}
+}

@@ -54,3 +54,39 @@ func TestStoryRestOfASuspectRun(t *testing.T) {
 		})
 	}
 }
+
+// The patient's own weight that comes late and was measured between suspect ones parts their run: each part has its question.
+func TestStoryLateWeightPartsASuspectRun(t *testing.T) {
+	const question = "suspect_reading warning weight "
+	for name, story := range map[string]struct {
+		run  []float64     // a day and an hour apart
+		late time.Duration // after the first
+		want []string
+	}{
+		"between the two":      {[]float64{62, 110}, 12 * time.Hour, []string{question + "62/78", question + "110/98"}},
+		"a minute before one":  {[]float64{62, 110}, 25*time.Hour - time.Minute, []string{question + "62/78", question + "110/98"}},
+		"days ago":             {[]float64{62, 110, 50, 115, 61}, time.Hour, []string{question + "62/78", question + "110/98"}},
+		"before all of them":   {[]float64{62, 110}, -time.Hour, []string{question + "62/78"}},
+		"after all of them":    {[]float64{62, 110}, 26 * time.Hour, []string{question + "62/78"}},
+		"one alone, before it": {[]float64{62}, -time.Hour, []string{question + "62/78"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newIngestingClinic(t)
+			c.t = t
+			patient, at := c.weighedDaily(88, 88, 88, 88, 88, 88, 88)
+			for i, kg := range story.run {
+				c.scale("GW-1", kg, at.Add(time.Duration(i)*25*time.Hour)).wantAt(object{"review_state": "suspect"})
+			}
+			c.scale("GW-1", 88.1, at.Add(story.late)).wantAt(object{"review_state": "accepted", "alert_triggered": false})
+			wantSame(t, "questions", c.raisedAbout(patient), story.want)
+			if told := c.rows(t, `SELECT a.id FROM announcements n JOIN alerts a ON a.id = n.alert WHERE a.type = 'suspect_reading'`); len(told) != len(story.want) {
+				t.Errorf("%d questions are told", len(told))
+			}
+			if stored := c.rows(t, `SELECT COUNT(*) FROM triage_scores`); stored[0] != "1" {
+				t.Errorf("%s places", stored)
+			}
+			c.scale("GW-1", 88.2, at.Add(story.late+30*time.Second)).wantAt(object{"review_state": "accepted"})
+			wantSame(t, "questions after another one", c.raisedAbout(patient), story.want)
+		})
+	}
+}

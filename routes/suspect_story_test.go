@@ -388,3 +388,41 @@ func TestStorySuspectBilling(t *testing.T) {
 		t.Errorf("%v once it is withdrawn", got)
 	}
 }
+
+// A scale in the wrong unit says the same again and again: that bears nothing out, and a person decides. What the patient weighs in between,
+// in the right unit, is judged as ever.
+func TestStoryWrongUnitWaitsForAPerson(t *testing.T) {
+	for name, weights := range map[string][]float64{
+		"twice":                         {176.4, 176.6},
+		"three times":                   {176.4, 176.6, 176.2},
+		"with a gain of three kilogram": {183, 183.2},
+		"drifting out of what is usual": {180.8, 181.5, 181.6},
+	} {
+		for _, every := range []time.Duration{time.Minute, 11 * time.Hour} {
+			c := newIngestingClinic(t)
+			patient, at := c.weighedDaily(80, 80.2, 79.9)
+			before := c.standing(patient)
+			for i, kg := range weights {
+				c.scale("GW-1", kg, at.Add(time.Duration(i)*every)).wantAt(object{"review_state": "suspect", "suspect_reason": "wrong_unit"})
+			}
+			if after := c.standing(patient); after != before || len(c.stats(t)) != 0 {
+				t.Errorf("%s: it counts: %s, before %s", name, after, before)
+			}
+			wantSame(t, name, c.open(patient), []string{"suspect_reading warning"})
+			first := c.rows(t, `SELECT id FROM observations WHERE review_state = 'suspect' ORDER BY measured_at LIMIT 1`)[0]
+			c.confirmReading(access.Nurse, first).want(200).wantAt(object{"review_state": "confirmed"}) // really so heavy
+			if left := c.rows(t, `SELECT id FROM observations WHERE review_state = 'suspect'`); len(left) != len(weights)-1 {
+				t.Errorf("%s: %d wait, whom nobody vouched for", name, len(left))
+			}
+			c.scale("GW-1", weights[0], c.now.Add(time.Minute)).wantAt(object{"review_state": "accepted"})
+		}
+	}
+	// Typed by staff in kilograms what a device in pounds said before: no second opinion either.
+	c := newIngestingClinic(t)
+	patient, at := c.weighedDaily(80, 80.2, 79.9)
+	c.scale("GW-1", 176.4, at)
+	c.ask(access.Nurse, "POST", "/ingestion/weight/", object{"patient_id": patient, "weight_kg": 176.4, "measured_at": c.now.Format(time.RFC3339)}).
+		want(201).wantAt(object{"review_state": "suspect", "suspect_reason": "wrong_unit"})
+	// The patient steps on it in the right unit: nobody takes that for the other.
+	c.scale("GW-1", 80.3, at.Add(time.Minute)).wantAt(object{"review_state": "accepted", "alert_triggered": false})
+}

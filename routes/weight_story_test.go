@@ -3,6 +3,7 @@ package routes_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -191,4 +192,50 @@ func TestStoryWeightBounds(t *testing.T) {
 		}
 	}
 	c.ask(access.ClinicalManager, "POST", "/triage/simulate-thresholds/", object{"weight": object{"target_kg": 80}}).wantFields("weight.target_kg")
+}
+
+// An older weight comes after the newer one: what that means beside it is told as if they had come in order, once.
+func TestStoryOlderWeightComesLater(t *testing.T) {
+	for name, story := range map[string]struct {
+		kg    []float64     // in the order of arrival; the last is the oldest, a day apart
+		late  time.Duration // how long ago the newest was measured
+		want  []string
+		stats []string
+	}{
+		"a gain overnight":           {[]float64{82, 80}, 0, []string{"weight warning weight_daily_change 2/1.4"}, nil},
+		"a critical gain":            {[]float64{85, 80}, 0, []string{"weight critical weight_change 5/4.6"}, []string{"stat open system"}},
+		"nothing":                    {[]float64{80.5, 80}, 0, nil, nil},
+		"long ago":                   {[]float64{85, 80}, 49 * time.Hour, []string{"weight critical weight_change 5/4.6"}, nil},
+		"one after the other":        {[]float64{82, 80, 81}, 0, []string{"weight warning weight_daily_change 2/1.4"}, nil},
+		"it becomes critical":        {[]float64{82.5, 80, 77.5}, 0, []string{"weight warning weight_daily_change 2.5/1.4", "weight critical weight_change 5/4.6"}, []string{"stat open system"}},
+		"a loss is a warning at all": {[]float64{75, 80}, 0, []string{"weight warning weight_change -5/2.3"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newIngestingClinic(t)
+			c.t = t
+			patient := c.enrol(object{"gateway_patient_id": "GW-1"})
+			newest := c.now.Add(-story.late - time.Minute)
+			var first reply
+			for i, kg := range story.kg {
+				sent := c.scale("GW-1", kg, newest.AddDate(0, 0, -i))
+				if i == 0 {
+					first = sent
+				}
+			}
+			var newestRaised []string
+			for _, raised := range c.rows(t, `SELECT type || ' ' || level || ' ' || parameter || ' ' || value || '/' || threshold FROM alerts
+				WHERE observation = '`+first.at("id").(string)+`' ORDER BY id`) {
+				newestRaised = append(newestRaised, strings.ReplaceAll(raised, ".0/", "/"))
+			}
+			wantSame(t, "raised by the newest of "+patient, newestRaised, story.want)
+			wantSame(t, "escalations", c.stats(t), story.stats)
+			if late := c.rows(t, `SELECT id FROM alerts WHERE late = TRUE AND observation = '`+first.at("id").(string)+`'`); (len(late) > 0) != (story.late > 0) {
+				t.Errorf("%d are late", len(late))
+			}
+			level := map[bool]string{true: "critical"}[len(story.stats) > 0]
+			if got := c.score(patient)["risk_level"]; level != "" && got != level {
+				t.Errorf("ranked %v", got)
+			}
+		})
+	}
 }

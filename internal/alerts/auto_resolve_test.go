@@ -57,7 +57,7 @@ func TestAutoResolve(t *testing.T) {
 				want = []alerts.Progress{*test.want}
 			}
 			r := alerts.Judged{
-				MeasuredAt: test.reading.MeasuredAt, DeviceID: test.reading.DeviceID, Findings: alerts.Evaluate(test.reading, thresholds, nil, now),
+				MeasuredAt: test.reading.MeasuredAt, DeviceID: test.reading.DeviceID, Findings: alerts.Evaluate(test.reading, thresholds, nil),
 			}
 			if diff := cmp.Diff(want, alerts.AutoResolve([]alerts.Open{test.alert}, r, nil, now, needed)); diff != "" {
 				t.Error(diff)
@@ -77,7 +77,7 @@ func TestWhoSettlesWhat(t *testing.T) {
 			}
 			settle := func(r vitals.Reading) []alerts.Progress {
 				return alerts.AutoResolve([]alerts.Open{alert}, alerts.Judged{
-					MeasuredAt: r.MeasuredAt, Origin: vitals.Origin(origin), Findings: alerts.Evaluate(r, thresholds, nil, now),
+					MeasuredAt: r.MeasuredAt, Origin: vitals.Origin(origin), Findings: alerts.Evaluate(r, thresholds, nil),
 				}, nil, now, alerts.NormalReadingsNeeded{Warning: 1, Critical: 2})
 			}
 			want := 1

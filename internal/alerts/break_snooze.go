@@ -66,29 +66,45 @@ func extremes(f Finding, r vitals.Reading, t Thresholds) (list []extreme) {
 			continue
 		}
 		if group[0].Change != nil {
-			bound := math.Copysign(f.Threshold, f.Value)
-			return []extreme{{Known{f.Parameter, f.Value >= 0, f.Value}, bound, changeRange * bound}}
+			return []extreme{changed(f.Parameter, f.Value, f.Threshold)}
 		}
 		for _, p := range group {
-			value, limits := r.Value(p), t.Of(p)
-			switch {
-			case value == nil:
-			case limits.Critical != nil && *value >= *limits.Critical:
-				list = append(list, extreme{Known{p.Name, true, *value}, *limits.Critical, p.Range.Max})
-			case limits.CriticalLow != nil && *value <= *limits.CriticalLow:
-				list = append(list, extreme{Known{p.Name, false, *value}, *limits.CriticalLow, p.Range.Min})
+			if value := r.Value(p); value != nil {
+				list = append(list, t.extreme(p, *value)...)
 			}
 		}
 	}
 	return list
 }
 
+// changed is a change at or beyond a critical one.
+func changed(parameter string, value, bound float64) extreme {
+	bound = math.Copysign(bound, value)
+	return extreme{Known{parameter, value >= 0, value}, bound, changeRange * bound}
+}
+
+// extreme is a value at or beyond a critical bound, or nothing.
+func (t Thresholds) extreme(p *vitals.Parameter, value float64) []extreme {
+	switch limits := t.Of(p); {
+	case limits.Critical != nil && value >= *limits.Critical:
+		return []extreme{{Known{p.Name, true, value}, *limits.Critical, p.Range.Max}}
+	case limits.CriticalLow != nil && value <= *limits.CriticalLow:
+		return []extreme{{Known{p.Name, false, value}, *limits.CriticalLow, p.Range.Min}}
+	}
+	return nil
+}
+
 // brokenBy reports whether a critical finding is more than what was known when the snooze began: worse, in another parameter, or in the
 // other direction. Where nothing was known the bound itself stands for it: whoever had critical values included expected some.
 func (s Snooze) brokenBy(f Finding, r vitals.Reading, t Thresholds) bool {
-	for _, e := range extremes(f, r, t) {
-		reference, known := e.bound, len(s.Known) == 0
-		for _, k := range s.Known {
+	return worse(extremes(f, r, t), s.Known, len(s.Known) == 0)
+}
+
+// worse reports whether any of the values is more than what is known; expected, that a value near its bound is known, too.
+func worse(found []extreme, all []Known, expected bool) bool {
+	for _, e := range found {
+		reference, known := e.bound, expected
+		for _, k := range all {
 			if k.Parameter == e.Parameter && k.High == e.High {
 				reference, known = k.Value, true
 			}
@@ -108,8 +124,16 @@ func (s Snooze) brokenBy(f Finding, r vitals.Reading, t Thresholds) bool {
 // readings.
 func knownTo(tx core.App, patientID, alertType string, now time.Time) (known []Known, err error) {
 	covered, err := collections.KnownAlerts(tx, patientID, alertType, now.Add(-knownOpen), now.Add(-knownAcknowledged))
-	if err != nil || len(covered) == 0 {
+	if err != nil {
 		return nil, err
+	}
+	return knownOf(tx, patientID, alertType, covered)
+}
+
+// knownOf are the values of alerts, and what else was critical in their readings.
+func knownOf(tx core.App, patientID, alertType string, covered []collections.KnownAlert) (known []Known, err error) {
+	if len(covered) == 0 {
+		return nil, nil
 	}
 	c, err := Configured(tx, patientID)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // found is what a reading means for a type of alerts by the practice's defaults.
 func found(t *testing.T, r vitals.Reading, in alerts.Thresholds, weighings []alerts.Weighing, alertType string) alerts.Finding {
 	t.Helper()
-	for _, f := range alerts.Evaluate(r, in, weighings, now) {
+	for _, f := range alerts.Evaluate(r, in, weighings) {
 		if f.Type == alertType {
 			return f
 		}

@@ -56,16 +56,17 @@ const (
 	TypeIrregularHeartbeat = "irregular_heartbeat" // several flags in a row
 )
 
+// aboutReadings are the types about what was measured: the care team is to answer them, also where it is to say whose it is or when it was.
+var aboutReadings = slices.Concat(ReadingTypes, []string{TypeImplausibleReading, TypeSuspectReading, TypeDeviceClock, TypeIrregularHeartbeat})
+
+// AboutReading reports whether alerts of this type are about what was measured; the others are about devices and data that did not come.
+func AboutReading(alertType string) bool { return slices.Contains(aboutReadings, alertType) }
+
 // Types are all alert types.
-var Types = slices.Concat(ReadingTypes,
-	[]string{TypeImplausibleReading, TypeSuspectReading, TypeDeviceClock, TypeIrregularHeartbeat}, DeviceTypes)
+var Types = slices.Concat(aboutReadings, DeviceTypes)
 
 // DeviceTypes are those about devices and hubs, and about data that did not come.
 var DeviceTypes = []string{TypeMissedReading, TypeNoReading24h, TypeDeviceBattery, TypeHubOffline, TypeStaleReading, TypeDeviceInfo}
-
-// lateAfter is the age from which a message states when the reading was taken: late data must not hide danger,
-// nor pass for fresh. Source: docs/decisions/conventions.md, "Future and past measurement times".
-const lateAfter = 24 * time.Hour
 
 // Finding is what a reading means for one alert type: a breach to raise, or the word that all is well.
 type Finding struct {
@@ -81,6 +82,12 @@ type Finding struct {
 // Breached reports whether the finding deserves an alert.
 func (f Finding) Breached() bool { return f.Level != "" }
 
+// Date has the message state when the reading was taken, as that of a late one does: late data must not hide danger, nor pass for fresh.
+// Source: docs/decisions/conventions.md, "Future and past measurement times".
+func (f *Finding) Date(measuredAt time.Time) {
+	f.Message += " Measured " + input.FormatInstant(measuredAt) + "."
+}
+
 // Weighing is an earlier value of a parameter that is watched for its changes.
 type Weighing struct {
 	Of         *vitals.Parameter
@@ -95,7 +102,7 @@ type Weighing struct {
 // Evaluate compares a reading with the thresholds in force: one finding for each alert type it can speak about, worst
 // parameter first. weighings are what changes are measured against; those outside the window are left aside.
 // Source: docs/decisions/alerts.md, "One alert per vital type and reading" and "Weight rule".
-func Evaluate(r vitals.Reading, t Thresholds, weighings []Weighing, now time.Time) []Finding {
+func Evaluate(r vitals.Reading, t Thresholds, weighings []Weighing) []Finding {
 	var findings []Finding
 	for _, group := range r.Kind.Definition().Groups {
 		finding, spoke := worst(r, group, t)
@@ -104,13 +111,6 @@ func Evaluate(r vitals.Reading, t Thresholds, weighings []Weighing, now time.Tim
 		}
 		if spoke {
 			findings = append(findings, finding)
-		}
-	}
-	if now.Sub(r.MeasuredAt) > lateAfter {
-		for i := range findings {
-			if findings[i].Breached() {
-				findings[i].Message += " Measured " + input.FormatInstant(r.MeasuredAt) + "."
-			}
 		}
 	}
 	return findings

@@ -136,7 +136,7 @@ func TestEvaluateBounds(t *testing.T) {
 	thresholds := alerts.InForce(defaults, nil)
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, alerts.Evaluate(test.reading, thresholds, nil, now)); diff != "" {
+			if diff := cmp.Diff(test.want, alerts.Evaluate(test.reading, thresholds, nil)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -146,30 +146,10 @@ func TestEvaluateBounds(t *testing.T) {
 func TestEvaluateWithoutBounds(t *testing.T) {
 	off := alerts.InForce(defaults, parse(`{"blood_pressure":null,"pulse":null,"pulse_oximetry":null,"blood_glucose":null,"weight":null}`))
 	for _, r := range []vitals.Reading{withPulse(bloodPressure(300, 200), 250), oximetry(50), bloodGlucose(600), weight(500)} {
-		for _, finding := range alerts.Evaluate(r, off, []alerts.Weighing{{Of: vitals.WeightKg, Value: 20, MeasuredAt: now.Add(-time.Hour)}}, now) {
+		for _, finding := range alerts.Evaluate(r, off, []alerts.Weighing{{Of: vitals.WeightKg, Value: 20, MeasuredAt: now.Add(-time.Hour)}}) {
 			if finding.Breached() {
 				t.Errorf("%s: %s", r.Kind, finding.Type)
 			}
-		}
-	}
-}
-
-// Late data must not hide danger, nor pass for fresh.
-func TestEvaluateLateReading(t *testing.T) {
-	thresholds := alerts.InForce(defaults, nil)
-	r := withPulse(bloodPressure(185, 80), 70)
-	for _, test := range []struct {
-		age  time.Duration
-		want string
-	}{
-		{24 * time.Hour, "Systolic 185 mmHg is at or above the critical limit 180."},
-		{24*time.Hour + time.Microsecond, "Systolic 185 mmHg is at or above the critical limit 180. Measured 2026-01-14T13:44:59.999999Z."},
-		{90 * 24 * time.Hour, "Systolic 185 mmHg is at or above the critical limit 180. Measured 2025-10-17T13:45:00Z."},
-	} {
-		r.MeasuredAt = now.Add(-test.age)
-		findings := alerts.Evaluate(r, thresholds, nil, now)
-		if len(findings) != 2 || findings[0].Message != test.want || findings[1].Message != "" {
-			t.Errorf("%s old: %+v", test.age, findings)
 		}
 	}
 }
@@ -241,7 +221,7 @@ func TestWeightRule(t *testing.T) {
 			if !test.nothing {
 				want = []alerts.Finding{test.want}
 			}
-			got := alerts.Evaluate(weight(test.kg), alerts.InForce(defaults, parse(test.withOwn)), test.earlier, now)
+			got := alerts.Evaluate(weight(test.kg), alerts.InForce(defaults, parse(test.withOwn)), test.earlier)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -253,6 +233,6 @@ func BenchmarkEvaluate(b *testing.B) {
 	thresholds, r := alerts.InForce(defaults, nil), withPulse(bloodPressure(185, 95), 115)
 	b.ReportAllocs()
 	for b.Loop() {
-		alerts.Evaluate(r, thresholds, nil, now)
+		alerts.Evaluate(r, thresholds, nil)
 	}
 }

@@ -3,6 +3,7 @@ package alerts
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
@@ -47,6 +48,29 @@ func ReadReported(stored string) (list []Reported, err error) {
 		}
 	}
 	return list, nil
+}
+
+// Alarms reports whether a value is why an implausible measurement alarms: it lies outside of what may be sent, or beyond a critical bound
+// beside one that does.
+func (t Thresholds) Alarms(p *vitals.Parameter, value float64) bool {
+	level, _, _ := breach(p, value, t.Of(p))
+	return level == Critical || len(p.Outside(value)) > 0
+}
+
+// Alarming are the types about which a measurement alarms that became no reading, as it was stored: JSON by column, and the name of the
+// parameter that its alert was raised for.
+func (t Thresholds) Alarming(stored, named string) (types []string, err error) {
+	var fields map[string]float64
+	if err := json.Unmarshal([]byte(stored), &fields); err != nil {
+		return nil, fmt.Errorf("read reported values: %w", err)
+	}
+	for _, p := range vitals.Watched {
+		value, told := fields[p.Column]
+		if told && (p.Name == named || t.Alarms(p, value)) && !slices.Contains(types, p.Group) {
+			types = append(types, p.Group)
+		}
+	}
+	return types, nil
 }
 
 // reportedAs finds a parameter's value under its own name or in one of its other units.

@@ -84,7 +84,7 @@ func (s *Simulation) Judge(
 	}
 	day := &s.Days[at]
 	s.Readings++
-	findings := Evaluate(r, proposed, weighings, r.MeasuredAt)
+	findings := Evaluate(r, proposed, weighings)
 	for _, finding := range findings {
 		day.Simulated.add(finding.Level)
 		s.Simulated.add(finding.Level)

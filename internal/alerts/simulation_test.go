@@ -61,7 +61,7 @@ func TestSimulationOfTheSame(t *testing.T) {
 		r := bloodPressure(systolic, 50)
 		r.MeasuredAt = now.Add(-time.Duration(systolic) * time.Hour)
 		var raised []alerts.Raised
-		for _, finding := range alerts.Evaluate(r, alerts.InForce(defaults, nil), nil, r.MeasuredAt) {
+		for _, finding := range alerts.Evaluate(r, alerts.InForce(defaults, nil), nil) {
 			if finding.Breached() {
 				raised = append(raised, alerts.Raised{Type: finding.Type, Level: finding.Level})
 			}

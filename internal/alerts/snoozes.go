@@ -142,10 +142,7 @@ func EndSnooze(tx core.App, patientID string, number int64, by audit.Actor, now 
 	if !snooze.InForce(now) {
 		return nil, fault.State("invalid_state", "The snooze is over already.")
 	}
-	if err := snooze.End(tx, authorOf(by), now); err != nil {
-		return nil, err
-	}
-	return snooze, noteSnooze(tx, audit.SnoozeEnd, snooze, "", nil, by, now)
+	return snooze, EndForgotten(tx, snooze, by, now)
 }
 
 func noteSnooze(tx core.App, event audit.Event, s *collections.Snooze, reason phi.Text, changes audit.Changes, by audit.Actor, now time.Time) error {

@@ -56,8 +56,8 @@ type Draft struct {
 	// NormalReadings were measured after it and came before it; Settled: they are enough to resolve it at once.
 	NormalReadings int
 	Settled        bool
-	// BreaksSnooze: it is worse than what is known, and told whatever was told just before.
-	BreaksSnooze bool
+	// Worse than what people know: it is told whatever was told just before.
+	Worse bool
 	// HeldUntil is until when its escalation waits for the reading to be confirmed; zero for not at all.
 	HeldUntil time.Time
 }

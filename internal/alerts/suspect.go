@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -19,8 +18,8 @@ type Doubt struct {
 	Meant float64
 }
 
-// Ask is the question about a value in doubt: who measured it. Source: docs/decisions/observations.md, "Suspect reading".
-func (d Doubt) Ask(measuredAt, now time.Time) Finding {
+// Ask is the question about a value in doubt, which may come late: who measured it. Source: docs/decisions/observations.md, "Suspect reading".
+func (d Doubt) Ask(measuredAt time.Time, late bool) Finding {
 	unit := d.Of.Range.Unit
 	finding := Finding{
 		Type: TypeSuspectReading, Level: Warning, Parameter: d.Of.Name, Value: d.Value, Threshold: cents(d.Bound),
@@ -34,8 +33,8 @@ func (d Doubt) Ask(measuredAt, now time.Time) Finding {
 	if d.Unit != nil {
 		finding.Message += fmt.Sprintf(" In %s it would be %s %s.", d.Unit.Name, number(d.Meant), unit)
 	}
-	if now.Sub(measuredAt) > lateAfter {
-		finding.Message += " Measured " + input.FormatInstant(measuredAt) + "."
+	if late {
+		finding.Date(measuredAt)
 	}
 	return finding
 }

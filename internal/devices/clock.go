@@ -25,6 +25,18 @@ func ClockWrong(app core.App, deviceID, patientID string, at time.Time) (bool, e
 	return before(at, enrolled.AddDate(-1, 0, 0), enrolled) || before(at, made.Add(-dayOfMaking), made), nil
 }
 
+// NoteWrongClock has people told that the clock of a device is wrong, by something that made no observation.
+func NoteWrongClock(tx core.App, r vitals.Reading, patientID string, now time.Time) error {
+	if err := collections.NoteWrongClock(tx, r.DeviceID, string(r.Kind), patientID, "", now); err != nil {
+		return err
+	}
+	device, err := collections.FindDevice(tx, r.DeviceID)
+	if err != nil {
+		return fmt.Errorf("find a device whose clock is wrong: %w", err)
+	}
+	return checkClock(tx, device, now)
+}
+
 // dayOfMaking allows for the time zone of the factory.
 const dayOfMaking = 24 * time.Hour
 

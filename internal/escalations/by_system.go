@@ -10,6 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/phi"
 )
 
 // Active is an escalation that is open or in progress.
@@ -50,15 +51,23 @@ func Store(tx core.App, id string, draft Draft, now time.Time) error {
 	return nil
 }
 
+// JoinedBy says in an escalation's history what joined it: a further critical reading, or what is worse than what people know.
+func JoinedBy(worse phi.Text) phi.Text {
+	if worse == "" {
+		return "A further critical reading."
+	}
+	return "A worse critical reading: " + worse
+}
+
 // Join notes that a further critical alert joined an open escalation, which is then at least stat; renotified, that people
-// are told of it now. One that was less urgent before waits anew, by the deadlines of a stat one.
-func Join(tx core.App, escalationID string, renotified bool, now time.Time) error {
+// are told of it now, and why. One that was less urgent before waits anew, by the deadlines of a stat one.
+func Join(tx core.App, escalationID string, renotified bool, why phi.Text, now time.Time) error {
 	raised, err := collections.RaiseEscalation(tx, escalationID, now)
 	if err != nil {
 		return err
 	}
 	if raised || renotified {
-		if err := remember(tx, escalationID, eventJoined, "A further critical reading.", now); err != nil {
+		if err := remember(tx, escalationID, eventJoined, why.Reveal(), now); err != nil {
 			return err
 		}
 	}

@@ -38,6 +38,10 @@ type Ladder struct {
 // idleAfter is how long work may go on without a note. Source: docs/decisions/escalations.md, "Escalation ladder".
 const idleAfter = 4 * time.Hour
 
+// Slack is how far before its time a step may be made: sweeps are a minute apart, give or take some milliseconds, and what is due a moment
+// after one must not wait for the next. Source: docs/decisions/escalations.md, "Escalation ladder".
+const Slack = 500 * time.Millisecond
+
 // sweepRound bounds what one round tells of each priority; the next minute goes on.
 const sweepRound = 500
 
@@ -49,9 +53,9 @@ type Swept struct{ Waiting, Idle int }
 func (l Ladder) Sweep(ctx context.Context, app core.App, now time.Time) (done Swept, err error) {
 	duty, failed := oncall.Now(app, l.Zone, now)
 	failures := []error{failed} // nobody is on call then, and the ladder goes on
-	s := sweep{ladder: l, onCall: duty.User, now: now}
+	s := sweep{ladder: l, onCall: duty.User, now: now, due: now.Add(Slack)}
 	for _, priority := range []Priority{Stat, Urgent, Routine} {
-		ids, err := collections.WaitingEscalations(app, string(priority), l.cutoffs(priority, duty.User, now), sweepRound)
+		ids, err := collections.WaitingEscalations(app, string(priority), l.cutoffs(priority, duty.User, s.due), sweepRound)
 		if err != nil {
 			failures = append(failures, err)
 			continue
@@ -60,18 +64,18 @@ func (l Ladder) Sweep(ctx context.Context, app core.App, now time.Time) (done Sw
 		done.Waiting += told
 		failures = append(failures, err)
 	}
-	ids, err := collections.IdleEscalations(app, now.Add(-idleAfter), sweepRound)
+	ids, err := collections.IdleEscalations(app, s.due.Add(-idleAfter), sweepRound)
 	if err == nil {
 		done.Idle, err = each(ctx, app, ids, s.remind)
 	}
 	return done, errors.Join(append(failures, err)...)
 }
 
-func (l Ladder) cutoffs(p Priority, onCall string, now time.Time) (c collections.EscalationCutoffs) {
+func (l Ladder) cutoffs(p Priority, onCall string, due time.Time) (c collections.EscalationCutoffs) {
 	for i, deadline := range l.Tiers[p] {
-		c.Tiers[i] = now.Add(-deadline)
+		c.Tiers[i] = due.Add(-deadline)
 	}
-	c.Overdue, c.OnCall = now.Add(-l.Overdue[p]), onCall
+	c.Overdue, c.OnCall = due.Add(-l.Overdue[p]), onCall
 	return c
 }
 
@@ -101,6 +105,7 @@ type sweep struct {
 	ladder Ladder
 	onCall string // record id, "" for nobody
 	now    time.Time
+	due    time.Time // whose time has come by then is told now
 }
 
 // waiting is what decides the next step of an escalation.
@@ -122,12 +127,12 @@ type step struct {
 
 func (s step) nothing() bool { return s.tier == tierTeam && !s.overdue && !s.handOver }
 
-// next is the next step of an escalation, of plain values. managed reports whether there is any clinical manager; a tier without anybody is left at once.
-func (l Ladder) next(p Priority, w waiting, onCall string, managed bool, now time.Time) (s step) {
+// next is the next step of an escalation whose time has come, of plain values. managed reports whether there is any clinical manager; a tier without anybody is left at once.
+func (l Ladder) next(p Priority, w waiting, onCall string, managed bool, due time.Time) (s step) {
 	if w.taken {
 		return s
 	}
-	passed := func(since time.Time, wait time.Duration) bool { return !now.Before(since.Add(wait)) }
+	passed := func(since time.Time, wait time.Duration) bool { return !due.Before(since.Add(wait)) }
 	deadlines, interval := l.Tiers[p], l.Overdue[p]
 	s.overdue = w.open && passed(w.created, interval) && passed(w.told, interval)
 	switch {
@@ -163,7 +168,7 @@ func (s sweep) climb(tx core.App, id string) (bool, error) {
 	next := s.ladder.next(Priority(e.Priority()), waiting{
 		open: Status(e.Status()) == StatusOpen, taken: taken, tier: e.Tier(), created: e.CreatedAt(), since: e.WaitsSince(), last: e.TierAt(),
 		told: e.NotifiedAt(), onCall: e.OnCall(),
-	}, s.onCall, len(managers) > 0, s.now)
+	}, s.onCall, len(managers) > 0, s.due)
 	if next.nothing() {
 		return false, nil
 	}
@@ -265,7 +270,7 @@ func (s sweep) remind(tx core.App, id string) (bool, error) {
 	if again {
 		since = e.RemindedAt()
 	}
-	if s.now.Before(since.Add(idleAfter)) {
+	if s.due.Before(since.Add(idleAfter)) {
 		return false, nil
 	}
 	kind, user := notifications.EscalationIdle, ""

@@ -142,7 +142,7 @@ func TestStoreAndJoin(t *testing.T) {
 	if _, err := app.DB().Update(collections.Escalations, dbx.Params{"priority": "urgent"}, dbx.HashExp{"id": id}).Execute(); err != nil {
 		t.Fatal(err)
 	}
-	if err := escalations.Join(app, id, false, now.Add(time.Hour)); err != nil {
+	if err := escalations.Join(app, id, false, "", now.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	check(map[string]any{"priority": "stat", "updated_at": collections.Instant(now.Add(time.Hour)), "alert": collections.NumberID(3)})

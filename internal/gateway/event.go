@@ -75,8 +75,8 @@ type Event struct {
 
 	// ReceivedAt is when the event reached the door, whatever its own clock says.
 	ReceivedAt time.Time
-	// Implausible is a measurement in which nothing is wrong but values outside their ranges, together with all that came with them. The
-	// event is refused, or what is wrong is left out of its reading; whoever looks after the patient has to hear of it all the same.
+	// Implausible is a measurement in which nothing is wrong but values outside their ranges, or a time in the future, together with all
+	// that came with them. The event is refused, or what is wrong is left out of its reading; whoever looks after the patient has to hear of it all the same.
 	Implausible *Implausible
 
 	// LeftOut is what is wrong with values, by field, that were measured along with the reading and are not in it.
@@ -84,6 +84,7 @@ type Event struct {
 
 	measurement string // the kind when it is one of ours, else MeasurementType in lower case
 	bodyHash    [sha256.Size]byte
+	ahead       bool // At lies in the future
 }
 
 // Unsupported reports whether the event is a measurement of a type the service has no kind for: it has no reading.
@@ -192,6 +193,7 @@ func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
 	sent.readEnvelope(c, &event)
 	event.At = c.Instant("timestamp", sent.Timestamp, true)
 	c.NotFuture("timestamp", event.At, now, g.MaxFuture)
+	event.ahead = event.At.After(now.Add(g.MaxFuture))
 	var reading vitals.Reading
 	switch event.Type {
 	case MeasurementCreated:

@@ -233,15 +233,15 @@ func (t tenovi) parseAddition(m tenoviMeasurement, body []byte, now time.Time) (
 	}
 	w.event["event_type"] = string(DeviceConnected) // which asks for a device and a time
 	event, err := w.parse(body, t.maxFuture, now)
-	named := err == nil
-	if named {
+	named := err == nil || event.onlyAhead(err)
+	if err == nil {
 		err = m.refused()
 	}
 	event.Type, event.MeasurementType, event.measurement = MeasurementCreated, m.metric(), m.kind()
 	event.Addition, event.Index = m.metric(), string(m.Filter.Value.Index)
 	if err != nil {
 		if p, number := m.parameter(), m.First.number(); named && p != nil && number != nil {
-			if outside := p.Outside(*number); outside != nil {
+			if outside := p.Outside(*number); outside != nil || event.ahead && p.Range.Contains(*number) {
 				event.Implausible = event.implausible(vitals.Reading{Kind: vitals.Kind(event.measurement)}.With(p, *number), outside)
 			}
 		}

@@ -181,7 +181,9 @@ func (e *Engine) followUp(app core.App, event gateway.Event, v verdict, d Delive
 // retry tries an event again that was held a moment ago.
 func (e *Engine) retry(app core.App, held Result, now time.Time) (Result, error) {
 	var done Replayed
-	err := app.RunInTransaction(func(tx core.App) error { return e.replayOne(tx, held.EventID, &done, now) })
+	err := app.RunInTransaction(func(tx core.App) error {
+		return e.replayOne(tx, held.EventID, &together{engine: e, at: now}, &done, now)
+	})
 	if err != nil || done.Waiting > 0 {
 		return held, err
 	}

@@ -70,6 +70,9 @@ func (e *Engine) Confirm(app core.App, id string, notes phi.Text, by audit.Actor
 		if err := end(tx, waiting, ended, by, now); err != nil || fromPeople(waiting.Source()) {
 			return err
 		}
+		if err := e.tellOfRest(tx, event, patient, now); err != nil {
+			return err
+		}
 		return e.addWaiting(tx, event, outcome.Observation, whose, by, now)
 	})
 	return outcome, err
@@ -132,6 +135,9 @@ func (e *Engine) vouched(
 		event.Reading = &part
 		s = submission(*event, whose.patient, by, now)
 		s.Addition = true
+		if s.Undated, err = undated(tx, *event, whose.patient); err != nil {
+			return s, err
+		}
 	default:
 		event.Reading, event.Additions = &reading, event.Implausible.Additions
 		if s, err = e.placed(tx, *event, whose, by, now); err != nil {
@@ -141,7 +147,7 @@ func (e *Engine) vouched(
 	if source == SourceImport {
 		s.Device = devices.Envelope{Model: event.DeviceModel}
 	}
-	s.Origin, s.ConfirmedBy = originOf(source), by.Email
+	s.Origin, s.ConfirmedBy, s.AsReceived = originOf(source), by.Email, !event.Implausible.Ahead.IsZero()
 	return s, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
@@ -62,6 +63,8 @@ type claim struct {
 	gateway.Implausible
 	origin  vitals.Origin
 	undated bool
+	minor   bool
+	doubted bool // it may be somebody else's
 }
 
 // attend has the patient's people told of what is implausible in an event that was stored, once, as soon as it is known whose it is.
@@ -116,12 +119,15 @@ func (e *Engine) tellOf(tx core.App, stored *collections.GatewayEvent, event gat
 	if err != nil {
 		return err
 	}
+	c := claim{eventID: stored.Id, patientID: patientID, Implausible: *event.Implausible, origin: originOf(SourceOf(stored)), undated: wrong}
 	if err := stored.SetImplausible(tx); err != nil { // of what was stored before anybody looked for it
 		return err
 	}
-	return e.tell(tx, claim{
-		eventID: stored.Id, patientID: patientID, Implausible: *event.Implausible, origin: originOf(SourceOf(stored)), undated: wrong,
-	}, now)
+	if c.ahead() {
+		c.Reading.MeasuredAt = stored.ReceivedAt() // the first time
+		return e.tellAhead(tx, c, now)
+	}
+	return e.tell(tx, c, now)
 }
 
 // notice is what people are to hear of a claim, decided and not yet written.
@@ -134,30 +140,45 @@ type notice struct {
 // superseded reports whether all that alarms in a late claim was measured since, as readings know it: by something at least as reliable,
 // group by group. Source: docs/decisions/alerts.md, "Late readings".
 func (c claim) superseded(tx core.App, t alerts.Thresholds) (over bool, err error) {
+	var alarming [][]*vitals.Parameter
 	for _, group := range c.Reading.Kind.Definition().Groups {
-		if !slices.ContainsFunc(group, func(p *vitals.Parameter) bool { return c.alarms(p, t) }) {
-			continue
-		}
-		if over, err = observations.AnythingNewer(tx, c.patientID, group, c.Reading.MeasuredAt, c.origin); err != nil || !over {
-			return false, err
+		if slices.ContainsFunc(group, func(p *vitals.Parameter) bool { return c.alarms(p, t) }) {
+			alarming = append(alarming, group)
 		}
 	}
-	return over, nil
+	return observations.AllNewer(tx, c.patientID, alarming, c.Reading.MeasuredAt, c.origin)
 }
 
 // alarms reports whether the value of a parameter is implausible, or beyond a critical bound beside one that is.
 func (c claim) alarms(p *vitals.Parameter, t alerts.Thresholds) bool {
 	value := c.Reading.Value(p)
-	if value == nil {
-		return false
-	}
-	b := c.weigh(p, *value, t.Of(p))
-	return b.outside || b.grave
+	return value != nil && (slices.Contains(c.Outside, p) || t.Alarms(p, *value))
 }
 
 // assess decides what an implausible measurement means; known says that what was measured since speaks for itself. It touches nothing.
-func (c claim) assess(t alerts.Thresholds, late, known bool) notice {
-	finding, critical := c.judge(t)
+func (c claim) assess(picture triage.Picture, late, known bool, now time.Time) notice {
+	finding, critical := c.judge(picture.Thresholds)
+	if late && !c.undated {
+		finding.Date(c.Reading.MeasuredAt)
+	}
+	if c.ahead() {
+		finding.Message = c.meaning(picture) + finding.Message
+	}
+	if change, found := c.criticalChange(picture); found {
+		finding.Parameter, finding.Value, finding.Threshold, critical = change.Parameter, change.Value, change.Threshold, true
+	}
+	n := notice{stat: critical, draft: alerts.Draft{
+		PatientID: c.patientID, Finding: finding, MeasuredAt: c.Reading.MeasuredAt, Origin: c.origin,
+		ReportedValues: c.values(), QuarantineID: c.eventID, Late: c.undated || late,
+	}}
+	if n.draft.Late {
+		n.stat, n.known, n.draft.Superseded = false, known, known
+	}
+	return n
+}
+
+// values are all that were reported, by field.
+func (c claim) values() phi.Text {
 	reported := map[string]float64{}
 	for _, p := range vitals.Parameters {
 		if value := c.Reading.Value(p); value != nil {
@@ -165,14 +186,7 @@ func (c claim) assess(t alerts.Thresholds, late, known bool) notice {
 		}
 	}
 	encoded, _ := json.Marshal(reported) // finite numbers by name always have a form
-	n := notice{stat: critical, draft: alerts.Draft{
-		PatientID: c.patientID, Finding: finding, MeasuredAt: c.Reading.MeasuredAt, Origin: c.origin,
-		ReportedValues: phi.Text(encoded), QuarantineID: c.eventID, Late: c.undated || late,
-	}}
-	if n.draft.Late {
-		n.stat, n.known, n.draft.Superseded = false, known, known
-	}
-	return n
+	return phi.Text(encoded)
 }
 
 // tell stores the alert of a claim, the stat escalation where there has to be one, and where the patient ranks now.
@@ -182,43 +196,67 @@ func (e *Engine) tell(tx core.App, c claim, now time.Time) error {
 		if err != nil {
 			return "", err
 		}
-		late, known := e.Readings.Late(c.Reading.MeasuredAt, now), false
-		if late && !c.undated {
-			if known, err = c.superseded(tx, picture.Thresholds); err != nil {
-				return "", err
-			}
-		}
-		n := c.assess(picture.Thresholds, late, known)
-		id, err := alerts.Raise(tx, n.draft, now)
-		if err != nil {
-			return "", err
-		}
-		if n.known {
-			if err := alerts.NoteAutoResolved(tx, collections.EndedAlert{ID: id, PatientID: c.patientID}, now); err != nil {
-				return "", err
-			}
-		}
-		if c.undated { // nobody is called for it but for the clock
-			return c.patientID, collections.NoteWrongClock(tx, c.Reading.DeviceID, c.patientID, "", now)
-		}
-		label, err := collections.PatientLabel(tx, c.patientID)
-		if err != nil {
-			return "", err
-		}
-		if n.stat {
-			if err := escalate(tx, picture, n.draft, id, label, now); err != nil {
-				return "", err
-			}
-		}
-		return c.patientID, n.announce(tx, id, label, now)
+		c.minor = picture.Minor != nil
+		return c.patientID, e.raise(tx, c, picture, now)
 	})
+}
+
+// raise stores and tells the alert of a claim, and opens the escalation.
+func (e *Engine) raise(tx core.App, c claim, picture triage.Picture, now time.Time) (err error) {
+	late, known := e.Readings.Late(c.Reading.MeasuredAt, now), false
+	if late && !c.undated {
+		if known, err = c.superseded(tx, picture.Thresholds); err != nil {
+			return err
+		}
+	}
+	n := c.assess(picture, late, known, now)
+	id, err := alerts.Raise(tx, n.draft, now)
+	if err != nil {
+		return err
+	}
+	if n.known {
+		if err := alerts.NoteAutoResolved(tx, collections.EndedAlert{ID: id, PatientID: c.patientID}, now); err != nil {
+			return err
+		}
+	}
+	if c.undated { // nobody is called for it but for the clock
+		return devices.NoteWrongClock(tx, c.Reading, c.patientID, now)
+	}
+	label, err := collections.PatientLabel(tx, c.patientID)
+	if err != nil {
+		return err
+	}
+	if n.stat {
+		if n.draft.Worse, err = c.worse(tx, picture, now); err != nil {
+			return err
+		}
+		if err := escalate(tx, picture, n.draft, id, label, now); err != nil {
+			return err
+		}
+	}
+	return n.announce(tx, id, label, now)
+}
+
+// worse reports whether a claim is about more than what people have heard of as critical.
+func (c claim) worse(tx core.App, picture triage.Picture, now time.Time) (bool, error) {
+	told, err := triage.Told(tx, picture, now)
+	if _, open := picture.OpenBySystem(); err != nil || !open && len(told) == 0 {
+		return false, err
+	}
+	var values []alerts.Reported
+	for _, p := range vitals.Watched {
+		if value := c.Reading.Value(p); value != nil {
+			values = append(values, alerts.Reported{Of: p, Value: *value})
+		}
+	}
+	return alerts.WorseReported(values, picture.Thresholds, told), nil
 }
 
 // announce has people told of an alert, in the app only where it is over already.
 func (n notice) announce(tx core.App, alertID, label string, now time.Time) error {
 	told := notifications.Announcement{
-		Kind: notifications.AlertRaised, Severity: string(alerts.Critical), PatientID: n.draft.PatientID, AlertID: alertID,
-		Body: label + ": " + n.draft.Finding.Message, Key: alerts.AnnouncementKey(alertID),
+		Kind: notifications.AlertRaised, Severity: string(n.draft.Finding.Level), PatientID: n.draft.PatientID, AlertID: alertID,
+		Body: label + ": " + n.draft.Finding.Message, Key: alerts.AnnouncementKey(alertID), AtOnce: n.draft.Worse,
 	}
 	if n.known {
 		told.Kind, told.Key = notifications.ReadingSuperseded, told.Key+" superseded"
@@ -241,14 +279,18 @@ func escalate(tx core.App, picture triage.Picture, draft alerts.Draft, alertID, 
 	}
 	key, why := "escalation "+id, draft.Finding.Message
 	if !opened {
-		again := false
+		again, worse := draft.Worse, phi.Text("")
+		if draft.Worse {
+			worse = phi.Text(draft.Finding.Message)
+		}
 		for _, active := range picture.Escalations {
 			again = again || (active.ID == id && active.Renotify(now))
 		}
-		if err := escalations.Join(tx, id, again, now); err != nil || !again {
+		joined := escalations.JoinedBy(worse)
+		if err := escalations.Join(tx, id, again, joined, now); err != nil || !again {
 			return err
 		}
-		key, why = key+" joined "+collections.Instant(now), "A further critical reading."
+		key, why = key+" joined "+collections.Instant(now), joined.Reveal()
 	}
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: notifications.EscalationOpened, Severity: string(alerts.Critical), PatientID: draft.PatientID, EscalationID: id, AlertID: alertID,

@@ -109,7 +109,7 @@ func (i *importing) read(table Table) (group []entry, more bool, err error) {
 		refused, isFault := errors.AsType[*fault.Error](err)
 		switch {
 		case isFault:
-			if event.Implausible != nil {
+			if event.Implausible != nil && event.Implausible.Ahead.IsZero() { // a line of the future is a mistake of the table
 				i.kept = append(i.kept, keptLine{entry{line, event}, body, refused.Fields})
 			}
 			i.refuse(line, reasonText(refused))

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -40,7 +41,7 @@ func (c claim) weigh(p *vitals.Parameter, value float64, limits vitals.Limits) b
 	return b
 }
 
-// judge says what a claim comes to: always critical, and named by its gravest value, an implausible one if there is one.
+// judge says what a claim comes to, named by its gravest value, an implausible one if there is one: critical, but for a child's weight.
 func (c claim) judge(t alerts.Thresholds) (finding alerts.Finding, grave bool) {
 	finding = alerts.Finding{Type: alerts.TypeImplausibleReading, Level: alerts.Critical}
 	var worst *bound
@@ -61,12 +62,40 @@ func (c claim) judge(t alerts.Thresholds) (finding alerts.Finding, grave bool) {
 		}
 	}
 	message := strings.Join(impossible, " ")
-	if len(others) > 0 {
-		message += " Reported with it: " + strings.Join(others, ", ") + "."
+	switch reported := strings.Join(others, ", ") + "."; {
+	case message == "":
+		message = "Reported: " + reported
+	case len(others) > 0:
+		message += " Reported with it: " + reported
 	}
-	finding.Message = message + " Not stored as a reading until somebody confirms it."
+	if !worst.grave && c.small() {
+		finding.Level = alerts.Warning
+	}
+	finding.Message = message + c.clockSays() + " Not stored as a reading until somebody confirms it."
 	finding.Parameter, finding.Value, finding.Threshold = worst.parameter.Name, worst.value, worst.limit
 	return finding, worst.grave
+}
+
+// small reports whether a minor's values are too low for adults alone. Source: docs/decisions/observations.md, "Implausible values".
+func (c claim) small() bool {
+	for _, p := range c.Outside {
+		if value := c.Reading.Value(p); !c.minor || !p.OfAdults || value == nil || *value >= p.Range.Min {
+			return false
+		}
+	}
+	return len(c.Outside) > 0
+}
+
+// clockSays is what an alert says of a device's clock; "" for a right one.
+func (c claim) clockSays() string {
+	switch {
+	case c.ahead():
+		return fmt.Sprintf(" The clock of device %s is ahead: it says %s, which was received %s.",
+			c.Reading.DeviceID, input.FormatInstant(c.Ahead), input.FormatInstant(c.Reading.MeasuredAt))
+	case c.undated:
+		return fmt.Sprintf(" The clock of device %s is wrong: it says %s, which cannot be.", c.Reading.DeviceID, input.FormatInstant(c.Reading.MeasuredAt))
+	}
+	return ""
 }
 
 // worseThan: what is beyond a critical bound first, of that the implausible, of that the furthest.

@@ -110,7 +110,7 @@ func aboutPatient(err error) error {
 }
 
 // Discard ends the waiting of a quarantined event without an observation. Nothing is deleted.
-func Discard(app core.App, id string, reason phi.Text, by audit.Actor, now time.Time) (event *collections.GatewayEvent, err error) {
+func (e *Engine) Discard(app core.App, id string, reason phi.Text, by audit.Actor, now time.Time) (event *collections.GatewayEvent, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		if event, err = Find(tx, id); err != nil {
 			return err
@@ -127,6 +127,11 @@ func Discard(app core.App, id string, reason phi.Text, by audit.Actor, now time.
 		}
 		if err := takeBack(tx, event, reason, by, now); err != nil {
 			return err
+		}
+		if decided, err := e.reported(event); err == nil {
+			if err := e.tellOfRest(tx, decided, patient, now); err != nil {
+				return err
+			}
 		}
 		event, err = Find(tx, id)
 		return err

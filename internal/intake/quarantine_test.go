@@ -52,8 +52,11 @@ func TestQuarantineTellsOnceAnHour(t *testing.T) {
 	if told := texts(t, app, `SELECT kind || ' ' || key FROM announcements`); len(told) != 1 || !strings.HasPrefix(told[0], "event_quarantined ") {
 		t.Errorf("told %v", told)
 	}
-	if on := texts(t, app, `SELECT * FROM (SELECT json_group_array(name) FROM pragma_table_info('gateway_events') WHERE name LIKE '%patient%')`); on[0] != "[]" {
+	if on := texts(t, app, `SELECT * FROM (SELECT json_group_array(name) FROM pragma_table_info('gateway_events') WHERE name LIKE '%patient%' AND name != 'patient')`); on[0] != "[]" {
 		t.Errorf("the patient lies open on disk: %s", on)
+	}
+	if whose := texts(t, app, `SELECT patient FROM gateway_events WHERE patient != ''`); len(whose) != 0 {
+		t.Errorf("what nobody has placed is %v", whose)
 	}
 	page, total, _, err := collections.PageOfGatewayEvents(app, collections.GatewayEventFilter{Status: collections.EventOpen}, 0, 2)
 	if err != nil || total != 3 || len(page) != 2 || gateway.PatientIdentifier([]byte(page[0].Payload().Reveal())) != "nobody" {
@@ -114,18 +117,18 @@ func TestRelease(t *testing.T) {
 func TestDiscard(t *testing.T) {
 	app, engine := newApp(t)
 	id := quarantined(t, app, cuff("BP-1", "nobody", 120, 1), intake.ReasonUnknownPatient)
-	item, err := intake.Discard(app, id, "a test device", nurse, now)
+	item, err := engine.Discard(app, id, "a test device", nurse, now)
 	if err != nil || item.Status() != collections.EventDiscarded || item.ClosedBy() != "nurse@vigil.test" || !item.ClosedAt().Equal(now) {
 		t.Errorf("discarded: %s, %v", item.Status(), err)
 	}
 	check(t, stored(t, app, id), map[string]any{"close_reason": "a test device"})
-	if _, err := intake.Discard(app, id, "again", nurse, now); vigiltest.Code(err) != "invalid_state" {
+	if _, err := engine.Discard(app, id, "again", nurse, now); vigiltest.Code(err) != "invalid_state" {
 		t.Errorf("twice: %v", err)
 	}
 	if _, err := engine.Release(app, id, vigiltest.Patient(t, app, nil), nurse, now); vigiltest.Code(err) != "invalid_state" {
 		t.Errorf("released after all: %v", err)
 	}
-	if _, err := intake.Discard(app, collections.NewUUID(), "x", nurse, now); vigiltest.Code(err) != "not_found" {
+	if _, err := engine.Discard(app, collections.NewUUID(), "x", nurse, now); vigiltest.Code(err) != "not_found" {
 		t.Errorf("unknown: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/observations"
 )
 
@@ -23,7 +24,7 @@ type Replayed struct {
 }
 
 // Replay tries every open and rejected event again, after something was put right: a patient enrolled, a device assigned, a
-// mapping mended. Oldest first, each in a transaction of its own, so that a running service goes on beside it and the run
+// mapping mended. In order of measurement, each in a transaction of its own, so that a running service goes on beside it and the run
 // can be interrupted. Each counts as of its own receipt: a time that lay in the future then
 // is still wrong. progress is told how many of how many were looked at.
 func (e *Engine) Replay(ctx context.Context, app core.App, clock func() time.Time, progress func(done, total int)) (done Replayed, err error) {
@@ -31,24 +32,70 @@ func (e *Engine) Replay(ctx context.Context, app core.App, clock func() time.Tim
 	if err != nil {
 		return done, err
 	}
-	for i, id := range ids {
-		if err := ctx.Err(); err != nil {
-			return done, fmt.Errorf("replay was interrupted: %w", err)
+	r := &replaying{engine: e, clock: clock, together: &together{engine: e, newest: newest{}, at: clock()}}
+	sorted, err := r.inOrder(app, ids)
+	if err != nil {
+		return done, err
+	}
+	for i, id := range sorted {
+		if err = ctx.Err(); err != nil {
+			err = fmt.Errorf("replay was interrupted: %w", err)
+			break
 		}
-		err := app.RunInTransaction(func(tx core.App) error { return e.replayOne(tx, id, &done, clock()) })
-		if collections.IsUnreadable(err) {
-			done.Waiting++ // for its key; the others go on
-			err = nil
-		}
-		if err != nil {
-			return done, fmt.Errorf("replay event %s: %w", id, err)
+		if err = r.try(app, id, &done); err != nil {
+			break
 		}
 		progress(i+1, len(ids))
 	}
-	return done, nil
+	r.together.missing = r.together.missing || err != nil
+	return done, errors.Join(err, r.together.reconsider(app, clock()))
 }
 
-func (e *Engine) replayOne(tx core.App, id string, done *Replayed, now time.Time) error {
+// replaying is a replay under way, and what it takes together.
+type replaying struct {
+	engine   *Engine
+	clock    func() time.Time
+	together *together
+}
+
+// inOrder puts events in order of measurement, and remembers what follows what is late.
+func (r *replaying) inOrder(app core.App, ids []string) ([]string, error) {
+	events := make([]gateway.Event, len(ids))
+	for i, id := range ids {
+		waiting, err := Find(app, id)
+		if collections.IsUnreadable(err) || err == nil && fromPeople(waiting.Source()) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		event, err := r.engine.reread(waiting)
+		if err != nil || event.Reading == nil || event.Addition != "" || len(event.LeftOut) > 0 && waiting.Status() == collections.EventRejected {
+			continue // it makes no reading, and keeps its place
+		}
+		events[i] = event
+		r.together.newest.add(event)
+	}
+	sorted := make([]string, len(ids))
+	for n, place := range inOrder(events, func(event gateway.Event) (gateway.Event, bool) { return event, true }) {
+		sorted[n] = ids[place]
+	}
+	return sorted, nil
+}
+
+func (r *replaying) try(app core.App, id string, done *Replayed) error {
+	err := app.RunInTransaction(func(tx core.App) error { return r.engine.replayOne(tx, id, r.together, done, r.clock()) })
+	if collections.IsUnreadable(err) {
+		done.Waiting++ // for its key; the others go on
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("replay event %s: %w", id, err)
+	}
+	return nil
+}
+
+func (e *Engine) replayOne(tx core.App, id string, all *together, done *Replayed, now time.Time) error {
 	waiting, err := Find(tx, id)
 	if err != nil {
 		return err
@@ -80,11 +127,13 @@ func (e *Engine) replayOne(tx core.App, id string, done *Replayed, now time.Time
 		if err != nil {
 			return observations.Outcome{}, err
 		}
+		s.Following = all.following(event)
 		return e.Readings.Ingest(tx, s, now)
 	})
 	if err != nil {
 		return err
 	}
+	all.note(event, v.status, v.patient)
 	ended := ending{status: collections.EventReleased, observation: v.outcome.Observation.ID, patient: v.patient}
 	switch v.status {
 	case Held:

@@ -137,7 +137,7 @@ func reasonFor(refused *fault.Error) string {
 // disagree it does not guess. reason says why the event cannot be placed.
 // Source: docs/decisions/gateway.md, "Which patient does an event belong to".
 func Place(app core.App, event gateway.Event) (patientID, reason string, err error) {
-	holder, err := collections.DeviceHolder(app, event.DeviceID, event.At)
+	holder, err := collections.DeviceHolder(app, event.DeviceID, event.KnownAt())
 	if err == nil && holder == "" {
 		holder, err = undatedHolder(app, event)
 	}

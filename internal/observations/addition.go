@@ -68,6 +68,9 @@ func (e *Engine) complete(tx core.App, b *batch, m *memory, s Submission, now ti
 	if err := transmissions.Correct(tx, o.ID, now); err != nil {
 		return Outcome{}, err
 	}
+	if s.unjudged() {
+		return noteCompleted(b, o, s.By, now)
+	}
 	return e.consequences(tx, b, o, patient, s, now)
 }
 
@@ -100,6 +103,8 @@ type Submission struct {
 	Repeatable bool
 	// ConfirmedBy is who vouches for values that no device should report; "" where nobody had to.
 	ConfirmedBy string
+	// AsReceived readings carry the time of receipt, because their device's clock was ahead; somebody vouches for it.
+	AsReceived bool
 	// Undated readings carry a time at which they cannot have been measured: they are kept and not judged.
 	Undated bool
 	// Device is what the gateway told of the device along with the reading.

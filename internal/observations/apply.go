@@ -128,12 +128,13 @@ func (a *application) escalate(id, alertID string) error {
 		}
 		return a.follow(audit.EscalationCreate, audit.ResourceEscalation, id)
 	case a.effects.AttachTo != "":
-		if err := escalations.Join(a.tx, id, a.effects.Renotify, a.now); err != nil {
+		why := escalations.JoinedBy(a.effects.Worse)
+		if err := escalations.Join(a.tx, id, a.effects.Renotify, why, a.now); err != nil {
 			return err
 		}
 		if a.effects.Renotify {
 			key := "escalation " + id + " joined " + collections.Instant(a.now)
-			if err := a.announceEscalation(id, alertID, key, "A further critical reading."); err != nil {
+			if err := a.announceEscalation(id, alertID, key, why.Reveal()); err != nil {
 				return err
 			}
 		}
@@ -195,7 +196,7 @@ func (a *application) announceAlert(draft alerts.Draft, id string) error {
 	}
 	told := notifications.Announcement{
 		Kind: notifications.AlertRaised, Severity: string(draft.Finding.Level), PatientID: draft.PatientID, AlertID: id,
-		Body: a.effects.PatientLabel + ": " + draft.Finding.Message, Key: alerts.AnnouncementKey(id), AtOnce: draft.BreaksSnooze,
+		Body: a.effects.PatientLabel + ": " + draft.Finding.Message, Key: alerts.AnnouncementKey(id), AtOnce: draft.Worse,
 	}
 	if draft.Superseded {
 		told.Kind, told.Key = notifications.ReadingSuperseded, told.Key+" superseded"

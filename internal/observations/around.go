@@ -92,7 +92,7 @@ func (e *Engine) lookAround(tx core.App, s *Situation, o Observation, following 
 	}
 	groups := spoken(r)
 	breaches := func(alertType string) bool {
-		return slices.ContainsFunc(alerts.Evaluate(r, s.Picture.Thresholds, s.Picture.Weighings, now), func(f alerts.Finding) bool {
+		return slices.ContainsFunc(alerts.Evaluate(r, s.Picture.Thresholds, s.Picture.Weighings), func(f alerts.Finding) bool {
 			return f.Type == alertType && f.Breached()
 		})
 	}
@@ -150,17 +150,23 @@ func superseded(tx core.App, o Observation, group []*vitals.Parameter, following
 	if slices.ContainsFunc(following, func(r vitals.Reading) bool { return r.MeasuredAt.After(o.Reading.MeasuredAt) && has(r, group) }) {
 		return true, nil
 	}
-	return AnythingNewer(tx, o.PatientID, group, o.Reading.MeasuredAt, o.Origin)
+	return AllNewer(tx, o.PatientID, [][]*vitals.Parameter{group}, o.Reading.MeasuredAt, o.Origin)
 }
 
-// AnythingNewer reports whether a patient has something newer about the group, at least as reliable as the origin: what is late and has it
-// says nothing that still holds. Source: docs/decisions/alerts.md, "Late readings".
-func AnythingNewer(tx core.App, patientID string, group []*vitals.Parameter, at time.Time, origin vitals.Origin) (bool, error) {
-	columns := make([]string, len(group))
-	for i, p := range group {
-		columns[i] = p.Column
+// AllNewer reports whether a patient has something newer about each of the groups, at least as reliable as the origin: what is late and
+// is about them says nothing that still holds. Source: docs/decisions/alerts.md, "Late readings".
+func AllNewer(tx core.App, patientID string, groups [][]*vitals.Parameter, at time.Time, origin vitals.Origin) (newer bool, err error) {
+	for i, group := range groups {
+		columns := make([]string, len(group))
+		for k, p := range group {
+			columns[k] = p.Column
+		}
+		newer, err = collections.MeasuredAfter(tx, patientID, kindsOf(groups[i:i+1]), columns, at, vitals.OriginPatient.Settles(origin))
+		if err != nil || !newer {
+			return false, err
+		}
 	}
-	return collections.MeasuredAfter(tx, patientID, kindsOf([][]*vitals.Parameter{group}), columns, at, vitals.OriginPatient.Settles(origin))
+	return newer, nil
 }
 
 // measuredAfter are a patient's observations that can speak about the groups, in order of measurement, but for one.
@@ -176,20 +182,20 @@ func measuredAfter(tx core.App, patientID string, groups [][]*vitals.Parameter, 
 
 // sequence is what was measured around a reading that is not the newest, with the reading in its place, and what each means by the
 // bounds in force; nil for the newest.
-func (s Situation) sequence(o Observation, r vitals.Reading, findings []alerts.Finding, now time.Time) []alerts.Judged {
+func (s Situation) sequence(o Observation, r vitals.Reading, findings []alerts.Finding) []alerts.Judged {
 	if !s.Around.Unordered {
 		return nil
 	}
 	weighings := slices.Concat(s.Picture.Weighings, weighingsOf(r), weighingsOf(readingsOf(s.Around.Others)...))
-	sequence := append(judgeAll(s.Around.Others, s.Picture.Thresholds, weighings, now), judgedAs(o, findings))
+	sequence := append(judgeAll(s.Around.Others, s.Picture.Thresholds, weighings), judgedAs(o, findings))
 	slices.SortStableFunc(sequence, func(a, b alerts.Judged) int { return a.MeasuredAt.Compare(b.MeasuredAt) })
 	return sequence
 }
 
-func judgeAll(list []Observation, t alerts.Thresholds, weighings []alerts.Weighing, now time.Time) []alerts.Judged {
+func judgeAll(list []Observation, t alerts.Thresholds, weighings []alerts.Weighing) []alerts.Judged {
 	judged := make([]alerts.Judged, 0, len(list)+1)
 	for _, o := range list {
-		judged = append(judged, judgedAs(o, alerts.Evaluate(o.Reading, t, weighings, now)))
+		judged = append(judged, judgedAs(o, alerts.Evaluate(o.Reading, t, weighings)))
 	}
 	return judged
 }
@@ -217,6 +223,7 @@ func weighingsOf(readings ...vitals.Reading) (list []alerts.Weighing) {
 // everything had come in its order.
 func (s Situation) date(raised *alerts.Draft, sequence []alerts.Judged, rules Rules, now time.Time) {
 	if raised.Late = rules.late(raised.MeasuredAt, now); raised.Late {
+		raised.Finding.Date(raised.MeasuredAt)
 		raised.Superseded = slices.Contains(s.Around.Superseded, raised.Finding.Type)
 		return
 	}

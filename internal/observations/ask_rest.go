@@ -1,6 +1,7 @@
 package observations
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -38,6 +39,30 @@ func (e *Engine) askRest(tx core.App, b *batch, decided Observation, patient hol
 	return asked, nil
 }
 
+// partRun asks about what is left of the run that a reading parts.
+func (e *Engine) partRun(tx core.App, b *batch, r confirmed, p triage.Picture, now time.Time) error {
+	parts, err := mayPart(tx, r.observation, p, now)
+	if err != nil || !parts {
+		return err
+	}
+	return e.askRestOf(tx, b, []confirmed{r}, now)
+}
+
+// mayPart reports whether a reading that holds may have been measured between suspect ones, whose run it parts then: of the last day they are
+// at hand, and what was measured earlier comes late. For any other the database is asked nothing.
+func mayPart(tx core.App, o Observation, p triage.Picture, now time.Time) (bool, error) {
+	parameter := o.Reading.Kind.Definition().Doubted
+	if parameter == nil || o.addition != nil || o.Review != Accepted || o.Reading.Value(parameter) == nil {
+		return false, nil
+	}
+	at := o.Reading.MeasuredAt
+	follows := func(d triage.Doubted) bool { return d.Of == parameter && d.MeasuredAt.After(at) }
+	if now.Sub(at) <= parameter.Doubt.Within && !slices.ContainsFunc(p.Doubted, follows) {
+		return false, nil
+	}
+	return collections.SuspectFollows(tx, o.PatientID, string(o.Reading.Kind), o.ID, at)
+}
+
 // ask raises the question about a stored suspect reading, in the light of what is usual now.
 func (e *Engine) ask(tx core.App, b *batch, id string, patient holder, by audit.Actor, now time.Time) error {
 	o, err := Find(tx, id)
@@ -54,7 +79,7 @@ func (e *Engine) ask(tx core.App, b *batch, id string, patient holder, by audit.
 	if d.Of == nil {
 		return nil
 	}
-	question := draft(o, d.Ask(o.Reading.MeasuredAt, now), false)
+	question := draft(o, d.Ask(o.Reading.MeasuredAt, e.rules.late(o.Reading.MeasuredAt, now)), false)
 	question.Unmeasured = !d.far // there is no bound to tell
 	a := application{tx: tx, batch: b, by: by, now: now, effects: Effects{
 		Observation: o, PatientLabel: patient.label(o.PatientID), Alerts: []alerts.Draft{question},

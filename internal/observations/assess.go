@@ -26,6 +26,8 @@ type Situation struct {
 	DeviceAssigned bool
 	// Around is what else was measured, where the reading is not the newest of its kind, or came late.
 	Around Around
+	// Told is what people have heard of as critical; nil where nobody has.
+	Told *Told
 	// Flags are those of a reading with flags that are counted.
 	Flags Flags
 	// MayWait: the escalation of this reading may wait for another one, see [Effects.hold].
@@ -59,8 +61,9 @@ type Effects struct {
 	// OpenEscalation is the stat escalation to open; AttachTo an open one that the critical alerts join.
 	OpenEscalation *escalations.Draft
 	AttachTo       string
-	// Renotify: people are to hear anew of the one that is joined.
+	// Renotify: people are to hear anew of the one that is joined. Worse is what is worse than what they know, or "".
 	Renotify bool
+	Worse    phi.Text
 	// PatientLabel names the patient to those who are told; "" while nobody is.
 	PatientLabel string
 	// After is the patient's picture once the effects are written, and Place what the list shows of it.
@@ -84,7 +87,7 @@ func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 	if o.addition != nil {
 		judged = *o.addition
 	}
-	findings := alerts.Evaluate(judged, picture.Thresholds, picture.Weighings, now)
+	findings := alerts.Evaluate(judged, picture.Thresholds, picture.Weighings)
 	effects := Effects{
 		Observation: o, Transmit: o.FHIRStatus != "" && o.addition == nil,
 		PatientDay: o.Reading.MeasuredAt.In(s.PatientZone).Format(time.DateOnly),
@@ -93,13 +96,14 @@ func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 		DeviceReading: s.DeviceAssigned && o.Source != vitals.SourcePortal,
 	}
 	effects.TransmitHeartRate = rules.SendHeartRate && o.FHIRStatus != "" && fhir.HasHeartRate(judged)
-	sequence := s.sequence(o, judged, findings, now)
+	sequence := s.sequence(o, judged, findings)
 	effects.Progress = alerts.AutoResolve(picture.Open, judgedAs(o, findings), sequence, now, rules.NormalReadingsNeeded)
 	for _, finding := range findings {
 		if finding.Breached() {
 			raised := draft(o, finding, false)
-			raised.Snoozed, raised.BreaksSnooze = alerts.Quiet(picture.Snoozes, finding, judged, picture.Thresholds, now)
+			raised.Snoozed, raised.Worse = alerts.Quiet(picture.Snoozes, finding, judged, picture.Thresholds, now)
 			s.date(&raised, sequence, rules, now)
+			raised.Worse = raised.Worse || s.worse(raised, judged)
 			effects.Alerts = append(effects.Alerts, raised)
 		}
 	}
@@ -138,7 +142,10 @@ func (e *Effects) escalate(picture triage.Picture, primaryProvider string, now t
 		for _, open := range picture.Escalations {
 			if open.BySystem {
 				e.AttachTo = open.ID
-				e.Renotify = e.Renotify || (!alert.Snoozed && (alert.BreaksSnooze || open.Renotify(now)))
+				e.Renotify = e.Renotify || (!alert.Snoozed && (alert.Worse || open.Renotify(now)))
+				if alert.Worse && !alert.Snoozed && e.Worse == "" {
+					e.Worse = phi.Text(alert.Finding.Message)
+				}
 			}
 		}
 		if e.AttachTo == "" && e.OpenEscalation == nil && !alert.Snoozed {
@@ -151,7 +158,7 @@ func (e *Effects) escalate(picture triage.Picture, primaryProvider string, now t
 
 // after is the patient's picture once the effects are written.
 func (e *Effects) after(picture triage.Picture, now time.Time) triage.Picture {
-	picture.Latest = picture.Latest.With(e.Observation.Reading)
+	picture.Latest = picture.Latest.With(e.Observation.Reading, e.Observation.Origin)
 	progress := map[string]alerts.Progress{}
 	for _, p := range e.Progress {
 		progress[p.Alert.ID] = p

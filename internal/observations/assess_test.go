@@ -225,7 +225,7 @@ func TestAssessPlace(t *testing.T) {
 		t.Errorf("%+v", e.Place)
 	}
 	older := calm()
-	older.Picture.Latest = triage.Latest{}.With(bloodPressure(120, 80))
+	older.Picture.Latest = triage.Latest{}.With(bloodPressure(120, 80), vitals.OriginDevice)
 	e = observations.Assess(observations.Observation{Reading: at(bloodPressure(150, 80), now.Add(-48*time.Hour))}, older, rules, now)
 	if latest, _ := e.Place.Latest.Value(vitals.Systolic); *latest != 120 || len(e.Alerts) != 1 {
 		t.Error("a late reading raises its alert, but is not the latest")
@@ -278,6 +278,33 @@ func TestAssessDeliveryAndBilling(t *testing.T) {
 			situation, rules, now)
 		if e.DeviceReading != test.counts || e.Transmit != test.transmits {
 			t.Errorf("%+v: counts %t, transmits %t", test, e.DeviceReading, e.Transmit)
+		}
+	}
+}
+
+// Late data must not hide danger, nor pass for fresh: what is late by the setting states when it was measured, and nothing else does.
+func TestLateReadingIsDated(t *testing.T) {
+	const message = "Systolic 185 mmHg is at or above the critical limit 180."
+	for _, test := range []struct {
+		after, age time.Duration
+		want       string
+	}{
+		{24 * time.Hour, 24 * time.Hour, message},
+		{24 * time.Hour, 24*time.Hour + time.Microsecond, message + " Measured 2026-01-14T13:44:59.999999Z."},
+		{24 * time.Hour, 90 * 24 * time.Hour, message + " Measured 2025-10-17T13:45:00Z."},
+		{6 * time.Hour, 6*time.Hour + time.Second, message + " Measured 2026-01-15T07:44:59Z."},
+		{72 * time.Hour, 72 * time.Hour, message},
+		{0, 90 * 24 * time.Hour, message},
+	} {
+		by := rules
+		by.LateAfter = test.after
+		effects := observations.Assess(observations.Observation{Reading: at(bloodPressure(185, 80), now.Add(-test.age))}, calm(), by, now)
+		if len(effects.Alerts) != 1 {
+			t.Fatalf("%s old: %+v", test.age, effects.Alerts)
+		}
+		raised := effects.Alerts[0]
+		if dated := raised.Finding.Message != message; raised.Finding.Message != test.want || raised.Late != dated {
+			t.Errorf("%s old, late after %s: %q, late %t", test.age, test.after, raised.Finding.Message, raised.Late)
 		}
 	}
 }

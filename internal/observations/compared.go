@@ -70,6 +70,9 @@ func (w *withdrawal) correct(o Observation, alert *collections.Alert, r alerts.J
 	}
 	corrected := draft(o, finding, false)
 	corrected.Late, corrected.Snoozed = alert.Late(), alert.Snoozed()
+	if w.engine.rules.late(corrected.MeasuredAt, w.now) {
+		corrected.Finding.Date(corrected.MeasuredAt)
+	}
 	if finding.Level == alerts.Critical {
 		corrected.EscalationID = alert.EscalationID()
 	}

@@ -56,7 +56,7 @@ func (e *Effects) hold(picture triage.Picture, wait time.Duration, now time.Time
 		if !escalates(alert) {
 			continue
 		}
-		if first >= 0 || alert.Over() || alert.Finding.Type != string(vitals.BloodPressure) || alert.Snoozed || alert.BreaksSnooze {
+		if first >= 0 || alert.Over() || alert.Finding.Type != string(vitals.BloodPressure) || alert.Snoozed || alert.Worse {
 			return false
 		}
 		first = i

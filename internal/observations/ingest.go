@@ -127,6 +127,9 @@ func (e *Engine) consequences(
 	if situation.MayWait, err = e.mayWait(tx, o, picture.Thresholds, now); err != nil {
 		return Outcome{}, err
 	}
+	if situation.Told, err = lookForTold(tx, o.judged(), picture, now); err != nil {
+		return Outcome{}, err
+	}
 	if err := e.lookAround(tx, &situation, o, s.Following, now); err != nil {
 		return Outcome{}, err
 	}
@@ -138,6 +141,12 @@ func (e *Engine) consequences(
 	if err == nil {
 		patient.learn(effects, outcome, now)
 		err = e.endWaits(tx, effects, outcome, picture, now)
+	}
+	if err == nil {
+		err = e.partRun(tx, b, confirmed{o, patient, s.By}, picture, now)
+	}
+	if err == nil {
+		err = e.judgeNewest(tx, b, confirmed{o, patient, s.By}, picture, now)
 	}
 	return outcome, err
 }

@@ -158,7 +158,9 @@ func TestWithdrawnAsIfNever(t *testing.T) {
 		var readings []observations.Submission
 		for i := range 7 {
 			r := at(bloodPressure([]float64{120, 118, 150, 190}[random.IntN(4)]+float64(i)/10, 80), now.Add(time.Duration(i-20)*time.Minute))
-			readings = append(readings, submission("", r))
+			s := submission("", r)
+			s.Origin = []vitals.Origin{vitals.OriginDevice, vitals.OriginStaff, vitals.OriginPatient, vitals.OriginPatient}[random.IntN(4)]
+			readings = append(readings, s)
 		}
 		play := func(without int, withdraw bool) string {
 			app, engine := newApp(t, ordered)

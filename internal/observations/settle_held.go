@@ -11,6 +11,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/ranking"
 	"github.com/vigilhealth/vigil/internal/triage"
@@ -29,7 +30,7 @@ const (
 // come to. The wait is stored with the alert, so that none is lost with the process. One that fails does not hold up the others.
 // Source: docs/decisions/alerts.md, "Confirming a severe reading".
 func (e *Engine) SettleHeld(ctx context.Context, app core.App, now time.Time) (settled int, err error) {
-	due, err := collections.HeldAlerts(app, now, heldRound)
+	due, err := collections.HeldAlerts(app, now.Add(escalations.Slack), heldRound)
 	if err != nil {
 		return 0, err
 	}
@@ -51,7 +52,7 @@ func (e *Engine) SettleHeld(ctx context.Context, app core.App, now time.Time) (s
 // settle decides about one alert; the patient is ranked anew.
 func settle(tx core.App, id string, now time.Time) (patientID string, err error) {
 	alert, err := collections.FindAlert(tx, id)
-	if err != nil || alert.HeldUntil().IsZero() || alert.HeldUntil().After(now) { // a reading was quicker
+	if err != nil || alert.HeldUntil().IsZero() || alert.HeldUntil().After(now.Add(escalations.Slack)) { // a reading was quicker
 		return "", err
 	}
 	if err := alert.EndHold(tx); err != nil {

@@ -16,7 +16,7 @@ import (
 // Why a reading is, or was, suspect.
 const (
 	ReasonFarFromUsual = "far_from_usual"
-	ReasonWrongUnit    = "wrong_unit" // a usual value, had it been sent in another unit
+	ReasonWrongUnit    = "wrong_unit" // not in doubt, had it been sent in another unit
 )
 
 // doubt is what a reading comes to in the light of the patient's other ones: whether it lies far from them, whether it may be judged
@@ -47,8 +47,11 @@ func (e *Engine) doubt(o Observation, p triage.Picture) (d doubt) {
 	d.Of, d.Value = parameter, *value
 	d.compare(usualOf(p.Weighings, d.Doubt, o.Reading.MeasuredAt), o.Origin, e.rules)
 	holds := !d.far || d.believed // of itself, or because one as reliable bears it out
+	if !holds && d.Unit != nil {
+		return d // the next one from a device in the wrong unit is like it, and says no more
+	}
 	for _, other := range p.Doubted {
-		if other.Of != parameter || other.MeasuredAt.Sub(o.Reading.MeasuredAt).Abs() > parameter.Doubt.Within ||
+		if other.Reason != ReasonFarFromUsual || other.Of != parameter || other.MeasuredAt.Sub(o.Reading.MeasuredAt).Abs() > parameter.Doubt.Within ||
 			!parameter.Doubt.Close(other.Value, d.Value) {
 			continue
 		}
@@ -61,6 +64,11 @@ func (e *Engine) doubt(o Observation, p triage.Picture) (d doubt) {
 		d.bears = nil
 	}
 	return d
+}
+
+// Doubts reports whether a reading would be in doubt, were it stored.
+func (e *Engine) Doubts(r vitals.Reading, origin vitals.Origin, p triage.Picture) bool {
+	return r.Kind.Definition().Doubted != nil && e.doubt(Observation{Reading: r, Origin: origin, Review: Accepted}, p).suspect()
 }
 
 // usualOf are the last values before a moment among those that count, the latest first.
@@ -94,7 +102,7 @@ func (d *doubt) compare(usual []alerts.Weighing, origin vitals.Origin, rules Rul
 	if d.Value < d.Usual {
 		d.Bound = d.Usual - rules.Suspect.Of(d.Usual)
 	}
-	d.Unit, d.Meant = d.Of.Mistook(d.Value, d.Usual)
+	d.Unit, d.Meant = d.Of.Mistook(d.Value, d.Usual, rules.Suspect)
 }
 
 // settleDoubt stores what a doubt comes to, if there is any: a suspect reading counts for nothing, or a second one like it bears it out, and
@@ -146,7 +154,7 @@ func (e *Engine) keepSuspect(
 	if err != nil {
 		return Outcome{}, err
 	}
-	effects := doubted(o, picture, d, !asked, now)
+	effects := e.doubted(o, picture, d, !asked, now)
 	effects.CountDay = o.Reading.MeasuredAt.In(e.rules.PracticeZone).Format(time.DateOnly)
 	if len(effects.Alerts) > 0 {
 		effects.PatientLabel = patient.holder.label(o.PatientID)
@@ -159,7 +167,7 @@ func (e *Engine) keepSuspect(
 }
 
 // doubted decides what follows from a reading that is stored and not believed: the question, and that its device is not silent.
-func doubted(o Observation, picture triage.Picture, d doubt, ask bool, now time.Time) Effects {
+func (e *Engine) doubted(o Observation, picture triage.Picture, d doubt, ask bool, now time.Time) Effects {
 	effects := Effects{Observation: o}
 	for _, alert := range picture.Open {
 		if alert.Type == alerts.TypeNoReading24h && alert.DeviceID == o.Reading.DeviceID { // the patient's own reading is still missing
@@ -167,7 +175,7 @@ func doubted(o Observation, picture triage.Picture, d doubt, ask bool, now time.
 		}
 	}
 	if ask {
-		effects.Alerts = append(effects.Alerts, draft(o, d.Ask(o.Reading.MeasuredAt, now), false))
+		effects.Alerts = append(effects.Alerts, draft(o, d.Ask(o.Reading.MeasuredAt, e.rules.late(o.Reading.MeasuredAt, now)), false))
 	}
 	effects.After = effects.after(picture, stored(now))
 	effects.After.Latest = picture.Latest

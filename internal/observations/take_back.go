@@ -55,9 +55,9 @@ func (w *withdrawal) resettle() error {
 	if len(groups) == 0 {
 		return nil
 	}
-	types := make([]string, len(groups))
-	for i, group := range groups {
-		types[i] = group[0].Group
+	types := []string{alerts.TypeImplausibleReading}
+	for _, group := range groups {
+		types = append(types, group[0].Group)
 	}
 	candidates, err := collections.SettledAlerts(w.tx, w.observation.PatientID, types, r.MeasuredAt, w.observation.CreatedAt)
 	if err != nil {
@@ -99,7 +99,7 @@ func (w *withdrawal) sequence(groups [][]*vitals.Parameter, after time.Time) ([]
 	if err != nil {
 		return nil, err
 	}
-	return judgeAll(others, picture.Thresholds, slices.Concat(picture.Weighings, weighingsOf(readingsOf(others)...)), w.now), nil
+	return judgeAll(others, picture.Thresholds, slices.Concat(picture.Weighings, weighingsOf(readingsOf(others)...))), nil
 }
 
 // recountNormal brings one alert in step with the readings that are left.
@@ -150,19 +150,39 @@ func (w *withdrawal) missAgain() error {
 
 // reopenUnlessNewer has an alert that something newer superseded wait after all, when there is nothing of the kind.
 func reopenUnlessNewer(tx core.App, alert *collections.Alert, now time.Time) error {
-	for _, definition := range vitals.Definitions {
-		for _, group := range definition.Groups {
-			if group[0].Group != alert.Type() {
-				continue
-			}
-			newer, err := AnythingNewer(tx, alert.PatientID(), group, alert.MeasuredAt(), vitals.Origin(alert.Origin()))
-			if err != nil || newer {
-				return err
-			}
-			return reopen(tx, alert, 0, now)
+	groups, err := alarming(tx, alert, now)
+	if err != nil || len(groups) == 0 {
+		return err
+	}
+	newer, err := AllNewer(tx, alert.PatientID(), groups, alert.MeasuredAt(), vitals.Origin(alert.Origin()))
+	if err != nil || newer {
+		return err
+	}
+	return reopen(tx, alert, 0, now)
+}
+
+// alarming are the groups that an alert of a reading is about: that of its type, or those of which implausible values alarm.
+func alarming(tx core.App, alert *collections.Alert, now time.Time) (groups [][]*vitals.Parameter, err error) {
+	types := []string{alert.Type()}
+	if alert.Type() == alerts.TypeImplausibleReading {
+		picture, err := triage.ReadPicture(tx, alert.PatientID(), nil, now)
+		if err != nil {
+			return nil, err
+		}
+		if types, err = picture.Thresholds.Alarming(alert.ReportedValues().Reveal(), alert.Parameter()); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	for _, alertType := range types {
+		for _, definition := range vitals.Definitions {
+			i := slices.IndexFunc(definition.Groups, func(group []*vitals.Parameter) bool { return group[0].Group == alertType })
+			if i >= 0 {
+				groups = append(groups, definition.Groups[i])
+				break
+			}
+		}
+	}
+	return groups, nil
 }
 
 // reopen has an alert wait again, and people hear of it: what they were told, that it was over, does not hold.
@@ -175,8 +195,11 @@ func reopen(tx core.App, alert *collections.Alert, normal int, now time.Time) er
 		return err
 	}
 	kind := notifications.AlertRaised
-	if alert.Type() == alerts.TypeMissedReading {
+	switch alert.Type() {
+	case alerts.TypeMissedReading:
 		kind = notifications.ReadingMissed
+	case alerts.TypeImplausibleReading: // it came late, and nobody knows whether it was one
+		kind = notifications.ReadingSuperseded
 	}
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: kind, Severity: alert.Level(), PatientID: alert.PatientID(), AlertID: alert.Id,

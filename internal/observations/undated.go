@@ -19,6 +19,9 @@ func (s Submission) unjudged() bool { return s.Undated }
 func (o *Observation) confirm(s Submission, now time.Time) {
 	if s.ConfirmedBy != "" {
 		o.Review, o.ConfirmedBy, o.ConfirmedAt = Confirmed, s.ConfirmedBy, now
+		if s.AsReceived {
+			o.SuspectReason = ReasonDeviceClock // it is judged, and says of its time that it is not the device's
+		}
 	}
 }
 
@@ -42,5 +45,5 @@ func (e *Engine) keepUndated(tx core.App, b *batch, o Observation, s Submission,
 	if _, err := recordSighting(tx, o, s.Device, now); err != nil {
 		return Outcome{}, err
 	}
-	return outcome, collections.NoteWrongClock(tx, o.Reading.DeviceID, o.PatientID, o.ID, now)
+	return outcome, collections.NoteWrongClock(tx, o.Reading.DeviceID, string(o.Reading.Kind), o.PatientID, o.ID, now)
 }

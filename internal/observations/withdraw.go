@@ -1,6 +1,7 @@
 package observations
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -97,34 +98,46 @@ func (w *withdrawal) recount() error {
 		w.observation.status())
 }
 
-// rank works out anew what the patient's latest readings are, and where the patient ranks.
+// rank works out anew what the patient's latest readings are, what snoozes know, and where the patient ranks.
 func (w *withdrawal) rank() error {
-	var readings []vitals.Reading
-	add := func(column string, kinds ...vitals.Kind) error {
-		record, err := collections.LatestObservation(w.tx, w.observation.PatientID, column, kinds)
-		if err == nil && record != nil {
-			readings = append(readings, readingFromRecord(record))
+	var left []Observation
+	add := func(column string, typedToo bool, kinds ...vitals.Kind) (typed bool, err error) {
+		record, err := collections.LatestObservation(w.tx, w.observation.PatientID, column, kinds, typedToo)
+		if err != nil || record == nil {
+			return false, err
 		}
-		return err
-	}
-	for _, p := range vitals.Parameters {
-		if p.Shared() && p.Group != "" {
-			if err := add(p.Column, p.Kinds...); err != nil {
-				return err
-			}
-		}
+		o := FromRecord(record)
+		left = append(left, o)
+		return o.Origin == vitals.OriginPatient, nil
 	}
 	for _, kind := range vitals.Kinds {
-		if err := add("", kind); err != nil {
+		if _, err := add("", true, kind); err != nil {
 			return err
 		}
 	}
-	slices.SortStableFunc(readings, func(a, b vitals.Reading) int { return a.MeasuredAt.Compare(b.MeasuredAt) })
+	for _, p := range vitals.Parameters {
+		if p.Group == "" {
+			continue
+		}
+		typed, err := add(p.Column, true, p.Kinds...)
+		if err == nil && typed { // what a device measured before it may stand beside it
+			_, err = add(p.Column, false, p.Kinds...)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	slices.SortStableFunc(left, func(a, b Observation) int {
+		return cmp.Or(a.Reading.MeasuredAt.Compare(b.Reading.MeasuredAt), a.CreatedAt.Compare(b.CreatedAt))
+	})
 	var latest triage.Latest
-	for _, r := range readings {
-		latest = latest.With(r)
+	for _, o := range left {
+		latest = latest.With(o.Reading, o.Origin)
 	}
 	return ranking.Change(w.tx, w.now, func(tx core.App) (string, error) {
-		return w.observation.PatientID, triage.ReplaceLatest(tx, w.observation.PatientID, latest)
+		if err := triage.ReplaceLatest(tx, w.observation.PatientID, latest); err != nil {
+			return "", err
+		}
+		return w.observation.PatientID, ranking.Forget(tx, w.observation.PatientID, w.raised, w.by, w.now)
 	})
 }

@@ -152,7 +152,7 @@ func tellStanding(tx core.App, snooze *collections.Snooze, end, now time.Time) (
 }
 
 // standing is the alert by which people are told what still stands of a kind, nil for nothing, and how many as severe nobody has
-// acknowledged: of the most severe ones the one that was measured last, a late one only where all of them are.
+// acknowledged: of the most severe ones the one that was measured last, a late one only where all of them are and nothing has come since.
 func standing(tx core.App, picture triage.Picture, kind string, now time.Time) (alert *collections.Alert, open int, err error) {
 	late, err := collections.LateAlerts(tx, picture.PatientID, kind)
 	if err != nil {
@@ -162,6 +162,13 @@ func standing(tx core.App, picture triage.Picture, kind string, now time.Time) (
 	for _, one := range picture.Open {
 		if one.Type != kind || picture.Snoozed(kind, one.Level, now) {
 			continue
+		}
+		if slices.Contains(late, one.ID) {
+			if over, err := overtaken(tx, picture.PatientID, one); err != nil {
+				return nil, 0, err
+			} else if over {
+				continue
+			}
 		}
 		graver := one.Level == alerts.Critical && worst.Level != alerts.Critical
 		if worst.ID != "" && !graver && one.Level != worst.Level {
@@ -175,7 +182,7 @@ func standing(tx core.App, picture triage.Picture, kind string, now time.Time) (
 			worst = one
 		}
 	}
-	latest, measured, known := picture.Standing(kind, now)
+	latest, measured, known := picture.Standing(kind)
 	if worst.Level == alerts.Critical || worst.ID != "" && known && latest.Breached() {
 		alert, err = collections.FindAlert(tx, worst.ID)
 		return alert, open, err

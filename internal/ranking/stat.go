@@ -32,10 +32,10 @@ func EscalateCritical(tx core.App, picture triage.Picture, alert *collections.Al
 	if !opened {
 		active, _ := picture.OpenBySystem()
 		again := atOnce || active.Renotify(now)
-		if err := escalations.Join(tx, id, again, now); err != nil || !again {
+		if err := escalations.Join(tx, id, again, escalations.JoinedBy(""), now); err != nil || !again {
 			return err
 		}
-		key, why = key+" joined "+collections.Instant(now), "A further critical reading."
+		key, why = key+" joined "+collections.Instant(now), escalations.JoinedBy("").Reveal()
 	}
 	whom, err := collections.PatientLabel(tx, patient)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // crowd fills the list with patients whose scores and readings are spread; the last reading of each is an hour to two weeks old.
@@ -29,7 +30,7 @@ func crowd(b *testing.B, patients int) core.App {
 			}
 			r := pressure(100+float64(i*37%110), 80)
 			r.MeasuredAt = now.Add(-time.Duration(1+i*7%336) * time.Hour)
-			picture := triage.Picture{Thresholds: defaults, Latest: triage.Latest{}.With(r), EnrolledAt: now.AddDate(0, -1, 0)}
+			picture := triage.Picture{Thresholds: defaults, Latest: triage.Latest{}.With(r, vitals.OriginDevice), EnrolledAt: now.AddDate(0, -1, 0)}
 			if err := triage.SavePlace(tx, id, picture.Place(now), now); err != nil {
 				return err
 			}

@@ -122,12 +122,12 @@ func worstDanger(c Circumstances, latest []parameter, now time.Time) (worst dang
 	return worst
 }
 
-// undecided appends to the latest values those that were reported and about which nobody has decided, unless a later one was measured:
-// SpO2 48, which is no reading, is no better than 52, which is one.
+// undecided appends to the latest values those that were reported and about which nobody has decided, unless a later one was measured, at
+// least as reliably: SpO2 48, which is no reading, is no better than 52, which is one.
 func (c Circumstances) undecided(latest []parameter) []parameter {
 	for _, alert := range c.Undecided {
 		for _, v := range alert.Reported {
-			if value, at := c.Latest.Value(v.Of); value == nil || at.Before(alert.MeasuredAt) {
+			if value, at := c.Latest.Settling(v.Of, alert.Origin); value == nil || at.Before(alert.MeasuredAt) {
 				latest = append(latest, bounded(v.Of, v.Value, alert.MeasuredAt, c.Thresholds))
 			}
 		}
@@ -150,12 +150,6 @@ func stillCritical(latest []parameter, now time.Time) bool {
 	return slices.ContainsFunc(latest, func(p parameter) bool {
 		return p.critical() && !p.at.Before(now.Add(-halfFreshAfter))
 	})
-}
-
-// aboutPatient reports whether alerts of this type say how the patient is; the others are about devices, data that did not come, and
-// readings that may be somebody else's.
-func aboutPatient(alertType string) bool {
-	return alerts.FromReading(alertType) || alertType == alerts.TypeImplausibleReading || alertType == alerts.TypeIrregularHeartbeat
 }
 
 // Handling says what is being done about a critical patient.
@@ -201,11 +195,14 @@ func readReported(open alerts.Open, sealed string, values []any) []alerts.Report
 // readUndecided reads an acknowledged alert about values that are no reading yet; nil for any other.
 func readUndecided(row string) *alerts.Open {
 	id, rest, _ := strings.Cut(row, " ")
-	at, sealed, found := strings.Cut(rest, " ")
+	at, rest, _ := strings.Cut(rest, " ")
+	origin, sealed, found := strings.Cut(rest, " ")
 	if !found {
 		return nil
 	}
-	alert := alerts.Open{ID: id, Type: alerts.TypeImplausibleReading, Level: alerts.Critical, MeasuredAt: collections.ParseInstant(at)}
+	alert := alerts.Open{
+		ID: id, Type: alerts.TypeImplausibleReading, Level: alerts.Critical, MeasuredAt: collections.ParseInstant(at), Origin: vitals.Origin(origin),
+	}
 	alert.Reported = readReported(alert, sealed, nil)
 	return &alert
 }

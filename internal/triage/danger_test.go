@@ -131,8 +131,8 @@ func TestPictureHasWhatWasReported(t *testing.T) {
 		"one that cannot be opened":      {func(p string) { store(p, implausible, "", alerts.Critical, "v2:nobody:x") }, 86},
 		"one that says nothing":          {func(p string) { store(p, implausible, "", alerts.Critical, "") }, 86},
 		"an irregular heartbeat":         {func(p string) { store(p, alerts.TypeIrregularHeartbeat, "", alerts.Warning, "") }, 51},
-		"a scale somebody else stood on": {func(p string) { store(p, alerts.TypeSuspectReading, "", alerts.Warning, "") }, 0},
-		"a clock that is wrong":          {func(p string) { store(p, alerts.TypeDeviceClock, "", alerts.Warning, "") }, 0},
+		"a scale somebody else stood on": {func(p string) { store(p, alerts.TypeSuspectReading, "", alerts.Warning, "") }, 51},
+		"a clock that is wrong":          {func(p string) { store(p, alerts.TypeDeviceClock, "", alerts.Warning, "") }, 51},
 	} {
 		if err := triage.Enrol(app, name, now); err != nil {
 			t.Fatal(err)
@@ -163,7 +163,7 @@ func TestUndecided(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	latest := triage.Latest{}.With(old(oximetry(97), time.Hour).With(vitals.Pulse, 120))
+	latest := triage.Latest{}.With(old(oximetry(97), time.Hour).With(vitals.Pulse, 120), vitals.OriginDevice)
 	for _, step := range []struct {
 		name   string
 		alert  dbx.Params
@@ -177,8 +177,9 @@ func TestUndecided(t *testing.T) {
 		{"after two days", dbx.Params{}, latest, now.Add(2 * day), 68}, // 50 and 5 for pulse and saturation, 8.3 for the alert, 4.3 for the time
 		{"without any reading", dbx.Params{}, triage.Latest{}, now.Add(2 * time.Hour), 85},
 		{"without any reading, after two days", dbx.Params{}, triage.Latest{}, now.Add(2 * day), 63},
-		{"measured later", dbx.Params{}, triage.Latest{}.With(old(oximetry(97), -time.Hour)), now.Add(2 * time.Hour), 9},
-		{"discarded", dbx.Params{"status": "resolved"}, triage.Latest{}.With(oximetry(97)), now, 8},
+		{"typed later", dbx.Params{}, triage.Latest{}.With(old(oximetry(97), -time.Hour), vitals.OriginPatient), now.Add(2 * time.Hour), 85},
+		{"measured later", dbx.Params{}, triage.Latest{}.With(old(oximetry(97), -time.Hour), vitals.OriginDevice), now.Add(2 * time.Hour), 9},
+		{"discarded", dbx.Params{"status": "resolved"}, triage.Latest{}.With(oximetry(97), vitals.OriginDevice), now, 8},
 	} {
 		if _, err := app.DB().Update(collections.Alerts, step.alert, dbx.HashExp{"id": id}).Execute(); len(step.alert) > 0 && err != nil {
 			t.Fatal(err)
@@ -204,7 +205,7 @@ func TestFreshnessFalls(t *testing.T) {
 		t.Helper()
 		r := oximetry(spo2)
 		r.MeasuredAt = at
-		if err := triage.ReplaceLatest(app, patient, triage.Latest{}.With(r)); err != nil {
+		if err := triage.ReplaceLatest(app, patient, triage.Latest{}.With(r, vitals.OriginDevice)); err != nil {
 			t.Fatal(err)
 		}
 		if patient == "answered" {

@@ -20,6 +20,9 @@ import (
 type Latest struct {
 	kinds  []*vitals.Reading // by the place of the kind
 	shared []*vitals.Reading // by the place of the parameter
+	// vouched, by the place of the parameter, is what was measured last of those whose latest value only the patient vouches for; without
+	// a value where that is nothing.
+	vouched []*vitals.Reading
 }
 
 // ParseLatest reads the stored form; nothing stored is no reading.
@@ -34,8 +37,9 @@ func ParseLatest(stored string) (Latest, error) {
 	return latest, nil
 }
 
-// With returns the latest readings after one more arrived, which may be older than what is there.
-func (l Latest) With(r vitals.Reading) Latest {
+// With returns the latest readings after one more of an origin arrived, which may be older than what is there.
+func (l Latest) With(r vitals.Reading, origin vitals.Origin) Latest {
+	typed := !origin.Settles(vitals.OriginDevice)
 	kept := vitals.Reading{Kind: r.Kind, MeasuredAt: r.MeasuredAt}
 	for _, p := range r.Kind.Definition().All {
 		if p.Group == "" {
@@ -43,6 +47,9 @@ func (l Latest) With(r vitals.Reading) Latest {
 		}
 		value := r.Value(p)
 		*kept.Slot(p) = value
+		if value != nil && (typed || l.vouched != nil) {
+			l.vouched = l.vouchedWith(p, *value, r.MeasuredAt, typed)
+		}
 		if p.Shared() && value != nil {
 			alone := vitals.Reading{MeasuredAt: r.MeasuredAt}
 			*alone.Slot(p) = value
@@ -71,7 +78,7 @@ func newer(list []*vitals.Reading, places, at int, r *vitals.Reading) []*vitals.
 
 // Shown is what the contract knows of the latest readings.
 func (l Latest) Shown() Latest {
-	l.shared = nil
+	l.shared, l.vouched = nil, nil
 	return l
 }
 
@@ -119,11 +126,10 @@ func (l Latest) parameters(list []parameter, t alerts.Thresholds, weighings []al
 			list = append(list, bounded(p, *value, at, t))
 			continue
 		}
-		rule := t.Change(p)
 		if at.Before(since) {
 			continue
 		}
-		if gain, _, known := alerts.Gain(p, *value, at, rule, weighings); known {
+		if gain, _, known := alerts.Gain(p, *value, at, t.Change(p), weighings); known {
 			list = append(list, changed(p, gain, at, t))
 		}
 	}
@@ -146,6 +152,11 @@ func (l Latest) MarshalJSONTo(enc *jsontext.Encoder) error {
 	for place, r := range l.shared {
 		if r != nil {
 			w.reading(vitals.Parameters[place].Column, r, vitals.Parameters[place:place+1], nil)
+		}
+	}
+	for place, r := range l.vouched {
+		if r != nil {
+			w.reading(vouchedFor+vitals.Parameters[place].Column, r, vitals.Parameters[place:place+1], nil)
 		}
 	}
 	w.token(jsontext.EndObject)
@@ -208,8 +219,11 @@ func (l *Latest) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 			return nil
 		}
 		for place, p := range vitals.Parameters {
-			if p.Column == name {
+			switch name {
+			case p.Column:
 				l.shared = newer(l.shared, len(vitals.Parameters), place, r)
+			case vouchedFor + p.Column:
+				l.vouched = newer(l.vouched, len(vitals.Parameters), place, r)
 			}
 		}
 		return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 func insert(t testing.TB, app core.App, collection string, row dbx.Params) {
@@ -196,7 +197,7 @@ func TestRescore(t *testing.T) {
 	if err != nil || place.Score.Level != triage.RiskNoData || place.NeedsReview {
 		t.Fatalf("a new patient: %+v (%v)", place, err)
 	}
-	latest := triage.Latest{}.With(pressure(150, 85)).With(weighing(83))
+	latest := triage.Latest{}.With(pressure(150, 85), vitals.OriginDevice).With(weighing(83), vitals.OriginDevice)
 	if err := triage.SavePlace(app, patient, triage.Place{Latest: latest}, now); err != nil {
 		t.Fatal(err)
 	}

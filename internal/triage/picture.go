@@ -124,8 +124,8 @@ var reportedColumns = func() (columns string) {
 }()
 
 // undecided is, in SQL, an acknowledged alert about values that are no reading yet, and empty for all others.
-const undecided = `CASE WHEN a.type = '` + alerts.TypeImplausibleReading + `' AND a.status = '` + string(alerts.StatusAcknowledged) +
-	`' THEN a.id || ' ' || a.measured_at || ' ' || a.reported_values ELSE '' END`
+const undecided = `CASE WHEN a.type = '` + alerts.TypeImplausibleReading + `' AND a.level = 'critical' AND a.status = '` + string(alerts.StatusAcknowledged) +
+	`' THEN a.id || ' ' || a.measured_at || ' ' || a.origin || ' ' || a.reported_values ELSE '' END`
 
 // pictureRow is a picture as the database gives it; lists are JSON.
 type pictureRow struct {

@@ -32,7 +32,7 @@ func TestLatestWith(t *testing.T) {
 		at(pressureAndPulse(200, 100, 140), 3*time.Hour), // older than what is there
 		at(weighing(80), 5*time.Hour), at(oximetry(97), 4*time.Hour), at(glucose(110, "fasting"), 6*time.Hour),
 	} {
-		latest = latest.With(r)
+		latest = latest.With(r, vitals.OriginDevice)
 	}
 	// What is stored has these very bytes.
 	const want = `{"blood_pressure":{"systolic":120,"diastolic":80,"pulse":null,"measured_at":"2026-01-15T12:45:00Z"},` +
@@ -43,7 +43,7 @@ func TestLatestWith(t *testing.T) {
 	if got := latest.MeasuredAt(); !got.Equal(now.Add(-time.Hour)) {
 		t.Errorf("newest at %s", got)
 	}
-	if again := latest.With(at(pressure(121, 81), time.Hour)); *value(again, vitals.Systolic) != 121 {
+	if again := latest.With(at(pressure(121, 81), time.Hour), vitals.OriginDevice); *value(again, vitals.Systolic) != 121 {
 		t.Error("of two readings of one moment the later-stored one counts")
 	}
 	stored, err := json.Marshal(latest)
@@ -83,7 +83,7 @@ func TestLatestForgetsArrival(t *testing.T) {
 		for _, minute := range minutes {
 			r := pressureAndPulse(100+float64(minute), 80, 60)
 			r.MeasuredAt = now.Add(time.Duration(minute) * time.Minute)
-			latest, newest = latest.With(r), max(newest, minute)
+			latest, newest = latest.With(r, vitals.OriginDevice), max(newest, minute)
 		}
 		if *value(latest, vitals.Systolic) != 100+float64(newest) {
 			t.Fatalf("%v", *value(latest, vitals.Systolic))
@@ -95,7 +95,7 @@ func TestPlaceNeedsReview(t *testing.T) {
 	reading := func(ago time.Duration) triage.Latest {
 		r := pressure(120, 80)
 		r.MeasuredAt = now.Add(-ago)
-		return triage.Latest{}.With(r)
+		return triage.Latest{}.With(r, vitals.OriginDevice)
 	}
 	open := func(alertType string, level alerts.Level) []alerts.Open {
 		return []alerts.Open{{Type: alertType, Level: level, CreatedAt: now.Add(-time.Hour)}}
@@ -115,7 +115,7 @@ func TestPlaceNeedsReview(t *testing.T) {
 		{"an open alert of a reading", triage.Picture{Open: open("pulse", alerts.Warning), LastReviewedAt: reviewed}, true},
 		{"an open alert for want of data", triage.Picture{Open: open("missed_reading", alerts.NoData), LastReviewedAt: reviewed}, true},
 		{"a routine escalation", triage.Picture{Escalations: []escalations.Active{{Priority: escalations.Routine}}, LastReviewedAt: reviewed}, true},
-		{"a score of 51", triage.Picture{Latest: triage.Latest{}.With(pressure(190, 125)), LastReviewedAt: reviewed}, true},
+		{"a score of 51", triage.Picture{Latest: triage.Latest{}.With(pressure(190, 125), vitals.OriginDevice), LastReviewedAt: reviewed}, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestPlaceNeedsReview(t *testing.T) {
 
 func TestPlaceCounts(t *testing.T) {
 	picture := triage.Picture{
-		Thresholds: defaults, LastReviewedAt: now, Latest: triage.Latest{}.With(pressure(120, 80)),
+		Thresholds: defaults, LastReviewedAt: now, Latest: triage.Latest{}.With(pressure(120, 80), vitals.OriginDevice),
 		Open: []alerts.Open{
 			{Type: "device_battery", Level: alerts.Critical, CreatedAt: now.Add(-time.Hour)},
 			{Type: "missed_reading", Level: alerts.NoData, CreatedAt: now.Add(-3 * time.Hour)},
@@ -159,7 +159,7 @@ func TestPlaceCounts(t *testing.T) {
 
 // Without a review the time counts from the patient's creation.
 func TestPlaceNeverReviewed(t *testing.T) {
-	picture := triage.Picture{Thresholds: defaults, Latest: triage.Latest{}.With(pressure(120, 80)), EnrolledAt: now.Add(-72 * time.Hour)}
+	picture := triage.Picture{Thresholds: defaults, Latest: triage.Latest{}.With(pressure(120, 80), vitals.OriginDevice), EnrolledAt: now.Add(-72 * time.Hour)}
 	if got := picture.Place(now).Score.Value; got != 6 {
 		t.Errorf("score %d, want 6", got)
 	}

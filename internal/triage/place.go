@@ -46,7 +46,7 @@ func (p Picture) Place(now time.Time) Place {
 			s.UnacknowledgedCritical++
 		}
 		switch {
-		case !aboutPatient(alert.Type):
+		case !alerts.AboutReading(alert.Type):
 		case alert.Level == alerts.Critical:
 			c.Unanswered = append(c.Unanswered, alert)
 		case alert.Level == alerts.Warning:

@@ -12,12 +12,13 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // Time alone moves scores; rows that stay the same are not written.
 func TestRescoreAll(t *testing.T) {
 	app := vigiltest.NewApp(t)
-	calm, high := triage.Latest{}.With(pressure(120, 80)), triage.Latest{}.With(pressure(150, 80))
+	calm, high := triage.Latest{}.With(pressure(120, 80), vitals.OriginDevice), triage.Latest{}.With(pressure(150, 80), vitals.OriginDevice)
 	const patients = 560 // more than one page, more than one batch
 	for i := range patients {
 		id := fmt.Sprintf("patient %03d", i)
@@ -72,7 +73,7 @@ func TestRescoreOutdated(t *testing.T) {
 	if err := triage.Enrol(app, patient, now); err != nil {
 		t.Fatal(err)
 	}
-	if err := triage.SavePlace(app, patient, triage.Place{Latest: triage.Latest{}.With(pressure(190, 80)), Score: triage.Score{Value: 55, Level: triage.RiskWarning}}, now); err != nil {
+	if err := triage.SavePlace(app, patient, triage.Place{Latest: triage.Latest{}.With(pressure(190, 80), vitals.OriginDevice), Score: triage.Score{Value: 55, Level: triage.RiskWarning}}, now); err != nil {
 		t.Fatal(err)
 	}
 	score := func(before dbx.Params) (value int) {

@@ -50,7 +50,7 @@ type Circumstances struct {
 	Weighings  []alerts.Weighing
 	// Alerts were created in the last seven days.
 	Alerts AlertCounts
-	// Unanswered are the unacknowledged critical alerts about the patient's own state.
+	// Unanswered are the unacknowledged critical alerts about what was measured.
 	Unanswered []alerts.Open
 	// Undecided are acknowledged alerts whose values are neither confirmed nor discarded: they stand beside the latest values.
 	Undecided             []alerts.Open
@@ -85,8 +85,9 @@ func Rate(c Circumstances, now time.Time) Score {
 	if c.silent() && !c.Latest.measuredSince(now.Add(-dataWindow)) && !slices.ContainsFunc(latest[measured:], parameter.critical) {
 		return Score{Level: RiskNoData, Factors: []Factor{}}
 	}
-	worst := worstDanger(c, latest, now)
-	lowest := c.lowestScore(latest, now)
+	standing := c.stillVouched(latest, now)
+	worst := worstDanger(c, standing, now)
+	lowest := c.lowestScore(standing, now)
 	sum, factors := addUp([]Factor{vitalsFactor(latest, now), alertsFactor(c.Alerts), reviewFactor(c.ReviewedAt, now)}, lowest.span > 0)
 	if lowest.span == 0 {
 		if lowest.score > sum && lowest.why != "" {

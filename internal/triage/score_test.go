@@ -1,6 +1,7 @@
 package triage_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -58,7 +59,7 @@ func old(r vitals.Reading, age time.Duration) vitals.Reading {
 func patient(readings ...vitals.Reading) triage.Circumstances {
 	c := triage.Circumstances{Thresholds: defaults, ReviewedAt: now}
 	for _, r := range readings {
-		c.Latest = c.Latest.With(r)
+		c.Latest = c.Latest.With(r, vitals.OriginDevice)
 	}
 	return c
 }
@@ -260,13 +261,13 @@ func circumstances(t *rapid.T) triage.Circumstances {
 	if systolic := value("systolic", vitals.Systolic.Range); systolic != nil {
 		r := vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: age("bp")}.With(vitals.Systolic, *systolic).With(vitals.Diastolic, 80)
 		*r.Slot(vitals.Pulse) = value("pulse", vitals.Pulse.Range)
-		c.Latest = c.Latest.With(r)
+		c.Latest = c.Latest.With(r, vitals.OriginDevice)
 	}
 	if spo2 := value("spo2", vitals.SpO2.Range); spo2 != nil {
-		c.Latest = c.Latest.With(vitals.Reading{Kind: vitals.PulseOximetry, MeasuredAt: age("ox")}.With(vitals.SpO2, *spo2))
+		c.Latest = c.Latest.With(vitals.Reading{Kind: vitals.PulseOximetry, MeasuredAt: age("ox")}.With(vitals.SpO2, *spo2), vitals.OriginDevice)
 	}
 	if glucose := value("glucose", vitals.GlucoseMgDL.Range); glucose != nil {
-		c.Latest = c.Latest.With(vitals.Reading{Kind: vitals.BloodGlucose, MeasuredAt: age("glucose at")}.With(vitals.GlucoseMgDL, *glucose))
+		c.Latest = c.Latest.With(vitals.Reading{Kind: vitals.BloodGlucose, MeasuredAt: age("glucose at")}.With(vitals.GlucoseMgDL, *glucose), vitals.OriginDevice)
 	}
 	return c
 }
@@ -337,7 +338,7 @@ func TestRateRisesWithDeviation(t *testing.T) {
 				score := func(way float64) int {
 					c := c
 					c.Latest = triage.Latest{}
-					c.Latest = c.Latest.With(vital.read(vital.middle + way*(end-vital.middle)))
+					c.Latest = c.Latest.With(vital.read(vital.middle+way*(end-vital.middle)), vitals.OriginDevice)
 					return triage.Rate(c, now).Value
 				}
 				near, far = min(near, far), max(near, far)
@@ -355,5 +356,19 @@ func BenchmarkRate(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		triage.Rate(c, now)
+	}
+}
+
+// Every unanswered warning about a reading is one, whatever it asks; what is about devices and data that did not come is none.
+func TestEveryWarningAboutAReadingHolds(t *testing.T) {
+	for _, alertType := range alerts.Types {
+		open := []alerts.Open{{Type: alertType, Level: alerts.Warning, CreatedAt: now.Add(-time.Hour)}}
+		for what, latest := range map[string]triage.Latest{"measured": triage.Latest{}.With(pressure(120, 80), vitals.OriginDevice), "nothing measured": {}} {
+			score := triage.Picture{Thresholds: defaults, LastReviewedAt: now, Open: open, Latest: latest}.Place(now).Score
+			aboutReading := !slices.Contains(alerts.DeviceTypes, alertType)
+			if (score.Level == triage.RiskWarning) != aboutReading || aboutReading && score.Value != 51 {
+				t.Errorf("%s, %s: %d %s", alertType, what, score.Value, score.Level)
+			}
+		}
 	}
 }

@@ -20,7 +20,7 @@ func (p Picture) OpenBySystem() (open escalations.Active, found bool) {
 
 // Standing judges the latest values that a type of alerts is about by the thresholds in force, and says when they were measured; it has
 // nothing to say where there are none.
-func (p Picture) Standing(alertType string, now time.Time) (finding alerts.Finding, measured time.Time, known bool) {
+func (p Picture) Standing(alertType string) (finding alerts.Finding, measured time.Time, known bool) {
 	reading := vitals.Reading{}
 	for _, parameter := range vitals.Watched {
 		value, at := p.Latest.Value(parameter)
@@ -33,7 +33,7 @@ func (p Picture) Standing(alertType string, now time.Time) (finding alerts.Findi
 	if reading.MeasuredAt.IsZero() {
 		return finding, measured, false
 	}
-	for _, f := range alerts.Evaluate(reading, p.Thresholds, p.Weighings, now) {
+	for _, f := range alerts.Evaluate(reading, p.Thresholds, p.Weighings) {
 		if f.Type == alertType {
 			return f, reading.MeasuredAt, true
 		}

@@ -65,7 +65,7 @@ func loadValues(
 		span["kind"], span["before"] = string(kind), d.Among-1
 	}
 	rows, err := app.DB().NewQuery(`SELECT o.patient, o.` + parameter.Column + `, o.measured_at, CASE o.status WHEN 'suspect' THEN o.id ELSE o.review_state END,
-			CASE WHEN o.confirmed_by IN ('', '` + alerts.System + `') THEN o.origin ELSE '` + string(vitals.OriginStaff) + `' END
+			o.suspect_reason, CASE WHEN o.confirmed_by IN ('', '` + alerts.System + `') THEN o.origin ELSE '` + string(vitals.OriginStaff) + `' END
 		FROM json_each({:patients}) p CROSS JOIN observations o
 		WHERE o.patient = p.value AND o.observation_type = '` + string(kind) + `' AND o.measured_at >= ` + from + ` AND o.measured_at < {:to}
 			AND o.status IN ('final', 'suspect') AND o.` + parameter.Column + ` IS NOT NULL`).Bind(span).Rows()
@@ -74,9 +74,9 @@ func loadValues(
 	}
 	defer rows.Close() //nolint:errcheck // Err below tells what went wrong
 	for rows.Next() {
-		var patient, at, review, origin string
+		var patient, at, review, reason, origin string
 		var value float64
-		if err := rows.Scan(&patient, &value, &at, &review, &origin); err != nil {
+		if err := rows.Scan(&patient, &value, &at, &review, &reason, &origin); err != nil {
 			return fmt.Errorf("load an earlier value: %w", err)
 		}
 		p := of[patient]
@@ -84,7 +84,7 @@ func loadValues(
 			Of: parameter, Value: value, MeasuredAt: collections.ParseInstant(at), Confirmed: review == confirmed, Origin: vitals.Origin(origin),
 		}
 		if review != "" && review != confirmed { // it is the observation
-			p.Doubted = append(p.Doubted, Doubted{w, review})
+			p.Doubted = append(p.Doubted, Doubted{w, review, reason})
 			continue
 		}
 		p.Weighings = append(p.Weighings, w)
@@ -98,10 +98,10 @@ func loadValues(
 // confirmed is how a reading is kept that was doubted once.
 const confirmed = "confirmed"
 
-// Doubted is a value that may be somebody else's, and its observation.
+// Doubted is a value that may be somebody else's, its observation, and why it is in doubt.
 type Doubted struct {
 	alerts.Weighing
-	ID string
+	ID, Reason string
 }
 
 // weighed says between which times a patient's earlier values are needed, if any are.
@@ -117,6 +117,9 @@ func (p *Picture) weighed(reading *vitals.Reading, now time.Time) (from, to time
 	for _, parameter := range vitals.Changing {
 		rule := p.Thresholds.Change(parameter)
 		if latest, measured := p.Latest.Value(parameter); latest != nil && !measured.Before(now.Add(-vitalsWindow)) {
+			span(rule.Since(measured, rule.WindowDays), measured)
+		}
+		if value, measured := p.Latest.outlasting(parameter, now); value != nil {
 			span(rule.Since(measured, rule.WindowDays), measured)
 		}
 		if reading == nil || reading.Value(parameter) == nil {

@@ -19,6 +19,7 @@ type ill struct {
 	*rand.Rand
 	own       alerts.Bounds
 	readings  []vitals.Reading
+	origins   []vitals.Origin // of the readings
 	weighings []alerts.Weighing
 	open      []concern
 	recent    []triage.Raised
@@ -80,8 +81,9 @@ func chanceOf(seed uint64) *ill {
 	p := &ill{Rand: rand.New(rand.NewPCG(seed, 18))}
 	p.own = ownBounds[p.IntN(len(ownBounds))]
 	for _, kind := range vitals.Kinds {
-		if p.chance(50) {
+		for p.chance(50) { // another one, which may be older, and typed or not
 			p.readings = append(p.readings, p.reading(kind))
+			p.origins = append(p.origins, p.origin())
 		}
 	}
 	for range p.IntN(4) {
@@ -112,15 +114,20 @@ func (p *ill) reading(kind vitals.Kind) vitals.Reading {
 	return r
 }
 
+func (p *ill) origin() vitals.Origin {
+	return []vitals.Origin{"", vitals.OriginDevice, vitals.OriginStaff, vitals.OriginPatient, vitals.OriginPatient}[p.IntN(5)]
+}
+
 func (p *ill) concern() concern {
-	c := concern{alert: alerts.Open{MeasuredAt: now.Add(-p.age()), CreatedAt: now.Add(-p.age())}}
+	c := concern{alert: alerts.Open{MeasuredAt: now.Add(-p.age()), CreatedAt: now.Add(-p.age()), Origin: p.origin()}}
 	switch p.IntN(8) {
 	case 0:
 		c.alert.Type, c.alert.Level = alerts.TypeDeviceBattery, alerts.Critical
 	case 1:
 		c.alert.Type, c.alert.Level = alerts.TypeNoReading24h, alerts.NoData
 	case 2:
-		c.alert.Type, c.alert.Level = alerts.TypeIrregularHeartbeat, alerts.Warning
+		questions := []string{alerts.TypeIrregularHeartbeat, alerts.TypeSuspectReading, alerts.TypeDeviceClock}
+		c.alert.Type, c.alert.Level = questions[p.IntN(len(questions))], alerts.Warning
 	case 3:
 		c.alert.Type, c.change = string(vitals.Weight), 2+15*p.Float64()
 	case 4:
@@ -181,8 +188,8 @@ func (c concern) judged(t alerts.Thresholds) (alert alerts.Open, ok bool) {
 func (p *ill) place() triage.Place {
 	t := alerts.InForce(practice, p.own)
 	picture := triage.Picture{Thresholds: t, Weighings: p.weighings, Recent: p.recent, LastReviewedAt: p.reviewed}
-	for _, r := range p.readings {
-		picture.Latest = picture.Latest.With(r)
+	for i, r := range p.readings {
+		picture.Latest = picture.Latest.With(r, p.origins[i])
 	}
 	for _, c := range p.open {
 		if alert, ok := c.judged(t); ok {
@@ -285,7 +292,7 @@ func (p *ill) changes() map[string]func(*ill) {
 // would replace it.
 func (p *ill) fresher(i int) (time.Time, bool) {
 	r, t := p.readings[i], alerts.InForce(practice, p.own)
-	critical := r.Kind == vitals.Weight
+	critical, several := r.Kind == vitals.Weight, false
 	limit := now
 	for _, of := range r.Kind.Definition().All {
 		value := r.Value(of)
@@ -295,6 +302,7 @@ func (p *ill) fresher(i int) (time.Time, bool) {
 		limits := t.Of(of)
 		critical = critical || limits.Critical != nil && *value >= *limits.Critical || limits.CriticalLow != nil && *value <= *limits.CriticalLow
 		for k, other := range p.readings {
+			several = several || k != i && of == vitals.WeightKg && other.Kind == vitals.Weight
 			if k != i && other.Value(of) != nil && !other.MeasuredAt.Before(r.MeasuredAt) && other.MeasuredAt.Before(limit.Add(time.Second)) {
 				limit = other.MeasuredAt.Add(-time.Second)
 			}
@@ -307,10 +315,10 @@ func (p *ill) fresher(i int) (time.Time, bool) {
 		}
 	}
 	later := r.MeasuredAt.Add(time.Duration(p.Float64() * float64(limit.Sub(r.MeasuredAt))))
-	if r.Kind == vitals.Weight { // whole days: changes are counted in days of the calendar
+	if r.Kind == vitals.Weight { // one alone, by whole days: changes are counted in days of the calendar
 		later = r.MeasuredAt.Add(later.Sub(r.MeasuredAt).Truncate(day))
 	}
-	return later, critical && later.After(r.MeasuredAt)
+	return later, critical && !several && later.After(r.MeasuredAt)
 }
 
 // Whoever is worse off in one thing never ranks lower: of 10,000 patients, each value of a latest reading or behind an open alert made worse
@@ -363,5 +371,34 @@ func TestAnsweredNeverRanksHigher(t *testing.T) {
 				t.Fatalf("patient %d: answering alert %d raises the score from %d to %d", seed, i, before.Value, after.Value)
 			}
 		}
+	}
+}
+
+// Whatever a patient types on top of what a device or staff measured, nobody leaves the critical bands by it.
+func TestTypedNeverLeavesTheBand(t *testing.T) {
+	tried := 0
+	for seed := range uint64(10_000) {
+		p := chanceOf(seed)
+		for i := range p.origins {
+			if p.origins[i] == vitals.OriginPatient {
+				p.origins[i] = vitals.OriginDevice
+			}
+		}
+		before := p.place().Score
+		if triage.HandlingOf(before.Value) == "" {
+			continue
+		}
+		tried++
+		for range 1 + p.IntN(3) {
+			typed := p.reading(vitals.Kinds[p.IntN(len(vitals.Kinds))])
+			typed.MeasuredAt = now.Add(-time.Duration(p.IntN(60)) * time.Minute)
+			p.readings, p.origins = append(p.readings, typed), append(p.origins, vitals.OriginPatient)
+		}
+		if after := p.place().Score; triage.HandlingOf(after.Value) == "" || triage.HandlingOf(before.Value) == triage.Unanswered && triage.HandlingOf(after.Value) != triage.Unanswered {
+			t.Errorf("patient %d: what was typed lowers the score from %d to %d\n%+v", seed, before.Value, after.Value, after)
+		}
+	}
+	if tried < 1000 {
+		t.Errorf("only %d patients were critical", tried)
 	}
 }

@@ -24,10 +24,10 @@ func (d *Doubt) Close(one, other float64) bool {
 	return !further(one, other, max(one*d.Percent/100, d.Amount))
 }
 
-// Mistook is the other unit in which a value would be a usual one, and what it is then; nil where there is none.
-func (p *Parameter) Mistook(value, usual float64) (unit *Unit, meant float64) {
+// Mistook is the other unit in which a value would not be far from the usual one, and what it is then; nil where there is none.
+func (p *Parameter) Mistook(value, usual float64, far Distance) (unit *Unit, meant float64) {
 	for i := range p.Units {
-		if meant = p.Units[i].Convert(value); p.Doubt.Close(usual, meant) {
+		if meant = p.Units[i].Convert(value); !far.Exceeded(meant, usual) {
 			return &p.Units[i], meant
 		}
 	}

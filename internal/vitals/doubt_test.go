@@ -60,9 +60,9 @@ func TestMistakenUnit(t *testing.T) {
 		value, usual, meant float64
 		unit                string
 	}{
-		{176.4, 80, 80.01, "lbs"}, {180.8, 80, 82.01, ""}, {180.7, 80, 81.96, "lbs"}, {62, 88, 28.12, ""}, {330, 150, 149.69, "lbs"},
+		{176.4, 80, 80.01, "lbs"}, {198.4, 80, 89.99, "lbs"}, {198.5, 80, 90.04, ""}, {154.3, 80, 69.99, ""}, {154.4, 80, 70.03, "lbs"}, {62, 88, 28.12, ""}, {330, 150, 149.69, "lbs"},
 	} {
-		unit, meant := vitals.WeightKg.Mistook(test.value, test.usual)
+		unit, meant := vitals.WeightKg.Mistook(test.value, test.usual, vitals.Distance{Percent: 10, Amount: 10})
 		if (unit == nil) != (test.unit == "") || unit != nil && (unit.Name != test.unit || meant != test.meant) {
 			t.Errorf("%v, usually %v: %v %v", test.value, test.usual, unit, meant)
 		}

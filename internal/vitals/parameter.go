@@ -19,6 +19,8 @@ type Parameter struct {
 	Label string
 	// Range is what it may be, in the unit in which it is kept.
 	Range Range
+	// OfAdults: the low end of the range is that of adults, and children lie below it.
+	OfAdults bool
 	// Words are the gateways' other words for that unit.
 	Words []string
 	// Units are the other units in which it may come.

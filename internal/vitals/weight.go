@@ -11,7 +11,7 @@ const Weight Kind = "weight"
 // WeightKg comes in kilograms or pounds. Source: docs/decisions/observations.md, "Weight in pounds" and docs/decisions/alerts.md, "Weight rule". A critical change
 // is twice the threshold when nobody sets it, hence twice its range.
 var WeightKg = &Parameter{
-	Name: "weight", Column: "weight_kg", Label: "Weight", Range: Range{20, 500, UnitKg},
+	Name: "weight", Column: "weight_kg", Label: "Weight", Range: Range{20, 500, UnitKg}, OfAdults: true,
 	Units: []Unit{{Field: "weight_lbs", Name: UnitPounds, Words: []string{"lb", UnitPounds}, Convert: KgFromPounds}},
 	Group: string(Weight),
 	Change: &Change{

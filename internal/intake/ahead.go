@@ -1,0 +1,260 @@
+package intake
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/ranking"
+	"github.com/vigilhealth/vigil/internal/triage"
+)
+
+// What a device says of the future is refused, as the contract has it, and was measured all the same: not before it came, and mostly just
+// then. So it is kept as what is implausible is, with the time of receipt, people hear of the clock and what it said, and what is dangerous is
+// told as loudly as if the clock were right. Source: docs/decisions/devices.md, "A clock that is ahead".
+
+// ahead reports whether the device's clock is.
+func (c claim) ahead() bool { return !c.Ahead.IsZero() }
+
+// tellAhead has people told of what a device said of the future.
+func (e *Engine) tellAhead(tx core.App, c claim, now time.Time) error {
+	if err := collections.NotePatientOf(tx, c.eventID, c.patientID); err != nil {
+		return err
+	}
+	return ranking.Change(tx, now, func(tx core.App) (string, error) {
+		picture, err := triage.ReadPicture(tx, c.patientID, &c.Reading, now)
+		if err != nil {
+			return "", err
+		}
+		c.minor = picture.Minor != nil
+		c.doubted = e.Readings.Doubts(c.Reading, c.origin, picture)
+		if c.dangerous(picture) {
+			if err := e.raise(tx, c, picture, now); err != nil {
+				return "", err
+			}
+		}
+		if err := e.tellOfClock(tx, c, picture, now); err != nil {
+			return "", err
+		}
+		return c.patientID, collections.NoteClockAhead(tx, c.Reading.DeviceID, string(c.Reading.Kind), c.patientID, now)
+	})
+}
+
+// dangerous: somebody has to hear of the values now, whatever the clock says.
+func (c claim) dangerous(picture triage.Picture) bool {
+	return len(c.Outside) > 0 || slices.ContainsFunc(c.breaches(picture), func(f alerts.Finding) bool { return f.Level == alerts.Critical })
+}
+
+// breaches are what the values mean by the patient's bounds, as of when they came. What may be somebody else's means nothing yet.
+func (c claim) breaches(picture triage.Picture) (list []alerts.Finding) {
+	if c.doubted {
+		return nil
+	}
+	for _, finding := range alerts.Evaluate(c.Reading, picture.Thresholds, picture.Weighings) {
+		if finding.Breached() {
+			list = append(list, finding)
+		}
+	}
+	return list
+}
+
+// meaning is what the values mean, in words that others follow.
+func (c claim) meaning(picture triage.Picture) string {
+	var words strings.Builder
+	for _, finding := range c.breaches(picture) {
+		words.WriteString(finding.Message + " ")
+	}
+	return words.String()
+}
+
+// criticalChange is what is critical of values in range that are watched for changes.
+func (c claim) criticalChange(picture triage.Picture) (alerts.Finding, bool) {
+	if !c.ahead() || len(c.Outside) > 0 {
+		return alerts.Finding{}, false
+	}
+	list := c.breaches(picture)
+	i := slices.IndexFunc(list, func(f alerts.Finding) bool {
+		return f.Level == alerts.Critical && c.Reading.Kind.Definition().Main().Change != nil
+	})
+	if i < 0 {
+		return alerts.Finding{}, false
+	}
+	return list[i], true
+}
+
+// severity orders what came from a clock that is ahead: what breaches nothing, warnings, what is critical, each by how far it is beyond its
+// bound.
+func (c claim) severity(picture triage.Picture) (worst float64) {
+	for _, finding := range c.breaches(picture) {
+		beyond := math.Abs(finding.Value-finding.Threshold) / max(math.Abs(finding.Threshold), 1)
+		severity := 1 + beyond/(1+beyond)
+		if finding.Level == alerts.Critical {
+			severity++
+		}
+		worst = max(worst, severity)
+	}
+	return worst
+}
+
+// tellOfClock keeps one alert open about the clock of a device, with the worst of what it said that is told nowhere else: what is worse takes
+// the place of what the open one shows.
+func (e *Engine) tellOfClock(tx core.App, c claim, picture triage.Picture, now time.Time) error {
+	open, err := collections.OpenClockAlerts(tx, c.Reading.DeviceID, c.patientID, alerts.TypeDeviceClock)
+	if err != nil {
+		return err
+	}
+	for _, alert := range open {
+		if c.dangerous(picture) || c.severity(picture) <= e.shown(tx, alert, picture, now) {
+			return nil
+		}
+	}
+	for _, alert := range open {
+		if err := supersede(tx, alert, now); err != nil {
+			return err
+		}
+	}
+	return c.raiseClock(tx, picture, now)
+}
+
+// shown is the severity of what an alert about a clock shows.
+func (e *Engine) shown(tx core.App, alert *collections.Alert, picture triage.Picture, now time.Time) float64 {
+	other, readable := e.claimed(tx, alert.QuarantineID(), alert.PatientID())
+	if !readable {
+		return 0
+	}
+	return other.severity(picture)
+}
+
+// claimed is what a kept event of a clock that is ahead claims; not readable: there is none, or none that can be read.
+func (e *Engine) claimed(tx core.App, eventID, patientID string) (c claim, readable bool) {
+	if eventID == "" {
+		return c, false
+	}
+	stored, err := Find(tx, eventID)
+	if err != nil {
+		return c, false
+	}
+	event, err := e.reported(stored)
+	if err != nil || event.Implausible.Ahead.IsZero() {
+		return c, false
+	}
+	return claim{eventID: eventID, patientID: patientID, Implausible: *event.Implausible, origin: originOf(SourceOf(stored))}, true
+}
+
+// raiseClock tells of a clock with all that it said at once.
+func (c claim) raiseClock(tx core.App, picture triage.Picture, now time.Time) error {
+	finding, _ := c.judge(picture.Thresholds)
+	message := c.meaning(picture) + finding.Message
+	id, err := alerts.Raise(tx, alerts.Draft{
+		PatientID: c.patientID, DeviceID: c.Reading.DeviceID, MeasuredAt: c.Reading.MeasuredAt, Origin: c.origin, Unmeasured: true,
+		ReportedValues: c.values(), QuarantineID: c.eventID,
+		Finding: alerts.Finding{Type: alerts.TypeDeviceClock, Level: alerts.Warning, Parameter: "measured_at", Message: message},
+	}, now)
+	if err != nil {
+		return err
+	}
+	return notifications.Announce(tx, notifications.Announcement{
+		Kind: notifications.DeviceAlertRaised, Severity: string(alerts.Warning), PatientID: c.patientID, AlertID: id, Body: message,
+		Key: alerts.TypeDeviceClock + "/" + id,
+	}, now)
+}
+
+// supersede ends an alert, because what it tells is told otherwise from now on.
+func supersede(tx core.App, alert *collections.Alert, now time.Time) error {
+	if ended, err := collections.EndAlert(tx, alert.Id, string(alerts.StatusAutoResolved), alerts.System, now); err != nil || !ended {
+		return err
+	}
+	if err := alert.Withdraw(tx, alerts.ReasonSuperseded, now); err != nil {
+		return err
+	}
+	return alerts.NoteAutoResolved(tx, collections.EndedAlert{ID: alert.Id, PatientID: alert.PatientID()}, now)
+}
+
+// mostAhead bounds how many events of one device are looked at anew.
+const mostAhead = 200
+
+// tellOfRest tells of the worst that still waits of a device whose clock is ahead, once somebody has decided about what was told.
+func (e *Engine) tellOfRest(tx core.App, decided gateway.Event, patientID string, now time.Time) error {
+	if decided.Implausible == nil || decided.Implausible.Ahead.IsZero() {
+		return nil
+	}
+	open, err := collections.OpenClockAlerts(tx, decided.DeviceID, patientID, alerts.TypeDeviceClock)
+	if err != nil || len(open) > 0 {
+		return err
+	}
+	waiting, err := collections.EventsAhead(tx, decided.DeviceID, patientID, mostAhead)
+	if err != nil || len(waiting) == 0 {
+		return err
+	}
+	return ranking.Change(tx, now, func(tx core.App) (string, error) {
+		picture, err := triage.ReadPicture(tx, patientID, &decided.Implausible.Reading, now)
+		if err != nil {
+			return "", err
+		}
+		var worst *claim
+		for _, id := range waiting {
+			c, readable := e.claimed(tx, id, patientID)
+			if readable && (worst == nil || c.severity(picture) > worst.severity(picture)) {
+				worst = &c
+			}
+		}
+		if worst == nil {
+			return "", nil
+		}
+		return patientID, worst.raiseClock(tx, picture, now)
+	})
+}
+
+// settleRepeat decides about a measurement that was refused, kept, and has been taken since, because its time has come: the reading speaks for
+// itself, and says nothing good of the clock. What somebody has discarded stays so.
+func (e *Engine) settleRepeat(app core.App, event gateway.Event, v verdict, d Delivery) error {
+	kept, err := collections.FindGatewayEvent(app, gateway.BodyID(d.Vendor, d.Body))
+	if collections.Missing(err) || err == nil && !kept.Implausible() {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return app.RunInTransaction(func(tx core.App) error {
+		if err := collections.NoteClockStillAhead(tx, event.DeviceID, event.At); err != nil {
+			return err
+		}
+		if kept.Status() == collections.EventDiscarded {
+			_, err := e.Readings.Withdraw(tx, v.outcome.Observation.ID, "The same measurement was discarded.", audit.System(), d.At)
+			return err
+		}
+		if kept.Status() != collections.EventRejected {
+			return nil
+		}
+		if err := collections.NoteReadingOf(tx, kept.Id, v.outcome.Observation.ID); err != nil {
+			return err
+		}
+		raised, err := collections.AlertsOfQuarantine(tx, kept.Id)
+		if err != nil {
+			return err
+		}
+		err = ranking.Change(tx, d.At, func(tx core.App) (string, error) {
+			for _, alert := range raised {
+				if alert.Type() == alerts.TypeDeviceClock {
+					continue // it is about the clock
+				}
+				if err := supersede(tx, alert, d.At); err != nil {
+					return "", err
+				}
+			}
+			return v.patient, nil
+		})
+		if err != nil {
+			return err
+		}
+		return end(tx, kept, ending{status: collections.EventReleased, observation: v.outcome.Observation.ID, patient: v.patient}, d.By, d.At)
+	})
+}

@@ -1,0 +1,279 @@
+package routes_test
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/access"
+)
+
+// A device whose clock is ahead: the sender gets its 400, and what was measured is kept, shown, and as loud as with a right clock.
+func TestStoryClockAhead(t *testing.T) {
+	for _, story := range []struct {
+		name, kind, unit, values string
+		reported                 object
+		loud                     bool
+		parameter                string
+	}{
+		{"SpO2 70", "pulse_oximetry", "%", `"spo2":70,"pulse":96`, object{"spo2": 70.0, "pulse": 96.0}, true, "spo2"},
+		{"SpO2 97", "pulse_oximetry", "%", `"spo2":97,"pulse":72`, object{"spo2": 97.0, "pulse": 72.0}, false, ""},
+		{"pulse 28", "blood_pressure", "mmHg", `"systolic":104,"diastolic":58,"pulse":28`, object{"systolic": 104.0, "diastolic": 58.0, "pulse": 28.0}, true, "pulse"},
+		{"204/124", "blood_pressure", "mmHg", `"systolic":204,"diastolic":124`, object{"systolic": 204.0, "diastolic": 124.0}, true, "systolic"},
+		{"150/95", "blood_pressure", "mmHg", `"systolic":150,"diastolic":95`, object{"systolic": 150.0, "diastolic": 95.0}, false, ""},
+		{"glucose 40", "blood_glucose", "mg/dL", `"glucose":40`, object{"glucose_mg_dl": 40.0}, true, "glucose"},
+	} {
+		for _, fast := range []time.Duration{5*time.Minute + time.Second, time.Hour, 49 * time.Hour} {
+			t.Run(story.name+" "+fast.String(), func(t *testing.T) {
+				c := newIngestingClinic(t)
+				c.t = t
+				patient := c.enrol(object{"gateway_patient_id": "gw-1", "primary_provider": c.people[access.Provider].Number()})
+				received, says := c.now, c.now.Add(fast)
+				body := measured("D-1", "gw-1", story.kind, story.unit, says, story.values)
+				for range 2 {
+					if fields := c.event(t, body).want(400, "validation_error"); !strings.Contains(fields.body, `"timestamp"`) {
+						t.Errorf("refused for %s", fields.body)
+					}
+				}
+				clocks := c.alertsOf(patient, "device_clock")
+				if len(clocks) != 1 {
+					t.Fatalf("%d alerts about the clock", len(clocks))
+				}
+				wantIn(t, clocks[0], object{"level": "warning", "status": "active", "late": false, "observation_id": nil, "value": nil})
+				if got := clocks[0]["reported_values"].(object); !maps.Equal(got, story.reported) {
+					t.Errorf("reported are %v", got)
+				}
+				if said := clocks[0]["message"].(string); !strings.Contains(said, "D-1") || !strings.Contains(said, says.Format("2006-01-02T15:04:05Z")) ||
+					!strings.Contains(said, received.Format("2006-01-02T15:04:05Z")) {
+					t.Errorf("it says %q", said)
+				}
+				id := clocks[0]["quarantine_id"].(string)
+				kept := c.ask(access.MA, "GET", "/ingestion/quarantine/"+query("status", "rejected"), nil).results()
+				if len(kept) != 1 {
+					t.Fatalf("%d are kept", len(kept))
+				}
+				wantIn(t, kept[0], object{"id": id, "patient_id": patient, "implausible": true, "reason": "validation_error"})
+				told := c.rows(t, `SELECT kind || ' ' || severity FROM announcements WHERE alert != '' ORDER BY kind`)
+				if !story.loud {
+					wantSame(t, "told", told, []string{"device_alert_raised warning"})
+					if len(c.stats(t)) != 0 || len(c.alertsOf(patient, "implausible_reading")) != 0 {
+						t.Errorf("escalations: %q", c.stats(t))
+					}
+				} else {
+					wantSame(t, "told", told, []string{"alert_raised critical", "device_alert_raised warning", "escalation_opened critical"})
+					wantSame(t, "escalations", c.stats(t), []string{"stat open system"})
+					if said := c.implausible(patient)["message"].(string); !strings.Contains(said, "critical limit") || !strings.Contains(said, "is ahead: it says") {
+						t.Errorf("it says %q", said)
+					}
+					wantIn(t, c.implausible(patient), object{"level": "critical", "status": "active", "late": false, "parameter": story.parameter, "quarantine_id": id})
+					if score := c.score(patient); score["risk_level"] != "critical" || score["risk_score"].(float64) < 86 {
+						t.Errorf("ranked %v", score)
+					}
+				}
+				if n := c.rows(t, `SELECT id FROM observations`); len(n) != 0 {
+					t.Errorf("%d readings are stored", len(n))
+				}
+
+				// Somebody vouches for it: it is a reading of when it came, and says so.
+				c.now = c.now.Add(20 * time.Minute)
+				stored := c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "Seen on the display."}).want(201).wantAt(object{
+					"review_state": "confirmed", "suspect_reason": "device_clock", "confirmed_by": c.people[access.Nurse].Email(),
+					"measured_at": received.Format("2006-01-02T15:04:05Z"), "patient_id": patient, "origin": "device",
+				})
+				if alerts := append(c.alertsOf(patient, "device_clock"), c.alertsOf(patient, "implausible_reading")...); slices.ContainsFunc(alerts, func(a object) bool { return a["status"] != "resolved" }) {
+					t.Errorf("open: %v", alerts)
+				}
+				if story.loud && c.score(patient)["risk_level"] != "critical" {
+					t.Errorf("ranked %v", c.score(patient))
+				}
+				if story.loud != (stored.at("alert_details") != nil && stored.at("alert_details.level") == "critical") {
+					t.Errorf("judged %v", stored.body)
+				}
+				// Sent again once its time has come it is known.
+				if c.now = says.Add(-time.Minute); fast == time.Hour && story.name != "pulse 28" {
+					c.event(t, body).want(200).wantAt(object{"status": "duplicate", "observation_id": stored.at("id")})
+				}
+			})
+		}
+	}
+}
+
+// One alert about a clock however much it says, unless that is worse; nothing worse is hidden, and nothing is left untold once it is decided.
+func TestStoryClockAheadSaysMore(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	says := func(systolic int) {
+		t.Helper()
+		c.now = c.now.Add(40 * time.Minute)
+		c.event(t, cuffEvent("BP-1", "gw-1", systolic, c.now.Add(time.Hour))).want(400)
+	}
+	open := func() (list []string) {
+		t.Helper()
+		for _, alert := range c.alertsOf(patient, "device_clock") {
+			if alert["status"] == "active" {
+				list = append(list, alertSystolic(alert))
+			}
+		}
+		return list
+	}
+	for _, step := range []struct {
+		systolic int
+		open     string
+	}{{128, "128"}, {124, "128"}, {150, "150"}, {146, "150"}, {170, "170"}, {168, "170"}, {120, "170"}} {
+		says(step.systolic)
+		wantSame(t, "open", open(), []string{step.open})
+	}
+	if len(c.stats(t)) != 0 {
+		t.Errorf("escalations: %q", c.stats(t))
+	}
+	says(204) // as loud as ever, beside it
+	says(210)
+	wantSame(t, "open", open(), []string{"170"})
+	if loud := c.alertsOf(patient, "implausible_reading"); len(loud) != 2 {
+		t.Errorf("%d are loud", len(loud))
+	}
+	wantSame(t, "escalations", c.stats(t), []string{"stat open system"})
+	var gone []any
+	for _, alert := range c.alertsOf(patient, "device_clock") {
+		if alert["status"] != "active" {
+			gone = append(gone, alert["resolution_reason"])
+		}
+	}
+	if !slices.Equal(gone, []any{"superseded", "superseded"}) {
+		t.Errorf("over: %v", gone)
+	}
+	// What was told is discarded: the worst of the rest is.
+	worst := c.alertsOf(patient, "device_clock")[0]["quarantine_id"].(string)
+	c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+worst+"/discard/", object{"reason": "The cuff was on the table."}).want(200)
+	if rest := open(); len(rest) != 1 {
+		t.Errorf("of the rest: %v", rest)
+	}
+	// The clock is set.
+	c.now = c.now.Add(time.Hour)
+	c.event(t, cuffEvent("BP-1", "gw-1", 126, c.now)).want(200).wantAt(object{"status": "accepted"})
+	wantSame(t, "open", open(), nil)
+	says(127)
+	wantSame(t, "open", open(), []string{"127"})
+}
+
+func alertSystolic(alert object) string {
+	value, _ := alert["reported_values"].(object)["systolic"].(float64)
+	return strconv.Itoa(int(value))
+}
+
+// Vendors are entrances like the webhook, and parts are told with what they belong to or by themselves.
+func TestStoryClockAheadOfVendors(t *testing.T) {
+	c := newIngestingClinic(t)
+	cem, dee := c.enrol(object{"gateway_patient_id": "GW-3"}), c.enrol(nil)
+	c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": "tel", "patient_id": dee, "device_type": "pulse_oximeter"}).want(200)
+	c.now = c.now.Add(time.Hour)
+	at := c.now.Add(90 * time.Minute)
+	c.sends(t, "tenovi", "["+pressure("T-1", "GW-3", at, 128)+","+pulse("T-1", "GW-3", at, 28)+"]").want(400)
+	wantIn(t, c.implausible(cem), object{"parameter": "pulse", "value": 28.0})
+	c.sends(t, "telli", telli("SpO2", "tel", at, `"spo2":70,"pulse":88`)).want(400)
+	wantIn(t, c.implausible(dee), object{"parameter": "spo2", "value": 70.0})
+	wantSame(t, "escalations", c.stats(t), []string{"stat open system", "stat open system"})
+	for _, patient := range []string{cem, dee} {
+		clocks := c.alertsOf(patient, "device_clock")
+		if len(clocks) != 1 {
+			t.Fatalf("%d alerts about the clock", len(clocks))
+		}
+		loud := c.implausible(patient)["quarantine_id"]
+		for _, id := range slices.Compact([]any{clocks[0]["quarantine_id"], loud}) { // the pulse after the pressure that it belongs to
+			c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id.(string)+"/confirm/", object{"notes": "True."}).want(201).
+				wantAt(object{"origin": "device", "review_state": "confirmed", "suspect_reason": "device_clock", "measured_at": c.now.Format(time.RFC3339)})
+		}
+		if open := c.open(patient); slices.Contains(open, "device_clock warning") || slices.Contains(open, "implausible_reading critical") {
+			t.Errorf("open: %q", open)
+		}
+	}
+	c.wantReadings(t, "pulse_oximetry / 88 ", "blood_pressure 128.0/82.0 28 ")
+	// The parts by themselves.
+	later := at.Add(time.Minute)
+	c.sends(t, "tenovi", pressure("T-1", "GW-3", later, 126)).want(400)
+	c.sends(t, "tenovi", pulse("T-1", "GW-3", later, 36)).want(400)
+	if loud := c.alertsOf(cem, "implausible_reading"); len(loud) != 2 || loud[0]["value"] != 36.0 {
+		t.Errorf("loud: %v", loud)
+	}
+}
+
+// Of nobody it waits until somebody says whose it is; a typed time of the future is a mistake of whoever typed it.
+func TestStoryClockAheadOfNobody(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(nil)
+	body := measured("OX-1", "nobody", "pulse_oximetry", "%", c.now.Add(time.Hour), `"spo2":70`)
+	c.event(t, body).want(400)
+	c.wantAlerts(t)
+	id := c.rows(t, `SELECT id FROM gateway_events`)[0]
+	received := c.now.Format(time.RFC3339)
+	c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "x"}).want(400, "invalid_state")
+	c.now = c.now.Add(10 * time.Minute)
+	c.ask(access.MA, "POST", "/ingestion/quarantine/"+id+"/release/", object{"patient_id": patient}).want(200).wantAt(object{"status": "rejected", "patient_id": patient})
+	wantIn(t, c.implausible(patient), object{"parameter": "spo2", "value": 70.0})
+	if clocks := c.alertsOf(patient, "device_clock"); len(clocks) != 1 || !strings.Contains(clocks[0]["message"].(string), received) {
+		t.Errorf("about the clock: %v", clocks)
+	}
+	typed := object{"patient_id": patient, "systolic": 204, "diastolic": 124, "measured_at": c.now.Add(time.Hour).Format(time.RFC3339)}
+	c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", typed).wantFields("measured_at")
+	if kept := c.rows(t, `SELECT id FROM gateway_events`); len(kept) != 1 {
+		t.Errorf("%d are kept", len(kept))
+	}
+}
+
+// The gateway tries again until the time has come: the reading is taken, once, and the clock is no better for it.
+func TestStoryClockAheadSentAgain(t *testing.T) {
+	for _, decided := range []string{"", "discard"} {
+		c := newIngestingClinic(t)
+		patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+		says := c.now.Add(7 * time.Minute)
+		body := measured("OX-1", "gw-1", "pulse_oximetry", "%", says, `"spo2":70`)
+		c.event(t, body).want(400)
+		id := c.implausible(patient)["quarantine_id"].(string)
+		if decided != "" {
+			c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "A loose clip."}).want(200)
+		}
+		c.now = c.now.Add(5 * time.Minute)
+		stored := c.event(t, body).want(200).wantAt(object{"status": "accepted"}).at("observation_id").(string)
+		c.event(t, body).want(200).wantAt(object{"status": "duplicate", "observation_id": stored})
+		if decided != "" {
+			c.ask(access.Nurse, "GET", "/ingestion/observations/"+stored+"/", nil).want(200).wantAt(object{"status": "entered_in_error"})
+			for _, e := range c.stats(t) {
+				if e != "stat cancelled system" {
+					t.Errorf("an escalation is %s", e)
+				}
+			}
+			continue
+		}
+		wantSame(t, "open", c.open(patient), []string{"device_clock warning", "pulse_oximetry critical"})
+		wantIn(t, c.implausible(patient), object{"status": "auto_resolved", "resolution_reason": "superseded", "observation_id": stored})
+		wantSame(t, "escalations", c.stats(t), []string{"stat open system"})
+		if kept := c.rows(t, `SELECT status FROM gateway_events`); !slices.Equal(kept, []string{"released"}) {
+			t.Errorf("kept: %q", kept)
+		}
+		c.now = c.now.Add(time.Hour)
+		c.event(t, measured("OX-1", "gw-1", "pulse_oximetry", "%", c.now, `"spo2":97`)).want(200)
+		if open := c.open(patient); slices.Contains(open, "device_clock warning") {
+			t.Errorf("open: %q", open)
+		}
+	}
+}
+
+// A weight of a scale whose clock is ahead: a critical gain is loud, the spouse is not.
+func TestStoryClockAheadOfAScale(t *testing.T) {
+	for kg, want := range map[float64][]string{
+		80.4: {"device_clock warning"}, 83: {"device_clock warning"}, 86: {"device_clock warning", "implausible_reading critical"},
+		62: {"device_clock warning"}, 12: {"device_clock warning", "implausible_reading critical"},
+	} {
+		c := newIngestingClinic(t)
+		patient, at := c.weighedDaily(80, 80.2, 79.9)
+		c.now = at
+		c.event(t, measured("W-1", "GW-1", "weight", "kg", at.Add(time.Hour), `"weight":`+strconv.FormatFloat(kg, 'f', -1, 64))).want(400)
+		wantSame(t, strconv.FormatFloat(kg, 'f', -1, 64), c.open(patient), want)
+		if stat := len(c.stats(t)) != 0; stat != (kg == 86) {
+			t.Errorf("%v kg: %q", kg, c.stats(t))
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package routes_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// Values that no device should report with a time that cannot be: the alert says that the time is wrong, and which it is, and people hear of the
+// clock, once a device, registered or not.
+func TestStoryImplausibleOfADeadClock(t *testing.T) {
+	for _, held := range []bool{false, true} {
+		c := newIngestingClinic(t)
+		patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+		if held {
+			c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": "OX-1", "patient_id": patient, "device_type": "pulse_oximeter"}).want(200)
+			c.now = c.now.Add(time.Hour)
+		}
+		dead := time.Date(1970, 1, 1, 0, 2, 0, 0, time.UTC)
+		for i := range 3 {
+			c.event(t, measured("OX-1", "gw-1", "pulse_oximetry", "%", dead.Add(time.Duration(i)*time.Minute), `"spo2":48`)).wantFields("values.spo2")
+			c.now = c.now.Add(time.Hour)
+		}
+		clocks, loud := c.alertsOf(patient, "device_clock"), c.alertsOf(patient, "implausible_reading")
+		if len(clocks) != 1 || len(loud) != 3 {
+			t.Fatalf("%d alerts about the clock, %d about values", len(clocks), len(loud))
+		}
+		wantIn(t, clocks[0], object{"level": "warning", "status": "active"})
+		if said := loud[2]["message"].(string); !strings.Contains(said, "The clock of device OX-1 is wrong: it says 1970-01-01T00:02:00Z") {
+			t.Errorf("it says %q", said)
+		}
+		told := c.rows(t, `SELECT a.type FROM announcements n JOIN alerts a ON a.id = n.alert WHERE a.type != 'device_battery'`)
+		if !slices.Equal(told, []string{"device_clock"}) || len(c.stats(t)) != 0 {
+			t.Errorf("told: %q, escalations: %q", told, c.stats(t))
+		}
+		c.event(t, measured("OX-1", "gw-1", "pulse_oximetry", "%", c.now, `"spo2":97`)).want(200)
+		wantIn(t, c.alertsOf(patient, "device_clock")[0], object{"status": "auto_resolved"})
+	}
+}
+
+// A child of 12 kg is no emergency each morning: the team is warned, and a person decides, as for anything implausible.
+func TestStoryChildsWeight(t *testing.T) {
+	for _, story := range []struct {
+		name, born string
+		kg         string
+		level      string
+	}{
+		{"three years old", "2022-12-10", "12.4", "warning"},
+		{"the day before coming of age", "2008-01-16", "19.99", "warning"}, // today is January 15, 2026
+		{"of age today", "2008-01-15", "19.99", "critical"},
+		{"an adult", "1955-12-10", "12.4", "critical"},
+		{"a child of 600 kg", "2022-12-10", "600", "critical"},
+	} {
+		t.Run(story.name, func(t *testing.T) {
+			c := newIngestingClinic(t)
+			c.t = t
+			patient := c.enrol(object{"gateway_patient_id": "gw-1", "date_of_birth": story.born})
+			c.event(t, measured("W-1", "gw-1", "weight", "kg", c.now, `"weight":`+story.kg)).wantFields("values.weight")
+			alert := c.implausible(patient)
+			wantIn(t, alert, object{"level": story.level, "status": "active"})
+			if told := c.rows(t, `SELECT kind || ' ' || severity FROM announcements WHERE alert != ''`); !slices.Equal(told, []string{"alert_raised " + story.level}) || len(c.stats(t)) != 0 {
+				t.Errorf("told: %q, escalations: %q", told, c.stats(t))
+			}
+			if score := c.score(patient); (score["risk_level"] == "critical") != (story.level == "critical") {
+				t.Errorf("ranked %v", score)
+			}
+			c.ask(access.Nurse, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", nil).want(200)
+			if score := c.score(patient); story.level == "warning" && score["risk_level"] == "critical" {
+				t.Errorf("ranked %v", score)
+			}
+			path := "/ingestion/quarantine/" + alert["quarantine_id"].(string)
+			c.ask(access.MA, "POST", path+"/confirm/", object{"notes": "x"}).want(403)
+			c.ask(access.Nurse, "POST", path+"/confirm/", object{"notes": "Her weight."}).want(201).wantAt(object{"review_state": "confirmed"})
+		})
+	}
+	// By every entrance; other values of a child are as loud as ever.
+	c := newIngestingClinic(t)
+	child := c.enrol(object{"gateway_patient_id": "GW-1", "date_of_birth": "2022-12-10"})
+	at := c.now.Format(time.RFC3339)
+	c.ask(access.Nurse, "POST", "/ingestion/weight/", object{"patient_id": child, "weight_kg": 12.1, "measured_at": at}).wantFields("weight_kg")
+	c.askAs(vigiltest.User(t, c.app, access.Patient, vigiltest.PortalOf(child)), "POST", "/ingestion/weight/", object{"weight_lbs": 27, "measured_at": at}).want(400)
+	c.event(t, measured("W-1", "GW-1", "weight", "kg", c.now.Add(time.Hour), `"weight":12.2`)).want(400) // a clock that is ahead
+	c.event(t, measured("BP-1", "GW-1", "blood_pressure", "mmHg", c.now, `"systolic":104,"diastolic":58,"pulse":28`)).want(400)
+	var levels []string
+	for _, alert := range c.alertsOf(child, "implausible_reading") {
+		levels = append(levels, alert["level"].(string))
+	}
+	wantSame(t, "levels", levels, []string{"critical", "warning", "warning", "warning"})
+	wantSame(t, "escalations", c.stats(t), []string{"stat open system"})
+}
