@@ -1,0 +1,176 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+	"github.com/spf13/cobra"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/clearinghouse"
+	"github.com/vigilhealth/vigil/internal/fault"
+)
+
+func (p *Program) claimsCommand() *cobra.Command {
+	command := &cobra.Command{Use: "claims", Short: "Claims to the clearinghouse, and its answers, as files in a folder", RunE: helpOnly}
+	var month, out string
+	export := &cobra.Command{
+		Use: "export", Short: "Write the reviewed claims of a month as 837P, and mark them submitted", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.exportClaims(cmd, month, out) },
+	}
+	export.Flags().StringVar(&month, "month", "", "the month of service, YYYY-MM")
+	export.Flags().StringVar(&out, "out", "", "the folder to write to")
+	_ = export.MarkFlagRequired("month")
+	_ = export.MarkFlagRequired("out")
+	command.AddCommand(export, &cobra.Command{
+		Use: "import FILE|DIR", Short: "Apply files that came back: 999, 277CA, 835", Args: oneArg("one file or folder"),
+		RunE: p.importClaims,
+	})
+	return command
+}
+
+// withHouse opens the data folder for a command about claims.
+func (p *Program) withHouse(work func(app core.App, house clearinghouse.House, by audit.Actor, now time.Time) error) error {
+	app, settings, err := p.folder()
+	if err != nil {
+		return err
+	}
+	if err := bootstrap(app); err != nil {
+		return err
+	}
+	defer func() { _ = app.ClearBootstrap() }()
+	if err := app.RunAllMigrations(); err != nil {
+		return fmt.Errorf("bring the schema up to date: %w", err)
+	}
+	return work(app, clearinghouse.House{Billing: newBilling(settings, nil)}, audit.Actor{Email: "system"}, now())
+}
+
+// exportClaims writes batches of what may be sent, and says of the rest what stands against it.
+func (p *Program) exportClaims(cmd *cobra.Command, month, out string) error {
+	span, ok := billing.MonthSpan(month)
+	if !ok {
+		return errors.New("--month must be YYYY-MM")
+	}
+	if info, err := os.Stat(out); err != nil || !info.IsDir() {
+		return errors.New("--out must be a folder that is there")
+	}
+	return p.withHouse(func(app core.App, house clearinghouse.House, by audit.Actor, now time.Time) error {
+		ids, err := collections.EntriesToSend(app, span.Start, span.End)
+		if err != nil {
+			return err
+		}
+		for len(ids) > 0 {
+			some := ids[:min(len(ids), clearinghouse.MaxLines)]
+			ids = ids[len(some):]
+			if err := exportBatch(cmd, app, house, some, out, by, now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// exportBatch sends what nothing stands against. The file is written before it is told of; one that could not be written is had again from the API.
+func exportBatch(cmd *cobra.Command, app core.App, house clearinghouse.House, ids []string, out string, by audit.Actor, now time.Time) error {
+	row, err := house.Send(app, ids, by, now)
+	var refused *fault.Error
+	if errors.As(err, &refused) {
+		lines, _ := refused.Extra["lines"].([]clearinghouse.Refusal)
+		if len(lines) == 0 {
+			return err
+		}
+		against := map[string]bool{}
+		for _, l := range lines {
+			against[l.EntryID] = true
+			for _, f := range l.Errors {
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s (%s)\n", l.EntryID, f.Message, f.Field)
+			}
+		}
+		var rest []string
+		for _, id := range ids {
+			if !against[id] {
+				rest = append(rest, id)
+			}
+		}
+		if len(rest) == 0 {
+			return nil
+		}
+		return exportBatch(cmd, app, house, rest, out, by, now)
+	}
+	if err != nil {
+		return err
+	}
+	file, err := collections.BatchFile(app, row.ID)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(out, row.Number+".837")
+	if err := os.WriteFile(path, []byte(file.Reveal()), 0o600); err != nil {
+		return fmt.Errorf("write batch %s, which is stored: %w", row.Number, err)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d claims, %d lines, %s\n", path, row.Claims, row.Lines, billing.Cents(row.ChargeCents))
+	return nil
+}
+
+// importClaims applies a file, or all of a folder in the order of their names. A file that is refused does not keep others from being applied.
+func (p *Program) importClaims(cmd *cobra.Command, args []string) error {
+	files, err := filesOf(args[0])
+	if err != nil {
+		return err
+	}
+	return p.withHouse(func(app core.App, house clearinghouse.House, by audit.Actor, now time.Time) error {
+		failed := 0
+		for _, path := range files {
+			file, err := os.ReadFile(path)
+			if err != nil {
+				return fmt.Errorf("read a file of answers: %w", err)
+			}
+			done, err := house.Take(app, file, by, now)
+			var refused *fault.Error
+			switch {
+			case errors.As(err, &refused) && refused.Kind != fault.Internal:
+				failed++
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", path, refused.Error())
+			case err != nil:
+				return err
+			case done.Repeated:
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, applied before\n", path, done.Response.Type())
+			default:
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, %d applied, %d unmatched\n", path, done.Response.Type(), done.Applied, len(done.Response.Unmatched()))
+			}
+		}
+		if failed > 0 {
+			return fmt.Errorf("%d of %d files were refused", failed, len(files))
+		}
+		return nil
+	})
+}
+
+// filesOf are the files of a folder that are not hidden, by name; or the one file.
+func filesOf(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("look at the files: %w", err)
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	found, err := os.ReadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("look into the folder: %w", err)
+	}
+	var files []string
+	for _, f := range found {
+		if f.Type().IsRegular() && !strings.HasPrefix(f.Name(), ".") {
+			files = append(files, filepath.Join(path, f.Name()))
+		}
+	}
+	return files, nil
+}

@@ -1,0 +1,221 @@
+package routes
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/clearinghouse"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/routes/web"
+)
+
+const x12Type = "application/edi-x12" // RFC 1767
+
+// maxResponse is how large a file of answers may be: a remittance of some thousand claims.
+const maxResponse = 16 << 20
+
+func (a *api) house() clearinghouse.House { return clearinghouse.House{Billing: a.Billing} }
+
+// batchView is a batch as it is shown.
+type batchView struct {
+	ID                       string        `json:"id"`
+	InterchangeControlNumber string        `json:"interchange_control_number"`
+	Usage                    string        `json:"usage"`
+	Claims                   int           `json:"claims"`
+	Lines                    int           `json:"lines"`
+	TotalCharge              billing.Cents `json:"total_charge"`
+	Status                   string        `json:"status"`
+	CreatedBy                string        `json:"created_by"`
+	CreatedAt                *string       `json:"created_at"`
+}
+
+func viewBatch(b collections.BatchRow) batchView {
+	return batchView{b.ID, b.Number, b.Usage, b.Claims, b.Lines, billing.Cents(b.ChargeCents), b.Status, b.CreatedBy, instantOrNull(collections.ParseInstant(b.CreatedAt))}
+}
+
+func (a *api) createBatch(c *web.Call) error {
+	type batchBody struct {
+		EntryIDs input.Strings `json:"entry_ids"`
+	}
+	ids, err := web.Read(c, func(body batchBody, checks *input.Checks) []string { return readEntryIDs(checks, body.EntryIDs) })
+	if err != nil {
+		return err
+	}
+	return web.Show(c.Created, viewBatch)(a.house().Send(c.App, ids, c.Actor(), c.Now))
+}
+
+// readEntryIDs reads the entries of a batch, each once.
+func readEntryIDs(checks *input.Checks, f input.Strings) (ids []string) {
+	if !f.Given() || len(f.Value) == 0 || len(f.Value) > clearinghouse.MaxLines {
+		checks.Reject("entry_ids", fmt.Sprintf("Expected a list of 1 to %d ids.", clearinghouse.MaxLines))
+	}
+	seen := map[string]bool{}
+	for i, text := range f.Value {
+		id, ok := input.ParseUUID(text)
+		if !ok {
+			checks.Reject(fmt.Sprintf("entry_ids.%d", i), "Must be a valid UUID.")
+		} else if seen[id] {
+			checks.Reject(fmt.Sprintf("entry_ids.%d", i), "Stands in the list already.")
+		}
+		seen[id] = true
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+func (a *api) listBatches(c *web.Call) error {
+	q, p := c.Listing()
+	if err := q.Err(); err != nil {
+		return err
+	}
+	page, total, err := collections.PageOfClaimBatches(c.App, p.Offset(), p.Size)
+	if err != nil {
+		return err
+	}
+	return web.List(c, p, total, web.Views(page, viewBatch), 0)
+}
+
+// batchLineView is a line of a batch.
+type batchLineView struct {
+	EntryID              string        `json:"entry_id"`
+	ClaimControlNumber   string        `json:"claim_control_number"`
+	LineControlNumber    string        `json:"line_control_number"`
+	ClaimFrequencyCode   string        `json:"claim_frequency_code"`
+	Charge               billing.Cents `json:"charge"`
+	CarriedByReplacement bool          `json:"carried_by_replacement"`
+}
+
+type batchWithLines struct {
+	batchView
+	Entries []batchLineView `json:"entries"`
+}
+
+// batch finds the batch of the path.
+func batchOf(c *web.Call) (row collections.BatchRow, err error) {
+	id, err := c.PathUUID()
+	if err != nil {
+		return row, err
+	}
+	row, err = collections.FindBatchRow(c.App, id)
+	return row, fault.OrMissing(err)
+}
+
+func (a *api) readBatch(c *web.Call) error {
+	row, err := batchOf(c)
+	if err != nil {
+		return err
+	}
+	lines, err := collections.LinesOfBatch(c.App, row.ID)
+	return c.Answer(batchWithLines{viewBatch(row), web.Views(lines, func(l collections.ClaimLine) batchLineView {
+		return batchLineView{l.EntryID, l.Claim, l.Line, l.Frequency, billing.Cents(l.ChargeCents), l.Carried}
+	})}, err)
+}
+
+// readBatchFile hands out the file: everybody on it was read.
+func (a *api) readBatchFile(c *web.Call) error {
+	row, err := batchOf(c)
+	if err != nil {
+		return err
+	}
+	lines, err := collections.LinesOfBatch(c.App, row.ID)
+	if err != nil {
+		return err
+	}
+	entries, err := collections.BillingEntriesByID(c.App, distinct(lines, func(l collections.ClaimLine) string { return l.EntryID }))
+	if err != nil {
+		return err
+	}
+	file, err := collections.BatchFile(c.App, row.ID)
+	if err != nil {
+		return err
+	}
+	if err := recordShown(c, audit.ResourceClaimBatch, row.ID, entries, (*collections.BillingEntry).PatientID); err != nil {
+		return err
+	}
+	return c.Attach(x12Type, row.Number+".837", []byte(file.Reveal()))
+}
+
+// responseView is a file that came back. Unmatched is how many of its parts a person has to look at.
+type responseView struct {
+	ID            string  `json:"id"`
+	Type          string  `json:"type"`
+	ControlNumber string  `json:"control_number"`
+	Applied       int     `json:"applied"`
+	Unmatched     int     `json:"unmatched"`
+	CreatedBy     string  `json:"created_by"`
+	CreatedAt     *string `json:"created_at"`
+}
+
+func viewResponse(r *collections.ClaimResponse) responseView {
+	return responseView{r.Id, r.Type(), r.ControlNumber(), r.Applied(), len(r.Unmatched()), r.CreatedBy(), instantOrNull(r.CreatedAt())}
+}
+
+type takenView struct {
+	responseView
+	Repeated bool `json:"repeated"`
+}
+
+func (a *api) takeResponse(c *web.Call) error {
+	c.AllowBody(maxResponse)
+	file, err := c.Body()
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(string(file)) == "" {
+		return fault.New(fault.Invalid, "invalid_x12", "The file is empty.").With("segment", "ISA").With("position", 0).With("ordinal", 0)
+	}
+	done, err := a.house().Take(c.App, file, c.Actor(), c.Now)
+	if err != nil {
+		return err
+	}
+	view := takenView{viewResponse(done.Response), done.Repeated}
+	view.Applied = done.Applied
+	return c.OK(view)
+}
+
+func (a *api) listResponses(c *web.Call) error {
+	q, p := c.Listing()
+	if err := q.Err(); err != nil {
+		return err
+	}
+	page, total, err := collections.PageOfClaimResponses(c.App, p.Offset(), p.Size)
+	if err != nil {
+		return err
+	}
+	return web.List(c, p, total, web.Views(page, viewResponse), 0)
+}
+
+type unmatchedView struct {
+	Segment       string        `json:"segment"`
+	ControlNumber string        `json:"control_number"`
+	Amount        billing.Cents `json:"amount"`
+	Reason        string        `json:"reason"`
+}
+
+type responseDetail struct {
+	ID            string          `json:"id"`
+	Type          string          `json:"type"`
+	ControlNumber string          `json:"control_number"`
+	Applied       int             `json:"applied"`
+	Unmatched     []unmatchedView `json:"unmatched"`
+	CreatedBy     string          `json:"created_by"`
+	CreatedAt     *string         `json:"created_at"`
+}
+
+func (a *api) readResponse(c *web.Call) error {
+	id, err := c.PathUUID()
+	if err != nil {
+		return err
+	}
+	r, err := collections.FindClaimResponse(c.App, id)
+	if err != nil {
+		return fault.OrMissing(err)
+	}
+	return c.OK(responseDetail{r.Id, r.Type(), r.ControlNumber(), r.Applied(), web.Views(r.Unmatched(), func(u collections.Unmatched) unmatchedView {
+		return unmatchedView{u.Segment, u.ControlNumber, billing.Cents(u.AmountCents), u.Reason}
+	}), r.CreatedBy(), instantOrNull(r.CreatedAt())})
+}
