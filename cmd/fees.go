@@ -1,0 +1,68 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/fault"
+)
+
+func (p *Program) feesCommand() *cobra.Command {
+	shipped := strings.Join(billing.FeeYears(), ", ")
+	command := &cobra.Command{Use: "fees", Short: "The fee schedule", RunE: helpOnly}
+	command.AddCommand(
+		&cobra.Command{
+			Use: "import FILE|YEAR", Short: "Take in a list of fees (CSV), or the one shipped for a year (" + shipped + ") once somebody has checked it",
+			Args: oneArg("one file or year"), RunE: p.importFees,
+		},
+		&cobra.Command{
+			Use: "show YEAR", Short: "Print the list shipped for a year (" + shipped + "), to be checked and completed", Args: oneArg("one year"),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				file, known := billing.ShippedFees(args[0])
+				if !known {
+					return fmt.Errorf("no list is shipped for %q, only for %s", args[0], shipped)
+				}
+				_, err := cmd.OutOrStdout().Write(file)
+				return err
+			},
+		})
+	return command
+}
+
+func (p *Program) importFees(cmd *cobra.Command, args []string) error {
+	file, shipped := billing.ShippedFees(args[0])
+	if !shipped {
+		var err error
+		if file, err = os.ReadFile(args[0]); err != nil {
+			return fmt.Errorf("read the list: %w", err)
+		}
+	}
+	app, _, err := p.folder()
+	if err != nil {
+		return err
+	}
+	if err := bootstrap(app); err != nil {
+		return err
+	}
+	defer func() { _ = app.ClearBootstrap() }() // the list is stored by now
+	if err := app.RunAllMigrations(); err != nil {
+		return fmt.Errorf("bring the schema up to date: %w", err)
+	}
+	done, err := billing.ImportFees(app, file, audit.System(), time.Now())
+	var refused *fault.Error
+	if errors.As(err, &refused) {
+		return fmt.Errorf("import fees: %w", refused)
+	}
+	if err != nil {
+		return fmt.Errorf("import fees: %w", err)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%d rows: %d new, %d replaced, %d as before\n", done.Rows, done.Created, done.Replaced, done.Unchanged)
+	return nil
+}
