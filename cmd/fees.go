@@ -1,17 +1,14 @@
 package cmd
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/billing"
-	"github.com/vigilhealth/vigil/internal/fault"
 )
 
 func (p *Program) feesCommand() *cobra.Command {
@@ -44,24 +41,14 @@ func (p *Program) importFees(cmd *cobra.Command, args []string) error {
 			return fmt.Errorf("read the list: %w", err)
 		}
 	}
-	app, _, err := p.folder()
+	s, err := p.openService(cmd)
 	if err != nil {
 		return err
 	}
-	if err := bootstrap(app); err != nil {
-		return err
-	}
-	defer func() { _ = app.ClearBootstrap() }() // the list is stored by now
-	if err := app.RunAllMigrations(); err != nil {
-		return fmt.Errorf("bring the schema up to date: %w", err)
-	}
-	done, err := billing.ImportFees(app, file, audit.System(), time.Now())
-	var refused *fault.Error
-	if errors.As(err, &refused) {
-		return fmt.Errorf("import fees: %w", refused)
-	}
+	defer func() { _ = s.app.ClearBootstrap() }() // the list is stored by then
+	done, err := billing.ImportFees(s.app, file, audit.System(), now())
 	if err != nil {
-		return fmt.Errorf("import fees: %w", err)
+		return plain(err)
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%d rows: %d new, %d replaced, %d as before\n", done.Rows, done.Created, done.Replaced, done.Unchanged)
 	return nil
