@@ -137,7 +137,7 @@ func (p *Program) importClaims(cmd *cobra.Command, args []string) error {
 			switch {
 			case errors.As(err, &refused) && refused.Kind != fault.Internal:
 				failed++
-				fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", path, refused.Error())
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", path, refused.Detail)
 			case err != nil:
 				return err
 			case done.Repeated:

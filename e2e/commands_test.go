@@ -135,6 +135,26 @@ func TestFolderWithoutDatabase(t *testing.T) {
 	}
 }
 
+// The shipped list is taken in once, and again without a second effect; what is wrong in a list is said in one line.
+func TestFees(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	for _, want := range []string{"6 rows: 6 new, 0 replaced, 0 as before\n", "6 rows: 0 new, 0 replaced, 6 as before\n"} {
+		if status, out, errOut := vigil(t, []string{strayKey}, "", "fees", "import", "2026", "--dir", dir); status != 0 || out != want {
+			t.Errorf("fees import ended with %d\nout: %q\nerr: %q", status, out, errOut)
+		}
+	}
+	if status, out, _ := vigil(t, nil, "", "fees", "show", "2026"); status != 0 || !strings.HasPrefix(out, "cpt_code,locality,effective_date,charge,expected,source\n") {
+		t.Errorf("fees show ended with %d: %q", status, out)
+	}
+	wrong := filepath.Join(t.TempDir(), "fees.csv")
+	if err := os.WriteFile(wrong, []byte("cpt_code,locality,effective_date,charge,expected,source\n99454,,2026-01-01,x,1,y\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantComplaint(t, []string{strayKey}, "", []string{"fees", "import", wrong}, dir, "row 2.charge")
+	wantComplaint(t, nil, "", []string{"fees", "show", "1999"}, dir, "1999", "2026")
+}
+
 // A simulator that nobody listens to has not done what it was asked.
 func TestSimulateUnheard(t *testing.T) {
 	t.Parallel()

@@ -29,13 +29,13 @@ function search(query) {
   return kept.length ? `?${new URLSearchParams(kept.map(([name, value]) => [name, String(value)]))}` : "";
 }
 
-/** Sends one request and returns the answer, whatever it says. @param {string} method @param {string} path below /api/v1/
+/** Sends one request and returns the answer, whatever it says. A body that is text is a table. @param {string} method @param {string} path below /api/v1/
  *  @param {{query?: Record<string, unknown>, body?: unknown, headers?: Record<string, string>, signal?: AbortSignal}} [options]
  *  @returns {Promise<Response>} */
 export const request = (method, path, { query = {}, body, headers = {}, signal } = {}) => fetch(root + path + search(query), {
   method, signal, cache: "no-store", credentials: "omit",
-  headers: { ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...headers },
-  body: body === undefined ? undefined : JSON.stringify(body),
+  headers: { ...(body === undefined ? {} : { "Content-Type": typeof body === "string" ? "text/csv" : "application/json" }), ...headers },
+  body: body === undefined || typeof body === "string" ? body : JSON.stringify(body),
 }).catch((error) => { throw error.name === "AbortError" ? error : new Unreachable(); });
 
 /** What an answer refuses. @param {Response} answer */

@@ -34,8 +34,9 @@ func (p practice) oracleCodes(q asked) object {
 	keys, parts := split(p.about(q), byCode)
 	for _, k := range keys {
 		f := sumUp(parts[k])
+		paid := sumUp(slices.DeleteFunc(slices.Clone(parts[k]), func(c claim) bool { return c.status != "paid" }))
 		rows = append(rows, object{
-			"cpt_code": k, "volume": f.claims, "units": f.units, "revenue": money(f.cents), "avg_reimbursement": rounded(f.paid, f.paidClaims*100, 2),
+			"cpt_code": k, "volume": f.claims, "units": f.units, "revenue": money(f.cents), "avg_reimbursement": rounded(paid.paid, paid.claims*100, 2),
 			"denial_rate": rounded(f.denied, f.sent, 4),
 		})
 	}

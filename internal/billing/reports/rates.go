@@ -30,9 +30,9 @@ func (m *maker) cptUtilization() (any, error) {
 	}
 	body := CPTUtilizationBody{Results: []CodeUse{}}
 	for _, of := range groups(sums, func(s billing.Sum) string { return s.CPTCode }) {
-		all, paid := total(of), paidClaims(of)
+		all, paid := total(of), total(paidSums(of))
 		body.Results = append(body.Results, CodeUse{
-			of[0].CPTCode, all.Claims, all.Units, all.Amount, each(all.Collected, paid), share(all.DeniedClaims, all.SubmittedClaims),
+			of[0].CPTCode, all.Claims, all.Units, all.Amount, each(paid.Collected, paid.Claims), share(all.DeniedClaims, all.SubmittedClaims),
 		})
 	}
 	return body, nil
@@ -52,13 +52,11 @@ func groups(sums []billing.Sum, key func(billing.Sum) string) (list [][]billing.
 	return list
 }
 
-func paidClaims(sums []billing.Sum) (n int) {
-	for _, s := range sums {
-		if s.Status == billing.Paid {
-			n += s.Claims
-		}
-	}
-	return n
+func paidClaims(sums []billing.Sum) (n int) { return total(paidSums(sums)).Claims }
+
+// paidSums are those of claims that are paid, and not to be paid back.
+func paidSums(sums []billing.Sum) []billing.Sum {
+	return slices.DeleteFunc(slices.Clone(sums), func(s billing.Sum) bool { return s.Status != billing.Paid })
 }
 
 // DenialReason is a code by which a payer denied, with the words that came with it most often.

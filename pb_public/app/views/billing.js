@@ -6,6 +6,7 @@ import { html } from "../view.js";
 import { Eligibility } from "./billing/eligibility.js";
 import { Entries } from "./billing/entries.js";
 import { Exports } from "./billing/exports.js";
+import { Fees } from "./billing/fees.js";
 import { NearBillable } from "./billing/near.js";
 import { Payers } from "./billing/payers.js";
 
@@ -17,5 +18,6 @@ export function Billing() {
       { key: "eligibility", name: "Eligibility", show: () => html`<${Eligibility} />` },
       can("readRevenue") && { key: "exports", name: "Exports", show: () => html`<${Exports} />` },
       can("readRevenue") && { key: "payers", name: "Payers and rates", show: () => html`<${Payers} />` },
+      can("readRevenue") && { key: "fees", name: "Fee schedule", show: () => html`<${Fees} />` },
     ]} />`;
 }

@@ -2,7 +2,7 @@
 import { words } from "../../ui/format.js";
 
 export const states = /** @type {[string, string][]} */ ([["", "All but voided"], ["pending_review", "To be reviewed"], ["reviewed", "Reviewed, to be submitted"], ["submitted", "Submitted"],
-  ["paid", "Paid"], ["denied", "Denied"], ["appealed", "Appealed"], ["voided", "Voided"]]);
+  ["paid", "Paid"], ["denied", "Denied"], ["appealed", "Appealed"], ["void_requested", "To be voided by the payer"], ["refund_due", "To be paid back"], ["refunded", "Paid back"], ["voided", "Voided"]]);
 
 /** @param {string} state */
 export const stateName = (state) => states.find(([code]) => code === state && code)?.[1] ?? words(state);

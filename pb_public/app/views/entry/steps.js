@@ -17,6 +17,9 @@ const reason = (errors, label = "Reason") => html`<${Field} label=${label} name=
 /** @param {Errors} errors */
 const reference = (errors) => html`<${Field} label="Reference of the submission" name="submission_reference" maxlength="100" hint="Empty: one is made." errors=${errors} />`;
 
+const payers = [["primary", "The payer"], ["secondary", "A secondary payer"], ["patient", "The patient"]];
+const groups = [["OA", "OA: other, such as a write-off"], ["CO", "CO: contract"], ["PR", "PR: the patient bears it"], ["PI", "PI: the payer's own"]];
+
 /** @type {Record<string, Step>} */
 const steps = {
   review: {
@@ -31,9 +34,11 @@ const steps = {
   pay: {
     name: "Record payment", title: "Record the payment", said: "Paid.",
     fields: (entry, errors) => html`<div class="fields">
-      <${Field} label="Amount in dollars" name="amount" kind="number" min="0" step="0.01" value=${entry.amount} errors=${errors} />
+      <${Field} label="Amount in dollars" name="amount" kind="number" min="0" step="0.01" value=${entry.lifecycle_status === "paid" ? Math.max(entry.open, 0) : entry.expected} errors=${errors} />
       <${Field} label="Date of the payment" name="payment_date" kind="date" value=${today()} errors=${errors} /></div>
-      <${Field} label="Number of the check or transfer" name="reference" maxlength="100" errors=${errors} />`,
+      <${Field} label="Number of the check or transfer" name="reference" maxlength="100" errors=${errors} />
+      <${Field} label="Who paid" name="payer" kind="select" value="primary" options=${payers} errors=${errors} />
+      ${errors.overpayment_reason && html`<${Field} label="Why more than was charged" name="overpayment_reason" maxlength="500" errors=${errors} />`}`,
   },
   deny: {
     name: "Record denial", title: "Record the denial", said: "Denied.", danger: true,
@@ -59,12 +64,31 @@ const steps = {
       <div class="fields"><${Field} label="Reference" name="reference" maxlength="100" errors=${errors} />
       <${Field} label="Date of the appeal" name="appeal_date" kind="date" value=${today()} errors=${errors} /></div>`,
   },
+  adjust: {
+    name: "Adjust", title: "Adjust what is open", said: "Adjusted.", about: "A write-off, or what the contract or the patient bears.",
+    fields: (entry, errors) => html`<div class="fields">
+      <${Field} label="Amount in dollars" name="amount" kind="number" step="0.01" value=${Math.max(entry.open, 0)} errors=${errors} />
+      <${Field} label="Group" name="group" kind="select" value="OA" options=${groups} errors=${errors} />
+      <${Field} label="Reason code" name="carc" maxlength="5" hint="CARC, for example 45" errors=${errors} /></div>${reason(errors)}`,
+  },
+  "request-void": {
+    name: "Undo", title: "Undo the claim", said: "Noted.", danger: true, about: "A claim that was sent is voided by its payer; what was paid is paid back within sixty days.",
+    fields: (_, errors) => reason(errors),
+  },
+  refund: {
+    name: "Record refund", title: "Record what was paid back", said: "Noted.",
+    fields: (entry, errors) => html`<div class="fields">
+      <${Field} label="Amount in dollars" name="amount" kind="number" min="0" step="0.01" value=${(Math.round(entry.paid_total * 100) - Math.round((entry.refund?.amount ?? 0) * 100)) / 100} errors=${errors} />
+      <${Field} label="Date of the refund" name="date" kind="date" value=${today()} errors=${errors} /></div>
+      <${Field} label="Number of the check or transfer" name="reference" maxlength="100" errors=${errors} />`,
+  },
   void: { name: "Void", title: "Void the entry", said: "Voided.", danger: true, about: "A voided entry is never billed. It stays in the records.", fields: (_, errors) => reason(errors) },
 };
 
 /** Source: docs/decisions/billing.md, "Claim state machine". @type {Record<string, string[]>} */
 const next = {
-  pending_review: ["void", "review"], reviewed: ["void", "return", "submit"], submitted: ["deny", "pay"], appealed: ["deny", "pay"], denied: ["appeal", "resubmit"],
+  pending_review: ["void", "review"], reviewed: ["void", "return", "submit"], submitted: ["request-void", "deny", "pay"], appealed: ["deny", "pay"],
+  denied: ["adjust", "appeal", "resubmit"], paid: ["request-void", "adjust", "pay"], void_requested: ["pay", "void"], refund_due: ["refund"],
 };
 
 /** @param {{entry: Entry, changed: (entry: Entry) => void}} props */

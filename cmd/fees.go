@@ -1,0 +1,55 @@
+package cmd
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/billing"
+)
+
+func (p *Program) feesCommand() *cobra.Command {
+	shipped := strings.Join(billing.FeeYears(), ", ")
+	command := &cobra.Command{Use: "fees", Short: "The fee schedule", RunE: helpOnly}
+	command.AddCommand(
+		&cobra.Command{
+			Use: "import FILE|YEAR", Short: "Take in a list of fees (CSV), or the one shipped for a year (" + shipped + ") once somebody has checked it",
+			Args: oneArg("one file or year"), RunE: p.importFees,
+		},
+		&cobra.Command{
+			Use: "show YEAR", Short: "Print the list shipped for a year (" + shipped + "), to be checked and completed", Args: oneArg("one year"),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				file, known := billing.ShippedFees(args[0])
+				if !known {
+					return fmt.Errorf("no list is shipped for %q, only for %s", args[0], shipped)
+				}
+				_, err := cmd.OutOrStdout().Write(file)
+				return err
+			},
+		})
+	return command
+}
+
+func (p *Program) importFees(cmd *cobra.Command, args []string) error {
+	file, shipped := billing.ShippedFees(args[0])
+	if !shipped {
+		var err error
+		if file, err = os.ReadFile(args[0]); err != nil {
+			return fmt.Errorf("read the list: %w", err)
+		}
+	}
+	s, err := p.openService(cmd)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.app.ClearBootstrap() }() // the list is stored by then
+	done, err := billing.ImportFees(s.app, file, audit.System(), now())
+	if err != nil {
+		return plain(err)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%d rows: %d new, %d replaced, %d as before\n", done.Rows, done.Created, done.Replaced, done.Unchanged)
+	return nil
+}

@@ -1,0 +1,73 @@
+package billing_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/billing"
+)
+
+// Every list that is shipped can be taken in, says of each figure where it is from, and asks to be checked.
+func TestShippedFees(t *testing.T) {
+	years := billing.FeeYears()
+	if len(years) == 0 {
+		t.Fatal("no list is shipped")
+	}
+	for _, year := range years {
+		file, known := billing.ShippedFees(year)
+		fees, err := billing.ReadFees(file)
+		if !known || err != nil || len(fees) == 0 {
+			t.Fatalf("%s: %d fees (%v)", year, len(fees), err)
+		}
+		for _, fee := range fees {
+			if !strings.HasPrefix(fee.Source, "Secondary source, check: ") || fee.ChargeCents != nil || fee.ExpectedCents == nil || fee.Locality != "" || fee.EffectiveDate != year+"-01-01" {
+				t.Errorf("%s: %+v", year, fee)
+			}
+		}
+	}
+	if _, known := billing.ShippedFees("../fees"); known {
+		t.Error("a list that is none")
+	}
+}
+
+// The practice's locality comes before the nation, figure by figure, and the latest day before the earlier ones.
+func TestFeesOfALocality(t *testing.T) {
+	d := newDesk(t, func(s *billing.Settings) { s.Locality = "05" })
+	list := "\ufeffsource,expected,charge,effective_date,locality,cpt_code\r\n" +
+		"N,41.00,80,2025-01-01,,99457\r\nN,42.00,,2026-01-01,,99457\r\nL,,95.5,2025-06-01,05,99457\r\nX,1,1,2026-01-02,06,99457\r\nF,9,9,2026-02-01,05,99457\r\n"
+	if _, err := billing.ImportFees(d.app, []byte(list), audit.System(), moved); err != nil {
+		t.Fatal(err)
+	}
+	entry := d.made(d.patient(), billing.FirstTwenty, "2026-01-14", 20, "2026-01-15 09:00")
+	if entry.AmountCents() != 4200 || entry.ChargeCents() != 9550 {
+		t.Errorf("expected %d, charged %d", entry.AmountCents(), entry.ChargeCents())
+	}
+	// The engine's entries are charged so, too, unit by unit, also when they are raised.
+	patient := d.patient(talked("2026-01-10 10:00", 45))
+	if _, err := billing.ImportFees(d.app, []byte("cpt_code,locality,effective_date,charge,expected,source\n99458,,2026-01-01,70,40,N\n"), audit.System(), moved); err != nil {
+		t.Fatal(err)
+	}
+	d.run(billing.TimeJob, "2026-01-12 03:00")
+	if next := d.entry(patient, billing.NextTwenty); next.ChargeCents() != 7000 || next.AmountCents() != 4000 {
+		t.Errorf("expected %d, charged %d", next.AmountCents(), next.ChargeCents())
+	}
+}
+
+// What somebody writes past the import is held to the same.
+func TestCheckFee(t *testing.T) {
+	good := collections.Fee{CPTCode: "99454", EffectiveDate: "2026-01-01", ChargeCents: new(int64(9500))}
+	if problem := billing.CheckFee(good); problem != "" {
+		t.Error(problem)
+	}
+	for name, change := range map[string]func(*collections.Fee){
+		"code": func(f *collections.Fee) { f.CPTCode = "12345" }, "day": func(f *collections.Fee) { f.EffectiveDate = "2026-02-30" },
+		"negative": func(f *collections.Fee) { f.ExpectedCents = new(int64(-1)) }, "too much": func(f *collections.Fee) { f.ChargeCents = new(int64(100_000_001)) },
+	} {
+		fee := good
+		if change(&fee); billing.CheckFee(fee) == "" {
+			t.Errorf("%s was taken", name)
+		}
+	}
+}

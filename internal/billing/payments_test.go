@@ -1,0 +1,293 @@
+package billing_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/pocketbase/dbx"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/billing"
+)
+
+// sent plants an entry that was submitted, with a charge.
+func (d *desk) sent(charge int64) *collections.BillingEntry {
+	d.t.Helper()
+	entry := d.made(d.patient(), billing.FirstTwenty, "2026-01-14", 20, "2026-01-15 09:00")
+	d.exec("UPDATE billing_entries SET charge_cents = {:c}, lifecycle_status = 'submitted', submitted_at = '2026-01-20T12:00:00.000000Z' WHERE id = {:id}",
+		dbx.Params{"c": charge, "id": entry.Id})
+	return d.found(entry.Id)
+}
+
+func (d *desk) found(id string) *collections.BillingEntry {
+	d.t.Helper()
+	entry, err := collections.FindBillingEntry(d.app, id)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return entry
+}
+
+func (d *desk) remitted(entry *collections.BillingEntry, r billing.Remittance) (*collections.BillingEntry, bool) {
+	d.t.Helper()
+	after, repeated, err := d.e.ApplyRemittance(d.app, entry.Id, r, d.by, moved)
+	if err != nil {
+		d.t.Fatalf("%+v: %v", r, err)
+	}
+	return after, repeated
+}
+
+func (d *desk) amounts(entry *collections.BillingEntry, state string, paid, adjusted, share, open int64) {
+	d.t.Helper()
+	got := d.found(entry.Id)
+	if got.Status() != state || got.PaidTotalCents() != paid || got.AdjustedCents() != adjusted || got.PatientShareCents() != share || got.OpenCents() != open {
+		d.t.Errorf("%s: paid %d, adjusted %d, patient %d, open %d; want %s: %d, %d, %d, %d", got.Status(), got.PaidTotalCents(), got.AdjustedCents(),
+			got.PatientShareCents(), got.OpenCents(), state, paid, adjusted, share, open)
+	}
+}
+
+func reason(group, carc string, cents int64, rarc ...string) collections.Adjustment {
+	return collections.Adjustment{Group: group, CARC: carc, RARC: rarc, AmountCents: cents}
+}
+
+// What payers write is booked once: the first payer, the second one for the patient's share, and what is taken back.
+func TestRemittances(t *testing.T) {
+	d := newDesk(t)
+	line := d.sent(10000)
+	first := billing.Remittance{
+		Key: "835-1/1", Kind: billing.RemittedPayment, Paid: 6000, Date: "2026-02-01", Reference: "EFT-1", PayerControlNumber: "ICN-1",
+		Adjustments: []collections.Adjustment{reason("CO", "45", 2500, "N130"), reason("PR", "2", 1500)},
+	}
+	d.remitted(line, first)
+	d.amounts(line, billing.Paid, 6000, 2500, 1500, 0)
+	if _, repeated := d.remitted(line, first); !repeated {
+		t.Error("the same remittance had a second effect")
+	}
+	d.amounts(line, billing.Paid, 6000, 2500, 1500, 0)
+	if got := d.found(line.Id); got.PayerControlNumber() != "ICN-1" || len(got.Adjustments()) != 2 || got.PaymentReference() != "EFT-1" {
+		t.Errorf("the line has %s, %v, %s", got.PayerControlNumber(), got.Adjustments(), got.PaymentReference())
+	}
+	d.remitted(line, billing.Remittance{Key: "835-s/0", Kind: billing.RemittedDenial, Secondary: true, Date: "2026-02-09", DenialCode: "CO-29"})
+	d.amounts(line, billing.Paid, 6000, 2500, 1500, 0)
+	d.remitted(line, billing.Remittance{
+		Key: "835-s/1", Kind: billing.RemittedPayment, Secondary: true, Paid: 1000, Date: "2026-02-10", Reference: "EFT-S",
+		Adjustments: []collections.Adjustment{reason("OA", "23", 8500), reason("CO", "45", 200), reason("PR", "3", 300)},
+	})
+	d.amounts(line, billing.Paid, 7000, 2700, 300, 0)
+
+	// Reversal, then the correction. What is left of the second payer's payment keeps the line paid.
+	lone := d.sent(10000)
+	d.remitted(lone, billing.Remittance{Key: "835-2/1", Kind: billing.RemittedPayment, Paid: 8000, Date: "2026-02-01", Reference: "E", Adjustments: []collections.Adjustment{reason("CO", "45", 2000)}})
+	d.remitted(lone, billing.Remittance{Key: "835-3/1", Kind: billing.RemittedReversal, Paid: 8000, Date: "2026-02-20", Reference: "E", Adjustments: []collections.Adjustment{reason("CO", "45", 2000)}})
+	d.amounts(lone, billing.Submitted, 0, 0, 0, 10000)
+	if got := d.found(lone.Id); got.PaymentDate() != "" || got.PaymentCents() != nil {
+		t.Errorf("a payment of %v on %s is left", got.PaymentCents(), got.PaymentDate())
+	}
+	d.remitted(lone, billing.Remittance{Key: "835-3/2", Kind: billing.RemittedPayment, Paid: 7500, Date: "2026-02-20", Reference: "E", Adjustments: []collections.Adjustment{reason("CO", "45", 2500)}})
+	d.amounts(lone, billing.Paid, 7500, 2500, 0, 0)
+	if _, _, err := d.e.ApplyRemittance(d.app, lone.Id, billing.Remittance{Key: "835-4/1", Kind: billing.RemittedReversal, Paid: 7501}, d.by, moved); err == nil {
+		t.Error("more was taken back than was paid")
+	}
+	d.amounts(lone, billing.Paid, 7500, 2500, 0, 0)
+
+	// A denial stands for all of the charge until it is disputed.
+	denied := d.sent(5000)
+	d.remitted(denied, billing.Remittance{Key: "835-5/1", Kind: billing.RemittedDenial, Date: "2026-02-01", Adjustments: []collections.Adjustment{reason("CO", "50", 5000, "N115")}})
+	d.amounts(denied, billing.Denied, 0, 5000, 0, 0)
+	if got := d.found(denied.Id); got.DenialCode() != "CO-50" || got.Adjustments()[0].RARC[0] != "N115" {
+		t.Errorf("denied for %s, %v", got.DenialCode(), got.Adjustments())
+	}
+	if _, refused := d.do(denied, d.e.Appeal("It is covered", "A", "2026-02-02")); refused != "" {
+		t.Fatal(refused)
+	}
+	d.amounts(denied, billing.Appealed, 0, 0, 0, 5000)
+
+	// Money for what was to be voided is owed back, and the payer may take it itself.
+	void := d.sent(5000)
+	if _, refused := d.do(void, d.e.RequestVoid("Wrong", d.by, moved)); refused != "" {
+		t.Fatal(refused)
+	}
+	d.remitted(void, billing.Remittance{Key: "835-6/1", Kind: billing.RemittedPayment, Paid: 5000, Date: "2026-02-01", Reference: "E"})
+	d.amounts(void, billing.RefundDue, 5000, 0, 0, 0)
+	d.remitted(void, billing.Remittance{Key: "835-7/1", Kind: billing.RemittedReversal, Paid: 5000, Date: "2026-02-20", Reference: "E"})
+	d.amounts(void, billing.Refunded, 5000, 0, 0, 0)
+	if _, _, err := d.e.ApplyRemittance(d.app, void.Id, billing.Remittance{Key: "835-8/1", Kind: billing.RemittedPayment, Paid: 1}, d.by, moved); err == nil {
+		t.Error("something was paid for what is undone")
+	}
+}
+
+// What was refunded the engine does not bill again.
+func TestRefundedIsNotBilledAgain(t *testing.T) {
+	d := newDesk(t)
+	patient := d.patient(wears("2026-01-01", "", "2026-01-01", 16), talked("2026-01-10 10:00", 25))
+	d.run(billing.AllJobs, "2026-02-02 03:00")
+	for _, code := range []string{billing.DeviceSupply, billing.FirstTwenty} {
+		entry := d.entry(patient, code)
+		d.state(entry, billing.Submitted)
+		for _, m := range []billing.Move{
+			d.e.Pay(billing.PaymentDraft{Amount: 4000, Date: "2026-03-01", Reference: "E", Payer: collections.PrimaryPayer}, d.by, moved),
+			d.e.RequestVoid("Wrong", d.by, moved), d.e.Refund(4000, "2026-03-02", "C", d.by, moved),
+		} {
+			if _, refused := d.do(entry, m); refused != "" {
+				t.Fatal(m.Name, refused)
+			}
+		}
+	}
+	var bound int
+	if err := d.app.DB().NewQuery("SELECT COUNT(*) FROM time_entries WHERE billing_entry != ''").Row(&bound); err != nil || bound != 0 {
+		t.Errorf("%d stretches are still billed (%v)", bound, err)
+	}
+	again := d.run(billing.AllJobs, "2026-02-03 03:00")
+	if len(again.Created) != 0 || !slices.ContainsFunc(again.Skipped, func(s billing.Skip) bool { return s.Reason == "refunded_before" && s.CPTCode == billing.DeviceSupply }) {
+		t.Errorf("made %v, left out %v", again.Created, again.Skipped)
+	}
+	month, _ := billing.MonthSpan("2026-01")
+	list, err := d.e.Explain(d.app, patient, month, at("2026-02-03 03:00"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range list {
+		if (x.CPTCode == billing.DeviceSupply || x.CPTCode == billing.FirstTwenty) && (x.Billed || !slices.Contains(x.Reasons, "refunded_before")) {
+			t.Errorf("%s is explained as %+v", x.CPTCode, x)
+		}
+	}
+}
+
+// Whatever is done with a claim, its totals are those of its payments, no state contradicts them, and the sums are those of the lines.
+func TestMoneyAddsUp(t *testing.T) {
+	d := newDesk(t)
+	var lines []string
+	reached := map[string]bool{}
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 19))
+		line := d.sent(int64(1 + r.IntN(9000)))
+		lines = append(lines, line.Id)
+		for step := range 14 {
+			d.anyMove(r, line.Id, fmt.Sprintf("%d-%d", seed, step))
+			d.wantSound(line.Id)
+			reached[d.found(line.Id).Status()] = true
+		}
+	}
+	if len(reached) != len(billing.States)-2 { // all but those before the submission
+		t.Errorf("only %v were reached", reached)
+	}
+	d.wantSums(lines)
+	if _, wrong, err := billing.Recount(t.Context(), d.app); err != nil || wrong != 0 {
+		t.Errorf("the nightly count found %d months wrong (%v)", wrong, err)
+	}
+}
+
+// anyMove does something with a claim; what its state refuses changes nothing.
+func (d *desk) anyMove(r *rand.Rand, id, key string) {
+	d.t.Helper()
+	entry := d.found(id)
+	amount := func(most int64) billing.Cents { return billing.Cents(r.Int64N(max(most, 0) + 1)) }
+	list := []collections.Adjustment{}
+	paid := amount(entry.ChargeCents())
+	rest := entry.ChargeCents() - int64(paid)
+	for _, group := range []string{"CO", "PR", "OA"} {
+		if part := int64(amount(rest)); part > 0 && r.IntN(2) == 0 {
+			list, rest = append(list, reason(group, fmt.Sprint(r.IntN(3)+1), part)), rest-part
+		}
+	}
+	remittance := billing.Remittance{Key: key, Kind: billing.RemittedPayment, Paid: paid, Date: "2026-02-01", Reference: "E", Adjustments: list, Secondary: r.IntN(4) == 0}
+	why := []string{"", "Paid twice"}[r.IntN(2)]
+	switch r.IntN(12) {
+	case 0, 1:
+		_, _, _ = d.e.ApplyRemittance(d.app, id, remittance, d.by, moved)
+	case 2:
+		remittance.Kind, remittance.DenialCode = billing.RemittedDenial, "CO-50"
+		_, _, _ = d.e.ApplyRemittance(d.app, id, remittance, d.by, moved)
+	case 3:
+		remittance.Kind, remittance.Paid, remittance.Adjustments = billing.RemittedReversal, amount(entry.PaidTotalCents()), nil
+		if r.IntN(2) == 0 {
+			remittance.Paid, remittance.Adjustments = billing.Cents(entry.PaidTotalCents()), entry.Adjustments()
+		}
+		_, _, _ = d.e.ApplyRemittance(d.app, id, remittance, d.by, moved)
+	case 4, 5:
+		d.do(entry, d.e.Pay(billing.PaymentDraft{Amount: paid, Date: "2026-02-01", Reference: "E", Payer: billing.PayerWords[r.IntN(3)], OverpaymentReason: why}, d.by, moved))
+	case 6:
+		d.do(entry, d.e.Adjust(billing.AdjustmentDraft{Amount: amount(entry.OpenCents()) - 50, Group: []string{"CO", "PR"}[r.IntN(2)], CARC: "45", Reason: "Contract"}, d.by, moved))
+	case 7:
+		d.do(entry, d.e.RequestVoid("Wrong", d.by, moved))
+	case 8, 9:
+		d.do(entry, d.e.Refund(amount(entry.PaidTotalCents()-entry.RefundedCents()), "2026-03-01", "C", d.by, moved))
+	case 10:
+		d.do(entry, []billing.Move{d.e.Deny("CO-16", "Lacks", "2026-02-01", moved), d.e.Appeal("No", "", "2026-02-02"), d.e.Resubmit(billing.Corrections{}, "", moved)}[r.IntN(3)])
+	case 11:
+		d.do(entry, d.e.Void("Gone", moved))
+	}
+}
+
+// wantSound holds a claim against its payments and its state.
+func (d *desk) wantSound(id string) {
+	d.t.Helper()
+	entry := d.found(id)
+	payments, err := collections.PaymentsOf(d.app, id)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	var paid, refunded, adjusted, share int64
+	for _, p := range payments {
+		switch p.Kind {
+		case "payment", "reversal":
+			paid += p.AmountCents
+		case "refund":
+			refunded += p.AmountCents
+		}
+		for _, a := range p.Adjustments {
+			if a.Group == "PR" {
+				share += a.AmountCents
+			} else {
+				adjusted += a.AmountCents
+			}
+		}
+	}
+	if paid != entry.PaidTotalCents() || refunded != entry.RefundedCents() || adjusted != entry.AdjustedCents() || share != entry.PatientShareCents() ||
+		entry.ChargeCents() != paid+adjusted+share+entry.OpenCents() {
+		d.t.Fatalf("%s: %d, %d, %d, %d of payments that come to %d, %d, %d, %d", id, entry.PaidTotalCents(), entry.RefundedCents(), entry.AdjustedCents(),
+			entry.PatientShareCents(), paid, refunded, adjusted, share)
+	}
+	none := paid == 0 && refunded == 0
+	sound := map[string]bool{
+		billing.Submitted: none && adjusted == 0 && share == 0, billing.Appealed: none && adjusted == 0 && share == 0,
+		billing.VoidRequested: none && adjusted == 0 && share == 0, billing.Voided: none && adjusted == 0 && share == 0,
+		billing.Denied: none, billing.Paid: paid >= 0 && refunded == 0 && share >= 0, billing.RefundDue: paid > 0 && refunded < paid,
+		billing.Refunded: paid > 0 && refunded == paid,
+	}
+	if !sound[entry.Status()] {
+		d.t.Fatalf("%s is %s with %d paid, %d adjusted, %d of the patient, %d back", id, entry.Status(), paid, adjusted, share, refunded)
+	}
+}
+
+// wantSums holds the kept sums of a whole month, and of its one day, against the lines.
+func (d *desk) wantSums(lines []string) {
+	d.t.Helper()
+	want := map[string]billing.Sum{}
+	for _, id := range lines {
+		entry := d.found(id)
+		s := want[entry.Status()]
+		s.Claims++
+		s.Billed += billing.Cents(entry.ChargeCents())
+		s.Collected += billing.Cents(entry.PaidTotalCents())
+		s.Adjusted += billing.Cents(entry.AdjustedCents())
+		s.PatientShare += billing.Cents(entry.PatientShareCents())
+		s.Refunded += billing.Cents(entry.RefundedCents())
+		want[entry.Status()] = s
+	}
+	for _, f := range []billing.SumFilter{{From: "2026-01-01", To: "2026-01-31"}, {From: "2026-01-14", To: "2026-01-14"}} {
+		f.Money = true
+		sums, err := billing.Sums(d.app, f, billing.ByStatus)
+		if err != nil || len(sums) != len(want) {
+			d.t.Fatalf("%d sums of %d states (%v)", len(sums), len(want), err)
+		}
+		for _, s := range sums {
+			w := want[s.Status]
+			if s.Claims != w.Claims || s.Billed != w.Billed || s.Collected != w.Collected || s.Adjusted != w.Adjusted || s.PatientShare != w.PatientShare || s.Refunded != w.Refunded {
+				d.t.Errorf("%s: %+v, want %+v", s.Status, s, w)
+			}
+		}
+	}
+}
