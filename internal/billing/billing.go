@@ -73,6 +73,9 @@ type Settings struct {
 	RequireConsent      bool
 	RequireSecondPerson bool // the creator of a manual entry cannot review it
 	EscalationTimeCap   time.Duration
+	LiveContactFrom     string      // practice day from which interactive time counts only with a live way of contact; "" for never
+	TimeRule            string      // [InteractiveOnly], also for "", or [WithCareManagement]
+	TimeRuleFrom        string      // first day of the months of service that the rule is for; "" for since CMS's
 	ReadingsWait        func() bool // long work makes way for them; nil for never
 }
 

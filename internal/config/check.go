@@ -231,6 +231,7 @@ var rules = map[string]func(string) (string, error){
 	"addr":        addr,
 	"base":        base,
 	"code":        pattern(`^[A-Za-z0-9._-]{1,64}$`, "must be letters, digits, dots, dashes or underscores"),
+	"day":         day,
 	"header":      pattern(`^[A-Za-z0-9-]+$`, "must be a list of header names"),
 	"host":        host,
 	"hostpattern": hostPattern,
