@@ -153,3 +153,18 @@ func WorkedDays(app core.App, days string, more int) ([]WorkedDay, error) {
 			AND t.ended_at > d.first
 		GROUP BY t.user, d.day HAVING seconds > {:more} ORDER BY d.day, t.user`, dbx.Params{"days": days, "more": more})
 }
+
+// NearEntry is another entry of a code about the same days.
+type NearEntry struct {
+	ID        string `db:"id"`
+	Status    string `db:"lifecycle_status"`
+	CreatedAt string `db:"created_at"`
+}
+
+// EntriesNear are a patient's entries of a code with a service date from one day to another, both included, apart from one and from some states.
+func EntriesNear(app core.App, patientID, code, except, from, to string, without []string) ([]NearEntry, error) {
+	return queryAll[NearEntry](app, "look for entries near a day", `SELECT id, lifecycle_status, created_at FROM billing_entries
+		WHERE patient = {:patient} AND service_date BETWEEN {:from} AND {:to} AND cpt_code = {:code} AND id != {:except}
+			AND lifecycle_status NOT IN (SELECT value FROM json_each({:without})) ORDER BY created_at, id`,
+		dbx.Params{"patient": patientID, "from": from, "to": to, "code": code, "except": except, "without": jsonList(without)})
+}

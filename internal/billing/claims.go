@@ -138,6 +138,9 @@ func (e *Engine) Review(by audit.Actor, notes, override string, attested bool, n
 		if err := attest(tx, entry, by, attested, now); err != nil {
 			return err
 		}
+		if warnings, err = e.timeWarnings(tx, entry, warnings); err != nil {
+			return err
+		}
 		if i := slices.Index(warnings, AttestInteraction); i >= 0 {
 			warnings = slices.Delete(warnings, i, i+1)
 			entry.Set(collections.EntryAttested, true)

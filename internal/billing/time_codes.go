@@ -18,18 +18,23 @@ type TimeEvidence struct {
 
 // stretchesOf reads the finished time of a month that counts, by patient.
 func (e *Engine) stretchesOf(app core.App, ids []string, month Span) (map[string][]Stretch, error) {
+	return e.stretchesBy(app, ids, month, e.countsOf(month))
+}
+
+// stretchesBy reads the finished time of a month that counts by a rule, by patient, with what reaches into it.
+func (e *Engine) stretchesBy(app core.App, ids []string, month Span, rule collections.TimeRule) (map[string][]Stretch, error) {
 	from, to := e.around(month)
-	rows, err := collections.StretchesOf(app, ids, from, to, e.countsOf(month))
+	rows, err := collections.StretchesOf(app, ids, from, to, rule)
 	if err != nil {
 		return nil, err
 	}
-	all := map[string][]Stretch{}
-	for _, row := range rows {
-		all[row.Patient] = append(all[row.Patient], stretchOf(row))
-	}
+	start, _ := e.Bounds(month)
 	found := map[string][]Stretch{}
-	for patient, list := range all {
-		found[patient] = e.inMonths(list)[month]
+	for _, row := range rows {
+		s := stretchOf(row)
+		if s.Before = s.StartedAt.Before(start); !s.Before || s.EndedAt().After(start) {
+			found[row.Patient] = append(found[row.Patient], s)
+		}
 	}
 	return found, nil
 }
