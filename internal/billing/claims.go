@@ -135,7 +135,7 @@ func (e *Engine) Review(by audit.Actor, notes, override string, attested bool, n
 		if err != nil {
 			return err
 		}
-		if err := attest(tx, entry, by, attested, now); err != nil {
+		if err := e.attest(tx, entry, by, attested, now); err != nil {
 			return err
 		}
 		if warnings, err = e.timeWarnings(tx, entry, warnings); err != nil {

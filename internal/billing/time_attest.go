@@ -60,7 +60,7 @@ func (e *Engine) AttestTime(app core.App, number int64, contact string, by audit
 		if err := audit.Append(tx, timeAudit(audit.TimeEntryAttest, entry, by), now); err != nil {
 			return err
 		}
-		return settleAttested(tx, entry.PatientID(), by, now)
+		return e.settleAttested(tx, entry.PatientID(), by, now)
 	})
 	return entry, err
 }
@@ -80,7 +80,7 @@ func mayAttest(tx core.App, userID string, by audit.Actor) (bool, error) {
 func notAuthor(detail string) *fault.Error { return fault.New(fault.Forbidden, NotAuthor, detail) }
 
 // settleAttested takes the warning from a patient's entries whose minutes are all attested now.
-func settleAttested(tx core.App, patientID string, by audit.Actor, now time.Time) error {
+func (e *Engine) settleAttested(tx core.App, patientID string, by audit.Actor, now time.Time) error {
 	waiting, _, err := collections.PageOfBillingEntries(tx, collections.EntryFilter{PatientID: patientID, States: []string{PendingReview}},
 		[]string{"id"}, 0, maxWaiting)
 	if err != nil {
@@ -91,7 +91,7 @@ func settleAttested(tx core.App, patientID string, by audit.Actor, now time.Time
 		if i < 0 {
 			continue
 		}
-		open, err := unattested(tx, entry)
+		open, err := e.unattested(tx, entry)
 		if err != nil {
 			return err
 		}
@@ -118,9 +118,29 @@ func settleAttested(tx core.App, patientID string, by audit.Actor, now time.Time
 // maxWaiting is more entries than ever wait for one patient.
 const maxWaiting = 1000
 
-// unattested is the time behind an entry that nobody has vouched for.
-func unattested(tx core.App, entry *collections.BillingEntry) ([]collections.UnattestedTime, error) {
-	return collections.UnattestedTimes(tx, entry.PatientID(), entry.Id, timeBehind(entry))
+// unattested is the time behind an entry that nobody has vouched for: what the engine made it of; for one made by hand, that of its month without which
+// the minutes do not suffice.
+func (e *Engine) unattested(tx core.App, entry *collections.BillingEntry) ([]collections.UnattestedTime, error) {
+	behind := timeBehind(entry)
+	if entry.Source() == ByHand && ruleOf(entry.CPTCode()).Category == collections.Interactive {
+		month := monthOf(entry.PeriodStart())
+		stretches, err := e.stretchesBy(tx, []string{entry.PatientID()}, month, e.countsOf(month))
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range stretches[entry.PatientID()] {
+			behind = append(behind, s.ID)
+		}
+		open, err := collections.UnattestedTimes(tx, entry.PatientID(), entry.Id, behind)
+		vouched := slices.DeleteFunc(slices.Clone(stretches[entry.PatientID()]), func(s Stretch) bool {
+			return slices.ContainsFunc(open, func(o collections.UnattestedTime) bool { return o.ID == s.ID })
+		})
+		if err != nil || CountedSeconds(vouched)/60 >= NeededMinutes(entry.CPTCode(), entry.Units()) {
+			return nil, err
+		}
+		return open, nil
+	}
+	return collections.UnattestedTimes(tx, entry.PatientID(), entry.Id, behind)
 }
 
 // timeBehind are the time entries that the engine made an entry of.
@@ -135,8 +155,8 @@ func timeBehind(entry *collections.BillingEntry) (ids []string) {
 }
 
 // attest settles, for a review, the minutes that nobody has vouched for: they are the reviewer's own, who says so with it, or nobody else's to approve.
-func attest(tx core.App, entry *collections.BillingEntry, by audit.Actor, attested bool, now time.Time) error {
-	open, err := unattested(tx, entry)
+func (e *Engine) attest(tx core.App, entry *collections.BillingEntry, by audit.Actor, attested bool, now time.Time) error {
+	open, err := e.unattested(tx, entry)
 	if err != nil {
 		return err
 	}
@@ -154,16 +174,16 @@ func attest(tx core.App, entry *collections.BillingEntry, by audit.Actor, attest
 		return fault.State("invalid_state", "Confirm the minutes of interaction with attested.")
 	}
 	for _, t := range open {
-		entry, err := collections.FindTimeEntry(tx, collections.Number(t.ID))
+		spent, err := collections.FindTimeEntry(tx, collections.Number(t.ID))
 		if err != nil {
 			return err
 		}
-		entry.Attest(by.Email, now)
-		entry.SetUpdatedAt(now)
-		if err := tx.Save(entry); err != nil {
+		spent.Attest(by.Email, now)
+		spent.SetUpdatedAt(now)
+		if err := tx.Save(spent); err != nil {
 			return fmt.Errorf("store attested time: %w", err)
 		}
-		if err := audit.Append(tx, timeAudit(audit.TimeEntryAttest, entry, by), now); err != nil {
+		if err := audit.Append(tx, timeAudit(audit.TimeEntryAttest, spent, by), now); err != nil {
 			return err
 		}
 	}

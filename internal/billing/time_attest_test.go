@@ -84,6 +84,12 @@ func TestAttest(t *testing.T) {
 	if x := d.time(d.times(own)[0]); x.AttestedBy() != d.nurse.Email() {
 		t.Errorf("attested by %q", x.AttestedBy())
 	}
+	// an entry made by hand is no way round it, while the minutes do not suffice without
+	byHand := d.patient(escalated("2026-01-15 09:00", 12), talked("2026-01-16 09:00", 10))
+	made := d.made(byHand, billing.FirstTwenty, "2026-01-16", 20, "2026-01-17 09:00")
+	d.want("by hand", review(made, d.by, true), billing.NotAuthor)
+	d.insert(byHand, logRow{d.nurse.Id, "interactive", "phone", "manual", at("2026-01-16 10:00"), 600})
+	d.want("by hand, with other minutes", review(made, d.by, false), "")
 	var told int
 	if err := d.app.DB().NewQuery("SELECT COUNT(*) FROM audit_log WHERE event = 'time_entry.attest'").Row(&told); err != nil || told != 3 {
 		t.Errorf("%d words are in the trail, %v", told, err)

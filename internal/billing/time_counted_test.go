@@ -220,10 +220,16 @@ func TestLiveContact(t *testing.T) {
 		contact, source, start string
 		counts                 bool
 	}{
-		{"phone", "manual", "2026-02-10 09:00", true}, {"video", "timer", "2026-02-10 09:00", true}, {"in_person", "manual", "2026-02-10 09:00", true},
-		{"message", "manual", "2026-02-10 09:00", false}, {"", "manual", "2026-02-10 09:00", false}, {"", "timer", "2026-02-01 00:00", false},
-		{"", "escalation", "2026-02-10 09:00", true}, {"message", "escalation", "2026-02-10 09:00", false},
-		{"", "manual", "2026-01-31 23:59", true}, {"message", "manual", "2026-01-10 09:00", false},
+		{"phone", "manual", "2026-02-10 09:00", true},
+		{"video", "timer", "2026-02-10 09:00", true},
+		{"in_person", "manual", "2026-02-10 09:00", true},
+		{"message", "manual", "2026-02-10 09:00", false},
+		{"", "manual", "2026-02-10 09:00", false},
+		{"", "timer", "2026-02-01 00:00", false},
+		{"", "escalation", "2026-02-10 09:00", true},
+		{"message", "escalation", "2026-02-10 09:00", false},
+		{"", "manual", "2026-01-31 23:59", true},
+		{"message", "manual", "2026-01-10 09:00", false},
 	} {
 		name := fmt.Sprint(test.contact, " of ", test.source, " on ", test.start)
 		patient := d.patient()
