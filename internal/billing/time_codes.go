@@ -168,8 +168,8 @@ type Block struct {
 // 99457 at 20, a unit of 99458 at 40, 60 and so on. 99470 is for a month that is over and came to 10 but not to 20.
 // Source: docs/decisions/billing.md, "99457 and 99458", "Overlapping time", "The twenty-minute rule" and "CPT catalogue and the eight codes".
 func (e *Engine) PlanMonth(stretches []Stretch, monthOver bool) (blocks []Block) {
-	minutes := CountedSeconds(stretches) / 60
 	uncover(stretches)
+	minutes := uncovered(stretches) / 60
 	add := func(code string, fromMinute, toMinute, units int) {
 		block := e.block(stretches, fromMinute*60, toMinute*60)
 		if _, ok := e.Rule(code, block.ServiceDate); !ok {

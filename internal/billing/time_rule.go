@@ -66,11 +66,15 @@ func (e *Engine) around(month Span) (from, to string) {
 func (e *Engine) inMonths(list []Stretch) map[Span][]Stretch {
 	months := map[Span][]Stretch{}
 	for _, s := range list {
-		month := monthOf(e.Day(s.StartedAt))
+		day := e.Day(s.StartedAt)
+		month := monthOf(day)
 		if s.Category == collections.CareManagement && e.ruleOn(month) != WithCareManagement {
 			continue
 		}
 		months[month] = append(months[month], s)
+		if day != month.End { // nothing lasts longer than a day
+			continue
+		}
 		if next := monthOf(AddDays(month.End, 1)); e.Day(s.EndedAt().Add(-time.Nanosecond)) >= next.Start {
 			s.Before = true
 			months[next] = append(months[next], s)
@@ -82,7 +86,10 @@ func (e *Engine) inMonths(list []Stretch) map[Span][]Stretch {
 // uncover says how much of each stretch no earlier one covers, in the order in which they began: each moment counts once, whoever logged it how often.
 func uncover(stretches []Stretch) {
 	slices.SortFunc(stretches, func(a, b Stretch) int {
-		return cmp.Or(a.StartedAt.Compare(b.StartedAt), b.EndedAt().Compare(a.EndedAt()), cmp.Compare(a.ID, b.ID))
+		if order := a.StartedAt.Compare(b.StartedAt); order != 0 {
+			return order
+		}
+		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.ID, b.ID))
 	})
 	var covered time.Time
 	for i := range stretches {
@@ -104,6 +111,11 @@ func uncover(stretches []Stretch) {
 func CountedSeconds(stretches []Stretch) int {
 	stretches = slices.Clone(stretches)
 	uncover(stretches)
+	return uncovered(stretches)
+}
+
+// uncovered sums what [uncover] left.
+func uncovered(stretches []Stretch) int {
 	total, live := time.Duration(0), false
 	for _, s := range stretches {
 		total += s.counted
