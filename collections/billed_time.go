@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -16,11 +17,13 @@ func FirstInteractiveTime(app core.App) (string, error) {
 		"SELECT COALESCE(MIN(started_at), '') FROM time_entries WHERE category = 'interactive'", nil)
 }
 
-// PatientsWithTime are those with so many seconds of interactive time in a span; from is included, to is not. Instants.
-func PatientsWithTime(app core.App, from, to string, least int) ([]string, error) {
+// PatientsWithTime are those who may have so many seconds of time that counts in a span; from is included, to is not. Instants. It is no less than
+// counts: what overlaps is in it twice.
+func PatientsWithTime(app core.App, from, to string, least int, rule TimeRule) ([]string, error) {
 	return queryColumn[string](app, "list patients with interactive time",
-		`SELECT patient FROM time_entries WHERE category = 'interactive' AND ended_at != '' AND started_at >= {:from} AND started_at < {:to}
-		GROUP BY patient HAVING SUM(duration_seconds) >= {:least} ORDER BY patient`, dbx.Params{"from": from, "to": to, "least": least})
+		`SELECT patient FROM time_entries WHERE started_at >= {:from} AND started_at < {:to} AND `+counting+`
+		GROUP BY patient HAVING SUM(duration_seconds) >= {:least} ORDER BY patient`,
+		rule.params(dbx.Params{"from": from, "to": to, "least": least}))
 }
 
 // PatientMinutes is how much interactive time an active patient has.
@@ -29,39 +32,40 @@ type PatientMinutes struct {
 	Minutes int    `db:"minutes"`
 }
 
-// InteractiveMinutes sums the interactive time of the active patients in a span.
-func InteractiveMinutes(app core.App, from, to string) ([]PatientMinutes, error) {
-	return queryAll[PatientMinutes](app, "sum interactive time", `SELECT t.patient, CAST(SUM(t.duration_seconds) AS INTEGER) / 60 AS minutes FROM time_entries t
-		CROSS JOIN patients p ON p.id = t.patient AND p.active AND p.deleted_at = ''
-		WHERE t.category = 'interactive' AND t.ended_at != '' AND t.started_at >= {:from} AND t.started_at < {:to} GROUP BY t.patient`,
-		dbx.Params{"from": from, "to": to})
+// CountedMinutes sums the time that counts of the active patients in a span, each moment once. Care management counts for those with live contact.
+func CountedMinutes(app core.App, from, to string, rule TimeRule) ([]PatientMinutes, error) {
+	return queryAll[PatientMinutes](app, "sum interactive time", `SELECT s.patient, CAST(SUM(`+uncovered+`) AS INTEGER) / 60 AS minutes FROM (
+			SELECT patient, category, started_at, ended_at, duration_seconds, `+coveredBefore+` FROM time_entries
+			WHERE started_at >= {:earliest} AND started_at < {:to} AND `+counting+`) s
+		CROSS JOIN patients p ON p.id = s.patient AND p.active AND p.deleted_at = '' AND s.started_at >= {:from}
+		GROUP BY s.patient HAVING MAX(s.category = 'interactive')`, rule.params(dbx.Params{"from": from, "to": to, "earliest": dayBefore(from)}))
 }
 
 // TimeStretch is finished interactive time.
 type TimeStretch struct {
-	ID      string `db:"id"`
-	Patient string `db:"patient"`
-	Source  string `db:"source"`
-	Started string `db:"started_at"`
-	Seconds int    `db:"seconds"`
-	Noted   bool   `db:"noted"`
+	ID       string `db:"id"`
+	Patient  string `db:"patient"`
+	Source   string `db:"source"`
+	Category string `db:"category"`
+	Started  string `db:"started_at"`
+	Seconds  int    `db:"seconds"`
+	Noted    bool   `db:"noted"`
 }
 
-// StretchesOf reads the finished interactive time of some patients in a span.
-func StretchesOf(app core.App, ids []string, from, to string) ([]TimeStretch, error) {
+// StretchesOf reads the time of some patients in a span that counts by a rule.
+func StretchesOf(app core.App, ids []string, from, to string, rule TimeRule) ([]TimeStretch, error) {
 	return queryAll[TimeStretch](app, "read interactive time",
-		`SELECT id, patient, source, started_at, CAST(duration_seconds AS INTEGER) AS seconds, notes != '' AS noted FROM time_entries
-		WHERE category = 'interactive' AND ended_at != '' AND started_at >= {:from} AND started_at < {:to}
-			AND patient`+those, dbx.Params{"ids": jsonList(ids), "from": from, "to": to})
+		`SELECT id, patient, source, category, started_at, CAST(duration_seconds AS INTEGER) AS seconds, notes != '' AS noted FROM time_entries
+		WHERE patient`+those+` AND started_at >= {:from} AND started_at < {:to} AND `+counting,
+		rule.params(dbx.Params{"ids": jsonList(ids), "from": from, "to": to}))
 }
 
-// StretchLines are [StretchesOf] as one line for each patient: id, source, start, seconds, and 1 for noted.
-func StretchLines(app core.App, ids []string, from, to string) ([]PatientLines, error) {
+// StretchLines are [StretchesOf] as one line for each patient: id, source, start, seconds, 1 for noted, and the category.
+func StretchLines(app core.App, ids []string, from, to string, rule TimeRule) ([]PatientLines, error) {
 	return queryAll[PatientLines](app, "read interactive time",
-		`SELECT patient, group_concat(concat_ws(',', id, source, started_at, CAST(duration_seconds AS INTEGER), notes != ''), ';') AS list
-		FROM time_entries
-		WHERE patient`+those+` AND category = 'interactive' AND started_at >= {:from} AND started_at < {:to} AND ended_at != ''
-		GROUP BY patient`, dbx.Params{"ids": jsonList(ids), "from": from, "to": to})
+		`SELECT patient, group_concat(concat_ws(',', id, source, started_at, CAST(duration_seconds AS INTEGER), notes != '', category), ';') AS list
+		FROM time_entries WHERE patient`+those+` AND started_at >= {:from} AND started_at < {:to} AND `+counting+` GROUP BY patient`,
+		rule.params(dbx.Params{"ids": jsonList(ids), "from": from, "to": to}))
 }
 
 // MinutesByCategory is a patient's finished time, in whole minutes.
@@ -70,20 +74,35 @@ type MinutesByCategory struct {
 	Interactive    int    `db:"interactive" json:"interactive_minutes"`
 	Review         int    `db:"review" json:"review_minutes"`
 	Interpretation int    `db:"interpretation" json:"interpretation_minutes"`
+	CareManagement int    `db:"care_management" json:"care_management_minutes"`
+	NotLive        int    `db:"not_live" json:"not_live_minutes"` // interactive, without a live way of contact
+	// Counted is what counts towards 99457, 99458 and 99470, each moment once.
+	Counted int `db:"counted" json:"counted_minutes"`
 }
 
-// SumTime sums finished time by patient; userID, patientID and teamOf ("" for all) narrow it.
-func SumTime(app core.App, from, to, userID, patientID, teamOf string) (sums []MinutesByCategory, err error) {
-	where := Conditions{dbx.NewExp("ended_at != '' AND started_at >= {:from} AND started_at < {:to}", dbx.Params{"from": from, "to": to})}.
+// SumTime sums finished time by patient; userID, patientID and teamOf ("" for all) narrow it. Live contact, and what counts by the rule, is summed
+// each moment once.
+func SumTime(app core.App, from, to, userID, patientID, teamOf string, rule TimeRule) (sums []MinutesByCategory, err error) {
+	where := Conditions{dbx.NewExp("ended_at != '' AND started_at >= {:earliest} AND started_at < {:to}", dbx.Params{"earliest": dayBefore(from), "to": to})}.
 		Equal("user", userID).Equal("patient", patientID)
 	if teamOf != "" {
 		where = append(where, OnCareTeam("time_entries.patient", teamOf))
 	}
-	sum := func(category string) string {
-		return fmt.Sprintf("CAST(SUM(CASE WHEN category = '%s' THEN duration_seconds ELSE 0 END) AS INTEGER) / 60 AS %s", category, category)
+	rows := app.DB().Select("patient", "category", "started_at", "ended_at", "duration_seconds", interactiveLive+" AS live",
+		"(category = 'care_management' AND {:care}) AS cared").From(TimeEntries).Where(Every(where)).Build()
+	sum := func(column, which, seconds string) string {
+		return fmt.Sprintf("CAST(SUM(CASE WHEN %s THEN %s ELSE 0 END) AS INTEGER) / 60 AS %s", which, seconds, column)
 	}
-	err = app.DB().Select("patient", sum(Interactive), sum(ReviewTime), sum(Interpretation)).From(TimeEntries).
-		Where(Every(where)).GroupBy("patient").OrderBy("patient").All(&sums)
+	beyond := func(reach string) string { return strings.ReplaceAll(uncovered, "covered", reach) }
+	const all = "duration_seconds"
+	err = app.DB().NewQuery("SELECT patient, " + strings.Join([]string{
+		sum("interactive", "live", beyond("live_reach")), sum("review", "category = 'review'", all), sum("interpretation", "category = 'interpretation'", all),
+		sum("care_management", "category = 'care_management'", all), sum("not_live", "category = 'interactive' AND NOT live", all),
+		"iif(MAX(live), " + strings.TrimSuffix(sum("", "live OR cared", beyond("any_reach")), " AS ") + ", 0) AS counted",
+	}, ", ") + ` FROM (SELECT *, MAX(CASE WHEN live THEN ended_at END) OVER before AS live_reach, MAX(CASE WHEN live OR cared THEN ended_at END) OVER before AS any_reach
+		FROM (` + rows.SQL() + `) WINDOW before AS (PARTITION BY patient ORDER BY started_at, ended_at DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
+		WHERE started_at >= {:from} GROUP BY patient ORDER BY patient`).
+		Bind(rows.Params()).Bind(rule.params(dbx.Params{"from": from})).All(&sums)
 	return sums, wrap(err, "sum time of a month")
 }
 

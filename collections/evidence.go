@@ -30,6 +30,9 @@ type EvidenceTime struct {
 	Source      string   `db:"source"`
 	AutoStopped bool     `db:"auto_stopped"`
 	Author      string   `db:"author"`
+	RecordedAt  string   `db:"created_at"`
+	AttestedBy  string   `db:"attested_by"`
+	AttestedAt  string   `db:"attested_at"`
 	Sealed      string   `db:"notes"`
 	Notes       phi.Text `db:"-"`
 }
@@ -81,7 +84,7 @@ func EvidenceReadings(app core.App, patientID string, from, to time.Time) ([]Evi
 func EvidenceTimes(app core.App, patientID, entryID string, named []string, category, from, to string) ([]EvidenceTime, error) {
 	list, err := queryAll[EvidenceTime](app, "read time of the evidence",
 		`SELECT t.id, t.started_at, t.ended_at, CAST(t.duration_seconds AS INTEGER) AS seconds, t.category, t.activity, t.contact_method,
-			t.source, t.auto_stopped, t.notes, COALESCE(u.email, '') AS author
+			t.source, t.auto_stopped, t.notes, t.created_at, t.attested_by, t.attested_at, COALESCE(u.email, '') AS author
 		FROM time_entries t LEFT JOIN users u ON u.id = t.user
 		WHERE t.patient = {:patient} AND t.ended_at != '' AND (t.billing_entry = {:entry} OR t.id IN (SELECT value FROM json_each({:list}))
 			OR {:category} != '' AND t.category = {:category} AND t.started_at >= {:from} AND t.started_at < {:to})

@@ -44,15 +44,6 @@ func TimersStartedBefore(app core.App, moment time.Time) ([]*TimeEntry, error) {
 	return listOf[TimeEntry](app, TimeEntries, dbx.NewExp("ended_at = '' AND started_at <= {:at}", dbx.Params{"at": Instant(moment)}))
 }
 
-// InteractiveOverlaps reports whether a user has interactive time in a stretch, apart from the entry except.
-func InteractiveOverlaps(app core.App, userID, except string, from, to time.Time) (bool, error) {
-	return queryValue[bool](app, "look for overlapping time", `SELECT EXISTS (SELECT 1 FROM time_entries WHERE user = {:user} AND category = 'interactive' AND id != {:except}
-		AND started_at < {:to} AND started_at > {:earliest} AND (ended_at = '' OR ended_at > {:from}))`,
-		dbx.Params{
-			"user": userID, "except": except, "from": Instant(from), "to": Instant(to), "earliest": Instant(from.Add(-24 * time.Hour)),
-		})
-}
-
 // TimeFilter chooses time entries; zero members choose all.
 type TimeFilter struct {
 	From, To                    time.Time // when it started, both included
@@ -91,6 +82,27 @@ func (e *TimeEntry) EscalationID() string { return e.GetString("escalation") }
 func (e *TimeEntry) CreatedAt() time.Time { return instantOf(e, "created_at") }
 func (e *TimeEntry) UpdatedAt() time.Time { return instantOf(e, "updated_at") }
 func (e *TimeEntry) Seconds() int         { return e.GetInt("duration_seconds") }
+
+func (e *TimeEntry) AttestedBy() string    { return e.GetString("attested_by") }
+func (e *TimeEntry) AttestedAt() time.Time { return instantOf(e, "attested_at") }
+func (e *TimeEntry) OverlapSeconds() int   { return e.GetInt("overlap_seconds") }
+
+// ToAttest reports whether somebody has to confirm that it was contact: elapsed time of an escalation says nothing of it.
+func (e *TimeEntry) ToAttest() bool {
+	return e.Category() == Interactive && e.Source() == TimeEscalation && e.AttestedAt().IsZero()
+}
+
+// Attest notes who confirmed it, and when; "" for nobody any more.
+func (e *TimeEntry) Attest(by string, at time.Time) {
+	if by == "" {
+		at = time.Time{}
+	}
+	e.Set("attested_by", by)
+	e.Set("attested_at", Instant(at))
+}
+
+func (e *TimeEntry) SetContact(method string)   { e.Set("contact_method", method) }
+func (e *TimeEntry) SetOverlapSeconds(left int) { e.Set("overlap_seconds", left) }
 
 // TimeDraft is what a new time entry says.
 type TimeDraft struct {

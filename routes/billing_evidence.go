@@ -75,13 +75,16 @@ func sectionsOf(e billing.Evidence) []section {
 		}
 	}
 	times := section{
-		name: "time_entries", title: "Time", widths: []float64{1, 3, 3, 2, 2, 2, 2, 2, 4, 5},
-		columns: []string{"id", "started_at", "ended_at", "duration_seconds", "category", "activity", "contact_method", "source", "author", "notes"},
+		name: "time_entries", title: "Time", widths: []float64{1, 3, 3, 2, 2, 2, 2, 2, 4, 5, 3, 4, 3},
+		columns: []string{
+			"id", "started_at", "ended_at", "duration_seconds", "category", "activity", "contact_method", "source", "author", "notes", "recorded_at", "attested_by",
+			"attested_at",
+		},
 	}
 	for _, t := range e.Time {
 		times.rows = append(times.rows, []any{
 			collections.Number(t.ID), instantOf(t.StartedAt), instantOf(t.EndedAt), t.Seconds, t.Category, orNull(t.Activity), orNull(t.Contact), t.Source, t.Author,
-			orNull(t.Notes.Reveal()),
+			orNull(t.Notes.Reveal()), instantOf(t.RecordedAt), orNull(t.AttestedBy), instantOf(t.AttestedAt),
 		})
 	}
 	return append([]section{readings, times}, paperSections(e)...)

@@ -63,7 +63,7 @@ func newClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	for _, role := range access.Roles {
 		c.people[role] = vigiltest.User(t, c.app, role)
 	}
-	money := billing.New(billing.Settings{Zone: newYork, MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour})
+	money := billing.New(billing.Settings{Zone: newYork, MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour, LiveContactFrom: "2026-01-01"})
 	engines := routes.Engines{
 		Options: web.Options{
 			PublicURL: "https://vigil.example.org", Zone: newYork, Log: slog.New(slog.DiscardHandler), Clock: func() time.Time { return c.now },

@@ -231,6 +231,7 @@ var table = slices.Concat([]route{
 	{http.MethodPost, "/time-entries/", access.CreateTimeEntries, limits.User, (*api).logTime},
 	{http.MethodPost, "/time-entries/start/", access.CreateTimeEntries, limits.User, (*api).startTimer},
 	{http.MethodPost, "/time-entries/{id}/stop/", access.CreateTimeEntries, limits.User, of((*api).number, (*api).stopTimer)},
+	{http.MethodPost, "/time-entries/{id}/attest/", access.AttestTimeEntries, limits.User, of((*api).number, (*api).attestTime)},
 	{http.MethodPatch, "/time-entries/{id}/", access.ChangeTimeEntries, limits.User, of((*api).number, (*api).changeTime)},
 	{http.MethodDelete, "/time-entries/{id}/", access.ChangeTimeEntries, limits.User, of((*api).number, (*api).deleteTime)},
 

@@ -24,6 +24,7 @@ type timeView struct {
 	Activity        *string `json:"activity"`
 	ContactMethod   *string `json:"contact_method"`
 	Source          string  `json:"source"`
+	Live            bool    `json:"live"`
 	StartedAt       *string `json:"started_at"`
 	EndedAt         *string `json:"ended_at"`
 	DurationSeconds int     `json:"duration_seconds"`
@@ -35,9 +36,15 @@ type timeView struct {
 	EscalationID    *int64  `json:"escalation_id"`
 	CreatedAt       *string `json:"created_at"`
 	UpdatedAt       *string `json:"updated_at"`
+	// RecordedAt is when it was written down, which may be days after it was spent.
+	RecordedAt     *string `json:"recorded_at"`
+	ToAttest       bool    `json:"needs_attestation"`
+	AttestedBy     *string `json:"attested_by"`
+	AttestedAt     *string `json:"attested_at"`
+	OverlapSeconds int     `json:"overlap_seconds"`
 }
 
-func viewTimes(app core.App, page []*collections.TimeEntry) ([]timeView, error) {
+func (a *api) viewTimes(app core.App, page []*collections.TimeEntry) ([]timeView, error) {
 	names, err := patients.Names(app, distinct(page, (*collections.TimeEntry).PatientID))
 	if err != nil {
 		return nil, err
@@ -54,6 +61,8 @@ func viewTimes(app core.App, page []*collections.TimeEntry) ([]timeView, error) 
 			ContactMethod: orNull(entry.Contact()), Source: entry.Source(), StartedAt: instantOrNull(entry.StartedAt()),
 			EndedAt: instantOrNull(entry.EndedAt()), DurationSeconds: entry.Seconds(), Running: entry.Running(), AutoStopped: entry.AutoStopped(),
 			Notes: orNull(entry.Notes().Reveal()), Billed: entry.Billed(), BillingEntryID: orNull(entry.EntryID()),
+			Live: a.Billing.Live(entry), RecordedAt: instantOrNull(entry.CreatedAt()), ToAttest: entry.ToAttest(),
+			AttestedBy: orNull(entry.AttestedBy()), AttestedAt: instantOrNull(entry.AttestedAt()), OverlapSeconds: entry.OverlapSeconds(),
 			EscalationID: numberOrNull(entry.EscalationID()), CreatedAt: instantOrNull(entry.CreatedAt()), UpdatedAt: instantOrNull(entry.UpdatedAt()),
 		}
 	}
@@ -74,7 +83,7 @@ func (a *api) listTime(c *web.Call) error {
 	if user != nil {
 		filter.UserID = collections.NumberID(*user)
 	}
-	return list(c, p, audit.ResourceTimeEntry, viewTimes)(collections.PageOfTimeEntries(c.App, filter, p.Offset(), p.Size))
+	return list(c, p, audit.ResourceTimeEntry, a.viewTimes)(collections.PageOfTimeEntries(c.App, filter, p.Offset(), p.Size))
 }
 
 // monthOf is a calendar month, YYYY-MM; empty when left out.
@@ -106,7 +115,7 @@ func (a *api) logTime(c *web.Call) error {
 	if err := a.reach(c, draft.PatientID); err != nil {
 		return err
 	}
-	return show(c, c.Created, viewTimes)(a.Billing.LogTime(c.App, c.Caller.RecordID, draft, c.Actor(), c.Now))
+	return show(c, c.Created, a.viewTimes)(a.Billing.LogTime(c.App, c.Caller.RecordID, draft, c.Actor(), c.Now))
 }
 
 func (a *api) startTimer(c *web.Call) error {
@@ -117,7 +126,7 @@ func (a *api) startTimer(c *web.Call) error {
 	if err := a.reach(c, draft.PatientID); err != nil {
 		return err
 	}
-	return show(c, c.Created, viewTimes)(a.Billing.StartTimer(c.App, c.Caller.RecordID, draft, c.Actor(), c.Now))
+	return show(c, c.Created, a.viewTimes)(a.Billing.StartTimer(c.App, c.Caller.RecordID, draft, c.Actor(), c.Now))
 }
 
 func (a *api) stopTimer(c *web.Call, number int64) error {
@@ -125,7 +134,7 @@ func (a *api) stopTimer(c *web.Call, number int64) error {
 	if err := c.DecodeOptional(&body); err != nil {
 		return err
 	}
-	return show(c, c.OK, viewTimes)(a.Billing.StopTimer(c.App, number, c.Caller.RecordID, body, c.Actor(), c.Now))
+	return show(c, c.OK, a.viewTimes)(a.Billing.StopTimer(c.App, number, c.Caller.RecordID, body, c.Actor(), c.Now))
 }
 
 // author is whose time the caller may change, or sum up: "" for everybody's.
@@ -141,7 +150,15 @@ func (a *api) changeTime(c *web.Call, number int64) error {
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	return show(c, c.OK, viewTimes)(a.Billing.ChangeTime(c.App, number, author(c), body, c.Actor(), c.Now))
+	return show(c, c.OK, a.viewTimes)(a.Billing.ChangeTime(c.App, number, author(c), body, c.Actor(), c.Now))
+}
+
+func (a *api) attestTime(c *web.Call, number int64) error {
+	contact, err := web.ReadOptional(c, billing.AttestBody.Read)
+	if err != nil {
+		return err
+	}
+	return show(c, c.OK, a.viewTimes)(a.Billing.AttestTime(c.App, number, contact, c.Actor(), c.Now))
 }
 
 func (a *api) deleteTime(c *web.Call, number int64) error {

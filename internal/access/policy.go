@@ -84,6 +84,7 @@ const (
 	ReadTimeEntries    Action = "read time entries"
 	CreateTimeEntries  Action = "create time entries"
 	ChangeTimeEntries  Action = "change time entries"
+	AttestTimeEntries  Action = "attest time entries"
 	ReadBilling        Action = "read billing"
 	CreateBilling      Action = "create billing"
 	ManageBilling      Action = "manage billing" // states, claims, runs
@@ -204,6 +205,7 @@ var policy = map[Action]row{
 
 	ReadTimeEntries:    only(Admin, ClinicalManager, DataMonitor).and(Provider, Own).and(Nurse, Own).and(MA, Own),
 	CreateTimeEntries:  staff(None, None),
+	AttestTimeEntries:  only(ClinicalManager).and(Admin, Own).and(Provider, Own).and(Nurse, Own).and(MA, Own),
 	ChangeTimeEntries:  only(Admin).and(ClinicalManager, Own).and(Provider, Own).and(Nurse, Own).and(MA, Own),
 	ReadBilling:        only(Admin, ClinicalManager, Provider, DataMonitor),
 	CreateBilling:      only(Admin, ClinicalManager, Provider, DataMonitor),

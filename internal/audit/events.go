@@ -99,6 +99,7 @@ const (
 	TimeEntryCreate Event = "time_entry.create"
 	TimeEntryUpdate Event = "time_entry.update"
 	TimeEntryDelete Event = "time_entry.delete"
+	TimeEntryAttest Event = "time_entry.attest"
 
 	EMRAuth      Event = "emr.auth"
 	EMRToken     Event = "emr.token"

@@ -76,6 +76,9 @@ type Settings struct {
 	EscalationTimeCap   time.Duration
 	Claims              claims.Desk // what a claim says of the practice
 	Locality            string      // of the Medicare fee schedule; "" for the nation's figures
+	LiveContactFrom     string      // practice day from which interactive time counts only with a live way of contact; "" for never
+	TimeRule            string      // [InteractiveOnly], also for "", or [WithCareManagement]
+	TimeRuleFrom        string      // first day of the months of service that the rule is for; "" for since CMS's
 	ReadingsWait        func() bool // long work makes way for them; nil for never
 }
 

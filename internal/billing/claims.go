@@ -145,10 +145,13 @@ func (e *Engine) Review(by audit.Actor, notes, override string, attested bool, n
 		if err != nil {
 			return err
 		}
+		if err := e.attest(tx, entry, by, attested, now); err != nil {
+			return err
+		}
+		if warnings, err = e.timeWarnings(tx, entry, warnings); err != nil {
+			return err
+		}
 		if i := slices.Index(warnings, AttestInteraction); i >= 0 {
-			if !attested {
-				return fault.State("invalid_state", "Confirm the minutes of interaction with attested.")
-			}
 			warnings = slices.Delete(warnings, i, i+1)
 			entry.Set(collections.EntryAttested, true)
 		}

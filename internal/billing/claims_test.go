@@ -11,6 +11,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
@@ -199,8 +200,14 @@ func TestReviewOfEscalationTime(t *testing.T) {
 	if err := d.app.DB().NewQuery("SELECT COUNT(*) FROM announcements").Row(&told); err != nil || told == 0 {
 		t.Errorf("%d were told, %v", told, err)
 	}
-	d.want("unattested", func() string { _, got := d.do(entry, d.e.Review(d.by, "", "", false, moved)); return got }(), "invalid_state")
-	reviewed, got := d.do(entry, d.e.Review(d.by, "", "", true, moved))
+	for _, attested := range []bool{false, true} { // it is not the biller's to say
+		_, got := d.do(entry, d.e.Review(d.by, "", "", attested, moved))
+		d.want("unattested", got, "not_author")
+	}
+	mine := audit.User(7, d.nurse.Email(), "nurse", audit.Origin{})
+	d.want("unattested by whose it is", func() string { _, got := d.do(entry, d.e.Review(mine, "", "", false, moved)); return got }(), "invalid_state")
+	d.attestAll(patient, mine)
+	reviewed, got := d.do(entry, d.e.Review(d.by, "", "", false, moved))
 	if got != "" || len(reviewed.Warnings()) != 0 || !reviewed.GetBool("attested") {
 		t.Errorf("attested %v, %v, %s", reviewed.GetBool("attested"), reviewed.Warnings(), got)
 	}

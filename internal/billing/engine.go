@@ -238,7 +238,7 @@ func (r *run) month(month Span) error {
 		least = ruleOf(FirstTen).MinMinutes
 	}
 	from, to := r.instants(month)
-	ids, err := collections.PatientsWithTime(r.app, from, to, least*60)
+	ids, err := collections.PatientsWithTime(r.app, from, to, least*60, r.countsOf(month))
 	if err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func (e *Engine) Explain(app core.App, patientID string, month Span, now time.Ti
 		if !ok {
 			continue
 		}
-		have := sum.Interactive
+		have := CountedSeconds(stretches[patientID]) / 60
 		if code == Interpretation {
 			have = sum.Interpretation
 		}
@@ -249,7 +249,7 @@ func (e *Engine) nearTime(app core.App, now time.Time, include func(string) bool
 	today := e.Day(now)
 	month := monthOf(today)
 	from, to := e.instants(month)
-	rows, err := collections.InteractiveMinutes(app, from, to)
+	rows, err := collections.CountedMinutes(app, from, to, e.countsOf(month))
 	if err != nil {
 		return nil, err
 	}

@@ -218,7 +218,13 @@ func (e *Engine) manualWarnings(app core.App, f *facts, d ManualDraft, period Sp
 		}
 	}
 	rule, _ := e.Rule(d.CPTCode, d.ServiceDate)
-	warn(stands(d.CPTCode) || rule.Instead != "" && stands(rule.Instead), PossibleDuplicate)
+	near := []collections.NearEntry(nil)
+	if d.CPTCode == Interpretation {
+		if near, err = interpretedNear(app, f.id, "", d.ServiceDate); err != nil {
+			return nil, err
+		}
+	}
+	warn(stands(d.CPTCode) || rule.Instead != "" && stands(rule.Instead) || len(near) > 0, PossibleDuplicate)
 	with := *f
 	with.diagnoses = codes
 	warnings = append(warnings, e.missing(&with, d.ServiceDate)...)

@@ -12,6 +12,7 @@ import (
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
@@ -248,12 +249,15 @@ func plant(t *testing.T, app core.App, n int, c oracleCase, user string) (patien
 		}
 	}
 	for i, e := range c.times {
-		note := ""
+		note, id := "", fmt.Sprintf("%015d", n*10000+i)
 		if e.noted {
-			note = "sealed"
+			var err error
+			if note, err = collections.Seal("Talked", "time_entries.notes", id); err != nil {
+				t.Fatal(err)
+			}
 		}
 		insert("time_entries", dbx.Params{
-			"id": fmt.Sprintf("%015d", n*10000+i), "patient": patient, "user": user, "category": e.category, "source": e.source, "started_at": stamp(e.at),
+			"id": id, "patient": patient, "user": user, "category": e.category, "source": e.source, "started_at": stamp(e.at),
 			"ended_at": stamp(e.at.Add(time.Duration(e.seconds) * time.Second)), "duration_seconds": e.seconds, "notes": note,
 		})
 	}

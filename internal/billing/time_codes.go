@@ -1,7 +1,6 @@
 package billing
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -14,18 +13,28 @@ import (
 type TimeEvidence struct {
 	TimeEntries []int64 `json:"time_entries"`
 	Month       string  `json:"month"`
+	Rule        string  `json:"rule,omitempty"` // by which the time counted; "" for all interactive time, of before ways of contact were asked for
 }
 
-// stretchesOf reads the finished interactive time of a month, by patient.
+// stretchesOf reads the finished time of a month that counts, by patient.
 func (e *Engine) stretchesOf(app core.App, ids []string, month Span) (map[string][]Stretch, error) {
-	from, to := e.instants(month)
-	rows, err := collections.StretchesOf(app, ids, from, to)
+	return e.stretchesBy(app, ids, month, e.countsOf(month))
+}
+
+// stretchesBy reads the finished time of a month that counts by a rule, by patient, with what reaches into it.
+func (e *Engine) stretchesBy(app core.App, ids []string, month Span, rule collections.TimeRule) (map[string][]Stretch, error) {
+	from, to := e.around(month)
+	rows, err := collections.StretchesOf(app, ids, from, to, rule)
 	if err != nil {
 		return nil, err
 	}
+	start, _ := e.Bounds(month)
 	found := map[string][]Stretch{}
 	for _, row := range rows {
-		found[row.Patient] = append(found[row.Patient], Stretch{row.ID, row.Source, collections.ParseInstant(row.Started), row.Seconds, row.Noted})
+		s := stretchOf(row)
+		if s.Before = s.StartedAt.Before(start); !s.Before || s.EndedAt().After(start) {
+			found[row.Patient] = append(found[row.Patient], s)
+		}
 	}
 	return found, nil
 }
@@ -64,7 +73,7 @@ func (e *Engine) planTime(f *facts, blocks []Block, month Span, lenient bool) (d
 	for _, b := range blocks {
 		d := draft{
 			patient: f, code: b.Code, period: month, service: b.ServiceDate, minutes: b.Minutes, units: b.Units, source: FromTime, stretches: b.Stretches,
-			evidence: TimeEvidence{numbers(b.Stretches), month.Start[:7]},
+			evidence: TimeEvidence{numbers(b.Stretches), month.Start[:7], e.ruleOn(month)},
 		}
 		if b.ByEscalated {
 			d.source = FromEscalation
@@ -135,13 +144,15 @@ func numbers(ids []string) []int64 {
 
 // Stretch is finished time of one person for one patient.
 type Stretch struct {
-	ID, Source string
-	StartedAt  time.Time
-	Seconds    int
-	HasNote    bool
+	ID, Source, Category string // interactive, or care management where the rule counts it
+	StartedAt            time.Time
+	Seconds              int
+	HasNote              bool
+	Before               bool // it began before the month: what it covers counted there
+	counted              time.Duration
 }
 
-// Block is what a month's interactive time comes to for one code.
+// Block is what a month's time comes to for one code.
 type Block struct {
 	Code        string
 	ServiceDate string // practice day of the stretch in which the (latest) threshold was crossed
@@ -153,18 +164,12 @@ type Block struct {
 	NoNote      bool     // some of it is not documented
 }
 
-// PlanMonth says which codes the interactive time of one month comes to. Time is summed in seconds and floored to minutes: 99457 at 20, a unit of
-// 99458 at 40, 60 and so on. 99470 is for a month that is over and came to 10 but not to 20.
-// Source: docs/decisions/billing.md, "99457 and 99458" and "CPT catalogue and the eight codes".
+// PlanMonth says which codes the time of one patient and month comes to. Each moment counts once; time is summed in seconds and floored to minutes:
+// 99457 at 20, a unit of 99458 at 40, 60 and so on. 99470 is for a month that is over and came to 10 but not to 20.
+// Source: docs/decisions/billing.md, "99457 and 99458", "Overlapping time", "The twenty-minute rule" and "CPT catalogue and the eight codes".
 func (e *Engine) PlanMonth(stretches []Stretch, monthOver bool) (blocks []Block) {
-	slices.SortFunc(stretches, func(a, b Stretch) int {
-		return cmp.Or(a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.ID, b.ID))
-	})
-	total := 0
-	for _, s := range stretches {
-		total += s.Seconds
-	}
-	minutes := total / 60
+	uncover(stretches)
+	minutes := uncovered(stretches) / 60
 	add := func(code string, fromMinute, toMinute, units int) {
 		block := e.block(stretches, fromMinute*60, toMinute*60)
 		if _, ok := e.Rule(code, block.ServiceDate); !ok {
@@ -188,20 +193,25 @@ func (e *Engine) PlanMonth(stretches []Stretch, monthOver bool) (blocks []Block)
 
 // block collects what lies between two points of the month's summed seconds.
 func (e *Engine) block(stretches []Stretch, from, to int) (b Block) {
-	sum := 0
+	limit := func(seconds int) time.Duration { return time.Duration(seconds) * time.Second }
+	sum, firstContact := time.Duration(0), ""
 	for _, s := range stretches {
 		before := sum
-		sum += s.Seconds
-		if sum <= from || before >= to {
+		sum += s.counted
+		if firstContact == "" && s.live() {
+			firstContact = e.Day(s.StartedAt)
+		}
+		if s.counted == 0 || sum <= limit(from) || before >= limit(to) {
 			continue
 		}
 		b.Stretches = append(b.Stretches, s.ID)
 		b.Escalated = b.Escalated || s.Source == "escalation"
 		b.NoNote = b.NoNote || !s.HasNote
-		if sum >= to {
+		if sum >= limit(to) {
 			b.ServiceDate, b.ByEscalated = e.Day(s.StartedAt), s.Source == "escalation"
 		}
 	}
+	b.ServiceDate = max(b.ServiceDate, firstContact) // care management counts once there was contact
 	return b
 }
 
@@ -213,16 +223,16 @@ func ruleOf(code string) Rule {
 // MonthTime is a patient's time in a month, in whole minutes.
 type MonthTime struct {
 	collections.MinutesByCategory
-	// NextThreshold is how many interactive minutes the next unit asks for; nil when there is none.
+	// NextThreshold is how many minutes that count the next unit asks for; nil when there is none.
 	NextThreshold *int `json:"next_threshold_minutes"`
 }
 
 // TimeSummary sums the finished time of a month by patient; userID, patientID and teamOf ("" for all) narrow it.
 func (e *Engine) TimeSummary(app core.App, month Span, userID, patientID, teamOf string) (list []MonthTime, err error) {
 	from, to := e.instants(month)
-	sums, err := collections.SumTime(app, from, to, userID, patientID, teamOf)
+	sums, err := collections.SumTime(app, from, to, userID, patientID, teamOf, e.countsOf(month))
 	for _, sum := range sums {
-		list = append(list, MonthTime{sum, e.nextThreshold(sum.Interactive)})
+		list = append(list, MonthTime{sum, e.nextThreshold(sum.Counted)})
 	}
 	return list, err
 }

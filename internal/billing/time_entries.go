@@ -22,7 +22,6 @@ const (
 	maxTimeAge   = 35 * 24 * time.Hour
 	timerStops   = time.Hour
 	msgNotes     = "Interactive time needs notes."
-	msgOverlap   = "Overlaps other interactive time of the same person."
 	msgTooLong   = "Must be from 1 second to 4 hours."
 	msgTooOld    = "Must be within the last 35 days."
 	msgNotFuture = "Must not be in the future."
@@ -32,8 +31,11 @@ const (
 var (
 	Categories = []string{collections.Interactive, collections.ReviewTime, collections.Interpretation, collections.CareManagement}
 	Activities = []string{"triage", "phone_call", "video_call", "message", "education", "other"}
-	contacts   = []string{"phone", "video", "in_person"}
+	contacts   = []string{collections.ByPhone, collections.ByVideo, collections.InPerson, collections.ByMessage}
 )
+
+// calls are the activities that say by themselves how there was contact.
+var calls = map[string]string{"phone_call": collections.ByPhone, "video_call": collections.ByVideo}
 
 // TimeBody is a body about time; which members count depends on the call.
 type TimeBody struct {
@@ -53,7 +55,7 @@ type TimeDraft struct {
 	StartedAt, EndedAt                           time.Time
 	Seconds                                      int
 	Notes                                        phi.Text
-	notesSent                                    bool
+	notesSent, contactSent                       bool
 }
 
 // Read checks the body of a finished stretch of time.
@@ -121,7 +123,7 @@ func (b TimeBody) ReadStart(c *input.Checks) TimeDraft {
 
 func (b TimeBody) readRest(c *input.Checks, d *TimeDraft) {
 	d.Activity = c.Text("activity", b.Activity, input.Optional(0).OneOf(Activities...))
-	d.ContactMethod = c.Text("contact_method", b.ContactMethod, input.Optional(0).OneOf(contacts...))
+	d.ContactMethod, d.contactSent = c.Text("contact_method", b.ContactMethod, input.Optional(0).OneOf(contacts...)), b.ContactMethod.Sent()
 	d.Notes, d.notesSent = phi.Text(c.Text("notes", b.Notes, input.Optional(4000).Multiline())), b.Notes.Sent()
 }
 
@@ -174,27 +176,26 @@ func (e *Engine) newTime(app core.App, userID string, d TimeDraft, source string
 			return err
 		}
 		entry.Fill(collections.TimeDraft{
-			PatientID: d.PatientID, UserID: userID, Category: d.Category, Activity: d.Activity, Contact: d.ContactMethod, Source: source,
+			PatientID: d.PatientID, UserID: userID, Category: d.Category, Activity: d.Activity, Contact: d.contact(d.Category), Source: source,
 			StartedAt: d.StartedAt, EndedAt: d.EndedAt, Seconds: d.Seconds, Notes: d.Notes,
 		})
-		return saveTime(tx, entry, audit.TimeEntryCreate, by, now)
+		return e.saveTime(tx, entry, audit.TimeEntryCreate, by, now)
 	})
 	return entry, err
 }
 
-// saveTime stores an entry that overlaps no other interactive time of its person.
-func saveTime(tx core.App, entry *collections.TimeEntry, event audit.Event, by audit.Actor, now time.Time) error {
-	if end := entry.EndedAt(); entry.Category() == collections.Interactive {
-		if end.IsZero() {
-			end = entry.StartedAt().Add(timerStops)
-		}
-		overlaps, err := collections.InteractiveOverlaps(tx, entry.UserRecordID(), entry.Id, entry.StartedAt(), end)
-		if err != nil {
-			return err
-		}
-		if overlaps {
-			return fault.Field("started_at", msgOverlap)
-		}
+// contact is how there was contact: what was said, or what the activity says where nothing was. Nothing but contact has a way of it.
+func (d TimeDraft) contact(category string) string {
+	if !d.contactSent && category == collections.Interactive {
+		return cmp.Or(d.ContactMethod, calls[d.Activity])
+	}
+	return d.ContactMethod
+}
+
+// saveTime stores an entry that overlaps no other time of its person or its patient.
+func (e *Engine) saveTime(tx core.App, entry *collections.TimeEntry, event audit.Event, by audit.Actor, now time.Time) error {
+	if err := e.refuseOverlap(tx, entry); err != nil {
+		return err
 	}
 	if err := tx.Save(entry); err != nil {
 		return fmt.Errorf("store time entry: %w", err)
@@ -218,7 +219,7 @@ func openTime(tx core.App, number int64, userID string) (*collections.TimeEntry,
 
 // StopTimer ends a person's running timer.
 func (e *Engine) StopTimer(app core.App, number int64, userID string, body TimeBody, by audit.Actor, now time.Time) (*collections.TimeEntry, error) {
-	return alterTime(app, number, userID, by, now, func(entry *collections.TimeEntry) error {
+	return e.alterTime(app, number, userID, by, now, func(entry *collections.TimeEntry) error {
 		if !entry.Running() {
 			return fault.State("invalid_state", "The timer has stopped already.")
 		}
@@ -243,20 +244,32 @@ func stop(entry *collections.TimeEntry, now time.Time) {
 	entry.SetUpdatedAt(now)
 }
 
-// put writes what was sent.
+// put writes what was sent. What somebody attested was something else if more than its notes change.
 func (d TimeDraft) put(entry *collections.TimeEntry) {
+	before := timeFacts(entry)
 	entry.Describe(d.Category, d.Activity, d.ContactMethod)
+	if d.contactSent || entry.Contact() == "" {
+		entry.SetContact(d.contact(entry.Category()))
+	}
 	if d.notesSent {
 		entry.SetNotes(d.Notes)
 	}
 	if !d.StartedAt.IsZero() {
 		entry.SetSpan(d.StartedAt, d.EndedAt, d.Seconds)
 	}
+	if timeFacts(entry) != before {
+		entry.Attest("", time.Time{})
+	}
+}
+
+// timeFacts are what is attested of time.
+func timeFacts(entry *collections.TimeEntry) [4]string {
+	return [4]string{entry.Category(), entry.Contact(), collections.Instant(entry.StartedAt()), collections.Instant(entry.EndedAt())}
 }
 
 // ChangeTime changes a finished entry that is not billed; userID "" may change anybody's.
 func (e *Engine) ChangeTime(app core.App, number int64, userID string, body TimeBody, by audit.Actor, now time.Time) (*collections.TimeEntry, error) {
-	return alterTime(app, number, userID, by, now, func(entry *collections.TimeEntry) error {
+	return e.alterTime(app, number, userID, by, now, func(entry *collections.TimeEntry) error {
 		if entry.Running() {
 			return fault.State("invalid_state", "Stop the timer first.")
 		}
@@ -271,7 +284,7 @@ func (e *Engine) ChangeTime(app core.App, number int64, userID string, body Time
 }
 
 // alterTime changes an entry that may still be changed, in one transaction with its trace.
-func alterTime(
+func (e *Engine) alterTime(
 	app core.App, number int64, userID string, by audit.Actor, now time.Time, change func(*collections.TimeEntry) error,
 ) (entry *collections.TimeEntry, err error) {
 	err = app.RunInTransaction(func(tx core.App) (err error) {
@@ -281,7 +294,7 @@ func alterTime(
 		if err := change(entry); err != nil {
 			return err
 		}
-		return saveTime(tx, entry, audit.TimeEntryUpdate, by, now)
+		return e.saveTime(tx, entry, audit.TimeEntryUpdate, by, now)
 	})
 	return entry, err
 }
@@ -326,55 +339,16 @@ func (e *Engine) StopTimers(app core.App, now time.Time) (stopped int, err error
 	return stopped, errors.Join(append(unreadable, err)...)
 }
 
-// LogEscalation logs the interactive time of an escalation that somebody, by e-mail address, has just resolved, and bills what the month's time
-// comes to, in the caller's transaction. The time is the assignee's, or that of whoever resolved it: the minutes of contact, where they were given,
-// else what elapsed, up to the practice's cap. Elapsed time is never submitted unseen: the entry waits for somebody to attest it.
-// Source: docs/decisions/billing.md, "Escalation time versus interactive time".
-func (e *Engine) LogEscalation(tx core.App, resolved *collections.Escalation, by string, now time.Time) error {
-	user, err := collections.FindUserByEmail(tx, cmp.Or(resolved.AssignedTo(), by))
-	if collections.Missing(err) {
-		return nil // an operator at the dashboard has no time of care to log
-	}
-	if err != nil {
-		return err
-	}
-	started := resolved.AssignedAt()
-	worked := max(0, min(now.Sub(started), e.EscalationTimeCap))
-	if minutes := resolved.InteractionMinutes(); minutes != nil {
-		worked = time.Duration(*minutes) * time.Minute
-		started = now.Add(-worked)
-	}
-	if worked < time.Second || started.IsZero() {
-		return nil
-	}
-	notes := cmp.Or(resolved.ResolutionNotes().Reveal(), "Escalation "+strconv.FormatInt(resolved.Number(), 10)+" resolved.")
-	entry, err := collections.NewTimeEntry(tx, now)
-	if err != nil {
-		return err
-	}
-	entry.Fill(collections.TimeDraft{
-		PatientID: resolved.PatientID(), UserID: user.Id, Category: collections.Interactive, Activity: "other", Source: collections.TimeEscalation,
-		StartedAt: started, EndedAt: started.Add(worked), Seconds: int(worked / time.Second), EscalationID: resolved.Id, Notes: phi.Text(notes),
-	})
-	if err := tx.Save(entry); err != nil {
-		return fmt.Errorf("store escalation time: %w", err)
-	}
-	if err := audit.Append(tx, timeAudit(audit.TimeEntryCreate, entry, audit.System()), now); err != nil {
-		return err
-	}
-	tariff, err := e.readTariff(tx)
-	if err != nil {
-		return err
-	}
-	_, err = e.billTime(tx, tariff, []string{resolved.PatientID()}, monthOf(e.Day(started)), true, now)
-	return err
-}
-
 func timeAudit(event audit.Event, entry *collections.TimeEntry, by audit.Actor) audit.Entry {
+	changes := audit.Changes{
+		"category": {New: entry.Category()}, "duration_seconds": {New: entry.Seconds()}, "started_at": {New: collections.Instant(entry.StartedAt())},
+		"contact_method": {New: entry.Contact()},
+	}
+	if left := entry.OverlapSeconds(); left > 0 {
+		changes["overlap_seconds"] = audit.Change{New: left}
+	}
 	return audit.Entry{
 		Event: event, Actor: by, ResourceType: audit.ResourceTimeEntry, ResourceID: strconv.FormatInt(entry.Number(), 10), PatientID: entry.PatientID(),
-		Changes: audit.Changes{
-			"category": {New: entry.Category()}, "duration_seconds": {New: entry.Seconds()}, "started_at": {New: collections.Instant(entry.StartedAt())},
-		},
+		Changes: changes,
 	}
 }

@@ -114,8 +114,9 @@ func TestOverlappingTime(t *testing.T) {
 	const now = "2026-01-15 18:00"
 	d := newDesk(t)
 	other := vigiltest.User(t, d.app, access.Nurse)
-	one, two := d.patient(), d.patient()
+	one, two, three := d.patient(), d.patient(), d.patient()
 	d.logged(d.nurse, callFor(one, "2026-01-15 09:00"), now)
+	d.logged(d.nurse, callFor(two, "2026-01-15 12:00"), now)
 	review := callFor(one, "2026-01-15 09:05")
 	review.Category = input.Of("review")
 	for name, test := range map[string]struct {
@@ -128,14 +129,15 @@ func TestOverlappingTime(t *testing.T) {
 		"begun before":        {d.nurse, callFor(two, "2026-01-15 08:51"), "started_at"},
 		"up to its beginning": {d.nurse, callFor(two, "2026-01-15 08:50"), ""},
 		"from its end on":     {d.nurse, callFor(two, "2026-01-15 09:10"), ""},
-		"another person's":    {other, callFor(two, "2026-01-15 09:05"), ""},
+		"another person's":    {other, callFor(three, "2026-01-15 09:05"), ""},
+		"the same patient's":  {other, callFor(one, "2026-01-15 09:05"), "started_at"},
 		"what is no talk":     {d.nurse, review, ""},
 	} {
 		_, err := d.log(test.user, test.body, now)
 		d.want(name, wrongFields(err), test.want)
 	}
-	_, err := d.log(other, callFor(one, "2026-01-15 09:02"), now)
-	d.want("another person's twice", wrongFields(err), "started_at")
+	_, err := d.log(other, callFor(two, "2026-01-15 12:02"), now)
+	d.want("another person's of the patient", refused(err), billing.OverlapTime)
 
 	gone, archived := d.patient(), d.patient(func(c *oracleCase) { c.archived = at("2026-01-10 12:00") })
 	d.exec("UPDATE patients SET deleted_at = {:at} WHERE id = {:p}", dbx.Params{"at": collections.Instant(at("2026-01-10 12:00")), "p": gone})
@@ -306,7 +308,7 @@ func TestTimeSummary(t *testing.T) {
 		}
 	}
 	one := d.patient(timed("2026-01-01 00:00", 59, "interactive"), timed("2026-01-31 23:59", 1141, "interactive"), timed("2026-01-10 09:00", 119, "review"),
-		timed("2026-01-11 09:00", 1800, "interpretation"), timed("2026-01-12 09:00", 600, "care_management"), timed("2025-12-31 23:59", 600, "interactive"), timed("2026-02-01 00:00", 600, "interactive"))
+		timed("2026-01-11 09:00", 1800, "interpretation"), timed("2026-01-12 09:00", 600, "care_management"), timed("2025-12-31 23:50", 600, "interactive"), timed("2026-02-01 00:00", 600, "interactive"))
 	two := d.patient(timed("2026-01-10 09:00", 4800, "interactive"))
 	if _, err := d.e.StartTimer(d.app, d.nurse.Id, billing.TimeDraft{PatientID: two, Category: collections.ReviewTime}, d.by, at("2026-01-15 09:00")); err != nil {
 		t.Fatal(err)

@@ -7,8 +7,6 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -202,24 +200,15 @@ func (u *unbilled) months(f *facts, byMonth map[Span][]Stretch) {
 // stretchesByMonth reads the finished interactive time of some patients, by practice month, of months that are over; one line for each patient,
 // as entries are.
 func (u *unbilled) stretchesByMonth(ids []string) (map[string]map[Span][]Stretch, error) {
-	from, to := u.instants(Span{monthOf(u.span.Start).Start, u.span.End})
-	rows, err := collections.StretchLines(u.app, ids, from, to)
+	from, to := u.around(Span{monthOf(u.span.Start).Start, u.span.End})
+	rows, err := collections.StretchLines(u.app, ids, from, to, u.counts(u.TimeRule))
 	if err != nil {
 		return nil, err
 	}
 	found := map[string]map[Span][]Stretch{}
 	for _, row := range rows {
-		months := map[Span][]Stretch{}
-		for stretch := range strings.SplitSeq(row.List, ";") {
-			x := strings.Split(stretch, ",")
-			at := collections.ParseInstant(x[2])
-			month := monthOf(u.Day(at))
-			if month.End > u.span.End {
-				continue
-			}
-			seconds, _ := strconv.Atoi(x[3]) // SQLite made it from a number
-			months[month] = append(months[month], Stretch{x[0], x[1], at, seconds, x[4] == "1"})
-		}
+		months := u.inMonths(stretchesOn(row.List))
+		maps.DeleteFunc(months, func(month Span, _ []Stretch) bool { return month.End > u.span.End })
 		found[row.Patient] = months
 	}
 	return found, nil

@@ -241,6 +241,7 @@ var rules = map[string]func(string) (string, error){
 	"x12":         pattern(`^[A-Za-z0-9 .,'()/&#-]{2,60}$`, "must be 2 to 60 letters, digits, spaces and simple signs"),
 	"zip":         pattern(`^[0-9]{5}(-?[0-9]{4})?$`, "must be a ZIP code: 12345 or 12345-6789"),
 	"code":        pattern(`^[A-Za-z0-9._-]{1,64}$`, "must be letters, digits, dots, dashes or underscores"),
+	"day":         day,
 	"header":      pattern(`^[A-Za-z0-9-]+$`, "must be a list of header names"),
 	"host":        host,
 	"hostpattern": hostPattern,

@@ -21,6 +21,14 @@ func list(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
+// day is a calendar day.
+func day(text string) (string, error) {
+	if _, err := time.Parse(time.DateOnly, text); err != nil {
+		return "", errors.New("must be a day such as 2026-01-31")
+	}
+	return text, nil
+}
+
 func parseBool(text string) (bool, error) {
 	value, err := strconv.ParseBool(strings.ToLower(text))
 	if err != nil {

@@ -209,6 +209,9 @@ type Billing struct {
 	RequireSecondPerson bool          `env:"BILLING_REQUIRE_SECOND_PERSON" envDefault:"false" doc:"the creator of a manual entry cannot review it"`
 	EscalationTimeCap   time.Duration `env:"ESCALATION_TIME_CAP_MINUTES" envDefault:"60" min:"0s" max:"4h" doc:"most time logged when an escalation is resolved"`
 	Locality            string        `env:"PRACTICE_LOCALITY" doc:"the practice's locality in the fee schedule; empty = the nation's figures"`
+	LiveContactFrom     string        `env:"BILLING_LIVE_CONTACT_FROM" envDefault:"2026-01-01" is:"day" doc:"from this day interactive time counts only with a live way of contact; before, without one, too"`
+	TimeRule            string        `env:"BILLING_TIME_RULE" envDefault:"interactive" oneof:"interactive,care_management" doc:"which time counts for 99457, 99458 and 99470: live contact alone, or care management, too, in a month with live contact"`
+	TimeRuleFrom        string        `env:"BILLING_TIME_RULE_FROM" envDefault:"2021-01-01" is:"day" doc:"months of service from this day on follow VIGIL_BILLING_TIME_RULE, earlier ones count live contact alone"`
 	ReportCache         time.Duration `env:"REPORT_CACHE_MINUTES" envDefault:"15" min:"0s" max:"24h" doc:"how long a report is kept; 0 = off"`
 }
 

@@ -211,7 +211,7 @@ func TestResolve(t *testing.T) {
 	for minutes, seconds := range map[int]float64{12: 720, 0: 0} {
 		record := p.create(escalations.Draft{PatientID: p.enrol(p.provider.Id)})
 		change := escalations.Change{Status: new(escalations.StatusResolved), InteractionMinutes: new(minutes)}
-		if _, err := p.update(record, change, later); err != nil {
+		if _, err := p.update(record, change, later.Add(time.Hour)); err != nil { // past the time that was logged above
 			t.Fatal(err)
 		}
 		entry, err := p.app.FindFirstRecordByData(collections.TimeEntries, "escalation", record.Id)

@@ -36,3 +36,6 @@ export const canAcknowledge = (alert) => can("acknowledge") && !(is("ma") && ale
 
 /** Whether the time entry is the caller's to change. @param {{user: number, billed: boolean}} entry */
 export const canChangeTime = (entry) => !entry.billed && (is("admin") || (can("logTime") && entry.user === me.value?.id));
+
+/** Whether the caller may vouch for the minutes of a time entry. @param {{user: number, needs_attestation: boolean}} entry */
+export const canAttest = (entry) => entry.needs_attestation && (is("clinical_manager") || (can("logTime") && entry.user === me.value?.id));

@@ -8,7 +8,7 @@ export const states = /** @type {[string, string][]} */ ([["", "All but voided"]
 export const stateName = (state) => states.find(([code]) => code === state && code)?.[1] ?? words(state);
 
 const warnings = {
-  attest_interaction: "The minutes come from an escalation: confirm that there was interaction with the patient.",
+  attest_interaction: "The minutes come from an escalation: who spent them, or a clinical manager, confirms in the patient's time log that there was contact.",
   possible_duplicate: "There is another entry like it.",
   before_enrolment: "The service is from before the patient was enrolled.",
   missing_primary_code: "The code adds to another one that is missing.",

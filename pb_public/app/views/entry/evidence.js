@@ -52,7 +52,8 @@ const timeColumns = [
   { name: "started_at", head: "When", cell: (row) => `${dateTime(row.started_at)} – ${clock(row.ended_at)}` },
   { name: "duration_seconds", head: "Minutes", number: true, cell: (row) => (row.duration_seconds / 60).toFixed(1) },
   { name: "category", head: "What", cell: (row) => [words(row.category), row.activity && words(row.activity), row.contact_method && words(row.contact_method)].filter(Boolean).join(", ") },
-  { name: "author", head: "Who" }, { name: "source", head: "Source", cell: (row) => words(row.source) }, { name: "notes", head: "Notes" },
+  { name: "author", head: "Who" }, { name: "source", head: "Source", cell: (row) => words(row.source) }, { name: "recorded_at", head: "Recorded", cell: (row) => dateTime(row.recorded_at) },
+  { name: "attested_by", head: "Confirmed by", cell: (row) => (row.attested_at ? `${row.attested_by}, ${dateTime(row.attested_at)}` : "–") }, { name: "notes", head: "Notes" },
 ];
 /** @type {Column[]} */
 const consentColumns = [

@@ -25,7 +25,7 @@ const steps = {
   review: {
     name: "Review", title: "Review the entry", said: "Reviewed.", about: "What you approve can be submitted to the payer.",
     fields: (entry, errors) => html`
-      ${entry.warnings.includes("attest_interaction") && html`<${Field} label="I confirm that these minutes were interaction with the patient or caregiver" name="attested" kind="checkbox" errors=${errors} />`}
+      ${entry.warnings.includes("attest_interaction") && html`<${Field} label="I spent these minutes, and confirm that they were contact with the patient or caregiver" name="attested" kind="checkbox" errors=${errors} />`}
       ${entry.warnings.includes("possible_duplicate") && html`<${Field} label="Why this is not a duplicate" name="override_reason" maxlength="500" errors=${errors} />`}
       <${Field} label="Notes" name="notes" kind="textarea" maxlength="4000" errors=${errors} />`,
   },

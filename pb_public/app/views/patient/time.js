@@ -1,10 +1,10 @@
 // The time spent for a patient: a timer, finished calls, and what the month's minutes come to.
-import { get, patch, post, remove } from "../../api.js";
-import { can, canChangeTime } from "../../can.js";
+import { Problem, get, patch, post, remove } from "../../api.js";
+import { can, canAttest, canChangeTime } from "../../can.js";
 import { me } from "../../session.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
-import { dateTime, minutes, words } from "../../ui/format.js";
+import { clock, dateTime, minutes, words } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { List } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
@@ -13,8 +13,28 @@ import { html, useEffect, useRef, useState } from "../../view.js";
 
 const categories = /** @type {[string, string][]} */ ([["interactive", "Talking with the patient"], ["review", "Looking at readings"], ["interpretation", "Interpreting readings"], ["care_management", "Managing care"]]);
 const activities = /** @type {[string, string][]} */ ([["phone_call", "Phone call"], ["video_call", "Video call"], ["message", "Message"], ["education", "Education"], ["triage", "Triage"], ["other", "Other"]]);
-const methods = /** @type {[string, string][]} */ ([["", "None"], ["phone", "Phone"], ["video", "Video"], ["in_person", "In person"]]);
+const methods = /** @type {[string, string][]} */ ([["", "Not said"], ["phone", "Phone"], ["video", "Video"], ["in_person", "In person"], ["message", "Message"]]);
 const categoryName = (/** @type {string} */ code) => categories.find(([category]) => category === code)?.[1] ?? words(code);
+
+/** Sends time and, where other time is in the way, says whose. @template T @param {Promise<T>} answer @returns {Promise<T>} */
+const sent = (answer) => answer.catch((problem) => {
+  if (problem instanceof Problem && problem.overlaps) {
+    const { id, user, user_name, started_at, ended_at } = problem.overlaps;
+    const whose = user === me.value?.id ? "your own entry" : `the entry of ${user_name}`;
+    throw new Problem(problem.status, { detail: `This overlaps ${whose} (no. ${id}), ${dateTime(started_at)} to ${clock(ended_at)}. The same minutes count once.`, code: problem.code });
+  }
+  throw problem;
+});
+
+/** What was done, how there was contact, and why it may not count. @param {any} t */
+const about = (t) => [
+  `${categoryName(t.category)}${t.activity ? `, ${words(t.activity).toLowerCase()}` : ""}${t.contact_method ? `, by ${words(t.contact_method).toLowerCase()}` : ""}`,
+  t.category === "interactive" && !t.live && "does not count: no live contact",
+  t.overlap_seconds > 0 && `${length(t.overlap_seconds)} left out: in the log already`,
+].filter(Boolean).join("; ");
+
+/** When it was, and when it was written down if that was on another day. @param {any} t */
+const when = (t) => (dateTime(t.recorded_at).split(",")[0] === dateTime(t.started_at).split(",")[0] ? dateTime(t.started_at) : `${dateTime(t.started_at)}, recorded ${dateTime(t.recorded_at)}`);
 
 /** @param {{id: string, turn: number, changed: () => void}} props */
 export function TimeLog({ id, turn, changed }) {
@@ -32,11 +52,12 @@ export function TimeLog({ id, turn, changed }) {
       <div class="card"><h3>This month</h3><${Loaded} from=${summary}>${(data) => html`<${Month} of=${data.results[0]} />`}</${Loaded}></div>
     </div>
     <div class="card"><${List} path="time-entries/" query=${{ patient_id: id }} turn=${own + turn} size=${10} caption="Time entries" nothing="Nothing logged yet" columns=${[
-      { name: "started_at", head: "Started", cell: (t) => dateTime(t.started_at) },
+      { name: "started_at", head: "Started", cell: when },
       { name: "duration", head: "Length", number: true, cell: (t) => (t.running ? html`<${Badge} of="running" />` : length(t.duration_seconds)) },
-      { name: "category", head: "What", cell: (t) => `${categoryName(t.category)}${t.activity ? `, ${words(t.activity).toLowerCase()}` : ""}` },
+      { name: "category", head: "What", cell: about },
       { name: "user_name", head: "Who" }, { name: "notes", head: "Notes" },
       { name: "billed", head: "Bill", cell: (t) => (t.billed ? html`<${Badge} of="billed" />` : "Not billed") },
+      { name: "attest", head: "Confirmed", cell: (t) => (t.attested_at ? `${t.attested_by}, ${dateTime(t.attested_at)}` : canAttest(t) ? html`<${ActionButton} act=${() => post(`time-entries/${t.id}/attest/`)} said="Confirmed." done=${done} aria-label=${`Confirm that the entry of ${dateTime(t.started_at)} was contact with the patient`}>Confirm contact</${ActionButton}>` : t.needs_attestation ? "Waits for who spent it" : "–") },
       { name: "act", head: html`<span class="unseen">Actions</span>`, cell: (t) => !t.running && canChangeTime(t) && html`<button class="quiet" aria-label=${`Change the entry of ${dateTime(t.started_at)}`} onClick=${() => ask({ entry: t })}>Change</button>
         <${ActionButton} kind="quiet" act=${() => remove(`time-entries/${t.id}/`)} said="Removed." done=${done} aria-label=${`Remove the entry of ${dateTime(t.started_at)}`}>Remove</${ActionButton}>` },
     ]} /></div>
@@ -49,12 +70,13 @@ const length = (seconds) => (seconds < 60 ? `${seconds} s` : minutes(Math.floor(
 
 /** @param {{of: any}} props */
 function Month({ of }) {
-  const m = of ?? { interactive_minutes: 0, review_minutes: 0, interpretation_minutes: 0, next_threshold_minutes: 20 };
+  const m = of ?? { counted_minutes: 0, interactive_minutes: 0, care_management_minutes: 0, not_live_minutes: 0, review_minutes: 0, interpretation_minutes: 0, next_threshold_minutes: 20 };
   const next = m.next_threshold_minutes;
-  return html`<p><strong>${minutes(m.interactive_minutes)}</strong> with the patient, ${minutes(m.review_minutes)} review, ${minutes(m.interpretation_minutes)} interpretation</p>
+  return html`<p><strong>${minutes(m.counted_minutes)}</strong> that count, ${minutes(m.interactive_minutes)} with the patient, ${minutes(m.care_management_minutes)} managing care, ${minutes(m.review_minutes)} review, ${minutes(m.interpretation_minutes)} interpretation</p>
+    ${m.not_live_minutes > 0 && html`<p>${minutes(m.not_live_minutes)} do not count: they name no contact by phone, by video or in person.</p>`}
     ${next === null ? html`<p>All that can be billed for time this month is reached.</p>`
-      : html`<progress max=${next} value=${Math.min(m.interactive_minutes, next)} aria-label="Minutes with the patient towards the next billable step"></progress>
-        <p>${next - m.interactive_minutes > 0 ? `${minutes(next - m.interactive_minutes)} more reach the next billable step of ${minutes(next)}.` : `The step of ${minutes(next)} is reached.`}</p>`}`;
+      : html`<progress max=${next} value=${Math.min(m.counted_minutes, next)} aria-label="Minutes that count towards the next billable step"></progress>
+        <p>${next - m.counted_minutes > 0 ? `${minutes(next - m.counted_minutes)} more reach the next billable step of ${minutes(next)}.` : `The step of ${minutes(next)} is reached.`}</p>`}`;
 }
 
 /** The caller's own timer: one at a time, for whichever patient. @param {{id: string, turn: number, done: () => void}} props */
@@ -67,7 +89,7 @@ function Timer({ id, turn, done }) {
       <p>${categoryName(running.category)}${running.patient_id !== id && html`, for <strong>${running.patient_name}</strong>`}</p>
       <button class="main" onClick=${() => stop(true)}>Stop the timer</button>
       ${stopping && html`<${StopDialog} entry=${running} close=${() => stop(false)} done=${done} />`}`
-    : html`<${Form} submit="Start the timer" send=${(values) => post("time-entries/start/", { ...values, patient_id: id, ...(values.category === "interactive" ? { activity: "phone_call", contact_method: "phone" } : {}) })}
+    : html`<${Form} submit="Start the timer" send=${(values) => sent(post("time-entries/start/", { ...values, patient_id: id, ...(values.category === "interactive" ? { activity: "phone_call", contact_method: "phone" } : {}) }))}
         done=${() => { toast("The timer runs."); done(); }}>${(errors) => html`<${Field} label="For" name="category" kind="select" value="interactive" options=${categories} errors=${errors} />`}</${Form}>`)}
   </${Loaded}></div>`;
 }
@@ -86,7 +108,7 @@ function Elapsed({ since }) {
 
 /** @param {{entry: any, close: () => void, done: () => void}} props */
 const StopDialog = ({ entry, close, done }) => html`<${Dialog} title="Stop the timer" close=${close}>
-  <${Form} submit="Stop and log" cancel=${close} send=${(values) => post(`time-entries/${entry.id}/stop/`, values)} done=${() => { toast("Logged."); close(); done(); }}>${(errors) => html`
+  <${Form} submit="Stop and log" cancel=${close} send=${(values) => sent(post(`time-entries/${entry.id}/stop/`, values))} done=${() => { toast("Logged."); close(); done(); }}>${(errors) => html`
     <${Field} label="What it was" name="category" kind="select" value=${entry.category} options=${categories} errors=${errors} />
     <${Field} label="Notes" name="notes" kind="textarea" value=${entry.notes} hint="Needed for time with the patient: what was talked about" errors=${errors} />`}
   </${Form}>
@@ -105,8 +127,12 @@ function TimeDialog({ id, title = "Change the entry", preset, entry, close, done
     }
   };
   const send = ({ minutes: long, started_at, ...values }) => {
+    /** @type {Record<string, any>} */
     const body = { ...values, started_at: instantOf(started_at), duration_seconds: long === null ? null : Math.round(long * 60) };
-    return entry ? patch(`time-entries/${entry.id}/`, body) : post("time-entries/", { ...body, patient_id: id });
+    if (!entry && body.contact_method === null) { // then the activity says it
+      delete body.contact_method;
+    }
+    return sent(entry ? patch(`time-entries/${entry.id}/`, body) : post("time-entries/", { ...body, patient_id: id }));
   };
   return html`<${Dialog} title=${title} close=${close}>
     <${Form} submit=${entry ? "Save" : "Log"} cancel=${close} send=${send} done=${() => { toast("Logged."); close(); done(); }}>${(errors) => html`
@@ -115,7 +141,7 @@ function TimeDialog({ id, title = "Change the entry", preset, entry, close, done
         <${Field} label="Minutes" name="minutes" kind="number" min="1" max="240" step="any" onInput=${lasted} value=${entry ? Math.round(entry.duration_seconds / 6) / 10 : 20} errors=${{ minutes: errors.duration_seconds ?? errors.ended_at }} />
         <${Field} label="What it was" name="category" kind="select" value=${v.category} options=${categories} errors=${errors} />
         <${Field} label="How" name="activity" kind="select" value=${v.activity ?? "other"} options=${activities} errors=${errors} />
-        <${Field} label="Contact by" name="contact_method" kind="select" value=${v.contact_method ?? ""} options=${methods} errors=${errors} />
+        <${Field} label="Contact by" name="contact_method" kind="select" value=${v.contact_method ?? ""} options=${methods} hint="Only phone, video and in person count as contact" errors=${errors} />
       </div>
       <${Field} label="Notes" name="notes" kind="textarea" value=${v.notes} hint="Needed for time with the patient: what was talked about" errors=${errors} />`}
     </${Form}>

@@ -1,0 +1,191 @@
+package billing
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+)
+
+// NotAuthor is the code of a word about minutes that is somebody else's to give. Source: docs/decisions/billing.md, "Attested minutes".
+const NotAuthor = "not_author"
+
+// AttestBody is the body of somebody's word that time was contact with the patient.
+type AttestBody struct {
+	ContactMethod input.String `json:"contact_method"`
+}
+
+// Read checks it: contact was live, or there is nothing to attest.
+func (b AttestBody) Read(c *input.Checks) string {
+	return c.Text("contact_method", b.ContactMethod, input.Optional(0).OneOf(contacts[:3]...))
+}
+
+// AttestTime notes that whoever spent time, or a clinical manager, confirms that it was live contact, and by which way if that is said. What waits
+// for it alone can be reviewed then. Said twice, the first word stands.
+func (e *Engine) AttestTime(app core.App, number int64, contact string, by audit.Actor, now time.Time) (entry *collections.TimeEntry, err error) {
+	err = app.RunInTransaction(func(tx core.App) (err error) {
+		if entry, err = collections.FindTimeEntry(tx, number); err != nil {
+			return fault.OrMissing(err)
+		}
+		own, err := mayAttest(tx, entry.UserRecordID(), by)
+		switch {
+		case err != nil:
+			return err
+		case !own:
+			return notAuthor("Only who spent the time, or a clinical manager, can attest it.")
+		case entry.Running():
+			return fault.State("invalid_state", "Stop the timer first.")
+		case entry.Category() != collections.Interactive || entry.Contact() == collections.ByMessage:
+			return fault.State("invalid_state", "Only time in live contact with the patient can be attested.")
+		case !entry.AttestedAt().IsZero():
+			return nil
+		}
+		if contact != "" {
+			entry.SetContact(contact)
+		}
+		entry.Attest(by.Email, now)
+		entry.SetUpdatedAt(now)
+		if err := tx.Save(entry); err != nil {
+			return fmt.Errorf("store attested time: %w", err)
+		}
+		if err := audit.Append(tx, timeAudit(audit.TimeEntryAttest, entry, by), now); err != nil {
+			return err
+		}
+		return e.settleAttested(tx, entry.PatientID(), by, now)
+	})
+	return entry, err
+}
+
+// mayAttest reports whether somebody may vouch for a user's minutes.
+func mayAttest(tx core.App, userID string, by audit.Actor) (bool, error) {
+	if by.Role == string(access.ClinicalManager) {
+		return true, nil
+	}
+	user, err := collections.FindUser(tx, userID)
+	if collections.Missing(err) {
+		return false, nil
+	}
+	return err == nil && strings.EqualFold(user.Email(), by.Email), err
+}
+
+func notAuthor(detail string) *fault.Error { return fault.New(fault.Forbidden, NotAuthor, detail) }
+
+// settleAttested takes the warning from a patient's entries whose minutes are all attested now.
+func (e *Engine) settleAttested(tx core.App, patientID string, by audit.Actor, now time.Time) error {
+	waiting, _, err := collections.PageOfBillingEntries(tx, collections.EntryFilter{PatientID: patientID, States: []string{PendingReview}},
+		[]string{"id"}, 0, maxWaiting)
+	if err != nil {
+		return err
+	}
+	for _, entry := range waiting {
+		i := slices.Index(entry.Warnings(), AttestInteraction)
+		if i < 0 {
+			continue
+		}
+		open, err := e.unattested(tx, entry)
+		if err != nil {
+			return err
+		}
+		if len(open) > 0 {
+			continue
+		}
+		entry.Set(collections.EntryWarnings, slices.Delete(entry.Warnings(), i, i+1))
+		entry.Set(collections.EntryAttested, true)
+		entry.Set(collections.ColumnUpdatedAt, collections.Instant(now))
+		if err := tx.Save(entry); err != nil {
+			return fmt.Errorf("store billing entry: %w", err)
+		}
+		err = audit.Append(tx, audit.Entry{
+			Event: audit.BillingUpdate, Actor: by, ResourceType: audit.ResourceBillingEntry, ResourceID: entry.Id, PatientID: patientID,
+			Changes: audit.Changes{"attested": {Old: false, New: true}},
+		}, now)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxWaiting is more entries than ever wait for one patient.
+const maxWaiting = 1000
+
+// unattested is the time behind an entry that nobody has vouched for: what the engine made it of; for one made by hand, that of its month without which
+// the minutes do not suffice.
+func (e *Engine) unattested(tx core.App, entry *collections.BillingEntry) ([]collections.UnattestedTime, error) {
+	behind := timeBehind(entry)
+	if entry.Source() == ByHand && ruleOf(entry.CPTCode()).Category == collections.Interactive {
+		month := monthOf(entry.PeriodStart())
+		stretches, err := e.stretchesBy(tx, []string{entry.PatientID()}, month, e.countsOf(month))
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range stretches[entry.PatientID()] {
+			behind = append(behind, s.ID)
+		}
+		open, err := collections.UnattestedTimes(tx, entry.PatientID(), entry.Id, behind)
+		vouched := slices.DeleteFunc(slices.Clone(stretches[entry.PatientID()]), func(s Stretch) bool {
+			return slices.ContainsFunc(open, func(o collections.UnattestedTime) bool { return o.ID == s.ID })
+		})
+		if err != nil || CountedSeconds(vouched)/60 >= NeededMinutes(entry.CPTCode(), entry.Units()) {
+			return nil, err
+		}
+		return open, nil
+	}
+	return collections.UnattestedTimes(tx, entry.PatientID(), entry.Id, behind)
+}
+
+// timeBehind are the time entries that the engine made an entry of.
+func timeBehind(entry *collections.BillingEntry) (ids []string) {
+	var stored TimeEvidence
+	if json.Unmarshal([]byte(entry.Evidence()), &stored) == nil {
+		for _, n := range stored.TimeEntries {
+			ids = append(ids, collections.NumberID(n))
+		}
+	}
+	return ids
+}
+
+// attest settles, for a review, the minutes that nobody has vouched for: they are the reviewer's own, who says so with it, or nobody else's to approve.
+func (e *Engine) attest(tx core.App, entry *collections.BillingEntry, by audit.Actor, attested bool, now time.Time) error {
+	open, err := e.unattested(tx, entry)
+	if err != nil {
+		return err
+	}
+	for _, t := range open {
+		own, err := mayAttest(tx, t.User, by)
+		if err != nil {
+			return err
+		}
+		if !own {
+			return notAuthor(fmt.Sprintf("Time entry %d is attested by who spent the time, or a clinical manager, first.", collections.Number(t.ID))).
+				With("time_entry_id", collections.Number(t.ID))
+		}
+	}
+	if len(open) > 0 && !attested {
+		return fault.State("invalid_state", "Confirm the minutes of interaction with attested.")
+	}
+	for _, t := range open {
+		spent, err := collections.FindTimeEntry(tx, collections.Number(t.ID))
+		if err != nil {
+			return err
+		}
+		spent.Attest(by.Email, now)
+		spent.SetUpdatedAt(now)
+		if err := tx.Save(spent); err != nil {
+			return fmt.Errorf("store attested time: %w", err)
+		}
+		if err := audit.Append(tx, timeAudit(audit.TimeEntryAttest, spent, by), now); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,354 @@
+package billing_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/dbx"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// logRow is time as any way in would have left it, or an import from before there were rules.
+type logRow struct {
+	user, category, contact, source string
+	from                            time.Time
+	seconds                         int
+}
+
+func (d *desk) insert(patient string, rows ...logRow) {
+	d.t.Helper()
+	for _, r := range rows {
+		d.planted++
+		id := fmt.Sprintf("%015d", 700000+d.planted)
+		note, err := collections.Seal("Talked", "time_entries.notes", id)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		d.exec(`INSERT INTO time_entries (id, patient, user, category, contact_method, source, started_at, ended_at, duration_seconds, notes)
+			VALUES ({:id}, {:p}, {:u}, {:c}, {:m}, {:s}, {:from}, {:to}, {:n}, {:note})`, dbx.Params{
+			"id": id, "p": patient, "u": r.user, "c": r.category, "m": r.contact, "s": r.source, "n": r.seconds, "note": note,
+			"from": collections.Instant(r.from), "to": collections.Instant(r.from.Add(time.Duration(r.seconds) * time.Second)),
+		})
+	}
+}
+
+// bitmap is the oracle: one flag for each second of the month and the day before it.
+type bitmap struct {
+	begin time.Time
+	set   []bool
+}
+
+func newBitmap(from, to time.Time) bitmap {
+	return bitmap{from, make([]bool, int(to.Sub(from)/time.Second))}
+}
+
+func (b bitmap) add(r logRow) {
+	for i := range r.seconds {
+		if at := int(r.from.Sub(b.begin)/time.Second) + i; at >= 0 && at < len(b.set) {
+			b.set[at] = true
+		}
+	}
+}
+
+// For random entries of several people for one patient, in any order, every sum counts the seconds of their union, whatever counts.
+func TestCountedSecondsAreTheUnion(t *testing.T) {
+	for seed := range uint64(25) {
+		r := rand.New(rand.NewPCG(seed, 19))
+		rule := []string{billing.InteractiveOnly, billing.WithCareManagement}[seed%2]
+		d := newDesk(t, func(s *billing.Settings) { s.TimeRule, s.LiveContactFrom = rule, "2026-01-01" })
+		people := []string{d.nurse.Id, vigiltest.User(t, d.app, access.MA).Id, vigiltest.User(t, d.app, access.Provider).Id}
+		month, _ := billing.MonthSpan([]string{"2026-03", "2026-11", "2028-02", "2026-12"}[seed%4]) // both changes of the clocks, a leap day, a year's end
+		from, to := d.e.Bounds(month)
+		var rows []logRow
+		begin := from.Add(-3 * time.Hour)
+		for range 5 + r.IntN(60) {
+			row := logRow{
+				user: people[r.IntN(3)], category: []string{"interactive", "interactive", "interactive", "care_management", "review", "interpretation"}[r.IntN(6)],
+				contact: []string{"phone", "video", "in_person", "message", ""}[r.IntN(5)], source: []string{"manual", "timer", "escalation"}[r.IntN(3)],
+				from: begin.Add(time.Duration(r.IntN(int(30*time.Hour/time.Second))) * time.Second), seconds: 1 + r.IntN(5400),
+			}
+			if r.IntN(3) == 0 { // round the month's end
+				row.from = to.Add(-time.Duration(r.IntN(3*3600)) * time.Second)
+			}
+			rows = append(rows, row)
+		}
+		counted, before, live := newBitmap(from, to.Add(24*time.Hour)), newBitmap(from, to.Add(24*time.Hour)), false
+		for _, row := range rows {
+			isLive := row.category == "interactive" && (row.contact == "phone" || row.contact == "video" || row.contact == "in_person" ||
+				row.contact == "" && row.source == "escalation")
+			cares := row.category == "care_management" && rule == billing.WithCareManagement
+			switch {
+			case !isLive && !cares:
+			case row.from.Before(from):
+				before.add(row)
+			case row.from.Before(to):
+				counted.add(row)
+				live = live || isLive
+			}
+		}
+		want := 0
+		for i := range counted.set {
+			if counted.set[i] && !before.set[i] && live {
+				want++
+			}
+		}
+		r.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+		patient := d.patient()
+		d.insert(patient, rows...)
+		sums, err := d.e.TimeSummary(d.app, month, "", patient, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := sums[0].Counted; got != want/60 {
+			t.Errorf("seed %d: the summary counts %d minutes, want %d of %d seconds", seed, got, want/60, want)
+		}
+		near, err := collections.CountedMinutes(d.app, collections.Instant(from), collections.Instant(to), d.e.RuleForTest(month))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := 0
+		if len(near) == 1 {
+			got = near[0].Minutes
+		}
+		if got != want/60 {
+			t.Errorf("seed %d: near-billable counts %d minutes, want %d", seed, got, want/60)
+		}
+		if got := d.e.SecondsForTest(t, d.app, patient, month); got != want {
+			t.Errorf("seed %d: the engine counts %d seconds, want %d", seed, got, want)
+		}
+		if got := d.e.UnbilledSecondsForTest(t, d.app, patient, month); got != want {
+			t.Errorf("seed %d: unbilled counts %d seconds, want %d", seed, got, want)
+		}
+	}
+}
+
+// Two staff on one call of twelve minutes are twelve minutes, however that got into the log; ten more make the first twenty.
+func TestTwoStaffOnOneCall(t *testing.T) {
+	d := newDesk(t)
+	other := vigiltest.User(t, d.app, access.MA)
+	patient := d.patient()
+	call := func(user string, start string, minutes int) logRow {
+		return logRow{user, "interactive", "phone", "manual", at(start), minutes * 60}
+	}
+	d.insert(patient, call(d.nurse.Id, "2026-01-10 09:00", 12), call(other.Id, "2026-01-10 09:00", 12))
+	d.run(billing.TimeJob, "2026-01-20 09:00")
+	d.want("twelve, twice", d.entries(patient), "")
+	d.insert(patient, call(other.Id, "2026-01-12 23:56", 8)) // over midnight: it belongs to the day it began
+	d.run(billing.TimeJob, "2026-01-20 10:00")
+	d.want("and eight", d.entries(patient), "99457 2026-01-12 1")
+
+	// nobody can change the one of two that counts for nothing into one that does
+	half := d.patient()
+	d.insert(half, call(d.nurse.Id, "2026-01-11 09:00", 12), call(other.Id, "2026-01-11 09:06", 12))
+	sums, err := d.e.TimeSummary(d.app, billing.Span{Start: "2026-01-01", End: "2026-01-31"}, "", half, "")
+	if err != nil || len(sums) != 1 || sums[0].Counted != 18 || sums[0].Interactive != 18 {
+		t.Errorf("half of a call shared counts %+v, %v", sums, err)
+	}
+}
+
+// Care management counts by CMS's rule alone, in a month with live contact, from the day of that; what was made under a rule is held to it.
+func TestTheTwentyMinuteRule(t *testing.T) {
+	cms := func(s *billing.Settings) { s.TimeRule = billing.WithCareManagement }
+	care := func(d *desk, start string, minutes int) logRow {
+		return logRow{d.nurse.Id, "care_management", "", "manual", at(start), minutes * 60}
+	}
+	call := func(d *desk, start string, minutes int) logRow {
+		return logRow{d.nurse.Id, "interactive", "phone", "manual", at(start), minutes * 60}
+	}
+	for name, test := range map[string]struct {
+		change func(*billing.Settings)
+		rows   func(*desk) []logRow
+		want   string
+	}{
+		"the contract's": {func(*billing.Settings) {}, func(d *desk) []logRow {
+			return []logRow{care(d, "2026-01-10 09:00", 30), call(d, "2026-01-11 09:00", 2)}
+		}, ""},
+		"CMS's": {cms, func(d *desk) []logRow {
+			return []logRow{call(d, "2026-01-10 09:00", 2), care(d, "2026-01-11 09:00", 18)}
+		}, "99457 2026-01-11 1"},
+		"before the contact": {cms, func(d *desk) []logRow {
+			return []logRow{care(d, "2026-01-10 09:00", 30), call(d, "2026-01-14 09:00", 1)}
+		}, "99457 2026-01-14 1"},
+		"without contact": {cms, func(d *desk) []logRow { return []logRow{care(d, "2026-01-10 09:00", 90)} }, ""},
+		"contact of another month": {cms, func(d *desk) []logRow {
+			return []logRow{call(d, "2025-12-31 09:00", 5), care(d, "2026-01-10 09:00", 90)}
+		}, ""},
+		"on the phone meanwhile": {cms, func(d *desk) []logRow {
+			return []logRow{call(d, "2026-01-10 09:00", 10), care(d, "2026-01-10 09:00", 19)}
+		}, ""},
+		"of later months": {
+			func(s *billing.Settings) { s.TimeRule, s.TimeRuleFrom = billing.WithCareManagement, "2026-02-01" },
+			func(d *desk) []logRow {
+				return []logRow{call(d, "2026-01-10 09:00", 2), care(d, "2026-01-11 09:00", 18), call(d, "2026-02-10 09:00", 2), care(d, "2026-02-11 09:00", 18)}
+			}, "99457 2026-02-11 1",
+		},
+	} {
+		d := newDesk(t, test.change)
+		patient := d.patient()
+		d.insert(patient, test.rows(d)...)
+		d.run(billing.TimeJob, "2026-03-03 09:00")
+		d.want(name, d.entries(patient), test.want)
+	}
+
+	// the switch is moved back: what was made stays, and holds
+	d := newDesk(t, cms)
+	patient := d.patient()
+	d.insert(patient, call(d, "2026-01-10 09:00", 2), care(d, "2026-01-11 09:00", 18))
+	d.run(billing.TimeJob, "2026-01-20 09:00")
+	entry := d.entry(patient, billing.FirstTwenty)
+	d.e.TimeRule = billing.InteractiveOnly
+	d.run(billing.TimeJob, "2026-01-21 09:00")
+	if c, err := d.e.Counted(d.app, entry); err != nil || c.Minutes != 20 || c.Against(billing.FirstTwenty, 1) != nil {
+		t.Errorf("counted %+v, %v", c, err)
+	}
+	byHand := d.made(patient, billing.FirstTwenty, "2026-01-12", 20, "2026-01-21 09:00")
+	if c, err := d.e.Counted(d.app, byHand); err != nil || c.Minutes != 2 {
+		t.Errorf("by hand, under today's rule, counted %+v, %v", c, err)
+	}
+}
+
+// What does not say how there was contact counts for nothing, from the day on which that is asked for; messages never do.
+func TestLiveContact(t *testing.T) {
+	d := newDesk(t, func(s *billing.Settings) { s.LiveContactFrom = "2026-02-01" })
+	for _, test := range []struct {
+		contact, source, start string
+		counts                 bool
+	}{
+		{"phone", "manual", "2026-02-10 09:00", true},
+		{"video", "timer", "2026-02-10 09:00", true},
+		{"in_person", "manual", "2026-02-10 09:00", true},
+		{"message", "manual", "2026-02-10 09:00", false},
+		{"", "manual", "2026-02-10 09:00", false},
+		{"", "timer", "2026-02-01 00:00", false},
+		{"", "escalation", "2026-02-10 09:00", true},
+		{"message", "escalation", "2026-02-10 09:00", false},
+		{"", "manual", "2026-01-31 23:59", true},
+		{"message", "manual", "2026-01-10 09:00", false},
+	} {
+		name := fmt.Sprint(test.contact, " of ", test.source, " on ", test.start)
+		patient := d.patient()
+		d.insert(patient, logRow{vigiltest.User(t, d.app, access.Nurse).Id, "interactive", test.contact, test.source, at(test.start), 1200})
+		d.run(billing.TimeJob, "2026-03-03 09:00")
+		if made := d.entries(patient) != ""; made != test.counts {
+			t.Errorf("%s made %q", name, d.entries(patient))
+		}
+		if live := d.e.Live(d.time(d.times(patient)[0])); live != test.counts {
+			t.Errorf("%s is live: %v", name, live)
+		}
+		byHand := d.made(patient, billing.FirstTwenty, test.start[:10], 20, "2026-03-03 09:00")
+		c, err := d.e.Counted(d.app, byHand)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "[]"
+		if !test.counts {
+			want = "[minutes_below_minimum not_interactive]"
+		}
+		d.want(name, fmt.Sprint(c.Against(billing.FirstTwenty, 1)), want)
+	}
+}
+
+// One person in two calls at once: the minutes are the patient's whose call began first, and the other's review says so.
+func TestOnePersonInTwoCalls(t *testing.T) {
+	d := newDesk(t)
+	one, two := d.patient(), d.patient()
+	call := func(start string) logRow {
+		return logRow{d.nurse.Id, "interactive", "phone", "manual", at(start), 1200}
+	}
+	d.insert(one, call("2026-01-10 09:00"))
+	d.insert(two, call("2026-01-10 09:10"))
+	d.run(billing.TimeJob, "2026-01-20 09:00")
+	first, second := d.entry(one, billing.FirstTwenty), d.entry(two, billing.FirstTwenty)
+	if c, err := d.e.Counted(d.app, second); err != nil || c.Minutes != 10 || c.OfPatient != 20 {
+		t.Errorf("counted %+v, %v", c, err)
+	}
+	_, got := d.do(first, d.e.Review(d.by, "", "", false, moved))
+	d.want("the first", got, "")
+	_, got = d.do(second, d.e.Review(d.by, "", "", false, moved))
+	d.want("the second", got, "invalid_state")
+	d.insert(two, call("2026-01-11 09:00"))
+	_, got = d.do(second, d.e.Review(d.by, "", "", false, moved))
+	d.want("with time of its own", got, "")
+}
+
+// Interpretation is billed once in thirty days, in either order, with minutes that nothing else counted.
+func TestInterpretationOnceInThirtyDays(t *testing.T) {
+	d := newDesk(t)
+	provider := d.provider()
+	patient := d.patient()
+	d.exec("UPDATE patients SET primary_provider = {:u} WHERE id = {:p}", dbx.Params{"u": provider.Id, "p": patient})
+	review := func(entry *collections.BillingEntry, override string) string {
+		_, got := d.do(entry, d.e.Review(d.by, "", override, false, moved))
+		return got
+	}
+	read := func(start string, minutes int) {
+		d.insert(patient, logRow{provider.Id, "interpretation", "", "manual", at(start), minutes * 60})
+	}
+	read("2026-01-20 09:00", 30)
+	read("2026-02-18 09:00", 30)
+	read("2026-02-19 09:00", 30)
+	first := d.made(patient, billing.Interpretation, "2026-01-20", 30, "2026-02-20 09:00")
+	early := d.made(patient, billing.Interpretation, "2026-02-18", 30, "2026-02-20 09:01") // on the thirtieth day
+	d.want("the first", fmt.Sprint(first.Warnings()), "[]")
+	d.want("on the thirtieth day", fmt.Sprint(early.Warnings()), "[possible_duplicate]")
+	d.want("on the thirtieth day, reviewed", review(early, ""), "duplicate_entry")
+	d.want("the first, reviewed", review(first, ""), "")
+	d.want("with a reason", review(early, "The payer asked for it"), "")
+	if _, got := d.do(early, d.e.Void("Wrong day", moved)); got != "" {
+		t.Fatal(got)
+	}
+	after := d.made(patient, billing.Interpretation, "2026-02-19", 30, "2026-02-20 09:02")
+	d.want("thirty days later", fmt.Sprint(after.Warnings())+review(after, ""), "[]")
+
+	// entered in the other order, the later one to be made is the duplicate
+	d.exec("UPDATE billing_entries SET lifecycle_status = 'voided'", nil)
+	later := d.made(patient, billing.Interpretation, "2026-02-19", 30, "2026-02-20 10:00")
+	before := d.made(patient, billing.Interpretation, "2026-01-25", 30, "2026-02-20 10:01")
+	d.want("before one that stands", fmt.Sprint(before.Warnings()), "[possible_duplicate]")
+	d.want("the one that stands", review(later, ""), "")
+
+	// what the provider's interpretation shares with the phone was counted there
+	busy := d.patient()
+	d.exec("UPDATE patients SET primary_provider = {:u} WHERE id = {:p}", dbx.Params{"u": provider.Id, "p": busy})
+	d.insert(busy, logRow{provider.Id, "interpretation", "", "manual", at("2026-01-10 09:00"), 2400}, logRow{provider.Id, "interactive", "phone", "manual", at("2026-01-10 09:20"), 1200})
+	d.run(billing.TimeJob, "2026-01-20 09:00")
+	x := d.made(busy, billing.Interpretation, "2026-01-10", 30, "2026-01-20 09:00")
+	if c, err := d.e.Counted(d.app, x); err != nil || c.Minutes != 20 || c.OfPatient != 40 {
+		t.Errorf("interpretation counts %+v, %v", c, err)
+	}
+	d.want("shared with the phone", review(x, ""), "invalid_state")
+	d.insert(busy, logRow{provider.Id, "interpretation", "", "manual", at("2026-01-11 09:00"), 600})
+	d.want("with ten minutes more", review(x, ""), "")
+}
+
+// A person's day is the sum of all they logged of it, by the practice's days.
+func TestWorkedOver(t *testing.T) {
+	d := newDesk(t)
+	other := vigiltest.User(t, d.app, access.MA)
+	one, two := d.patient(), d.patient()
+	for i := range 5 { // from six in the morning: 16 hours and 40 minutes, half of them past midnight in London
+		d.insert([]string{one, two}[i%2], logRow{d.nurse.Id, []string{"review", "interactive", "care_management"}[i%3], "phone", "manual", at("2026-03-08 06:00").Add(time.Duration(i) * 200 * time.Minute), 12000})
+	}
+	d.insert(one, logRow{other.Id, "review", "", "manual", at("2026-03-08 23:00"), 7200}) // over midnight: an hour each
+	month, _ := billing.MonthSpan("2026-03")
+	show := func(more int) string {
+		days, err := d.e.WorkedOver(d.app, month, more)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		for _, x := range days {
+			text += fmt.Sprint(x.Day, " ", x.User == d.nurse.Id, " ", x.Seconds/60, " of ", x.Entries, "; ")
+		}
+		return text
+	}
+	d.want("over 16 hours", show(960), "2026-03-08 true 1000 of 5; ")
+	d.want("over 1000 minutes", show(1000), "")
+	d.want("half an hour", show(30), "2026-03-08 true 1000 of 5; 2026-03-08 false 60 of 1; 2026-03-09 false 60 of 1; ")
+}

@@ -1,0 +1,147 @@
+package billing
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// escalationTime is what an escalation that was resolved asks to be logged, and what is.
+type escalationTime struct {
+	asked  time.Duration
+	before time.Duration // of it, before the escalation was opened
+	parts  []moments     // what is logged
+	others []string      // time entries that cover the rest
+}
+
+// LogEscalation logs the interactive time of an escalation that somebody, by e-mail address, has just resolved, and bills what the month's time
+// comes to, in the caller's transaction. The time is the assignee's, or that of whoever resolved it: the minutes of contact, where they were given,
+// else what elapsed, up to the practice's cap. None of it lies before the escalation was opened, and none where other time of the person or the
+// patient was logged already: what is left is logged, and the escalation's history says what was not. Elapsed time is never submitted unseen: the
+// entry waits for somebody to attest it.
+// Source: docs/decisions/billing.md, "Escalation time versus interactive time" and "Overlapping time".
+func (e *Engine) LogEscalation(tx core.App, resolved *collections.Escalation, by string, now time.Time) error {
+	user, err := collections.FindUserByEmail(tx, cmp.Or(resolved.AssignedTo(), by))
+	if collections.Missing(err) {
+		return nil // an operator at the dashboard has no time of care to log
+	}
+	if err != nil {
+		return err
+	}
+	span := e.worked(resolved, now)
+	if span.length() < time.Second || span.from.IsZero() {
+		return nil
+	}
+	logged, err := e.place(tx, resolved, user.Id, span)
+	if err != nil {
+		return err
+	}
+	left := logged.asked - logged.before - measure(logged.parts)
+	months := []Span{}
+	for i, part := range logged.parts {
+		if i > 0 {
+			left = 0 // said once
+		}
+		if err := logPart(tx, resolved, user.Id, part, left, now); err != nil {
+			return err
+		}
+		if month := monthOf(e.Day(part.from)); !slices.Contains(months, month) {
+			months = append(months, month)
+		}
+	}
+	if err := logged.tell(tx, resolved.Id, user.Email(), now); err != nil || len(months) == 0 {
+		return err
+	}
+	tariff, err := e.readTariff(tx)
+	for _, month := range months {
+		if err == nil {
+			_, err = e.billTime(tx, tariff, []string{resolved.PatientID()}, month, true, now)
+		}
+	}
+	return err
+}
+
+// worked is the time that an escalation asks for: the minutes up to its resolution, or from its assignment on.
+func (e *Engine) worked(resolved *collections.Escalation, now time.Time) moments {
+	if minutes := resolved.InteractionMinutes(); minutes != nil {
+		return moments{now.Add(-time.Duration(*minutes) * time.Minute), now}
+	}
+	started := resolved.AssignedAt()
+	return moments{started, started.Add(max(0, min(now.Sub(started), e.EscalationTimeCap)))}
+}
+
+// place cuts away what lies before the escalation, and what other time covers.
+func (e *Engine) place(tx core.App, resolved *collections.Escalation, userID string, span moments) (t escalationTime, err error) {
+	t.asked = span.length()
+	if opened := resolved.CreatedAt(); opened.After(span.from) {
+		span.from = opened
+		t.before = t.asked - span.length()
+	}
+	care := e.ruleOn(monthOf(e.Day(span.from))) == WithCareManagement
+	others, err := timeAround(tx, userID, resolved.PatientID(), "", span, care)
+	if err != nil {
+		return t, err
+	}
+	var covered []moments
+	for _, o := range others {
+		covered = append(covered, moments{o.StartedAt(), o.EndedAt(timerStops)})
+		t.others = append(t.others, strconv.FormatInt(collections.Number(o.ID), 10))
+	}
+	t.parts = slices.DeleteFunc(without([]moments{span}, covered), func(m moments) bool { return m.length() < time.Second })
+	return t, nil
+}
+
+func logPart(tx core.App, resolved *collections.Escalation, userID string, part moments, left time.Duration, now time.Time) error {
+	notes := cmp.Or(resolved.ResolutionNotes().Reveal(), "Escalation "+strconv.FormatInt(resolved.Number(), 10)+" resolved.")
+	entry, err := collections.NewTimeEntry(tx, now)
+	if err != nil {
+		return err
+	}
+	entry.Fill(collections.TimeDraft{
+		PatientID: resolved.PatientID(), UserID: userID, Category: collections.Interactive, Activity: "other", Source: collections.TimeEscalation,
+		StartedAt: part.from, EndedAt: part.until, Seconds: int(part.length() / time.Second), EscalationID: resolved.Id, Notes: phi.Text(notes),
+	})
+	entry.SetOverlapSeconds(int(left / time.Second))
+	if err := tx.Save(entry); err != nil {
+		return fmt.Errorf("store escalation time: %w", err)
+	}
+	return audit.Append(tx, timeAudit(audit.TimeEntryCreate, entry, audit.System()), now)
+}
+
+// tell writes into the escalation's history what was not logged, and why.
+func (t escalationTime) tell(tx core.App, escalationID, by string, now time.Time) error {
+	logged := measure(t.parts)
+	if t.asked-logged < time.Second {
+		return nil
+	}
+	var why []string
+	if t.before >= time.Second {
+		why = append(why, lasting(t.before)+" of it lie before the escalation was opened")
+	}
+	if len(t.others) > 0 {
+		why = append(why, lasting(t.asked-t.before-logged)+" of it are in the time log already, as "+strings.Join(t.others, ", "))
+	}
+	detail := fmt.Sprintf("Logged %s of %s: %s.", lasting(logged), lasting(t.asked), strings.Join(why, "; "))
+	return collections.InsertEscalationEvent(tx, escalationID, "time_logged", by, phi.Text(detail), now)
+}
+
+// lasting says how long something is, in minutes and seconds.
+func lasting(d time.Duration) string {
+	minutes, seconds := int(d/time.Minute), int(d%time.Minute/time.Second)
+	switch {
+	case seconds == 0:
+		return plural(minutes, "minute")
+	case minutes == 0:
+		return plural(seconds, "second")
+	}
+	return plural(minutes, "minute") + " " + plural(seconds, "second")
+}
