@@ -71,7 +71,7 @@ type EvidenceAlert struct {
 // EvidenceReadings are the readings of a patient by devices that were the patient's then; from is included, to is not.
 func EvidenceReadings(app core.App, patientID string, from, to time.Time) ([]EvidenceReading, error) {
 	return queryAll[EvidenceReading](app, "read readings of the evidence", `SELECT o.id, o.observation_type, o.measured_at, o.device_id, o.source FROM observations o
-		WHERE o.patient = {:patient} AND o.measured_at >= {:first} AND o.measured_at < {:last} AND o.status = 'final' AND o.source != 'patient_portal'
+		WHERE o.patient = {:patient} AND o.measured_at >= {:first} AND o.measured_at < {:last} AND o.status = 'final' AND `+Transmitted("o")+`
 			AND EXISTS (SELECT 1 FROM device_assignments a WHERE a.patient = o.patient AND a.device_id = o.device_id AND a.assigned_at <= o.measured_at
 				AND (a.unassigned_at = '' OR a.unassigned_at > o.measured_at)) ORDER BY o.measured_at, o.id`,
 		dbx.Params{"patient": patientID, "first": Instant(from), "last": Instant(to)})
