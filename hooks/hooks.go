@@ -104,6 +104,7 @@ var table = []row{
 	{updating, []string{collections.Alerts}, ruled, (*hooks).guardAlert},
 	{saving, []string{collections.Escalations}, ruled, (*hooks).guardEscalation},
 	{saving, []string{collections.DeviceAssignments}, ruled, (*hooks).guardAssignment},
+	{updating, []string{collections.TimeEntries}, ruled, (*hooks).followTime},
 	{saving, []string{collections.PayerRates}, ruled, (*hooks).guardRate},
 	{saving, derived, ruled, refuseByHand("Records of this kind are written by the service alone.")},
 	{creating, []string{collections.Observations}, ruled, (*hooks).adoptObservation},

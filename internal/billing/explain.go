@@ -81,7 +81,7 @@ func (e *Engine) Explain(app core.App, patientID string, month Span, now time.Ti
 		return nil, err
 	}
 	over := e.Day(now) > month.End
-	_, left := e.planTime(f, e.PlanMonth(stretches[patientID], over), month, false)
+	_, left, _ := e.planConsented(f, stretches[patientID], month, over, false)
 	for _, code := range []string{FirstTen, FirstTwenty, NextTwenty, Interpretation} {
 		rule, ok := e.Rule(code, month.End)
 		if !ok {
@@ -129,7 +129,7 @@ func (e *Engine) explainDevice(app core.App, f *facts, month Span, now time.Time
 	for i, p := range periods {
 		windows[i] = window{Patient: f.id, Start: p.Start, End: p.End}
 	}
-	if err := fill(app, windows); err != nil {
+	if err := e.fill(app, map[string]*facts{f.id: f}, windows); err != nil {
 		return nil, err
 	}
 	setup := e.start(f, ruleOf(Setup), month)
@@ -306,7 +306,7 @@ func (e *Engine) nearDaysOf(app core.App, ids []string, today string) (list []Ne
 			windows = append(windows, window{Patient: id, Start: p.Start, End: p.End})
 		}
 	}
-	if err := fill(app, windows); err != nil {
+	if err := e.fill(app, patients, windows); err != nil {
 		return nil, err
 	}
 	needed := ruleOf(DeviceSupply).MinDays
