@@ -65,22 +65,22 @@ func (a *api) readEvidence(c *web.Call, entry *collections.BillingEntry) error {
 }
 
 func sectionsOf(e billing.Evidence) []section {
-	readings := section{name: "readings", title: "Days with readings", columns: []string{"day", "id", "observation_type", "measured_at", "device_id", "source"}, widths: []float64{2, 5, 3, 3, 3, 2}}
+	readings := section{name: "readings", title: "Days with readings", columns: []string{"day", "id", "observation_type", "measured_at", "device_id", "source", "origin"}, widths: []float64{2, 5, 3, 3, 3, 2, 2}}
 	for _, day := range e.Days {
 		for _, r := range day.Readings {
-			readings.rows = append(readings.rows, []any{day.Day, r.ID, r.Kind, instantOf(r.MeasuredAt), orNull(r.DeviceID), r.Source})
+			readings.rows = append(readings.rows, []any{day.Day, r.ID, r.Kind, instantOf(r.MeasuredAt), orNull(r.DeviceID), r.Source, r.Origin})
 		}
 		if len(day.Readings) == 0 {
-			readings.rows = append(readings.rows, []any{day.Day, nil, nil, nil, nil, nil})
+			readings.rows = append(readings.rows, []any{day.Day, nil, nil, nil, nil, nil, nil})
 		}
 	}
 	times := section{
-		name: "time_entries", title: "Time", widths: []float64{1, 3, 3, 2, 2, 2, 2, 2, 4, 5},
-		columns: []string{"id", "started_at", "ended_at", "duration_seconds", "category", "activity", "contact_method", "source", "author", "notes"},
+		name: "time_entries", title: "Time", widths: []float64{1, 3, 3, 3, 2, 2, 2, 2, 2, 4, 5},
+		columns: []string{"id", "started_at", "ended_at", "recorded_at", "duration_seconds", "category", "activity", "contact_method", "source", "author", "notes"},
 	}
 	for _, t := range e.Time {
 		times.rows = append(times.rows, []any{
-			collections.Number(t.ID), instantOf(t.StartedAt), instantOf(t.EndedAt), t.Seconds, t.Category, orNull(t.Activity), orNull(t.Contact), t.Source, t.Author,
+			collections.Number(t.ID), instantOf(t.StartedAt), instantOf(t.EndedAt), instantOf(t.RecordedAt), t.Seconds, t.Category, orNull(t.Activity), orNull(t.Contact), t.Source, t.Author,
 			orNull(t.Notes.Reveal()),
 		})
 	}
@@ -88,9 +88,9 @@ func sectionsOf(e billing.Evidence) []section {
 }
 
 func paperSections(e billing.Evidence) []section {
-	consents := section{name: "consents", title: "Consent to monitoring", columns: []string{"id", "method", "granted_at", "expires_at", "revoked_at", "recorded_by"}}
+	consents := section{name: "consents", title: "Consent to monitoring", columns: []string{"id", "method", "granted_at", "recorded_at", "expires_at", "revoked_at", "recorded_by"}}
 	for _, v := range e.Consents {
-		consents.rows = append(consents.rows, []any{collections.Number(v.ID), v.Method, instantOf(v.GrantedAt), instantOf(v.ExpiresAt), instantOf(v.RevokedAt), orNull(v.By)})
+		consents.rows = append(consents.rows, []any{collections.Number(v.ID), v.Method, instantOf(v.GrantedAt), instantOf(v.RecordedAt), instantOf(v.ExpiresAt), instantOf(v.RevokedAt), orNull(v.By)})
 	}
 	devices := section{
 		name: "device_assignments", title: "Devices",

@@ -137,8 +137,8 @@ func oracleMonths(c oracleCase, today string, add func(code, start, end, service
 	}
 	for month, list := range months {
 		slices.SortStableFunc(list, func(a, b oracleTime) int { return a.at.Compare(b.at) })
-		crossed := map[int]string{} // second of the month, by twenties, to the day
-		unnoted := map[int]bool{}   // twenties with undocumented time in them
+		crossed := map[int]string{}       // second of the month, by twenties, to the day
+		unnoted := map[int]bool{}         // twenties with undocumented time in them
 		second, ten, hazy := 0, "", false // when ten minutes were reached, and whether some of them are not documented
 		for _, e := range list {
 			for range e.seconds {
