@@ -261,6 +261,23 @@ func plant(t *testing.T, app core.App, n int, c oracleCase, user string) (patien
 		insert("devices", dbx.Params{"device_id": device, "status": "assigned", "patient": patient, "setup_completed_at": done})
 		insert("device_assignments", dbx.Params{"device_id": device, "patient": patient, "assigned_at": stamp(h[0]), "unassigned_at": stamp(h[1])})
 	}
+	plantDays(t, app, patient, c)
+	for i, e := range c.times {
+		note := ""
+		if e.noted {
+			note = "sealed"
+		}
+		insert("time_entries", dbx.Params{
+			"id": fmt.Sprintf("%015d", n*10000+i), "patient": patient, "user": user, "category": e.category, "source": e.source, "started_at": stamp(e.at),
+			"ended_at": stamp(e.at.Add(time.Duration(e.seconds) * time.Second)), "duration_seconds": e.seconds, "notes": note,
+		})
+	}
+	return patient
+}
+
+// plantDays stores the days with data of a case.
+func plantDays(t *testing.T, app core.App, patient string, c oracleCase) {
+	t.Helper()
 	for _, r := range c.readings {
 		counts := 0
 		for _, h := range c.held {
@@ -275,17 +292,6 @@ func plant(t *testing.T, app core.App, n int, c oracleCase, user string) (patien
 			t.Fatal(err)
 		}
 	}
-	for i, e := range c.times {
-		note := ""
-		if e.noted {
-			note = "sealed"
-		}
-		insert("time_entries", dbx.Params{
-			"id": fmt.Sprintf("%015d", n*10000+i), "patient": patient, "user": user, "category": e.category, "source": e.source, "started_at": stamp(e.at),
-			"ended_at": stamp(e.at.Add(time.Duration(e.seconds) * time.Second)), "duration_seconds": e.seconds, "notes": note,
-		})
-	}
-	return patient
 }
 
 func storedEntries(t *testing.T, app core.App, patient string) (lines []string) {
