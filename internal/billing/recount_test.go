@@ -121,3 +121,31 @@ func (p oraclePractice) withdraw(t *testing.T, dice *rand.Rand) {
 		plantDays(t, p.app, patient, c)
 	}
 }
+
+// What was reviewed stays what somebody read; voided, the code that the facts came to is made in its place.
+func TestLateSixteenthDay(t *testing.T) {
+	d := newDesk(t, newCodes)
+	patient := d.patient(wears("2026-01-01", "", "2026-01-05", 15))
+	d.run(billing.DeviceJob, "2026-02-10 12:00")
+	short := d.entry(patient, billing.ShortSupply)
+	if _, got := d.do(short, d.e.Review(d.by, "", "", false, moved)); got != "" {
+		t.Fatal(got)
+	}
+	d.exec(`INSERT INTO reading_days (patient, day, observation_type, first_observation, readings, device_readings) VALUES ({:p}, '2026-01-25', 'weight', 'x', 1, 1)`,
+		dbx.Params{"p": patient})
+	d.want("reviewed", skips(d.run(billing.DeviceJob, "2026-02-11 12:00"), patient), "99454 billed_as_99445")
+	if _, got := d.do(short, d.e.Void("Sixteen days", moved)); got != "" {
+		t.Fatal(got)
+	}
+	d.run(billing.DeviceJob, "2026-02-12 12:00")
+	d.want("voided", d.entries(patient), "99445 2026-02-03 1, 99454 2026-02-03 1")
+
+	grown := d.patient(talked("2026-01-10 09:00", 12))
+	d.run(billing.TimeJob, "2026-02-03 09:00")
+	ten := d.entry(grown, billing.FirstTen)
+	d.exec("UPDATE time_entries SET duration_seconds = 1200 WHERE patient = {:p}", dbx.Params{"p": grown})
+	reviewed, got := d.do(ten, d.e.Review(d.by, "", "", false, moved))
+	if got != "" || reviewed.CPTCode() != billing.FirstTwenty || reviewed.Minutes() != 20 || reviewed.AmountCents() != 4787 {
+		t.Errorf("ten minutes that became twenty are reviewed as %s, %d minutes, %d cents: %s", reviewed.CPTCode(), reviewed.Minutes(), reviewed.AmountCents(), got)
+	}
+}
