@@ -127,6 +127,8 @@ func BillTime(tx core.App, entryID, timeID string, now time.Time) error {
 // RaisedEntry is what an entry that still waits for review becomes when there is more to bill.
 type RaisedEntry struct {
 	ID, ServiceDate string
+	CPTCode         string // "" stays
+	Days            *int   // with data; nil for a code without days
 	Minutes, Units  int
 	AmountCents     int64 // expected
 	ChargeCents     int64 // asked for; 0 for what is expected
@@ -140,10 +142,11 @@ func RaiseBillingEntry(tx core.App, r RaisedEntry, now time.Time) error {
 	if err != nil {
 		return wrap(err, "encode evidence")
 	}
-	return exec(tx, "raise billing entry", `UPDATE billing_entries SET units = {:units}, duration_minutes = {:minutes}, service_date = {:service},
+	return exec(tx, "raise billing entry", `UPDATE billing_entries SET cpt_code = COALESCE(NULLIF({:code}, ''), cpt_code), transmission_days = COALESCE({:days}, transmission_days),
+		units = {:units}, duration_minutes = {:minutes}, service_date = {:service},
 		amount_cents = {:amount}, charge_cents = {:charge}, evidence = {:evidence}, warnings = {:warnings}, attested = FALSE, updated_at = {:now}
 		WHERE id = {:id} AND lifecycle_status = 'pending_review'`, dbx.Params{
-		"id": r.ID, "units": r.Units, "minutes": r.Minutes, "service": r.ServiceDate, "evidence": string(evidence), "warnings": jsonList(r.Warnings),
+		"id": r.ID, "code": r.CPTCode, "days": r.Days, "units": r.Units, "minutes": r.Minutes, "service": r.ServiceDate, "evidence": string(evidence), "warnings": jsonList(r.Warnings),
 		"amount": r.AmountCents, "charge": cmp.Or(r.ChargeCents, r.AmountCents), "now": Instant(now),
 	})
 }

@@ -16,6 +16,7 @@ type EvidenceReading struct {
 	MeasuredAt string `db:"measured_at"`
 	DeviceID   string `db:"device_id"`
 	Source     string `db:"source"`
+	Origin     string `db:"origin"`
 }
 
 // EvidenceTime is time that the entry bills.
@@ -23,6 +24,7 @@ type EvidenceTime struct {
 	ID          string   `db:"id"`
 	StartedAt   string   `db:"started_at"`
 	EndedAt     string   `db:"ended_at"`
+	RecordedAt  string   `db:"created_at"` // when it was written down
 	Seconds     int      `db:"seconds"`
 	Category    string   `db:"category"`
 	Activity    string   `db:"activity"`
@@ -30,7 +32,6 @@ type EvidenceTime struct {
 	Source      string   `db:"source"`
 	AutoStopped bool     `db:"auto_stopped"`
 	Author      string   `db:"author"`
-	RecordedAt  string   `db:"created_at"`
 	AttestedBy  string   `db:"attested_by"`
 	AttestedAt  string   `db:"attested_at"`
 	Sealed      string   `db:"notes"`
@@ -42,9 +43,11 @@ type EvidenceConsent struct {
 	ID        string `db:"id"`
 	Method    string `db:"method"`
 	GrantedAt string `db:"granted_at"`
-	ExpiresAt string `db:"expires_at"`
-	RevokedAt string `db:"revoked_at"`
-	By        string `db:"recorded_by"`
+	// RecordedAt is when it was written down.
+	RecordedAt string `db:"created_at"`
+	ExpiresAt  string `db:"expires_at"`
+	RevokedAt  string `db:"revoked_at"`
+	By         string `db:"recorded_by"`
 }
 
 // EvidenceAssignment is a stretch in which the patient held a device.
@@ -73,8 +76,9 @@ type EvidenceAlert struct {
 
 // EvidenceReadings are the readings of a patient by devices that were the patient's then; from is included, to is not.
 func EvidenceReadings(app core.App, patientID string, from, to time.Time) ([]EvidenceReading, error) {
-	return queryAll[EvidenceReading](app, "read readings of the evidence", `SELECT o.id, o.observation_type, o.measured_at, o.device_id, o.source FROM observations o
-		WHERE o.patient = {:patient} AND o.measured_at >= {:first} AND o.measured_at < {:last} AND o.status = 'final' AND o.source != 'patient_portal'
+	return queryAll[EvidenceReading](app, "read readings of the evidence", `SELECT o.id, o.observation_type, o.measured_at, o.device_id, o.source,
+			CASE WHEN o.origin = '' THEN 'device' ELSE o.origin END AS origin FROM observations o
+		WHERE o.patient = {:patient} AND o.measured_at >= {:first} AND o.measured_at < {:last} AND o.status = 'final' AND `+Transmitted("o")+`
 			AND EXISTS (SELECT 1 FROM device_assignments a WHERE a.patient = o.patient AND a.device_id = o.device_id AND a.assigned_at <= o.measured_at
 				AND (a.unassigned_at = '' OR a.unassigned_at > o.measured_at)) ORDER BY o.measured_at, o.id`,
 		dbx.Params{"patient": patientID, "first": Instant(from), "last": Instant(to)})
@@ -103,7 +107,7 @@ func EvidenceTimes(app core.App, patientID, entryID string, named []string, cate
 
 // EvidenceConsents are the consents of a patient to monitoring.
 func EvidenceConsents(app core.App, patientID string) ([]EvidenceConsent, error) {
-	return queryAll[EvidenceConsent](app, "read consents of the evidence", `SELECT id, method, granted_at, expires_at, revoked_at, recorded_by FROM consents
+	return queryAll[EvidenceConsent](app, "read consents of the evidence", `SELECT id, method, granted_at, created_at, expires_at, revoked_at, recorded_by FROM consents
 		WHERE patient = {:patient} AND type = 'rpm' ORDER BY granted_at, id`, dbx.Params{"patient": patientID})
 }
 

@@ -47,12 +47,17 @@ type DatedReading struct {
 	FromDevice bool   `db:"from_device"` // which the patient held then
 }
 
-// ReadingsOfDays are the readings that hold, in order; what came from a source without devices is from none.
-func ReadingsOfDays(app core.App, d Days, deviceless string) (found []DatedReading, err error) {
-	err = app.DB().Select("id", "observation_type", "measured_at", "(source != {:deviceless} AND device_id != '' AND patient IS ("+
+// Transmitted is the condition that no person typed the reading of an observation: it came from a device, a program or a vendor's file. One
+// that was stored before its origin was noted has the origin of its source.
+func Transmitted(observation string) string {
+	return "(" + observation + ".origin IN ('device', 'machine', 'import') OR " + observation + ".origin = '' AND " + observation + ".source = 'gateway')"
+}
+
+// ReadingsOfDays are the readings that hold, in order; what a person typed is from no device, whichever they named.
+func ReadingsOfDays(app core.App, d Days) (found []DatedReading, err error) {
+	err = app.DB().Select("id", "observation_type", "measured_at", "("+Transmitted("observations")+" AND device_id != '' AND patient IS ("+
 		DeviceHolderQuery("observations.device_id", "observations.measured_at")+")) AS from_device").From(Observations).
-		Where(Every(append(d.where("measured_at", Instant), dbx.HashExp{"status": StatusFinal}))).
-		AndBind(dbx.Params{"deviceless": deviceless}).OrderBy("measured_at", "id").All(&found)
+		Where(Every(append(d.where("measured_at", Instant), dbx.HashExp{"status": StatusFinal}))).OrderBy("measured_at", "id").All(&found)
 	return found, wrap(err, "count days with data")
 }
 

@@ -24,6 +24,9 @@ const (
 // TimeEntry is a stretch of a person's work for a patient.
 type TimeEntry struct{ core.BaseRecordProxy }
 
+// AsTimeEntry reads a record of the time entries collection as a TimeEntry.
+func AsTimeEntry(record *core.Record) *TimeEntry { return as[TimeEntry](record) }
+
 // NewTimeEntry returns an unsaved entry with the next number.
 func NewTimeEntry(app core.App, now time.Time) (*TimeEntry, error) {
 	return fresh[TimeEntry](app, TimeEntries, map[string]any{"created_at": Instant(now), "updated_at": Instant(now)})

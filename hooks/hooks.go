@@ -104,6 +104,7 @@ var table = []row{
 	{updating, []string{collections.Alerts}, ruled, (*hooks).guardAlert},
 	{saving, []string{collections.Escalations}, ruled, (*hooks).guardEscalation},
 	{saving, []string{collections.DeviceAssignments}, ruled, (*hooks).guardAssignment},
+	{updating, []string{collections.TimeEntries}, ruled, (*hooks).followTime},
 	{saving, []string{collections.PayerRates}, ruled, (*hooks).guardRate},
 	{saving, []string{collections.Orders}, ruled, refuseByHand("Orders are recorded through the API, and stay as they are.")},
 	{saving, []string{collections.FeeSchedule}, ruled, (*hooks).guardFee},

@@ -2,10 +2,13 @@ package hooks
 
 import (
 	"errors"
+	"slices"
+	"time"
 
 	validation "github.com/pocketbase/ozzo-validation/v4"
 	"github.com/pocketbase/pocketbase/core"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/observations"
@@ -58,5 +61,17 @@ func (h *hooks) guardAssignment(e *core.RecordEvent) error {
 	if err := devices.GuardAssignment(e.App, e.Record); err != nil {
 		return err
 	}
-	return observations.FollowAssignment(e.App, e.Record, h.Zone, e.Next)
+	before := collections.AsDeviceAssignment(e.Record.Original()).PatientID()
+	if err := observations.FollowAssignment(e.App, e.Record, h.Zone, e.Next); err != nil {
+		return err
+	}
+	for _, patient := range slices.Compact([]string{before, collections.PatientOf(e.Record)}) {
+		if patient == "" {
+			continue // nobody's before
+		}
+		if err := h.recheck(e, patient, time.Time{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"log/slog"
+	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 	"github.com/pocketbase/pocketbase/tools/router"
@@ -32,7 +33,10 @@ func (h *hooks) guardMember(e *core.RecordEvent) error {
 
 // guardConsent makes a new consent complete and lets an old one be revoked, and nothing else.
 func (h *hooks) guardConsent(e *core.RecordEvent) error {
-	return unless(patients.GuardConsent(e.App, e.Record, writerOf(e.Record), h.Clock()), e)
+	if err := unless(patients.GuardConsent(e.App, e.Record, writerOf(e.Record), h.Clock()), e); err != nil {
+		return err
+	}
+	return h.recheck(e, collections.PatientOf(e.Record), time.Time{})
 }
 
 // guardThresholds checks bounds whoever writes them, logs what changes, and ranks the patient anew.

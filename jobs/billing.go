@@ -17,6 +17,12 @@ func bill(job billing.Job) func(Engines, context.Context, core.App) (counts, err
 	}
 }
 
+// recheckEvidence looks for claims whose facts do not hold any more.
+func recheckEvidence(e Engines, ctx context.Context, app core.App) (counts, error) {
+	seen, marked, err := e.Billing.RecheckAll(ctx, app, e.Clock.Now())
+	return counts{"claims": seen, "changed": marked}, err
+}
+
 func stopTimers(e Engines, _ context.Context, app core.App) (counts, error) {
 	stopped, err := e.Billing.StopTimers(app, e.Clock.Now())
 	return counts{"stopped": stopped}, err

@@ -96,6 +96,7 @@ var table = []job{
 	{"device billing", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(2, 0, 0))), bill(billing.DeviceJob)},
 	{"smart billing engine", gocron.CronJob("0 */4 * * *", false), bill(billing.SmartJob)},
 	{"billing sums", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(3, 0, 0))), recountBilling},
+	{"billing evidence", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(3, 20, 0))), recheckEvidence}, // after the days were counted anew
 	{"running timers", gocron.CronJob("*/5 * * * *", false), stopTimers},
 	{"reading sums", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(3, 10, 0))), recountReadings},
 	{"audit verification", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(4, 0, 0))), verifyAudit},

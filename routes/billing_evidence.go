@@ -65,13 +65,13 @@ func (a *api) readEvidence(c *web.Call, entry *collections.BillingEntry) error {
 }
 
 func sectionsOf(e billing.Evidence) []section {
-	readings := section{name: "readings", title: "Days with readings", columns: []string{"day", "id", "observation_type", "measured_at", "device_id", "source"}, widths: []float64{2, 5, 3, 3, 3, 2}}
+	readings := section{name: "readings", title: "Days with readings", columns: []string{"day", "id", "observation_type", "measured_at", "device_id", "source", "origin"}, widths: []float64{2, 5, 3, 3, 3, 2, 2}}
 	for _, day := range e.Days {
 		for _, r := range day.Readings {
-			readings.rows = append(readings.rows, []any{day.Day, r.ID, r.Kind, instantOf(r.MeasuredAt), orNull(r.DeviceID), r.Source})
+			readings.rows = append(readings.rows, []any{day.Day, r.ID, r.Kind, instantOf(r.MeasuredAt), orNull(r.DeviceID), r.Source, r.Origin})
 		}
 		if len(day.Readings) == 0 {
-			readings.rows = append(readings.rows, []any{day.Day, nil, nil, nil, nil, nil})
+			readings.rows = append(readings.rows, []any{day.Day, nil, nil, nil, nil, nil, nil})
 		}
 	}
 	times := section{
@@ -91,9 +91,9 @@ func sectionsOf(e billing.Evidence) []section {
 }
 
 func paperSections(e billing.Evidence) []section {
-	consents := section{name: "consents", title: "Consent to monitoring", columns: []string{"id", "method", "granted_at", "expires_at", "revoked_at", "recorded_by"}}
+	consents := section{name: "consents", title: "Consent to monitoring", columns: []string{"id", "method", "granted_at", "recorded_at", "expires_at", "revoked_at", "recorded_by"}}
 	for _, v := range e.Consents {
-		consents.rows = append(consents.rows, []any{collections.Number(v.ID), v.Method, instantOf(v.GrantedAt), instantOf(v.ExpiresAt), instantOf(v.RevokedAt), orNull(v.By)})
+		consents.rows = append(consents.rows, []any{collections.Number(v.ID), v.Method, instantOf(v.GrantedAt), instantOf(v.RecordedAt), instantOf(v.ExpiresAt), instantOf(v.RevokedAt), orNull(v.By)})
 	}
 	devices := section{
 		name: "device_assignments", title: "Devices",

@@ -32,8 +32,9 @@ func (c *clinic) bill(patient, code, day string, moves ...string) string {
 // books is a clinic with a few claims: 47.87 paid with 40.50, 38.49 denied, 43.02 pending, and one voided.
 func books(t *testing.T) (c *clinic, patient string) {
 	c = newClinic(t)
-	patient = c.enrol(object{"icd10_codes": []string{"I10"}, "first_name": "=Ada"})
+	patient = c.enrol(object{"icd10_codes": []string{"I10"}, "first_name": "=Ada", "primary_provider_id": c.people[access.Provider].Number()})
 	c.consent(patient)
+	c.talk(patient, "2026-01-04T14:00:00Z", 40)
 	c.bill(patient, "99457", "2026-01-05", "review", "submit", "pay")
 	c.bill(patient, "99458", "2026-01-06", "review", "submit", "deny")
 	c.bill(patient, "99454", "2026-01-14")

@@ -37,6 +37,15 @@ func (c *clinic) consent(patient string) {
 	c.ask(access.MA, "POST", "/patients/"+patient+"/consents/", object{"type": "rpm", "method": "written", "granted_at": "2025-11-01"}).want(201)
 }
 
+// talk logs minutes with a patient by telephone.
+func (c *clinic) talk(patient, start string, minutes int) reply {
+	c.t.Helper()
+	return c.ask(access.Nurse, "POST", "/time-entries/", object{
+		"patient_id": patient, "category": "interactive", "activity": "phone_call", "contact_method": "phone", "started_at": start,
+		"duration_seconds": minutes * 60, "notes": "Talked",
+	}).want(201)
+}
+
 func TestDeviceBilling(t *testing.T) {
 	c := newClinic(t)
 	id := c.enrol(object{"icd10_codes": []string{"I10"}})
@@ -83,6 +92,7 @@ func TestClaimMoves(t *testing.T) {
 	c := newClinic(t)
 	id := c.enrol(object{"icd10_codes": []string{"I10"}, "last_name": "=Lovelace", "primary_provider_id": c.people[access.Provider].Number()})
 	c.consent(id)
+	c.talk(id, "2026-01-14T14:00:00Z", 20)
 	payer := c.ask(access.DataMonitor, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC"}).want(201).object()
 	c.ask(access.DataMonitor, "POST", "/billing/payers/", object{"name": "Other", "payer_id": "ac"}).wantFields("payer_id")
 	for _, rate := range []any{-1, 10.005, 1e9, "5"} {
@@ -98,7 +108,7 @@ func TestClaimMoves(t *testing.T) {
 	}
 	make(object{"duration_minutes": 1441}).wantFields("duration_minutes")
 	make(object{"duration_minutes": 0}).wantFields("duration_minutes")
-	make(object{"cpt_code": "99445"}).wantFields("cpt_code")
+	make(object{"cpt_code": "99445", "service_date": "2025-12-31"}).wantFields("cpt_code") // since 2026
 	make(object{"service_date": "2026-01-16"}).wantFields("service_date")
 	make(object{"icd10_codes": []string{"nonsense"}}).wantFields("icd10_codes.0")
 	first := make(nil).want(201).wantAt(object{"amount": 47.87, "payer": "Self-pay", "auto_generated": false, "status": "pending", "claim_id": "CLM-2026-000001", "rendering_provider": "Person, Test"})

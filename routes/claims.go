@@ -178,9 +178,10 @@ func (a *api) readCorrections(c *web.Call, checks *input.Checks, f input.Object)
 
 // batchResult says what became of one entry of a batch.
 type batchResult struct {
-	ID     string  `json:"id"`
-	Status string  `json:"status"`
-	Reason *string `json:"reason"`
+	ID       string   `json:"id"`
+	Status   string   `json:"status"`
+	Reason   *string  `json:"reason"`
+	Warnings []string `json:"warnings,omitempty"` // every reason for which the facts do not bear it out
 }
 
 // maxBatch is how many entries one call may submit.
@@ -220,6 +221,7 @@ func (a *api) submitClaims(c *web.Call) error {
 				result, submitted = batchResult{ID: id, Status: billing.Submitted}, submitted+1
 			} else if errors.As(err, &refused) && refused.Kind != fault.Internal {
 				result.Reason = orNull(refused.Code)
+				result.Warnings, _ = refused.Extra["warnings"].([]string)
 			} else {
 				return err
 			}

@@ -53,9 +53,10 @@ func newClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 		SignInURL: "https://vigil.example.org",
 	})
 	c.auth = authority
+	money := billing.New(billing.Settings{Zone: newYork, MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour, LiveContactFrom: "2026-01-01"})
 	hooks.Bind(c.app, hooks.Engines{
 		Directory: directory, Zone: newYork, Clock: func() time.Time { return c.now },
-		Forget: authority.Forget, Wake: func() {}, WakeMailer: func() {}, Auth: authority,
+		Forget: authority.Forget, Wake: func() {}, WakeMailer: func() {}, Auth: authority, Billing: money,
 	})
 	if err := directory.Build(c.app); err != nil {
 		t.Fatal(err)
@@ -63,7 +64,6 @@ func newClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	for _, role := range access.Roles {
 		c.people[role] = vigiltest.User(t, c.app, role)
 	}
-	money := billing.New(billing.Settings{Zone: newYork, MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour, LiveContactFrom: "2026-01-01"})
 	engines := routes.Engines{
 		Options: web.Options{
 			PublicURL: "https://vigil.example.org", Zone: newYork, Log: slog.New(slog.DiscardHandler), Clock: func() time.Time { return c.now },

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/pocketbase/pocketbase/core"
+
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
@@ -176,7 +178,13 @@ func (a *api) withdraw(c *web.Call, o observations.Observation) error {
 	if err != nil {
 		return err
 	}
-	if o, err = a.Readings.Withdraw(c.App, o.ID, reason, c.Actor(), c.Now); err != nil {
+	err = c.App.RunInTransaction(func(tx core.App) error {
+		if o, err = a.Readings.Withdraw(tx, o.ID, reason, c.Actor(), c.Now); err != nil {
+			return err
+		}
+		return a.Billing.Recheck(tx, o.PatientID, o.Reading.MeasuredAt, c.Now)
+	})
+	if err != nil {
 		return err
 	}
 	a.Transmissions.Wake() // the EMR's copy is to follow

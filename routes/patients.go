@@ -259,6 +259,7 @@ type consentView struct {
 	RevokedAt         *string `json:"revoked_at"`
 	RevokedBy         *string `json:"revoked_by"`
 	RevokeReason      *string `json:"revoke_reason"`
+	RecordedAt        *string `json:"recorded_at"` // granted_at says since when it holds, this when it was written down
 	CreatedAt         *string `json:"created_at"`
 }
 
@@ -270,7 +271,7 @@ func viewConsent(c *web.Call, consent *collections.Consent) consentView {
 		ObtainedBy: orNull(consent.ObtainedBy()), RecordedBy: orNull(consent.RecordedBy()),
 		DocumentReference: orNull(consent.DocumentReference().Reveal()), Notes: orNull(consent.Notes().Reveal()),
 		RevokedAt: instantOrNull(consent.RevokedAt()), RevokedBy: orNull(consent.RevokedBy()), RevokeReason: orNull(consent.RevokeReason().Reveal()),
-		CreatedAt: instantOrNull(consent.CreatedAt()),
+		RecordedAt: instantOrNull(consent.CreatedAt()), CreatedAt: instantOrNull(consent.CreatedAt()),
 	}
 	if c.Caller.Role == access.Patient {
 		view.ObtainedBy, view.RecordedBy, view.RevokedBy = nil, nil, nil

@@ -117,9 +117,9 @@ func (e *Engine) apply(tx core.App, t tariff, drafts []draft, now time.Time) (cr
 		return nil, err
 	}
 	for i, d := range drafts {
-		id, event := ids[i], audit.BillingCreate
+		id, event, old := ids[i], audit.BillingCreate, any(nil)
 		if d.raises != nil {
-			id, event = d.raises.ID, audit.BillingUpdate
+			id, event, old = d.raises.ID, audit.BillingUpdate, d.raises.Code
 			err = raise(tx, t, d, now)
 		}
 		if err != nil {
@@ -133,7 +133,7 @@ func (e *Engine) apply(tx core.App, t tariff, drafts []draft, now time.Time) (cr
 		}
 		err := chain.Add(audit.Entry{
 			Event: event, Actor: audit.System(), ResourceType: audit.ResourceBillingEntry, ResourceID: id, PatientID: d.patient.id,
-			Changes: audit.Changes{"lifecycle_status": {New: PendingReview}, "cpt_code": {New: d.code}, "units": {New: d.units}},
+			Changes: audit.Changes{"lifecycle_status": {New: PendingReview}, "cpt_code": {Old: old, New: d.code}, "units": {New: d.units}},
 		}, now)
 		if err != nil {
 			return nil, err
@@ -221,7 +221,7 @@ func firstCodes(codes []string) []string { return codes[:min(len(codes), maxDiag
 // raise gives an entry that still waits for review more units.
 func raise(tx core.App, t tariff, d draft, now time.Time) error {
 	return collections.RaiseBillingEntry(tx, collections.RaisedEntry{
-		ID: d.raises.ID, ServiceDate: d.service, Minutes: d.minutes, Units: d.units, Evidence: d.evidence, Warnings: d.warnings,
+		ID: d.raises.ID, CPTCode: d.code, Days: d.days, ServiceDate: d.service, Minutes: d.minutes, Units: d.units, Evidence: d.evidence, Warnings: d.warnings,
 		AmountCents: int64(t.rate(d.patient.payer, d.code, d.service)) * int64(d.units),
 		ChargeCents: int64(t.charge(d.patient.payer, d.code, d.service)) * int64(d.units),
 	}, now)

@@ -70,6 +70,7 @@ const (
 	MissingPrimary    = "missing_primary_code"
 	Overlaps99457     = "overlaps_99457"
 	UnknownICD10      = "unknown_icd10"
+	EvidenceChanged   = "evidence_changed"
 )
 
 // Move is a change of a claim's state, with what it writes. Source: docs/decisions/billing.md, "Claim state machine".
@@ -127,13 +128,16 @@ func (e *Engine) Do(app core.App, entryID string, m Move, by audit.Actor, now ti
 		if err == nil && m.after != nil {
 			err = m.after(tx, entry)
 		}
+		if err == nil && !(existing{Status: m.To}).holds() { // others may stand on it
+			err = e.Recheck(tx, entry.PatientID(), ParseDay(entry.PeriodStart()), now)
+		}
 		return err
 	})
 	return entry, err
 }
 
-// Review approves an entry for submission. It is refused while something is missing, while escalation time is not attested, and for a possible
-// duplicate without a reason.
+// Review approves an entry for submission. It is refused while the facts do not bear the entry out, while escalation time is not attested, and
+// for a possible duplicate without a reason.
 func (e *Engine) Review(by audit.Actor, notes, override string, attested bool, now time.Time) Move {
 	m := Move{Name: "review", From: []string{PendingReview}, To: Reviewed, event: audit.BillingReview, detail: notes}
 	m.set = map[string]any{collections.EntryReviewedBy: by.Email, collections.EntryReviewedAt: collections.Instant(now)}
@@ -141,63 +145,9 @@ func (e *Engine) Review(by audit.Actor, notes, override string, attested bool, n
 		if e.RequireSecondPerson && entry.Source() == ByHand && strings.EqualFold(entry.CreatedBy(), by.Email) {
 			return fault.State("invalid_state", "Somebody else must review an entry that you made.")
 		}
-		warnings, err := e.refresh(tx, entry)
-		if err != nil {
-			return err
-		}
-		if err := e.attest(tx, entry, by, attested, now); err != nil {
-			return err
-		}
-		if warnings, err = e.timeWarnings(tx, entry, warnings); err != nil {
-			return err
-		}
-		if i := slices.Index(warnings, AttestInteraction); i >= 0 {
-			warnings = slices.Delete(warnings, i, i+1)
-			entry.Set(collections.EntryAttested, true)
-		}
-		if slices.Contains(warnings, PossibleDuplicate) && override == "" {
-			return fault.State("duplicate_entry", "Another entry covers the same service: give an override_reason.")
-		}
-		for _, w := range warnings {
-			if strings.HasPrefix(w, "missing_") && w != MissingPrimary {
-				return fault.State("invalid_state", "Something is still missing: "+w+".").With("warnings", warnings)
-			}
-		}
-		entry.Set(collections.EntryOverrideReason, override)
-		entry.Set(collections.EntryWarnings, warnings)
-		return nil
+		return e.checkReview(tx, entry, by, override, attested, now)
 	}
 	return m
-}
-
-// refresh takes away warnings about what has been recorded since.
-func (e *Engine) refresh(tx core.App, entry *collections.BillingEntry) ([]string, error) {
-	patients, err := e.load(tx, []string{entry.PatientID()}, entry.PeriodStart())
-	if err != nil {
-		return nil, err
-	}
-	f := patients[entry.PatientID()]
-	f.diagnoses = append(f.diagnoses, entry.ICD10Codes()...)
-	missing := e.missing(f, entry.ServiceDate())
-	unnoted, err := collections.UnnotedTime(tx, entry.Id)
-	if err != nil {
-		return nil, err
-	}
-	warnings := slices.DeleteFunc(entry.Warnings(), func(w string) bool {
-		switch w {
-		case MissingConsent, MissingDiagnosis:
-			return !slices.Contains(missing, w)
-		case MissingSetup:
-			return f.educated != ""
-		case MissingNote:
-			return !unnoted
-		}
-		return false
-	})
-	if len(f.diagnoses) > 0 && len(entry.ICD10Codes()) == 0 {
-		entry.Set(collections.EntryICD10Codes, firstCodes(f.diagnoses))
-	}
-	return warnings, nil
 }
 
 // Return sends a reviewed entry back.
@@ -218,8 +168,14 @@ func (e *Engine) Submit(reference string, at, now time.Time) Move {
 	}
 	return Move{
 		Name: "submit", From: []string{Reviewed}, To: Submitted, event: audit.BillingSubmit, detail: reference,
-		check: func(tx core.App, entry *collections.BillingEntry) error { return e.preflight(tx, entry, now) },
-		set:   map[string]any{collections.EntrySubmissionReference: reference, collections.EntryOriginalReference: reference, collections.EntrySubmittedAt: collections.Instant(at)},
+		check: func(tx core.App, entry *collections.BillingEntry) error {
+			if err := e.checkSubmit(tx, entry, now); err != nil {
+				return err
+			}
+			entry.Set(collections.EntryWarnings, withoutRejections(entry.Warnings()))
+			return e.preflight(tx, entry, now)
+		},
+		set: map[string]any{collections.EntrySubmissionReference: reference, collections.EntryOriginalReference: reference, collections.EntrySubmittedAt: collections.Instant(at)},
 	}
 }
 
@@ -270,22 +226,10 @@ func (e *Engine) Resubmit(c Corrections, reference string, now time.Time) Move {
 	m.Name, m.From, m.event = "resubmit", []string{Denied}, audit.BillingResubmit
 	delete(m.set, collections.EntryOriginalReference)
 	m.set[collections.EntryClaimFrequencyCode] = "7" // X12 837P: replacement of a prior claim
-	if c.ICD10Codes != nil {
-		m.set[collections.EntryICD10Codes] = c.ICD10Codes
-	}
-	if c.ServiceDate != "" {
-		m.set[collections.EntryServiceDate] = c.ServiceDate
-	}
-	if c.Minutes != nil {
-		m.set[collections.EntryMinutes] = *c.Minutes
-	}
 	if c.Notes != nil {
 		m.set[collections.EntryNotes] = *c.Notes
 	}
-	m.check = func(_ core.App, entry *collections.BillingEntry) error {
-		entry.Set(collections.EntryResubmissionCount, entry.ResubmissionCount()+1)
-		return nil
-	}
+	m.check = func(tx core.App, entry *collections.BillingEntry) error { return e.checkResubmit(tx, entry, c, now) }
 	return m
 }
 

@@ -47,7 +47,7 @@ func TestMovesOfClaims(t *testing.T) {
 		"resubmit": {billing.Denied: billing.Submitted},
 	}
 	d := newDesk(t)
-	entry := d.made(d.patient(), billing.FirstTwenty, "2026-01-14", 20, "2026-01-15 09:00")
+	entry := d.made(d.patient(talked("2026-01-14 09:00", 20)), billing.FirstTwenty, "2026-01-14", 20, "2026-01-15 09:00")
 	told := func() (n int) { // what a move leaves behind, beside the entry
 		if err := d.app.DB().NewQuery("SELECT (SELECT COUNT(*) FROM audit_log) + (SELECT COUNT(*) FROM announcements)").Row(&n); err != nil {
 			t.Fatal(err)
@@ -81,7 +81,7 @@ func TestMovesOfClaims(t *testing.T) {
 // What each move writes.
 func TestWhatMovesWrite(t *testing.T) {
 	d := newDesk(t)
-	entry := d.made(d.patient(), billing.FirstTwenty, "2026-01-14", 20, "2026-01-15 09:00")
+	entry := d.made(d.patient(talked("2026-01-14 09:00", 25)), billing.FirstTwenty, "2026-01-14", 20, "2026-01-15 09:00")
 	columns := func(names string) (list []string) {
 		current, err := collections.FindBillingEntry(d.app, entry.Id)
 		if err != nil {
@@ -149,7 +149,7 @@ func TestReview(t *testing.T) {
 		_, got := d.do(entry, d.e.Review(d.by, "", override, attested, moved))
 		return got
 	}
-	patient := d.patient(withoutConsent, withoutDiagnosis)
+	patient := d.patient(withoutConsent, withoutDiagnosis, talked("2026-01-14 09:00", 20))
 	entry := d.made(patient, billing.FirstTwenty, "2026-01-14", 20, "2026-01-15 09:00")
 	d.want("without papers", review(entry, "", false), "invalid_state")
 	d.consents(patient, "2026-01-14 23:00", "")
@@ -161,12 +161,12 @@ func TestReview(t *testing.T) {
 		t.Errorf("reviewed with %s", got)
 	}
 
-	late := d.patient(withoutConsent)
+	late := d.patient(withoutConsent, talked("2026-01-14 10:00", 20))
 	entry = d.made(late, billing.FirstTwenty, "2026-01-14", 20, "2026-01-15 09:00")
 	d.consents(late, "2026-01-15 00:00", "") // a day after the service
 	d.want("with consent from the next day on", review(entry, "", false), "invalid_state")
 
-	double := d.patient()
+	double := d.patient(talked("2026-01-14 11:00", 20))
 	d.made(double, billing.FirstTwenty, "2026-01-14", 20, "2026-01-15 09:00")
 	entry = d.made(double, billing.FirstTwenty, "2026-01-20", 20, "2026-01-21 09:00")
 	d.want("a double without a reason", review(entry, "", false), "duplicate_entry")
@@ -178,11 +178,12 @@ func TestReview(t *testing.T) {
 	d.exec("UPDATE devices SET setup_completed_at = {:at} WHERE patient = {:p}", dbx.Params{"p": setup, "at": collections.Instant(at("2026-01-05 10:00"))})
 	d.want("recorded", review(entry, "", false), "")
 
-	alone := d.made(d.patient(), billing.NextTwenty, "2026-01-14", 20, "2026-01-15 09:00")
+	alone := d.made(d.patient(talked("2026-01-14 09:00", 40)), billing.NextTwenty, "2026-01-14", 20, "2026-01-15 09:00")
 	if !slices.Contains(alone.Warnings(), billing.MissingPrimary) {
 		t.Errorf("warned of %v", alone.Warnings())
 	}
-	d.want("the next twenty alone", review(alone, "", false), "") // a warning, and the payer's to refuse
+	d.want("the next twenty alone", review(alone, "", false), "invalid_state")
+	d.want("no word lifts that", review(alone, "Really", true), "invalid_state")
 }
 
 // Elapsed time of an escalation is billed on somebody's word alone, and time without a note not at all.
@@ -221,7 +222,7 @@ func TestReviewOfEscalationTime(t *testing.T) {
 // Where a practice asks for a second person, nobody reviews what they made themselves; what the engine made anybody may.
 func TestSecondPerson(t *testing.T) {
 	d := newDesk(t, func(s *billing.Settings) { s.RequireSecondPerson = true })
-	patient := d.patient(talked("2026-02-10 09:00", 20))
+	patient := d.patient(talked("2026-01-10 09:00", 20), talked("2026-02-10 09:00", 20))
 	mine := d.made(patient, billing.FirstTwenty, "2026-01-14", 20, "2026-01-15 09:00")
 	me, other := d.by, d.by
 	me.Email, other.Email = "BILLER@vigil.test", "other@vigil.test"

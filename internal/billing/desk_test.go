@@ -53,7 +53,7 @@ func at(text string) time.Time {
 // patient plants one with consent since November, a diagnosis, and what else is told of them.
 func (d *desk) patient(change ...func(*oracleCase)) string {
 	d.t.Helper()
-	c := oracleCase{zone: newYork, practice: newYork, consent: at("2025-11-01 12:00"), diagnosis: true}
+	c := oracleCase{zone: newYork, practice: newYork, consent: at("2025-11-01 12:00"), diagnosis: true, provided: true}
 	for _, apply := range change {
 		apply(&c)
 	}

@@ -18,6 +18,7 @@ type window struct {
 	Start   string `json:"s"`
 	End     string `json:"e"`
 	days    []string
+	beside  int // days with data that do not count, because there was no consent
 }
 
 // anchors finds the first day of the periods of every episode of every patient.
@@ -64,8 +65,8 @@ func periodsOf(anchors []string, in Span) (periods []Span) {
 	return periods
 }
 
-// fill reads the days with data of each window, from the days alone.
-func fill(app core.App, windows []window) error {
+// fill reads the days with data of each window that count, from the days alone.
+func (e *Engine) fill(app core.App, patients map[string]*facts, windows []window) error {
 	if len(windows) == 0 {
 		return nil
 	}
@@ -81,9 +82,22 @@ func fill(app core.App, windows []window) error {
 		if row.Days != "" {
 			windows[row.Key].days = strings.Split(row.Days, ",")
 			slices.Sort(windows[row.Key].days) // as a rule they come so
+			e.underConsentOnly(patients[windows[row.Key].Patient], &windows[row.Key])
 		}
 	}
 	return nil
+}
+
+// underConsentOnly leaves out the days of a window without consent.
+func (e *Engine) underConsentOnly(f *facts, w *window) {
+	period := Span{w.Start, w.End}
+	if f == nil || f.alwaysConsented(period) {
+		return
+	}
+	counts := e.underConsent(f, period)
+	w.beside = len(w.days)
+	w.days = slices.DeleteFunc(w.days, func(day string) bool { return !counts(day) })
+	w.beside -= len(w.days)
 }
 
 // DeviceEvidence is what a device entry rests on.
@@ -112,6 +126,9 @@ func (e *Engine) planDevice(f *facts, windows []window, lenient bool) (due []dra
 		period := Span{w.Start, w.End}
 		code := e.supplyCode(len(w.days), w.End)
 		if code == "" {
+			if lost := e.supplyCode(len(w.days)+w.beside, w.End); lost != "" && f.entryFor(lost, period) == nil {
+				skipped = append(skipped, Skip{f.id, lost, MissingConsent})
+			}
 			continue
 		}
 		supply := draft{
@@ -123,9 +140,11 @@ func (e *Engine) planDevice(f *facts, windows []window, lenient bool) (due []dra
 			skipped = appendManual(skipped, f, code, other)
 			continue
 		}
-		if instead, _ := e.Rule(code, w.End); f.entryFor(instead.Instead, period) != nil {
-			skipped = append(skipped, Skip{f.id, code, "billed_as_" + instead.Instead})
-			continue
+		if instead, _ := e.Rule(code, w.End); f.stands(instead.Instead, period) {
+			if supply.raises = e.growing(f, instead.Instead, period, len(w.days), 0); supply.raises == nil {
+				skipped, supplied = append(skipped, Skip{f.id, code, "billed_as_" + instead.Instead}), true
+				continue
+			}
 		}
 		if skip := e.admit(f, &supply, lenient); skip != nil {
 			skipped = append(skipped, *skip)

@@ -109,7 +109,8 @@ func TestPapersForDevices(t *testing.T) {
 		"no consent":                      {withoutConsent, "[missing_consent]", "99454 missing_consent"},
 		"no diagnosis":                    {withoutDiagnosis, "[missing_diagnosis]", "99454 missing_diagnosis"},
 		"neither":                         {func(c *oracleCase) { withoutConsent(c); withoutDiagnosis(c) }, "[missing_consent missing_diagnosis]", "99454 missing_consent"},
-		"consent on the last day":         {late("2026-02-03"), "[]", ""},
+		"consent after the first five":    {late("2026-01-10"), "none", "99454 missing_consent"},
+		"consent on the last day":         {late("2026-02-03"), "none", "99454 missing_consent"},
 		"consent a day later":             {late("2026-02-04"), "[missing_consent]", "99454 missing_consent"},
 		"archived on the last day":        {archivedAt("2026-02-03"), "[]", ""},
 		"archived before the period ends": {archivedAt("2026-02-02"), "none", ""},
@@ -152,8 +153,11 @@ func TestPeopleComeFirst(t *testing.T) {
 	d.run(billing.DeviceJob, "2026-02-10 12:00")
 	d.exec(`INSERT INTO reading_days (patient, day, observation_type, first_observation, readings, device_readings) VALUES ({:p}, '2026-01-25', 'weight', 'x', 1, 1)`,
 		dbx.Params{"p": patient})
-	d.want("a sixteenth day, late", skips(d.run(billing.DeviceJob, "2026-02-11 12:00"), patient), "99454 billed_as_99445")
-	d.want("the entry", d.entries(patient), "99445 2026-02-03 1")
+	d.want("a sixteenth day, late", skips(d.run(billing.DeviceJob, "2026-02-11 12:00"), patient), "")
+	d.want("the entry", d.entries(patient), "99454 2026-02-03 1")
+	if x := d.list(patient)[0]; *x.TransmissionDays() != 16 || x.AmountCents() != 4302 || x.ChargeCents() != 4302 {
+		t.Errorf("it has %v days and %d cents", *x.TransmissionDays(), x.AmountCents())
+	}
 }
 
 // A run looks forty-five days back from the last one that succeeded, so that one after a downtime makes up for what was missed.

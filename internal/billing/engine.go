@@ -198,7 +198,7 @@ func (e *Engine) windows(app core.App, patients map[string]*facts, span Span) (m
 		x := patients[w.Patient].entryFor(DeviceSupply, Span{w.Start, w.End})
 		return x != nil && x.Source != ByHand && !Undone(x.Status)
 	})
-	if err := fill(app, open); err != nil {
+	if err := e.fill(app, patients, open); err != nil {
 		return nil, err
 	}
 	byPatient := map[string][]window{}

@@ -80,14 +80,14 @@ func (e *Engine) Explain(app core.App, patientID string, month Span, now time.Ti
 	if err != nil {
 		return nil, err
 	}
-	over := e.Day(now) > month.End
-	_, left := e.planTime(f, e.PlanMonth(stretches[patientID], over), month, false)
+	over, counting := e.Day(now) > month.End, e.consented(f, stretches[patientID], month)
+	_, left, _ := e.planConsented(f, stretches[patientID], month, over, false)
 	for _, code := range []string{FirstTen, FirstTwenty, NextTwenty, Interpretation} {
 		rule, ok := e.Rule(code, month.End)
 		if !ok {
 			continue
 		}
-		have := CountedSeconds(stretches[patientID]) / 60
+		have := CountedSeconds(counting) / 60
 		if code == Interpretation {
 			have = sum.Interpretation
 		}
@@ -129,7 +129,7 @@ func (e *Engine) explainDevice(app core.App, f *facts, month Span, now time.Time
 	for i, p := range periods {
 		windows[i] = window{Patient: f.id, Start: p.Start, End: p.End}
 	}
-	if err := fill(app, windows); err != nil {
+	if err := e.fill(app, map[string]*facts{f.id: f}, windows); err != nil {
 		return nil, err
 	}
 	setup := e.start(f, ruleOf(Setup), month)
@@ -220,6 +220,9 @@ type Near struct {
 	Have        int    `json:"have"`
 	Needed      int    `json:"needed"`
 	DaysLeft    int    `json:"days_left"` // of the period, today included
+	// Reached is the code that the period has come to already, nil for none; Reachable those that it can still come to.
+	Reached   *string  `json:"reached"`
+	Reachable []string `json:"reachable"`
 }
 
 // Missing is how much is still to come.
@@ -263,6 +266,7 @@ func (e *Engine) nearTime(app core.App, now time.Time, include func(string) bool
 			n.CPTCode = NextTwenty
 		}
 		n.DaysLeft = DaysBetween(today, month.End) + 1
+		e.reachMinutes(&n, month.End)
 		list = append(list, n)
 	}
 	return list, nil
@@ -306,7 +310,7 @@ func (e *Engine) nearDaysOf(app core.App, ids []string, today string) (list []Ne
 			windows = append(windows, window{Patient: id, Start: p.Start, End: p.End})
 		}
 	}
-	if err := fill(app, windows); err != nil {
+	if err := e.fill(app, patients, windows); err != nil {
 		return nil, err
 	}
 	needed := ruleOf(DeviceSupply).MinDays
@@ -315,7 +319,7 @@ func (e *Engine) nearDaysOf(app core.App, ids []string, today string) (list []Ne
 			PatientID: w.Patient, CPTCode: DeviceSupply, PeriodStart: w.Start, PeriodEnd: w.End, Unit: "days", Have: len(w.days), Needed: needed,
 			DaysLeft: DaysBetween(today, w.End) + 1,
 		}
-		if 0 < n.Missing() && n.Missing() <= n.DaysLeft {
+		if e.reachDays(&n, w.End); 0 < n.Missing() && n.Missing() <= n.DaysLeft {
 			list = append(list, n)
 		}
 	}

@@ -31,9 +31,10 @@ type facts struct {
 
 // existing is an entry as planning sees it. Voided ones are here too: what a person voided the engine does not make again.
 type existing struct {
-	ID, Status, Source string
-	Start, End         string // of the billing period
-	Units              int
+	ID, Code       string
+	Status, Source string
+	Start, End     string // of the billing period
+	Units          int
 }
 
 // entryFor is the entry of a code that overlaps a period: one that counts before one that was voided; nil for none.
@@ -43,7 +44,7 @@ func (f *facts) entryFor(code string, period Span) (found *existing) {
 		if code != Setup && (x.Start > period.End || x.End < period.Start) {
 			continue
 		}
-		if found == nil || Undone(found.Status) {
+		if found == nil || !found.holds() {
 			found = &list[i]
 		}
 	}
@@ -150,7 +151,7 @@ func (l *loader) entries() error {
 		for entry := range strings.SplitSeq(row.List, ";") {
 			x := strings.Split(entry, ",")
 			units, _ := strconv.Atoi(x[6]) // SQLite made it from a number
-			f.entries[x[1]] = append(f.entries[x[1]], existing{x[0], x[2], x[3], x[4], x[5], units})
+			f.entries[x[1]] = append(f.entries[x[1]], existing{x[0], x[1], x[2], x[3], x[4], x[5], units})
 		}
 	}
 	return err

@@ -41,9 +41,11 @@ type oracleCase struct {
 	times     []oracleTime
 	archived  time.Time
 	consent   time.Time // zero for none
+	revoked   time.Time // zero for never
 	diagnosis bool
 	educated  time.Time
 	payer     bool
+	provided  bool // a primary provider is named
 }
 
 const (
@@ -57,14 +59,22 @@ func oracleEntries(c oracleCase, now time.Time) (lines []string) {
 	activeOn := func(day string) bool {
 		return c.archived.IsZero() || day <= c.archived.In(c.practice).Format(oracleDay)
 	}
-	consentOn := func(day string) bool {
-		return !c.consent.IsZero() && c.consent.In(c.practice).Format(oracleDay) <= day
+	granted, revoked := "9999", "9999"
+	if !c.consent.IsZero() {
+		granted = c.consent.In(c.practice).Format(oracleDay)
+	}
+	if !c.revoked.IsZero() {
+		revoked = c.revoked.In(c.practice).Format(oracleDay)
+	}
+	consentOn := func(day string) bool { return granted <= day && day <= revoked }
+	counts := func(day, start, end string) bool { // in a period with consent on some day, days without do not count
+		return consentOn(day) || granted > end || revoked < start
 	}
 	rate := func(code string, day string) int {
 		if c.payer && code == "99454" && day >= "2026-03-01" {
 			return 5100
 		}
-		return map[string]int{"99453": 1973, "99454": 4302, "99457": 4787, "99458": 3849}[code]
+		return map[string]int{"99453": 1973, "99454": 4302, "99457": 4787, "99458": 3849, "99445": 4700, "99470": 2600}[code]
 	}
 	add := func(code, start, end, service string, units, minutes, days int) {
 		lines = append(lines, fmt.Sprintln(code, start, end, service, units, minutes, units*rate(code, service), days))
@@ -87,18 +97,23 @@ func oracleEntries(c oracleCase, now time.Time) (lines []string) {
 	if first != "" {
 		start, _ := time.Parse(oracleDay, first)
 		for {
-			days, end := 0, ""
+			days, end := 0, start.AddDate(0, 0, 29).Format(oracleDay)
 			for i := range 30 {
-				end = start.AddDate(0, 0, i).Format(oracleDay)
-				if withData[end] {
+				if day := start.AddDate(0, 0, i).Format(oracleDay); withData[day] && counts(day, start.Format(oracleDay), end) {
 					days++
 				}
 			}
 			if end >= today {
 				break
 			}
-			if days >= 16 && activeOn(end) {
-				add("99454", start.Format(oracleDay), end, end, 1, 0, days)
+			code := ""
+			if days >= 16 {
+				code = "99454"
+			} else if days >= 2 && end >= "2026-01-01" {
+				code = "99445"
+			}
+			if code != "" && activeOn(end) {
+				add(code, start.Format(oracleDay), end, end, 1, 0, days)
 				supplied = true
 			}
 			start = start.AddDate(0, 0, 30)
@@ -109,10 +124,11 @@ func oracleEntries(c oracleCase, now time.Time) (lines []string) {
 			add("99453", day, day, day, 1, 0, -1)
 		}
 	}
-	return append(lines, oracleMonths(c, add, func(day string) bool { return activeOn(day) && consentOn(day) && c.diagnosis })...)
+	c.times = slices.DeleteFunc(slices.Clone(c.times), func(e oracleTime) bool { return !consentOn(e.at.In(c.practice).Format(oracleDay)) })
+	return append(lines, oracleMonths(c, today, add, func(day string) bool { return activeOn(day) && consentOn(day) && c.diagnosis })...)
 }
 
-func oracleMonths(c oracleCase, add func(code, start, end, service string, units, minutes, days int), papers func(string) bool) []string {
+func oracleMonths(c oracleCase, today string, add func(code, start, end, service string, units, minutes, days int), papers func(string) bool) []string {
 	months := map[string][]oracleTime{}
 	for _, e := range c.times {
 		if e.category == "interactive" {
@@ -122,15 +138,18 @@ func oracleMonths(c oracleCase, add func(code, start, end, service string, units
 	}
 	for month, list := range months {
 		slices.SortStableFunc(list, func(a, b oracleTime) int { return a.at.Compare(b.at) })
-		crossed := map[int]string{} // second of the month, by twenties, to the day
-		unnoted := map[int]bool{}   // twenties with undocumented time in them
-		second := 0
+		crossed := map[int]string{}       // second of the month, by twenties, to the day
+		unnoted := map[int]bool{}         // twenties with undocumented time in them
+		second, ten, hazy := 0, "", false // when ten minutes were reached, and whether some of them are not documented
 		for _, e := range list {
 			for range e.seconds {
 				if !e.noted {
 					unnoted[second/1200] = true
 				}
-				second++
+				hazy = hazy || !e.noted && second < 600
+				if second++; second == 600 {
+					ten = e.at.In(c.practice).Format(oracleDay)
+				}
 				if second%1200 == 0 {
 					crossed[second] = e.at.In(c.practice).Format(oracleDay)
 				}
@@ -139,6 +158,9 @@ func oracleMonths(c oracleCase, add func(code, start, end, service string, units
 		begin, _ := time.Parse(oracleMonth, month)
 		end := begin.AddDate(0, 1, -1).Format(oracleDay)
 		start := begin.Format(oracleDay)
+		if ten != "" && crossed[1200] == "" && end < today && ten >= "2026-01-01" && !hazy && papers(ten) {
+			add("99470", start, end, ten, 1, 10, -1)
+		}
 		if crossed[1200] == "" || unnoted[0] || !papers(crossed[1200]) {
 			continue
 		}
@@ -178,7 +200,10 @@ func randomCase(seed uint64, begin time.Time, practice *time.Location) oracleCas
 		c.educated = assigned.Add(time.Duration(r.IntN(72)) * time.Hour)
 	}
 	if r.IntN(6) > 0 {
-		c.consent = begin.AddDate(0, 0, r.IntN(120))
+		c.consent = begin.AddDate(0, 0, r.IntN(120)).Add(time.Duration(r.IntN(24)) * time.Hour)
+		if r.IntN(5) == 0 {
+			c.revoked = c.consent.AddDate(0, 0, r.IntN(300))
+		}
 	}
 	if r.IntN(6) == 0 {
 		c.archived = begin.AddDate(0, 2+r.IntN(10), r.IntN(28))
@@ -218,12 +243,15 @@ func plant(t *testing.T, app core.App, n int, c oracleCase, user string) (patien
 	if c.diagnosis {
 		row["icd10_codes"] = `["I10"]`
 	}
+	if c.provided {
+		row["primary_provider"] = user
+	}
 	if c.payer {
 		row["insurance_payer"] = 1
 	}
 	insert("patients", row)
 	if !c.consent.IsZero() {
-		insert("consents", dbx.Params{"id": fmt.Sprintf("%015d", n), "patient": patient, "type": "rpm", "method": "written", "granted_at": stamp(c.consent)})
+		insert("consents", dbx.Params{"id": fmt.Sprintf("%015d", n), "patient": patient, "type": "rpm", "method": "written", "granted_at": stamp(c.consent), "revoked_at": stamp(c.revoked)})
 	}
 	for i, h := range c.held {
 		device := fmt.Sprintf("D-%d-%d", n, i)
@@ -234,20 +262,7 @@ func plant(t *testing.T, app core.App, n int, c oracleCase, user string) (patien
 		insert("devices", dbx.Params{"device_id": device, "status": "assigned", "patient": patient, "setup_completed_at": done})
 		insert("device_assignments", dbx.Params{"device_id": device, "patient": patient, "assigned_at": stamp(h[0]), "unassigned_at": stamp(h[1])})
 	}
-	for _, r := range c.readings {
-		counts := 0
-		for _, h := range c.held {
-			if r.device && !r.at.Before(h[0]) && (h[1].IsZero() || r.at.Before(h[1])) {
-				counts = 1
-			}
-		}
-		_, err := app.DB().NewQuery(`INSERT INTO reading_days (patient, day, observation_type, first_observation, readings, device_readings)
-			VALUES ({:p}, {:d}, 'weight', 'x', 1, {:n}) ON CONFLICT DO UPDATE SET readings = readings + 1, device_readings = device_readings + {:n}`).
-			Bind(dbx.Params{"p": patient, "d": r.at.In(c.zone).Format(oracleDay), "n": counts}).Execute()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	plantDays(t, app, patient, c)
 	for i, e := range c.times {
 		note, id := "", fmt.Sprintf("%015d", n*10000+i)
 		if e.noted {
@@ -262,6 +277,25 @@ func plant(t *testing.T, app core.App, n int, c oracleCase, user string) (patien
 		})
 	}
 	return patient
+}
+
+// plantDays stores the days with data of a case.
+func plantDays(t *testing.T, app core.App, patient string, c oracleCase) {
+	t.Helper()
+	for _, r := range c.readings {
+		counts := 0
+		for _, h := range c.held {
+			if r.device && !r.at.Before(h[0]) && (h[1].IsZero() || r.at.Before(h[1])) {
+				counts = 1
+			}
+		}
+		_, err := app.DB().NewQuery(`INSERT INTO reading_days (patient, day, observation_type, first_observation, readings, device_readings)
+			VALUES ({:p}, {:d}, 'weight', 'x', 1, {:n}) ON CONFLICT DO UPDATE SET readings = readings + 1, device_readings = device_readings + {:n}`).
+			Bind(dbx.Params{"p": patient, "d": r.at.In(c.zone).Format(oracleDay), "n": counts}).Execute()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func storedEntries(t *testing.T, app core.App, patient string) (lines []string) {
@@ -308,7 +342,7 @@ func plantPractice(t *testing.T, seed uint64, cases int) oraclePractice {
 	begin := time.Date(2025, 12, 3, 5, 0, 0, 0, time.UTC)
 	p := oraclePractice{
 		app: vigiltest.NewApp(t), zone: zone, begin: begin, end: begin.AddDate(0, 14, 0), cases: map[string]oracleCase{},
-		engine: billing.New(billing.Settings{Zone: zone, MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour}),
+		engine: billing.New(billing.Settings{Zone: zone, Enable2026Codes: true, MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour}),
 	}
 	user := vigiltest.User(t, p.app, "nurse")
 	for _, statement := range []string{
@@ -341,10 +375,13 @@ func (p oraclePractice) run(t *testing.T, job billing.Job, at time.Time) billing
 	return result
 }
 
-// The engine, run many times over 14 months at odd moments, comes to what the oracle says for random patients. VIGIL_ORACLE_CASES asks for more
-// than the quick number.
+// The engine, run many times over 14 months at odd moments, comes to what the oracle says for random patients. They are 10,080
+// practice-months, 840 with -short; VIGIL_ORACLE_CASES asks for another number of patients.
 func TestOracle(t *testing.T) {
-	cases := 60
+	cases := 720
+	if testing.Short() {
+		cases = 60
+	}
 	if n, err := strconv.Atoi(os.Getenv("VIGIL_ORACLE_CASES")); err == nil {
 		cases = n
 	}

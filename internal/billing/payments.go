@@ -138,9 +138,6 @@ func (e *Engine) RequestVoid(reason string, by audit.Actor, now time.Time) Move 
 	return m
 }
 
-// repayDays are how long an overpayment may be kept once it is known. Source: 42 CFR 401.305(b).
-const repayDays = 60
-
 // announceRefundDue tells billing, once, that something must be paid back.
 func announceRefundDue(now time.Time) func(core.App, *collections.BillingEntry) error {
 	return func(tx core.App, entry *collections.BillingEntry) error {

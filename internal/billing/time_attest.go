@@ -155,37 +155,38 @@ func timeBehind(entry *collections.BillingEntry) (ids []string) {
 }
 
 // attest settles, for a review, the minutes that nobody has vouched for: they are the reviewer's own, who says so with it, or nobody else's to approve.
-func (e *Engine) attest(tx core.App, entry *collections.BillingEntry, by audit.Actor, attested bool, now time.Time) error {
+// waits says that the reviewer has not said so.
+func (e *Engine) attest(tx core.App, entry *collections.BillingEntry, by audit.Actor, attested bool, now time.Time) (waits bool, err error) {
 	open, err := e.unattested(tx, entry)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, t := range open {
 		own, err := mayAttest(tx, t.User, by)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if !own {
-			return notAuthor(fmt.Sprintf("Time entry %d is attested by who spent the time, or a clinical manager, first.", collections.Number(t.ID))).
+			return false, notAuthor(fmt.Sprintf("Time entry %d is attested by who spent the time, or a clinical manager, first.", collections.Number(t.ID))).
 				With("time_entry_id", collections.Number(t.ID))
 		}
 	}
 	if len(open) > 0 && !attested {
-		return fault.State("invalid_state", "Confirm the minutes of interaction with attested.")
+		return true, nil
 	}
 	for _, t := range open {
 		spent, err := collections.FindTimeEntry(tx, collections.Number(t.ID))
 		if err != nil {
-			return err
+			return false, err
 		}
 		spent.Attest(by.Email, now)
 		spent.SetUpdatedAt(now)
 		if err := tx.Save(spent); err != nil {
-			return fmt.Errorf("store attested time: %w", err)
+			return false, fmt.Errorf("store attested time: %w", err)
 		}
 		if err := audit.Append(tx, timeAudit(audit.TimeEntryAttest, spent, by), now); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return false, nil
 }

@@ -60,7 +60,7 @@ func (e *Engine) planTimeOf(app core.App, ids []string, month Span, lenient bool
 	}
 	for _, id := range ids {
 		if f := patients[id]; f != nil {
-			more, left := e.planTime(f, e.PlanMonth(stretches[id], e.Day(now) > month.End), month, lenient)
+			more, left, _ := e.planConsented(f, stretches[id], month, e.Day(now) > month.End, lenient)
 			due, skipped = append(due, more...), append(skipped, left...)
 		}
 	}
@@ -121,8 +121,10 @@ func (e *Engine) placeTime(f *facts, b Block, d *draft, first, lenient bool) *Sk
 	if rule.After != "" && !first {
 		return left(MissingPrimary)
 	}
-	if x := f.entryFor(rule.Instead, d.period); rule.Instead != "" && x != nil && !Undone(x.Status) {
-		return left("billed_as_" + rule.Instead)
+	if rule.Instead != "" && f.stands(rule.Instead, d.period) {
+		if d.raises = e.growing(f, rule.Instead, d.period, 0, b.Minutes); d.raises == nil {
+			return left("billed_as_" + rule.Instead)
+		}
 	}
 	if b.NoNote && !lenient {
 		return left(MissingNote)

@@ -157,7 +157,8 @@ func TestTimeByHand(t *testing.T) {
 	d.exec(`INSERT INTO time_entries (id, patient, user, category, source, started_at, ended_at, duration_seconds, notes)
 		VALUES ('000000000900009', {:p}, {:u}, 'interactive', 'manual', {:at}, {:at}, 600, 'sealed')`,
 		dbx.Params{"p": ten, "u": d.nurse.Id, "at": collections.Instant(at("2026-01-20 09:00"))})
-	d.want("twenty after ten were billed", skips(d.run(billing.TimeJob, "2026-02-04 09:00"), ten), "99457 billed_as_99470")
+	d.want("twenty after ten were billed", skips(d.run(billing.TimeJob, "2026-02-04 09:00"), ten), "")
+	d.want("it became", d.entries(ten), "99457 2026-01-20 1")
 }
 
 // The plan does not depend on the order in which time was written down, and no second counts twice or not at all.

@@ -8,37 +8,14 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// What stands against an entry for want of minutes.
-const (
-	TooFewMinutes  = "minutes_below_minimum"
-	NotInteractive = "not_interactive"
-)
-
-// Counted is what the time behind an entry comes to now, in whole minutes, by the rule it was made under.
-type Counted struct {
-	Minutes   int // each moment once, and none in which its people were with somebody whose time began earlier
-	OfPatient int // the same with those
-	NotLive   int // further interactive minutes, which count for nothing for want of a live way of contact
-}
-
-// Counted counts the time of an entry's month anew. For 99091 it is the interpretation that 99457, 99458 and 99470 did not count.
-func (e *Engine) Counted(app core.App, entry *collections.BillingEntry) (Counted, error) {
-	month, rule := monthOf(entry.PeriodStart()), e.madeBy(entry)
-	if entry.CPTCode() == Interpretation {
-		return e.interpreted(app, entry.PatientID(), month, rule)
-	}
-	return e.countedOf(app, entry.PatientID(), month, rule)
-}
-
-// madeBy is the rule that an entry was made under: today's for one made by hand, all interactive time for one from before ways of contact were asked
-// for.
-func (e *Engine) madeBy(entry *collections.BillingEntry) collections.TimeRule {
+// madeBy is the rule that an entry of a month was made under, by its evidence: today's for one made by hand, all interactive time for one from before
+// ways of contact were asked for.
+func (e *Engine) madeBy(evidence string, month Span) collections.TimeRule {
 	var stored TimeEvidence
-	if json.Unmarshal([]byte(entry.Evidence()), &stored) != nil || len(stored.TimeEntries) == 0 {
-		return e.countsOf(monthOf(entry.PeriodStart()))
+	if json.Unmarshal([]byte(evidence), &stored) != nil || len(stored.TimeEntries) == 0 {
+		return e.countsOf(month)
 	}
 	if stored.Rule == "" {
 		return collections.TimeRule{}
@@ -46,25 +23,26 @@ func (e *Engine) madeBy(entry *collections.BillingEntry) collections.TimeRule {
 	return e.counts(stored.Rule)
 }
 
-func (e *Engine) countedOf(app core.App, patientID string, month Span, rule collections.TimeRule) (c Counted, err error) {
-	stretches, err := e.stretchesBy(app, []string{patientID}, month, rule)
-	if err != nil {
-		return c, err
-	}
+// elsewhere takes from the minutes of a patient's month those in which its people were with somebody whose time began earlier, and adds how many more
+// there are without live contact. It is asked of one entry at a time: of many it would take too long, and new time cannot overlap.
+func (e *Engine) elsewhere(app core.App, patientID string, month Span, rule collections.TimeRule, c *counted) error {
 	from, to := e.around(month)
-	elsewhere, err := collections.TimeElsewhere(app, patientID, from, to)
+	away, err := collections.TimeElsewhere(app, patientID, from, to)
 	if err != nil {
-		return c, err
+		return err
 	}
-	list := stretches[patientID]
-	c.OfPatient = CountedSeconds(list) / 60
-	if c.Minutes = c.OfPatient; len(elsewhere) > 0 && c.OfPatient > 0 {
-		c.Minutes = int(measure(here(list, elsewhere))/time.Second) / 60
+	if len(away) > 0 && c.minutes > 0 {
+		stretches, err := e.stretchesBy(app, []string{patientID}, month, rule)
+		if err != nil {
+			return err
+		}
+		list := stretches[patientID]
+		c.minutes = max(0, c.minutes-CountedSeconds(list)/60+int(measure(here(list, away))/time.Second)/60)
 	}
 	first, last := e.instants(month)
 	seconds, err := collections.NotLive(app, patientID, first, last, rule)
-	c.NotLive = seconds / 60
-	return c, err
+	c.notLive = seconds / 60
+	return err
 }
 
 // here are the moments of stretches in which their people were with nobody else, without what counted in the month before.
@@ -87,28 +65,28 @@ func here(list []Stretch, elsewhere []collections.Elsewhere) (spans []moments) {
 	return without(spans, before)
 }
 
-// interpreted is a month's time of interpretation; what other codes counted is counted in OfPatient alone.
-func (e *Engine) interpreted(app core.App, patientID string, month Span, rule collections.TimeRule) (c Counted, err error) {
+// interpreted counts a month's time of interpretation; what other codes counted is the patient's alone.
+func (e *Engine) interpreted(app core.App, patientID string, month Span, rule collections.TimeRule, c *counted) error {
 	from, to := e.instants(month)
 	rows, err := collections.InterpretationOf(app, patientID, from, to)
 	if err != nil {
-		return c, err
+		return err
 	}
 	stretches, err := e.stretchesBy(app, []string{patientID}, month, rule)
 	if err != nil {
-		return c, err
+		return err
 	}
-	var spans, counted []moments
+	var spans, taken []moments
 	for _, row := range rows {
 		s := stretchOf(row)
 		spans = append(spans, moments{s.StartedAt, s.EndedAt()})
 	}
 	for _, s := range stretches[patientID] {
-		counted = append(counted, moments{s.StartedAt, s.EndedAt()})
+		taken = append(taken, moments{s.StartedAt, s.EndedAt()})
 	}
-	c.OfPatient = int(measure(spans)/time.Second) / 60
-	c.Minutes = int(measure(without(spans, counted))/time.Second) / 60
-	return c, nil
+	c.ofPatient = int(measure(spans)/time.Second) / 60
+	c.minutes = int(measure(without(spans, taken))/time.Second) / 60
+	return nil
 }
 
 // NeededMinutes are how many a code asks for in the month, with so many units of it; 0 for a code that is not about time.
@@ -120,45 +98,13 @@ func NeededMinutes(code string, units int) int {
 	return rule.MinMinutes
 }
 
-// Against is what stands against billing a code with so many units of it by the minutes: nothing, or why they do not suffice.
-func (c Counted) Against(code string, units int) (reasons []string) {
-	need := NeededMinutes(code, units)
-	switch {
-	case c.Minutes >= need:
-		return nil
-	case c.OfPatient >= need:
-		return []string{OverlapTime}
-	}
-	reasons = []string{TooFewMinutes}
-	if code != Interpretation && c.OfPatient+c.NotLive >= need {
-		reasons = append(reasons, NotInteractive)
-	}
-	return reasons
-}
-
-// timeWarnings refuses, at review, an entry whose minutes count for somebody else, or did already, and adds that interpretation was billed within thirty
-// days. Source: docs/decisions/billing.md, "Overlapping time" and "99091".
-func (e *Engine) timeWarnings(tx core.App, entry *collections.BillingEntry, warnings []string) ([]string, error) {
-	if rule := ruleOf(entry.CPTCode()); rule.Category == "" {
-		return warnings, nil
-	}
-	counted, err := e.Counted(tx, entry)
-	if err != nil {
-		return nil, err
-	}
-	if slices.Contains(counted.Against(entry.CPTCode(), entry.Units()), OverlapTime) {
-		return nil, fault.State("invalid_state", "Minutes behind it count elsewhere already: "+OverlapTime+".").With("warnings", append(warnings, OverlapTime))
-	}
-	if entry.CPTCode() != Interpretation || slices.Contains(warnings, PossibleDuplicate) {
-		return warnings, nil
-	}
-	near, err := interpretedNear(tx, entry.PatientID(), entry.Id, entry.ServiceDate())
-	if slices.ContainsFunc(near, func(x collections.NearEntry) bool { // of two that wait, the later one is the duplicate
-		return x.Status != PendingReview || x.CreatedAt < collections.Instant(entry.CreatedAt()) || x.CreatedAt == collections.Instant(entry.CreatedAt()) && x.ID < entry.Id
-	}) {
-		warnings = append(warnings, PossibleDuplicate)
-	}
-	return warnings, err
+// interpretedBefore reports whether another 99091 stands within thirty days of service; of two that wait, the later one is the duplicate.
+func interpretedBefore(tx core.App, entry *collections.BillingEntry, day string) (bool, error) {
+	near, err := interpretedNear(tx, entry.PatientID(), entry.Id, day)
+	return slices.ContainsFunc(near, func(x collections.NearEntry) bool {
+		made := collections.Instant(entry.CreatedAt())
+		return x.Status != PendingReview || x.CreatedAt < made || x.CreatedAt == made && x.ID < entry.Id
+	}), err
 }
 
 // interpretedNear are the entries of 99091 less than thirty days of service from a day.

@@ -204,12 +204,12 @@ func TestTheTwentyMinuteRule(t *testing.T) {
 	entry := d.entry(patient, billing.FirstTwenty)
 	d.e.TimeRule = billing.InteractiveOnly
 	d.run(billing.TimeJob, "2026-01-21 09:00")
-	if c, err := d.e.Counted(d.app, entry); err != nil || c.Minutes != 20 || c.Against(billing.FirstTwenty, 1) != nil {
-		t.Errorf("counted %+v, %v", c, err)
+	if c := d.e.CountedForTest(t, d.app, entry); c.Minutes != 20 || c.Against != nil {
+		t.Errorf("counted %+v", c)
 	}
 	byHand := d.made(patient, billing.FirstTwenty, "2026-01-12", 20, "2026-01-21 09:00")
-	if c, err := d.e.Counted(d.app, byHand); err != nil || c.Minutes != 2 {
-		t.Errorf("by hand, under today's rule, counted %+v, %v", c, err)
+	if c := d.e.CountedForTest(t, d.app, byHand); c.Minutes != 2 {
+		t.Errorf("by hand, under today's rule, counted %+v", c)
 	}
 }
 
@@ -242,15 +242,12 @@ func TestLiveContact(t *testing.T) {
 			t.Errorf("%s is live: %v", name, live)
 		}
 		byHand := d.made(patient, billing.FirstTwenty, test.start[:10], 20, "2026-03-03 09:00")
-		c, err := d.e.Counted(d.app, byHand)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := d.e.CountedForTest(t, d.app, byHand)
 		want := "[]"
 		if !test.counts {
 			want = "[minutes_below_minimum not_interactive]"
 		}
-		d.want(name, fmt.Sprint(c.Against(billing.FirstTwenty, 1)), want)
+		d.want(name, fmt.Sprint(c.Against), want)
 	}
 }
 
@@ -265,8 +262,8 @@ func TestOnePersonInTwoCalls(t *testing.T) {
 	d.insert(two, call("2026-01-10 09:10"))
 	d.run(billing.TimeJob, "2026-01-20 09:00")
 	first, second := d.entry(one, billing.FirstTwenty), d.entry(two, billing.FirstTwenty)
-	if c, err := d.e.Counted(d.app, second); err != nil || c.Minutes != 10 || c.OfPatient != 20 {
-		t.Errorf("counted %+v, %v", c, err)
+	if c := d.e.CountedForTest(t, d.app, second); c.Minutes != 10 || c.OfPatient != 20 {
+		t.Errorf("counted %+v", c)
 	}
 	_, got := d.do(first, d.e.Review(d.by, "", "", false, moved))
 	d.want("the first", got, "")
@@ -319,8 +316,8 @@ func TestInterpretationOnceInThirtyDays(t *testing.T) {
 	d.insert(busy, logRow{provider.Id, "interpretation", "", "manual", at("2026-01-10 09:00"), 2400}, logRow{provider.Id, "interactive", "phone", "manual", at("2026-01-10 09:20"), 1200})
 	d.run(billing.TimeJob, "2026-01-20 09:00")
 	x := d.made(busy, billing.Interpretation, "2026-01-10", 30, "2026-01-20 09:00")
-	if c, err := d.e.Counted(d.app, x); err != nil || c.Minutes != 20 || c.OfPatient != 40 {
-		t.Errorf("interpretation counts %+v, %v", c, err)
+	if c := d.e.CountedForTest(t, d.app, x); c.Minutes != 20 || c.OfPatient != 40 {
+		t.Errorf("interpretation counts %+v", c)
 	}
 	d.want("shared with the phone", review(x, ""), "invalid_state")
 	d.insert(busy, logRow{provider.Id, "interpretation", "", "manual", at("2026-01-11 09:00"), 600})

@@ -309,7 +309,10 @@ func (e *Engine) DeleteTime(app core.App, number int64, userID string, by audit.
 		if err := collections.RemoveTimeEntry(tx, entry.Id); err != nil {
 			return err
 		}
-		return audit.Append(tx, timeAudit(audit.TimeEntryDelete, entry, by), now)
+		if err := audit.Append(tx, timeAudit(audit.TimeEntryDelete, entry, by), now); err != nil {
+			return err
+		}
+		return e.Recheck(tx, entry.PatientID(), entry.StartedAt(), now)
 	})
 }
 

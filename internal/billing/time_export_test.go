@@ -2,6 +2,7 @@ package billing
 
 import (
 	"testing"
+	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
@@ -30,4 +31,23 @@ func (e *Engine) UnbilledSecondsForTest(t *testing.T, app core.App, patient stri
 		t.Fatal(err)
 	}
 	return CountedSeconds(months[patient][month])
+}
+
+// CountedForTest is what a recount finds of an entry's time, and what stands against the entry for it.
+type CountedForTest struct {
+	Minutes, OfPatient int
+	Against            []string
+}
+
+// CountedForTest recounts an entry as a review does.
+func (e *Engine) CountedForTest(t *testing.T, app core.App, entry *collections.BillingEntry) CountedForTest {
+	t.Helper()
+	r, err := e.newRecount(app, entry, time.Time{})
+	if err == nil {
+		err = r.count()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return CountedForTest{r.found.minutes, r.found.ofPatient, againstTime(e.ruleFor(r.claim.code, r.claim.service), r.claim, r.found)}
 }

@@ -177,8 +177,7 @@ func (u *unbilled) devices(f *facts, windows []window) {
 
 func (u *unbilled) months(f *facts, byMonth map[Span][]Stretch) {
 	for _, month := range slices.SortedFunc(maps.Keys(byMonth), func(a, b Span) int { return cmp.Compare(a.Start, b.Start) }) {
-		blocks := u.PlanMonth(byMonth[month], true)
-		due, skipped := u.planTime(f, blocks, month, false)
+		due, skipped, blocks := u.planConsented(f, byMonth[month], month, true, false)
 		for _, d := range due {
 			units := d.units
 			if d.raises != nil {

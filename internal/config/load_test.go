@@ -68,7 +68,7 @@ func TestDefaults(t *testing.T) {
 			EscalationTiersRoutine: []time.Duration{day, 2 * day, 3 * day},
 		}, s.Clinical),
 		"billing": cmp.Diff(config.Billing{
-			MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour, ReportCache: 15 * time.Minute,
+			Enable2026Codes: true, MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour, ReportCache: 15 * time.Minute,
 			LiveContactFrom: "2026-01-01", TimeRule: "interactive", TimeRuleFrom: "2021-01-01",
 		}, s.Billing),
 		"auth":    cmp.Diff(config.Auth{TOTPIssuer: "RPM", FreshSignIn: 10 * time.Minute, RefreshFamilyLife: 7 * day}, s.Auth),

@@ -203,7 +203,7 @@ type Clinical struct {
 
 // Billing is about CPT rules that a practice may choose.
 type Billing struct {
-	Enable2026Codes     bool          `env:"BILLING_ENABLE_2026_CODES" envDefault:"false" doc:"generate and accept 99445 and 99470 by the CMS rules"`
+	Enable2026Codes     bool          `env:"BILLING_ENABLE_2026_CODES" envDefault:"true" doc:"generate and accept 99445 and 99470 by the CMS rules"`
 	MaxUnits99458       int           `env:"CPT_99458_MAX_UNITS" envDefault:"3" min:"1" max:"10" doc:"units of 99458 per month"`
 	RequireConsent      bool          `env:"BILLING_REQUIRE_CONSENT" envDefault:"true" doc:"no entry without a consent in force"`
 	RequireSecondPerson bool          `env:"BILLING_REQUIRE_SECOND_PERSON" envDefault:"false" doc:"the creator of a manual entry cannot review it"`

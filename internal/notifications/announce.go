@@ -37,6 +37,7 @@ const (
 	EMRCopyWrong        Kind = "emr_copy_wrong"       // the EMR holds a reading that was entered in error: urgent task for staff
 	ClaimDenied         Kind = "claim_denied"         //
 	RefundIsDue         Kind = "refund_due"           // what does not hold was paid
+	EvidenceChanged     Kind = "evidence_changed"     // what was billed does not hold any more
 	BillingRunSkipped   Kind = "billing_run_skipped"  // a run finished and left something out
 	AttestationNeeded   Kind = "attestation_needed"   // escalation time waits for a person's word
 	FollowUpDue         Kind = "follow_up_due"        // reminder to its owner

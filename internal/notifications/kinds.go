@@ -35,6 +35,7 @@ const (
 	escalationIdle     = "escalation_idle"
 	quarantine         = "quarantine"
 	claimDenied        = "claim_denied"
+	evidenceChanged    = "evidence_changed"
 	billingRun         = "billing_run"
 	attestation        = "attestation"
 	followUp           = "follow_up"
@@ -71,6 +72,7 @@ var meanings = map[Kind]meaning{
 	EscalationIdle:      {Escalations, escalationIdle, "Escalation without a note", recipients.workers},
 	EscalationUnnoted:   {Escalations, escalationIdle, "Escalation without a note", recipients.supervisors},
 	EventQuarantined:    {Reminders, quarantine, "Device events to place", roles(access.Admin, access.ClinicalManager, access.MA)},
+	EvidenceChanged:     {Reminders, evidenceChanged, "Billed evidence changed", roles(access.Admin, access.DataMonitor)},
 	ClaimDenied:         {Reminders, claimDenied, "Claim denied", roles(access.Admin, access.DataMonitor)},
 	RefundIsDue:         {Reminders, billingTasks, "Refund due", roles(access.Admin, access.DataMonitor)},
 	BillingRunSkipped:   {Reminders, billingRun, "Billing run", roles(access.Admin, access.DataMonitor)},
@@ -123,6 +125,7 @@ var texts = map[string][2]string{
 	escalationIdle:     {"Escalation", "An escalation in progress has had no note for hours."},
 	quarantine:         {"Reminder", "Device events wait to be placed."},
 	claimDenied:        {"Reminder", "A claim was denied."},
+	evidenceChanged:    {"Reminder", "What a claim rests on has changed."},
 	billingRun:         {"Reminder", "The billing run left something out."},
 	attestation:        {"Reminder", "Time of an escalation waits for your word."},
 	followUp:           {"Reminder", "A follow-up is due."},

@@ -1,6 +1,7 @@
 package observations
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -92,8 +93,8 @@ func Assess(o Observation, s Situation, rules Rules, now time.Time) Effects {
 		Observation: o, Transmit: o.FHIRStatus != "" && o.addition == nil,
 		PatientDay: o.Reading.MeasuredAt.In(s.PatientZone).Format(time.DateOnly),
 		CountDay:   o.Reading.MeasuredAt.In(rules.PracticeZone).Format(time.DateOnly),
-		// What patients report by themselves never counts. Source: docs/decisions/billing.md, "30-day period and the 16 days (99454)".
-		DeviceReading: s.DeviceAssigned && o.Source != vitals.SourcePortal,
+		// What somebody typed never counts, whatever device they named. Source: docs/decisions/billing.md, "30-day period and the 16 days (99454)".
+		DeviceReading: s.DeviceAssigned && cmp.Or(o.Origin, o.Source.Origin()).Transmits(),
 	}
 	effects.TransmitHeartRate = rules.SendHeartRate && o.FHIRStatus != "" && fhir.HasHeartRate(judged)
 	sequence := s.sequence(o, judged, findings)

@@ -263,18 +263,23 @@ func TestAssessDays(t *testing.T) {
 func TestAssessDeliveryAndBilling(t *testing.T) {
 	for _, test := range []struct {
 		source           vitals.Source
+		origin           vitals.Origin
 		assigned, counts bool
 		fhirStatus       string
 		transmits        bool
 	}{
-		{vitals.SourceGateway, true, true, collections.FHIRPending, true},
-		{vitals.SourceAPI, true, true, "", false},
-		{vitals.SourceGateway, false, false, "", false},
-		{vitals.SourcePortal, true, false, "", false}, // reported by the patient, not by a device
+		{vitals.SourceGateway, "", true, true, collections.FHIRPending, true},
+		{vitals.SourceGateway, vitals.OriginImport, true, true, "", false},
+		{vitals.SourceAPI, vitals.OriginMachine, true, true, "", false},
+		{vitals.SourceAPI, vitals.OriginMachine, false, false, "", false},
+		{vitals.SourceAPI, "", true, false, "", false}, // typed by staff, whatever device they name
+		{vitals.SourceGateway, vitals.OriginStaff, true, false, "", false},
+		{vitals.SourceGateway, "", false, false, "", false},
+		{vitals.SourcePortal, "", true, false, "", false}, // reported by the patient, not by a device
 	} {
 		situation := calm()
 		situation.DeviceAssigned = test.assigned
-		e := observations.Assess(observations.Observation{Reading: bloodPressure(120, 80), Source: test.source, FHIRStatus: test.fhirStatus},
+		e := observations.Assess(observations.Observation{Reading: bloodPressure(120, 80), Source: test.source, Origin: test.origin, FHIRStatus: test.fhirStatus},
 			situation, rules, now)
 		if e.DeviceReading != test.counts || e.Transmit != test.transmits {
 			t.Errorf("%+v: counts %t, transmits %t", test, e.DeviceReading, e.Transmit)

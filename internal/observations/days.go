@@ -8,7 +8,6 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // FollowAssignment stores with save who held a device and when, and counts anew the days that this changes, inside the caller's transaction:
@@ -72,7 +71,7 @@ func RecountDays(tx core.App, patientID string, zone *time.Location, since time.
 
 // countDays counts the days with data from the readings that hold; which of them count for billing is as [Assess] has it.
 func countDays(app core.App, zone *time.Location, of collections.Days) (map[patientDay]dayCount, error) {
-	readings, err := collections.ReadingsOfDays(app, of, string(vitals.SourcePortal))
+	readings, err := collections.ReadingsOfDays(app, of)
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,12 @@ const (
 // Origins are all there are.
 var Origins = []string{string(OriginDevice), string(OriginMachine), string(OriginImport), string(OriginStaff), string(OriginPatient)}
 
+// Transmits reports whether the values came from a device without a hand in between: only those make a day of transmission.
+// Source: docs/decisions/billing.md, "30-day period and the 16 days (99454)".
+func (o Origin) Transmits() bool {
+	return o == OriginDevice || o == OriginMachine || o == OriginImport
+}
+
 // Origin is who vouches for readings that came this way, unless it is known better.
 func (s Source) Origin() Origin {
 	switch s {

@@ -148,9 +148,9 @@ func (p practice) oracleTasks(q asked) object {
 	})
 	rows := []object{}
 	for _, i := range items[:min(100, len(items))] {
-		rows = append(rows, object{"entry_id": i.id, "task": i.task, "patient_name": "", "cpt_code": i.code, "age_days": i.age})
+		rows = append(rows, object{"entry_id": i.id, "task": i.task, "patient_name": "", "cpt_code": i.code, "age_days": i.age, "repay_by": nil})
 	}
 	o["pending_reviews"], o["submission_backlog"], o["denied_awaiting_resubmission"] = f.states["pending_review"], f.states["reviewed"], f.states["denied"]
-	o["attestation_needed"], o["items"] = attest, rows
+	o["attestation_needed"], o["evidence_changed"], o["items"] = attest, 0, rows
 	return o
 }

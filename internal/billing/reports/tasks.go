@@ -16,6 +16,7 @@ const (
 	TaskAttest   = "attest"
 	TaskSubmit   = "submit"
 	TaskResubmit = "resubmit"
+	TaskEvidence = "evidence_changed"
 )
 
 // TaskItem is an entry that waits for somebody.
@@ -26,7 +27,9 @@ type TaskItem struct {
 	CPTCode     string `json:"cpt_code"`
 	AgeDays     int    `json:"age_days"`
 	PatientID   string `json:"-"`
-	since       string
+	// RepayBy is when what was paid for must be back; only where evidence changed.
+	RepayBy *string `json:"repay_by"`
+	since   string
 }
 
 // TasksBody is the report of work that waits.
@@ -35,6 +38,7 @@ type TasksBody struct {
 	SubmissionBacklog          int        `json:"submission_backlog"`
 	DeniedAwaitingResubmission int        `json:"denied_awaiting_resubmission"`
 	AttestationNeeded          int        `json:"attestation_needed"`
+	EvidenceChanged            int        `json:"evidence_changed"`
 	OldestPendingDays          *int       `json:"oldest_pending_days"`
 	Items                      []TaskItem `json:"items"`
 }
@@ -75,6 +79,11 @@ func (m *maker) tasks() (any, error) {
 		}
 		body.Items = append(body.Items, items...)
 	}
+	changed, err := m.changed()
+	if err != nil {
+		return nil, err
+	}
+	body.EvidenceChanged, body.Items = len(changed), append(body.Items, changed...)
 	slices.SortStableFunc(body.Items, func(a, b TaskItem) int {
 		return cmp.Or(cmp.Compare(b.AgeDays, a.AgeDays), cmp.Compare(a.since, b.since))
 	})
@@ -112,6 +121,29 @@ func (m *maker) waiting(state string) (items []TaskItem, err error) {
 			item.Task = TaskReview
 		}
 		items = append(items, item)
+	}
+	return items, nil
+}
+
+// changed are the entries whose evidence changed after they were sent, and for which nothing was undone yet.
+func (m *maker) changed() (items []TaskItem, err error) {
+	where, params := m.where("evidence_changed_at != ''", "lifecycle_status IN ('submitted', 'appealed', 'paid')")
+	var rows []struct {
+		ID      string `db:"id"`
+		Patient string `db:"patient"`
+		Code    string `db:"cpt_code"`
+		Since   string `db:"evidence_changed_at"`
+		RepayBy string `db:"repay_by"`
+	}
+	err = m.app.DB().NewQuery("SELECT id, patient, cpt_code, evidence_changed_at, repay_by FROM billing_entries INDEXED BY idx_billing_entries_changed WHERE " +
+		where + " ORDER BY evidence_changed_at, id").Bind(params).All(&rows)
+	if err != nil {
+		return nil, fmt.Errorf("list entries whose evidence changed: %w", err)
+	}
+	for _, row := range rows {
+		items = append(items, TaskItem{
+			EntryID: row.ID, PatientID: row.Patient, CPTCode: row.Code, Task: TaskEvidence, since: row.Since, AgeDays: m.daysSince(row.Since), RepayBy: &row.RepayBy,
+		})
 	}
 	return items, nil
 }

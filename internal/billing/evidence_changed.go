@@ -1,0 +1,143 @@
+package billing
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/pace"
+)
+
+const (
+	// repayDays is how long an overpayment may be kept once it is identified. Source: docs/decisions/billing.md, "Evidence that changes afterwards".
+	repayDays = 60
+	// lookBackYears is how long an overpayment must be reported. Source: docs/decisions/billing.md, "Evidence that changes afterwards".
+	lookBackYears = 6
+)
+
+// claimedStates are those in which a payer was asked for money, and nobody has undone that yet.
+var claimedStates = []string{Submitted, Appealed, Paid}
+
+// evidence are the reasons that change behind an entry: what it rests on, not who may be billed or by whom.
+var evidence = []string{NoDeviceData, DaysBelowMinimum, MinutesBelowMinimum, NotInteractive, OverlapTime, MissingPrimary, MissingConsent}
+
+// Recheck counts the entries of a patient that were sent to a payer anew, those whose period shares a day with what has changed, inside the
+// transaction of the change: one whose facts ceased to hold is marked, and somebody is told; one whose facts hold again is not marked any more.
+// A zero moment is all of them.
+func (e *Engine) Recheck(tx core.App, patientID string, since, now time.Time) error {
+	from := "1900-01-01"
+	if !since.IsZero() {
+		from = AddDays(e.Day(since), -1) // the patient's day may be another one
+	}
+	list, err := collections.ClaimedOf(tx, patientID, claimedStates, from, "9999-12-31")
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	reasons, err := e.changed(tx, list)
+	if err != nil {
+		return err
+	}
+	for i, x := range list {
+		if x.Flagged != (len(reasons[i]) > 0) {
+			if err := e.mark(tx, x.ID, reasons[i], now); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// changed says for each entry what of its evidence does not hold.
+func (e *Engine) changed(app core.App, list []collections.Claimed) ([][]string, error) {
+	var ids []string
+	claims, since := make([]claimed, len(list)), "9999-12-31"
+	for i, x := range list {
+		ids, since = append(ids, x.Patient), min(since, x.PeriodStart)
+		claims[i] = claimed{
+			id: x.ID, patient: x.Patient, code: x.CPTCode, service: x.ServiceDate, source: x.Source, period: Span{x.PeriodStart, x.PeriodEnd},
+			minutes: x.Minutes, units: x.Units, rule: e.madeBy(x.Evidence, monthOf(x.PeriodStart)),
+		}
+	}
+	slices.Sort(ids)
+	patients, err := e.load(app, slices.Compact(ids), since)
+	if err != nil {
+		return nil, err
+	}
+	found, err := e.count(app, patients, claims)
+	if err != nil {
+		return nil, err
+	}
+	reasons := make([][]string, len(list))
+	for i, x := range claims {
+		if f := patients[x.patient]; f != nil {
+			reasons[i] = slices.DeleteFunc(e.against(f, x, found[i]), func(r string) bool { return !slices.Contains(evidence, r) })
+		}
+	}
+	return reasons, nil
+}
+
+// mark notes on an entry that its evidence changed, with the day by which money must go back, or takes that away where there are no reasons.
+func (e *Engine) mark(tx core.App, entryID string, reasons []string, now time.Time) error {
+	entry, err := collections.FindBillingEntry(tx, entryID)
+	if err != nil {
+		return err
+	}
+	warnings := slices.DeleteFunc(entry.Warnings(), func(w string) bool { return w == EvidenceChanged || slices.Contains(evidence, w) })
+	since, repayBy, change := time.Time{}, "", audit.Change{Old: EvidenceChanged}
+	if len(reasons) > 0 {
+		warnings = append(append(warnings, EvidenceChanged), reasons...)
+		since, repayBy, change = now, AddDays(e.Day(now), repayDays), audit.Change{New: strings.Join(reasons, ", ")}
+	}
+	if err := collections.MarkEvidence(tx, entryID, warnings, since, repayBy, now); err != nil {
+		return err
+	}
+	err = audit.Append(tx, audit.Entry{
+		Event: audit.BillingUpdate, Actor: audit.System(), ResourceType: audit.ResourceBillingEntry, ResourceID: entryID, PatientID: entry.PatientID(),
+		Changes: audit.Changes{"evidence": change, "repay_by": {Old: entry.RepayBy(), New: repayBy}},
+	}, now)
+	if err != nil || len(reasons) == 0 {
+		return err
+	}
+	return notifications.Announce(tx, notifications.Announcement{
+		Kind: notifications.EvidenceChanged, Severity: "warning", PatientID: entry.PatientID(), EntryID: entryID,
+		Body: "What claim " + entry.ClaimID() + " was billed for does not hold any more: " + strings.Join(reasons, ", ") + ". What was paid goes back by " + repayBy + ".",
+		Key:  "evidence:" + entryID + ":" + collections.Instant(now),
+	}, now)
+}
+
+// RecheckAll goes through all entries that were sent to a payer since a recount could refuse them, and finds what no transaction looked at: one
+// sum may change for reasons that do not know of billing.
+func (e *Engine) RecheckAll(ctx context.Context, app core.App, now time.Time) (seen, marked int, err error) {
+	since := AddDays(e.Day(now), -lookBackYears*366)
+	checking := pace.While(e.ReadingsWait)
+	for after := ""; ; {
+		if err := checking.Rest(ctx); err != nil {
+			return seen, marked, err
+		}
+		list, err := collections.ClaimedAfter(app, claimedStates, since, after, chunk)
+		if err != nil || len(list) == 0 {
+			return seen, marked, err
+		}
+		reasons, err := e.changed(app, list)
+		if err != nil {
+			return seen, marked, err
+		}
+		seen, after = seen+len(list), list[len(list)-1].ID
+		for i, x := range list {
+			if x.Flagged == (len(reasons[i]) > 0) {
+				continue
+			}
+			marked++
+			err := app.RunInTransaction(func(tx core.App) error { return e.Recheck(tx, x.Patient, time.Time{}, now) })
+			if err != nil {
+				return seen, marked, err
+			}
+		}
+	}
+}

@@ -1,0 +1,365 @@
+package billing
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+)
+
+// recount is an entry that is counted anew from its facts, inside the transaction of a move.
+type recount struct {
+	*Engine
+	tx    core.App
+	entry *collections.BillingEntry
+	facts *facts
+	claim claimed
+	found counted
+	now   time.Time
+}
+
+// newRecount reads what the rules ask about an entry's patient.
+func (e *Engine) newRecount(tx core.App, entry *collections.BillingEntry, now time.Time) (*recount, error) {
+	patients, err := e.load(tx, []string{entry.PatientID()}, "1900-01-01")
+	if err != nil {
+		return nil, err
+	}
+	r := &recount{Engine: e, tx: tx, entry: entry, facts: patients[entry.PatientID()], now: now}
+	if r.facts == nil {
+		return nil, fault.Missing()
+	}
+	r.claim = claimed{
+		id: entry.Id, patient: entry.PatientID(), code: entry.CPTCode(), service: entry.ServiceDate(), source: entry.Source(),
+		provider: entry.ProviderID(), period: Span{entry.PeriodStart(), entry.PeriodEnd()}, minutes: entry.Minutes(), units: entry.Units(),
+		rule: e.madeBy(entry.Evidence(), monthOf(entry.PeriodStart())), coded: len(entry.ICD10Codes()) > 0,
+	}
+	if r.claim.provider == "" && r.claim.code != Interpretation {
+		r.claim.provider = r.facts.provider // recorded since
+	}
+	return r, nil
+}
+
+// reasons count the facts, and are all that stands against the entry.
+func (r *recount) reasons() ([]string, error) {
+	if err := r.count(); err != nil {
+		return nil, err
+	}
+	reasons := r.against(r.facts, r.claim, r.found)
+	unnoted, err := collections.UnnotedTime(r.tx, r.claim.id)
+	if unnoted {
+		reasons = append(reasons, MissingNote)
+	}
+	return reasons, err
+}
+
+func (r *recount) count() error {
+	patients := map[string]*facts{r.claim.patient: r.facts}
+	found, err := r.Engine.count(r.tx, patients, []claimed{r.claim})
+	if err != nil {
+		return err
+	}
+	r.found = found[0]
+	if r.ruleFor(r.claim.code, r.claim.service).Category == collections.Interactive {
+		sums, err := r.TimeSummary(r.tx, monthOf(r.claim.period.Start), "", r.claim.patient, "")
+		if err != nil {
+			return err
+		}
+		month := monthOf(r.claim.period.Start)
+		if err := r.elsewhere(r.tx, r.claim.patient, month, r.claim.rule, &r.found); err != nil {
+			return err
+		}
+		if len(sums) == 1 {
+			r.found.notLive += sums[0].Review
+		}
+	}
+	return nil
+}
+
+// doubled reports whether another entry that holds covers the same service: any, or only one that was there first or went further.
+func (r *recount) doubled(anyOther bool) (bool, error) {
+	rule := r.ruleFor(r.claim.code, r.claim.service)
+	if r.claim.code == Interpretation {
+		return interpretedBefore(r.tx, r.entry, r.claim.service)
+	}
+	for _, code := range []string{r.claim.code, rule.Instead} {
+		for _, x := range r.facts.entries[code] {
+			here := x.overlaps(r.claim.period) || rule.Period == OncePerPatient
+			if here && x.ID != r.claim.id && x.holds() && (anyOther || x.ID < r.claim.id || x.Status != PendingReview) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// outgrow makes an entry that waits for review the one its facts have come to: more days or minutes than its code is for.
+func (r *recount) outgrow(by audit.Actor) error {
+	next := r.outgrown(r.facts, r.claim.code, r.claim.period, len(r.found.days), r.found.minutes)
+	if next == "" {
+		return nil
+	}
+	old := r.claim.code
+	if r.claim.code = next; r.claim.minutes > 0 {
+		r.claim.minutes = max(r.claim.minutes, ruleOf(next).MinMinutes)
+	}
+	return audit.Append(r.tx, audit.Entry{
+		Event: audit.BillingUpdate, Actor: by, ResourceType: audit.ResourceBillingEntry, ResourceID: r.claim.id, PatientID: r.claim.patient,
+		Changes: audit.Changes{"cpt_code": {Old: old, New: next}},
+	}, r.now)
+}
+
+// outgrown is the code that days or minutes of a period came to beyond another one; "" where they did not, or where it is billed.
+// Source: docs/decisions/billing.md, "What an entry grows into".
+func (e *Engine) outgrown(f *facts, code string, period Span, days, minutes int) string {
+	next := map[string]string{ShortSupply: DeviceSupply, FirstTen: FirstTwenty}[code]
+	if next == "" || f.stands(next, period) {
+		return ""
+	}
+	if rule := ruleOf(next); rule.MinDays > 0 && days >= rule.MinDays || rule.MinMinutes > 0 && minutes >= rule.MinMinutes {
+		return next
+	}
+	return ""
+}
+
+// write makes the entry say what was counted.
+func (r *recount) write() error {
+	t, err := r.readTariff(r.tx)
+	if err != nil {
+		return err
+	}
+	w := collections.Recounted{
+		CPTCode: r.claim.code, ServiceDate: r.claim.service, PeriodStart: r.claim.period.Start, PeriodEnd: r.claim.period.End,
+		Provider: r.claim.provider, Minutes: r.claim.minutes, Units: r.claim.units, AmountCents: r.entry.AmountCents(), ChargeCents: r.entry.ChargeCents(), ICD10Codes: r.entry.ICD10Codes(),
+	}
+	if len(w.ICD10Codes) == 0 {
+		w.ICD10Codes = firstCodes(r.facts.diagnoses)
+	}
+	if r.claim.code != r.entry.CPTCode() || r.claim.units != r.entry.Units() || r.claim.service != r.entry.ServiceDate() {
+		payer, units := collections.Number(r.entry.PayerID()), int64(r.claim.units)
+		w.AmountCents, w.ChargeCents = int64(t.rate(payer, r.claim.code, r.claim.service))*units, int64(t.charge(payer, r.claim.code, r.claim.service))*units
+	}
+	if r.ruleFor(r.claim.code, r.claim.service).Period == ThirtyDays {
+		w.TransmissionDays = new(len(r.found.days))
+		w.Evidence = DeviceEvidence{Days: r.found.days, Devices: r.facts.devicesIn(r.claim.period)}
+	}
+	r.entry.Recount(w, r.now)
+	return nil
+}
+
+// recounted are the warnings that a recount finds anew each time.
+var recounted = []string{
+	NotActive, MissingConsent, MissingDiagnosis, MissingSetup, MissingNote, MissingPrimary, MissingProvider, NoDeviceData, DaysBelowMinimum,
+	MinutesBelowMinimum, NotInteractive, OverlapTime, PossibleDuplicate,
+}
+
+// settled are the warnings of an entry that a recount does not find anew.
+func settled(entry *collections.BillingEntry) []string {
+	return slices.DeleteFunc(entry.Warnings(), func(w string) bool { return slices.Contains(recounted, w) })
+}
+
+// refuse names every reason; nil where there is none. What is a duplicate and nothing else is said in its own words.
+func refuse(reasons []string) error {
+	switch {
+	case len(reasons) == 0:
+		return nil
+	case slices.Equal(reasons, []string{PossibleDuplicate}):
+		return fault.State("duplicate_entry", "Another entry covers the same service: give an override_reason.").With("warnings", reasons)
+	case slices.Equal(reasons, []string{AttestInteraction}):
+		return fault.State("invalid_state", "Confirm the minutes of interaction with attested.").With("warnings", reasons)
+	}
+	return fault.State("invalid_state", "The facts do not bear this entry out: "+strings.Join(reasons, ", ")+".").With("warnings", reasons)
+}
+
+// checkReview recounts an entry and takes what holds.
+func (e *Engine) checkReview(tx core.App, entry *collections.BillingEntry, by audit.Actor, override string, attested bool, now time.Time) error {
+	r, err := e.newRecount(tx, entry, now)
+	if err != nil {
+		return err
+	}
+	if err := r.replace(); err != nil {
+		return err
+	}
+	if err := r.count(); err != nil {
+		return err
+	}
+	if err := r.outgrow(by); err != nil {
+		return err
+	}
+	reasons, err := r.reasons()
+	if err != nil {
+		return err
+	}
+	waits, err := e.attest(tx, entry, by, attested, now)
+	if err != nil {
+		return err
+	}
+	warnings := settled(entry)
+	if waits {
+		reasons = append(reasons, AttestInteraction)
+	} else if i := slices.Index(warnings, AttestInteraction); i >= 0 {
+		warnings = slices.Delete(warnings, i, i+1)
+		entry.Set(collections.EntryAttested, true)
+	}
+	twice, err := r.doubled(slices.Contains(entry.Warnings(), PossibleDuplicate))
+	if err != nil {
+		return err
+	}
+	if twice {
+		if warnings = append(warnings, PossibleDuplicate); override == "" {
+			reasons = append(reasons, PossibleDuplicate)
+		}
+	}
+	if err := refuse(reasons); err != nil {
+		return err
+	}
+	entry.Set(collections.EntryOverrideReason, override)
+	entry.Set(collections.EntryWarnings, warnings)
+	return r.write()
+}
+
+// replace puts an entry that a person made for a device into the period that holds its service date: there may have been no reading when it
+// was made.
+func (r *recount) replace() (err error) {
+	if r.claim.source == ByHand && r.ruleFor(r.claim.code, r.claim.service).Period == ThirtyDays {
+		r.claim.period, err = r.manualPeriod(r.tx, r.facts, ManualDraft{CPTCode: r.claim.code, ServiceDate: r.claim.service})
+	}
+	return err
+}
+
+// checkSubmit recounts an entry on its way to the payer.
+func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, now time.Time) error {
+	r, err := e.newRecount(tx, entry, now)
+	if err != nil {
+		return err
+	}
+	reasons, err := r.reasons()
+	if err != nil {
+		return err
+	}
+	if err := refuse(reasons); err != nil {
+		return err
+	}
+	entry.Set(collections.EntryWarnings, slices.DeleteFunc(entry.Warnings(), func(w string) bool { // an overridden duplicate stays one
+		return w != PossibleDuplicate && slices.Contains(recounted, w)
+	}))
+	return r.write()
+}
+
+// checkResubmit recounts a denied claim with its corrections: its period moves with the service date.
+// Source: docs/decisions/billing.md, "Corrections move the period".
+func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c Corrections, now time.Time) error {
+	if c.ICD10Codes != nil {
+		entry.Set(collections.EntryICD10Codes, c.ICD10Codes)
+	}
+	r, err := e.newRecount(tx, entry, now)
+	if err != nil {
+		return err
+	}
+	moved, err := r.correct(c)
+	if err != nil {
+		return err
+	}
+	reasons, err := r.reasons()
+	if err != nil {
+		return err
+	}
+	twice, err := r.doubled(true)
+	if err != nil {
+		return err
+	}
+	if twice && (moved || entry.OverrideReason() == "") {
+		reasons = append(reasons, PossibleDuplicate)
+	}
+	if err := refuse(reasons); err != nil {
+		return err
+	}
+	if err := r.write(); err != nil {
+		return err
+	}
+	entry.Set(collections.EntryWarnings, append(slices.DeleteFunc(settled(entry), func(w string) bool { return w == EvidenceChanged }), kept(entry, PossibleDuplicate, !moved)...))
+	entry.Set(collections.EntryEvidenceChangedAt, "")
+	entry.Set(collections.EntryRepayBy, "")
+	entry.Set(collections.EntryResubmissionCount, entry.ResubmissionCount()+1)
+	if moved && entry.Source() != ByHand {
+		return r.rest()
+	}
+	return nil
+}
+
+// kept is a warning of an entry that stays.
+func kept(entry *collections.BillingEntry, warning string, stays bool) []string {
+	if stays && slices.Contains(entry.Warnings(), warning) {
+		return []string{warning}
+	}
+	return nil
+}
+
+// correct makes the claim say what a person corrects, and reports whether that moves it into another period.
+func (r *recount) correct(c Corrections) (moved bool, err error) {
+	before, draft := r.claim.period, ManualDraft{CPTCode: r.claim.code, ServiceDate: r.claim.service}
+	if c.Minutes != nil {
+		r.claim.minutes = *c.Minutes
+		if rule := r.ruleFor(r.claim.code, r.claim.service); rule.Block > 0 {
+			r.claim.units = max(1, min(r.claim.minutes/rule.Block, r.MaxUnits99458))
+		}
+	}
+	if c.ServiceDate == "" || c.ServiceDate == r.claim.service {
+		return false, nil
+	}
+	if _, ok := r.Rule(r.claim.code, c.ServiceDate); !ok {
+		return false, fault.Field("corrections.service_date", "The code is not in force on this service date.")
+	}
+	draft.ServiceDate, r.claim.service = c.ServiceDate, c.ServiceDate
+	if r.claim.source != ByHand && before.holds(c.ServiceDate) {
+		return false, nil // another day of the period that was billed
+	}
+	r.claim.period, err = r.manualPeriod(r.tx, r.facts, draft)
+	if moved = r.claim.period != before; moved {
+		r.claim.rule = r.countsOf(monthOf(r.claim.period.Start)) // it rests on other time now
+	}
+	return moved, err
+}
+
+// rest lays a claim that moved on the time of its new period; that of the old one is free again.
+func (r *recount) rest() error {
+	if err := collections.FreeTime(r.tx, r.claim.id, r.now); err != nil {
+		return err
+	}
+	rule := r.ruleFor(r.claim.code, r.claim.service)
+	if rule.Category == "" {
+		return nil
+	}
+	from := rule.MinMinutes - max(rule.Block, 0)
+	if rule.Block == 0 {
+		from = 0
+	}
+	month := monthOf(r.claim.period.Start)
+	time, err := r.stretchesBy(r.tx, []string{r.claim.patient}, month, r.claim.rule)
+	if err != nil {
+		return err
+	}
+	counting := r.consented(r.facts, time[r.claim.patient], month)
+	uncover(counting)
+	block := r.block(counting, from*60, (from+r.claim.minutes)*60)
+	evidence, err := json.Marshal(TimeEvidence{numbers(block.Stretches), month.Start[:7], r.ruleOn(month)})
+	if err != nil {
+		return err
+	}
+	r.entry.SetEvidence(string(evidence))
+	return fix(r.tx, r.claim.id, block.Stretches, r.now)
+}
+
+// growing is the entry of a code that waits for review and has grown into another code, in the very same period; nil for none.
+func (e *Engine) growing(f *facts, code string, period Span, days, minutes int) *existing {
+	x := f.entryFor(code, period)
+	if x == nil || x.Status != PendingReview || x.Start != period.Start || e.outgrown(f, code, period, days, minutes) == "" {
+		return nil
+	}
+	return x
+}

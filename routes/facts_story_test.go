@@ -1,0 +1,201 @@
+package routes_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/dbx"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/routes"
+)
+
+// covered is a patient of a provider, with a diagnosis and consent since November.
+func (c *clinic) covered() string {
+	c.t.Helper()
+	patient := c.enrol(object{"icd10_codes": []string{"I10"}, "primary_provider_id": c.people[access.Provider].Number()})
+	c.consent(patient)
+	return patient
+}
+
+// entryOf is the id of a patient's entry of a code.
+func (c *clinic) entryOf(patient, code string) string {
+	c.t.Helper()
+	list := c.ask(access.DataMonitor, "GET", "/billing/entries/?patient_id="+patient+"&cpt_code="+code, nil).results()
+	if len(list) != 1 {
+		c.t.Fatalf("%d entries of %s", len(list), code)
+	}
+	return list[0]["id"].(string)
+}
+
+func (c *clinic) byHand(patient, code, day string, minutes int) string {
+	c.t.Helper()
+	return c.ask(access.DataMonitor, "POST", "/billing/entries/manual-create/", object{
+		"patient_id": patient, "cpt_code": code, "service_date": day, "duration_minutes": minutes,
+	}).want(201).text("id")
+}
+
+func (c *clinic) moveEntry(entry, move string, body any) reply {
+	c.t.Helper()
+	return c.ask(access.DataMonitor, "POST", "/billing/entries/"+entry+"/"+move+"/", body)
+}
+
+// refusedFor asks for a move, which is refused for these reasons and no other, and leaves the entry as it was.
+func (c *clinic) refusedFor(entry, move string, body any, reasons ...string) {
+	c.t.Helper()
+	before := c.ask(access.DataMonitor, "GET", "/billing/entries/"+entry+"/", nil).body
+	r := c.moveEntry(entry, move, body).want(400, "invalid_state")
+	var got []string
+	for _, w := range r.at("warnings").([]any) {
+		got = append(got, w.(string))
+	}
+	slices.Sort(got)
+	if slices.Sort(reasons); !slices.Equal(got, reasons) {
+		c.t.Errorf("%s is refused for %v, want %v", move, got, reasons)
+	}
+	if after := c.ask(access.DataMonitor, "GET", "/billing/entries/"+entry+"/", nil).body; after != before {
+		c.t.Errorf("the refused %s left %s, was %s", move, after, before)
+	}
+}
+
+// withdraw takes back one of a patient's readings.
+func (c *clinic) withdraw(patient string) {
+	c.t.Helper()
+	id := c.rows(c.t, `SELECT id FROM observations WHERE status = 'final' AND patient = '`+patient+`' ORDER BY measured_at DESC LIMIT 1`)[0]
+	c.ask(access.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "Not the patient"}).want(200)
+}
+
+// The facts refuse: days that were withdrawn, a first twenty that was voided, and what a person claims without days or minutes.
+func TestFactsRefuse(t *testing.T) {
+	c := newIngestingClinic(t, func(e *routes.Engines) { e.Billing.Enable2026Codes = true })
+	sixteen := c.covered()
+	c.wear(sixteen, "D-1", c.now.AddDate(0, 0, -31), 16)
+	c.ask(access.DataMonitor, "POST", "/billing/run/", object{"job": "device"}).want(200)
+	supply := c.entryOf(sixteen, "99454")
+	c.withdraw(sixteen)
+	c.refusedFor(supply, "review", nil, "days_below_minimum")
+	c.moveEntry(supply, "void", object{"reason": "Fifteen days"}).want(200)
+	c.ask(access.DataMonitor, "POST", "/billing/run/", object{"job": "device"}).want(200)
+	c.moveEntry(c.entryOf(sixteen, "99445"), "review", nil).want(200).wantAt(object{"transmission_days": 15.0, "amount": 47.0})
+
+	hours := c.covered()
+	c.talk(hours, "2026-01-10T14:00:00Z", 85)
+	c.ask(access.DataMonitor, "POST", "/billing/run/", object{"job": "time"}).want(200)
+	first, next := c.entryOf(hours, "99457"), c.entryOf(hours, "99458")
+	c.moveEntry(next, "review", nil).want(200).wantAt(object{"units": 3.0})
+	c.moveEntry(first, "void", object{"reason": "Wrong"}).want(200)
+	c.refusedFor(next, "submit", nil, "missing_primary_code")
+	batch := c.ask(access.DataMonitor, "POST", "/billing/claims/submit/", object{"entry_ids": []string{next}}).want(200)
+	if detail := batch.at("details").([]any)[0].(object); detail["reason"] != "invalid_state" || fmt.Sprint(detail["warnings"]) != "[missing_primary_code]" {
+		t.Errorf("the batch says %v", detail)
+	}
+
+	bare := c.covered()
+	c.refusedFor(c.byHand(bare, "99454", "2026-01-14", 0), "review", nil, "no_device_data", "days_below_minimum")
+	c.refusedFor(c.byHand(bare, "99457", "2026-01-14", 20), "review", nil, "minutes_below_minimum")
+	c.refusedFor(c.byHand(c.covered(), "99458", "2026-01-14", 20), "review", nil, "minutes_below_minimum", "missing_primary_code")
+	c.refusedFor(c.byHand(bare, "99091", "2026-01-14", 30), "review", nil, "minutes_below_minimum")
+	c.refusedFor(c.byHand(bare, "99453", "2026-01-14", 0), "review", nil, "missing_setup")
+	stranger := c.enrol(nil)
+	c.refusedFor(c.byHand(stranger, "99457", "2026-01-14", 20), "review", object{"override_reason": "Really", "attested": true},
+		"minutes_below_minimum", "missing_consent", "missing_diagnosis", "missing_provider")
+
+	reader := c.covered() // reading data is no contact
+	c.ask(access.Nurse, "POST", "/time-entries/", object{
+		"patient_id": reader, "category": "review", "started_at": "2026-01-12T14:00:00Z", "duration_seconds": 1200,
+	}).want(201)
+	c.refusedFor(c.byHand(reader, "99457", "2026-01-14", 20), "review", nil, "minutes_below_minimum", "not_interactive")
+}
+
+// What changes behind a claim that was sent is found in the same moment, told once, and forgotten when it holds again.
+func TestEvidenceChangesBehindAClaim(t *testing.T) {
+	var money *billing.Engine
+	c := newIngestingClinic(t, func(e *routes.Engines) { money = e.Billing })
+	patient := c.covered()
+	c.wear(patient, "D-1", c.now.AddDate(0, 0, -31), 16)
+	c.ask(access.DataMonitor, "POST", "/billing/run/", object{"job": "device"}).want(200)
+	entry := c.entryOf(patient, "99454")
+	c.moveEntry(entry, "review", nil).want(200)
+	c.moveEntry(entry, "submit", nil).want(200).wantAt(object{"evidence_changed_at": nil, "repay_by": nil})
+	c.moveEntry(entry, "pay", object{"amount": 43.02, "payment_date": "2026-01-15", "reference": "EFT"}).want(200)
+	c.withdraw(patient)
+	path := "/billing/entries/" + entry + "/"
+	flagged := c.ask(access.DataMonitor, "GET", path, nil)
+	flagged.wantAt(object{"status": "paid", "repay_by": "2026-03-16", "evidence_changed_at": c.now.UTC().Format(time.RFC3339)})
+	if got := fmt.Sprint(flagged.at("warnings")); got != "[evidence_changed days_below_minimum]" {
+		t.Errorf("the warnings are %s", got)
+	}
+	tasks := c.ask(access.DataMonitor, "GET", "/billing/reports/tasks-summary/", nil).want(200)
+	if items := tasks.at("items").([]any); tasks.at("evidence_changed") != 1.0 || !slices.ContainsFunc(items, func(item any) bool {
+		return item.(object)["task"] == "evidence_changed" && item.(object)["entry_id"] == entry && item.(object)["repay_by"] == "2026-03-16"
+	}) {
+		t.Errorf("the tasks are %s", tasks.body)
+	}
+	c.withdraw(patient) // one day more makes no second task
+	if told := c.rows(t, `SELECT kind FROM announcements WHERE kind = 'evidence_changed'`); len(told) != 1 {
+		t.Errorf("%d were told", len(told))
+	}
+	for i := range 2 { // a vendor's file brings two days after all
+		at, id := c.now.AddDate(0, 0, -10+i), collections.NewUUID()
+		c.insert("observations", dbx.Params{
+			"id": id, "patient": patient, "observation_type": "weight", "measured_at": collections.Instant(at), "device_id": "D-1", "source": "gateway",
+			"origin": "import", "weight_kg": 80, "status": "final", "reading_key": id, "created_at": collections.Instant(at),
+		})
+		c.insert("reading_days", dbx.Params{
+			"patient": patient, "day": at.In(newYork).Format(time.DateOnly), "observation_type": "weight", "first_observation": id, "readings": 1, "device_readings": 1,
+		})
+	}
+	seen, marked, err := money.RecheckAll(t.Context(), c.app, c.now)
+	if err != nil || seen != 1 || marked != 1 {
+		t.Errorf("%d of %d were marked: %v", marked, seen, err)
+	}
+	c.ask(access.DataMonitor, "GET", path, nil).wantAt(object{"evidence_changed_at": nil, "repay_by": nil})
+	// consent that is taken back today leaves what was done before
+	c.ask(access.MA, "POST", "/patients/"+patient+"/consents/1/revoke/", object{"reason": "Enough"}).want(200)
+	c.ask(access.DataMonitor, "GET", path, nil).wantAt(object{"evidence_changed_at": nil})
+}
+
+// A denied claim is sent again only as what the facts of its new period bear out.
+func TestCorrectionsMoveThePeriod(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.covered()
+	c.talk(patient, "2025-12-20T15:00:00Z", 22)
+	october := c.byHand(patient, "99457", "2025-12-20", 20)
+	for _, move := range []string{"review", "submit"} {
+		c.moveEntry(october, move, nil).want(200)
+	}
+	c.moveEntry(october, "deny", object{"code": "CO-16", "description": "Lacks information"}).want(200)
+	again := func(day string, minutes int) object {
+		return object{"corrections": object{"service_date": day, "duration_minutes": minutes}}
+	}
+	c.refusedFor(october, "resubmit", again("2026-01-10", 5), "minutes_below_minimum")
+	c.refusedFor(october, "resubmit", again("2026-01-10", 20), "minutes_below_minimum")
+	c.refusedFor(october, "resubmit", again("2025-12-21", 30), "minutes_below_minimum")
+	c.talk(patient, "2026-01-10T15:00:00Z", 20)
+	double := c.byHand(patient, "99457", "2026-01-11", 20)
+	c.moveEntry(october, "resubmit", again("2026-01-10", 20)).want(400, "duplicate_entry")
+	c.moveEntry(double, "void", object{"reason": "Once is enough"}).want(200)
+	c.moveEntry(october, "resubmit", again("2026-01-10", 20)).want(200).wantAt(object{
+		"service_date": "2026-01-10", "billing_period_start": "2026-01-01", "billing_period_end": "2026-01-31", "duration_minutes": 20.0, "claim_frequency_code": "7",
+	})
+}
+
+// Days that an assistant typed are no days of a device, whatever device they named.
+func TestTypedDays(t *testing.T) {
+	c := newIngestingClinic(t)
+	typed := c.covered()
+	c.wear(typed, "D-1", c.now.AddDate(0, 0, -40), 1) // so that there is a period
+	for i := range 16 {
+		c.ask(access.MA, "POST", "/ingestion/weight/", object{
+			"patient_id": typed, "weight_kg": 80, "device_id": "D-1", "measured_at": collections.Instant(c.now.AddDate(0, 0, i-30)),
+		}).want(201).wantAt(object{"origin": "staff"})
+	}
+	if made := c.ask(access.DataMonitor, "POST", "/billing/run/", object{"job": "device"}).want(200).object()["created"].([]any); len(made) != 0 {
+		t.Errorf("typed days made %v", made)
+	}
+	c.refusedFor(c.byHand(typed, "99454", "2026-01-04", 0), "review", nil, "days_below_minimum")
+}
