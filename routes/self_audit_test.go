@@ -18,9 +18,14 @@ import (
 func (c *clinic) line(patient, code, service, start, end, status string) string {
 	c.t.Helper()
 	id := collections.NewUUID()
+	numbers, err := collections.TakeClaimIDs(c.app, 2026, 1)
+	if err != nil {
+		c.t.Fatal(err)
+	}
 	c.insert(collections.BillingEntries, dbx.Params{
-		"id": id, "claim_id": "CLM-" + id, "patient": patient, "cpt_code": code, "service_date": service, "billing_period_start": start,
-		"billing_period_end": end, "lifecycle_status": status, "source": "manual", "units": 1, "amount_cents": 4302,
+		"id": id, "claim_id": numbers[0], "patient": patient, "cpt_code": code, "service_date": service, "billing_period_start": start,
+		"billing_period_end": end, "lifecycle_status": status, "source": "manual", "units": 1, "amount_cents": 4302, "created_at": collections.Instant(c.now),
+		"updated_at": collections.Instant(c.now),
 	})
 	return id
 }

@@ -8,6 +8,7 @@ import { Entries } from "./billing/entries.js";
 import { Exports } from "./billing/exports.js";
 import { NearBillable } from "./billing/near.js";
 import { Payers } from "./billing/payers.js";
+import { SelfAudit } from "./billing/self_audit.js";
 
 export function Billing() {
   return html`<div class="heading"><h1>Billing</h1></div>
@@ -16,6 +17,7 @@ export function Billing() {
       { key: "near", name: "Nearly billable", show: () => html`<${NearBillable} />` },
       { key: "eligibility", name: "Eligibility", show: () => html`<${Eligibility} />` },
       can("readRevenue") && { key: "exports", name: "Exports", show: () => html`<${Exports} />` },
+      can("readRevenue") && { key: "audit", name: "Self-audit", show: () => html`<${SelfAudit} />` },
       can("readRevenue") && { key: "payers", name: "Payers and rates", show: () => html`<${Payers} />` },
     ]} />`;
 }
