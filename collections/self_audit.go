@@ -28,14 +28,25 @@ func standsOf(alias string) string {
 	return `lifecycle_status != 'voided' AND ` + alias + `.lifecycle_status != 'refunded'`
 }
 
-// AuditedLines are the standing entries of the patients with one of a month, from a service date to another, all included: id, code, service
-// date, first and last day of the period, one line for each patient.
-func AuditedLines(app core.App, first, last, since, until string) ([]PatientLines, error) {
-	return queryAll[PatientLines](app, "read billing entries", `WITH billed AS MATERIALIZED (SELECT DISTINCT patient FROM billing_entries
+// auditedLine is an entry as one text: id, code, service date, first and last day of the period.
+const auditedLine = `concat_ws(',', id, cpt_code, service_date, billing_period_start, billing_period_end)`
+
+// AuditedLines are the standing entries of some service dates, both included, one line for each patient. Whose they are is read from one index, what
+// they are from the index that goes from patient to patient: from the table itself, each would be read from another place.
+func AuditedLines(app core.App, first, last string) ([]PatientLines, error) {
+	return queryAll[PatientLines](app, "read billing entries of a month", `WITH billed AS MATERIALIZED (SELECT DISTINCT patient AS who FROM billing_entries
 			WHERE service_date BETWEEN {:first} AND {:last} AND `+stands+`)
-		SELECT e.patient, group_concat(concat_ws(',', e.id, e.cpt_code, e.service_date, e.billing_period_start, e.billing_period_end), ';') AS list
-		FROM billed CROSS JOIN billing_entries e ON e.patient = billed.patient AND e.service_date BETWEEN {:since} AND {:until} AND e.`+standsOf("e")+`
-		GROUP BY e.patient`, dbx.Params{"first": first, "last": last, "since": since, "until": until})
+		SELECT patient, group_concat(`+auditedLine+`, ';') AS list FROM billed CROSS JOIN billing_entries
+			ON patient = who AND service_date BETWEEN {:first} AND {:last} AND `+stands+`
+		GROUP BY patient`, dbx.Params{"first": first, "last": last})
+}
+
+// AuditedLinesOf are the standing entries of some patients, with some codes, from a service date until before another.
+func AuditedLinesOf(app core.App, ids, codes []string, from, until string) ([]PatientLines, error) {
+	return queryAll[PatientLines](app, "read billing entries around a month", `SELECT patient, group_concat(`+auditedLine+`, ';') AS list FROM billing_entries
+		WHERE patient`+those+` AND service_date >= {:from} AND service_date < {:until} AND `+stands+`
+			AND cpt_code IN (SELECT value FROM json_each({:codes})) GROUP BY patient`,
+		dbx.Params{"ids": jsonList(ids), "codes": jsonList(codes), "from": from, "until": until})
 }
 
 // AuditedTime is a finished stretch of a person's work.

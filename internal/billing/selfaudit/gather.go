@@ -15,14 +15,14 @@ import (
 // month and is billed after it.
 const (
 	daysBefore = 2*periodsInARow*supplyDays - supplyDays
-	daysAfter  = 2 * supplyDays
+	daysAround = 2 * supplyDays
 )
 
 // Gather reads the facts of a month, each kind of them at once for all patients.
 func Gather(app core.App, zone *time.Location, month billing.Span) (Facts, error) {
 	g := gatherer{app: app, facts: Facts{Month: month, Zone: zone, Lines: map[string][]Line{}, First: map[string]string{}, Visit: map[string]string{}, Days: map[string]Days{}}}
 	g.from, g.to = collections.ParseDay(month.Start, zone), collections.ParseDay(billing.AddDays(month.End, 1), zone)
-	for _, step := range []func() error{g.lines, g.first, g.visits, g.time, g.days} {
+	for _, step := range []func() error{g.lines, g.around, g.first, g.visits, g.time, g.days} {
 		if err := step(); err != nil {
 			return Facts{}, err
 		}
@@ -37,8 +37,12 @@ type gatherer struct {
 }
 
 func (g *gatherer) lines() error {
-	month := g.facts.Month
-	rows, err := collections.AuditedLines(g.app, month.Start, month.End, billing.AddDays(month.Start, -daysBefore), billing.AddDays(month.End, daysAfter))
+	rows, err := collections.AuditedLines(g.app, g.facts.Month.Start, g.facts.Month.End)
+	g.add(rows)
+	return err
+}
+
+func (g *gatherer) add(rows []collections.PatientLines) {
 	for _, row := range rows {
 		for text := range strings.SplitSeq(row.List, ";") {
 			if v := strings.Split(text, ","); len(v) == 5 {
@@ -46,7 +50,40 @@ func (g *gatherer) lines() error {
 			}
 		}
 	}
-	return err
+}
+
+// around reads what lies before and after the month of those who were supplied in it: of who was managed as well the supplies alone, as nothing else
+// is asked of them.
+func (g *gatherer) around() error {
+	var managed, unmanaged []string
+	for patient, lines := range g.facts.Lines {
+		supplied, management := of(lines, supplies), of(lines, managements)
+		switch {
+		case len(supplied) == 0:
+		case slices.ContainsFunc(supplied, func(line Line) bool { return !isManaged(line, management) }):
+			unmanaged = append(unmanaged, patient)
+		default:
+			managed = append(managed, patient)
+		}
+	}
+	month := g.facts.Month
+	next := billing.AddDays(month.End, 1)
+	for _, part := range []struct {
+		ids, codes  []string
+		from, until string
+	}{
+		{unmanaged, slices.Concat(supplies, managements), billing.AddDays(month.Start, -daysBefore), month.Start},
+		{unmanaged, slices.Concat(supplies, managements), next, billing.AddDays(next, daysAround)},
+		{managed, supplies, billing.AddDays(month.Start, -daysAround), month.Start},
+		{managed, supplies, next, billing.AddDays(next, daysAround)},
+	} {
+		rows, err := collections.AuditedLinesOf(g.app, part.ids, part.codes, part.from, part.until)
+		if err != nil {
+			return err
+		}
+		g.add(rows)
+	}
+	return nil
 }
 
 func (g *gatherer) first() error {
