@@ -34,6 +34,7 @@ type EvidenceTime struct {
 	Author      string   `db:"author"`
 	AttestedBy  string   `db:"attested_by"`
 	AttestedAt  string   `db:"attested_at"`
+	UserID      string   `db:"user"`
 	Sealed      string   `db:"notes"`
 	Notes       phi.Text `db:"-"`
 }
@@ -58,6 +59,10 @@ type EvidenceAssignment struct {
 	AssignedBy   string `db:"assigned_by"`
 	SetupAt      string `db:"setup_completed_at"`
 	SetupBy      string `db:"setup_completed_by"`
+	Manufacturer string `db:"manufacturer"` // of the device; "" for what nobody said
+	Model        string `db:"model"`
+	SerialNumber string `db:"serial_number"`
+	UDI          string `db:"udi"`
 }
 
 // EvidenceAlert is an alert of the period, and what was decided about it.
@@ -88,7 +93,7 @@ func EvidenceReadings(app core.App, patientID string, from, to time.Time) ([]Evi
 func EvidenceTimes(app core.App, patientID, entryID string, named []string, category, from, to string) ([]EvidenceTime, error) {
 	list, err := queryAll[EvidenceTime](app, "read time of the evidence",
 		`SELECT t.id, t.started_at, t.ended_at, CAST(t.duration_seconds AS INTEGER) AS seconds, t.category, t.activity, t.contact_method,
-			t.source, t.auto_stopped, t.notes, t.created_at, t.attested_by, t.attested_at, COALESCE(u.email, '') AS author
+			t.source, t.auto_stopped, t.notes, t.user, t.created_at, t.attested_by, t.attested_at, COALESCE(u.email, '') AS author
 		FROM time_entries t LEFT JOIN users u ON u.id = t.user
 		WHERE t.patient = {:patient} AND t.ended_at != '' AND (t.billing_entry = {:entry} OR t.id IN (SELECT value FROM json_each({:list}))
 			OR {:category} != '' AND t.category = {:category} AND t.started_at >= {:from} AND t.started_at < {:to})
@@ -115,7 +120,8 @@ func EvidenceConsents(app core.App, patientID string) ([]EvidenceConsent, error)
 func EvidenceAssignments(app core.App, patientID, from, to string) ([]EvidenceAssignment, error) {
 	return queryAll[EvidenceAssignment](app, "read assignments of the evidence", `SELECT a.device_id, a.assigned_at, a.unassigned_at, a.assigned_by,
 			COALESCE(CASE WHEN d.patient = a.patient THEN d.setup_completed_at END, '') AS setup_completed_at,
-			COALESCE(CASE WHEN d.patient = a.patient THEN d.setup_completed_by END, '') AS setup_completed_by
+			COALESCE(CASE WHEN d.patient = a.patient THEN d.setup_completed_by END, '') AS setup_completed_by,
+			COALESCE(d.manufacturer, '') AS manufacturer, COALESCE(d.model, '') AS model, COALESCE(d.serial_number, '') AS serial_number, COALESCE(d.udi, '') AS udi
 		FROM device_assignments a LEFT JOIN devices d ON d.device_id = a.device_id
 		WHERE a.patient = {:patient} AND a.assigned_at < {:to} AND (a.unassigned_at = '' OR a.unassigned_at >= {:from}) ORDER BY a.assigned_at, a.id`,
 		dbx.Params{"patient": patientID, "from": from, "to": to})

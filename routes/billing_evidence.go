@@ -61,33 +61,34 @@ func (a *api) readEvidence(c *web.Call, entry *collections.BillingEntry) error {
 	for _, s := range sections {
 		answer[s.name] = s.objects()
 	}
+	answer["plan_of_care"], answer["rendering_provider"] = viewPlan(evidence), viewRendering(evidence)
 	return c.OK(answer)
 }
 
 func sectionsOf(e billing.Evidence) []section {
-	readings := section{name: "readings", title: "Days with readings", columns: []string{"day", "id", "observation_type", "measured_at", "device_id", "source", "origin"}, widths: []float64{2, 5, 3, 3, 3, 2, 2}}
+	readings := section{name: "readings", title: "Days with readings", columns: readingColumns, widths: []float64{2, 5, 3, 3, 3, 2, 2, 4}}
 	for _, day := range e.Days {
 		for _, r := range day.Readings {
-			readings.rows = append(readings.rows, []any{day.Day, r.ID, r.Kind, instantOf(r.MeasuredAt), orNull(r.DeviceID), r.Source, r.Origin})
+			readings.rows = append(readings.rows, []any{day.Day, r.ID, r.Kind, instantOf(r.MeasuredAt), orNull(r.DeviceID), r.Source, r.Origin, e.Measured[r.ID].Values})
 		}
 		if len(day.Readings) == 0 {
-			readings.rows = append(readings.rows, []any{day.Day, nil, nil, nil, nil, nil, nil})
+			readings.rows = append(readings.rows, []any{day.Day, nil, nil, nil, nil, nil, nil, nil})
 		}
 	}
 	times := section{
-		name: "time_entries", title: "Time", widths: []float64{1, 3, 3, 2, 2, 2, 2, 2, 4, 5, 3, 4, 3},
+		name: "time_entries", title: "Time", widths: []float64{1, 3, 3, 2, 2, 2, 2, 2, 4, 5, 3, 3, 4, 3},
 		columns: []string{
-			"id", "started_at", "ended_at", "duration_seconds", "category", "activity", "contact_method", "source", "author", "notes", "recorded_at", "attested_by",
-			"attested_at",
+			"id", "started_at", "ended_at", "duration_seconds", "category", "activity", "contact_method", "source", "author", "notes", "recorded_at", "person",
+			"attested_by", "attested_at",
 		},
 	}
 	for _, t := range e.Time {
 		times.rows = append(times.rows, []any{
 			collections.Number(t.ID), instantOf(t.StartedAt), instantOf(t.EndedAt), t.Seconds, t.Category, orNull(t.Activity), orNull(t.Contact), t.Source, t.Author,
-			orNull(t.Notes.Reveal()), instantOf(t.RecordedAt), orNull(t.AttestedBy), instantOf(t.AttestedAt),
+			orNull(t.Notes.Reveal()), instantOf(t.RecordedAt), orNull(e.Names[t.UserID]), orNull(t.AttestedBy), instantOf(t.AttestedAt),
 		})
 	}
-	return append([]section{readings, times}, paperSections(e)...)
+	return append([]section{readings, times, ordersOf(e)}, paperSections(e)...)
 }
 
 func paperSections(e billing.Evidence) []section {
@@ -97,10 +98,13 @@ func paperSections(e billing.Evidence) []section {
 	}
 	devices := section{
 		name: "device_assignments", title: "Devices",
-		columns: []string{"device_id", "assigned_at", "unassigned_at", "assigned_by", "setup_completed_at", "setup_completed_by"},
+		columns: []string{"device_id", "assigned_at", "unassigned_at", "assigned_by", "setup_completed_at", "setup_completed_by", "manufacturer", "model", "serial_number", "udi"},
 	}
 	for _, v := range e.Assignments {
-		devices.rows = append(devices.rows, []any{v.DeviceID, instantOf(v.AssignedAt), instantOf(v.UnassignedAt), orNull(v.AssignedBy), instantOf(v.SetupAt), orNull(v.SetupBy)})
+		devices.rows = append(devices.rows, []any{
+			v.DeviceID, instantOf(v.AssignedAt), instantOf(v.UnassignedAt), orNull(v.AssignedBy), instantOf(v.SetupAt), orNull(v.SetupBy), orNull(v.Manufacturer),
+			orNull(v.Model), orNull(v.SerialNumber), orNull(v.UDI),
+		})
 	}
 	alerts := section{
 		name: "alerts", title: "Alerts and decisions",
@@ -132,6 +136,7 @@ func evidencePDF(c *web.Call, v entryView, e billing.Evidence, sections []sectio
 	if v.DurationMinutes > 0 {
 		d.Paragraph(fmt.Sprintf("%d minutes.", v.DurationMinutes))
 	}
+	writePacket(d, e)
 	for _, s := range sections {
 		d.Heading(s.title)
 		d.Table(web.Views(s.columns, heading), s.widths, web.Views(s.rows, func(row []any) []string { return web.Views(row, cellText) }))
@@ -167,6 +172,8 @@ func cellText(cell any) string {
 		return strconv.Itoa(v)
 	case int64:
 		return strconv.FormatInt(v, 10)
+	case billing.Values:
+		return v.Text()
 	}
 	return fmt.Sprint(cell)
 }

@@ -241,6 +241,7 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/billing/entries/{id}/evidence/", access.ReadBilling, limits.User, of((*api).entry, (*api).readEvidence)},
 	{http.MethodGet, "/billing/entries/{id}/preflight/", access.ReadBilling, limits.User, of((*api).entry, (*api).preflightEntry)},
 	{http.MethodGet, "/billing/preflight/", access.ReadBillingReports, limits.User, (*api).listPreflight},
+	{http.MethodGet, "/billing/self-audit/", access.ReadBillingReports, limits.User, (*api).auditSelf},
 	{http.MethodPost, "/billing/entries/manual-create/", access.CreateBilling, limits.User, (*api).createEntry},
 	{http.MethodPost, "/billing/run/", access.ManageBilling, limits.User, (*api).runBilling},
 	{http.MethodGet, "/billing/eligibility/{id}/", access.ReadEligibility, limits.User, ofPatient((*api).readEligibility)},

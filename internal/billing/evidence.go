@@ -20,6 +20,7 @@ type Evidence struct {
 	Assignments []collections.EvidenceAssignment
 	Alerts      []collections.EvidenceAlert
 	Trail       []audit.Stored // of the entry itself, the oldest first
+	Packet
 	// HeadID and HeadHash are the end of the audit chain that seals the trail.
 	HeadID   int64
 	HeadHash string
@@ -35,7 +36,7 @@ type EvidenceDay struct {
 func (e *Engine) Gather(app core.App, entry *collections.BillingEntry) (v Evidence, err error) {
 	g := gatherer{Engine: e, app: app, entry: entry, into: &v}
 	g.from, g.to = e.instants(Span{entry.PeriodStart(), entry.PeriodEnd()})
-	for _, step := range []func() error{g.days, g.time, g.papers, g.trail} {
+	for _, step := range []func() error{g.days, g.time, g.papers, g.trail, g.orders, g.people, g.measured} {
 		if err := step(); err != nil {
 			return v, err
 		}

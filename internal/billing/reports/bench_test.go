@@ -12,6 +12,7 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/billing/reports"
+	"github.com/vigilhealth/vigil/internal/billing/selfaudit"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -125,6 +126,15 @@ func BenchmarkReports(b *testing.B) {
 		for b.Loop() {
 			if _, err := engine(0).Break(app, "2024-01-01", "2025-12-31", reports.ByWeek); err != nil {
 				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("self-audit/a month", func(b *testing.B) {
+		month, _ := billing.MonthSpan("2025-11")
+		for b.Loop() {
+			facts, err := selfaudit.Gather(app, time.UTC, month)
+			if err != nil || len(selfaudit.Find(facts)) == 0 {
+				b.Fatal("nothing is found", err)
 			}
 		}
 	})

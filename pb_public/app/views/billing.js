@@ -9,6 +9,7 @@ import { Exports } from "./billing/exports.js";
 import { Fees } from "./billing/fees.js";
 import { NearBillable } from "./billing/near.js";
 import { Payers } from "./billing/payers.js";
+import { SelfAudit } from "./billing/self_audit.js";
 
 export function Billing() {
   return html`<div class="heading"><h1>Billing</h1></div>
@@ -17,6 +18,7 @@ export function Billing() {
       { key: "near", name: "Nearly billable", show: () => html`<${NearBillable} />` },
       { key: "eligibility", name: "Eligibility", show: () => html`<${Eligibility} />` },
       can("readRevenue") && { key: "exports", name: "Exports", show: () => html`<${Exports} />` },
+      can("readRevenue") && { key: "audit", name: "Self-audit", show: () => html`<${SelfAudit} />` },
       can("readRevenue") && { key: "payers", name: "Payers and rates", show: () => html`<${Payers} />` },
       can("readRevenue") && { key: "fees", name: "Fee schedule", show: () => html`<${Fees} />` },
     ]} />`;

@@ -23,5 +23,14 @@ const warnings = {
 /** @param {string} code */
 export const warningText = (code) => warnings[code] ?? words(code);
 
+const patterns = {
+  no_established_visit: "No visit before billing", supply_without_management: "Supply without management", enrolment_spike: "Many first bills at once",
+  several_devices: "Several devices at once", same_minutes: "The same minutes again and again", late_entry: "Time recorded late", impossible_day: "More than a day can hold",
+  typed_days: "Days with typed data",
+};
+
+/** @param {string} pattern */
+export const patternName = (pattern) => patterns[pattern] ?? words(pattern);
+
 /** Codes typed with commas or spaces between. @param {string | null | undefined} text */
 export const codesOf = (text) => (text ?? "").split(/[\s,;]+/).filter(Boolean);

@@ -2,7 +2,7 @@
 import { get } from "../../api.js";
 import { calendarDate, clock, dateTime, fullTime, words } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
-import { Table } from "../../ui/table.js";
+import { Facts, Table } from "../../ui/table.js";
 import { kinds } from "../../ui/vitals.js";
 import { html } from "../../view.js";
 
@@ -13,6 +13,9 @@ import { html } from "../../view.js";
 export function Evidence({ entry }) {
   const proof = useLoad((signal) => get(`billing/entries/${entry}/evidence/`, {}, signal), [entry]);
   return html`<${Loaded} from=${proof}>${(/** @type {Proof} */ data) => html`
+    <${Facts} of=${[["Rendered by", data.rendering_provider && `${data.rendering_provider.name}, ${data.rendering_provider.npi ? `NPI ${data.rendering_provider.npi}` : "no NPI on record"}`],
+      ["Plan of care", data.plan_of_care && `${calendarDate(data.plan_of_care.dated)}, ${data.plan_of_care.author}`]]} />
+    <${Part} title="Orders, plans and visits" rows=${data.orders} columns=${orderColumns} none="No order, plan of care or visit is on record." />
     <${Part} title="Readings" rows=${byDay(data.readings)} keyOf=${(row) => row.day} columns=${dayColumns} none="No day with a reading belongs to this entry." />
     <${Part} title="Time" rows=${data.time_entries} columns=${timeColumns} none="No time belongs to this entry." />
     <${Part} title="Consents" rows=${data.consents} columns=${consentColumns} none="There is no consent on record." />
@@ -33,7 +36,7 @@ function byDay(readings) {
   for (const reading of readings) {
     const day = days.get(reading.day) ?? { day: reading.day, readings: [], devices: new Set() };
     if (reading.id) {
-      day.readings.push(`${kinds[reading.observation_type ?? ""] ?? words(reading.observation_type)} ${clock(reading.measured_at)}`);
+      day.readings.push(`${kinds[reading.observation_type ?? ""] ?? words(reading.observation_type)} ${Object.values(reading.values ?? {}).join("/")} ${clock(reading.measured_at)} (${reading.origin ?? "–"})`);
       day.devices.add(reading.device_id);
     }
     days.set(reading.day, day);
@@ -48,22 +51,29 @@ const dayColumns = [
   { name: "devices", head: "Device", cell: (row) => [...row.devices].join(", ") || "–" },
 ];
 /** @type {Column[]} */
+const orderColumns = [
+  { name: "kind", head: "What", cell: (row) => words(row.kind) }, { name: "dated", head: "Dated", cell: (row) => calendarDate(row.dated) },
+  { name: "recorded_at", head: "Recorded", cell: (row) => dateTime(row.recorded_at) }, { name: "author", head: "Author" }, { name: "text", head: "Text", cell: (row) => row.text ?? "–" },
+];
+/** @type {Column[]} */
 const timeColumns = [
   { name: "started_at", head: "When", cell: (row) => `${dateTime(row.started_at)} – ${clock(row.ended_at)}` },
   { name: "duration_seconds", head: "Minutes", number: true, cell: (row) => (row.duration_seconds / 60).toFixed(1) },
   { name: "category", head: "What", cell: (row) => [words(row.category), row.activity && words(row.activity), row.contact_method && words(row.contact_method)].filter(Boolean).join(", ") },
-  { name: "author", head: "Who" }, { name: "source", head: "Source", cell: (row) => words(row.source) }, { name: "recorded_at", head: "Recorded", cell: (row) => dateTime(row.recorded_at) },
+  { name: "author", head: "Who", cell: (row) => row.person ?? row.author }, { name: "source", head: "Source", cell: (row) => words(row.source) }, { name: "recorded_at", head: "Recorded", cell: (row) => dateTime(row.recorded_at) },
   { name: "attested_by", head: "Confirmed by", cell: (row) => (row.attested_at ? `${row.attested_by}, ${dateTime(row.attested_at)}` : "–") }, { name: "notes", head: "Notes" },
 ];
 /** @type {Column[]} */
 const consentColumns = [
   { name: "method", head: "Method", cell: (row) => words(row.method) }, { name: "granted_at", head: "Given", cell: (row) => dateTime(row.granted_at) },
+  { name: "recorded_at", head: "Recorded", cell: (row) => dateTime(row.recorded_at) },
   { name: "expires_at", head: "Until", cell: (row) => dateTime(row.expires_at) }, { name: "revoked_at", head: "Revoked", cell: (row) => dateTime(row.revoked_at) },
   { name: "recorded_by", head: "Recorded by" },
 ];
 /** @type {Column[]} */
 const deviceColumns = [
-  { name: "device_id", head: "Device" }, { name: "assigned_at", head: "From", cell: (row) => dateTime(row.assigned_at) },
+  { name: "device_id", head: "Device" },
+  { name: "model", head: "Make", cell: (row) => [row.manufacturer, row.model, row.serial_number && `no. ${row.serial_number}`].filter(Boolean).join(" ") || "–" }, { name: "assigned_at", head: "From", cell: (row) => dateTime(row.assigned_at) },
   { name: "unassigned_at", head: "Until", cell: (row) => (row.unassigned_at ? dateTime(row.unassigned_at) : "Now") }, { name: "assigned_by", head: "Assigned by" },
   { name: "setup_completed_at", head: "Set up", cell: (row) => dateTime(row.setup_completed_at) }, { name: "setup_completed_by", head: "Set up by" },
 ];

@@ -1,0 +1,26 @@
+package routes
+
+import (
+	"github.com/vigilhealth/vigil/internal/billing/selfaudit"
+	"github.com/vigilhealth/vigil/routes/web"
+)
+
+// selfAuditView is what an auditor would ask about a month.
+type selfAuditView struct {
+	Month    string              `json:"month"`
+	Findings []selfaudit.Finding `json:"findings"`
+}
+
+// auditSelf names entries by their ids alone: whom they are about is recorded when one of them is opened.
+func (a *api) auditSelf(c *web.Call) error {
+	q := c.Query()
+	month := a.monthIn(c, q, "month")
+	if err := q.Err(); err != nil {
+		return err
+	}
+	facts, err := selfaudit.Gather(c.App, a.Zone, month)
+	if err != nil {
+		return err
+	}
+	return c.OK(selfAuditView{month.Start[:len("2006-01")], selfaudit.Find(facts)})
+}
