@@ -23,6 +23,9 @@ const (
 	BackupCodes             = "backup_codes"
 	BillingEntries          = "billing_entries"
 	CareTeamMembers         = "care_team_members"
+	ClaimBatches            = "claim_batches"
+	ClaimLines              = "claim_lines"
+	ClaimResponses          = "claim_responses"
 	Consents                = "consents"
 	DeviceAssignments       = "device_assignments"
 	DeviceOrders            = "device_orders"
@@ -45,9 +48,6 @@ const (
 	OnCallRota              = "on_call_rota"
 	Passkeys                = "passkeys"
 	Patients                = "patients"
-	ClaimBatches            = "claim_batches"
-	ClaimLines              = "claim_lines"
-	ClaimResponses          = "claim_responses"
 	Orders                  = "orders"
 	PayerRates              = "payer_rates"
 	Payers                  = "payers"
@@ -70,7 +70,7 @@ const (
 )
 
 // UUIDs are the collections whose record ids are UUIDs; new ones are made as version 7, so that id order is time order.
-var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents, Payments}
+var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents, Payments, ClaimBatches, ClaimLines, ClaimResponses}
 
 // Numbered are the collections whose contract ids are integers. The record id is the number, zero-padded.
 var Numbered = []string{

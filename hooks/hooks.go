@@ -125,6 +125,7 @@ var ours = []string{
 	collections.Observations, collections.Passkeys, collections.Patients, collections.PayerRates, collections.Payers, collections.Snoozes, collections.ThresholdChanges, collections.Thresholds,
 	collections.ThresholdTemplates, collections.TimeEntries, collections.Transmissions, collections.TriageScores, collections.Users, core.CollectionNameSuperusers,
 	collections.EscalationEvents, collections.OnCallRota, collections.Orders, collections.FeeSchedule, collections.Payments,
+	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses,
 }
 
 // whole are the collections whose records people change, and change only when all of it can be read. In others the service notes what it does itself,
@@ -140,6 +141,7 @@ var kept = []string{
 	collections.GatewayEvents, collections.Observations, collections.Patients, collections.Snoozes, collections.ThresholdChanges, collections.TimeEntries,
 	collections.Transmissions, collections.TransmissionAttempts, collections.TriageScores, collections.Users,
 	collections.EscalationEvents, collections.OnCallRota, collections.Orders, collections.Payments,
+	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses,
 }
 
 // Bind opens the door: every row of the table, and what guards PocketBase's own doors.

@@ -231,6 +231,7 @@ type entryView struct {
 	Adjustments           []adjustmentView `json:"adjustments"`
 	ClaimControlNumber    *string          `json:"claim_control_number"`
 	PayerControlNumber    *string          `json:"payer_control_number"`
+	Rejection             *rejectionView   `json:"rejection"`
 	FactsCheckedAt        *string          `json:"facts_checked_at"`
 	EvidenceChangedAt     *string          `json:"evidence_changed_at"`
 	RepayBy               *string          `json:"repay_by"`
@@ -248,6 +249,13 @@ type adjustmentView struct {
 	CARC   string        `json:"carc"`
 	RARC   []string      `json:"rarc"`
 	Amount billing.Cents `json:"amount"`
+}
+
+// rejectionView is what a claim was sent back for, unread.
+type rejectionView struct {
+	Source string   `json:"source"`
+	Codes  []string `json:"codes"`
+	At     *string  `json:"at"`
 }
 
 type denialView struct {
@@ -342,6 +350,9 @@ func addMoney(v *entryView, entry *collections.BillingEntry) {
 	v.ClaimControlNumber, v.PayerControlNumber = orNull(entry.ClaimControlNumber()), orNull(entry.PayerControlNumber())
 	v.FactsCheckedAt, v.EvidenceChangedAt = instantOrNull(entry.FactsCheckedAt()), instantOrNull(entry.EvidenceChangedAt())
 	v.RepayBy = orNull(entry.RepayBy())
+	if r := entry.Rejection(); r != nil {
+		v.Rejection = &rejectionView{r.Source, append([]string{}, r.Codes...), instantOrNull(collections.ParseInstant(r.At))}
+	}
 	if date := entry.RefundDate(); date != "" {
 		v.Refund = &paymentView{billing.Cents(entry.RefundedCents()), date, entry.RefundReference()}
 	}

@@ -78,7 +78,7 @@ func TestEvidencePacket(t *testing.T) {
 // Of an entry made by hand there may be nothing: the packet says so.
 func TestEvidencePacketOfNothing(t *testing.T) {
 	c := newClinic(t)
-	line := c.line(c.enrol(nil), "99454", "2026-01-10", "2025-12-12", "2026-01-10", "pending_review")
+	line := c.billedLine(c.enrol(nil), "99454", "2026-01-10", "2025-12-12", "2026-01-10", "pending_review")
 	c.ask(access.DataMonitor, "GET", "/billing/entries/"+line+"/evidence/", nil).want(200).wantAt(object{"rendering_provider": nil, "plan_of_care": nil})
 	c.ask(access.DataMonitor, "GET", "/billing/entries/"+line+"/evidence/?format=pdf", nil).want(200)
 }

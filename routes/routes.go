@@ -263,6 +263,15 @@ var table = slices.Concat([]route{
 	{http.MethodPost, "/billing/claims/submit/", access.ManageBilling, limits.User, (*api).submitClaims},
 	{http.MethodGet, "/billing/claims-exports/", access.ReadBillingReports, limits.User, (*api).exportClaims},
 
+	// claim_batches.go
+	{http.MethodGet, "/billing/claim-batches/", access.ReadBillingReports, limits.User, (*api).listBatches},
+	{http.MethodPost, "/billing/claim-batches/", access.ManageBilling, limits.User, (*api).createBatch},
+	{http.MethodGet, "/billing/claim-batches/{id}/", access.ReadBillingReports, limits.User, (*api).readBatch},
+	{http.MethodGet, "/billing/claim-batches/{id}/file/", access.ManageBilling, limits.User, (*api).readBatchFile},
+	{http.MethodGet, "/billing/claim-responses/", access.ReadBillingReports, limits.User, (*api).listResponses},
+	{http.MethodPost, "/billing/claim-responses/", access.ManageBilling, limits.User, (*api).takeResponse},
+	{http.MethodGet, "/billing/claim-responses/{id}/", access.ReadBillingReports, limits.User, (*api).readResponse},
+
 	// fee_schedule.go
 	{http.MethodGet, "/billing/fee-schedule/", access.ReadPayerRates, limits.User, (*api).listFees},
 	{http.MethodPost, "/billing/fee-schedule/import/", access.ManagePayers, limits.User, (*api).importFees},

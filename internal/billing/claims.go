@@ -226,6 +226,7 @@ func (e *Engine) Resubmit(c Corrections, reference string, now time.Time) Move {
 	m.Name, m.From, m.event = "resubmit", []string{Denied}, audit.BillingResubmit
 	delete(m.set, collections.EntryOriginalReference)
 	m.set[collections.EntryClaimFrequencyCode] = "7" // X12 837P: replacement of a prior claim
+	m.set[collections.EntryBatch] = ""               // it waits for one of its own
 	if c.Notes != nil {
 		m.set[collections.EntryNotes] = *c.Notes
 	}

@@ -116,7 +116,7 @@ func (e *Engine) Adjust(d AdjustmentDraft, by audit.Actor, now time.Time) Move {
 func (e *Engine) RequestVoid(reason string, by audit.Actor, now time.Time) Move {
 	m := Move{
 		Name: "request-void", From: []string{Submitted, Paid}, event: audit.BillingRequestVoid, detail: reason,
-		set: map[string]any{collections.EntryVoidReason: reason},
+		set: map[string]any{collections.EntryVoidReason: reason, collections.EntryBatch: ""},
 	}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
 		if entry.PaidTotalCents() > 0 {

@@ -25,7 +25,7 @@ type claimed struct {
 	period                                       Span
 	minutes, units                               int
 	rule                                         collections.TimeRule // by which its time counts
-	coded                                        bool // it names diagnoses itself
+	coded                                        bool                 // it names diagnoses itself
 }
 
 // counted is what the facts come to for it.

@@ -33,7 +33,7 @@ func (e *Engine) Reject(source string, codes []string, now time.Time) Move {
 			return Reviewed
 		},
 		check: func(_ core.App, entry *collections.BillingEntry) error {
-			entry.Set("rejection", collections.Rejection{Source: source, Codes: codes, At: collections.Instant(now)})
+			entry.Set(collections.EntryRejection, collections.Rejection{Source: source, Codes: codes, At: collections.Instant(now)})
 			entry.Set(collections.EntryBatch, "")
 			if warnings := entry.Warnings(); !slices.Contains(warnings, warning) {
 				entry.Set(collections.EntryWarnings, append(warnings, warning))

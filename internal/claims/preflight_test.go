@@ -67,11 +67,15 @@ func TestPreflight(t *testing.T) {
 		"odd member id":          {func(c *claims.Claim) { c.Coverage.MemberID = "W~1" }, []string{"invalid_member_id insurance.member_id"}, ""},
 		"whose insurance":        {func(c *claims.Claim) { c.Coverage.Relationship = "spouse" }, []string{"missing_subscriber insurance.subscriber"}, ""},
 		"half a subscriber": {
-			func(c *claims.Claim) { c.Coverage.Relationship, c.Coverage.Subscriber = "child", &phi.Subscriber{FirstName: "W", LastName: "K"} },
+			func(c *claims.Claim) {
+				c.Coverage.Relationship, c.Coverage.Subscriber = "child", &phi.Subscriber{FirstName: "W", LastName: "K"}
+			},
 			[]string{"missing_birth_date insurance.subscriber.date_of_birth", "missing_gender insurance.subscriber.gender"}, "",
 		},
 		"one's own, and somebody named": {
-			func(c *claims.Claim) { c.Coverage.Relationship, c.Coverage.Subscriber = "self", &phi.Subscriber{FirstName: "W", LastName: "K"} },
+			func(c *claims.Claim) {
+				c.Coverage.Relationship, c.Coverage.Subscriber = "self", &phi.Subscriber{FirstName: "W", LastName: "K"}
+			},
 			nil, "subscriber_ignored insurance.subscriber",
 		},
 		"a second payer": {

@@ -327,4 +327,3 @@ func codesOf(words []x12.Word) (codes []string) {
 	}
 	return codes
 }
-
