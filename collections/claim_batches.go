@@ -183,7 +183,7 @@ func FindResponseByDigest(app core.App, digest string) (*ClaimResponse, error) {
 
 // PageOfClaimResponses returns a page of responses, the newest first, and how many there are in all.
 func PageOfClaimResponses(app core.App, offset, limit int) ([]*ClaimResponse, int, error) {
-	return pageOf[ClaimResponse](app, ClaimResponses, nil, []string{"created_at DESC", "id DESC"}, offset, limit)
+	return pageOf[ClaimResponse](app, ClaimResponses, Every(nil), []string{"created_at DESC", "id DESC"}, offset, limit)
 }
 
 // FinishClaimResponse notes what a response did.

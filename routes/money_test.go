@@ -14,6 +14,9 @@ import (
 // line makes an entry of 99457 by hand and brings it as far as submitted.
 func (c *clinic) line(patient, day string) string {
 	c.t.Helper()
+	c.ask(access.Provider, "POST", "/time-entries/", object{
+		"patient_id": patient, "category": "interpretation", "started_at": day + "T14:00:00Z", "duration_seconds": 1800, "notes": "Read",
+	}).want(201)
 	id := c.ask(access.DataMonitor, "POST", "/billing/entries/manual-create/", object{
 		"patient_id": patient, "cpt_code": "99091", "service_date": day, "duration_minutes": 30,
 	}).want(201).text("id")

@@ -109,7 +109,7 @@ func TestContactMethods(t *testing.T) {
 // The minutes of two escalations, resolved at once by one provider, are one stretch; who spent it vouches for it, and nobody else reviews it before.
 func TestEscalationMinutesAreAttested(t *testing.T) {
 	c := newClinic(t)
-	id := c.enrol(object{"icd10_codes": []string{"I10"}})
+	id := c.enrol(object{"icd10_codes": []string{"I10"}, "primary_provider_id": c.people[access.Provider].Number()})
 	c.consent(id)
 	provider := c.people[access.Provider].Email()
 	var paths []string

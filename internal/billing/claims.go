@@ -169,11 +169,7 @@ func (e *Engine) Submit(reference string, at, now time.Time) Move {
 	return Move{
 		Name: "submit", From: []string{Reviewed}, To: Submitted, event: audit.BillingSubmit, detail: reference,
 		check: func(tx core.App, entry *collections.BillingEntry) error {
-			if err := e.checkSubmit(tx, entry, now); err != nil {
-				return err
-			}
-			entry.Set(collections.EntryWarnings, withoutRejections(entry.Warnings()))
-			return e.preflight(tx, entry, now)
+			return e.checkSubmit(tx, entry, now)
 		},
 		set: map[string]any{collections.EntrySubmissionReference: reference, collections.EntryOriginalReference: reference, collections.EntrySubmittedAt: collections.Instant(at)},
 	}

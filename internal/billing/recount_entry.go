@@ -173,6 +173,10 @@ func refuse(reasons []string) error {
 	case slices.Equal(reasons, []string{AttestInteraction}):
 		return fault.State("invalid_state", "Confirm the minutes of interaction with attested.").With("warnings", reasons)
 	}
+	return refusal(reasons)
+}
+
+func refusal(reasons []string) *fault.Error {
 	return fault.State("invalid_state", "The facts do not bear this entry out: "+strings.Join(reasons, ", ")+".").With("warnings", reasons)
 }
 
@@ -242,10 +246,17 @@ func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, now t
 	if err != nil {
 		return err
 	}
+	unfit, err := e.preflight(tx, entry, now)
+	if err != nil {
+		return err
+	}
+	if len(unfit) > 0 {
+		return refusal(append(reasons, PreflightErrors)).With("preflight", unfit)
+	}
 	if err := refuse(reasons); err != nil {
 		return err
 	}
-	entry.Set(collections.EntryWarnings, slices.DeleteFunc(entry.Warnings(), func(w string) bool { // an overridden duplicate stays one
+	entry.Set(collections.EntryWarnings, slices.DeleteFunc(withoutRejections(entry.Warnings()), func(w string) bool { // an overridden duplicate stays one
 		return w != PossibleDuplicate && slices.Contains(recounted, w)
 	}))
 	return r.write()

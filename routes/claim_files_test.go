@@ -1,0 +1,270 @@
+package routes_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/claims"
+	"github.com/vigilhealth/vigil/internal/vigiltest/payer"
+	"github.com/vigilhealth/vigil/internal/x12"
+	"github.com/vigilhealth/vigil/routes"
+)
+
+// house is a clinic that sends claims, and the payer that takes them.
+type house struct {
+	*clinic
+	payer    *payer.Payer
+	insurer  any
+	talked   int
+	provider *collections.User
+}
+
+func newHouse(t *testing.T) *house {
+	var money *billing.Engine
+	h := &house{clinic: newClinic(t, func(e *routes.Engines) { money = e.Billing })}
+	money.Claims = claims.Desk{
+		Practice: claims.Practice{
+			Name: "ELM STREET CLINIC", NPI: "1234567893", TaxID: "123456789", Taxonomy: "207Q00000X", Address: "1 ELM ST", City: "ALBANY", State: "NY", Zip: "122071234",
+			Phone: "5185550100",
+		},
+		Submitter: claims.Submitter{ID: "SUB1", Contact: "BILLING", ReceiverID: "HOUSE1", ReceiverName: "CLEARING HOUSE", Usage: "T", PlaceOfService: "11"},
+	}
+	h.payer = &payer.Payer{ID: "HOUSE1", Name: "CLEARING HOUSE", At: h.now}
+	h.insurer = h.ask(access.Admin, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC", "edi_payer_id": "60054", "claim_filing_code": "CI"}).want(201).at("id")
+	h.provider = h.people[access.Provider]
+	h.ask(access.Admin, "PATCH", fmt.Sprintf("/users/%d/", h.provider.Number()), object{"npi": "1245319599", "taxonomy_code": "207R00000X"}).want(200)
+	return h
+}
+
+// insured enrols somebody with everything a claim needs and so many minutes of calls in January.
+func (h *house) insured(name string, minutes int, insurance object) string {
+	h.t.Helper()
+	covered := object{"payer_id": h.insurer, "member_id": "W1" + strings.ToUpper(name)}
+	for k, v := range insurance {
+		covered[k] = v
+	}
+	id := h.enrol(object{
+		"last_name": name, "icd10_codes": []string{"I10", "E11.9"}, "primary_provider_id": h.provider.Number(), "insurance": covered,
+		"address": object{"line1": "1 Main St", "city": "Troy", "state": "NY", "zip": "12180"},
+	})
+	h.consent(id)
+	h.ask(access.Provider, "POST", "/patients/"+id+"/orders/", object{"kind": "rpm_order", "dated": "2025-12-01"}).want(201)
+	for ; minutes > 0; minutes -= 20 {
+		h.talk(id, time.Date(2026, 1, 2, 14, 0, 0, 0, time.UTC).Add(time.Duration(h.talked)*20*time.Minute).Format(time.RFC3339), min(minutes, 20))
+		h.talked++
+	}
+	return id
+}
+
+// reviewed bills the month and reviews what came of it: entries by patient and code.
+func (h *house) reviewed() map[string]string {
+	h.t.Helper()
+	h.ask(access.Admin, "POST", "/billing/run/", object{"job": "time"}).want(200)
+	entries := map[string]string{}
+	for _, e := range h.ask(access.Admin, "GET", "/billing/entries/?status=pending&page_size=100", nil).want(200).results() {
+		id := e["id"].(string)
+		h.ask(access.DataMonitor, "POST", "/billing/entries/"+id+"/review/", nil).want(200)
+		entries[e["patient_id"].(string)+" "+e["cpt_code"].(string)] = id
+	}
+	return entries
+}
+
+func (h *house) send(ids ...string) (batch reply, file payer.Submission) {
+	h.t.Helper()
+	batch = h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": ids}).want(201)
+	raw := h.ask(access.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/file/"), nil).want(200).body
+	file, err := payer.Receive([]byte(raw))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return batch, file
+}
+
+func (h *house) take(file []byte) reply {
+	h.t.Helper()
+	return h.ask(access.DataMonitor, "POST", "/billing/claim-responses/", string(file), "Content-Type", "application/edi-x12")
+}
+
+func (h *house) entry(id string) reply {
+	h.t.Helper()
+	return h.ask(access.Admin, "GET", "/billing/entries/"+id+"/", nil).want(200)
+}
+
+func (h *house) claimOf(entry string, file payer.Submission) string {
+	h.t.Helper()
+	control, _ := h.entry(entry).at("claim_control_number").(string)
+	if !slices.ContainsFunc(file.Claims, func(c payer.Claim) bool { return c.ControlNumber == control }) {
+		h.t.Fatalf("entry %s is on claim %q, which is not in the file", entry, control)
+	}
+	return control
+}
+
+// A day's claims go to the payer and its answers come back: each line comes to its state, once, however often a file comes.
+func TestClaimsThereAndBack(t *testing.T) {
+	h := newHouse(t)
+	names := []string{"Paid", "Partly", "Denied", "Sentback", "Mixed"}
+	ids := map[string]string{}
+	for _, name := range names {
+		ids[name] = h.insured(name, 40, nil)
+	}
+	ids["Spouse"] = h.insured("Spouse", 20, object{
+		"relationship": "spouse", "subscriber": object{"first_name": "William", "last_name": "King", "date_of_birth": "1950-02-28", "gender": "male"},
+	})
+	entries := h.reviewed()
+	all := make([]string, 0, len(entries))
+	for _, id := range entries {
+		all = append(all, id)
+	}
+	batch, file := h.send(all...)
+	batch.wantAt(object{"claims": 6.0, "lines": 11.0, "usage": "T", "status": "created", "total_charge": 479.67})
+	if len(file.Claims) != 6 {
+		t.Fatalf("the file has %d claims", len(file.Claims))
+	}
+	number := batch.at("interchange_control_number")
+	first := func(name string) string { return entries[ids[name]+" 99457"] }
+	second := func(name string) string { return entries[ids[name]+" 99458"] }
+	h.entry(first("Paid")).wantAt(object{"lifecycle_status": "submitted", "submission_reference": number, "claim_control_number": h.entry(second("Paid")).at("claim_control_number")})
+	h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": all}).want(400, "invalid_state") // they left
+
+	syntax := h.payer.Acknowledge(file)
+	h.take(syntax).want(200).wantAt(object{"type": "999", "applied": 11.0, "unmatched": 0.0, "repeated": false})
+	h.take(syntax).want(200).wantAt(object{"applied": 0.0, "repeated": true})
+	h.ask(access.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/"), nil).want(200).wantAt(object{"status": "accepted"})
+
+	h.take(h.payer.Take(file, map[string]payer.Refusal{h.claimOf(first("Sentback"), file): {Category: "A7", Code: "562", Entity: "85"}})).want(200)
+	for _, id := range []string{first("Sentback"), second("Sentback")} {
+		h.entry(id).wantAt(object{"lifecycle_status": "reviewed", "rejection.source": "277CA", "submitted_at": nil})
+		if text := h.entry(id).body; !strings.Contains(text, "rejected_277ca") || !strings.Contains(text, "A7:562") {
+			t.Errorf("sent back with %s", text)
+		}
+	}
+	h.entry(first("Paid")).wantAt(object{"lifecycle_status": "submitted"})
+
+	decisions := map[string]payer.Decision{
+		h.claimOf(first("Paid"), file): payer.Full(), h.claimOf(first("Partly"), file): payer.Partly(1000, 500, 200),
+		h.claimOf(first("Denied"), file): payer.Deny("CO", "50", "N130"), h.claimOf(first("Sentback"), file): payer.Silence(),
+	}
+	payment := h.payer.Pay(file, decisions, x12.ProviderAdjustment{Provider: "1234567893", Year: "2026-12-31", Reason: "FB", Reference: "BALANCE7", Amount: 700})
+	answer := h.take(payment).want(200).wantAt(object{"type": "835", "applied": 9.0, "unmatched": 1.0})
+	detail := h.ask(access.Admin, "GET", fmt.Sprint("/billing/claim-responses/", answer.at("id"), "/"), nil).want(200).body
+	if !strings.Contains(detail, `"segment":"PLB"`) || !strings.Contains(detail, "BALANCE7") || !strings.Contains(detail, `"amount":7.00`) {
+		t.Errorf("left for a person: %s", detail)
+	}
+	check := func() {
+		t.Helper()
+		paid := h.entry(first("Paid"))
+		paid.wantAt(object{"lifecycle_status": "paid", "paid_total": paid.at("charge"), "open": 0.0})
+		h.entry(first("Partly")).wantAt(object{"lifecycle_status": "paid", "adjusted": 10.0, "patient_responsibility": 7.0, "open": 0.0})
+		denied := h.entry(second("Denied"))
+		denied.wantAt(object{"lifecycle_status": "denied", "denial.code": "CO-50", "paid_total": 0.0})
+		if !strings.Contains(denied.body, "N130") {
+			t.Errorf("denied with %s", denied.body)
+		}
+		h.entry(first("Spouse")).wantAt(object{"lifecycle_status": "paid"})
+	}
+	check()
+	h.take(payment).want(200).wantAt(object{"repeated": true, "applied": 0.0})
+	h.take([]byte(strings.ReplaceAll(string(payment), "~", "~\n"))).want(200).wantAt(object{"repeated": false, "applied": 0.0}) // the same in another dress
+	check()
+}
+
+// What was sent back goes again as an original, what was denied as a replacement of its whole claim, and what is taken back as a void.
+func TestClaimsAgain(t *testing.T) {
+	h := newHouse(t)
+	a, b := h.insured("Ada", 40, nil), h.insured("Bea", 20, nil)
+	entries := h.reviewed()
+	a1, a2, b1 := entries[a+" 99457"], entries[a+" 99458"], entries[b+" 99457"]
+	_, file := h.send(a1, a2, b1)
+	old := h.claimOf(a1, file)
+
+	h.take(h.payer.Acknowledge(file, payer.Fault{Claim: old, Element: 2, Code: "7"})).want(200).wantAt(object{"applied": 3.0})
+	h.entry(b1).wantAt(object{"lifecycle_status": "reviewed", "rejection.source": "999"})
+	_, file = h.send(a1, a2, b1)
+	if now := h.claimOf(a1, file); now == old || file.Claims[0].Frequency != "1" {
+		t.Errorf("sent again as %s, frequency %s", now, file.Claims[0].Frequency)
+	}
+	h.entry(b1).wantAt(object{"lifecycle_status": "submitted", "rejection": nil})
+	claim := h.claimOf(a1, file)
+	h.take(h.payer.Pay(file, map[string]payer.Decision{claim: payer.Deny("CO", "16"), h.claimOf(b1, file): payer.Silence()})).want(200).wantAt(object{"applied": 2.0})
+
+	h.ask(access.DataMonitor, "POST", "/billing/entries/"+a1+"/resubmit/", object{"corrections": object{"icd10_codes": []string{"I10"}}}).want(200)
+	h.ask(access.DataMonitor, "POST", "/billing/entries/"+b1+"/request-void/", object{"reason": "Wrong patient"}).want(200)
+	_, file = h.send(a1, b1)
+	for _, c := range file.Claims {
+		if c.ControlNumber == h.claimOf(a1, file) && (c.Frequency != "7" || len(c.Lines) != 1 || c.PayerControlNumber == "") {
+			t.Errorf("replaced as %+v", c)
+		}
+		if c.ControlNumber == h.claimOf(b1, file) && c.Frequency != "8" {
+			t.Errorf("voided as %+v", c)
+		}
+	}
+	full := payer.Full()
+	h.take(h.payer.Pay(file, map[string]payer.Decision{h.claimOf(a1, file): full, h.claimOf(b1, file): payer.Silence()})).want(200)
+	h.entry(a1).wantAt(object{"lifecycle_status": "paid", "resubmission_count": 1.0})
+	h.take(h.payer.Pay(file, map[string]payer.Decision{h.claimOf(a1, file): payer.Reverse(full), h.claimOf(b1, file): payer.Silence()})).want(200).wantAt(object{"applied": 1.0})
+	h.entry(a1).wantAt(object{"lifecycle_status": "submitted", "paid_total": 0.0})
+	h.take(h.payer.Pay(file, map[string]payer.Decision{h.claimOf(a1, file): payer.Partly(500, 0, 0), h.claimOf(b1, file): payer.Silence()})).want(200)
+	h.entry(a1).wantAt(object{"lifecycle_status": "paid", "adjusted": 5.0})
+}
+
+// A line that stands on a claim with one that is voided is told anew, on a replacement.
+func TestVoidOfPartOfAClaim(t *testing.T) {
+	h := newHouse(t)
+	id := h.insured("Ada", 40, nil)
+	entries := h.reviewed()
+	first, next := entries[id+" 99457"], entries[id+" 99458"]
+	_, file := h.send(first, next)
+	h.ask(access.DataMonitor, "POST", "/billing/entries/"+next+"/request-void/", object{"reason": "One call was another patient's"}).want(200)
+	batch, file := h.send(next)
+	if len(file.Claims) != 1 || file.Claims[0].Frequency != "7" || len(file.Claims[0].Lines) != 1 || file.Claims[0].Lines[0].Charge != file.Claims[0].Charge {
+		t.Fatalf("sent %+v", file.Claims)
+	}
+	text := h.ask(access.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/"), nil).want(200).body
+	if strings.Count(text, `"carried_by_replacement":true`) != 1 {
+		t.Errorf("the batch is %s", text)
+	}
+	h.entry(first).wantAt(object{"lifecycle_status": "submitted", "claim_control_number": file.Claims[0].ControlNumber})
+	h.entry(next).wantAt(object{"lifecycle_status": "void_requested"})
+}
+
+// A batch is all of its lines or none, and a file is applied as a whole or refused with the place of what is wrong.
+func TestClaimFilesRefused(t *testing.T) {
+	h := newHouse(t)
+	good, bare := h.insured("Ada", 20, nil), h.insured("Bea", 20, object{"member_id": nil})
+	entries := h.reviewed()
+	one, two := entries[good+" 99457"], entries[bare+" 99457"]
+	refused := h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{one, two, nobody}}).want(400, "invalid_state")
+	if !strings.Contains(refused.body, "missing_member_id") || !strings.Contains(refused.body, two) || strings.Contains(refused.body, one) || !strings.Contains(refused.body, "not_found") {
+		t.Errorf("refused with %s", refused.body)
+	}
+	h.entry(one).wantAt(object{"lifecycle_status": "reviewed", "claim_control_number": nil})
+	h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{}}).wantFields("entry_ids")
+	h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{one, one, "x"}}).wantFields("entry_ids.1", "entry_ids.2")
+	_, file := h.send(one)
+	syntax := string(h.payer.Acknowledge(file))
+	for name, wrong := range map[string]string{
+		"empty": " ", "no X12": "hello", "for somebody else": strings.Replace(syntax, "SUB1 ", "SUB2 ", 1),
+		"a wrong count": strings.Replace(syntax, "GE*1*", "GE*2*", 1), "another version": strings.Replace(syntax, "*00501*", "*00401*", 1),
+	} {
+		answer := h.take([]byte(wrong)).want(400, "invalid_x12")
+		if answer.at("segment") == nil || answer.at("position") == nil {
+			t.Errorf("%s: %s", name, answer.body)
+		}
+	}
+	if list := h.ask(access.Admin, "GET", "/billing/claim-responses/", nil).want(200).results(); len(list) != 0 {
+		t.Errorf("kept %v", list)
+	}
+	other := &payer.Payer{ID: "HOUSE1", Name: "CLEARING HOUSE", At: h.now}
+	foreign := file
+	foreign.Claims = slices.Clone(file.Claims)
+	foreign.Claims[0].ControlNumber = "V999999999C00001"
+	h.take(other.Pay(foreign, nil)).want(200).wantAt(object{"applied": 0.0, "unmatched": 1.0})
+	h.entry(one).wantAt(object{"lifecycle_status": "submitted"})
+	h.wantRoles("GET", "/billing/claim-batches/", nil, access.Admin, access.DataMonitor)
+}
