@@ -178,7 +178,7 @@ func TestNothingMarkedIsReadableOnDisk(t *testing.T) {
 		}
 	}
 	var entries []struct{ ID, Event, Changes string }
-	err = app.DB().NewQuery(`SELECT id, event, changes FROM audit_log ORDER BY id`).All(&entries)
+	err := app.DB().NewQuery(`SELECT id, event, changes FROM audit_log ORDER BY id`).All(&entries)
 	if err != nil || len(entries) != 2 || entries[0].Event != "patient.create" || entries[1].Event != "patient.update" {
 		t.Fatal(entries, err)
 	}
