@@ -16,12 +16,13 @@ func TestPlacingReadsNoTableWhole(t *testing.T) {
 	var plan []struct {
 		Step string `db:"detail"`
 	}
-	if err := app.DB().NewQuery("EXPLAIN QUERY PLAN " + collections.ByIdentifier).Bind(dbx.Params{"value": "GW-1", "id": "gw-1"}).All(&plan); err != nil {
+	if err := app.DB().NewQuery("EXPLAIN QUERY PLAN " + collections.AddresseeQuery).
+		Bind(dbx.Params{"value": "GW-1", "id": "gw-1", "device": "D-1", "at": "2026-01-01 00:00:00.000Z"}).All(&plan); err != nil {
 		t.Fatal(err)
 	}
 	searches := 0
 	for _, p := range plan {
-		if strings.Contains(p.Step, "SCAN patients") {
+		if strings.Contains(p.Step, "SCAN patients") || strings.Contains(p.Step, "SCAN device_assignments") {
 			t.Error(p.Step)
 		}
 		if strings.Contains(p.Step, "SEARCH patients") {

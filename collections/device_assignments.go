@@ -22,11 +22,16 @@ func DeviceHolderQuery(device, at string) string {
 		ORDER BY assigned_at DESC LIMIT 1`
 }
 
-// CurrentHolder returns who holds the device now, and since when; "" when nobody does.
+// CurrentHolder returns who holds the device now, and since when; "" when nobody does, and since when nobody did, which is zero for one that
+// nobody ever held.
 func CurrentHolder(app core.App, deviceID string) (patientID string, since time.Time, err error) {
-	var from string
-	err = app.DB().NewQuery(`SELECT patient, assigned_at FROM device_assignments WHERE device_id = {:device} AND unassigned_at = ''`).
-		Bind(dbx.Params{"device": deviceID}).Row(&patientID, &from)
+	var from, until string
+	err = app.DB().NewQuery(`SELECT patient, assigned_at, unassigned_at FROM device_assignments WHERE device_id = {:device}
+		ORDER BY unassigned_at = '' DESC, unassigned_at DESC LIMIT 1`).
+		Bind(dbx.Params{"device": deviceID}).Row(&patientID, &from, &until)
+	if until != "" {
+		patientID, from = "", until
+	}
 	return patientID, ParseInstant(from), wrap(unlessMissing(err), "find who holds a device")
 }
 

@@ -85,7 +85,7 @@ func (e *Engine) placed(app core.App, event gateway.Event, whose owner, by audit
 		return observations.Submission{}, err
 	}
 	s := submission(whole, whose.patient, by, at)
-	if s.Undated, err = undated(app, event, whose.patient); err != nil {
+	if s.Undated, err = undated(e.reads.In(app), event, whose.patient); err != nil {
 		return s, err
 	}
 	if event.Addition == "" && len(event.Additions) == 0 {

@@ -112,7 +112,7 @@ func (e *Engine) tellOfClock(tx core.App, c claim, picture triage.Picture, now t
 		return err
 	}
 	for _, alert := range open {
-		if c.dangerous(picture) || c.severity(picture) <= e.shown(tx, alert, picture, now) {
+		if c.dangerous(picture) || c.severity(picture) <= e.shown(tx, alert, picture) {
 			return nil
 		}
 	}
@@ -125,7 +125,7 @@ func (e *Engine) tellOfClock(tx core.App, c claim, picture triage.Picture, now t
 }
 
 // shown is the severity of what an alert about a clock shows.
-func (e *Engine) shown(tx core.App, alert *collections.Alert, picture triage.Picture, now time.Time) float64 {
+func (e *Engine) shown(tx core.App, alert *collections.Alert, picture triage.Picture) float64 {
 	other, readable := e.claimed(tx, alert.QuarantineID(), alert.PatientID())
 	if !readable {
 		return 0

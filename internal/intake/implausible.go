@@ -156,7 +156,7 @@ func (c claim) alarms(p *vitals.Parameter, t alerts.Thresholds) bool {
 }
 
 // assess decides what an implausible measurement means; known says that what was measured since speaks for itself. It touches nothing.
-func (c claim) assess(picture triage.Picture, late, known bool, now time.Time) notice {
+func (c claim) assess(picture triage.Picture, late, known bool) notice {
 	finding, critical := c.judge(picture.Thresholds)
 	if late && !c.undated {
 		finding.Date(c.Reading.MeasuredAt)
@@ -209,7 +209,7 @@ func (e *Engine) raise(tx core.App, c claim, picture triage.Picture, now time.Ti
 			return err
 		}
 	}
-	n := c.assess(picture, late, known, now)
+	n := c.assess(picture, late, known)
 	id, err := alerts.Raise(tx, n.draft, now)
 	if err != nil {
 		return err

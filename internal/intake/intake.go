@@ -34,10 +34,13 @@ type Options struct {
 }
 
 // Engine is the one way in.
-type Engine struct{ Options }
+type Engine struct {
+	Options
+	reads collections.Reads
+}
 
 // New returns an engine.
-func New(o Options) *Engine { return &Engine{o} }
+func New(o Options) *Engine { return &Engine{Options: o} }
 
 // Status is what became of an event.
 type Status string
@@ -140,7 +143,7 @@ func (e *Engine) refuse(app core.App, p part, d Delivery, told bool) (Result, er
 }
 
 func (e *Engine) receive(ctx context.Context, app core.App, event gateway.Event, d Delivery, all *together) (Result, error) {
-	v, err := take(app, event, func(patientID string) (observations.Outcome, error) {
+	v, err := take(e.reads.In(app), event, func(patientID string) (observations.Outcome, error) {
 		s, err := e.placed(app, event, owner{patient: patientID}, d.By, d.At)
 		if err != nil {
 			return observations.Outcome{}, err

@@ -137,17 +137,17 @@ func reasonFor(refused *fault.Error) string {
 // disagree it does not guess. reason says why the event cannot be placed.
 // Source: docs/decisions/gateway.md, "Which patient does an event belong to".
 func Place(app core.App, event gateway.Event) (patientID, reason string, err error) {
-	holder, err := collections.DeviceHolder(app, event.DeviceID, event.KnownAt())
-	if err == nil && holder == "" {
-		holder, err = undatedHolder(app, event)
-	}
+	found, err := collections.FindAddressee(app, event.DeviceID, event.PatientID, event.KnownAt())
 	if err != nil {
 		return "", "", err
 	}
-	patient, err := collections.FindNamedPatient(app, event.PatientID)
+	holder, patient := found.Holder, found.Named
+	if holder == "" {
+		if holder, err = undatedHolder(app, event, found.Now); err != nil {
+			return "", "", err
+		}
+	}
 	switch {
-	case err != nil:
-		return "", "", err
 	case holder == "" && patient.ID == "":
 		return "", ReasonUnknownPatient, nil
 	case holder != "" && patient.ID != "" && patient.ID != holder:

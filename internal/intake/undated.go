@@ -5,7 +5,6 @@ import (
 
 	"github.com/pocketbase/pocketbase/core"
 
-	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/gateway"
 )
@@ -23,15 +22,11 @@ func undated(app core.App, event gateway.Event, patientID string) (bool, error) 
 
 // undatedHolder is who holds the device of an event now, when its own time is no time at which it can have measured for them: who held the
 // device then says nothing. "" when its time may be right.
-func undatedHolder(app core.App, event gateway.Event) (string, error) {
-	if event.ReceivedAt.Sub(event.At) <= recent {
+func undatedHolder(app core.App, event gateway.Event, holder string) (string, error) {
+	if holder == "" {
 		return "", nil
 	}
-	holder, _, err := collections.CurrentHolder(app, event.DeviceID)
-	if err != nil || holder == "" {
-		return "", err
-	}
-	wrong, err := devices.ClockWrong(app, event.DeviceID, holder, event.At)
+	wrong, err := undated(app, event, holder)
 	if !wrong {
 		holder = ""
 	}

@@ -161,7 +161,7 @@ func (w *Writer) finish(group []*submitted) {
 }
 
 const (
-	rememberedPatients = 16_384
+	remembered = 16_384 // patients, and devices
 	// farBehind is how many foreign audit entries are read to learn what changed; beyond, everything is forgotten.
 	farBehind = 500
 )
@@ -182,7 +182,7 @@ type known struct {
 	picture *triage.Picture // nil: to be read
 }
 
-// holding is the open assignment of a device.
+// holding is the open assignment of a device; patient is "" while nobody has it.
 type holding struct {
 	patient string
 	since   time.Time
@@ -200,11 +200,11 @@ func (m *memory) forgetAll() {
 
 // catchUp forgets what others changed since the memory was true. It runs first in each transaction.
 func (m *memory) catchUp(tx core.App, head string) error {
-	if head == m.head {
+	if m.head == "" || len(m.patients) > remembered || len(m.devices) > remembered {
+		m.forgetAll()
 		return nil
 	}
-	if m.head == "" || len(m.patients) > rememberedPatients || len(m.devices) > rememberedPatients {
-		m.forgetAll()
+	if head == m.head {
 		return nil
 	}
 	marks, err := collections.AuditMarksAfter(tx, m.head, farBehind)
@@ -272,11 +272,9 @@ func (m *memory) deviceHolder(tx core.App, r vitals.Reading) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if patient != "" {
-		m.devices[r.DeviceID] = holding{patient, since}
-		if !r.MeasuredAt.Before(since) {
-			return patient, nil
-		}
+	m.devices[r.DeviceID] = holding{patient, since}
+	if !r.MeasuredAt.Before(since) {
+		return patient, nil
 	}
 	return collections.DeviceHolder(tx, r.DeviceID, r.MeasuredAt)
 }

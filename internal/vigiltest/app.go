@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -61,10 +59,8 @@ func NewApp(t testing.TB) *tests.TestApp {
 		t.Fatalf("build the template app: %v", err)
 	}
 	dir := t.TempDir()
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := files.write(dir); err != nil {
+		t.Fatal(err)
 	}
 	app, err := tests.NewTestAppWithConfig(core.BaseAppConfig{DataDir: dir, DBConnect: connect})
 	if err != nil {
@@ -80,29 +76,6 @@ func NewApp(t testing.TB) *tests.TestApp {
 
 // connect opens databases as the service does, but for waiting for the disk.
 func connect(path string) (*dbx.DB, error) { return sqlite.Open(path, "OFF") }
-
-// template holds the database files of an app after its migrations. They are made once per test binary and kept in
-// memory, so that nothing is left behind on disk.
-var template = sync.OnceValues(func() (map[string][]byte, error) {
-	collections.UseSealer(Sealer())
-	empty, err := os.MkdirTemp("", "vigiltest-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(empty) //nolint:errcheck // a left-over empty folder harms nobody
-	app, err := tests.NewTestAppWithConfig(core.BaseAppConfig{DataDir: empty, DBConnect: connect})
-	if err != nil {
-		return nil, err
-	}
-	defer app.Cleanup()
-	if err := errors.Join(hashCheaply(app), collections.SetPlannerStatistics(app), beginTrail(app)); err != nil {
-		return nil, err
-	}
-	if err := app.ClearBootstrap(); err != nil { // closes the databases, which folds their journals in
-		return nil, err
-	}
-	return readDatabases(app.DataDir())
-})
 
 // beginTrail stores the index key of all tests and begins the audit trail with it, as the service does at its first start.
 func beginTrail(app core.App) error {
@@ -126,20 +99,6 @@ func hashCheaply(app core.App) error {
 		}
 	}
 	return nil
-}
-
-func readDatabases(dir string) (map[string][]byte, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "*.db"))
-	if err != nil {
-		return nil, err
-	}
-	files := map[string][]byte{}
-	for _, path := range paths {
-		if files[filepath.Base(path)], err = os.ReadFile(path); err != nil {
-			return nil, err
-		}
-	}
-	return files, nil
 }
 
 // RowCounts counts the rows of every collection and plain table of ours, by name.
