@@ -91,7 +91,7 @@ func newBilling(settings config.Settings, readingsWait func() bool) *billing.Eng
 	b := settings.Billing
 	return billing.New(billing.Settings{
 		Zone: settings.PracticeLocation, Enable2026Codes: b.Enable2026Codes, MaxUnits99458: b.MaxUnits99458, RequireConsent: b.RequireConsent,
-		RequireSecondPerson: b.RequireSecondPerson, EscalationTimeCap: b.EscalationTimeCap,
+		RequireOrder: b.RequireOrder, RequireSecondPerson: b.RequireSecondPerson, EscalationTimeCap: b.EscalationTimeCap,
 		LiveContactFrom: b.LiveContactFrom, TimeRule: b.TimeRule, TimeRuleFrom: b.TimeRuleFrom,
 		Locality: b.Locality, Claims: newDesk(settings), ReadingsWait: readingsWait,
 	})

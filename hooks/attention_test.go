@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pocketbase/dbx"
 
@@ -130,6 +131,10 @@ func TestEscalationsInTheDashboard(t *testing.T) {
 	d.refused("PATCH", collections.Escalations, id, "assigned_to", object{"assigned_to": "nobody@vigil.test"})
 	d.refused("PATCH", collections.Escalations, id, "interaction_minutes", object{"interaction_minutes": 10})
 	d.refused("PATCH", collections.Escalations, id, "interaction_minutes", object{"status": "resolved", "interaction_minutes": 500})
+	if _, err := d.app.DB().NewQuery("UPDATE escalations SET created_at = {:at} WHERE id = {:id}").
+		Bind(dbx.Params{"id": id, "at": collections.Instant(vigiltest.Clock.Add(-time.Hour))}).Execute(); err != nil { // no minutes lie before it was opened
+		t.Fatal(err)
+	}
 	d.do("PATCH", collections.Escalations, id, object{"status": "resolved", "interaction_minutes": 25})
 	if entry, err := d.app.FindFirstRecordByData(collections.TimeEntries, "escalation", id); err != nil || entry.GetInt("duration_seconds") != 1500 {
 		t.Errorf("the time is not logged: %v", err)

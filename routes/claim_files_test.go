@@ -219,7 +219,7 @@ func TestVoidOfPartOfAClaim(t *testing.T) {
 	id := h.insured("Ada", 40, nil)
 	entries := h.reviewed()
 	first, next := entries[id+" 99457"], entries[id+" 99458"]
-	_, file := h.send(first, next)
+	h.send(first, next)
 	h.ask(access.DataMonitor, "POST", "/billing/entries/"+next+"/request-void/", object{"reason": "One call was another patient's"}).want(200)
 	batch, file := h.send(next)
 	if len(file.Claims) != 1 || file.Claims[0].Frequency != "7" || len(file.Claims[0].Lines) != 1 || file.Claims[0].Lines[0].Charge != file.Claims[0].Charge {

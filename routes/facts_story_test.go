@@ -126,7 +126,7 @@ func TestEvidenceChangesBehindAClaim(t *testing.T) {
 	path := "/billing/entries/" + entry + "/"
 	flagged := c.ask(access.DataMonitor, "GET", path, nil)
 	flagged.wantAt(object{"status": "paid", "repay_by": "2026-03-16", "evidence_changed_at": c.now.UTC().Format(time.RFC3339)})
-	if got := fmt.Sprint(flagged.at("warnings")); got != "[evidence_changed days_below_minimum]" {
+	if got := fmt.Sprint(flagged.at("warnings")); got != "[missing_order evidence_changed days_below_minimum]" {
 		t.Errorf("the warnings are %s", got)
 	}
 	tasks := c.ask(access.DataMonitor, "GET", "/billing/reports/tasks-summary/", nil).want(200)

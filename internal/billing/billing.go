@@ -72,6 +72,7 @@ type Settings struct {
 	Enable2026Codes     bool           // 99445 and 99470
 	MaxUnits99458       int
 	RequireConsent      bool
+	RequireOrder        bool // nothing is billed that nobody ordered; otherwise a warning says so
 	RequireSecondPerson bool // the creator of a manual entry cannot review it
 	EscalationTimeCap   time.Duration
 	Claims              claims.Desk // what a claim says of the practice

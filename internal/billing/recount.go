@@ -17,6 +17,7 @@ const (
 	MinutesBelowMinimum = "minutes_below_minimum"
 	NotInteractive      = "not_interactive" // minutes there are, without a live way of contact
 	MissingProvider     = "missing_provider"
+	MissingOrder        = "missing_order" // a warning, unless the practice asks for one
 )
 
 // claimed is what an entry claims.

@@ -22,6 +22,8 @@ type recount struct {
 	claim claimed
 	found counted
 	now   time.Time
+	// unordered: nobody ordered monitoring on or before the date of service.
+	unordered bool
 }
 
 // newRecount reads what the rules ask about an entry's patient.
@@ -52,8 +54,15 @@ func (r *recount) reasons() ([]string, error) {
 	}
 	reasons := r.against(r.facts, r.claim, r.found)
 	unnoted, err := collections.UnnotedTime(r.tx, r.claim.id)
+	if err != nil {
+		return nil, err
+	}
 	if unnoted {
 		reasons = append(reasons, MissingNote)
+	}
+	ordered, err := collections.OrderedBy(r.tx, []string{r.claim.patient}, r.claim.service)
+	if r.unordered = !ordered[r.claim.patient]; r.unordered && r.RequireOrder {
+		reasons = append(reasons, MissingOrder)
 	}
 	return reasons, err
 }
@@ -155,7 +164,7 @@ func (r *recount) write() error {
 // recounted are the warnings that a recount finds anew each time.
 var recounted = []string{
 	NotActive, MissingConsent, MissingDiagnosis, MissingSetup, MissingNote, MissingPrimary, MissingProvider, NoDeviceData, DaysBelowMinimum,
-	MinutesBelowMinimum, NotInteractive, OverlapTime, PossibleDuplicate,
+	MinutesBelowMinimum, NotInteractive, OverlapTime, PossibleDuplicate, MissingOrder,
 }
 
 // settled are the warnings of an entry that a recount does not find anew.
@@ -222,6 +231,9 @@ func (e *Engine) checkReview(tx core.App, entry *collections.BillingEntry, by au
 	if err := refuse(reasons); err != nil {
 		return err
 	}
+	if r.unordered {
+		warnings = append(warnings, MissingOrder)
+	}
 	entry.Set(collections.EntryOverrideReason, override)
 	entry.Set(collections.EntryWarnings, warnings)
 	return r.write()
@@ -257,7 +269,7 @@ func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, now t
 		return err
 	}
 	entry.Set(collections.EntryWarnings, slices.DeleteFunc(withoutRejections(entry.Warnings()), func(w string) bool { // an overridden duplicate stays one
-		return w != PossibleDuplicate && slices.Contains(recounted, w)
+		return w != PossibleDuplicate && w != MissingOrder && slices.Contains(recounted, w)
 	}))
 	return r.write()
 }

@@ -106,8 +106,7 @@ func (d Desk) claim(g *gathered, entry *collections.BillingEntry) (Claim, error)
 		c.Provider = Provider{u.Id, phi.Text(u.FirstName()), phi.Text(u.LastName()), u.NPI(), u.Taxonomy(), u.Role()}
 	}
 	p := g.patients[entry.PatientID()]
-	if p == nil || collections.Readable(p.ProxyRecord()) != nil {
-		c.UnreadablePages = true
+	if c.UnreadablePages = p == nil || collections.Readable(p.ProxyRecord()) != nil; c.UnreadablePages {
 		return c, nil
 	}
 	var err error

@@ -116,9 +116,13 @@ func Preflight(c Claim, today string) Findings {
 func (k *check) practice() {
 	p, s := k.c.Practice, k.c.Submitter
 	for _, f := range []struct{ value, name, what string }{
-		{p.Name, "VIGIL_PRACTICE_NAME", "name"}, {p.NPI, "VIGIL_PRACTICE_NPI", "National Provider Identifier"},
-		{p.TaxID, "VIGIL_PRACTICE_TAX_ID", "tax id"}, {p.Address, "VIGIL_PRACTICE_ADDRESS", "address"}, {p.City, "VIGIL_PRACTICE_CITY", "city"},
-		{p.State, "VIGIL_PRACTICE_STATE", "state"}, {p.Zip, "VIGIL_PRACTICE_ZIP", "ZIP code"},
+		{p.Name, "VIGIL_PRACTICE_NAME", "name"},
+		{p.NPI, "VIGIL_PRACTICE_NPI", "National Provider Identifier"},
+		{p.TaxID, "VIGIL_PRACTICE_TAX_ID", "tax id"},
+		{p.Address, "VIGIL_PRACTICE_ADDRESS", "address"},
+		{p.City, "VIGIL_PRACTICE_CITY", "city"},
+		{p.State, "VIGIL_PRACTICE_STATE", "state"},
+		{p.Zip, "VIGIL_PRACTICE_ZIP", "ZIP code"},
 	} {
 		k.refuse(f.value == "", MissingBilling, f.name, "The practice's "+f.what+" is not set.")
 	}
@@ -130,8 +134,10 @@ func (k *check) practice() {
 		return // claims leave by other ways: what a file alone needs is not missed
 	}
 	for _, f := range []struct{ value, name, what string }{
-		{cmp.Or(s.Name, p.Name), "VIGIL_CLAIMS_SUBMITTER_NAME", "submitter's name"}, {cmp.Or(s.Phone, p.Phone), "VIGIL_CLAIMS_SUBMITTER_PHONE", "submitter's phone"},
-		{s.Contact, "VIGIL_CLAIMS_SUBMITTER_CONTACT", "submitter's contact"}, {s.ReceiverID, "VIGIL_CLAIMS_RECEIVER_ID", "receiver's id"},
+		{cmp.Or(s.Name, p.Name), "VIGIL_CLAIMS_SUBMITTER_NAME", "submitter's name"},
+		{cmp.Or(s.Phone, p.Phone), "VIGIL_CLAIMS_SUBMITTER_PHONE", "submitter's phone"},
+		{s.Contact, "VIGIL_CLAIMS_SUBMITTER_CONTACT", "submitter's contact"},
+		{s.ReceiverID, "VIGIL_CLAIMS_RECEIVER_ID", "receiver's id"},
 		{s.ReceiverName, "VIGIL_CLAIMS_RECEIVER_NAME", "receiver's name"},
 	} {
 		k.refuse(f.value == "", MissingSubmitter, f.name, "The "+f.what+" is not set.")

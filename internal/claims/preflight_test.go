@@ -70,7 +70,8 @@ func TestPreflight(t *testing.T) {
 			func(c *claims.Claim) {
 				c.Coverage.Relationship, c.Coverage.Subscriber = "child", &phi.Subscriber{FirstName: "W", LastName: "K"}
 			},
-			[]string{"missing_birth_date insurance.subscriber.date_of_birth", "missing_gender insurance.subscriber.gender"}, "",
+			[]string{"missing_birth_date insurance.subscriber.date_of_birth", "missing_gender insurance.subscriber.gender"},
+			"",
 		},
 		"one's own, and somebody named": {
 			func(c *claims.Claim) {
@@ -80,7 +81,8 @@ func TestPreflight(t *testing.T) {
 		},
 		"a second payer": {
 			func(c *claims.Claim) { c.Coverage.Secondary = &phi.Coverage{Payer: 2} },
-			[]string{"missing_payer_id insurance.secondary.payer_id", "missing_claim_filing_code insurance.secondary.payer_id", "missing_member_id insurance.secondary.member_id"}, "",
+			[]string{"missing_payer_id insurance.secondary.payer_id", "missing_claim_filing_code insurance.secondary.payer_id", "missing_member_id insurance.secondary.member_id"},
+			"",
 		},
 		"no birth date":        {func(c *claims.Claim) { c.Patient.DateOfBirth = "" }, []string{"missing_birth_date date_of_birth"}, ""},
 		"born after":           {func(c *claims.Claim) { c.Patient.DateOfBirth = "2026-02-01" }, []string{"invalid_dates date_of_birth"}, ""},

@@ -206,6 +206,7 @@ type Billing struct {
 	Enable2026Codes     bool          `env:"BILLING_ENABLE_2026_CODES" envDefault:"true" doc:"generate and accept 99445 and 99470 by the CMS rules"`
 	MaxUnits99458       int           `env:"CPT_99458_MAX_UNITS" envDefault:"3" min:"1" max:"10" doc:"units of 99458 per month"`
 	RequireConsent      bool          `env:"BILLING_REQUIRE_CONSENT" envDefault:"true" doc:"no entry without a consent in force"`
+	RequireOrder        bool          `env:"BILLING_REQUIRE_ORDER" envDefault:"false" doc:"no entry is reviewed without an order of monitoring on record"`
 	RequireSecondPerson bool          `env:"BILLING_REQUIRE_SECOND_PERSON" envDefault:"false" doc:"the creator of a manual entry cannot review it"`
 	EscalationTimeCap   time.Duration `env:"ESCALATION_TIME_CAP_MINUTES" envDefault:"60" min:"0s" max:"4h" doc:"most time logged when an escalation is resolved"`
 	Locality            string        `env:"PRACTICE_LOCALITY" doc:"the practice's locality in the fee schedule; empty = the nation's figures"`
