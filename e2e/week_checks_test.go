@@ -192,7 +192,7 @@ func (w *week) wantReminders(t *testing.T) {
 		{manager, newYork, notifications.DailyDigest, summary, days("2026-03-29", 7, "T07:00")},
 		{provider, berlin, notifications.Reminders, reviews, days("2026-03-29", 7, "T09:00")},
 		{nurse, sydney, notifications.Reminders, reviews, days("2026-03-30", 6, "T09:00")},
-		{monitor, newYork, notifications.Reminders, tasks, days("2026-03-30", 1, "T09:00")},
+		{monitor, newYork, notifications.Reminders, tasks, append([]string{"2026-03-29T04:00"}, days("2026-03-30", 1, "T09:00")...)},
 	} {
 		var got []string
 		for _, p := range w.of(c.email, c.channel) {

@@ -167,15 +167,25 @@ func (w *week) visit() {
 	w.send(w.t, http.MethodGet, "/api/v1/patients/"+w.ann+"/", w.as(visitor), "", "X-Emergency-Access", weekMarks["emergency"][0]).expect(w.t, http.StatusOK)
 }
 
+// denial: what was paid is undone, so that what stood on it does not hold, which its payer refuses besides.
 func (w *week) denial() {
 	as := w.as(monitor)
-	entry := text(w.t, w.post(w.t, "/api/v1/billing/entries/manual-create/", as, object{
-		"patient_id": w.ann, "cpt_code": "99457", "service_date": "2026-03-28", "duration_minutes": 20,
-	}).expect(w.t, http.StatusCreated), "id")
-	path := "/api/v1/billing/entries/" + entry + "/"
-	w.post(w.t, path+"review/", as, object{}).expect(w.t, http.StatusOK)
-	wantAt(w.t, w.post(w.t, "/api/v1/billing/claims/submit/", as, object{"entry_ids": []string{entry}}).expect(w.t, http.StatusOK), object{"submitted": 1.0})
-	w.post(w.t, path+"deny/", as, object{"code": "CO-16", "description": weekMarks["denial"][0]}).expect(w.t, http.StatusOK)
+	w.post(w.t, "/api/v1/time-entries/", w.as(nurse), object{
+		"patient_id": w.ann, "category": "interactive", "activity": "phone_call", "notes": weekMarks["time note"][0], "started_at": "2026-03-28T06:00:00Z",
+		"duration_seconds": 2400,
+	}).expect(w.t, http.StatusCreated)
+	paths := map[string]string{}
+	for _, code := range []string{"99457", "99458"} {
+		entry := text(w.t, w.post(w.t, "/api/v1/billing/entries/manual-create/", as, object{
+			"patient_id": w.ann, "cpt_code": code, "service_date": "2026-03-28", "duration_minutes": 20,
+		}).expect(w.t, http.StatusCreated), "id")
+		paths[code] = "/api/v1/billing/entries/" + entry + "/"
+		w.post(w.t, paths[code]+"review/", as, object{}).expect(w.t, http.StatusOK)
+		wantAt(w.t, w.post(w.t, "/api/v1/billing/claims/submit/", as, object{"entry_ids": []string{entry}}).expect(w.t, http.StatusOK), object{"submitted": 1.0})
+	}
+	w.post(w.t, paths["99457"]+"pay/", as, object{"amount": 40, "payment_date": "2026-03-28", "reference": "EFT-1"}).expect(w.t, http.StatusOK)
+	w.post(w.t, paths["99457"]+"request-void/", as, object{"reason": weekMarks["denial"][0]}).expect(w.t, http.StatusOK)
+	w.post(w.t, paths["99458"]+"deny/", as, object{"code": "CO-16", "description": weekMarks["denial"][0]}).expect(w.t, http.StatusOK)
 }
 
 // unbilled is time with a patient who has given no consent.

@@ -3,6 +3,7 @@ package routes_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -198,4 +199,18 @@ func TestTypedDays(t *testing.T) {
 		t.Errorf("typed days made %v", made)
 	}
 	c.refusedFor(c.byHand(typed, "99454", "2026-01-04", 0), "review", nil, "days_below_minimum")
+}
+
+// What stood on a 99457 that is undone does not hold any more.
+func TestUndoneUnderAnother(t *testing.T) {
+	h := newHouse(t)
+	id := h.insured("Ada", 40, nil)
+	entries := h.reviewed()
+	first, next := entries[id+" 99457"], entries[id+" 99458"]
+	h.send(first, next)
+	h.ask(access.DataMonitor, "POST", "/billing/entries/"+first+"/request-void/", object{"reason": "Nobody called"}).want(200)
+	h.entry(next).wantAt(object{"lifecycle_status": "submitted", "repay_by": "2026-03-16"})
+	if got := h.entry(next).body; !strings.Contains(got, "evidence_changed") || !strings.Contains(got, "missing_primary_code") {
+		t.Errorf("what stood on it is %s", got)
+	}
 }

@@ -128,7 +128,7 @@ func (e *Engine) Do(app core.App, entryID string, m Move, by audit.Actor, now ti
 		if err == nil && m.after != nil {
 			err = m.after(tx, entry)
 		}
-		if err == nil && !(existing{Status: m.To}).holds() { // others may stand on it
+		if err == nil && !(existing{Status: to}).holds() { // others may stand on it
 			err = e.Recheck(tx, entry.PatientID(), ParseDay(entry.PeriodStart()), now)
 		}
 		return err
