@@ -1,0 +1,187 @@
+package clearinghouse_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/claims"
+	"github.com/vigilhealth/vigil/internal/clearinghouse"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/internal/vigiltest/payer"
+)
+
+// practice is one with many patients and a clearinghouse.
+type practice struct {
+	*testing.T
+	app    core.App
+	engine *billing.Engine
+	house  clearinghouse.House
+	by     audit.Actor
+	now    time.Time
+}
+
+func newPractice(t *testing.T) *practice {
+	p := &practice{T: t, app: vigiltest.NewApp(t), by: audit.System(), now: vigiltest.Clock}
+	p.engine = billing.New(billing.Settings{Zone: time.UTC, MaxUnits99458: 3, RequireConsent: true, LiveContactFrom: "2026-01-01", Claims: claims.Desk{
+		Practice: claims.Practice{
+			Name: "ELM STREET CLINIC", NPI: "1234567893", TaxID: "123456789", Taxonomy: "207Q00000X", Address: "1 ELM ST", City: "ALBANY", State: "NY", Zip: "122071234",
+			Phone: "5185550100",
+		},
+		Submitter: claims.Submitter{ID: "SUB1", Contact: "BILLING", ReceiverID: "HOUSE1", ReceiverName: "CLEARING HOUSE", Usage: "T", PlaceOfService: "11"},
+	}})
+	p.house = clearinghouse.House{Billing: p.engine}
+	return p
+}
+
+func (p *practice) must(err error) {
+	p.Helper()
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+// crowd enrols people with everything a claim needs and twenty minutes of telephone each, bills the month and reviews it.
+func (p *practice) crowd(n int) (entries []string) {
+	p.Helper()
+	provider := vigiltest.User(p.T, p.app, access.Provider)
+	provider.Set(collections.UserNPI, "1245319599")
+	provider.Set(collections.UserTaxonomy, "207R00000X")
+	p.must(p.app.Save(provider))
+	insurer, _, err := collections.AddPayer(p.app, collections.Payer{Name: "Acme", Code: "AC", Active: true, EDI: "60054", Filing: "CI"}, p.now)
+	p.must(err)
+	nurses := []string{vigiltest.User(p.T, p.app, access.Nurse).Id, vigiltest.User(p.T, p.app, access.Nurse).Id, vigiltest.User(p.T, p.app, access.Nurse).Id, vigiltest.User(p.T, p.app, access.Nurse).Id}
+	address, err := (&phi.Address{Line1: "1 Main St", City: "Troy", State: "NY", Zip: "12180", Country: "US"}).Plaintext()
+	p.must(err)
+	p.must(p.app.RunInTransaction(func(tx core.App) error {
+		for i := range n {
+			if err := p.person(tx, i, provider.Id, nurses[i%len(nurses)], insurer.Number(), address); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	_, err = p.engine.Run(context.Background(), p.app, billing.TimeJob, p.by, func() time.Time { return p.now })
+	p.must(err)
+	p.must(p.app.DB().NewQuery("SELECT id FROM billing_entries ORDER BY claim_id").Column(&entries))
+	for _, id := range entries {
+		_, err := p.engine.Do(p.app, id, p.engine.Review(p.by, "", "", false, p.now), p.by, p.now)
+		p.must(err)
+	}
+	return entries
+}
+
+func (p *practice) person(tx core.App, i int, provider, nurse string, insurer int64, address string) error {
+	patient, err := collections.NewPatient(tx)
+	if err != nil {
+		return err
+	}
+	patient.Load(map[string]any{
+		"first_name": "Ada", "last_name": fmt.Sprintf("King%d", i), "date_of_birth": "1955-12-10", "gender": "female", "mrn": fmt.Sprint("M", i), "active": true,
+		"address": address, "primary_provider": provider, "insurance_payer": insurer, "insurance_member_id": fmt.Sprintf("W%06d", i), "icd10_codes": []string{"I10"},
+		"time_zone": "UTC", "created_at": collections.Instant(p.now),
+	})
+	if err := tx.Save(patient); err != nil {
+		return err
+	}
+	note, err := collections.Seal("Talked", "time_entries.notes", fmt.Sprintf("%015d", i+1))
+	if err != nil {
+		return err
+	}
+	began := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC).Add(time.Duration(i/4) * 20 * time.Minute)
+	for table, row := range map[string]dbx.Params{
+		"consents": {"id": fmt.Sprintf("%015d", i+1), "patient": patient.Id, "type": "rpm", "method": "written", "granted_at": "2025-11-01T12:00:00.000000Z"},
+		"time_entries": {
+			"id": fmt.Sprintf("%015d", i+1), "patient": patient.Id, "user": nurse, "category": "interactive", "contact_method": "phone", "source": "manual",
+			"started_at": collections.Instant(began), "ended_at": collections.Instant(began.Add(20 * time.Minute)), "duration_seconds": 1200, "notes": note,
+		},
+	} {
+		if _, err := tx.DB().Insert(table, row).Execute(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// states counts entries by state, and their money.
+func (p *practice) states() (list string) {
+	p.Helper()
+	p.must(p.app.DB().NewQuery(`SELECT group_concat(line, ' ') FROM (SELECT lifecycle_status || ':' || COUNT(*) || ':' || SUM(paid_total_cents) || ':' || SUM(adjusted_cents)
+		|| ':' || SUM(patient_responsibility_cents) AS line FROM billing_entries GROUP BY lifecycle_status ORDER BY lifecycle_status)`).Row(&list))
+	return list
+}
+
+// A file of a thousand claims is valid by a reader made elsewhere, and a day's answers bring every line to its state, twice over without a second
+// effect.
+func TestThousandClaimsThereAndBack(t *testing.T) {
+	t.Parallel()
+	p := newPractice(t)
+	entries := p.crowd(1000)
+	if len(entries) != 1000 {
+		t.Fatalf("billed %d", len(entries))
+	}
+	batch, err := p.house.Send(p.app, entries, p.by, p.now)
+	p.must(err)
+	sealed, err := collections.BatchFile(p.app, batch.ID)
+	p.must(err)
+	file := []byte(sealed.Reveal())
+	sent, err := payer.Receive(file)
+	p.must(err)
+	if batch.Claims != 1000 || len(sent.Claims) != 1000 {
+		t.Fatalf("%d claims in the batch, %d in the file", batch.Claims, len(sent.Claims))
+	}
+	house := &payer.Payer{ID: "HOUSE1", Name: "CLEARING HOUSE", At: p.now}
+	r, refusals, decisions := rand.New(rand.NewPCG(19, 1000)), map[string]payer.Refusal{}, map[string]payer.Decision{}
+	for _, c := range sent.Claims {
+		switch n := r.IntN(20); {
+		case n == 0:
+			refusals[c.ControlNumber], decisions[c.ControlNumber] = payer.Refusal{Category: "A7", Code: "562"}, payer.Silence()
+		case n == 1:
+			decisions[c.ControlNumber] = payer.Deny("CO", "50", "N130")
+		case n < 8:
+			decisions[c.ControlNumber] = payer.Partly(900, 500, 300)
+		}
+	}
+	for _, answer := range [][]byte{house.Acknowledge(sent), house.Take(sent, refusals), house.Pay(sent, decisions)} {
+		done, err := p.house.Take(p.app, answer, p.by, p.now)
+		p.must(err)
+		if len(done.Response.Unmatched()) != 0 || done.Repeated {
+			t.Fatalf("%s left %v for a person", done.Response.Type(), done.Response.Unmatched())
+		}
+		after := p.states()
+		again, err := p.house.Take(p.app, answer, p.by, p.now.Add(time.Hour))
+		p.must(err)
+		dressed, err := p.house.Take(p.app, append(answer, '\n'), p.by, p.now.Add(time.Hour))
+		p.must(err)
+		if now := p.states(); !again.Repeated || dressed.Repeated || now != after {
+			t.Fatalf("%s came again: %v, %s, then %s", done.Response.Type(), again.Repeated, after, now)
+		}
+	}
+	denied, partly := 0, 0
+	for control := range decisions {
+		if _, refused := refusals[control]; !refused {
+			partly++
+		}
+	}
+	p.must(p.app.DB().NewQuery("SELECT COUNT(*) FROM billing_entries WHERE lifecycle_status = 'denied'").Row(&denied))
+	partly -= denied
+	charge := int(batch.ChargeCents) / 1000
+	want := fmt.Sprintf("denied:%d:0:%d:0 paid:%d:%d:%d:%d reviewed:%d:0:0:0", denied, denied*charge, 1000-denied-len(refusals),
+		(1000-denied-len(refusals))*charge-partly*1700, partly*900, partly*800, len(refusals))
+	if got := p.states(); got != want {
+		t.Errorf("the lines came to %s, want %s", got, want)
+	}
+	if found := payer.Pyx12.Read(t, file); !found.OK || len(found.Errors) > 0 {
+		t.Errorf("pyx12: %q", found.Errors)
+	}
+}
