@@ -18,6 +18,16 @@ const warnings = {
   missing_setup: "The set-up of a device is not recorded.",
   missing_diagnosis: "There is no diagnosis.",
   missing_note: "The time has no note.",
+  missing_order: "Nobody's order of monitoring is on record.",
+  missing_provider: "Nobody is named who rendered the service.",
+  no_device_data: "No device sent anything in the period.",
+  days_below_minimum: "The days with data are too few.",
+  minutes_below_minimum: "The minutes on record are too few.",
+  not_interactive: "There are minutes, but not of live contact.",
+  overlapping_time: "Its minutes count elsewhere already.",
+  evidence_changed: "What it was billed for does not hold any more.",
+  rejected_999: "The clearinghouse could not read the file.",
+  rejected_277ca: "The clearinghouse or payer sent the claim back.",
 };
 
 /** @param {string} code */
