@@ -112,8 +112,13 @@ func exportBatch(cmd *cobra.Command, app core.App, house clearinghouse.House, id
 		return err
 	}
 	path := filepath.Join(out, row.Number+".837")
-	if err := os.WriteFile(path, []byte(file.Reveal()), 0o600); err != nil {
-		return fmt.Errorf("write batch %s, which is stored: %w", row.Number, err)
+	unfinished := filepath.Join(out, "."+row.Number+".837") // what watches the folder takes whole files only
+	err = os.WriteFile(unfinished, []byte(file.Reveal()), 0o600)
+	if err == nil {
+		err = os.Rename(unfinished, path)
+	}
+	if err != nil {
+		return fmt.Errorf("write batch %s, which is stored and can be fetched from the API: %w", row.Number, err)
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d claims, %d lines, %s\n", path, row.Claims, row.Lines, billing.Cents(row.ChargeCents))
 	return nil

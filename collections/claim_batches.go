@@ -135,10 +135,11 @@ func SetPayerControlNumber(tx core.App, entryID, claim, number string, now time.
 		dbx.HashExp{"id": entryID, EntryClaimControlNumber: claim})
 }
 
-// EntriesToSend are the entries of a month that may stand in a batch: reviewed ones, and those submitted or to be voided that stood in none since.
+// EntriesToSend are the entries of a month that wait for a batch: reviewed ones, and those that are to be replaced or voided and stood in none since. What
+// was submitted by other ways has left.
 func EntriesToSend(app core.App, first, last string) ([]string, error) {
 	return queryColumn[string](app, "list entries to send", `SELECT id FROM billing_entries WHERE service_date BETWEEN {:first} AND {:last} AND payer != ''
-		AND (lifecycle_status = 'reviewed' OR lifecycle_status IN ('submitted', 'void_requested') AND claim_batch = '') ORDER BY service_date, id`,
+		AND (lifecycle_status = 'reviewed' OR lifecycle_status IN ('submitted', 'void_requested') AND claim_batch = '' AND claim_frequency_code IN ('7', '8')) ORDER BY service_date, id`,
 		dbx.Params{"first": first, "last": last})
 }
 
@@ -162,7 +163,7 @@ type ResponseDraft struct {
 // AddClaimResponse stores a response that is still to be applied.
 func AddClaimResponse(tx core.App, d ResponseDraft, now time.Time) (*ClaimResponse, error) {
 	record, err := store(tx, "store claim response", ClaimResponses, map[string]any{
-		"id": NewUUID(), "digest": d.Digest, "type": d.Type, "control_number": d.ControlNumber, "unmatched": []Unmatched{}, "file": d.File.Reveal(),
+		"id": NewUUID(), "digest": d.Digest, "type": d.Type, "control_number": d.ControlNumber, "file": d.File.Reveal(),
 		"created_by": d.CreatedBy, ColumnCreatedAt: Instant(now),
 	})
 	if err != nil {
@@ -188,14 +189,15 @@ func PageOfClaimResponses(app core.App, offset, limit int) ([]*ClaimResponse, in
 
 // FinishClaimResponse notes what a response did.
 func FinishClaimResponse(tx core.App, id string, applied int, unmatched []Unmatched, now time.Time) error {
-	if unmatched == nil {
-		unmatched = []Unmatched{}
-	}
-	encoded, err := json.Marshal(unmatched)
+	encoded, err := json.Marshal(append([]Unmatched{}, unmatched...))
 	if err != nil {
 		return wrap(err, "encode what is unmatched")
 	}
-	return update(tx, "finish claim response", ClaimResponses, dbx.Params{"applied": applied, "unmatched": string(encoded), "finished_at": Instant(now)}, dbx.HashExp{"id": id})
+	sealed, err := Seal(string(encoded), "claim_responses.unmatched", id)
+	if err != nil {
+		return wrap(err, "seal what is unmatched")
+	}
+	return update(tx, "finish claim response", ClaimResponses, dbx.Params{"applied": applied, "unmatched": sealed, "finished_at": Instant(now)}, dbx.HashExp{"id": id})
 }
 
 func (r *ClaimResponse) Type() string          { return r.GetString("type") }
@@ -207,7 +209,7 @@ func (r *ClaimResponse) FinishedAt() time.Time { return instantOf(r, "finished_a
 
 // Unmatched is what a person has to look at.
 func (r *ClaimResponse) Unmatched() (list []Unmatched) {
-	if r.UnmarshalJSONField("unmatched", &list) != nil {
+	if json.Unmarshal([]byte(r.GetString("unmatched")), &list) != nil {
 		return nil
 	}
 	return list

@@ -148,10 +148,13 @@ type responseView struct {
 	Unmatched     int     `json:"unmatched"`
 	CreatedBy     string  `json:"created_by"`
 	CreatedAt     *string `json:"created_at"`
+	FinishedAt    *string `json:"finished_at"`
 }
 
 func viewResponse(r *collections.ClaimResponse) responseView {
-	return responseView{r.Id, r.Type(), r.ControlNumber(), r.Applied(), len(r.Unmatched()), r.CreatedBy(), instantOrNull(r.CreatedAt())}
+	return responseView{
+		r.Id, r.Type(), r.ControlNumber(), r.Applied(), len(r.Unmatched()), r.CreatedBy(), instantOrNull(r.CreatedAt()), instantOrNull(r.FinishedAt()),
+	}
 }
 
 type takenView struct {
@@ -204,6 +207,7 @@ type responseDetail struct {
 	Unmatched     []unmatchedView `json:"unmatched"`
 	CreatedBy     string          `json:"created_by"`
 	CreatedAt     *string         `json:"created_at"`
+	FinishedAt    *string         `json:"finished_at"`
 }
 
 func (a *api) readResponse(c *web.Call) error {
@@ -217,5 +221,5 @@ func (a *api) readResponse(c *web.Call) error {
 	}
 	return c.OK(responseDetail{r.Id, r.Type(), r.ControlNumber(), r.Applied(), web.Views(r.Unmatched(), func(u collections.Unmatched) unmatchedView {
 		return unmatchedView{u.Segment, u.ControlNumber, billing.Cents(u.AmountCents), u.Reason}
-	}), r.CreatedBy(), instantOrNull(r.CreatedAt())})
+	}), r.CreatedBy(), instantOrNull(r.CreatedAt()), instantOrNull(r.FinishedAt())})
 }

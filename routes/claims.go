@@ -129,7 +129,7 @@ func (a *api) readVoid(c *web.Call, b moveBody, checks *input.Checks) billing.Mo
 }
 
 func (a *api) readRequestVoid(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
-	return a.Billing.RequestVoid(checks.Text("reason", b.Reason, input.Required(500).Multiline()), c.Actor(), c.Now)
+	return a.Billing.RequestVoid(checks.Text("reason", b.Reason, input.Optional(500).Multiline()), c.Actor(), c.Now)
 }
 
 func (a *api) readRefund(c *web.Call, b moveBody, checks *input.Checks) billing.Move {

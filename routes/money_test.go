@@ -49,7 +49,7 @@ func TestUndoing(t *testing.T) {
 	c := newClinic(t)
 	patient := c.billable()
 	sent := c.line(patient, "2026-01-14")
-	c.move(sent, "request-void", object{}).wantFields("reason")
+	c.move(sent, "request-void", object{"reason": strings.Repeat("x", 501)}).wantFields("reason")
 	c.move(sent, "refund", object{"amount": 1, "date": "2026-01-15", "reference": "R"}).want(400, "invalid_transition")
 	c.move(sent, "request-void", object{"reason": "The 16th day was withdrawn"}).want(200).wantAt(object{
 		"lifecycle_status": "void_requested", "status": "void_requested", "claim_frequency_code": "8", "refund": nil, "repay_by": nil, "open": 56.0,

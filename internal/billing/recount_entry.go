@@ -258,6 +258,13 @@ func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, now t
 	if err != nil {
 		return err
 	}
+	open, err := e.unattested(tx, entry)
+	if err != nil {
+		return err
+	}
+	if len(open) > 0 {
+		reasons = append(reasons, AttestInteraction)
+	}
 	unfit, err := e.preflight(tx, entry, now)
 	if err != nil {
 		return err
@@ -269,8 +276,10 @@ func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, now t
 		return err
 	}
 	entry.Set(collections.EntryWarnings, slices.DeleteFunc(withoutRejections(entry.Warnings()), func(w string) bool { // an overridden duplicate stays one
-		return w != PossibleDuplicate && w != MissingOrder && slices.Contains(recounted, w)
+		return w == EvidenceChanged || w != PossibleDuplicate && w != MissingOrder && slices.Contains(recounted, w)
 	}))
+	entry.Set(collections.EntryEvidenceChangedAt, "")
+	entry.Set(collections.EntryRepayBy, "")
 	return r.write()
 }
 

@@ -44,10 +44,30 @@ func (e *Engine) ApplyRemittance(app core.App, entryID string, r Remittance, by 
 			entry, err = collections.FindBillingEntry(tx, entryID)
 			return fault.OrMissing(err)
 		}
+		if err := typedAlready(tx, entryID, r); err != nil {
+			return err
+		}
 		entry, err = e.Do(tx, entryID, e.remit(r, by, now), by, now)
 		return err
 	})
 	return entry, repeated, err
+}
+
+// typedAlready refuses a payment that somebody has recorded by hand under the same number: which of the two stands is for a person.
+func typedAlready(tx core.App, entryID string, r Remittance) error {
+	if r.Kind != RemittedPayment || r.Paid == 0 {
+		return nil
+	}
+	list, err := collections.PaymentsOf(tx, entryID)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(list, func(p collections.Payment) bool {
+		return p.Kind == collections.PaymentKind && p.Source == collections.ByHandSource && p.AmountCents == int64(r.Paid) && p.Reference == r.Reference
+	}) {
+		return fault.State("already_recorded", "The payment was recorded by hand.")
+	}
+	return nil
 }
 
 func (e *Engine) remit(r Remittance, by audit.Actor, now time.Time) Move {

@@ -4,6 +4,7 @@ package clearinghouse
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -171,6 +172,9 @@ func standsAgainst(entry *collections.BillingEntry, c claims.Claim, today string
 	if !ready {
 		return []claims.Finding{{Code: WrongState, Field: "lifecycle_status", Message: "The entry is " + strings.ReplaceAll(entry.Status(), "_", " ") + ", and was sent or is not reviewed."}}
 	}
+	if !entry.EvidenceChangedAt().IsZero() && c.Frequency != claims.VoidOfClaim {
+		return []claims.Finding{{Code: billing.EvidenceChanged, Field: "lifecycle_status", Message: "What it was billed for does not hold any more."}}
+	}
 	if c.SelfPay() {
 		return []claims.Finding{{Code: NotForEDI, Field: "insurance.payer_id", Message: "The patient pays: no claim is made."}}
 	}
@@ -241,14 +245,18 @@ func (h House) store(tx core.App, p plan, number int64, file []byte, by audit.Ac
 	if err := collections.AddClaimBatch(tx, d, now); err != nil {
 		return row, err
 	}
+	var refusals []Refusal
 	for _, c := range p.claims {
 		for _, l := range c.lines {
-			if l.entry.Status() == billing.Reviewed {
-				if _, err := h.Billing.Do(tx, l.EntryID, h.Billing.Submit(d.Number, time.Time{}, now), by, now); err != nil {
-					return row, err
-				}
+			refused, err := h.submit(tx, l, d.Number, by, now)
+			if err != nil {
+				return row, err
 			}
-			err := collections.AddClaimLine(tx, collections.ClaimLine{
+			if refused != nil {
+				refusals = append(refusals, *refused)
+				continue
+			}
+			err = collections.AddClaimLine(tx, collections.ClaimLine{
 				BatchID: d.ID, EntryID: l.EntryID, Claim: c.control, Line: l.control, Frequency: l.Frequency, ChargeCents: l.ChargeCents, Carried: l.carried,
 			}, now)
 			if err != nil {
@@ -256,7 +264,39 @@ func (h House) store(tx core.App, p plan, number int64, file []byte, by audit.Ac
 			}
 		}
 	}
+	if len(refusals) > 0 {
+		return row, fault.State("invalid_state", "The facts do not bear some of these lines out.").With("warnings", []string{billing.PreflightErrors}).With("lines", refusals)
+	}
 	return collections.FindBatchRow(tx, d.ID)
+}
+
+// submit sends a line, in the transaction: a reviewed one by the move, whose recount may refuse it; another one as long as it is as it was planned.
+func (h House) submit(tx core.App, l sentLine, number string, by audit.Actor, now time.Time) (*Refusal, error) {
+	if l.entry.Status() == billing.Reviewed {
+		_, err := h.Billing.Do(tx, l.EntryID, h.Billing.Submit(number, time.Time{}, now), by, now)
+		var refused *fault.Error
+		if errors.As(err, &refused) && refused.Kind != fault.Internal {
+			return &Refusal{l.EntryID, findings(refused)}, nil
+		}
+		return nil, err
+	}
+	stored, err := collections.FindBillingEntry(tx, l.EntryID)
+	if err == nil && (stored.Status() != l.entry.Status() || stored.BatchID() != l.entry.BatchID()) {
+		return &Refusal{l.EntryID, []claims.Finding{{Code: WrongState, Field: "lifecycle_status", Message: "The entry has changed meanwhile."}}}, nil
+	}
+	return nil, err
+}
+
+// findings are the reasons of a refused move.
+func findings(refused *fault.Error) (list []claims.Finding) {
+	reasons, _ := refused.Extra["warnings"].([]string)
+	for _, reason := range reasons {
+		list = append(list, claims.Finding{Code: reason, Field: "facts", Message: refused.Detail})
+	}
+	if len(list) == 0 {
+		list = []claims.Finding{{Code: refused.Code, Field: "facts", Message: refused.Detail}}
+	}
+	return list
 }
 
 // file is the batch as an 837P.

@@ -159,11 +159,23 @@ func (t *taking) book(p x12.Payment, c x12.ClaimPayment, d decided) error {
 		Kind: billing.RemittedPayment, Secondary: slices.Contains([]string{"2", "3", "20", "21"}, c.Status), Paid: billing.Cents(d.paid), Date: p.PaidOn,
 		Reference: p.Trace, PayerControlNumber: c.PayerControlNumber, Adjustments: d.adjustments,
 	}
+	entry, err := collections.FindBillingEntry(t.app, d.line.EntryID)
+	if err != nil {
+		return err
+	}
+	superseded := entry.ClaimControlNumber() != d.line.Claim
+	if superseded {
+		r.PayerControlNumber = "" // of a claim that another one has replaced
+	}
 	switch {
 	case c.Reversal():
 		r.Kind = billing.RemittedReversal
 	case c.Denied() || d.paid == 0 && !d.owed() && d.line.ChargeCents > 0:
 		r.Kind = billing.RemittedDenial
+	}
+	if superseded && r.Kind == billing.RemittedDenial {
+		t.leave("CLP", c.ControlNumber, d.paid, "superseded_claim")
+		return nil
 	}
 	key := fmt.Sprintf("835|%s|%s|%s|%s|%d", p.PayerNumber, p.Trace, d.line.Line, c.Status, d.paid)
 	t.keys[key]++

@@ -1,0 +1,71 @@
+package routes_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/vigiltest/payer"
+)
+
+// What left by other ways stays where it is; what does not hold any more leaves by none.
+func TestWhatWaitsForABatch(t *testing.T) {
+	h := newHouse(t)
+	left, sent, undone := h.insured("Ada", 20, nil), h.insured("Bea", 20, nil), h.insured("Cleo", 40, nil)
+	entries := h.reviewed()
+	submit := func(id string) { h.ask(access.DataMonitor, "POST", "/billing/entries/"+id+"/submit/", nil).want(200) }
+	byPortal, first, next := entries[left+" 99457"], entries[undone+" 99457"], entries[undone+" 99458"]
+	submit(byPortal)
+	if waiting, err := collections.EntriesToSend(h.app, "2026-01-01", "2026-01-31"); err != nil || strings.Contains(strings.Join(waiting, " "), byPortal) || len(waiting) != 3 {
+		t.Errorf("waiting are %v, %v", waiting, err)
+	}
+	h.send(byPortal, entries[sent+" 99457"]) // but who names it has it sent
+
+	submit(first)
+	submit(next)
+	h.ask(access.DataMonitor, "POST", "/billing/entries/"+first+"/request-void/", nil).want(200)
+	refused := h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{next}}).want(400, "invalid_state")
+	if !strings.Contains(refused.body, "evidence_changed") {
+		t.Errorf("refused with %s", refused.body)
+	}
+}
+
+// A line whose facts fail at the last moment is named, and keeps the others where they were.
+func TestBatchNamesWhoseFactsFail(t *testing.T) {
+	h := newHouse(t)
+	good, bad := h.insured("Ada", 20, nil), h.insured("Bea", 20, nil)
+	entries := h.reviewed()
+	one, two := entries[good+" 99457"], entries[bad+" 99457"]
+	if _, err := h.app.DB().NewQuery("UPDATE consents SET revoked_at = '2025-12-01T00:00:00.000000Z' WHERE patient = '" + bad + "'").Execute(); err != nil {
+		t.Fatal(err)
+	}
+	refused := h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{one, two}}).want(400, "invalid_state")
+	if !strings.Contains(refused.body, two) || !strings.Contains(refused.body, "missing_consent") || strings.Contains(refused.body, one) {
+		t.Errorf("refused with %s", refused.body)
+	}
+	h.entry(one).wantAt(object{"lifecycle_status": "reviewed", "claim_control_number": nil})
+}
+
+// The decision on a claim that was replaced is none on the one that replaces it, and a cheque is booked once, by hand or by file.
+func TestDecisionsThatCameLate(t *testing.T) {
+	h := newHouse(t)
+	a, b := h.insured("Ada", 20, nil), h.insured("Bea", 20, nil)
+	entries := h.reviewed()
+	again, typed := entries[a+" 99457"], entries[b+" 99457"]
+	_, old := h.send(again, typed)
+	claim, other := h.claimOf(again, old), h.claimOf(typed, old)
+	h.ask(access.DataMonitor, "POST", "/billing/entries/"+again+"/deny/", object{"code": "CO-16", "description": "By portal"}).want(200)
+	h.ask(access.DataMonitor, "POST", "/billing/entries/"+again+"/resubmit/", object{"corrections": object{"icd10_codes": []string{"I10"}}}).want(200)
+	h.send(again)
+	answer := h.take(h.payer.Pay(old, map[string]payer.Decision{claim: payer.Deny("CO", "50"), other: payer.Silence()})).want(200)
+	answer.wantAt(object{"applied": 0.0, "unmatched": 1.0, "finished_at": "2026-01-15T13:45:00Z"})
+	h.entry(again).wantAt(object{"lifecycle_status": "submitted"})
+
+	paid := h.payer.Pay(old, map[string]payer.Decision{claim: payer.Silence()})
+	trace := strings.Split(strings.Split(string(paid), "TRN*1*")[1], "*")[0]
+	charge := h.entry(typed).at("charge")
+	h.ask(access.DataMonitor, "POST", "/billing/entries/"+typed+"/pay/", object{"amount": charge, "payment_date": "2026-01-15", "reference": trace}).want(200)
+	h.take(paid).want(200).wantAt(object{"applied": 0.0, "unmatched": 1.0})
+	h.entry(typed).wantAt(object{"lifecycle_status": "paid", "paid_total": charge})
+}
