@@ -53,6 +53,9 @@ func (e *Engine) judgeAgain(tx core.App, b *batch, o Observation, alertType stri
 	}
 	known, err := collections.AlertsOfObservations(tx, o.ID)
 	if err != nil || slices.ContainsFunc(known[o.ID], func(a *collections.Alert) bool {
+		if a.ResolutionReason() == alerts.ReasonWithdrawn { // it was told, and taken back
+			return false
+		}
 		return a.Type() == alertType && (a.Level() == string(alerts.Critical) || findings[i].Level != alerts.Critical)
 	}) {
 		return err
