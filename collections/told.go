@@ -23,7 +23,7 @@ const mostHeard = 60
 
 // ToldCritical are the critical alerts by which people were told, since a time, of the escalations that the system opened for a patient and
 // that are open, or were changed since another time; with each the others of its reading, the one told last first. Left out is what was
-// taken back. columns are the observation's whose values are wanted. The tables are joined in the order written, which is the one with an
+// taken back, and what only says again that somebody is waited for: it names no value that is new. columns are the observation's whose values are wanted. The tables are joined in the order written, which is the one with an
 // index for each.
 func ToldCritical(app core.App, patientID string, since, closedSince time.Time, columns []string) ([]ToldAlert, error) {
 	return queryAll[ToldAlert](app, "find what was told", `SELECT b.id, b.type, b.parameter, COALESCE(b.value, 0) AS value, b.reported_values,
@@ -32,7 +32,7 @@ func ToldCritical(app core.App, patientID string, since, closedSince time.Time, 
 			CROSS JOIN alerts a ON a.id = n.alert CROSS JOIN alerts b ON b.id = a.id OR b.observation != '' AND b.observation = a.observation
 			LEFT JOIN observations o ON o.id = b.observation
 		WHERE e.patient = {:patient} AND e.created_by = 'system' AND (e.status IN ('open', 'in_progress') OR e.updated_at >= {:closed})
-			AND n.created_at >= {:since} AND b.level = 'critical' AND b.late = FALSE AND (b.snoozed = FALSE OR b.id = a.id)
+			AND n.kind = 'escalation_opened' AND n.created_at >= {:since} AND b.level = 'critical' AND b.late = FALSE AND (b.snoozed = FALSE OR b.id = a.id)
 			AND b.resolution_reason != 'withdrawn' AND COALESCE(o.status, '') != 'entered_in_error'
 		ORDER BY n.created_at DESC, b.id DESC LIMIT +{:most}`, dbx.Params{
 		"patient": patientID, "since": Instant(since), "closed": Instant(closedSince), "most": mostHeard,

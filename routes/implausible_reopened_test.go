@@ -10,8 +10,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// What superseded a late implausible measurement is withdrawn: then nothing was measured since that speaks for it, and it waits again, in
-// the app only. What somebody has decided about stays decided.
+// What superseded a late implausible measurement is withdrawn: then nothing was measured since that speaks for it, and it waits again
+// and is told like a late one after which nothing came. What somebody has decided about stays decided.
 func TestStorySupersededImplausibleWaitsAgain(t *testing.T) {
 	bp := func(values string) func(at time.Time) string {
 		return func(at time.Time) string { return measured("BP-1", "gw-1", "blood_pressure", "mmHg", at, values) }
@@ -72,7 +72,7 @@ func TestStorySupersededImplausibleWaitsAgain(t *testing.T) {
 			wantIn(t, c.implausible(patient), object{"late": true, "status": test.status, "acknowledged": test.status == over})
 			told, want := c.rows(t, `SELECT kind FROM announcements WHERE alert = (SELECT id FROM alerts WHERE type = 'implausible_reading')`), []string{"reading_superseded"}
 			if test.status == waits {
-				want = append(want, "reading_superseded")
+				want = append(want, "alert_raised")
 			}
 			if !slices.Equal(told, want) || len(c.stats(t)) != 0 {
 				t.Errorf("told: %q, escalations: %q", told, c.stats(t))

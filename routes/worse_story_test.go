@@ -143,6 +143,26 @@ func TestWorseThanWhatIsLeft(t *testing.T) {
 	w.wantPushed("worse than what is left", 1, 1)
 }
 
+// A critical reading that normal ones have settled by the time it comes is no news of now, however bad it was: it is stored, and not told at once.
+func TestWorseIsNothingThatIsOver(t *testing.T) {
+	w := newNightShift(t, 0)
+	w.cuff(188, 110, 0)
+	w.wantPushed("the first", 1, 1)
+	began := w.now
+	for _, minute := range []time.Duration{10, 12} {
+		w.now = began.Add(minute * time.Minute)
+		w.cuff(120, 70, 0)
+	}
+	w.now = began.Add(15 * time.Minute)
+	w.want("between", w.cuffAt(began.Add(5*time.Minute), 232, 130, 0), object{"status": "auto_resolved", "level": "critical"})
+	w.wantPushed("over", 0, 0)
+	w.cuff(233, 131, 0)
+	w.wantPushed("it is again", 1, 1)
+	if n := len(w.joined()); n != 1 {
+		t.Errorf("its history has %d steps", n)
+	}
+}
+
 // Readings that were missed for days, then a critical one: whoever heard of the first hears of the second at once.
 func TestCriticalJoinsWhatWasLessUrgent(t *testing.T) {
 	w := newNightShift(t, 0)

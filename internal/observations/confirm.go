@@ -106,6 +106,9 @@ func (e *Engine) judgeConfirmed(tx core.App, b *batch, readings []confirmed, of 
 			outcome = made
 		}
 	}
+	if err := e.judgeNewestAfter(tx, b, readings, now); err != nil {
+		return outcome, err
+	}
 	return outcome, e.askRestOf(tx, b, readings, now)
 }
 

@@ -145,7 +145,7 @@ func (e *Engine) consequences(
 	if err == nil {
 		err = e.partRun(tx, b, confirmed{o, patient, s.By}, picture, now)
 	}
-	if err == nil {
+	if err == nil && !o.confirmed && !o.undoubted {
 		err = e.judgeNewest(tx, b, confirmed{o, patient, s.By}, picture, now)
 	}
 	return outcome, err

@@ -17,7 +17,7 @@ import (
 // Source: docs/decisions/alerts.md, "Readings out of order".
 func (e *Engine) judgeNewest(tx core.App, b *batch, r confirmed, p triage.Picture, now time.Time) error {
 	o := r.observation
-	if o.addition != nil || o.Review != Accepted {
+	if o.addition != nil || o.Review == Suspect {
 		return nil
 	}
 	for _, parameter := range vitals.Changing {
@@ -40,6 +40,17 @@ func (e *Engine) judgeNewest(tx core.App, b *batch, r confirmed, p triage.Pictur
 	return nil
 }
 
+// judgeNewestAfter is judgeNewest of readings that were in doubt, in the order in which they were measured: once, after the last of them, since
+// what the newest means is not known before all of them count.
+func (e *Engine) judgeNewestAfter(tx core.App, b *batch, readings []confirmed, now time.Time) error {
+	last := readings[len(readings)-1]
+	picture, err := triage.ReadPicture(tx, last.observation.PatientID, &last.observation.Reading, now)
+	if err != nil {
+		return err
+	}
+	return e.judgeNewest(tx, b, last, picture, now)
+}
+
 // judgeAgain tells what a stored reading means by now, where that is more than what was told of it.
 func (e *Engine) judgeAgain(tx core.App, b *batch, o Observation, alertType string, cause confirmed, now time.Time) error {
 	picture, err := triage.ReadPicture(tx, o.PatientID, &o.Reading, now)
@@ -53,6 +64,9 @@ func (e *Engine) judgeAgain(tx core.App, b *batch, o Observation, alertType stri
 	}
 	known, err := collections.AlertsOfObservations(tx, o.ID)
 	if err != nil || slices.ContainsFunc(known[o.ID], func(a *collections.Alert) bool {
+		if a.ResolutionReason() == alerts.ReasonWithdrawn { // it was told, and taken back
+			return false
+		}
 		return a.Type() == alertType && (a.Level() == string(alerts.Critical) || findings[i].Level != alerts.Critical)
 	}) {
 		return err

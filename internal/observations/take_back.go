@@ -195,11 +195,8 @@ func reopen(tx core.App, alert *collections.Alert, normal int, now time.Time) er
 		return err
 	}
 	kind := notifications.AlertRaised
-	switch alert.Type() {
-	case alerts.TypeMissedReading:
+	if alert.Type() == alerts.TypeMissedReading {
 		kind = notifications.ReadingMissed
-	case alerts.TypeImplausibleReading: // it came late, and nobody knows whether it was one
-		kind = notifications.ReadingSuperseded
 	}
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: kind, Severity: alert.Level(), PatientID: alert.PatientID(), AlertID: alert.Id,

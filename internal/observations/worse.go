@@ -26,7 +26,7 @@ func lookForTold(tx core.App, r vitals.Reading, picture triage.Picture, now time
 	return &Told{values}, nil
 }
 
-// worse reports whether an alert that escalates is about more than people have heard of.
+// worse reports whether an alert that escalates is about more than people have heard of. What is over as it comes says nothing of now.
 func (s Situation) worse(alert alerts.Draft, r vitals.Reading) bool {
-	return s.Told != nil && escalates(alert) && !alert.Snoozed && alerts.Worse(alert.Finding, r, s.Picture.Thresholds, s.Told.Values)
+	return s.Told != nil && escalates(alert) && !alert.Snoozed && !alert.Over() && alerts.Worse(alert.Finding, r, s.Picture.Thresholds, s.Told.Values)
 }

@@ -19,11 +19,25 @@ func (p Picture) OpenBySystem() (open escalations.Active, found bool) {
 }
 
 // Standing judges the latest values that a type of alerts is about by the thresholds in force, and says when they were measured; it has
-// nothing to say where there are none.
+// nothing to say where there are none. Where the patient typed them, and those that are vouched for are graver, it is those that stand.
+// Source: docs/decisions/alerts.md, "Who settles what".
 func (p Picture) Standing(alertType string) (finding alerts.Finding, measured time.Time, known bool) {
+	finding, measured, known = p.standing(alertType, vitals.OriginPatient)
+	if p.Latest.vouched == nil {
+		return finding, measured, known
+	}
+	vouched, at, there := p.standing(alertType, vitals.OriginDevice)
+	if there && (!known || vouched.Breached() && !finding.Breached() || vouched.Level == alerts.Critical && finding.Level != alerts.Critical) {
+		return vouched, at, true
+	}
+	return finding, measured, known
+}
+
+// standing judges the latest values that would settle what one of an origin raised.
+func (p Picture) standing(alertType string, raised vitals.Origin) (finding alerts.Finding, measured time.Time, known bool) {
 	reading := vitals.Reading{}
 	for _, parameter := range vitals.Watched {
-		value, at := p.Latest.Value(parameter)
+		value, at := p.Latest.Settling(parameter, raised)
 		if parameter.Group != alertType || value == nil || at.Before(reading.MeasuredAt) {
 			continue
 		}

@@ -1,0 +1,60 @@
+package routes_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/access"
+)
+
+// What the patient typed keeps the end of a snooze silent about nothing that a device measured: it settles only what the patient typed.
+func TestStoryTypedNormalAtTheEndOfASnooze(t *testing.T) {
+	for name, test := range map[string]struct {
+		critical bool // the snooze keeps critical alerts quiet
+		during   func(w *nightShift)
+		alerted  int
+	}{
+		"acknowledged, then typed": {true, func(w *nightShift) {
+			w.acknowledge(w.cuff(204, 124, 0))
+			w.now = w.now.Add(2 * time.Hour)
+			w.typed(w.portal(), 120)
+		}, 1},
+		"acknowledged, then staff": {true, func(w *nightShift) {
+			w.acknowledge(w.cuff(204, 124, 0))
+			w.now = w.now.Add(2 * time.Hour)
+			w.typed(w.people[access.Nurse], 120)
+		}, 0},
+		"a warning, then typed": {false, func(w *nightShift) {
+			w.cuff(150, 80, 0)
+			w.now = w.now.Add(time.Minute)
+			w.typed(w.portal(), 120)
+		}, 1},
+		"a normal one, then a critical one typed and acknowledged": {true, func(w *nightShift) {
+			w.cuff(120, 70, 0)
+			w.now = w.now.Add(time.Minute)
+			w.typed(w.portal(), 182)
+			w.acknowledge(w.newest())
+		}, 1},
+		"the same, and a normal one typed": {true, func(w *nightShift) {
+			w.cuff(120, 70, 0)
+			w.now = w.now.Add(time.Minute)
+			w.typed(w.portal(), 182)
+			w.acknowledge(w.newest())
+			w.now = w.now.Add(time.Minute)
+			w.typed(w.portal(), 120)
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newNightShift(t, 0)
+			w.snooze(4*time.Hour, test.critical).want(201)
+			test.during(w)
+			w.pushed(w.people[access.Nurse], "alerts")
+			w.now = w.now.Add(4 * time.Hour)
+			w.minute()
+			w.minute()
+			if got := w.pushed(w.people[access.Nurse], "alerts"); got != test.alerted {
+				t.Errorf("%d pushes at the end, want %d", got, test.alerted)
+			}
+		})
+	}
+}

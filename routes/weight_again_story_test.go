@@ -1,0 +1,56 @@
+package routes_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/access"
+)
+
+// A mistyped weight is withdrawn and entered anew: what the newest is beside the right one is told, although it was told beside the wrong one.
+func TestStoryWeightEnteredAnew(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(nil)
+	monday, tuesday := c.now.AddDate(0, 0, -1), c.now.Add(-time.Hour)
+	mistyped := c.weigh(patient, 80, monday).want(201)
+	c.weigh(patient, 85, tuesday).want(201).wantAt(object{"alert_details.level": "critical"})
+	wantSame(t, "escalations", c.stats(t), []string{"stat open system"})
+	c.ask(access.Nurse, "POST", "/ingestion/observations/"+mistyped.at("id").(string)+"/entered-in-error/", object{"reason": "Mistyped."}).want(200)
+	wantSame(t, "escalations, withdrawn", c.stats(t), []string{"stat cancelled system"})
+	c.weigh(patient, 80.2, monday).want(201)
+	wantSame(t, "alerts", c.raisedAbout(patient), []string{"weight critical weight_change 5/4.6", "weight critical weight_change 4.8/4.6"})
+	wantSame(t, "open", c.open(patient), []string{"weight critical"})
+	wantSame(t, "escalations, entered anew", c.stats(t), []string{"stat cancelled system", "stat open system"})
+}
+
+// An older weight that was in doubt is confirmed after the newest one was judged: what the newest is beside it is told.
+func TestStoryOlderWeightIsConfirmed(t *testing.T) {
+	for name, story := range map[string]struct {
+		confirm func(c *clinic, first reply, at time.Time)
+		told    string
+	}{
+		"by the nurse": {func(c *clinic, first reply, _ time.Time) { c.confirmReading(access.Nurse, first.at("id")).want(200) }, "weight critical weight_change 10/4.6"},
+		"by one like it": {func(c *clinic, _ reply, at time.Time) {
+			c.scale("GW-1", 76.4, at.Add(time.Minute)).wantAt(object{"review_state": "confirmed"})
+		}, "weight critical weight_change 10/4.6"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newIngestingClinic(t)
+			c.t = t
+			patient, at := c.weighedDaily(88, 88, 88, 88, 88)
+			first := c.scale("GW-1", 76, at).wantAt(object{"review_state": "suspect"})
+			c.scale("GW-1", 86, at.Add(25*time.Hour)).wantAt(object{"review_state": "accepted"})
+			wantSame(t, "escalations, in doubt", c.stats(t), nil)
+			story.confirm(c, first, at)
+			wantSame(t, "escalations", c.stats(t), []string{"stat open system"})
+			var critical []string
+			for _, raised := range c.raisedAbout(patient) {
+				if strings.HasPrefix(raised, "weight critical") {
+					critical = append(critical, raised)
+				}
+			}
+			wantSame(t, "critical ones", critical, []string{story.told})
+		})
+	}
+}
