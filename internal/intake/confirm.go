@@ -131,7 +131,10 @@ func (e *Engine) vouched(
 			s.Source = vitals.SourceAPI
 		}
 	case event.Completes(): // the rest is a reading already
-		part := reading.Only(event.Implausible.Outside)
+		part := reading // where nothing is out of range all of it waits, because of the clock
+		if len(event.Implausible.Outside) > 0 {
+			part = reading.Only(event.Implausible.Outside)
+		}
 		event.Reading = &part
 		s = submission(*event, whose.patient, by, now)
 		s.Addition = true
