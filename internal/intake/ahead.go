@@ -231,8 +231,8 @@ func (e *Engine) settleRepeat(app core.App, event gateway.Event, v verdict, d De
 			_, err := e.Readings.Withdraw(tx, v.outcome.Observation.ID, "The same measurement was discarded.", audit.System(), d.At)
 			return err
 		}
-		if kept.Status() != collections.EventRejected {
-			return nil
+		if kept.Status() != collections.EventRejected || event.Implausible != nil || len(event.LeftOut) > 0 {
+			return nil // values that are not in the reading go on waiting for somebody
 		}
 		if err := collections.NoteReadingOf(tx, kept.Id, v.outcome.Observation.ID); err != nil {
 			return err
