@@ -17,10 +17,13 @@ func ClockBounds(app core.App, patientID, deviceID string) (enrolled, made time.
 	return ParseInstant(enrolledAt), ParseDay(madeOn, time.UTC), wrap(err, "find what a device's clock may say")
 }
 
-// NoteWrongClock notes that a reading came from a device whose clock is wrong; only the first until a sane time comes is kept.
+// NoteWrongClock notes that a reading came from a device whose clock is wrong; only the first until a sane time comes is kept. What was told
+// of a clock that was ahead, and is over, says nothing of one that is dead: people are told anew.
 func NoteWrongClock(tx core.App, deviceID, kind, patientID, observationID string, now time.Time) error {
 	return noteClock(tx, deviceID, kind, patientID, observationID, now, time.Time{}, `ON CONFLICT (device_id) DO UPDATE SET clock_wrong_at = excluded.clock_wrong_at,
-		clock_told_at = '', clock_patient = excluded.clock_patient, clock_observation = excluded.clock_observation WHERE clock_wrong_at = ''`)
+		clock_told_at = '', clock_patient = excluded.clock_patient, clock_observation = excluded.clock_observation WHERE clock_wrong_at = ''
+			OR clock_told_at != '' AND (SELECT status NOT IN ('active', 'acknowledged') AND quarantine_id != '' FROM alerts
+				WHERE device_id = {:device} AND device_id != '' AND type = 'device_clock' ORDER BY id DESC LIMIT 1)`)
 }
 
 // The columns of a device that say how its clock stands, and when it was made.

@@ -277,3 +277,28 @@ func TestStoryClockAheadOfAScale(t *testing.T) {
 		}
 	}
 }
+
+// Parts by themselves from a clock that is ahead are whole in range: confirmed, the pulse is in the reading of its pressure.
+func TestStoryClockAheadPartConfirmed(t *testing.T) {
+	for pulseSays, held := range map[int]string{36: "36", 72: "72", 28: "28"} {
+		c := newIngestingClinic(t)
+		c.enrol(object{"gateway_patient_id": "GW-3"})
+		at := c.now.Add(90 * time.Minute)
+		var ids []string
+		for _, part := range []string{pressure("T-1", "GW-3", at, 126), pulse("T-1", "GW-3", at, pulseSays)} {
+			c.sends(t, "tenovi", part).want(400)
+			for _, id := range c.rows(t, `SELECT id FROM gateway_events`) {
+				if !slices.Contains(ids, id) {
+					ids = append(ids, id)
+				}
+			}
+		}
+		if len(ids) != 2 {
+			t.Fatalf("%d are kept", len(ids))
+		}
+		for _, id := range ids {
+			c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "True."}).want(201)
+		}
+		c.wantReadings(t, "blood_pressure 126.0/82.0 "+held+" ")
+	}
+}

@@ -13,8 +13,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/ranking"
 	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // What a device says of the future is refused, as the contract has it, and was measured all the same: not before it came, and mostly just
@@ -231,8 +233,8 @@ func (e *Engine) settleRepeat(app core.App, event gateway.Event, v verdict, d De
 			_, err := e.Readings.Withdraw(tx, v.outcome.Observation.ID, "The same measurement was discarded.", audit.System(), d.At)
 			return err
 		}
-		if kept.Status() != collections.EventRejected {
-			return nil
+		if kept.Status() != collections.EventRejected || event.Implausible != nil || len(event.LeftOut) > 0 {
+			return nil // values that are not in the reading go on waiting for somebody
 		}
 		if err := collections.NoteReadingOf(tx, kept.Id, v.outcome.Observation.ID); err != nil {
 			return err
@@ -257,4 +259,19 @@ func (e *Engine) settleRepeat(app core.App, event gateway.Event, v verdict, d De
 		}
 		return end(tx, kept, ending{status: collections.EventReleased, observation: v.outcome.Observation.ID, patient: v.patient}, d.By, d.At)
 	})
+}
+
+// restOf reports whether the rest of what a clock that is ahead said is a reading of the patient's, because its time has come, and what is
+// missing there: once confirmed it completes that one, so that nothing is measured twice.
+func restOf(tx core.App, event gateway.Event, patientID string) (stored bool, missing vitals.Reading, err error) {
+	if event.Implausible.Ahead.IsZero() || len(event.Implausible.Outside) == 0 {
+		return false, missing, nil
+	}
+	record, err := collections.FindObservationByKey(tx, "", event.Key())
+	if err != nil {
+		return false, missing, unlessMissing(err)
+	}
+	o := observations.FromRecord(record)
+	_, fits := o.Reading.Add(event.Implausible.Reading)
+	return fits && o.PatientID == patientID && !o.EnteredInError, event.Implausible.Reading.Beyond(o.Reading), nil
 }

@@ -123,7 +123,7 @@ func (e *Engine) vouched(
 	tx core.App, stored *collections.GatewayEvent, event *gateway.Event, whose owner, by audit.Actor, now time.Time,
 ) (s observations.Submission, err error) {
 	source := SourceOf(stored)
-	reading := event.Implausible.Reading
+	reading, asReceived := event.Implausible.Reading, !event.Implausible.Ahead.IsZero()
 	switch {
 	case fromPeople(source):
 		s = observations.Submission{PatientID: whose.patient, Reading: reading, Source: vitals.Source(source), By: by, ReceivedAt: now}
@@ -131,7 +131,10 @@ func (e *Engine) vouched(
 			s.Source = vitals.SourceAPI
 		}
 	case event.Completes(): // the rest is a reading already
-		part := reading.Only(event.Implausible.Outside)
+		part := reading // where nothing is out of range all of it waits, because of the clock
+		if len(event.Implausible.Outside) > 0 {
+			part = reading.Only(event.Implausible.Outside)
+		}
 		event.Reading = &part
 		s = submission(*event, whose.patient, by, now)
 		s.Addition = true
@@ -139,6 +142,16 @@ func (e *Engine) vouched(
 			return s, err
 		}
 	default:
+		rest, missing, err := restOf(tx, *event, whose.patient)
+		if err != nil {
+			return s, err
+		}
+		if rest {
+			event.Reading, asReceived = &missing, false // it has the time of what it joins
+			s = submission(*event, whose.patient, by, now)
+			s.Addition = true
+			break
+		}
 		event.Reading, event.Additions = &reading, event.Implausible.Additions
 		if s, err = e.placed(tx, *event, whose, by, now); err != nil {
 			return s, err
@@ -147,7 +160,7 @@ func (e *Engine) vouched(
 	if source == SourceImport {
 		s.Device = devices.Envelope{Model: event.DeviceModel}
 	}
-	s.Origin, s.ConfirmedBy, s.AsReceived = originOf(source), by.Email, !event.Implausible.Ahead.IsZero()
+	s.Origin, s.ConfirmedBy, s.AsReceived = originOf(source), by.Email, asReceived
 	return s, nil
 }
 

@@ -1,0 +1,67 @@
+package routes_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/access"
+)
+
+// A clock that was ahead, told and decided about, and is dead now: its people hear of that too, once, whatever they do with it.
+func TestStoryClockAheadThenDead(t *testing.T) {
+	for _, decided := range []string{"confirm", "discard", "resolve", "nothing"} {
+		t.Run(decided, func(t *testing.T) {
+			c := newIngestingClinic(t)
+			c.t = t
+			patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+			c.event(t, cuffEvent("BP-1", "gw-1", 126, c.now.Add(time.Hour))).want(400)
+			alert := c.alertsOf(patient, "device_clock")[0]
+			event := "/ingestion/quarantine/" + alert["quarantine_id"].(string)
+			switch decided {
+			case "confirm":
+				c.ask(access.Nurse, "POST", event+"/confirm/", object{"notes": "True."}).want(201)
+			case "discard":
+				c.ask(access.Nurse, "POST", event+"/discard/", object{"reason": "Nobody wore it."}).want(200)
+			case "resolve":
+				c.ask(access.Nurse, "POST", "/alerts/"+formatID(alert)+"/resolve/", object{}).want(200)
+			}
+			dead := time.Date(1970, 1, 1, 0, 2, 0, 0, time.UTC)
+			said := func() (list []object) {
+				t.Helper()
+				for _, alert := range c.alertsOf(patient, "device_clock") {
+					if strings.Contains(alert["message"].(string), "which cannot be") {
+						list = append(list, alert)
+					}
+				}
+				return list
+			}
+			c.now = c.now.Add(time.Minute)
+			c.event(t, cuffEvent("BP-1", "gw-1", 204, dead)).want(200).wantAt(object{"status": "accepted"})
+			told := said()
+			if decided == "nothing" { // one that is open is enough
+				if len(told) != 0 {
+					t.Errorf("told of twice: %v", told)
+				}
+				return
+			}
+			if len(told) != 1 || told[0]["status"] != "active" || !strings.Contains(told[0]["message"].(string), "Systolic 204 mmHg") {
+				t.Fatalf("of a dead clock: %v", told)
+			}
+			c.ask(access.Nurse, "POST", "/alerts/"+formatID(told[0])+"/resolve/", object{}).want(200)
+			c.now = c.now.Add(time.Minute)
+			c.event(t, cuffEvent("BP-1", "gw-1", 206, dead.Add(time.Hour))).want(200)
+			if told := said(); len(told) != 1 {
+				t.Errorf("told again: %v", told)
+			}
+			// Set, and dead again.
+			c.now = c.now.Add(time.Minute)
+			c.event(t, cuffEvent("BP-1", "gw-1", 128, c.now)).want(200)
+			c.now = c.now.Add(time.Minute)
+			c.event(t, cuffEvent("BP-1", "gw-1", 208, dead.Add(2*time.Hour))).want(200)
+			if told := said(); len(told) != 2 {
+				t.Errorf("told of anew: %v", told)
+			}
+		})
+	}
+}
