@@ -215,6 +215,12 @@ func (e *Engine) tellOfRest(tx core.App, decided gateway.Event, patientID string
 	})
 }
 
+// repeats reports whether a gateway's reading that is stored came again, whole: what was to be settled the first time may not have been.
+func (v verdict) repeats(event gateway.Event) bool {
+	o := v.outcome.Observation
+	return v.status == Known && o.Source == vitals.SourceGateway && !o.EnteredInError && event.Implausible == nil && len(event.LeftOut) == 0
+}
+
 // settleRepeat decides about a measurement that was refused, kept, and has been taken since, because its time has come: the reading speaks for
 // itself, and says nothing good of the clock. What somebody has discarded stays so.
 func (e *Engine) settleRepeat(app core.App, event gateway.Event, v verdict, d Delivery) error {
