@@ -169,7 +169,11 @@ const recordSighting = `INSERT INTO devices (device_id, device_type, kind, model
 		last_seen_at = MAX(last_seen_at, excluded.last_seen_at),
 		flag_reason = CASE WHEN excluded.last_reading_at > {:fresh} THEN '' ELSE flag_reason END,
 		flagged = CASE WHEN excluded.last_reading_at > {:fresh} THEN FALSE ELSE flagged END
-	RETURNING ` + needsCheck
+	RETURNING ` + needsCheck + ` OR EXISTS (SELECT 1 FROM gateway_events e WHERE e.device_id = {:device} AND e.device_id != ''
+		AND e.received_at > {:kept} AND e.received_at < {:at} AND e.timestamp = {:at} AND e.implausible = TRUE)`
+
+// keptAhead bounds how far ahead a measurement may have lain that is looked for when its time has come.
+const keptAhead = 7 * 24 * time.Hour
 
 // Sighting is what a stored reading says about its device. Times are those of the reading.
 type Sighting struct {
@@ -182,12 +186,12 @@ type Sighting struct {
 }
 
 // RecordSighting stores a sighting, in one statement; a device that nobody registered is listed as discovered. What is older than what is known
-// changes nothing. attend says that the device is one of [DevicesToCheck] now.
+// changes nothing. attend says that the device is one of [DevicesToCheck] now, or said this very time before, when it lay in the future.
 func RecordSighting(tx core.App, s Sighting, now time.Time) (attend bool, err error) {
 	at := Instant(s.ReadAt)
 	row := dbx.Params{
 		"device": s.DeviceID, "kind": s.Kind, "model": s.Model, "hub": s.HubID, "signal": s.Signal, "level": s.BatteryLevel,
-		"band": s.BatteryState, "charged": "", "at": at, "seen": "", "now": Instant(now), "fresh": Instant(s.FreshAfter),
+		"band": s.BatteryState, "charged": "", "at": at, "seen": "", "now": Instant(now), "fresh": Instant(s.FreshAfter), "kept": Instant(s.ReadAt.Add(-keptAhead)),
 	}
 	if s.ByGateway {
 		row["seen"] = at

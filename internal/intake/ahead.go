@@ -38,7 +38,7 @@ func (e *Engine) tellAhead(tx core.App, c claim, now time.Time) error {
 		}
 		c.minor = picture.Minor != nil
 		c.doubted = e.Readings.Doubts(c.Reading, c.origin, picture)
-		if c.dangerous(picture) {
+		if c.dangerous(picture, now) {
 			if err := e.raise(tx, c, picture, now); err != nil {
 				return "", err
 			}
@@ -50,9 +50,12 @@ func (e *Engine) tellAhead(tx core.App, c claim, now time.Time) error {
 	})
 }
 
-// dangerous: somebody has to hear of the values now, whatever the clock says.
-func (c claim) dangerous(picture triage.Picture) bool {
-	return len(c.Outside) > 0 || slices.ContainsFunc(c.breaches(picture), func(f alerts.Finding) bool { return f.Level == alerts.Critical })
+// dangerous: somebody has to hear of the values now, whatever the clock says. What a snooze keeps quiet of a right clock it keeps quiet here.
+func (c claim) dangerous(picture triage.Picture, now time.Time) bool {
+	return len(c.Outside) > 0 || slices.ContainsFunc(c.breaches(picture), func(f alerts.Finding) bool {
+		quiet, _ := alerts.Quiet(picture.Snoozes, f, c.Reading, picture.Thresholds, now)
+		return f.Level == alerts.Critical && !quiet
+	})
 }
 
 // breaches are what the values mean by the patient's bounds, as of when they came. What may be somebody else's means nothing yet.
@@ -114,7 +117,7 @@ func (e *Engine) tellOfClock(tx core.App, c claim, picture triage.Picture, now t
 		return err
 	}
 	for _, alert := range open {
-		if c.dangerous(picture) || c.severity(picture) <= e.shown(tx, alert, picture) {
+		if c.dangerous(picture, now) || c.severity(picture) <= e.shown(tx, alert, picture) {
 			return nil
 		}
 	}
@@ -213,6 +216,12 @@ func (e *Engine) tellOfRest(tx core.App, decided gateway.Event, patientID string
 		}
 		return patientID, worst.raiseClock(tx, picture, now)
 	})
+}
+
+// repeats reports whether a gateway's reading that is stored came again, whole: what was to be settled the first time may not have been.
+func (v verdict) repeats(event gateway.Event) bool {
+	o := v.outcome.Observation
+	return v.status == Known && o.Source == vitals.SourceGateway && !o.EnteredInError && event.Implausible == nil && len(event.LeftOut) == 0
 }
 
 // settleRepeat decides about a measurement that was refused, kept, and has been taken since, because its time has come: the reading speaks for

@@ -166,10 +166,12 @@ func (e *Engine) receive(ctx context.Context, app core.App, event gateway.Event,
 	case v.status == Handled || v.status == Ignored:
 		return e.handle(app, event, v.status, d)
 	}
-	if v.outcome.CheckDevice {
+	if v.outcome.CheckDevice || v.repeats(event) {
 		if err := e.settleRepeat(app, event, v, d); err != nil {
 			return Result{}, err
 		}
+	}
+	if v.outcome.CheckDevice {
 		if err := e.Devices.CheckDevice(app, event.DeviceID, d.At); err != nil {
 			e.Log.Error("device not attended to", slog.Any("error", err)) // the reading is stored; the hub check does it within a minute
 		}
