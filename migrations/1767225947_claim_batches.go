@@ -59,11 +59,11 @@ func claimResponses() *table {
 		text("type", 20, "999, 277CA, 835, TA1, or more than one."),
 		text("control_number", 9, "ISA13 of the first interchange."),
 		integer("applied", "How many lines it changed or confirmed."),
+		structured("unmatched", `What a person has to look at: {"segment":"CLP","control_number":"","amount_cents":0,"reason":""}.`),
 		text("created_by", 254, "E-mail address or system."),
 		instant("created_at", ""),
 		instant("finished_at", "Empty while it is being applied, or was when the service stopped."),
 	).
 		phi("file", 45_000_000, "As it came, in base64.").
-		phi("unmatched", 5_000_000, `What a person has to look at, as JSON: {"segment":"CLP","control_number":"","amount_cents":0,"reason":""}. Payers put numbers of people into it.`).
 		index("digest", true, "digest", "")
 }
