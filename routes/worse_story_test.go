@@ -149,8 +149,8 @@ func TestWorseIsNothingThatIsOver(t *testing.T) {
 	w.cuff(188, 110, 0)
 	w.wantPushed("the first", 1, 1)
 	began := w.now
-	for _, minute := range []time.Duration{10, 12} {
-		w.now = began.Add(minute * time.Minute)
+	for _, after := range []time.Duration{10 * time.Minute, 12 * time.Minute} {
+		w.now = began.Add(after)
 		w.cuff(120, 70, 0)
 	}
 	w.now = began.Add(15 * time.Minute)
