@@ -154,6 +154,10 @@ func TestStoryClockAheadSaysMore(t *testing.T) {
 	// The clock is set.
 	c.now = c.now.Add(time.Hour)
 	c.event(t, cuffEvent("BP-1", "gw-1", 126, c.now)).want(200).wantAt(object{"status": "accepted"})
+	wantSame(t, "what nobody has decided about", open(), []string{"168"})
+	for _, id := range c.rows(t, `SELECT id FROM gateway_events WHERE status = 'rejected'`) {
+		c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "The cuff was on the table."}).want(200)
+	}
 	wantSame(t, "open", open(), nil)
 	says(127)
 	wantSame(t, "open", open(), []string{"127"})

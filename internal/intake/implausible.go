@@ -115,6 +115,9 @@ func keptForItsPatient() error {
 }
 
 func (e *Engine) tellOf(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, now time.Time) error {
+	if settled, err := e.settledBefore(tx, stored, event, patientID, now); err != nil || settled {
+		return err
+	}
 	wrong, err := undated(tx, event, patientID)
 	if err != nil {
 		return err
@@ -249,7 +252,8 @@ func (c claim) worse(tx core.App, picture triage.Picture, now time.Time) (bool, 
 			values = append(values, alerts.Reported{Of: p, Value: *value})
 		}
 	}
-	return alerts.WorseReported(values, picture.Thresholds, told), nil
+	change, found := c.criticalChange(picture)
+	return found && alerts.WorseChange(change, told) || alerts.WorseReported(values, picture.Thresholds, told), nil
 }
 
 // announce has people told of an alert, in the app only where it is over already.

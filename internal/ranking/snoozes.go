@@ -182,19 +182,16 @@ func standing(tx core.App, picture triage.Picture, kind string, now time.Time) (
 			worst = one
 		}
 	}
-	latest, measured, known := picture.Standing(kind)
+	latest, _, known := picture.Standing(kind)
 	if worst.Level == alerts.Critical || worst.ID != "" && known && latest.Breached() {
 		alert, err = collections.FindAlert(tx, worst.ID)
 		return alert, open, err
 	}
-	if latest.Level != alerts.Critical || now.Sub(measured) > stillCritical || picture.Snoozed(kind, alerts.Critical, now) {
+	if picture.Snoozed(kind, alerts.Critical, now) {
 		return nil, 0, nil
 	}
-	alert, err = collections.NewestCritical(tx, picture.PatientID, kind)
-	if err != nil || alert == nil || alert.Status() != string(alerts.StatusAcknowledged) || !alert.MeasuredAt().Equal(measured) {
-		return nil, 0, err // it is over, by somebody's word or by what was measured
-	}
-	return alert, 0, nil
+	alert, err = answered(tx, picture, kind, now)
+	return alert, 0, err
 }
 
 // preferred reports whether people are told by one alert rather than by another that is as severe: one that escalates goes first.
