@@ -104,6 +104,7 @@ func DecidedEvents(app core.App, deviceID, patientID string, at time.Time) ([]st
 func EventsAhead(app core.App, deviceID, patientID string, limit int) ([]string, error) {
 	return queryColumn[string](app, "list what a clock that is ahead said", `SELECT id FROM gateway_events WHERE device_id = {:device} AND patient = {:patient}
 		AND patient != '' AND status = 'rejected' AND NOT EXISTS (SELECT 1 FROM alerts a WHERE a.quarantine_id = gateway_events.id AND a.quarantine_id != ''
+			AND a.status IN ('active', 'acknowledged')) AND NOT EXISTS (SELECT 1 FROM alerts a WHERE a.id = gateway_events.alert
 			AND a.status IN ('active', 'acknowledged')) ORDER BY received_at DESC, id DESC LIMIT +{:limit}`,
 		dbx.Params{"device": deviceID, "patient": patientID, "limit": limit})
 }

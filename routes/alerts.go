@@ -48,14 +48,17 @@ type alertView struct {
 	ResolutionReason *string         `json:"resolution_reason"`
 	ReportedValues   json.RawMessage `json:"reported_values"`
 	QuarantineID     *string         `json:"quarantine_id"`
+	ReportedCount    *int            `json:"reported_count"`
+	LatestValues     json.RawMessage `json:"latest_values"`
 	HeldUntil        *string         `json:"held_until"`
 	PatientPhone     *string         `json:"patient_phone"`
 	CreatedAt        string          `json:"created_at"`
 }
 
 func viewAlert(alert *collections.Alert, names map[string]patients.Name) alertView {
+	count, latest := gathered(alert)
 	return alertView{
-		ID: alert.Number(), PatientID: alert.PatientID(), PatientName: names[alert.PatientID()].FirstLast(),
+		ReportedCount: count, LatestValues: latest, ID: alert.Number(), PatientID: alert.PatientID(), PatientName: names[alert.PatientID()].FirstLast(),
 		Level: alert.Level(), Type: alert.Type(), Message: orNull(alert.Message().Reveal()), ObservationID: orNull(alert.ObservationID()),
 		Value: alert.Value(), Threshold: alert.Threshold(), Status: alert.Status(), Acknowledged: alert.Acknowledged(),
 		AcknowledgedBy: orNull(alert.AcknowledgedBy()), AcknowledgedAt: instantOrNull(alert.AcknowledgedAt()),
@@ -66,6 +69,17 @@ func viewAlert(alert *collections.Alert, names map[string]patients.Name) alertVi
 		ReportedValues: json.RawMessage(cmp.Or(alert.ReportedValues().Reveal(), "null")), QuarantineID: orNull(alert.QuarantineID()),
 		Snoozed: alert.Snoozed(), HeldUntil: instantOrNull(alert.HeldUntil()), CreatedAt: input.FormatInstant(alert.CreatedAt()), EscalationID: numberOrNull(alert.EscalationID()),
 	}
+}
+
+// gathered is how often the values behind an alert were reported, and what the latest were; null where all of them are a reading's.
+func gathered(alert *collections.Alert) (count *int, latest json.RawMessage) {
+	if alert.QuarantineID() == "" {
+		return nil, json.RawMessage("null")
+	}
+	if g, err := alert.Gathered(); err == nil && g.Count > 0 {
+		return &g.Count, g.Latest
+	}
+	return new(1), json.RawMessage(cmp.Or(alert.ReportedValues().Reveal(), "null"))
 }
 
 func (a *api) listAlerts(c *web.Call) error {

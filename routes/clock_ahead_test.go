@@ -132,8 +132,8 @@ func TestStoryClockAheadSaysMore(t *testing.T) {
 	says(204) // as loud as ever, beside it
 	says(210)
 	wantSame(t, "open", open(), []string{"170"})
-	if loud := c.alertsOf(patient, "implausible_reading"); len(loud) != 2 {
-		t.Errorf("%d are loud", len(loud))
+	if loud := c.alertsOf(patient, "implausible_reading"); len(loud) != 1 || loud[0]["reported_count"] != 2.0 || alertSystolic(loud[0]) != "210" {
+		t.Errorf("loud are %v", loud)
 	}
 	wantSame(t, "escalations", c.stats(t), []string{"stat open system"})
 	var gone []any

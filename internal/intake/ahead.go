@@ -160,6 +160,16 @@ func (e *Engine) shown(tx core.App, alert *collections.Alert, picture triage.Pic
 func (e *Engine) claimed(
 	tx core.App, eventID, patientID string, picture triage.Picture, now time.Time,
 ) (c claim, beside triage.Picture, readable bool, err error) {
+	if c, beside, readable, err = e.claimOf(tx, eventID, patientID, picture, now); c.Ahead.IsZero() {
+		readable = false
+	}
+	return c, beside, readable, err
+}
+
+// claimOf is what a kept event claims that waits for somebody.
+func (e *Engine) claimOf(
+	tx core.App, eventID, patientID string, picture triage.Picture, now time.Time,
+) (c claim, beside triage.Picture, readable bool, err error) {
 	if eventID == "" {
 		return c, picture, false, nil
 	}
@@ -168,10 +178,14 @@ func (e *Engine) claimed(
 		return c, picture, false, nil //nolint:nilerr // what cannot be opened hides nothing else
 	}
 	event, err := e.reported(stored)
-	if err != nil || event.Implausible.Ahead.IsZero() {
+	if err != nil {
 		return c, picture, false, nil //nolint:nilerr // the same
 	}
 	c = claim{eventID: eventID, patientID: patientID, Implausible: *event.Implausible, origin: originOf(SourceOf(stored)), minor: picture.Minor != nil}
+	if !c.ahead() {
+		c.undated, err = undated(tx, event, patientID)
+		return c, picture, err == nil, err
+	}
 	c.Reading.MeasuredAt = stored.ReceivedAt()
 	if err := picture.Weigh(tx, &c.Reading, now); err != nil {
 		return c, picture, false, err
@@ -288,9 +302,6 @@ func (e *Engine) settleRepeat(app core.App, event gateway.Event, v verdict, d De
 		if kept.Status() != collections.EventRejected || event.Implausible != nil || len(event.LeftOut) > 0 {
 			return nil // values that are not in the reading go on waiting for somebody
 		}
-		if err := collections.NoteReadingOf(tx, kept.Id, v.outcome.Observation.ID); err != nil {
-			return err
-		}
 		raised, err := collections.AlertsOfQuarantine(tx, kept.Id)
 		if err != nil {
 			return err
@@ -300,6 +311,11 @@ func (e *Engine) settleRepeat(app core.App, event gateway.Event, v verdict, d De
 				if alert.Type() == alerts.TypeDeviceClock {
 					continue // it is about the clock
 				}
+				if stays, err := e.leaves(tx, alert, kept.Id, d.At); err != nil {
+					return "", err
+				} else if stays {
+					continue
+				}
 				if err := supersede(tx, alert, d.At); err != nil {
 					return "", err
 				}
@@ -307,6 +323,9 @@ func (e *Engine) settleRepeat(app core.App, event gateway.Event, v verdict, d De
 			return v.patient, nil
 		})
 		if err != nil {
+			return err
+		}
+		if err := collections.NoteReadingOf(tx, kept.Id, v.outcome.Observation.ID); err != nil {
 			return err
 		}
 		if err := end(tx, kept, ending{status: collections.EventReleased, observation: v.outcome.Observation.ID, patient: v.patient}, d.By, d.At); err != nil {
