@@ -38,8 +38,33 @@ func ReadGathering(stored string) (g Gathering, err error) {
 	return g, nil
 }
 
-// Gathered is what the alert gathers; the zero value for one event alone.
-func (a *Alert) Gathered() (Gathering, error) { return ReadGathering(a.GetString("gathered")) }
+// OpenGathering opens and reads the one that stands with an event.
+func OpenGathering(sealed, eventID string) (Gathering, error) {
+	if sealed == "" {
+		return Gathering{}, nil
+	}
+	plain, err := OpenValue(sealed, GatewayEvents, "gathered", eventID)
+	if err != nil {
+		return Gathering{}, err
+	}
+	return ReadGathering(plain)
+}
+
+// GatheringsOf are those that stand with events, by event; those of one event alone, and those that cannot be opened, are left out.
+func GatheringsOf(app core.App, eventIDs ...string) (map[string]Gathering, error) {
+	if len(eventIDs) == 0 {
+		return nil, nil
+	}
+	sealed, err := readMap[string]("read what alerts gather", app.DB().Select("id", "gathered").From(GatewayEvents).
+		Where(dbx.And(AnyOf("id", eventIDs), dbx.NewExp("gathered != ''"))))
+	found := map[string]Gathering{}
+	for id, text := range sealed {
+		if g, err := OpenGathering(text, id); err == nil {
+			found[id] = g
+		}
+	}
+	return found, err
+}
 
 // ReportedBy says which events are alike: of one device and patient, about one parameter, as severe, as reliable and as old.
 type ReportedBy struct {
@@ -88,13 +113,23 @@ func (a *Alert) Gather(tx core.App, g Gathering, message phi.Text, measured time
 	if err != nil {
 		return fmt.Errorf("encode what an alert gathers: %w", err)
 	}
-	columns := []string{"gathered", "message", "measured_at", "updated_at"}
-	a.Load(map[string]any{"gathered": string(raw), "message": message.Reveal(), "measured_at": Instant(measured), "updated_at": Instant(now)})
+	columns := []string{"message", "measured_at", "updated_at"}
+	a.Load(map[string]any{"message": message.Reveal(), "measured_at": Instant(measured), "updated_at": Instant(now)})
 	if shown != nil {
+		if err := update(tx, "clear what an alert gathers", GatewayEvents, dbx.Params{"gathered": ""}, dbx.HashExp{"id": a.QuarantineID()}); err != nil {
+			return err
+		}
 		a.Load(map[string]any{
 			"reported_values": shown.Values.Reveal(), "quarantine_id": shown.EventID, "value": shown.Value, "threshold": shown.Threshold,
 		})
 		columns = append(columns, "reported_values", "quarantine_id", "value", "threshold")
+	}
+	sealed, err := Seal(string(raw), "gateway_events.gathered", a.QuarantineID())
+	if err != nil {
+		return fmt.Errorf("seal what an alert gathers: %w", err)
+	}
+	if err := update(tx, "store what an alert gathers", GatewayEvents, dbx.Params{"gathered": sealed}, dbx.HashExp{"id": a.QuarantineID()}); err != nil {
+		return err
 	}
 	return Update(tx, a.ProxyRecord(), columns...)
 }

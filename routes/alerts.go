@@ -56,9 +56,8 @@ type alertView struct {
 }
 
 func viewAlert(alert *collections.Alert, names map[string]patients.Name) alertView {
-	count, latest := gathered(alert)
 	return alertView{
-		ReportedCount: count, LatestValues: latest, ID: alert.Number(), PatientID: alert.PatientID(), PatientName: names[alert.PatientID()].FirstLast(),
+		ID: alert.Number(), PatientID: alert.PatientID(), PatientName: names[alert.PatientID()].FirstLast(),
 		Level: alert.Level(), Type: alert.Type(), Message: orNull(alert.Message().Reveal()), ObservationID: orNull(alert.ObservationID()),
 		Value: alert.Value(), Threshold: alert.Threshold(), Status: alert.Status(), Acknowledged: alert.Acknowledged(),
 		AcknowledgedBy: orNull(alert.AcknowledgedBy()), AcknowledgedAt: instantOrNull(alert.AcknowledgedAt()),
@@ -67,19 +66,9 @@ func viewAlert(alert *collections.Alert, names map[string]patients.Name) alertVi
 		ResolvedBy: orNull(alert.ResolvedBy()), ResolvedAt: instantOrNull(alert.ResolvedAt()),
 		Parameter: orNull(alert.Parameter()), Late: alert.Late(), ResolutionReason: orNull(alert.ResolutionReason()),
 		ReportedValues: json.RawMessage(cmp.Or(alert.ReportedValues().Reveal(), "null")), QuarantineID: orNull(alert.QuarantineID()),
+		LatestValues: json.RawMessage("null"),
 		Snoozed: alert.Snoozed(), HeldUntil: instantOrNull(alert.HeldUntil()), CreatedAt: input.FormatInstant(alert.CreatedAt()), EscalationID: numberOrNull(alert.EscalationID()),
 	}
-}
-
-// gathered is how often the values behind an alert were reported, and what the latest were; null where all of them are a reading's.
-func gathered(alert *collections.Alert) (count *int, latest json.RawMessage) {
-	if alert.QuarantineID() == "" {
-		return nil, json.RawMessage("null")
-	}
-	if g, err := alert.Gathered(); err == nil && g.Count > 0 {
-		return &g.Count, g.Latest
-	}
-	return new(1), json.RawMessage(cmp.Or(alert.ReportedValues().Reveal(), "null"))
 }
 
 func (a *api) listAlerts(c *web.Call) error {

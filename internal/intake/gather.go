@@ -29,10 +29,11 @@ func (e *Engine) addToAlert(tx core.App, c claim, n notice, picture triage.Pictu
 	if err != nil || alert == nil {
 		return false, err
 	}
-	g, err := alert.Gathered()
+	all, err := collections.GatheringsOf(tx, alert.QuarantineID())
 	if err != nil {
 		return false, err
 	}
+	g := all[alert.QuarantineID()]
 	if g.Count == 0 {
 		g = collections.Gathering{Count: 1, Told: toldOnce(alert.ReportedValues(), valueOf(alert)), Message: alert.MessageShown()}
 	}

@@ -46,7 +46,7 @@ func Told(app core.App, p Picture, now time.Time) (known []alerts.Known, err err
 			return nil, fmt.Errorf("read what was told: %w", err)
 		}
 		alert.Reported = readReported(alert, row.Sealed, values)
-		for _, told := range toldBy(alert, row.Gathered) {
+		for _, told := range toldBy(alert, row.Gathered, row.Shown) {
 			for _, k := range told.Extremes(p.Thresholds) {
 				if !slices.ContainsFunc(known, func(o alerts.Known) bool { return o.Parameter == k.Parameter && o.High == k.High }) {
 					known = append(known, k)
@@ -59,15 +59,8 @@ func Told(app core.App, p Picture, now time.Time) (known []alerts.Known, err err
 
 // toldBy is an alert as often as people were told of it, with the values by which they were, the last first: one about several events may show
 // another one by now.
-func toldBy(alert alerts.Open, sealed string) []alerts.Open {
-	if sealed == "" {
-		return []alerts.Open{alert}
-	}
-	plain, err := collections.OpenValue(sealed, collections.Alerts, "gathered", alert.ID)
-	if err != nil {
-		return []alerts.Open{alert}
-	}
-	g, err := collections.ReadGathering(plain)
+func toldBy(alert alerts.Open, sealed, shown string) []alerts.Open {
+	g, err := collections.OpenGathering(sealed, shown)
 	if err != nil || len(g.Told) == 0 {
 		return []alerts.Open{alert}
 	}
