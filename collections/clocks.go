@@ -91,6 +91,15 @@ func EndAlert(tx core.App, id, status, by string, now time.Time) (ended bool, er
 	return len(list) > 0, err
 }
 
+// UndecidedClockAlerts are a patient's open alerts of a type about events that wait for somebody, that belong to no escalation and about whose
+// events there is no alert of another type, the newest first.
+func UndecidedClockAlerts(app core.App, patientID, alertType, butNot string) ([]*Alert, error) {
+	return listOf[Alert](app, Alerts, dbx.NewExp(`patient = {:patient} AND type = {:type} AND status = 'active' AND escalation = '' AND quarantine_id != ''
+		AND EXISTS (SELECT 1 FROM gateway_events g WHERE g.id = quarantine_id AND g.status IN ('`+EventOpen+`', '`+EventRejected+`') AND g.alert = '')
+		AND NOT EXISTS (SELECT 1 FROM alerts o WHERE o.quarantine_id = alerts.quarantine_id AND o.quarantine_id != '' AND o.type = {:other})`,
+		dbx.Params{"patient": patientID, "type": alertType, "other": butNot}), "id DESC")
+}
+
 // DecidedEvents are the implausible events of a device and patient, of one time by its own clock, about which somebody has decided, the last
 // decision first.
 func DecidedEvents(app core.App, deviceID, patientID string, at time.Time) ([]string, error) {

@@ -122,10 +122,20 @@ func tellStanding(tx core.App, snooze *collections.Snooze, end, now time.Time) (
 		return false, err
 	}
 	alert, open, err := standing(tx, picture, kind, now)
-	if err != nil || alert == nil {
+	if err != nil {
 		return false, err
 	}
-	critical := alert.Level() == string(alerts.Critical)
+	critical := alert != nil && alert.Level() == string(alerts.Critical)
+	if (!critical || open == 0) && !picture.Snoozed(kind, alerts.Critical, now) {
+		if undecided, err := keptQuiet(tx, picture, kind); err != nil {
+			return false, err
+		} else if undecided != nil {
+			alert, open, critical = undecided, 1, true
+		}
+	}
+	if alert == nil {
+		return false, nil
+	}
 	if said, err := collections.ToldSince(tx, patient, kind, critical, end); err != nil || said {
 		return false, err
 	}
@@ -145,7 +155,7 @@ func tellStanding(tx core.App, snooze *collections.Snooze, end, now time.Time) (
 		}
 	}
 	return true, notifications.Announce(tx, notifications.Announcement{
-		Kind: notifications.AlertRaised, Severity: alert.Level(), PatientID: patient, AlertID: alert.Id,
+		Kind: notifications.AlertRaised, Severity: severityOf(critical), PatientID: patient, AlertID: alert.Id,
 		Body: fmt.Sprintf("%s: no longer snoozed are alerts about %s. Not acknowledged: %d. The latest: %s", whom, strings.ReplaceAll(kind, "_", " "), open, alert.MessageShown()),
 		Key:  alerts.ToldAgainKey(alert.Id, snooze.Id), AtOnce: true,
 	}, now)
