@@ -40,6 +40,12 @@ func (d *Device) ClockRight() {
 	}
 }
 
+// MeasuredAfter reports whether a reading of the device has a time after another: what its gateway says of it by itself tells nothing of its
+// clock.
+func (d *Device) MeasuredAfter(at time.Time) bool {
+	return d.LastSeenAt().After(at) && d.LastReadingAt().After(at)
+}
+
 func (d *Device) ClockWrongAt() time.Time  { return instantOf(d, deviceClockWrongAt) }
 func (d *Device) ClockToldAt() time.Time   { return instantOf(d, DeviceClockToldAt) }
 func (d *Device) ClockPatient() string     { return d.GetString("clock_patient") }
@@ -72,16 +78,42 @@ func OpenClockAlerts(app core.App, deviceID, patientID, alertType string) ([]*Al
 		AND status IN ('active', 'acknowledged')`, dbx.Params{"device": deviceID, "patient": patientID, "type": alertType}), "id DESC")
 }
 
+// EndClockAlerts ends the alerts about a device's clock, but for those that show what nobody has decided about.
+func EndClockAlerts(tx core.App, deviceID, alertType, status, by string, now time.Time) ([]EndedAlert, error) {
+	return endAlerts(tx, `device_id = {:device} AND device_id != '' AND type = {:type} AND status = 'active' AND NOT EXISTS (SELECT 1 FROM gateway_events g
+		WHERE g.id = quarantine_id AND quarantine_id != '' AND g.status IN ('`+EventOpen+`', '`+EventRejected+`'))`,
+		dbx.Params{"device": deviceID, "type": alertType}, status, by, now)
+}
+
 // EndAlert gives an alert that is not over a status that ends it.
 func EndAlert(tx core.App, id, status, by string, now time.Time) (ended bool, err error) {
 	list, err := endAlerts(tx, `id = {:id} AND status IN ('active', 'acknowledged')`, dbx.Params{"id": id}, status, by, now)
 	return len(list) > 0, err
 }
 
+// UndecidedClockAlerts are a patient's open alerts of a type about events that wait for somebody, that belong to no escalation and about whose
+// events there is no alert of another type, the newest first.
+func UndecidedClockAlerts(app core.App, patientID, alertType, butNot string) ([]*Alert, error) {
+	return listOf[Alert](app, Alerts, dbx.NewExp(`patient = {:patient} AND type = {:type} AND status = 'active' AND escalation = '' AND quarantine_id != ''
+		AND EXISTS (SELECT 1 FROM gateway_events g WHERE g.id = quarantine_id AND g.status IN ('`+EventOpen+`', '`+EventRejected+`') AND g.alert = '')
+		AND NOT EXISTS (SELECT 1 FROM alerts o WHERE o.quarantine_id = alerts.quarantine_id AND o.quarantine_id != '' AND o.type = {:other})`,
+		dbx.Params{"patient": patientID, "type": alertType, "other": butNot}), "id DESC")
+}
+
+// DecidedEvents are the implausible events of a device and patient, of one time by its own clock, about which somebody has decided, the last
+// decision first.
+func DecidedEvents(app core.App, deviceID, patientID string, at time.Time) ([]string, error) {
+	return queryColumn[string](app, "find what was decided", `SELECT id FROM gateway_events WHERE device_id = {:device} AND device_id != ''
+		AND timestamp = {:at} AND implausible = TRUE AND status IN ('`+EventReleased+`', '`+EventDiscarded+`') AND (patient = {:patient}
+			OR EXISTS (SELECT 1 FROM alerts a WHERE a.quarantine_id = gateway_events.id AND a.quarantine_id != '' AND a.patient = {:patient}))
+		ORDER BY closed_at DESC, id`, dbx.Params{"device": deviceID, "patient": patientID, "at": Instant(at)})
+}
+
 // EventsAhead are the events of a device that wait for a decision about a patient and of which no alert is open, the newest first.
 func EventsAhead(app core.App, deviceID, patientID string, limit int) ([]string, error) {
 	return queryColumn[string](app, "list what a clock that is ahead said", `SELECT id FROM gateway_events WHERE device_id = {:device} AND patient = {:patient}
 		AND patient != '' AND status = 'rejected' AND NOT EXISTS (SELECT 1 FROM alerts a WHERE a.quarantine_id = gateway_events.id AND a.quarantine_id != ''
+			AND a.status IN ('active', 'acknowledged')) AND NOT EXISTS (SELECT 1 FROM alerts a WHERE a.id = gateway_events.alert
 			AND a.status IN ('active', 'acknowledged')) ORDER BY received_at DESC, id DESC LIMIT +{:limit}`,
 		dbx.Params{"device": deviceID, "patient": patientID, "limit": limit})
 }

@@ -145,7 +145,11 @@ const needsCheck = `(
 		WHERE a.device_id = devices.device_id AND a.device_id != '' AND a.type = 'device_battery' AND a.status = 'active')))
 	OR (hub_id != '' AND last_seen_at != '' AND NOT EXISTS (SELECT 1 FROM hubs h
 		WHERE h.hub_id = devices.hub_id AND (h.status = 'online' OR h.state_at >= devices.last_seen_at)))
-	OR (clock_wrong_at != '' AND (clock_told_at = '' OR last_seen_at > clock_wrong_at)))`
+	OR (clock_wrong_at != '' AND (clock_told_at = '' OR ` + rightAgain + `)))`
+
+// rightAgain: the device has measured at a time after it was found wrong, and its gateway saw it. What the gateway says of a device by itself
+// has the gateway's time. Source: docs/decisions/devices.md, "Wrong clock".
+const rightAgain = `last_seen_at > clock_wrong_at AND last_reading_at > clock_wrong_at`
 
 // newer: what is told now is not older than what was told last.
 const newer = `excluded.last_seen_at != '' AND excluded.last_seen_at >= last_seen_at`

@@ -7,7 +7,8 @@ import (
 
 // AlertsOfQuarantine are the alerts about an event in the quarantine, in order.
 func AlertsOfQuarantine(app core.App, eventID string) ([]*Alert, error) {
-	return listOf[Alert](app, Alerts, dbx.NewExp("quarantine_id = {:event} AND quarantine_id != ''", dbx.Params{"event": eventID}), "id")
+	return listOf[Alert](app, Alerts, dbx.NewExp(`quarantine_id = {:event} AND quarantine_id != ''
+		OR id = (SELECT alert FROM gateway_events WHERE id = {:event} AND alert != '')`, dbx.Params{"event": eventID}), "id")
 }
 
 // PatientOfQuarantine is whose people know of an event in the quarantine; "" while nobody does.

@@ -72,13 +72,14 @@ func ToldSince(app core.App, patientID, alertType string, critical bool, since t
 		dbx.Params{"patient": patientID, "type": alertType, "since": Instant(since), "critical": critical})
 }
 
-// NewestCritical is the critical alert of a type about a patient whose reading was measured last; nil when there is none.
-func NewestCritical(app core.App, patientID, alertType string) (*Alert, error) {
+// CriticalMeasuredAt is the newest critical alert of a type and status about what was measured of a patient at a time; nil when there is none.
+func CriticalMeasuredAt(app core.App, patientID, alertType, status string, at time.Time) (*Alert, error) {
 	var found []*Alert
-	err := app.RecordQuery(Alerts).AndWhere(dbx.HashExp{"patient": patientID, "type": alertType, "level": "critical"}).
-		OrderBy("measured_at DESC", "id DESC").Limit(1).All(&found)
+	err := app.RecordQuery(Alerts).
+		AndWhere(dbx.HashExp{"patient": patientID, "type": alertType, "level": "critical", "status": status, "measured_at": Instant(at)}).
+		OrderBy("id DESC").Limit(1).All(&found)
 	if err != nil || len(found) == 0 {
-		return nil, wrap(err, "find the newest critical alert")
+		return nil, wrap(err, "find a critical alert")
 	}
 	return found[0], nil
 }

@@ -16,6 +16,9 @@ type ToldAlert struct {
 	Value     float64 `db:"value"`
 	Sealed    string  `db:"reported_values"`
 	Values    string  `db:"measured"`
+	// Gathered is sealed with the event Shown, where the alert is about several.
+	Gathered string `db:"gathered"`
+	Shown    string `db:"quarantine_id"`
 }
 
 // mostHeard bounds how many alerts are looked at: those of the last tellings.
@@ -26,7 +29,8 @@ const mostHeard = 60
 // taken back, and what only says again that somebody is waited for: it names no value that is new. columns are the observation's whose values are wanted. The tables are joined in the order written, which is the one with an
 // index for each.
 func ToldCritical(app core.App, patientID string, since, closedSince time.Time, columns []string) ([]ToldAlert, error) {
-	return queryAll[ToldAlert](app, "find what was told", `SELECT b.id, b.type, b.parameter, COALESCE(b.value, 0) AS value, b.reported_values,
+	return queryAll[ToldAlert](app, "find what was told", `SELECT b.id, b.type, b.parameter, COALESCE(b.value, 0) AS value, b.reported_values, b.quarantine_id,
+			COALESCE((SELECT gathered FROM gateway_events WHERE id = b.quarantine_id AND b.quarantine_id != ''), '') AS gathered,
 			json_array(o.`+strings.Join(columns, ", o.")+`) AS measured
 		FROM escalations e CROSS JOIN announcements n ON n.key >= 'escalation ' || e.id AND n.key < 'escalation ' || e.id || '!'
 			CROSS JOIN alerts a ON a.id = n.alert CROSS JOIN alerts b ON b.id = a.id OR b.observation != '' AND b.observation = a.observation

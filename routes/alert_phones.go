@@ -38,7 +38,7 @@ func viewAlerts(role access.Role) func(core.App, []*collections.Alert) ([]alertV
 				views[i].PatientPhone = orNull(phones[alert.PatientID()].Reveal())
 			}
 		}
-		return views, nil
+		return views, countReported(app, page, views)
 	}
 }
 

@@ -48,6 +48,8 @@ type alertView struct {
 	ResolutionReason *string         `json:"resolution_reason"`
 	ReportedValues   json.RawMessage `json:"reported_values"`
 	QuarantineID     *string         `json:"quarantine_id"`
+	ReportedCount    *int            `json:"reported_count"`
+	LatestValues     json.RawMessage `json:"latest_values"`
 	HeldUntil        *string         `json:"held_until"`
 	PatientPhone     *string         `json:"patient_phone"`
 	CreatedAt        string          `json:"created_at"`
@@ -64,6 +66,7 @@ func viewAlert(alert *collections.Alert, names map[string]patients.Name) alertVi
 		ResolvedBy: orNull(alert.ResolvedBy()), ResolvedAt: instantOrNull(alert.ResolvedAt()),
 		Parameter: orNull(alert.Parameter()), Late: alert.Late(), ResolutionReason: orNull(alert.ResolutionReason()),
 		ReportedValues: json.RawMessage(cmp.Or(alert.ReportedValues().Reveal(), "null")), QuarantineID: orNull(alert.QuarantineID()),
+		LatestValues: json.RawMessage("null"),
 		Snoozed: alert.Snoozed(), HeldUntil: instantOrNull(alert.HeldUntil()), CreatedAt: input.FormatInstant(alert.CreatedAt()), EscalationID: numberOrNull(alert.EscalationID()),
 	}
 }

@@ -35,6 +35,43 @@ func TestStoryTypedNormalAtTheEndOfASnooze(t *testing.T) {
 			w.typed(w.portal(), 182)
 			w.acknowledge(w.newest())
 		}, 1},
+		"acknowledged, then a critical and a normal one typed": {true, func(w *nightShift) {
+			w.acknowledge(w.cuff(204, 124, 0))
+			w.now = w.now.Add(time.Hour)
+			w.typed(w.portal(), 182)
+			w.acknowledge(w.newest())
+			w.now = w.now.Add(time.Hour)
+			w.typed(w.portal(), 120)
+		}, 1},
+		"acknowledged, then a critical one typed and settled by normal ones typed": {true, func(w *nightShift) {
+			w.acknowledge(w.cuff(204, 124, 0))
+			w.now = w.now.Add(time.Hour)
+			w.typed(w.portal(), 182)
+			for range 3 {
+				w.now = w.now.Add(time.Minute)
+				w.typed(w.portal(), 120)
+			}
+		}, 1},
+		"acknowledged, then a critical one typed and resolved": {true, func(w *nightShift) {
+			w.acknowledge(w.cuff(204, 124, 0))
+			w.now = w.now.Add(time.Hour)
+			w.typed(w.portal(), 182)
+			w.ask(access.Nurse, "POST", "/alerts/"+formatID(w.newest())+"/resolve/", object{"notes": "A mistake."}).want(200)
+		}, 1},
+		"acknowledged, then a worse one that is withdrawn": {true, func(w *nightShift) {
+			w.acknowledge(w.cuff(204, 124, 0))
+			w.now = w.now.Add(time.Hour)
+			id := w.cuff(206, 124, 0)["observation_id"].(string)
+			w.ask(access.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "The husband."}).want(200)
+		}, 1},
+		"acknowledged and resolved, then a critical and a normal one typed": {true, func(w *nightShift) {
+			w.ask(access.Nurse, "POST", "/alerts/"+formatID(w.cuff(204, 124, 0))+"/resolve/", object{"notes": "Treated."}).want(200)
+			w.now = w.now.Add(time.Hour)
+			w.typed(w.portal(), 182)
+			w.acknowledge(w.newest())
+			w.now = w.now.Add(time.Hour)
+			w.typed(w.portal(), 120)
+		}, 0},
 		"the same, and a normal one typed": {true, func(w *nightShift) {
 			w.cuff(120, 70, 0)
 			w.now = w.now.Add(time.Minute)

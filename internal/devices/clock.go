@@ -49,12 +49,16 @@ func checkClock(tx core.App, device *collections.Device, now time.Time) error {
 	switch {
 	case wrongAt.IsZero():
 		return nil
-	case device.LastSeenAt().After(wrongAt):
+	case device.MeasuredAfter(wrongAt):
 		device.ClockRight()
 		if err := save(tx, device); err != nil {
 			return err
 		}
-		return resolveAlerts(tx, device.DeviceID(), alerts.TypeDeviceClock, "", "The clock of device "+device.DeviceID()+" is right again.", now)
+		ended, err := collections.EndClockAlerts(tx, device.DeviceID(), alerts.TypeDeviceClock, string(alerts.StatusAutoResolved), alerts.System, now)
+		if err != nil {
+			return err
+		}
+		return tellResolved(tx, ended, device.DeviceID(), "The clock of device "+device.DeviceID()+" is right again.", now)
 	case !device.ClockToldAt().IsZero():
 		return nil
 	}

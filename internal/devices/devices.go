@@ -129,6 +129,11 @@ func resolveAlerts(tx core.App, deviceID, alertType, patientID, recovery string,
 	if err != nil {
 		return err
 	}
+	return tellResolved(tx, resolved, deviceID, recovery, now)
+}
+
+// tellResolved records that alerts about a device or hub are over, and why.
+func tellResolved(tx core.App, resolved []collections.EndedAlert, deviceID, recovery string, now time.Time) error {
 	for _, alert := range resolved {
 		err := ranking.Change(tx, now, func(tx core.App) (string, error) {
 			if err := alerts.NoteAutoResolved(tx, alert, now); err != nil || recovery == "" {

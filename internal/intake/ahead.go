@@ -112,12 +112,16 @@ func (c claim) severity(picture triage.Picture) (worst float64) {
 // tellOfClock keeps one alert open about the clock of a device, with the worst of what it said that is told nowhere else: what is worse takes
 // the place of what the open one shows.
 func (e *Engine) tellOfClock(tx core.App, c claim, picture triage.Picture, now time.Time) error {
-	open, err := collections.OpenClockAlerts(tx, c.Reading.DeviceID, c.patientID, alerts.TypeDeviceClock)
+	open, err := openAhead(tx, c.Reading.DeviceID, c.patientID)
 	if err != nil {
 		return err
 	}
 	for _, alert := range open {
-		if c.dangerous(picture, now) || c.severity(picture) <= e.shown(tx, alert, picture) {
+		shown, waits, err := e.shown(tx, alert, picture, now)
+		if err != nil {
+			return err
+		}
+		if waits && (c.dangerous(picture, now) || c.severity(picture) <= shown) {
 			return nil
 		}
 	}
@@ -129,29 +133,65 @@ func (e *Engine) tellOfClock(tx core.App, c claim, picture triage.Picture, now t
 	return c.raiseClock(tx, picture, now)
 }
 
-// shown is the severity of what an alert about a clock shows.
-func (e *Engine) shown(tx core.App, alert *collections.Alert, picture triage.Picture) float64 {
-	other, readable := e.claimed(tx, alert.QuarantineID(), alert.PatientID())
-	if !readable {
-		return 0
-	}
-	return other.severity(picture)
+// openAhead are the open alerts about a clock that was ahead, of a device and patient. One about a dead clock tells of another fault.
+func openAhead(tx core.App, deviceID, patientID string) ([]*collections.Alert, error) {
+	open, err := collections.OpenClockAlerts(tx, deviceID, patientID, alerts.TypeDeviceClock)
+	return slices.DeleteFunc(open, func(a *collections.Alert) bool { return a.QuarantineID() == "" }), err
 }
 
-// claimed is what a kept event of a clock that is ahead claims; not readable: there is none, or none that can be read.
-func (e *Engine) claimed(tx core.App, eventID, patientID string) (c claim, readable bool) {
+// undecided reports whether a kept event waits for somebody.
+func undecided(tx core.App, eventID string) bool {
+	stored, err := Find(tx, eventID)
+	return err == nil && waits(stored) == nil
+}
+
+// shown is the severity of what an alert about a clock shows, and whether that still waits for somebody: what was decided or judged since keeps
+// nothing quiet.
+func (e *Engine) shown(tx core.App, alert *collections.Alert, picture triage.Picture, now time.Time) (severity float64, waiting bool, err error) {
+	other, picture, readable, err := e.claimed(tx, alert.QuarantineID(), alert.PatientID(), picture, now)
+	if err != nil || !readable {
+		return 0, false, err
+	}
+	return other.severity(picture), true, nil
+}
+
+// claimed is what a kept event of a clock that is ahead claims, with what the patient's other values make of it, as when it came; not readable:
+// nothing of it waits, or it cannot be read.
+func (e *Engine) claimed(
+	tx core.App, eventID, patientID string, picture triage.Picture, now time.Time,
+) (c claim, beside triage.Picture, readable bool, err error) {
+	if c, beside, readable, err = e.claimOf(tx, eventID, patientID, picture, now); c.Ahead.IsZero() {
+		readable = false
+	}
+	return c, beside, readable, err
+}
+
+// claimOf is what a kept event claims that waits for somebody.
+func (e *Engine) claimOf(
+	tx core.App, eventID, patientID string, picture triage.Picture, now time.Time,
+) (c claim, beside triage.Picture, readable bool, err error) {
 	if eventID == "" {
-		return c, false
+		return c, picture, false, nil
 	}
 	stored, err := Find(tx, eventID)
-	if err != nil {
-		return c, false
+	if err != nil || waits(stored) != nil {
+		return c, picture, false, nil //nolint:nilerr // what cannot be opened hides nothing else
 	}
 	event, err := e.reported(stored)
-	if err != nil || event.Implausible.Ahead.IsZero() {
-		return c, false
+	if err != nil {
+		return c, picture, false, nil //nolint:nilerr // the same
 	}
-	return claim{eventID: eventID, patientID: patientID, Implausible: *event.Implausible, origin: originOf(SourceOf(stored))}, true
+	c = claim{eventID: eventID, patientID: patientID, Implausible: *event.Implausible, origin: originOf(SourceOf(stored)), minor: picture.Minor != nil}
+	if !c.ahead() {
+		c.undated, err = undated(tx, event, patientID)
+		return c, picture, err == nil, err
+	}
+	c.Reading.MeasuredAt = stored.ReceivedAt()
+	if err := picture.Weigh(tx, &c.Reading, now); err != nil {
+		return c, picture, false, err
+	}
+	c.doubted = e.Readings.Doubts(c.Reading, c.origin, picture)
+	return c, picture, true, nil
 }
 
 // raiseClock tells of a clock with all that it said at once.
@@ -191,8 +231,8 @@ func (e *Engine) tellOfRest(tx core.App, decided gateway.Event, patientID string
 	if decided.Implausible == nil || decided.Implausible.Ahead.IsZero() {
 		return nil
 	}
-	open, err := collections.OpenClockAlerts(tx, decided.DeviceID, patientID, alerts.TypeDeviceClock)
-	if err != nil || len(open) > 0 {
+	open, err := openAhead(tx, decided.DeviceID, patientID)
+	if err != nil || slices.ContainsFunc(open, func(a *collections.Alert) bool { return undecided(tx, a.QuarantineID()) }) {
 		return err
 	}
 	waiting, err := collections.EventsAhead(tx, decided.DeviceID, patientID, mostAhead)
@@ -204,18 +244,35 @@ func (e *Engine) tellOfRest(tx core.App, decided gateway.Event, patientID string
 		if err != nil {
 			return "", err
 		}
-		var worst *claim
-		for _, id := range waiting {
-			c, readable := e.claimed(tx, id, patientID)
-			if readable && (worst == nil || c.severity(picture) > worst.severity(picture)) {
-				worst = &c
+		worst, beside, err := e.worstOf(tx, waiting, patientID, picture, now)
+		if err != nil || worst == nil {
+			return "", err
+		}
+		for _, alert := range open { // what they show is a reading by now
+			if err := supersede(tx, alert, now); err != nil {
+				return "", err
 			}
 		}
-		if worst == nil {
-			return "", nil
-		}
-		return patientID, worst.raiseClock(tx, picture, now)
+		return patientID, worst.raiseClock(tx, beside, now)
 	})
+}
+
+// worstOf is what is worst among kept events of a clock that is ahead, the newest of equally severe ones, with the picture to judge it by; nil
+// where nothing of them waits.
+func (e *Engine) worstOf(
+	tx core.App, waiting []string, patientID string, picture triage.Picture, now time.Time,
+) (worst *claim, beside triage.Picture, err error) {
+	var severity float64
+	for _, id := range waiting {
+		c, weighed, readable, err := e.claimed(tx, id, patientID, picture, now)
+		if err != nil {
+			return nil, beside, err
+		}
+		if readable && (worst == nil || c.severity(weighed) > severity) {
+			worst, beside, severity = &c, weighed, c.severity(weighed)
+		}
+	}
+	return worst, beside, nil
 }
 
 // repeats reports whether a gateway's reading that is stored came again, whole: what was to be settled the first time may not have been.
@@ -245,9 +302,6 @@ func (e *Engine) settleRepeat(app core.App, event gateway.Event, v verdict, d De
 		if kept.Status() != collections.EventRejected || event.Implausible != nil || len(event.LeftOut) > 0 {
 			return nil // values that are not in the reading go on waiting for somebody
 		}
-		if err := collections.NoteReadingOf(tx, kept.Id, v.outcome.Observation.ID); err != nil {
-			return err
-		}
 		raised, err := collections.AlertsOfQuarantine(tx, kept.Id)
 		if err != nil {
 			return err
@@ -256,6 +310,11 @@ func (e *Engine) settleRepeat(app core.App, event gateway.Event, v verdict, d De
 			for _, alert := range raised {
 				if alert.Type() == alerts.TypeDeviceClock {
 					continue // it is about the clock
+				}
+				if stays, err := e.leaves(tx, alert, kept.Id, d.At); err != nil {
+					return "", err
+				} else if stays {
+					continue
 				}
 				if err := supersede(tx, alert, d.At); err != nil {
 					return "", err
@@ -266,7 +325,17 @@ func (e *Engine) settleRepeat(app core.App, event gateway.Event, v verdict, d De
 		if err != nil {
 			return err
 		}
-		return end(tx, kept, ending{status: collections.EventReleased, observation: v.outcome.Observation.ID, patient: v.patient}, d.By, d.At)
+		if err := collections.NoteReadingOf(tx, kept.Id, v.outcome.Observation.ID); err != nil {
+			return err
+		}
+		if err := end(tx, kept, ending{status: collections.EventReleased, observation: v.outcome.Observation.ID, patient: v.patient}, d.By, d.At); err != nil {
+			return err
+		}
+		settled, err := e.reported(kept)
+		if err != nil {
+			return nil //nolint:nilerr // nothing in it was kept for its clock
+		}
+		return e.tellOfRest(tx, settled, v.patient, d.At)
 	})
 }
 

@@ -49,7 +49,7 @@ func (e *Engine) Confirm(app core.App, id string, notes phi.Text, by audit.Actor
 		if err != nil {
 			return err
 		}
-		if err := endAlerts(tx, waiting, notes, by, now); err != nil {
+		if err := e.endAlerts(tx, waiting, notes, by, now); err != nil {
 			return err
 		}
 		outcome, err = e.Readings.Ingest(tx, s, now)
@@ -88,12 +88,17 @@ func coherent(r vitals.Reading) error {
 }
 
 // endAlerts ends the alerts about an event whose values are true: from now on the reading speaks for itself.
-func endAlerts(tx core.App, event *collections.GatewayEvent, notes phi.Text, by audit.Actor, now time.Time) error {
+func (e *Engine) endAlerts(tx core.App, event *collections.GatewayEvent, notes phi.Text, by audit.Actor, now time.Time) error {
 	raised, err := collections.AlertsOfQuarantine(tx, event.Id)
 	if err != nil {
 		return err
 	}
 	for _, alert := range raised {
+		if stays, err := e.leaves(tx, alert, event.Id, now); err != nil {
+			return err
+		} else if stays {
+			continue
+		}
 		if _, err := resolve(tx, alert, "confirmed", notes, by, now); err != nil {
 			return err
 		}

@@ -115,6 +115,9 @@ func keptForItsPatient() error {
 }
 
 func (e *Engine) tellOf(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, now time.Time) error {
+	if settled, err := e.settledBefore(tx, stored, event, patientID, now); err != nil || settled {
+		return err
+	}
 	wrong, err := undated(tx, event, patientID)
 	if err != nil {
 		return err
@@ -210,6 +213,9 @@ func (e *Engine) raise(tx core.App, c claim, picture triage.Picture, now time.Ti
 		}
 	}
 	n := c.assess(picture, late, known)
+	if gathered, err := e.addToAlert(tx, c, n, picture, now); err != nil || gathered {
+		return err
+	}
 	id, err := alerts.Raise(tx, n.draft, now)
 	if err != nil {
 		return err
@@ -249,7 +255,8 @@ func (c claim) worse(tx core.App, picture triage.Picture, now time.Time) (bool, 
 			values = append(values, alerts.Reported{Of: p, Value: *value})
 		}
 	}
-	return alerts.WorseReported(values, picture.Thresholds, told), nil
+	change, found := c.criticalChange(picture)
+	return found && alerts.WorseChange(change, told) || alerts.WorseReported(values, picture.Thresholds, told), nil
 }
 
 // announce has people told of an alert, in the app only where it is over already.
@@ -300,13 +307,20 @@ func escalate(tx core.App, picture triage.Picture, draft alerts.Draft, alertID, 
 
 // takeBack does what follows when an implausible measurement is discarded: nothing was measured, so its alerts, what of an escalation came of
 // them and what they weighed are taken back.
-func takeBack(tx core.App, event *collections.GatewayEvent, reason phi.Text, by audit.Actor, now time.Time) error {
+func (e *Engine) takeBack(tx core.App, event *collections.GatewayEvent, reason phi.Text, by audit.Actor, now time.Time) error {
 	raised, err := collections.AlertsOfQuarantine(tx, event.Id)
 	if err != nil || len(raised) == 0 {
 		return err
 	}
 	return ranking.Change(tx, now, func(tx core.App) (string, error) {
+		var gone []*collections.Alert
 		for _, alert := range raised {
+			if stays, err := e.leaves(tx, alert, event.Id, now); err != nil {
+				return "", err
+			} else if stays {
+				continue
+			}
+			gone = append(gone, alert)
 			ended, err := resolve(tx, alert, "discarded", reason, by, now)
 			if err != nil {
 				return "", err
@@ -320,7 +334,7 @@ func takeBack(tx core.App, event *collections.GatewayEvent, reason phi.Text, by 
 				return "", err
 			}
 		}
-		return raised[0].PatientID(), escalations.TakeBack(tx, raised, "implausible measurement was discarded", by, now)
+		return raised[0].PatientID(), escalations.TakeBack(tx, gone, "implausible measurement was discarded", by, now)
 	})
 }
 

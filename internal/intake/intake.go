@@ -143,12 +143,15 @@ func (e *Engine) refuse(app core.App, p part, d Delivery, told bool) (Result, er
 }
 
 func (e *Engine) receive(ctx context.Context, app core.App, event gateway.Event, d Delivery, all *together) (Result, error) {
+	if gone, err := e.dismissedPart(app, event, d); err != nil || gone != nil {
+		return Result{Status: Known, EventID: event.ID()}, err
+	}
 	v, err := take(e.reads.In(app), event, func(patientID string) (observations.Outcome, error) {
 		s, err := e.placed(app, event, owner{patient: patientID}, d.By, d.At)
 		if err != nil {
 			return observations.Outcome{}, err
 		}
-		s.Repeatable, s.Following = e.Repeatable, all.following(event)
+		s.Repeatable, s.Following, s.Dismissed = e.Repeatable, all.following(event), e.dismissed(event, patientID, d)
 		return e.Writer.Submit(ctx, s)
 	})
 	if err == nil {

@@ -125,7 +125,7 @@ func (e *Engine) Discard(app core.App, id string, reason phi.Text, by audit.Acto
 		if err := end(tx, event, ending{status: collections.EventDiscarded, reason: reason, patient: patient}, by, now); err != nil {
 			return err
 		}
-		if err := takeBack(tx, event, reason, by, now); err != nil {
+		if err := e.takeBack(tx, event, reason, by, now); err != nil {
 			return err
 		}
 		if decided, err := e.reported(event); err == nil {

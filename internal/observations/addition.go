@@ -10,6 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/transmissions"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
@@ -112,6 +113,9 @@ type Submission struct {
 	// Following are readings that came along with this one, of the same patient, and were measured after it: those of them that a late
 	// reading is superseded by. It is only told of those that will be stored, or are.
 	Following []vitals.Reading
+	// Dismissed says whether somebody has discarded this very measurement before, and why; asked only where the device has said this time
+	// before, when it lay in the future. Nil for never.
+	Dismissed func(tx core.App) (why phi.Text, dismissed bool, err error)
 	// By says who sent it, for the audit trail.
 	By audit.Actor
 	// ReceivedAt is when it reached the door.

@@ -89,11 +89,17 @@ func (e *Engine) ingest(tx core.App, b *batch, m *memory, s Submission, now time
 	if s.unjudged() {
 		return e.keepUndated(tx, b, o, s, now)
 	}
-	outcome, err := e.consequences(tx, b, o, patient, s, now)
+	check, err := recordSighting(tx, o, s.Device, now)
 	if err != nil {
 		return Outcome{}, err
 	}
-	outcome.CheckDevice, err = recordSighting(tx, o, s.Device, now)
+	if check && s.Dismissed != nil {
+		if why, dismissed, err := s.Dismissed(tx); err != nil || dismissed {
+			return e.keepDismissed(tx, b, o, s, why, err, now)
+		}
+	}
+	outcome, err := e.consequences(tx, b, o, patient, s, now)
+	outcome.CheckDevice = check
 	return outcome, err
 }
 

@@ -122,10 +122,20 @@ func tellStanding(tx core.App, snooze *collections.Snooze, end, now time.Time) (
 		return false, err
 	}
 	alert, open, err := standing(tx, picture, kind, now)
-	if err != nil || alert == nil {
+	if err != nil {
 		return false, err
 	}
-	critical := alert.Level() == string(alerts.Critical)
+	critical := alert != nil && alert.Level() == string(alerts.Critical)
+	if (!critical || open == 0) && !picture.Snoozed(kind, alerts.Critical, now) {
+		if undecided, err := keptQuiet(tx, picture, kind); err != nil {
+			return false, err
+		} else if undecided != nil {
+			alert, open, critical = undecided, 1, true
+		}
+	}
+	if alert == nil {
+		return false, nil
+	}
 	if said, err := collections.ToldSince(tx, patient, kind, critical, end); err != nil || said {
 		return false, err
 	}
@@ -145,7 +155,7 @@ func tellStanding(tx core.App, snooze *collections.Snooze, end, now time.Time) (
 		}
 	}
 	return true, notifications.Announce(tx, notifications.Announcement{
-		Kind: notifications.AlertRaised, Severity: alert.Level(), PatientID: patient, AlertID: alert.Id,
+		Kind: notifications.AlertRaised, Severity: severityOf(critical), PatientID: patient, AlertID: alert.Id,
 		Body: fmt.Sprintf("%s: no longer snoozed are alerts about %s. Not acknowledged: %d. The latest: %s", whom, strings.ReplaceAll(kind, "_", " "), open, alert.MessageShown()),
 		Key:  alerts.ToldAgainKey(alert.Id, snooze.Id), AtOnce: true,
 	}, now)
@@ -182,19 +192,16 @@ func standing(tx core.App, picture triage.Picture, kind string, now time.Time) (
 			worst = one
 		}
 	}
-	latest, measured, known := picture.Standing(kind)
+	latest, _, known := picture.Standing(kind)
 	if worst.Level == alerts.Critical || worst.ID != "" && known && latest.Breached() {
 		alert, err = collections.FindAlert(tx, worst.ID)
 		return alert, open, err
 	}
-	if latest.Level != alerts.Critical || now.Sub(measured) > stillCritical || picture.Snoozed(kind, alerts.Critical, now) {
+	if picture.Snoozed(kind, alerts.Critical, now) {
 		return nil, 0, nil
 	}
-	alert, err = collections.NewestCritical(tx, picture.PatientID, kind)
-	if err != nil || alert == nil || alert.Status() != string(alerts.StatusAcknowledged) || !alert.MeasuredAt().Equal(measured) {
-		return nil, 0, err // it is over, by somebody's word or by what was measured
-	}
-	return alert, 0, nil
+	alert, err = answered(tx, picture, kind, now)
+	return alert, 0, err
 }
 
 // preferred reports whether people are told by one alert rather than by another that is as severe: one that escalates goes first.

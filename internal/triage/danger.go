@@ -112,14 +112,18 @@ func worstDanger(c Circumstances, latest []parameter, now time.Time) (worst dang
 	}
 	for _, alert := range c.Unanswered {
 		for _, v := range alert.Values() {
-			if v.Of.Change != nil {
-				weigh(changed(v.Of, v.Value, alert.MeasuredAt, c.Thresholds))
-			} else {
-				weigh(bounded(v.Of, v.Value, alert.MeasuredAt, c.Thresholds))
-			}
+			weigh(judgedBy(v, alert.MeasuredAt, c.Thresholds))
 		}
 	}
 	return worst
+}
+
+// judgedBy is a value behind an alert beside its limits; of what is watched for changes it is the change.
+func judgedBy(v alerts.Reported, at time.Time, t alerts.Thresholds) parameter {
+	if v.Of.Change != nil {
+		return changed(v.Of, v.Value, at, t)
+	}
+	return bounded(v.Of, v.Value, at, t)
 }
 
 // undecided appends to the latest values those that were reported and about which nobody has decided, unless a later one was measured, at
@@ -128,7 +132,7 @@ func (c Circumstances) undecided(latest []parameter) []parameter {
 	for _, alert := range c.Undecided {
 		for _, v := range alert.Reported {
 			if value, at := c.Latest.Settling(v.Of, alert.Origin); value == nil || at.Before(alert.MeasuredAt) {
-				latest = append(latest, bounded(v.Of, v.Value, alert.MeasuredAt, c.Thresholds))
+				latest = append(latest, judgedBy(v, alert.MeasuredAt, c.Thresholds))
 			}
 		}
 	}
@@ -181,7 +185,7 @@ func readReported(open alerts.Open, sealed string, values []any) []alerts.Report
 			return nil
 		}
 		reported, _ := alerts.ReadReported(plain)
-		return reported
+		return open.Claimed(reported)
 	}
 	var reading vitals.Reading
 	for i, value := range values {
@@ -194,16 +198,16 @@ func readReported(open alerts.Open, sealed string, values []any) []alerts.Report
 
 // readUndecided reads an acknowledged alert about values that are no reading yet; nil for any other.
 func readUndecided(row string) *alerts.Open {
-	id, rest, _ := strings.Cut(row, " ")
-	at, rest, _ := strings.Cut(rest, " ")
-	origin, sealed, found := strings.Cut(rest, " ")
-	if !found {
+	words := strings.SplitN(row, " ", undecidedWords)
+	if len(words) < undecidedWords {
 		return nil
 	}
 	alert := alerts.Open{
-		ID: id, Type: alerts.TypeImplausibleReading, Level: alerts.Critical, MeasuredAt: collections.ParseInstant(at), Origin: vitals.Origin(origin),
+		ID: words[0], Type: alerts.TypeImplausibleReading, Level: alerts.Critical, MeasuredAt: collections.ParseInstant(words[1]),
+		Origin: vitals.Origin(words[2]), Parameter: words[3],
 	}
-	alert.Reported = readReported(alert, sealed, nil)
+	alert.Value, _ = strconv.ParseFloat(words[4], 64)
+	alert.Reported = readReported(alert, words[5], nil)
 	return &alert
 }
 

@@ -125,7 +125,10 @@ var reportedColumns = func() (columns string) {
 
 // undecided is, in SQL, an acknowledged alert about values that are no reading yet, and empty for all others.
 const undecided = `CASE WHEN a.type = '` + alerts.TypeImplausibleReading + `' AND a.level = 'critical' AND a.status = '` + string(alerts.StatusAcknowledged) +
-	`' THEN a.id || ' ' || a.measured_at || ' ' || a.origin || ' ' || a.reported_values ELSE '' END`
+	`' THEN a.id || ' ' || a.measured_at || ' ' || a.origin || ' ' || a.parameter || ' ' || COALESCE(a.value, 0) || ' ' || a.reported_values ELSE '' END`
+
+// undecidedWords is how many words such an alert has.
+const undecidedWords = 6
 
 // pictureRow is a picture as the database gives it; lists are JSON.
 type pictureRow struct {

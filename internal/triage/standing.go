@@ -33,6 +33,18 @@ func (p Picture) Standing(alertType string) (finding alerts.Finding, measured ti
 	return finding, measured, known
 }
 
+// CriticalSince says when the latest values that a type of alerts is about were measured, where that is after a time and they are critical by
+// the thresholds in force: those of whoever measured last, and where the patient typed them those that are vouched for.
+func (p Picture) CriticalSince(alertType string, since time.Time) (measured []time.Time) {
+	for _, raised := range []vitals.Origin{vitals.OriginPatient, vitals.OriginDevice} {
+		finding, at, known := p.standing(alertType, raised)
+		if known && finding.Level == alerts.Critical && !at.Before(since) && !slices.Contains(measured, at) {
+			measured = append(measured, at)
+		}
+	}
+	return measured
+}
+
 // standing judges the latest values that would settle what one of an origin raised.
 func (p Picture) standing(alertType string, raised vitals.Origin) (finding alerts.Finding, measured time.Time, known bool) {
 	reading := vitals.Reading{}

@@ -46,11 +46,31 @@ func Told(app core.App, p Picture, now time.Time) (known []alerts.Known, err err
 			return nil, fmt.Errorf("read what was told: %w", err)
 		}
 		alert.Reported = readReported(alert, row.Sealed, values)
-		for _, k := range alert.Extremes(p.Thresholds) {
-			if !slices.ContainsFunc(known, func(o alerts.Known) bool { return o.Parameter == k.Parameter && o.High == k.High }) {
-				known = append(known, k)
+		for _, told := range toldBy(alert, row.Gathered, row.Shown) {
+			for _, k := range told.Extremes(p.Thresholds) {
+				if !slices.ContainsFunc(known, func(o alerts.Known) bool { return o.Parameter == k.Parameter && o.High == k.High }) {
+					known = append(known, k)
+				}
 			}
 		}
 	}
 	return known, nil
+}
+
+// toldBy is an alert as often as people were told of it, with the values by which they were, the last first: one about several events may show
+// another one by now.
+func toldBy(alert alerts.Open, sealed, shown string) []alerts.Open {
+	g, err := collections.OpenGathering(sealed, shown)
+	if err != nil || len(g.Told) == 0 {
+		return []alerts.Open{alert}
+	}
+	var all []alerts.Open
+	for _, told := range g.Told {
+		if reported, err := alerts.ReadReported(string(told.Values)); err == nil {
+			alert.Value = told.Value
+			alert.Reported = alert.Claimed(reported)
+			all = append(all, alert)
+		}
+	}
+	return all
 }

@@ -1,0 +1,263 @@
+package routes_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/devices"
+)
+
+// weight is a measurement of the scale.
+func weight(at time.Time, kg float64) string {
+	return measured("W-1", "GW-1", "weight", "kg", at, `"weight":`+strconv.FormatFloat(kg, 'f', -1, 64))
+}
+
+// clocksOf are the weights that the open alerts about a clock show, the newest first.
+func (c *clinic) clocksOf(patient string) (kg []string) {
+	c.t.Helper()
+	for _, alert := range c.alertsOf(patient, "device_clock") {
+		if alert["status"] == "active" {
+			values, _ := alert["reported_values"].(object)
+			kg = append(kg, fmt.Sprint(values["weight_kg"]))
+		}
+	}
+	return kg
+}
+
+// sweepDevices does by the clock what devices ask for.
+func (c *clinic) sweepDevices() {
+	c.t.Helper()
+	if _, err := devices.NewEngine(devices.Rules{PracticeZone: newYork}).CheckDueDevices(c.app, c.now); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// What may be somebody else's weighs nothing among what a clock that is ahead said: it hides nobody's own gain, nor is it told as one.
+func TestStoryClockAheadInDoubt(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient, at := c.weighedDaily(80, 80.2, 79.9)
+	c.now = at
+	c.event(t, weight(at.Add(time.Hour), 62)).want(400) // the spouse, shown first
+	wantSame(t, "shown", c.clocksOf(patient), []string{"62"})
+	c.now = c.now.Add(time.Minute)
+	c.event(t, weight(c.now.Add(time.Hour), 83)).want(400)
+	wantSame(t, "a gain of 3 kg takes the place of the doubt", c.clocksOf(patient), []string{"83"})
+	c.now = c.now.Add(time.Minute)
+	c.event(t, weight(c.now.Add(time.Hour), 62.4)).want(400)
+	c.now = c.now.Add(time.Minute)
+	c.event(t, weight(c.now.Add(time.Hour), 82.8)).want(400)
+	wantSame(t, "what is less does not", c.clocksOf(patient), []string{"83"})
+	// Decided: of the rest the patient's own gain is the worst, and neither of the doubted ones.
+	id := c.alertsOf(patient, "device_clock")[0]["quarantine_id"].(string)
+	c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "With the coat on."}).want(200)
+	wantSame(t, "of the rest", c.clocksOf(patient), []string{"82.8"})
+	for range 2 { // the latest of equally uncertain ones first
+		id = c.alertsOf(patient, "device_clock")[0]["quarantine_id"].(string)
+		c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "With the coat on."}).want(200)
+		latest := c.alertsOf(patient, "device_clock")[0]
+		if message := latest["message"].(string); latest["status"] == "active" && strings.Contains(message, "limit") {
+			t.Errorf("of a weight in doubt it says %q", message)
+		}
+	}
+	if len(c.stats(t)) != 0 || len(c.alertsOf(patient, "implausible_reading")) != 0 {
+		t.Errorf("escalations %q", c.stats(t))
+	}
+}
+
+// A clock that is right again, by whatever the device or its gateway says, ends nothing about values that nobody has decided about.
+func TestStoryClockRightAgainKeepsWhatItSaid(t *testing.T) {
+	status := func(c *clinic, kind string) string {
+		return fmt.Sprintf(`{"event_type":%q,"device_id":"BP-1","patient_id":"gw-1","timestamp":%q,"battery_level":80}`, kind, c.now.Format(time.RFC3339))
+	}
+	for name, right := range map[string]func(c *clinic){
+		"connected":    func(c *clinic) { c.event(t, status(c, "device.connected")).want(200) },
+		"disconnected": func(c *clinic) { c.event(t, status(c, "device.disconnected")).want(200) },
+		"battery low":  func(c *clinic) { c.event(t, status(c, "device.battery_low")).want(200) },
+		"a reading":    func(c *clinic) { c.event(t, cuffEvent("BP-1", "gw-1", 126, c.now)).want(200) },
+		"both": func(c *clinic) {
+			c.event(t, status(c, "device.connected")).want(200)
+			c.event(t, cuffEvent("BP-1", "gw-1", 126, c.now)).want(200)
+			c.event(t, status(c, "device.connected"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newIngestingClinic(t)
+			c.t = t
+			patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+			systolic := func() (list []string) {
+				for _, alert := range c.alertsOf(patient, "device_clock") {
+					if alert["status"] == "active" {
+						list = append(list, alertSystolic(alert))
+					}
+				}
+				return list
+			}
+			for _, value := range []int{168, 172} {
+				c.event(t, cuffEvent("BP-1", "gw-1", value, c.now.Add(time.Hour))).want(400)
+				c.now = c.now.Add(time.Minute)
+			}
+			c.now = c.now.Add(20 * time.Minute)
+			right(c)
+			c.sweepDevices()
+			wantSame(t, "still told", systolic(), []string{"172"})
+			// What they show is decided; the rest is told, and with the last of it the alert is over.
+			for _, left := range [][]string{{"168"}, nil} {
+				id := c.alertsOf(patient, "device_clock")[0]["quarantine_id"].(string)
+				c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "Somebody played with it."}).want(200)
+				wantSame(t, "left", systolic(), left)
+			}
+		})
+	}
+}
+
+// Of a clock that was dead the values are told until the device measures at a time that can be; what its gateway says is no such time.
+func TestStoryDeadClockAndItsGateway(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	c.event(t, cuffEvent("BP-1", "gw-1", 204, time.Date(1970, 1, 1, 0, 2, 0, 0, time.UTC))).want(200)
+	c.now = c.now.Add(time.Minute)
+	c.event(t, fmt.Sprintf(`{"event_type":"device.connected","device_id":"BP-1","timestamp":%q}`, c.now.Format(time.RFC3339))).want(200)
+	c.sweepDevices()
+	wantSame(t, "open", c.open(patient), []string{"device_clock warning"})
+	// The clock is ahead, too, before anybody has looked: that is another fault, and neither hides the other.
+	c.event(t, cuffEvent("BP-1", "gw-1", 126, c.now.Add(time.Hour))).want(400)
+	wantSame(t, "open", c.open(patient), []string{"device_clock warning", "device_clock warning"})
+	c.now = c.now.Add(time.Minute)
+	c.event(t, cuffEvent("BP-1", "gw-1", 128, c.now)).want(200)
+	wantSame(t, "open", c.open(patient), []string{"device_clock warning"})
+}
+
+// A critical gain that a clock that is ahead told of is as dangerous as one of a right clock: by its depth, acknowledged or not, and worse
+// than another parameter that people know of.
+func TestStoryClockAheadGainRanks(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient, at := c.weighedDaily(80, 80.2, 79.9)
+	c.now = at
+	c.event(t, weight(at.Add(time.Hour), 86)).want(400) // 6.1 kg more, 4.6 is critical: depth 0.2 + 0.8 × 1.5 ÷ 9.2
+	wantIn(t, c.implausible(patient), object{"parameter": "weight_change", "value": 6.1})
+	if got := c.score(patient)["risk_score"]; got != 91.0 {
+		t.Errorf("ranked %v, want 86 + 14 × 0.33", got)
+	}
+	id := c.implausible(patient)
+	c.ask(access.Provider, "POST", "/alerts/"+formatID(id)+"/acknowledge/", nil).want(200)
+	c.ask(access.Provider, "PATCH", "/escalations/1/", object{"status": "resolved", "resolution_notes": "Called."}).want(200)
+	if got := c.score(patient); got["risk_score"] != 79.0 {
+		t.Errorf("acknowledged it ranks %v, want 76 + 9 × 0.33", got)
+	}
+}
+
+func TestClockAheadGainIsWorseThanAnotherParameter(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient, at := c.weighedDaily(80, 80.2, 79.9)
+	c.now = at
+	c.event(t, measured("OX-1", "GW-1", "pulse_oximetry", "%", at, `"spo2":84`)).want(200)
+	c.now = c.now.Add(time.Minute)
+	c.event(t, weight(c.now.Add(time.Hour), 86)).want(400)
+	if told := c.rows(t, `SELECT key FROM announcements WHERE kind = 'escalation_opened'`); len(told) != 2 {
+		t.Errorf("told %q", told)
+	}
+	_ = patient
+}
+
+// What a person dismissed is not told again when the device sends it again: neither once its time has come nor in another envelope.
+func TestStoryDismissedIsNotToldAgain(t *testing.T) {
+	told := func(c *clinic) []string {
+		return c.rows(c.t, `SELECT kind || ' ' || key FROM announcements WHERE alert != '' OR kind LIKE 'escalation%' ORDER BY created_at, kind, key`)
+	}
+	discard := func(c *clinic, id string) {
+		c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "A loose clip."}).want(200)
+	}
+	envelope := func(body string) string { return strings.Replace(body, `"unit"`, `"battery_level":60,"unit"`, 1) }
+	for _, other := range []bool{false, true} {
+		for _, spo2 := range []int{70, 91} {
+			t.Run(fmt.Sprint("its time has come ", other, spo2), func(t *testing.T) {
+				c := newIngestingClinic(t)
+				c.t = t
+				patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+				body := measured("OX-1", "gw-1", "pulse_oximetry", "%", c.now.Add(7*time.Minute), fmt.Sprintf(`"spo2":%d`, spo2))
+				c.event(t, body).want(400)
+				discard(c, c.rows(t, `SELECT id FROM gateway_events`)[0])
+				before := told(c)
+				if other {
+					body = envelope(body)
+				}
+				c.now = c.now.Add(5 * time.Minute)
+				stored := c.event(t, body).want(200).wantAt(object{"status": "accepted"}).at("observation_id").(string)
+				c.ask(access.Nurse, "GET", "/ingestion/observations/"+stored+"/", nil).want(200).wantAt(object{"status": "entered_in_error", "fhir_status": nil})
+				wantSame(t, "told", told(c), before)
+				if open := c.open(patient); len(open) != 0 {
+					t.Errorf("open: %q", open)
+				}
+				if sent := c.rows(t, `SELECT id FROM transmissions WHERE status != 'failed'`); len(sent) != 0 {
+					t.Errorf("%d wait for the EMR", len(sent))
+				}
+				c.event(t, body).want(200).wantAt(object{"status": "duplicate", "observation_id": stored})
+				wantSame(t, "told", told(c), before)
+				c.now = c.now.Add(time.Hour)
+				c.event(t, measured("OX-1", "gw-1", "pulse_oximetry", "%", c.now, `"spo2":84`)).want(200)
+				if len(c.stats(t)) == 0 {
+					t.Error("a new value is not told")
+				}
+			})
+		}
+	}
+	t.Run("in another envelope", func(t *testing.T) {
+		c := newIngestingClinic(t)
+		c.t = t
+		patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+		body := measured("OX-1", "gw-1", "pulse_oximetry", "%", c.now, `"spo2":48`)
+		c.event(t, body).want(400)
+		discard(c, c.rows(t, `SELECT id FROM gateway_events`)[0])
+		before := told(c)
+		c.now = c.now.Add(time.Minute)
+		c.event(t, body).want(400)
+		c.event(t, envelope(body)).want(400)
+		wantSame(t, "told", told(c), before)
+		wantSame(t, "kept", c.rows(t, `SELECT status FROM gateway_events`), []string{"discarded", "discarded"})
+		if open := c.open(patient); len(open) != 0 {
+			t.Errorf("open: %q", open)
+		}
+		c.event(t, strings.Replace(body, `"spo2":48`, `"spo2":47`, 1)).want(400) // that is another value
+		if open := c.open(patient); !slices.Equal(open, []string{"implausible_reading critical"}) {
+			t.Errorf("open: %q", open)
+		}
+	})
+	t.Run("confirmed, in another envelope", func(t *testing.T) {
+		c := newIngestingClinic(t)
+		c.t = t
+		patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+		body := measured("OX-1", "gw-1", "pulse_oximetry", "%", c.now, `"spo2":48`)
+		c.event(t, body).want(400)
+		id := c.rows(t, `SELECT id FROM gateway_events`)[0]
+		stored := c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "Seen."}).want(201).at("id").(string)
+		before := told(c)
+		c.event(t, envelope(body)).want(400)
+		wantSame(t, "told", told(c), before)
+		wantSame(t, "kept", c.rows(t, `SELECT status || ' ' || observation FROM gateway_events`), []string{"released " + stored, "released " + stored})
+		if open := c.open(patient); !slices.Equal(open, []string{"pulse_oximetry critical"}) {
+			t.Errorf("open: %q", open)
+		}
+	})
+	t.Run("a part", func(t *testing.T) {
+		c := newIngestingClinic(t)
+		c.t = t
+		patient := c.enrol(object{"gateway_patient_id": "GW-3"})
+		at := c.now.Add(7 * time.Minute)
+		c.sends(t, "tenovi", pulse("T-1", "GW-3", at, 36)).want(400)
+		discard(c, c.rows(t, `SELECT id FROM gateway_events`)[0])
+		before := told(c)
+		c.now = at
+		c.sends(t, "tenovi", pressure("T-1", "GW-3", at, 126)).want(200)
+		c.sends(t, "tenovi", pulse("T-1", "GW-3", at, 36)).want(200)
+		wantSame(t, "told", told(c), before)
+		c.wantReadings(t, "blood_pressure 126.0/82.0 - ")
+		if open := c.open(patient); slices.Contains(open, "pulse critical") {
+			t.Errorf("open: %q", open)
+		}
+	})
+}

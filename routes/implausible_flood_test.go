@@ -1,0 +1,220 @@
+package routes_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/access"
+)
+
+// nonsense is what a cuff sends that no cuff should.
+func nonsense(c *clinic, device string, systolic, diastolic int) string {
+	return measured(device, "gw-1", "blood_pressure", "mmHg", c.now, fmt.Sprintf(`"systolic":%d,"diastolic":%d`, systolic, diastolic))
+}
+
+func (c *clinic) decide(what, id string) reply {
+	c.t.Helper()
+	return c.ask(access.Nurse, "POST", "/ingestion/quarantine/"+id+"/"+what+"/", object{"reason": "A broken cuff.", "notes": "Felt."})
+}
+
+// A cuff that sends 200 impossible values within an hour makes one alert: with the worst and the latest of them, and how many they are. People
+// hear of it once, each event is kept, and the alert is over with the last of them.
+func TestStoryFloodOfImplausibleValues(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	for i := range 200 {
+		c.event(t, nonsense(c, "BP-1", 500-i%3, 90+i%7)).want(400)
+		c.now = c.now.Add(18 * time.Second)
+	}
+	alert := c.implausible(patient)
+	wantIn(t, alert, object{"status": "active", "level": "critical", "parameter": "systolic", "value": 500.0, "reported_count": 200.0})
+	if got := alert["reported_values"].(object); got["systolic"] != 500.0 {
+		t.Errorf("the worst are %v", got)
+	}
+	if got := alert["latest_values"].(object); !maps.Equal(got, object{"systolic": 499.0, "diastolic": 93.0}) {
+		t.Errorf("the latest are %v", got)
+	}
+	if said := alert["message"].(string); !strings.Contains(said, "Reported 200 times") || !strings.Contains(said, "Systolic 499 mmHg") {
+		t.Errorf("it says %q", said)
+	}
+	wantSame(t, "told", c.rows(t, `SELECT kind FROM announcements WHERE alert != '' ORDER BY kind`), []string{"alert_raised", "escalation_opened"})
+	kept := c.rows(t, `SELECT id FROM gateway_events WHERE status = 'rejected' AND implausible ORDER BY received_at`)
+	if len(kept) != 200 {
+		t.Fatalf("%d are kept", len(kept))
+	}
+	if score := c.score(patient); score["unacknowledged_alerts"] != 1.0 || score["risk_score"].(float64) < 99 {
+		t.Errorf("ranked %v", score)
+	}
+	// The gateway tries again.
+	c.now = c.now.Add(-18 * time.Second)
+	c.event(t, nonsense(c, "BP-1", 499, 93)).want(400)
+	wantIn(t, c.implausible(patient), object{"reported_count": 200.0})
+	// One is confirmed, one after the other is discarded: the escalation stands on those that are left.
+	stored := c.decide("confirm", kept[0]).want(201).wantAt(object{"systolic": 500.0, "review_state": "confirmed"}).at("id")
+	wantIn(t, c.implausible(patient), object{"status": "active", "reported_count": 199.0, "observation_id": nil})
+	for i, id := range kept[1:] {
+		if i%50 == 0 || i > 195 {
+			if got := c.stats(t); !slices.Equal(got, []string{"stat open system"}) {
+				t.Fatalf("after %d: %q", i, got)
+			}
+			wantIn(t, c.implausible(patient), object{"status": "active", "reported_count": float64(199 - i)})
+		}
+		c.decide("discard", id).want(200)
+	}
+	wantIn(t, c.implausible(patient), object{"status": "resolved", "resolution_reason": "withdrawn"})
+	wantSame(t, "the confirmed one is left", c.stats(t), []string{"stat open system"})
+	c.ask(access.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", stored), object{"reason": "The same cuff."}).want(200)
+	wantSame(t, "nothing is left", c.stats(t), []string{"stat cancelled system"})
+}
+
+// It is told again when it is worse than what was told, by a tenth of what lies between the bound and the end of the range, little by little
+// or at once, and on the other side.
+func TestStoryFloodIsToldWhenItIsWorse(t *testing.T) {
+	for name, values := range map[string]struct {
+		systolic []int
+		told     []int // which of them people hear of
+		worst    float64
+	}{
+		"the same":         {[]int{320, 320, 320, 320}, []int{0}, 320},
+		"better":           {[]int{320, 310, 305}, []int{0}, 320},
+		"a tenth":          {[]int{320, 331, 332, 333}, []int{0, 2}, 333},
+		"little by little": {[]int{320, 326, 331, 333, 340, 345}, []int{0, 3, 5}, 345},
+		"the other side":   {[]int{320, 58, 320, 57}, []int{0, 1}, 320},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newIngestingClinic(t)
+			c.t = t
+			patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+			var told []int
+			before := 0
+			for i, systolic := range values.systolic {
+				c.now = c.now.Add(time.Minute)
+				c.event(t, nonsense(c, "BP-1", systolic, 50)).want(400)
+				if n := len(c.rows(t, `SELECT key FROM announcements WHERE kind = 'escalation_opened'`)); n != before {
+					told, before = append(told, i), n
+				}
+			}
+			if !slices.Equal(told, values.told) {
+				t.Errorf("told at %v, want %v", told, values.told)
+			}
+			wantIn(t, c.implausible(patient), object{"reported_count": float64(len(values.systolic))})
+			if worst := c.implausible(patient)["reported_values"].(object)["systolic"]; name != "the other side" && worst != values.worst {
+				t.Errorf("the worst is %v", worst)
+			}
+		})
+	}
+}
+
+// What has no critical bound is told again when it lies further out by a tenth of the range, and makes no stat.
+func TestFloodOfWeights(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	for i, kg := range []int{620, 640, 667, 669, 620, 6, 5, 640} {
+		c.now = c.now.Add(time.Minute)
+		c.event(t, measured("SC-1", "gw-1", "weight", "kg", c.now, fmt.Sprintf(`"weight":%d`, kg))).want(400)
+		if told, want := len(c.rows(t, `SELECT key FROM announcements WHERE kind = 'alert_raised'`)), []int{1, 1, 1, 2, 2, 3, 3, 3}[i]; told != want {
+			t.Errorf("%d kg: told %d times, want %d", kg, told, want)
+		}
+	}
+	wantIn(t, c.implausible(patient), object{"reported_count": 8.0, "parameter": "weight"})
+	if len(c.stats(t)) != 0 {
+		t.Errorf("escalations: %q", c.stats(t))
+	}
+}
+
+// Each of these is an alert of its own: another device, parameter or patient, what somebody typed, what came late, and what comes after
+// somebody has acknowledged the first.
+func TestFloodsApart(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	n := 0
+	more := func(what string, send func()) {
+		t.Helper()
+		for range 2 {
+			c.now = c.now.Add(time.Minute)
+			send()
+		}
+		if n++; len(c.alertsOf(patient, "implausible_reading")) != n {
+			t.Errorf("%s: %d alerts, want %d", what, len(c.alertsOf(patient, "implausible_reading")), n)
+		}
+	}
+	more("the first", func() { c.event(t, nonsense(c, "BP-1", 500, 90)).want(400) })
+	more("another device", func() { c.event(t, nonsense(c, "BP-2", 500, 90)).want(400) })
+	more("another parameter", func() {
+		c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now, `"systolic":104,"diastolic":58,"pulse":28`)).want(400)
+	})
+	more("typed", func() {
+		c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", object{
+			"patient_id": patient, "device_id": "BP-1", "systolic": 500, "diastolic": 90, "measured_at": c.now.Format(time.RFC3339),
+		}).wantFields("systolic")
+	})
+	more("late", func() {
+		c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.AddDate(0, 0, -3), `"systolic":500,"diastolic":90`)).want(400)
+	})
+	for _, alert := range c.alertsOf(patient, "implausible_reading") {
+		c.ask(access.Provider, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", nil).want(200)
+	}
+	more("acknowledged", func() { c.event(t, nonsense(c, "BP-1", 500, 90)).want(400) })
+	other := c.enrol(object{"gateway_patient_id": "gw-2"})
+	c.event(t, strings.Replace(nonsense(c, "BP-3", 500, 90), "gw-1", "gw-2", 1)).want(400)
+	c.implausible(other)
+	// Somebody closes the escalation without an answer: what comes next opens another.
+	for i, e := range c.stats(t) {
+		if e == "stat open system" {
+			c.ask(access.Provider, "PATCH", fmt.Sprintf("/escalations/%d/", i+1), object{"status": "resolved", "resolution_notes": "Called."}).want(200)
+		}
+	}
+	before := len(c.stats(t))
+	c.now = c.now.Add(time.Minute)
+	c.event(t, nonsense(c, "BP-1", 500, 90)).want(400)
+	if len(c.stats(t)) != before+1 {
+		t.Errorf("escalations: %q", c.stats(t))
+	}
+}
+
+// Vendors' events, a clock that is ahead and what is late gather in the same way.
+func TestFloodsOfAllKinds(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(object{"gateway_patient_id": "GW-3"})
+	for range 5 {
+		c.now = c.now.Add(time.Minute)
+		c.sends(t, "tenovi", pressure("T-1", "GW-3", c.now, 500)).want(400)
+	}
+	wantIn(t, c.implausible(patient), object{"reported_count": 5.0})
+	for range 5 {
+		c.now = c.now.Add(time.Minute)
+		c.event(t, measured("OX-1", "GW-3", "pulse_oximetry", "%", c.now.Add(time.Hour), `"spo2":70`)).want(400)
+	}
+	loud := c.alertsOf(patient, "implausible_reading")
+	if len(loud) != 2 || loud[0]["reported_count"] != 5.0 {
+		t.Fatalf("loud are %v", loud)
+	}
+	// Decided about one, nothing of the others is told as if nobody knew of it.
+	c.decide("discard", loud[0]["quarantine_id"].(string)).want(200)
+	wantIn(t, c.alertsOf(patient, "implausible_reading")[0], object{"reported_count": 4.0, "status": "active"})
+	if clocks := c.clocksOpen(patient); len(clocks) != 0 {
+		t.Errorf("about the clock: %v", clocks)
+	}
+	// Late, with something newer: over at once, and one for all.
+	other := c.enrol(object{"gateway_patient_id": "gw-1"})
+	c.event(t, cuffEvent("BP-1", "gw-1", 128, c.now)).want(200)
+	for i := range 6 {
+		c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.AddDate(0, 0, -3).Add(time.Duration(i)*time.Minute), `"systolic":500,"diastolic":90`)).want(400)
+	}
+	wantIn(t, c.implausible(other), object{"status": "auto_resolved", "resolution_reason": "superseded", "late": true, "reported_count": 6.0})
+}
+
+// clocksOpen are the alerts about clocks that wait.
+func (c *clinic) clocksOpen(patient string) (open []object) {
+	c.t.Helper()
+	for _, alert := range c.alertsOf(patient, "device_clock") {
+		if alert["status"] == "active" {
+			open = append(open, alert)
+		}
+	}
+	return open
+}
