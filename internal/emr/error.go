@@ -49,9 +49,10 @@ type Error struct {
 	// Attempts are the sends of the call, oldest first.
 	Attempts []Attempt
 
-	cause error
-	again bool          // worth another send at once
-	took  time.Duration // of the request that failed
+	cause  error
+	again  bool          // worth another send at once
+	signIn bool          // of the token address, not of what was to be sent
+	took   time.Duration // of the request that failed
 }
 
 // Attempt is one send, for the ledger.
