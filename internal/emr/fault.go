@@ -10,6 +10,8 @@ func (e *Error) Line() bool {
 	switch {
 	case e.signIn:
 		return true
+	case e.stale:
+		return false
 	case e.Status >= 400 && e.Status < 500:
 		return e.Status == http.StatusUnauthorized || e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests
 	}
