@@ -25,6 +25,8 @@ const (
 	CodeAuth            = "auth_error"
 	CodeRateLimited     = "rate_limited"
 	CodeNotConfigured   = "not_configured"
+	// CodeSearchOutdated: nothing failed, but whether the EMR has the observation is known only later.
+	CodeSearchOutdated = "search_outdated"
 	// CodePatientMerged: the EMR no longer uses the patient's record.
 	CodePatientMerged = "patient_merged"
 	// CodeUpdateRefused: the EMR has the observation, and does not let it be corrected.
@@ -42,6 +44,8 @@ type Error struct {
 	Message string
 	// Issues are the issue codes of the EMR's OperationOutcome, from FHIR's own list.
 	Issues []string
+	// SignIn says that there was no token to send the request with.
+	SignIn bool
 	// OAuthError is the token endpoint's error code, from RFC 6749's own list.
 	OAuthError string
 	// Diagnostics are the EMR's own words; they may name the patient.
@@ -56,11 +60,9 @@ type Error struct {
 	// Attempts are the sends of the call, oldest first.
 	Attempts []Attempt
 
-	cause  error
-	again  bool          // worth another send at once
-	stale  bool          // nothing failed, but nothing is known yet
-	signIn bool          // of the token address, not of what was to be sent
-	took   time.Duration // of the request that failed
+	cause error
+	again bool          // worth another send at once
+	took  time.Duration // of the request that failed
 }
 
 // Attempt is one send, for the ledger.
@@ -85,7 +87,7 @@ func (e *Error) Unwrap() error { return e.cause }
 
 // outdated is a look-up that found nothing, and may not have looked.
 func outdated(after time.Duration) *Error {
-	return &Error{Code: CodeUnavailable, Message: "EMR search may be out of date", Ambiguous: true, LookAgain: after, stale: true}
+	return &Error{Code: CodeSearchOutdated, Message: "EMR search may be out of date", Ambiguous: true, LookAgain: after}
 }
 
 func notConfigured() *Error {

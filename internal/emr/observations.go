@@ -79,7 +79,7 @@ func (c *Client) FindObservation(ctx context.Context, observationID string) (emr
 
 func (c *Client) findIfAllowed(ctx context.Context, l look) (emrID string, found bool, err error) {
 	emrID, found, err = c.find(ctx, l)
-	if refusal, ok := errors.AsType[*Error](err); ok && !refusal.signIn && refusal.Status == http.StatusForbidden && c.conditionalCreate() {
+	if refusal, ok := errors.AsType[*Error](err); ok && !refusal.SignIn && refusal.Status == http.StatusForbidden && c.conditionalCreate() {
 		return "", false, nil
 	}
 	return emrID, found, err

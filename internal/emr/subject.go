@@ -47,7 +47,7 @@ func (c *Client) askForSubject(ctx context.Context, resource []byte, e *Error, b
 	})
 	answer, failed := errors.AsType[*Error](err)
 	switch patient, ok := readPatient(got.body); {
-	case failed && answer.signIn:
+	case failed && answer.SignIn:
 	case failed && answer.Status == http.StatusNotFound:
 		e.Code, e.Message = CodePatientNotFound, patientNotFound
 	case failed && answer.Status == http.StatusGone:

@@ -122,7 +122,7 @@ func (l *line) requestToken(ctx context.Context, make func() (tokenRequest, erro
 	})
 	switch {
 	case e != nil:
-		e.Ambiguous, e.signIn = false, true // a token asked for in vain is asked for again
+		e.Ambiguous = false // a token asked for in vain is asked for again
 		return Tokens{}, e
 	case refused != nil:
 		e = l.tokenRefusal(refused, request.secrets)
@@ -131,7 +131,7 @@ func (l *line) requestToken(ctx context.Context, make func() (tokenRequest, erro
 	case unusable:
 		// A success in name only. The cause is dropped: it may quote the answer.
 		return Tokens{}, &Error{
-			Code: CodeAuth, Status: http.StatusOK, Message: "EMR authorization failed (unusable token answer)", took: took, signIn: true,
+			Code: CodeAuth, Status: http.StatusOK, Message: "EMR authorization failed (unusable token answer)", took: took,
 		}
 	}
 	return readTokens(token, l.now()), nil
@@ -164,7 +164,7 @@ func (l *line) tokenRefusal(r *oauth2.RetrieveError, secrets []string) *Error {
 			description = strings.ReplaceAll(description, secret, "[secret]")
 		}
 	}
-	e := &Error{Diagnostics: fhir.Diagnostics(description), signIn: true}
+	e := &Error{Diagnostics: fhir.Diagnostics(description)}
 	if slices.Contains(oauthErrors, r.ErrorCode) {
 		e.OAuthError = r.ErrorCode
 	}

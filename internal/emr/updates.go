@@ -90,7 +90,7 @@ func (k *keptCopy) read(ctx context.Context, once bool) (there bool, err error) 
 	got, _, err := k.client.send(ctx, call{
 		method: http.MethodGet, path: k.path, requestID: uuid.NewString(), maxBody: maxBody, header: uncached, once: once,
 	})
-	if refusal, ok := errors.AsType[*Error](err); ok && !refusal.signIn && refusal.Status >= 400 && refusal.Status < 500 && !refusal.Line() {
+	if refusal, ok := errors.AsType[*Error](err); ok && !refusal.SignIn && refusal.Status >= 400 && refusal.Status < 500 && !refusal.Line() {
 		k.seen = refusal.Status == http.StatusGone
 		return k.seen, nil
 	}
@@ -112,7 +112,7 @@ func (k *keptCopy) overtaken(e *Error) bool {
 // ofUpdate says of a refusal what it means for an update. Source: docs/decisions/transmissions.md, "Delivery failure texts".
 func (e *Error) ofUpdate(k *keptCopy) {
 	switch {
-	case e.signIn:
+	case e.SignIn:
 	case k.overtaken(e):
 		e.Code, e.Message = CodeUnavailable, unavailable(e.Status)
 	case e.Status == http.StatusNotFound:

@@ -8,10 +8,10 @@ import "net/http"
 // Source: docs/decisions/transmissions.md, "The line's faults and the record's".
 func (e *Error) Line() bool {
 	switch {
-	case e.signIn:
-		return true
-	case e.stale:
+	case e.Code == CodeNotConfigured, e.Code == CodeSearchOutdated, e.Code == CodeUpdateRefused:
 		return false
+	case e.SignIn:
+		return true
 	case e.Status >= 400 && e.Status < 500:
 		return e.Status == http.StatusUnauthorized || e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests
 	}
