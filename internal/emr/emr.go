@@ -131,7 +131,7 @@ func New(o Options) (*Client, error) {
 		c.jitter = rand.Float64
 	}
 	c.line = newLine(o)
-	c.looks = newLooks(o.SearchCache, o.Now())
+	c.looks = newLooks(o.SearchCache, o.Now)
 	c.audience = audience(o)
 	if err := c.signIns(o); err != nil {
 		return nil, err

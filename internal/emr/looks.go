@@ -20,8 +20,12 @@ type looks struct {
 	forget int // how many are remembered when the old ones are forgotten
 }
 
-func newLooks(keeps time.Duration, began time.Time) *looks {
-	return &looks{keeps: max(keeps, 0), began: began, last: map[string]time.Time{}, forget: keptLooks}
+func newLooks(keeps time.Duration, now func() time.Time) *looks {
+	l := &looks{keeps: max(keeps, 0), last: map[string]time.Time{}, forget: keptLooks}
+	if keeps > 0 {
+		l.began = now()
+	}
+	return l
 }
 
 // staleUntil says until when an answer may be one that was kept; the zero time means that there is none to keep. takenUp: an earlier process
