@@ -159,7 +159,7 @@ func newEMRClient(app core.App, settings config.Settings, now func() time.Time) 
 		RedirectURL:     settings.PublicURL + "/api/v1/emr/auth/callback/",
 		ApplicationType: emr.ApplicationType(e.ApplicationType), Vault: connection.NewVault(app, now),
 		RatePerSecond: float64(e.RateLimitPerSecond), QuickRetryDelays: e.QuickRetryDelays, Timeout: e.Timeout,
-		ConditionalCreate: settings.FHIR.ConditionalCreate, Now: now,
+		ConditionalCreate: settings.FHIR.ConditionalCreate, SearchCache: e.SearchCache, Now: now,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("EMR settings: %w", err)

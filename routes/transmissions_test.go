@@ -55,6 +55,10 @@ func (m *mailbox) LookUpObservation(context.Context, string) (string, bool, erro
 	return "", false, nil
 }
 
+func (m *mailbox) HasObservation(context.Context, string, []byte) (has, known bool, err error) {
+	return false, true, nil
+}
+
 func (m *mailbox) UpdateObservation(_ context.Context, emrID string, _ []byte, requestID string, _ bool) (emr.Created, error) {
 	return emr.Created{EMRID: emrID, Attempts: []emr.Attempt{{Took: 31 * time.Millisecond, Status: 200, RequestID: requestID}}}, nil
 }

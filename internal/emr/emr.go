@@ -72,6 +72,8 @@ type Options struct {
 	Timeout time.Duration
 	// ConditionalCreate asks the EMR not to store an Observation it already has.
 	ConditionalCreate bool
+	// SearchCache is how long the EMR may answer a search with what it found before; 0 means that it never does.
+	SearchCache time.Duration
 
 	// Now is the clock; it is required.
 	Now func() time.Time
@@ -105,6 +107,7 @@ type Client struct {
 	unfit       atomic.Bool // the EMR has said that it knows no conditional create
 	delays      []time.Duration
 	jitter      func() float64
+	looks       *looks
 }
 
 // New checks the settings and builds a client; it calls nobody.
@@ -128,6 +131,7 @@ func New(o Options) (*Client, error) {
 		c.jitter = rand.Float64
 	}
 	c.line = newLine(o)
+	c.looks = newLooks(o.SearchCache, o.Now)
 	c.audience = audience(o)
 	if err := c.signIns(o); err != nil {
 		return nil, err

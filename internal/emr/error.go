@@ -25,6 +25,12 @@ const (
 	CodeAuth            = "auth_error"
 	CodeRateLimited     = "rate_limited"
 	CodeNotConfigured   = "not_configured"
+	// CodeSearchOutdated: nothing failed, but whether the EMR has the observation is known only later.
+	CodeSearchOutdated = "search_outdated"
+	// CodePatientMerged: the EMR no longer uses the patient's record.
+	CodePatientMerged = "patient_merged"
+	// CodeUpdateRefused: the EMR has the observation, and does not let it be corrected.
+	CodeUpdateRefused = "update_refused"
 )
 
 // maxQuickWait is the longest Retry-After that is waited out inside one call.
@@ -38,6 +44,8 @@ type Error struct {
 	Message string
 	// Issues are the issue codes of the EMR's OperationOutcome, from FHIR's own list.
 	Issues []string
+	// SignIn says that there was no token to send the request with.
+	SignIn bool
 	// OAuthError is the token endpoint's error code, from RFC 6749's own list.
 	OAuthError string
 	// Diagnostics are the EMR's own words; they may name the patient.
@@ -46,6 +54,9 @@ type Error struct {
 	Ambiguous bool
 	// RetryAfter is the EMR's wish, 0 when it has none.
 	RetryAfter time.Duration
+	// LookAgain is set when the EMR may have answered a look-up with what it knew before the last send: the time after which its answer
+	// can be believed. Until then nothing may be sent again.
+	LookAgain time.Duration
 	// Attempts are the sends of the call, oldest first.
 	Attempts []Attempt
 
@@ -73,6 +84,11 @@ func (e *Error) Error() string {
 
 // Unwrap returns the technical cause.
 func (e *Error) Unwrap() error { return e.cause }
+
+// outdated is a look-up that found nothing, and may not have looked.
+func outdated(after time.Duration) *Error {
+	return &Error{Code: CodeSearchOutdated, Message: "EMR search may be out of date", Ambiguous: true, LookAgain: after}
+}
 
 func notConfigured() *Error {
 	return &Error{Code: CodeNotConfigured, Message: "EMR is not configured"}
@@ -111,29 +127,41 @@ func untrusted(err error) bool {
 
 // refusal reads an answer that is not a success. Only a create or an update names a patient and carries a resource, so only
 // there a 4xx is about either. Source: docs/decisions/transmissions.md, "Delivery failure texts".
-func refusal(a answer, carrying bool, now time.Time) *Error {
+func refusal(a answer, method string, now time.Time) *Error {
 	outcome := fhir.ReadOutcome(a.body)
 	e := &Error{Status: a.status, Issues: outcome.Codes, Diagnostics: outcome.Diagnostics, took: a.took}
 	e.readStatus(a.status, a.header, now)
+	if a.status == http.StatusNotImplemented && method == http.MethodPut {
+		e.Ambiguous, e.again = false, false // it is sure not to have been done, and never will be
+	}
 	if e.Code != "" {
 		return e
 	}
-	if !carrying || a.status == http.StatusRequestTimeout {
+	if !carries(method) || a.status == http.StatusRequestTimeout {
 		e.Code, e.Message = CodeUnavailable, unavailable(a.status)
 		return e
 	}
-	if a.status == http.StatusNotFound || outcome.Names("not-found") {
-		e.Code, e.Message = CodePatientNotFound, "Patient not found in EMR"
+	switch {
+	case a.status == http.StatusNotFound || outcome.Names("not-found"):
+		e.Code, e.Message = CodePatientNotFound, patientNotFound
+		return e
+	case a.status == http.StatusGone || outcome.Names("deleted"):
+		e.Code, e.Message = CodePatientNotFound, patientDeleted
 		return e
 	}
-	if a.status == http.StatusPreconditionFailed && len(e.Issues) == 0 {
+	if method == http.MethodPost && a.status == http.StatusPreconditionFailed && len(e.Issues) == 0 {
 		e.Issues = []string{"multiple-matches"} // what 412 means on a conditional create
 	}
-	e.Code, e.Message = CodeInvalidResource, "Invalid FHIR resource: "+strings.Join(e.Issues, ", ")
-	if len(e.Issues) == 0 {
-		e.Message = fmt.Sprintf("Invalid FHIR resource (%d)", a.status)
-	}
+	e.Code, e.Message = CodeInvalidResource, withIssues("Invalid FHIR resource", e)
 	return e
+}
+
+// withIssues adds the codes of what was wrong, else the status.
+func withIssues(text string, e *Error) string {
+	if len(e.Issues) == 0 {
+		return fmt.Sprintf("%s (%d)", text, e.Status)
+	}
+	return text + ": " + strings.Join(e.Issues, ", ")
 }
 
 // readStatus fills in what a status means whoever answered; the other 4xx it leaves alone.

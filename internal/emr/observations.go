@@ -31,19 +31,23 @@ type Created struct {
 // identifier; requestID goes along as X-Request-ID with every attempt. The error is always an *Error.
 // Source: docs/decisions/fhir.md, "Delivery request".
 func (c *Client) CreateObservation(ctx context.Context, observationID string, resource []byte, requestID string) (Created, error) {
+	conditional := c.conditionalCreate()
 	what := call{
 		method: http.MethodPost, path: "/Observation", body: resource, requestID: requestID, maxBody: maxBody,
 		header: http.Header{"Content-Type": {fhir.ContentType}},
 		// Not every EMR that is asked for a conditional create knows what that is, so after an ambiguous end we look, too.
-		lookup: func(ctx context.Context) (string, bool, error) { return c.findIfAllowed(ctx, observationID, true) },
+		lookup: func(ctx context.Context) (string, bool, error) {
+			return c.findIfAllowed(ctx, look{id: observationID, once: true, exact: !conditional})
+		},
 	}
-	conditional := c.conditionalCreate()
 	if conditional {
 		what.header.Set("If-None-Exist", "identifier="+identifierSystem+"|"+identifierPrefix+observationID)
 	}
+	began := c.line.now()
 	got, attempts, err := c.send(ctx, what)
-	if err != nil {
-		return Created{}, err
+	if e, failed := errors.AsType[*Error](err); failed {
+		c.askForSubject(ctx, resource, e, began)
+		return Created{}, e
 	}
 	if got.lookedUp != "" {
 		return Created{EMRID: got.lookedUp, AlreadyThere: true, Attempts: attempts}, nil
@@ -58,38 +62,56 @@ func (c *Client) CreateObservation(ctx context.Context, observationID string, re
 	return Created{EMRID: id, AlreadyThere: match, Attempts: attempts}, nil
 }
 
-// FindObservation looks for an Observation we may have delivered, by the identifier it carries. It is for use after
-// an ambiguous end, before sending again. Where searching is forbidden the conditional create is left to prevent doubles,
-// and nothing is found. The error is always an *Error.
-func (c *Client) FindObservation(ctx context.Context, observationID string) (emrID string, found bool, err error) {
-	return c.findIfAllowed(ctx, observationID, false)
+// look is a search for one observation.
+type look struct {
+	id      string
+	once    bool // no quick retries of its own
+	takenUp bool // of what an earlier process may have sent
+	exact   bool // nothing else prevents a double: "not there" must be true now
 }
 
-func (c *Client) findIfAllowed(ctx context.Context, observationID string, once bool) (emrID string, found bool, err error) {
-	emrID, found, err = c.find(ctx, observationID, once)
-	if refusal, ok := errors.AsType[*Error](err); ok && refusal.Status == http.StatusForbidden && c.conditionalCreate() {
+// FindObservation looks for an Observation we may have delivered, by the identifier it carries. It is for use after
+// an ambiguous end, before sending again. Where searching is forbidden the conditional create is left to prevent doubles,
+// and nothing is found; without conditional create it must be certain that nothing is there. The error is always an *Error.
+func (c *Client) FindObservation(ctx context.Context, observationID string) (emrID string, found bool, err error) {
+	return c.findIfAllowed(ctx, look{id: observationID, takenUp: true, exact: !c.conditionalCreate()})
+}
+
+func (c *Client) findIfAllowed(ctx context.Context, l look) (emrID string, found bool, err error) {
+	emrID, found, err = c.find(ctx, l)
+	if refusal, ok := errors.AsType[*Error](err); ok && !refusal.SignIn && refusal.Status == http.StatusForbidden && c.conditionalCreate() {
 		return "", false, nil
 	}
 	return emrID, found, err
 }
 
-// LookUpObservation is FindObservation for whoever must know: where searching is forbidden that is an error.
+// LookUpObservation is FindObservation for whoever must know: where searching is forbidden that is an error, and so is an answer that may be
+// an old one.
 func (c *Client) LookUpObservation(ctx context.Context, observationID string) (emrID string, found bool, err error) {
-	return c.find(ctx, observationID, false)
+	return c.find(ctx, look{id: observationID, takenUp: true, exact: true})
 }
 
-func (c *Client) find(ctx context.Context, observationID string, once bool) (emrID string, found bool, err error) {
-	value := identifierPrefix + observationID
+// uncached asks for what is there now and not for what was there when the EMR was last asked.
+// Source: RFC 9111, section 5.2.1.4; HAPI FHIR documentation, "Search Result Caching".
+var uncached = http.Header{"Cache-Control": {"no-cache"}}
+
+func (c *Client) find(ctx context.Context, l look) (emrID string, found bool, err error) {
+	value := identifierPrefix + l.id
 	query := url.Values{"identifier": {identifierSystem + "|" + value}}
+	staleUntil, began := c.looks.staleUntil(l.id, l.takenUp), c.line.now()
 	got, attempts, err := c.send(ctx, call{
-		method: http.MethodGet, path: "/Observation?" + query.Encode(), requestID: uuid.NewString(), maxBody: maxBody, once: once,
+		method: http.MethodGet, path: "/Observation?" + query.Encode(), requestID: uuid.NewString(), maxBody: maxBody, header: uncached, once: l.once,
 	})
+	c.looks.note(l.id, c.line.now())
 	if err != nil {
 		return "", false, err
 	}
 	emrID, isBundle := findInBundle(got.body, value)
 	if !isBundle {
 		return "", false, refused(got, attempts)
+	}
+	if emrID == "" && l.exact && began.Before(staleUntil) {
+		return "", false, outdated(c.looks.keeps)
 	}
 	return emrID, emrID != "", nil
 }

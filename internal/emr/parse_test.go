@@ -70,8 +70,8 @@ func FuzzAnswers(f *testing.F) {
 		if id, isBundle := findInBundle(body, "urn:uuid:x"); id != "" && (!isBundle || !fhirID.MatchString(id)) {
 			t.Errorf("found %q", id)
 		}
-		for _, creating := range []bool{true, false} {
-			e := refusal(got, creating, now)
+		for _, method := range []string{"POST", "PUT", "GET"} {
+			e := refusal(got, method, now)
 			if e.Code == "" || e.Message == "" || e.RetryAfter < 0 || e.RetryAfter > 24*time.Hour {
 				t.Errorf("%+v", e)
 			}

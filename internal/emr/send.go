@@ -68,12 +68,13 @@ type call struct {
 	maxBody      int64
 	once         bool   // no quick retries
 	bearer       bearer // nil is that of deliveries
-	// lookup finds out whether an earlier send arrived after all. It is set where sending twice would store twice.
+	// lookup finds out whether an earlier send arrived after all. It is set where sending twice would store twice. Its error is always an
+	// *Error; it is asked once each time, since the retries are those of the call.
 	lookup func(context.Context) (emrID string, found bool, err error)
 }
 
-// carrying reports whether the request carries a resource: then a 4xx may be about it.
-func (c *call) carrying() bool { return c.method == http.MethodPost || c.method == http.MethodPut }
+// carries reports whether a request carries a resource: then a 4xx may be about it.
+func carries(method string) bool { return method == http.MethodPost || method == http.MethodPut }
 
 // answer is what came back.
 type answer struct {
@@ -104,9 +105,9 @@ func (c *Client) send(ctx context.Context, what call) (answer, []Attempt, error)
 		what.bearer = c.main
 	}
 	r := &run{Client: c, call: what, began: c.line.now()}
-	delays := &quickDelays{jitter: c.jitter}
+	delays := &quickDelays{jitter: c.jitter, used: new(int)}
 	if !what.once {
-		delays.left = c.delays
+		delays.all, delays.used = c.delays, quickRetriesUsed(ctx)
 	}
 	got, err := backoff.Retry(ctx, func() (answer, error) { return r.attempt(ctx) },
 		backoff.WithBackOff(delays), backoff.WithMaxElapsedTime(0))
@@ -125,8 +126,8 @@ func (c *Client) send(ctx context.Context, what call) (answer, []Attempt, error)
 func (r *run) attempt(ctx context.Context) (answer, error) {
 	if r.ambiguous && r.lookup != nil {
 		emrID, found, err := r.lookup(ctx)
-		if err != nil {
-			return answer{}, backoff.Permanent(r.last) // better one failed delivery than one reading stored twice
+		if failure, failed := errors.AsType[*Error](err); failed {
+			return answer{}, r.inDoubt(failure)
 		}
 		if found {
 			return answer{status: http.StatusOK, lookedUp: emrID}, nil
@@ -147,6 +148,16 @@ func (r *run) attempt(ctx context.Context) (answer, error) {
 	}
 }
 
+// inDoubt ends an attempt before anything is sent: better one failed delivery than one reading stored twice. What went wrong first stays the
+// reason; a look-up that may go well the next time is tried again like a send.
+func (r *run) inDoubt(look *Error) error {
+	r.last.RetryAfter, r.last.LookAgain = max(r.last.RetryAfter, look.RetryAfter), look.LookAgain
+	if look.again {
+		return r.last
+	}
+	return backoff.Permanent(r.last)
+}
+
 // exchange is one request and its answer, with its line in the ledger.
 func (r *run) exchange(ctx context.Context) (answer, *Error) {
 	entry := Attempt{Started: r.line.now().Sub(r.began), RequestID: r.requestID}
@@ -163,6 +174,7 @@ func (r *run) exchange(ctx context.Context) (answer, *Error) {
 func (r *run) signedExchange(ctx context.Context) (answer, *Error) {
 	token, e := r.bearer.token(ctx)
 	if e != nil {
+		e.SignIn = true
 		return answer{}, e
 	}
 	var got answer
@@ -184,7 +196,7 @@ func (r *run) signedExchange(ctx context.Context) (answer, *Error) {
 		defer resp.Body.Close()
 		got.status, got.header = resp.StatusCode, resp.Header
 		got.body, err = io.ReadAll(io.LimitReader(resp.Body, r.maxBody))
-		if r.carrying() || !got.accepted() {
+		if carries(r.method) || !got.accepted() {
 			return nil // the status is the answer; a body that is too long or breaks off is read as far as it goes
 		}
 		return err
@@ -193,7 +205,7 @@ func (r *run) signedExchange(ctx context.Context) (answer, *Error) {
 	if e != nil || got.accepted() {
 		return got, e
 	}
-	e = refusal(got, r.carrying(), r.line.now())
+	e = refusal(got, r.method, r.line.now())
 	switch e.Code {
 	case CodeRateLimited:
 		r.line.pace.pause(e.RetryAfter)
@@ -207,17 +219,18 @@ func (r *run) signedExchange(ctx context.Context) (answer, *Error) {
 
 // quickDelays are the waits between the sends of one call, each spread by a fifth to both sides.
 type quickDelays struct {
-	left   []time.Duration
+	all    []time.Duration
+	used   *int
 	jitter func() float64
 }
 
 // NextBackOff implements backoff.BackOff.
 func (q *quickDelays) NextBackOff() time.Duration {
-	if len(q.left) == 0 {
+	if *q.used >= len(q.all) {
 		return backoff.Stop
 	}
-	next := q.left[0]
-	q.left = q.left[1:]
+	next := q.all[*q.used]
+	*q.used++
 	return time.Duration(float64(next) * (0.8 + 0.4*q.jitter()))
 }
 

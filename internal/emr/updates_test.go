@@ -30,19 +30,27 @@ func TestUpdateObservation(t *testing.T) {
 		code           string
 		unsure         bool
 	}{
-		{name: "taken", resource: corrected, puts: []int{200}, want: "PUT"},
-		{name: "taken as new", resource: corrected, puts: []int{201}, want: "PUT"},
-		{name: "deleted there", resource: corrected, puts: []int{410}, want: "PUT", there: true},
-		{name: "unknown there", resource: corrected, puts: []int{404}, want: "PUT", code: emr.CodeInvalidResource},
-		{name: "not supported", resource: corrected, puts: []int{405}, want: "PUT", code: emr.CodeInvalidResource},
-		{name: "no scope", resource: corrected, puts: []int{403}, want: "PUT", code: emr.CodeAuth},
-		{name: "trouble, and it had arrived", resource: corrected, puts: []int{502}, copy: 200, kept: `{"status":"entered-in-error"}`, want: "PUT GET", there: true},
-		{name: "trouble, and it had not", resource: corrected, puts: []int{502, 200}, copy: 200, kept: old, want: "PUT GET PUT"},
-		{name: "lost, and nobody may look", resource: corrected, puts: []int{0, 200}, copy: 403, want: "PUT GET PUT"},
+		{name: "taken", resource: corrected, puts: []int{200}, copy: 200, kept: old, want: "GET PUT"},
+		{name: "taken as new", resource: corrected, puts: []int{201}, copy: 200, kept: old, want: "GET PUT"},
+		{name: "deleted there", resource: corrected, copy: 410, want: "GET", there: true},
+		{name: "deleted there, and nobody may look", resource: corrected, puts: []int{410}, copy: 403, want: "GET PUT", there: true},
+		{name: "unknown there", resource: corrected, puts: []int{404}, copy: 404, want: "GET PUT", code: emr.CodeInvalidResource},
+		{name: "not supported", resource: corrected, puts: []int{405}, copy: 200, kept: old, want: "GET PUT", code: emr.CodeUpdateRefused},
+		{name: "not implemented", resource: corrected, puts: []int{501}, copy: 200, kept: old, want: "GET PUT", code: emr.CodeUpdateRefused},
+		{name: "not valid", resource: corrected, puts: []int{422}, copy: 200, kept: old, want: "GET PUT", code: emr.CodeUpdateRefused},
+		{name: "no scope", resource: corrected, puts: []int{403}, copy: 200, kept: old, want: "GET PUT", code: emr.CodeUpdateRefused},
+		{name: "not asked for as it should be", resource: corrected, puts: []int{400}, copy: 200, kept: old, want: "GET PUT", code: emr.CodeInvalidResource},
+		{name: "trouble, and nobody may look", resource: corrected, puts: []int{502, 200}, copy: 403, want: "GET PUT GET PUT"},
+		{name: "lost, and nobody may look", resource: corrected, puts: []int{0, 200}, copy: 403, want: "GET PUT GET PUT"},
+		{name: "cannot be read", resource: corrected, copy: 503, want: "GET GET GET GET", code: emr.CodeUnavailable},
+		{name: "cannot be read, known to be unsure", resource: corrected, ambiguous: true, copy: 503, want: "GET GET GET GET", code: emr.CodeUnavailable, unsure: true},
 		{name: "known to be unsure, there", resource: amended, ambiguous: true, copy: 200, kept: has, want: "GET", there: true},
 		{name: "known to be unsure, not there", resource: amended, ambiguous: true, copy: 200, kept: old, puts: []int{200}, want: "GET PUT"},
 		{name: "known to be unsure, deleted", resource: amended, ambiguous: true, copy: 410, want: "GET", there: true},
-		{name: "always trouble", resource: corrected, puts: []int{503, 503, 503, 503}, copy: 503, want: "PUT GET", code: emr.CodeUnavailable, unsure: true},
+		{
+			name: "always trouble", resource: corrected, puts: []int{503}, copy: 200, kept: old,
+			want: "GET PUT GET PUT GET PUT GET PUT", code: emr.CodeUnavailable, unsure: true,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			fake := &fakeEMR{replies: map[string][]reply{"GET": {{status: test.copy, body: test.kept}}}}

@@ -35,6 +35,14 @@ type EMROptions struct {
 	Patients []EMRPatient
 	// JournalFile, when set, keeps stored observations as JSON lines, so that a restarted sandbox still knows them.
 	JournalFile string
+	// SearchCache is how long a search for Observations is answered with what it found before; 0 is never. With StubbornCache that holds for
+	// those who ask for a fresh answer, too.
+	SearchCache   time.Duration
+	StubbornCache bool
+	// LikeHAPI refuses an Observation of a patient whom it does not have as HAPI FHIR does: by a 400 that names no reason by its code.
+	LikeHAPI bool
+	// StrictScopes wants a read scope for reading; without it one that writes does, too.
+	StrictScopes bool
 	// Now is the sandbox's clock and is required. Random feeds tokens and codes; crypto/rand when nil.
 	Now    func() time.Time
 	Random io.Reader
@@ -129,6 +137,11 @@ func (e *EMR) Close() error {
 
 func (e *EMR) routes() *http.ServeMux {
 	fhir := "/fhir/" + e.options.PracticeCode
+	cache := &searchCache{keeps: e.options.SearchCache, stubborn: e.options.StubbornCache, now: e.options.Now, kept: map[string]keptAnswer{}}
+	readObservation := readOrWriteObservation
+	if e.options.StrictScopes {
+		readObservation = onlyReadObservation
+	}
 	mux := http.NewServeMux()
 	for pattern, handler := range map[string]http.HandlerFunc{
 		"POST /oauth/token":    e.token,
@@ -138,9 +151,9 @@ func (e *EMR) routes() *http.ServeMux {
 		"GET " + fhir + "/.well-known/smart-configuration": e.smartConfiguration,
 		"GET " + fhir + "/Patient":                         e.bearer(readPatient, e.searchPatients),
 		"GET " + fhir + "/Patient/{id}":                    e.bearer(readPatient, e.readPatient),
-		"POST " + fhir + "/Observation":                    e.bearer(writeObservation, e.createObservation),
-		"PUT " + fhir + "/Observation/{id}":                e.bearer(writeObservation, e.updateObservation),
-		"GET " + fhir + "/Observation":                     e.bearer(readObservation, e.searchObservations),
+		"POST " + fhir + "/Observation":                    e.bearer(createObservation, e.createObservation),
+		"PUT " + fhir + "/Observation/{id}":                e.bearer(updateObservation, e.updateObservation),
+		"GET " + fhir + "/Observation":                     e.bearer(readObservation, cache.around(e.searchObservations)),
 		"GET " + fhir + "/Observation/{id}":                e.bearer(readObservation, e.readObservation),
 		"GET " + fhir + "/Observation/{id}/_history/1":     e.bearer(readObservation, e.readObservation),
 

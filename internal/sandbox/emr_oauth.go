@@ -14,15 +14,22 @@ const (
 
 // The scopes the EMR grants; it silently leaves out others, as RFC 6749 section 3.3 allows.
 var (
-	systemScopes = []string{"system/Patient.read", "system/Observation.read", "system/Observation.write", "system/*.write", "system/*.read"}
-	userScopes   = []string{"user/Patient.read", "user/Observation.read", "user/Observation.write", "offline_access"}
+	systemScopes = []string{
+		"system/Patient.read", "system/Observation.read", "system/Observation.write", "system/*.write", "system/*.read",
+		"system/Patient.rs", "system/Observation.c", "system/Observation.rs", "system/Observation.cu", "system/Observation.crus",
+	}
+	userScopes = []string{"user/Patient.read", "user/Observation.read", "user/Observation.write", "offline_access"}
 )
 
 // Scopes of which one is needed for an interaction.
 var (
-	readPatient      = []string{"system/Patient.read", "system/*.read", "user/Patient.read"}
-	readObservation  = []string{"system/Observation.read", "system/*.read", "user/Observation.read", "system/Observation.write", "system/*.write", "user/Observation.write"}
-	writeObservation = []string{"system/Observation.write", "system/*.write", "user/Observation.write"}
+	readPatient         = []string{"system/Patient.read", "system/*.read", "user/Patient.read", "system/Patient.rs"}
+	onlyReadObservation = []string{"system/Observation.read", "system/*.read", "user/Observation.read", "system/Observation.rs", "system/Observation.crus"}
+	createObservation   = []string{
+		"system/Observation.write", "system/*.write", "user/Observation.write", "system/Observation.c", "system/Observation.cu", "system/Observation.crus",
+	}
+	updateObservation      = []string{"system/Observation.write", "system/*.write", "user/Observation.write", "system/Observation.cu", "system/Observation.crus"}
+	readOrWriteObservation = slices.Concat(onlyReadObservation, createObservation)
 )
 
 // grant is what a token stands for.

@@ -180,8 +180,8 @@ func (e *EMR) store(fields resource, observation incoming, condition *tokenParam
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	subject := strings.TrimPrefix(observation.Subject.Reference, "Patient/")
-	if _, found := e.patientAt(subject); !found {
-		return StoredObservation{}, false, &refusal{http.StatusNotFound, "not-found", "Observation.subject references an unknown Patient"}
+	if problem := e.refuseSubject(subject); problem != nil {
+		return StoredObservation{}, false, problem
 	}
 	if condition != nil {
 		switch matches := e.withIdentifier(*condition); len(matches) {

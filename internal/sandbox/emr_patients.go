@@ -29,6 +29,9 @@ type EMRPatient struct {
 	State      string
 	PostalCode string
 	Deceased   bool
+	// Deleted records are gone, Inactive ones are no longer used; ReplacedBy is the id of the record that one was merged into.
+	Deleted, Inactive bool
+	ReplacedBy        string
 }
 
 // MadeUpPatients are the EMR's patients when nobody names others. The last four have gaps: no gender, no
@@ -68,7 +71,7 @@ func (p EMRPatient) fhir() resource {
 			"versionId": "1",
 			"profile":   []string{"http://hl7.org/fhir/us/core/StructureDefinition/us-core-patient"},
 		},
-		"active": true, "gender": p.Gender, "birthDate": p.BirthDate,
+		"active": !p.Inactive, "gender": p.Gender, "birthDate": p.BirthDate,
 	}
 	if p.MRN != "" {
 		patient["identifier"] = []resource{{
@@ -97,6 +100,9 @@ func (p EMRPatient) fhir() resource {
 		patient["address"] = []resource{compact(resource{
 			"use": "home", "line": p.Line, "city": p.City, "state": p.State, "postalCode": p.PostalCode, "country": "US",
 		})}
+	}
+	if p.ReplacedBy != "" {
+		patient["link"] = []resource{{"other": resource{"reference": "Patient/" + p.ReplacedBy}, "type": "replaced-by"}}
 	}
 	if p.Deceased {
 		patient["deceasedBoolean"] = true
@@ -129,6 +135,20 @@ func (e *EMR) patientAt(id string) (int, bool) {
 	return slices.BinarySearchFunc(e.patients, id, func(p EMRPatient, id string) int { return cmp.Compare(p.ID, id) })
 }
 
+// refuseSubject says why an Observation of this patient is not kept; nil when it is. The caller holds the lock.
+func (e *EMR) refuseSubject(id string) *refusal {
+	at, found := e.patientAt(id)
+	switch {
+	case found && !e.patients[at].Deleted:
+		return nil
+	case e.options.LikeHAPI && found:
+		return &refusal{http.StatusBadRequest, "processing", "Resource Patient/" + id + " is deleted, specified in path: Observation.subject"}
+	case e.options.LikeHAPI:
+		return &refusal{http.StatusBadRequest, "processing", "Resource Patient/" + id + " not found, specified in path: Observation.subject"}
+	}
+	return &refusal{http.StatusNotFound, "not-found", "Observation.subject references an unknown Patient"}
+}
+
 func (e *EMR) readPatient(w http.ResponseWriter, r *http.Request) {
 	e.count(func(s *EMRStats) { s.PatientReads++ })
 	e.mu.Lock()
@@ -140,6 +160,10 @@ func (e *EMR) readPatient(w http.ResponseWriter, r *http.Request) {
 	e.mu.Unlock()
 	if !found {
 		writeOutcome(w, http.StatusNotFound, "not-found", "no such Patient")
+		return
+	}
+	if patient.Deleted {
+		writeOutcome(w, http.StatusGone, "deleted", "the Patient was deleted")
 		return
 	}
 	writeJSON(w, http.StatusOK, fhirJSON, patient.fhir())
@@ -161,7 +185,7 @@ func (e *EMR) searchPatients(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
 	for _, patient := range e.patients {
 		switch {
-		case birth != nil && !strings.HasPrefix(patient.BirthDate, birth[1]),
+		case patient.Deleted, birth != nil && !strings.HasPrefix(patient.BirthDate, birth[1]),
 			query.Has("identifier") && (patient.MRN == "" || !identifier.matches(emrMRNSystem, patient.MRN)),
 			!patient.named(query.Get("name")):
 		default:

@@ -19,7 +19,7 @@ func (e *EMR) updateObservation(w http.ResponseWriter, r *http.Request) {
 	}
 	var stored StoredObservation
 	if problem == nil {
-		stored, problem = e.replace(id, fields, observation)
+		stored, problem = e.replace(id, r.Header.Get("If-Match"), fields, observation)
 	}
 	if problem != nil {
 		e.count(func(s *EMRStats) { s.Refused++ })
@@ -30,14 +30,18 @@ func (e *EMR) updateObservation(w http.ResponseWriter, r *http.Request) {
 	writeVersion(w, http.StatusOK, stored)
 }
 
-// replace keeps a new version. An Observation stays its patient's.
-func (e *EMR) replace(id string, fields resource, observation incoming) (StoredObservation, *refusal) {
+// replace keeps a new version, of the version that is expected if one is. An Observation stays its patient's.
+func (e *EMR) replace(id, expected string, fields resource, observation incoming) (StoredObservation, *refusal) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	known := e.byID[id]
 	switch {
 	case known == nil:
 		return StoredObservation{}, &refusal{http.StatusMethodNotAllowed, "not-supported", "ids are given by this server"}
+	case expected != "" && expected != fmt.Sprintf(`W/"%d"`, known.Versions) && e.options.LikeHAPI:
+		return StoredObservation{}, &refusal{http.StatusConflict, "processing", "the resource has another version"}
+	case expected != "" && expected != fmt.Sprintf(`W/"%d"`, known.Versions):
+		return StoredObservation{}, &refusal{http.StatusPreconditionFailed, "conflict", "the resource has another version"}
 	case known.Subject != strings.TrimPrefix(observation.Subject.Reference, "Patient/"):
 		return StoredObservation{}, unprocessable("business-rule", "an Observation does not change its patient")
 	}

@@ -109,7 +109,9 @@ func neverSent(tx core.App, c Claimed, startedAt, now time.Time) error {
 }
 
 // refused reports whether the EMR refused, so that a person had better look at once.
-func (f Failure) refused() bool { return f.Code == emr.CodeAuth || f.Code == emr.CodeInvalidResource }
+func (f Failure) refused() bool {
+	return f.Code == emr.CodeAuth || f.Code == emr.CodeInvalidResource || f.Code == emr.CodeUpdateRefused
+}
 
 // tellOfWrongCopy has people correct by hand what the EMR does not let us correct; once for each reading.
 func tellOfWrongCopy(tx core.App, c Claimed, now time.Time) error {

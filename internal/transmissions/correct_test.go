@@ -255,7 +255,7 @@ func TestUpdateIsRetried(t *testing.T) {
 	c.send(time.Minute)
 	c.withdraw()
 	c.emr.refuse = func(string, int) *emr.Error {
-		return &emr.Error{Code: emr.CodeAuth, Status: 403, Message: "EMR authorization failed (403: insufficient scope)"}
+		return &emr.Error{Code: emr.CodeUpdateRefused, Status: 403, Message: "Update refused by EMR (403: insufficient scope)"}
 	}
 	for range 8 {
 		c.send(24 * time.Hour)

@@ -36,6 +36,7 @@ type delivery struct {
 	requestID string // of the request that brought the reading: one id leads from its log line to the EMR's
 	withdrawn bool   // the reading was entered in error
 	never     bool   // nothing was sent, nor will be
+	unsent    bool   // it ended before anything was sent
 }
 
 // deliver sends one observation, or has the EMR's copy follow it. After an ambiguous end it looks for it at the EMR first.
@@ -46,6 +47,7 @@ func (w *Worker) deliver(ctx context.Context, app core.App, c Claimed) (delivery
 	ctx, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	defer context.AfterFunc(w.patience, cut)()
+	ctx = emr.OneDelivery(ctx)
 	w.rendering <- struct{}{}
 	rendered, err := w.render(app, c)
 	if err == nil {
@@ -63,6 +65,7 @@ func (w *Worker) deliver(ctx context.Context, app core.App, c Claimed) (delivery
 	// It may be there though nobody knows its id: after an unknown end, or because the EMR did not say it.
 	if c.EMRID == "" && (c.Ambiguous || c.SentHash != "") {
 		if d.done.EMRID, err = w.lookUp(ctx, c, rendered.id); err != nil {
+			d.unsent = true
 			return d, d.fail(err)
 		}
 		if d.done.EMRID != "" && c.Corrections == 0 && !rendered.withdrawn {

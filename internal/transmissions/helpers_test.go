@@ -86,6 +86,8 @@ type fakeEMR struct {
 	looking *emr.Error
 	body    []byte
 	updates []emrUpdate
+	took    bool   // the copy says what was last put
+	onLook  func() // before a look is answered
 }
 
 func newEMR() *fakeEMR {
@@ -120,6 +122,9 @@ func (f *fakeEMR) FindObservation(_ context.Context, observationID string) (stri
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	f.looks[observationID]++
+	if f.onLook != nil {
+		f.onLook()
+	}
 	if f.looking != nil {
 		return "", false, f.looking
 	}
@@ -141,6 +146,15 @@ func (f *fakeEMR) UpdateObservation(_ context.Context, emrID string, resource []
 		}
 	}
 	return emr.Created{EMRID: emrID, Attempts: []emr.Attempt{{Took: 50 * time.Millisecond, Status: 200, RequestID: requestID}}}, nil
+}
+
+func (f *fakeEMR) HasObservation(context.Context, string, []byte) (has, known bool, err error) {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	if f.looking != nil {
+		return false, false, f.looking
+	}
+	return f.took, true, nil
 }
 
 // emrUpdate is a version that the EMR was given.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/sandbox"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -28,6 +29,8 @@ const (
 	workerDir = "VIGIL_TEST_WORKER_DIR"
 	workerURL = "VIGIL_TEST_WORKER_URL"
 	workerKey = "VIGIL_TEST_WORKER_KEY"
+	// workerCache is how long the EMR keeps its searches; when set, nothing is sent conditionally.
+	workerCache = "VIGIL_TEST_WORKER_CACHE"
 	// deliveries says how many the test makes; 300 when not set.
 	deliveries = "VIGIL_TEST_DELIVERIES"
 )
@@ -58,7 +61,8 @@ func workUntilDone(dir string) error {
 	if err := app.Bootstrap(); err != nil {
 		return err
 	}
-	client, err := sandboxClient(os.Getenv(workerURL), key, true)
+	keeps, unconditional := time.ParseDuration(os.Getenv(workerCache))
+	client, err := sandboxClient(os.Getenv(workerURL), key, unconditional != nil, keeps)
 	if err != nil {
 		return err
 	}
@@ -80,8 +84,15 @@ func workUntilDone(dir string) error {
 
 // Whatever goes wrong on the way and whenever the worker is killed, the EMR ends with each observation once.
 func TestExactlyOnceThroughFaultsAndKills(t *testing.T) {
-	const kills = 10
-	n := 300
+	throughFaultsAndKills(t, 300, 10, 0)
+}
+
+// So it does without conditional create, when it answers a search with what it found before whatever it is asked.
+func TestExactlyOnceThroughAStubbornCache(t *testing.T) {
+	throughFaultsAndKills(t, 60, 6, 400*time.Millisecond)
+}
+
+func throughFaultsAndKills(t *testing.T, n int, kills int64, cache time.Duration) {
 	if text := os.Getenv(deliveries); text != "" {
 		var err error
 		if n, err = strconv.Atoi(text); err != nil {
@@ -92,7 +103,7 @@ func TestExactlyOnceThroughFaultsAndKills(t *testing.T) {
 	queueMany(t, app, n)
 	var stored, killed atomic.Int64
 	var victim atomic.Pointer[os.Process]
-	died := 0
+	died := int64(0)
 	p := newPractice(t, &signingKey().PublicKey, func() {
 		// In the middle of a delivery: the EMR has it, and nobody has been told.
 		if at, done := stored.Add(1), killed.Load(); done < kills && at >= (done+1)*int64(n)/(kills+1) {
@@ -101,11 +112,14 @@ func TestExactlyOnceThroughFaultsAndKills(t *testing.T) {
 				_ = process.Kill()
 			}
 		}
-	}, trouble(0.3, 7))
+	}, trouble(0.3, 7), func(o *sandbox.EMROptions) { o.SearchCache, o.StubbornCache = cache, true })
 	for {
 		worker := exec.CommandContext(t.Context(), os.Args[0])
 		worker.Env = append(os.Environ(), workerDir+"="+app.DataDir(), workerURL+"="+p.url,
 			workerKey+"="+base64.StdEncoding.EncodeToString(x509.MarshalPKCS1PrivateKey(signingKey())))
+		if cache > 0 {
+			worker.Env = append(worker.Env, workerCache+"="+cache.String())
+		}
 		var said strings.Builder
 		worker.Stderr = &said
 		if err := worker.Start(); err != nil {

@@ -39,17 +39,21 @@ type practice struct {
 }
 
 // newPractice serves the sandbox; between, when given, stands in front of it.
-func newPractice(t testing.TB, key *rsa.PublicKey, stored func(), between func(next http.Handler) http.Handler) *practice {
+func newPractice(t testing.TB, key *rsa.PublicKey, stored func(), between func(next http.Handler) http.Handler, changes ...func(*sandbox.EMROptions)) *practice {
 	t.Helper()
 	jwks := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write(emr.JWKS(&rsa.PrivateKey{PublicKey: *key}))
 	}))
 	t.Cleanup(jwks.Close)
-	simulated, err := sandbox.NewEMR(sandbox.EMROptions{
+	options := sandbox.EMROptions{
 		ClientID: "vigil", JWKSURL: jwks.URL, Now: wallClock,
 		Patients:      []sandbox.EMRPatient{{ID: "erx-1", MRN: "M-1", Family: "Lovelace", Given: []string{"Ada"}, Gender: "female", BirthDate: "1955-12-10"}},
 		OnObservation: func(sandbox.StoredObservation) { stored() },
-	})
+	}
+	for _, change := range changes {
+		change(&options)
+	}
+	simulated, err := sandbox.NewEMR(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,12 +67,16 @@ func newPractice(t testing.TB, key *rsa.PublicKey, stored func(), between func(n
 }
 
 // sandboxClient is a client of ours for the sandbox at an address, without pacing.
-func sandboxClient(url string, key *rsa.PrivateKey, conditional bool) (*emr.Client, error) {
-	return emr.New(emr.Options{
+func sandboxClient(url string, key *rsa.PrivateKey, conditional bool, cache ...time.Duration) (*emr.Client, error) {
+	options := emr.Options{
 		BaseURL: url + "/fhir/demo", TokenURL: url + "/oauth/token", ClientID: "vigil", PrivateKey: key,
 		QuickRetryDelays: []time.Duration{time.Millisecond, 2 * time.Millisecond, 4 * time.Millisecond},
 		Timeout:          5 * time.Second, ConditionalCreate: conditional, Now: wallClock,
-	})
+	}
+	for _, keeps := range cache {
+		options.SearchCache = keeps
+	}
+	return emr.New(options)
 }
 
 // sandboxWorker delivers to it what the app really holds, by a retry table of milliseconds.

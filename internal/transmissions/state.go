@@ -85,6 +85,8 @@ type Failure struct {
 	RetryAfter time.Duration
 	// CopyWrong: the EMR has a copy, or may have one, of a reading that was entered in error.
 	CopyWrong bool
+	// Wait is set when only time has to pass before the EMR's answer can be believed: the record waits that long and takes no slot.
+	Wait time.Duration
 }
 
 // Fail moves a claimed transmission to failed. While a slot is left it takes one and sets the next retry, which it returns:
@@ -102,6 +104,9 @@ func Fail(tx core.App, c Claimed, f Failure, schedule Schedule, spread float64, 
 		if asked := now.Add(f.RetryAfter); asked.After(next) {
 			next = asked
 		}
+	}
+	if f.Wait > 0 {
+		attempts, next, again = c.AttemptCount, now.Add(f.Wait), true
 	}
 	_, err = storeEnd(tx, c, collections.FinishedTransmission{
 		Status: collections.FHIRFailed, ErrorCode: f.Code, ErrorMessage: f.Message, Diagnostics: diagnostics,

@@ -46,6 +46,7 @@ type EMR interface {
 	FindObservation(ctx context.Context, observationID string) (emrID string, found bool, err error)
 	LookUpObservation(ctx context.Context, observationID string) (emrID string, found bool, err error)
 	UpdateObservation(ctx context.Context, emrID string, resource []byte, requestID string, ambiguous bool) (emr.Created, error)
+	HasObservation(ctx context.Context, emrID string, resource []byte) (has, known bool, err error)
 }
 
 // Options of a worker.
@@ -124,6 +125,7 @@ func (w *Worker) Run(ctx context.Context, app core.App) {
 	var asked sync.WaitGroup
 	defer asked.Wait()
 	asked.Go(func() { w.sendAsked(ctx, app) })
+	asked.Go(func() { w.watchDoubts(ctx, app) })
 	var retry <-chan time.Time
 	for w.Wake(); ; {
 		select {

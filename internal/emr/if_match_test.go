@@ -1,0 +1,201 @@
+package emr_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/sandbox"
+)
+
+// stored has the sandbox keep the one resource and returns its id.
+func (b *bubble) stored(t *testing.T, client *emr.Client) string {
+	t.Helper()
+	created, e := b.send(t, client)
+	if e != nil {
+		t.Fatal(e)
+	}
+	b.asked = nil
+	return created.EMRID
+}
+
+func withdrawnCopy(id string) []byte {
+	return []byte(strings.Replace(strings.Replace(delivered, `"final"`, `"entered-in-error"`, 1), "{", `{"id":"`+id+`",`, 1))
+}
+
+// However an update ends, and whoever else changes the copy meanwhile, it is put exactly once, in the place of the version that was read.
+func TestUpdateReplacesTheVersionThatWasRead(t *testing.T) {
+	for _, hapi := range []bool{false, true} {
+		for name, test := range map[string]struct {
+			others   int // how often somebody else is faster
+			lost     int // how many PUTs are lost after they were done
+			versions int // in the end
+			asked    string
+			code     string
+		}{
+			"nothing in the way":              {versions: 2, asked: "GET PUT"},
+			"somebody else is faster":         {others: 1, versions: 3, asked: "GET PUT GET PUT"},
+			"somebody else is faster, thrice": {others: 3, versions: 5, asked: "GET PUT GET PUT GET PUT GET PUT"},
+			"somebody else is always faster":  {others: 9, versions: 5, asked: "GET PUT GET PUT GET PUT GET PUT", code: emr.CodeUnavailable},
+			"the answer is lost":              {lost: 1, versions: 2, asked: "GET PUT GET"},
+			"somebody else, and the answer":   {others: 1, lost: 1, versions: 3, asked: "GET PUT GET PUT GET"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b := newBubble(t, func(o *sandbox.EMROptions) { o.LikeHAPI = hapi })
+					client := b.client(t)
+					id := b.stored(t, client)
+					others, lost := test.others, test.lost
+					b.wrong = []int{1, 3, 5, 7, 9}
+					b.how = func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+						switch {
+						case others > 0:
+							others--
+							other := r.Clone(t.Context())
+							other.Header.Del("If-Match")
+							other.Body = body(strings.Replace(delivered, "{", `{"id":"`+id+`","note":[{"text":"seen"}],`, 1))
+							next.ServeHTTP(discard{}, other)
+						case lost > 0:
+							lost--
+							troubles["broken off, done"](next, w, r)
+						}
+						next.ServeHTTP(w, r)
+					}
+					_, err := client.UpdateObservation(t.Context(), id, withdrawnCopy(id), requestID, false)
+					e := asError(t, err)
+					if (e != nil) != (test.code != "") || e != nil && (e.Code != test.code || e.Ambiguous || e.Line()) {
+						t.Errorf("%+v", e)
+					}
+					got := b.Observations()[0]
+					if got.Versions != test.versions || strings.Join(b.asked, " ") != test.asked {
+						t.Errorf("%d versions, %s, asked %v", got.Versions, got.Status, b.asked)
+					}
+					if e == nil && got.Status != "entered-in-error" {
+						t.Errorf("%s", got.Status)
+					}
+				})
+			})
+		}
+	}
+}
+
+// An entity tag is the version of what was read; without one an update names none.
+func TestUpdateNamesTheVersion(t *testing.T) {
+	const with = `{"resourceType":"Observation","id":"obs-7","meta":{"versionId":"3"},"status":"final"}`
+	const without = `{"resourceType":"Observation","id":"obs-7","status":"final"}`
+	for name, test := range map[string]struct {
+		body, tag, want string
+	}{
+		"in the resource":         {with, "", `W/"3"`},
+		"in both":                 {with, `W/"3"`, `W/"3"`},
+		"as a proxy marks it":     {with, `W/"3--gzip"`, `W/"3"`},
+		"in the header":           {without, `W/"17"`, `W/"17"`},
+		"strong":                  {without, `"17"`, `"17"`},
+		"none":                    {without, "", ""},
+		"not one":                 {without, `17`, ""},
+		"of several":              {without, `"1", "2"`, ""},
+		"no version but a page's": {`<html>`, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fake := &fakeEMR{replies: map[string][]reply{
+				"GET": {{status: 200, body: test.body, header: map[string]string{"ETag": test.tag}}}, "PUT": {{status: 200}},
+			}}
+			if _, err := newClient(t, fake).UpdateObservation(t.Context(), copyID, []byte(corrected), requestID, false); err != nil {
+				t.Fatal(err)
+			}
+			put := fake.requests("fhir")[1]
+			if got := put.header.Get("If-Match"); put.method != http.MethodPut || got != test.want || len(put.header["If-Match"]) > 1 {
+				t.Errorf("%s with %q, want %q", put.method, got, test.want)
+			}
+		})
+	}
+}
+
+// A 412 that names no version we sent is a refusal like others, and not a reason to read again.
+func TestUpdateRefusedWithoutVersion(t *testing.T) {
+	fake := &fakeEMR{replies: map[string][]reply{"GET": {{status: 403}}, "PUT": {{status: 412}}}}
+	_, err := newClient(t, fake).UpdateObservation(t.Context(), copyID, []byte(corrected), requestID, false)
+	if e := asError(t, err); e == nil || e.Code != emr.CodeInvalidResource || e.Message != "Invalid FHIR resource (412)" || len(fake.requests("fhir")) != 2 {
+		t.Errorf("%+v", e)
+	}
+}
+
+// What an EMR says that does not let its copy be corrected. Source: docs/decisions/transmissions.md, "Delivery failure texts".
+func TestUpdateRefused(t *testing.T) {
+	for _, test := range []struct {
+		reply         reply
+		code, message string
+	}{
+		{reply{status: 403, body: outcome("forbidden")}, emr.CodeUpdateRefused, "Update refused by EMR (403: insufficient scope)"},
+		{reply{status: 405}, emr.CodeUpdateRefused, "Update refused by EMR (405)"},
+		{reply{status: 405, body: outcome("not-supported")}, emr.CodeUpdateRefused, "Update refused by EMR: not-supported"},
+		{reply{status: 501}, emr.CodeUpdateRefused, "Update refused by EMR (501)"},
+		{reply{status: 422, body: outcome("business-rule", "Ada Lovelace")}, emr.CodeUpdateRefused, "Update refused by EMR: business-rule"},
+		{reply{status: 422, body: outcome("deleted")}, emr.CodePatientNotFound, "Patient deleted in EMR"},
+		{reply{status: 422, body: outcome("not-found")}, emr.CodePatientNotFound, "Patient not found in EMR"},
+		{reply{status: 404, body: outcome("not-found")}, emr.CodeInvalidResource, "Observation not found in EMR"},
+		{reply{status: 400, body: outcome("structure")}, emr.CodeInvalidResource, "Invalid FHIR resource: structure"},
+		{reply{status: 401}, emr.CodeAuth, "EMR authorization failed (401)"},
+		{reply{status: 500}, emr.CodeUnavailable, "EMR unavailable (500)"},
+	} {
+		fake := &fakeEMR{replies: map[string][]reply{"GET": {{status: 200, body: `{"meta":{"versionId":"1"}}`}}, "PUT": {test.reply}}}
+		_, err := newClient(t, fake).UpdateObservation(t.Context(), copyID, []byte(corrected), requestID, false)
+		e := asError(t, err)
+		if e == nil || e.Code != test.code || e.Message != test.message || e.Ambiguous != (test.reply.status == 500) {
+			t.Errorf("%d: %+v", test.reply.status, e)
+			continue
+		}
+		if last := e.Attempts[len(e.Attempts)-1]; last.Status != test.reply.status || last.Code != test.code {
+			t.Errorf("%d: attempt %+v", test.reply.status, last)
+		}
+		if refused := test.code == emr.CodeUpdateRefused; refused && (e.Line() || len(fake.requests("fhir")) != 2) {
+			t.Errorf("%d: the line's fault, or tried again", test.reply.status)
+		}
+	}
+}
+
+// Whether the EMR's copy says what was sent can be asked without changing anything.
+func TestHasObservation(t *testing.T) {
+	for name, test := range map[string]struct {
+		reply            reply
+		has, known, fail bool
+	}{
+		"as sent":       {reply: reply{status: 200, body: corrected}, has: true, known: true},
+		"not as sent":   {reply: reply{status: 200, body: `{"resourceType":"Observation","status":"final"}`}, known: true},
+		"deleted":       {reply: reply{status: 410}, has: true, known: true},
+		"forbidden":     {reply: reply{status: 403}},
+		"not there":     {reply: reply{status: 404}},
+		"in trouble":    {reply: reply{status: 503}, fail: true},
+		"no connection": {reply: reply{err: http.ErrServerClosed}, fail: true},
+	} {
+		fake := &fakeEMR{replies: map[string][]reply{"GET": {test.reply}}}
+		has, known, err := newClient(t, fake).HasObservation(t.Context(), copyID, []byte(corrected))
+		if has != test.has || known != test.known || (err != nil) != test.fail || len(fake.requests("fhir")) != 1 {
+			t.Errorf("%s: %v %v %v", name, has, known, err)
+		}
+	}
+}
+
+// A read that fails is tried again like a send, and takes its waits from the same three.
+func TestUpdateReadsAgain(t *testing.T) {
+	for failures := range 4 {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBubble(t)
+			client := b.client(t)
+			id := b.stored(t, client)
+			for n := range failures {
+				b.wrong = append(b.wrong, n)
+			}
+			b.how = troubles["500, not done"]
+			began := time.Now()
+			_, err := client.UpdateObservation(emr.OneDelivery(t.Context()), id, withdrawnCopy(id), requestID, true)
+			want := []time.Duration{0, time.Second, 3 * time.Second, 7 * time.Second}[failures]
+			if took := time.Since(began); err != nil || took != want {
+				t.Errorf("%d failures: %v after %s", failures, err, took)
+			}
+		})
+	}
+}

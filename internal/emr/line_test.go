@@ -1,0 +1,53 @@
+package emr_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/emr"
+)
+
+// Whose fault an end is: the line's, or that of the record that was sent.
+func TestLine(t *testing.T) {
+	signIn := func(tokens ...reply) *fakeEMR { return &fakeEMR{tokens: tokens} }
+	for name, test := range map[string]struct {
+		fake *fakeEMR
+		line bool
+	}{
+		"no connection":          {posts(reply{err: errors.New("refused")}), true},
+		"no answer in time":      {posts(reply{hang: true}), true},
+		"500":                    {posts(reply{status: 500}), true},
+		"503":                    {posts(reply{status: 503}), true},
+		"a proxy's page":         {posts(reply{status: 200, body: "<html>"}), true},
+		"a redirect":             {posts(reply{status: 302}), true},
+		"token refused twice":    {posts(reply{status: 401}), true},
+		"408":                    {posts(reply{status: 408}), true},
+		"429":                    {posts(reply{status: 429}), true},
+		"scope missing":          {posts(reply{status: 403}), false},
+		"400":                    {posts(reply{status: 400}), false},
+		"404":                    {posts(reply{status: 404}), false},
+		"405":                    {posts(reply{status: 405}), false},
+		"412":                    {posts(reply{status: 412}), false},
+		"422":                    {posts(reply{status: 422}), false},
+		"client not known":       {signIn(reply{status: 400, body: `{"error":"invalid_client"}`}), true},
+		"sign-in forbidden":      {signIn(reply{status: 403}), true},
+		"no such token endpoint": {signIn(reply{status: 404}), true},
+		"sign-in in trouble":     {signIn(reply{status: 500}), true},
+		"sign-in throttled":      {signIn(reply{status: 429}), true},
+		"sign-in without answer": {signIn(reply{err: errors.New("refused")}), true},
+		"no token in the answer": {signIn(reply{status: 200, body: "<html>"}), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, e := deliver(t, newClient(t, test.fake, func(o *emr.Options) { o.Timeout = 50 * time.Millisecond }))
+			if e == nil || e.Line() != test.line {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
+	for _, e := range []emr.Error{{Code: emr.CodeNotConfigured}, {Code: emr.CodePatientNotFound}, {Code: emr.CodeInvalidResource}} {
+		if e.Line() {
+			t.Errorf("%s is taken for the line's", e.Code)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package sandbox
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"time"
+)
+
+// searchCache answers a search with what the same search found a short time ago, as HAPI FHIR does for a minute.
+// Source: HAPI FHIR documentation, "Search Result Caching".
+type searchCache struct {
+	keeps    time.Duration
+	stubborn bool // answers from the cache even those who ask for no such answer
+	now      func() time.Time
+
+	mu   sync.Mutex
+	kept map[string]keptAnswer
+}
+
+type keptAnswer struct {
+	at     time.Time
+	answer *httptest.ResponseRecorder
+}
+
+// around puts the cache in front of a search.
+func (c *searchCache) around(next http.HandlerFunc) http.HandlerFunc {
+	if c.keeps <= 0 {
+		return next
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		fresh := !c.stubborn && strings.Contains(r.Header.Get("Cache-Control"), "no-cache")
+		c.mu.Lock()
+		kept, known := c.kept[r.URL.RawQuery]
+		c.mu.Unlock()
+		if fresh || !known || c.now().Sub(kept.at) >= c.keeps {
+			kept = keptAnswer{c.now(), httptest.NewRecorder()}
+			next(kept.answer, r)
+			c.mu.Lock()
+			c.kept[r.URL.RawQuery] = kept
+			c.mu.Unlock()
+		} else {
+			w.Header().Set("X-Cache", "HIT")
+		}
+		w.Header().Set("Content-Type", kept.answer.Header().Get("Content-Type"))
+		w.WriteHeader(kept.answer.Code)
+		_, _ = w.Write(kept.answer.Body.Bytes()) // the caller has hung up; there is nobody left to tell
+	}
+}
