@@ -38,6 +38,8 @@ type Error struct {
 	Message string
 	// Issues are the issue codes of the EMR's OperationOutcome, from FHIR's own list.
 	Issues []string
+	// SignIn says that there was no token to send the request with.
+	SignIn bool
 	// OAuthError is the token endpoint's error code, from RFC 6749's own list.
 	OAuthError string
 	// Diagnostics are the EMR's own words; they may name the patient.

@@ -163,6 +163,7 @@ func (r *run) exchange(ctx context.Context) (answer, *Error) {
 func (r *run) signedExchange(ctx context.Context) (answer, *Error) {
 	token, e := r.bearer.token(ctx)
 	if e != nil {
+		e.SignIn = true
 		return answer{}, e
 	}
 	var got answer
