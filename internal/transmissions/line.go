@@ -1,6 +1,7 @@
 package transmissions
 
 import (
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -140,18 +141,21 @@ func (l *line) wait(hold time.Duration, now time.Time) {
 }
 
 // probed says how a probe of the line that was down ended: then one record goes ahead, also after many in vain.
-func (l *line) probed(ok bool, now time.Time) (try bool) {
+func (l *line) probed(err error, now time.Time) (try bool) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
+	why, _ := errors.AsType[*emr.Error](err)
 	switch {
 	case l.state != lineDown:
 		return false
-	case ok:
+	case err == nil:
 		l.state, l.back, l.missed = lineBack, now, 0
 		return false
 	}
 	l.missed++
-	l.wait(0, now)
+	if why != nil {
+		l.fall(why, now)
+	}
 	return l.missed%probesPerTry == 0
 }
 

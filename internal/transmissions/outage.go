@@ -76,7 +76,7 @@ func (w *Worker) attend(ctx context.Context, app core.App) time.Duration {
 	if wait := w.line.untilProbe(w.Clock()); wait > 0 || !w.line.isDown() {
 		return wait
 	}
-	try := w.line.probed(w.lookAt(w.Clock()) == nil, w.Clock())
+	try := w.line.probed(w.lookAt(w.Clock()), w.Clock())
 	if ctx.Err() == nil {
 		w.report(w.tellOfOutage(app), "outage not told")
 	}
