@@ -47,3 +47,11 @@ func StalledTransmissions(app core.App) (count int, since time.Time, err error) 
 		MIN(last_attempted_at), '') FROM transmissions WHERE `+stalled).Row(&count, &first)
 	return count, ParseInstant(first), wrap(err, "count stalled transmissions")
 }
+
+// Unpaired is what follows a prefix in the last announcement with that prefix, unless another has the same behind the other prefix; "" for none.
+func Unpaired(app core.App, prefix, other string) (rest string, err error) {
+	return queryValue[string](app, "find announcement", `SELECT COALESCE((SELECT substr(key, length({:prefix}) + 1) FROM announcements n
+		WHERE key >= {:prefix} AND key < {:prefix} || '~' AND key = (SELECT MAX(key) FROM announcements WHERE key >= {:prefix} AND key < {:prefix} || '~')
+			AND NOT EXISTS (SELECT 1 FROM announcements WHERE key = {:other} || substr(n.key, length({:prefix}) + 1))), '')`,
+		dbx.Params{"prefix": prefix, "other": other})
+}

@@ -18,6 +18,8 @@ const (
 	longestHold = 15 * time.Minute
 	// fewSay is how many records must fail, with none that passes, for their failures to be the line's though the EMR answers a probe.
 	fewSay = 3
+	// mostDoublings bounds how often the wait doubles while the EMR answers probes and takes no record.
+	mostDoublings = 2
 	// probesPerTry is how many probes may fail before a record is tried all the same: an EMR may take readings and not say what it can do.
 	probesPerTry = 60
 	// triesPerTurn is how many tries may fail before another record than the first gets a turn.
@@ -111,14 +113,24 @@ func (l *line) untilProbe(now time.Time) time.Duration {
 	return max(0, l.next.Sub(now))
 }
 
-// resume takes the line for down since a time, because an earlier process left records that wait for it. The next look is at once.
-func (l *line) resume(since, now time.Time) {
+// resume takes the line for down when an earlier process left records that wait for it, and looks at once; otherwise for up.
+func (l *line) resume(stalled bool, now time.Time) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	l.ordered = true
-	if !since.IsZero() && l.state == lineUp {
-		l.state, l.since, l.fell, l.next, l.because = lineDown, since, now, now, "EMR unavailable"
+	switch {
+	case stalled && l.state == lineUp:
+		l.state, l.fell, l.next, l.because = lineDown, now, now, "EMR unavailable"
+	case !stalled && !l.since.IsZero():
+		l.back = now
 	}
+}
+
+// begin says since when the outage lasts.
+func (l *line) begin(since time.Time) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	l.since = since
 }
 
 // fall takes the line for down. hold is how long the EMR asks to be left alone.
@@ -218,6 +230,9 @@ func (l *line) blame(c Claimed, try, held bool, now time.Time) verdict {
 	l.faults[c.ID] = now
 	if try {
 		l.turns[c.PatientID] = true
+		if again := now.Add(l.every << min(l.tries, mostDoublings)); again.After(l.next) {
+			l.next = again
+		}
 		l.tries++
 	}
 	return verdict{line: true, held: held}

@@ -62,13 +62,22 @@ func (w *Worker) lookAt(after time.Time) error {
 	}
 }
 
-// resume begins where an earlier process ended: what waits for the line says since when.
+// What an outage and its end are announced under, each once whoever runs.
+const outageKey, backKey = "emr outage/", "emr back/"
+
+// resume begins where an earlier process ended: what waits for the line says that it is down, and an outage that people were told of is not over
+// until they are told that, too.
 func (w *Worker) resume(app core.App) {
-	_, since, err := collections.StalledTransmissions(app)
-	if err != nil {
-		w.Log.Error("outage not taken up", slog.Any("error", err))
+	stalled, since, err := collections.StalledTransmissions(app)
+	w.report(err, "outage not taken up")
+	at, err := collections.Unpaired(app, outageKey, backKey)
+	w.report(err, "outage not taken up")
+	if told := collections.ParseInstant(at); !told.IsZero() {
+		w.line.tell(told)
+	} else if stalled > 0 {
+		w.line.begin(since)
 	}
-	w.line.resume(since, w.Clock())
+	w.line.resume(stalled > 0, w.Clock())
 }
 
 // attend probes the line while it is down, and says how long to leave it alone; 0 when something may be sent.
@@ -77,12 +86,12 @@ func (w *Worker) attend(ctx context.Context, app core.App) time.Duration {
 		return wait
 	}
 	try := w.line.probed(w.lookAt(w.Clock()), w.Clock())
-	if ctx.Err() == nil {
-		w.report(w.tellOfOutage(app), "outage not told")
-	}
 	if try {
 		_, err := w.round(ctx, app, 1, tested)
 		w.report(err, "nothing tried")
+	}
+	if ctx.Err() == nil {
+		w.report(w.tellOfOutage(app), "outage not told")
 	}
 	return w.line.untilProbe(w.Clock())
 }
@@ -110,7 +119,7 @@ func (w *Worker) tellOfOutage(app core.App) error {
 	waiting, err := collections.DueTransmissions(app, now)
 	if err == nil {
 		err = notifications.Announce(app, notifications.Announcement{
-			Kind: notifications.EMROutage, Severity: "warning", Key: "emr outage/" + collections.Instant(since),
+			Kind: notifications.EMROutage, Severity: "warning", Key: outageKey + collections.Instant(since),
 			Body: fmt.Sprintf("The EMR has taken nothing since %s: %s. %d deliveries wait; they are sent by themselves once it is back.",
 				inWords(since), o.because, waiting),
 		}, now)
@@ -126,11 +135,11 @@ func (w *Worker) settle(app core.App) error {
 	o, ok := w.line.current()
 	if ok && !o.back.IsZero() && o.back.Sub(o.since) >= tellAfter {
 		delivered, _, _, err := collections.TransmissionsSince(app, o.since)
-		if err != nil {
+		if err != nil || delivered == 0 { // whether it is back nobody knows as yet
 			return err
 		}
 		err = notifications.Announce(app, notifications.Announcement{
-			Kind: notifications.EMROutage, Severity: "success", Key: "emr back/" + collections.Instant(o.since),
+			Kind: notifications.EMROutage, Severity: "success", Key: backKey + collections.Instant(o.since),
 			Body: fmt.Sprintf("The EMR, which took nothing from %s to %s, is back. %d deliveries were made since; nothing waits any more.",
 				inWords(o.since), inWords(o.back), delivered),
 		}, w.Clock())

@@ -159,11 +159,10 @@ func (w *Worker) step(ctx context.Context, app core.App) <-chan time.Time {
 		}
 		return nil // the sweep tries again
 	case w.line.isDown():
+		w.report(w.tellOfOutage(app), "outage not told")
 		return time.After(max(w.line.untilProbe(w.Clock()), time.Millisecond))
 	case w.line.inOrder() && ended == 0:
-		if err := w.settle(app); err != nil {
-			w.Log.Error("end of an outage not told", slog.Any("error", err))
-		}
+		w.report(w.settle(app), "end of an outage not told")
 	case w.line.inOrder(), ended >= roundSize:
 		w.Wake()
 	}
