@@ -52,7 +52,7 @@ func (s *Service) serveMetrics(ctx context.Context) error {
 	if s.settings.MetricsAddr == "" {
 		return nil
 	}
-	err := s.metrics.Watch(metrics.Sources{App: s.app, Clock: s.now, Waiting: s.writer.QueueDepth, Health: s.monitor.Latest, Connections: s.gate.Counts, Log: s.log})
+	err := s.metrics.Watch(metrics.Sources{App: s.app, Clock: s.now, Waiting: s.writer.QueueDepth, Health: s.monitor.Latest, Outage: s.worker.Outage, Connections: s.gate.Counts, Log: s.log})
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/mail"
@@ -193,6 +194,9 @@ func (s *Service) probes() dashboard.Probes {
 	}
 	if s.emr.Configured() {
 		probes.EMR = func(ctx context.Context) error {
+			if _, down := s.worker.Outage(); down { // it is probed already
+				return errors.New("the EMR is down")
+			}
 			_, err := s.emr.Metadata(ctx)
 			return err
 		}

@@ -136,7 +136,8 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 		return nil, err
 	}
 	s.worker = transmissions.NewWorker(transmissions.Options{
-		EMR: s.emr, Schedule: settings.EMR.RetryDelays, Load: s.readings.LoadFHIR, HeartRate: settings.FHIR.SendHeartRate,
+		EMR: s.emr, ProbeInterval: settings.EMR.ProbeInterval, Schedule: settings.EMR.RetryDelays,
+		Load: s.readings.LoadFHIR, HeartRate: settings.FHIR.SendHeartRate,
 		LoadMean: summaries.NewReader(settings.PracticeLocation).LoadMean,
 		Clock:    s.now, Log: log, Finished: func(result transmissions.Result) {
 			s.metrics.Delivered(result, s.now())

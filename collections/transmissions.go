@@ -86,10 +86,14 @@ type ClaimedTransmission struct {
 	// EMRID and SentHash tell of what the EMR has; "" while that is not known.
 	EMRID    string `db:"emr_resource_id"`
 	SentHash string `db:"sent_hash"`
+	// WaitsForLine: what failed last was the line to the EMR.
+	WaitsForLine bool `db:"waits_for_line"`
+	// GivenUp: it had been given up when somebody asked for it.
+	GivenUp bool `db:"-"`
 }
 
 // claimed are the columns of a [ClaimedTransmission].
-const claimed = `id, observation, patient, attempt_count, claimed_at, ambiguous, created_at, form, period_from, period_to, corrections, emr_resource_id, sent_hash`
+const claimed = `id, observation, patient, attempt_count, claimed_at, ambiguous, created_at, form, period_from, period_to, corrections, emr_resource_id, sent_hash, waits_for_line`
 
 // ClaimTransmissions moves up to limit due transmissions to processing, oldest first, but those attempted since a time.
 func ClaimTransmissions(tx core.App, limit int, since, now time.Time) ([]ClaimedTransmission, error) {
@@ -110,10 +114,16 @@ func ClaimTransmissions(tx core.App, limit int, since, now time.Time) ([]Claimed
 
 // ClaimTransmissionOf moves the transmission of one observation to processing, due or not.
 func ClaimTransmissionOf(tx core.App, observationID string, now time.Time) (c ClaimedTransmission, err error) {
+	what := dbx.Params{"now": Instant(now), "observation": observationID}
+	var givenUp bool
+	if err := tx.NonconcurrentDB().NewQuery(`SELECT status = 'failed' AND next_retry_at = '' FROM transmissions WHERE observation = {:observation} AND form = ''`).
+		Bind(what).Row(&givenUp); err != nil {
+		return c, wrap(err, "claim transmission")
+	}
 	err = tx.NonconcurrentDB().NewQuery(`UPDATE transmissions SET status = 'processing', claimed_at = {:now}, updated_at = {:now}
 		WHERE observation = {:observation} AND form = '' AND status IN ('pending', 'failed')
-		RETURNING ` + claimed).
-		Bind(dbx.Params{"now": Instant(now), "observation": observationID}).One(&c)
+		RETURNING ` + claimed).Bind(what).One(&c)
+	c.GivenUp = givenUp
 	return c, wrap(err, "claim transmission")
 }
 
@@ -122,7 +132,7 @@ type FinishedTransmission struct {
 	Status, ErrorCode, ErrorMessage, Diagnostics string // the diagnostics sealed
 	NextRetryAt                                  time.Time
 	Attempts                                     int
-	Ambiguous                                    bool
+	Ambiguous, WaitsForLine                      bool
 	EMRID, SentHash                              string // "" keeps what is there
 }
 
@@ -133,14 +143,14 @@ func FinishTransmission(tx core.App, c ClaimedTransmission, s FinishedTransmissi
 	err = tx.NonconcurrentDB().NewQuery(`UPDATE transmissions
 		SET status = CASE WHEN {:status} = 'transmitted' AND corrections != {:followed} THEN 'pending' ELSE {:status} END, error_code = {:code},
 			error_message = {:message}, diagnostics = {:diagnostics}, next_retry_at = {:next}, attempt_count = {:attempts},
-			ambiguous = {:ambiguous}, claimed_at = '', updated_at = {:now}, last_attempted_at = {:started},
+			ambiguous = {:ambiguous}, waits_for_line = {:line}, claimed_at = '', updated_at = {:now}, last_attempted_at = {:started},
 			first_attempted_at = CASE WHEN first_attempted_at = '' THEN {:started} ELSE first_attempted_at END,
 			emr_resource_id = CASE WHEN {:emr} = '' THEN emr_resource_id ELSE {:emr} END,
 			sent_hash = CASE WHEN {:hash} = '' THEN sent_hash ELSE {:hash} END
 		WHERE id = {:id} AND status = 'processing' AND claimed_at = {:claimed}
 		RETURNING status`).Bind(dbx.Params{
 		"id": c.ID, "claimed": c.ClaimedAt, "followed": c.Corrections, "status": s.Status, "code": s.ErrorCode, "message": s.ErrorMessage, "diagnostics": s.Diagnostics,
-		"next": Instant(s.NextRetryAt), "attempts": s.Attempts, "ambiguous": s.Ambiguous, "now": Instant(now), "started": Instant(startedAt),
+		"next": Instant(s.NextRetryAt), "attempts": s.Attempts, "ambiguous": s.Ambiguous, "line": s.WaitsForLine, "now": Instant(now), "started": Instant(startedAt),
 		"emr": s.EMRID, "hash": s.SentHash,
 	}).Row(&status)
 	if Missing(err) {

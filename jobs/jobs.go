@@ -168,7 +168,7 @@ func sendDue(e Engines, ctx context.Context, app core.App) (counts, error) {
 	if err != nil {
 		return nil, err
 	}
-	round, err := e.Transmissions.SendDue(ctx, app, 0)
+	round, err := e.Transmissions.Sweep(ctx, app)
 	if err == nil {
 		err = transmissions.NoteSync(app, e.Clock.Now().UTC())
 	}

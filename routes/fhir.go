@@ -108,12 +108,13 @@ func (a *api) fhirStatus(c *web.Call) error {
 	return c.OK(view)
 }
 
-// emrConnection is what the health check last saw of the EMR.
+// emrConnection is what deliveries and the health check last saw of the EMR.
 func (a *api) emrConnection() string {
+	_, down := a.Transmissions.Outage()
 	switch {
 	case !a.Transmissions.EMR.Configured():
 		return "not_configured"
-	case a.Monitor.Latest().Services.EMR.Status == dashboard.Down:
+	case down, a.Monitor.Latest().Services.EMR.Status == dashboard.Down:
 		return "disconnected"
 	}
 	return "connected"

@@ -113,6 +113,7 @@ type EMR struct {
 	RateLimitPerSecond int             `env:"EMR_RATE_LIMIT_PER_SECOND" envDefault:"10" min:"0" max:"1000" doc:"all EMR calls; 0 = no pacing"`
 	RetryDelays        []time.Duration `env:"EMR_RETRY_DELAYS" envDefault:"5m,15m,45m,2h,6h" doc:"the five automatic retries"`
 	QuickRetryDelays   []time.Duration `env:"EMR_QUICK_RETRY_DELAYS" envDefault:"1s,2s,4s" doc:"at most three, inside one delivery"`
+	ProbeInterval      time.Duration   `env:"EMR_PROBE_INTERVAL" envDefault:"15s" min:"10ms" max:"1h" doc:"while the EMR is down: between two looks whether it is back"`
 	Timeout            time.Duration   `env:"EMR_TIMEOUT" envDefault:"30s" min:"1ms" max:"5m" doc:"one EMR call"`
 	SearchCache        time.Duration   `env:"EMR_SEARCH_CACHE" envDefault:"60s" min:"0s" max:"24h" doc:"how long the EMR may answer a search with what it found before; 0 = never"`
 	ExtraScopes        []string        `env:"EMR_EXTRA_SCOPES" envDefault:"openid fhirUser offline_access" is:"scope" doc:"asked for in the interactive flow besides the user/ scopes, space separated"`

@@ -169,6 +169,8 @@ type Sources struct {
 	// Waiting is how many readings wait for the writer.
 	Waiting func() int
 	Health  func() dashboard.Report
+	// Outage says since when the EMR is down; it may be nil.
+	Outage func() (since time.Time, down bool)
 	// Connections are the service's; it may be nil.
 	Connections func() sockets.Counts
 	Log         *slog.Logger
@@ -181,6 +183,7 @@ var (
 	depth  = describe("vigil_queue_depth", "What waits, by queue.", "queue")
 	oldest = describe("vigil_queue_oldest_age_seconds", "Age of what waits longest, by queue; 0 when nothing does.", "queue")
 	health = describe("vigil_service_health", "1 healthy, 0.5 degraded, 0 down, as the health endpoint says.", "service")
+	outage = describe("vigil_emr_outage_seconds", "Age of the outage of the EMR; 0 while it takes deliveries.")
 	unseen = describe("vigil_alerts_unacknowledged", "Alerts that nobody has acknowledged, by level.", "level")
 	open   = describe("vigil_connections_open", "Open connections.")
 	silent = describe("vigil_connections_waiting", "Open connections that wait for their clients.")
@@ -211,7 +214,7 @@ func (m *Metrics) Watch(s Sources) error {
 
 // Describe implements [prometheus.Collector].
 func (s state) Describe(out chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{depth, oldest, health, unseen, open, silent, turned, cut, waits, waited} {
+	for _, desc := range []*prometheus.Desc{depth, oldest, health, outage, unseen, open, silent, turned, cut, waits, waited} {
 		out <- desc
 	}
 }
@@ -242,6 +245,13 @@ func (s state) Collect(out chan<- prometheus.Metric) {
 		"background_worker": report.Services.BackgroundWorker.Status, "fhir_engine": report.Services.FHIREngine.Status,
 	} {
 		gauge(health, map[dashboard.Health]float64{dashboard.Healthy: 1, dashboard.Degraded: 0.5}[status], service)
+	}
+	if s.Outage != nil {
+		age := 0.0
+		if since, down := s.Outage(); down {
+			age = max(0, s.Clock().Sub(since).Seconds())
+		}
+		gauge(outage, age)
 	}
 	if s.Connections != nil {
 		counts := s.Connections()

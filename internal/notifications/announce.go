@@ -46,6 +46,7 @@ const (
 	DigestReady         Kind = "digest_ready"
 	ServiceTrouble      Kind = "service_trouble"   // system notice to administrators
 	DeliveryGivenUp     Kind = "delivery_given_up" // to the EMR; administrators and data monitors
+	EMROutage           Kind = "emr_outage"        // it lasts, or is over; administrators and data monitors
 	MeasureAgain        Kind = "measure_again"     // the patient, soon: an escalation waits for it
 )
 

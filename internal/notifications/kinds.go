@@ -78,6 +78,7 @@ var meanings = map[Kind]meaning{
 	BillingRunSkipped:   {Reminders, billingRun, "Billing run", roles(access.Admin, access.DataMonitor)},
 	AttestationNeeded:   {Reminders, attestation, "Time to confirm", roles(access.Admin, access.DataMonitor)},
 	DeliveryGivenUp:     {Alerts, SystemHealth, "Delivery to the EMR", roles(access.Admin, access.DataMonitor)},
+	EMROutage:           {Alerts, SystemHealth, "EMR outage", roles(access.Admin, access.DataMonitor)},
 	FollowUpDue:         {Reminders, followUp, "Follow-up", nobodyElse},
 	ReviewsPending:      {Reminders, pendingReviews, "Reviews", nobodyElse},
 	BillingTasksPending: {Reminders, billingTasks, "Billing tasks", nobodyElse},

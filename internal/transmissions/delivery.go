@@ -18,6 +18,9 @@ import (
 // taken up as stuck, and so does the end of the process: the next one takes it up at once.
 func (w *Worker) send(ctx context.Context, app core.App, c Claimed) (Result, error) {
 	d, err := w.deliver(ctx, app, c)
+	if err == nil {
+		d.verdict = w.judge(c, d)
+	}
 	if err == nil && d.err != nil && w.patience.Err() != nil {
 		err = errors.New("cut off while stopping")
 	}
@@ -37,6 +40,16 @@ type delivery struct {
 	withdrawn bool   // the reading was entered in error
 	never     bool   // nothing was sent, nor will be
 	unsent    bool   // it ended before anything was sent
+	asked     bool   // the EMR was asked something
+	verdict   verdict
+}
+
+// firstFailure is when the first request of a failed delivery had failed.
+func (d *delivery) firstFailure() time.Time {
+	if len(d.attempts) == 0 {
+		return d.startedAt
+	}
+	return d.startedAt.Add(d.attempts[0].Started + d.attempts[0].Took)
 }
 
 // deliver sends one observation, or has the EMR's copy follow it. After an ambiguous end it looks for it at the EMR first.
@@ -64,6 +77,7 @@ func (w *Worker) deliver(ctx context.Context, app core.App, c Claimed) (delivery
 	d.done.EMRID = c.EMRID
 	// It may be there though nobody knows its id: after an unknown end, or because the EMR did not say it.
 	if c.EMRID == "" && (c.Ambiguous || c.SentHash != "") {
+		d.asked = true
 		if d.done.EMRID, err = w.lookUp(ctx, c, rendered.id); err != nil {
 			d.unsent = true
 			return d, d.fail(err)
@@ -95,6 +109,7 @@ func (w *Worker) lookUp(ctx context.Context, c Claimed, id string) (emrID string
 }
 
 func (w *Worker) create(ctx context.Context, s sendable, d *delivery) error {
+	d.asked = true
 	created, err := w.EMR.CreateObservation(ctx, s.id, s.content, d.requestID)
 	if err != nil {
 		return err
@@ -113,6 +128,7 @@ func (w *Worker) update(ctx context.Context, c Claimed, s sendable, d *delivery)
 	if err != nil {
 		return &emr.Error{Code: emr.CodeInvalidResource, Message: "The observation has no FHIR form"}
 	}
+	d.asked = true
 	updated, err := w.EMR.UpdateObservation(ctx, d.done.EMRID, content, d.requestID, c.Ambiguous)
 	d.attempts = updated.Attempts
 	return err

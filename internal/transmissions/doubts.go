@@ -163,8 +163,8 @@ func noteCleared(tx core.App, d collections.DoubtfulTransmission, c collections.
 	return audit.Append(tx, entry, now)
 }
 
-// wait is how long a record waits, without taking a slot, until the EMR's search can be believed: when nothing was sent, and once after its
-// first unknown end. Source: docs/decisions/transmissions.md, "Look-ups and the EMR's search cache".
+// wait is how long a record waits until the EMR's search can be believed, and takes no further slot: when nothing was sent, and once after
+// its first unknown end. Source: docs/decisions/transmissions.md, "Look-ups and the EMR's search cache".
 func (d *delivery) wait(c Claimed) time.Duration {
 	if d.unsent || !c.Ambiguous {
 		return d.err.LookAgain

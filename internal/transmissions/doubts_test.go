@@ -299,8 +299,7 @@ func TestRunClearsDoubts(t *testing.T) {
 	}
 }
 
-// What may be there is not sent while the EMR's answer may be an old one: the record waits without a slot, and so does the first whose end is
-// unknown. One whose end was unknown before takes a slot, since it was sent.
+// What may be there is not sent while the EMR's answer may be an old one: the record waits and takes no slot for it.
 func TestWaitingForTheSearch(t *testing.T) {
 	outdated := func() *emr.Error {
 		return &emr.Error{Code: emr.CodeSearchOutdated, Message: "EMR search may be out of date", Ambiguous: true, LookAgain: time.Minute}
@@ -324,14 +323,14 @@ func TestWaitingForTheSearch(t *testing.T) {
 		c.clock.advance(after)
 	}
 	c.emr.refuse = func(string, int) *emr.Error { return unsure() }
-	wait("the first send", 0, time.Minute, "emr_unavailable")
+	wait("the first send", 1, time.Minute, "emr_unavailable")
 	c.emr.looking = outdated()
-	wait("a look", 0, time.Minute, "search_outdated")
-	wait("another look", 0, time.Minute, "search_outdated")
+	wait("a look", 1, time.Minute, "search_outdated")
+	wait("another look", 1, time.Minute, "search_outdated")
 	c.emr.looking = nil
-	wait("a send after that", 1, schedule[0], "emr_unavailable")
+	wait("a send after that", 2, schedule[1], "emr_unavailable")
 	c.emr.looking = outdated()
-	wait("a look again", 1, time.Minute, "search_outdated")
+	wait("a look again", 2, time.Minute, "search_outdated")
 	if n := c.emr.sends[c.reading]; n != 2 {
 		t.Errorf("sent %d times", n)
 	}
@@ -345,11 +344,11 @@ func TestShortTableWaitsForTheSearch(t *testing.T) {
 	c := newChanging(t)
 	c.worker.Schedule = transmissions.Schedule{1e9, 1e9, 1e9, 1e9, 1e9}
 	c.emr.refuse = func(string, int) *emr.Error { e := unavailable(); e.LookAgain = time.Minute; return e }
-	for n := range 6 {
+	for n := range 5 {
 		at := c.clock.now()
 		c.send(0)
 		check(t, c.app, collections.Transmissions, c.id, map[string]any{
-			"attempt_count": float64(n), "next_retry_at": collections.Instant(at.Add(time.Minute)),
+			"attempt_count": float64(n + 1), "next_retry_at": collections.Instant(at.Add(time.Minute)),
 		})
 		c.clock.advance(time.Minute)
 	}

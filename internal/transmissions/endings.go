@@ -79,6 +79,7 @@ func (w *Worker) move(tx core.App, trail *audit.Chain, e *ended, now time.Time) 
 		next, err := Fail(tx, c, Failure{
 			Code: d.err.Code, Message: d.err.Message, Diagnostics: d.err.Diagnostics.Reveal(),
 			Ambiguous: d.err.Ambiguous, RetryAfter: max(d.err.RetryAfter, d.err.LookAgain), CopyWrong: d.withdrawn, Wait: d.wait(c),
+			Line: d.verdict.line, Held: d.verdict.held,
 		}, w.Schedule, w.Spread(), d.startedAt, now)
 		if err != nil {
 			return err

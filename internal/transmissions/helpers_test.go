@@ -84,6 +84,8 @@ type fakeEMR struct {
 	looks   map[string]int
 	onSend  func(observationID string)
 	looking *emr.Error
+	away    *emr.Error // what a probe is answered; nil: it is there
+	probes  int
 	body    []byte
 	updates []emrUpdate
 	took    bool   // the copy says what was last put
@@ -130,6 +132,16 @@ func (f *fakeEMR) FindObservation(_ context.Context, observationID string) (stri
 	}
 	id, found := f.stored[observationID]
 	return id, found, nil
+}
+
+func (f *fakeEMR) Probe(context.Context) error {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	f.probes++
+	if f.away != nil {
+		return f.away
+	}
+	return nil
 }
 
 func (f *fakeEMR) LookUpObservation(ctx context.Context, observationID string) (string, bool, error) {

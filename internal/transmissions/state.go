@@ -35,8 +35,12 @@ type Claimed = collections.ClaimedTransmission
 // attempted since the given time are left for later, so that a round never sends anything twice, however short the
 // waits are. What is claimed is in processing when it returns.
 func Claim(app core.App, limit int, since, now time.Time) (claimed []Claimed, err error) {
+	return claimBy(app, now, func(tx core.App) ([]Claimed, error) { return collections.ClaimTransmissions(tx, limit, since, now) })
+}
+
+func claimBy(app core.App, now time.Time, take func(tx core.App) ([]Claimed, error)) (claimed []Claimed, err error) {
 	err = app.RunInTransaction(func(tx core.App) (err error) {
-		if claimed, err = collections.ClaimTransmissions(tx, limit, since, now); err != nil {
+		if claimed, err = take(tx); err != nil {
 			return err
 		}
 		prepared := collections.Prepared(tx)
@@ -87,6 +91,33 @@ type Failure struct {
 	CopyWrong bool
 	// Wait is set when only time has to pass before the EMR's answer can be believed: the record waits that long and takes no slot.
 	Wait time.Duration
+	// Line: the line to the EMR was at fault and not the record, which takes no slot; Held: it is sent as soon as the line is back.
+	Line, Held bool
+}
+
+// after is what a failure makes of the attempts of a record and when it is sent again; again is false when it is not. A fault of the line takes
+// no record further than its first slot, gives none up, and leaves what was given up as it was.
+// Source: docs/decisions/transmissions.md, "Whose fault a failure is".
+func (f Failure) after(c Claimed, schedule Schedule, spread float64, now time.Time) (attempts int, next time.Time, again bool) {
+	attempts = c.AttemptCount
+	switch {
+	case (f.Line || f.Wait > 0) && c.GivenUp:
+		return attempts, next, false
+	case f.Line, f.Wait > 0:
+		attempts = min(max(1, attempts), len(schedule))
+	default:
+		attempts++
+	}
+	if next, again = schedule.Next(attempts-1, now, spread); !again {
+		return c.AttemptCount, next, false
+	}
+	if f.Wait > 0 {
+		next = now.Add(f.Wait)
+	}
+	if asked := now.Add(f.RetryAfter); asked.After(next) {
+		next = asked
+	}
+	return attempts, next, true
 }
 
 // Fail moves a claimed transmission to failed. While a slot is left it takes one and sets the next retry, which it returns:
@@ -97,22 +128,15 @@ func Fail(tx core.App, c Claimed, f Failure, schedule Schedule, spread float64, 
 	if err != nil {
 		return next, fmt.Errorf("seal diagnostics: %w", err)
 	}
-	attempts := c.AttemptCount
-	next, again := schedule.Next(attempts, now, spread)
-	if again {
-		attempts++
-		if asked := now.Add(f.RetryAfter); asked.After(next) {
-			next = asked
-		}
-	}
-	if f.Wait > 0 {
-		attempts, next, again = c.AttemptCount, now.Add(f.Wait), true
-	}
+	attempts, next, again := f.after(c, schedule, spread, now)
 	_, err = storeEnd(tx, c, collections.FinishedTransmission{
 		Status: collections.FHIRFailed, ErrorCode: f.Code, ErrorMessage: f.Message, Diagnostics: diagnostics,
-		Attempts: attempts, NextRetryAt: next, Ambiguous: c.Ambiguous || f.Ambiguous,
+		Attempts: attempts, NextRetryAt: next, Ambiguous: c.Ambiguous || f.Ambiguous, WaitsForLine: f.Held,
 	}, startedAt, now)
-	if err == nil && f.CopyWrong && (!again || f.refused()) {
+	if err != nil || f.Line {
+		return next, err
+	}
+	if f.CopyWrong && (!again || f.refused()) {
 		err = tellOfWrongCopy(tx, c, now)
 	}
 	if err != nil || again {

@@ -47,12 +47,16 @@ type EMR interface {
 	LookUpObservation(ctx context.Context, observationID string) (emrID string, found bool, err error)
 	UpdateObservation(ctx context.Context, emrID string, resource []byte, requestID string, ambiguous bool) (emr.Created, error)
 	HasObservation(ctx context.Context, emrID string, resource []byte) (has, known bool, err error)
+	// Probe reports whether the EMR can be reached.
+	Probe(ctx context.Context) error
 }
 
 // Options of a worker.
 type Options struct {
 	EMR      EMR
 	Schedule Schedule
+	// ProbeInterval lies between two looks at an EMR that is down, give or take a fifth.
+	ProbeInterval time.Duration
 	// Load reads the observation behind a transmission.
 	Load func(app core.App, observationID string) (fhir.Stored, error)
 	// LoadMean reads the mean blood pressure of a patient from one date to another; nil where means are never sent.
@@ -90,7 +94,9 @@ type Worker struct {
 	rendering chan struct{} // held by those who read the database
 	asked     chan Claimed  // claimed for a person; see Transmit
 	endings   *groupcommit.Group[endedDelivery, Result]
-	// own are the claims under way here: slow they may be, lost they are not.
+	line      *line
+	ordering  sync.Mutex // held by whoever chooses what goes next in order
+	// own are the claims under way here and their patients: slow they may be, lost they are not.
 	own      sync.Map
 	claiming sync.RWMutex // held from a claim until it is known as our own
 	since    atomic.Int64 // Unix seconds of the start of Run, 0 while it does not run
@@ -106,7 +112,7 @@ func NewWorker(o Options) *Worker {
 	}
 	w := &Worker{
 		Options: o, Signal: wake.New(), slots: semaphore.NewWeighted(senders), asked: make(chan Claimed, mostAsked),
-		rendering: make(chan struct{}, renderers),
+		rendering: make(chan struct{}, renderers), line: newLine(o.ProbeInterval, o.Spread, o.Log),
 	}
 	w.endings = groupcommit.New(groupcommit.Options[endedDelivery, Result]{Store: w.store, After: w.tell, Log: o.Log})
 	w.patience, w.giveUp = context.WithCancel(context.Background()) //nolint:gosec // Run calls giveUp when it ends
@@ -119,6 +125,7 @@ func (w *Worker) Run(ctx context.Context, app core.App) {
 	if err := w.recover(app); err != nil {
 		w.Log.Error("transmissions not recovered", slog.Any("error", err))
 	}
+	w.resume(app)
 	context.AfterFunc(ctx, func() { time.AfterFunc(stopPatience, w.giveUp) })
 	w.since.Store(w.Clock().Unix())
 	defer w.since.Store(0)
@@ -137,19 +144,31 @@ func (w *Worker) Run(ctx context.Context, app core.App) {
 		if !w.EMR.Configured() {
 			continue // each reading wakes us: nothing is even counted
 		}
-		round, err := w.SendDue(ctx, app, roundSize)
-		if err != nil {
-			if ctx.Err() == nil {
-				w.Log.Error("transmissions not sent", slog.Any("error", err))
-			}
-			retry = nil // the sweep tries again
-			continue
-		}
-		if round.Succeeded+round.Failed >= roundSize {
-			w.Wake()
-		}
-		retry = w.nextRetry(app)
+		retry = w.step(ctx, app)
 	}
+}
+
+// step does what is to be done now, and returns what fires when there is more; nil when only a wake or the sweep can tell.
+func (w *Worker) step(ctx context.Context, app core.App) <-chan time.Time {
+	if wait := w.attend(ctx, app); wait > 0 {
+		return time.After(wait)
+	}
+	round, err := w.round(ctx, app, roundSize, woken)
+	switch ended := round.Succeeded + round.Failed; {
+	case err != nil:
+		if ctx.Err() == nil {
+			w.Log.Error("transmissions not sent", slog.Any("error", err))
+		}
+		return nil // the sweep tries again
+	case w.line.isDown():
+		w.report(w.tellOfOutage(app), "outage not told")
+		return time.After(max(w.line.untilProbe(w.Clock()), time.Millisecond))
+	case w.line.inOrder() && ended == 0:
+		w.report(w.settle(app), "end of an outage not told")
+	case w.line.inOrder(), ended >= roundSize:
+		w.Wake()
+	}
+	return w.nextRetry(app)
 }
 
 // nextRetry fires when the next retry falls due; never when there is none, or when it cannot be told, which the sweep makes up for.
@@ -181,23 +200,46 @@ type Round struct {
 	Skipped int
 }
 
-// SendDue delivers what is due, oldest first, at most limit records (0: all). Each is sent at most once per call.
+// SendDue delivers what is due, oldest first, at most limit records (0: all), because a person asked for it. Each is sent at most once per
+// call. While the line is down one is tried, and the rest is skipped if that shows that it still is.
 // When ctx ends, what is under way is finished and the rest stays due.
 func (w *Worker) SendDue(ctx context.Context, app core.App, limit int) (Round, error) {
-	began := w.Clock()
-	if !w.EMR.Configured() {
-		due, err := collections.DueTransmissions(app, began)
-		return Round{Skipped: due}, err
+	return w.counted(ctx, app, limit, asked)
+}
+
+// Sweep is SendDue for the clock, which tries nothing while the line is down.
+func (w *Worker) Sweep(ctx context.Context, app core.App) (Round, error) {
+	return w.counted(ctx, app, 0, woken)
+}
+
+// counted sends a round and counts what it skipped.
+func (w *Worker) counted(ctx context.Context, app core.App, limit int, how manner) (round Round, err error) {
+	configured := w.EMR.Configured()
+	if configured {
+		round, err = w.round(ctx, app, limit, how)
 	}
+	if err == nil && (!configured || w.line.isDown()) {
+		round.Skipped, err = collections.DueTransmissions(app, w.Clock())
+	}
+	return round, err
+}
+
+func (w *Worker) round(ctx context.Context, app core.App, limit int, how manner) (Round, error) {
 	if err := w.failStuck(app); err != nil {
 		return Round{}, err
 	}
 	var (
 		group sync.WaitGroup
 		tally tally
+		s     = sequence{manner: how, began: w.Clock()}
+		ended = make(chan struct{}, 1)
 	)
-	for taken := 0; ctx.Err() == nil && !tally.broken(); {
-		most := senders
+	for taken, tried := 0, false; ctx.Err() == nil && !tally.broken(); {
+		select { // whose fault a failure is must be known before more is sent
+		case <-w.line.looking():
+		case <-ctx.Done():
+		}
+		most := w.line.room(how != woken && !tried)
 		if limit > 0 {
 			most = min(most, limit-taken)
 		}
@@ -205,17 +247,31 @@ func (w *Worker) SendDue(ctx context.Context, app core.App, limit int) (Round, e
 		if free == 0 {
 			break
 		}
-		claimed, err := w.claim(func() ([]Claimed, error) { return Claim(app, free, began, w.Clock()) })
+		alone := !w.line.proven()
+		claimed, busy, err := w.next(app, &s, free)
 		w.slots.Release(int64(free - len(claimed)))
 		if err != nil {
 			tally.add(Result{}, err)
+		}
+		if busy {
+			pause(ctx, ended)
+			continue
 		}
 		if len(claimed) == 0 {
 			break
 		}
 		taken += len(claimed)
 		for _, c := range claimed {
-			w.start(ctx, app, c, &group, tally.add)
+			w.start(ctx, app, c, &group, func(s Result, err error) {
+				tally.add(s, err)
+				select {
+				case ended <- struct{}{}:
+				default:
+				}
+			})
+		}
+		if tried = tried || alone; alone {
+			group.Wait()
 		}
 	}
 	group.Wait()
@@ -228,7 +284,7 @@ func (w *Worker) claim(take func() ([]Claimed, error)) ([]Claimed, error) {
 	defer w.claiming.RUnlock()
 	claimed, err := take()
 	for _, c := range claimed {
-		w.own.Store(c.ID, nil)
+		w.own.Store(c.ID, c.PatientID)
 	}
 	return claimed, err
 }
