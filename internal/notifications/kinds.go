@@ -78,7 +78,7 @@ var meanings = map[Kind]meaning{
 	BillingRunSkipped:   {Reminders, billingRun, "Billing run", roles(access.Admin, access.DataMonitor)},
 	AttestationNeeded:   {Reminders, attestation, "Time to confirm", roles(access.Admin, access.DataMonitor)},
 	DeliveryGivenUp:     {Alerts, SystemHealth, "Delivery to the EMR", roles(access.Admin, access.DataMonitor)},
-	FollowUpDue:         {Reminders, followUp, "Follow-up", nobodyElse},
+	FollowUpDue:         {Reminders, followUp, "Follow-up", recipients.followers},
 	ReviewsPending:      {Reminders, pendingReviews, "Reviews", nobodyElse},
 	BillingTasksPending: {Reminders, billingTasks, "Billing tasks", nobodyElse},
 	MeasureAgain:        {Reminders, measureAgain, "Measure again", recipients.patient},
