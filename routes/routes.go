@@ -117,6 +117,10 @@ var table = slices.Concat([]route{
 	{http.MethodPost, "/emr/test/connection/", access.TestEMR, limits.User, (*api).testEMRConnection},
 	{http.MethodGet, "/emr/patients/", access.SearchEMRPatients, limits.User, (*api).searchEMRPatients},
 
+	// unlinked.go
+	{http.MethodGet, "/emr/unlinked-patients/", access.SearchEMRPatients, limits.User, (*api).listUnlinkedPatients},
+	{http.MethodPost, "/emr/unlinked-patients/{id}/link/", access.ImportPatients, limits.User, ofPatient((*api).linkPatient)},
+
 	// vital_config.go
 	{http.MethodGet, "/patients/{id}/vital-config/", access.ReadThresholds, limits.User, ofPatient((*api).readThresholds)},
 	{http.MethodPut, "/patients/{id}/vital-config/", access.UpdateThresholds, limits.User, ofPatient((*api).updateThresholds)},

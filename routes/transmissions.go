@@ -29,6 +29,7 @@ type transmissionView struct {
 	LastAttemptedAt  *string `json:"last_attempted_at"`
 	NextRetryAt      *string `json:"next_retry_at"`
 	CreatedAt        string  `json:"created_at"`
+	WaitsFor         *string `json:"waits_for"`
 }
 
 func viewTransmission(t *collections.Transmission, names map[string]patients.Name) transmissionView {
@@ -37,6 +38,7 @@ func viewTransmission(t *collections.Transmission, names map[string]patients.Nam
 		ObservationType: t.ObservationType(), Form: cmp.Or(t.Form(), "reading"), Status: t.Status(), ErrorMessage: orNull(t.ErrorMessage()), ErrorCode: orNull(t.ErrorCode()),
 		AttemptCount: t.AttemptCount(), MaxAttempts: transmissions.MaxAttempts, FirstAttemptedAt: instantOrNull(t.FirstAttemptedAt()),
 		LastAttemptedAt: instantOrNull(t.LastAttemptedAt()), NextRetryAt: instantOrNull(t.NextRetryAt()), CreatedAt: input.FormatInstant(t.CreatedAt()),
+		WaitsFor: orNull(t.WaitsFor()),
 	}
 }
 
