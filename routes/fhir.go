@@ -74,10 +74,11 @@ type fhirStatusView struct {
 }
 
 type fhirQueueView struct {
+	fhirPeopleView
+
 	Pending             int `json:"pending"`
 	Processing          int `json:"processing"`
 	FailedAwaitingRetry int `json:"failed_awaiting_retry"`
-	Unlinked            int `json:"unlinked"`
 }
 
 type fhirTodayView struct {
@@ -99,7 +100,7 @@ func (a *api) fhirStatus(c *web.Call) error {
 	connection, since := a.emrConnection(), a.Transmissions.RunningSince()
 	view := fhirStatusView{
 		Status: fhirHealth(f, connection, !since.IsZero()), EMRConnection: connection, LastSuccessfulTransmit: instantOrNull(f.LastTransmitted),
-		Queue:      fhirQueueView{f.Pending, f.Processing, f.AwaitingRetry, f.Unlinked},
+		Queue:      fhirQueueView{fhirPeopleView{f.Unlinked, f.CorrectionsDue}, f.Pending, f.Processing, f.AwaitingRetry},
 		TodayStats: fhirTodayView{f.Transmitted, f.Failed, f.SuccessRate()},
 		Uptime:     fmt.Sprintf("%.1f%%", uptime),
 	}

@@ -213,6 +213,7 @@ var table = slices.Concat([]route{
 	{http.MethodPost, "/fhir/observations/{id}/transmit/", access.TransmitObservations, limits.User, of((*api).observation, (*api).transmitObservation)},
 	{http.MethodGet, "/fhir/status/", access.ReadTransmissions, limits.User, (*api).fhirStatus},
 	{http.MethodGet, "/fhir/transmissions/{id}/", access.ReadTransmissions, limits.User, (*api).readTransmission},
+	{http.MethodPost, "/fhir/transmissions/{id}/acknowledge/", access.TransmitObservations, limits.User, (*api).acknowledgeCorrection},
 	{http.MethodGet, "/fhir/transmissions/", access.ReadTransmissions, limits.User, (*api).listTransmissions},
 	{http.MethodPost, "/fhir/process-pending/", access.ProcessPending, limits.User, (*api).processPending},
 

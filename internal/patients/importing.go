@@ -176,7 +176,7 @@ func importOne(app core.App, found emr.Patient, what Import, by audit.Actor, now
 		if err == nil {
 			result.Reason = "The MRN belongs to patient " + holder.Id + "."
 			if result.Linked, err = linkInstead(app, holder, found, by, now); result.Linked {
-				result.PatientID, result.Reason = holder.Id, "Linked to patient " + holder.Id + ", who has the same MRN, name and date of birth."
+				result.PatientID, result.Reason = holder.Id, "Linked to patient "+holder.Id+", who has the same MRN, name and date of birth."
 			}
 			return err
 		}
