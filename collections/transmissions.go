@@ -47,8 +47,8 @@ type TransmissionFilter struct {
 	From, To time.Time
 	// CareTeamOf keeps the patients whose care team this user (record id) belongs to.
 	CareTeamOf string
-	// CorrectionDue keeps those whose copy at the EMR a person is to correct, or all others; nil keeps both.
-	CorrectionDue *bool
+	// CorrectionDue keeps those whose copy at the EMR a person is to correct.
+	CorrectionDue bool
 }
 
 // PageOfTransmissions returns a page of transmissions, newest first, and how many there are in all. Where only a status is asked for, the count
@@ -57,8 +57,8 @@ func PageOfTransmissions(app core.App, f TransmissionFilter, offset, limit int) 
 	const newestFirst = "created_at DESC, id DESC"
 	conditions := Conditions{}.Equal("status", f.Status).Equal("patient", f.PatientID).
 		Between("COALESCE(NULLIF(last_attempted_at, ''), created_at)", f.From, f.To).OnCareTeamOf(f.CareTeamOf)
-	if f.CorrectionDue != nil {
-		conditions = conditions.And(map[bool]string{true: correctionDue, false: "NOT (" + correctionDue + ")"}[*f.CorrectionDue])
+	if f.CorrectionDue {
+		conditions = conditions.And(correctionDue)
 	}
 	if (f != TransmissionFilter{Status: f.Status}) {
 		return conditions.PageOfPatients(app, Transmissions, newestFirst, offset, limit)

@@ -116,7 +116,7 @@ func (a *api) listTransmissions(c *web.Call) (err error) {
 		PatientID: q.PatientID(), From: between.From, To: between.To,
 		Status: q.OneOf("status", collections.FHIRPending, collections.FHIRProcessing, collections.FHIRTransmitted, collections.FHIRFailed),
 	}
-	filter.CorrectionDue = q.Boolean("correction_due")
+	filter.CorrectionDue = q.OneOf("correction_due", "true") != ""
 	if filter.CareTeamOf, err = a.teamFor(c, q, filter.PatientID); err != nil {
 		return err
 	}
