@@ -59,9 +59,13 @@ func StoreHealthSample(tx core.App, status, services string, at time.Time) error
 	return insert(tx, "store health sample", HealthSamples, dbx.Params{"sampled_at": Instant(at), "status": status, "services": services})
 }
 
-// HealthSamplesSince counts the samples since a time, and those that were down.
+// HealthSamplesSince counts the samples since a time, and those in which nothing could have been delivered: the database, the workers or the EMR were
+// down. An EMR that nobody configured was not.
 func HealthSamplesSince(app core.App, since time.Time) (samples, down int, err error) {
-	err = app.DB().NewQuery(`SELECT COUNT(*), COALESCE(SUM(status = 'down'), 0) FROM health_samples WHERE sampled_at >= {:from}`).
+	err = app.DB().NewQuery(`SELECT COUNT(*), COALESCE(SUM(CASE WHEN status = 'down' THEN TRUE WHEN status = 'healthy' OR NOT json_valid(services) THEN FALSE
+			ELSE COALESCE(services ->> '$.background_worker.status', '') = 'down'
+				OR COALESCE(services ->> '$.emr.status', '') = 'down' AND COALESCE(services ->> '$.emr.detail', '') != 'not configured' END), 0)
+		FROM health_samples WHERE sampled_at >= {:from}`).
 		Bind(dbx.Params{"from": Instant(since)}).Row(&samples, &down)
 	return samples, down, wrap(err, "count health samples")
 }
@@ -73,6 +77,8 @@ type Queue struct{ Name, table, where, since string }
 var Queues = []Queue{
 	{"transmissions", Transmissions, waiting, "created_at"},
 	{"transmission_retries", Transmissions, retrying, "created_at"},
+	{"transmissions_unlinked", Transmissions, waitingFor + "'link'", "created_at"},
+	{"emr_corrections", Transmissions, correctionDue, "correction_due_at"},
 	{"announcements", Announcements, "told_at = ''", "created_at"},
 	{"pushes", PushDeliveries, "status = 'pending'", "created_at"},
 	{"mails", Mails, "status = 'pending'", "created_at"},

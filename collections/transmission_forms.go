@@ -33,7 +33,7 @@ func SentForms(app core.App, observationID string) ([]SentForm, error) {
 // StopTransmission ends a delivery before anything was sent.
 func StopTransmission(tx core.App, id, code, message string, now time.Time) error {
 	return update(tx, "stop transmission", Transmissions, dbx.Params{
-		"status": FHIRFailed, "next_retry_at": "", "error_code": code, "error_message": message, "updated_at": Instant(now),
+		"status": FHIRFailed, "waits_for": "", "next_retry_at": "", "error_code": code, "error_message": message, "updated_at": Instant(now),
 	}, dbx.HashExp{"id": id})
 }
 

@@ -23,6 +23,7 @@ func FindTransmission(app core.App, id string) (*Transmission, error) {
 func (t *Transmission) ObservationID() string       { return t.GetString("observation") }
 func (t *Transmission) PatientID() string           { return t.GetString("patient") }
 func (t *Transmission) Form() string                { return t.GetString("form") }
+func (t *Transmission) WaitsFor() string            { return t.GetString("waits_for") }
 func (t *Transmission) ObservationType() string     { return t.GetString("observation_type") }
 func (t *Transmission) Status() string              { return t.GetString("status") }
 func (t *Transmission) ErrorMessage() string        { return t.GetString("error_message") }
@@ -35,7 +36,7 @@ func (t *Transmission) CreatedAt() time.Time        { return instantOf(t, "creat
 
 // The two ways to be due, as their partial indexes have them.
 const (
-	waiting  = `status = 'pending'`
+	waiting  = `status = 'pending' AND waits_for = ''`
 	retrying = `status = 'failed' AND next_retry_at != ''`
 )
 
@@ -46,6 +47,8 @@ type TransmissionFilter struct {
 	From, To time.Time
 	// CareTeamOf keeps the patients whose care team this user (record id) belongs to.
 	CareTeamOf string
+	// CorrectionDue keeps those whose copy at the EMR a person is to correct.
+	CorrectionDue bool
 }
 
 // PageOfTransmissions returns a page of transmissions, newest first, and how many there are in all. Where only a status is asked for, the count
@@ -54,6 +57,9 @@ func PageOfTransmissions(app core.App, f TransmissionFilter, offset, limit int) 
 	const newestFirst = "created_at DESC, id DESC"
 	conditions := Conditions{}.Equal("status", f.Status).Equal("patient", f.PatientID).
 		Between("COALESCE(NULLIF(last_attempted_at, ''), created_at)", f.From, f.To).OnCareTeamOf(f.CareTeamOf)
+	if f.CorrectionDue {
+		conditions = conditions.And(correctionDue)
+	}
 	if (f != TransmissionFilter{Status: f.Status}) {
 		return conditions.PageOfPatients(app, Transmissions, newestFirst, offset, limit)
 	}
@@ -90,6 +96,8 @@ type ClaimedTransmission struct {
 	WaitsForLine bool `db:"waits_for_line"`
 	// GivenUp: it had been given up when somebody asked for it.
 	GivenUp bool `db:"-"`
+	// Asked: a person asked for it, due or not.
+	Asked bool
 }
 
 // claimed are the columns of a [ClaimedTransmission].
@@ -120,10 +128,10 @@ func ClaimTransmissionOf(tx core.App, observationID string, now time.Time) (c Cl
 		Bind(what).Row(&givenUp); err != nil {
 		return c, wrap(err, "claim transmission")
 	}
-	err = tx.NonconcurrentDB().NewQuery(`UPDATE transmissions SET status = 'processing', claimed_at = {:now}, updated_at = {:now}
+	err = tx.NonconcurrentDB().NewQuery(`UPDATE transmissions SET status = 'processing', waits_for = '', claimed_at = {:now}, updated_at = {:now}
 		WHERE observation = {:observation} AND form = '' AND status IN ('pending', 'failed')
 		RETURNING ` + claimed).Bind(what).One(&c)
-	c.GivenUp = givenUp
+	c.Asked, c.GivenUp = true, givenUp
 	return c, wrap(err, "claim transmission")
 }
 
@@ -229,20 +237,23 @@ func DueTransmissions(app core.App, now time.Time) (int, error) {
 		+ (SELECT COUNT(*) FROM transmissions WHERE `+retrying+` AND next_retry_at <= {:now})`, dbx.Params{"now": Instant(now)})
 }
 
-// TransmissionBacklog counts what waits: pending, in processing, and failed with a retry to come.
+// TransmissionBacklog counts what waits: pending, in processing, and failed with a retry to come. What waits until the EMR knows the patient is not
+// among them.
 func TransmissionBacklog(app core.App) (pending, processing, awaitingRetry int, err error) {
-	err = app.DB().NewQuery(`SELECT (SELECT COUNT(*) FROM transmissions WHERE `+waiting+`),
+	err = app.DB().NewQuery(`SELECT (SELECT COUNT(*) FROM transmissions WHERE `+waiting+`)
+			+ (SELECT COUNT(*) FROM transmissions WHERE `+waitingFor+`'turn'),
 		(SELECT COUNT(*) FROM transmissions WHERE status = 'processing'),
 		(SELECT COUNT(*) FROM transmissions WHERE `+retrying+`)`).Row(&pending, &processing, &awaitingRetry)
 	return pending, processing, awaitingRetry, wrap(err, "count backlog")
 }
 
-// TransmissionsSince counts what was last attempted since a moment, by how it stands, and says when the last delivery was; zero for never.
+// TransmissionsSince counts what was last attempted since a moment, by how it stands, and says when the last delivery was; zero for never. What only
+// waits until the EMR knows the patient has not failed.
 func TransmissionsSince(app core.App, since time.Time) (transmitted, failed int, last time.Time, err error) {
 	var at string
 	err = app.DB().NewQuery(`SELECT
 		(SELECT COUNT(*) FROM transmissions WHERE status = 'transmitted' AND last_attempted_at >= {:since}),
-		(SELECT COUNT(*) FROM transmissions WHERE status = 'failed' AND last_attempted_at >= {:since}),
+		(SELECT COUNT(*) FROM transmissions WHERE status = 'failed' AND waits_for = '' AND last_attempted_at >= {:since}),
 		(SELECT COALESCE(MAX(last_attempted_at), '') FROM transmissions WHERE status = 'transmitted')`).
 		Bind(dbx.Params{"since": Instant(since)}).Row(&transmitted, &failed, &at)
 	return transmitted, failed, ParseInstant(at), wrap(err, "count deliveries")

@@ -119,14 +119,17 @@ func TestFailedDeliveries(t *testing.T) {
 	t.Parallel()
 	p, emr, _ := deliveringPractice(t, sandbox.Fault{}, "VIGIL_EMR_QUICK_RETRY_DELAYS=1ms,1ms,1ms", "VIGIL_EMR_TIMEOUT=1s")
 	stranger := p.patient(t, object{"external_id": "nobody-there"})
-	nameless := p.patient(t, nil)
 	known := p.patient(t, object{"external_id": "pat-1002"})
+	// Whom the EMR does not know waits, and fails nothing.
+	p.post(t, "/api/v1/ingestion/blood-pressure/", p.Admin(t), bloodPressure(p.patient(t, nil), 120, 80, time.Now().AddDate(0, 0, -1))).expect(t, 201)
+	eventually(t, within, "a reading that waits for a link", func() bool {
+		return at(t, p.get(t, "/api/v1/fhir/status/", p.Admin(t)), "queue.unlinked") == 1.0
+	})
 	for i, c := range []struct {
 		patient       string
 		fault         sandbox.Fault
 		code, message string
 	}{
-		{nameless, sandbox.Fault{}, "patient_not_found", "Patient has no EMR id"},
 		{stranger, sandbox.Fault{}, "patient_not_found", "Patient not found in EMR"},
 		{known, sandbox.Fault{Status: 503}, "emr_unavailable", "EMR unavailable (503)"},
 		{known, sandbox.Fault{Status: 422}, "invalid_resource", "Invalid FHIR resource: invariant"},

@@ -115,6 +115,7 @@ var table = []row{
 	{afterSave, []string{collections.Patients}, ruled, (*hooks).refreshDirectory},
 	{afterChange, []string{collections.Users}, ruled, (*hooks).forgetUser},
 	{afterCreate, []string{collections.Observations}, ruled, (*hooks).wakeWorker},
+	{afterSave, []string{collections.Patients}, ruled, (*hooks).wakeForLinked},
 	{afterCreate, []string{collections.Mails}, ruled, (*hooks).wakeMailer},
 }
 

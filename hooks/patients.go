@@ -26,6 +26,14 @@ func (h *hooks) refreshDirectory(e *core.RecordEvent) error {
 	return e.Next()
 }
 
+// wakeForLinked tells the worker that readings may have waited until the EMR knew the patient.
+func (h *hooks) wakeForLinked(e *core.RecordEvent) error {
+	if collections.AsPatient(e.Record).ExternalID() != "" {
+		h.Wake()
+	}
+	return e.Next()
+}
+
 // guardMember lets only those onto a care team who may be on one.
 func (h *hooks) guardMember(e *core.RecordEvent) error {
 	return unless(patients.GuardMember(e.App, e.Record, h.Clock()), e)

@@ -184,6 +184,8 @@ type emrPatient struct {
 	MRN             *string `json:"mrn"`
 	Phone           *string `json:"phone"`
 	AlreadyImported bool    `json:"already_imported"`
+	Active          bool    `json:"active"`
+	Deceased        bool    `json:"deceased"`
 }
 
 // searchEMRPatients asks the EMR. The trail names who searched, and the people shown by their ids.
@@ -206,7 +208,7 @@ func (a *api) searchEMRPatients(c *web.Call) error {
 		return emrPatient{
 			EMRID: "Patient/" + p.ID, FirstName: orNull(p.Who.FirstName), LastName: orNull(p.Who.LastName),
 			DateOfBirth: orNull(p.Who.DateOfBirth), Gender: p.Gender, MRN: orNull(p.MRN), Phone: orNull(p.Who.Phone),
-			AlreadyImported: slices.Contains(here, p.ID),
+			AlreadyImported: slices.Contains(here, p.ID), Active: !p.Retired, Deceased: p.Deceased,
 		}
 	})
 	err = audit.Append(c.App, audit.Entry{

@@ -1,14 +1,17 @@
 package routes_test
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/sandbox"
@@ -20,13 +23,15 @@ import (
 // atTheEMR is a clinic whose readings arrive at a real EMR sandbox.
 type atTheEMR struct {
 	*clinic
-	emr     *sandbox.EMR
-	patient string
+	emr      *sandbox.EMR
+	patient  string
+	worker   *transmissions.Worker
+	finished chan transmissions.Result
 }
 
 func newAtTheEMR(t *testing.T) *atTheEMR {
 	t.Helper()
-	a := &atTheEMR{}
+	a := &atTheEMR{finished: make(chan transmissions.Result, 100)}
 	now := func() time.Time {
 		if a.clinic == nil {
 			return clock
@@ -53,12 +58,14 @@ func newAtTheEMR(t *testing.T) *atTheEMR {
 		t.Fatal(err)
 	}
 	a.clinic = newIngestingClinic(t, func(e *routes.Engines) {
-		e.ProcessPendingLimit = 100
+		e.ProcessPendingLimit, e.EMR.Client = 100, client
 		e.Transmissions = transmissions.NewWorker(transmissions.Options{
-			EMR: client, Schedule: transmissions.Schedule{time.Minute, time.Minute, time.Minute, time.Minute, time.Minute}, Clock: now,
+			Finished: func(r transmissions.Result) { a.finished <- r },
+			EMR:      client, Schedule: transmissions.Schedule{time.Minute, time.Minute, time.Minute, time.Minute, time.Minute}, Clock: now,
 			Load: observations.NewEngine(observations.Rules{PracticeZone: newYork, SendDevice: true}).LoadFHIR,
 			Log:  slog.New(slog.DiscardHandler), Spread: func() float64 { return 0 },
 		})
+		a.worker, e.Monitor = e.Transmissions, dashboard.NewMonitor(dashboard.Probes{}, now, slog.New(slog.DiscardHandler))
 	})
 	a.patient = a.enrol(object{"external_id": "erx-1", "gateway_patient_id": "gw-1"})
 	return a
@@ -69,6 +76,19 @@ func (a *atTheEMR) deliver(after time.Duration) {
 	a.t.Helper()
 	a.now = a.now.Add(after)
 	a.ask(access.Admin, "POST", "/fhir/process-pending/", nil).want(200)
+}
+
+// sendAsked lets the worker run until it has sent what a person asked for.
+func (a *atTheEMR) sendAsked(transmissionID string) {
+	a.t.Helper()
+	ctx, stop := context.WithCancel(a.t.Context())
+	var run sync.WaitGroup
+	run.Go(func() { a.worker.Run(ctx, a.app) })
+	for sent := ""; sent != transmissionID; {
+		sent = (<-a.finished).TransmissionID
+	}
+	stop()
+	run.Wait()
 }
 
 // copies are what the EMR has, oldest first.

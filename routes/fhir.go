@@ -74,6 +74,8 @@ type fhirStatusView struct {
 }
 
 type fhirQueueView struct {
+	fhirPeopleView
+
 	Pending             int `json:"pending"`
 	Processing          int `json:"processing"`
 	FailedAwaitingRetry int `json:"failed_awaiting_retry"`
@@ -91,14 +93,15 @@ func (a *api) fhirStatus(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	uptime, err := dashboard.Uptime(c.App, c.Now)
+	connection, since := a.emrConnection(), a.Transmissions.RunningSince()
+	status := fhirHealth(f, connection, !since.IsZero())
+	uptime, err := dashboard.Uptime(c.App, status == fhirDown, c.Now)
 	if err != nil {
 		return err
 	}
-	connection, since := a.emrConnection(), a.Transmissions.RunningSince()
 	view := fhirStatusView{
-		Status: fhirHealth(f, connection, !since.IsZero()), EMRConnection: connection, LastSuccessfulTransmit: instantOrNull(f.LastTransmitted),
-		Queue:      fhirQueueView{f.Pending, f.Processing, f.AwaitingRetry},
+		Status: status, EMRConnection: connection, LastSuccessfulTransmit: instantOrNull(f.LastTransmitted),
+		Queue:      fhirQueueView{fhirPeopleView{f.Unlinked, f.CorrectionsDue}, f.Pending, f.Processing, f.AwaitingRetry},
 		TodayStats: fhirTodayView{f.Transmitted, f.Failed, f.SuccessRate()},
 		Uptime:     fmt.Sprintf("%.1f%%", uptime),
 	}
@@ -120,11 +123,14 @@ func (a *api) emrConnection() string {
 	return "connected"
 }
 
+// fhirDown is the status while nothing can be delivered.
+const fhirDown = "down"
+
 // fhirHealth sums up. An EMR that nobody configured does not count against the service.
 func fhirHealth(f transmissions.Figures, connection string, working bool) string {
 	switch {
 	case connection == "disconnected" || !working:
-		return "down"
+		return fhirDown
 	case f.SuccessRate() < leastSuccessRate || f.AwaitingRetry > mostAwaitingRetry:
 		return "degraded"
 	}

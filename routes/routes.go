@@ -117,6 +117,10 @@ var table = slices.Concat([]route{
 	{http.MethodPost, "/emr/test/connection/", access.TestEMR, limits.User, (*api).testEMRConnection},
 	{http.MethodGet, "/emr/patients/", access.SearchEMRPatients, limits.User, (*api).searchEMRPatients},
 
+	// unlinked.go
+	{http.MethodGet, "/emr/unlinked-patients/", access.SearchEMRPatients, limits.User, (*api).listUnlinkedPatients},
+	{http.MethodPost, "/emr/unlinked-patients/{id}/link/", access.ImportPatients, limits.User, ofPatient((*api).linkPatient)},
+
 	// vital_config.go
 	{http.MethodGet, "/patients/{id}/vital-config/", access.ReadThresholds, limits.User, ofPatient((*api).readThresholds)},
 	{http.MethodPut, "/patients/{id}/vital-config/", access.UpdateThresholds, limits.User, ofPatient((*api).updateThresholds)},
@@ -209,6 +213,7 @@ var table = slices.Concat([]route{
 	{http.MethodPost, "/fhir/observations/{id}/transmit/", access.TransmitObservations, limits.User, of((*api).observation, (*api).transmitObservation)},
 	{http.MethodGet, "/fhir/status/", access.ReadTransmissions, limits.User, (*api).fhirStatus},
 	{http.MethodGet, "/fhir/transmissions/{id}/", access.ReadTransmissions, limits.User, (*api).readTransmission},
+	{http.MethodPost, "/fhir/transmissions/{id}/acknowledge/", access.TransmitObservations, limits.User, (*api).acknowledgeCorrection},
 	{http.MethodGet, "/fhir/transmissions/", access.ReadTransmissions, limits.User, (*api).listTransmissions},
 	{http.MethodPost, "/fhir/process-pending/", access.ProcessPending, limits.User, (*api).processPending},
 
@@ -373,7 +378,7 @@ func Register(e *core.ServeEvent, engines Engines) error {
 	}
 	engines.PublicURL = strings.TrimSuffix(engines.PublicURL, "/")
 	a := &api{Engines: engines, contract: document}
-	door := &web.Door{Options: engines.Options, Produces: document.produces, Refused: a.noteRejected}
+	door := &web.Door{Options: engines.Options, Produces: document.produces, Refused: a.noteRejected, OtherForm: a.fhirFault}
 	return door.Open(e, append(a.bind(web.BasePath, table), a.bind("", rootTable)...), mountDocs)
 }
 

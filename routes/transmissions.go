@@ -14,6 +14,8 @@ import (
 
 // transmissionView is the contract's transmission record.
 type transmissionView struct {
+	heldView
+
 	ID               string  `json:"id"`
 	ObservationID    string  `json:"observation_id"`
 	PatientID        string  `json:"patient_id"`
@@ -33,7 +35,8 @@ type transmissionView struct {
 
 func viewTransmission(t *collections.Transmission, names map[string]patients.Name) transmissionView {
 	return transmissionView{
-		ID: t.Id, ObservationID: t.ObservationID(), PatientID: t.PatientID(), PatientName: names[t.PatientID()].FirstLast(),
+		heldView: viewHeld(t),
+		ID:       t.Id, ObservationID: t.ObservationID(), PatientID: t.PatientID(), PatientName: names[t.PatientID()].FirstLast(),
 		ObservationType: t.ObservationType(), Form: cmp.Or(t.Form(), "reading"), Status: t.Status(), ErrorMessage: orNull(t.ErrorMessage()), ErrorCode: orNull(t.ErrorCode()),
 		AttemptCount: t.AttemptCount(), MaxAttempts: transmissions.MaxAttempts, FirstAttemptedAt: instantOrNull(t.FirstAttemptedAt()),
 		LastAttemptedAt: instantOrNull(t.LastAttemptedAt()), NextRetryAt: instantOrNull(t.NextRetryAt()), CreatedAt: input.FormatInstant(t.CreatedAt()),
@@ -113,6 +116,7 @@ func (a *api) listTransmissions(c *web.Call) (err error) {
 		PatientID: q.PatientID(), From: between.From, To: between.To,
 		Status: q.OneOf("status", collections.FHIRPending, collections.FHIRProcessing, collections.FHIRTransmitted, collections.FHIRFailed),
 	}
+	filter.CorrectionDue = q.OneOf("correction_due", "true") != ""
 	if filter.CareTeamOf, err = a.teamFor(c, q, filter.PatientID); err != nil {
 		return err
 	}

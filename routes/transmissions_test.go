@@ -78,7 +78,7 @@ func (d *delivering) advance(by time.Duration) {
 	d.at.Store(new(d.now))
 }
 
-func newDelivering(t *testing.T) *delivering {
+func newDelivering(t *testing.T, change ...func(*routes.Engines)) *delivering {
 	t.Helper()
 	d := &delivering{emr: &mailbox{}, settled: make(chan transmissions.Result, 10)}
 	d.at.Store(new(clock))
@@ -95,6 +95,9 @@ func newDelivering(t *testing.T) *delivering {
 	monitor := dashboard.NewMonitor(fine, at, slog.New(slog.DiscardHandler))
 	d.clinic = newClinic(t, func(e *routes.Engines) {
 		e.Transmissions, e.Monitor, e.ProcessPendingLimit = worker, monitor, 100
+		for _, f := range change {
+			f(e)
+		}
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	var run sync.WaitGroup

@@ -105,6 +105,7 @@ const (
 	EMRToken     Event = "emr.token"
 	EMRTransmit  Event = "emr.transmit"
 	EMRTransform Event = "emr.transform"
+	EMRCorrected Event = "emr.corrected" // by hand, as a person says
 	EMRSearch    Event = "emr.search"
 	EMRTest      Event = "emr.test"
 

@@ -265,11 +265,16 @@ func StoreHealth(app core.App, kept Kept) error {
 // uptimeWindow is how far back the uptime looks. Source: docs/decisions/transmissions.md, "FHIR status".
 const uptimeWindow = 30 * 24 * time.Hour
 
-// Uptime is the percentage of the health samples of the last 30 days that were not down, in tenths; 100 without samples.
-func Uptime(app core.App, now time.Time) (float64, error) {
+// Uptime is the percentage of the health samples of the last 30 days in which deliveries were possible, in tenths; 100 without samples. What is
+// so now counts as a sample, too, so that it never says "always" of what is down: an outage that began since the last sample, or whose start nobody
+// saw, is one up to now. Source: docs/decisions/transmissions.md, "FHIR status".
+func Uptime(app core.App, downNow bool, now time.Time) (float64, error) {
 	samples, down, err := collections.HealthSamplesSince(app, now.Add(-uptimeWindow))
 	if err != nil {
 		return 0, err
+	}
+	if downNow {
+		samples, down = samples+1, down+1
 	}
 	if samples == 0 {
 		return 100, nil

@@ -78,7 +78,7 @@ func TestKeepHealth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if up, err := dashboard.Uptime(app, start); err != nil || up != 66.6 {
+	if up, err := dashboard.Uptime(app, false, start); err != nil || up != 66.6 {
 		t.Errorf("up %v (%v)", up, err)
 	}
 	entries, total, err := audit.List(app, audit.Filter{Event: string(audit.HealthChange)}, 0, 10)

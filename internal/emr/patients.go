@@ -33,8 +33,8 @@ type Patient struct {
 	Who    phi.Demographics
 	Gender string // one of FHIR's four codes; "unknown" when missing
 	MRN    string
-	// Deceased, and Retired for a record that the EMR no longer uses, such as one of two that were merged.
-	Deceased, Retired bool
+	// Deceased, and Retired for a record that the EMR no longer uses; Replaced is one of those that were merged into another.
+	Deceased, Retired, Replaced bool
 }
 
 // PatientQuery is what to look for; empty members are not asked about.
@@ -45,16 +45,19 @@ type PatientQuery struct {
 	Count      int      // at most so many
 }
 
-// SearchPatients asks once, without retries: a person is waiting and can ask again. It follows links to further pages until it has as many
-// as were asked for, but never to another address. The error is always an *Error.
-// Source: docs/decisions/emr.md, "Patient search".
-func (c *Client) SearchPatients(ctx context.Context, q PatientQuery) ([]Patient, error) {
+// beside is all of a query but the name.
+func (q PatientQuery) beside() url.Values {
 	values := url.Values{"_count": {strconv.Itoa(q.Count)}}
-	for name, value := range map[string]phi.Text{"name": q.Name, "birthdate": q.BirthDate, "identifier": q.Identifier} {
+	for name, value := range map[string]phi.Text{"birthdate": q.BirthDate, "identifier": q.Identifier} {
 		if value != "" {
 			values.Set(name, value.Reveal())
 		}
 	}
+	return values
+}
+
+// search asks once and follows links to further pages until it has count patients.
+func (c *Client) search(ctx context.Context, values url.Values, count int) ([]Patient, error) {
 	var found []Patient
 	path := "/Patient?" + values.Encode()
 	for range maxPages {
@@ -64,7 +67,7 @@ func (c *Client) SearchPatients(ctx context.Context, q PatientQuery) ([]Patient,
 		if err != nil {
 			return nil, err
 		}
-		page, ok := readPatients(got.body, q.Count-len(found))
+		page, ok := readPatients(got.body, count-len(found), c.line.now())
 		if !ok {
 			return nil, unusable(got)
 		}
@@ -73,7 +76,7 @@ func (c *Client) SearchPatients(ctx context.Context, q PatientQuery) ([]Patient,
 				found = append(found, p)
 			}
 		}
-		if path, ok = c.within(page.next); !ok || len(found) >= q.Count {
+		if path, ok = c.within(page.next); !ok || len(found) >= count {
 			break
 		}
 	}
@@ -104,7 +107,7 @@ func (c *Client) ReadPatient(ctx context.Context, id string) (Patient, error) {
 		}
 		return Patient{}, err
 	}
-	p, ok := readPatient(got.body)
+	p, ok := readPatient(got.body, c.line.now())
 	if !ok || p.ID != id {
 		e := unusable(got)
 		e.Attempts = attempts
@@ -129,7 +132,7 @@ type patientPage struct {
 
 // readPatients reads up to count patients of a searchset entry by entry, so that a huge one costs no more than its bytes. What lies behind
 // them is not looked at; a bundle that ends before them must be whole.
-func readPatients(body []byte, count int) (page patientPage, ok bool) {
+func readPatients(body []byte, count int, now time.Time) (page patientPage, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	if !opens(d, '{') {
 		return page, false
@@ -146,7 +149,7 @@ func readPatients(body []byte, count int) (page patientPage, ok bool) {
 		case "link":
 			page.next, err = readNext(d)
 		case "entry":
-			if !page.readEntries(d, count) {
+			if !page.readEntries(d, count, now) {
 				return page, false
 			}
 			if len(page.patients) >= count {
@@ -186,7 +189,7 @@ func readNext(d *json.Decoder) (string, error) {
 }
 
 // readEntries takes the patients among the entries; an EMR may add an OperationOutcome of hints.
-func (page *patientPage) readEntries(d *json.Decoder, count int) bool {
+func (page *patientPage) readEntries(d *json.Decoder, count int, now time.Time) bool {
 	if !opens(d, '[') {
 		return false
 	}
@@ -197,7 +200,7 @@ func (page *patientPage) readEntries(d *json.Decoder, count int) bool {
 		if d.Decode(&entry) != nil {
 			return false
 		}
-		if p, ok := readPatient(entry.Resource); ok {
+		if p, ok := readPatient(entry.Resource, now); ok {
 			page.patients = append(page.patients, p)
 		}
 	}
@@ -222,11 +225,7 @@ type fhirPatient struct {
 		} `json:"type"`
 		Value string `json:"value"`
 	} `json:"identifier"`
-	Name []struct {
-		Use    string   `json:"use"`
-		Family string   `json:"family"`
-		Given  []string `json:"given"`
-	} `json:"name"`
+	Name    []fhirName `json:"name"`
 	Telecom []struct {
 		System string `json:"system"`
 		Use    string `json:"use"`
@@ -251,7 +250,7 @@ type fhirAddress struct {
 	Country    string   `json:"country"`
 }
 
-func readPatient(body []byte) (Patient, bool) {
+func readPatient(body []byte, now time.Time) (Patient, bool) {
 	var f fhirPatient
 	if json.Unmarshal(body, &f) != nil || f.ResourceType != "Patient" || !IsPatientID(f.ID) {
 		return Patient{}, false
@@ -261,35 +260,18 @@ func readPatient(body []byte) (Patient, bool) {
 		Retired: f.Active != nil && !*f.Active,
 	}
 	for _, link := range f.Link {
-		p.Retired = p.Retired || link.Type == "replaced-by"
+		p.Replaced = p.Replaced || link.Type == "replaced-by"
 	}
+	p.Retired = p.Retired || p.Replaced
 	if slices.Contains([]string{"male", "female", "other", "unknown"}, f.Gender) {
 		p.Gender = f.Gender
 	}
 	p.Who = phi.Demographics{Phone: f.contact("phone"), Email: f.contact("email"), Address: f.home()}
-	p.Who.FirstName, p.Who.LastName = f.name()
+	p.Who.FirstName, p.Who.LastName = f.name(now)
 	if _, err := time.Parse(time.DateOnly, f.BirthDate); err == nil { // a year or month alone is no date of birth
 		p.Who.DateOfBirth = f.BirthDate
 	}
 	return p, true
-}
-
-// name is the official one, else the first; of several given names the first.
-func (f fhirPatient) name() (first, last string) {
-	if len(f.Name) == 0 {
-		return "", ""
-	}
-	name := f.Name[0]
-	for _, n := range f.Name {
-		if n.Use == "official" {
-			name = n
-			break
-		}
-	}
-	if len(name.Given) > 0 {
-		first = input.CleanLine(name.Given[0])
-	}
-	return first, input.CleanLine(name.Family)
 }
 
 func (f fhirPatient) mrn() string {

@@ -46,7 +46,7 @@ func (c *Client) askForSubject(ctx context.Context, resource []byte, e *Error, b
 		method: http.MethodGet, path: "/Patient/" + url.PathEscape(id), requestID: uuid.NewString(), maxBody: maxBody, header: uncached, once: true,
 	})
 	answer, failed := errors.AsType[*Error](err)
-	switch patient, ok := readPatient(got.body); {
+	switch patient, ok := readPatient(got.body, c.line.now()); {
 	case failed && answer.SignIn:
 	case failed && answer.Status == http.StatusNotFound:
 		e.Code, e.Message = CodePatientNotFound, patientNotFound

@@ -39,6 +39,7 @@ type Dispatcher struct {
 	round   sync.Mutex    // one round tells, plans and claims at a time
 	slots   chan struct{} // one for each conversation with a push service
 	paused  pauses
+	unheard atomic.Int64 // announcements without an audience, as last logged
 	endings *groupcommit.Group[ending, struct{}]
 }
 
@@ -101,6 +102,7 @@ func (d *Dispatcher) SendDue(ctx context.Context, app core.App) (Pushes, error) 
 type pass struct {
 	under                           *sync.WaitGroup // the conversations it began
 	told, sent, failed, gone, again atomic.Int64
+	unheard                         int // announcements that nobody can be told
 	texts                           cleaner
 }
 
@@ -117,6 +119,7 @@ func (d *Dispatcher) begin(ctx context.Context, app core.App, p *pass) error {
 // tell puts what was announced on people's lists.
 func (d *Dispatcher) tell(ctx context.Context, app core.App, p *pass) error {
 	var failures []error
+	defer func() { d.noteUnheard(p.unheard) }()
 	for last := (*collections.Announcement)(nil); ctx.Err() == nil; {
 		open, err := collections.OpenAnnouncements(app, last, batch)
 		if err != nil {
@@ -140,6 +143,10 @@ func (d *Dispatcher) tellGroup(app core.App, group []*collections.Announcement, 
 	rows := 0
 	for _, a := range group {
 		drafts, err := d.drafts(app, a)
+		if errors.Is(err, errNobody) {
+			p.unheard++
+			continue
+		}
 		if err != nil {
 			failures = append(failures, fmt.Errorf("announcement %s: %w", a.ID, err))
 			continue

@@ -18,7 +18,7 @@ var clinicalRoles = []access.Role{access.Admin, access.ClinicalManager, access.P
 // recipients finds people. All it returns have an account that may be used.
 type recipients struct{ app core.App }
 
-// of are the people for an announcement, each once, in the order of their numbers.
+// of are the people for an announcement, each once, in the order of their numbers; errNobody when there is nobody who may be told.
 func (r recipients) of(a *collections.Announcement, m meaning) ([]string, error) {
 	ids, err := m.audience(r, a)
 	if err != nil {
@@ -30,6 +30,14 @@ func (r recipients) of(a *collections.Announcement, m meaning) ([]string, error)
 			return nil, err
 		}
 		ids = append(ids, named...)
+	}
+	if !personal[Kind(a.Kind)] {
+		if ids, err = r.orAdministrators(ids); err != nil {
+			return nil, err
+		}
+		if len(ids) == 0 {
+			return nil, errNobody
+		}
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids), nil
@@ -53,7 +61,11 @@ func (r recipients) careTeam(a *collections.Announcement) ([]string, error) {
 
 // QueueForCareTeam puts a mail for everybody who hears of a patient's alerts into the outbox. It names nobody, so it takes no parameters.
 func QueueForCareTeam(tx core.App, template Template, patientID string, now time.Time) error {
-	team, err := recipients{tx}.careTeam(&collections.Announcement{Patient: patientID})
+	r := recipients{tx}
+	team, err := r.careTeam(&collections.Announcement{Patient: patientID})
+	if err == nil {
+		team, err = r.orAdministrators(team)
+	}
 	if err != nil {
 		return err
 	}
@@ -74,7 +86,7 @@ func (r recipients) managers(*collections.Announcement) ([]string, error) {
 }
 
 // responsible is who has an escalation and the patient's primary provider; the clinical managers too while nobody has it or nobody
-// answers. Somebody always hears of it: where there is nobody, the administrators do.
+// answers.
 func (r recipients) responsible(a *collections.Announcement) ([]string, error) {
 	assignees, err := r.find(collections.AssigneeOf, a.Escalation, clinicalRoles...)
 	if err != nil {
@@ -91,9 +103,6 @@ func (r recipients) responsible(a *collections.Announcement) ([]string, error) {
 			return nil, err
 		}
 		people = append(people, managers...)
-	}
-	if len(people) == 0 && a.User == "" {
-		return r.find("", "", access.Admin)
 	}
 	return people, nil
 }
@@ -153,8 +162,8 @@ func (r recipients) find(tie collections.Tie, to string, roles ...access.Role) (
 // EmergencyAccess is the type of notices that somebody opened a patient outside their care teams.
 const EmergencyAccess = "emergency_access"
 
-// NotifyOfEmergencyAccess tells the patient's primary provider and every active clinical manager who opened the patient
-// and why. The same person and patient are told once a day, however many requests it takes. Source: docs/decisions/security.md, "Emergency access".
+// NotifyOfEmergencyAccess tells the patient's primary provider and every active clinical manager, or else the administrators, who opened
+// the patient and why. The same person and patient are told once a day, however many requests it takes. Source: docs/decisions/security.md, "Emergency access".
 func NotifyOfEmergencyAccess(tx core.App, patientID, actorEmail string, reason phi.Text, now time.Time) error {
 	patient, err := collections.FindPatientAnyState(tx, patientID)
 	if collections.Missing(err) {
@@ -163,25 +172,30 @@ func NotifyOfEmergencyAccess(tx core.App, patientID, actorEmail string, reason p
 	if err != nil {
 		return err
 	}
-	managers, err := collections.UserList(tx, collections.UserFilter{Role: string(access.ClinicalManager), Active: new(true)})
+	r := recipients{tx}
+	provider, err := r.find(collections.PrimaryProviderOf, patientID, clinicalRoles...)
 	if err != nil {
 		return err
 	}
-	told := map[string]bool{}
-	if provider := patient.GetString(collections.PatientPrimaryProvider); provider != "" {
-		told[provider] = true
+	managers, err := r.managers(nil)
+	if err != nil {
+		return err
 	}
-	for _, manager := range managers {
-		told[manager.Id] = true
+	told, err := r.orAdministrators(append(provider, managers...))
+	if err != nil {
+		return err
 	}
-	for userID := range told {
-		err := Notify(tx, userID, Notice{
-			Channel: "alerts", Type: EmergencyAccess, Severity: "warning", Title: "Emergency access to a patient",
-			Body: actorEmail + " opened the record of " + collections.TextOf(patient.ProxyRecord(), collections.PatientFirstName) + " " + collections.TextOf(patient.ProxyRecord(), collections.PatientLastName) +
-				" (" + patient.MRN() + ") in an emergency: " + reason.Reveal(),
-			DedupeKey: "emergency/" + patientID + "/" + actorEmail + "/" + now.UTC().Format(time.DateOnly),
-		}, now)
-		if err != nil {
+	notice := Notice{
+		Channel: "alerts", Type: EmergencyAccess, Severity: "warning", Title: "Emergency access to a patient",
+		Body: actorEmail + " opened the record of " + collections.TextOf(patient.ProxyRecord(), collections.PatientFirstName) + " " + collections.TextOf(patient.ProxyRecord(), collections.PatientLastName) +
+			" (" + patient.MRN() + ") in an emergency: " + reason.Reveal(),
+		DedupeKey: "emergency/" + patientID + "/" + actorEmail + "/" + now.UTC().Format(time.DateOnly),
+	}
+	if len(told) == 0 {
+		return keepForAdministrators(tx, notice, now)
+	}
+	for _, userID := range told { // who is both is told once, for the key
+		if err := Notify(tx, userID, notice, now); err != nil {
 			return err
 		}
 	}
@@ -199,11 +213,15 @@ func NotifyOfBrokenAudit(app core.App, firstInvalidID int64, now time.Time) erro
 	})
 }
 
-// NotifyAdministrators puts a notice on the list of every active administrator and a mail into their mailboxes.
+// NotifyAdministrators puts a notice on the list of every active administrator and a mail into their mailboxes. Where there is none the notice
+// waits for the first.
 func NotifyAdministrators(tx core.App, notice Notice, mail Template, now time.Time) error {
 	admins, err := collections.UserList(tx, collections.UserFilter{Role: string(access.Admin), Active: new(true)})
 	if err != nil {
 		return err
+	}
+	if len(admins) == 0 {
+		return keepForAdministrators(tx, notice, now)
 	}
 	for _, admin := range admins {
 		if err := Notify(tx, admin.Id, notice, now); err != nil {

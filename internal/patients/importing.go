@@ -51,6 +51,7 @@ type Imported struct {
 	PatientID string // of who was imported, or was here before; "" for nobody
 	Name      Name   // of who was imported
 	OK        bool
+	Linked    bool // a patient of ours, whom the EMR did not know, is who this is
 	// Reason says why nobody was imported; it names no person.
 	Reason string
 	// Undelivered says that the reason lies with the EMR: it knows nobody of that id, or did not answer.
@@ -174,7 +175,10 @@ func importOne(app core.App, found emr.Patient, what Import, by audit.Actor, now
 		holder, err := collections.FindPatientByMRN(app, mrn)
 		if err == nil {
 			result.Reason = "The MRN belongs to patient " + holder.Id + "."
-			return nil
+			if result.Linked, err = linkInstead(app, holder, found, by, now); result.Linked {
+				result.PatientID, result.Reason = holder.Id, "Linked to patient "+holder.Id+", who has the same MRN, name and date of birth."
+			}
+			return err
 		}
 		if !collections.Missing(err) {
 			return err

@@ -262,6 +262,9 @@ func afterStored(tx core.App, p, before *collections.Patient, by audit.Actor, no
 	if err := moveDays(tx, p, before, practice); err != nil {
 		return err
 	}
+	if err := sendWhatWaited(tx, p, before, now); err != nil {
+		return err
+	}
 	if !p.Deleted() {
 		return nil
 	}

@@ -150,7 +150,7 @@ func (e *EMR) metadata(w http.ResponseWriter, r *http.Request) {
 				{
 					"type":        "Patient",
 					"interaction": interactions("read", "search-type"),
-					"searchParam": []resource{search("name", "string"), search("birthdate", "date"), search("identifier", "token")},
+					"searchParam": []resource{search("name", "string"), search("given", "string"), search("family", "string"), search("birthdate", "date"), search("identifier", "token")},
 				},
 				{
 					"type":              "Observation",

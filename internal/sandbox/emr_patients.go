@@ -187,7 +187,8 @@ func (e *EMR) searchPatients(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case patient.Deleted, birth != nil && !strings.HasPrefix(patient.BirthDate, birth[1]),
 			query.Has("identifier") && (patient.MRN == "" || !identifier.matches(emrMRNSystem, patient.MRN)),
-			!patient.named(query.Get("name")):
+			!starts(query["name"], append(slices.Clone(patient.Given), patient.Family)...),
+			!starts(query["given"], patient.Given...), !starts(query["family"], patient.Family):
 		default:
 			matches = append(matches, patient.fhir())
 		}
@@ -196,11 +197,11 @@ func (e *EMR) searchPatients(w http.ResponseWriter, r *http.Request) {
 	e.writeBundle(w, r, matches)
 }
 
-// named reports whether every word starts one of the patient's names, whatever the case.
-func (p EMRPatient) named(words string) bool {
-	names := strings.Fields(strings.ToLower(strings.Join(p.Given, " ") + " " + p.Family))
-	for word := range strings.FieldsSeq(strings.ToLower(words)) {
-		if !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, word) }) {
+// starts reports whether each value starts one of the parts of a name, whatever the case. Like HAPI it looks at each part as a whole: several words in
+// one value start none of several parts.
+func starts(values []string, parts ...string) bool {
+	for _, value := range values {
+		if !slices.ContainsFunc(parts, func(part string) bool { return strings.HasPrefix(strings.ToLower(part), strings.ToLower(value)) }) {
 			return false
 		}
 	}

@@ -202,7 +202,10 @@ func TestPatientSearch(t *testing.T) {
 	token := w.token()
 	for query, want := range map[string][]string{
 		"name=quint":                            {"pat-1001"},
-		"name=james+lind":                       {"pat-1002"},
+		"name=james+lind":                       nil, // of one part
+		"name=james&name=lind":                  {"pat-1002"},
+		"given=EVER&family=lind":                {"pat-1002"},
+		"given=lind":                            nil,
 		"name=uintanar":                         nil, // a string search looks at the start
 		"birthdate=1940-02-29":                  {"pat-1008"},
 		"birthdate=eq1940":                      {"pat-1008"},

@@ -6,8 +6,6 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/emr"
-	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
 // What is stored of a delivery that never was because the reading had been entered in error.
@@ -106,18 +104,4 @@ func neverSent(tx core.App, c Claimed, startedAt, now time.Time) error {
 		Status: collections.FHIRFailed, ErrorCode: codeWithdrawn, ErrorMessage: notSent, Attempts: c.AttemptCount,
 	}, startedAt, now)
 	return err
-}
-
-// refused reports whether the EMR refused, so that a person had better look at once.
-func (f Failure) refused() bool {
-	return f.Code == emr.CodeAuth || f.Code == emr.CodeInvalidResource || f.Code == emr.CodeUpdateRefused
-}
-
-// tellOfWrongCopy has people correct by hand what the EMR does not let us correct; once for each reading.
-func tellOfWrongCopy(tx core.App, c Claimed, now time.Time) error {
-	return notifications.Announce(tx, notifications.Announcement{
-		Kind: notifications.EMRCopyWrong, Severity: "critical", PatientID: c.PatientID,
-		Body: "A reading was entered in error after it had been sent to the EMR, which does not take the correction. Correct the EMR's copy.",
-		Key:  "emr_copy_wrong " + c.ObservationID,
-	}, now)
 }

@@ -33,9 +33,9 @@ func (w *Worker) record(app core.App, c Claimed, d delivery) (Result, error) {
 func (w *Worker) tell(group []*ended) {
 	for _, e := range group {
 		if !e.Out.RetryAt.IsZero() || e.Out.Again {
-			w.Wake() // whichever round it was sent in, Run is to know of the retry
+			w.Wake() // whichever round it was sent in, Run is to know of the retry, or of what is due now
 		}
-		if e.Err == nil && w.Finished != nil {
+		if e.Err == nil && w.Finished != nil && !e.Out.Held {
 			w.Finished(e.Out)
 		}
 	}
@@ -64,6 +64,11 @@ func (w *Worker) move(tx core.App, trail *audit.Chain, e *ended, now time.Time) 
 	c, d, outcome := e.In.claimed, e.In.delivery, audit.Success
 	e.Out = Result{TransmissionID: c.ID, ObservationID: c.ObservationID, EMRID: d.done.EMRID, StoredAt: collections.ParseInstant(c.CreatedAt)}
 	switch {
+	case e.In.waitsForLink():
+		if err := hold(tx, c, d, &e.Out, now); err != nil || e.Out.Held {
+			return err // nothing was attempted, so there is nothing to record
+		}
+		outcome = audit.MinorFailure
 	case d.never:
 		if err := neverSent(tx, c, d.startedAt, now); err != nil {
 			return err
@@ -87,6 +92,11 @@ func (w *Worker) move(tx core.App, trail *audit.Chain, e *ended, now time.Time) 
 		outcome = audit.MinorFailure
 		e.Out.ErrorCode, e.Out.ErrorMessage, e.Out.RetryAt = d.err.Code, d.err.Message, next
 	}
+	next, err := collections.NextTurn(tx, c.PatientID)
+	if err != nil {
+		return err
+	}
+	e.Out.Again = e.Out.Again || next
 	for _, attempt := range d.attempts {
 		line := collections.TransmissionAttempt{
 			StartedAt: collections.Instant(d.startedAt.Add(attempt.Started)), DurationMS: attempt.Took.Milliseconds(),

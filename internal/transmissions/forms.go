@@ -61,7 +61,7 @@ func (w *Worker) externalID(app core.App, c Claimed, known string) (id string, e
 	}
 	id, err = collections.ExternalIDOf(app, c.PatientID)
 	if err == nil && id == "" && w.EMR.Configured() { // else it fails of that first
-		err = &emr.Error{Code: emr.CodePatientNotFound, Message: "Patient has no EMR id"}
+		err = &emr.Error{Code: emr.CodePatientNotFound, Message: notLinked}
 	}
 	return id, err
 }

@@ -74,9 +74,13 @@ type Delivered struct {
 
 // Succeed moves a claimed transmission to transmitted; one whose reading has changed meanwhile waits again, which again says.
 func Succeed(tx core.App, c Claimed, d Delivered, startedAt, now time.Time) (again bool, err error) {
-	return storeEnd(tx, c, collections.FinishedTransmission{
+	again, err = storeEnd(tx, c, collections.FinishedTransmission{
 		Status: collections.FHIRTransmitted, Attempts: c.AttemptCount, EMRID: d.EMRID, SentHash: d.SentHash,
 	}, startedAt, now)
+	if err == nil && c.Corrections > 0 && !again {
+		err = collections.DropCorrection(tx, c.ID)
+	}
+	return again, err
 }
 
 // Failure says why a delivery failed, in words without health information.
@@ -136,8 +140,8 @@ func Fail(tx core.App, c Claimed, f Failure, schedule Schedule, spread float64, 
 	if err != nil || f.Line {
 		return next, err
 	}
-	if f.CopyWrong && (!again || f.refused()) {
-		err = tellOfWrongCopy(tx, c, now)
+	if !again || f.refused() {
+		err = leaveToPeople(tx, c, f.CopyWrong, now)
 	}
 	if err != nil || again {
 		return next, err
@@ -330,6 +334,8 @@ func Find(app core.App, id string) (*collections.Transmission, []collections.Tra
 // Figures are how deliveries go: what waits, and what ended since a moment.
 type Figures struct {
 	Pending, Processing, AwaitingRetry int
+	Unlinked                           int       // wait until the EMR knows the patient
+	CorrectionsDue                     int       // copies at the EMR that a person is to correct
 	Transmitted, Failed                int       // since that moment; failed counts those that stand so now
 	LastTransmitted                    time.Time // zero for never
 }
@@ -346,6 +352,12 @@ func (f Figures) SuccessRate() float64 {
 // ReadFigures counts what waits now and what ended since a moment, the midnight of the practice.
 func ReadFigures(app core.App, since time.Time) (f Figures, err error) {
 	if f.Pending, f.Processing, f.AwaitingRetry, err = Backlog(app); err != nil {
+		return f, err
+	}
+	if f.Unlinked, _, err = collections.HeldTransmissions(app); err != nil {
+		return f, err
+	}
+	if f.CorrectionsDue, err = collections.CorrectionsDue(app); err != nil {
 		return f, err
 	}
 	f.Transmitted, f.Failed, f.LastTransmitted, err = collections.TransmissionsSince(app, since)

@@ -364,9 +364,10 @@ func TestList(t *testing.T) {
 func TestClaimUsesItsIndexes(t *testing.T) {
 	app := newApp(t)
 	for query, index := range map[string]string{
-		"status = 'pending' AND last_attempted_at < 'x' ORDER BY created_at, id LIMIT 5":                    "idx_transmissions_waiting",
+		"status = 'pending' AND waits_for = '' AND last_attempted_at < 'x' ORDER BY created_at, id LIMIT 5": "idx_transmissions_waiting",
 		"status = 'failed' AND next_retry_at != '' AND next_retry_at <= 'x' ORDER BY next_retry_at LIMIT 5": "idx_transmissions_retrying",
 		"status = 'processing' AND claimed_at <= 'x' ORDER BY claimed_at":                                   "idx_transmissions_processing",
+		"patient = 'x' AND waits_for != '' AND waits_for = 'turn'":                                          "idx_transmissions_waits",
 	} {
 		var steps []struct {
 			Detail string `db:"detail"`

@@ -78,7 +78,8 @@ type Result struct {
 	ErrorCode, ErrorMessage       string
 	RetryAt                       time.Time // zero when none
 	StoredAt                      time.Time // of the observation; zero when it is not known
-	Again                         bool      // it waits again, for what has changed meanwhile
+	Again                         bool      // it waits again, for what has changed meanwhile; or another of the patient is due by it
+	Held                          bool      // nothing was attempted: it waits until the EMR knows the patient
 }
 
 // Failed reports whether the delivery failed.
@@ -196,7 +197,7 @@ type Round struct {
 	Succeeded, Failed int
 	// Failures are the first of those that failed, at most keptFailures.
 	Failures []Result
-	// Skipped counts what was due while no EMR is configured: nothing is attempted then, and no slot is used.
+	// Skipped counts what was due while no EMR is configured, or of patients whom it does not know: nothing is attempted then, and no slot is used.
 	Skipped int
 }
 
@@ -225,7 +226,7 @@ func (w *Worker) counted(ctx context.Context, app core.App, limit int, how manne
 }
 
 func (w *Worker) round(ctx context.Context, app core.App, limit int, how manner) (Round, error) {
-	if err := w.failStuck(app); err != nil {
+	if err := errors.Join(w.failStuck(app), resumeTurns(app)); err != nil {
 		return Round{}, err
 	}
 	var (
@@ -322,6 +323,8 @@ func (t *tally) add(s Result, err error) {
 	case errors.Is(err, ErrLost): // somebody else's now, and counted there
 	case err != nil:
 		t.errs = append(t.errs, err)
+	case s.Held:
+		t.round.Skipped++
 	case s.Failed():
 		t.round.Failed++
 		if len(t.round.Failures) < keptFailures {

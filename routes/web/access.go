@@ -142,6 +142,9 @@ func setLimitHeaders(h http.Header, taken limits.Result, reset int) {
 func wholeSeconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
 
 func (d *Door) produces(row Route) []string {
+	if row.Unknown() { // what is not there is missing in every form
+		return nil
+	}
 	if d.Produces == nil {
 		return []string{JSONType}
 	}

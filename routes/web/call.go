@@ -73,7 +73,7 @@ func (d *Door) door(row Route) func(*core.RequestEvent) error {
 			if d.Refused != nil {
 				d.Refused(row, err)
 			}
-			d.refuse(c, c.noteDenied(row, err))
+			d.refuse(c, row, c.noteDenied(row, err))
 		}
 		if c.Caller.ID != 0 {
 			e.Set(callerKey, c.Caller.ID)

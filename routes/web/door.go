@@ -16,6 +16,7 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/limits"
 )
 
@@ -66,6 +67,8 @@ type Door struct {
 	Produces func(Route) []string
 	// Refused is told of every refusal; it may be nil.
 	Refused func(Route, error)
+	// OtherForm says what went wrong in another form than the contract's, to who asked for it; "" leaves it at that. It may be nil.
+	OtherForm func(Route, *http.Request, *fault.Error) (contentType string, body []byte)
 
 	known *http.ServeMux // every pattern of the routes, to tell "no such path" from "not this method"
 	reads *audit.Group   // what callers were shown, recorded many at a time

@@ -43,7 +43,7 @@ var statuses = map[fault.Kind]int{
 const statusClientGone = 499
 
 // refuse answers with what went wrong.
-func (d *Door) refuse(c *Call, err error) {
+func (d *Door) refuse(c *Call, row Route, err error) {
 	f, status := outcome(c, err)
 	if status >= 500 {
 		d.report(c, status, err)
@@ -57,7 +57,13 @@ func (d *Door) refuse(c *Call, err error) {
 	if f.RetryAfter > 0 {
 		c.Header().Set("Retry-After", strconv.Itoa(wholeSeconds(f.RetryAfter)))
 	}
-	if err := c.Send(status, JSONType, errorBody(f)); err != nil {
+	kind, body := JSONType, errorBody(f)
+	if d.OtherForm != nil {
+		if other, said := d.OtherForm(row, c.Request, f); other != "" {
+			kind, body = other, said
+		}
+	}
+	if err := c.Send(status, kind, body); err != nil {
 		d.Log.WarnContext(c.Request.Context(), "answering with an error", "request_id", c.RequestID, "error", err)
 	}
 }

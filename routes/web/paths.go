@@ -33,11 +33,17 @@ func Patterns(path string) []string {
 	return []string{bare, path + "{$}"}
 }
 
+// unknownPath is that of the row that answers what no row matches.
+const unknownPath = BasePath + "/"
+
+// Unknown reports whether a row answers what no row matches.
+func (r Route) Unknown() bool { return r.Path == unknownPath }
+
 // mountUnknown answers what no row matches under /api/, in the contract's error form and without asking for a token.
 // GET needs Patterns of its own there, or the files of pb_public, served at /{path...}, would catch it.
 // Source: docs/decisions/errors.md, "Unknown routes" and docs/decisions/conventions.md, "Method handling".
 func (d *Door) mountUnknown(group *router.RouterGroup[*core.RequestEvent]) {
-	unknown := d.door(Route{Path: BasePath + "/", Who: access.Anyone, Limit: limits.User, Handle: d.unknown})
+	unknown := d.door(Route{Path: unknownPath, Who: access.Anyone, Limit: limits.User, Handle: d.unknown})
 	group.GET("/api", unknown)
 	group.GET("/api/{path...}", unknown)
 	group.Route("", "/", func(e *core.RequestEvent) error {

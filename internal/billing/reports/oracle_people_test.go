@@ -108,7 +108,7 @@ func (p practice) oracleTasks(q asked) object {
 		order, age            int
 	}
 	today := p.now.In(newYork).Format(time.DateOnly)
-	o := object{"oldest_pending_days": nil}
+	o := object{"oldest_pending_days": nil, "emr_corrections": 0}
 	var items []item
 	attest := 0
 	f := sumUp(p.about(q))

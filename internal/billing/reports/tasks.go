@@ -39,6 +39,7 @@ type TasksBody struct {
 	DeniedAwaitingResubmission int        `json:"denied_awaiting_resubmission"`
 	AttestationNeeded          int        `json:"attestation_needed"`
 	EvidenceChanged            int        `json:"evidence_changed"`
+	EMRCorrections             int        `json:"emr_corrections"` // of the whole practice, whatever is asked for
 	OldestPendingDays          *int       `json:"oldest_pending_days"`
 	Items                      []TaskItem `json:"items"`
 }
@@ -84,6 +85,9 @@ func (m *maker) tasks() (any, error) {
 		return nil, err
 	}
 	body.EvidenceChanged, body.Items = len(changed), append(body.Items, changed...)
+	if body.EMRCorrections, err = collections.CorrectionsDue(m.app); err != nil {
+		return nil, err
+	}
 	slices.SortStableFunc(body.Items, func(a, b TaskItem) int {
 		return cmp.Or(cmp.Compare(b.AgeDays, a.AgeDays), cmp.Compare(a.since, b.since))
 	})

@@ -93,7 +93,8 @@ const columns = (chosen, toggle, outcomes) => [
   { name: "outcome", head: "State", cell: (p) => {
     const outcome = outcomes[p.emr_id];
     if (!outcome) {
-      return p.already_imported ? html`<${Badge} text="Here already" />` : "";
+      return html`${p.already_imported && html`<${Badge} text="Here already" />`} ${p.deceased && html`<${Badge} of="warning" text="Deceased" />`}
+        ${!p.active && html`<${Badge} of="warning" text="Not in use" />`}`;
     }
     return html`<${Badge} of=${tones[outcome.state]} text=${outcome.text} /> ${outcome.id && html`<button class="link" onClick=${() => go("patient", { id: outcome.id })}>Open</button>`}`;
   } },

@@ -1,0 +1,133 @@
+package notifications_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// ownOnly are about one person's own day; nobody else has to hear of them.
+var ownOnly = map[notifications.Kind]bool{
+	notifications.ReviewsPending: true, notifications.BillingTasksPending: true, notifications.DigestReady: true, notifications.MeasureAgain: true,
+}
+
+func (w *ward) open() int {
+	w.t.Helper()
+	open, err := collections.OpenAnnouncements(w.app, nil, 100)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return len(open)
+}
+
+// Whatever happens, somebody hears of it: with no care team, no clinical manager, nobody assigned and the one person meant gone, the
+// administrators do. Without any it waits, and the log says so, once.
+func TestNothingIsToldToNobody(t *testing.T) {
+	for _, kind := range append(notifications.Kinds(), "of a later version") {
+		t.Run(string(kind), func(t *testing.T) {
+			w := newWard(t)
+			var log bytes.Buffer
+			w.Log = slog.New(slog.NewTextHandler(&log, nil))
+			gone := w.member(access.Nurse, vigiltest.Inactive())
+			w.member(access.DataMonitor) // is on the team, and hears of no patient
+			vigiltest.User(t, w.app, access.Admin, vigiltest.Inactive())
+			billing := ownOnly[kind]
+			for _, m := range []notifications.Kind{
+				notifications.ClaimDenied, notifications.RefundIsDue, notifications.EvidenceChanged, notifications.BillingRunSkipped,
+				notifications.AttestationNeeded, notifications.DeliveryGivenUp,
+			} {
+				billing = billing || kind == m // the data monitor is the audience
+			}
+			w.announce(notifications.Announcement{
+				Kind: kind, Severity: "warning", PatientID: w.patient, EscalationID: "000000000000009", UserID: gone.Id, Body: "Quendolin Mummelsee", Key: "one",
+			})
+			w.send()
+			w.send()
+			if got := w.open(); (got == 1) == billing {
+				t.Fatalf("%d wait for somebody", got)
+			}
+			if said := strings.Count(log.String(), "level=ERROR"); said != 1-w.closed() || strings.Contains(log.String(), "Mummelsee") {
+				t.Errorf("said %d times: %s", said, log.String())
+			}
+			admin := vigiltest.User(t, w.app, access.Admin)
+			w.send()
+			if got := len(w.list(admin)); got != 1-boolean(billing) || w.open() != 0 {
+				t.Errorf("the administrator has %d, %d wait", got, w.open())
+			}
+			w.announce(notifications.Announcement{Kind: kind, Severity: "critical", PatientID: w.patient, UserID: gone.Id, Body: "Quendolin Mummelsee", Key: "two"})
+			w.send()
+			switch got := len(w.list(admin)); {
+			case ownOnly[kind] && got != 0:
+				t.Errorf("what is for one person alone was told to others")
+			case !ownOnly[kind] && !billing && got != 2:
+				t.Errorf("the administrator has %d", got)
+			}
+			if len(w.list(gone)) != 0 {
+				t.Error("told who has left")
+			}
+		})
+	}
+}
+
+func boolean(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (w *ward) closed() int { return 1 - w.open() }
+
+// A follow-up whose owner has left is the care team's, and so are the mails and notices that do not go through announcements.
+func TestWhoTakesOver(t *testing.T) {
+	w := newWard(t)
+	owner, nurse := w.member(access.Nurse, vigiltest.Inactive()), w.member(access.Nurse)
+	admin := vigiltest.User(t, w.app, access.Admin)
+	w.announce(notifications.Announcement{Kind: notifications.FollowUpDue, Severity: "info", PatientID: w.patient, UserID: owner.Id, Body: "Call.", Key: "a"})
+	w.send()
+	if len(w.list(nurse)) != 1 || len(w.list(admin)) != 0 {
+		t.Errorf("nurse %d, administrator %d", len(w.list(nurse)), len(w.list(admin)))
+	}
+	left := vigiltest.User(t, w.app, access.Provider, vigiltest.Inactive())
+	alone := w.enrol("Otto", "Niemandskind", left.Id)
+	if err := notifications.NotifyOfEmergencyAccess(w.app, alone, "nurse@example.org", phi.Text("unconscious"), w.now); err != nil {
+		t.Fatal(err)
+	}
+	if len(w.list(admin)) != 1 || len(w.list(left)) != 0 {
+		t.Errorf("of an emergency: administrator %d, who has left %d", len(w.list(admin)), len(w.list(left)))
+	}
+	if err := notifications.QueueForCareTeam(w.app, notifications.BatteryLow, alone, w.now); err != nil {
+		t.Fatal(err)
+	}
+	var mails []string
+	if err := w.app.DB().NewQuery("SELECT user FROM mails WHERE template = 'battery_low'").Column(&mails); err != nil || len(mails) != 1 || mails[0] != admin.Id {
+		t.Errorf("mails to %v (%v)", mails, err)
+	}
+}
+
+// What administrators must know waits for the first of them.
+func TestNoticesWaitForAnAdministrator(t *testing.T) {
+	w := newWard(t)
+	if err := notifications.NotifyOfBrokenAudit(w.app, 7, w.now); err != nil {
+		t.Fatal(err)
+	}
+	if err := notifications.NotifyOfEmergencyAccess(w.app, w.patient, "nurse@example.org", phi.Text("unconscious"), w.now); err != nil {
+		t.Fatal(err)
+	}
+	w.send()
+	if w.open() != 2 {
+		t.Fatalf("%d wait", w.open())
+	}
+	admin := vigiltest.User(t, w.app, access.Admin)
+	w.send()
+	if got := len(w.list(admin)); got != 2 || w.open() != 0 {
+		t.Errorf("told %d, %d wait", got, w.open())
+	}
+}

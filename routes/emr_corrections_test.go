@@ -1,0 +1,92 @@
+package routes_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/sandbox"
+)
+
+// due are the copies at the EMR that a person is to correct, as each place that counts them says.
+func (a *atTheEMR) due() (list []object) {
+	a.t.Helper()
+	list = a.ask(access.Nurse, "GET", "/fhir/transmissions/?correction_due=true", nil).results()
+	a.ask(access.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"queue.corrections_due": float64(len(list))})
+	a.ask(access.DataMonitor, "GET", "/billing/reports/tasks-summary/", nil).want(200).wantAt(object{"emr_corrections": float64(len(list))})
+	return list
+}
+
+// A withdrawn reading that the EMR goes on showing is a person's task, which nobody can lose: it stays until a person closes it, or an update arrives.
+func TestStoryRefusedUpdateIsATask(t *testing.T) {
+	for _, status := range []int{405, 501, 403, 422, 400, 503} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			a := newAtTheEMR(t)
+			id := a.event(t, cuffEvent("BP-1", "gw-1", 150, a.now)).want(200).at("observation_id").(string)
+			a.deliver(time.Minute)
+			a.emr.Fail(sandbox.Fault{Match: "PUT ", Status: status})
+			if got := a.due(); len(got) != 0 {
+				t.Fatalf("due %v", got)
+			}
+			a.withdraw(id)
+			for range 8 {
+				a.deliver(time.Hour)
+			}
+			list := a.due()
+			if len(list) != 1 || list[0]["observation_id"] != id {
+				t.Fatalf("due %v", list)
+			}
+			path := "/fhir/transmissions/" + list[0]["id"].(string) + "/"
+			task := list[0]["correction"].(object)
+			if task["due_since"] == nil || task["acknowledged_at"] != nil {
+				t.Errorf("task %v", task)
+			}
+			a.ask(access.Nurse, "POST", path+"acknowledge/", object{}).wantFields("notes")
+			a.ask(access.MA, "POST", path+"acknowledge/", object{"notes": "Done."}).want(403)
+			if got := a.due(); len(got) != 1 {
+				t.Fatalf("due %v", got)
+			}
+			a.ask(access.Nurse, "POST", path+"acknowledge/", object{"notes": "Marked in the chart of Ada."}).want(200).wantAt(object{
+				"correction.acknowledged_by": a.people[access.Nurse].Email(), "correction.notes": "Marked in the chart of Ada.",
+			})
+			a.ask(access.Nurse, "POST", path+"acknowledge/", object{"notes": "Again."}).want(400, "invalid_state")
+			// What fails again is known already.
+			a.ask(access.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(200)
+			for range 3 {
+				a.deliver(time.Hour)
+			}
+			if got := a.due(); len(got) != 0 {
+				t.Errorf("opened again: %v", got)
+			}
+			if events := a.events(a.patient); !slices.Contains(events, "emr.corrected") {
+				t.Errorf("the trail has %v", events)
+			}
+			a.emr.ClearFaults()
+			a.ask(access.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(200)
+			a.deliver(time.Minute)
+			a.ask(access.Nurse, "GET", path, nil).want(200).wantAt(object{"status": "transmitted", "correction": nil})
+		})
+	}
+}
+
+// An update that arrives after all ends the task by itself.
+func TestCorrectionThatArrives(t *testing.T) {
+	a := newAtTheEMR(t)
+	id := a.event(t, cuffEvent("BP-1", "gw-1", 150, a.now)).want(200).at("observation_id").(string)
+	a.deliver(time.Minute)
+	a.emr.Fail(sandbox.Fault{Match: "PUT ", Status: 403, Times: 1})
+	a.withdraw(id)
+	a.deliver(time.Minute)
+	if got := a.due(); len(got) != 1 {
+		t.Fatalf("due %v", got)
+	}
+	a.deliver(time.Hour)
+	if got := a.due(); len(got) != 0 {
+		t.Errorf("due %v", got)
+	}
+	if got := a.copies(1)[0]; got.Status != "entered-in-error" {
+		t.Errorf("copy %s", got.Status)
+	}
+}

@@ -1,0 +1,72 @@
+package routes_test
+
+import (
+	"net/http/httptest"
+	"testing"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// Who asks for FHIR is answered in FHIR, whatever went wrong; who does not is answered as the contract says.
+func TestFHIRFaults(t *testing.T) {
+	c := newClinic(t)
+	const fhirType, jsonType = "application/fhir+json", "application/json"
+	ask := func(method, path, accept string, role access.Role) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), method, "/api/v1"+path, nil)
+		if role != "" {
+			r.Header.Set("Authorization", "Bearer "+vigiltest.Token(t, c.people[role], c.now))
+		}
+		if accept != "" {
+			r.Header.Set("Accept", accept)
+		}
+		rec := httptest.NewRecorder()
+		c.handler.ServeHTTP(rec, r)
+		return rec
+	}
+	unknown := collections.NewUUID()
+	for _, test := range []struct {
+		method, path, accept string
+		role                 access.Role
+		status               int
+		kind, code           string // FHIR's code, or ours
+	}{
+		{"GET", "/fhir/observations/" + unknown + "/", fhirType, access.Nurse, 404, fhirType, "not-found"},
+		{"GET", "/fhir/observations/x/", fhirType + ", application/json;q=0.5", access.Nurse, 404, fhirType, "not-found"},
+		{"GET", "/fhir/observations/" + unknown + "/", "", access.Nurse, 404, jsonType, "not_found"},
+		{"GET", "/fhir/observations/" + unknown + "/", "*/*", access.Nurse, 404, jsonType, "not_found"},
+		{"GET", "/fhir/observations/" + unknown + "/", jsonType + ", " + fhirType, access.Nurse, 404, jsonType, "not_found"},
+		{"GET", "/fhir/observations/" + unknown + "/", "text/html", access.Nurse, 406, jsonType, "not_acceptable"},
+		{"GET", "/fhir/patients/" + unknown + "/", fhirType, access.Nurse, 404, fhirType, "not-found"},
+		{"GET", "/fhir/patients/" + unknown + "/", fhirType, access.DataMonitor, 403, fhirType, "forbidden"},
+		{"GET", "/fhir/patients/" + unknown + "/", fhirType, "", 401, fhirType, "login"},
+		{"GET", "/fhir/Observation/1", fhirType, access.Nurse, 404, fhirType, "not-found"},
+		{"GET", "/fhir/metadata", fhirType, "", 404, fhirType, "not-found"},
+		{"GET", "/fhir/metadata", "text/html", "", 404, jsonType, "not_found"},
+		{"GET", "/fhir/metadata", "", "", 404, jsonType, "not_found"},
+		{"DELETE", "/fhir/observations/" + unknown + "/", fhirType, access.Nurse, 405, fhirType, "not-supported"},
+		{"GET", "/fhir/status/", fhirType, access.Nurse, 406, jsonType, "not_acceptable"},
+		{"GET", "/nothing/", fhirType, access.Nurse, 404, jsonType, "not_found"},
+	} {
+		rec := ask(test.method, test.path, test.accept, test.role)
+		answer := reply{t, test.method + " " + test.path, rec.Code, rec.Body.String()}
+		if rec.Header().Get("Content-Type") != test.kind || rec.Code != test.status {
+			t.Errorf("%s for %q: %d %s", test.path, test.accept, rec.Code, rec.Header().Get("Content-Type"))
+			continue
+		}
+		code := answer.at("code")
+		if test.kind == fhirType {
+			issues, _ := answer.at("issue").([]any)
+			if len(issues) == 0 || answer.at("resourceType") != "OperationOutcome" {
+				t.Errorf("%s: %s", test.path, rec.Body)
+				continue
+			}
+			code = issues[0].(object)["code"]
+		}
+		if code != test.code {
+			t.Errorf("%s for %q: %v, want %s", test.path, test.accept, code, test.code)
+		}
+	}
+	c.ask(access.Nurse, "GET", "/fhir/observations/"+unknown+"/", nil, "Accept", fhirType).want(404)
+}

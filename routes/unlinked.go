@@ -1,0 +1,106 @@
+package routes
+
+import (
+	"context"
+	"strings"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/routes/web"
+)
+
+// unlinkedView is a patient whom the EMR does not know, with what is needed to find them there.
+type unlinkedView struct {
+	PatientID       string  `json:"patient_id"`
+	PatientName     string  `json:"patient_name"`
+	MRN             string  `json:"mrn"`
+	DateOfBirth     *string `json:"date_of_birth"`
+	WaitingReadings int     `json:"waiting_readings"`
+	OldestReadingAt *string `json:"oldest_reading_at"`
+}
+
+// listUnlinkedPatients lists the patients whose readings cannot be delivered because nobody has said who they are at the EMR.
+// Source: docs/decisions/emr.md, "Linking".
+func (a *api) listUnlinkedPatients(c *web.Call) error {
+	q, p := c.Listing()
+	team, err := a.teamFor(c, q, "")
+	if err != nil {
+		return err
+	}
+	page, total, err := collections.UnlinkedPatients(c.App, team, p.Offset(), p.Size)
+	if err != nil {
+		return err
+	}
+	ids := web.Views(page, func(u collections.UnlinkedPatient) string { return u.ID })
+	people, err := collections.PatientsByID(c.App, ids)
+	if err != nil {
+		return err
+	}
+	waits := make(map[string]collections.UnlinkedPatient, len(page))
+	for _, u := range page {
+		waits[u.ID] = u
+	}
+	people, unreadable := collections.ReadableOnly(people)
+	views := web.Views(people, func(p *collections.Patient) unlinkedView {
+		who, waiting := p.Demographics(), waits[p.Id]
+		return unlinkedView{
+			PatientID: p.Id, PatientName: strings.TrimSpace(who.FirstName + " " + who.LastName), MRN: p.MRN(), DateOfBirth: orNull(who.DateOfBirth),
+			WaitingReadings: waiting.Readings, OldestReadingAt: instantOrNull(collections.ParseInstant(waiting.Oldest)),
+		}
+	})
+	if err := c.RecordRead(audit.PatientRead, audit.ResourcePatient, "", ids...); err != nil {
+		return err
+	}
+	return web.List(c, p, total, views, unreadable)
+}
+
+// linkBody says who a patient is at the EMR.
+type linkBody struct {
+	EMRID     input.String  `json:"emr_id"`
+	Confirmed input.Boolean `json:"confirmed"`
+}
+
+type wantedLink struct {
+	emrID     string
+	confirmed bool
+}
+
+func (b linkBody) read(checks *input.Checks) (wanted wantedLink) {
+	sent := checks.Text("emr_id", b.EMRID, input.Required(100).Identifier())
+	wanted.emrID = strings.TrimPrefix(sent, "Patient/")
+	if sent != "" && !emr.IsPatientID(wanted.emrID) {
+		checks.Reject("emr_id", "Must be an id of the EMR, such as Patient/123.")
+	}
+	if confirmed := checks.Boolean("confirmed", b.Confirmed, false); confirmed != nil {
+		wanted.confirmed = *confirmed
+	}
+	return wanted
+}
+
+type linkedView struct {
+	PatientID string   `json:"patient_id"`
+	EMRID     string   `json:"emr_id"`
+	Warnings  []string `json:"warnings"`
+}
+
+// linkPatient ties a patient to the record that the EMR has of them; the EMR is asked for it first.
+func (a *api) linkPatient(c *web.Call, patient *collections.Patient) error {
+	wanted, err := web.Read(c, linkBody.read)
+	if err != nil {
+		return err
+	}
+	if !a.EMR.Client.HasBackendService() && !a.EMR.Client.CanConnect() {
+		return fault.State("emr_not_configured", "EMR is not configured.")
+	}
+	ctx, cancel := context.WithTimeout(c.Request.Context(), askTime)
+	defer cancel()
+	warnings, err := patients.Link(ctx, c.App, a.EMR.Client, patient, wanted.emrID, wanted.confirmed, c.Actor(), c.Now)
+	if err != nil {
+		return upstream(err)
+	}
+	return c.OK(linkedView{patient.Id, "Patient/" + wanted.emrID, append([]string{}, warnings...)})
+}
