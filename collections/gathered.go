@@ -13,7 +13,7 @@ import (
 
 // Gathering is what an alert says of several events of one device that are alike. Its values are JSON by field.
 type Gathering struct {
-	Count int `json:"count"`
+	Count  int             `json:"count"`
 	Latest json.RawMessage `json:"latest"`
 	// Told are those by which people were told, the last first.
 	Told []ToldValues `json:"told"`

@@ -59,7 +59,7 @@ var wardStories = map[string]func(t *testing.T, w ward){
 	"night: neighbour": nightNeighbour, "night: archived": nightArchived, "night: thresholds": nightThresholds,
 	"night: same minute": nightSameMinute, "night: batch": nightBatch, "night: dashboard": nightDashboard, "night: telli": nightTelli,
 	"night: flood": nightFlood, "night: fast clock": nightFastClock, "night: moved": nightMoved, "night: two nurses": nightTwoNurses,
-	"night: portal": nightPortal, "night: typed at the end": nightTypedAtTheEnd,
+	"night: import": nightImport, "night: replay": nightReplay, "night: portal": nightPortal, "night: typed at the end": nightTypedAtTheEnd,
 }
 
 // enrol is a patient whom the gateway knows as GW-<name>.

@@ -67,7 +67,7 @@ func viewAlert(alert *collections.Alert, names map[string]patients.Name) alertVi
 		Parameter: orNull(alert.Parameter()), Late: alert.Late(), ResolutionReason: orNull(alert.ResolutionReason()),
 		ReportedValues: json.RawMessage(cmp.Or(alert.ReportedValues().Reveal(), "null")), QuarantineID: orNull(alert.QuarantineID()),
 		LatestValues: json.RawMessage("null"),
-		Snoozed: alert.Snoozed(), HeldUntil: instantOrNull(alert.HeldUntil()), CreatedAt: input.FormatInstant(alert.CreatedAt()), EscalationID: numberOrNull(alert.EscalationID()),
+		Snoozed:      alert.Snoozed(), HeldUntil: instantOrNull(alert.HeldUntil()), CreatedAt: input.FormatInstant(alert.CreatedAt()), EscalationID: numberOrNull(alert.EscalationID()),
 	}
 }
 

@@ -36,3 +36,33 @@ func TestStoryClockAheadAndSnoozed(t *testing.T) {
 		}
 	}
 }
+
+// What a snooze kept quiet of a clock that is ahead is told at its end, and then what is left of it, as loud as without a snooze.
+func TestStoryClockAheadAtTheEndOfASnooze(t *testing.T) {
+	for name, decision := range map[string]string{"discarded": "discard", "confirmed": "confirm"} {
+		t.Run(name, func(t *testing.T) {
+			c := newIngestingClinic(t)
+			c.t = t
+			patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+			c.event(t, cuffEvent("BP-1", "gw-1", 186, c.now)).want(200)
+			alert := c.ask(access.Nurse, "GET", "/alerts/"+query("patient_id", patient, "type", "blood_pressure"), nil).results()[0]
+			c.ask(access.Provider, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", nil).want(200)
+			c.ask(access.Provider, "PATCH", "/escalations/1/", object{"status": "resolved", "resolution_notes": "Called."}).want(200)
+			c.ask(access.Provider, "POST", "/patients/"+patient+"/snoozes/", object{
+				"type": "blood_pressure", "reason": "Known.", "include_critical": true, "ends_at": c.now.Add(3 * time.Hour).Format(time.RFC3339),
+			}).want(201)
+			for _, systolic := range []int{189, 188} {
+				c.now = c.now.Add(time.Minute)
+				c.event(t, cuffEvent("BP-1", "gw-1", systolic, c.now.Add(time.Hour))).want(400)
+			}
+			wantSame(t, "snoozed", c.stats(t), []string{"stat resolved system"})
+			c.ask(access.Provider, "POST", "/patients/"+patient+"/snoozes/1/end/", object{}).want(200)
+			wantSame(t, "its end", c.stats(t), []string{"stat resolved system", "stat open system"})
+			c.decide(decision, c.alertsOf(patient, "device_clock")[0]["quarantine_id"].(string))
+			wantIn(t, c.implausible(patient), object{"status": "active", "level": "critical", "value": 188.0})
+			if got := c.stats(t); got[len(got)-1] != "stat open system" {
+				t.Errorf("of the rest: %q", got)
+			}
+		})
+	}
+}

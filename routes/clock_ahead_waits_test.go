@@ -243,6 +243,19 @@ func TestStoryDismissedIsNotToldAgain(t *testing.T) {
 			t.Errorf("open: %q", open)
 		}
 	})
+	t.Run("a dead clock says the same time again", func(t *testing.T) {
+		c := newIngestingClinic(t)
+		c.t = t
+		patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+		body := measured("OX-1", "gw-1", "pulse_oximetry", "%", time.Date(1970, 1, 1, 0, 2, 0, 0, time.UTC), `"spo2":48`)
+		c.event(t, body).want(400)
+		discard(c, c.rows(t, `SELECT id FROM gateway_events`)[0])
+		c.now = c.now.Add(24 * time.Hour)
+		c.event(t, envelope(body)).want(400)
+		if open := c.open(patient); !slices.Contains(open, "implausible_reading critical") {
+			t.Errorf("open: %q", open)
+		}
+	})
 	t.Run("a part", func(t *testing.T) {
 		c := newIngestingClinic(t)
 		c.t = t

@@ -218,3 +218,55 @@ func (c *clinic) clocksOpen(patient string) (open []object) {
 	}
 	return open
 }
+
+// What was gathered of somebody who was archived since is still decided about one by one.
+func TestFloodOfAnArchivedPatient(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	for range 3 {
+		c.now = c.now.Add(time.Minute)
+		c.event(t, nonsense(c, "BP-1", 500, 90)).want(400)
+	}
+	kept := c.rows(t, `SELECT id FROM gateway_events ORDER BY received_at`)
+	c.ask(access.Provider, "POST", "/patients/"+patient+"/archive/", object{"reason": "moved"}).want(200)
+	c.decide("discard", kept[0]).want(200)
+	c.decide("confirm", kept[1]).want(400)
+	c.ask(access.Provider, "POST", "/patients/"+patient+"/unarchive/", object{}).want(200)
+	c.decide("discard", kept[1]).want(200)
+	wantIn(t, c.implausible(patient), object{"reported_count": 1.0})
+	c.now = c.now.Add(time.Minute)
+	c.event(t, nonsense(c, "BP-1", 500, 90)).want(400)
+	wantIn(t, c.implausible(patient), object{"reported_count": 2.0, "status": "active"})
+	c.decide("confirm", kept[2]).want(201).wantAt(object{"systolic": 500.0})
+	wantSame(t, "open", c.open(patient), []string{"blood_pressure critical", "implausible_reading critical"})
+}
+
+// Readings in range and implausible ones by turns, of two devices, withdrawn and decided about: at the end nothing is left.
+func TestFloodBesideReadings(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	var stored []string
+	for i := range 6 {
+		c.now = c.now.Add(time.Minute)
+		c.event(t, nonsense(c, "BP-1", 320+i, 90)).want(400)
+		stored = append(stored, c.event(t, cuffEvent("BP-2", "gw-1", 204, c.now)).want(200).at("observation_id").(string))
+	}
+	for i, id := range c.rows(t, `SELECT id FROM gateway_events ORDER BY received_at`) {
+		if i%2 == 0 {
+			c.decide("discard", id).want(200)
+			continue
+		}
+		stored = append(stored, c.decide("confirm", id).want(201).at("id").(string))
+	}
+	wantSame(t, "escalations", c.stats(t), []string{"stat open system"})
+	for _, id := range stored {
+		c.ask(access.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "A broken cuff."}).want(200)
+	}
+	wantSame(t, "escalations", c.stats(t), []string{"stat cancelled system"})
+	if open := c.open(patient); len(open) != 0 {
+		t.Errorf("open: %q", open)
+	}
+	if score := c.score(patient); score["unacknowledged_alerts"] != 0.0 || score["risk_level"] == "critical" {
+		t.Errorf("ranked %v", score)
+	}
+}

@@ -253,8 +253,24 @@ func (e *Engine) tellOfRest(tx core.App, decided gateway.Event, patientID string
 				return "", err
 			}
 		}
+		if err := e.raiseUntold(tx, *worst, beside, now); err != nil {
+			return "", err
+		}
 		return patientID, worst.raiseClock(tx, beside, now)
 	})
+}
+
+// raiseUntold tells of what is dangerous by now and was not when it came, because it was in doubt or snoozed.
+func (e *Engine) raiseUntold(tx core.App, c claim, picture triage.Picture, now time.Time) error {
+	if !c.dangerous(picture, now) {
+		return nil
+	}
+	raised, err := collections.AlertsOfQuarantine(tx, c.eventID)
+	told := slices.ContainsFunc(raised, func(a *collections.Alert) bool { return a.Type() == alerts.TypeImplausibleReading })
+	if err != nil || told {
+		return err
+	}
+	return e.raise(tx, c, picture, now)
 }
 
 // worstOf is what is worst among kept events of a clock that is ahead, the newest of equally severe ones, with the picture to judge it by; nil

@@ -115,12 +115,14 @@ func keptForItsPatient() error {
 }
 
 func (e *Engine) tellOf(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, now time.Time) error {
-	if settled, err := e.settledBefore(tx, stored, event, patientID, now); err != nil || settled {
-		return err
-	}
 	wrong, err := undated(tx, event, patientID)
 	if err != nil {
 		return err
+	}
+	if !wrong { // a dead clock says the same time again and again
+		if settled, err := e.settledBefore(tx, stored, event, patientID, now); err != nil || settled {
+			return err
+		}
 	}
 	c := claim{eventID: stored.Id, patientID: patientID, Implausible: *event.Implausible, origin: originOf(SourceOf(stored)), undated: wrong}
 	if err := stored.SetImplausible(tx); err != nil { // of what was stored before anybody looked for it
