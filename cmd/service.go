@@ -156,7 +156,7 @@ func newEMRClient(app core.App, settings config.Settings, now func() time.Time) 
 	e := settings.EMR
 	client, err := emr.New(emr.Options{
 		BaseURL: e.FHIRBaseURL, TokenURL: e.TokenURL, ClientID: e.ClientID, PrivateKey: e.PrivateKey,
-		AuthorizeURL: e.AuthorizeURL, ClientSecret: e.ClientSecret.Reveal(), ExtraScopes: e.ExtraScopes,
+		AuthorizeURL: e.AuthorizeURL, ClientSecret: e.ClientSecret.Reveal(), Scopes: e.Scopes, UserScopes: e.UserScopes, ExtraScopes: e.ExtraScopes,
 		RedirectURL:     settings.PublicURL + "/api/v1/emr/auth/callback/",
 		ApplicationType: emr.ApplicationType(e.ApplicationType), Vault: connection.NewVault(app, now),
 		RatePerSecond: float64(e.RateLimitPerSecond), QuickRetryDelays: e.QuickRetryDelays, Timeout: e.Timeout,

@@ -127,7 +127,20 @@ func (a *api) testEMRSignIn(c *web.Call) error {
 		TokenType string `json:"token_type"`
 		ExpiresIn int    `json:"expires_in"`
 		Scope     string `json:"scope"`
-	}{"success", grant.TokenType, int(grant.ExpiresIn / time.Second), grant.Scope})
+
+		MissingScopes []missingScope `json:"missing_scopes"`
+	}{"success", grant.TokenType, int(grant.ExpiresIn / time.Second), grant.Scope, a.missingScopes()})
+}
+
+// missingScope is something that the service cannot do with what the EMR granted.
+type missingScope struct {
+	Does    string `json:"does"`
+	Scope   string `json:"scope"`
+	ScopeV2 string `json:"scope_v2"`
+}
+
+func (a *api) missingScopes() []missingScope {
+	return web.Views(a.EMR.Client.MissingScopes(), func(m emr.MissingScope) missingScope { return missingScope(m) })
 }
 
 func (a *api) testEMRConnection(c *web.Call) error {
@@ -153,7 +166,11 @@ func (a *api) testEMRConnection(c *web.Call) error {
 		Version      *string  `json:"fhir_version"`
 		Capabilities []string `json:"capabilities"`
 		ResponseTime int64    `json:"response_time_ms"`
-	}{status, cmp.Or(found.Software, a.EMR.Client.BaseURL()), orNull(found.FHIRVersion), supported, found.Took.Milliseconds()})
+
+		MissingScopes []missingScope `json:"missing_scopes"`
+	}{
+		status, cmp.Or(found.Software, a.EMR.Client.BaseURL()), orNull(found.FHIRVersion), supported, found.Took.Milliseconds(), a.missingScopes(),
+	})
 }
 
 // noteTest records a test and its end, and makes the EMR's refusal an answer with its words.

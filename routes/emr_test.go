@@ -2,6 +2,7 @@ package routes_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -142,7 +143,15 @@ func TestEMRTests(t *testing.T) {
 	c.ask(access.Admin, "POST", "/emr/test/jwt/", nil).want(200).wantAt(object{
 		"status": "success", "token_type": "bearer", "expires_in": 3600.0, "scope": "system/Patient.read system/Observation.write system/*.write",
 	})
-	c.ask(access.Admin, "POST", "/emr/test/connection/", nil).want(200).wantAt(object{"status": "success", "fhir_server": "EMR sandbox", "fhir_version": "4.0.1"})
+	c.ask(access.Admin, "POST", "/emr/test/connection/", nil).want(200).wantAt(object{
+		"status": "success", "fhir_server": "EMR sandbox", "fhir_version": "4.0.1",
+	})
+	for _, which := range []string{"jwt", "connection"} {
+		missing := c.ask(access.Admin, "POST", "/emr/test/"+which+"/", nil).want(200).at("missing_scopes")
+		if got := fmt.Sprint(missing); got != "[map[does:look_up scope:system/Observation.read scope_v2:system/Observation.rs]]" {
+			t.Errorf("%s: missing %s", which, got)
+		}
+	}
 	c.ask(access.Admin, "GET", "/emr/auth/status/", nil).want(200).wantAt(object{"jwt_last_success": "2026-01-15T13:45:00Z"})
 	for name, test := range map[string]struct {
 		fault  sandbox.Fault

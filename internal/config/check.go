@@ -252,6 +252,7 @@ var rules = map[string]func(string) (string, error){
 	"page":        page,
 	"scope":       pattern(`^[\x21\x23-\x5B\x5D-\x7E]+$`, "must be OAuth scopes separated by spaces"),    // RFC 6749 section 3.3
 	"shown":       pattern(`^\S.{14,}\S$`, "must be at least 16 characters, without spaces around them"), // who guesses it sends readings
+	"systemscope": pattern(`^system/[\x21\x23-\x5B\x5D-\x7E]+$`, "must be scopes of the form system/… separated by spaces"),
 	"uri":         uri,
 	"url":         endpoint,
 }

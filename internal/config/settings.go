@@ -116,6 +116,8 @@ type EMR struct {
 	ProbeInterval      time.Duration   `env:"EMR_PROBE_INTERVAL" envDefault:"15s" min:"10ms" max:"1h" doc:"while the EMR is down: between two looks whether it is back"`
 	Timeout            time.Duration   `env:"EMR_TIMEOUT" envDefault:"30s" min:"1ms" max:"5m" doc:"one EMR call"`
 	SearchCache        time.Duration   `env:"EMR_SEARCH_CACHE" envDefault:"60s" min:"0s" max:"24h" doc:"how long the EMR may answer a search with what it found before; 0 = never"`
+	Scopes             []string        `env:"EMR_SCOPES" envDefault:"system/Patient.read system/Observation.write system/*.write" is:"systemscope" doc:"asked for by the service itself, space separated"`
+	UserScopes         []string        `env:"EMR_USER_SCOPES" envDefault:"user/Patient.read user/Observation.write" is:"scope" doc:"asked for in the interactive flow, space separated"`
 	ExtraScopes        []string        `env:"EMR_EXTRA_SCOPES" envDefault:"openid fhirUser offline_access" is:"scope" doc:"asked for in the interactive flow besides the user/ scopes, space separated"`
 	ConnectReturnURL   string          `env:"EMR_CONNECT_RETURN_URL" is:"page" doc:"where the browser goes after the interactive flow; empty = JSON answer"`
 	RequireSearchTerm  bool            `env:"EMR_REQUIRE_SEARCH_TERM" envDefault:"false" doc:"refuse an EMR patient search without a term"`

@@ -58,7 +58,8 @@ type Options struct {
 	AuthorizeURL string
 	ClientSecret string
 	RedirectURL  string   // where the EMR sends the browser back to
-	ExtraScopes  []string // asked of people beside UserScopes
+	UserScopes   []string // asked of people; nil means UserScopes
+	ExtraScopes  []string // asked of people beside them
 	// ApplicationType chooses whose token all calls carry; "" is BackendService.
 	ApplicationType ApplicationType
 	// Vault keeps tokens over a restart; nil keeps them in memory alone.

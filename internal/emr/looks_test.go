@@ -246,7 +246,7 @@ func TestOneDeliverySharesItsQuickRetries(t *testing.T) {
 					w.WriteHeader(500)
 					return
 				}
-				b.EMR.ServeHTTP(w, r)
+				b.ServeHTTP(w, r)
 			}
 			for n := looked + 1; n < 20; n++ {
 				b.wrong = append(b.wrong, n)

@@ -36,12 +36,16 @@ type session struct {
 }
 
 func newSession(o Options, l *line, audience string) *session {
+	scopes := o.UserScopes
+	if scopes == nil {
+		scopes = UserScopes
+	}
 	return &session{
 		line: l, key: o.PrivateKey, fhirBase: o.BaseURL, vault: o.Vault, audience: audience,
 		config: oauth2.Config{
 			ClientID: o.ClientID, ClientSecret: o.ClientSecret, RedirectURL: o.RedirectURL,
 			Endpoint: oauth2.Endpoint{AuthURL: o.AuthorizeURL, TokenURL: o.TokenURL},
-			Scopes:   slices.Concat(UserScopes, o.ExtraScopes),
+			Scopes:   slices.Concat(scopes, o.ExtraScopes),
 		},
 	}
 }
