@@ -30,21 +30,25 @@ func TestStatusDuringAnOutage(t *testing.T) {
 	})
 	for range 2 {
 		d.ask(access.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{
-			"processed": 1.0, "succeeded": 0.0, "failed": 1.0, "details.transmitted": 0.0, "details.transmission_errors.0.error": "EMR unavailable (no connection)",
+			"processed": 1.0, "succeeded": 0.0, "failed": 1.0, "details.transmitted": 0.0,
 		})
 		<-d.settled
 	}
 	d.ask(access.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{"processed": 1.0, "failed": 1.0, "skipped": 0.0})
 	<-d.settled
 	d.ask(access.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{"processed": 0.0, "failed": 0.0, "skipped": 0.0}) // nothing is due
-	d.ask(access.MA, "GET", "/fhir/transmissions/?status=failed", nil).want(200).wantAt(object{"count": 4.0, "results.0.attempt_count": 1.0})
+	d.ask(access.MA, "GET", "/fhir/transmissions/?status=failed", nil).want(200).wantAt(object{"count": 4.0})
 
 	// By hand, too: it is said to be on its way, fails, and is no worse for it.
 	d.ask(access.Nurse, "POST", "/fhir/observations/"+first+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "processing"})
 	if s := <-d.settled; s.ObservationID != first || !s.Failed() {
 		t.Fatalf("%+v", s)
 	}
-	d.ask(access.MA, "GET", "/fhir/transmissions/?status=failed", nil).want(200).wantAt(object{"count": 4.0, "results.3.attempt_count": 1.0})
+	d.ask(access.MA, "GET", "/fhir/transmissions/?status=failed", nil).want(200).wantAt(object{"count": 4.0})
+	var most int
+	if err := d.app.DB().NewQuery("SELECT MAX(attempt_count) FROM transmissions").Row(&most); err != nil || most != 1 {
+		t.Errorf("up to %d attempts (%v)", most, err)
+	}
 
 	// The line is found back by the one that is sent by hand, and the others follow at once, though none is due.
 	d.emr.refuse(nil)
