@@ -51,6 +51,16 @@ func (m *mailbox) FindObservation(context.Context, string) (string, bool, error)
 	return "", false, nil
 }
 
+// Probe is answered unless everything is refused for want of a connection.
+func (m *mailbox) Probe(context.Context) error {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	if m.refusal != nil && m.refusal.Status == 0 {
+		return m.refusal
+	}
+	return nil
+}
+
 func (m *mailbox) LookUpObservation(context.Context, string) (string, bool, error) {
 	return "", false, nil
 }

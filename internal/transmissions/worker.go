@@ -1,6 +1,7 @@
 package transmissions
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -36,6 +37,8 @@ const keptFailures = 1000
 // retryPause gathers retries that fall due one shortly after the other, so that a long outage does not make a round of each.
 const retryPause = 200 * time.Millisecond
 
+const defaultProbeInterval = 15 * time.Second
+
 // stopPatience bounds the wait for the EMR's answers when the worker stops.
 const stopPatience = 10 * time.Second
 
@@ -55,7 +58,7 @@ type EMR interface {
 type Options struct {
 	EMR      EMR
 	Schedule Schedule
-	// ProbeInterval lies between two looks at an EMR that is down, give or take a fifth.
+	// ProbeInterval lies between two looks at an EMR that is down, give or take a fifth; 0 means 15 s.
 	ProbeInterval time.Duration
 	// Load reads the observation behind a transmission.
 	Load func(app core.App, observationID string) (fhir.Stored, error)
@@ -113,7 +116,7 @@ func NewWorker(o Options) *Worker {
 	}
 	w := &Worker{
 		Options: o, Signal: wake.New(), slots: semaphore.NewWeighted(senders), asked: make(chan Claimed, mostAsked),
-		rendering: make(chan struct{}, renderers), line: newLine(o.ProbeInterval, o.Spread, o.Log),
+		rendering: make(chan struct{}, renderers), line: newLine(cmp.Or(o.ProbeInterval, defaultProbeInterval), o.Spread, o.Log),
 	}
 	w.endings = groupcommit.New(groupcommit.Options[endedDelivery, Result]{Store: w.store, After: w.tell, Log: o.Log})
 	w.patience, w.giveUp = context.WithCancel(context.Background()) //nolint:gosec // Run calls giveUp when it ends

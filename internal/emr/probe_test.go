@@ -1,0 +1,39 @@
+package emr_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/emr"
+)
+
+// Whoever answers is there, whatever it says of itself; a stranger's page, a 5xx and a refused token are not the EMR.
+func TestProbe(t *testing.T) {
+	for name, test := range map[string]struct {
+		reply reply
+		there bool
+	}{
+		"says what it can do": {reply{status: 200, body: statement}, true},
+		"does not say":        {reply{status: 404}, true},
+		"says it not to us":   {reply{status: 403}, true},
+		"is ill":              {reply{status: 503}, false},
+		"is somebody else":    {reply{status: 200, body: "<html>"}, false},
+		"is busy":             {reply{status: 429}, false},
+	} {
+		fake := metadata(test.reply)
+		err := newClient(t, fake, quickRetries).Probe(t.Context())
+		if (err == nil) != test.there {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := len(fake.requests("fhir")); got != 1 {
+			t.Errorf("%s: asked %d times", name, got)
+		}
+	}
+	client, err := emr.New(emr.Options{Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := asError(t, client.Probe(t.Context())); e.Code != emr.CodeNotConfigured {
+		t.Error(e)
+	}
+}
