@@ -24,6 +24,8 @@ const (
 // Fault says what the failure is about.
 func (e *Error) Fault() Fault {
 	switch {
+	case e.Code == CodeUpdateRefused, e.Code == CodeSearchOutdated:
+		return OfRequest
 	case e.Status == http.StatusTooManyRequests:
 		return OfPace
 	case e.SignIn, e.Status == http.StatusUnauthorized, e.Code == CodeNotConfigured:

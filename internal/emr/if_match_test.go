@@ -66,7 +66,7 @@ func TestUpdateReplacesTheVersionThatWasRead(t *testing.T) {
 					}
 					_, err := client.UpdateObservation(t.Context(), id, withdrawnCopy(id), requestID, false)
 					e := asError(t, err)
-					if (e != nil) != (test.code != "") || e != nil && (e.Code != test.code || e.Ambiguous || e.Line()) {
+					if (e != nil) != (test.code != "") || e != nil && (e.Code != test.code || e.Ambiguous || e.Fault() != emr.OfRequest) {
 						t.Errorf("%+v", e)
 					}
 					got := b.Observations()[0]
@@ -151,7 +151,7 @@ func TestUpdateRefused(t *testing.T) {
 		if last := e.Attempts[len(e.Attempts)-1]; last.Status != test.reply.status || last.Code != test.code {
 			t.Errorf("%d: attempt %+v", test.reply.status, last)
 		}
-		if refused := test.code == emr.CodeUpdateRefused; refused && (e.Line() || len(fake.requests("fhir")) != 2) {
+		if refused := test.code == emr.CodeUpdateRefused; refused && (e.Fault() != emr.OfRequest || len(fake.requests("fhir")) != 2) {
 			t.Errorf("%d: the line's fault, or tried again", test.reply.status)
 		}
 	}

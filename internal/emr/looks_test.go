@@ -120,7 +120,7 @@ func TestSearchCacheAsShown(t *testing.T) {
 				for _, wait := range []time.Duration{30 * time.Second, 59 * time.Second, time.Minute} { // each look counts anew
 					time.Sleep(wait)
 					id, found, err := client.FindObservation(t.Context(), observationID)
-					if e := asError(t, err); wait < time.Minute && !found && (e == nil || e.LookAgain != time.Minute || e.Line() || e.Message != "EMR search may be out of date") {
+					if e := asError(t, err); wait < time.Minute && !found && (e == nil || e.LookAgain != time.Minute || e.Fault() != emr.OfRequest || e.Message != "EMR search may be out of date") {
 						t.Errorf("after %s: %q, %v, %+v", wait, id, found, e)
 					}
 					if wait == time.Minute && (!found || id == "") {

@@ -50,7 +50,7 @@ func TestRefusedBecauseOfThePatient(t *testing.T) {
 					if !hapi && id == "gone" {
 						want.message = "Patient not found in EMR" // it says so itself
 					}
-					if e == nil || e.Code != want.code || e.Message != want.message || e.Ambiguous || e.Line() || time.Since(began) > 0 {
+					if e == nil || e.Code != want.code || e.Message != want.message || e.Ambiguous || e.Fault() != emr.OfRequest || time.Since(began) > 0 {
 						t.Fatalf("%+v", e)
 					}
 					asks := 2

@@ -90,7 +90,7 @@ func (k *keptCopy) read(ctx context.Context, once bool) (there bool, err error) 
 	got, _, err := k.client.send(ctx, call{
 		method: http.MethodGet, path: k.path, requestID: uuid.NewString(), maxBody: maxBody, header: uncached, once: once,
 	})
-	if refusal, ok := errors.AsType[*Error](err); ok && !refusal.SignIn && refusal.Status >= 400 && refusal.Status < 500 && !refusal.Line() {
+	if refusal, ok := errors.AsType[*Error](err); ok && !refusal.SignIn && refusal.Status >= 400 && refusal.Status < 500 && refusal.Fault() == OfRequest {
 		k.seen = refusal.Status == http.StatusGone
 		return k.seen, nil
 	}

@@ -80,7 +80,7 @@ func lookIsDue(d collections.DoubtfulTransmission, now time.Time) bool {
 func (w *Worker) clear(ctx context.Context, app core.App, d collections.DoubtfulTransmission) (known, down bool, err error) {
 	result, queue, err := w.lookInto(ctx, app, d)
 	if refusal, ok := errors.AsType[*emr.Error](err); ok {
-		down, err = refusal.Line(), nil
+		down, err = refusal.Fault() != emr.OfRequest, nil
 	}
 	if err != nil || ctx.Err() != nil {
 		return false, down, err

@@ -9,7 +9,7 @@ import (
 )
 
 // Whose fault an end is: the line's, or that of the record that was sent.
-func TestLine(t *testing.T) {
+func TestFaultOfAnEnd(t *testing.T) {
 	signIn := func(tokens ...reply) *fakeEMR { return &fakeEMR{tokens: tokens} }
 	for name, test := range map[string]struct {
 		fake *fakeEMR
@@ -40,13 +40,13 @@ func TestLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, e := deliver(t, newClient(t, test.fake, func(o *emr.Options) { o.Timeout = 50 * time.Millisecond }))
-			if e == nil || e.Line() != test.line {
+			if e == nil || (e.Fault() != emr.OfRequest) != test.line {
 				t.Errorf("%+v", e)
 			}
 		})
 	}
-	for _, e := range []emr.Error{{Code: emr.CodeNotConfigured}, {Code: emr.CodePatientNotFound}, {Code: emr.CodeInvalidResource}} {
-		if e.Line() {
+	for _, e := range []emr.Error{{Code: emr.CodePatientNotFound}, {Code: emr.CodeInvalidResource}} {
+		if e.Fault() != emr.OfRequest {
 			t.Errorf("%s is taken for the line's", e.Code)
 		}
 	}
