@@ -77,6 +77,7 @@ type fhirQueueView struct {
 	Pending             int `json:"pending"`
 	Processing          int `json:"processing"`
 	FailedAwaitingRetry int `json:"failed_awaiting_retry"`
+	GivenUp             int `json:"given_up"`
 }
 
 type fhirTodayView struct {
@@ -98,7 +99,7 @@ func (a *api) fhirStatus(c *web.Call) error {
 	connection, since := a.emrConnection(), a.Transmissions.RunningSince()
 	view := fhirStatusView{
 		Status: fhirHealth(f, connection, !since.IsZero()), EMRConnection: connection, LastSuccessfulTransmit: instantOrNull(f.LastTransmitted),
-		Queue:      fhirQueueView{f.Pending, f.Processing, f.AwaitingRetry},
+		Queue:      fhirQueueView{f.Pending, f.Processing, f.AwaitingRetry, f.GivenUp},
 		TodayStats: fhirTodayView{f.Transmitted, f.Failed, f.SuccessRate()},
 		Uptime:     fmt.Sprintf("%.1f%%", uptime),
 	}
@@ -124,7 +125,7 @@ func fhirHealth(f transmissions.Figures, connection string, working bool) string
 	switch {
 	case connection == "disconnected" || !working:
 		return "down"
-	case f.SuccessRate() < leastSuccessRate || f.AwaitingRetry > mostAwaitingRetry:
+	case f.SuccessRate() < leastSuccessRate || f.AwaitingRetry > mostAwaitingRetry || f.GivenUp > 0:
 		return "degraded"
 	}
 	return "operational"

@@ -210,6 +210,7 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/fhir/status/", access.ReadTransmissions, limits.User, (*api).fhirStatus},
 	{http.MethodGet, "/fhir/transmissions/{id}/", access.ReadTransmissions, limits.User, (*api).readTransmission},
 	{http.MethodGet, "/fhir/transmissions/", access.ReadTransmissions, limits.User, (*api).listTransmissions},
+	{http.MethodPost, "/fhir/transmissions/retry/", access.RequeueTransmissions, limits.User, withBody((*api).requeueTransmissions)},
 	{http.MethodPost, "/fhir/process-pending/", access.ProcessPending, limits.User, (*api).processPending},
 
 	// notifications.go

@@ -105,6 +105,8 @@ const (
 	EMRToken     Event = "emr.token"
 	EMRTransmit  Event = "emr.transmit"
 	EMRTransform Event = "emr.transform"
+	EMRRequeue   Event = "emr.requeue" // by a person, of what was given up
+	EMRWordsRead Event = "emr_words.read"
 	EMRSearch    Event = "emr.search"
 	EMRTest      Event = "emr.test"
 

@@ -301,6 +301,7 @@ func Find(app core.App, id string) (*collections.Transmission, []collections.Tra
 // Figures are how deliveries go: what waits, and what ended since a moment.
 type Figures struct {
 	Pending, Processing, AwaitingRetry int
+	GivenUp                            int       // of all days
 	Transmitted, Failed                int       // since that moment; failed counts those that stand so now
 	LastTransmitted                    time.Time // zero for never
 }
@@ -317,6 +318,9 @@ func (f Figures) SuccessRate() float64 {
 // ReadFigures counts what waits now and what ended since a moment, the midnight of the practice.
 func ReadFigures(app core.App, since time.Time) (f Figures, err error) {
 	if f.Pending, f.Processing, f.AwaitingRetry, err = Backlog(app); err != nil {
+		return f, err
+	}
+	if f.GivenUp, err = CountGivenUp(app, GivenUp{}); err != nil {
 		return f, err
 	}
 	f.Transmitted, f.Failed, f.LastTransmitted, err = collections.TransmissionsSince(app, since)
