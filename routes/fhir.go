@@ -66,6 +66,7 @@ const (
 type fhirStatusView struct {
 	Status                 string        `json:"status"`
 	EMRConnection          string        `json:"emr_connection"`
+	EMRAwaySince           *string       `json:"emr_away_since"`
 	LastSuccessfulTransmit *string       `json:"emr_last_successful_transmission"`
 	Queue                  fhirQueueView `json:"queue"`
 	TodayStats             fhirTodayView `json:"today_stats"`
@@ -102,6 +103,9 @@ func (a *api) fhirStatus(c *web.Call) error {
 		Queue:      fhirQueueView{f.Pending, f.Processing, f.AwaitingRetry, f.GivenUp},
 		TodayStats: fhirTodayView{f.Transmitted, f.Failed, f.SuccessRate()},
 		Uptime:     fmt.Sprintf("%.1f%%", uptime),
+	}
+	if connection == "disconnected" {
+		view.EMRAwaySince = instantOrNull(a.Monitor.Latest().EMRAwaySince)
 	}
 	if !since.IsZero() {
 		view.UptimeSeconds = max(0, int64(c.Now.Sub(since)/time.Second))

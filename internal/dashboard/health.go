@@ -66,6 +66,8 @@ type Report struct {
 	Status   Health
 	At       time.Time
 	Services Services
+	// EMRAwaySince is since when the EMR has been down in every look; zero while it is not, or none is configured.
+	EMRAwaySince time.Time
 }
 
 // Probes are how the monitor looks at each service; an error is never shown.
@@ -137,7 +139,14 @@ func (m *Monitor) Check(ctx context.Context, app core.App) {
 		s.EMR = m.measure(emrThreshold, func() error { return m.probes.EMR(ctx) })
 	}
 	report.Status = overall(*s, m.probes.EMR != nil)
-	if earlier := m.latest.Swap(report); earlier != nil && earlier.Status != report.Status {
+	earlier := m.latest.Load() // Run's goroutine alone stores
+	if m.probes.EMR != nil && s.EMR.Status == Down {
+		report.EMRAwaySince = report.At
+		if earlier != nil && !earlier.EMRAwaySince.IsZero() {
+			report.EMRAwaySince = earlier.EMRAwaySince
+		}
+	}
+	if m.latest.Store(report); earlier != nil && earlier.Status != report.Status {
 		m.log.Info("health changed", slog.String("from", string(earlier.Status)), slog.String("to", string(report.Status)))
 	}
 	m.keep(app, *report)
