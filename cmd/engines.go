@@ -192,7 +192,7 @@ func (s *Service) probes() dashboard.Probes {
 		},
 	}
 	if s.emr.Configured() {
-		probes.GivenUp = func(app core.App) (int, error) { return transmissions.CountGivenUp(app, transmissions.GivenUp{}) }
+		probes.GivenUp = collections.AllGivenUp
 		probes.EMR = func(ctx context.Context) error {
 			_, err := s.emr.Metadata(ctx)
 			return err

@@ -12,13 +12,14 @@ import (
 // failures of deliveries as they stand in the records: one for each remedy.
 var failures = [][2]string{
 	{"patient_not_found", "Patient has no EMR id"},
-	{"patient_not_found", "Patient was deleted in EMR"},
+	{"patient_not_found", "Patient deleted in EMR"},
 	{"patient_not_found", "Patient not found in EMR"},
-	{"patient_merged", "Patient was merged in EMR"},
+	{"patient_merged", "Patient merged or inactive in EMR"},
 	{"auth_error", "EMR authorization failed (403: insufficient scope)"},
 	{"auth_error", "EMR authorization failed (not connected)"},
 	{"auth_error", "EMR authorization failed (401)"},
-	{"update_refused", "EMR does not take updates"},
+	{"update_refused", "Update refused by EMR (405)"},
+	{"search_outdated", "EMR search may be out of date"},
 	{"invalid_resource", "Invalid FHIR resource: multiple-matches"},
 	{"invalid_resource", "Observation not found in EMR"},
 	{"invalid_resource", "The observation has no FHIR form"},

@@ -237,7 +237,7 @@ func (s state) Collect(out chan<- prometheus.Metric) {
 		gauge(oldest, age, q.Name)
 	}
 	s.collectAlerts(gauge)
-	if givenUp, err := transmissions.CountGivenUp(s.App, transmissions.GivenUp{}); err != nil {
+	if givenUp, err := collections.AllGivenUp(s.App); err != nil {
 		s.Log.Warn("deliveries given up not counted", slog.Any("error", err))
 	} else {
 		gauge(gaveUp, float64(givenUp))

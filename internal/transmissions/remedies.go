@@ -13,8 +13,9 @@ type Remedy struct{ Code, Text string }
 
 // What only the practice and its EMR can mend.
 const (
-	codeMerged        = "patient_merged"
-	codeUpdateRefused = "update_refused"
+	codeMerged         = "patient_merged"
+	codeUpdateRefused  = "update_refused"
+	codeSearchOutdated = "search_outdated"
 )
 
 // remedies by error code; of several the first whose words are in the error's message. Without words it is for all others.
@@ -37,12 +38,9 @@ var remedies = []struct {
 	}},
 	{codeMerged, "", Remedy{
 		"follow_merge",
-		"The EMR has merged the patient with another. Make sure which of its records is the right one, and enter its id in the patient's record.",
+		"The EMR uses another record for the patient, or none any more. Make sure which is the right one, and enter its id in the patient's record; or have the one that we know made active again.",
 	}},
-	{emr.CodeAuth, "403", Remedy{
-		"grant_scope",
-		"The EMR knows us, and does not let us do this. Ask its administrator to grant our client the scopes that docs/fhir.md lists, for Observations above all.",
-	}},
+	{emr.CodeAuth, "403", scope},
 	{emr.CodeAuth, "not connected", Remedy{
 		"connect",
 		"Nobody is signed in at the EMR. Connect under EMR, Connection.",
@@ -51,6 +49,7 @@ var remedies = []struct {
 		"renew_credentials",
 		"The EMR does not accept how we sign in. Test that under EMR, Connection, and compare client id, key and addresses with what the EMR's administrator has registered.",
 	}},
+	{codeUpdateRefused, "403", scope},
 	{codeUpdateRefused, "", Remedy{
 		"correct_by_hand",
 		"The EMR does not let us change the copy that it has. Correct that copy in the EMR by hand, or have the EMR's administrator allow updates.",
@@ -73,6 +72,10 @@ var remedies = []struct {
 		"lower_rate",
 		"The EMR wants fewer requests. If this lasts, lower VIGIL_EMR_RATE_LIMIT_PER_SECOND, or ask the EMR's administrator for more.",
 	}},
+	{codeSearchOutdated, "", Remedy{
+		"look_again",
+		"Nothing is wrong with the reading: the EMR may have it, and could not say so for certain yet. It is asked again before anything is sent.",
+	}},
 	{emr.CodeUnavailable, "certificate not trusted", Remedy{
 		"trust_certificate",
 		"The EMR could not prove who it is. Compare its address in the settings and its certificate with its administrator; a private authority has to be made known to the system that runs this service.",
@@ -88,6 +91,10 @@ var remedies = []struct {
 }
 
 var (
+	scope = Remedy{
+		"grant_scope",
+		"The EMR knows us, and does not let us do this. Ask its administrator to grant our client the scopes that docs/fhir.md lists, for Observations above all.",
+	}
 	away = Remedy{
 		"wait_for_emr",
 		"The EMR was away, or did not answer as it should; nothing is wrong with the reading. If it stays away, tell its administrator.",
@@ -127,4 +134,12 @@ func ErrorCodes() (codes []string) {
 		}
 	}
 	return append(codes, collections.NeverSent)
+}
+
+// whatToDo ends a notice of a failure with its remedy.
+func whatToDo(notice string, f Failure) string {
+	if remedy, ok := RemedyFor(f.Code, f.Message, true); ok {
+		return notice + " " + remedy.Text
+	}
+	return notice
 }

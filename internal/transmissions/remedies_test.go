@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/transmissions"
 )
 
@@ -16,13 +18,16 @@ func TestRemedies(t *testing.T) {
 	for _, test := range []struct{ code, message, want string }{
 		{"patient_not_found", "Patient has no EMR id", "link_patient"},
 		{"patient_not_found", "Patient not found in EMR", "correct_link"},
-		{"patient_not_found", "Patient was deleted in EMR", "restore_patient"},
-		{"patient_merged", "Patient was merged in EMR", "follow_merge"},
+		{"patient_not_found", "Patient deleted in EMR", "restore_patient"},
+		{"patient_merged", "Patient merged or inactive in EMR", "follow_merge"},
 		{"auth_error", "EMR authorization failed (403: insufficient scope)", "grant_scope"},
 		{"auth_error", "EMR authorization failed (401)", "renew_credentials"},
 		{"auth_error", "EMR authorization failed (unusable token answer)", "renew_credentials"},
 		{"auth_error", "EMR authorization failed (not connected)", "connect"},
-		{"update_refused", "EMR does not take updates (405)", "correct_by_hand"},
+		{"update_refused", "Update refused by EMR (405)", "correct_by_hand"},
+		{"update_refused", "Update refused by EMR: not-supported", "correct_by_hand"},
+		{"update_refused", "Update refused by EMR (403: insufficient scope)", "grant_scope"},
+		{"search_outdated", "EMR search may be out of date", "look_again"},
 		{"invalid_resource", "Invalid FHIR resource: required", "agree_on_profile"},
 		{"invalid_resource", "Invalid FHIR resource (400)", "agree_on_profile"},
 		{"invalid_resource", "Invalid FHIR resource: multiple-matches", "remove_copies"},
@@ -51,6 +56,21 @@ func TestRemedies(t *testing.T) {
 		if test.code != "" && !slices.Contains(transmissions.ErrorCodes(), test.code) {
 			t.Errorf("%s is not among the codes", test.code)
 		}
+	}
+}
+
+// Whoever hears that something was given up reads what to do about it, too.
+func TestGivenUpIsToldWithItsRemedy(t *testing.T) {
+	app, f, clock := newApp(t), newEMR(), &ticking{at: now}
+	f.refuse = func(string, int) *emr.Error { return invalid() }
+	giveUp(t, app, newWorker(f, clock, nil), clock)
+	told, err := app.FindFirstRecordByData(collections.Announcements, "kind", string(notifications.DeliveryGivenUp))
+	if err != nil {
+		t.Fatal(err)
+	}
+	remedy, _ := transmissions.RemedyFor(emr.CodeInvalidResource, invalid().Message, true)
+	if body := told.GetString("body"); !strings.HasSuffix(body, invalid().Message+". "+remedy.Text) || strings.Contains(body, "Ada") {
+		t.Errorf("told: %q", body)
 	}
 }
 

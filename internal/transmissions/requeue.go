@@ -18,7 +18,7 @@ import (
 type GivenUp = collections.GivenUpFilter
 
 // requeuedAtOnce bounds what one transaction queues again, so that readings are stored in between.
-const requeuedAtOnce = 500
+const requeuedAtOnce = 200
 
 // CountGivenUp counts what [Requeue] would queue again.
 func CountGivenUp(app core.App, f GivenUp) (int, error) { return collections.CountGivenUp(app, f) }

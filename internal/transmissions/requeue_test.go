@@ -156,7 +156,7 @@ func TestRequeueOfMany(t *testing.T) {
 		t.Errorf("%d again", n)
 	}
 	var lines int
-	if err := app.DB().NewQuery("SELECT COUNT(*) FROM audit_log WHERE event = 'emr.requeue'").Row(&lines); err != nil || lines != 5 {
+	if err := app.DB().NewQuery("SELECT COUNT(*) FROM audit_log WHERE event = 'emr.requeue'").Row(&lines); err != nil || lines != 11 {
 		t.Errorf("%d lines in the trail, %v", lines, err)
 	}
 }

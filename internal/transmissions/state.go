@@ -121,7 +121,7 @@ func Fail(tx core.App, c Claimed, f Failure, schedule Schedule, spread float64, 
 func tellOfGivenUp(tx core.App, f Failure, now time.Time) error {
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: notifications.DeliveryGivenUp, Severity: "warning",
-		Body: "Observations could not be delivered to the EMR and are not tried again: " + f.Message + ".",
+		Body: whatToDo("Observations could not be delivered to the EMR and are not tried again: "+f.Message+".", f),
 		Key:  "delivery given up/" + f.Code + "/" + now.UTC().Format(time.DateOnly),
 	}, now)
 }
@@ -320,7 +320,7 @@ func ReadFigures(app core.App, since time.Time) (f Figures, err error) {
 	if f.Pending, f.Processing, f.AwaitingRetry, err = Backlog(app); err != nil {
 		return f, err
 	}
-	if f.GivenUp, err = CountGivenUp(app, GivenUp{}); err != nil {
+	if f.GivenUp, err = collections.AllGivenUp(app); err != nil {
 		return f, err
 	}
 	f.Transmitted, f.Failed, f.LastTransmitted, err = collections.TransmissionsSince(app, since)

@@ -9,7 +9,7 @@ import { html, useState } from "../../view.js";
 /** The errors of deliveries, as the list is filtered by them. @type {[string, string][]} */
 export const errors = [
   ["", "Any error"], ["patient_not_found", "Patient not known to the EMR"], ["patient_merged", "Patient merged in the EMR"], ["auth_error", "Sign-in or scope refused"],
-  ["invalid_resource", "Not accepted as sent"], ["update_refused", "Correction refused"], ["rate_limited", "Too many requests"], ["emr_unavailable", "EMR away"],
+  ["invalid_resource", "Not accepted as sent"], ["update_refused", "Correction refused"], ["search_outdated", "Not certain yet"], ["rate_limited", "Too many requests"], ["emr_unavailable", "EMR away"],
   ["timeout", "No answer in time"], ["not_configured", "No EMR configured"], ["entered_in_error", "Entered in error before it was sent"],
 ];
 
