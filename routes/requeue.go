@@ -30,7 +30,7 @@ func (a *api) requeueTransmissions(c *web.Call, body requeueBody) error {
 		ErrorCode: checks.Text("error_code", body.ErrorCode, input.Optional(40).Filled().OneOf(transmissions.ErrorCodes()...)),
 		PatientID: checks.UUID("patient_id", body.PatientID, false),
 	}
-	ok := true
+	var ok bool
 	if since := checks.Text("since", body.Since, input.Required(40)); since != "" {
 		if filter.From, ok = transmissions.ParseSince(since, a.Zone, c.Now); !ok {
 			checks.Reject("since", "Must be a date, an ISO 8601 date-time or a duration such as 36h.")
@@ -39,6 +39,8 @@ func (a *api) requeueTransmissions(c *web.Call, body requeueBody) error {
 	if to := checks.Text("date_to", body.DateTo, input.Optional(40).Filled()); to != "" {
 		if filter.To, ok = web.Edge(to, a.Zone, true); !ok {
 			checks.Reject("date_to", web.MsgEdge)
+		} else if filter.From.After(filter.To) {
+			checks.Reject("since", "Must not be after date_to.")
 		}
 	}
 	dry := checks.Boolean("dry_run", body.DryRun, false)

@@ -69,6 +69,7 @@ func TestRequeueTransmissions(t *testing.T) {
 		`{}`: "since", `{"since":""}`: "since", `{"since":null}`: "since", `{"since":36}`: "since", `{"since":"yesterday"}`: "since", `{"since":"-36h"}`: "since",
 		`{"since":"0h"}`: "since", `{"since":"36h","error_code":"broken"}`: "error_code", `{"since":"36h","error_code":""}`: "error_code",
 		`{"since":"36h","error_code":7}`: "error_code", `{"since":"36h","patient_id":"x"}`: "patient_id", `{"since":"36h","date_to":"x"}`: "date_to",
+		`{"since":"2026-01-15","date_to":"2026-01-14"}`: "since", `{"since":"36h","date_to":""}`: "date_to",
 		`{"since":"36h","dry_run":"yes"}`: "dry_run",
 	} {
 		d.ask(access.Admin, "POST", retryPath, body).wantFields(field)
