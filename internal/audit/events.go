@@ -105,10 +105,10 @@ const (
 	EMRToken     Event = "emr.token"
 	EMRTransmit  Event = "emr.transmit"
 	EMRTransform Event = "emr.transform"
-	EMRRequeue   Event = "emr.requeue" // by a person, of what was given up
-	EMRWordsRead Event = "emr_words.read"
 	EMRSearch    Event = "emr.search"
 	EMRTest      Event = "emr.test"
+	EMRRequeue   Event = "emr.requeue" // of what was given up
+	EMRWordsRead Event = "emr_words.read"
 
 	DeviceCreate   Event = "device.create"
 	DeviceAssign   Event = "device.assign"

@@ -301,9 +301,9 @@ func Find(app core.App, id string) (*collections.Transmission, []collections.Tra
 // Figures are how deliveries go: what waits, and what ended since a moment.
 type Figures struct {
 	Pending, Processing, AwaitingRetry int
-	GivenUp                            int       // of all days
 	Transmitted, Failed                int       // since that moment; failed counts those that stand so now
 	LastTransmitted                    time.Time // zero for never
+	GivenUp                            int       // of all days
 }
 
 // SuccessRate is the percentage of what ended well, to one decimal; 100 when nothing was sent.
@@ -320,9 +320,9 @@ func ReadFigures(app core.App, since time.Time) (f Figures, err error) {
 	if f.Pending, f.Processing, f.AwaitingRetry, err = Backlog(app); err != nil {
 		return f, err
 	}
-	if f.GivenUp, err = collections.AllGivenUp(app); err != nil {
-		return f, err
-	}
 	f.Transmitted, f.Failed, f.LastTransmitted, err = collections.TransmissionsSince(app, since)
+	if err == nil {
+		f.GivenUp, err = collections.AllGivenUp(app)
+	}
 	return f, err
 }
