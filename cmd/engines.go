@@ -193,6 +193,7 @@ func (s *Service) probes() dashboard.Probes {
 		},
 	}
 	if s.emr.Configured() {
+		probes.GivenUp = collections.AllGivenUp
 		probes.EMR = func(ctx context.Context) error {
 			if _, down := s.worker.Outage(); down { // it is probed already
 				return errors.New("the EMR is down")

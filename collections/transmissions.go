@@ -49,26 +49,20 @@ type TransmissionFilter struct {
 	CareTeamOf string
 	// CorrectionDue keeps those whose copy at the EMR a person is to correct.
 	CorrectionDue bool
+	ErrorCode     string
+	// GivenUp keeps those that are not tried again by themselves, or all others; nil keeps both.
+	GivenUp *bool
 }
 
 // PageOfTransmissions returns a page of transmissions, newest first, and how many there are in all. Where only a status is asked for, the count
 // is one that is kept.
 func PageOfTransmissions(app core.App, f TransmissionFilter, offset, limit int) (page []*core.Record, total int, err error) {
 	const newestFirst = "created_at DESC, id DESC"
-	conditions := Conditions{}.Equal("status", f.Status).Equal("patient", f.PatientID).
-		Between("COALESCE(NULLIF(last_attempted_at, ''), created_at)", f.From, f.To).OnCareTeamOf(f.CareTeamOf)
-	if f.CorrectionDue {
-		conditions = conditions.And(correctionDue)
-	}
-	if (f != TransmissionFilter{Status: f.Status}) {
-		return conditions.PageOfPatients(app, Transmissions, newestFirst, offset, limit)
-	}
-	total, err = queryValue[int](app, "count transmissions", `SELECT COALESCE(SUM(transmissions), 0) FROM transmission_totals WHERE {:status} IN ('', status)`,
-		dbx.Params{"status": f.Status})
+	total, err = f.count(app)
 	if err != nil {
 		return nil, 0, err
 	}
-	return conditions.PageOfPatientsAmong(app, Transmissions, newestFirst, offset, limit, total)
+	return f.conditions().PageOfPatientsAmong(app, Transmissions, newestFirst, offset, limit, total)
 }
 
 // ClaimedTransmission is one that this worker has taken: nobody else sends it until its end is stored.

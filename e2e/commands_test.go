@@ -102,6 +102,13 @@ func TestWrongUsage(t *testing.T) {
 		{"ingestion", "fly"},
 		{"ingestion", "import"},
 		{"ingestion", "replay", "all"},
+		{"transmissions", "fly"},
+		{"transmissions", "retry"},
+		{"transmissions", "retry", "--since", ""},
+		{"transmissions", "retry", "--since", "yesterday"},
+		{"transmissions", "retry", "--since", "-36h"},
+		{"transmissions", "retry", "--since", "36h", "--code", "broken"},
+		{"transmissions", "retry", "--since", "36h", "TXN-2026-000001"},
 		{"help", "fly"},
 	} {
 		status, _, errOut := vigil(t, []string{"VIGIL_GATEWAY_WEBHOOK_SECRET=whsec_0123456789abcdef", strayKey}, "", append(args, "--dir", dir)...)
@@ -121,7 +128,7 @@ func TestWrongUsage(t *testing.T) {
 func TestFolderWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
-	for _, args := range [][]string{{"audit", "verify"}, {"keys", "rotate"}, {"backup", "create"}} {
+	for _, args := range [][]string{{"audit", "verify"}, {"keys", "rotate"}, {"backup", "create"}, {"transmissions", "retry", "--since", "36h"}} {
 		wantComplaint(t, []string{strayKey}, "", args, dir, "there is no database in "+dir)
 	}
 	wantNoFolder(t, dir)

@@ -66,6 +66,7 @@ const (
 type fhirStatusView struct {
 	Status                 string        `json:"status"`
 	EMRConnection          string        `json:"emr_connection"`
+	EMRAwaySince           *string       `json:"emr_away_since"`
 	LastSuccessfulTransmit *string       `json:"emr_last_successful_transmission"`
 	Queue                  fhirQueueView `json:"queue"`
 	TodayStats             fhirTodayView `json:"today_stats"`
@@ -79,6 +80,7 @@ type fhirQueueView struct {
 	Pending             int `json:"pending"`
 	Processing          int `json:"processing"`
 	FailedAwaitingRetry int `json:"failed_awaiting_retry"`
+	GivenUp             int `json:"given_up"`
 }
 
 type fhirTodayView struct {
@@ -101,9 +103,12 @@ func (a *api) fhirStatus(c *web.Call) error {
 	}
 	view := fhirStatusView{
 		Status: status, EMRConnection: connection, LastSuccessfulTransmit: instantOrNull(f.LastTransmitted),
-		Queue:      fhirQueueView{fhirPeopleView{f.Unlinked, f.CorrectionsDue}, f.Pending, f.Processing, f.AwaitingRetry},
+		Queue:      fhirQueueView{fhirPeopleView{f.Unlinked, f.CorrectionsDue}, f.Pending, f.Processing, f.AwaitingRetry, f.GivenUp},
 		TodayStats: fhirTodayView{f.Transmitted, f.Failed, f.SuccessRate()},
 		Uptime:     fmt.Sprintf("%.1f%%", uptime),
+	}
+	if connection == "disconnected" {
+		view.EMRAwaySince = instantOrNull(a.emrAwaySince())
 	}
 	if !since.IsZero() {
 		view.UptimeSeconds = max(0, int64(c.Now.Sub(since)/time.Second))
@@ -123,6 +128,14 @@ func (a *api) emrConnection() string {
 	return "connected"
 }
 
+// emrAwaySince is when the outage began as deliveries found it, else as the health check did, which counts anew with the process.
+func (a *api) emrAwaySince() time.Time {
+	if since, down := a.Transmissions.Outage(); down {
+		return since
+	}
+	return a.Monitor.Latest().EMRAwaySince
+}
+
 // fhirDown is the status while nothing can be delivered.
 const fhirDown = "down"
 
@@ -131,7 +144,7 @@ func fhirHealth(f transmissions.Figures, connection string, working bool) string
 	switch {
 	case connection == "disconnected" || !working:
 		return fhirDown
-	case f.SuccessRate() < leastSuccessRate || f.AwaitingRetry > mostAwaitingRetry:
+	case f.SuccessRate() < leastSuccessRate || f.AwaitingRetry > mostAwaitingRetry || f.GivenUp > 0:
 		return "degraded"
 	}
 	return "operational"

@@ -215,6 +215,7 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/fhir/transmissions/{id}/", access.ReadTransmissions, limits.User, (*api).readTransmission},
 	{http.MethodPost, "/fhir/transmissions/{id}/acknowledge/", access.TransmitObservations, limits.User, (*api).acknowledgeCorrection},
 	{http.MethodGet, "/fhir/transmissions/", access.ReadTransmissions, limits.User, (*api).listTransmissions},
+	{http.MethodPost, "/fhir/transmissions/retry/", access.RequeueTransmissions, limits.User, withBody((*api).requeueTransmissions)},
 	{http.MethodPost, "/fhir/process-pending/", access.ProcessPending, limits.User, (*api).processPending},
 
 	// notifications.go

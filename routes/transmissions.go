@@ -16,21 +16,23 @@ import (
 type transmissionView struct {
 	heldView
 
-	ID               string  `json:"id"`
-	ObservationID    string  `json:"observation_id"`
-	PatientID        string  `json:"patient_id"`
-	PatientName      string  `json:"patient_name"`
-	ObservationType  string  `json:"observation_type"`
-	Form             string  `json:"form"`
-	Status           string  `json:"status"`
-	ErrorMessage     *string `json:"error_message"`
-	ErrorCode        *string `json:"error_code"`
-	AttemptCount     int     `json:"attempt_count"`
-	MaxAttempts      int     `json:"max_attempts"`
-	FirstAttemptedAt *string `json:"first_attempted_at"`
-	LastAttemptedAt  *string `json:"last_attempted_at"`
-	NextRetryAt      *string `json:"next_retry_at"`
-	CreatedAt        string  `json:"created_at"`
+	ID               string      `json:"id"`
+	ObservationID    string      `json:"observation_id"`
+	PatientID        string      `json:"patient_id"`
+	PatientName      string      `json:"patient_name"`
+	ObservationType  string      `json:"observation_type"`
+	Form             string      `json:"form"`
+	Status           string      `json:"status"`
+	ErrorMessage     *string     `json:"error_message"`
+	ErrorCode        *string     `json:"error_code"`
+	GivenUp          bool        `json:"given_up"`
+	Remedy           *remedyView `json:"remedy"`
+	AttemptCount     int         `json:"attempt_count"`
+	MaxAttempts      int         `json:"max_attempts"`
+	FirstAttemptedAt *string     `json:"first_attempted_at"`
+	LastAttemptedAt  *string     `json:"last_attempted_at"`
+	NextRetryAt      *string     `json:"next_retry_at"`
+	CreatedAt        string      `json:"created_at"`
 }
 
 func viewTransmission(t *collections.Transmission, names map[string]patients.Name) transmissionView {
@@ -38,6 +40,7 @@ func viewTransmission(t *collections.Transmission, names map[string]patients.Nam
 		heldView: viewHeld(t),
 		ID:       t.Id, ObservationID: t.ObservationID(), PatientID: t.PatientID(), PatientName: names[t.PatientID()].FirstLast(),
 		ObservationType: t.ObservationType(), Form: cmp.Or(t.Form(), "reading"), Status: t.Status(), ErrorMessage: orNull(t.ErrorMessage()), ErrorCode: orNull(t.ErrorCode()),
+		GivenUp: t.GivenUp(), Remedy: remedyOf(t),
 		AttemptCount: t.AttemptCount(), MaxAttempts: transmissions.MaxAttempts, FirstAttemptedAt: instantOrNull(t.FirstAttemptedAt()),
 		LastAttemptedAt: instantOrNull(t.LastAttemptedAt()), NextRetryAt: instantOrNull(t.NextRetryAt()), CreatedAt: input.FormatInstant(t.CreatedAt()),
 	}
@@ -46,7 +49,8 @@ func viewTransmission(t *collections.Transmission, names map[string]patients.Nam
 // transmissionDetail is the record with every request that left for the EMR, oldest first.
 type transmissionDetail struct {
 	transmissionView
-	Attempts []attemptView `json:"attempts"`
+	Attempts    []attemptView `json:"attempts"`
+	Diagnostics *string       `json:"diagnostics"`
 }
 
 type attemptView struct {
@@ -69,7 +73,11 @@ func (a *api) readTransmission(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(transmissionDetail{views[0], web.Views(ledger, viewAttempt)},
+	words, err := wordsOfEMR(c, found)
+	if err != nil {
+		return err
+	}
+	return c.Answer(transmissionDetail{views[0], web.Views(ledger, viewAttempt), words},
 		c.RecordRead(audit.ObservationRead, audit.ResourceTransmission, found.Id, found.PatientID()))
 }
 
@@ -100,21 +108,24 @@ func (a *api) transformObservation(c *web.Call, o observations.Observation) erro
 }
 
 func (a *api) transmitObservation(c *web.Call, o observations.Observation) error {
-	id, err := a.Transmissions.Transmit(c.App, o.ID, c.Actor(), c.Now)
+	asked, err := a.Transmissions.Deliver(c.App, o.ID, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
-	return c.OK(queuedView{
-		ObservationID: o.ID, FHIRStatus: collections.FHIRProcessing, TransmissionID: id, Message: "Observation is being transmitted to the EMR.",
-	})
+	view := queuedView{ObservationID: o.ID, FHIRStatus: asked.FHIRStatus, TransmissionID: asked.TransmissionID, Message: "Observation is being transmitted to the EMR."}
+	if asked.FHIRStatus == collections.FHIRTransmitted {
+		view.Message = "Observation has just been transmitted to the EMR."
+	}
+	return c.OK(view)
 }
 
 func (a *api) listTransmissions(c *web.Call) (err error) {
 	q, p := c.Listing()
 	between := q.Between()
 	filter := collections.TransmissionFilter{
-		PatientID: q.PatientID(), From: between.From, To: between.To,
-		Status: q.OneOf("status", collections.FHIRPending, collections.FHIRProcessing, collections.FHIRTransmitted, collections.FHIRFailed),
+		PatientID: q.PatientID(), From: between.From, To: between.To, GivenUp: q.Boolean("given_up"),
+		ErrorCode: q.OneOf("error_code", transmissions.ErrorCodes()...),
+		Status:    q.OneOf("status", collections.FHIRPending, collections.FHIRProcessing, collections.FHIRTransmitted, collections.FHIRFailed),
 	}
 	filter.CorrectionDue = q.OneOf("correction_due", "true") != ""
 	if filter.CareTeamOf, err = a.teamFor(c, q, filter.PatientID); err != nil {

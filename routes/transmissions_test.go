@@ -141,7 +141,6 @@ func TestTransformAndTransmit(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 	d.ask(access.Nurse, "POST", path+"/transform/", nil).want(400, "invalid_state")
-	d.ask(access.Nurse, "POST", path+"/transmit/", nil).want(400, "invalid_state")
 	d.ask(access.Nurse, "GET", path+"/", nil).want(200).wantAt(object{"meta.versionId": "1", "status": "final"})
 
 	// Refused, then asked for by hand: refused again, then taken.

@@ -99,6 +99,7 @@ const (
 	TransmitObservations Action = "transmit observations" // and transform
 	ReadTransmissions    Action = "read transmissions"
 	ProcessPending       Action = "process pending transmissions"
+	RequeueTransmissions Action = "queue transmissions again" // and read the EMR's own words about why they failed
 
 	ReadDashboard  Action = "read dashboard"
 	ReadDeliveries Action = "read push deliveries"
@@ -221,6 +222,7 @@ var policy = map[Action]row{
 	TransmitObservations: clinicians().and(DataMonitor, All),
 	ReadTransmissions:    staff(All, None),
 	ProcessPending:       only(Admin),
+	RequeueTransmissions: only(Admin, DataMonitor),
 
 	ReadDashboard:  staff(All, None),
 	ReadDeliveries: only(Admin),

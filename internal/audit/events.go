@@ -108,6 +108,8 @@ const (
 	EMRCorrected Event = "emr.corrected" // by hand, as a person says
 	EMRSearch    Event = "emr.search"
 	EMRTest      Event = "emr.test"
+	EMRRequeue   Event = "emr.requeue" // of what was given up
+	EMRWordsRead Event = "emr_words.read"
 
 	DeviceCreate   Event = "device.create"
 	DeviceAssign   Event = "device.assign"

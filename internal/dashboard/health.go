@@ -66,6 +66,8 @@ type Report struct {
 	Status   Health
 	At       time.Time
 	Services Services
+	// EMRAwaySince is since when the EMR has been down in every look; zero while it is not, or none is configured.
+	EMRAwaySince time.Time
 }
 
 // Probes are how the monitor looks at each service; an error is never shown.
@@ -74,6 +76,8 @@ type Probes struct {
 	// EMR is nil when none is configured.
 	EMR  func(ctx context.Context) error
 	FHIR func() error
+	// GivenUp counts deliveries that are not tried again by themselves; nil where nothing is delivered.
+	GivenUp func(app core.App) (int, error)
 	// Workers says how many run and how much waits for them.
 	Workers func(app core.App) (running, queued int, err error)
 	// Keep stores a look for good; nil keeps nothing.
@@ -127,7 +131,7 @@ func (m *Monitor) Check(ctx context.Context, app core.App) {
 	report := &Report{At: m.clock()}
 	s := &report.Services
 	s.Database = m.measure(databaseThreshold, func() error { return m.probes.Database(ctx, app) })
-	s.FHIREngine = m.measure(fhirThreshold, m.probes.FHIR)
+	s.FHIREngine = m.fhirEngine(app)
 	s.BackgroundWorker = m.workers(app)
 	if m.probes.EMR == nil {
 		s.EMR = Check{Status: Down, Detail: "not configured"}
@@ -135,7 +139,14 @@ func (m *Monitor) Check(ctx context.Context, app core.App) {
 		s.EMR = m.measure(emrThreshold, func() error { return m.probes.EMR(ctx) })
 	}
 	report.Status = overall(*s, m.probes.EMR != nil)
-	if earlier := m.latest.Swap(report); earlier != nil && earlier.Status != report.Status {
+	earlier := m.latest.Load() // Run's goroutine alone stores
+	if m.probes.EMR != nil && s.EMR.Status == Down {
+		report.EMRAwaySince = report.At
+		if earlier != nil && !earlier.EMRAwaySince.IsZero() {
+			report.EMRAwaySince = earlier.EMRAwaySince
+		}
+	}
+	if m.latest.Store(report); earlier != nil && earlier.Status != report.Status {
 		m.log.Info("health changed", slog.String("from", string(earlier.Status)), slog.String("to", string(report.Status)))
 	}
 	m.keep(app, *report)
@@ -152,6 +163,18 @@ func (m *Monitor) measure(threshold time.Duration, probe func() error) Check {
 		check.Status = Down
 	case took > threshold:
 		check.Status = Degraded
+	}
+	return check
+}
+
+// fhirEngine is not well either while deliveries have been given up: a person has to look.
+func (m *Monitor) fhirEngine(app core.App) Check {
+	check := m.measure(fhirThreshold, m.probes.FHIR)
+	if m.probes.GivenUp == nil || check.Status != Healthy {
+		return check
+	}
+	if givenUp, err := m.probes.GivenUp(app); err == nil && givenUp > 0 { // a database that cannot count shows as such
+		check.Status, check.Detail = Degraded, "deliveries given up"
 	}
 	return check
 }

@@ -185,6 +185,7 @@ var (
 	health = describe("vigil_service_health", "1 healthy, 0.5 degraded, 0 down, as the health endpoint says.", "service")
 	outage = describe("vigil_emr_outage_seconds", "Age of the outage of the EMR; 0 while it takes deliveries.")
 	unseen = describe("vigil_alerts_unacknowledged", "Alerts that nobody has acknowledged, by level.", "level")
+	gaveUp = describe("vigil_transmissions_given_up", "Deliveries to the EMR that are not tried again by themselves, of all days.")
 	open   = describe("vigil_connections_open", "Open connections.")
 	silent = describe("vigil_connections_waiting", "Open connections that wait for their clients.")
 	turned = describe("vigil_connections_refused_total", "Connections, and requests over HTTP/2, refused because too many were open.")
@@ -214,7 +215,7 @@ func (m *Metrics) Watch(s Sources) error {
 
 // Describe implements [prometheus.Collector].
 func (s state) Describe(out chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{depth, oldest, health, outage, unseen, open, silent, turned, cut, waits, waited} {
+	for _, desc := range []*prometheus.Desc{depth, oldest, health, outage, unseen, gaveUp, open, silent, turned, cut, waits, waited} {
 		out <- desc
 	}
 }
@@ -239,6 +240,11 @@ func (s state) Collect(out chan<- prometheus.Metric) {
 		gauge(oldest, age, q.Name)
 	}
 	s.collectAlerts(gauge)
+	if givenUp, err := collections.AllGivenUp(s.App); err != nil {
+		s.Log.Warn("deliveries given up not counted", slog.Any("error", err))
+	} else {
+		gauge(gaveUp, float64(givenUp))
+	}
 	report := s.Health()
 	for service, status := range map[string]dashboard.Health{
 		"overall": report.Status, "database": report.Services.Database.Status, "emr": report.Services.EMR.Status,

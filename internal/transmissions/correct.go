@@ -10,7 +10,7 @@ import (
 
 // What is stored of a delivery that never was because the reading had been entered in error.
 const (
-	codeWithdrawn = "entered_in_error"
+	codeWithdrawn = collections.NeverSent
 	notSent       = "Not sent: the reading was entered in error"
 )
 

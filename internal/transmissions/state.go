@@ -154,7 +154,7 @@ func Fail(tx core.App, c Claimed, f Failure, schedule Schedule, spread float64, 
 func tellOfGivenUp(tx core.App, f Failure, now time.Time) error {
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: notifications.DeliveryGivenUp, Severity: "warning",
-		Body: "Observations could not be delivered to the EMR and are not tried again: " + f.Message + ".",
+		Body: whatToDo("Observations could not be delivered to the EMR and are not tried again: "+f.Message+".", f),
 		Key:  "delivery given up/" + f.Code + "/" + now.UTC().Format(time.DateOnly),
 	}, now)
 }
@@ -338,6 +338,7 @@ type Figures struct {
 	CorrectionsDue                     int       // copies at the EMR that a person is to correct
 	Transmitted, Failed                int       // since that moment; failed counts those that stand so now
 	LastTransmitted                    time.Time // zero for never
+	GivenUp                            int       // of all days
 }
 
 // SuccessRate is the percentage of what ended well, to one decimal; 100 when nothing was sent.
@@ -361,5 +362,8 @@ func ReadFigures(app core.App, since time.Time) (f Figures, err error) {
 		return f, err
 	}
 	f.Transmitted, f.Failed, f.LastTransmitted, err = collections.TransmissionsSince(app, since)
+	if err == nil {
+		f.GivenUp, err = collections.AllGivenUp(app)
+	}
 	return f, err
 }

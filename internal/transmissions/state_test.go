@@ -285,7 +285,7 @@ func TestFigures(t *testing.T) {
 		insert(t, app, collections.Transmissions, row)
 	}
 	f, err := transmissions.ReadFigures(app, now)
-	want := transmissions.Figures{Pending: 1, Processing: 1, AwaitingRetry: 1, Transmitted: 2, Failed: 1, LastTransmitted: now.Add(time.Hour)}
+	want := transmissions.Figures{Pending: 1, Processing: 1, AwaitingRetry: 1, GivenUp: 1, Transmitted: 2, Failed: 1, LastTransmitted: now.Add(time.Hour)}
 	if diff := cmp.Diff(want, f); diff != "" || err != nil || f.SuccessRate() != 66.7 {
 		t.Errorf("%v %s (%v)", f.SuccessRate(), diff, err)
 	}

@@ -23,7 +23,7 @@ const allowed = {
   readUsers: ["admin", "clinical_manager"], manageUsers: ["admin"],
   readRevenue: ["admin", "data_monitor"], manageBilling: ["admin", "data_monitor"], createBilling: ["admin", "clinical_manager", "provider", "data_monitor"],
   connectEMR: ["admin"], readEMR: ["admin", "clinical_manager"], importPatients: ["admin", "clinical_manager", "ma"],
-  transmit: [...clinicians, "data_monitor"], processPending: ["admin"],
+  transmit: [...clinicians, "data_monitor"], processPending: ["admin"], requeue: ["admin", "data_monitor"],
   readQuarantine: ["admin", "clinical_manager", "ma", "data_monitor"], manageQuarantine: ["admin", "clinical_manager", "ma"],
   readDefaults: staff, changeDefaults: ["admin"], readAudit: ["admin"], readDeliveries: ["admin"],
 };

@@ -137,22 +137,31 @@ func (q *Query) Between() Span {
 	return s
 }
 
-// edge reads one end of a span; a bare date is its first moment, or its last at the end of the span.
+// edge reads one end of a span.
 func (q *Query) edge(name string, isEnd bool) time.Time {
 	if !q.Has(name) {
 		return time.Time{}
 	}
-	text := strings.TrimSpace(q.Get(name))
-	if _, err := input.ParseDate(text); err == nil {
-		first := collections.ParseDay(text, q.zone).UTC()
-		if isEnd {
-			return collections.StartOfNextDay(first.In(q.zone)).UTC().Add(-time.Microsecond)
-		}
-		return first
-	}
-	at, err := input.ParseInstant(text)
-	if err != nil {
-		q.Reject(name, "Must be a date or an ISO 8601 date-time.")
+	at, ok := Edge(q.Get(name), q.zone, isEnd)
+	if !ok {
+		q.Reject(name, MsgEdge)
 	}
 	return at
+}
+
+// MsgEdge is what is said of text that [Edge] does not read.
+const MsgEdge = "Must be a date or an ISO 8601 date-time."
+
+// Edge reads one end of a span; a bare date is its first moment in the zone, or its last at the end of the span.
+func Edge(text string, zone *time.Location, isEnd bool) (at time.Time, ok bool) {
+	text = strings.TrimSpace(text)
+	if _, err := input.ParseDate(text); err == nil {
+		first := collections.ParseDay(text, zone).UTC()
+		if isEnd {
+			return collections.StartOfNextDay(first.In(zone)).UTC().Add(-time.Microsecond), true
+		}
+		return first, true
+	}
+	at, err := input.ParseInstant(text)
+	return at, err == nil
 }

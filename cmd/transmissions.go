@@ -1,0 +1,63 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/transmissions"
+)
+
+func (p *Program) transmissionsCommand() *cobra.Command {
+	command := &cobra.Command{Use: "transmissions", Short: "Deliveries to the EMR", RunE: helpOnly}
+	var since, code string
+	var dryRun bool
+	retry := &cobra.Command{
+		Use: "retry", Short: "Queue again what was given up", Args: noArgs,
+		Long: "Queues again the deliveries that were given up and last tried since a time, each with all its retries before it.\n" +
+			"Works beside a running service, which sends them within five minutes, and can be interrupted and repeated.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.retryTransmissions(cmd, since, code, dryRun) },
+	}
+	retry.Flags().StringVar(&since, "since", "", "since when they were last tried: 36h, 3d, a date or a date-time (required)")
+	retry.Flags().StringVar(&code, "code", "", "only those of this error code: "+strings.Join(transmissions.ErrorCodes(), ", "))
+	retry.Flags().BoolVar(&dryRun, "dry-run", false, "count them, and change nothing")
+	command.AddCommand(retry)
+	return command
+}
+
+func (p *Program) retryTransmissions(cmd *cobra.Command, since, code string, dryRun bool) error {
+	if since == "" {
+		return usageError{fmt.Errorf("%s needs --since: a duration such as 36h or 3d, a date or a date-time", cmd.CommandPath())}
+	}
+	if code != "" && !slices.Contains(transmissions.ErrorCodes(), code) {
+		return usageError{fmt.Errorf("--code must be one of %s", strings.Join(transmissions.ErrorCodes(), ", "))}
+	}
+	settings, err := p.settings()
+	if err != nil {
+		return err
+	}
+	from, ok := transmissions.ParseSince(since, settings.PracticeLocation, now())
+	if !ok {
+		return usageError{fmt.Errorf("--since must be a duration such as 36h or 3d, a date or a date-time, not %q", since)}
+	}
+	if err := p.needsDatabase(); err != nil {
+		return err
+	}
+	return p.besideService(cmd, func(ctx context.Context, cmd *cobra.Command, s *Service) error {
+		filter := transmissions.GivenUp{From: from, ErrorCode: code}
+		if dryRun {
+			counted, err := transmissions.CountGivenUp(s.app, filter)
+			if err == nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "%d would be queued again\n", counted)
+			}
+			return err
+		}
+		requeued, err := transmissions.Requeue(ctx, s.app, filter, audit.System(), now())
+		fmt.Fprintf(cmd.OutOrStdout(), "%d queued again\n", requeued)
+		return err
+	})
+}

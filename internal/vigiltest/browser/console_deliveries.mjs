@@ -1,0 +1,49 @@
+// Deliveries that were given up, as an administrator meets them the first time: the notice leads to the list, each delivery says what to do, and
+// what the filters show is queued again with its number first.
+import assert from "node:assert/strict";
+import { input, run, shows } from "./browser.mjs";
+import { accessible, section, settled, signIn, signOff } from "./console.mjs";
+
+await run(async (page) => {
+  const many = input.failures.length;
+  const rows = page.getByRole("region", { name: "Deliveries, newest first" }).locator("tbody tr");
+  const dialog = page.getByRole("dialog");
+  await signIn(page, input.email);
+  await section(page, "EMR").click();
+  await shows(page.getByRole("status"), `${many} deliveries are not tried again by themselves.`);
+  await shows(page.locator(".badge"), "EMR: connected");
+  await page.getByLabel("From").fill("2001-01-01"); // what was chosen before must not hide any
+  await page.getByRole("button", { name: "Show what was given up" }).click();
+  await settled(page);
+  assert.equal(await page.getByLabel("From").inputValue(), "");
+  assert.equal(await rows.count(), many);
+  await accessible(page, "what was given up");
+  for (const { id, what, todo } of input.failures) {
+    await shows(rows.filter({ hasText: id }).locator(".badge"), "Given up");
+    await rows.filter({ hasText: id }).getByRole("button", { name: id }).click();
+    await shows(dialog, what);
+    await shows(dialog, todo);
+    await shows(dialog, "The EMR’s own words");
+    await shows(dialog, "None by itself");
+    await dialog.getByRole("button", { name: "Close" }).click();
+    await dialog.waitFor({ state: "detached" });
+  }
+  await page.getByLabel("Error").selectOption("auth_error");
+  await page.getByRole("button", { name: `Queue ${input.ofAuth} deliveries again` }).click();
+  await shows(dialog, "Sign-in or scope refused");
+  await accessible(page, "the question before queueing again");
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  await dialog.waitFor({ state: "detached" });
+  await page.getByRole("button", { name: `Queue ${input.ofAuth} deliveries again` }).click();
+  await dialog.getByRole("button", { name: `Queue ${input.ofAuth} again` }).click();
+  await shows(page.locator(".toast"), `${input.ofAuth} queued again.`);
+  await shows(page.getByRole("main"), "No delivery matches");
+  await page.getByLabel("Error").selectOption("");
+  await page.getByRole("button", { name: `Queue ${many - input.ofAuth} deliveries again` }).click();
+  await dialog.getByRole("button", { name: `Queue ${many - input.ofAuth} again` }).click();
+  await shows(page.getByRole("main"), "No delivery matches");
+  await page.getByRole("button", { name: /^Queue .* again$/ }).waitFor({ state: "detached" });
+  assert.equal(await page.getByText("not tried again by themselves").count(), 0);
+  await signOff(page);
+  return {};
+});
