@@ -16,14 +16,14 @@ const (
 	probeSpread = 0.2
 	// longestHold bounds for how long the EMR can have the line left alone by one answer.
 	longestHold = 15 * time.Minute
-	// fewSay is how many records must fail, with none that passes, for their failures to be the line's though the EMR answers a probe.
+	// fewSay is of how many patients records must fail, with none that passes, for their failures to be the line's though the EMR answers a probe.
 	fewSay = 3
 	// mostDoublings bounds how often the wait doubles while the EMR answers probes and takes no record.
 	mostDoublings = 2
 	// probesPerTry is how many probes may fail before a record is tried all the same: an EMR may take readings and not say what it can do.
 	probesPerTry = 60
-	// triesPerTurn is how many tries may fail before another record than the first gets a turn.
-	triesPerTurn = 20
+	// triesPerTurn is how many tries may fail before the newest that was never tried gets a turn: the oldest may all be at fault themselves.
+	triesPerTurn = 10
 )
 
 // lineState is what is known of the way to the EMR.
@@ -58,8 +58,8 @@ type line struct {
 	told    bool      // people know of the outage
 	next    time.Time // when to probe
 	missed  int       // probes in vain
-	tries   int       // records tried in vain
-	// turns are the patients of whom a record was tried in vain; failing are the records that failed since any passed.
+	tries   int       // records tried in vain though the EMR answered a probe
+	// turns are the patients of whom a record was tried in vain; failing are those of whom one failed since any passed.
 	turns, failing map[string]bool
 	passed         time.Time            // when a record passed last
 	faults         map[string]time.Time // when the line failed a record last that has not passed since
@@ -136,7 +136,12 @@ func (l *line) begin(since time.Time) {
 // fall takes the line for down. hold is how long the EMR asks to be left alone.
 func (l *line) fall(why *emr.Error, now time.Time) {
 	l.because, l.paced, l.ordered = why.Message, why.Fault() == emr.OfPace, true
-	l.wait(min(why.RetryAfter, longestHold), now)
+	hold := min(why.RetryAfter, longestHold)
+	if l.state == lineBack { // it answered a probe, and took nothing
+		hold = max(hold, l.every<<min(l.tries, mostDoublings))
+		l.tries++
+	}
+	l.wait(hold, now)
 	if l.state == lineDown {
 		return
 	}
@@ -201,7 +206,9 @@ func (l *line) known(c Claimed, d delivery, now time.Time) (v verdict, ok bool) 
 	try := l.wasTry(d)
 	switch paced := d.err.Fault() == emr.OfPace; {
 	case l.state == lineDown && !paced:
-		l.wait(min(d.err.RetryAfter, longestHold), now)
+		if until := now.Add(min(d.err.RetryAfter, longestHold)); until.After(l.next) {
+			l.next = until
+		}
 		return l.blame(c, try, true, now), true
 	case l.back.After(d.startedAt): // it left while the line was down
 		l.ordered = true
@@ -211,7 +218,7 @@ func (l *line) known(c Claimed, d delivery, now time.Time) (v verdict, ok bool) 
 		l.fall(d.err, now)
 		return l.blame(c, try, !alone, now), true
 	case c.AttemptCount == 0, c.WaitsForLine: // nothing has been found to be wrong with the record itself
-		l.failing[c.ID] = true
+		l.failing[c.PatientID] = true
 	}
 	return v, false
 }
@@ -230,10 +237,6 @@ func (l *line) blame(c Claimed, try, held bool, now time.Time) verdict {
 	l.faults[c.ID] = now
 	if try {
 		l.turns[c.PatientID] = true
-		if again := now.Add(l.every << min(l.tries, mostDoublings)); again.After(l.next) {
-			l.next = again
-		}
-		l.tries++
 	}
 	return verdict{line: true, held: held}
 }
@@ -251,6 +254,7 @@ func (l *line) judge(c Claimed, d delivery, probed error, now time.Time) verdict
 		clear(l.failing)
 		return l.blame(c, try, true, now)
 	case l.alone(c), l.passed.After(d.firstFailure()):
+		delete(l.failing, c.PatientID) // it says nothing of the line
 	case len(l.failing) >= fewSay: // nothing passes, whatever the EMR says of itself
 		l.fall(d.err, now)
 		return l.blame(c, try, true, now)
@@ -267,16 +271,20 @@ func (l *line) judge(c Claimed, d delivery, probed error, now time.Time) verdict
 func (l *line) choose(waiting []waitingRecord, seasoned bool) int {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	if seasoned {
-		return max(0, slices.IndexFunc(waiting, func(r waitingRecord) bool { return r.Tried }))
-	}
-	if l.tries > 0 && l.tries%triesPerTurn == 0 {
+	if !seasoned && l.tries > 0 && l.tries%triesPerTurn == 0 {
+		for i, r := range slices.Backward(waiting) {
+			if !r.Tried {
+				return i
+			}
+		}
 		return l.tries / triesPerTurn % len(waiting)
 	}
-	if i := slices.IndexFunc(waiting, func(r waitingRecord) bool { return !l.turns[r.PatientID] }); i >= 0 {
-		return i
+	for range 2 {
+		if i := slices.IndexFunc(waiting, func(r waitingRecord) bool { return !l.turns[r.PatientID] && (r.Tried || !seasoned) }); i >= 0 {
+			return i
+		}
+		clear(l.turns)
 	}
-	clear(l.turns)
 	return 0
 }
 
