@@ -144,7 +144,7 @@ func (w *Worker) Run(ctx context.Context, app core.App) {
 			retry = nil // the sweep tries again
 			continue
 		}
-		if round.Succeeded+round.Failed >= roundSize {
+		if round.Succeeded+round.Failed+round.Skipped >= roundSize {
 			w.Wake()
 		}
 		retry = w.nextRetry(app)
