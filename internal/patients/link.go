@@ -103,7 +103,7 @@ func sameWords(a, b string) bool {
 // linkInstead links the patient of ours who has the MRN of a record that is to be brought over, where the EMR did not know that patient and name and
 // date of birth are the same: to leave it at the number would leave the readings waiting. Source: docs/decisions/emr.md, "Linking".
 func linkInstead(app core.App, holder *collections.Patient, found emr.Patient, by audit.Actor, now time.Time) (linked bool, err error) {
-	if holder.ExternalID() != "" || holder.Deleted() || collections.Readable(holder.ProxyRecord()) != nil || len(about(holder, found)) > 0 {
+	if unreadable := collections.Readable(holder.ProxyRecord()) != nil; unreadable || holder.ExternalID() != "" || holder.Deleted() || len(about(holder, found)) > 0 {
 		return false, nil
 	}
 	_, err = alter(app, holder.Id, audit.PatientUpdate, by, now, func(p *collections.Patient) error {
