@@ -53,7 +53,7 @@ func KeepForLink(tx core.App, c ClaimedTransmission, now time.Time) (linked bool
 // whom it had been told of.
 func ReleaseLinked(tx core.App, patientID string, now time.Time) error {
 	err := queueAgain(tx, `patient = {:patient} AND (waits_for = 'link' AND status = 'pending'
-		OR status = 'failed' AND error_code = 'patient_not_found' AND corrections = 0 AND emr_resource_id = ''
+		OR status = 'failed' AND error_code IN ('patient_not_found', 'patient_merged') AND corrections = 0 AND emr_resource_id = ''
 			AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.id = transmissions.observation AND o.status IN ('entered_in_error', 'suspect')))`,
 		dbx.Params{"patient": patientID, "now": Instant(now)})
 	if err == nil {

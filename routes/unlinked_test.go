@@ -201,8 +201,10 @@ func TestLinkIsChecked(t *testing.T) {
 // The search finds who was asked for by the whole name, and says who is not alive or not in use.
 func TestSearchByWholeName(t *testing.T) {
 	c := newEMRClinic(t, []sandbox.EMRPatient{
-		{ID: "e-1", Family: "Lovelace", Given: []string{"Ada"}}, {ID: "e-2", Family: "van der Berg", Given: []string{"Maria"}, Deceased: true},
-		{ID: "e-3", Family: "Lopez", Given: []string{"Ana", "Maria"}}, {ID: "e-4", Family: "Lovelace", Given: []string{"Byron"}},
+		{ID: "e-1", Family: "Lovelace", Given: []string{"Ada"}},
+		{ID: "e-2", Family: "van der Berg", Given: []string{"Maria"}, Deceased: true},
+		{ID: "e-3", Family: "Lopez", Given: []string{"Ana", "Maria"}},
+		{ID: "e-4", Family: "Lovelace", Given: []string{"Byron"}},
 	})
 	for name, want := range map[string]string{
 		"Ada Lovelace": "Patient/e-1", "lovelace ADA": "Patient/e-1", "Lovelace, Ada": "Patient/e-1", "Love": "Patient/e-1 Patient/e-4",

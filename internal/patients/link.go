@@ -100,10 +100,15 @@ func sameWords(a, b string) bool {
 	return slices.Equal(strings.Fields(fold(a)), strings.Fields(fold(b)))
 }
 
+// linkable reports whether nobody has said yet who a patient of ours is at the EMR, and it can be told who the patient is here.
+func linkable(p *collections.Patient) bool {
+	return p.ExternalID() == "" && !p.Deleted() && collections.Readable(p.ProxyRecord()) == nil
+}
+
 // linkInstead links the patient of ours who has the MRN of a record that is to be brought over, where the EMR did not know that patient and name and
 // date of birth are the same: to leave it at the number would leave the readings waiting. Source: docs/decisions/emr.md, "Linking".
 func linkInstead(app core.App, holder *collections.Patient, found emr.Patient, by audit.Actor, now time.Time) (linked bool, err error) {
-	if holder.ExternalID() != "" || holder.Deleted() || collections.Readable(holder.ProxyRecord()) != nil || len(about(holder, found)) > 0 {
+	if !linkable(holder) || len(about(holder, found)) > 0 {
 		return false, nil
 	}
 	_, err = alter(app, holder.Id, audit.PatientUpdate, by, now, func(p *collections.Patient) error {

@@ -13,9 +13,6 @@ type Remedy struct{ Code, Text string }
 
 // What only the practice and its EMR can mend.
 const (
-	codeMerged         = "patient_merged"
-	codeUpdateRefused  = "update_refused"
-	codeSearchOutdated = "search_outdated"
 )
 
 // remedies by error code; of several the first whose words are in the error's message. Without words it is for all others.
@@ -36,7 +33,7 @@ var remedies = []struct {
 		"correct_link",
 		"The EMR does not know the patient by the id in our record. Look the patient up in the EMR, and correct the id in the patient's record.",
 	}},
-	{codeMerged, "", Remedy{
+	{emr.CodePatientMerged, "", Remedy{
 		"follow_merge",
 		"The EMR uses another record for the patient, or none any more. Make sure which is the right one, and enter its id in the patient's record; or have the one that we know made active again.",
 	}},
@@ -49,8 +46,8 @@ var remedies = []struct {
 		"renew_credentials",
 		"The EMR does not accept how we sign in. Test that under EMR, Connection, and compare client id, key and addresses with what the EMR's administrator has registered.",
 	}},
-	{codeUpdateRefused, "403", scope},
-	{codeUpdateRefused, "", Remedy{
+	{emr.CodeUpdateRefused, "403", scope},
+	{emr.CodeUpdateRefused, "", Remedy{
 		"correct_by_hand",
 		"The EMR does not let us change the copy that it has. Correct that copy in the EMR by hand, or have the EMR's administrator allow updates.",
 	}},
@@ -72,7 +69,7 @@ var remedies = []struct {
 		"lower_rate",
 		"The EMR wants fewer requests. If this lasts, lower VIGIL_EMR_RATE_LIMIT_PER_SECOND, or ask the EMR's administrator for more.",
 	}},
-	{codeSearchOutdated, "", Remedy{
+	{emr.CodeSearchOutdated, "", Remedy{
 		"look_again",
 		"Nothing is wrong with the reading: the EMR may have it, and could not say so for certain yet. It is asked again before anything is sent.",
 	}},

@@ -158,7 +158,7 @@ func (w *Worker) step(ctx context.Context, app core.App) <-chan time.Time {
 		return time.After(wait)
 	}
 	round, err := w.round(ctx, app, roundSize, woken)
-	switch ended := round.Succeeded + round.Failed; {
+	switch ended := round.Succeeded + round.Failed + round.Skipped; {
 	case err != nil:
 		if ctx.Err() == nil {
 			w.Log.Error("transmissions not sent", slog.Any("error", err))
@@ -223,7 +223,9 @@ func (w *Worker) counted(ctx context.Context, app core.App, limit int, how manne
 		round, err = w.round(ctx, app, limit, how)
 	}
 	if err == nil && (!configured || w.line.isDown()) {
-		round.Skipped, err = collections.DueTransmissions(app, w.Clock())
+		var due int
+		due, err = collections.DueTransmissions(app, w.Clock())
+		round.Skipped += due
 	}
 	return round, err
 }
