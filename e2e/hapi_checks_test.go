@@ -1,0 +1,213 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/dbx"
+)
+
+// refused is a reading that HAPI does not take, with the code that says why.
+type refused struct{ id, why, code string }
+
+// sendWhatFails sends readings of patients whom HAPI does not know, or no more, and one whose profile it refuses.
+func (d *drill) sendWhatFails(t *testing.T) {
+	t.Helper()
+	const temperature = "http://hl7.org/fhir/us/core/StructureDefinition/us-core-body-temperature"
+	d.hapi.put(t, "StructureDefinition", "no-temperatures", object{
+		"url": temperature, "name": "NoTemperatures", "status": "active", "kind": "resource", "abstract": false, "type": "Observation",
+		"baseDefinition": "http://hl7.org/fhir/StructureDefinition/Observation", "derivation": "constraint",
+		"differential": object{"element": []object{{"id": "Observation", "path": "Observation"}, {"id": "Observation.bodySite", "path": "Observation.bodySite", "min": 1}}},
+	})
+	d.hapi.put(t, "Patient", "pat-gone", object{"active": true})
+	sendEMR(t, "DELETE", d.hapi.url+"/Patient/pat-gone", "", nil, "").expect(t, 200)
+	for _, c := range []struct{ why, externalID, kind, code string }{
+		{"unknown", "pat-nobody", "blood_pressure", "patient_not_found"},
+		{"deleted", "pat-gone", "blood_pressure", "patient_not_found"},
+		{"refused profile", "pat-0", "body_temperature", "invalid_resource"},
+	} {
+		gateway := "GW-" + strings.ReplaceAll(c.why, " ", "-")
+		d.giveDevice(t, "DEV-"+gateway, d.patient(t, object{"gateway_patient_id": gateway, "external_id": c.externalID}))
+		event := measurement(gateway, "DEV-"+gateway, 120, 70, d.began)
+		if c.kind == "body_temperature" {
+			event["measurement_type"], event["values"], event["unit"] = c.kind, object{"temperature": 37.0}, "C"
+		}
+		d.refused = append(d.refused, refused{text(t, d.signed(t, event).expect(t, 200), "observation_id"), c.why, c.code})
+	}
+}
+
+// settled waits until nothing is on its way any more, and says what stands in its way when that does not come.
+func (d *drill) settled(t *testing.T, what string) {
+	t.Helper()
+	db := d.database(t)
+	count := `SELECT COUNT(*) FROM transmissions WHERE (status IN ('pending', 'processing') OR (status = 'failed' AND next_retry_at != '')) AND observation NOT IN ('`
+	for _, r := range d.refused {
+		count += r.id + "', '"
+	}
+	count += "')"
+	for began := time.Now(); time.Since(began) < drillLimit; pause(t.Context(), 100*time.Millisecond) {
+		if number(t, db, count) == 0 {
+			return
+		}
+	}
+	t.Errorf("%s: after %v there wait still %v", what, drillLimit, sums(t, db, `SELECT status || ' ' || error_code || ' ' || error_message AS name, COUNT(*) AS n FROM transmissions GROUP BY 1`))
+}
+
+// wantDelivered waits for the end: nothing waits any more, and only what HAPI refuses was given up.
+func (d *drill) wantDelivered(t *testing.T) {
+	t.Helper()
+	began := time.Now()
+	d.settled(t, "the end")
+	var given []struct {
+		ID      string `db:"observation"`
+		Code    string `db:"error_code"`
+		Message string `db:"error_message"`
+	}
+	if err := d.database(t).NewQuery(`SELECT observation, error_code, error_message FROM transmissions WHERE status = 'failed' AND error_code != 'entered_in_error'`).All(&given); err != nil {
+		t.Fatal(err)
+	}
+	stages := map[string]int{}
+	for _, g := range given {
+		if slices.ContainsFunc(d.refused, func(r refused) bool { return r.id == g.ID }) {
+			continue
+		}
+		for _, r := range d.readings {
+			if r.id == g.ID {
+				stages[fmt.Sprintf("%s: %s (%s)", r.stage.name, g.Code, g.Message)]++
+			}
+		}
+	}
+	for what, n := range stages {
+		t.Errorf("%d were given up that came in %s", n, what)
+	}
+	t.Logf("all the rest: %v", time.Since(began).Round(time.Second))
+}
+
+// wantFailures holds what is said of the refused against the reasons.
+func (d *drill) wantFailures(t *testing.T) {
+	t.Helper()
+	for _, f := range d.refused {
+		var code, status string
+		if err := d.database(t).NewQuery(`SELECT error_code, status FROM transmissions WHERE observation = {:id}`).Bind(dbx.Params{"id": f.id}).Row(&code, &status); err != nil {
+			t.Fatal(err)
+		}
+		if code != f.code || status != "failed" {
+			t.Errorf("%s: it is %s with %q, want failed with %q", f.why, status, code, f.code)
+		}
+	}
+}
+
+// wantEachOnce asks HAPI itself: nothing is lost, nothing is there twice, and each is as it is now.
+func (d *drill) wantEachOnce(t *testing.T) {
+	t.Helper()
+	held := map[string][]kept{}
+	for _, k := range d.hapi.list(t, "/Observation?_count=500") {
+		for _, identifier := range k.Identifier {
+			held[identifier.Value] = append(held[identifier.Value], k)
+		}
+	}
+	found := map[string]int{}
+	for _, r := range d.readings {
+		copies := held["urn:uuid:"+r.id]
+		delete(held, "urn:uuid:"+r.id)
+		switch {
+		case r.id == "":
+			found["not acknowledged"]++
+		case len(copies) > 1:
+			found["there twice, came in "+r.stage.name]++
+		case len(copies) == 0 && r.withdrawn:
+			found["withdrawn before it was sent"]++
+		case len(copies) == 0:
+			found["lost, came in "+r.stage.name]++
+		default:
+			found[d.compare(t, r, copies[0])]++
+		}
+	}
+	for what, n := range found {
+		switch what {
+		case "right", "right, withdrawn", "right, completed later", "right, completed before it was sent", "withdrawn before it was sent":
+			t.Logf("%d %s", n, what)
+		default:
+			t.Errorf("%d %s", n, what)
+		}
+	}
+	if len(held) > 0 {
+		t.Errorf("HAPI has %d that nobody sent, or that it should have refused: %v", len(held), held)
+	}
+}
+
+// compare says how a copy differs from its reading; its versions must be what the reading was, each once and in order.
+func (d *drill) compare(t *testing.T, r *reading, k kept) string {
+	t.Helper()
+	versions := []kept{k}
+	if k.Meta.VersionID != "1" {
+		versions = d.hapi.list(t, "/Observation/"+k.ID+"/_history?_count=50")
+		slices.Reverse(versions)
+	}
+	var was []string
+	for _, version := range versions {
+		was = append(was, version.Status)
+	}
+	history := strings.Join(was, ", ")
+	if k.value("8480-6") != r.systolic || k.Subject.Reference != fmt.Sprint("Patient/pat-", r.patient()) {
+		return fmt.Sprintf("wrong: %v of %s, want %v of pat-%d", k.value("8480-6"), k.Subject.Reference, r.systolic, r.patient())
+	}
+	switch {
+	case r.withdrawn && slices.Contains([]string{"final, entered-in-error", "final, amended, entered-in-error"}, history):
+		return "right, withdrawn"
+	case !r.withdrawn && k.value("8867-4") != r.pulse:
+		return fmt.Sprintf("without its pulse, came in %s, was %s", r.stage.name, history)
+	case !r.withdrawn && r.completed && history == "final, amended":
+		return "right, completed later"
+	case !r.withdrawn && r.completed && len(was) == 1:
+		return "right, completed before it was sent"
+	case !r.withdrawn && !r.completed && history == "final":
+		return "right"
+	}
+	return fmt.Sprintf("with the wrong versions: came in %s, withdrawn %v, completed %v, was %s", r.stage.name, r.withdrawn, r.completed, history)
+}
+
+// wantNoSlotsUsed holds that what the line did is not held against a reading.
+func (d *drill) wantNoSlotsUsed(t *testing.T) {
+	t.Helper()
+	used := sums(t, d.database(t), `SELECT observation AS name, attempt_count AS n FROM transmissions`)
+	readings, most := map[*stage]int{}, map[*stage]int{}
+	for _, r := range d.readings {
+		if r.plain() && (r.stage.outage || r.stage.slotless) && used[r.id] > 0 {
+			readings[r.stage]++
+			most[r.stage] = max(most[r.stage], used[r.id])
+		}
+	}
+	for s, n := range readings {
+		t.Errorf("%s: %d readings used up retries, up to %d", s.name, n, most[s])
+	}
+}
+
+// wantOrder holds that after an outage each patient's readings arrive in the order in which they came.
+func (d *drill) wantOrder(t *testing.T) {
+	t.Helper()
+	arrived := map[string]time.Time{}
+	for _, k := range d.hapi.list(t, "/Observation/_history?_count=500") {
+		if k.Meta.VersionID == "1" && len(k.Identifier) > 0 {
+			arrived[k.Identifier[0].Value] = k.Meta.LastUpdated
+		}
+	}
+	last := map[int]*reading{}
+	early := map[*stage]int{}
+	for _, r := range d.readings {
+		at, there := arrived["urn:uuid:"+r.id]
+		if !r.stage.outage || !there || !r.plain() {
+			continue
+		}
+		if before := last[r.patient()]; before != nil && before.stage == r.stage && at.Before(arrived["urn:uuid:"+before.id]) {
+			early[r.stage]++
+		}
+		last[r.patient()] = r
+	}
+	for s, n := range early {
+		t.Errorf("%s: %d readings arrived before an earlier one of their patient", s.name, n)
+	}
+}
