@@ -10,8 +10,8 @@ import (
 	"github.com/pocketbase/dbx"
 )
 
-// refused is a reading that HAPI does not take, with the code that says why.
-type refused struct{ id, why, code string }
+// unwelcome is a reading that HAPI does not take, with the code that says why.
+type unwelcome struct{ id, why, code string }
 
 // sendWhatFails sends readings of patients whom HAPI does not know, or no more, and one whose profile it refuses.
 func (d *drill) sendWhatFails(t *testing.T) {
@@ -35,7 +35,7 @@ func (d *drill) sendWhatFails(t *testing.T) {
 		if c.kind == "body_temperature" {
 			event["measurement_type"], event["values"], event["unit"] = c.kind, object{"temperature": 37.0}, "C"
 		}
-		d.refused = append(d.refused, refused{text(t, d.signed(t, event).expect(t, 200), "observation_id"), c.why, c.code})
+		d.refused = append(d.refused, unwelcome{text(t, d.signed(t, event).expect(t, 200), "observation_id"), c.why, c.code})
 	}
 }
 
@@ -71,7 +71,7 @@ func (d *drill) wantDelivered(t *testing.T) {
 	}
 	stages := map[string]int{}
 	for _, g := range given {
-		if slices.ContainsFunc(d.refused, func(r refused) bool { return r.id == g.ID }) {
+		if slices.ContainsFunc(d.refused, func(r unwelcome) bool { return r.id == g.ID }) {
 			continue
 		}
 		for _, r := range d.readings {

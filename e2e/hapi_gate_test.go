@@ -75,7 +75,7 @@ func (g *gate) open(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: f, ReadHeaderTimeout: within}
+	server := &http.Server{Handler: g, ReadHeaderTimeout: within}
 	g.lock.Lock()
 	g.server = server
 	g.lock.Unlock()

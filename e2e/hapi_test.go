@@ -82,7 +82,7 @@ type drill struct {
 	gate     *gate
 	hapi     *hapi
 	readings []*reading
-	refused  []refused
+	refused  []unwelcome
 	began    time.Time
 }
 
