@@ -22,12 +22,13 @@ func (d *drill) sendWhatFails(t *testing.T) {
 		"baseDefinition": "http://hl7.org/fhir/StructureDefinition/Observation", "derivation": "constraint",
 		"differential": object{"element": []object{{"id": "Observation", "path": "Observation"}, {"id": "Observation.bodySite", "path": "Observation.bodySite", "min": 1}}},
 	})
+	d.hapi.put(t, "Patient", "pat-warm", object{"active": true})
 	d.hapi.put(t, "Patient", "pat-gone", object{"active": true})
 	sendEMR(t, "DELETE", d.hapi.url+"/Patient/pat-gone", "", nil, "").expect(t, 200)
 	for _, c := range []struct{ why, externalID, kind, code string }{
 		{"unknown", "pat-nobody", "blood_pressure", "patient_not_found"},
 		{"deleted", "pat-gone", "blood_pressure", "patient_not_found"},
-		{"refused profile", "pat-0", "body_temperature", "invalid_resource"},
+		{"refused profile", "pat-warm", "body_temperature", "invalid_resource"},
 	} {
 		gateway := "GW-" + strings.ReplaceAll(c.why, " ", "-")
 		d.giveDevice(t, "DEV-"+gateway, d.patient(t, object{"gateway_patient_id": gateway, "external_id": c.externalID}))

@@ -125,6 +125,18 @@ func (g *gate) fate(about string) string {
 	return fault
 }
 
+// seen counts of which readings something was asked.
+func (g *gate) seen(readings []*reading) (n int) {
+	g.lock.Lock()
+	defer g.lock.Unlock()
+	for _, r := range readings {
+		if _, asked := g.planned["urn:uuid:"+r.id]; asked {
+			n++
+		}
+	}
+	return n
+}
+
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

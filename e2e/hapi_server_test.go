@@ -3,36 +3,19 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// hapiClasses is the class path of the HAPI FHIR server in testdata/hapi, which Maven fetches and compiles.
-var hapiClasses = sync.OnceValues(func() (string, error) {
-	folder, err := os.MkdirTemp("", "vigil-hapi-")
-	if err != nil {
-		return "", err
-	}
-	list := filepath.Join(folder, "classpath")
-	out, err := exec.Command("mvn", "--batch-mode", "--quiet", "--file", "e2e/testdata/hapi/pom.xml", "-DbuildDirectory="+folder,
-		"compile", "dependency:build-classpath", "-Dmdep.outputFile="+list).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("mvn: %w\n%s", err, out)
-	}
-	fetched, err := os.ReadFile(list)
-	return filepath.Join(folder, "classes") + string(os.PathListSeparator) + strings.TrimSpace(string(fetched)), err
-})
-
-// needHAPI skips the test where there is no HAPI FHIR to drill with.
-func needHAPI(t *testing.T) {
+// fetchHAPI has Maven fetch and compile the HAPI FHIR server of testdata/hapi, and returns its class path. It skips the test where that
+// cannot be.
+func fetchHAPI(t *testing.T) string {
 	t.Helper()
 	if os.Getenv("VIGIL_TEST_HAPI") == "" {
 		t.Skip("make drills runs this")
@@ -42,21 +25,34 @@ func needHAPI(t *testing.T) {
 			t.Skipf("no %s here: a HAPI FHIR server needs Java 17 and Maven", needed)
 		}
 	}
+	folder := t.TempDir()
+	list := filepath.Join(folder, "classpath")
+	out, err := exec.Command("mvn", "--batch-mode", "--quiet", "--file", "e2e/testdata/hapi/pom.xml", "-DbuildDirectory="+folder,
+		"compile", "dependency:build-classpath", "-Dmdep.outputFile="+list).CombinedOutput()
+	if err != nil {
+		t.Fatalf("mvn: %v\n%s", err, out)
+	}
+	fetched, err := os.ReadFile(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(folder, "classes") + string(os.PathListSeparator) + strings.TrimSpace(string(fetched))
 }
 
 // hapi is a HAPI FHIR server on a database in a file.
 type hapi struct {
 	addr, url, base string // base is what it takes for its own address
+	classes         string
 	database        string
 	cmd             *exec.Cmd
 	done            chan error
 	said            bytes.Buffer
 }
 
-func newHAPI(t *testing.T, base string) *hapi {
+func newHAPI(t *testing.T, classes, base string) *hapi {
 	t.Helper()
 	addr := freeAddr(t)
-	h := &hapi{addr: addr, url: "http://" + addr + "/fhir", base: base, database: filepath.Join(t.TempDir(), "hapi")}
+	h := &hapi{addr: addr, url: "http://" + addr + "/fhir", base: base, classes: classes, database: filepath.Join(t.TempDir(), "hapi")}
 	h.start(t)
 	t.Cleanup(h.kill)
 	return h
@@ -64,11 +60,7 @@ func newHAPI(t *testing.T, base string) *hapi {
 
 func (h *hapi) start(t *testing.T) {
 	t.Helper()
-	classes, err := hapiClasses()
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.cmd = exec.Command("java", "-Xmx1g", "-XX:TieredStopAtLevel=1", "-cp", classes, "Hapi", h.addr, h.base, h.database)
+	h.cmd = exec.Command("java", "-Xmx1500m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", h.classes, "Hapi", h.addr, h.base, h.database)
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	h.said.Reset()
 	h.cmd.Stdout, h.cmd.Stderr = &h.said, &h.said

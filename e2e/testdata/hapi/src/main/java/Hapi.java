@@ -32,7 +32,9 @@ import org.eclipse.jetty.ee10.servlet.ServletContextHandler;
 import org.eclipse.jetty.ee10.servlet.ServletHolder;
 import org.eclipse.jetty.server.Server;
 import org.eclipse.jetty.server.ServerConnector;
+import org.eclipse.jetty.util.thread.QueuedThreadPool;
 import org.hl7.fhir.common.hapi.validation.validator.FhirInstanceValidator;
+import org.hl7.fhir.r4.model.Observation;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 import org.springframework.context.annotation.Bean;
@@ -51,7 +53,7 @@ public class Hapi {
     System.setProperty("drill.database", args[2]);
     var context = new AnnotationConfigApplicationContext(Practice.class);
     var fhir = server(context, args[1]);
-    var jetty = new Server();
+    var jetty = new Server(new QueuedThreadPool(24));
     var connector = new ServerConnector(jetty);
     connector.setHost(listen[0]);
     connector.setPort(Integer.parseInt(listen[1]));
@@ -81,6 +83,7 @@ public class Hapi {
     server.setServerAddressStrategy(new HardcodedServerAddressStrategy(base));
     var validator = context.getBean(IInstanceValidatorModule.class);
     ((FhirInstanceValidator) validator).setErrorForUnknownProfiles(false); // Maven has no US Core
+    dao.getContext().newValidator().registerValidatorModule(validator).validateWithResult(new Observation()); // reads all of R4, once
     var refusing = new RequestValidatingInterceptor();
     refusing.setFailOnSeverity(ResultSeverityEnum.ERROR);
     refusing.setValidatorModules(List.of(validator));
