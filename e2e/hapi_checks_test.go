@@ -91,12 +91,12 @@ func (d *drill) wantDelivered(t *testing.T) {
 func (d *drill) wantFailures(t *testing.T) {
 	t.Helper()
 	for _, f := range d.refused {
-		var code, status string
-		if err := d.database(t).NewQuery(`SELECT error_code, status FROM transmissions WHERE observation = {:id}`).Bind(dbx.Params{"id": f.id}).Row(&code, &status); err != nil {
+		var code, status, message string
+		if err := d.database(t).NewQuery(`SELECT error_code, status, error_message FROM transmissions WHERE observation = {:id}`).Bind(dbx.Params{"id": f.id}).Row(&code, &status, &message); err != nil {
 			t.Fatal(err)
 		}
 		if code != f.code || status != "failed" {
-			t.Errorf("%s: it is %s with %q, want failed with %q", f.why, status, code, f.code)
+			t.Errorf("%s: it is %s with %q (%s), want failed with %q", f.why, status, code, message, f.code)
 		}
 	}
 }
