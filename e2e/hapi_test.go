@@ -140,15 +140,15 @@ func (d *drill) play(t *testing.T, s, before *stage) {
 	t.Helper()
 	began := time.Now()
 	d.gate.change(s.refuse, s.faults...)
-	var new []*reading
+	var fresh []*reading
 	for range s.readings {
 		n := len(d.readings)
 		r := &reading{n: n, stage: s, systolic: float64(100 + n%30)}
-		d.readings, new = append(d.readings, r), append(new, r)
+		d.readings, fresh = append(d.readings, r), append(fresh, r)
 	}
 	var group sync.WaitGroup
 	begin := func() {
-		todo := d.later(before, new)
+		todo := d.later(before, fresh)
 		group.Go(func() { d.act(t, todo) })
 	}
 	if s.during == nil {
@@ -158,7 +158,7 @@ func (d *drill) play(t *testing.T, s, before *stage) {
 	}
 	group.Wait()
 	if !s.outage { // most of what came meets what the stage has for it
-		for wait := time.Now(); d.gate.seen(new) < len(new)*3/4 && time.Since(wait) < 20*time.Second; {
+		for wait := time.Now(); d.gate.seen(fresh) < len(fresh)*3/4 && time.Since(wait) < 20*time.Second; {
 			pause(t.Context(), 100*time.Millisecond)
 		}
 	}
@@ -170,7 +170,7 @@ func (d *drill) play(t *testing.T, s, before *stage) {
 }
 
 // later is what there is to do for each patient, in turn.
-func (d *drill) later(before *stage, new []*reading) map[int][]func(*testing.T) {
+func (d *drill) later(before *stage, fresh []*reading) map[int][]func(*testing.T) {
 	todo := map[int][]func(*testing.T){}
 	then := func(r *reading, what func(*testing.T, *reading)) {
 		todo[r.patient()] = append(todo[r.patient()], func(t *testing.T) { what(t, r) })
@@ -186,7 +186,7 @@ func (d *drill) later(before *stage, new []*reading) map[int][]func(*testing.T) 
 			then(r, d.withdraw)
 		}
 	}
-	for _, r := range new {
+	for _, r := range fresh {
 		then(r, d.send)
 		if r.wrong() && r.n%20 == 7 {
 			then(r, d.withdraw)
