@@ -70,19 +70,21 @@ func (d *drill) wantDelivered(t *testing.T) {
 	if err := d.database(t).NewQuery(`SELECT observation, error_code, error_message FROM transmissions WHERE status = 'failed' AND error_code != 'entered_in_error'`).All(&given); err != nil {
 		t.Fatal(err)
 	}
-	stages := map[string]int{}
+	stages, stories := map[string]int{}, map[string]string{}
 	for _, g := range given {
 		if slices.ContainsFunc(d.refused, func(r unwelcome) bool { return r.id == g.ID }) {
 			continue
 		}
 		for _, r := range d.readings {
 			if r.id == g.ID {
-				stages[fmt.Sprintf("%s: %s (%s)", r.stage.name, g.Code, g.Message)]++
+				what := fmt.Sprintf("%s: %s (%s)", r.stage.name, g.Code, g.Message)
+				stages[what]++
+				stories[what] = d.gate.story(r)
 			}
 		}
 	}
 	for what, n := range stages {
-		t.Errorf("%d were given up that came in %s", n, what)
+		t.Errorf("%d were given up that came in %s, one of them so:\n    %s", n, what, stories[what])
 	}
 	t.Logf("all the rest: %v", time.Since(began).Round(time.Second))
 }
@@ -110,21 +112,25 @@ func (d *drill) wantEachOnce(t *testing.T) {
 			held[identifier.Value] = append(held[identifier.Value], k)
 		}
 	}
-	found := map[string]int{}
+	found, stories := map[string]int{}, map[string]string{}
+	note := func(r *reading, what string, copies ...kept) {
+		found[what]++
+		stories[what] = d.gate.story(r, copies...)
+	}
 	for _, r := range d.readings {
 		copies := held["urn:uuid:"+r.id]
 		delete(held, "urn:uuid:"+r.id)
 		switch {
 		case r.id == "":
-			found["not acknowledged"]++
+			note(r, "not acknowledged")
 		case len(copies) > 1:
-			found["there twice, came in "+r.stage.name]++
+			note(r, "there twice, came in "+r.stage.name, copies...)
 		case len(copies) == 0 && r.withdrawn:
-			found["withdrawn before it was sent"]++
+			note(r, "withdrawn before it was sent")
 		case len(copies) == 0:
-			found["lost, came in "+r.stage.name]++
+			note(r, "lost, came in "+r.stage.name)
 		default:
-			found[d.compare(t, r, copies[0])]++
+			note(r, d.compare(t, r, copies[0]), copies...)
 		}
 	}
 	for what, n := range found {
@@ -132,7 +138,7 @@ func (d *drill) wantEachOnce(t *testing.T) {
 		case "right", "right, withdrawn", "right, completed later", "right, completed before it was sent", "withdrawn before it was sent":
 			t.Logf("%d %s", n, what)
 		default:
-			t.Errorf("%d %s", n, what)
+			t.Errorf("%d %s, one of them so:\n    %s", n, what, stories[what])
 		}
 	}
 	if len(held) > 0 {
@@ -175,15 +181,16 @@ func (d *drill) compare(t *testing.T, r *reading, k kept) string {
 func (d *drill) wantNoSlotsUsed(t *testing.T) {
 	t.Helper()
 	used := sums(t, d.database(t), `SELECT observation AS name, attempt_count AS n FROM transmissions`)
-	readings, most := map[*stage]int{}, map[*stage]int{}
+	readings, most, stories := map[*stage]int{}, map[*stage]int{}, map[*stage]string{}
 	for _, r := range d.readings {
 		if r.plain() && (r.stage.outage || r.stage.slotless) && used[r.id] > 0 {
 			readings[r.stage]++
 			most[r.stage] = max(most[r.stage], used[r.id])
+			stories[r.stage] = d.gate.story(r)
 		}
 	}
 	for s, n := range readings {
-		t.Errorf("%s: %d readings used up retries, up to %d", s.name, n, most[s])
+		t.Errorf("%s: %d readings used up retries, up to %d, one of them so:\n    %s", s.name, n, most[s], stories[s])
 	}
 }
 

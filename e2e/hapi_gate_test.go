@@ -48,8 +48,9 @@ type gate struct {
 	next    int
 	refuse  bool // no tokens for anybody
 	tokens  map[string]time.Time
-	used    map[string]bool // assertions
-	met     map[string]int  // how often what went wrong
+	used    map[string]bool     // assertions
+	met     map[string]int      // how often what went wrong
+	stories map[string][]string // by what the requests were about: what became of each
 }
 
 func newGate(t *testing.T, env []string) *gate {
@@ -64,7 +65,7 @@ func newGate(t *testing.T, env []string) *gate {
 	}
 	return &gate{
 		addr: freeAddr(t), key: &key.(*rsa.PrivateKey).PublicKey,
-		planned: map[string][]string{}, tokens: map[string]time.Time{}, used: map[string]bool{}, met: map[string]int{},
+		planned: map[string][]string{}, tokens: map[string]time.Time{}, used: map[string]bool{}, met: map[string]int{}, stories: map[string][]string{},
 	}
 }
 
@@ -157,7 +158,10 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // pass hands a request on, or does with it what its fate is.
 func (g *gate) pass(w http.ResponseWriter, r *http.Request, path string, body []byte) {
-	switch g.fate(subjectOf(r, path, body)) {
+	about, came, status := subjectOf(r, path, body), time.Now(), 0
+	fate := g.fate(about)
+	defer func() { g.tell(about, r.Method, fate, came, status) }()
+	switch fate {
 	case error500:
 		outcome(w, http.StatusInternalServerError, "exception")
 	case error503:
@@ -168,19 +172,37 @@ func (g *gate) pass(w http.ResponseWriter, r *http.Request, path string, body []
 	case lostRequest:
 		panic(http.ErrAbortHandler)
 	case lostAnswer:
-		g.forward(unheard{}, r, path, body)
+		status = g.forward(unheard{}, r, path, body)
 		panic(http.ErrAbortHandler)
 	case silence:
 		<-r.Context().Done()
 	case lateAnswer:
-		g.forward(unheard{}, r, path, body)
+		status = g.forward(unheard{}, r, path, body)
 		<-r.Context().Done()
 	case lateRequest:
 		<-r.Context().Done()
-		g.forward(unheard{}, r, path, body)
+		status = g.forward(unheard{}, r, path, body)
 	default:
-		g.forward(w, r, path, body)
+		status = g.forward(w, r, path, body)
 	}
+}
+
+// tell keeps what became of a request; status is what HAPI said, 0 for nothing.
+func (g *gate) tell(about, method, fate string, came time.Time, status int) {
+	g.lock.Lock()
+	defer g.lock.Unlock()
+	g.stories[about] = append(g.stories[about], fmt.Sprintf("%s %s %s %d after %v", came.Format("15:04:05.000"), method, fate, status, time.Since(came).Round(time.Millisecond)))
+}
+
+// story is what became of all requests about a reading, and about the EMR's copy of it.
+func (g *gate) story(r *reading, copies ...kept) string {
+	g.lock.Lock()
+	defer g.lock.Unlock()
+	list := slices.Clone(g.stories["urn:uuid:"+r.id])
+	for _, k := range copies {
+		list = append(list, g.stories["/Observation/"+k.ID]...)
+	}
+	return strings.Join(list, "\n    ")
 }
 
 // subjectOf is what a request is about: the reading that is sent or searched for, or the EMR's copy of one.
@@ -198,8 +220,8 @@ func subjectOf(r *http.Request, path string, body []byte) string {
 	return path
 }
 
-// forward asks HAPI and gives its answer. Whether the sender waits for it makes no difference to HAPI.
-func (g *gate) forward(w http.ResponseWriter, r *http.Request, path string, body []byte) {
+// forward asks HAPI, gives its answer and returns the status. Whether the sender waits for it makes no difference to HAPI.
+func (g *gate) forward(w http.ResponseWriter, r *http.Request, path string, body []byte) int {
 	address := g.behind + path
 	if r.URL.RawQuery != "" {
 		address += "?" + r.URL.RawQuery
@@ -207,7 +229,7 @@ func (g *gate) forward(w http.ResponseWriter, r *http.Request, path string, body
 	request, err := http.NewRequest(r.Method, address, bytes.NewReader(body))
 	if err != nil {
 		outcome(w, http.StatusBadRequest, "structure")
-		return
+		return 0
 	}
 	request.Header = r.Header.Clone()
 	request.Header.Del("Authorization")
@@ -215,13 +237,13 @@ func (g *gate) forward(w http.ResponseWriter, r *http.Request, path string, body
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		outcome(w, http.StatusBadGateway, "transient")
-		return
+		return 0
 	}
 	defer answer.Body.Close()
 	said, err := io.ReadAll(answer.Body)
 	if err != nil {
 		outcome(w, http.StatusBadGateway, "transient")
-		return
+		return 0
 	}
 	for name, values := range answer.Header {
 		if name != "Content-Length" && name != "Connection" && name != "Transfer-Encoding" {
@@ -230,6 +252,7 @@ func (g *gate) forward(w http.ResponseWriter, r *http.Request, path string, body
 	}
 	w.WriteHeader(answer.StatusCode)
 	_, _ = w.Write(said)
+	return answer.StatusCode
 }
 
 // unheard takes an answer that nobody gets.

@@ -62,7 +62,7 @@ func stages(conditional bool) []*stage {
 	}
 	mixed := [][]string{{lostAnswer}, {}, {error500}, {}, {lostRequest, fine, lostAnswer}, {}, {error503, error503}, {tooMany}}
 	return []*stage{
-		{name: "calm", readings: 100, settle: true, slotless: true},
+		{name: "calm", readings: 100, settle: true},
 		{name: "two server errors for everything", readings: 100, faults: [][]string{{error500, error500}}, slotless: true},
 		{name: "errors", readings: 120, faults: [][]string{{error500}, {}, {error503}, {tooMany}, {}, {error500, error503, error500}, {lostRequest}, {}}},
 		{name: "lost answers", readings: 160, faults: [][]string{{lostAnswer}, {}, {lostRequest, fine, lostAnswer}, {lostAnswer, error500}, {lostRequest, lostAnswer}}},
