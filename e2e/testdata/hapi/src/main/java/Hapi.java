@@ -1,0 +1,153 @@
+import ca.uhn.fhir.batch2.jobs.config.Batch2JobsConfig;
+import ca.uhn.fhir.context.FhirContext;
+import ca.uhn.fhir.context.support.IValidationSupport;
+import ca.uhn.fhir.jpa.api.config.JpaStorageSettings;
+import ca.uhn.fhir.jpa.api.config.ThreadPoolFactoryConfig;
+import ca.uhn.fhir.jpa.api.dao.IFhirSystemDao;
+import ca.uhn.fhir.jpa.batch2.JpaBatch2Config;
+import ca.uhn.fhir.jpa.config.HapiJpaConfig;
+import ca.uhn.fhir.jpa.config.r4.JpaR4Config;
+import ca.uhn.fhir.jpa.config.util.HapiEntityManagerFactoryUtil;
+import ca.uhn.fhir.jpa.model.config.PartitionSettings;
+import ca.uhn.fhir.jpa.model.config.SubscriptionSettings;
+import ca.uhn.fhir.jpa.model.dialect.HapiFhirH2Dialect;
+import ca.uhn.fhir.jpa.provider.IJpaSystemProvider;
+import ca.uhn.fhir.jpa.provider.JpaCapabilityStatementProvider;
+import ca.uhn.fhir.jpa.search.DatabaseBackedPagingProvider;
+import ca.uhn.fhir.jpa.subscription.channel.config.SubscriptionChannelConfig;
+import ca.uhn.fhir.jpa.subscription.submit.config.SubscriptionSubmitterConfig;
+import ca.uhn.fhir.rest.server.HardcodedServerAddressStrategy;
+import ca.uhn.fhir.rest.server.RestfulServer;
+import ca.uhn.fhir.rest.server.interceptor.RequestValidatingInterceptor;
+import ca.uhn.fhir.rest.server.provider.ResourceProviderFactory;
+import ca.uhn.fhir.rest.server.util.ISearchParamRegistry;
+import ca.uhn.fhir.validation.IInstanceValidatorModule;
+import ca.uhn.fhir.validation.ResultSeverityEnum;
+import jakarta.persistence.EntityManagerFactory;
+import java.util.List;
+import java.util.Properties;
+import javax.sql.DataSource;
+import org.apache.commons.dbcp2.BasicDataSource;
+import org.eclipse.jetty.ee10.servlet.ServletContextHandler;
+import org.eclipse.jetty.ee10.servlet.ServletHolder;
+import org.eclipse.jetty.server.Server;
+import org.eclipse.jetty.server.ServerConnector;
+import org.eclipse.jetty.util.thread.QueuedThreadPool;
+import org.hl7.fhir.common.hapi.validation.validator.FhirInstanceValidator;
+import org.hl7.fhir.r4.model.Observation;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.context.annotation.AnnotationConfigApplicationContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Import;
+import org.springframework.orm.jpa.JpaTransactionManager;
+import org.springframework.orm.jpa.LocalContainerEntityManagerFactoryBean;
+
+/**
+ * A HAPI FHIR R4 server as a practice would run it: stored in a file, versions kept, references checked, a search answered from the last one
+ * for a minute, and what does not validate refused. Arguments: address to listen on, base address that it gives as its own, database file.
+ */
+public class Hapi {
+  public static void main(String[] args) throws Exception {
+    String[] listen = args[0].split(":");
+    System.setProperty("drill.database", args[2]);
+    var context = new AnnotationConfigApplicationContext(Practice.class);
+    var fhir = server(context, args[1]);
+    var jetty = new Server(new QueuedThreadPool(24));
+    var connector = new ServerConnector(jetty);
+    connector.setHost(listen[0]);
+    connector.setPort(Integer.parseInt(listen[1]));
+    jetty.addConnector(connector);
+    var root = new ServletContextHandler("/");
+    root.addServlet(new ServletHolder(fhir), "/fhir/*");
+    jetty.setHandler(root);
+    jetty.start();
+    jetty.join();
+  }
+
+  static RestfulServer server(AnnotationConfigApplicationContext context, String base) {
+    IFhirSystemDao<?, ?> dao = context.getBean(IFhirSystemDao.class);
+    var server = new RestfulServer(dao.getContext());
+    server.registerProviders(context.getBean(ResourceProviderFactory.class).createProviders());
+    server.registerProvider(context.getBean(IJpaSystemProvider.class));
+    server.setServerConformanceProvider(
+        new JpaCapabilityStatementProvider(
+            server,
+            dao,
+            context.getBean(JpaStorageSettings.class),
+            context.getBean(ISearchParamRegistry.class),
+            context.getBean(IValidationSupport.class)));
+    var pages = context.getBean(DatabaseBackedPagingProvider.class);
+    pages.setMaximumPageSize(500);
+    server.setPagingProvider(pages);
+    server.setServerAddressStrategy(new HardcodedServerAddressStrategy(base));
+    var validator = context.getBean(IInstanceValidatorModule.class);
+    ((FhirInstanceValidator) validator).setErrorForUnknownProfiles(false); // Maven has no US Core
+    dao.getContext().newValidator().registerValidatorModule(validator).validateWithResult(new Observation()); // reads all of R4, once
+    var refusing = new RequestValidatingInterceptor();
+    refusing.setFailOnSeverity(ResultSeverityEnum.ERROR);
+    refusing.setValidatorModules(List.of(validator));
+    server.registerInterceptor(refusing);
+    return server;
+  }
+
+  /** What HAPI leaves to whoever runs it. */
+  @Configuration
+  @Import({
+    JpaR4Config.class,
+    HapiJpaConfig.class,
+    ThreadPoolFactoryConfig.class,
+    JpaBatch2Config.class,
+    Batch2JobsConfig.class,
+    SubscriptionSubmitterConfig.class,
+    SubscriptionChannelConfig.class
+  })
+  public static class Practice {
+    @Bean
+    public DataSource dataSource() {
+      var source = new BasicDataSource();
+      source.setUrl("jdbc:h2:file:" + System.getProperty("drill.database") + ";WRITE_DELAY=0");
+      source.setMaxTotal(20);
+      return source;
+    }
+
+    @Bean
+    public JpaStorageSettings jpaStorageSettings() {
+      var settings = new JpaStorageSettings();
+      settings.setAllowExternalReferences(false);
+      settings.setEnforceReferentialIntegrityOnWrite(true);
+      settings.setEnforceReferentialIntegrityOnDelete(false); // a patient goes though readings name him
+      settings.setReuseCachedSearchResultsForMillis(60_000L);
+      return settings;
+    }
+
+    @Bean
+    public PartitionSettings partitionSettings() {
+      return new PartitionSettings();
+    }
+
+    @Bean
+    public SubscriptionSettings subscriptionSettings() {
+      return new SubscriptionSettings();
+    }
+
+    @Bean
+    public LocalContainerEntityManagerFactoryBean entityManagerFactory(
+        DataSource source, ConfigurableListableBeanFactory beans, FhirContext fhir, JpaStorageSettings settings) {
+      var factory = HapiEntityManagerFactoryUtil.newEntityManagerFactory(beans, fhir, settings);
+      factory.setPersistenceUnitName("HAPI");
+      factory.setDataSource(source);
+      var properties = new Properties();
+      properties.put("hibernate.dialect", HapiFhirH2Dialect.class.getName());
+      properties.put("hibernate.hbm2ddl.auto", "update");
+      properties.put("hibernate.search.enabled", "false");
+      factory.setJpaProperties(properties);
+      return factory;
+    }
+
+    @Bean
+    public JpaTransactionManager transactionManager(EntityManagerFactory factory) {
+      return new JpaTransactionManager(factory);
+    }
+  }
+}
