@@ -18,7 +18,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/claims"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/x12"
 )
 
 // House sends the claims of one practice.
@@ -37,7 +36,6 @@ type Refusal struct {
 const (
 	WrongState = "invalid_transition"
 	NotForEDI  = claims.SelfPay
-	Unwritable = "not_representable"
 )
 
 // Send makes a batch of entries: reviewed ones, which become submitted, and such submitted ones or ones to be voided that stood in none since. It is
@@ -301,15 +299,7 @@ func findings(refused *fault.Error) (list []claims.Finding) {
 
 // file is the batch as an 837P.
 func (p plan) file(h House, number int64, now time.Time) ([]byte, error) {
-	desk := h.Billing.Claims
-	s := desk.Submitter
-	batch := x12.Batch{
-		Submitter: x12.Submitter{
-			Party: x12.Party{ID: s.ID, Name: cmp.Or(s.Name, desk.Practice.Name)}, Contact: s.Contact, Phone: cmp.Or(s.Phone, desk.Practice.Phone),
-		},
-		Receiver: x12.Party{ID: s.ReceiverID, Name: s.ReceiverName}, Usage: s.Usage,
-		Interchange: int(number), Group: int(number), Set: 1, Reference: fmt.Sprintf("%09d", number), At: now.In(h.Billing.Zone),
-	}
+	batch := h.Billing.Claims.Envelope(int(number), fmt.Sprintf("%09d", number), now.In(h.Billing.Zone))
 	for _, c := range p.claims {
 		batch.Claims = append(batch.Claims, c.form())
 	}
