@@ -166,13 +166,26 @@ func (e *Engine) Submit(reference string, at, now time.Time) Move {
 	if at.IsZero() {
 		at = now
 	}
+	set := map[string]any{collections.EntrySubmissionReference: reference, collections.EntryOriginalReference: reference, collections.EntrySubmittedAt: collections.Instant(at)}
 	return Move{
-		Name: "submit", From: []string{Reviewed}, To: Submitted, event: audit.BillingSubmit, detail: reference,
+		Name: "submit", From: []string{Reviewed}, To: Submitted, event: audit.BillingSubmit, detail: reference, set: set,
 		check: func(tx core.App, entry *collections.BillingEntry) error {
+			if code, said := set[collections.EntryClaimFrequencyCode]; entry.ClaimFrequencyCode() == "7" && (!said || code == "7") {
+				delete(set, collections.EntryOriginalReference) // a replacement that was sent back is about the first claim still
+			}
 			return e.checkSubmit(tx, entry, now)
 		},
-		set: map[string]any{collections.EntrySubmissionReference: reference, collections.EntryOriginalReference: reference, collections.EntrySubmittedAt: collections.Instant(at)},
 	}
+}
+
+// SubmitAs is [Engine.Submit] by a batch, with the frequency code of its claim; of an entry, too, that was sent as a test alone.
+func (e *Engine) SubmitAs(frequency, reference string, now time.Time) Move {
+	m := e.Submit(reference, time.Time{}, now)
+	m.From = []string{Reviewed, Submitted}
+	if m.set[collections.EntryClaimFrequencyCode] = frequency; frequency == "1" {
+		m.set[collections.EntryClaimFrequencyCode] = "" // as of every first claim
+	}
+	return m
 }
 
 // Deny records why a payer refused, and tells billing.

@@ -16,12 +16,13 @@ import (
 // recount is an entry that is counted anew from its facts, inside the transaction of a move.
 type recount struct {
 	*Engine
-	tx    core.App
-	entry *collections.BillingEntry
-	facts *facts
-	claim claimed
-	found counted
-	now   time.Time
+	tx      core.App
+	entry   *collections.BillingEntry
+	facts   *facts
+	claim   claimed
+	found   counted
+	now     time.Time
+	leaving bool // it is about to go to a payer
 	// unordered: nobody ordered monitoring on or before the date of service.
 	unordered bool
 }
@@ -53,6 +54,9 @@ func (r *recount) reasons() ([]string, error) {
 		return nil, err
 	}
 	reasons := r.against(r.facts, r.claim, r.found)
+	if r.alone() && !slices.Contains(reasons, MissingPrimary) {
+		reasons = append(reasons, MissingPrimary)
+	}
 	unnoted, err := collections.UnnotedTime(r.tx, r.claim.id)
 	if err != nil {
 		return nil, err
@@ -254,6 +258,7 @@ func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, now t
 	if err != nil {
 		return err
 	}
+	r.leaving = true
 	reasons, err := r.reasons()
 	if err != nil {
 		return err
@@ -293,13 +298,26 @@ func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c C
 	if err != nil {
 		return err
 	}
+	r.leaving = true
 	moved, err := r.correct(c)
 	if err != nil {
 		return err
 	}
+	if moved && entry.Source() != ByHand {
+		if err := r.rest(); err != nil {
+			return err
+		}
+	}
 	reasons, err := r.reasons()
 	if err != nil {
 		return err
+	}
+	open, err := e.unattested(tx, entry)
+	if err != nil {
+		return err
+	}
+	if len(open) > 0 {
+		reasons = append(reasons, AttestInteraction)
 	}
 	twice, err := r.doubled(true)
 	if err != nil {
@@ -318,9 +336,6 @@ func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c C
 	entry.Set(collections.EntryEvidenceChangedAt, "")
 	entry.Set(collections.EntryRepayBy, "")
 	entry.Set(collections.EntryResubmissionCount, entry.ResubmissionCount()+1)
-	if moved && entry.Source() != ByHand {
-		return r.rest()
-	}
 	return nil
 }
 

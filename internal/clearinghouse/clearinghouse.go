@@ -3,10 +3,8 @@
 package clearinghouse
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -90,6 +88,7 @@ type sent struct {
 	control   string
 	frequency string
 	payer     string // the payer's number of the claim that is replaced or voided
+	family    string // of the claims that it replaces or voids; "" for none that is known here
 	lines     []sentLine
 }
 
@@ -98,6 +97,7 @@ type sentLine struct {
 	claims.Claim
 	entry   *collections.BillingEntry
 	carried bool
+	again   bool // it was sent as a test before
 	control string
 }
 
@@ -111,57 +111,6 @@ func (p plan) number(interchange int64) {
 			c.lines[n].control = fmt.Sprintf("%sL%02d", c.control, n+1)
 		}
 	}
-}
-
-// plan puts lines together into claims and refuses the batch when anything stands against a line.
-func (h House) plan(app core.App, ids []string, entries []*collections.BillingEntry, now time.Time) (plan, error) {
-	loaded, err := h.Billing.Claims.Load(app, entries)
-	if err != nil {
-		return plan{}, err
-	}
-	var refusals []Refusal
-	today, groups := h.Billing.Day(now), map[string]*sent{}
-	var p plan
-	found := map[string]bool{}
-	for i, entry := range entries {
-		found[entry.Id] = true
-		if wrong := standsAgainst(entry, loaded[i], today); len(wrong) > 0 {
-			refusals = append(refusals, Refusal{entry.Id, wrong})
-			continue
-		}
-		key := groupOf(loaded[i], entry)
-		if groups[key] == nil {
-			groups[key] = &sent{frequency: loaded[i].Frequency, payer: loaded[i].PayerControl}
-			p.claims = append(p.claims, groups[key])
-		}
-		if loaded[i].Frequency == claims.Replacement {
-			groups[key].frequency = claims.Replacement // of lines that are sent anew beside some that are voided
-		}
-		groups[key].lines = append(groups[key].lines, sentLine{Claim: loaded[i], entry: entry})
-	}
-	for _, id := range ids {
-		if !found[id] {
-			refusals = append(refusals, Refusal{id, []claims.Finding{{Code: "not_found", Field: "entry_ids", Message: "There is no such entry."}}})
-		}
-	}
-	if len(refusals) > 0 {
-		return p, fault.State("invalid_state", "A payer would refuse some of these lines.").With("warnings", []string{billing.PreflightErrors}).With("lines", refusals)
-	}
-	for _, c := range p.claims {
-		if err := h.carry(app, c); err != nil {
-			return p, err
-		}
-	}
-	return p, nil
-}
-
-// groupOf is which lines stand on one claim: those of a patient, a payer, a period and a provider; or those that stood on the claim that is replaced
-// or voided.
-func groupOf(c claims.Claim, entry *collections.BillingEntry) string {
-	if c.Frequency != claims.Original {
-		return strings.Join([]string{"again", cmp.Or(entry.ClaimControlNumber(), entry.Id)}, "|")
-	}
-	return strings.Join([]string{c.PatientID, c.Payer.ID, c.Provider.ID, entry.PeriodStart(), entry.PeriodEnd()}, "|")
 }
 
 // standsAgainst is what keeps an entry out of a batch.
@@ -180,53 +129,6 @@ func standsAgainst(entry *collections.BillingEntry, c claims.Claim, today string
 		return []claims.Finding{{Code: claims.MissingSubmitter, Field: "VIGIL_CLAIMS_SUBMITTER_ID", Message: "The submitter's id is not set."}}
 	}
 	return claims.Preflight(c, today).Errors
-}
-
-// carry completes a claim that is sent again: a replacement or a void is of the whole claim, so that lines of it which stand are told anew, and what is
-// voided beside lines that stand is a replacement without it. Source: ASC X12N 005010X222A1 (837P), CLM05-3.
-func (h House) carry(app core.App, c *sent) error {
-	if c.frequency == claims.Original {
-		return nil
-	}
-	old := c.lines[0].entry.ClaimControlNumber()
-	if old == "" {
-		return nil // it left by other ways: what stood beside it nobody here knows
-	}
-	lines, err := collections.LinesOfClaim(app, old)
-	if err != nil {
-		return err
-	}
-	var ids []string
-	for _, l := range lines {
-		if !slices.ContainsFunc(c.lines, func(s sentLine) bool { return s.EntryID == l.EntryID }) {
-			ids = append(ids, l.EntryID)
-		}
-	}
-	entries, err := collections.BillingEntriesByID(app, ids)
-	if err != nil {
-		return err
-	}
-	entries = slices.DeleteFunc(entries, func(e *collections.BillingEntry) bool {
-		return !slices.Contains([]string{billing.Submitted, billing.Paid, billing.Appealed}, e.Status()) || e.ClaimControlNumber() != old
-	})
-	loaded, err := h.Billing.Claims.Load(app, entries)
-	if err != nil || len(entries) == 0 {
-		return err
-	}
-	for i, entry := range entries {
-		loaded[i].Frequency = claims.Replacement
-		c.lines = append(c.lines, sentLine{Claim: loaded[i], entry: entry, carried: true})
-	}
-	c.frequency = claims.Replacement
-	return nil
-}
-
-// told are the lines that the file has: on a replacement none that is to be voided.
-func (c *sent) told() []sentLine {
-	if c.frequency != claims.Replacement {
-		return c.lines
-	}
-	return slices.DeleteFunc(slices.Clone(c.lines), func(l sentLine) bool { return l.Frequency == claims.VoidOfClaim })
 }
 
 // store stores the batch, its lines, and what becomes of the entries.
@@ -270,8 +172,8 @@ func (h House) store(tx core.App, p plan, number int64, file []byte, by audit.Ac
 
 // submit sends a line, in the transaction: a reviewed one by the move, whose recount may refuse it; another one as long as it is as it was planned.
 func (h House) submit(tx core.App, l sentLine, number string, by audit.Actor, now time.Time) (*Refusal, error) {
-	if l.entry.Status() == billing.Reviewed {
-		_, err := h.Billing.Do(tx, l.EntryID, h.Billing.Submit(number, time.Time{}, now), by, now)
+	if l.entry.Status() == billing.Reviewed || l.again && l.Frequency != claims.VoidOfClaim {
+		_, err := h.Billing.Do(tx, l.EntryID, h.Billing.SubmitAs(l.Frequency, number, now), by, now)
 		var refused *fault.Error
 		if errors.As(err, &refused) && refused.Kind != fault.Internal {
 			return &Refusal{l.EntryID, findings(refused)}, nil
