@@ -121,6 +121,17 @@ func InterpretationOf(app core.App, patientID, from, to string) ([]TimeStretch, 
 		dbx.Params{"patient": patientID, "from": from, "to": to})
 }
 
+// InterpretationElsewhere is the time in which providers who interpreted for a patient in a span were with another one: in live contact, whichever
+// began first, or interpreting, where that began first.
+func InterpretationElsewhere(app core.App, patientID, from, to string) ([]Elsewhere, error) {
+	return queryAll[Elsewhere](app, "look for time with somebody else", `SELECT a.id, b.started_at, b.ended_at FROM time_entries a
+		CROSS JOIN time_entries b ON b.user = a.user AND b.started_at > {:earliest} AND b.started_at < a.ended_at AND b.patient != a.patient
+			AND b.ended_at > a.started_at AND (b.category = 'interactive' OR b.category = 'interpretation' AND (b.started_at, b.id) < (a.started_at, a.id))
+		WHERE a.patient = {:patient} AND a.category = 'interpretation' AND a.started_at >= {:from} AND a.started_at < {:to}
+			AND a.ended_at != '' ORDER BY a.id, b.started_at`,
+		dbx.Params{"patient": patientID, "from": from, "to": to, "earliest": dayBefore(from)})
+}
+
 // UnattestedTime is time of an escalation that nobody has attested.
 type UnattestedTime struct {
 	ID   string `db:"id"`

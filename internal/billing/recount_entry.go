@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ type recount struct {
 	found   counted
 	now     time.Time
 	leaving bool // it is about to go to a payer
+	doubted bool // it is a duplicate without a reason, and refused as such
 	// unordered: nobody ordered monitoring on or before the date of service.
 	unordered bool
 }
@@ -91,7 +93,27 @@ func (r *recount) count() error {
 			r.found.notLive += sums[0].Review
 		}
 	}
+	if !r.doubted {
+		r.found.minutes = max(0, r.found.minutes-r.claimedElsewhere())
+	}
 	return nil
+}
+
+// claimedElsewhere is how many minutes of the month another entry of the code, or of the one in its place, has claimed that is further than waiting: a
+// reason for a second one does not make the minutes two.
+func (r *recount) claimedElsewhere() (minutes int) {
+	rule := r.ruleFor(r.claim.code, r.claim.service)
+	if rule.Category == "" {
+		return 0
+	}
+	for _, code := range []string{r.claim.code, rule.Instead} {
+		for _, x := range r.facts.entries[code] {
+			if of := ruleOf(x.Code); x.ID != r.claim.id && x.overlaps(r.claim.period) && x.holds() && x.Status != PendingReview {
+				minutes += cmp.Or(of.Block, of.MinMinutes) * max(x.Units, 1)
+			}
+		}
+	}
+	return minutes
 }
 
 // doubled reports whether another entry that holds covers the same service: any, or only one that was there first or went further.
@@ -208,6 +230,11 @@ func (e *Engine) checkReview(tx core.App, entry *collections.BillingEntry, by au
 	if err := r.outgrow(by); err != nil {
 		return err
 	}
+	twice, err := r.doubled(slices.Contains(entry.Warnings(), PossibleDuplicate))
+	if err != nil {
+		return err
+	}
+	r.doubted = twice && override == ""
 	reasons, err := r.reasons()
 	if err != nil {
 		return err
@@ -222,10 +249,6 @@ func (e *Engine) checkReview(tx core.App, entry *collections.BillingEntry, by au
 	} else if i := slices.Index(warnings, AttestInteraction); i >= 0 {
 		warnings = slices.Delete(warnings, i, i+1)
 		entry.Set(collections.EntryAttested, true)
-	}
-	twice, err := r.doubled(slices.Contains(entry.Warnings(), PossibleDuplicate))
-	if err != nil {
-		return err
 	}
 	if twice {
 		if warnings = append(warnings, PossibleDuplicate); override == "" {
@@ -308,6 +331,11 @@ func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c C
 			return err
 		}
 	}
+	twice, err := r.doubled(true)
+	if err != nil {
+		return err
+	}
+	r.doubted = twice && (moved || entry.OverrideReason() == "")
 	reasons, err := r.reasons()
 	if err != nil {
 		return err
@@ -319,11 +347,7 @@ func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c C
 	if len(open) > 0 {
 		reasons = append(reasons, AttestInteraction)
 	}
-	twice, err := r.doubled(true)
-	if err != nil {
-		return err
-	}
-	if twice && (moved || entry.OverrideReason() == "") {
+	if r.doubted {
 		reasons = append(reasons, PossibleDuplicate)
 	}
 	if err := refuse(reasons); err != nil {

@@ -54,21 +54,30 @@ func here(list []Stretch, elsewhere []collections.Elsewhere) (spans []moments) {
 			before = append(before, own...)
 			continue
 		}
-		var away []moments
-		for _, x := range elsewhere {
-			if x.ID == s.ID {
-				away = append(away, moments{collections.ParseInstant(x.From), collections.ParseInstant(x.Until)})
-			}
-		}
-		spans = append(spans, without(own, away)...)
+		spans = append(spans, without(own, awayFrom(s.ID, elsewhere))...)
 	}
 	return without(spans, before)
 }
 
-// interpreted counts a month's time of interpretation; what other codes counted is the patient's alone.
+// awayFrom are the moments in which the person behind a stretch was elsewhere.
+func awayFrom(id string, elsewhere []collections.Elsewhere) (away []moments) {
+	for _, x := range elsewhere {
+		if x.ID == id {
+			away = append(away, moments{collections.ParseInstant(x.From), collections.ParseInstant(x.Until)})
+		}
+	}
+	return away
+}
+
+// interpreted counts a month's time of interpretation, without the moments in which its people were with another patient; what other codes counted
+// is the patient's alone.
 func (e *Engine) interpreted(app core.App, patientID string, month Span, rule collections.TimeRule, c *counted) error {
 	from, to := e.instants(month)
 	rows, err := collections.InterpretationOf(app, patientID, from, to)
+	if err != nil {
+		return err
+	}
+	away, err := collections.InterpretationElsewhere(app, patientID, from, to)
 	if err != nil {
 		return err
 	}
@@ -76,15 +85,16 @@ func (e *Engine) interpreted(app core.App, patientID string, month Span, rule co
 	if err != nil {
 		return err
 	}
-	var spans, taken []moments
+	var all, spans, taken []moments
 	for _, row := range rows {
 		s := stretchOf(row)
-		spans = append(spans, moments{s.StartedAt, s.EndedAt()})
+		own := []moments{{s.StartedAt, s.EndedAt()}}
+		all, spans = append(all, own...), append(spans, without(own, awayFrom(s.ID, away))...)
 	}
 	for _, s := range stretches[patientID] {
 		taken = append(taken, moments{s.StartedAt, s.EndedAt()})
 	}
-	c.ofPatient = int(measure(spans)/time.Second) / 60
+	c.ofPatient = int(measure(all)/time.Second) / 60
 	c.minutes = int(measure(without(spans, taken))/time.Second) / 60
 	return nil
 }

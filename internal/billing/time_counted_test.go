@@ -324,6 +324,53 @@ func TestInterpretationOnceInThirtyDays(t *testing.T) {
 	d.want("with ten minutes more", review(x, ""), "")
 }
 
+// One reader's half hour is one patient's, and one entry's, whatever reason somebody gives for a second.
+func TestOneHalfHourIsOneInterpretation(t *testing.T) {
+	d := newDesk(t)
+	provider := d.provider()
+	of := func() string {
+		patient := d.patient()
+		d.exec("UPDATE patients SET primary_provider = {:u} WHERE id = {:p}", dbx.Params{"u": provider.Id, "p": patient})
+		return patient
+	}
+	read := func(patient, category, start string, minutes int) {
+		contact := ""
+		if category == "interactive" {
+			contact = "phone"
+		}
+		d.insert(patient, logRow{provider.Id, category, contact, "manual", at(start), minutes * 60})
+	}
+	ada, bea, cleo := of(), of(), of()
+	read(ada, "interpretation", "2026-01-10 09:00", 30)
+	read(bea, "interpretation", "2026-01-10 09:10", 30) // ten minutes of it are Bea's alone
+	read(cleo, "interpretation", "2026-01-11 09:00", 30)
+	read(bea, "interactive", "2026-01-11 09:15", 20) // while reading Cleo's
+	for patient, minutes := range map[string]int{ada: 30, bea: 10, cleo: 15} {
+		x := d.made(patient, billing.Interpretation, "2026-01-11", 30, "2026-01-20 09:00")
+		if c := d.e.CountedForTest(t, d.app, x); c.Minutes != minutes || c.OfPatient != 30 {
+			t.Errorf("counted %+v, want %d", c, minutes)
+		}
+		want := "invalid_state"
+		if minutes == 30 {
+			want = ""
+		}
+		if _, got := d.do(x, d.e.Review(d.by, "", "", false, moved)); got != want {
+			t.Errorf("%d minutes reviewed with %q", minutes, got)
+		}
+	}
+	second := d.made(ada, billing.Interpretation, "2026-01-10", 30, "2026-01-20 09:01")
+	for _, want := range []string{"duplicate_entry", "invalid_state"} {
+		override := map[string]string{"invalid_state": "Two payers"}[want]
+		if _, got := d.do(second, d.e.Review(d.by, "", override, false, moved)); got != want {
+			t.Errorf("a second of the half hour, override %q: %q", override, got)
+		}
+	}
+	read(ada, "interpretation", "2026-01-12 09:00", 30)
+	if _, got := d.do(second, d.e.Review(d.by, "", "Two payers", false, moved)); got != "" {
+		t.Errorf("a second of another half hour: %q", got)
+	}
+}
+
 // A person's day is the sum of all they logged of it, by the practice's days.
 func TestWorkedOver(t *testing.T) {
 	d := newDesk(t)
