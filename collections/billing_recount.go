@@ -66,9 +66,9 @@ func ClaimedOf(app core.App, patientID string, states []string, from, to string)
 		dbx.Params{"patient": patientID, "from": from, "to": to, "states": jsonList(states)})
 }
 
-// ClaimedAfter are the next entries in some states whose facts were checked once and whose service is of a day or later, by id.
+// ClaimedAfter are the next entries in some states whose service is of a day or later, by id.
 func ClaimedAfter(app core.App, states []string, since, after string, limit int) ([]Claimed, error) {
-	return queryAll[Claimed](app, "read what is claimed", claimedColumns+` WHERE id > {:after} AND service_date >= {:since} AND facts_checked_at != ''
+	return queryAll[Claimed](app, "read what is claimed", claimedColumns+` WHERE id > {:after} AND service_date >= {:since}
 		AND +lifecycle_status IN (SELECT value FROM json_each({:states})) ORDER BY id LIMIT +{:limit}`,
 		dbx.Params{"after": after, "since": since, "states": jsonList(states), "limit": limit})
 }

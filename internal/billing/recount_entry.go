@@ -23,8 +23,11 @@ type recount struct {
 	claim   claimed
 	found   counted
 	now     time.Time
-	leaving bool // it is about to go to a payer
-	doubted bool // it is a duplicate without a reason, and refused as such
+	leaving bool   // it is about to go to a payer
+	reason  string // why it is billed beside another entry or another practice's
+	doubted bool   // it is a duplicate without a reason, and refused as such
+	// competing: somebody else bills remote monitoring for the patient in its period.
+	competing bool
 	// unordered: nobody ordered monitoring on or before the date of service.
 	unordered bool
 }
@@ -65,6 +68,12 @@ func (r *recount) reasons() ([]string, error) {
 	}
 	if unnoted {
 		reasons = append(reasons, MissingNote)
+	}
+	if r.competing, err = r.competes(); err != nil {
+		return nil, err
+	}
+	if r.competing && r.reason == "" {
+		reasons = append(reasons, CompetingService)
 	}
 	ordered, err := collections.OrderedBy(r.tx, []string{r.claim.patient}, r.claim.service)
 	if r.unordered = !ordered[r.claim.patient]; r.unordered && r.RequireOrder {
@@ -190,7 +199,7 @@ func (r *recount) write() error {
 // recounted are the warnings that a recount finds anew each time.
 var recounted = []string{
 	NotActive, MissingConsent, MissingDiagnosis, MissingSetup, MissingNote, MissingPrimary, MissingProvider, NoDeviceData, DaysBelowMinimum,
-	MinutesBelowMinimum, NotInteractive, OverlapTime, PossibleDuplicate, MissingOrder,
+	MinutesBelowMinimum, NotInteractive, OverlapTime, PossibleDuplicate, MissingOrder, CompetingService,
 }
 
 // settled are the warnings of an entry that a recount does not find anew.
@@ -234,7 +243,7 @@ func (e *Engine) checkReview(tx core.App, entry *collections.BillingEntry, by au
 	if err != nil {
 		return err
 	}
-	r.doubted = twice && override == ""
+	r.reason, r.doubted = override, twice && override == ""
 	reasons, err := r.reasons()
 	if err != nil {
 		return err
@@ -261,6 +270,9 @@ func (e *Engine) checkReview(tx core.App, entry *collections.BillingEntry, by au
 	if r.unordered {
 		warnings = append(warnings, MissingOrder)
 	}
+	if r.competing {
+		warnings = append(warnings, CompetingService)
+	}
 	entry.Set(collections.EntryOverrideReason, override)
 	entry.Set(collections.EntryWarnings, warnings)
 	return r.write()
@@ -281,7 +293,7 @@ func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, now t
 	if err != nil {
 		return err
 	}
-	r.leaving = true
+	r.leaving, r.reason = true, entry.OverrideReason()
 	reasons, err := r.reasons()
 	if err != nil {
 		return err
@@ -304,7 +316,7 @@ func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, now t
 		return err
 	}
 	entry.Set(collections.EntryWarnings, slices.DeleteFunc(withoutRejections(entry.Warnings()), func(w string) bool { // an overridden duplicate stays one
-		return w == EvidenceChanged || w != PossibleDuplicate && w != MissingOrder && slices.Contains(recounted, w)
+		return w == EvidenceChanged || w != PossibleDuplicate && w != MissingOrder && w != CompetingService && slices.Contains(recounted, w)
 	}))
 	entry.Set(collections.EntryEvidenceChangedAt, "")
 	entry.Set(collections.EntryRepayBy, "")
@@ -321,7 +333,7 @@ func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c C
 	if err != nil {
 		return err
 	}
-	r.leaving = true
+	r.leaving, r.reason = true, entry.OverrideReason()
 	moved, err := r.correct(c)
 	if err != nil {
 		return err
@@ -356,7 +368,7 @@ func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c C
 	if err := r.write(); err != nil {
 		return err
 	}
-	entry.Set(collections.EntryWarnings, append(slices.DeleteFunc(settled(entry), func(w string) bool { return w == EvidenceChanged }), kept(entry, PossibleDuplicate, !moved)...))
+	entry.Set(collections.EntryWarnings, append(slices.DeleteFunc(settled(entry), func(w string) bool { return w == EvidenceChanged }), append(kept(entry, PossibleDuplicate, !moved), kept(entry, CompetingService, r.competing)...)...))
 	entry.Set(collections.EntryEvidenceChangedAt, "")
 	entry.Set(collections.EntryRepayBy, "")
 	entry.Set(collections.EntryResubmissionCount, entry.ResubmissionCount()+1)

@@ -26,6 +26,7 @@ const warnings = {
   not_interactive: "There are minutes, but not of live contact.",
   overlapping_time: "Its minutes count elsewhere already.",
   evidence_changed: "What it was billed for does not hold any more.",
+  competing_service: "Another practice or program bills remote monitoring for the patient: say why this is billed beside it.",
   rejected_999: "The clearinghouse could not read the file.",
   rejected_277ca: "The clearinghouse or payer sent the claim back.",
 };
