@@ -74,14 +74,6 @@ func CompetingServices(app core.App, ids []string) ([]CompetingSpan, error) {
 		AND NOT EXISTS (SELECT 1 FROM orders l WHERE l.patient = o.patient AND l.kind = o.kind AND l.dated = o.dated AND l.id > o.id) ORDER BY patient, dated`, idsOf(ids))
 }
 
-// OrderedBy are those of some patients whose monitoring was ordered on a day or before.
-func OrderedBy(app core.App, ids []string, day string) (map[string]bool, error) {
-	params := idsOf(ids)
-	params["day"] = day
-	found, err := queryColumn[string](app, "find orders", `SELECT DISTINCT patient FROM orders WHERE kind = '`+OrderOfMonitoring+`' AND dated <= {:day} AND patient`+those, params)
-	return setOf(found), err
-}
-
 // OrdersOf are all orders of a patient up to a day, the earliest first.
 func OrdersOf(app core.App, patientID, until string) ([]*Order, error) {
 	return listOf[Order](app, Orders, dbx.And(dbx.HashExp{ColumnPatient: patientID}, dbx.NewExp("dated <= {:until}", dbx.Params{"until": until})), "dated", "id")

@@ -146,25 +146,6 @@ func UnattestedTimes(app core.App, patientID, entryID string, named []string) ([
 		dbx.Params{"patient": patientID, "entry": entryID, "ids": jsonList(named)})
 }
 
-// WorkedDay is what a person logged of a day.
-type WorkedDay struct {
-	User    string `db:"user"`
-	Day     string `db:"day"`
-	Seconds int    `db:"seconds"`
-	Entries int    `db:"entries"`
-}
-
-// WorkedDays sums the finished time of each person by day, whatever it was spent on, where it comes to more than so many seconds. Days are JSON, a
-// list of d (day), f (first instant) and t (first after it); time over midnight is shared out between its days.
-func WorkedDays(app core.App, days string, more int) ([]WorkedDay, error) {
-	return queryAll[WorkedDay](app, "sum people's days", `WITH d AS MATERIALIZED (SELECT value ->> 'd' AS day, value ->> 'f' AS first, value ->> 't' AS last FROM json_each({:days}))
-		SELECT t.user, d.day, COUNT(*) AS entries, SUM(CASE WHEN t.started_at >= d.first AND t.ended_at <= d.last THEN CAST(t.duration_seconds AS INTEGER)
-				ELSE CAST(ROUND((julianday(MIN(t.ended_at, d.last)) - julianday(MAX(t.started_at, d.first))) * 86400) AS INTEGER) END) AS seconds
-		FROM d CROSS JOIN time_entries t ON t.started_at >= strftime('%Y-%m-%dT%H:%M:%S.000000Z', d.first, '-1 day') AND t.started_at < d.last
-			AND t.ended_at > d.first
-		GROUP BY t.user, d.day HAVING seconds > {:more} ORDER BY d.day, t.user`, dbx.Params{"days": days, "more": more})
-}
-
 // NearEntry is another entry of a code about the same days.
 type NearEntry struct {
 	ID        string `db:"id"`

@@ -17,11 +17,13 @@ import (
 // recount is an entry that is counted anew from its facts, inside the transaction of a move.
 type recount struct {
 	*Engine
-	tx      core.App
-	entry   *collections.BillingEntry
-	facts   *facts
-	claim   claimed
-	found   counted
+	tx    core.App
+	entry *collections.BillingEntry
+	facts *facts
+	claim claimed
+	found counted
+	// counted is the code for which it was counted; \"\" before.
+	counted string
 	now     time.Time
 	leaving bool   // it is about to go to a payer
 	reason  string // why it is billed beside another entry or another practice's
@@ -55,10 +57,16 @@ func (e *Engine) newRecount(tx core.App, entry *collections.BillingEntry, now ti
 
 // reasons count the facts, and are all that stands against the entry.
 func (r *recount) reasons() ([]string, error) {
-	if err := r.count(); err != nil {
-		return nil, err
+	if r.counted != r.claim.code { // a review has counted, to see whether the entry grew
+		if err := r.count(); err != nil {
+			return nil, err
+		}
 	}
-	reasons := r.against(r.facts, r.claim, r.found)
+	found := r.found
+	if !r.doubted {
+		found.minutes = max(0, found.minutes-r.claimedElsewhere())
+	}
+	reasons := r.against(r.facts, r.claim, found)
 	if r.alone() && !slices.Contains(reasons, MissingPrimary) {
 		reasons = append(reasons, MissingPrimary)
 	}
@@ -75,8 +83,11 @@ func (r *recount) reasons() ([]string, error) {
 	if r.competing && r.reason == "" {
 		reasons = append(reasons, CompetingService)
 	}
-	ordered, err := collections.OrderedBy(r.tx, []string{r.claim.patient}, r.claim.service)
-	if r.unordered = !ordered[r.claim.patient]; r.unordered && r.RequireOrder {
+	first, err := collections.FirstOrders(r.tx, []string{r.claim.patient})
+	r.unordered = !slices.ContainsFunc(first, func(o collections.FirstOrder) bool {
+		return o.Kind == collections.OrderOfMonitoring && o.Dated <= r.claim.service
+	})
+	if r.unordered && r.RequireOrder {
 		reasons = append(reasons, MissingOrder)
 	}
 	return reasons, err
@@ -102,9 +113,7 @@ func (r *recount) count() error {
 			r.found.notLive += sums[0].Review
 		}
 	}
-	if !r.doubted {
-		r.found.minutes = max(0, r.found.minutes-r.claimedElsewhere())
-	}
+	r.counted = r.claim.code
 	return nil
 }
 

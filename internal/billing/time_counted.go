@@ -121,22 +121,3 @@ func interpretedBefore(tx core.App, entry *collections.BillingEntry, day string)
 func interpretedNear(app core.App, patientID, except, day string) ([]collections.NearEntry, error) {
 	return collections.EntriesNear(app, patientID, Interpretation, except, AddDays(day, 1-periodDays), AddDays(day, periodDays-1), []string{Voided, Refunded})
 }
-
-// WorkedOver lists whose time of a day comes to more than so many minutes, of all categories and patients, by the practice's days of a month.
-func (e *Engine) WorkedOver(app core.App, month Span, minutes int) ([]collections.WorkedDay, error) {
-	type day struct {
-		Day   string `json:"d"`
-		First string `json:"f"`
-		Last  string `json:"t"`
-	}
-	var days []day
-	for d := month.Start; d <= month.End; d = AddDays(d, 1) {
-		first, last := e.instants(Span{d, d})
-		days = append(days, day{d, first, last})
-	}
-	list, err := json.Marshal(days)
-	if err != nil {
-		return nil, err
-	}
-	return collections.WorkedDays(app, string(list), minutes*60)
-}

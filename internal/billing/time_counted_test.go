@@ -370,29 +370,3 @@ func TestOneHalfHourIsOneInterpretation(t *testing.T) {
 		t.Errorf("a second of another half hour: %q", got)
 	}
 }
-
-// A person's day is the sum of all they logged of it, by the practice's days.
-func TestWorkedOver(t *testing.T) {
-	d := newDesk(t)
-	other := vigiltest.User(t, d.app, access.MA)
-	one, two := d.patient(), d.patient()
-	for i := range 5 { // from six in the morning: 16 hours and 40 minutes, half of them past midnight in London
-		d.insert([]string{one, two}[i%2], logRow{d.nurse.Id, []string{"review", "interactive", "care_management"}[i%3], "phone", "manual", at("2026-03-08 06:00").Add(time.Duration(i) * 200 * time.Minute), 12000})
-	}
-	d.insert(one, logRow{other.Id, "review", "", "manual", at("2026-03-08 23:00"), 7200}) // over midnight: an hour each
-	month, _ := billing.MonthSpan("2026-03")
-	show := func(more int) string {
-		days, err := d.e.WorkedOver(d.app, month, more)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := ""
-		for _, x := range days {
-			text += fmt.Sprint(x.Day, " ", x.User == d.nurse.Id, " ", x.Seconds/60, " of ", x.Entries, "; ")
-		}
-		return text
-	}
-	d.want("over 16 hours", show(960), "2026-03-08 true 1000 of 5; ")
-	d.want("over 1000 minutes", show(1000), "")
-	d.want("half an hour", show(30), "2026-03-08 true 1000 of 5; 2026-03-08 false 60 of 1; 2026-03-09 false 60 of 1; ")
-}
