@@ -195,9 +195,39 @@ func FindResponseByDigest(app core.App, digest string) (*ClaimResponse, error) {
 	return find[ClaimResponse](app, ClaimResponses, dbx.HashExp{"digest": digest})
 }
 
+// ResponseRow is a response without its file, which is opened for nobody who only looks at the list.
+type ResponseRow struct {
+	ID            string `db:"id"`
+	Type          string `db:"type"`
+	ControlNumber string `db:"control_number"`
+	Applied       int    `db:"applied"`
+	CreatedBy     string `db:"created_by"`
+	CreatedAt     string `db:"created_at"`
+	FinishedAt    string `db:"finished_at"`
+	Sealed        string `db:"unmatched"`
+}
+
+// Unmatched is how much a person has to look at.
+func (r ResponseRow) Unmatched() int {
+	var list []Unmatched
+	if r.Sealed == "" {
+		return 0
+	}
+	plain, err := OpenValue(r.Sealed, ClaimResponses, "unmatched", r.ID)
+	if err != nil || json.Unmarshal([]byte(plain), &list) != nil {
+		return 0
+	}
+	return len(list)
+}
+
 // PageOfClaimResponses returns a page of responses, the newest first, and how many there are in all.
-func PageOfClaimResponses(app core.App, offset, limit int) ([]*ClaimResponse, int, error) {
-	return pageOf[ClaimResponse](app, ClaimResponses, Every(nil), []string{"created_at DESC", "id DESC"}, offset, limit)
+func PageOfClaimResponses(app core.App, offset, limit int) (page []ResponseRow, total int, err error) {
+	if total, err = queryValue[int](app, "count claim responses", "SELECT COUNT(*) FROM claim_responses", nil); err != nil {
+		return nil, 0, err
+	}
+	err = app.DB().Select("id", "type", "control_number", "CAST(applied AS INTEGER) AS applied", "created_by", "created_at", "finished_at", "unmatched").
+		From(ClaimResponses).OrderBy("created_at DESC", "id DESC").Offset(int64(offset)).Limit(int64(limit)).All(&page)
+	return page, total, wrap(err, "list claim responses")
 }
 
 // FinishClaimResponse notes what a response did.
