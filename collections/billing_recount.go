@@ -73,6 +73,29 @@ func ClaimedAfter(app core.App, states []string, since, after string, limit int)
 		dbx.Params{"after": after, "since": since, "states": jsonList(states), "limit": limit})
 }
 
+// SeenEntry is how an entry was when it was looked at.
+type SeenEntry struct {
+	ID        string `db:"id"`
+	Status    string `db:"lifecycle_status"`
+	UpdatedAt string `db:"updated_at"`
+}
+
+// EntriesSeen are some entries as they are now, by id.
+func EntriesSeen(app core.App, ids []string) (map[string]SeenEntry, error) {
+	list, err := queryAll[SeenEntry](app, "look at entries", "SELECT id, lifecycle_status, updated_at FROM billing_entries WHERE id"+those, idsOf(ids))
+	seen := make(map[string]SeenEntry, len(list))
+	for _, x := range list {
+		seen[x.ID] = x
+	}
+	return seen, err
+}
+
+// PatientsAuditedSince are the patients of whom the audit trail has a row behind another one.
+func PatientsAuditedSince(tx core.App, id string) (map[string]bool, error) {
+	found, err := queryColumn[string](tx, "look at the audit trail", "SELECT DISTINCT patient FROM audit_log WHERE id > {:id} AND patient != ''", dbx.Params{"id": id})
+	return setOf(found), err
+}
+
 // MarkEvidence notes on an entry since when its facts do not hold, and by when what was paid must go back; a zero moment takes that away.
 func MarkEvidence(tx core.App, entryID string, warnings []string, since time.Time, repayBy string, now time.Time) error {
 	return update(tx, "mark changed evidence", BillingEntries, dbx.Params{

@@ -181,10 +181,6 @@ func (e *Engine) outgrown(f *facts, code string, period Span, days, minutes int)
 
 // write makes the entry say what was counted.
 func (r *recount) write() error {
-	t, err := r.readTariff(r.tx)
-	if err != nil {
-		return err
-	}
 	w := collections.Recounted{
 		CPTCode: r.claim.code, ServiceDate: r.claim.service, PeriodStart: r.claim.period.Start, PeriodEnd: r.claim.period.End,
 		Provider: r.claim.provider, Minutes: r.claim.minutes, Units: r.claim.units, AmountCents: r.entry.AmountCents(), ChargeCents: r.entry.ChargeCents(), ICD10Codes: r.entry.ICD10Codes(),
@@ -193,6 +189,10 @@ func (r *recount) write() error {
 		w.ICD10Codes = firstCodes(r.facts.diagnoses)
 	}
 	if r.claim.code != r.entry.CPTCode() || r.claim.units != r.entry.Units() || r.claim.service != r.entry.ServiceDate() {
+		t, err := r.readTariff(r.tx)
+		if err != nil {
+			return err
+		}
 		payer, units := collections.Number(r.entry.PayerID()), int64(r.claim.units)
 		w.AmountCents, w.ChargeCents = int64(t.rate(payer, r.claim.code, r.claim.service))*units, int64(t.charge(payer, r.claim.code, r.claim.service))*units
 	}
@@ -296,7 +296,7 @@ func (r *recount) replace() (err error) {
 }
 
 // checkSubmit recounts an entry on its way to the payer.
-func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, now time.Time) error {
+func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, preflighted bool, now time.Time) error {
 	r, err := e.newRecount(tx, entry, now)
 	if err != nil {
 		return err
@@ -313,12 +313,14 @@ func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, now t
 	if len(open) > 0 {
 		reasons = append(reasons, AttestInteraction)
 	}
-	unfit, err := e.preflight(tx, entry, now)
-	if err != nil {
-		return err
-	}
-	if len(unfit) > 0 {
-		return refusal(append(reasons, PreflightErrors)).With("preflight", unfit)
+	if !preflighted {
+		unfit, err := e.preflight(tx, entry, now)
+		if err != nil {
+			return err
+		}
+		if len(unfit) > 0 {
+			return refusal(append(reasons, PreflightErrors)).With("preflight", unfit)
+		}
 	}
 	if err := refuse(reasons); err != nil {
 		return err

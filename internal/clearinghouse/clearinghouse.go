@@ -39,6 +39,10 @@ const (
 // Send makes a batch of entries: reviewed ones, which become submitted, and such submitted ones or ones to be voided that stood in none since. It is
 // all of them or none: what stands against any is an invalid_state fault with each line's errors. Source: docs/decisions/claims.md, "Batches".
 func (h House) Send(app core.App, entryIDs []string, by audit.Actor, now time.Time) (row collections.BatchRow, err error) {
+	head, _, err := collections.AuditHead(app) // before anything is read
+	if err != nil {
+		return row, err
+	}
 	entries, err := collections.BillingEntriesByID(app, entryIDs)
 	if err != nil {
 		return row, err
@@ -47,14 +51,26 @@ func (h House) Send(app core.App, entryIDs []string, by audit.Actor, now time.Ti
 	if err != nil {
 		return row, err
 	}
+	var number int64
+	err = app.RunInTransaction(func(tx core.App) error { // a number that is not used stays so
+		number, err = takeNumber(tx, now)
+		return err
+	})
+	if err != nil {
+		return row, err
+	}
+	plan.number(number)
+	file, err := plan.file(h, number, now)
+	if err != nil {
+		return row, err
+	}
+	decided, err := h.decide(app, plan, number, now)
+	if err != nil {
+		return row, err
+	}
 	err = app.RunInTransaction(func(tx core.App) error {
-		number, err := takeNumber(tx, now)
-		if err != nil {
-			return err
-		}
-		plan.number(number)
-		file, err := plan.file(h, number, now)
-		if err != nil {
+		tx = collections.Prepared(tx)
+		if err := h.submit(tx, plan, decided, head, by, now); err != nil {
 			return err
 		}
 		if row, err = h.store(tx, plan, number, file, by, now); err != nil {
@@ -98,6 +114,7 @@ type sentLine struct {
 	entry   *collections.BillingEntry
 	carried bool
 	again   bool // it was sent as a test before
+	moved   bool // the batch submits it
 	control string
 }
 
@@ -145,18 +162,9 @@ func (h House) store(tx core.App, p plan, number int64, file []byte, by audit.Ac
 	if err := collections.AddClaimBatch(tx, d, now); err != nil {
 		return row, err
 	}
-	var refusals []Refusal
 	for _, c := range p.claims {
 		for _, l := range c.lines {
-			refused, err := h.submit(tx, l, d.Number, by, now)
-			if err != nil {
-				return row, err
-			}
-			if refused != nil {
-				refusals = append(refusals, *refused)
-				continue
-			}
-			err = collections.AddClaimLine(tx, collections.ClaimLine{
+			err := collections.AddClaimLine(tx, collections.ClaimLine{
 				BatchID: d.ID, EntryID: l.EntryID, Claim: c.control, Line: l.control, Frequency: l.Frequency, ChargeCents: l.ChargeCents, Carried: l.carried,
 			}, now)
 			if err != nil {
@@ -164,27 +172,77 @@ func (h House) store(tx core.App, p plan, number int64, file []byte, by audit.Ac
 			}
 		}
 	}
-	if len(refusals) > 0 {
-		return row, fault.State("invalid_state", "The facts do not bear some of these lines out.").With("warnings", []string{billing.PreflightErrors}).With("lines", refusals)
-	}
 	return collections.FindBatchRow(tx, d.ID)
 }
 
-// submit sends a line, in the transaction: a reviewed one by the move, whose recount may refuse it; another one as long as it is as it was planned.
-func (h House) submit(tx core.App, l sentLine, number string, by audit.Actor, now time.Time) (*Refusal, error) {
-	if l.entry.Status() == billing.Reviewed || l.again && l.Frequency != claims.VoidOfClaim {
-		_, err := h.Billing.Do(tx, l.EntryID, h.Billing.SubmitAs(l.Frequency, number, now), by, now)
-		var refused *fault.Error
-		if errors.As(err, &refused) && refused.Kind != fault.Internal {
-			return &Refusal{l.EntryID, findings(refused)}, nil
+// submitted reports whether a batch submits a line; the others are told to the payer as what they are.
+func (l sentLine) submitted() bool {
+	return l.entry.Status() == billing.Reviewed || l.again && l.Frequency != claims.VoidOfClaim
+}
+
+// decide recounts what the batch submits, before the transaction: what stands against a line stands against the batch.
+func (h House) decide(app core.App, p plan, number int64, now time.Time) (list []billing.Decided, err error) {
+	var refusals []Refusal
+	for _, c := range p.claims {
+		for i, l := range c.lines {
+			if !l.submitted() {
+				continue
+			}
+			c.lines[i].moved = true
+			decided, err := h.Billing.Decide(app, l.entry, l.Frequency, fmt.Sprintf("%09d", number), now)
+			if refusals, err = refusedBy(refusals, l.EntryID, err); err != nil {
+				return nil, err
+			}
+			list = append(list, decided)
 		}
-		return nil, err
 	}
-	stored, err := collections.FindBillingEntry(tx, l.EntryID)
-	if err == nil && (stored.Status() != l.entry.Status() || stored.BatchID() != l.entry.BatchID()) {
-		return &Refusal{l.EntryID, []claims.Finding{{Code: WrongState, Field: "lifecycle_status", Message: "The entry has changed meanwhile."}}}, nil
+	return list, unborne(refusals)
+}
+
+// submit makes what was decided, in the transaction; another line stays as long as it is as it was planned.
+func (h House) submit(tx core.App, p plan, decided []billing.Decided, head string, by audit.Actor, now time.Time) error {
+	refused, err := h.Billing.Apply(tx, decided, head, by, now)
+	if err != nil {
+		return err
 	}
-	return nil, err
+	var refusals []Refusal
+	for _, d := range decided {
+		if refusals, err = refusedBy(refusals, d.EntryID(), refused[d.EntryID()]); err != nil {
+			return err
+		}
+	}
+	for _, c := range p.claims {
+		for _, l := range c.lines {
+			if l.moved {
+				continue
+			}
+			stored, err := collections.FindBillingEntry(tx, l.EntryID)
+			if err != nil {
+				return err
+			}
+			if stored.Status() != l.entry.Status() || stored.BatchID() != l.entry.BatchID() {
+				refusals = append(refusals, Refusal{l.EntryID, []claims.Finding{{Code: WrongState, Field: "lifecycle_status", Message: "The entry has changed meanwhile."}}})
+			}
+		}
+	}
+	return unborne(refusals)
+}
+
+// refusedBy adds what a refused move says; other errors are passed on.
+func refusedBy(list []Refusal, entryID string, err error) ([]Refusal, error) {
+	var refused *fault.Error
+	if errors.As(err, &refused) && refused.Kind != fault.Internal {
+		return append(list, Refusal{entryID, findings(refused)}), nil
+	}
+	return list, err
+}
+
+// unborne refuses a batch for what stands against its lines; nil where nothing does.
+func unborne(refusals []Refusal) error {
+	if len(refusals) == 0 {
+		return nil
+	}
+	return fault.State("invalid_state", "The facts do not bear some of these lines out.").With("warnings", []string{billing.PreflightErrors}).With("lines", refusals)
 }
 
 // findings are the reasons of a refused move.
