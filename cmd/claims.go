@@ -102,6 +102,9 @@ func exportBatch(cmd *cobra.Command, app core.App, house clearinghouse.House, id
 		if len(rest) == 0 {
 			return nil
 		}
+		if len(rest) == len(ids) {
+			return err // what stands against it is none of these
+		}
 		return exportBatch(cmd, app, house, rest, out, by, now)
 	}
 	if err != nil {

@@ -148,11 +148,12 @@ func SetPayerControlNumber(tx core.App, entryID, claim, number string, now time.
 }
 
 // EntriesToSend are the entries of a month that wait for a batch: reviewed ones, and those that are to be replaced or voided and stood in none since. What
-// was submitted by other ways has left; what was sent as a test alone has not where claims are sent for production.
+// was submitted by other ways has left; what was sent as a test alone has not where claims are sent for production. A patient's stand together, a code before
+// the one that stands on it.
 func EntriesToSend(app core.App, first, last, usage string) ([]string, error) {
 	return queryColumn[string](app, "list entries to send", `SELECT id FROM billing_entries WHERE service_date BETWEEN {:first} AND {:last} AND payer != ''
 		AND (lifecycle_status = 'reviewed' OR lifecycle_status IN ('submitted', 'void_requested') AND claim_batch = '' AND claim_frequency_code IN ('7', '8')
-			OR {:usage} = 'P' AND lifecycle_status IN ('submitted', 'void_requested') AND claim_batch IN (SELECT id FROM claim_batches WHERE usage = 'T')) ORDER BY service_date, id`,
+			OR {:usage} = 'P' AND lifecycle_status IN ('submitted', 'void_requested') AND claim_batch IN (SELECT id FROM claim_batches WHERE usage = 'T')) ORDER BY patient, cpt_code, id`,
 		dbx.Params{"first": first, "last": last, "usage": usage})
 }
 

@@ -30,8 +30,8 @@ func (p plan) unwritable(err error) error {
 	for _, c := range p.claims {
 		mine := slices.DeleteFunc(slices.Clone(wrong), func(w x12.FieldError) bool { return w.Claim != c.control && w.Claim != "" })
 		found := claims.Written(mine, c.lines[0].OfSomebodyElse())
-		for _, l := range c.told() {
-			if len(found) > 0 {
+		for _, l := range c.lines {
+			if len(found) > 0 && !l.carried { // nobody chose those
 				refusals = append(refusals, Refusal{l.EntryID, found})
 			}
 		}
