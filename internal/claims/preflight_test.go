@@ -103,7 +103,8 @@ func TestPreflight(t *testing.T) {
 			func(c *claims.Claim) {
 				c.Payer.Address = collections.PayerAddress{Line1: "PO Box 1", City: "Hartford", State: "ZZ", PostalCode: "06103"}
 			},
-			[]string{"not_representable payer.address.state"}, "",
+			[]string{"not_representable payer.address.state"},
+			"",
 		},
 		"one diagnosis twice": {func(c *claims.Claim) { c.Diagnoses = []string{"E11.9", "I10", "I10"} }, nil, ""},
 		"a form of old":       {func(c *claims.Claim) { c.Diagnoses = []string{"I1Z"} }, []string{"invalid_diagnosis icd10_codes"}, ""},
@@ -111,14 +112,16 @@ func TestPreflight(t *testing.T) {
 			func(c *claims.Claim) {
 				c.Coverage.Relationship, c.Coverage.Subscriber = "child", &phi.Subscriber{FirstName: "W", LastName: "Кинг", DateOfBirth: "1950-02-28", Gender: "male"}
 			},
-			[]string{"not_representable insurance.subscriber.last_name"}, "",
+			[]string{"not_representable insurance.subscriber.last_name"},
+			"",
 		},
 		"a second payer's oddity": {
 			func(c *claims.Claim) {
 				c.SecondPayer = collections.Payer{ID: "000000000000002", Name: "Бета", EDI: "1", Filing: "CI"}
 				c.Coverage.Secondary = &phi.Coverage{Payer: 2, MemberID: "X1"}
 			},
-			[]string{"not_representable insurance.secondary.payer_id"}, "",
+			[]string{"not_representable insurance.secondary.payer_id"},
+			"",
 		},
 		"no file leaves from here": {func(c *claims.Claim) {
 			c.Submitter, c.Patient.LastName = claims.Submitter{PlaceOfService: "11"}, "Лавлейс"

@@ -5,7 +5,6 @@ package clearinghouse
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -128,24 +127,6 @@ func (p plan) number(interchange int64) {
 			c.lines[n].control = fmt.Sprintf("%sL%02d", c.control, n+1)
 		}
 	}
-}
-
-// standsAgainst is what keeps an entry out of a batch.
-func standsAgainst(entry *collections.BillingEntry, c claims.Claim, today string) []claims.Finding {
-	ready := entry.Status() == billing.Reviewed || entry.BatchID() == "" && (entry.Status() == billing.Submitted || entry.Status() == billing.VoidRequested)
-	if !ready {
-		return []claims.Finding{{Code: WrongState, Field: "lifecycle_status", Message: "The entry is " + strings.ReplaceAll(entry.Status(), "_", " ") + ", and was sent or is not reviewed."}}
-	}
-	if !entry.EvidenceChangedAt().IsZero() && c.Frequency != claims.VoidOfClaim {
-		return []claims.Finding{{Code: billing.EvidenceChanged, Field: "lifecycle_status", Message: "What it was billed for does not hold any more."}}
-	}
-	if c.SelfPay() {
-		return []claims.Finding{{Code: NotForEDI, Field: "insurance.payer_id", Message: "The patient pays: no claim is made."}}
-	}
-	if c.Submitter.ID == "" {
-		return []claims.Finding{{Code: claims.MissingSubmitter, Field: "VIGIL_CLAIMS_SUBMITTER_ID", Message: "The submitter's id is not set."}}
-	}
-	return claims.Preflight(c, today).Errors
 }
 
 // store stores the batch, its lines, and what becomes of the entries.
