@@ -62,7 +62,7 @@ func (p *Program) exportClaims(cmd *cobra.Command, month, out string) error {
 		return errors.New("--out must be a folder that is there")
 	}
 	return p.withHouse(func(app core.App, house clearinghouse.House, by audit.Actor, now time.Time) error {
-		ids, err := collections.EntriesToSend(app, span.Start, span.End)
+		ids, err := collections.EntriesToSend(app, span.Start, span.End, house.Billing.Claims.Submitter.Usage)
 		if err != nil {
 			return err
 		}
@@ -101,6 +101,9 @@ func exportBatch(cmd *cobra.Command, app core.App, house clearinghouse.House, id
 		}
 		if len(rest) == 0 {
 			return nil
+		}
+		if len(rest) == len(ids) {
+			return err // what stands against it is none of these
 		}
 		return exportBatch(cmd, app, house, rest, out, by, now)
 	}

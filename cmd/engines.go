@@ -113,7 +113,7 @@ func (s *Service) newIntake() *intake.Engine {
 	g := s.settings.Gateway
 	return intake.New(intake.Options{
 		Adapters: gateway.NewAdapters(g, s.settings.Clinical.MeasuredAtMaxFuture), Readings: s.readings, Writer: s.writer, Devices: s.devices,
-		Repeatable: !g.DedupEnabled, Log: s.log,
+		Repeatable: !g.DedupEnabled, Recheck: s.billing.Recheck, Log: s.log,
 	})
 }
 

@@ -66,11 +66,34 @@ func ClaimedOf(app core.App, patientID string, states []string, from, to string)
 		dbx.Params{"patient": patientID, "from": from, "to": to, "states": jsonList(states)})
 }
 
-// ClaimedAfter are the next entries in some states whose facts were checked once and whose service is of a day or later, by id.
+// ClaimedAfter are the next entries in some states whose service is of a day or later, by id.
 func ClaimedAfter(app core.App, states []string, since, after string, limit int) ([]Claimed, error) {
-	return queryAll[Claimed](app, "read what is claimed", claimedColumns+` WHERE id > {:after} AND service_date >= {:since} AND facts_checked_at != ''
+	return queryAll[Claimed](app, "read what is claimed", claimedColumns+` WHERE id > {:after} AND service_date >= {:since}
 		AND +lifecycle_status IN (SELECT value FROM json_each({:states})) ORDER BY id LIMIT +{:limit}`,
 		dbx.Params{"after": after, "since": since, "states": jsonList(states), "limit": limit})
+}
+
+// SeenEntry is how an entry was when it was looked at.
+type SeenEntry struct {
+	ID        string `db:"id"`
+	Status    string `db:"lifecycle_status"`
+	UpdatedAt string `db:"updated_at"`
+}
+
+// EntriesSeen are some entries as they are now, by id.
+func EntriesSeen(app core.App, ids []string) (map[string]SeenEntry, error) {
+	list, err := queryAll[SeenEntry](app, "look at entries", "SELECT id, lifecycle_status, updated_at FROM billing_entries WHERE id"+those, idsOf(ids))
+	seen := make(map[string]SeenEntry, len(list))
+	for _, x := range list {
+		seen[x.ID] = x
+	}
+	return seen, err
+}
+
+// PatientsAuditedSince are the patients of whom the audit trail has a row behind another one.
+func PatientsAuditedSince(tx core.App, id string) (map[string]bool, error) {
+	found, err := queryColumn[string](tx, "look at the audit trail", "SELECT DISTINCT patient FROM audit_log WHERE id > {:id} AND patient != ''", dbx.Params{"id": id})
+	return setOf(found), err
 }
 
 // MarkEvidence notes on an entry since when its facts do not hold, and by when what was paid must go back; a zero moment takes that away.

@@ -129,6 +129,18 @@ func LinesOfBatch(app core.App, batchID string) ([]ClaimLine, error) {
 	return queryAll[ClaimLine](app, "read claim lines", claimLineColumns+"WHERE batch = {:batch} ORDER BY line_control_number", dbx.Params{"batch": batchID})
 }
 
+// LinesOfEntries are all lines that some entries were, each entry's in the order in which they left; of batches with a usage, "" for all.
+func LinesOfEntries(app core.App, ids []string, usage string) ([]ClaimLine, error) {
+	return queryAll[ClaimLine](app, "read claim lines", claimLineColumns+`WHERE billing_entry`+those+`
+		AND ({:usage} = '' OR batch IN (SELECT id FROM claim_batches WHERE usage = {:usage})) ORDER BY billing_entry, line_control_number`,
+		dbx.Params{"ids": jsonList(ids), "usage": usage})
+}
+
+// EntriesOfClaims are the entries that stood on some claims.
+func EntriesOfClaims(app core.App, claims []string) ([]string, error) {
+	return queryColumn[string](app, "read claim lines", "SELECT DISTINCT billing_entry FROM claim_lines WHERE claim_control_number"+those, idsOf(claims))
+}
+
 // SetPayerControlNumber notes by which number the payer knows the claim of an entry, while the entry stands on that claim.
 func SetPayerControlNumber(tx core.App, entryID, claim, number string, now time.Time) error {
 	return update(tx, "mark billing entry", BillingEntries, dbx.Params{EntryPayerControlNumber: number, ColumnUpdatedAt: Instant(now)},
@@ -136,11 +148,13 @@ func SetPayerControlNumber(tx core.App, entryID, claim, number string, now time.
 }
 
 // EntriesToSend are the entries of a month that wait for a batch: reviewed ones, and those that are to be replaced or voided and stood in none since. What
-// was submitted by other ways has left.
-func EntriesToSend(app core.App, first, last string) ([]string, error) {
+// was submitted by other ways has left; what was sent as a test alone has not where claims are sent for production. A patient's stand together, a code before
+// the one that stands on it.
+func EntriesToSend(app core.App, first, last, usage string) ([]string, error) {
 	return queryColumn[string](app, "list entries to send", `SELECT id FROM billing_entries WHERE service_date BETWEEN {:first} AND {:last} AND payer != ''
-		AND (lifecycle_status = 'reviewed' OR lifecycle_status IN ('submitted', 'void_requested') AND claim_batch = '' AND claim_frequency_code IN ('7', '8')) ORDER BY service_date, id`,
-		dbx.Params{"first": first, "last": last})
+		AND (lifecycle_status = 'reviewed' OR lifecycle_status IN ('submitted', 'void_requested') AND claim_batch = '' AND claim_frequency_code IN ('7', '8')
+			OR {:usage} = 'P' AND lifecycle_status IN ('submitted', 'void_requested') AND claim_batch IN (SELECT id FROM claim_batches WHERE usage = 'T')) ORDER BY patient, cpt_code, id`,
+		dbx.Params{"first": first, "last": last, "usage": usage})
 }
 
 // Unmatched is what of a response a person has to look at.
@@ -182,9 +196,39 @@ func FindResponseByDigest(app core.App, digest string) (*ClaimResponse, error) {
 	return find[ClaimResponse](app, ClaimResponses, dbx.HashExp{"digest": digest})
 }
 
+// ResponseRow is a response without its file, which is opened for nobody who only looks at the list.
+type ResponseRow struct {
+	ID            string `db:"id"`
+	Type          string `db:"type"`
+	ControlNumber string `db:"control_number"`
+	Applied       int    `db:"applied"`
+	CreatedBy     string `db:"created_by"`
+	CreatedAt     string `db:"created_at"`
+	FinishedAt    string `db:"finished_at"`
+	Sealed        string `db:"unmatched"`
+}
+
+// Unmatched is how much a person has to look at.
+func (r ResponseRow) Unmatched() int {
+	var list []Unmatched
+	if r.Sealed == "" {
+		return 0
+	}
+	plain, err := OpenValue(r.Sealed, ClaimResponses, "unmatched", r.ID)
+	if err != nil || json.Unmarshal([]byte(plain), &list) != nil {
+		return 0
+	}
+	return len(list)
+}
+
 // PageOfClaimResponses returns a page of responses, the newest first, and how many there are in all.
-func PageOfClaimResponses(app core.App, offset, limit int) ([]*ClaimResponse, int, error) {
-	return pageOf[ClaimResponse](app, ClaimResponses, Every(nil), []string{"created_at DESC", "id DESC"}, offset, limit)
+func PageOfClaimResponses(app core.App, offset, limit int) (page []ResponseRow, total int, err error) {
+	if total, err = queryValue[int](app, "count claim responses", "SELECT COUNT(*) FROM claim_responses", nil); err != nil {
+		return nil, 0, err
+	}
+	err = app.DB().Select("id", "type", "control_number", "CAST(applied AS INTEGER) AS applied", "created_by", "created_at", "finished_at", "unmatched").
+		From(ClaimResponses).OrderBy("created_at DESC", "id DESC").Offset(int64(offset)).Limit(int64(limit)).All(&page)
+	return page, total, wrap(err, "list claim responses")
 }
 
 // FinishClaimResponse notes what a response did.

@@ -14,10 +14,11 @@ const (
 	OrderOfMonitoring = "rpm_order"
 	PlanOfCare        = "plan_of_care"
 	EstablishedVisit  = "established_visit"
+	CompetingService  = "competing_service" // somebody else bills remote monitoring for the patient, from a day to a day
 )
 
 // OrderKinds are all of them.
-var OrderKinds = []string{OrderOfMonitoring, PlanOfCare, EstablishedVisit}
+var OrderKinds = []string{OrderOfMonitoring, PlanOfCare, EstablishedVisit, CompetingService}
 
 // Order is what a practitioner ordered, planned or established for a patient. It is never changed.
 type Order struct{ core.BaseRecordProxy }
@@ -25,6 +26,7 @@ type Order struct{ core.BaseRecordProxy }
 // OrderDraft is an order about to be recorded.
 type OrderDraft struct {
 	PatientID, Kind, Dated string // the day, YYYY-MM-DD
+	Until                  string // the last day of a competing service; "" while it goes on
 	AuthorID               string // a user's record id
 	Text                   phi.Text
 	RecordedBy             string // e-mail address
@@ -33,7 +35,7 @@ type OrderDraft struct {
 // AddOrder records an order with the next number.
 func AddOrder(tx core.App, d OrderDraft, now time.Time) (*Order, error) {
 	order, err := fresh[Order](tx, Orders, map[string]any{
-		ColumnPatient: d.PatientID, "kind": d.Kind, "dated": d.Dated, "author": d.AuthorID, "text": d.Text.Reveal(),
+		ColumnPatient: d.PatientID, "kind": d.Kind, "dated": d.Dated, "until": d.Until, "author": d.AuthorID, "text": d.Text.Reveal(),
 		"recorded_by": d.RecordedBy, "recorded_at": Instant(now),
 	})
 	if err != nil {
@@ -59,12 +61,17 @@ func FirstOrders(app core.App, ids []string) ([]FirstOrder, error) {
 	return queryAll[FirstOrder](app, "find orders", `SELECT patient, kind, MIN(dated) AS dated FROM orders WHERE patient`+those+` GROUP BY patient, kind`, idsOf(ids))
 }
 
-// OrderedBy are those of some patients whose monitoring was ordered on a day or before.
-func OrderedBy(app core.App, ids []string, day string) (map[string]bool, error) {
-	params := idsOf(ids)
-	params["day"] = day
-	found, err := queryColumn[string](app, "find orders", `SELECT DISTINCT patient FROM orders WHERE kind = '`+OrderOfMonitoring+`' AND dated <= {:day} AND patient`+those, params)
-	return setOf(found), err
+// CompetingSpan is when somebody else bills remote monitoring for a patient; Until is "" while it goes on.
+type CompetingSpan struct {
+	Patient string `db:"patient"`
+	From    string `db:"dated"`
+	Until   string `db:"until"`
+}
+
+// CompetingServices are those of some patients: of several records of the same first day the last one counts, since none is changed.
+func CompetingServices(app core.App, ids []string) ([]CompetingSpan, error) {
+	return queryAll[CompetingSpan](app, "find competing services", `SELECT patient, dated, until FROM orders o WHERE kind = '`+CompetingService+`' AND patient`+those+`
+		AND NOT EXISTS (SELECT 1 FROM orders l WHERE l.patient = o.patient AND l.kind = o.kind AND l.dated = o.dated AND l.id > o.id) ORDER BY patient, dated`, idsOf(ids))
 }
 
 // OrdersOf are all orders of a patient up to a day, the earliest first.
@@ -76,6 +83,7 @@ func (o *Order) Number() int64         { return Number(o.Id) }
 func (o *Order) PatientID() string     { return o.GetString(ColumnPatient) }
 func (o *Order) Kind() string          { return o.GetString("kind") }
 func (o *Order) Dated() string         { return o.GetString("dated") }
+func (o *Order) Until() string         { return o.GetString("until") }
 func (o *Order) AuthorID() string      { return o.GetString("author") }
 func (o *Order) Text() phi.Text        { return phi.Text(o.GetString("text")) }
 func (o *Order) RecordedBy() string    { return o.GetString("recorded_by") }

@@ -121,6 +121,17 @@ func InterpretationOf(app core.App, patientID, from, to string) ([]TimeStretch, 
 		dbx.Params{"patient": patientID, "from": from, "to": to})
 }
 
+// InterpretationElsewhere is the time in which providers who interpreted for a patient in a span were with another one: in live contact, whichever
+// began first, or interpreting, where that began first.
+func InterpretationElsewhere(app core.App, patientID, from, to string) ([]Elsewhere, error) {
+	return queryAll[Elsewhere](app, "look for time with somebody else", `SELECT a.id, b.started_at, b.ended_at FROM time_entries a
+		CROSS JOIN time_entries b ON b.user = a.user AND b.started_at > {:earliest} AND b.started_at < a.ended_at AND b.patient != a.patient
+			AND b.ended_at > a.started_at AND (b.category = 'interactive' OR b.category = 'interpretation' AND (b.started_at, b.id) < (a.started_at, a.id))
+		WHERE a.patient = {:patient} AND a.category = 'interpretation' AND a.started_at >= {:from} AND a.started_at < {:to}
+			AND a.ended_at != '' ORDER BY a.id, b.started_at`,
+		dbx.Params{"patient": patientID, "from": from, "to": to, "earliest": dayBefore(from)})
+}
+
 // UnattestedTime is time of an escalation that nobody has attested.
 type UnattestedTime struct {
 	ID   string `db:"id"`
@@ -133,25 +144,6 @@ func UnattestedTimes(app core.App, patientID, entryID string, named []string) ([
 		WHERE patient = {:patient} AND category = 'interactive' AND source = 'escalation' AND attested_at = ''
 			AND (billing_entry = {:entry} OR id`+those+`)`,
 		dbx.Params{"patient": patientID, "entry": entryID, "ids": jsonList(named)})
-}
-
-// WorkedDay is what a person logged of a day.
-type WorkedDay struct {
-	User    string `db:"user"`
-	Day     string `db:"day"`
-	Seconds int    `db:"seconds"`
-	Entries int    `db:"entries"`
-}
-
-// WorkedDays sums the finished time of each person by day, whatever it was spent on, where it comes to more than so many seconds. Days are JSON, a
-// list of d (day), f (first instant) and t (first after it); time over midnight is shared out between its days.
-func WorkedDays(app core.App, days string, more int) ([]WorkedDay, error) {
-	return queryAll[WorkedDay](app, "sum people's days", `WITH d AS MATERIALIZED (SELECT value ->> 'd' AS day, value ->> 'f' AS first, value ->> 't' AS last FROM json_each({:days}))
-		SELECT t.user, d.day, COUNT(*) AS entries, SUM(CASE WHEN t.started_at >= d.first AND t.ended_at <= d.last THEN CAST(t.duration_seconds AS INTEGER)
-				ELSE CAST(ROUND((julianday(MIN(t.ended_at, d.last)) - julianday(MAX(t.started_at, d.first))) * 86400) AS INTEGER) END) AS seconds
-		FROM d CROSS JOIN time_entries t ON t.started_at >= strftime('%Y-%m-%dT%H:%M:%S.000000Z', d.first, '-1 day') AND t.started_at < d.last
-			AND t.ended_at > d.first
-		GROUP BY t.user, d.day HAVING seconds > {:more} ORDER BY d.day, t.user`, dbx.Params{"days": days, "more": more})
 }
 
 // NearEntry is another entry of a code about the same days.

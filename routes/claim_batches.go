@@ -189,7 +189,12 @@ func (a *api) listResponses(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return web.List(c, p, total, web.Views(page, viewResponse), 0)
+	return web.List(c, p, total, web.Views(page, func(r collections.ResponseRow) responseView {
+		return responseView{
+			r.ID, r.Type, r.ControlNumber, r.Applied, r.Unmatched(), r.CreatedBy, instantOrNull(collections.ParseInstant(r.CreatedAt)),
+			instantOrNull(collections.ParseInstant(r.FinishedAt)),
+		}
+	}), 0)
 }
 
 type unmatchedView struct {

@@ -23,6 +23,7 @@ type house struct {
 	insurer  any
 	talked   int
 	provider *collections.User
+	money    *billing.Engine
 }
 
 func newHouse(t *testing.T) *house {
@@ -35,6 +36,7 @@ func newHouse(t *testing.T) *house {
 		},
 		Submitter: claims.Submitter{ID: "SUB1", Contact: "BILLING", ReceiverID: "HOUSE1", ReceiverName: "CLEARING HOUSE", Usage: "T", PlaceOfService: "11"},
 	}
+	h.money = money
 	h.payer = &payer.Payer{ID: "HOUSE1", Name: "CLEARING HOUSE", At: h.now}
 	h.insurer = h.ask(access.Admin, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC", "edi_payer_id": "60054", "claim_filing_code": "CI"}).want(201).at("id")
 	h.provider = h.people[access.Provider]

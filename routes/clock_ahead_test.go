@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pocketbase/pocketbase/core"
+
 	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/routes"
 )
 
 // A device whose clock is ahead: the sender gets its 400, and what was measured is kept, shown, and as loud as with a right clock.
@@ -230,7 +233,13 @@ func TestStoryClockAheadOfNobody(t *testing.T) {
 // The gateway tries again until the time has come: the reading is taken, once, and the clock is no better for it.
 func TestStoryClockAheadSentAgain(t *testing.T) {
 	for _, decided := range []string{"", "discard"} {
-		c := newIngestingClinic(t)
+		rechecked := ""
+		c := newIngestingClinic(t, func(e *routes.Engines) {
+			e.Intake.Recheck = func(_ core.App, patientID string, _, _ time.Time) error {
+				rechecked += patientID
+				return nil
+			}
+		})
 		patient := c.enrol(object{"gateway_patient_id": "gw-1"})
 		says := c.now.Add(7 * time.Minute)
 		body := measured("OX-1", "gw-1", "pulse_oximetry", "%", says, `"spo2":70`)
@@ -244,6 +253,9 @@ func TestStoryClockAheadSentAgain(t *testing.T) {
 		c.event(t, body).want(200).wantAt(object{"status": "duplicate", "observation_id": stored})
 		if decided != "" {
 			c.ask(access.Nurse, "GET", "/ingestion/observations/"+stored+"/", nil).want(200).wantAt(object{"status": "entered_in_error"})
+			if rechecked != patient {
+				t.Errorf("what was billed was counted anew for %q", rechecked)
+			}
 			for _, e := range c.stats(t) {
 				if e != "stat cancelled system" {
 					t.Errorf("an escalation is %s", e)

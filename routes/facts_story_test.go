@@ -150,6 +150,9 @@ func TestEvidenceChangesBehindAClaim(t *testing.T) {
 			"patient": patient, "day": at.In(newYork).Format(time.DateOnly), "observation_type": "weight", "first_observation": id, "readings": 1, "device_readings": 1,
 		})
 	}
+	if _, err := c.app.DB().NewQuery("UPDATE billing_entries SET facts_checked_at = ''").Execute(); err != nil { // as of before there was a recount
+		t.Fatal(err)
+	}
 	seen, marked, err := money.RecheckAll(t.Context(), c.app, c.now)
 	if err != nil || seen != 1 || marked != 1 {
 		t.Errorf("%d of %d were marked: %v", marked, seen, err)

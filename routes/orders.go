@@ -15,6 +15,7 @@ type orderView struct {
 	PatientID  string  `json:"patient_id"`
 	Kind       string  `json:"kind"`
 	Dated      string  `json:"dated"`
+	Until      *string `json:"until"`
 	AuthorID   int64   `json:"author_id"`
 	Author     string  `json:"author"`
 	Text       *string `json:"text"`
@@ -26,7 +27,7 @@ func viewOrders(c *web.Call, page []*collections.Order) ([]orderView, error) {
 	names, err := billing.Providers(c.App, distinct(page, (*collections.Order).AuthorID))
 	return web.Views(page, func(o *collections.Order) orderView {
 		return orderView{
-			o.Number(), o.PatientID(), o.Kind(), o.Dated(), collections.Number(o.AuthorID()), names[o.AuthorID()], orNull(o.Text().Reveal()), o.RecordedBy(),
+			o.Number(), o.PatientID(), o.Kind(), o.Dated(), orNull(o.Until()), collections.Number(o.AuthorID()), names[o.AuthorID()], orNull(o.Text().Reveal()), o.RecordedBy(),
 			instantOrNull(o.RecordedAt()),
 		}
 	}), err

@@ -109,22 +109,7 @@ func (e *Engine) Do(app core.App, entryID string, m Move, by audit.Actor, now ti
 		if err := reopen(tx, entry, to, by, now); err != nil {
 			return err
 		}
-		for column, value := range m.set {
-			entry.Set(column, value)
-		}
-		entry.Set(collections.EntryStatus, to)
-		entry.Set(collections.ColumnUpdatedAt, collections.Instant(now))
-		if err := tx.Save(entry); err != nil {
-			return fmt.Errorf("store billing entry: %w", err)
-		}
-		changes := audit.Changes{"lifecycle_status": {Old: from, New: to}}
-		before.note(changes, amountsOf(entry))
-		if m.detail != "" {
-			changes["detail"] = audit.Change{New: m.detail}
-		}
-		err = audit.Append(tx, audit.Entry{
-			Event: m.event, Actor: by, ResourceType: audit.ResourceBillingEntry, ResourceID: entry.Id, PatientID: entry.PatientID(), Changes: changes,
-		}, now)
+		err = m.write(tx, entry, from, to, before, by, now, func(e audit.Entry, now time.Time) error { return audit.Append(tx, e, now) })
 		if err == nil && m.after != nil {
 			err = m.after(tx, entry)
 		}
@@ -134,6 +119,28 @@ func (e *Engine) Do(app core.App, entryID string, m Move, by audit.Actor, now ti
 		return err
 	})
 	return entry, err
+}
+
+// write stores an entry as the move makes it, with its trace.
+func (m Move) write(
+	tx core.App, entry *collections.BillingEntry, from, to string, before amounts, by audit.Actor, now time.Time, trace func(audit.Entry, time.Time) error,
+) error {
+	for column, value := range m.set {
+		entry.Set(column, value)
+	}
+	entry.Set(collections.EntryStatus, to)
+	entry.Set(collections.ColumnUpdatedAt, collections.Instant(now))
+	if err := tx.Save(entry); err != nil {
+		return fmt.Errorf("store billing entry: %w", err)
+	}
+	changes := audit.Changes{"lifecycle_status": {Old: from, New: to}}
+	before.note(changes, amountsOf(entry))
+	if m.detail != "" {
+		changes["detail"] = audit.Change{New: m.detail}
+	}
+	return trace(audit.Entry{
+		Event: m.event, Actor: by, ResourceType: audit.ResourceBillingEntry, ResourceID: entry.Id, PatientID: entry.PatientID(), Changes: changes,
+	}, now)
 }
 
 // Review approves an entry for submission. It is refused while the facts do not bear the entry out, while escalation time is not attested, and
@@ -160,19 +167,36 @@ func (e *Engine) Return(reason string) Move {
 
 // Submit sends a reviewed entry to the payer, under a reference.
 func (e *Engine) Submit(reference string, at, now time.Time) Move {
+	return e.submit(reference, at, now, false)
+}
+
+func (e *Engine) submit(reference string, at, now time.Time, preflighted bool) Move {
 	if reference == "" {
 		reference = "SUB-" + now.In(e.Zone).Format("20060102-150405")
 	}
 	if at.IsZero() {
 		at = now
 	}
+	set := map[string]any{collections.EntrySubmissionReference: reference, collections.EntryOriginalReference: reference, collections.EntrySubmittedAt: collections.Instant(at)}
 	return Move{
-		Name: "submit", From: []string{Reviewed}, To: Submitted, event: audit.BillingSubmit, detail: reference,
+		Name: "submit", From: []string{Reviewed}, To: Submitted, event: audit.BillingSubmit, detail: reference, set: set,
 		check: func(tx core.App, entry *collections.BillingEntry) error {
-			return e.checkSubmit(tx, entry, now)
+			if code, said := set[collections.EntryClaimFrequencyCode]; entry.ClaimFrequencyCode() == "7" && (!said || code == "7") {
+				delete(set, collections.EntryOriginalReference) // a replacement that was sent back is about the first claim still
+			}
+			return e.checkSubmit(tx, entry, preflighted, now)
 		},
-		set: map[string]any{collections.EntrySubmissionReference: reference, collections.EntryOriginalReference: reference, collections.EntrySubmittedAt: collections.Instant(at)},
 	}
+}
+
+// submitAs is [Engine.Submit] by a batch, with the frequency code of its claim; of an entry, too, that was sent as a test alone.
+func (e *Engine) submitAs(frequency, reference string, now time.Time, preflighted bool) Move {
+	m := e.submit(reference, time.Time{}, now, preflighted)
+	m.From = []string{Reviewed, Submitted}
+	if m.set[collections.EntryClaimFrequencyCode] = frequency; frequency == "1" {
+		m.set[collections.EntryClaimFrequencyCode] = "" // as of every first claim
+	}
+	return m
 }
 
 // Deny records why a payer refused, and tells billing.

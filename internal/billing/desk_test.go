@@ -70,7 +70,7 @@ func wears(since, until, first string, days int) func(*oracleCase) {
 		}
 		c.held = append(c.held, held)
 		for i := range days {
-			c.readings = append(c.readings, oracleReading{at(billing.AddDays(first, i) + " 12:00"), true})
+			c.readings = append(c.readings, oracleReading{at: at(billing.AddDays(first, i) + " 12:00"), device: true})
 		}
 	}
 }

@@ -111,7 +111,7 @@ func (e *Engine) mark(tx core.App, entryID string, reasons []string, now time.Ti
 	}, now)
 }
 
-// RecheckAll goes through all entries that were sent to a payer since a recount could refuse them, and finds what no transaction looked at: one
+// RecheckAll goes through all entries that were sent to a payer, also those from before a recount could refuse them, and finds what no transaction looked at: one
 // sum may change for reasons that do not know of billing.
 func (e *Engine) RecheckAll(ctx context.Context, app core.App, now time.Time) (seen, marked int, err error) {
 	since := AddDays(e.Day(now), -lookBackYears*366)

@@ -58,50 +58,65 @@ type FeeImport struct {
 	Unchanged int `json:"unchanged"`
 }
 
-// ImportFees takes in a list, all of it or nothing: what is wrong is said by row and column. What is there already stays; what differs is replaced, with
-// its trace. Source: docs/decisions/billing.md, "Fee schedule".
+// feesAtOnce is how many rows of a list are stored together: readings wait meanwhile.
+const feesAtOnce = 200
+
+// ImportFees takes in a list, all of it or nothing: what is wrong is said by row and column before anything is stored. What is there already stays; what
+// differs is replaced, with its trace. A long list is stored part by part; one that was interrupted is completed by taking it in again.
+// Source: docs/decisions/billing.md, "Fee schedule".
 func ImportFees(app core.App, file []byte, by audit.Actor, now time.Time) (done FeeImport, err error) {
 	fees, err := ReadFees(file)
 	if err != nil {
 		return done, err
 	}
-	err = app.RunInTransaction(func(tx core.App) error {
-		done = FeeImport{Rows: len(fees)}
-		for _, fee := range fees {
-			before, err := collections.PutFee(tx, fee, now)
-			switch {
-			case err != nil:
-				return err
-			case before == nil:
-				done.Created++
-			case before.Same(fee):
-				done.Unchanged++
-				continue
-			default:
-				done.Replaced++
-			}
-			if err := noteFee(tx, before, fee, by, now); err != nil {
-				return err
-			}
+	done.Rows = len(fees)
+	for part := range slices.Chunk(fees, feesAtOnce) {
+		if err := app.RunInTransaction(func(tx core.App) error { return done.store(tx, part, by, now) }); err != nil {
+			return done, err
 		}
-		return nil
-	})
-	return done, err
+	}
+	return done, nil
 }
 
-func noteFee(tx core.App, before *collections.Fee, fee collections.Fee, by audit.Actor, now time.Time) error {
+// store stores a part of a list, and counts what it did.
+func (done *FeeImport) store(tx core.App, fees []collections.Fee, by audit.Actor, now time.Time) error {
+	chain, err := audit.NewChain(tx)
+	if err != nil {
+		return err
+	}
+	for _, fee := range fees {
+		before, err := collections.PutFee(tx, fee, now)
+		switch {
+		case err != nil:
+			return err
+		case before == nil:
+			done.Created++
+		case before.Same(fee):
+			done.Unchanged++
+			continue
+		default:
+			done.Replaced++
+		}
+		if err := chain.Add(feeTrace(before, fee, by), now); err != nil {
+			return err
+		}
+	}
+	return chain.Store()
+}
+
+func feeTrace(before *collections.Fee, fee collections.Fee, by audit.Actor) audit.Entry {
 	was := collections.Fee{}
 	if before != nil {
 		was = *before
 	}
-	return audit.Append(tx, audit.Entry{
+	return audit.Entry{
 		Event: audit.SettingsUpdate, Actor: by, ResourceType: audit.ResourceFee,
 		ResourceID: strings.TrimSpace(fee.CPTCode + " " + fee.EffectiveDate + " " + fee.Locality),
 		Changes: audit.Changes{
 			"charge":   {Old: dollarsOrNil(was.ChargeCents), New: dollarsOrNil(fee.ChargeCents)},
 			"expected": {Old: dollarsOrNil(was.ExpectedCents), New: dollarsOrNil(fee.ExpectedCents)},
 		},
-	}, now)
+	}
 }
 
 func dollarsOrNil(cents *int64) any {

@@ -1,8 +1,11 @@
 package billing_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
@@ -53,6 +56,45 @@ func TestFeesOfALocality(t *testing.T) {
 	if next := d.entry(patient, billing.NextTwenty); next.ChargeCents() != 7000 || next.AmountCents() != 4000 {
 		t.Errorf("expected %d, charged %d", next.AmountCents(), next.ChargeCents())
 	}
+}
+
+// A long list lets others write while it is taken in, and what an interruption left out is taken in with it the next time.
+func TestLongFeeList(t *testing.T) {
+	d := newDesk(t)
+	var list strings.Builder
+	list.WriteString("cpt_code,locality,effective_date,charge,expected,source\n")
+	for i := range 450 {
+		fmt.Fprintf(&list, "99454,%d,2026-01-01,%d.50,40,Practice\n", i, 50+i%40)
+	}
+	file := []byte(list.String())
+	parts := map[int]bool{}
+	d.app.OnModelAfterCreateSuccess("fee_schedule").BindFunc(func(e *core.ModelEvent) error { // its transaction is over
+		parts[d.fees()] = true
+		return e.Next()
+	})
+	first, err := billing.ImportFees(d.app, file, d.by, moved)
+	if err != nil || first != (billing.FeeImport{Rows: 450, Created: 450}) || d.fees() != 450 {
+		t.Fatalf("took in %+v, %v", first, err)
+	}
+	if !parts[200] || !parts[400] || !parts[450] || len(parts) != 3 {
+		t.Errorf("others could write when there were %v", parts)
+	}
+	d.exec("DELETE FROM fee_schedule WHERE CAST(locality AS INTEGER) >= 200", nil) // as if it had ended after the first part
+	again, err := billing.ImportFees(d.app, file, d.by, moved)
+	if err != nil || again != (billing.FeeImport{Rows: 450, Created: 250, Unchanged: 200}) || d.fees() != 450 {
+		t.Errorf("took in %+v, %v", again, err)
+	}
+	if _, err := billing.ImportFees(d.app, append(file, "99454,x,2026-13-01,1,1,P\n"...), d.by, moved); err == nil || d.fees() != 450 {
+		t.Errorf("a wrong row was taken in: %v", err)
+	}
+}
+
+func (d *desk) fees() (n int) {
+	d.t.Helper()
+	if err := d.app.DB().NewQuery("SELECT COUNT(*) FROM fee_schedule").Row(&n); err != nil {
+		d.t.Fatal(err)
+	}
+	return n
 }
 
 // What somebody writes past the import is held to the same.

@@ -3,7 +3,6 @@ package billing
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -69,8 +68,6 @@ func ReadMinutes(c *input.Checks, f input.Integer, required bool, least int) int
 	return int(*minutes)
 }
 
-var icd10Pattern = regexp.MustCompile(`^[A-TV-Z][0-9][0-9AB](\.[0-9A-TV-Z]{1,4})?$`)
-
 // ReadICD10 checks diagnosis codes; nil when they are left out. Source: docs/decisions/billing.md, "ICD-10".
 func ReadICD10(c *input.Checks, name string, f input.Strings) []string {
 	if !f.Sent() || f.Null() {
@@ -83,7 +80,7 @@ func ReadICD10(c *input.Checks, name string, f input.Strings) []string {
 	codes := []string{}
 	for i, text := range f.Value {
 		code := strings.ToUpper(strings.TrimSpace(text))
-		if !icd10Pattern.MatchString(code) {
+		if !input.ValidICD10(code) {
 			c.Reject(fmt.Sprintf("%s.%d", name, i), "Is not an ICD-10-CM code.")
 		}
 		codes = append(codes, code)

@@ -23,6 +23,14 @@ import (
 type oracleReading struct {
 	at     time.Time
 	device bool
+	// origin is who or what brought it, where a story tells that; a reading that was withdrawn is none.
+	origin    string
+	withdrawn bool
+}
+
+// counts: it came from a device by itself, and stands.
+func (r oracleReading) counts() bool {
+	return r.device && !r.withdrawn && r.origin != "staff" && r.origin != "patient"
 }
 
 type oracleTime struct {
@@ -82,7 +90,7 @@ func oracleEntries(c oracleCase, now time.Time) (lines []string) {
 	withData := map[string]bool{}
 	for _, r := range c.readings {
 		for _, h := range c.held {
-			if r.device && !r.at.Before(h[0]) && (h[1].IsZero() || r.at.Before(h[1])) {
+			if r.counts() && !r.at.Before(h[0]) && (h[1].IsZero() || r.at.Before(h[1])) {
 				withData[r.at.In(c.zone).Format(oracleDay)] = true
 			}
 		}
@@ -211,9 +219,9 @@ func randomCase(seed uint64, begin time.Time, practice *time.Location) oracleCas
 	end, chance := begin.AddDate(0, 14, 0), 20+r.IntN(75)
 	for at := begin; at.Before(end); at = at.Add(time.Duration(3+r.IntN(40)) * time.Hour) {
 		if r.IntN(100) < chance {
-			c.readings = append(c.readings, oracleReading{at, r.IntN(12) > 0})
+			c.readings = append(c.readings, oracleReading{at: at, device: r.IntN(12) > 0})
 			if r.IntN(5) == 0 { // again, the same day or moment
-				c.readings = append(c.readings, oracleReading{at.Add(time.Duration(r.IntN(3)) * time.Minute), r.IntN(2) == 0})
+				c.readings = append(c.readings, oracleReading{at: at.Add(time.Duration(r.IntN(3)) * time.Minute), device: r.IntN(2) == 0})
 			}
 		}
 	}
@@ -285,7 +293,7 @@ func plantDays(t *testing.T, app core.App, patient string, c oracleCase) {
 	for _, r := range c.readings {
 		counts := 0
 		for _, h := range c.held {
-			if r.device && !r.at.Before(h[0]) && (h[1].IsZero() || r.at.Before(h[1])) {
+			if r.counts() && !r.at.Before(h[0]) && (h[1].IsZero() || r.at.Before(h[1])) {
 				counts = 1
 			}
 		}

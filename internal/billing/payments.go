@@ -71,7 +71,12 @@ func coveredShare(entry *collections.BillingEntry, amount int64, payer string) (
 	if payer == collections.PrimaryPayer {
 		amount -= max(0, entry.OpenCents())
 	}
-	for _, a := range entry.Adjustments() {
+	return covered(entry.Adjustments(), amount)
+}
+
+// covered takes from the patient's share among adjustments what was paid of it.
+func covered(list []collections.Adjustment, amount int64) (taken []collections.Adjustment) {
+	for _, a := range list {
 		if part := min(amount, a.AmountCents); a.Group == PatientGroup && part > 0 {
 			a.AmountCents = -part
 			taken = append(taken, a)

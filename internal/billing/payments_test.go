@@ -92,6 +92,27 @@ func TestRemittances(t *testing.T) {
 	}
 	d.amounts(lone, billing.Paid, 7500, 2500, 0, 0)
 
+	// What the patient has paid meanwhile does not decide a claim: its correction is booked, whichever it is.
+	for _, correction := range []billing.Remittance{
+		{Key: "835-c/1", Kind: billing.RemittedPayment, Paid: 7000, Date: "2026-02-20", Reference: "E", Adjustments: []collections.Adjustment{reason("PR", "2", 3000)}},
+		{Key: "835-c/2", Kind: billing.RemittedDenial, Date: "2026-02-20", Reference: "E", Adjustments: []collections.Adjustment{reason("CO", "50", 10000)}},
+	} {
+		shared := d.sent(10000)
+		d.remitted(shared, billing.Remittance{Key: "835-p" + shared.Id, Kind: billing.RemittedPayment, Paid: 8000, Date: "2026-02-01", Reference: "E", Adjustments: []collections.Adjustment{reason("PR", "2", 2000)}})
+		if _, refused := d.do(shared, d.e.Pay(billing.PaymentDraft{Amount: 2000, Date: "2026-02-10", Reference: "C", Payer: collections.PatientPays}, d.by, moved)); refused != "" {
+			t.Fatal(refused)
+		}
+		d.amounts(shared, billing.Paid, 10000, 0, 0, 0)
+		d.remitted(shared, billing.Remittance{Key: "835-r" + shared.Id, Kind: billing.RemittedReversal, Paid: 8000, Date: "2026-02-20", Reference: "E", Adjustments: []collections.Adjustment{reason("PR", "2", 2000)}})
+		d.amounts(shared, billing.Submitted, 2000, 0, 0, 8000)
+		d.remitted(shared, correction)
+		if correction.Kind == billing.RemittedPayment {
+			d.amounts(shared, billing.Paid, 9000, 0, 1000, 0)
+		} else {
+			d.amounts(shared, billing.Denied, 2000, 10000, 0, -2000)
+		}
+	}
+
 	// A denial stands for all of the charge until it is disputed.
 	denied := d.sent(5000)
 	d.remitted(denied, billing.Remittance{Key: "835-5/1", Kind: billing.RemittedDenial, Date: "2026-02-01", Adjustments: []collections.Adjustment{reason("CO", "50", 5000, "N115")}})
@@ -229,11 +250,13 @@ func (d *desk) wantSound(id string) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	var paid, refunded, adjusted, share int64
+	var paid, refunded, adjusted, share, payers int64
 	for _, p := range payments {
 		switch p.Kind {
 		case "payment", "reversal":
-			paid += p.AmountCents
+			if paid += p.AmountCents; p.Payer != collections.PatientPays {
+				payers += p.AmountCents
+			}
 		case "refund":
 			refunded += p.AmountCents
 		}
@@ -251,10 +274,11 @@ func (d *desk) wantSound(id string) {
 			entry.PatientShareCents(), paid, refunded, adjusted, share)
 	}
 	none := paid == 0 && refunded == 0
+	undecided := paid >= 0 && payers <= 0 && refunded == 0 // what is left the patient has paid
 	sound := map[string]bool{
-		billing.Submitted: none && adjusted == 0 && share == 0, billing.Appealed: none && adjusted == 0 && share == 0,
+		billing.Submitted: undecided && adjusted == 0 && share == 0, billing.Appealed: undecided && adjusted == 0 && share == 0,
 		billing.VoidRequested: none && adjusted == 0 && share == 0, billing.Voided: none && adjusted == 0 && share == 0,
-		billing.Denied: none, billing.Paid: paid >= 0 && refunded == 0 && share >= 0, billing.RefundDue: paid > 0 && refunded < paid,
+		billing.Denied: undecided, billing.Paid: paid >= 0 && refunded == 0 && share >= 0, billing.RefundDue: paid > 0 && refunded < paid,
 		billing.Refunded: paid > 0 && refunded == paid,
 	}
 	if !sound[entry.Status()] {

@@ -1,7 +1,7 @@
 package billing
 
 import (
-	"encoding/json"
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +21,14 @@ type recount struct {
 	facts *facts
 	claim claimed
 	found counted
-	now   time.Time
+	// counted is the code for which it was counted; \"\" before.
+	counted string
+	now     time.Time
+	leaving bool   // it is about to go to a payer
+	reason  string // why it is billed beside another entry or another practice's
+	doubted bool   // it is a duplicate without a reason, and refused as such
+	// competing: somebody else bills remote monitoring for the patient in its period.
+	competing bool
 	// unordered: nobody ordered monitoring on or before the date of service.
 	unordered bool
 }
@@ -49,10 +56,19 @@ func (e *Engine) newRecount(tx core.App, entry *collections.BillingEntry, now ti
 
 // reasons count the facts, and are all that stands against the entry.
 func (r *recount) reasons() ([]string, error) {
-	if err := r.count(); err != nil {
-		return nil, err
+	if r.counted != r.claim.code { // a review has counted, to see whether the entry grew
+		if err := r.count(); err != nil {
+			return nil, err
+		}
 	}
-	reasons := r.against(r.facts, r.claim, r.found)
+	found := r.found
+	if !r.doubted {
+		found.minutes = max(0, found.minutes-r.claimedElsewhere())
+	}
+	reasons := r.against(r.facts, r.claim, found)
+	if r.alone() && !slices.Contains(reasons, MissingPrimary) {
+		reasons = append(reasons, MissingPrimary)
+	}
 	unnoted, err := collections.UnnotedTime(r.tx, r.claim.id)
 	if err != nil {
 		return nil, err
@@ -60,8 +76,17 @@ func (r *recount) reasons() ([]string, error) {
 	if unnoted {
 		reasons = append(reasons, MissingNote)
 	}
-	ordered, err := collections.OrderedBy(r.tx, []string{r.claim.patient}, r.claim.service)
-	if r.unordered = !ordered[r.claim.patient]; r.unordered && r.RequireOrder {
+	if r.competing, err = r.competes(); err != nil {
+		return nil, err
+	}
+	if r.competing && r.reason == "" {
+		reasons = append(reasons, CompetingService)
+	}
+	first, err := collections.FirstOrders(r.tx, []string{r.claim.patient})
+	r.unordered = !slices.ContainsFunc(first, func(o collections.FirstOrder) bool {
+		return o.Kind == collections.OrderOfMonitoring && o.Dated <= r.claim.service
+	})
+	if r.unordered && r.RequireOrder {
 		reasons = append(reasons, MissingOrder)
 	}
 	return reasons, err
@@ -87,7 +112,25 @@ func (r *recount) count() error {
 			r.found.notLive += sums[0].Review
 		}
 	}
+	r.counted = r.claim.code
 	return nil
+}
+
+// claimedElsewhere is how many minutes of the month another entry of the code, or of the one in its place, has claimed that is further than waiting: a
+// reason for a second one does not make the minutes two.
+func (r *recount) claimedElsewhere() (minutes int) {
+	rule := r.ruleFor(r.claim.code, r.claim.service)
+	if rule.Category == "" {
+		return 0
+	}
+	for _, code := range []string{r.claim.code, rule.Instead} {
+		for _, x := range r.facts.entries[code] {
+			if of := ruleOf(x.Code); x.ID != r.claim.id && x.overlaps(r.claim.period) && x.holds() && x.Status != PendingReview {
+				minutes += cmp.Or(of.Block, of.MinMinutes) * max(x.Units, 1)
+			}
+		}
+	}
+	return minutes
 }
 
 // doubled reports whether another entry that holds covers the same service: any, or only one that was there first or went further.
@@ -138,10 +181,6 @@ func (e *Engine) outgrown(f *facts, code string, period Span, days, minutes int)
 
 // write makes the entry say what was counted.
 func (r *recount) write() error {
-	t, err := r.readTariff(r.tx)
-	if err != nil {
-		return err
-	}
 	w := collections.Recounted{
 		CPTCode: r.claim.code, ServiceDate: r.claim.service, PeriodStart: r.claim.period.Start, PeriodEnd: r.claim.period.End,
 		Provider: r.claim.provider, Minutes: r.claim.minutes, Units: r.claim.units, AmountCents: r.entry.AmountCents(), ChargeCents: r.entry.ChargeCents(), ICD10Codes: r.entry.ICD10Codes(),
@@ -150,6 +189,10 @@ func (r *recount) write() error {
 		w.ICD10Codes = firstCodes(r.facts.diagnoses)
 	}
 	if r.claim.code != r.entry.CPTCode() || r.claim.units != r.entry.Units() || r.claim.service != r.entry.ServiceDate() {
+		t, err := r.readTariff(r.tx)
+		if err != nil {
+			return err
+		}
 		payer, units := collections.Number(r.entry.PayerID()), int64(r.claim.units)
 		w.AmountCents, w.ChargeCents = int64(t.rate(payer, r.claim.code, r.claim.service))*units, int64(t.charge(payer, r.claim.code, r.claim.service))*units
 	}
@@ -164,7 +207,7 @@ func (r *recount) write() error {
 // recounted are the warnings that a recount finds anew each time.
 var recounted = []string{
 	NotActive, MissingConsent, MissingDiagnosis, MissingSetup, MissingNote, MissingPrimary, MissingProvider, NoDeviceData, DaysBelowMinimum,
-	MinutesBelowMinimum, NotInteractive, OverlapTime, PossibleDuplicate, MissingOrder,
+	MinutesBelowMinimum, NotInteractive, OverlapTime, PossibleDuplicate, MissingOrder, CompetingService,
 }
 
 // settled are the warnings of an entry that a recount does not find anew.
@@ -204,6 +247,11 @@ func (e *Engine) checkReview(tx core.App, entry *collections.BillingEntry, by au
 	if err := r.outgrow(by); err != nil {
 		return err
 	}
+	twice, err := r.doubled(slices.Contains(entry.Warnings(), PossibleDuplicate))
+	if err != nil {
+		return err
+	}
+	r.reason, r.doubted = override, twice && override == ""
 	reasons, err := r.reasons()
 	if err != nil {
 		return err
@@ -219,10 +267,6 @@ func (e *Engine) checkReview(tx core.App, entry *collections.BillingEntry, by au
 		warnings = slices.Delete(warnings, i, i+1)
 		entry.Set(collections.EntryAttested, true)
 	}
-	twice, err := r.doubled(slices.Contains(entry.Warnings(), PossibleDuplicate))
-	if err != nil {
-		return err
-	}
 	if twice {
 		if warnings = append(warnings, PossibleDuplicate); override == "" {
 			reasons = append(reasons, PossibleDuplicate)
@@ -233,6 +277,9 @@ func (e *Engine) checkReview(tx core.App, entry *collections.BillingEntry, by au
 	}
 	if r.unordered {
 		warnings = append(warnings, MissingOrder)
+	}
+	if r.competing {
+		warnings = append(warnings, CompetingService)
 	}
 	entry.Set(collections.EntryOverrideReason, override)
 	entry.Set(collections.EntryWarnings, warnings)
@@ -249,11 +296,12 @@ func (r *recount) replace() (err error) {
 }
 
 // checkSubmit recounts an entry on its way to the payer.
-func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, now time.Time) error {
+func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, preflighted bool, now time.Time) error {
 	r, err := e.newRecount(tx, entry, now)
 	if err != nil {
 		return err
 	}
+	r.leaving, r.reason = true, entry.OverrideReason()
 	reasons, err := r.reasons()
 	if err != nil {
 		return err
@@ -265,126 +313,24 @@ func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, now t
 	if len(open) > 0 {
 		reasons = append(reasons, AttestInteraction)
 	}
-	unfit, err := e.preflight(tx, entry, now)
-	if err != nil {
-		return err
-	}
-	if len(unfit) > 0 {
-		return refusal(append(reasons, PreflightErrors)).With("preflight", unfit)
+	if !preflighted {
+		unfit, err := e.preflight(tx, entry, now)
+		if err != nil {
+			return err
+		}
+		if len(unfit) > 0 {
+			return refusal(append(reasons, PreflightErrors)).With("preflight", unfit)
+		}
 	}
 	if err := refuse(reasons); err != nil {
 		return err
 	}
 	entry.Set(collections.EntryWarnings, slices.DeleteFunc(withoutRejections(entry.Warnings()), func(w string) bool { // an overridden duplicate stays one
-		return w == EvidenceChanged || w != PossibleDuplicate && w != MissingOrder && slices.Contains(recounted, w)
+		return w == EvidenceChanged || w != PossibleDuplicate && w != MissingOrder && w != CompetingService && slices.Contains(recounted, w)
 	}))
 	entry.Set(collections.EntryEvidenceChangedAt, "")
 	entry.Set(collections.EntryRepayBy, "")
 	return r.write()
-}
-
-// checkResubmit recounts a denied claim with its corrections: its period moves with the service date.
-// Source: docs/decisions/billing.md, "Corrections move the period".
-func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c Corrections, now time.Time) error {
-	if c.ICD10Codes != nil {
-		entry.Set(collections.EntryICD10Codes, c.ICD10Codes)
-	}
-	r, err := e.newRecount(tx, entry, now)
-	if err != nil {
-		return err
-	}
-	moved, err := r.correct(c)
-	if err != nil {
-		return err
-	}
-	reasons, err := r.reasons()
-	if err != nil {
-		return err
-	}
-	twice, err := r.doubled(true)
-	if err != nil {
-		return err
-	}
-	if twice && (moved || entry.OverrideReason() == "") {
-		reasons = append(reasons, PossibleDuplicate)
-	}
-	if err := refuse(reasons); err != nil {
-		return err
-	}
-	if err := r.write(); err != nil {
-		return err
-	}
-	entry.Set(collections.EntryWarnings, append(slices.DeleteFunc(settled(entry), func(w string) bool { return w == EvidenceChanged }), kept(entry, PossibleDuplicate, !moved)...))
-	entry.Set(collections.EntryEvidenceChangedAt, "")
-	entry.Set(collections.EntryRepayBy, "")
-	entry.Set(collections.EntryResubmissionCount, entry.ResubmissionCount()+1)
-	if moved && entry.Source() != ByHand {
-		return r.rest()
-	}
-	return nil
-}
-
-// kept is a warning of an entry that stays.
-func kept(entry *collections.BillingEntry, warning string, stays bool) []string {
-	if stays && slices.Contains(entry.Warnings(), warning) {
-		return []string{warning}
-	}
-	return nil
-}
-
-// correct makes the claim say what a person corrects, and reports whether that moves it into another period.
-func (r *recount) correct(c Corrections) (moved bool, err error) {
-	before, draft := r.claim.period, ManualDraft{CPTCode: r.claim.code, ServiceDate: r.claim.service}
-	if c.Minutes != nil {
-		r.claim.minutes = *c.Minutes
-		if rule := r.ruleFor(r.claim.code, r.claim.service); rule.Block > 0 {
-			r.claim.units = max(1, min(r.claim.minutes/rule.Block, r.MaxUnits99458))
-		}
-	}
-	if c.ServiceDate == "" || c.ServiceDate == r.claim.service {
-		return false, nil
-	}
-	if _, ok := r.Rule(r.claim.code, c.ServiceDate); !ok {
-		return false, fault.Field("corrections.service_date", "The code is not in force on this service date.")
-	}
-	draft.ServiceDate, r.claim.service = c.ServiceDate, c.ServiceDate
-	if r.claim.source != ByHand && before.holds(c.ServiceDate) {
-		return false, nil // another day of the period that was billed
-	}
-	r.claim.period, err = r.manualPeriod(r.tx, r.facts, draft)
-	if moved = r.claim.period != before; moved {
-		r.claim.rule = r.countsOf(monthOf(r.claim.period.Start)) // it rests on other time now
-	}
-	return moved, err
-}
-
-// rest lays a claim that moved on the time of its new period; that of the old one is free again.
-func (r *recount) rest() error {
-	if err := collections.FreeTime(r.tx, r.claim.id, r.now); err != nil {
-		return err
-	}
-	rule := r.ruleFor(r.claim.code, r.claim.service)
-	if rule.Category == "" {
-		return nil
-	}
-	from := rule.MinMinutes - max(rule.Block, 0)
-	if rule.Block == 0 {
-		from = 0
-	}
-	month := monthOf(r.claim.period.Start)
-	time, err := r.stretchesBy(r.tx, []string{r.claim.patient}, month, r.claim.rule)
-	if err != nil {
-		return err
-	}
-	counting := r.consented(r.facts, time[r.claim.patient], month)
-	uncover(counting)
-	block := r.block(counting, from*60, (from+r.claim.minutes)*60)
-	evidence, err := json.Marshal(TimeEvidence{numbers(block.Stretches), month.Start[:7], r.ruleOn(month)})
-	if err != nil {
-		return err
-	}
-	r.entry.SetEvidence(string(evidence))
-	return fix(r.tx, r.claim.id, block.Stretches, r.now)
 }
 
 // growing is the entry of a code that waits for review and has grown into another code, in the very same period; nil for none.

@@ -21,7 +21,7 @@ func stillEarned(c oracleCase, start, end string, least int) bool {
 	for _, r := range c.readings {
 		day := r.at.In(c.zone).Format(oracleDay)
 		for _, h := range c.held {
-			if r.device && day >= start && day <= end && on(day) && !r.at.Before(h[0]) && (h[1].IsZero() || r.at.Before(h[1])) {
+			if r.counts() && day >= start && day <= end && on(day) && !r.at.Before(h[0]) && (h[1].IsZero() || r.at.Before(h[1])) {
 				days[day] = true
 			}
 		}

@@ -113,6 +113,9 @@ func (e *Engine) remitPayment(r Remittance, by audit.Actor, now time.Time) Move 
 			list = slices.DeleteFunc(slices.Clone(list), func(a collections.Adjustment) bool { return a.CARC == priorPayer })
 			list = append(list, negative(patientShare(entry))...)
 		}
+		if entry.Status() != Paid && entry.Status() != RefundDue { // what is left of an earlier decision the patient has paid
+			list = append(slices.Clone(list), covered(list, entry.PaidTotalCents())...)
+		}
 		r.note(entry)
 		p := r.posting(collections.PaymentKind, r.Paid, list, by)
 		if entry.PaidTotalCents()+p.AmountCents > entry.ChargeCents() {
@@ -158,12 +161,13 @@ func (e *Engine) remitDenial(r Remittance, by audit.Actor, now time.Time) Move {
 	return m
 }
 
-// remitReversal takes back what a remittance booked. With nothing left of what was paid the claim waits for its correction; what was due back to the
-// payer is paid back by it.
+// remitReversal takes back what a remittance booked. With nothing left of what payers paid the claim waits for its correction, also where the patient
+// has paid a share meanwhile: that is counted on with it. What was due back to the payer is paid back by it.
 func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Move {
+	taken := false // all that the payers paid
 	m := Move{
 		Name: "reverse", From: []string{Paid, Denied, RefundDue, VoidRequested}, event: audit.BillingReverse, detail: r.Paid.String() + " " + r.Reference,
-		next: afterReversal, after: freeWhenRefunded(now),
+		next: func(entry *collections.BillingEntry) string { return afterReversal(entry, taken) }, after: freeWhenRefunded(now),
 	}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
 		if int64(r.Paid) > entry.PaidTotalCents()-entry.RefundedCents() {
@@ -176,7 +180,11 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Move
 		case VoidRequested:
 			return post(tx, entry, r.posting(collections.ReversalKind, 0, nil, by), now)
 		}
-		if err := post(tx, entry, r.posting(collections.ReversalKind, -r.Paid, negative(r.Adjustments), by), now); err != nil || entry.PaidTotalCents() > 0 {
+		err := post(tx, entry, r.posting(collections.ReversalKind, -r.Paid, negative(r.Adjustments), by), now)
+		if err == nil {
+			taken, err = onlyPatientPaid(tx, entry)
+		}
+		if err != nil || !taken {
 			return err
 		}
 		return lift(tx, entry, by, now)
@@ -184,13 +192,25 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Move
 	return m
 }
 
-func afterReversal(entry *collections.BillingEntry) string {
+// onlyPatientPaid reports whether nothing is left of what payers paid.
+func onlyPatientPaid(tx core.App, entry *collections.BillingEntry) (bool, error) {
+	list, err := collections.PaymentsOf(tx, entry.Id)
+	paid := int64(0)
+	for _, p := range list {
+		if p.Payer != collections.PatientPays && (p.Kind == collections.PaymentKind || p.Kind == collections.ReversalKind) {
+			paid += p.AmountCents
+		}
+	}
+	return paid <= 0, err
+}
+
+func afterReversal(entry *collections.BillingEntry, taken bool) string {
 	switch state := entry.Status(); {
 	case state == RefundDue:
 		return afterRefund(entry)
 	case state == VoidRequested:
 		return VoidRequested
-	case entry.PaidTotalCents() > 0:
+	case entry.PaidTotalCents() > 0 && !taken:
 		return Paid
 	}
 	return Submitted

@@ -54,21 +54,30 @@ func here(list []Stretch, elsewhere []collections.Elsewhere) (spans []moments) {
 			before = append(before, own...)
 			continue
 		}
-		var away []moments
-		for _, x := range elsewhere {
-			if x.ID == s.ID {
-				away = append(away, moments{collections.ParseInstant(x.From), collections.ParseInstant(x.Until)})
-			}
-		}
-		spans = append(spans, without(own, away)...)
+		spans = append(spans, without(own, awayFrom(s.ID, elsewhere))...)
 	}
 	return without(spans, before)
 }
 
-// interpreted counts a month's time of interpretation; what other codes counted is the patient's alone.
+// awayFrom are the moments in which the person behind a stretch was elsewhere.
+func awayFrom(id string, elsewhere []collections.Elsewhere) (away []moments) {
+	for _, x := range elsewhere {
+		if x.ID == id {
+			away = append(away, moments{collections.ParseInstant(x.From), collections.ParseInstant(x.Until)})
+		}
+	}
+	return away
+}
+
+// interpreted counts a month's time of interpretation, without the moments in which its people were with another patient; what other codes counted
+// is the patient's alone.
 func (e *Engine) interpreted(app core.App, patientID string, month Span, rule collections.TimeRule, c *counted) error {
 	from, to := e.instants(month)
 	rows, err := collections.InterpretationOf(app, patientID, from, to)
+	if err != nil {
+		return err
+	}
+	away, err := collections.InterpretationElsewhere(app, patientID, from, to)
 	if err != nil {
 		return err
 	}
@@ -76,15 +85,16 @@ func (e *Engine) interpreted(app core.App, patientID string, month Span, rule co
 	if err != nil {
 		return err
 	}
-	var spans, taken []moments
+	var all, spans, taken []moments
 	for _, row := range rows {
 		s := stretchOf(row)
-		spans = append(spans, moments{s.StartedAt, s.EndedAt()})
+		own := []moments{{s.StartedAt, s.EndedAt()}}
+		all, spans = append(all, own...), append(spans, without(own, awayFrom(s.ID, away))...)
 	}
 	for _, s := range stretches[patientID] {
 		taken = append(taken, moments{s.StartedAt, s.EndedAt()})
 	}
-	c.ofPatient = int(measure(spans)/time.Second) / 60
+	c.ofPatient = int(measure(all)/time.Second) / 60
 	c.minutes = int(measure(without(spans, taken))/time.Second) / 60
 	return nil
 }
@@ -110,23 +120,4 @@ func interpretedBefore(tx core.App, entry *collections.BillingEntry, day string)
 // interpretedNear are the entries of 99091 less than thirty days of service from a day.
 func interpretedNear(app core.App, patientID, except, day string) ([]collections.NearEntry, error) {
 	return collections.EntriesNear(app, patientID, Interpretation, except, AddDays(day, 1-periodDays), AddDays(day, periodDays-1), []string{Voided, Refunded})
-}
-
-// WorkedOver lists whose time of a day comes to more than so many minutes, of all categories and patients, by the practice's days of a month.
-func (e *Engine) WorkedOver(app core.App, month Span, minutes int) ([]collections.WorkedDay, error) {
-	type day struct {
-		Day   string `json:"d"`
-		First string `json:"f"`
-		Last  string `json:"t"`
-	}
-	var days []day
-	for d := month.Start; d <= month.End; d = AddDays(d, 1) {
-		first, last := e.instants(Span{d, d})
-		days = append(days, day{d, first, last})
-	}
-	list, err := json.Marshal(days)
-	if err != nil {
-		return nil, err
-	}
-	return collections.WorkedDays(app, string(list), minutes*60)
 }

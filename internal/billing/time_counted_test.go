@@ -324,28 +324,49 @@ func TestInterpretationOnceInThirtyDays(t *testing.T) {
 	d.want("with ten minutes more", review(x, ""), "")
 }
 
-// A person's day is the sum of all they logged of it, by the practice's days.
-func TestWorkedOver(t *testing.T) {
+// One reader's half hour is one patient's, and one entry's, whatever reason somebody gives for a second.
+func TestOneHalfHourIsOneInterpretation(t *testing.T) {
 	d := newDesk(t)
-	other := vigiltest.User(t, d.app, access.MA)
-	one, two := d.patient(), d.patient()
-	for i := range 5 { // from six in the morning: 16 hours and 40 minutes, half of them past midnight in London
-		d.insert([]string{one, two}[i%2], logRow{d.nurse.Id, []string{"review", "interactive", "care_management"}[i%3], "phone", "manual", at("2026-03-08 06:00").Add(time.Duration(i) * 200 * time.Minute), 12000})
+	provider := d.provider()
+	of := func() string {
+		patient := d.patient()
+		d.exec("UPDATE patients SET primary_provider = {:u} WHERE id = {:p}", dbx.Params{"u": provider.Id, "p": patient})
+		return patient
 	}
-	d.insert(one, logRow{other.Id, "review", "", "manual", at("2026-03-08 23:00"), 7200}) // over midnight: an hour each
-	month, _ := billing.MonthSpan("2026-03")
-	show := func(more int) string {
-		days, err := d.e.WorkedOver(d.app, month, more)
-		if err != nil {
-			t.Fatal(err)
+	read := func(patient, category, start string, minutes int) {
+		contact := ""
+		if category == "interactive" {
+			contact = "phone"
 		}
-		text := ""
-		for _, x := range days {
-			text += fmt.Sprint(x.Day, " ", x.User == d.nurse.Id, " ", x.Seconds/60, " of ", x.Entries, "; ")
-		}
-		return text
+		d.insert(patient, logRow{provider.Id, category, contact, "manual", at(start), minutes * 60})
 	}
-	d.want("over 16 hours", show(960), "2026-03-08 true 1000 of 5; ")
-	d.want("over 1000 minutes", show(1000), "")
-	d.want("half an hour", show(30), "2026-03-08 true 1000 of 5; 2026-03-08 false 60 of 1; 2026-03-09 false 60 of 1; ")
+	ada, bea, cleo := of(), of(), of()
+	read(ada, "interpretation", "2026-01-10 09:00", 30)
+	read(bea, "interpretation", "2026-01-10 09:10", 30) // ten minutes of it are Bea's alone
+	read(cleo, "interpretation", "2026-01-11 09:00", 30)
+	read(bea, "interactive", "2026-01-11 09:15", 20) // while reading Cleo's
+	for patient, minutes := range map[string]int{ada: 30, bea: 10, cleo: 15} {
+		x := d.made(patient, billing.Interpretation, "2026-01-11", 30, "2026-01-20 09:00")
+		if c := d.e.CountedForTest(t, d.app, x); c.Minutes != minutes || c.OfPatient != 30 {
+			t.Errorf("counted %+v, want %d", c, minutes)
+		}
+		want := "invalid_state"
+		if minutes == 30 {
+			want = ""
+		}
+		if _, got := d.do(x, d.e.Review(d.by, "", "", false, moved)); got != want {
+			t.Errorf("%d minutes reviewed with %q", minutes, got)
+		}
+	}
+	second := d.made(ada, billing.Interpretation, "2026-01-10", 30, "2026-01-20 09:01")
+	for _, want := range []string{"duplicate_entry", "invalid_state"} {
+		override := map[string]string{"invalid_state": "Two payers"}[want]
+		if _, got := d.do(second, d.e.Review(d.by, "", override, false, moved)); got != want {
+			t.Errorf("a second of the half hour, override %q: %q", override, got)
+		}
+	}
+	read(ada, "interpretation", "2026-01-12 09:00", 30)
+	if _, got := d.do(second, d.e.Review(d.by, "", "Two payers", false, moved)); got != "" {
+		t.Errorf("a second of another half hour: %q", got)
+	}
 }

@@ -69,10 +69,9 @@ const (
 )
 
 var (
-	diagnosisPattern = regexp.MustCompile(`^[A-TV-Z][0-9][0-9A-Z](\.[0-9A-Z]{1,4})?$`)
-	memberPattern    = regexp.MustCompile(`^[A-Za-z0-9-]{2,}$`)
-	modifierPattern  = regexp.MustCompile(`^[A-Z0-9]{2}$`)
-	placePattern     = regexp.MustCompile(`^[0-9]{2}$`)
+	memberPattern   = regexp.MustCompile(`^[A-Za-z0-9-]{2,}$`)
+	modifierPattern = regexp.MustCompile(`^[A-Z0-9]{2}$`)
+	placePattern    = regexp.MustCompile(`^[0-9]{2}$`)
 )
 
 // check gathers findings.
@@ -109,6 +108,7 @@ func Preflight(c Claim, today string) Findings {
 	k.subscriber()
 	k.patient()
 	k.line(today)
+	k.written(today)
 	return k.Findings
 }
 
@@ -222,7 +222,7 @@ func (k *check) line(today string) {
 	k.refuse(len(c.Diagnoses) == 0, MissingDiagnosis, "icd10_codes", "A claim needs a diagnosis.")
 	k.refuse(len(c.Diagnoses) > maxDiagnoses, InvalidDiagnosis, "icd10_codes", "A claim takes twelve diagnoses.")
 	for _, code := range c.Diagnoses {
-		k.refuse(!diagnosisPattern.MatchString(code), InvalidDiagnosis, "icd10_codes", "A diagnosis is not of the form of ICD-10-CM.")
+		k.refuse(!input.ValidICD10(code), InvalidDiagnosis, "icd10_codes", "A diagnosis is not of the form of ICD-10-CM.")
 	}
 	k.warn(len(c.UnknownDiagnoses) > 0, UnknownDiagnosis, "icd10_codes", "Not in the code list of this service: "+strings.Join(c.UnknownDiagnoses, ", ")+".")
 	k.refuse(len(c.Modifiers) > maxModifiers || slices.ContainsFunc(c.Modifiers, func(m string) bool { return !modifierPattern.MatchString(m) }),

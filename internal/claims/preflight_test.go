@@ -90,23 +90,59 @@ func TestPreflight(t *testing.T) {
 		"no address":           {func(c *claims.Claim) { c.Patient.Address = nil }, []string{"missing_address address"}, ""},
 		"no state":             {func(c *claims.Claim) { c.Patient.Address.State = "" }, []string{"missing_address address.state"}, ""},
 		"an address elsewhere": {func(c *claims.Claim) { c.Patient.Address = &phi.Address{Line1: "1", City: "Oslo", Country: "NO"} }, nil, ""},
-		"no diagnosis":         {func(c *claims.Claim) { c.Diagnoses = nil }, []string{"missing_diagnosis icd10_codes"}, ""},
-		"no ICD-10":            {func(c *claims.Claim) { c.Diagnoses = []string{"401.9"} }, []string{"invalid_diagnosis icd10_codes"}, ""},
-		"thirteen":             {func(c *claims.Claim) { c.Diagnoses = slices.Repeat([]string{"I10"}, 13) }, []string{"invalid_diagnosis icd10_codes"}, ""},
-		"unknown here":         {func(c *claims.Claim) { c.UnknownDiagnoses = []string{"E11.9"} }, nil, "unknown_icd10 icd10_codes"},
-		"odd modifier":         {func(c *claims.Claim) { c.Modifiers = []string{"9"} }, []string{"invalid_modifier modifiers"}, ""},
-		"five modifiers":       {func(c *claims.Claim) { c.Modifiers = []string{"95", "GT", "25", "59", "76"} }, []string{"invalid_modifier modifiers"}, ""},
-		"no units":             {func(c *claims.Claim) { c.Units = 0 }, []string{"invalid_units units"}, ""},
-		"nothing charged":      {func(c *claims.Claim) { c.ChargeCents = 0 }, []string{"invalid_charge charge"}, ""},
-		"to come":              {func(c *claims.Claim) { c.From, c.Through = "2026-02-16", "2026-02-16" }, []string{"invalid_dates service_date"}, ""},
-		"backwards":            {func(c *claims.Claim) { c.From = "2026-01-31" }, []string{"invalid_dates service_date"}, ""},
-		"a year and a day":     {func(c *claims.Claim) { c.From, c.Through = "2025-02-14", "2025-02-14" }, nil, "timely_filing service_date"},
-		"a year":               {func(c *claims.Claim) { c.From, c.Through = "2025-02-15", "2025-02-15" }, nil, ""},
-		"replacing nothing":    {func(c *claims.Claim) { c.Frequency = claims.Replacement }, []string{"missing_original_reference original_reference"}, ""},
-		"replacing":            {func(c *claims.Claim) { c.Frequency, c.PayerControl = claims.Replacement, "2026001" }, nil, ""},
-		"not ordered":          {func(c *claims.Claim) { c.Ordered = false }, nil, "missing_order orders"},
-		"nobody's claim":       {func(c *claims.Claim) { *c = claims.Claim{Ordered: true} }, nil, "self_pay insurance.payer_id"},
-		"unreadable":           {func(c *claims.Claim) { *c = claims.Claim{Ordered: true, UnreadablePages: true} }, []string{"record_unreadable patient"}, "self_pay insurance.payer_id"},
+		"no such state":        {func(c *claims.Claim) { c.Patient.Address.State = "XX" }, []string{"not_representable address.state"}, ""},
+		"half a ZIP":           {func(c *claims.Claim) { c.Patient.Address.Zip = "121" }, []string{"not_representable address.zip"}, ""},
+		"letters of no Latin":  {func(c *claims.Claim) { c.Patient.LastName = "Лавлейс" }, []string{"not_representable last_name"}, ""},
+		"a long street":        {func(c *claims.Claim) { c.Patient.Address.Line1 = strings.Repeat("1 Main ", 9) }, []string{"not_representable address.line1"}, ""},
+		"a dotted practice":    {func(c *claims.Claim) { c.Practice.Name = "診療所" }, []string{"not_representable VIGIL_CLAIMS_SUBMITTER_NAME", "not_representable VIGIL_PRACTICE_NAME"}, ""},
+		"a submitter too long": {func(c *claims.Claim) { c.Submitter.ID = "SUBMITTER0000016" }, []string{"not_representable VIGIL_CLAIMS_SUBMITTER_ID"}, ""},
+		"short tax id":         {func(c *claims.Claim) { c.Practice.TaxID = "12345678" }, []string{"not_representable VIGIL_PRACTICE_TAX_ID"}, ""},
+		"an odd taxonomy":      {func(c *claims.Claim) { c.Provider.Taxonomy = "207R" }, []string{"not_representable users.taxonomy_code"}, ""},
+		"an odd filing code":   {func(c *claims.Claim) { c.Payer.Filing = "QQ" }, []string{"not_representable payer.claim_filing_code"}, ""},
+		"a payer somewhere": {
+			func(c *claims.Claim) {
+				c.Payer.Address = collections.PayerAddress{Line1: "PO Box 1", City: "Hartford", State: "ZZ", PostalCode: "06103"}
+			},
+			[]string{"not_representable payer.address.state"},
+			"",
+		},
+		"one diagnosis twice": {func(c *claims.Claim) { c.Diagnoses = []string{"E11.9", "I10", "I10"} }, nil, ""},
+		"a form of old":       {func(c *claims.Claim) { c.Diagnoses = []string{"I1Z"} }, []string{"invalid_diagnosis icd10_codes"}, ""},
+		"letters of another's name": {
+			func(c *claims.Claim) {
+				c.Coverage.Relationship, c.Coverage.Subscriber = "child", &phi.Subscriber{FirstName: "W", LastName: "Кинг", DateOfBirth: "1950-02-28", Gender: "male"}
+			},
+			[]string{"not_representable insurance.subscriber.last_name"},
+			"",
+		},
+		"a second payer's oddity": {
+			func(c *claims.Claim) {
+				c.SecondPayer = collections.Payer{ID: "000000000000002", Name: "Бета", EDI: "1", Filing: "CI"}
+				c.Coverage.Secondary = &phi.Coverage{Payer: 2, MemberID: "X1"}
+			},
+			[]string{"not_representable insurance.secondary.payer_id"},
+			"",
+		},
+		"no file leaves from here": {func(c *claims.Claim) {
+			c.Submitter, c.Patient.LastName = claims.Submitter{PlaceOfService: "11"}, "Лавлейс"
+		}, []string{"not_representable last_name"}, ""},
+		"no diagnosis":      {func(c *claims.Claim) { c.Diagnoses = nil }, []string{"missing_diagnosis icd10_codes"}, ""},
+		"no ICD-10":         {func(c *claims.Claim) { c.Diagnoses = []string{"401.9"} }, []string{"invalid_diagnosis icd10_codes"}, ""},
+		"thirteen":          {func(c *claims.Claim) { c.Diagnoses = slices.Repeat([]string{"I10"}, 13) }, []string{"invalid_diagnosis icd10_codes"}, ""},
+		"unknown here":      {func(c *claims.Claim) { c.UnknownDiagnoses = []string{"E11.9"} }, nil, "unknown_icd10 icd10_codes"},
+		"odd modifier":      {func(c *claims.Claim) { c.Modifiers = []string{"9"} }, []string{"invalid_modifier modifiers"}, ""},
+		"five modifiers":    {func(c *claims.Claim) { c.Modifiers = []string{"95", "GT", "25", "59", "76"} }, []string{"invalid_modifier modifiers"}, ""},
+		"no units":          {func(c *claims.Claim) { c.Units = 0 }, []string{"invalid_units units"}, ""},
+		"nothing charged":   {func(c *claims.Claim) { c.ChargeCents = 0 }, []string{"invalid_charge charge"}, ""},
+		"to come":           {func(c *claims.Claim) { c.From, c.Through = "2026-02-16", "2026-02-16" }, []string{"invalid_dates service_date"}, ""},
+		"backwards":         {func(c *claims.Claim) { c.From = "2026-01-31" }, []string{"invalid_dates service_date"}, ""},
+		"a year and a day":  {func(c *claims.Claim) { c.From, c.Through = "2025-02-14", "2025-02-14" }, nil, "timely_filing service_date"},
+		"a year":            {func(c *claims.Claim) { c.From, c.Through = "2025-02-15", "2025-02-15" }, nil, ""},
+		"replacing nothing": {func(c *claims.Claim) { c.Frequency = claims.Replacement }, []string{"missing_original_reference original_reference"}, ""},
+		"replacing":         {func(c *claims.Claim) { c.Frequency, c.PayerControl = claims.Replacement, "2026001" }, nil, ""},
+		"not ordered":       {func(c *claims.Claim) { c.Ordered = false }, nil, "missing_order orders"},
+		"nobody's claim":    {func(c *claims.Claim) { *c = claims.Claim{Ordered: true} }, nil, "self_pay insurance.payer_id"},
+		"unreadable":        {func(c *claims.Claim) { *c = claims.Claim{Ordered: true, UnreadablePages: true} }, []string{"record_unreadable patient"}, "self_pay insurance.payer_id"},
 	} {
 		c := whole()
 		row.change(&c)

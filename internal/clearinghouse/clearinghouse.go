@@ -3,11 +3,8 @@
 package clearinghouse
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -18,7 +15,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/claims"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/x12"
 )
 
 // House sends the claims of one practice.
@@ -37,12 +33,15 @@ type Refusal struct {
 const (
 	WrongState = "invalid_transition"
 	NotForEDI  = claims.SelfPay
-	Unwritable = "not_representable"
 )
 
 // Send makes a batch of entries: reviewed ones, which become submitted, and such submitted ones or ones to be voided that stood in none since. It is
 // all of them or none: what stands against any is an invalid_state fault with each line's errors. Source: docs/decisions/claims.md, "Batches".
 func (h House) Send(app core.App, entryIDs []string, by audit.Actor, now time.Time) (row collections.BatchRow, err error) {
+	head, _, err := collections.AuditHead(app) // before anything is read
+	if err != nil {
+		return row, err
+	}
 	entries, err := collections.BillingEntriesByID(app, entryIDs)
 	if err != nil {
 		return row, err
@@ -51,14 +50,26 @@ func (h House) Send(app core.App, entryIDs []string, by audit.Actor, now time.Ti
 	if err != nil {
 		return row, err
 	}
+	var number int64
+	err = app.RunInTransaction(func(tx core.App) error { // a number that is not used stays so
+		number, err = takeNumber(tx, now)
+		return err
+	})
+	if err != nil {
+		return row, err
+	}
+	plan.number(number)
+	file, err := plan.file(h, number, now)
+	if err != nil {
+		return row, err
+	}
+	decided, err := h.decide(app, plan, number, now)
+	if err != nil {
+		return row, err
+	}
 	err = app.RunInTransaction(func(tx core.App) error {
-		number, err := takeNumber(tx, now)
-		if err != nil {
-			return err
-		}
-		plan.number(number)
-		file, err := plan.file(h, number, now)
-		if err != nil {
+		tx = collections.Prepared(tx)
+		if err := h.submit(tx, plan, decided, head, by, now); err != nil {
 			return err
 		}
 		if row, err = h.store(tx, plan, number, file, by, now); err != nil {
@@ -92,6 +103,7 @@ type sent struct {
 	control   string
 	frequency string
 	payer     string // the payer's number of the claim that is replaced or voided
+	family    string // of the claims that it replaces or voids; "" for none that is known here
 	lines     []sentLine
 }
 
@@ -100,6 +112,8 @@ type sentLine struct {
 	claims.Claim
 	entry   *collections.BillingEntry
 	carried bool
+	again   bool // it was sent as a test before
+	moved   bool // the batch submits it
 	control string
 }
 
@@ -113,122 +127,6 @@ func (p plan) number(interchange int64) {
 			c.lines[n].control = fmt.Sprintf("%sL%02d", c.control, n+1)
 		}
 	}
-}
-
-// plan puts lines together into claims and refuses the batch when anything stands against a line.
-func (h House) plan(app core.App, ids []string, entries []*collections.BillingEntry, now time.Time) (plan, error) {
-	loaded, err := h.Billing.Claims.Load(app, entries)
-	if err != nil {
-		return plan{}, err
-	}
-	var refusals []Refusal
-	today, groups := h.Billing.Day(now), map[string]*sent{}
-	var p plan
-	found := map[string]bool{}
-	for i, entry := range entries {
-		found[entry.Id] = true
-		if wrong := standsAgainst(entry, loaded[i], today); len(wrong) > 0 {
-			refusals = append(refusals, Refusal{entry.Id, wrong})
-			continue
-		}
-		key := groupOf(loaded[i], entry)
-		if groups[key] == nil {
-			groups[key] = &sent{frequency: loaded[i].Frequency, payer: loaded[i].PayerControl}
-			p.claims = append(p.claims, groups[key])
-		}
-		if loaded[i].Frequency == claims.Replacement {
-			groups[key].frequency = claims.Replacement // of lines that are sent anew beside some that are voided
-		}
-		groups[key].lines = append(groups[key].lines, sentLine{Claim: loaded[i], entry: entry})
-	}
-	for _, id := range ids {
-		if !found[id] {
-			refusals = append(refusals, Refusal{id, []claims.Finding{{Code: "not_found", Field: "entry_ids", Message: "There is no such entry."}}})
-		}
-	}
-	if len(refusals) > 0 {
-		return p, fault.State("invalid_state", "A payer would refuse some of these lines.").With("warnings", []string{billing.PreflightErrors}).With("lines", refusals)
-	}
-	for _, c := range p.claims {
-		if err := h.carry(app, c); err != nil {
-			return p, err
-		}
-	}
-	return p, nil
-}
-
-// groupOf is which lines stand on one claim: those of a patient, a payer, a period and a provider; or those that stood on the claim that is replaced
-// or voided.
-func groupOf(c claims.Claim, entry *collections.BillingEntry) string {
-	if c.Frequency != claims.Original {
-		return strings.Join([]string{"again", cmp.Or(entry.ClaimControlNumber(), entry.Id)}, "|")
-	}
-	return strings.Join([]string{c.PatientID, c.Payer.ID, c.Provider.ID, entry.PeriodStart(), entry.PeriodEnd()}, "|")
-}
-
-// standsAgainst is what keeps an entry out of a batch.
-func standsAgainst(entry *collections.BillingEntry, c claims.Claim, today string) []claims.Finding {
-	ready := entry.Status() == billing.Reviewed || entry.BatchID() == "" && (entry.Status() == billing.Submitted || entry.Status() == billing.VoidRequested)
-	if !ready {
-		return []claims.Finding{{Code: WrongState, Field: "lifecycle_status", Message: "The entry is " + strings.ReplaceAll(entry.Status(), "_", " ") + ", and was sent or is not reviewed."}}
-	}
-	if !entry.EvidenceChangedAt().IsZero() && c.Frequency != claims.VoidOfClaim {
-		return []claims.Finding{{Code: billing.EvidenceChanged, Field: "lifecycle_status", Message: "What it was billed for does not hold any more."}}
-	}
-	if c.SelfPay() {
-		return []claims.Finding{{Code: NotForEDI, Field: "insurance.payer_id", Message: "The patient pays: no claim is made."}}
-	}
-	if c.Submitter.ID == "" {
-		return []claims.Finding{{Code: claims.MissingSubmitter, Field: "VIGIL_CLAIMS_SUBMITTER_ID", Message: "The submitter's id is not set."}}
-	}
-	return claims.Preflight(c, today).Errors
-}
-
-// carry completes a claim that is sent again: a replacement or a void is of the whole claim, so that lines of it which stand are told anew, and what is
-// voided beside lines that stand is a replacement without it. Source: ASC X12N 005010X222A1 (837P), CLM05-3.
-func (h House) carry(app core.App, c *sent) error {
-	if c.frequency == claims.Original {
-		return nil
-	}
-	old := c.lines[0].entry.ClaimControlNumber()
-	if old == "" {
-		return nil // it left by other ways: what stood beside it nobody here knows
-	}
-	lines, err := collections.LinesOfClaim(app, old)
-	if err != nil {
-		return err
-	}
-	var ids []string
-	for _, l := range lines {
-		if !slices.ContainsFunc(c.lines, func(s sentLine) bool { return s.EntryID == l.EntryID }) {
-			ids = append(ids, l.EntryID)
-		}
-	}
-	entries, err := collections.BillingEntriesByID(app, ids)
-	if err != nil {
-		return err
-	}
-	entries = slices.DeleteFunc(entries, func(e *collections.BillingEntry) bool {
-		return !slices.Contains([]string{billing.Submitted, billing.Paid, billing.Appealed}, e.Status()) || e.ClaimControlNumber() != old
-	})
-	loaded, err := h.Billing.Claims.Load(app, entries)
-	if err != nil || len(entries) == 0 {
-		return err
-	}
-	for i, entry := range entries {
-		loaded[i].Frequency = claims.Replacement
-		c.lines = append(c.lines, sentLine{Claim: loaded[i], entry: entry, carried: true})
-	}
-	c.frequency = claims.Replacement
-	return nil
-}
-
-// told are the lines that the file has: on a replacement none that is to be voided.
-func (c *sent) told() []sentLine {
-	if c.frequency != claims.Replacement {
-		return c.lines
-	}
-	return slices.DeleteFunc(slices.Clone(c.lines), func(l sentLine) bool { return l.Frequency == claims.VoidOfClaim })
 }
 
 // store stores the batch, its lines, and what becomes of the entries.
@@ -245,18 +143,9 @@ func (h House) store(tx core.App, p plan, number int64, file []byte, by audit.Ac
 	if err := collections.AddClaimBatch(tx, d, now); err != nil {
 		return row, err
 	}
-	var refusals []Refusal
 	for _, c := range p.claims {
 		for _, l := range c.lines {
-			refused, err := h.submit(tx, l, d.Number, by, now)
-			if err != nil {
-				return row, err
-			}
-			if refused != nil {
-				refusals = append(refusals, *refused)
-				continue
-			}
-			err = collections.AddClaimLine(tx, collections.ClaimLine{
+			err := collections.AddClaimLine(tx, collections.ClaimLine{
 				BatchID: d.ID, EntryID: l.EntryID, Claim: c.control, Line: l.control, Frequency: l.Frequency, ChargeCents: l.ChargeCents, Carried: l.carried,
 			}, now)
 			if err != nil {
@@ -264,27 +153,77 @@ func (h House) store(tx core.App, p plan, number int64, file []byte, by audit.Ac
 			}
 		}
 	}
-	if len(refusals) > 0 {
-		return row, fault.State("invalid_state", "The facts do not bear some of these lines out.").With("warnings", []string{billing.PreflightErrors}).With("lines", refusals)
-	}
 	return collections.FindBatchRow(tx, d.ID)
 }
 
-// submit sends a line, in the transaction: a reviewed one by the move, whose recount may refuse it; another one as long as it is as it was planned.
-func (h House) submit(tx core.App, l sentLine, number string, by audit.Actor, now time.Time) (*Refusal, error) {
-	if l.entry.Status() == billing.Reviewed {
-		_, err := h.Billing.Do(tx, l.EntryID, h.Billing.Submit(number, time.Time{}, now), by, now)
-		var refused *fault.Error
-		if errors.As(err, &refused) && refused.Kind != fault.Internal {
-			return &Refusal{l.EntryID, findings(refused)}, nil
+// submitted reports whether a batch submits a line; the others are told to the payer as what they are.
+func (l sentLine) submitted() bool {
+	return l.entry.Status() == billing.Reviewed || l.again && l.Frequency != claims.VoidOfClaim
+}
+
+// decide recounts what the batch submits, before the transaction: what stands against a line stands against the batch.
+func (h House) decide(app core.App, p plan, number int64, now time.Time) (list []billing.Decided, err error) {
+	var refusals []Refusal
+	for _, c := range p.claims {
+		for i, l := range c.lines {
+			if !l.submitted() {
+				continue
+			}
+			c.lines[i].moved = true
+			decided, err := h.Billing.Decide(app, l.entry, l.Frequency, fmt.Sprintf("%09d", number), now)
+			if refusals, err = refusedBy(refusals, l.EntryID, err); err != nil {
+				return nil, err
+			}
+			list = append(list, decided)
 		}
-		return nil, err
 	}
-	stored, err := collections.FindBillingEntry(tx, l.EntryID)
-	if err == nil && (stored.Status() != l.entry.Status() || stored.BatchID() != l.entry.BatchID()) {
-		return &Refusal{l.EntryID, []claims.Finding{{Code: WrongState, Field: "lifecycle_status", Message: "The entry has changed meanwhile."}}}, nil
+	return list, unborne(refusals)
+}
+
+// submit makes what was decided, in the transaction; another line stays as long as it is as it was planned.
+func (h House) submit(tx core.App, p plan, decided []billing.Decided, head string, by audit.Actor, now time.Time) error {
+	refused, err := h.Billing.Apply(tx, decided, head, by, now)
+	if err != nil {
+		return err
 	}
-	return nil, err
+	var refusals []Refusal
+	for _, d := range decided {
+		if refusals, err = refusedBy(refusals, d.EntryID(), refused[d.EntryID()]); err != nil {
+			return err
+		}
+	}
+	for _, c := range p.claims {
+		for _, l := range c.lines {
+			if l.moved {
+				continue
+			}
+			stored, err := collections.FindBillingEntry(tx, l.EntryID)
+			if err != nil {
+				return err
+			}
+			if stored.Status() != l.entry.Status() || stored.BatchID() != l.entry.BatchID() {
+				refusals = append(refusals, Refusal{l.EntryID, []claims.Finding{{Code: WrongState, Field: "lifecycle_status", Message: "The entry has changed meanwhile."}}})
+			}
+		}
+	}
+	return unborne(refusals)
+}
+
+// refusedBy adds what a refused move says; other errors are passed on.
+func refusedBy(list []Refusal, entryID string, err error) ([]Refusal, error) {
+	var refused *fault.Error
+	if errors.As(err, &refused) && refused.Kind != fault.Internal {
+		return append(list, Refusal{entryID, findings(refused)}), nil
+	}
+	return list, err
+}
+
+// unborne refuses a batch for what stands against its lines; nil where nothing does.
+func unborne(refusals []Refusal) error {
+	if len(refusals) == 0 {
+		return nil
+	}
+	return fault.State("invalid_state", "The facts do not bear some of these lines out.").With("warnings", []string{billing.PreflightErrors}).With("lines", refusals)
 }
 
 // findings are the reasons of a refused move.
@@ -301,15 +240,7 @@ func findings(refused *fault.Error) (list []claims.Finding) {
 
 // file is the batch as an 837P.
 func (p plan) file(h House, number int64, now time.Time) ([]byte, error) {
-	desk := h.Billing.Claims
-	s := desk.Submitter
-	batch := x12.Batch{
-		Submitter: x12.Submitter{
-			Party: x12.Party{ID: s.ID, Name: cmp.Or(s.Name, desk.Practice.Name)}, Contact: s.Contact, Phone: cmp.Or(s.Phone, desk.Practice.Phone),
-		},
-		Receiver: x12.Party{ID: s.ReceiverID, Name: s.ReceiverName}, Usage: s.Usage,
-		Interchange: int(number), Group: int(number), Set: 1, Reference: fmt.Sprintf("%09d", number), At: now.In(h.Billing.Zone),
-	}
+	batch := h.Billing.Claims.Envelope(int(number), fmt.Sprintf("%09d", number), now.In(h.Billing.Zone))
 	for _, c := range p.claims {
 		batch.Claims = append(batch.Claims, c.form())
 	}

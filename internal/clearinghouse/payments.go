@@ -6,6 +6,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
@@ -14,7 +15,12 @@ var undecided = map[string]string{"23": "sent_on", "25": "forecast"}
 
 // payment applies what a payer decided, claim by claim. What is about no single claim is for a person.
 func (t *taking) payment(p x12.Payment) error {
+	ours := t.paysUs(p)
 	for _, c := range p.Claims {
+		if !ours {
+			t.leave("CLP", c.ControlNumber, c.Paid, "other_payee")
+			continue
+		}
 		if reason := undecided[c.Status]; reason != "" {
 			t.leave("CLP", c.ControlNumber, c.Paid, reason)
 			continue
@@ -27,6 +33,21 @@ func (t *taking) payment(p x12.Payment) error {
 		t.leave("PLB", o.Reference, o.Amount, "PLB "+o.Reason)
 	}
 	return nil
+}
+
+// paysUs reports whether money goes to the practice: by its NPI or its tax number, as far as the payer says either and the practice has it.
+func (t *taking) paysUs(p x12.Payment) bool {
+	practice := t.Billing.Claims.Practice
+	said := false
+	for _, told := range []string{p.Payee.ID, p.PayeeTaxID} {
+		if told = input.Digits(told); told != "" {
+			if told == input.Digits(practice.NPI) || told == input.Digits(practice.TaxID) {
+				return true
+			}
+			said = true
+		}
+	}
+	return !said || practice.NPI == "" && practice.TaxID == ""
 }
 
 // decided is what a payer decided about one line.

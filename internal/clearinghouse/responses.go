@@ -13,6 +13,8 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/claims"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/x12"
@@ -30,7 +32,7 @@ type Outcome struct {
 // matched is kept for a person. A file that is not as X12 must be, or for somebody else, is an invalid_x12 fault, and nothing has changed.
 // Source: docs/decisions/claims.md, "Responses".
 func (h House) Take(app core.App, file []byte, by audit.Actor, now time.Time) (Outcome, error) {
-	answers, err := h.read(file)
+	answers, err := h.read(app, file)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -62,7 +64,7 @@ func (h House) Take(app core.App, file []byte, by audit.Actor, now time.Time) (O
 }
 
 // read takes a file apart, and refuses one that is for somebody else or a test where claims are real.
-func (h House) read(file []byte) ([]x12.Answer, error) {
+func (h House) read(app core.App, file []byte) ([]x12.Answer, error) {
 	s := h.Billing.Claims.Submitter
 	var receivers []string
 	if s.ID != "" {
@@ -75,6 +77,16 @@ func (h House) read(file []byte) ([]x12.Answer, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if s.ID == "" { // without it nobody can tell whom the file is for; where nothing was ever sent it is about nothing either
+		_, batches, err := collections.PageOfClaimBatches(app, 0, 1)
+		if err != nil {
+			return nil, err
+		}
+		if batches > 0 {
+			return nil, fault.New(fault.Invalid, "invalid_x12", "VIGIL_CLAIMS_SUBMITTER_ID is not set: nobody can tell whether the file is for this practice.").
+				With("segment", "ISA").With("position", 8).With("ordinal", 1)
+		}
 	}
 	if len(answers) == 0 {
 		return nil, fault.New(fault.Invalid, "invalid_x12", "The file has no answer in it.").With("segment", "ST").With("position", 0).With("ordinal", 0)
@@ -203,7 +215,14 @@ func (t *taking) reject(l collections.ClaimLine, source string, codes []string) 
 	if err != nil {
 		return fmt.Errorf("line %s: %w", l.Line, err)
 	}
-	if l.Carried || entry.ClaimControlNumber() != l.Claim || entry.BatchID() == "" {
+	if l.Carried || entry.ClaimControlNumber() != l.Claim {
+		return nil
+	}
+	if entry.Status() == billing.VoidRequested && l.Frequency != claims.VoidOfClaim {
+		t.leave("CLM", l.Claim, x12.Cents(l.ChargeCents), "void_requested") // there is nothing at the payer that it could void
+		return nil
+	}
+	if entry.BatchID() == "" {
 		return nil
 	}
 	_, err = t.Billing.Do(t.app, l.EntryID, t.Billing.Reject(source, compact(codes), t.now), t.by, t.now)

@@ -23,7 +23,7 @@ import (
 
 // practice is one with many patients and a clearinghouse.
 type practice struct {
-	*testing.T
+	testing.TB
 	app    core.App
 	engine *billing.Engine
 	house  clearinghouse.House
@@ -31,8 +31,8 @@ type practice struct {
 	now    time.Time
 }
 
-func newPractice(t *testing.T) *practice {
-	p := &practice{T: t, app: vigiltest.NewApp(t), by: audit.System(), now: vigiltest.Clock}
+func newPractice(t testing.TB) *practice {
+	p := &practice{TB: t, app: vigiltest.NewApp(t), by: audit.System(), now: vigiltest.Clock}
 	p.engine = billing.New(billing.Settings{Zone: time.UTC, MaxUnits99458: 3, RequireConsent: true, LiveContactFrom: "2026-01-01", Claims: claims.Desk{
 		Practice: claims.Practice{
 			Name: "ELM STREET CLINIC", NPI: "1234567893", TaxID: "123456789", Taxonomy: "207Q00000X", Address: "1 ELM ST", City: "ALBANY", State: "NY", Zip: "122071234",
@@ -54,13 +54,13 @@ func (p *practice) must(err error) {
 // crowd enrols people with everything a claim needs and twenty minutes of telephone each, bills the month and reviews it.
 func (p *practice) crowd(n int) (entries []string) {
 	p.Helper()
-	provider := vigiltest.User(p.T, p.app, access.Provider)
+	provider := vigiltest.User(p.TB, p.app, access.Provider)
 	provider.Set(collections.UserNPI, "1245319599")
 	provider.Set(collections.UserTaxonomy, "207R00000X")
 	p.must(p.app.Save(provider))
 	insurer, _, err := collections.AddPayer(p.app, collections.Payer{Name: "Acme", Code: "AC", Active: true, EDI: "60054", Filing: "CI"}, p.now)
 	p.must(err)
-	nurses := []string{vigiltest.User(p.T, p.app, access.Nurse).Id, vigiltest.User(p.T, p.app, access.Nurse).Id, vigiltest.User(p.T, p.app, access.Nurse).Id, vigiltest.User(p.T, p.app, access.Nurse).Id}
+	nurses := []string{vigiltest.User(p.TB, p.app, access.Nurse).Id, vigiltest.User(p.TB, p.app, access.Nurse).Id, vigiltest.User(p.TB, p.app, access.Nurse).Id, vigiltest.User(p.TB, p.app, access.Nurse).Id}
 	address, err := (&phi.Address{Line1: "1 Main St", City: "Troy", State: "NY", Zip: "12180", Country: "US"}).Plaintext()
 	p.must(err)
 	p.must(p.app.RunInTransaction(func(tx core.App) error {

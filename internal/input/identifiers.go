@@ -20,5 +20,10 @@ func ValidNPI(npi string) bool {
 	return sum%10 == 0
 }
 
+var icd10 = regexp.MustCompile(`^[A-TV-Z][0-9][0-9AB](?:\.[0-9A-TV-Z]{1,4})?$`)
+
+// ValidICD10 checks the form of a diagnosis of ICD-10-CM, with its dot and in capitals. Source: docs/decisions/billing.md, "ICD-10".
+func ValidICD10(code string) bool { return icd10.MatchString(code) }
+
 // TaxonomyCode is the form of a code of the NUCC Health Care Provider Taxonomy: nine letters and digits and an X, "207Q00000X".
 var TaxonomyCode = regexp.MustCompile(`^[0-9]{3}[0-9A-Z]{6}X$`)

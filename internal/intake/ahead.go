@@ -312,8 +312,11 @@ func (e *Engine) settleRepeat(app core.App, event gateway.Event, v verdict, d De
 			return err
 		}
 		if kept.Status() == collections.EventDiscarded {
-			_, err := e.Readings.Withdraw(tx, v.outcome.Observation.ID, "The same measurement was discarded.", audit.System(), d.At)
-			return err
+			o, err := e.Readings.Withdraw(tx, v.outcome.Observation.ID, "The same measurement was discarded.", audit.System(), d.At)
+			if err != nil || e.Recheck == nil {
+				return err
+			}
+			return e.Recheck(tx, o.PatientID, o.Reading.MeasuredAt, d.At)
 		}
 		if kept.Status() != collections.EventRejected || event.Implausible != nil || len(event.LeftOut) > 0 {
 			return nil // values that are not in the reading go on waiting for somebody

@@ -30,7 +30,9 @@ type Options struct {
 	Devices  *devices.Engine
 	// Repeatable stores repeats of a webhook too; for tests of the gateway.
 	Repeatable bool
-	Log        *slog.Logger
+	// Recheck counts anew what was billed for a patient, after a reading was withdrawn; nil where nothing is billed.
+	Recheck func(tx core.App, patientID string, since, now time.Time) error
+	Log     *slog.Logger
 }
 
 // Engine is the one way in.

@@ -185,7 +185,7 @@ func icd10Codes(c *input.Checks, f input.Field[[]input.String]) []string {
 		if code == "" {
 			continue
 		}
-		if !icd10Pattern.MatchString(code) {
+		if !input.ValidICD10(code) {
 			c.Reject(fmt.Sprintf("icd10_codes.%d", i), "Must be an ICD-10-CM code, such as I10 or E11.9.")
 		} else if !slices.Contains(codes, code) {
 			codes = append(codes, code)

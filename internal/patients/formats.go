@@ -21,10 +21,9 @@ const (
 )
 
 var (
-	mrnPattern   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
-	ssnPattern   = regexp.MustCompile(`^(?:\d{9}|\d{3}-\d{2}-\d{4})$`)
-	zipPattern   = regexp.MustCompile(`^\d{5}(?:-\d{4})?$`)
-	icd10Pattern = regexp.MustCompile(`^[A-TV-Z][0-9][0-9AB](?:\.[0-9A-TV-Z]{1,4})?$`)
+	mrnPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	ssnPattern = regexp.MustCompile(`^(?:\d{9}|\d{3}-\d{2}-\d{4})$`)
+	zipPattern = regexp.MustCompile(`^\d{5}(?:-\d{4})?$`)
 
 	// mailboxPattern is RFC 5321 section 4.1.2: a dot-string or quoted string, then a domain or address literal.
 	mailboxPattern = regexp.MustCompile(`^(?:[A-Za-z0-9!#$%&'*+/=?^_\x60{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_\x60{|}~-]+)*|"(?:[ !#-\[\]-~]|\\[ -~])*")` +

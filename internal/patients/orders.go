@@ -14,10 +14,12 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// OrderBody is the body that records an order of monitoring, a plan of care, or the visit that made somebody an established patient.
+// OrderBody is the body that records an order of monitoring, a plan of care, the visit that made somebody an established patient, or what somebody
+// else bills for a patient.
 type OrderBody struct {
 	Kind     input.String  `json:"kind"`
 	Dated    input.String  `json:"dated"`
+	Until    input.String  `json:"until"`
 	AuthorID input.Integer `json:"author_id"`
 	Text     input.String  `json:"text"`
 }
@@ -25,7 +27,8 @@ type OrderBody struct {
 // OrderDraft is an order that was found valid.
 type OrderDraft struct {
 	kind, dated string
-	author      int64 // 0 for whoever records it
+	until       string // of a competing service; "" while it goes on
+	author      int64  // 0 for whoever records it
 	text        phi.Text
 }
 
@@ -40,6 +43,12 @@ func (b OrderBody) Read(c *input.Checks, now time.Time, practice *time.Location)
 	}
 	if d.dated > now.In(practice).Format(time.DateOnly) {
 		c.Reject("dated", "Must not be in the future.")
+	}
+	switch d.until = c.Date("until", b.Until, false); {
+	case d.until != "" && d.kind != collections.CompetingService:
+		c.Reject("until", "Only a competing service has a last day.")
+	case d.until != "" && d.until < d.dated:
+		c.Reject("until", "Must not be before dated.")
 	}
 	if b.AuthorID.Sent() {
 		d.author = number(c, "author_id", b.AuthorID, msgAuthor)
@@ -61,18 +70,18 @@ func RecordOrder(app core.App, patientID string, d OrderDraft, by audit.Actor, c
 		if err != nil && !collections.Missing(err) {
 			return err
 		}
-		if err != nil || !orders(access.Role(user.Role())) {
+		if err != nil || d.kind != collections.CompetingService && !orders(access.Role(user.Role())) {
 			return fault.Field("author_id", msgAuthor)
 		}
 		order, err = collections.AddOrder(tx, collections.OrderDraft{
-			PatientID: patientID, Kind: d.kind, Dated: d.dated, AuthorID: author, Text: d.text, RecordedBy: by.Email,
+			PatientID: patientID, Kind: d.kind, Dated: d.dated, Until: d.until, AuthorID: author, Text: d.text, RecordedBy: by.Email,
 		}, now)
 		if err != nil {
 			return err
 		}
 		return audit.Append(tx, audit.Entry{
 			Event: audit.OrderRecord, Actor: by, ResourceType: audit.ResourceOrder, ResourceID: strconv.FormatInt(order.Number(), 10), PatientID: patientID,
-			Changes: audit.Changes{"kind": {New: d.kind}, "dated": {New: d.dated}, "author_id": {New: collections.Number(author)}},
+			Changes: audit.Changes{"kind": {New: d.kind}, "dated": {New: d.dated}, "until": {New: d.until}, "author_id": {New: collections.Number(author)}},
 		}, now)
 	})
 	return order, err

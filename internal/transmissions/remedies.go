@@ -11,10 +11,6 @@ import (
 // Remedy is what the practice's administrator does next about a delivery that failed. The text is for people, and holds nothing of a patient's.
 type Remedy struct{ Code, Text string }
 
-// What only the practice and its EMR can mend.
-const (
-)
-
 // remedies by error code; of several the first whose words are in the error's message. Without words it is for all others.
 // Source: docs/decisions/transmissions.md, "Remedies".
 var remedies = []struct {

@@ -78,6 +78,7 @@ func TestGivenUpIsToldWithItsRemedy(t *testing.T) {
 func TestEveryErrorHasARemedy(t *testing.T) {
 	for _, code := range []string{
 		emr.CodeTimeout, emr.CodeUnavailable, emr.CodePatientNotFound, emr.CodeInvalidResource, emr.CodeAuth, emr.CodeRateLimited, emr.CodeNotConfigured,
+		emr.CodePatientMerged, emr.CodeUpdateRefused, emr.CodeSearchOutdated,
 	} {
 		if _, ok := transmissions.RemedyFor(code, "", true); !ok {
 			t.Errorf("nothing is said about %s", code)

@@ -30,10 +30,11 @@ type Submitter struct {
 	Contact, Phone string
 }
 
-// An Address is in the United States. It refuses to print.
+// An Address is in the United States unless it names another Country, by the two letters of ISO 3166-1; where it does, State and ZIP are as they are
+// there, if they are at all. It refuses to print.
 type Address struct {
 	hidden
-	Line1, Line2, City, State, ZIP string
+	Line1, Line2, City, State, ZIP, Country string
 }
 
 // A Person is named by parts. It refuses to print.

@@ -189,7 +189,19 @@ func (w *writer) address(field string, a Address, zipLengths ...int) {
 	if len(city) == 1 {
 		w.refuse(field+".city", "has less than two characters")
 	}
-	w.add("N4", city, w.among(field+".state", a.State, states, ""), w.number(field+".zip", a.ZIP, zipLengths...))
+	if a.Country == "" || a.Country == "US" {
+		w.add("N4", city, w.among(field+".state", a.State, states, ""), w.number(field+".zip", a.ZIP, zipLengths...))
+		return
+	}
+	w.add("N4", city, w.abroad(field, a), w.words(field+".zip", a.ZIP, 15), w.matching(field+".country", a.Country, twoLetters))
+}
+
+// abroad is N402 of an address elsewhere: Canada's provinces alone have a code. Source: 005010X222A1, N4 of 2010BA and 2010CA.
+func (w *writer) abroad(field string, a Address) string {
+	if a.Country != "CA" {
+		return ""
+	}
+	return w.matching(field+".state", a.State, twoLetters)
 }
 
 // person is the NM1 of somebody, with their number if they have one.

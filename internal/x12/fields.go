@@ -30,6 +30,7 @@ var (
 	reasonCode  = regexp.MustCompile(`^[A-Z0-9]{1,5}$`)
 	diagnosis   = regexp.MustCompile(`^[A-TV-Z][0-9][0-9AB][0-9A-TV-Z]{0,4}$`)
 	quantity    = regexp.MustCompile(`^-?[0-9]{1,8}(\.[0-9]{1,3})?$`)
+	twoLetters  = regexp.MustCompile(`^[A-Z]{2}$`)
 	twoDigits   = regexp.MustCompile(`^[0-9]{2}$`)
 )
 

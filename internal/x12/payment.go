@@ -10,6 +10,7 @@ type Payment struct {
 	PayerNumber string // TRN03
 	Payer       Party  // its identifier where it gives one
 	Payee       Party  // its NPI or tax number
+	PayeeTaxID  string // where the payer gives it beside: REF TJ
 	ProducedOn  string
 	Claims      []ClaimPayment
 	Others      []ProviderAdjustment // not about one claim: PLB
@@ -129,7 +130,7 @@ var paymentGuide = guide[Payment]{
 	}}},
 	"MOA": {{within: "C", take: func(x *Payment, s Segment) error { x.claim().remark(s.codes(3, 7)); return nil }}},
 	"REF": {
-		{within: "HABC", rules: []rule{must(1, text).upTo(3), must(2, text).upTo(50)}, take: takePayerReference},
+		{within: "HABC", rules: []rule{must(1, text).upTo(3), must(2, text).upTo(50)}, take: takeReference},
 		{within: "S", rules: []rule{must(1, text).upTo(3), must(2, text).upTo(50)}, take: func(x *Payment, s Segment) error {
 			if s.Element(1) == "6R" {
 				x.line().ControlNumber = s.Element(2)

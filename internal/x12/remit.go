@@ -30,11 +30,14 @@ func takeLine(x *Payment, s Segment) error {
 	return nil
 }
 
-// takePayerReference keeps the number by which a payer's claims are sent to it, when N1 has none. Source: 005010X221A1, REF "Additional Payer
-// Identification".
-func takePayerReference(x *Payment, s Segment) error {
-	if s.Element(1) == "2U" && x.Payer.ID == "" {
+// takeReference keeps the number by which a payer's claims are sent to it, when N1 has none, and the tax number of who is paid. Source: 005010X221A1,
+// REF "Additional Payer Identification" and "Payee Additional Identification".
+func takeReference(x *Payment, s Segment) error {
+	switch {
+	case s.Element(1) == "2U" && x.Payer.ID == "":
 		x.Payer.ID = s.Element(2)
+	case s.Element(1) == "TJ" && len(x.Claims) == 0:
+		x.PayeeTaxID = s.Element(2)
 	}
 	return nil
 }

@@ -128,6 +128,10 @@ func (p practice) oracleTasks(q asked) object {
 			i.task, i.since, i.order, i.age = "submit", c.reviewed, 1, apart(practiceDay(c.reviewed), today)
 		case "denied":
 			i.task, i.since, i.order, i.age = "resubmit", c.deniedOn, 2, apart(c.deniedOn, today)
+		case "void_requested":
+			i.task, i.since, i.order, i.age = c.status, c.created, 3, apart(practiceDay(c.created), today)
+		case "refund_due":
+			i.task, i.since, i.order, i.age = c.status, c.created, 4, apart(practiceDay(c.created), today)
 		default:
 			continue
 		}
@@ -151,6 +155,7 @@ func (p practice) oracleTasks(q asked) object {
 		rows = append(rows, object{"entry_id": i.id, "task": i.task, "patient_name": "", "cpt_code": i.code, "age_days": i.age, "repay_by": nil})
 	}
 	o["pending_reviews"], o["submission_backlog"], o["denied_awaiting_resubmission"] = f.states["pending_review"], f.states["reviewed"], f.states["denied"]
+	o["void_requested"], o["refund_due"] = f.states["void_requested"], f.states["refund_due"]
 	o["attestation_needed"], o["evidence_changed"], o["items"] = attest, 0, rows
 	return o
 }

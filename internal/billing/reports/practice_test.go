@@ -136,7 +136,7 @@ func (c claim) row() dbx.Params {
 		"id": c.id, "claim_id": "C" + c.id, "patient": c.patient, "cpt_code": c.code, "service_date": c.day, "units": c.units, "amount_cents": c.cents,
 		"lifecycle_status": c.status, "source": "manual", "payer": c.payer, "payer_name": c.payerName, "rendering_provider": c.provider,
 		"submitted_at": c.submitted, "payment_date": c.paidOn, "denial_code": c.denial, "denial_description": c.words, "denial_date": c.deniedOn,
-		"created_at": c.created, "reviewed_at": c.reviewed, "warnings": "[]", "payment_cents": nil, "charge_cents": c.charge, "adjusted_cents": c.adjusted,
+		"created_at": c.created, "updated_at": c.created, "reviewed_at": c.reviewed, "warnings": "[]", "payment_cents": nil, "charge_cents": c.charge, "adjusted_cents": c.adjusted,
 		"patient_responsibility_cents": c.share, "refunded_cents": c.refunded, "paid_total_cents": c.paid,
 	}
 	if c.attest {

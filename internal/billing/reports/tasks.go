@@ -17,6 +17,8 @@ const (
 	TaskSubmit   = "submit"
 	TaskResubmit = "resubmit"
 	TaskEvidence = "evidence_changed"
+	TaskVoid     = billing.VoidRequested
+	TaskRefund   = billing.RefundDue
 )
 
 // TaskItem is an entry that waits for somebody.
@@ -39,6 +41,8 @@ type TasksBody struct {
 	DeniedAwaitingResubmission int        `json:"denied_awaiting_resubmission"`
 	AttestationNeeded          int        `json:"attestation_needed"`
 	EvidenceChanged            int        `json:"evidence_changed"`
+	VoidRequested              int        `json:"void_requested"`
+	RefundDue                  int        `json:"refund_due"`
 	EMRCorrections             int        `json:"emr_corrections"` // of the whole practice, whatever is asked for
 	OldestPendingDays          *int       `json:"oldest_pending_days"`
 	Items                      []TaskItem `json:"items"`
@@ -64,6 +68,10 @@ func (m *maker) tasks() (any, error) {
 			body.SubmissionBacklog = s.Claims
 		case billing.Denied:
 			body.DeniedAwaitingResubmission = s.Claims
+		case billing.VoidRequested:
+			body.VoidRequested = s.Claims
+		case billing.RefundDue:
+			body.RefundDue = s.Claims
 		}
 	}
 	where, params := m.where("lifecycle_status = 'pending_review'", "instr(warnings, 'attest_interaction') > 0")
@@ -87,6 +95,13 @@ func (m *maker) tasks() (any, error) {
 	body.EvidenceChanged, body.Items = len(changed), append(body.Items, changed...)
 	if body.EMRCorrections, err = collections.CorrectionsDue(m.app); err != nil {
 		return nil, err
+	}
+	for _, state := range []string{billing.VoidRequested, billing.RefundDue} {
+		undoing, err := m.undoing(state)
+		if err != nil {
+			return nil, err
+		}
+		body.Items = append(body.Items, undoing...)
 	}
 	slices.SortStableFunc(body.Items, func(a, b TaskItem) int {
 		return cmp.Or(cmp.Compare(b.AgeDays, a.AgeDays), cmp.Compare(a.since, b.since))
@@ -147,6 +162,30 @@ func (m *maker) changed() (items []TaskItem, err error) {
 	for _, row := range rows {
 		items = append(items, TaskItem{
 			EntryID: row.ID, PatientID: row.Patient, CPTCode: row.Code, Task: TaskEvidence, since: row.Since, AgeDays: m.daysSince(row.Since), RepayBy: &row.RepayBy,
+		})
+	}
+	return items, nil
+}
+
+// undoing are the entries of a state that is being undone, those first with which nothing was done the longest.
+func (m *maker) undoing(state string) (items []TaskItem, err error) {
+	where, params := m.where("lifecycle_status = '" + state + "'")
+	params["limit"] = mostItems
+	var rows []struct {
+		ID      string `db:"id"`
+		Patient string `db:"patient"`
+		Code    string `db:"cpt_code"`
+		Since   string `db:"updated_at"`
+		RepayBy string `db:"repay_by"`
+	}
+	err = m.app.DB().NewQuery(`SELECT id, patient, cpt_code, updated_at, repay_by FROM billing_entries` + m.through("undoing") + ` WHERE ` + where +
+		` AND lifecycle_status IN ('void_requested', 'refund_due') ORDER BY updated_at, id LIMIT +{:limit}`).Bind(params).All(&rows)
+	if err != nil {
+		return nil, fmt.Errorf("list entries that are undone: %w", err)
+	}
+	for _, row := range rows {
+		items = append(items, TaskItem{
+			EntryID: row.ID, PatientID: row.Patient, CPTCode: row.Code, Task: state, since: row.Since, AgeDays: m.daysSince(row.Since), RepayBy: given(row.RepayBy),
 		})
 	}
 	return items, nil

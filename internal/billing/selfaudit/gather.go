@@ -1,6 +1,7 @@
 package selfaudit
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -20,9 +21,9 @@ const (
 
 // Gather reads the facts of a month, each kind of them at once for all patients.
 func Gather(app core.App, zone *time.Location, month billing.Span) (Facts, error) {
-	g := gatherer{app: app, facts: Facts{Month: month, Zone: zone, Lines: map[string][]Line{}, First: map[string]string{}, Visit: map[string]string{}, Days: map[string]Days{}}}
+	g := gatherer{app: app, facts: Facts{Month: month, Zone: zone, Lines: map[string][]Line{}, First: map[string]string{}, Visit: map[string]string{}, Days: map[string]Days{}, Elsewhere: map[string][]billing.Span{}}}
 	g.from, g.to = collections.ParseDay(month.Start, zone), collections.ParseDay(billing.AddDays(month.End, 1), zone)
-	for _, step := range []func() error{g.lines, g.around, g.first, g.visits, g.time, g.days} {
+	for _, step := range []func() error{g.lines, g.around, g.first, g.visits, g.elsewhere, g.time, g.days} {
 		if err := step(); err != nil {
 			return Facts{}, err
 		}
@@ -95,13 +96,19 @@ func (g *gatherer) first() error {
 	return err
 }
 
-func (g *gatherer) visits() error {
-	ids := make([]string, 0, len(g.facts.Lines))
-	for id := range g.facts.Lines {
-		ids = append(ids, id)
+// billed are the patients with lines.
+func (g *gatherer) billed() []string { return slices.Sorted(maps.Keys(g.facts.Lines)) }
+
+func (g *gatherer) elsewhere() error {
+	rows, err := collections.CompetingServices(g.app, g.billed())
+	for _, row := range rows {
+		g.facts.Elsewhere[row.Patient] = append(g.facts.Elsewhere[row.Patient], billing.Span{Start: row.From, End: row.Until})
 	}
-	slices.Sort(ids)
-	rows, err := collections.FirstOrders(g.app, ids)
+	return err
+}
+
+func (g *gatherer) visits() error {
+	rows, err := collections.FirstOrders(g.app, g.billed())
 	for _, row := range rows {
 		if row.Kind == collections.EstablishedVisit {
 			g.facts.Visit[row.Patient] = row.Dated

@@ -182,3 +182,17 @@ func typedDays(f Facts, out *found) {
 		}
 	}
 }
+
+// A line counts when its period shares a day with what somebody else bills.
+func competingServices(f Facts, out *found) {
+	for patient, spans := range f.Elsewhere {
+		shared := slices.DeleteFunc(f.ofMonth(patient), func(line Line) bool {
+			period := billing.Span{Start: cmp.Or(line.Start, line.Service), End: cmp.Or(line.End, line.Service)}
+			return !slices.ContainsFunc(spans, func(s billing.Span) bool { return s.Meets(period) })
+		})
+		if len(shared) > 0 {
+			out.count++
+			out.lines(shared...)
+		}
+	}
+}

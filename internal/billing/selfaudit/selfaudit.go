@@ -25,6 +25,7 @@ const (
 	LateEntry               Pattern = "late_entry"
 	ImpossibleDay           Pattern = "impossible_day"
 	TypedDays               Pattern = "typed_days"
+	CompetingService        Pattern = "competing_service"
 )
 
 // Severity is how much depends on the answer.
@@ -69,6 +70,8 @@ type Facts struct {
 	Visit map[string]string // the first visit on record of a patient
 	Time  []Stretch         // of the month, and what reaches into its first day
 	Days  map[string]Days   // of the patients whose readings are mostly from no device
+	// Elsewhere is when somebody else bills remote monitoring for a patient; without an end it goes on.
+	Elsewhere map[string][]billing.Span
 }
 
 // Days are those of a patient in a month on which there is data.
@@ -100,6 +103,7 @@ var patterns = []struct {
 	{LateEntry, Warning, "Time entries recorded more than 72 hours after the time they tell of: %d.", lateEntries},
 	{ImpossibleDay, Critical, "Days on which one person recorded more than 960 minutes: %d.", impossibleDays},
 	{TypedDays, Warning, "Patients of whose days with data more than half were typed: %d.", typedDays},
+	{CompetingService, Critical, "Patients billed while another practice or program is on record as billing remote monitoring: %d.", competingServices},
 }
 
 // found collects what stands behind a pattern, each line once.

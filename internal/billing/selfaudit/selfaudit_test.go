@@ -169,3 +169,16 @@ func TestImpossibleDays(t *testing.T) {
 		want(t, over, selfaudit.ImpossibleDay, 1, "[00-22 01-04 01-12]")
 	}
 }
+
+func TestCompetingService(t *testing.T) {
+	for span, behind := range map[billing.Span]string{
+		{Start: "2026-01-01"}: "[a b]", {Start: "2026-01-01", End: "2026-03-02"}: "[a b]", {Start: "2026-03-31"}: "[b]", {Start: "2026-02-11", End: "2026-02-28"}: "[a]",
+		{Start: "2026-01-01", End: "2026-02-09"}: "[]", {Start: "2026-04-01"}: "[]",
+	} {
+		f := facts(time.UTC)
+		f.Lines["p"] = []selfaudit.Line{line("a", "99454", "2026-03-11", "2026-02-10", "2026-03-11"), line("b", "99457", "2026-03-20", "2026-03-01", "2026-03-31")}
+		f.Lines["q"] = []selfaudit.Line{line("c", "99457", "2026-03-20", "2026-03-01", "2026-03-31")}
+		f.Elsewhere = map[string][]billing.Span{"p": {span}}
+		want(t, f, selfaudit.CompetingService, min(1, len(behind)-2), behind)
+	}
+}

@@ -26,6 +26,7 @@ const warnings = {
   not_interactive: "There are minutes, but not of live contact.",
   overlapping_time: "Its minutes count elsewhere already.",
   evidence_changed: "What it was billed for does not hold any more.",
+  competing_service: "Another practice or program bills remote monitoring for the patient: say why this is billed beside it.",
   rejected_999: "The clearinghouse could not read the file.",
   rejected_277ca: "The clearinghouse or payer sent the claim back.",
 };
@@ -36,7 +37,7 @@ export const warningText = (code) => warnings[code] ?? words(code);
 const patterns = {
   no_established_visit: "No visit before billing", supply_without_management: "Supply without management", enrolment_spike: "Many first bills at once",
   several_devices: "Several devices at once", same_minutes: "The same minutes again and again", late_entry: "Time recorded late", impossible_day: "More than a day can hold",
-  typed_days: "Days with typed data",
+  typed_days: "Days with typed data", competing_service: "Billed beside another practice",
 };
 
 /** @param {string} pattern */

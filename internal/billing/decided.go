@@ -1,0 +1,74 @@
+package billing
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+)
+
+// Decided is a submission whose entry was recounted before the transaction that makes it, so that readings do not wait while hundreds are.
+// Source: docs/decisions/claims.md, "Batches".
+type Decided struct {
+	move   Move
+	again  func() Move // the same, recounted in the transaction
+	entry  *collections.BillingEntry
+	from   string
+	seen   string // when the entry was last changed
+	before amounts
+}
+
+// EntryID is whose submission it is.
+func (d Decided) EntryID() string { return d.entry.Id }
+
+// Decide recounts an entry that a batch is about to submit, outside of a transaction, once preflight has found nothing against it; a refusal is that of
+// the submission.
+func (e *Engine) Decide(app core.App, entry *collections.BillingEntry, frequency, reference string, now time.Time) (Decided, error) {
+	d := Decided{
+		move: e.submitAs(frequency, reference, now, true), again: func() Move { return e.submitAs(frequency, reference, now, false) },
+		entry: entry, from: entry.Status(), seen: entry.GetString(collections.ColumnUpdatedAt), before: amountsOf(entry),
+	}
+	return d, d.move.check(app, entry)
+}
+
+// Apply makes submissions that were decided after the audit trail ended with some row, in the transaction. What an entry rests on never changes without
+// a trace that names the patient: where there is one since, or the entry is another, it is recounted here, and may be refused.
+func (e *Engine) Apply(tx core.App, list []Decided, since string, by audit.Actor, now time.Time) (refused map[string]error, err error) {
+	touched, err := collections.PatientsAuditedSince(tx, since)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(list))
+	for i, d := range list {
+		ids[i] = d.entry.Id
+	}
+	seen, err := collections.EntriesSeen(tx, ids)
+	if err != nil {
+		return nil, err
+	}
+	refused = map[string]error{}
+	stands := func(d Decided) bool {
+		return !touched[d.entry.PatientID()] && seen[d.entry.Id] == collections.SeenEntry{ID: d.entry.Id, Status: d.from, UpdatedAt: d.seen}
+	}
+	for _, d := range list {
+		if stands(d) {
+			continue
+		}
+		if _, err := e.Do(tx, d.entry.Id, d.again(), by, now); err != nil {
+			refused[d.entry.Id] = err
+		}
+	}
+	chain, err := audit.NewChain(tx)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range slices.DeleteFunc(slices.Clone(list), func(d Decided) bool { return !stands(d) }) {
+		if err := d.move.write(tx, d.entry, d.from, d.move.To, d.before, by, now, chain.Add); err != nil {
+			return nil, err
+		}
+	}
+	return refused, chain.Store()
+}

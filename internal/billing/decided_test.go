@@ -1,0 +1,77 @@
+package billing_test
+
+import (
+	"testing"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// What was decided holds as long as nothing happened since: what did is recounted, and refused where it does not bear the entry out.
+func TestDecidedThenChanged(t *testing.T) {
+	for name, story := range map[string]struct {
+		between func(d *desk, entry *collections.BillingEntry, patient string)
+		want    string
+		status  string
+	}{
+		"nothing": {func(*desk, *collections.BillingEntry, string) {}, "", billing.Submitted},
+		"another's": {func(d *desk, _ *collections.BillingEntry, _ string) {
+			d.trace(d.patient(), audit.ConsentRevoke)
+		}, "", billing.Submitted},
+		"a word about it": {func(d *desk, _ *collections.BillingEntry, patient string) { d.trace(patient, audit.PatientUpdate) }, "", billing.Submitted},
+		"consent is taken back": {func(d *desk, _ *collections.BillingEntry, patient string) {
+			d.exec("UPDATE consents SET revoked_at = '2025-12-01T00:00:00.000000Z' WHERE patient = {:p}", dbx.Params{"p": patient})
+			d.trace(patient, audit.ConsentRevoke)
+		}, "invalid_state", billing.Reviewed},
+		"it is returned": {func(d *desk, entry *collections.BillingEntry, _ string) { d.do(entry, d.e.Return("Wait")) }, "invalid_transition", billing.PendingReview},
+	} {
+		d := newDesk(t)
+		patient := d.patient(talked("2026-01-10 10:00", 25))
+		d.run(billing.TimeJob, "2026-01-20 09:00")
+		var id string
+		if err := d.app.DB().NewQuery("SELECT id FROM billing_entries WHERE cpt_code = '99457'").Row(&id); err != nil {
+			t.Fatal(err)
+		}
+		if _, got := d.do(d.found(id), d.e.Review(d.by, "", "", false, moved)); got != "" {
+			t.Fatal(name, got)
+		}
+		head, _, err := collections.AuditHead(d.app)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decided, err := d.e.Decide(d.app, d.found(id), "1", "000000007", moved)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		story.between(d, d.found(id), patient)
+		err = d.app.RunInTransaction(func(tx core.App) error {
+			refused, err := d.e.Apply(tx, []billing.Decided{decided}, head, d.by, moved)
+			if err == nil {
+				err = refused[id]
+			}
+			return err
+		})
+		if got := vigiltest.Code(err); got != story.want || d.found(id).Status() != story.status {
+			t.Errorf("%s: %q (%v), the entry is %s", name, got, err, d.found(id).Status())
+		}
+		if story.want == "" && d.found(id).SubmissionReference() != "000000007" {
+			t.Errorf("%s: sent as %q", name, d.found(id).SubmissionReference())
+		}
+	}
+}
+
+// trace notes that something happened to a patient.
+func (d *desk) trace(patient string, event audit.Event) {
+	d.t.Helper()
+	err := d.app.RunInTransaction(func(tx core.App) error {
+		return audit.Append(tx, audit.Entry{Event: event, Actor: d.by, ResourceType: audit.ResourcePatient, ResourceID: patient, PatientID: patient}, moved)
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}

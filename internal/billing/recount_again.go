@@ -1,0 +1,127 @@
+package billing
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/fault"
+)
+
+// checkResubmit recounts a denied claim with its corrections: its period moves with the service date.
+// Source: docs/decisions/billing.md, "Corrections move the period".
+func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c Corrections, now time.Time) error {
+	if c.ICD10Codes != nil {
+		entry.Set(collections.EntryICD10Codes, c.ICD10Codes)
+	}
+	r, err := e.newRecount(tx, entry, now)
+	if err != nil {
+		return err
+	}
+	r.leaving, r.reason = true, entry.OverrideReason()
+	moved, err := r.correct(c)
+	if err != nil {
+		return err
+	}
+	if moved && entry.Source() != ByHand {
+		if err := r.rest(); err != nil {
+			return err
+		}
+	}
+	twice, err := r.doubled(true)
+	if err != nil {
+		return err
+	}
+	r.doubted = twice && (moved || entry.OverrideReason() == "")
+	reasons, err := r.reasons()
+	if err != nil {
+		return err
+	}
+	open, err := e.unattested(tx, entry)
+	if err != nil {
+		return err
+	}
+	if len(open) > 0 {
+		reasons = append(reasons, AttestInteraction)
+	}
+	if r.doubted {
+		reasons = append(reasons, PossibleDuplicate)
+	}
+	if err := refuse(reasons); err != nil {
+		return err
+	}
+	if err := r.write(); err != nil {
+		return err
+	}
+	entry.Set(collections.EntryWarnings, append(slices.DeleteFunc(settled(entry), func(w string) bool { return w == EvidenceChanged }), append(kept(entry, PossibleDuplicate, !moved), kept(entry, CompetingService, r.competing)...)...))
+	entry.Set(collections.EntryEvidenceChangedAt, "")
+	entry.Set(collections.EntryRepayBy, "")
+	entry.Set(collections.EntryResubmissionCount, entry.ResubmissionCount()+1)
+	return nil
+}
+
+// kept is a warning of an entry that stays.
+func kept(entry *collections.BillingEntry, warning string, stays bool) []string {
+	if stays && slices.Contains(entry.Warnings(), warning) {
+		return []string{warning}
+	}
+	return nil
+}
+
+// correct makes the claim say what a person corrects, and reports whether that moves it into another period.
+func (r *recount) correct(c Corrections) (moved bool, err error) {
+	before, draft := r.claim.period, ManualDraft{CPTCode: r.claim.code, ServiceDate: r.claim.service}
+	if c.Minutes != nil {
+		r.claim.minutes = *c.Minutes
+		if rule := r.ruleFor(r.claim.code, r.claim.service); rule.Block > 0 {
+			r.claim.units = max(1, min(r.claim.minutes/rule.Block, r.MaxUnits99458))
+		}
+	}
+	if c.ServiceDate == "" || c.ServiceDate == r.claim.service {
+		return false, nil
+	}
+	if _, ok := r.Rule(r.claim.code, c.ServiceDate); !ok {
+		return false, fault.Field("corrections.service_date", "The code is not in force on this service date.")
+	}
+	draft.ServiceDate, r.claim.service = c.ServiceDate, c.ServiceDate
+	if r.claim.source != ByHand && before.holds(c.ServiceDate) {
+		return false, nil // another day of the period that was billed
+	}
+	r.claim.period, err = r.manualPeriod(r.tx, r.facts, draft)
+	if moved = r.claim.period != before; moved {
+		r.claim.rule = r.countsOf(monthOf(r.claim.period.Start)) // it rests on other time now
+	}
+	return moved, err
+}
+
+// rest lays a claim that moved on the time of its new period; that of the old one is free again.
+func (r *recount) rest() error {
+	if err := collections.FreeTime(r.tx, r.claim.id, r.now); err != nil {
+		return err
+	}
+	rule := r.ruleFor(r.claim.code, r.claim.service)
+	if rule.Category == "" {
+		return nil
+	}
+	from := rule.MinMinutes - max(rule.Block, 0)
+	if rule.Block == 0 {
+		from = 0
+	}
+	month := monthOf(r.claim.period.Start)
+	time, err := r.stretchesBy(r.tx, []string{r.claim.patient}, month, r.claim.rule)
+	if err != nil {
+		return err
+	}
+	counting := r.consented(r.facts, time[r.claim.patient], month)
+	uncover(counting)
+	block := r.block(counting, from*60, (from+r.claim.minutes)*60)
+	evidence, err := json.Marshal(TimeEvidence{numbers(block.Stretches), month.Start[:7], r.ruleOn(month)})
+	if err != nil {
+		return err
+	}
+	r.entry.SetEvidence(string(evidence))
+	return fix(r.tx, r.claim.id, block.Stretches, r.now)
+}

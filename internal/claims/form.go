@@ -1,0 +1,144 @@
+package claims
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/x12"
+)
+
+// Line is a claim as a line of a form, under its own number. It refuses to print.
+type Line struct {
+	Claim
+	Control string
+}
+
+// Envelope is a file without claims: who sends it, to whom, under which number. Source: ASC X12N 005010X222A1 (837P), 1000A and 1000B.
+func (d Desk) Envelope(number int, reference string, at time.Time) x12.Batch {
+	s := d.Submitter
+	return x12.Batch{
+		Submitter: x12.Submitter{
+			Party: x12.Party{ID: s.ID, Name: cmp.Or(s.Name, d.Practice.Name)}, Contact: s.Contact, Phone: cmp.Or(s.Phone, d.Practice.Phone),
+		},
+		Receiver: x12.Party{ID: s.ReceiverID, Name: s.ReceiverName}, Usage: s.Usage,
+		Interchange: number, Group: number, Set: 1, Reference: reference, At: at,
+	}
+}
+
+// Form is some lines, at least one, as one claim of the 837P: what is the same for all of them is the first one's.
+func Form(control, frequency, payerControl string, lines []Line) x12.Claim {
+	first := lines[0].Claim
+	form := x12.Claim{
+		ControlNumber: control, Billing: billingProvider(first.Practice), PlaceOfService: first.Submitter.PlaceOfService, Frequency: frequency,
+		Coverage: coverage(first.Payer, first.Coverage, first), Diagnoses: diagnoses(lines),
+		Rendering: &x12.Provider{
+			Name: first.Provider.Last.Reveal(), First: first.Provider.First.Reveal(), NPI: first.Provider.NPI, Taxonomy: first.Provider.Taxonomy,
+		},
+	}
+	if frequency != Original {
+		form.PayerControlNumber = payerControl
+	}
+	if first.OfSomebodyElse() {
+		patient := person(first.Patient, first.Gender)
+		form.Patient, form.Relationship = &patient, relationship(first.Coverage.Relationship)
+	}
+	if second := first.Coverage.Secondary; second != nil && second.Payer != 0 {
+		other := x12.OtherPayer{Coverage: coverage(first.SecondPayer, *second, first), Relationship: relationship(second.Relationship)}
+		other.Sequence = "S"
+		form.Others = []x12.OtherPayer{other}
+	}
+	for _, l := range lines {
+		form.Lines = append(form.Lines, x12.ServiceLine{
+			ControlNumber: l.Control, Procedure: l.CPTCode, Modifiers: l.Modifiers, Charge: x12.Cents(l.ChargeCents), Units: l.Units, From: l.From, Through: l.Through,
+			Pointers: pointers(form.Diagnoses, l.Diagnoses),
+		})
+	}
+	return form
+}
+
+func billingProvider(p Practice) x12.Provider {
+	return x12.Provider{
+		Name: p.Name, NPI: p.NPI, Taxonomy: p.Taxonomy, TaxID: p.TaxID, Phone: p.Phone,
+		Address: x12.Address{Line1: p.Address, City: p.City, State: p.State, ZIP: strings.ReplaceAll(p.Zip, "-", "")},
+	}
+}
+
+// coverage is what a subscriber has with a payer: the patient, unless it is somebody else's.
+func coverage(payer collections.Payer, covered phi.Coverage, of Claim) x12.Coverage {
+	a := payer.Address
+	c := x12.Coverage{
+		Payer: x12.Payer{
+			Party: x12.Party{ID: payer.EDI, Name: payer.Name}, FilingCode: payer.Filing,
+			Address: x12.Address{Line1: a.Line1, Line2: a.Line2, City: a.City, State: a.State, ZIP: strings.ReplaceAll(a.PostalCode, "-", "")},
+		},
+		MemberID: strings.ReplaceAll(covered.MemberID, "-", ""), Group: covered.GroupNumber, Subscriber: person(of.Patient, of.Gender),
+	}
+	if s := covered.Subscriber; s != nil && covered.Relationship != "" && covered.Relationship != "self" {
+		c.Subscriber = x12.Person{Last: s.LastName, First: s.FirstName, BirthDate: s.DateOfBirth, Gender: gender(s.Gender)}
+	}
+	return c
+}
+
+func person(p phi.Demographics, sex string) x12.Person {
+	who := x12.Person{Last: p.LastName, First: p.FirstName, BirthDate: p.DateOfBirth, Gender: gender(sex)}
+	if a := p.Address; a != nil {
+		who.Address = x12.Address{Line1: a.Line1, Line2: a.Line2, City: a.City, State: a.State, ZIP: strings.ReplaceAll(a.Zip, "-", "")}
+		if a.Country != "" && a.Country != "US" {
+			who.Address.ZIP, who.Address.Country = a.Zip, a.Country
+		}
+	}
+	return who
+}
+
+// gender is as DMG03 has it.
+func gender(word string) string {
+	switch word {
+	case "female":
+		return "F"
+	case "male":
+		return "M"
+	}
+	return "U"
+}
+
+// relationship is as SBR02 and PAT01 have it.
+func relationship(word string) string {
+	switch word {
+	case "", "self":
+		return "18"
+	case "spouse":
+		return "01"
+	case "child":
+		return "19"
+	}
+	return "G8"
+}
+
+// diagnoses are those of all lines, as many as a claim takes: the first line's first one is the principal, and each line has its first ones there
+// before any has its last, since it must point to one at least.
+func diagnoses(lines []Line) (codes []string) {
+	for place := range maxDiagnoses {
+		for _, l := range lines {
+			if place < len(l.Diagnoses) && len(codes) < maxDiagnoses && !slices.Contains(codes, l.Diagnoses[place]) {
+				codes = append(codes, l.Diagnoses[place])
+			}
+		}
+	}
+	return codes
+}
+
+// maxPointers is how many diagnoses a line points to. Source: ASC X12N 005010X222A1 (837P), SV107.
+const maxPointers = 4
+
+func pointers(all, mine []string) (places []int) {
+	for _, code := range mine {
+		if i := slices.Index(all, code); i >= 0 && len(places) < maxPointers && !slices.Contains(places, i+1) {
+			places = append(places, i+1)
+		}
+	}
+	return places
+}

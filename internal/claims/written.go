@@ -1,0 +1,122 @@
+package claims
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/x12"
+)
+
+// Unwritable is what the form of a claim cannot carry, such as a name in letters without a Latin form.
+const Unwritable = "not_representable"
+
+// written writes the claim as a file of its own, once nothing else stands against it: what the guide does not allow is found before the claim is
+// sent, so that a claim that preflight lets pass can be written. Where no claims are sent from here only the claim itself is looked at.
+func (k *check) written(today string) {
+	if len(k.Errors) > 0 {
+		return // what is missing would be named twice
+	}
+	c := k.c
+	at, err := time.Parse(time.DateOnly, today)
+	if err != nil {
+		return
+	}
+	desk := Desk{Practice: c.Practice, Submitter: c.Submitter}
+	if c.Submitter.ID == "" {
+		desk.Submitter = Submitter{ID: "NONE", Name: "NONE", Contact: "NONE", Phone: "0000000000", ReceiverID: "NONE", ReceiverName: "NONE", Usage: "T"}
+	}
+	file := desk.Envelope(1, "", at)
+	file.Claims = []x12.Claim{Form("V1", c.Frequency, c.PayerControl, []Line{{c, "V1L1"}})}
+	if _, err := file.Bytes(); err != nil {
+		var wrong x12.FieldErrors
+		if !errors.As(err, &wrong) {
+			k.refuse(true, Unwritable, "claim", "The form of a claim cannot carry it.")
+			return
+		}
+		k.Errors = append(k.Errors, Written(wrong, c.OfSomebodyElse())...)
+	}
+}
+
+// Written are the values that a file cannot carry, each once, under where they are put right. Whether the insurance is somebody else's says whose a
+// subscriber's are.
+func Written(wrong x12.FieldErrors, somebodyElse bool) (found []Finding) {
+	for _, w := range wrong {
+		f := Finding{Unwritable, whereRight(w.Field, somebodyElse), "The form of a claim cannot carry it: it " + w.Reason + "."}
+		if !slices.ContainsFunc(found, func(g Finding) bool { return g.Field == f.Field }) {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// placesOf say where the fields of a form are put right; the first that a field begins with counts, and what follows it stays where the place ends
+// in a dot.
+var placesOf = []struct{ field, place string }{
+	{"submitter.id", "VIGIL_CLAIMS_SUBMITTER_ID"},
+	{"submitter.name", "VIGIL_CLAIMS_SUBMITTER_NAME"},
+	{"submitter.contact", "VIGIL_CLAIMS_SUBMITTER_CONTACT"},
+	{"submitter.phone", "VIGIL_CLAIMS_SUBMITTER_PHONE"},
+	{"receiver.id", "VIGIL_CLAIMS_RECEIVER_ID"},
+	{"receiver.name", "VIGIL_CLAIMS_RECEIVER_NAME"},
+	{"usage", "VIGIL_CLAIMS_USAGE"},
+	{"place_of_service", "VIGIL_CLAIMS_PLACE_OF_SERVICE"},
+	{"billing.address.line", "VIGIL_PRACTICE_ADDRESS"},
+	{"billing.address.city", "VIGIL_PRACTICE_CITY"},
+	{"billing.address.state", "VIGIL_PRACTICE_STATE"},
+	{"billing.address.zip", "VIGIL_PRACTICE_ZIP"},
+	{"billing.npi", "VIGIL_PRACTICE_NPI"},
+	{"billing.taxonomy", "VIGIL_PRACTICE_TAXONOMY"},
+	{"billing.tax_id", "VIGIL_PRACTICE_TAX_ID"},
+	{"billing.phone", "VIGIL_PRACTICE_PHONE"},
+	{"billing.", "VIGIL_PRACTICE_NAME"},
+	{"rendering.npi", "users.npi"},
+	{"rendering.taxonomy", "users.taxonomy_code"},
+	{"rendering.", "rendering_provider_id"},
+	{"payer.id", "payer.edi_payer_id"},
+	{"payer.address.zip", "payer.address.postal_code"},
+	{"coverage.payer.filing_code", "payer.claim_filing_code"},
+	{"coverage.member_id", "insurance.member_id"},
+	{"coverage.group", "insurance.group_number"},
+	{"others[0].member_id", "insurance.secondary.member_id"},
+	{"others[0].group", "insurance.secondary.group_number"},
+	{"others[0].payer.", "insurance.secondary.payer_id"},
+	{"others[0].subscriber.address.", "address."},
+	{"others[0].subscriber.", "insurance.secondary.subscriber."},
+	{"others[0].", "insurance.secondary.payer_id"},
+	{"patient.address.", "address."},
+	{"patient.birth_date", "date_of_birth"},
+	{"patient.first", "first_name"},
+	{"patient.last", "last_name"},
+	{"diagnoses", "icd10_codes"},
+	{"payer_control_number", "original_reference"},
+}
+
+// whereRight is where a field of the form is put right.
+func whereRight(field string, somebodyElse bool) string {
+	if rest, ok := strings.CutPrefix(field, "subscriber."); ok && !somebodyElse {
+		field = "patient." + rest
+	} else if ok {
+		field = "insurance." + field
+	}
+	if _, rest, ok := strings.Cut(field, "]."); ok && strings.HasPrefix(field, "lines[") {
+		return cmp.Or(map[string]string{"from": "service_date", "through": "service_date", "pointers": "icd10_codes"}[rest], rest)
+	}
+	for _, p := range placesOf {
+		if rest, ok := strings.CutPrefix(field, p.field); ok {
+			if strings.HasSuffix(p.place, ".") {
+				field = p.place + rest
+			} else {
+				field = p.place
+			}
+			break
+		}
+	}
+	field = strings.TrimSuffix(strings.Replace(field, "subscriber.birth_date", "subscriber.date_of_birth", 1), ".")
+	if strings.HasSuffix(field, "subscriber.last") || strings.HasSuffix(field, "subscriber.first") {
+		field += "_name"
+	}
+	return field
+}

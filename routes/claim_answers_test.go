@@ -1,0 +1,62 @@
+package routes_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/vigiltest/payer"
+)
+
+// left is what of an answer was left for a person.
+func (h *house) left(answer reply) string {
+	h.t.Helper()
+	return h.ask(access.Admin, "GET", fmt.Sprint("/billing/claim-responses/", answer.at("id"), "/"), nil).want(200).body
+}
+
+// A claim that was sent back while somebody asks for its void is told to a person: there is nothing to be voided.
+func TestSentBackWhileToBeVoided(t *testing.T) {
+	h := newHouse(t)
+	a, b := h.insured("Ada", 20, nil), h.insured("Bea", 20, nil)
+	entries := h.reviewed()
+	one, two := entries[a+" 99457"], entries[b+" 99457"]
+	_, file := h.send(one)
+	h.ask(access.DataMonitor, "POST", "/billing/entries/"+one+"/request-void/", nil).want(200)
+	claim := h.claimOf(one, file)
+	answer := h.take(h.payer.Take(file, map[string]payer.Refusal{claim: {Category: "A7", Code: "562"}})).want(200).wantAt(object{"applied": 0.0, "unmatched": 1.0})
+	if text := h.left(answer); !strings.Contains(text, claim) || !strings.Contains(text, `"reason":"void_requested"`) {
+		t.Errorf("left %s", text)
+	}
+	h.entry(one).wantAt(object{"lifecycle_status": "void_requested"})
+	h.take(h.payer.Acknowledge(file, payer.Fault{Claim: claim, Element: 2, Code: "7"})).want(200).wantAt(object{"unmatched": 1.0})
+
+	h.send(two) // the void itself is sent back to be sent so again, once
+	h.ask(access.DataMonitor, "POST", "/billing/entries/"+two+"/request-void/", nil).want(200)
+	_, file = h.send(two)
+	back := h.payer.Take(file, map[string]payer.Refusal{h.claimOf(two, file): {Category: "A7", Code: "562"}})
+	h.take(back).want(200).wantAt(object{"applied": 1.0, "unmatched": 0.0})
+	h.take([]byte(strings.ReplaceAll(string(back), "~", "~\n"))).want(200).wantAt(object{"applied": 0.0, "unmatched": 0.0})
+	h.send(two)
+}
+
+// What is paid to somebody else is not ours, whatever number it names; and without our number nobody can tell whom a file is for.
+func TestPaidToSomebodyElse(t *testing.T) {
+	h := newHouse(t)
+	id := h.insured("Ada", 20, nil)
+	entry := h.reviewed()[id+" 99457"]
+	_, file := h.send(entry)
+	paid := string(h.payer.Pay(file, nil))
+	other := strings.Replace(paid, "*XX*1234567893", "*XX*1245319599", 1)
+	answer := h.take([]byte(other)).want(200).wantAt(object{"applied": 0.0, "unmatched": 1.0})
+	if text := h.left(answer); !strings.Contains(text, `"reason":"other_payee"`) {
+		t.Errorf("left %s", text)
+	}
+	h.entry(entry).wantAt(object{"lifecycle_status": "submitted", "paid_total": 0.0})
+
+	h.money.Claims.Submitter.ID = ""
+	h.take([]byte(paid)).want(400, "invalid_x12").wantAt(object{"segment": "ISA", "position": 8.0})
+	h.money.Claims.Submitter.ID = "SUB1"
+	h.take([]byte(strings.Replace(paid, "*XX*1234567893", "*FI*12-3456789", 1))).want(200).wantAt(object{"applied": 1.0})
+	h.entry(entry).wantAt(object{"lifecycle_status": "paid"})
+}

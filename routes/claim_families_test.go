@@ -1,0 +1,167 @@
+package routes_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/vigiltest/payer"
+)
+
+// What preflight lets pass a batch takes, and what it does not it names as the batch does.
+func TestPreflightKnowsTheForm(t *testing.T) {
+	h := newHouse(t)
+	odd, abroad := h.insured("Лавлейс", 20, object{"member_id": "W1X"}), h.insured("Ada", 20, nil)
+	h.ask(access.Admin, "PUT", "/patients/"+abroad+"/", person(object{"last_name": "Ada", "address": object{"line1": "Karl Johans gate 1", "city": "Oslo", "zip": "0154", "country": "NO"}})).want(200)
+	h.ask(access.Admin, "POST", "/billing/run/", object{"job": "time"}).want(200)
+	for _, e := range h.ask(access.Admin, "GET", "/billing/entries/?status=pending", nil).want(200).results() {
+		h.ask(access.DataMonitor, "POST", fmt.Sprint("/billing/entries/", e["id"], "/review/"), nil).want(200)
+		found := h.ask(access.DataMonitor, "GET", fmt.Sprint("/billing/entries/", e["id"], "/preflight/"), nil).want(200)
+		sent := h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []any{e["id"]}})
+		if ok := e["patient_id"] == abroad; found.at("ok") != ok || ok != (sent.status == 201) {
+			t.Errorf("preflight says %s, the batch %d %s", found.body, sent.status, sent.body)
+		}
+		if e["patient_id"] == odd && !strings.Contains(found.body, `"not_representable"`) {
+			t.Errorf("found %s", found.body)
+		}
+	}
+}
+
+// A line that stands on another one is sent beside it, or once it was sent: neither while it waits nor once it was denied.
+func TestNoSecondWithoutTheFirst(t *testing.T) {
+	h := newHouse(t)
+	id := h.insured("Ada", 40, nil)
+	entries := h.reviewed()
+	first, next := entries[id+" 99457"], entries[id+" 99458"]
+	alone := func(code int) reply {
+		t.Helper()
+		return h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{next}}).want(code)
+	}
+	if r := alone(400); !strings.Contains(r.body, "missing_primary_code") || !strings.Contains(r.body, next) {
+		t.Errorf("sent alone: %s", r.body)
+	}
+	h.ask(access.DataMonitor, "POST", "/billing/entries/"+first+"/return/", object{"reason": "Look again"}).want(200)
+	if r := h.ask(access.DataMonitor, "POST", "/billing/entries/"+next+"/submit/", nil).want(400, "invalid_state"); !strings.Contains(r.body, "missing_primary_code") {
+		t.Errorf("submitted alone: %s", r.body)
+	}
+	h.ask(access.DataMonitor, "POST", "/billing/entries/"+first+"/review/", nil).want(200)
+	_, file := h.send(first)
+	h.take(h.payer.Pay(file, map[string]payer.Decision{h.claimOf(first, file): payer.Deny("CO", "50")})).want(200)
+	alone(400)
+	h.ask(access.DataMonitor, "POST", "/billing/entries/"+next+"/submit/", nil).want(400, "invalid_state")
+	h.ask(access.DataMonitor, "POST", "/billing/entries/"+first+"/resubmit/", nil).want(200)
+	h.send(first)
+	alone(201)
+}
+
+// A replacement replaces the claim as it is known now, and has all of its lines that stand, wherever they were sent last.
+func TestReplacementsFollowTheirLines(t *testing.T) {
+	h := newHouse(t)
+	id := h.insured("Ada", 40, nil)
+	entries := h.reviewed()
+	first, next := entries[id+" 99457"], entries[id+" 99458"]
+	_, file := h.send(first, next)
+	h.take(h.payer.Pay(file, map[string]payer.Decision{h.claimOf(first, file): payer.Deny("CO", "16")})).want(200)
+	again := func(entry string, decision payer.Decision) payer.Claim {
+		t.Helper()
+		h.ask(access.DataMonitor, "POST", "/billing/entries/"+entry+"/resubmit/", object{"corrections": object{"icd10_codes": []string{"I10"}}}).want(200)
+		_, file := h.send(entry)
+		h.take(h.payer.Pay(file, map[string]payer.Decision{file.Claims[0].ControlNumber: decision})).want(200)
+		return file.Claims[0]
+	}
+	second := again(first, payer.Full())
+	if second.Frequency != "7" || len(second.Lines) != 1 {
+		t.Fatalf("the first goes again as %+v", second)
+	}
+	third := again(next, payer.Full()) // was denied on the first claim, which the second has replaced
+	codes := func(c payer.Claim) (list []string) {
+		for _, l := range c.Lines {
+			list = append(list, l.Procedure[1])
+		}
+		slices.Sort(list)
+		return list
+	}
+	if third.Frequency != "7" || !slices.Equal(codes(third), []string{"99457", "99458"}) || third.PayerControlNumber != second.Number() {
+		t.Errorf("the second line goes again as %v for %s, the claim is known as %s", codes(third), third.PayerControlNumber, second.Number())
+	}
+	h.entry(first).wantAt(object{"lifecycle_status": "paid", "claim_control_number": third.ControlNumber})
+	h.entry(next).wantAt(object{"lifecycle_status": "paid", "claim_control_number": third.ControlNumber})
+}
+
+// Lines that were denied together and went again apart are one claim when they go together.
+func TestReplacementsComeTogether(t *testing.T) {
+	h := newHouse(t)
+	id := h.insured("Ada", 40, nil)
+	entries := h.reviewed()
+	first, next := entries[id+" 99457"], entries[id+" 99458"]
+	_, file := h.send(first, next)
+	deny := func(file payer.Submission) {
+		t.Helper()
+		h.take(h.payer.Pay(file, map[string]payer.Decision{file.Claims[0].ControlNumber: payer.Deny("CO", "16")})).want(200)
+	}
+	resubmit := func(entry string) {
+		t.Helper()
+		h.ask(access.DataMonitor, "POST", "/billing/entries/"+entry+"/resubmit/", nil).want(200)
+	}
+	deny(file)
+	resubmit(first)
+	_, file = h.send(first)
+	deny(file)
+	second := file.Claims[0]
+	resubmit(first)
+	resubmit(next)
+	_, file = h.send(first, next)
+	if len(file.Claims) != 1 || len(file.Claims[0].Lines) != 2 || file.Claims[0].PayerControlNumber != second.Number() {
+		t.Errorf("sent %+v, the claim is known as %s", file.Claims, second.Number())
+	}
+}
+
+// What left in a test file goes again once claims are sent for production, as the original that no payer has seen; and only then.
+func TestTestsUseUpNothing(t *testing.T) {
+	h := newHouse(t)
+	a, b := h.insured("Ada", 20, nil), h.insured("Bea", 20, nil)
+	entries := h.reviewed()
+	one, denied := entries[a+" 99457"], entries[b+" 99457"]
+	batch, file := h.send(one, denied)
+	tried := h.claimOf(one, file)
+	h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{one}}).want(400, "invalid_state")
+	h.take(h.payer.Pay(file, map[string]payer.Decision{tried: payer.Silence(), h.claimOf(denied, file): payer.Deny("CO", "16")})).want(200)
+	h.ask(access.DataMonitor, "POST", "/billing/entries/"+denied+"/resubmit/", nil).want(200)
+
+	h.money.Claims.Submitter.Usage, h.payer.Usage = "P", "P"
+	if waiting, err := collections.EntriesToSend(h.app, "2026-01-01", "2026-01-31", "P"); err != nil || len(waiting) != 2 {
+		t.Errorf("waiting are %v, %v", waiting, err)
+	}
+	real, file := h.send(one, denied)
+	real.wantAt(object{"usage": "P", "lines": 2.0})
+	for _, c := range file.Claims {
+		if c.Frequency != "1" || c.PayerControlNumber != "" {
+			t.Errorf("sent as %+v", c)
+		}
+	}
+	h.entry(one).wantAt(object{"lifecycle_status": "submitted", "submission_reference": real.at("interchange_control_number")})
+	if now := h.claimOf(one, file); now == tried || batch.at("id") == real.at("id") {
+		t.Errorf("sent again as %s", now)
+	}
+	h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{one}}).want(400, "invalid_state")
+	h.take(h.payer.Pay(file, nil)).want(200)
+	h.entry(one).wantAt(object{"lifecycle_status": "paid"})
+	h.entry(denied).wantAt(object{"lifecycle_status": "paid"})
+}
+
+// Of what a payer has never seen nothing can be voided there.
+func TestNoVoidOfATest(t *testing.T) {
+	h := newHouse(t)
+	id := h.insured("Ada", 20, nil)
+	entry := h.reviewed()[id+" 99457"]
+	h.send(entry)
+	h.money.Claims.Submitter.Usage = "P"
+	h.ask(access.DataMonitor, "POST", "/billing/entries/"+entry+"/request-void/", nil).want(200)
+	if r := h.ask(access.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{entry}}).want(400, "invalid_state"); !strings.Contains(r.body, "test_usage") {
+		t.Errorf("refused with %s", r.body)
+	}
+	h.ask(access.DataMonitor, "POST", "/billing/entries/"+entry+"/void/", object{"reason": "Never sent"}).want(200)
+}

@@ -1,0 +1,76 @@
+package routes_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/vigilhealth/vigil/internal/access"
+)
+
+// What another practice bills for a patient stands against what is billed here, from its first to its last day, until somebody says why not.
+func TestCompetingServices(t *testing.T) {
+	c := newClinic(t)
+	patient := c.billable()
+	c.talk(patient, "2026-01-10T14:00:00Z", 40)
+	c.ask(access.DataMonitor, "POST", "/billing/run/", object{"job": "time"}).want(200)
+	first, next := c.entryOf(patient, "99457"), c.entryOf(patient, "99458")
+	record := func(dated string, until any) reply {
+		t.Helper()
+		return c.ask(access.Nurse, "POST", "/patients/"+patient+"/orders/", object{"kind": "competing_service", "dated": dated, "until": until, "text": "RTM at the hip clinic"})
+	}
+	record("2026-01-05", "2026-01-04").wantFields("until")
+	c.ask(access.Provider, "POST", "/patients/"+patient+"/orders/", object{"kind": "rpm_order", "dated": "2026-01-05", "until": "2026-01-06"}).wantFields("until")
+	review := func(entry string, reason any) reply {
+		t.Helper()
+		return c.move(entry, "review", object{"override_reason": reason})
+	}
+
+	record("2025-11-03", "2025-12-31").want(201).wantAt(object{"kind": "competing_service", "until": "2025-12-31"}) // over before the month
+	review(first, nil).want(200)
+	record("2026-01-15", nil).want(201).wantAt(object{"until": nil}) // it goes on
+	if r := c.move(first, "submit", nil).want(400, "invalid_state"); !strings.Contains(r.body, `"competing_service"`) {
+		t.Errorf("submitted: %s", r.body)
+	}
+	if r := review(next, nil).want(400, "invalid_state"); !strings.Contains(r.body, `"warnings":["competing_service"]`) {
+		t.Errorf("reviewed: %s", r.body)
+	}
+	warned := review(next, "They bill knees, and nothing of Medicare").want(200)
+	if !strings.Contains(warned.body, `"competing_service"`) {
+		t.Errorf("reviewed with a reason as %s", warned.body)
+	}
+	c.move(first, "return", object{"reason": "Ask them"}).want(200)
+	record("2026-01-15", "2026-01-15").want(201) // it was one day, still of the month
+	review(first, nil).want(400, "invalid_state")
+	review(first, "They bill knees, and nothing of Medicare").want(200)
+	c.move(first, "submit", nil).want(200)
+	if r := c.move(next, "submit", nil).want(200); !strings.Contains(r.body, `"competing_service"`) {
+		t.Errorf("submitted as %s", r.body)
+	}
+	if list := c.ask(access.DataMonitor, "GET", "/patients/"+patient+"/orders/?kind=competing_service", nil).want(200).results(); len(list) != 3 {
+		t.Errorf("recorded are %v", list)
+	}
+}
+
+// What is being undone is among the tasks until it is.
+func TestTasksOfWhatIsUndone(t *testing.T) {
+	c := newClinic(t)
+	patient := c.billable()
+	asked, paid := c.line(patient, "2026-01-13"), c.line(patient, "2026-01-14")
+	c.move(asked, "request-void", nil).want(200)
+	c.move(paid, "pay", object{"amount": 56, "payment_date": "2026-01-15", "reference": "EFT"}).want(200)
+	c.move(paid, "request-void", nil).want(200)
+	tasks := func() reply {
+		t.Helper()
+		return c.ask(access.DataMonitor, "GET", "/billing/reports/tasks-summary/", nil).want(200)
+	}
+	now := tasks().wantAt(object{"void_requested": 1.0, "refund_due": 1.0})
+	if !strings.Contains(now.body, `"entry_id":"`+asked+`","task":"void_requested"`) || !strings.Contains(now.body, `"entry_id":"`+paid+`","task":"refund_due"`) ||
+		!strings.Contains(now.body, `"repay_by":"2026-03-16"`) {
+		t.Errorf("the tasks are %s", now.body)
+	}
+	c.move(asked, "void", object{"reason": "The payer voided it"}).want(200)
+	c.move(paid, "refund", object{"amount": 56, "date": "2026-01-15", "reference": "CHK"}).want(200)
+	if last := tasks().wantAt(object{"void_requested": 0.0, "refund_due": 0.0}); !strings.Contains(last.body, `"items":[]`) {
+		t.Errorf("the tasks are %s", last.body)
+	}
+}
