@@ -13,6 +13,24 @@ const Client Role = "client"
 // ClientScope is a part of the service that is opened to a client. A route names at most one; what names none is closed to clients.
 type ClientScope string
 
+// Permission is what a route asks for: of people an action, and of clients perhaps a scope.
+type Permission interface {
+	Asked() (Action, ClientScope)
+}
+
+// Asked is the action alone: what names nothing else is closed to clients.
+func (a Action) Asked() (Action, ClientScope) { return a, "" }
+
+// Or is the action of people, or the scope of clients.
+func (a Action) Or(scope ClientScope) Permission { return either{a, scope} }
+
+type either struct {
+	action Action
+	scope  ClientScope
+}
+
+func (e either) Asked() (Action, ClientScope) { return e.action, e.scope }
+
 // The scopes of the API. Those of the FHIR interface are made by [SystemScope].
 const (
 	ScopeIngest           ClientScope = "ingest"
