@@ -1,6 +1,10 @@
 package access_test
 
 import (
+	"bytes"
+	"encoding/csv"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +21,44 @@ func TestClientsHaveNoRole(t *testing.T) {
 	}
 	if access.Client.Valid() || slices.Contains(access.Roles, access.Client) {
 		t.Error("a client is no role of the contract")
+	}
+}
+
+// openedTo is a row of the table of scopes in docs/decisions/roles.md.
+var openedTo = regexp.MustCompile(`^\| ([a-z.]+) \| ([A-Z]+) (\S+) \|$`)
+
+// What we tell people about clients is what testdata/scopes.csv says, which the routes are held to; and each scope is one.
+func TestDocumentsSayTheSameOfClients(t *testing.T) {
+	file, err := os.ReadFile("testdata/scopes.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(bytes.NewReader(file)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := os.ReadFile("../../docs/decisions/roles.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]string{}
+	for line := range strings.Lines(string(document)) {
+		if m := openedTo.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			told[m[2]+" "+endpoint(m[3])] = m[1]
+		}
+	}
+	for _, row := range rows[1:] {
+		name := row[0] + " " + row[1]
+		if told[name] != row[2] {
+			t.Errorf("%s: the table says %q, the documents say %q", name, row[2], told[name])
+		}
+		if _, known := access.ParseClientScope(row[2]); !known {
+			t.Errorf("%s: %q is no scope", name, row[2])
+		}
+		delete(told, name)
+	}
+	for name := range told {
+		t.Errorf("%s stands in the documents and not in the table", name)
 	}
 }
 
