@@ -167,6 +167,9 @@ func newPush(settings config.Settings) *notifications.Push {
 }
 
 func newLimiter(r config.RateLimits) *limits.Limiter {
+	if r.User.Unlimited() { // who lets people ask without end, lets machines
+		r.Client = config.RateLimit{}
+	}
 	policies := map[limits.Class]limits.Policy{}
 	for class, limit := range map[limits.Class]config.RateLimit{
 		limits.User: r.User, limits.Client: r.Client, limits.Anon: r.Anon, limits.Auth: r.Auth, limits.Webhook: r.Webhook, limits.Realtime: r.Realtime,

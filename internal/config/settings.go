@@ -163,7 +163,7 @@ type SMTP struct {
 // RateLimits are the request limits. Source: docs/decisions/limits.md, "Which limit applies".
 type RateLimits struct {
 	User     RateLimit `env:"RATE_LIMIT_USER" envDefault:"1000/1h" doc:"per signed-in user; 0 = no limit"`
-	Client   RateLimit `env:"RATE_LIMIT_CLIENT" envDefault:"600/1m" doc:"per client that signed in with credentials of its own; 0 = no limit"`
+	Client   RateLimit `env:"RATE_LIMIT_CLIENT" envDefault:"600/1m" doc:"per client that signed in with credentials of its own; 0 = no limit, and none without one of users"`
 	Anon     RateLimit `env:"RATE_LIMIT_ANON" envDefault:"100/1h" doc:"per address, public requests; 0 = no limit"`
 	Auth     RateLimit `env:"RATE_LIMIT_AUTH" envDefault:"20/1m" doc:"per address, sign-in requests; 0 = no limit"`
 	Webhook  RateLimit `env:"RATE_LIMIT_WEBHOOK" envDefault:"500/1h" doc:"per address, gateway webhook: about 2 x active devices per hour; 0 = no limit"`
