@@ -116,6 +116,8 @@ func TestMachine(t *testing.T) {
 	if got := read("X-Forwarded-For", "198.51.100.7"); got != 401 {
 		t.Errorf("after a rotation the token answers %d", got)
 	}
-	p.Stop(t)
+	if err := p.Stop(t); err != nil {
+		t.Error(err)
+	}
 	p.must(t, p.Dir, "audit", "verify")
 }

@@ -167,7 +167,7 @@ func TestBodiesOfClients(t *testing.T) {
 		return body
 	}
 	private, _ := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: ecKey(t), KeyID: "a"}}})
-	small, _ := rsa.GenerateKey(rand.Reader, 1024) //nolint:gosec // too short, which is the point
+	small, _ := rsa.GenerateKey(rand.Reader, 1024) // too short, which is the point
 	for what, test := range map[string]struct {
 		body  object
 		wrong []string

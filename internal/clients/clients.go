@@ -211,12 +211,12 @@ type use struct{ at, stored time.Time }
 func (u *uses) due(id string, now time.Time) bool {
 	u.lock.Lock()
 	defer u.lock.Unlock()
-	last := u.of[id]
+	last, known := u.of[id]
 	store := now.Sub(last.stored) >= time.Minute
 	if store {
 		last.stored = now
 	}
-	if u.of == nil || len(u.of) >= rememberedClients {
+	if u.of == nil || !known && len(u.of) >= rememberedClients {
 		u.of = map[string]use{}
 	}
 	u.of[id] = use{now, last.stored}

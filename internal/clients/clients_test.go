@@ -353,6 +353,31 @@ func TestBearers(t *testing.T) {
 	}
 }
 
+// No door that takes a person's token takes a client's, in any spelling.
+func TestPeoplesDoorsAreClosed(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	e := newEngine()
+	key := newKey(t)
+	m := register(t, e, app, `{"name":"Cloud","scopes":["ingest"],"jwks":`+string(published(t, map[string]*ecdsa.PrivateKey{"a": key}))+`}`)
+	token, err := signIn(t, e, app, assertion(t, key, "a", m.Client.Id, "1", clock), clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	person := auth.New(vigiltest.Sealer(), auth.Options{})
+	for _, text := range []string{token.Access, strings.TrimPrefix(token.Access, "ct_")} {
+		if _, err := person.Check(app, text, clock); code(err) != "token_invalid" { // what realtime asks, too
+			t.Errorf("as a person's: %v", err)
+		}
+		if record, err := app.FindAuthRecordByToken(text); err == nil {
+			t.Errorf("PocketBase takes it for %v", record)
+		}
+	}
+	user := vigiltest.Token(t, vigiltest.User(t, app, access.Admin), clock)
+	if _, err := e.Authenticate(app, "ct_"+user, clock); code(err) != "token_invalid" {
+		t.Errorf("a person's as a client's: %v", err)
+	}
+}
+
 func BenchmarkAuthenticate(b *testing.B) {
 	app := vigiltest.NewApp(b)
 	e := newEngine()

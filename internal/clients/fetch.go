@@ -120,7 +120,7 @@ func (c *keyCache) read(ctx context.Context, url string) ([]byte, error) {
 	if err != nil {
 		return nil, errFetch
 	}
-	defer answer.Body.Close() //nolint:errcheck // read to its end or given up
+	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%w: status %d", errFetch, answer.StatusCode)
 	}
