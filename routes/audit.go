@@ -80,15 +80,15 @@ func (a *api) listAudit(c *web.Call) error {
 // exportAudit writes everything that matches, the oldest first, whatever the page.
 func (a *api) exportAudit(c *web.Call, filter audit.Filter) error {
 	w := c.StartCSV("audit-" + c.Now.In(a.Zone).Format("2006-01-02") + ".csv")
-	err := web.WriteSafe(w, "id", "recorded_at", "event", "action", "outcome", "actor_type", "actor_id", "actor_email", "actor_role", "actor_name", "resource_type",
-		"resource_id", "patient_id", "source_ip", "client", "request_id", "reason", "changed_fields", "prev_hash", "hash")
+	err := web.WriteSafe(w, "id", "recorded_at", "event", "action", "outcome", "actor_type", "actor_id", "actor_email", "actor_role", "resource_type",
+		"resource_id", "patient_id", "source_ip", "client", "request_id", "reason", "changed_fields", "prev_hash", "hash", "actor_name")
 	if err != nil {
 		return err
 	}
 	err = audit.Each(c.App, filter, func(e audit.Stored) error {
 		return web.WriteSafe(w, strconv.FormatInt(e.Number(), 10), input.FormatInstant(collections.ParseInstant(e.RecordedAt)), e.Event, e.Action, e.Outcome,
-			e.ActorType, e.ActorID, e.ActorEmail, e.ActorRole, e.ActorName, e.ResourceType, e.ResourceID, e.Patient, e.SourceIP, e.Client, e.RequestID, e.Reason,
-			strings.Join(e.Fields(), ";"), e.PrevHash, e.Hash)
+			e.ActorType, e.ActorID, e.ActorEmail, e.ActorRole, e.ResourceType, e.ResourceID, e.Patient, e.SourceIP, e.Client, e.RequestID, e.Reason,
+			strings.Join(e.Fields(), ";"), e.PrevHash, e.Hash, e.ActorName)
 	})
 	w.Flush()
 	return cmp.Or(err, w.Error())
