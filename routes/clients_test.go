@@ -564,6 +564,33 @@ func TestLimitsOfClients(t *testing.T) {
 	c.ask(access.Admin, "GET", "/patients/", nil).want(200)
 }
 
+// A day on which a client sends what the patient's device measured is a day of transmission; one on which staff types the same is none.
+func TestDaysOfClients(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(nil)
+	c.give("BP-1", patient, 20)
+	token := c.token(c.addClient(nil), "")
+	for day := range 3 {
+		c.as(token, "POST", "/ingestion/blood-pressure/", object{
+			"patient_id": patient, "systolic": 120 + day, "diastolic": 75, "device_id": "BP-1", "measured_at": c.now.AddDate(0, 0, -day).Add(-time.Hour).Format(time.RFC3339),
+		}).want(201)
+	}
+	c.as(token, "POST", "/ingestion/blood-pressure/", object{ // of a device that the patient does not hold
+		"patient_id": patient, "systolic": 125, "diastolic": 75, "device_id": "BP-2", "measured_at": c.now.AddDate(0, 0, -4).Format(time.RFC3339),
+	}).want(201)
+	for day := 5; day < 8; day++ {
+		c.measure(patient, "BP-1", 120+day, 24*day)
+	}
+	if got := c.read(`SELECT substr(day, 6) || ' ' || readings || ' ' || device_readings FROM reading_days ORDER BY day`); !slices.Equal(got,
+		[]string{"01-08 1 0", "01-09 1 0", "01-10 1 0", "01-11 1 0", "01-13 1 1", "01-14 1 1", "01-15 1 1"}) {
+		t.Errorf("the days are %q", got)
+	}
+	explained := c.ask(access.Admin, "GET", "/billing/explain/"+patient+"/", nil).want(200).body
+	if !strings.Contains(explained, `"days":3,"days_needed":16`) {
+		t.Errorf("billing knows %s", explained)
+	}
+}
+
 // Values that no device should report wait for a person, who sees that a machine sent them; confirmed, they are a machine's.
 func TestImplausibleOfClients(t *testing.T) {
 	c := newIngestingClinic(t)
