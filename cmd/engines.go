@@ -16,6 +16,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/billing/reports"
 	"github.com/vigilhealth/vigil/internal/claims"
+	"github.com/vigilhealth/vigil/internal/clients"
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/emr"
@@ -46,9 +47,9 @@ func (s *Service) routeEngines() routes.Engines {
 	return routes.Engines{
 		Options: web.Options{
 			PublicURL: s.settings.PublicURL, Zone: s.settings.PracticeLocation, AllowedOrigins: s.settings.CORSAllowedOrigins, Log: s.log, Clock: s.now,
-			AccessTokens: s.auth, Limits: s.limits, Watch: web.Watch{Answered: s.metrics.Answered, Rejected: s.metrics.Rejected},
+			AccessTokens: clients.Bearers{People: s.auth, Clients: s.clients}, Limits: s.limits, Watch: web.Watch{Answered: s.metrics.Answered, Rejected: s.metrics.Rejected},
 		},
-		Auth: s.auth, Push: s.push, Directory: s.directory, Readings: s.readings, Writer: s.writer, Transmissions: s.worker, Monitor: s.monitor,
+		Auth: s.auth, Clients: s.clients, Push: s.push, Directory: s.directory, Readings: s.readings, Writer: s.writer, Transmissions: s.worker, Monitor: s.monitor,
 		Dashboard:       s.board,
 		Intake:          s.intake,
 		DefaultsChanged: s.inheritors.Changed,
@@ -67,7 +68,7 @@ func (s *Service) routeEngines() routes.Engines {
 func (s *Service) hookEngines() hooks.Engines {
 	return hooks.Engines{
 		Observations: s.readings, Report: s.intake.ReportRecord, Directory: s.directory, Zone: s.settings.PracticeLocation, Clock: s.now,
-		Forget: s.auth.Forget, Wake: s.worker.Wake, WakeMailer: s.mailer.Wake, Auth: s.auth, Live: s.live, Limits: s.limits,
+		Forget: s.auth.Forget, ForgetClient: s.clients.Forget, Wake: s.worker.Wake, WakeMailer: s.mailer.Wake, Auth: s.auth, Live: s.live, Limits: s.limits,
 		Billing: s.billing,
 	}
 }
@@ -77,6 +78,12 @@ func newAuth(sealer *phi.Sealer, settings config.Settings) *auth.Engine {
 		RefreshFamilyLife: settings.Auth.RefreshFamilyLife, IdleLogout: settings.Auth.IdleLogout, TOTPIssuer: settings.Auth.TOTPIssuer,
 		FreshSignIn: settings.Auth.FreshSignIn, RequireTwoFactor: settings.Auth.RequireTwoFactor, SuperuserTwoFactor: settings.SuperuserNeedsTwoFactor(),
 		ResetURL: settings.FrontendResetURL, SignInURL: settings.PublicURL,
+	})
+}
+
+func newClients(sealer *phi.Sealer, settings config.Settings) *clients.Engine {
+	return clients.New(sealer, clients.Options{
+		TokenURL: settings.PublicURL + web.BasePath + "/oauth/token/", Outbound: clients.NewOutbound(settings.Outbound.DevAllowedHosts),
 	})
 }
 
@@ -161,9 +168,12 @@ func newPush(settings config.Settings) *notifications.Push {
 }
 
 func newLimiter(r config.RateLimits) *limits.Limiter {
+	if r.User.Unlimited() { // who lets people ask without end, lets machines
+		r.Client = config.RateLimit{}
+	}
 	policies := map[limits.Class]limits.Policy{}
 	for class, limit := range map[limits.Class]config.RateLimit{
-		limits.User: r.User, limits.Anon: r.Anon, limits.Auth: r.Auth, limits.Webhook: r.Webhook, limits.Realtime: r.Realtime,
+		limits.User: r.User, limits.Client: r.Client, limits.Anon: r.Anon, limits.Auth: r.Auth, limits.Webhook: r.Webhook, limits.Realtime: r.Realtime,
 	} {
 		policies[class] = limits.Policy{Requests: limit.Limit, Window: limit.Window}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/clients"
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/connection"
 	"github.com/vigilhealth/vigil/internal/dashboard"
@@ -56,6 +57,7 @@ type Service struct {
 	clock    clockwork.Clock
 
 	auth       *auth.Engine
+	clients    *clients.Engine
 	mailer     *notifications.Mailer
 	push       *notifications.Push
 	dispatcher *notifications.Dispatcher
@@ -103,7 +105,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	if err := inspect(app, log, s.now()); err != nil {
 		return nil, err
 	}
-	s.auth = newAuth(sealer, settings)
+	s.auth, s.clients = newAuth(sealer, settings), newClients(sealer, settings)
 	s.mailer = s.newMailer()
 	s.billing = newBilling(settings, func() bool { return s.writer.Busy() })
 	s.push = newPush(settings)

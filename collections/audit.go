@@ -25,6 +25,7 @@ type AuditRow struct {
 	ActorID      string `db:"actor_id"`
 	ActorEmail   string `db:"actor_email"`
 	ActorRole    string `db:"actor_role"`
+	ActorName    string `db:"actor_name"`
 	ResourceType string `db:"resource_type"`
 	ResourceID   string `db:"resource_id"`
 	Patient      string `db:"patient"`
@@ -40,7 +41,7 @@ type AuditRow struct {
 // Number is the row's place in the log, from 1; 0 when its id is not one of ours.
 func (r AuditRow) Number() int64 { return Number(r.ID) }
 
-const auditColumns = `id, recorded_at, event, action, outcome, actor_type, actor_id, actor_email, actor_role, resource_type,
+const auditColumns = `id, recorded_at, event, action, outcome, actor_type, actor_id, actor_email, actor_role, actor_name, resource_type,
 	resource_id, patient, source_ip, client, request_id, reason, changes, prev_hash, hash`
 
 // AuditHead reads id and hash of the last row; both are "" for an empty log. Inside a transaction it sees that
@@ -57,17 +58,27 @@ func InsertAuditRows(tx core.App, rows []AuditRow) error {
 	values := make([][]any, len(rows))
 	for i, r := range rows {
 		values[i] = []any{
-			r.ID, r.RecordedAt, r.Event, r.Action, r.Outcome, r.ActorType, r.ActorID, r.ActorEmail, r.ActorRole, r.ResourceType,
+			r.ID, r.RecordedAt, r.Event, r.Action, r.Outcome, r.ActorType, r.ActorID, r.ActorEmail, r.ActorRole, r.ActorName, r.ResourceType,
 			r.ResourceID, r.Patient, r.SourceIP, r.Client, r.RequestID, r.Reason, r.Changes, r.PrevHash, r.Hash,
 		}
 	}
 	return wrap(insertAudit.Store(tx, values), "insert audit rows")
 }
 
-// AuditRows reads rows in order of id, after one id and up to another, at most limit of them.
+// AuditRows reads rows in order of id, after one id and up to another, at most limit of them. It reads databases, too, that a new version has not
+// opened yet, whose rows name no actor.
 func AuditRows(app core.App, afterID, upToID string, limit int) ([]AuditRow, error) {
+	named, err := queryValue[bool](app, "look for the names of actors",
+		`SELECT EXISTS (SELECT 1 FROM pragma_table_info('audit_log') WHERE name = 'actor_name')`, nil)
+	if err != nil {
+		return nil, err
+	}
+	columns := auditColumns
+	if !named {
+		columns = strings.Replace(columns, "actor_name", "'' AS actor_name", 1)
+	}
 	return queryAll[AuditRow](app, "read audit rows",
-		`SELECT `+auditColumns+` FROM audit_log WHERE id > {:after} AND id <= {:upto} ORDER BY id LIMIT +{:limit}`,
+		`SELECT `+columns+` FROM audit_log WHERE id > {:after} AND id <= {:upto} ORDER BY id LIMIT +{:limit}`,
 		dbx.Params{"after": afterID, "upto": upToID, "limit": limit})
 }
 

@@ -26,6 +26,7 @@ const (
 	ClaimBatches            = "claim_batches"
 	ClaimLines              = "claim_lines"
 	ClaimResponses          = "claim_responses"
+	Clients                 = "clients"
 	Consents                = "consents"
 	DeviceAssignments       = "device_assignments"
 	DeviceOrders            = "device_orders"
@@ -70,7 +71,7 @@ const (
 )
 
 // UUIDs are the collections whose record ids are UUIDs; new ones are made as version 7, so that id order is time order.
-var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents, Payments, ClaimBatches, ClaimLines, ClaimResponses}
+var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents, Payments, ClaimBatches, ClaimLines, ClaimResponses, Clients}
 
 // Numbered are the collections whose contract ids are integers. The record id is the number, zero-padded.
 var Numbered = []string{

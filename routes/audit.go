@@ -25,6 +25,7 @@ type auditView struct {
 	ActorID       *string                 `json:"actor_id"`
 	ActorEmail    *string                 `json:"actor_email"`
 	ActorRole     *string                 `json:"actor_role"`
+	ActorName     *string                 `json:"actor_name"` // of a client
 	ResourceType  *string                 `json:"resource_type"`
 	ResourceID    *string                 `json:"resource_id"`
 	PatientID     *string                 `json:"patient_id"`
@@ -41,7 +42,7 @@ type auditView struct {
 func viewAudit(e audit.Stored) auditView {
 	return auditView{
 		ID: e.Number(), RecordedAt: input.FormatInstant(collections.ParseInstant(e.RecordedAt)), Event: e.Event, Action: e.Action, Outcome: e.Outcome,
-		ActorType: e.ActorType, ActorID: orNull(e.ActorID), ActorEmail: orNull(e.ActorEmail), ActorRole: orNull(e.ActorRole),
+		ActorType: e.ActorType, ActorID: orNull(e.ActorID), ActorEmail: orNull(e.ActorEmail), ActorRole: orNull(e.ActorRole), ActorName: orNull(e.ActorName),
 		ResourceType: orNull(e.ResourceType), ResourceID: orNull(e.ResourceID), PatientID: orNull(e.Patient), SourceIP: orNull(e.SourceIP),
 		Client: orNull(e.Client), RequestID: orNull(e.RequestID), Reason: orNull(e.Reason), ChangedFields: e.Fields(), PrevHash: e.PrevHash, Hash: e.Hash,
 	}
@@ -80,14 +81,14 @@ func (a *api) listAudit(c *web.Call) error {
 func (a *api) exportAudit(c *web.Call, filter audit.Filter) error {
 	w := c.StartCSV("audit-" + c.Now.In(a.Zone).Format("2006-01-02") + ".csv")
 	err := web.WriteSafe(w, "id", "recorded_at", "event", "action", "outcome", "actor_type", "actor_id", "actor_email", "actor_role", "resource_type",
-		"resource_id", "patient_id", "source_ip", "client", "request_id", "reason", "changed_fields", "prev_hash", "hash")
+		"resource_id", "patient_id", "source_ip", "client", "request_id", "reason", "changed_fields", "prev_hash", "hash", "actor_name")
 	if err != nil {
 		return err
 	}
 	err = audit.Each(c.App, filter, func(e audit.Stored) error {
 		return web.WriteSafe(w, strconv.FormatInt(e.Number(), 10), input.FormatInstant(collections.ParseInstant(e.RecordedAt)), e.Event, e.Action, e.Outcome,
 			e.ActorType, e.ActorID, e.ActorEmail, e.ActorRole, e.ResourceType, e.ResourceID, e.Patient, e.SourceIP, e.Client, e.RequestID, e.Reason,
-			strings.Join(e.Fields(), ";"), e.PrevHash, e.Hash)
+			strings.Join(e.Fields(), ";"), e.PrevHash, e.Hash, e.ActorName)
 	})
 	w.Flush()
 	return cmp.Or(err, w.Error())
@@ -151,6 +152,7 @@ type accessView struct {
 	ActorID      *string `json:"actor_id"`
 	ActorEmail   *string `json:"actor_email"`
 	ActorRole    *string `json:"actor_role"`
+	ActorName    *string `json:"actor_name"`
 	ResourceType *string `json:"resource_type"`
 	ResourceID   *string `json:"resource_id"`
 	SourceIP     *string `json:"source_ip"`
@@ -175,7 +177,7 @@ func (a *api) readAccessLog(c *web.Call, patient *collections.Patient) error {
 	return web.List(c, p, len(entries), web.Views(page, func(e audit.Stored) accessView {
 		v := viewAudit(e)
 		return accessView{
-			v.ID, v.RecordedAt, v.Event, v.Action, v.Outcome, v.ActorType, v.ActorID, v.ActorEmail, v.ActorRole,
+			v.ID, v.RecordedAt, v.Event, v.Action, v.Outcome, v.ActorType, v.ActorID, v.ActorEmail, v.ActorRole, v.ActorName,
 			v.ResourceType, v.ResourceID, v.SourceIP, v.Reason,
 		}
 	}), 0)

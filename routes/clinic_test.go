@@ -21,6 +21,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/billing/reports"
+	"github.com/vigilhealth/vigil/internal/clients"
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fhir"
@@ -41,6 +42,7 @@ type clinic struct {
 	now     time.Time
 	people  map[access.Role]*collections.User
 	auth    *auth.Engine
+	clients *clients.Engine
 }
 
 func newClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
@@ -53,10 +55,13 @@ func newClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 		SignInURL: "https://vigil.example.org",
 	})
 	c.auth = authority
+	c.clients = clients.New(vigiltest.Sealer(), clients.Options{
+		TokenURL: "https://vigil.example.org/api/v1/oauth/token/", Outbound: clients.NewOutbound([]string{"127.0.0.1"}),
+	})
 	money := billing.New(billing.Settings{Zone: newYork, MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour, LiveContactFrom: "2026-01-01"})
 	hooks.Bind(c.app, hooks.Engines{
 		Directory: directory, Zone: newYork, Clock: func() time.Time { return c.now },
-		Forget: authority.Forget, Wake: func() {}, WakeMailer: func() {}, Auth: authority, Billing: money,
+		Forget: authority.Forget, ForgetClient: c.clients.Forget, Wake: func() {}, WakeMailer: func() {}, Auth: authority, Billing: money,
 	})
 	if err := directory.Build(c.app); err != nil {
 		t.Fatal(err)
@@ -67,11 +72,11 @@ func newClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	engines := routes.Engines{
 		Options: web.Options{
 			PublicURL: "https://vigil.example.org", Zone: newYork, Log: slog.New(slog.DiscardHandler), Clock: func() time.Time { return c.now },
-			AccessTokens: authority, Limits: limits.New(nil),
+			AccessTokens: clients.Bearers{People: authority, Clients: c.clients}, Limits: limits.New(nil),
 		},
 		EMR:     routes.EMR{Client: noEMR(t)},
 		Devices: devices.NewEngine(devices.Rules{PracticeZone: newYork, ManagedMode: true, DeliveryWorkingDays: 5, MissedDaysBeforeEscalation: 3}),
-		Auth:    authority, Directory: directory,
+		Auth:    authority, Clients: c.clients, Directory: directory,
 		Billing: money, Reports: reports.New(money, 15*time.Minute),
 		Dashboard:   dashboard.NewBoard(dashboard.Options{Zone: newYork, CursorKey: []byte("a key for tests")}),
 		FHIRSystems: fhir.Systems{MRN: "https://vigil.example.org/fhir/identifier/mrn", EMRID: "https://vigil.example.org/fhir/identifier/emr"},

@@ -43,7 +43,9 @@ func TestContract(t *testing.T) {
 			t.Errorf("%s needs no token: say security: []", name)
 		case row.Gateway && (operation.Security == nil || !slices.ContainsFunc(*operation.Security, requires("gatewaySignature")) && !slices.ContainsFunc(*operation.Security, requires("webhookKey"))):
 			t.Errorf("%s is signed by the gateway: say so in security", name)
-		case !row.Public && !row.Gateway && operation.Security != nil:
+		case row.Scope != "" && !opens(operation.Security, string(row.Scope)):
+			t.Errorf("%s is opened to clients by %s: say so in security, beside the bearer", name, row.Scope)
+		case !row.Public && !row.Gateway && row.Scope == "" && operation.Security != nil:
 			t.Errorf("%s needs a token: leave security out", name)
 		}
 		checkErrors(t, name, row, operation)
@@ -55,6 +57,11 @@ func TestContract(t *testing.T) {
 			}
 		}
 	}
+}
+
+// opens reports whether a person's token does, or a client's with the scope, and nothing else.
+func opens(security *openapi3.SecurityRequirements, scope string) bool {
+	return security != nil && len(*security) == 2 && requires("bearer")((*security)[0]) && slices.Equal((*security)[1]["client"], []string{scope})
 }
 
 func requires(scheme string) func(openapi3.SecurityRequirement) bool {

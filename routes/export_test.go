@@ -12,13 +12,14 @@ type Row struct {
 	Method, Path    string
 	Public, Gateway bool
 	Action          access.Action
+	Scope           access.ClientScope
 }
 
 func Rows() []Row {
 	var rows []Row
 	a := new(api)
 	for _, r := range append(a.bind(web.BasePath, table), a.bind("", rootTable)...) {
-		rows = append(rows, Row{r.Method, r.Path, r.Who == access.Anyone, r.Who == access.SignedByGateway, r.Who})
+		rows = append(rows, Row{r.Method, r.Path, r.Who == access.Anyone, r.Who == access.SignedByGateway, r.Who, r.Scope})
 	}
 	return rows
 }

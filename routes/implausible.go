@@ -37,8 +37,12 @@ func (a *api) reportImplausible(c *web.Call, kind *vitals.Definition, body vital
 	if a.reach(c, patientID) != nil {
 		return refusal
 	}
+	way := string(source)
+	if c.Caller.Client != nil {
+		way = intake.SourceClient
+	}
 	err := a.Intake.Report(c.App, intake.Report{
-		PatientID: patientID, Source: string(source), Reading: reading, Outside: outside, Refusal: refused.Fields,
+		PatientID: patientID, Source: way, Reading: reading, Outside: outside, Refusal: refused.Fields,
 	}, c.Actor(), c.Now)
 	if err != nil { // the caller has to try again: nobody was told
 		return fault.New(fault.Unavailable, "service_unavailable", "The reading could not be stored.").Because(err)

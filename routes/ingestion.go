@@ -26,7 +26,7 @@ import (
 func ingestionRows() (rows []route) {
 	for _, kind := range vitals.Definitions {
 		rows = append(rows, route{
-			http.MethodPost, "/ingestion/" + kind.Kind.Path() + "/", access.IngestReadings, limits.User,
+			http.MethodPost, "/ingestion/" + kind.Kind.Path() + "/", access.IngestReadings.Or(access.ScopeIngest), limits.User,
 			func(a *api, c *web.Call) error { return a.ingest(c, kind) },
 		})
 	}
@@ -337,7 +337,7 @@ func showValues(v *observationView, r vitals.Reading) {
 	}
 }
 
-// showAlerts shows the most severe alert. Alerts are a clinical work list: the portal does not see them, billing sees that there are some.
+// showAlerts shows the most severe alert. Alerts are a clinical work list: the portal does not see them, billing and clients see that there are some.
 func showAlerts(v *observationView, raisedAlerts []raised, reader access.Role) {
 	if reader == access.Patient {
 		return
@@ -347,7 +347,7 @@ func showAlerts(v *observationView, raisedAlerts []raised, reader access.Role) {
 	for _, alert := range raisedAlerts {
 		ids = append(ids, alert.ID)
 		worse := details == nil || asks && !alert.Asks || (alert.Level == string(alerts.Critical) && details.Level != alert.Level)
-		if worse && reader != access.DataMonitor {
+		if worse && reader != access.DataMonitor && reader != access.Client {
 			details, asks = &alertDetails{Level: alert.Level, Message: alert.Message}, alert.Asks
 		}
 	}

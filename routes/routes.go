@@ -18,6 +18,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/billing/reports"
+	"github.com/vigilhealth/vigil/internal/clients"
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fhir"
@@ -49,7 +50,7 @@ func withBody[B any](handle func(*api, *web.Call, B) error) handler {
 type route struct {
 	method string
 	path   string
-	who    access.Action // the permission asked for, or one of the two that ask for no access token
+	who    access.Permission // what is asked of people, and of clients; or one of the two actions that ask for no access token
 	limit  limits.Class
 	handle handler
 }
@@ -98,12 +99,12 @@ var table = slices.Concat([]route{
 	{http.MethodPost, "/users/{id}/logout/", access.ManageUsers, limits.User, numbered((*api).signOutUser)},
 
 	// patients.go
-	{http.MethodGet, "/patients/", access.ReadPatients, limits.User, (*api).listPatients},
-	{http.MethodPost, "/patients/", access.CreatePatients, limits.User, (*api).createPatient},
-	{http.MethodGet, "/patients/{id}/", access.ReadPatients, limits.User, (*api).readPatient},
-	{http.MethodPut, "/patients/{id}/", access.UpdatePatients, limits.User, ofPatient((*api).replacePatient)},
+	{http.MethodGet, "/patients/", access.ReadPatients.Or(access.ScopePatientsRead), limits.User, (*api).listPatients},
+	{http.MethodPost, "/patients/", access.CreatePatients.Or(access.ScopePatientsWrite), limits.User, (*api).createPatient},
+	{http.MethodGet, "/patients/{id}/", access.ReadPatients.Or(access.ScopePatientsRead), limits.User, (*api).readPatient},
+	{http.MethodPut, "/patients/{id}/", access.UpdatePatients.Or(access.ScopePatientsWrite), limits.User, ofPatient((*api).replacePatient)},
 	{http.MethodDelete, "/patients/{id}/", access.DeletePatients, limits.User, ofPatient((*api).deletePatient)},
-	{http.MethodGet, "/patients/archived/", access.ReadArchivedPatients, limits.User, (*api).listArchivedPatients},
+	{http.MethodGet, "/patients/archived/", access.ReadArchivedPatients.Or(access.ScopePatientsRead), limits.User, (*api).listArchivedPatients},
 	{http.MethodPost, "/patients/{id}/archive/", access.ArchivePatients, limits.User, ofPatient((*api).archivePatient)},
 	{http.MethodPost, "/patients/{id}/unarchive/", access.ArchivePatients, limits.User, ofPatient((*api).unarchivePatient)},
 	{http.MethodPost, "/patients/{id}/restore/", access.RestorePatients, limits.User, ofAnyPatient((*api).restorePatient)},
@@ -138,22 +139,22 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/threshold-changes/", access.ReadThresholdChanges, limits.User, (*api).listThresholdChanges},
 
 	// vital_summary.go
-	{http.MethodGet, "/patients/{id}/vitals/summary/", access.ReadObservations, limits.User, ofPatient((*api).readVitalSummary)},
+	{http.MethodGet, "/patients/{id}/vitals/summary/", access.ReadObservations.Or(access.ScopeObservationsRead), limits.User, ofPatient((*api).readVitalSummary)},
 
 	// patients.go: care team and consents
-	{http.MethodGet, "/patients/{id}/care-team/", access.ReadCareTeam, limits.User, ofPatient((*api).readCareTeam)},
+	{http.MethodGet, "/patients/{id}/care-team/", access.ReadCareTeam.Or(access.ScopePatientsRead), limits.User, ofPatient((*api).readCareTeam)},
 	{http.MethodPut, "/patients/{id}/care-team/", access.UpdateCareTeam, limits.User, ofPatient((*api).updateCareTeam)},
-	{http.MethodGet, "/patients/{id}/consents/", access.ReadConsents, limits.User, ofPatient((*api).listConsents)},
+	{http.MethodGet, "/patients/{id}/consents/", access.ReadConsents.Or(access.ScopePatientsRead), limits.User, ofPatient((*api).listConsents)},
 	{http.MethodPost, "/patients/{id}/consents/", access.ManageConsents, limits.User, ofPatient((*api).grantConsent)},
 	{http.MethodPost, "/patients/{id}/consents/{consent_id}/revoke/", access.ManageConsents, limits.User, ofPatient((*api).revokeConsent)},
 
 	// orders.go
-	{http.MethodGet, "/patients/{id}/orders/", access.ReadOrders, limits.User, ofPatient((*api).listOrders)},
+	{http.MethodGet, "/patients/{id}/orders/", access.ReadOrders.Or(access.ScopePatientsRead), limits.User, ofPatient((*api).listOrders)},
 	{http.MethodPost, "/patients/{id}/orders/", access.RecordOrders, limits.User, ofPatient((*api).recordOrder)},
 
 	// ingestion.go; a row for each kind of reading is at the end
-	{http.MethodGet, "/ingestion/observations/", access.ReadObservations, limits.User, (*api).listObservations},
-	{http.MethodGet, "/ingestion/observations/{id}/", access.ReadObservations, limits.User, of((*api).observation, (*api).readObservation)},
+	{http.MethodGet, "/ingestion/observations/", access.ReadObservations.Or(access.ScopeObservationsRead), limits.User, (*api).listObservations},
+	{http.MethodGet, "/ingestion/observations/{id}/", access.ReadObservations.Or(access.ScopeObservationsRead), limits.User, of((*api).observation, (*api).readObservation)},
 
 	// ingestion.go, gateway.go
 	{http.MethodPost, "/ingestion/observations/{id}/entered-in-error/", access.CorrectObservations, limits.User, of((*api).observation, (*api).withdraw)},
@@ -182,17 +183,17 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/triage/patients/", access.ReadTriage, limits.User, (*api).listTriage},
 	{http.MethodGet, "/triage/patients/stats/", access.ReadTriage, limits.User, (*api).readTriageStats},
 	{http.MethodPost, "/triage/patients/{id}/review/", access.ReviewTriage, limits.User, ofPatient((*api).reviewPatient)},
-	{http.MethodGet, "/alerts/", access.ReadAlerts, limits.User, (*api).listAlerts},
-	{http.MethodGet, "/alerts/{id}/", access.ReadAlerts, limits.User, of((*api).alert, (*api).readAlert)},
+	{http.MethodGet, "/alerts/", access.ReadAlerts.Or(access.ScopeAlertsRead), limits.User, (*api).listAlerts},
+	{http.MethodGet, "/alerts/{id}/", access.ReadAlerts.Or(access.ScopeAlertsRead), limits.User, of((*api).alert, (*api).readAlert)},
 	{http.MethodPost, "/alerts/{id}/acknowledge/", access.AcknowledgeAlerts, limits.User, of((*api).alert, (*api).acknowledgeAlert)},
 	{http.MethodPost, "/alerts/{id}/resolve/", access.ResolveAlerts, limits.User, actOnAlert(alerts.Resolve)},
 	{http.MethodPost, "/alerts/{id}/notes/", access.AnnotateAlerts, limits.User, actOnAlert(alerts.Annotate)},
 	{http.MethodPost, "/alerts/{id}/escalate/", access.AnnotateAlerts, limits.User, of((*api).alert, (*api).escalateAlert)},
 
 	// escalations.go
-	{http.MethodGet, "/escalations/", access.ReadEscalations, limits.User, (*api).listEscalations},
+	{http.MethodGet, "/escalations/", access.ReadEscalations.Or(access.ScopeAlertsRead), limits.User, (*api).listEscalations},
 	{http.MethodPost, "/escalations/", access.CreateEscalations, limits.User, (*api).createEscalation},
-	{http.MethodGet, "/escalations/{id}/", access.ReadEscalations, limits.User, of((*api).escalation, (*api).readEscalation)},
+	{http.MethodGet, "/escalations/{id}/", access.ReadEscalations.Or(access.ScopeAlertsRead), limits.User, of((*api).escalation, (*api).readEscalation)},
 	{http.MethodPatch, "/escalations/{id}/", access.UpdateEscalations, limits.User, of((*api).escalation, (*api).updateEscalation)},
 
 	// on_call.go
@@ -201,14 +202,14 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/on-call/now/", access.ReadOnCall, limits.User, (*api).readOnCallNow},
 
 	// alerts.go, vital_config.go
-	{http.MethodGet, "/patients/{id}/snoozes/", access.ReadAlerts, limits.User, ofPatient((*api).listSnoozes)},
+	{http.MethodGet, "/patients/{id}/snoozes/", access.ReadAlerts.Or(access.ScopeAlertsRead), limits.User, ofPatient((*api).listSnoozes)},
 	{http.MethodPost, "/patients/{id}/snoozes/", access.SnoozeAlerts, limits.User, ofPatient((*api).startSnooze)},
 	{http.MethodPost, "/patients/{id}/snoozes/{snooze_id}/end/", access.SnoozeAlerts, limits.User, ofPatient((*api).endSnooze)},
 	{http.MethodPost, "/triage/simulate-thresholds/", access.SimulateThresholds, limits.User, (*api).simulateThresholds},
 
 	// fhir.go, transmissions.go
-	{http.MethodGet, "/fhir/patients/{id}/", access.ReadFHIRPatients, limits.User, ofPatient((*api).readFHIRPatient)},
-	{http.MethodGet, "/fhir/observations/{id}/", access.ReadObservations, limits.User, of((*api).observation, (*api).readFHIRObservation)},
+	{http.MethodGet, "/fhir/patients/{id}/", access.ReadFHIRPatients.Or(access.ScopePatientsRead), limits.User, ofPatient((*api).readFHIRPatient)},
+	{http.MethodGet, "/fhir/observations/{id}/", access.ReadObservations.Or(access.ScopeObservationsRead), limits.User, of((*api).observation, (*api).readFHIRObservation)},
 	{http.MethodPost, "/fhir/observations/{id}/transform/", access.TransmitObservations, limits.User, of((*api).observation, (*api).transformObservation)},
 	{http.MethodPost, "/fhir/observations/{id}/transmit/", access.TransmitObservations, limits.User, of((*api).observation, (*api).transmitObservation)},
 	{http.MethodGet, "/fhir/status/", access.ReadTransmissions, limits.User, (*api).fhirStatus},
@@ -242,17 +243,17 @@ var table = slices.Concat([]route{
 	{http.MethodDelete, "/time-entries/{id}/", access.ChangeTimeEntries, limits.User, of((*api).number, (*api).deleteTime)},
 
 	// billing.go, billing_evidence.go
-	{http.MethodGet, "/billing/entries/", access.ReadBilling, limits.User, (*api).listEntries},
-	{http.MethodGet, "/billing/entries/{id}/", access.ReadBilling, limits.User, of((*api).entry, (*api).readEntry)},
-	{http.MethodGet, "/billing/entries/{id}/evidence/", access.ReadBilling, limits.User, of((*api).entry, (*api).readEvidence)},
-	{http.MethodGet, "/billing/entries/{id}/preflight/", access.ReadBilling, limits.User, of((*api).entry, (*api).preflightEntry)},
-	{http.MethodGet, "/billing/preflight/", access.ReadBillingReports, limits.User, (*api).listPreflight},
+	{http.MethodGet, "/billing/entries/", access.ReadBilling.Or(access.ScopeBillingRead), limits.User, (*api).listEntries},
+	{http.MethodGet, "/billing/entries/{id}/", access.ReadBilling.Or(access.ScopeBillingRead), limits.User, of((*api).entry, (*api).readEntry)},
+	{http.MethodGet, "/billing/entries/{id}/evidence/", access.ReadBilling.Or(access.ScopeBillingRead), limits.User, of((*api).entry, (*api).readEvidence)},
+	{http.MethodGet, "/billing/entries/{id}/preflight/", access.ReadBilling.Or(access.ScopeBillingRead), limits.User, of((*api).entry, (*api).preflightEntry)},
+	{http.MethodGet, "/billing/preflight/", access.ReadBillingReports.Or(access.ScopeBillingRead), limits.User, (*api).listPreflight},
 	{http.MethodGet, "/billing/self-audit/", access.ReadBillingReports, limits.User, (*api).auditSelf},
 	{http.MethodPost, "/billing/entries/manual-create/", access.CreateBilling, limits.User, (*api).createEntry},
 	{http.MethodPost, "/billing/run/", access.ManageBilling, limits.User, (*api).runBilling},
-	{http.MethodGet, "/billing/eligibility/{id}/", access.ReadEligibility, limits.User, ofPatient((*api).readEligibility)},
-	{http.MethodGet, "/billing/explain/{id}/", access.ReadEligibility, limits.User, ofPatient((*api).explainBilling)},
-	{http.MethodGet, "/billing/near-billable/", access.ReadEligibility, limits.User, (*api).listNearBillable},
+	{http.MethodGet, "/billing/eligibility/{id}/", access.ReadEligibility.Or(access.ScopeBillingRead), limits.User, ofPatient((*api).readEligibility)},
+	{http.MethodGet, "/billing/explain/{id}/", access.ReadEligibility.Or(access.ScopeBillingRead), limits.User, ofPatient((*api).explainBilling)},
+	{http.MethodGet, "/billing/near-billable/", access.ReadEligibility.Or(access.ScopeBillingRead), limits.User, (*api).listNearBillable},
 
 	// claims.go
 	{http.MethodPost, "/billing/entries/{id}/review/", access.ManageBilling, limits.User, move((*api).readReview)},
@@ -270,26 +271,26 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/billing/claims-exports/", access.ReadBillingReports, limits.User, (*api).exportClaims},
 
 	// claim_batches.go
-	{http.MethodGet, "/billing/claim-batches/", access.ReadBillingReports, limits.User, (*api).listBatches},
+	{http.MethodGet, "/billing/claim-batches/", access.ReadBillingReports.Or(access.ScopeBillingRead), limits.User, (*api).listBatches},
 	{http.MethodPost, "/billing/claim-batches/", access.ManageBilling, limits.User, (*api).createBatch},
-	{http.MethodGet, "/billing/claim-batches/{id}/", access.ReadBillingReports, limits.User, (*api).readBatch},
+	{http.MethodGet, "/billing/claim-batches/{id}/", access.ReadBillingReports.Or(access.ScopeBillingRead), limits.User, (*api).readBatch},
 	{http.MethodGet, "/billing/claim-batches/{id}/file/", access.ManageBilling, limits.User, (*api).readBatchFile},
-	{http.MethodGet, "/billing/claim-responses/", access.ReadBillingReports, limits.User, (*api).listResponses},
+	{http.MethodGet, "/billing/claim-responses/", access.ReadBillingReports.Or(access.ScopeBillingRead), limits.User, (*api).listResponses},
 	{http.MethodPost, "/billing/claim-responses/", access.ManageBilling, limits.User, (*api).takeResponse},
-	{http.MethodGet, "/billing/claim-responses/{id}/", access.ReadBillingReports, limits.User, (*api).readResponse},
+	{http.MethodGet, "/billing/claim-responses/{id}/", access.ReadBillingReports.Or(access.ScopeBillingRead), limits.User, (*api).readResponse},
 
 	// fee_schedule.go
-	{http.MethodGet, "/billing/fee-schedule/", access.ReadPayerRates, limits.User, (*api).listFees},
+	{http.MethodGet, "/billing/fee-schedule/", access.ReadPayerRates.Or(access.ScopeBillingRead), limits.User, (*api).listFees},
 	{http.MethodPost, "/billing/fee-schedule/import/", access.ManagePayers, limits.User, (*api).importFees},
 
 	// payers.go
-	{http.MethodGet, "/billing/payers/", access.ReadPayers, limits.User, (*api).listPayers},
+	{http.MethodGet, "/billing/payers/", access.ReadPayers.Or(access.ScopeBillingRead), limits.User, (*api).listPayers},
 	{http.MethodPost, "/billing/payers/", access.ManagePayers, limits.User, (*api).createPayer},
 	{http.MethodPatch, "/billing/payers/{id}/", access.ManagePayers, limits.User, (*api).changePayer},
-	{http.MethodGet, "/billing/payer-rates/", access.ReadPayerRates, limits.User, (*api).listPayerRates},
+	{http.MethodGet, "/billing/payer-rates/", access.ReadPayerRates.Or(access.ScopeBillingRead), limits.User, (*api).listPayerRates},
 	{http.MethodPost, "/billing/payer-rates/", access.ManagePayers, limits.User, (*api).createPayerRate},
-	{http.MethodGet, "/billing/icd10-codes/", access.ReadCodes, limits.User, (*api).listICD10},
-	{http.MethodGet, "/billing/cpt-codes/", access.ReadCodes, limits.User, (*api).listCPT},
+	{http.MethodGet, "/billing/icd10-codes/", access.ReadCodes.Or(access.ScopeBillingRead), limits.User, (*api).listICD10},
+	{http.MethodGet, "/billing/cpt-codes/", access.ReadCodes.Or(access.ScopeBillingRead), limits.User, (*api).listCPT},
 
 	// billing_reports.go
 	{http.MethodGet, "/reports/billing/stats/", access.ReadBillingReports, limits.User, (*api).readBillingStats},
@@ -323,7 +324,7 @@ var table = slices.Concat([]route{
 
 	// schema.go
 	{http.MethodGet, "/schema/", access.Anyone, limits.User, (*api).schema},
-}, ingestionRows(), vendorRows())
+}, ingestionRows(), vendorRows(), clientRows())
 
 // rootTable holds what answers outside web.BasePath; its paths are whole.
 var rootTable = []route{
@@ -342,6 +343,7 @@ type Engines struct {
 	DefaultsChanged func()
 
 	Auth          *auth.Engine
+	Clients       *clients.Engine
 	Push          *notifications.Push
 	Directory     *patients.Directory
 	Readings      *observations.Engine
@@ -387,8 +389,9 @@ func Register(e *core.ServeEvent, engines Engines) error {
 func (a *api) bind(prefix string, table []route) []web.Route {
 	bound := make([]web.Route, len(table))
 	for i, row := range table {
+		action, scope := row.who.Asked()
 		bound[i] = web.Route{
-			Method: row.method, Path: prefix + row.path, Who: row.who, Limit: row.limit,
+			Method: row.method, Path: prefix + row.path, Who: action, Scope: scope, Limit: row.limit,
 			Handle: func(c *web.Call) error { return row.handle(a, c) },
 		}
 	}

@@ -29,6 +29,7 @@ const (
 	RegisterUsers Action = "register users"
 	ReadUsers     Action = "read users"
 	ManageUsers   Action = "manage users"
+	ManageClients Action = "manage clients" // and see them
 
 	ReadPatients            Action = "read patients"
 	CreatePatients          Action = "create patients"
@@ -152,6 +153,7 @@ var policy = map[Action]row{
 	RegisterUsers: only(Admin),
 	ReadUsers:     only(Admin, ClinicalManager),
 	ManageUsers:   only(Admin),
+	ManageClients: only(Admin),
 
 	ReadPatients:            staff(All, Own),
 	CreatePatients:          staff(None, None),

@@ -215,6 +215,7 @@ func (e Entry) row(id string, now time.Time) (collections.AuditRow, error) {
 		ActorID:      clip(e.Actor.ID, 64),
 		ActorEmail:   clip(e.Actor.Email, 254),
 		ActorRole:    clip(e.Actor.Role, 30),
+		ActorName:    clip(e.Actor.Name, 100),
 		ResourceType: clip(e.ResourceType, 50),
 		ResourceID:   clip(e.ResourceID, 128),
 		Patient:      clip(e.PatientID, 36),
@@ -249,6 +250,7 @@ var firstPrevious = strings.Repeat("0", 64)
 type member struct {
 	name, text string
 	number     bool // text is a number, written bare
+	late       bool // rows did not always have it: it is left out where it is empty, so that older rows keep their hashes
 }
 
 // chainHash is a hash, in lower-case hex, over the previous hash and the object in canonical form: keys sorted, no spaces, strings escaped no
@@ -258,6 +260,9 @@ func chainHash(with hash.Hash, previous string, members []member) string {
 	buffer := make([]byte, 0, 1024)
 	buffer = append(buffer, previous...)
 	for i, m := range members {
+		if m.late && m.text == "" {
+			continue
+		}
 		separator := byte(',')
 		if i == 0 {
 			separator = '{'
@@ -292,6 +297,7 @@ func rowHash(with hash.Hash, previous string, r collections.AuditRow) string {
 		{name: "action", text: r.Action},
 		{name: "actor_email", text: r.ActorEmail},
 		{name: "actor_id", text: r.ActorID},
+		{name: "actor_name", text: r.ActorName, late: true},
 		{name: "actor_role", text: r.ActorRole},
 		{name: "actor_type", text: r.ActorType},
 		{name: "changes", text: r.Changes},

@@ -37,6 +37,13 @@ const (
 	UserDeactivate Event = "user.deactivate"
 	UserActivate   Event = "user.activate"
 
+	ClientCreate       Event = "client.create"
+	ClientUpdate       Event = "client.update"
+	ClientDelete       Event = "client.delete"
+	ClientSecretRotate Event = "client.secret_rotate"
+	ClientToken        Event = "client.token"         // it signed in
+	ClientTokenRefused Event = "client.token_refused" // somebody tried to sign in as a client
+
 	PatientCreate    Event = "patient.create"
 	PatientRead      Event = "patient.read"
 	PatientUpdate    Event = "patient.update"
@@ -162,7 +169,7 @@ var actions = map[string]Action{
 	"archive": Update, "unarchive": Update, "restore": Update, "entered_in_error": Update, "confirm": Update,
 	"acknowledge": Update, "resolve": Update, "auto_resolve": Update, "reopen": Update, "note": Update, "escalate": Update,
 	"review": Update, "revoke": Update, "submit": Update, "pay": Update, "deny": Update, "appeal": Update,
-	"resubmit": Update, "end": Update, "void": Update, "return": Update, "assign": Update, "unassign": Update, "replace": Update, "set_up": Update, "released": Update,
+	"resubmit": Update, "end": Update, "void": Update, "return": Update, "assign": Update, "unassign": Update, "replace": Update, "set_up": Update, "released": Update, "secret_rotate": Update,
 	"discarded": Update, "placed": Update,
 }
 
@@ -195,6 +202,7 @@ const (
 	BySuperuser ActorType = "superuser"
 	BySystem    ActorType = "system"
 	ByGateway   ActorType = "gateway"
+	ByClient    ActorType = "client"
 	ByAnonymous ActorType = "anonymous"
 )
 
@@ -209,6 +217,7 @@ type Origin struct {
 type Actor struct {
 	Type            ActorType
 	ID, Email, Role string
+	Name            string // of a client; people are known by their address
 	From            Origin
 }
 
@@ -227,6 +236,11 @@ func System() Actor { return Actor{Type: BySystem} }
 
 // Gateway is the device gateway.
 func Gateway(from Origin) Actor { return Actor{Type: ByGateway, From: from} }
+
+// Client is a machine with credentials of its own, by the name that it had then.
+func Client(id, name string, from Origin) Actor {
+	return Actor{Type: ByClient, ID: id, Name: name, From: from}
+}
 
 // Anonymous is somebody who has not signed in.
 func Anonymous(from Origin) Actor { return Actor{Type: ByAnonymous, From: from} }

@@ -139,6 +139,8 @@ func (s Stored) requestor() agent {
 		who.Type = concept{Text: s.ActorType}
 	}
 	switch {
+	case s.ActorName != "":
+		who.Who, who.Name = &reference{Identifier: &identifier{s.ActorID}, Display: s.ActorType + " " + s.ActorID}, s.ActorName
 	case s.ActorEmail != "":
 		who.Who = &reference{Identifier: &identifier{s.ActorEmail}, Display: s.ActorType + " " + s.ActorID}
 	default:

@@ -14,6 +14,7 @@ const (
 	ResourceClaim             = "Claim"
 	ResourceClaimBatch        = "ClaimBatch"
 	ResourceClaimResponse     = "ClaimResponse"
+	ResourceClient            = "Client"
 	ResourceCollection        = "Collection"
 	ResourceConsent           = "Consent"
 	ResourceDevice            = "Device"

@@ -67,6 +67,9 @@ func New(sealer *phi.Sealer, options Options) *Engine {
 
 // Actor is the caller as the audit log names them.
 func (c Caller) Actor(from audit.Origin) audit.Actor {
+	if c.Client != nil {
+		return audit.Client(c.Client.ID, c.Client.Name, from)
+	}
 	return audit.User(c.ID, c.Email, string(c.Role), from)
 }
 
@@ -130,4 +133,6 @@ type Caller struct {
 	Family    string      // the sign-in the access token came from; "" when it names none
 	// TwoFactor reports whether signing in takes a second factor; NeedsTwoFactor, that the role must have one and the caller has not.
 	TwoFactor, NeedsTwoFactor bool
+	// Client is the machine that makes the request; nil for a person.
+	Client *Client
 }

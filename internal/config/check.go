@@ -39,6 +39,9 @@ func (l *loader) check(s *Settings) {
 	if s.Production() && len(s.WebPush.DevAllowedHosts) > 0 {
 		l.report(Prefix+"WEB_PUSH_DEV_ALLOWED_HOSTS", "must be empty in production")
 	}
+	if s.Production() && len(s.Outbound.DevAllowedHosts) > 0 {
+		l.report(Prefix+"OUTBOUND_DEV_ALLOWED_HOSTS", "must be empty in production")
+	}
 }
 
 // checkTags applies oneof, min and max, and is, which also brings a value to its usual form.

@@ -72,6 +72,7 @@ func TestProblems(t *testing.T) {
 		{"push host port", []string{"WEB_PUSH_ALLOWED_HOSTS=push.example:8443"}, []string{"VIGIL_WEB_PUSH_ALLOWED_HOSTS: must be"}},
 		{"dev host port", []string{"WEB_PUSH_DEV_ALLOWED_HOSTS=localhost:99999"}, []string{"VIGIL_WEB_PUSH_DEV_ALLOWED_HOSTS: must be a list of host[:port]"}},
 		{"dev hosts in production", []string{"ENVIRONMENT=production", "WEB_PUSH_DEV_ALLOWED_HOSTS=localhost"}, []string{"VIGIL_WEB_PUSH_DEV_ALLOWED_HOSTS: must be empty in production"}},
+		{"dev hosts of keys in production", []string{"ENVIRONMENT=production", "OUTBOUND_DEV_ALLOWED_HOSTS=localhost:9000"}, []string{"VIGIL_OUTBOUND_DEV_ALLOWED_HOSTS: must be empty in production"}},
 		{"sender", []string{"SMTP_HOST=mail"}, []string{"VIGIL_SMTP_FROM: is required with VIGIL_SMTP_HOST"}},
 		{"sender form", []string{"SMTP_FROM=nobody"}, []string{"VIGIL_SMTP_FROM: must be a mail address"}},
 		{"mail host", []string{"SMTP_HOST=smtp://mail", "SMTP_FROM=a@b.example"}, []string{"VIGIL_SMTP_HOST: must be a host name"}},

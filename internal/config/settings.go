@@ -46,6 +46,7 @@ type Settings struct {
 	VAPID      VAPID `envPrefix:"VAPID_"`
 	VAPIDDev   VAPID `envPrefix:"VAPID_DEV_"`
 	WebPush    WebPush
+	Outbound   Outbound
 	SMTP       SMTP
 	RateLimits RateLimits
 	TLS        TLS
@@ -148,6 +149,11 @@ type WebPush struct {
 	DevAllowedHosts []string `env:"WEB_PUSH_DEV_ALLOWED_HOSTS" is:"hostport" doc:"host[:port] list for web_push_dev, plain http and loopback allowed; never in production"`
 }
 
+// Outbound is where requests go whose address somebody else chose.
+type Outbound struct {
+	DevAllowedHosts []string `env:"OUTBOUND_DEV_ALLOWED_HOSTS" is:"hostport" doc:"host[:port] list for a client's jwks_url, plain http and loopback allowed; never in production"`
+}
+
 // SMTP is outgoing mail.
 type SMTP struct {
 	Host     string `env:"SMTP_HOST" is:"host" doc:"mail server; empty = no mail"`
@@ -161,6 +167,7 @@ type SMTP struct {
 // RateLimits are the request limits. Source: docs/decisions/limits.md, "Which limit applies".
 type RateLimits struct {
 	User     RateLimit `env:"RATE_LIMIT_USER" envDefault:"1000/1h" doc:"per signed-in user; 0 = no limit"`
+	Client   RateLimit `env:"RATE_LIMIT_CLIENT" envDefault:"600/1m" doc:"per client that signed in with credentials of its own; 0 = no limit, and none without one of users"`
 	Anon     RateLimit `env:"RATE_LIMIT_ANON" envDefault:"100/1h" doc:"per address, public requests; 0 = no limit"`
 	Auth     RateLimit `env:"RATE_LIMIT_AUTH" envDefault:"20/1m" doc:"per address, sign-in requests; 0 = no limit"`
 	Webhook  RateLimit `env:"RATE_LIMIT_WEBHOOK" envDefault:"500/1h" doc:"per address, gateway webhook: about 2 x active devices per hour; 0 = no limit"`

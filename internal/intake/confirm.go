@@ -132,7 +132,7 @@ func (e *Engine) vouched(
 	switch {
 	case fromPeople(source):
 		s = observations.Submission{PatientID: whose.patient, Reading: reading, Source: vitals.Source(source), By: by, ReceivedAt: now}
-		if source == SourceDashboard {
+		if source == SourceDashboard || source == SourceClient {
 			s.Source = vitals.SourceAPI
 		}
 	case event.Completes(): // the rest is a reading already

@@ -31,12 +31,13 @@ import (
 const (
 	SourceImport    = "import"
 	SourceDashboard = "dashboard"
+	SourceClient    = "client" // a machine with credentials of its own, through the API
 	sourceGateway   = "gateway"
 )
 
-// fromPeople reports whether a person typed it: its patient is the one they named, and its payload is ours.
+// fromPeople reports whether a person typed it, or a client sent it as people do: its patient is the one they named, and its payload is ours.
 func fromPeople(source string) bool {
-	return slices.Contains([]string{string(vitals.SourceAPI), string(vitals.SourcePortal), SourceDashboard}, source)
+	return slices.Contains([]string{string(vitals.SourceAPI), string(vitals.SourcePortal), SourceDashboard, SourceClient}, source)
 }
 
 // SourceOf is by which way an event came.
@@ -49,6 +50,8 @@ func originOf(source string) vitals.Origin {
 	switch source {
 	case SourceImport:
 		return vitals.OriginImport
+	case SourceClient:
+		return vitals.OriginMachine
 	case string(vitals.SourcePortal):
 		return vitals.OriginPatient
 	case string(vitals.SourceAPI), SourceDashboard:

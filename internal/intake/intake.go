@@ -189,7 +189,11 @@ func (e *Engine) receive(ctx context.Context, app core.App, event gateway.Event,
 func (e *Engine) Submit(
 	ctx context.Context, patientID string, r vitals.Reading, source vitals.Source, by audit.Actor, at time.Time,
 ) (observations.Outcome, error) {
-	return e.Writer.Submit(ctx, observations.Submission{PatientID: patientID, Reading: r, Source: source, By: by, ReceivedAt: at})
+	s := observations.Submission{PatientID: patientID, Reading: r, Source: source, By: by, ReceivedAt: at}
+	if by.Type == audit.ByClient {
+		s.Origin = vitals.OriginMachine
+	}
+	return e.Writer.Submit(ctx, s)
 }
 
 // hold sets a measurement aside for a person. A repeat of one that was dealt with since is known.

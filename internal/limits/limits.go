@@ -19,6 +19,7 @@ type Class string
 const (
 	None     Class = ""         // not limited
 	User     Class = "user"     // requests with an access token, by user; without a valid one they count as Anon
+	Client   Class = "client"   // requests with an access token, by client
 	Anon     Class = "anon"     // other requests, by address
 	Auth     Class = "auth"     // sign-in and everything about passwords and second factors, by address
 	Webhook  Class = "webhook"  // the device gateway, by address

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/phi"
@@ -12,9 +11,6 @@ import (
 
 // Subject is the mail's subject.
 func (t Template) Subject() string { return letters[t].subject }
-
-// IsPublic reports whether a push may go to an address.
-func IsPublic(at netip.Addr) bool { return isPublic(at) }
 
 // ErrEndpoint is why a push does not go somewhere.
 var ErrEndpoint = errEndpoint

@@ -22,6 +22,7 @@ import (
 	"github.com/SherClockHolmes/webpush-go"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/outbound"
 )
 
 // The kinds of token that we know what to do with. Source: docs/decisions/notifications.md, "Token kinds".
@@ -282,7 +283,7 @@ func newClient(inside bool) *http.Client {
 	if !inside {
 		dialer.ControlContext = func(_ context.Context, _, address string, _ syscall.RawConn) error {
 			at, err := netip.ParseAddrPort(address)
-			if err != nil || !isPublic(at.Addr()) {
+			if err != nil || !outbound.Public(at.Addr()) {
 				return fmt.Errorf("dial: %w", errEndpoint)
 			}
 			return nil
@@ -296,26 +297,4 @@ func newClient(inside bool) *http.Client {
 			MaxIdleConnsPerHost: concurrency, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 16 << 10,
 		}, // no Proxy: the environment has no say in where pushes go
 	}
-}
-
-// special are ranges that reach nobody in public though they look like it. Source: IANA special-purpose address registries (RFC 6890).
-var special = func() (ranges []netip.Prefix) {
-	for _, text := range []string{
-		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
-		"240.0.0.0/4", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
-	} {
-		ranges = append(ranges, netip.MustParsePrefix(text))
-	}
-	return ranges
-}()
-
-// global is all of IPv6 that is given out: the rest is local, or holds an IPv4 address. Source: RFC 4291, section 2.4; IANA IPv6 address space.
-var global = netip.MustParsePrefix("2000::/3")
-
-func isPublic(at netip.Addr) bool {
-	at = at.Unmap().WithZone("")
-	if !at.IsGlobalUnicast() || at.IsPrivate() || at.Is6() && !global.Contains(at) {
-		return false
-	}
-	return !slices.ContainsFunc(special, func(r netip.Prefix) bool { return r.Contains(at) })
 }

@@ -136,8 +136,8 @@ func (v *View) redact(role access.Role) {
 		*field = nil
 		v.RedactedFields = append(v.RedactedFields, name)
 	}
-	clinical, portal := isClinical(role), role == access.Patient
-	if !clinical && !portal {
+	clinical := isClinical(role)
+	if !clinical && role != access.Patient && role != access.Client {
 		hide("phone", &v.Phone)
 		hide("email", &v.Email)
 		v.Address = nil

@@ -31,6 +31,7 @@ var (
 const (
 	Access = "auth"   // opens the API; the word is PocketBase's
 	Half   = "signin" // says that the password was right, and a second factor is to come
+	Client = "client" // opens to a machine what its scope names
 )
 
 // label names the derived secrets among those of the ring.
@@ -51,6 +52,7 @@ type Token struct {
 	Collection string // id of the account's collection
 	Holder     string // record id of the account
 	Family     string // of the sign-in, for users
+	Scope      string // of a client's, separated by spaces
 	SignedInAt time.Time
 	IssuedAt   time.Time
 	ExpiresAt  time.Time
@@ -85,6 +87,7 @@ type claims struct {
 	CollectionID string           `json:"collectionId"`
 	Refreshable  bool             `json:"refreshable"`
 	Family       string           `json:"sid,omitempty"`
+	Scope        string           `json:"scope,omitempty"`
 	SignedIn     *jwt.NumericDate `json:"auth_time,omitempty"`
 	Issued       *jwt.NumericDate `json:"iat"`
 	Expires      *jwt.NumericDate `json:"exp"`
@@ -101,7 +104,7 @@ func (claims) GetAudience() (jwt.ClaimStrings, error)         { return nil, nil 
 // Sign writes a token that is issued now, at t.IssuedAt.
 func (s *Signer) Sign(t Token, account Account) (string, error) {
 	c := claims{
-		UserID: t.Holder, Type: t.Kind, CollectionID: t.Collection, Refreshable: t.Kind == Access, Family: t.Family,
+		UserID: t.Holder, Type: t.Kind, CollectionID: t.Collection, Refreshable: t.Kind == Access, Family: t.Family, Scope: t.Scope,
 		Issued: jwt.NewNumericDate(t.IssuedAt), Expires: jwt.NewNumericDate(t.ExpiresAt),
 	}
 	if !t.SignedInAt.IsZero() {
@@ -180,7 +183,7 @@ func (s *Signer) read(token, kind string, find func(Token) (Account, error)) (t 
 
 func (c claims) token() Token {
 	t := Token{
-		Kind: c.Type, Collection: c.CollectionID, Holder: c.UserID, Family: c.Family,
+		Kind: c.Type, Collection: c.CollectionID, Holder: c.UserID, Family: c.Family, Scope: c.Scope,
 		IssuedAt: c.Issued.UTC(), ExpiresAt: c.Expires.UTC(),
 	}
 	if c.SignedIn != nil {

@@ -63,6 +63,9 @@ func (d *Door) admit(c *Call, row Route) error {
 // permit refuses what the caller's role may not do, and everything but signing in to who must set up a second factor first.
 // Source: docs/decisions/roles.md, "Who may call what" and docs/decisions/authentication.md, "Disable 2FA".
 func (d *Door) permit(c *Call, row Route) error {
+	if c.Caller.Client != nil {
+		return c.permitClient(row)
+	}
 	c.Scope = access.Reach(c.Caller.Role, row.Who)
 	switch {
 	case c.Scope == access.None:
@@ -110,12 +113,19 @@ func (d *Door) identify(c *Call) (auth.Caller, error) {
 func (d *Door) count(c *Call, class limits.Class, caller auth.Caller) error {
 	key := limits.AddressKey(c.Address)
 	switch {
+	case class == limits.User && caller.Client != nil:
+		class, key = limits.Client, caller.RecordID
 	case class == limits.User && caller.RecordID != "":
 		key = caller.RecordID
 	case class == limits.User:
 		class = limits.Anon
 	}
-	taken := d.Limits.Take(class, key, c.Now)
+	return c.Take(d.Limits, class, key)
+}
+
+// Take takes the request from a limit.
+func (c *Call) Take(from *limits.Limiter, class limits.Class, key string) error {
+	taken := from.Take(class, key, c.Now)
 	if taken.Policy.Requests == 0 {
 		return nil
 	}
@@ -158,7 +168,7 @@ func (c *Call) Origin() audit.Origin {
 
 // Actor is who makes the request, for the audit trail.
 func (c *Call) Actor() audit.Actor {
-	if c.Caller.ID == 0 {
+	if !c.Caller.Known() {
 		return audit.Anonymous(c.Origin())
 	}
 	return c.Caller.Actor(c.Origin())
@@ -167,7 +177,7 @@ func (c *Call) Actor() audit.Actor {
 // noteDenied leaves a trace of a caller who asked for more than is permitted; the refusal stays what it is.
 // Source: docs/decisions/security.md, "Audit record".
 func (c *Call) noteDenied(row Route, refusal error) error {
-	if c.Caller.ID == 0 || Translate(refusal).Kind != fault.Forbidden {
+	if !c.Caller.Known() || Translate(refusal).Kind != fault.Forbidden {
 		return refusal
 	}
 	err := audit.Append(c.App, audit.Entry{

@@ -75,7 +75,10 @@ func (d *Door) door(row Route) func(*core.RequestEvent) error {
 			}
 			d.refuse(c, row, c.noteDenied(row, err))
 		}
-		if c.Caller.ID != 0 {
+		switch {
+		case c.Caller.Client != nil:
+			e.Set(callerKey, c.Caller.Client.ID)
+		case c.Caller.ID != 0:
 			e.Set(callerKey, c.Caller.ID)
 		}
 		return nil // answered: nothing is left for PocketBase's own error form

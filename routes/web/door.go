@@ -29,7 +29,8 @@ type Route struct {
 	Path   string
 	Who    access.Action // the permission asked for, or one of the two that ask for no access token
 	Limit  limits.Class
-	Handle func(*Call) error // answers through the call, or returns what went wrong
+	Scope  access.ClientScope // what opens it to clients; "" is closed to them
+	Handle func(*Call) error  // answers through the call, or returns what went wrong
 }
 
 // Watch is told what happens at the door, for those who count; its functions may be nil and must not block.

@@ -3,6 +3,7 @@ import { can } from "../can.js";
 import { Tabs } from "../ui/tabs.js";
 import { html } from "../view.js";
 import { Audit } from "./operations/audit.js";
+import { Clients } from "./operations/clients.js";
 import { DefaultThresholds } from "./operations/default_thresholds.js";
 import { Equipment } from "./operations/equipment.js";
 import { Health } from "./operations/health.js";
@@ -20,6 +21,7 @@ export function Operations() {
       can("readQuarantine") && { key: "quarantine", name: "Quarantine", show: () => html`<${Quarantine} />` },
       { key: "equipment", name: "Hubs and devices", show: () => html`<${Equipment} />` },
       can("readUsers") && { key: "users", name: "Users", show: () => html`<${Users} />` },
+      can("manageClients") && { key: "clients", name: "Clients", show: () => html`<${Clients} />` },
       can("readDefaults") && { key: "thresholds", name: "Default thresholds", show: () => html`<${DefaultThresholds} />` },
       can("readDefaults") && { key: "templates", name: "Templates", show: () => html`<${ThresholdTemplates} />` },
       can("readAudit") && { key: "audit", name: "Audit", show: () => html`<${Audit} />` },

@@ -36,7 +36,7 @@ export function Audit() {
 }
 
 /** @param {Entry} entry */
-const whoOf = (entry) => entry.actor_email ?? words(entry.actor_type);
+const whoOf = (entry) => entry.actor_email ?? entry.actor_name ?? words(entry.actor_type);
 
 /** @type {import("../../ui/table.js").Column[]} */
 const columns = [

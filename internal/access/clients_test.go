@@ -1,0 +1,115 @@
+package access_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vigilhealth/vigil/internal/access"
+)
+
+// A client has no role: whatever a role opens is closed to it.
+func TestClientsHaveNoRole(t *testing.T) {
+	for _, action := range access.Actions() {
+		if access.Reach(access.Client, action) != access.None {
+			t.Errorf("a client may %q by its role", action)
+		}
+	}
+	if access.Client.Valid() || slices.Contains(access.Roles, access.Client) {
+		t.Error("a client is no role of the contract")
+	}
+}
+
+// openedTo is a row of the table of scopes in docs/decisions/roles.md.
+var openedTo = regexp.MustCompile(`^\| ([a-z.]+) \| ([A-Z]+) (\S+) \|$`)
+
+// What we tell people about clients is what testdata/scopes.csv says, which the routes are held to; and each scope is one.
+func TestDocumentsSayTheSameOfClients(t *testing.T) {
+	file, err := os.ReadFile("testdata/scopes.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(bytes.NewReader(file)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := os.ReadFile("../../docs/decisions/roles.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]string{}
+	for line := range strings.Lines(string(document)) {
+		if m := openedTo.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			told[m[2]+" "+endpoint(m[3])] = m[1]
+		}
+	}
+	for _, row := range rows[1:] {
+		name := row[0] + " " + row[1]
+		if told[name] != row[2] {
+			t.Errorf("%s: the table says %q, the documents say %q", name, row[2], told[name])
+		}
+		if _, known := access.ParseClientScope(row[2]); !known {
+			t.Errorf("%s: %q is no scope", name, row[2])
+		}
+		delete(told, name)
+	}
+	for name := range told {
+		t.Errorf("%s stands in the documents and not in the table", name)
+	}
+}
+
+func TestClientScopes(t *testing.T) {
+	for text, want := range map[string]access.ClientScope{
+		"ingest": access.ScopeIngest, "patients.read": access.ScopePatientsRead, "system/Observation.rs": access.SystemScope("Observation"),
+		"system/Observation.read": access.SystemScope("Observation"), "system/*.read": access.SystemScope("*"),
+	} {
+		if got, known := access.ParseClientScope(text); !known || got != want {
+			t.Errorf("%q is %q (%v)", text, got, known)
+		}
+	}
+	for _, text := range []string{
+		"", " ", "Ingest", "ingest ", "patients", "patients.*", "*", "patients.rs", "system/", "system/.rs", "system/Observation", "system/Observation.write",
+		"system/Observation.cruds", "system/observation.rs", "system/Nothing.rs", "user/Observation.rs", "patient/*.read", "openid", "observations.write", ".read", "system/.read",
+	} {
+		if got, known := access.ParseClientScope(text); known {
+			t.Errorf("%q is taken for %q", text, got)
+		}
+	}
+}
+
+func TestClientScopesAllow(t *testing.T) {
+	some := access.ReadClientScopes(strings.Fields("ingest system/Patient.read no.such.scope"))
+	star := access.ClientScopes{access.SystemScope("*")}
+	for _, test := range []struct {
+		held   access.ClientScopes
+		needed access.ClientScope
+		want   bool
+	}{
+		{some, access.ScopeIngest, true},
+		{some, access.ScopePatientsRead, false},
+		{some, access.SystemScope("Patient"), true},
+		{some, access.SystemScope("Observation"), false},
+		{some, access.SystemScope("*"), false},
+		{some, "no.such.scope", false},
+		{some, "", false},
+		{star, access.SystemScope("Observation"), true},
+		{star, access.ScopePatientsRead, false},
+		{nil, "", false},
+		{nil, access.ScopeIngest, false},
+		{access.ClientScopes{""}, "", false},
+	} {
+		if got := test.held.Allow(test.needed); got != test.want {
+			t.Errorf("%v for %q: %v", test.held, test.needed, got)
+		}
+	}
+	if got := star.Within(some); len(got) != 0 {
+		t.Errorf("all of FHIR is within one resource: %v", got)
+	}
+	if got := some.Within(star).Texts(); !slices.Equal(got, []string{"system/Patient.rs"}) {
+		t.Errorf("one resource is within all of FHIR: %v", got)
+	}
+}

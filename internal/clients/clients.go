@@ -1,0 +1,243 @@
+// Package clients knows machines that sign in with credentials of their own: what an administrator says of one, how it proves who it is, by an
+// assertion under its own key or by a secret, and which of its scopes a token carries until when. It refuses to know what a scope opens, which
+// is access's matter, and it never keeps a secret or a private key: of the one it has a hash, of the other the public half.
+// Source: docs/decisions/authentication.md, "Clients".
+package clients
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/outbound"
+	"github.com/vigilhealth/vigil/internal/tokens"
+)
+
+// Life is how long an access token lasts. There is no refresh: a client signs in again.
+const Life = 15 * time.Minute
+
+// Prefixes tell what a text is, to people and to programs that look for secrets in the wrong places, and tokens of clients from those of people
+// before anything is looked up.
+const (
+	tokenPrefix  = "ct_"
+	secretPrefix = "cs_"
+)
+
+// Options of the engine.
+type Options struct {
+	TokenURL string           // where clients sign in: the audience of their assertions
+	Outbound *outbound.Client // fetches their keys
+}
+
+// Engine signs clients in and recognises them. It is safe for concurrent use.
+type Engine struct {
+	signer  *tokens.Signer
+	options Options
+	keys    keyCache
+	known   memory
+	used    uses
+}
+
+// New returns an engine.
+func New(ring tokens.Ring, options Options) *Engine {
+	return &Engine{signer: tokens.NewSigner(ring), options: options, keys: keyCache{outbound: options.Outbound}}
+}
+
+// People tells which person holds an access token.
+type People interface {
+	Authenticate(app core.App, token string, now time.Time) (auth.Caller, error)
+}
+
+// Bearers tells who holds an access token, a person or a client. A person's token costs nothing more for it.
+type Bearers struct {
+	People  People
+	Clients *Engine
+}
+
+// Authenticate returns the holder of the token, or the fault token_invalid or token_expired; not_authenticated for no token.
+func (b Bearers) Authenticate(app core.App, token string, now time.Time) (auth.Caller, error) {
+	if strings.HasPrefix(token, tokenPrefix) {
+		return b.Clients.Authenticate(app, token, now)
+	}
+	return b.People.Authenticate(app, token, now)
+}
+
+// errNotOurs is said of tokens that name no client.
+var errNotOurs = errors.New("not a token of a client")
+
+// Authenticate returns the client of an access token. What it may do, from where, and whether it may be used at all is the database's, not
+// the token's: the token can only carry less.
+func (e *Engine) Authenticate(app core.App, token string, now time.Time) (auth.Caller, error) {
+	table, err := app.FindCachedCollectionByNameOrId(collections.Clients)
+	if err != nil {
+		return auth.Caller{}, fmt.Errorf("find clients: %w", err)
+	}
+	var client knownClient
+	read, err := e.signer.Check(strings.TrimPrefix(token, tokenPrefix), tokens.Client, now, func(t tokens.Token) (tokens.Account, error) {
+		if t.Collection != table.Id {
+			return tokens.Account{}, errNotOurs
+		}
+		found, err := e.known.find(app, t.Holder, now)
+		if collections.Missing(err) {
+			err = errNotOurs
+		}
+		client = found
+		return tokens.Account{TokenKey: found.tokenKey, Life: Life}, err
+	})
+	forged, expired := errors.Is(err, tokens.ErrInvalid) || errors.Is(err, errNotOurs), errors.Is(err, tokens.ErrExpired)
+	switch {
+	case err != nil && !forged && !expired: // ours, not the token's
+		return auth.Caller{}, err
+	case forged || !client.active:
+		return auth.Caller{}, fault.New(fault.Unauthenticated, "token_invalid", "The token is invalid.")
+	case expired:
+		return auth.Caller{}, fault.New(fault.Unauthenticated, "token_expired", "The token has expired.")
+	}
+	if e.used.due(client.ID, now) {
+		if err := collections.NoteClientUsed(app, client.ID, now); err != nil {
+			return auth.Caller{}, err
+		}
+	}
+	caller := client.Client
+	caller.Scopes = access.ReadClientScopes(strings.Fields(read.Scope)).Within(client.Scopes)
+	return auth.CallerOf(&caller), nil
+}
+
+// LastUsed is when a client was last heard of, which is stored to the minute only.
+func (e *Engine) LastUsed(c *collections.Client) time.Time {
+	if noted := e.used.latest(c.Id); noted.After(c.LastUsedAt()) {
+		return noted
+	}
+	return c.LastUsedAt()
+}
+
+// Forget drops what is remembered of a client. It is called after every change of one has been committed: before the commit, the old state
+// could be read and remembered again.
+func (e *Engine) Forget(id string) { e.known.forget(id) }
+
+// knownClient is what a request needs to know of a client.
+type knownClient struct {
+	auth.Client
+	tokenKey string
+	active   bool
+	readAt   time.Time
+}
+
+// Bounds of the memory: another process may change a client without telling us.
+const (
+	rememberedFor     = 30 * time.Second
+	rememberedClients = 1000
+)
+
+// memory remembers clients by id.
+type memory struct {
+	lock  sync.RWMutex
+	known map[string]knownClient
+	// forgotten counts calls of forget: what was read before such a call must not be remembered after it.
+	forgotten uint64
+}
+
+func (m *memory) find(app core.App, id string, now time.Time) (knownClient, error) {
+	m.lock.RLock()
+	known, ok := m.known[id]
+	forgotten := m.forgotten
+	m.lock.RUnlock()
+	if ok && now.Sub(known.readAt) < rememberedFor {
+		return known, nil
+	}
+	record, err := collections.FindClient(app, id)
+	if err != nil {
+		return knownClient{}, err
+	}
+	values := record.Values()
+	known = knownClient{tokenKey: record.TokenKey(), active: values.Active, readAt: now}
+	known.Client = auth.Client{ID: record.Id, Name: values.Name, Scopes: access.ReadClientScopes(values.Scopes)}
+	if known.From, err = rangesOf(values); err != nil {
+		return knownClient{}, err
+	}
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	if m.forgotten == forgotten {
+		if m.known == nil || len(m.known) >= rememberedClients {
+			m.known = map[string]knownClient{}
+		}
+		m.known[id] = known
+	}
+	return known, nil
+}
+
+func (m *memory) forget(id string) {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	delete(m.known, id)
+	m.forgotten++
+}
+
+// rangesOf are the ranges of addresses that a client is let in from. One that cannot be read is an error: left out, it would let in more.
+func rangesOf(values collections.ClientValues) ([]netip.Prefix, error) {
+	ranges := make([]netip.Prefix, len(values.AllowedCIDRs))
+	for i, text := range values.AllowedCIDRs {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("range of a client: %w", err)
+		}
+		ranges[i] = prefix
+	}
+	return ranges, nil
+}
+
+// uses remembers when each client was last heard of, and when that was last stored: once a minute is exact enough, and spares the writes.
+type uses struct {
+	lock sync.Mutex
+	of   map[string]use
+}
+
+type use struct{ at, stored time.Time }
+
+// due notes a use and reports whether it is to be stored.
+func (u *uses) due(id string, now time.Time) bool {
+	u.lock.Lock()
+	defer u.lock.Unlock()
+	last, known := u.of[id]
+	store := now.Sub(last.stored) >= time.Minute
+	if store {
+		last.stored = now
+	}
+	if u.of == nil || !known && len(u.of) >= rememberedClients {
+		u.of = map[string]use{}
+	}
+	u.of[id] = use{now, last.stored}
+	return store
+}
+
+func (u *uses) latest(id string) time.Time {
+	u.lock.Lock()
+	defer u.lock.Unlock()
+	return u.of[id].at
+}
+
+// random has 256 random bits.
+func random() string {
+	var bits [32]byte
+	_, _ = rand.Read(bits[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(bits[:])
+}
+
+// hashOf is what is stored of a secret: it is random, so that a hash without salt or key is enough.
+func hashOf(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}

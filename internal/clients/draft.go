@@ -1,0 +1,191 @@
+package clients
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/outbound"
+)
+
+const (
+	maxName   = 100
+	maxRanges = 50
+)
+
+// Body is the body of a request to make or change a client.
+type Body struct {
+	Name         input.String                 `json:"name"`
+	Scopes       input.Field[[]input.String]  `json:"scopes"`
+	JWKSURL      input.String                 `json:"jwks_url"`
+	JWKS         input.Field[json.RawMessage] `json:"jwks"`
+	AllowedCIDRs input.Field[[]input.String]  `json:"allowed_cidrs"`
+	Active       input.Boolean                `json:"active"`
+}
+
+// Draft is a body that was found valid: what it says, in the place of what was said before.
+type Draft func(before collections.ClientValues) collections.ClientValues
+
+// ReadNew checks the body of a client that is to be made.
+func (e *Engine) ReadNew(b Body, c *input.Checks) Draft {
+	for name, sent := range map[string]bool{"name": b.Name.Sent(), "scopes": b.Scopes.Sent()} {
+		if !sent {
+			c.Reject(name, "This field is required.")
+		}
+	}
+	return e.ReadChange(b, c)
+}
+
+// ReadChange checks the body of a change; what is left out of it stays.
+func (e *Engine) ReadChange(b Body, c *input.Checks) Draft {
+	name, scopes, ranges, active := readName(c, b.Name), readScopes(c, b.Scopes), readRanges(c, b.AllowedCIDRs), readActive(c, b.Active)
+	at, keys := e.readJWKSURL(c, b.JWKSURL), readJWKS(c, b.JWKS)
+	if at != "" && keys != nil {
+		c.Reject("jwks", "Give jwks_url or jwks, not both.")
+	}
+	return func(v collections.ClientValues) collections.ClientValues {
+		if b.Name.Sent() {
+			v.Name = name
+		}
+		if b.Scopes.Sent() {
+			v.Scopes = scopes
+		}
+		if b.AllowedCIDRs.Sent() {
+			v.AllowedCIDRs = ranges
+		}
+		if b.Active.Sent() {
+			v.Active = active
+		}
+		if b.JWKSURL.Sent() {
+			v.JWKSURL = at
+		}
+		if b.JWKS.Sent() {
+			v.JWKS = keys
+		}
+		switch { // one takes the other's place
+		case at != "":
+			v.JWKS = nil
+		case keys != nil:
+			v.JWKSURL = ""
+		}
+		return v
+	}
+}
+
+func readName(c *input.Checks, f input.String) string {
+	if !f.Sent() {
+		return ""
+	}
+	return c.Text("name", f, input.Required(maxName))
+}
+
+func readActive(c *input.Checks, f input.Boolean) bool {
+	if !f.Sent() {
+		return false
+	}
+	active := c.Boolean("active", f, true)
+	return active != nil && *active
+}
+
+func readScopes(c *input.Checks, f input.Field[[]input.String]) []string {
+	scopes := access.ClientScopes{}
+	for name, text := range texts(c, "scopes", f, len(access.AllClientScopes)*2) {
+		scope, known := access.ParseClientScope(text)
+		if !known {
+			c.Reject(name, "This is no scope.")
+		} else if !slices.Contains(scopes, scope) {
+			scopes = append(scopes, scope)
+		}
+	}
+	return scopes.Texts()
+}
+
+func readRanges(c *input.Checks, f input.Field[[]input.String]) []string {
+	ranges := []string{}
+	for name, text := range texts(c, "allowed_cidrs", f, maxRanges) {
+		r, err := parseRange(text)
+		if err != nil {
+			c.Reject(name, "Must be an address or a range of addresses, such as 192.0.2.0/24.")
+		} else if !slices.Contains(ranges, r.String()) {
+			ranges = append(ranges, r.String())
+		}
+	}
+	return ranges
+}
+
+// texts goes through a list of texts, with the name of each; null is an empty list.
+func texts(c *input.Checks, name string, f input.Field[[]input.String], most int) func(yield func(name, text string) bool) {
+	return func(yield func(name, text string) bool) {
+		switch {
+		case !f.Sent() || f.Null():
+			return
+		case !f.Given():
+			c.Reject(name, "Must be a list of texts.")
+			return
+		case len(f.Value) > most:
+			c.Reject(name, fmt.Sprintf("Ensure this field has no more than %d items.", most))
+			return
+		}
+		for i, item := range f.Value {
+			at := fmt.Sprintf("%s.%d", name, i)
+			if text := c.Text(at, item, input.Required(0).Identifier()); text != "" && !yield(at, text) {
+				return
+			}
+		}
+	}
+}
+
+func parseRange(text string) (netip.Prefix, error) {
+	if !strings.Contains(text, "/") {
+		at, err := netip.ParseAddr(text)
+		if err != nil || at.Zone() != "" {
+			return netip.Prefix{}, fmt.Errorf("no address: %w", err)
+		}
+		return netip.PrefixFrom(at.Unmap(), at.Unmap().BitLen()), nil
+	}
+	r, err := netip.ParsePrefix(text)
+	if err == nil && r.Addr().Is4In6() {
+		err = fmt.Errorf("a range of IPv4 addresses in IPv6")
+	}
+	return r.Masked(), err
+}
+
+func (e *Engine) readJWKSURL(c *input.Checks, f input.String) string {
+	if !f.Sent() {
+		return ""
+	}
+	at := c.Text("jwks_url", f, input.Optional(outbound.LongestURL).Identifier())
+	if at != "" && e.options.Outbound.Check(at) != nil {
+		c.Reject("jwks_url", "Must be an https address of a public host.")
+		return ""
+	}
+	return at
+}
+
+func readJWKS(c *input.Checks, f input.Field[json.RawMessage]) json.RawMessage {
+	if !f.Sent() || f.Null() {
+		return nil
+	}
+	if len(f.Value) > mostKeyData {
+		c.Reject("jwks", "Ensure this field has no more than 65536 bytes.")
+		return nil
+	}
+	keys, err := parseGiven(bytes.TrimSpace(f.Value))
+	if err != nil {
+		c.Reject("jwks", capital(err.Error())+".")
+		return nil
+	}
+	stored, err := keys.encode()
+	if err != nil {
+		c.Reject("jwks", capital(errUnfit.Error())+".")
+	}
+	return stored
+}
+
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

@@ -1,0 +1,142 @@
+package clients
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+)
+
+// Credentials are a client with its secret, which is shown once. They refuse to print.
+type Credentials struct {
+	Client *collections.Client
+	Secret string
+}
+
+// Format shows nothing of the secret.
+func (Credentials) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[credentials]") }
+
+// LogValue shows nothing of the secret.
+func (Credentials) LogValue() slog.Value { return slog.StringValue("[credentials]") }
+
+// Create makes a client.
+func (e *Engine) Create(app core.App, draft Draft, by audit.Actor, now time.Time) (made Credentials, err error) {
+	values := draft(collections.ClientValues{Active: true})
+	made.Secret = secretPrefix + random()
+	err = app.RunInTransaction(func(tx core.App) error {
+		if made.Client, err = collections.CreateClient(tx, values, hashOf(made.Secret), random(), now); err != nil {
+			return err
+		}
+		return note(tx, audit.ClientCreate, made.Client.Id, changes(collections.ClientValues{}, values), by, now)
+	})
+	return made, err
+}
+
+// Change changes a client. What takes something from it holds from the next request on: tokens that were given under other keys, or before it was
+// put out of use, end for ever.
+func (e *Engine) Change(app core.App, id string, draft Draft, by audit.Actor, now time.Time) (client *collections.Client, err error) {
+	err = e.inTransaction(app, id, func(tx core.App, found *collections.Client) error {
+		client = found
+		before := client.Values()
+		after := draft(before)
+		changed := changes(before, after)
+		if len(changed) == 0 {
+			return nil
+		}
+		_, elsewhere := changed["jwks_url"]
+		_, otherKeys := changed["jwks"]
+		if elsewhere || otherKeys || before.Active && !after.Active {
+			collections.EndClientTokens(client, random())
+		}
+		if err := collections.ChangeClient(tx, client, after, now); err != nil {
+			return err
+		}
+		return note(tx, audit.ClientUpdate, id, changed, by, now)
+	})
+	return client, err
+}
+
+// RotateSecret gives a client another secret. The old one, and every token, end at once.
+func (e *Engine) RotateSecret(app core.App, id string, by audit.Actor, now time.Time) (made Credentials, err error) {
+	made.Secret = secretPrefix + random()
+	err = e.inTransaction(app, id, func(tx core.App, client *collections.Client) error {
+		made.Client = client
+		collections.EndClientTokens(client, random())
+		if err := collections.ReplaceClientSecret(tx, client, hashOf(made.Secret), now); err != nil {
+			return err
+		}
+		return note(tx, audit.ClientSecretRotate, id, nil, by, now)
+	})
+	return made, err
+}
+
+// Delete removes a client; what it has done stays in the audit trail, under its name.
+func (e *Engine) Delete(app core.App, id string, by audit.Actor, now time.Time) error {
+	return e.inTransaction(app, id, func(tx core.App, client *collections.Client) error {
+		if err := collections.RemoveClient(tx, client); err != nil {
+			return err
+		}
+		return note(tx, audit.ClientDelete, id, audit.Changes{"name": {Old: client.Values().Name}}, by, now)
+	})
+}
+
+// inTransaction changes a client, and has it read anew by whoever remembers it.
+func (e *Engine) inTransaction(app core.App, id string, change func(tx core.App, client *collections.Client) error) error {
+	err := app.RunInTransaction(func(tx core.App) error {
+		client, err := collections.FindClient(tx, id)
+		if err != nil {
+			return fault.OrMissing(err)
+		}
+		return change(tx, client)
+	})
+	e.Forget(id)
+	return err
+}
+
+func note(tx core.App, event audit.Event, id string, changed audit.Changes, by audit.Actor, now time.Time) error {
+	return audit.Append(tx, audit.Entry{Event: event, Actor: by, ResourceType: audit.ResourceClient, ResourceID: id, Changes: changed}, now)
+}
+
+// changes are what differs. Of keys the names are told.
+func changes(before, after collections.ClientValues) audit.Changes {
+	changed := audit.Changes{}
+	for name, texts := range map[string][2]string{
+		"name":          {before.Name, after.Name},
+		"scopes":        {strings.Join(before.Scopes, " "), strings.Join(after.Scopes, " ")},
+		"jwks_url":      {before.JWKSURL, after.JWKSURL},
+		"allowed_cidrs": {strings.Join(before.AllowedCIDRs, " "), strings.Join(after.AllowedCIDRs, " ")},
+	} {
+		if texts[0] != texts[1] {
+			changed[name] = audit.Change{Old: texts[0], New: texts[1]}
+		}
+	}
+	if !bytes.Equal(before.JWKS, after.JWKS) {
+		changed["jwks"] = audit.Change{Old: keyNames(before.JWKS), New: keyNames(after.JWKS)}
+	}
+	if before.Active != after.Active {
+		changed["active"] = audit.Change{Old: before.Active, New: after.Active}
+	}
+	return changed
+}
+
+func keyNames(stored []byte) string {
+	if stored == nil {
+		return ""
+	}
+	keys, err := parseGiven(stored)
+	if err != nil {
+		return ""
+	}
+	return strings.Join(keys.names(), " ")
+}
+
+func joined(scopes access.ClientScopes) string { return strings.Join(scopes.Texts(), " ") }

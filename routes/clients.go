@@ -1,0 +1,148 @@
+package routes
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/clients"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/routes/web"
+)
+
+// clientRows are the machines with credentials of their own, and how they sign in.
+func clientRows() []route {
+	return []route{
+		{http.MethodPost, "/oauth/token/", access.Anyone, limits.Auth, (*api).signInClient},
+		{http.MethodGet, "/clients/", access.ManageClients, limits.User, (*api).listClients},
+		{http.MethodPost, "/clients/", access.ManageClients, limits.User, (*api).createClient},
+		{http.MethodGet, "/clients/{id}/", access.ManageClients, limits.User, of((*api).client, (*api).readClient)},
+		{http.MethodPatch, "/clients/{id}/", access.ManageClients, limits.User, of((*api).client, (*api).changeClient)},
+		{http.MethodDelete, "/clients/{id}/", access.ManageClients, limits.User, of((*api).client, (*api).deleteClient)},
+		{http.MethodPost, "/clients/{id}/rotate-secret/", access.ManageClients, limits.User, of((*api).client, (*api).rotateClientSecret)},
+	}
+}
+
+type clientView struct {
+	ID           string          `json:"id"`
+	Name         string          `json:"name"`
+	Scopes       []string        `json:"scopes"`
+	JWKSURL      *string         `json:"jwks_url"`
+	JWKS         json.RawMessage `json:"jwks"`
+	AllowedCIDRs []string        `json:"allowed_cidrs"`
+	Active       bool            `json:"active"`
+	CreatedAt    *string         `json:"created_at"`
+	LastUsedAt   *string         `json:"last_used_at"`
+}
+
+func (a *api) viewClient(client *collections.Client) clientView {
+	v := client.Values()
+	return clientView{
+		ID: client.Id, Name: v.Name, Scopes: append([]string{}, v.Scopes...), JWKSURL: orNull(v.JWKSURL), JWKS: v.JWKS,
+		AllowedCIDRs: append([]string{}, v.AllowedCIDRs...), Active: v.Active,
+		CreatedAt: instantOrNull(client.CreatedAt()), LastUsedAt: instantOrNull(a.Clients.LastUsed(client)),
+	}
+}
+
+// credentialsView is a client with its secret, which nothing shows again.
+type credentialsView struct {
+	clientView
+	ClientSecret string `json:"client_secret"`
+}
+
+func (a *api) viewCredentials(made clients.Credentials) credentialsView {
+	return credentialsView{a.viewClient(made.Client), made.Secret}
+}
+
+// client finds the client of the path.
+func (a *api) client(c *web.Call) (*collections.Client, error) {
+	id, err := c.PathUUID()
+	if err != nil {
+		return nil, err
+	}
+	client, err := collections.FindClient(c.App, id)
+	return client, fault.OrMissing(err)
+}
+
+func (a *api) listClients(c *web.Call) error {
+	q, p := c.Listing()
+	if err := q.Err(); err != nil {
+		return err
+	}
+	page, total, err := collections.PageOfClients(c.App, p.Offset(), p.Size)
+	if err != nil {
+		return err
+	}
+	return web.List(c, p, total, web.Views(page, a.viewClient), 0)
+}
+
+func (a *api) createClient(c *web.Call) error {
+	draft, err := web.Read(c, func(body clients.Body, checks *input.Checks) clients.Draft { return a.Clients.ReadNew(body, checks) })
+	if err != nil {
+		return err
+	}
+	return web.Show(c.Created, a.viewCredentials)(a.Clients.Create(c.App, draft, c.Actor(), c.Now))
+}
+
+func (a *api) readClient(c *web.Call, client *collections.Client) error {
+	return c.OK(a.viewClient(client))
+}
+
+func (a *api) changeClient(c *web.Call, client *collections.Client) error {
+	draft, err := web.Read(c, func(body clients.Body, checks *input.Checks) clients.Draft { return a.Clients.ReadChange(body, checks) })
+	if err != nil {
+		return err
+	}
+	return web.Show(c.OK, a.viewClient)(a.Clients.Change(c.App, client.Id, draft, c.Actor(), c.Now))
+}
+
+func (a *api) deleteClient(c *web.Call, client *collections.Client) error {
+	return c.Done(a.Clients.Delete(c.App, client.Id, c.Actor(), c.Now))
+}
+
+func (a *api) rotateClientSecret(c *web.Call, client *collections.Client) error {
+	return web.Show(c.OK, a.viewCredentials)(a.Clients.RotateSecret(c.App, client.Id, c.Actor(), c.Now))
+}
+
+// accessTokenView is a token as OAuth answers it. Source: RFC 6749, section 5.1.
+type accessTokenView struct {
+	AccessToken string `json:"access_token"`
+	TokenType   string `json:"token_type"`
+	ExpiresIn   int    `json:"expires_in"` // seconds
+	Scope       string `json:"scope"`
+}
+
+// signInClient gives a client an access token. Beside the address, which strangers use up, the client itself has a limit, which only it can.
+// Source: docs/decisions/authentication.md, "Clients".
+func (a *api) signInClient(c *web.Call) error {
+	c.Header().Set("Pragma", "no-cache")
+	form, err := readTokenForm(c)
+	if err != nil {
+		return challenged(c, err)
+	}
+	admit := func(clientID string) error { return c.Take(a.Limits, limits.Auth, "client "+clientID) }
+	token, err := a.Clients.SignIn(c.Request.Context(), c.App, form, admit, c.Origin(), c.Now)
+	if err != nil {
+		return challenged(c, err)
+	}
+	return c.OK(accessTokenView{token.Access, "bearer", int(clients.Life.Seconds()), token.Scope})
+}
+
+func readTokenForm(c *web.Call) (clients.Form, error) {
+	body, err := c.Body()
+	if err != nil {
+		return clients.Form{}, err
+	}
+	return clients.ReadForm(c.Request.Header.Get("Content-Type"), body, c.Request.Header.Get("Authorization"))
+}
+
+// challenged says how a client may prove who it is, when it has not. Source: RFC 6749, section 5.2; RFC 7617.
+func challenged(c *web.Call, err error) error {
+	if web.Translate(err).Kind == fault.Unauthenticated {
+		c.Header().Set("WWW-Authenticate", `Basic realm="clients", charset="UTF-8"`)
+	}
+	return err
+}

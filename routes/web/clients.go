@@ -1,0 +1,32 @@
+package web
+
+import (
+	"fmt"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/fault"
+)
+
+// permitClient refuses a client what no scope of its token opens, and everything from an address it is not to come from.
+// Source: docs/decisions/roles.md, "What a client may call".
+func (c *Call) permitClient(row Route) error {
+	client := c.Caller.Client
+	switch {
+	case !client.LetsIn(c.Address):
+		return fault.New(fault.Forbidden, "permission_denied", "This client is not let in from this address.")
+	case !client.Scopes.Allow(row.Scope):
+		return c.insufficientScope(row.Scope)
+	}
+	c.Scope = access.All
+	return nil
+}
+
+// insufficientScope says which scope is missing, where one would do. Source: RFC 6750, section 3.1.
+func (c *Call) insufficientScope(needed access.ClientScope) error {
+	if needed == "" {
+		c.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope"`)
+		return fault.New(fault.Forbidden, "insufficient_scope", "This is not open to clients.")
+	}
+	c.Header().Set("WWW-Authenticate", fmt.Sprintf("Bearer error=%q, scope=%q", "insufficient_scope", needed))
+	return fault.New(fault.Forbidden, "insufficient_scope", fmt.Sprintf("This needs the scope %s.", needed))
+}
