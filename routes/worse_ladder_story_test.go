@@ -24,7 +24,7 @@ func TestLadderTellsNoValues(t *testing.T) {
 	if _, err := ladder.Sweep(t.Context(), w.app, w.now); err != nil {
 		t.Fatal(err)
 	}
-	if told := w.rows(t, `SELECT kind FROM announcements WHERE kind LIKE 'escalation%' ORDER BY id`); len(told) != 3 || told[2] == told[0] {
+	if told := w.rows(t, `SELECT kind FROM announcements WHERE kind LIKE 'escalation%' ORDER BY rowid`); len(told) != 3 || told[2] == told[0] {
 		t.Fatalf("told: %q", told)
 	}
 	w.pushed(w.people[access.Nurse], "escalations")

@@ -41,7 +41,7 @@ func TestNothingIsToldToNobody(t *testing.T) {
 			billing := ownOnly[kind]
 			for _, m := range []notifications.Kind{
 				notifications.ClaimDenied, notifications.RefundIsDue, notifications.EvidenceChanged, notifications.BillingRunSkipped,
-				notifications.AttestationNeeded, notifications.DeliveryGivenUp,
+				notifications.AttestationNeeded, notifications.DeliveryGivenUp, notifications.EMROutage,
 			} {
 				billing = billing || kind == m // the data monitor is the audience
 			}

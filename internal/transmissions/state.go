@@ -12,6 +12,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/vitals"
@@ -105,7 +106,7 @@ type Failure struct {
 func (f Failure) after(c Claimed, schedule Schedule, spread float64, now time.Time) (attempts int, next time.Time, again bool) {
 	attempts = c.AttemptCount
 	switch {
-	case (f.Line || f.Wait > 0) && c.GivenUp:
+	case c.GivenUp && (f.Line || f.Wait > 0 && f.Code != emr.CodeSearchOutdated): // what was not even sent is sent once that is safe
 		return attempts, next, false
 	case f.Line, f.Wait > 0:
 		attempts = min(max(1, attempts), len(schedule))
