@@ -10,10 +10,11 @@ import (
 	"github.com/pocketbase/dbx"
 )
 
-// oneReading is what a reading that raises a warning adds once people were told, whoever brings it. Source: docs/decisions/transmissions.md, "One record per observation" and
+// oneReading is what a reading that raises a warning adds once people were told, whoever brings it: without a care team it is the administrator
+// who is told. Source: docs/decisions/transmissions.md, "One record per observation" and
 // docs/decisions/security.md, "Audit record".
 var oneReading = map[string]int{
-	"observations": 1, "alerts": 1, "announcements": 1, "transmissions": 1, "reading_days": 1, "daily_counts": 1, "audit_log": 3,
+	"observations": 1, "alerts": 1, "announcements": 1, "notifications": 1, "transmissions": 1, "reading_days": 1, "daily_counts": 1, "audit_log": 3,
 }
 
 // The gateway, a nurse and the dashboard are three doors to the same room.
