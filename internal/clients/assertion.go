@@ -82,7 +82,7 @@ func timeOf(date *jwt.NumericDate) time.Time {
 }
 
 // checkAssertion finds out which client has signed an assertion. It may fetch the client's keys, and so is called outside of transactions.
-func (e *Engine) checkAssertion(ctx context.Context, app core.App, form Form, now time.Time) (*proof, error) {
+func (e *Engine) checkAssertion(ctx context.Context, app core.App, form Form, address string, now time.Time) (*proof, error) {
 	a, err := e.readAssertion(form.assertion, now)
 	if err != nil {
 		return nil, err
@@ -96,6 +96,9 @@ func (e *Engine) checkAssertion(ctx context.Context, app core.App, form Form, no
 	}
 	p := &proof{client: client, method: "private_key_jwt", jti: a.claims.ID, ends: timeOf(a.claims.ExpiresAt)}
 	values := client.Values()
+	if err := mayComeIn(values, address); err != nil {
+		return p, err // before anything is fetched for it
+	}
 	if a.jku != "" && a.jku != values.JWKSURL {
 		return p, wrongAssertion("jku must be the address that is registered.")
 	}
