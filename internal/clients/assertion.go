@@ -21,6 +21,8 @@ const (
 	longestLife = 5 * time.Minute  // of an assertion, from now. Source: SMART Backend Services, "Authentication JWT".
 	skew        = 10 * time.Second // by which a client's clock may be ahead of ours
 	longestJTI  = 512
+	// longestWait is more than a request may wait, for keys or for its turn, after its time was read: so long after its end a jti stays known.
+	longestWait = time.Minute
 )
 
 // Times are checked by us, against the time we are handed. Strict decoding leaves each assertion one spelling.
@@ -94,7 +96,7 @@ func (e *Engine) checkAssertion(ctx context.Context, app core.App, form Form, ad
 	if err != nil {
 		return nil, err
 	}
-	p := &proof{client: client, method: "private_key_jwt", jti: a.claims.ID, ends: timeOf(a.claims.ExpiresAt)}
+	p := &proof{client: client, method: "private_key_jwt", jti: a.claims.ID, ends: timeOf(a.claims.ExpiresAt).Add(longestWait)}
 	values := client.Values()
 	if err := mayComeIn(values, address); err != nil {
 		return p, err // before anything is fetched for it

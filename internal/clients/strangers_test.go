@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
@@ -61,5 +62,24 @@ func TestNothingIsFetchedInVain(t *testing.T) {
 		if code(err) != "invalid_client" || server.asked.Load() != 0 || reason(t, app) != why {
 			t.Errorf("%s: %v (%s), and the keys were asked for %d times", body, err, reason(t, app), server.asked.Load())
 		}
+	}
+}
+
+// A request reads the clock when it comes, and may wait for keys after that: what it brings is still known to have been used when others have long
+// come after its end.
+func TestOnceForWhoWaited(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	e, key := newEngine(), newKey(t)
+	m := register(t, e, app, `{"name":"Cloud","scopes":["ingest"],"jwks":`+string(published(t, map[string]*ecdsa.PrivateKey{"a": key}))+`}`)
+	seen := assertion(t, key, "a", m.Client.Id, "1", clock)
+	ends := clock.Add(4 * time.Minute)
+	if _, err := signIn(t, e, app, seen, ends.Add(-2*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := signIn(t, e, app, assertion(t, key, "a", m.Client.Id, "2", ends), ends.Add(20*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := signIn(t, e, app, seen, ends.Add(-time.Second)); code(err) != "invalid_client" { // it came before the end, and waited
+		t.Errorf("used twice: %v", err)
 	}
 }
