@@ -1,10 +1,12 @@
 package hooks_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -22,8 +24,19 @@ func TestClientsInTheDashboard(t *testing.T) {
 	} {
 		d.refused("PATCH", collections.Clients, client.Id, "", object{column: value})
 	}
+	for _, id := range []string{client.Id, ""} {
+		if _, shown := d.send("GET", collections.Clients, id, nil); strings.Contains(fmt.Sprint(shown), "a-token-key") || strings.Contains(fmt.Sprint(shown), strings.Repeat("a", 64)) ||
+			!strings.Contains(fmt.Sprint(shown), "Cloud") {
+			t.Errorf("shown as %v", shown)
+		}
+	}
 	stored, err := collections.FindClient(d.app, client.Id)
 	if err != nil || stored.SecretHash() != client.SecretHash() || stored.TokenKey() != "a-token-key" || stored.Values().Name != "Cloud" {
 		t.Errorf("stored %+v, %v", stored, err)
+	}
+	d.do("DELETE", collections.Clients, client.Id, nil)
+	trail, _, err := audit.List(d.app, audit.Filter{Event: string(audit.ClientDelete), ResourceID: client.Id}, 0, 10)
+	if told := fmt.Sprint(trail); err != nil || len(trail) != 1 || trail[0].Changes["name"].Old != "Cloud" || strings.Contains(told, "a-token-key") || strings.Contains(told, strings.Repeat("a", 64)) {
+		t.Errorf("the trail of its removal: %s, %v", told, err)
 	}
 }

@@ -165,6 +165,7 @@ func Bind(app core.App, engines Engines) {
 	closeNative(app)
 	guardUnreadable(app)
 	guardSuperusers(app, h)
+	guardClients(app)
 	refreshDashboard(app)
 	guardRealtime(app, h)
 }

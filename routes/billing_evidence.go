@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/billing/pdf"
@@ -34,6 +35,9 @@ func (s section) objects() []map[string]any {
 }
 
 func (a *api) readEvidence(c *web.Call, entry *collections.BillingEntry) error {
+	if err := c.NeedToo(access.ScopePatientsRead, access.ScopeObservationsRead, access.ScopeAlertsRead); err != nil {
+		return err // it is what was measured, meant, ordered and agreed to in that time
+	}
 	q := c.Query()
 	format := q.OneOf("format", "json", "pdf")
 	if err := q.Err(); err != nil {

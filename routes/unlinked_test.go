@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
@@ -175,6 +176,11 @@ func TestLinkIsChecked(t *testing.T) {
 	for id, differs := range map[string]string{"erx-3": "date_of_birth_differs", "erx-4": "name_differs"} {
 		if refused := link(object{"emr_id": id}).want(400, "identity_differs").at("warnings").([]any); len(refused) != 1 || refused[0] != differs {
 			t.Errorf("%s: %v", id, refused)
+		}
+	}
+	for _, id := range []string{"erx-3", "erx-4"} { // somebody was told of a stranger, and it stands in the trail
+		if told, total, err := audit.List(a.app, audit.Filter{Event: "emr.search", ResourceID: id}, 0, 10); err != nil || total != 1 || told[0].Patient != patient {
+			t.Errorf("in the trail of %s: %v, %v", id, told, err)
 		}
 	}
 	a.emr.Fail(sandbox.Fault{Match: "/Patient/", Times: 1, Status: 503})

@@ -21,6 +21,8 @@ const (
 	longestLife = 5 * time.Minute  // of an assertion, from now. Source: SMART Backend Services, "Authentication JWT".
 	skew        = 10 * time.Second // by which a client's clock may be ahead of ours
 	longestJTI  = 512
+	// longestWait is more than a request may wait, for keys or for its turn, after its time was read: so long after its end a jti stays known.
+	longestWait = time.Minute
 )
 
 // Times are checked by us, against the time we are handed. Strict decoding leaves each assertion one spelling.
@@ -82,7 +84,7 @@ func timeOf(date *jwt.NumericDate) time.Time {
 }
 
 // checkAssertion finds out which client has signed an assertion. It may fetch the client's keys, and so is called outside of transactions.
-func (e *Engine) checkAssertion(ctx context.Context, app core.App, form Form, now time.Time) (*proof, error) {
+func (e *Engine) checkAssertion(ctx context.Context, app core.App, form Form, address string, now time.Time) (*proof, error) {
 	a, err := e.readAssertion(form.assertion, now)
 	if err != nil {
 		return nil, err
@@ -94,8 +96,11 @@ func (e *Engine) checkAssertion(ctx context.Context, app core.App, form Form, no
 	if err != nil {
 		return nil, err
 	}
-	p := &proof{client: client, method: "private_key_jwt", jti: a.claims.ID, ends: timeOf(a.claims.ExpiresAt)}
+	p := &proof{client: client, method: "private_key_jwt", jti: a.claims.ID, ends: timeOf(a.claims.ExpiresAt).Add(longestWait)}
 	values := client.Values()
+	if err := mayComeIn(values, address); err != nil {
+		return p, err // before anything is fetched for it
+	}
 	if a.jku != "" && a.jku != values.JWKSURL {
 		return p, wrongAssertion("jku must be the address that is registered.")
 	}

@@ -9,7 +9,7 @@ import (
 
 // Assert finds out which client has signed an assertion, if any.
 func (e *Engine) Assert(ctx context.Context, app core.App, assertion string, now time.Time) error {
-	_, err := e.checkAssertion(ctx, app, Form{assertion: assertion}, now)
+	_, err := e.checkAssertion(ctx, app, Form{assertion: assertion}, "", now)
 	return err
 }
 

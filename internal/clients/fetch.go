@@ -107,8 +107,9 @@ func (c *keyCache) fetch(ctx context.Context, s *keySource, url string, now time
 // errFetch hides the address and whatever the other side said.
 var errFetch = errors.New("the keys could not be fetched")
 
+// read is not cut short when whoever asked hangs up: anybody may ask in a client's name, and the answer is for the client, too. It has a bound of its own.
 func (c *keyCache) read(ctx context.Context, url string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	request, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, url, nil)
 	if err != nil {
 		return nil, errFetch
 	}

@@ -65,22 +65,26 @@ func (e *Engine) prove(ctx context.Context, app core.App, form Form, from audit.
 	if form.basic != nil {
 		p, err = checkSecret(app, *form.basic)
 	} else {
-		p, err = e.checkAssertion(ctx, app, form, now)
+		p, err = e.checkAssertion(ctx, app, form, from.Address, now)
 	}
 	if err != nil {
 		return p, err
 	}
-	values := p.client.Values()
+	return p, mayComeIn(p.client.Values(), from.Address)
+}
+
+// mayComeIn refuses a client that is out of use, or comes from elsewhere.
+func mayComeIn(values collections.ClientValues, address string) error {
 	ranges, err := rangesOf(values)
 	switch {
 	case err != nil:
-		return p, err
+		return err
 	case !values.Active:
-		return p, wrongCredentials("the client is not active")
-	case !(&auth.Client{From: ranges}).LetsIn(from.Address):
-		return p, wrongCredentials("the address is not one of the client's")
+		return wrongCredentials("the client is not active")
+	case !(&auth.Client{From: ranges}).LetsIn(address):
+		return wrongCredentials("the address is not one of the client's")
 	}
-	return p, nil
+	return nil
 }
 
 // checkSecret compares in the same time whatever is wrong.

@@ -78,7 +78,7 @@ type feedRow struct {
 	Kind       int    `db:"kind"`
 	ID         string `db:"id"`
 	RecordedAt string `db:"recorded_at"`
-	ActorEmail string `db:"actor_email"`
+	Actor      string `db:"actor"` // an e-mail address, or the name of a client; "" for the system
 	ResourceID string `db:"resource_id"`
 	Patient    string `db:"patient"`
 	Word       string `db:"word"`
@@ -167,7 +167,8 @@ func feedQuery(visible []kind, q FeedQuery, first, before string) (string, dbx.P
 			where += ` AND (a.patient = '' OR EXISTS (SELECT 1 FROM care_team_members m WHERE m.patient = a.patient AND m.user = {:user})
 				OR EXISTS (SELECT 1 FROM patients p WHERE p.id = a.patient AND p.primary_provider = {:user}))`
 		}
-		branches = append(branches, "SELECT * FROM (SELECT "+strconv.Itoa(i)+` AS kind, a.id, a.recorded_at, a.actor_email, a.resource_id, a.patient, `+
+		branches = append(branches, "SELECT * FROM (SELECT "+strconv.Itoa(i)+` AS kind, a.id, a.recorded_at, `+
+			"COALESCE(NULLIF(a.actor_email, ''), a.actor_name) AS actor, a.resource_id, a.patient, "+
 			word+" AS word, "+alertType+" AS alert_type, "+code+" AS cpt_code FROM audit_log a "+join+" WHERE "+where+" ORDER BY a.id DESC LIMIT +{:limit})")
 	}
 	if len(branches) == 0 {
@@ -192,7 +193,7 @@ func (r feedRow) entry(k kind) FeedEntry {
 	}
 	return FeedEntry{
 		ID: strconv.FormatInt(collections.Number(r.ID), 10), Type: k.feed, Severity: severity, At: collections.ParseInstant(r.RecordedAt),
-		User: r.ActorEmail, PatientID: r.Patient, ObjectID: r.ResourceID, word: r.Word, alertType: r.AlertType, cptCode: r.CPTCode,
+		User: r.Actor, PatientID: r.Patient, ObjectID: r.ResourceID, word: r.Word, alertType: r.AlertType, cptCode: r.CPTCode,
 		patient: "a patient", kind: k,
 	}
 }

@@ -1,6 +1,7 @@
 package patients
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -56,7 +57,8 @@ func Link(ctx context.Context, app core.App, chart Chart, p *collections.Patient
 	}
 	warnings = about(p, found)
 	if !confirmed && (slices.Contains(warnings, DiffersInName) || slices.Contains(warnings, DiffersInBirthDate)) {
-		return nil, fault.State("identity_differs", "The EMR's record has another name or date of birth.").With("warnings", warnings)
+		refusal := fault.State("identity_differs", "The EMR's record has another name or date of birth.").With("warnings", warnings)
+		return nil, cmp.Or(noteShown(app, emrID, p.Id, by, now), error(refusal))
 	}
 	holder, err := collections.FindPatientByExternalID(app, emrID)
 	if err == nil && holder.Id != p.Id {
@@ -73,6 +75,14 @@ func Link(ctx context.Context, app core.App, chart Chart, p *collections.Patient
 		return nil
 	})
 	return warnings, err
+}
+
+// noteShown notes that somebody was told something of a person at the EMR who is not, or not yet, a patient of ours, as a search does.
+func noteShown(app core.App, emrID, patientID string, by audit.Actor, now time.Time) error {
+	return audit.Append(app, audit.Entry{
+		Event: audit.EMRSearch, Actor: by, ResourceType: audit.ResourceEMRPatient, ResourceID: emrID, PatientID: patientID,
+		Changes: audit.Changes{"emr_ids": {New: []string{emrID}}},
+	}, now)
 }
 
 // about says what is to be known of the EMR's record of a patient.

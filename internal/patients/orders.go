@@ -32,7 +32,10 @@ type OrderDraft struct {
 	text        phi.Text
 }
 
-const msgAuthor = "Must be the id of a provider, a clinical manager or an administrator."
+const (
+	msgAuthor = "Must be the id of a provider, a clinical manager or an administrator."
+	msgHeard  = "Must be the id of somebody of the clinical roles." // of a competing service
+)
 
 // Read checks a body. Source: docs/decisions/billing.md, "Orders, plans and visits".
 func (b OrderBody) Read(c *input.Checks, now time.Time, practice *time.Location) OrderDraft {
@@ -70,7 +73,11 @@ func RecordOrder(app core.App, patientID string, d OrderDraft, by audit.Actor, c
 		if err != nil && !collections.Missing(err) {
 			return err
 		}
-		if err != nil || d.kind != collections.CompetingService && !orders(access.Role(user.Role())) {
+		if d.kind == collections.CompetingService {
+			if err != nil || access.Reach(access.Role(user.Role()), access.RecordOrders) == access.None {
+				return fault.Field("author_id", msgHeard)
+			}
+		} else if err != nil || !orders(access.Role(user.Role())) {
 			return fault.Field("author_id", msgAuthor)
 		}
 		order, err = collections.AddOrder(tx, collections.OrderDraft{

@@ -21,6 +21,20 @@ func (c *Call) permitClient(row Route) error {
 	return nil
 }
 
+// NeedToo refuses a client what tells of more than its route's scope opens, unless it has the other scopes, too. People are not asked for scopes.
+// Source: docs/decisions/roles.md, "What a client may call".
+func (c *Call) NeedToo(scopes ...access.ClientScope) error {
+	if c.Caller.Client == nil {
+		return nil
+	}
+	for _, scope := range scopes {
+		if !c.Caller.Client.Scopes.Allow(scope) {
+			return c.insufficientScope(scope)
+		}
+	}
+	return nil
+}
+
 // insufficientScope says which scope is missing, where one would do. Source: RFC 6750, section 3.1.
 func (c *Call) insufficientScope(needed access.ClientScope) error {
 	if needed == "" {

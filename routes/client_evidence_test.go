@@ -1,0 +1,34 @@
+package routes_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/vigilhealth/vigil/internal/access"
+)
+
+// The evidence for an entry holds what was measured, alerts, orders and consents: a client that reads billing is not shown by it what its scopes keep
+// from it everywhere else.
+func TestEvidenceForClients(t *testing.T) {
+	c := newClinic(t)
+	patient := c.billable()
+	c.talk(patient, "2026-01-10T14:00:00Z", 40)
+	c.ask(access.DataMonitor, "POST", "/billing/run/", object{"job": "time"}).want(200)
+	path := "/billing/entries/" + c.entryOf(patient, "99457") + "/"
+	all := []string{"billing.read", "patients.read", "observations.read", "alerts.read"}
+	m := c.addClient(object{"scopes": all})
+	full := c.token(m, "")
+	c.as(full, "GET", path+"evidence/", nil).want(200)
+	for i, left := range all[1:] {
+		scopes := append([]string{}, all[:i+1]...)
+		token := c.token(m, strings.Join(append(scopes, all[i+2:]...), " "))
+		c.as(token, "GET", path, nil).want(200)
+		for _, format := range []string{"", "?format=pdf"} {
+			c.as(token, "GET", path+"evidence/"+format, nil).want(403, "insufficient_scope")
+		}
+		answer := c.knock("GET", "/api/v1"+path+"evidence/", token)
+		if told := answer.Header().Get("WWW-Authenticate"); !strings.Contains(told, `scope="`+left+`"`) {
+			t.Errorf("without %s: %q", left, told)
+		}
+	}
+}
