@@ -57,7 +57,8 @@ const columns = [
 function Standing({ turn, changed, showGivenUp }) {
   const status = useLoad((signal) => get("fhir/status/", {}, signal), [turn]);
   const said = (/** @type {any} */ answer) => {
-    toast(answer.skipped ? `No EMR is configured; ${answer.skipped} wait.` : `${answer.processed} tried: ${answer.succeeded} delivered, ${answer.failed} failed.`, answer.failed ? "problem" : "done");
+    const tried = `${answer.processed} tried: ${answer.succeeded} delivered, ${answer.failed} failed.`;
+    toast(answer.skipped ? `${tried} ${number(answer.skipped)} not tried: they wait for the EMR, or for a patient’s link to it.` : tried, answer.failed || answer.skipped ? "problem" : "done");
     changed();
   };
   return html`<${Loaded} from=${status}>${(/** @type {Status} */ s) => html`
