@@ -171,7 +171,7 @@ func FinishTransmission(tx core.App, c ClaimedTransmission, s FinishedTransmissi
 // RecoverTransmissions makes pending again, as ambiguous, whatever is in processing but the named ones, and returns their observations.
 func RecoverTransmissions(tx core.App, but []string, now time.Time) ([]string, error) {
 	return queryColumn[string](tx, "recover transmissions", `UPDATE transmissions
-		SET status = 'pending', ambiguous = TRUE, claimed_at = '', updated_at = {:now}
+		SET status = 'pending', ambiguous = TRUE, claimed_at = '', next_retry_at = '', updated_at = {:now}
 		WHERE status = 'processing' AND id NOT IN (SELECT value FROM json_each({:but}))
 		RETURNING CASE form WHEN '' THEN observation ELSE '' END`, dbx.Params{"now": Instant(now), "but": jsonList(but)})
 }

@@ -247,3 +247,16 @@ func TestNothingIsCountedOfDeletedPatients(t *testing.T) {
 		t.Errorf("after: %v", got)
 	}
 }
+
+// What a process that is gone was sending again is due at once, and does not speak of a time that has passed.
+func TestRecoveredSpeaksOfNoRetry(t *testing.T) {
+	c := newChanging(t)
+	c.emr.refuse = func(string, int) *emr.Error { return unavailable() }
+	c.send(time.Minute)
+	c.clock.advance(time.Hour)
+	claim(t, c.app, 1, c.clock.now())
+	if _, err := transmissions.Recover(c.app, nil, c.clock.now()); err != nil {
+		t.Fatal(err)
+	}
+	check(t, c.app, collections.Transmissions, c.id, map[string]any{"status": "pending", "next_retry_at": "", "ambiguous": true})
+}
