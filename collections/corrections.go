@@ -47,7 +47,7 @@ func CloseCorrection(tx core.App, id, by string, note phi.Text, now time.Time) (
 	return n > 0, err
 }
 
-// CorrectionsDue counts the copies at the EMR that a person is to correct.
+// CorrectionsDue counts the copies at the EMR that a person is to correct, as their list does.
 func CorrectionsDue(app core.App) (int, error) {
-	return queryValue[int](app, "count corrections", `SELECT COUNT(*) FROM transmissions WHERE `+correctionDue, nil)
+	return queryValue[int](app, "count corrections", `SELECT COUNT(*) FROM transmissions WHERE `+correctionDue+` AND `+notDeleted, nil)
 }

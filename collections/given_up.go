@@ -14,6 +14,9 @@ const NeverSent = "entered_in_error"
 // their partial index wants to hear comes first.
 const givenUp = `status = 'failed' AND next_retry_at = '' AND error_code != '` + NeverSent + `' AND waits_for = '' AND correction_closed_at = ''`
 
+// notDeleted leaves out what belongs to deleted patients, as all lists do.
+const notDeleted = `patient NOT IN (SELECT id FROM patients WHERE deleted_at != '')`
+
 func (f TransmissionFilter) conditions() Conditions {
 	c := Conditions{}.Equal("status", f.Status).Equal("patient", f.PatientID).
 		Between("COALESCE(NULLIF(last_attempted_at, ''), created_at)", f.From, f.To).OnCareTeamOf(f.CareTeamOf)
@@ -72,14 +75,13 @@ type GivenUpFilter struct {
 // patients is in no list, and stays as it is.
 func (f GivenUpFilter) conditions() Conditions {
 	return TransmissionFilter{GivenUp: new(true), ErrorCode: f.ErrorCode, PatientID: f.PatientID, From: f.From, To: f.To}.conditions().
-		And("patient NOT IN (SELECT id FROM patients WHERE deleted_at != '')").
+		And(notDeleted).
 		And("NOT EXISTS (SELECT 1 FROM observations o WHERE o.id = transmissions.observation AND o.status = 'suspect')")
 }
 
 // AllGivenUp counts the deliveries that were given up, of all days, as their list does: by their index alone, since health asks every ten seconds.
 func AllGivenUp(app core.App) (int, error) {
-	return queryValue[int](app, "count what was given up", `SELECT COUNT(*) FROM transmissions WHERE `+givenUp+`
-		AND patient NOT IN (SELECT id FROM patients WHERE deleted_at != '')`, nil)
+	return queryValue[int](app, "count what was given up", `SELECT COUNT(*) FROM transmissions WHERE `+givenUp+` AND `+notDeleted, nil)
 }
 
 // CountGivenUp counts the deliveries that were given up and that may be queued again.

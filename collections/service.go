@@ -77,8 +77,8 @@ type Queue struct{ Name, table, where, since string }
 var Queues = []Queue{
 	{"transmissions", Transmissions, waiting, "created_at"},
 	{"transmission_retries", Transmissions, retrying, "created_at"},
-	{"transmissions_unlinked", Transmissions, waitingFor + "'link'", "created_at"},
-	{"emr_corrections", Transmissions, correctionDue, "correction_due_at"},
+	{"transmissions_unlinked", Transmissions, waitingFor + "'link' AND " + notDeleted, "created_at"},
+	{"emr_corrections", Transmissions, correctionDue + " AND " + notDeleted, "correction_due_at"},
 	{"announcements", Announcements, "told_at = ''", "created_at"},
 	{"pushes", PushDeliveries, "status = 'pending'", "created_at"},
 	{"mails", Mails, "status = 'pending'", "created_at"},

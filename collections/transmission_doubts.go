@@ -33,6 +33,9 @@ type ClearedDoubt struct {
 	EMRID, SentHash         string // "" keeps what is there
 }
 
+// Settled: the EMR's copy says what it is to say, or there is none, so that nobody has to correct it.
+func (c ClearedDoubt) Settled() bool { return c.Status == FHIRTransmitted || c.ErrorCode == NeverSent }
+
 // ClearDoubt stores what a look came to; not held when somebody has changed the record meanwhile.
 func ClearDoubt(tx core.App, d DoubtfulTransmission, c ClearedDoubt, now time.Time) (held bool, err error) {
 	n, err := updateCounted(tx, "clear doubt", Transmissions, clearing(c, now),
@@ -49,7 +52,7 @@ func clearing(c ClearedDoubt, now time.Time) dbx.Params {
 		set["ambiguous"] = false
 	}
 	if c.Status != "" {
-		set["status"], set["error_code"], set["error_message"], set["diagnostics"] = c.Status, "", "", ""
+		set["status"], set["waits_for"], set["error_code"], set["error_message"], set["diagnostics"] = c.Status, "", "", "", ""
 	}
 	for column, value := range map[string]string{
 		"error_code": c.ErrorCode, "error_message": c.ErrorMessage, "emr_resource_id": c.EMRID, "sent_hash": c.SentHash,

@@ -33,7 +33,7 @@ func SentForms(app core.App, observationID string) ([]SentForm, error) {
 // StopTransmission ends a delivery before anything was sent.
 func StopTransmission(tx core.App, id, code, message string, now time.Time) error {
 	return update(tx, "stop transmission", Transmissions, dbx.Params{
-		"status": FHIRFailed, "waits_for": "", "next_retry_at": "", "error_code": code, "error_message": message, "updated_at": Instant(now),
+		"status": FHIRFailed, "waits_for": "", "next_retry_at": "", "error_code": code, "error_message": message, "diagnostics": "", "updated_at": Instant(now),
 	}, dbx.HashExp{"id": id})
 }
 
@@ -46,7 +46,7 @@ func NoteCorrection(tx core.App, id string, now time.Time) error {
 // QueueCorrection is NoteCorrection for what is to be sent at once, with all its retries before it.
 func QueueCorrection(tx core.App, id string, now time.Time) error {
 	return exec(tx, "queue correction", `UPDATE transmissions SET corrections = corrections + 1, status = 'pending', attempt_count = 0,
-		error_code = '', error_message = '', next_retry_at = '', updated_at = {:now} WHERE id = {:id}`, dbx.Params{"id": id, "now": Instant(now)})
+		error_code = '', error_message = '', diagnostics = '', next_retry_at = '', updated_at = {:now} WHERE id = {:id}`, dbx.Params{"id": id, "now": Instant(now)})
 }
 
 // MeansAround are the means of a patient that were sent, or may have been, of periods in which one of the dates lies.

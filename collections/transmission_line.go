@@ -19,11 +19,14 @@ type WaitingTransmission struct {
 }
 
 // WaitingTransmissions are up to limit transmissions that are due, or wait for the line unless dueOnly, in the order in which they were
-// measured; but none that was attempted since a time.
+// measured; but none that was attempted since a time. What waits for its turn has it by this order.
 func WaitingTransmissions(app core.App, dueOnly bool, since, now time.Time, limit int) ([]WaitingTransmission, error) {
 	return queryAll[WaitingTransmission](app, "find waiting transmissions", `SELECT t.id, t.patient, t.tried FROM (
 			SELECT id, patient, observation, created_at, attempt_count > 0 AS tried FROM transmissions
 				WHERE `+waiting+` AND last_attempted_at < {:since}
+			UNION ALL
+			SELECT id, patient, observation, created_at, attempt_count > 0 AS tried FROM transmissions
+				WHERE `+waitingFor+`'turn' AND status = 'pending' AND last_attempted_at < {:since}
 			UNION ALL
 			SELECT id, patient, observation, created_at, TRUE AS tried FROM transmissions
 				WHERE `+retrying+` AND (next_retry_at <= {:now} OR waits_for_line AND NOT {:due}) AND last_attempted_at < {:since}
@@ -34,8 +37,8 @@ func WaitingTransmissions(app core.App, dueOnly bool, since, now time.Time, limi
 
 // ClaimWaitingTransmissions moves those of the named transmissions that still wait to processing.
 func ClaimWaitingTransmissions(tx core.App, ids []string, now time.Time) ([]ClaimedTransmission, error) {
-	return queryAll[ClaimedTransmission](tx, "claim transmissions", `UPDATE transmissions SET status = 'processing', claimed_at = {:now}, updated_at = {:now}
-		WHERE id IN (SELECT value FROM json_each({:ids})) AND (`+waiting+` OR `+retrying+`)
+	return queryAll[ClaimedTransmission](tx, "claim transmissions", `UPDATE transmissions SET status = 'processing', waits_for = '', claimed_at = {:now}, updated_at = {:now}
+		WHERE id IN (SELECT value FROM json_each({:ids})) AND (status = 'pending' AND waits_for != 'link' OR `+retrying+`)
 		RETURNING `+claimed, dbx.Params{"now": Instant(now), "ids": jsonList(ids)})
 }
 

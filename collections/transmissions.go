@@ -171,7 +171,7 @@ func FinishTransmission(tx core.App, c ClaimedTransmission, s FinishedTransmissi
 // RecoverTransmissions makes pending again, as ambiguous, whatever is in processing but the named ones, and returns their observations.
 func RecoverTransmissions(tx core.App, but []string, now time.Time) ([]string, error) {
 	return queryColumn[string](tx, "recover transmissions", `UPDATE transmissions
-		SET status = 'pending', ambiguous = TRUE, claimed_at = '', updated_at = {:now}
+		SET status = 'pending', ambiguous = TRUE, claimed_at = '', next_retry_at = '', updated_at = {:now}
 		WHERE status = 'processing' AND id NOT IN (SELECT value FROM json_each({:but}))
 		RETURNING CASE form WHEN '' THEN observation ELSE '' END`, dbx.Params{"now": Instant(now), "but": jsonList(but)})
 }
@@ -186,7 +186,7 @@ func ClaimedBefore(app core.App, before time.Time) ([]ClaimedTransmission, error
 // is none.
 func RequeueTransmission(tx core.App, observationID string, now time.Time) (found bool, err error) {
 	n, err := updateCounted(tx, "queue transmission again", Transmissions, dbx.Params{
-		"status": FHIRPending, "error_code": "", "error_message": "", "next_retry_at": "", "updated_at": Instant(now),
+		"status": FHIRPending, "error_code": "", "error_message": "", "diagnostics": "", "next_retry_at": "", "updated_at": Instant(now),
 	}, dbx.NewExp("observation = {:observation} AND (form = '' OR status = 'failed')", dbx.Params{"observation": observationID}))
 	return n > 0, err
 }
@@ -225,9 +225,10 @@ func TransmissionLedger(app core.App, transmissionID string) ([]TransmissionAtte
 		dbx.Params{"id": transmissionID})
 }
 
-// DueTransmissions counts what a claim could take now.
+// DueTransmissions counts what a claim could take now, and what has its turn after that.
 func DueTransmissions(app core.App, now time.Time) (int, error) {
 	return queryValue[int](app, "count due transmissions", `SELECT (SELECT COUNT(*) FROM transmissions WHERE `+waiting+`)
+		+ (SELECT COUNT(*) FROM transmissions WHERE `+waitingFor+`'turn')
 		+ (SELECT COUNT(*) FROM transmissions WHERE `+retrying+` AND next_retry_at <= {:now})`, dbx.Params{"now": Instant(now)})
 }
 
@@ -242,12 +243,12 @@ func TransmissionBacklog(app core.App) (pending, processing, awaitingRetry int, 
 }
 
 // TransmissionsSince counts what was last attempted since a moment, by how it stands, and says when the last delivery was; zero for never. What only
-// waits until the EMR knows the patient has not failed.
+// waits until the EMR knows the patient has not failed, nor what was entered in error before it left.
 func TransmissionsSince(app core.App, since time.Time) (transmitted, failed int, last time.Time, err error) {
 	var at string
 	err = app.DB().NewQuery(`SELECT
 		(SELECT COUNT(*) FROM transmissions WHERE status = 'transmitted' AND last_attempted_at >= {:since}),
-		(SELECT COUNT(*) FROM transmissions WHERE status = 'failed' AND waits_for = '' AND last_attempted_at >= {:since}),
+		(SELECT COUNT(*) FROM transmissions WHERE status = 'failed' AND waits_for = '' AND error_code != '`+NeverSent+`' AND last_attempted_at >= {:since}),
 		(SELECT COALESCE(MAX(last_attempted_at), '') FROM transmissions WHERE status = 'transmitted')`).
 		Bind(dbx.Params{"since": Instant(since)}).Row(&transmitted, &failed, &at)
 	return transmitted, failed, ParseInstant(at), wrap(err, "count deliveries")

@@ -23,7 +23,7 @@ const patientIsLinked = `EXISTS (SELECT 1 FROM patients p WHERE p.id = transmiss
 func HoldForLink(tx core.App, c ClaimedTransmission, now time.Time) (held, linked bool, err error) {
 	var waits string
 	err = tx.NonconcurrentDB().NewQuery(`UPDATE transmissions SET status = 'pending', claimed_at = '', updated_at = {:now}, next_retry_at = '',
-			error_code = '', error_message = '', waits_for = CASE WHEN ` + patientIsLinked + ` THEN '' ELSE 'link' END
+			error_code = '', error_message = '', diagnostics = '', waits_for = CASE WHEN ` + patientIsLinked + ` THEN '' ELSE 'link' END
 		WHERE id = {:id} AND status = 'processing' AND claimed_at = {:claimed} RETURNING waits_for`).
 		Bind(dbx.Params{"id": c.ID, "claimed": c.ClaimedAt, "now": Instant(now)}).Row(&waits)
 	if Missing(err) {
@@ -52,7 +52,7 @@ func KeepForLink(tx core.App, c ClaimedTransmission, now time.Time) (linked bool
 // ReleaseLinked queues, in order of measurement, all that waited until the EMR knew a patient, and what it did not take because it did not know
 // whom it had been told of.
 func ReleaseLinked(tx core.App, patientID string, now time.Time) error {
-	err := queueAgain(tx, `patient = {:patient} AND (waits_for = 'link' AND status = 'pending'
+	err := queueAgain(tx, `patient = {:patient} AND (waits_for = 'link' AND status IN ('pending', 'failed')
 		OR status = 'failed' AND error_code IN ('patient_not_found', 'patient_merged') AND corrections = 0 AND emr_resource_id = ''
 			AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.id = transmissions.observation AND o.status IN ('entered_in_error', 'suspect')))`,
 		dbx.Params{"patient": patientID, "now": Instant(now)})
@@ -70,7 +70,7 @@ func queueAgain(tx core.App, which string, params dbx.Params) error {
 		return err
 	}
 	return exec(tx, "queue transmissions", `UPDATE transmissions SET status = 'pending', waits_for = 'turn', attempt_count = 0, next_retry_at = '',
-		error_code = '', error_message = '', updated_at = {:now} WHERE `+which, params)
+		error_code = '', error_message = '', diagnostics = '', updated_at = {:now} WHERE `+which, params)
 }
 
 // NextTurn makes due the reading of a patient that was measured first of those that wait for their turn, if any.
@@ -88,9 +88,10 @@ func StalledTurns(app core.App) ([]string, error) {
 		SELECT 1 FROM transmissions u WHERE u.patient = t.patient AND u.status IN ('pending', 'processing') AND u.waits_for = '')`, nil)
 }
 
-// HeldTransmissions counts those that wait until the EMR knows the patient, and those that wait for their turn.
+// HeldTransmissions counts those that wait until the EMR knows the patient, but for deleted patients, whom nobody can link, and those that wait for
+// their turn.
 func HeldTransmissions(app core.App) (forLink, forTurn int, err error) {
-	err = app.DB().NewQuery(`SELECT (SELECT COUNT(*) FROM transmissions WHERE `+waitingFor+`'link'),
+	err = app.DB().NewQuery(`SELECT (SELECT COUNT(*) FROM transmissions WHERE `+waitingFor+`'link' AND `+notDeleted+`),
 		(SELECT COUNT(*) FROM transmissions WHERE `+waitingFor+`'turn')`).Row(&forLink, &forTurn)
 	return forLink, forTurn, wrap(err, "count held transmissions")
 }

@@ -98,10 +98,13 @@ func take(tx core.App, sent collections.SentForm, s step, now time.Time) error {
 	return nil
 }
 
-// neverSent stores the end of a claimed transmission whose reading was entered in error before it left.
+// neverSent stores the end of a claimed transmission whose reading was entered in error before it left: there is no copy to be corrected, either.
 func neverSent(tx core.App, c Claimed, startedAt, now time.Time) error {
 	_, err := storeEnd(tx, c, collections.FinishedTransmission{
 		Status: collections.FHIRFailed, ErrorCode: codeWithdrawn, ErrorMessage: notSent, Attempts: c.AttemptCount,
 	}, startedAt, now)
+	if err == nil {
+		err = collections.DropCorrection(tx, c.ID)
+	}
 	return err
 }

@@ -44,7 +44,7 @@ func (w *Worker) watchDoubts(ctx context.Context, app core.App) {
 // was given up. What is found is transmitted after all; what is known not to be there stays failed. Nothing is sent. It returns how many are
 // clear now. Source: docs/decisions/transmissions.md, "Unknown ends without a retry".
 func (w *Worker) ClearDoubts(ctx context.Context, app core.App) (cleared int, err error) {
-	if !w.EMR.Configured() {
+	if !w.EMR.Configured() || w.line.isDown() { // the line is probed, and left alone in between
 		return 0, nil
 	}
 	doubts, err := collections.DoubtfulTransmissions(app, mostDoubts)
@@ -92,6 +92,11 @@ func (w *Worker) clear(ctx context.Context, app core.App, d collections.Doubtful
 		}
 		if queue {
 			if err := collections.QueueCorrection(tx, d.ID, now); err != nil {
+				return err
+			}
+		}
+		if result.Settled() {
+			if err := collections.DropCorrection(tx, d.ID); err != nil {
 				return err
 			}
 		}

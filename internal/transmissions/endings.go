@@ -65,8 +65,11 @@ func (w *Worker) move(tx core.App, trail *audit.Chain, e *ended, now time.Time) 
 	e.Out = Result{TransmissionID: c.ID, ObservationID: c.ObservationID, EMRID: d.done.EMRID, StoredAt: collections.ParseInstant(c.CreatedAt)}
 	switch {
 	case e.In.waitsForLink():
-		if err := hold(tx, c, d, &e.Out, now); err != nil || e.Out.Held {
-			return err // nothing was attempted, so there is nothing to record
+		if err := hold(tx, c, d, &e.Out, now); err != nil {
+			return err
+		}
+		if e.Out.Held { // nothing was attempted, so there is nothing to record
+			return nextTurn(tx, e)
 		}
 		outcome = audit.MinorFailure
 	case d.never:
@@ -92,11 +95,9 @@ func (w *Worker) move(tx core.App, trail *audit.Chain, e *ended, now time.Time) 
 		outcome = audit.MinorFailure
 		e.Out.ErrorCode, e.Out.ErrorMessage, e.Out.RetryAt = d.err.Code, d.err.Message, next
 	}
-	next, err := collections.NextTurn(tx, c.PatientID)
-	if err != nil {
+	if err := nextTurn(tx, e); err != nil {
 		return err
 	}
-	e.Out.Again = e.Out.Again || next
 	for _, attempt := range d.attempts {
 		line := collections.TransmissionAttempt{
 			StartedAt: collections.Instant(d.startedAt.Add(attempt.Started)), DurationMS: attempt.Took.Milliseconds(),
@@ -115,4 +116,11 @@ func (w *Worker) move(tx core.App, trail *audit.Chain, e *ended, now time.Time) 
 		Event: audit.EMRTransmit, Outcome: outcome, Actor: actor,
 		ResourceType: audit.ResourceTransmission, ResourceID: c.ID, PatientID: c.PatientID,
 	}, now)
+}
+
+// nextTurn makes due what was measured next of those of the patient that wait for their turn.
+func nextTurn(tx core.App, e *ended) error {
+	next, err := collections.NextTurn(tx, e.In.claimed.PatientID)
+	e.Out.Again = e.Out.Again || next
+	return err
 }

@@ -200,7 +200,8 @@ type Round struct {
 	Succeeded, Failed int
 	// Failures are the first of those that failed, at most keptFailures.
 	Failures []Result
-	// Skipped counts what was due while no EMR is configured, or of patients whom it does not know: nothing is attempted then, and no slot is used.
+	// Skipped counts what was due while no EMR is configured or the line is down, or of patients whom the EMR does not know: nothing is attempted
+	// then, and no slot is used.
 	Skipped int
 }
 

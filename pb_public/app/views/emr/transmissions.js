@@ -20,6 +20,9 @@ const states = /** @type {[string, string][]} */ ([["", "All"], ["pending", "Wai
 /** @param {string} state */
 const stateName = (state) => states.find(([code]) => code === state)?.[1] ?? words(state);
 
+/** How a delivery stands: what waits for a person to link the patient does not wait for the EMR. @param {any} row */
+const standing = (row) => (row.given_up ? "Given up" : row.waits_for === "link" ? "Patient not linked" : stateName(row.status));
+
 export function Transmissions() {
   const [filters, filter] = useState({ status: "", error_code: "", date_from: "", date_to: "" });
   const [turn, again] = useState(0);
@@ -46,7 +49,7 @@ export function Transmissions() {
 const columns = [
   { name: "id", head: "Delivery" }, { name: "patient_name", head: "Patient" },
   { name: "observation_type", head: "Reading", cell: (row) => (row.form === "reading" ? kinds[row.observation_type] : words(row.form)) },
-  { name: "status", head: "State", cell: (row) => html`<${Badge} of=${row.status} text=${row.given_up ? "Given up" : stateName(row.status)} />` },
+  { name: "status", head: "State", cell: (row) => html`<${Badge} of=${row.status} text=${standing(row)} />` },
   { name: "attempt_count", head: "Retries", number: true, cell: (row) => `${row.attempt_count} of ${row.max_attempts}` },
   { name: "error_message", head: "What went wrong", cell: (row) => row.error_message ?? "" },
   { name: "next_retry_at", head: "Next attempt", cell: (row) => (row.next_retry_at ? dateTime(row.next_retry_at) : "") },
@@ -57,7 +60,8 @@ const columns = [
 function Standing({ turn, changed, showGivenUp }) {
   const status = useLoad((signal) => get("fhir/status/", {}, signal), [turn]);
   const said = (/** @type {any} */ answer) => {
-    toast(answer.skipped ? `No EMR is configured; ${answer.skipped} wait.` : `${answer.processed} tried: ${answer.succeeded} delivered, ${answer.failed} failed.`, answer.failed ? "problem" : "done");
+    const tried = `${answer.processed} tried: ${answer.succeeded} delivered, ${answer.failed} failed.`;
+    toast(answer.skipped ? `${tried} ${number(answer.skipped)} not tried: they wait for the EMR, or for a patient’s link to it.` : tried, answer.failed || answer.skipped ? "problem" : "done");
     changed();
   };
   return html`<${Loaded} from=${status}>${(/** @type {Status} */ s) => html`
@@ -65,6 +69,7 @@ function Standing({ turn, changed, showGivenUp }) {
       ${can("processPending") && html`<${ActionButton} act=${() => post("fhir/process-pending/")} done=${said}>Deliver what is due now</${ActionButton}>`}</div>
     <dl class="figures">
       ${figure("Given up", number(s.queue.given_up))} ${figure("Waiting", number(s.queue.pending))} ${figure("On the way", number(s.queue.processing))} ${figure("To be tried again", number(s.queue.failed_awaiting_retry))}
+      ${figure("Not linked", number(s.queue.unlinked))} ${figure("To be corrected", number(s.queue.corrections_due))}
       ${figure("Delivered today", number(s.today_stats.transmitted))} ${figure("Failed today", number(s.today_stats.failed))} ${figure("Success today", `${s.today_stats.success_rate} %`)}
       ${figure("Up in 30 days", s.uptime)} ${figure("Last delivery", ago(s.emr_last_successful_transmission))}
     </dl>
@@ -83,7 +88,7 @@ function Detail({ id, close, changed }) {
   const delivery = useLoad((signal) => get(`fhir/transmissions/${id}/`, {}, signal), [id]);
   return html`<${Dialog} wide title=${id} close=${close}><${Loaded} from=${delivery}>${(data) => html`
     <${Facts} of=${[["Patient", html`<button class="link" onClick=${() => go("patient", { id: data.patient_id })}>${data.patient_name}</button>`], ["Reading", kinds[data.observation_type]],
-      ["State", html`<${Badge} of=${data.status} text=${data.given_up ? "Given up" : stateName(data.status)} />`], ["What went wrong", data.error_message],
+      ["State", html`<${Badge} of=${data.status} text=${standing(data)} />`], ["What went wrong", data.error_message],
       ...(data.remedy ? [["What to do", data.remedy.text]] : []), ...(data.diagnostics ? [["The EMR’s own words", data.diagnostics]] : []),
       ["Next attempt", data.next_retry_at ? fullTime(data.next_retry_at) : data.given_up ? "None by itself" : "–"]]} />
     <h3>Attempts</h3>
