@@ -270,3 +270,18 @@ func TestFloodBesideReadings(t *testing.T) {
 		t.Errorf("ranked %v", score)
 	}
 }
+
+// What is worst stays so when another one is decided about, however many came since.
+func TestFloodKeepsTheWorst(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	for i := range 203 {
+		c.event(t, nonsense(c, "BP-1", []int{500, 310}[min(i, 1)], 90)).want(400)
+		c.now = c.now.Add(time.Minute)
+	}
+	kept := c.rows(t, `SELECT id FROM gateway_events ORDER BY received_at`)
+	c.decide("discard", kept[202]).want(200)
+	wantIn(t, c.implausible(patient), object{"reported_count": 202.0, "value": 500.0, "quarantine_id": kept[0]})
+	c.decide("discard", kept[0]).want(200)
+	wantIn(t, c.implausible(patient), object{"reported_count": 201.0, "value": 310.0, "quarantine_id": kept[201]})
+}

@@ -205,8 +205,8 @@ func (n notice) tellMore(tx core.App, picture triage.Picture, alertID string, no
 	}, now)
 }
 
-// mostGathered bounds how many events of an alert are looked at anew, mostTold how many tellings are kept: there are not more steps from a
-// bound to the end of what can be measured, on both sides.
+// mostGathered bounds how many events of an alert are looked at anew, beside the worst; mostTold how many tellings are kept: there are not more
+// steps from a bound to the end of what can be measured, on both sides.
 const mostGathered, mostTold = 200, 20
 
 // leaves takes an event that has been decided about out of its alert, and reports whether the alert stays for others.
@@ -225,7 +225,11 @@ func (e *Engine) leaves(tx core.App, alert *collections.Alert, eventID string, n
 	}
 	var worst, latest *claim
 	var finding alerts.Finding
-	for _, id := range rest[:min(len(rest), mostGathered)] {
+	looked := rest[:min(len(rest), mostGathered)]
+	if slices.Contains(rest[len(looked):], alert.QuarantineID()) { // the worst is so however old it is
+		looked = append(slices.Clone(looked), alert.QuarantineID())
+	}
+	for _, id := range looked {
 		c, beside, readable, err := e.claimOf(tx, id, alert.PatientID(), picture, now)
 		if err != nil {
 			return false, err
