@@ -123,3 +123,25 @@ func (h *house) reviewedOne() string {
 	id := h.insured("Ada", 20, nil)
 	return h.reviewed()[id+" 99457"]
 }
+
+// Of a claim that is being voided nobody owes anything, whatever its payer leaves to the patient; and nothing is taken back that was never booked.
+func TestDecidedWhileToBeVoided(t *testing.T) {
+	h := newHouse(t)
+	one := h.reviewedOne()
+	_, file := h.send(one)
+	c := h.claimOf(one, file)
+	deductible := payer.Adjust(x12.Adjustment{Group: "PR", Code: "1", Amount: 4787})
+	h.move(one, "request-void", nil).want(200)
+	h.take(h.payer.Pay(file, map[string]payer.Decision{c: deductible})).want(200).wantAt(object{"applied": 1.0})
+	h.entry(one).wantAt(object{"lifecycle_status": "void_requested", "patient_responsibility": 0.0, "open": 47.87})
+	h.take(h.payer.Pay(file, map[string]payer.Decision{c: payer.Partly(400, 0, 200)})).want(200).wantAt(object{"applied": 1.0})
+	h.entry(one).wantAt(object{"lifecycle_status": "refund_due", "paid_total": 41.87, "adjusted": 4.0, "patient_responsibility": 2.0, "open": 0.0})
+	h.reconciled("paid all the same")
+
+	h = newHouse(t)
+	two := h.reviewedOne()
+	_, file = h.send(two)
+	h.take(h.payer.Pay(file, map[string]payer.Decision{h.claimOf(two, file): payer.Partly(400, 0, 200)})).want(200)
+	h.take(h.payer.Pay(file, map[string]payer.Decision{h.claimOf(two, file): payer.Reverse(deductible)})).want(200)
+	h.entry(two).wantAt(object{"lifecycle_status": "paid", "paid_total": 41.87, "adjusted": 4.0, "patient_responsibility": 2.0, "open": 0.0})
+}

@@ -118,6 +118,9 @@ func (e *Engine) remitPayment(r Remittance, by audit.Actor, now time.Time) Move 
 		if entry.Status() != Paid && entry.Status() != RefundDue { // what is left of an earlier decision the patient has paid
 			list = append(slices.Clone(list), covered(list, entry.PaidTotalCents())...)
 		}
+		if entry.Status() == VoidRequested && r.Paid == 0 { // nobody owes anything of what is taken back
+			list = nil
+		}
 		r.note(entry)
 		p := r.posting(collections.PaymentKind, r.Paid, list, by)
 		if entry.PaidTotalCents()+p.AmountCents > entry.ChargeCents() {
@@ -187,10 +190,7 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Move
 		case VoidRequested, Submitted: // a denial is lifted when a claim is sent anew
 			return post(tx, entry, r.posting(collections.ReversalKind, -r.Paid, nil, by), now)
 		}
-		booked := slices.DeleteFunc(slices.Clone(r.Adjustments), func(a collections.Adjustment) bool { // what was left out is not taken back
-			return a.CARC == priorPayer && standing(entry.Adjustments(), a) <= 0
-		})
-		reversal := r.posting(collections.ReversalKind, -r.Paid, negative(booked), by)
+		reversal := r.posting(collections.ReversalKind, -r.Paid, negative(standingOf(entry.Adjustments(), r.Adjustments)), by)
 		taken = r.takesAll(append(list, reversal))
 		if err := post(tx, entry, reversal, now); err != nil || !taken {
 			return err
@@ -198,6 +198,31 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Move
 		return lift(tx, entry, by, now)
 	}
 	return m
+}
+
+// standingOf are those among adjustments that stand on an entry, as far as they do: what was left out, was never booked or is paid is not taken back. A
+// reversal may come without the remarks of what it reverses.
+func standingOf(entry, list []collections.Adjustment) (found []collections.Adjustment) {
+	left := slices.Clone(entry)
+	for _, a := range list {
+		for _, remarked := range []bool{true, false} {
+			for i, x := range left {
+				if x.Group != a.Group || x.CARC != a.CARC || sameReason(x, a) != remarked {
+					continue
+				}
+				part := min(a.AmountCents, max(0, x.AmountCents))
+				if a.AmountCents < 0 {
+					part = max(a.AmountCents, min(0, x.AmountCents))
+				}
+				left[i].AmountCents -= part
+				a.AmountCents -= part
+				if x.AmountCents = part; part != 0 {
+					found = append(found, x)
+				}
+			}
+		}
+	}
+	return found
 }
 
 // RemittanceKey begins the keys of what a payer's remittances say.
