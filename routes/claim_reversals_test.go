@@ -21,16 +21,14 @@ func (h *house) reconciled(what string) {
 
 // secondary makes an 835 that of a payer which pays after another one.
 func secondary(file []byte, status string) []byte {
-	text := strings.Replace(string(file), "*1*", "*"+status+"*", 1)
 	clp := strings.Index(string(file), "CLP*")
 	head, claim := string(file)[:clp], string(file)[clp:]
 	trn := strings.Index(head, "TRN*1*")
 	end := trn + strings.Index(head[trn:], "~")
 	last := strings.LastIndex(head[:end], "*")
-	text = head[:last+1] + "1888888888" + head[end:]
 	parts := strings.SplitN(claim, "*", 4)
 	parts[2] = status
-	return []byte(text + strings.Join(parts, "*"))
+	return []byte(head[:last+1] + "1888888888" + head[end:] + strings.Join(parts, "*"))
 }
 
 // The first payer takes its payment back while a secondary one has paid: the claim waits for its correction, whatever that is.

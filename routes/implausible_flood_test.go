@@ -293,10 +293,10 @@ func TestFloodOutOfOrder(t *testing.T) {
 	at := c.now
 	for _, x := range []struct {
 		systolic int
-		minutes  time.Duration
+		ago      time.Duration
 		latest   float64
-	}{{400, -60, 400}, {420, -10, 420}, {450, -120, 420}, {410, -90, 420}, {430, 0, 430}} {
-		c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", at.Add(x.minutes*time.Minute), fmt.Sprintf(`"systolic":%d,"diastolic":90`, x.systolic))).want(400)
+	}{{400, time.Hour, 400}, {420, 10 * time.Minute, 420}, {450, 2 * time.Hour, 420}, {410, 90 * time.Minute, 420}, {430, 0, 430}} {
+		c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", at.Add(-x.ago), fmt.Sprintf(`"systolic":%d,"diastolic":90`, x.systolic))).want(400)
 		alert := c.implausible(patient)
 		if got := alert["latest_values"].(object)["systolic"]; got != x.latest {
 			t.Errorf("after %d the latest is %v, want %v", x.systolic, got, x.latest)
