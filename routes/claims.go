@@ -139,7 +139,9 @@ func (a *api) readRefund(c *web.Call, b moveBody, checks *input.Checks) billing.
 
 func (a *api) readResubmit(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
 	reference := checks.Text("submission_reference", b.SubmissionReference, input.Optional(100).Identifier())
-	return a.Billing.Resubmit(a.readCorrections(c, checks, b.Corrections), reference, c.Now)
+	corrections := a.readCorrections(c, checks, b.Corrections)
+	corrections.Override = checks.Text("override_reason", b.OverrideReason, input.Optional(500).Multiline())
+	return a.Billing.Resubmit(corrections, reference, c.Now)
 }
 
 func (a *api) readCorrections(c *web.Call, checks *input.Checks, f input.Object) (corrections billing.Corrections) {

@@ -74,3 +74,24 @@ func TestTasksOfWhatIsUndone(t *testing.T) {
 		t.Errorf("the tasks are %s", last.body)
 	}
 }
+
+// What became known only after a claim was sent stands against sending it again, until somebody says why not.
+func TestCompetingServiceOfADeniedClaim(t *testing.T) {
+	c := newClinic(t)
+	patient := c.billable()
+	c.talk(patient, "2026-01-10T14:00:00Z", 20)
+	c.ask(access.DataMonitor, "POST", "/billing/run/", object{"job": "time"}).want(200)
+	entry := c.entryOf(patient, "99457")
+	c.move(entry, "review", nil).want(200)
+	c.move(entry, "submit", nil).want(200)
+	c.ask(access.Nurse, "POST", "/patients/"+patient+"/orders/", object{"kind": "competing_service", "dated": "2026-01-01", "text": "RTM at the hip clinic"}).want(201)
+	c.move(entry, "deny", object{"code": "CO-16", "description": "Incomplete"}).want(200)
+	c.refusedFor(entry, "resubmit", nil, "competing_service")
+	c.move(entry, "resubmit", object{"override_reason": strings.Repeat("x", 501)}).wantFields("override_reason")
+	sent := c.move(entry, "resubmit", object{"override_reason": "They bill hips, and nothing of Medicare"}).want(200)
+	if sent.wantAt(object{"lifecycle_status": "submitted"}); !strings.Contains(sent.body, `"competing_service"`) {
+		t.Errorf("sent again as %s", sent.body)
+	}
+	c.move(entry, "deny", object{"code": "CO-16", "description": "Incomplete"}).want(200)
+	c.move(entry, "resubmit", nil).want(200)
+}

@@ -270,3 +270,40 @@ func TestFloodBesideReadings(t *testing.T) {
 		t.Errorf("ranked %v", score)
 	}
 }
+
+// What is worst stays so when another one is decided about, however many came since.
+func TestFloodKeepsTheWorst(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	for i := range 203 {
+		c.event(t, nonsense(c, "BP-1", []int{500, 310}[min(i, 1)], 90)).want(400)
+		c.now = c.now.Add(time.Minute)
+	}
+	kept := c.rows(t, `SELECT id FROM gateway_events ORDER BY received_at`)
+	c.decide("discard", kept[202]).want(200)
+	wantIn(t, c.implausible(patient), object{"reported_count": 202.0, "value": 500.0, "quarantine_id": kept[0]})
+	c.decide("discard", kept[0]).want(200)
+	wantIn(t, c.implausible(patient), object{"reported_count": 201.0, "value": 310.0, "quarantine_id": kept[201]})
+}
+
+// The latest of what is gathered is what was measured last, in whatever order it came.
+func TestFloodOutOfOrder(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	at := c.now
+	for _, x := range []struct {
+		systolic int
+		ago      time.Duration
+		latest   float64
+	}{{400, time.Hour, 400}, {420, 10 * time.Minute, 420}, {450, 2 * time.Hour, 420}, {410, 90 * time.Minute, 420}, {430, 0, 430}} {
+		c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", at.Add(-x.ago), fmt.Sprintf(`"systolic":%d,"diastolic":90`, x.systolic))).want(400)
+		alert := c.implausible(patient)
+		if got := alert["latest_values"].(object)["systolic"]; got != x.latest {
+			t.Errorf("after %d the latest is %v, want %v", x.systolic, got, x.latest)
+		}
+		if said := alert["message"].(string); alert["reported_count"] != 1.0 && !strings.Contains(said, fmt.Sprintf("the latest: Systolic %.0f mmHg", x.latest)) {
+			t.Errorf("it says %q", said)
+		}
+	}
+	wantIn(t, c.implausible(patient), object{"value": 450.0, "reported_count": 5.0})
+}

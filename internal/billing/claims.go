@@ -238,6 +238,7 @@ type Corrections struct {
 	ServiceDate string
 	Minutes     *int
 	Notes       *string
+	Override    string // why it is billed beside another practice's, where that became known since
 }
 
 // Resubmit sends a denied claim again, as a replacement of the first.

@@ -77,7 +77,7 @@ func TestRemittances(t *testing.T) {
 	})
 	d.amounts(line, billing.Paid, 7000, 2700, 300, 0)
 
-	// Reversal, then the correction. What is left of the second payer's payment keeps the line paid.
+	// Reversal, then the correction.
 	lone := d.sent(10000)
 	d.remitted(lone, billing.Remittance{Key: "835-2/1", Kind: billing.RemittedPayment, Paid: 8000, Date: "2026-02-01", Reference: "E", Adjustments: []collections.Adjustment{reason("CO", "45", 2000)}})
 	d.remitted(lone, billing.Remittance{Key: "835-3/1", Kind: billing.RemittedReversal, Paid: 8000, Date: "2026-02-20", Reference: "E", Adjustments: []collections.Adjustment{reason("CO", "45", 2000)}})
@@ -91,6 +91,23 @@ func TestRemittances(t *testing.T) {
 		t.Error("more was taken back than was paid")
 	}
 	d.amounts(lone, billing.Paid, 7500, 2500, 0, 0)
+
+	// Of two payments one is taken back, without its remarks, and with an increase among its adjustments: what it booked, and nothing else.
+	twice := d.sent(10000)
+	d.remitted(twice, billing.Remittance{
+		Key: "835-9/1", Kind: billing.RemittedPayment, Paid: 3000, Date: "2026-02-01", Reference: "E",
+		Adjustments: []collections.Adjustment{reason("CO", "45", 2500, "N130"), reason("CO", "94", -500)},
+	})
+	d.remitted(twice, billing.Remittance{Key: "835-9/2", Kind: billing.RemittedPayment, Paid: 5000, Date: "2026-02-01", Reference: "E"})
+	d.amounts(twice, billing.Paid, 8000, 2000, 0, 0)
+	d.remitted(twice, billing.Remittance{
+		Key: "835-9/3", Kind: billing.RemittedReversal, Paid: 3000, Date: "2026-02-20", Reference: "E",
+		Adjustments: []collections.Adjustment{reason("CO", "45", 2500), reason("CO", "94", -500), reason("PR", "1", 700)},
+	})
+	d.amounts(twice, billing.Paid, 5000, 0, 0, 5000)
+	if left := d.found(twice.Id).Adjustments(); len(left) != 0 {
+		t.Errorf("left are %v", left)
+	}
 
 	// What the patient has paid meanwhile does not decide a claim: its correction is booked, whichever it is.
 	for _, correction := range []billing.Remittance{

@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -21,7 +22,7 @@ func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c C
 	if err != nil {
 		return err
 	}
-	r.leaving, r.reason = true, entry.OverrideReason()
+	r.leaving, r.reason = true, cmp.Or(c.Override, entry.OverrideReason())
 	moved, err := r.correct(c)
 	if err != nil {
 		return err
@@ -56,18 +57,18 @@ func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c C
 	if err := r.write(); err != nil {
 		return err
 	}
-	entry.Set(collections.EntryWarnings, append(slices.DeleteFunc(settled(entry), func(w string) bool { return w == EvidenceChanged }), append(kept(entry, PossibleDuplicate, !moved), kept(entry, CompetingService, r.competing)...)...))
+	warnings := slices.DeleteFunc(settled(entry), func(w string) bool { return w == EvidenceChanged })
+	if !moved && slices.Contains(entry.Warnings(), PossibleDuplicate) {
+		warnings = append(warnings, PossibleDuplicate)
+	}
+	if r.competing {
+		warnings = append(warnings, CompetingService)
+		entry.Set(collections.EntryOverrideReason, r.reason)
+	}
+	entry.Set(collections.EntryWarnings, warnings)
 	entry.Set(collections.EntryEvidenceChangedAt, "")
 	entry.Set(collections.EntryRepayBy, "")
 	entry.Set(collections.EntryResubmissionCount, entry.ResubmissionCount()+1)
-	return nil
-}
-
-// kept is a warning of an entry that stays.
-func kept(entry *collections.BillingEntry, warning string, stays bool) []string {
-	if stays && slices.Contains(entry.Warnings(), warning) {
-		return []string{warning}
-	}
 	return nil
 }
 

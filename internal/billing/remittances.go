@@ -2,6 +2,7 @@ package billing
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -22,7 +23,8 @@ const (
 // Remittance is what a payer's 835 says about one entry. Amounts of a reversal are those that are taken back, more than nothing.
 // Source: ASC X12N 005010X221A1 (835), CLP, SVC and CAS.
 type Remittance struct {
-	Key                string // of the remittance and the line in it: it is applied once
+	Key                string // of the remittance and the line in it: it is applied once; begins with [RemittanceKey]
+	Payer              string // how the payer calls itself in its 835s
 	Kind               string
 	Secondary          bool // CLP02 says that a secondary or tertiary payer wrote it
 	Paid               Cents
@@ -116,6 +118,9 @@ func (e *Engine) remitPayment(r Remittance, by audit.Actor, now time.Time) Move 
 		if entry.Status() != Paid && entry.Status() != RefundDue { // what is left of an earlier decision the patient has paid
 			list = append(slices.Clone(list), covered(list, entry.PaidTotalCents())...)
 		}
+		if entry.Status() == VoidRequested && r.Paid == 0 { // nobody owes anything of what is taken back
+			list = nil
+		}
 		r.note(entry)
 		p := r.posting(collections.PaymentKind, r.Paid, list, by)
 		if entry.PaidTotalCents()+p.AmountCents > entry.ChargeCents() {
@@ -161,30 +166,33 @@ func (e *Engine) remitDenial(r Remittance, by audit.Actor, now time.Time) Move {
 	return m
 }
 
-// remitReversal takes back what a remittance booked. With nothing left of what payers paid the claim waits for its correction, also where the patient
-// has paid a share meanwhile: that is counted on with it. What was due back to the payer is paid back by it.
+// remitReversal takes back what a remittance booked. With nothing left of what the payer paid the claim waits for its correction, also where the patient
+// or a secondary payer has paid a share meanwhile: that is counted on with it. What was due back to the payer is paid back by it.
 func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Move {
-	taken := false // all that the payers paid
+	taken := false // all that the payer paid
 	m := Move{
-		Name: "reverse", From: []string{Paid, Denied, RefundDue, VoidRequested}, event: audit.BillingReverse, detail: r.Paid.String() + " " + r.Reference,
+		Name: "reverse", From: []string{Submitted, Paid, Denied, RefundDue, VoidRequested}, event: audit.BillingReverse, detail: r.Paid.String() + " " + r.Reference,
 		next: func(entry *collections.BillingEntry) string { return afterReversal(entry, taken) }, after: freeWhenRefunded(now),
 	}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
-		if int64(r.Paid) > entry.PaidTotalCents()-entry.RefundedCents() {
+		list, err := collections.PaymentsOf(tx, entry.Id)
+		if err != nil {
+			return err
+		}
+		r.Secondary = r.bySecondary(list)
+		if int64(r.Paid) > entry.PaidTotalCents()-entry.RefundedCents() || entry.Status() == Submitted && r.Paid > 0 && !r.Secondary {
 			return fault.State("invalid_state", "More is taken back than was paid.")
 		}
 		r.note(entry)
 		switch entry.Status() {
 		case RefundDue:
 			return post(tx, entry, r.posting(collections.RefundKind, r.Paid, nil, by), now)
-		case VoidRequested:
-			return post(tx, entry, r.posting(collections.ReversalKind, 0, nil, by), now)
+		case VoidRequested, Submitted: // a denial is lifted when a claim is sent anew
+			return post(tx, entry, r.posting(collections.ReversalKind, -r.Paid, nil, by), now)
 		}
-		err := post(tx, entry, r.posting(collections.ReversalKind, -r.Paid, negative(r.Adjustments), by), now)
-		if err == nil {
-			taken, err = onlyPatientPaid(tx, entry)
-		}
-		if err != nil || !taken {
+		reversal := r.posting(collections.ReversalKind, -r.Paid, negative(standingOf(entry.Adjustments(), r.Adjustments)), by)
+		taken = r.takesAll(append(list, reversal))
+		if err := post(tx, entry, reversal, now); err != nil || !taken {
 			return err
 		}
 		return lift(tx, entry, by, now)
@@ -192,16 +200,59 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Move
 	return m
 }
 
-// onlyPatientPaid reports whether nothing is left of what payers paid.
-func onlyPatientPaid(tx core.App, entry *collections.BillingEntry) (bool, error) {
-	list, err := collections.PaymentsOf(tx, entry.Id)
-	paid := int64(0)
-	for _, p := range list {
-		if p.Payer != collections.PatientPays && (p.Kind == collections.PaymentKind || p.Kind == collections.ReversalKind) {
-			paid += p.AmountCents
+// standingOf are those among adjustments that stand on an entry, as far as they do: what was left out, was never booked or is paid is not taken back. A
+// reversal may come without the remarks of what it reverses.
+func standingOf(entry, list []collections.Adjustment) (found []collections.Adjustment) {
+	left := slices.Clone(entry)
+	for _, a := range list {
+		for _, remarked := range []bool{true, false} {
+			for i, x := range left {
+				if x.Group != a.Group || x.CARC != a.CARC || sameReason(x, a) != remarked {
+					continue
+				}
+				part := min(a.AmountCents, max(0, x.AmountCents))
+				if a.AmountCents < 0 {
+					part = max(a.AmountCents, min(0, x.AmountCents))
+				}
+				left[i].AmountCents -= part
+				a.AmountCents -= part
+				if x.AmountCents = part; part != 0 {
+					found = append(found, x)
+				}
+			}
 		}
 	}
-	return paid <= 0, err
+	return found
+}
+
+// RemittanceKey begins the keys of what a payer's remittances say.
+func RemittanceKey(payer string) string { return "835|" + payer + "|" }
+
+// bySecondary reports whether a reversal is of a payer that has paid as a secondary one alone: its CLP02 does not say.
+func (r Remittance) bySecondary(list []collections.Payment) bool {
+	secondary := false
+	for _, p := range list {
+		if strings.HasPrefix(p.Key, RemittanceKey(r.Payer)) {
+			if secondary = p.Payer == collections.SecondaryPayer; !secondary {
+				return false
+			}
+		}
+	}
+	return secondary
+}
+
+// takesAll reports whether nothing is left of what payers paid once a reversal is among the payments; of the first one's it is not for another to take.
+func (r Remittance) takesAll(list []collections.Payment) bool {
+	first, all := int64(0), int64(0)
+	for _, p := range list {
+		if p.Payer == collections.PatientPays || p.Kind != collections.PaymentKind && p.Kind != collections.ReversalKind {
+			continue
+		}
+		if all += p.AmountCents; p.Payer != collections.SecondaryPayer {
+			first += p.AmountCents
+		}
+	}
+	return all <= 0 || first <= 0 && !r.Secondary
 }
 
 func afterReversal(entry *collections.BillingEntry, taken bool) string {
@@ -210,6 +261,8 @@ func afterReversal(entry *collections.BillingEntry, taken bool) string {
 		return afterRefund(entry)
 	case state == VoidRequested:
 		return VoidRequested
+	case state == Submitted:
+		return Submitted
 	case entry.PaidTotalCents() > 0 && !taken:
 		return Paid
 	}

@@ -178,7 +178,7 @@ func (d decided) owed() bool {
 func (t *taking) book(p x12.Payment, c x12.ClaimPayment, d decided) error {
 	r := billing.Remittance{
 		Kind: billing.RemittedPayment, Secondary: slices.Contains([]string{"2", "3", "20", "21"}, c.Status), Paid: billing.Cents(d.paid), Date: p.PaidOn,
-		Reference: p.Trace, PayerControlNumber: c.PayerControlNumber, Adjustments: d.adjustments,
+		Reference: p.Trace, Payer: p.PayerNumber, PayerControlNumber: c.PayerControlNumber, Adjustments: d.adjustments,
 	}
 	entry, err := collections.FindBillingEntry(t.app, d.line.EntryID)
 	if err != nil {
@@ -198,7 +198,7 @@ func (t *taking) book(p x12.Payment, c x12.ClaimPayment, d decided) error {
 		t.leave("CLP", c.ControlNumber, d.paid, "superseded_claim")
 		return nil
 	}
-	key := fmt.Sprintf("835|%s|%s|%s|%s|%d", p.PayerNumber, p.Trace, d.line.Line, c.Status, d.paid)
+	key := billing.RemittanceKey(p.PayerNumber) + fmt.Sprintf("%s|%s|%s|%d", p.Trace, d.line.Line, c.Status, d.paid)
 	t.keys[key]++
 	r.Key = fmt.Sprintf("%s|%d", key, t.keys[key])
 	_, repeated, err := t.Billing.ApplyRemittance(t.app, d.line.EntryID, r, t.by, t.now)

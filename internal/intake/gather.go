@@ -35,7 +35,9 @@ func (e *Engine) addToAlert(tx core.App, c claim, n notice, picture triage.Pictu
 	}
 	g := all[alert.QuarantineID()]
 	if g.Count == 0 {
-		g = collections.Gathering{Count: 1, Told: toldOnce(alert.ReportedValues(), valueOf(alert)), Message: alert.MessageShown()}
+		g = collections.Gathering{
+			Count: 1, Latest: rawOf(alert.ReportedValues()), Told: toldOnce(alert.ReportedValues(), valueOf(alert)), Message: alert.MessageShown(),
+		}
 	}
 	for _, event := range []string{alert.QuarantineID(), c.eventID} {
 		if err := collections.NoteGathered(tx, event, alert.Id, c.patientID); err != nil {
@@ -47,7 +49,6 @@ func (e *Engine) addToAlert(tx core.App, c claim, n notice, picture triage.Pictu
 		return false, err
 	}
 	g.Count++
-	g.Latest = rawOf(c.values())
 	var shown *collections.Shown
 	if c.worseThanShown(alert, n.draft.Finding, picture.Thresholds) {
 		shown, g.Message = c.shows(n.draft.Finding), n.draft.Finding.Message
@@ -55,11 +56,13 @@ func (e *Engine) addToAlert(tx core.App, c claim, n notice, picture triage.Pictu
 	if tells {
 		g.Told = slices.Concat(toldOnce(c.values(), n.draft.Finding.Value), g.Told)[:min(len(g.Told)+1, mostTold)]
 	}
-	measured := alert.MeasuredAt()
-	if c.Reading.MeasuredAt.After(measured) {
-		measured = c.Reading.MeasuredAt
+	latest, measured := c, c.Reading.MeasuredAt
+	if measured.Before(alert.MeasuredAt()) { // it came late, behind what was measured after it
+		measured = alert.MeasuredAt()
+		latest.Reading, _ = readValues(c.Reading.Kind, phi.Text(g.Latest))
 	}
-	if err := alert.Gather(tx, g, c.saysOfAll(g), measured, shown, now); err != nil {
+	g.Latest = rawOf(latest.values())
+	if err := alert.Gather(tx, g, latest.saysOfAll(g), measured, shown, now); err != nil {
 		return false, err
 	}
 	switch {
@@ -205,8 +208,8 @@ func (n notice) tellMore(tx core.App, picture triage.Picture, alertID string, no
 	}, now)
 }
 
-// mostGathered bounds how many events of an alert are looked at anew, mostTold how many tellings are kept: there are not more steps from a
-// bound to the end of what can be measured, on both sides.
+// mostGathered bounds how many events of an alert are looked at anew, beside the worst; mostTold how many tellings are kept: there are not more
+// steps from a bound to the end of what can be measured, on both sides.
 const mostGathered, mostTold = 200, 20
 
 // leaves takes an event that has been decided about out of its alert, and reports whether the alert stays for others.
@@ -225,7 +228,11 @@ func (e *Engine) leaves(tx core.App, alert *collections.Alert, eventID string, n
 	}
 	var worst, latest *claim
 	var finding alerts.Finding
-	for _, id := range rest[:min(len(rest), mostGathered)] {
+	looked := rest[:min(len(rest), mostGathered)]
+	if slices.Contains(rest[len(looked):], alert.QuarantineID()) { // the worst is so however old it is
+		looked = append(slices.Clone(looked), alert.QuarantineID())
+	}
+	for _, id := range looked {
 		c, beside, readable, err := e.claimOf(tx, id, alert.PatientID(), picture, now)
 		if err != nil {
 			return false, err
