@@ -103,7 +103,9 @@ func TestMachine(t *testing.T) {
 	}
 	p.Kill()
 	p.serve(t, "")
-	if got := read("X-Forwarded-For", "198.51.100.7"); got != 200 {
+	got := 0
+	eventually(t, time.Minute, "the list of patients is prepared", func() bool { got = read("X-Forwarded-For", "198.51.100.7"); return got != 503 })
+	if got != 200 {
 		t.Errorf("after a restart the token answers %d", got)
 	}
 	if status, answer := p.grant(t, first, "X-Forwarded-For", "198.51.100.7"); status != 401 {
