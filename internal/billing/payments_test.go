@@ -267,12 +267,12 @@ func (d *desk) wantSound(id string) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	var paid, refunded, adjusted, share, payers int64
+	var paid, refunded, adjusted, share, first int64
 	for _, p := range payments {
 		switch p.Kind {
 		case "payment", "reversal":
-			if paid += p.AmountCents; p.Payer != collections.PatientPays {
-				payers += p.AmountCents
+			if paid += p.AmountCents; p.Payer != collections.PatientPays && p.Payer != collections.SecondaryPayer {
+				first += p.AmountCents
 			}
 		case "refund":
 			refunded += p.AmountCents
@@ -291,7 +291,7 @@ func (d *desk) wantSound(id string) {
 			entry.PatientShareCents(), paid, refunded, adjusted, share)
 	}
 	none := paid == 0 && refunded == 0
-	undecided := paid >= 0 && payers <= 0 && refunded == 0 // what is left the patient has paid
+	undecided := paid >= 0 && first <= 0 && refunded == 0 // what is left the patient or a secondary payer has paid
 	sound := map[string]bool{
 		billing.Submitted: undecided && adjusted == 0 && share == 0, billing.Appealed: undecided && adjusted == 0 && share == 0,
 		billing.VoidRequested: none && adjusted == 0 && share == 0, billing.Voided: none && adjusted == 0 && share == 0,
