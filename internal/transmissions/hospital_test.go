@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -173,6 +174,23 @@ func (h *hospital) count(what string, since time.Time) (n int) {
 	return n
 }
 
+// set changes how the EMR is while requests are under way.
+func (h *hospital) set(change func()) {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	change()
+}
+
+// came are the writes that arrived, and asked all requests, so far.
+func (h *hospital) came() (list []arrival) {
+	h.set(func() { list = slices.Clone(h.arrived) })
+	return list
+}
+func (h *hospital) asked() (list []request) {
+	h.set(func() { list = slices.Clone(h.requests) })
+	return list
+}
+
 // has reports how often the EMR stored an observation.
 func (h *hospital) has(observation string) int {
 	h.lock.Lock()
@@ -320,7 +338,7 @@ func (w *ward) once(since time.Time) {
 			w.t.Errorf("%s was stored %d times: %+v", id, n, w.row(id))
 		}
 	}
-	for _, a := range w.hospital.arrived {
+	for _, a := range w.hospital.came() {
 		if a.at.Before(since) {
 			continue
 		}

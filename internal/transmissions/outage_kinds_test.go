@@ -14,12 +14,13 @@ import (
 // away makes everything ail between two moments from now.
 func (w *ward) away(how ailment, from, to time.Duration) {
 	begins, ends := time.Now().Add(from), time.Now().Add(to)
-	w.hospital.state = func(at time.Time) ailment {
+	state := func(at time.Time) ailment {
 		if !at.Before(begins) && at.Before(ends) {
 			return how
 		}
 		return well
 	}
+	w.hospital.set(func() { w.hospital.state = state })
 }
 
 // A line that comes and goes takes no slot of anybody.
@@ -32,7 +33,7 @@ func TestFlappingLine(t *testing.T) {
 			at = at.Add(time.Duration(5+draw.IntN(170)) * time.Second)
 			turns = append(turns, at)
 		}
-		w.hospital.state = func(at time.Time) ailment {
+		state := func(at time.Time) ailment {
 			n := 0
 			for n < len(turns) && !at.Before(turns[n]) {
 				n++
@@ -42,6 +43,7 @@ func TestFlappingLine(t *testing.T) {
 			}
 			return well
 		}
+		w.hospital.set(func() { w.hospital.state = state })
 		for i := range 240 {
 			w.read(i%5, 0)
 			time.Sleep(50 * time.Second)
@@ -61,7 +63,7 @@ func TestPoisonedRecord(t *testing.T) {
 			inSimulatedTime(t, 3, func(w *ward) {
 				w.away(broken, 0, outage)
 				poisoned := w.read(0, time.Minute)
-				w.hospital.poison[poisoned] = http.StatusInternalServerError
+				w.hospital.set(func() { w.hospital.poison[poisoned] = http.StatusInternalServerError })
 				time.Sleep(outage + time.Minute)
 				var healthy []string
 				for i := range 60 * 12 { // a reading a minute
@@ -88,7 +90,7 @@ func TestPoisonedRecord(t *testing.T) {
 
 // posts counts how often an observation was sent.
 func (w *ward) posts(observation string) (n int) {
-	for _, r := range w.hospital.requests {
+	for _, r := range w.hospital.asked() {
 		if r.of == observation {
 			n++
 		}
@@ -102,7 +104,7 @@ func TestPoisonedRecords(t *testing.T) {
 		var poisoned []string
 		for range 6 {
 			id := w.read(0, time.Minute)
-			w.hospital.poison[id] = http.StatusInternalServerError
+			w.hospital.set(func() { w.hospital.poison[id] = http.StatusInternalServerError })
 			poisoned = append(poisoned, id)
 		}
 		for i := range 20 * 6 {
@@ -206,7 +208,7 @@ func TestWithdrawnDuringAnOutage(t *testing.T) {
 		w.withdraw(waiting)
 		time.Sleep(5 * time.Hour)
 		var seen []string
-		for _, a := range w.hospital.arrived {
+		for _, a := range w.hospital.came() {
 			seen = append(seen, map[string]string{delivered: "delivered", tried: "tried", waiting: "waiting", kept: "kept"}[a.observation]+" "+a.status)
 		}
 		want := []string{"delivered final", "delivered entered-in-error", "kept final"}
@@ -239,16 +241,16 @@ func TestRetryAfterDuringAnOutage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inSimulatedTime(t, 2, func(w *ward) {
 				w.away(test.how, 0, time.Minute)
-				w.hospital.retryAfter = test.after
+				w.hospital.set(func() { w.hospital.retryAfter = test.after })
 				first := w.read(0, time.Minute)
 				time.Sleep(10 * time.Second)
 				if r := w.row(first); r.Status != "failed" || r.Attempts != 1 || !r.Held || r.Next == "" {
 					w.t.Errorf("the first: %+v", r)
 				}
-				told := w.hospital.requests[len(w.hospital.requests)-1].at
+				told := w.hospital.asked()[len(w.hospital.asked())-1].at
 				second := w.read(1, 0)
 				time.Sleep(30 * time.Minute)
-				for _, r := range w.hospital.requests {
+				for _, r := range w.hospital.asked() {
 					if wait := r.at.Sub(told); wait > 0 && wait < test.hold {
 						w.t.Errorf("%s after %s", r.what, wait)
 					}
@@ -267,12 +269,12 @@ func TestRetryAfterDuringAnOutage(t *testing.T) {
 func TestTransmitDuringAnOutage(t *testing.T) {
 	inSimulatedTime(t, 3, func(w *ward) {
 		final := w.read(0, time.Minute)
-		w.hospital.poison[final] = http.StatusUnprocessableEntity
+		w.hospital.set(func() { w.hospital.poison[final] = http.StatusUnprocessableEntity })
 		time.Sleep(10 * time.Hour)
 		if r := w.row(final); r.Next != "" || r.Attempts != 5 {
 			w.t.Fatalf("not given up: %+v", r)
 		}
-		delete(w.hospital.poison, final)
+		w.hospital.set(func() { delete(w.hospital.poison, final) })
 		w.away(broken, 0, 2*time.Hour)
 		w.read(1, 0)
 		time.Sleep(10 * time.Minute)
@@ -308,7 +310,7 @@ func TestTransmitDuringAnOutage(t *testing.T) {
 // A delivery that a person asked for and that succeeds shows that the line is back.
 func TestTransmitFindsTheLineBack(t *testing.T) {
 	inSimulatedTime(t, 2, func(w *ward) {
-		w.hospital.retryAfter = "600"
+		w.hospital.set(func() { w.hospital.retryAfter = "600" })
 		w.away(broken, 0, 2*time.Minute)
 		waiting := w.read(0, 0)
 		time.Sleep(3 * time.Minute)

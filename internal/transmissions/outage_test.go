@@ -34,12 +34,13 @@ func TestOutageOfSixtyHours(t *testing.T) {
 		fell := time.Now()
 		over := fell.Add(hours * time.Hour)
 		kinds := []ailment{unplugged, broken, locked, hanging, expired, throttle}
-		w.hospital.state = func(at time.Time) ailment {
+		state := func(at time.Time) ailment {
 			if at.Before(over) {
 				return kinds[int(at.Sub(fell)/(90*time.Minute))%len(kinds)]
 			}
 			return well
 		}
+		w.hospital.set(func() { w.hospital.state = state })
 		for i := range readings {
 			ago := time.Duration(i%7) * time.Minute
 			if i%50 == 49 {
