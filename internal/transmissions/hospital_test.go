@@ -186,6 +186,7 @@ func (h *hospital) came() (list []arrival) {
 	h.set(func() { list = slices.Clone(h.arrived) })
 	return list
 }
+
 func (h *hospital) asked() (list []request) {
 	h.set(func() { list = slices.Clone(h.requests) })
 	return list
