@@ -96,7 +96,7 @@ drills: ## lose and move practices with the real Litestream and Caddy; deliver t
 	@set -ex; tools="$${XDG_CACHE_HOME:-$$HOME/.cache}/vigil-tools"; \
 	GOBIN="$$tools" CGO_ENABLED=0 go install $(LITESTREAM); GOBIN="$$tools" CGO_ENABLED=0 go install $(CADDY); \
 	export PATH="$$tools:$$PATH" VIGIL_TEST_CLONE=1 VIGIL_TEST_HAPI=1; \
-	go test -count=1 -v -timeout 20m -run '^(TestBackup|TestReplica|TestThreeCells|TestQuickstart|TestHAPI)' ./e2e; \
+	go test -count=1 -v -timeout 40m -run '^(TestBackup|TestReplica|TestThreeCells|TestQuickstart|TestHAPI)' ./e2e; \
 	cd deploy/check; go test -count=1 -v ./...
 
 bench-parts: ## Go benchmarks with allocations; BENCH chooses by name
