@@ -21,6 +21,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/remembered"
 	"github.com/vigilhealth/vigil/internal/tokens"
 )
 
@@ -49,7 +50,7 @@ type Engine struct {
 	options Options
 	places  *places // for passwords being hashed
 	turns   *places // for attempts being decided
-	users   userCache
+	users   *remembered.Records[knownUser]
 	noted   activity
 	// passkeys is nil where the service has no host name.
 	passkeys *webauthn.WebAuthn
@@ -62,6 +63,7 @@ func New(sealer *phi.Sealer, options Options) *Engine {
 	return &Engine{
 		sealer: sealer, signer: tokens.NewSigner(sealer), options: options, places: newPlaces(max(1, runtime.GOMAXPROCS(0)/2)),
 		passkeys: newRelyingParty(options.SignInURL, options.TOTPIssuer), turns: newTurns(),
+		users: remembered.New[knownUser](rememberedUsers),
 	}
 }
 

@@ -120,7 +120,7 @@ func (e *Engine) Check(app core.App, token string, now time.Time) (caller Caller
 		if t.Collection != users.Id {
 			return tokens.Account{}, errNotOurs
 		}
-		if user, err = e.users.find(app, t.Holder, now); collections.Missing(err) {
+		if user, err = e.knownUser(app, t.Holder, now); collections.Missing(err) {
 			return tokens.Account{}, errNotOurs
 		}
 		return account(user.tokenKey, users, accessLife), err
@@ -142,62 +142,29 @@ func (e *Engine) Check(app core.App, token string, now time.Time) (caller Caller
 
 // Forget drops what is remembered of a user. It is called after every save or deletion of a user has been committed:
 // before the commit, the old state could be read and remembered again.
-func (e *Engine) Forget(userRecordID string) { e.users.forget(userRecordID) }
+func (e *Engine) Forget(userRecordID string) { e.users.Forget(userRecordID) }
 
 // knownUser is what a request needs to know of a user.
 type knownUser struct {
 	caller   Caller
 	tokenKey string
 	active   bool
-	readAt   time.Time
 }
 
-// Bounds of the memory: another process may change a user without telling us, and portal accounts may be many.
-const (
-	rememberedFor   = 30 * time.Second
-	rememberedUsers = 20_000
-)
+// rememberedUsers bounds the memory: portal accounts may be many.
+const rememberedUsers = 20_000
 
-// userCache remembers users by record id.
-type userCache struct {
-	lock  sync.RWMutex
-	known map[string]knownUser
-	// forgotten counts calls of forget: what was read before such a call must not be remembered after it.
-	forgotten uint64
-}
-
-func (c *userCache) find(app core.App, id string, now time.Time) (knownUser, error) {
-	c.lock.RLock()
-	known, ok := c.known[id]
-	forgotten := c.forgotten
-	c.lock.RUnlock()
-	if ok && now.Sub(known.readAt) < rememberedFor {
-		return known, nil
-	}
-	user, err := collections.FindUser(app, id)
-	if err != nil {
-		return knownUser{}, err
-	}
-	known = knownUser{caller: callerOf(user), tokenKey: user.TokenKey(), active: user.Active(), readAt: now}
-	if known.caller.TwoFactor, err = hasSecondFactor(app, user); err != nil {
-		return knownUser{}, err
-	}
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	if c.forgotten == forgotten {
-		if c.known == nil || len(c.known) >= rememberedUsers {
-			c.known = map[string]knownUser{}
+// knownUser returns what a request needs to know of a user.
+func (e *Engine) knownUser(app core.App, id string, now time.Time) (knownUser, error) {
+	return e.users.Find(id, now, func() (known knownUser, err error) {
+		user, err := collections.FindUser(app, id)
+		if err != nil {
+			return known, err
 		}
-		c.known[id] = known
-	}
-	return known, nil
-}
-
-func (c *userCache) forget(id string) {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	delete(c.known, id)
-	c.forgotten++
+		known = knownUser{caller: callerOf(user), tokenKey: user.TokenKey(), active: user.Active()}
+		known.caller.TwoFactor, err = hasSecondFactor(app, user)
+		return known, err
+	})
 }
 
 // activity remembers when the last request of a family was noted in the database.

@@ -37,16 +37,9 @@ func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c C
 		return err
 	}
 	r.doubted = twice && (moved || entry.OverrideReason() == "")
-	reasons, err := r.reasons()
+	reasons, err := r.reasonsToStay()
 	if err != nil {
 		return err
-	}
-	open, err := e.unattested(tx, entry)
-	if err != nil {
-		return err
-	}
-	if len(open) > 0 {
-		reasons = append(reasons, AttestInteraction)
 	}
 	if r.doubted {
 		reasons = append(reasons, PossibleDuplicate)

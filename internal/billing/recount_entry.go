@@ -295,6 +295,19 @@ func (r *recount) replace() (err error) {
 	return err
 }
 
+// reasonsToStay are why an entry must not go to the payer: those of the recount, and time that nobody has vouched for.
+func (r *recount) reasonsToStay() ([]string, error) {
+	reasons, err := r.reasons()
+	if err != nil {
+		return nil, err
+	}
+	open, err := r.unattested(r.tx, r.entry)
+	if err == nil && len(open) > 0 {
+		reasons = append(reasons, AttestInteraction)
+	}
+	return reasons, err
+}
+
 // checkSubmit recounts an entry on its way to the payer.
 func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, preflighted bool, now time.Time) error {
 	r, err := e.newRecount(tx, entry, now)
@@ -302,16 +315,9 @@ func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, prefl
 		return err
 	}
 	r.leaving, r.reason = true, entry.OverrideReason()
-	reasons, err := r.reasons()
+	reasons, err := r.reasonsToStay()
 	if err != nil {
 		return err
-	}
-	open, err := e.unattested(tx, entry)
-	if err != nil {
-		return err
-	}
-	if len(open) > 0 {
-		reasons = append(reasons, AttestInteraction)
 	}
 	if !preflighted {
 		unfit, err := e.preflight(tx, entry, now)

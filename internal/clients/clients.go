@@ -23,6 +23,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/outbound"
+	"github.com/vigilhealth/vigil/internal/remembered"
 	"github.com/vigilhealth/vigil/internal/tokens"
 )
 
@@ -47,13 +48,13 @@ type Engine struct {
 	signer  *tokens.Signer
 	options Options
 	keys    keyCache
-	known   memory
+	known   *remembered.Records[knownClient]
 	used    uses
 }
 
 // New returns an engine.
 func New(ring tokens.Ring, options Options) *Engine {
-	return &Engine{signer: tokens.NewSigner(ring), options: options, keys: keyCache{outbound: options.Outbound}}
+	return &Engine{signer: tokens.NewSigner(ring), options: options, keys: keyCache{outbound: options.Outbound}, known: remembered.New[knownClient](rememberedClients)}
 }
 
 // People tells which person holds an access token.
@@ -90,7 +91,7 @@ func (e *Engine) Authenticate(app core.App, token string, now time.Time) (auth.C
 		if t.Collection != table.Id {
 			return tokens.Account{}, errNotOurs
 		}
-		found, err := e.known.find(app, t.Holder, now)
+		found, err := e.knownClient(app, t.Holder, now)
 		if collections.Missing(err) {
 			err = errNotOurs
 		}
@@ -126,64 +127,31 @@ func (e *Engine) LastUsed(c *collections.Client) time.Time {
 
 // Forget drops what is remembered of a client. It is called after every change of one has been committed: before the commit, the old state
 // could be read and remembered again.
-func (e *Engine) Forget(id string) { e.known.forget(id) }
+func (e *Engine) Forget(id string) { e.known.Forget(id) }
 
 // knownClient is what a request needs to know of a client.
 type knownClient struct {
 	auth.Client
 	tokenKey string
 	active   bool
-	readAt   time.Time
 }
 
-// Bounds of the memory: another process may change a client without telling us.
-const (
-	rememberedFor     = 30 * time.Second
-	rememberedClients = 1000
-)
+// rememberedClients bounds the memory.
+const rememberedClients = 1000
 
-// memory remembers clients by id.
-type memory struct {
-	lock  sync.RWMutex
-	known map[string]knownClient
-	// forgotten counts calls of forget: what was read before such a call must not be remembered after it.
-	forgotten uint64
-}
-
-func (m *memory) find(app core.App, id string, now time.Time) (knownClient, error) {
-	m.lock.RLock()
-	known, ok := m.known[id]
-	forgotten := m.forgotten
-	m.lock.RUnlock()
-	if ok && now.Sub(known.readAt) < rememberedFor {
-		return known, nil
-	}
-	record, err := collections.FindClient(app, id)
-	if err != nil {
-		return knownClient{}, err
-	}
-	values := record.Values()
-	known = knownClient{tokenKey: record.TokenKey(), active: values.Active, readAt: now}
-	known.Client = auth.Client{ID: record.Id, Name: values.Name, Scopes: access.ReadClientScopes(values.Scopes)}
-	if known.From, err = rangesOf(values); err != nil {
-		return knownClient{}, err
-	}
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	if m.forgotten == forgotten {
-		if m.known == nil || len(m.known) >= rememberedClients {
-			m.known = map[string]knownClient{}
+// knownClient returns what a request needs to know of a client.
+func (e *Engine) knownClient(app core.App, id string, now time.Time) (knownClient, error) {
+	return e.known.Find(id, now, func() (known knownClient, err error) {
+		record, err := collections.FindClient(app, id)
+		if err != nil {
+			return known, err
 		}
-		m.known[id] = known
-	}
-	return known, nil
-}
-
-func (m *memory) forget(id string) {
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	delete(m.known, id)
-	m.forgotten++
+		values := record.Values()
+		known = knownClient{tokenKey: record.TokenKey(), active: values.Active}
+		known.Client = auth.Client{ID: record.Id, Name: values.Name, Scopes: access.ReadClientScopes(values.Scopes)}
+		known.From, err = rangesOf(values)
+		return known, err
+	})
 }
 
 // rangesOf are the ranges of addresses that a client is let in from. One that cannot be read is an error: left out, it would let in more.
