@@ -88,6 +88,8 @@ type ClaimedTransmission struct {
 	SentHash string `db:"sent_hash"`
 	// WaitsForLine: what failed last was the line to the EMR.
 	WaitsForLine bool `db:"waits_for_line"`
+	// ErrorCode is why it failed last; "" when it did not.
+	ErrorCode string `db:"error_code"`
 	// GivenUp: it had been given up when somebody asked for it.
 	GivenUp bool `db:"-"`
 	// Asked: a person asked for it, due or not.
@@ -95,7 +97,7 @@ type ClaimedTransmission struct {
 }
 
 // claimed are the columns of a [ClaimedTransmission].
-const claimed = `id, observation, patient, attempt_count, claimed_at, ambiguous, created_at, form, period_from, period_to, corrections, emr_resource_id, sent_hash, waits_for_line`
+const claimed = `id, observation, patient, attempt_count, claimed_at, ambiguous, created_at, form, period_from, period_to, corrections, emr_resource_id, sent_hash, waits_for_line, error_code`
 
 // ClaimTransmissions moves up to limit due transmissions to processing, oldest first, but those attempted since a time.
 func ClaimTransmissions(tx core.App, limit int, since, now time.Time) ([]ClaimedTransmission, error) {
@@ -135,6 +137,7 @@ type FinishedTransmission struct {
 	NextRetryAt                                  time.Time
 	Attempts                                     int
 	Ambiguous, WaitsForLine                      bool
+	KeepReason                                   bool   // the error stays the one that is there
 	EMRID, SentHash                              string // "" keeps what is there
 }
 
@@ -143,15 +146,16 @@ type FinishedTransmission struct {
 func FinishTransmission(tx core.App, c ClaimedTransmission, s FinishedTransmission, startedAt, now time.Time) (held, again bool, err error) {
 	var status string
 	err = tx.NonconcurrentDB().NewQuery(`UPDATE transmissions
-		SET status = CASE WHEN {:status} = 'transmitted' AND corrections != {:followed} THEN 'pending' ELSE {:status} END, error_code = {:code},
-			error_message = {:message}, diagnostics = {:diagnostics}, next_retry_at = {:next}, attempt_count = {:attempts},
+		SET status = CASE WHEN {:status} = 'transmitted' AND corrections != {:followed} THEN 'pending' ELSE {:status} END,
+			error_code = CASE WHEN {:keep} THEN error_code ELSE {:code} END, error_message = CASE WHEN {:keep} THEN error_message ELSE {:message} END,
+			diagnostics = CASE WHEN {:keep} THEN diagnostics ELSE {:diagnostics} END, next_retry_at = {:next}, attempt_count = {:attempts},
 			ambiguous = {:ambiguous}, waits_for_line = {:line}, claimed_at = '', updated_at = {:now}, last_attempted_at = {:started},
 			first_attempted_at = CASE WHEN first_attempted_at = '' THEN {:started} ELSE first_attempted_at END,
 			emr_resource_id = CASE WHEN {:emr} = '' THEN emr_resource_id ELSE {:emr} END,
 			sent_hash = CASE WHEN {:hash} = '' THEN sent_hash ELSE {:hash} END
 		WHERE id = {:id} AND status = 'processing' AND claimed_at = {:claimed}
 		RETURNING status`).Bind(dbx.Params{
-		"id": c.ID, "claimed": c.ClaimedAt, "followed": c.Corrections, "status": s.Status, "code": s.ErrorCode, "message": s.ErrorMessage, "diagnostics": s.Diagnostics,
+		"id": c.ID, "claimed": c.ClaimedAt, "followed": c.Corrections, "status": s.Status, "keep": s.KeepReason, "code": s.ErrorCode, "message": s.ErrorMessage, "diagnostics": s.Diagnostics,
 		"next": Instant(s.NextRetryAt), "attempts": s.Attempts, "ambiguous": s.Ambiguous, "line": s.WaitsForLine, "now": Instant(now), "started": Instant(startedAt),
 		"emr": s.EMRID, "hash": s.SentHash,
 	}).Row(&status)

@@ -78,6 +78,25 @@ func TestSearchCacheStoresNothingTwice(t *testing.T) {
 	}
 }
 
+// A look that failed came after the send: what the EMR may have kept of it is as good as new, and the delivery goes on within its quick retries.
+func TestSearchCacheAfterALookThatFailed(t *testing.T) {
+	for name, how := range troubles {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBubble(t, caching(time.Minute, true))
+				b.wrong, b.how = []int{0, 1}, how
+				_, e := b.send(t, b.client(t, withoutConditions(time.Minute)))
+				if took := time.Since(b.began); e != nil || took > 7*time.Second {
+					t.Errorf("%v after %s: %v", e, took, b.asked)
+				}
+				if s := b.Stats(); s.Observations != 1 {
+					t.Errorf("stored %d times: %v", s.Observations, b.asked)
+				}
+			})
+		})
+	}
+}
+
 // Ours as it was shown: the first send is lost, the look finds nothing and the EMR keeps that, the second send arrives and its answer is lost.
 func TestSearchCacheAsShown(t *testing.T) {
 	arrive := troubles["500, done"]

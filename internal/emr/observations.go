@@ -37,13 +37,18 @@ func (c *Client) CreateObservation(ctx context.Context, observationID string, re
 		header: http.Header{"Content-Type": {fhir.ContentType}},
 		// Not every EMR that is asked for a conditional create knows what that is, so after an ambiguous end we look, too.
 		lookup: func(ctx context.Context) (string, bool, error) {
-			return c.findIfAllowed(ctx, look{id: observationID, once: true, exact: !conditional})
+			id, found, err := c.findIfAllowed(ctx, look{id: observationID, once: true, exact: !conditional})
+			if err == nil && !found {
+				c.looks.sending(observationID)
+			}
+			return id, found, err
 		},
 	}
 	if conditional {
 		what.header.Set("If-None-Exist", "identifier="+identifierSystem+"|"+identifierPrefix+observationID)
 	}
 	began := c.line.now()
+	c.looks.sending(observationID)
 	got, attempts, err := c.send(ctx, what)
 	if e, failed := errors.AsType[*Error](err); failed {
 		c.askForSubject(ctx, resource, e, began)
@@ -102,7 +107,8 @@ func (c *Client) find(ctx context.Context, l look) (emrID string, found bool, er
 	got, attempts, err := c.send(ctx, call{
 		method: http.MethodGet, path: "/Observation?" + query.Encode(), requestID: uuid.NewString(), maxBody: maxBody, header: uncached, once: l.once,
 	})
-	c.looks.note(l.id, c.line.now())
+	stale := began.Before(staleUntil)
+	c.looks.note(l.id, stale, c.line.now())
 	if err != nil {
 		return "", false, err
 	}
@@ -110,7 +116,7 @@ func (c *Client) find(ctx context.Context, l look) (emrID string, found bool, er
 	if !isBundle {
 		return "", false, refused(got, attempts)
 	}
-	if emrID == "" && l.exact && began.Before(staleUntil) {
+	if emrID == "" && l.exact && stale {
 		return "", false, outdated(c.looks.keeps)
 	}
 	return emrID, emrID != "", nil

@@ -339,6 +339,26 @@ func TestWaitingForTheSearch(t *testing.T) {
 	c.stands("in the end", "transmitted", "")
 }
 
+// A look in between does not hide that the EMR refused, and why.
+func TestWaitingForTheSearchKeepsTheReason(t *testing.T) {
+	for code, kept := range map[string]bool{
+		emr.CodePatientNotFound: true, emr.CodeInvalidResource: true, emr.CodeAuth: true, emr.CodePatientMerged: true, emr.CodeTimeout: false,
+	} {
+		c := newChanging(t)
+		c.emr.refuse = func(string, int) *emr.Error {
+			return &emr.Error{Code: code, Status: 400, Message: "why", Diagnostics: "in its own words", Ambiguous: true}
+		}
+		c.send(0)
+		c.emr.looking = &emr.Error{Code: emr.CodeSearchOutdated, Message: "EMR search may be out of date", Ambiguous: true, LookAgain: time.Minute}
+		c.send(time.Hour)
+		want := map[string]any{"status": "failed", "error_code": code, "error_message": "why", "next_retry_at": collections.Instant(c.clock.now().Add(time.Minute))}
+		if !kept {
+			want["error_code"], want["error_message"] = "search_outdated", "EMR search may be out of date"
+		}
+		check(t, c.app, collections.Transmissions, c.id, want)
+	}
+}
+
 // With waits in the table that are shorter than the EMR's cache the cache decides.
 func TestShortTableWaitsForTheSearch(t *testing.T) {
 	c := newChanging(t)

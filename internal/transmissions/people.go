@@ -20,6 +20,11 @@ var passing = []string{emr.CodeTimeout, emr.CodeUnavailable, emr.CodeRateLimited
 // refused reports whether the EMR refused, so that a person had better look at once.
 func (f Failure) refused() bool { return !slices.Contains(passing, f.Code) }
 
+// hides reports whether a failure would hide that the EMR refused: nothing was sent since, and the refusal is what somebody has to mend.
+func (f Failure) hides(c Claimed) bool {
+	return f.Code == emr.CodeSearchOutdated && c.ErrorCode != "" && !slices.Contains(passing, c.ErrorCode)
+}
+
 // leaveToPeople makes a task for a person of a copy at the EMR that does not follow: a reading that was entered in error there as a good one, or one that
 // was completed and stands there as it was. It stays open until a person closes it or an update arrives, whoever was told of it.
 // Source: docs/decisions/fhir.md, "Withdrawn or corrected after delivery".
