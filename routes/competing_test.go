@@ -94,4 +94,12 @@ func TestCompetingServiceOfADeniedClaim(t *testing.T) {
 	}
 	c.move(entry, "deny", object{"code": "CO-16", "description": "Incomplete"}).want(200)
 	c.move(entry, "resubmit", nil).want(200)
+	// That reason was about the hip clinic: it says nothing of a second entry of the month.
+	c.move(entry, "deny", object{"code": "CO-16", "description": "Incomplete"}).want(200)
+	c.byHand(patient, "99457", "2026-01-11", 20)
+	c.move(entry, "resubmit", nil).want(400, "duplicate_entry")
+	again := c.move(entry, "resubmit", object{"override_reason": "The first was of another day"}).want(200)
+	if again.wantAt(object{"lifecycle_status": "submitted"}); !strings.Contains(again.body, `"possible_duplicate"`) || !strings.Contains(again.body, `"competing_service"`) {
+		t.Errorf("sent again as %s", again.body)
+	}
 }

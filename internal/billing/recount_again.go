@@ -22,7 +22,7 @@ func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c C
 	if err != nil {
 		return err
 	}
-	r.leaving, r.reason = true, cmp.Or(c.Override, entry.OverrideReason())
+	r.leaving, r.reason = true, cmp.Or(c.Override, overridden(entry, CompetingService))
 	moved, err := r.correct(c)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c C
 	if err != nil {
 		return err
 	}
-	r.doubted = twice && (moved || entry.OverrideReason() == "")
+	r.doubted = twice && c.Override == "" && (moved || overridden(entry, PossibleDuplicate) == "")
 	reasons, err := r.reasonsToStay()
 	if err != nil {
 		return err
@@ -51,12 +51,14 @@ func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c C
 		return err
 	}
 	warnings := slices.DeleteFunc(settled(entry), func(w string) bool { return w == EvidenceChanged })
-	if !moved && slices.Contains(entry.Warnings(), PossibleDuplicate) {
+	if twice || !moved && slices.Contains(entry.Warnings(), PossibleDuplicate) {
 		warnings = append(warnings, PossibleDuplicate)
 	}
 	if r.competing {
 		warnings = append(warnings, CompetingService)
-		entry.Set(collections.EntryOverrideReason, r.reason)
+	}
+	if c.Override != "" {
+		entry.Set(collections.EntryOverrideReason, c.Override)
 	}
 	entry.Set(collections.EntryWarnings, warnings)
 	entry.Set(collections.EntryEvidenceChangedAt, "")

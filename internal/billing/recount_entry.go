@@ -215,6 +215,14 @@ func settled(entry *collections.BillingEntry) []string {
 	return slices.DeleteFunc(entry.Warnings(), func(w string) bool { return slices.Contains(recounted, w) })
 }
 
+// overridden is why an entry may be billed although a reason stands against it: what was said when that reason was known.
+func overridden(entry *collections.BillingEntry, reason string) string {
+	if !slices.Contains(entry.Warnings(), reason) {
+		return ""
+	}
+	return entry.OverrideReason()
+}
+
 // refuse names every reason; nil where there is none. What is a duplicate and nothing else is said in its own words.
 func refuse(reasons []string) error {
 	switch {
@@ -314,7 +322,7 @@ func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, prefl
 	if err != nil {
 		return err
 	}
-	r.leaving, r.reason = true, entry.OverrideReason()
+	r.leaving, r.reason = true, overridden(entry, CompetingService)
 	reasons, err := r.reasonsToStay()
 	if err != nil {
 		return err
