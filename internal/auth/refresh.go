@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -122,13 +121,13 @@ func (e *Engine) rotate(tx core.App, token collections.RefreshToken, user *colle
 	}, now)
 }
 
-// LogoutBody holds the refresh token of the sign-in to end, and the device that is to be silent, when it is another than the one signed in with.
+// LogoutBody holds the refresh token of the sign-in to end, and a device of the caller that is to be silent, too, whoever registered it.
 type LogoutBody struct {
 	Refresh  input.String `json:"refresh"`
 	DeviceID input.String `json:"device_id"`
 }
 
-// Logout ends the family of one of the caller's own refresh tokens and silences the device. Any other token is passed over in silence.
+// Logout ends the family of one of the caller's own refresh tokens and silences its devices. Any other token is passed over in silence.
 // Source: docs/decisions/authentication.md, "Logout".
 func (e *Engine) Logout(app core.App, caller Caller, body LogoutBody, from audit.Origin, now time.Time) error {
 	checks := input.NewChecks()
@@ -138,7 +137,7 @@ func (e *Engine) Logout(app core.App, caller Caller, body LogoutBody, from audit
 		return err
 	}
 	return app.RunInTransaction(func(tx core.App) error {
-		ended, err := e.endOwnFamily(tx, caller, token, &deviceID)
+		ended, err := endOwnFamily(tx, caller, token, now)
 		if err != nil {
 			return err
 		}
@@ -154,8 +153,8 @@ func (e *Engine) Logout(app core.App, caller Caller, body LogoutBody, from audit
 	})
 }
 
-// endOwnFamily ends the family of the caller's token and names its device, unless one is named already.
-func (e *Engine) endOwnFamily(tx core.App, caller Caller, token string, deviceID *string) (ended int64, err error) {
+// endOwnFamily ends the session of the caller's token, however old that is, and silences what was registered in it.
+func endOwnFamily(tx core.App, caller Caller, token string, now time.Time) (ended int64, err error) {
 	if !refreshFormat.MatchString(token) {
 		return 0, nil
 	}
@@ -166,18 +165,17 @@ func (e *Engine) endOwnFamily(tx core.App, caller Caller, token string, deviceID
 	if err != nil {
 		return 0, err
 	}
-	*deviceID = cmp.Or(*deviceID, held.DeviceID)
+	if err := collections.SilenceSession(tx, caller.RecordID, held.Family, held.DeviceID, becauseLogout, now); err != nil {
+		return 0, err
+	}
 	return collections.RevokeRefreshFamily(tx, held.Family, becauseLogout)
 }
 
 // LogoutAll ends every sign-in of the caller and silences all devices. Access tokens last until they expire.
 func (e *Engine) LogoutAll(app core.App, caller Caller, from audit.Origin, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
-		ended, err := RevokeAll(tx, caller.RecordID, becauseLogout)
+		ended, err := RevokeAll(tx, caller.RecordID, becauseLogout, now)
 		if err != nil {
-			return err
-		}
-		if _, err := collections.SilencePushTokens(tx, caller.RecordID, "", becauseLogout, now); err != nil {
 			return err
 		}
 		return recordLogout(tx, caller, ended, from, now)
@@ -192,7 +190,13 @@ func recordLogout(tx core.App, caller Caller, ended int64, from audit.Origin, no
 	}, now)
 }
 
-// RevokeAll ends every refresh token of a user, for a reason of at most 50 characters, and returns how many.
-func RevokeAll(app core.App, userRecordID, because string) (int64, error) {
-	return collections.RevokeRefreshTokens(app, userRecordID, because)
+// RevokeAll ends every session of a user, for a reason of at most 50 characters, silences their devices, and returns how many sessions it
+// ended. Source: docs/decisions/notifications.md, "Whose device".
+func RevokeAll(app core.App, userRecordID, because string, now time.Time) (int64, error) {
+	ended, err := collections.RevokeRefreshTokens(app, userRecordID, because)
+	if err != nil {
+		return 0, err
+	}
+	_, err = collections.SilencePushTokens(app, userRecordID, "", because, now)
+	return ended, err
 }

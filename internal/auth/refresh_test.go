@@ -223,7 +223,7 @@ func TestRevokeAllSparesOthers(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	one, two := vigiltest.User(t, app, access.Provider), vigiltest.User(t, app, access.Nurse)
 	a, b, c := login(t, e, app, one, clock), login(t, e, app, one, clock), login(t, e, app, two, clock)
-	if n, err := auth.RevokeAll(app, one.Id, "password change"); n != 2 || err != nil {
+	if n, err := auth.RevokeAll(app, one.Id, "password change", clock); n != 2 || err != nil {
 		t.Errorf("revoked %d, %v", n, err)
 	}
 	for token, want := range map[string]string{a.Refresh: "token_revoked", b.Refresh: "token_revoked", c.Refresh: ""} {
