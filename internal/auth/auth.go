@@ -52,6 +52,7 @@ type Engine struct {
 	turns   *places // for attempts being decided
 	users   *remembered.Records[knownUser]
 	noted   activity
+	arrived arrived
 	// passkeys is nil where the service has no host name.
 	passkeys *webauthn.WebAuthn
 }

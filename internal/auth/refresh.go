@@ -33,9 +33,9 @@ func (b RefreshBody) read() (hash string, err error) {
 }
 
 // Refresh swaps a refresh token for a new one and a new access token; the old one has had its use. A second use means
-// that two hold it: the whole family ends, the newest token too. It refuses with token_invalid (unknown, malformed,
+// that two hold it: the whole family ends, the newest token too; unless the first answer seems to have been lost. It refuses with token_invalid (unknown, malformed,
 // expired, account not usable), token_reused, token_revoked or token_expired (idle for too long).
-// Source: docs/decisions/authentication.md, "Refresh-token family", "Refresh is public" and "Inactivity".
+// Source: docs/decisions/authentication.md, "Refresh-token family", "A lost answer", "Refresh is public" and "Inactivity".
 func (e *Engine) Refresh(app core.App, body RefreshBody, from audit.Origin, now time.Time) (Session, error) {
 	hash, err := body.read()
 	if err != nil {
@@ -56,11 +56,19 @@ func (e *Engine) Refresh(app core.App, body RefreshBody, from audit.Origin, now 
 		if err != nil || user == nil {
 			return session, tokenInvalid(), err
 		}
-		if because, refused := e.judge(token, now); refused != nil {
+		lost, err := lostAnswer(tx, token, now)
+		if err != nil {
+			return session, nil, err
+		}
+		if because, refused := e.judge(token, now); refused != nil && lost == "" {
 			return session, refused, endFamily(tx, token, because, user, from, now)
 		}
 		if usable, err := mayUse(tx, user); err != nil || !usable {
 			return session, tokenInvalid(), err
+		}
+		if lost != "" {
+			session, err = e.repeat(tx, token, lost, user, from, now)
+			return session, nil, err
 		}
 		session, err = e.rotate(tx, token, user, from, now)
 		return session, nil, err
@@ -70,7 +78,7 @@ func (e *Engine) Refresh(app core.App, body RefreshBody, from audit.Origin, now 
 // judge says why a refresh token may not be swapped, and why its family ends when it does; nil when it may.
 func (e *Engine) judge(token collections.RefreshToken, now time.Time) (because string, refused error) {
 	switch {
-	case token.State == collections.RefreshRotated:
+	case token.State == collections.RefreshRotated, token.State == collections.RefreshRevoked && token.RevokedBecause == collections.RefreshSuperseded:
 		return becauseReuse, tokenReused()
 	case token.State == collections.RefreshRevoked && token.RevokedBecause == becauseIdle:
 		return "", tokenExpired()
@@ -98,15 +106,15 @@ func endFamily(tx core.App, token collections.RefreshToken, because string, user
 	if because == "" {
 		return nil
 	}
-	if _, err := collections.RevokeRefreshFamily(tx, token.Family, because); err != nil || because != becauseReuse {
+	ended, err := collections.RevokeRefreshFamily(tx, token.Family, because)
+	if err != nil || because != becauseReuse {
 		return err
 	}
-	entry := about(user, audit.RefreshReuse, audit.Anonymous(from)) // the owner or a thief, nobody knows
-	entry.Outcome = audit.SeriousFailure
-	if err := tellOfReuse(tx, user, now); err != nil {
+	first, err := collections.NoteRefreshReuse(tx, token.ID)
+	if err != nil {
 		return err
 	}
-	return audit.Append(tx, entry, now)
+	return reportReuse(tx, user, ended > 0 || first, from, now)
 }
 
 func (e *Engine) rotate(tx core.App, token collections.RefreshToken, user *collections.User, from audit.Origin, now time.Time) (Session, error) {
@@ -116,9 +124,7 @@ func (e *Engine) rotate(tx core.App, token collections.RefreshToken, user *colle
 	if err := audit.Append(tx, about(user, audit.Refresh, callerOf(user).Actor(from)), now); err != nil {
 		return Session{}, err
 	}
-	return e.issue(tx, user, collections.RefreshToken{
-		Family: token.Family, Parent: token.ID, DeviceID: token.DeviceID, FamilyStartedAt: token.FamilyStartedAt, SourceIP: from.Address,
-	}, now)
+	return e.issue(tx, user, nextOf(token, from), now)
 }
 
 // LogoutBody holds the refresh token of the sign-in to end, and a device of the caller that is to be silent, too, whoever registered it.
