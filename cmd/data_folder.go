@@ -224,6 +224,9 @@ func bootstrap(app core.App) error {
 	}
 }
 
+// tenfold is how much coarser PocketBase's own limit of the realtime routes is than ours, since it counts by address.
+const tenfold = 10
+
 // assertSettings writes PocketBase's own settings as ours demand, at every start: a superuser can change them in between.
 func assertSettings(app core.App, settings config.Settings) error {
 	s := app.Settings()
@@ -234,9 +237,9 @@ func assertSettings(app core.App, settings config.Settings) error {
 	s.TrustedProxy.Headers = settings.TrustedProxyHeaders
 	s.RateLimits.Enabled = true
 	s.RateLimits.Rules = []core.RateLimitRule{{Label: "*:auth", MaxRequests: 10, Duration: 60}}
-	if limit := settings.RateLimits.Realtime; !limit.Unlimited() {
+	if limit := settings.RateLimits.Realtime; !limit.Unlimited() { // ours counts by user; this is for what never comes that far
 		s.RateLimits.Rules = append(s.RateLimits.Rules,
-			core.RateLimitRule{Label: "/api/realtime", MaxRequests: limit.Limit, Duration: int64(limit.Window.Seconds())})
+			core.RateLimitRule{Label: "/api/realtime", MaxRequests: tenfold * limit.Limit, Duration: int64(limit.Window.Seconds())})
 	}
 	s.SMTP.Enabled = settings.SMTP.Configured()
 	if s.SMTP.Enabled {

@@ -171,9 +171,12 @@ func newLimiter(r config.RateLimits) *limits.Limiter {
 	if r.User.Unlimited() { // who lets people ask without end, lets machines
 		r.Client = config.RateLimit{}
 	}
+	if r.Auth.Unlimited() {
+		r.SignIn = config.RateLimit{}
+	}
 	policies := map[limits.Class]limits.Policy{}
 	for class, limit := range map[limits.Class]config.RateLimit{
-		limits.User: r.User, limits.Client: r.Client, limits.Anon: r.Anon, limits.Auth: r.Auth, limits.Webhook: r.Webhook, limits.Realtime: r.Realtime,
+		limits.User: r.User, limits.Client: r.Client, limits.Anon: r.Anon, limits.Auth: r.Auth, limits.SignIn: r.SignIn, limits.Refresh: r.Refresh, limits.Webhook: r.Webhook, limits.Realtime: r.Realtime,
 	} {
 		policies[class] = limits.Policy{Requests: limit.Limit, Window: limit.Window}
 	}

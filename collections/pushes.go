@@ -28,6 +28,7 @@ const (
 	TokenDeliverable = "deliverable"
 	TokenHint        = "token_hint"
 	TokenExpiresAt   = "expires_at"
+	TokenSession     = "session"
 )
 
 func (t *PushToken) Number() int64        { return Number(t.Id) }

@@ -121,16 +121,17 @@ type RefreshToken struct {
 	FamilyStartedAt time.Time
 	IssuedAt        time.Time
 	ExpiresAt       time.Time
-	LastUsedAt      time.Time // last request of the family that was noted; zero when none was
+	LastUsedAt      time.Time // last request of the family that was noted, zero when none was; of a token that was swapped, when that was
 	SourceIP        string
 }
 
-// CreateRefreshToken stores a valid token under a fresh id.
-func CreateRefreshToken(tx core.App, t RefreshToken) error {
-	return exec(tx, "store refresh token", `INSERT INTO refresh_tokens
+// CreateRefreshToken stores a valid token under a fresh id, and returns that.
+func CreateRefreshToken(tx core.App, t RefreshToken) (id string, err error) {
+	id = core.GenerateDefaultRandomId()
+	return id, exec(tx, "store refresh token", `INSERT INTO refresh_tokens
 		(id, user, token_hash, family, parent, device_id, state, revoked_because, family_started_at, issued_at, expires_at, last_used_at, source_ip)
 		VALUES ({:id}, {:user}, {:hash}, {:family}, {:parent}, {:device}, 'valid', '', {:started}, {:issued}, {:expires}, '', {:ip})`, dbx.Params{
-		"id": core.GenerateDefaultRandomId(), "user": t.UserID, "hash": t.TokenHash, "family": t.Family, "parent": t.Parent,
+		"id": id, "user": t.UserID, "hash": t.TokenHash, "family": t.Family, "parent": t.Parent,
 		"device": t.DeviceID, "started": Instant(t.FamilyStartedAt), "issued": Instant(t.IssuedAt),
 		"expires": Instant(t.ExpiresAt), "ip": t.SourceIP,
 	})

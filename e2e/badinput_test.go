@@ -512,6 +512,7 @@ func TestBadCallers(t *testing.T) {
 // Source: docs/decisions/authentication.md, "Refresh-token family".
 func (c *crowd) wantFamilyEnded(t *testing.T, first, newest answer) {
 	t.Helper()
+	c.get(t, "/api/v1/auth/profile/", text(t, newest, "access")).expect(t, 200) // so that its answer is certain to have arrived
 	audited := auditEvents(t, c.db)
 	wantAt(t, c.post(t, "/api/v1/auth/token/refresh/", "", object{"refresh": text(t, first, "refresh")}).expect(t, 401), object{"code": "token_reused"})
 	if events := auditEvents(t, c.db)[len(audited):]; len(events) != 1 || !strings.HasPrefix(events[0], "auth.refresh_reuse ") {

@@ -35,9 +35,11 @@ func guardRealtime(app core.App, h *hooks) {
 
 // openStream gives the connection a stream that nobody waits for. Until something is subscribed, its connection gives way to others.
 func (h *hooks) openStream(e *core.RealtimeConnectRequestEvent) error {
-	if err := h.takeRealtime(e.RequestEvent); err != nil {
+	opened, err := h.takeRealtime(e.RequestEvent, addressOf(e.RequestEvent))
+	if err != nil {
 		return err
 	}
+	e.Client.Set(openedAt, opened)
 	if e.Request.ProtoMajor == 1 { // a stream that ends frees its connection
 		e.Response.Header().Set("Connection", "close")
 	}
@@ -50,7 +52,8 @@ func (h *hooks) subscribe(e *core.RealtimeSubscribeRequestEvent) error {
 	if e.HasSuperuserAuth() {
 		return h.subscribeSuperuser(e)
 	}
-	if err := h.takeRealtime(e.RequestEvent); err != nil {
+	now := h.Clock()
+	if _, err := h.takeRealtime(e.RequestEvent, h.subscriber(e.RequestEvent, now)); err != nil {
 		return err
 	}
 	if len(e.Subscriptions) == 0 {
@@ -61,7 +64,6 @@ func (h *hooks) subscribe(e *core.RealtimeSubscribeRequestEvent) error {
 	if foreign || !ours || h.Live == nil {
 		return e.ForbiddenError("", nil)
 	}
-	now := h.Clock()
 	caller, err := h.Live.Subscribe(e.App, stream, accessToken(e.Request), now)
 	var refused *fault.Error
 	switch {
@@ -76,6 +78,7 @@ func (h *hooks) subscribe(e *core.RealtimeSubscribeRequestEvent) error {
 		Event: audit.PatientRead, Actor: caller.Actor(originOf(e.RequestEvent)),
 		ResourceType: audit.ResourceTopic, ResourceID: live.Topic,
 	}, now)
+	h.giveBackOpening(e)
 	return unless(err, e)
 }
 
@@ -91,21 +94,55 @@ func (h *hooks) subscribeSuperuser(e *core.RealtimeSubscribeRequestEvent) error 
 	return e.Next()
 }
 
-// takeRealtime counts opening and subscribing a stream, by address. Source: docs/decisions/limits.md, "Which limit applies".
-func (h *hooks) takeRealtime(e *core.RequestEvent) error {
+// openedAt is where a stream keeps when its opening was counted, and by which key, until somebody has subscribed it.
+const openedAt = "opened"
+
+// counted is a request that a limit was charged with.
+type counted struct {
+	key string
+	at  time.Time
+}
+
+// takeRealtime counts opening a stream, by address, or subscribing it. Source: docs/decisions/limits.md, "Which limit applies" and "Streams
+// behind one address".
+func (h *hooks) takeRealtime(e *core.RequestEvent, key string) (counted, error) {
+	request := counted{key, h.Clock()}
 	if h.Limits == nil {
-		return nil
+		return request, nil
 	}
+	taken := h.Limits.Take(limits.Realtime, key, request.at)
+	if taken.Allowed {
+		return request, nil
+	}
+	e.Response.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(taken.Reset.Seconds())))))
+	return request, e.TooManyRequestsError("", nil)
+}
+
+// addressOf is the key of a client address.
+func addressOf(e *core.RequestEvent) string {
 	address := e.RealIP()
 	if addr, err := netip.ParseAddr(address); err == nil {
 		address = addr.Unmap().String()
 	}
-	taken := h.Limits.Take(limits.Realtime, limits.AddressKey(address), h.Clock())
-	if taken.Allowed {
-		return nil
+	return limits.AddressKey(address)
+}
+
+// subscriber is the key of who subscribes: the user, or the address of somebody without a good token.
+func (h *hooks) subscriber(e *core.RequestEvent, now time.Time) string {
+	if h.Auth != nil {
+		if caller, err := h.Auth.Check(e.App, accessToken(e.Request), now); err == nil {
+			return caller.RecordID
+		}
 	}
-	e.Response.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(taken.Reset.Seconds())))))
-	return e.TooManyRequestsError("", nil)
+	return addressOf(e)
+}
+
+// giveBackOpening takes the opening of a stream off its address once it is known whose the stream is.
+func (h *hooks) giveBackOpening(e *core.RealtimeSubscribeRequestEvent) {
+	if opening, charged := e.Client.Get(openedAt).(counted); charged && h.Limits != nil {
+		e.Client.Unset(openedAt)
+		h.Limits.GiveBack(limits.Realtime, opening.key, opening.at)
+	}
 }
 
 // accessToken is the access token of a request; PocketBase's SDK sends it bare.

@@ -167,14 +167,50 @@ func TestRealtimeRefusals(t *testing.T) {
 	}
 }
 
-func TestRealtimeIsLimitedByAddress(t *testing.T) {
+// Subscribing counts by user, whatever the others behind their address do.
+func TestSubscribingIsLimitedByUser(t *testing.T) {
 	s := newStation(t, 2, nothing{})
 	id, _ := s.open()
-	token := vigiltest.Token(t, vigiltest.User(t, s.app, access.Nurse), time.Now())
-	if status, _ := s.subscribe(id, token, "triage"); status != 204 {
-		t.Fatalf("the second: %d", status)
+	nurse := vigiltest.Token(t, vigiltest.User(t, s.app, access.Nurse), time.Now())
+	for range 2 {
+		if status, _ := s.subscribe(id, nurse, "triage"); status != 204 {
+			t.Fatalf("the nurse: %d", status)
+		}
 	}
-	if status, header := s.subscribe(id, token, "triage"); status != 429 || header.Get("Retry-After") == "" {
-		t.Errorf("the third: %d, retry after %q", status, header.Get("Retry-After"))
+	if status, header := s.subscribe(id, nurse, "triage"); status != 429 || header.Get("Retry-After") == "" {
+		t.Errorf("the nurse's third: %d, retry after %q", status, header.Get("Retry-After"))
+	}
+	colleague := vigiltest.Token(t, vigiltest.User(t, s.app, access.Provider), time.Now())
+	other, _ := s.open()
+	if status, _ := s.subscribe(other, colleague, "triage"); status != 204 {
+		t.Errorf("a colleague: %d", status)
+	}
+}
+
+// A stream that somebody subscribed counts for its address no more: after a new start a whole clinic is back at once. Streams that nobody
+// subscribes, and tries without a token, go on counting.
+func TestOpeningIsLimitedByAddress(t *testing.T) {
+	s := newStation(t, 2, nothing{})
+	for n := range 6 {
+		user := vigiltest.User(t, s.app, access.Nurse, vigiltest.Email(fmt.Sprintf("colleague%d@vigil.test", n)))
+		id, _ := s.open()
+		if status, _ := s.subscribe(id, vigiltest.Token(t, user, time.Now()), "triage"); status != 204 {
+			t.Fatalf("colleague %d: %d", n, status)
+		}
+	}
+	id, _ := s.open()
+	if status, _ := s.subscribe(id, "", "triage"); status != 401 {
+		t.Errorf("without a token: %d", status)
+	}
+	if status, header := s.subscribe(id, "", "triage"); status != 429 || header.Get("Retry-After") == "" {
+		t.Errorf("without a token again: %d", status)
+	}
+	answer, err := http.Get(s.server.URL + "/api/realtime") //nolint:noctx // it is refused
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != 429 {
+		t.Errorf("opening after that: %d", answer.StatusCode)
 	}
 }

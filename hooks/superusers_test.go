@@ -319,7 +319,7 @@ func TestSignInsAreNotMadeByHand(t *testing.T) {
 	n := newNative(t)
 	bearer := n.bearer(n.superuser())
 	user := vigiltest.User(t, n.app, access.Admin)
-	err := collections.CreateRefreshToken(n.app, collections.RefreshToken{
+	_, err := collections.CreateRefreshToken(n.app, collections.RefreshToken{
 		UserID: user.Id, TokenHash: "hash", Family: "f", FamilyStartedAt: n.now, IssuedAt: n.now, ExpiresAt: n.now.Add(time.Hour),
 	})
 	if err != nil {

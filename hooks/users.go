@@ -34,6 +34,6 @@ func (h *hooks) endSessions(e *core.RecordEvent) error {
 	if err := e.Next(); err != nil || !changed {
 		return err
 	}
-	_, err := auth.RevokeAll(e.App, after.Id, "account_change")
+	_, err := auth.RevokeAll(e.App, after.Id, "account_change", h.Clock())
 	return err
 }

@@ -26,7 +26,7 @@ func TestDashboardChangesEndSessions(t *testing.T) {
 		"phone":         {map[string]any{"phone": "555 0100"}, false},
 	} {
 		user := vigiltest.User(t, n.app, access.Nurse, vigiltest.TwoFactor("GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"))
-		err := collections.CreateRefreshToken(n.app, collections.RefreshToken{
+		_, err := collections.CreateRefreshToken(n.app, collections.RefreshToken{
 			UserID: user.Id, TokenHash: name, Family: name,
 			FamilyStartedAt: vigiltest.Clock, IssuedAt: vigiltest.Clock, ExpiresAt: vigiltest.Clock,
 		})

@@ -1,12 +1,15 @@
 package routes
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -38,7 +41,7 @@ func viewTokens(s auth.Session) tokensView {
 
 // login signs a person in. The checks, in order:
 //
-//  1. the limit of sign-ins by address (the row's class, 429)
+//  1. the limits of sign-ins by address: of all, and of those that failed (the row's class, 429); then that of the account's
 //  2. the fields (400)
 //  3. the lock, which looks at nothing else and starts over with each attempt (423)
 //  4. the password; an address without an account takes as long (401 authentication_failed, and a failure)
@@ -49,7 +52,23 @@ func viewTokens(s auth.Session) tokensView {
 // The fifth failure in a row locks for thirty minutes. After the last check the failures are forgotten, the sign-in is recorded and tokens are given out.
 // Source: docs/decisions/authentication.md, "Which response on the fifth failure" and "Login when TOTP is missing".
 func (a *api) login(c *web.Call, body auth.LoginBody) error {
+	if err := c.Take(a.Limits, limits.Auth, limits.AddressKey(c.Address)+" "+body.Account()); err != nil {
+		return err
+	}
 	return web.Show(c.OK, viewSignedIn)(a.Auth.Login(c.Request.Context(), c.App, body, c.Origin(), c.Now))
+}
+
+// signIn serves a row by which people sign in: what fails there counts against its address, as a guess. Not so a right password that waits for
+// its second factor, nor an account that is locked. Source: docs/decisions/limits.md, "Sign-ins behind one address".
+func signIn(handle handler) handler {
+	return func(a *api, c *web.Call) error {
+		err := handle(a, c)
+		var f *fault.Error
+		if errors.As(err, &f) && f.Kind == fault.Unauthenticated && f.Code != auth.TOTPRequired {
+			a.Limits.Take(limits.Auth, limits.AddressKey(c.Address), c.Now)
+		}
+		return err
+	}
 }
 
 func viewSignedIn(session auth.Session) tokensView {

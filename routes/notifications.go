@@ -177,7 +177,7 @@ func (a *api) viewToken(token *collections.PushToken) tokenView {
 }
 
 func (a *api) registerToken(c *web.Call, body notifications.RegisterBody) error {
-	token, first, err := a.Push.Register(c.App, c.Caller.RecordID, body, c.Now)
+	token, first, err := a.Push.Register(c.App, c.Caller.RecordID, c.Caller.Family, body, c.Now)
 	if err != nil {
 		return err
 	}

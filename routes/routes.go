@@ -58,8 +58,8 @@ type route struct {
 // table is the contract under basePath.
 var table = slices.Concat([]route{
 	// auth.go
-	{http.MethodPost, "/auth/login/", access.Anyone, limits.Auth, withBody((*api).login)},
-	{http.MethodPost, "/auth/token/refresh/", access.Anyone, limits.Auth, withBody((*api).refresh)},
+	{http.MethodPost, "/auth/login/", access.Anyone, limits.SignIn, signIn(withBody((*api).login))},
+	{http.MethodPost, "/auth/token/refresh/", access.Anyone, limits.Refresh, withBody((*api).refresh)},
 	{http.MethodPost, "/auth/password-reset/", access.Anyone, limits.Auth, withBody((*api).requestPasswordReset)},
 	{http.MethodPost, "/auth/password-reset/confirm/", access.Anyone, limits.Auth, withBody((*api).confirmPasswordReset)},
 	{http.MethodPost, "/auth/password/change/", access.UseOwnAccount, limits.Auth, withBody((*api).changePassword)},
@@ -81,8 +81,8 @@ var table = slices.Concat([]route{
 	{http.MethodPost, "/auth/passkeys/registration-options/", access.UsePasskeys, limits.Auth, (*api).offerPasskeyRegistration},
 	{http.MethodPatch, "/auth/passkeys/{id}/", access.UsePasskeys, limits.User, numbered((*api).renamePasskey)},
 	{http.MethodDelete, "/auth/passkeys/{id}/", access.UsePasskeys, limits.Auth, numbered((*api).removePasskey)},
-	{http.MethodPost, "/auth/passkeys/authentication-options/", access.Anyone, limits.Auth, (*api).offerPasskeySignIn},
-	{http.MethodPost, "/auth/passkeys/authenticate/", access.Anyone, limits.Auth, withBody((*api).signInWithPasskey)},
+	{http.MethodPost, "/auth/passkeys/authentication-options/", access.Anyone, limits.SignIn, (*api).offerPasskeySignIn},
+	{http.MethodPost, "/auth/passkeys/authenticate/", access.Anyone, limits.SignIn, signIn(withBody((*api).signInWithPasskey))},
 
 	// users.go
 	{http.MethodPost, "/auth/register/", access.RegisterUsers, limits.Auth, withBody((*api).register)},

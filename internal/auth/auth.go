@@ -52,6 +52,7 @@ type Engine struct {
 	turns   *places // for attempts being decided
 	users   *remembered.Records[knownUser]
 	noted   activity
+	arrived arrived
 	// passkeys is nil where the service has no host name.
 	passkeys *webauthn.WebAuthn
 }
@@ -103,9 +104,12 @@ func mayUse(app core.App, user *collections.User) (bool, error) {
 	return err == nil, err
 }
 
+// TOTPRequired is the code of the refusal of a right password whose second factor is missing.
+const TOTPRequired = "totp_required"
+
 // totpRequired says that the password was right and the second factor is missing.
 func totpRequired() *fault.Error {
-	return fault.New(fault.Unauthenticated, "totp_required", "Two-factor code required.")
+	return fault.New(fault.Unauthenticated, TOTPRequired, "Two-factor code required.")
 }
 
 func refusal(code, detail string) error { return fault.New(fault.Unauthenticated, code, detail) }

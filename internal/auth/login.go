@@ -25,6 +25,11 @@ type LoginBody struct {
 	DeviceID   input.String `json:"device_id"`   // ties the sign-in to a push device
 }
 
+// Account is whose sign-in it would be; "" when no account can be called that.
+func (b LoginBody) Account() string {
+	return FoldEmail(input.NewChecks().Text("email", b.Email, input.Required(254).LookedUp()))
+}
+
 // attempt is one try at signing in.
 type attempt struct {
 	email, emailKey string

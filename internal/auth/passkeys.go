@@ -306,7 +306,7 @@ func (e *Engine) RemovePasskey(ctx context.Context, app core.App, caller Caller,
 		if left, err := hasSecondFactor(tx, user); err != nil || left {
 			return err
 		}
-		_, err := RevokeAll(tx, user.Id, becauseTwoFactor)
+		_, err := RevokeAll(tx, user.Id, becauseTwoFactor, now)
 		return err
 	})
 }

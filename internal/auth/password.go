@@ -166,7 +166,7 @@ func (e *Engine) hashNewPassword(ctx context.Context, app core.App, checks *inpu
 func replacePassword(tx core.App, user *collections.User, hash, because string, entry audit.Entry, now time.Time) error {
 	setPassword(user, hash)
 	user.SetMustChangePassword(false)
-	if _, err := RevokeAll(tx, user.Id, because); err != nil {
+	if _, err := RevokeAll(tx, user.Id, because, now); err != nil {
 		return err
 	}
 	if err := save(tx, user, now); err != nil {

@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -34,9 +33,9 @@ func (b RefreshBody) read() (hash string, err error) {
 }
 
 // Refresh swaps a refresh token for a new one and a new access token; the old one has had its use. A second use means
-// that two hold it: the whole family ends, the newest token too. It refuses with token_invalid (unknown, malformed,
+// that two hold it: the whole family ends, the newest token too; unless the first answer seems to have been lost. It refuses with token_invalid (unknown, malformed,
 // expired, account not usable), token_reused, token_revoked or token_expired (idle for too long).
-// Source: docs/decisions/authentication.md, "Refresh-token family", "Refresh is public" and "Inactivity".
+// Source: docs/decisions/authentication.md, "Refresh-token family", "A lost answer", "Refresh is public" and "Inactivity".
 func (e *Engine) Refresh(app core.App, body RefreshBody, from audit.Origin, now time.Time) (Session, error) {
 	hash, err := body.read()
 	if err != nil {
@@ -57,11 +56,19 @@ func (e *Engine) Refresh(app core.App, body RefreshBody, from audit.Origin, now 
 		if err != nil || user == nil {
 			return session, tokenInvalid(), err
 		}
-		if because, refused := e.judge(token, now); refused != nil {
+		lost, err := lostAnswer(tx, token, now)
+		if err != nil {
+			return session, nil, err
+		}
+		if because, refused := e.judge(token, now); refused != nil && lost == "" {
 			return session, refused, endFamily(tx, token, because, user, from, now)
 		}
 		if usable, err := mayUse(tx, user); err != nil || !usable {
 			return session, tokenInvalid(), err
+		}
+		if lost != "" {
+			session, err = e.repeat(tx, token, lost, user, from, now)
+			return session, nil, err
 		}
 		session, err = e.rotate(tx, token, user, from, now)
 		return session, nil, err
@@ -71,7 +78,7 @@ func (e *Engine) Refresh(app core.App, body RefreshBody, from audit.Origin, now 
 // judge says why a refresh token may not be swapped, and why its family ends when it does; nil when it may.
 func (e *Engine) judge(token collections.RefreshToken, now time.Time) (because string, refused error) {
 	switch {
-	case token.State == collections.RefreshRotated:
+	case token.State == collections.RefreshRotated, token.State == collections.RefreshRevoked && token.RevokedBecause == collections.RefreshSuperseded:
 		return becauseReuse, tokenReused()
 	case token.State == collections.RefreshRevoked && token.RevokedBecause == becauseIdle:
 		return "", tokenExpired()
@@ -99,15 +106,15 @@ func endFamily(tx core.App, token collections.RefreshToken, because string, user
 	if because == "" {
 		return nil
 	}
-	if _, err := collections.RevokeRefreshFamily(tx, token.Family, because); err != nil || because != becauseReuse {
+	ended, err := collections.RevokeRefreshFamily(tx, token.Family, because)
+	if err != nil || because != becauseReuse {
 		return err
 	}
-	entry := about(user, audit.RefreshReuse, audit.Anonymous(from)) // the owner or a thief, nobody knows
-	entry.Outcome = audit.SeriousFailure
-	if err := tellOfReuse(tx, user, now); err != nil {
+	first, err := collections.NoteRefreshReuse(tx, token.ID)
+	if err != nil {
 		return err
 	}
-	return audit.Append(tx, entry, now)
+	return reportReuse(tx, user, ended > 0 || first, from, now)
 }
 
 func (e *Engine) rotate(tx core.App, token collections.RefreshToken, user *collections.User, from audit.Origin, now time.Time) (Session, error) {
@@ -117,18 +124,16 @@ func (e *Engine) rotate(tx core.App, token collections.RefreshToken, user *colle
 	if err := audit.Append(tx, about(user, audit.Refresh, callerOf(user).Actor(from)), now); err != nil {
 		return Session{}, err
 	}
-	return e.issue(tx, user, collections.RefreshToken{
-		Family: token.Family, Parent: token.ID, DeviceID: token.DeviceID, FamilyStartedAt: token.FamilyStartedAt, SourceIP: from.Address,
-	}, now)
+	return e.issue(tx, user, nextOf(token, from), now)
 }
 
-// LogoutBody holds the refresh token of the sign-in to end, and the device that is to be silent, when it is another than the one signed in with.
+// LogoutBody holds the refresh token of the sign-in to end, and a device of the caller that is to be silent, too, whoever registered it.
 type LogoutBody struct {
 	Refresh  input.String `json:"refresh"`
 	DeviceID input.String `json:"device_id"`
 }
 
-// Logout ends the family of one of the caller's own refresh tokens and silences the device. Any other token is passed over in silence.
+// Logout ends the family of one of the caller's own refresh tokens and silences its devices. Any other token is passed over in silence.
 // Source: docs/decisions/authentication.md, "Logout".
 func (e *Engine) Logout(app core.App, caller Caller, body LogoutBody, from audit.Origin, now time.Time) error {
 	checks := input.NewChecks()
@@ -138,7 +143,7 @@ func (e *Engine) Logout(app core.App, caller Caller, body LogoutBody, from audit
 		return err
 	}
 	return app.RunInTransaction(func(tx core.App) error {
-		ended, err := e.endOwnFamily(tx, caller, token, &deviceID)
+		ended, err := endOwnFamily(tx, caller, token, now)
 		if err != nil {
 			return err
 		}
@@ -154,8 +159,8 @@ func (e *Engine) Logout(app core.App, caller Caller, body LogoutBody, from audit
 	})
 }
 
-// endOwnFamily ends the family of the caller's token and names its device, unless one is named already.
-func (e *Engine) endOwnFamily(tx core.App, caller Caller, token string, deviceID *string) (ended int64, err error) {
+// endOwnFamily ends the session of the caller's token, however old that is, and silences what was registered in it.
+func endOwnFamily(tx core.App, caller Caller, token string, now time.Time) (ended int64, err error) {
 	if !refreshFormat.MatchString(token) {
 		return 0, nil
 	}
@@ -166,18 +171,17 @@ func (e *Engine) endOwnFamily(tx core.App, caller Caller, token string, deviceID
 	if err != nil {
 		return 0, err
 	}
-	*deviceID = cmp.Or(*deviceID, held.DeviceID)
+	if err := collections.SilenceSession(tx, caller.RecordID, held.Family, held.DeviceID, becauseLogout, now); err != nil {
+		return 0, err
+	}
 	return collections.RevokeRefreshFamily(tx, held.Family, becauseLogout)
 }
 
 // LogoutAll ends every sign-in of the caller and silences all devices. Access tokens last until they expire.
 func (e *Engine) LogoutAll(app core.App, caller Caller, from audit.Origin, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
-		ended, err := RevokeAll(tx, caller.RecordID, becauseLogout)
+		ended, err := RevokeAll(tx, caller.RecordID, becauseLogout, now)
 		if err != nil {
-			return err
-		}
-		if _, err := collections.SilencePushTokens(tx, caller.RecordID, "", becauseLogout, now); err != nil {
 			return err
 		}
 		return recordLogout(tx, caller, ended, from, now)
@@ -192,7 +196,13 @@ func recordLogout(tx core.App, caller Caller, ended int64, from audit.Origin, no
 	}, now)
 }
 
-// RevokeAll ends every refresh token of a user, for a reason of at most 50 characters, and returns how many.
-func RevokeAll(app core.App, userRecordID, because string) (int64, error) {
-	return collections.RevokeRefreshTokens(app, userRecordID, because)
+// RevokeAll ends every session of a user, for a reason of at most 50 characters, silences their devices, and returns how many sessions it
+// ended. Source: docs/decisions/notifications.md, "Whose device".
+func RevokeAll(app core.App, userRecordID, because string, now time.Time) (int64, error) {
+	ended, err := collections.RevokeRefreshTokens(app, userRecordID, because)
+	if err != nil {
+		return 0, err
+	}
+	_, err = collections.SilencePushTokens(app, userRecordID, "", because, now)
+	return ended, err
 }

@@ -66,13 +66,13 @@ func TestRefreshReuseEndsTheFamily(t *testing.T) {
 	}
 }
 
-// Of several that swap one token at once, one wins; that there were several ends the family.
+// Of several that swap one token at once, one wins and one is taken for its repetition; that there were more ends the family.
 func TestConcurrentRefreshHasOneWinner(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	session := login(t, e, app, vigiltest.User(t, app, access.Provider), clock)
 	var lock sync.Mutex
 	told := map[string]int{}
-	var winner auth.Session
+	var winners []auth.Session
 	var attempts sync.WaitGroup
 	for range 10 {
 		attempts.Go(func() {
@@ -81,16 +81,22 @@ func TestConcurrentRefreshHasOneWinner(t *testing.T) {
 			defer lock.Unlock()
 			told[code(err)]++
 			if err == nil {
-				winner = next
+				winners = append(winners, next)
 			}
 		})
 	}
 	attempts.Wait()
-	if told[""] != 1 || told["token_reused"] != 9 {
+	if told[""] != 2 || told["token_reused"] != 8 {
 		t.Errorf("told %v", told)
 	}
-	_, err := refresh(e, app, winner.Refresh, clock)
-	wantCode(t, "the winner's token", err, "token_revoked")
+	for _, winner := range winners {
+		if _, err := refresh(e, app, winner.Refresh, clock); code(err) != "token_revoked" && code(err) != "token_reused" {
+			t.Errorf("a winner's token: %v", err)
+		}
+	}
+	if n := vigiltest.RowCounts(t, app)[collections.Mails]; n != 1 {
+		t.Errorf("%d mails", n)
+	}
 }
 
 func TestRefreshRefusals(t *testing.T) {
@@ -223,7 +229,7 @@ func TestRevokeAllSparesOthers(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	one, two := vigiltest.User(t, app, access.Provider), vigiltest.User(t, app, access.Nurse)
 	a, b, c := login(t, e, app, one, clock), login(t, e, app, one, clock), login(t, e, app, two, clock)
-	if n, err := auth.RevokeAll(app, one.Id, "password change"); n != 2 || err != nil {
+	if n, err := auth.RevokeAll(app, one.Id, "password change", clock); n != 2 || err != nil {
 		t.Errorf("revoked %d, %v", n, err)
 	}
 	for token, want := range map[string]string{a.Refresh: "token_revoked", b.Refresh: "token_revoked", c.Refresh: ""} {

@@ -44,9 +44,14 @@ const accessLife = 15 * time.Minute
 // SignAccess makes an access token of a sign-in; it ends with the user's token key and with the encryption key, whichever comes first.
 // Source: docs/decisions/authentication.md, "Access token".
 func (e *Engine) SignAccess(user *collections.User, family string, now time.Time) (string, error) {
+	return e.signAccess(user, family, "", now)
+}
+
+// signAccess is SignAccess for a token that came of swapping a refresh token: link is the one that was handed out with it.
+func (e *Engine) signAccess(user *collections.User, family, link string, now time.Time) (string, error) {
 	users := user.Collection()
 	token := tokens.Token{
-		Kind: tokens.Access, Collection: users.Id, Holder: user.Id, Family: family, IssuedAt: now, ExpiresAt: now.Add(accessLife),
+		Kind: tokens.Access, Collection: users.Id, Holder: user.Id, Family: family, Link: link, IssuedAt: now, ExpiresAt: now.Add(accessLife),
 	}
 	return e.signer.Sign(token, account(user.TokenKey(), users, accessLife))
 }
@@ -82,10 +87,14 @@ func (e *Engine) issue(tx core.App, user *collections.User, link collections.Ref
 	if end := link.FamilyStartedAt.Add(e.options.RefreshFamilyLife); end.Before(link.ExpiresAt) {
 		link.ExpiresAt = end
 	}
-	if err := collections.CreateRefreshToken(tx, link); err != nil {
+	id, err := collections.CreateRefreshToken(tx, link)
+	if err != nil {
 		return Session{}, err
 	}
-	access, err := e.SignAccess(user, link.Family, now)
+	if link.Parent == "" {
+		id = "" // a sign-in is not swapped for anything
+	}
+	access, err := e.signAccess(user, link.Family, id, now)
 	if err != nil {
 		return Session{}, err
 	}
@@ -97,7 +106,7 @@ var errNotOurs = errors.New("not a token of such an account")
 
 // Authenticate returns the holder of an access token. It refuses with not_authenticated when there is none, with
 // token_expired, or with token_invalid: malformed, forged, of another kind or collection, of an account that is
-// inactive or gone. Role and state are the database's, not the token's. Source: docs/decisions/authentication.md, "Access token".
+// inactive or gone; or with token_revoked, when another was given in its place. Role and state are the database's, not the token's. Source: docs/decisions/authentication.md, "Access token".
 func (e *Engine) Authenticate(app core.App, token string, now time.Time) (Caller, error) {
 	caller, err := e.Check(app, token, now)
 	if err != nil {
@@ -136,6 +145,9 @@ func (e *Engine) Check(app core.App, token string, now time.Time) (caller Caller
 	}
 	caller = user.caller
 	caller.Family = read.Family
+	if err := e.noteArrival(app, read, now); err != nil {
+		return Caller{}, err
+	}
 	caller.NeedsTwoFactor = !caller.TwoFactor && slices.Contains(e.options.RequireTwoFactor, caller.Role)
 	return caller, nil
 }

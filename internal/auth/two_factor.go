@@ -150,7 +150,7 @@ func (e *Engine) DisableTwoFactor(ctx context.Context, app core.App, caller Call
 func turnOff(tx core.App, user *collections.User, by audit.Actor, now time.Time) error {
 	user.SetTwoFactor("")
 	user.SetTOTPPending(collections.TOTPPending{})
-	if _, err := RevokeAll(tx, user.Id, becauseTwoFactor); err != nil {
+	if _, err := RevokeAll(tx, user.Id, becauseTwoFactor, now); err != nil {
 		return err
 	}
 	if err := save(tx, user, now); err != nil {

@@ -84,7 +84,7 @@ func (e *Engine) UpdateUser(app core.App, caller Caller, userID string, patch Us
 			return err, nil
 		}
 		if before != after {
-			if _, err := RevokeAll(tx, user.Id, becauseRole); err != nil {
+			if _, err := RevokeAll(tx, user.Id, becauseRole, now); err != nil {
 				return nil, err
 			}
 		}
@@ -173,13 +173,10 @@ func (e *Engine) Deactivate(app core.App, caller Caller, userID string, from aud
 		}
 		user.SetActive(false)
 		user.RefreshTokenKey()
-		if _, err := RevokeAll(tx, user.Id, becauseDeactivated); err != nil {
+		if _, err := RevokeAll(tx, user.Id, becauseDeactivated, now); err != nil {
 			return nil, err
 		}
 		if err := save(tx, user, now); err != nil {
-			return nil, err
-		}
-		if _, err := collections.SilencePushTokens(tx, user.Id, "", becauseDeactivated, now); err != nil {
 			return nil, err
 		}
 		return nil, audit.Append(tx, about(user, audit.UserDeactivate, caller.Actor(from)), now)
@@ -238,7 +235,7 @@ func (e *Engine) EndSessions(app core.App, caller Caller, userID string, from au
 		if err := save(tx, user, now); err != nil {
 			return nil, err
 		}
-		ended, err := RevokeAll(tx, user.Id, becauseAdmin)
+		ended, err := RevokeAll(tx, user.Id, becauseAdmin, now)
 		if err != nil {
 			return nil, err
 		}

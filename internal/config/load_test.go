@@ -41,7 +41,8 @@ func TestDefaults(t *testing.T) {
 	}
 	limits := config.RateLimits{
 		User: config.RateLimit{Limit: 1000, Window: time.Hour}, Anon: config.RateLimit{Limit: 100, Window: time.Hour},
-		Auth: config.RateLimit{Limit: 20, Window: time.Minute}, Webhook: config.RateLimit{Limit: 500, Window: time.Hour},
+		Auth: config.RateLimit{Limit: 20, Window: time.Minute}, SignIn: config.RateLimit{Limit: 300, Window: time.Minute},
+		Refresh: config.RateLimit{Limit: 120, Window: time.Minute}, Webhook: config.RateLimit{Limit: 500, Window: time.Hour},
 		Client: config.RateLimit{Limit: 600, Window: time.Minute}, Realtime: config.RateLimit{Limit: 120, Window: time.Minute},
 	}
 	retention := config.Retention{

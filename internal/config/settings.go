@@ -169,9 +169,11 @@ type RateLimits struct {
 	User     RateLimit `env:"RATE_LIMIT_USER" envDefault:"1000/1h" doc:"per signed-in user; 0 = no limit"`
 	Client   RateLimit `env:"RATE_LIMIT_CLIENT" envDefault:"600/1m" doc:"per client that signed in with credentials of its own; 0 = no limit, and none without one of users"`
 	Anon     RateLimit `env:"RATE_LIMIT_ANON" envDefault:"100/1h" doc:"per address, public requests; 0 = no limit"`
-	Auth     RateLimit `env:"RATE_LIMIT_AUTH" envDefault:"20/1m" doc:"per address, sign-in requests; 0 = no limit"`
+	Auth     RateLimit `env:"RATE_LIMIT_AUTH" envDefault:"20/1m" doc:"per user or address, what sends mail or changes a factor; per address failed sign-ins; per account and address sign-ins; 0 = no limit"`
+	SignIn   RateLimit `env:"RATE_LIMIT_SIGN_IN" envDefault:"300/1m" doc:"per address, sign-ins of all accounts; 0 = no limit, and none without one of RATE_LIMIT_AUTH"`
+	Refresh  RateLimit `env:"RATE_LIMIT_REFRESH" envDefault:"120/1m" doc:"per address, swapping refresh tokens; 0 = no limit"`
 	Webhook  RateLimit `env:"RATE_LIMIT_WEBHOOK" envDefault:"500/1h" doc:"per address, gateway webhook: about 2 x active devices per hour; 0 = no limit"`
-	Realtime RateLimit `env:"RATE_LIMIT_REALTIME" envDefault:"120/1m" doc:"per address, opening and subscribing streams; 0 = no limit"`
+	Realtime RateLimit `env:"RATE_LIMIT_REALTIME" envDefault:"120/1m" doc:"per address, opening streams; per user, subscribing them; 0 = no limit"`
 }
 
 // TLS is for deployments without a proxy in front.

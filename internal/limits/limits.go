@@ -7,6 +7,7 @@
 package limits
 
 import (
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -21,9 +22,11 @@ const (
 	User     Class = "user"     // requests with an access token, by user; without a valid one they count as Anon
 	Client   Class = "client"   // requests with an access token, by client
 	Anon     Class = "anon"     // other requests, by address
-	Auth     Class = "auth"     // sign-in and everything about passwords and second factors, by address
+	Auth     Class = "auth"     // passwords, second factors and what sends mail, by user or address; sign-ins by address and account, failed ones by address
+	SignIn   Class = "sign_in"  // sign-ins, by address
+	Refresh  Class = "refresh"  // swapping refresh tokens, by address
 	Webhook  Class = "webhook"  // the device gateway, by address
-	Realtime Class = "realtime" // opening and subscribing streams, by address
+	Realtime Class = "realtime" // opening streams, by address; subscribing, by user
 )
 
 // Policy is one limit: so many requests in any stretch of Window. Zero requests mean no limit.
@@ -68,6 +71,19 @@ func (l *Limiter) Take(class Class, key string, now time.Time) Result {
 	return result
 }
 
+// Exhausted reports whether a key has nothing left, without counting anything.
+func (l *Limiter) Exhausted(class Class, key string, now time.Time) bool {
+	w, limited := l.windows[class]
+	return limited && w.left(key, now.UnixNano()) == 0
+}
+
+// GiveBack takes back what was counted for a key at a time.
+func (l *Limiter) GiveBack(class Class, key string, at time.Time) {
+	if w, limited := l.windows[class]; limited {
+		w.giveBack(key, at.UnixNano())
+	}
+}
+
 const (
 	// maxKeys bounds what one class remembers; newcomers beyond it share one budget until old keys have been forgotten.
 	maxKeys = 1 << 17
@@ -105,6 +121,30 @@ func (w *window) take(key string, at int64) Result {
 		Remaining: w.policy.Requests - len(times),
 		Reset:     time.Duration(times[0] - horizon),
 	}
+}
+
+func (w *window) left(key string, at int64) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, known := w.seen[key]; !known && len(w.seen) >= w.maxKeys {
+		key = crowd
+	}
+	return w.policy.Requests - len(after(w.seen[key], at-int64(w.policy.Window)))
+}
+
+func (w *window) giveBack(key string, at int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	times := w.seen[key]
+	i := slices.Index(times, at)
+	if i < 0 {
+		return
+	}
+	if times = slices.Delete(slices.Clone(times), i, i+1); len(times) == 0 {
+		delete(w.seen, key)
+		return
+	}
+	w.seen[key] = times
 }
 
 // sweep forgets idle keys, once per window.

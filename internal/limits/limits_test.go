@@ -169,3 +169,32 @@ func ExampleLimiter() {
 	// true
 	// false 1m0s
 }
+
+func TestGiveBack(t *testing.T) {
+	l := New(map[Class]Policy{Realtime: {Requests: 2, Window: time.Minute}})
+	at := time.Date(2026, 1, 15, 8, 0, 0, 0, time.UTC)
+	if l.Exhausted(Realtime, "a", at) || l.Exhausted(User, "a", at) {
+		t.Error("exhausted before anything was taken")
+	}
+	l.Take(Realtime, "a", at)
+	l.Take(Realtime, "a", at.Add(time.Second))
+	if !l.Exhausted(Realtime, "a", at.Add(time.Second)) || l.Exhausted(Realtime, "b", at.Add(time.Second)) {
+		t.Error("after two of two")
+	}
+	l.GiveBack(Realtime, "a", at.Add(time.Hour)) // never taken
+	l.GiveBack(User, "a", at)                    // never limited
+	l.GiveBack(Realtime, "a", at)
+	if l.Exhausted(Realtime, "a", at.Add(time.Second)) {
+		t.Error("nothing came back")
+	}
+	l.GiveBack(Realtime, "a", at)
+	l.GiveBack(Realtime, "a", at.Add(time.Second))
+	for range 2 {
+		if !l.Take(Realtime, "a", at.Add(2*time.Second)).Allowed {
+			t.Error("refused after everything came back")
+		}
+	}
+	if l.Take(Realtime, "a", at.Add(2*time.Second)).Allowed {
+		t.Error("more came back than was taken")
+	}
+}

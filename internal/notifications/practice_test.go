@@ -97,7 +97,7 @@ func (w *ward) register(user *collections.User, kind, device, token string) *col
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	registered, _, err := w.push.Register(w.app, user.Id, notifications.RegisterBody{
+	registered, _, err := w.push.Register(w.app, user.Id, "", notifications.RegisterBody{
 		Token: raw, Type: input.Of(kind), DeviceID: input.Of(device), Platform: input.Of("web"),
 	}, w.now)
 	if err != nil {

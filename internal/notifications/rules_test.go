@@ -234,7 +234,7 @@ func TestRegistrationRefused(t *testing.T) {
 			raw, _ = json.Marshal(c.token)
 		}
 		user := vigiltest.User(t, w.app, access.Nurse)
-		_, _, err := w.push.Register(w.app, user.Id, notifications.RegisterBody{
+		_, _, err := w.push.Register(w.app, user.Id, "", notifications.RegisterBody{
 			Token: raw, Type: input.Of(c.kind), DeviceID: input.Of("d"), Platform: input.Of("web"),
 		}, w.now)
 		if err == nil || !strings.Contains(err.Error(), "token") {

@@ -142,8 +142,9 @@ func decodeKey(text string) ([]byte, error) {
 
 // Register makes a device of a person take pushes and returns its token. first is false when the device had one already: the old token is
 // inactive then, unless it is the same. A token that somebody else has in use is moved, since the device has changed hands.
-// Source: docs/decisions/notifications.md, "Registration response".
-func (p *Push) Register(app core.App, userID string, body RegisterBody, now time.Time) (token *collections.PushToken, first bool, err error) {
+// From now on the device belongs to the session it was registered in, "" when none is known; one that was ended registers nothing.
+// Source: docs/decisions/notifications.md, "Registration response" and "Whose device".
+func (p *Push) Register(app core.App, userID, session string, body RegisterBody, now time.Time) (token *collections.PushToken, first bool, err error) {
 	r, err := body.read(p)
 	if err != nil {
 		return nil, false, err
@@ -153,6 +154,9 @@ func (p *Push) Register(app core.App, userID string, body RegisterBody, now time
 		return nil, false, err
 	}
 	err = app.RunInTransaction(func(tx core.App) error {
+		if err := refuseEnded(tx, session); err != nil {
+			return err
+		}
 		token, err = collections.FindActivePushToken(tx, userID, r.device)
 		if err != nil && !collections.Missing(err) {
 			return err
@@ -173,9 +177,19 @@ func (p *Push) Register(app core.App, userID string, body RegisterBody, now time
 		}
 		r.fill(token, p, now)
 		token.Set(collections.TokenHash, hash)
+		token.Set(collections.TokenSession, session)
 		return tx.Save(token)
 	})
 	return token, first, err
+}
+
+// refuseEnded refuses what comes from a session that was ended: an access token may outlast it, and no logout would silence the device again.
+func refuseEnded(tx core.App, session string) error {
+	ended, err := collections.SessionEnded(tx, session)
+	if err == nil && ended {
+		err = fault.New(fault.Unauthenticated, "token_revoked", "The token was revoked. Sign in again.")
+	}
+	return err
 }
 
 func (r registration) fill(token *collections.PushToken, p *Push, now time.Time) {

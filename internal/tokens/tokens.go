@@ -52,6 +52,7 @@ type Token struct {
 	Collection string // id of the account's collection
 	Holder     string // record id of the account
 	Family     string // of the sign-in, for users
+	Link       string // the refresh token that was handed out with it, where both came of a swap
 	Scope      string // of a client's, separated by spaces
 	SignedInAt time.Time
 	IssuedAt   time.Time
@@ -87,6 +88,7 @@ type claims struct {
 	CollectionID string           `json:"collectionId"`
 	Refreshable  bool             `json:"refreshable"`
 	Family       string           `json:"sid,omitempty"`
+	Link         string           `json:"jti,omitempty"`
 	Scope        string           `json:"scope,omitempty"`
 	SignedIn     *jwt.NumericDate `json:"auth_time,omitempty"`
 	Issued       *jwt.NumericDate `json:"iat"`
@@ -104,7 +106,7 @@ func (claims) GetAudience() (jwt.ClaimStrings, error)         { return nil, nil 
 // Sign writes a token that is issued now, at t.IssuedAt.
 func (s *Signer) Sign(t Token, account Account) (string, error) {
 	c := claims{
-		UserID: t.Holder, Type: t.Kind, CollectionID: t.Collection, Refreshable: t.Kind == Access, Family: t.Family, Scope: t.Scope,
+		UserID: t.Holder, Type: t.Kind, CollectionID: t.Collection, Refreshable: t.Kind == Access, Family: t.Family, Link: t.Link, Scope: t.Scope,
 		Issued: jwt.NewNumericDate(t.IssuedAt), Expires: jwt.NewNumericDate(t.ExpiresAt),
 	}
 	if !t.SignedInAt.IsZero() {
@@ -183,7 +185,7 @@ func (s *Signer) read(token, kind string, find func(Token) (Account, error)) (t 
 
 func (c claims) token() Token {
 	t := Token{
-		Kind: c.Type, Collection: c.CollectionID, Holder: c.UserID, Family: c.Family, Scope: c.Scope,
+		Kind: c.Type, Collection: c.CollectionID, Holder: c.UserID, Family: c.Family, Link: c.Link, Scope: c.Scope,
 		IssuedAt: c.Issued.UTC(), ExpiresAt: c.Expires.UTC(),
 	}
 	if c.SignedIn != nil {

@@ -33,7 +33,7 @@ type AccessTokens interface {
 // Source: docs/decisions/conventions.md, "Reference to something that does not exist".
 func (d *Door) admit(c *Call, row Route) error {
 	caller, refused := d.identify(c)
-	if err := d.count(c, row.Limit, caller); err != nil {
+	if err := d.count(c, row, caller); err != nil {
 		return err
 	}
 	c.Caller = caller
@@ -110,8 +110,8 @@ func (d *Door) identify(c *Call) (auth.Caller, error) {
 
 // count takes the request from its limit and shows on the answer what is left.
 // Source: docs/decisions/limits.md, "Which limit applies", "Rate-limit headers" and docs/decisions/errors.md, "429 body".
-func (d *Door) count(c *Call, class limits.Class, caller auth.Caller) error {
-	key := limits.AddressKey(c.Address)
+func (d *Door) count(c *Call, row Route, caller auth.Caller) error {
+	class, key := row.Limit, limits.AddressKey(c.Address)
 	switch {
 	case class == limits.User && caller.Client != nil:
 		class, key = limits.Client, caller.RecordID
@@ -119,6 +119,10 @@ func (d *Door) count(c *Call, class limits.Class, caller auth.Caller) error {
 		key = caller.RecordID
 	case class == limits.User:
 		class = limits.Anon
+	case class == limits.Auth && caller.RecordID != "" && row.Who != access.Anyone: // a token is no help where none is asked for
+		key = caller.RecordID
+	case class == limits.SignIn && d.Limits.Exhausted(limits.Auth, key, c.Now): // too many sign-ins failed
+		class = limits.Auth
 	}
 	return c.Take(d.Limits, class, key)
 }

@@ -1,0 +1,268 @@
+package routes_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/dbx"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// handover is a clinic whose clinical manager is told of every alert, on devices that sign in and out.
+type handover struct {
+	*clinic
+	dispatcher *notifications.Dispatcher
+	patient    string
+	alerts     int
+}
+
+// phone is a session of the clinical manager.
+type phone struct{ access, refresh string }
+
+func newHandover(t *testing.T) *handover {
+	t.Helper()
+	c, dispatcher := newPushClinic(t)
+	return &handover{clinic: c, dispatcher: dispatcher, patient: c.enrol(nil)}
+}
+
+func (w *handover) signIn(more ...string) phone {
+	w.t.Helper()
+	signed := w.login(w.people[access.ClinicalManager].Email(), vigiltest.Password, more...).want(200)
+	return phone{signed.text("access"), signed.text("refresh")}
+}
+
+func (w *handover) renew(p phone) phone {
+	w.t.Helper()
+	next := w.send("", "POST", "/auth/token/refresh/", object{"refresh": p.refresh}).want(200)
+	return phone{next.text("access"), next.text("refresh")}
+}
+
+func (w *handover) register(p phone, device string) reply {
+	w.t.Helper()
+	return w.send(p.access, "POST", "/notifications/tokens/register/", object{
+		"token": "simulator of " + device, "type": "development", "device_id": device, "platform": "ios",
+	})
+}
+
+func (w *handover) signOut(p phone, more ...string) {
+	w.t.Helper()
+	body := object{"refresh": p.refresh}
+	for i := 0; i+1 < len(more); i += 2 {
+		body[more[i]] = more[i+1]
+	}
+	w.send(p.access, "POST", "/auth/logout/", body).want(204)
+}
+
+// rings raises a critical alert and returns the devices that are told, by name.
+func (w *handover) rings() string {
+	w.t.Helper()
+	w.alerts++
+	err := notifications.Announce(w.app, notifications.Announcement{
+		Kind: notifications.AlertRaised, Severity: "critical", PatientID: w.patient, AlertID: "000000000000007", Body: "188/121", Key: strings.Repeat("x", w.alerts),
+	}, w.now)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	before := w.pushed()
+	if _, err := w.dispatcher.SendDue(w.t.Context(), w.app); err != nil {
+		w.t.Fatal(err)
+	}
+	told := w.pushed()[len(before):]
+	slices.Sort(told)
+	return strings.Join(told, " ")
+}
+
+func (w *handover) pushed() (devices []string) {
+	w.t.Helper()
+	err := w.app.DB().NewQuery(`SELECT t.device_id FROM push_deliveries d JOIN push_tokens t ON t.id = d.push_token WHERE d.status = 'sent' AND d.title = 'Clinical alert' ORDER BY d.id`).Column(&devices)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return devices
+}
+
+func (w *handover) wantRings(what, devices string) {
+	w.t.Helper()
+	if got := w.rings(); got != devices {
+		w.t.Errorf("%s: a critical alert is pushed to %q, want %q", what, got, devices)
+	}
+}
+
+// A phone that passes from hand to hand is silent once its holder has signed out as the contract says, with nothing but the refresh token.
+func TestLogoutSilencesTheDevice(t *testing.T) {
+	w := newHandover(t)
+	shared, own := w.signIn(), w.signIn()
+	w.register(shared, "shared").want(201)
+	w.register(own, "own").want(201)
+	w.wantRings("both signed in", "own shared")
+	w.signOut(shared)
+	w.wantRings("the shared phone signed out", "own")
+	w.signOut(own)
+	w.wantRings("nobody signed in", "")
+}
+
+// The session is known by each of its refresh tokens: the newest, those that were swapped since, and one whose time is over.
+func TestLogoutByAnOlderToken(t *testing.T) {
+	for name, leave := range map[string]func(w *handover, first phone){
+		"swapped twice since": func(w *handover, first phone) {
+			newest := w.renew(w.renew(first))
+			w.signOut(phone{newest.access, first.refresh})
+		},
+		"the newest": func(w *handover, first phone) { w.signOut(w.renew(w.renew(first))) },
+		"expired": func(w *handover, first phone) {
+			w.now = w.now.Add(25 * time.Hour)
+			w.signOut(phone{w.signIn().access, first.refresh})
+		},
+		"after its family was ended as stolen": func(w *handover, first phone) {
+			second := w.renew(first)
+			w.renew(second)
+			w.send("", "POST", "/auth/token/refresh/", object{"refresh": first.refresh}).want(401, "token_reused")
+			w.signOut(phone{second.access, first.refresh})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newHandover(t)
+			first := w.signIn()
+			w.register(first, "shared").want(201)
+			w.wantRings("signed in", "shared")
+			leave(w, first)
+			w.wantRings("signed out", "")
+		})
+	}
+}
+
+// Registering is a matter of the session, not of the device's name: who registers last has the device.
+func TestDeviceBelongsToItsLastSession(t *testing.T) {
+	w := newHandover(t)
+	earlier := w.signIn("device_id", "shared")
+	w.register(earlier, "shared").want(201)
+	later := w.signIn("device_id", "shared")
+	w.register(later, "shared").want(200)
+	w.signOut(earlier)
+	w.wantRings("the earlier session has ended", "shared")
+	third := w.signIn()
+	w.signOut(third, "device_id", "shared")
+	w.wantRings("another session names the device", "")
+}
+
+// Two people in turn at one browser: the subscription goes to who registers it, and comes back silent.
+func TestSharedBrowser(t *testing.T) {
+	w := newHandover(t)
+	manager := w.signIn()
+	w.register(manager, "shared").want(201)
+	nurse := w.login(w.people[access.Nurse].Email(), vigiltest.Password).want(200)
+	w.register(phone{access: nurse.text("access")}, "shared").want(201)
+	w.wantRings("taken over", "")
+	w.signOut(manager)
+	if own := w.send(nurse.text("access"), "GET", "/notifications/tokens/", nil).results(); len(own) != 1 {
+		t.Errorf("the nurse's registration fell with the manager's session: %v", own)
+	}
+}
+
+// What ends all sessions silences all devices, those included that no session is known of.
+func TestEndingAllSessionsSilencesAll(t *testing.T) {
+	for name, end := range map[string]func(w *handover, p phone){
+		"new password": func(w *handover, p phone) {
+			w.send(p.access, "POST", "/auth/password/change/", object{
+				"old_password": vigiltest.Password, "new_password": newPassword, "new_password_confirm": newPassword,
+			}).want(200)
+		},
+		"logout everywhere":   func(w *handover, p phone) { w.send(p.access, "POST", "/auth/logout-all/", nil).want(204) },
+		"by an administrator": func(w *handover, _ phone) { w.manage("logout/", 200) },
+		"deactivated":         func(w *handover, _ phone) { w.manage("deactivate/", 200) },
+		"another role, and back": func(w *handover, _ phone) {
+			for _, role := range []access.Role{access.Nurse, access.ClinicalManager} {
+				w.ask(access.Admin, "PATCH", w.managed(), object{"role": role}).want(200)
+			}
+		},
+		"as the dashboard does": func(w *handover, _ phone) {
+			user := w.people[access.ClinicalManager]
+			user.SetPassword(newPassword)
+			if err := w.app.Save(user); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newHandover(t)
+			one, two := w.signIn(), w.signIn()
+			w.register(one, "one").want(201)
+			w.register(two, "two").want(201)
+			w.ask(access.ClinicalManager, "POST", "/notifications/tokens/register/", object{
+				"token": "of old", "type": "development", "device_id": "old", "platform": "ios",
+			}).want(201)
+			w.ask(access.Nurse, "POST", "/notifications/tokens/register/", object{
+				"token": "somebody else's", "type": "development", "device_id": "one", "platform": "ios",
+			}).want(201)
+			end(w, one)
+			if name == "deactivated" {
+				w.manage("activate/", 200)
+			}
+			w.wantRings("afterwards", "")
+			var left []string
+			if err := w.app.DB().NewQuery(`SELECT token_hint FROM push_tokens WHERE active = TRUE`).Column(&left); err != nil || len(left) != 1 {
+				t.Errorf("in use are %v, %v; want the nurse's alone", left, err)
+			}
+		})
+	}
+}
+
+// An access token lasts up to a quarter of an hour longer than its session. With it nothing can be registered that no logout would ever silence.
+func TestNothingIsRegisteredAfterLogout(t *testing.T) {
+	w := newHandover(t)
+	shared := w.signIn()
+	w.register(shared, "shared").want(201)
+	w.signOut(shared)
+	w.register(shared, "shared").want(401, "token_revoked")
+	w.send(shared.access, "GET", "/auth/profile/", nil).want(200)
+	w.wantRings("after the attempt", "")
+}
+
+// A swap that came to light as a theft ends the sign-in; the phone in a pocket goes on to ring until its owner decides.
+func TestStolenTokenSilencesNobody(t *testing.T) {
+	w := newHandover(t)
+	first := w.signIn()
+	w.register(first, "own").want(201)
+	w.renew(w.renew(first))
+	w.send("", "POST", "/auth/token/refresh/", object{"refresh": first.refresh}).want(401, "token_reused")
+	w.wantRings("ended as stolen", "own")
+}
+
+// A session that nobody has used for days is nobody's signing out.
+func TestExpiredSessionRings(t *testing.T) {
+	w := newHandover(t)
+	w.register(w.signIn(), "own").want(201)
+	w.now = w.now.Add(8 * 24 * time.Hour)
+	w.wantRings("a week later", "own")
+}
+
+// Whoever is not the owner silences nothing, whatever they hold.
+func TestForeignLogoutSilencesNothing(t *testing.T) {
+	w := newHandover(t)
+	own := w.signIn()
+	w.register(own, "own").want(201)
+	w.ask(access.Admin, "POST", "/auth/logout/", object{"refresh": own.refresh, "device_id": "own"}).want(204)
+	w.ask(access.ClinicalManager, "POST", "/auth/logout/", object{"refresh": "rt_" + strings.Repeat("A", 43)}).want(204)
+	w.wantRings("others signed out", "own")
+}
+
+func (w *handover) manage(action string, want int) {
+	w.t.Helper()
+	w.ask(access.Admin, "POST", w.managed()+action, nil).want(want)
+}
+
+// managed is the account of the clinical manager.
+func (w *handover) managed() string {
+	w.t.Helper()
+	var number string
+	err := w.app.DB().NewQuery(`SELECT CAST(CAST(id AS INTEGER) AS TEXT) FROM users WHERE id = {:id}`).Bind(dbx.Params{"id": w.people[access.ClinicalManager].Id}).Row(&number)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return "/users/" + number + "/"
+}
