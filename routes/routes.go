@@ -381,7 +381,7 @@ func Register(e *core.ServeEvent, engines Engines) error {
 	}
 	engines.PublicURL = strings.TrimSuffix(engines.PublicURL, "/")
 	a := &api{Engines: engines, contract: document}
-	door := &web.Door{Options: engines.Options, Produces: document.produces, Refused: a.noteRejected, OtherForm: a.fhirFault}
+	door := &web.Door{Options: engines.Options, Produces: document.produces, Refused: a.noteRejected, OtherForm: a.fhirFault, Reach: a.reach}
 	return door.Open(e, append(a.bind(web.BasePath, table), a.bind("", rootTable)...), mountDocs)
 }
 
@@ -392,6 +392,7 @@ func (a *api) bind(prefix string, table []route) []web.Route {
 		action, scope := row.who.Asked()
 		bound[i] = web.Route{
 			Method: row.method, Path: prefix + row.path, Who: action, Scope: scope, Limit: row.limit,
+			MaxBody: largeBodies[row.path], Repeatable: repeatable(row.path),
 			Handle: func(c *web.Call) error { return row.handle(a, c) },
 		}
 	}
