@@ -17,7 +17,9 @@ type IdempotencyKey struct {
 }
 
 // KeyHash is the id under which the use of a key by a caller is kept.
-func KeyHash(caller, key string) (string, error) { return BlindIndex("idempotency key", caller+"\n"+key) }
+func KeyHash(caller, key string) (string, error) {
+	return BlindIndex("idempotency key", caller+"\n"+key)
+}
 
 // RequestHash tells one request from another.
 func RequestHash(method, target string, body []byte) (string, error) {

@@ -16,8 +16,8 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/idempotency"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/idempotency"
 	"github.com/vigilhealth/vigil/internal/limits"
 )
 
