@@ -40,6 +40,7 @@ const (
 	HealthSamples           = "health_samples"
 	Hubs                    = "hubs"
 	ICD10Codes              = "icd10_codes"
+	IdempotencyKeys         = "idempotency_keys"
 	JobRuns                 = "job_runs"
 	LoginFailures           = "login_failures"
 	Mails                   = "mails"

@@ -416,8 +416,8 @@ func (c *crowd) wantMethods(t *testing.T) {
 			}
 		}
 	}
-	if patch := c.send(t, "PATCH", "/api/v1/patients/"+c.known+"/", c.Admin(t), "{}"); patch.status != http.StatusMethodNotAllowed {
-		t.Errorf("PATCH of a patient answered %d", patch.status)
+	if patch := c.send(t, "PATCH", "/api/v1/patients/"+c.known+"/care-team/", c.Admin(t), "{}"); patch.status != http.StatusMethodNotAllowed {
+		t.Errorf("PATCH of a care team answered %d", patch.status)
 	}
 }
 

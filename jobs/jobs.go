@@ -102,6 +102,7 @@ var table = []job{
 	{"audit verification", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(4, 0, 0))), verifyAudit},
 	{"backup", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(1, 30, 0))), takeBackup},
 	{"retention purge", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(4, 30, 0))), purge},
+	{"idempotency keys", gocron.CronJob("25 * * * *", false), forgetKeys},
 	{"mean blood pressures", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(5, 30, 0))), sendMeans},
 	{"database upkeep", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(3, 40, 0))), keepDatabase},
 }

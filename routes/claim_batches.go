@@ -163,7 +163,6 @@ type takenView struct {
 }
 
 func (a *api) takeResponse(c *web.Call) error {
-	c.AllowBody(maxResponse)
 	file, err := c.Body()
 	if err != nil {
 		return err

@@ -1,6 +1,10 @@
 package routes
 
 import (
+	"net/http"
+
+	"github.com/pocketbase/pocketbase/core"
+
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
@@ -10,6 +14,34 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/routes/web"
 )
+
+// answerPatient answers with a whole patient as the caller may see it, and the tag of that.
+func (a *api) answerPatient(c *web.Call, status int) func(*collections.Patient, error) error {
+	return func(patient *collections.Patient, err error) error {
+		if err != nil {
+			return err
+		}
+		view, err := a.viewPatient(c, patient)
+		if err != nil {
+			return err
+		}
+		return c.Tagged(status, view)
+	}
+}
+
+// unchanged is the condition on which the caller wants a patient changed, if there is one; it is asked for in the transaction of the change.
+func (a *api) unchanged(c *web.Call) (conditions []patients.Condition) {
+	if !c.Conditional() {
+		return nil
+	}
+	return []patients.Condition{func(tx core.App, patient *collections.Patient) error {
+		view, err := a.viewPatient(c.In(tx), patient)
+		if err != nil {
+			return err
+		}
+		return c.Hold(view)
+	}}
+}
 
 // showPatient answers with what a view makes of a patient as the caller may see it.
 func (a *api) showPatient(c *web.Call, answer func(any) error, view func(patients.View) any) func(*collections.Patient, error) error {
@@ -21,14 +53,12 @@ func (a *api) showPatient(c *web.Call, answer func(any) error, view func(patient
 	}
 }
 
-func whole(view patients.View) any { return view }
-
 func (a *api) createPatient(c *web.Call) error {
 	draft, err := web.Read(c, func(body patients.Body, checks *input.Checks) patients.Draft { return body.Read(checks, c.Now, a.Zone) })
 	if err != nil {
 		return err
 	}
-	return a.showPatient(c, c.Created, whole)(patients.Create(c.App, draft, c.Actor(), c.Now))
+	return a.answerPatient(c, http.StatusCreated)(patients.Create(c.App, draft, c.Actor(), c.Now))
 }
 
 func (a *api) readPatient(c *web.Call) error {
@@ -46,7 +76,10 @@ func (a *api) readPatient(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(view, c.RecordRead(audit.PatientRead, audit.ResourcePatient, patient.Id, patient.Id))
+	if err := c.RecordRead(audit.PatientRead, audit.ResourcePatient, patient.Id, patient.Id); err != nil {
+		return err
+	}
+	return c.Tagged(http.StatusOK, view)
 }
 
 // wantsDeleted reads the parameter that shows deleted patients, to administrators only.
@@ -149,15 +182,24 @@ func (a *api) replacePatient(c *web.Call, patient *collections.Patient) error {
 	if err != nil {
 		return err
 	}
-	return a.showPatient(c, c.OK, whole)(patients.Replace(c.App, patient.Id, draft, c.Actor(), c.Now))
+	return a.answerPatient(c, http.StatusOK)(patients.Replace(c.App, patient.Id, draft, c.Actor(), c.Now, a.unchanged(c)...))
+}
+
+// changePatient changes what a merge patch is about.
+func (a *api) changePatient(c *web.Call, patient *collections.Patient) error {
+	var patch patients.Patch
+	if err := c.DecodeMergePatch(&patch); err != nil {
+		return err
+	}
+	return a.answerPatient(c, http.StatusOK)(patients.Change(c.App, patient.Id, patch, c.Actor(), c.Now, a.Zone, a.unchanged(c)...))
 }
 
 func (a *api) deletePatient(c *web.Call, patient *collections.Patient) error {
-	return c.Done(patients.Delete(c.App, patient.Id, c.Actor(), c.Now))
+	return c.Done(patients.Delete(c.App, patient.Id, c.Actor(), c.Now, a.unchanged(c)...))
 }
 
 func (a *api) restorePatient(c *web.Call, patient *collections.Patient) error {
-	return a.showPatient(c, c.OK, whole)(patients.Restore(c.App, patient.Id, c.Actor(), c.Now))
+	return a.answerPatient(c, http.StatusOK)(patients.Restore(c.App, patient.Id, c.Actor(), c.Now))
 }
 
 // archivingView is the answer to archiving.

@@ -57,6 +57,7 @@ func ofAnyPatient(handle func(*api, *web.Call, *collections.Patient) error) hand
 // in the emergency header opens the way, and is recorded. Handlers call it with the patient they are about to read or
 // act on. Source: docs/decisions/patients.md, "Care team" and docs/decisions/security.md, "Emergency access".
 func (a *api) reach(c *web.Call, patientID string) error {
+	c.NoteReached(patientID)
 	if !a.confinedToTeams(c) {
 		return nil
 	}

@@ -103,6 +103,7 @@ var table = slices.Concat([]route{
 	{http.MethodPost, "/patients/", access.CreatePatients.Or(access.ScopePatientsWrite), limits.User, (*api).createPatient},
 	{http.MethodGet, "/patients/{id}/", access.ReadPatients.Or(access.ScopePatientsRead), limits.User, (*api).readPatient},
 	{http.MethodPut, "/patients/{id}/", access.UpdatePatients.Or(access.ScopePatientsWrite), limits.User, ofPatient((*api).replacePatient)},
+	{http.MethodPatch, "/patients/{id}/", access.UpdatePatients.Or(access.ScopePatientsWrite), limits.User, ofPatient((*api).changePatient)},
 	{http.MethodDelete, "/patients/{id}/", access.DeletePatients, limits.User, ofPatient((*api).deletePatient)},
 	{http.MethodGet, "/patients/archived/", access.ReadArchivedPatients.Or(access.ScopePatientsRead), limits.User, (*api).listArchivedPatients},
 	{http.MethodPost, "/patients/{id}/archive/", access.ArchivePatients, limits.User, ofPatient((*api).archivePatient)},
@@ -381,7 +382,7 @@ func Register(e *core.ServeEvent, engines Engines) error {
 	}
 	engines.PublicURL = strings.TrimSuffix(engines.PublicURL, "/")
 	a := &api{Engines: engines, contract: document}
-	door := &web.Door{Options: engines.Options, Produces: document.produces, Refused: a.noteRejected, OtherForm: a.fhirFault}
+	door := &web.Door{Options: engines.Options, Produces: document.produces, Refused: a.noteRejected, OtherForm: a.fhirFault, Reach: a.reach}
 	return door.Open(e, append(a.bind(web.BasePath, table), a.bind("", rootTable)...), mountDocs)
 }
 
@@ -391,7 +392,7 @@ func (a *api) bind(prefix string, table []route) []web.Route {
 	for i, row := range table {
 		action, scope := row.who.Asked()
 		bound[i] = web.Route{
-			Method: row.method, Path: prefix + row.path, Who: action, Scope: scope, Limit: row.limit,
+			Method: row.method, Path: prefix + row.path, Who: action, Scope: scope, Limit: row.limit, MaxBody: largeBodies[row.path], Repeatable: repeatable(row.path),
 			Handle: func(c *web.Call) error { return row.handle(a, c) },
 		}
 	}

@@ -32,6 +32,9 @@ const (
 	UpstreamTimeout
 	Unavailable
 	TimedOut // the caller took too long
+	PreconditionFailed
+	Conflict      // with another request that is under way
+	Unprocessable // it is well formed, and cannot be what the caller means
 )
 
 // Fields names what is wrong with each field of a request: dotted names for nested fields, an index for list

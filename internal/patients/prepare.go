@@ -130,8 +130,20 @@ func normalise(p *collections.Patient, changed []string, now time.Time, practice
 
 // bodyOf is the body that would have led to the values of the given columns.
 func bodyOf(p *collections.Patient, changed []string) (body Body) {
+	raw, err := json.Marshal(membersOf(p, changed))
+	if err == nil {
+		err = json.Unmarshal(raw, &body)
+	}
+	if err != nil {
+		return Body{} // nothing but required fields, all of which will be missed
+	}
+	return body
+}
+
+// membersOf are the members of such a body.
+func membersOf(p *collections.Patient, columns []string) map[string]any {
 	members := map[string]any{}
-	for _, column := range changed {
+	for _, column := range columns {
 		switch {
 		case slices.Contains(textColumns, column):
 			members[column] = p.GetString(column)
@@ -146,14 +158,7 @@ func bodyOf(p *collections.Patient, changed []string) (body Body) {
 			members["insurance"] = insuranceMember(p)
 		}
 	}
-	raw, err := json.Marshal(members)
-	if err == nil {
-		err = json.Unmarshal(raw, &body)
-	}
-	if err != nil {
-		return Body{} // nothing but required fields, all of which will be missed
-	}
-	return body
+	return members
 }
 
 // rawOf is stored JSON, or text of the wrong type when it is none.

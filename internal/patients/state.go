@@ -51,8 +51,8 @@ func Unarchive(app core.App, id string, by audit.Actor, now time.Time) (*collect
 
 // Delete hides a patient from everyone but administrators and ends what is open; nothing is erased. The hook on
 // patients does the ending ([Guard]). Source: docs/decisions/patients.md, "Soft delete" and docs/decisions/retention.md, "Retention".
-func Delete(app core.App, id string, by audit.Actor, now time.Time) error {
-	_, err := alter(app, id, audit.PatientDelete, by, now, func(p *collections.Patient) error {
+func Delete(app core.App, id string, by audit.Actor, now time.Time, conditions ...Condition) error {
+	_, err := alterIf(app, id, audit.PatientDelete, by, now, conditions, func(p *collections.Patient) error {
 		p.Set(collections.PatientDeletedAt, collections.Instant(now))
 		p.Set(collections.PatientDeletedBy, authorOf(by))
 		return nil
@@ -155,6 +155,13 @@ func eventOf(before, after *collections.Patient) audit.Event {
 // alter changes a stored patient, who is not deleted unless restoring is the change, and records it, in one transaction.
 func alter(app core.App, id string, event audit.Event, by audit.Actor, now time.Time,
 	change func(p *collections.Patient) error,
+) (*collections.Patient, error) {
+	return alterIf(app, id, event, by, now, nil, change)
+}
+
+// alterIf is alter where conditions hold, which are asked for in the transaction.
+func alterIf(app core.App, id string, event audit.Event, by audit.Actor, now time.Time, conditions []Condition,
+	change func(p *collections.Patient) error,
 ) (p *collections.Patient, err error) {
 	find := collections.FindPatient
 	if event == audit.PatientRestore {
@@ -163,6 +170,11 @@ func alter(app core.App, id string, event audit.Event, by audit.Actor, now time.
 	err = app.RunInTransaction(func(tx core.App) error {
 		if p, err = find(tx, id); err != nil {
 			return fault.OrMissing(err)
+		}
+		for _, holds := range conditions {
+			if err := holds(tx, p); err != nil {
+				return err
+			}
 		}
 		old := values(p)
 		if err := change(p); err != nil {
@@ -206,8 +218,8 @@ func create(app core.App, draft Draft, event audit.Event, by audit.Actor, now ti
 // Replace stores new values of a patient who is not deleted, and what they were in the audit log, in one transaction.
 // The draft comes from [Body.ReadReplacement]. Whether the patient is archived stays as it is.
 // Source: docs/decisions/patients.md, "PUT semantics".
-func Replace(app core.App, id string, draft Draft, by audit.Actor, now time.Time) (*collections.Patient, error) {
-	p, err := alter(app, id, audit.PatientUpdate, by, now, func(p *collections.Patient) error {
+func Replace(app core.App, id string, draft Draft, by audit.Actor, now time.Time, conditions ...Condition) (*collections.Patient, error) {
+	p, err := alterIf(app, id, audit.PatientUpdate, by, now, conditions, func(p *collections.Patient) error {
 		draft.applyTo(p)
 		return nil
 	})

@@ -25,7 +25,7 @@ import (
 )
 
 // anyRequestMeets lists the errors an operation need not list: they are its `default`.
-var anyRequestMeets = []int{405, 406, 408, 413, 415, 429, 500, 503}
+var anyRequestMeets = []int{405, 406, 408, 409, 413, 415, 422, 429, 500, 503}
 
 // CheckResponse fails the test when an answer is not what openapi.yaml says about it: an operation or a status it does
 // not describe, a body that does not fit the schema. The path is the one requested, without its query.

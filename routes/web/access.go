@@ -184,7 +184,7 @@ func (c *Call) noteDenied(row Route, refusal error) error {
 	if !c.Caller.Known() || Translate(refusal).Kind != fault.Forbidden {
 		return refusal
 	}
-	err := audit.Append(c.App, audit.Entry{
+	err := audit.Append(c.unkeyed(), audit.Entry{
 		Event: audit.AccessDenied, Outcome: audit.MinorFailure, Actor: c.Actor(),
 		ResourceType: audit.ResourceEndpoint, ResourceID: row.Method + " " + row.Path,
 	}, c.Now)
@@ -200,5 +200,5 @@ func (c *Call) RecordRead(event audit.Event, resourceType, resourceID string, pa
 	} else {
 		entry.Changes = audit.Changes{"patient_ids": {New: patientIDs}}
 	}
-	return c.reads.Append(c.App, entry, c.Now)
+	return c.reads.Append(c.unkeyed(), entry, c.Now)
 }

@@ -40,6 +40,7 @@ type Call struct {
 	zone      *time.Location
 	bodyLimit int64
 	reads     *audit.Group
+	once      *once // nil without a key
 }
 
 // requestTime bounds the work on one request, reportTime that on a report, an export or a run of the billing.
@@ -69,12 +70,15 @@ func (d *Door) door(row Route) func(*core.RequestEvent) error {
 		e.Request = e.Request.WithContext(ctx)
 
 		c := d.newCall(e, row)
-		if err := d.serve(c, row); err != nil {
+		defer c.release()
+		err := d.serve(c, row)
+		if err != nil {
 			if d.Refused != nil {
 				d.Refused(row, err)
 			}
 			d.refuse(c, row, c.noteDenied(row, err))
 		}
+		d.settle(c, err)
 		switch {
 		case c.Caller.Client != nil:
 			e.Set(callerKey, c.Caller.Client.ID)
@@ -87,8 +91,11 @@ func (d *Door) door(row Route) func(*core.RequestEvent) error {
 
 func (d *Door) newCall(e *core.RequestEvent, row Route) *Call {
 	limit := int64(maxBody)
-	if row.Who == access.SignedByGateway || row.Who == access.Anyone {
+	switch {
+	case row.Who == access.SignedByGateway || row.Who == access.Anyone:
 		limit = maxAnonymousBody
+	case row.MaxBody > 0:
+		limit = row.MaxBody
 	}
 	if kept, ok := e.Request.Body.(*router.RereadableReadCloser); ok {
 		e.Request.Body = kept.ReadCloser // PocketBase's copy for reading it again, which nobody does here
@@ -120,7 +127,7 @@ func (d *Door) serve(c *Call, row Route) (err error) {
 	if err := d.admit(c, row); err != nil {
 		return err
 	}
-	return row.Handle(c)
+	return d.handle(c, row)
 }
 
 // Header is the answer's header, to be changed before answering.
@@ -178,9 +185,6 @@ func (c *Call) Parse(raw []byte, dst any) error {
 	}
 	return input.DecodeObject(raw, dst)
 }
-
-// AllowBody lets the body be larger than others: files of callers who are known by their token.
-func (c *Call) AllowBody(bytes int64) { c.bodyLimit = bytes }
 
 // Body reads the raw body, up to the row's limit.
 func (c *Call) Body() ([]byte, error) {

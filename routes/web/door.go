@@ -17,6 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/idempotency"
 	"github.com/vigilhealth/vigil/internal/limits"
 )
 
@@ -30,7 +31,11 @@ type Route struct {
 	Who    access.Action // the permission asked for, or one of the two that ask for no access token
 	Limit  limits.Class
 	Scope  access.ClientScope // what opens it to clients; "" is closed to them
-	Handle func(*Call) error  // answers through the call, or returns what went wrong
+	// MaxBody is the largest body, in bytes; 0 is as for others.
+	MaxBody int64
+	// Repeatable: doing it twice leaves what doing it once does, whoever is killed in between.
+	Repeatable bool
+	Handle     func(*Call) error // answers through the call, or returns what went wrong
 }
 
 // Watch is told what happens at the door, for those who count; its functions may be nil and must not block.
@@ -71,15 +76,19 @@ type Door struct {
 	// OtherForm says what went wrong in another form than the contract's, to who asked for it; "" leaves it at that. It may be nil.
 	OtherForm func(Route, *http.Request, *fault.Error) (contentType string, body []byte)
 
+	// Reach refuses a patient whom the caller may not be let at; it may be nil.
+	Reach func(c *Call, patientID string) error
+
 	known *http.ServeMux // every pattern of the routes, to tell "no such path" from "not this method"
 	reads *audit.Group   // what callers were shown, recorded many at a time
+	keys  *idempotency.Keys
 }
 
 // Open serves routes, and what else mount adds, on the app's router. It ends the chain of OnServe handlers it is called in: it calls e.Next
 // itself, since requests must also be met before the router sees them.
 func (d *Door) Open(e *core.ServeEvent, routes []Route, mount ...func(*router.RouterGroup[*core.RequestEvent])) error {
 	d.PublicURL = strings.TrimSuffix(d.PublicURL, "/")
-	d.known, d.reads = http.NewServeMux(), audit.NewGroup(d.Log)
+	d.known, d.reads, d.keys = http.NewServeMux(), audit.NewGroup(d.Log), idempotency.New(d.Log)
 
 	e.Router.Bind(d.accessLog(), d.crossOrigin())
 	group := e.Router.Group("")

@@ -37,6 +37,9 @@ var statuses = map[fault.Kind]int{
 	fault.UpstreamTimeout:      http.StatusGatewayTimeout,
 	fault.Unavailable:          http.StatusServiceUnavailable,
 	fault.TimedOut:             http.StatusRequestTimeout,
+	fault.PreconditionFailed:   http.StatusPreconditionFailed,
+	fault.Conflict:             http.StatusConflict,
+	fault.Unprocessable:        http.StatusUnprocessableEntity,
 }
 
 // statusClientGone is for the log alone: nobody is left to read it. nginx made the number known.

@@ -11,6 +11,8 @@ import (
 	"github.com/pocketbase/pocketbase/apis"
 	"github.com/pocketbase/pocketbase/core"
 	"github.com/pocketbase/pocketbase/tools/hook"
+
+	"github.com/vigilhealth/vigil/internal/idempotency"
 )
 
 const requestIDHeader = "X-Request-ID"
@@ -56,10 +58,10 @@ func (d *Door) crossOrigin() *hook.Handler[*core.RequestEvent] {
 	rule := apis.CORS(apis.CORSConfig{
 		AllowOriginFunc: func(origin string) (bool, error) { return slices.Contains(d.AllowedOrigins, origin), nil },
 		AllowMethods:    []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
-		AllowHeaders:    []string{"Authorization", "Content-Type", requestIDHeader, EmergencyHeader},
+		AllowHeaders:    []string{"Authorization", "Content-Type", requestIDHeader, EmergencyHeader, idempotency.Header, "If-Match", "If-None-Match"},
 		ExposeHeaders: []string{
 			"Retry-After", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset",
-			"RateLimit-Policy", "RateLimit", requestIDHeader, "Content-Disposition",
+			"RateLimit-Policy", "RateLimit", requestIDHeader, "Content-Disposition", "ETag", replayedHeader,
 		},
 		MaxAge: 600,
 	})
