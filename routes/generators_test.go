@@ -35,6 +35,12 @@ func TestGeneratorsUnderstandTheDocument(t *testing.T) {
 				}
 				seen++
 			}
+			properties, _ := v["properties"].(map[string]any)
+			for name, property := range properties {
+				if unclock(name, property) {
+					t.Errorf("%s/properties/%s is a time or a date without its format", at, name)
+				}
+			}
 			for name, child := range v {
 				if name != "example" && name != "examples" {
 					walk(child, at+"/"+name)
@@ -76,6 +82,13 @@ func ungenerable(schema map[string]any) string {
 		}
 	}
 	return ""
+}
+
+// unclock reports whether a property that is called like a time or a date says neither that it is one nor what else it is.
+func unclock(name string, property any) bool {
+	schema, _ := property.(map[string]any)
+	called := strings.HasSuffix(name, "_at") || name == "date" || strings.HasPrefix(name, "date_") || strings.HasSuffix(name, "_date")
+	return called && slices.Contains(typesOf(schema), "string") && schema["format"] == nil && schema["description"] == nil
 }
 
 // typesOf are the JSON types that a schema allows, if it says so.
