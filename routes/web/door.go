@@ -102,7 +102,7 @@ func (d *Door) Open(e *core.ServeEvent, routes []Route, mount ...func(*router.Ro
 	for _, add := range mount {
 		add(group)
 	}
-	d.mountUnknown(group)
+	d.mountUnknown(group, routes)
 
 	if err := e.Next(); err != nil {
 		return err

@@ -42,8 +42,9 @@ func (r Route) Unknown() bool { return r.Path == unknownPath }
 // mountUnknown answers what no row matches under /api/, in the contract's error form and without asking for a token.
 // GET needs Patterns of its own there, or the files of pb_public, served at /{path...}, would catch it.
 // Source: docs/decisions/errors.md, "Unknown routes" and docs/decisions/conventions.md, "Method handling".
-func (d *Door) mountUnknown(group *router.RouterGroup[*core.RequestEvent]) {
+func (d *Door) mountUnknown(group *router.RouterGroup[*core.RequestEvent], routes []Route) {
 	unknown := d.door(Route{Path: unknownPath, Who: access.Anyone, Limit: limits.User, Handle: d.unknown})
+	mountSiblings(group, routes, unknown)
 	group.GET("/api", unknown)
 	group.GET("/api/{path...}", unknown)
 	group.Route("", "/", func(e *core.RequestEvent) error {
@@ -66,13 +67,22 @@ func (d *Door) unknown(c *Call) error {
 	return fault.New(fault.MethodNotAllowed, "method_not_allowed", "This method is not allowed here.")
 }
 
-// offered lists what the tables offer for the request's path.
+// offered lists what the tables offer for the request's path, by the rows that name the most of it.
 func (d *Door) offered(r *http.Request) []string {
 	var found []string
+	fewest := 0
 	for _, method := range Methods {
-		probe := &http.Request{Method: method, URL: r.URL, Host: r.Host}
-		if _, pattern := d.known.Handler(probe); pattern == "" {
+		_, pattern := d.known.Handler(&http.Request{Method: method, URL: r.URL, Host: r.Host})
+		if pattern == "" {
 			continue
+		}
+		switch n := parameters(pattern); {
+		case len(found) > 0 && n > fewest:
+			continue
+		case n < fewest:
+			found, fewest = nil, n
+		case len(found) == 0:
+			fewest = n
 		}
 		found = append(found, method)
 		if method == http.MethodGet {

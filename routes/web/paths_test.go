@@ -111,7 +111,7 @@ func TestAllowNamesTheMethods(t *testing.T) {
 	s := serve(t, setup{rows: pathRows})
 	for path, allow := range map[string]string{
 		"/api/v1/probes/":          "GET, HEAD, POST, OPTIONS",
-		"/api/v1/probes/archived/": "GET, HEAD, PUT, OPTIONS", // PUT through {id}: it answers 404
+		"/api/v1/probes/archived/": "GET, HEAD, OPTIONS", // not PUT, which is for {id}
 		"/health/live":             "GET, HEAD, OPTIONS",
 	} {
 		if got := s.do(request{method: "PATCH", target: path}).Header().Get("Allow"); got != allow {
