@@ -53,6 +53,7 @@ func byIdentifier(s *Search, in *reading, v values) string {
 			external = append(external, t.code)
 		}
 	}
+	s.identified = true
 	s.either([]dbx.Expression{s.Kind.table.FoldedAnyOf(collections.ByMRN, mrns), s.Kind.table.AnyOf(collections.ByExternalID, external)})
 	return ""
 }

@@ -39,6 +39,7 @@ type Search struct {
 	exact    []func(family, given string) bool
 	born     [][]collections.Stretch
 
+	identified bool     // a number of a person was asked for
 	colleagues []values // names of the practice's people
 	needs      []need
 }
@@ -85,6 +86,9 @@ func (s *Search) Patient() string {
 	}
 	return ""
 }
+
+// ForSomebody reports whether somebody was looked for by what identifies a person.
+func (s *Search) ForSomebody() bool { return s.named != nil || s.born != nil || s.identified }
 
 // Cheap reports whether it is soon counted how many match.
 func (s *Search) Cheap() bool { return !s.Kind.Vast || s.ids || s.patients != nil }
