@@ -328,14 +328,14 @@ var table = slices.Concat([]route{
 }, ingestionRows(), vendorRows(), clientRows())
 
 // rootTable holds what answers outside web.BasePath; its paths are whole.
-var rootTable = []route{
+var rootTable = slices.Concat([]route{
 	// dashboard.go
 	{http.MethodGet, "/health/", access.Anyone, limits.None, (*api).health},
 	{http.MethodGet, "/health/live", access.Anyone, limits.None, (*api).live},
 
 	// emr.go
 	{http.MethodGet, "/.well-known/jwks.json", access.Anyone, limits.None, (*api).jwks},
-}
+}, r4Rows())
 
 // Engines is everything the handlers call, built once in cmd, and the settings they answer by.
 type Engines struct {
@@ -362,6 +362,7 @@ type Engines struct {
 	MaxFuture           time.Duration  // how far ahead a measurement time may be
 	ProcessPendingLimit int            // deliveries of one call
 	FHIRSystems         fhir.Systems   // namespaces of a FHIR Patient's identifiers
+	PracticeName        string         // on whose behalf people and devices act, as FHIR says it
 	RestrictToCareTeam  bool           // clinicians reach the patients of their care teams only
 	JWKS                []byte         // public keys of our client assertions
 	Version             string
@@ -385,7 +386,7 @@ func Register(e *core.ServeEvent, engines Engines) error {
 	}
 	engines.PublicURL = strings.TrimSuffix(engines.PublicURL, "/")
 	a := &api{Engines: engines, contract: document}
-	door := &web.Door{Options: engines.Options, Produces: document.produces, Refused: a.noteRejected, OtherForm: a.fhirFault, Reach: a.reach}
+	door := &web.Door{Options: engines.Options, Produces: a.produces, Refused: a.noteRejected, OtherForm: a.fhirFault, Reach: a.reach}
 	return door.Open(e, append(a.bind(web.BasePath, table), a.bind("", rootTable)...), mountDocs)
 }
 
@@ -396,6 +397,7 @@ func (a *api) bind(prefix string, table []route) []web.Route {
 		action, scope := row.who.Asked()
 		bound[i] = web.Route{
 			Method: row.method, Path: prefix + row.path, Who: action, Scope: scope, Limit: row.limit, MaxBody: largeBodies[row.path], Repeatable: repeatable(row.path),
+			Asks: strings.HasSuffix(row.path, "/_search"),
 			Handle: func(c *web.Call) error { return row.handle(a, c) },
 		}
 	}

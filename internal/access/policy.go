@@ -97,6 +97,7 @@ const (
 	ReadCodes          Action = "read codes" // ICD-10 and CPT
 
 	ReadFHIRPatients     Action = "read FHIR patients"
+	ReadPractitioners    Action = "read practitioners"
 	TransmitObservations Action = "transmit observations" // and transform
 	ReadTransmissions    Action = "read transmissions"
 	ProcessPending       Action = "process pending transmissions"
@@ -221,6 +222,7 @@ var policy = map[Action]row{
 	ReadCodes:          staff(All, None),
 
 	ReadFHIRPatients:     staff(None, Own),
+	ReadPractitioners:    staff(All, None),
 	TransmitObservations: clinicians().and(DataMonitor, All),
 	ReadTransmissions:    staff(All, None),
 	ProcessPending:       only(Admin),

@@ -35,7 +35,9 @@ type Route struct {
 	MaxBody int64
 	// Repeatable: doing it twice leaves what doing it once does, whoever is killed in between.
 	Repeatable bool
-	Handle     func(*Call) error // answers through the call, or returns what went wrong
+	// Asks: it only reads, whatever its method.
+	Asks   bool
+	Handle func(*Call) error // answers through the call, or returns what went wrong
 }
 
 // Watch is told what happens at the door, for those who count; its functions may be nil and must not block.
