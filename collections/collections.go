@@ -69,10 +69,12 @@ const (
 	TriageScores            = "triage_scores"
 	UsedChallenges          = "used_challenges"
 	Users                   = "users"
+	WebhookDeliveries       = "webhook_deliveries"
+	Webhooks                = "webhooks"
 )
 
 // UUIDs are the collections whose record ids are UUIDs; new ones are made as version 7, so that id order is time order.
-var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents, Payments, ClaimBatches, ClaimLines, ClaimResponses, Clients}
+var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents, Payments, ClaimBatches, ClaimLines, ClaimResponses, Clients, Webhooks, WebhookDeliveries}
 
 // Numbered are the collections whose contract ids are integers. The record id is the number, zero-padded.
 var Numbered = []string{

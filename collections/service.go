@@ -83,6 +83,7 @@ var Queues = []Queue{
 	{"pushes", PushDeliveries, "status = 'pending'", "created_at"},
 	{"mails", Mails, "status = 'pending'", "created_at"},
 	{"quarantine", GatewayEvents, "status = 'open'", "received_at"},
+	{"webhooks", WebhookDeliveries, "status = 'pending'", "created_at"},
 }
 
 // Waiting is how much waits, and since when.
@@ -129,7 +130,12 @@ var (
 	ExpiredLoginFailures = Expired{Table: LoginFailures, where: "last_failure_at < {:before} AND locked_until < {:before}"}
 	ExpiredMails         = Expired{Table: Mails, where: "status IN ('sent', 'failed') AND created_at < {:before}"}
 	ExpiredHealthSamples = Expired{Table: HealthSamples, where: "sampled_at < {:before}"}
-	ExpiredTimings       = Expired{Table: "processing_times", where: "bucket < {:before}", key: "bucket"}
+	// What a webhook that is out of use has not taken goes on waiting for it.
+	ExpiredWebhookDeliveries = Expired{
+		Table: WebhookDeliveries,
+		where: `status != 'pending' AND created_at < {:before} AND (status = 'delivered' OR webhook NOT IN (SELECT id FROM webhooks WHERE active = FALSE))`,
+	}
+	ExpiredTimings = Expired{Table: "processing_times", where: "bucket < {:before}", key: "bucket"}
 )
 
 // Remove removes up to limit of them, and returns how many went.

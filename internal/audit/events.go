@@ -44,6 +44,14 @@ const (
 	ClientToken        Event = "client.token"         // it signed in
 	ClientTokenRefused Event = "client.token_refused" // somebody tried to sign in as a client
 
+	WebhookCreate       Event = "webhook.create"
+	WebhookUpdate       Event = "webhook.update"
+	WebhookDelete       Event = "webhook.delete"
+	WebhookSecretRotate Event = "webhook.secret_rotate"
+	WebhookTest         Event = "webhook.test"
+	WebhookRetry        Event = "webhook.retry"
+	WebhookSend         Event = "webhook.send" // with values
+
 	PatientCreate    Event = "patient.create"
 	PatientRead      Event = "patient.read"
 	PatientUpdate    Event = "patient.update"

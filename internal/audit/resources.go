@@ -48,4 +48,6 @@ const (
 	ResourceTopic             = "Topic"
 	ResourceTransmission      = "Transmission"
 	ResourceUser              = "User"
+	ResourceWebhook           = "Webhook"
+	ResourceWebhookDelivery   = "WebhookDelivery"
 )

@@ -33,6 +33,9 @@ func (l *loader) check(s *Settings) {
 	l.checkVAPID(Prefix+"VAPID_DEV_", &s.VAPIDDev)
 	l.checkTLS(s.TLS)
 	l.checkTiers(s.Clinical)
+	if len(s.Webhooks.RetryDelays) != 9 {
+		l.report(Prefix+"WEBHOOKS_RETRY_DELAYS", "must list nine durations")
+	}
 	if s.SMTP.Host != "" && s.SMTP.From == "" {
 		l.report(Prefix+"SMTP_FROM", "is required with "+Prefix+"SMTP_HOST")
 	}

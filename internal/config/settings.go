@@ -47,6 +47,7 @@ type Settings struct {
 	VAPIDDev   VAPID `envPrefix:"VAPID_DEV_"`
 	WebPush    WebPush
 	Outbound   Outbound
+	Webhooks   Webhooks
 	SMTP       SMTP
 	RateLimits RateLimits
 	TLS        TLS
@@ -151,7 +152,14 @@ type WebPush struct {
 
 // Outbound is where requests go whose address somebody else chose.
 type Outbound struct {
-	DevAllowedHosts []string `env:"OUTBOUND_DEV_ALLOWED_HOSTS" is:"hostport" doc:"host[:port] list for a client's jwks_url, plain http and loopback allowed; never in production"`
+	DevAllowedHosts []string `env:"OUTBOUND_DEV_ALLOWED_HOSTS" is:"hostport" doc:"host[:port] list for webhooks and a client's jwks_url, plain http and loopback allowed; never in production"`
+}
+
+// Webhooks is how others are told what happens. Source: docs/decisions/webhooks.md, "Retries".
+type Webhooks struct {
+	RetryDelays  []time.Duration `env:"WEBHOOKS_RETRY_DELAYS" envDefault:"5s,5m,30m,2h,5h,10h,14h,20h,24h" doc:"the nine automatic retries of an event"`
+	Timeout      time.Duration   `env:"WEBHOOKS_TIMEOUT" envDefault:"15s" min:"100ms" max:"25s" doc:"one request to a receiver"`
+	DisableAfter time.Duration   `env:"WEBHOOKS_DISABLE_AFTER" envDefault:"120h" min:"1s" max:"8760h" doc:"a receiver that has taken nothing for so long is switched off"`
 }
 
 // SMTP is outgoing mail.
@@ -263,5 +271,6 @@ type Retention struct {
 	PushDeliveries time.Duration `env:"RETENTION_PUSH_DELIVERY_DAYS" envDefault:"365" min:"24h" max:"87600h" doc:"push delivery records"`
 	Notifications  time.Duration `env:"RETENTION_NOTIFICATION_DAYS" envDefault:"365" min:"24h" max:"87600h" doc:"in-app notifications after reading"`
 	RefreshTokens  time.Duration `env:"RETENTION_REFRESH_TOKEN_DAYS" envDefault:"30" min:"24h" max:"87600h" doc:"refresh-token rows after expiry"`
+	WebhooksOut    time.Duration `env:"RETENTION_WEBHOOK_DELIVERY_DAYS" envDefault:"90" min:"24h" max:"87600h" doc:"deliveries to webhooks that have ended"`
 	PushTokens     time.Duration `env:"RETENTION_PUSH_TOKEN_DAYS" envDefault:"365" min:"24h" max:"87600h" doc:"inactive push tokens"`
 }

@@ -7,6 +7,7 @@ package metrics
 import (
 	"cmp"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -39,6 +40,7 @@ type Metrics struct {
 	delivered *prometheus.CounterVec
 	rejected  *prometheus.CounterVec
 	pushes    *prometheus.CounterVec
+	webhooks  *prometheus.CounterVec
 
 	jobRuns    *prometheus.CounterVec
 	jobTime    *prometheus.HistogramVec
@@ -65,6 +67,7 @@ func New(version string) *Metrics {
 	m.delivered = counters(m, "vigil_deliveries_total", "Deliveries to the EMR that ended: transmitted or failed.", "outcome")
 	m.rejected = counters(m, "vigil_rejections_total", "Readings and gateway events refused or put into quarantine.", "reason")
 	m.pushes = counters(m, "vigil_pushes_total", "Pushes whose attempt ended, by state.", "status")
+	m.webhooks = counters(m, "vigil_webhook_attempts_total", "Requests to the receivers of webhooks that ended: delivered, retried or failed.", "outcome")
 	// The label is not "job": that one is Prometheus' own, for what is scraped.
 	m.jobRuns = counters(m, "vigil_job_runs_total", "Runs of scheduled jobs: succeeded or failed.", "name", "status")
 	m.jobTime = histograms(m, "vigil_job_duration_seconds", "Duration of runs of scheduled jobs.", slow, "name")
@@ -142,6 +145,9 @@ func (m *Metrics) Rejected(reason string) { m.rejected.WithLabelValues(reason).I
 // Pushed counts an attempt at a push that ended, by its state.
 func (m *Metrics) Pushed(status string) { m.pushes.WithLabelValues(status).Inc() }
 
+// Told counts a request to the receiver of a webhook that ended, by what came of it.
+func (m *Metrics) Told(outcome string) { m.webhooks.WithLabelValues(outcome).Inc() }
+
 // Ran counts a run of a job.
 func (m *Metrics) Ran(job string, succeeded bool, began time.Time, took time.Duration) {
 	status := "failed"
@@ -186,6 +192,9 @@ var (
 	outage = describe("vigil_emr_outage_seconds", "Age of the outage of the EMR; 0 while it takes deliveries.")
 	unseen = describe("vigil_alerts_unacknowledged", "Alerts that nobody has acknowledged, by level.", "level")
 	gaveUp = describe("vigil_transmissions_given_up", "Deliveries to the EMR that are not tried again by themselves, of all days.")
+	untold = describe("vigil_webhook_deliveries_failed", "Events that a webhook's receiver did not take and that are not tried again by themselves, as long as they are kept.")
+	muted  = describe("vigil_webhooks_switched_off", "Webhooks that the service has switched off.")
+	deaf   = describe("vigil_webhooks_failing", "Webhooks in use whose receiver took nothing the last time.")
 	open   = describe("vigil_connections_open", "Open connections.")
 	silent = describe("vigil_connections_waiting", "Open connections that wait for their clients.")
 	turned = describe("vigil_connections_refused_total", "Connections, and requests over HTTP/2, refused because too many were open.")
@@ -215,7 +224,7 @@ func (m *Metrics) Watch(s Sources) error {
 
 // Describe implements [prometheus.Collector].
 func (s state) Describe(out chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{depth, oldest, health, outage, unseen, gaveUp, open, silent, turned, cut, waits, waited} {
+	for _, desc := range []*prometheus.Desc{depth, oldest, health, outage, unseen, gaveUp, untold, muted, deaf, open, silent, turned, cut, waits, waited} {
 		out <- desc
 	}
 }
@@ -245,6 +254,7 @@ func (s state) Collect(out chan<- prometheus.Metric) {
 	} else {
 		gauge(gaveUp, float64(givenUp))
 	}
+	s.collectWebhooks(gauge)
 	report := s.Health()
 	for service, status := range map[string]dashboard.Health{
 		"overall": report.Status, "database": report.Services.Database.Status, "emr": report.Services.EMR.Status,
@@ -270,6 +280,18 @@ func (s state) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(waits, prometheus.CounterValue, float64(stats.WaitCount))
 		out <- prometheus.MustNewConstMetric(waited, prometheus.CounterValue, stats.WaitDuration.Seconds())
 	}
+}
+
+func (s state) collectWebhooks(gauge func(*prometheus.Desc, float64, ...string)) {
+	failed, err := collections.WebhookDeliveriesFailed(s.App)
+	off, failing, also := collections.WebhooksOff(s.App)
+	if err := errors.Join(err, also); err != nil {
+		s.Log.Warn("webhooks not counted", slog.Any("error", err))
+		return
+	}
+	gauge(untold, float64(failed))
+	gauge(muted, float64(off))
+	gauge(deaf, float64(failing))
 }
 
 func (s state) collectAlerts(gauge func(*prometheus.Desc, float64, ...string)) {

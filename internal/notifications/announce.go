@@ -47,6 +47,7 @@ const (
 	ServiceTrouble      Kind = "service_trouble"   // system notice to administrators
 	DeliveryGivenUp     Kind = "delivery_given_up" // to the EMR; administrators and data monitors
 	EMROutage           Kind = "emr_outage"        // it lasts, or is over; administrators and data monitors
+	WebhookTrouble      Kind = "webhook_trouble"   // a receiver does not take what it is told; administrators
 	MeasureAgain        Kind = "measure_again"     // the patient, soon: an escalation waits for it
 )
 

@@ -79,6 +79,7 @@ var meanings = map[Kind]meaning{
 	AttestationNeeded:   {Reminders, attestation, "Time to confirm", roles(access.Admin, access.DataMonitor)},
 	DeliveryGivenUp:     {Alerts, SystemHealth, "Delivery to the EMR", roles(access.Admin, access.DataMonitor)},
 	EMROutage:           {Alerts, SystemHealth, "EMR outage", roles(access.Admin, access.DataMonitor)},
+	WebhookTrouble:      {Alerts, SystemHealth, "Webhook", roles(access.Admin)},
 	FollowUpDue:         {Reminders, followUp, "Follow-up", recipients.followers},
 	ReviewsPending:      {Reminders, pendingReviews, "Reviews", nobodyElse},
 	BillingTasksPending: {Reminders, billingTasks, "Billing tasks", nobodyElse},

@@ -17,6 +17,7 @@ type Periods struct {
 	WebhookRaw, Quarantine        time.Duration
 	PushDeliveries, Notifications time.Duration
 	RefreshTokens, PushTokens     time.Duration
+	WebhooksOut                   time.Duration
 }
 
 // least is what every period is at least, whatever was set: nothing that happened today goes today.
@@ -53,6 +54,7 @@ func (p Periods) rules() []rule {
 		{"refresh_tokens", collections.ExpiredRefreshTokens, p.RefreshTokens},
 		// At least as long as what was sent to them.
 		{"push_tokens", collections.ExpiredPushTokens, max(p.PushTokens, p.PushDeliveries)},
+		{"webhook_deliveries", collections.ExpiredWebhookDeliveries, p.WebhooksOut},
 		{"job_runs", collections.ExpiredJobRuns, keepJobRuns},
 		// Anybody may try to sign in or ask for a link, with any address, as often as the limits allow. Four wrong passwords a month are no way in.
 		{"login_failures", collections.ExpiredLoginFailures, keepFailures},

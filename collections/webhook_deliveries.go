@@ -1,0 +1,183 @@
+package collections
+
+import (
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// The states of a delivery to a webhook.
+const (
+	WebhookPending   = "pending"
+	WebhookDelivered = "delivered"
+	WebhookFailed    = "failed"
+)
+
+// WebhookDelivery is one event for one webhook. Its id is the same in every request.
+type WebhookDelivery struct {
+	ID        string `db:"id"`
+	Webhook   string `db:"webhook"`
+	Seq       int64  `db:"seq"`
+	Event     string `db:"event"`
+	Record    string `db:"record"` // as the API names it
+	Patient   string `db:"patient"`
+	Queue     string `db:"queue"`
+	Status    string `db:"status"`
+	Waits     bool   `db:"waits"`
+	DueAt     string `db:"due_at"`
+	Attempts  int    `db:"attempts"`
+	Spent     int    `db:"spent"` // of the attempts, those that are not counted against the retries
+	Code      int    `db:"status_code"`
+	Error     string `db:"error"`
+	Occurred  string `db:"occurred_at"`
+	FirstAt   string `db:"first_attempt_at"`
+	LastAt    string `db:"last_attempt_at"`
+	Delivered string `db:"delivered_at"`
+	CreatedAt string `db:"created_at"`
+}
+
+const webhookDelivery = `id, webhook, seq, event, record, patient, queue, status, waits, due_at, attempts, spent, status_code, error, occurred_at,
+	first_attempt_at, last_attempt_at, delivered_at, created_at`
+
+// QueueWebhookDelivery stores that a webhook is to be told of a change; what it is to be told of already stays.
+func QueueWebhookDelivery(tx core.App, d WebhookDelivery, now time.Time) error {
+	return exec(tx, "queue for webhook", `INSERT INTO webhook_deliveries (id, webhook, seq, event, record, patient, queue, status, waits, due_at, occurred_at, created_at)
+		VALUES ({:id}, {:webhook}, {:seq}, {:event}, {:record}, {:patient}, {:queue}, 'pending',
+			EXISTS (SELECT 1 FROM webhook_deliveries WHERE webhook = {:webhook} AND queue = {:queue} AND status = 'pending'), {:now}, {:occurred}, {:now})
+		ON CONFLICT DO NOTHING`, dbx.Params{
+		"id": NewUUID(), "webhook": d.Webhook, "seq": d.Seq, "event": d.Event, "record": d.Record, "patient": d.Patient, "queue": d.Queue,
+		"occurred": d.Occurred, "now": Instant(now),
+	})
+}
+
+// StoreWebhookTest stores a test that has ended.
+func StoreWebhookTest(tx core.App, d WebhookDelivery) error {
+	return insert(tx, "store test of webhook", WebhookDeliveries, dbx.Params{
+		"id": d.ID, "webhook": d.Webhook, "event": d.Event, "record": d.Record, "queue": d.Queue, "status": d.Status, "attempts": d.Attempts,
+		"status_code": d.Code, "error": d.Error, "occurred_at": d.Occurred, "first_attempt_at": d.FirstAt, "last_attempt_at": d.LastAt,
+		"delivered_at": d.Delivered, "created_at": d.CreatedAt,
+	})
+}
+
+// WebhookDeliveriesDue are up to limit that can be sent to a webhook now: of each queue the first, those that are due longest first.
+func WebhookDeliveriesDue(app core.App, webhook string, now time.Time, limit int) ([]WebhookDelivery, error) {
+	return queryAll[WebhookDelivery](app, "find due deliveries", `SELECT `+webhookDelivery+` FROM webhook_deliveries
+		WHERE webhook = {:webhook} AND status = 'pending' AND waits = FALSE AND due_at <= {:now} ORDER BY due_at, seq LIMIT +{:limit}`,
+		dbx.Params{"webhook": webhook, "now": Instant(now), "limit": limit})
+}
+
+// NextWebhookDelivery is when the next one after a time is due to a webhook; zero for none.
+func NextWebhookDelivery(app core.App, webhook string, now time.Time) (time.Time, error) {
+	at, err := queryValue[string](app, "find the next delivery", `SELECT COALESCE(MIN(due_at), '') FROM webhook_deliveries
+		WHERE webhook = {:webhook} AND status = 'pending' AND waits = FALSE AND due_at > {:now}`, dbx.Params{"webhook": webhook, "now": Instant(now)})
+	return ParseInstant(at), err
+}
+
+// EndedWebhookDelivery is how an attempt ended.
+type EndedWebhookDelivery struct {
+	Status, Error    string
+	Code             int
+	DueAt            time.Time // the next attempt, of what is pending
+	StartedAt, Ended time.Time
+}
+
+// EndWebhookDelivery stores the end of an attempt. The next of its queue has its turn when it is pending no more.
+func EndWebhookDelivery(tx core.App, d WebhookDelivery, e EndedWebhookDelivery) error {
+	delivered := ""
+	if e.Status == WebhookDelivered {
+		delivered = Instant(e.Ended)
+	}
+	err := exec(tx, "end delivery", `UPDATE webhook_deliveries SET status = {:status}, error = {:error}, status_code = {:code}, due_at = {:due},
+			attempts = attempts + 1, last_attempt_at = {:started}, delivered_at = {:delivered},
+			first_attempt_at = CASE WHEN first_attempt_at = '' THEN {:started} ELSE first_attempt_at END WHERE id = {:id} AND status = 'pending'`,
+		dbx.Params{
+			"id": d.ID, "status": e.Status, "error": e.Error, "code": e.Code, "due": Instant(e.DueAt), "started": Instant(e.StartedAt), "delivered": delivered,
+		})
+	if err != nil || e.Status == WebhookPending {
+		return err
+	}
+	return exec(tx, "give the next delivery its turn", `UPDATE webhook_deliveries SET waits = FALSE WHERE waits AND id =
+			(SELECT id FROM webhook_deliveries WHERE webhook = {:webhook} AND queue = {:queue} AND status = 'pending' ORDER BY seq LIMIT 1)`,
+		dbx.Params{"webhook": d.Webhook, "queue": d.Queue})
+}
+
+// orderQueue gives the first of a queue its turn, and nobody else.
+func orderQueue(tx core.App, webhook, queue string) error {
+	return exec(tx, "order deliveries", `UPDATE webhook_deliveries SET waits = seq > (SELECT MIN(seq) FROM webhook_deliveries
+			WHERE webhook = {:webhook} AND queue = {:queue} AND status = 'pending') WHERE webhook = {:webhook} AND queue = {:queue} AND status = 'pending'`,
+		dbx.Params{"webhook": webhook, "queue": queue})
+}
+
+// SendWebhookDeliveryAgain makes a delivery due now, with all its retries before it.
+func SendWebhookDeliveryAgain(tx core.App, d WebhookDelivery, now time.Time) error {
+	err := exec(tx, "send delivery again", `UPDATE webhook_deliveries SET status = 'pending', due_at = {:now}, spent = attempts, delivered_at = '' WHERE id = {:id}`,
+		dbx.Params{"id": d.ID, "now": Instant(now)})
+	if err != nil {
+		return err
+	}
+	return orderQueue(tx, d.Webhook, d.Queue)
+}
+
+// SendFailedWebhookDeliveriesAgain makes up to limit of a webhook's deliveries due that were not taken since a time and then given up, and says how many.
+// Each is sent once more; anew it has so many retries before it again, and counts as one that was never sent.
+func SendFailedWebhookDeliveriesAgain(tx core.App, webhook, since string, anew bool, retries int, now time.Time, limit int) (int, error) {
+	queues, err := queryColumn[string](tx, "send deliveries again", `UPDATE webhook_deliveries SET status = 'pending', due_at = {:now},
+			spent = CASE WHEN {:anew} THEN attempts ELSE attempts - {:retries} END, first_attempt_at = CASE WHEN {:anew} THEN '' ELSE first_attempt_at END
+		WHERE id IN (SELECT id FROM webhook_deliveries WHERE webhook = {:webhook} AND status = 'failed' AND seq > 0 AND first_attempt_at >= {:since} LIMIT +{:limit})
+		RETURNING queue`, dbx.Params{
+		"webhook": webhook, "since": since, "anew": anew, "retries": retries, "now": Instant(now), "limit": limit,
+	})
+	if err != nil {
+		return 0, err
+	}
+	for queue := range setOf(queues) {
+		if err := orderQueue(tx, webhook, queue); err != nil {
+			return 0, err
+		}
+	}
+	return len(queues), nil
+}
+
+// HastenWebhookDeliveries makes due now what a webhook's receiver did not take since a time and is to be sent later.
+func HastenWebhookDeliveries(tx core.App, webhook, since string, now time.Time) error {
+	return exec(tx, "hasten deliveries", `UPDATE webhook_deliveries SET due_at = {:now}
+		WHERE webhook = {:webhook} AND status = 'pending' AND waits = FALSE AND due_at > {:now} AND first_attempt_at >= {:since}`,
+		dbx.Params{"webhook": webhook, "since": since, "now": Instant(now)})
+}
+
+// RestartWebhookDeliveries makes due now what waits for a webhook's receiver, as if it had never been sent.
+func RestartWebhookDeliveries(tx core.App, webhook string, now time.Time) error {
+	return exec(tx, "restart deliveries", `UPDATE webhook_deliveries SET due_at = {:now}, spent = attempts, first_attempt_at = ''
+		WHERE webhook = {:webhook} AND status = 'pending' AND waits = FALSE AND attempts > 0`, dbx.Params{"webhook": webhook, "now": Instant(now)})
+}
+
+// RemoveWebhookOrphans removes up to limit deliveries whose webhook is no more, and says how many.
+func RemoveWebhookOrphans(tx core.App, limit int) (int64, error) {
+	return change(tx, "remove deliveries", `DELETE FROM webhook_deliveries WHERE id IN
+		(SELECT id FROM webhook_deliveries WHERE webhook NOT IN (SELECT id FROM webhooks) LIMIT +{:limit})`, dbx.Params{"limit": limit})
+}
+
+// FindWebhookDelivery finds a delivery whose webhook there still is.
+func FindWebhookDelivery(app core.App, id string) (d WebhookDelivery, err error) {
+	err = app.DB().NewQuery(`SELECT ` + webhookDelivery + ` FROM webhook_deliveries WHERE id = {:id} AND webhook IN (SELECT id FROM webhooks)`).
+		Bind(dbx.Params{"id": id}).One(&d)
+	return d, wrap(err, "find delivery")
+}
+
+// PageOfWebhookDeliveries returns a page of a webhook's deliveries, newest first, and how many there are in all; "" is of any status.
+func PageOfWebhookDeliveries(app core.App, webhook, status string, offset, limit int) (page []WebhookDelivery, total int, err error) {
+	where := Conditions{dbx.HashExp{"webhook": webhook}}.Equal("status", status)
+	if total, err = where.Count(app, WebhookDeliveries); err != nil {
+		return nil, 0, err
+	}
+	err = app.DB().Select("*").From(WebhookDeliveries).Where(dbx.And(where...)).OrderBy("created_at DESC", "id DESC").
+		Offset(int64(offset)).Limit(int64(limit)).All(&page)
+	return page, total, wrap(err, "list deliveries")
+}
+
+// WebhookDeliveriesFailed counts what was given up.
+func WebhookDeliveriesFailed(app core.App) (count int, err error) {
+	err = app.ConcurrentDB().NewQuery(`SELECT COUNT(*) FROM webhook_deliveries WHERE status = 'failed' AND seq > 0`).Row(&count)
+	return count, wrap(err, "count failed deliveries")
+}

@@ -1,0 +1,98 @@
+package webhooks
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/outbound"
+)
+
+// Body is the body of a request to make or change a webhook.
+type Body struct {
+	URL           input.String                `json:"url"`
+	Events        input.Field[[]input.String] `json:"events"`
+	Active        input.Boolean               `json:"active"`
+	IncludeValues input.Boolean               `json:"include_values"`
+}
+
+// Draft is a body that was found valid: what it says, in the place of what was said before.
+type Draft func(before collections.WebhookValues) collections.WebhookValues
+
+// ReadNew checks the body of a webhook that is to be made.
+func (e *Engine) ReadNew(b Body, c *input.Checks) Draft {
+	for name, sent := range map[string]bool{"url": b.URL.Sent(), "events": b.Events.Sent()} {
+		if !sent {
+			c.Reject(name, "This field is required.")
+		}
+	}
+	return e.ReadChange(b, c)
+}
+
+// ReadChange checks the body of a change; what is left out of it stays.
+func (e *Engine) ReadChange(b Body, c *input.Checks) Draft {
+	url, events := e.readURL(c, b.URL), readEvents(c, b.Events)
+	active, values := readFlag(c, "active", b.Active), readFlag(c, "include_values", b.IncludeValues)
+	return func(v collections.WebhookValues) collections.WebhookValues {
+		if b.URL.Sent() {
+			v.URL = url
+		}
+		if b.Events.Sent() {
+			v.Events = events
+		}
+		if b.Active.Sent() {
+			v.Active = active
+		}
+		if b.IncludeValues.Sent() {
+			v.IncludeValues = values
+		}
+		return v
+	}
+}
+
+// readURL takes an address to which requests may go, as far as that shows before its name is looked up.
+func (e *Engine) readURL(c *input.Checks, f input.String) string {
+	if !f.Sent() {
+		return ""
+	}
+	at := c.Text("url", f, input.Required(outbound.LongestURL).Identifier())
+	if at != "" && e.Outbound.Check(at) != nil {
+		c.Reject("url", "Must be an https address of a public host, without user or fragment.")
+		return ""
+	}
+	return at
+}
+
+func readEvents(c *input.Checks, f input.Field[[]input.String]) []string {
+	events := []string{}
+	switch {
+	case !f.Sent():
+		return events
+	case !f.Given():
+		c.Reject("events", "Must be a list of events.")
+		return events
+	case len(f.Value) == 0 || len(f.Value) > 2*len(Events):
+		c.Reject("events", fmt.Sprintf("Name 1 to %d events.", len(Events)))
+		return events
+	}
+	for i, item := range f.Value {
+		at := fmt.Sprintf("events.%d", i)
+		switch text := c.Text(at, item, input.Required(0).Identifier()); {
+		case text == "" || slices.Contains(events, text):
+		case !slices.Contains(Events, text):
+			c.Reject(at, "This is no event.")
+		default:
+			events = append(events, text)
+		}
+	}
+	return events
+}
+
+func readFlag(c *input.Checks, name string, f input.Boolean) bool {
+	if !f.Sent() {
+		return false
+	}
+	flag := c.Boolean(name, f, true)
+	return flag != nil && *flag
+}

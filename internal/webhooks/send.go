@@ -1,0 +1,167 @@
+package webhooks
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/changes"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/outbound"
+)
+
+// What went wrong with a request, in a word. The words of the network may hold the address.
+const (
+	errAddress     = "address"     // it leads where no request may go
+	errTimeout     = "timeout"     // no answer in time
+	errCertificate = "certificate" // the receiver is not who it should be
+	errConnection  = "connection"  // no answer
+	errStatus      = "status"      // the answer says no
+	errUnreadable  = "unreadable"  // what is to be told, or the secret, cannot be opened
+)
+
+// Errors lists them.
+var Errors = []string{errAddress, errTimeout, errCertificate, errConnection, errStatus, errUnreadable}
+
+// A receiver's own text is of no interest: so much of it is read, for so long, that its connection can be used again.
+const (
+	mostDrained  = 4 << 10
+	longestDrain = time.Second
+)
+
+// answer is how a request ended.
+type answer struct {
+	startedAt, endedAt time.Time
+	status             int    // 0 for none
+	problem            string // "" when it was taken
+	pause              time.Duration
+	shown              bool // values left the house, or may have
+}
+
+// message is what is sent. Source: Standard Webhooks, "Payload structure".
+type message struct {
+	Type      string `json:"type"`
+	Timestamp string `json:"timestamp"`
+	Data      data   `json:"data"`
+}
+
+// data names what an event is about, and shows it when that was asked for.
+type data struct {
+	Type      string           `json:"type"`
+	ID        any              `json:"id"`
+	PatientID *string          `json:"patient_id"`
+	Object    *json.RawMessage `json:"object,omitempty"`
+}
+
+// kindOf is the type of what an event is about, as the feed of changes calls it.
+func kindOf(event string) string {
+	kind, _, _ := strings.Cut(event, ".")
+	return kind
+}
+
+// render writes what is sent of a delivery, as things are now.
+func (e *Engine) render(app core.App, w *collections.Webhook, d collections.WebhookDelivery) ([]byte, error) {
+	kind := kindOf(d.Event)
+	m := message{Type: d.Event, Timestamp: input.FormatInstant(collections.ParseInstant(d.Occurred)), Data: data{Type: kind, ID: d.Record}}
+	if d.Event == testEvent {
+		return json.Marshal(m)
+	}
+	m.Data.ID = changes.Change{Type: kind, Record: d.Record}.ID()
+	if d.Patient != "" {
+		m.Data.PatientID = &d.Patient
+	}
+	if w.Values().IncludeValues {
+		object, err := e.Views.Object(app, kind, d.Record)
+		if err != nil {
+			return nil, fmt.Errorf("show %s: %w", kind, err)
+		}
+		encoded, err := json.Marshal(object) // null when it is not there any more
+		if err != nil {
+			return nil, fmt.Errorf("encode %s: %w", kind, err)
+		}
+		m.Data.Object = (*json.RawMessage)(&encoded)
+	}
+	return json.Marshal(m)
+}
+
+// send makes one attempt. It holds no transaction, and nothing it waits for belongs to the service.
+func (e *Engine) send(ctx context.Context, app core.App, w *collections.Webhook, d collections.WebhookDelivery) answer {
+	now := e.Clock()
+	a := answer{startedAt: now}
+	body, err := e.render(app, w, d)
+	var headers map[string]string
+	if err == nil {
+		headers, err = signed(w, d.ID, body, now)
+	}
+	if err != nil {
+		e.Log.Warn("webhook not rendered", "webhook", w.Id, "event", d.Event, "error", err)
+		a.problem, a.endedAt = errUnreadable, e.Clock()
+		return a
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.Timeout)
+	defer cancel()
+	values := w.Values()
+	a.status, a.pause, err = e.post(ctx, cancel, values.URL, headers, body)
+	a.endedAt = e.Clock()
+	switch {
+	case err != nil:
+		a.problem = problemOf(err)
+	case a.status < 200 || a.status > 299:
+		a.problem = errStatus
+	}
+	a.shown = values.IncludeValues && d.Event != testEvent && a.problem != errAddress
+	return a
+}
+
+func (e *Engine) post(ctx context.Context, hangUp func(), url string, headers map[string]string, body []byte) (status int, pause time.Duration, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return 0, 0, outbound.ErrAddress // its own text quotes the address
+	}
+	for name, value := range headers {
+		request.Header.Set(name, value)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", e.Agent)
+	got, err := e.Outbound.Do(request)
+	if err != nil {
+		return 0, 0, err
+	}
+	slow := time.AfterFunc(longestDrain, hangUp)
+	_, _ = io.CopyN(io.Discard, got.Body, mostDrained)
+	slow.Stop()
+	_ = got.Body.Close()
+	return got.StatusCode, pauseOf(got.StatusCode, got.Header, e.Clock()), nil
+}
+
+// problemOf says in a word why there was no answer.
+func problemOf(err error) string {
+	var (
+		timeout     net.Error
+		certificate *tls.CertificateVerificationError
+		record      tls.RecordHeaderError
+		alert       tls.AlertError
+		unknown     x509.UnknownAuthorityError
+	)
+	switch {
+	case errors.Is(err, outbound.ErrAddress):
+		return errAddress
+	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
+		return errTimeout
+	case errors.As(err, &certificate), errors.As(err, &record), errors.As(err, &alert), errors.As(err, &unknown):
+		return errCertificate
+	}
+	return errConnection
+}
