@@ -397,7 +397,7 @@ func (a *api) bind(prefix string, table []route) []web.Route {
 		action, scope := row.who.Asked()
 		bound[i] = web.Route{
 			Method: row.method, Path: prefix + row.path, Who: action, Scope: scope, Limit: row.limit, MaxBody: largeBodies[row.path], Repeatable: repeatable(row.path),
-			Asks: strings.HasSuffix(row.path, "/_search"),
+			Asks:   strings.HasSuffix(row.path, "/_search"),
 			Handle: func(c *web.Call) error { return row.handle(a, c) },
 		}
 	}
