@@ -49,7 +49,7 @@ func (s *Service) routeEngines() routes.Engines {
 			PublicURL: s.settings.PublicURL, Zone: s.settings.PracticeLocation, AllowedOrigins: s.settings.CORSAllowedOrigins, Log: s.log, Clock: s.now,
 			AccessTokens: clients.Bearers{People: s.auth, Clients: s.clients}, Limits: s.limits, Watch: web.Watch{Answered: s.metrics.Answered, Rejected: s.metrics.Rejected},
 		},
-		Auth: s.auth, Clients: s.clients, Push: s.push, Directory: s.directory, Readings: s.readings, Writer: s.writer, Transmissions: s.worker, Monitor: s.monitor,
+		Auth: s.auth, Clients: s.clients, Outgoing: routes.Outgoing{Webhooks: s.webhooks}, Push: s.push, Directory: s.directory, Readings: s.readings, Writer: s.writer, Transmissions: s.worker, Monitor: s.monitor,
 		Dashboard:       s.board,
 		Intake:          s.intake,
 		DefaultsChanged: s.inheritors.Changed,
@@ -69,7 +69,7 @@ func (s *Service) routeEngines() routes.Engines {
 func (s *Service) hookEngines() hooks.Engines {
 	return hooks.Engines{
 		Observations: s.readings, Report: s.intake.ReportRecord, Directory: s.directory, Zone: s.settings.PracticeLocation, Clock: s.now,
-		Forget: s.auth.Forget, ForgetClient: s.clients.Forget, Wake: s.worker.Wake, WakeMailer: s.mailer.Wake, Auth: s.auth, Live: s.live, Limits: s.limits,
+		Forget: s.auth.Forget, ForgetClient: s.clients.Forget, WebhookChanged: s.webhooks.Changed, Wake: s.worker.Wake, WakeMailer: s.mailer.Wake, Auth: s.auth, Live: s.live, Limits: s.limits,
 		Billing: s.billing,
 	}
 }
@@ -189,7 +189,7 @@ func (s *Service) retention() retention.Periods {
 	r := s.settings.Retention
 	return retention.Periods{
 		WebhookRaw: r.WebhookRaw, Quarantine: r.Quarantine, PushDeliveries: r.PushDeliveries, Notifications: r.Notifications,
-		RefreshTokens: r.RefreshTokens, PushTokens: r.PushTokens,
+		RefreshTokens: r.RefreshTokens, PushTokens: r.PushTokens, WebhooksOut: r.WebhooksOut,
 	}
 }
 

@@ -42,6 +42,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/summaries"
 	"github.com/vigilhealth/vigil/internal/transmissions"
 	"github.com/vigilhealth/vigil/internal/vitals"
+	"github.com/vigilhealth/vigil/internal/webhooks"
 	"github.com/vigilhealth/vigil/jobs"
 )
 
@@ -58,6 +59,7 @@ type Service struct {
 
 	auth       *auth.Engine
 	clients    *clients.Engine
+	webhooks   *webhooks.Engine
 	mailer     *notifications.Mailer
 	push       *notifications.Push
 	dispatcher *notifications.Dispatcher
@@ -105,7 +107,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	if err := inspect(app, log, s.now()); err != nil {
 		return nil, err
 	}
-	s.auth, s.clients = newAuth(sealer, settings), newClients(sealer, settings)
+	s.auth, s.clients, s.webhooks = newAuth(sealer, settings), newClients(sealer, settings), s.newWebhooks()
 	s.mailer = s.newMailer()
 	s.billing = newBilling(settings, func() bool { return s.writer.Busy() })
 	s.push = newPush(settings)
@@ -128,8 +130,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 		MissedDaysBeforeEscalation: settings.Clinical.MissedDaysBeforeEscalation,
 	})
 	s.writer = observations.NewWriter(s.readings, s.now, log, func(outcomes []observations.Outcome) {
-		s.worker.Wake()
-		s.live.Wake()
+		s.readingsStored()
 		s.metrics.Stored(outcomes, s.now())
 		s.stored(outcomes)
 	})
@@ -224,6 +225,7 @@ func (s *Service) start() error {
 	s.work(func() { s.mailer.Run(ctx, s.app) })
 	s.work(func() { s.dispatcher.Run(ctx, s.app) })
 	s.work(func() { s.live.Run(ctx, s.app) })
+	s.work(func() { s.webhooks.Run(ctx, s.app) })
 	s.background.Go(func() { s.monitor.Run(ctx, s.app) })
 	s.background.Go(func() { s.rescoreInheritors(ctx) })
 	s.background.Go(func() {

@@ -93,7 +93,7 @@ func (h *hooks) traceUser(app core.App, entry audit.Entry) error {
 // dashboardEvent names the write: patient.update and its like; everything without a noun of its own is a setting.
 func dashboardEvent(record *core.Record, verb string) audit.Event {
 	nouns := map[string]string{
-		collections.Users: "user", collections.Clients: "client", collections.BillingEntries: "billing", core.CollectionNameSuperusers: "superuser",
+		collections.Users: "user", collections.Clients: "client", collections.Webhooks: "webhook", collections.BillingEntries: "billing", core.CollectionNameSuperusers: "superuser",
 	}
 	if noun, known := nouns[record.Collection().Name]; known {
 		return audit.Event(noun + "." + verb)

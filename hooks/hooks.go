@@ -32,6 +32,8 @@ type Engines struct {
 	Forget func(userRecordID string)
 	// ForgetClient drops a client from the cache of the access tokens; it may be nil.
 	ForgetClient func(id string)
+	// WebhookChanged tells whoever serves webhooks that one was changed or removed; it may be nil.
+	WebhookChanged func(id string)
 	// Wake tells the transmission worker to look now, WakeMailer the mailer.
 	Wake, WakeMailer func()
 	// Live tells who subscribes what changes; Limits bounds how often one address may.
@@ -117,6 +119,7 @@ var table = []row{
 	{afterSave, []string{collections.Patients}, ruled, (*hooks).refreshDirectory},
 	{afterChange, []string{collections.Users}, ruled, (*hooks).forgetUser},
 	{afterChange, []string{collections.Clients}, ruled, (*hooks).forgetClient},
+	{afterChange, []string{collections.Webhooks}, ruled, (*hooks).webhookChanged},
 	{afterCreate, []string{collections.Observations}, ruled, (*hooks).wakeWorker},
 	{afterSave, []string{collections.Patients}, ruled, (*hooks).wakeForLinked},
 	{afterCreate, []string{collections.Mails}, ruled, (*hooks).wakeMailer},
@@ -129,7 +132,7 @@ var ours = []string{
 	collections.Observations, collections.Passkeys, collections.Patients, collections.PayerRates, collections.Payers, collections.Snoozes, collections.ThresholdChanges, collections.Thresholds,
 	collections.ThresholdTemplates, collections.TimeEntries, collections.Transmissions, collections.TriageScores, collections.Users, core.CollectionNameSuperusers,
 	collections.EscalationEvents, collections.OnCallRota, collections.Orders, collections.FeeSchedule, collections.Payments,
-	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Clients,
+	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Clients, collections.Webhooks, collections.WebhookDeliveries,
 }
 
 // whole are the collections whose records people change, and change only when all of it can be read. In others the service notes what it does itself,
@@ -166,6 +169,7 @@ func Bind(app core.App, engines Engines) {
 	guardUnreadable(app)
 	guardSuperusers(app, h)
 	guardClients(app)
+	guardWebhooks(app)
 	refreshDashboard(app)
 	guardRealtime(app, h)
 }

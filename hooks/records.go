@@ -39,7 +39,7 @@ func (h *hooks) giveNumber(e *core.RecordEvent) error {
 var derived = []string{
 	collections.BillingEntries, collections.Passkeys, collections.TimeEntries, collections.Snoozes, collections.ThresholdChanges, collections.TriageScores,
 	collections.EscalationEvents, collections.OnCallRota, collections.Payments,
-	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Clients,
+	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Clients, collections.Webhooks, collections.WebhookDeliveries,
 }
 
 // refuse keeps records as they are. The dashboard shows the text of an answer only; of any other error it would blame relations.

@@ -12,8 +12,8 @@ func init() {
 func webhooks() *table {
 	return newTable("webhooks").withUUID().
 		phi("url", 2048, "Where requests go; it may hold a secret of the receiver's.").
-		phi("secret", 100, "What requests are signed with.").
-		phi("previous_secret", 100, "What they are signed with, too, for a while after it was replaced.").
+		custom(signingSecret("secret", "What requests are signed with.")).
+		custom(signingSecret("previous_secret", "What they are signed with, too, for a while after it was replaced.")).
 		with(
 			instant("previous_until", "How long the previous secret signs."),
 			structured("events", "What it is told of."),
@@ -30,6 +30,11 @@ func webhooks() *table {
 			instant("created_at", ""),
 			instant("updated_at", ""),
 		).index("created", false, "created_at, id", "")
+}
+
+// signingSecret is text that is encrypted and shown to nobody.
+func signingSecret(name, help string) map[string]any {
+	return map[string]any{"type": "phi", "name": name, "max": 100, "purpose": "webhooks." + name, "help": sentence(help, "Encrypted at rest."), "hidden": true}
 }
 
 func webhookDeliveries() *table {

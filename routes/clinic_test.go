@@ -26,8 +26,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/outbound"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/internal/webhooks"
 	"github.com/vigilhealth/vigil/routes"
 	"github.com/vigilhealth/vigil/routes/web"
 )
@@ -43,6 +45,8 @@ type clinic struct {
 	people  map[access.Role]*collections.User
 	auth    *auth.Engine
 	clients *clients.Engine
+
+	webhooks *webhooks.Engine
 }
 
 func newClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
@@ -57,6 +61,11 @@ func newClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	c.auth = authority
 	c.clients = clients.New(vigiltest.Sealer(), clients.Options{
 		TokenURL: "https://vigil.example.org/api/v1/oauth/token/", Outbound: clients.NewOutbound([]string{"127.0.0.1"}),
+	})
+	c.webhooks = webhooks.New(webhooks.Options{
+		Views: routes.WebhookViews{Zone: newYork, Clock: func() time.Time { return c.now }}, Timeout: 5 * time.Second, DisableAfter: 120 * time.Hour,
+		Schedule: webhooks.Schedule{5 * time.Second, 5 * time.Minute}, Outbound: outbound.New(outbound.Options{Timeout: 5 * time.Second, DevHosts: []string{"127.0.0.1"}}),
+		Agent: "Vigil/test", Clock: func() time.Time { return c.now }, Log: slog.New(slog.DiscardHandler),
 	})
 	money := billing.New(billing.Settings{Zone: newYork, MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour, LiveContactFrom: "2026-01-01"})
 	hooks.Bind(c.app, hooks.Engines{
@@ -76,7 +85,7 @@ func newClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 		},
 		EMR:     routes.EMR{Client: noEMR(t)},
 		Devices: devices.NewEngine(devices.Rules{PracticeZone: newYork, ManagedMode: true, DeliveryWorkingDays: 5, MissedDaysBeforeEscalation: 3}),
-		Auth:    authority, Clients: c.clients, Directory: directory,
+		Auth:    authority, Clients: c.clients, Outgoing: routes.Outgoing{Webhooks: c.webhooks}, Directory: directory,
 		Billing: money, Reports: reports.New(money, 15*time.Minute),
 		Dashboard:   dashboard.NewBoard(dashboard.Options{Zone: newYork, CursorKey: []byte("a key for tests")}),
 		FHIRSystems: fhir.Systems{MRN: "https://vigil.example.org/fhir/identifier/mrn", EMRID: "https://vigil.example.org/fhir/identifier/emr"},

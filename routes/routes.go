@@ -325,7 +325,7 @@ var table = slices.Concat([]route{
 
 	// schema.go
 	{http.MethodGet, "/schema/", access.Anyone, limits.User, (*api).schema},
-}, ingestionRows(), vendorRows(), clientRows())
+}, ingestionRows(), vendorRows(), clientRows(), webhookRows())
 
 // rootTable holds what answers outside web.BasePath; its paths are whole.
 var rootTable = slices.Concat([]route{
@@ -340,6 +340,7 @@ var rootTable = slices.Concat([]route{
 // Engines is everything the handlers call, built once in cmd, and the settings they answer by.
 type Engines struct {
 	web.Options
+	Outgoing
 	// DefaultsChanged is told that other default thresholds hold from now on; it may be nil.
 	DefaultsChanged func()
 

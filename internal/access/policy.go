@@ -31,6 +31,8 @@ const (
 	ManageUsers   Action = "manage users"
 	ManageClients Action = "manage clients" // and see them
 
+	ManageWebhooks Action = "manage webhooks" // and see them
+
 	ReadPatients            Action = "read patients"
 	CreatePatients          Action = "create patients"
 	UpdatePatients          Action = "update patients"
@@ -155,6 +157,8 @@ var policy = map[Action]row{
 	ReadUsers:     only(Admin, ClinicalManager),
 	ManageUsers:   only(Admin),
 	ManageClients: only(Admin),
+
+	ManageWebhooks: only(Admin),
 
 	ReadPatients:            staff(All, Own),
 	CreatePatients:          staff(None, None),

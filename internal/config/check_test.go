@@ -51,6 +51,8 @@ func TestProblems(t *testing.T) {
 		{"EMR environment", []string{"EMR_ENVIRONMENT=test"}, []string{"VIGIL_EMR_ENVIRONMENT: must be staging or production"}},
 		{"pace", []string{"EMR_RATE_LIMIT_PER_SECOND=ten"}, []string{"VIGIL_EMR_RATE_LIMIT_PER_SECOND: must be a whole number"}},
 		{"retries", []string{"EMR_RETRY_DELAYS=1m,2m"}, []string{"VIGIL_EMR_RETRY_DELAYS: must list five durations"}},
+		{"eight retries of webhooks", []string{"WEBHOOKS_RETRY_DELAYS=1s,1s,1s,1s,1s,1s,1s,1s"}, []string{"VIGIL_WEBHOOKS_RETRY_DELAYS: must list nine durations"}},
+		{"webhooks' patience", []string{"WEBHOOKS_TIMEOUT=26s"}, []string{"VIGIL_WEBHOOKS_TIMEOUT: must be between 100ms and 25s"}},
 		{"retry form", []string{"EMR_RETRY_DELAYS=1m,2m,3m,4m,5"}, []string{"VIGIL_EMR_RETRY_DELAYS: must be a list of durations"}},
 		{"two tiers", []string{"ESCALATION_TIERS_STAT=15m,30m"}, []string{"VIGIL_ESCALATION_TIERS_STAT: must list three durations"}},
 		{"tiers out of order", []string{"ESCALATION_TIERS_URGENT=4h,1h,8h"}, []string{"VIGIL_ESCALATION_TIERS_URGENT: must list three durations"}},

@@ -47,7 +47,7 @@ func TestDefaults(t *testing.T) {
 	}
 	retention := config.Retention{
 		RecordYears: 10, AuditYears: 7, WebhookRaw: 90 * day, Quarantine: 180 * day, PushDeliveries: 365 * day,
-		Notifications: 365 * day, RefreshTokens: 30 * day, PushTokens: 365 * day,
+		Notifications: 365 * day, RefreshTokens: 30 * day, PushTokens: 365 * day, WebhooksOut: 90 * day,
 	}
 	for name, difference := range map[string]string{
 		"rate limits": cmp.Diff(limits, s.RateLimits),
@@ -72,7 +72,11 @@ func TestDefaults(t *testing.T) {
 			Enable2026Codes: true, MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour, ReportCache: 15 * time.Minute,
 			LiveContactFrom: "2026-01-01", TimeRule: "interactive", TimeRuleFrom: "2021-01-01",
 		}, s.Billing),
-		"auth":    cmp.Diff(config.Auth{TOTPIssuer: "RPM", FreshSignIn: 10 * time.Minute, RefreshFamilyLife: 7 * day}, s.Auth),
+		"auth": cmp.Diff(config.Auth{TOTPIssuer: "RPM", FreshSignIn: 10 * time.Minute, RefreshFamilyLife: 7 * day}, s.Auth),
+		"webhooks": cmp.Diff(config.Webhooks{
+			RetryDelays: []time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour},
+			Timeout:     15 * time.Second, DisableAfter: 120 * time.Hour,
+		}, s.Webhooks),
 		"devices": cmp.Diff(config.Devices{ManagedMode: true, DeliveryWorkingDays: 5}, s.Devices),
 		"fhir":    cmp.Diff(config.FHIR{AutoTransform: true, ConditionalCreate: true, SendDevice: true, ProcessPendingLimit: 100}, s.FHIR),
 	} {

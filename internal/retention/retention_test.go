@@ -22,6 +22,7 @@ var (
 	now     = vigiltest.Clock
 	periods = retention.Periods{
 		WebhookRaw: 90 * day, Quarantine: 180 * day, PushDeliveries: 365 * day, Notifications: 365 * day, RefreshTokens: 30 * day, PushTokens: 365 * day,
+		WebhooksOut: 90 * 24 * time.Hour,
 	}
 )
 
@@ -62,6 +63,18 @@ func rows(t *testing.T, app core.App) {
 	insert(collections.Mails, dbx.Params{"id": "old mail", "template": "x", "status": "sent", "created_at": ago(91)})
 	insert(collections.Mails, dbx.Params{"id": "new mail", "template": "x", "status": "failed", "created_at": ago(89)})
 	insert(collections.Mails, dbx.Params{"id": "waiting mail", "template": "x", "status": "pending", "created_at": ago(91)})
+	insert(collections.Webhooks, dbx.Params{"id": "off", "active": false})
+	insert(collections.Webhooks, dbx.Params{"id": "on", "active": true})
+	for i, d := range []dbx.Params{
+		{"id": "old and taken", "webhook": "off", "status": "delivered", "created_at": ago(91)},
+		{"id": "old and given up", "webhook": "on", "status": "failed", "created_at": ago(91)},
+		{"id": "old and missed", "webhook": "off", "status": "failed", "created_at": ago(91)},
+		{"id": "old and waiting", "webhook": "on", "status": "pending", "created_at": ago(400)},
+		{"id": "new and taken", "webhook": "on", "status": "delivered", "created_at": ago(89)},
+	} {
+		d["seq"] = i + 1
+		insert(collections.WebhookDeliveries, d)
+	}
 	insert(collections.PushTokens, dbx.Params{"id": "old token", "active": false, "updated_at": ago(366), "token_hash": "1"})
 	insert(collections.PushTokens, dbx.Params{"id": "new token", "active": false, "updated_at": ago(364), "token_hash": "2"})
 	insert(collections.PushTokens, dbx.Params{"id": "active token", "active": true, "updated_at": ago(3000), "token_hash": "3"})
@@ -91,21 +104,22 @@ func TestPurge(t *testing.T) {
 	}
 	want := map[string]int{
 		"webhook_payloads": 2, "gateway_events": 1, "quarantine": 1, "push_deliveries": 1, "notifications": 1, "refresh_tokens": 1, "push_tokens": 1,
-		"job_runs": 1, "login_failures": 1, "mails": 1, "health_samples": 1, "processing_times": 1,
+		"job_runs": 1, "login_failures": 1, "mails": 1, "health_samples": 1, "processing_times": 1, "webhook_deliveries": 2,
 	}
 	if diff := cmp.Diff(want, counts); diff != "" {
 		t.Error(diff)
 	}
 	for table, want := range map[string][]string{
-		collections.GatewayEvents:  {"new handled", "new released", "old handled", "still open", "still rejected"},
-		collections.Notifications:  {"never read", "read lately", "with a delivery"},
-		collections.PushDeliveries: {"new push", "waiting push"},
-		collections.RefreshTokens:  {"new refresh"},
-		collections.PushTokens:     {"active token", "new token"},
-		collections.JobRuns:        {"last success"},
-		collections.LoginFailures:  {"new failure", "old failure, locked"},
-		collections.Mails:          {"new mail", "waiting mail"},
-		collections.HealthSamples:  {"new sample"},
+		collections.WebhookDeliveries: {"new and taken", "old and missed", "old and waiting"},
+		collections.GatewayEvents:     {"new handled", "new released", "old handled", "still open", "still rejected"},
+		collections.Notifications:     {"never read", "read lately", "with a delivery"},
+		collections.PushDeliveries:    {"new push", "waiting push"},
+		collections.RefreshTokens:     {"new refresh"},
+		collections.PushTokens:        {"active token", "new token"},
+		collections.JobRuns:           {"last success"},
+		collections.LoginFailures:     {"new failure", "old failure, locked"},
+		collections.Mails:             {"new mail", "waiting mail"},
+		collections.HealthSamples:     {"new sample"},
 	} {
 		if diff := cmp.Diff(want, left(t, app, table)); diff != "" {
 			t.Errorf("%s: %s", table, diff)

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// sweep is how often the worker looks without being told to.
+	// look is how often the worker looks without being told to: what nobody wakes it for is told a second later. sweep is how often it tidies up.
+	look  = time.Second
 	sweep = 30 * time.Second
 	// gathering is how long changes are gathered while readings wait, so that looking at them costs less.
 	gathering = 250 * time.Millisecond
@@ -30,14 +31,16 @@ func (e *Engine) Run(ctx context.Context, app core.App) {
 	context.AfterFunc(ctx, func() { time.AfterFunc(stopPatience, giveUp) })
 	var lanes sync.WaitGroup
 	defer lanes.Wait()
-	clock := time.NewTicker(sweep)
-	defer clock.Stop()
+	glance, tidy := time.NewTicker(look), time.NewTicker(sweep)
+	defer glance.Stop()
+	defer tidy.Stop()
 	for e.Wake(); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-e.Signal:
-		case <-clock.C:
+		case <-glance.C:
+		case <-tidy.C:
 			if err := removeOrphans(ctx, app); err != nil && ctx.Err() == nil {
 				e.Log.Error("deliveries of removed webhooks not removed", slog.Any("error", err))
 			}

@@ -1,0 +1,23 @@
+package cmd
+
+import (
+	"github.com/vigilhealth/vigil/internal/outbound"
+	"github.com/vigilhealth/vigil/internal/webhooks"
+	"github.com/vigilhealth/vigil/routes"
+)
+
+func (s *Service) newWebhooks() *webhooks.Engine {
+	w := s.settings.Webhooks
+	return webhooks.New(webhooks.Options{
+		Views: routes.WebhookViews{Zone: s.settings.PracticeLocation, Clock: s.now}, Timeout: w.Timeout, Schedule: w.RetryDelays, DisableAfter: w.DisableAfter,
+		Outbound: outbound.New(outbound.Options{Timeout: w.Timeout, DevHosts: s.settings.Outbound.DevAllowedHosts}),
+		Agent:    "Vigil/" + s.program.Version, ReadingsWait: func() bool { return s.writer.Busy() }, Clock: s.now, Log: s.log, Ended: s.metrics.Told,
+	})
+}
+
+// readingsStored wakes who tells others of readings.
+func (s *Service) readingsStored() {
+	s.worker.Wake()
+	s.live.Wake()
+	s.webhooks.Wake()
+}
