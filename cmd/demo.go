@@ -104,6 +104,10 @@ func (d *demo) settings(emrURL string) (config.Settings, error) {
 	}
 	defaults := append(append(keys, sandboxSettings(emrURL, demoClientID, demoPractice)...),
 		"VIGIL_EMR_ENVIRONMENT=staging", "VIGIL_EMR_RATE_LIMIT_PER_SECOND=0", "VIGIL_RATE_LIMIT_WEBHOOK=0",
+		"VIGIL_PRACTICE_NAME=Maple Street Clinic", "VIGIL_PRACTICE_NPI=1234567893", "VIGIL_PRACTICE_TAX_ID=123456789", "VIGIL_PRACTICE_TAXONOMY=207Q00000X",
+		"VIGIL_PRACTICE_ADDRESS=1 Maple Street", "VIGIL_PRACTICE_CITY=Albany", "VIGIL_PRACTICE_STATE=NY", "VIGIL_PRACTICE_ZIP=122071234", "VIGIL_PRACTICE_PHONE=5185550100",
+		"VIGIL_CLAIMS_SUBMITTER_ID=DEMO", "VIGIL_CLAIMS_SUBMITTER_NAME=Maple Street Clinic", "VIGIL_CLAIMS_SUBMITTER_CONTACT=Billing", "VIGIL_CLAIMS_SUBMITTER_PHONE=5185550100",
+		"VIGIL_CLAIMS_RECEIVER_ID=DEMOHOUSE", "VIGIL_CLAIMS_RECEIVER_NAME=Demo Clearing House",
 		"VIGIL_SMTP_HOST=127.0.0.1", fmt.Sprintf("VIGIL_SMTP_PORT=%d", d.mail.Port()), "VIGIL_SMTP_FROM=Vigil <vigil@vigil.example>",
 	)
 	environ := append([]string(nil), d.Environ...)
@@ -173,7 +177,7 @@ func (d *demo) openEMR(settings config.Settings, listener net.Listener, emrURL s
 
 // prepare fills an empty database, and starts the gateway once the service listens.
 func (d *demo) prepare(ctx context.Context, s *Service, emrURL string) error {
-	enrolled, err := d.populate(s)
+	enrolled, err := d.populate(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -191,8 +195,8 @@ func (d *demo) prepare(ctx context.Context, s *Service, emrURL string) error {
 	return nil
 }
 
-// populate makes people and a month of readings when the database is empty, and says how many patients there are.
-func (d *demo) populate(s *Service) (enrolled int, err error) {
+// populate makes people, a month of readings and what was billed of it when the database is empty, and says how many patients there are.
+func (d *demo) populate(ctx context.Context, s *Service) (enrolled int, err error) {
 	enrolled, users, err := collections.CountPeople(s.app, "demo-")
 	if err != nil || enrolled > 0 || users > 0 {
 		return enrolled, err
@@ -201,8 +205,11 @@ func (d *demo) populate(s *Service) (enrolled int, err error) {
 		return 0, err
 	}
 	bar := progress(d.out, "a month of readings")
-	err = sandbox.Populate(s.app, s.readings, d.patients, s.settings.PracticeLocation, now(), bar)
-	return d.patients, err
+	at := now()
+	if err := sandbox.Populate(s.app, s.readings, d.patients, s.settings.PracticeLocation, at, bar); err != nil {
+		return 0, err
+	}
+	return d.patients, sandbox.KeepBooks(ctx, s.app, s.billing, s.settings.PracticeLocation, at)
 }
 
 func (d *demo) superuser(app core.App) error {

@@ -32,14 +32,18 @@ const (
 // Populate fills an empty database with colleagues, patients and a month of readings, through the same functions that the API uses. It is
 // the one part of the sandbox that knows Vigil inside. progress is told how many steps of how many are done.
 func Populate(app core.App, engine *observations.Engine, count int, zone *time.Location, now time.Time, progress func(done, total int)) error {
-	provider, err := hire(app, now)
+	staff, err := hire(app, now)
 	if err != nil {
 		return err
 	}
 	enrolled := now.AddDate(0, 0, -historyDays)
+	payers, err := contract(app, enrolled)
+	if err != nil {
+		return err
+	}
 	var ids []string
 	for n := 1; n <= count; n++ {
-		id, err := enrol(app, n, provider, enrolled)
+		id, err := enrol(app, n, staff, payers, enrolled)
 		if err != nil {
 			return fmt.Errorf("enrol patient %d: %w", n, err)
 		}
@@ -51,7 +55,7 @@ func Populate(app core.App, engine *observations.Engine, count int, zone *time.L
 	if err := relive(app, engine, ids, now.In(zone), progress); err != nil {
 		return err
 	}
-	return lookAfter(app, provider, now)
+	return lookAfter(app, staff.provider, now)
 }
 
 // lookAfter does what the colleagues did in that month: alerts older than a day were acknowledged, and what people were to hear of
@@ -82,24 +86,41 @@ func lookAfter(app core.App, provider *collections.User, now time.Time) error {
 	return nil
 }
 
-func hire(app core.App, now time.Time) (provider *collections.User, err error) {
+// staff are the colleagues whose work is on record.
+type staff struct{ provider, nurse, biller *collections.User }
+
+func hire(app core.App, now time.Time) (hired staff, err error) {
 	for _, colleague := range Colleagues {
 		if colleague.Role == access.Patient {
 			continue
 		}
 		user, err := auth.CreateAccount(app, colleague.account(), audit.System(), now)
 		if err != nil {
-			return nil, fmt.Errorf("hire %s: %w", colleague.Role, err)
+			return hired, fmt.Errorf("hire %s: %w", colleague.Role, err)
 		}
-		if colleague.Role == access.Provider {
-			provider = user
-		}
+		hired.take(user)
 	}
-	return provider, nil
+	return hired, nil
+}
+
+// take remembers somebody whose work is on record.
+func (s *staff) take(user *collections.User) {
+	switch access.Role(user.Role()) {
+	case access.Provider:
+		s.provider = user
+	case access.Nurse:
+		s.nurse = user
+	case access.DataMonitor:
+		s.biller = user
+	}
 }
 
 func (c Colleague) account() auth.NewAccount {
-	return auth.NewAccount{Email: c.Email, FirstName: c.FirstName, LastName: c.LastName, Role: c.Role, Password: Password}
+	account := auth.NewAccount{Email: c.Email, FirstName: c.FirstName, LastName: c.LastName, Role: c.Role, Password: Password}
+	if c.Role == access.Provider {
+		account.NPI, account.Taxonomy = "1245319599", "207R00000X" // internal medicine
+	}
+	return account
 }
 
 // openPortal gives the portal account to the first patient.
@@ -114,12 +135,12 @@ func openPortal(app core.App, ids []string, now time.Time) error {
 	return nil
 }
 
-func enrol(app core.App, n int, provider *collections.User, at time.Time) (string, error) {
+func enrol(app core.App, n int, staff staff, payers []int64, at time.Time) (string, error) {
 	who := NewNeighbour(n)
 	body := patients.Body{
 		FirstName: input.Of(who.FirstName), LastName: input.Of(who.LastName), DateOfBirth: input.Of(who.BirthDate), Gender: input.Of(who.Gender),
 		Phone: input.Of(who.Phone), Email: input.Of(who.Email), GatewayPatientID: input.Of(who.GatewayID), ExternalID: input.Of(who.EMRID),
-		PrimaryProviderID: input.Of(provider.Number()), ICD10Codes: input.Of([]input.String{input.Of(diagnoses[n%len(diagnoses)])}),
+		PrimaryProviderID: input.Of(staff.provider.Number()), Insurance: insured(n, payers), ICD10Codes: input.Of([]input.String{input.Of(diagnoses[n%len(diagnoses)])}),
 		Address: input.Of(patients.AddressBody{
 			Line1: input.Of(who.Line1), City: input.Of(who.City), State: input.Of(who.State),
 			Zip: input.Of(who.Zip),
@@ -139,7 +160,10 @@ func enrol(app core.App, n int, provider *collections.User, at time.Time) (strin
 			return "", err
 		}
 	}
-	return patient.Id, document(app, n, patient.Id, provider, at)
+	if err := prescribe(app, n, patient.Id, staff, at); err != nil {
+		return "", err
+	}
+	return patient.Id, document(app, n, patient.Id, staff.provider, at)
 }
 
 // diagnoses go round among the patients.

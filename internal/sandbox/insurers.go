@@ -1,0 +1,132 @@
+package sandbox
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/patients"
+)
+
+// price is what the made-up practice asks for a code, and what Medicare's list has it expect, in cents.
+type price struct {
+	code             string
+	charge, expected int64
+}
+
+var prices = []price{
+	{"99453", 3200, 2171}, {"99454", 7800, 5211}, {"99445", 7800, 5211}, {"99457", 7500, 5177}, {"99470", 3900, 2605}, {"99458", 6000, 4141},
+}
+
+// insurer is a made-up payer; its rates are percent of what is expected.
+type insurer struct {
+	name, code, edi, filing string
+	percent                 int64
+}
+
+var insurers = []insurer{
+	{"Medicare Northeast", "MEDICARE", "14112", "MB", 100},
+	{"Harbor Mutual", "HARBOR", "60054", "CI", 112},
+	{"Green Mountain Health Plan", "GMHP", "87726", "BL", 94},
+}
+
+// contract records with whom the practice has contracts, and at which rates, and returns the payers' public numbers.
+func contract(app core.App, now time.Time) (payers []int64, err error) {
+	from := fmt.Sprintf("%d-01-01", now.Year())
+	list := "cpt_code,locality,effective_date,charge,expected,source\n"
+	for _, p := range prices {
+		list += fmt.Sprintf("%s,,%s,%s,%s,Made up for the demo\n", p.code, from, billing.Cents(p.charge), billing.Cents(p.expected))
+	}
+	if _, err := billing.ImportFees(app, []byte(list), audit.System(), now); err != nil {
+		return nil, fmt.Errorf("import the demo's fees: %w", err)
+	}
+	err = app.RunInTransaction(func(tx core.App) error {
+		for _, i := range insurers {
+			payer, _, err := collections.AddPayer(tx, collections.Payer{Name: i.name, Code: i.code, Active: true, EDI: i.edi, Filing: i.filing}, now)
+			if err != nil {
+				return err
+			}
+			if err := note(tx, audit.ResourcePayer, i.code, now); err != nil {
+				return err
+			}
+			for _, p := range prices {
+				rate := collections.PayerRate{PayerID: payer.ID, CPTCode: p.code, RateCents: p.expected * i.percent / 100, EffectiveDate: from}
+				if _, err := collections.AddPayerRate(tx, rate, now); err != nil {
+					return err
+				}
+				if err := note(tx, audit.ResourcePayerRate, p.code+" "+from, now); err != nil {
+					return err
+				}
+			}
+			payers = append(payers, collections.Number(payer.ID))
+		}
+		return nil
+	})
+	return payers, err
+}
+
+func note(tx core.App, resourceType, resourceID string, now time.Time) error {
+	return audit.Append(tx, audit.Entry{Event: audit.SettingsUpdate, Actor: audit.System(), ResourceType: resourceType, ResourceID: resourceID}, now)
+}
+
+// insured is the insurance of the nth patient; every tenth has none and pays alone.
+func insured(n int, payers []int64) (body input.Field[patients.InsuranceBody]) {
+	if n%10 == 0 || len(payers) == 0 {
+		return body
+	}
+	var card patients.InsuranceBody
+	card.PayerID = input.Of(payers[n%len(payers)])
+	card.MemberID = input.Of(fmt.Sprintf("W%07d", 2_400_000+n*37))
+	card.Relationship = input.Of("self")
+	return input.Of(card)
+}
+
+// prescribe records what a claim rests on, and who looks after the patient: the order, the plan, the visit before, and a nurse beside the
+// provider. Of every eighth patient the visit is not on record.
+func prescribe(app core.App, n int, patientID string, staff staff, at time.Time) error {
+	kinds := []string{collections.OrderOfMonitoring, collections.PlanOfCare, collections.EstablishedVisit}
+	if n%8 == 0 {
+		kinds = kinds[:2]
+	}
+	by := actor(staff.provider)
+	for _, kind := range kinds {
+		checks := input.NewChecks()
+		order := patients.OrderBody{
+			Kind: input.Of(kind), Dated: input.Of(at.AddDate(0, 0, -3).Format(time.DateOnly)), Text: input.Of(plans[kind]),
+		}.Read(checks, at, time.UTC)
+		if err := checks.Err(); err != nil {
+			return err
+		}
+		if _, err := patients.RecordOrder(app, patientID, order, by, staff.provider.Id, at); err != nil {
+			return fmt.Errorf("record %s: %w", strings.ReplaceAll(kind, "_", " "), err)
+		}
+	}
+	checks := input.NewChecks()
+	team := patients.CareTeamBody{Members: input.Of([]input.Field[patients.MemberBody]{
+		input.Of(patients.MemberBody{UserID: input.Of(staff.nurse.Number())}),
+	})}.Read(checks)
+	if err := checks.Err(); err != nil {
+		return err
+	}
+	if _, err := patients.SetCareTeam(app, patientID, team, by, at); err != nil {
+		return fmt.Errorf("set the care team: %w", err)
+	}
+	return nil
+}
+
+var plans = map[string]string{
+	collections.OrderOfMonitoring: "Remote monitoring of vital signs, daily, for twelve months.",
+	collections.PlanOfCare:        "Measure every morning; call when a value is out of range; review monthly.",
+	collections.EstablishedVisit:  "Office visit: history, examination, medication review.",
+}
+
+// actor is a colleague as the trail names them.
+func actor(user *collections.User) audit.Actor {
+	return audit.User(user.Number(), user.Email(), user.Role(), audit.Origin{})
+}
