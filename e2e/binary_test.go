@@ -30,7 +30,9 @@ var builtOnce = sync.OnceValues(func() (string, error) {
 		return "", err // what is embedded is looked at here, or go test would not know that a test has to run again
 	}
 	path := filepath.Join(dir, "vigil")
-	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
+	build := exec.Command("go", "build", "-o", path, ".")
+	build.Env = append(os.Environ(), "GOEXPERIMENT=") // as it is released, whatever the tests are built with
+	out, err := build.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}

@@ -32,7 +32,11 @@ var folder = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	app := core.NewBaseApp(core.BaseAppConfig{DataDir: dir, DBConnect: sqlite.Connect})
-	if err := errors.Join(app.Bootstrap(), app.RunAllMigrations(), audit.Begin(app)); err != nil {
+	if err := app.Bootstrap(); err != nil {
+		return "", err
+	}
+	countSaves(app)
+	if err := errors.Join(app.RunAllMigrations(), audit.Begin(app)); err != nil {
 		return "", err
 	}
 	return dir, app.ClearBootstrap()
