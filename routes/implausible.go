@@ -17,37 +17,42 @@ import (
 // report, about a patient the caller may act on, the patient's people are told of them first: the caller may not send them again.
 // Source: docs/decisions/observations.md, "Implausible values".
 func (a *api) reportImplausible(c *web.Call, kind *vitals.Definition, body vitals.Body, envelope vitals.Envelope, refusal error) error {
-	refused, ok := errors.AsType[*fault.Error](refusal)
-	if !ok {
+	reach := func(patientID string) error { return a.mayIngest(c, patientID) }
+	report, implausible := a.implausible(c, kind, body, envelope, refusal, reach)
+	if !implausible {
 		return refusal
+	}
+	if err := a.Intake.Report(c.App, report, c.Actor(), c.Now); err != nil {
+		return notReported(err)
+	}
+	return refusal
+}
+
+// notReported: the caller has to try again, since nobody was told.
+func notReported(err error) error {
+	return fault.New(fault.Unavailable, "service_unavailable", "The reading could not be stored.").Because(err)
+}
+
+// implausible is what is to be told of a reading that was refused, if there is anything.
+func (a *api) implausible(
+	c *web.Call, kind *vitals.Definition, body vitals.Body, envelope vitals.Envelope, refusal error, reach func(patientID string) error,
+) (report intake.Report, ok bool) {
+	refused, isFault := errors.AsType[*fault.Error](refusal)
+	if !isFault {
+		return report, false
 	}
 	reading, outside, ok := kind.ReadOutside(body)
 	checks := input.NewChecks()
 	var patientID string
 	patientID, reading.DeviceID, reading.MeasuredAt = envelope.Read(checks, c.Now, a.MaxFuture)
-	if !ok || checks.Err() != nil {
-		return refusal
+	if !ok || checks.Err() != nil || reach(patientID) != nil {
+		return report, false
 	}
-	source := vitals.SourceAPI
-	if c.Caller.Role == access.Patient {
-		if source = vitals.SourcePortal; patientID != c.Caller.PatientID {
-			return refusal
-		}
-	}
-	if a.reach(c, patientID) != nil {
-		return refusal
-	}
-	way := string(source)
+	way := string(sourceOf(c))
 	if c.Caller.Client != nil {
 		way = intake.SourceClient
 	}
-	err := a.Intake.Report(c.App, intake.Report{
-		PatientID: patientID, Source: way, Reading: reading, Outside: outside, Refusal: refused.Fields,
-	}, c.Actor(), c.Now)
-	if err != nil { // the caller has to try again: nobody was told
-		return fault.New(fault.Unavailable, "service_unavailable", "The reading could not be stored.").Because(err)
-	}
-	return refusal
+	return intake.Report{PatientID: patientID, Source: way, Reading: reading, Outside: outside, Refusal: refused.Fields}, true
 }
 
 // confirmEvent makes an observation of a measurement whose values somebody vouches for.

@@ -22,7 +22,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// ingestionRows are a row for each kind of reading.
+// ingestionRows are a row for each kind of reading, and one for many of any kind.
 func ingestionRows() (rows []route) {
 	for _, kind := range vitals.Definitions {
 		rows = append(rows, route{
@@ -30,7 +30,9 @@ func ingestionRows() (rows []route) {
 			func(a *api, c *web.Call) error { return a.ingest(c, kind) },
 		})
 	}
-	return rows
+	return append(rows, route{
+		http.MethodPost, "/ingestion/batch/", access.IngestReadings.Or(access.ScopeIngest), limits.User, (*api).ingestBatch,
+	})
 }
 
 // ingest takes a reading that a person or an app sends, and answers once it is stored: 201, or 200 for one known before.
@@ -48,42 +50,38 @@ func (a *api) ingest(c *web.Call, kind *vitals.Definition) error {
 		return err
 	}
 	checks := input.NewChecks()
-	reading := kind.Read(checks, body)
-	var patientID string
-	patientID, reading.DeviceID, reading.MeasuredAt = envelope.Read(checks, c.Now, a.MaxFuture)
+	line := a.readReading(c, checks, kind, body, envelope)
 	if err := checks.Err(); err != nil {
 		return a.reportImplausible(c, kind, body, envelope, err)
 	}
-	source := vitals.SourceAPI
-	if c.Caller.Role == access.Patient {
-		source = vitals.SourcePortal
-		if patientID != c.Caller.PatientID {
-			return fault.Missing()
-		}
-	}
-	if err := a.reach(c, patientID); err != nil {
+	if err := a.mayIngest(c, line.PatientID); err != nil {
 		return err
 	}
-	outcome, err := a.Intake.Submit(c.Request.Context(), patientID, reading, source, c.Actor(), c.Now)
+	outcome, err := a.Intake.Submit(c.Request.Context(), line.PatientID, line.Reading, line.Source, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
 	return a.answerIngested(c, outcome)
 }
 
-// decodeEnvelope reads what all readings share. A portal user may leave the patient out: it is always the own one.
+// decodeEnvelope reads what all readings share.
 func decodeEnvelope(c *web.Call, raw []byte) (vitals.Envelope, error) {
 	var envelope vitals.Envelope
 	if err := c.Parse(raw, &envelope); err != nil {
 		return envelope, err
 	}
+	return envelope, ownPatient(c, &envelope)
+}
+
+// ownPatient lets a portal user leave the patient out: it is always the own one.
+func ownPatient(c *web.Call, envelope *vitals.Envelope) error {
 	if c.Caller.Role == access.Patient && !envelope.PatientID.Given() && (!envelope.PatientID.Sent() || envelope.PatientID.Null()) {
 		if c.Caller.PatientID == "" {
-			return envelope, fault.Missing()
+			return fault.Missing()
 		}
 		envelope.PatientID = input.Of(c.Caller.PatientID)
 	}
-	return envelope, nil
+	return nil
 }
 
 func (a *api) answerIngested(c *web.Call, outcome observations.Outcome) error {

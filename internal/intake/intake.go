@@ -38,11 +38,12 @@ type Options struct {
 // Engine is the one way in.
 type Engine struct {
 	Options
-	reads collections.Reads
+	reads   collections.Reads
+	batches chan struct{} // held by those that are being stored
 }
 
 // New returns an engine.
-func New(o Options) *Engine { return &Engine{Options: o} }
+func New(o Options) *Engine { return &Engine{Options: o, batches: make(chan struct{}, batchesAtOnce)} }
 
 // Status is what became of an event.
 type Status string
@@ -189,11 +190,16 @@ func (e *Engine) receive(ctx context.Context, app core.App, event gateway.Event,
 func (e *Engine) Submit(
 	ctx context.Context, patientID string, r vitals.Reading, source vitals.Source, by audit.Actor, at time.Time,
 ) (observations.Outcome, error) {
+	return e.Writer.Submit(ctx, submitted(patientID, r, source, by, at))
+}
+
+// submitted is a reading of a caller who names the patient.
+func submitted(patientID string, r vitals.Reading, source vitals.Source, by audit.Actor, at time.Time) observations.Submission {
 	s := observations.Submission{PatientID: patientID, Reading: r, Source: source, By: by, ReceivedAt: at}
 	if by.Type == audit.ByClient {
 		s.Origin = vitals.OriginMachine
 	}
-	return e.Writer.Submit(ctx, s)
+	return s
 }
 
 // hold sets a measurement aside for a person. A repeat of one that was dealt with since is known.

@@ -73,13 +73,18 @@ func (w *Writer) Alive(now time.Time, patience time.Duration) bool {
 // still be stored; sending it again is then answered as a duplicate.
 func (w *Writer) Submit(ctx context.Context, s Submission) (Outcome, error) {
 	outcome, err := w.group.Submit(ctx, s)
+	return outcome, waited(err)
+}
+
+// waited says to the sender why a reading was not handed over.
+func waited(err error) error {
 	switch {
 	case errors.Is(err, groupcommit.ErrFull):
-		err = unavailable("Too many readings are waiting.").After(time.Second)
+		return unavailable("Too many readings are waiting.").After(time.Second)
 	case errors.Is(err, groupcommit.ErrStopped):
-		err = unavailable("The service is stopping.").After(time.Second)
+		return unavailable("The service is stopping.").After(time.Second)
 	}
-	return outcome, err
+	return err
 }
 
 func unavailable(detail string) *fault.Error {

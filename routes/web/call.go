@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"encoding/json/jsontext"
 	"errors"
 	"io"
 	"mime"
@@ -179,9 +180,25 @@ func (c *Call) DecodeOptional(dst any) error {
 	return c.Parse(raw, dst)
 }
 
+// DecodeList reads the list of 1 to most items that the body holds under a name; the items are left to be read one by one.
+func (c *Call) DecodeList(name string, most int) ([]jsontext.Value, error) {
+	raw, err := c.Body()
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) > 0 && !c.sentJSON() {
+		return nil, notJSON()
+	}
+	return input.DecodeList(raw, name, most)
+}
+
+func notJSON() *fault.Error {
+	return fault.New(fault.UnsupportedMediaType, "unsupported_media_type", "The request body must be application/json.")
+}
+
 func (c *Call) Parse(raw []byte, dst any) error {
 	if len(raw) > 0 && !c.sentJSON() {
-		return fault.New(fault.UnsupportedMediaType, "unsupported_media_type", "The request body must be application/json.")
+		return notJSON()
 	}
 	return input.DecodeObject(raw, dst)
 }
