@@ -117,7 +117,7 @@ func TestWebhooksThroughKills(t *testing.T) {
 		for i := range 10 {
 			for _, patient := range patients {
 				stored := p.post(t, "/api/v1/ingestion/weight/", admin, object{
-					"patient_id": patient, "weight": 80 + float64(round), "unit": "kg", "device_id": "S-" + patient[30:],
+					"patient_id": patient, "weight_kg": 80 + float64(round), "device_id": "S-" + patient[30:],
 					"measured_at": now().Add(-time.Hour + time.Duration(round*10+i)*time.Second).Format(time.RFC3339),
 				}).expect(t, 201)
 				want[patient] = append(want[patient], text(t, stored, "id"))
