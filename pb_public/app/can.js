@@ -20,7 +20,7 @@ const allowed = {
   changeThresholds: clinicians, changeCareTeam: ["admin", "clinical_manager", "provider"], changeConsents: staff, assignDevices: staff,
   readTime: [...staff, "data_monitor"], logTime: staff,
   explainBilling: ["admin", "clinical_manager", "provider", "data_monitor"],
-  readUsers: ["admin", "clinical_manager"], manageUsers: ["admin"], manageClients: ["admin"],
+  readUsers: ["admin", "clinical_manager"], manageUsers: ["admin"], manageClients: ["admin"], manageWebhooks: ["admin"],
   readRevenue: ["admin", "data_monitor"], manageBilling: ["admin", "data_monitor"], createBilling: ["admin", "clinical_manager", "provider", "data_monitor"],
   connectEMR: ["admin"], readEMR: ["admin", "clinical_manager"], importPatients: ["admin", "clinical_manager", "ma"],
   transmit: [...clinicians, "data_monitor"], processPending: ["admin"], requeue: ["admin", "data_monitor"],

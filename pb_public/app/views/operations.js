@@ -12,6 +12,7 @@ import { Pushes } from "./operations/pushes.js";
 import { Quarantine } from "./operations/quarantine.js";
 import { ThresholdTemplates } from "./operations/templates.js";
 import { Users } from "./operations/users.js";
+import { Webhooks } from "./operations/webhooks.js";
 
 export function Operations() {
   return html`<div class="heading"><h1>Operations</h1></div>
@@ -22,6 +23,7 @@ export function Operations() {
       { key: "equipment", name: "Hubs and devices", show: () => html`<${Equipment} />` },
       can("readUsers") && { key: "users", name: "Users", show: () => html`<${Users} />` },
       can("manageClients") && { key: "clients", name: "Clients", show: () => html`<${Clients} />` },
+      can("manageWebhooks") && { key: "webhooks", name: "Webhooks", show: () => html`<${Webhooks} />` },
       can("readDefaults") && { key: "thresholds", name: "Default thresholds", show: () => html`<${DefaultThresholds} />` },
       can("readDefaults") && { key: "templates", name: "Templates", show: () => html`<${ThresholdTemplates} />` },
       can("readAudit") && { key: "audit", name: "Audit", show: () => html`<${Audit} />` },
