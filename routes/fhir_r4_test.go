@@ -53,8 +53,6 @@ func (c *clinic) askFHIR(token, method, path, form string, header ...string) *ht
 	return rec
 }
 
-func (c *clinic) tokenOf(role access.Role) string { return vigiltest.Token(c.t, c.people[role], c.now) }
-
 // fhir asks as a person and returns what came as an object.
 func (c *clinic) fhir(role access.Role, path string, header ...string) object {
 	c.t.Helper()
