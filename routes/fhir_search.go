@@ -75,6 +75,7 @@ func (a *api) ask(c *web.Call, kind *fhirapi.Kind, params url.Values) (q asked, 
 		return q, err
 	}
 	q.search.After = after
+	q.search.Within(c.Request.Context())
 	if q.search.Reader.CareTeamOf, err = a.team(c, q.search.Patient()); err != nil {
 		return q, err
 	}
@@ -189,7 +190,7 @@ func (a *api) answerFound(c *web.Call, q asked, found fhirapi.Result, links []fh
 // recordSearch notes whose data a search showed; one for people by what they are called is a search for patients.
 func recordSearch(c *web.Call, q asked, shown []fhirapi.Row) error {
 	kind := *q.search.Kind
-	if kind.Event == audit.PatientRead && kind.Type == "Patient" && q.search.ForSomebody() {
+	if q.search.ForSomebody() {
 		kind.Event = audit.PatientSearch
 	}
 	return recordFHIR(c, &kind, "", shown)
