@@ -384,7 +384,7 @@ func Register(e *core.ServeEvent, engines Engines) error {
 	}
 	engines.PublicURL = strings.TrimSuffix(engines.PublicURL, "/")
 	a := &api{Engines: engines, contract: document}
-	door := &web.Door{Options: engines.Options, Produces: document.produces, RefuseNulls: document.refuseNulls, Refused: a.noteRejected, OtherForm: a.fhirFault}
+	door := &web.Door{Options: engines.Options, Produces: document.produces, Refused: a.noteRejected, OtherForm: a.fhirFault}
 	return door.Open(e, append(a.bind(web.BasePath, table), a.bind("", rootTable)...), mountDocs)
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -28,7 +27,6 @@ func OpenAPI() []byte { return openAPI }
 type contract struct {
 	yaml, json []byte
 	types      map[string][]string // "GET /api/v1/schema/" to the media types its successes may have
-	bodies     map[string]*input.Members
 }
 
 // served is the contract of this program, read once however many services a process starts.
@@ -50,9 +48,6 @@ func readContract(source []byte) (contract, error) {
 		return contract{}, fmt.Errorf("reading the paths of the OpenAPI document: %w", err)
 	}
 	c := contract{yaml: source, json: asJSON, types: map[string][]string{}}
-	if c.bodies, err = bodies(asJSON); err != nil {
-		return contract{}, err
-	}
 	for path, item := range outline.Paths {
 		for _, method := range web.Methods {
 			raw, described := item[strings.ToLower(method)]

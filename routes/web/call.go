@@ -40,7 +40,6 @@ type Call struct {
 	zone      *time.Location
 	bodyLimit int64
 	reads     *audit.Group
-	nulls     func(body []byte) error // complains of those that may not be there
 }
 
 // requestTime bounds the work on one request, reportTime that on a report, an export or a run of the billing.
@@ -105,7 +104,6 @@ func (d *Door) newCall(e *core.RequestEvent, row Route) *Call {
 		zone:      d.Zone,
 		bodyLimit: limit,
 		reads:     d.reads,
-		nulls:     d.nullsOf(row),
 	}
 }
 
@@ -178,10 +176,7 @@ func (c *Call) Parse(raw []byte, dst any) error {
 	if len(raw) > 0 && !c.sentJSON() {
 		return fault.New(fault.UnsupportedMediaType, "unsupported_media_type", "The request body must be application/json.")
 	}
-	if err := input.DecodeObject(raw, dst); err != nil {
-		return err
-	}
-	return c.nulls(raw)
+	return input.DecodeObject(raw, dst)
 }
 
 // AllowBody lets the body be larger than others: files of callers who are known by their token.

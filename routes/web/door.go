@@ -66,8 +66,6 @@ type Door struct {
 	Options
 	// Produces lists the media types in which a route's success may come; nil is JSON for all.
 	Produces func(Route) []string
-	// RefuseNulls complains of nulls that a route's JSON body may not hold; it may be nil.
-	RefuseNulls func(Route, []byte) error
 	// Refused is told of every refusal; it may be nil.
 	Refused func(Route, error)
 	// OtherForm says what went wrong in another form than the contract's, to who asked for it; "" leaves it at that. It may be nil.
