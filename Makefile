@@ -63,9 +63,13 @@ check: test lint ## what CI runs
 # tests of the whole service hold it against.
 UNCALLED = \.(Format|LogValue|MarshalJSON)$$|^internal/vigiltest/|: (Kinds|Types|Templates)$$
 
-lint: ## golangci-lint by .golangci.yml: mistakes, formats, the import rule; and functions that nobody calls
+lint: ## golangci-lint by .golangci.yml: mistakes, formats, the import rule; functions that nobody calls; the contract by Spectral and Redocly
 	$(TOOL) $(GOLANGCI_LINT) run $(PACKAGES)
 	@uncalled="$$($(TOOL) $(DEADCODE) -tags slowcommits ./...)" && if echo "$$uncalled" | grep -vE '$(UNCALLED)'; then echo "nobody calls these"; exit 1; fi
+	@if command -v npm >/dev/null && cd internal/vigiltest/openapi && { npm ls >/dev/null 2>&1 || npm ci --silent --ignore-scripts --no-audit --no-fund --prefer-offline; }; then \
+		npx --no-install spectral lint --quiet --fail-severity=warn --ruleset spectral.yaml ../../../routes/openapi.yaml && \
+		REDOCLY_SUPPRESS_UPDATE_NOTICE=true npx --no-install redocly lint --config redocly.yaml ../../../routes/openapi.yaml; \
+	else echo "no npm here, or nothing that it could bring: Spectral and Redocly do not read the contract"; fi
 
 vuln: ## known vulnerabilities in what we call
 	$(TOOL) $(GOVULNCHECK) $(PACKAGES)
