@@ -67,9 +67,13 @@ check: test lint ## what CI runs
 # tests of the whole service hold it against.
 UNCALLED = \.(Format|LogValue|MarshalJSON)$$|^internal/vigiltest/|: (Kinds|Types|Templates)$$
 
-lint: ## golangci-lint by .golangci.yml: mistakes, formats, the import rule; and functions that nobody calls
+lint: ## golangci-lint by .golangci.yml: mistakes, formats, the import rule; functions that nobody calls; the contract by Spectral and Redocly
 	$(TOOL) $(GOLANGCI_LINT) run $(PACKAGES)
 	@uncalled="$$($(TOOL) $(DEADCODE) -tags slowcommits ./...)" && if echo "$$uncalled" | grep -vE '$(UNCALLED)'; then echo "nobody calls these"; exit 1; fi
+	@if command -v npm >/dev/null && cd internal/vigiltest/openapi && { npm ls >/dev/null 2>&1 || npm ci --silent --ignore-scripts --no-audit --no-fund --prefer-offline; }; then \
+		npx --no-install spectral lint --quiet --fail-severity=warn --ruleset spectral.yaml ../../../routes/openapi.yaml && \
+		REDOCLY_SUPPRESS_UPDATE_NOTICE=true npx --no-install redocly lint --config redocly.yaml ../../../routes/openapi.yaml; \
+	else echo "no npm here, or nothing that it could bring: Spectral and Redocly do not read the contract"; fi
 
 vuln: ## known vulnerabilities in what we call
 	$(TOOL) $(GOVULNCHECK) $(PACKAGES)
@@ -96,11 +100,11 @@ torture: ## kill the service at random moments under load for TORTURE (10m), and
 	TORTURE=$(TORTURE) ROTATIONS=$(ROTATIONS) go test -run '^(TestTorture|TestRotationTorture|TestDiskFails|TestOthersHang|TestHalfSentRequests|TestManySignIns|TestManyStreams)$$' -v -count=1 -timeout 60m ./e2e
 
 # Litestream and Caddy are built once, into the user's cache.
-drills: ## lose and move practices with the real Litestream and Caddy; deliver to a real HAPI FHIR server through faults and kills; read deploy/ with its tools; clone and walk docs/quickstart.md
+drills: ## lose and move practices with the real Litestream and Caddy; deliver to a real HAPI FHIR server through faults and kills; read deploy/ with its tools; generate clients in Python and Go; clone and walk docs/quickstart.md
 	@set -ex; tools="$${XDG_CACHE_HOME:-$$HOME/.cache}/vigil-tools"; \
 	GOBIN="$$tools" CGO_ENABLED=0 go install $(LITESTREAM); GOBIN="$$tools" CGO_ENABLED=0 go install $(CADDY); \
-	export PATH="$$tools:$$PATH" VIGIL_TEST_CLONE=1 VIGIL_TEST_HAPI=1; \
-	go test -count=1 -v -timeout 40m -run '^(TestBackup|TestReplica|TestThreeCells|TestQuickstart|TestHAPI)' ./e2e; \
+	export PATH="$$tools:$$PATH" VIGIL_TEST_CLONE=1 VIGIL_TEST_HAPI=1 VIGIL_TEST_GENERATED=1; \
+	go test -count=1 -v -timeout 40m -run '^(TestBackup|TestReplica|TestThreeCells|TestQuickstart|TestHAPI|TestGeneratedClient)' ./e2e; \
 	cd deploy/check; go test -count=1 -v ./...
 
 bench-parts: ## Go benchmarks with allocations; BENCH chooses by name

@@ -107,6 +107,7 @@ func (a *api) runBilling(c *web.Call) error {
 		Job input.String `json:"job"`
 	}
 	job, err := web.ReadOptional(c, func(body jobBody, checks *input.Checks) billing.Job {
+		input.NotNull(checks, "job", body.Job)
 		return billing.Job(checks.Text("job", body.Job, input.Optional(0).OneOf(string(billing.DeviceJob), string(billing.TimeJob), string(billing.AllJobs))))
 	})
 	if err != nil {

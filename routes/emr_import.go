@@ -48,6 +48,11 @@ func (a *api) importFromEMR(c *web.Call, body importBody) error {
 // readImport checks the body; asSent is the form in which each id came.
 func (a *api) readImport(c *web.Call, body importBody) (what patients.Import, asSent map[string]string, err error) {
 	checks := input.NewChecks()
+	input.NotNull(checks, "patient_ids", body.PatientIDs)
+	input.NotNull(checks, "emr_patient_ids", body.EMRPatientIDs)
+	if err := checks.Err(); err != nil {
+		return what, nil, err
+	}
 	name, list := "patient_ids", body.PatientIDs
 	switch {
 	case body.PatientIDs.Sent() == body.EMRPatientIDs.Sent():

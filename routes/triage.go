@@ -126,6 +126,7 @@ func (a *api) reviewPatient(c *web.Call, patient *collections.Patient) error {
 		Notes input.String `json:"notes"`
 	}
 	notes, err := web.ReadOptional(c, func(body reviewBody, checks *input.Checks) phi.Text {
+		input.NotNull(checks, "notes", body.Notes)
 		return phi.Text(checks.Text("notes", body.Notes, input.Optional(maxReviewNotes).Multiline()))
 	})
 	if err != nil {

@@ -101,6 +101,9 @@ func (e *Engine) readLogin(app core.App, body LoginBody, from audit.Origin, now 
 		from:     from,
 		now:      now,
 	}
+	input.NotNull(checks, "totp_code", body.TOTPCode)
+	input.NotNull(checks, "backup_code", body.BackupCode)
+	input.NotNull(checks, "device_id", body.DeviceID)
 	if backup := checks.Text("backup_code", body.BackupCode, input.Optional(11).Identifier()); a.code == "" {
 		a.code = backup
 	}

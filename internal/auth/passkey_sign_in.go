@@ -129,6 +129,7 @@ func (e *Engine) SignInWithPasskey(ctx context.Context, app core.App, body Asser
 func (e *Engine) readAssertion(app core.App, body AssertionBody, from audit.Origin, now time.Time) (p passkeyAttempt, err error) {
 	checks := input.NewChecks()
 	p.step = body.read(checks)
+	input.NotNull(checks, "device_id", body.DeviceID)
 	deviceID := checks.Text("device_id", body.DeviceID, input.Optional(128))
 	var unreadable error
 	if p.shown, unreadable = protocol.ParseCredentialRequestResponseBytes(body.Credential.Value); unreadable != nil {

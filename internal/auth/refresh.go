@@ -137,6 +137,7 @@ type LogoutBody struct {
 // Source: docs/decisions/authentication.md, "Logout".
 func (e *Engine) Logout(app core.App, caller Caller, body LogoutBody, from audit.Origin, now time.Time) error {
 	checks := input.NewChecks()
+	input.NotNull(checks, "device_id", body.DeviceID)
 	deviceID := checks.Text("device_id", body.DeviceID, input.Optional(128).Identifier())
 	token := checks.Secret("refresh", body.Refresh, 512)
 	if err := checks.Err(); err != nil {

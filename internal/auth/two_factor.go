@@ -184,6 +184,8 @@ func (e *Engine) withBothFactors(ctx context.Context, app core.App, caller Calle
 ) error {
 	checks := input.NewChecks()
 	password := checks.Secret("password", body.Password, 0)
+	input.NotNull(checks, "totp_code", body.TOTPCode)
+	input.NotNull(checks, "backup_code", body.BackupCode)
 	code := checks.Text("totp_code", body.TOTPCode, input.Optional(11).Identifier())
 	if backup := checks.Text("backup_code", body.BackupCode, input.Optional(11).Identifier()); code == "" {
 		code = backup

@@ -130,6 +130,8 @@ func (b TimeBody) readRest(c *input.Checks, d *TimeDraft) {
 // ReadChange checks the body that changes an entry, or stops a timer: members that are left out stay.
 func (b TimeBody) ReadChange(c *input.Checks, entry *collections.TimeEntry, now time.Time) TimeDraft {
 	d := TimeDraft{Category: c.Text("category", b.Category, input.Optional(0).OneOf(Categories...))}
+	input.NotNull(c, "category", b.Category)
+	input.NotNull(c, "started_at", b.StartedAt)
 	b.readRest(c, &d)
 	if !b.StartedAt.Sent() && !b.EndedAt.Sent() && !b.Seconds.Sent() {
 		return d
@@ -224,6 +226,7 @@ func (e *Engine) StopTimer(app core.App, number int64, userID string, body TimeB
 			return fault.State("invalid_state", "The timer has stopped already.")
 		}
 		checks := input.NewChecks()
+		input.NotNull(checks, "started_at", body.StartedAt)
 		body.StartedAt, body.EndedAt, body.Seconds = input.String{}, input.String{}, input.Integer{}
 		d := body.ReadChange(checks, entry, now)
 		d.put(entry)

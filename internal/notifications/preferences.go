@@ -214,6 +214,7 @@ func (b PreferencesBody) mergeInto(p *Preferences, checks *input.Checks) {
 	if present(checks, "quiet_hours", b.QuietHours) {
 		b.QuietHours.Value.mergeInto(&p.QuietHours, checks)
 	}
+	input.NotNull(checks, "time_zone", b.TimeZone)
 	if b.TimeZone.Sent() {
 		if zone := checks.TimeZone("time_zone", b.TimeZone); zone != "" {
 			p.TimeZone = zone

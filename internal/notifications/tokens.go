@@ -87,6 +87,7 @@ func (b RegisterBody) read(p *Push) (registration, error) {
 		kind: checks.Text("type", b.Type, input.Required(50)), device: checks.Text("device_id", b.DeviceID, input.Required(128).Identifier()),
 		platform: checks.Text("platform", b.Platform, input.Required(50)), version: checks.Text("app_version", b.AppVersion, input.Optional(50)),
 	}
+	input.NotNull(checks, "app_version", b.AppVersion)
 	if r.kind != "" && !tokenKind.MatchString(r.kind) {
 		checks.Reject("type", "Must have only lower-case letters, digits, hyphens and underscores.")
 	}

@@ -93,6 +93,7 @@ func (b Body) Read(c *input.Checks, now time.Time, practice *time.Location) Draf
 		collections.PatientAddress:     address(c, b.Address),
 	}
 	// What is left out here stays out of the draft, so that a replacement keeps what is stored.
+	input.NotNull(c, "mrn", b.MRN)
 	if b.MRN.Sent() {
 		d[collections.PatientMRN] = matching(c, "mrn", b.MRN, 50, mrnPattern,
 			"Must start with a letter or digit and contain only letters, digits, dots, underscores and hyphens.")
@@ -131,10 +132,7 @@ func (b Body) Read(c *input.Checks, now time.Time, practice *time.Location) Draf
 // ReadReplacement checks the body that replaces a patient: as [Body.Read], except that a medical record number,
 // once there, can be left out but not taken away. Source: docs/decisions/patients.md, "PUT semantics".
 func (b Body) ReadReplacement(c *input.Checks, now time.Time, practice *time.Location) Draft {
-	switch {
-	case b.MRN.Null():
-		c.Reject("mrn", "This field may not be null.")
-	case b.MRN.Given() && strings.TrimSpace(b.MRN.Value) == "":
+	if b.MRN.Given() && strings.TrimSpace(b.MRN.Value) == "" {
 		c.Reject("mrn", "This field may not be blank.")
 	}
 	return b.Read(c, now, practice)
@@ -146,6 +144,7 @@ func address(c *input.Checks, f input.Field[AddressBody]) string {
 	if !ok {
 		return ""
 	}
+	input.NotNull(c, "address.country", body.Country)
 	a := &phi.Address{
 		Line1:   c.Text("address.line1", body.Line1, input.Required(200)),
 		Line2:   c.Text("address.line2", body.Line2, input.Optional(200)),

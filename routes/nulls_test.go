@@ -1,0 +1,277 @@
+package routes_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/routes"
+)
+
+// Null in every member of every body, at its real route: it is refused by the member's name where the contract does not have it, and let
+// through where it does.
+func TestNullWhereTheContractHasIt(t *testing.T) {
+	document, err := openapi3.NewLoader().LoadFromData(routes.OpenAPI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused, let, shared := 0, 0, newWorld(t)
+	for _, path := range slices.Sorted(maps.Keys(document.Paths.Map())) {
+		for method, operation := range document.Paths.Value(path).Operations() {
+			content := jsonBody(operation)
+			if content == nil || strings.Contains(path, "/gateway/") { // vendors' messages: their adapters' tests
+				continue
+			}
+			w := shared
+			if strings.Contains(path, "/auth/") || strings.Contains(path, "/time-entries/") { // which end the sign-in, or start the one timer
+				w = newWorld(t)
+			}
+			target := w.target(path)
+			for _, member := range nullable(content.Schema, nil, map[*openapi3.Schema]bool{}) {
+				body := w.withNull(content, member.path)
+				answer := w.send(w.token, method, target, body)
+				var complaints []any
+				if answer.status >= 400 {
+					fields, _ := answer.object()["field_errors"].(object)
+					complaints, _ = fields[member.name()].([]any)
+				}
+				switch {
+				case member.may && slices.Contains(complaints, any("This field may not be null.")):
+					t.Errorf("%s %s refuses null in %s, which the contract has", method, path, member.name())
+				case member.may:
+					let++
+				case answer.status != 400 || len(complaints) == 0:
+					t.Errorf("%s %s answers null in %s with %d: %.200s", method, path, member.name(), answer.status, answer.body)
+				default:
+					refused++
+				}
+			}
+		}
+	}
+	if refused < 150 || let < 300 {
+		t.Errorf("%d nulls were refused and %d let through only", refused, let)
+	}
+}
+
+func jsonBody(operation *openapi3.Operation) *openapi3.MediaType {
+	if operation.RequestBody == nil {
+		return nil
+	}
+	return operation.RequestBody.Value.Content["application/json"]
+}
+
+// member is one place of a body; lists are entered by their first item.
+type member struct {
+	path []string
+	may  bool // be null
+}
+
+func (m member) name() string { return strings.Join(m.path, ".") }
+
+// nullable are the members of a body, those that may not be null first: refusing them changes nothing.
+func nullable(ref *openapi3.SchemaRef, at []string, open map[*openapi3.Schema]bool) (found []member) {
+	schema := ref.Value
+	if open[schema] {
+		return nil
+	}
+	open[schema] = true
+	defer delete(open, schema)
+	below := func(ref *openapi3.SchemaRef, name string) {
+		path := append(slices.Clone(at), name)
+		found = append(found, member{path, ref.Value.VisitJSON(nil) == nil})
+		found = append(found, nullable(ref, path, open)...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+		below(schema.Properties[name], name)
+	}
+	if schema.Items != nil {
+		below(schema.Items, "0")
+	}
+	forms := slices.DeleteFunc(slices.Concat(schema.OneOf, schema.AnyOf), func(ref *openapi3.SchemaRef) bool { return ref.Value.VisitJSON(nil) == nil })
+	if len(forms) == 1 {
+		found = append(found, nullable(forms[0], at, open)...)
+	}
+	for _, part := range schema.AllOf {
+		found = append(found, nullable(part, at, open)...)
+	}
+	slices.SortStableFunc(found, func(a, b member) int {
+		switch {
+		case a.may == b.may:
+			return 0
+		case b.may:
+			return -1
+		}
+		return 1
+	})
+	return found
+}
+
+// withNull is the operation's example, about somebody who exists, with null in one place.
+func (w *world) withNull(content *openapi3.MediaType, path []string) any {
+	w.t.Helper()
+	example := content.Example
+	if example == nil {
+		example = content.Schema.Value.Example
+	}
+	for _, other := range content.Examples {
+		if example == nil {
+			example = other.Value.Value
+		}
+	}
+	raw, err := json.Marshal(example)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	body := object{}
+	if err := json.Unmarshal(raw, &body); err != nil {
+		w.t.Fatal(err)
+	}
+	if _, there := body["patient_id"]; there {
+		body["patient_id"] = w.patient()
+	}
+	if _, there := body["old_password"]; there {
+		body["old_password"] = vigiltest.Password
+	}
+	if path[0] == "emr_patient_ids" {
+		delete(body, "patient_ids")
+	}
+	maps.Copy(body, alternatives[strings.Join(path, ".")])
+	return put(body, path)
+}
+
+// put is the value with null in one place, and what leads there.
+func put(value any, path []string) any {
+	if len(path) == 0 {
+		return nil
+	}
+	if path[0] == "0" {
+		list, _ := value.([]any)
+		if len(list) == 0 {
+			list = []any{nil}
+		}
+		list[0] = put(list[0], path[1:])
+		return list
+	}
+	o, _ := value.(object)
+	if o == nil {
+		o = object{}
+	}
+	o[path[0]] = put(o[path[0]], path[1:])
+	return o
+}
+
+// world makes what a path names, for somebody who has just signed in.
+type world struct {
+	*clinic
+	token, enrolled string
+	names           int
+}
+
+// unique is a name that nothing has yet.
+func (w *world) unique(prefix string) string { w.names++; return fmt.Sprint(prefix, w.names) }
+
+func newWorld(t *testing.T) *world {
+	c := newIngestingClinic(t)
+	return &world{c, c.login(c.people[access.Admin].Email(), vigiltest.Password).want(200).text("access"), "", 0}
+}
+
+func (w *world) patient() string {
+	w.t.Helper()
+	if w.enrolled == "" {
+		w.enrolled = w.enrol(object{"icd10_codes": []string{"I10"}})
+	}
+	return w.enrolled
+}
+
+// made is the id of what a request answers with.
+func (w *world) made(path string, body object) string {
+	w.t.Helper()
+	answer := w.send(w.token, "POST", path, body).want(201).object()
+	for _, name := range []string{"id", "device_id"} {
+		if id, there := answer[name]; there {
+			return fmt.Sprint(id)
+		}
+	}
+	w.t.Fatalf("%s makes nothing: %v", path, answer)
+	return ""
+}
+
+// target is the path without its base, with somebody or something that exists for its parameters.
+func (w *world) target(path string) string {
+	w.t.Helper()
+	path, w.enrolled = strings.TrimPrefix(path, "/api/v1"), ""
+	if !strings.Contains(path, "{") {
+		return path
+	}
+	makers := []struct {
+		prefix string
+		make   func() string
+	}{
+		{"/patients/{id}/consents/{consent_id}/", func() string {
+			return w.made("/patients/"+w.patient()+"/consents/", object{"type": "rpm", "method": "electronic", "granted_at": "2026-01-10"})
+		}},
+		{"/patients/{id}/", w.patient},
+		{"/triage/patients/{id}/", w.patient},
+		{"/emr/unlinked-patients/{id}/", w.patient},
+		{"/users/{id}/", func() string { return fmt.Sprint(w.people[access.Nurse].Number()) }},
+		{"/auth/passkeys/{id}/", func() string { return w.clinic.enrolled(w.token).id }},
+		{"/clients/{id}/", func() string { return w.made("/clients/", object{"name": "Cloud", "scopes": []string{"ingest"}}) }},
+		{"/alerts/{id}/", func() string {
+			return strings.Trim(strings.TrimPrefix(w.alert(w.patient(), alerts.Critical), "/alerts"), "/")
+		}},
+		{"/escalations/{id}/", func() string {
+			return w.made("/escalations/", object{"patient_id": w.patient(), "priority": "routine", "reason": "Look at this."})
+		}},
+		{"/ingestion/observations/{id}/", func() string {
+			return w.made("/ingestion/blood-pressure/", object{"patient_id": w.patient(), "systolic": 120, "diastolic": 80, "measured_at": w.now})
+		}},
+		{"/ingestion/quarantine/{id}/", func() string {
+			w.event(w.t, cuffEvent(w.unique("BP-"), "nobody", 150, w.now))
+			return fmt.Sprint(w.ask(access.Admin, "GET", "/ingestion/quarantine/", nil).results()[0]["id"])
+		}},
+		{"/devices/{device_id}/", func() string { return w.made("/devices/", object{"device_id": w.unique("W-"), "device_type": "scale"}) }},
+		{"/threshold-templates/{id}/", func() string {
+			return w.made("/threshold-templates/", object{"key": w.unique("mine_"), "name": "Mine", "diagnoses": []string{"I50"}, "thresholds": object{"pulse": object{"high": 110}}})
+		}},
+		{"/time-entries/{id}/stop/", func() string {
+			return w.made("/time-entries/start/", object{"patient_id": w.patient(), "category": "review"})
+		}},
+		{"/time-entries/{id}/", func() string {
+			return w.made("/time-entries/", object{
+				"patient_id": w.patient(), "category": "review", "activity": "phone_call", "contact_method": "phone",
+				"started_at": w.now.Add(-time.Hour), "duration_seconds": 600, "notes": "Talked",
+			})
+		}},
+		{"/billing/entries/{id}/", func() string { return w.byHand(w.patient(), "99457", "2026-01-10", 20) }},
+		{"/billing/payers/{id}/", func() string { return w.made("/billing/payers/", object{"name": "Payer", "payer_id": w.unique("P-")}) }},
+		{"/fhir/transmissions/{id}/", func() string { return "TXN-2026-000001" }}, // its body is read first
+	}
+	for _, maker := range makers {
+		if rest, found := strings.CutPrefix(path, maker.prefix); found {
+			ids := []string{maker.make()}
+			if strings.HasPrefix(maker.prefix, "/patients/{id}/consents/{") {
+				ids = []string{w.patient(), ids[0]}
+			}
+			for _, id := range ids {
+				maker.prefix = maker.prefix[:strings.Index(maker.prefix, "{")] + id + maker.prefix[strings.Index(maker.prefix, "}")+1:]
+			}
+			return maker.prefix + rest
+		}
+	}
+	w.t.Errorf("nobody makes what %s names", path)
+	return path
+}
+
+// alternatives are what a body has instead of a member that is null.
+var alternatives = map[string]object{
+	"weight_kg": {"weight_lbs": 165}, "glucose_mg_dl": {"glucose_mmol_l": 5.6}, "temperature_c": {"temperature_f": 98.6},
+}
