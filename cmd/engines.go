@@ -21,6 +21,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/escalations"
+	"github.com/vigilhealth/vigil/internal/exports"
 	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/intake"
@@ -54,6 +55,7 @@ func (s *Service) routeEngines() routes.Engines {
 		Intake:          s.intake,
 		DefaultsChanged: s.inheritors.Changed,
 		Devices:         s.devices,
+		Exports:         s.exports,
 		Billing:         s.billing,
 		Reports:         reports.New(s.billing, s.settings.Billing.ReportCache),
 		GatewaySources:  s.settings.Gateway.AllowedCIDRs, MaxFuture: s.settings.Clinical.MeasuredAtMaxFuture,
@@ -252,4 +254,8 @@ func (s *Service) rescoreInheritors(ctx context.Context) {
 			s.log.Error("risk scores not recalculated after a change of the defaults", slog.Any("error", err)) // the hourly job does it
 		}
 	}
+}
+
+func (s *Service) newExports() *exports.Engine {
+	return exports.New(exports.Options{Keep: s.settings.FHIR.ExportKeep, Clock: s.now, Log: s.log})
 }

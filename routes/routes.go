@@ -327,14 +327,14 @@ var table = slices.Concat([]route{
 }, ingestionRows(), vendorRows(), clientRows())
 
 // rootTable holds what answers outside web.BasePath; its paths are whole.
-var rootTable = []route{
+var rootTable = slices.Concat([]route{
 	// dashboard.go
 	{http.MethodGet, "/health/", access.Anyone, limits.None, (*api).health},
 	{http.MethodGet, "/health/live", access.Anyone, limits.None, (*api).live},
 
 	// emr.go
 	{http.MethodGet, "/.well-known/jwks.json", access.Anyone, limits.None, (*api).jwks},
-}
+}, exportRows())
 
 // Engines is everything the handlers call, built once in cmd, and the settings they answer by.
 type Engines struct {
@@ -356,6 +356,7 @@ type Engines struct {
 	Reports       *reports.Engine
 	Devices       *devices.Engine
 	EMR           EMR
+	Exports       *exportEngine
 
 	GatewaySources      []netip.Prefix // where webhooks may come from; empty is anywhere
 	MaxFuture           time.Duration  // how far ahead a measurement time may be

@@ -96,6 +96,7 @@ const (
 	ReadPayerRates     Action = "read payer rates"
 	ReadCodes          Action = "read codes" // ICD-10 and CPT
 
+	ExportResources      Action = "export FHIR resources" // closed to people: it is for clients
 	ReadFHIRPatients     Action = "read FHIR patients"
 	TransmitObservations Action = "transmit observations" // and transform
 	ReadTransmissions    Action = "read transmissions"
@@ -220,6 +221,7 @@ var policy = map[Action]row{
 	ReadPayerRates:     only(Admin, DataMonitor),
 	ReadCodes:          staff(All, None),
 
+	ExportResources:      only(),
 	ReadFHIRPatients:     staff(None, Own),
 	TransmitObservations: clinicians().and(DataMonitor, All),
 	ReadTransmissions:    staff(All, None),

@@ -73,7 +73,7 @@ func TestDefaults(t *testing.T) {
 		}, s.Billing),
 		"auth":    cmp.Diff(config.Auth{TOTPIssuer: "RPM", FreshSignIn: 10 * time.Minute, RefreshFamilyLife: 7 * day}, s.Auth),
 		"devices": cmp.Diff(config.Devices{ManagedMode: true, DeliveryWorkingDays: 5}, s.Devices),
-		"fhir":    cmp.Diff(config.FHIR{AutoTransform: true, ConditionalCreate: true, SendDevice: true, ProcessPendingLimit: 100}, s.FHIR),
+		"fhir":    cmp.Diff(config.FHIR{AutoTransform: true, ConditionalCreate: true, SendDevice: true, ExportKeep: 24 * time.Hour, ProcessPendingLimit: 100}, s.FHIR),
 	} {
 		if difference != "" {
 			t.Errorf("%s: %s", name, difference)
