@@ -61,6 +61,7 @@ func (s *Service) routeEngines() routes.Engines {
 		GatewaySources:  s.settings.Gateway.AllowedCIDRs, MaxFuture: s.settings.Clinical.MeasuredAtMaxFuture,
 		ProcessPendingLimit: s.settings.FHIR.ProcessPendingLimit, Version: s.program.Version,
 		FHIRSystems:        fhir.Systems{MRN: s.settings.FHIR.MRNSystem, EMRID: s.settings.FHIR.EMRIDSystem},
+		PracticeName:       s.settings.Practice.Name,
 		RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
 		EMR:                routes.EMR{Client: s.emr, ReturnURL: s.settings.EMR.ConnectReturnURL, RequireSearchTerm: s.settings.EMR.RequireSearchTerm},
 		JWKS:               emr.JWKS(s.settings.EMR.PrivateKey, s.settings.EMR.PrivateKeyPrevious),

@@ -257,7 +257,9 @@ func TestEveryRouteForClients(t *testing.T) {
 	full := c.token(m, "")
 	without := map[string]string{}
 	for _, scope := range all {
-		rest := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == scope })
+		rest := slices.DeleteFunc(slices.Clone(all), func(s string) bool {
+			return s == scope || s == "system/*.rs" && strings.HasPrefix(scope, "system/") // which is every resource
+		})
 		without[scope] = c.token(m, strings.Join(rest, " "))
 	}
 	without[string(access.AnySystemScope)] = c.token(m, strings.Join(slices.DeleteFunc(slices.Clone(all), func(s string) bool { return strings.HasPrefix(s, "system/") }), " "))

@@ -334,34 +334,33 @@ var rootTable = slices.Concat([]route{
 
 	// emr.go
 	{http.MethodGet, "/.well-known/jwks.json", access.Anyone, limits.None, (*api).jwks},
-}, exportRows())
+}, r4Rows(), exportRows())
 
 // Engines is everything the handlers call, built once in cmd, and the settings they answer by.
 type Engines struct {
 	web.Options
 	// DefaultsChanged is told that other default thresholds hold from now on; it may be nil.
-	DefaultsChanged func()
-
-	Auth          *auth.Engine
-	Clients       *clients.Engine
-	Push          *notifications.Push
-	Directory     *patients.Directory
-	Readings      *observations.Engine
-	Writer        *observations.Writer
-	Transmissions *transmissions.Worker
-	Monitor       *dashboard.Monitor
-	Dashboard     *dashboard.Board
-	Intake        *intake.Engine
-	Billing       *billing.Engine
-	Reports       *reports.Engine
-	Devices       *devices.Engine
-	EMR           EMR
-	Exports       *exportEngine
-
+	DefaultsChanged     func()
+	Auth                *auth.Engine
+	Clients             *clients.Engine
+	Push                *notifications.Push
+	Directory           *patients.Directory
+	Readings            *observations.Engine
+	Writer              *observations.Writer
+	Transmissions       *transmissions.Worker
+	Monitor             *dashboard.Monitor
+	Dashboard           *dashboard.Board
+	Intake              *intake.Engine
+	Billing             *billing.Engine
+	Reports             *reports.Engine
+	Devices             *devices.Engine
+	EMR                 EMR
+	Exports             *exportEngine
 	GatewaySources      []netip.Prefix // where webhooks may come from; empty is anywhere
 	MaxFuture           time.Duration  // how far ahead a measurement time may be
 	ProcessPendingLimit int            // deliveries of one call
 	FHIRSystems         fhir.Systems   // namespaces of a FHIR Patient's identifiers
+	PracticeName        string         // on whose behalf people and devices act, as FHIR says it
 	RestrictToCareTeam  bool           // clinicians reach the patients of their care teams only
 	JWKS                []byte         // public keys of our client assertions
 	Version             string
@@ -382,7 +381,7 @@ func Register(e *core.ServeEvent, engines Engines) error {
 	}
 	engines.PublicURL = strings.TrimSuffix(engines.PublicURL, "/")
 	a := &api{Engines: engines, contract: document}
-	door := &web.Door{Options: engines.Options, Produces: document.produces, Refused: a.noteRejected, OtherForm: a.fhirFault}
+	door := &web.Door{Options: engines.Options, Produces: a.produces, Refused: a.noteRejected, OtherForm: a.fhirFault}
 	return door.Open(e, append(a.bind(web.BasePath, table), a.bind("", rootTable)...), mountDocs)
 }
 
@@ -393,6 +392,7 @@ func (a *api) bind(prefix string, table []route) []web.Route {
 		action, scope := row.who.Asked()
 		bound[i] = web.Route{
 			Method: row.method, Path: prefix + row.path, Who: action, Scope: scope, Limit: row.limit,
+			Asks:   strings.HasSuffix(row.path, "/_search"),
 			Handle: func(c *web.Call) error { return row.handle(a, c) },
 		}
 	}

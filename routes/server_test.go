@@ -15,6 +15,7 @@ import (
 	"github.com/pocketbase/pocketbase/apis"
 	"github.com/pocketbase/pocketbase/core"
 
+	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/limits"
@@ -118,6 +119,9 @@ type errorBody struct {
 
 func errorOf(t *testing.T, rec *httptest.ResponseRecorder) errorBody {
 	t.Helper()
+	if rec.Header().Get("Content-Type") == fhir.ContentType {
+		return errorBody{Code: outcomeCode(t, rec.Body.Bytes())}
+	}
 	var body errorBody
 	if err := json.Unmarshal(rec.Body.Bytes(), &body); err != nil {
 		t.Fatalf("not an error body: %v\n%s", err, rec.Body)

@@ -98,6 +98,7 @@ const (
 
 	ExportResources      Action = "export FHIR resources" // closed to people: it is for clients
 	ReadFHIRPatients     Action = "read FHIR patients"
+	ReadPractitioners    Action = "read practitioners"
 	TransmitObservations Action = "transmit observations" // and transform
 	ReadTransmissions    Action = "read transmissions"
 	ProcessPending       Action = "process pending transmissions"
@@ -223,6 +224,7 @@ var policy = map[Action]row{
 
 	ExportResources:      only(),
 	ReadFHIRPatients:     staff(None, Own),
+	ReadPractitioners:    staff(All, None),
 	TransmitObservations: clinicians().and(DataMonitor, All),
 	ReadTransmissions:    staff(All, None),
 	ProcessPending:       only(Admin),

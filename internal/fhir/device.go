@@ -23,13 +23,20 @@ type (
 	device struct {
 		ResourceType string       `json:"resourceType"`
 		ID           string       `json:"id"`
+		Meta         *meta        `json:"meta,omitempty"`
 		Identifier   []identifier `json:"identifier"`
 		UDICarrier   []udiCarrier `json:"udiCarrier,omitempty"`
+		Status       string       `json:"status,omitempty"`
 		Manufacturer string       `json:"manufacturer,omitempty"`
 		SerialNumber string       `json:"serialNumber,omitempty"`
 		DeviceName   []deviceName `json:"deviceName,omitempty"`
 		ModelNumber  string       `json:"modelNumber,omitempty"`
 		Type         *concept     `json:"type,omitempty"`
+		Version      []version    `json:"version,omitempty"`
+		Patient      *reference   `json:"patient,omitempty"`
+	}
+	version struct {
+		Value string `json:"value"`
 	}
 )
 
@@ -56,20 +63,27 @@ func (s Stored) device() (*reference, []device) {
 	case s.Device == nil:
 		return &reference{Identifier: &identifier{deviceSystem, id}, Display: id}, nil
 	}
+	d := s.Device.of(id, s.Reading.Kind)
+	d.ID = containedID
+	return &reference{Reference: "#" + containedID, Identifier: &identifier{deviceSystem, id}, Display: id}, []device{d}
+}
+
+// of is what the register knows of a device with an id, which measures a kind.
+func (known Device) of(id string, kind vitals.Kind) device {
 	d := device{
-		ResourceType: "Device", ID: containedID, Identifier: []identifier{{deviceSystem, id}},
-		Manufacturer: s.Device.Manufacturer, SerialNumber: s.Device.SerialNumber, ModelNumber: s.Device.Model,
+		ResourceType: "Device", Identifier: []identifier{{deviceSystem, id}},
+		Manufacturer: known.Manufacturer, SerialNumber: known.SerialNumber, ModelNumber: known.Model,
 	}
-	if s.Device.UDI != "" {
-		d.UDICarrier = []udiCarrier{carrierOf(s.Device.UDI)}
+	if known.UDI != "" {
+		d.UDICarrier = []udiCarrier{carrierOf(known.UDI)}
 	}
-	if s.Device.Model != "" {
-		d.DeviceName = []deviceName{{Name: s.Device.Model, Type: "model-name"}}
+	if known.Model != "" {
+		d.DeviceName = []deviceName{{Name: known.Model, Type: "model-name"}}
 	}
-	if code := s.Reading.Kind.Definition().FHIR.Device; code.Code != "" {
+	if code := kind.Definition().FHIR.Device; code.Code != "" {
 		d.Type = &concept{Coding: []coding{{snomedSystem, code.Code, code.Display}}}
 	}
-	return &reference{Reference: "#" + containedID, Identifier: &identifier{deviceSystem, id}, Display: id}, []device{d}
+	return d
 }
 
 // carrierOf is a UDI as people read it. The device identifier of a GS1 one follows its application identifier 01 with 14 digits.

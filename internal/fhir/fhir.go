@@ -26,6 +26,9 @@ type Resource struct {
 	err     error
 }
 
+// Made is a resource that was made elsewhere.
+func Made(content any) Resource { return Resource{content: content} }
+
 // Encode returns the resource as compact JSON, members in FHIR's order.
 func (r Resource) Encode() ([]byte, error) {
 	if r.err != nil {

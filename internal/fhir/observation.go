@@ -3,7 +3,6 @@ package fhir
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/input"
@@ -28,6 +27,8 @@ type Stored struct {
 	EMRID string
 	// EnteredInError says that staff withdrew the reading.
 	EnteredInError bool
+	// Suspect says that it may be somebody else's, and that nobody has said otherwise.
+	Suspect bool
 	// DeviceError says that a missing value is missing because the device reported an error.
 	DeviceError bool
 	// Version counts transforms from 1.
@@ -42,9 +43,7 @@ func Observation(s Stored, display phi.Text) Resource {
 	if err != nil {
 		return Resource{err: err}
 	}
-	o.ID = s.ID
-	o.Meta.VersionID = strconv.Itoa(max(s.Version, 1))
-	o.Meta.LastUpdated = input.FormatInstant(s.UpdatedAt)
+	o.serve(s)
 	o.about(reference{Reference: "Patient/" + s.PatientID, Display: display.Reveal()})
 	return Resource{content: o}
 }
@@ -96,8 +95,11 @@ func begin(s Stored) *observation {
 		EffectiveDateTime: local(r.MeasuredAt, s.Zone),
 		Issued:            input.FormatInstant(s.CreatedAt),
 	}
-	if s.EnteredInError {
+	switch {
+	case s.EnteredInError:
 		o.Status = "entered-in-error"
+	case s.Suspect:
+		o.Status = "preliminary"
 	}
 	o.Device, o.Contained = s.device()
 	o.vouch(s)

@@ -136,7 +136,7 @@ func (o Observation) columns() dbx.Params {
 // FHIR is what the FHIR form of the observation is made from, without what is known of its patient and device.
 func (o Observation) FHIR() fhir.Stored {
 	return fhir.Stored{
-		ID: o.ID, PatientID: o.PatientID, Reading: o.Reading, Origin: o.Origin, EnteredInError: o.EnteredInError,
+		ID: o.ID, PatientID: o.PatientID, Reading: o.Reading, Origin: o.Origin, EnteredInError: o.EnteredInError, Suspect: o.Review == Suspect,
 		Version: o.FHIRVersion, CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt,
 	}
 }

@@ -79,7 +79,7 @@ func (d *Door) permit(c *Call, row Route) error {
 // refuseBeyondEmergency refuses a request that claims an emergency for a write that none opens, whoever asks and whether or not the reason
 // would have been needed: what is closed must not depend on what is found later. Source: docs/decisions/security.md, "Emergency access".
 func refuseBeyondEmergency(c *Call, row Route) error {
-	if row.Method == http.MethodGet || access.InEmergency(row.Who) {
+	if row.Method == http.MethodGet || row.Asks || access.InEmergency(row.Who) {
 		return nil
 	}
 	return c.RefuseEmergency()

@@ -30,6 +30,7 @@ type Route struct {
 	Who    access.Action // the permission asked for, or one of the two that ask for no access token
 	Limit  limits.Class
 	Scope  access.ClientScope // what opens it to clients; "" is closed to them
+	Asks   bool               // it only reads, whatever its method
 	Handle func(*Call) error  // answers through the call, or returns what went wrong
 }
 

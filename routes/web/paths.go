@@ -39,13 +39,15 @@ const unknownPath = BasePath + "/"
 // Unknown reports whether a row answers what no row matches.
 func (r Route) Unknown() bool { return r.Path == unknownPath }
 
-// mountUnknown answers what no row matches under /api/, in the contract's error form and without asking for a token.
+// mountUnknown answers what no row matches under /api/ and /fhir/, in the contract's error form and without asking for a token.
 // GET needs Patterns of its own there, or the files of pb_public, served at /{path...}, would catch it.
 // Source: docs/decisions/errors.md, "Unknown routes" and docs/decisions/conventions.md, "Method handling".
 func (d *Door) mountUnknown(group *router.RouterGroup[*core.RequestEvent]) {
 	unknown := d.door(Route{Path: unknownPath, Who: access.Anyone, Limit: limits.User, Handle: d.unknown})
-	group.GET("/api", unknown)
-	group.GET("/api/{path...}", unknown)
+	for _, below := range []string{"/api", "/fhir"} {
+		group.GET(below, unknown)
+		group.GET(below+"/{path...}", unknown)
+	}
 	group.Route("", "/", func(e *core.RequestEvent) error {
 		if underAPI(e.Request.URL.Path) || len(d.offered(e.Request)) > 0 {
 			return unknown(e)
@@ -54,7 +56,9 @@ func (d *Door) mountUnknown(group *router.RouterGroup[*core.RequestEvent]) {
 	})
 }
 
-func underAPI(path string) bool { return path == "/api" || strings.HasPrefix(path, "/api/") }
+func underAPI(path string) bool {
+	return path == "/api" || strings.HasPrefix(path, "/api/") || path == "/fhir" || strings.HasPrefix(path, "/fhir/")
+}
 
 // unknown is 405 where the path is served for another method, else 404.
 func (d *Door) unknown(c *Call) error {
@@ -85,16 +89,22 @@ func (d *Door) offered(r *http.Request) []string {
 	return found
 }
 
-// untidyPath stands in for an untidy path under /api/: nothing is served there.
-const untidyPath = BasePath + "/-"
+// These stand in for an untidy path under /api/ or /fhir/: nothing is served there.
+const (
+	untidyPath     = BasePath + "/-"
+	untidyFHIRPath = "/fhir/-"
+)
 
-// refuseUntidyPaths keeps doubled slashes and dot segments under /api/ from the mux, which would answer with a
+// refuseUntidyPaths keeps doubled slashes and dot segments under /api/ and /fhir/ from the mux, which would answer with a
 // redirect to the clean path, in HTML and past every header, limit and log. They become an unknown path instead.
 func refuseUntidyPaths(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if asked := r.URL.EscapedPath(); !tidy(asked) && (underAPI(asked) || underAPI(path.Clean("/"+asked))) {
 			r = r.Clone(r.Context())
 			r.URL.Path, r.URL.RawPath = untidyPath, ""
+			if strings.HasPrefix(path.Clean("/"+asked), "/fhir") {
+				r.URL.Path = untidyFHIRPath
+			}
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -42,6 +42,12 @@ func (c *Call) Done(err error) error {
 	return nil
 }
 
+// NotModified answers 304: the caller has what was asked for.
+func (c *Call) NotModified() error {
+	c.response.WriteHeader(http.StatusNotModified)
+	return nil
+}
+
 // JSON answers with a status of its own; errors are returned, not answered.
 func (c *Call) JSON(status int, value any) error {
 	body, err := Encode(value)

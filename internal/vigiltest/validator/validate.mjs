@@ -16,7 +16,7 @@ const base = (name) => r4.get(`http://hl7.org/fhir/StructureDefinition/${name}`)
 const prefix = 'http://hl7.org/fhir/us/core/StructureDefinition/';
 const usCore = byURL(read('testing/uscore-v5.0.1-structuredefinitions.json'));
 
-// US Core builds the four profiles that the package lacks on R4's own; these are the rules it adds that we rely on.
+// US Core builds the profiles that the package lacks on R4's own; these are the rules it adds that we rely on.
 function derive(name, from, change) {
   const profile = structuredClone(from);
   profile.url = prefix + name;
@@ -42,6 +42,10 @@ derive('us-core-pulse-oximetry', base('oxygensat'), (elements) => {
   return elements.toSpliced(at, 0, ...second);
 });
 derive('us-core-observation-clinical-result', base('Observation'), require1('Observation.category', 'Observation.subject'));
+
+derive('us-core-practitioner', base('Practitioner'), require1('Practitioner.identifier', 'Practitioner.identifier.value', 'Practitioner.name'));
+derive('us-core-careteam', base('CareTeam'), require1('CareTeam.subject', 'CareTeam.participant.role', 'CareTeam.participant.member'));
+derive('us-core-provenance', base('Provenance'), require1('Provenance.agent.type'));
 
 // Of US Core 7.0.0, for means.
 derive('us-core-average-blood-pressure', base('Observation'), (elements) =>

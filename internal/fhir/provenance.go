@@ -1,0 +1,104 @@
+package fhir
+
+import (
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// Origin is where a reading came from.
+type Origin struct {
+	ObservationID, PatientID string
+	Of                       vitals.Origin
+	// Device is the id of the Device that measured, and DeviceID what it is called; "" for what is not known.
+	Device, DeviceID string
+	// Staff is the id of the Practitioner who typed it; "" for what is not known, or not for the reader.
+	Staff string
+	// Machine is the name of the client that sent it.
+	Machine string
+	// Practice is on whose behalf people and devices act.
+	Practice  string
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+type (
+	provenanceAgent struct {
+		Type       concept    `json:"type"`
+		Who        reference  `json:"who"`
+		OnBehalfOf *reference `json:"onBehalfOf,omitempty"`
+	}
+	provenance struct {
+		ResourceType string            `json:"resourceType"`
+		ID           string            `json:"id"`
+		Meta         meta              `json:"meta"`
+		Target       []reference       `json:"target"`
+		Recorded     string            `json:"recorded"`
+		Activity     *concept          `json:"activity,omitempty"`
+		Agent        []provenanceAgent `json:"agent"`
+	}
+)
+
+func (p *provenance) about() *meta { return &p.Meta }
+
+// What an agent did. Source: FHIR R4, value set provenance-agent-type; US Core, provenance-participant-type.
+var (
+	author      = agentType("author", "Author")
+	transmitter = concept{Coding: []coding{{"http://hl7.org/fhir/us/core/CodeSystem/us-core-provenance-participant-type", "transmitter", "Transmitter"}}}
+	assembler   = agentType("assembler", "Assembler")
+)
+
+func agentType(code, display string) concept {
+	return concept{Coding: []coding{{"http://terminology.hl7.org/CodeSystem/provenance-participant-type", code, display}}}
+}
+
+// Provenance says who vouches for a reading: what measured it, who typed it, or where it was imported from. It has the reading's id.
+// Source: docs/decisions/fhir.md, "Where readings come from".
+func Provenance(o Origin) Resource {
+	r := provenance{
+		ResourceType: "Provenance", ID: o.ObservationID, Meta: meta{Profile: []string{profilePrefix + "us-core-provenance"}},
+		Target: []reference{{Reference: "Observation/" + o.ObservationID}}, Recorded: input.FormatInstant(o.CreatedAt),
+	}
+	practice := &reference{Type: "Organization", Display: o.Practice}
+	if tag, known := reportedBy[o.Of]; known {
+		r.Activity = &concept{Coding: []coding{tag}}
+	}
+	switch o.Of {
+	case vitals.OriginStaff:
+		r.Agent = []provenanceAgent{{author, o.staff(), practice}}
+	case vitals.OriginPatient:
+		r.Agent = []provenanceAgent{{author, reference{Reference: "Patient/" + o.PatientID}, nil}}
+	case vitals.OriginImport:
+		r.Agent = []provenanceAgent{{author, o.device(), practice}, {assembler, reference{Type: "Device", Display: "Import of a file"}, practice}}
+	case vitals.OriginMachine:
+		r.Agent = []provenanceAgent{{author, o.device(), practice}, {transmitter, o.machine(), practice}}
+	default:
+		r.Agent = []provenanceAgent{{author, o.device(), practice}, {transmitter, reference{Type: "Device", Display: "Device gateway"}, practice}}
+	}
+	return edition(&r, o.UpdatedAt)
+}
+
+func (o Origin) staff() reference {
+	if o.Staff == "" {
+		return reference{Type: "Practitioner", Display: "Staff"}
+	}
+	return reference{Reference: "Practitioner/" + o.Staff}
+}
+
+func (o Origin) machine() reference {
+	if o.Machine == "" {
+		return reference{Type: "Device", Display: "Client"}
+	}
+	return reference{Type: "Device", Display: o.Machine}
+}
+
+func (o Origin) device() reference {
+	switch {
+	case o.Device != "":
+		return reference{Reference: "Device/" + o.Device}
+	case o.DeviceID != "":
+		return reference{Type: "Device", Identifier: &identifier{deviceSystem, o.DeviceID}, Display: o.DeviceID}
+	}
+	return reference{Type: "Device", Display: "Device"}
+}

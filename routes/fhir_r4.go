@@ -1,0 +1,167 @@
+package routes
+
+import (
+	"encoding/json"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/internal/fhirapi"
+	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/routes/web"
+)
+
+// r4Rows are the rows of the FHIR interface: what it can do, and for each type reading and searching.
+func r4Rows() []route {
+	rows := []route{{http.MethodGet, fhirapi.Base + "/metadata", access.Anyone, limits.User, inFHIR((*api).readCapability)}}
+	for _, kind := range fhirapi.Kinds {
+		path, may := fhirapi.Base+"/"+kind.Type, kind.May.Or(kind.Scope())
+		rows = append(rows,
+			route{http.MethodGet, path, may, limits.User, inFHIR(func(a *api, c *web.Call) error { return a.searchFHIR(c, kind) })},
+			route{http.MethodPost, path + "/_search", may, limits.User, inFHIR(func(a *api, c *web.Call) error { return a.searchFHIR(c, kind) })},
+			route{http.MethodGet, path + "/{id}", may, limits.User, inFHIR(func(a *api, c *web.Call) error { return a.readFHIR(c, kind) })},
+		)
+		if kind.HasLastN() {
+			rows = append(rows, route{http.MethodGet, path + "/$lastn", may, limits.User, inFHIR(func(a *api, c *web.Call) error { return a.lastFHIR(c, kind) })})
+		}
+	}
+	return rows
+}
+
+// jsonFormats are the words for JSON that _format knows. Source: FHIR R4, http, "mime-type".
+var jsonFormats = []string{"json", "application/json", fhir.ContentType, "text/json"}
+
+// inFHIR serves a row of the interface in the format that was asked for, which is JSON or none.
+func inFHIR(handle handler) handler {
+	return func(a *api, c *web.Call) error {
+		asked := c.Request.URL.Query().Get("_format")
+		format, _, err := mime.ParseMediaType(strings.Replace(asked, " ", "+", 1)) // a plus sign that nobody escaped
+		switch {
+		case asked == "" && web.Preferred(c.Request.Header, fhir.ContentType, web.JSONType) == "",
+			asked != "" && (err != nil || !slices.Contains(jsonFormats, format)):
+			return fault.New(fault.NotAcceptable, "not_acceptable", "Only application/fhir+json is available.")
+		}
+		return handle(a, c)
+	}
+}
+
+func (a *api) sendFHIR(c *web.Call, body []byte) error {
+	kind := web.Preferred(c.Request.Header, fhir.ContentType, web.JSONType)
+	if kind == "" || c.Request.URL.Query().Has("_format") {
+		kind = fhir.ContentType
+	}
+	return c.Send(http.StatusOK, kind, body)
+}
+
+func (a *api) sendResource(c *web.Call, r fhir.Resource) error {
+	body, err := r.Encode()
+	if err != nil {
+		return err
+	}
+	return a.sendFHIR(c, body)
+}
+
+// reads is what reads and renders.
+func (a *api) reads() *fhirapi.Engine {
+	return &fhirapi.Engine{Systems: a.FHIRSystems, Zone: a.Zone, Directory: a.Directory, Practice: a.PracticeName, PublicURL: a.PublicURL}
+}
+
+func (a *api) readCapability(c *web.Call) error {
+	capability := a.reads().Capability(a.Version)
+	capability.TokenURL = a.PublicURL + web.BasePath + "/oauth/token/"
+	return a.sendResource(c, fhir.CapabilityStatement(capability))
+}
+
+// reader is what the caller may see of what the row asks for; care teams apart, which depend on what is asked.
+func reader(c *web.Call) fhirapi.Reader {
+	r := fhirapi.Reader{Role: c.Caller.Role}
+	if c.Scope == access.Own {
+		r.Own = &c.Caller.PatientID
+	}
+	return r
+}
+
+func (a *api) readFHIR(c *web.Call, kind *fhirapi.Kind) error {
+	row, found, err := a.reads().Find(c.App, kind, c.Request.PathValue("id"), reader(c))
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return fault.Missing()
+	}
+	if row.PatientID != "" && kind.May != access.ReadAudit {
+		if err := a.reach(c, row.PatientID); err != nil {
+			return err
+		}
+	}
+	if row.Unreadable {
+		return &collections.Unreadable{Collection: kind.Type, ID: row.ID}
+	}
+	body, err := row.Resource.Encode()
+	if err != nil {
+		return err
+	}
+	if err := recordFHIR(c, kind, row.ID, []fhirapi.Row{row}); err != nil {
+		return err
+	}
+	known, err := conditional(c, body)
+	if err != nil {
+		return err
+	}
+	if known {
+		return c.NotModified()
+	}
+	return a.sendFHIR(c, body)
+}
+
+// conditional says on the answer which version of a resource it is, and reports whether the caller has that already.
+// Source: FHIR R4, http, "conditional read"; RFC 9110, 13.1.
+func conditional(c *web.Call, body []byte) (known bool, err error) {
+	var resource struct {
+		Meta struct {
+			VersionID   string    `json:"versionId"`
+			LastUpdated time.Time `json:"lastUpdated"`
+		} `json:"meta"`
+	}
+	if err := json.Unmarshal(body, &resource); err != nil {
+		return false, err
+	}
+	tag, changed := `W/"`+resource.Meta.VersionID+`"`, resource.Meta.LastUpdated
+	c.Header().Set("ETag", tag)
+	if !changed.IsZero() {
+		c.Header().Set("Last-Modified", changed.UTC().Format(http.TimeFormat))
+	}
+	if wanted := c.Request.Header.Values("If-None-Match"); len(wanted) > 0 {
+		for one := range strings.SplitSeq(strings.Join(wanted, ","), ",") {
+			if one = strings.TrimSpace(one); one == "*" || strings.TrimPrefix(one, "W/") == strings.TrimPrefix(tag, "W/") {
+				return true, nil
+			}
+		}
+		return false, nil
+	}
+	since, err := http.ParseTime(c.Request.Header.Get("If-Modified-Since"))
+	return err == nil && !changed.IsZero() && !changed.Truncate(time.Second).After(since), nil
+}
+
+// recordFHIR notes whose data the caller was shown.
+func recordFHIR(c *web.Call, kind *fhirapi.Kind, id string, rows []fhirapi.Row) error {
+	switch {
+	case kind.Event == "":
+		return nil
+	case kind.May == access.ReadAudit:
+		return recordAudit(c, kind.Event, id)
+	}
+	shown := []string{}
+	for _, row := range rows {
+		if row.PatientID != "" && !slices.Contains(shown, row.PatientID) {
+			shown = append(shown, row.PatientID)
+		}
+	}
+	return c.RecordRead(kind.Event, kind.Audited, id, shown...)
+}
