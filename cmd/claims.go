@@ -46,8 +46,8 @@ func (p *Program) withHouse(work func(app core.App, house clearinghouse.House, b
 		return err
 	}
 	defer func() { _ = app.ClearBootstrap() }()
-	if err := app.RunAllMigrations(); err != nil {
-		return fmt.Errorf("bring the schema up to date: %w", err)
+	if err := migrate(app); err != nil {
+		return err
 	}
 	return work(app, clearinghouse.House{Billing: newBilling(settings, nil)}, audit.Actor{Email: "system"}, now())
 }

@@ -143,7 +143,10 @@ func migrate(app core.App) error {
 	if err := app.RunAllMigrations(); err != nil {
 		return fmt.Errorf("bring the schema up to date: %w", err)
 	}
-	return collections.SetPlannerStatistics(app)
+	if err := collections.SetPlannerStatistics(app); err != nil {
+		return err
+	}
+	return collections.TellChanges(app)
 }
 
 // unlock gives the encrypted fields and the audit trail their keys, once the ring is admitted.

@@ -27,8 +27,8 @@ func (p *Program) importICD10(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer func() { _ = app.ClearBootstrap() }() // every batch is stored by now
-	if err := app.RunAllMigrations(); err != nil {
-		return fmt.Errorf("bring the schema up to date: %w", err)
+	if err := migrate(app); err != nil {
+		return err
 	}
 	file, err := os.Open(args[0])
 	if err != nil {

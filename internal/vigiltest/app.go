@@ -101,7 +101,7 @@ func hashCheaply(app core.App) error {
 	return nil
 }
 
-// RowCounts counts the rows of every collection and plain table of ours, by name.
+// RowCounts counts the rows of every collection and plain table of ours, by name; what triggers tell of them is counted by its own tests.
 func RowCounts(t testing.TB, app core.App) map[string]int {
 	t.Helper()
 	var tables []string
@@ -113,6 +113,9 @@ func RowCounts(t testing.TB, app core.App) map[string]int {
 	for _, table := range tables {
 		if strings.HasPrefix(table, "_") || strings.HasPrefix(table, "sqlite_") {
 			continue // PocketBase's and SQLite's own
+		}
+		if table == "changes" {
+			continue
 		}
 		var rows int
 		if err := app.DB().NewQuery(`SELECT COUNT(*) FROM "` + table + `"`).Row(&rows); err != nil {
