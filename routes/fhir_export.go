@@ -14,14 +14,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/exports"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/internal/fhirapi"
 	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // The addresses of the bulk export. Source: HL7 Bulk Data Access 2.0.
 const (
-	fhirBase   = "/fhir/R4"
-	exportPath = fhirBase + "/$export-status/"
+	exportPath = fhirapi.Base + "/$export-status/"
 	ndjsonType = "application/fhir+ndjson"
 	// everyone is the group of all patients: the one there is.
 	everyone = "all"
@@ -32,14 +32,14 @@ type exportEngine = exports.Engine
 // exportRows are what a client calls to have resources in bulk.
 func exportRows() (rows []route) {
 	for path, level := range map[string]exports.Level{
-		fhirBase + "/$export": exports.System, fhirBase + "/Patient/$export": exports.Patients, fhirBase + "/Group/{group}/$export": exports.Patients,
+		fhirapi.Base + "/$export": exports.System, fhirapi.Base + "/Patient/$export": exports.Patients, fhirapi.Base + "/Group/{group}/$export": exports.Patients,
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			rows = append(rows, route{method, path, access.ExportResources.Or(access.AnySystemScope), limits.User, startExport(level)})
 		}
 	}
 	return append(rows, []route{
-		{http.MethodGet, fhirBase + "/.well-known/smart-configuration", access.Anyone, limits.User, (*api).readSmartConfiguration},
+		{http.MethodGet, fhirapi.Base + "/.well-known/smart-configuration", access.Anyone, limits.User, (*api).readSmartConfiguration},
 		{http.MethodGet, exportPath + "{id}", access.ExportResources.Or(access.AnySystemScope), limits.User, (*api).readExport},
 		{http.MethodDelete, exportPath + "{id}", access.ExportResources.Or(access.AnySystemScope), limits.User, (*api).removeExport},
 		{http.MethodGet, exportPath + "{id}/{file}", access.ExportResources.Or(access.AnySystemScope), limits.User, (*api).readExportFile},

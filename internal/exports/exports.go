@@ -61,8 +61,9 @@ type Page struct {
 type Resources interface {
 	// Read returns the resources of a type that were changed after a time (zero is all) and follow a place; the first place is "".
 	Read(ctx context.Context, app core.App, kind string, since time.Time, after string) (Page, error)
-	// Deleted returns the resources of a type that were deleted after a time, as types and ids ("Patient/…").
-	Deleted(ctx context.Context, app core.App, kind string, since time.Time) ([]string, error)
+	// Deleted returns the resources of a type that were deleted after a time, as types and ids ("Patient/…"); complete is false when it is not known any
+	// more what was deleted then.
+	Deleted(ctx context.Context, app core.App, kind string, since time.Time) (references []string, complete bool, err error)
 }
 
 // Options of the engine.

@@ -54,7 +54,9 @@ func (s *shelf) Read(ctx context.Context, app core.App, kind string, since time.
 	return page, err
 }
 
-func (s *shelf) Deleted(context.Context, core.App, string, time.Time) ([]string, error) { return s.deleted, nil }
+func (s *shelf) Deleted(context.Context, core.App, string, time.Time) ([]string, bool, error) {
+	return s.deleted, true, nil
+}
 
 // hall is a service that exports, with a clock of its own.
 type hall struct {
@@ -109,7 +111,7 @@ func (h *hall) start(asked exports.Request) string {
 // run makes what waits.
 func (h *hall) run() {
 	h.t.Helper()
-	if err := h.engine.MakeAll(h.t.Context(), h.app); err != nil {
+	if err := h.engine.MakeWaiting(h.t.Context(), h.app); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -394,7 +396,7 @@ func TestFailed(t *testing.T) {
 	h := open(t, 1)
 	id := h.start(exports.Request{})
 	h.shelf.fails = errors.New("the disk is gone")
-	if err := h.engine.MakeAll(t.Context(), h.app); err == nil {
+	if err := h.engine.MakeWaiting(t.Context(), h.app); err == nil {
 		t.Error("nobody is told")
 	}
 	if export := h.wantStatus(id, collections.ExportFailed); len(h.onDisk()) != 0 || h.files(export) != "" {

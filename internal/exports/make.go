@@ -26,14 +26,8 @@ func (e *Engine) Run(ctx context.Context, app core.App) {
 	ticker := time.NewTicker(unseen)
 	defer ticker.Stop()
 	for {
-		for ctx.Err() == nil {
-			made, err := e.makeNext(ctx, app)
-			if err != nil && ctx.Err() == nil {
-				e.options.Log.Error("export not made", slog.Any("error", err))
-			}
-			if !made {
-				break
-			}
+		if err := e.MakeWaiting(ctx, app); err != nil && ctx.Err() == nil {
+			e.options.Log.Error("export not made", slog.Any("error", err))
 		}
 		select {
 		case <-ctx.Done():
@@ -42,6 +36,18 @@ func (e *Engine) Run(ctx context.Context, app core.App) {
 		case <-e.Signal:
 		}
 	}
+}
+
+// MakeWaiting makes what waits. One that cannot be made keeps none of the others waiting.
+func (e *Engine) MakeWaiting(ctx context.Context, app core.App) (failures error) {
+	for ctx.Err() == nil {
+		made, err := e.makeNext(ctx, app)
+		failures = errors.Join(failures, err)
+		if !made {
+			break
+		}
+	}
+	return failures
 }
 
 // begin queues again what the service left half made when it last ended.
@@ -189,9 +195,15 @@ func (w *writer) writeType(ctx context.Context, then core.App, kind string, rest
 
 // writeDeleted writes what was deleted of a type, as the transactions that would delete it elsewhere.
 func (w *writer) writeDeleted(ctx context.Context, then core.App, kind string, since time.Time) error {
-	deleted, err := w.engine.options.Resources.Deleted(ctx, then, kind, since)
+	deleted, complete, err := w.engine.options.Resources.Deleted(ctx, then, kind, since)
 	if err != nil {
 		return fmt.Errorf("read deleted %s: %w", kind, err)
+	}
+	if !complete {
+		err := w.addIssue(fhir.Issue{Severity: "warning", Type: "incomplete", Code: "deletions_unknown", Text: "What was deleted of " + kind + " so long ago is not known any more."})
+		if err != nil {
+			return err
+		}
 	}
 	for _, reference := range deleted {
 		line, err := json.Marshal(map[string]any{

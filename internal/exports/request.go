@@ -105,6 +105,7 @@ func Read(level Level, parameters Parameters, prefer Prefer, address string, may
 	for _, name := range sortedNames(parameters) {
 		var err error
 		switch values := parameters[name]; name {
+		case "_format": // answers are JSON
 		case "_type":
 			err = asked.readTypes(level, values, prefer)
 		case "_since":

@@ -79,11 +79,11 @@ func TestReadSince(t *testing.T) {
 func TestInBody(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"resourceType":"Parameters"}`: "Patient Observation Device Practitioner CareTeam Flag Provenance",
-		`{"resourceType":"Parameters","parameter":[{"name":"_type","valueString":"Flag"},{"name":"_type","valueString":"Device"}]}`:                         "Device Flag",
+		`{"resourceType":"Parameters","parameter":[{"name":"_type","valueString":"Flag"},{"name":"_type","valueString":"Device"}]}`:                      "Device Flag",
 		`{"resourceType":"Parameters","parameter":[{"name":"_since","valueInstant":"2026-01-15T13:45:00Z"},{"name":"_type","valueCode":"Flag,Device"}]}`: "Device Flag",
-		`{"resourceType":"Parameters","parameter":[{"name":"_since","valueInteger":5}]}`:                           "!invalid_parameter",
-		`{"resourceType":"Parameters","parameter":[{"name":"patient","valueReference":{"reference":"Patient/1"}}]}`: "!unsupported_parameter",
-		`{"resourceType":"Parameters","parameter":[{"valueString":"Flag"}]}`:                                       "!invalid_parameter",
+		`{"resourceType":"Parameters","parameter":[{"name":"_since","valueInteger":5}]}`:                                                                 "!invalid_parameter",
+		`{"resourceType":"Parameters","parameter":[{"name":"patient","valueReference":{"reference":"Patient/1"}}]}`:                                      "!unsupported_parameter",
+		`{"resourceType":"Parameters","parameter":[{"valueString":"Flag"}]}`:                                                                             "!invalid_parameter",
 		`{"resourceType":"Bundle"}`: "!invalid_parameter", `[]`: "!invalid_parameter", `{`: "!invalid_parameter",
 	} {
 		parameters, _ := exports.InQuery("")
