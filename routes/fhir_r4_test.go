@@ -121,19 +121,24 @@ func newPractice(t *testing.T, change ...func(*routes.Engines)) *practice {
 	p.ada = p.enrol(object{"mrn": "MRN-ADA", "phone": "+15550100", "email": "ada@example.org", "time_zone": "America/New_York", "gateway_patient_id": "gw-ada",
 		"address": object{"line1": "1 Main St", "city": "Springfield", "state": "IL", "zip": "62701"}})
 	p.bob = p.enrol(object{"first_name": "Robert", "last_name": "O'Brien-Núñez", "mrn": "MRN-BOB", "date_of_birth": "1961-07-02", "gender": "male"})
+	p.ask(access.Admin, "PUT", "/patients/"+p.ada+"/care-team/", object{
+		"primary_provider_id": p.people[access.Provider].Number(), "members": []object{{"user_id": p.people[access.Nurse].Number(), "role": "RPM nurse"}},
+	}).want(200)
 	p.ask(access.Admin, "POST", "/devices/assign/", object{"device_id": cuff, "patient_id": p.ada, "device_type": "blood_pressure_monitor",
 		"manufacturer": "Omron", "model": "HEM-9210T", "serial_number": "S-1", "udi": "(01)04015672113930(21)S-1"}).want(200)
 	for day := range 5 {
 		at := p.now.AddDate(0, 0, day-5)
 		p.pressures = append(p.pressures, p.event(t, cuffEvent(cuff, "gw-ada", 130+10*day, at)).want(200).at("observation_id").(string))
 	}
+	minutes := 60
 	typed := func(role access.Role, kind string, body object) string {
-		body["measured_at"] = p.now.Add(-time.Hour).Format(time.RFC3339)
+		body["measured_at"] = p.now.Add(-time.Duration(minutes) * time.Minute).Format(time.RFC3339)
+		minutes++
 		return p.ask(role, "POST", "/ingestion/"+kind+"/", body).want(201).at("id").(string)
 	}
 	p.weight = typed(access.Nurse, "weight", object{"patient_id": p.ada, "weight_kg": 72.5})
-	p.glucose = typed(access.MA, "blood-glucose", object{"patient_id": p.ada, "glucose_mg_dl": 112})
-	p.bobs = typed(access.Nurse, "blood-pressure", object{"patient_id": p.bob, "systolic": 190, "diastolic": 99, "pulse": 77})
+	p.glucose = typed(access.Admin, "blood-glucose", object{"patient_id": p.ada, "glucose_mg_dl": 112})
+	p.bobs = typed(access.Admin, "blood-pressure", object{"patient_id": p.bob, "systolic": 190, "diastolic": 99, "pulse": 77})
 	portal := vigiltest.User(t, p.app, access.Patient)
 	portal.Set(collections.UserPatient, p.ada)
 	if err := p.app.Save(portal); err != nil {
@@ -144,9 +149,6 @@ func newPractice(t *testing.T, change ...func(*routes.Engines)) *practice {
 	p.sent = p.as(p.client("ingest"), "POST", "/ingestion/body-temperature/", object{"patient_id": p.bob, "temperature_c": 37.2, "measured_at": p.now.Add(-3 * time.Hour).Format(time.RFC3339)}).
 		want(201).at("id").(string)
 	p.machine = p.client("system/*.rs")
-	p.ask(access.Admin, "PUT", "/patients/"+p.ada+"/care-team/", object{
-		"primary_provider_id": p.people[access.Provider].Number(), "members": []object{{"user_id": p.people[access.Nurse].Number(), "role": "RPM nurse"}},
-	}).want(200)
 	return p
 }
 

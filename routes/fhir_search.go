@@ -189,7 +189,7 @@ func (a *api) answerFound(c *web.Call, q asked, found fhirapi.Result, links []fh
 // recordSearch notes whose data a search showed; one for people by what they are called is a search for patients.
 func recordSearch(c *web.Call, q asked, shown []fhirapi.Row) error {
 	kind := *q.search.Kind
-	if kind.Event == audit.PatientRead && kind.Type == "Patient" && q.search.ForSomebody() {
+	if q.search.ForSomebody() {
 		kind.Event = audit.PatientSearch
 	}
 	return recordFHIR(c, &kind, "", shown)

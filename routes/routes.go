@@ -391,8 +391,7 @@ func (a *api) bind(prefix string, table []route) []web.Route {
 	for i, row := range table {
 		action, scope := row.who.Asked()
 		bound[i] = web.Route{
-			Method: row.method, Path: prefix + row.path, Who: action, Scope: scope, Limit: row.limit,
-			Asks:   strings.HasSuffix(row.path, "/_search"),
+			Method: row.method, Path: prefix + row.path, Who: action, Scope: scope, Limit: row.limit, Asks: strings.HasSuffix(row.path, "/_search"),
 			Handle: func(c *web.Call) error { return row.handle(a, c) },
 		}
 	}

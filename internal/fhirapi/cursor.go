@@ -24,9 +24,16 @@ type cursor struct {
 // cursorPurpose is bound into what is sealed.
 const cursorPurpose = "fhir.page"
 
+// mostAsked is how long parameters may be that lead to a next page, whose address has to hold them.
+const mostAsked = 4 << 10
+
 // NextPage is the value of the parameter for the page after a position.
 func NextPage(k *Kind, understood url.Values, last Position) (string, error) {
-	plain, err := json.Marshal(cursor{k.Type, understood.Encode(), last.Value, last.ID})
+	query := understood.Encode()
+	if len(query) > mostAsked {
+		return "", fault.New(fault.Invalid, CodeTooLong, "There are more pages, and the parameters are too long for their addresses. Ask for less, or for more on a page by _count.")
+	}
+	plain, err := json.Marshal(cursor{k.Type, query, last.Value, last.ID})
 	if err != nil {
 		return "", err
 	}

@@ -1,7 +1,6 @@
 package fhirapi
 
 import (
-	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -54,10 +53,6 @@ func (e *Engine) Read(k *Kind, r Request) (s *Search, understood url.Values, err
 		for _, n := range s.needs {
 			p.refuse(n.param, CodeTooCostly, n.words)
 		}
-	}
-	const mostText = 4 << 10 // what leads to the next page has to fit into an address
-	if len(p.understood.Encode()) > mostText {
-		p.refuse(fault.NonField, CodeTooLong, fmt.Sprintf("The parameters are longer than %d bytes.", mostText))
 	}
 	if err := p.problems.Err(); err != nil {
 		wrong := fault.Validation(p.problems)
@@ -112,7 +107,7 @@ func (p *parser) one(name, text string) {
 		p.unknown(name, msgUnknown)
 	case modifier != "" && !slices.Contains(param.Modifiers, modifier):
 		p.refuse(name, CodeNotSupported, "This modifier is not known here.")
-	case strings.TrimSpace(text) == "" || len(text) > 4096:
+	case strings.TrimSpace(text) == "":
 		p.invalid(base, "A value is required.")
 	default:
 		v := values{modifier: modifier, any: alternatives(text)}

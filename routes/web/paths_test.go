@@ -70,6 +70,10 @@ func TestPaths(t *testing.T) {
 		{"GET", "/x/../api/v1/probes/", 404, "not_found", ""},
 		{"GET", "//api/v1/probes/", 404, "not_found", ""},
 		{"GET", "/api//collections/", 404, "not_found", ""},
+		{"GET", "/fhir/R4//Patient", 404, "not_found", ""},
+		{"GET", "/fhir/x/../R4/metadata", 404, "not_found", ""},
+		{"GET", "/fhir", 404, "not_found", ""},
+		{"GET", "/fhir/R4/Nothing", 404, "not_found", ""},
 		// unknown routes need no token
 		{"GET", "/api/v1/nothing/", 404, "not_found", ""},
 		{"DELETE", "/api/v1/nothing", 404, "not_found", ""},

@@ -1,0 +1,106 @@
+package routes_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/fhirapi"
+	"github.com/vigilhealth/vigil/routes"
+)
+
+// values are words that each search parameter takes.
+var values = map[string]string{
+	"_id": "1", "_lastUpdated": "2026", "date": "2026", "recorded": "2026", "birthdate": "2026", "patient": "1", "subject": "1", "target": "1", "code": "85354-9",
+	"category": "vital-signs", "component-code-value-quantity": "8480-6$1", "identifier": "1", "name": "a", "family": "a", "given": "a", "gender": "male",
+	"type": "1", "action": "C", "outcome": "0", "status": "active", "_include": "Observation:subject", "_revinclude": "Provenance:target",
+}
+
+// The statement says what is served and nothing else: its types, operations and search parameters are those of the table, of the document, and of what a strict
+// search understands.
+func TestCapabilityStatementIsTheTable(t *testing.T) {
+	c := newClinic(t)
+	document, err := openapi3.NewLoader().LoadFromData(routes.OpenAPI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := map[string]bool{}
+	for _, row := range routes.Rows() {
+		if path, below := strings.CutPrefix(row.Path, "/fhir/R4/"); below {
+			served[row.Method+" "+path] = true
+		}
+	}
+	rec := c.askFHIR("", "GET", "/metadata", "")
+	statement := parsed(t, rec)
+	if statement["fhirVersion"] != "4.0.1" || statement["kind"] != "instance" || statement["implementation"].(object)["url"] != "https://vigil.example.org/fhir/R4" {
+		t.Errorf("%v", statement)
+	}
+	rest := statement["rest"].([]any)[0].(object)
+	said := map[string]bool{"GET metadata": true}
+	for _, r := range rest["resource"].([]any) {
+		resource := r.(object)
+		name := resource["type"].(string)
+		var interactions []string
+		for _, i := range resource["interaction"].([]any) {
+			interactions = append(interactions, i.(object)["code"].(string))
+		}
+		if !slices.Equal(interactions, []string{"read", "search-type"}) {
+			t.Errorf("%s: %v", name, interactions)
+		}
+		said["GET "+name], said["POST "+name+"/_search"], said["GET "+name+"/{id}"] = true, true, true
+		operations, _ := resource["operation"].([]any)
+		for _, o := range operations {
+			said["GET "+name+"/$"+o.(object)["name"].(string)] = true
+		}
+		var params []string
+		for _, p := range resource["searchParam"].([]any) {
+			params = append(params, p.(object)["name"].(string))
+		}
+		for key, of := range map[string]string{"_include": "searchInclude", "_revinclude": "searchRevInclude"} {
+			if resource[of] != nil {
+				params = append(params, key)
+			}
+		}
+		var described []string
+		for _, p := range document.Paths.Value("/fhir/R4/" + name).Get.Parameters {
+			if known := p.Value.In == "query" && !slices.Contains([]string{"_count", "_summary", "_total", "_sort", "_page", "_format"}, p.Value.Name); known {
+				described = append(described, p.Value.Name)
+			}
+		}
+		form := document.Paths.Value("/fhir/R4/" + name + "/_search").Post.RequestBody.Value.Content["application/x-www-form-urlencoded"].Schema.Value.Properties
+		fields := slices.DeleteFunc(slices.Collect(maps.Keys(form)), func(n string) bool { return slices.Contains([]string{"_count", "_summary", "_total", "_sort"}, n) })
+		slices.Sort(params)
+		slices.Sort(described)
+		slices.Sort(fields)
+		if diff := cmp.Diff(params, described) + cmp.Diff(params, fields); diff != "" {
+			t.Errorf("%s is described otherwise: %s", name, diff)
+		}
+		for _, param := range append(params, "_count", "_summary", "_total", "_sort") {
+			value := map[string]string{"_count": "1", "_summary": "count", "_total": "none", "_sort": fhirapi.KindOf(name).Sorts()[0]}[param]
+			if value == "" {
+				value = values[param]
+			}
+			if name == "Observation" && param == "status" {
+				value = "final"
+			}
+			more := ""
+			if strings.HasPrefix(param, "component") {
+				more = "&date=2026"
+			}
+			if rec := c.askFHIR(c.tokenOf(access.Admin), "GET", "/"+name+"?"+param+"="+value+more, "", "Prefer", "handling=strict"); rec.Code != 200 {
+				t.Errorf("%s by %s=%s: %d %s", name, param, value, rec.Code, rec.Body)
+			}
+		}
+	}
+	if diff := cmp.Diff(said, served); diff != "" {
+		t.Errorf("the statement and the table differ: %s", diff)
+	}
+	if len(fhirapi.Kinds) != 8 || !slices.IsSortedFunc(fhirapi.Kinds, func(a, b *fhirapi.Kind) int { return strings.Compare(a.Type, b.Type) }) {
+		t.Error("the types are not the eight in their order")
+	}
+}
