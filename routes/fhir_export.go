@@ -147,7 +147,7 @@ func (a *api) showManifest(c *web.Call, export *collections.Export) error {
 		return err
 	}
 	view := manifestView{
-		TransactionTime: collections.Instant(export.TransactionTime()), Request: export.Request(), RequiresAccessToken: true,
+		TransactionTime: export.TransactionTime().Format(time.RFC3339Nano), Request: export.Request(), RequiresAccessToken: true,
 		Output: []manifestFileView{}, Deleted: []manifestFileView{}, Error: []manifestFileView{},
 	}
 	lists := map[string]*[]manifestFileView{exports.Output: &view.Output, exports.Deleted: &view.Deleted, exports.Errors: &view.Error}

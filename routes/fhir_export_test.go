@@ -25,15 +25,15 @@ import (
 
 // bulk is a clinic that exports when it is told to.
 type bulk struct {
-	*clinic
+	*practice
 	engine *exports.Engine
 	token  string
 }
 
-func newBulk(t testing.TB, scopes ...string) *bulk {
+func newBulk(t *testing.T, scopes ...string) *bulk {
 	t.Helper()
 	b := &bulk{}
-	b.clinic = newClinic(t, func(e *routes.Engines) {
+	b.practice = newPractice(t, func(e *routes.Engines) {
 		b.engine = exports.New(exports.Options{
 			Resources: exports.Facade{Engine: &fhirapi.Engine{Systems: e.FHIRSystems, Zone: e.Zone, Directory: e.Directory, PublicURL: e.PublicURL}},
 			Keep:      24 * time.Hour, Clock: func() time.Time { return b.now }, Log: slog.New(slog.DiscardHandler),
@@ -129,18 +129,14 @@ func namesOf(resources map[string]object) (names []string) {
 // What is exported is what reading one after the other gives.
 func TestExport(t *testing.T) {
 	b := newBulk(t, "system/*.rs")
-	patient := b.enrol(object{"mrn": "A-1"})
-	other := b.enrol(object{"first_name": "Grace", "mrn": "A-2"})
-	b.measured("blood-pressure", patient, `"systolic":185,"diastolic":95`, time.Hour).want(201)
-	b.measured("weight", other, `"weight":80`, time.Hour).want(201)
-	status := b.start("/$export?_type=Patient,Observation,Flag,Provenance,Practitioner")
+	status := b.start("/$export?_type=Provenance,Flag,Practitioner,Patient,Observation,Device,CareTeam")
 	waiting := b.do("GET", status, "")
 	if waiting.Code != 202 || waiting.Header().Get("X-Progress") == "" || waiting.Header().Get("Retry-After") == "" {
 		t.Fatalf("before it is made: %d %v", waiting.Code, waiting.Header())
 	}
 	manifest := b.manifest(status)
-	if manifest["transactionTime"] != collections.Instant(b.now) || manifest["requiresAccessToken"] != true ||
-		manifest["request"] != "https://vigil.example.org/fhir/R4/$export?_type=Patient,Observation,Flag,Provenance,Practitioner" {
+	if manifest["transactionTime"] != b.now.Format(time.RFC3339Nano) || manifest["requiresAccessToken"] != true ||
+		manifest["request"] != "https://vigil.example.org/fhir/R4/$export?_type=Provenance,Flag,Practitioner,Patient,Observation,Device,CareTeam" {
 		t.Errorf("the manifest is %v", manifest)
 	}
 	output := b.lines(manifest, "output")
@@ -149,7 +145,7 @@ func TestExport(t *testing.T) {
 		if fmt.Sprint(read) != fmt.Sprint(exported) {
 			t.Errorf("%s is exported as %v and read as %v", name, exported, read)
 		}
-		if updated := exported["meta"].(object)["lastUpdated"].(string); updated > manifest["transactionTime"].(string) {
+		if updated, err := time.Parse(time.RFC3339, exported["meta"].(object)["lastUpdated"].(string)); err != nil || updated.After(b.now) {
 			t.Errorf("%s is of %s, after the moment of the export", name, updated)
 		}
 	}
@@ -158,12 +154,12 @@ func TestExport(t *testing.T) {
 		kind, _, _ := strings.Cut(name, "/")
 		counts[kind]++
 	}
-	if got := fmt.Sprint(counts); got != "map[Flag:1 Observation:2 Patient:2 Practitioner:6 Provenance:2]" {
+	if got := fmt.Sprint(counts); got != "map[CareTeam:1 Device:1 Flag:5 Observation:10 Patient:2 Practitioner:6 Provenance:10]" {
 		t.Errorf("exported %s", got)
 	}
 	// The same by the other ways in.
 	for _, path := range []string{"/Patient/$export?_type=Patient", "/Group/all/$export?_type=Patient"} {
-		if got := namesOf(b.lines(b.manifest(b.start(path)), "output")); len(got) != 2 || !slices.Contains(got, "Patient/"+patient) {
+		if got := namesOf(b.lines(b.manifest(b.start(path)), "output")); len(got) != 2 || !slices.Contains(got, "Patient/"+b.ada) {
 			t.Errorf("%s has %v", path, got)
 		}
 	}
@@ -184,7 +180,6 @@ func TestExport(t *testing.T) {
 // A file comes packed to who takes that, is the same every time, is gone when it is over, and its fetching is on record.
 func TestExportFiles(t *testing.T) {
 	b := newBulk(t, "system/*.rs")
-	b.enrol(object{"mrn": "A-1"})
 	at := b.start("/$export?_type=Patient")
 	manifest := b.manifest(at)
 	url := manifest["output"].([]any)[0].(object)["url"].(string)
@@ -267,10 +262,9 @@ func TestExportRefusals(t *testing.T) {
 		t.Errorf("refusals left %d exports", len(left))
 	}
 	// Without types, what the client may have; lenient, without what is not known, which is said.
-	b.enrol(object{"mrn": "A-1"})
 	at := b.start("/$export?_elements=id", "Prefer", "handling=lenient")
 	manifest := b.manifest(at)
-	if got := namesOf(b.lines(manifest, "output")); len(got) != 1 || !strings.HasPrefix(got[0], "Patient/") {
+	if got := namesOf(b.lines(manifest, "output")); len(got) == 0 || strings.Contains(fmt.Sprint(got), "Provenance") {
 		t.Errorf("exported %v", got)
 	}
 	if said := fmt.Sprint(b.lines(manifest, "error")); !strings.Contains(said, "_elements") {
@@ -299,7 +293,6 @@ func TestExportByANarrowToken(t *testing.T) {
 	b := newBulk(t, "system/*.rs")
 	m := b.addClient(object{"scopes": []string{"system/*.rs"}})
 	b.token = b.clinic.token(m, "")
-	b.enrol(object{"mrn": "A-1"})
 	at := b.start("/$export?_type=Patient")
 	url := b.manifest(at)["output"].([]any)[0].(object)["url"].(string)
 	b.token = b.clinic.token(m, "system/Observation.rs")
@@ -317,10 +310,9 @@ func TestExportByANarrowToken(t *testing.T) {
 // though it is dated before.
 func TestExportSince(t *testing.T) {
 	b := newBulk(t, "system/*.rs")
-	kept, deleted := b.enrol(object{"mrn": "A-1"}), b.enrol(object{"mrn": "A-2"})
-	b.measured("weight", kept, `"weight":80`, time.Hour).want(201)
+	kept, deleted := b.ada, b.enrol(object{"mrn": "A-2"})
 	before := b.manifest(b.start("/$export?_type=Patient,Observation"))
-	if got := namesOf(b.lines(before, "output")); len(got) != 3 {
+	if got := namesOf(b.lines(before, "output")); len(got) < 10 {
 		t.Fatalf("exported %v", got)
 	}
 	since := "&_since=" + before["transactionTime"].(string)
@@ -328,14 +320,15 @@ func TestExportSince(t *testing.T) {
 	if got := append(namesOf(b.lines(nothing, "output")), namesOf(b.lines(nothing, "deleted"))...); len(got) != 0 {
 		t.Errorf("nothing was changed, and exported %v", got)
 	}
-	moment := b.now
+	moment, last := b.now, b.read(`SELECT MAX(seq) FROM changes`)[0]
 	b.now = b.now.Add(time.Second)
 	fresh := b.enrol(object{"mrn": "A-3"})
-	reading := b.measured("weight", fresh, `"weight":81`, time.Minute).want(201).object()["id"].(string)
+	reading := b.ask(access.Nurse, "POST", "/ingestion/weight/", object{"patient_id": fresh, "weight_kg": 81, "measured_at": b.now.Add(-time.Minute).Format(time.RFC3339)}).
+		want(201).at("id").(string)
 	b.ask(access.Admin, "DELETE", "/patients/"+deleted+"/", nil).want(204)
 	// Commits are dated by the machine's clock; this one by the test's.
-	if _, err := b.app.DB().NewQuery(`UPDATE changes SET at = {:at} WHERE seq > (SELECT COALESCE(MAX(seq), 0) - 10 FROM changes)`).
-		Bind(dbx.Params{"at": collections.Instant(b.now)}).Execute(); err != nil {
+	if _, err := b.app.DB().NewQuery(`UPDATE changes SET at = {:at} WHERE seq > CAST({:last} AS INTEGER)`).
+		Bind(dbx.Params{"last": last, "at": collections.Instant(b.now)}).Execute(); err != nil {
 		t.Fatal(err)
 	}
 	after := b.manifest(b.start("/$export?_type=Patient,Observation" + since))
