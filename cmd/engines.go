@@ -21,7 +21,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/escalations"
+	"github.com/vigilhealth/vigil/internal/exports"
 	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/internal/fhirapi"
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/intake"
 	"github.com/vigilhealth/vigil/internal/limits"
@@ -54,11 +56,12 @@ func (s *Service) routeEngines() routes.Engines {
 		Intake:          s.intake,
 		DefaultsChanged: s.inheritors.Changed,
 		Devices:         s.devices,
+		Exports:         s.exports,
 		Billing:         s.billing,
 		Reports:         reports.New(s.billing, s.settings.Billing.ReportCache),
 		GatewaySources:  s.settings.Gateway.AllowedCIDRs, MaxFuture: s.settings.Clinical.MeasuredAtMaxFuture,
 		ProcessPendingLimit: s.settings.FHIR.ProcessPendingLimit, Version: s.program.Version,
-		FHIRSystems:        fhir.Systems{MRN: s.settings.FHIR.MRNSystem, EMRID: s.settings.FHIR.EMRIDSystem},
+		FHIRSystems:        s.fhirSystems(),
 		PracticeName:       s.settings.Practice.Name,
 		RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
 		EMR:                routes.EMR{Client: s.emr, ReturnURL: s.settings.EMR.ConnectReturnURL, RequireSearchTerm: s.settings.EMR.RequireSearchTerm},
@@ -256,4 +259,17 @@ func (s *Service) rescoreInheritors(ctx context.Context) {
 			s.log.Error("risk scores not recalculated after a change of the defaults", slog.Any("error", err)) // the hourly job does it
 		}
 	}
+}
+
+func (s *Service) fhirSystems() fhir.Systems {
+	return fhir.Systems{MRN: s.settings.FHIR.MRNSystem, EMRID: s.settings.FHIR.EMRIDSystem}
+}
+
+func (s *Service) newExports() *exports.Engine {
+	return exports.New(exports.Options{
+		Resources: exports.Facade{Engine: &fhirapi.Engine{
+			Systems: s.fhirSystems(), Zone: s.settings.PracticeLocation, Directory: s.directory, Practice: s.settings.Practice.Name, PublicURL: s.settings.PublicURL,
+		}},
+		Keep: s.settings.FHIR.ExportKeep, Clock: s.now, Log: s.log,
+	})
 }

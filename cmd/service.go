@@ -30,6 +30,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/exports"
 	"github.com/vigilhealth/vigil/internal/intake"
 	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/internal/live"
@@ -75,6 +76,7 @@ type Service struct {
 	metrics    *metrics.Metrics
 	billing    *billing.Engine
 	live       *live.Publisher
+	exports    *exports.Engine
 	limits     *limits.Limiter
 	gate       *sockets.Gate
 	Scheduler  gocron.Scheduler
@@ -121,7 +123,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 		Suspect:         vitals.Distance{Percent: settings.Clinical.SuspectWeightPercent, Amount: settings.Clinical.SuspectWeightKg},
 		ConfirmReadings: settings.Clinical.ConfirmReadings,
 	})
-	s.live = s.newLive()
+	s.live, s.exports = s.newLive(), s.newExports()
 	s.inheritors = newInheritors()
 	s.limits = newLimiter(settings.RateLimits)
 	s.gate = newGate(settings, log)
@@ -226,6 +228,7 @@ func (s *Service) start() error {
 	s.work(func() { s.dispatcher.Run(ctx, s.app) })
 	s.work(func() { s.live.Run(ctx, s.app) })
 	s.work(func() { s.webhooks.Run(ctx, s.app) })
+	s.work(func() { s.exports.Run(ctx, s.app) })
 	s.background.Go(func() { s.monitor.Run(ctx, s.app) })
 	s.background.Go(func() { s.rescoreInheritors(ctx) })
 	s.background.Go(func() {
@@ -239,7 +242,7 @@ func (s *Service) start() error {
 	var err error
 	s.Scheduler, err = jobs.Start(s.app, jobs.Engines{
 		Transmissions: s.worker, SendMeans: s.settings.FHIR.SendMeanPressure, EMR: s.emr, Mailer: s.mailer, Dispatcher: s.dispatcher, AuditHead: s.settings.Audit.HeadPath, Backup: s.nightlyBackup(), Ladder: s.ladder(), Rescored: s.live.Rescored,
-		Ran: s.metrics.Ran, Retention: s.retention(), Devices: s.devices, Billing: s.billing, Readings: s.readings, Zone: s.settings.PracticeLocation, Log: s.log, Clock: s.clock,
+		Ran: s.metrics.Ran, Retention: s.retention(), Devices: s.devices, Billing: s.billing, Readings: s.readings, Exports: s.exports, Zone: s.settings.PracticeLocation, Log: s.log, Clock: s.clock,
 	})
 	return err
 }

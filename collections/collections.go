@@ -35,6 +35,7 @@ const (
 	EMRTokens               = "emr_tokens"
 	EscalationEvents        = "escalation_events"
 	Escalations             = "escalations"
+	Exports                 = "exports"
 	FeeSchedule             = "fee_schedule"
 	GatewayEvents           = "gateway_events"
 	HealthSamples           = "health_samples"
@@ -74,7 +75,7 @@ const (
 )
 
 // UUIDs are the collections whose record ids are UUIDs; new ones are made as version 7, so that id order is time order.
-var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents, Payments, ClaimBatches, ClaimLines, ClaimResponses, Clients, Webhooks, WebhookDeliveries}
+var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents, Payments, ClaimBatches, ClaimLines, ClaimResponses, Clients, Webhooks, WebhookDeliveries, Exports}
 
 // Numbered are the collections whose contract ids are integers. The record id is the number, zero-padded.
 var Numbered = []string{

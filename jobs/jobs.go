@@ -23,6 +23,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/escalations"
+	"github.com/vigilhealth/vigil/internal/exports"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/retention"
@@ -44,6 +45,7 @@ type Engines struct {
 	Devices       *devices.Engine
 	Billing       *billing.Engine
 	Readings      *observations.Engine
+	Exports       *exports.Engine
 	EMR           *emr.Client
 	// Rescored is told whose place the clock has changed.
 	Rescored func(patientIDs []string)
@@ -103,6 +105,7 @@ var table = []job{
 	{"backup", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(1, 30, 0))), takeBackup},
 	{"retention purge", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(4, 30, 0))), purge},
 	{"idempotency keys", gocron.CronJob("25 * * * *", false), forgetKeys},
+	{"export cleanup", gocron.CronJob("*/15 * * * *", false), cleanExports},
 	{"mean blood pressures", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(5, 30, 0))), sendMeans},
 	{"database upkeep", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(3, 40, 0))), keepDatabase},
 }

@@ -335,30 +335,29 @@ var rootTable = slices.Concat([]route{
 
 	// emr.go
 	{http.MethodGet, "/.well-known/jwks.json", access.Anyone, limits.None, (*api).jwks},
-}, r4Rows())
+}, r4Rows(), exportRows())
 
 // Engines is everything the handlers call, built once in cmd, and the settings they answer by.
 type Engines struct {
 	web.Options
 	Outgoing
 	// DefaultsChanged is told that other default thresholds hold from now on; it may be nil.
-	DefaultsChanged func()
-
-	Auth          *auth.Engine
-	Clients       *clients.Engine
-	Push          *notifications.Push
-	Directory     *patients.Directory
-	Readings      *observations.Engine
-	Writer        *observations.Writer
-	Transmissions *transmissions.Worker
-	Monitor       *dashboard.Monitor
-	Dashboard     *dashboard.Board
-	Intake        *intake.Engine
-	Billing       *billing.Engine
-	Reports       *reports.Engine
-	Devices       *devices.Engine
-	EMR           EMR
-
+	DefaultsChanged     func()
+	Auth                *auth.Engine
+	Clients             *clients.Engine
+	Push                *notifications.Push
+	Directory           *patients.Directory
+	Readings            *observations.Engine
+	Writer              *observations.Writer
+	Transmissions       *transmissions.Worker
+	Monitor             *dashboard.Monitor
+	Dashboard           *dashboard.Board
+	Intake              *intake.Engine
+	Billing             *billing.Engine
+	Reports             *reports.Engine
+	Devices             *devices.Engine
+	EMR                 EMR
+	Exports             *exportEngine
 	GatewaySources      []netip.Prefix // where webhooks may come from; empty is anywhere
 	MaxFuture           time.Duration  // how far ahead a measurement time may be
 	ProcessPendingLimit int            // deliveries of one call

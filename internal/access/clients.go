@@ -48,6 +48,10 @@ var ClientResources = []string{"*", "AuditEvent", "CareTeam", "Device", "Flag", 
 // SystemScope is the scope for reading and searching a FHIR resource, as SMART 2 writes it.
 func SystemScope(resource string) ClientScope { return ClientScope("system/" + resource + ".rs") }
 
+// AnySystemScope opens to a client that has any of the scopes of the FHIR interface; which of them it needs, is the handler's to say. Nobody is given
+// it.
+const AnySystemScope ClientScope = "system/?.rs"
+
 // AllClientScopes lists every scope there is.
 var AllClientScopes = func() ClientScopes {
 	all := ClientScopes{
@@ -75,6 +79,9 @@ type ClientScopes []ClientScope
 func (s ClientScopes) Allow(needed ClientScope) bool {
 	if needed == "" {
 		return false
+	}
+	if needed == AnySystemScope {
+		return slices.ContainsFunc(s, func(held ClientScope) bool { return strings.HasPrefix(string(held), "system/") })
 	}
 	return slices.Contains(s, needed) || strings.HasPrefix(string(needed), "system/") && slices.Contains(s, SystemScope("*"))
 }

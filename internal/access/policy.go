@@ -98,6 +98,7 @@ const (
 	ReadPayerRates     Action = "read payer rates"
 	ReadCodes          Action = "read codes" // ICD-10 and CPT
 
+	ExportResources      Action = "export FHIR resources" // closed to people: it is for clients
 	ReadFHIRPatients     Action = "read FHIR patients"
 	ReadPractitioners    Action = "read practitioners"
 	TransmitObservations Action = "transmit observations" // and transform
@@ -225,6 +226,7 @@ var policy = map[Action]row{
 	ReadPayerRates:     only(Admin, DataMonitor),
 	ReadCodes:          staff(All, None),
 
+	ExportResources:      only(),
 	ReadFHIRPatients:     staff(None, Own),
 	ReadPractitioners:    staff(All, None),
 	TransmitObservations: clinicians().and(DataMonitor, All),

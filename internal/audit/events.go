@@ -116,6 +116,12 @@ const (
 	TimeEntryDelete Event = "time_entry.delete"
 	TimeEntryAttest Event = "time_entry.attest"
 
+	ExportStart  Event = "export.start"
+	ExportFinish Event = "export.finish"
+	ExportFail   Event = "export.fail"
+	ExportRead   Event = "export.read" // a file of it was fetched
+	ExportDelete Event = "export.delete"
+
 	EMRAuth      Event = "emr.auth"
 	EMRToken     Event = "emr.token"
 	EMRTransmit  Event = "emr.transmit"

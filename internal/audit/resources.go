@@ -26,6 +26,7 @@ const (
 	ResourceEndpoint          = "Endpoint"
 	ResourceEscalation        = "Escalation"
 	ResourceExplanation       = "Explanation"
+	ResourceExport            = "Export"
 	ResourceFee               = "Fee"
 	ResourceGatewayEvent      = "GatewayEvent"
 	ResourceHub               = "Hub"

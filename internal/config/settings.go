@@ -127,14 +127,15 @@ type EMR struct {
 
 // FHIR is how observations become resources and are delivered.
 type FHIR struct {
-	MRNSystem           string `env:"FHIR_MRN_SYSTEM" is:"uri" doc:"default {public_url}/fhir/identifier/mrn"`
-	EMRIDSystem         string `env:"FHIR_EMR_ID_SYSTEM" is:"uri" doc:"default {public_url}/fhir/identifier/emr"`
-	AutoTransform       bool   `env:"FHIR_AUTO_TRANSFORM" envDefault:"true" doc:"transform every stored observation"`
-	ConditionalCreate   bool   `env:"FHIR_CONDITIONAL_CREATE" envDefault:"true" doc:"send If-None-Exist"`
-	SendDevice          bool   `env:"FHIR_SEND_DEVICE" envDefault:"true" doc:"what is known of the measuring device, as a Device resource inside its observations"`
-	SendHeartRate       bool   `env:"FHIR_SEND_HEART_RATE" envDefault:"false" doc:"a pulse as a heart rate observation of its own, too"`
-	SendMeanPressure    bool   `env:"FHIR_SEND_MEAN_BLOOD_PRESSURE" envDefault:"false" doc:"the mean blood pressure of each week"`
-	ProcessPendingLimit int    `env:"FHIR_PROCESS_PENDING_LIMIT" envDefault:"100" min:"1" max:"1000" doc:"records per process-pending call"`
+	MRNSystem           string        `env:"FHIR_MRN_SYSTEM" is:"uri" doc:"default {public_url}/fhir/identifier/mrn"`
+	EMRIDSystem         string        `env:"FHIR_EMR_ID_SYSTEM" is:"uri" doc:"default {public_url}/fhir/identifier/emr"`
+	AutoTransform       bool          `env:"FHIR_AUTO_TRANSFORM" envDefault:"true" doc:"transform every stored observation"`
+	ConditionalCreate   bool          `env:"FHIR_CONDITIONAL_CREATE" envDefault:"true" doc:"send If-None-Exist"`
+	SendDevice          bool          `env:"FHIR_SEND_DEVICE" envDefault:"true" doc:"what is known of the measuring device, as a Device resource inside its observations"`
+	SendHeartRate       bool          `env:"FHIR_SEND_HEART_RATE" envDefault:"false" doc:"a pulse as a heart rate observation of its own, too"`
+	SendMeanPressure    bool          `env:"FHIR_SEND_MEAN_BLOOD_PRESSURE" envDefault:"false" doc:"the mean blood pressure of each week"`
+	ExportKeep          time.Duration `env:"FHIR_EXPORT_KEEP" envDefault:"24h" min:"1m" max:"720h" doc:"how long the files of a bulk export can be fetched"`
+	ProcessPendingLimit int           `env:"FHIR_PROCESS_PENDING_LIMIT" envDefault:"100" min:"1" max:"1000" doc:"records per process-pending call"`
 }
 
 // VAPID is a key pair for Web Push, RFC 8292.

@@ -1,0 +1,148 @@
+package collections
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// The states of an export.
+const (
+	ExportQueued   = "queued"
+	ExportRunning  = "running"
+	ExportComplete = "complete"
+	ExportFailed   = "failed"
+)
+
+// Export is a bulk export that a client asked for. Its files lie beside the database, sealed under its key.
+type Export struct{ core.BaseRecordProxy }
+
+// ExportDraft is an export about to be stored.
+type ExportDraft struct {
+	ID, Client, Request string
+	Types, Ignored      []string
+	Since               time.Time
+	FileKey             phi.Text
+}
+
+// ExportFile is one file of an export.
+type ExportFile struct {
+	Name  string `json:"name"`
+	Type  string `json:"type"`
+	Kind  string `json:"kind"` // output, error or deleted
+	Count int    `json:"count"`
+}
+
+// AddExport stores an export that is to be made.
+func AddExport(tx core.App, d ExportDraft, now time.Time) error {
+	_, err := store(tx, "store export", Exports, map[string]any{
+		"id": d.ID, "client": d.Client, "request": d.Request, "types": list(d.Types), "ignored": list(d.Ignored), "since": Instant(d.Since),
+		"file_key": d.FileKey.Reveal(), "status": ExportQueued, "files": []ExportFile{}, ColumnCreatedAt: Instant(now),
+	})
+	return err
+}
+
+// FindExport finds an export that is not gone yet.
+func FindExport(app core.App, id string, now time.Time) (*Export, error) {
+	return find[Export](app, Exports, dbx.And(dbx.HashExp{"id": id}, exportKept(now)))
+}
+
+func exportKept(now time.Time) dbx.Expression {
+	return dbx.NewExp("(expires_at = '' OR expires_at > {:now})", dbx.Params{"now": Instant(now)})
+}
+
+// ExportsOfClient counts the exports of a client that are kept, and those among them that are still to be made. soonest is when the first of the
+// kept ones will be gone.
+func ExportsOfClient(app core.App, client string, now time.Time) (kept, unfinished int, soonest time.Time, err error) {
+	var first string
+	err = app.DB().NewQuery(`SELECT COUNT(*), COALESCE(SUM(status IN ('queued', 'running')), 0), COALESCE(MIN(NULLIF(expires_at, '')), '') FROM exports
+		WHERE client = {:client} AND (expires_at = '' OR expires_at > {:now})`).Bind(dbx.Params{"client": client, "now": Instant(now)}).Row(&kept, &unfinished, &first)
+	return kept, unfinished, ParseInstant(first), wrap(err, "count exports of client")
+}
+
+// ClaimExport takes the export that waits longest, to be made now; a missing row means that none waits.
+func ClaimExport(tx core.App) (*Export, error) {
+	var id string
+	err := tx.NonconcurrentDB().NewQuery(`UPDATE exports SET status = 'running', attempts = attempts + 1
+		WHERE id = (SELECT id FROM exports WHERE status = 'queued' ORDER BY created_at, id LIMIT 1) RETURNING id`).Row(&id)
+	if err != nil {
+		return nil, wrap(err, "claim export")
+	}
+	return findWhole[Export](tx, Exports, dbx.HashExp{"id": id})
+}
+
+// ReleaseExport puts a claimed export back: the service stops before it was made.
+func ReleaseExport(tx core.App, id string) error {
+	return exec(tx, "release export", `UPDATE exports SET status = 'queued', attempts = attempts - 1 WHERE id = {:id} AND status = 'running'`, dbx.Params{"id": id})
+}
+
+// RequeueExports has those made anew that a service left half made, and gives up those that were begun too often.
+func RequeueExports(tx core.App, mostAttempts int, now, expires time.Time) (givenUp []string, err error) {
+	err = tx.NonconcurrentDB().NewQuery(`UPDATE exports SET status = 'failed', finished_at = {:now}, expires_at = {:expires}
+		WHERE status = 'running' AND attempts >= {:most} RETURNING id`).
+		Bind(dbx.Params{"now": Instant(now), "expires": Instant(expires), "most": mostAttempts}).Column(&givenUp)
+	if err == nil {
+		err = exec(tx, "queue exports again", `UPDATE exports SET status = 'queued' WHERE status = 'running'`, nil)
+	}
+	return givenUp, wrap(err, "queue exports again")
+}
+
+// ExportEnd is what became of an export.
+type ExportEnd struct {
+	Status              string
+	At, TransactionTime time.Time
+	Files               []ExportFile
+	Expires             time.Time
+}
+
+// FinishExport notes what became of an export; done is false when it was removed meanwhile.
+func FinishExport(tx core.App, id string, end ExportEnd) (done bool, err error) {
+	files, err := json.Marshal(append([]ExportFile{}, end.Files...))
+	if err != nil {
+		return false, fmt.Errorf("encode files of export: %w", err)
+	}
+	n, err := updateCounted(tx, "finish export", Exports, dbx.Params{
+		"status": end.Status, "finished_at": Instant(end.At), "transaction_time": Instant(end.TransactionTime), "files": string(files),
+		"expires_at": Instant(end.Expires),
+	}, dbx.HashExp{"id": id, "status": ExportRunning})
+	return n > 0, err
+}
+
+// RemoveExport removes an export, and with it the key to its files; a missing row is none.
+func RemoveExport(tx core.App, id string) (done bool, err error) {
+	n, err := change(tx, "remove export", `DELETE FROM exports WHERE id = {:id}`, dbx.Params{"id": id})
+	return n > 0, err
+}
+
+// GoneExports are those whose time is over, or whose client is no more.
+func GoneExports(app core.App, now time.Time) ([]string, error) {
+	return queryColumn[string](app, "find exports that are over", `SELECT id FROM exports WHERE expires_at != '' AND expires_at <= {:now}
+		OR client NOT IN (SELECT id FROM clients)`, dbx.Params{"now": Instant(now)})
+}
+
+// ExportIDs are all exports there are.
+func ExportIDs(app core.App) ([]string, error) {
+	return queryColumn[string](app, "list exports", `SELECT id FROM exports`, nil)
+}
+
+func (e *Export) Client() string             { return e.GetString("client") }
+func (e *Export) Request() string            { return e.GetString("request") }
+func (e *Export) Types() []string            { return e.GetStringSlice("types") }
+func (e *Export) Ignored() []string          { return e.GetStringSlice("ignored") }
+func (e *Export) Since() time.Time           { return instantOf(e, "since") }
+func (e *Export) FileKey() phi.Text          { return phi.Text(e.GetString("file_key")) }
+func (e *Export) Status() string             { return e.GetString("status") }
+func (e *Export) Attempts() int              { return e.GetInt("attempts") }
+func (e *Export) TransactionTime() time.Time { return instantOf(e, "transaction_time") }
+func (e *Export) CreatedAt() time.Time       { return instantOf(e, ColumnCreatedAt) }
+func (e *Export) ExpiresAt() time.Time       { return instantOf(e, "expires_at") }
+
+// Files are the files of an export that was made.
+func (e *Export) Files() (files []ExportFile, err error) {
+	return files, wrap(e.UnmarshalJSONField("files", &files), "read files of export")
+}

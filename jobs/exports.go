@@ -1,0 +1,13 @@
+package jobs
+
+import (
+	"context"
+
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// cleanExports removes bulk exports that are over.
+func cleanExports(e Engines, _ context.Context, app core.App) (counts, error) {
+	removed, err := e.Exports.Sweep(app, e.Clock.Now().UTC())
+	return counts{"removed": removed}, err
+}

@@ -1,0 +1,235 @@
+package routes
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/exports"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/internal/fhirapi"
+	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/routes/web"
+)
+
+// The addresses of the bulk export. Source: HL7 Bulk Data Access 2.0.
+const (
+	exportPath = fhirapi.Base + "/$export-status/"
+	ndjsonType = "application/fhir+ndjson"
+	// everyone is the group of all patients: the one there is.
+	everyone = "all"
+)
+
+type exportEngine = exports.Engine
+
+// exportRows are what a client calls to have resources in bulk.
+func exportRows() (rows []route) {
+	for path, level := range map[string]exports.Level{
+		fhirapi.Base + "/$export": exports.System, fhirapi.Base + "/Patient/$export": exports.Patients, fhirapi.Base + "/Group/{group}/$export": exports.Patients,
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			rows = append(rows, route{method, path, access.ExportResources.Or(access.AnySystemScope), limits.User, startExport(level)})
+		}
+	}
+	return append(rows, []route{
+		{http.MethodGet, fhirapi.Base + "/.well-known/smart-configuration", access.Anyone, limits.User, (*api).readSmartConfiguration},
+		{http.MethodGet, exportPath + "{id}", access.ExportResources.Or(access.AnySystemScope), limits.User, (*api).readExport},
+		{http.MethodDelete, exportPath + "{id}", access.ExportResources.Or(access.AnySystemScope), limits.User, (*api).removeExport},
+		{http.MethodGet, exportPath + "{id}/{file}", access.ExportResources.Or(access.AnySystemScope), limits.User, (*api).readExportFile},
+	}...)
+}
+
+func startExport(level exports.Level) handler {
+	return func(a *api, c *web.Call) error {
+		if c.Request.Method == http.MethodHead { // GET begins something here, and HEAD must not
+			return fault.New(fault.MethodNotAllowed, "method_not_allowed", "This method is not allowed here.")
+		}
+		if group := c.Request.PathValue("group"); group != "" && group != everyone {
+			return fault.Missing()
+		}
+		parameters, err := exports.InQuery(c.Request.URL.RawQuery)
+		if err != nil {
+			return err
+		}
+		if c.Request.Method == http.MethodPost {
+			raw, err := c.Body()
+			if err != nil {
+				return err
+			}
+			if len(raw) > 0 {
+				if err := parameters.InBody(raw); err != nil {
+					return err
+				}
+			}
+		}
+		asked, err := exports.Read(level, parameters, exports.ReadPrefer(c.Request.Header.Values("Prefer")), a.PublicURL+c.Request.URL.RequestURI(),
+			func(kind string) error { return c.NeedToo(access.SystemScope(kind)) })
+		if err != nil {
+			return err
+		}
+		c.Header().Del("WWW-Authenticate") // of types that were not named and are left out
+		id, err := a.Exports.Start(c.App, c.Caller.RecordID, asked, c.Actor(), c.Now)
+		if err != nil {
+			return err
+		}
+		c.Header().Set("Content-Location", a.PublicURL+exportPath+id)
+		return sayOfExport(c, http.StatusAccepted, "information", "informational", "The export will be made. Its state is at Content-Location.")
+	}
+}
+
+// sayOfExport answers with words alone.
+func sayOfExport(c *web.Call, status int, severity, kind, words string) error {
+	body, err := fhir.OperationOutcome(fhir.Issue{Severity: severity, Type: kind, Text: words})
+	if err != nil {
+		return err
+	}
+	return c.Send(status, fhir.ContentType, body)
+}
+
+// export finds the export of the path, for the client that began it.
+func (a *api) export(c *web.Call) (*collections.Export, error) {
+	id, err := c.PathUUID()
+	if err != nil {
+		return nil, err
+	}
+	return a.Exports.Find(c.App, c.Caller.RecordID, id, c.Now)
+}
+
+// The shortest and longest wait that is asked for between two looks at an export that is being made.
+const (
+	shortestWait = time.Second
+	longestWait  = 30 * time.Second
+)
+
+func (a *api) readExport(c *web.Call) error {
+	export, err := a.export(c)
+	if err != nil {
+		return err
+	}
+	switch export.Status() {
+	case collections.ExportComplete:
+		return a.showManifest(c, export)
+	case collections.ExportFailed:
+		return sayOfExport(c, http.StatusInternalServerError, "error", "exception", "The export could not be made. Begin another one.")
+	}
+	wait := min(max(c.Now.Sub(export.CreatedAt())/10, shortestWait), longestWait)
+	c.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)))
+	c.Header().Set("X-Progress", fmt.Sprintf("%d resources", a.Exports.Progress(export.Id)))
+	return sayOfExport(c, http.StatusAccepted, "information", "informational", "The export is being made.")
+}
+
+// manifestView is what an export has become. Source: HL7 Bulk Data Access 2.0, "Response - Complete Status".
+type manifestView struct {
+	TransactionTime     string             `json:"transactionTime"`
+	Request             string             `json:"request"`
+	RequiresAccessToken bool               `json:"requiresAccessToken"`
+	Output              []manifestFileView `json:"output"`
+	Deleted             []manifestFileView `json:"deleted"`
+	Error               []manifestFileView `json:"error"`
+}
+
+type manifestFileView struct {
+	Type  string `json:"type"`
+	URL   string `json:"url"`
+	Count int    `json:"count"`
+}
+
+func (a *api) showManifest(c *web.Call, export *collections.Export) error {
+	files, err := export.Files()
+	if err != nil {
+		return err
+	}
+	view := manifestView{
+		TransactionTime: export.TransactionTime().Format(time.RFC3339Nano), Request: export.Request(), RequiresAccessToken: true,
+		Output: []manifestFileView{}, Deleted: []manifestFileView{}, Error: []manifestFileView{},
+	}
+	lists := map[string]*[]manifestFileView{exports.Output: &view.Output, exports.Deleted: &view.Deleted, exports.Errors: &view.Error}
+	for _, file := range files {
+		list := lists[file.Kind]
+		*list = append(*list, manifestFileView{file.Type, a.PublicURL + exportPath + export.Id + "/" + file.Name + exports.Extension, file.Count})
+	}
+	c.Header().Set("Expires", export.ExpiresAt().Format(http.TimeFormat))
+	return c.OK(view)
+}
+
+func (a *api) removeExport(c *web.Call) error {
+	export, err := a.export(c)
+	if err != nil {
+		return err
+	}
+	if err := a.Exports.Remove(c.App, c.Caller.RecordID, export.Id, c.Actor(), c.Now); err != nil {
+		return err
+	}
+	return sayOfExport(c, http.StatusAccepted, "information", "informational", "The export and its files are gone.")
+}
+
+func (a *api) readExportFile(c *web.Call) error {
+	export, err := a.export(c)
+	if err != nil {
+		return err
+	}
+	name := c.Request.PathValue("file")
+	packed, file, err := exports.Open(c.App, export, name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = packed.Close() }() // read only
+	needed := export.Types()
+	if file.Kind == exports.Output {
+		needed = []string{file.Type}
+	}
+	for _, kind := range needed { // the token may carry less than the one that began it
+		if err := c.NeedToo(access.SystemScope(kind)); err != nil {
+			return err
+		}
+	}
+	if c.Request.Method != http.MethodHead {
+		err := audit.Append(c.App, audit.Entry{
+			Event: audit.ExportRead, Actor: c.Actor(), ResourceType: audit.ResourceExport, ResourceID: export.Id,
+			Changes: audit.Changes{"file": {New: name}, "resources": {New: file.Count}},
+		}, c.Now)
+		if err != nil {
+			return err
+		}
+	}
+	c.Header().Set("Vary", "Accept-Encoding")
+	if c.TakesPacked() {
+		c.Header().Set("Content-Encoding", "gzip")
+		return c.Stream(ndjsonType, packed)
+	}
+	lines, err := packed.Lines()
+	if err != nil {
+		return fmt.Errorf("unpack file of an export: %w", err)
+	}
+	return c.Stream(ndjsonType, lines)
+}
+
+// smartConfiguration says how machines sign in. There is no authorization endpoint: people do not give their rights to programs here.
+// Source: HL7 SMART App Launch 2.2, "Conformance"; docs/decisions/fhir.md, "SMART discovery".
+type smartConfiguration struct {
+	TokenEndpoint        string   `json:"token_endpoint"`
+	Methods              []string `json:"token_endpoint_auth_methods_supported"`
+	Algorithms           []string `json:"token_endpoint_auth_signing_alg_values_supported"`
+	Grants               []string `json:"grant_types_supported"`
+	Scopes               []string `json:"scopes_supported"`
+	Capabilities         []string `json:"capabilities"`
+	CodeChallengeMethods []string `json:"code_challenge_methods_supported"`
+}
+
+func (a *api) readSmartConfiguration(c *web.Call) error {
+	scopes := access.AllClientScopes.Texts()
+	scopes = slices.DeleteFunc(scopes, func(scope string) bool { return !strings.HasPrefix(scope, "system/") })
+	return c.OK(smartConfiguration{
+		TokenEndpoint: a.PublicURL + web.BasePath + "/oauth/token/", Methods: []string{"private_key_jwt", "client_secret_basic"},
+		Algorithms: []string{"RS384", "ES384"}, Grants: []string{"client_credentials"}, Scopes: scopes,
+		Capabilities:         []string{"client-confidential-asymmetric", "client-confidential-symmetric", "permission-v1", "permission-v2"},
+		CodeChallengeMethods: []string{"S256"},
+	})
+}
