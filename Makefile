@@ -43,6 +43,12 @@ UNWATCHED = modernc.org/sqlite/lib modernc.org/libc modernc.org/memory regexp re
 RACE = -race $(foreach package,$(UNWATCHED),-gcflags=$(package)=-race=false)
 EXPERIMENT = nosizespecializedmalloc
 
+# The detector makes collecting garbage dear, and tests make little that lasts: they may keep more of it, some hundred MB.
+GARBAGE = 400
+
+# The tests that try fewer random cases under the race detector, which are run once more without it.
+ROUNDS = $(shell grep -rl --include='*_test.go' --exclude-dir=node_modules 'vigiltest\.Rounds\b' . | xargs -r awk '/^func Test/ {name = $$2; sub("[^A-Za-z0-9_].*", "", name)} /vigiltest\.Rounds/ {print name}' | sort -u)
+
 # A race build needs a C compiler that links a program, which is more than one that exists.
 test: web ## all that must pass: vet, format, every test (race detector where C compiles, browser where Chromium is)
 	@unformatted="$$("$$(go env GOROOT)/bin/gofmt" -l .)"; \
@@ -53,7 +59,7 @@ test: web ## all that must pass: vet, format, every test (race detector where C 
 	else \
 		export CGO_ENABLED=0; set -- go test; echo "no working C compiler here: testing without the race detector"; \
 	fi; \
-	set -ex; go vet $(PACKAGES); env "$$@" -timeout 20m $(PACKAGES); go test -run '^TestOracle$$' ./internal/billing; cd deploy/check; go vet ./...; go test ./...
+	set -ex; go vet $(PACKAGES); env GOGC=$(GARBAGE) "$$@" -timeout 20m $(PACKAGES); go test -timeout 20m -run "^($$(echo $(ROUNDS) | tr ' ' '|'))\$$" $(call folders,vigiltest\.Rounds\b); cd deploy/check; go vet ./...; go test ./...
 
 screens: web ## pictures of the console in docs/screens
 	VIGIL_SCREENS=docs/screens go test -count=1 -run 'TestConsoleScreens$$' -timeout 15m ./e2e

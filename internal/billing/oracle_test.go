@@ -383,13 +383,10 @@ func (p oraclePractice) run(t *testing.T, job billing.Job, at time.Time) billing
 	return result
 }
 
-// oracleCases is how many patients the oracle has.
-var oracleCases = 720
-
 // The engine, run many times over 14 months at odd moments, comes to what the oracle says for random patients. They are 10,080
 // practice-months, 840 with -short; VIGIL_ORACLE_CASES asks for another number of patients.
 func TestOracle(t *testing.T) {
-	cases := oracleCases
+	cases := vigiltest.Rounds(720, 120)
 	if testing.Short() {
 		cases = 60
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
 // stillEarned says by the rules alone whether a device entry may be reviewed: so many days of its period have data under consent, and the
@@ -33,7 +34,7 @@ func stillEarned(c oracleCase, start, end string, least int) bool {
 // What readings were withdrawn from random practices, review refuses exactly what the rules no longer bear out; and what was sent before that
 // is marked exactly then.
 func TestRecountOracle(t *testing.T) {
-	p := plantPractice(t, 9000, 60)
+	p := plantPractice(t, 9000, vigiltest.Rounds(60, 20))
 	p.run(t, billing.AllJobs, p.end)
 	dice := rand.New(rand.NewPCG(3, 4))
 	if _, err := p.app.DB().NewQuery("UPDATE patients SET primary_provider = (SELECT id FROM users LIMIT 1)").Execute(); err != nil {

@@ -55,7 +55,7 @@ func TestWriterRemembersWhatWaits(t *testing.T) {
 			return err
 		},
 	}
-	for i := range 300 {
+	for i := range vigiltest.Rounds(300, 100) {
 		moment = moment.Add(time.Duration(random.IntN(6)) * time.Minute)
 		reading := at(bloodPressure(float64(110+random.IntN(110)), float64(60+random.IntN(50))), moment.Add(time.Duration(i)*time.Second/1000))
 		if _, err := w.Submit(t.Context(), submission(people[random.IntN(len(people))], reading)); err != nil {

@@ -119,7 +119,7 @@ func TestGroupMisled(t *testing.T) {
 func TestAnyOrderEndsAlike(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 18))
 	origins := []vitals.Origin{vitals.OriginDevice, vitals.OriginStaff, vitals.OriginPatient}
-	for range 12 {
+	for range vigiltest.Rounds(12, 3) {
 		var readings []observations.Submission
 		for i := range 8 {
 			r := at(bloodPressure([]float64{120, 122, 118, 150, 190}[random.IntN(5)]+float64(i)/10, 80), now.Add(time.Duration(i-20)*time.Minute))
@@ -154,7 +154,7 @@ func TestAnyOrderEndsAlike(t *testing.T) {
 // Withdrawing one of many readings leaves the alerts of the others as if it had never come.
 func TestWithdrawnAsIfNever(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 18))
-	for range 12 {
+	for range vigiltest.Rounds(12, 3) {
 		var readings []observations.Submission
 		for i := range 7 {
 			r := at(bloodPressure([]float64{120, 118, 150, 190}[random.IntN(4)]+float64(i)/10, 80), now.Add(time.Duration(i-20)*time.Minute))

@@ -31,9 +31,9 @@ var wary = func() observations.Rules {
 // Whoever stands on the scale, in whatever order readings come, are confirmed or withdrawn: what is kept beside the readings agrees with
 // them after each step, and suspect ones are in none of it.
 func TestSuspectsLeaveNoTrace(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range vigiltest.Rounds(3, 1) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			random := rand.New(rand.NewPCG(seed, 33))
+			random := rand.New(rand.NewPCG(uint64(seed), 33))
 			app, engine := newApp(t, wary)
 			w := running(t, app, engine)
 			var people []string

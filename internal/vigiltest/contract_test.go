@@ -33,12 +33,14 @@ func TestContractCheckFindsWhatIsWrong(t *testing.T) {
 		"other type":        {"GET", "/health/live", 200, "text/html", live, "Content-Type"},
 		"not json":          {"GET", "/health/live", 200, "application/json", `ok`, "decode"},
 	} {
-		err := contract.check(test.method, test.path, test.status, http.Header{"Content-Type": {test.kind}}, []byte(test.body))
-		if test.wrong == "" && err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if test.wrong != "" && (err == nil || !strings.Contains(err.Error(), test.wrong)) {
-			t.Errorf("%s: %v, want a complaint about %q", name, err, test.wrong)
+		for range 2 { // the second time it knows what fitted
+			err := contract.check(test.method, test.path, test.status, http.Header{"Content-Type": {test.kind}}, []byte(test.body))
+			if test.wrong == "" && err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if test.wrong != "" && (err == nil || !strings.Contains(err.Error(), test.wrong)) {
+				t.Errorf("%s: %v, want a complaint about %q", name, err, test.wrong)
+			}
 		}
 	}
 }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package vigiltest
+
+const raceDetector = false
