@@ -70,27 +70,40 @@ func HealthSamplesSince(app core.App, since time.Time) (samples, down int, err e
 	return samples, down, wrap(err, "count health samples")
 }
 
-// Queue is what waits in the database: a condition that a small index serves, and since when each row waits.
-type Queue struct{ Name, table, where, since string }
+// Queue is what waits in the database: a condition that a small index serves, another if one alone does not say it, and since when each row waits.
+type Queue struct{ Name, table, where, also, since string }
 
 // Queues are all that wait in the database.
 var Queues = []Queue{
-	{"transmissions", Transmissions, waiting, "created_at"},
-	{"transmission_retries", Transmissions, retrying, "created_at"},
-	{"transmissions_unlinked", Transmissions, waitingFor + "'link' AND " + notDeleted, "created_at"},
-	{"emr_corrections", Transmissions, correctionDue + " AND " + notDeleted, "correction_due_at"},
-	{"announcements", Announcements, "told_at = ''", "created_at"},
-	{"pushes", PushDeliveries, "status = 'pending'", "created_at"},
-	{"mails", Mails, "status = 'pending'", "created_at"},
-	{"quarantine", GatewayEvents, "status = 'open'", "received_at"},
-	{"webhooks", WebhookDeliveries, "status = 'pending'", "created_at"},
+	{"transmissions", Transmissions, waiting, waitingFor + "'turn'", "created_at"},
+	{"transmission_retries", Transmissions, retrying, "", "created_at"},
+	{"transmissions_unlinked", Transmissions, waitingFor + "'link' AND " + notDeleted, "", "created_at"},
+	{"emr_corrections", Transmissions, correctionDue + " AND " + notDeleted, "", "correction_due_at"},
+	{"announcements", Announcements, "told_at = ''", "", "created_at"},
+	{"pushes", PushDeliveries, "status = 'pending'", "", "created_at"},
+	{"mails", Mails, "status = 'pending'", "", "created_at"},
+	{"quarantine", GatewayEvents, "status = 'open'", "", "received_at"},
+	{"webhooks", WebhookDeliveries, "status = 'pending'", "", "created_at"},
 }
 
 // Waiting is how much waits, and since when.
 func (q Queue) Waiting(app core.App) (waiting int, first time.Time, err error) {
-	var oldest string
-	err = app.ConcurrentDB().Select("COUNT(*)", "COALESCE(MIN("+q.since+"), '')").From(q.table).Where(dbx.NewExp(q.where)).Row(&waiting, &oldest)
-	return waiting, ParseInstant(oldest), err
+	for _, where := range []string{q.where, q.also} {
+		if where == "" {
+			continue
+		}
+		var some int
+		var oldest string
+		err := app.ConcurrentDB().Select("COUNT(*)", "COALESCE(MIN("+q.since+"), '')").From(q.table).Where(dbx.NewExp(where)).Row(&some, &oldest)
+		if err != nil {
+			return 0, time.Time{}, err
+		}
+		waiting += some
+		if at := ParseInstant(oldest); first.IsZero() || !at.IsZero() && at.Before(first) {
+			first = at
+		}
+	}
+	return waiting, first, nil
 }
 
 // UnacknowledgedAlerts counts the alerts that nobody has acknowledged, by level.

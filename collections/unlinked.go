@@ -99,7 +99,7 @@ func HeldTransmissions(app core.App) (forLink, forTurn int, err error) {
 // UnlinkedPatient is a patient whom the EMR does not know, and what waits for that.
 type UnlinkedPatient struct {
 	ID string `db:"id"`
-	// Readings wait; Oldest is when the first of them was measured, "" when there is none.
+	// Readings is how many deliveries wait, whatever is made of a reading counted by itself; Oldest is when the first of them was measured, "" when there is none.
 	Readings int    `db:"readings"`
 	Oldest   string `db:"oldest"`
 }
@@ -109,8 +109,8 @@ type UnlinkedPatient struct {
 func UnlinkedPatients(app core.App, careTeamOf string, offset, limit int) (page []UnlinkedPatient, total int, err error) {
 	const of = ` FROM patients p LEFT JOIN (
 			SELECT patient, COUNT(*) AS readings, MIN(queued) AS queued FROM (
-				SELECT patient, created_at AS queued FROM transmissions WHERE ` + waitingFor + `'link' AND form = ''
-				UNION ALL SELECT patient, created_at FROM transmissions WHERE ` + waiting + ` AND form = '')
+				SELECT patient, created_at AS queued FROM transmissions WHERE ` + waitingFor + `'link'
+				UNION ALL SELECT patient, created_at FROM transmissions WHERE ` + waiting + `)
 			GROUP BY patient) w ON w.patient = p.id
 		WHERE p.external_id = '' AND p.deleted_at = '' AND (p.active = TRUE OR w.readings > 0)
 			AND ({:user} = '' OR p.primary_provider = {:user} OR p.id IN (SELECT patient FROM care_team_members WHERE user = {:user}))`

@@ -205,7 +205,7 @@ func TestOpeningIsLimitedByAddress(t *testing.T) {
 	if status, header := s.subscribe(id, "", "triage"); status != 429 || header.Get("Retry-After") == "" {
 		t.Errorf("without a token again: %d", status)
 	}
-	answer, err := http.Get(s.server.URL + "/api/realtime") //nolint:noctx // it is refused
+	answer, err := http.Get(s.server.URL + "/api/realtime")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,13 +116,14 @@ func (a *api) fhirStatus(c *web.Call) error {
 	return c.OK(view)
 }
 
-// emrConnection is what deliveries and the health check last saw of the EMR.
+// emrConnection is what deliveries and the health check last saw of the EMR, whichever looked later.
 func (a *api) emrConnection() string {
 	_, down := a.Transmissions.Outage()
+	seen := a.Monitor.Latest()
 	switch {
 	case !a.Transmissions.EMR.Configured():
 		return "not_configured"
-	case down, a.Monitor.Latest().Services.EMR.Status == dashboard.Down:
+	case down, seen.Services.EMR.Status == dashboard.Down && !a.Transmissions.Reached().After(seen.At):
 		return "disconnected"
 	}
 	return "connected"

@@ -24,6 +24,17 @@ func (w *Worker) Outage() (since time.Time, isDown bool) {
 	return l.since, l.state == lineDown && !l.paced
 }
 
+// Reached is when the EMR took a delivery or answered a probe last; zero when it has not since the start.
+func (w *Worker) Reached() time.Time {
+	l := w.line
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	if l.back.After(l.passed) {
+		return l.back
+	}
+	return l.passed
+}
+
 // judge says whose fault the end of a delivery was, and learns from it how the line is.
 func (w *Worker) judge(c Claimed, d delivery) verdict {
 	now := w.Clock()

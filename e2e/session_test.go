@@ -1,0 +1,69 @@
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A phone passes from one hand to the next: its holder signs out as the contract says, with the refresh token alone, and it rings no more. The
+// same person's other device does.
+func TestSharedPhone(t *testing.T) {
+	t.Parallel()
+	push := newPushCatcher(t, time.Now)
+	p := newPractice(t, push.settings...).serve(t, "")
+	p.user(t, "clinical_manager", nil)
+	signIn := func() (access, refresh string) {
+		signed := p.post(t, "/api/v1/auth/login/", "", object{"email": "clinical_manager@vigil.test", "password": password}).expect(t, 200)
+		return text(t, signed, "access"), text(t, signed, "refresh")
+	}
+	shared, refresh := signIn()
+	own, _ := signIn()
+	push.subscribe(t, p, shared, "/shared")
+	push.subscribe(t, p, own, "/own")
+	p.post(t, "/api/v1/auth/logout/", shared, object{"refresh": refresh}).expect(t, 204)
+	patient := p.patient(t, nil)
+	p.post(t, "/api/v1/ingestion/blood-pressure/", p.Admin(t), bloodPressure(patient, 190, 125, time.Now())).expect(t, 201)
+	push.want(t, "Escalation")
+	var paths []string
+	for _, got := range push.all() {
+		paths = append(paths, got.path)
+	}
+	if slices.ContainsFunc(paths, func(path string) bool { return !strings.HasSuffix(path, "/own") }) {
+		t.Errorf("pushed to %v", paths)
+	}
+}
+
+// Ten at once with one refresh token: one is served, one may be the same again, and whoever comes third ends the session.
+func TestRefreshTokenPresentedByTen(t *testing.T) {
+	t.Parallel()
+	p := newPractice(t).serve(t, "")
+	p.user(t, "nurse", nil)
+	signed := p.post(t, "/api/v1/auth/login/", "", object{"email": "nurse@vigil.test", "password": password}).expect(t, 200)
+	var lock sync.Mutex
+	var served []string
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() {
+			a := p.post(t, "/api/v1/auth/token/refresh/", "", object{"refresh": text(t, signed, "refresh")})
+			lock.Lock()
+			defer lock.Unlock()
+			switch a.status {
+			case 200:
+				served = append(served, text(t, a, "refresh"))
+			case 401:
+			default:
+				t.Errorf("answered %d", a.status)
+			}
+		})
+	}
+	all.Wait()
+	if len(served) != 2 {
+		t.Errorf("%d were served", len(served))
+	}
+	for _, token := range served {
+		p.post(t, "/api/v1/auth/token/refresh/", "", object{"refresh": token}).expect(t, 401)
+	}
+}
