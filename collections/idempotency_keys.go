@@ -28,19 +28,15 @@ func RequestHash(method, target string, body []byte) (string, error) {
 
 // FindIdempotencyKey finds the use of a key, unless it was made at a time or before.
 func FindIdempotencyKey(app core.App, id, key string, after time.Time) (use IdempotencyKey, found bool, err error) {
-	var row struct {
-		Request string `db:"request"`
-		Answer  string `db:"answer"`
-		At      string `db:"created_at"`
-	}
+	var answer, at string
 	err = app.DB().NewQuery(`SELECT request, answer, created_at FROM idempotency_keys WHERE id = {:id} AND created_at > {:after}`).
-		Bind(dbx.Params{"id": id, "after": Instant(after)}).One(&row)
+		Bind(dbx.Params{"id": id, "after": Instant(after)}).Row(&use.Request, &answer, &at)
 	if err != nil {
 		return use, false, wrap(unlessMissing(err), "find idempotency key")
 	}
-	use = IdempotencyKey{ID: id, Request: row.Request, At: ParseInstant(row.At)}
-	if row.Answer != "" {
-		if use.Answer, err = openAnswer(row.Answer, key, id); err != nil {
+	use.ID, use.At = id, ParseInstant(at)
+	if answer != "" {
+		if use.Answer, err = openAnswer(answer, key, id); err != nil {
 			use.Answer = "" // as one that was never stored
 		}
 	}

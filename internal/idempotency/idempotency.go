@@ -27,17 +27,25 @@ const Kept = 24 * time.Hour
 // MostKept bounds the answers that are kept, in bytes.
 const MostKept = 2 << 20
 
+// lookAtOnce is how many keys are looked up at a time, which takes microseconds each.
+const lookAtOnce = 4
+
 // Keys are the keys of one service. They are safe for concurrent use.
 type Keys struct {
 	lock    sync.Mutex
 	running map[string]string // id to request
 	answers *groupcommit.Group[collections.IdempotencyKey, struct{}]
+	// ended counts the uses that ended, of some ids together, so that who begins knows whether any did meanwhile.
+	ended      [256]atomic.Uint64
+	reads      collections.Reads
+	looking    chan struct{}          // held by who looks a key up: more at once would open and close connections all the time
+	statements collections.Statements // of those who store answers, one after the other
 }
 
 // New returns an empty memory.
 func New(log *slog.Logger) *Keys {
-	k := &Keys{running: map[string]string{}}
-	k.answers = groupcommit.New(groupcommit.Options[collections.IdempotencyKey, struct{}]{Store: storeAll, Log: log})
+	k := &Keys{running: map[string]string{}, looking: make(chan struct{}, lookAtOnce)}
+	k.answers = groupcommit.New(groupcommit.Options[collections.IdempotencyKey, struct{}]{Store: k.storeAll, Log: log})
 	return k
 }
 
@@ -69,13 +77,17 @@ func (k *Keys) Begin(app core.App, r Request, now time.Time) (use *Use, answered
 		return nil, nil, err
 	}
 	use = &Use{keys: k, key: r.Key, row: collections.IdempotencyKey{ID: id, Request: request, At: now}}
-	if answered, _, err = use.find(app, now); err != nil || answered != nil {
+	before := use.others().Load()
+	answered, stored, err := use.find(app, now)
+	if err != nil || answered != nil {
 		return nil, answered, err
 	}
 	if err := k.start(id, request); err != nil {
 		return nil, nil, err
 	}
-	answered, stored, err := use.find(app, now) // again: whoever ran before may have ended meanwhile
+	if use.others().Load() != before || stored { // whoever ran may have ended meanwhile
+		answered, stored, err = use.find(app, now)
+	}
 	if err == nil && answered == nil && stored {
 		err = lost() // and nobody is about to say
 	}
@@ -102,7 +114,9 @@ func (k *Keys) start(id, request string) error {
 
 // find is the answer that the request was given before, if that is known. stored: something was done for it.
 func (u *Use) find(app core.App, now time.Time) (answer *Answer, stored bool, err error) {
-	known, found, err := collections.FindIdempotencyKey(app, u.row.ID, u.key, now.Add(-Kept))
+	u.keys.looking <- struct{}{}
+	defer func() { <-u.keys.looking }()
+	known, found, err := collections.FindIdempotencyKey(u.keys.reads.In(app), u.row.ID, u.key, now.Add(-Kept))
 	switch {
 	case err != nil || !found:
 		return nil, false, err
@@ -111,6 +125,9 @@ func (u *Use) find(app core.App, now time.Time) (answer *Answer, stored bool, er
 	}
 	return decode(known.Answer), true, nil
 }
+
+// others counts the uses that ended of ids like this one.
+func (u *Use) others() *atomic.Uint64 { return &u.keys.ended[u.row.ID[0]] }
 
 func reused() *fault.Error {
 	return fault.New(fault.Unprocessable, "idempotency_key_reused", "This "+Header+" was used for another request.")
@@ -208,12 +225,13 @@ func (u *Use) Release() {
 		u.keys.lock.Lock()
 		defer u.keys.lock.Unlock()
 		delete(u.keys.running, u.row.ID)
+		u.others().Add(1)
 	})
 }
 
-func storeAll(app core.App, uses []*groupcommit.Item[collections.IdempotencyKey, struct{}]) error {
+func (k *Keys) storeAll(app core.App, uses []*groupcommit.Item[collections.IdempotencyKey, struct{}]) error {
 	return app.RunInTransaction(func(tx core.App) error {
-		tx = collections.Prepared(tx)
+		tx = k.statements.In(tx)
 		for _, use := range uses {
 			if err := collections.StoreIdempotencyKey(tx, use.In); err != nil {
 				return err
