@@ -62,7 +62,7 @@ func ChangeWebhook(tx core.App, w *Webhook, v WebhookValues, position int64, now
 	before := w.Values()
 	again := v.Active && (!before.Active || v.URL != before.URL)
 	w.Load(v.columns(now))
-	w.Set("position", max(position, int64(w.GetInt("position"))))
+	w.Set("position", max(position, w.Position()))
 	if v.Active {
 		w.Set("off_because", "")
 	}
@@ -89,6 +89,7 @@ func (w *Webhook) Values() WebhookValues {
 	return WebhookValues{URL: w.GetString("url"), Events: w.GetStringSlice("events"), IncludeValues: w.GetBool("include_values"), Active: w.Active()}
 }
 
+func (w *Webhook) Position() int64            { return int64(w.GetInt("position")) }
 func (w *Webhook) Active() bool               { return w.GetBool("active") }
 func (w *Webhook) OffBecause() string         { return w.GetString("off_because") }
 func (w *Webhook) Secret() string             { return w.GetString("secret") }

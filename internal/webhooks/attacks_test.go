@@ -341,3 +341,53 @@ func TestReadNew(t *testing.T) {
 		t.Errorf("%v", checks.Fields)
 	}
 }
+
+// Whoever was switched off for longer than changes are kept goes on with what there is, and administrators hear of it.
+func TestSwitchedOffForTooLong(t *testing.T) {
+	p := newPractice(t)
+	r := p.receiver(nil)
+	hook := p.hook(r, "observation.created")
+	p.change(hook, `{"active": false}`)
+	p.reading("p1", 1)
+	p.change(hook, `{"active": true}`)
+	if told := p.told(); len(told) != 0 {
+		t.Errorf("told %q", told)
+	}
+	p.change(hook, `{"active": false}`)
+	p.reading("p1", 2)
+	p.reading("p1", 3)
+	p.run(`DELETE FROM changes WHERE record != 'p1-3'`)
+	p.change(hook, `{"active": true}`)
+	p.round()
+	if diff := cmp.Diff([]string{"p1-3"}, ids(r.taken, "")); diff != "" {
+		t.Error(diff)
+	}
+	if told := p.told(); len(told) != 1 || !strings.Contains(told[0], "not kept") {
+		t.Errorf("told %q", told)
+	}
+}
+
+// While readings wait to be stored, receivers are sent little, and not nothing.
+func TestReadingsGoFirst(t *testing.T) {
+	var busy atomic.Bool
+	p := newPractice(t, func(o *webhooks.Options) { o.ReadingsWait = busy.Load })
+	r := p.receiver(nil)
+	p.hook(r, "observation.created")
+	busy.Store(true)
+	for n := range 8 {
+		p.reading(fmt.Sprint("p", n), 1)
+	}
+	p.round()
+	if len(r.taken) != 1 {
+		t.Errorf("%d requests at once", len(r.taken))
+	}
+	p.after(250 * time.Millisecond)
+	if len(r.taken) != 2 {
+		t.Errorf("%d requests", len(r.taken))
+	}
+	busy.Store(false)
+	p.round()
+	if len(r.taken) != 8 {
+		t.Errorf("%d requests when nobody waits", len(r.taken))
+	}
+}

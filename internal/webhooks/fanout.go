@@ -13,12 +13,14 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/changes"
-	"github.com/vigilhealth/vigil/internal/pace"
 )
 
 const (
 	// changesAtOnce bounds what one transaction looks at, so that readings never wait long for it.
-	changesAtOnce = 500
+	changesAtOnce = 200
+	// While somebody waits for a reading to be stored, looking at changes rests so many times as long as it took, but never longer than that.
+	restFor     = 30
+	longestRest = 5 * time.Second
 	// A position is stored though nothing was of interest after so many changes, or so long.
 	noteEvery = 5000
 	noteAfter = time.Hour
@@ -43,10 +45,10 @@ func (e *Engine) fanOut(ctx context.Context, app core.App) (found map[string]boo
 	if err != nil || len(followers) == 0 {
 		return found, err
 	}
-	rest := pace.While(e.ReadingsWait)
 	for busy := true; busy; {
 		busy = false
 		for position, group := range together(followers) {
+			began := e.Clock()
 			batch, err := changes.After(app, position, nil, changesAtOnce)
 			if err != nil {
 				return found, fmt.Errorf("read changes: %w", err)
@@ -58,8 +60,8 @@ func (e *Engine) fanOut(ctx context.Context, app core.App) (found map[string]boo
 			if err := e.spread(app, group, batch, found); err != nil {
 				return found, err
 			}
-			if err := rest.Rest(ctx); err != nil {
-				return found, err
+			if e.yields() && !pause(ctx, min(restFor*e.Clock().Sub(began), longestRest)) {
+				return found, ctx.Err()
 			}
 		}
 	}

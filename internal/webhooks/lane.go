@@ -18,6 +18,8 @@ const (
 	// patientFor is how long a receiver may take nothing before it is only asked now and then: one request at a time, a second apart.
 	patientFor = time.Minute
 	askEvery   = time.Second
+	// yieldEvery lies between two requests to one receiver while readings wait to be stored.
+	yieldEvery = 250 * time.Millisecond
 	// againAtOnce bounds what one transaction makes due again.
 	againAtOnce = 500
 	// never is how long a lane waits that only a wake concerns.
@@ -82,10 +84,9 @@ func (l *lane) fill(ctx, patience context.Context, app core.App) (wait time.Dura
 	}
 	room, under := abreast, l.underWay()
 	failing := collections.ParseInstant(row.FailingSince)
-	down := !failing.IsZero() && now.Sub(failing) >= patientFor
-	if down {
+	if apart := l.apart(!failing.IsZero() && now.Sub(failing) >= patientFor); apart > 0 {
 		room = 1
-		if wait := askEvery - now.Sub(l.asked); wait > 0 {
+		if wait := apart - now.Sub(l.asked); wait > 0 {
 			return wait, true, nil
 		}
 	}
@@ -105,6 +106,17 @@ func (l *lane) fill(ctx, patience context.Context, app core.App) (wait time.Dura
 		return never, true, err
 	}
 	return max(next.Sub(now), time.Millisecond), true, nil
+}
+
+// apart is the least time between two requests; 0 when as many as there is room for may be under way.
+func (l *lane) apart(down bool) time.Duration {
+	switch {
+	case down:
+		return askEvery
+	case l.engine.yields():
+		return yieldEvery
+	}
+	return 0
 }
 
 func (l *lane) underWay() map[string]string {

@@ -63,6 +63,9 @@ func (e *Engine) Change(app core.App, id string, draft Draft, by audit.Actor, no
 			return err
 		}
 		if after.Active && (!before.Active || before.URL != after.URL) {
+			if err := tellOfGap(tx, webhook, now); err != nil {
+				return err
+			}
 			if err := collections.RestartWebhookDeliveries(tx, id, now); err != nil {
 				return err
 			}
@@ -70,6 +73,15 @@ func (e *Engine) Change(app core.App, id string, draft Draft, by audit.Actor, no
 		return note(tx, audit.WebhookUpdate, id, differing, by, now)
 	})
 	return webhook, err
+}
+
+// tellOfGap has administrators know when a webhook was switched off for so long that what it missed is not kept whole.
+func tellOfGap(tx core.App, webhook *collections.Webhook, now time.Time) error {
+	first, err := collections.FirstChange(tx)
+	if err != nil || first.Seq <= webhook.Position()+1 {
+		return err
+	}
+	return announce(tx, webhook.Id, "A webhook was switched off for so long that some of what it missed is not kept any more: its receiver should look at everything anew.", now)
 }
 
 // lookedAt is how far a webhook was looked at.

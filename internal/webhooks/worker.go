@@ -45,7 +45,7 @@ func (e *Engine) Run(ctx context.Context, app core.App) {
 				e.Log.Error("deliveries of removed webhooks not removed", slog.Any("error", err))
 			}
 		}
-		if e.ReadingsWait != nil && e.ReadingsWait() && !pause(ctx, gathering) {
+		if e.yields() && !pause(ctx, gathering) {
 			return
 		}
 		found, err := e.fanOut(ctx, app)
@@ -57,6 +57,9 @@ func (e *Engine) Run(ctx context.Context, app core.App) {
 		}
 	}
 }
+
+// yields: somebody waits for a reading to be stored, which goes first.
+func (e *Engine) yields() bool { return e.ReadingsWait != nil && e.ReadingsWait() }
 
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
