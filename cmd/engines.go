@@ -185,7 +185,7 @@ func (s *Service) retention() retention.Periods {
 	r := s.settings.Retention
 	return retention.Periods{
 		WebhookRaw: r.WebhookRaw, Quarantine: r.Quarantine, PushDeliveries: r.PushDeliveries, Notifications: r.Notifications,
-		RefreshTokens: r.RefreshTokens, PushTokens: r.PushTokens,
+		RefreshTokens: r.RefreshTokens, PushTokens: r.PushTokens, Changes: r.Changes,
 	}
 }
 

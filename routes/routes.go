@@ -309,6 +309,9 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/billing/reports/quick-stats/", access.ReadBillingReports, limits.User, report(reports.QuickStats)},
 	{http.MethodGet, "/billing/reports/export/", access.ReadBillingReports, limits.User, (*api).exportReport},
 
+	// changes.go
+	{http.MethodGet, "/changes/", access.ReadChanges.Or(access.ScopeChangesRead), limits.User, (*api).listChanges},
+
 	// audit.go
 	{http.MethodGet, "/audit/events/", access.ReadAudit, limits.User, (*api).listAudit},
 	{http.MethodGet, "/audit/events/{id}/", access.ReadAudit, limits.User, (*api).readAudit},

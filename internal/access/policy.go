@@ -108,6 +108,7 @@ const (
 	ReadDevices    Action = "read devices"
 	ReadHubs       Action = "read hubs"
 
+	ReadChanges   Action = "read changes"
 	ReadAudit     Action = "read audit log"
 	ReadAccessLog Action = "read access log"
 )
@@ -232,6 +233,7 @@ var policy = map[Action]row{
 	ReadDevices:    staff(All, Own),
 	ReadHubs:       staff(All, None),
 
+	ReadChanges:   staff(All, None),
 	ReadAudit:     only(Admin),
 	ReadAccessLog: only(Admin, ClinicalManager),
 }

@@ -262,4 +262,5 @@ type Retention struct {
 	Notifications  time.Duration `env:"RETENTION_NOTIFICATION_DAYS" envDefault:"365" min:"24h" max:"87600h" doc:"in-app notifications after reading"`
 	RefreshTokens  time.Duration `env:"RETENTION_REFRESH_TOKEN_DAYS" envDefault:"30" min:"24h" max:"87600h" doc:"refresh-token rows after expiry"`
 	PushTokens     time.Duration `env:"RETENTION_PUSH_TOKEN_DAYS" envDefault:"365" min:"24h" max:"87600h" doc:"inactive push tokens"`
+	Changes        time.Duration `env:"RETENTION_CHANGES_DAYS" envDefault:"30" min:"168h" max:"87600h" doc:"what was changed, for those who follow it"`
 }

@@ -17,6 +17,7 @@ type Periods struct {
 	WebhookRaw, Quarantine        time.Duration
 	PushDeliveries, Notifications time.Duration
 	RefreshTokens, PushTokens     time.Duration
+	Changes                       time.Duration
 }
 
 // least is what every period is at least, whatever was set: nothing that happened today goes today.
@@ -82,7 +83,9 @@ func Purge(ctx context.Context, app core.App, p Periods, now time.Time) (map[str
 			}
 		}
 	}
-	return counts, nil
+	gone, err := purgeChanges(ctx, app, p.Changes, now)
+	counts["changes"] = gone
+	return counts, err
 }
 
 // purge removes one batch.
