@@ -2,6 +2,7 @@ package routes
 
 import (
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -11,8 +12,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/changes"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/routes/web"
 )
+
+// changeRows are the endpoints of those who follow what happens.
+func changeRows() []route {
+	return []route{{http.MethodGet, "/changes/", access.ReadChanges.Or(access.ScopeChangesRead), limits.User, (*api).listChanges}}
+}
 
 // changeView is one change: what it names is read where it is.
 type changeView struct {

@@ -309,9 +309,6 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/billing/reports/quick-stats/", access.ReadBillingReports, limits.User, report(reports.QuickStats)},
 	{http.MethodGet, "/billing/reports/export/", access.ReadBillingReports, limits.User, (*api).exportReport},
 
-	// changes.go
-	{http.MethodGet, "/changes/", access.ReadChanges.Or(access.ScopeChangesRead), limits.User, (*api).listChanges},
-
 	// audit.go
 	{http.MethodGet, "/audit/events/", access.ReadAudit, limits.User, (*api).listAudit},
 	{http.MethodGet, "/audit/events/{id}/", access.ReadAudit, limits.User, (*api).readAudit},
@@ -327,7 +324,7 @@ var table = slices.Concat([]route{
 
 	// schema.go
 	{http.MethodGet, "/schema/", access.Anyone, limits.User, (*api).schema},
-}, ingestionRows(), vendorRows(), clientRows())
+}, ingestionRows(), vendorRows(), clientRows(), changeRows())
 
 // rootTable holds what answers outside web.BasePath; its paths are whole.
 var rootTable = []route{
