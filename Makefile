@@ -102,8 +102,8 @@ bench-console: web ## the console in a browser with 10,000 patients: first view,
 bench-quick: ## the same in short, under three minutes, leaving no files
 	go run ./internal/bench -quick
 
-torture: ## kill the service at random moments under load for TORTURE (10m), and ROTATIONS (50) rotations of its keys; fail its disk and its neighbours; press at its doors
-	TORTURE=$(TORTURE) ROTATIONS=$(ROTATIONS) go test -run '^(TestTorture|TestRotationTorture|TestDiskFails|TestOthersHang|TestHalfSentRequests|TestManySignIns|TestManyStreams)$$' -v -count=1 -timeout 60m ./e2e
+torture: ## kill the service at random moments under load for TORTURE (10m), in ROTATIONS (50) rotations of its keys, and 20 times while somebody follows 100,000 changes; fail its disk and its neighbours; press at its doors
+	TORTURE=$(TORTURE) ROTATIONS=$(ROTATIONS) CHANGES=100000 KILLS=20 go test -run '^(TestTorture|TestChangesThroughKills|TestRotationTorture|TestDiskFails|TestOthersHang|TestHalfSentRequests|TestManySignIns|TestManyStreams)$$' -v -count=1 -timeout 60m ./e2e
 
 # Litestream and Caddy are built once, into the user's cache.
 drills: ## lose and move practices with the real Litestream and Caddy; deliver to a real HAPI FHIR server through faults and kills; read deploy/ with its tools; generate clients in Python and Go; clone and walk docs/quickstart.md

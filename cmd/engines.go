@@ -192,7 +192,7 @@ func (s *Service) retention() retention.Periods {
 	r := s.settings.Retention
 	return retention.Periods{
 		WebhookRaw: r.WebhookRaw, Quarantine: r.Quarantine, PushDeliveries: r.PushDeliveries, Notifications: r.Notifications,
-		RefreshTokens: r.RefreshTokens, PushTokens: r.PushTokens, WebhooksOut: r.WebhooksOut,
+		RefreshTokens: r.RefreshTokens, PushTokens: r.PushTokens, WebhooksOut: r.WebhooksOut, Changes: r.Changes,
 	}
 }
 

@@ -22,6 +22,9 @@ type Change struct {
 
 var changeColumns = []string{"seq", "type", "record", "change", "event", ColumnPatient, "at"}
 
+// ChangesTable is where changes are; it is no collection.
+const ChangesTable = "changes"
+
 // ChangeFilter narrows what is read; zero values do not, but for types that are named and none.
 type ChangeFilter struct {
 	Types []string // nil for all
@@ -42,7 +45,7 @@ func ChangesAfter(app core.App, seq int64, f ChangeFilter, limit int) (found []C
 	if f.UpTo != 0 {
 		where = append(where, dbx.NewExp("seq <= {:upto}", dbx.Params{"upto": f.UpTo}))
 	}
-	err = app.ConcurrentDB().Select(changeColumns...).From("changes").Where(Every(where)).OrderBy("seq").Limit(int64(limit)).All(&found)
+	err = app.ConcurrentDB().Select(changeColumns...).From(ChangesTable).Where(Every(where)).OrderBy("seq").Limit(int64(limit)).All(&found)
 	return found, wrap(err, "read changes")
 }
 
@@ -65,27 +68,31 @@ func LastChange(app core.App) (Change, error) {
 }
 
 func changeWhere(app core.App, where string, seq int64, order string) (found Change, err error) {
-	err = app.ConcurrentDB().Select(changeColumns...).From("changes").Where(dbx.NewExp(where, dbx.Params{"seq": seq})).OrderBy(order).Limit(1).One(&found)
+	err = app.ConcurrentDB().Select(changeColumns...).From(ChangesTable).Where(dbx.NewExp(where, dbx.Params{"seq": seq})).OrderBy(order).Limit(1).One(&found)
 	return found, wrap(err, "read a change")
 }
 
 // MarkChanges notes how far the changes have gone.
 func MarkChanges(app core.App, now time.Time) error {
-	return exec(app, "mark the changes", `INSERT INTO change_marks (at, seq) SELECT {:now}, MAX(seq) FROM changes ON CONFLICT DO NOTHING`,
+	return exec(app, "mark the changes", `INSERT INTO change_marks (at, seq) SELECT {:now}, MAX(seq) FROM changes WHERE TRUE ON CONFLICT DO NOTHING`,
 		dbx.Params{"now": Instant(now)})
 }
 
-// What may expire of them. A change goes when the one after it is from before a mark that is older than {:before}: whoever asks at least that often keeps a
-// place that is still there, and the newest stays for ever. The oldest go first, so that what is kept has no gap.
-var (
-	ExpiredChanges = Expired{
-		Table: "changes", key: "seq",
-		where: `seq < (SELECT MIN(seq) FROM changes) + 500 AND seq < (SELECT MAX(seq) FROM change_marks WHERE at < {:before})`,
-	}
-	ExpiredChangeMarks = Expired{
-		Table: "change_marks", key: "at", where: `at < {:before} AND seq < (SELECT MAX(seq) FROM change_marks WHERE at < {:before})`,
-	}
-)
+// RemoveChanges removes the oldest changes, at most limit of them: those after which there is another from before a mark that is older than a time. Whoever
+// asks at least that often keeps a place that is still there, and the newest stays for ever. What is kept has no gap.
+func RemoveChanges(app core.App, before time.Time, limit int) (removed int, err error) {
+	params := dbx.Params{"before": Instant(before), "limit": limit}
+	err = app.RunInTransaction(func(tx core.App) error {
+		n, err := change(tx, "remove old changes", `DELETE FROM changes WHERE seq < (SELECT MIN(seq) FROM changes) + {:limit}
+			AND seq < (SELECT MAX(seq) FROM change_marks WHERE at < {:before})`, params)
+		if err != nil {
+			return err
+		}
+		removed = int(n)
+		return exec(tx, "remove old marks", `DELETE FROM change_marks WHERE at < {:before} AND seq < (SELECT MIN(seq) FROM changes)`, params)
+	})
+	return removed, err
+}
 
 // Untold runs work inside a transaction so that what it changes is no change for those who follow: values that stay what they are, under another key.
 func Untold(tx core.App, work func() error) error {
@@ -96,5 +103,5 @@ func Untold(tx core.App, work func() error) error {
 	if err := work(); err != nil {
 		return err
 	}
-	return remove(tx, "take back what is no change", "changes", dbx.NewExp("seq > {:last}", dbx.Params{"last": last}))
+	return remove(tx, "take back what is no change", ChangesTable, dbx.NewExp("seq > {:last}", dbx.Params{"last": last}))
 }

@@ -13,19 +13,19 @@ import (
 
 // The types of what is followed: the nouns of the API.
 const (
-	ChangeAlert       = "alert"
-	ChangeCareTeam    = "care_team"
-	ChangeClaim       = "claim"
-	ChangeConsent     = "consent"
-	ChangeDevice      = "device"
-	ChangeEscalation  = "escalation"
-	ChangeObservation = "observation"
-	ChangeOrder       = "order"
-	ChangePatient     = "patient"
-	ChangeSnooze      = "snooze"
-	ChangeTimeEntry   = "time_entry"
-	ChangeTransmit    = "transmission"
-	ChangeVitalConfig = "vital_config"
+	ChangeAlert        = "alert"
+	ChangeCareTeam     = "care_team"
+	ChangeClaim        = "claim"
+	ChangeConsent      = "consent"
+	ChangeDevice       = "device"
+	ChangeEscalation   = "escalation"
+	ChangeObservation  = "observation"
+	ChangeOrder        = "order"
+	ChangePatient      = "patient"
+	ChangeSnooze       = "snooze"
+	ChangeTimeEntry    = "time_entry"
+	ChangeTransmission = "transmission"
+	ChangeVitalConfig  = "vital_config"
 )
 
 // What happened to it.
@@ -114,7 +114,7 @@ var followedTables = []followed{
 			ELSE '' END`,
 	},
 	{
-		table: Transmissions, noun: ChangeTransmit, record: rowID, patient: rowOwner, unraised: true, // one is made with every reading
+		table: Transmissions, noun: ChangeTransmission, record: rowID, patient: rowOwner, unraised: true, // one is made with every reading
 		unmarked: []string{
 			"ambiguous", "attempt_count", "claimed_at", "corrections", "correction_closed_at_change", "diagnostics", "error_message", "first_attempted_at",
 			"last_attempted_at", "sent_hash", "waits_for_line",

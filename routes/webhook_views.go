@@ -28,11 +28,11 @@ var objectViews = map[string]func(v WebhookViews, app core.App, id string) (any,
 	collections.ChangeAlert: shown(collections.AlertsByID, func(app core.App, page []*collections.Alert) ([]alertView, error) {
 		return viewAlerts(access.Client)(app, page)
 	}),
-	collections.ChangeEscalation: shown(collections.EscalationsByID, viewEscalations),
-	collections.ChangePatient:    WebhookViews.patient,
-	collections.ChangeDevice:     WebhookViews.device,
-	collections.ChangeTransmit:   foundBy(collections.FindTransmission, named(viewTransmission)),
-	collections.ChangeClaim:      foundBy(collections.FindBillingEntry, viewEntries),
+	collections.ChangeEscalation:   shown(collections.EscalationsByID, viewEscalations),
+	collections.ChangePatient:      WebhookViews.patient,
+	collections.ChangeDevice:       WebhookViews.device,
+	collections.ChangeTransmission: foundBy(collections.FindTransmission, named(viewTransmission)),
+	collections.ChangeClaim:        foundBy(collections.FindBillingEntry, viewEntries),
 }
 
 // Object implements [webhooks.Views]. What cannot be read is an error: it is told once it can be.

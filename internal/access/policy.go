@@ -112,6 +112,7 @@ const (
 	ReadDevices    Action = "read devices"
 	ReadHubs       Action = "read hubs"
 
+	ReadChanges   Action = "read changes"
 	ReadAudit     Action = "read audit log"
 	ReadAccessLog Action = "read access log"
 )
@@ -240,6 +241,7 @@ var policy = map[Action]row{
 	ReadDevices:    staff(All, Own),
 	ReadHubs:       staff(All, None),
 
+	ReadChanges:   staff(All, None),
 	ReadAudit:     only(Admin),
 	ReadAccessLog: only(Admin, ClinicalManager),
 }

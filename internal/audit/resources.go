@@ -11,6 +11,7 @@ const (
 	ResourceBillingReport     = "BillingReport"
 	ResourceBillingRun        = "BillingRun"
 	ResourceCareTeam          = "CareTeam"
+	ResourceChange            = "Change"
 	ResourceClaim             = "Claim"
 	ResourceClaimBatch        = "ClaimBatch"
 	ResourceClaimResponse     = "ClaimResponse"

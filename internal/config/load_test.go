@@ -47,7 +47,7 @@ func TestDefaults(t *testing.T) {
 	}
 	retention := config.Retention{
 		RecordYears: 10, AuditYears: 7, WebhookRaw: 90 * day, Quarantine: 180 * day, PushDeliveries: 365 * day,
-		Notifications: 365 * day, RefreshTokens: 30 * day, PushTokens: 365 * day, WebhooksOut: 90 * day,
+		Notifications: 365 * day, RefreshTokens: 30 * day, PushTokens: 365 * day, WebhooksOut: 90 * day, Changes: 30 * day,
 	}
 	for name, difference := range map[string]string{
 		"rate limits": cmp.Diff(limits, s.RateLimits),

@@ -274,4 +274,5 @@ type Retention struct {
 	RefreshTokens  time.Duration `env:"RETENTION_REFRESH_TOKEN_DAYS" envDefault:"30" min:"24h" max:"87600h" doc:"refresh-token rows after expiry"`
 	WebhooksOut    time.Duration `env:"RETENTION_WEBHOOK_DELIVERY_DAYS" envDefault:"90" min:"24h" max:"87600h" doc:"deliveries to webhooks that have ended"`
 	PushTokens     time.Duration `env:"RETENTION_PUSH_TOKEN_DAYS" envDefault:"365" min:"24h" max:"87600h" doc:"inactive push tokens"`
+	Changes        time.Duration `env:"RETENTION_CHANGES_DAYS" envDefault:"30" min:"168h" max:"87600h" doc:"what was changed, for those who follow it"`
 }

@@ -18,6 +18,7 @@ type Periods struct {
 	PushDeliveries, Notifications time.Duration
 	RefreshTokens, PushTokens     time.Duration
 	WebhooksOut                   time.Duration
+	Changes                       time.Duration
 }
 
 // least is what every period is at least, whatever was set: nothing that happened today goes today.
@@ -84,7 +85,9 @@ func Purge(ctx context.Context, app core.App, p Periods, now time.Time) (map[str
 			}
 		}
 	}
-	return counts, nil
+	gone, err := purgeChanges(ctx, app, p.Changes, now)
+	counts["changes"] = gone
+	return counts, err
 }
 
 // purge removes one batch.

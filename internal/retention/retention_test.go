@@ -22,7 +22,7 @@ var (
 	now     = vigiltest.Clock
 	periods = retention.Periods{
 		WebhookRaw: 90 * day, Quarantine: 180 * day, PushDeliveries: 365 * day, Notifications: 365 * day, RefreshTokens: 30 * day, PushTokens: 365 * day,
-		WebhooksOut: 90 * 24 * time.Hour,
+		WebhooksOut: 90 * day, Changes: 30 * day,
 	}
 )
 
@@ -48,6 +48,10 @@ func rows(t *testing.T, app core.App) {
 	event("old discarded", "discarded", ago(400), ago(181))
 	event("new released", "released", ago(400), ago(179))
 
+	insert("changes", dbx.Params{"type": "alert", "record": "1", "change": "updated", "event": "", "patient": "", "at": ""}) // behind the first row, which goes
+	if err := collections.MarkChanges(app, now.Add(-31*day)); err != nil {
+		t.Fatal(err)
+	}
 	insert(collections.Notifications, dbx.Params{"id": "read long ago", "read_at": ago(366), "created_at": ago(500)})
 	insert(collections.Notifications, dbx.Params{"id": "read lately", "read_at": ago(364), "created_at": ago(500)})
 	insert(collections.Notifications, dbx.Params{"id": "never read", "read_at": "", "created_at": ago(3000)})
@@ -104,7 +108,7 @@ func TestPurge(t *testing.T) {
 	}
 	want := map[string]int{
 		"webhook_payloads": 2, "gateway_events": 1, "quarantine": 1, "push_deliveries": 1, "notifications": 1, "refresh_tokens": 1, "push_tokens": 1,
-		"job_runs": 1, "login_failures": 1, "mails": 1, "health_samples": 1, "processing_times": 1, "webhook_deliveries": 2,
+		"job_runs": 1, "login_failures": 1, "mails": 1, "health_samples": 1, "processing_times": 1, "webhook_deliveries": 2, "changes": 1,
 	}
 	if diff := cmp.Diff(want, counts); diff != "" {
 		t.Error(diff)

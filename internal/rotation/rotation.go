@@ -180,7 +180,7 @@ func (r *rotation) reseal(t collections.SealedTable, rows []dbx.NullStringMap) e
 		}
 	}
 	resealed := 0
-	err := r.app.RunInTransaction(func(tx core.App) error {
+	err := untold(r.app, func(tx core.App) error {
 		resealed = 0
 		for _, v := range values {
 			result, err := tx.DB().Update(t.Name, dbx.Params{v.column: v.sealed}, dbx.HashExp{"id": v.id, v.column: v.old}).Execute()
@@ -199,6 +199,13 @@ func (r *rotation) reseal(t collections.SealedTable, rows []dbx.NullStringMap) e
 		r.report.Resealed += resealed
 	}
 	return err
+}
+
+// untold is a transaction that changes nothing for those who follow the changes: the values are what they were.
+func untold(app core.App, write func(tx core.App) error) error {
+	return app.RunInTransaction(func(tx core.App) error {
+		return collections.Untold(tx, func() error { return write(tx) })
+	})
 }
 
 // retire finds what could be opened but was not resealed, and takes the keys under which nothing lies any more off the register.

@@ -1,0 +1,229 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/dbx"
+
+	"github.com/vigilhealth/vigil/internal/sandbox"
+)
+
+// follower reads the changes as an integrator would: it keeps its cursor with what it has read, and asks again when nobody answers.
+type follower struct {
+	crowd  *everybody
+	cursor string
+	read   []string
+}
+
+// turn asks once; caughtUp says that there is nothing more for now.
+func (f *follower) turn() (caughtUp bool) {
+	status, page := f.crowd.try("GET", "/api/v1/changes/?limit=500&since="+url.QueryEscape(f.cursor), "")
+	if status != 200 {
+		if status != 0 && status != 503 {
+			f.crowd.complain("the changes were answered %d: %v", status, page)
+		}
+		return false
+	}
+	results, _ := page["results"].([]any)
+	for _, one := range results {
+		change, _ := one.(map[string]any)
+		f.read = append(f.read, lineOf(change["type"], change["id"], change["change"]))
+	}
+	f.cursor, _ = page["next_cursor"].(string)
+	return page["has_more"] == false
+}
+
+func lineOf(noun, id, what any) string {
+	if number, ok := id.(float64); ok {
+		id = strconv.FormatFloat(number, 'f', 0, 64)
+	}
+	return fmt.Sprint(noun, " ", id, " ", what)
+}
+
+// A reader that keeps its cursor misses nothing and hears nothing twice, while the service is killed under it and everything writes: programs, gateways,
+// nurses, the billing office, deliveries, the dashboard, commands and SQL of somebody's own. CHANGES and KILLS say how many there are at least.
+func TestChangesThroughKills(t *testing.T) {
+	t.Parallel()
+	least, kills := atLeast("CHANGES", 3000), atLeast("KILLS", 3)
+	p, _, _ := deliveringPractice(t, sandbox.Fault{})
+	reader := &follower{crowd: newEverybody(t, p)}
+	p.Superuser(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	reader.crowd.work(ctx)
+	reader.crowd.writeOtherwise(ctx, t)
+	followed := make(chan struct{})
+	go func() {
+		defer close(followed)
+		for ctx.Err() == nil {
+			if reader.turn() {
+				pause(ctx, 20*time.Millisecond)
+			}
+		}
+	}()
+	db := p.database(t)
+	for n := range kills {
+		eventually(t, 10*time.Minute, "enough was written", func() bool {
+			return number(t, db, `SELECT MAX(seq) FROM changes`) >= least*(n+1)/kills
+		})
+		p.Kill()
+		if n == 0 {
+			p.must(t, p.Dir, "transmissions", "retry", "--since", "1h")
+		}
+		p.serve(t, strings.TrimPrefix(p.URL, "http://"))
+	}
+	stop()
+	reader.crowd.group.Wait()
+	<-followed
+	if err := p.Stop(t); err != nil {
+		t.Fatal(err)
+	}
+	until := number(t, db, `SELECT COUNT(*) FROM changes WHERE type != ''`)
+	p.serve(t, strings.TrimPrefix(p.URL, "http://"))
+	eventually(t, within, "the reader has caught up", reader.turn)
+	if err := p.Stop(t); err != nil { // what it wrote meanwhile, nobody read
+		t.Fatal(err)
+	}
+	if len(reader.read) < until {
+		t.Errorf("%d changes were told when the writing ended, and %d read", until, len(reader.read))
+	}
+	for _, complaint := range reader.crowd.complaints {
+		t.Error(complaint)
+	}
+	wantFollowed(t, db, reader)
+	t.Logf("%d changes through %d kills", len(reader.read), kills)
+}
+
+func atLeast(setting string, short int) int {
+	n, err := strconv.Atoi(os.Getenv(setting))
+	if err != nil {
+		return short
+	}
+	return n
+}
+
+// writeOtherwise writes where no route of ours is: with PocketBase's own, as its dashboard does, and into the file.
+func (c *everybody) writeOtherwise(ctx context.Context, t *testing.T) {
+	file := c.p.writable(t)
+	c.group.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			err := file.Transactional(func(tx *dbx.Tx) error {
+				for i := range 10 {
+					if _, err := tx.NewQuery(`UPDATE patients SET archived_by = {:n}`).Bind(dbx.Params{"n": strconv.Itoa(10*n + i)}).Execute(); err != nil {
+						return err
+					}
+				}
+				if n%5 == 0 {
+					return errors.New("as if it had not been")
+				}
+				return nil
+			})
+			if err != nil && n%5 != 0 {
+				c.complain("the file: %v", err)
+			}
+			pause(ctx, 20*time.Millisecond)
+		}
+	})
+	var device string
+	if err := file.NewQuery(`SELECT id FROM devices LIMIT 1`).Row(&device); err != nil {
+		t.Fatal(err)
+	}
+	super := c.p.super
+	c.group.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			status, _ := c.tryAs(super, "PATCH", "/api/collections/devices/records/"+device, fmt.Sprintf(`{"firmware_version":"1.%d"}`, n))
+			if status != 200 && status != 0 && status != 503 {
+				c.complain("the dashboard was answered %d", status)
+			}
+			pause(ctx, 100*time.Millisecond)
+		}
+	})
+}
+
+// wantFollowed holds what was read against what was told, and that against the tables.
+func wantFollowed(t *testing.T, db *dbx.DB, reader *follower) {
+	t.Helper()
+	var told []string
+	err := db.NewQuery(`SELECT type || ' ' || record || ' ' || change FROM changes WHERE type != '' ORDER BY seq`).Column(&told)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(told) < len(reader.read) || !slices.Equal(told[:len(reader.read)], reader.read) {
+		n := 0
+		for n < min(len(told), len(reader.read)) && told[n] == reader.read[n] {
+			n++
+		}
+		t.Errorf("%d changes were told and %d read; they differ from number %d on", len(told), len(reader.read), n)
+	}
+	for what, query := range map[string]string{
+		"gaps":                      `SELECT MAX(seq) - COUNT(*) FROM changes`,
+		"readings not told once":    `SELECT COUNT(*) FROM observations o WHERE (SELECT COUNT(*) FROM changes c WHERE c.record = o.id AND c.change = 'created') != 1`,
+		"readings that are not":     `SELECT COUNT(*) FROM changes c WHERE type = 'observation' AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.id = c.record)`,
+		"alerts not told once":      `SELECT COUNT(*) FROM alerts a WHERE (SELECT COUNT(*) FROM changes c WHERE c.type = 'alert' AND c.record = ltrim(a.id, '0') AND c.change = 'created') != 1`,
+		"ends of alerts not told":   `SELECT COUNT(*) FROM alerts a WHERE status IN ('resolved', 'auto_resolved') AND NOT EXISTS (SELECT 1 FROM changes c WHERE c.type = 'alert' AND c.record = ltrim(a.id, '0') AND c.event = 'alert.resolved')`,
+		"escalations not told once": `SELECT COUNT(*) FROM escalations a WHERE (SELECT COUNT(*) FROM changes c WHERE c.type = 'escalation' AND c.record = ltrim(a.id, '0') AND c.change = 'created') != 1`,
+		"claims not told once":      `SELECT COUNT(*) FROM billing_entries b WHERE (SELECT COUNT(*) FROM changes c WHERE c.record = b.id AND c.change = 'created') != 1`,
+		"deliveries not told":       `SELECT COUNT(*) FROM transmissions x WHERE status = 'transmitted' AND NOT EXISTS (SELECT 1 FROM changes c WHERE c.record = x.id)`,
+		"patients not told once":    `SELECT COUNT(*) FROM patients x WHERE (SELECT COUNT(*) FROM changes c WHERE c.record = x.id AND c.type = 'patient' AND c.change = 'created') != 1`,
+	} {
+		if n := number(t, db, query); n != 0 {
+			t.Errorf("%s: %d", what, n)
+		}
+	}
+	for _, query := range []string{
+		`SELECT COUNT(*) FROM changes WHERE type = 'device' AND event = ''`, `SELECT COUNT(*) FROM changes WHERE type = 'patient' AND change = 'updated'`,
+		`SELECT COUNT(*) FROM changes WHERE type = 'transmission'`, `SELECT COUNT(*) FROM changes WHERE type = 'alert' AND change = 'updated'`,
+	} {
+		if number(t, db, query) == 0 {
+			t.Errorf("nothing to see: %s", query)
+		}
+	}
+}
+
+// After a restore a cursor from before the backup goes on, and one from after it is refused, also once the numbers have come as far again.
+func TestChangesAfterRestore(t *testing.T) {
+	t.Parallel()
+	p := newPractice(t, "VIGIL_BACKUP_KEEP=0").serve(t, "")
+	latest := func() string {
+		return text(t, p.get(t, "/api/v1/changes/?since=latest", p.Admin(t)).expect(t, 200), "next_cursor")
+	}
+	follow := func(cursor string) answer { return p.get(t, "/api/v1/changes/?since="+cursor, p.Admin(t)) }
+	p.patient(t, object{"gateway_patient_id": "GW-1"})
+	before := latest()
+	p.must(t, p.Dir, "backup", "create")
+	lost := p.patient(t, object{"gateway_patient_id": "LOST"})
+	p.patient(t, object{"gateway_patient_id": "LOST-2"})
+	p.patient(t, object{"gateway_patient_id": "LOST-3"})
+	after := latest()
+	follow(after).expect(t, 200)
+	p.Kill()
+	p.must(t, p.Dir, "backup", "restore", "--replace")
+	p.serve(t, strings.TrimPrefix(p.URL, "http://"))
+	p.admin = ""
+	refused := func() {
+		t.Helper()
+		if got := follow(after).expect(t, 400); text(t, got, "code") != "invalid_cursor" {
+			t.Errorf("answered %v", got)
+		}
+	}
+	refused()
+	want := p.patient(t, object{"gateway_patient_id": "AGAIN"})
+	p.patient(t, object{"gateway_patient_id": "AGAIN-2"})
+	refused()
+	p.patient(t, object{"gateway_patient_id": "AGAIN-3"})
+	p.patient(t, object{"gateway_patient_id": "AGAIN-4"})
+	refused()
+	got := follow(before).expect(t, 200)
+	if body := string(got.body); !strings.Contains(body, want) || strings.Contains(body, lost) || strings.Count(body, `"created"`) != 4 {
+		t.Errorf("after the restore %s", body)
+	}
+}

@@ -1,0 +1,40 @@
+package retention
+
+import (
+	"context"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+)
+
+// changesAtOnce bounds what one transaction removes of the changes, of which there are as many as readings; they have no index but their number.
+const changesAtOnce = 2000
+
+// purgeChanges removes the oldest changes. They only say that something was changed, which the trail says too, so all that goes in a night is one line of it.
+func purgeChanges(ctx context.Context, app core.App, keep time.Duration, now time.Time) (gone int, err error) {
+	before := now.Add(-max(least, keep))
+	if err := collections.MarkChanges(app, now); err != nil {
+		return 0, err
+	}
+	for n := changesAtOnce; n == changesAtOnce && ctx.Err() == nil; gone += n {
+		if n, err = collections.RemoveChanges(app, before, changesAtOnce); err != nil {
+			return gone, err
+		}
+	}
+	if gone == 0 {
+		return 0, ctx.Err()
+	}
+	err = app.RunInTransaction(func(tx core.App) error {
+		return audit.Append(tx, audit.Entry{
+			Event: audit.RetentionPurge, Actor: audit.System(), ResourceType: collections.ChangesTable, ResourceID: "changes",
+			Changes: audit.Changes{"rows": {Old: gone}, "before": {New: collections.Instant(before)}},
+		}, now)
+	})
+	if err == nil {
+		err = ctx.Err()
+	}
+	return gone, err
+}
