@@ -67,7 +67,11 @@ func ChangeWebhook(tx core.App, w *Webhook, v WebhookValues, position int64, now
 		w.Set("off_because", "")
 	}
 	if again {
-		w.Load(map[string]any{"paused_until": "", "again_since": w.GetString("failing_since"), "again_anew": true, "failing_since": "", "told_at": ""})
+		since := w.GetString("failing_since")
+		if earlier := w.GetString("again_since"); since == "" || earlier != "" && earlier < since {
+			since = earlier
+		}
+		w.Load(map[string]any{"paused_until": "", "again_since": since, "again_anew": true, "failing_since": "", "told_at": ""})
 	}
 	return wrap(tx.Save(w), "change webhook")
 }
@@ -128,7 +132,7 @@ func ActiveWebhooks(app core.App) ([]WebhookLane, error) {
 
 // FindWebhookLane finds what sending to a webhook goes by.
 func FindWebhookLane(app core.App, id string) (lane WebhookLane, err error) {
-	err = app.NonconcurrentDB().NewQuery(`SELECT ` + webhookLane + ` FROM webhooks WHERE id = {:id}`).Bind(dbx.Params{"id": id}).One(&lane)
+	err = app.DB().NewQuery(`SELECT ` + webhookLane + ` FROM webhooks WHERE id = {:id}`).Bind(dbx.Params{"id": id}).One(&lane)
 	return lane, wrap(err, "find webhook")
 }
 

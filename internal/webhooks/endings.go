@@ -97,8 +97,11 @@ func later(a, b time.Time) time.Time {
 
 // follow notes what an attempt says of the receiver, and puts its webhook out of use when that is how it is.
 func (e *Engine) follow(tx core.App, trail *audit.Chain, d collections.WebhookDelivery, a answer, outcome string) error {
-	if outcome == outcomeDelivered {
+	switch {
+	case outcome == outcomeDelivered:
 		return collections.NoteWebhookTook(tx, d.Webhook, a.endedAt.Add(-back), a.endedAt)
+	case a.problem == errUnreadable: // which is our own trouble
+		return nil
 	}
 	pausedUntil := time.Time{}
 	if a.pause > 0 {

@@ -118,8 +118,9 @@ func (e *Engine) spread(app core.App, group []*follower, batch []changes.Change,
 	if len(moving) > 0 {
 		err := app.RunInTransaction(func(tx core.App) error {
 			var errs []error
+			tx = collections.Prepared(tx)
 			for _, f := range moving {
-				errs = append(errs, e.move(collections.Prepared(tx), f, batch, last, now))
+				errs = append(errs, e.move(tx, f, batch, last, now))
 			}
 			return errors.Join(errs...)
 		})

@@ -49,7 +49,7 @@ func (l *lane) run(ctx, patience context.Context, app core.App) {
 		wait, inUse, err := l.fill(ctx, patience, app)
 		if err != nil && ctx.Err() == nil {
 			l.engine.Log.Error("webhook not served", slog.String("webhook", l.id), slog.Any("error", err))
-			wait = askEvery
+			wait = sweep
 		}
 		if !inUse && err == nil {
 			return

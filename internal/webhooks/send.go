@@ -100,7 +100,9 @@ func (e *Engine) render(app core.App, w *collections.Webhook, d collections.Webh
 func (e *Engine) send(ctx context.Context, app core.App, w *collections.Webhook, d collections.WebhookDelivery) answer {
 	now := e.Clock()
 	a := answer{startedAt: now}
+	e.rendering <- struct{}{}
 	body, err := e.render(app, w, d)
+	<-e.rendering
 	var headers map[string]string
 	if err == nil {
 		headers, err = signed(w, d.ID, body, now)

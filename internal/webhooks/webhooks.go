@@ -34,6 +34,9 @@ type Views interface {
 	Object(app core.App, kind, record string) (any, error)
 }
 
+// renderers bounds how many read the database at once: every reader beyond the few connections that are kept opens one of its own.
+const renderers = 4
+
 // Options of an engine.
 type Options struct {
 	Views Views
@@ -58,7 +61,8 @@ type Options struct {
 // Engine makes webhooks and serves them. It is safe for concurrent use.
 type Engine struct {
 	Options
-	wake.Signal // there may be something to tell
+	wake.Signal               // there may be something to tell
+	rendering   chan struct{} // held by those who read the database for what is sent
 	endings     *groupcommit.Group[ending, string]
 
 	lock  sync.Mutex
@@ -77,7 +81,7 @@ func New(o Options) *Engine {
 	if o.Spread == nil {
 		o.Spread = rand.Float64
 	}
-	e := &Engine{Options: o, Signal: wake.New(), lanes: map[string]*lane{}, ahead: map[string]place{}}
+	e := &Engine{Options: o, Signal: wake.New(), rendering: make(chan struct{}, renderers), lanes: map[string]*lane{}, ahead: map[string]place{}}
 	e.endings = groupcommit.New(groupcommit.Options[ending, string]{Store: e.store, After: e.tell, Log: o.Log})
 	return e
 }

@@ -365,3 +365,47 @@ func TestRetryAfter(t *testing.T) {
 		}
 	}
 }
+
+// What the service itself cannot read is no fault of the receiver: it is tried again, and the webhook stays in use.
+func TestUnreadable(t *testing.T) {
+	p := newPractice(t)
+	p.views["observation p1-1"] = make(chan int) // what cannot be encoded
+	r := p.receiver(nil)
+	hook := p.hook(r, "observation.created", `"include_values": true`)
+	p.reading("p1", 1)
+	p.reading("p2", 1)
+	p.goOn(6*24*time.Hour, time.Hour)
+	if d := p.log(hook)[0]; d.Error != "unreadable" || d.Attempts != 10 || d.Code != 0 {
+		t.Errorf("%+v", d)
+	}
+	if w := p.webhook(hook); !w.Active() || !w.FailingSince().IsZero() || len(r.taken) != 1 {
+		t.Errorf("active %v, failing since %v, %d taken", w.Active(), w.FailingSince(), len(r.taken))
+	}
+}
+
+// What was given up while a receiver took nothing follows when the webhook is switched on again, also after a test has shown that it is back.
+func TestSwitchedOnAfterATest(t *testing.T) {
+	p := newPractice(t)
+	r := p.receiver(always(500))
+	hook := p.hook(r, "observation.created")
+	for n := range 3 {
+		p.reading("p1", n)
+	}
+	p.goOn(6*24*time.Hour, time.Hour)
+	if p.count(hook, "failed") != 1 || p.webhook(hook).Active() {
+		t.Fatalf("%d given up, active %v", p.count(hook, "failed"), p.webhook(hook).Active())
+	}
+	r.say(nil)
+	if d, err := p.engine.Test(t.Context(), p.app, hook, admin, p.clock()); err != nil || d.Status != "delivered" {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	p.round()
+	if len(r.taken) != 1 {
+		t.Errorf("%d taken by one that is switched off", len(r.taken))
+	}
+	p.change(hook, `{"active": true}`)
+	p.round()
+	if diff := cmp.Diff([]string{"p1-0", "p1-1", "p1-2"}, ids(r.taken, "p1")); diff != "" {
+		t.Error(diff)
+	}
+}
