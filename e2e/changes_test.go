@@ -164,16 +164,22 @@ func wantFollowed(t *testing.T, db *dbx.DB, reader *follower) {
 		}
 		t.Errorf("%d changes were told and %d read; they differ from number %d on", len(told), len(reader.read), n)
 	}
+	// A table's rows beside how often each was told of; what the second is not is a fault.
+	beside := func(table, id, what, wrong string) string {
+		return `SELECT COUNT(*) FROM ` + table + ` x LEFT JOIN (SELECT record, COUNT(*) AS times FROM changes WHERE ` + what + ` GROUP BY record) c
+			ON c.record = ` + id + ` WHERE ` + wrong
+	}
+	const once, never, number15 = `COALESCE(times, 0) != 1`, `times IS NULL`, `ltrim(x.id, '0')`
 	for what, query := range map[string]string{
 		"gaps":                      `SELECT MAX(seq) - COUNT(*) FROM changes`,
-		"readings not told once":    `SELECT COUNT(*) FROM observations o WHERE (SELECT COUNT(*) FROM changes c WHERE c.record = o.id AND c.change = 'created') != 1`,
-		"readings that are not":     `SELECT COUNT(*) FROM changes c WHERE type = 'observation' AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.id = c.record)`,
-		"alerts not told once":      `SELECT COUNT(*) FROM alerts a WHERE (SELECT COUNT(*) FROM changes c WHERE c.type = 'alert' AND c.record = ltrim(a.id, '0') AND c.change = 'created') != 1`,
-		"ends of alerts not told":   `SELECT COUNT(*) FROM alerts a WHERE status IN ('resolved', 'auto_resolved') AND NOT EXISTS (SELECT 1 FROM changes c WHERE c.type = 'alert' AND c.record = ltrim(a.id, '0') AND c.event = 'alert.resolved')`,
-		"escalations not told once": `SELECT COUNT(*) FROM escalations a WHERE (SELECT COUNT(*) FROM changes c WHERE c.type = 'escalation' AND c.record = ltrim(a.id, '0') AND c.change = 'created') != 1`,
-		"claims not told once":      `SELECT COUNT(*) FROM billing_entries b WHERE (SELECT COUNT(*) FROM changes c WHERE c.record = b.id AND c.change = 'created') != 1`,
-		"deliveries not told":       `SELECT COUNT(*) FROM transmissions x WHERE status = 'transmitted' AND NOT EXISTS (SELECT 1 FROM changes c WHERE c.record = x.id)`,
-		"patients not told once":    `SELECT COUNT(*) FROM patients x WHERE (SELECT COUNT(*) FROM changes c WHERE c.record = x.id AND c.type = 'patient' AND c.change = 'created') != 1`,
+		"readings not told once":    beside("observations", "x.id", `type = 'observation' AND change = 'created'`, once),
+		"readings that are not":     `SELECT COUNT(*) FROM changes WHERE type = 'observation' AND record NOT IN (SELECT id FROM observations)`,
+		"alerts not told once":      beside("alerts", number15, `type = 'alert' AND change = 'created'`, once),
+		"ends of alerts not told":   beside("alerts", number15, `event = 'alert.resolved'`, never+` AND x.status IN ('resolved', 'auto_resolved')`),
+		"escalations not told once": beside("escalations", number15, `type = 'escalation' AND change = 'created'`, once),
+		"claims not told once":      beside("billing_entries", "x.id", `type = 'claim' AND change = 'created'`, once),
+		"deliveries not told":       beside("transmissions", "x.id", `type = 'transmission'`, never+` AND x.status = 'transmitted'`),
+		"patients not told once":    beside("patients", "x.id", `type = 'patient' AND change = 'created'`, once),
 	} {
 		if n := number(t, db, query); n != 0 {
 			t.Errorf("%s: %d", what, n)

@@ -130,6 +130,21 @@ func TestRotation(t *testing.T) {
 	}
 }
 
+// The same values under another key are no change for those who follow the changes.
+func TestRotationIsNoChange(t *testing.T) {
+	app, _ := newPractice(t, 3)
+	before, err := collections.LastChange(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report := run(t, app, ringOf(t, newKey, oldKey)); report.Resealed != 3*4+2 {
+		t.Errorf("the report is %+v", report)
+	}
+	if after, err := collections.LastChange(app); err != nil || after != before {
+		t.Errorf("the newest change is %+v, was %+v (%v)", after, before, err)
+	}
+}
+
 func TestInterruptedRotation(t *testing.T) {
 	app, ids := newPractice(t, 450)
 	both := ringOf(t, newKey, oldKey)
