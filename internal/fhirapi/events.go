@@ -156,7 +156,7 @@ func renderAudit(e *Engine, _ core.App, records []*core.Record, _ Reader) ([]Row
 	rows := make([]Row, len(records))
 	for i, record := range records {
 		entry := audit.Stored{AuditRow: collections.AuditRowOf(record)}
-		rows[i] = Row{ID: strconv.FormatInt(entry.Number(), 10), PatientID: entry.Patient, Resource: fhir.Made(entry.FHIR(e.PublicURL))}
+		rows[i] = Row{ID: strconv.FormatInt(entry.Number(), 10), PatientID: entry.Patient, Resource: fhir.Made(entry.FHIR(e.PublicURL).Versioned())}
 	}
 	return rows, nil
 }
