@@ -77,8 +77,12 @@ var provenances = &Kind{
 		moment("recorded", definitions+"Provenance-recorded", collections.ByCreated),
 	},
 	Orders: []Order{
-		{"recorded", true, collections.ByCreated}, {"recorded", false, collections.ByCreated}, {"_lastUpdated", false, collections.ByUpdated},
-		{"_lastUpdated", true, collections.ByUpdated}, {"_id", false, collections.ByID}, {"_id", true, collections.ByID},
+		{"recorded", true, collections.ByCreated},
+		{"recorded", false, collections.ByCreated},
+		{"_lastUpdated", false, collections.ByUpdated},
+		{"_lastUpdated", true, collections.ByUpdated},
+		{"_id", false, collections.ByID},
+		{"_id", true, collections.ByID},
 	},
 	ofPatients: true, table: collections.ReadingSearch, render: renderProvenances,
 }
