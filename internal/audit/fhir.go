@@ -71,10 +71,17 @@ type entity struct {
 	Detail []detail   `json:"detail,omitempty"`
 }
 
+// Meta4 says that there is one version: an entry never changes. The FHIR interface shows it.
+type Meta4 struct {
+	VersionID   string `json:"versionId"`
+	LastUpdated string `json:"lastUpdated"`
+}
+
 // Event4 is an AuditEvent resource of FHIR R4.
 type Event4 struct {
 	ResourceType string   `json:"resourceType"`
 	ID           string   `json:"id"`
+	Meta         *Meta4   `json:"meta,omitempty"`
 	Type         coding   `json:"type"`
 	Subtype      []coding `json:"subtype"`
 	Action       string   `json:"action"`
@@ -130,6 +137,12 @@ func (s Stored) FHIR(observer string) Event4 {
 
 func dicom(code, display string) concept {
 	return concept{Coding: []coding{{systemDICOM, code, display}}}
+}
+
+// Versioned is the event with what the FHIR interface says of its only version.
+func (e Event4) Versioned() Event4 {
+	e.Meta = &Meta4{"1", e.Recorded}
+	return e
 }
 
 // requestor is who acted: the one participant with requestor true.

@@ -102,8 +102,8 @@ func (s *Search) Patient() string {
 // ForSomebody reports whether somebody was looked for by what identifies a person.
 func (s *Search) ForSomebody() bool { return s.named != nil || s.born != nil || s.identified }
 
-// Cheap reports whether it is soon counted how many match.
-func (s *Search) Cheap() bool { return !s.Kind.Vast || s.ids || s.patients != nil }
+// Cheap reports whether it is soon counted how many match: without looking at values, an index tells.
+func (s *Search) Cheap() bool { return !s.Kind.Vast || s.ids || s.patients != nil && len(s.needs) == 0 }
 
 func (s *Search) keep(condition dbx.Expression) { s.where = append(s.where, condition) }
 

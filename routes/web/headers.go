@@ -58,10 +58,10 @@ func (d *Door) crossOrigin() *hook.Handler[*core.RequestEvent] {
 	rule := apis.CORS(apis.CORSConfig{
 		AllowOriginFunc: func(origin string) (bool, error) { return slices.Contains(d.AllowedOrigins, origin), nil },
 		AllowMethods:    []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
-		AllowHeaders:    []string{"Authorization", "Content-Type", requestIDHeader, EmergencyHeader, idempotency.Header, "If-Match", "If-None-Match"},
+		AllowHeaders:    []string{"Authorization", "Content-Type", requestIDHeader, EmergencyHeader, idempotency.Header, "Prefer", "If-Match", "If-None-Match"},
 		ExposeHeaders: []string{
 			"Retry-After", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset",
-			"RateLimit-Policy", "RateLimit", requestIDHeader, "Content-Disposition", "ETag", replayedHeader,
+			"RateLimit-Policy", "RateLimit", requestIDHeader, "Content-Disposition", "ETag", "Last-Modified", replayedHeader,
 		},
 		MaxAge: 600,
 	})

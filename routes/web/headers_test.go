@@ -102,7 +102,7 @@ func TestCrossOrigin(t *testing.T) {
 			}
 			if test.method == "OPTIONS" && test.allowed != "" {
 				if h.Get("Access-Control-Allow-Methods") != "GET,POST,PUT,PATCH,DELETE" || h.Get("Access-Control-Max-Age") != "600" ||
-					h.Get("Access-Control-Allow-Headers") != "Authorization,Content-Type,X-Request-ID,X-Emergency-Access,Idempotency-Key,If-Match,If-None-Match" {
+					h.Get("Access-Control-Allow-Headers") != "Authorization,Content-Type,X-Request-ID,X-Emergency-Access,Idempotency-Key,Prefer,If-Match,If-None-Match" {
 					t.Errorf("preflight answer %v", h)
 				}
 			}
