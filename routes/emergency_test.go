@@ -17,7 +17,7 @@ const emergencyReason = "Found unconscious in the lobby"
 
 // opened are the writes for which an emergency may be claimed, by path: written here again, so that neither a new row nor a changed
 // list of actions opens one unseen.
-var opened = regexp.MustCompile(`^/api/v1/(ingestion/(blood-pressure|weight|pulse-oximetry|blood-glucose|body-temperature|observations/\{id\}/(entered-in-error|confirm)|quarantine/\{id\}/(confirm|discard))|` +
+var opened = regexp.MustCompile(`^/api/v1/(ingestion/(blood-pressure|weight|pulse-oximetry|blood-glucose|body-temperature|batch|observations/\{id\}/(entered-in-error|confirm)|quarantine/\{id\}/(confirm|discard))|` +
 	`alerts/\{id\}/(acknowledge|resolve|notes|escalate)|escalations(/\{id\})?|gateway/(webhook|tenovi|telli))/$`)
 
 // Every write of the table, and every role: with the header all but readings, alerts, escalations and notes are refused, and nothing is

@@ -132,7 +132,11 @@ func memberName(err error) string {
 	if !ok {
 		return fault.NonField
 	}
-	name := strings.Join(slices.Collect(at.JSONPointer.Tokens()), ".")
+	return nameable(strings.Join(slices.Collect(at.JSONPointer.Tokens()), "."))
+}
+
+// nameable is a name that the sender made up, unless it is not fit to be said again.
+func nameable(name string) string {
 	if name == "" || len(name) > longestName || hasControl(name, false) || unfit(name) {
 		return fault.NonField
 	}

@@ -18,17 +18,17 @@ func DecodeList(raw []byte, name string, most int) ([]jsontext.Value, error) {
 	}
 	_, _ = dec.ReadToken() // which was looked at
 	var items []jsontext.Value
-	problem := msgRequired
-	for sent := false; dec.PeekKind() == '"'; {
+	problem, sent := msgRequired, map[string]bool{}
+	for dec.PeekKind() == '"' {
 		member, err := dec.ReadToken()
 		if err != nil {
 			return nil, notAnObject()
 		}
-		switch found := member.String() == name; {
-		case found && sent:
-			return nil, fault.Field(name, "This field is there twice.")
-		case found:
-			sent = true
+		said := member.String()
+		switch {
+		case sent[said]:
+			return nil, fault.Field(nameable(said), "This field is there twice.")
+		case said == name:
 			if items, problem, err = readItems(dec, most); err != nil {
 				return nil, err
 			}
@@ -38,6 +38,7 @@ func DecodeList(raw []byte, name string, most int) ([]jsontext.Value, error) {
 		if err != nil {
 			return nil, notAnObject()
 		}
+		sent[said] = true
 	}
 	if _, err := dec.ReadToken(); err != nil {
 		return nil, notAnObject()
