@@ -105,7 +105,7 @@ var promised = map[string]string{
 	"Receive a webhook":    "received webhook.test",
 	"Receive a webhook sh": "sends observation.created and alert.raised",
 	"Read FHIR":            "read Observation",
-	"Read FHIR sh":         "a Bundle of Observations",
+	"Read FHIR sh":         "a searchset of Observations",
 }
 
 // walk runs the sections in a language; command runs a program, which is the sign-in and a section.
