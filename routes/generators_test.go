@@ -37,7 +37,7 @@ func TestGeneratorsUnderstandTheDocument(t *testing.T) {
 			}
 			properties, _ := v["properties"].(map[string]any)
 			for name, property := range properties {
-				if unclock(name, property) {
+				if unclock(name, property) && !strings.HasPrefix(at, "/paths//fhir/") { // where a date may be a month, or a range
 					t.Errorf("%s/properties/%s is a time or a date without its format", at, name)
 				}
 			}

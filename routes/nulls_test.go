@@ -28,8 +28,8 @@ func TestNullWhereTheContractHasIt(t *testing.T) {
 	for _, path := range slices.Sorted(maps.Keys(document.Paths.Map())) {
 		for method, operation := range document.Paths.Value(path).Operations() {
 			content := jsonBody(operation)
-			if content == nil || strings.Contains(path, "/gateway/") { // vendors' messages: their adapters' tests
-				continue
+			if content == nil || !strings.HasPrefix(path, "/api/v1/") || strings.Contains(path, "/gateway/") {
+				continue // FHIR has rules of its own, and vendors' messages are taken as they come
 			}
 			w := shared
 			if strings.Contains(path, "/auth/") || strings.Contains(path, "/time-entries/") { // which end the sign-in, or start the one timer
@@ -37,6 +37,9 @@ func TestNullWhereTheContractHasIt(t *testing.T) {
 			}
 			target := w.target(path)
 			for _, member := range nullable(content.Schema, nil, map[*openapi3.Schema]bool{}) {
+				if strings.HasPrefix(member.name(), "readings.0") {
+					continue // each reading of a batch is judged and answered by itself
+				}
 				body := w.withNull(content, member.path)
 				answer := w.send(w.token, method, target, body)
 				var complaints []any
@@ -145,11 +148,11 @@ func (w *world) withNull(content *openapi3.MediaType, path []string) any {
 		delete(body, "patient_ids")
 	}
 	maps.Copy(body, alternatives[strings.Join(path, ".")])
-	return put(body, path)
+	return nullAt(body, path)
 }
 
-// put is the value with null in one place, and what leads there.
-func put(value any, path []string) any {
+// nullAt is the value with null in one place, and what leads there.
+func nullAt(value any, path []string) any {
 	if len(path) == 0 {
 		return nil
 	}
@@ -158,14 +161,14 @@ func put(value any, path []string) any {
 		if len(list) == 0 {
 			list = []any{nil}
 		}
-		list[0] = put(list[0], path[1:])
+		list[0] = nullAt(list[0], path[1:])
 		return list
 	}
 	o, _ := value.(object)
 	if o == nil {
 		o = object{}
 	}
-	o[path[0]] = put(o[path[0]], path[1:])
+	o[path[0]] = nullAt(o[path[0]], path[1:])
 	return o
 }
 
@@ -225,6 +228,9 @@ func (w *world) target(path string) string {
 		{"/users/{id}/", func() string { return fmt.Sprint(w.people[access.Nurse].Number()) }},
 		{"/auth/passkeys/{id}/", func() string { return w.clinic.enrolled(w.token).id }},
 		{"/clients/{id}/", func() string { return w.made("/clients/", object{"name": "Cloud", "scopes": []string{"ingest"}}) }},
+		{"/webhooks/{id}/", func() string {
+			return w.made("/webhooks/", object{"url": "https://receiver.example.org/hook", "events": []string{"alert.raised"}})
+		}},
 		{"/alerts/{id}/", func() string {
 			return strings.Trim(strings.TrimPrefix(w.alert(w.patient(), alerts.Critical), "/alerts"), "/")
 		}},

@@ -377,10 +377,7 @@ type api struct {
 
 // Register serves the tables on the app's router, and ends the chain of OnServe handlers it is called in.
 func Register(e *core.ServeEvent, engines Engines) error {
-	document, err := served()
-	if err == nil {
-		document, err = document.filled(engines.Version)
-	}
+	document, err := servedBy(engines.Version)
 	if err != nil {
 		return err
 	}

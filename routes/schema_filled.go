@@ -9,6 +9,15 @@ import (
 // unreleased is the line of openapi.yaml that gives way to the program's version.
 var unreleased = []byte("\n  version: 1.0.0\n")
 
+// servedBy is the contract of a program of a version.
+func servedBy(version string) (contract, error) {
+	document, err := served()
+	if err != nil {
+		return contract{}, err
+	}
+	return document.filled(version)
+}
+
 // filled is the document as this program serves it: who reads it sees which release it is of, as in health and in the metrics.
 // Source: docs/decisions/versioning.md, "What the served document says".
 func (c contract) filled(version string) (contract, error) {

@@ -103,6 +103,7 @@ func TestReadComplaints(t *testing.T) {
 		{"gender", omitted, "", required},
 		{"gender", "Female", "", "Must be one of: male, female, other, unknown."},
 		{"gender", nil, "", null},
+		{"mrn", nil, "", "This field may not be null."},
 		{"mrn", a(51), "", longer(50)},
 		{"mrn", "-1", "", mrn},
 		{"mrn", "A 1", "", mrn},
@@ -215,7 +216,7 @@ func TestReadReportsEveryField(t *testing.T) {
 func TestReadAccepts(t *testing.T) {
 	for _, changes := range []object{
 		{},
-		{"mrn": nil, "phone": nil, "email": nil, "address": nil, "external_id": nil, "ssn": nil, "insurance": nil, "icd10_codes": nil, "monitoring_schedule": nil, "time_zone": nil, "primary_provider_id": nil, "gateway_patient_id": nil},
+		{"phone": nil, "email": nil, "address": nil, "external_id": nil, "ssn": nil, "insurance": nil, "icd10_codes": nil, "monitoring_schedule": nil, "time_zone": nil, "primary_provider_id": nil, "gateway_patient_id": nil},
 		{"mrn": "", "phone": "", "email": "", "ssn": "", "external_id": ""},
 		{"date_of_birth": "1900-01-01"},
 		{"date_of_birth": "2026-01-15"},

@@ -44,7 +44,6 @@ func (r Route) Unknown() bool { return r.Path == unknownPath }
 // Source: docs/decisions/errors.md, "Unknown routes" and docs/decisions/conventions.md, "Method handling".
 func (d *Door) mountUnknown(group *router.RouterGroup[*core.RequestEvent], routes []Route) {
 	unknown := d.door(Route{Path: unknownPath, Who: access.Anyone, Limit: limits.User, Handle: d.unknown})
-	mountSiblings(group, routes, unknown)
 	for _, below := range []string{"/api", "/fhir"} {
 		group.GET(below, unknown)
 		group.GET(below+"/{path...}", unknown)
@@ -55,6 +54,7 @@ func (d *Door) mountUnknown(group *router.RouterGroup[*core.RequestEvent], route
 		}
 		return e.NotFoundError("", nil)
 	})
+	mountSiblings(group, routes, unknown)
 }
 
 func underAPI(path string) bool {

@@ -1,4 +1,4 @@
-// What a program in Go does with the client that was generated from the contract: go run . URL CLIENT_ID CLIENT_SECRET.
+// Vigil is used by a client in Go that was generated from its contract: go run . URL CLIENT_ID CLIENT_SECRET.
 package main
 
 import (
