@@ -1,6 +1,7 @@
 package collections
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -180,14 +181,14 @@ func (s *Searched) order(k Keyset) []string {
 }
 
 // Page finds the next rows.
-func (s *Searched) Page(app core.App, where Conditions, k Keyset) (page []*core.Record, err error) {
-	err = app.RecordQuery(s.table).AndWhere(s.shown(where)).AndWhere(s.after(k)).OrderBy(s.order(k)...).Limit(int64(k.Limit)).All(&page)
+func (s *Searched) Page(ctx context.Context, app core.App, where Conditions, k Keyset) (page []*core.Record, err error) {
+	err = app.RecordQuery(s.table).WithContext(ctx).AndWhere(s.shown(where)).AndWhere(s.after(k)).OrderBy(s.order(k)...).Limit(int64(k.Limit)).All(&page)
 	return page, wrap(err, "search %s", s.table)
 }
 
 // Count is how many rows there are.
-func (s *Searched) Count(app core.App, where Conditions) (n int, err error) {
-	err = app.DB().Select("COUNT(*)").From(s.table).Where(s.shown(where)).Row(&n)
+func (s *Searched) Count(ctx context.Context, app core.App, where Conditions) (n int, err error) {
+	err = app.DB().Select("COUNT(*)").WithContext(ctx).From(s.table).Where(s.shown(where)).Row(&n)
 	return n, wrap(err, "count %s", s.table)
 }
 

@@ -84,6 +84,9 @@ func (s *Searched) ValueIn(kinds []string, column string, decimals int, bounds B
 	})
 }
 
+// NotFinal keeps readings that do not hold, in the words of the index of these few.
+func NotFinal() dbx.Expression { return dbx.NewExp("status != '" + StatusFinal + "'") }
+
 // AnyOfThese is true where one of the conditions is.
 func AnyOfThese(conditions []dbx.Expression) dbx.Expression { return dbx.Or(conditions...) }
 

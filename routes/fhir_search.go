@@ -75,6 +75,7 @@ func (a *api) ask(c *web.Call, kind *fhirapi.Kind, params url.Values) (q asked, 
 		return q, err
 	}
 	q.search.After = after
+	q.search.Within(c.Request.Context())
 	if q.search.Reader.CareTeamOf, err = a.team(c, q.search.Patient()); err != nil {
 		return q, err
 	}

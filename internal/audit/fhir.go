@@ -71,10 +71,17 @@ type entity struct {
 	Detail []detail   `json:"detail,omitempty"`
 }
 
+// meta says that there is one version: an entry never changes.
+type meta struct {
+	VersionID   string `json:"versionId"`
+	LastUpdated string `json:"lastUpdated"`
+}
+
 // Event4 is an AuditEvent resource of FHIR R4.
 type Event4 struct {
 	ResourceType string   `json:"resourceType"`
 	ID           string   `json:"id"`
+	Meta         meta     `json:"meta"`
 	Type         coding   `json:"type"`
 	Subtype      []coding `json:"subtype"`
 	Action       string   `json:"action"`
@@ -98,7 +105,7 @@ var interactions = map[string]coding{
 // FHIR is the entry as an AuditEvent. It names ids, never what changed. observer is where the service answers.
 func (s Stored) FHIR(observer string) Event4 {
 	event := Event4{
-		ResourceType: "AuditEvent", ID: strconv.FormatInt(s.Number(), 10),
+		ResourceType: "AuditEvent", ID: strconv.FormatInt(s.Number(), 10), Meta: meta{"1", s.RecordedAt},
 		Type: coding{systemEventType, "rest", "RESTful Operation"}, Subtype: []coding{interactions[s.Action]},
 		Action: s.Action, Recorded: s.RecordedAt, Outcome: s.Outcome,
 		Agent:  []agent{s.requestor()},

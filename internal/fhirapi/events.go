@@ -18,7 +18,7 @@ import (
 
 // flags are the alerts.
 var flags = &Kind{
-	Type: "Flag", May: access.ReadAlerts, Event: audit.PatientRead, Audited: audit.ResourceAlert,
+	Type: "Flag", May: access.ReadAlerts, Event: audit.PatientRead, Audited: audit.ResourceAlert, Vast: true,
 	Params: []Param{
 		ofPatient("patient", definitions+"clinical-patient"),
 		ofPatient("subject", definitions+"Flag-subject"),
@@ -94,7 +94,7 @@ func byTarget(s *Search, in *reading, v values) string {
 
 func renderProvenances(e *Engine, app core.App, records []*core.Record, r Reader) ([]Row, error) {
 	readings := readingsOf(records)
-	c, err := e.contextOf(app, readings)
+	c, err := e.placesOf(app, readings)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func renderProvenances(e *Engine, app core.App, records []*core.Record, r Reader
 	return rows, nil
 }
 
-func (e *Engine) originOf(o observations.Observation, c context, by collections.Creator, r Reader) fhir.Origin {
+func (e *Engine) originOf(o observations.Observation, c places, by collections.Creator, r Reader) fhir.Origin {
 	origin := fhir.Origin{
 		ObservationID: o.ID, PatientID: o.PatientID, Of: o.Origin, Device: c.deviceOf(o), DeviceID: o.Reading.DeviceID,
 		Practice: cmp.Or(e.Practice, "The practice"), CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt,
@@ -129,7 +129,8 @@ func (e *Engine) originOf(o observations.Observation, c context, by collections.
 	return origin
 }
 
-// auditEvents are the entries of the audit trail.
+// auditEvents are the entries of the audit trail, whose numbers are in the order of time: walked by them unless times are asked for, since no index
+// has what else is asked for in the order of time.
 var auditEvents = &Kind{
 	Type: "AuditEvent", May: access.ReadAudit, Event: audit.AuditRead, Audited: audit.ResourceAuditEvent, Vast: true,
 	Params: []Param{
@@ -141,7 +142,7 @@ var auditEvents = &Kind{
 	Orders: []Order{
 		{"date", true, collections.ByCreated}, {"date", false, collections.ByCreated}, {"_id", false, collections.ByID}, {"_id", true, collections.ByID},
 	},
-	table: collections.AuditSearch, number: true, render: renderAudit,
+	numbered: true, table: collections.AuditSearch, number: true, render: renderAudit,
 }
 
 func same(values ...string) (list []code) {

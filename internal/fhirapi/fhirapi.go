@@ -39,6 +39,8 @@ type Kind struct {
 
 	table  *collections.Searched
 	number bool // the id is the number of a numbered record
+	// numbered: ids are in the order of time, and stand for it where no time is asked for.
+	numbered bool
 	// ofPatients: each is a patient's, or, where they are shared, nobody's.
 	ofPatients, shared bool
 	// render makes resources of rows, in their order.
@@ -106,7 +108,7 @@ func (e *Engine) Page(app core.App, s *Search) (rows []Row, last Position, done 
 		return nil, last, false, err
 	}
 	order := s.order()
-	records, err := s.Kind.table.Page(app, where, collections.Keyset{
+	records, err := s.Kind.table.Page(s.context(), app, where, collections.Keyset{
 		By: order.by, Descending: order.Descending, After: s.After.Value, AfterID: s.After.ID, Limit: s.Limit + 1,
 	})
 	if err != nil {
@@ -129,7 +131,7 @@ func (e *Engine) Count(app core.App, s *Search) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return s.Kind.table.Count(app, where)
+	return s.Kind.table.Count(s.context(), app, where)
 }
 
 // Find reads one resource; ok is false when there is none that the reader may see.

@@ -33,10 +33,10 @@ var observed = &Kind{
 		{Name: "category", Type: "token", Definition: definitions + "Observation-category", add: byCategory},
 		{Name: "code", Type: "token", Definition: definitions + "clinical-code", add: byCode},
 		moment("date", definitions+"clinical-date", collections.ByMeasured),
-		coded("status", definitions+"Observation-status", collections.ByStatus, observationState, []code{
+		holding(coded("status", definitions+"Observation-status", collections.ByStatus, observationState, []code{
 			{"registered", nil}, {"preliminary", []string{collections.StatusSuspect}}, {"final", []string{collections.StatusFinal}}, {"amended", nil},
 			{"corrected", nil}, {"cancelled", nil}, {"entered-in-error", []string{collections.StatusEnteredInError}}, {"unknown", nil},
-		}),
+		})),
 		{Name: "component-code-value-quantity", Type: "composite", Definition: definitions + "Observation-component-code-value-quantity", add: byComponent},
 	},
 	Orders: []Order{
@@ -45,6 +45,18 @@ var observed = &Kind{
 	},
 	Includes: []string{"Observation:subject", "Observation:device"}, Joins: []string{"Provenance:target"},
 	ofPatients: true, table: collections.ReadingSearch, render: renderReadings,
+}
+
+// holding finds the few that do not hold by their own index.
+func holding(p Param) Param {
+	add := p.add
+	p.add = func(s *Search, in *reading, v values) string {
+		if !slices.ContainsFunc(v.tokens(), func(t token) bool { return t.is(observationState, "final") }) {
+			s.keep(collections.NotFinal())
+		}
+		return add(s, in, v)
+	}
+	return p
 }
 
 func profilesOfReadings() (names []string) {
@@ -123,13 +135,13 @@ func unitIs(q *vitals.Quantity, system, unit string) bool {
 	return unit == q.UCUM || unit == q.Unit
 }
 
-// context is what a page of readings is shown with: where its patients are, and its devices.
-type context struct {
+// places is what a page of readings is shown with: where its patients are, and its devices.
+type places struct {
 	zones   map[string]*time.Location
 	devices map[string]string
 }
 
-func (e *Engine) contextOf(app core.App, readings []observations.Observation) (c context, err error) {
+func (e *Engine) placesOf(app core.App, readings []observations.Observation) (c places, err error) {
 	var patientIDs, deviceIDs []string
 	for _, o := range readings {
 		if !slices.Contains(patientIDs, o.PatientID) {
@@ -153,7 +165,7 @@ func (e *Engine) contextOf(app core.App, readings []observations.Observation) (c
 
 func renderReadings(e *Engine, app core.App, records []*core.Record, _ Reader) ([]Row, error) {
 	readings := readingsOf(records)
-	c, err := e.contextOf(app, readings)
+	c, err := e.placesOf(app, readings)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +180,7 @@ func renderReadings(e *Engine, app core.App, records []*core.Record, _ Reader) (
 }
 
 // deviceOf is the id of the Device that measured; "" where a person typed the values, or where nobody knows it.
-func (c context) deviceOf(o observations.Observation) string {
+func (c places) deviceOf(o observations.Observation) string {
 	if o.Origin == vitals.OriginStaff || o.Origin == vitals.OriginPatient {
 		return ""
 	}

@@ -79,6 +79,7 @@ func (e *Engine) Besides(app core.App, s *Search, rows []Row, may func(*Kind) bo
 		found.IDs(ids...)
 		found.Limit = len(ids)
 		found.ByID()
+		found.ctx = s.ctx
 		included[k], _, _, err = e.Page(app, found)
 		return err
 	}

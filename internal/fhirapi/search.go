@@ -1,6 +1,7 @@
 package fhirapi
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -31,6 +32,7 @@ type Search struct {
 	CountOnly bool
 	Total     string
 
+	ctx      context.Context // of the request; nil for none
 	where    collections.Conditions
 	patients []string // the only ones that were asked for; nil for no such limit
 	ids      bool     // single resources were asked for
@@ -53,6 +55,16 @@ type Position struct{ Value, ID string }
 // NewSearch asks for everything of a type that the reader may see.
 func NewSearch(k *Kind, r Reader) *Search {
 	return &Search{Kind: k, Reader: r, Limit: DefaultCount}
+}
+
+// Within ends the search with a context.
+func (s *Search) Within(ctx context.Context) { s.ctx = ctx }
+
+func (s *Search) context() context.Context {
+	if s.ctx == nil {
+		return context.Background()
+	}
+	return s.ctx
 }
 
 // IDs keeps the resources with these ids.
@@ -96,10 +108,14 @@ func (s *Search) Cheap() bool { return !s.Kind.Vast || s.ids || s.patients != ni
 func (s *Search) keep(condition dbx.Expression) { s.where = append(s.where, condition) }
 
 func (s *Search) order() Order {
+	order := s.Kind.Orders[0]
 	if s.Order != nil {
-		return *s.Order
+		order = *s.Order
 	}
-	return s.Kind.Orders[0]
+	if s.Kind.numbered && !s.dated {
+		order.by = collections.ByID
+	}
+	return order
 }
 
 // conditions are those that were asked for and those of the reader.

@@ -1,0 +1,57 @@
+package routes_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/fhirapi"
+)
+
+// Whatever is asked of the FHIR interface about a patient, a time or an id is found by an index, in its order and page by page.
+func TestFHIRSearchesFindTheirWay(t *testing.T) {
+	p := newPractice(t)
+	watch := watchQueries(p.clinic)
+	paths := []string{"/Observation/$lastn?patient=" + p.ada + "&max=5", "/Observation?_include=Observation:subject&_include=Observation:device&_revinclude=Provenance:target"}
+	for _, kind := range fhirapi.Kinds {
+		paths = append(paths, "/"+kind.Type, "/"+kind.Type+"?_count=2", "/"+kind.Type+"/"+p.ada)
+		for _, sort := range kind.Sorts() {
+			paths = append(paths, "/"+kind.Type+"?_sort="+sort)
+			for _, param := range kind.All() {
+				value, more := values[param.Name], ""
+				switch param.Name {
+				case "patient", "subject":
+					value = p.ada
+				case "_id", "target":
+					value = p.weight
+				case "component-code-value-quantity":
+					more = "&patient=" + p.ada
+				}
+				if kind.Type == "Observation" && param.Name == "status" {
+					value = "final"
+				}
+				paths = append(paths, "/"+kind.Type+"?_sort="+sort+"&"+param.Name+"="+value+more)
+				if slices.ContainsFunc(kind.Params, func(p fhirapi.Param) bool { return p.Name == "patient" }) {
+					paths = append(paths, "/"+kind.Type+"?_sort="+sort+"&_total=none&patient="+p.ada+"&"+param.Name+"="+value)
+				}
+			}
+		}
+	}
+	asked := 0
+	for _, path := range paths {
+		for page := 0; path != "" && page < 2; page++ {
+			watch.start()
+			bundle := parsed(t, p.askFHIR(p.tokenOf(access.Admin), "GET", path, ""))
+			for _, query := range watch.stop() {
+				for _, step := range slices.Concat(scans(t, p.app.ConcurrentDB(), query), detours(t, p.app.ConcurrentDB(), query, p.ada)) {
+					t.Errorf("%s: %s\n\tin %s", path, step, query)
+				}
+				asked++
+			}
+			path = linkOf(bundle, "next")
+		}
+	}
+	if asked < 200 {
+		t.Errorf("only %d shapes of queries were looked at", asked)
+	}
+}
