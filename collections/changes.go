@@ -10,9 +10,7 @@ import (
 
 // Change is that something was made, changed or removed, as it was committed. It names things and holds nothing of them.
 type Change struct {
-	Seq int64 `db:"seq"`
-	// Nonce is this row's alone, so that a row of another database, or of a past that a restore undid, is not taken for it.
-	Nonce  int64  `db:"nonce"`
+	Seq    int64  `db:"seq"`
 	Type   string `db:"type"`
 	Record string `db:"record"` // the id under which the API has it
 	Change string `db:"change"`
@@ -22,7 +20,7 @@ type Change struct {
 	At      string `db:"at"`
 }
 
-var changeColumns = []string{"seq", "nonce", "type", "record", "change", "event", ColumnPatient, "at"}
+var changeColumns = []string{"seq", "type", "record", "change", "event", ColumnPatient, "at"}
 
 // ChangeFilter narrows what is read; zero values do not, but for types that are named and none.
 type ChangeFilter struct {
@@ -62,20 +60,32 @@ func ChangeUpTo(app core.App, seq int64) (Change, error) {
 func FirstChange(app core.App) (Change, error) { return changeWhere(app, "seq >= {:seq}", 0, "seq") }
 
 // LastChange is the newest row, which may be of nothing.
-func LastChange(app core.App) (Change, error) { return changeWhere(app, "seq >= {:seq}", 0, "seq DESC") }
+func LastChange(app core.App) (Change, error) {
+	return changeWhere(app, "seq >= {:seq}", 0, "seq DESC")
+}
 
 func changeWhere(app core.App, where string, seq int64, order string) (found Change, err error) {
 	err = app.ConcurrentDB().Select(changeColumns...).From("changes").Where(dbx.NewExp(where, dbx.Params{"seq": seq})).OrderBy(order).Limit(1).One(&found)
 	return found, wrap(err, "read a change")
 }
 
-// ExpiredChanges are the oldest changes, as long as their successor, too, is older than {:before}: whoever asks at least that often keeps a place that is
-// still there, and the newest stays for ever. What is kept has no gap, whatever the clock did.
-var ExpiredChanges = Expired{
-	Table: "changes", key: "seq",
-	where: `seq < (SELECT MIN(seq) FROM (SELECT seq, lead(at) OVER (ORDER BY seq) AS next FROM (SELECT seq, at FROM changes ORDER BY seq LIMIT 501))
-		WHERE next IS NULL OR next >= {:before})`,
+// MarkChanges notes how far the changes have gone.
+func MarkChanges(app core.App, now time.Time) error {
+	return exec(app, "mark the changes", `INSERT INTO change_marks (at, seq) SELECT {:now}, MAX(seq) FROM changes ON CONFLICT DO NOTHING`,
+		dbx.Params{"now": Instant(now)})
 }
+
+// What may expire of them. A change goes when the one after it is from before a mark that is older than {:before}: whoever asks at least that often keeps a
+// place that is still there, and the newest stays for ever. The oldest go first, so that what is kept has no gap.
+var (
+	ExpiredChanges = Expired{
+		Table: "changes", key: "seq",
+		where: `seq < (SELECT MIN(seq) FROM changes) + 500 AND seq < (SELECT MAX(seq) FROM change_marks WHERE at < {:before})`,
+	}
+	ExpiredChangeMarks = Expired{
+		Table: "change_marks", key: "at", where: `at < {:before} AND seq < (SELECT MAX(seq) FROM change_marks WHERE at < {:before})`,
+	}
+)
 
 // Untold runs work inside a transaction so that what it changes is no change for those who follow: values that stay what they are, under another key.
 func Untold(tx core.App, work func() error) error {
@@ -88,6 +98,3 @@ func Untold(tx core.App, work func() error) error {
 	}
 	return remove(tx, "take back what is no change", "changes", dbx.NewExp("seq > {:last}", dbx.Params{"last": last}))
 }
-
-// When is the time of the commit's statement, to the millisecond.
-func (c Change) When() time.Time { return ParseInstant(c.At) }

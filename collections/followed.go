@@ -51,6 +51,11 @@ type followed struct {
 	change string
 	// raised, moved are the events of a new row and of an update; "" for none.
 	raised, moved string
+	// unraised: that it is made is no news, but what becomes of it.
+	unraised bool
+	// stamped: a new row says itself when it was stored. Calling a function would have SQLite keep a journal of every page that the statement touches,
+	// which costs more than all the rest, and no reading is stored without this.
+	stamped bool
 	// settled is when a row is over as soon as it is stored, which is told as a second change, and ended its event.
 	settled, ended string
 	// handedOn: an update may take it from a patient, who is whom that is about.
@@ -58,9 +63,10 @@ type followed struct {
 }
 
 const (
-	rowID    = `{row}.id`
-	rowCount = `ltrim({row}.id, '0')` // of the numbered collections
-	rowOwner = `{row}.patient`
+	rowID     = `{row}.id`
+	rowCount  = `CAST({row}.id AS INTEGER)` // of the numbered collections
+	rowOwner  = `{row}.patient`
+	rowStored = `{row}.created_at`
 )
 
 // followedTables are all whose changes are told. Source: docs/decisions/changes.md, "What is told".
@@ -79,8 +85,8 @@ var followedTables = []followed{
 		unmarked: []string{
 			"emr_resource_id", "fhir_status", "fhir_version", "gateway_key", "processing_ms", "reading_key", "transform_error", "transformed_at",
 		},
-		raised: `'observation.created'`,
-		moved:  `CASE WHEN NEW.status = '` + StatusEnteredInError + `' AND OLD.status != '` + StatusEnteredInError + `' THEN 'observation.withdrawn' ELSE '' END`,
+		stamped: true, raised: `'observation.created'`,
+		moved: `CASE WHEN NEW.status = '` + StatusEnteredInError + `' AND OLD.status != '` + StatusEnteredInError + `' THEN 'observation.withdrawn' ELSE '' END`,
 	},
 	{
 		table: Alerts, noun: ChangeAlert, record: rowCount, patient: rowOwner,
@@ -108,7 +114,7 @@ var followedTables = []followed{
 			ELSE '' END`,
 	},
 	{
-		table: Transmissions, noun: ChangeTransmit, record: rowID, patient: rowOwner,
+		table: Transmissions, noun: ChangeTransmit, record: rowID, patient: rowOwner, unraised: true, // one is made with every reading
 		unmarked: []string{
 			"ambiguous", "attempt_count", "claimed_at", "corrections", "correction_closed_at_change", "diagnostics", "error_message", "first_attempted_at",
 			"last_attempted_at", "sent_hash", "waits_for_line",
@@ -207,7 +213,7 @@ func (t followed) triggers(app core.App) (map[string]string, error) {
 	}
 	stored := t.tell("NEW", created, t.raised)
 	if t.settled != "" {
-		stored += " INSERT INTO changes (type, record, change, event, patient) SELECT " +
+		stored += " INSERT INTO changes (" + toldColumns + ") SELECT " +
 			t.values("NEW", quoted(WasUpdated), t.ended) + " WHERE NEW." + t.settled + ";"
 	}
 	prefix := "changes_" + t.table
@@ -218,6 +224,9 @@ func (t followed) triggers(app core.App) (map[string]string, error) {
 		"_update": {"UPDATE OF " + looked, changed, t.tell("NEW", updated, t.moved)},
 		"_delete": {"DELETE", t.about("OLD"), t.tell("OLD", deleted, "")},
 	} {
+		if t.unraised && text[0] == "INSERT" {
+			continue
+		}
 		when := ""
 		if text[1] != "" {
 			when = " WHEN " + text[1]
@@ -256,17 +265,23 @@ func (t followed) about(row string) string {
 	return of(row, t.record) + " != ''"
 }
 
+// toldColumns are what a change says.
+const toldColumns = "type, record, change, event, patient, at"
+
 // tell is the statement that tells a change.
 func (t followed) tell(row, change, event string) string {
-	return "INSERT INTO changes (type, record, change, event, patient) VALUES (" + t.values(row, change, event) + ");"
+	return "INSERT INTO changes (" + toldColumns + ") VALUES (" + t.values(row, change, event) + ");"
 }
 
 func (t followed) values(row, change, event string) string {
-	patient := of(row, t.patient)
+	patient, at := of(row, t.patient), "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')"
 	if t.handedOn && event == t.moved {
 		patient = "COALESCE(NULLIF(NEW.patient, ''), OLD.patient)"
 	}
-	return strings.Join([]string{quoted(t.noun), of(row, t.record), change, cmp.Or(event, "''"), patient}, ", ")
+	if t.stamped && event == t.raised {
+		at = of(row, rowStored)
+	}
+	return strings.Join([]string{quoted(t.noun), of(row, t.record), change, cmp.Or(event, "''"), patient, at}, ", ")
 }
 
 // of says which row an expression is of.

@@ -26,7 +26,7 @@ type Change struct {
 	Patient string
 	At      time.Time
 
-	nonce int64
+	mark uint64 // of the row
 }
 
 // ID is the id as the API writes it: a number where it is one.
@@ -38,11 +38,11 @@ func (c Change) ID() any {
 }
 
 // Cursor is the place behind this change.
-func (c Change) Cursor() Cursor { return Cursor{c.Seq, c.nonce} }
+func (c Change) Cursor() Cursor { return Cursor{c.Seq, c.mark} }
 
 func read(row collections.Change) Change {
 	return Change{
-		Seq: row.Seq, Type: row.Type, Record: row.Record, Kind: row.Change, Event: row.Event, Patient: row.Patient, At: row.When(), nonce: row.Nonce,
+		Seq: row.Seq, Type: row.Type, Record: row.Record, Kind: row.Change, Event: row.Event, Patient: row.Patient, At: collections.ParseInstant(row.At), mark: mark(row),
 	}
 }
 

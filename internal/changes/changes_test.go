@@ -45,7 +45,8 @@ func last(t testing.TB, app core.App) int64 {
 	return seq
 }
 
-const reading = `INSERT INTO observations (id, patient, status, observation_type, reading_key, gateway_key) VALUES ('o1', 'p1', 'final', 'weight', 'k', '')`
+const reading = `INSERT INTO observations (id, patient, status, observation_type, reading_key, gateway_key, created_at)
+	VALUES ('o1', 'p1', 'final', 'weight', 'k', '', '2026-01-15T13:45:00.000000Z')`
 
 // Each is one thing that is done to the tables, and what is told of it.
 func TestWhatIsTold(t *testing.T) {
@@ -192,13 +193,13 @@ func TestUntold(t *testing.T) {
 	}
 }
 
-// A time is when it was written, in the form in which times are stored.
+// A time is when it was written, in the form in which times are stored; a reading's, when it says that it was stored.
 func TestWhen(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	seq, before := last(t, app), time.Now().Truncate(time.Millisecond)
-	run(t, app, reading)
-	found, err := changes.After(app, seq, []string{"observation"}, 1)
-	if err != nil || len(found) != 1 || found[0].At.Before(before) || found[0].At.After(time.Now()) || found[0].Seq != seq+1 {
+	run(t, app, reading, `UPDATE observations SET weight_kg = 5`)
+	found, err := changes.After(app, seq, []string{"observation"}, 2)
+	if err != nil || len(found) != 2 || !found[0].At.Equal(vigiltest.Clock) || found[1].At.Before(before) || found[1].At.After(time.Now()) || found[1].Seq != seq+2 {
 		t.Errorf("%v, %v", found, err)
 	}
 	if found, err := changes.After(app, seq, []string{"alert"}, 1); err != nil || len(found) != 0 {
@@ -252,4 +253,3 @@ func TestCollectionsChange(t *testing.T) {
 		t.Error(diff)
 	}
 }
-

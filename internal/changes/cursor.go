@@ -3,6 +3,7 @@ package changes
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"hash/fnv"
 
 	"github.com/pocketbase/pocketbase/core"
 
@@ -10,16 +11,29 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// Cursor is a place in the order of commits: behind a row, which it knows by its number and by what is that row's alone.
-type Cursor struct{ seq, nonce int64 }
+// Cursor is a place in the order of commits: behind a row, which it knows by its number and by what the row says.
+type Cursor struct {
+	seq  int64
+	mark uint64
+}
 
-// cursorBytes are a number and a nonce.
+// mark is what a row says, in short. A row with the same number in another database, or in what became of this one after a restore, was written at
+// another moment or about something else; the first row of every database names it.
+func mark(row collections.Change) uint64 {
+	h := fnv.New64a()
+	for _, text := range []string{row.Type, row.Record, row.Change, row.Event, row.Patient, row.At} {
+		_, _ = h.Write(append([]byte(text), 0)) // a hash takes everything
+	}
+	return h.Sum64()
+}
+
+// cursorBytes are a number and a mark.
 const cursorBytes = 16
 
 // String is the cursor as readers keep it.
 func (c Cursor) String() string {
-	raw := binary.BigEndian.AppendUint64(nil, uint64(c.seq))
-	raw = binary.BigEndian.AppendUint64(raw, uint64(c.nonce))
+	raw := binary.BigEndian.AppendUint64(nil, uint64(c.seq)) //nolint:gosec // numbers count from one
+	raw = binary.BigEndian.AppendUint64(raw, c.mark)
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
@@ -41,7 +55,7 @@ func Parse(text string) (Cursor, error) {
 	if err != nil || len(raw) != cursorBytes {
 		return Cursor{}, errNoCursor
 	}
-	c := Cursor{int64(binary.BigEndian.Uint64(raw[:8])), int64(binary.BigEndian.Uint64(raw[8:]))} //nolint:gosec // the same bits back
+	c := Cursor{int64(binary.BigEndian.Uint64(raw[:8])), binary.BigEndian.Uint64(raw[8:])} //nolint:gosec // the same bits back
 	if c.seq < 1 {
 		return Cursor{}, errNoCursor
 	}
@@ -52,7 +66,7 @@ func Parse(text string) (Cursor, error) {
 func (c Cursor) stands(app core.App) error {
 	row, err := collections.ChangeAt(app, c.seq)
 	switch {
-	case err == nil && row.Nonce == c.nonce:
+	case err == nil && mark(row) == c.mark:
 		return nil
 	case err == nil:
 		return errForeign

@@ -232,9 +232,11 @@ func checkDevice(tx core.App, m *memory, patientID string, r vitals.Reading) (as
 	return held == patientID, nil
 }
 
+// insertObservation fails as it would without OR FAIL, for it stores one row; but SQLite keeps no journal of the statement's own, which it would because
+// each row is told to those who follow the changes.
 var insertObservation = func() string {
 	names := slices.Sorted(maps.Keys(Observation{}.columns()))
-	return fmt.Sprintf("INSERT INTO observations (%s) VALUES ({:%s}) ON CONFLICT DO NOTHING",
+	return fmt.Sprintf("INSERT OR FAIL INTO observations (%s) VALUES ({:%s}) ON CONFLICT DO NOTHING",
 		strings.Join(names, ", "), strings.Join(names, "}, {:"))
 }()
 
