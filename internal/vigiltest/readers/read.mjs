@@ -1,7 +1,9 @@
 // Signs in as SMART Backend Services do, reads with fhir-kit-client, exports with Medplum's client, and says on one line of JSON what it found.
 import { createPrivateKey, randomUUID, sign } from "node:crypto";
-import { MedplumClient } from "@medplum/core";
 import { Client } from "fhir-kit-client";
+
+globalThis.WebSocket ??= class {}; // which Node 20 has not, and Medplum's client names as it is loaded
+const { MedplumClient } = await import("@medplum/core");
 
 const [server, id, kid, key, patient] = process.argv.slice(2);
 const baseUrl = `${server}/fhir/R4`;
