@@ -1,6 +1,7 @@
 package collections
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -203,13 +204,13 @@ func EachIdentity(app core.App, ids []string, each func(id, family, given, birth
 			return err
 		}
 		for i, column := range []string{PatientLastName, PatientFirstName, PatientDateOfBirth} {
-			text, err := OpenValue(sealed[i], Patients, column, id)
-			if err != nil {
-				return nil
+			if text, err := OpenValue(sealed[i], Patients, column, id); err == nil {
+				open[i] = text
 			}
-			open[i] = text
 		}
-		each(id, open[0], open[1], open[2])
+		if !slices.Contains(open[:], "") { // all three are mandatory
+			each(id, open[0], open[1], open[2])
+		}
 		return nil
 	})
 }

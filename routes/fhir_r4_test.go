@@ -118,14 +118,18 @@ const cuff = "BPM-00042"
 func newPractice(t *testing.T, change ...func(*routes.Engines)) *practice {
 	t.Helper()
 	p := &practice{clinic: newIngestingClinic(t, change...)}
-	p.ada = p.enrol(object{"mrn": "MRN-ADA", "phone": "+15550100", "email": "ada@example.org", "time_zone": "America/New_York", "gateway_patient_id": "gw-ada",
-		"address": object{"line1": "1 Main St", "city": "Springfield", "state": "IL", "zip": "62701"}})
+	p.ada = p.enrol(object{
+		"mrn": "MRN-ADA", "phone": "+15550100", "email": "ada@example.org", "time_zone": "America/New_York", "gateway_patient_id": "gw-ada",
+		"address": object{"line1": "1 Main St", "city": "Springfield", "state": "IL", "zip": "62701"},
+	})
 	p.bob = p.enrol(object{"first_name": "Robert", "last_name": "O'Brien-Núñez", "mrn": "MRN-BOB", "date_of_birth": "1961-07-02", "gender": "male"})
 	p.ask(access.Admin, "PUT", "/patients/"+p.ada+"/care-team/", object{
 		"primary_provider_id": p.people[access.Provider].Number(), "members": []object{{"user_id": p.people[access.Nurse].Number(), "role": "RPM nurse"}},
 	}).want(200)
-	p.ask(access.Admin, "POST", "/devices/assign/", object{"device_id": cuff, "patient_id": p.ada, "device_type": "blood_pressure_monitor",
-		"manufacturer": "Omron", "model": "HEM-9210T", "serial_number": "S-1", "udi": "(01)04015672113930(21)S-1"}).want(200)
+	p.ask(access.Admin, "POST", "/devices/assign/", object{
+		"device_id": cuff, "patient_id": p.ada, "device_type": "blood_pressure_monitor",
+		"manufacturer": "Omron", "model": "HEM-9210T", "serial_number": "S-1", "udi": "(01)04015672113930(21)S-1",
+	}).want(200)
 	for day := range 5 {
 		at := p.now.AddDate(0, 0, day-5)
 		p.pressures = append(p.pressures, p.event(t, cuffEvent(cuff, "gw-ada", 130+10*day, at)).want(200).at("observation_id").(string))

@@ -71,8 +71,8 @@ type entity struct {
 	Detail []detail   `json:"detail,omitempty"`
 }
 
-// meta says that there is one version: an entry never changes.
-type meta struct {
+// Meta4 says that there is one version: an entry never changes. The FHIR interface shows it.
+type Meta4 struct {
 	VersionID   string `json:"versionId"`
 	LastUpdated string `json:"lastUpdated"`
 }
@@ -81,7 +81,7 @@ type meta struct {
 type Event4 struct {
 	ResourceType string   `json:"resourceType"`
 	ID           string   `json:"id"`
-	Meta         meta     `json:"meta"`
+	Meta         *Meta4   `json:"meta,omitempty"`
 	Type         coding   `json:"type"`
 	Subtype      []coding `json:"subtype"`
 	Action       string   `json:"action"`
@@ -105,7 +105,7 @@ var interactions = map[string]coding{
 // FHIR is the entry as an AuditEvent. It names ids, never what changed. observer is where the service answers.
 func (s Stored) FHIR(observer string) Event4 {
 	event := Event4{
-		ResourceType: "AuditEvent", ID: strconv.FormatInt(s.Number(), 10), Meta: meta{"1", s.RecordedAt},
+		ResourceType: "AuditEvent", ID: strconv.FormatInt(s.Number(), 10),
 		Type: coding{systemEventType, "rest", "RESTful Operation"}, Subtype: []coding{interactions[s.Action]},
 		Action: s.Action, Recorded: s.RecordedAt, Outcome: s.Outcome,
 		Agent:  []agent{s.requestor()},
@@ -137,6 +137,12 @@ func (s Stored) FHIR(observer string) Event4 {
 
 func dicom(code, display string) concept {
 	return concept{Coding: []coding{{systemDICOM, code, display}}}
+}
+
+// Versioned is the event with what the FHIR interface says of its only version.
+func (e Event4) Versioned() Event4 {
+	e.Meta = &Meta4{"1", e.Recorded}
+	return e
 }
 
 // requestor is who acted: the one participant with requestor true.

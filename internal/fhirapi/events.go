@@ -77,8 +77,12 @@ var provenances = &Kind{
 		moment("recorded", definitions+"Provenance-recorded", collections.ByCreated),
 	},
 	Orders: []Order{
-		{"recorded", true, collections.ByCreated}, {"recorded", false, collections.ByCreated}, {"_lastUpdated", false, collections.ByUpdated},
-		{"_lastUpdated", true, collections.ByUpdated}, {"_id", false, collections.ByID}, {"_id", true, collections.ByID},
+		{"recorded", true, collections.ByCreated},
+		{"recorded", false, collections.ByCreated},
+		{"_lastUpdated", false, collections.ByUpdated},
+		{"_lastUpdated", true, collections.ByUpdated},
+		{"_id", false, collections.ByID},
+		{"_id", true, collections.ByID},
 	},
 	ofPatients: true, table: collections.ReadingSearch, render: renderProvenances,
 }
@@ -156,7 +160,7 @@ func renderAudit(e *Engine, _ core.App, records []*core.Record, _ Reader) ([]Row
 	rows := make([]Row, len(records))
 	for i, record := range records {
 		entry := audit.Stored{AuditRow: collections.AuditRowOf(record)}
-		rows[i] = Row{ID: strconv.FormatInt(entry.Number(), 10), PatientID: entry.Patient, Resource: fhir.Made(entry.FHIR(e.PublicURL))}
+		rows[i] = Row{ID: strconv.FormatInt(entry.Number(), 10), PatientID: entry.Patient, Resource: fhir.Made(entry.FHIR(e.PublicURL).Versioned())}
 	}
 	return rows, nil
 }

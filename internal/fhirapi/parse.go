@@ -154,19 +154,19 @@ var results = map[string]func(p *parser, modifier, text string) (problem string)
 func ResultParams() []string { return slices.Sorted(maps.Keys(results)) }
 
 func (p *parser) count(_, text string) string {
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil && !(strings.Trim(text, "0123456789") == "" && text != "") {
+	if text == "" || strings.Trim(text, "0123456789") != "" {
 		return "Must be a whole number."
 	}
-	if err != nil || n > MaxCount {
+	n, err := strconv.Atoi(text)
+	if err != nil || n > MaxCount { // too many digits are too many resources
 		n = MaxCount
 	}
 	if n == 0 { // which is how to ask for the number alone
 		p.search.CountOnly = true
 	} else {
-		p.search.Limit = int(n)
+		p.search.Limit = n
 	}
-	p.understood.Set("_count", strconv.FormatUint(n, 10))
+	p.understood.Set("_count", strconv.Itoa(n))
 	return ""
 }
 
