@@ -41,10 +41,21 @@ func TestCapabilityStatementIsTheTable(t *testing.T) {
 		t.Errorf("%v", statement)
 	}
 	rest := statement["rest"].([]any)[0].(object)
-	said := map[string]bool{"GET metadata": true}
+	said := map[string]bool{
+		"GET metadata": true, "GET .well-known/smart-configuration": true, // and what follows of an export that was begun
+		"GET $export-status/{id}": true, "DELETE $export-status/{id}": true, "GET $export-status/{id}/{file}": true,
+	}
+	for _, o := range rest["operation"].([]any) {
+		name := o.(object)["name"].(string)
+		said["GET $"+name], said["POST $"+name] = true, true
+	}
 	for _, r := range rest["resource"].([]any) {
 		resource := r.(object)
 		name := resource["type"].(string)
+		if name == "Group" { // of which nothing is read
+			said["GET Group/{group}/$export"], said["POST Group/{group}/$export"] = true, true
+			continue
+		}
 		var interactions []string
 		for _, i := range resource["interaction"].([]any) {
 			interactions = append(interactions, i.(object)["code"].(string))
@@ -55,7 +66,11 @@ func TestCapabilityStatementIsTheTable(t *testing.T) {
 		said["GET "+name], said["POST "+name+"/_search"], said["GET "+name+"/{id}"] = true, true, true
 		operations, _ := resource["operation"].([]any)
 		for _, o := range operations {
-			said["GET "+name+"/$"+o.(object)["name"].(string)] = true
+			operation := o.(object)["name"].(string)
+			said["GET "+name+"/$"+operation] = true
+			if operation == "export" {
+				said["POST "+name+"/$export"] = true
+			}
 		}
 		var params []string
 		for _, p := range resource["searchParam"].([]any) {

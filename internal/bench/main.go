@@ -198,6 +198,8 @@ var paths = []path{
 	{"practice", practice},
 	{"delivery", delivery},
 	{"live", live},
+	{"FHIR search", searchFHIR},
+	{"FHIR export", exportFHIR},
 	{"console", console},
 }
 

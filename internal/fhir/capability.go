@@ -46,12 +46,12 @@ type (
 	capableResource struct {
 		Type             string             `json:"type"`
 		SupportedProfile []string           `json:"supportedProfile,omitempty"`
-		Interaction      []interaction      `json:"interaction"`
-		Versioning       string             `json:"versioning"`
-		ConditionalRead  string             `json:"conditionalRead"`
+		Interaction      []interaction      `json:"interaction,omitempty"`
+		Versioning       string             `json:"versioning,omitempty"`
+		ConditionalRead  string             `json:"conditionalRead,omitempty"`
 		SearchInclude    []string           `json:"searchInclude,omitempty"`
 		SearchRevInclude []string           `json:"searchRevInclude,omitempty"`
-		SearchParam      []CapableParam     `json:"searchParam"`
+		SearchParam      []CapableParam     `json:"searchParam,omitempty"`
 		Operation        []CapableOperation `json:"operation,omitempty"`
 	}
 	uriExtension struct {
@@ -112,8 +112,10 @@ func CapabilityStatement(c Capability) Resource {
 	}
 	for _, r := range c.Resources {
 		said := capableResource{
-			Type: r.Type, Interaction: []interaction{{"read"}, {"search-type"}}, Versioning: "versioned", ConditionalRead: "full-support",
-			SearchInclude: r.Includes, SearchRevInclude: r.Joins, SearchParam: r.Params, Operation: r.Operations,
+			Type: r.Type, SearchInclude: r.Includes, SearchRevInclude: r.Joins, SearchParam: r.Params, Operation: r.Operations,
+		}
+		if r.Params != nil { // otherwise it is there for its operations alone
+			said.Interaction, said.Versioning, said.ConditionalRead = []interaction{{"read"}, {"search-type"}}, "versioned", "full-support"
 		}
 		for _, name := range r.Profiles {
 			said.SupportedProfile = append(said.SupportedProfile, profilePrefix+name)
