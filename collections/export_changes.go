@@ -7,41 +7,43 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// placeAt is the number of the last change before a time; complete is false when some of those after it may no longer be kept.
-func placeAt(app core.App, at time.Time) (place int64, complete bool, err error) {
-	var first string
-	if err := app.DB().NewQuery(`SELECT COALESCE((SELECT seq FROM changes WHERE at < {:at} ORDER BY seq DESC LIMIT 1), 0),
-		COALESCE((SELECT at FROM changes ORDER BY seq LIMIT 1), '')`).Bind(dbx.Params{"at": Instant(at)}).Row(&place, &first); err != nil {
-		return 0, false, wrap(err, "find place of a time")
-	}
-	return place, place > 0 || ParseInstant(first).Before(at), nil
+// placeAt is how far the changes had gone at a time; exact is for a time that was marked, as the moment of every export is.
+func placeAt(app core.App, at time.Time) (place int64, exact bool, err error) {
+	err = app.DB().NewQuery(`SELECT COALESCE(MAX(seq), 0), COALESCE(MAX(at) = {:at}, FALSE) FROM change_marks WHERE at <= {:at}`).
+		Bind(dbx.Params{"at": Instant(at)}).Row(&place, &exact)
+	return place, exact, wrap(err, "find place of a time")
 }
 
 // apiID is the record id of what a change names.
 const apiID = `CASE type WHEN 'device' THEN (SELECT id FROM devices WHERE device_id = record) ELSE record END`
 
-// ChangedDuring are what was changed of a type at a time or after, and before another, by the clock of the commits.
-func ChangedDuring(app core.App, noun string, from, until time.Time) ([]string, error) {
-	place, _, err := placeAt(app, from)
-	if err != nil {
+// ChangedAfter are what was committed of a type after a moment that was marked, until some time later; none when the moment was not.
+func ChangedAfter(app core.App, noun string, moment, until time.Time) ([]string, error) {
+	place, exact, err := placeAt(app, moment)
+	if err != nil || !exact {
 		return nil, err
 	}
 	return queryColumn[string](app, "find what was changed", `SELECT DISTINCT `+apiID+` FROM changes
-		WHERE seq > {:place} AND at >= {:from} AND at < {:until} AND type = {:noun} AND change != 'deleted' AND record != ''`,
-		dbx.Params{"place": place, "from": Instant(from), "until": Instant(until), "noun": noun})
+		WHERE seq > {:place} AND seq <= COALESCE((SELECT MIN(seq) FROM change_marks WHERE at >= {:until}), (SELECT MAX(seq) FROM changes))
+			AND type = {:noun} AND change != 'deleted' AND record != ''`,
+		dbx.Params{"place": place, "until": Instant(until), "noun": noun})
 }
 
-// DeletedSince are what was deleted of a type since a time, by the clock of the commits; what has come back is among it. complete is false when changes
-// are no longer kept that long.
+// DeletedSince are what was deleted of a type since a time; what has come back is among it. complete is false when changes are not kept that long.
 func DeletedSince(app core.App, noun string, since time.Time) (ids []string, complete bool, err error) {
-	place, complete, err := placeAt(app, since)
+	place, exact, err := placeAt(app, since)
 	if err != nil {
 		return nil, false, err
 	}
+	var kept bool
+	err = app.DB().NewQuery(`SELECT COALESCE((SELECT MIN(seq) FROM changes) <= MAX({:place}, 1), FALSE)`).Bind(dbx.Params{"place": place}).Row(&kept)
+	if err != nil {
+		return nil, false, wrap(err, "find oldest change")
+	}
 	ids, err = queryColumn[string](app, "find what was deleted", `SELECT DISTINCT record FROM changes
-		WHERE seq > {:place} AND at >= {:since} AND type = {:noun} AND change = 'deleted'`,
-		dbx.Params{"place": place, "since": Instant(since), "noun": noun})
-	return ids, complete, err
+		WHERE seq > {:place} AND ({:exact} OR at >= {:since}) AND type = {:noun} AND change = 'deleted'`,
+		dbx.Params{"place": place, "exact": exact, "since": Instant(since), "noun": noun})
+	return ids, kept, err
 }
 
 // rowsOfPatient are the tables whose rows are a patient's, by noun.
@@ -59,4 +61,9 @@ func RowsOfPatients(app core.App, noun string, patientIDs []string) ([]string, e
 	}
 	return queryColumn[string](app, "find what is of patients", `SELECT t.`+id+` FROM json_each({:patients}) p CROSS JOIN `+table+` t WHERE t.patient = p.value`,
 		dbx.Params{"patients": jsonList(patientIDs)})
+}
+
+// MarkMoment notes how far the changes have gone at the moment of an export.
+func MarkMoment(tx core.App, at time.Time) error {
+	return exec(tx, "mark the moment", `INSERT OR IGNORE INTO change_marks (at, seq) SELECT {:at}, MAX(seq) FROM changes`, dbx.Params{"at": Instant(at)})
 }

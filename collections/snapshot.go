@@ -13,19 +13,19 @@ import (
 // Snapshot calls read with an app whose every query finds the database as it is at this moment, however long read takes and whatever others write
 // meanwhile. It holds up no writer, and cannot write. fixed is called as soon as the moment is fixed, while nobody else writes: everything that was
 // committed before is in it, and nothing that will be.
-func Snapshot(ctx context.Context, app core.App, fixed func(), read func(core.App) error) error {
+func Snapshot(ctx context.Context, app core.App, fixed func(tx core.App) error, read func(core.App) error) error {
 	db, ok := app.ConcurrentDB().(*dbx.DB)
 	if !ok {
 		return fmt.Errorf("fix a moment: %T is no database", app.ConcurrentDB())
 	}
 	var reader *dbx.Tx
-	err := app.RunInTransaction(func(core.App) (err error) { // for its write lock alone
+	err := app.RunInTransaction(func(tx core.App) (err error) { // for its write lock
 		if reader, err = db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}); err != nil {
 			return wrap(err, "begin to read")
 		}
 		var tables int // the first read fixes the moment
 		if err = reader.NewQuery(`SELECT COUNT(*) FROM sqlite_master`).Row(&tables); err == nil {
-			fixed()
+			err = fixed(tx)
 		}
 		return wrap(err, "fix a moment")
 	})

@@ -141,7 +141,10 @@ func (w *writer) write(ctx context.Context) (at time.Time, err error) {
 	if err := removeFolder(w.app, w.export.Id); err != nil { // what an attempt before has left
 		return at, err
 	}
-	err = collections.Snapshot(ctx, w.app, func() { at = w.engine.options.Clock() }, func(then core.App) error {
+	err = collections.Snapshot(ctx, w.app, func(tx core.App) error {
+		at = w.engine.options.Clock()
+		return collections.MarkMoment(tx, at)
+	}, func(then core.App) error {
 		rest := pace.Always()
 		for _, kind := range w.export.Types() {
 			if err := w.writeType(ctx, then, kind, rest); err != nil {

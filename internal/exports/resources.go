@@ -80,8 +80,7 @@ func earliest(kind string, since time.Time) time.Time {
 
 // readLate reads what says that it was last changed before, but was committed after: the export before has not seen it.
 func (f Facade) readLate(app core.App, k *fhirapi.Kind, since time.Time) (page Page, err error) {
-	from := since.Truncate(time.Millisecond) // as exact as commits are dated
-	ids, err := collections.ChangedDuring(app, nouns[k.Type], from, from.Add(longestLate))
+	ids, err := collections.ChangedAfter(app, nouns[k.Type], since, since.Add(longestLate))
 	if err != nil {
 		return page, err
 	}

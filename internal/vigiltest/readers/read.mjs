@@ -44,13 +44,13 @@ await kit.read({ resourceType: "Patient", id: "nobody" }).catch((error) => { ref
 
 const medplum = new MedplumClient({ baseUrl: server, fhirUrlPath: "fhir/R4", fetch });
 medplum.setAccessToken(token);
-const manifest = await medplum.bulkExport("", "Patient,Observation", undefined, { pollStatusPeriod: 100 });
+const manifest = await medplum.bulkExport("", "Patient,Observation", undefined, { pollStatusOnAccepted: true, pollStatusPeriod: 100 });
 const lines = {};
 for (const file of manifest.output) {
   const text = await (await medplum.download(file.url)).text();
   lines[file.type] = (lines[file.type] ?? 0) + text.trimEnd().split("\n").map((line) => JSON.parse(line)).filter((resource) => resource.resourceType === file.type).length;
 }
-const since = await medplum.bulkExport("Patient", "Observation", manifest.transactionTime, { pollStatusPeriod: 100 });
+const since = await medplum.bulkExport("Patient", "Observation", manifest.transactionTime, { pollStatusOnAccepted: true, pollStatusPeriod: 100 });
 console.log(JSON.stringify({
   tokenURL: seen.tokenUrl?.href ?? String(seen.tokenUrl), readings: readings.length, distinct: new Set(readings).size, pages, one: one.resourceType,
   last: last.entry?.length ?? 0, software: statement.fhirVersion, refused, patients: lines.Patient, observations: lines.Observation, since: since.output.length,
