@@ -62,8 +62,3 @@ func RowsOfPatients(app core.App, noun string, patientIDs []string) ([]string, e
 	return queryColumn[string](app, "find what is of patients", `SELECT t.`+id+` FROM json_each({:patients}) p CROSS JOIN `+table+` t WHERE t.patient = p.value`,
 		dbx.Params{"patients": jsonList(patientIDs)})
 }
-
-// MarkMoment notes how far the changes have gone at the moment of an export.
-func MarkMoment(tx core.App, at time.Time) error {
-	return exec(tx, "mark the moment", `INSERT OR IGNORE INTO change_marks (at, seq) SELECT {:at}, MAX(seq) FROM changes`, dbx.Params{"at": Instant(at)})
-}

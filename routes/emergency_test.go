@@ -27,7 +27,7 @@ func TestEmergencyOpensFewWrites(t *testing.T) {
 	foreign := c.enrol(nil)
 	closed, before := 0, vigiltest.RowCounts(t, c.app)
 	for _, route := range routes.Rows() {
-		if route.Method == http.MethodGet {
+		if route.Method == http.MethodGet || strings.HasSuffix(route.Path, "/_search") { // which reads, too
 			continue
 		}
 		path := pathParameter.ReplaceAllString(strings.Replace(route.Path, "/patients/{id}", "/patients/"+foreign, 1), "999999")

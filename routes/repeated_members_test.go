@@ -51,7 +51,7 @@ func TestNoRowTakesARepeatedMember(t *testing.T) {
 	c := newIngestingClinic(t)
 	named := 0
 	for _, route := range routes.Rows() {
-		if route.Method == http.MethodGet || route.Gateway {
+		if route.Method == http.MethodGet || route.Gateway || !strings.HasPrefix(route.Path, "/api/v1/") { // FHIR's are forms
 			continue
 		}
 		path := strings.TrimPrefix(pathParameter.ReplaceAllString(route.Path, "999999"), "/api/v1")

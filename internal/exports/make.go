@@ -143,7 +143,7 @@ func (w *writer) write(ctx context.Context) (at time.Time, err error) {
 	}
 	err = collections.Snapshot(ctx, w.app, func(tx core.App) error {
 		at = w.engine.options.Clock()
-		return collections.MarkMoment(tx, at)
+		return collections.MarkChanges(tx, at)
 	}, func(then core.App) error {
 		rest := pace.Always()
 		for _, kind := range w.export.Types() {
