@@ -41,7 +41,7 @@ type ExportFile struct {
 // AddExport stores an export that is to be made.
 func AddExport(tx core.App, d ExportDraft, now time.Time) error {
 	_, err := store(tx, "store export", Exports, map[string]any{
-		"id": d.ID, "client": d.Client, "request": d.Request, "types": list(d.Types), "ignored": list(d.Ignored), "since": Instant(d.Since),
+		"id": d.ID, "client": d.Client, "request": d.Request, "resource_types": list(d.Types), "ignored": list(d.Ignored), "changed_since": Instant(d.Since),
 		"file_key": d.FileKey.Reveal(), "status": ExportQueued, "files": []ExportFile{}, ColumnCreatedAt: Instant(now),
 	})
 	return err
@@ -132,9 +132,9 @@ func ExportIDs(app core.App) ([]string, error) {
 
 func (e *Export) Client() string             { return e.GetString("client") }
 func (e *Export) Request() string            { return e.GetString("request") }
-func (e *Export) Types() []string            { return e.GetStringSlice("types") }
+func (e *Export) Types() []string            { return e.GetStringSlice("resource_types") }
 func (e *Export) Ignored() []string          { return e.GetStringSlice("ignored") }
-func (e *Export) Since() time.Time           { return instantOf(e, "since") }
+func (e *Export) Since() time.Time           { return instantOf(e, "changed_since") }
 func (e *Export) FileKey() phi.Text          { return phi.Text(e.GetString("file_key")) }
 func (e *Export) Status() string             { return e.GetString("status") }
 func (e *Export) Attempts() int              { return e.GetInt("attempts") }

@@ -8,9 +8,9 @@ func init() {
 		return saveAll(app, newTable("exports").withUUID().phi("file_key", 200, "What its files are sealed under: they go with it.").with(
 			requiredText("client", 36, "Who asked for it, and alone may see it."),
 			requiredText("request", 10000, "The address that it was asked for under."),
-			structured("types", "The resource types that are to be exported, in order."),
+			structured("resource_types", "The resource types that are to be exported, in order."),
 			structured("ignored", "What was asked for, is not known, and was to be passed over."),
-			instant("since", "Only what has changed since then."),
+			instant("changed_since", "Only what has changed since then."),
 			requiredChoice("status", "", "queued", "running", "complete", "failed"),
 			integer("attempts", "How often it was begun."),
 			instant("transaction_time", "The moment whose state its files show."),

@@ -357,7 +357,6 @@ type Engines struct {
 	Reports             *reports.Engine
 	Devices             *devices.Engine
 	EMR                 EMR
-	Exports             *exportEngine
 	GatewaySources      []netip.Prefix // where webhooks may come from; empty is anywhere
 	MaxFuture           time.Duration  // how far ahead a measurement time may be
 	ProcessPendingLimit int            // deliveries of one call
@@ -394,8 +393,7 @@ func (a *api) bind(prefix string, table []route) []web.Route {
 		action, scope := row.who.Asked()
 		bound[i] = web.Route{
 			Method: row.method, Path: prefix + row.path, Who: action, Scope: scope, Limit: row.limit, MaxBody: largeBodies[row.path], Repeatable: repeatable(row.path),
-			Asks:   strings.HasSuffix(row.path, "/_search"),
-			Handle: func(c *web.Call) error { return row.handle(a, c) },
+			Asks: strings.HasSuffix(row.path, "/_search"), Handle: func(c *web.Call) error { return row.handle(a, c) },
 		}
 	}
 	return bound

@@ -27,8 +27,11 @@ func webhookRows() []route {
 	}
 }
 
-// Outgoing is what tells others.
-type Outgoing struct{ Webhooks *webhooks.Engine }
+// Outgoing is what takes data to others: webhooks and bulk exports.
+type Outgoing struct {
+	Webhooks *webhooks.Engine
+	Exports  *exportEngine
+}
 
 type webhookView struct {
 	ID              string   `json:"id"`

@@ -100,7 +100,7 @@ func Open(app core.App, export *collections.Export, name string) (*Packed, colle
 	if err != nil {
 		return nil, collections.ExportFile{}, errors.New("the key of an export is none")
 	}
-	disk, err := os.Open(filepath.Join(folder(app, export.Id), files[at].Name+sealedExtension)) //nolint:gosec // a name of ours
+	disk, err := os.Open(filepath.Join(folder(app, export.Id), files[at].Name+sealedExtension)) // a name of ours
 	if errors.Is(err, fs.ErrNotExist) {                                                         // the folder comes from a backup, which has no files of exports
 		return nil, files[at], fault.Missing()
 	}
