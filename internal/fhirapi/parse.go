@@ -150,9 +150,6 @@ var results = map[string]func(p *parser, modifier, text string) (problem string)
 	"_summary": (*parser).summary, "_total": (*parser).total,
 }
 
-// ResultParams are their names.
-func ResultParams() []string { return slices.Sorted(maps.Keys(results)) }
-
 func (p *parser) count(_, text string) string {
 	if text == "" || strings.Trim(text, "0123456789") != "" {
 		return "Must be a whole number."
