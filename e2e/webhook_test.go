@@ -15,6 +15,7 @@ import (
 // docs/decisions/security.md, "Audit record".
 var oneReading = map[string]int{
 	"observations": 1, "alerts": 1, "announcements": 1, "notifications": 1, "transmissions": 1, "reading_days": 1, "daily_counts": 1, "audit_log": 3,
+	"changes": 3, // the reading, its day and its alert
 }
 
 // The gateway, a nurse and the dashboard are three doors to the same room.

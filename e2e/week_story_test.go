@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"time"
@@ -106,6 +107,7 @@ func (w *week) story() map[int]func() {
 		40:  func() { w.emrDown.Store(true) },
 		68:  func() { w.emrDown.Store(false) }, // all retries of the first hours were in vain
 		70:  w.putOnCall,
+		72:  w.receiverGone,
 		75:  w.critical, // 3 o'clock at night in Berlin
 		89:  w.assign,   // 2 o'clock at night in Sydney
 		90:  w.resolve,
@@ -263,6 +265,13 @@ func (w *week) severe() {
 }
 
 // putOnCall makes a nurse of no care team the one on call for most of the week, and then the manager.
+// receiverGone has readings told to a receiver that wants no more.
+func (w *week) receiverGone() {
+	gone := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusGone) }))
+	w.t.Cleanup(gone.Close)
+	w.post(w.t, "/api/v1/webhooks/", w.as(adminEmail), object{"url": gone.URL, "events": []string{"observation.created"}}).expect(w.t, http.StatusCreated)
+}
+
 func (w *week) putOnCall() {
 	w.send(w.t, http.MethodPut, "/api/v1/on-call/", w.as(manager), encode(w.t, object{"time_zone": "Australia/Sydney", "overrides": []object{
 		{"starts_at": weekStart.Format(time.RFC3339), "ends_at": weekStart.Add(103 * time.Hour).Format(time.RFC3339), "user_id": w.number(visitor)},

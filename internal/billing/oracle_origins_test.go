@@ -72,7 +72,7 @@ func deviceAt(number int, c oracleCase, at time.Time) string {
 // Whoever brought a reading, and whatever was withdrawn, the engine comes to what the oracle says; and what was sent is marked exactly when
 // readings that are withdrawn, a device that was handed back earlier, or time that was shorter do not bear it out any more.
 func TestOracleOfOrigins(t *testing.T) {
-	p := plantPractice(t, 31000, vigiltest.Rounds(24, 8))
+	p := plantPractice(t, 31000, vigiltest.Rounds(24, 16))
 	dice := rand.New(rand.NewPCG(5, 31))
 	for _, patient := range slices.Sorted(maps.Keys(p.cases)) {
 		c := p.cases[patient]
