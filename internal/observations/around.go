@@ -192,10 +192,12 @@ func (s Situation) sequence(o Observation, r vitals.Reading, findings []alerts.F
 	return sequence
 }
 
+// judgeAll judges what was measured, in order of measurement.
 func judgeAll(list []Observation, t alerts.Thresholds, weighings []alerts.Weighing) []alerts.Judged {
 	judged := make([]alerts.Judged, 0, len(list)+1)
+	deciding := alerts.NewDeciding(weighings)
 	for _, o := range list {
-		judged = append(judged, judgedAs(o, alerts.Evaluate(o.Reading, t, weighings)))
+		judged = append(judged, judgedAs(o, alerts.Evaluate(o.Reading, t, deciding.Of(o.Reading, t))))
 	}
 	return judged
 }
