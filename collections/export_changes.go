@@ -55,10 +55,10 @@ func RowsOfPatients(app core.App, noun string, patientIDs []string) ([]string, e
 	if !known {
 		return nil, nil
 	}
-	id := "id"
+	id := "t.id"
 	if noun == ChangeAlert {
-		id = "ltrim(id, '0')"
+		id = "ltrim(t.id, '0')"
 	}
-	return queryColumn[string](app, "find what is of patients", `SELECT t.`+id+` FROM json_each({:patients}) p CROSS JOIN `+table+` t WHERE t.patient = p.value`,
+	return queryColumn[string](app, "find what is of patients", `SELECT `+id+` FROM json_each({:patients}) p CROSS JOIN `+table+` t WHERE t.patient = p.value`,
 		dbx.Params{"patients": jsonList(patientIDs)})
 }
