@@ -46,6 +46,17 @@ func DeletedSince(app core.App, noun string, since time.Time) (ids []string, com
 	return ids, kept, err
 }
 
+// RestoredSince are the patients who were deleted and came back since a time.
+func RestoredSince(app core.App, since time.Time) ([]string, error) {
+	place, exact, err := placeAt(app, since)
+	if err != nil {
+		return nil, err
+	}
+	return queryColumn[string](app, "find who was restored", `SELECT DISTINCT record FROM changes
+		WHERE seq > {:place} AND ({:exact} OR at >= {:since}) AND type = 'patient' AND change = 'created' AND event != 'patient.created'`,
+		dbx.Params{"place": place, "exact": exact, "since": Instant(since)})
+}
+
 // rowsOfPatient are the tables whose rows are a patient's, by noun.
 var rowsOfPatient = map[string]string{ChangeObservation: Observations, ChangeAlert: Alerts}
 

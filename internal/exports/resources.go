@@ -78,12 +78,24 @@ func earliest(kind string, since time.Time) time.Time {
 	return since.Add(time.Microsecond)
 }
 
-// readLate reads what says that it was last changed before, but was committed after: the export before has not seen it.
+// readLate reads what says that it was last changed before, but was committed after: the export before has not seen it. So it is with what came back with
+// a patient who was restored: it is as it was, and an export before may have told that it is deleted.
 func (f Facade) readLate(app core.App, k *fhirapi.Kind, since time.Time) (page Page, err error) {
 	ids, err := collections.ChangedAfter(app, nouns[k.Type], since, since.Add(longestLate))
 	if err != nil {
 		return page, err
 	}
+	back, err := collections.RestoredSince(app, since)
+	if err != nil {
+		return page, err
+	}
+	theirs, err := collections.RowsOfPatients(app, nouns[k.Type], back)
+	if err != nil {
+		return page, err
+	}
+	ids = append(ids, theirs...)
+	slices.Sort(ids)
+	ids = slices.Compact(ids) // one that is asked for in two chunks would come twice
 	err = f.each(app, k, ids, func(rows []fhirapi.Row) error {
 		found, err := encode(rows)
 		for _, r := range found.Resources {

@@ -1,0 +1,91 @@
+package routes_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/access"
+)
+
+// follower exports what was changed since the export before, of all types.
+type follower struct {
+	*bulk
+	since string
+}
+
+func newFollower(t *testing.T) *follower {
+	t.Helper()
+	f := &follower{bulk: newBulk(t, "system/*.rs")}
+	f.wait() // accounts that were changed just before come once more
+	f.since = f.manifest(f.start("/$export"))["transactionTime"].(string)
+	f.wait()
+	return f
+}
+
+// wait lets an hour go by, longer than any token lives.
+func (f *follower) wait() {
+	f.now = f.now.Add(time.Hour)
+	f.token = f.client("system/*.rs")
+	f.machine = f.token
+}
+
+// next is what is exported and what is deleted since the last time; an hour goes by.
+func (f *follower) next() (exported map[string]object, deleted []string) {
+	f.t.Helper()
+	manifest := f.manifest(f.start("/$export?_since=" + f.since))
+	for _, bundle := range f.lines(manifest, "deleted") {
+		for _, entry := range bundle["entry"].([]any) {
+			deleted = append(deleted, entry.(object)["request"].(object)["url"].(string))
+		}
+	}
+	slices.Sort(deleted)
+	f.since = manifest["transactionTime"].(string)
+	exported = f.lines(manifest, "output")
+	f.wait()
+	return exported, deleted
+}
+
+// quiet checks that nothing is exported.
+func (f *follower) quiet() {
+	f.t.Helper()
+	if exported, deleted := f.next(); len(exported)+len(deleted) != 0 {
+		f.t.Errorf("nothing was changed, and exported %v, deleted %v", namesOf(exported), deleted)
+	}
+}
+
+// theirs are the references to what is a patient's.
+func (f *follower) theirs(patient string) (references []string) {
+	f.t.Helper()
+	references = []string{"Patient/" + patient}
+	for _, kind := range []string{"Observation", "Provenance", "Flag"} {
+		for _, id := range f.search("/" + kind + "?patient=" + patient) {
+			references = append(references, kind+"/"+id)
+		}
+	}
+	slices.Sort(references)
+	return references
+}
+
+// What goes with a patient who is deleted is deleted, of all types, and comes back with a patient who is restored.
+func TestExportSinceOfTheRestored(t *testing.T) {
+	f := newFollower(t)
+	f.quiet()
+	want := f.theirs(f.bob)
+	if len(want) != 6 || !strings.HasPrefix(want[0], "Flag/") {
+		t.Fatalf("Bob has %v", want)
+	}
+	f.ask(access.Admin, "DELETE", "/patients/"+f.bob+"/", nil).want(204)
+	exported, deleted := f.next()
+	deleted = slices.DeleteFunc(deleted, func(name string) bool { return name == "CareTeam/"+f.bob })
+	if len(exported) != 0 || !slices.Equal(deleted, want) {
+		t.Errorf("deleted: exported %v, deleted %v, want %v", namesOf(exported), deleted, want)
+	}
+	f.quiet()
+	f.ask(access.Admin, "POST", "/patients/"+f.bob+"/restore/", nil).want(200)
+	if exported, deleted := f.next(); !slices.Equal(namesOf(exported), want) || len(deleted) != 0 {
+		t.Errorf("restored: exported %v, deleted %v, want %v", namesOf(exported), deleted, want)
+	}
+	f.quiet()
+}
