@@ -89,3 +89,40 @@ func TestExportSinceOfTheRestored(t *testing.T) {
 	}
 	f.quiet()
 }
+
+// That a device is nobody's any more is new, whoever took it back.
+func TestExportSinceOfDevicesTakenBack(t *testing.T) {
+	f := newFollower(t)
+	id := f.search("/Device")[0]
+	holder := func(device object) any {
+		patient, _ := device["patient"].(object)
+		return patient["reference"]
+	}
+	assign := func(device, patient string) {
+		f.ask(access.Admin, "POST", "/devices/assign/", object{"device_id": device, "patient_id": patient, "device_type": "blood_pressure_monitor"}).want(200)
+	}
+	check := func(what string, want any) {
+		t.Helper()
+		at := f.now.Truncate(time.Second)
+		if rec := f.do("GET", "/Device/"+id, "", "If-Modified-Since", at.Add(-time.Second).Format("Mon, 02 Jan 2006 15:04:05 GMT")); rec.Code != 200 {
+			t.Errorf("%s: not modified (%d)", what, rec.Code)
+		}
+		if got := f.search("/Device?_id=" + id + "&_lastUpdated=ge" + at.Format(time.RFC3339)); len(got) != 1 {
+			t.Errorf("%s: not found by when it changed", what)
+		}
+		exported, _ := f.next()
+		if device := exported["Device/"+id]; device == nil || holder(device) != want {
+			t.Errorf("%s: %v", what, device)
+		}
+		f.quiet()
+	}
+	f.ask(access.Admin, "POST", "/devices/"+cuff+"/unassign/", object{"reason": "Moved."}).want(200)
+	check("unassigned", nil)
+	assign(cuff, f.ada)
+	check("assigned", "Patient/"+f.ada)
+	f.ask(access.Admin, "POST", "/devices/"+cuff+"/replace/", object{"new_device_id": "BPM-00043", "reason": "Broken."}).want(200)
+	check("replaced", nil)
+	id = f.search("/Device?patient=" + f.ada)[0]
+	f.ask(access.Admin, "DELETE", "/patients/"+f.ada+"/", nil).want(204)
+	check("freed", nil)
+}
