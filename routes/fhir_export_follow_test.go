@@ -126,3 +126,36 @@ func TestExportSinceOfDevicesTakenBack(t *testing.T) {
 	f.ask(access.Admin, "DELETE", "/patients/"+f.ada+"/", nil).want(204)
 	check("freed", nil)
 }
+
+// A care team without anybody is none: it is deleted, however its last member left.
+func TestExportSinceOfEmptiedTeams(t *testing.T) {
+	f := newFollower(t)
+	team, nurse := "CareTeam/"+f.ada, []object{{"user_id": f.people[access.Nurse].Number()}}
+	change := func(body object) { f.ask(access.Admin, "PUT", "/patients/"+f.ada+"/care-team/", body).want(200) }
+	check := func(what string, there bool) {
+		t.Helper()
+		exported, deleted := f.next()
+		if (exported[team] != nil) != there || slices.Contains(deleted, team) == there {
+			t.Errorf("%s: exported %v, deleted %v", what, namesOf(exported), deleted)
+		}
+		f.quiet()
+	}
+	change(object{"primary_provider_id": nil})
+	check("without a provider", true)
+	change(object{"members": []object{}})
+	check("without anybody", false)
+	change(object{"members": nurse})
+	check("with a nurse", true)
+	change(object{"members": []object{}, "primary_provider_id": f.people[access.Provider].Number()})
+	check("with a provider", true)
+	change(object{"primary_provider_id": nil})
+	check("without the provider", false)
+	f.ask(access.Admin, "PATCH", "/patients/"+f.ada+"/", object{"primary_provider_id": f.people[access.Provider].Number()}).want(200)
+	check("with a provider again", true)
+	f.ask(access.Admin, "PATCH", "/patients/"+f.ada+"/", object{"primary_provider_id": nil}).want(200)
+	check("without the provider again", false)
+	f.ask(access.Admin, "PATCH", "/patients/"+f.ada+"/", object{"phone": "+15550123"}).want(200)
+	if exported, deleted := f.next(); !slices.Equal(namesOf(exported), []string{"Patient/" + f.ada}) || len(deleted) != 0 {
+		t.Errorf("another telephone: exported %v, deleted %v", namesOf(exported), deleted)
+	}
+}

@@ -151,7 +151,7 @@ func updatedAt(body []byte) time.Time {
 	return resource.Meta.LastUpdated
 }
 
-// Deleted implements [Resources]: what was deleted, and what was a patient's who was, unless it is back.
+// Deleted implements [Resources]: what was deleted, and what was a patient's who was, unless it is back. A care team that nobody is on any more is none.
 func (f Facade) Deleted(_ context.Context, app core.App, kind string, since time.Time) (references []string, complete bool, err error) {
 	k, noun := fhirapi.KindOf(kind), nouns[kind]
 	patients, complete, err := collections.DeletedSince(app, collections.ChangePatient, since)
@@ -160,7 +160,13 @@ func (f Facade) Deleted(_ context.Context, app core.App, kind string, since time
 	}
 	ids := patients
 	switch kind {
-	case "Patient", "CareTeam":
+	case "Patient":
+	case "CareTeam":
+		emptied, err := collections.EmptiedTeams(app, since, longestLate)
+		if err != nil {
+			return nil, false, err
+		}
+		ids = append(ids, emptied...)
 	case "Observation", "Provenance", "Flag":
 		theirs, err := collections.RowsOfPatients(app, noun, patients)
 		if err != nil {
