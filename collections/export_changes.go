@@ -46,6 +46,17 @@ func DeletedSince(app core.App, noun string, since time.Time) (ids []string, com
 	return ids, kept, err
 }
 
+// RestoredSince are the patients who were deleted and came back since a time.
+func RestoredSince(app core.App, since time.Time) ([]string, error) {
+	place, exact, err := placeAt(app, since)
+	if err != nil {
+		return nil, err
+	}
+	return queryColumn[string](app, "find who was restored", `SELECT DISTINCT record FROM changes
+		WHERE seq > {:place} AND ({:exact} OR at >= {:since}) AND type = 'patient' AND change = 'created' AND event != 'patient.created'`,
+		dbx.Params{"place": place, "exact": exact, "since": Instant(since)})
+}
+
 // rowsOfPatient are the tables whose rows are a patient's, by noun.
 var rowsOfPatient = map[string]string{ChangeObservation: Observations, ChangeAlert: Alerts}
 
@@ -55,10 +66,10 @@ func RowsOfPatients(app core.App, noun string, patientIDs []string) ([]string, e
 	if !known {
 		return nil, nil
 	}
-	id := "id"
+	id := "t.id"
 	if noun == ChangeAlert {
-		id = "ltrim(id, '0')"
+		id = "ltrim(t.id, '0')"
 	}
-	return queryColumn[string](app, "find what is of patients", `SELECT t.`+id+` FROM json_each({:patients}) p CROSS JOIN `+table+` t WHERE t.patient = p.value`,
+	return queryColumn[string](app, "find what is of patients", `SELECT `+id+` FROM json_each({:patients}) p CROSS JOIN `+table+` t WHERE t.patient = p.value`,
 		dbx.Params{"patients": jsonList(patientIDs)})
 }

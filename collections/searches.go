@@ -22,7 +22,7 @@ var (
 		ByID: "id", ByPatient: "patient", ByStatus: "status", ByCreated: "created_at", ByUpdated: "updated_at", ByType: "type",
 	}}
 	DeviceSearch = &Searched{table: Devices, patient: "patient", columns: map[string]string{
-		ByID: "id", ByPatient: "patient", ByType: "kind", ByDeviceID: "device_id", ByUpdated: "MAX(" + strings.Join(deviceTold, ", ") + ")",
+		ByID: "id", ByPatient: "patient", ByType: "kind", ByDeviceID: "device_id", ByUpdated: "MAX(" + strings.Join(deviceTold, ", ") + ", " + deviceHandedOn + ")",
 	}}
 	StaffSearch = &Searched{table: Users, keep: "role != 'patient'", columns: map[string]string{
 		ByID: "id", ByNPI: "npi", ByUpdated: "updated_at",
@@ -41,14 +41,15 @@ var (
 // deviceTold are the columns that say when something new was said of a device.
 var deviceTold = []string{"created_at", "assigned_at", "state_at", "last_seen_at"}
 
-// ToldAt is when something new was said of the device.
-func (d *Device) ToldAt() (last time.Time) {
-	for _, column := range deviceTold {
-		if at := instantOf(d, column); at.After(last) {
-			last = at
-		}
-	}
-	return last
+// deviceHandedOn is when a device was last registered, handed out or taken back: the times in its row are those that are said of it, and go when it is
+// taken back.
+const deviceHandedOn = `COALESCE((SELECT MAX(h.recorded_at) FROM audit_log h WHERE h.resource_id = devices.device_id AND h.resource_type = 'Device'
+	AND +h.event IN ('device.create', 'device.assign', 'device.unassign', 'device.replace')), '')`
+
+// DevicesToldAt are when something new was said of devices, by record id.
+func DevicesToldAt(app core.App, ids []string) (map[string]string, error) {
+	return readMap[string]("find when devices changed", app.DB().NewQuery(`SELECT id, `+DeviceSearch.columns[ByUpdated]+` FROM devices
+		WHERE id IN (SELECT value FROM json_each({:ids}))`).Bind(dbx.Params{"ids": jsonList(ids)}))
 }
 
 // TeamsToldAt is when the care teams of patients last changed, by patient; who never had another is left out.

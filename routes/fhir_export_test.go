@@ -311,6 +311,16 @@ func TestExportByANarrowToken(t *testing.T) {
 func TestExportSince(t *testing.T) {
 	b := newBulk(t, "system/*.rs")
 	kept, deleted := b.ada, b.enrol(object{"mrn": "A-2"})
+	hers := b.ask(access.Admin, "POST", "/ingestion/blood-pressure/", object{
+		"patient_id": deleted, "systolic": 191, "diastolic": 121, "pulse": 80, "measured_at": b.now.Add(-time.Minute).Format(time.RFC3339),
+	}).want(201).at("id").(string)
+	var flags []string
+	for _, id := range b.search("/Flag?patient=" + deleted) {
+		flags = append(flags, "Flag/"+id)
+	}
+	if len(flags) == 0 {
+		t.Fatal("no alert")
+	}
 	before := b.manifest(b.start("/$export?_type=Patient,Observation"))
 	if got := namesOf(b.lines(before, "output")); len(got) < 10 {
 		t.Fatalf("exported %v", got)
@@ -332,6 +342,14 @@ func TestExportSince(t *testing.T) {
 	}
 	if gone := fmt.Sprint(b.lines(after, "deleted")); !strings.Contains(gone, "Patient/"+deleted) || strings.Contains(gone, kept) {
 		t.Errorf("deleted %s", gone)
+	}
+	// All types: with the patient goes what was said of her, the flags of her alerts, too.
+	all := b.manifest(b.start("/$export?_since=" + before["transactionTime"].(string)))
+	gone := fmt.Sprint(b.lines(all, "deleted"))
+	for _, want := range append([]string{"Patient/" + deleted, "Observation/" + hers, "Provenance/" + hers}, flags...) {
+		if !strings.Contains(gone, want+"]") {
+			t.Errorf("%s is not deleted: %s", want, gone)
+		}
 	}
 	// Dated before, committed after.
 	if _, err := b.app.DB().Update("observations", dbx.Params{"updated_at": collections.Instant(moment.Add(-time.Second))}, dbx.HashExp{"id": reading}).Execute(); err != nil {

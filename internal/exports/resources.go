@@ -78,12 +78,24 @@ func earliest(kind string, since time.Time) time.Time {
 	return since.Add(time.Microsecond)
 }
 
-// readLate reads what says that it was last changed before, but was committed after: the export before has not seen it.
+// readLate reads what says that it was last changed before, but was committed after: the export before has not seen it. So it is with what came back with
+// a patient who was restored: it is as it was, and an export before may have told that it is deleted.
 func (f Facade) readLate(app core.App, k *fhirapi.Kind, since time.Time) (page Page, err error) {
 	ids, err := collections.ChangedAfter(app, nouns[k.Type], since, since.Add(longestLate))
 	if err != nil {
 		return page, err
 	}
+	back, err := collections.RestoredSince(app, since)
+	if err != nil {
+		return page, err
+	}
+	theirs, err := collections.RowsOfPatients(app, nouns[k.Type], back)
+	if err != nil {
+		return page, err
+	}
+	ids = append(ids, theirs...)
+	slices.Sort(ids)
+	ids = slices.Compact(ids) // one that is asked for in two chunks would come twice
 	err = f.each(app, k, ids, func(rows []fhirapi.Row) error {
 		found, err := encode(rows)
 		for _, r := range found.Resources {
@@ -139,7 +151,7 @@ func updatedAt(body []byte) time.Time {
 	return resource.Meta.LastUpdated
 }
 
-// Deleted implements [Resources]: what was deleted, and what was a patient's who was, unless it is back.
+// Deleted implements [Resources]: what was deleted, and what was a patient's who was, unless it is back. A care team that nobody is on any more is none.
 func (f Facade) Deleted(_ context.Context, app core.App, kind string, since time.Time) (references []string, complete bool, err error) {
 	k, noun := fhirapi.KindOf(kind), nouns[kind]
 	patients, complete, err := collections.DeletedSince(app, collections.ChangePatient, since)
@@ -148,7 +160,13 @@ func (f Facade) Deleted(_ context.Context, app core.App, kind string, since time
 	}
 	ids := patients
 	switch kind {
-	case "Patient", "CareTeam":
+	case "Patient":
+	case "CareTeam":
+		emptied, err := collections.EmptiedTeams(app, since, longestLate)
+		if err != nil {
+			return nil, false, err
+		}
+		ids = append(ids, emptied...)
 	case "Observation", "Provenance", "Flag":
 		theirs, err := collections.RowsOfPatients(app, noun, patients)
 		if err != nil {

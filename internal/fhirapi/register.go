@@ -52,7 +52,15 @@ func byDeviceType(s *Search, _ *reading, v values) string {
 	return ""
 }
 
-func renderDevices(_ *Engine, _ core.App, records []*core.Record, _ Reader) ([]Row, error) {
+func renderDevices(_ *Engine, app core.App, records []*core.Record, _ Reader) ([]Row, error) {
+	ids := make([]string, len(records))
+	for i, record := range records {
+		ids[i] = record.Id
+	}
+	told, err := collections.DevicesToldAt(app, ids)
+	if err != nil {
+		return nil, err
+	}
 	rows := make([]Row, len(records))
 	for i, record := range records {
 		d := collections.AsDevice(record)
@@ -60,7 +68,7 @@ func renderDevices(_ *Engine, _ core.App, records []*core.Record, _ Reader) ([]R
 			Device: fhir.Device{Manufacturer: d.Manufacturer(), Model: d.Model(), SerialNumber: d.SerialNumber(), UDI: d.UDI()},
 			ID:     d.Id, DeviceID: d.DeviceID(), Kind: vitals.Kind(d.Kind()), Firmware: d.Firmware(), PatientID: d.PatientID(),
 			InUse:     slices.Contains([]string{collections.DeviceAssigned, collections.DeviceConnected, collections.DeviceDisconnected}, d.Status()),
-			UpdatedAt: d.ToldAt(),
+			UpdatedAt: collections.ParseInstant(told[d.Id]),
 		})}
 	}
 	return rows, nil
