@@ -80,6 +80,9 @@ func (s *Searched) AnyOf(name string, values []string) dbx.Expression {
 	})
 }
 
+// Has keeps rows that have a value.
+func (s *Searched) Has(name string) dbx.Expression { return dbx.NewExp(s.columns[name] + " != ''") }
+
 // FoldedAnyOf is AnyOf in any case of letters.
 func (s *Searched) FoldedAnyOf(name string, values []string) dbx.Expression {
 	column := s.columns[name]

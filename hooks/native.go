@@ -70,7 +70,8 @@ const maxStrangersBody = 64 << 10
 // and before the body is.
 func limitBodies() *hook.Handler[*core.RequestEvent] {
 	return &hook.Handler[*core.RequestEvent]{Id: "vigilBodyLimit", Priority: apis.DefaultRateLimitMiddlewarePriority + 5, Func: func(e *core.RequestEvent) error {
-		if e.HasSuperuserAuth() || strings.HasPrefix(e.Request.URL.Path, "/api/v1/") { // the contract's routes have limits of their own
+		path := e.Request.URL.Path // the contract's routes and FHIR's have limits of their own, and forms of their own to say so
+		if e.HasSuperuserAuth() || strings.HasPrefix(path, "/api/v1/") || strings.HasPrefix(path, "/fhir/R4/") {
 			return e.Next()
 		}
 		return apis.BodyLimit(maxStrangersBody).Func(e)

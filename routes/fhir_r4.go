@@ -75,6 +75,7 @@ func (a *api) reads() *fhirapi.Engine {
 func (a *api) readCapability(c *web.Call) error {
 	capability := a.reads().Capability(a.Version)
 	capability.TokenURL = a.PublicURL + web.BasePath + "/oauth/token/"
+	capability.CORS = len(a.AllowedOrigins) > 0
 	return a.sendResource(c, fhir.CapabilityStatement(capability))
 }
 

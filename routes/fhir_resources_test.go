@@ -56,9 +56,12 @@ func TestSearchPatientsAsFHIR(t *testing.T) {
 		"identifier=" + mrn + "mrn-ada": {p.ada},
 		"identifier=urn:other|MRN-ADA":  nil,
 		"identifier=MRN-GONE":           nil,
-		"_id=" + p.ada + "," + gone:     {p.ada},
-		"_lastUpdated=gt2030":           nil,
-		"_lastUpdated=2026-01-15":       {p.ada, p.bob},
+		"identifier=" + mrn:             {p.ada, p.bob}, // whoever has one
+		"identifier=https://vigil.example.org/fhir/identifier/emr|": nil,
+		"identifier=urn:other|":     nil,
+		"_id=" + p.ada + "," + gone: {p.ada},
+		"_lastUpdated=gt2030":       nil,
+		"_lastUpdated=2026-01-15":   {p.ada, p.bob},
 	} {
 		rec := p.askFHIR(p.machine, "GET", "/Patient?"+strings.ReplaceAll(query, " ", "%20"), "")
 		if query == "name=%20" {
@@ -72,7 +75,7 @@ func TestSearchPatientsAsFHIR(t *testing.T) {
 			t.Errorf("%s: %v %s", query, bundle["total"], diff)
 		}
 	}
-	for _, wrong := range []string{"gender=robot", "birthdate=10.12.1955", "birthdate=1955-12-10T10:00:00Z", "identifier=|", "identifier=" + mrn} {
+	for _, wrong := range []string{"gender=robot", "birthdate=10.12.1955", "birthdate=1955-12-10T10:00:00Z", "identifier=|"} {
 		if rec := p.askFHIR(p.machine, "GET", "/Patient?"+wrong, ""); rec.Code != 400 {
 			t.Errorf("%s: %d", wrong, rec.Code)
 		}
@@ -275,8 +278,17 @@ func TestAlertsAreFlags(t *testing.T) {
 	p.ask(access.Nurse, "POST", "/ingestion/observations/"+p.pressures[4]+"/entered-in-error/", object{"reason": "x"}).want(200)
 	for query, want := range map[string]int{
 		"status=active": 3, "status=inactive": 1, "status=entered-in-error": 1, "": 5, "patient=" + p.bob: 1, "patient=Patient/" + p.bob + "&status=active,inactive": 1,
-		"date=2026-01-15": 5, "date=lt2026-01-15": 0, "_id=" + id: 1, "_id=x," + id: 1, "_lastUpdated=ge2026-01-15T14:45:00Z": 2,
+		"date=2026-01-15": 2, "date=ne2026-01-15": 3, "date=lt2026-01-15": 0, "date=gt2026-01-15": 3, "date=ge2026-01-15": 5, "date=le2026-01-15": 2,
+		"date=gt2040": 3, "date=lt2040": 5, "date=sa2026-01-14&date=lt2026-01-16": 5, "date=eb2026-01-16": 2, "date=eb2026-01-15T14:45:00Z": 0,
+		"date=sa2026-01-15": 0, "date=2026-01-15T14": -1, "date=2026-01-15T14:45Z": 0, "date=ge2026-01-15T14:45Z": 3, "date=gt2026-01-15T14:30Z": 5,
+		"date=ap2026-01-15": 5, "date=2025,2026": 2, "_id=" + id: 1, "_id=x," + id: 1, "_lastUpdated=ge2026-01-15T14:45:00Z": 2,
 	} {
+		if want < 0 {
+			if rec := p.askFHIR(p.tokenOf(access.Nurse), "GET", "/Flag?"+query, ""); rec.Code != 400 {
+				t.Errorf("%s: %d", query, rec.Code)
+			}
+			continue
+		}
 		if got := p.search("/Flag?" + query); len(got) != want {
 			t.Errorf("%s: %v", query, got)
 		}
@@ -292,7 +304,11 @@ func TestTheRegisterAsFHIR(t *testing.T) {
 	grace := strconv.FormatInt(p.people[access.Provider].Number(), 10)
 	for query, want := range map[string]int{
 		"/Practitioner": 6, "/Practitioner?name=hop": 1, "/Practitioner?name=grace hopper": 1, "/Practitioner?name:exact=hopper": 0, "/Practitioner?name:exact=Hopper": 1,
-		"/Practitioner?name:contains=oppe": 1, "/Practitioner?name=nobody": 0, "/Practitioner?identifier=http://hl7.org/fhir/sid/us-npi|1234567893": 1, "/Practitioner?identifier=1": 0,
+		"/Practitioner?name:contains=oppe": 1, "/Practitioner?name=nobody": 0, "/Practitioner?identifier=http://hl7.org/fhir/sid/us-npi|1234567893": 1, "/Practitioner?identifier=0": 0,
+		"/Practitioner?identifier=urn:rpm:user|" + grace: 1, "/Practitioner?identifier=" + grace: 1, "/Practitioner?identifier=urn:other|" + grace: 0,
+		"/Practitioner?identifier=http://hl7.org/fhir/sid/us-npi|" + grace: 0, "/Practitioner?identifier=urn:rpm:user|0" + grace: 0,
+		"/Practitioner?identifier=urn:rpm:user|": 6, "/Practitioner?identifier=http://hl7.org/fhir/sid/us-npi|": 1, "/Practitioner?identifier=urn:other|": 0,
+		"/Practitioner?identifier=|": -1, "/Device?identifier=urn:rpm:device|": 1, "/Device?identifier=urn:other|": 0,
 		"/Practitioner?identifier=": -1, "/Practitioner?_id=" + grace + ",999": 1,
 		"/CareTeam": 1, "/CareTeam?patient=" + p.ada: 1, "/CareTeam?patient=" + p.bob: 0, "/CareTeam?status=active": 1, "/CareTeam?status=inactive": 0, "/CareTeam?status=x": -1,
 		"/CareTeam?_lastUpdated=2026-01-15": 1, "/CareTeam?_lastUpdated=gt2026-01-16": 0, "/CareTeam?subject=Patient/" + p.ada + "&_summary=count": 0,

@@ -163,7 +163,7 @@ func TestWhatIsNotUnderstood(t *testing.T) {
 		ada + "&_include=Observation:performer":       ada,
 		ada + "&_revinclude=AuditEvent:entity":        ada,
 		ada + "&_summary=true":                        ada,
-		ada + "&performer.name=x":                     ada,
+		ada + "&performer:Practitioner=x":             ada,
 		ada + "&_count=99999999999999999999999":       "_count=1000&" + ada,
 		ada + "&_format=json&_pretty=true":            ada,
 		ada + "&_include=Observation:subject:Patient": "_include=Observation%3Asubject%3APatient&" + ada,
@@ -187,6 +187,8 @@ func TestWhatIsNotUnderstood(t *testing.T) {
 	for query, word := range map[string]string{
 		"patient.name=Ada":                       "not-supported",
 		"subject:Patient.family=Lovelace":        "not-supported",
+		"performer.name=x":                       "not-supported",
+		"performer:Practitioner.name=x":          "not-supported",
 		"_has:Provenance:target:recorded=2026":   "not-supported",
 		"code:text=pressure":                     "not-supported",
 		"patient:identifier=x":                   "not-supported",

@@ -86,11 +86,11 @@ func (s ClientScopes) Allow(needed ClientScope) bool {
 	return slices.Contains(s, needed) || strings.HasPrefix(string(needed), "system/") && slices.Contains(s, SystemScope("*"))
 }
 
-// Within are those of them that others allow, too.
+// Within are what both they and others allow: of a star and a narrower scope the narrower one, whichever side has it.
 func (s ClientScopes) Within(others ClientScopes) ClientScopes {
 	within := ClientScopes{}
-	for _, scope := range s {
-		if others.Allow(scope) {
+	for _, scope := range AllClientScopes {
+		if s.Allow(scope) && others.Allow(scope) && !within.Allow(scope) {
 			within = append(within, scope)
 		}
 	}

@@ -106,8 +106,15 @@ func TestClientScopesAllow(t *testing.T) {
 			t.Errorf("%v for %q: %v", test.held, test.needed, got)
 		}
 	}
-	if got := star.Within(some); len(got) != 0 {
-		t.Errorf("all of FHIR is within one resource: %v", got)
+	if got := star.Within(some).Texts(); !slices.Equal(got, []string{"system/Patient.rs"}) {
+		t.Errorf("of all of FHIR and one resource both open %v", got)
+	}
+	both := access.ClientScopes{access.SystemScope("Device"), access.SystemScope("*"), access.ScopePatientsRead}
+	if got := both.Within(append(access.ClientScopes{access.SystemScope("Device")}, some...)).Texts(); !slices.Equal(got, []string{"system/Device.rs", "system/Patient.rs"}) {
+		t.Errorf("they have in common %v", got)
+	}
+	if got := star.Within(both).Texts(); !slices.Equal(got, []string{"system/*.rs"}) {
+		t.Errorf("all of FHIR is within itself: %v", got)
 	}
 	if got := some.Within(star).Texts(); !slices.Equal(got, []string{"system/Patient.rs"}) {
 		t.Errorf("one resource is within all of FHIR: %v", got)

@@ -11,6 +11,8 @@ type Capability struct {
 	Operations []CapableOperation
 	// TokenURL is where clients sign in; "" leaves it out.
 	TokenURL string
+	// CORS: pages of other origins may call.
+	CORS bool
 	// Guides are the canonical addresses of what it follows.
 	Guides []string
 }
@@ -101,7 +103,7 @@ func CapabilityStatement(c Capability) Resource {
 	rest := capableREST{
 		Mode: "server", Operation: c.Operations,
 		Security: capableSecurity{
-			CORS: true, Description: "A person's access token, or a client's by SMART Backend Services.",
+			CORS: c.CORS, Description: "A person's access token, or a client's by SMART Backend Services.",
 			Service: []concept{{Coding: []coding{{"http://terminology.hl7.org/CodeSystem/restful-security-service", "SMART-on-FHIR", "SMART-on-FHIR"}}}},
 		},
 	}

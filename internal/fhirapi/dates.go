@@ -92,11 +92,15 @@ func stretch(text string, zone *time.Location, now time.Time) (collections.Stret
 	case "le":
 		return collections.Stretch{Until: until}, true
 	case "ap":
-		// A tenth of how long ago it is, as FHIR recommends.
-		near := now.Sub(from).Abs() / 10
-		return collections.Stretch{From: from.Add(-near), Until: until.Add(near)}, true
+		from, until = around(from, until, now)
 	}
 	return collections.Stretch{From: from, Until: until}, true
+}
+
+// around is what is near to a stretch: a tenth of how long ago it is, as FHIR recommends.
+func around(from, until, now time.Time) (earlier, later time.Time) {
+	near := now.Sub(from).Abs() / 10
+	return from.Add(-near), until.Add(near)
 }
 
 // day is what a date with a prefix asks of a day that is known without a time.

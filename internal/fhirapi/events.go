@@ -23,7 +23,7 @@ var flags = &Kind{
 		ofPatient("patient", definitions+"clinical-patient"),
 		ofPatient("subject", definitions+"Flag-subject"),
 		{Name: "status", Type: "token", add: byFlagState},
-		moment("date", definitions+"clinical-date", collections.ByCreated),
+		{Name: "date", Type: "date", Definition: definitions + "clinical-date", add: byFlagTime},
 	},
 	Orders: []Order{
 		{"date", true, collections.ByCreated}, {"date", false, collections.ByCreated}, {"_id", false, collections.ByID}, {"_id", true, collections.ByID},

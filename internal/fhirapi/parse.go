@@ -100,8 +100,9 @@ func (p *parser) one(name, text string) {
 	param := p.search.Kind.param(first)
 	_, further, _ := strings.Cut(modifier, ".")
 	switch {
-	case base == "_has", param != nil && (chained || further != ""):
-		// To leave a condition out that narrows whose data is shown would show others' data.
+	case base == "_has", chained, further != "":
+		// To leave a condition out that narrows whose data is shown would show others' data. That holds of parameters that nobody knows here, too: what
+		// has a chain is sure to narrow.
 		p.refuse(name, CodeNotSupported, "Chained searches are not known here.")
 	case param == nil:
 		p.unknown(name, msgUnknown)

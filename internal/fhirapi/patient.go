@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -40,22 +39,10 @@ var walks = []Order{
 
 // byIdentifier finds patients by the numbers that are theirs alone: ours and the EMR's.
 func byIdentifier(s *Search, in *reading, v values) string {
-	systems := in.engine.Systems
-	mrns, external := []string{}, []string{}
-	for _, t := range v.tokens() {
-		if t.code == "" {
-			return "Must be an identifier, after its system and a bar if need be."
-		}
-		if t.is(systems.MRN, t.code) {
-			mrns = append(mrns, t.code)
-		}
-		if t.is(systems.EMRID, t.code) {
-			external = append(external, t.code)
-		}
-	}
+	systems, table := in.engine.Systems, s.Kind.table
 	s.identified = true
-	s.either([]dbx.Expression{s.Kind.table.FoldedAnyOf(collections.ByMRN, mrns), s.Kind.table.AnyOf(collections.ByExternalID, external)})
-	return ""
+	return s.identifiedBy(v,
+		numbering{systems.MRN, table.FoldedAnyOf, collections.ByMRN}, numbering{systems.EMRID, table.AnyOf, collections.ByExternalID})
 }
 
 // named is a parameter of a name. Names are sealed, so they are looked for in memory.

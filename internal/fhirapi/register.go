@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -35,14 +36,7 @@ var devices = &Kind{
 const identifierSystem = "urn:rpm:device"
 
 func byDeviceID(s *Search, _ *reading, v values) string {
-	ids := []string{}
-	for _, t := range v.tokens() {
-		if t.is(identifierSystem, t.code) {
-			ids = append(ids, t.code)
-		}
-	}
-	s.keep(s.Kind.table.AnyOf(collections.ByDeviceID, ids))
-	return ""
+	return s.identifiedBy(v, numbering{identifierSystem, s.Kind.table.AnyOf, collections.ByDeviceID})
 }
 
 func byDeviceType(s *Search, _ *reading, v values) string {
@@ -78,21 +72,18 @@ func renderDevices(_ *Engine, app core.App, records []*core.Record, _ Reader) ([
 var practitioners = &Kind{
 	Type: "Practitioner", May: access.ReadPractitioners, Profiles: []string{"us-core-practitioner"},
 	Params: []Param{
-		{Name: "identifier", Type: "token", Definition: definitions + "Practitioner-identifier", add: byNPI},
+		{Name: "identifier", Type: "token", Definition: definitions + "Practitioner-identifier", add: byStaffNumber},
 		{Name: "name", Type: "string", Definition: definitions + "Practitioner-name", Modifiers: []string{"exact", "contains"}, add: byColleague},
 	},
 	Orders: walks, table: collections.StaffSearch, number: true, render: renderPractitioners,
 }
 
-func byNPI(s *Search, _ *reading, v values) string {
-	npis := []string{}
-	for _, t := range v.tokens() {
-		if t.is("http://hl7.org/fhir/sid/us-npi", t.code) && t.code != "" {
-			npis = append(npis, t.code)
-		}
+func byStaffNumber(s *Search, _ *reading, v values) string {
+	ours := func(by string, numbers []string) dbx.Expression {
+		return s.Kind.table.AnyOf(by, s.Kind.recordIDs(numbers))
 	}
-	s.keep(s.Kind.table.AnyOf(collections.ByNPI, npis))
-	return ""
+	return s.identifiedBy(v,
+		numbering{"http://hl7.org/fhir/sid/us-npi", s.Kind.table.AnyOf, collections.ByNPI}, numbering{"urn:rpm:user", ours, collections.ByID})
 }
 
 // byColleague looks through the names of the practice's people, who are few.
