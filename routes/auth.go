@@ -58,7 +58,7 @@ func (a *api) login(c *web.Call, body auth.LoginBody) error {
 	return web.Show(c.OK, viewSignedIn)(a.Auth.Login(c.Request.Context(), c.App, body, c.Origin(), c.Now))
 }
 
-// signIn serves a row by which people sign in: what fails there counts against its address, as a guess. Not so a right password that waits for
+// signIn serves a row by which people or machines sign in: what fails there counts against its address, as a guess. Not so a right password that waits for
 // its second factor, nor an account that is locked. Source: docs/decisions/limits.md, "Sign-ins behind one address".
 func signIn(handle handler) handler {
 	return func(a *api, c *web.Call) error {

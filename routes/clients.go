@@ -16,7 +16,7 @@ import (
 // clientRows are the machines with credentials of their own, and how they sign in.
 func clientRows() []route {
 	return []route{
-		{http.MethodPost, "/oauth/token/", access.Anyone, limits.Auth, (*api).signInClient},
+		{http.MethodPost, "/oauth/token/", access.Anyone, limits.SignIn, signIn((*api).signInClient)},
 		{http.MethodGet, "/clients/", access.ManageClients, limits.User, (*api).listClients},
 		{http.MethodPost, "/clients/", access.ManageClients, limits.User, (*api).createClient},
 		{http.MethodGet, "/clients/{id}/", access.ManageClients, limits.User, of((*api).client, (*api).readClient)},
@@ -115,7 +115,7 @@ type accessTokenView struct {
 	Scope       string `json:"scope"`
 }
 
-// signInClient gives a client an access token. Beside the address, which strangers use up, the client itself has a limit, which only it can.
+// signInClient gives a client an access token. Beside the address, for which its failures count, the client itself has a limit, which only it uses up.
 // Source: docs/decisions/authentication.md, "Clients".
 func (a *api) signInClient(c *web.Call) error {
 	c.Header().Set("Pragma", "no-cache")

@@ -69,3 +69,64 @@ func TestTransmitWhileItIsSent(t *testing.T) {
 		t.Error("it was sent twice")
 	}
 }
+
+// Nobody who asks for both has to be quicker than the queue: what the service transformed and delivered by itself less than a minute ago is
+// answered as it stands, and a transmit after that as well. Nothing is sent twice.
+func TestTransformRightAfterTheQueue(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		wait time.Duration
+		ok   bool
+	}{{"at once", 0, true}, {"within the minute", 59 * time.Second, true}, {"later", time.Minute, false}} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDelivering(t)
+			id := d.observe()
+			path := "/fhir/observations/" + id
+			if _, err := d.app.DB().NewQuery(`UPDATE observations SET transform_error = 'The reading has no FHIR form.' WHERE id = '` + id + `'`).Execute(); err != nil {
+				t.Fatal(err)
+			}
+			d.ask(access.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{"details.transformed": 1.0})
+			number := (<-d.settled).TransmissionID
+			d.advance(c.wait)
+			if !c.ok {
+				d.ask(access.Nurse, "POST", path+"/transform/", nil).want(400, "invalid_state")
+				d.ask(access.Nurse, "POST", path+"/transmit/", nil).want(400, "invalid_state")
+				return
+			}
+			d.ask(access.Nurse, "POST", path+"/transform/", nil).want(200).wantAt(object{
+				"observation_id": id, "fhir_status": "transmitted", "transmission_id": number, "transformed_at": "2026-01-15T13:45:00Z",
+			})
+			d.advance(time.Minute)
+			d.ask(access.Provider, "POST", path+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "transmitted", "transmission_id": number})
+			d.ask(access.Nurse, "POST", path+"/transform/", nil).want(400, "invalid_state")
+			d.advance(time.Millisecond)
+			d.ask(access.Provider, "POST", path+"/transmit/", nil).want(400, "invalid_state")
+			d.ask(access.Nurse, "GET", path+"/", nil).want(200).wantAt(object{"meta.versionId": "1"})
+			d.stopWorker()
+			if len(d.settled) != 0 {
+				t.Error("it was sent again")
+			}
+		})
+	}
+}
+
+// One that waited for hours and was sent just before a person asks for both has been sent for that person, too.
+func TestTransformAfterALongWait(t *testing.T) {
+	d := newDelivering(t)
+	id := d.observe()
+	path := "/fhir/observations/" + id
+	if _, err := d.app.DB().NewQuery(`UPDATE observations SET transform_error = 'The reading has no FHIR form.' WHERE id = '` + id + `'`).Execute(); err != nil {
+		t.Fatal(err)
+	}
+	d.emr.refuse(&emr.Error{Code: emr.CodeUnavailable, Status: 503, Message: "EMR unavailable (503)"})
+	d.ask(access.Admin, "POST", "/fhir/process-pending/", nil).want(200)
+	<-d.settled
+	d.emr.refuse(nil)
+	d.advance(3 * time.Hour)
+	d.ask(access.Admin, "POST", "/fhir/process-pending/", nil).want(200)
+	if s := <-d.settled; s.Failed() {
+		t.Fatalf("%+v", s)
+	}
+	d.ask(access.Nurse, "POST", path+"/transform/", nil).want(200).wantAt(object{"fhir_status": "transmitted", "transformed_at": "2026-01-15T13:45:00Z"})
+	d.ask(access.Nurse, "POST", path+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "transmitted"})
+}

@@ -36,10 +36,7 @@ type Condition func(tx core.App, p *collections.Patient) error
 
 // Change merges a patch into a patient who is not deleted, checks the whole as for a replacement, and stores what the patch is about.
 func Change(app core.App, id string, patch Patch, by audit.Actor, now time.Time, practice *time.Location, conditions ...Condition) (*collections.Patient, error) {
-	p, err := alterIf(app, id, audit.PatientUpdate, by, now, conditions, func(p *collections.Patient) error {
-		if err := collections.Readable(p.ProxyRecord()); err != nil {
-			return err
-		}
+	p, err := update(app, id, by, now, conditions, func(p *collections.Patient) error {
 		body, err := patch.onto(p)
 		if err != nil {
 			return err

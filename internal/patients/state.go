@@ -219,7 +219,7 @@ func create(app core.App, draft Draft, event audit.Event, by audit.Actor, now ti
 // The draft comes from [Body.ReadReplacement]. Whether the patient is archived stays as it is.
 // Source: docs/decisions/patients.md, "PUT semantics".
 func Replace(app core.App, id string, draft Draft, by audit.Actor, now time.Time, conditions ...Condition) (*collections.Patient, error) {
-	p, err := alterIf(app, id, audit.PatientUpdate, by, now, conditions, func(p *collections.Patient) error {
+	p, err := update(app, id, by, now, conditions, func(p *collections.Patient) error {
 		draft.applyTo(p)
 		return nil
 	})
