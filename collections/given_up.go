@@ -134,23 +134,3 @@ func FindTaken(app core.App, observationID, event string, since time.Time) (t Ta
 		Bind(dbx.Params{"observation": observationID, "event": event, "since": Instant(since)}).One(&t)
 	return t, wrap(err, "find the delivery")
 }
-
-// JustSent is a transmission that a worker has just taken or delivered, and the reading that it is of.
-type JustSent struct {
-	TakenTransmission
-	Patient       string `db:"patient"`
-	TransformedAt string `db:"transformed_at"`
-}
-
-// FindJustSent finds the transmission of an observation that is under way or delivered, if it became so, or was transformed, after a time, and
-// nobody has made an event of the audit trail of the observation since; the service itself is nobody. A reading that is not for the EMR has none.
-func FindJustSent(tx core.App, observationID, event string, since time.Time) (s JustSent, err error) {
-	err = tx.DB().NewQuery(`SELECT t.id, t.status, o.patient, o.transformed_at FROM transmissions t JOIN observations o ON o.id = t.observation
-		WHERE t.observation = {:observation} AND t.form = '' AND t.status IN ('processing', 'transmitted')
-			AND o.transformed_at != '' AND o.status NOT IN ('entered_in_error', 'suspect')
-			AND (o.transformed_at > {:since} OR t.claimed_at > {:since} OR t.last_attempted_at > {:since})
-			AND NOT EXISTS (SELECT 1 FROM audit_log WHERE resource_type = 'Observation' AND resource_id = {:observation} AND event = {:event}
-				AND actor_type != 'system' AND recorded_at >= {:since})`).
-		Bind(dbx.Params{"observation": observationID, "event": event, "since": Instant(since)}).One(&s)
-	return s, wrap(err, "find what was just sent")
-}

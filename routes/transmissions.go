@@ -97,27 +97,14 @@ type queuedView struct {
 	Message        string `json:"message"`
 }
 
-const (
-	sendingNow = "Observation is being transmitted to the EMR."
-	justSent   = "Observation has just been transmitted to the EMR."
-)
-
 func (a *api) transformObservation(c *web.Call, o observations.Observation) error {
-	rendered, err := a.Transmissions.Render(c.App, o.ID, c.Actor(), c.Now)
-	if err != nil {
+	if err := a.Transmissions.Transform(c.App, o.ID, c.Actor(), c.Now); err != nil {
 		return err
 	}
-	view := queuedView{
-		ObservationID: o.ID, FHIRStatus: rendered.FHIRStatus, TransformedAt: input.FormatInstant(rendered.TransformedAt), TransmissionID: rendered.TransmissionID,
+	return c.OK(queuedView{
+		ObservationID: o.ID, FHIRStatus: collections.FHIRPending, TransformedAt: input.FormatInstant(c.Now),
 		Message: "Observation transformed to FHIR and queued for transmission.",
-	}
-	switch rendered.FHIRStatus {
-	case collections.FHIRProcessing:
-		view.Message = sendingNow
-	case collections.FHIRTransmitted:
-		view.Message = justSent
-	}
-	return c.OK(view)
+	})
 }
 
 func (a *api) transmitObservation(c *web.Call, o observations.Observation) error {
@@ -125,9 +112,9 @@ func (a *api) transmitObservation(c *web.Call, o observations.Observation) error
 	if err != nil {
 		return err
 	}
-	view := queuedView{ObservationID: o.ID, FHIRStatus: asked.FHIRStatus, TransmissionID: asked.TransmissionID, Message: sendingNow}
+	view := queuedView{ObservationID: o.ID, FHIRStatus: asked.FHIRStatus, TransmissionID: asked.TransmissionID, Message: "Observation is being transmitted to the EMR."}
 	if asked.FHIRStatus == collections.FHIRTransmitted {
-		view.Message = justSent
+		view.Message = "Observation has just been transmitted to the EMR."
 	}
 	return c.OK(view)
 }
