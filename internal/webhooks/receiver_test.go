@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -298,9 +299,9 @@ func ids(events []got, patient string) (ids []string) {
 func always(status int) func(got) int { return func(got) int { return status } }
 
 // headerThen answers the first request as told, and lets the others through.
-func headerThen(asked *int, status int, retryAfter string) func(http.ResponseWriter, *http.Request) bool {
+func headerThen(asked *atomic.Int64, status int, retryAfter string) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, _ *http.Request) bool {
-		if *asked++; *asked > 1 {
+		if asked.Add(1) > 1 {
 			return false
 		}
 		w.Header().Set("Retry-After", retryAfter)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -346,15 +347,15 @@ func TestRetryAfter(t *testing.T) {
 		p := newPractice(t)
 		r := p.receiver(nil)
 		p.hook(r, "observation.created")
-		asked := 0
+		var asked atomic.Int64
 		r.before = headerThen(&asked, tc.status, tc.header)
 		p.reading("p1", 1)
 		p.round()
 		p.reading("p2", 1) // nobody is let past while it wants to be left alone
 		if tc.want > 5*time.Second {
 			p.after(tc.want - time.Second)
-			if asked != 1 {
-				t.Errorf("%d, %s: asked %d times before", tc.status, tc.header, asked)
+			if asked.Load() != 1 {
+				t.Errorf("%d, %s: asked %d times before", tc.status, tc.header, asked.Load())
 			}
 			p.after(time.Second)
 		} else {
