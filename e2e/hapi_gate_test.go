@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"bytes"
 	"crypto/rsa"
 	"crypto/x509"
@@ -181,6 +182,7 @@ func (g *gate) pass(w http.ResponseWriter, r *http.Request, path string, body []
 		<-r.Context().Done()
 	case lateRequest:
 		<-r.Context().Done()
+		pause(context.WithoutCancel(r.Context()), 2*time.Second)
 		status = g.forward(unheard{}, r, path, body)
 	default:
 		status = g.forward(w, r, path, body)

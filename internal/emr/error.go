@@ -54,8 +54,8 @@ type Error struct {
 	Ambiguous bool
 	// RetryAfter is the EMR's wish, 0 when it has none.
 	RetryAfter time.Duration
-	// LookAgain is set when the EMR may have answered a look-up with what it knew before the last send: the time after which its answer
-	// can be believed. Until then nothing may be sent again.
+	// LookAgain is set when the EMR may have answered a look-up with what it knew before the last send, or before it was done with it: the time
+	// after which its answer can be believed. Until then nothing may be sent again.
 	LookAgain time.Duration
 	// Attempts are the sends of the call, oldest first.
 	Attempts []Attempt
@@ -84,6 +84,11 @@ func (e *Error) Error() string {
 
 // Unwrap returns the technical cause.
 func (e *Error) Unwrap() error { return e.cause }
+
+// underWay reports whether the EMR may still be at work on the request: nobody waited for its end, we or a gateway in front of it.
+func (e *Error) underWay() bool {
+	return e.Ambiguous && (e.Code == CodeTimeout || e.Status == http.StatusGatewayTimeout || errors.Is(e, context.Canceled))
+}
 
 // outdated is a look-up that found nothing, and may not have looked.
 func outdated(after time.Duration) *Error {

@@ -1,9 +1,12 @@
 package emr_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -94,6 +97,64 @@ func TestSearchCacheAfterALookThatFailed(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// An EMR that is slow has a reading once: what nobody waits for any more, neither we nor a gateway in front of it, may be done long after.
+func TestDoneAfterTheSenderGaveUp(t *testing.T) {
+	ends := map[string]func(w http.ResponseWriter, r *http.Request){
+		"silence":           func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done(); panic(http.ErrAbortHandler) },
+		"a gateway's 504":   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGatewayTimeout) },
+		"cut off by a stop": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done(); panic(http.ErrAbortHandler) },
+	}
+	for name, end := range ends {
+		for _, cache := range []time.Duration{0, 5 * time.Second, time.Minute, 10 * time.Minute} {
+			for _, late := range []time.Duration{0, time.Second, 7 * time.Second, 30 * time.Second, 59 * time.Second} {
+				for sends := range 2 { // that are slow before one is quick
+					synctest.Test(t, func(t *testing.T) {
+						b := newBubble(t, caching(cache, true))
+						done, posts := make(chan struct{}, 2), 0
+						b.wrong = []int{0, 1, 2, 3, 4}
+						b.how = func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+							if r.Method != http.MethodPost || posts > sends {
+								next.ServeHTTP(w, r)
+								return
+							}
+							posts++
+							body, _ := io.ReadAll(r.Body)
+							arrived, request := r.Context(), r.Clone(context.Background())
+							request.Body = io.NopCloser(bytes.NewReader(body))
+							go func() {
+								if name != "a gateway's 504" {
+									<-arrived.Done()
+								}
+								time.Sleep(late)
+								next.ServeHTTP(httptest.NewRecorder(), request)
+								done <- struct{}{}
+							}()
+							end(w, r)
+						}
+						time.Sleep(2 * cache)
+						client := b.client(t, withoutConditions(cache))
+						if name == "cut off by a stop" {
+							ctx, cut := context.WithTimeout(t.Context(), time.Second)
+							_, err := client.CreateObservation(ctx, observationID, []byte(delivered), requestID)
+							cut()
+							if e := asError(t, err); e == nil || !e.Ambiguous {
+								t.Errorf("cut off: %v", e)
+							}
+							client = b.client(t, withoutConditions(cache)) // of the next process
+						}
+						b.keepTrying(t, client)
+						<-done
+						synctest.Wait()
+						if s := b.Stats(); s.Observations != 1 {
+							t.Errorf("%s, done %s later, searches kept for %s: stored %d times: %v", name, late, cache, s.Observations, b.asked)
+						}
+					})
+				}
+			}
+		}
 	}
 }
 

@@ -43,6 +43,7 @@ func (c *Client) CreateObservation(ctx context.Context, observationID string, re
 			}
 			return id, found, err
 		},
+		abandoned: func() { c.looks.abandon(observationID, c.line.now()) },
 	}
 	if conditional {
 		what.header.Set("If-None-Exist", "identifier="+identifierSystem+"|"+identifierPrefix+observationID)
@@ -103,11 +104,11 @@ var uncached = http.Header{"Cache-Control": {"no-cache"}}
 func (c *Client) find(ctx context.Context, l look) (emrID string, found bool, err error) {
 	value := identifierPrefix + l.id
 	query := url.Values{"identifier": {identifierSystem + "|" + value}}
-	staleUntil, began := c.looks.staleUntil(l.id, l.takenUp), c.line.now()
+	falseUntil, began := c.looks.falseUntil(l.id, l.takenUp), c.line.now()
 	got, attempts, err := c.send(ctx, call{
 		method: http.MethodGet, path: "/Observation?" + query.Encode(), requestID: uuid.NewString(), maxBody: maxBody, header: uncached, once: l.once,
 	})
-	stale := began.Before(staleUntil)
+	stale := began.Before(falseUntil)
 	c.looks.note(l.id, stale, c.line.now())
 	if err != nil {
 		return "", false, err
@@ -117,7 +118,7 @@ func (c *Client) find(ctx context.Context, l look) (emrID string, found bool, er
 		return "", false, refused(got, attempts)
 	}
 	if emrID == "" && l.exact && stale {
-		return "", false, outdated(c.looks.keeps)
+		return "", false, outdated(max(c.looks.keeps, falseUntil.Sub(c.line.now())))
 	}
 	return emrID, emrID != "", nil
 }

@@ -71,6 +71,8 @@ type call struct {
 	// lookup finds out whether an earlier send arrived after all. It is set where sending twice would store twice. Its error is always an
 	// *Error; it is asked once each time, since the retries are those of the call.
 	lookup func(context.Context) (emrID string, found bool, err error)
+	// abandoned, where it is set, is called when a send was given up while the EMR may be at work on it.
+	abandoned func()
 }
 
 // carries reports whether a request carries a resource: then a 4xx may be about it.
@@ -166,6 +168,9 @@ func (r *run) exchange(ctx context.Context) (answer, *Error) {
 	if e != nil {
 		r.last, r.ambiguous = e, r.ambiguous || e.Ambiguous
 		entry.Took, entry.Status, entry.Code = e.took, e.Status, e.Code
+		if r.abandoned != nil && e.underWay() {
+			r.abandoned()
+		}
 	}
 	r.attempts = append(r.attempts, entry)
 	return got, e
