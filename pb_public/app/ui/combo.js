@@ -3,7 +3,8 @@ import { wrongOf } from "./errors.js";
 import { asProblem } from "./states.js";
 import { classes, html, useEffect, useId, useRef, useState } from "../view.js";
 
-/** @typedef {{value: string, text: string, more?: string, disabled?: string}} Option more stands beside the text; disabled says why it cannot be chosen */
+/** @typedef {{value: string, text: string, more?: string, disabled?: string}} Option more stands beside the text; disabled says why
+ *  it cannot be chosen */
 
 const settle = 250; // milliseconds without a key before somebody is asked
 
@@ -86,7 +87,8 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
   </div>`;
 }
 
-/** What find has for a term, a moment after the last key. @param {(term: string, signal: AbortSignal) => Promise<Option[]>} find @param {string} term @param {boolean} wanted */
+/** What find has for a term, a moment after the last key. @param {(term: string, signal: AbortSignal) => Promise<Option[]>} find
+ *  @param {string} term @param {boolean} wanted */
 function useFound(find, term, wanted) {
   const [found, show] = useState(/** @type {Option[] | null} */ (null));
   const [said, say] = useState("");
