@@ -15,6 +15,9 @@ import { html, useEffect, useId, useMemo, useRef, useState } from "../view.js";
 
 const settle = 200; // milliseconds without a key before the service is asked
 
+/** @param {Found} one */
+const keyOf = ({ group, text, more = "" }) => `${group} ${text} ${more}`;
+
 /** Whether all words stand in the text. @param {string} text @param {string} term */
 const fits = (text, term) => term.toLowerCase().split(/\s+/).every((word) => text.toLowerCase().includes(word));
 
@@ -90,17 +93,19 @@ export function Find({ close }) {
   const id = useId();
   const box = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const [term, type] = useState("");
-  const [at, step] = useState(0);
+  const [at, step] = useState(""); // by its name: what is found meanwhile moves nothing under somebody's finger
   const here = useMemo(ofHere, []); // as it was before this stood over the page
   const answer = useAnswer(term.trim());
   useEffect(() => {
     box.current?.showModal();
     return () => box.current?.close();
   }, []);
-  useEffect(() => { document.getElementById(`${id}-${at}`)?.scrollIntoView({ block: "nearest" }); }, [at]);
   const own = here.filter((one) => term.trim() === "" || fits(one.text, term.trim()));
   const list = [...answer.found, ...own];
-  const chosen = Math.min(at, list.length - 1);
+  const chosen = Math.max(0, list.findIndex((one) => keyOf(one) === at));
+  useEffect(() => { document.getElementById(`${id}-${chosen}`)?.scrollIntoView({ block: "nearest" }); }, [chosen]);
+  const settled = answer.term === term.trim();
+  const waits = useRef(false); // Enter came before what is found for the last letters: it is meant for that
   const act = (/** @type {Found | undefined} */ one) => {
     if (one) {
       close();
@@ -111,25 +116,33 @@ export function Find({ close }) {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (by && list.length > 0) {
       event.preventDefault();
-      step((chosen + by + list.length) % list.length);
+      step(keyOf(list[(chosen + by + list.length) % list.length]));
     } else if (event.key === "Enter" && !event.isComposing) {
       event.preventDefault();
-      act(list[chosen]);
+      waits.current = !settled;
+      if (settled) {
+        act(list[chosen]);
+      }
     }
   };
-  const settled = answer.term === term.trim();
+  useEffect(() => {
+    if (waits.current && settled) {
+      waits.current = false;
+      act(list[0]);
+    }
+  }, [settled]);
   const words = answer.said || (list.length > 0 ? `${list.length} found` : settled ? "Nothing matches." : "Looking");
   return html`<dialog ref=${box} class="find" aria-label="Find a patient, a person, a page or an action" onClose=${close} onCancel=${close}
     onClick=${(event) => event.target === box.current && close()}>
     <div class="find-field"><span aria-hidden="true">⌕</span>
       <input id=${id} type="text" role="combobox" autocomplete="off" spellcheck=${false} aria-label="Find" aria-expanded="true" aria-controls=${`${id}-list`} aria-autocomplete="list"
         aria-activedescendant=${list.length > 0 ? `${id}-${chosen}` : null} placeholder="Name, MRN, page or action" value=${term} autofocus
-        onInput=${(event) => { type(event.target.value); step(0); }} onKeyDown=${key} />
+        onInput=${(event) => { waits.current = false; type(event.target.value); step(""); }} onKeyDown=${key} />
       <kbd>Esc</kbd></div>
     <ul id=${`${id}-list`} role="listbox" aria-label="Found">${list.map((one, i) => html`
       ${one.group !== list[i - 1]?.group && html`<li key=${`${one.group} ${i}`} role="presentation" class="find-group"><bdi>${one.group}</bdi></li>`}
-      <li key=${`${one.group} ${one.text} ${one.more}`} id=${`${id}-${i}`} role="option" aria-selected=${i === chosen ? "true" : "false"}
-        onPointerMove=${() => i === at || step(i)} onClick=${() => act(one)}>
+      <li key=${keyOf(one)} id=${`${id}-${i}`} role="option" aria-selected=${i === chosen ? "true" : "false"}
+        onPointerMove=${() => i === chosen || step(keyOf(one))} onClick=${() => act(one)}>
         <bdi>${one.text}</bdi>${one.more && html` <small>${one.more}</small>`}${one.key && html`<span class="find-key"><${Keys} of=${one.key} /></span>`}</li>`)}</ul>
     <p class="find-said find-more"><span role="status">${words}</span><span aria-hidden="true"><kbd>↑</kbd> <kbd>↓</kbd> choose, <kbd>Enter</kbd> open</span></p>
   </dialog>`;
