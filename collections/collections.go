@@ -21,6 +21,7 @@ const (
 	Announcements           = "announcements"
 	AuditLog                = "audit_log"
 	BackupCodes             = "backup_codes"
+	Backups                 = "backups"
 	BillingEntries          = "billing_entries"
 	CareTeamMembers         = "care_team_members"
 	ClaimBatches            = "claim_batches"
@@ -72,6 +73,7 @@ const (
 	Users                   = "users"
 	WebhookDeliveries       = "webhook_deliveries"
 	Webhooks                = "webhooks"
+	WriteProbe              = "write_probe"
 )
 
 // UUIDs are the collections whose record ids are UUIDs; new ones are made as version 7, so that id order is time order.

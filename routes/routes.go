@@ -325,7 +325,7 @@ var table = slices.Concat([]route{
 
 	// schema.go
 	{http.MethodGet, "/schema/", access.Anyone, limits.User, (*api).schema},
-}, ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows())
+}, ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), jobRows())
 
 // rootTable holds what answers outside web.BasePath; its paths are whole.
 var rootTable = slices.Concat([]route{
@@ -351,6 +351,7 @@ type Engines struct {
 	Writer              *observations.Writer
 	Transmissions       *transmissions.Worker
 	Monitor             *dashboard.Monitor
+	Jobs                Jobs
 	Dashboard           *dashboard.Board
 	Intake              *intake.Engine
 	Billing             *billing.Engine

@@ -196,7 +196,7 @@ func TestBackupsKept(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "vigil-notes.txt"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	removed, err := store.Keep(t.Context(), 2)
+	removed, err := store.Keep(t.Context(), 2, nil)
 	if err != nil || removed != 2 {
 		t.Errorf("removed %d: %v", removed, err)
 	}
