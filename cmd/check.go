@@ -123,7 +123,7 @@ func (c *checkup) checkFolder() (exists bool) {
 	file := filepath.Join(dir, "data.db")
 	info, err := os.Stat(file)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist): // also a mistyped --dir
 		c.warn(subject, "there is no database in %s: the service makes one at its first start", dir)
 		return false
 	case err != nil:
@@ -137,7 +137,7 @@ func (c *checkup) checkFolder() (exists bool) {
 	if info.Mode().Perm()&ofOthers != 0 {
 		c.warn(subject, "everybody on this machine can read %s: the service closes it when it starts", file)
 	} else {
-		c.ok(subject, "%s, with a database of %s", dir, inMegabytes(uint64(info.Size()))) //nolint:gosec // a size
+		c.ok(subject, "%s, with a database of %s", dir, inMegabytes(databaseSize(dir)))
 	}
 	return true
 }
@@ -152,7 +152,7 @@ func (c *checkup) checkKeys(exists bool) (leave func()) {
 	}
 	what := fmt.Sprintf("%d in the ring, %s seals", len(c.settings.EncryptionKeys), c.settings.EncryptionKeys[0].ID)
 	if !exists {
-		c.ok(subject, "%s; there is nothing sealed yet", what)
+		c.ok(subject, "%s", what)
 		return leave
 	}
 	opened, err := c.program.openFolder(c.program.dir)
@@ -182,10 +182,7 @@ func (c *checkup) checkDisk() {
 		dir = filepath.Dir(dir)
 	}
 	free, known := diskFree(dir)
-	var size uint64
-	if info, err := os.Stat(filepath.Join(c.program.dir, "data.db")); err == nil {
-		size = uint64(info.Size()) //nolint:gosec // a size
-	}
+	size := databaseSize(c.program.dir)
 	switch {
 	case !known:
 		c.ok(subject, "this system does not say how much is free")
@@ -196,6 +193,16 @@ func (c *checkup) checkDisk() {
 	default:
 		c.ok(subject, "%s free", inMegabytes(free))
 	}
+}
+
+// databaseSize is that of the database with what waits in its journal.
+func databaseSize(dir string) (bytes uint64) {
+	for _, name := range []string{"data.db", "data.db-wal"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			bytes += uint64(info.Size()) //nolint:gosec // a size
+		}
+	}
+	return bytes
 }
 
 func exists(path string) bool {

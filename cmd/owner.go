@@ -1,7 +1,9 @@
 package cmd
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,21 +14,22 @@ import (
 // ofOthers are the rights of those who are neither a file's owner nor of its group.
 const ofOthers = 0o007
 
-// closeDatabase takes away what others may do with the files of a database that something else has put there.
-func closeDatabase(dir string) error {
-	for _, name := range []string{"data.db", "auxiliary.db"} {
-		files, err := filepath.Glob(filepath.Join(dir, name+"*"))
-		if err != nil {
-			return fmt.Errorf("look into the data folder: %w", err)
+// closeFolder takes away what others may do with the files of a data folder that something else has put there.
+func closeFolder(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look into the data folder: %w", err)
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&ofOthers == 0 {
+			continue // it has gone, or is closed
 		}
-		for _, file := range files {
-			info, err := os.Lstat(file)
-			if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&ofOthers == 0 {
-				continue // it has gone, or is closed
-			}
-			if err := os.Chmod(file, info.Mode().Perm()&^ofOthers); err != nil {
-				return fmt.Errorf("close the database to others: %w", err)
-			}
+		if err := os.Chmod(filepath.Join(dir, entry.Name()), info.Mode().Perm()&^ofOthers); err != nil {
+			return fmt.Errorf("close the data folder's files to others: %w", err)
 		}
 	}
 	return nil
@@ -38,7 +41,7 @@ var ownUser = []string{
 }
 
 // becomeOwner has a command that root runs on somebody else's data folder work as that folder's user. What only root may read of the settings is
-// read first. Source: docs/decisions/retention.md, "Whose files".
+// read first. Source: docs/decisions/operating.md, "Whose files".
 func (p *Program) becomeOwner(cmd *cobra.Command) error {
 	if slices.Contains(ownUser, cmd.CommandPath()) {
 		return nil

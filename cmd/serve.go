@@ -67,7 +67,7 @@ func (p *Program) runService(ctx context.Context, settings config.Settings, log 
 		return err
 	}
 	defer release() //nolint:errcheck // the lock ends with the process anyway
-	if err := closeDatabase(p.dir); err != nil {
+	if err := closeFolder(p.dir); err != nil {
 		return err
 	}
 	app, err := NewApp(p.dir, settings)

@@ -4,7 +4,7 @@ import "github.com/pocketbase/pocketbase/core"
 
 func init() {
 	step("1767225986_backups.go", func(app core.App) error {
-		return saveAll(app,
+		err := saveAll(app,
 			newTable("backups").with(
 				requiredText("name", 100, "Of the file."),
 				instant("taken_at", "Empty when it was not taken by this database's own service."),
@@ -17,5 +17,9 @@ func init() {
 				instant("written_at", "When the service last proved that the database can be written."),
 			),
 		)
+		if err != nil {
+			return err
+		}
+		return execute(app, `INSERT INTO write_probe (id, written_at) VALUES ('probe', '')`)
 	})
 }
