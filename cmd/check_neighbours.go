@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/backup"
 	"github.com/vigilhealth/vigil/internal/config"
 )
@@ -86,7 +87,7 @@ func answered(what string, err error) error {
 }
 
 func (c *checkup) checkEMR(ctx context.Context) {
-	const subject = "EMR"
+	const subject = audit.ResourceEMR
 	interactive := c.settings.EMR.ApplicationType == "interactive"
 	client, err := newEMRClient(nil, c.settings, now)
 	switch {
@@ -113,7 +114,7 @@ func (c *checkup) checkEMR(ctx context.Context) {
 	switch {
 	case err != nil:
 		c.fail(subject, "%s gives a token and does not say what it can do: %v", client.BaseURL(), err)
-	case !capability.Supports("Observation", "create"):
+	case !capability.Supports(audit.ResourceObservation, "create"):
 		c.warn(subject, "%s gives a token, and does not say that it takes observations", client.BaseURL())
 	default:
 		c.ok(subject, "%s gives a token and takes observations", client.BaseURL())

@@ -63,9 +63,9 @@ type VerifiedBackup struct {
 	At   time.Time
 }
 
-// ProveWriting stores something, as every reading does, to see whether the database takes it.
-func ProveWriting(ctx context.Context, app core.App, now time.Time) error {
-	_, err := app.NonconcurrentDB().NewQuery(`INSERT INTO write_probe (id, written_at) VALUES ('probe', {:at}) ON CONFLICT (id) DO UPDATE SET written_at = {:at}`).
-		Bind(dbx.Params{"at": Instant(now)}).WithContext(ctx).Execute()
+// ProveWriting commits something, as every reading does, to see whether the database takes it: a number in its header that nobody uses. It makes
+// no row, and no statement has to be understood anew because of it.
+func ProveWriting(ctx context.Context, app core.App) error {
+	_, err := app.NonconcurrentDB().NewQuery("PRAGMA user_version = 1").WithContext(ctx).Execute()
 	return wrap(err, "write to the database")
 }

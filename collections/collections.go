@@ -73,7 +73,6 @@ const (
 	Users                   = "users"
 	WebhookDeliveries       = "webhook_deliveries"
 	Webhooks                = "webhooks"
-	WriteProbe              = "write_probe"
 )
 
 // UUIDs are the collections whose record ids are UUIDs; new ones are made as version 7, so that id order is time order.

@@ -4,7 +4,7 @@ import "github.com/pocketbase/pocketbase/core"
 
 func init() {
 	step("1767225986_backups.go", func(app core.App) error {
-		err := saveAll(app,
+		return saveAll(app,
 			newTable("backups").with(
 				requiredText("name", 100, "Of the file."),
 				instant("taken_at", "Empty when it was not taken by this database's own service."),
@@ -13,13 +13,6 @@ func init() {
 				index("name", true, "name", "").
 				index("taken", false, "taken_at", "").
 				index("verified", false, "verified_at", ""),
-			newTable("write_probe").with(
-				instant("written_at", "When the service last proved that the database can be written."),
-			),
 		)
-		if err != nil {
-			return err
-		}
-		return execute(app, `INSERT INTO write_probe (id, written_at) VALUES ('probe', '')`)
 	})
 }

@@ -136,7 +136,6 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/threshold-templates/{id}/", access.ReadTemplates, limits.User, of((*api).number, (*api).readTemplate)},
 	{http.MethodPut, "/threshold-templates/{id}/", access.ManageTemplates, limits.User, of((*api).number, (*api).replaceTemplate)},
 	{http.MethodDelete, "/threshold-templates/{id}/", access.ManageTemplates, limits.User, of((*api).number, (*api).deleteTemplate)},
-
 	{http.MethodGet, "/threshold-changes/", access.ReadThresholdChanges, limits.User, (*api).listThresholdChanges},
 
 	// vital_summary.go

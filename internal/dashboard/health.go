@@ -74,7 +74,7 @@ type Report struct {
 type Probes struct {
 	Database func(ctx context.Context, app core.App) error
 	// Writes proves that the database can be written; nil proves nothing.
-	Writes func(ctx context.Context, app core.App, now time.Time) error
+	Writes func(ctx context.Context, app core.App) error
 	// EMR is nil when none is configured.
 	EMR  func(ctx context.Context) error
 	FHIR func() error

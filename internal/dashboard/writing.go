@@ -20,7 +20,7 @@ func (m *Monitor) database(ctx context.Context, app core.App) Check {
 	}
 	waiting, cancel := context.WithTimeout(ctx, writePatience)
 	defer cancel()
-	err := m.probes.Writes(waiting, app, m.clock())
+	err := m.probes.Writes(waiting, app)
 	switch {
 	case err == nil:
 	case waiting.Err() != nil:

@@ -55,6 +55,10 @@ func (p Plan) Definition() gocron.JobDefinition {
 // on is the time of a day that the plan is due at; ok is false when it is another day's.
 func (p Plan) on(year int, month time.Month, day int, zone *time.Location) (at time.Time, ok bool) {
 	at = time.Date(year, month, day, p.hour, p.minute, 0, 0, zone)
+	hour, minute, _ := at.Clock()
+	if skipped := (p.hour-hour)*60 + p.minute - minute; skipped > 0 { // by a clock that was put forward: as much later
+		at = at.Add(time.Duration(skipped) * time.Minute)
+	}
 	return at, !p.weekly || at.Weekday() == p.weekday
 }
 
