@@ -1,12 +1,15 @@
 package cmd
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"github.com/jonboulle/clockwork"
 
 	"github.com/vigilhealth/vigil/internal/config"
 )
@@ -36,23 +39,49 @@ func (c *certificates) reload(now time.Time) error {
 		return fmt.Errorf("load the TLS certificate: %w", err)
 	}
 	c.current.Store(&read)
-	if word := aboutCertificate(read.Leaf.NotBefore, read.Leaf.NotAfter, now); word != "" {
-		c.log.Warn("certificate", slog.String("warning", word))
-	}
+	c.tell(now)
 	return nil
 }
 
-// aboutCertificate says what is wrong with the time of a certificate; "" for nothing.
-func aboutCertificate(from, until, now time.Time) string {
+// tell says in the log what is wrong with the certificate's time.
+func (c *certificates) tell(now time.Time) {
+	leaf := c.current.Load().Leaf
+	switch word, useless := aboutCertificate(leaf.NotBefore, leaf.NotAfter, now); {
+	case useless:
+		c.log.Error("certificate", slog.String("error", word))
+	case word != "":
+		c.log.Warn("certificate", slog.String("warning", word))
+	}
+}
+
+// certificateLook is how often the time of the certificate is looked at: a service may run for longer than its certificate.
+const certificateLook = 12 * time.Hour
+
+// watch tells again and again of a certificate that has ended, or will soon, until ctx ends.
+func (c *certificates) watch(ctx context.Context, clock clockwork.Clock) {
+	look := clock.NewTicker(certificateLook)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.Chan():
+			c.tell(clock.Now())
+		}
+	}
+}
+
+// aboutCertificate says what is wrong with the time of a certificate, and whether it is of no use to anybody now; "" for nothing.
+func aboutCertificate(from, until, now time.Time) (word string, useless bool) {
 	switch left := until.Sub(now); {
 	case now.Before(from):
-		return "it is not valid before " + from.UTC().Format(time.RFC3339)
+		return "it is not valid before " + from.UTC().Format(time.RFC3339), true
 	case left <= 0:
-		return "it expired at " + until.UTC().Format(time.RFC3339) + ": nobody who checks it connects"
+		return "it expired at " + until.UTC().Format(time.RFC3339) + ": nobody who checks it connects", true
 	case left < certificateSoon:
-		return "it expires at " + until.UTC().Format(time.RFC3339)
+		return "it expires at " + until.UTC().Format(time.RFC3339), false
 	}
-	return ""
+	return "", false
 }
 
 func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {

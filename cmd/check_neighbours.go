@@ -160,11 +160,14 @@ func (c *checkup) checkCertificate() {
 		c.fail(subject, "VIGIL_TLS_CERT_FILE and VIGIL_TLS_KEY_FILE cannot be read as a certificate and its key")
 		return
 	}
-	if word := aboutCertificate(read.Leaf.NotBefore, read.Leaf.NotAfter, c.now); word != "" {
+	switch word, useless := aboutCertificate(read.Leaf.NotBefore, read.Leaf.NotAfter, c.now); {
+	case useless:
+		c.fail(subject, "%s", word)
+	case word != "":
 		c.warn(subject, "%s", word)
-		return
+	default:
+		c.ok(subject, "valid until %s", read.Leaf.NotAfter.UTC().Format(time.RFC3339))
 	}
-	c.ok(subject, "valid until %s", read.Leaf.NotAfter.UTC().Format(time.RFC3339))
 }
 
 // checkBackup looks where backups are kept, as far as that is no neighbour, and when one was last taken and proven.

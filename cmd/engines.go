@@ -199,7 +199,7 @@ func (s *Service) retention() retention.Periods {
 // probes are how health is checked.
 func (s *Service) probes() dashboard.Probes {
 	probes := dashboard.Probes{
-		Database: collections.Answers, Writes: collections.ProveWriting, FHIR: probeFHIR, Keep: dashboard.StoreHealth,
+		Database: collections.Answers, Writes: collections.ProveWriting, Room: s.hasRoom, FHIR: probeFHIR, Keep: dashboard.StoreHealth,
 		Workers: func(app core.App) (running, queued int, err error) {
 			running, queued = int(s.running.Load()), s.writer.QueueDepth()
 			if !s.emr.Configured() { // what nobody will deliver does not count, as the EMR itself does not
@@ -272,4 +272,10 @@ func (s *Service) newExports() *exports.Engine {
 		}},
 		Keep: s.settings.FHIR.ExportKeep, Clock: s.now, Log: s.log,
 	})
+}
+
+// hasRoom reports whether the disk takes more than the next few readings, or does not say.
+func (s *Service) hasRoom() bool {
+	free, known := diskFree(s.app.DataDir())
+	return !known || free >= diskEmpty
 }

@@ -244,6 +244,9 @@ func (s *Service) start() error {
 	s.work(func() { s.exports.Run(ctx, s.app) })
 	s.background.Go(func() { s.reloadWhenTold(ctx) })
 	s.background.Go(func() { s.inspectBackups(ctx) })
+	if s.certificates != nil {
+		s.background.Go(func() { s.certificates.watch(ctx, s.clock) })
+	}
 	s.background.Go(func() { s.monitor.Run(ctx, s.app) })
 	s.background.Go(func() { s.rescoreInheritors(ctx) })
 	s.background.Go(func() {

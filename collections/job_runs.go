@@ -19,8 +19,8 @@ type JobRun struct {
 // Abandoned reports whether the process ended before the run did.
 func (r JobRun) Abandoned() bool { return r.abandoned }
 
-// abandonedRun is what is noted of a run whose process has ended.
-const abandonedRun = "the process ended"
+// AbandonedRun is what is noted of a run whose process has ended.
+const AbandonedRun = "the process ended"
 
 // LatestJobRun is the run of a job that began last; nil when none is noted.
 func LatestJobRun(app core.App, job string) (*JobRun, error) {
@@ -52,7 +52,7 @@ func jobRuns(app core.App, job string, since time.Time, most int) ([]JobRun, err
 	}
 	runs := make([]JobRun, len(rows))
 	for i, row := range rows {
-		runs[i] = JobRun{StartedAt: ParseInstant(row.Started), FinishedAt: ParseInstant(row.Finished), Status: row.Status, abandoned: row.Error == abandonedRun}
+		runs[i] = JobRun{StartedAt: ParseInstant(row.Started), FinishedAt: ParseInstant(row.Finished), Status: row.Status, abandoned: row.Error == AbandonedRun}
 		_ = json.Unmarshal([]byte(row.Counts), &runs[i].Counts) // empty while it runs
 	}
 	return runs, nil
@@ -62,4 +62,9 @@ func jobRuns(app core.App, job string, since time.Time, most int) ([]JobRun, err
 func LastSignOfJobs(app core.App) (time.Time, error) {
 	at, err := queryValue[string](app, "find the last run of any job", `SELECT COALESCE(MAX(started_at), '') FROM job_runs`, dbx.Params{})
 	return ParseInstant(at), err
+}
+
+// JobsRanBefore reports whether any job began before a time.
+func JobsRanBefore(app core.App, at time.Time) (bool, error) {
+	return queryValue[bool](app, "find runs of long ago", `SELECT EXISTS (SELECT 1 FROM job_runs WHERE started_at < {:at})`, dbx.Params{"at": Instant(at)})
 }

@@ -123,10 +123,6 @@ type Schedule struct {
 
 // Start runs the table by the clock until the schedule is shut down.
 func Start(app core.App, e Engines) (*Schedule, error) {
-	lastSign, err := collections.LastSignOfJobs(app) // of the process before this one
-	if err != nil {
-		return nil, err
-	}
 	if err := collections.AbandonJobs(app, e.Clock.Now()); err != nil {
 		return nil, err
 	}
@@ -146,7 +142,7 @@ func Start(app core.App, e Engines) (*Schedule, error) {
 		}
 	}
 	s := &Schedule{scheduler, app, e}
-	if err := s.makeUp(lastSign); err != nil {
+	if err := s.makeUp(); err != nil {
 		return nil, err
 	}
 	scheduler.Start()
@@ -187,6 +183,9 @@ func finish(ctx context.Context, app core.App, e Engines, row job, runID string,
 	failure = ""
 	if err != nil {
 		failure = "failed: see the log"
+		if ctx.Err() != nil { // the service stops: the run is to be made up for
+			failure = collections.AbandonedRun
+		}
 		log.Error("job failed", slog.Any("error", err), slog.Any("counts", done))
 		return
 	}

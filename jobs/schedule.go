@@ -78,8 +78,8 @@ func (s *Schedule) Run(name string, begun func(tx core.App) error) (schedule.Job
 
 // makeUp runs soon what should have run while nobody was there to run it, one after the other, in the order in which it was due.
 // Source: docs/decisions/jobs.md, "Runs that were missed".
-func (s *Schedule) makeUp(lastSign time.Time) error {
-	rows, err := s.missed(lastSign)
+func (s *Schedule) makeUp() error {
+	rows, err := s.missed()
 	if err != nil || len(rows) == 0 {
 		return err
 	}
@@ -102,14 +102,11 @@ func (s *Schedule) makeUp(lastSign time.Time) error {
 	return nil
 }
 
-// missed are the jobs of one time a day or a week that were due since the last sign of an earlier process and did not run. A run that ended with
-// its process is missed as well, once: should it have ended the process, it is not to do so at every start.
-func (s *Schedule) missed(lastSign time.Time) ([]job, error) {
+// missed are the jobs of one time a day or a week that have not run since they were last due, though the service has been here before that. A run
+// that ended with its process is missed as well, once: should it have ended the process, it is not to do so at every start.
+func (s *Schedule) missed() ([]job, error) {
 	var rows []job
 	due := map[string]time.Time{}
-	if lastSign.IsZero() { // nothing was ever due
-		return nil, nil
-	}
 	for _, row := range table {
 		at, ok := row.when.Last(s.engines.Clock.Now().In(s.engines.Zone))
 		if !ok {
@@ -119,7 +116,11 @@ func (s *Schedule) missed(lastSign time.Time) ([]job, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(runs) == 0 && at.After(lastSign) || len(runs) == 1 && runs[0].Abandoned() {
+		known, err := collections.JobsRanBefore(s.app, at)
+		if err != nil {
+			return nil, err
+		}
+		if len(runs) == 0 && known || len(runs) == 1 && runs[0].Abandoned() {
 			rows, due[row.name] = append(rows, row), at
 		}
 	}

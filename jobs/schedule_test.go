@@ -50,9 +50,10 @@ func TestMissed(t *testing.T) {
 		{"down since five", []ran{{"often", -525 * time.Minute, "succeeded", ""}}, "morning noon thursdays"},
 		{"down for a day", []ran{{"often", -30 * time.Hour, "succeeded", ""}}, "evening morning noon thursdays"},
 		{"down for eight days", []ran{{"often", -8 * 24 * time.Hour, "succeeded", ""}}, "fridays evening morning noon thursdays"},
-		{"killed at noon", []ran{{"noon", -105 * time.Minute, "failed", gone}, {"often", -time.Minute, "succeeded", ""}}, "noon"},
-		{"killed twice", []ran{{"noon", -105 * time.Minute, "failed", gone}, {"noon", -50 * time.Minute, "failed", gone}, {"often", -time.Minute, "succeeded", ""}}, ""},
-		{"killed, then made up for", []ran{{"noon", -105 * time.Minute, "failed", gone}, {"noon", -50 * time.Minute, "succeeded", ""}, {"often", -time.Minute, "succeeded", ""}}, ""},
+		{"killed at noon", []ran{{"noon", -105 * time.Minute, "failed", gone}, {"often", -time.Minute, "succeeded", ""}}, "noon thursdays"},
+		{"killed twice", []ran{{"noon", -105 * time.Minute, "failed", gone}, {"noon", -50 * time.Minute, "failed", gone}, {"often", -time.Minute, "succeeded", ""}}, "thursdays"},
+		{"killed, then made up for", []ran{{"noon", -105 * time.Minute, "failed", gone}, {"noon", -50 * time.Minute, "succeeded", ""}, {"often", -time.Minute, "succeeded", ""}}, "thursdays"},
+		{"started again before it was made up for", []ran{{"often", -165 * time.Minute, "succeeded", ""}, {"often", -time.Minute, "succeeded", ""}}, "noon thursdays"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			app := vigiltest.NewApp(t)
@@ -63,12 +64,8 @@ func TestMissed(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			sign, err := collections.LastSignOfJobs(app)
-			if err != nil {
-				t.Fatal(err)
-			}
 			s := &Schedule{app: app, engines: Engines{Zone: time.UTC, Clock: clockwork.NewFakeClockAt(vigiltest.Clock)}}
-			rows, err := s.missed(sign)
+			rows, err := s.missed()
 			var names []string
 			for _, row := range rows {
 				names = append(names, row.name)

@@ -60,7 +60,16 @@ func (a *api) listJobs(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return web.ListWhole(c, web.Views(jobs, viewJob), 0)
+	q := c.Query()
+	page := q.Paging()
+	if !q.Has("page_size") {
+		page.Size = max(page.Size, len(jobs)) // they are few, and whoever looks for one is not to miss it
+	}
+	if err := q.Err(); err != nil {
+		return err
+	}
+	from := min(page.Offset(), len(jobs))
+	return web.List(c, page, len(jobs), web.Views(jobs[from:min(from+page.Size, len(jobs))], viewJob), 0)
 }
 
 // runJob begins a run and does not wait for its end. Source: docs/decisions/jobs.md, "Running a job by hand".

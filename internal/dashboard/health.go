@@ -75,6 +75,8 @@ type Probes struct {
 	Database func(ctx context.Context, app core.App) error
 	// Writes proves that the database can be written; nil proves nothing.
 	Writes func(ctx context.Context, app core.App) error
+	// Room reports whether the disk has room for what is to come; nil is always.
+	Room func() bool
 	// EMR is nil when none is configured.
 	EMR  func(ctx context.Context) error
 	FHIR func() error

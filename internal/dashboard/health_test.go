@@ -174,10 +174,11 @@ func TestHangingProbe(t *testing.T) {
 func TestDatabaseThatCannotBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var write error
-		hangs := false
+		hangs, room := false, true
 		probes := dashboard.Probes{
 			FHIR: func() error { return nil }, Database: func(context.Context, core.App) error { return nil },
 			Workers: func(core.App) (int, int, error) { return 1, 0, nil },
+			Room:    func() bool { return room },
 			Writes: func(ctx context.Context, _ core.App) error {
 				if hangs {
 					<-ctx.Done()
@@ -196,6 +197,8 @@ func TestDatabaseThatCannotBeWritten(t *testing.T) {
 			}
 		}
 		look(dashboard.Healthy, "")
+		room = false
+		look(dashboard.Degraded, "disk almost full")
 		write = errors.New("disk full: secret")
 		look(dashboard.Down, "cannot be written")
 		if m.Latest().Status != dashboard.Down {
@@ -204,7 +207,7 @@ func TestDatabaseThatCannotBeWritten(t *testing.T) {
 		look(dashboard.Down, "cannot be written")
 		write, hangs = nil, true
 		look(dashboard.Degraded, "writing takes long")
-		hangs = false
+		hangs, room = false, true
 		look(dashboard.Healthy, "")
 		for line, times := range map[string]int{"the database cannot be written": 1, `msg="service down" service=database`: 1, `msg="service back" service=database`: 1} {
 			if strings.Count(log.String(), line) != times {

@@ -12,7 +12,8 @@ import (
 const writePatience = 4 * time.Second
 
 // database is down also when it answers and can store nothing, as on a full disk: then every reading is refused. Waiting for others to write is
-// no failure, and not part of the time that it took to answer. Source: docs/decisions/dashboard.md, "Health body".
+// no failure, and not part of the time that it took to answer. What still fits into the journal is no proof for long: with next to no room left
+// it is not well either. Source: docs/decisions/dashboard.md, "Health body".
 func (m *Monitor) database(ctx context.Context, app core.App) Check {
 	check := m.measure(databaseThreshold, func() error { return m.probes.Database(ctx, app) })
 	if m.probes.Writes == nil || check.Status == Down {
@@ -22,6 +23,8 @@ func (m *Monitor) database(ctx context.Context, app core.App) Check {
 	defer cancel()
 	err := m.probes.Writes(waiting, app)
 	switch {
+	case err == nil && m.probes.Room != nil && !m.probes.Room() && check.Status == Healthy:
+		check.Status, check.Detail = Degraded, "disk almost full"
 	case err == nil:
 	case waiting.Err() != nil:
 		check.Status, check.Detail = Degraded, "writing takes long"

@@ -196,6 +196,55 @@ func TestFullDiskIsUnhealthy(t *testing.T) {
 	}
 }
 
+// A disk that is really full: no reading is taken, health says so, and all is well when there is room again.
+func TestDiskRunsFull(t *testing.T) {
+	t.Parallel()
+	p := newPractice(t)
+	disk := t.TempDir()
+	if err := unix.Mount("none", disk, "tmpfs", 0, "size=48m"); err != nil {
+		t.Skip("a disk of its own takes root: ", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(disk, unix.MNT_DETACH) })
+	dir := filepath.Join(disk, "data")
+	if err := os.CopyFS(dir, os.DirFS(p.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	p.Dir = dir
+	patient := p.serve(t, "").patient(t, nil)
+	ago := time.Duration(0)
+	read := func() int {
+		ago += time.Second // each its own
+		return p.post(t, "/api/v1/ingestion/blood-pressure/", p.Admin(t), bloodPressure(patient, 120, 80, time.Now().Add(-ago))).status
+	}
+	health := func() string { return fmt.Sprint(at(t, p.get(t, "/health/", ""), "services.database.status")) }
+	eventually(t, within, "the database is healthy", func() bool { return health() == "healthy" })
+	if status := read(); status != 201 {
+		t.Fatalf("a reading: %d", status)
+	}
+	filler := filepath.Join(disk, "filler")
+	file, err := os.Create(filler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = file.Write(make([]byte, 4096))
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantCheck(t, p.Env, p.Dir, 1, map[string]string{"disk": "fail"})
+	eventually(t, within, "it is known that the disk is full", func() bool { return health() != "healthy" })
+	refused := false
+	eventually(t, 2*within, "readings are refused, and health is down", func() bool {
+		refused = refused || read() == 503
+		return refused && health() == "down" && p.get(t, "/health/", "").status == 503
+	})
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, within, "all is well again", func() bool { return read() == 201 && health() == "healthy" })
+}
+
 // owners are the users whose files lie in a folder.
 func owners(t *testing.T, dir string) map[uint32][]string {
 	t.Helper()

@@ -79,10 +79,10 @@ func TestHangUpReloads(t *testing.T) {
 		return samples["vigil_certificate_not_after_timestamp_seconds"]
 	}
 	eventually(t, within, "the certificate is served", func() bool { return served(addr) == 1 })
-	if !strings.Contains(logged(log), "it expired at") || ends() != float64(expired.Unix()) {
+	if !strings.Contains(logged(log), `"level":"ERROR","msg":"certificate","error":"it expired at`) || ends() != float64(expired.Unix()) {
 		t.Errorf("an expired certificate is served without a word: %v\n%s", ends(), logged(log))
 	}
-	wantCheck(t, p.Env, p.Dir, 2, map[string]string{"certificate": "warn"})
+	wantCheck(t, p.Env, p.Dir, 1, map[string]string{"certificate": "fail"})
 
 	until := time.Now().Add(90 * 24 * time.Hour).Truncate(time.Second)
 	putCertificate(t, certFile, keyFile, 2, until)
