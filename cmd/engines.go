@@ -77,12 +77,16 @@ func (s *Service) hookEngines() hooks.Engines {
 	}
 }
 
-func newAuth(sealer *phi.Sealer, settings config.Settings) *auth.Engine {
+func newAuth(sealer *phi.Sealer, settings config.Settings) (*auth.Engine, error) {
+	signOn, err := newSignOn(sealer, settings)
+	if err != nil {
+		return nil, err
+	}
 	return auth.New(sealer, auth.Options{
 		RefreshFamilyLife: settings.Auth.RefreshFamilyLife, IdleLogout: settings.Auth.IdleLogout, TOTPIssuer: settings.Auth.TOTPIssuer,
 		FreshSignIn: settings.Auth.FreshSignIn, RequireTwoFactor: settings.Auth.RequireTwoFactor, SuperuserTwoFactor: settings.SuperuserNeedsTwoFactor(),
-		ResetURL: settings.FrontendResetURL, SignInURL: settings.PublicURL,
-	})
+		ResetURL: settings.FrontendResetURL, SignInURL: settings.PublicURL, SignOn: signOn, RequireSignOn: settings.OIDC.Require,
+	}), nil
 }
 
 func newClients(sealer *phi.Sealer, settings config.Settings) *clients.Engine {
