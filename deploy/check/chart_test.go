@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"path"
 	"path/filepath"
@@ -297,6 +298,22 @@ func TestChartIsIsolated(t *testing.T) {
 	network := find[*networkingv1.NetworkPolicy](t, objects, "NetworkPolicy vigil-elm-street")
 	pod := find[*appsv1.StatefulSet](t, objects, "StatefulSet vigil-elm-street").Spec.Template
 	wantIsolated(t, *network, pod)
+}
+
+// Headers and those who are believed in them go together, whatever the values are.
+func TestChartNamesProxies(t *testing.T) {
+	c := find[*appsv1.StatefulSet](t, rendered(t, practice(nil)), "StatefulSet vigil-elm-street").Spec.Template.Spec.Containers[0]
+	env := map[string]string{}
+	for _, one := range c.Env {
+		env[one.Name] = one.Value
+	}
+	prefix, err := netip.ParsePrefix(env["VIGIL_TRUSTED_PROXIES"])
+	if err != nil || prefix.Bits() == 0 || env["VIGIL_TRUSTED_PROXY_HEADERS"] != "X-Forwarded-For" {
+		t.Errorf("%s, and %s is believed (%v)", env["VIGIL_TRUSTED_PROXY_HEADERS"], env["VIGIL_TRUSTED_PROXIES"], err)
+	}
+	if env["VIGIL_ENVIRONMENT"] != "production" || env["VIGIL_PUBLIC_URL"] != "https://rpm.example.org" || env["VIGIL_METRICS_ADDR"] != "0.0.0.0:9090" {
+		t.Errorf("%v", env)
+	}
 }
 
 // A start that changes the schema is not ended; a process that hangs is; one whose database is down gets no requests.
