@@ -21,6 +21,7 @@ const (
 	Announcements           = "announcements"
 	AuditLog                = "audit_log"
 	BackupCodes             = "backup_codes"
+	Backups                 = "backups"
 	BillingEntries          = "billing_entries"
 	CareTeamMembers         = "care_team_members"
 	ClaimBatches            = "claim_batches"

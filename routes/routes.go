@@ -136,7 +136,6 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/threshold-templates/{id}/", access.ReadTemplates, limits.User, of((*api).number, (*api).readTemplate)},
 	{http.MethodPut, "/threshold-templates/{id}/", access.ManageTemplates, limits.User, of((*api).number, (*api).replaceTemplate)},
 	{http.MethodDelete, "/threshold-templates/{id}/", access.ManageTemplates, limits.User, of((*api).number, (*api).deleteTemplate)},
-
 	{http.MethodGet, "/threshold-changes/", access.ReadThresholdChanges, limits.User, (*api).listThresholdChanges},
 
 	// vital_summary.go
@@ -325,7 +324,7 @@ var table = slices.Concat([]route{
 
 	// schema.go
 	{http.MethodGet, "/schema/", access.Anyone, limits.User, (*api).schema},
-}, ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows())
+}, ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), jobRows())
 
 // rootTable holds what answers outside web.BasePath; its paths are whole.
 var rootTable = slices.Concat([]route{
@@ -351,6 +350,7 @@ type Engines struct {
 	Writer              *observations.Writer
 	Transmissions       *transmissions.Worker
 	Monitor             *dashboard.Monitor
+	Jobs                Jobs
 	Dashboard           *dashboard.Board
 	Intake              *intake.Engine
 	Billing             *billing.Engine

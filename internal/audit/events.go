@@ -148,6 +148,7 @@ const (
 	HubOnline  Event = "hub.online"
 
 	HealthChange   Event = "service.health_change"
+	JobRun         Event = "job.run" // by hand
 	EMRSync        Event = "emr.sync"
 	RetentionPurge Event = "retention.purge"
 
