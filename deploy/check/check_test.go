@@ -361,6 +361,32 @@ func TestCaddyfile(t *testing.T) {
 	run(t, nil, caddy, "fmt", "--diff", "../Caddyfile")
 }
 
+// The proxy reads the lines that `vigil fleet render` writes, in the place of the one line of the example.
+func TestRenderedProxyLines(t *testing.T) {
+	caddy := program(t, "caddy")
+	folder := t.TempDir()
+	const last = "import practice {$API_HOST:rpm.example.org} {$WEBHOOK_HOST:hooks.rpm.example.org} {$UPSTREAM:127.0.0.1:8090}\n"
+	example := string(deployed(t, "Caddyfile"))
+	if !strings.HasSuffix(example, last) {
+		t.Fatal("the example does not end with its one practice")
+	}
+	lines, err := os.ReadFile("../../internal/fleet/testdata/rendered/machines/10.0.0.11/practices.caddy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{"Caddyfile": []byte(strings.TrimSuffix(example, last) + "import practices.caddy\n"), "practices.caddy": lines} {
+		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	adapted := run(t, nil, caddy, "adapt", "--validate", "--config", filepath.Join(folder, "Caddyfile"), "--adapter", "caddyfile")
+	for _, part := range []string{`"elm-street.rpm.example.org"`, `"elm-street-hooks.rpm.example.org"`, `"127.0.0.1:8101"`, `"oak-hill.rpm.example.org"`, `"127.0.0.1:8102"`} {
+		if !strings.Contains(adapted, part) {
+			t.Errorf("what Caddy reads lacks %s", part)
+		}
+	}
+}
+
 func TestLitestream(t *testing.T) {
 	litestream := program(t, "litestream")
 	for _, replica := range []string{"file:///srv/replica", "s3://bucket/practice"} {
