@@ -365,6 +365,7 @@ func TestChartRefuses(t *testing.T) {
 		"a name that is too long":       practice(map[string]any{"practice": "abcdefghijklmnopqrstuvwxyz1"}),
 		"no host":                       practice(map[string]any{"host": ""}),
 		"credentials in an address":     practice(map[string]any{"replica": map[string]any{"url": "s3://key:secret@bucket/a"}}),
+		"a tag that is no label":        practice(map[string]any{"image": map[string]any{"repository": "r", "tag": "1.0.0+x"}}),
 		"a field that is not":           practice(map[string]any{"replicas": 2}),
 		"a schedule":                    practice(map[string]any{"verify": map[string]any{"schedule": "daily"}}),
 	} {

@@ -106,7 +106,7 @@ var (
 	// named is a name of a unit, a user (vigil-…, at most 32 characters) and a release alike.
 	named   = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,24}[a-z0-9])?$`)
 	host    = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	version = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+-]{0,63}$`)
+	version = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]{0,62}$`) // an image's tag and a folder alike
 	amount  = regexp.MustCompile(`^[1-9][0-9]*(Gi|Ti)$`)
 )
 
@@ -179,6 +179,9 @@ func (p Practice) own() (found Problems) {
 	return append(found, p.settingsProblems()...)
 }
 
+// charts are settings of a practice in a cluster that are the cluster's, not the list's.
+var charts = []string{"VIGIL_TRUSTED_PROXY_HEADERS", "VIGIL_TRUSTED_PROXIES"}
+
 // settingsProblems reads the settings as the service will, without those that it gets elsewhere.
 func (p Practice) settingsProblems() (found Problems) {
 	said := func(text string) { found = append(found, fmt.Sprintf("%q: %s", p.Name, text)) }
@@ -191,6 +194,8 @@ func (p Practice) settingsProblems() (found Problems) {
 			said(name + " is a secret: it belongs in the practice's own file or Secret, not in a list")
 		case p.derived()[name] != "":
 			said(name + " follows from the list: leave it out")
+		case p.Machine == "" && slices.Contains(charts, name):
+			said(name + " is set by the chart, from trustedProxies: leave it out")
 		case strings.ContainsAny(p.Settings[name], "\r\n\x00"):
 			said(name + " has a line break")
 		}

@@ -98,6 +98,7 @@ func TestProblems(t *testing.T) {
 		"another secret":    {in("{name: a, version: 1.0.0, settings: {VIGIL_EMR_PRIVATE_KEY: x}}"), "VIGIL_EMR_PRIVATE_KEY is a secret"},
 		"no setting":        {in("{name: a, version: 1.0.0, settings: {VIGIL_SMPT_HOST: x}}"), "VIGIL_SMPT_HOST is not a setting"},
 		"a derived setting": {in("{name: a, version: 1.0.0, settings: {VIGIL_PUBLIC_URL: 'https://x.example'}}"), "follows from the list"},
+		"a chart's setting": {in("{name: a, version: 1.0.0, settings: {VIGIL_TRUSTED_PROXIES: 10.0.0.0/8}}"), "is set by the chart"},
 		"two lines":         {in("{name: a, version: 1.0.0, settings: {VIGIL_SMTP_HOST: \"a\\nVIGIL_X=1\"}}"), "line break"},
 		"a wrong value":     {in("{name: a, version: 1.0.0, settings: {VIGIL_BACKUP_KEEP: many}}"), `"a": VIGIL_BACKUP_KEEP: must be`},
 		"a wrong zone":      {in("{name: a, version: 1.0.0, time_zone: Mars/Base}"), "VIGIL_PRACTICE_TIME_ZONE"},

@@ -88,11 +88,11 @@ func listed(folder string) ([]string, error) {
 
 // put writes a file whole or not at all: what copies the folder away meanwhile never sees half of one.
 func put(name string, content []byte) error {
-	if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
+	if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil { //nolint:gosec // below the folder that the operator names
 		return err
 	}
-	if err := os.WriteFile(name+".new", content, 0o600); err != nil {
+	if err := os.WriteFile(name+".new", content, 0o600); err != nil { //nolint:gosec // as above
 		return err
 	}
-	return os.Rename(name+".new", name)
+	return os.Rename(name+".new", name) //nolint:gosec // as above
 }

@@ -277,27 +277,6 @@ func imagesOf(t *testing.T, name string) map[string]v1.Image {
 	return found
 }
 
-// runReleased unpacks the archive for this machine and asks the program in it.
-func runReleased(t *testing.T, dist string) {
-	t.Helper()
-	folder := t.TempDir()
-	name := "vigil_9.9.9_linux_" + runtime.GOARCH
-	at(t, ".", nil, "tar", "-xzf", filepath.Join(dist, name+".tar.gz"), "-C", folder)
-	program := filepath.Join(folder, name, "vigil")
-	if said := at(t, folder, nil, program, "--version"); !strings.Contains(said, "9.9.9") || strings.Contains(said, "v9.9.9") {
-		t.Errorf("--version says %q", said)
-	}
-	licenses, err := os.ReadFile(filepath.Join(folder, name, "THIRD-PARTY-LICENSES.txt"))
-	if err != nil || at(t, folder, nil, program, "licenses") != string(licenses) {
-		t.Errorf("the archive's licenses are not the program's (%v)", err)
-	}
-	for _, beside := range []string{"LICENSE", "NOTICE", "README.md", "docs/operations.md", "docs/upgrading.md", "docs/runbooks.md", "deploy/vigil@.service", "deploy/prometheus/vigil.rules.yml"} {
-		if _, err := os.Stat(filepath.Join(folder, name, beside)); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // The archives say nothing of who packed them and when.
 func TestArchivesAreTheSame(t *testing.T) {
 	entries := []entry{{"vigil_1/LICENSE", 0o644, []byte("text")}, {"vigil_1/vigil", 0o755, []byte("program")}}
