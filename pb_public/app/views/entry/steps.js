@@ -91,21 +91,23 @@ const next = {
   denied: ["adjust", "appeal", "resubmit"], paid: ["request-void", "adjust", "pay"], void_requested: ["pay", "void"], refund_due: ["refund"],
 };
 
-/** @param {{entry: Entry, changed: (entry: Entry) => void}} props */
-export function Steps({ entry, changed }) {
+/** @param {{entry: Entry, changed: (entry: Entry) => void, onward?: false | (() => void)}} props onward leads to the next one that waits */
+export function Steps({ entry, changed, onward }) {
   const [open, show] = useState("");
   const names = next[entry.lifecycle_status] ?? [];
   return html`<div class="actions">${names.map((name, at) => html`
       <button key=${name} class=${at === names.length - 1 ? "main" : ""} onClick=${() => show(name)}>${steps[name].name}</button>`)}</div>
-    ${open && html`<${StepDialog} step=${steps[open]} path=${open} entry=${entry} close=${() => show("")} changed=${changed} />`}`;
+    ${open && html`<${StepDialog} step=${steps[open]} path=${open} entry=${entry} close=${() => show("")} changed=${changed} onward=${onward} />`}`;
 }
 
-/** @param {{step: Step, path: string, entry: Entry, close: () => void, changed: (entry: Entry) => void}} props */
-function StepDialog({ step, path, entry, close, changed }) {
+/** @param {{step: Step, path: string, entry: Entry, close: () => void, changed: (entry: Entry) => void, onward?: false | (() => void)}} props */
+function StepDialog({ step, path, entry, close, changed, onward }) {
+  const goesOn = onward && path === "review" ? onward : null;
   const send = (/** @type {Record<string, any>} */ values) => post(`billing/entries/${entry.id}/${path}/`, step.body ? step.body(values) : values);
   return html`<${Dialog} title=${step.title} close=${close}>
     ${step.about && html`<p>${step.about}</p>`}
-    <${Form} submit=${step.name} danger=${step.danger} cancel=${close} send=${send} done=${(answer) => { toast(step.said); close(); changed(answer); }}>
+    <${Form} submit=${goesOn ? "Review and next" : step.name} danger=${step.danger} cancel=${close} send=${send}
+      done=${(answer) => { close(); goesOn ? goesOn() : (toast(step.said), changed(answer)); }}>
       ${(errors) => step.fields(entry, errors)}</${Form}>
   </${Dialog}>`;
 }
