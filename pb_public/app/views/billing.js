@@ -6,6 +6,7 @@ import { useQuery } from "../query.js";
 import { go } from "../router.js";
 import { number } from "../ui/format.js";
 import { Loaded, useLoad } from "../ui/states.js";
+import { zoneShort } from "../ui/when.js";
 import { Tabs } from "../ui/tabs.js";
 import { html, useState } from "../view.js";
 import { Eligibility } from "./billing/eligibility.js";
@@ -42,7 +43,7 @@ function Office() {
   return html`<div class="heading money-head"><h1><span class=${month && monthly ? "unseen" : ""}>Billing</span>${month && monthly && html`<span class="unseen">, </span>${monthName(month)}`}</h1>
       ${month && monthly && html`<${Months} month=${month} now=${funnel.data} turn=${(/** @type {string} */ to) => ask({ month: to })} />`}
       <span class="spread"></span>
-      ${audit.data?.findings.length > 0 && query.tab !== "audit" && html`<button type="button" onClick=${() => go("billing", {}, { ...(query.month ? { month: query.month } : {}), tab: "audit" })}>Self-audit
+      ${audit.data?.findings.length > 0 && query.tab !== "audit" && html`<button type="button" onClick=${() => go("billing", {}, { ...(query.month ? { month: query.month } : {}), tab: "audit" })}>Self-audit${" "}
         <span class="mark warning" aria-hidden="true">◆</span> ${number(audit.data.findings.length)}</button>`}
       <button type="button" onClick=${() => show("export")}>Export reviewed</button>
       ${can("manageBilling") && html`<button type="button" onClick=${() => show("run")}>Run billing</button>`}</div>
@@ -73,5 +74,5 @@ function Months({ month, now, turn }) {
       <button type="button" aria-label=${`Earlier: ${monthName(other(month, -1))}`} onClick=${() => turn(other(month, -1))}>‹ ${name(other(month, -1))}</button>
       <button type="button" aria-pressed="true">${name(month)}</button>
       <button type="button" aria-label=${`Later: ${monthName(other(month, 1))}`} onClick=${() => turn(other(month, 1))}>${name(other(month, 1))} ›</button></div>
-    <small class="soft">${left > 0 ? `${number(left)} ${left === 1 ? "day" : "days"} left, today included. ` : ""}Service dates by the practice’s zone, ${now?.time_zone ?? ""}</small>`;
+    <small class="soft">${left > 0 ? `${number(left)} ${left === 1 ? "day" : "days"} left, today included. ` : ""}Service dates by the practice’s zone, ${now ? zoneShort(now.time_zone) : ""}</small>`;
 }

@@ -34,7 +34,7 @@ export function MonthEnd({ month, funnel, turn, changed }) {
   const sheet = useLoad((signal) => get("billing/month-end/", { month }, signal), [month, turn]);
   const near = useLoad((signal) => get("billing/near-billable/", { ordering: "-worth" }, signal), [turn]);
   const choose = (/** @type {string} */ stage) => (stages[stage] ? ask({ stage, show: "all", why: "" }) : go("billing", {}, { tab: "entries", status: stage, ...(month ? daysOf(month) : {}) }));
-  const rows = /** @type {Row[]} */ (sheet.data?.results ?? []).filter((row) => row.lifecycle_status === query.stage);
+  const rows = /** @type {Row[]} */ (sheet.data?.results ?? []).filter((row) => row.lifecycle_status === query.stage).sort(byName);
   const blocked = (sheet.data?.results ?? []).filter((/** @type {Row} */ row) => row.lifecycle_status === "pending_review" && !row.ready).length;
   return html`<${Funnel} funnel=${funnel} blocked=${sheet.data && blocked} at=${query.stage} choose=${choose} />
     <div class="month-end">
@@ -45,6 +45,9 @@ export function MonthEnd({ month, funnel, turn, changed }) {
     <div class="after"><${Batches} turn=${turn} changed=${changed} />
       ${sheet.data && html`<${NextBatch} sheet=${sheet.data} changed=${changed} errors=${() => ask({ stage: "reviewed", show: "blocked", why: "" })} />`}</div>`;
 }
+
+/** A patient's entries stand together. @param {Row} a @param {Row} b */
+const byName = (a, b) => a.patient_name.localeCompare(b.patient_name) || a.patient_id.localeCompare(b.patient_id) || a.cpt_code.localeCompare(b.cpt_code) || a.service_date.localeCompare(b.service_date);
 
 /** The first and last day of a month. @param {string} month */
 export function daysOf(month) {

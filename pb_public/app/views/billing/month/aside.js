@@ -1,6 +1,6 @@
 // Beside the sheet: what holds entries back, and who can still be reached before the month is over.
 import { go } from "../../../router.js";
-import { calendarDate, money, number } from "../../../ui/format.js";
+import { money, number } from "../../../ui/format.js";
 import { classes, html } from "../../../view.js";
 import { amountOf, groupsOf, mainReason, mainWords, sumOf } from "../reasons.js";
 
@@ -21,14 +21,18 @@ export function Blocks({ rows, why, choose }) {
   </section>`;
 }
 
+const short = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", timeZone: "UTC" });
+/** A day that is not far. @param {string} date */
+const soon = (date) => short.format(new Date(`${date}T00:00:00Z`));
+
 /** Those near a code, by what is missing. @param {Near} one */
 function groupOf(one) {
   const missing = one.needed - one.have;
   if (one.unit === "days") {
-    return missing <= 2 ? "1 to 2 days short" : "3 days short or more";
+    return missing <= 2 ? "1 to 2 days short" : "3 days short, or more";
   }
   const goal = `of ${one.needed}`;
-  return missing <= 5 ? `1 to 5 min short ${goal}` : `6 min short ${goal} or more`;
+  return missing <= 5 ? `1 to 5 min short ${goal}` : `6 min short ${goal}, or more`;
 }
 
 /** @param {{near: Near[]}} props */
@@ -40,7 +44,7 @@ export function Reach({ near }) {
     <h2 id="in-reach">Still in reach <small>${open.length === 0 ? "nobody" : money(gain(open))}</small></h2>
     <ul>${groups.map(([name, list]) => html`<li key=${name}><button type="button" onClick=${() => go("billing", {}, { tab: "near" })}>
       <span class="mark" aria-hidden="true">○</span>
-      <span><strong>${name}</strong><small>${number(list.length)} ${list.length === 1 ? "patient" : "patients"}, by ${calendarDate(list.map((one) => one.until).sort()[0])}</small></span>
+      <span><strong>${name}</strong><small>${number(list.length)} ${list.length === 1 ? "patient" : "patients"}, by ${soon(list.map((one) => one.until).sort()[0])}</small></span>
       <span class="sum">${money(gain(list))}</span></button></li>`)}</ul>
   </section>`;
 }
