@@ -57,12 +57,12 @@ const sheet = (row, tab) => go("patient", { id: row.patient_id, tab });
 
 /** @typedef {{code: string, tone: "critical" | "warning", title: string, about: string, mend: {name: string, open: (row: Row) => void} | null, hint: string}} Against */
 
-/** @param {string | undefined} key */
+/** Where something is put right; by a colleague, if that is not for the reader to do. @param {string | undefined} key */
 function mendOf(key) {
   const place = places[key ?? ""];
-  const may = place?.may() ?? false;
-  return { mend: place && may ? { name: place.name, open: place.open } : null,
-    hint: key === "operator" ? "A setting of whoever runs the service." : place && !may ? "A colleague who may do so puts it right." : "" };
+  const open = place && (place.may() ? place : places.patient);
+  return { mend: open ? { name: open.name, open: open.open } : null,
+    hint: key === "operator" ? "A setting of whoever runs the service." : place && open !== place ? "A colleague who may do so puts it right." : "" };
 }
 
 /** All that stands against an entry, each with what mends it. @param {Row} row @returns {Against[]} */

@@ -1,6 +1,6 @@
 // The steps of a claim: which there are depends on where it stands, and each asks for what the service needs to know.
 import { post } from "../../api.js";
-import { Dialog, Field, Form } from "../../ui/form.js";
+import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
 import { toast } from "../../ui/toast.js";
 import { daysAgo } from "../../ui/when.js";
 import { html, useState } from "../../view.js";
@@ -95,19 +95,20 @@ const next = {
 export function Steps({ entry, changed, onward }) {
   const [open, show] = useState("");
   const names = next[entry.lifecycle_status] ?? [];
+  const goesOn = onward && names.includes("review") ? onward : null;
+  const main = goesOn ? -1 : names.length - 1;
   return html`<div class="actions">${names.map((name, at) => html`
-      <button key=${name} class=${at === names.length - 1 ? "main" : ""} onClick=${() => show(name)}>${steps[name].name}</button>`)}</div>
-    ${open && html`<${StepDialog} step=${steps[open]} path=${open} entry=${entry} close=${() => show("")} changed=${changed} onward=${onward} />`}`;
+      <button key=${name} class=${at === main ? "main" : ""} onClick=${() => show(name)}>${steps[name].name}</button>`)}
+      ${goesOn && html`<${ActionButton} kind="main" act=${() => post(`billing/entries/${entry.id}/review/`)} done=${goesOn}>Review and next</${ActionButton}>`}</div>
+    ${open && html`<${StepDialog} step=${steps[open]} path=${open} entry=${entry} close=${() => show("")} changed=${changed} />`}`;
 }
 
-/** @param {{step: Step, path: string, entry: Entry, close: () => void, changed: (entry: Entry) => void, onward?: false | (() => void)}} props */
-function StepDialog({ step, path, entry, close, changed, onward }) {
-  const goesOn = onward && path === "review" ? onward : null;
+/** @param {{step: Step, path: string, entry: Entry, close: () => void, changed: (entry: Entry) => void}} props */
+function StepDialog({ step, path, entry, close, changed }) {
   const send = (/** @type {Record<string, any>} */ values) => post(`billing/entries/${entry.id}/${path}/`, step.body ? step.body(values) : values);
   return html`<${Dialog} title=${step.title} close=${close}>
     ${step.about && html`<p>${step.about}</p>`}
-    <${Form} submit=${goesOn ? "Review and next" : step.name} danger=${step.danger} cancel=${close} send=${send}
-      done=${(answer) => { close(); goesOn ? goesOn() : (toast(step.said), changed(answer)); }}>
+    <${Form} submit=${step.name} danger=${step.danger} cancel=${close} send=${send} done=${(answer) => { toast(step.said); close(); changed(answer); }}>
       ${(errors) => step.fields(entry, errors)}</${Form}>
   </${Dialog}>`;
 }

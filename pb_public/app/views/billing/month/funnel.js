@@ -25,9 +25,9 @@ export function Funnel({ funnel, blocked, at, choose }) {
   return html`<ol class="funnel" aria-label="How far the month has come">
     <${Stage} name="Enrolled" count=${patients.enrolled} about=${`patients, ${number(patients.enrolled - patients.eligible)} not complete`} share=${1} />
     <${Stage} name="With readings" count=${patients.with_data} share=${patients.with_data / of}
-      about=${`${number(patients.days_16_or_more)} with 16 days, ${number(patients.days_2_to_15)} with\u00a02–15`} />
+      about=${`${number(patients.days_16_or_more)} with 16 days, ${number(patients.days_2_to_15)} with\u00a02\u2060–\u206015`} />
     <${Stage} name="20 min of contact" count=${patients.minutes_20_or_more} share=${patients.minutes_20_or_more / of}
-      about=${`patients, ${number(patients.minutes_10_to_19)} more with\u00a010–19`} />
+      about=${`patients, ${number(patients.minutes_10_to_19)} more with\u00a010\u2060–\u206019`} />
     <${Stage} name="To review" count=${waiting.claims} share=${waiting.claims / all} entries here=${at === "pending_review"} open=${() => choose("pending_review")}
       about=${`entries, ${amount(waiting)}${blocked ? `, ${number(blocked)}\u00a0blocked` : ""}`} />
     <${Stage} name="Reviewed" count=${reviewed.claims} share=${reviewed.claims / all} here=${at === "reviewed"} open=${() => choose("reviewed")} about=${`entries, ${amount(reviewed)}`} />
