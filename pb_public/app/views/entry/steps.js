@@ -8,7 +8,7 @@ import { codesOf } from "../billing/words.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["BillingEntryWithHistory"]} Entry */
 /** @typedef {Record<string, string[]>} Errors */
-/** @typedef {{name: string, title: string, said: string, danger?: boolean, about?: string, fields: (entry: Entry, errors: Errors) => any, body?: (values: Record<string, any>) => any}} Step */
+/** @typedef {{name: string, title: string, said: string, danger?: boolean, about?: string, fields: (entry: Entry, errors: Errors, against: string[]) => any, body?: (values: Record<string, any>) => any}} Step */
 
 const today = () => daysAgo(0);
 
@@ -20,13 +20,17 @@ const reference = (errors) => html`<${Field} label="Reference of the submission"
 const payers = [["primary", "The payer"], ["secondary", "A secondary payer"], ["patient", "The patient"]];
 const groups = [["OA", "OA: other, such as a write-off"], ["CO", "CO: contract"], ["PR", "PR: the patient bears it"], ["PI", "PI: the payer's own"]];
 
+/** What stands against a review until somebody says why it may be billed all the same. */
+const vouched = [["possible_duplicate", "Why this is not a duplicate"], ["competing_service", "Why this is billed beside another practice"]];
+
 /** @type {Record<string, Step>} */
 const steps = {
   review: {
     name: "Review", title: "Review the entry", said: "Reviewed.", about: "What you approve can be submitted to the payer.",
-    fields: (entry, errors) => html`
-      ${entry.warnings.includes("attest_interaction") && html`<${Field} label="I spent these minutes, and confirm that they were contact with the patient or caregiver" name="attested" kind="checkbox" errors=${errors} />`}
-      ${entry.warnings.includes("possible_duplicate") && html`<${Field} label="Why this is not a duplicate" name="override_reason" maxlength="500" errors=${errors} />`}
+    fields: (_, errors, against) => html`
+      ${against.includes("attest_interaction") && html`<${Field} label="I spent these minutes, and confirm that they were contact with the patient or caregiver" name="attested" kind="checkbox" errors=${errors} />`}
+      ${vouched.some(([code]) => against.includes(code)) && html`<${Field} label=${vouched.filter(([code]) => against.includes(code)).map(([, why]) => why).join("; ")}
+        name="override_reason" maxlength="500" errors=${errors} />`}
       <${Field} label="Notes" name="notes" kind="textarea" maxlength="4000" errors=${errors} />`,
   },
   submit: { name: "Submit", title: "Submit the claim", said: "Submitted.", fields: (_, errors) => reference(errors) },
@@ -105,10 +109,14 @@ export function Steps({ entry, changed, onward }) {
 
 /** @param {{step: Step, path: string, entry: Entry, close: () => void, changed: (entry: Entry) => void}} props */
 function StepDialog({ step, path, entry, close, changed }) {
-  const send = (/** @type {Record<string, any>} */ values) => post(`billing/entries/${entry.id}/${path}/`, step.body ? step.body(values) : values);
+  const [against, refuse] = useState(entry.warnings); // what the service holds against it is asked for, too
+  const send = (/** @type {Record<string, any>} */ values) => post(`billing/entries/${entry.id}/${path}/`, step.body ? step.body(values) : values).catch((error) => {
+    refuse([...entry.warnings, ...(error.warnings ?? [])]);
+    throw error;
+  });
   return html`<${Dialog} title=${step.title} close=${close}>
     ${step.about && html`<p>${step.about}</p>`}
     <${Form} submit=${step.name} danger=${step.danger} cancel=${close} send=${send} done=${(answer) => { toast(step.said); close(); changed(answer); }}>
-      ${(errors) => step.fields(entry, errors)}</${Form}>
+      ${(errors) => step.fields(entry, errors, against)}</${Form}>
   </${Dialog}>`;
 }

@@ -11,7 +11,7 @@ import { Mends } from "./sheet.js";
 
 /** @typedef {import("../reasons.js").Row} Row */
 
-/** @param {{rows: Row[], at: string, turn: (id: string) => void, close: () => void, reviews: boolean, review: (row: Row) => Promise<void>}} props */
+/** @param {{rows: Row[], at: string, turn: (id: string) => void, close: () => void, reviews: boolean, review: (row: Row) => Promise<boolean>}} props */
 export function Look({ rows, at, turn, close, reviews, review }) {
   const [busy, work] = useState(false);
   const [place, keep] = useState(0); // where the entry stood, for when it has left the list
@@ -27,9 +27,11 @@ export function Look({ rows, at, turn, close, reviews, review }) {
     }
     work(true);
     const next = rows[here + 1];
-    await review(row);
+    const done = await review(row);
     work(false);
-    next ? turn(next.entry_id) : close();
+    if (done) {
+      next ? turn(next.entry_id) : close();
+    }
   };
   useKeys({
     j: { does: "Next entry", act: () => step(1) }, k: { does: "Previous entry", act: () => step(-1) }, ArrowDown: () => step(1), ArrowUp: () => step(-1),
