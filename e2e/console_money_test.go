@@ -8,8 +8,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// A month's end of 56 entries in a real browser: 41 that nothing stands against, 15 that are held back. One by one, with the filter set anew each time,
-// it took four presses an entry.
+// A month's end of 56 entries in a real browser: 41 that nothing stands against, 15 that are held back. One by one, with the filter set anew
+// each time, it took four presses an entry.
 func TestConsoleMoney(t *testing.T) {
 	browser, p := newConsole(t, 2)
 	month := fillMonth(t, p, 41, 15)
@@ -42,7 +42,8 @@ func monthEnd(t *testing.T, p *practice, token, month string) (rows []object) {
 	return rows
 }
 
-// fillMonth makes the month before this one in the practice's zone have so many entries to review that nothing stands against, and so many that are held back.
+// fillMonth makes the month before this one in the practice's zone have so many entries to review that nothing stands against, and so many that
+// are held back.
 func fillMonth(t *testing.T, p *practice, ready, held int) (month string) {
 	t.Helper()
 	admin := p.signInWith(t, "admin@vigil.example", sandbox.Password)
@@ -51,8 +52,8 @@ func fillMonth(t *testing.T, p *practice, ready, held int) (month string) {
 		t.Fatal(err)
 	}
 	now := time.Now().In(practice)
-	first := time.Date(now.Year(), now.Month()-1, 1, 12, 0, 0, 0, practice)
-	month = first.Format("2006-01")
+	last := time.Date(now.Year(), now.Month(), 0, 8, 0, 0, 0, practice) // time is typed within 35 days: the month's last three days are
+	month = last.Format("2006-01")
 	var provider any
 	for _, user := range at(t, p.get(t, "/api/v1/users/?page_size=100", admin).expect(t, 200), "results").([]any) {
 		if user.(object)["role"] == "provider" {
@@ -70,19 +71,22 @@ func fillMonth(t *testing.T, p *practice, ready, held int) (month string) {
 	}
 	for i := range ready + held {
 		patient := text(t, p.post(t, "/api/v1/patients/", admin, object{
-			"first_name": "Grace", "last_name": fmt.Sprint("Hall", string(rune('A'+i%26)), string(rune('a'+i/26))), "date_of_birth": "1950-02-03", "gender": "female",
-			"icd10_codes": []string{"I10"}, "primary_provider_id": provider,
+			"first_name": "Grace", "last_name": fmt.Sprint("Hall", string(rune('A'+i%26)), string(rune('a'+i/26))), "date_of_birth": "1950-02-03",
+			"gender": "female", "icd10_codes": []string{"I10"}, "primary_provider_id": provider,
 		}).expect(t, 201), "id")
-		p.post(t, "/api/v1/patients/"+patient+"/consents/", admin, object{"type": "rpm", "method": "written", "granted_at": first.AddDate(0, -1, 0).Format(time.DateOnly)}).expect(t, 201)
+		p.post(t, "/api/v1/patients/"+patient+"/consents/", admin, object{
+			"type": "rpm", "method": "written", "granted_at": last.AddDate(0, -2, 0).Format(time.DateOnly),
+		}).expect(t, 201)
 		if i >= ready { // by hand, without a minute on record
 			p.post(t, "/api/v1/billing/entries/manual-create/", admin, object{
-				"patient_id": patient, "cpt_code": "99457", "service_date": first.AddDate(0, 0, 9).Format(time.DateOnly), "duration_minutes": 20,
+				"patient_id": patient, "cpt_code": "99457", "service_date": last.Format(time.DateOnly), "duration_minutes": 20,
 			}).expect(t, 201)
 			continue
 		}
 		p.post(t, "/api/v1/time-entries/", admin, object{
-			"patient_id": patient, "category": "interactive", "activity": "phone_call", "contact_method": "phone", "duration_seconds": 1440, "notes": "Talked about the week.",
-			"started_at": first.AddDate(0, 0, i/6).Add(time.Duration(i%6) * time.Hour).UTC().Format(time.RFC3339),
+			"patient_id": patient, "category": "interactive", "activity": "phone_call", "contact_method": "phone", "duration_seconds": 1440,
+			"started_at": last.AddDate(0, 0, -(i % 3)).Add(time.Duration(i/3) * 30 * time.Minute).UTC().Format(time.RFC3339),
+			"notes":      "Talked about the week.",
 		}).expect(t, 201)
 	}
 	p.post(t, "/api/v1/billing/run/", admin, object{"job": "time"}).expect(t, 200)

@@ -1,5 +1,5 @@
-// A month's end of 56 entries: who bills sees what can be reviewed and what blocks the rest, reviews all that can be with a press, takes it back,
-// goes one by one, and comes back to filters as they were left. What it took is counted in presses.
+// A month's end of 56 entries: who bills sees what can be reviewed and what blocks the rest, reviews all that can be with a press, takes it
+// back, goes one by one, and comes back to filters as they were left. What it took is counted in presses.
 import assert from "node:assert/strict";
 import { input, run, shows } from "./browser.mjs";
 import { accessible, heading, section, settled, signIn } from "./console.mjs";
@@ -12,7 +12,6 @@ const chip = (page, name) => page.getByRole("group", { name: "Which entries" }).
 
 await run(async (page) => {
   await signIn(page, "billing@vigil.example");
-  await page.waitForTimeout(0);
   await review(page);
   const done = { ...took };
   await blockers(page);

@@ -43,7 +43,7 @@ export function Work({ sheet, rows, query, ask, changed }) {
   }, { while: looking === null });
   useSaving(() => reviews && looking === null && review(chosen));
 
-  return html`<section ref=${box} aria-labelledby="sheet-title">
+  return html`<section ref=${box}>
     <${Head} title=${title} sheet=${sheet} rows=${rows} found=${found} query=${query} ask=${ask} />
     ${sheet.left_out > 0 && html`<p class="notice warning">${number(sheet.left_out)} more entries of the month are not in this list: review these first.</p>`}
     ${lines.length === 0 ? html`<${Nothing} title=${rows.length === 0 ? nothing[query.stage] : "No entry matches"} />`
@@ -127,7 +127,7 @@ function Head({ title, sheet, rows, found, query, ask }) {
     ["all", "All", found.narrowed.length, ""], ["ready", "Ready", found.ready.length, "good"], ["blocked", "Blocked", found.held.length, "warning"],
   ]);
   const choices = (/** @type {(row: Row) => string} */ of) => [...new Set(rows.map(of))].sort().map((value) => /** @type {[string, string]} */ ([value, value]));
-  return html`<header class="head-of-sheet"><h2 id="sheet-title">${title}</h2>
+  return html`<header class="head-of-sheet"><h2>${title}</h2>
     <div class="chips" role="group" aria-label="Which entries">${chips.map(([key, name, count, tone]) => html`<button key=${key} type="button"
       aria-pressed=${query.show === key ? "true" : "false"} onClick=${() => ask({ show: key, why: "" })}>
       ${tone && html`<span class=${classes("mark", tone)} aria-hidden="true">${tone === "good" ? "✓" : "◆"}</span> `}${name} <strong>${number(count)}</strong></button>`)}</div>
