@@ -1,5 +1,5 @@
-// Billing: the month's end with all that leads to it, who is nearly billable, the entries and their claims. Clinicians who document the service
-// see entries and eligibility; amounts, claim steps and payers are for those who bill.
+// Billing: the month's end with all that leads to it, who is nearly billable, the entries and their claims. Clinicians who document the
+// service see entries and eligibility; amounts, claim steps and payers are for those who bill.
 import { get } from "../api.js";
 import { can } from "../can.js";
 import { useQuery } from "../query.js";
@@ -40,15 +40,18 @@ function Office() {
   const audit = useLoad((signal) => get("billing/self-audit/", { month: query.month }, signal), [query.month, turn]);
   const month = funnel.data?.month ?? query.month;
   const monthly = query.tab === "month" || query.tab === "audit";
-  return html`<div class="heading money-head"><h1><span class=${month && monthly ? "unseen" : ""}>Billing</span>${month && monthly && html`<span class="unseen">, </span>${monthName(month)}`}</h1>
+  const toAudit = () => go("billing", {}, { ...(query.month ? { month: query.month } : {}), tab: "audit" });
+  return html`<div class="heading money-head"><h1><span class=${month && monthly ? "unseen" : ""}>Billing</span>
+        ${month && monthly && html`<span class="unseen">, </span>${monthName(month)}`}</h1>
       ${month && monthly && html`<${Months} month=${month} now=${funnel.data} turn=${(/** @type {string} */ to) => ask({ month: to })} />`}
       <span class="spread"></span>
-      ${audit.data?.findings.length > 0 && query.tab !== "audit" && html`<button type="button" onClick=${() => go("billing", {}, { ...(query.month ? { month: query.month } : {}), tab: "audit" })}>Self-audit${" "}
+      ${audit.data?.findings.length > 0 && query.tab !== "audit" && html`<button type="button" onClick=${toAudit}>Self-audit${" "}
         <span class="mark warning" aria-hidden="true">◆</span> ${number(audit.data.findings.length)}</button>`}
       <button type="button" onClick=${() => show("export")}>Export reviewed</button>
       ${can("manageBilling") && html`<button type="button" onClick=${() => show("run")}>Run billing</button>`}</div>
     <${Tabs} label="Billing" tabs=${[
-      { key: "month", name: "Month’s end", show: () => html`<${Loaded} from=${funnel}>${(data) => html`<${MonthEnd} month=${data.month} funnel=${data} turn=${turn} changed=${changed} />`}</${Loaded}>` },
+      { key: "month", name: "Month’s end", show: () => html`<${Loaded} from=${funnel}>
+        ${(data) => html`<${MonthEnd} month=${data.month} funnel=${data} turn=${turn} changed=${changed} />`}</${Loaded}>` },
       near, entries(turn),
       { key: "batches", name: "Batches", show: () => html`<${BatchFiles} turn=${turn} />` },
       { key: "responses", name: "Responses", show: () => html`<${Responses} turn=${turn} changed=${changed} />` },
@@ -66,13 +69,16 @@ function other(month, by) {
   return new Date(Date.UTC(year, of - 1 + by, 1)).toISOString().slice(0, 7);
 }
 
-/** Turns the month; under it how long it still runs, and whose calendar counts. @param {{month: string, now: any, turn: (month: string) => void}} props */
+/** Turns the month; under it how long it still runs, and whose calendar counts.
+ *  @param {{month: string, now: any, turn: (month: string) => void}} props */
 function Months({ month, now, turn }) {
   const name = (/** @type {string} */ of) => monthName(of, { month: "short" });
   const left = now?.days_left ?? 0;
+  const [before, after] = [other(month, -1), other(month, 1)];
   return html`<div class="segments" role="group" aria-label="Month">
-      <button type="button" aria-label=${`Earlier: ${monthName(other(month, -1))}`} onClick=${() => turn(other(month, -1))}>‹ ${name(other(month, -1))}</button>
+      <button type="button" aria-label=${`Earlier: ${monthName(before)}`} onClick=${() => turn(before)}>‹ ${name(before)}</button>
       <button type="button" aria-pressed="true">${name(month)}</button>
-      <button type="button" aria-label=${`Later: ${monthName(other(month, 1))}`} onClick=${() => turn(other(month, 1))}>${name(other(month, 1))} ›</button></div>
-    <small class="soft">${left > 0 ? `${number(left)} ${left === 1 ? "day" : "days"} left, today included. ` : ""}Service dates by the practice’s zone, ${now ? zoneShort(now.time_zone) : ""}</small>`;
+      <button type="button" aria-label=${`Later: ${monthName(after)}`} onClick=${() => turn(after)}>${name(after)} ›</button></div>
+    <small class="soft">${left > 0 && `${number(left)} ${left === 1 ? "day" : "days"} left, today included. `}
+      ${`Service dates by the practice’s zone, ${now ? zoneShort(now.time_zone) : ""}`}</small>`;
 }

@@ -12,14 +12,20 @@ import { html } from "../../view.js";
 
 const orders = /** @type {[string, string][]} */ ([["-worth", "What brings most"], ["missing", "The least missing"]]);
 
+const about = "A reading or a call in time makes these billable. What it brings is by each day or minute that is missing, beyond "
+  + "what the period has come to already.";
+
 export function NearBillable() {
   const [query, ask] = useQuery({ near: "-worth" });
   const near = useLoad((signal) => get("billing/near-billable/", { ordering: query.near }, signal), [query.near]);
   return html`<div class="filters" role="search" aria-label="Order the patients">
-      <${Field} label="First" name="near" kind="select" value=${query.near} options=${orders} onChange=${(event) => ask({ near: event.target.value })} /></div>
-    <p class="soft">A reading or a call in time makes these billable. What it brings is by each day or minute that is missing, beyond what the period has come to already.</p>
-    <${Loaded} from=${near} empty=${(data) => data.count === 0} nothing=${html`<${Nothing} title="Nobody is close to a code">Patients appear here when a few days or minutes are missing.</${Nothing}>`}>
-      ${(data) => html`<${Table} caption="Nearly billable patients" rows=${data.results} columns=${columns} keyOf=${(/** @type {Near} */ row) => `${row.patient_id} ${row.cpt_code} ${row.period_start}`}
+      <${Field} label="First" name="near" kind="select" value=${query.near} options=${orders}
+        onChange=${(event) => ask({ near: event.target.value })} /></div>
+    <p class="soft">${about}</p>
+    <${Loaded} from=${near} empty=${(data) => data.count === 0} nothing=${html`<${Nothing}
+      title="Nobody is close to a code">Patients appear here when a few days or minutes are missing.</${Nothing}>`}>
+      ${(data) => html`<${Table} caption="Nearly billable patients" rows=${data.results} columns=${columns}
+        keyOf=${(/** @type {Near} */ row) => `${row.patient_id} ${row.cpt_code} ${row.period_start}`}
         open=${(/** @type {Near} */ row) => go("patient", { id: row.patient_id, tab: "bill" })} zone=${false} />`}
     </${Loaded}>`;
 }
@@ -34,8 +40,11 @@ const columns = [
   { name: "missing", head: "Missing", cell: (row) => html`<strong>${row.missing}</strong>` },
   { name: "have", head: "So far", cell: (row) => html`<div class="near"><span>${row.have} of ${row.needed} ${row.unit}</span>
     <progress max=${row.needed} value=${row.have} aria-label=${`${row.have} of ${row.needed} ${row.unit}`}></progress></div>` },
-  { name: "until", head: "Begin by", cell: (row) => html`<span class="nowrap">${calendarDate(row.until)}</span><span class="two">${row.days_left} ${row.days_left === 1 ? "day" : "days"} left</span>` },
+  { name: "until", head: "Begin by", cell: (row) => html`<span class="nowrap">${calendarDate(row.until)}</span><span
+    class="two">${row.days_left} ${row.days_left === 1 ? "day" : "days"} left</span>` },
   { name: "gain", head: "Brings", number: true, cell: (row) => money(row.gain) },
-  { name: "gain_per_unit", head: "For each", number: true, cell: (row) => html`<span class="nowrap">${money(row.gain_per_unit)} a ${row.unit.slice(0, -1)}</span>` },
-  { name: "against", head: "Stands against it", cell: (row) => (row.against.length > 0 ? html`<span class="mark warning" aria-hidden="true">◆</span> ${row.against.map((/** @type {string} */ code) => against[code] ?? words(code)).join(", ")}` : "") },
+  { name: "gain_per_unit", head: "For each", number: true, cell: (row) => html`<span
+    class="nowrap">${money(row.gain_per_unit)} a ${row.unit.slice(0, -1)}</span>` },
+  { name: "against", head: "Stands against it", cell: (row) => (row.against.length > 0 ? html`<span class="mark warning"
+    aria-hidden="true">◆</span> ${row.against.map((/** @type {string} */ code) => against[code] ?? words(code)).join(", ")}` : "") },
 ];

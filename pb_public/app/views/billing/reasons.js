@@ -1,4 +1,5 @@
-// Why an entry cannot go on, in words, and where that is put right. The service decides what stands against it; this only says it to people.
+// Why an entry cannot go on, in words, and where that is put right. The service decides what stands against it; this
+// only says it to people.
 import { can } from "../../can.js";
 import { go } from "../../router.js";
 import { words } from "../../ui/format.js";
@@ -11,7 +12,8 @@ import { words } from "../../ui/format.js";
 const reasons = {
   missing_consent: { short: "No consent", about: "No consent to monitoring is in force on the date of service.", mend: "consent" },
   missing_diagnosis: { short: "No diagnosis", about: "Neither the entry nor the patient has a diagnosis.", mend: "patient" },
-  missing_setup: { short: "No set-up", about: "The set-up of a device, with the patient taught its use, is not recorded.", mend: "devices" },
+  missing_setup: { short: "No set-up", about: "The set-up of a device, with the patient taught its use, is not recorded.",
+    mend: "devices" },
   missing_order: { short: "No order", about: "Nobody ordered monitoring on or before the date of service.", mend: "order" },
   missing_provider: { short: "No provider", about: "Nobody is named who rendered the service.", mend: "patient" },
   missing_note: { short: "Time without a note", about: "Some of the time that it bills has no note.", mend: "time" },
@@ -22,9 +24,12 @@ const reasons = {
   minutes_below_minimum: { short: "Too few minutes", about: "The minutes on record are fewer than the code asks for.", mend: "time" },
   not_interactive: { short: "Not live contact", about: "There are minutes, but not of live contact.", mend: "time" },
   overlapping_time: { short: "Time counted twice", about: "Minutes of it count elsewhere already.", mend: "time" },
-  attest_interaction: { short: "To be attested", about: "Who spent the minutes of an escalation, or a clinical manager, says that they were contact.", mend: "time" },
-  possible_duplicate: { short: "Maybe a duplicate", about: "Another entry covers the same service: say why this one stands, or void it.", mend: "entry" },
-  competing_service: { short: "Billed elsewhere, too", about: "Another practice or program bills remote monitoring for the patient: say why this is billed.", mend: "entry" },
+  attest_interaction: { short: "To be attested",
+    about: "Who spent the minutes of an escalation, or a clinical manager, says that they were contact.", mend: "time" },
+  possible_duplicate: { short: "Maybe a duplicate", about: "Another entry covers the same service: say why this one stands, or void it.",
+    mend: "entry" },
+  competing_service: { short: "Billed elsewhere, too",
+    about: "Another practice or program bills remote monitoring for the patient: say why this is billed.", mend: "entry" },
   evidence_changed: { short: "Evidence changed", about: "What it was made of does not hold any more.", mend: "entry" },
   second_person: { short: "Made by you", about: "Somebody else has to review an entry that you made by hand." },
   preflight_errors: { short: "Payer would refuse it", about: "A payer would refuse the claim." },
@@ -35,7 +40,8 @@ export const reasonOf = (code) => reasons[code] ?? { short: words(code), about: 
 
 /** Where a finding of the preflight is put right. @param {Finding} finding */
 const placeOf = ({ field }) => (/^VIGIL_/.test(field) ? "operator" : /^users\./.test(field) ? "staff" : /^payer\./.test(field) ? "payers"
-  : /^insurance\./.test(field) ? "insurance" : /^(rendering_|icd10|service_date|units|charge|modifiers|original_)/.test(field) ? "entry" : "patient");
+  : /^insurance\./.test(field) ? "insurance" : /^(rendering_|icd10|service_date|units|charge|modifiers|original_)/.test(field) ? "entry"
+    : "patient");
 
 /** @type {Record<string, {name: string, may: () => boolean, open: (row: Row) => void} | undefined>} */
 const places = {
@@ -55,14 +61,16 @@ const places = {
 /** @param {Row} row @param {string} tab */
 const sheet = (row, tab) => go("patient", { id: row.patient_id, tab });
 
-/** @typedef {{code: string, tone: "critical" | "warning", title: string, about: string, mend: {name: string, open: (row: Row) => void} | null, hint: string}} Against */
+/** @typedef {{name: string, open: (row: Row) => void} | null} Mend */
+/** @typedef {{code: string, tone: "critical" | "warning", title: string, about: string, mend: Mend, hint: string}} Against */
 
 /** Where something is put right; by a colleague, if that is not for the reader to do. @param {string | undefined} key */
 function mendOf(key) {
   const place = places[key ?? ""];
   const open = place && (place.may() ? place : places.patient);
   return { mend: open ? { name: open.name, open: open.open } : null,
-    hint: key === "operator" ? "A setting of whoever runs the service." : place && open !== place ? "A colleague who may do so puts it right." : "" };
+    hint: key === "operator" ? "A setting of whoever runs the service." : place && open !== place
+      ? "A colleague who may do so puts it right." : "" };
 }
 
 /** All that stands against an entry, each with what mends it. @param {Row} row @returns {Against[]} */
@@ -72,7 +80,8 @@ export const allAgainst = (row) => [
     return { code, tone: /** @type {"warning"} */ ("warning"), title: short, about, ...mendOf(mend) };
   }),
   ...row.preflight_errors.map((finding) => ({
-    code: finding.code, tone: /** @type {"critical" | "warning"} */ (row.reasons.includes("preflight_errors") ? "critical" : "warning"), title: "Payer", about: finding.message, ...mendOf(placeOf(finding)),
+    code: finding.code, tone: /** @type {"critical" | "warning"} */ (row.reasons.includes("preflight_errors") ? "critical" : "warning"),
+      title: "Payer", about: finding.message, ...mendOf(placeOf(finding)),
   })),
 ];
 
@@ -92,10 +101,12 @@ export function stateWords(row) {
   if (facts.length > 0 || payer > 0) {
     return [facts[0], facts.length > 1 && `${facts.length - 1} more`, payer > 0 && `${payer} for the payer`].filter(Boolean).join(", ");
   }
-  return ["Ready", row.becomes_code !== row.cpt_code && `becomes ${row.becomes_code}`, row.facts.payer === "self_pay" && "self-pay"].filter(Boolean).join(", ");
+  return ["Ready", row.becomes_code !== row.cpt_code && `becomes ${row.becomes_code}`, row.facts.payer === "self_pay"
+    && "self-pay"].filter(Boolean).join(", ");
 }
 
-/** Things by what they have in common, in the order in which each came first. @template T @param {T[]} list @param {(one: T) => string} keyOf @returns {[string, T[]][]} */
+/** Things by what they have in common, in the order in which each came first.
+ *  @template T @param {T[]} list @param {(one: T) => string} keyOf @returns {[string, T[]][]} */
 export function groupsOf(list, keyOf) {
   const groups = new Map();
   for (const one of list) {

@@ -17,8 +17,10 @@ const step = 50;
 export function SelfAudit({ month }) {
   const audit = useLoad((signal) => get("billing/self-audit/", { month }, signal), [month]);
   return html`<p class="soft">Patterns that auditors look for. Each is a question, not a verdict.</p>
-    <${Loaded} from=${audit} empty=${(data) => data.findings.length === 0} nothing=${html`<${Nothing} title="Nothing stands out">No pattern was found in this month.</${Nothing}>`}>
-      ${(data) => data.findings.map((/** @type {Finding} */ finding) => html`<${Pattern} key=${data.month + finding.pattern} finding=${finding} />`)}
+    <${Loaded} from=${audit} empty=${(data) => data.findings.length === 0} nothing=${html`<${Nothing}
+      title="Nothing stands out">No pattern was found in this month.</${Nothing}>`}>
+      ${(data) => data.findings.map((/** @type {Finding} */ finding) => html`<${Pattern} key=${data.month + finding.pattern}
+        finding=${finding} />`)}
     </${Loaded}>`;
 }
 
@@ -27,7 +29,9 @@ function Pattern({ finding }) {
   const [open, show] = useState(false);
   return html`<section class="card"><h2>${patternName(finding.pattern)} <${Badge} of=${finding.severity} /></h2>
     <p>${finding.explanation}</p>
-    ${finding.entry_ids.length > 0 && html`<details onToggle=${(/** @type {any} */ event) => show(event.target.open)}><summary>${number(finding.entry_ids.length)} ${finding.entry_ids.length === 1 ? "entry" : "entries"}</summary>
+    ${finding.entry_ids.length > 0 && html`<details
+      onToggle=${(/** @type {any} */ event) => show(event.target.open)}>
+      <summary>${number(finding.entry_ids.length)} ${finding.entry_ids.length === 1 ? "entry" : "entries"}</summary>
       ${open && html`<${Lines} ids=${finding.entry_ids} name=${patternName(finding.pattern)} />`}</details>`}
     ${finding.time_entry_ids.length > 0 && html`<p class="soft">${number(finding.time_entry_ids.length)} time entries are behind it.</p>`}
   </section>`;
@@ -40,17 +44,23 @@ function Lines({ ids, name }) {
   const lines = useLoad(async (signal) => {
     const found = [];
     for (let i = 0; i < asked.length; i += step) {
-      found.push(...(await get("billing/entries/", { ids: asked.slice(i, i + step).join(","), page_size: step, status: "" }, signal)).results);
+      found.push(...(await get("billing/entries/", { ids: asked.slice(i, i + step).join(","), page_size: step, status: "" },
+        signal)).results);
     }
     return found;
   }, [most]);
-  return html`<${Loaded} from=${lines}>${(data) => html`<${Table} caption=${`Entries behind: ${name}`} rows=${data} columns=${columns} open=${(/** @type {any} */ row) => go("entry", { id: row.id })} zone=${false} />
-    ${ids.length > most && html`<button type="button" onClick=${() => more(most + step)}>Show ${number(Math.min(step, ids.length - most))} more of ${number(ids.length)}</button>`}`}</${Loaded}>`;
+  return html`<${Loaded} from=${lines}>${(data) => html`<${Table} caption=${`Entries behind: ${name}`} rows=${data} columns=${columns}
+    open=${(/** @type {any} */ row) => go("entry", { id: row.id })} zone=${false} />
+    ${ids.length > most && html`<button type="button" onClick=${() => more(most + step)}>Show ${number(Math.min(step,
+      ids.length - most))} more of ${number(ids.length)}</button>`}`}</${Loaded}>`;
 }
 
 /** @type {import("../../ui/table.js").Column[]} */
 const columns = [
-  { name: "claim_id", head: "Claim" }, { name: "patient_name", head: "Patient", cell: (row) => html`<bdi>${row.patient_name}</bdi>` }, { name: "cpt_code", head: "Code" },
-  { name: "service_date", head: "Service date", cell: (row) => calendarDate(row.service_date) }, { name: "amount", head: "Amount", number: true, cell: (row) => money(row.amount) },
-  { name: "lifecycle_status", head: "State", cell: (row) => html`<${Badge} of=${row.lifecycle_status} text=${stateName(row.lifecycle_status)} />` },
+  { name: "claim_id", head: "Claim" }, { name: "patient_name", head: "Patient", cell: (row) => html`<bdi>${row.patient_name}</bdi>` },
+    { name: "cpt_code", head: "Code" },
+  { name: "service_date", head: "Service date", cell: (row) => calendarDate(row.service_date) }, { name: "amount", head: "Amount",
+    number: true, cell: (row) => money(row.amount) },
+  { name: "lifecycle_status", head: "State", cell: (row) => html`<${Badge} of=${row.lifecycle_status}
+    text=${stateName(row.lifecycle_status)} />` },
 ];

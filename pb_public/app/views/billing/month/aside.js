@@ -7,14 +7,17 @@ import { amountOf, groupsOf, mainReason, mainWords, sumOf } from "../reasons.js"
 /** @typedef {import("../reasons.js").Row} Row */
 /** @typedef {import("../../../../../internal/console/contract.d.ts").components["schemas"]["NearPatient"]} Near */
 
-/** @param {{rows: Row[], why: string, choose: (why: string) => void}} props rows are of one stage; why is the reason that the sheet is narrowed to */
+/** Rows are of one stage; why is the reason that the sheet is narrowed to.
+ *  @param {{rows: Row[], why: string, choose: (why: string) => void}} props */
 export function Blocks({ rows, why, choose }) {
   const blocked = rows.filter((row) => !row.ready);
   const groups = groupsOf(blocked, mainReason).sort(([, a], [, b]) => sumOf(b, amountOf) - sumOf(a, amountOf));
   return html`<section class="panel" aria-labelledby="what-blocks">
-    <h2 id="what-blocks">What blocks <small>${blocked.length === 0 ? "nothing" : `${number(blocked.length)} ${blocked.length === 1 ? "entry" : "entries"}, ${money(sumOf(blocked, amountOf))}`}</small></h2>
+    <h2 id="what-blocks">What blocks <small>${blocked.length === 0 ? "nothing" : `${number(blocked.length)} ${blocked.length === 1
+      ? "entry" : "entries"}, ${money(sumOf(blocked, amountOf))}`}</small></h2>
     <ul>${groups.map(([key, list]) => html`<li key=${key}>
-      <button type="button" class=${classes(why === key && "here")} aria-pressed=${why === key ? "true" : "false"} onClick=${() => choose(why === key ? "" : key)}>
+      <button type="button" class=${classes(why === key && "here")} aria-pressed=${why === key ? "true" : "false"}
+        onClick=${() => choose(why === key ? "" : key)}>
         <span class="mark warning" aria-hidden="true">◆</span>
         <span><strong>${mainWords(key)}</strong><small>${number(list.length)} ${list.length === 1 ? "entry" : "entries"}</small></span>
         <span class="sum">${money(sumOf(list, amountOf))}</span></button></li>`)}</ul>
@@ -44,7 +47,8 @@ export function Reach({ near }) {
     <h2 id="in-reach">Still in reach <small>${open.length === 0 ? "nobody" : money(gain(open))}</small></h2>
     <ul>${groups.map(([name, list]) => html`<li key=${name}><button type="button" onClick=${() => go("billing", {}, { tab: "near" })}>
       <span class="mark" aria-hidden="true">○</span>
-      <span><strong>${name}</strong><small>${number(list.length)} ${list.length === 1 ? "patient" : "patients"}, by ${soon(list.map((one) => one.until).sort()[0])}</small></span>
+      <span><strong>${name}</strong><small>${number(list.length)} ${list.length === 1 ? "patient"
+        : "patients"}, by ${soon(list.map((one) => one.until).sort()[0])}</small></span>
       <span class="sum">${money(gain(list))}</span></button></li>`)}</ul>
   </section>`;
 }

@@ -6,7 +6,7 @@ import { Badge } from "../../../ui/badge.js";
 import { ActionButton } from "../../../ui/form.js";
 import { day, money, number, words } from "../../../ui/format.js";
 import { Loaded, useLoad } from "../../../ui/states.js";
-import { html, useState } from "../../../view.js";
+import { classes, html, useState } from "../../../view.js";
 import { TakeIn } from "../files.js";
 import { amountOf, sumOf } from "../reasons.js";
 import { SubmitMany } from "../submit_many.js";
@@ -18,7 +18,8 @@ const shown = 3;
 const most = 1000;
 /** @type {Record<string, [string, string, string]>} tone, sign and words of a file's state */
 const states = {
-  created: ["", "○", "no answer yet"], accepted: ["good", "✓", "accepted"], partly_accepted: ["warning", "◆", "accepted in part"], rejected: ["critical", "▲", "refused"],
+  created: ["", "○", "no answer yet"], accepted: ["good", "✓", "accepted"], partly_accepted: ["warning", "◆", "accepted in part"],
+  rejected: ["critical", "▲", "refused"],
 };
 
 /** @param {{turn: number, changed: () => void}} props */
@@ -26,18 +27,31 @@ export function Batches({ turn, changed }) {
   const sent = useLoad((signal) => get("billing/claim-batches/", { page_size: shown }, signal), [turn]);
   const back = useLoad((signal) => get("billing/claim-responses/", { page_size: shown }, signal), [turn]);
   return html`<section class="panel pad" aria-labelledby="batches">
-    <header class="heading"><h2 id="batches">Batches and responses</h2>${can("manageBilling") && html`<${TakeIn} done=${changed} />`}</header>
-    <${Loaded} from=${sent} empty=${(data) => data.count === 0} nothing=${html`<p class="soft">No file has left yet.</p>`}>${(data) => html`
-      <ul class="batches">${data.results.map((/** @type {any} */ one) => html`<li key=${one.id}><button type="button" class="link" onClick=${() => go("billing", {}, { tab: "batches" })}>${one.interchange_control_number}</button>
-        <span>${day(one.created_at)}</span><span>${number(one.claims)} claims</span><span class="number">${money(one.total_charge)}</span>
-        <span><span class=${`mark ${states[one.status]?.[0] ?? ""}`} aria-hidden="true">${states[one.status]?.[1] ?? "○"}</span> ${states[one.status]?.[2] ?? words(one.status)}
-          ${one.usage === "T" && html` <${Badge} of="warning" text="Test" />`}</span></li>`)}</ul>`}</${Loaded}>
-    ${back.data && back.data.count > 0 && html`<ul class="batches">${back.data.results.map((/** @type {any} */ one) => html`<li key=${one.id}>
-      <button type="button" class="link" onClick=${() => go("billing", {}, { tab: "responses" })}>${one.type} ${one.control_number}</button><span>${day(one.created_at)}</span>
-      <span>${number(one.applied)} applied</span><span></span>
-      <span>${one.unmatched > 0 ? html`<span class="mark warning" aria-hidden="true">◆</span> ${number(one.unmatched)} for a person` : html`<span class="mark good" aria-hidden="true">✓</span> all applied`}</span></li>`)}</ul>`}
+    <header class="heading"><h2 id="batches">Batches and responses</h2>
+      ${can("manageBilling") && html`<${TakeIn} done=${changed} />`}</header>
+    <${Loaded} from=${sent} empty=${(data) => data.count === 0} nothing=${html`<p class="soft">No file has left yet.</p>`}>
+      ${(data) => html`<ul class="batches">${data.results.map((/** @type {any} */ one) => html`<${Sent} key=${one.id} of=${one} />`)}</ul>`}
+    </${Loaded}>
+    ${back.data && back.data.count > 0 && html`<ul class="batches">
+      ${back.data.results.map((/** @type {any} */ one) => html`<${Back} key=${one.id} of=${one} />`)}</ul>`}
   </section>`;
 }
+
+/** @param {{of: any}} props a file */
+function Sent({ of }) {
+  const [tone, sign, said] = states[of.status] ?? ["", "○", words(of.status)];
+  return html`<li><button type="button" class="link" onClick=${() => go("billing", {}, { tab: "batches" })}>${of.interchange_control_number}</button>
+    <span>${day(of.created_at)}</span><span>${number(of.claims)} claims</span><span class="number">${money(of.total_charge)}</span>
+    <span><span class=${classes("mark", tone)} aria-hidden="true">${sign}</span>${` ${said}`}
+      ${of.usage === "T" && html` <${Badge} of="warning" text="Test" />`}</span></li>`;
+}
+
+/** @param {{of: any}} props an answer */
+const Back = ({ of }) => html`<li>
+  <button type="button" class="link" onClick=${() => go("billing", {}, { tab: "responses" })}>${of.type} ${of.control_number}</button>
+  <span>${day(of.created_at)}</span><span>${number(of.applied)} applied</span><span></span>
+  <span>${of.unmatched > 0 ? html`<span class="mark warning" aria-hidden="true">◆</span> ${number(of.unmatched)} for a person`
+    : html`<span class="mark good" aria-hidden="true">✓</span> all applied`}</span></li>`;
 
 /** What sends entries that were reviewed: a file of claims where they leave from here, else a note that they were submitted by another way.
  *  @param {{sends: boolean, rows: Row[], changed: () => void}} props */
@@ -48,7 +62,8 @@ export function Send({ sends, rows, changed }) {
     return null;
   }
   return sends
-    ? html`<${ActionButton} kind="main" act=${() => post("billing/claim-batches/", { entry_ids: ids })} said="The file is made." done=${changed}>Make batch of ${number(ids.length)}</${ActionButton}>`
+    ? html`<${ActionButton} kind="main" act=${() => post("billing/claim-batches/", { entry_ids: ids })} said="The file is made."
+      done=${changed}>Make batch of ${number(ids.length)}</${ActionButton}>`
     : html`<button type="button" class="main" onClick=${() => submit(true)}>Submit ${number(ids.length)}</button>
       ${submitting && html`<${SubmitMany} find=${() => Promise.resolve(ids)} close=${() => submit(false)} done=${changed} />`}`;
 }
@@ -60,9 +75,11 @@ export function NextBatch({ sheet, changed, errors }) {
   return html`<section class="panel pad" aria-labelledby="next-batch">
     <header class="heading"><h2 id="next-batch">${sheet.sends_claims ? "Next batch" : "To be submitted"}</h2>
       ${sheet.sends_claims && sheet.usage !== "P" && html`<${Badge} of="warning" text="T, test" />`}</header>
-    <div class="next"><p><strong>${number(rows.length)} reviewed, ${money(sumOf(rows, amountOf))}</strong>
-      <small>${sheet.sends_claims ? `${number(fit.length)} pass preflight, ${number(rows.length - fit.length)} do not` : `${number(fit.length)} can be submitted`}</small></p>
-    <div class="actions">${rows.length > fit.length && html`<button type="button" onClick=${errors}>See ${number(rows.length - fit.length)} held back</button>`}
+    <div class="next-batch"><p><strong>${number(rows.length)} reviewed, ${money(sumOf(rows, amountOf))}</strong>
+      <small>${sheet.sends_claims ? `${number(fit.length)} pass preflight, ${number(rows.length - fit.length)} do not`
+        : `${number(fit.length)} can be submitted`}</small></p>
+    <div class="actions">${rows.length > fit.length && html`<button type="button"
+      onClick=${errors}>See ${number(rows.length - fit.length)} held back</button>`}
       <${Send} sends=${sheet.sends_claims} rows=${fit} changed=${changed} /></div></div>
   </section>`;
 }

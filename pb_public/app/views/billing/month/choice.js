@@ -17,7 +17,8 @@ export function shownOf(rows, query) {
   return { narrowed, ready, held, shown, page, perPage, lines: shown.slice((page - 1) * perPage, page * perPage) };
 }
 
-/** Those that are chosen of what the filters leave: nothing that is not in the list is reviewed with it. @param {Row[]} shown @param {Row[]} lines of the page */
+/** Those that are chosen of what the filters leave: nothing that is not in the list is reviewed with it.
+ *  @param {Row[]} shown @param {Row[]} lines of the page */
 export function useChoice(shown, lines) {
   const [without, leave] = useState(/** @type {Set<string>} */ (new Set()));
   const toggle = (/** @type {Row} */ row) => {

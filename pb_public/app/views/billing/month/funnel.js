@@ -11,7 +11,8 @@ export const monthName = (month, /** @type {Intl.DateTimeFormatOptions} */ style
 /** @param {FunnelData} funnel @param {string} state */
 const stage = (funnel, state) => funnel.entries.find((one) => one.lifecycle_status === state) ?? { claims: 0, amount: 0, paid: 0 };
 
-/** @param {{funnel: FunnelData, blocked: number | null, at: string, choose: (stage: string) => void}} props at is the stage that the sheet shows */
+/** At is the stage that the sheet shows.
+ *  @param {{funnel: FunnelData, blocked: number | null, at: string, choose: (stage: string) => void}} props */
 export function Funnel({ funnel, blocked, at, choose }) {
   const { patients, month_before: before } = funnel;
   const of = patients.enrolled || 1;
@@ -20,19 +21,25 @@ export function Funnel({ funnel, blocked, at, choose }) {
   const sent = stage(funnel, "submitted");
   const paid = stage(funnel, "paid");
   const all = funnel.entries.filter((one) => one.lifecycle_status !== "voided").reduce((sum, one) => sum + one.claims, 0) || 1;
-  const last = before.claims > 0 ? `${monthName(before.month, { month: "short" })}: ${money(before.paid)} of ${money(before.expected)}` : "entries";
+  const last = before.claims > 0 ? `${monthName(before.month, { month: "short" })}: ${money(before.paid)} of ${money(before.expected)}`
+    : "entries";
   const amount = (/** @type {{amount: number}} */ one) => money(one.amount);
   return html`<ol class="funnel" aria-label="How far the month has come">
-    <${Stage} name="Enrolled" count=${patients.enrolled} about=${`patients, ${number(patients.enrolled - patients.eligible)} not complete`} share=${1} />
+    <${Stage} name="Enrolled" count=${patients.enrolled}
+      about=${`patients, ${number(patients.enrolled - patients.eligible)} not complete`} share=${1} />
     <${Stage} name="With readings" count=${patients.with_data} share=${patients.with_data / of}
-      about=${`${number(patients.days_16_or_more)} with 16 days, ${number(patients.days_2_to_15)} with\u00a02\u2060–\u206015`} />
+      about=${`${number(patients.days_16_or_more)} with 16 days, ${number(patients.days_2_to_15)}\u00a0with\u00a02\u2060–\u206015`} />
     <${Stage} name="20 min of contact" count=${patients.minutes_20_or_more} share=${patients.minutes_20_or_more / of}
-      about=${`patients, ${number(patients.minutes_10_to_19)} more with\u00a010\u2060–\u206019`} />
-    <${Stage} name="To review" count=${waiting.claims} share=${waiting.claims / all} entries here=${at === "pending_review"} open=${() => choose("pending_review")}
+      about=${`patients, ${number(patients.minutes_10_to_19)} more\u00a0with\u00a010\u2060–\u206019`} />
+    <${Stage} name="To review" count=${waiting.claims} share=${waiting.claims / all} entries here=${at === "pending_review"}
+      open=${() => choose("pending_review")}
       about=${`entries, ${amount(waiting)}${blocked ? `, ${number(blocked)}\u00a0blocked` : ""}`} />
-    <${Stage} name="Reviewed" count=${reviewed.claims} share=${reviewed.claims / all} here=${at === "reviewed"} open=${() => choose("reviewed")} about=${`entries, ${amount(reviewed)}`} />
-    <${Stage} name="Submitted" count=${sent.claims} share=${sent.claims / all} open=${() => choose("submitted")} about=${`entries, ${amount(sent)}`} />
-    <${Stage} name="Paid" count=${paid.claims} share=${paid.claims / all} open=${() => choose("paid")} about=${paid.claims > 0 ? `entries, ${money(paid.paid)}` : last} />
+    <${Stage} name="Reviewed" count=${reviewed.claims} share=${reviewed.claims / all} here=${at === "reviewed"}
+      open=${() => choose("reviewed")} about=${`entries, ${amount(reviewed)}`} />
+    <${Stage} name="Submitted" count=${sent.claims} share=${sent.claims / all} open=${() => choose("submitted")}
+      about=${`entries, ${amount(sent)}`} />
+    <${Stage} name="Paid" count=${paid.claims} share=${paid.claims / all} open=${() => choose("paid")} about=${paid.claims > 0
+      ? `entries, ${money(paid.paid)}` : last} />
   </ol>`;
 }
 

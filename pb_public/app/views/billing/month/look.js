@@ -11,7 +11,9 @@ import { Mends } from "./sheet.js";
 
 /** @typedef {import("../reasons.js").Row} Row */
 
-/** @param {{rows: Row[], at: string, turn: (id: string) => void, close: () => void, reviews: boolean, review: (row: Row) => Promise<boolean>}} props */
+/** @typedef {{rows: Row[], at: string, turn: (id: string) => void, close: () => void, reviews: boolean, review: (row: Row) => Promise<boolean>}} Props */
+
+/** @param {Props} props */
 export function Look({ rows, at, turn, close, reviews, review }) {
   const [busy, work] = useState(false);
   const [place, keep] = useState(0); // where the entry stood, for when it has left the list
@@ -26,7 +28,7 @@ export function Look({ rows, at, turn, close, reviews, review }) {
       return;
     }
     work(true);
-    const next = rows[here + 1];
+    const next = rows.slice(here + 1).find((one) => one.ready) ?? rows[here + 1];
     const done = await review(row);
     work(false);
     if (done) {
@@ -34,24 +36,31 @@ export function Look({ rows, at, turn, close, reviews, review }) {
     }
   };
   useKeys({
-    j: { does: "Next entry", act: () => step(1) }, k: { does: "Previous entry", act: () => step(-1) }, ArrowDown: () => step(1), ArrowUp: () => step(-1),
+    j: { does: "Next entry", act: () => step(1) }, k: { does: "Previous entry", act: () => step(-1) }, ArrowDown: () => step(1),
+      ArrowUp: () => step(-1),
     r: { does: "Review and next", act: () => void approve() }, Enter: () => void approve(),
   });
   if (!row) {
     return null;
   }
   return html`<${Drawer} label=${`${row.patient_name}, ${row.cpt_code}`} close=${close}
-    head=${html`<h2><bdi>${row.patient_name}</bdi> <small class="soft">${row.cpt_code}${row.units > 1 ? ` ×${row.units}` : ""}, ${money(row.amount)}</small></h2>
+    head=${html`<h2><bdi>${row.patient_name}</bdi> <small class="soft">${row.cpt_code}${row.units > 1 ? ` ×${row.units}`
+      : ""}, ${money(row.amount)}</small></h2>
       <small class="soft" role="status">${number(here + 1)} of ${number(rows.length)}</small>`}
-    foot=${html`<div class="actions"><button type="button" disabled=${here === 0} onClick=${() => step(-1)}>Previous <kbd>K</kbd></button>
-      <button type="button" disabled=${here + 1 >= rows.length} onClick=${() => step(1)}>${row.ready ? "Skip" : "Next"} <kbd>J</kbd></button>
-      ${reviews && html`<button type="button" class="main" disabled=${busy || !row.ready} onClick=${approve}>${busy ? "One moment" : "Review and next"} <kbd>R</kbd></button>`}</div>`}>
-    <${Mends} row=${row} />
+    foot=${html`<div class="actions look-acts"><button type="button" disabled=${here === 0}
+      onClick=${() => step(-1)}>Previous <kbd>K</kbd></button>
+      <button type="button" disabled=${here + 1 >= rows.length} onClick=${() => step(1)}>${row.ready ? "Skip"
+        : "Next"} <kbd>J</kbd></button>
+      ${reviews && html`<button type="button" class="main" disabled=${busy || !row.ready} onClick=${approve}>${busy ? "One moment"
+        : "Review and next"} <kbd>R</kbd></button>`}</div>`}>
+    <div class="look-at"><${Mends} row=${row} />
     ${row.warnings.length > 0 && html`<ul class="soft">${row.warnings.map((code) => html`<li key=${code}>${warningText(code)}</li>`)}</ul>`}
-    <${Facts} of=${[["Service date", calendarDate(row.service_date)], ["Period", `${calendarDate(row.billing_period_start)} – ${calendarDate(row.billing_period_end)}`],
+    <${Facts} of=${[["Service date", calendarDate(row.service_date)], ["Period",
+      `${calendarDate(row.billing_period_start)} – ${calendarDate(row.billing_period_end)}`],
       ["Payer", row.payer], ["Claim", row.claim_id]]} />
     <h3>What it rests on</h3>
     <${Explained} key=${row.entry_id} patient=${row.patient_id} month=${row.billing_period_end.slice(0, 7)} entry=${row.entry_id} only />
-    <p><button type="button" class="link" onClick=${() => go("entry", { id: row.entry_id })}>Evidence, history and other steps</button></p>
+    <p><button type="button" class="link" onClick=${() => go("entry",
+      { id: row.entry_id })}>Evidence, history and other steps</button></p></div>
   </${Drawer}>`;
 }

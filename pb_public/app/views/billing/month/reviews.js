@@ -20,7 +20,8 @@ export async function reviewAll(rows, changed) {
   }
   changed();
   const held = left > 0 ? `, ${number(left)} held back since they were looked at` : "";
-  toast(`${number(done.length)} reviewed${held}.`, left > 0 ? "problem" : "done", done.length > 0 ? { undo: () => takeBack(done, changed) } : {});
+  toast(`${number(done.length)} reviewed${held}.`, left > 0 ? "problem" : "done", done.length > 0 ? { undo: () => takeBack(done,
+    changed) } : {});
   return done.length;
 }
 

@@ -4,18 +4,22 @@ import { classes, Fragment, html } from "../../../view.js";
 import { allAgainst, stateWords } from "../reasons.js";
 
 /** @typedef {import("../reasons.js").Row} Row */
-/** @typedef {{rows: Row[], chosen: Set<string>, open: string, at: string, toggle: (row: Row) => void, toggleAll: () => void, show: (row: Row) => void, focus: (row: Row) => void}} Props */
+/** @typedef {(row: Row) => void} Act */
+/** @typedef {{rows: Row[], chosen: Set<string>, open: string, at: string, toggle: Act, toggleAll: () => void, show: Act, focus: Act}} Props */
 
 const marks = {
-  ok: ["✓", "good", "there"], missing: ["◆", "warning", "missing"], advised: ["◇", "unsure", "missing, not asked for"], self_pay: ["–", "", "self-pay"],
+  ok: ["✓", "good", "there"], missing: ["◆", "warning", "missing"],
+  advised: ["◇", "unsure", "missing, not asked for"], self_pay: ["–", "", "self-pay"],
 };
 
 /** @param {{is: keyof typeof marks}} props */
-const Fact = ({ is }) => html`<td class="fact"><span class=${classes("mark", marks[is][1])} aria-hidden="true">${marks[is][0]}</span><span class="unseen">${marks[is][2]}</span></td>`;
+const Fact = ({ is }) => html`<td class="fact"><span class=${classes("mark", marks[is][1])} aria-hidden="true">${marks[is][0]}</span>
+  <span class="unseen">${marks[is][2]}</span></td>`;
 
 /** @param {{have: number | null, needed: number | null}} props */
 const Measure = ({ have, needed }) => html`<td class="measure">${have === null || needed === null ? "–" : html`
-  <span class=${classes("mark", have >= needed ? "good" : "warning")} aria-hidden="true">${have >= needed ? "✓" : "◆"}</span> ${number(have)} of ${number(needed)}`}</td>`;
+  <span class=${classes("mark", have >= needed ? "good" : "warning")} aria-hidden="true">
+    ${have >= needed ? "✓" : "◆"}</span> ${number(have)} of ${number(needed)}`}</td>`;
 
 /** @param {Props & {caption: string, verb: string}} props verb is what is done with those that are chosen */
 export function Sheet({ rows, chosen, open, at, toggle, toggleAll, show, focus, caption, verb }) {
@@ -25,16 +29,18 @@ export function Sheet({ rows, chosen, open, at, toggle, toggleAll, show, focus, 
   return html`<div class="scroll" role="region" aria-label=${caption}><table class="sheet-of-month">
     <caption class="unseen">${caption}</caption>
     <thead><tr>
-      <th scope="col"><input type="checkbox" aria-label=${`Choose all that are ready to ${verb}`} checked=${all} indeterminate=${some && !all} disabled=${ready.length === 0} onChange=${toggleAll} /></th>
+      <th scope="col"><input type="checkbox" aria-label=${`Choose all that are ready to ${verb}`} checked=${all}
+        indeterminate=${some && !all} disabled=${ready.length === 0} onChange=${toggleAll} /></th>
       ${["Patient", "Code", "Days", "Minutes"].map((name) => html`<th key=${name} scope="col">${name}</th>`)}
       ${["Consent", "Diagnosis", "Order", "Provider", "Payer"].map((name) => html`<th key=${name} scope="col" class="fact">${name}</th>`)}
       <th scope="col" class="number">Amount</th><th scope="col">State</th></tr></thead>
-    <tbody>${rows.map((row) => html`<${Line} key=${row.entry_id} row=${row} chosen=${chosen.has(row.entry_id)} open=${open === row.entry_id} here=${at === row.entry_id}
+    <tbody>${rows.map((row) => html`<${Line} key=${row.entry_id} row=${row} chosen=${chosen.has(row.entry_id)}
+      open=${open === row.entry_id} here=${at === row.entry_id}
       toggle=${toggle} show=${show} focus=${focus} verb=${verb} />`)}</tbody>
   </table></div>`;
 }
 
-/** @param {{row: Row, chosen: boolean, open: boolean, here: boolean, toggle: (row: Row) => void, show: (row: Row) => void, focus: (row: Row) => void, verb: string}} props */
+/** @param {{row: Row, chosen: boolean, open: boolean, here: boolean, toggle: Act, show: Act, focus: Act, verb: string}} props */
 function Line({ row, chosen, open, here, toggle, show, focus, verb }) {
   const state = stateWords(row);
   const name = `${row.patient_name}, ${row.cpt_code}`;
@@ -44,15 +50,20 @@ function Line({ row, chosen, open, here, toggle, show, focus, verb }) {
       show(row);
     }
   };
-  return html`<${Fragment}><tr data-key=${row.entry_id} tabindex=${here ? 0 : -1} class=${classes(chosen && "chosen", !row.ready && "blocked")} onClick=${press}
+  return html`<${Fragment}><tr data-key=${row.entry_id} tabindex=${here ? 0 : -1} onClick=${press}
+      class=${classes(chosen && "chosen", !row.ready && "blocked")}
       onFocus=${() => focus(row)}>
-    <td><input type="checkbox" checked=${chosen} disabled=${!row.ready} tabindex=${here ? 0 : -1} aria-label=${row.ready ? `Choose ${name} to ${verb}` : `${name} cannot be chosen: ${state}`} onChange=${() => toggle(row)} /></td>
-    <th scope="row"><button type="button" class="link" tabindex=${here ? 0 : -1} aria-expanded=${open ? "true" : "false"} aria-label=${`${name}: what stands against it`} onClick=${() => show(row)}><bdi>${row.patient_name}</bdi></button></th>
+    <td><input type="checkbox" checked=${chosen} disabled=${!row.ready} tabindex=${here ? 0 : -1} 
+      aria-label=${row.ready ? `Choose ${name} to ${verb}` : `${name} cannot be chosen: ${state}`} onChange=${() => toggle(row)} /></td>
+    <th scope="row"><button type="button" class="link" tabindex=${here ? 0 : -1} aria-expanded=${open ? "true" : "false"}
+      aria-label=${`${name}: what stands against it`} onClick=${() => show(row)}><bdi>${row.patient_name}</bdi></button></th>
     <td class="nowrap">${row.cpt_code}${row.units > 1 && ` ×${row.units}`}</td>
     <${Measure} have=${row.days} needed=${row.days_needed} /><${Measure} have=${row.minutes} needed=${row.minutes_needed} />
-    <${Fact} is=${row.facts.consent} /><${Fact} is=${row.facts.diagnosis} /><${Fact} is=${row.facts.order} /><${Fact} is=${row.facts.provider} /><${Fact} is=${row.facts.payer} />
+    <${Fact} is=${row.facts.consent} /><${Fact} is=${row.facts.diagnosis} /><${Fact} is=${row.facts.order} />
+    <${Fact} is=${row.facts.provider} /><${Fact} is=${row.facts.payer} />
     <td class="number">${money(row.amount)}</td>
-    <td class=${classes("state-of", !row.ready && "warning")}>${!row.ready && html`<span class="mark warning" aria-hidden="true">◆</span> `}${state}</td>
+    <td class=${classes("state-of", !row.ready && "warning")}>
+      ${!row.ready && html`<span class="mark warning" aria-hidden="true">◆</span> `}${state}</td>
   </tr>${open && html`<tr class="mends"><td colspan="12"><${Mends} row=${row} /></td></tr>`}</${Fragment}>`;
 }
 
