@@ -132,8 +132,11 @@ func (a *api) readRequestVoid(c *web.Call, b moveBody, checks *input.Checks) bil
 }
 
 func (a *api) readRefund(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
-	return a.Billing.Refund(readCents(checks, "amount", b.Amount), a.pastDay(c, checks, "date", b.Date, true),
-		checks.Text("reference", b.Reference, input.Required(100).Identifier()), c.Actor(), c.Now)
+	return a.Billing.Refund(billing.RefundDraft{
+		Amount: readCents(checks, "amount", b.Amount), Date: a.pastDay(c, checks, "date", b.Date, true),
+		Reference: checks.Text("reference", b.Reference, input.Required(100).Identifier()),
+		Payer:     checks.Text("payer", b.Payer, input.Optional(0).OneOf(billing.PayerWords...)),
+	}, c.Actor(), c.Now)
 }
 
 func (a *api) readResubmit(c *web.Call, b moveBody, checks *input.Checks) billing.Move {

@@ -23,6 +23,13 @@ const groups = [["OA", "OA: other, such as a write-off"], ["CO", "CO: contract"]
 /** What stands against a review until somebody says why it may be billed all the same. */
 const vouched = [["possible_duplicate", "Why this is not a duplicate"], ["competing_service", "Why this is billed beside another practice"]];
 
+/** What is to be paid back: all that was paid for what is undone, of a claim that stands what was paid too much. @param {Entry} entry */
+const toPayBack = (entry) => (entry.lifecycle_status === "refund_due"
+  ? (Math.round(entry.paid_total * 100) - Math.round((entry.refund?.amount ?? 0) * 100)) / 100 : credit(entry));
+
+/** What was paid of a claim beyond its charge. @param {Entry} entry */
+const credit = (entry) => (["paid", "denied"].includes(entry.lifecycle_status) ? Math.max(0, Math.min(-entry.open, entry.paid_total)) : 0);
+
 /** @type {Record<string, Step>} */
 const steps = {
   review: {
@@ -82,7 +89,7 @@ const steps = {
   refund: {
     name: "Record refund", title: "Record what was paid back", said: "Noted.",
     fields: (entry, errors) => html`<div class="fields">
-      <${Field} label="Amount in dollars" name="amount" kind="number" min="0" step="0.01" value=${(Math.round(entry.paid_total * 100) - Math.round((entry.refund?.amount ?? 0) * 100)) / 100} errors=${errors} />
+      <${Field} label="Amount in dollars" name="amount" kind="number" min="0" step="0.01" value=${toPayBack(entry)} errors=${errors} />
       <${Field} label="Date of the refund" name="date" kind="date" value=${today()} errors=${errors} /></div>
       <${Field} label="Number of the check or transfer" name="reference" maxlength="100" errors=${errors} />`,
   },
@@ -98,7 +105,7 @@ const next = {
 /** @param {{entry: Entry, changed: (entry: Entry) => void, onward?: false | (() => void)}} props onward leads to the next one that waits */
 export function Steps({ entry, changed, onward }) {
   const [open, show] = useState("");
-  const names = next[entry.lifecycle_status] ?? [];
+  const names = [...next[entry.lifecycle_status] ?? [], ...(credit(entry) > 0 ? ["refund"] : [])];
   const goesOn = onward && names.includes("review") ? onward : null;
   const main = goesOn ? -1 : names.length - 1;
   return html`<div class="actions">${names.map((name, at) => html`
