@@ -78,6 +78,7 @@ async function oneByOne(page) {
   await page.keyboard.press("Enter");
   const panel = page.locator(".drawer");
   const first = await panel.getByRole("heading", { level: 2 }).innerText();
+  assert.match(first, new RegExp(await rows(page).and(page.locator("[aria-current]")).locator("bdi").innerText()), "the list does not show whose it is");
   await accessible(page, "looking one by one");
   for (const left of ["40", "39", "38"]) {
     await page.keyboard.press("r");

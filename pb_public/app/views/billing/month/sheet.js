@@ -1,11 +1,12 @@
 // The sheet: an entry a line, its facts as columns. What is held back cannot be chosen; its row opens to what mends it.
-import { money, number } from "../../../ui/format.js";
+import { calendarDate, money, number } from "../../../ui/format.js";
 import { classes, Fragment, html } from "../../../view.js";
 import { allAgainst, stateWords } from "../reasons.js";
 
 /** @typedef {import("../reasons.js").Row} Row */
 /** @typedef {(row: Row) => void} Act */
-/** @typedef {{rows: Row[], chosen: Set<string>, open: string, at: string, toggle: Act, toggleAll: () => void, show: Act, focus: Act}} Props */
+/** @typedef {{toggle: Act, show: Act, focus: Act}} Acts what is done with a row */
+/** @typedef {Acts & {rows: Row[], chosen: Set<string>, open: string, at: string, looked: string | null, toggleAll: () => void}} Props */
 
 const marks = {
   ok: ["✓", "good", "there"], missing: ["◆", "warning", "missing"],
@@ -22,7 +23,7 @@ const Measure = ({ have, needed }) => html`<td class="measure">${have === null |
     ${have >= needed ? "✓" : "◆"}</span> ${number(have)} of ${number(needed)}`}</td>`;
 
 /** @param {Props & {caption: string, verb: string}} props verb is what is done with those that are chosen */
-export function Sheet({ rows, chosen, open, at, toggle, toggleAll, show, focus, caption, verb }) {
+export function Sheet({ rows, chosen, open, at, looked, toggle, toggleAll, show, focus, caption, verb }) {
   const ready = rows.filter((row) => row.ready);
   const all = ready.length > 0 && ready.every((row) => chosen.has(row.entry_id));
   const some = ready.some((row) => chosen.has(row.entry_id));
@@ -35,13 +36,13 @@ export function Sheet({ rows, chosen, open, at, toggle, toggleAll, show, focus, 
       ${["Consent", "Diagnosis", "Order", "Provider", "Payer"].map((name) => html`<th key=${name} scope="col" class="fact">${name}</th>`)}
       <th scope="col" class="number">Amount</th><th scope="col">State</th></tr></thead>
     <tbody>${rows.map((row) => html`<${Line} key=${row.entry_id} row=${row} chosen=${chosen.has(row.entry_id)}
-      open=${open === row.entry_id} here=${at === row.entry_id}
+      open=${open === row.entry_id} here=${at === row.entry_id} looked=${looked === row.entry_id}
       toggle=${toggle} show=${show} focus=${focus} verb=${verb} />`)}</tbody>
   </table></div>`;
 }
 
-/** @param {{row: Row, chosen: boolean, open: boolean, here: boolean, toggle: Act, show: Act, focus: Act, verb: string}} props */
-function Line({ row, chosen, open, here, toggle, show, focus, verb }) {
+/** @param {Acts & {row: Row, chosen: boolean, open: boolean, here: boolean, looked: boolean, verb: string}} props */
+function Line({ row, chosen, open, here, looked, toggle, show, focus, verb }) {
   const state = stateWords(row);
   const name = `${row.patient_name}, ${row.cpt_code}`;
   const press = (/** @type {any} */ event) => {
@@ -51,9 +52,9 @@ function Line({ row, chosen, open, here, toggle, show, focus, verb }) {
     }
   };
   return html`<${Fragment}><tr data-key=${row.entry_id} tabindex=${here ? 0 : -1} onClick=${press}
-      class=${classes(chosen && "chosen", !row.ready && "blocked")}
+      class=${classes(chosen && "chosen", !row.ready && "blocked", looked && "looked")} aria-current=${looked ? "true" : null}
       onFocus=${() => focus(row)}>
-    <td><input type="checkbox" checked=${chosen} disabled=${!row.ready} tabindex=${here ? 0 : -1} 
+    <td><input type="checkbox" checked=${chosen} disabled=${!row.ready} tabindex=${here ? 0 : -1}
       aria-label=${row.ready ? `Choose ${name} to ${verb}` : `${name} cannot be chosen: ${state}`} onChange=${() => toggle(row)} /></td>
     <th scope="row"><button type="button" class="link" tabindex=${here ? 0 : -1} aria-expanded=${open ? "true" : "false"}
       aria-label=${`${name}: what stands against it`} onClick=${() => show(row)}><bdi>${row.patient_name}</bdi></button></th>
@@ -71,7 +72,7 @@ function Line({ row, chosen, open, here, toggle, show, focus, verb }) {
 export function Mends({ row }) {
   const against = allAgainst(row);
   if (against.length === 0) {
-    return html`<p class="soft">Nothing stands against it. Service on ${row.service_date}, ${row.payer}.</p>`;
+    return html`<p class="soft">Nothing stands against it. Service on ${calendarDate(row.service_date)}, ${row.payer}.</p>`;
   }
   return html`<ul class="against">${against.map((one, i) => html`<li key=${one.code + i}>
     <span class=${classes("mark", one.tone)} aria-hidden="true">${one.tone === "critical" ? "▲" : "◆"}</span>

@@ -49,8 +49,8 @@ export function Work({ sheet, rows, query, ask, changed }) {
     ${sheet.left_out > 0 && html`<p class="notice warning">
       ${number(sheet.left_out)} more entries of the month are not in this list: review these first.</p>`}
     ${lines.length === 0 ? html`<${Nothing} title=${rows.length === 0 ? nothing[query.stage] : "No entry matches"} />`
-      : html`<${Sheet} rows=${lines} chosen=${new Set(chosen.map((row) => row.entry_id))} open=${open} at=${here} caption=${title}
-        verb=${verb}
+      : html`<${Sheet} rows=${lines} chosen=${new Set(chosen.map((row) => row.entry_id))} open=${open} at=${here} looked=${looking}
+        caption=${title} verb=${verb}
         toggle=${toggle} toggleAll=${toggleAll}
         show=${(/** @type {Row} */ row) => show(open === row.entry_id ? "" : row.entry_id)}
           focus=${(/** @type {Row} */ row) => focus(row.entry_id)} />`}
