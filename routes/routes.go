@@ -255,6 +255,12 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/billing/explain/{id}/", access.ReadEligibility.Or(access.ScopeBillingRead), limits.User, ofPatient((*api).explainBilling)},
 	{http.MethodGet, "/billing/near-billable/", access.ReadEligibility.Or(access.ScopeBillingRead), limits.User, (*api).listNearBillable},
 
+	// month_end.go
+	{http.MethodGet, "/billing/month-end/", access.ReadBillingReports, limits.User, (*api).readMonthEnd},
+	{http.MethodGet, "/billing/funnel/", access.ReadBillingReports, limits.User, (*api).readFunnel},
+	{http.MethodPost, "/billing/entries/review/", access.ManageBilling, limits.User, (*api).reviewMany},
+	{http.MethodGet, "/billing/calendar/{id}/", access.ReadEligibility.Or(access.ScopeBillingRead), limits.User, ofPatient((*api).readCalendar)},
+
 	// claims.go
 	{http.MethodPost, "/billing/entries/{id}/review/", access.ManageBilling, limits.User, move((*api).readReview)},
 	{http.MethodPost, "/billing/entries/{id}/return/", access.ManageBilling, limits.User, move((*api).readReturn)},
