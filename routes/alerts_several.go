@@ -2,6 +2,7 @@ package routes
 
 import (
 	"errors"
+	"net/http"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
@@ -9,9 +10,31 @@ import (
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/internal/ranking"
 	"github.com/vigilhealth/vigil/routes/web"
 )
+
+// Boards is what the boards of alerts and escalations are made of.
+type Boards struct {
+	// Ladder says when the next are told of an escalation that nobody takes.
+	Ladder escalations.Ladder
+}
+
+// boardRows are what the boards of alerts, escalations and of who is on call ask for.
+func boardRows() []route {
+	return []route{
+		{http.MethodGet, "/alerts/groups/", access.ReadAlerts, limits.User, (*api).listAlertGroups},
+		{http.MethodPost, "/alerts/acknowledge/", access.AcknowledgeAlerts, limits.User, actOnAlerts(alerts.Acknowledge)},
+		{http.MethodPost, "/alerts/resolve/", access.ResolveAlerts, limits.User, actOnAlerts(alerts.Resolve)},
+		{http.MethodPost, "/alerts/undo/", access.AcknowledgeAlerts, limits.User, (*api).undoAlerts},
+		{http.MethodGet, "/escalations/deadlines/", access.ReadEscalations, limits.User, (*api).readDeadlines},
+		{http.MethodGet, "/on-call/", access.ReadOnCall, limits.User, (*api).readOnCall},
+		{http.MethodPut, "/on-call/", access.SetOnCall, limits.User, (*api).setOnCall},
+		{http.MethodGet, "/on-call/now/", access.ReadOnCall, limits.User, (*api).readOnCallNow},
+		{http.MethodGet, "/on-call/turns/", access.ReadOnCall, limits.User, (*api).listTurns},
+	}
+}
 
 // actedView is what became of one alert of several.
 type actedView struct {

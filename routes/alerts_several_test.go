@@ -187,7 +187,9 @@ func TestStoryUndo(t *testing.T) {
 func TestStoryUndoIsRefused(t *testing.T) {
 	c := newClinic(t)
 	patient := c.enrol(nil)
-	undo := func(id int) reply { return c.ask(access.Nurse, "POST", "/alerts/undo/", object{"alert_ids": []int{id}}).want(200) }
+	undo := func(id int) reply {
+		return c.ask(access.Nurse, "POST", "/alerts/undo/", object{"alert_ids": []int{id}}).want(200)
+	}
 	answered := func(body object) int {
 		id := c.raise(patient, "blood_pressure", alerts.Warning, 150)
 		c.ask(access.Nurse, "POST", fmt.Sprintf("/alerts/%d/acknowledge/", id), body).want(200)

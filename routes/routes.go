@@ -21,7 +21,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/clients"
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/devices"
-	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/intake"
@@ -186,10 +185,6 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/triage/patients/stats/", access.ReadTriage, limits.User, (*api).readTriageStats},
 	{http.MethodPost, "/triage/patients/{id}/review/", access.ReviewTriage, limits.User, ofPatient((*api).reviewPatient)},
 	{http.MethodGet, "/alerts/", access.ReadAlerts.Or(access.ScopeAlertsRead), limits.User, (*api).listAlerts},
-	{http.MethodGet, "/alerts/groups/", access.ReadAlerts, limits.User, (*api).listAlertGroups},
-	{http.MethodPost, "/alerts/acknowledge/", access.AcknowledgeAlerts, limits.User, actOnAlerts(alerts.Acknowledge)},
-	{http.MethodPost, "/alerts/resolve/", access.ResolveAlerts, limits.User, actOnAlerts(alerts.Resolve)},
-	{http.MethodPost, "/alerts/undo/", access.AcknowledgeAlerts, limits.User, (*api).undoAlerts},
 	{http.MethodGet, "/alerts/{id}/", access.ReadAlerts.Or(access.ScopeAlertsRead), limits.User, of((*api).alert, (*api).readAlert)},
 	{http.MethodPost, "/alerts/{id}/acknowledge/", access.AcknowledgeAlerts, limits.User, of((*api).alert, (*api).acknowledgeAlert)},
 	{http.MethodPost, "/alerts/{id}/resolve/", access.ResolveAlerts, limits.User, actOnAlert(alerts.Resolve)},
@@ -199,15 +194,8 @@ var table = slices.Concat([]route{
 	// escalations.go
 	{http.MethodGet, "/escalations/", access.ReadEscalations.Or(access.ScopeAlertsRead), limits.User, (*api).listEscalations},
 	{http.MethodPost, "/escalations/", access.CreateEscalations, limits.User, (*api).createEscalation},
-	{http.MethodGet, "/escalations/deadlines/", access.ReadEscalations, limits.User, (*api).readDeadlines},
 	{http.MethodGet, "/escalations/{id}/", access.ReadEscalations.Or(access.ScopeAlertsRead), limits.User, of((*api).escalation, (*api).readEscalation)},
 	{http.MethodPatch, "/escalations/{id}/", access.UpdateEscalations, limits.User, of((*api).escalation, (*api).updateEscalation)},
-
-	// on_call.go
-	{http.MethodGet, "/on-call/", access.ReadOnCall, limits.User, (*api).readOnCall},
-	{http.MethodPut, "/on-call/", access.SetOnCall, limits.User, (*api).setOnCall},
-	{http.MethodGet, "/on-call/now/", access.ReadOnCall, limits.User, (*api).readOnCallNow},
-	{http.MethodGet, "/on-call/turns/", access.ReadOnCall, limits.User, (*api).listTurns},
 
 	// alerts.go, vital_config.go
 	{http.MethodGet, "/patients/{id}/snoozes/", access.ReadAlerts.Or(access.ScopeAlertsRead), limits.User, ofPatient((*api).listSnoozes)},
@@ -332,7 +320,7 @@ var table = slices.Concat([]route{
 
 	// schema.go
 	{http.MethodGet, "/schema/", access.Anyone, limits.User, (*api).schema},
-}, ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows())
+}, boardRows(), ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows())
 
 // rootTable holds what answers outside web.BasePath; its paths are whole.
 var rootTable = slices.Concat([]route{
@@ -369,10 +357,10 @@ type Engines struct {
 	ProcessPendingLimit int            // deliveries of one call
 	FHIRSystems         fhir.Systems   // namespaces of a FHIR Patient's identifiers
 	PracticeName        string         // on whose behalf people and devices act, as FHIR says it
-	Ladder              escalations.Ladder
-	RestrictToCareTeam  bool           // clinicians reach the patients of their care teams only
-	JWKS                []byte         // public keys of our client assertions
-	Version             string
+	Boards
+	RestrictToCareTeam bool   // clinicians reach the patients of their care teams only
+	JWKS               []byte // public keys of our client assertions
+	Version            string
 }
 
 // api is what handlers are methods of.
