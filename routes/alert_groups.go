@@ -94,6 +94,9 @@ func (a *api) listAlertGroups(c *web.Call) (err error) {
 
 // viewGroups shows groups; how many there are whose latest alert cannot be read is counted.
 func (a *api) viewGroups(c *web.Call, filter collections.AlertGroupFilter, groups []collections.AlertGroup) (views []groupView, unreadable int, err error) {
+	if len(groups) == 0 {
+		return []groupView{}, 0, nil
+	}
 	members, err := membersOf(c.App, filter, groups)
 	if err != nil {
 		return nil, 0, err

@@ -72,6 +72,7 @@ func groups(r reply) (rows []string) {
 func TestStoryCriticalAmongWarnings(t *testing.T) {
 	c := newClinic(t)
 	worst, many, other := c.enrol(nil), c.enrol(nil), c.enrol(nil)
+	c.ask(access.Nurse, "GET", "/alerts/groups/", nil).want(200).holds(object{"count": 0.0, "levels.critical.groups": 0.0})
 	first := c.raise(worst, "blood_pressure", alerts.Critical, 210)
 	for i := range 27 {
 		c.now = c.now.Add(time.Minute)

@@ -32,7 +32,7 @@ export function Alerts() {
   const filters = { type: query.type, mine: query.patients === "mine" ? "true" : "", date_from: query.days && daysAgo(Number(query.days)) };
   const answered = query.show === "answered";
   return html`<div class="heading alerts-head"><h1>Alerts</h1><${Tabs} shown=${query.show} choose=${(show) => change({ show })} filters=${filters} /></div>
-    <div class="filters no-print" role="search" aria-label="Filter the alerts">
+    <div class="filters slim no-print" role="search" aria-label="Filter the alerts">
       <${Field} label="Kind" name="type" kind="select" value=${query.type} options=${kindOptions} onChange=${(event) => change({ type: event.target.value })} />
       <${Field} label="Since" name="days" kind="select" value=${query.days} options=${spans} onChange=${(event) => change({ days: event.target.value })} />
       <${Field} label="Patients" name="patients" kind="select" value=${query.patients} options=${[["", "All I may see"], ["mine", "My care teams"]]}

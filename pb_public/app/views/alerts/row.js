@@ -98,10 +98,11 @@ function Reading({ alert, changed }) {
   const device = /** @type {any} */ (alert.reading)?.device_id;
   return html`<tr class="reading">
       <td class="c0"></td><td class="c1"></td><td class="c2">${device ?? ""}</td>
-      <td class="c3">${alert.message}${alert.notes && html`<span class="note">${alert.notes}</span>`}</td>
+      <td class="c3" title=${alert.message}>${causeOf({ type: alert.type, latest: alert })}${alert.notes && html`<span class="note">${alert.notes}</span>`}</td>
       <td class="c4"><span class=${classes("sign", alert.level)} aria-hidden="true">${signs[alert.level]}</span><span class="unseen">${levelNames[alert.level]}: </span> <${Value} alert=${alert} /></td>
       <td class="c5">${agoShort(measuredAt(alert))}</td>
-      <td class="c6" colspan="2" title=${fullTime(measuredAt(alert))}>${since(measuredAt(alert))}</td>
+      <td class="c6" title=${fullTime(measuredAt(alert))}>${since(measuredAt(alert))}</td>
+      <td class="c7"></td>
       <td class="c8">${alert.late ? "Came late" : ""}</td>
       <td class="c9">${alert.status === "active" ? "Active" : "Acknowledged"}</td>
       <td class="c10"><button class="quiet fold" aria-expanded=${open ? "true" : "false"} aria-label=${`More of ${alert.message ?? typeName(alert.type)}`} onClick=${() => unfold(!open)}><span aria-hidden="true">⋯</span></button></td>

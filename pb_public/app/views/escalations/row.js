@@ -66,7 +66,7 @@ function Opened({ one, acts, giving, change }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   useEffect(() => {
     if (giving) {
-      setTimeout(() => /** @type {HTMLElement | null | undefined} */ (box.current?.querySelector(".give input"))?.focus(), 50);
+      setTimeout(() => /** @type {HTMLElement | null | undefined} */ (box.current?.querySelector(".give [role=combobox]"))?.focus(), 50);
     }
   }, [giving]);
   const give = async (/** @type {any} */ choice) => {

@@ -1,6 +1,5 @@
 // What a row of escalations says about time: how long it is open, when the next are told, who was told.
 import { html } from "../../view.js";
-import { clock } from "../../ui/format.js";
 import { nextStep, tiers, tierTimes } from "../alerts/steps.js";
 import { lasting, since } from "../alerts/words.js";
 
@@ -42,7 +41,7 @@ export function Ladder({ one, deadlines }) {
     ${tiers.map((name, tier) => {
       const told = tier <= one.tier;
       return html`<li key=${tier} class=${told ? one.taken || !open ? "told done" : "told" : ""} aria-hidden="true"><span class="rung">${told && (one.taken || !open) ? "✓" : tier}</span>
-        ${(told || (open && !one.taken)) && html`<span class=${tier === one.tier ? "who now" : "who"}>${name}</span><span class="at">${tier === 0 ? clock(one.created_at) : clock(at(tier))}</span>`}</li>`;
+        ${(told || (open && !one.taken)) && html`<span class=${tier === one.tier ? "who now" : "who"}>${name}</span><span class="at">${since(tier === 0 ? one.created_at ?? "" : at(tier))}</span>`}</li>`;
     })}
   </ol>`;
 }
