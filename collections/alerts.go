@@ -46,6 +46,8 @@ func AlertsByID(app core.App, ids []string) ([]*Alert, error) {
 type AlertFilter struct {
 	PatientID, DeviceID, Level, Status, Type string
 	Acknowledged                             *bool
+	// Over keeps those of which nothing follows, or those that are open or that somebody is at.
+	Over *bool
 	// AcknowledgedBy is the address of who acknowledged it first.
 	AcknowledgedBy string
 	// Among keeps these types, and of them what no reading raised.
@@ -60,6 +62,10 @@ type AlertFilter struct {
 func PageOfAlerts(app core.App, f AlertFilter, offset, limit int) (page []*core.Record, total int, err error) {
 	const newestFirst = "created_at DESC, id DESC"
 	kind := Conditions{}.Equal("level", f.Level).Equal("status", f.Status).Equal("type", f.Type).Is("acknowledged", f.Acknowledged)
+	if f.Over != nil {
+		statuses := map[bool][]string{false: {"active", "acknowledged"}, true: {"resolved", "auto_resolved"}}
+		kind = append(kind, AnyOf("status", statuses[*f.Over]))
+	}
 	if f.PatientID+f.DeviceID+f.CareTeamOf+f.AcknowledgedBy == "" && f.Among == nil && f.From.IsZero() && f.To.IsZero() {
 		err = app.DB().Select("COALESCE(SUM(alerts), 0)").From("alert_totals").Where(Every(kind)).Row(&total)
 		if err != nil {

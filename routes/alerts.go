@@ -78,6 +78,7 @@ func (a *api) listAlerts(c *web.Call) error {
 	q, p := c.Listing()
 	filter, mine := alertFilter(q, alerts.Types), q.IsTrue("mine")
 	filter.AcknowledgedBy = strings.ToLower(q.Text("acknowledged_by", 254))
+	filter.Over = q.Boolean("over")
 	withReadings := q.IsTrue("readings")
 	if err := q.Err(); err != nil {
 		return err

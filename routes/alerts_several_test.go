@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pocketbase/dbx"
+
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/escalations"
@@ -109,6 +112,11 @@ func TestStoryCriticalAmongWarnings(t *testing.T) {
 	mine := "/alerts/groups/?status=acknowledged&acknowledged_by=" + c.people[access.Nurse].Email()
 	c.ask(access.Nurse, "GET", mine, nil).holds(object{"count": 1.0, "results.0.patient_id": worst})
 	c.ask(access.Nurse, "GET", "/alerts/?status=acknowledged&acknowledged_by=nobody@example.org", nil).holds(object{"count": 0.0})
+	c.ask(access.Nurse, "GET", "/alerts/?over=false", nil).holds(object{"count": 29.0})
+	c.ask(access.Nurse, "POST", fmt.Sprintf("/alerts/%d/resolve/", first), object{}).want(200)
+	c.ask(access.Nurse, "GET", "/alerts/?over=false", nil).holds(object{"count": 28.0})
+	c.ask(access.Nurse, "GET", "/alerts/?over=true&patient_id="+worst, nil).holds(object{"count": 1.0, "results.0.status": "resolved"})
+	c.ask(access.Nurse, "GET", "/alerts/?over=perhaps", nil).want(400)
 }
 
 // One note for several alerts; what is refused of one leaves the others as they are.
@@ -285,4 +293,19 @@ func TestTurnsHaveNoHole(t *testing.T) {
 	if gaps < 7 || overrides != 1 {
 		t.Errorf("%d nights without anybody and %d overrides", gaps, overrides)
 	}
+}
+
+// A hub says whose its devices are, to those who may know.
+func TestHubsSayWhose(t *testing.T) {
+	c := newClinic(t)
+	patient := c.enrol(object{"first_name": "Ada", "last_name": "Byron"})
+	c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": "W-1", "patient_id": patient, "device_type": "scale"}).want(200)
+	c.ask(access.Nurse, "POST", "/devices/", object{"device_id": "W-2", "device_type": "scale"}).want(201)
+	if _, err := c.app.DB().Update(collections.Devices, dbx.Params{"hub_id": "H1"}, dbx.In("device_id", "W-1", "W-2")).Execute(); err != nil {
+		t.Fatal(err)
+	}
+	c.insert(collections.Hubs, dbx.Params{"hub_id": "H1", "status": "online", "last_heartbeat_at": collections.Instant(c.now)})
+	c.ask(access.Nurse, "GET", "/hubs/", nil).want(200).holds(object{
+		"results.0.devices.0.patient_name": "Ada Byron", "results.0.devices.1.patient_id": nil, "results.0.devices.1.patient_name": nil,
+	})
 }

@@ -61,6 +61,8 @@ await run(async (page) => {
   await holdsStill(page, rows, others[0], patients[0]);
   await keepsItsAddress(page);
   await keysWhileTyping(page, rows);
+  await restsTheRightKind(page, rows);
+  await staysOnTheSheet(page, rows);
   await onThePhone(page);
   return { day, counted };
 });
@@ -160,6 +162,40 @@ async function keysWhileTyping(page, rows) {
   assert.equal(await rows.count(), before);
   await page.keyboard.press("Escape");
   await page.getByRole("region", { name: "What is chosen" }).waitFor({ state: "detached" });
+}
+
+// A snooze is about the kind of the row, and from the patient's sheet about what stands there.
+async function restsTheRightKind(page, rows) {
+  const dialog = page.getByRole("dialog");
+  const kind = async (of) => {
+    await page.waitForFunction((want) => document.querySelector("dialog [name=type]")?.value === want, of);
+    await dialog.getByRole("button", { name: "Cancel" }).click();
+    await dialog.waitFor({ state: "detached" });
+  };
+  const row = rows.filter({ hasText: "×9" }).first();
+  await row.focus();
+  await page.keyboard.press("s");
+  await kind("pulse_oximetry");
+  await row.locator(".name").click();
+  await page.getByRole("button", { name: "Snooze alerts" }).click();
+  await kind("pulse_oximetry");
+}
+
+// Who acknowledges an alert on the patient's sheet still has it there, in progress.
+async function staysOnTheSheet(page, rows) {
+  const tabs = page.getByRole("navigation", { name: "About this patient" });
+  const cards = page.getByRole("list", { name: "Alerts, newest first" }).locator(":scope > li");
+  await cards.first().waitFor();
+  const before = await cards.count();
+  await cards.first().getByRole("button", { name: /^Acknowledge: / }).click();
+  await shows(page.locator(".toast"), "Acknowledged");
+  await tabs.getByRole("button", { name: "Thresholds" }).click();
+  await settled(page);
+  await tabs.getByRole("button", { name: "Alerts" }).click();
+  await shows(cards.first(), "Acknowledged");
+  assert.equal(await cards.count(), before, "what was acknowledged vanished from the sheet");
+  await section(page, "Alerts").click();
+  await rows.first().waitFor();
 }
 
 async function onThePhone(page) {

@@ -73,7 +73,7 @@ await run(async (page) => {
   await shows(dialog.locator(".notice"), given.assigned_name);
   page.refused = `${base}/api/v1/escalations/`;
   await dialog.getByRole("button", { name: "Escalate" }).click();
-  await dialog.getByText("Write a few words.").first().waitFor();
+  await dialog.getByText("Fill this in.").first().waitFor();
   assert.equal(await dialog.getByText(/may not be/).count(), 0, "the service's own words are shown");
   await dialog.getByRole("button", { name: "Cancel" }).click();
 

@@ -12,7 +12,7 @@ import { StaffField } from "./staff_field.js";
 /** @param {{patient: {id: string, name: string}, close: () => void, done: () => void}} props */
 export const EscalateDialog = ({ patient, close, done }) => html`<${Dialog} title=${`Escalate ${patient.name}`} close=${close}>
   <${OpenAlready} patient=${patient.id} close=${close} />
-  <${Form} submit="Escalate" cancel=${close} draft=${`escalate.${patient.id}`} send=${(values) => post("escalations/", { ...values, reason: values.reason ?? "", patient_id: patient.id }).catch(kindly)}
+  <${Form} submit="Escalate" cancel=${close} draft=${`escalate.${patient.id}`} send=${(values) => post("escalations/", { ...values, reason: values.reason ?? "", patient_id: patient.id })}
     done=${() => { toast("Escalated."); close(); done(); }}>${(errors) => html`
     <${Field} label="Priority" name="priority" kind="select" value="urgent" options=${[["routine", "Routine"], ["urgent", "Urgent"], ["stat", "Stat"]]} errors=${errors} />
     <${Field} label="Reason" name="reason" kind="textarea" hint="What whoever is told reads first" errors=${errors} />
@@ -27,14 +27,4 @@ export function OpenAlready({ patient, close }) {
     <ul class="plain-list">${open.data.results.map((/** @type {any} */ one) => html`<li key=${one.id}><span>${words(one.priority)}, ${agoShort(one.created_at)}: ${one.reason}.
       ${one.assigned_to ? ` With ${colleague(one.assigned_to, one.assigned_name)}, ${one.taken ? "in progress" : "not taken yet"}.` : " With nobody yet."}</span></li>`)}</ul>
     <button type="button" onClick=${() => { close(); go("patient", { id: patient, tab: "escalations" }); }}>Open ${open.data.count === 1 ? "it" : "them"}</button></div>`;
-}
-
-const blank = /^This field (may not be (null|blank)|is required)\.$/;
-
-/** Puts in people's words what the service says of an empty field. @param {any} problem @returns {never} */
-export function kindly(problem) {
-  for (const [name, said] of Object.entries(problem.fields ?? {})) {
-    problem.fields[name] = said.map((/** @type {string} */ one) => (blank.test(one) ? "Write a few words." : one));
-  }
-  throw problem;
 }

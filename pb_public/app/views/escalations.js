@@ -39,7 +39,7 @@ export function Escalations() {
   const list = byUrgency(open.data ?? [], deadlines.data);
   const shown = over ? closed.data?.results ?? [] : list.filter((one) => (belongs[query.show] ?? belongs.open)(one, deadlines.data));
   const count = (/** @type {string} */ tab) => (belongs[tab] && open.data ? list.filter((one) => belongs[tab](one, deadlines.data)).length : "");
-  return html`<div class="heading"><h1>Escalations</h1>
+  return html`<div class="heading escalations-head"><h1>Escalations</h1>
       <div class="choices views" role="group" aria-label="Which escalations">${tabs.map(([code, name]) => html`<button key=${code} class=${classes(code === "waiting" && "level critical")}
         aria-pressed=${query.show === code ? "true" : "false"} onClick=${() => change({ show: code })}>${name}${count(code) !== "" && html` <strong>${count(code)}</strong>`}</button>`)}</div>
       <${ZoneNote} />

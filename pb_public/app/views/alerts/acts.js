@@ -8,7 +8,7 @@ import { readingTypes } from "../../ui/vitals.js";
 import { instantOf, localOf } from "../../ui/when.js";
 import { useLoad } from "../../ui/states.js";
 import { html, useState } from "../../view.js";
-import { kindly, OpenAlready } from "../escalate.js";
+import { OpenAlready } from "../escalate.js";
 import { StaffField } from "../staff_field.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["Alert"]} Alert */
@@ -51,7 +51,7 @@ export function OutcomeDialog({ alert, close, done }) {
 /** @param {Props} props */
 export const NoteDialog = ({ alert, close, done }) => html`<${Dialog} title="Add a note" close=${close}>
   <p>${alert.patient_name}: ${alert.message ?? words(alert.type)}</p>
-  <${Form} submit="Add note" cancel=${close} send=${(values) => post(`alerts/${alert.id}/notes/`, { notes: values.notes ?? "" }).catch(kindly)} done=${finish("Noted.", close, done)}>${(errors) => html`
+  <${Form} submit="Add note" cancel=${close} send=${(values) => post(`alerts/${alert.id}/notes/`, { notes: values.notes ?? "" })} done=${finish("Noted.", close, done)}>${(errors) => html`
     <${Field} label="Note" name="notes" kind="textarea" errors=${errors} />`}
   </${Form}>
 </${Dialog}>`;
@@ -90,7 +90,7 @@ export function SnoozeDialog({ patient, name, kind = "", close, done }) {
   <p>New alerts of the kind are still recorded, but nobody is told while the snooze lasts. What is worse than known now is told all the same, and at the end what still stands.</p>
   <${Form} submit="Snooze" cancel=${close} done=${finish("Snoozed.", close, done)}
     send=${({ hours: length, ...values }) => post(`patients/${patient}/snoozes/`, { ...values, type: values.type ?? "", reason: values.reason ?? "",
-      ends_at: new Date(Date.now() + Number(length) * 3_600_000 - 1000).toISOString() }).catch(kindly)}>${(errors) => html`
+      ends_at: new Date(Date.now() + Number(length) * 3_600_000 - 1000).toISOString() })}>${(errors) => html`
     <${Field} label="Kind" name="type" kind="select" value=${fits} options=${[...(fits ? [] : [["", "Choose"]]), ...readingTypes]} errors=${errors} />
     <${Field} label="For" name="hours" kind="select" value="24" options=${hours} errors=${{ hours: errors.ends_at }} />
     <${Field} label="Critical alerts too (4 hours at most)" name="include_critical" kind="checkbox" errors=${errors} />

@@ -47,7 +47,7 @@ export function Bar({ rows, note, told, clear, busy, reload }) {
     <div class="bulk-says">
       <strong>${count(rows.length, "cause")}, ${count(alerts, "alert")}</strong>
       ${charts > 1 && html`<span class="badge warning"><span aria-hidden="true">◆</span> One note into ${charts} charts</span>`}
-      ${critical > 0 && html`<span class="badge critical"><span aria-hidden="true">▲</span> ${critical} critical: ${worst.slice(0, 2).map(({ patient_name, type }, i) => html`${i > 0 && "; "}<bdi>${patient_name}</bdi>, ${typeName(type)}`)}${worst.length > 2 && ` and ${worst.length - 2} more`}</span>`}
+      ${critical > 0 && html`<span class="badge critical"><span aria-hidden="true">▲</span> ${critical} critical: <span>${worst.slice(0, 2).map(({ patient_name, type }, i) => html`${i > 0 && "; "}<bdi>${patient_name}</bdi>, ${typeName(type)}`)}${worst.length > 2 && ` and ${worst.length - 2} more`}</span></span>`}
       ${critical > 0 && !canAcknowledge({ level: "critical" }) && html`<span>Critical ones are for a nurse or provider.</span>`}
       <span class="grow"></span>${draft && html`<small>Draft kept</small>`}
       <button class="quiet" onClick=${clear}>Clear <kbd>Esc</kbd></button>

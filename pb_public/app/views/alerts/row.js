@@ -1,12 +1,12 @@
 // One cause of one patient, and opened its readings in the same columns.
 import { get } from "../../api.js";
 import { go } from "../../router.js";
-import { Spark } from "../../ui/chart.js";
 import { fullTime } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { classes, html, useState } from "../../view.js";
 import { AlertCard } from "./card.js";
 import { nextStep } from "./steps.js";
+import { Trend } from "./trend.js";
 import { agoShort, causeOf, colleague, initials, lasting, measuredAt, since, typeName, valueOf } from "./words.js";
 
 /** @typedef {import("./held.js").Row} Row */
@@ -27,7 +27,7 @@ export function GroupRow({ row, tab, deadlines, chosen, first, open, unfold, cho
       <td class="c4"><${Value} alert=${row.latest} /></td>
       <td class="c5" title=${fullTime(row.last_at)}>${agoShort(row.last_at)}</td>
       <td class="c6" title=${fullTime(row.first_at)}>${row.count > 1 && `since ${since(row.first_at)}`}</td>
-      <td class="c7">${row.trend.length > 1 && html`<${Spark} values=${row.trend} label=${`The last ${row.trend.length}: ${row.trend.join(", ")}`} />`}</td>
+      <td class="c7"><${Trend} group=${row} /></td>
       <td class="c8"><${Who} row=${row} deadlines=${deadlines} /></td>
       <td class="c9"><${State} row=${row} tab=${tab} /></td>
       <td class="c10"><button class="quiet fold" aria-expanded=${open ? "true" : "false"} aria-label=${`Readings of ${what}`} onClick=${unfold}><span aria-hidden="true">${open ? "▾" : "▸"}</span></button></td>

@@ -9,7 +9,6 @@ import { ago, dateTime, words } from "../../ui/format.js";
 import { toast } from "../../ui/toast.js";
 import { classes, html, useState } from "../../view.js";
 import { colleague } from "../alerts/words.js";
-import { kindly } from "../escalate.js";
 import { StaffField } from "../staff_field.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["Escalation"]} Escalation */
@@ -72,6 +71,6 @@ export function Step({ kind, escalation, close, done, send }) {
   return html`<${Dialog} title=${titles[kind]} close=${close}>
     <p>${escalation.patient_name}: ${escalation.reason}</p>
     <${Form} submit=${kind === "change" || kind === "note" ? "Save" : titles[kind].split(" ")[0]} danger=${kind === "cancel"} cancel=${close}
-      send=${(values) => send({ ...body(values), ...status }).catch(kindly)} done=${(answer) => { toast("Saved."); close(); done(answer); }}>${fields[kind]}</${Form}>
+      send=${(values) => send({ ...body(values), ...status })} done=${(answer) => { toast("Saved."); close(); done(answer); }}>${fields[kind]}</${Form}>
   </${Dialog}>`;
 }

@@ -83,7 +83,7 @@ function Opened({ one, acts, giving, change }) {
   };
   const about = one.patient_name;
   return html`<div class="opened-part" ref=${box}>
-    <div class="story"><ol>${one.history.map((step, i) => html`<li key=${i}><strong>${dateTime(step.at)}</strong> ${stepWords(step)}</li>`)}</ol>
+    <div class="story"><p class="reason">${one.reason}</p><ol>${one.history.map((step, i) => html`<li key=${i}><strong>${dateTime(step.at)}</strong> ${stepWords(step)}</li>`)}</ol>
       ${one.resolution_notes && html`<p class="note">${one.resolution_notes}</p>`}
       ${acts.may && html`<div class="acts">
         ${acts.takes && html`<${ActionButton} kind="main" act=${acts.take} said="It is yours." aria-label=${`Take: ${about}`}>Take it <kbd>T</kbd></${ActionButton}>`}
