@@ -9,7 +9,7 @@ async function tokenOf(email) {
   });
   return (await answer.json()).access;
 }
-const token = await tokenOf("nurse@vigil.example");
+const token = await tokenOf("nurse@vigil.test");
 
 async function api(method, path, body) {
   const answer = await fetch(`${base}/api/v1/${path}`, {
@@ -32,7 +32,7 @@ await run(async (page) => {
   await make(second, "stat", "210/125 mmHg, third critical since 06:10");
   await make(third, "urgent", "+2.9 kg in 3 days, heart failure");
 
-  await signIn(page, "nurse@vigil.example");
+  await signIn(page, "nurse@vigil.test");
   await section(page, "Escalations").click();
   const rows = page.locator("li.escalation");
   await rows.nth(2).waitFor();
@@ -59,7 +59,7 @@ await run(async (page) => {
   await press(page, "Enter");
   await shows(page.locator(".toast"), "Given to");
   const given = (await api("GET", "escalations/?priority=stat&active=true")).results[0];
-  assert.equal(given.assigned_to, "provider@vigil.example");
+  assert.equal(given.assigned_to, "provider@vigil.test");
   await shows(rows.nth(0).locator(".with"), given.assigned_name);
   const steps = { ...counted };
   assert.equal(await picker.count(), 1);

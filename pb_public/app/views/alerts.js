@@ -58,6 +58,13 @@ function Groups({ tab, filters, page, turn, clear }) {
   useEffect(() => choose(new Set()), [asked]);
   const picked = useMemo(() => rows.filter((one) => chosen.has(one.key) && !one.gone), [rows, chosen]);
   const note = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
+  const write = () => { // at once: what is typed next is the note and no keys
+    if (note.current) {
+      note.current.focus();
+    } else {
+      queueMicrotask(() => note.current?.focus());
+    }
+  };
   const told = {
     done: (/** @type {number[]} */ ids, /** @type {string} */ deed) => { held.mark(ids, deed); choose(new Set()); list.reload(); },
     undone: (/** @type {number[]} */ ids) => { held.mark(ids, ""); list.reload(); },
@@ -74,7 +81,7 @@ function Groups({ tab, filters, page, turn, clear }) {
       ${held.waiting.critical > 0 && html`<span aria-hidden="true">▲</span> `}${held.waiting.count} new${held.waiting.critical > 0 && `, ${held.waiting.critical} critical`}: show <kbd>.</kbd></button>`}</div>
     <${Loaded} from=${list} empty=${(data) => data.results.length === 0 && rows.length === 0} nothing=${nothing}>
       ${(data) => html`<div ...${held.guards}>
-        <${Board} rows=${rows} levels=${data.levels} tab=${tab} deadlines=${deadlines.data} chosen=${chosen} toggle=${toggle} told=${told} busy=${work} write=${() => note.current?.focus()} reload=${list.reload} />
+        <${Board} rows=${rows} levels=${data.levels} tab=${tab} deadlines=${deadlines.data} chosen=${chosen} toggle=${toggle} told=${told} busy=${work} write=${write} reload=${list.reload} />
       </div>
       ${data.count > pageSize && html`<${Pages} page=${page} count=${data.count} size=${pageSize} turn=${turn} of="the causes" />`}`}
     </${Loaded}>

@@ -65,7 +65,7 @@ function acting({ at, chosen, toggle, write, deed, ask, unfold }) {
     if (one && chosen.size === 0) {
       toggle([one.key], true);
     }
-    setTimeout(write);
+    write();
   };
   return {
     x: { does: "Choose the cause", act: () => one && toggle([one.key], !chosen.has(one.key)) },

@@ -47,18 +47,23 @@ function Who({ row, deadlines }) {
   if (escalation) {
     const next = nextStep(escalation, deadlines);
     const name = colleague(escalation.assigned_to, escalation.assigned_name);
-    return escalation.taken ? html`<${Person} name=${name} /> <span>${name}, at work</span>`
-      : html`<span class="told"><span aria-hidden="true">↗</span> ${next ? `${next.what.replace("to ", "")} ${next.at > Date.now() ? `in ${lasting(next.at - Date.now())}` : "now"}` : "escalated"}</span>`;
+    if (escalation.taken) {
+      return html`<${Face} of=${escalation.assigned_name} /> <span>${name}, at work</span>`;
+    }
+    const whom = next ? next.what.replace("to ", "") : "";
+    const when = next ? next.at > Date.now() ? `in ${lasting(next.at - Date.now())}` : "now" : "escalated";
+    const by = latest?.acknowledged_by && colleague(latest.acknowledged_by, row.acknowledged_name);
+    return html`${by && html`<${Face} of=${row.acknowledged_name} /> ${by}, `}<span class="told" title=${by ? `${whom} ${when}` : null}><span aria-hidden="true">↗</span> ${by ? when : `${whom} ${when}`}</span>`;
   }
   if (latest?.acknowledged_by) {
     const name = colleague(latest.acknowledged_by, row.acknowledged_name);
-    return html`<${Person} name=${name} /> <span>${name}${latest.follow_up_at && `, again ${since(latest.follow_up_at)}`}</span>`;
+    return html`<${Face} of=${row.acknowledged_name} /> <span>${name}${latest.follow_up_at && `, again ${since(latest.follow_up_at)}`}</span>`;
   }
   return html`<span class=${row.level === "critical" ? "nobody" : "soft"}>No one yet</span>`;
 }
 
-/** @param {{name: string}} props */
-const Person = ({ name }) => html`<span class="face" aria-hidden="true">${initials(name)}</span>`;
+/** @param {{of: string | null}} props */
+const Face = ({ of }) => of && html`<span class="face" aria-hidden="true">${initials(of)}</span>`;
 
 /** @param {{row: Row, tab: string}} props */
 function State({ row, tab }) {

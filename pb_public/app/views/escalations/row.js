@@ -9,7 +9,7 @@ import { dateTime, words } from "../../ui/format.js";
 import { StaffPicker } from "../../ui/staff_picker.js";
 import { asProblem } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
-import { classes, html, useEffect, useRef, useState } from "../../view.js";
+import { classes, html, useEffect, useLayoutEffect, useRef, useState } from "../../view.js";
 import { agoShort, colleague, initials } from "../alerts/words.js";
 import { Step } from "./card.js";
 import { alive, Ladder, Next, shapes, tones } from "./said.js";
@@ -21,14 +21,15 @@ const assignable = ["provider", "nurse", "clinical_manager", "admin"];
 /** @param {{one: Escalation, deadlines: any, first: boolean, here: boolean, open: boolean, unfold: () => void, put: (one: any) => void}} props here has the focus, and its keys act */
 export function EscalationRow({ one, deadlines, first, here, open, unfold, put }) {
   const [asking, ask] = useState("");
-  const [giving, give] = useState(false);
+  const [giving, give] = useState(0); // how often it was asked for since it is open
   const name = colleague(one.assigned_to, one.assigned_name);
   const change = async (/** @type {any} */ values) => {
     const answer = await patch(`escalations/${one.id}/`, values);
     put(answer);
     return answer;
   };
-  const acts = useActs({ one, here, change, ask, open: () => { give(true); open || unfold(); } });
+  const acts = useActs({ one, here, change, ask, open: () => { give((times) => times + 1); open || unfold(); } });
+  useEffect(() => { open || give(0); }, [open]);
   return html`<li class=${classes("escalation", alive(one) ? tones[one.priority] : "ended", open && "opened")} data-key=${String(one.id)} tabindex=${first ? 0 : -1}
       aria-label=${`${words(one.priority)}: ${one.patient_name}, ${one.reason ?? ""}`}>
     <div class="line">
@@ -36,7 +37,7 @@ export function EscalationRow({ one, deadlines, first, here, open, unfold, put }
       <div class="whom"><button class="link name" onClick=${() => go("patient", { id: one.patient_id, tab: "escalations" })}><bdi>${one.patient_name}</bdi></button><span class="why">${one.reason}</span></div>
       <span class="age">${agoShort(one.created_at ?? "")}</span>
       <${Ladder} one=${one} deadlines=${deadlines} />
-      <span class="with">${name ? html`<span class="face" aria-hidden="true">${initials(name)}</span><span><span>${name}</span><small>${one.taken ? "in progress" : "not taken"}</small></span>`
+      <span class="with">${name ? html`<span class="face" aria-hidden="true">${initials(one.assigned_name ?? name)}</span><span><span>${name}</span><small>${one.taken ? "in progress" : "not taken"}</small></span>`
         : html`<span class="nobody">No one yet</span>`}</span>
       <span class="next"><${Next} one=${one} deadlines=${deadlines} /></span>
       <button class="quiet fold" aria-expanded=${open ? "true" : "false"} aria-label=${`About the escalation of ${one.patient_name}`} onClick=${unfold}><span aria-hidden="true">${open ? "▾" : "▸"}</span></button>
@@ -61,12 +62,12 @@ function useActs({ one, here, change, ask, open }) {
 
 const complain = (/** @type {unknown} */ error) => toast(asProblem(error).message, "problem");
 
-/** @param {{one: Escalation, acts: ReturnType<typeof useActs>, giving: boolean, change: (values: any) => Promise<any>}} props */
+/** @param {{one: Escalation, acts: ReturnType<typeof useActs>, giving: number, change: (values: any) => Promise<any>}} props */
 function Opened({ one, acts, giving, change }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
-  useEffect(() => {
-    if (giving) {
-      setTimeout(() => /** @type {HTMLElement | null | undefined} */ (box.current?.querySelector(".give [role=combobox]"))?.focus(), 50);
+  useLayoutEffect(() => { // at once: what is typed next is a name and no keys
+    if (giving > 0) {
+      /** @type {HTMLElement | null | undefined} */ (box.current?.querySelector(".give [role=combobox]"))?.focus();
     }
   }, [giving]);
   const give = async (/** @type {any} */ choice) => {
