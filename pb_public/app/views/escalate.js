@@ -11,14 +11,18 @@ import { StaffField } from "./staff_field.js";
 
 /** @param {{patient: {id: string, name: string}, close: () => void, done: () => void}} props */
 export const EscalateDialog = ({ patient, close, done }) => html`<${Dialog} title=${`Escalate ${patient.name}`} close=${close}>
+  <${EscalateForm} patient=${patient} close=${close} done=${done} />
+</${Dialog}>`;
+
+/** @param {{patient: {id: string, name: string}, close: () => void, done: () => void}} props */
+export const EscalateForm = ({ patient, close, done }) => html`
   <${OpenAlready} patient=${patient.id} close=${close} />
   <${Form} submit="Escalate" cancel=${close} draft=${`escalate.${patient.id}`} send=${(values) => post("escalations/", { ...values, reason: values.reason ?? "", patient_id: patient.id })}
     done=${() => { toast("Escalated."); close(); done(); }}>${(errors) => html`
     <${Field} label="Priority" name="priority" kind="select" value="urgent" options=${[["routine", "Routine"], ["urgent", "Urgent"], ["stat", "Stat"]]} errors=${errors} />
     <${Field} label="Reason" name="reason" kind="textarea" hint="What whoever is told reads first" errors=${errors} />
     <${StaffField} errors=${errors} />`}
-  </${Form}>
-</${Dialog}>`;
+  </${Form}>`;
 
 /** Says what is open for a patient, so that nobody is called twice about the same. @param {{patient: string, close: () => void}} props */
 export function OpenAlready({ patient, close }) {

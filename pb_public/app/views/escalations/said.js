@@ -19,7 +19,7 @@ export function Next({ one, deadlines }) {
   const left = next.at - Date.now();
   const hours = Math.floor(left / 3_600_000);
   const time = left <= 0 ? next.told ? "now" : lasting(-left) : hours >= 1 && hours < 48 ? `${hours} h ${String(Math.floor((left % 3_600_000) / 60_000)).padStart(2, "0")}` : lasting(left);
-  const tone = next.told ? (one.priority === "stat" ? "critical" : "warning") : left <= 0 ? "warning" : "";
+  const tone = next.told ? tones[one.priority] : left <= 0 ? "warning" : "";
   return html`<strong class=${`time ${tone}`}>${left <= 0 && !next.told && html`<span aria-hidden="true">◆ </span>`}${time}</strong>
     <small>${next.told ? next.what : left <= 0 ? "note overdue" : next.what}</small>`;
 }
