@@ -1,7 +1,7 @@
 // Escalations: the most urgent first, how long until the next are told, given to a colleague by name, and a second one says that one is open.
 import assert from "node:assert/strict";
 import { base, input, run, shows } from "./browser.mjs";
-import { accessible, section, settled, signIn } from "./console.mjs";
+import { accessible, section, settled, signIn, signOff } from "./console.mjs";
 
 async function tokenOf(email) {
   const answer = await fetch(`${base}/api/v1/auth/login/`, {
@@ -88,5 +88,16 @@ await run(async (page) => {
   const wide = await page.evaluate(() => document.documentElement.scrollWidth);
   assert.ok(wide <= 390, `the escalations are ${wide} wide on a phone`);
   await accessible(page, "the escalations on a phone");
+  await page.setViewportSize({ width: 1400, height: 1000 });
+  await signOff(page);
+  await hubsSayWhose(page);
   return steps;
 });
+
+// Who looks after the equipment sees whose the devices behind a hub are.
+async function hubsSayWhose(page) {
+  await signIn(page, "clinical_manager@vigil.test");
+  await section(page, "Operations").click();
+  await page.getByRole("tab", { name: "Hubs and devices" }).click();
+  await shows(page.locator("tr", { hasText: "HUB-1" }), "CUFF-1 of Ingrid Kim");
+}
