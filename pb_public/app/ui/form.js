@@ -45,7 +45,8 @@ function Select({ common, options, value }) {
   return html`<select ...${common} value=${now} onChange=${change}>${options.map(([key, text]) => html`<option key=${key} value=${key}>${text}</option>`)}</select>`;
 }
 
-/** The values of a form by name: numbers as numbers, empty as null, check boxes as booleans, what is chosen from many as a list. @param {HTMLFormElement} form @returns {Record<string, any>} */
+/** The values of a form by name: numbers as numbers, empty as null, check boxes as booleans, what is chosen from many as a list.
+ *  @param {HTMLFormElement} form @returns {Record<string, any>} */
 export function valuesOf(form) {
   const values = {};
   for (const control of form.elements) {
@@ -133,7 +134,8 @@ function Wrongs({ problem, form }) {
   </div>`;
 }
 
-/** Keeps what is typed into a form, but for passwords, and puts it back. @param {{current: HTMLFormElement | null}} form @param {string | undefined} draft */
+/** Keeps what is typed into a form, but for passwords, and puts it back. @param {{current: HTMLFormElement | null}} form
+ *  @param {string | undefined} draft */
 function useFormDraft(form, draft) {
   useEffect(() => {
     const text = draft ? draftOf(draft) : "";
