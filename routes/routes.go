@@ -196,11 +196,6 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/escalations/{id}/", access.ReadEscalations.Or(access.ScopeAlertsRead), limits.User, of((*api).escalation, (*api).readEscalation)},
 	{http.MethodPatch, "/escalations/{id}/", access.UpdateEscalations, limits.User, of((*api).escalation, (*api).updateEscalation)},
 
-	// on_call.go
-	{http.MethodGet, "/on-call/", access.ReadOnCall, limits.User, (*api).readOnCall},
-	{http.MethodPut, "/on-call/", access.SetOnCall, limits.User, (*api).setOnCall},
-	{http.MethodGet, "/on-call/now/", access.ReadOnCall, limits.User, (*api).readOnCallNow},
-
 	// alerts.go, vital_config.go
 	{http.MethodGet, "/patients/{id}/snoozes/", access.ReadAlerts.Or(access.ScopeAlertsRead), limits.User, ofPatient((*api).listSnoozes)},
 	{http.MethodPost, "/patients/{id}/snoozes/", access.SnoozeAlerts, limits.User, ofPatient((*api).startSnooze)},
@@ -330,7 +325,7 @@ var table = slices.Concat([]route{
 
 	// schema.go
 	{http.MethodGet, "/schema/", access.Anyone, limits.User, (*api).schema},
-}, ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), jobRows(), signOnRows())
+}, ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), jobRows(), signOnRows(), boardRows())
 
 // rootTable holds what answers outside web.BasePath; its paths are whole.
 var rootTable = slices.Concat([]route{
@@ -368,9 +363,10 @@ type Engines struct {
 	ProcessPendingLimit int            // deliveries of one call
 	FHIRSystems         fhir.Systems   // namespaces of a FHIR Patient's identifiers
 	PracticeName        string         // on whose behalf people and devices act, as FHIR says it
-	RestrictToCareTeam  bool           // clinicians reach the patients of their care teams only
-	JWKS                []byte         // public keys of our client assertions
-	Version             string
+	Boards
+	RestrictToCareTeam bool   // clinicians reach the patients of their care teams only
+	JWKS               []byte // public keys of our client assertions
+	Version            string
 }
 
 // api is what handlers are methods of.

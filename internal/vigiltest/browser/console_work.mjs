@@ -34,16 +34,21 @@ async function escalate(page) {
   await dialog.waitFor({ state: "detached" });
 
   await section(page, "Escalations").click();
-  const card = page.locator(".alerts > li", { hasText: reason });
-  await shows(card, name);
-  await card.getByRole("button", { name: /^Start: / }).click();
-  await shows(card.locator(".badge"), "In progress");
-  await card.getByRole("button", { name: /^Resolve: / }).click();
+  const row = page.locator("li.escalation", { hasText: reason });
+  await shows(row, name);
+  await row.getByRole("button", { name: /^About the escalation of / }).click();
+  await row.getByRole("button", { name: /^Take: / }).click();
+  await shows(row.locator(".with"), "You");
+  await shows(row.locator(".with"), "in progress");
+  await row.getByRole("button", { name: /^Resolve: / }).click();
   await dialog.getByLabel("What was done").fill("The neighbour looked in: the cuff was on wrong.");
   await dialog.getByRole("button", { name: "Resolve" }).click();
   await dialog.waitFor({ state: "detached" });
-  await shows(card.locator(".badge"), "Resolved");
-  await shows(card, "the cuff was on wrong");
+  await row.waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Over", exact: true }).click();
+  await shows(row.locator(".next"), "Resolved");
+  await row.getByRole("button", { name: /^About the escalation of / }).click();
+  await shows(row, "the cuff was on wrong");
   return { escalation: reason };
 }
 
