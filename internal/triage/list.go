@@ -62,7 +62,10 @@ func List(app core.App, f Filter, offset, limit int) (page []Row, total int, err
 	if f.Among != nil {
 		conditions = append(conditions, collections.AnyOf("patient", f.Among))
 	}
-	if f.Escalated {
+	switch {
+	case f.Escalated && f.Among != nil: // they are at hand
+		conditions = append(conditions, dbx.NewExp("active_escalations > 0"))
+	case f.Escalated:
 		conditions = conditions.Escalated()
 	}
 	if f.CareTeamOf != "" || f.Among != nil || f.Escalated {

@@ -75,7 +75,7 @@ const Foot = ({ held }) => html`<p class="keys no-print"><span><kbd>J</kbd> <kbd
 
 /**
  * What can be done with the row that is looked at, by key and by press.
- * @param {{rows: Row[], list: ReturnType<typeof useLoad>, open: string, page: number, change: (next: {page: number}) => void}} props
+ * @param {{rows: Row[], list: {data: any, reload: () => void}, open: string, page: number, change: (next: {page: number}) => void}} props
  */
 function useWork({ rows, list, open, page, change }) {
   const [current, look] = useState(open);

@@ -43,7 +43,7 @@ export function Past({ row }) {
 function picture(kind, observations, config, row) {
   const values = vitals[kind]?.values.filter((value) => value.group === kind || value.field === row.concern?.parameter) ?? none;
   const mine = observations.filter((o) => values.some(({ field }) => typeof o[field] === "number"));
-  const set = (/** @type {any} */ value) => (value.changes ? row.concern?.bounds : Object.fromEntries(["low", "high"].map((side) => [side, config?.[value.group]?.[`${value.prefix ?? ""}${side}`] ?? null])));
+  const set = (/** @type {any} */ value) => /** @type {any} */ (value.changes ? row.concern?.bounds : Object.fromEntries(["low", "high"].map((side) => [side, config?.[value.group]?.[`${value.prefix ?? ""}${side}`] ?? null])));
   const bands = values.map((value) => ({ ...set(value), tone: "--band-range" })).filter(({ low, high }) => typeof low === "number" || typeof high === "number")
     .map(({ low, high, tone }) => ({ from: low ?? undefined, to: high ?? undefined, tone }));
   const at = (/** @type {any} */ o) => Date.parse(o.measured_at) / 1000;
