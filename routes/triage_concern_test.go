@@ -72,7 +72,7 @@ func TestConcern(t *testing.T) {
 	c.measured("bp", high, `"systolic":120,"diastolic":78`, 3*time.Hour)
 	c.wantRow("in range", high, "in_range {diastolic:78,systolic:120} <nil> 3h0m0s; Never reviewed")
 	c.measured("bp", high, `"systolic":150,"diastolic":78`, 2*time.Hour)
-	c.wantRow("a warning", high, "warning {diastolic:78,systolic:150} <nil> 2h0m0s; Systolic at or above 140 mmHg | nobody <nil>")
+	c.wantRow("a warning", high, "warning {diastolic:78,systolic:150} <nil> 2h0m0s; Systolic ≥ 140 | nobody <nil>")
 	for i, systolic := range []int{182, 184, 188} {
 		c.measured("bp", high, fmt.Sprintf(`"systolic":%d,"diastolic":114`, systolic), time.Duration(60-i*20)*time.Minute)
 	}
@@ -83,10 +83,10 @@ func TestConcern(t *testing.T) {
 	if trend := row["trend"].([]any); len(trend) != 5 || trend[0].(object)["value"] != 120.0 || trend[4].(object)["value"] != 188.0 {
 		t.Errorf("the trend is %v", trend)
 	}
-	c.wantRow("critical three times", high, "critical {diastolic:114,systolic:188} <nil> 20m0s; Critical 3× since; Systolic at or above 180 mmHg; Stat escalation | nobody <nil>")
+	c.wantRow("critical three times", high, "critical {diastolic:114,systolic:188} <nil> 20m0s; Critical 3× since; Systolic ≥ 180; Stat escalation | nobody <nil>")
 	c.measured("bp", high, `"systolic":130,"diastolic":80`, 0)
 	c.wantRow("in range since, and still unanswered", high,
-		"critical {diastolic:114,systolic:188} <nil> 20m0s; Critical 3× since; Systolic at or above 180 mmHg; In range since; Stat escalation | nobody <nil>")
+		"critical {diastolic:114,systolic:188} <nil> 20m0s; Critical 3× since; Systolic ≥ 180; In range since; Stat escalation | nobody <nil>")
 	c.answerAll(high)
 	c.wantRow("answered", high, "in_range {diastolic:80,systolic:130} <nil> 0s | acknowledged Test Person")
 	c.now = c.now.Add(8 * 24 * time.Hour)
@@ -106,7 +106,7 @@ func TestConcernOfChange(t *testing.T) {
 		t.Errorf("%v", concern)
 	}
 	c.measured("spo2", heavy, `"spo2":91`, time.Hour)
-	c.wantRow("of two warnings the later", heavy, "warning {spo2:91} <nil> 1h0m0s; At or below 92 %; Also weight +2.9 kg | nobody <nil>")
+	c.wantRow("of two warnings the later", heavy, "warning {spo2:91} <nil> 1h0m0s; ≤ 92; Also weight +2.9 kg | nobody <nil>")
 }
 
 // What is in doubt or no measurement is never in range, whatever its number; with bounds switched off nothing is.

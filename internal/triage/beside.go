@@ -167,7 +167,7 @@ func (p Picture) zone() *time.Location {
 	return collections.Zone(p.Thresholds.Change(vitals.WeightKg).Zone, time.UTC)
 }
 
-// readHolder says who takes care. An unacknowledged critical alert has nobody but who works on an escalation, or was told of a stat one.
+// readHolder says who takes care: who was told of an escalation or works on it; nobody of what came since somebody acknowledged the rest.
 func readHolder(p Picture, open []byte, acknowledged, snoozed string) (h Holder, err error) {
 	list, err := parseList(open, "open escalations", func(row [4]string) Holder {
 		h := Holder{State: HeldByNobody, Priority: row[1], By: row[2]}
@@ -185,10 +185,12 @@ func readHolder(p Picture, open []byte, acknowledged, snoozed string) (h Holder,
 	if len(list) > 0 {
 		return slices.MinFunc(list, func(a, b Holder) int { return a.rank() - b.rank() }), nil
 	}
-	unanswered := slices.ContainsFunc(p.Open, func(a alerts.Open) bool { return a.Level == alerts.Critical })
+	unanswered := func(level alerts.Level) bool {
+		return slices.ContainsFunc(p.Open, func(a alerts.Open) bool { return a.Level == level && alerts.AboutReading(a.Type) })
+	}
 	var words [3]string
 	switch {
-	case unanswered:
+	case unanswered(alerts.Critical) || unanswered(alerts.Warning) && snoozed == "":
 		return Holder{State: HeldByNobody}, nil
 	case snoozed != "":
 		err = json.Unmarshal([]byte(snoozed), &words)

@@ -73,9 +73,18 @@ func (p Picture) Concern(now time.Time) Concern {
 	return first
 }
 
-// before orders concerns: the gravest first, of equal ones the most dangerous, then the one measured last.
+// before orders concerns: the gravest first, of equal ones the most dangerous, then the one measured last, and of one measurement what it was
+// made for.
 func before(a, b Concern) int {
-	return cmp.Or(cmp.Compare(b.gravity(), a.gravity()), cmp.Compare(b.share, a.share), b.MeasuredAt.Compare(a.MeasuredAt))
+	return cmp.Or(cmp.Compare(b.gravity(), a.gravity()), cmp.Compare(b.share, a.share), b.MeasuredAt.Compare(a.MeasuredAt), cmp.Compare(a.beside(), b.beside()))
+}
+
+// beside is 1 of what several kinds measure beside their own.
+func (c Concern) beside() int {
+	if of := c.Of(); of != nil && of.Shared() {
+		return 1
+	}
+	return 0
 }
 
 // gravity of what is in doubt is that of its alert, and less than that of what is certain.

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/vitals"
@@ -134,18 +136,16 @@ func (c Concern) boundWords(t alerts.Thresholds) string {
 	if len(c.Values) > 1 || first.Of.Prefix != "" {
 		name = first.Of.Label + " "
 	}
-	side := func(above string, bound *float64) string {
-		return fmt.Sprintf("%s%s %s %s", name, above, number(*bound), first.Of.Range.Unit)
-	}
+	side := func(sign string, bound *float64) string { return name + sign + " " + number(*bound) }
 	switch {
 	case level == 1 && limits.Critical != nil && first.Value >= *limits.Critical:
-		return title(side("at or above", limits.Critical))
+		return title(side("≥", limits.Critical))
 	case level == 1 && limits.CriticalLow != nil:
-		return title(side("at or below", limits.CriticalLow))
+		return title(side("≤", limits.CriticalLow))
 	case level > 0 && limits.High != nil && first.Value >= *limits.High:
-		return title(side("at or above", limits.High))
+		return title(side("≥", limits.High))
 	case level > 0 && limits.Low != nil:
-		return title(side("at or below", limits.Low))
+		return title(side("≤", limits.Low))
 	}
 	return "Beyond the bound of then" // it has been set wider since
 }
@@ -204,13 +204,13 @@ func (c *Concern) Follow(trend []Point, zone *time.Location, now time.Time) {
 		return
 	}
 	out, days := map[string]bool{}, map[string]bool{}
-	count := 0
+	count, begin := 0, collections.StartOfDay(now.In(zone)).AddDate(0, 0, 1-followDays)
 	for _, point := range trend {
 		beyond := deviation(point.Value, c.Limits) > 0
 		if beyond {
 			count++
 		}
-		if point.At.After(now.AddDate(0, 0, -followDays)) {
+		if !point.At.Before(begin) {
 			day := point.At.In(zone).Format(time.DateOnly)
 			days[day] = true
 			if beyond {
@@ -233,12 +233,12 @@ func (c *Concern) Follow(trend []Point, zone *time.Location, now time.Time) {
 }
 
 const (
-	followDays = 7
+	followDays = 7 // calendar days with today
 	firstAmong = 5 // values; of fewer nothing can be said to be the first
 )
 
 func title(text string) string {
-	if text == "" {
+	if text == "" || text[0] >= utf8.RuneSelf {
 		return text
 	}
 	return strings.ToUpper(text[:1]) + text[1:]

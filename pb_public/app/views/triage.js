@@ -44,8 +44,8 @@ export function Triage({ open = "" }) {
   const work = useWork({ rows, list, open, page, change });
   useKeys({ ".": { does: "Show what waits", act: show } });
   return html`<div class=${classes("triage-page", height)}>
-    <div class="bars"><h1>Triage</h1><${Levels} stats=${stats.data} query=${query} change=${change} /><${Reviewed} stats=${stats.data} />
-      <${Marks} stats=${stats.data} query=${query} change=${change} /><${Waits} news=${news} show=${show} /><${Sight} query=${query} change=${change} /></div>
+    <div class="bars"><h1>Triage</h1><${Levels} stats=${stats.data} query=${query} change=${change} /><${Reviewed} stats=${stats.data} /></div>
+    <div class="bars no-print"><${Marks} stats=${stats.data} query=${query} change=${change} /><${Waits} news=${news} show=${show} /><${Sight} query=${query} change=${change} /></div>
     ${stream.value === "cut" && html`<p class="notice warning" role="alert">
       <strong>No live connection.</strong> This list may be old, and new criticals do not reach you. It is fetched anew as soon as the connection is back.
       <button class="quiet" onClick=${list.reload}>Fetch now</button></p>`}

@@ -36,8 +36,10 @@ const value = (/** @type {Alert} */ alert) => (alert.value === null ? "" : `${Ma
  *   did: (row: any, act: () => Promise<string>) => Promise<boolean>}} props
  */
 export function Causes({ causes, escalations, loading, row, did, again }) {
+  const open = causes.reduce((sum, cause) => sum + cause.open.length, 0);
   const count = causes.reduce((sum, cause) => sum + cause.alerts.length, 0);
-  const title = loading ? "Alerts" : count === 0 ? "Nothing is open" : `${count} open ${count === 1 ? "alert" : "alerts"}${causes.length > 1 ? ` in ${causes.length} causes` : ""}`;
+  const title = loading ? "Alerts" : count === 0 ? "No alert is open"
+    : `Alerts: ${[open > 0 && `${open} unanswered`, count > open && `${count - open} acknowledged`].filter(Boolean).join(", ")}`;
   const run = async (/** @type {() => Promise<string>} */ act) => { if (await did(row, act)) { again(); } };
   const take = (/** @type {any} */ e) => run(async () => { await patch(`escalations/${e.id}/`, { status: "in_progress" }); return "The escalation is yours."; });
   return html`<section class="causes" aria-busy=${loading ? "true" : "false"}><h3>${title}</h3><ul>

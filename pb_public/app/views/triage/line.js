@@ -1,7 +1,7 @@
 // One patient in one line.
 import { html } from "../../view.js";
 import { Spark } from "./spark.js";
-import { age, holder, levels, stale, states, valueOf, why } from "./words.js";
+import { age, holder, levels, shortMRN, stale, states, valueOf, why } from "./words.js";
 
 /** @typedef {import("./order.js").Row} Row */
 
@@ -14,7 +14,7 @@ export function Line({ row }) {
   const { who, state: how, initials, tone } = holder(row);
   return html`
     <span class=${`score ${row.risk_level}`}><span class="shape" aria-hidden="true">${levels[row.risk_level][0]}</span><b>${row.risk_score}</b></span>
-    <span class="whom"><bdi class="name">${row.patient_name}</bdi><small>${row.mrn.replace(/^(MRN-?)?0*(?=\d{4})/, "")}</small></span>
+    <span class="whom"><bdi class="name">${row.patient_name}</bdi><small>${shortMRN(row.mrn)}</small></span>
     <span class=${`value ${state}${stale(c?.measured_at) ? " stale" : ""}`}>
       ${state === "unsure" && html`<span class="doubt" role="img" aria-label=${states.unsure[1]}>?</span>`}<b>${text}</b><small class="unit">${unit}</small>
       <small class="age">${c?.measured_at ? age(c.measured_at) : ""}</small></span>

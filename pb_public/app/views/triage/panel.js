@@ -92,7 +92,7 @@ function Who({ row, patient: p }) {
   const years = p?.date_of_birth ? Math.floor((Date.now() - Date.parse(p.date_of_birth)) / 31_556_952_000) : null;
   const sex = { male: "M", female: "F", other: "other" }[p?.gender ?? ""] ?? "";
   return html`<div class="of"><h2><bdi>${row.patient_name}</bdi></h2>
-    <p><span>${[years !== null && `${years} ${sex}`, `MRN ${row.mrn}`].filter(Boolean).join(" · ")}</span>
+    <p><span>${[years !== null && `${years} ${sex}`, row.mrn].filter(Boolean).join(" · ")}</span>
       <span>${p ? p.icd10_codes?.join(", ") || "No diagnosis recorded" : "\u00a0"}</span></p></div>`;
 }
 

@@ -61,8 +61,12 @@ export function age(at, now = Date.now()) {
 /** Nothing stale looks fresh: what was measured a day ago or earlier is told apart. @param {string | null | undefined} at */
 export const stale = (at) => !at || Date.now() - Date.parse(at) >= day;
 
-/** A moment by its clock today, else with its day. @param {string} at */
+/** A moment by its clock within half a day, else with its day. @param {string} at */
 export const moment = (at) => (Date.now() - Date.parse(at) < day / 2 ? clock(at) : dateTime(at));
+/** When something began, as short as it can be. @param {string} at */
+const began = (at) => (Date.now() - Date.parse(at) < day / 2 ? clock(at) : dateTime(at).replace(/,.*/, ""));
+/** The number that people know a patient by. @param {string} mrn */
+export const shortMRN = (mrn) => mrn.replace(/^(MRN-?)?0*(?=\d{4})/, "");
 
 /** Why the patient stands where they stand. @param {Row} row */
 export function why(row) {
@@ -70,7 +74,7 @@ export function why(row) {
   if (reasons.length === 0) {
     return row.last_reviewed_at ? `Reviewed ${age(row.last_reviewed_at)} ago` : "Never reviewed";
   }
-  return reasons.map(({ text, since }) => (since ? `${text} since ${moment(since)}` : text)).join(" · ");
+  return reasons.map(({ text, since }) => (since ? `${text} since ${began(since)}` : text)).join(" · ");
 }
 
 /** @param {string} name */
