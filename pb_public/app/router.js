@@ -33,10 +33,11 @@ function replace(next) {
   place.value = next;
 }
 
-/** A step on, to another view or another thing. @param {string} view @param {Record<string, any>} [about] @param {Record<string, string>} [query] */
-export function go(view, about = {}, query = {}) {
+/** A step on, to another view or another thing. hidden is the part of the query that names somebody.
+ *  @param {string} view @param {Record<string, any>} [about] @param {Record<string, string>} [query] @param {Record<string, any>} [hidden] */
+export function go(view, about = {}, query = {}, hidden = {}) {
   remember();
-  const next = { view, about, query, hidden: {} };
+  const next = { view, about, query, hidden };
   history.pushState(state(next, fresh), "", address(next));
   place.value = next;
   scrollTo(0, 0);
