@@ -47,12 +47,12 @@ type pointView struct {
 
 // holderView is who takes care.
 type holderView struct {
-	State    string    `json:"state"`
-	By       *string   `json:"by"`
+	State    string  `json:"state"`
+	By       *string `json:"by"`
 	Name     *string `json:"name"`
-	Since    *string   `json:"since"`
-	Until    *string   `json:"until"`
-	Priority *string   `json:"priority"`
+	Since    *string `json:"since"`
+	Until    *string `json:"until"`
+	Priority *string `json:"priority"`
 }
 
 // besideScores adds to summaries what a row of the list says besides the score. Source: docs/decisions/triage.md, "What a row says".

@@ -83,6 +83,9 @@ function useWork({ rows, list, open, page, change }) {
   const [dialog, ask] = useState(/** @type {{kind: "escalate" | "snooze", row: Row} | null} */ (null));
   const [wish, wishes] = useState({ for: "", what: "" }); // what a key asked of the panel before it was there
   const turned = useRef(0);
+  const here = useRef(current); // by now, for what was begun on a row before
+  here.current = current;
+  const under = useRef(/** @type {Set<string>} */ (new Set()));
   const at = rows.findIndex((row) => row.patient_id === current);
   const shown = rows.find((row) => row.patient_id === open) ?? null;
   const close = () => { refine({ open: undefined }); rowOf(current)?.focus(); };
@@ -115,8 +118,14 @@ function useWork({ rows, list, open, page, change }) {
     }
   }, [rows]);
   const doing = async (/** @type {Row} */ row, /** @type {() => Promise<string>} */ act) => {
-    work(row.patient_id);
+    const id = row.patient_id;
+    if (under.current.has(id)) {
+      return false; // pressed twice
+    }
+    under.current.add(id);
+    work(id);
     const well = await said(row, act(), list.reload);
+    under.current.delete(id);
     work("");
     return well;
   };
@@ -135,8 +144,8 @@ function useWork({ rows, list, open, page, change }) {
     snooze: (/** @type {Row} */ row) => ask({ kind: "snooze", row }),
     review: async (/** @type {Row} */ row, note = "") => {
       const well = await doing(row, () => review(row, note));
-      if (well && row.patient_id === current) {
-        to(at + 1);
+      if (well && row.patient_id === here.current) { // who has gone on since stays there
+        at + 1 < rows.length || list.data?.next ? to(at + 1) : rowOf(here.current)?.focus();
       }
       return well;
     },
@@ -150,6 +159,7 @@ function useWork({ rows, list, open, page, change }) {
     a: { does: "Acknowledge", act: on(acts.acknowledge) }, c: { does: "Call, with the timer", act: on((row) => see(row, "call")) },
     e: { does: "Escalate", act: on(acts.escalate) }, n: { does: "Note", act: on((row) => see(row, "note")) },
     r: { does: "Reviewed, next patient", act: on((row) => void acts.review(row)) }, s: { does: "Snooze", act: on(acts.snooze) },
+    t: { does: "Take the escalation", act: on((row) => see(row, "take")) },
   }, { while: rows.length > 0 });
   const closed = () => ask(null);
   const asking = dialog && (dialog.kind === "escalate"
@@ -157,7 +167,7 @@ function useWork({ rows, list, open, page, change }) {
     : html`<${SnoozeDialog} patient=${dialog.row.patient_id} kind=${dialog.row.concern?.type ?? "blood_pressure"} close=${closed}
         done=${() => stream.value === "live" || list.reload()} />`);
   return {
-    current, busy, shown, pick, acts, asking, close, doing, fetch: list.reload, back: () => rowOf(current)?.focus(),
+    current, busy, shown, pick, acts, asking, close, doing, fetch: list.reload, back: () => rowOf(here.current)?.focus(),
     next: () => to(at + 1), before: () => to(at - 1), wish: wish.for === open ? wish.what : "", heard: () => wishes({ for: "", what: "" }),
   };
 }

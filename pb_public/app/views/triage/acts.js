@@ -1,7 +1,8 @@
 // What is done about a patient of the list, with one key or one press.
-import { get, post, Problem } from "../../api.js";
+import { get, patch, post, Problem } from "../../api.js";
 import { can, canAcknowledge } from "../../can.js";
 import { stream } from "../../live.js";
+import { me } from "../../session.js";
 import { asProblem } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 
@@ -43,6 +44,22 @@ export async function review(row, note = "") {
   }
   await post(`triage/patients/${row.patient_id}/review/`, note ? { notes: note } : {});
   return "Reviewed.";
+}
+
+const takers = ["provider", "nurse", "clinical_manager", "admin"];
+
+/** The most urgent escalation that the reader may take: what somebody works on stays theirs. @param {any[]} escalations */
+export function takable(escalations) {
+  const urgency = ["stat", "urgent", "routine"];
+  const mine = can("changeEscalation") && takers.includes(me.value?.role ?? "");
+  return escalations.filter((e) => mine && e.status === "open").sort((a, b) => urgency.indexOf(a.priority) - urgency.indexOf(b.priority))[0];
+}
+
+/** Takes an escalation, also one that somebody else was told of. @param {any} escalation */
+export async function take(escalation) {
+  const mail = me.value?.email;
+  await patch(`escalations/${escalation.id}/`, { status: "in_progress", ...(escalation.assigned_to === mail ? {} : { assigned_to: mail }) });
+  return "The escalation is yours.";
 }
 
 /** Begins the minutes of a call. One timer runs at a time: another that runs is told. @param {Row} row */

@@ -20,6 +20,6 @@ export function Line({ row }) {
       <small class="age">${c?.measured_at ? age(c.measured_at) : ""}</small></span>
     <${Spark} row=${row} />
     <span class="why" title=${reason}>${reason}</span>
-    <span class=${`who ${tone}`}>${initials && html`<span class="face" aria-hidden="true">${initials}</span>`}
+    <span class=${`who ${tone}`}>${row.holder && html`<span class="face" aria-hidden="true">${initials}</span>`}
       <span class="both"><b><bdi>${who}</bdi></b>${how && html`<small>${how}</small>`}</span></span>`;
 }

@@ -1,6 +1,6 @@
 // The patient at the side of the list: the fortnight and the bounds, the latest values, what is open by cause, the last note, and what to do.
 // The focus stays in the list, and J and K go on.
-import { get } from "../../api.js";
+import { get, Problem } from "../../api.js";
 import { can } from "../../can.js";
 import { useDraft } from "../../drafts.js";
 import { useKeys } from "../../keys.js";
@@ -8,10 +8,11 @@ import { share } from "../../ui/badge.js";
 import { Drawer } from "../../ui/drawer.js";
 import { number, words } from "../../ui/format.js";
 import { Failed, useLoad } from "../../ui/states.js";
+import { toast } from "../../ui/toast.js";
 import { reading } from "../../ui/vitals.js";
 import { ZoneNote } from "../../ui/when.js";
 import { classes, html, useEffect, useRef, useState } from "../../view.js";
-import { acknowledge, startCall } from "./acts.js";
+import { acknowledge, startCall, takable, take } from "./acts.js";
 import { Causes, causesOf } from "./causes.js";
 import { Past } from "./past.js";
 import { age, levels, moment, stale, states, valueOf } from "./words.js";
@@ -45,9 +46,12 @@ export function Panel({ row, at, count, work }) {
     if (work.wish === "note") {
       field.current?.focus();
       work.heard();
-    } else if (work.wish === "call" && data) {
-      phone.current ? phone.current.click() : undefined;
+    } else if (work.wish === "take" && data) {
       work.heard();
+      void taken();
+    } else if (work.wish === "call" && data) {
+      work.heard();
+      phone.current ? phone.current.click() : toast(`${row.patient_name}: no phone number is recorded.`, "problem");
     }
   }, [work.wish, data]);
   const open = (data?.alerts ?? []).filter((alert) => !alert.acknowledged);
@@ -61,7 +65,12 @@ export function Panel({ row, at, count, work }) {
   const reviewed = async () => {
     if (await work.acts.review(row, note.trim())) {
       keep("");
-      work.back();
+    }
+  };
+  const taken = async () => {
+    const mine = takable(data?.escalations ?? []);
+    if (await work.doing(row, mine ? () => take(mine) : () => Promise.reject(new Problem(0, { detail: "No escalation waits to be taken." })))) {
+      next((n) => n + 1);
     }
   };
   useKeys({ r: { does: "Reviewed, with the note; next patient", act: () => void reviewed() } });
@@ -69,10 +78,10 @@ export function Panel({ row, at, count, work }) {
       ${levels[row.risk_level][1]} ${row.risk_score}</span> <small>${number(at)} of ${number(count)}</small>
     <span class="pair"><button aria-label="Previous patient" onClick=${work.before}><span aria-hidden="true">↑</span> <kbd>K</kbd></button><button aria-label="Next patient" onClick=${work.next}>
       <span aria-hidden="true">↓</span> <kbd>J</kbd></button></span>
-    <button onClick=${() => work.acts.whole(row)}>Whole chart <kbd>O</kbd></button>`;
+    <button class="whole" onClick=${() => work.acts.whole(row)}>Whole chart <kbd>O</kbd></button>`;
   const foot = html`<${Note} field=${field} note=${note} keep=${keep} count=${open.length} send=${open.length > 0 ? answer : reviewed} leave=${work.back} />
     <div class="do">${data?.patient.phone && html`<a class="button main" ref=${phone} href=${`tel:${data.patient.phone}`} onClick=${() => void startCall(row)}>Call ${data.patient.phone} <kbd>C</kbd></a>`}
-      <button disabled=${open.length === 0} onClick=${answer}>Acknowledge ${open.length > 1 ? `${open.length} ` : ""}<kbd>A</kbd></button>
+      <button disabled=${open.length === 0} onClick=${answer}>Acknowledge <kbd>A</kbd></button>
       ${can("review") && html`<button onClick=${reviewed}>Reviewed <kbd>R</kbd></button>`}</div>`;
   return html`<${Drawer} label=${`${row.patient_name}, at the side`} close=${work.close} head=${head} foot=${foot}>
     <${Who} row=${row} patient=${data?.patient} />

@@ -83,7 +83,7 @@ export const initials = (name) => name.split(/\s+/).filter(Boolean).map((part) =
 /** "A. Osei". @param {string} name */
 const brief = (name) => name.replace(/^(\S)\S*\s+/, "$1. ");
 
-/** Who takes care, and how far they are. @param {Row} row @returns {{who: string, state: string, initials: string, tone: string}} */
+/** Who takes care, and how far they are. @param {Row} row @returns {{who: string, state: string, initials: string, tone: string}} tone "nobody" for what waits without being critical */
 export function holder(row) {
   const h = row.holder;
   const urgent = row.handling === "unanswered" ? "critical" : "";
@@ -92,7 +92,7 @@ export function holder(row) {
   }
   const priority = h.priority ? words(h.priority) : "";
   if (h.state === "nobody") {
-    return { who: "No one yet", state: priority ? `${priority} escalation` : "", initials: "", tone: urgent };
+    return { who: "No one yet", state: priority ? `${priority} escalation` : "", initials: "", tone: urgent || "nobody" };
   }
   const mine = h.by !== null && h.by === me.value?.email;
   const name = h.name ?? h.by ?? "";
