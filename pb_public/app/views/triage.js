@@ -15,7 +15,7 @@ import { Levels, Marks, Reviewed, Sight, Waits } from "./triage/head.js";
 import { useLiveList } from "./triage/live.js";
 import { useChanges } from "./triage/motion.js";
 import { pageSize } from "./triage/order.js";
-import { Panel } from "./triage/panel.js";
+import { noteField, Panel } from "./triage/panel.js";
 import { useRest } from "./triage/rest.js";
 import { rowOf, Rows } from "./triage/rows.js";
 import { groupCounts } from "./triage/words.js";
@@ -69,9 +69,10 @@ const Empty = ({ narrowed, clear }) => (narrowed
   : html`<${Nothing} title="Nobody is on the list">Patients appear here when they are enrolled.</${Nothing}>`);
 
 /** @param {{held: boolean}} props */
-const Foot = ({ held }) => html`<p class="keys no-print"><span><kbd>J</kbd> <kbd>K</kbd> next, previous</span><span><kbd>Enter</kbd> open</span><span><kbd>A</kbd> acknowledge</span>
-  <span><kbd>C</kbd> call</span><span><kbd>E</kbd> escalate</span><span><kbd>N</kbd> note</span><span><kbd>R</kbd> reviewed, next</span>
-  <span><kbd>?</kbd> all keys</span><${ZoneNote} />${held && html`<span class="held" role="status">Order held while you are here; changes wait</span>`}</p>`;
+const Foot = ({ held }) => html`<p class="keys no-print"><span><kbd>J</kbd> <kbd>K</kbd> next, previous</span><span class="beside">
+  <kbd>Enter</kbd> open</span><span><kbd>A</kbd> acknowledge</span><span><kbd>C</kbd> call</span><span><kbd>E</kbd> escalate</span>
+  <span class="beside"><kbd>N</kbd> note</span><span><kbd>R</kbd> reviewed, next</span><span class="beside"><kbd>T</kbd> take</span>
+  <span><kbd>?</kbd> all keys</span><${ZoneNote} /><span class="held" role="status">${held && "Order held while you are here"}</span></p>`;
 
 /**
  * What can be done with the row that is looked at, by key and by press.
@@ -132,7 +133,11 @@ function useWork({ rows, list, open, page, change }) {
   const see = (/** @type {Row} */ row, what = "") => {
     look(row.patient_id);
     refine({ open: row.patient_id });
-    wishes({ for: row.patient_id, what });
+    if (what === "note" && open === row.patient_id) {
+      noteField()?.focus(); // at once: what is typed next is the note
+    } else {
+      wishes({ for: row.patient_id, what });
+    }
   };
   const acts = {
     open: see,
@@ -161,7 +166,7 @@ function useWork({ rows, list, open, page, change }) {
     r: { does: "Reviewed, next patient", act: on((row) => void acts.review(row)) }, s: { does: "Snooze", act: on(acts.snooze) },
     t: { does: "Take the escalation", act: on((row) => see(row, "take")) },
   }, { while: rows.length > 0 });
-  const closed = () => ask(null);
+  const closed = () => ask((now) => (now === dialog ? null : now)); // a dialog that is gone says so late, when the next may be open
   const asking = dialog && (dialog.kind === "escalate"
     ? html`<${EscalateDialog} patient=${{ id: dialog.row.patient_id, name: dialog.row.patient_name }} close=${closed} done=${() => stream.value === "live" || list.reload()} />`
     : html`<${SnoozeDialog} patient=${dialog.row.patient_id} kind=${dialog.row.concern?.type ?? "blood_pressure"} close=${closed}

@@ -125,6 +125,8 @@ function LastNote({ data }) {
   return notes.length > 0 && html`<section class="last-note"><h3>Last note</h3><p>“${notes[0].text}” <small>${notes[0].by ?? ""}, ${moment(notes[0].at)}</small></p></section>`;
 }
 
+export const noteField = () => /** @type {HTMLTextAreaElement | null} */ (document.querySelector("aside.drawer .note textarea"));
+
 /** @param {{field: any, note: string, keep: (text: string) => void, count: number, send: () => void, leave: () => void}} props */
 function Note({ field, note, keep, count, send, leave }) {
   const label = count === 0 ? "Note for the review" : count === 1 ? "Note for the alert" : `Note for the ${count} alerts`;
