@@ -4,8 +4,9 @@ import { useKeys } from "../keys.js";
 import { stream } from "../live.js";
 import { useQuery } from "../query.js";
 import { go, refine } from "../router.js";
-import { Loaded, Nothing, useLoad } from "../ui/states.js";
+import { asProblem, Loaded, Nothing, useLoad } from "../ui/states.js";
 import { Pages } from "../ui/table.js";
+import { toast } from "../ui/toast.js";
 import { ZoneNote } from "../ui/when.js";
 import { classes, html, useEffect, useRef, useState } from "../view.js";
 import { SnoozeDialog } from "./alerts/acts.js";
@@ -14,6 +15,7 @@ import { acknowledge, openAlerts, review, said } from "./triage/acts.js";
 import { Levels, Marks, Reviewed, Sight, Waits } from "./triage/head.js";
 import { useLiveList } from "./triage/live.js";
 import { useChanges } from "./triage/motion.js";
+import { useOnward } from "./triage/onward.js";
 import { pageSize } from "./triage/order.js";
 import { noteField, Panel } from "./triage/panel.js";
 import { useRest } from "./triage/rest.js";
@@ -41,7 +43,7 @@ export function Triage({ open = "" }) {
   const show = () => { settle(); change({ page: 1 }); list.reload(); scrollTo(0, 0); };
   const narrowed = Object.keys(none).some((name) => name !== "risk_level" && query[name] !== "");
   const rows = list.data?.results ?? [];
-  const work = useWork({ rows, list, open, page, change });
+  const work = useWork({ rows, list, open, page, change, filters });
   useKeys({ ".": { does: "Show what waits", act: show } });
   return html`<div class=${classes("triage-page", height)}>
     <div class="bars"><h1>Triage</h1><${Levels} stats=${stats.data} query=${query} change=${change} /><${Reviewed} stats=${stats.data} /></div>
@@ -76,14 +78,16 @@ const Foot = ({ held }) => html`<p class="keys no-print"><span><kbd>J</kbd> <kbd
 
 /**
  * What can be done with the row that is looked at, by key and by press.
- * @param {{rows: Row[], list: {data: any, reload: () => void}, open: string, page: number, change: (next: {page: number}) => void}} props
+ * @param {{rows: Row[], list: {data: any, loading: boolean, reload: () => void}, open: string, page: number, change: (next: {page: number}) => void,
+ *   filters: import("./triage/order.js").Filters}} props
  */
-function useWork({ rows, list, open, page, change }) {
+function useWork({ rows, list, open, page, change, filters }) {
   const [current, look] = useState(open);
   const [busy, work] = useState("");
   const [dialog, ask] = useState(/** @type {{kind: "escalate" | "snooze", row: Row} | null} */ (null));
   const [wish, wishes] = useState({ for: "", what: "" }); // what a key asked of the panel before it was there
-  const turned = useRef(0);
+  const onward = useOnward(filters);
+  const awaited = useRef(""); // whom to go to as soon as their page is there
   const here = useRef(current); // by now, for what was begun on a row before
   here.current = current;
   const under = useRef(/** @type {Set<string>} */ (new Set()));
@@ -91,6 +95,7 @@ function useWork({ rows, list, open, page, change }) {
   const shown = rows.find((row) => row.patient_id === open) ?? null;
   const close = () => { refine({ open: undefined }); rowOf(current)?.focus(); };
   const pick = (/** @type {Row} */ row) => {
+    onward.pass(row);
     look(row.patient_id);
     if (open && open !== row.patient_id) {
       refine({ open: row.patient_id });
@@ -103,21 +108,29 @@ function useWork({ rows, list, open, page, change }) {
       const item = rowOf(row.patient_id);
       item?.focus({ preventScroll: true });
       item?.scrollIntoView({ block: "nearest" });
-    } else if (n >= rows.length && list.data?.next) {
-      turned.current = 1;
-      change({ page: page + 1 });
+    } else if (n >= rows.length && rows.length > 0) {
+      onward.next().then((found) => {
+        awaited.current = found?.id ?? "";
+        if (!found) {
+          toast("You have been through the whole list.");
+        } else if (found.page !== page) {
+          change({ page: found.page });
+        } else {
+          list.reload();
+        }
+      }, (error) => toast(asProblem(error).message, "problem"));
     } else if (n < 0 && list.data?.previous) {
-      turned.current = -1;
+      awaited.current = "last";
       change({ page: page - 1 });
     }
   };
-  useEffect(() => { // a page that was turned by key goes on with its first row, or its last
-    if (turned.current !== 0 && rows.length > 0 && at < 0) {
-      const n = turned.current > 0 ? 0 : rows.length - 1;
-      turned.current = 0;
-      to(n);
+  useEffect(() => {
+    if (awaited.current && !list.loading && rows.length > 0) {
+      const n = rows.findIndex((row) => row.patient_id === awaited.current);
+      to(awaited.current === "last" ? rows.length - 1 : Math.max(n, 0));
+      awaited.current = "";
     }
-  }, [rows]);
+  }, [rows, list.loading]);
   const doing = async (/** @type {Row} */ row, /** @type {() => Promise<string>} */ act) => {
     const id = row.patient_id;
     if (under.current.has(id)) {
@@ -139,18 +152,37 @@ function useWork({ rows, list, open, page, change }) {
       wishes({ for: row.patient_id, what });
     }
   };
+  /** Back to the list, and on; who has gone on since stays there. */
+  const done = (/** @type {Row} */ row, /** @type {boolean} */ on) => {
+    if (row.patient_id === here.current) {
+      rowOf(here.current)?.focus({ preventScroll: true });
+      on && to(at + 1);
+    }
+  };
   const acts = {
     open: see,
     whole: (/** @type {Row} */ row) => go("patient", { id: row.patient_id }),
     // A critical value is answered with a note; anything else at once.
-    acknowledge: (/** @type {Row} */ row) => (row.unacknowledged_critical > 0 ? see(row, "note")
-      : void doing(row, async () => acknowledge(await openAlerts(row.patient_id)))),
+    acknowledge: (/** @type {Row} */ row) => (row.unacknowledged_critical > 0 ? see(row, "note") : void acts.answer(row)),
+    /** Once nothing is left to do about the patient, the next one's turn comes. */
+    answer: async (/** @type {Row} */ row, /** @type {any[] | null} */ open = null, note = "") => {
+      let rest = row.active_escalations;
+      const well = await doing(row, async () => {
+        const { text, left } = await acknowledge(open ?? await openAlerts(row.patient_id), note);
+        rest += left;
+        return text;
+      });
+      if (well) {
+        done(row, rest === 0);
+      }
+      return well;
+    },
     escalate: (/** @type {Row} */ row) => ask({ kind: "escalate", row }),
     snooze: (/** @type {Row} */ row) => ask({ kind: "snooze", row }),
     review: async (/** @type {Row} */ row, note = "") => {
       const well = await doing(row, () => review(row, note));
-      if (well && row.patient_id === here.current) { // who has gone on since stays there
-        at + 1 < rows.length || list.data?.next ? to(at + 1) : rowOf(here.current)?.focus();
+      if (well) {
+        done(row, true);
       }
       return well;
     },

@@ -17,6 +17,7 @@ const count = (/** @type {number} */ n) => (n === 1 ? "One alert" : `${n} alerts
 /**
  * Acknowledges alerts one after the other, with the same note in each. What fails says how far it came.
  * @param {Alert[]} alerts @param {string} [note]
+ * @returns {Promise<{text: string, left: number}>} left are those that another has to answer
  */
 export async function acknowledge(alerts, note = "") {
   const mine = alerts.filter(canAcknowledge);
@@ -34,7 +35,7 @@ export async function acknowledge(alerts, note = "") {
     }
   }
   const left = alerts.length - mine.length;
-  return `${count(done)} acknowledged${left > 0 ? `, ${left} critical left for a nurse or provider` : ""}.`;
+  return { text: `${count(done)} acknowledged${left > 0 ? `, ${left} critical left for a nurse or provider` : ""}.`, left };
 }
 
 /** @param {Row} row @param {string} [note] */

@@ -59,7 +59,7 @@ export function Causes({ causes, escalations, loading, row, did, again }) {
         ${cause.open.length === 0 && html` <small>acknowledged by ${cause.alerts[0].acknowledged_by}</small>`}</p>
         <p class="hint">${cause.alerts[0].message ?? ""}</p>
         <p class="hint">${shown(cause).slice(0, told).map((alert) => `${value(alert)}${moment(alert.created_at)}`).join(" · ")}${rest(cause)}</p></div>
-      ${cause.open.some(canAcknowledge) && html`<button aria-label=${`Acknowledge: ${kinds[cause.type] ?? words(cause.type)}`} onClick=${() => run(() => acknowledge(cause.open))}>Acknowledge</button>`}</li>`)}
+      ${cause.open.some(canAcknowledge) && html`<button aria-label=${`Acknowledge: ${kinds[cause.type] ?? words(cause.type)}`} onClick=${() => run(async () => (await acknowledge(cause.open)).text)}>Acknowledge</button>`}</li>`)}
     ${escalations.map((e) => html`<li key=${`e${e.id}`} class=${classes("escalation", e.priority)}><span class="shape" aria-hidden="true">↗</span>
       <div><p><b>${words(e.priority)} escalation</b> ${e.assigned_to ? `to ${e.assigned_to}` : "to nobody yet"}</p>
         <p class="hint">${e.status === "in_progress" ? "In progress" : "Not taken yet"} · opened ${age(e.created_at)} ago${e.reason ? ` · ${e.reason}` : ""}</p></div>

@@ -56,10 +56,9 @@ export function Panel({ row, at, count, work }) {
   }, [work.wish, data]);
   const open = (data?.alerts ?? []).filter((alert) => !alert.acknowledged);
   const answer = async () => {
-    if (await work.doing(row, () => acknowledge(open, note.trim()))) {
+    if (await work.acts.answer(row, open, note.trim())) {
       keep("");
       next((n) => n + 1);
-      work.back();
     }
   };
   const reviewed = async () => {

@@ -1,6 +1,6 @@
 // The rows of the list: each drawn once for what it shows, in groups by urgency, with the quick actions on the one that is looked at.
 import { can } from "../../can.js";
-import { classes, Fragment, html, useEffect, useRef, useState } from "../../view.js";
+import { classes, html, useEffect, useRef, useState } from "../../view.js";
 import { Line } from "./line.js";
 import { useSlide } from "./motion.js";
 import { groupOf, groups, spoken } from "./words.js";
@@ -19,23 +19,22 @@ export function Rows({ rows, grouped, counts, changed, current, opened, pick, ac
   const list = useRef(/** @type {HTMLOListElement | null} */ (null));
   const [over, hover] = useState("");
   useSlide(list, rows);
-  const line = useLines();
+  const drawn = useLines();
   let group = "";
   const entered = rows.some((row) => row.patient_id === current) ? current : rows[0]?.patient_id; // one stop for Tab; J and K go on
   return html`<ol class="triage" ref=${list} aria-label="Patients by urgency" onPointerEnter=${() => rest("pointer", true)}
     onPointerLeave=${() => { rest("pointer", false); hover(""); }} onFocusIn=${() => rest("focus", true)} onFocusOut=${() => rest("focus", false)}>
-    ${rows.map((row) => {
+    ${rows.flatMap((row) => {
       const id = row.patient_id;
       const head = grouped && groupOf(row) !== group ? groupOf(row) : "";
       group = groupOf(row);
-      return html`<${Fragment} key=${id}>
-        ${head && html`<${Group} key=${head} of=${head} count=${counts?.[head]} />`}
-        <li key=${id} data-id=${id} tabindex=${id === entered ? "0" : "-1"} aria-current=${id === opened ? "true" : null} aria-label=${line(row).label}
+      const line = html`<li key=${id} data-id=${id} tabindex=${id === entered ? "0" : "-1"} aria-current=${id === opened ? "true" : null} aria-label=${drawn(row).label}
           class=${classes("row", row.risk_level, changed.has(id) && "moved", id === opened && "opened", busy === id && "busy")}
           onFocus=${() => pick(row)} onPointerEnter=${() => hover(id)} onClick=${(event) => event.target.closest("button, a") || acts.open(row)}>
-          ${line(row).drawn}
+          ${drawn(row).drawn}
           ${(over === id || (over === "" && current === id)) && html`<${Quick} row=${row} acts=${acts} narrow=${opened !== ""} />`}
-        </li></${Fragment}>`;
+        </li>`;
+      return head ? [html`<${Group} key=${`group of ${id}`} of=${head} count=${counts?.[head]} />`, line] : [line];
     })}
   </ol>`;
 }
