@@ -146,7 +146,7 @@ func (s *Service) newMailer() *notifications.Mailer {
 
 func (s *Service) newLive() *live.Publisher {
 	return live.NewPublisher(live.Options{
-		Views: routes.LiveViews{}, Check: s.auth.Check, RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
+		Views: routes.LiveViews{Clock: s.now}, Check: s.auth.Check, RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
 		Zone: s.settings.PracticeLocation, Clock: s.now, Log: s.log,
 	})
 }

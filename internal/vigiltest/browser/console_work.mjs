@@ -23,8 +23,8 @@ await run(async (page) => {
 });
 
 async function escalate(page) {
-  const first = page.getByRole("list", { name: "Patients by urgency" }).locator(":scope > li").first();
-  const name = await first.locator("button.name").innerText();
+  const first = page.getByRole("list", { name: "Patients by urgency" }).locator(":scope > .row").first();
+  const name = await first.locator(".name").innerText();
   const reason = "Three calls, no answer: somebody should drive there.";
   await first.getByRole("button", { name: /^Escalate / }).click();
   const dialog = page.getByRole("dialog");
