@@ -50,6 +50,7 @@ const (
 	ResourceTopic             = "Topic"
 	ResourceTransmission      = "Transmission"
 	ResourceUser              = "User"
+	ResourceVisitReport       = "VisitReport"
 	ResourceWebhook           = "Webhook"
 	ResourceWebhookDelivery   = "WebhookDelivery"
 )
