@@ -329,7 +329,7 @@ var table = slices.Concat([]route{
 
 	// schema.go
 	{http.MethodGet, "/schema/", access.Anyone, limits.User, (*api).schema},
-}, ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows())
+}, ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows())
 
 // rootTable holds what answers outside web.BasePath; its paths are whole.
 var rootTable = slices.Concat([]route{
