@@ -7,11 +7,15 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/routes"
 )
+
+// shortSupply lets two to fifteen days have a code of their own.
+func shortSupply(e *routes.Engines) { e.Billing.Enable2026Codes = true }
 
 // The days of a running period, counted as billing counts them: what it says to go is what the explanation of the bill says.
 func TestDataDays(t *testing.T) {
-	c := newClinic(t) // January 15, 2026, 8:45 in New York
+	c := newClinic(t, shortSupply) // January 15, 2026, 8:45 in New York
 	id := c.enrol(object{"icd10_codes": []string{"I10"}, "time_zone": "America/New_York"})
 	c.consent(id)
 	c.wear(id, "D-1", c.now.AddDate(0, 0, -20), 14) // December 26 to January 8
@@ -45,7 +49,7 @@ func TestDataDays(t *testing.T) {
 
 // What somebody typed, and what came without consent, has data and does not count; a period with too few days left is out of reach.
 func TestDataDaysThatDoNotCount(t *testing.T) {
-	c := newClinic(t)
+	c := newClinic(t, shortSupply)
 	id := c.enrol(object{"icd10_codes": []string{"I10"}})
 	c.ask(access.MA, "POST", "/patients/"+id+"/consents/", object{"type": "rpm", "method": "written", "granted_at": "2025-12-30"}).want(201)
 	c.wear(id, "D-1", c.now.AddDate(0, 0, -20), 6) // December 26 to 31

@@ -139,10 +139,10 @@ func TestVisitReport(t *testing.T) {
 	}
 	wantWords(t, text,
 		"Blood pressure is higher in the last 7 days.", "Kwame Hall", "Born Mar 4, 1959, 66, male", "I50.9, I10", "(518) 555-0120", "Times: patient's, EST",
-		"Hudson Valley Heart Clinic", "12 Mill Road, Albany NY 12207", "Dec 17 to Jan 15, 2026, for Test Person",
+		"Hudson Valley Heart Clinic", "12 Mill Road, Albany NY 12207", "Dec 17, 2025 to Jan 15, 2026, for Test Person",
 		"One critical reading in the last 7 days, 188/114 on Jan 15 11:40.", "Weight +1.6 kg in 7 days, 2.1 kg over target.",
 		"Left out: 1 suspect, 1 withdrawn, 0 implausible", "2 typed by hand", "At the visit", "Limits in force", "In range; hatched: not", "Page 1 of 1",
-		"Made Jan 15, 2026 12:00 EST by Test Person.", "Headache, took lisinopril late.", "Answered Jan 15 12:00 by T. Person",
+		"Made Jan 15, 2026 12:00 EST by Test Person. Home readings, not a diagnosis.", "Patient contacted; Headache, took lisinopril late; T. Person, Jan 15 12:00",
 	)
 	// The means are those of the summary, to the whole number.
 	for _, days := range []int{7, 30, 90} {
@@ -155,7 +155,7 @@ func TestVisitReport(t *testing.T) {
 	}
 	wantWords(t, text, "by Test Person only")
 	_, whole := paper(t, c.ask(access.ClinicalManager, "GET", "/patients/"+id+"/report/?days=90", nil))
-	wantWords(t, whole, "T. Person, 6 min: Salty dinner on Friday; agreed to measure twice a day.", "Oct 18 to Jan 15, 2026")
+	wantWords(t, whole, "T. Person, 6 min: Salty dinner on Friday; agreed to measure twice a day.", "Oct 18, 2025 to Jan 15, 2026")
 	if events := c.events(id)[before:]; len(events) < 2 || events[0] != "patient.read" {
 		t.Errorf("the audit log has %v", events)
 	}
@@ -225,7 +225,7 @@ func TestVisitReportOfMuch(t *testing.T) {
 // A name is set as it is, or openly not at all.
 func TestVisitReportNames(t *testing.T) {
 	for first, whole := range map[string]bool{
-		"Łukasz": true, "Nguyễn": true, "Ελένη": true, "Дмитрий": true, "O'Ñîçé–Smith": true, "Zoë\u0308": true, "محمد": false, "שרה": false, "李": false, "🦊": false, "ナオミ": false,
+		"Łukasz": true, "Nguyễn": true, "Ελένη": true, "Дмитрий": true, "O'Ñîçé–Smith": true, "Zoe\u0308": true, "Zoë\u0308": false, "محمد": false, "שרה": false, "李": false, "🦊": false, "ナオミ": false,
 	} {
 		c := newClinic(t)
 		id := c.enrol(object{"first_name": first, "last_name": "Hall", "mrn": "A-77"})
@@ -252,5 +252,5 @@ func TestVisitReportZone(t *testing.T) {
 		"patient_id": id, "systolic": 188, "diastolic": 114, "measured_at": c.now.Add(-15 * time.Minute).Format(time.RFC3339),
 	}).want(201)
 	_, text := paper(t, c.ask(access.Nurse, "GET", "/patients/"+id+"/report/", nil))
-	wantWords(t, text, "188/114 on Jan 14 23:30", "Times: patient's, HST", "Dec 16 to Jan 14, 2026", "Made Jan 14, 2026 23:45 HST")
+	wantWords(t, text, "188/114 on Jan 14 23:30", "Times: patient's, HST", "Dec 16, 2025 to Jan 14, 2026", "Made Jan 14, 2026 23:45 HST")
 }

@@ -53,7 +53,7 @@ func (e *Engine) DataDays(app core.App, patientID, day string, now time.Time) (d
 	}
 	all := slices.Clone(windows[0].days)
 	e.underConsentOnly(f, &windows[0])
-	d.Days, d.Unconsented = windows[0].days, without(all, windows[0].days)
+	d.Days, d.Unconsented = windows[0].days, notAmong(all, windows[0].days)
 	if d.Typed, err = e.typedDays(app, patientID, span, all); err != nil || !found {
 		return d, err
 	}
@@ -95,10 +95,10 @@ func (e *Engine) typedDays(app core.App, patientID string, in Span, transmitted 
 		}
 	}
 	slices.Sort(days)
-	return without(slices.Compact(days), transmitted), err
+	return notAmong(slices.Compact(days), transmitted), err
 }
 
-// without are the days of one list that another has not.
-func without(days, others []string) []string {
+// notAmong are the days of one list that another has not.
+func notAmong(days, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(days), func(day string) bool { return slices.Contains(others, day) })
 }

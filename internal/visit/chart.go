@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	chartTall  = 58.0
+	chartTall  = 53.0
 	labelsWide = 27.0 // beside the chart
 	scaleWide  = 9.0
 	// So many days in a row without a reading break the line, and up to so many readings each has its ring.
@@ -56,9 +56,10 @@ func (r *Report) chart(s *pdf.Sheet, y float64) float64 {
 	}{{vitals.Systolic, pdf.Teal}, {vitals.Diastolic, pdf.Violet}} {
 		r.line(p, pressures, line.of, line.ink)
 	}
-	y = p.y + p.h + 9
-	s.Text(left, y, small, "Upper line systolic, lower diastolic; shaded is in range; ◆ at or beyond the warning limit, ▲ the critical one, ? suspect and not counted. "+
-		"A break: two days or more without.")
+	y = p.y + p.h + 8
+	s.Text(left, y, small, "Upper line systolic, lower diastolic. Shaded is in range; ◆ is at or beyond the warning limit, ▲ the critical one; ? is suspect and not counted.")
+	y += 3.5
+	s.Text(left, y, small, "Where the line breaks, two days or more went by without a reading.")
 	return y
 }
 
@@ -165,6 +166,46 @@ func (r *Report) line(p plot, points []Point, of *vitals.Parameter, ink pdf.Ink)
 			p.s.Mark(pdf.Diamond, x, y, 1.2, pdf.Amber)
 		case len(points) <= mostRings:
 			p.s.Mark(pdf.Ring, x, y, 0.8, ink)
+		}
+	}
+}
+
+// spark is a small line of one value over the days, with the band where it should be.
+func (r *Report) spark(s *pdf.Sheet, of *vitals.Parameter, x, y, width, height float64) {
+	var points []Point
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, point := range r.points {
+		if value := point.Reading.Value(of); value != nil && !point.Doubted {
+			points = append(points, point)
+			low, high = min(low, *value), max(high, *value)
+		}
+	}
+	if len(points) < 2 {
+		return
+	}
+	limits := r.bounds.Of(of)
+	for _, bound := range []*float64{limits.Low, limits.High} {
+		if bound != nil {
+			low, high = min(low, *bound), max(high, *bound)
+		}
+	}
+	room := max((high-low)*0.1, 0.5)
+	p := plot{s: s, x: x, y: y - height, w: width, h: height, from: r.from, to: r.now.In(r.zone), low: low - room, high: high + room}
+	p.scale = p.h / (p.high - p.low)
+	if limits.Low != nil || limits.High != nil {
+		top, bottom := p.y, p.y+p.h
+		if limits.High != nil {
+			top = p.of(*limits.High)
+		}
+		if limits.Low != nil {
+			bottom = p.of(*limits.Low)
+		}
+		s.Fill(x, top, width, bottom-top, pdf.InRange)
+	}
+	for i := 1; i < len(points); i++ {
+		before, point := points[i-1], points[i]
+		if daysBetween(before.At, point.At) <= daysOfGap {
+			s.Rule(p.at(before.At), p.of(*before.Reading.Value(of)), p.at(point.At), p.of(*point.Reading.Value(of)), 0.25, pdf.Teal)
 		}
 	}
 }

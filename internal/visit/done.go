@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
@@ -13,20 +15,22 @@ import (
 // doneAbout says what became of a critical alert: who answered and when, what was noted, and whether somebody was called for it.
 func (g *gatherer) doneAbout(alert *collections.Alert) (phi.Text, error) {
 	var parts []string
-	if at := alert.AcknowledgedAt(); !at.IsZero() && alert.AcknowledgedBy() != alerts.System {
-		by, err := g.nameOf(alert.AcknowledgedBy())
-		if err != nil {
-			return "", err
-		}
-		parts = append(parts, "Answered "+g.clock(at)+" by "+by)
-	}
 	if outcome := alert.Outcome(); outcome != "" {
 		parts = append(parts, strings.ReplaceAll(outcome, "_", " "))
 	}
 	for _, note := range []phi.Text{alert.ClinicalNote(), alert.Notes()} {
 		if note != "" {
-			parts = append(parts, strings.Join(strings.Fields(note.Reveal()), " "))
+			parts = append(parts, strings.TrimRight(strings.Join(strings.Fields(note.Reveal()), " "), "."))
 		}
+	}
+	if at := alert.AcknowledgedAt(); !at.IsZero() && alert.AcknowledgedBy() != alerts.System {
+		by, err := g.nameOf(alert.AcknowledgedBy())
+		if err != nil {
+			return "", err
+		}
+		parts = append(parts, by+", "+g.clock(at))
+	} else if alert.ResolvedAt().IsZero() {
+		parts = append(parts, "not answered")
 	}
 	if id := alert.EscalationID(); id != "" {
 		escalated, err := collections.FindEscalation(g.app, id)
@@ -42,10 +46,16 @@ func (g *gatherer) doneAbout(alert *collections.Alert) (phi.Text, error) {
 			parts = append(parts, "closed "+g.clock(at))
 		}
 	}
-	if len(parts) == 0 {
-		return "Not answered yet.", nil
+	return phi.Text(sentence(strings.Join(parts, "; "))), nil
+}
+
+// sentence begins with a capital and ends with a stop.
+func sentence(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	if size == 0 {
+		return ""
 	}
-	return phi.Text(strings.Join(parts, "; ") + "."), nil
+	return string(unicode.ToUpper(first)) + text[size:] + "."
 }
 
 // nameOf is a colleague's name by address, for those who still have an account.

@@ -16,7 +16,7 @@ const (
 	right    = pdf.SheetWidth - pdf.SheetMargin
 	wide     = right - left
 	footAt   = pdf.SheetHeight - 11
-	visitTop = footAt - 37 // where the lines for the visit begin
+	visitTop = footAt - 32 // where the lines for the visit begin
 	gutter   = 7.0
 	lineStep = 4.3
 )
@@ -40,7 +40,7 @@ func (r *Report) PDF() ([]byte, error) {
 	y = r.who(s, y)
 	y = r.finding(s, y)
 	y = r.chart(s, y+6.5)
-	y = r.table(s, y+4)
+	y = r.table(s, y+5.5)
 	r.halves(s, y+6)
 	r.visit(s)
 	return s.Bytes()
@@ -48,7 +48,12 @@ func (r *Report) PDF() ([]byte, error) {
 
 func (r *Report) top(s *pdf.Sheet) (y float64) {
 	s.Text(left, 18, pdf.Type{Size: 15, Bold: true, Ink: pdf.Black}, "Home monitoring report")
-	period := r.from.Format("Jan 2") + " to " + r.now.In(r.zone).Format("Jan 2, 2006")
+	until := r.now.In(r.zone)
+	first := "Jan 2"
+	if r.from.Year() != until.Year() {
+		first = "Jan 2, 2006"
+	}
+	period := r.from.Format(first) + " to " + until.Format("Jan 2, 2006")
 	if r.provider != "" {
 		period += ", for " + r.provider.Reveal()
 	}
@@ -167,7 +172,7 @@ func (r *Report) table(s *pdf.Sheet, y float64) float64 {
 		s.Text(columns[4], y, rightward(plain), fmt.Sprint(g.Days))
 		if systolic, diastolic := g.All.Mean(vitals.Systolic), g.All.Mean(vitals.Diastolic); systolic != nil && diastolic != nil {
 			outside := max(levelIn(*systolic, r.bounds.Of(vitals.Systolic)), levelIn(*diastolic, r.bounds.Of(vitals.Diastolic)))
-			r.sign(s, outside, columns[0]-16.5, y-1.1)
+			r.sign(s, outside, columns[0]-15, y-1.1)
 		}
 		if g.InRange != nil {
 			share := barWidth * *g.InRange / 100
@@ -217,14 +222,14 @@ func (r *Report) deeds(s *pdf.Sheet, y, width float64) {
 	}
 	listed := 0
 	for _, c := range r.criticals {
-		lines := s.Lines(width-52, 2, plain, c.Done.Reveal())
+		lines := s.Lines(width-47, 3, plain, c.Done.Reveal())
 		if at+float64(len(lines))*lineStep+1.8 > room {
 			break
 		}
 		s.Text(left, at+lineStep, plain, stamp(c.At))
 		s.Mark(pdf.Triangle, left+25.5, at+lineStep-1.1, 1.2, pdf.Red)
-		s.Cut(left+28, at+lineStep, 23, strong, c.Value)
-		at = r.paragraph(s, left+52, at, lines)
+		s.Cut(left+28, at+lineStep, 18, strong, c.Value)
+		at = r.paragraph(s, left+47, at, lines)
 		s.Rule(left, at+0.3, left+width, at+0.3, 0.15, pdf.Hairs)
 		listed++
 	}
@@ -277,13 +282,13 @@ func (r *Report) others(s *pdf.Sheet, x, y, width float64) {
 			continue
 		}
 		found = true
-		y += 5.6
+		y += 5.2
 		value := *last.Reading.Value(p)
-		s.Text(x, y, strong, strings.ReplaceAll(p.Label, "SpO2", "SpO₂"))
-		end := s.Text(x+44, y, rightward(strong), number(value)+" "+p.Range.Unit)
-		_ = end
-		r.sign(s, levelIn(value, r.bounds.Of(p)), x+18.5, y-1.1)
-		s.Text(x+46, y, small, last.At.Format("Jan 2"))
+		s.Text(x, y, plain, subscript(p.Label))
+		r.sign(s, levelIn(value, r.bounds.Of(p)), x+20.5, y-1.1)
+		s.Text(x+39, y, rightward(strong), number(value)+" "+p.Range.Unit)
+		s.Text(x+40.5, y, small, last.At.Format("Jan 2"))
+		r.spark(s, p, x+50, y+0.9, 16, 3.8)
 		s.Text(x+width, y, rightward(plain), r.meanOf(p))
 		s.Rule(x, y+1.6, x+width, y+1.6, 0.15, pdf.Hairs)
 	}
@@ -291,8 +296,10 @@ func (r *Report) others(s *pdf.Sheet, x, y, width float64) {
 		y += lineStep
 		s.Text(x, y, small, "None.")
 	}
-	r.limits(s, x, y+8, width)
+	r.limits(s, x, y+7, width)
 }
+
+func subscript(label string) string { return strings.ReplaceAll(label, "SpO2", "SpO₂") }
 
 func (r *Report) closestPeriod() int {
 	for _, period := range r.summary.Periods {
@@ -327,8 +334,8 @@ func (r *Report) limits(s *pdf.Sheet, x, y, width float64) {
 			continue
 		}
 		any = true
-		y += 4.8
-		s.Text(x, y, plain, strings.ReplaceAll(p.Label, "SpO2", "SpO₂")+", "+p.Range.Unit)
+		y += 4.5
+		s.Text(x, y, plain, subscript(p.Label)+", "+p.Range.Unit)
 		for i, bound := range []*float64{l.CriticalLow, l.Low, l.High, l.Critical} {
 			text := "–"
 			if bound != nil {
@@ -346,7 +353,7 @@ func (r *Report) limits(s *pdf.Sheet, x, y, width float64) {
 func (r *Report) visit(s *pdf.Sheet) {
 	y := r.heading(s, left, visitTop, wide, "At the visit", "")
 	for range 3 {
-		y += 8.4
+		y += 7.4
 		s.Rule(left, y, right, y, 0.2, pdf.Soft)
 	}
 	if s.Lost() {
@@ -357,7 +364,7 @@ func (r *Report) visit(s *pdf.Sheet) {
 func (r *Report) foot(s *pdf.Sheet, page int) {
 	person := r.patient.Demographics()
 	s.Rule(left, footAt-2.8, right, footAt-2.8, 0.2, pdf.Hairs)
-	s.Cut(left, footAt+1, wide*0.36, small, person.FirstName+" "+person.LastName+" · MRN "+r.patient.MRN()+" · "+cmp.Or(person.DateOfBirth, "no date of birth"))
-	s.Cut(left+wide*0.38, footAt+1, wide*0.46, small, "Made "+r.now.In(r.zone).Format("Jan 2, 2006 15:04 MST")+" by "+r.wish.Maker.Reveal()+". Home readings, not a diagnosis.")
-	s.Text(right, footAt+1, rightward(small), fmt.Sprintf("Page %d of {pages}", page))
+	s.Cut(left, footAt+0.8, wide-20, small, person.FirstName+" "+person.LastName+" · MRN "+r.patient.MRN()+" · born "+cmp.Or(person.DateOfBirth, "not recorded"))
+	s.Text(right-14.5, footAt+0.8, small, fmt.Sprintf("Page %d of {pages}", page))
+	s.Cut(left, footAt+4.2, wide, small, "Made "+r.now.In(r.zone).Format("Jan 2, 2006 15:04 MST")+" by "+r.wish.Maker.Reveal()+". Home readings, not a diagnosis.")
 }

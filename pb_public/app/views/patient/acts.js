@@ -74,8 +74,8 @@ function AcknowledgeDialog({ id, name, close, done }) {
   const many = list.length === 1 ? "1 alert" : `${list.length} alerts`;
   return html`<${Dialog} title=${`Acknowledge ${open.data ? many : "what is open"}`} close=${close}>
     <p>${list.length === 0 && open.data ? "Nothing is open that is yours to answer." : html`One note goes into ${many} of <bdi>${name}</bdi>.`}</p>
-    <${Form} submit="Acknowledge" cancel=${close} send=${send} done=${() => { toast(`Acknowledged: ${many}.`); close(); done(); }}>${(errors) => html`
-      <${Field} label="Note" name="notes" kind="textarea" hint="May stay empty" errors=${errors} />`}
+    <${Form} submit="Acknowledge" draft=${`acknowledge.${id}`} cancel=${close} send=${send} done=${() => { toast(`Acknowledged: ${many}.`); close(); done(); }}>${(errors) => html`
+      <${Field} label="Note" name="notes" kind="textarea" autofocus hint="May stay empty" errors=${errors} />`}
     </${Form}>
   </${Dialog}>`;
 }

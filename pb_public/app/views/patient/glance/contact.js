@@ -1,7 +1,7 @@
 // How to reach the patient, who cares for them, and what was said last.
 import { get } from "../../../api.js";
 import { can } from "../../../can.js";
-import { refine } from "../../../router.js";
+import { ask } from "../../../router.js";
 import { clock, dateTime } from "../../../ui/format.js";
 import { Loaded, useLoad } from "../../../ui/states.js";
 import { zoneShort } from "../../../ui/when.js";
@@ -34,7 +34,7 @@ export function Contact({ patient: p, zone, acts }) {
 export function LastNotes({ id, turn, alerts, zone }) {
   const time = useLoad((signal) => (can("readTime") ? get("time-entries/", { patient_id: id, page_size: 20 }, signal) : Promise.resolve({ results: [] })), [id, turn]);
   return html`<section class="card notes" aria-labelledby="notes"><div class="heading"><h2 id="notes">Last notes</h2>${can("readTime")
-    && html`<button class="quiet no-print" onClick=${() => refine({ tab: "time" })}>All</button>`}</div>
+    && html`<button class="quiet no-print" onClick=${() => ask({ tab: "time" })}>All</button>`}</div>
     <${Loaded} from=${time}>${(data) => {
       const notes = [...data.results.filter((t) => t.notes).map((t) => ({ key: `t${t.id}`, at: t.started_at, who: t.user_name, about: lasted(t), text: t.notes })), ...alerts.flatMap(noted)]
         .sort((a, b) => Date.parse(b.at) - Date.parse(a.at)).slice(0, 4);

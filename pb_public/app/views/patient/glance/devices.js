@@ -1,6 +1,6 @@
 // The devices of the patient in a line each: whether they are heard from, and how full their batteries are.
 import { get } from "../../../api.js";
-import { refine } from "../../../router.js";
+import { ask } from "../../../router.js";
 import { ago, dateTime, words } from "../../../ui/format.js";
 import { Loaded, useLoad } from "../../../ui/states.js";
 import { kinds } from "../../../ui/vitals.js";
@@ -10,7 +10,7 @@ import { html } from "../../../view.js";
 export function HeldDevices({ id, turn, zone }) {
   const list = useLoad((signal) => get("devices/", { patient_id: id, page_size: 20 }, signal), [id, turn]);
   return html`<section class="card held" aria-labelledby="held"><div class="heading"><h2 id="held">Devices</h2></div>
-    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<p class="soft">No device is assigned. <button class="link" onClick=${() => refine({ tab: "devices" })}>Assign one</button></p>`}>
+    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<p class="soft">No device is assigned. <button class="link" onClick=${() => ask({ tab: "devices" })}>Assign one</button></p>`}>
       ${(data) => html`<ul>${data.results.map((d) => {
         const trouble = [d.flagged && words(d.flag_reason ?? "flagged"), d.status !== "assigned" && d.status !== "active" && words(d.status), d.battery_state && d.battery_state !== "normal" && `battery ${d.battery_state}`].filter(Boolean);
         return html`<li key=${d.device_id}><span class=${`sign ${trouble.length > 0 ? "warning" : "good"}`} aria-hidden="true">${trouble.length > 0 ? "◆" : "✓"}</span>

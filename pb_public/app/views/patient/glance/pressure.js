@@ -29,7 +29,7 @@ export function Pressure({ observations, thresholds, summary, days, span, zone, 
       <button class="quiet no-print" aria-pressed=${table ? "true" : "false"} onClick=${() => show(table ? undefined : "table")}>Table</button>
     </div>
     ${all.length === 0 ? html`<p class="state">No blood pressure in ${days} days.</p>`
-      : table ? html`<div class="tall"><${Table} caption=${`Blood pressure of ${days} days, newest first`} rows=${[...all].reverse()} columns=${columns(thresholds, zone)} /></div>`
+      : table ? html`<div class="tall"><${Table} zone=${false} caption=${`Blood pressure of ${days} days, newest first`} rows=${[...all].reverse()} columns=${columns(thresholds, zone)} /></div>`
         : html`<${TimeChart} bare title="Blood pressure" says=${inWords(all, thresholds, days, zone)} ...${drawn} span=${span} zone=${zone} gaps height=${300} group="vitals" />`}
     <${Means} summary=${summary} thresholds=${thresholds} />
     <p class="note-line"><${ZoneNote} of=${zone} whose="the patient’s" /> ${[vouched(summary, days), doubted > 0 && `${doubted} suspect ${doubted === 1 ? "reading is" : "readings are"} marked and left out`,
@@ -114,7 +114,7 @@ function Means({ summary, thresholds }) {
     return html`<p class="state waiting" role="status">Loading</p>`;
   }
   const rows = summary.periods.map((/** @type {any} */ period) => ({ ...period, bp: period.blood_pressure }));
-  return html`<${Table} caption="Blood pressure: means of the last days" rows=${rows} keyOf=${(row) => row.days} columns=${[
+  return html`<${Table} zone=${false} caption="Blood pressure: means of the last days" rows=${rows} keyOf=${(row) => row.days} columns=${[
     { name: "days", head: "Mean", cell: (row) => html`<strong>${row.days} days</strong>` },
     { name: "all", head: "All day", number: true, cell: (row) => html`<strong title=${`${row.bp.mean_systolic}/${row.bp.mean_diastolic}`}>${meanLevel(row.bp, thresholds)}</strong>` },
     { name: "morning", head: "Morning 4–12", number: true, cell: (row) => both(row.bp.morning) },

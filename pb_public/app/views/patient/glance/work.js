@@ -1,6 +1,6 @@
 // What is open about the patient, by cause: what nobody answered, what somebody is at, what was escalated, what rests and what waits.
 import { me } from "../../../session.js";
-import { refine } from "../../../router.js";
+import { ask } from "../../../router.js";
 import { ago, clock, dateTime, words } from "../../../ui/format.js";
 import { html } from "../../../view.js";
 import { causeName, causes } from "../causes.js";
@@ -18,7 +18,7 @@ export function OpenWork({ open, readings, zone }) {
   return html`<section class="card work" aria-labelledby="work"><div class="heading"><h2 id="work">Open work</h2><small class="soft">${items.length}</small></div>
     ${items.length === 0 ? html`<p class="soft">Nothing is open.</p>` : html`<ul>${items.map((item) => html`<li key=${item.key}>
       <span class=${`sign ${item.tone}`} aria-hidden="true">${item.sign}</span>
-      <div><button class="link" onClick=${() => refine({ tab: item.tab })}>${item.head}</button><small>${item.more}</small></div></li>`)}</ul>`}
+      <div><button class="link" onClick=${() => ask({ tab: item.tab })}>${item.head}</button><small>${item.more}</small></div></li>`)}</ul>`}
     ${open.count > open.active.length && html`<p class="soft">${open.count - open.active.length} more open alerts.</p>`}
   </section>`;
 }
