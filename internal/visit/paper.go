@@ -41,8 +41,7 @@ func (r *Report) PDF() ([]byte, error) {
 	y = r.finding(s, y)
 	y = r.chart(s, y+6.5)
 	y = r.table(s, y+5.5)
-	r.halves(s, y+6)
-	r.visit(s)
+	r.visit(s, max(visitTop, r.halves(s, y+6)+7))
 	return s.Bytes()
 }
 
@@ -207,14 +206,14 @@ func (r *Report) sign(s *pdf.Sheet, l level, x, y float64) {
 }
 
 // halves are what was done on the left, and what else was measured on the right.
-func (r *Report) halves(s *pdf.Sheet, y float64) {
+func (r *Report) halves(s *pdf.Sheet, y float64) (end float64) {
 	half := (wide - gutter) * 0.55
 	r.deeds(s, y, half)
-	r.others(s, left+half+gutter, y, wide-half-gutter)
+	return r.others(s, left+half+gutter, y, wide-half-gutter)
 }
 
 func (r *Report) deeds(s *pdf.Sheet, y, width float64) {
-	const bottom = visitTop - 6
+	const bottom = visitTop - 9
 	at := r.heading(s, left, y, width, "Critical readings and what was done", "")
 	room := at + (bottom-at)*0.55
 	if len(r.notes) == 0 {
@@ -270,7 +269,7 @@ func (r *Report) rest(s *pdf.Sheet, y float64, listed, all int, none string) flo
 	return y
 }
 
-func (r *Report) others(s *pdf.Sheet, x, y, width float64) {
+func (r *Report) others(s *pdf.Sheet, x, y, width float64) (end float64) {
 	y = r.heading(s, x, y, width, "Other readings", fmt.Sprintf("last, mean of %d days", r.closestPeriod()))
 	found := false
 	for _, p := range vitals.Watched {
@@ -296,7 +295,7 @@ func (r *Report) others(s *pdf.Sheet, x, y, width float64) {
 		y += lineStep
 		s.Text(x, y, small, "None.")
 	}
-	r.limits(s, x, y+7, width)
+	return r.limits(s, x, y+7, width)
 }
 
 func subscript(label string) string { return strings.ReplaceAll(label, "SpO2", "SpO₂") }
@@ -321,7 +320,7 @@ func (r *Report) meanOf(p *vitals.Parameter) string {
 }
 
 // limits are the bounds in force for what is measured here, and for blood pressure always.
-func (r *Report) limits(s *pdf.Sheet, x, y, width float64) {
+func (r *Report) limits(s *pdf.Sheet, x, y, width float64) (end float64) {
 	y = r.heading(s, x, y, width, "Limits in force", "") + 4.4
 	columns := []float64{x + width*0.43, x + width*0.62, x + width*0.81, x + width}
 	for i, title := range []string{"▲ low", "◆ low", "◆ high", "▲ high"} {
@@ -345,15 +344,16 @@ func (r *Report) limits(s *pdf.Sheet, x, y, width float64) {
 		}
 	}
 	if !any {
-		s.Text(x, y+4.8, plain, "No bounds are in force.")
+		y += 4.8
+		s.Text(x, y, plain, "No bounds are in force.")
 	}
+	return y
 }
 
-// visit is the room for what is said at the visit.
-func (r *Report) visit(s *pdf.Sheet) {
-	y := r.heading(s, left, visitTop, wide, "At the visit", "")
-	for range 3 {
-		y += 7.4
+// visit is the room for what is said at the visit: three lines, or two where there was much to say.
+func (r *Report) visit(s *pdf.Sheet, y float64) {
+	y = r.heading(s, left, y, wide, "At the visit", "")
+	for y += 7.4; y < footAt-4.5; y += 7.4 {
 		s.Rule(left, y, right, y, 0.2, pdf.Soft)
 	}
 	if s.Lost() {

@@ -59,9 +59,11 @@ export function bound(plot, limits, room) {
     }
     ctx.strokeStyle = colour(limit.tone);
     ctx.lineWidth = 1.25 * devicePixelRatio;
+    ctx.globalAlpha = limit.shape === "diamond" ? 0.45 : 1; // the band ends there already
     ctx.setLineDash(limit.dash.map((step) => step * devicePixelRatio));
     line(ctx, left, y, left + width, y);
     ctx.setLineDash([]);
+    ctx.globalAlpha = 1;
     if (room > 0 && !taken.some((other) => Math.abs(other - y) < 13 * devicePixelRatio)) {
       taken.push(y);
       sign(ctx, { shape: limit.shape, tone: limit.tone }, left + width + 10 * devicePixelRatio, y, 4.5);

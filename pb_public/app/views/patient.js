@@ -79,15 +79,15 @@ function Sheet({ id, tab }) {
       onClick=${() => change({ tab: one.tab === tab ? "" : one.tab })}>${one.name}${
       one.tab === "alerts" && standing.data?.unacknowledged_alerts > 0 && html` <span class="count">${standing.data.unacknowledged_alerts}<span class="unseen"> open</span></span>`}</button>`)}</nav></div>
     <div class="sheet">${shown.show({ id, name: `${p.first_name} ${p.last_name}`, patient: p, active: p.active, turn, changed: happened, zone, query, change, acts })}</div>
-    <${PhoneBar} patient=${p} acts=${acts} />
+    <${PhoneBar} patient=${p} acts=${acts} open=${standing.data?.unacknowledged_alerts ?? 0} />
     ${dialogs}`;
 }
 
-/** What a thumb reaches on a phone: call, note, answer. @param {{patient: any, acts: import("./patient/acts.js").Acts}} props */
-const PhoneBar = ({ patient: p, acts }) => html`<div class="phone-bar no-print" role="group" aria-label="Acts">
+/** What a thumb reaches on a phone: call, note, answer. @param {{patient: any, acts: import("./patient/acts.js").Acts, open: number}} props */
+const PhoneBar = ({ patient: p, acts, open }) => html`<div class="phone-bar no-print" role="group" aria-label="Acts">
   ${p.phone && html`<a class="button main" href=${`tel:${p.phone.replace(/[^\d+]/g, "")}`} onClick=${acts.called}>Call</a>`}
   ${acts.note && html`<button onClick=${acts.note}>${acts.running ? "Stop and note" : "Note"}</button>`}
-  ${can("acknowledge") && html`<button onClick=${acts.acknowledge}>Acknowledge</button>`}
+  ${can("acknowledge") && open > 0 && html`<button onClick=${acts.acknowledge}>Acknowledge ${open}</button>`}
 </div>`;
 
 /** What the stream tells of this patient: the standing is in the message, lists are fetched once for many. @param {string} id @param {any} standing @param {() => void} happened @param {() => void} anew */

@@ -1,6 +1,6 @@
 // What can be done about a patient from anywhere on the sheet, by button and by key: answer what is open with one note, call and time it, note it,
 // escalate, note the review, and take the report along.
-import { download, get, post } from "../../api.js";
+import { download, get, post, Problem } from "../../api.js";
 import { can, canAcknowledge } from "../../can.js";
 import { useKeys } from "../../keys.js";
 import { me } from "../../session.js";
@@ -67,8 +67,12 @@ function AcknowledgeDialog({ id, name, close, done }) {
   const open = useLoad(async (signal) => (await get("alerts/", { patient_id: id, status: "active", page_size: 100 }, signal)).results.filter(canAcknowledge), [id]);
   const list = open.data ?? [];
   const send = async (/** @type {any} */ { notes }) => {
-    for (const alert of list) {
-      await post(`alerts/${alert.id}/acknowledge/`, notes ? { notes } : {});
+    for (const [i, alert] of list.entries()) {
+      await post(`alerts/${alert.id}/acknowledge/`, notes ? { notes } : {}).catch((error) => {
+        open.reload(); // what is left is asked for again, with the note
+        const { status, message, code } = asProblem(error);
+        throw new Problem(status, { code, detail: `${i} of ${many} acknowledged. ${message}` });
+      });
     }
   };
   const many = list.length === 1 ? "1 alert" : `${list.length} alerts`;

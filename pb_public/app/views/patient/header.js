@@ -36,13 +36,14 @@ export function Header({ patient: p, standing, changed, emergency, zone, acts })
     <div class="who">
       ${standing && html`<${Risk} score=${standing.risk_score} level=${standing.risk_level} />`}
       <h1><bdi>${name}</bdi></h1>
-      <span class="soft">${[[age(p.date_of_birth, zone), words(p.gender)].filter((part) => part !== null).join(" "), born, `MRN ${p.mrn}`].join(" · ")}</span>
+      <span class="soft">${[[age(p.date_of_birth, zone), words(p.gender)].filter((part) => part !== null).join(" "), born, /^mrn/i.test(p.mrn) ? p.mrn : `MRN ${p.mrn}`].join(" · ")}</span>
       ${standing && html`<${Handling} handling=${standing.handling} />`}
       ${p.status === "archived" && html`<${Badge} of="archived" />`}
       ${p.needs_thresholds && html`<${Badge} of="warning" text="Needs thresholds" />`}
       ${emergency && html`<span class="badge critical"><span aria-hidden="true">▲</span> Emergency access, on record</span>`}
       ${(p.icd10_codes ?? []).map((/** @type {string} */ code) => html`<span key=${code} class="badge">${code}</span>`)}
     </div>
+    <${Facts} patient=${p} standing=${standing} zone=${zone} />
     <div class="acts no-print">
       ${acts.escalate && html`<button aria-keyshortcuts="E" onClick=${acts.escalate}>Escalate${key("E")}</button>`}
       ${acts.note && html`<button aria-keyshortcuts="N" onClick=${acts.note}>${acts.running ? "Stop and note" : "Note"}${key("N")}</button>`}
@@ -56,7 +57,6 @@ export function Header({ patient: p, standing, changed, emergency, zone, acts })
         <button onClick=${() => print()}>Print this page</button>
       </${More}>
     </div>
-    <${Facts} patient=${p} standing=${standing} zone=${zone} />
     ${asking === "change" && html`<${PatientDialog} patient=${p} close=${close} done=${changed} />`}
     ${asking === "archive" && html`<${ArchiveDialog} id=${p.id} name=${name} close=${close} done=${changed} />`}
     ${asking === "remove" && html`<${RemoveDialog} id=${p.id} name=${name} close=${close} />`}

@@ -13,9 +13,9 @@ export function Breach({ open, readings, zone, acts }) {
   }
   const list = causes(open.active, readings);
   if (list.length === 0) {
-    const waits = open.acknowledged.length + open.escalations.length;
+    const waits = causes(open.acknowledged).length + open.escalations.length;
     return html`<section class="breach calm" aria-label="What is out of bounds"><p><span aria-hidden="true">●</span> <strong>Nothing waits for an answer.</strong>${
-      waits > 0 ? ` ${waits === 1 ? "One thing is" : `${waits} things are`} in progress, see Open work.` : ""}</p></section>`;
+      waits > 0 ? ` ${waits === 1 ? "One cause is" : `${waits} causes are`} being taken care of: see Open work.` : ""}</p></section>`;
   }
   const [worst, ...others] = list;
   const mine = open.active.filter(canAcknowledge).length;

@@ -24,7 +24,8 @@ export function Contact({ patient: p, zone, acts }) {
   return html`<section class="card contact" aria-labelledby="contact"><div class="heading"><h2 id="contact">Contact</h2><${AtHome} zone=${zone} /></div>
     <p class="phone">${hidden ? "Not for your role" : p.phone ? html`<a href=${`tel:${p.phone.replace(/[^\d+]/g, "")}`} onClick=${acts.called}>${p.phone}</a>` : "No phone recorded"}
       ${acts.running && html`<span class="badge good"><span aria-hidden="true">●</span> Timer runs</span>`}
-      ${!acts.running && p.phone && acts.call && html`<button class="no-print" aria-keyshortcuts="C" onClick=${acts.call}>Call and time it <kbd aria-hidden="true">C</kbd></button>`}</p>
+      ${!acts.running && p.phone && acts.call && html`<button class="no-print" aria-keyshortcuts="C" aria-label="Call and start the timer" title="Call and start the timer"
+        onClick=${acts.call}>Call <kbd aria-hidden="true">C</kbd></button>`}</p>
     ${p.email && html`<p class="soft">${p.email}</p>`}
     <${Loaded} from=${team}>${(data) => html`<p class="soft">Team: ${[data.primary_provider_name, ...data.members.map((/** @type {any} */ m) => m.name)].filter(Boolean).join(", ") || "nobody yet"}</p>`}</${Loaded}>
   </section>`;

@@ -23,16 +23,17 @@ export function Pressure({ observations, thresholds, summary, days, span, zone, 
   const wrong = observations.filter((o) => o.observation_type === "blood_pressure" && o.status === "entered_in_error").length;
   return html`<section class="card pressure" aria-labelledby="pressure">
     <div class="heading"><h2 id="pressure">Blood pressure, mmHg</h2>
-      <p class="legend no-print"><span class="dot one" aria-hidden="true"></span> systolic <span class="dot two" aria-hidden="true"></span> diastolic · shaded is in range ·
-        <span class="mark-warning" aria-hidden="true">◆</span> warning <span class="mark-critical" aria-hidden="true">▲</span> critical ${doubted > 0 && html`· <b>?</b> suspect`}</p>
-      <div class="choices no-print" role="group" aria-label="Time span">${periods.map((n) => html`<button key=${n} aria-pressed=${n === days ? "true" : "false"} onClick=${() => choose(n)}>${n} days</button>`)}</div>
+      <p class="legend no-print"><span class="dot one" aria-hidden="true"></span> systolic
+        <span class="dot two" aria-hidden="true"></span> diastolic, shaded is in range,
+        <span class="mark-warning" aria-hidden="true">◆</span> warning <span class="mark-critical" aria-hidden="true">▲</span> critical ${doubted > 0 && html`<b>?</b> suspect`}</p>
+      <div class="choices no-print" role="group" aria-label="Time span">${periods.map((n, i) => html`<button key=${n} aria-pressed=${n === days ? "true" : "false"} aria-label=${`${n} days`} onClick=${() => choose(n)}>${i === 0 ? `${n} days` : n}</button>`)}</div>
       <button class="quiet no-print" aria-pressed=${table ? "true" : "false"} onClick=${() => show(table ? undefined : "table")}>Table</button>
     </div>
     ${all.length === 0 ? html`<p class="state">No blood pressure in ${days} days.</p>`
       : table ? html`<div class="tall"><${Table} zone=${false} caption=${`Blood pressure of ${days} days, newest first`} rows=${[...all].reverse()} columns=${columns(thresholds, zone)} /></div>`
         : html`<${TimeChart} bare title="Blood pressure" says=${inWords(all, thresholds, days, zone)} ...${drawn} span=${span} zone=${zone} gaps height=${300} group="vitals" />`}
     <${Means} summary=${summary} thresholds=${thresholds} />
-    <p class="note-line"><${ZoneNote} of=${zone} whose="the patient’s" /> ${[vouched(summary, days), doubted > 0 && `${doubted} suspect ${doubted === 1 ? "reading is" : "readings are"} marked and left out`,
+    <p class="note-line"><${ZoneNote} of=${zone} whose="the patient’s" />. ${[vouched(summary, days), doubted > 0 && `${doubted} suspect ${doubted === 1 ? "reading is" : "readings are"} marked and left out`,
       wrong > 0 && `${wrong} taken back`, implausible.length > 0 && `${implausible.length} implausible at a dashed line`].filter(Boolean).join(". ")}. A break is two days or more without a reading.
       ${thresholds && html`<span class="unseen">Systolic: ${boundWords(boundsOf(systolic, thresholds), "mmHg")}. Diastolic: ${boundWords(boundsOf(diastolic, thresholds), "mmHg")}.</span>`}</p>
   </section>`;

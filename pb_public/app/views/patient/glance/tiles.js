@@ -10,9 +10,14 @@ import { suspect } from "../readings_of.js";
 const shown = values.filter(({ field }) => !["systolic", "diastolic"].includes(field));
 
 /** @param {{observations: any[], thresholds: any, summary: any, days: number, zone: string | undefined}} props */
-export const Tiles = ({ observations, thresholds, summary, days, zone }) => html`<ul class="tiles" aria-label="Other readings">${shown.map((value) =>
+export function Tiles({ observations, thresholds, summary, days, zone }) {
+  const measured = shown.filter(({ field }) => observations.some((o) => counts(o) && typeof o[field] === "number"));
+  const others = shown.filter((value) => !measured.includes(value)).map(({ title, name }) => title ?? name);
+  return html`${measured.length > 0 && html`<ul class="tiles" aria-label="Other readings">${measured.map((value) =>
   html`<li key=${value.field} class="card"><${Tile} value=${value} observations=${observations} thresholds=${thresholds} days=${days} zone=${zone}
-    group=${summary?.periods.find((/** @type {any} */ period) => period.days === days)?.[value.group]} /></li>`)}</ul>`;
+    group=${summary?.periods.find((/** @type {any} */ period) => period.days === days)?.[value.group]} /></li>`)}</ul>`}
+    ${others.length > 0 && html`<p class="unmeasured soft">Not measured in ${days} days: ${others.join(", ")}.</p>`}`;
+}
 
 /** @param {{value: import("../../../ui/vitals.js").Value, observations: any[], thresholds: any, group: any, days: number, zone: string | undefined}} props */
 function Tile({ value, observations, thresholds, group, days, zone }) {
@@ -20,9 +25,6 @@ function Tile({ value, observations, thresholds, group, days, zone }) {
   const counted = mine.filter(counts);
   const last = counted[counted.length - 1];
   const name = value.title ?? value.name;
-  if (!last) {
-    return html`<div class="heading"><h3>${name}</h3></div><p class="figure soft">None</p><p class="soft">none in ${days} days</p>`;
-  }
   const bounds = boundsOf(value, thresholds);
   const numbers = counted.slice(-40).map((o) => o[value.field]);
   const out = levelIn(last[value.field], bounds);
