@@ -9,14 +9,14 @@ import { Field, Form } from "../ui/form.js";
 import { Failed, Nothing, useLoad, Waiting } from "../ui/states.js";
 import { useInSight } from "../ui/tabs.js";
 import { html, useEffect, useState } from "../view.js";
-import { useActs } from "./patient/acts.js";
+import { telephone, useActs } from "./patient/acts.js";
 import { PatientAlerts } from "./patient/alerts.js";
 import { Averages } from "./patient/averages.js";
 import { Billing } from "./patient/billing.js";
 import { Devices } from "./patient/devices.js";
 import { PatientEscalations } from "./patient/escalations.js";
 import { Glance } from "./patient/glance.js";
-import { Header } from "./patient/header.js";
+import { Facts, Header } from "./patient/header.js";
 import { Readings } from "./patient/readings.js";
 import { CareTeam, Consents } from "./patient/team.js";
 import { Thresholds } from "./patient/thresholds.js";
@@ -77,7 +77,8 @@ function Sheet({ id, tab }) {
     <div class="sheet-top"><${Header} patient=${p} standing=${standing.data} emergency=${reason !== ""} changed=${all} acts=${acts} zone=${zone} />
     <nav class="tabs no-print" aria-label="About this patient" ref=${row}>${mine.map((one) => html`<button key=${one.tab} aria-current=${one === shown ? "page" : null}
       onClick=${() => change({ tab: one.tab === tab ? "" : one.tab })}>${one.name}${
-      one.tab === "alerts" && standing.data?.unacknowledged_alerts > 0 && html` <span class="count">${standing.data.unacknowledged_alerts}<span class="unseen"> open</span></span>`}</button>`)}</nav></div>
+      one.tab === "alerts" && standing.data?.unacknowledged_alerts > 0 && html` <span class="count">${standing.data.unacknowledged_alerts}<span class="unseen"> open</span></span>`}</button>`)}</nav>
+      <${Facts} patient=${p} standing=${standing.data} zone=${zone} /></div>
     <div class="sheet">${shown.show({ id, name: `${p.first_name} ${p.last_name}`, patient: p, active: p.active, turn, changed: happened, zone, query, change, acts })}</div>
     <${PhoneBar} patient=${p} acts=${acts} open=${standing.data?.unacknowledged_alerts ?? 0} />
     ${dialogs}`;
@@ -85,7 +86,7 @@ function Sheet({ id, tab }) {
 
 /** What a thumb reaches on a phone: call, note, answer. @param {{patient: any, acts: import("./patient/acts.js").Acts, open: number}} props */
 const PhoneBar = ({ patient: p, acts, open }) => html`<div class="phone-bar no-print" role="group" aria-label="Acts">
-  ${p.phone && html`<a class="button main" href=${`tel:${p.phone.replace(/[^\d+]/g, "")}`} onClick=${acts.called}>Call</a>`}
+  ${p.phone && html`<a class="button main" href=${telephone(p.phone)} onClick=${acts.called}>Call</a>`}
   ${acts.note && html`<button onClick=${acts.note}>${acts.running ? "Stop and note" : "Note"}</button>`}
   ${can("acknowledge") && open > 0 && html`<button onClick=${acts.acknowledge}>Acknowledge ${open}</button>`}
 </div>`;

@@ -14,6 +14,9 @@ import { sent, StopDialog, TimeDialog } from "./time.js";
 /** @typedef {{acknowledge: () => void, call: (() => void) | null, called: () => void, note: (() => void) | null, escalate: (() => void) | null, review: (() => void) | null,
  *   report: (() => void) | null, running: any}} Acts what is null is not for the caller, or not now */
 
+/** What a phone dials. @param {string} number */
+export const telephone = (number) => `tel:${number.replace(/[^\d+]/g, "")}`;
+
 /**
  * @param {{id: string, patient: any, standing: any, emergency: boolean, days: number, changed: () => void, turn: number}} about
  * @returns {{acts: Acts, dialogs: any}}
@@ -31,9 +34,10 @@ export function useActs({ id, patient, standing, emergency, days, changed, turn 
   const begin = () => (running ? Promise.resolve() : sent(post("time-entries/start/", { patient_id: id, category: "interactive", activity: "phone_call", contact_method: "phone" })))
     .then(() => { toast("The timer runs. N stops it with a note."); done(); }, (error) => toast(asProblem(error).message, "problem"));
   const dial = () => {
-    if (patient?.phone) {
-      location.href = `tel:${patient.phone.replace(/[^\d+]/g, "")}`;
-    }
+    const link = Object.assign(document.createElement("a"), { href: telephone(patient.phone) });
+    document.body.append(link);
+    link.click();
+    link.remove();
   };
   const acts = {
     acknowledge: () => ask("acknowledge"),

@@ -20,6 +20,9 @@ function valueOf(alert, readings) {
   return typeof alert.value === "number" ? `${alert.value} ${units[alert.type] ?? ""}`.trim() : "";
 }
 
+/** When it was measured, where that is at hand; else when the alert was raised. @param {any} alert @param {any[]} readings @returns {string} */
+export const timeOf = (alert, readings) => readings.find(({ id }) => id === alert.observation_id)?.measured_at ?? alert.created_at;
+
 /** The most urgent first, then the newest. @param {any[]} alerts @param {any[]} [readings] those that are at hand @returns {Cause[]} */
 export function causes(alerts, readings = []) {
   /** @type {Map<string, any[]>} */
@@ -29,8 +32,9 @@ export function causes(alerts, readings = []) {
     by.set(key, [...(by.get(key) ?? []), alert]);
   }
   return [...by.values()].map((list) => {
-    const sorted = [...list].sort((a, b) => Date.parse(b.created_at) - Date.parse(a.created_at));
+    const at = (/** @type {any} */ alert) => timeOf(alert, readings);
+    const sorted = [...list].sort((a, b) => Date.parse(at(b)) - Date.parse(at(a)));
     const [newest] = sorted;
-    return { type: newest.type, level: newest.level, alerts: sorted, first: sorted[sorted.length - 1].created_at, last: newest.created_at, value: valueOf(newest, readings) };
+    return { type: newest.type, level: newest.level, alerts: sorted, first: at(sorted[sorted.length - 1]), last: at(newest), value: valueOf(newest, readings) };
   }).sort((a, b) => urgency.indexOf(a.level) - urgency.indexOf(b.level) || Date.parse(b.last) - Date.parse(a.last));
 }

@@ -43,7 +43,6 @@ export function Header({ patient: p, standing, changed, emergency, zone, acts })
       ${emergency && html`<span class="badge critical"><span aria-hidden="true">▲</span> Emergency access, on record</span>`}
       ${(p.icd10_codes ?? []).map((/** @type {string} */ code) => html`<span key=${code} class="badge">${code}</span>`)}
     </div>
-    <${Facts} patient=${p} standing=${standing} zone=${zone} />
     <div class="acts no-print">
       ${acts.escalate && html`<button aria-keyshortcuts="E" onClick=${acts.escalate}>Escalate${key("E")}</button>`}
       ${acts.note && html`<button aria-keyshortcuts="N" onClick=${acts.note}>${acts.running ? "Stop and note" : "Note"}${key("N")}</button>`}
@@ -84,7 +83,7 @@ function More({ children }) {
 }
 
 /** What is looked up now and then, folded away: how to reach, where, how long ago, and why so urgent. @param {{patient: any, standing: any, zone: string | undefined}} props */
-function Facts({ patient: p, standing, zone }) {
+export function Facts({ patient: p, standing, zone }) {
   const hidden = (/** @type {string} */ field, /** @type {any} */ value) => (p.redacted_fields.includes(field) ? "not for your role" : value || "–");
   return html`<details class="record"><summary>${standing ? `Record, and why ${standing.risk_score}` : "Record"}${p.archive_reason && !p.active ? `: archived, ${p.archive_reason}` : ""}</summary>
     <dl class="facts">${[

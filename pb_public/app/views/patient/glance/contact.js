@@ -6,6 +6,7 @@ import { clock, dateTime } from "../../../ui/format.js";
 import { Loaded, useLoad } from "../../../ui/states.js";
 import { zoneShort } from "../../../ui/when.js";
 import { html, useEffect, useState } from "../../../view.js";
+import { telephone } from "../acts.js";
 
 /** The time of day where the patient is, every minute anew. @param {{zone: string | undefined}} props */
 function AtHome({ zone }) {
@@ -22,7 +23,7 @@ export function Contact({ patient: p, zone, acts }) {
   const team = useLoad((signal) => get(`patients/${p.id}/care-team/`, {}, signal), [p.id]);
   const hidden = p.redacted_fields.includes("phone");
   return html`<section class="card contact" aria-labelledby="contact"><div class="heading"><h2 id="contact">Contact</h2><${AtHome} zone=${zone} /></div>
-    <p class="phone">${hidden ? "Not for your role" : p.phone ? html`<a href=${`tel:${p.phone.replace(/[^\d+]/g, "")}`} onClick=${acts.called}>${p.phone}</a>` : "No phone recorded"}
+    <p class="phone">${hidden ? "Not for your role" : p.phone ? html`<a href=${telephone(p.phone)} onClick=${acts.called}>${p.phone}</a>` : "No phone recorded"}
       ${acts.running && html`<span class="badge good"><span aria-hidden="true">●</span> Timer runs</span>`}
       ${!acts.running && p.phone && acts.call && html`<button class="no-print" aria-keyshortcuts="C" aria-label="Call and start the timer" title="Call and start the timer"
         onClick=${acts.call}>Call <kbd aria-hidden="true">C</kbd></button>`}</p>
@@ -37,7 +38,7 @@ export function LastNotes({ id, turn, alerts, zone }) {
   return html`<section class="card notes" aria-labelledby="notes"><div class="heading"><h2 id="notes">Last notes</h2>${can("readTime")
     && html`<button class="quiet no-print" onClick=${() => ask({ tab: "time" })}>All</button>`}</div>
     <${Loaded} from=${time}>${(data) => {
-      const notes = [...data.results.filter((t) => t.notes).map((t) => ({ key: `t${t.id}`, at: t.started_at, who: t.user_name, about: lasted(t), text: t.notes })), ...alerts.flatMap(noted)]
+      const notes = [...data.results.filter((t) => t.notes).map((t) => ({ key: `t${t.id}`, at: t.started_at, who: t.user_name, about: lasted(t), text: t.notes })), ...noted(alerts)]
         .sort((a, b) => Date.parse(b.at) - Date.parse(a.at)).slice(0, 4);
       return notes.length === 0 ? html`<p class="soft">No note yet.</p>` : html`<ol>${notes.map((note) => html`<li key=${note.key}><small class="soft">${[note.who, dateTime(note.at, zone), note.about].filter(Boolean).join(", ")}</small>
         <p>${note.text}</p></li>`)}</ol>`;
@@ -47,7 +48,18 @@ export function LastNotes({ id, turn, alerts, zone }) {
 
 const lasted = (/** @type {any} */ t) => `${t.activity === "phone_call" ? "call" : t.category.replaceAll("_", " ")}${t.duration_seconds >= 60 ? `, ${Math.floor(t.duration_seconds / 60)} min` : ""}`;
 
-/** @param {any} alert */
-const noted = (alert) => [alert.clinical_note, alert.notes].filter(Boolean).map((text, i) => ({
-  key: `a${alert.id} ${i}`, at: alert.acknowledged_at ?? alert.resolved_at ?? alert.created_at, who: alert.acknowledged_by ?? alert.resolved_by, about: "about an alert", text,
-}));
+/** The notes of alerts; one that was written into several at once is told once. @param {any[]} alerts */
+function noted(alerts) {
+  /** @type {Map<string, any>} */
+  const by = new Map();
+  for (const alert of alerts) {
+    for (const text of [alert.clinical_note, alert.notes].filter(Boolean)) {
+      const at = alert.acknowledged_at ?? alert.resolved_at ?? alert.created_at;
+      const who = alert.acknowledged_by ?? alert.resolved_by;
+      const key = `${who} ${text} ${Math.floor(Date.parse(at) / 600_000)}`;
+      const same = by.get(key);
+      by.set(key, { key, at, who, text, many: (same?.many ?? 0) + 1 });
+    }
+  }
+  return [...by.values()].map((note) => ({ ...note, about: note.many > 1 ? `about ${note.many} alerts` : "about an alert" }));
+}

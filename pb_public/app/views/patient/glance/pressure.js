@@ -23,9 +23,9 @@ export function Pressure({ observations, thresholds, summary, days, span, zone, 
   const wrong = observations.filter((o) => o.observation_type === "blood_pressure" && o.status === "entered_in_error").length;
   return html`<section class="card pressure" aria-labelledby="pressure">
     <div class="heading"><h2 id="pressure">Blood pressure, mmHg</h2>
-      <p class="legend no-print"><span class="dot one" aria-hidden="true"></span> systolic
-        <span class="dot two" aria-hidden="true"></span> diastolic, shaded is in range,
-        <span class="mark-warning" aria-hidden="true">◆</span> warning <span class="mark-critical" aria-hidden="true">▲</span> critical ${doubted > 0 && html`<b>?</b> suspect`}</p>
+      <p class="legend no-print"><span><span class="dot one" aria-hidden="true"></span> systolic</span> <span><span class="dot two" aria-hidden="true"></span> diastolic</span>
+        <span>shaded is in range</span> <span><span class="mark-warning" aria-hidden="true">◆</span> warning</span>
+        <span><span class="mark-critical" aria-hidden="true">▲</span> critical</span>${doubted > 0 && html` <span><b class="doubt">?</b> suspect</span>`}</p>
       <div class="choices no-print" role="group" aria-label="Time span">${periods.map((n, i) => html`<button key=${n} aria-pressed=${n === days ? "true" : "false"} aria-label=${`${n} days`} onClick=${() => choose(n)}>${i === 0 ? `${n} days` : n}</button>`)}</div>
       <button class="quiet no-print" aria-pressed=${table ? "true" : "false"} onClick=${() => show(table ? undefined : "table")}>Table</button>
     </div>

@@ -33,7 +33,7 @@ function listed(open, readings, zone) {
   const progress = causes(open.acknowledged, readings).map((cause) => {
     const [newest] = cause.alerts;
     return { key: `p ${cause.type} ${cause.level}`, sign: "◐", tone: "", tab: "alerts", head: html`<strong>${causeName(cause.type)}</strong>${cause.value && ` ${cause.value}`}${times(cause)}`,
-      more: `in progress, ${newest.acknowledged_by === me.value?.email ? "yours" : newest.acknowledged_by}, ${dateTime(newest.acknowledged_at, zone)}${newest.outcome ? `: ${words(newest.outcome).toLowerCase()}` : ""}${
+      more: `being handled, ${newest.acknowledged_by === me.value?.email ? "yours" : newest.acknowledged_by}, ${dateTime(newest.acknowledged_at, zone)}${newest.outcome ? `: ${words(newest.outcome).toLowerCase()}` : ""}${
         newest.follow_up_at ? `; follow up ${dateTime(newest.follow_up_at, zone)}` : ""}` };
   });
   const escalations = open.escalations.map((one) => ({
