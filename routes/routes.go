@@ -142,10 +142,6 @@ var table = slices.Concat([]route{
 	// vital_summary.go
 	{http.MethodGet, "/patients/{id}/vitals/summary/", access.ReadObservations.Or(access.ScopeObservationsRead), limits.User, ofPatient((*api).readVitalSummary)},
 
-	// data_days.go, visit_report.go
-	{http.MethodGet, "/patients/{id}/data-days/", access.ReadDataDays, limits.User, ofPatient((*api).readDataDays)},
-	{http.MethodGet, "/patients/{id}/report/", access.ReadVisitReport, limits.User, ofPatient((*api).readVisitReport)},
-
 	// patients.go: care team and consents
 	{http.MethodGet, "/patients/{id}/care-team/", access.ReadCareTeam.Or(access.ScopePatientsRead), limits.User, ofPatient((*api).readCareTeam)},
 	{http.MethodPut, "/patients/{id}/care-team/", access.UpdateCareTeam, limits.User, ofPatient((*api).updateCareTeam)},
@@ -329,7 +325,7 @@ var table = slices.Concat([]route{
 
 	// schema.go
 	{http.MethodGet, "/schema/", access.Anyone, limits.User, (*api).schema},
-}, ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows())
+}, ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), visitRows())
 
 // rootTable holds what answers outside web.BasePath; its paths are whole.
 var rootTable = slices.Concat([]route{
