@@ -325,7 +325,7 @@ var table = slices.Concat([]route{
 
 	// schema.go
 	{http.MethodGet, "/schema/", access.Anyone, limits.User, (*api).schema},
-}, ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), jobRows(), signOnRows(), boardRows())
+}, ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), jobRows(), signOnRows(), boardRows(), visitRows())
 
 // rootTable holds what answers outside web.BasePath; its paths are whole.
 var rootTable = slices.Concat([]route{
@@ -364,6 +364,7 @@ type Engines struct {
 	FHIRSystems         fhir.Systems   // namespaces of a FHIR Patient's identifiers
 	PracticeName        string         // on whose behalf people and devices act, as FHIR says it
 	Boards
+	Letterhead         string // where the practice is and how to call it, for papers
 	RestrictToCareTeam bool   // clinicians reach the patients of their care teams only
 	JWKS               []byte // public keys of our client assertions
 	Version            string
