@@ -1,9 +1,13 @@
 package routes
 
 import (
+	"net/http"
+
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/enrolment"
+	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/routes/web"
 )
@@ -94,3 +98,11 @@ func viewUnfinished(r enrolment.Row, name patients.Name) unfinishedView {
 
 // delivers reports whether readings go to an EMR.
 func (e EMR) delivers() bool { return e.Client != nil && e.Client.Configured() }
+
+func enrolmentRows() []route {
+	return []route{
+		{http.MethodGet, "/icd10/", access.ReadCodes.Or(access.ScopeBillingRead), limits.User, (*api).searchICD10},
+		{http.MethodGet, "/enrolments/", access.ReadEnrolment.Or(access.ScopePatientsRead), limits.User, (*api).listEnrolments},
+		{http.MethodGet, "/patients/{id}/enrolment/", access.ReadEnrolment.Or(access.ScopePatientsRead), limits.User, ofPatient((*api).readEnrolment)},
+	}
+}

@@ -1,12 +1,9 @@
 package routes
 
 import (
-	"net/http"
 	"strings"
 
-	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/icd10"
-	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -61,12 +58,4 @@ func (a *api) searchICD10(c *web.Call) error {
 	}
 	page, err := web.PageOf(c, p, total, web.Views(hits, viewCode))
 	return c.Answer(codePage{page, icd10.Release}, err)
-}
-
-func enrolmentRows() []route {
-	return []route{
-		{http.MethodGet, "/icd10/", access.ReadCodes.Or(access.ScopeBillingRead), limits.User, (*api).searchICD10},
-		{http.MethodGet, "/enrolments/", access.ReadEnrolment.Or(access.ScopePatientsRead), limits.User, (*api).listEnrolments},
-		{http.MethodGet, "/patients/{id}/enrolment/", access.ReadEnrolment.Or(access.ScopePatientsRead), limits.User, ofPatient((*api).readEnrolment)},
-	}
 }
