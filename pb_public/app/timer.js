@@ -51,11 +51,15 @@ export const offerCall = (id) => { offered.value = running.peek() ? null : { id,
 
 export function followTimer() {
   effect(() => {
-    const { path } = written.value;
-    if (me.value && (path === "" || path.startsWith("time-entries/"))) {
+    if (me.value) {
       void readTimer();
-    } else if (!me.value) {
+    } else {
       running.value = null;
+    }
+  });
+  effect(() => { // also by a view
+    if (written.value.path.startsWith("time-entries/") && me.peek()) {
+      void readTimer();
     }
   });
   effect(() => { // a chart is open

@@ -40,7 +40,10 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
   };
   const remove = (/** @type {Option} */ one) => {
     take(picked.filter((p) => p !== one));
-    setTimeout(() => input.current?.focus());
+    setTimeout(() => { // with the list shut: it would lie over what comes next
+      input.current?.focus();
+      show(false);
+    });
   };
   const key = (/** @type {KeyboardEvent} */ event) => {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -69,10 +72,10 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
     <div class="combo-box">
       ${picked.map((one) => html`<span class="chip" key=${one.value}><bdi>${one.text}</bdi>
         <button type="button" class="quiet" aria-label=${`Take away ${one.text}`} disabled=${disabled} onClick=${() => remove(one)}>×</button></span>`)}
-      ${(many || picked.length === 0) && html`<input id=${id} ref=${input} type="text" role="combobox" autocomplete="off" spellcheck=${false} aria-expanded=${open && free.length > 0 ? "true" : "false"}
+      <input id=${id} ref=${input} type="text" role="combobox" autocomplete="off" spellcheck=${false} aria-expanded=${open && free.length > 0 ? "true" : "false"}
         aria-controls=${`${id}-list`} aria-autocomplete="list" aria-activedescendant=${choice} aria-describedby=${described} aria-invalid=${wrong.length > 0 ? "true" : null}
-        data-field=${name || null} placeholder=${placeholder} value=${term} autofocus=${autofocus} disabled=${disabled}
-        onInput=${(event) => { type(event.target.value); show(true); step(0); }} onFocus=${() => eager && show(true)} onClick=${() => eager && show(true)} onKeyDown=${key} />`}
+        data-field=${name || null} placeholder=${picked.length === 0 ? placeholder : null} value=${term} autofocus=${autofocus} disabled=${disabled}
+        onInput=${(event) => { type(event.target.value); show(true); step(0); }} onFocus=${() => eager && (many || picked.length === 0) && show(true)} onClick=${() => eager && show(true)} onKeyDown=${key} />
     </div>
     <ul id=${`${id}-list`} role="listbox" aria-label=${label} class="combo-list" hidden=${!open || free.length === 0}>${free.map((one, i) => html`
       <li key=${one.value} id=${`${id}-${i}`} role="option" aria-selected=${i === at ? "true" : "false"} aria-disabled=${one.disabled ? "true" : null}
