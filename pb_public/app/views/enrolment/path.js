@@ -13,7 +13,7 @@ import { Order } from "./order.js";
 import { Payer } from "./payer.js";
 import { Person } from "./person.js";
 import { Reading } from "./reading.js";
-import { nextOf, steps, toldOf } from "./steps.js";
+import { firstMissing, nextOf, steps, toldOf } from "./steps.js";
 import { ThresholdsStep } from "./thresholds.js";
 
 /** What is done in each step. @type {Record<string, (props: import("./steps.js").StepProps) => any>} */
@@ -24,6 +24,7 @@ export function Path({ id, step }) {
   const patient = useLoad((signal) => (id ? get(`patients/${id}/`, {}, signal) : Promise.resolve(null)), [id]);
   const standing = useLoad((signal) => (id ? get(`patients/${id}/enrolment/`, {}, signal) : Promise.resolve(null)), [id]);
   const middle = useRef(/** @type {HTMLElement | null} */ (null));
+  const begun = useRef("");
   const changed = () => { patient.reload(); standing.reload(); };
   useEffect(() => (id ? listen("patient", ({ data }) => { data.patient_id === id && standing.reload(); }) : undefined), [id]);
   const problem = patient.problem ?? standing.problem;
@@ -33,7 +34,10 @@ export function Path({ id, step }) {
   if (id && (patient.data === null || standing.data === null)) {
     return html`<${Waiting} />`;
   }
-  const at = steps.find((one) => one.step === step) ?? (standing.data ? steps.find((one) => one.step === nextOf(standing.data, "reading")) ?? steps[0] : steps[0]);
+  if (standing.data) { // once: what others do meanwhile moves nobody from the step that they are at
+    begun.current ||= firstMissing(standing.data);
+  }
+  const at = steps.find((one) => one.step === (step ?? begun.current)) ?? steps[0];
   const turn = (/** @type {string} */ to) => {
     refine({ step: to });
     setTimeout(() => firstOf(middle.current)?.focus());
@@ -59,7 +63,7 @@ export function Path({ id, step }) {
         submit=${next && id !== null ? `Save, to ${next.name.toLowerCase()}` : "Save and go on"} />
       ${id && html`<div class="enrol-nav">
         ${place > 0 && html`<button type="button" class="quiet" onClick=${() => turn(steps[place - 1].step)}>‹ ${steps[place - 1].name}</button>`}
-        ${next && html`<button type="button" onClick=${() => turn(next.step)}>Skip for now</button>`}</div>`}
+        ${next && html`<button type="button" onClick=${() => turn(next.step)}>${toldOf(standing.data, at).state === "missing" ? "Skip for now" : `${next.name} ›`}</button>`}</div>`}
     </section>
     ${id ? html`<${Aside} standing=${standing.data} patient=${patient.data} turn=${turn} />` : html`<aside class="enrol-aside"><div class="card">
       <h3>The name is enough to begin</h3><p class="soft">Steps may be done in any order, today or later. What is missing stands on the patient’s sheet until it is done.</p></div></aside>`}
@@ -74,7 +78,7 @@ function Head({ patient: p, standing }) {
   const done = steps.filter((one) => toldOf(standing, one).state === "done").length;
   return html`<header class="enrol-head">
     <h1>${p ? html`<bdi>${`${p.first_name ?? ""} ${p.last_name ?? ""}`.trim()}</bdi>` : "A new patient"}</h1>
-    ${p && html`<span class="soft">${words(p.gender)}, ${calendarDate(p.date_of_birth)} · MRN ${p.mrn}</span>`}
+    ${p && html`<span class="soft">${words(p.gender)}, ${calendarDate(p.date_of_birth)} · ${p.mrn}</span>`}
     ${p?.external_id && html`<span class="badge"><span aria-hidden="true">✓</span> Known to the EMR</span>`}
     <div class="enrol-progress">
       ${standing && html`<span>${done} of ${steps.length} done</span><progress max=${steps.length} value=${done} aria-label="Steps done"></progress>`}

@@ -27,9 +27,14 @@ export function toldOf(standing, step) {
   return { state, missing: parts.flatMap((part) => part.missing), hints: parts.flatMap((part) => part.hints) };
 }
 
-/** The next step with something to do, from one on; the same when there is none. @param {Standing} standing @param {string} from */
+/** The next step that is not done, from one on; at the end the first that was passed over; the same when there is none.
+ *  @param {Standing} standing @param {string} from */
 export function nextOf(standing, from) {
   const at = steps.findIndex((one) => one.step === from);
   const around = [...steps.slice(at + 1), ...steps.slice(0, at)];
-  return (around.find((one) => toldOf(standing, one).state === "missing") ?? around.find((one) => toldOf(standing, one).state === "waiting"))?.step ?? from;
+  return around.find((one) => toldOf(standing, one).state !== "done")?.step ?? from;
 }
+
+/** Where to go on when nobody says where: at the first thing missing, else at what is waited for. @param {Standing} standing */
+export const firstMissing = (standing) =>
+  (steps.find((one) => toldOf(standing, one).state === "missing") ?? steps.find((one) => toldOf(standing, one).state === "waiting") ?? steps[0]).step;
