@@ -144,6 +144,10 @@ var table = slices.Concat([]route{
 	// vital_summary.go
 	{http.MethodGet, "/patients/{id}/vitals/summary/", access.ReadObservations.Or(access.ScopeObservationsRead), limits.User, ofPatient((*api).readVitalSummary)},
 
+	// data_days.go, visit_report.go
+	{http.MethodGet, "/patients/{id}/data-days/", access.ReadDataDays, limits.User, ofPatient((*api).readDataDays)},
+	{http.MethodGet, "/patients/{id}/report/", access.ReadVisitReport, limits.User, ofPatient((*api).readVisitReport)},
+
 	// patients.go: care team and consents
 	{http.MethodGet, "/patients/{id}/care-team/", access.ReadCareTeam.Or(access.ScopePatientsRead), limits.User, ofPatient((*api).readCareTeam)},
 	{http.MethodPut, "/patients/{id}/care-team/", access.UpdateCareTeam, limits.User, ofPatient((*api).updateCareTeam)},
@@ -364,6 +368,7 @@ type Engines struct {
 	ProcessPendingLimit int            // deliveries of one call
 	FHIRSystems         fhir.Systems   // namespaces of a FHIR Patient's identifiers
 	PracticeName        string         // on whose behalf people and devices act, as FHIR says it
+	Letterhead          string         // where the practice is and how to call it, for papers
 	RestrictToCareTeam  bool           // clinicians reach the patients of their care teams only
 	JWKS                []byte         // public keys of our client assertions
 	Version             string

@@ -64,6 +64,8 @@ const (
 
 	IngestReadings      Action = "ingest readings"
 	ReadObservations    Action = "read observations"
+	ReadDataDays        Action = "read days with data"
+	ReadVisitReport     Action = "read visit report"
 	CorrectObservations Action = "correct observations"
 	ReadIngestionStatus Action = "read ingestion status"
 	ReadQuarantine      Action = "read quarantine"
@@ -195,6 +197,8 @@ var policy = map[Action]row{
 
 	IngestReadings:      staff(None, Own),
 	ReadObservations:    staff(All, Own),
+	ReadDataDays:        staff(All, None),
+	ReadVisitReport:     staff(None, None),
 	CorrectObservations: clinicians(),
 	ReadIngestionStatus: staff(All, None),
 	ReadQuarantine:      only(Admin, ClinicalManager, MA, DataMonitor),

@@ -51,6 +51,7 @@ const (
 	ResourceTopic             = "Topic"
 	ResourceTransmission      = "Transmission"
 	ResourceUser              = "User"
+	ResourceVisitReport       = "VisitReport"
 	ResourceWebhook           = "Webhook"
 	ResourceWebhookDelivery   = "WebhookDelivery"
 )
