@@ -21,8 +21,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/clients"
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/devices"
+	"github.com/vigilhealth/vigil/internal/enrolment"
 	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/icd10"
 	"github.com/vigilhealth/vigil/internal/intake"
 	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/internal/notifications"
@@ -325,7 +327,7 @@ var table = slices.Concat([]route{
 
 	// schema.go
 	{http.MethodGet, "/schema/", access.Anyone, limits.User, (*api).schema},
-}, ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), jobRows(), signOnRows(), boardRows(), visitRows())
+}, ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), jobRows(), signOnRows(), boardRows(), visitRows(), enrolmentRows())
 
 // rootTable holds what answers outside web.BasePath; its paths are whole.
 var rootTable = slices.Concat([]route{
@@ -375,6 +377,8 @@ type api struct {
 	Engines
 	contract contract
 	refusals gateway.Refusals
+	codes    *icd10.Desk
+	enrolled *enrolment.Engine
 }
 
 // Register serves the tables on the app's router, and ends the chain of OnServe handlers it is called in.
@@ -384,7 +388,10 @@ func Register(e *core.ServeEvent, engines Engines) error {
 		return err
 	}
 	engines.PublicURL = strings.TrimSuffix(engines.PublicURL, "/")
-	a := &api{Engines: engines, contract: document}
+	a := &api{
+		Engines: engines, contract: document, codes: &icd10.Desk{},
+		enrolled: &enrolment.Engine{Billing: engines.Billing, Delivers: engines.EMR.delivers},
+	}
 	door := &web.Door{Options: engines.Options, Produces: a.produces, Refused: a.noteRejected, OtherForm: a.fhirFault, Reach: a.reach}
 	return door.Open(e, append(a.bind(web.BasePath, table), a.bind("", rootTable)...), mountDocs)
 }

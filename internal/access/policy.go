@@ -55,6 +55,7 @@ const (
 	ManageConsents          Action = "manage consents"
 	ReadOrders              Action = "read orders"
 	RecordOrders            Action = "record orders"
+	ReadEnrolment           Action = "read enrolment"
 
 	ConnectEMR        Action = "connect EMR"
 	ReadEMRConnection Action = "read EMR connection"
@@ -188,6 +189,7 @@ var policy = map[Action]row{
 	ManageConsents:          staff(None, None),
 	ReadOrders:              staff(All, None),
 	RecordOrders:            staff(None, None),
+	ReadEnrolment:           staff(All, None),
 
 	ConnectEMR:        only(Admin),
 	ReadEMRConnection: only(Admin, ClinicalManager),

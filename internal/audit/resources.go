@@ -25,6 +25,7 @@ const (
 	ResourceEligibility       = "Eligibility"
 	ResourceEncryptionKey     = "EncryptionKey"
 	ResourceEndpoint          = "Endpoint"
+	ResourceEnrolment         = "Enrolment"
 	ResourceEscalation        = "Escalation"
 	ResourceExplanation       = "Explanation"
 	ResourceExport            = "Export"
