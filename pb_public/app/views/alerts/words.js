@@ -1,6 +1,7 @@
 // What a row of alerts says: the cause, the value out of bounds, how long ago, and who has it.
 import { me } from "../../session.js";
 import { clock, words } from "../../ui/format.js";
+import { shown, unitOf } from "../../ui/units.js";
 import { kinds, reading, values, vitals } from "../../ui/vitals.js";
 import { zone } from "../../ui/when.js";
 
@@ -22,7 +23,7 @@ export function causeOf({ type, latest }) {
   }
   const value = values.find(({ field, name }) => latest.parameter === field || latest.parameter === name.toLowerCase() || field.startsWith(`${latest.parameter}_`));
   if (value && !value.changes && latest.value !== null && latest.threshold !== null) {
-    return `${value.title ?? value.name} at or ${latest.value >= latest.threshold ? "above" : "below"} ${latest.threshold}`;
+    return `${value.title ?? value.name} at or ${latest.value >= latest.threshold ? "above" : "below"} ${shown(latest.threshold, value.unit)}`;
   }
   return type in kinds || type === "pulse" ? latest.message ?? typeName(type) : typeName(type);
 }
@@ -47,7 +48,7 @@ export function valueOf(alert) {
   }
   const [main] = kind.values;
   return read.observation_type === "blood_pressure" ? { value: `${read.systolic}/${read.diastolic}`, unit: main.unit }
-    : { value: String(read[main.field] ?? "–"), unit: main.unit };
+    : { value: String(shown(read[main.field], main.unit) ?? "–"), unit: unitOf(main.unit) };
 }
 
 /** The whole reading in words. @param {Alert} alert */
