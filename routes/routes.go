@@ -324,7 +324,7 @@ var table = slices.Concat([]route{
 
 	// schema.go
 	{http.MethodGet, "/schema/", access.Anyone, limits.User, (*api).schema},
-}, ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), jobRows(), signOnRows())
+}, ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), jobRows(), signOnRows(), meRows())
 
 // rootTable holds what answers outside web.BasePath; its paths are whole.
 var rootTable = slices.Concat([]route{

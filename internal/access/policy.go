@@ -28,6 +28,7 @@ const (
 	ReadRoles     Action = "read roles"
 	RegisterUsers Action = "register users"
 	ReadUsers     Action = "read users"
+	ReadStaff     Action = "read staff" // who there is to assign to
 	ManageUsers   Action = "manage users"
 	ManageClients Action = "manage clients" // and see them
 
@@ -158,6 +159,7 @@ var policy = map[Action]row{
 	ReadRoles:     everyone(All),
 	RegisterUsers: only(Admin),
 	ReadUsers:     only(Admin, ClinicalManager),
+	ReadStaff:     staff(None, None),
 	ManageUsers:   only(Admin),
 	ManageClients: only(Admin),
 

@@ -37,7 +37,7 @@ export function OutcomeDialog({ alert, close, done }) {
   const send = ({ follow_up_at, ...values }) => post(`alerts/${alert.id}/acknowledge/`, { ...values, ...(follow ? { follow_up_at: instantOf(follow_up_at) } : {}) });
   return html`<${Dialog} title="Acknowledge with an outcome" close=${close}>
     <p>${alert.patient_name}: ${alert.message ?? words(alert.type)}</p>
-    <${Form} submit="Acknowledge" cancel=${close} send=${send} done=${finish("Acknowledged.", close, done)}>${(errors) => html`
+    <${Form} submit="Acknowledge" draft=${`acknowledge.${alert.id}`} cancel=${close} send=${send} done=${finish("Acknowledged.", close, done)}>${(errors) => html`
       <${Field} label="Outcome" name="outcome" kind="select" value="patient_contacted" options=${shown} hint="“Resolved” ends the alert" errors=${errors} />
       <${Field} label="Clinical note" name="clinical_note" kind="textarea" errors=${errors} />
       <${Field} label="Remind me to follow up" name="follow_up_required" kind="checkbox" onChange=${(event) => ask(event.target.checked)} errors=${errors} />
@@ -49,7 +49,7 @@ export function OutcomeDialog({ alert, close, done }) {
 /** @param {Props} props */
 export const NoteDialog = ({ alert, close, done }) => html`<${Dialog} title="Add a note" close=${close}>
   <p>${alert.patient_name}: ${alert.message ?? words(alert.type)}</p>
-  <${Form} submit="Add note" cancel=${close} send=${(values) => post(`alerts/${alert.id}/notes/`, { notes: values.notes ?? "" })} done=${finish("Noted.", close, done)}>${(errors) => html`
+  <${Form} submit="Add note" draft=${`note.${alert.id}`} cancel=${close} send=${(values) => post(`alerts/${alert.id}/notes/`, { notes: values.notes ?? "" })} done=${finish("Noted.", close, done)}>${(errors) => html`
     <${Field} label="Note" name="notes" kind="textarea" errors=${errors} />`}
   </${Form}>
 </${Dialog}>`;
@@ -57,7 +57,7 @@ export const NoteDialog = ({ alert, close, done }) => html`<${Dialog} title="Add
 /** @param {Props} props */
 export const ResolveDialog = ({ alert, close, done }) => html`<${Dialog} title="Resolve the alert" close=${close}>
   <p>${alert.patient_name}: ${alert.message ?? words(alert.type)}</p>
-  <${Form} submit="Resolve" cancel=${close} send=${(values) => post(`alerts/${alert.id}/resolve/`, values)} done=${finish("Resolved.", close, done)}>${(errors) => html`
+  <${Form} submit="Resolve" draft=${`resolve.${alert.id}`} cancel=${close} send=${(values) => post(`alerts/${alert.id}/resolve/`, values)} done=${finish("Resolved.", close, done)}>${(errors) => html`
     <${Field} label="Note" name="notes" kind="textarea" hint="May stay empty" errors=${errors} />`}
   </${Form}>
 </${Dialog}>`;

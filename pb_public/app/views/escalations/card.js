@@ -67,7 +67,7 @@ function Step({ kind, escalation, close, done, send }) {
   const body = (/** @type {any} */ values) => (values.interaction_minutes === null ? { ...values, interaction_minutes: undefined } : values);
   return html`<${Dialog} title=${titles[kind]} close=${close}>
     <p>${escalation.patient_name}: ${escalation.reason}</p>
-    <${Form} submit=${kind === "change" || kind === "note" ? "Save" : titles[kind].split(" ")[0]} danger=${kind === "cancel"} cancel=${close}
+    <${Form} submit=${kind === "change" || kind === "note" ? "Save" : titles[kind].split(" ")[0]} danger=${kind === "cancel"} draft=${`escalation.${kind}.${escalation.id}`} cancel=${close}
       send=${(values) => send({ ...body(values), ...status })} done=${(answer) => { toast("Saved."); close(); done(answer); }}>${fields[kind]}</${Form}>
   </${Dialog}>`;
 }
