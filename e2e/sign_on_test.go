@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -117,4 +118,11 @@ func TestSignOnWithDex(t *testing.T) {
 	if status == 1 || strings.Contains(out+errOut, "secret of the test") {
 		t.Errorf("check: %d\n%s%s", status, out, errOut)
 	}
+	t.Run("console", func(t *testing.T) {
+		if _, err := os.Stat("pb_public/vendor/preact.js"); err != nil {
+			t.Skip("the console is not in this build: run make web")
+		}
+		nobody := map[string]any{}
+		newChromium(t).run(t, p, "console_sign_on.mjs", object{}, &nobody)
+	})
 }
