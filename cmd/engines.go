@@ -63,6 +63,8 @@ func (s *Service) routeEngines() routes.Engines {
 		ProcessPendingLimit: s.settings.FHIR.ProcessPendingLimit, Version: s.program.Version,
 		FHIRSystems:        s.fhirSystems(),
 		PracticeName:       s.settings.Practice.Name,
+		Boards:             routes.Boards{Ladder: s.ladder()},
+		Letterhead:         s.settings.Practice.Letterhead(),
 		RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
 		EMR:                routes.EMR{Client: s.emr, ReturnURL: s.settings.EMR.ConnectReturnURL, RequireSearchTerm: s.settings.EMR.RequireSearchTerm},
 		JWKS:               emr.JWKS(s.settings.EMR.PrivateKey, s.settings.EMR.PrivateKeyPrevious),
@@ -145,7 +147,7 @@ func (s *Service) newMailer() *notifications.Mailer {
 
 func (s *Service) newLive() *live.Publisher {
 	return live.NewPublisher(live.Options{
-		Views: routes.LiveViews{}, Check: s.auth.Check, RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
+		Views: routes.LiveViews{Clock: s.now}, Check: s.auth.Check, RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
 		Zone: s.settings.PracticeLocation, Clock: s.now, Log: s.log,
 	})
 }

@@ -76,6 +76,7 @@ const (
 	AlertReopen      Event = "alert.reopen" // what resolved it was taken back
 	AlertNote        Event = "alert.note"
 	AlertEscalate    Event = "alert.escalate"
+	AlertUndo        Event = "alert.undo" // by who acknowledged or resolved it, soon after
 
 	EscalationCreate Event = "escalation.create"
 	EscalationUpdate Event = "escalation.update"
