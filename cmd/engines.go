@@ -63,6 +63,8 @@ func (s *Service) routeEngines() routes.Engines {
 		ProcessPendingLimit: s.settings.FHIR.ProcessPendingLimit, Version: s.program.Version,
 		FHIRSystems:        s.fhirSystems(),
 		PracticeName:       s.settings.Practice.Name,
+		Boards:             routes.Boards{Ladder: s.ladder()},
+		Letterhead:         s.settings.Practice.Letterhead(),
 		RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
 		EMR:                routes.EMR{Client: s.emr, ReturnURL: s.settings.EMR.ConnectReturnURL, RequireSearchTerm: s.settings.EMR.RequireSearchTerm},
 		JWKS:               emr.JWKS(s.settings.EMR.PrivateKey, s.settings.EMR.PrivateKeyPrevious),
@@ -77,12 +79,16 @@ func (s *Service) hookEngines() hooks.Engines {
 	}
 }
 
-func newAuth(sealer *phi.Sealer, settings config.Settings) *auth.Engine {
+func newAuth(sealer *phi.Sealer, settings config.Settings) (*auth.Engine, error) {
+	signOn, err := newSignOn(sealer, settings)
+	if err != nil {
+		return nil, err
+	}
 	return auth.New(sealer, auth.Options{
 		RefreshFamilyLife: settings.Auth.RefreshFamilyLife, IdleLogout: settings.Auth.IdleLogout, TOTPIssuer: settings.Auth.TOTPIssuer,
 		FreshSignIn: settings.Auth.FreshSignIn, RequireTwoFactor: settings.Auth.RequireTwoFactor, SuperuserTwoFactor: settings.SuperuserNeedsTwoFactor(),
-		ResetURL: settings.FrontendResetURL, SignInURL: settings.PublicURL,
-	})
+		ResetURL: settings.FrontendResetURL, SignInURL: settings.PublicURL, SignOn: signOn, RequireSignOn: settings.OIDC.Require,
+	}), nil
 }
 
 func newClients(sealer *phi.Sealer, settings config.Settings) *clients.Engine {
@@ -141,7 +147,7 @@ func (s *Service) newMailer() *notifications.Mailer {
 
 func (s *Service) newLive() *live.Publisher {
 	return live.NewPublisher(live.Options{
-		Views: routes.LiveViews{}, Check: s.auth.Check, RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
+		Views: routes.LiveViews{Clock: s.now}, Check: s.auth.Check, RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
 		Zone: s.settings.PracticeLocation, Clock: s.now, Log: s.log,
 	})
 }

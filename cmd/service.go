@@ -112,7 +112,10 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	if err := inspect(app, log, s.now()); err != nil {
 		return nil, err
 	}
-	s.auth, s.clients, s.webhooks = newAuth(sealer, settings), newClients(sealer, settings), s.newWebhooks()
+	if s.auth, err = newAuth(sealer, settings); err != nil {
+		return nil, err
+	}
+	s.clients, s.webhooks = newClients(sealer, settings), s.newWebhooks()
 	s.mailer = s.newMailer()
 	s.billing = newBilling(settings, func() bool { return s.writer.Busy() })
 	s.push = newPush(settings)
@@ -129,11 +132,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	s.live, s.exports = s.newLive(), s.newExports()
 	s.inheritors = newInheritors()
 	s.limits = newLimiter(settings.RateLimits)
-	s.gate = newGate(settings, log)
-	s.devices = devices.NewEngine(devices.Rules{
-		PracticeZone: settings.PracticeLocation, ManagedMode: settings.Devices.ManagedMode, DeliveryWorkingDays: settings.Devices.DeliveryWorkingDays,
-		MissedDaysBeforeEscalation: settings.Clinical.MissedDaysBeforeEscalation,
-	})
+	s.gate, s.devices = newGate(settings, log), newDevices(settings)
 	s.writer = observations.NewWriter(s.readings, s.now, log, func(outcomes []observations.Outcome) {
 		s.readingsStored()
 		s.metrics.Stored(outcomes, s.now())
@@ -158,6 +157,13 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	}
 	hooks.Bind(app, s.hookEngines())
 	return s, nil
+}
+
+func newDevices(settings config.Settings) *devices.Engine {
+	return devices.NewEngine(devices.Rules{
+		PracticeZone: settings.PracticeLocation, ManagedMode: settings.Devices.ManagedMode, DeliveryWorkingDays: settings.Devices.DeliveryWorkingDays,
+		MissedDaysBeforeEscalation: settings.Clinical.MissedDaysBeforeEscalation,
+	})
 }
 
 func newEMRClient(app core.App, settings config.Settings, now func() time.Time) (*emr.Client, error) {

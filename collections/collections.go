@@ -43,6 +43,7 @@ const (
 	Hubs                    = "hubs"
 	ICD10Codes              = "icd10_codes"
 	IdempotencyKeys         = "idempotency_keys"
+	Identities              = "identities"
 	JobRuns                 = "job_runs"
 	LoginFailures           = "login_failures"
 	Mails                   = "mails"

@@ -45,3 +45,21 @@ async function open(path) {
   }
   return self.clients.openWindow(target);
 }
+
+// held is what a page leaves while it is loaded anew, by the word that it keeps: in memory only, given out once, gone after seconds.
+const held = new Map();
+const holdFor = 20_000;
+
+self.addEventListener("message", (event) => {
+  const { keep, take, session } = event.data ?? {};
+  if (event.source?.type !== "window" || new URL(event.source.url).pathname !== "/") {
+    return;
+  }
+  if (typeof keep === "string") {
+    held.set(keep, session);
+    event.waitUntil(new Promise((done) => setTimeout(() => { held.delete(keep); done(); }, holdFor)));
+  } else if (typeof take === "string") {
+    event.ports[0]?.postMessage(held.get(take) ?? null);
+    held.delete(take);
+  }
+});

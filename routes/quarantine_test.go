@@ -42,7 +42,12 @@ func newIngestingClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	})
 	quiet := slog.New(slog.DiscardHandler)
 	var c *clinic
-	now := func() time.Time { return c.now }
+	now := func() time.Time {
+		if c == nil {
+			return clock // a client of the EMR asks before there is a clinic
+		}
+		return c.now
+	}
 	writer := observations.NewWriter(readings, now, quiet, func([]observations.Outcome) {})
 	client, err := emr.New(emr.Options{Now: time.Now}) // it reaches nobody
 	if err != nil {

@@ -28,6 +28,7 @@ const (
 	ReadRoles     Action = "read roles"
 	RegisterUsers Action = "register users"
 	ReadUsers     Action = "read users"
+	ReadStaff     Action = "read staff" // who there is to assign to
 	ManageUsers   Action = "manage users"
 	ManageClients Action = "manage clients" // and see them
 
@@ -54,6 +55,7 @@ const (
 	ManageConsents          Action = "manage consents"
 	ReadOrders              Action = "read orders"
 	RecordOrders            Action = "record orders"
+	ReadEnrolment           Action = "read enrolment"
 
 	ConnectEMR        Action = "connect EMR"
 	ReadEMRConnection Action = "read EMR connection"
@@ -62,6 +64,8 @@ const (
 
 	IngestReadings      Action = "ingest readings"
 	ReadObservations    Action = "read observations"
+	ReadDataDays        Action = "read days with data"
+	ReadVisitReport     Action = "read visit report"
 	CorrectObservations Action = "correct observations"
 	ReadIngestionStatus Action = "read ingestion status"
 	ReadQuarantine      Action = "read quarantine"
@@ -158,6 +162,7 @@ var policy = map[Action]row{
 	ReadRoles:     everyone(All),
 	RegisterUsers: only(Admin),
 	ReadUsers:     only(Admin, ClinicalManager),
+	ReadStaff:     staff(None, None),
 	ManageUsers:   only(Admin),
 	ManageClients: only(Admin),
 
@@ -184,6 +189,7 @@ var policy = map[Action]row{
 	ManageConsents:          staff(None, None),
 	ReadOrders:              staff(All, None),
 	RecordOrders:            staff(None, None),
+	ReadEnrolment:           staff(All, None),
 
 	ConnectEMR:        only(Admin),
 	ReadEMRConnection: only(Admin, ClinicalManager),
@@ -192,6 +198,8 @@ var policy = map[Action]row{
 
 	IngestReadings:      staff(None, Own),
 	ReadObservations:    staff(All, Own),
+	ReadDataDays:        staff(All, None),
+	ReadVisitReport:     staff(None, None),
 	CorrectObservations: clinicians(),
 	ReadIngestionStatus: staff(All, None),
 	ReadQuarantine:      only(Admin, ClinicalManager, MA, DataMonitor),

@@ -25,6 +25,7 @@ const (
 	ResourceEligibility       = "Eligibility"
 	ResourceEncryptionKey     = "EncryptionKey"
 	ResourceEndpoint          = "Endpoint"
+	ResourceEnrolment         = "Enrolment"
 	ResourceEscalation        = "Escalation"
 	ResourceExplanation       = "Explanation"
 	ResourceExport            = "Export"
@@ -51,6 +52,7 @@ const (
 	ResourceTopic             = "Topic"
 	ResourceTransmission      = "Transmission"
 	ResourceUser              = "User"
+	ResourceVisitReport       = "VisitReport"
 	ResourceWebhook           = "Webhook"
 	ResourceWebhookDelivery   = "WebhookDelivery"
 )

@@ -260,6 +260,7 @@ func (e *Engine) SendReset(app core.App, caller Caller, userID string, from audi
 // UserQuery chooses and orders users.
 type UserQuery struct {
 	Role          string
+	Not           string // a role to leave out
 	Active        *bool
 	Search        string // part of the name or address; several words must all match
 	Ordering      string // one of UserOrders
@@ -288,6 +289,9 @@ func Users(app core.App, q UserQuery) (page []*collections.User, total, unreadab
 		column = q.Ordering
 	}
 	for _, user := range all {
+		if q.Not != "" && user.Role() == q.Not {
+			continue
+		}
 		first, last := user.FirstName(), user.LastName()
 		text := strings.ToLower(first + " " + last + " " + first + "\n" + user.Email())
 		if slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) }) {

@@ -32,6 +32,7 @@ func (l *loader) check(s *Settings) {
 	l.checkVAPID(Prefix+"VAPID_", &s.VAPID)
 	l.checkVAPID(Prefix+"VAPID_DEV_", &s.VAPIDDev)
 	l.checkTLS(s.TLS)
+	l.checkOIDC(s.OIDC)
 	l.checkTiers(s.Clinical)
 	if len(s.Webhooks.RetryDelays) != 9 {
 		l.report(Prefix+"WEBHOOKS_RETRY_DELAYS", "must list nine durations")

@@ -53,6 +53,7 @@ type Settings struct {
 	RateLimits RateLimits
 	TLS        TLS
 	Auth       Auth
+	OIDC       OIDC `envPrefix:"OIDC_"`
 	Clinical   Clinical
 	Billing    Billing
 	Claims     Claims

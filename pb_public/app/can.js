@@ -1,6 +1,5 @@
-// What each role may do, so that doors that would not open are not shown. The service decides; this repeats its matrix.
-// Source: docs/decisions/roles.md, "Who may call what".
-import { is, me } from "./session.js";
+// What the person may do, so that doors that would not open are not shown. The service says it at sign-in and decides each time.
+import { is, me, rights } from "./session.js";
 
 /** @type {Record<string, string>} */
 export const roleNames = {
@@ -8,34 +7,38 @@ export const roleNames = {
   data_monitor: "Data monitor", patient: "Patient",
 };
 
-const clinicians = ["admin", "clinical_manager", "provider", "nurse"];
-const staff = [...clinicians, "ma"];
-
-const allowed = {
-  readClinical: staff, // alerts, escalations, thresholds, the triage list
-  changePatient: staff, archivePatient: clinicians, deletePatient: ["admin", "clinical_manager"],
-  enterReadings: staff, correctReadings: clinicians, confirmImplausible: clinicians,
-  acknowledge: staff, annotate: staff, resolve: clinicians, snooze: clinicians, review: clinicians,
-  escalate: staff, changeEscalation: clinicians, setOnCall: ["admin", "clinical_manager"],
-  changeThresholds: clinicians, changeCareTeam: ["admin", "clinical_manager", "provider"], changeConsents: staff, assignDevices: staff,
-  readTime: [...staff, "data_monitor"], logTime: staff,
-  explainBilling: ["admin", "clinical_manager", "provider", "data_monitor"],
-  readUsers: ["admin", "clinical_manager"], manageUsers: ["admin"], manageClients: ["admin"], manageWebhooks: ["admin"],
-  readRevenue: ["admin", "data_monitor"], manageBilling: ["admin", "data_monitor"], createBilling: ["admin", "clinical_manager", "provider", "data_monitor"],
-  connectEMR: ["admin"], readEMR: ["admin", "clinical_manager"], importPatients: ["admin", "clinical_manager", "ma"],
-  transmit: [...clinicians, "data_monitor"], processPending: ["admin"], requeue: ["admin", "data_monitor"],
-  readQuarantine: ["admin", "clinical_manager", "ma", "data_monitor"], manageQuarantine: ["admin", "clinical_manager", "ma"],
-  readDefaults: staff, changeDefaults: ["admin"], readAudit: ["admin"], readDeliveries: ["admin"],
+/** What the console calls a door, and what the service calls what is behind it. */
+const needs = {
+  readClinical: "read_alerts", // alerts, escalations, thresholds, the triage list
+  changePatient: "update_patients", archivePatient: "archive_patients", deletePatient: "delete_patients",
+  enterReadings: "ingest_readings", correctReadings: "correct_observations", confirmImplausible: "confirm_implausible_readings",
+  acknowledge: "acknowledge_alerts", annotate: "annotate_alerts", resolve: "resolve_alerts", snooze: "snooze_alerts", review: "review_triage",
+  escalate: "create_escalations", changeEscalation: "update_escalations", setOnCall: "set_on_call_rota",
+  changeThresholds: "update_thresholds", changeCareTeam: "update_care_team", changeConsents: "manage_consents", assignDevices: "assign_devices",
+  readTime: "read_time_entries", logTime: "create_time_entries",
+  explainBilling: "read_billing", readUsers: "read_users", manageUsers: "manage_users", readStaff: "read_staff",
+  manageClients: "manage_clients", manageWebhooks: "manage_webhooks",
+  readRevenue: "read_billing_reports", manageBilling: "manage_billing", createBilling: "create_billing",
+  connectEMR: "connect_emr", readEMR: "read_emr_connection", importPatients: "import_patients",
+  transmit: "transmit_observations", processPending: "process_pending_transmissions", requeue: "queue_transmissions_again",
+  readQuarantine: "read_quarantine", manageQuarantine: "manage_quarantine",
+  readDefaults: "read_default_thresholds", changeDefaults: "update_default_thresholds", readAudit: "read_audit_log", readDeliveries: "read_push_deliveries",
 };
 
-/** @param {keyof typeof allowed} what */
-export const can = (what) => is(...allowed[what]);
+/** How far an action of the service reaches for the person: "all", "own", "non_critical", or "" when it is refused.
+ *  @param {string} action */
+export const reach = (action) => rights.value[action] ?? "";
+
+/** Whether a door of the staff's opens; the portal's users have their own. @param {keyof typeof needs} what */
+export const can = (what) => !is("patient") && reach(needs[what]) !== "";
 
 /** Medical assistants do not acknowledge critical alerts. @param {{level: string}} alert */
-export const canAcknowledge = (alert) => can("acknowledge") && !(is("ma") && alert.level === "critical");
+export const canAcknowledge = (alert) => can("acknowledge") && (reach(needs.acknowledge) === "all" || alert.level !== "critical");
+
+const ofMine = (/** @type {string} */ action, /** @type {{user: number}} */ entry) => reach(action) === "all" || (reach(action) === "own" && entry.user === me.value?.id);
 
 /** Whether the time entry is the caller's to change. @param {{user: number, billed: boolean}} entry */
-export const canChangeTime = (entry) => !entry.billed && (is("admin") || (can("logTime") && entry.user === me.value?.id));
+export const canChangeTime = (entry) => !entry.billed && ofMine("change_time_entries", entry);
 
 /** Whether the caller may vouch for the minutes of a time entry. @param {{user: number, needs_attestation: boolean}} entry */
-export const canAttest = (entry) => entry.needs_attestation && (is("clinical_manager") || (can("logTime") && entry.user === me.value?.id));
+export const canAttest = (entry) => entry.needs_attestation && ofMine("attest_time_entries", entry);

@@ -1,24 +1,51 @@
-// Signs off after fifteen minutes without a key, a click or a touch. Source: 45 CFR 164.312(a)(2)(iii).
+// Signs off after fifteen minutes without a key, a click or a touch in any tab, and says so two minutes before.
+// Source: 45 CFR 164.312(a)(2)(iii); WCAG 2.2, 2.2.1.
 import { me } from "./session.js";
+import { activity } from "./sharing.js";
 import { signOff } from "./sign_on.js";
-import { effect } from "./view.js";
+import { effect, signal } from "./view.js";
 
 const limit = 15 * 60_000;
+const warning = 2 * 60_000;
 const signs = ["pointerdown", "keydown", "wheel", "touchstart"];
+let last = Date.now();
+let told = 0;
+
+/** Seconds until the session ends, while somebody has to be told; else 0. */
+export const endsIn = signal(0);
+
+/** Somebody is there. */
+export function stay() {
+  last = Date.now();
+  endsIn.value = 0;
+  if (last - told > 5_000) { // for the other tabs, not at every key
+    told = last;
+    activity.tell(last);
+  }
+}
+
+function look() {
+  const left = last + limit - Date.now();
+  if (!me.peek() || left > warning) {
+    endsIn.value = 0;
+  } else if (left > 0) {
+    endsIn.value = Math.ceil(left / 1000);
+  } else {
+    endsIn.value = 0;
+    void signOff("You were signed off after 15 minutes without activity.", { back: true });
+  }
+}
 
 export function watchIdle() {
-  let last = Date.now();
   for (const sign of signs) {
-    addEventListener(sign, () => { last = Date.now(); }, { passive: true, capture: true });
+    addEventListener(sign, stay, { passive: true, capture: true });
   }
+  activity.heard = (at) => { last = Math.max(last, Math.min(at, Date.now())); look(); };
   effect(() => {
     if (me.value) {
       last = Date.now();
     }
   });
-  setInterval(() => {
-    if (me.value && Date.now() - last >= limit) {
-      void signOff("You were signed off after 15 minutes without activity.");
-    }
-  }, 5_000);
+  addEventListener("visibilitychange", look); // a page in the background looks less often
+  setInterval(look, 1_000);
 }

@@ -1,35 +1,132 @@
-// Which view is shown. The address names the view and nothing else: what it is about (a patient, an entry) stays in the
-// history's state, so that no address, bookmark or browser history tells whom somebody looked at.
+// Where the console is. The address names the view and how it is looked at (filters, page, tab); what or whom it is about (a patient, an
+// entry, a searched name) stays in the history's state, so that no address or bookmark tells whom somebody looked at.
+import { me } from "./session.js";
 import { signal } from "./view.js";
 
-/** @typedef {{view: string, about: Record<string, any>}} Place */
+/** @typedef {{view: string, about: Record<string, any>, query: Record<string, string>, hidden: Record<string, any>}} Place
+ *  hidden is a part of the query that names somebody */
 
-const home = { view: "", about: {} };
+/** @type {Place} */
+const home = { view: "", about: {}, query: {}, hidden: {} };
 
 /** @returns {Place} */
-const read = () => ({ view: location.hash.replace(/^#\/?/, ""), about: history.state?.about ?? {} });
+function read() {
+  const [view, search = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
+  const { about = {}, hidden = {} } = history.state ?? {};
+  return { view, about, query: Object.fromEntries(new URLSearchParams(search)), hidden };
+}
 
 /** Where we are. */
-export const place = signal(/** @type {Place} */ (read()));
+export const place = signal(read());
 
-/** @param {string} view @param {Record<string, any>} [about] */
-export function go(view, about = {}) {
-  history.pushState({ about }, "", `#/${view}`);
-  place.value = { view, about };
+/** What is remembered of each step beside its place: how far it was scrolled, and what had the focus. */
+const fresh = { scroll: 0, focus: /** @type {string | null} */ (null) };
+
+/** @param {Pick<Place, "view" | "query">} where */
+const address = ({ view, query }) => `#/${view}${Object.keys(query).length > 0 ? `?${new URLSearchParams(query)}` : ""}`;
+/** @param {Place} next @param {typeof fresh} [at] */
+const state = ({ about, hidden }, at = history.state) => ({ about, hidden, whose: me.peek()?.id, scroll: at?.scroll ?? 0, focus: at?.focus ?? null });
+
+/** @param {Place} next */
+function replace(next) {
+  history.replaceState(state(next), "", address(next));
+  place.value = next;
+}
+
+/** A step on, to another view or another thing. hidden is the part of the query that names somebody.
+ *  @param {string} view @param {Record<string, any>} [about] @param {Record<string, string>} [query] @param {Record<string, any>} [hidden] */
+export function go(view, about = {}, query = {}, hidden = {}) {
+  remember();
+  const next = { view, about, query, hidden };
+  history.pushState(state(next, fresh), "", address(next));
+  place.value = next;
   scrollTo(0, 0);
 }
 
 /** Changes what the present view is about, without a new step back. @param {Record<string, any>} about */
 export function refine(about) {
-  const next = { ...place.value.about, ...about };
-  history.replaceState({ about: next }, "", `#/${place.value.view}`);
-  place.value = { view: place.value.view, about: next };
+  replace({ ...place.value, about: { ...place.value.about, ...about } });
 }
 
-/** Back to nowhere, and nothing of the last person stays in the history's state. */
-export function leave() {
-  history.replaceState({ about: {} }, "", location.pathname);
+/** Changes how the present view is looked at, without a new step back; undefined takes a name out. What is hidden never stands in the address.
+ *  @param {Record<string, string | undefined>} query @param {Record<string, any>} [hidden] */
+export function ask(query, hidden = {}) {
+  const kept = /** @type {[string, string][]} */ (Object.entries({ ...place.value.query, ...query }).filter(([, value]) => value !== undefined));
+  const next = { ...place.value, query: Object.fromEntries(kept), hidden: { ...place.value.hidden, ...hidden } };
+  if (address(next) !== address(place.value) || Object.keys(hidden).length > 0) {
+    replace(next);
+  }
+}
+
+/** Where somebody was when their session ended, who may come back to it: in memory only. @type {{whose: number, place: Place} | null} */
+let left = null;
+
+/** Back to nowhere, and nothing of the last person stays in the history's state.
+ *  @param {{forget?: boolean}} [options] forget says that nobody comes back */
+export function leave({ forget = false } = {}) {
+  const whose = history.state?.whose;
+  if (whose && place.peek().view) {
+    left = { whose, place: place.peek() };
+  }
+  if (forget) {
+    left = null;
+  }
+  history.replaceState(null, "", location.pathname);
   place.value = home;
 }
 
-addEventListener("popstate", () => { place.value = read(); });
+/** Goes back to where the person was when their session ended; nobody else gets there. @param {number} id */
+export function comeBackAs(id) {
+  const was = left;
+  left = null;
+  if (was?.whose === id && place.peek().view === "") {
+    replace(was.place);
+  } else if (history.state?.whose !== id) {
+    history.replaceState({ ...history.state, whose: id }, "");
+  }
+}
+
+/** Notes on the present step how far it is scrolled and what has the focus. */
+export function remember() {
+  if (history.state) {
+    history.replaceState({ ...history.state, scroll: scrollY, focus: focused() }, "");
+  }
+}
+
+/** The thing whose row or card has the focus, by its key. */
+const focused = () => document.activeElement?.closest("[data-key], [data-id]")?.getAttribute(document.activeElement.closest("[data-key]") ? "data-key" : "data-id") ?? null;
+
+/** Scrolls to where this step was left, as soon as the page is long enough again, and gives the focus back to the row that had it. Whoever
+ *  scrolls or types meanwhile is left alone. */
+function comeBack() {
+  const { scroll = 0, focus = null } = history.state ?? {};
+  const watch = new ResizeObserver(() => {
+    const row = focus && [...document.querySelectorAll("[data-key], [data-id]")].find((one) => one.getAttribute("data-key") === focus || one.getAttribute("data-id") === focus);
+    if (document.documentElement.scrollHeight < scroll + innerHeight || (focus && !row && document.querySelector(".state.waiting"))) {
+      return; // still loading
+    }
+    stop();
+    const target = /** @type {HTMLElement | null | undefined} */ (row && (row.matches("[tabindex], button, a") ? row : row.querySelector("button, a, [tabindex]")));
+    if (target && (document.activeElement === document.body || document.activeElement?.id === "main")) {
+      target.focus({ preventScroll: true });
+    }
+    scrollTo(0, scroll);
+  });
+  const stop = () => { watch.disconnect(); touched.forEach((sign) => removeEventListener(sign, stop, true)); };
+  const touched = ["wheel", "touchstart", "keydown", "pointerdown"];
+  touched.forEach((sign) => addEventListener(sign, stop, { capture: true, passive: true }));
+  watch.observe(document.body);
+}
+
+history.scrollRestoration = "manual";
+let waiting = 0;
+addEventListener("scroll", () => { // for a step back, which says so only when it is done
+  clearTimeout(waiting);
+  waiting = setTimeout(remember, 100);
+}, { passive: true });
+addEventListener("focusin", () => { clearTimeout(waiting); waiting = setTimeout(remember, 100); });
+addEventListener("popstate", () => {
+  clearTimeout(waiting);
+  place.value = read();
+  comeBack();
+});

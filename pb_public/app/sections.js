@@ -1,35 +1,39 @@
-// The sections of the console and who sees each. The service decides what anybody may do; this only keeps doors out of
-// sight that would not open.
+// The sections of the console and who sees each. The service decides what anybody may do; this only keeps doors out of sight that would not
+// open.
+import { reach } from "./can.js";
+import { is } from "./session.js";
 
-/** @typedef {{view: string, name: string, key: string, roles: string[]}} Section */
+/** key opens it after a G; may says whether the person sees it. @typedef {{view: string, name: string, key: string, may: () =>
+ *  boolean}} Section */
 
-const clinical = ["admin", "clinical_manager", "provider", "nurse", "ma"];
-const everyone = [...clinical, "data_monitor", "patient"];
+const all = (/** @type {string} */ action) => () => reach(action) === "all";
+const everyone = () => true;
 
-/** In the order of the menu; the first that a role may see is its home. @type {Section[]} */
+/** In the order of the menu; the first that somebody may see is their home. @type {Section[]} */
 export const sections = [
-  { view: "triage", name: "Triage", key: "t", roles: clinical },
-  { view: "patients", name: "Patients", key: "p", roles: [...clinical, "data_monitor"] },
-  { view: "alerts", name: "Alerts", key: "a", roles: clinical },
-  { view: "escalations", name: "Escalations", key: "e", roles: clinical },
-  { view: "billing", name: "Billing", key: "b", roles: ["data_monitor", "admin", "clinical_manager", "provider"] },
-  { view: "reports", name: "Reports", key: "r", roles: ["data_monitor", "admin"] },
-  { view: "emr", name: "EMR", key: "m", roles: ["admin", "clinical_manager", "ma", "provider", "nurse", "data_monitor"] },
-  { view: "operations", name: "Operations", key: "o", roles: ["admin", "clinical_manager", "ma", "data_monitor"] },
-  { view: "my-health", name: "My readings", key: "y", roles: ["patient"] },
-  { view: "inbox", name: "Inbox", key: "i", roles: everyone },
-  { view: "account", name: "Account", key: "u", roles: everyone },
+  { view: "triage", name: "Triage", key: "t", may: all("read_triage") },
+  { view: "patients", name: "Patients", key: "p", may: all("read_patients") },
+  { view: "enrolment", name: "Enrolment", key: "n", may: all("read_enrolment") },
+  { view: "alerts", name: "Alerts", key: "a", may: all("read_alerts") },
+  { view: "escalations", name: "Escalations", key: "e", may: all("read_escalations") },
+  { view: "billing", name: "Billing", key: "b", may: all("read_billing") },
+  { view: "reports", name: "Reports", key: "r", may: all("read_billing_reports") },
+  { view: "emr", name: "EMR", key: "m", may: all("read_transmissions") },
+  { view: "operations", name: "Operations", key: "o", may: all("read_quarantine") },
+  { view: "my-health", name: "My readings", key: "y", may: () => is("patient") },
+  { view: "inbox", name: "Inbox", key: "i", may: everyone },
+  { view: "account", name: "Account", key: "u", may: everyone },
 ];
 
 /** Views that no menu names. @type {Section[]} */
 const hidden = [
-  { view: "patient", name: "Patient", key: "", roles: [...clinical, "data_monitor"] },
-  { view: "on-call", name: "On call", key: "", roles: clinical },
-  { view: "entry", name: "Billing entry", key: "", roles: ["data_monitor", "admin", "clinical_manager", "provider"] },
+  { view: "patient", name: "Patient", key: "", may: all("read_patients") },
+  { view: "on-call", name: "On call", key: "", may: all("read_on_call_rota") },
+  { view: "entry", name: "Billing entry", key: "", may: all("read_billing") },
 ];
 
-/** @param {string} role */
-export const sectionsOf = (role) => sections.filter((section) => section.roles.includes(role));
+/** What the menu of the person has. */
+export const sectionsOf = () => sections.filter((section) => section.may());
 
-/** The section of a view, or null when there is none or the role does not see it. @param {string} view @param {string} role */
-export const sectionOf = (view, role) => [...sections, ...hidden].find((s) => s.view === view && s.roles.includes(role)) ?? null;
+/** The section of a view, or null when there is none or the person does not see it. @param {string} view */
+export const sectionOf = (view) => [...sections, ...hidden].find((s) => s.view === view && s.may()) ?? null;

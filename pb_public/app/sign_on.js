@@ -1,6 +1,15 @@
 // Beginning and ending a session at the service.
 import { call } from "./api.js";
-import { end, farewell, hold, me, refreshToken } from "./session.js";
+import { closeDrafts, openDrafts } from "./drafts.js";
+import { leave } from "./router.js";
+import { display, end, farewell, hold, me, practice, refreshToken, rights } from "./session.js";
+import { batch, effect } from "./view.js";
+
+effect(() => {
+  if (me.value === null) {
+    closeDrafts();
+  }
+});
 
 /** Signs in; a second factor that is missing or wrong is a Problem with its code. @param {{email: string, password: string, totp_code?: string, backup_code?: string}} proof */
 export const begin = (proof) => open("auth/login/", proof);
@@ -20,13 +29,21 @@ async function open(path, body) {
   farewell.value = "";
 }
 
-/** Reads the profile anew. */
+/** Reads anew who is signed in, and what the console has to know about them. */
 export async function learn() {
-  me.value = await call("GET", "auth/profile/");
+  const [person, about] = await Promise.all([call("GET", "auth/profile/"), call("GET", "auth/me/")]);
+  await openDrafts(about.draft_key);
+  batch(() => {
+    rights.value = about.permissions;
+    practice.value = about.practice;
+    display.value = about.display;
+    me.value = person;
+  });
 }
 
-/** Signs off here and at the service. */
-export async function signOff(reason = "You have signed off.") {
+/** Signs off here and at the service. @param {string} [reason]
+ *  @param {{back?: boolean}} [options] back says that who signs in again goes on where they were */
+export async function signOff(reason = "You have signed off.", { back = false } = {}) {
   const refresh = refreshToken();
   try {
     await call("POST", "auth/logout/", { body: { refresh } });
@@ -34,4 +51,7 @@ export async function signOff(reason = "You have signed off.") {
     // The token runs out by itself; signing off here must not wait for the network.
   }
   end(reason);
+  if (!back) {
+    leave({ forget: true });
+  }
 }

@@ -1,16 +1,21 @@
-// Forms: fields that show what the service says about them, and dialogs to hold them.
+// Forms: fields that show what the service says about them, and dialogs to hold them. No error is left unsaid: what belongs to no field that
+// is shown stands above the button.
+import { placed, wrongOf } from "./errors.js";
 import { asProblem } from "./states.js";
 import { toast } from "./toast.js";
-import { classes, html, useEffect, useId, useRef, useState } from "../view.js";
+import { zoneLong } from "./zone.js";
+import { draftOf, keepDraft } from "../drafts.js";
+import { classes, html, useEffect, useId, useLayoutEffect, useRef, useState } from "../view.js";
 
 /**
- * A labelled control. kind is an input type, "select" (with options), "textarea" or "checkbox".
+ * A labelled control. kind is an input type, "select" (with options), "textarea" or "checkbox". A moment names the zone it is typed in.
  * @param {{label: string, name: string, kind?: string, options?: [string, string][], value?: any, hint?: string, errors?: Record<string, string[]>, [attribute: string]: any}} props
  */
 export function Field({ label, name, kind = "text", options = [], value, hint, errors = {}, ...rest }) {
   const id = useId();
-  const wrong = errors[name];
-  const described = [hint && `${id}-hint`, wrong && `${id}-wrong`].filter(Boolean).join(" ") || null;
+  const wrong = wrongOf(errors, name);
+  const help = kind === "datetime-local" ? [hint, zoneLong()].filter(Boolean).join(". ") : hint;
+  const described = [help && `${id}-hint`, wrong && `${id}-wrong`].filter(Boolean).join(" ") || null;
   const common = { id, name, "aria-describedby": described, "aria-invalid": wrong ? "true" : null, ...rest };
   let control;
   if (kind === "select") {
@@ -24,7 +29,7 @@ export function Field({ label, name, kind = "text", options = [], value, hint, e
   }
   return html`<div class=${classes("field", kind === "checkbox" && "check")}>
     <label for=${id}>${label}</label>${control}
-    ${hint && html`<small id=${`${id}-hint`}>${hint}</small>`}
+    ${help && html`<small id=${`${id}-hint`}>${help}</small>`}
     ${wrong && html`<small id=${`${id}-wrong`} class="wrong" role="alert">${wrong.join(" ")}</small>`}
   </div>`;
 }
@@ -40,16 +45,19 @@ function Select({ common, options, value }) {
   return html`<select ...${common} value=${now} onChange=${change}>${options.map(([key, text]) => html`<option key=${key} value=${key}>${text}</option>`)}</select>`;
 }
 
-/** The values of a form by name: numbers as numbers, empty as null, check boxes as booleans. @param {HTMLFormElement} form @returns {Record<string, any>} */
+/** The values of a form by name: numbers as numbers, empty as null, check boxes as booleans, what is chosen from many as a list.
+ *  @param {HTMLFormElement} form @returns {Record<string, any>} */
 export function valuesOf(form) {
   const values = {};
   for (const control of form.elements) {
-    const { name, type, value, checked } = /** @type {HTMLInputElement} */ (control);
+    const { name, type, value, checked, dataset } = /** @type {HTMLInputElement} */ (control);
     if (!name || (type === "radio" && !checked)) {
       continue;
     }
     if (type === "checkbox") {
       values[name] = checked;
+    } else if (dataset.list) {
+      values[name] = value.split("\n").filter(Boolean);
     } else if (value.trim() === "") {
       values[name] = null;
     } else {
@@ -60,19 +68,24 @@ export function valuesOf(form) {
 }
 
 /**
- * A form that sends its values; the service's field errors go to the fields, anything else stands above the button.
- * children is a function of the field errors. send's answer goes to done.
- * @param {{send: (values: Record<string, any>) => Promise<any>, done?: (answer: any) => void, submit: string, danger?: boolean, cancel?: () => void, children: (errors: Record<string, string[]>) => any}} props
+ * A form that sends its values, by its button or by Ctrl or Cmd with Enter. The service's field errors go to the fields, also of what lies in
+ * them (`icd10_codes.0`); several, and those of no field, stand in a summary that leads to each. children is a function of the field errors.
+ * send's answer goes to done. With draft, a key as useDraft has it, what is typed survives a reload and an ended session until it is sent.
+ * @param {{send: (values: Record<string, any>) => Promise<any>, done?: (answer: any) => void, submit: string, danger?: boolean, cancel?: () => void, draft?: string,
+ *   children: (errors: Record<string, string[]>) => any}} props
  */
-export function Form({ send, done, submit, danger, cancel, children }) {
+export function Form({ send, done, submit, danger, cancel, draft, children }) {
   const [problem, fail] = useState(/** @type {import("../api.js").Problem | null} */ (null));
   const [busy, work] = useState(false);
+  const form = useRef(/** @type {HTMLFormElement | null} */ (null));
+  const begun = useFormDraft(form, draft);
   const onSubmit = async (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     work(true);
     try {
       const answer = await send(valuesOf(/** @type {HTMLFormElement} */ (event.currentTarget)));
       fail(null);
+      begun.forget();
       done?.(answer);
     } catch (error) {
       fail(asProblem(error));
@@ -80,15 +93,85 @@ export function Form({ send, done, submit, danger, cancel, children }) {
       work(false);
     }
   };
-  const loose = problem && (Object.keys(problem.fields).length === 0 ? problem.message : problem.fields.non_field_errors?.join(" "));
-  return html`<form onSubmit=${onSubmit} novalidate>
+  const key = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !busy) {
+      event.preventDefault();
+      form.current?.requestSubmit();
+    }
+  };
+  return html`<form onSubmit=${onSubmit} onKeyDown=${key} onInput=${begun.keep} onChange=${begun.keep} ref=${form} novalidate>
+    ${begun.back && html`<p class="soft" role="status">What you had begun to write is back.
+      <button type="button" class="link" onClick=${begun.anew}>Begin anew</button></p>`}
+    <${Wrongs} problem=${problem} form=${form} />
     ${children(problem?.fields ?? {})}
-    ${loose && html`<p class="notice problem" role="alert">${loose}</p>`}
+    <${Loose} problem=${problem} />
     <div class="actions">
-      ${cancel && html`<button type="button" class="quiet" onClick=${cancel}>Cancel</button>`}
-      <button type="submit" class=${danger ? "danger" : "main"} disabled=${busy}>${busy ? "One moment" : submit}</button>
+      ${cancel && html`<button type="button" class="quiet" onClick=${() => { begun.forget(); cancel(); }}>Cancel</button>`}
+      <button type="submit" class=${danger ? "danger" : "main"} disabled=${busy} title="Ctrl or ⌘ with Enter">${busy ? "One moment" : submit}</button>
     </div>
   </form>`;
+}
+
+/** What is said about the whole. @param {{problem: import("../api.js").Problem | null}} props */
+function Loose({ problem }) {
+  const loose = problem && (Object.keys(problem.fields).length === 0 ? problem.message : problem.fields.non_field_errors?.join(" "));
+  return loose && html`<p class="notice problem" role="alert">${loose}</p>`;
+}
+
+/** The summary: a way to each field that is to be corrected, when there are several, and all that no field shows. A single one has the focus.
+ *  @param {{problem: import("../api.js").Problem | null, form: {current: HTMLFormElement | null}}} props */
+function Wrongs({ problem, form }) {
+  const [list, show] = useState(/** @type {import("./errors.js").Wrong[]} */ ([]));
+  useLayoutEffect(() => {
+    const found = problem && form.current ? placed(form.current, problem.fields) : [];
+    show(found);
+    found.find((one) => one.control)?.control?.focus();
+  }, [problem]);
+  if (list.length === 0 || (list.length === 1 && list[0].shown)) {
+    return null;
+  }
+  return html`<div class="notice problem wrongs" role="alert"><strong><span aria-hidden="true">▲</span> ${list.length === 1 ? "One thing" : `${list.length} things`} to correct:</strong>
+    <ul>${list.map((one) => html`<li key=${one.field}>${one.control
+      ? html`<button type="button" class="link" onClick=${() => one.control?.focus()}>${one.label}</button>` : one.label}${one.shown ? "" : `: ${one.text}`}</li>`)}</ul>
+  </div>`;
+}
+
+/** Tells a control's own listeners that it has another value. @param {HTMLElement} control */
+const touched = (control) => control.dispatchEvent(new Event(control.tagName === "SELECT" ? "change" : "input", { bubbles: true }));
+
+/** Keeps what is typed into a form, but for passwords, and puts it back. @param {{current: HTMLFormElement | null}} form
+ *  @param {string | undefined} draft */
+function useFormDraft(form, draft) {
+  const [back, tell] = useState(false);
+  useEffect(() => {
+    const text = draft ? draftOf(draft) : "";
+    for (const [name, value] of Object.entries(text ? JSON.parse(text) : {})) {
+      const control = /** @type {HTMLInputElement | null} */ (form.current?.elements.namedItem(name) ?? null);
+      if (control instanceof HTMLElement && control.type !== "hidden" && control.value !== String(value ?? "")) {
+        if (control.type === "checkbox") {
+          control.checked = Boolean(value);
+        } else {
+          control.value = String(value ?? "");
+        }
+        touched(control);
+        tell(true);
+      }
+    }
+  }, []);
+  const keep = () => {
+    if (draft && form.current) {
+      const secret = [...form.current.elements].filter((one) => /** @type {HTMLInputElement} */ (one).type === "password").map((one) => /** @type {HTMLInputElement} */ (one).name);
+      keepDraft(draft, JSON.stringify(Object.fromEntries(Object.entries(valuesOf(form.current)).filter(([name]) => !secret.includes(name)))));
+    }
+  };
+  const forget = () => { if (draft) { keepDraft(draft, ""); } };
+  const anew = () => {
+    form.current?.reset();
+    [...form.current?.elements ?? []].forEach((control) => control instanceof HTMLElement && touched(control));
+    forget();
+    tell(false);
+  };
+  return { back, keep, forget, anew };
 }
 
 /** A modal dialog, closed with Escape. @param {{title: string, close: () => void, wide?: boolean, children: any}} props */
@@ -106,15 +189,16 @@ export function Dialog({ title, close, wide, children }) {
   </dialog>`;
 }
 
-/** A button that does one thing at once and says how it went. @param {{act: () => Promise<any>, said?: string, done?: (answer: any) => void, kind?: string, children: any, [attribute: string]: any}} props */
-export function ActionButton({ act, said, done, kind = "", children, ...rest }) {
+/** A button that does one thing at once and says how it went; with undo, for ten seconds, how to take it back.
+ *  @param {{act: () => Promise<any>, said?: string, done?: (answer: any) => void, undo?: (answer: any) => any, kind?: string, children: any, [attribute: string]: any}} props */
+export function ActionButton({ act, said, done, undo, kind = "", children, ...rest }) {
   const [busy, work] = useState(false);
   const press = async () => {
     work(true);
     try {
       const answer = await act();
       if (said) {
-        toast(said);
+        toast(said, "done", { undo: undo && (() => undo(answer)) });
       }
       done?.(answer);
     } catch (error) {

@@ -1,9 +1,21 @@
 // How things are written for people. Times are shown in the reader's own zone, money in dollars, readings with their units.
-import { me } from "../session.js";
+import { zone } from "./zone.js";
 
-const zone = () => me.value?.time_zone || undefined;
-const stamp = (/** @type {Intl.DateTimeFormatOptions} */ options) => (/** @type {string | null | undefined} */ at) =>
-  at ? new Intl.DateTimeFormat(undefined, { ...options, timeZone: zone() }).format(new Date(at)) : "–";
+/** With of, a moment is written in that zone instead. Formats are made once for each zone: making one takes longer than a row of a
+ *  list.
+ *  @param {Intl.DateTimeFormatOptions} options */
+function stamp(options) {
+  const made = new Map();
+  return (/** @type {string | null | undefined} */ at, /** @type {unknown} */ of = "") => {
+    if (!at) {
+      return "–";
+    }
+    const where = typeof of === "string" && of ? of : zone();
+    const format = made.get(where) ?? new Intl.DateTimeFormat(undefined, { ...options, timeZone: where });
+    made.set(where, format);
+    return format.format(new Date(at));
+  };
+}
 
 export const dateTime = stamp({ month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
 export const fullTime = stamp({ dateStyle: "medium", timeStyle: "medium" });

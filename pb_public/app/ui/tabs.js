@@ -1,5 +1,5 @@
-// Tabs within a view. Which one is open stays in the place's about, so that going back finds it again.
-import { place, refine } from "../router.js";
+// Tabs within a view. Which one is open stands in the address, so that going back finds it again.
+import { ask, place } from "../router.js";
 import { html, useEffect, useId, useRef } from "../view.js";
 
 /** @typedef {{key: string, name: string, show: () => any}} Tab */
@@ -20,9 +20,11 @@ export function useInSight(choice) {
 export function Tabs({ label, tabs }) {
   const id = useId();
   const shown = /** @type {Tab[]} */ (tabs.filter(Boolean));
-  const open = shown.find((tab) => tab.key === place.value.about.tab) ?? shown[0];
+  const wanted = place.value.query.tab ?? place.value.about.tab;
+  const open = shown.find((tab) => tab.key === wanted) ?? shown[0];
   const row = useInSight(open.key);
-  const choose = (/** @type {Tab} */ tab) => refine({ tab: tab.key });
+  const others = () => Object.fromEntries(Object.keys(place.value.query).map((name) => [name, undefined])); // they are the last tab's
+  const choose = (/** @type {Tab} */ tab) => tab !== open && ask({ ...others(), tab: tab.key });
   const step = (/** @type {KeyboardEvent} */ event) => {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (by) {

@@ -1,14 +1,20 @@
-// Short words on what just happened, read out by screen readers.
-import { classes, html, signal } from "../view.js";
+// Short words on what just happened, read out by screen readers; what can be taken back says so for ten seconds.
+import { classes, html, signal, useEffect, useRef } from "../view.js";
 
-const shown = signal(/** @type {{id: number, text: string, kind: string}[]} */ ([]));
+/** @typedef {{id: number, text: any, kind: string, undo?: () => any, lasts: number}} Said */
+
+const shown = signal(/** @type {Said[]} */ ([]));
 let last = 0;
 
-/** @param {string} text @param {"done"|"problem"} kind */
-export function toast(text, kind = "done") {
+/**
+ * Says something. With undo there is a button that takes it back, for ten seconds; undo may answer a promise, whose refusal is said.
+ * @param {any} text @param {"done"|"problem"} [kind] @param {{undo?: () => any}} [more] @returns {() => void} takes it away again
+ */
+export function toast(text, kind = "done", { undo } = {}) {
   const id = ++last;
-  shown.value = [...shown.value, { id, text, kind }];
-  setTimeout(() => dismiss(id), kind === "problem" ? 12_000 : 5_000);
+  const lasts = undo ? 10 : kind === "problem" ? 12 : 5;
+  shown.value = [...shown.value.slice(-3), { id, text, kind, undo, lasts }];
+  return () => dismiss(id);
 }
 
 /** @param {number} id */
@@ -16,7 +22,36 @@ function dismiss(id) {
   shown.value = shown.value.filter((one) => one.id !== id);
 }
 
+/** Its time stands still while the pointer or the focus is on it. @param {{said: Said}} props */
+function Toast({ said }) {
+  const { id, text, kind, undo, lasts } = said;
+  const held = useRef(false);
+  const left = useRef(lasts * 1000);
+  useEffect(() => {
+    const step = 250;
+    const timer = setInterval(() => {
+      left.current -= held.current ? 0 : step;
+      if (left.current <= 0) {
+        dismiss(id);
+      }
+    }, step);
+    return () => clearInterval(timer);
+  }, []);
+  const back = async () => {
+    dismiss(id);
+    try {
+      await undo?.();
+    } catch (error) {
+      toast(error instanceof Error ? error.message : "It could not be taken back.", "problem");
+    }
+  };
+  const hold = () => { held.current = true; };
+  const free = () => { held.current = false; };
+  return html`<div class=${classes("toast", kind)} onPointerEnter=${hold} onPointerLeave=${free} onFocusIn=${hold} onFocusOut=${free}>
+    <span>${text}</span>
+    ${undo && html`<button class="undo" onClick=${back}>Undo</button><span class="ring" aria-hidden="true" style=${{ "--lasts": `${lasts}s` }}></span>`}
+    <button class="quiet" aria-label="Dismiss" onClick=${() => dismiss(id)}>×</button></div>`;
+}
+
 export const Toasts = () => html`<div class="toasts" role="status" aria-live="polite">
-  ${shown.value.map(({ id, text, kind }) => html`<div key=${id} class=${classes("toast", kind)}>${text}
-    <button class="quiet" aria-label="Dismiss" onClick=${() => dismiss(id)}>×</button></div>`)}
-</div>`;
+  ${shown.value.map((said) => html`<${Toast} key=${said.id} said=${said} />`)}</div>`;

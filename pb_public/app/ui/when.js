@@ -1,25 +1,39 @@
-// Moments that people type: a date and a time in the reader's own zone, and the instant that the service wants.
-import { me } from "../session.js";
+// Moments: as they are shown, with the zone in reach; and as people type them, a date and a time in the reader's own zone.
+import { clock, dateTime, day, fullTime } from "./format.js";
+import { zone, zoneLong, zoneShort, zoneWords } from "./zone.js";
+import { html } from "../view.js";
 
-const zone = () => me.value?.time_zone || undefined;
+export { zone, zoneLong, zoneShort, zoneWords };
 
-/** A moment as a datetime-local field has it, in the reader's zone. @param {Date} [at] */
-export function localOf(at = new Date()) {
+const shapes = { dateTime, clock, day };
+
+/** A moment, whose full date and named zone are told on asking. of is a zone other than the reader's, such as the patient's; named writes the
+ *  zone beside it, for a moment that stands alone. @param {{at: string | null | undefined, of?: string, as?: keyof typeof shapes, named?: boolean}} props */
+export const When = ({ at, of, as = "dateTime", named = false }) => (at
+  ? html`<time datetime=${at} title=${`${fullTime(at, of)} ${zoneLong(of)}`}>${shapes[as](at, of)}${named && ` ${zoneShort(of)}`}</time>` : "–");
+
+/** Names the zone of what stands below or above: on every table and chart with times.
+ *  @param {{of?: string, whose?: string}} props whose such as "the patient's" */
+export const ZoneNote = ({ of, whose }) => html`<small class="zone" title=${zoneLong(of)}>${zoneWords(of, whose)}</small>`;
+
+/** A moment as a datetime-local field has it, in the reader's zone. @param {Date} [at] @param {string} [of] another zone */
+export function localOf(at = new Date(), of = zone()) {
   const parts = Object.fromEntries(new Intl.DateTimeFormat("en-CA", {
-    timeZone: zone(), year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", hourCycle: "h23",
+    timeZone: of, year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", hourCycle: "h23",
   }).formatToParts(at).map(({ type, value }) => [type, value]));
   return `${parts.year}-${parts.month}-${parts.day}T${parts.hour}:${parts.minute}`;
 }
 
-/** The instant that a datetime-local field means; null when it is empty. @param {string | null | undefined} local */
-export function instantOf(local) {
+/** The instant that a datetime-local field means; null when it is empty. @param {string | null | undefined} local
+ *  @param {string} [of] another zone */
+export function instantOf(local, of = zone()) {
   if (!local) {
     return null;
   }
   const guess = Date.parse(`${local}Z`);
   let at = guess;
   for (let i = 0; i < 2; i++) { // twice, for the hours beside a change of clocks
-    at += guess - Date.parse(`${localOf(new Date(at))}Z`);
+    at += guess - Date.parse(`${localOf(new Date(at), of)}Z`);
   }
   return new Date(at).toISOString();
 }

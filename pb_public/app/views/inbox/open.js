@@ -2,13 +2,11 @@
 import { get, post } from "../../api.js";
 import { go } from "../../router.js";
 import { sectionOf } from "../../sections.js";
-import { me } from "../../session.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["Notification"]} Message */
 
 /** How to get to what a message is about, null when it is about nothing that the caller may open. @param {Message} message */
 export function targetOf(message) {
-  const role = me.value?.role ?? "";
   const patient = message.patient_id;
   const places = /** @type {[any, string, Record<string, any>][]} */ ([
     [message.entry_id, "entry", { id: message.entry_id }],
@@ -19,7 +17,7 @@ export function targetOf(message) {
     [patient, "patient", { id: patient }],
     [patient, "my-health", {}],
   ]);
-  const found = places.find(([about, view]) => about && sectionOf(view, role));
+  const found = places.find(([about, view]) => about && sectionOf(view));
   return found ? () => go(found[1], found[2]) : null;
 }
 

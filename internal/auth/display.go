@@ -1,0 +1,66 @@
+package auth
+
+import (
+	"encoding/base64"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// The units that somebody may read in. What is stored and sent is in the first of each, always.
+var (
+	WeightUnits      = []string{"kg", "lb"}
+	TemperatureUnits = []string{"C", "F"}
+)
+
+// DisplayPatch changes how things are shown to the caller; what is left out stays.
+type DisplayPatch struct {
+	WeightUnit      input.String  `json:"weight_unit"`
+	TemperatureUnit input.String  `json:"temperature_unit"`
+	SingleKeys      input.Boolean `json:"single_keys"`
+}
+
+// columns reads the fields that were sent, by column.
+func (p DisplayPatch) columns() (map[string]string, error) {
+	checks := input.NewChecks()
+	columns := map[string]string{}
+	if p.WeightUnit.Sent() {
+		columns[collections.UserWeightUnit] = checks.Text("weight_unit", p.WeightUnit, input.Required(2).OneOf(WeightUnits...))
+	}
+	if p.TemperatureUnit.Sent() {
+		columns[collections.UserTemperatureUnit] = checks.Text("temperature_unit", p.TemperatureUnit, input.Required(1).OneOf(TemperatureUnits...))
+	}
+	if p.SingleKeys.Sent() {
+		columns[collections.UserSingleKeys] = collections.KeysOn
+		if on := checks.Boolean("single_keys", p.SingleKeys, true); on != nil && !*on {
+			columns[collections.UserSingleKeys] = collections.KeysOff
+		}
+	}
+	return columns, checks.Err()
+}
+
+// UpdateDisplay changes how things are shown to the caller.
+func (e *Engine) UpdateDisplay(app core.App, caller Caller, patch DisplayPatch, from audit.Origin, now time.Time) (*collections.User, error) {
+	columns, err := patch.columns()
+	if err != nil {
+		return nil, err
+	}
+	return e.manage(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
+		return nil, applyColumns(tx, user, columns, caller.Actor(from), now)
+	})
+}
+
+// DraftKey is what an app seals the drafts of a user with, in a storage that outlives a session. It is handed to that user only, and the same
+// each time. Source: docs/decisions/security.md, "Drafts and the session in a browser".
+func (e *Engine) DraftKey(userID string) (string, error) {
+	key, err := e.sealer.DeriveKey("drafts of a user")
+	if err != nil {
+		return "", err
+	}
+	return base64.StdEncoding.EncodeToString(phi.MAC(key, userID)), nil
+}

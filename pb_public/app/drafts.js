@@ -1,0 +1,98 @@
+// What somebody began to write and did not send. It is kept for this tab, sealed: the browser's storage holds it under a key that the service
+// hands to its writer at sign-in and that no storage has. So a reload, an ended session or a crash loses no note, and a stolen disk tells none.
+import { computed, signal } from "./view.js";
+
+const prefix = "draft.";
+const kept = signal(/** @type {Map<string, string>} */ (new Map()));
+/** @type {{seal: CryptoKey, name: CryptoKey} | null} */
+let keys = null;
+let opened = "";
+let queue = Promise.resolve();
+
+/** How many drafts this tab has. */
+export const draftCount = computed(() => kept.value.size);
+
+const bytes = (/** @type {string} */ text) => new TextEncoder().encode(text);
+const written = (/** @type {ArrayBuffer | Uint8Array<ArrayBuffer>} */ data) => btoa(String.fromCharCode(...new Uint8Array(data)));
+const unwritten = (/** @type {string} */ text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+
+/** Opens what this tab has of the writer whose key it is. What another wrote stays sealed.
+ *  @param {string} secret base64, of 32 bytes; "" for none */
+export async function openDrafts(secret) {
+  if (secret === opened) {
+    return;
+  }
+  closeDrafts();
+  opened = secret;
+  if (!secret || !crypto.subtle) {
+    return; // then a draft lives as long as the page
+  }
+  const raw = await crypto.subtle.importKey("raw", unwritten(secret), "HKDF", false, ["deriveKey"]);
+  const derived = (/** @type {string} */ info, /** @type {any} */ kind, /** @type {KeyUsage[]} */ uses) =>
+    crypto.subtle.deriveKey({ name: "HKDF", hash: "SHA-256", salt: new Uint8Array(), info: bytes(info) }, raw, kind, false, uses);
+  keys = {
+    seal: await derived("draft", { name: "AES-GCM", length: 256 }, ["encrypt", "decrypt"]),
+    name: await derived("name of a draft", { name: "HMAC", hash: "SHA-256", length: 256 }, ["sign"]),
+  };
+  const found = new Map();
+  for (const at of Object.keys(sessionStorage).filter((name) => name.startsWith(prefix))) {
+    try {
+      const sealed = unwritten(sessionStorage.getItem(at) ?? "");
+      const open = await crypto.subtle.decrypt({ name: "AES-GCM", iv: sealed.slice(0, 12) }, keys.seal, sealed.slice(12));
+      const [key, text] = JSON.parse(new TextDecoder().decode(open));
+      found.set(key, text);
+    } catch {
+      // Another's.
+    }
+  }
+  kept.value = found;
+}
+
+/** Forgets what was opened, and keeps it sealed. */
+export function closeDrafts() {
+  opened = "";
+  keys = null;
+  kept.value = new Map();
+}
+
+/** @param {string} key */
+export const draftOf = (key) => kept.peek().get(key) ?? "";
+
+/** Keeps what was written so far; an empty text forgets it. @param {string} key @param {string} text */
+export function keepDraft(key, text) {
+  const next = new Map(kept.peek());
+  if (text.trim() === "") {
+    next.delete(key);
+  } else {
+    next.set(key, text);
+  }
+  kept.value = next;
+  const mine = keys;
+  if (mine) {
+    queue = queue.then(() => store(mine, key)).catch(() => {});
+  }
+}
+
+/** @param {{seal: CryptoKey, name: CryptoKey}} mine @param {string} key */
+async function store(mine, key) {
+  const text = kept.peek().get(key);
+  const at = prefix + written(await crypto.subtle.sign("HMAC", mine.name, bytes(key)));
+  if (mine !== keys) {
+    return; // somebody else is here by now
+  }
+  if (text === undefined) {
+    return sessionStorage.removeItem(at);
+  }
+  const iv = crypto.getRandomValues(new Uint8Array(12));
+  const sealed = new Uint8Array(await crypto.subtle.encrypt({ name: "AES-GCM", iv }, mine.seal, bytes(JSON.stringify([key, text]))));
+  sessionStorage.setItem(at, written(new Uint8Array([...iv, ...sealed])));
+}
+
+/**
+ * A draft: what was kept, and how to keep more. `const [draft, keep] = useDraft(`note.${alert.id}`)`; keep("") once it is sent. A key says
+ * what it is for (and may hold an id: it is sealed with the text). It is read anew by whoever draws; a field takes it as its first value.
+ * @param {string} key @returns {[string, (text: string) => void]}
+ */
+export function useDraft(key) {
+  return [kept.value.get(key) ?? "", (text) => keepDraft(key, text)];
+}

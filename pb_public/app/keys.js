@@ -1,0 +1,92 @@
+// Single keys that act. None acts while somebody types, while a dialog is open, or with Alt, Ctrl or Cmd: those letters belong to the
+// person, the system and the browser. Who does not want them switches them off in the account. Source: WCAG 2.2, 2.1.4.
+import { display } from "./session.js";
+import { useEffect, useRef } from "./view.js";
+
+/** @typedef {(event: KeyboardEvent) => void} Act */
+/** @typedef {{keys: {current: Record<string, Act | {does: string, act: Act}>}, holds: () => boolean}} Binding */
+
+/** Those asked last come first. @type {Binding[]} */
+const bindings = [];
+
+/** The first key of a pair such as "g t", until it is too late for the second. */
+let begun = { key: "", at: 0 };
+const patience = 1_500; // milliseconds between the two
+
+const typed = "input:not([type=checkbox], [type=radio], [type=button], [type=submit], [type=range]), textarea, select, [contenteditable], [role=combobox], [role=listbox], [role=menu]";
+
+/** Whether keys belong to a field. @param {EventTarget | null} target */
+export const typing = (target) => target instanceof Element && target.closest(typed) !== null;
+/** Whether something stands over the page that wants an answer first. */
+export const dialogOpen = () => document.querySelector("dialog[open], [aria-modal=true]") !== null;
+
+/** A letter without Shift, a sign however it is typed, or the name of another key. @param {KeyboardEvent} event */
+const named = (event) => (event.key.length > 1 ? event.key : event.shiftKey && event.key.toLowerCase() !== event.key.toUpperCase() ? "" : event.key.toLowerCase());
+
+/**
+ * Keys that act while the caller is shown: `useKeys({ a: acknowledge, j: { does: "Next patient", act: next }, "g t": openTriage })`. A key is
+ * one letter or sign, a name such as "Enter", "Escape" or "ArrowDown", or two letters one after the other. Those with `does` stand in the
+ * list that `?` opens. The same key asked by two goes to whoever asked last. With `while: false` none of them acts.
+ * @param {Binding["keys"]["current"]} keys @param {{while?: boolean}} [options]
+ */
+export function useKeys(keys, options = {}) {
+  const latest = useRef(keys);
+  const holds = useRef(true);
+  latest.current = keys;
+  holds.current = options.while ?? true;
+  useEffect(() => {
+    const binding = { keys: latest, holds: () => holds.current };
+    bindings.unshift(binding);
+    return () => { bindings.splice(bindings.indexOf(binding), 1); };
+  }, []);
+}
+
+/** What acts now and says what it does. @returns {{key: string, does: string, act: () => void}[]} */
+export function actingKeys() {
+  const list = new Map();
+  for (const binding of bindings.filter((one) => one.holds())) {
+    for (const [key, what] of Object.entries(binding.keys.current)) {
+      if (typeof what !== "function" && !list.has(key)) {
+        list.set(key, { key, does: what.does, act: () => what.act(new KeyboardEvent("keydown", { key })) });
+      }
+    }
+  }
+  return [...list.values()];
+}
+
+/** @param {string} key @returns {Act | null} */
+function actOf(key) {
+  const found = bindings.find((binding) => binding.holds() && key in binding.keys.current)?.keys.current[key];
+  return found === undefined ? null : typeof found === "function" ? found : found.act;
+}
+
+/** Whether a pair begins with the key. @param {string} key */
+const begins = (key) => bindings.some((binding) => binding.holds() && Object.keys(binding.keys.current).some((pair) => pair.startsWith(`${key} `)));
+
+/** @param {KeyboardEvent} event */
+function press(event) {
+  const first = performance.now() - begun.at < patience ? begun.key : "";
+  begun = { key: "", at: 0 };
+  if (event.defaultPrevented || event.isComposing || event.altKey || event.ctrlKey || event.metaKey || typing(event.target) || dialogOpen()) {
+    return;
+  }
+  const key = named(event);
+  const letter = key.length === 1;
+  if (key === "" || (letter && !display.peek().single_keys) || ((key === "Enter" || key === " ") && event.target instanceof Element && event.target.closest("button, a, summary"))) {
+    return;
+  }
+  if (event.repeat && !["j", "k", "ArrowDown", "ArrowUp"].includes(key)) {
+    return; // a key held down acts once
+  }
+  if (!first && letter && begins(key)) {
+    begun = { key, at: performance.now() };
+    return;
+  }
+  const act = actOf(first ? `${first} ${key}` : key); // after a first key that meant a pair, a wrong second one does nothing
+  if (act) {
+    event.preventDefault();
+    act(event);
+  }
+}
+
+addEventListener("keydown", press);

@@ -1,0 +1,34 @@
+// How a view is looked at, kept in the address: filters, page, order. Coming back, it is as it was left.
+import { ask, place } from "./router.js";
+import { useCallback, useRef } from "./view.js";
+
+/** @param {string} text @param {any} like */
+const parsed = (text, like) => (typeof like === "number" ? Number(text) || like : typeof like === "boolean" ? text === "true" : text);
+
+/**
+ * What is asked for, and how to change it. defaults names everything that may be asked, with what holds when the address does not say it (and
+ * so does not stand there); numbers and booleans come back as such. Names in hidden are for what may name somebody, such as a search: they
+ * are kept in the history's state and never in the address. A change turns to the first page, unless it says the page itself.
+ *
+ *   const [query, change] = useQuery({ level: "", page: 1, search: "" }, ["search"]);
+ *   change({ level: "critical" });
+ *
+ * @template {Record<string, any>} Q
+ * @param {Q} defaults @param {string[]} [hidden]
+ * @returns {[Q, (next: Partial<Q>) => void]}
+ */
+export function useQuery(defaults, hidden = []) {
+  const known = useRef({ defaults, hidden });
+  known.current = { defaults, hidden };
+  const { query: asked, hidden: kept } = place.value;
+  const query = /** @type {any} */ (Object.fromEntries(Object.entries(defaults).map(([name, value]) =>
+    [name, hidden.includes(name) ? kept[name] ?? value : asked[name] === undefined ? value : parsed(asked[name], value)])));
+  const change = useCallback((/** @type {Partial<Q>} */ next) => {
+    const { defaults: usual, hidden: secret } = known.current;
+    const open = Object.entries(next).filter(([name]) => !secret.includes(name))
+      .map(([name, value]) => [name, value === undefined || value === usual[name] ? undefined : String(value)]);
+    const pages = "page" in next ? [] : Object.keys(place.value.query).filter((name) => name === "page" || name.endsWith(".page")).map((name) => [name, undefined]);
+    ask(Object.fromEntries([...pages, ...open]), Object.fromEntries(Object.entries(next).filter(([name]) => secret.includes(name))));
+  }, []);
+  return [query, change];
+}

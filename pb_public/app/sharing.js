@@ -1,0 +1,166 @@
+// One session for all tabs of a browser, and over a reload. Tokens go from page to page in memory only: nothing that a disk keeps ever has
+// them. Source: docs/decisions/security.md, "Drafts and the session in a browser".
+import { fromReload, leaveForReload, readyForReload } from "./reload.js";
+import { Unreachable } from "./request.js";
+import { end, hold, me, others, renew, swap, tokensHeld } from "./session.js";
+import { learn } from "./sign_on.js";
+import { effect } from "./view.js";
+
+/** @typedef {{access: string, refresh: string}} Tokens */
+
+const lock = "vigil.session"; // held by the one tab that renews: a refresh token serves once, and two that use it would end the session
+const channel = "BroadcastChannel" in window && navigator.locks ? new BroadcastChannel(lock) : null;
+const answerIn = 1_000;
+const renewIn = 15_000;
+
+const name = () => crypto.getRandomValues(new Uint32Array(4)).join("-");
+const self = name();
+/** Which session this tab has; tabs of another are none of its business. */
+let session = "";
+let began = false;
+let keeper = false;
+let release = () => {};
+let inLine = false;
+/** Those who wait for word of the keeper: whether there is a fresh token, or null when the keeper is gone.
+ *  @type {Set<(fresh: boolean | null) => void>} */
+const waiting = new Set();
+/** @type {(of: {session: string, tokens: Tokens}) => void} */
+let arrived = () => {};
+
+/** What somebody does in one tab keeps the session in all. */
+export const activity = { heard: (/** @type {number} */ _at) => {}, tell: (/** @type {number} */ at) => tell({ kind: "active", session, at }) };
+
+const tell = (/** @type {any} */ message) => channel?.postMessage(message);
+const settle = (/** @type {boolean | null} */ fresh) => waiting.forEach((go) => go(fresh));
+
+/** Waits in line to be the tab that renews, while there is a session. */
+function standInLine() {
+  if (inLine || !channel) {
+    return;
+  }
+  inLine = true;
+  void navigator.locks.request(lock, () => new Promise((done) => {
+    release = () => { keeper = inLine = false; done(null); };
+    if (!tokensHeld()) {
+      return release();
+    }
+    keeper = true;
+    settle(null);
+  }));
+}
+
+/** @type {Record<string, (data: any, mine: Tokens) => void>} what is said among the tabs of one session */
+const within = {
+  renew: ({ access }, mine) => {
+    if (!keeper) {
+      return;
+    }
+    if (access !== mine.access) {
+      return tell({ kind: "tokens", session, tokens: mine }); // it has missed the last one
+    }
+    renew().then((fresh) => fresh || tell({ kind: "refused", session }), () => tell({ kind: "failed", session }));
+  },
+  tokens: ({ tokens }) => { hold(tokens, "taken"); settle(true); },
+  refused: () => settle(false),
+  ended: ({ reason }) => end(reason, false),
+  active: ({ at }) => activity.heard(at),
+};
+
+/** @param {MessageEvent} event */
+function heard({ data }) {
+  const mine = tokensHeld();
+  if (data.kind === "hello") {
+    if (mine && keeper && me.peek()) {
+      tell({ kind: "session", to: data.from, session, tokens: mine });
+    }
+  } else if (data.kind === "session") {
+    if (!mine && data.to === self) {
+      arrived(data);
+    }
+  } else if (data.kind === "begun") {
+    if (!mine) {
+      void adopt(data);
+    }
+  } else if (mine && data.session === session) {
+    within[data.kind]?.(data, mine);
+  }
+}
+
+/** Has the keeper renew; with it gone, this tab is the keeper. @returns {Promise<boolean>} */
+function askKeeper() {
+  return new Promise((done, fail) => {
+    const go = (/** @type {boolean | null} */ fresh) => {
+      clearTimeout(timer);
+      waiting.delete(go);
+      if (fresh !== null) {
+        return done(fresh);
+      }
+      swap().then(done, fail);
+    };
+    const timer = setTimeout(() => { waiting.delete(go); fail(new Unreachable()); }, renewIn);
+    waiting.add(go);
+    tell({ kind: "renew", session, access: tokensHeld()?.access });
+  });
+}
+
+/** Goes on with a session that another page began. @param {{session: string, tokens: Tokens}} of */
+async function adopt(of) {
+  session = of.session;
+  hold(of.tokens, "taken");
+  try {
+    await learn();
+  } catch {
+    hold(null);
+  }
+}
+
+/** The session that another tab has, or null. @returns {Promise<{session: string, tokens: Tokens} | null>} */
+async function fromTab() {
+  const held = channel && (await navigator.locks.query()).held?.some((one) => one.name === lock);
+  if (!held) {
+    return null;
+  }
+  return new Promise((done) => {
+    const timer = setTimeout(() => done(null), answerIn);
+    arrived = (of) => { clearTimeout(timer); done(of); };
+    tell({ kind: "hello", from: self });
+  });
+}
+
+/** Takes part in the session of other tabs, or goes on with this one's before a reload. */
+export async function resume() {
+  channel?.addEventListener("message", heard);
+  others.renew = () => (channel && !keeper ? askKeeper() : swap());
+  others.ended = (reason) => tell({ kind: "ended", session, reason });
+  others.changed = (now, how) => {
+    if (now === null) {
+      return release();
+    }
+    if (how === "begun") {
+      session = name();
+      began = true;
+    }
+    standInLine();
+    if (how === "renewed") {
+      tell({ kind: "tokens", session, tokens: now });
+    }
+  };
+  readyForReload();
+  addEventListener("pagehide", () => {
+    const tokens = tokensHeld();
+    if (tokens && me.peek()) {
+      leaveForReload({ session, tokens });
+    }
+  });
+  const of = (await fromReload()) ?? (await fromTab());
+  if (of) {
+    await adopt(of);
+  }
+  effect(() => {
+    const tokens = tokensHeld();
+    if (me.value && began && tokens) {
+      began = false;
+      tell({ kind: "begun", session, tokens });
+    }
+  });
+}

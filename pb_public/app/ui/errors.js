@@ -1,0 +1,55 @@
+// What the service says about the fields of a form, in words for people, and where in the form each belongs.
+
+/** The service's words for developers, and ours. @type {[RegExp, string][]} */
+const plain = [
+  [/^This field (is required|may not be (null|blank))\.?$/i, "Fill this in."],
+  [/^This list may not be empty\.?$/i, "Give at least one."],
+  [/^(Not a valid string|A valid (number|integer) is required)\.?$/i, "This is not a number or text that can be used here."],
+];
+
+/** @param {string} message */
+export const said = (message) => plain.find(([like]) => like.test(message))?.[1] ?? message;
+
+/** What is said about a field and about what lies in it: `icd10_codes` has what stands at `icd10_codes.1` as well, with its place in the list.
+ *  @param {Record<string, string[] | undefined>} errors @param {string} name @returns {string[] | null} */
+export function wrongOf(errors, name) {
+  const found = Object.entries(errors).flatMap(([field, messages]) => {
+    if (!messages || (field !== name && !field.startsWith(`${name}.`))) {
+      return [];
+    }
+    const within = field.slice(name.length + 1).split(".").filter(Boolean).map((part) => (/^\d+$/.test(part) ? `No. ${Number(part) + 1}` : part.replaceAll("_", " ")));
+    return messages.map((message) => (within.length > 0 ? `${within.join(", ")}: ${said(message)}` : said(message)));
+  });
+  return found.length > 0 ? found : null;
+}
+
+/** @typedef {{field: string, label: string, control: HTMLElement | null, text: string, shown: boolean}} Wrong shown says that it
+ *  stands beside its field */
+
+/** The control that a field of the service is entered in: its own, that of what it lies in, or the last word of its name.
+ *  @param {HTMLFormElement} form @param {string} field */
+function controlOf(form, field) {
+  const parts = field.split(".");
+  const ways = [...parts.map((_, i) => parts.slice(0, parts.length - i).join(".")), ...parts.filter((part) => !/^\d+$/.test(part)).reverse()];
+  for (const way of ways) {
+    const name = CSS.escape(way);
+    const control = form.querySelector(`[data-field="${name}"], [name="${name}"]:not([type=hidden])`);
+    if (control) {
+      return /** @type {HTMLElement} */ (control);
+    }
+  }
+  return null;
+}
+
+/** Every error with where it belongs, in the order of the form; what belongs nowhere comes last. @param {HTMLFormElement} form
+ *  @param {Record<string, string[]>} fields @returns {Wrong[]} */
+export function placed(form, fields) {
+  const list = Object.entries(fields).filter(([field]) => field !== "non_field_errors").map(([field, messages]) => {
+    const control = controlOf(form, field);
+    const box = control?.closest(".field");
+    const label = box?.querySelector("label, legend")?.textContent?.trim() ?? field.split(".").filter((part) => !/^\d+$/.test(part)).join(", ").replaceAll("_", " ");
+    return { field, label: label.charAt(0).toUpperCase() + label.slice(1), control, text: messages.map(said).join(" "), shown: Boolean(box?.querySelector(".wrong")) };
+  });
+  const after = (/** @type {Wrong} */ a, /** @type {Wrong} */ b) => (!a.control ? 1 : !b.control ? -1 : a.control.compareDocumentPosition(b.control) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1);
+  return list.sort(after);
+}

@@ -1,0 +1,39 @@
+// Whom to assign to: the active staff by name and role, for everyone who may assign.
+import { all } from "../api.js";
+import { roleNames } from "../can.js";
+import { Combo } from "./combo.js";
+import { html, useEffect, useRef, useState } from "../view.js";
+
+/** @typedef {{id: number, name: string, email: string, role: string}} Colleague */
+
+/** Who can answer for a patient: escalations are theirs. */
+export const clinicians = ["provider", "nurse", "clinical_manager", "admin"];
+
+/** @param {{by: "email" | "id", roles: string[]}} which @returns {(one: Colleague) => import("./combo.js").Option} */
+const optionOf = ({ by }) => (one) => ({ value: String(one[by]), text: one.name, more: roleNames[one.role] ?? one.role });
+
+/**
+ * Chooses one of the staff, or several with `many`. The value of the form is the email, as `assigned_to` wants it, or with by="id" the number.
+ * roles are those who can be chosen. value is who is chosen at first, by email or number. nobody says what an empty choice means.
+ * @param {{label?: string, name?: string, value?: string | number | null, by?: "email" | "id", roles?: string[], nobody?: string, hint?: string, without?: (string | number)[],
+ *   many?: boolean, chosen?: (choice: any) => void, errors?: Record<string, string[]>, autofocus?: boolean}} props
+ */
+export function StaffPicker({ label = "Assign to", name = "assigned_to", value = null, by = "email", roles = clinicians, nobody = "", hint, without = [], many, chosen, errors, autofocus }) {
+  const list = useRef(/** @type {Promise<Colleague[]> | null} */ (null));
+  const staff = () => (list.current ??= all("users/staff/"));
+  const [at, start] = useState(/** @type {import("./combo.js").Option | null | undefined} */ (value === null || value === "" ? null : undefined));
+  useEffect(() => {
+    if (at === undefined) { // who is chosen has a name, which the list knows
+      const plain = { value: String(value), text: String(value) };
+      staff().then((found) => start(found.filter((one) => String(one[by]) === String(value)).map(optionOf({ by, roles }))[0] ?? plain), () => start(plain));
+    }
+  }, []);
+  const find = async (/** @type {string} */ term) => {
+    const words = term.toLowerCase().split(/\s+/).filter(Boolean);
+    const fits = (/** @type {Colleague} */ one) => words.every((word) => `${one.name} ${one.email} ${roleNames[one.role] ?? ""}`.toLowerCase().includes(word));
+    return (await staff()).filter((one) => roles.includes(one.role) && !without.map(String).includes(String(one[by])) && fits(one)).map(optionOf({ by, roles }));
+  };
+  return at === undefined ? html`<div class="field combo"><label>${label}</label><div class="combo-box"></div></div>`
+    : html`<${Combo} label=${label} name=${name} find=${find} value=${at} many=${many} eager chosen=${chosen} errors=${errors} autofocus=${autofocus}
+      placeholder="Name or role" hint=${hint ?? (nobody && `Empty: ${nobody.charAt(0).toLowerCase()}${nobody.slice(1)}`)} nothing="Nobody matches." />`;
+}

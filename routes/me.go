@@ -1,0 +1,99 @@
+package routes
+
+import (
+	"net/http"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/routes/web"
+)
+
+// meRows are what an app asks about whoever signed in, and whom they can give work to.
+func meRows() []route {
+	return []route{
+		{http.MethodGet, "/auth/me/", access.UseOwnAccount, limits.User, (*api).readMe},
+		{http.MethodPatch, "/auth/me/", access.UseOwnAccount, limits.User, withBody((*api).updateMe)},
+		{http.MethodGet, "/users/staff/", access.ReadStaff, limits.User, (*api).listStaff},
+	}
+}
+
+// meView is what an app has to know to show itself to somebody.
+type meView struct {
+	Permissions map[string]string `json:"permissions"`
+	Practice    practiceView      `json:"practice"`
+	Display     displayView       `json:"display"`
+	DraftKey    string            `json:"draft_key"`
+}
+
+type practiceView struct {
+	Name     string `json:"name"`
+	TimeZone string `json:"time_zone"`
+}
+
+type displayView struct {
+	WeightUnit      string `json:"weight_unit"`
+	TemperatureUnit string `json:"temperature_unit"`
+	SingleKeys      bool   `json:"single_keys"`
+}
+
+func (a *api) readMe(c *web.Call) error {
+	user, err := collections.FindUser(c.App, c.Caller.RecordID)
+	return a.showMe(c, user, err)
+}
+
+func (a *api) updateMe(c *web.Call, patch auth.DisplayPatch) error {
+	user, err := a.Auth.UpdateDisplay(c.App, c.Caller, patch, c.Origin(), c.Now)
+	return a.showMe(c, user, err)
+}
+
+func (a *api) showMe(c *web.Call, user *collections.User, err error) error {
+	if err != nil {
+		return err
+	}
+	key, err := a.Auth.DraftKey(user.Id)
+	if err != nil {
+		return err
+	}
+	weight, temperature, singleKeys := user.Display()
+	return c.OK(meView{
+		Permissions: access.Rights(access.Role(user.Role())), Practice: practiceView{a.PracticeName, a.Zone.String()},
+		Display: displayView{weight, temperature, singleKeys}, DraftKey: key,
+	})
+}
+
+// colleagueView is somebody whom work can be given to: no more than those who work beside them know anyway.
+type colleagueView struct {
+	ID    int64  `json:"id"`
+	Name  string `json:"name"`
+	Email string `json:"email"`
+	Role  string `json:"role"`
+}
+
+func viewColleague(user *collections.User) colleagueView {
+	return colleagueView{user.Number(), user.FirstName() + " " + user.LastName(), user.Email(), user.Role()}
+}
+
+// listStaff answers the active staff: not the portal's users, and nobody whose account is off.
+func (a *api) listStaff(c *web.Call) error {
+	q, p := c.Listing()
+	roles := make([]access.Role, 0, len(access.Roles))
+	for _, role := range access.Roles {
+		if role != access.Patient {
+			roles = append(roles, role)
+		}
+	}
+	active := true
+	wanted := auth.UserQuery{
+		Role: q.OneOf("role", texts(roles)...), Not: string(access.Patient), Active: &active, Search: q.Text("search", 100), Offset: p.Offset(), Limit: p.Size,
+	}
+	if err := q.Err(); err != nil {
+		return err
+	}
+	users, total, unreadable, err := auth.Users(c.App, wanted)
+	if err != nil {
+		return err
+	}
+	return web.List(c, p, total, web.Views(users, viewColleague), unreadable)
+}

@@ -1,0 +1,103 @@
+package routes_test
+
+import (
+	"encoding/base64"
+	"slices"
+	"testing"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// What an app is told of somebody's rights is the policy, for each role: what it shows, opens.
+func TestRightsAreThePolicy(t *testing.T) {
+	c := newClinic(t)
+	words := map[access.Scope]string{access.NonCritical: "non_critical", access.Own: "own", access.All: "all"}
+	for _, role := range access.Roles {
+		told := c.ask(role, "GET", "/auth/me/", nil).want(200).object()["permissions"].(object)
+		for _, action := range []access.Action{
+			access.ReadTriage, access.AcknowledgeAlerts, access.ReadStaff, access.ReadBilling, access.ConnectEMR, access.SetOnCall, access.ChangeTimeEntries, access.ReadPatients,
+		} {
+			want, may := words[access.Reach(role, action)]
+			if got, has := told[action.Code()]; has != may || may && got != want {
+				t.Errorf("%s is told %v of %q, want %q", role, got, action, want)
+			}
+		}
+		if len(told) != len(access.Rights(role)) {
+			t.Errorf("%s is told of %d rights, and has %d", role, len(told), len(access.Rights(role)))
+		}
+	}
+	if got := access.Rights(access.MA)["acknowledge_alerts"]; got != "non_critical" {
+		t.Errorf("a medical assistant acknowledges %q", got)
+	}
+}
+
+// Units and keys are the person's own, stay over sessions and are nobody else's.
+func TestDisplay(t *testing.T) {
+	c := newClinic(t)
+	c.ask(access.Nurse, "GET", "/auth/me/", nil).want(200).wantAt(object{
+		"display.weight_unit": "kg", "display.temperature_unit": "C", "display.single_keys": true, "practice.time_zone": "America/New_York",
+	})
+	c.ask(access.Nurse, "PATCH", "/auth/me/", object{"weight_unit": "lb", "single_keys": false}).want(200).wantAt(object{
+		"display.weight_unit": "lb", "display.temperature_unit": "C", "display.single_keys": false,
+	})
+	c.ask(access.Nurse, "PATCH", "/auth/me/", object{"temperature_unit": "F", "single_keys": true}).want(200)
+	c.ask(access.Nurse, "GET", "/auth/me/", nil).want(200).wantAt(object{
+		"display.weight_unit": "lb", "display.temperature_unit": "F", "display.single_keys": true,
+	})
+	c.ask(access.Provider, "GET", "/auth/me/", nil).want(200).wantAt(object{"display.weight_unit": "kg", "display.temperature_unit": "C"})
+	for field, wrong := range map[string]any{"weight_unit": "stone", "temperature_unit": "K", "single_keys": "sometimes"} {
+		c.ask(access.Nurse, "PATCH", "/auth/me/", object{field: wrong}).wantFields(field)
+	}
+	c.ask(access.Nurse, "PATCH", "/auth/me/", object{"weight_unit": nil}).wantFields("weight_unit")
+}
+
+// The key for drafts is the same for a person each time, and another for everybody.
+func TestDraftKey(t *testing.T) {
+	c := newClinic(t)
+	seen := map[string]access.Role{}
+	for _, role := range access.Roles {
+		key := c.ask(role, "GET", "/auth/me/", nil).want(200).text("draft_key")
+		if raw, err := base64.StdEncoding.DecodeString(key); err != nil || len(raw) != 32 {
+			t.Errorf("the key of %s is %q (%v)", role, key, err)
+		}
+		if other, taken := seen[key]; taken {
+			t.Errorf("%s and %s share a key", role, other)
+		}
+		seen[key] = role
+		if again := c.login(c.people[role].Email(), vigiltest.Password).want(200).text("access"); c.send(again, "GET", "/auth/me/", nil).want(200).text("draft_key") != key {
+			t.Errorf("%s has another key in another session", role)
+		}
+	}
+}
+
+// A nurse finds whom to assign to; nobody finds patients, accounts that are off, or more than name, address and role.
+func TestStaff(t *testing.T) {
+	c := newClinic(t)
+	off := vigiltest.User(t, c.app, access.Nurse, vigiltest.Inactive(), vigiltest.With("first_name", "Otto"), vigiltest.With("last_name", "Offline"))
+	vigiltest.User(t, c.app, access.Provider, vigiltest.With("first_name", "Amara"), vigiltest.With("last_name", "Osei"))
+	for _, role := range []access.Role{access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA} {
+		var roles []string
+		for _, one := range c.ask(role, "GET", "/users/staff/", nil).results() {
+			roles = append(roles, one["role"].(string))
+			if one["email"] == off.Email() {
+				t.Errorf("%s is offered an account that is off", role)
+			}
+			if len(one) != 4 {
+				t.Errorf("%s is told %v", role, one)
+			}
+		}
+		if slices.Contains(roles, "patient") || !slices.Contains(roles, "ma") || !slices.Contains(roles, "data_monitor") {
+			t.Errorf("%s is offered %v", role, roles)
+		}
+	}
+	if found := c.ask(access.Nurse, "GET", "/users/staff/?search=osei%20ama&role=provider", nil).results(); len(found) != 1 || found[0]["name"] != "Amara Osei" {
+		t.Errorf("Dr. Osei is found as %v", found)
+	}
+	c.ask(access.Nurse, "GET", "/users/staff/?search=offline", nil).want(200).wantAt(object{"count": 0.0})
+	c.ask(access.Nurse, "GET", "/users/staff/?role=patient", nil).wantFields("role")
+	c.ask(access.Nurse, "GET", "/users/", nil).want(403, "permission_denied")
+	for _, role := range []access.Role{access.DataMonitor, access.Patient} {
+		c.ask(role, "GET", "/users/staff/", nil).want(403, "permission_denied")
+	}
+}
