@@ -22,6 +22,7 @@ var shellParts = []struct {
 	{"title", object{}},
 	{"rights", object{}},
 	{"units", object{}},
+	{"narrow", object{"colorScheme": "dark"}},
 }
 
 // What stands round every view, in a real browser: each part as somebody meets it, and what the service holds of it afterwards.

@@ -44,7 +44,7 @@ func newIngestingClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	var c *clinic
 	now := func() time.Time {
 		if c == nil {
-			return vigiltest.Clock
+			return clock // a client of the EMR asks before there is a clinic
 		}
 		return c.now
 	}

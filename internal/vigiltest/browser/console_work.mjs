@@ -23,8 +23,8 @@ await run(async (page) => {
 });
 
 async function escalate(page) {
-  const first = page.getByRole("list", { name: "Patients by urgency" }).locator(":scope > li").first();
-  const name = await first.locator("button.name").innerText();
+  const first = page.getByRole("list", { name: "Patients by urgency" }).locator(":scope > .row").first();
+  const name = await first.locator(".name").innerText();
   const reason = "Three calls, no answer: somebody should drive there.";
   await first.getByRole("button", { name: /^Escalate / }).click();
   const dialog = page.getByRole("dialog");
@@ -123,6 +123,7 @@ async function approve(page) {
   await dialog.getByRole("button", { name: "Run", exact: true }).click();
   await shows(dialog.getByRole("status"), /\d+ made, \d+ left out/);
   await dialog.getByRole("button", { name: "Done" }).click();
+  await page.getByRole("tab", { name: "Entries" }).click();
   await page.getByLabel("State").selectOption("pending_review");
   await settled(page);
   await page.locator("tbody tr", { hasNot: page.getByText(/duplicate|attest|missing|unknown|overlaps|before/i) }).first().locator("button.link").click();
@@ -144,7 +145,7 @@ async function approve(page) {
 // There are more payers, and rates of the last of them, than one page of the service holds.
 async function rateLastPayer(page) {
   await section(page, "Billing").click();
-  await page.getByRole("tab", { name: "Payers and rates" }).click();
+  await page.getByRole("tab", { name: "Payers and fees" }).click();
   await shows(page.getByRole("region", { name: "Payers", exact: true }), input.payer);
   const pages = page.getByRole("navigation", { name: "Pages of Rates" });
   const count = async () => Number((await pages.innerText()).match(/of (\d+)/)[1]);

@@ -52,7 +52,7 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
       event.preventDefault();
       show(true);
       step(open && free.length > 0 ? (at + by + free.length) % free.length : 0);
-    } else if (event.key === "Enter" && (open || term)) {
+    } else if (event.key === "Enter" && !event.ctrlKey && !event.metaKey && (open || term)) {
       event.preventDefault();
       if (open && of !== term.trim()) {
         waits.current = true;

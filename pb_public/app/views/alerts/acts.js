@@ -44,7 +44,8 @@ export function OutcomeDialog({ alert, close, done }) {
     { ...values, ...(follow ? { follow_up_at: instantOf(follow_up_at) } : {}) });
   return html`<${Dialog} title="Acknowledge with an outcome" close=${close}>
     <p>${alert.patient_name}: ${alert.message ?? words(alert.type)}</p>
-    <${Form} submit="Acknowledge" cancel=${close} send=${send} done=${finish("Acknowledged.", close, done)}>${(errors) => html`
+    <${Form} submit="Acknowledge" draft=${`acknowledge.${alert.id}`} cancel=${close} send=${send}
+      done=${finish("Acknowledged.", close, done)}>${(errors) => html`
       <${Field} label="Outcome" name="outcome" kind="select" value="patient_contacted" options=${shown} hint="“Resolved” ends the alert"
         errors=${errors} />
       <${Field} label="Clinical note" name="clinical_note" kind="textarea" errors=${errors} />
@@ -59,7 +60,8 @@ export function OutcomeDialog({ alert, close, done }) {
 /** @param {Props} props */
 export const NoteDialog = ({ alert, close, done }) => html`<${Dialog} title="Add a note" close=${close}>
   <p>${alert.patient_name}: ${alert.message ?? words(alert.type)}</p>
-  <${Form} submit="Add note" cancel=${close} send=${(values) => post(`alerts/${alert.id}/notes/`, { notes: values.notes ?? "" })}
+  <${Form} submit="Add note" draft=${`note.${alert.id}`} cancel=${close}
+    send=${(values) => post(`alerts/${alert.id}/notes/`, { notes: values.notes ?? "" })}
     done=${finish("Noted.", close, done)}>${(errors) => html`
     <${Field} label="Note" name="notes" kind="textarea" errors=${errors} />`}
   </${Form}>
@@ -68,7 +70,7 @@ export const NoteDialog = ({ alert, close, done }) => html`<${Dialog} title="Add
 /** @param {Props} props */
 export const ResolveDialog = ({ alert, close, done }) => html`<${Dialog} title="Resolve the alert" close=${close}>
   <p>${alert.patient_name}: ${alert.message ?? words(alert.type)}</p>
-  <${Form} submit="Resolve" cancel=${close} send=${(values) => post(`alerts/${alert.id}/resolve/`, values)}
+  <${Form} submit="Resolve" draft=${`resolve.${alert.id}`} cancel=${close} send=${(values) => post(`alerts/${alert.id}/resolve/`, values)}
     done=${finish("Resolved.", close, done)}>${(errors) => html`
     <${Field} label="Note" name="notes" kind="textarea" hint="May stay empty" errors=${errors} />`}
   </${Form}>

@@ -89,7 +89,7 @@ export function Step({ kind, escalation, close, done, send }) {
   return html`<${Dialog} title=${titles[kind]} close=${close}>
     <p>${escalation.patient_name}: ${escalation.reason}</p>
     <${Form} submit=${kind === "change" || kind === "note" ? "Save" : titles[kind].split(" ")[0]} danger=${kind === "cancel"}
-      cancel=${close}
+      draft=${`escalation.${kind}.${escalation.id}`} cancel=${close}
       send=${(values) => send({ ...body(values), ...status })} done=${(answer) => { toast("Saved."); close(); done(answer); }}>
         ${fields[kind]}</${Form}>
   </${Dialog}>`;
