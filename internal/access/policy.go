@@ -55,6 +55,7 @@ const (
 	ManageConsents          Action = "manage consents"
 	ReadOrders              Action = "read orders"
 	RecordOrders            Action = "record orders"
+	ReadEnrolment           Action = "read enrolment"
 
 	ConnectEMR        Action = "connect EMR"
 	ReadEMRConnection Action = "read EMR connection"
@@ -63,6 +64,8 @@ const (
 
 	IngestReadings      Action = "ingest readings"
 	ReadObservations    Action = "read observations"
+	ReadDataDays        Action = "read days with data"
+	ReadVisitReport     Action = "read visit report"
 	CorrectObservations Action = "correct observations"
 	ReadIngestionStatus Action = "read ingestion status"
 	ReadQuarantine      Action = "read quarantine"
@@ -115,6 +118,7 @@ const (
 
 	ReadChanges   Action = "read changes"
 	ReadAudit     Action = "read audit log"
+	ManageJobs    Action = "manage jobs" // see them and run them
 	ReadAccessLog Action = "read access log"
 )
 
@@ -185,6 +189,7 @@ var policy = map[Action]row{
 	ManageConsents:          staff(None, None),
 	ReadOrders:              staff(All, None),
 	RecordOrders:            staff(None, None),
+	ReadEnrolment:           staff(All, None),
 
 	ConnectEMR:        only(Admin),
 	ReadEMRConnection: only(Admin, ClinicalManager),
@@ -193,6 +198,8 @@ var policy = map[Action]row{
 
 	IngestReadings:      staff(None, Own),
 	ReadObservations:    staff(All, Own),
+	ReadDataDays:        staff(All, None),
+	ReadVisitReport:     staff(None, None),
 	CorrectObservations: clinicians(),
 	ReadIngestionStatus: staff(All, None),
 	ReadQuarantine:      only(Admin, ClinicalManager, MA, DataMonitor),
@@ -245,6 +252,7 @@ var policy = map[Action]row{
 
 	ReadChanges:   staff(All, None),
 	ReadAudit:     only(Admin),
+	ManageJobs:    only(Admin),
 	ReadAccessLog: only(Admin, ClinicalManager),
 }
 

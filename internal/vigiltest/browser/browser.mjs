@@ -24,8 +24,9 @@ export async function run(script, { tolerate, ...options } = {}) {
     console.log(JSON.stringify(answer));
   } catch (error) {
     const picture = path.join(process.env.PICTURES, "failure.png");
-    await page.screenshot({ path: picture });
-    console.error(error, complaints, page.url(), picture);
+    const shown = context.pages().at(-1) ?? page;
+    await shown.screenshot({ path: picture }).catch(() => {}); // it may be gone as well
+    console.error(error, complaints, shown.url(), picture);
     process.exitCode = 1;
   } finally {
     await browser.close();

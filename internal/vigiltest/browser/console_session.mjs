@@ -5,7 +5,6 @@ import { base, input, run, shows } from "./browser.mjs";
 import { accessible, heading, section, settled, signIn, signOff } from "./console.mjs";
 
 const parts = { tabs, drafts, absence };
-await run((page) => parts[input.part](page), { tolerate: /Failed to load resource/ });
 
 const menu = (page) => page.getByRole("navigation", { name: "Sections" });
 const door = (page) => page.getByRole("button", { name: "Sign in", exact: true });
@@ -24,7 +23,21 @@ const kept = (page) => page.evaluate(async () => {
   return JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, databases.map(({ name }) => name), cached, location.href, history.state, document.title]);
 });
 
-const renew = (page) => page.evaluate(async () => (await import("/app/session.js")).renew());
+const renew = (page) => page.evaluate(async () => {
+  const { renew: swap } = await import("/app/session.js");
+  const fresh = swap();
+  window.asked = true;
+  return fresh;
+});
+
+// gate holds the swaps of tokens until it is opened, so that all tabs ask before one is answered.
+async function gate(context) {
+  let open;
+  const opened = new Promise((done) => { open = done; });
+  await context.route("**/auth/token/refresh/", async (route) => { await opened; await route.continue(); });
+  return open;
+}
+
 const token = (page) => page.evaluate(async () => (await import("/app/session.js")).tokensHeld()?.refresh ?? null);
 const works = async (page) => { await section(page, "Patients").click(); await heading(page, "Patients").waitFor(); await settled(page); };
 
@@ -43,8 +56,13 @@ async function tabs(page) {
   await stranger.close();
 
   const secrets = [await token(page)];
-  assert.deepEqual(await Promise.all([renew(page), renew(second), renew(third)]), [true, true, true]);
+  const open = await gate(page.context());
+  const renewed = Promise.all([renew(page), renew(second), renew(third)]);
+  await Promise.all([page, second, third].map((tab) => tab.waitForFunction(() => window.asked)));
+  open();
+  assert.deepEqual(await renewed, [true, true, true]);
   assert.equal(swaps.length, 1, "three tabs swap the token more than once");
+  await page.context().unroute("**/auth/token/refresh/");
   secrets.push(await token(page));
   await third.waitForFunction(async (now) => (await import("/app/session.js")).tokensHeld()?.refresh === now, secrets[1]);
   await works(second);
@@ -134,6 +152,10 @@ async function drafts(page) {
   await page.getByRole("group", { name: "Your timer" }).waitFor();
   assert.equal(await found(page), words, "an ended session loses the note");
   await page.getByRole("banner").getByRole("button", { name: /^Stop/ }).click();
+  await shows(page.getByRole("dialog"), "What you had begun to write is back.");
+  await page.getByRole("dialog").getByRole("button", { name: "Begin anew" }).click();
+  assert.equal(await page.getByRole("dialog").getByLabel("Notes").inputValue(), "");
+  await page.getByRole("dialog").getByLabel("Notes").fill(words);
   await page.getByRole("dialog").getByRole("button", { name: "Stop and log" }).click();
   await page.getByRole("group", { name: "Your timer" }).waitFor({ state: "detached" });
   await page.waitForFunction(() => Object.keys(sessionStorage).length === 0);
@@ -171,3 +193,5 @@ async function absence(page) {
   await signOff(page);
   return {};
 }
+
+await run((page) => parts[input.part](page), { tolerate: /Failed to load resource/ });

@@ -2,29 +2,35 @@
 import { emergency, get, Problem } from "../api.js";
 import { can } from "../can.js";
 import { listen, onGap } from "../live.js";
-import { go, refine } from "../router.js";
+import { useQuery } from "../query.js";
+import { go } from "../router.js";
+import { practice } from "../session.js";
 import { Field, Form } from "../ui/form.js";
 import { Failed, Nothing, useLoad, Waiting } from "../ui/states.js";
 import { useInSight } from "../ui/tabs.js";
 import { html, useEffect, useState } from "../view.js";
+import { telephone, useActs } from "./patient/acts.js";
 import { PatientAlerts } from "./patient/alerts.js";
 import { Averages } from "./patient/averages.js";
 import { Billing } from "./patient/billing.js";
 import { Devices } from "./patient/devices.js";
 import { PatientEscalations } from "./patient/escalations.js";
-import { Header } from "./patient/header.js";
+import { Glance } from "./patient/glance.js";
+import { Facts, Header } from "./patient/header.js";
 import { Readings } from "./patient/readings.js";
 import { CareTeam, Consents } from "./patient/team.js";
 import { Thresholds } from "./patient/thresholds.js";
 import { TimeLog } from "./patient/time.js";
 import { Vitals } from "./patient/vitals.js";
 
-/** @typedef {{id: string, name: string, active: boolean, turn: number, changed: () => void}} TabProps turn counts what happened to the patient */
+/** @typedef {{id: string, name: string, patient: any, active: boolean, turn: number, changed: () => void, zone: string | undefined}} TabProps turn counts what
+ *  happened to the patient; zone is the patient's, in which all times of the sheet are shown */
 
-/** @type {{tab: string, name: string, may: () => boolean, show: (props: TabProps) => any}[]} */
+/** @type {{tab: string, name: string, may: () => boolean, show: (props: any) => any}[]} */
 const tabs = [
-  { tab: "overview", name: "Overview", may: () => true, show: (props) => html`<${Vitals} ...${props} thresholds=${can("readClinical")} />${can("readClinical") && html`<${PatientAlerts} ...${props} />`}<${Averages} ...${props} />` },
-  { tab: "readings", name: "Readings", may: () => true, show: (props) => html`<${Readings} ...${props} />` },
+  { tab: "overview", name: "At a glance", may: () => true, show: (props) => html`<${Glance} ...${props} />` },
+  { tab: "readings", name: "Readings", may: () => true, show: (props) => html`<${Readings} ...${props} />
+    <${Vitals} ...${props} thresholds=${can("readClinical")} /><${Averages} ...${props} />` },
   { tab: "alerts", name: "Alerts", may: () => can("readClinical"), show: (props) => html`<${PatientAlerts} ...${props} />` },
   { tab: "escalations", name: "Escalations", may: () => can("readClinical"), show: (props) => html`<${PatientEscalations} ...${props} />` },
   { tab: "thresholds", name: "Thresholds", may: () => can("readClinical"), show: (props) => html`<${Thresholds} ...${props} />` },
@@ -40,15 +46,19 @@ export function PatientSheet({ id, tab }) {
     : html`<${Nothing} title="No patient chosen">Choose one in the list of <button class="link" onClick=${() => go("patients")}>patients</button>.</${Nothing}>`;
 }
 
-/** @param {{id: string, tab: string}} props */
+/** @param {{id: string, tab: string}} props tab is the one that whoever opened the sheet wants, until another is chosen */
 function Sheet({ id, tab }) {
+  const [query, change] = useQuery({ tab: "", days: 30, as: "" });
   const [turn, next] = useState(0);
   const [reason, give] = useState("");
   const patient = useLoad((signal) => get(`patients/${id}/`, {}, signal), [id, reason]);
   const standing = useLoad(async (signal) => (can("readClinical") && patient.data ? (await get("triage/patients/", { patient_id: id }, signal)).results[0] ?? null : null), [id, patient.data !== null]);
-  const row = useInSight(patient.data && tab);
+  const chosen = query.tab || tab;
+  const row = useInSight(patient.data && chosen);
   const happened = () => next((n) => n + 1);
-  useFollow(id, standing, happened, () => { patient.reload(); standing.reload(); happened(); });
+  const all = () => { patient.reload(); standing.reload(); happened(); };
+  const { acts, dialogs } = useActs({ id, patient: patient.data, standing: standing.data, emergency: reason !== "", days: query.days, changed: () => { standing.reload(); happened(); }, turn });
+  useFollow(id, standing, happened, all);
   useEffect(() => () => emergency(""), [id]);
   if (patient.problem?.forbidden && patient.data === null) {
     return html`<${BreakGlass} problem=${patient.problem} tried=${reason} open=${(given) => { emergency(given); give(given); }} />`;
@@ -61,13 +71,25 @@ function Sheet({ id, tab }) {
   }
   const p = patient.data;
   const mine = tabs.filter(({ may }) => may());
-  const shown = mine.find((one) => one.tab === tab) ?? mine[0];
+  const shown = mine.find((one) => one.tab === chosen) ?? mine[0];
+  const zone = p.time_zone || practice.value.time_zone || undefined;
   return html`
-    <${Header} patient=${p} standing=${standing.data} emergency=${reason !== ""} brief=${shown !== mine[0]} changed=${() => { patient.reload(); standing.reload(); happened(); }} />
-    <nav class="tabs no-print" aria-label="About this patient" ref=${row}>${mine.map((one) => html`<button key=${one.tab} aria-current=${one === shown ? "page" : null} onClick=${() => refine({ tab: one.tab })}>${one.name}${
+    <div class="sheet-top"><${Header} patient=${p} standing=${standing.data} emergency=${reason !== ""} changed=${all} acts=${acts} zone=${zone} />
+    <nav class="tabs no-print" aria-label="About this patient" ref=${row}>${mine.map((one) => html`<button key=${one.tab} aria-current=${one === shown ? "page" : null}
+      onClick=${() => change({ tab: one.tab === tab ? "" : one.tab })}>${one.name}${
       one.tab === "alerts" && standing.data?.unacknowledged_alerts > 0 && html` <span class="count">${standing.data.unacknowledged_alerts}<span class="unseen"> open</span></span>`}</button>`)}</nav>
-    <div class="sheet">${shown.show({ id, name: `${p.first_name} ${p.last_name}`, active: p.active, turn, changed: happened })}</div>`;
+      <${Facts} patient=${p} standing=${standing.data} zone=${zone} /></div>
+    <div class="sheet">${shown.show({ id, name: `${p.first_name} ${p.last_name}`, patient: p, active: p.active, turn, changed: happened, zone, query, change, acts })}</div>
+    <${PhoneBar} patient=${p} acts=${acts} open=${standing.data?.unacknowledged_alerts ?? 0} />
+    ${dialogs}`;
 }
+
+/** What a thumb reaches on a phone: call, note, answer. @param {{patient: any, acts: import("./patient/acts.js").Acts, open: number}} props */
+const PhoneBar = ({ patient: p, acts, open }) => html`<div class="phone-bar no-print" role="group" aria-label="Acts">
+  ${p.phone && html`<a class="button main" href=${telephone(p.phone)} onClick=${acts.called}>Call</a>`}
+  ${acts.note && html`<button onClick=${acts.note}>${acts.running ? "Stop and note" : "Note"}</button>`}
+  ${can("acknowledge") && open > 0 && html`<button onClick=${acts.acknowledge}>Acknowledge ${open}</button>`}
+</div>`;
 
 /** What the stream tells of this patient: the standing is in the message, lists are fetched once for many. @param {string} id @param {any} standing @param {() => void} happened @param {() => void} anew */
 function useFollow(id, standing, happened, anew) {

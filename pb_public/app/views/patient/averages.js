@@ -25,7 +25,7 @@ const cell = (group, unit) => (group.readings === 0 ? "–" : html`<strong>${mea
 export function Averages({ id, turn }) {
   const from = useLoad((signal) => get(`patients/${id}/vitals/summary/`, {}, signal), [id, turn]);
   return html`<section aria-labelledby="averages"><h2 id="averages">Averages</h2><${Loaded} from=${from}>${(/** @type {Summary} */ summary) => html`
-    <div class="card"><${Table} caption="Averages of the last days" keyOf=${(/** @type {any} */ row) => row.type} rows=${rowsOf(summary)} columns=${[
+    <div class="card"><${Table} zone=${false} caption="Averages of the last days" keyOf=${(/** @type {any} */ row) => row.type} rows=${rowsOf(summary)} columns=${[
       { name: "name", head: "Reading" },
       ...summary.periods.map(({ days }) => ({ name: String(days), head: `${days} days`, cell: (/** @type {any} */ row) => cell(row[days], row.unit) })),
     ]} /></div>`}</${Loaded}></section>`;

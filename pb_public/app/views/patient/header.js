@@ -1,73 +1,100 @@
-// Who the patient is, how urgent, and what concerns the whole record: change, archive, review, escalate, print.
+// Who the patient is and how urgent, in one line that stays small beside the work, and what concerns the whole record.
 import { post, remove } from "../../api.js";
 import { can } from "../../can.js";
 import { go } from "../../router.js";
 import { Badge, Handling, Risk, share } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
-import { ago, calendarDate, words } from "../../ui/format.js";
+import { ago, calendarDate, dateTime, words } from "../../ui/format.js";
 import { toast } from "../../ui/toast.js";
-import { classes, html, useState } from "../../view.js";
-import { EscalateDialog } from "../escalate.js";
+import { localOf } from "../../ui/when.js";
+import { html, useEffect, useRef, useState } from "../../view.js";
 import { PatientDialog } from "../patients.js";
 
-/** Full years since a calendar date. @param {string | null} born @param {Date} [now] */
-export function age(born, now = new Date()) {
+/** Full years since a calendar date, where somebody lives. @param {string | null} born @param {string} [zone] @param {Date} [now] */
+export function age(born, zone, now = new Date()) {
   if (!born) {
     return null;
   }
   const [year, month, date] = born.split("-").map(Number);
-  const had = now.getMonth() + 1 > month || (now.getMonth() + 1 === month && now.getDate() >= date);
-  return now.getFullYear() - year - (had ? 0 : 1);
+  const [thisYear, thisMonth, today] = localOf(now, zone).slice(0, 10).split("-").map(Number);
+  return thisYear - year - (thisMonth > month || (thisMonth === month && today >= date) ? 0 : 1);
 }
 
 /** An address that breaks before its domain. @param {string | null | undefined} email */
 const breakable = (email) => email && html`${email.split("@")[0]}@<wbr />${email.split("@")[1]}`;
 const oneLine = (/** @type {any} */ a) => a && [a.line1, a.line2, [a.city, a.state, a.zip].filter(Boolean).join(" ")].filter(Boolean).join(", ");
 
-/** standing is the row of the triage list, if there is one; brief keeps to what one needs beside other work, on the screen.
- *  @param {{patient: any, standing: any, changed: () => void, emergency: boolean, brief: boolean}} props */
-export function Header({ patient: p, standing, changed, emergency, brief }) {
+/** standing is the row of the triage list, if there is one.
+ *  @param {{patient: any, standing: any, changed: () => void, emergency: boolean, zone: string | undefined, acts: import("./acts.js").Acts}} props */
+export function Header({ patient: p, standing, changed, emergency, zone, acts }) {
   const [asking, ask] = useState("");
   const close = () => ask("");
   const name = `${p.first_name ?? ""} ${p.last_name ?? ""}`.trim() || "Name not shown";
-  const hidden = (/** @type {string} */ field, /** @type {any} */ value) => (p.redacted_fields.includes(field) ? "not for your role" : value || "–");
-  return html`<header class=${classes("card sheet-head", brief && "brief")}>
-    <div class="heading">
+  const born = p.redacted_fields.includes("date_of_birth") ? "birth date not for your role" : p.date_of_birth ? `born ${calendarDate(p.date_of_birth)}` : "birth date not recorded";
+  const key = (/** @type {string} */ letter) => html` <kbd aria-hidden="true">${letter}</kbd>`;
+  return html`<header class="sheet-head">
+    <div class="who">
       ${standing && html`<${Risk} score=${standing.risk_score} level=${standing.risk_level} />`}
-      <h1>${name}</h1>
+      <h1><bdi>${name}</bdi></h1>
+      <span class="soft">${[[age(p.date_of_birth, zone), words(p.gender)].filter((part) => part !== null).join(" "), born, /^mrn/i.test(p.mrn) ? p.mrn : `MRN ${p.mrn}`].join(" · ")}</span>
       ${standing && html`<${Handling} handling=${standing.handling} />`}
       ${p.status === "archived" && html`<${Badge} of="archived" />`}
       ${p.needs_thresholds && html`<${Badge} of="warning" text="Needs thresholds" />`}
       ${emergency && html`<span class="badge critical"><span aria-hidden="true">▲</span> Emergency access, on record</span>`}
-      <div class="acts no-print">
-        ${!emergency && standing && can("review") && html`<${ActionButton} act=${() => post(`triage/patients/${p.id}/review/`)} said="Review noted." done=${changed}>Note as reviewed</${ActionButton}>`}
-        ${p.active && can("escalate") && html`<button onClick=${() => ask("escalate")}>Escalate</button>`}
+      ${(p.icd10_codes ?? []).map((/** @type {string} */ code) => html`<span key=${code} class="badge">${code}</span>`)}
+    </div>
+    <div class="acts no-print">
+      ${acts.escalate && html`<button aria-keyshortcuts="E" onClick=${acts.escalate}>Escalate${key("E")}</button>`}
+      ${acts.note && html`<button aria-keyshortcuts="N" onClick=${acts.note}>${acts.running ? "Stop and note" : "Note"}${key("N")}</button>`}
+      ${acts.report && html`<button aria-keyshortcuts="P" onClick=${acts.report}>Report for visit${key("P")}</button>`}
+      ${acts.review && html`<button aria-keyshortcuts="R" onClick=${acts.review}>Reviewed${key("R")}</button>`}
+      <${More}>
         ${!emergency && p.active && can("changePatient") && html`<button onClick=${() => ask("change")}>Change</button>`}
         ${!emergency && can("archivePatient") && (p.active ? html`<button onClick=${() => ask("archive")}>Archive</button>`
           : html`<${ActionButton} act=${() => post(`patients/${p.id}/unarchive/`)} said="Active again." done=${changed}>Unarchive</${ActionButton}>`)}
         ${!emergency && can("deletePatient") && html`<button onClick=${() => ask("remove")}>Delete</button>`}
-        <button onClick=${() => print()}>Print</button>
-      </div>
+        <button onClick=${() => print()}>Print this page</button>
+      </${More}>
     </div>
-    <dl class="facts">
-      ${[["MRN", p.mrn], ["Born", hidden("date_of_birth", p.date_of_birth && `${calendarDate(p.date_of_birth)} (${age(p.date_of_birth)})`)], ["Gender", words(p.gender)],
-        ["Phone", hidden("phone", p.phone && html`<a href=${`tel:${p.phone}`}>${p.phone}</a>`)], ["Email", hidden("email", breakable(p.email))], ["Address", hidden("address", oneLine(p.address))],
-        ["Diagnoses", p.icd10_codes?.join(", ") || "none recorded"], ...(standing ? [["Last reading", ago(standing.last_reading_at)],
-          ["Last review", standing.last_reviewed_at ? html`${ago(standing.last_reviewed_at)}${standing.last_reviewed_by && html` by ${breakable(standing.last_reviewed_by)}`}` : "never"]] : []),
-        ...(p.archive_reason && !p.active ? [["Archived because", p.archive_reason]] : []),
-      ].map(([term, value]) => html`<div key=${term} class=${classes(!kept.includes(term) && "extra")}><dt>${term}</dt><dd>${value}</dd></div>`)}
-    </dl>
-    ${standing?.risk_factors.length > 0 && html`<details class="factors" open=${!brief}><summary>Why ${standing.risk_score}?</summary>
-      <ul>${standing.risk_factors.map((factor) => html`<li key=${factor.factor}><strong>${share(factor, standing.handling)}</strong> ${factorNames[factor.factor]}: ${factor.detail}</li>`)}</ul></details>`}
-    ${asking === "escalate" && html`<${EscalateDialog} patient=${{ id: p.id, name }} close=${close} done=${changed} />`}
     ${asking === "change" && html`<${PatientDialog} patient=${p} close=${close} done=${changed} />`}
     ${asking === "archive" && html`<${ArchiveDialog} id=${p.id} name=${name} close=${close} done=${changed} />`}
     ${asking === "remove" && html`<${RemoveDialog} id=${p.id} name=${name} close=${close} />`}
   </header>`;
 }
 
-/** What stays in a brief header: whom it is about, how to reach them, and whether they are heard from. */
-const kept = ["MRN", "Born", "Phone", "Diagnoses", "Last reading", "Archived because"];
+/** What is done seldom, behind one button. @param {{children?: any}} props */
+function More({ children }) {
+  const box = useRef(/** @type {HTMLDetailsElement | null} */ (null));
+  useEffect(() => {
+    const shut = (/** @type {Event} */ event) => {
+      const node = box.current;
+      if (node?.open && (event instanceof KeyboardEvent ? event.key === "Escape" : !(event.target instanceof Node && node.contains(event.target)) || (event.target instanceof Element && event.target.closest("button")))) {
+        node.open = false;
+        if (event instanceof KeyboardEvent) {
+          node.querySelector("summary")?.focus();
+        }
+      }
+    };
+    addEventListener("click", shut);
+    addEventListener("keydown", shut);
+    return () => { removeEventListener("click", shut); removeEventListener("keydown", shut); };
+  }, []);
+  return html`<details class="more-acts" ref=${box}><summary class="button" aria-label="More about the record" title="More">⋯</summary><div>${children}</div></details>`;
+}
+
+/** What is looked up now and then, folded away: how to reach, where, how long ago, and why so urgent. @param {{patient: any, standing: any, zone: string | undefined}} props */
+export function Facts({ patient: p, standing, zone }) {
+  const hidden = (/** @type {string} */ field, /** @type {any} */ value) => (p.redacted_fields.includes(field) ? "not for your role" : value || "–");
+  return html`<details class="record"><summary>${standing ? `Record, and why ${standing.risk_score}` : "Record"}${p.archive_reason && !p.active ? `: archived, ${p.archive_reason}` : ""}</summary>
+    <dl class="facts">${[
+      ["Phone", hidden("phone", p.phone && html`<a href=${`tel:${p.phone}`}>${p.phone}</a>`)], ["Email", hidden("email", breakable(p.email))], ["Address", hidden("address", oneLine(p.address))],
+      ["Diagnoses", p.icd10_codes?.join(", ") || "none recorded"], ...(standing ? [["Last reading", html`<span title=${dateTime(standing.last_reading_at, zone)}>${ago(standing.last_reading_at)}</span>`],
+        ["Last review", standing.last_reviewed_at ? html`${ago(standing.last_reviewed_at)}${standing.last_reviewed_by && html` by ${breakable(standing.last_reviewed_by)}`}` : "never"]] : []),
+    ].map(([term, value]) => html`<div key=${term}><dt>${term}</dt><dd>${value}</dd></div>`)}</dl>
+    ${standing?.risk_factors.length > 0 && html`<ul class="factors">${standing.risk_factors.map((factor) => html`<li key=${factor.factor}>
+      <strong>${share(factor, standing.handling)}</strong> ${factorNames[factor.factor]}: ${factor.detail}</li>`)}</ul>`}
+  </details>`;
+}
 
 const factorNames = { vitals: "Vitals", alerts: "Alerts", review: "Time since review", floor: "Kept up by what is open", danger: "Danger", thresholds: "Thresholds" };
 

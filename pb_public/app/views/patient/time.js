@@ -17,7 +17,7 @@ const methods = /** @type {[string, string][]} */ ([["", "Not said"], ["phone", 
 const categoryName = (/** @type {string} */ code) => categories.find(([category]) => category === code)?.[1] ?? words(code);
 
 /** Sends time and, where other time is in the way, says whose. @template T @param {Promise<T>} answer @returns {Promise<T>} */
-const sent = (answer) => answer.catch((problem) => {
+export const sent = (answer) => answer.catch((problem) => {
   if (problem instanceof Problem && problem.overlaps) {
     const { id, user, user_name, started_at, ended_at } = problem.overlaps;
     const whose = user === me.value?.id ? "your own entry" : `the entry of ${user_name}`;
@@ -107,19 +107,19 @@ function Elapsed({ since }) {
 }
 
 /** @param {{entry: any, close: () => void, done: () => void}} props */
-const StopDialog = ({ entry, close, done }) => html`<${Dialog} title="Stop the timer" close=${close}>
-  <${Form} submit="Stop and log" cancel=${close} send=${(values) => sent(post(`time-entries/${entry.id}/stop/`, values))} done=${() => { toast("Logged."); close(); done(); }}>${(errors) => html`
+export const StopDialog = ({ entry, close, done }) => html`<${Dialog} title="Stop the timer" close=${close}>
+  <${Form} submit="Stop and log" draft=${`time.${entry.id}`} cancel=${close} send=${(values) => sent(post(`time-entries/${entry.id}/stop/`, values))} done=${() => { toast("Logged."); close(); done(); }}>${(errors) => html`
     <${Field} label="What it was" name="category" kind="select" value=${entry.category} options=${categories} errors=${errors} />
-    <${Field} label="Notes" name="notes" kind="textarea" value=${entry.notes} hint="Needed for time with the patient: what was talked about" errors=${errors} />`}
+    <${Field} label="Notes" name="notes" kind="textarea" autofocus value=${entry.notes} hint="Needed for time with the patient: what was talked about" errors=${errors} />`}
   </${Form}>
 </${Dialog}>`;
 
 const before = (/** @type {number} */ long) => new Date(Date.now() - long * 60_000);
 
-/** Logs finished time, or changes an entry. @param {{id: string, title?: string, preset?: any, entry?: any, close: () => void, done: () => void}} props */
-function TimeDialog({ id, title = "Change the entry", preset, entry, close, done }) {
+/** Logs finished time, or changes an entry. @param {{id: string, title?: string, preset?: any, long?: number, entry?: any, close: () => void, done: () => void}} props */
+export function TimeDialog({ id, title = "Change the entry", preset, long: usual = 20, entry, close, done }) {
   const v = entry ?? preset;
-  const [began, begin] = useState(entry ? new Date(entry.started_at) : before(20));
+  const [began, begin] = useState(entry ? new Date(entry.started_at) : before(usual));
   const touched = useRef(Boolean(entry));
   const lasted = (/** @type {any} */ event) => { // until told otherwise, what is logged has just ended
     if (!touched.current && event.target.valueAsNumber > 0) {
@@ -135,15 +135,15 @@ function TimeDialog({ id, title = "Change the entry", preset, entry, close, done
     return sent(entry ? patch(`time-entries/${entry.id}/`, body) : post("time-entries/", { ...body, patient_id: id }));
   };
   return html`<${Dialog} title=${title} close=${close}>
-    <${Form} submit=${entry ? "Save" : "Log"} cancel=${close} send=${send} done=${() => { toast("Logged."); close(); done(); }}>${(errors) => html`
+    <${Form} submit=${entry ? "Save" : "Log"} draft=${entry ? `time.change.${entry.id}` : `time.log.${id}`} cancel=${close} send=${send} done=${() => { toast("Logged."); close(); done(); }}>${(errors) => html`
       <div class="fields">
         <${Field} label="Started" name="started_at" kind="datetime-local" value=${localOf(began)} onInput=${() => { touched.current = true; }} errors=${errors} />
-        <${Field} label="Minutes" name="minutes" kind="number" min="1" max="240" step="any" onInput=${lasted} value=${entry ? Math.round(entry.duration_seconds / 6) / 10 : 20} errors=${{ minutes: errors.duration_seconds ?? errors.ended_at }} />
+        <${Field} label="Minutes" name="minutes" kind="number" min="1" max="240" step="any" onInput=${lasted} value=${entry ? Math.round(entry.duration_seconds / 6) / 10 : usual} errors=${{ minutes: errors.duration_seconds ?? errors.ended_at }} />
         <${Field} label="What it was" name="category" kind="select" value=${v.category} options=${categories} errors=${errors} />
         <${Field} label="How" name="activity" kind="select" value=${v.activity ?? "other"} options=${activities} errors=${errors} />
         <${Field} label="Contact by" name="contact_method" kind="select" value=${v.contact_method ?? ""} options=${methods} hint="Only phone, video and in person count as contact" errors=${errors} />
       </div>
-      <${Field} label="Notes" name="notes" kind="textarea" value=${v.notes} hint="Needed for time with the patient: what was talked about" errors=${errors} />`}
+      <${Field} label="Notes" name="notes" kind="textarea" autofocus=${Boolean(preset)} value=${v.notes} hint="Needed for time with the patient: what was talked about" errors=${errors} />`}
     </${Form}>
   </${Dialog}>`;
 }

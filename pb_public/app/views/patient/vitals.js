@@ -2,24 +2,18 @@
 // raised; the numbers stand in a table behind.
 import { all, get } from "../../api.js";
 import { Badge } from "../../ui/badge.js";
+import { boundsOf, boundWords, known } from "../../ui/bounds.js";
 import { TimeChart } from "../../ui/chart.js";
 import { dateTime } from "../../ui/format.js";
 import { Loaded, Nothing, useLoad } from "../../ui/states.js";
 import { Table } from "../../ui/table.js";
 import { counts, kinds, reading, values } from "../../ui/vitals.js";
-import { daysAgo } from "../../ui/when.js";
+import { ZoneNote } from "../../ui/when.js";
 import { html, useEffect, useMemo, useState } from "../../view.js";
+import { daysAgoIn, merged, periods, seconds, suspect } from "./readings_of.js";
 
-/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["Observation"]} Observation */
+/** @typedef {import("./readings_of.js").Observation} Observation */
 /** @typedef {import("../../ui/vitals.js").Value} Value */
-
-/** The bounds of one value out of its group; none where changes are watched. @param {Value} value @param {any} thresholds */
-function boundsOf({ group, prefix = "", changes }, thresholds) {
-  const set = changes ? null : thresholds[group];
-  return set && Object.fromEntries(Object.entries(set).filter(([name]) => name.startsWith(prefix)).map(([name, bound]) => [name.slice(prefix.length), bound]));
-}
-
-const known = (/** @type {any} */ bound) => typeof bound === "number";
 
 /** The values that bounds cover. @param {any} b @returns {import("../../ui/chart.js").Band[]} */
 function bandsOf(b) {
@@ -34,70 +28,59 @@ function bandsOf(b) {
   ].filter((band) => band !== false);
 }
 
-const words = (/** @type {any} */ b, /** @type {string} */ unit) => [
-  known(b?.critical_low) && `critical at ${b.critical_low} or below`, known(b?.low) && `warning at ${b.low} or below`,
-  known(b?.high) && `warning from ${b.high}`, known(b?.critical) && `critical from ${b.critical}`,
-].filter(Boolean).join(", ") + (b ? ` ${unit}` : "");
-
-const seconds = (/** @type {Observation} */ o) => Date.parse(o.measured_at) / 1000;
-
 const titleOf = (/** @type {Value} */ value) => value.title ?? value.name;
 
-/** What a panel draws. @param {Value} value @param {Observation[]} observations oldest first @param {any} thresholds */
+/** What a panel draws: suspect values are marked and lie on no line. @param {Value} value @param {Observation[]} observations oldest first @param {any} thresholds */
 function drawn(value, observations, thresholds) {
   const mine = observations.filter((o) => typeof o[value.field] === "number");
-  const bounds = thresholds ? boundsOf(value, thresholds) : null;
+  const bounds = boundsOf(value, thresholds);
+  const doubts = mine.filter(suspect).map((o) => ({ at: seconds(o), value: o[value.field], text: "suspect", tone: "--unsure", shape: /** @type {const} */ ("question") }));
   const marks = mine.filter((o) => o.alert_details && breaches(o, value, bounds)).map((o) => ({
     at: seconds(o), value: o[value.field], text: o.alert_details?.message ?? "", tone: `--${o.alert_details?.level}`,
     shape: /** @type {"triangle" | "diamond"} */ (o.alert_details?.level === "critical" ? "triangle" : "diamond"),
   }));
-  return { times: mine.map(seconds), lines: [{ label: titleOf(value), values: mine.map((o) => o[value.field]), tone: value.tone }], bands: bandsOf(bounds), marks, bounds };
+  return { times: mine.map(seconds), lines: [{ label: titleOf(value), values: mine.map((o) => (counts(o) ? o[value.field] : null)), tone: value.tone }],
+    bands: bandsOf(bounds), marks: [...marks, ...doubts], bounds, doubted: doubts.length };
 }
 
 /** An alert of a reading is marked at the values that it names. @param {Observation} o @param {Value} value @param {any} bounds */
 const breaches = (o, value, bounds) => new RegExp(value.alert ?? value.name, "i").test(o.alert_details?.message ?? "") || !bounds;
 
-/** Readings with the newest among them anew, oldest first. @param {Observation[]} before @param {Observation[]} newest */
-function merged(before, newest) {
-  const anew = new Set(newest.map(({ id }) => id));
-  return [...before.filter(({ id }) => !anew.has(id)), ...newest].sort((a, b) => seconds(a) - seconds(b));
-}
-
-const spans = [7, 30, 90];
-
-/** @param {{id: string, turn?: number, thresholds: boolean}} props turn counts what happened; a new one fetches the newest */
-export function Vitals({ id, turn = 0, thresholds }) {
+/** @param {{id: string, turn?: number, thresholds: boolean, zone?: string}} props turn counts what happened; a new one fetches the newest. zone is the patient's, else the
+ *  reader's own */
+export function Vitals({ id, turn = 0, thresholds, zone }) {
   const [days, look] = useState(30);
-  const readings = useLoad(async () => (await all("ingestion/observations/", { patient_id: id, date_from: daysAgo(days) }, 2000)).reverse(), [id, days]);
+  const readings = useLoad(async () => (await all("ingestion/observations/", { patient_id: id, date_from: daysAgoIn(zone, days) }, 2000)).reverse(), [id, days]);
   const bounds = useLoad((signal) => (thresholds ? get(`patients/${id}/vital-config/`, {}, signal) : Promise.resolve(null)), [id, turn, thresholds]);
   useEffect(() => {
     if (turn > 0) {
-      get("ingestion/observations/", { patient_id: id, date_from: daysAgo(days), page_size: 50 }).then(({ results }) => readings.change((before) => merged(before, results)), readings.reload);
+      get("ingestion/observations/", { patient_id: id, date_from: daysAgoIn(zone, days), page_size: 50 }).then(({ results }) => readings.change((before) => merged(before, results)), readings.reload);
     }
   }, [turn]);
   return html`<section aria-labelledby="vitals">
     <div class="heading"><h2 id="vitals">Vitals over time</h2>
-      <div class="choices no-print" role="group" aria-label="Time span">${spans.map((n) => html`<button key=${n} aria-pressed=${n === days ? "true" : "false"} onClick=${() => look(n)}>${n} days</button>`)}</div>
+      <div class="choices no-print" role="group" aria-label="Time span">${periods.map((n) => html`<button key=${n} aria-pressed=${n === days ? "true" : "false"} onClick=${() => look(n)}>${n} days</button>`)}</div>
     </div>
     <${Loaded} from=${readings} empty=${(data) => data.length === 0} nothing=${html`<${Nothing} title=${`No reading in ${days} days`}>Choose a longer time above.</${Nothing}>`}>
-      ${(data) => html`<${Panels} observations=${data} thresholds=${bounds.data} />`}
+      ${(data) => html`<${Panels} observations=${data} thresholds=${bounds.data} zone=${zone} />`}
     </${Loaded}>
   </section>`;
 }
 
-/** @param {{observations: Observation[], thresholds: any}} props */
-function Panels({ observations, thresholds }) {
-  const final = useMemo(() => observations.filter(counts), [observations]);
+/** @param {{observations: Observation[], thresholds: any, zone?: string}} props */
+function Panels({ observations, thresholds, zone }) {
+  const final = useMemo(() => observations.filter(({ status }) => status === "final"), [observations]);
   const shown = useMemo(() => values.map((value) => ({ value, ...drawn(value, final, thresholds) })).filter(({ times }) => times.length > 0), [final, thresholds]);
-  return html`<div class="panels">${shown.map(({ value, times, lines, bands, marks, bounds }) => html`<div class="card" key=${value.field}>
-      <${TimeChart} title=${`${titleOf(value)}, ${value.unit}`} times=${times} lines=${lines} bands=${bands} marks=${marks} height=${190} group="vitals" />
-      <small class="legend">${[words(bounds, value.unit), marks.length > 0 && "▲ critical alert, ◆ warning"].filter(Boolean).join(" · ")}</small>
+  return html`<div class="panels">${shown.map(({ value, times, lines, bands, marks, bounds, doubted }) => html`<div class="card" key=${value.field}>
+      <${TimeChart} title=${`${titleOf(value)}, ${value.unit}`} times=${times} lines=${lines} bands=${bands} marks=${marks} height=${190} group="vitals" zone=${zone} gaps />
+      <small class="legend">${[boundWords(bounds, value.unit), marks.length > doubted && "▲ critical alert, ◆ warning", doubted > 0 && "? suspect, on no line"].filter(Boolean).join(" · ")}</small>
     </div>`)}</div>
+    <${ZoneNote} of=${zone} whose=${zone && "the patient’s"} />
     <details class="card"><summary>The values as a table</summary>
-      <${Table} caption="Values, newest first" rows=${[...final].reverse()} columns=${[
-        { name: "measured_at", head: "Measured", cell: (o) => dateTime(o.measured_at) },
+      <${Table} zone=${false} caption="Values, newest first" rows=${[...final].reverse()} columns=${[
+        { name: "measured_at", head: "Measured", cell: (o) => dateTime(o.measured_at, zone) },
         { name: "kind", head: "Kind", cell: (o) => kinds[o.observation_type] },
-        { name: "reading", head: "Reading", cell: (o) => reading(o) },
+        { name: "reading", head: "Reading", cell: (o) => html`${reading(o)}${suspect(o) && html` <${Badge} of="suspect" />`}` },
         { name: "alert", head: "Alert", cell: (o) => (o.alert_details ? html`<${Badge} of=${o.alert_details.level} /> ${o.alert_details.message}` : "–") },
       ]} />
     </details>`;

@@ -1,0 +1,104 @@
+package billing
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+)
+
+// DataDays are the days with data of one 30-day period, as billing counts them. Where no period holds the day that was asked for, they are those
+// of its calendar month, and nothing is counted towards a code.
+// Source: docs/decisions/billing.md, "Days with data of a patient".
+type DataDays struct {
+	Today      string // where the patient is
+	Zone       *time.Location
+	Start, End string
+	// Period: the days are those of a period, and count towards its codes.
+	Period bool
+	// Days count; Unconsented have data of a device, but no consent; Typed have data that no device sent.
+	Days, Unconsented, Typed []string
+	Needed                   int
+	DaysLeft                 int // today included; 0 for a period that is over, or none
+	// Reached is the code that the days have come to already, nil for none; Reachable those that they can still come to.
+	Reached   *string
+	Reachable []string
+}
+
+// DataDays counts the days of the period that holds a day; "" for today, where the patient is.
+func (e *Engine) DataDays(app core.App, patientID, day string, now time.Time) (d DataDays, err error) {
+	patients, err := e.load(app, []string{patientID}, "9999-12-31") // no entries are asked for
+	if err != nil {
+		return d, err
+	}
+	f := patients[patientID]
+	d = DataDays{Today: now.In(f.zone).Format(time.DateOnly), Zone: f.zone, Needed: ruleOf(DeviceSupply).MinDays, Reachable: []string{}}
+	if day == "" {
+		day = d.Today
+	}
+	anchors, err := e.anchors(app, patients)
+	if err != nil {
+		return d, err
+	}
+	span, found := periodOfDay(anchors[patientID], day)
+	if d.Period = found; !found {
+		span = monthOf(day)
+	}
+	d.Start, d.End = span.Start, span.End
+	windows := []window{{Patient: patientID, Start: span.Start, End: span.End}}
+	if err := e.fill(app, nil, windows); err != nil { // all of them; which count is asked next
+		return d, err
+	}
+	all := slices.Clone(windows[0].days)
+	e.underConsentOnly(f, &windows[0])
+	d.Days, d.Unconsented = windows[0].days, notAmong(all, windows[0].days)
+	if d.Typed, err = e.typedDays(app, patientID, span, all); err != nil || !found {
+		return d, err
+	}
+	if d.Start <= d.Today && d.Today <= d.End {
+		d.DaysLeft = DaysBetween(d.Today, d.End) + 1
+	}
+	d.reach(e)
+	return d, nil
+}
+
+// reach says what the days come to by the rule that says it for the lists of billing. Today has room for no other day once it has data.
+func (d *DataDays) reach(e *Engine) {
+	left := d.DaysLeft
+	if left > 0 && slices.Contains(d.Days, d.Today) {
+		left--
+	}
+	near := Near{Have: len(d.Days), DaysLeft: left, Needed: d.Needed}
+	e.reachDays(&near, d.End)
+	d.Reached, d.Reachable = near.Reached, near.Reachable
+}
+
+// periodOfDay is the period that holds a day, of the episode that holds it.
+func periodOfDay(anchors []string, day string) (period Span, found bool) {
+	for i, anchor := range anchors {
+		p, ok := periodWith(anchor, day)
+		if ok && (i+1 == len(anchors) || day < anchors[i+1]) {
+			return p, true
+		}
+	}
+	return Span{}, false
+}
+
+// typedDays have readings, but none of a device that the patient held.
+func (e *Engine) typedDays(app core.App, patientID string, in Span, transmitted []string) (days []string, err error) {
+	rows, err := collections.ReadingDays(app, patientID, in.Start, in.End)
+	for _, row := range rows {
+		if row.Readings > 0 {
+			days = append(days, row.Day)
+		}
+	}
+	slices.Sort(days)
+	return notAmong(slices.Compact(days), transmitted), err
+}
+
+// notAmong are the days of one list that another has not.
+func notAmong(days, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(days), func(day string) bool { return slices.Contains(others, day) })
+}

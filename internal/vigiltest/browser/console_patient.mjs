@@ -1,0 +1,135 @@
+// The round of a patient by hand and by key, counted: what breached is read first, answered with one note; the call is timed and noted; the
+// escalation, the review and the paper for the visit. The browser's clock is in Tokyo, the patient is in Honolulu.
+import assert from "node:assert/strict";
+import path from "node:path";
+import { input, run, shows } from "./browser.mjs";
+import { section, settled, signIn } from "./console.mjs";
+
+const counted = { clicks: 0, keys: 0 };
+
+await run(async (page) => {
+  const click = (target) => { counted.clicks++; return target.click(); };
+  const press = (key) => { counted.keys++; return page.keyboard.press(key); };
+  const dialog = page.getByRole("dialog");
+  const toast = page.locator(".toast").last();
+  const before = page.getByRole("region", { name: "What is out of bounds" });
+
+  const write = async (text) => { // the field of the note has the focus by itself
+    await page.waitForFunction(() => document.activeElement?.getAttribute("name") === "notes");
+    await page.keyboard.type(text);
+  };
+  await page.addInitScript(() => addEventListener("click", (event) => { // the browser of a machine without a phone would ask
+    const link = event.target.closest?.('a[href^="tel:"]');
+    if (link) {
+      event.preventDefault();
+      window.dialled = link.href;
+    }
+  }, true));
+  await signIn(page, "nurse@vigil.test");
+  await open(page);
+  await looksRight(page, before);
+
+  await test("letters belong to whoever types, to dialogs and to Alt", async () => {
+    await page.keyboard.press("Alt+e");
+    await page.keyboard.press("Control+e");
+    assert.equal(await dialog.count(), 0, "a letter with Alt or Control acts");
+  });
+  counted.keys = counted.clicks = 0;
+
+  await press("a");
+  await shows(dialog.getByRole("heading"), /^Acknowledge 4 alerts/);
+  await write("Headache since the morning.");
+  assert.equal(await dialog.count(), 1, "letters of a note acted");
+  await press("Control+Enter");
+  await shows(toast, "Acknowledged: 4 alerts.");
+  await shows(before, "Nothing waits for an answer");
+  await shows(page.getByRole("region", { name: "Last notes" }), "Headache since the morning.");
+  await shows(page.getByRole("region", { name: "Open work" }), "being handled, yours");
+
+  await press("c");
+  await shows(page.getByRole("region", { name: "Contact" }), "Timer runs");
+  assert.equal(await page.evaluate(() => window.dialled), "tel:5185550120");
+  await press("n");
+  await shows(dialog.getByRole("heading"), "Stop the timer");
+  await write("Took lisinopril late.");
+  await press("Control+Enter");
+  await shows(page.getByRole("region", { name: "Last notes" }), "Took lisinopril late.");
+
+  await press("e");
+  await dialog.getByLabel("Reason").fill("Rising since Friday.");
+  await press("Control+Enter");
+  await shows(toast, "Escalated");
+  await press("r");
+  await shows(toast, "Review noted.");
+  const download = page.waitForEvent("download");
+  await press("p");
+  const paper = await download;
+  await paper.saveAs(path.join(input.papers, paper.suggestedFilename()));
+  const round = { ...counted };
+
+  await test("what is looked at stays in the address, and nobody is named there", async () => {
+    await click(page.getByRole("button", { name: "90 days" }));
+    await click(page.getByRole("button", { name: "Table", exact: true }));
+    await settled(page);
+    const table = page.getByRole("region", { name: /^Blood pressure of 90 days/ });
+    await shows(table.locator("tbody tr").first(), input.clock);
+    assert.match(page.url(), /days=90/);
+    assert.match(page.url(), /as=table/);
+    await click(page.getByRole("navigation", { name: "About this patient" }).getByRole("button", { name: "Readings" }));
+    await settled(page);
+    assert.match(page.url(), /tab=readings/);
+    await section(page, "Patients").click();
+    await page.getByRole("heading", { level: 1, name: "Patients" }).waitFor();
+    await page.goBack();
+    await page.getByRole("navigation", { name: "About this patient" }).locator("[aria-current]", { hasText: "Readings" }).waitFor();
+    const told = await page.evaluate(() => [location.href, document.title, JSON.stringify({ ...localStorage, ...sessionStorage })].join(" "));
+    assert.ok(!told.includes(input.name) && !/[0-9a-f]{8}-[0-9a-f]{4}/.test(told), `it is told whom somebody looked at: ${told}`);
+  });
+  return { ...round, paper: paper.suggestedFilename() };
+}, { timezoneId: "Asia/Tokyo" });
+
+async function test(what, act) {
+  try {
+    await act();
+  } catch (error) {
+    throw new Error(what, { cause: error });
+  }
+}
+
+async function open(page) {
+  await section(page, "Patients").click();
+  await page.locator("tbody button.link", { hasText: input.name }).click();
+  await page.getByRole("navigation", { name: "About this patient" }).waitFor();
+  await settled(page);
+}
+
+// looksRight compares the sheet with what the service says.
+async function looksRight(page, before) {
+  const said = await before.innerText();
+  assert.match(said, /188\/114/, "the newest critical value stands first");
+  assert.match(said, /×3/);
+  const order = await page.evaluate(() => [...document.querySelectorAll(".breach, .pressure, .days")].map((one) => one.classList[0] === "card" ? one.classList[1] : one.classList[0]));
+  assert.deepEqual(order, ["breach", "pressure", "days"], "what breached is not first");
+
+  const chart = await page.getByRole("img", { name: /^Blood pressure of 30 days/ }).getAttribute("aria-label");
+  assert.match(chart, new RegExp(`: ${input.summary.periods[1].blood_pressure.readings} readings, the last 188/114, .*${input.clock}; 3 with a critical value`));
+  const means = page.getByRole("region", { name: /means of the last days/ }).locator("tbody tr");
+  for (const [i, period] of input.summary.periods.entries()) {
+    const row = await means.nth(i).innerText();
+    for (const part of [period.blood_pressure, period.blood_pressure.morning, period.blood_pressure.evening]) {
+      const mean = part.mean_systolic === null ? "–" : `${Math.floor(part.mean_systolic + 0.5)}/${Math.floor(part.mean_diastolic + 0.5)}`;
+      assert.ok(row.includes(mean), `${period.days} days: ${mean} is not in ${row}`);
+    }
+    assert.ok(row.includes(`${period.blood_pressure.readings}, ${period.blood_pressure.days}`), `${row} counts otherwise`);
+    assert.ok(row.includes(`${Math.floor(period.blood_pressure.in_range_percent + 0.5)} %`), `${row} has another share in range`);
+  }
+  const days = page.getByRole("region", { name: "Days with readings" });
+  assert.equal(input.days.days.length, 14);
+  assert.match(await days.innerText(), /14\s+of 16 days/);
+  assert.match(await days.innerText(), /2 to go by/);
+  assert.equal(await days.locator("td.counted").count(), 14, "fourteen dots");
+  assert.equal(await days.locator("td.today.counted").count(), 1, "today is the patient's");
+  await shows(page.getByRole("region", { name: "Contact" }).getByRole("link"), "(518) 555-0120");
+  await shows(page.getByRole("region", { name: "Open work" }), "not answered");
+  await shows(page.getByText("Times are the patient’s, HT").or(page.getByText("Times are the patient’s, HST")), "Times");
+}

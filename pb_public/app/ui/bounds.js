@@ -1,0 +1,25 @@
+// Bounds in force as views need them: those of one value out of its group, how far out a value lies, and in words.
+
+/** @typedef {import("./vitals.js").Value} Value */
+/** @typedef {{critical_low?: number | null, low?: number | null, high?: number | null, critical?: number | null}} Bounds */
+/** @typedef {"critical" | "warning" | "normal"} Level */
+
+export const known = (/** @type {any} */ bound) => typeof bound === "number";
+
+/** The bounds of one value; null where there are none, or changes are watched. @param {Value} value @param {any} thresholds @returns {Bounds | null} */
+export function boundsOf({ group, prefix = "", changes }, thresholds) {
+  const set = changes ? null : thresholds?.[group];
+  return set ? Object.fromEntries(Object.entries(set).filter(([name]) => name.startsWith(prefix)).map(([name, bound]) => [name.slice(prefix.length), bound])) : null;
+}
+
+/** How far out a value lies; bounds are inclusive. @param {number} value @param {Bounds | null} b @returns {Level} */
+export function levelIn(value, b) {
+  const at = (/** @type {any} */ bound, /** @type {number} */ way) => known(bound) && (value - bound) * way >= 0;
+  return at(b?.critical, 1) || at(b?.critical_low, -1) ? "critical" : at(b?.high, 1) || at(b?.low, -1) ? "warning" : "normal";
+}
+
+/** @param {Bounds | null} b @param {string} unit */
+export const boundWords = (b, unit) => [
+  known(b?.critical_low) && `critical at ${b?.critical_low} or below`, known(b?.low) && `warning at ${b?.low} or below`,
+  known(b?.high) && `warning from ${b?.high}`, known(b?.critical) && `critical from ${b?.critical}`,
+].filter(Boolean).join(", ") + (b ? ` ${unit}` : "");

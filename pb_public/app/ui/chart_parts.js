@@ -1,0 +1,106 @@
+// What a chart draws besides its lines: bands, limits with their names, and signs.
+
+/** @typedef {{from?: number, to?: number, tone: string}} Band values between two bounds */
+/** @typedef {{at: number, text: string, tone: string, value?: number, shape?: "triangle" | "diamond" | "question" | "ring"}} Mark a moment, in seconds; with a
+ *  value a sign at that point, else a line */
+/** @typedef {{value: number, text: string, tone: string, shape: "triangle" | "diamond", dash: number[]}} Limit a bound with its name at the side */
+
+/** @param {string} name of a custom property */
+export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+/** @param {any} plot @param {Band[]} bands */
+export function shade(plot, bands) {
+  const { left, top, width, height } = plot.bbox;
+  for (const band of bands) {
+    const above = band.to === undefined ? top : plot.valToPos(band.to, "y", true);
+    const below = band.from === undefined ? top + height : plot.valToPos(band.from, "y", true);
+    const from = Math.max(above, top);
+    const to = Math.min(below, top + height);
+    if (to > from) {
+      plot.ctx.fillStyle = colour(band.tone);
+      plot.ctx.fillRect(left, from, width, to - from);
+    }
+  }
+}
+
+/** @param {any} plot @param {Mark[]} marks */
+export function strike(plot, marks) {
+  const { top, height } = plot.bbox;
+  for (const mark of marks) {
+    const x = plot.valToPos(mark.at, "x", true);
+    if (mark.value !== undefined) {
+      sign(plot.ctx, mark, x, plot.valToPos(mark.value, "y", true));
+      continue;
+    }
+    plot.ctx.strokeStyle = colour(mark.tone);
+    plot.ctx.setLineDash([4, 4]);
+    line(plot.ctx, x, top, x, top + height);
+    plot.ctx.setLineDash([]);
+  }
+}
+
+/** @param {CanvasRenderingContext2D} ctx @param {number} x1 @param {number} y1 @param {number} x2 @param {number} y2 */
+function line(ctx, x1, y1, x2, y2) {
+  ctx.beginPath();
+  ctx.moveTo(x1, y1);
+  ctx.lineTo(x2, y2);
+  ctx.stroke();
+}
+
+/** Draws the limits, and names them in the room at the side unless one stands there already. @param {any} plot @param {Limit[]} limits @param {number} room pixels of CSS */
+export function bound(plot, limits, room) {
+  const { left, top, width, height } = plot.bbox;
+  const { ctx } = plot;
+  const taken = [];
+  for (const limit of limits) {
+    const y = plot.valToPos(limit.value, "y", true);
+    if (y < top || y > top + height) {
+      continue;
+    }
+    ctx.strokeStyle = colour(limit.tone);
+    ctx.lineWidth = 1.25 * devicePixelRatio;
+    ctx.globalAlpha = limit.shape === "diamond" ? 0.45 : 1; // the band ends there already
+    ctx.setLineDash(limit.dash.map((step) => step * devicePixelRatio));
+    line(ctx, left, y, left + width, y);
+    ctx.setLineDash([]);
+    ctx.globalAlpha = 1;
+    if (room > 0 && !taken.some((other) => Math.abs(other - y) < 13 * devicePixelRatio)) {
+      taken.push(y);
+      sign(ctx, { shape: limit.shape, tone: limit.tone }, left + width + 10 * devicePixelRatio, y, 4.5);
+      ctx.font = `${11.5 * devicePixelRatio}px Inter, system-ui`;
+      ctx.textAlign = "left";
+      ctx.textBaseline = "middle";
+      ctx.fillStyle = colour(limit.tone);
+      ctx.fillText(`${limit.text} ${limit.value}`, left + width + 19 * devicePixelRatio, y);
+    }
+  }
+}
+
+/** A shape beside the colour, as the badges have it. @param {CanvasRenderingContext2D} ctx @param {{shape?: string, tone: string}} mark @param {number} x @param {number} y @param {number} [size] */
+function sign(ctx, mark, x, y, size = 6) {
+  const r = size * devicePixelRatio;
+  ctx.fillStyle = colour(mark.tone);
+  ctx.strokeStyle = colour("--surface");
+  ctx.lineWidth = devicePixelRatio;
+  if (mark.shape === "question") {
+    ctx.font = `700 ${r * 2.4}px Inter, system-ui`;
+    ctx.textAlign = "center";
+    ctx.textBaseline = "middle";
+    ctx.strokeText("?", x, y);
+    ctx.fillText("?", x, y);
+    return;
+  }
+  ctx.beginPath();
+  if (mark.shape === "ring") {
+    ctx.arc(x, y, r * 0.6, 0, 2 * Math.PI);
+    ctx.fillStyle = colour("--surface");
+    ctx.strokeStyle = colour(mark.tone);
+    ctx.lineWidth = 1.75 * devicePixelRatio;
+  } else {
+    const corners = mark.shape === "triangle" ? [[0, -r], [r, r * 0.8], [-r, r * 0.8]] : [[0, -r], [r, 0], [0, r], [-r, 0]];
+    corners.forEach(([dx, dy], i) => (i === 0 ? ctx.moveTo(x + dx, y + dy) : ctx.lineTo(x + dx, y + dy)));
+    ctx.closePath();
+  }
+  ctx.fill();
+  ctx.stroke();
+}

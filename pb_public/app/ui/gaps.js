@@ -1,0 +1,30 @@
+// Gaps in data are gaps in the line: where days went by without a reading, nothing joins what lies on both sides.
+
+/** So many calendar days in a row without a reading break a line. Source: docs/decisions/observations.md, "Report for a visit". */
+export const daysOfGap = 2;
+
+/** The calendar days of a zone, as numbers. @param {string | undefined} zone @returns {(seconds: number) => number} */
+export function dayNumber(zone) {
+  const format = new Intl.DateTimeFormat("en-CA", { timeZone: zone, year: "numeric", month: "2-digit", day: "2-digit" });
+  return (seconds) => Date.parse(`${format.format(seconds * 1000)}T00:00:00Z`) / 86_400_000;
+}
+
+/**
+ * Times and lines with a moment without values wherever a line has to break.
+ * @template {{values: (number | null)[]}} L
+ * @param {number[]} times seconds, ascending @param {L[]} lines @param {string | undefined} zone
+ * @returns {{times: number[], lines: L[]}}
+ */
+export function broken(times, lines, zone) {
+  const day = dayNumber(zone);
+  const days = times.map(day);
+  const breaks = times.map((_, i) => i > 0 && days[i] - days[i - 1] > daysOfGap);
+  if (!breaks.includes(true)) {
+    return { times, lines };
+  }
+  const spread = (/** @type {any[]} */ list, /** @type {(i: number) => any} */ between) => list.flatMap((one, i) => (breaks[i] ? [between(i), one] : [one]));
+  return {
+    times: spread(times, (i) => (times[i - 1] + times[i]) / 2),
+    lines: lines.map((line) => ({ ...line, values: spread(line.values, () => null) })),
+  };
+}

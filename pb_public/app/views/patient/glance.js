@@ -1,0 +1,66 @@
+// The patient at a glance: what breached first, both pressures on one axis, the days towards the sixteen, what is open and whose, how to
+// reach the patient, and what was said last. All times are the patient's.
+import { all, get } from "../../api.js";
+import { can } from "../../can.js";
+import { Loaded, useLoad } from "../../ui/states.js";
+import { html, useEffect, useMemo } from "../../view.js";
+import { Breach } from "./glance/breach.js";
+import { Contact, LastNotes } from "./glance/contact.js";
+import { DataDays } from "./glance/days.js";
+import { Pressure } from "./glance/pressure.js";
+import { Tiles } from "./glance/tiles.js";
+import { OpenWork } from "./glance/work.js";
+import { HeldDevices } from "./glance/devices.js";
+import { Missing } from "./missing.js";
+import { daysAgoIn, merged, periods } from "./readings_of.js";
+
+/** What is open about a patient, fetched at once. @param {string} id */
+async function openOf(id, /** @type {AbortSignal} */ signal) {
+  const [active, acknowledged, recent, escalations, snoozes] = await Promise.all([
+    get("alerts/", { patient_id: id, status: "active", page_size: 100 }, signal), get("alerts/", { patient_id: id, status: "acknowledged", page_size: 50 }, signal),
+    get("alerts/", { patient_id: id, page_size: 50 }, signal), get("escalations/", { patient_id: id, page_size: 20 }, signal),
+    get(`patients/${id}/snoozes/`, { in_force: true, page_size: 50 }, signal),
+  ]);
+  return {
+    active: active.results, count: active.count, acknowledged: acknowledged.results, recent: recent.results,
+    escalations: escalations.results.filter(({ status }) => !["resolved", "cancelled"].includes(status)), snoozes: snoozes.results,
+  };
+}
+
+/** @param {{id: string, patient: any, turn: number, changed: () => void, zone: string | undefined, query: any, change: (next: any) => void,
+ *    acts: import("./acts.js").Acts}} props query is how it is looked at: the days, and whether as a table */
+export function Glance({ id, patient, zone, turn, changed, query, change, acts }) {
+  const clinical = can("readClinical");
+  const days = periods.includes(query.days) ? query.days : 30;
+  const readings = useLoad(async () => (await all("ingestion/observations/", { patient_id: id, date_from: daysAgoIn(zone, days) }, 2000)).reverse(), [id, days]);
+  const summary = useLoad((signal) => get(`patients/${id}/vitals/summary/`, {}, signal), [id, turn]);
+  const bounds = useLoad((signal) => (clinical ? get(`patients/${id}/vital-config/`, {}, signal) : Promise.resolve(false)), [id, clinical]);
+  const open = useLoad((signal) => (clinical ? openOf(id, signal) : Promise.resolve(null)), [id, turn, clinical]);
+  useEffect(() => {
+    if (turn > 0) {
+      get("ingestion/observations/", { patient_id: id, date_from: daysAgoIn(zone, days), page_size: 50 })
+        .then(({ results }) => readings.change((before) => merged(before, results)), readings.reload);
+    }
+  }, [turn]);
+  const span = useMemo(() => /** @type {[number, number]} */ ([Date.now() / 1000 - days * 86_400, Date.now() / 1000]), [days, readings.data]);
+  const shared = { zone, thresholds: bounds.data || null, days, span };
+  return html`<div class="glance">
+    ${clinical && html`<${Breach} open=${open.data} readings=${readings.data ?? []} zone=${zone} acts=${acts} />`}
+    <div class="glance-main">
+      <${Loaded} from=${readings}>${(data) => html`
+        <${Pressure} ...${shared} observations=${data} summary=${summary.data} choose=${(n) => change({ days: n })} table=${query.as === "table"}
+          show=${(as) => change({ as })} implausible=${(open.data?.recent ?? []).filter((one) => one.type === "implausible_reading")} />
+        <${Tiles} ...${shared} observations=${data} summary=${summary.data} />`}</${Loaded}>
+    </div>
+    <div class="glance-middle">
+      <${DataDays} id=${id} turn=${turn} />
+      <${Missing} id=${id} patient=${patient} turn=${turn} changed=${changed} />
+      <${HeldDevices} id=${id} turn=${turn} zone=${zone} />
+    </div>
+    <div class="glance-side">
+      ${clinical && html`<${OpenWork} open=${open.data} readings=${readings.data ?? []} zone=${zone} />`}
+      <${Contact} patient=${patient} zone=${zone} acts=${acts} />
+      <${LastNotes} id=${id} turn=${turn} alerts=${open.data?.recent ?? []} zone=${zone} />
+    </div>
+  </div>`;
+}

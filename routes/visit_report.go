@@ -1,0 +1,56 @@
+package routes
+
+import (
+	"net/http"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/visit"
+	"github.com/vigilhealth/vigil/routes/web"
+)
+
+func visitRows() []route {
+	return []route{
+		{http.MethodGet, "/patients/{id}/data-days/", access.ReadDataDays, limits.User, ofPatient((*api).readDataDays)},
+		{http.MethodGet, "/patients/{id}/report/", access.ReadVisitReport, limits.User, ofPatient((*api).readVisitReport)},
+	}
+}
+
+// readVisitReport answers with the sheet for a visit. Its name is the same for everybody: nothing of the patient stands in an address or a file's name.
+func (a *api) readVisitReport(c *web.Call, patient *collections.Patient) error {
+	q := c.Query()
+	wish := visit.Wish{Days: visit.UsualDays}
+	if days := q.Integer("days"); days != nil {
+		if wish.Days = int(*days); *days < visit.LeastDays || *days > visit.MostDays {
+			q.Reject("days", "Must be a whole number from 7 to 90.")
+		}
+	}
+	if err := q.Err(); err != nil {
+		return err
+	}
+	names, err := collections.UserNames(c.App, []string{c.Caller.RecordID})
+	if err != nil {
+		return err
+	}
+	name := names[c.Caller.RecordID]
+	wish.Maker = phi.Text(name.First.Reveal() + " " + name.Last.Reveal())
+	// Calls and notes are time entries, which some roles see only of themselves.
+	if access.Reach(c.Caller.Role, access.ReadTimeEntries) != access.All {
+		wish.NotesOf = c.Caller.RecordID
+	}
+	report, err := visit.Gather(c.App, visit.Practice{Name: a.PracticeName, Letterhead: a.Letterhead, Zone: a.Zone}, patient, wish, c.Now)
+	if err != nil {
+		return err
+	}
+	if err := c.RecordRead(audit.PatientRead, audit.ResourceVisitReport, patient.Id, patient.Id); err != nil {
+		return err
+	}
+	out, err := report.PDF()
+	if err != nil {
+		return err
+	}
+	return c.Attach("application/pdf", "visit-report.pdf", out)
+}

@@ -1,0 +1,291 @@
+package routes_test
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf16"
+
+	"github.com/pocketbase/dbx"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/routes"
+)
+
+// paper reads a PDF: how many pages it has and what is written on them, word by word in the order of drawing.
+func paper(t *testing.T, answer reply) (pages int, text string) {
+	t.Helper()
+	raw := []byte(answer.want(200).body)
+	if !bytes.HasPrefix(raw, []byte("%PDF-")) || !bytes.Contains(raw, []byte("%%EOF")) {
+		t.Fatalf("no PDF: %.80s", raw)
+	}
+	if folder := os.Getenv("VIGIL_PAPERS"); folder != "" {
+		name := strings.NewReplacer("/", "-", " ", "-").Replace(t.Name())
+		if err := os.WriteFile(filepath.Join(folder, name+".pdf"), raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var words strings.Builder
+	for _, stream := range regexp.MustCompile(`(?s)stream\r?\n(.*?)\r?\nendstream`).FindAllSubmatch(raw, -1) {
+		inflated, err := zlib.NewReader(bytes.NewReader(stream[1]))
+		if err != nil {
+			continue // a font, or a map
+		}
+		content, _ := io.ReadAll(inflated)
+		for _, shown := range regexp.MustCompile(`(?s)\(((?:\\.|[^\\)])*)\) ?Tj`).FindAllSubmatch(content, -1) {
+			words.WriteString(utf16Text(shown[1]) + "\n")
+		}
+	}
+	return bytes.Count(raw, []byte("/Type /Page\n")), words.String()
+}
+
+// utf16Text undoes the escapes of a PDF string of two-byte letters.
+func utf16Text(escaped []byte) string {
+	var plain []byte
+	for i := 0; i < len(escaped); i++ {
+		if escaped[i] == '\\' && i+1 < len(escaped) {
+			i++
+			if at := bytes.IndexByte([]byte("nrtbf"), escaped[i]); at >= 0 {
+				plain = append(plain, "\n\r\t\b\f"[at])
+				continue
+			}
+		}
+		plain = append(plain, escaped[i])
+	}
+	units := make([]uint16, len(plain)/2)
+	for i := range units {
+		units[i] = binary.BigEndian.Uint16(plain[2*i:])
+	}
+	return string(utf16.Decode(units))
+}
+
+func wantWords(t *testing.T, text string, words ...string) {
+	t.Helper()
+	joined := strings.Join(strings.Fields(text), " ")
+	for _, word := range words {
+		if !strings.Contains(joined, word) {
+			t.Errorf("the sheet does not say %q:\n%s", word, text)
+		}
+	}
+}
+
+// readers are programs of others that write on standard output what a PDF says, each asked as it wants to be.
+var readers = [][]string{
+	{"pdftotext", "-layout", "FILE", "-"},
+	{"mutool", "draw", "-F", "txt", "FILE"},
+	{"python3", "-c", "import sys, pypdf; print('\\n'.join(page.extract_text() for page in pypdf.PdfReader(sys.argv[1]).pages))", "FILE"},
+}
+
+// readElsewhere has a PDF read by all that are here, and wants the same words of each.
+func readElsewhere(t *testing.T, raw string, words ...string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "visit-report.pdf")
+	if err := os.WriteFile(file, []byte(raw), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, reader := range readers {
+		if reader[0] == "python3" && exec.CommandContext(t.Context(), "python3", "-c", "import pypdf").Run() != nil {
+			continue
+		}
+		if _, err := exec.LookPath(reader[0]); err != nil {
+			continue
+		}
+		found = true
+		args := slices.Clone(reader[1:])
+		args[slices.Index(args, "FILE")] = file
+		out, err := exec.CommandContext(t.Context(), reader[0], args...).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s cannot read it: %v\n%s", reader[0], err, out)
+			continue
+		}
+		wantWords(t, string(out), words...)
+	}
+	if !found {
+		t.Skip("no other reader of PDF is here: neither pdftotext, mutool nor pypdf")
+	}
+}
+
+// A pressure that rose in the last days: the finding in words, means, what was done, and what was left out.
+func TestVisitReport(t *testing.T) {
+	c := newIngestingClinic(t, func(e *routes.Engines) {
+		e.PracticeName, e.Letterhead = "Hudson Valley Heart Clinic", "12 Mill Road, Albany NY 12207 · (518) 555-0100"
+	})
+	c.now = time.Date(2026, 1, 15, 17, 0, 0, 0, time.UTC) // noon in New York
+	provider := c.people[access.Provider]
+	id := c.enrol(object{
+		"first_name": "Kwame", "last_name": "Hall", "date_of_birth": "1959-03-04", "gender": "male", "phone": "(518) 555-0120", "icd10_codes": []string{"I50.9", "I10"},
+		"time_zone": "America/New_York", "primary_provider_id": provider.Number(),
+	})
+	pressure := func(daysAgo, hour int, systolic, diastolic float64, more dbx.Params) {
+		values := dbx.Params{"systolic": systolic, "diastolic": diastolic, "pulse": 80.0, "device_id": "BP-4471"}
+		for name, value := range more {
+			values[name] = value
+		}
+		c.storedReading(id, "blood_pressure", time.Date(2026, 1, 15-daysAgo, hour, 10, 0, 0, newYork), values)
+	}
+	for ago := 80; ago > 7; ago-- {
+		if ago != 20 && ago != 21 && ago != 22 { // a gap
+			pressure(ago, 8, 130, 80, nil)
+			pressure(ago, 20, 132, 82, nil)
+		}
+	}
+	for ago := 6; ago >= 1; ago-- {
+		pressure(ago, 8, 150, 92, nil)
+		pressure(ago, 20, 160, 98, nil)
+	}
+	pressure(3, 9, 90, 50, dbx.Params{"review_state": "suspect"})
+	pressure(4, 9, 250, 120, dbx.Params{"status": "entered_in_error"})
+	pressure(2, 11, 149, 91, dbx.Params{"origin": "staff", "source": "api"})
+	c.storedReading(id, "weight", time.Date(2026, 1, 10, 8, 0, 0, 0, newYork), dbx.Params{"weight_kg": 88.5})
+	c.storedReading(id, "weight", time.Date(2026, 1, 14, 8, 0, 0, 0, newYork), dbx.Params{"weight_kg": 90.1})
+	c.ask(access.Provider, "PUT", "/patients/"+id+"/vital-config/", object{"weight": object{"target_kg": 88}, "reason": "heart failure"}).want(200)
+	c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", object{
+		"patient_id": id, "systolic": 188, "diastolic": 114, "measured_at": c.now.Add(-20 * time.Minute).Format(time.RFC3339),
+	}).want(201)
+	alert := c.ask(access.Nurse, "GET", "/alerts/?patient_id="+id+"&level=critical", nil).results()[0]
+	c.ask(access.Nurse, "POST", fmt.Sprintf("/alerts/%.0f/acknowledge/", alert["id"]), object{"outcome": "patient_contacted", "clinical_note": "Headache, took lisinopril late."}).want(200)
+	c.ask(access.Nurse, "POST", "/time-entries/", object{
+		"patient_id": id, "category": "interactive", "activity": "phone_call", "contact_method": "phone", "started_at": c.now.Add(-10 * time.Minute).Format(time.RFC3339),
+		"duration_seconds": 360, "notes": "Salty dinner on Friday; agreed to measure twice a day.",
+	}).want(201)
+	before := len(c.events(id))
+
+	answer := c.ask(access.Provider, "GET", "/patients/"+id+"/report/", nil)
+	pages, text := paper(t, answer)
+	if pages != 1 {
+		t.Errorf("the sheet has %d pages", pages)
+	}
+	wantWords(t, text,
+		"Blood pressure is higher in the last 7 days.", "Kwame Hall", "Born Mar 4, 1959, 66, male", "I50.9, I10", "(518) 555-0120", "Times: patient's, EST",
+		"Hudson Valley Heart Clinic", "12 Mill Road, Albany NY 12207", "Dec 17, 2025 to Jan 15, 2026, for Test Person",
+		"One critical reading in the last 7 days, 188/114 on Jan 15 11:40.", "Weight +1.6 kg in 7 days, 2.1 kg over target.",
+		"Left out: 1 suspect, 1 withdrawn, 0 implausible", "2 typed by hand", "At the visit", "Limits in force", "In range; hatched: not", "Page 1 of 1",
+		"Made Jan 15, 2026 12:00 EST by Test Person. Home readings, not a diagnosis.", "Patient contacted; Headache, took lisinopril late; T. Person, Jan 15 12:00",
+	)
+	t.Run("read elsewhere", func(t *testing.T) {
+		readElsewhere(t, answer.body, "Home monitoring report", "Kwame Hall", "Blood pressure is higher in the last 7 days.", "188/114", "Limits in force", "Page 1 of 1")
+	})
+	// The means are those of the summary, to the whole number.
+	for _, days := range []int{7, 30, 90} {
+		g := c.summary(id, days)["blood_pressure"].(object)
+		wantWords(t, text, fmt.Sprintf("%.0f/%.0f", g["mean_systolic"], g["mean_diastolic"]), fmt.Sprintf("%.0f", g["readings"]))
+	}
+	// The provider reads no time entries but the own ones, and the sheet says so; a manager reads the nurse's.
+	if strings.Contains(text, "Salty dinner") {
+		t.Error("the provider's sheet has the nurse's time entry")
+	}
+	wantWords(t, text, "by Test Person only")
+	_, whole := paper(t, c.ask(access.ClinicalManager, "GET", "/patients/"+id+"/report/?days=90", nil))
+	wantWords(t, whole, "T. Person, 6 min: Salty dinner on Friday; agreed to measure twice a day.", "Oct 18, 2025 to Jan 15, 2026")
+	if events := c.events(id)[before:]; len(events) < 2 || events[0] != "patient.read" {
+		t.Errorf("the audit log has %v", events)
+	}
+	var subjects []string
+	err := c.app.DB().Select("resource_type").From("audit_log").Where(dbx.HashExp{"patient": id, "resource_type": "VisitReport"}).Column(&subjects)
+	if err != nil || len(subjects) != 2 {
+		t.Errorf("%d reports were recorded, want 2: %v", len(subjects), err)
+	}
+}
+
+// Nothing of the patient stands in the file's name, and who may not read the chart gets no sheet.
+func TestVisitReportIsForThoseWhoReadTheChart(t *testing.T) {
+	c := newClinic(t)
+	id := c.enrol(object{"first_name": "Markedfirst", "last_name": "Markedlast", "mrn": "MARKED-7"})
+	path := "/patients/" + id + "/report/"
+	c.wantRoles("GET", path, nil, clinical...)
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/api/v1"+path, http.NoBody)
+	r.Header.Set("Authorization", "Bearer "+vigiltest.Token(t, c.people[access.Nurse], c.now))
+	rec := httptest.NewRecorder()
+	c.handler.ServeHTTP(rec, r)
+	if named := rec.Header().Get("Content-Disposition"); named != `attachment; filename=visit-report.pdf` {
+		t.Errorf("the file is called %s", named)
+	}
+	if kind := rec.Header().Get("Content-Type"); kind != "application/pdf" {
+		t.Errorf("the answer is %s", kind)
+	}
+	for _, days := range []string{"6", "91", "0", "-1", "x", "3.5"} {
+		c.ask(access.Nurse, "GET", path+"?days="+days, nil).wantFields("days")
+	}
+	c.ask(access.Nurse, "GET", "/patients/"+nobody+"/report/", nil).want(404)
+	pages, text := paper(t, c.ask(access.Nurse, "GET", path+"?days=7", nil))
+	if pages != 1 {
+		t.Errorf("an empty sheet has %d pages", pages)
+	}
+	wantWords(t, text, "No readings in these 7 days.", "No blood pressure was measured in these 7 days.", "No device assigned", "No phone recorded", "None in these days.")
+}
+
+// However much there is, it stays on one page and says what had no room; two weeks of nothing but nonsense are said to be left out.
+func TestVisitReportOfMuch(t *testing.T) {
+	c := newIngestingClinic(t)
+	long := strings.Repeat("Wolfeschlegelsteinhausen ", 8)
+	id := c.enrol(object{"first_name": long[:90], "last_name": long[:90], "phone": "+1 518 555 0120"})
+	for i := range 400 {
+		at := c.now.Add(-time.Duration(i)*4*time.Hour - time.Minute)
+		c.storedReading(id, "blood_pressure", at, dbx.Params{"systolic": 110.0 + float64(i%90), "diastolic": 70.0 + float64(i%40), "pulse": 70.0})
+		c.storedReading(id, "pulse_oximetry", at, dbx.Params{"spo2": 95.0, "pulse": 70.0})
+		c.storedReading(id, "blood_glucose", at, dbx.Params{"glucose_mg_dl": 110.0})
+		c.storedReading(id, "body_temperature", at, dbx.Params{"temperature_c": 36.6})
+		c.storedReading(id, "weight", at, dbx.Params{"weight_kg": 80.0})
+	}
+	for i := range 12 {
+		c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", object{
+			"patient_id": id, "systolic": 190 + i, "diastolic": 121, "measured_at": c.now.Add(-time.Duration(i+1) * time.Hour).Format(time.RFC3339),
+		}).want(201)
+		c.ask(access.ClinicalManager, "POST", "/time-entries/", object{
+			"patient_id": id, "category": "review", "started_at": c.now.Add(-time.Duration(i+1) * 25 * time.Hour).Format(time.RFC3339), "duration_seconds": 60,
+			"notes": strings.Repeat("A long note about everything that was said. ", 10),
+		}).want(201)
+	}
+	pages, text := paper(t, c.ask(access.ClinicalManager, "GET", "/patients/"+id+"/report/?days=90", nil))
+	if pages != 1 {
+		t.Errorf("a full sheet has %d pages", pages)
+	}
+	wantWords(t, text, "more in the chart.", "At the visit", "Temperature", "SpO₂", "Glucose", "the highest 201/121")
+}
+
+// A name is set as it is, or openly not at all.
+func TestVisitReportNames(t *testing.T) {
+	for first, whole := range map[string]bool{
+		"Łukasz": true, "Nguyễn": true, "Ελένη": true, "Дмитрий": true, "O'Ñîçé–Smith": true, "Zoe\u0308": true, "Zoë\u0308": false, "محمد": false, "שרה": false, "李": false, "🦊": false, "ナオミ": false,
+	} {
+		c := newClinic(t)
+		id := c.enrol(object{"first_name": first, "last_name": "Hall", "mrn": "A-77"})
+		_, text := paper(t, c.ask(access.Nurse, "GET", "/patients/"+id+"/report/", nil))
+		if strings.Contains(text, "□") == whole {
+			t.Errorf("%s is set wholly: %v is wrong:\n%.200s", first, whole, text)
+		}
+		if whole {
+			continue
+		}
+		wantWords(t, text, "Hall", "MRN A-77", "letters that this type cannot set")
+		if strings.Contains(text, first) {
+			t.Errorf("%s is set though its letters cannot be", first)
+		}
+	}
+}
+
+// Midnight is the patient's: what was measured at 23:30 in Honolulu is of that day, and the sheet says whose time it is.
+func TestVisitReportZone(t *testing.T) {
+	c := newIngestingClinic(t)
+	c.now = time.Date(2026, 1, 15, 9, 45, 0, 0, time.UTC) // 23:45 on the 14th in Honolulu
+	id := c.enrol(object{"time_zone": "Pacific/Honolulu"})
+	c.ask(access.Nurse, "POST", "/ingestion/blood-pressure/", object{
+		"patient_id": id, "systolic": 188, "diastolic": 114, "measured_at": c.now.Add(-15 * time.Minute).Format(time.RFC3339),
+	}).want(201)
+	_, text := paper(t, c.ask(access.Nurse, "GET", "/patients/"+id+"/report/", nil))
+	wantWords(t, text, "188/114 on Jan 14 23:30", "Times: patient's, HST", "Dec 16, 2025 to Jan 14, 2026", "Made Jan 14, 2026 23:45 HST")
+}
