@@ -131,7 +131,7 @@ function useWork({ rows, list, open, page, change, filters }) {
       awaited.current = "";
     }
   }, [rows, list.loading]);
-  const doing = async (/** @type {Row} */ row, /** @type {() => Promise<string>} */ act) => {
+  const doing = async (/** @type {Row} */ row, /** @type {() => Promise<any>} */ act) => {
     const id = row.patient_id;
     if (under.current.has(id)) {
       return false; // pressed twice
@@ -165,12 +165,12 @@ function useWork({ rows, list, open, page, change, filters }) {
     // A critical value is answered with a note; anything else at once.
     acknowledge: (/** @type {Row} */ row) => (row.unacknowledged_critical > 0 ? see(row, "note") : void acts.answer(row)),
     /** Once nothing is left to do about the patient, the next one's turn comes. */
-    answer: async (/** @type {Row} */ row, /** @type {any[] | null} */ open = null, note = "") => {
+    answer: async (/** @type {Row} */ row, /** @type {any[] | null} */ open = null, note = "", undone = () => {}) => {
       let rest = row.active_escalations;
       const well = await doing(row, async () => {
-        const { text, left } = await acknowledge(open ?? await openAlerts(row.patient_id), note);
-        rest += left;
-        return text;
+        const answer = await acknowledge(open ?? await openAlerts(row.patient_id), note, undone);
+        rest += answer.left;
+        return answer;
       });
       if (well) {
         done(row, rest === 0);

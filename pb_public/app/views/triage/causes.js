@@ -44,14 +44,14 @@ const value = (/** @type {Alert} */ alert) => (alert.value === null ? "" : `${Ma
 
 /**
  * @param {{causes: Cause[], escalations: any[], loading: boolean, row: import("./order.js").Row, again: () => void,
- *   did: (row: any, act: () => Promise<string>) => Promise<boolean>}} props
+ *   did: (row: any, act: () => Promise<any>) => Promise<boolean>}} props
  */
 export function Causes({ causes, escalations, loading, row, did, again }) {
   const open = causes.reduce((sum, cause) => sum + cause.open.length, 0);
   const count = causes.reduce((sum, cause) => sum + cause.alerts.length, 0);
   const title = loading ? "Alerts" : count === 0 ? "No alert is open"
     : `Alerts: ${[open > 0 && `${open} unanswered`, count > open && `${count - open} acknowledged`].filter(Boolean).join(", ")}`;
-  const run = async (/** @type {() => Promise<string>} */ act) => { if (await did(row, act)) { again(); } };
+  const run = async (/** @type {() => Promise<any>} */ act) => { if (await did(row, act)) { again(); } };
   const next = takable(escalations);
   return html`<section class="causes" aria-busy=${loading ? "true" : "false"}><h3>${title}</h3><ul>
     ${causes.map((cause) => html`<li key=${cause.key} class=${cause.level}><span class="shape" aria-hidden="true">${(states[cause.level] ?? states.no_data)[0]}</span>
@@ -59,7 +59,7 @@ export function Causes({ causes, escalations, loading, row, did, again }) {
         ${cause.open.length === 0 && html` <small>acknowledged by ${cause.alerts[0].acknowledged_by}</small>`}</p>
         <p class="hint">${cause.alerts[0].message ?? ""}</p>
         <p class="hint">${shown(cause).slice(0, told).map((alert) => `${value(alert)}${moment(alert.created_at)}`).join(" · ")}${rest(cause)}</p></div>
-      ${cause.open.some(canAcknowledge) && html`<button aria-label=${`Acknowledge: ${kinds[cause.type] ?? words(cause.type)}`} onClick=${() => run(async () => (await acknowledge(cause.open)).text)}>Acknowledge</button>`}</li>`)}
+      ${cause.open.some(canAcknowledge) && html`<button aria-label=${`Acknowledge: ${kinds[cause.type] ?? words(cause.type)}`} onClick=${() => run(() => acknowledge(cause.open, "", again))}>Acknowledge</button>`}</li>`)}
     ${escalations.map((e) => html`<li key=${`e${e.id}`} class=${classes("escalation", e.priority)}><span class="shape" aria-hidden="true">↗</span>
       <div><p><b>${words(e.priority)} escalation</b> ${e.assigned_to ? `to ${e.assigned_to}` : "to nobody yet"}</p>
         <p class="hint">${e.status === "in_progress" ? "In progress" : "Not taken yet"} · opened ${age(e.created_at)} ago${e.reason ? ` · ${e.reason}` : ""}</p></div>

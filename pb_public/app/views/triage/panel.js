@@ -2,7 +2,7 @@
 // The focus stays in the list, and J and K go on.
 import { get, Problem } from "../../api.js";
 import { can } from "../../can.js";
-import { useDraft } from "../../drafts.js";
+import { keepDraft, useDraft } from "../../drafts.js";
 import { useKeys } from "../../keys.js";
 import { share } from "../../ui/badge.js";
 import { Drawer } from "../../ui/drawer.js";
@@ -56,7 +56,8 @@ export function Panel({ row, at, count, work }) {
   }, [work.wish, data]);
   const open = (data?.alerts ?? []).filter((alert) => !alert.acknowledged);
   const answer = async () => {
-    if (await work.acts.answer(row, open, note.trim())) {
+    const text = note.trim();
+    if (await work.acts.answer(row, open, text, () => { keepDraft(`triage.${id}`, text); next((n) => n + 1); })) {
       keep("");
       next((n) => n + 1);
     }
