@@ -289,6 +289,7 @@ async function waysBack(page) {
   await shows(page.locator(".state"), "Nobody by these filters");
   assert.ok(!page.url().includes("Zzyzx"), "a searched name is in the address");
   await page.getByRole("button", { name: "Clear filters" }).click();
+  await page.waitForFunction(() => document.querySelector(".triage-page input[type=search]").value === "");
   await page.getByRole("button", { name: /^All \d+$/ }).click();
   await heading(page, "Triage").waitFor();
   await rows(page).first().waitFor();

@@ -1,6 +1,6 @@
 // Above the list: how many are in which level, which of them to see, in which order, and how far the day's reviews are.
 import { number } from "../../ui/format.js";
-import { classes, html, useRef } from "../../view.js";
+import { classes, html, useEffect, useRef } from "../../view.js";
 import { levels } from "./words.js";
 
 /** @typedef {import("./order.js").Filters & {rows: string, page: number}} Query */
@@ -38,13 +38,19 @@ const Choice = ({ label, value, options, choose }) => html`<select class="slim" 
 /** @param {Omit<Props, "stats">} props */
 export function Sight({ query, change }) {
   const wait = useRef(0);
+  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
+  useEffect(() => { // cleared from elsewhere, or come back to
+    if (field.current && field.current !== document.activeElement) {
+      field.current.value = query.search;
+    }
+  }, [query.search]);
   const search = (/** @type {any} */ event) => {
     const wanted = event.target.value.trim();
     clearTimeout(wait.current);
     wait.current = setTimeout(() => change({ search: wanted }), 300);
   };
   return html`<div class="sight">
-    <input type="search" class="slim" aria-label="Name or MRN" placeholder="Name or MRN" defaultValue=${query.search} onInput=${search} />
+    <input type="search" class="slim" ref=${field} aria-label="Name or MRN" placeholder="Name or MRN" defaultValue=${query.search} onInput=${search} />
     <${Choice} label="Order" value=${query.ordering} options=${orderings} choose=${(ordering) => change({ ordering })} />
     <${Choice} label="Height of rows" value=${query.rows} options=${sizes} choose=${(rows) => change({ rows, page: query.page })} />
   </div>`;
