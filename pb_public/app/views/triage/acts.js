@@ -11,7 +11,8 @@ import { html } from "../../view.js";
 /** @typedef {import("../alerts/acts.js").Alert} Alert */
 
 /** The unacknowledged alerts of a patient, the newest first. @param {string} patientID @returns {Promise<Alert[]>} */
-export const openAlerts = async (patientID) => (await get("alerts/", { patient_id: patientID, acknowledged: false, page_size: 100 })).results;
+export const openAlerts = async (patientID) => (await get("alerts/",
+  { patient_id: patientID, acknowledged: false, page_size: 100 })).results;
 
 const count = (/** @type {number} */ n) => (n === 1 ? "One alert" : `${n} alerts`);
 
@@ -65,13 +66,15 @@ const takers = ["provider", "nurse", "clinical_manager", "admin"];
 export function takable(escalations) {
   const urgency = ["stat", "urgent", "routine"];
   const mine = can("changeEscalation") && takers.includes(me.value?.role ?? "");
-  return escalations.filter((e) => mine && e.status === "open").sort((a, b) => urgency.indexOf(a.priority) - urgency.indexOf(b.priority))[0];
+  return escalations.filter((e) => mine && e.status === "open").sort((a, b) =>
+    urgency.indexOf(a.priority) - urgency.indexOf(b.priority))[0];
 }
 
 /** Takes an escalation, also one that somebody else was told of. @param {any} escalation */
 export async function take(escalation) {
   const mail = me.value?.email;
-  await patch(`escalations/${escalation.id}/`, { status: "in_progress", ...(escalation.assigned_to === mail ? {} : { assigned_to: mail }) });
+  await patch(`escalations/${escalation.id}/`, { status: "in_progress",
+    ...(escalation.assigned_to === mail ? {} : { assigned_to: mail }) });
   return "The escalation is yours.";
 }
 
@@ -81,7 +84,8 @@ export async function startCall(row) {
     return;
   }
   try {
-    await post("time-entries/start/", { patient_id: row.patient_id, category: "interactive", activity: "phone_call", contact_method: "phone" });
+    await post("time-entries/start/", { patient_id: row.patient_id, category: "interactive", activity: "phone_call",
+      contact_method: "phone" });
     toast("The timer of the call runs.");
   } catch (error) {
     toast(`No timer: ${asProblem(error).message}`, "problem");
