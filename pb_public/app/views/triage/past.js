@@ -28,14 +28,17 @@ export function Past({ row }) {
   const kind = kindOf(row);
   const readings = useLoad(async (signal) => {
     await new Promise((go, stop) => { setTimeout(go, 150); signal.addEventListener("abort", () => stop(signal.reason)); });
-    return kind ? (await all("ingestion/observations/", { patient_id: id, observation_type: kind, date_from: daysAgo(days) }, 600)).reverse() : [];
+    return kind ? (await all("ingestion/observations/", { patient_id: id, observation_type: kind, date_from: daysAgo(days) },
+      600)).reverse() : [];
   }, [id, kind, days, row.last_reading_at]);
   const bounds = useLoad((signal) => get(`patients/${id}/vital-config/`, {}, signal), [id]);
   const drawn = useMemo(() => picture(kind, (readings.data ?? []).filter(counts), bounds.data, row), [readings.data, bounds.data, kind]);
   return html`<section class="past"><div class="heading"><h3>${kinds[kind] ?? "Readings"}${drawn.unit && `, ${drawn.unit}`}</h3>
-      <div class="choices" role="group" aria-label="Time span">${spans.map((n) => html`<button key=${n} aria-pressed=${n === days ? "true" : "false"} onClick=${() => look(n)}>
+      <div class="choices" role="group" aria-label="Time span">${spans.map((n) =>
+        html`<button key=${n} aria-pressed=${n === days ? "true" : "false"} onClick=${() => look(n)}>
         ${n === 14 ? "14 days" : n}</button>`)}</div></div>
-    <div class="room">${drawn.times.length > 0 ? html`<${TimeChart} title=${`${kinds[kind]}, ${days} days`} times=${drawn.times} lines=${drawn.lines} bands=${drawn.bands} marks=${drawn.marks} height=${190} />`
+    <div class="room">${drawn.times.length > 0 ? html`<${TimeChart} title=${`${kinds[kind]}, ${days} days`} times=${drawn.times}
+      lines=${drawn.lines} bands=${drawn.bands} marks=${drawn.marks} height=${190} />`
       : html`<p class="hint">${readings.data === null ? "" : `No reading in ${days} days.`}</p>`}</div>
     <p class="hint">${drawn.times.length > 0 ? drawn.words : "\u00a0"}</p></section>`;
 }
