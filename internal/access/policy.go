@@ -55,6 +55,7 @@ const (
 	ManageConsents          Action = "manage consents"
 	ReadOrders              Action = "read orders"
 	RecordOrders            Action = "record orders"
+	ReadEnrolment           Action = "read enrolment"
 
 	ConnectEMR        Action = "connect EMR"
 	ReadEMRConnection Action = "read EMR connection"
@@ -117,6 +118,7 @@ const (
 
 	ReadChanges   Action = "read changes"
 	ReadAudit     Action = "read audit log"
+	ManageJobs    Action = "manage jobs" // see them and run them
 	ReadAccessLog Action = "read access log"
 )
 
@@ -187,6 +189,7 @@ var policy = map[Action]row{
 	ManageConsents:          staff(None, None),
 	ReadOrders:              staff(All, None),
 	RecordOrders:            staff(None, None),
+	ReadEnrolment:           staff(All, None),
 
 	ConnectEMR:        only(Admin),
 	ReadEMRConnection: only(Admin, ClinicalManager),
@@ -249,6 +252,7 @@ var policy = map[Action]row{
 
 	ReadChanges:   staff(All, None),
 	ReadAudit:     only(Admin),
+	ManageJobs:    only(Admin),
 	ReadAccessLog: only(Admin, ClinicalManager),
 }
 

@@ -43,9 +43,18 @@ func searchFHIR(ctx context.Context, b built, p plan, t *table) error {
 	return nil
 }
 
-// exportFHIR measures a bulk export of all readings, and what memory it takes.
+// exportFHIR measures bulk exports of two sizes, and what memory each takes: it is to be the same. They are paced, so that large ones take long.
 func exportFHIR(ctx context.Context, b built, p plan, t *table) error {
-	s, err := b.candidate(ctx, content{patients: p.patients, readings: p.readings})
+	for _, readings := range []int{50_000, 200_000} {
+		if err := exportOf(ctx, b, content{patients: min(p.patients, 10_000), readings: min(p.readings, readings)}, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func exportOf(ctx context.Context, b built, c content, t *table) error {
+	s, err := b.candidate(ctx, c)
 	defer s.stop()
 	if err != nil {
 		return err
@@ -69,8 +78,8 @@ func exportFHIR(ctx context.Context, b built, p plan, t *table) error {
 	if err != nil {
 		return err
 	}
-	if lines != p.readings {
-		return fmt.Errorf("%d of %d readings were exported", lines, p.readings)
+	if lines != c.readings {
+		return fmt.Errorf("%d of %d readings were exported", lines, c.readings)
 	}
 	count := fmt.Sprintf("%d readings, %d files, %.0f MB", lines, len(manifest.Output), float64(bytes)/1e6)
 	t.add(row{path: "bulk export, made", value: made.Seconds(), unit: "s", note: count})

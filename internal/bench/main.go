@@ -6,6 +6,7 @@
 //	go run ./internal/bench                 everything, about a quarter of an hour
 //	go run ./internal/bench -quick          under three minutes
 //	go run ./internal/bench -paths ingest   some of it
+//	go run ./internal/bench -against ./old  beside an older binary
 //
 // It prints a table and, with -out, leaves the same as CSV with a chart. Only ratios travel between machines. It fails
 // when the database does not hold exactly what was acknowledged.
@@ -38,6 +39,7 @@ type plan struct {
 	entries  int // billed before the reports are measured
 	only     []string
 	out      string
+	older    string        // a binary to compare with
 	delay    time.Duration // added to each commit on both sides, in the path that is about it
 }
 
@@ -59,6 +61,7 @@ func main() {
 	flag.IntVar(&p.readings, "readings", 10_000_000, "readings stored for the reading paths")
 	flag.IntVar(&p.entries, "entries", 1_000_000, "billing entries stored for the reports")
 	flag.StringVar(&p.out, "out", "", "folder for bench.csv and bench.svg")
+	flag.StringVar(&p.older, "against", "", "an older binary of Vigil: the two are pressed in turns, and nothing else is measured")
 	flag.DurationVar(&p.delay, "commit-delay", time.Millisecond, "added to each commit in the path \"slow disk\", on both sides")
 	flag.Parse()
 	if *quick {
@@ -94,7 +97,11 @@ func measure(ctx context.Context, p plan) error {
 		return err
 	}
 	t := &table{}
-	for _, path := range pathsOf(p.only) {
+	chosen := pathsOf(p.only)
+	if p.older != "" {
+		chosen = []path{{"paired", paired}}
+	}
+	for _, path := range chosen {
 		if ctx.Err() != nil {
 			break
 		}
@@ -198,6 +205,7 @@ var paths = []path{
 	{"practice", practice},
 	{"delivery", delivery},
 	{"live", live},
+	{"followed", followed},
 	{"FHIR search", searchFHIR},
 	{"FHIR export", exportFHIR},
 	{"console", console},

@@ -13,6 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/icd10"
 	"github.com/vigilhealth/vigil/internal/input"
 	"github.com/vigilhealth/vigil/internal/phi"
 )
@@ -228,7 +229,7 @@ func (e *Engine) manualWarnings(app core.App, f *facts, d ManualDraft, period Sp
 	warn(d.CPTCode == Setup && f.educated == "", MissingSetup)
 	warn(d.CPTCode == NextTwenty && !stands(FirstTwenty), MissingPrimary)
 	warn(d.CPTCode == Interpretation && stands(FirstTwenty), Overlaps99457)
-	known, err := collections.KnownICD10(app, codes)
+	known, err := icd10.Known(app, codes)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/icd10"
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
@@ -68,7 +69,7 @@ func gather(app core.App, entries []*collections.BillingEntry) (*gathered, error
 	for _, u := range users {
 		g.users[u.Id] = u
 	}
-	if g.known, err = collections.KnownICD10(app, distinct(codes)); err != nil {
+	if g.known, err = icd10.Known(app, distinct(codes)); err != nil {
 		return nil, err
 	}
 	first, err := collections.FirstOrders(app, distinct(patientIDs))

@@ -302,7 +302,9 @@ func TestFindObservation(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			fake := &fakeEMR{replies: map[string][]reply{"GET": {test.reply}}}
-			client := newClient(t, fake, func(o *emr.Options) { o.ConditionalCreate = false })
+			now := time.Now()
+			client := newClient(t, fake, func(o *emr.Options) { o.ConditionalCreate, o.Now = false, func() time.Time { return now } })
+			now = now.Add(time.Minute) // nothing of an earlier process is still under way
 			id, found, err := client.FindObservation(t.Context(), observationID)
 			e := asError(t, err)
 			if id != test.id || found != (test.id != "") || (e == nil) != (test.code == "") {

@@ -16,6 +16,7 @@ import (
 type InsuranceBody struct {
 	coverageBody
 	Secondary input.Field[coverageBody] `json:"secondary"`
+	SelfPay   input.Boolean             `json:"self_pay"`
 }
 
 // coverageBody is one insurance of a patient.
@@ -44,6 +45,11 @@ func insurance(c *input.Checks, f input.Field[InsuranceBody], today string, d ma
 	primary := coverage(c, "insurance", body.coverageBody, today)
 	if second, ok := given(c, "insurance.secondary", body.Secondary, msgObject); ok {
 		primary.Secondary = coverage(c, "insurance.secondary", second, today)
+	}
+	if alone := c.Boolean("insurance.self_pay", body.SelfPay, false); alone != nil && *alone {
+		if primary.SelfPay = primary.Payer == 0; !primary.SelfPay {
+			c.Reject("insurance.self_pay", "Who has a payer does not pay alone.")
+		}
 	}
 	d[collections.PatientInsurancePayer], d[collections.PatientInsuranceMemberID] = primary.Payer, primary.MemberID
 	primary.Payer, primary.MemberID = 0, ""
@@ -89,6 +95,7 @@ func coverage(c *input.Checks, name string, b coverageBody, today string) *phi.C
 type InsuranceView struct {
 	CoverageView
 	Secondary *CoverageView `json:"secondary"`
+	SelfPay   bool          `json:"self_pay"` // said, and not only that no payer is known
 }
 
 // CoverageView is one insurance.
@@ -122,7 +129,7 @@ func viewInsurance(c phi.Coverage) *InsuranceView {
 	if c == (phi.Coverage{}) {
 		return nil
 	}
-	view := &InsuranceView{CoverageView: viewCoverage(c)}
+	view := &InsuranceView{CoverageView: viewCoverage(c), SelfPay: c.SelfPay}
 	if c.Secondary != nil {
 		second := viewCoverage(*c.Secondary)
 		view.Secondary = &second

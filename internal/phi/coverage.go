@@ -15,6 +15,7 @@ type Coverage struct {
 	Relationship string      `json:"relationship,omitempty"` // of the patient to the subscriber: self, spouse, child, other
 	Subscriber   *Subscriber `json:"subscriber,omitempty"`
 	Secondary    *Coverage   `json:"secondary,omitempty"`
+	SelfPay      bool        `json:"self_pay,omitempty"` // somebody said that there is no payer
 }
 
 // Subscriber is who holds an insurance that covers somebody else.
@@ -52,6 +53,7 @@ type (
 		Relationship string           `json:"relationship,omitempty"`
 		Subscriber   *plainSubscriber `json:"subscriber,omitempty"`
 		Secondary    *plainCoverage   `json:"secondary,omitempty"`
+		SelfPay      bool             `json:"self_pay,omitempty"`
 	}
 	plainSubscriber Subscriber
 )
@@ -60,14 +62,14 @@ func (c *Coverage) plain() *plainCoverage {
 	if c == nil {
 		return nil
 	}
-	return &plainCoverage{c.Payer, c.MemberID, c.GroupNumber, c.Relationship, (*plainSubscriber)(c.Subscriber), c.Secondary.plain()}
+	return &plainCoverage{c.Payer, c.MemberID, c.GroupNumber, c.Relationship, (*plainSubscriber)(c.Subscriber), c.Secondary.plain(), c.SelfPay}
 }
 
 func (c *plainCoverage) covered() *Coverage {
 	if c == nil {
 		return nil
 	}
-	return &Coverage{c.Payer, c.MemberID, c.GroupNumber, c.Relationship, (*Subscriber)(c.Subscriber), c.Secondary.covered()}
+	return &Coverage{c.Payer, c.MemberID, c.GroupNumber, c.Relationship, (*Subscriber)(c.Subscriber), c.Secondary.covered(), c.SelfPay}
 }
 
 // Plaintext is the form in which a coverage is sealed; "" for none and for one that says nothing. ParseCoverage reads it.

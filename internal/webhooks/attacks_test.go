@@ -374,20 +374,20 @@ func TestReadingsGoFirst(t *testing.T) {
 	r := p.receiver(nil)
 	p.hook(r, "observation.created")
 	busy.Store(true)
-	for n := range 8 {
+	for n := range 20 {
 		p.reading(fmt.Sprint("p", n), 1)
 	}
 	p.round()
-	if len(r.taken) != 1 {
+	if len(r.taken) != 8 {
 		t.Errorf("%d requests at once", len(r.taken))
 	}
-	p.after(250 * time.Millisecond)
-	if len(r.taken) != 2 {
+	p.after(2 * time.Second)
+	if len(r.taken) != 16 {
 		t.Errorf("%d requests", len(r.taken))
 	}
 	busy.Store(false)
 	p.round()
-	if len(r.taken) != 8 {
+	if len(r.taken) != 20 {
 		t.Errorf("%d requests when nobody waits", len(r.taken))
 	}
 }

@@ -19,7 +19,7 @@ const (
 	// changesAtOnce bounds what one transaction looks at, so that readings never wait long for it.
 	changesAtOnce = 200
 	// While somebody waits for a reading to be stored, looking at changes rests so many times as long as it took, but never longer than that.
-	restFor     = 30
+	restFor     = 100
 	longestRest = 5 * time.Second
 	// A position is stored though nothing was of interest after so many changes, or so long.
 	noteEvery = 5000

@@ -18,8 +18,9 @@ const (
 	// patientFor is how long a receiver may take nothing before it is only asked now and then: one request at a time, a second apart.
 	patientFor = time.Minute
 	askEvery   = time.Second
-	// yieldEvery lies between two requests to one receiver while readings wait to be stored.
-	yieldEvery = 250 * time.Millisecond
+	// yieldEvery lies between two times that one receiver is sent something while readings wait to be stored: as many at once as otherwise, so
+	// that their ends share a commit.
+	yieldEvery = 2 * time.Second
 	// againAtOnce bounds what one transaction makes due again.
 	againAtOnce = 500
 	// never is how long a lane waits that only a wake concerns.
@@ -82,13 +83,11 @@ func (l *lane) fill(ctx, patience context.Context, app core.App) (wait time.Dura
 	if paused := collections.ParseInstant(row.PausedUntil).Sub(now); paused > 0 {
 		return paused, true, nil
 	}
-	room, under := abreast, l.underWay()
+	under := l.underWay()
 	failing := collections.ParseInstant(row.FailingSince)
-	if apart := l.apart(!failing.IsZero() && now.Sub(failing) >= patientFor); apart > 0 {
-		room = 1
-		if wait := apart - now.Sub(l.asked); wait > 0 {
-			return wait, true, nil
-		}
+	room, apart := l.room(!failing.IsZero() && now.Sub(failing) >= patientFor)
+	if wait := apart - now.Sub(l.asked); wait > 0 {
+		return wait, true, nil
 	}
 	if room -= len(under); room <= 0 {
 		return never, true, nil
@@ -108,15 +107,15 @@ func (l *lane) fill(ctx, patience context.Context, app core.App) (wait time.Dura
 	return max(next.Sub(now), time.Millisecond), true, nil
 }
 
-// apart is the least time between two requests; 0 when as many as there is room for may be under way.
-func (l *lane) apart(down bool) time.Duration {
+// room is how many requests may be under way at once, and the least time between two times that some are begun.
+func (l *lane) room(down bool) (abreastNow int, apart time.Duration) {
 	switch {
 	case down:
-		return askEvery
+		return 1, askEvery
 	case l.engine.yields():
-		return yieldEvery
+		return abreast, yieldEvery
 	}
-	return 0
+	return abreast, 0
 }
 
 func (l *lane) underWay() map[string]string {

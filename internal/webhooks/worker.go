@@ -17,7 +17,7 @@ const (
 	look  = time.Second
 	sweep = 30 * time.Second
 	// gathering is how long changes are gathered while readings wait, so that looking at them costs less.
-	gathering = 250 * time.Millisecond
+	gathering = time.Second
 	// stopPatience bounds the wait for receivers' answers when the worker stops.
 	stopPatience = 5 * time.Second
 	// orphansAtOnce bounds what one transaction removes of what was for webhooks that are no more.

@@ -2,8 +2,12 @@
 // fifteen minutes; one that has run out is renewed once, for all requests that meet it at the same time.
 import { problemOf, request } from "./request.js";
 import * as session from "./session.js";
+import { signal } from "./view.js";
 
 export { Problem, Unreachable } from "./request.js";
+
+/** The path of the last change that the service took, for those who show what it is about. */
+export const written = signal({ path: "" });
 
 /** Why a record outside the caller's care teams is open; "" when none is. Sent along until the record is left. */
 let emergencyReason = "";
@@ -35,6 +39,9 @@ export async function send(method, path, { query = {}, body, open = false, heade
       session.end("Your session has ended. Sign in again.");
     }
     throw problem;
+  }
+  if (method !== "GET") {
+    written.value = { path };
   }
   return answer;
 }

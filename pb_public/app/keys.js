@@ -41,17 +41,17 @@ export function useKeys(keys, options = {}) {
   }, []);
 }
 
-/** What acts now, for the list of keys. @returns {[string, string][]} keys with what they do */
+/** What acts now and says what it does. @returns {{key: string, does: string, act: () => void}[]} */
 export function actingKeys() {
   const list = new Map();
   for (const binding of bindings.filter((one) => one.holds())) {
     for (const [key, what] of Object.entries(binding.keys.current)) {
       if (typeof what !== "function" && !list.has(key)) {
-        list.set(key, what.does);
+        list.set(key, { key, does: what.does, act: () => what.act(new KeyboardEvent("keydown", { key })) });
       }
     }
   }
-  return [...list];
+  return [...list.values()];
 }
 
 /** @param {string} key @returns {Act | null} */

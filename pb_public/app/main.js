@@ -1,9 +1,11 @@
 // Starts the console: one shell, and the view that the address names.
+import { followCriticals } from "./criticals.js";
 import { watchIdle } from "./idle.js";
 import { keepLive } from "./live.js";
 import { followPushes } from "./pushed.js";
 import { resume } from "./sharing.js";
 import { Shell } from "./shell.js";
+import { followTimer } from "./timer.js";
 import { html, render } from "./view.js";
 
 /** @param {HTMLElement} root */
@@ -12,5 +14,7 @@ export async function start(root) {
   watchIdle();
   keepLive();
   followPushes();
+  followCriticals();
+  followTimer();
   render(html`<${Shell} />`, root);
 }

@@ -33,10 +33,11 @@ function replace(next) {
   place.value = next;
 }
 
-/** A step on, to another view or another thing. @param {string} view @param {Record<string, any>} [about] @param {Record<string, string>} [query] */
-export function go(view, about = {}, query = {}) {
+/** A step on, to another view or another thing. hidden is the part of the query that names somebody.
+ *  @param {string} view @param {Record<string, any>} [about] @param {Record<string, string>} [query] @param {Record<string, any>} [hidden] */
+export function go(view, about = {}, query = {}, hidden = {}) {
   remember();
-  const next = { view, about, query, hidden: {} };
+  const next = { view, about, query, hidden };
   history.pushState(state(next, fresh), "", address(next));
   place.value = next;
   scrollTo(0, 0);
@@ -60,7 +61,8 @@ export function ask(query, hidden = {}) {
 /** Where somebody was when their session ended, who may come back to it: in memory only. @type {{whose: number, place: Place} | null} */
 let left = null;
 
-/** Back to nowhere, and nothing of the last person stays in the history's state. @param {{forget?: boolean}} [options] forget says that nobody comes back */
+/** Back to nowhere, and nothing of the last person stays in the history's state.
+ *  @param {{forget?: boolean}} [options] forget says that nobody comes back */
 export function leave({ forget = false } = {}) {
   const whose = history.state?.whose;
   if (whose && place.peek().view) {

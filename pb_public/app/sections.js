@@ -3,7 +3,8 @@
 import { reach } from "./can.js";
 import { is } from "./session.js";
 
-/** key opens it after a G; may says whether the person sees it. @typedef {{view: string, name: string, key: string, may: () => boolean}} Section */
+/** key opens it after a G; may says whether the person sees it. @typedef {{view: string, name: string, key: string, may: () =>
+ *  boolean}} Section */
 
 const all = (/** @type {string} */ action) => () => reach(action) === "all";
 const everyone = () => true;
@@ -12,6 +13,7 @@ const everyone = () => true;
 export const sections = [
   { view: "triage", name: "Triage", key: "t", may: all("read_triage") },
   { view: "patients", name: "Patients", key: "p", may: all("read_patients") },
+  { view: "enrolment", name: "Enrolment", key: "n", may: all("read_enrolment") },
   { view: "alerts", name: "Alerts", key: "a", may: all("read_alerts") },
   { view: "escalations", name: "Escalations", key: "e", may: all("read_escalations") },
   { view: "billing", name: "Billing", key: "b", may: all("read_billing") },

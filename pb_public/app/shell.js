@@ -1,7 +1,8 @@
 // What stands round every view: the sign-in when nobody is signed in; else menu, person, state of the stream, and keys.
 import { roleNames } from "./can.js";
+import { criticals } from "./criticals.js";
 import { Ending } from "./ending.js";
-import { useKeys } from "./keys.js";
+import { dialogOpen, useKeys } from "./keys.js";
 import { listen, onGap, stream } from "./live.js";
 import { comeBackAs, go, leave, place } from "./router.js";
 import { sectionOf, sectionsOf } from "./sections.js";
@@ -11,6 +12,7 @@ import { KeyList } from "./ui/key_list.js";
 import { Nothing, Waiting } from "./ui/states.js";
 import { useInSight } from "./ui/tabs.js";
 import { Toasts } from "./ui/toast.js";
+import { TopTimer } from "./ui/top_timer.js";
 import { countUnread, unread } from "./unread.js";
 import { classes, html, useEffect, useLayoutEffect, useState } from "./view.js";
 import { load } from "./views.js";
@@ -37,6 +39,7 @@ function Frame({ person }) {
   const view = place.value.view || mine[0].view;
   const section = sectionOf(view);
   const [keyList, list] = useState(false);
+  const [Find, find] = useFind();
   useKeys({
     ...Object.fromEntries(mine.map((s) => [`g ${s.key}`, { does: s.name, act: () => go(s.view) }])),
     "?": { does: "Show all keys", act: () => list(true) },
@@ -50,26 +53,54 @@ function Frame({ person }) {
     return () => { clearInterval(timer); clearTimeout(waiting); stops.forEach((stop) => stop()); };
   }, []);
   const menu = useInSight(view);
-  useEffect(() => { document.title = section ? `${section.name} – Vigil` : "Vigil"; }, [section]);
+  const open = criticals.value;
+  useEffect(() => { document.title = `${open > 0 ? `(${open}) ` : ""}${section ? `${section.name} – ` : ""}Vigil`; }, [section, open]);
   return html`
     <a class="skip" href="#main" onClick=${toMain}>Skip to content</a>
-    <header class="top">
+    <header class=${classes("top", mine.length <= 8 && "few")}>
       <span class="brand"><img src="/favicon.svg" alt="" width="28" height="28" /> <span class="name">Vigil</span></span>
       <nav aria-label="Sections" ref=${menu}>
         ${mine.map((s) => html`<a key=${s.view} href=${`#/${s.view}`} aria-current=${s.view === view ? "page" : null} title=${`G then ${s.key.toUpperCase()}`}
           onClick=${(event) => { event.preventDefault(); go(s.view); }}>${s.name}${s.view === "inbox" && unread.value > 0 && html`
-          <span class="count">${unread.value}<span class="unseen"> unread</span></span>`}</a>`)}
+          <span class="count quiet">${unread.value}<span class="unseen"> unread</span></span>`}${s.view === "alerts" && open > 0 && html`
+          <span class="count"><span aria-hidden="true">▲</span> ${open}<span class="unseen"> critical</span></span>`}</a>`)}
       </nav>
       <div class="person">
+        <${TopTimer} />
+        <button class="finder" onClick=${() => find(true)} aria-label="Find a patient, a page or an action" aria-keyshortcuts="Control+K Meta+K"><span aria-hidden="true">⌕</span>
+          <span class="words" aria-hidden="true">Find a patient or action</span> <kbd aria-hidden="true">${mac ? "⌘ K" : "Ctrl K"}</kbd></button>
         <${StreamState} />
-        <span class="who">${person.first_name} ${person.last_name}<small>${roleNames[person.role]}</small></span>
+        <${Who} person=${person} />
         <button class="quiet" onClick=${() => signOff()}>Sign off</button>
       </div>
     </header>
     <main id="main" tabindex="-1">
       ${section ? html`<${View} key=${view} section=${section} about=${place.value.about} />` : html`<${Nothing} title="There is no such page">Choose a section above.</${Nothing}>`}
     </main>
-    ${keyList && html`<${KeyList} close=${() => list(false)} />`}`;
+    ${keyList && html`<${KeyList} close=${() => list(false)} />`}
+    ${Find && html`<${Find} close=${() => find(false)} />`}`;
+}
+
+const mac = /mac/i.test(navigator.platform);
+
+/** Opens Find with Ctrl or Cmd and K, also while somebody types: it is loaded when it is first wanted.
+ *  @returns {[any, (open: boolean) => void]} */
+function useFind() {
+  const [Component, show] = useState(/** @type {any} */ (null));
+  const open = (/** @type {boolean} */ wanted) => (wanted ? void import("./ui/find.js").then((m) => show(() => m.Find)) : show(null));
+  useEffect(() => {
+    const press = (/** @type {KeyboardEvent} */ event) => {
+      if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k") {
+        event.preventDefault(); // the browser's own search
+        if (!dialogOpen()) {
+          open(true);
+        }
+      }
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+  return [Component, open];
 }
 
 /** @param {Event} event */
@@ -78,11 +109,17 @@ function toMain(event) {
   document.getElementById("main")?.focus();
 }
 
+/** Who is signed in: in full where there is room, else by their letters. @param {{person: import("./session.js").Person}} props */
+function Who({ person: { first_name: first, last_name: last, role } }) {
+  return html`<span class="who" title=${`${first} ${last}, ${roleNames[role]}`}><span class="full"><bdi>${first} ${last}</bdi><small>${roleNames[role]}</small></span>
+    <span class="face" role="img" aria-label=${`${first} ${last}, ${roleNames[role]}`}>${first.charAt(0)}${last.charAt(0)}</span></span>`;
+}
+
 function StreamState() {
   const words = { live: ["Live"], connecting: ["Connecting"], cut: ["Not live", ": reconnecting"], off: [] };
   const state = stream.value;
   const [said, more] = words[state];
-  return said && html`<span class=${classes("stream", state)} role="status">${said}${more && html`<span class="rest">${more}</span>`}</span>`;
+  return said && html`<span class=${classes("stream", state)} role="status"><span class="said">${said}</span>${more && html`<span class="rest">${more}</span>`}</span>`;
 }
 
 /** Loads the code of a view when it is first wanted. @param {{section: import("./sections.js").Section, about: Record<string, any>}} props */

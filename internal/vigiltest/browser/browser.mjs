@@ -13,26 +13,28 @@ const flags = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--di
 // tolerate is a pattern of complaints that the script provokes.
 export async function run(script, { tolerate, ...options } = {}) {
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: flags });
-  const page = await browser.newPage({ viewport: { width: 1400, height: 1000 }, reducedMotion: "reduce", ...options });
-  page.setDefaultTimeout(15_000);
-  const complaints = watch(page, tolerate);
+  const context = await browser.newContext({ viewport: { width: 1400, height: 1000 }, reducedMotion: "reduce", ...options });
+  context.setDefaultTimeout(15_000);
+  const complaints = [];
+  context.on("page", (opened) => watch(opened, tolerate, complaints));
+  const page = await context.newPage();
   try {
     const answer = await script(page);
     assert.deepEqual(complaints, [], "the browser complains");
     console.log(JSON.stringify(answer));
   } catch (error) {
     const picture = path.join(process.env.PICTURES, "failure.png");
-    await page.screenshot({ path: picture });
-    console.error(error, complaints, page.url(), picture);
+    const shown = context.pages().at(-1) ?? page;
+    await shown.screenshot({ path: picture }).catch(() => {}); // it may be gone as well
+    console.error(error, complaints, shown.url(), picture);
     process.exitCode = 1;
   } finally {
     await browser.close();
   }
 }
 
-// watch collects exceptions, errors and warnings of the page, but for Chromium's own line about an answer that [refused] waits for.
-function watch(page, tolerate) {
-  const complaints = [];
+// watch collects exceptions, errors and warnings of a page, but for Chromium's own line about an answer that [refused] waits for.
+function watch(page, tolerate, complaints) {
   page.on("pageerror", (error) => complaints.push(error.stack));
   page.on("console", (message) => {
     const known = page.refused === message.location().url && message.text().startsWith("Failed to load resource");
@@ -40,7 +42,6 @@ function watch(page, tolerate) {
       complaints.push(`${message.type()}: ${message.text()} (${message.location().url})`);
     }
   });
-  return complaints;
 }
 
 // refused does something that the service has to answer with 400.

@@ -22,7 +22,8 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
   const [term, type] = useState("");
   const [open, show] = useState(false);
   const [at, step] = useState(0);
-  const { found, said } = useFound(find, term, open && (eager || term.length > 0));
+  const waits = useRef(false); // Enter came before what is found for the last letters: it is meant for that
+  const { found, of, said } = useFound(find, term, open && (eager || term.length > 0));
   const free = (found ?? []).filter((one) => !many || !picked.some((p) => p.value === one.value));
   const take = (/** @type {Option[]} */ next) => {
     pick(next);
@@ -40,7 +41,10 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
   };
   const remove = (/** @type {Option} */ one) => {
     take(picked.filter((p) => p !== one));
-    setTimeout(() => input.current?.focus());
+    setTimeout(() => { // with the list shut: it would lie over what comes next
+      input.current?.focus();
+      show(false);
+    });
   };
   const key = (/** @type {KeyboardEvent} */ event) => {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -48,8 +52,12 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
       event.preventDefault();
       show(true);
       step(open && free.length > 0 ? (at + by + free.length) % free.length : 0);
-    } else if (event.key === "Enter" && (open || term)) {
+    } else if (event.key === "Enter" && !event.ctrlKey && !event.metaKey && (open || term)) {
       event.preventDefault();
+      if (open && of !== term.trim()) {
+        waits.current = true;
+        return;
+      }
       choose(free[at] ?? (found !== null ? typed?.(term.trim()) : null));
     } else if (event.key === "Escape" && open) {
       event.preventDefault(); // and not the dialog around it
@@ -59,6 +67,13 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
       remove(picked[picked.length - 1]);
     }
   };
+  useEffect(() => {
+    step(0);
+    if (waits.current && found !== null && of === term.trim()) {
+      waits.current = false;
+      choose(free[0] ?? typed?.(term.trim()));
+    }
+  }, [found]);
   const wrong = (name && wrongOf(errors, name)) || [];
   const described = [`${id}-said`, wrong.length > 0 && `${id}-wrong`].filter(Boolean).join(" ");
   const choice = open && free[at] ? `${id}-${at}` : null;
@@ -69,10 +84,10 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
     <div class="combo-box">
       ${picked.map((one) => html`<span class="chip" key=${one.value}><bdi>${one.text}</bdi>
         <button type="button" class="quiet" aria-label=${`Take away ${one.text}`} disabled=${disabled} onClick=${() => remove(one)}>×</button></span>`)}
-      ${(many || picked.length === 0) && html`<input id=${id} ref=${input} type="text" role="combobox" autocomplete="off" spellcheck=${false} aria-expanded=${open && free.length > 0 ? "true" : "false"}
+      <input id=${id} ref=${input} type="text" role="combobox" autocomplete="off" spellcheck=${false} aria-expanded=${open && free.length > 0 ? "true" : "false"}
         aria-controls=${`${id}-list`} aria-autocomplete="list" aria-activedescendant=${choice} aria-describedby=${described} aria-invalid=${wrong.length > 0 ? "true" : null}
-        data-field=${name || null} placeholder=${placeholder} value=${term} autofocus=${autofocus} disabled=${disabled}
-        onInput=${(event) => { type(event.target.value); show(true); step(0); }} onFocus=${() => eager && show(true)} onClick=${() => eager && show(true)} onKeyDown=${key} />`}
+        data-field=${name || null} placeholder=${picked.length === 0 ? placeholder : null} value=${term} autofocus=${autofocus} disabled=${disabled}
+        onInput=${(event) => { waits.current = false; type(event.target.value); show(true); step(0); }} onFocus=${() => eager && (many || picked.length === 0) && show(true)} onClick=${() => eager && show(true)} onKeyDown=${key} />
     </div>
     <ul id=${`${id}-list`} role="listbox" aria-label=${label} class="combo-list" hidden=${!open || free.length === 0}>${free.map((one, i) => html`
       <li key=${one.value} id=${`${id}-${i}`} role="option" aria-selected=${i === at ? "true" : "false"} aria-disabled=${one.disabled ? "true" : null}
@@ -85,20 +100,20 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
 
 /** What find has for a term, a moment after the last key. @param {(term: string, signal: AbortSignal) => Promise<Option[]>} find @param {string} term @param {boolean} wanted */
 function useFound(find, term, wanted) {
-  const [found, show] = useState(/** @type {Option[] | null} */ (null));
+  const [{ found, of }, show] = useState({ found: /** @type {Option[] | null} */ (null), of: "" });
   const [said, say] = useState("");
   const latest = useRef(find);
   latest.current = find;
   useEffect(() => {
     if (!wanted) {
-      return show(null);
+      return show({ found: null, of: "" });
     }
     const cancel = new AbortController();
     const timer = setTimeout(() => {
-      latest.current(term.trim(), cancel.signal).then((options) => { show(options); say(""); },
+      latest.current(term.trim(), cancel.signal).then((options) => { show({ found: options, of: term.trim() }); say(""); },
         (error) => { cancel.signal.aborted || say(asProblem(error).message); });
     }, term ? settle : 0);
     return () => { clearTimeout(timer); cancel.abort(); };
   }, [term, wanted]);
-  return { found, said };
+  return { found, of, said };
 }

@@ -1,6 +1,7 @@
 // The kinds of reading, as the service has them: what each measures, how it is entered, drawn and bounded. Every view walks
 // this one value; another kind is one more entry.
 import { words } from "./format.js";
+import { shown, unitOf } from "./units.js";
 
 /**
  * One number of a reading. `field` is its name in the contract and `name` the one for people; `title` stands over its chart and
@@ -81,12 +82,12 @@ export const groups = [...values.filter((v) => !v.changes), ...values.filter((v)
   return [...list, { group: value.group, name: value.changes ? name : `${name}, ${value.unit}`, fields: boundsOf(value) }];
 }, /** @type {{group: string, name: string, fields: [string, string][]}[]} */ ([]));
 
-/** A reading in one line. @param {any} o an observation, or one of the latest vitals with its kind */
+/** A reading in one line, in the units of whoever reads. @param {any} o an observation, or one of the latest vitals with its kind */
 export function reading(o) {
   const kind = vitals[o.observation_type];
   if (!kind) {
     return words(o.observation_type);
   }
   const [main] = kind.values;
-  return (kind.line ? kind.line(o) : `${o[main.field] ?? o[main.name.toLowerCase()]} ${main.unit}`) + (o.pulse ? `, pulse ${o.pulse}` : "");
+  return (kind.line ? kind.line(o) : `${shown(o[main.field] ?? o[main.name.toLowerCase()], main.unit)} ${unitOf(main.unit)}`) + (o.pulse ? `, pulse ${o.pulse}` : "");
 }

@@ -1,13 +1,15 @@
 // One's own account: who one is, password, second factor, passkeys.
 import { patch, post, send } from "../api.js";
 import { roleNames } from "../can.js";
-import { me } from "../session.js";
+import { display, me, practice } from "../session.js";
 import { learn, signOff } from "../sign_on.js";
 import { ActionButton, Dialog, Field, Form } from "../ui/form.js";
 import { dateTime, words } from "../ui/format.js";
 import { asProblem } from "../ui/states.js";
 import { Facts } from "../ui/table.js";
 import { toast } from "../ui/toast.js";
+import { zoneLong } from "../ui/zone.js";
+import { ZonePicker } from "../ui/zone_picker.js";
 import { html, useEffect, useRef, useState } from "../view.js";
 import { Passkeys } from "./passkeys.js";
 import { PasswordAgain, useProof } from "./proof.js";
@@ -21,6 +23,7 @@ export function Account() {
         <${Facts} of=${[["Name", `${person.first_name} ${person.last_name}`], ["Email", person.email], ["Role", roleNames[person.role] ?? words(person.role)], ["Last sign-in", dateTime(person.last_login)]]} />
         <${Zone} person=${person} />
       </section>
+      <section class="card"><h2>How things are shown</h2><${Display} /></section>
       <section class="card"><h2>Second factor</h2><${SecondFactor} on=${person.is_2fa_enabled} /></section>
       ${person.role !== "patient" && html`<section class="card"><h2>Passkeys</h2><${Passkeys} /></section>`}
       <section class="card"><h2>Password</h2>
@@ -36,8 +39,16 @@ export function Account() {
 
 /** @param {{person: any}} props */
 const Zone = ({ person }) => html`<${Form} submit="Save" send=${(values) => patch("users/me/", values)} done=${() => { toast("Saved."); void learn(); }}>${(errors) => html`
-  <${Field} label="Time zone" name="time_zone" value=${person.time_zone} hint="For example America/Chicago. Empty: the practice's. Times and quiet hours follow it." errors=${errors} />
+  <${ZonePicker} value=${person.time_zone} hint=${`Empty: the practice’s, ${zoneLong(practice.value.time_zone)}. Times and quiet hours follow it.`} errors=${errors} />
   <${Field} label="Phone" name="phone" kind="tel" value=${person.phone} errors=${errors} />`}
+</${Form}>`;
+
+/** Units and keys: for the person alone, on every device. */
+const Display = () => html`<${Form} submit="Save how things are shown" send=${(values) => patch("auth/me/", values)} done=${() => { toast("Saved."); void learn(); }}>${(errors) => html`
+  <${Field} label="Weight" name="weight_unit" kind="select" value=${display.value.weight_unit} options=${[["kg", "Kilograms (kg)"], ["lb", "Pounds (lb)"]]} errors=${errors} />
+  <${Field} label="Temperature" name="temperature_unit" kind="select" value=${display.value.temperature_unit} options=${[["C", "Celsius (°C)"], ["F", "Fahrenheit (°F)"]]}
+    hint="Bounds are shown and set in kg and °C, as they are held." errors=${errors} />
+  <${Field} label="Single keys act" name="single_keys" kind="checkbox" value=${display.value.single_keys} hint="Such as J for the next patient; ? lists them. Switch them off if you dictate." errors=${errors} />`}
 </${Form}>`;
 
 /** @param {{on: boolean}} props */

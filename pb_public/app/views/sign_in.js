@@ -26,8 +26,8 @@ export function SignIn() {
 /** @param {Problem} problem */
 function explained(problem) {
   if (problem.code === "account_locked" && problem.lockedUntil) {
-    const until = new Intl.DateTimeFormat(undefined, { timeStyle: "short" }).format(new Date(problem.lockedUntil));
-    return new Problem(problem.status, { detail: `This account is locked until ${until}. Each further attempt starts the wait anew; an administrator can end it.` });
+    const left = Math.max(1, Math.ceil((Date.parse(problem.lockedUntil) - Date.now()) / 60_000)); // a clock would need a zone, which nobody has yet
+    return new Problem(problem.status, { detail: `This account is locked for ${left === 1 ? "one more minute" : `${left} more minutes`}. Each further attempt starts the wait anew; an administrator can end it.` });
   }
   return problem;
 }

@@ -1,11 +1,13 @@
 // Finds patients at the EMR and brings them over one by one, so that each one's outcome shows as it happens and one that
 // fails keeps no other back.
 import { get, post } from "../../api.js";
+import { can } from "../../can.js";
 import { go } from "../../router.js";
 import { Badge } from "../../ui/badge.js";
 import { Field, Form } from "../../ui/form.js";
 import { calendarDate, words } from "../../ui/format.js";
 import { asProblem, Nothing } from "../../ui/states.js";
+import { StaffPicker } from "../../ui/staff_picker.js";
 import { Table } from "../../ui/table.js";
 import { html, useRef, useState } from "../../view.js";
 
@@ -76,7 +78,7 @@ async function bringOne(id, options) {
 
 /** @param {{count: number, bring: (values: Record<string, any>) => Promise<void>}} props */
 const Options = ({ count, bring }) => html`<${Form} submit=${count === 1 ? "Bring one patient over" : `Bring ${count} patients over`} send=${bring}>${(errors) => html`<div class="fields">
-  <${Field} label="Primary provider (email)" name="assign_to_provider" kind="email" hint="Empty: nobody yet" errors=${errors} />
+  <${StaffPicker} label="Primary provider" name="assign_to_provider" roles=${["provider"]} nobody="Nobody yet" errors=${errors} />
   <${Field} label="Program" name="program" value="rpm" maxlength="50" errors=${errors} /></div>`}</${Form}>`;
 
 const tones = { importing: "pending", imported: "succeeded", skipped: "warning", failed: "failed" };
@@ -96,6 +98,7 @@ const columns = (chosen, toggle, outcomes) => [
       return html`${p.already_imported && html`<${Badge} text="Here already" />`} ${p.deceased && html`<${Badge} of="warning" text="Deceased" />`}
         ${!p.active && html`<${Badge} of="warning" text="Not in use" />`}`;
     }
-    return html`<${Badge} of=${tones[outcome.state]} text=${outcome.text} /> ${outcome.id && html`<button class="link" onClick=${() => go("patient", { id: outcome.id })}>Open</button>`}`;
+    return html`<${Badge} of=${tones[outcome.state]} text=${outcome.text} /> ${outcome.id && html`<button class="link" onClick=${() => go("patient", { id: outcome.id })}>Open</button>
+        ${can("changePatient") && html`<button class="link" onClick=${() => go("enrolment", { id: outcome.id })}>Go on enrolling</button>`}`}`;
   } },
 ];

@@ -9,6 +9,7 @@ import { Loaded, Nothing, useLoad } from "../../ui/states.js";
 import { Facts, List, Table } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
 import { kinds } from "../../ui/vitals.js";
+import { useQuery } from "../../query.js";
 import { html, useState } from "../../view.js";
 import { errors, Requeue } from "./requeue.js";
 
@@ -24,13 +25,12 @@ const stateName = (state) => states.find(([code]) => code === state)?.[1] ?? wor
 const standing = (row) => (row.given_up ? "Given up" : row.waits_for === "link" ? "Patient not linked" : stateName(row.status));
 
 export function Transmissions() {
-  const [filters, filter] = useState({ status: "", error_code: "", date_from: "", date_to: "" });
+  const [filters, narrow] = useQuery({ status: "", error_code: "", date_from: "", date_to: "" });
   const [turn, again] = useState(0);
   const [open, show] = useState(/** @type {Transmission | null} */ (null));
   const changed = () => again(turn + 1);
   const [fresh, refresh] = useState(0); // the filters are drawn anew, dates too
-  const showGivenUp = () => { filter({ status: givenUp, error_code: "", date_from: "", date_to: "" }); refresh(fresh + 1); };
-  const narrow = (/** @type {Partial<typeof filters>} */ change) => filter({ ...filters, ...change });
+  const showGivenUp = () => { narrow({ status: givenUp, error_code: "", date_from: "", date_to: "" }); refresh(fresh + 1); };
   const query = filters.status === givenUp ? { ...filters, status: "", given_up: "true" } : filters;
   return html`<${Standing} turn=${turn} changed=${changed} showGivenUp=${showGivenUp} />
     <div class="filters" key=${fresh} role="search" aria-label="Filter the deliveries">
@@ -41,7 +41,7 @@ export function Transmissions() {
       <button onClick=${changed}>Fetch anew</button>
       ${can("requeue") && ["", "failed", givenUp].includes(filters.status) && html`<${Requeue} of=${filters} turn=${turn} changed=${changed} />`}
     </div>
-    <${List} path="fhir/transmissions/" query=${query} turn=${turn} caption="Deliveries, newest first" nothing="No delivery matches" open=${show} columns=${columns} />
+    <${List} name="" path="fhir/transmissions/" query=${query} turn=${turn} caption="Deliveries, newest first" nothing="No delivery matches" open=${show} columns=${columns} />
     ${open && html`<${Detail} id=${open.id} close=${() => show(null)} changed=${changed} />`}`;
 }
 

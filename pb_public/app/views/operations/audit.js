@@ -6,6 +6,7 @@ import { fullTime, number, words } from "../../ui/format.js";
 import { PickPatient } from "../../ui/pick_patient.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { Facts, List, Table } from "../../ui/table.js";
+import { useQuery } from "../../query.js";
 import { html, useState } from "../../view.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["AuditEntry"]} Entry */
@@ -16,22 +17,23 @@ const outcome = (code) => html`<${Badge} of=${code === "0" ? "succeeded" : code 
 const actions = { C: "Created", R: "Read", U: "Changed", D: "Deleted", E: "Done" };
 
 export function Audit() {
-  const [filters, filter] = useState({ event: "", actor: "", resource_type: "", resource_id: "", outcome: "", patient_id: "", date_from: "", date_to: "" });
+  const [filters, change] = useQuery({ event: "", actor: "", resource_type: "", resource_id: "", outcome: "", patient_id: "", date_from: "", date_to: "" },
+    ["actor", "resource_id", "patient_id"]);
   const [open, show] = useState(/** @type {number | null} */ (null));
-  const narrow = (/** @type {string} */ name) => (/** @type {any} */ event) => filter({ ...filters, [name]: event.target.value.trim() });
+  const narrow = (/** @type {string} */ name) => (/** @type {any} */ event) => change({ [name]: event.target.value.trim() });
   return html`<${Verify} />
     <div class="filters" role="search" aria-label="Filter the audit trail">
-      <${Field} label="Event" name="event" kind="search" placeholder="patient.read" onChange=${narrow("event")} />
-      <${Field} label="Who" name="actor" kind="search" placeholder="Id or email" onChange=${narrow("actor")} />
-      <${Field} label="Kind of thing" name="resource_type" kind="search" placeholder="Patient" onChange=${narrow("resource_type")} />
-      <${Field} label="Its id" name="resource_id" kind="search" onChange=${narrow("resource_id")} />
-      <${Field} label="Outcome" name="outcome" kind="select" options=${outcomes} onChange=${narrow("outcome")} />
-      <${Field} label="From" name="date_from" kind="date" onChange=${narrow("date_from")} />
-      <${Field} label="To" name="date_to" kind="date" onChange=${narrow("date_to")} />
-      <${PickPatient} label="Patient" chosen=${(patient) => filter({ ...filters, patient_id: patient?.id ?? "" })} />
+      <${Field} label="Event" name="event" kind="search" value=${filters.event} placeholder="patient.read" onChange=${narrow("event")} />
+      <${Field} label="Who" name="actor" kind="search" value=${filters.actor} placeholder="Id or email" onChange=${narrow("actor")} />
+      <${Field} label="Kind of thing" name="resource_type" kind="search" value=${filters.resource_type} placeholder="Patient" onChange=${narrow("resource_type")} />
+      <${Field} label="Its id" name="resource_id" kind="search" value=${filters.resource_id} onChange=${narrow("resource_id")} />
+      <${Field} label="Outcome" name="outcome" kind="select" value=${filters.outcome} options=${outcomes} onChange=${narrow("outcome")} />
+      <${Field} label="From" name="date_from" kind="date" value=${filters.date_from} onChange=${narrow("date_from")} />
+      <${Field} label="To" name="date_to" kind="date" value=${filters.date_to} onChange=${narrow("date_to")} />
+      <${PickPatient} label="Patient" first=${filters.patient_id} chosen=${(patient) => change({ patient_id: patient?.id ?? "" })} />
       <${ActionButton} act=${() => download("audit/events/", { ...filters, format: "csv" }, "audit.csv")}>All that matches as CSV</${ActionButton}>
     </div>
-    <${List} path="audit/events/" query=${filters} size=${50} caption="Audit trail, newest first" nothing="No entry matches" open=${(/** @type {Entry} */ entry) => show(entry.id)} columns=${columns} />
+    <${List} name="" path="audit/events/" query=${filters} size=${50} caption="Audit trail, newest first" nothing="No entry matches" open=${(/** @type {Entry} */ entry) => show(entry.id)} columns=${columns} />
     ${open !== null && html`<${Detail} id=${open} close=${() => show(null)} />`}`;
 }
 

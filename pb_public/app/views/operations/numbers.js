@@ -6,6 +6,7 @@ import { ago, dateTime, money, number, words } from "../../ui/format.js";
 import { asProblem, Loaded, Nothing, useLoad } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { kinds } from "../../ui/vitals.js";
+import { ZoneNote } from "../../ui/when.js";
 import { html, useMemo, useState } from "../../view.js";
 import { Figures } from "../reports/body.js";
 
@@ -66,7 +67,7 @@ function Processing({ rows }) {
     times: rows.map((row) => seconds(row.timestamp)),
     lines: [{ label: "Mean", values: rows.map((row) => row.avg_ms), points: false }, { label: "95th percentile", tone: "--series-2", values: rows.map((row) => row.p95_ms), points: false }],
   }), [rows]);
-  return html`<${TimeChart} title="Processing time, 24 hours" times=${times} lines=${lines} unit="ms" least=${0} />`;
+  return html`<${TimeChart} title="Processing time, 24 hours" times=${times} lines=${lines} unit="ms" least=${0} /><${ZoneNote} />`;
 }
 
 function Feed() {

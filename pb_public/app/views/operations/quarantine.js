@@ -9,6 +9,7 @@ import { PickPatient } from "../../ui/pick_patient.js";
 import { Facts, List } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
 import { kinds } from "../../ui/vitals.js";
+import { useQuery } from "../../query.js";
 import { html, useState } from "../../view.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["KeptEvent"]} Kept */
@@ -17,18 +18,17 @@ const states = /** @type {[string, string][]} */ ([["open", "Waiting"], ["releas
 const reasons = ["unknown_patient", "patient_mismatch", "patient_inactive", "device_patient_mismatch", "before_birth", "unsupported_type", "conflicting_duplicate"];
 
 export function Quarantine() {
-  const [filters, filter] = useState({ status: "open", reason: "", device_id: "" });
+  const [filters, narrow] = useQuery({ status: "open", reason: "", device_id: "" });
   const [turn, again] = useState(0);
   const [act, start] = useState(/** @type {{what: "release" | "discard", event: Kept} | null} */ (null));
-  const narrow = (/** @type {Partial<typeof filters>} */ change) => filter({ ...filters, ...change });
   const close = () => start(null);
   const done = () => { close(); again(turn + 1); };
   return html`<div class="filters" role="search" aria-label="Filter the kept events">
       <${Field} label="State" name="status" kind="select" value=${filters.status} options=${states} onChange=${(event) => narrow({ status: event.target.value })} />
-      <${Field} label="Reason" name="reason" kind="select" options=${[["", "Any reason"], ...reasons.map((reason) => [reason, words(reason)])]} onChange=${(event) => narrow({ reason: event.target.value })} />
-      <${Field} label="Device" name="device_id" kind="search" onChange=${(event) => narrow({ device_id: event.target.value.trim() })} />
+      <${Field} label="Reason" name="reason" kind="select" value=${filters.reason} options=${[["", "Any reason"], ...reasons.map((reason) => [reason, words(reason)])]} onChange=${(event) => narrow({ reason: event.target.value })} />
+      <${Field} label="Device" name="device_id" kind="search" value=${filters.device_id} onChange=${(event) => narrow({ device_id: event.target.value.trim() })} />
     </div>
-    <${List} path="ingestion/quarantine/" query=${filters} turn=${turn} caption="Kept events, newest first" nothing="Nothing waits here" columns=${columns(start)} />
+    <${List} name="" path="ingestion/quarantine/" query=${filters} turn=${turn} caption="Kept events, newest first" nothing="Nothing waits here" columns=${columns(start)} />
     ${act?.what === "release" && html`<${Release} event=${act.event} close=${close} done=${done} />`}
     ${act?.what === "discard" && html`<${Discard} event=${act.event} close=${close} done=${done} />`}`;
 }

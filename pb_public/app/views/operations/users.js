@@ -9,6 +9,7 @@ import { PickPatient } from "../../ui/pick_patient.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { Facts, List } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
+import { useQuery } from "../../query.js";
 import { html, useState } from "../../view.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["User"]} User */
@@ -21,21 +22,20 @@ export function Users() {
 
 /** @param {{roles: Role[]}} props */
 function Accounts({ roles }) {
-  const [filters, filter] = useState({ search: "", role: "", is_active: "" });
+  const [filters, narrow] = useQuery({ search: "", role: "", is_active: "" }, ["search"]);
   const [turn, again] = useState(0);
   const [open, show] = useState(/** @type {User | "new" | null} */ (null));
   const names = /** @type {[string, string][]} */ (roles.map((role) => [role.id, role.name]));
   const nameOf = Object.fromEntries(names);
   const changed = () => again((n) => n + 1);
-  const narrow = (/** @type {Partial<typeof filters>} */ change) => filter({ ...filters, ...change });
   return html`<div class="bar-of-acts"><details><summary>What the roles may do</summary><${Facts} of=${roles.map((role) => [role.name, role.description])} /></details>
       ${can("manageUsers") && html`<button class="main" onClick=${() => show("new")}>Add a user</button>`}</div>
     <div class="filters" role="search" aria-label="Filter the users">
-      <${Field} label="Name or email" name="search" kind="search" onChange=${(event) => narrow({ search: event.target.value.trim() })} />
-      <${Field} label="Role" name="role" kind="select" options=${[["", "All roles"], ...names]} onChange=${(event) => narrow({ role: event.target.value })} />
-      <${Field} label="Show" name="is_active" kind="select" options=${[["", "Active and not"], ["true", "Active"], ["false", "Not active"]]} onChange=${(event) => narrow({ is_active: event.target.value })} />
+      <${Field} label="Name or email" name="search" kind="search" value=${filters.search} onChange=${(event) => narrow({ search: event.target.value.trim() })} />
+      <${Field} label="Role" name="role" kind="select" value=${filters.role} options=${[["", "All roles"], ...names]} onChange=${(event) => narrow({ role: event.target.value })} />
+      <${Field} label="Show" name="is_active" kind="select" value=${filters.is_active} options=${[["", "Active and not"], ["true", "Active"], ["false", "Not active"]]} onChange=${(event) => narrow({ is_active: event.target.value })} />
     </div>
-    <${List} path="users/" query=${filters} turn=${turn} ordering="last_name" caption="Users" nothing="Nobody matches" open=${show} columns=${columns(nameOf)} />
+    <${List} name="" path="users/" query=${filters} turn=${turn} ordering="last_name" caption="Users" nothing="Nobody matches" open=${show} columns=${columns(nameOf)} />
     ${open === "new" && html`<${NewUser} names=${names} close=${() => show(null)} done=${changed} />`}
     ${open !== null && open !== "new" && html`<${OneUser} user=${open} names=${names} close=${() => show(null)} changed=${(next) => { show(next); changed(); }} />`}`;
 }

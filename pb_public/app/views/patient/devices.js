@@ -9,6 +9,7 @@ import { toast } from "../../ui/toast.js";
 import { kinds } from "../../ui/vitals.js";
 import { instantOf, localOf } from "../../ui/when.js";
 import { html, useState } from "../../view.js";
+import { assignmentOf, DeviceFields } from "../enrolment/device.js";
 
 /** @param {{id: string, active?: boolean, changed?: () => void}} props */
 export function Devices({ id, active = true, changed = () => {} }) {
@@ -48,14 +49,8 @@ const finish = (said, { close, done }) => () => { toast(said); close(); done(); 
 const dialogs = {
   /** @param {Props} props */
   assign: (props) => html`<${Dialog} title="Assign a device" close=${props.close}>
-    <${Form} submit="Assign" cancel=${props.close} done=${finish("Assigned.", props)} send=${(values) => post("devices/assign/", { ...values, device_id: values.device_id ?? "", patient_id: props.patient })}>${(errors) => html`
-      <${Field} label="Device number" name="device_id" hint="As printed on the device" errors=${errors} />
-      <${Field} label="Kind" name="device_type" kind="select" value="blood_pressure" options=${Object.entries(kinds)} errors=${errors} />
-      <${Field} label="Manufacturer" name="manufacturer" hint="Goes to the EMR with the readings, as do the next three" errors=${errors} />
-      <${Field} label="Model" name="model" errors=${errors} />
-      <${Field} label="Serial number" name="serial_number" errors=${errors} />
-      <${Field} label="UDI" name="udi" errors=${errors} />
-      <${Field} label="Shipping address" name="shipping_address" hint="Empty: the patient's" errors=${errors} />`}
+    <${Form} submit="Assign" cancel=${props.close} done=${finish("Assigned.", props)} send=${(values) => post("devices/assign/", assignmentOf(values, props.patient))}>${(errors) => html`
+      <${DeviceFields} errors=${errors} autofocus />`}
     </${Form}>
   </${Dialog}>`,
   /** @param {Props} props */

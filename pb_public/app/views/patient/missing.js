@@ -1,6 +1,28 @@
-// What is missing in the enrolment stands on the sheet until it is done. The enrolment's own view says what that is.
+// What is missing in the enrolment stands on the sheet until it is done: what it is, what it stops, and the way there.
+import { get } from "../../api.js";
+import { go } from "../../router.js";
+import { useLoad } from "../../ui/states.js";
+import { html } from "../../view.js";
+import { itemsOf } from "../enrolment/aside.js";
+import { stepWith } from "../enrolment/steps.js";
 
-/** @typedef {{id: string, patient: any, turn: number, changed: () => void}} Props */
+/** @typedef {{id: string, patient?: any, turn?: number, changed?: () => void}} Props turn counts what happened to the patient */
 
-/** @param {Props} _props @returns {any} */
-export const Missing = (_props) => null;
+/** @param {Props} props */
+export function Missing({ id, patient, turn = 0 }) {
+  const standing = useLoad((signal) => get(`patients/${id}/enrolment/`, {}, signal), [id, turn, patient?.updated_at]);
+  const s = standing.data;
+  if (!s || s.state === "done" || patient?.status === "archived") {
+    return null;
+  }
+  const missing = itemsOf(s, "missing");
+  const to = (/** @type {string} */ step) => go("enrolment", { id, step: stepWith(step).step });
+  if (missing.length === 0) {
+    return html`<p class="enrol-missing notice">Enrolled. The first reading of the device has not come yet.</p>`;
+  }
+  return html`<section class="enrol-missing" aria-labelledby="missing">
+    <h2 id="missing"><span aria-hidden="true">◆</span> Enrolment: ${missing.length} missing</h2>
+    <ul>${missing.map(({ step, item }) => html`<li key=${`${item.code} ${item.field}`}><button class="link" onClick=${() => to(step)}>${item.detail.replace(/\.$/, "")}</button>
+      <small>${item.effect}</small></li>`)}</ul>
+  </section>`;
+}

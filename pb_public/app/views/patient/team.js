@@ -1,17 +1,17 @@
 // Who cares for the patient, and what the patient has agreed to.
-import { all, get, post, put } from "../../api.js";
+import { get, post, put } from "../../api.js";
 import { can } from "../../can.js";
 import { me } from "../../session.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
 import { day, words } from "../../ui/format.js";
 import { Loaded, Nothing, useLoad } from "../../ui/states.js";
+import { StaffPicker } from "../../ui/staff_picker.js";
 import { Table } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
-import { localOf } from "../../ui/when.js";
 import { html, useState } from "../../view.js";
-
-const teamRoles = ["provider", "nurse", "ma", "clinical_manager"];
+import { ConsentFields, consentName } from "../enrolment/consent.js";
+import { Members, membersOf, teamRoles } from "../enrolment/order.js";
 
 /** @param {{id: string}} props */
 export function CareTeam({ id }) {
@@ -28,34 +28,26 @@ export function CareTeam({ id }) {
         ${may && html`<${ActionButton} act=${() => keep({ members: others(data, m.user_id) })} said="Removed." done=${team.reload} aria-label=${`Remove ${m.name} from the care team`}>Remove</${ActionButton}>`}</li>`)}</ul>`}
       ${may && teamRoles.includes(me.value?.role ?? "") && !data.members.some((m) => m.user_id === me.value?.id) && html`
         <${ActionButton} act=${() => keep({ members: [...others(data), { user_id: me.value?.id }] })} said="You are on the team." done=${team.reload}>Join the team</${ActionButton}>`}
-      ${adding && html`<${MemberDialog} team=${data} others=${others(data)} keep=${keep} close=${() => add(false)} done=${team.reload} />`}`}
+      ${adding && html`<${MemberDialog} team=${data} keep=${keep} close=${() => add(false)} done=${team.reload} />`}`}
     </${Loaded}>
   </section>`;
 }
 
-/** @param {{team: any, others: any[], keep: (body: any) => Promise<any>, close: () => void, done: () => void}} props */
-function MemberDialog({ team, others, keep, close, done }) {
-  const staff = useLoad(() => (can("readUsers") ? all("users/", { is_active: true }) : Promise.resolve([])), []);
-  const named = (/** @type {string[]} */ roles) => (staff.data ?? []).filter((u) => roles.includes(u.role)).map((u) => /** @type {[string, string]} */ ([String(u.id), `${u.first_name} ${u.last_name}, ${words(u.role)}`]));
-  const number = (/** @type {any} */ value) => (value === null ? null : Number(value));
+/** @param {{team: any, keep: (body: any) => Promise<any>, close: () => void, done: () => void}} props */
+function MemberDialog({ team, keep, close, done }) {
+  const before = (/** @type {any} */ member) => team.members.some((/** @type {any} */ m) => m.user_id === member.user_id);
   const send = (/** @type {any} */ v) => keep({
-    primary_provider_id: number(v.primary_provider_id),
-    ...(v.user_id ? { members: [...others.filter((m) => m.user_id !== Number(v.user_id)), { user_id: Number(v.user_id), role: v.role }] } : {}),
+    primary_provider_id: v.primary_provider_id ? Number(v.primary_provider_id) : null,
+    members: membersOf(v.members ?? [], team.members).map((member) => (before(member) || !v.role ? member : { ...member, role: v.role })),
   });
-  const pick = (/** @type {string} */ label, /** @type {string} */ name, /** @type {[string, string][]} */ options, /** @type {any} */ value, /** @type {any} */ errors) => (can("readUsers")
-    ? html`<${Field} label=${label} name=${name} kind="select" value=${value === null ? "" : String(value)} options=${[["", "Nobody"], ...options]} errors=${errors} />`
-    : html`<${Field} label=${`${label} (staff number)`} name=${name} kind="number" value=${value} hint="An administrator knows the numbers" errors=${errors} />`);
-  return html`<${Dialog} title="Care team" close=${close}><${Loaded} from=${staff}>${() => html`
+  return html`<${Dialog} title="Care team" close=${close}>
     <${Form} submit="Save" cancel=${close} send=${send} done=${() => { toast("Saved."); close(); done(); }}>${(errors) => html`
-      ${pick("Primary provider", "primary_provider_id", named(["provider"]), team.primary_provider_id, errors)}
-      ${pick("Add a member", "user_id", named(teamRoles), null, errors)}
-      <${Field} label="What the member does for the patient" name="role" hint="Empty: the own role" errors=${errors} />`}
-    </${Form}>`}</${Loaded}>
+      <${StaffPicker} label="Primary provider" name="primary_provider_id" by="id" roles=${["provider"]} value=${team.primary_provider_id} nobody="Nobody" errors=${errors} autofocus />
+      <${Members} members=${team.members} errors=${errors} label="Members" />
+      <${Field} label="What new members do for the patient" name="role" hint="Empty: the own role" errors=${errors} />`}
+    </${Form}>
   </${Dialog}>`;
 }
-
-const types = /** @type {[string, string][]} */ ([["rpm", "Remote monitoring"], ["ccm", "Chronic care management"], ["data_sharing", "Data sharing"], ["messaging", "Messaging"]]);
-const typeName = (/** @type {string} */ code) => types.find(([type]) => type === code)?.[1] ?? words(code);
 
 /** @param {{id: string, changed?: () => void}} props */
 export function Consents({ id, changed = () => {} }) {
@@ -66,10 +58,10 @@ export function Consents({ id, changed = () => {} }) {
     <div class="heading"><h2 id="consents">Consents</h2>${can("changeConsents") && html`<button onClick=${() => ask("grant")}>Record consent</button>`}</div>
     <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="No consent on record">${can("changeConsents") && "Monitoring can be billed only with consent."}</${Nothing}>`}>
       ${(data) => html`<${Table} caption="Consents on record" rows=${data.results} columns=${[
-        { name: "type", head: "To", cell: (c) => typeName(c.type) }, { name: "status", head: "State", cell: (c) => html`<${Badge} of=${c.status} />` }, { name: "method", head: "How", cell: (c) => words(c.method) },
+        { name: "type", head: "To", cell: (c) => consentName(c.type) }, { name: "status", head: "State", cell: (c) => html`<${Badge} of=${c.status} />` }, { name: "method", head: "How", cell: (c) => words(c.method) },
         { name: "granted_at", head: "Given", cell: (c) => `${day(c.granted_at)}${c.expires_at ? ` until ${day(c.expires_at)}` : ""}` },
         { name: "revoked", head: "Revoked", cell: (c) => (c.revoked_at ? `${day(c.revoked_at)}: ${c.revoke_reason ?? ""}` : "–") },
-        ...(can("changeConsents") ? [{ name: "act", head: html`<span class="unseen">Actions</span>`, cell: (c) => c.status === "active" && html`<button onClick=${() => ask(c)} aria-label=${`Revoke the consent to ${typeName(c.type)}`}>Revoke</button>` }] : []),
+        ...(can("changeConsents") ? [{ name: "act", head: html`<span class="unseen">Actions</span>`, cell: (c) => c.status === "active" && html`<button onClick=${() => ask(c)} aria-label=${`Revoke the consent to ${consentName(c.type)}`}>Revoke</button>` }] : []),
       ]} />`}
     </${Loaded}>
     ${asking === "grant" && html`<${ConsentDialog} id=${id} close=${() => ask(null)} done=${done} />`}
@@ -80,20 +72,12 @@ export function Consents({ id, changed = () => {} }) {
 /** @param {{id: string, close: () => void, done: () => void}} props */
 const ConsentDialog = ({ id, close, done }) => html`<${Dialog} title="Record consent" close=${close}>
   <${Form} submit="Record" cancel=${close} send=${(values) => post(`patients/${id}/consents/`, values)} done=${() => { toast("Recorded."); close(); done(); }}>${(errors) => html`
-    <${Field} label="To" name="type" kind="select" value="rpm" options=${types} errors=${errors} />
-    <${Field} label="How" name="method" kind="select" value="verbal" options=${[["verbal", "Verbal"], ["written", "Written"], ["electronic", "Electronic"]]} errors=${errors} />
-    <div class="fields">
-      <${Field} label="Given on" name="granted_at" kind="date" value=${localOf().slice(0, 10)} errors=${errors} />
-      <${Field} label="Until" name="expires_at" kind="date" hint="Empty: until revoked" errors=${errors} />
-    </div>
-    <${Field} label="Where the document lies" name="document_reference" errors=${errors} />
-    <${Field} label="Note" name="notes" kind="textarea" hint="Needed for verbal consent: what was said" errors=${errors} />`}
-  </${Form}>
+    <${ConsentFields} errors=${errors} />`}</${Form}>
 </${Dialog}>`;
 
 /** @param {{id: string, consent: any, close: () => void, done: () => void}} props */
 const RevokeDialog = ({ id, consent, close, done }) => html`<${Dialog} title="Revoke consent" close=${close}>
-  <p>${typeName(consent.type)}, given ${day(consent.granted_at)}.</p>
+  <p>${consentName(consent.type)}, given ${day(consent.granted_at)}.</p>
   <${Form} submit="Revoke" danger cancel=${close} send=${(values) => post(`patients/${id}/consents/${consent.id}/revoke/`, { reason: values.reason ?? "" })}
     done=${() => { toast("Revoked."); close(); done(); }}>${(errors) => html`<${Field} label="Reason" name="reason" kind="textarea" errors=${errors} />`}</${Form}>
 </${Dialog}>`;

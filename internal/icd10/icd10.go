@@ -1,0 +1,198 @@
+// Package icd10 knows the diagnosis codes of ICD-10-CM: which there are, which of them may stand on a claim, what each is called, and how one is
+// found by the beginning of a code or by words. It refuses to know patients and claims.
+//
+// The whole code set is in the binary, compressed. It is read at the first question, so that a start does not wait for it, and stays as it was
+// packed: a table of words and, for each code, the numbers of its words. data/codes.gz is written by the program in generate; docs/billing.md says
+// how.
+package icd10
+
+import (
+	"bytes"
+	"compress/gzip"
+	_ "embed"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+	"sync"
+
+	"github.com/vigilhealth/vigil/internal/input"
+)
+
+//go:embed data/codes.gz
+var packed []byte
+
+// Release is which code set it is.
+const Release = "ICD-10-CM FY 2026, release of April 1, 2026"
+
+// Entry is a code of the set.
+type Entry struct {
+	Code        string // with its dot
+	Description string
+	Billable    bool     // false for a heading, which no claim takes
+	Synonyms    []string // what the tabular list names under the code
+}
+
+// width is how long a code is without its dot, padded, and the byte behind it that says whether it is billable.
+const (
+	width    = 7
+	billable = 'b'
+)
+
+// Set is a code set.
+type Set struct {
+	words   []string // of descriptions, as written; 1 is the first
+	lower   []string // the same as they are looked for
+	codes   []byte   // of width+1 bytes each, in order
+	offsets []uint32 // where the texts of each begin
+	texts   []byte   // numbers of words; a text ends with 0, the last of a code with a second
+}
+
+var all = sync.OnceValues(func() (*Set, error) { return Unpack(bytes.NewReader(packed)) })
+
+// All is the set of the binary.
+func All() (*Set, error) { return all() }
+
+var errDamaged = errors.New("icd10: the code set is damaged")
+
+// Unpack reads a packed set. Its form is that of generate: magic, number of words, words, number of codes, codes, length of the texts, texts.
+func Unpack(r io.Reader) (*Set, error) {
+	z, err := gzip.NewReader(r)
+	if err != nil {
+		return nil, fmt.Errorf("open the code set: %w", err)
+	}
+	raw, err := io.ReadAll(z)
+	if err != nil {
+		return nil, fmt.Errorf("unpack the code set: %w", err)
+	}
+	p := &part{rest: raw}
+	if string(p.take(len(magic))) != magic {
+		return nil, errDamaged
+	}
+	s := &Set{words: strings.Split(string(p.take(p.number())), "\n")}
+	s.codes = bytes.Clone(p.take(p.number()))
+	s.texts = bytes.Clone(p.take(p.number()))
+	if p.short || len(p.rest) > 0 || len(s.codes)%(width+1) != 0 {
+		return nil, errDamaged
+	}
+	s.lower = make([]string, len(s.words))
+	for i, word := range s.words {
+		s.lower[i] = fold(word)
+	}
+	return s, s.index()
+}
+
+const magic = "vigil-icd10-1\n"
+
+// part is what is left of a packed set.
+type part struct {
+	rest  []byte
+	short bool
+}
+
+func (p *part) take(n int) (taken []byte) {
+	if n < 0 || n > len(p.rest) {
+		p.short = true
+		return nil
+	}
+	taken, p.rest = p.rest[:n], p.rest[n:]
+	return taken
+}
+
+func (p *part) number() int {
+	n, size := binary.Uvarint(p.rest)
+	if size <= 0 || n > 1<<30 {
+		p.short = true
+		return 0
+	}
+	p.rest = p.rest[size:]
+	return int(n)
+}
+
+// index finds where the texts of each code begin.
+func (s *Set) index() error {
+	s.offsets = make([]uint32, 0, s.Len())
+	begins, words := true, 0
+	for at := 0; at < len(s.texts); {
+		first := begins
+		if begins {
+			s.offsets, begins = append(s.offsets, uint32(at)), false //nolint:gosec // the texts are a few million bytes
+		}
+		word, size := binary.Uvarint(s.texts[at:])
+		if size <= 0 || word > uint64(len(s.words)) || first && word == 0 {
+			return errDamaged
+		}
+		at += size
+		if word > 0 {
+			words++
+			continue
+		}
+		begins, words = words == 0, 0 // a second end
+	}
+	if len(s.offsets) != s.Len() || !begins {
+		return errDamaged
+	}
+	return nil
+}
+
+// Len is how many codes there are, headings included.
+func (s *Set) Len() int { return len(s.codes) / (width + 1) }
+
+// bare is the code at a place, without its dot.
+func (s *Set) bare(i int) string {
+	return strings.TrimRight(string(s.codes[i*(width+1):i*(width+1)+width]), " ")
+}
+
+func (s *Set) billable(i int) bool { return s.codes[i*(width+1)+width] == billable }
+
+// place is where a code without its dot stands, or would.
+func (s *Set) place(bare string) int {
+	return sort.Search(s.Len(), func(i int) bool { return s.bare(i) >= bare })
+}
+
+// Find finds a code, with or without its dot, in any case.
+func (s *Set) Find(code string) (Entry, bool) {
+	bare := strings.ReplaceAll(strings.ToUpper(strings.TrimSpace(code)), ".", "")
+	i := s.place(bare)
+	if bare == "" || i == s.Len() || s.bare(i) != bare {
+		return Entry{}, false
+	}
+	return s.entry(i), true
+}
+
+// entry is the one at a place.
+func (s *Set) entry(i int) Entry {
+	texts := s.read(i)
+	return Entry{Code: Dotted(s.bare(i)), Description: texts[0], Billable: s.billable(i), Synonyms: texts[1:]}
+}
+
+// read spells out the texts of a code, its description first.
+func (s *Set) read(i int) (texts []string) {
+	var words []string
+	for at := s.offsets[i]; ; {
+		word, size := binary.Uvarint(s.texts[at:])
+		at += uint32(size) //nolint:gosec // at most ten
+		switch {
+		case word > 0:
+			words = append(words, s.words[word-1])
+		case len(words) > 0:
+			texts, words = append(texts, strings.Join(words, " ")), nil
+		default:
+			return texts
+		}
+	}
+}
+
+// Dotted puts the dot behind the category, as codes are written.
+func Dotted(bare string) string {
+	if len(bare) <= 3 {
+		return bare
+	}
+	return bare[:3] + "." + bare[3:]
+}
+
+// Taken reports whether patients and claims here take a code of the set: those of the chapter for special purposes (U) are not of the form that
+// the contract fixed. Source: docs/decisions/billing.md, "ICD-10".
+func Taken(code string) bool { return input.ValidICD10(code) }

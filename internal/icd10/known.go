@@ -1,0 +1,135 @@
+package icd10
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+)
+
+// Known tells which of some codes may stand on a claim: those of the set of the binary, and those that the practice has taken in besides, such as
+// a newer year's. It is what preflight, entries and the look-up go by. Source: docs/decisions/billing.md, "ICD-10".
+func Known(app core.App, codes []string) (map[string]bool, error) {
+	known, err := collections.KnownICD10(app, codes)
+	if err != nil || !slices.ContainsFunc(codes, func(code string) bool { return !known[code] }) {
+		return known, err
+	}
+	set, err := All()
+	if err != nil {
+		return nil, err
+	}
+	for _, code := range codes {
+		if entry, found := set.Find(code); found && entry.Billable && entry.Code == code {
+			known[code] = true
+		}
+	}
+	return known, nil
+}
+
+// Desk looks codes up in the set of the binary and in what the practice has taken in besides. The zero value is ready.
+type Desk struct {
+	lock  sync.Mutex
+	count int     // of the table when extra was read
+	extra []Entry // what the table has and the set has not
+}
+
+// Search is [Set.Search] with what was taken in besides before the rest.
+func (d *Desk) Search(app core.App, q Query) (hits []Hit, total int, err error) {
+	set, err := All()
+	if err != nil {
+		return nil, 0, err
+	}
+	extra, err := d.besides(app, set)
+	if err != nil {
+		return nil, 0, err
+	}
+	found := []Hit{}
+	for _, entry := range extra {
+		if answers(entry, q.Words) {
+			found = append(found, Hit{Entry: entry})
+		}
+	}
+	first := min(q.Offset, len(found))
+	hits = append([]Hit{}, found[first:min(q.Offset+q.Limit, len(found))]...)
+	rest := q
+	rest.Offset, rest.Limit = max(q.Offset-len(found), 0), q.Limit-len(hits)
+	more, total := set.Search(rest)
+	return append(hits, more...), total + len(found), nil
+}
+
+// Look finds codes by themselves, in the order in which they are asked for; those that there are not are left out.
+func (d *Desk) Look(app core.App, codes []string) (hits []Hit, err error) {
+	set, err := All()
+	if err != nil {
+		return nil, err
+	}
+	extra, err := d.besides(app, set)
+	if err != nil {
+		return nil, err
+	}
+	hits = []Hit{}
+	for _, code := range codes {
+		entry, found := set.Find(code)
+		if i := slices.IndexFunc(extra, func(e Entry) bool { return strings.EqualFold(e.Code, strings.TrimSpace(code)) }); i >= 0 {
+			entry, found = extra[i], true
+		}
+		if found && Taken(entry.Code) || found && !entry.Billable {
+			hits = append(hits, Hit{Entry: entry})
+		}
+	}
+	return hits, nil
+}
+
+// besides are the codes of the table that the set has not, or not as billable. They are read anew when there are more or fewer than before: taking
+// in a year adds its new codes.
+func (d *Desk) besides(app core.App, set *Set) ([]Entry, error) {
+	count, err := collections.CountICD10(app)
+	if err != nil {
+		return nil, err
+	}
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	if count == d.count {
+		return d.extra, nil
+	}
+	list, err := collections.ListICD10(app)
+	if err != nil {
+		return nil, err
+	}
+	d.extra = nil
+	for _, row := range list {
+		if entry, found := set.Find(row.Code); !found || !entry.Billable {
+			d.extra = append(d.extra, Entry{Code: row.Code, Description: row.Description, Billable: true})
+		}
+	}
+	d.count = count
+	return d.extra, nil
+}
+
+// answers reports whether a code begins with each word of a search, or its description has it.
+func answers(e Entry, words string) bool {
+	fields := strings.Fields(spell(words))
+	bare, text := strings.ReplaceAll(e.Code, ".", ""), fold(e.Description)
+	return len(fields) > 0 && !slices.ContainsFunc(fields, func(field string) bool {
+		if code := asCode(field); code != "" && strings.HasPrefix(bare, code) {
+			return false
+		}
+		parts := wordsOf(fold(field))
+		return len(parts) == 0 || slices.ContainsFunc(parts, func(part string) bool { found, _ := begins(text, part); return !found })
+	})
+}
+
+// Nearest is the billable code that somebody may have meant by one that there is not: the same with its dot where it belongs, or the first beneath a
+// heading; "" for none.
+func (s *Set) Nearest(code string) string {
+	bare := strings.ReplaceAll(strings.ToUpper(strings.TrimSpace(code)), ".", "")
+	for i := s.place(bare); bare != "" && i < s.Len() && strings.HasPrefix(s.bare(i), bare); i++ {
+		if s.billable(i) {
+			return Dotted(s.bare(i))
+		}
+	}
+	return ""
+}

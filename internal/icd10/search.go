@@ -1,0 +1,230 @@
+package icd10
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Hit is a code that a search found.
+type Hit struct {
+	Entry
+	Synonym string // what was found where the description does not hold the words; "" where it does
+}
+
+// Query is what is looked for.
+type Query struct {
+	Words         string // beginnings of words, in any order, and the beginning of a code with or without its dot
+	BillableOnly  bool
+	Offset, Limit int
+}
+
+// Search finds the codes of which one text has a word for each of those that are asked for, or whose code begins with it. Those that may stand
+// on a claim come first, then the usual ones and those that monitoring is about, then those that say it most plainly. total is how many there are. Codes that are
+// not [Taken] are left out.
+func (s *Set) Search(q Query) (hits []Hit, total int) {
+	asked := s.ask(q.Words)
+	if len(asked) == 0 {
+		return []Hit{}, 0
+	}
+	var found []match
+	for i := range s.Len() {
+		if q.BillableOnly && !s.billable(i) || s.codes[i*(width+1)] == 'U' {
+			continue
+		}
+		if m, ok := s.match(i, asked); ok {
+			found = append(found, m)
+		}
+	}
+	slices.SortFunc(found, match.before)
+	hits = []Hit{}
+	for _, m := range found[min(q.Offset, len(found)):min(q.Offset+q.Limit, len(found))] {
+		hit := Hit{Entry: s.entry(m.at)}
+		if m.text > 0 {
+			hit.Synonym = hit.Synonyms[m.text-1]
+		}
+		hits = append(hits, hit)
+	}
+	return hits, len(found)
+}
+
+// ask is a word that is looked for.
+type ask struct {
+	code  string // as the beginning of a code would be written, without a dot; "" where it cannot be one
+	words []bool // by number: whether it has a word that begins so
+	whole []bool // and whether it is that word
+}
+
+// most is how many words of a search count.
+const most = 8
+
+func (s *Set) ask(text string) (asked []ask) {
+	for _, field := range strings.Fields(spell(text)) {
+		code := asCode(field)
+		parts := wordsOf(fold(field))
+		if code != "" && len(parts) != 1 { // I50.9
+			parts = []string{strings.ToLower(code)}
+		}
+		for _, part := range parts {
+			a := ask{code: code, words: make([]bool, len(s.words)+1), whole: make([]bool, len(s.words)+1)}
+			for i, word := range s.lower {
+				a.words[i+1], a.whole[i+1] = begins(word, part)
+			}
+			if asked = append(asked, a); len(asked) == most {
+				return asked
+			}
+		}
+	}
+	return asked
+}
+
+// short are what clinicians write for words of the code set.
+var short = map[string]string{
+	"afib": "atrial fibrillation", "chf": "congestive heart failure", "ckd": "chronic kidney disease", "copd": "chronic obstructive pulmonary disease",
+	"dm": "diabetes mellitus", "dm1": "type 1 diabetes mellitus", "dm2": "type 2 diabetes mellitus", "esrd": "end stage renal disease",
+	"gdm": "gestational diabetes mellitus", "htn": "hypertension", "osa": "obstructive sleep apnea", "t1dm": "type 1 diabetes mellitus",
+	"t2dm": "type 2 diabetes mellitus",
+}
+
+// spell writes out what is short.
+func spell(text string) string {
+	fields := strings.Fields(text)
+	for i, field := range fields {
+		if long := short[strings.ToLower(field)]; long != "" {
+			fields[i] = long
+		}
+	}
+	return strings.Join(fields, " ")
+}
+
+// asCode is what could be the beginning of a code, without its dot: a letter, then digits at first; "" for other words.
+func asCode(field string) string {
+	bare := strings.ToUpper(strings.ReplaceAll(field, ".", ""))
+	if bare == "" || len(bare) > width || bare[0] < 'A' || bare[0] > 'Z' || len(bare) > 1 && (bare[1] < '0' || bare[1] > '9') {
+		return ""
+	}
+	return bare
+}
+
+// begins reports whether a word, or one that it is put together of, begins with a part, and whether it is the part.
+func begins(word, part string) (found, whole bool) {
+	for at := 0; at < len(word); {
+		if strings.HasPrefix(word[at:], part) {
+			end := at + len(part)
+			found = true
+			if end == len(word) || !isWord(rune(word[end])) {
+				return true, true
+			}
+		}
+		next := strings.IndexFunc(word[at:], func(r rune) bool { return !isWord(r) })
+		if next < 0 {
+			break
+		}
+		at += next + 1
+	}
+	return found, false
+}
+
+func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r >= 0x80 }
+
+func wordsOf(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return !isWord(r) })
+}
+
+// fold is a text as it is looked for: small letters, without what Latin letters carry in names such as Ménière.
+func fold(text string) string { return strings.ToLower(accents.Replace(text)) }
+
+var accents = strings.NewReplacer("é", "e", "è", "e", "ê", "e", "ë", "e", "á", "a", "à", "a", "â", "a", "ä", "a", "å", "a", "ó", "o", "ò", "o", "ô", "o",
+	"ö", "o", "ø", "o", "ú", "u", "ù", "u", "û", "u", "ü", "u", "í", "i", "ì", "i", "î", "i", "ï", "i", "ç", "c", "ñ", "n", "É", "e", "Å", "a", "Ö", "o", "Ü", "u")
+
+// match is how well a code answers.
+type match struct {
+	at, text           int // which code, and which of its texts
+	heading, elsewhere bool
+	rare               bool // not among what is usual
+	byWords            bool // not by its code alone
+	part, first, long  int
+}
+
+// before orders what was found.
+func (m match) before(o match) int {
+	no := func(b bool) int {
+		if b {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(no(m.heading)-no(o.heading), no(m.byWords)-no(o.byWords), no(m.rare)-no(o.rare), no(m.elsewhere)-no(o.elsewhere),
+		no(m.byWords && m.text > 0)-no(o.byWords && o.text > 0), m.part-o.part, m.first-o.first, m.long-o.long, m.at-o.at)
+}
+
+// match finds the text of a code that answers best: the description before its synonyms.
+func (s *Set) match(i int, asked []ask) (match, bool) {
+	m := match{at: i, heading: !s.billable(i)}
+	var met, whole uint16
+	code := string(s.codes[i*(width+1) : i*(width+1)+width])
+	for n, a := range asked {
+		if a.code != "" && strings.HasPrefix(code, a.code) {
+			met |= 1 << n
+		}
+	}
+	every := uint16(1)<<len(asked) - 1
+	if met == every {
+		return m, true
+	}
+	byCode := met
+	m.byWords, m.rare, m.elsewhere = true, !usual(code), !monitored(code)
+	for at, words, first := s.offsets[i], 0, -1; ; {
+		word, size := binary.Uvarint(s.texts[at:])
+		at += uint32(size) //nolint:gosec // at most ten
+		if word > 0 {
+			for n, a := range asked {
+				if a.words[word] {
+					met |= 1 << n
+					if first < 0 {
+						first = words
+					}
+				}
+				if a.whole[word] {
+					whole |= 1 << n
+				}
+			}
+			words++
+			continue
+		}
+		if met == every {
+			m.part, m.first, m.long = len(asked)-ones(whole), first, words
+			return m, true
+		}
+		if words == 0 {
+			return m, false
+		}
+		m.text++
+		met, whole, words, first = byCode, 0, 0, -1
+	}
+}
+
+func ones(set uint16) (n int) {
+	for ; set != 0; set &= set - 1 {
+		n++
+	}
+	return n
+}
+
+// about are the categories that remote monitoring is about: diabetes, obesity, hypertension, heart, lung and kidney.
+var about = []string{"E08", "E09", "E10", "E11", "E13", "E66", "I10", "I11", "I12", "I13", "I15", "I16", "I1A", "I20", "I25", "I27", "I48", "I50", "J44", "J45", "J96", "N18", "O10", "O13", "O14", "R03", "Z79", "Z99"}
+
+// common are the codes that say the plain thing of what monitoring is about: whoever writes its name means one of them most often.
+var common = []string{"E10.9", "E11.65", "E11.9", "E66.9", "E78.5", "G47.33", "I10", "I25.10", "I48.91", "I50.22", "I50.32", "I50.9", "J44.9", "J45.909", "N18.30", "N18.6", "N18.9", "O24.419"}
+
+func usual(code string) bool {
+	_, found := slices.BinarySearch(common, Dotted(strings.TrimRight(code, " ")))
+	return found
+}
+
+func monitored(code string) bool {
+	_, found := slices.BinarySearch(about, code[:3])
+	return found
+}

@@ -1,0 +1,205 @@
+// Somebody is enrolled from the first name to the wait for the first reading, with mistakes on the way, and every click and key is counted;
+// then the same facts of somebody whom the EMR knows.
+import assert from "node:assert/strict";
+import { input, refused, run, shows } from "./browser.mjs";
+import { accessible, heading, section, settled, signIn } from "./console.mjs";
+
+const spent = { clicks: 0, keys: 0 };
+const click = async (locator) => { spent.clicks++; await locator.click(); };
+const type = async (page, text) => { spent.keys += text.length; await page.keyboard.type(text); };
+const press = async (page, key) => { spent.keys++; await page.keyboard.press(key); };
+const into = async (page, locator, text) => { await click(locator); await type(page, text); };
+
+// picks writes a beginning into a combo box and takes what is offered first for it.
+async function picks(page, label, beginning, want) {
+  const box = page.getByRole("combobox", { name: label, exact: true });
+  await click(box);
+  await type(page, beginning);
+  await press(page, "Enter");
+  await shows(page.locator(".combo", { has: box }).locator(".chip"), want);
+}
+
+const step = (page, name) => page.getByRole("heading", { level: 2, name, exact: true }).waitFor();
+const save = async (page) => press(page, "Control+Enter");
+const rail = (page, name) => page.getByRole("navigation", { name: "Steps of the enrolment" }).getByRole("button", { name });
+
+await run(async (page) => {
+  await signIn(page, "nurse@vigil.example");
+  const anew = await enrol(page);
+  await unfinished(page);
+  await sheet(page);
+  await dialog(page);
+  return { ...anew, brought: await bringOver(page) };
+}, { tolerate: /status of 400/ }); // two things of one form can be refused at once
+
+async function enrol(page) {
+  await click(section(page, "Enrolment"));
+  await settled(page);
+  await click(page.getByRole("button", { name: "Enrol a patient" }));
+  await step(page, "Patient");
+  await accessible(page, "a new patient");
+
+  // Two mistakes are said at their fields and in the summary, which leads to them.
+  await into(page, page.getByLabel("First name"), "Beatriz");
+  await into(page, page.getByLabel("Last name"), input.last);
+  await page.getByLabel("Date of birth").fill("2999-01-01");
+  await page.getByLabel("Phone").fill("12");
+  await refused(page, () => page.keyboard.press("Control+Enter"));
+  await shows(page.getByRole("alert"), "2 things to correct:");
+  await page.getByRole("alert").getByRole("button", { name: "Phone" }).click();
+  assert.equal(await page.evaluate(() => document.activeElement.name), "phone", "the summary leads to the field");
+  await page.getByLabel("Date of birth").fill("1958-03-14");
+  spent.keys += 8; // a date is eight figures
+  await page.getByLabel("Phone").fill("");
+  await into(page, page.getByLabel("Phone"), "2175550142");
+  for (const [name, value] of [["Street", "12 Elm Street"], ["City", "Springfield"], ["State", "IL"], ["ZIP", "62704"]]) {
+    await into(page, page.getByLabel(name), value);
+  }
+  await page.getByLabel("Gender").selectOption("female");
+  spent.keys += 2;
+  await picks(page, "Time zone", "chic", "America/Chicago");
+  await save(page);
+
+  await step(page, "Consent");
+  await shows(heading(page), `Beatriz ${input.last}`);
+  await accessible(page, "consent");
+  await shows(rail(page, /Payer/), "1 missing");
+  await shows(page.getByRole("complementary"), "Billing waits");
+  await click(page.getByRole("button", { name: "Begin with the usual words" }));
+  await save(page);
+
+  await step(page, "Payer");
+  await accessible(page, "the payer");
+  await picks(page, "Payer", "zwick", input.payer);
+  await into(page, page.getByLabel("Member id").first(), "ZM-4471-22");
+  await save(page);
+
+  await step(page, "Order and diagnosis");
+  await accessible(page, "the order");
+  await picks(page, "Ordering provider", input.provider.slice(0, 4), input.provider);
+  await picks(page, "Diagnoses", "heart fail", "I50.9 Heart failure, unspecified");
+  await picks(page, "Diagnoses", "I10", "I10 Essential (primary) hypertension");
+  // A code that is none is said with its place, and one that was typed and not chosen is not lost in silence.
+  await page.getByLabel("Order of monitoring dated", { exact: true }).fill(`${new Date().getFullYear() + 1}-01-01`);
+  const diagnoses = page.getByRole("combobox", { name: "Diagnoses" });
+  await diagnoses.fill("U07.1");
+  await shows(page.locator(".combo", { has: diagnoses }).getByRole("status"), "No such code");
+  await page.keyboard.press("Control+Enter");
+  await shows(page.locator(".combo", { has: diagnoses }).getByRole("alert"), "“U07.1” is not taken yet");
+  await diagnoses.press("Enter");
+  await shows(page.locator(".chip"), "U07.1 (not in the list)");
+  await refused(page, () => page.keyboard.press("Control+Enter"));
+  await shows(page.getByRole("alert"), "2 things to correct:");
+  await shows(page.locator(".combo", { has: diagnoses }).getByRole("alert"), "No. 3:");
+  await shows(page.locator(".field", { has: page.getByLabel("Order of monitoring dated", { exact: true }) }).getByRole("alert"), "future");
+  await page.getByRole("button", { name: "Take away U07.1 (not in the list)" }).click();
+  await click(page.getByRole("button", { name: "Order of monitoring dated: today" }));
+  await save(page);
+
+  await step(page, "Device and teaching");
+  await accessible(page, "the device");
+  await into(page, page.getByLabel("Device number"), input.device);
+  await click(page.getByLabel(/^It is set up/));
+  await save(page);
+
+  await step(page, "First reading");
+  await shows(page.getByRole("main"), "Waits for the device. Nobody has to do anything");
+  await accessible(page, "the wait for the first reading");
+  assert.ok(!/[0-9a-f]{8}-|Beatriz/.test(page.url() + await page.title()), "the address tells whom it is about");
+  const cost = { ...spent };
+  await rail(page, /Thresholds/).click();
+  await step(page, "Thresholds");
+  await accessible(page, "thresholds");
+  return { cost };
+}
+
+async function unfinished(page) {
+  await section(page, "Enrolment").click();
+  await settled(page);
+  await accessible(page, "unfinished enrolments");
+  await shows(page.locator("tbody tr", { hasText: input.last }), "The EMR does not know the patient");
+  await page.getByLabel("Stops").selectOption("claims");
+  await page.locator("tbody tr", { hasText: input.last }).first().waitFor({ state: "detached" });
+  assert.match(page.url(), /stops=claims/, "filters stand in the address");
+  for (const width of [1400, 390]) {
+    await page.setViewportSize({ width, height: 1000 });
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= width, `unfinished enrolments are wider than ${width}`);
+  }
+  await page.setViewportSize({ width: 1400, height: 1000 });
+}
+
+// sheet: what is missing stands there, and leads to where it is done.
+async function sheet(page) {
+  await section(page, "Patients").click();
+  await settled(page);
+  await page.getByLabel("Name or MRN").fill(input.unfinished);
+  await page.locator("tbody button.link", { hasText: input.unfinished }).click();
+  const missing = page.getByRole("region", { name: /^◆? ?Enrolment: \d+ missing/ });
+  await missing.getByRole("button", { name: "No consent to monitoring is in force" }).click();
+  await step(page, "Consent");
+  for (const width of [1440, 700, 390]) { // 700 is 1400 at 200 %
+    await page.setViewportSize({ width, height: 900 });
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= width, `the path is wider than ${width}`);
+  }
+  await page.setViewportSize({ width: 1400, height: 1000 });
+  await page.getByRole("button", { name: "Leave, go on later" }).click();
+  await missing.waitFor();
+}
+
+// dialog: what could not be entered before is in the patient's dialog, and is kept.
+async function dialog(page) {
+  await page.getByRole("button", { name: "Change", exact: true }).first().click();
+  const box = page.getByRole("dialog");
+  await accessible(page, "the patient's dialog");
+  await box.getByText("Numbers: MRN").click();
+  await box.getByLabel("Social security number").fill("078-05-1121");
+  await picks(page, "Payer", "zwick", input.payer);
+  await box.getByLabel("Member id").first().fill("ZM-9");
+  await box.getByLabel("Whose insurance").first().selectOption("spouse");
+  await box.getByLabel("Holder’s last name").fill("Example");
+  await picks(page, "Time zone", "denv", "America/Denver");
+  await picks(page, "Primary provider", input.provider.slice(0, 4), input.provider);
+  await box.getByLabel("Readings expected").selectOption("own");
+  await box.getByLabel("Weight", { exact: true }).selectOption("2");
+  await refused(page, () => box.getByRole("button", { name: "Save" }).click());
+  await shows(box.getByRole("alert"), "Fill this in.");
+  assert.equal(await page.evaluate(() => document.activeElement.name), "insurance.subscriber.first_name", "the one field that is wrong has the focus");
+  await box.getByLabel("Holder’s first name").fill("Sam");
+  await box.getByRole("button", { name: "Save" }).click();
+  await box.waitFor({ state: "detached" });
+}
+
+// bringOver: who comes from the EMR goes on at what is missing, in the same path.
+async function bringOver(page) {
+  await section(page, "EMR").click();
+  await page.getByRole("tab", { name: "Bring patients over" }).click();
+  await page.getByLabel("At most").fill("100");
+  await page.getByRole("button", { name: "Search" }).click();
+  const box = page.getByRole("checkbox", { name: /^Choose / }).first();
+  const row = page.locator("tbody tr").filter({ has: box });
+  const mrn = await row.locator("td").nth(2).innerText();
+  const chosen = page.locator("tbody tr", { hasText: mrn });
+  Object.assign(spent, { clicks: 0, keys: 0 });
+  await click(box);
+  await picks(page, "Primary provider", input.provider.slice(0, 4), input.provider);
+  await click(page.getByRole("button", { name: "Bring one patient over" }));
+  await click(chosen.getByRole("button", { name: "Go on enrolling" }));
+  await step(page, "Consent");
+  await shows(page.getByRole("main"), "Known to the EMR");
+  await click(page.getByRole("button", { name: "Begin with the usual words" }));
+  await save(page);
+  await step(page, "Payer");
+  await picks(page, "Payer", "zwick", input.payer);
+  await into(page, page.getByLabel("Member id").first(), "ZM-1");
+  await save(page);
+  await step(page, "Order and diagnosis");
+  await picks(page, "Diagnoses", "htn", "I10 Essential (primary) hypertension");
+  await click(page.getByRole("button", { name: "Order of monitoring dated: today" }));
+  await save(page);
+  await step(page, "Device and teaching");
+  await into(page, page.getByLabel("Device number"), `${input.device}-2`);
+  await click(page.getByLabel(/^It is set up/));
+  await save(page);
+  await step(page, "First reading");
+  return { mrn, ...spent };
+}

@@ -1,0 +1,197 @@
+// A session over tabs, a reload and an absence: shared without a token in any storage, warned of before it ends, and a half-written note is kept
+// for its writer. INPUT says which part; each begins with nobody signed in.
+import assert from "node:assert/strict";
+import { base, input, run, shows } from "./browser.mjs";
+import { accessible, heading, section, settled, signIn, signOff } from "./console.mjs";
+
+const parts = { tabs, drafts, absence };
+
+const menu = (page) => page.getByRole("navigation", { name: "Sections" });
+const door = (page) => page.getByRole("button", { name: "Sign in", exact: true });
+
+// fresh opens one more tab of the same browser.
+async function fresh(page) {
+  const tab = await page.context().newPage();
+  await tab.goto(`${base}/`);
+  return tab;
+}
+
+// kept is all that the browser stores for the page, as a thief of the disk would find it.
+const kept = (page) => page.evaluate(async () => {
+  const databases = await indexedDB.databases();
+  const cached = await caches.keys();
+  return JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, databases.map(({ name }) => name), cached, location.href, history.state, document.title]);
+});
+
+const renew = (page) => page.evaluate(async () => {
+  const { renew: swap } = await import("/app/session.js");
+  const fresh = swap();
+  window.asked = true;
+  return fresh;
+});
+
+// gate holds the swaps of tokens until it is opened, so that all tabs ask before one is answered.
+async function gate(context) {
+  let open;
+  const opened = new Promise((done) => { open = done; });
+  await context.route("**/auth/token/refresh/", async (route) => { await opened; await route.continue(); });
+  return open;
+}
+
+const token = (page) => page.evaluate(async () => (await import("/app/session.js")).tokensHeld()?.refresh ?? null);
+const works = async (page) => { await section(page, "Patients").click(); await heading(page, "Patients").waitFor(); await settled(page); };
+
+async function tabs(page) {
+  const swaps = [];
+  page.context().on("request", (request) => request.url().endsWith("/auth/token/refresh/") && swaps.push(request.url()));
+  await signIn(page, "nurse@vigil.example");
+  const second = await fresh(page);
+  await menu(second).waitFor();
+  const third = await fresh(page);
+  await menu(third).waitFor();
+  const stranger = await page.context().browser().newContext(); // another browser is nobody's tab
+  const elsewhere = await stranger.newPage();
+  await elsewhere.goto(`${base}/`);
+  await door(elsewhere).waitFor();
+  await stranger.close();
+
+  const secrets = [await token(page)];
+  const open = await gate(page.context());
+  const renewed = Promise.all([renew(page), renew(second), renew(third)]);
+  await Promise.all([page, second, third].map((tab) => tab.waitForFunction(() => window.asked)));
+  open();
+  assert.deepEqual(await renewed, [true, true, true]);
+  assert.equal(swaps.length, 1, "three tabs swap the token more than once");
+  await page.context().unroute("**/auth/token/refresh/");
+  secrets.push(await token(page));
+  await third.waitForFunction(async (now) => (await import("/app/session.js")).tokensHeld()?.refresh === now, secrets[1]);
+  await works(second);
+  await page.close(); // the tab that renewed for all
+  assert.equal(await renew(second), true);
+  assert.equal(swaps.length, 2);
+  secrets.push(await token(second));
+  await works(third);
+
+  await section(second, "Inbox").click();
+  await second.reload();
+  await heading(second, "Inbox").waitFor();
+  await works(second);
+  await Promise.all([second.reload(), third.reload()]);
+  await Promise.all([works(second), works(third)]);
+  for (const tab of [second, third]) {
+    const found = await kept(tab);
+    for (const secret of [...secrets, await token(tab)]) {
+      assert.ok(secret && !found.includes(secret), `a token is stored: ${found}`);
+    }
+    assert.ok(!/eyJ|refresh|access/.test(found), `something like a token is stored: ${found}`);
+  }
+  const copied = await second.context().newPage(); // an address opened anew is no reload: it asks the tabs, and these have a session
+  await copied.goto(second.url());
+  await menu(copied).waitFor();
+  await signOff(second);
+  await Promise.all([door(third).waitFor(), door(copied).waitFor()]);
+  await third.reload();
+  await door(third).waitFor();
+  assert.equal(await token(third), null);
+  return {};
+}
+
+const words = "Swollen ankles, will call the daughter";
+
+// begin writes half a note in the dialog that stops the timer.
+async function write(page) {
+  await page.getByRole("banner").getByRole("button", { name: /^Stop/ }).click();
+  const note = page.getByRole("dialog").getByLabel("Notes");
+  await note.fill(words);
+  await page.waitForFunction(() => Object.keys(sessionStorage).some((name) => name.startsWith("draft.")));
+}
+
+// found says what the dialog has when it is opened anew.
+async function found(page) {
+  await page.getByRole("banner").getByRole("button", { name: /^Stop/ }).click();
+  const text = await page.getByRole("dialog").getByLabel("Notes").inputValue();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  return text;
+}
+
+async function startTimer(page) {
+  await section(page, "Patients").click();
+  await page.locator("tbody button.link").first().click();
+  await page.getByRole("navigation", { name: "About this patient" }).waitFor();
+  await page.getByRole("banner").getByRole("button", { name: "Start timer" }).click();
+  await page.getByRole("group", { name: "Your timer" }).waitFor();
+}
+
+async function enter(page, email) {
+  await page.getByLabel("Email").fill(email);
+  await page.getByLabel("Password").fill(input.password);
+  await door(page).click();
+  await menu(page).waitFor();
+}
+
+async function drafts(page) {
+  await signIn(page, "nurse@vigil.example");
+  await startTimer(page);
+  await write(page);
+  const stored = await kept(page);
+  assert.ok(!stored.includes("Swollen") && !/time\./.test(stored), `the note can be read on the disk: ${stored}`);
+  await page.reload();
+  await page.getByRole("group", { name: "Your timer" }).waitFor();
+  assert.equal(await found(page), words, "a reload loses the note");
+  const other = await fresh(page);
+  await other.getByRole("group", { name: "Your timer" }).waitFor();
+  assert.equal(await found(other), "", "a draft is sealed to its tab");
+  await other.close();
+
+  await page.evaluate(async () => (await import("/app/session.js")).end("The session has ended.")); // as when the service refuses it
+  await enter(page, "provider@vigil.example");
+  assert.equal(await page.evaluate(async () => (await import("/app/drafts.js")).draftCount.peek()), 0, "a draft is shown to somebody else");
+  await signOff(page);
+  await enter(page, "nurse@vigil.example");
+  await page.getByRole("group", { name: "Your timer" }).waitFor();
+  assert.equal(await found(page), words, "an ended session loses the note");
+  await page.getByRole("banner").getByRole("button", { name: /^Stop/ }).click();
+  await shows(page.getByRole("dialog"), "What you had begun to write is back.");
+  await page.getByRole("dialog").getByRole("button", { name: "Begin anew" }).click();
+  assert.equal(await page.getByRole("dialog").getByLabel("Notes").inputValue(), "");
+  await page.getByRole("dialog").getByLabel("Notes").fill(words);
+  await page.getByRole("dialog").getByRole("button", { name: "Stop and log" }).click();
+  await page.getByRole("group", { name: "Your timer" }).waitFor({ state: "detached" });
+  await page.waitForFunction(() => Object.keys(sessionStorage).length === 0);
+  await signOff(page);
+  return { words };
+}
+
+async function absence(page) {
+  await page.context().clock.install();
+  await signIn(page, "nurse@vigil.example");
+  await startTimer(page);
+  const second = await fresh(page);
+  await menu(second).waitFor();
+  const warned = (tab) => tab.getByRole("alertdialog");
+  const later = (time) => page.context().clock.fastForward(time);
+  await write(page);
+  await later("12:50");
+  assert.equal(await warned(page).count(), 0, "it is warned too early");
+  await later("00:20");
+  await Promise.all([shows(warned(page), /You are signed off in/), shows(warned(second), /You are signed off in/)]);
+  await shows(warned(page), "What you began to write is kept.");
+  await accessible(second, "the countdown");
+  await warned(second).getByRole("button", { name: "Stay signed in" }).click();
+  await Promise.all([warned(second).waitFor({ state: "detached" }), warned(page).waitFor({ state: "detached" })]); // what is done in one keeps all
+  await later("13:10");
+  await warned(page).waitFor();
+  await later("02:00");
+  await Promise.all([shows(page.getByRole("status"), "You were signed off after 15 minutes"), door(second).waitFor()]);
+  assert.equal(await token(page), null);
+  const name = await page.evaluate(() => document.body.innerText);
+  assert.ok(!name.includes(words), "the note is shown to whoever comes by");
+  await enter(page, "nurse@vigil.example");
+  await page.getByRole("navigation", { name: "About this patient" }).waitFor(); // where they were
+  assert.equal(await found(page), words, "an absence loses the note");
+  await signOff(page);
+  return {};
+}
+
+await run((page) => parts[input.part](page), { tolerate: /Failed to load resource/ });

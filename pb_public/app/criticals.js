@@ -1,0 +1,37 @@
+// How many critical alerts nobody has answered: the tab's title and the menu show it, on every page.
+import { get } from "./api.js";
+import { can } from "./can.js";
+import { listen, onGap } from "./live.js";
+import { me } from "./session.js";
+import { effect, signal } from "./view.js";
+
+/** Open critical alerts. */
+export const criticals = signal(0);
+
+const settle = 1_000; // many alerts at once are counted once
+let waiting = 0;
+
+async function count() {
+  try {
+    criticals.value = can("readClinical") ? (await get("alerts/", { level: "critical", status: "active", page_size: 1 })).count : 0;
+  } catch {
+    // The last number stays; the state of the stream says that it may be old.
+  }
+}
+
+function soon() {
+  waiting ||= setTimeout(() => { waiting = 0; void (me.peek() && count()); }, settle);
+}
+
+export function followCriticals() {
+  effect(() => {
+    if (me.value) {
+      void count();
+    } else {
+      criticals.value = 0;
+    }
+  });
+  listen("alert", soon);
+  onGap(soon);
+  setInterval(() => { void (me.peek() && count()); }, 60_000);
+}

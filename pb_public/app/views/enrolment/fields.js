@@ -1,0 +1,202 @@
+// Fields that enrolling and changing a patient share: whose zone, which diagnoses, who pays, where somebody lives, what is expected.
+import { all, get } from "../../api.js";
+import { Combo } from "../../ui/combo.js";
+import { Field } from "../../ui/form.js";
+import { words } from "../../ui/format.js";
+import { asProblem } from "../../ui/states.js";
+import { kinds } from "../../ui/vitals.js";
+import { html, useEffect, useRef, useState } from "../../view.js";
+
+/** @typedef {Record<string, string[]>} Errors */
+/** @typedef {import("../../ui/combo.js").Option} Option */
+
+/** Values whose names have dots, as the objects that the service wants: `address.city` is the city of the address. @param {Record<string, any>} values */
+export function nested(values) {
+  const body = {};
+  for (const [name, value] of Object.entries(values)) {
+    const parts = name.split(".");
+    const last = parts.pop() ?? "";
+    let at = body;
+    for (const part of parts) {
+      at = at[part] ??= {};
+    }
+    at[last] = value;
+  }
+  return body;
+}
+
+const home = ["America/New_York", "America/Chicago", "America/Denver", "America/Phoenix", "America/Los_Angeles", "America/Anchorage", "Pacific/Honolulu", "America/Puerto_Rico"];
+const longName = (/** @type {string} */ zone) => new Intl.DateTimeFormat("en-US", { timeZone: zone, timeZoneName: "longGeneric" }).formatToParts(0)
+  .find(({ type }) => type === "timeZoneName")?.value ?? "";
+const zoneOption = (/** @type {string} */ zone) => ({ value: zone, text: zone.replaceAll("_", " "), more: longName(zone) });
+
+/** The time zones whose name, or the name of whose time, has every word; those of the country first. @param {string} term @returns {Promise<Option[]>} */
+async function findZones(term) {
+  const wanted = term.toLowerCase().split(/[\s/_]+/).filter(Boolean);
+  const known = [...home, ...Intl.supportedValuesOf("timeZone").filter((zone) => !home.includes(zone))];
+  const fits = (/** @type {Option} */ { text, more }) => wanted.every((word) => `${text} ${more}`.toLowerCase().includes(word));
+  return (wanted.length > 0 ? known : home).map(zoneOption).filter(fits).slice(0, 12);
+}
+
+/** @param {{value?: string | null, errors: Errors}} props */
+export const ZonePicker = ({ value, errors }) => html`<${Combo} label="Time zone" name="time_zone" eager find=${findZones} value=${value ? zoneOption(value) : null}
+  placeholder="City or zone" hint="Empty: the practice’s" errors=${errors} />`;
+
+/** A code as it is written, of what somebody typed; null where it cannot be one. Whether it is taken says the service. @param {string} typed */
+export function codeOf(typed) {
+  const bare = typed.toUpperCase().replaceAll(".", "");
+  return /^[A-Z][0-9][0-9A-Z]{1,5}$/.test(bare) ? bare.slice(0, 3) + (bare.length > 3 ? `.${bare.slice(3)}` : "") : null;
+}
+
+const codeOption = (/** @type {any} */ hit) => ({ value: hit.code, text: `${hit.code} ${hit.description}`, more: hit.synonym ?? undefined });
+const freeOption = (/** @type {string} */ code) => ({ value: code, text: `${code} (not in the list)` });
+
+/** Diagnoses by code or words. Every code of the right form is taken, in the list or not. @param {{codes: string[], errors: Errors, autofocus?: boolean}} props */
+export function CodesPicker({ codes, errors, autofocus }) {
+  const [at, begin] = useState(/** @type {Option[] | null} */ (codes.length === 0 ? [] : null));
+  useEffect(() => {
+    if (codes.length > 0) {
+      const known = (/** @type {any[]} */ results) => codes.map((code) => codeOption(results.find((hit) => hit.code === code) ?? { code, description: "(not in the list)" }));
+      get("icd10/", { codes: codes.join(","), page_size: 12 }).then(({ results }) => begin(known(results)), () => begin(codes.map((code) => ({ value: code, text: code }))));
+    }
+  }, []);
+  const find = async (/** @type {string} */ term, /** @type {AbortSignal} */ signal) =>
+    (await get("icd10/", { search: term, billable: true, page_size: 8 }, signal)).results.map(codeOption);
+  const typed = (/** @type {string} */ term) => { const code = codeOf(term); return code ? freeOption(code) : null; };
+  return at === null ? html`<div class="field combo"><label>Diagnoses</label><div class="combo-box"></div></div>`
+    : html`<${Combo} label="Diagnoses" name="icd10_codes" many find=${find} value=${at} typed=${typed} autofocus=${autofocus} errors=${errors}
+      placeholder="Code or words: I10, heart fail" hint="ICD-10-CM. The first one goes first on the claim." nothing="No such code. Enter takes a code as it is typed." />`;
+}
+
+/** Refuses to lose what stands in a combo box and was not chosen. @param {HTMLElement | null} box @param {string} name */
+export function unchosen(box, name) {
+  const typed = /** @type {HTMLInputElement | null} */ (box?.querySelector(`[data-field="${name}"]`))?.value.trim();
+  return typed ? { [name]: [`“${typed}” is not taken yet: choose one of the list, or press Enter.`] } : {};
+}
+
+/** @param {{label?: string, name?: string, value?: number | null, errors: Errors, chosen?: (one: Option | null) => void, autofocus?: boolean}} props */
+export function PayerPicker({ label = "Payer", name = "insurance.payer_id", value = null, errors, chosen, autofocus }) {
+  const list = useRef(/** @type {Promise<any[]> | null} */ (null));
+  const payers = () => (list.current ??= all("billing/payers/"));
+  const [at, begin] = useState(/** @type {Option | null | undefined} */ (value === null ? null : undefined));
+  const option = (/** @type {any} */ p) => ({ value: String(p.id), text: p.name, more: p.edi_payer_id ? `Id ${p.edi_payer_id}` : "no id at the clearinghouse" });
+  useEffect(() => {
+    if (value !== null) {
+      const plain = { value: String(value), text: `Payer ${value}` };
+      payers().then((found) => begin(found.filter((p) => p.id === value).map(option)[0] ?? plain), () => begin(plain));
+    }
+  }, []);
+  const find = async (/** @type {string} */ term) => {
+    const wanted = term.toLowerCase().split(/\s+/).filter(Boolean);
+    return (await payers()).filter((p) => p.is_active && wanted.every((word) => `${p.name} ${p.payer_id}`.toLowerCase().includes(word))).slice(0, 12).map(option);
+  };
+  return at === undefined ? html`<div class="field combo"><label>${label}</label><div class="combo-box"></div></div>`
+    : html`<${Combo} label=${label} name=${name} eager find=${find} value=${at} chosen=${chosen} errors=${errors} autofocus=${autofocus} placeholder="Name"
+      nothing="No such payer. Billing adds payers." />`;
+}
+
+const genders = /** @type {[string, string][]} */ (["female", "male", "other", "unknown"].map((gender) => [gender, words(gender)]));
+const relations = /** @type {[string, string][]} */ ([["self", "The patient’s own"], ["spouse", "The spouse’s"], ["child", "A parent’s"], ["other", "Somebody else’s"]]);
+
+/** One insurance; prefix is where it stands in the patient. @param {{prefix: string, of: any, errors: Errors, label: string, autofocus?: boolean}} props */
+function Coverage({ prefix, of, errors, label, autofocus }) {
+  const [whose, belongs] = useState(of?.relationship ?? "self");
+  const who = of?.subscriber ?? {};
+  const named = (/** @type {string} */ name) => `${prefix}.${name}`;
+  return html`<div class="fields">
+      <${PayerPicker} label=${label} name=${named("payer_id")} value=${of?.payer_id ?? null} errors=${errors} autofocus=${autofocus} />
+      <${Field} label="Member id" name=${named("member_id")} value=${of?.member_id} maxlength="50" autocomplete="off" errors=${errors} />
+      <${Field} label="Group number" name=${named("group_number")} value=${of?.group_number} maxlength="50" autocomplete="off" errors=${errors} />
+      <${Field} label="Whose insurance" name=${named("relationship")} kind="select" options=${relations} value=${whose}
+        onChange=${(event) => belongs(event.target.value)} errors=${errors} />
+    </div>
+    ${whose !== "self" && html`<fieldset class="fields"><legend>Who holds it</legend>
+      <${Field} label="Holder’s first name" name=${named("subscriber.first_name")} value=${who.first_name} errors=${errors} />
+      <${Field} label="Holder’s last name" name=${named("subscriber.last_name")} value=${who.last_name} errors=${errors} />
+      <${Field} label="Holder’s date of birth" name=${named("subscriber.date_of_birth")} kind="date" value=${who.date_of_birth} errors=${errors} />
+      <${Field} label="Holder’s gender" name=${named("subscriber.gender")} kind="select" options=${genders} value=${who.gender ?? "unknown"} errors=${errors} />
+    </fieldset>`}`;
+}
+
+/** Who pays: insurance, the one behind it, or the patient. @param {{insurance: any, errors: Errors, autofocus?: boolean}} props */
+export function InsuranceFields({ insurance, errors, autofocus }) {
+  const [alone, pays] = useState(Boolean(insurance?.self_pay));
+  return html`<${Field} label="No insurance: the patient pays" name="insurance.self_pay" kind="checkbox" value=${alone} onChange=${(event) => pays(event.target.checked)} errors=${errors} />
+    ${!alone && html`<${Coverage} prefix="insurance" of=${insurance} label="Payer" errors=${errors} autofocus=${autofocus} />
+      <details open=${Boolean(insurance?.secondary)}><summary>A second insurance</summary>
+        <${Coverage} prefix="insurance.secondary" of=${insurance?.secondary} label="Second payer" errors=${errors} /></details>`}`;
+}
+
+const number = (/** @type {any} */ value) => (value === null || value === undefined || value === "" ? null : Number(value));
+
+/** @param {any} c a coverage as the form has it */
+const coverageOf = (c) => ({
+  payer_id: number(c?.payer_id), member_id: c?.member_id ?? null, group_number: c?.group_number ?? null, relationship: c?.relationship ?? null,
+  subscriber: c?.relationship && c.relationship !== "self" ? c.subscriber : null,
+});
+
+/** What the form says of who pays, as the service wants it; null for nothing said. @param {any} insurance of nested values */
+export function insuranceOf(insurance) {
+  const blank = (/** @type {any} */ c) => c.payer_id === null && c.member_id === null && c.group_number === null && c.subscriber === null;
+  const first = coverageOf(insurance);
+  const second = coverageOf(insurance?.secondary);
+  if (insurance?.self_pay) {
+    return { ...coverageOf(null), secondary: null, self_pay: true };
+  }
+  return blank(first) && blank(second) ? null : { ...first, secondary: blank(second) ? null : second, self_pay: null };
+}
+
+/** @param {{address: any, errors: Errors}} props */
+export const AddressFields = ({ address: a, errors }) => html`
+  <${Field} label="Street" name="address.line1" value=${a?.line1} autocomplete="off" errors=${errors} />
+  <${Field} label="Apartment" name="address.line2" value=${a?.line2} autocomplete="off" errors=${errors} />
+  <${Field} label="City" name="address.city" value=${a?.city} autocomplete="off" errors=${errors} />
+  <${Field} label="State" name="address.state" value=${a?.state} autocomplete="off" errors=${errors} />
+  <${Field} label="ZIP" name="address.zip" value=${a?.zip} autocomplete="off" errors=${errors} />`;
+
+/** null for no address at all. @param {any} address of nested values */
+export const addressOf = (address) => (Object.values(address ?? {}).some((part) => part !== null) ? address : null);
+
+const often = /** @type {[string, string][]} */ ([["", "Not expected"], ["1", "Once a day"], ["2", "Twice a day"], ["3", "Three times a day"], ["4", "Four times a day"], ["6", "Six times a day"], ["8", "Eight times a day"]]);
+
+/** What is expected of the patient. @param {{schedule: any, errors: Errors}} props */
+export function ScheduleFields({ schedule, errors }) {
+  const [own, chooses] = useState(schedule ? "own" : "usual");
+  const choices = (/** @type {string} */ kind) => {
+    const is = String(schedule?.[kind]?.per_day ?? "");
+    return often.some(([times]) => times === is) ? often : [...often, [is, `${is} times a day`]];
+  };
+  return html`<${Field} label="Readings expected" name="schedule_mode" kind="select" value=${own} onChange=${(event) => chooses(event.target.value)}
+      options=${[["usual", "Once a day from each device"], ["own", "As set below"]]} errors=${errors} />
+    ${own === "own" && html`<div class="fields">${Object.entries(kinds).map(([kind, name]) => html`
+      <${Field} key=${kind} label=${name} name=${`monitoring_schedule.${kind}`} kind="select" options=${choices(kind)} value=${String(schedule?.[kind]?.per_day ?? "")}
+        hint=${schedule?.[kind]?.days ? `On ${schedule[kind].days.map(words).join(", ")}` : undefined} errors=${errors} />`)}</div>`}`;
+}
+
+/** @param {string} mode @param {any} chosen times by kind @param {any} was the schedule before, whose days stay */
+export const scheduleOf = (mode, chosen, was) => (mode !== "own" ? null
+  : Object.fromEntries(Object.entries(chosen ?? {}).filter(([kind, times]) => times !== null || was?.[kind])
+    .map(([kind, times]) => [kind, times === null ? null : { per_day: Number(times), ...(was?.[kind]?.days ? { days: was[kind].days } : {}) }])));
+
+/** Does several things and says everything that was refused, each under the name its field has here. What was done is not done again.
+ *  @param {{key: string, names?: Record<string, string>, act: () => Promise<any>}[]} parts @param {Set<string>} done */
+export async function together(parts, done) {
+  /** @type {Errors} */
+  const fields = {};
+  let other = null;
+  for (const { key, names = {}, act } of parts.filter((part) => !done.has(part.key))) {
+    try {
+      await act();
+      done.add(key);
+    } catch (error) {
+      const problem = asProblem(error);
+      for (const [field, messages] of Object.entries(problem.fields)) {
+        fields[names[field] ?? field] = messages;
+      }
+      other = Object.keys(problem.fields).length === 0 ? problem : other ?? problem;
+    }
+  }
+  if (other) {
+    throw Object.assign(other, { fields: Object.keys(other.fields).length === 0 && Object.keys(fields).length > 0 ? { ...fields, non_field_errors: [other.message] } : fields });
+  }
+}

@@ -1,0 +1,192 @@
+package routes_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/routes"
+)
+
+// lacks are the steps of a patient's enrolment that are not done, each with what is missing: "payer: missing_member_id".
+func (c *clinic) lacks(patient string) (list []string) {
+	c.t.Helper()
+	found := c.ask(access.Nurse, "GET", "/patients/"+patient+"/enrolment/", nil).want(200).object()
+	for _, step := range found["steps"].([]any) {
+		step := step.(object)
+		if step["state"] == "waiting" {
+			list = append(list, fmt.Sprint(step["step"], ": waits"))
+		}
+		for _, item := range step["missing"].([]any) {
+			list = append(list, fmt.Sprint(step["step"], ": ", item.(object)["code"]))
+		}
+	}
+	return list
+}
+
+func (c *clinic) wantLacks(patient string, want ...string) {
+	c.t.Helper()
+	if got := c.lacks(patient); !slices.Equal(got, want) {
+		c.t.Errorf("lacking are %q, want %q", got, want)
+	}
+}
+
+// The whole way, a step at a time: what is done is no longer missing, and nothing else changes.
+func TestEnrolmentStepByStep(t *testing.T) {
+	c := newClinic(t)
+	id := c.enrol(nil)
+	at := "/patients/" + id + "/"
+	patch := func(body object) { t.Helper(); c.ask(access.Nurse, "PATCH", at, body).want(200) }
+	c.wantLacks(id, "person: missing_address", "consent: missing_consent", "payer: self_pay", "order: missing_rendering_provider", "order: missing_order",
+		"diagnoses: missing_diagnosis", "team: no_team", "device: no_device", "reading: waits")
+
+	patch(object{"address": object{"line1": "1 Elm St", "city": "Springfield", "state": "IL", "zip": "62701"}})
+	c.consent(id)
+	payer := c.ask(access.Admin, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC", "edi_payer_id": "60054", "claim_filing_code": "CI"}).want(201).object()["id"]
+	patch(object{"insurance": object{"payer_id": payer, "relationship": "spouse"}})
+	c.wantLacks(id, "payer: missing_member_id", "payer: missing_subscriber", "order: missing_rendering_provider", "order: missing_order",
+		"diagnoses: missing_diagnosis", "team: no_team", "device: no_device", "reading: waits")
+	patch(object{"insurance": object{"member_id": "AC-1", "relationship": "self"}})
+	patch(object{"primary_provider_id": c.people[access.Provider].Number(), "icd10_codes": []string{"I10", "Z99.99"}})
+	c.ask(access.Nurse, "POST", at+"orders/", object{"kind": "rpm_order", "dated": "2026-01-02", "author_id": c.people[access.Provider].Number()}).want(201)
+	c.wantLacks(id, "diagnoses: unknown_icd10", "device: no_device", "reading: waits")
+	patch(object{"icd10_codes": []string{"I10"}})
+	c.ask(access.Nurse, "POST", "/devices/assign/", object{"device_id": "E-1", "patient_id": id, "device_type": "weight"}).want(200)
+	c.wantLacks(id, "device: missing_setup", "reading: waits")
+	c.ask(access.Nurse, "POST", "/devices/E-1/setup-complete/", object{}).want(200)
+	c.wantLacks(id, "reading: waits")
+	c.ask(access.Nurse, "GET", "/enrolments/?state=waiting", nil).want(200).at("results.0.patient_id")
+}
+
+// A state that follows from what others hold changes with it: the list knows at once what the patient's own answer says.
+func TestEnrolmentsFollowWhatTheyRestOn(t *testing.T) {
+	c := newClinic(t)
+	payer := c.ask(access.Admin, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC", "edi_payer_id": "60054", "claim_filing_code": "CI"}).want(201).object()["id"]
+	whole := object{
+		"icd10_codes": []string{"I10"}, "primary_provider_id": c.people[access.Provider].Number(), "insurance": object{"payer_id": payer, "member_id": "AC-1"},
+		"address": object{"line1": "1 Elm St", "city": "Springfield", "state": "IL", "zip": "62701"},
+	}
+	id := c.enrol(whole)
+	listed := func(query string) (row object) {
+		t.Helper()
+		for _, one := range c.ask(access.Nurse, "GET", "/enrolments/?page_size=100"+query, nil).want(200).object()["results"].([]any) {
+			if one.(object)["patient_id"] == id {
+				row = one.(object)
+			}
+		}
+		return row
+	}
+	same := func(what string) {
+		t.Helper()
+		var fromList []string
+		if row := listed(""); row != nil {
+			for _, item := range row["missing"].([]any) {
+				fromList = append(fromList, item.(object)["code"].(string))
+			}
+		}
+		var own []string
+		for _, item := range c.lacks(id) {
+			if _, code, _ := strings.Cut(item, ": "); code != "waits" {
+				own = append(own, code)
+			}
+		}
+		if !slices.Equal(fromList, own) {
+			t.Errorf("%s: the list says %q, the patient %q", what, fromList, own)
+		}
+	}
+	same("at first")
+	c.consent(id)
+	same("with consent")
+	if listed("&stops=claims") != nil || listed("&stops=billing") == nil || listed("&step=device") == nil || listed("&step=consent") != nil {
+		t.Error("the filters do not hold")
+	}
+	c.ask(access.Nurse, "PATCH", "/patients/"+id+"/", object{"insurance": object{"member_id": nil}}).want(200)
+	same("without a member id")
+	if listed("&stops=claims") == nil {
+		t.Error("a claim without a member id is not said to be stopped")
+	}
+	c.ask(access.Nurse, "PATCH", "/patients/"+id+"/", object{"insurance": nil}).want(200)
+	same("without a payer")
+	c.ask(access.Nurse, "PATCH", "/patients/"+id+"/", object{"insurance": object{"self_pay": true}}).want(200)
+	same("who pays alone")
+	if got := c.lacks(id); slices.ContainsFunc(got, func(item string) bool { return strings.HasPrefix(item, "payer") }) {
+		t.Errorf("who pays alone lacks %q", got)
+	}
+	c.ask(access.Admin, "POST", "/patients/"+id+"/archive/", object{"reason": "Moved"}).want(200)
+	if listed("") != nil {
+		t.Error("an archived patient is still being enrolled")
+	}
+}
+
+func TestSelfPayIsSaid(t *testing.T) {
+	c := newClinic(t)
+	payer := c.ask(access.Admin, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC"}).want(201).object()["id"]
+	c.ask(access.Nurse, "POST", "/patients/", person(object{"insurance": object{"payer_id": payer, "self_pay": true}})).wantFields("insurance.self_pay")
+	id := c.enrol(object{"insurance": object{"self_pay": true}})
+	if got := c.ask(access.Nurse, "GET", "/patients/"+id+"/", nil).want(200).at("insurance.self_pay"); got != true {
+		t.Errorf("self_pay is %v", got)
+	}
+	c.ask(access.Nurse, "PATCH", "/patients/"+id+"/", object{"insurance": object{"payer_id": payer, "self_pay": nil}}).want(200)
+	if got := c.ask(access.Nurse, "GET", "/patients/"+id+"/", nil).want(200).at("insurance.self_pay"); got != false {
+		t.Errorf("self_pay is %v beside a payer", got)
+	}
+}
+
+// Within care teams, only their own patients are listed; the trail tells who saw whose.
+func TestEnrolmentsOfOwnPatients(t *testing.T) {
+	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
+	mine, theirs := c.enrol(nil), c.enrol(object{"first_name": "Grace"})
+	c.ask(access.Admin, "PUT", "/patients/"+mine+"/care-team/", object{"members": []object{{"user_id": c.people[access.Nurse].Number()}}}).want(200)
+	listed := func(role access.Role) (ids []string) {
+		for _, row := range c.ask(role, "GET", "/enrolments/", nil).results() {
+			ids = append(ids, row["patient_id"].(string))
+		}
+		return ids
+	}
+	if got := listed(access.Nurse); !slices.Equal(got, []string{mine}) {
+		t.Errorf("a nurse sees %v", got)
+	}
+	if got := listed(access.Admin); len(got) != 2 {
+		t.Errorf("an administrator sees %v", got)
+	}
+	c.ask(access.Nurse, "GET", "/patients/"+theirs+"/enrolment/", nil).want(403)
+	if events := c.events(mine); !slices.Contains(events[1:], "patient.read") {
+		t.Errorf("the trail of the patient is %v", events)
+	}
+}
+
+func TestICD10WhileTyping(t *testing.T) {
+	c := newClinic(t)
+	codes := func(query string) (list []string) {
+		t.Helper()
+		for _, row := range c.ask(access.MA, "GET", "/icd10/?"+query, nil).want(200).object()["results"].([]any) {
+			list = append(list, row.(object)["code"].(string))
+		}
+		return list
+	}
+	for query, want := range map[string][]string{
+		"search=heart+fail&page_size=1": {"I50.9"},
+		"search=i509":                   {"I50.9"},
+		"search=I50.2&billable=true":    {"I50.20", "I50.21", "I50.22", "I50.23"},
+		"codes=E11.9,i10,Q99.999":       {"E11.9", "I10"},
+		"page_size=5":                   nil,
+		"search=U07.1":                  nil,
+
+		"search=type+2+diab+neph&page_size=1": {"E11.21"},
+	} {
+		if got := codes(query); !slices.Equal(got, want) {
+			t.Errorf("%s finds %v, want %v", query, got, want)
+		}
+	}
+	c.ask(access.MA, "GET", "/icd10/?codes=I10&search=heart", nil).wantFields("codes")
+	c.ask(access.MA, "GET", "/icd10/?codes="+strings.Repeat("I10,", 13), nil).wantFields("codes")
+	c.wantRoles("GET", "/icd10/?search=heart", nil, access.Admin, access.ClinicalManager, access.Provider, access.Nurse, access.MA, access.DataMonitor)
+	// Every code that is of the right form is taken, in the list or not.
+	id := c.enrol(object{"icd10_codes": []string{"Z99.99", "I10"}})
+	if got := c.ask(access.MA, "GET", "/patients/"+id+"/", nil).want(200).at("icd10_codes.0"); got != "Z99.99" {
+		t.Errorf("kept is %v", got)
+	}
+	c.ask(access.MA, "PATCH", "/patients/"+id+"/", object{"icd10_codes": []string{"I10", "heart"}}).wantFields("icd10_codes.1")
+}
