@@ -1,6 +1,6 @@
 // What can be done about a patient from anywhere on the sheet, by button and by key: answer what is open with one note, call and time it, note it,
 // escalate, note the review, and take the report along.
-import { download, get, post, Problem } from "../../api.js";
+import { download, get, post } from "../../api.js";
 import { can, canAcknowledge } from "../../can.js";
 import { useKeys } from "../../keys.js";
 import { me } from "../../session.js";
@@ -8,6 +8,7 @@ import { Dialog, Field, Form } from "../../ui/form.js";
 import { asProblem, useLoad } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { html, useState } from "../../view.js";
+import { act } from "../alerts/deeds.js";
 import { EscalateDialog } from "../escalate.js";
 import { sent, StopDialog, TimeDialog } from "./time.js";
 
@@ -70,19 +71,12 @@ export function useActs({ id, patient, standing, emergency, days, changed, turn 
 function AcknowledgeDialog({ id, name, close, done }) {
   const open = useLoad(async (signal) => (await get("alerts/", { patient_id: id, status: "active", page_size: 100 }, signal)).results.filter(canAcknowledge), [id]);
   const list = open.data ?? [];
-  const send = async (/** @type {any} */ { notes }) => {
-    for (const [i, alert] of list.entries()) {
-      await post(`alerts/${alert.id}/acknowledge/`, notes ? { notes } : {}).catch((error) => {
-        open.reload(); // what is left is asked for again, with the note
-        const { status, message, code } = asProblem(error);
-        throw new Problem(status, { code, detail: `${i} of ${many} acknowledged. ${message}` });
-      });
-    }
-  };
+  const send = (/** @type {any} */ { notes }) => act("acknowledge", [/** @type {any} */ ({ alert_ids: list.map((alert) => alert.id), patient_name: name })], notes ?? "",
+    { done, undone: done });
   const many = list.length === 1 ? "1 alert" : `${list.length} alerts`;
   return html`<${Dialog} title=${`Acknowledge ${open.data ? many : "what is open"}`} close=${close}>
     <p>${list.length === 0 && open.data ? "Nothing is open that is yours to answer." : html`One note goes into ${many} of <bdi>${name}</bdi>.`}</p>
-    <${Form} submit="Acknowledge" draft=${`acknowledge.${id}`} cancel=${close} send=${send} done=${() => { toast(`Acknowledged: ${many}.`); close(); done(); }}>${(errors) => html`
+    <${Form} submit="Acknowledge" draft=${`acknowledge.${id}`} cancel=${close} send=${send} done=${close}>${(errors) => html`
       <${Field} label="Note" name="notes" kind="textarea" autofocus hint="May stay empty" errors=${errors} />`}
     </${Form}>
   </${Dialog}>`;
