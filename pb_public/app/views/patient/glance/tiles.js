@@ -15,12 +15,14 @@ export function Tiles({ observations, thresholds, summary, days, zone }) {
   const measured = tiled.filter(({ field }) => observations.some((o) => counts(o) && typeof o[field] === "number"));
   const others = tiled.filter((value) => !measured.includes(value)).map(({ title, name }) => title ?? name);
   return html`${measured.length > 0 && html`<ul class="tiles" aria-label="Other readings">${measured.map((value) =>
-  html`<li key=${value.field} class="card"><${Tile} value=${value} observations=${observations} thresholds=${thresholds} days=${days} zone=${zone}
+  html`<li key=${value.field} class="card"><${Tile} value=${value} observations=${observations} thresholds=${thresholds} days=${days}
+    zone=${zone}
     group=${summary?.periods.find((/** @type {any} */ period) => period.days === days)?.[value.group]} /></li>`)}</ul>`}
     ${others.length > 0 && html`<p class="unmeasured soft">Not measured in ${days} days: ${others.join(", ")}.</p>`}`;
 }
 
-/** @param {{value: import("../../../ui/vitals.js").Value, observations: any[], thresholds: any, group: any, days: number, zone: string | undefined}} props */
+/** @param {{value: import("../../../ui/vitals.js").Value, observations: any[], thresholds: any, group: any, days: number, zone: string |
+ *  undefined}} props */
 function Tile({ value, observations, thresholds, group, days, zone }) {
   const mine = observations.filter((o) => typeof o[value.field] === "number");
   const counted = mine.filter(counts);
