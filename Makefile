@@ -5,6 +5,7 @@ LITESTREAM    := github.com/benbjohnson/litestream/cmd/litestream@v0.5.18
 CADDY         := github.com/caddyserver/caddy/v2/cmd/caddy@v2.11.9
 GOVULNCHECK   := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 DEADCODE      := golang.org/x/tools/cmd/deadcode@v0.52.0
+ACTIONLINT    := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
 # Go fetches the toolchain that go.mod asks for. Tools are built with that same toolchain: an older one cannot read our code.
 export GOTOOLCHAIN = auto
@@ -12,7 +13,8 @@ TOOL = GOTOOLCHAIN="$$(go env GOVERSION)" go run
 
 # The package whose tests take longest goes first, so that no core waits for it at the end.
 PACKAGES = ./routes ./...
-VERSION  = $(shell git describe --tags --always --dirty 2>/dev/null || echo unreleased)
+# The tag's, without its v; between two tags also how far it is from the last one.
+VERSION  = $(patsubst v%,%,$(shell git describe --tags --always --dirty 2>/dev/null || echo unreleased))
 FUZZTIME = 30s
 TORTURE  = 10m
 ROTATIONS = 50
@@ -22,7 +24,7 @@ BENCH    = .
 folders = $(shell grep -rlE --include='*_test.go' --exclude-dir=node_modules '$(1)' . | xargs -r -n1 dirname | sort -u)
 
 .DEFAULT_GOAL := help
-.PHONY: help run web test build check lint vuln fuzz golden bench screens bench-console bench-quick bench-parts torture drills
+.PHONY: help run web test build check lint licenses release vuln fuzz golden bench screens bench-console bench-quick bench-parts torture drills
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,13 +76,23 @@ check: test lint ## what CI runs
 # tests of the whole service hold it against.
 UNCALLED = \.(Format|LogValue|MarshalJSON)$$|^internal/vigiltest/|: (Kinds|Types|Templates)$$
 
-lint: ## golangci-lint by .golangci.yml: mistakes, formats, the import rule; functions that nobody calls; the contract by Spectral and Redocly
+lint: ## golangci-lint by .golangci.yml: mistakes, formats, the import rule; functions that nobody calls; the workflows; the contract by Spectral and Redocly
 	$(TOOL) $(GOLANGCI_LINT) run $(PACKAGES)
+	$(TOOL) $(ACTIONLINT) -shellcheck= -pyflakes= .github/workflows/*.yml
 	@uncalled="$$($(TOOL) $(DEADCODE) -tags slowcommits ./...)" && if echo "$$uncalled" | grep -vE '$(UNCALLED)'; then echo "nobody calls these"; exit 1; fi
 	@if command -v npm >/dev/null && cd internal/vigiltest/openapi && { npm ls >/dev/null 2>&1 || npm ci --silent --ignore-scripts --no-audit --no-fund --prefer-offline; }; then \
 		npx --no-install spectral lint --quiet --fail-severity=warn --ruleset spectral.yaml ../../../routes/openapi.yaml && \
 		REDOCLY_SUPPRESS_UPDATE_NOTICE=true npx --no-install redocly lint --config redocly.yaml ../../../routes/openapi.yaml; \
 	else echo "no npm here, or nothing that it could bring: Spectral and Redocly do not read the contract"; fi
+
+# Whoever makes a release anew takes this toolchain: another one makes other bytes. PLATFORMS="linux/amd64" makes it for that one alone.
+RELEASE = cd internal/release && GOTOOLCHAIN="$$(sed -n 's/^const toolchain = "\(.*\)"/\1/p' main.go)" GOFLAGS= go run -trimpath -buildvcs=false .
+
+release: web ## dist/: archives for each platform, container image, list of parts, provenance, checksums; the same bytes whenever and wherever
+	$(RELEASE) build -version "$(VERSION)" -out dist $(if $(PLATFORMS),-platforms $(PLATFORMS))
+
+licenses: web ## gather anew whose work is in the program, under which license, with the texts
+	$(RELEASE) licenses
 
 vuln: ## known vulnerabilities in what we call
 	$(TOOL) $(GOVULNCHECK) $(PACKAGES)
@@ -107,12 +119,12 @@ torture: ## kill the service at random moments under load for TORTURE (10m), in 
 	TORTURE=$(TORTURE) ROTATIONS=$(ROTATIONS) CHANGES=100000 KILLS=20 go test -run '^(TestTorture|TestChangesThroughKills|TestRotationTorture|TestDiskFails|TestOthersHang|TestHalfSentRequests|TestManySignIns|TestManyStreams)$$' -v -count=1 -timeout 60m ./e2e
 
 # Litestream and Caddy are built once, into the user's cache.
-drills: ## lose and move practices with the real Litestream and Caddy; deliver to a real HAPI FHIR server through faults and kills; read deploy/ with its tools; generate clients in Python and Go; run docs/integrating.md; clone and walk docs/quickstart.md
+drills: ## lose, move and upgrade practices, with the real Litestream and Caddy; deliver to a real HAPI FHIR server through faults and kills; read deploy/ with its tools; make a release twice; generate clients in Python and Go; run docs/integrating.md; clone and walk docs/quickstart.md
 	@set -ex; tools="$${XDG_CACHE_HOME:-$$HOME/.cache}/vigil-tools"; \
 	GOBIN="$$tools" CGO_ENABLED=0 go install $(LITESTREAM); GOBIN="$$tools" CGO_ENABLED=0 go install $(CADDY); \
-	export PATH="$$tools:$$PATH" VIGIL_TEST_CLONE=1 VIGIL_TEST_HAPI=1 VIGIL_TEST_GENERATED=1; \
-	go test -count=1 -v -timeout 40m -run '^(TestBackup|TestReplica|TestThreeCells|TestQuickstart|TestHAPI|TestGeneratedClient|TestIntegrating)' ./e2e; \
-	cd deploy/check; go test -count=1 -v ./...
+	export PATH="$$tools:$$PATH" VIGIL_TEST_CLONE=1 VIGIL_TEST_HAPI=1 VIGIL_TEST_GENERATED=1 VIGIL_TEST_CELLS=20; \
+	go test -count=1 -v -timeout 40m -run '^(TestBackup|TestReplica|TestThreeCells|TestWaves|TestQuickstart|TestHAPI|TestGeneratedClient|TestIntegrating)' ./e2e; \
+	(cd deploy/check; go test -count=1 -v ./...); cd internal/release; VIGIL_TEST_RELEASE=1 go test -count=1 -v -timeout 60m ./...
 
 bench-parts: ## Go benchmarks with allocations; BENCH chooses by name
 	go test -run '^$$' -bench '$(BENCH)' -benchmem $(call folders,^func Benchmark)

@@ -20,6 +20,10 @@ func main() {
 	if err != nil {
 		panic(err) // a folder that is embedded is there
 	}
-	program := &cmd.Program{Version: version, Pages: pages, Environ: os.Environ()}
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0]
+	}
+	program := &cmd.Program{Version: version, Pages: pages, Environ: os.Environ(), Self: self}
 	os.Exit(program.Run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

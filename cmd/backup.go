@@ -2,13 +2,11 @@ package cmd
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
 
-	"github.com/pocketbase/pocketbase/core"
 	"github.com/spf13/cobra"
 
 	"github.com/vigilhealth/vigil/internal/backup"
@@ -63,8 +61,13 @@ func openBackups(dir string, settings config.Settings) (backups, error) {
 		})
 		return backups{store, keys}, err
 	}
-	store, err := backup.OpenFolder(cmp.Or(b.Folder, filepath.Join(dir, "snapshots")))
+	store, err := backup.OpenFolder(backupFolder(dir, settings))
 	return backups{store, keys}, err
+}
+
+// backupFolder is where backups are kept without a bucket.
+func backupFolder(dir string, settings config.Settings) string {
+	return cmp.Or(settings.Backup.Folder, filepath.Join(dir, "snapshots"))
 }
 
 // withBackups opens settings and store for a command.
@@ -90,6 +93,9 @@ func (p *Program) createBackup(cmd *cobra.Command, _ []string) error {
 			return err
 		}
 		name, manifest, err := backup.Create(cmd.Context(), opened.App, b.store, b.keys, p.Version, now())
+		if err == nil {
+			err = noteTaken(opened.App, name)
+		}
 		if err := errors.Join(err, opened.Close()); err != nil {
 			return err
 		}
@@ -115,6 +121,9 @@ func (p *Program) verifyBackup(cmd *cobra.Command, args []string) error {
 			return err
 		}
 		manifest, err := backup.Verify(cmd.Context(), b.store, b.keys, found.Name, p.dir, p.openFolder)
+		if cmd.Context().Err() == nil {
+			err = errors.Join(err, p.noteVerified(found.Name, err == nil))
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", found.Name, err)
 		}
@@ -167,22 +176,4 @@ func named(args []string) string {
 func summary(m backup.Manifest) string {
 	return fmt.Sprintf("%d patients, %d readings, %d audit entries, as of %s", m.Counts.Patients, m.Counts.Observations, m.Counts.AuditEntries,
 		m.CreatedAt.Format(time.RFC3339))
-}
-
-// nightlyBackup is the job's part: a backup, then the old ones removed; nil when the operator wants none.
-func (s *Service) nightlyBackup() func(ctx context.Context, app core.App) (int, error) {
-	if s.settings.Backup.Keep == 0 {
-		return nil
-	}
-	return func(ctx context.Context, app core.App) (int, error) {
-		b, err := openBackups(app.DataDir(), s.settings)
-		if err != nil {
-			return 0, err
-		}
-		defer func() { _ = b.store.Close() }() // nothing is left to write
-		if _, _, err := backup.Create(ctx, app, b.store, b.keys, s.program.Version, now()); err != nil {
-			return 0, err
-		}
-		return b.store.Keep(ctx, s.settings.Backup.Keep)
-	}
 }

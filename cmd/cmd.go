@@ -37,12 +37,16 @@ type Program struct {
 	Version string
 	Pages   fs.FS // the console's
 	Environ []string
+	// Self is the program's own file, for what it starts beside itself; "" starts nothing.
+	Self string
 
-	dir string
+	dir    string
+	loaded *config.Settings // by who may read more of the machine than the command is to
 }
 
 // Run runs a command line and gives the status to exit with.
 func (p *Program) Run(args []string, in io.Reader, out, errOut io.Writer) int {
+	closeFiles()
 	p.dir = dataFolder(args)
 	root := p.rootCommand()
 	root.SetArgs(args)
@@ -52,6 +56,9 @@ func (p *Program) Run(args []string, in io.Reader, out, errOut io.Writer) int {
 	err := root.Execute()
 	if err == nil {
 		return exitDone
+	}
+	if status, ok := errors.AsType[exitStatus](err); ok {
+		return int(status)
 	}
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(errOut, "vigil: %s\n", strings.TrimSpace(line))
@@ -78,13 +85,15 @@ func (p *Program) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use: "vigil", Short: "Remote patient monitoring for clinical practices", Version: p.Version,
 		SilenceErrors: true, SilenceUsage: true, CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return p.becomeOwner(cmd) },
 	}
 	root.PersistentFlags().StringVar(&p.dir, "dir", p.dir, "data folder")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(p.serveCommand(), p.demoCommand(), p.adminCommand(), p.auditCommand(), p.keysCommand(), p.icd10Command(), p.feesCommand(), p.claimsCommand(),
 		p.simulateCommand(), p.ingestionCommand(), p.transmissionsCommand(),
-		p.emrSandboxCommand(), p.backupCommand(), p.superuserCommand())
+		p.emrSandboxCommand(), p.backupCommand(), p.superuserCommand(), p.jobsCommand(), p.checkCommand())
+	root.AddCommand(p.licensesCommand(), p.fleetCommand())
 	root.InitDefaultHelpCmd()
 	if help, _, err := root.Find([]string{"help"}); err == nil {
 		help.Args = func(_ *cobra.Command, topic []string) error {
@@ -98,7 +107,12 @@ func (p *Program) rootCommand() *cobra.Command {
 }
 
 // settings reads the settings; every problem is a line of the error.
-func (p *Program) settings() (config.Settings, error) { return config.Load(p.Environ) }
+func (p *Program) settings() (config.Settings, error) {
+	if p.loaded != nil {
+		return *p.loaded, nil
+	}
+	return config.Load(p.Environ)
+}
 
 func now() time.Time { return time.Now().UTC() }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/metrics"
 	"github.com/vigilhealth/vigil/internal/sockets"
+	"github.com/vigilhealth/vigil/jobs"
 )
 
 // idleTime is how long a connection may wait for its next request.
@@ -52,7 +53,11 @@ func (s *Service) serveMetrics(ctx context.Context) error {
 	if s.settings.MetricsAddr == "" {
 		return nil
 	}
-	err := s.metrics.Watch(metrics.Sources{App: s.app, Clock: s.now, Waiting: s.writer.QueueDepth, Health: s.monitor.Latest, Outage: s.worker.Outage, Connections: s.gate.Counts, Log: s.log})
+	s.metrics.Jobs(jobs.Names())
+	err := s.metrics.Watch(metrics.Sources{
+		App: s.app, Clock: s.now, Waiting: s.writer.QueueDepth, Health: s.monitor.Latest, Outage: s.worker.Outage, Connections: s.gate.Counts,
+		DiskFree: func() (uint64, bool) { return diskFree(s.app.DataDir()) }, CertificateEnds: func() time.Time { return s.certificates.notAfter() }, Log: s.log,
+	})
 	if err != nil {
 		return err
 	}
@@ -78,17 +83,13 @@ func (s *Service) serveMetrics(ctx context.Context) error {
 
 // secure demands TLS 1.3, and lets the webhook's own server name do with 1.2. The version is agreed before the path is known, hence the name.
 // Source: docs/decisions/limits.md, "TLS 1.3 and 1.2".
-func secure(server *tls.Config, settings config.TLS) error {
+func secure(server *tls.Config, settings config.TLS, served *certificates) {
 	server.MinVersion = tls.VersionTLS13
-	if settings.Configured() {
-		certificate, err := tls.LoadX509KeyPair(settings.CertFile, settings.KeyFile)
-		if err != nil {
-			return fmt.Errorf("load the TLS certificate: %w", err)
-		}
-		server.GetCertificate, server.Certificates = nil, []tls.Certificate{certificate}
+	if served != nil {
+		server.GetCertificate = served.get
 	}
 	if settings.WebhookHost == "" {
-		return nil
+		return
 	}
 	webhook := server.Clone()
 	webhook.MinVersion, webhook.NextProtos = tls.VersionTLS12, []string{"h2", "http/1.1"}
@@ -98,5 +99,4 @@ func secure(server *tls.Config, settings config.TLS) error {
 		}
 		return nil, nil //nolint:nilnil // the standard library's way to say "the usual one"
 	}
-	return nil
 }

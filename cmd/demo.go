@@ -117,6 +117,7 @@ func (d *demo) settings(emrURL string) (config.Settings, error) {
 			environ = append(environ, pair)
 		}
 	}
+	d.Environ = environ // also for what the service starts beside itself
 	return config.Load(environ)
 }
 

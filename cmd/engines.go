@@ -51,6 +51,7 @@ func (s *Service) routeEngines() routes.Engines {
 			PublicURL: s.settings.PublicURL, Zone: s.settings.PracticeLocation, AllowedOrigins: s.settings.CORSAllowedOrigins, Log: s.log, Clock: s.now,
 			AccessTokens: clients.Bearers{People: s.auth, Clients: s.clients}, Limits: s.limits, Watch: web.Watch{Answered: s.metrics.Answered, Rejected: s.metrics.Rejected},
 		},
+		Jobs: s.jobs(),
 		Auth: s.auth, Clients: s.clients, Outgoing: routes.Outgoing{Webhooks: s.webhooks, Exports: s.exports}, Push: s.push, Directory: s.directory, Readings: s.readings, Writer: s.writer, Transmissions: s.worker, Monitor: s.monitor,
 		Dashboard:       s.board,
 		Intake:          s.intake,
@@ -62,6 +63,7 @@ func (s *Service) routeEngines() routes.Engines {
 		ProcessPendingLimit: s.settings.FHIR.ProcessPendingLimit, Version: s.program.Version,
 		FHIRSystems:        s.fhirSystems(),
 		PracticeName:       s.settings.Practice.Name,
+		Boards:             routes.Boards{Ladder: s.ladder()},
 		Letterhead:         s.settings.Practice.Letterhead(),
 		RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
 		EMR:                routes.EMR{Client: s.emr, ReturnURL: s.settings.EMR.ConnectReturnURL, RequireSearchTerm: s.settings.EMR.RequireSearchTerm},
@@ -77,12 +79,16 @@ func (s *Service) hookEngines() hooks.Engines {
 	}
 }
 
-func newAuth(sealer *phi.Sealer, settings config.Settings) *auth.Engine {
+func newAuth(sealer *phi.Sealer, settings config.Settings) (*auth.Engine, error) {
+	signOn, err := newSignOn(sealer, settings)
+	if err != nil {
+		return nil, err
+	}
 	return auth.New(sealer, auth.Options{
 		RefreshFamilyLife: settings.Auth.RefreshFamilyLife, IdleLogout: settings.Auth.IdleLogout, TOTPIssuer: settings.Auth.TOTPIssuer,
 		FreshSignIn: settings.Auth.FreshSignIn, RequireTwoFactor: settings.Auth.RequireTwoFactor, SuperuserTwoFactor: settings.SuperuserNeedsTwoFactor(),
-		ResetURL: settings.FrontendResetURL, SignInURL: settings.PublicURL,
-	})
+		ResetURL: settings.FrontendResetURL, SignInURL: settings.PublicURL, SignOn: signOn, RequireSignOn: settings.OIDC.Require,
+	}), nil
 }
 
 func newClients(sealer *phi.Sealer, settings config.Settings) *clients.Engine {
@@ -141,7 +147,7 @@ func (s *Service) newMailer() *notifications.Mailer {
 
 func (s *Service) newLive() *live.Publisher {
 	return live.NewPublisher(live.Options{
-		Views: routes.LiveViews{}, Check: s.auth.Check, RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
+		Views: routes.LiveViews{Clock: s.now}, Check: s.auth.Check, RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
 		Zone: s.settings.PracticeLocation, Clock: s.now, Log: s.log,
 	})
 }
@@ -199,7 +205,7 @@ func (s *Service) retention() retention.Periods {
 // probes are how health is checked.
 func (s *Service) probes() dashboard.Probes {
 	probes := dashboard.Probes{
-		Database: collections.Answers, FHIR: probeFHIR, Keep: dashboard.StoreHealth,
+		Database: collections.Answers, Writes: collections.ProveWriting, Room: s.hasRoom, FHIR: probeFHIR, Keep: dashboard.StoreHealth,
 		Workers: func(app core.App) (running, queued int, err error) {
 			running, queued = int(s.running.Load()), s.writer.QueueDepth()
 			if !s.emr.Configured() { // what nobody will deliver does not count, as the EMR itself does not
@@ -272,4 +278,10 @@ func (s *Service) newExports() *exports.Engine {
 		}},
 		Keep: s.settings.FHIR.ExportKeep, Clock: s.now, Log: s.log,
 	})
+}
+
+// hasRoom reports whether the disk takes more than the next few readings, or does not say.
+func (s *Service) hasRoom() bool {
+	free, known := diskFree(s.app.DataDir())
+	return !known || free >= diskEmpty
 }

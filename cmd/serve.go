@@ -26,14 +26,23 @@ func (p *Program) serveCommand() *cobra.Command {
 			if err := settings.RequireEncryption(); err != nil {
 				return err
 			}
+			if httpsAddr != "" && !settings.TLS.Configured() {
+				return errNoCertificate
+			}
+			var file *logFile
 			log := newLog(cmd.OutOrStdout(), settings.SlogLevel())
+			if settings.LogFile != "" {
+				if file, err = openLogFile(settings.LogFile); err != nil {
+					return err
+				}
+				log = newLog(file, settings.SlogLevel())
+			}
 			for _, warning := range settings.Warnings() {
 				log.Warn("setting", slog.String("warning", warning))
 			}
 			announce := func(s *Service) error {
-				s.Listening = func(address string) {
-					log.Info("listening", slog.String("address", address), slog.String("version", p.Version))
-				}
+				s.logFile = file
+				s.Listening = func(address string) { log.Info("listening", s.served(address)...) }
 				return nil
 			}
 			return p.runService(cmd.Context(), settings, log, httpAddr, httpsAddr, announce)
@@ -51,11 +60,16 @@ func (p *Program) runService(ctx context.Context, settings config.Settings, log 
 		scheme, addr = "https", httpsAddr
 	}
 	settings = settings.ServedAt(scheme + "://" + addr)
+	signals, stop := hangUps()
+	defer stop()
 	release, err := backup.Serve(p.dir)
 	if err != nil {
 		return err
 	}
 	defer release() //nolint:errcheck // the lock ends with the process anyway
+	if err := closeFolder(p.dir); err != nil {
+		return err
+	}
 	app, err := NewApp(p.dir, settings)
 	if err != nil {
 		return err
@@ -68,6 +82,7 @@ func (p *Program) runService(ctx context.Context, settings config.Settings, log 
 	if err != nil {
 		return err
 	}
+	s.hangUps = signals
 	if err := prepare(s); err != nil {
 		return errors.Join(err, app.ClearBootstrap())
 	}

@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/go-co-op/gocron/v2"
 	"github.com/jonboulle/clockwork"
 	"github.com/pocketbase/pocketbase/apis"
 	"github.com/pocketbase/pocketbase/core"
@@ -79,8 +78,12 @@ type Service struct {
 	exports    *exports.Engine
 	limits     *limits.Limiter
 	gate       *sockets.Gate
-	Scheduler  gocron.Scheduler
+	Scheduler  *jobs.Schedule
 	inheritors inheritors
+
+	certificates *certificates // nil for plain HTTP
+	logFile      *logFile      // nil when the log goes to standard output
+	hangUps      chan os.Signal
 
 	// stored and finished are told what happened, for the demo's calm lines; they must not block.
 	stored   func([]observations.Outcome)
@@ -109,7 +112,10 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	if err := inspect(app, log, s.now()); err != nil {
 		return nil, err
 	}
-	s.auth, s.clients, s.webhooks = newAuth(sealer, settings), newClients(sealer, settings), s.newWebhooks()
+	if s.auth, err = newAuth(sealer, settings); err != nil {
+		return nil, err
+	}
+	s.clients, s.webhooks = newClients(sealer, settings), s.newWebhooks()
 	s.mailer = s.newMailer()
 	s.billing = newBilling(settings, func() bool { return s.writer.Busy() })
 	s.push = newPush(settings)
@@ -126,11 +132,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	s.live, s.exports = s.newLive(), s.newExports()
 	s.inheritors = newInheritors()
 	s.limits = newLimiter(settings.RateLimits)
-	s.gate = newGate(settings, log)
-	s.devices = devices.NewEngine(devices.Rules{
-		PracticeZone: settings.PracticeLocation, ManagedMode: settings.Devices.ManagedMode, DeliveryWorkingDays: settings.Devices.DeliveryWorkingDays,
-		MissedDaysBeforeEscalation: settings.Clinical.MissedDaysBeforeEscalation,
-	})
+	s.gate, s.devices = newGate(settings, log), newDevices(settings)
 	s.writer = observations.NewWriter(s.readings, s.now, log, func(outcomes []observations.Outcome) {
 		s.readingsStored()
 		s.metrics.Stored(outcomes, s.now())
@@ -157,13 +159,24 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	return s, nil
 }
 
+func newDevices(settings config.Settings) *devices.Engine {
+	return devices.NewEngine(devices.Rules{
+		PracticeZone: settings.PracticeLocation, ManagedMode: settings.Devices.ManagedMode, DeliveryWorkingDays: settings.Devices.DeliveryWorkingDays,
+		MissedDaysBeforeEscalation: settings.Clinical.MissedDaysBeforeEscalation,
+	})
+}
+
 func newEMRClient(app core.App, settings config.Settings, now func() time.Time) (*emr.Client, error) {
 	e := settings.EMR
+	var vault emr.Vault // without a database tokens are kept in memory
+	if app != nil {
+		vault = connection.NewVault(app, now)
+	}
 	client, err := emr.New(emr.Options{
 		BaseURL: e.FHIRBaseURL, TokenURL: e.TokenURL, ClientID: e.ClientID, PrivateKey: e.PrivateKey,
 		AuthorizeURL: e.AuthorizeURL, ClientSecret: e.ClientSecret.Reveal(), Scopes: e.Scopes, UserScopes: e.UserScopes, ExtraScopes: e.ExtraScopes,
 		RedirectURL:     settings.PublicURL + "/api/v1/emr/auth/callback/",
-		ApplicationType: emr.ApplicationType(e.ApplicationType), Vault: connection.NewVault(app, now),
+		ApplicationType: emr.ApplicationType(e.ApplicationType), Vault: vault,
 		RatePerSecond: float64(e.RateLimitPerSecond), QuickRetryDelays: e.QuickRetryDelays, Timeout: e.Timeout,
 		ConditionalCreate: settings.FHIR.ConditionalCreate, SearchCache: e.SearchCache, Now: now,
 	})
@@ -179,7 +192,10 @@ func (s *Service) Serve(ctx context.Context, httpAddr, httpsAddr string) error {
 	if httpsAddr != "" {
 		httpAddr = "" // PocketBase would redirect plain HTTP; we refuse it
 	}
-	return untilSignal(ctx, s.app, func() error {
+	if httpsAddr == "" && s.settings.TLS.Configured() {
+		s.log.Warn("plain HTTP is served: a certificate is set, and is of no use without --https")
+	}
+	return untilSignal(ctx, s.app, s.log, func() error {
 		return apis.Serve(s.app, apis.ServeConfig{HttpAddr: httpAddr, HttpsAddr: httpsAddr, AllowedOrigins: []string{s.settings.PublicURL}})
 	})
 }
@@ -197,9 +213,12 @@ func (s *Service) onServe(e *core.ServeEvent, httpAddr, httpsAddr string) error 
 	e.Listener, e.InstallerFunc = s.gate.Listen(listener, scheme == "https"), nil // no account is made without being asked for
 	// Requests outlive the signal to stop: they are drained, not cut.
 	e.Server.BaseContext = func(net.Listener) context.Context { return context.Background() }
-	if err := secure(e.Server.TLSConfig, s.settings.TLS); err != nil {
-		return err
+	if httpsAddr != "" {
+		if s.certificates, err = openCertificates(s.settings.TLS, s.log, s.now()); err != nil {
+			return errors.Join(err, listener.Close())
+		}
 	}
+	secure(e.Server.TLSConfig, s.settings.TLS, s.certificates)
 	extension, err := hooks.Dashboard()
 	if err != nil {
 		return fmt.Errorf("dashboard extension: %w", err)
@@ -229,6 +248,11 @@ func (s *Service) start() error {
 	s.work(func() { s.live.Run(ctx, s.app) })
 	s.work(func() { s.webhooks.Run(ctx, s.app) })
 	s.work(func() { s.exports.Run(ctx, s.app) })
+	s.background.Go(func() { s.reloadWhenTold(ctx) })
+	s.background.Go(func() { s.inspectBackups(ctx) })
+	if s.certificates != nil {
+		s.background.Go(func() { s.certificates.watch(ctx, s.clock) })
+	}
 	s.background.Go(func() { s.monitor.Run(ctx, s.app) })
 	s.background.Go(func() { s.rescoreInheritors(ctx) })
 	s.background.Go(func() {
@@ -241,7 +265,7 @@ func (s *Service) start() error {
 	}
 	var err error
 	s.Scheduler, err = jobs.Start(s.app, jobs.Engines{
-		Transmissions: s.worker, SendMeans: s.settings.FHIR.SendMeanPressure, EMR: s.emr, Mailer: s.mailer, Dispatcher: s.dispatcher, AuditHead: s.settings.Audit.HeadPath, Backup: s.nightlyBackup(), Ladder: s.ladder(), Rescored: s.live.Rescored,
+		Transmissions: s.worker, SendMeans: s.settings.FHIR.SendMeanPressure, EMR: s.emr, Mailer: s.mailer, Dispatcher: s.dispatcher, AuditHead: s.settings.Audit.HeadPath, Backup: s.nightlyBackup(), VerifyBackup: s.verifyNewest, Ladder: s.ladder(), Rescored: s.live.Rescored,
 		Ran: s.metrics.Ran, Retention: s.retention(), Devices: s.devices, Billing: s.billing, Readings: s.readings, Exports: s.exports, Zone: s.settings.PracticeLocation, Log: s.log, Clock: s.clock,
 	})
 	return err
@@ -284,7 +308,7 @@ func (s *Service) drainOnTerminate(e *core.ServeEvent) {
 }
 
 // untilSignal runs work until it ends or the process is told to stop, then closes the app.
-func untilSignal(ctx context.Context, app core.App, work func() error) error {
+func untilSignal(ctx context.Context, app core.App, log *slog.Logger, work func() error) error {
 	told, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	done := make(chan error, 1)
@@ -293,12 +317,17 @@ func untilSignal(ctx context.Context, app core.App, work func() error) error {
 	ended := false
 	select {
 	case <-told.Done():
+		log.Info("stopping", slog.Any("because", context.Cause(told)))
 	case err = <-done:
 		ended = true
+		if err != nil {
+			log.Error("stopping", slog.Any("because", err))
+		}
 	}
 	closing := app.OnTerminate().Trigger(&core.TerminateEvent{App: app}, func(e *core.TerminateEvent) error { return e.App.ClearBootstrap() })
 	if !ended {
 		err = <-done
 	}
+	log.Info("stopped")
 	return errors.Join(err, closing)
 }

@@ -46,6 +46,10 @@ func AlertsByID(app core.App, ids []string) ([]*Alert, error) {
 type AlertFilter struct {
 	PatientID, DeviceID, Level, Status, Type string
 	Acknowledged                             *bool
+	// Over keeps those of which nothing follows, or those that are open or that somebody is at.
+	Over *bool
+	// AcknowledgedBy is the address of who acknowledged it first.
+	AcknowledgedBy string
 	// Among keeps these types, and of them what no reading raised.
 	Among []string
 	// From and To bound the creation, both inclusive.
@@ -58,7 +62,11 @@ type AlertFilter struct {
 func PageOfAlerts(app core.App, f AlertFilter, offset, limit int) (page []*core.Record, total int, err error) {
 	const newestFirst = "created_at DESC, id DESC"
 	kind := Conditions{}.Equal("level", f.Level).Equal("status", f.Status).Equal("type", f.Type).Is("acknowledged", f.Acknowledged)
-	if f.PatientID+f.DeviceID+f.CareTeamOf == "" && f.Among == nil && f.From.IsZero() && f.To.IsZero() {
+	if f.Over != nil {
+		statuses := map[bool][]string{false: {"active", "acknowledged"}, true: {"resolved", "auto_resolved"}}
+		kind = append(kind, AnyOf("status", statuses[*f.Over]))
+	}
+	if f.PatientID+f.DeviceID+f.CareTeamOf+f.AcknowledgedBy == "" && f.Among == nil && f.From.IsZero() && f.To.IsZero() {
 		err = app.DB().Select("COALESCE(SUM(alerts), 0)").From("alert_totals").Where(Every(kind)).Row(&total)
 		if err != nil {
 			return nil, 0, wrap(err, "count alerts")
@@ -68,7 +76,7 @@ func PageOfAlerts(app core.App, f AlertFilter, offset, limit int) (page []*core.
 	if f.Among != nil {
 		kind = append(kind, AnyOf("type", f.Among), dbx.NewExp("observation = ''"))
 	}
-	return kind.Equal("patient", f.PatientID).Equal("device_id", f.DeviceID).Between("created_at", f.From, f.To).
+	return kind.Equal("patient", f.PatientID).Equal("acknowledged_by", f.AcknowledgedBy).Equal("device_id", f.DeviceID).Between("created_at", f.From, f.To).
 		OnCareTeamOf(f.CareTeamOf).PageOfPatients(app, Alerts, newestFirst, offset, limit)
 }
 

@@ -106,12 +106,6 @@ func SumTime(app core.App, from, to, userID, patientID, teamOf string, rule Time
 	return sums, wrap(err, "sum time of a month")
 }
 
-// UnnotedTime reports whether an entry bills time without notes.
-func UnnotedTime(app core.App, entryID string) (bool, error) {
-	return queryValue[bool](app, "look for time without notes",
-		"SELECT EXISTS (SELECT 1 FROM time_entries WHERE billing_entry = {:id} AND notes = '')", dbx.Params{"id": entryID})
-}
-
 // FreeTime takes the time of a voided entry from it: it can be changed again.
 func FreeTime(tx core.App, entryID string, now time.Time) error {
 	return exec(tx, "free time of a voided entry", "UPDATE time_entries SET billing_entry = '', updated_at = {:now} WHERE billing_entry = {:id}",

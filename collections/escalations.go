@@ -45,15 +45,26 @@ type EscalationFilter struct {
 	PatientID, Priority, Status, AssignedTo string
 	// CareTeamOf keeps the patients whose care team this user (record id) belongs to, and those for whom the user was called.
 	CareTeamOf string
+	// Active keeps what is open or in progress, or what is over.
+	Active *bool
+	// ByUrgency lists what nobody has taken first, then by priority, then what has waited longest; else the newest is first.
+	ByUrgency bool
 }
 
-// PageOfEscalations returns a page of escalations, newest first, and how many there are in all.
+// PageOfEscalations returns a page of escalations, and how many there are in all.
 func PageOfEscalations(app core.App, f EscalationFilter, offset, limit int) ([]*Escalation, int, error) {
 	where := Conditions{}.Equal("patient", f.PatientID).Equal("priority", f.Priority).Equal("status", f.Status).Equal("assigned_to", f.AssignedTo)
 	if f.CareTeamOf != "" {
 		where = append(where, onCallOrTeam(f.CareTeamOf))
 	}
-	page, total, err := where.PageOfPatients(app, Escalations, "created_at DESC, id DESC", offset, limit)
+	order := "created_at DESC, id DESC"
+	if f.Active != nil {
+		where = append(where, stillOpen(*f.Active))
+	}
+	if f.ByUrgency {
+		order = byUrgency
+	}
+	page, total, err := where.PageOfPatients(app, Escalations, order, offset, limit)
 	return allAs[Escalation](page), total, err
 }
 

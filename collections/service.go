@@ -38,7 +38,7 @@ func FinishJob(app core.App, runID string, counts map[string]int, failure string
 
 // AbandonJobs is for the start of the process: a run noted as running belongs to a process that is gone.
 func AbandonJobs(app core.App, now time.Time) error {
-	return update(app, "abandon jobs", JobRuns, dbx.Params{"status": "failed", "finished_at": Instant(now), "error": "the process ended"},
+	return update(app, "abandon jobs", JobRuns, dbx.Params{"status": "failed", "finished_at": Instant(now), "error": AbandonedRun},
 		dbx.HashExp{"status": "running"})
 }
 

@@ -123,17 +123,18 @@ type RefreshToken struct {
 	ExpiresAt       time.Time
 	LastUsedAt      time.Time // last request of the family that was noted, zero when none was; of a token that was swapped, when that was
 	SourceIP        string
+	SecondFactor    bool // the identity provider asked for one at the sign-in
 }
 
 // CreateRefreshToken stores a valid token under a fresh id, and returns that.
 func CreateRefreshToken(tx core.App, t RefreshToken) (id string, err error) {
 	id = core.GenerateDefaultRandomId()
 	return id, exec(tx, "store refresh token", `INSERT INTO refresh_tokens
-		(id, user, token_hash, family, parent, device_id, state, revoked_because, family_started_at, issued_at, expires_at, last_used_at, source_ip)
-		VALUES ({:id}, {:user}, {:hash}, {:family}, {:parent}, {:device}, 'valid', '', {:started}, {:issued}, {:expires}, '', {:ip})`, dbx.Params{
+		(id, user, token_hash, family, parent, device_id, state, revoked_because, family_started_at, issued_at, expires_at, last_used_at, source_ip, second_factor)
+		VALUES ({:id}, {:user}, {:hash}, {:family}, {:parent}, {:device}, 'valid', '', {:started}, {:issued}, {:expires}, '', {:ip}, {:factor})`, dbx.Params{
 		"id": id, "user": t.UserID, "hash": t.TokenHash, "family": t.Family, "parent": t.Parent,
 		"device": t.DeviceID, "started": Instant(t.FamilyStartedAt), "issued": Instant(t.IssuedAt),
-		"expires": Instant(t.ExpiresAt), "ip": t.SourceIP,
+		"expires": Instant(t.ExpiresAt), "ip": t.SourceIP, "factor": t.SecondFactor,
 	})
 }
 
@@ -143,9 +144,9 @@ func HoldRefreshToken(tx core.App, tokenHash string) (RefreshToken, error) {
 	t := RefreshToken{TokenHash: tokenHash}
 	var started, issued, expires, used string
 	err := tx.NonconcurrentDB().NewQuery(`UPDATE refresh_tokens SET state = state WHERE token_hash = {:hash}
-		RETURNING id, user, family, parent, device_id, state, revoked_because, family_started_at, issued_at, expires_at, last_used_at, source_ip`).
+		RETURNING id, user, family, parent, device_id, state, revoked_because, family_started_at, issued_at, expires_at, last_used_at, source_ip, second_factor`).
 		Bind(dbx.Params{"hash": tokenHash}).
-		Row(&t.ID, &t.UserID, &t.Family, &t.Parent, &t.DeviceID, &t.State, &t.RevokedBecause, &started, &issued, &expires, &used, &t.SourceIP)
+		Row(&t.ID, &t.UserID, &t.Family, &t.Parent, &t.DeviceID, &t.State, &t.RevokedBecause, &started, &issued, &expires, &used, &t.SourceIP, &t.SecondFactor)
 	if err != nil {
 		return RefreshToken{}, fmt.Errorf("find refresh token: %w", err)
 	}

@@ -95,23 +95,6 @@ type Elsewhere struct {
 	Until string `db:"ended_at"`
 }
 
-// TimeElsewhere is the interactive time of the people behind a patient's time in a span that overlaps it and was another patient's.
-func TimeElsewhere(app core.App, patientID, from, to string) ([]Elsewhere, error) {
-	return queryAll[Elsewhere](app, "look for time with somebody else", `SELECT a.id, b.started_at, b.ended_at FROM time_entries a
-		CROSS JOIN time_entries b ON b.user = a.user AND b.started_at > {:earliest} AND b.started_at < {:to} AND b.patient != a.patient
-			AND b.category = 'interactive' AND b.ended_at > a.started_at AND b.started_at < a.ended_at AND (b.started_at, b.id) < (a.started_at, a.id)
-		WHERE a.patient = {:patient} AND a.category IN ('interactive', 'care_management') AND a.started_at >= {:from} AND a.started_at < {:to}
-			AND a.ended_at != '' ORDER BY a.id, b.started_at`,
-		dbx.Params{"patient": patientID, "from": from, "to": to, "earliest": dayBefore(from)})
-}
-
-// NotLive is how many seconds of finished interactive time of a patient in a span count for nothing, for want of a live way of contact.
-func NotLive(app core.App, patientID, from, to string, rule TimeRule) (int, error) {
-	return queryValue[int](app, "sum time without live contact", `SELECT CAST(COALESCE(SUM(duration_seconds), 0) AS INTEGER) FROM time_entries
-		WHERE patient = {:patient} AND category = 'interactive' AND started_at >= {:from} AND started_at < {:to} AND ended_at != '' AND NOT `+live,
-		rule.params(dbx.Params{"patient": patientID, "from": from, "to": to}))
-}
-
 // InterpretationOf reads a patient's finished time of interpretation by providers in a span.
 func InterpretationOf(app core.App, patientID, from, to string) ([]TimeStretch, error) {
 	return queryAll[TimeStretch](app, "read time of interpretation",

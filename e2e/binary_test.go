@@ -106,8 +106,14 @@ func launchAt(t testing.TB, addr, dir string, env []string, command string, args
 // begin starts vigil and collects what it writes.
 func begin(t testing.TB, env []string, args ...string) *process {
 	t.Helper()
+	return beginProgram(t, binary(t), env, args...)
+}
+
+// beginProgram is begin with another program than the one that is tested, such as an older one.
+func beginProgram(t testing.TB, program string, env []string, args ...string) *process {
+	t.Helper()
 	p := &process{done: make(chan error, 1)}
-	p.cmd = exec.Command(binary(t), args...)
+	p.cmd = exec.Command(program, args...)
 	p.cmd.Env = environ(env)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stdout, err := p.cmd.StdoutPipe()

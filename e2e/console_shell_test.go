@@ -22,6 +22,7 @@ var shellParts = []struct {
 	{"title", object{}},
 	{"rights", object{}},
 	{"units", object{}},
+	{"narrow", object{"colorScheme": "dark"}},
 }
 
 // What stands round every view, in a real browser: each part as somebody meets it, and what the service holds of it afterwards.
@@ -64,8 +65,8 @@ var shellAfter = map[string]func(t *testing.T, p *practice, admin, patient strin
 		})
 	},
 	"units": func(t *testing.T, p *practice, admin, patient string, _ int) {
-		wantAt(t, p.get(t, "/api/v1/ingestion/observations/?patient_id="+patient+"&type=weight", admin).expect(t, 200), object{"results.0.weight_kg": 69.99})
-		wantAt(t, p.get(t, "/api/v1/ingestion/observations/?patient_id="+patient+"&type=body_temperature", admin).expect(t, 200), object{"results.0.temperature_c": 37.0})
+		wantAt(t, p.get(t, "/api/v1/ingestion/observations/?patient_id="+patient+"&observation_type=weight", admin).expect(t, 200), object{"results.0.weight_kg": 69.99})
+		wantAt(t, p.get(t, "/api/v1/ingestion/observations/?patient_id="+patient+"&observation_type=body_temperature", admin).expect(t, 200), object{"results.0.temperature_c": 37.0})
 	},
 }
 

@@ -167,7 +167,7 @@ func restoreFactors(record *core.Record) {
 // signIns are the collections of which a row opens an account: nobody makes, changes or takes away one by hand, for that would be a sign-in
 // without password or second factor. Administrators reset second factors and end sessions in the contract.
 var signIns = []string{
-	collections.BackupCodes, collections.LoginFailures, collections.Passkeys, collections.RefreshTokens, collections.ResetTokens,
+	collections.BackupCodes, collections.Identities, collections.LoginFailures, collections.Passkeys, collections.RefreshTokens, collections.ResetTokens,
 	collections.SignInSteps, collections.UsedChallenges,
 }
 

@@ -1,6 +1,6 @@
 // Package jobs is the door for the clock: gocron calls one engine function for each row of the table. Every run is noted
-// with what it did; a job never runs beside itself, here or in another process, and what was missed while the service
-// was down is caught up from the state of the database.
+// with what it did; a job never runs beside itself, here or in another process. What was missed while the service was down is caught up from the
+// state of the database: by the next run, or, of a job of one time a day, by one soon after the start.
 package jobs
 
 import (
@@ -27,6 +27,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/retention"
+	"github.com/vigilhealth/vigil/internal/schedule"
 	"github.com/vigilhealth/vigil/internal/transmissions"
 	"github.com/vigilhealth/vigil/internal/triage"
 )
@@ -51,8 +52,10 @@ type Engines struct {
 	Rescored func(patientIDs []string)
 	// Ladder says what follows of escalations that nobody takes.
 	Ladder escalations.Ladder
-	// Backup takes the nightly backup and removes old ones; nil when there is none.
+	// Backup takes the nightly backup, verifies it and removes old ones; nil when there is none.
 	Backup func(ctx context.Context, app core.App) (removed int, err error)
+	// VerifyBackup verifies the newest backup that is kept, unless that was done today, and says how many it verified; it may be nil.
+	VerifyBackup func(ctx context.Context, app core.App) (verified int, err error)
 	// Ran is told of every run; it may be nil.
 	Ran func(job string, succeeded bool, began time.Time, took time.Duration)
 	// SendMeans has the mean blood pressure of each week sent to the EMR.
@@ -75,43 +78,51 @@ type counts = map[string]int
 // job is one row: its name, when it runs and what it calls.
 type job struct {
 	name string
-	when gocron.JobDefinition
+	when schedule.Plan
 	run  func(e Engines, ctx context.Context, app core.App) (counts, error)
 }
 
 // table is every job. Source: specification, scheduled jobs; docs/decisions/jobs.md, "Scheduled jobs".
 var table = []job{
-	{"pending FHIR processing", gocron.CronJob("*/5 * * * *", false), sendDue},
-	{"risk recalculation", gocron.CronJob("0 * * * *", false), rescore},
-	{"overdue escalations", gocron.CronJob("* * * * *", false), remind},
-	{"snoozes and held alerts", gocron.CronJob("* * * * *", false), endWaits},
-	{"ages", gocron.CronJob("*/15 * * * *", false), keepAges},
-	{"mail delivery", gocron.CronJob("*/5 * * * *", false), sendMails},
-	{"push delivery", gocron.CronJob("*/5 * * * *", false), sendPushes},
-	{"reminders", gocron.CronJob("*/15 * * * *", false), remindPeople},
-	{"stale push token cleanup", gocron.WeeklyJob(1, gocron.NewWeekdays(time.Sunday), gocron.NewAtTimes(gocron.NewAtTime(3, 0, 0))), testTokens},
-	{"EMR connection check", gocron.CronJob("30 * * * *", false), watchEMRConnection},
-	{"hub check", gocron.CronJob("* * * * *", false), checkHubs},
-	{missedReadings, gocron.CronJob("*/15 * * * *", false), checkMissed},
-	{"silent devices", gocron.CronJob("2-59/15 * * * *", false), checkSilence}, // after the missed readings, which may say as much
-	{staleReadings, gocron.CronJob("7-59/15 * * * *", false), checkStale},
-	{"device billing", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(2, 0, 0))), bill(billing.DeviceJob)},
-	{"smart billing engine", gocron.CronJob("0 */4 * * *", false), bill(billing.SmartJob)},
-	{"billing sums", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(3, 0, 0))), recountBilling},
-	{"billing evidence", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(3, 20, 0))), recheckEvidence}, // after the days were counted anew
-	{"running timers", gocron.CronJob("*/5 * * * *", false), stopTimers},
-	{"reading sums", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(3, 10, 0))), recountReadings},
-	{"audit verification", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(4, 0, 0))), verifyAudit},
-	{"backup", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(1, 30, 0))), takeBackup},
-	{"retention purge", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(4, 30, 0))), purge},
-	{"idempotency keys", gocron.CronJob("25 * * * *", false), forgetKeys},
-	{"export cleanup", gocron.CronJob("*/15 * * * *", false), cleanExports},
-	{"mean blood pressures", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(5, 30, 0))), sendMeans},
-	{"database upkeep", gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(3, 40, 0))), keepDatabase},
+	{"pending FHIR processing", schedule.Cron("*/5 * * * *"), sendDue},
+	{"risk recalculation", schedule.Cron("0 * * * *"), rescore},
+	{"overdue escalations", schedule.Cron("* * * * *"), remind},
+	{"snoozes and held alerts", schedule.Cron("* * * * *"), endWaits},
+	{"ages", schedule.Cron("*/15 * * * *"), keepAges},
+	{"mail delivery", schedule.Cron("*/5 * * * *"), sendMails},
+	{"push delivery", schedule.Cron("*/5 * * * *"), sendPushes},
+	{"reminders", schedule.Cron("*/15 * * * *"), remindPeople},
+	{"stale push token cleanup", schedule.Weekly(time.Sunday, 3, 0), testTokens},
+	{"EMR connection check", schedule.Cron("30 * * * *"), watchEMRConnection},
+	{"hub check", schedule.Cron("* * * * *"), checkHubs},
+	{missedReadings, schedule.Cron("*/15 * * * *"), checkMissed},
+	{"silent devices", schedule.Cron("2-59/15 * * * *"), checkSilence}, // after the missed readings, which may say as much
+	{staleReadings, schedule.Cron("7-59/15 * * * *"), checkStale},
+	{"device billing", schedule.Daily(2, 0), bill(billing.DeviceJob)},
+	{"smart billing engine", schedule.Cron("0 */4 * * *"), bill(billing.SmartJob)},
+	{"billing sums", schedule.Daily(3, 0), recountBilling},
+	{"billing evidence", schedule.Daily(3, 20), recheckEvidence}, // after the days were counted anew
+	{"running timers", schedule.Cron("*/5 * * * *"), stopTimers},
+	{"reading sums", schedule.Daily(3, 10), recountReadings},
+	{"audit verification", schedule.Daily(4, 0), verifyAudit},
+	{"backup", schedule.Daily(1, 30), takeBackup},
+	{"backup verification", schedule.Daily(5, 0), verifyBackup},
+	{"retention purge", schedule.Daily(4, 30), purge},
+	{"idempotency keys", schedule.Cron("25 * * * *"), forgetKeys},
+	{"export cleanup", schedule.Cron("*/15 * * * *"), cleanExports},
+	{"mean blood pressures", schedule.Daily(5, 30), sendMeans},
+	{"database upkeep", schedule.Daily(3, 40), keepDatabase},
 }
 
-// Start runs the table by the clock until the scheduler is shut down.
-func Start(app core.App, e Engines) (gocron.Scheduler, error) {
+// Schedule is the table as it runs, by the clock and by hand.
+type Schedule struct {
+	gocron.Scheduler
+	app     core.App
+	engines Engines
+}
+
+// Start runs the table by the clock until the schedule is shut down.
+func Start(app core.App, e Engines) (*Schedule, error) {
 	if err := collections.AbandonJobs(app, e.Clock.Now()); err != nil {
 		return nil, err
 	}
@@ -125,13 +136,17 @@ func Start(app core.App, e Engines) (gocron.Scheduler, error) {
 	}
 	e.started = e.Clock.Now()
 	for _, row := range table {
-		_, err := scheduler.NewJob(row.when, gocron.NewTask(func(ctx context.Context) { run(ctx, app, e, row) }), gocron.WithName(row.name))
+		_, err := scheduler.NewJob(row.when.Definition(), gocron.NewTask(func(ctx context.Context) { run(ctx, app, e, row) }), gocron.WithName(row.name))
 		if err != nil {
 			return nil, fmt.Errorf("schedule %s: %w", row.name, err)
 		}
 	}
+	s := &Schedule{scheduler, app, e}
+	if err := s.makeUp(); err != nil {
+		return nil, err
+	}
 	scheduler.Start()
-	return scheduler, nil
+	return s, nil
 }
 
 // run notes, calls and logs one run.
@@ -147,6 +162,12 @@ func run(ctx context.Context, app core.App, e Engines, row job) {
 		log.Warn("job not started: its last run is still under way")
 		return
 	}
+	finish(ctx, app, e, row, runID, started)
+}
+
+// finish does the work of a run that is noted as under way, and notes its end.
+func finish(ctx context.Context, app core.App, e Engines, row job, runID string, started time.Time) {
+	log := e.Log.With(slog.String("job", row.name))
 	failure := "panicked"
 	var done counts
 	defer func() {
@@ -157,10 +178,14 @@ func run(ctx context.Context, app core.App, e Engines, row job) {
 			e.Ran(row.name, failure == "", started, e.Clock.Since(started))
 		}
 	}()
+	var err error
 	done, err = row.run(e, ctx, app)
 	failure = ""
 	if err != nil {
 		failure = "failed: see the log"
+		if ctx.Err() != nil { // the service stops: the run is to be made up for
+			failure = collections.AbandonedRun
+		}
 		log.Error("job failed", slog.Any("error", err), slog.Any("counts", done))
 		return
 	}
@@ -246,7 +271,18 @@ func takeBackup(e Engines, ctx context.Context, app core.App) (counts, error) {
 		return counts{"taken": 0}, nil
 	}
 	removed, err := e.Backup(ctx, app)
-	return counts{"taken": 1, "removed": removed}, err
+	if err != nil {
+		return counts{"removed": removed}, err
+	}
+	return counts{"taken": 1, "removed": removed}, nil
+}
+
+func verifyBackup(e Engines, ctx context.Context, app core.App) (counts, error) {
+	if e.VerifyBackup == nil {
+		return counts{"verified": 0}, nil
+	}
+	verified, err := e.VerifyBackup(ctx, app)
+	return counts{"verified": verified}, err
 }
 
 // purge removes what its retention period has passed, of the kinds that need not be kept.

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-co-op/gocron/v2"
 	"github.com/google/go-cmp/cmp"
 	"github.com/jonboulle/clockwork"
 	"github.com/pocketbase/dbx"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/schedule"
 	"github.com/vigilhealth/vigil/internal/transmissions"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -118,7 +118,7 @@ func (b *bench) finished(n int) []noted {
 func (b *bench) at(d time.Duration) string { return collections.Instant(vigiltest.Clock.Add(d)) }
 
 func every5Minutes(run func(Engines, context.Context, core.App) (counts, error)) job {
-	return job{"test", gocron.CronJob("*/5 * * * *", false), run}
+	return job{"test", schedule.Cron("*/5 * * * *"), run}
 }
 
 func TestRowRunsOnTime(t *testing.T) {
@@ -148,7 +148,7 @@ func TestRowRunsInThePracticesZone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	daily := gocron.DailyJob(1, gocron.NewAtTimes(gocron.NewAtTime(9, 0, 0)))
+	daily := schedule.Daily(9, 0)
 	b := start(t, newYork, job{"test", daily, func(Engines, context.Context, core.App) (counts, error) { return nil, nil }})
 	b.advance(15 * time.Minute)
 	if runs := b.finished(1); len(runs) != 1 || runs[0].Started != b.at(15*time.Minute) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"github.com/pocketbase/pocketbase/core"
 
@@ -53,6 +54,8 @@ type alertView struct {
 	HeldUntil        *string         `json:"held_until"`
 	PatientPhone     *string         `json:"patient_phone"`
 	CreatedAt        string          `json:"created_at"`
+	// Reading is what was measured, when it is asked for.
+	Reading *observationView `json:"reading,omitempty"`
 }
 
 func viewAlert(alert *collections.Alert, names map[string]patients.Name) alertView {
@@ -74,10 +77,24 @@ func viewAlert(alert *collections.Alert, names map[string]patients.Name) alertVi
 func (a *api) listAlerts(c *web.Call) error {
 	q, p := c.Listing()
 	filter, mine := alertFilter(q, alerts.Types), q.IsTrue("mine")
+	filter.AcknowledgedBy = strings.ToLower(q.Text("acknowledged_by", 254))
+	filter.Over = q.Boolean("over")
+	withReadings := q.IsTrue("readings")
 	if err := q.Err(); err != nil {
 		return err
 	}
-	return a.answerAlerts(c, p, filter, mine)
+	if withReadings {
+		if err := c.NeedToo(access.ScopeObservationsRead); err != nil {
+			return err
+		}
+		return a.answerAlerts(c, p, filter, mine, viewReadings)
+	}
+	return a.answerAlerts(c, p, filter, mine, viewAlertsOf)
+}
+
+// viewAlertsOf shows alerts to the caller.
+func viewAlertsOf(c *web.Call, page []*collections.Alert) ([]alertView, error) {
+	return viewAlerts(c.Caller.Role)(c.App, page)
 }
 
 // alertFilter reads which alerts a list is to show, of these types.
@@ -91,7 +108,9 @@ func alertFilter(q *web.Query, types []string) collections.AlertFilter {
 }
 
 // answerAlerts answers a page of alerts; mine keeps those of the caller's care teams.
-func (a *api) answerAlerts(c *web.Call, p web.Paging, filter collections.AlertFilter, mine bool) (err error) {
+func (a *api) answerAlerts(
+	c *web.Call, p web.Paging, filter collections.AlertFilter, mine bool, view func(*web.Call, []*collections.Alert) ([]alertView, error),
+) (err error) {
 	if filter.CareTeamOf, err = a.team(c, filter.PatientID); err != nil {
 		return err
 	}
@@ -99,7 +118,8 @@ func (a *api) answerAlerts(c *web.Call, p web.Paging, filter collections.AlertFi
 		filter.CareTeamOf = c.Caller.RecordID
 	}
 	page, total, err := collections.PageOfAlerts(c.App, filter, p.Offset(), p.Size)
-	return list(c, p, audit.ResourceAlert, viewAlerts(c.Caller.Role))(web.Views(page, collections.AsAlert), total, err)
+	shown := func(_ core.App, page []*collections.Alert) ([]alertView, error) { return view(c, page) }
+	return list(c, p, audit.ResourceAlert, shown)(web.Views(page, collections.AsAlert), total, err)
 }
 
 // trailView is one line of an alert's audit trail.

@@ -3,7 +3,6 @@ package routes
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -133,8 +132,11 @@ func (a *api) readRequestVoid(c *web.Call, b moveBody, checks *input.Checks) bil
 }
 
 func (a *api) readRefund(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
-	return a.Billing.Refund(readCents(checks, "amount", b.Amount), a.pastDay(c, checks, "date", b.Date, true),
-		checks.Text("reference", b.Reference, input.Required(100).Identifier()), c.Actor(), c.Now)
+	return a.Billing.Refund(billing.RefundDraft{
+		Amount: readCents(checks, "amount", b.Amount), Date: a.pastDay(c, checks, "date", b.Date, true),
+		Reference: checks.Text("reference", b.Reference, input.Required(100).Identifier()),
+		Payer:     checks.Text("payer", b.Payer, input.Optional(0).OneOf(billing.PayerWords...)),
+	}, c.Actor(), c.Now)
 }
 
 func (a *api) readResubmit(c *web.Call, b moveBody, checks *input.Checks) billing.Move {
@@ -186,7 +188,7 @@ type batchResult struct {
 	Warnings []string `json:"warnings,omitempty"` // every reason for which the facts do not bear it out
 }
 
-// maxBatch is how many entries one call may submit.
+// maxBatch is how many entries one call may review or submit.
 const maxBatch = 1000
 
 func (a *api) submitClaims(c *web.Call) error {
@@ -199,37 +201,13 @@ func (a *api) submitClaims(c *web.Call) error {
 	}
 	checks := input.NewChecks()
 	reference := checks.Text("submission_reference", body.SubmissionReference, input.Optional(100).Identifier())
-	if !body.EntryIDs.Given() || len(body.EntryIDs.Value) == 0 || len(body.EntryIDs.Value) > maxBatch {
-		checks.Reject("entry_ids", "Expected a list of 1 to 1000 ids.")
-	}
-	ids := make([]string, len(body.EntryIDs.Value))
-	for i, text := range body.EntryIDs.Value {
-		var ok bool
-		if ids[i], ok = input.ParseUUID(text); !ok {
-			checks.Reject(fmt.Sprintf("entry_ids.%d", i), "Must be a valid UUID.")
-		}
-	}
+	ids := readMany(checks, body.EntryIDs)
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	details, submitted := []batchResult{}, 0
-	seen := map[string]bool{}
-	for _, id := range ids {
-		result := batchResult{ID: id, Status: "skipped", Reason: orNull("repeated")}
-		if !seen[id] {
-			_, err := a.Billing.Do(c.App, id, a.Billing.Submit(reference, time.Time{}, c.Now), c.Actor(), c.Now)
-			var refused *fault.Error
-			if err == nil {
-				result, submitted = batchResult{ID: id, Status: billing.Submitted}, submitted+1
-			} else if errors.As(err, &refused) && refused.Kind != fault.Internal {
-				result.Reason = orNull(refused.Code)
-				result.Warnings, _ = refused.Extra["warnings"].([]string)
-			} else {
-				return err
-			}
-		}
-		seen[id] = true
-		details = append(details, result)
+	details, submitted, err := a.eachOf(c, ids, billing.Submitted, func() billing.Move { return a.Billing.Submit(reference, time.Time{}, c.Now) })
+	if err != nil {
+		return err
 	}
 	return c.OK(map[string]any{"submitted": submitted, "skipped": len(details) - submitted, "details": details})
 }

@@ -1,6 +1,9 @@
 package routes
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/alerts"
@@ -219,6 +222,8 @@ type hubDevice struct {
 	DeviceType *string `json:"device_type"`
 	Status     string  `json:"status"`
 	PatientID  *string `json:"patient_id"`
+	// PatientName is whose it is, where the caller may know.
+	PatientName *string `json:"patient_name"`
 }
 
 func (a *api) listHubs(c *web.Call) error {
@@ -238,11 +243,15 @@ func (a *api) listHubs(c *web.Call) error {
 	if err != nil {
 		return err
 	}
+	names, err := patients.Names(c.App, distinct(slices.Concat(slices.Collect(maps.Values(on))...), (*collections.Device).PatientID))
+	if err != nil {
+		return err
+	}
 	views, shown := make([]hubView, len(page)), []*collections.Device{}
 	for i, hub := range page {
 		views[i] = hubView{HubID: hub.HubID, Status: hub.Status, LastHeartbeatAt: instantOrNull(hub.Heard()), Devices: []hubDevice{}}
 		for _, device := range on[hub.HubID] {
-			views[i].Devices = append(views[i].Devices, hubDevice{device.DeviceID(), orNull(device.Type()), device.Status(), orNull(device.PatientID())})
+			views[i].Devices = append(views[i].Devices, hubDevice{device.DeviceID(), orNull(device.Type()), device.Status(), orNull(device.PatientID()), orNull(names[device.PatientID()].FirstLast())})
 			shown = append(shown, device)
 		}
 	}
@@ -259,5 +268,5 @@ func (a *api) listDeviceAlerts(c *web.Call) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	return a.answerAlerts(c, p, filter, false)
+	return a.answerAlerts(c, p, filter, false, viewAlertsOf)
 }

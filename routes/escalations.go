@@ -41,6 +41,8 @@ type escalationView struct {
 	Tier       int         `json:"tier"`
 	RemindedAt *string     `json:"reminded_at"`
 	History    []eventView `json:"history"`
+
+	waiting
 }
 
 // eventView is one step of an escalation.
@@ -83,8 +85,14 @@ func viewEscalations(app core.App, page []*collections.Escalation) ([]escalation
 		return nil, err
 	}
 	histories, err := escalations.Histories(app, page...)
+	if err != nil {
+		return nil, err
+	}
+	waits, err := waitings(app, page)
 	return web.Views(page, func(e *collections.Escalation) escalationView {
-		return viewEscalation(e, names, attached[e.Id], histories[e.Id])
+		view := viewEscalation(e, names, attached[e.Id], histories[e.Id])
+		view.waiting = waits[e.Id]
+		return view
 	}), err
 }
 
@@ -107,6 +115,7 @@ func (a *api) listEscalations(c *web.Call) (err error) {
 		PatientID: q.PatientID(), AssignedTo: strings.ToLower(q.Text("assigned_to", 254)),
 		Priority: q.OneOf("priority", escalations.Priorities...), Status: q.OneOf("status", escalations.Statuses...),
 	}
+	filter.Active, filter.ByUrgency = q.Boolean("active"), q.Ordering(newestFirst, byUrgency) == byUrgency
 	if filter.CareTeamOf, err = a.teamFor(c, q, filter.PatientID); err != nil {
 		return err
 	}

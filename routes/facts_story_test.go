@@ -58,6 +58,9 @@ func (c *clinic) refusedFor(entry, move string, body any, reasons ...string) {
 	if slices.Sort(reasons); !slices.Equal(got, reasons) {
 		c.t.Errorf("%s is refused for %v, want %v", move, got, reasons)
 	}
+	if body == nil {
+		c.weighsLike(entry, move, got)
+	}
 	if after := c.ask(access.DataMonitor, "GET", "/billing/entries/"+entry+"/", nil).body; after != before {
 		c.t.Errorf("the refused %s left %s, was %s", move, after, before)
 	}

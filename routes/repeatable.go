@@ -14,6 +14,6 @@ var largeBodies = map[string]int64{"/billing/claim-responses/": maxResponse, "/i
 func repeatable(path string) bool {
 	readings := strings.HasPrefix(path, "/ingestion/") && !strings.Contains(path, "{")
 	return readings || slices.Contains([]string{
-		"/patients/import_selected_from_emr/", "/fhir/process-pending/", "/billing/run/", "/billing/claim-responses/",
+		"/patients/import_selected_from_emr/", "/fhir/process-pending/", "/billing/run/", "/billing/claim-responses/", "/billing/entries/review/",
 	}, path)
 }

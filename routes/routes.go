@@ -138,15 +138,10 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/threshold-templates/{id}/", access.ReadTemplates, limits.User, of((*api).number, (*api).readTemplate)},
 	{http.MethodPut, "/threshold-templates/{id}/", access.ManageTemplates, limits.User, of((*api).number, (*api).replaceTemplate)},
 	{http.MethodDelete, "/threshold-templates/{id}/", access.ManageTemplates, limits.User, of((*api).number, (*api).deleteTemplate)},
-
 	{http.MethodGet, "/threshold-changes/", access.ReadThresholdChanges, limits.User, (*api).listThresholdChanges},
 
 	// vital_summary.go
 	{http.MethodGet, "/patients/{id}/vitals/summary/", access.ReadObservations.Or(access.ScopeObservationsRead), limits.User, ofPatient((*api).readVitalSummary)},
-
-	// data_days.go, visit_report.go
-	{http.MethodGet, "/patients/{id}/data-days/", access.ReadDataDays, limits.User, ofPatient((*api).readDataDays)},
-	{http.MethodGet, "/patients/{id}/report/", access.ReadVisitReport, limits.User, ofPatient((*api).readVisitReport)},
 
 	// patients.go: care team and consents
 	{http.MethodGet, "/patients/{id}/care-team/", access.ReadCareTeam.Or(access.ScopePatientsRead), limits.User, ofPatient((*api).readCareTeam)},
@@ -203,11 +198,6 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/escalations/{id}/", access.ReadEscalations.Or(access.ScopeAlertsRead), limits.User, of((*api).escalation, (*api).readEscalation)},
 	{http.MethodPatch, "/escalations/{id}/", access.UpdateEscalations, limits.User, of((*api).escalation, (*api).updateEscalation)},
 
-	// on_call.go
-	{http.MethodGet, "/on-call/", access.ReadOnCall, limits.User, (*api).readOnCall},
-	{http.MethodPut, "/on-call/", access.SetOnCall, limits.User, (*api).setOnCall},
-	{http.MethodGet, "/on-call/now/", access.ReadOnCall, limits.User, (*api).readOnCallNow},
-
 	// alerts.go, vital_config.go
 	{http.MethodGet, "/patients/{id}/snoozes/", access.ReadAlerts.Or(access.ScopeAlertsRead), limits.User, ofPatient((*api).listSnoozes)},
 	{http.MethodPost, "/patients/{id}/snoozes/", access.SnoozeAlerts, limits.User, ofPatient((*api).startSnooze)},
@@ -261,6 +251,12 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/billing/eligibility/{id}/", access.ReadEligibility.Or(access.ScopeBillingRead), limits.User, ofPatient((*api).readEligibility)},
 	{http.MethodGet, "/billing/explain/{id}/", access.ReadEligibility.Or(access.ScopeBillingRead), limits.User, ofPatient((*api).explainBilling)},
 	{http.MethodGet, "/billing/near-billable/", access.ReadEligibility.Or(access.ScopeBillingRead), limits.User, (*api).listNearBillable},
+
+	// month_end.go
+	{http.MethodGet, "/billing/month-end/", access.ReadBillingReports, limits.User, (*api).readMonthEnd},
+	{http.MethodGet, "/billing/funnel/", access.ReadBillingReports, limits.User, (*api).readFunnel},
+	{http.MethodPost, "/billing/entries/review/", access.ManageBilling, limits.User, (*api).reviewMany},
+	{http.MethodGet, "/billing/calendar/{id}/", access.ReadEligibility.Or(access.ScopeBillingRead), limits.User, ofPatient((*api).readCalendar)},
 
 	// claims.go
 	{http.MethodPost, "/billing/entries/{id}/review/", access.ManageBilling, limits.User, move((*api).readReview)},
@@ -331,7 +327,7 @@ var table = slices.Concat([]route{
 
 	// schema.go
 	{http.MethodGet, "/schema/", access.Anyone, limits.User, (*api).schema},
-}, ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), enrolmentRows())
+}, ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), jobRows(), signOnRows(), boardRows(), visitRows(), enrolmentRows())
 
 // rootTable holds what answers outside web.BasePath; its paths are whole.
 var rootTable = slices.Concat([]route{
@@ -357,6 +353,7 @@ type Engines struct {
 	Writer              *observations.Writer
 	Transmissions       *transmissions.Worker
 	Monitor             *dashboard.Monitor
+	Jobs                Jobs
 	Dashboard           *dashboard.Board
 	Intake              *intake.Engine
 	Billing             *billing.Engine
@@ -368,10 +365,11 @@ type Engines struct {
 	ProcessPendingLimit int            // deliveries of one call
 	FHIRSystems         fhir.Systems   // namespaces of a FHIR Patient's identifiers
 	PracticeName        string         // on whose behalf people and devices act, as FHIR says it
-	Letterhead          string         // where the practice is and how to call it, for papers
-	RestrictToCareTeam  bool           // clinicians reach the patients of their care teams only
-	JWKS                []byte         // public keys of our client assertions
-	Version             string
+	Boards
+	Letterhead         string // where the practice is and how to call it, for papers
+	RestrictToCareTeam bool   // clinicians reach the patients of their care teams only
+	JWKS               []byte // public keys of our client assertions
+	Version            string
 }
 
 // api is what handlers are methods of.

@@ -1,7 +1,9 @@
 package routes
 
 import (
+	"context"
 	"slices"
+	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
@@ -38,6 +40,10 @@ type triageView struct {
 	RiskFactors            []triage.Factor `json:"risk_factors"`
 	Handling               *string         `json:"handling"`
 	Trends                 triage.Trends   `json:"trends,omitzero"` // when asked for
+	// Beside the score, when asked for and on the live topic, there without the trend.
+	Concern *concernView `json:"concern,omitempty"`
+	Trend   *[]pointView `json:"trend,omitempty"`
+	Holder  *holderView  `json:"holder,omitempty"`
 }
 
 func viewTriage(row triage.Row, names map[string]patients.Name) triageView {
@@ -59,13 +65,13 @@ func (a *api) listTriage(c *web.Call) error {
 	q, p := c.Listing()
 	filter := triage.Filter{
 		RiskLevel:      q.OneOf("risk_level", string(triage.RiskCritical), string(triage.RiskWarning), string(triage.RiskNormal), string(triage.RiskNoData)),
-		Unacknowledged: q.Boolean("has_unack_alerts"), NeedsReview: q.Boolean("needs_review"),
+		Unacknowledged: q.Boolean("has_unack_alerts"), NeedsReview: q.Boolean("needs_review"), Escalated: q.IsTrue("escalated"),
 		Order: triage.Order(q.Ordering(string(triage.BySeverity), string(triage.ByLeastRisk), string(triage.ByLastReading), string(triage.ByLatestReading))),
 	}
 	if mine := q.IsTrue("mine"); mine || a.confinedToTeams(c) {
 		filter.CareTeamOf = c.Caller.RecordID
 	}
-	only, search, withTrends := q.PatientID(), q.Text("search", 100), q.IsTrue("trends")
+	only, search, withTrends, withConcern := q.PatientID(), q.Text("search", 100), q.IsTrue("trends"), q.IsTrue("concern")
 	if err := q.Err(); err != nil {
 		return err
 	}
@@ -99,6 +105,11 @@ func (a *api) listTriage(c *web.Call) error {
 			views[i].Trends = trends[ids[i]]
 		}
 	}
+	if withConcern {
+		if err := besideScores(c.Request.Context(), c.App, views, true, c.Now); err != nil {
+			return err
+		}
+	}
 	if err := c.RecordRead(audit.PatientRead, audit.ResourcePatient, "", ids...); err != nil {
 		return err
 	}
@@ -113,12 +124,23 @@ func viewTriagePage(app core.App, page []triage.Row) ([]triageView, error) {
 	return web.Views(page, func(row triage.Row) triageView { return viewTriage(row, names) }), err
 }
 
+// statsView are the totals with what is the caller's own.
+type statsView struct {
+	triage.Stats
+	PatientsMine int `json:"patients_mine"`
+}
+
 func (a *api) readTriageStats(c *web.Call) error {
 	team, err := a.team(c, "")
 	if err != nil {
 		return err
 	}
-	return c.Answer(triage.ReadStats(c.App, team, collections.StartOfDay(c.Now.In(a.Zone))))
+	stats, err := triage.ReadStats(c.App, team, collections.StartOfDay(c.Now.In(a.Zone)))
+	if err != nil {
+		return err
+	}
+	mine, err := collections.CountListedOfTeam(c.App, c.Caller.RecordID)
+	return c.Answer(statsView{stats, mine}, err)
 }
 
 func (a *api) reviewPatient(c *web.Call, patient *collections.Patient) error {
@@ -148,19 +170,22 @@ func (a *api) reviewPatient(c *web.Call, patient *collections.Patient) error {
 // maxReviewNotes is in characters: the audit trail's reason holds no more.
 const maxReviewNotes = 2000
 
-// LiveViews shows the live list what the endpoints show.
-type LiveViews struct{}
+// LiveViews shows the live list what the endpoints show. Without a clock it shows no more than the plain list.
+type LiveViews struct{ Clock func() time.Time }
 
 var _ live.Views = LiveViews{}
 
 // Patients implements [live.Views].
-func (LiveViews) Patients(app core.App, ids []string) (map[string]live.View, error) {
+func (l LiveViews) Patients(app core.App, ids []string) (map[string]live.View, error) {
 	rows, err := triage.Find(app, ids...)
 	if err != nil {
 		return nil, err
 	}
-	views := make(map[string]live.View, len(rows))
 	shown, err := viewTriagePage(app, slices.DeleteFunc(rows, func(row triage.Row) bool { return !row.Listed }))
+	if err == nil && l.Clock != nil {
+		err = besideScores(context.Background(), app, shown, false, l.Clock())
+	}
+	views := make(map[string]live.View, len(shown))
 	for _, view := range shown {
 		views[view.PatientID] = live.View{PatientID: view.PatientID, Data: view}
 	}

@@ -1,13 +1,23 @@
 package routes
 
 import (
+	"net/http"
+
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/visit"
 	"github.com/vigilhealth/vigil/routes/web"
 )
+
+func visitRows() []route {
+	return []route{
+		{http.MethodGet, "/patients/{id}/data-days/", access.ReadDataDays, limits.User, ofPatient((*api).readDataDays)},
+		{http.MethodGet, "/patients/{id}/report/", access.ReadVisitReport, limits.User, ofPatient((*api).readVisitReport)},
+	}
+}
 
 // readVisitReport answers with the sheet for a visit. Its name is the same for everybody: nothing of the patient stands in an address or a file's name.
 func (a *api) readVisitReport(c *web.Call, patient *collections.Patient) error {

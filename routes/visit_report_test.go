@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,14 +49,6 @@ func paper(t *testing.T, answer reply) (pages int, text string) {
 			words.WriteString(utf16Text(shown[1]) + "\n")
 		}
 	}
-	if reader, err := exec.LookPath("pdftotext"); err == nil { // another reader's opinion, where there is one
-		command := exec.CommandContext(t.Context(), reader, "-", "-")
-		command.Stdin = bytes.NewReader(raw)
-		out, err := command.Output()
-		if err != nil || !strings.Contains(string(out), "Home monitoring report") {
-			t.Errorf("pdftotext cannot read it: %v in %.200s", err, out)
-		}
-	}
 	return bytes.Count(raw, []byte("/Type /Page\n")), words.String()
 }
 
@@ -89,9 +82,48 @@ func wantWords(t *testing.T, text string, words ...string) {
 	}
 }
 
+// readers are programs of others that write on standard output what a PDF says, each asked as it wants to be.
+var readers = [][]string{
+	{"pdftotext", "-layout", "FILE", "-"},
+	{"mutool", "draw", "-F", "txt", "FILE"},
+	{"python3", "-c", "import sys, pypdf; print('\\n'.join(page.extract_text() for page in pypdf.PdfReader(sys.argv[1]).pages))", "FILE"},
+}
+
+// readElsewhere has a PDF read by all that are here, and wants the same words of each.
+func readElsewhere(t *testing.T, raw string, words ...string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "visit-report.pdf")
+	if err := os.WriteFile(file, []byte(raw), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, reader := range readers {
+		if reader[0] == "python3" && exec.CommandContext(t.Context(), "python3", "-c", "import pypdf").Run() != nil {
+			continue
+		}
+		if _, err := exec.LookPath(reader[0]); err != nil {
+			continue
+		}
+		found = true
+		args := slices.Clone(reader[1:])
+		args[slices.Index(args, "FILE")] = file
+		out, err := exec.CommandContext(t.Context(), reader[0], args...).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s cannot read it: %v\n%s", reader[0], err, out)
+			continue
+		}
+		wantWords(t, string(out), words...)
+	}
+	if !found {
+		t.Skip("no other reader of PDF is here: neither pdftotext, mutool nor pypdf")
+	}
+}
+
 // A pressure that rose in the last days: the finding in words, means, what was done, and what was left out.
 func TestVisitReport(t *testing.T) {
-	c := newIngestingClinic(t, func(e *routes.Engines) { e.PracticeName, e.Letterhead = "Hudson Valley Heart Clinic", "12 Mill Road, Albany NY 12207 · (518) 555-0100" })
+	c := newIngestingClinic(t, func(e *routes.Engines) {
+		e.PracticeName, e.Letterhead = "Hudson Valley Heart Clinic", "12 Mill Road, Albany NY 12207 · (518) 555-0100"
+	})
 	c.now = time.Date(2026, 1, 15, 17, 0, 0, 0, time.UTC) // noon in New York
 	provider := c.people[access.Provider]
 	id := c.enrol(object{
@@ -144,6 +176,9 @@ func TestVisitReport(t *testing.T) {
 		"Left out: 1 suspect, 1 withdrawn, 0 implausible", "2 typed by hand", "At the visit", "Limits in force", "In range; hatched: not", "Page 1 of 1",
 		"Made Jan 15, 2026 12:00 EST by Test Person. Home readings, not a diagnosis.", "Patient contacted; Headache, took lisinopril late; T. Person, Jan 15 12:00",
 	)
+	t.Run("read elsewhere", func(t *testing.T) {
+		readElsewhere(t, answer.body, "Home monitoring report", "Kwame Hall", "Blood pressure is higher in the last 7 days.", "188/114", "Limits in force", "Page 1 of 1")
+	})
 	// The means are those of the summary, to the whole number.
 	for _, days := range []int{7, 30, 90} {
 		g := c.summary(id, days)["blood_pressure"].(object)

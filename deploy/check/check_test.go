@@ -252,7 +252,7 @@ func TestProxiesAreNamed(t *testing.T) {
 	files, setBy := 0, 0
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
-			if err == nil && entry.Name() == "check" {
+			if err == nil && (entry.Name() == "check" || entry.Name() == "helm") { // what the chart sets is looked at once it is rendered
 				return fs.SkipDir
 			}
 			return err
@@ -306,15 +306,43 @@ func number(t *testing.T, content []byte, pattern string) int {
 	return n
 }
 
+// Every unit is understood, and exposed at most 2.0 of 10.
 func TestUnit(t *testing.T) {
 	analyze := program(t, "systemd-analyze")
-	unit := strings.ReplaceAll(string(deployed(t, "vigil@.service")), "/usr/local/bin/vigil", "/bin/true")
-	path := filepath.Join(t.TempDir(), "vigil@elm-street.service")
-	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
-		t.Fatal(err)
+	units, err := filepath.Glob("../vigil*@.*")
+	if err != nil || len(units) != 6 {
+		t.Fatalf("%v (%v)", units, err)
 	}
-	wantQuiet(t, analyze, "verify", "--man=no", path)
-	run(t, nil, analyze, "security", "--offline=true", "--threshold=20", path) // at most 2.0 of 10
+	folder := t.TempDir()
+	var paths []string
+	for _, name := range units {
+		unit := regexp.MustCompile(`/usr/local/bin/(vigil|litestream)`).ReplaceAllString(string(deployed(t, filepath.Base(name))), "/bin/true")
+		path := filepath.Join(folder, strings.Replace(filepath.Base(name), "@", "@elm-street", 1))
+		if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	wantQuiet(t, analyze, append([]string{"verify", "--man=no"}, paths...)...)
+	for _, path := range paths {
+		if strings.HasSuffix(path, ".service") {
+			run(t, nil, analyze, "security", "--offline=true", "--threshold=20", path)
+		}
+	}
+}
+
+// What holds memory, disk and rights of the service holds whatever runs beside it with the same keys.
+func TestUnitsAreLockedAlike(t *testing.T) {
+	_, locked, found := strings.Cut(string(deployed(t, "vigil@.service")), "# Keys and names are in the clear")
+	locked, _, _ = strings.Cut(locked, "\n\n[Install]")
+	if !found || strings.Count(locked, "\n") < 30 {
+		t.Fatal("the unit has another form")
+	}
+	for _, name := range []string{"vigil-replica@.service", "vigil-backup@.service", "vigil-verify@.service"} {
+		if unit := string(deployed(t, name)); !strings.Contains(unit, strings.TrimSpace(locked)) || !strings.Contains(unit, "User=vigil-%i\n") || !strings.Contains(unit, "UMask=0077\n") {
+			t.Errorf("%s may do more than the service", name)
+		}
+	}
 }
 
 func TestCaddyfile(t *testing.T) {
@@ -331,6 +359,32 @@ func TestCaddyfile(t *testing.T) {
 		}
 	}
 	run(t, nil, caddy, "fmt", "--diff", "../Caddyfile")
+}
+
+// The proxy reads the lines that `vigil fleet render` writes, in the place of the one line of the example.
+func TestRenderedProxyLines(t *testing.T) {
+	caddy := program(t, "caddy")
+	folder := t.TempDir()
+	const last = "import practice {$API_HOST:rpm.example.org} {$WEBHOOK_HOST:hooks.rpm.example.org} {$UPSTREAM:127.0.0.1:8090}\n"
+	example := string(deployed(t, "Caddyfile"))
+	if !strings.HasSuffix(example, last) {
+		t.Fatal("the example does not end with its one practice")
+	}
+	lines, err := os.ReadFile("../../internal/fleet/testdata/rendered/machines/10.0.0.11/practices.caddy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{"Caddyfile": []byte(strings.TrimSuffix(example, last) + "import practices.caddy\n"), "practices.caddy": lines} {
+		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	adapted := run(t, nil, caddy, "adapt", "--validate", "--config", filepath.Join(folder, "Caddyfile"), "--adapter", "caddyfile")
+	for _, part := range []string{`"elm-street.rpm.example.org"`, `"elm-street-hooks.rpm.example.org"`, `"127.0.0.1:8101"`, `"oak-hill.rpm.example.org"`, `"127.0.0.1:8102"`} {
+		if !strings.Contains(adapted, part) {
+			t.Errorf("what Caddy reads lacks %s", part)
+		}
+	}
 }
 
 func TestLitestream(t *testing.T) {

@@ -118,6 +118,7 @@ const (
 
 	ReadChanges   Action = "read changes"
 	ReadAudit     Action = "read audit log"
+	ManageJobs    Action = "manage jobs" // see them and run them
 	ReadAccessLog Action = "read access log"
 )
 
@@ -251,6 +252,7 @@ var policy = map[Action]row{
 
 	ReadChanges:   staff(All, None),
 	ReadAudit:     only(Admin),
+	ManageJobs:    only(Admin),
 	ReadAccessLog: only(Admin, ClinicalManager),
 }
 

@@ -32,13 +32,25 @@ func Find(app core.App, number int64) (*collections.Alert, error) {
 // Act carries out what a person does with an alert, in the caller's transaction: its state, its notes and the audit entry.
 // A move that is not possible is an invalid_state fault.
 func Act(tx core.App, alert *collections.Alert, action Action, by audit.Actor, now time.Time) error {
-	if err := change(alert, Status(alert.Status()), action, by, now); err != nil {
+	from, heldUntil := alert.Status(), alert.HeldUntil()
+	if err := change(alert, Status(from), action, by, now); err != nil {
 		return err
 	}
 	if err := alert.Store(tx); err != nil {
 		return err
 	}
 	said := audit.Changes{}
+	if to := alert.Status(); to != from {
+		said[changedStatus] = audit.Change{Old: from, New: to}
+	}
+	if action.Move != Annotate {
+		if !heldUntil.IsZero() {
+			said[changedHeld] = audit.Change{Old: collections.Instant(heldUntil)}
+		}
+		if action.Reviewed != "" {
+			said[ChangedReview] = audit.Change{Old: action.Reviewed}
+		}
+	}
 	for name, text := range map[string]phi.Text{"notes": action.Notes, "clinical_note": action.ClinicalNote, "outcome": phi.Text(action.Outcome)} {
 		if text != "" {
 			said[name] = audit.Change{New: text}
@@ -115,6 +127,7 @@ type Step struct {
 var steps = map[audit.Event]string{
 	audit.AlertCreate: "created", audit.AlertAcknowledge: "acknowledged", audit.AlertNote: "note_added",
 	audit.AlertEscalate: "escalated", audit.AlertResolve: "resolved", audit.AlertAutoResolve: "auto_resolved", audit.AlertReopen: "reopened",
+	audit.AlertUndo: "undone",
 }
 
 // AnnouncementKey makes the announcement of an alert one; the trail finds by it when people were told.

@@ -93,11 +93,11 @@ func TestAct(t *testing.T) {
 		{alerts.StatusActive, alerts.Action{Move: alerts.Acknowledge, Notes: "Called."}, map[string]any{
 			"status": "acknowledged", "acknowledged": true, "acknowledged_by": "nurse@vigil.test", "acknowledged_at": at, "notes": "Called.",
 			"resolved_by": "", "updated_at": at, "follow_up_required": false,
-		}, "alert.acknowledge nurse@vigil.test notes"},
+		}, "alert.acknowledge nurse@vigil.test notes status"},
 		{alerts.StatusActive, alerts.Action{Move: alerts.Resolve, Outcome: "resolved", ClinicalNote: "Fine."}, map[string]any{
 			"status": "resolved", "acknowledged": true, "acknowledged_by": "nurse@vigil.test", "resolved_by": "nurse@vigil.test", "resolved_at": at,
 			"outcome": "resolved", "clinical_note": "Fine.", "notes": "",
-		}, "alert.resolve nurse@vigil.test clinical_note outcome"},
+		}, "alert.resolve nurse@vigil.test clinical_note outcome status"},
 		{alerts.StatusActive, alerts.Action{Move: alerts.Annotate, Notes: "Waiting."}, map[string]any{
 			"status": "active", "acknowledged": false, "acknowledged_by": "", "notes": "Waiting.", "updated_at": at,
 		}, "alert.note nurse@vigil.test notes"},
@@ -107,7 +107,7 @@ func TestAct(t *testing.T) {
 		}, "alert.acknowledge nurse@vigil.test"},
 		{alerts.StatusAcknowledged, alerts.Action{Move: alerts.Resolve}, map[string]any{
 			"status": "resolved", "acknowledged_by": "colleague@vigil.test", "resolved_by": "nurse@vigil.test",
-		}, "alert.resolve nurse@vigil.test"},
+		}, "alert.resolve nurse@vigil.test status"},
 		{alerts.StatusResolved, alerts.Action{Move: alerts.Annotate, Notes: "Late."}, nil, ""},
 		{alerts.StatusAutoResolved, alerts.Action{Move: alerts.Acknowledge}, nil, ""},
 	} {

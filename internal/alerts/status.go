@@ -49,6 +49,8 @@ type Action struct {
 	Outcome             string // "" leaves it
 	// FollowUpAt is when whoever acts wants to be reminded; zero for never.
 	FollowUpAt time.Time
+	// Reviewed is when the patient was reviewed before, as [ChangedReview] has it; "" for never.
+	Reviewed string
 	// Detailed: the caller used the variant with an outcome, and is answered in kind.
 	Detailed bool
 }

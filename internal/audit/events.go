@@ -29,6 +29,7 @@ const (
 	PasskeyRename        Event = "auth.passkey_rename"
 	PasskeyRemove        Event = "auth.passkey_remove"
 	PasskeyUsed          Event = "auth.passkey_used"
+	IdentityLinked       Event = "auth.identity_linked" // an account is known by an identity of the provider's
 	PasskeyRefused       Event = "auth.passkey_refused" // its count went backwards
 
 	UserCreate     Event = "user.create"
@@ -75,6 +76,7 @@ const (
 	AlertReopen      Event = "alert.reopen" // what resolved it was taken back
 	AlertNote        Event = "alert.note"
 	AlertEscalate    Event = "alert.escalate"
+	AlertUndo        Event = "alert.undo" // by who acknowledged or resolved it, soon after
 
 	EscalationCreate Event = "escalation.create"
 	EscalationUpdate Event = "escalation.update"
@@ -148,6 +150,7 @@ const (
 	HubOnline  Event = "hub.online"
 
 	HealthChange   Event = "service.health_change"
+	JobRun         Event = "job.run" // by hand
 	EMRSync        Event = "emr.sync"
 	RetentionPurge Event = "retention.purge"
 

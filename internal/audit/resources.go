@@ -32,6 +32,7 @@ const (
 	ResourceFee               = "Fee"
 	ResourceGatewayEvent      = "GatewayEvent"
 	ResourceHub               = "Hub"
+	ResourceJob               = "Job"
 	ResourceLoginKey          = "LoginKey"
 	ResourceMail              = "Mail"
 	ResourceNotification      = "Notification"

@@ -20,6 +20,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/oidc"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/remembered"
 	"github.com/vigilhealth/vigil/internal/tokens"
@@ -41,6 +42,9 @@ type Options struct {
 	RequireTwoFactor []access.Role
 	// SuperuserTwoFactor lets no superuser into the dashboard without one.
 	SuperuserTwoFactor bool
+	// SignOn is the practice's identity provider; nil without one. RequireSignOn leaves the local sign-in to administrators and patients.
+	SignOn        *oidc.Provider
+	RequireSignOn bool
 }
 
 // Engine signs people in and recognises them. It is safe for concurrent use.

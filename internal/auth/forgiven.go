@@ -46,6 +46,7 @@ func (e *Engine) repeat(tx core.App, token collections.RefreshToken, lost string
 func nextOf(token collections.RefreshToken, from audit.Origin) collections.RefreshToken {
 	return collections.RefreshToken{
 		Family: token.Family, Parent: token.ID, DeviceID: token.DeviceID, FamilyStartedAt: token.FamilyStartedAt, SourceIP: from.Address,
+		SecondFactor: token.SecondFactor,
 	}
 }
 

@@ -169,6 +169,9 @@ func (e *Engine) decideLogin(tx core.App, a attempt, proven bool) (session Sessi
 		refused, err = a.fail(tx, failures)
 		return session, refused, err
 	}
+	if e.mustSignOn(user) {
+		return session, ssoRequired(), a.record(tx, audit.LoginFailed, audit.MinorFailure, "Signing in takes the identity provider.")
+	}
 	var factor secondFactor
 	shown, err := factorsOf(tx, user)
 	if err != nil {

@@ -192,6 +192,9 @@ func (e *Engine) decidePasskey(tx core.App, p passkeyAttempt) (session Session, 
 		refused, err = p.fail(tx, failures)
 		return session, refused, err
 	}
+	if p.step == "" && e.mustSignOn(v.user) {
+		return session, ssoRequired(), p.record(tx, audit.LoginFailed, audit.MinorFailure, "Signing in takes the identity provider.")
+	}
 	if err := collections.NotePasskeyUsed(tx, v.passkey.Id, v.count, v.copied, p.now); err != nil {
 		return session, nil, err
 	}

@@ -44,14 +44,15 @@ const accessLife = 15 * time.Minute
 // SignAccess makes an access token of a sign-in; it ends with the user's token key and with the encryption key, whichever comes first.
 // Source: docs/decisions/authentication.md, "Access token".
 func (e *Engine) SignAccess(user *collections.User, family string, now time.Time) (string, error) {
-	return e.signAccess(user, family, "", now)
+	return e.signAccess(user, collections.RefreshToken{Family: family}, "", now)
 }
 
 // signAccess is SignAccess for a token that came of swapping a refresh token: link is the one that was handed out with it.
-func (e *Engine) signAccess(user *collections.User, family, link string, now time.Time) (string, error) {
+func (e *Engine) signAccess(user *collections.User, of collections.RefreshToken, link string, now time.Time) (string, error) {
 	users := user.Collection()
 	token := tokens.Token{
-		Kind: tokens.Access, Collection: users.Id, Holder: user.Id, Family: family, Link: link, IssuedAt: now, ExpiresAt: now.Add(accessLife),
+		Kind: tokens.Access, Collection: users.Id, Holder: user.Id, Family: of.Family, Link: link, SecondFactor: of.SecondFactor,
+		IssuedAt: now, ExpiresAt: now.Add(accessLife),
 	}
 	return e.signer.Sign(token, account(user.TokenKey(), users, accessLife))
 }
@@ -94,7 +95,7 @@ func (e *Engine) issue(tx core.App, user *collections.User, link collections.Ref
 	if link.Parent == "" {
 		id = "" // a sign-in is not swapped for anything
 	}
-	access, err := e.signAccess(user, link.Family, id, now)
+	access, err := e.signAccess(user, link, id, now)
 	if err != nil {
 		return Session{}, err
 	}
@@ -148,7 +149,7 @@ func (e *Engine) Check(app core.App, token string, now time.Time) (caller Caller
 	if err := e.noteArrival(app, read, now); err != nil {
 		return Caller{}, err
 	}
-	caller.NeedsTwoFactor = !caller.TwoFactor && slices.Contains(e.options.RequireTwoFactor, caller.Role)
+	caller.NeedsTwoFactor = !caller.TwoFactor && !read.SecondFactor && slices.Contains(e.options.RequireTwoFactor, caller.Role)
 	return caller, nil
 }
 

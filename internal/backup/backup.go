@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -30,8 +31,10 @@ const (
 
 // Store is where backups are kept: one place for one practice.
 type Store struct {
-	files *filesystem.System
-	under string // what stands before every name
+	files  *filesystem.System
+	under  string // what stands before every name
+	folder string // "" for a bucket
+	bucket Bucket
 }
 
 // Bucket is an S3-compatible place.
@@ -45,11 +48,14 @@ type Bucket struct {
 
 // OpenFolder keeps backups in a folder, which is made when it is missing.
 func OpenFolder(path string) (*Store, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil { // PocketBase would let everybody on the machine look inside
+		return nil, fmt.Errorf("open backup folder: %w", err)
+	}
 	files, err := filesystem.NewLocal(path)
 	if err != nil {
 		return nil, fmt.Errorf("open backup folder: %w", err)
 	}
-	return &Store{files: files}, nil
+	return &Store{files: files, folder: path}, nil
 }
 
 // OpenBucket keeps backups in a bucket.
@@ -62,7 +68,7 @@ func OpenBucket(b Bucket) (*Store, error) {
 	if under != "" {
 		under += "/"
 	}
-	return &Store{files: files, under: under}, nil
+	return &Store{files: files, under: under, bucket: b}, nil
 }
 
 // Close lets go of the place.
@@ -80,7 +86,7 @@ func (s *Store) List(ctx context.Context) ([]Kept, error) {
 	s.files.SetContext(ctx)
 	objects, err := s.files.List(s.under + prefix)
 	if err != nil {
-		return nil, fmt.Errorf("list backups: %w", err)
+		return nil, fmt.Errorf("list backups: %w", s.plain(err))
 	}
 	var kept []Kept
 	for _, object := range objects {
@@ -110,15 +116,24 @@ func (s *Store) Find(ctx context.Context, name string) (Kept, error) {
 	return Kept{}, fmt.Errorf("there is no backup named %q; list shows which there are", name)
 }
 
-// Keep removes all but the newest backups and returns how many went.
-func (s *Store) Keep(ctx context.Context, newest int) (removed int, err error) {
+// Keep removes all but the newest backups and returns how many went. The newest of those that were proven to be good stays whatever its age, and
+// while none was, nothing is removed: copies of a database that was damaged unnoticed are not to displace the last good one.
+// Source: docs/decisions/operating.md, "Backups that are checked".
+func (s *Store) Keep(ctx context.Context, newest int, verified []string) (removed int, err error) {
 	kept, err := s.List(ctx)
 	if err != nil {
 		return 0, err
 	}
-	for _, old := range kept[min(max(newest, 1), len(kept)):] {
-		if err := s.files.Delete(s.under + old.Name); err != nil {
-			return removed, fmt.Errorf("remove backup %s: %w", old.Name, err)
+	good := slices.IndexFunc(kept, func(k Kept) bool { return slices.Contains(verified, k.Name) })
+	if good < 0 {
+		return 0, nil
+	}
+	for i := max(newest, 1); i < len(kept); i++ {
+		if i == good {
+			continue
+		}
+		if err := s.files.Delete(s.under + kept[i].Name); err != nil {
+			return removed, fmt.Errorf("remove backup %s: %w", kept[i].Name, s.plain(err))
 		}
 		removed++
 	}
@@ -133,17 +148,17 @@ func (s *Store) put(ctx context.Context, name string, write func(io.Writer) erro
 	s.clearUnfinished()
 	w, err := s.files.NewWriter(s.under+name, nil)
 	if err != nil {
-		return fmt.Errorf("write backup: %w", err)
+		return fmt.Errorf("write backup: %w", s.plain(err))
 	}
 	if err := write(w); err != nil {
 		abandon()
 		_ = w.Close() // it says that it was abandoned
-		return err
+		return s.plain(err)
 	}
 	if err := w.Close(); err != nil {
-		return fmt.Errorf("write backup: %w", err)
+		return fmt.Errorf("write backup: %w", s.plain(err))
 	}
-	return nil
+	return s.shut()
 }
 
 // clearUnfinished removes what was being written to a folder when its process was killed; a bucket shows no such thing.

@@ -2,6 +2,7 @@ package backup_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -196,8 +197,18 @@ func TestBackupsKept(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "vigil-notes.txt"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	removed, err := store.Keep(t.Context(), 2)
-	if err != nil || removed != 2 {
+	day := func(n int) string { return vigiltest.Clock.AddDate(0, 0, n).Format("vigil-20060102T150405Z") + ".tar.gz.age" }
+	if removed, err := store.Keep(t.Context(), 2, []string{day(7)}); removed != 0 || err != nil { // none of those that are kept was proven
+		t.Errorf("removed %d: %v", removed, err)
+	}
+	if removed, err := store.Keep(t.Context(), 2, []string{day(0), day(7)}); removed != 1 || err != nil {
+		t.Errorf("removed %d: %v", removed, err)
+	}
+	if _, err := store.Find(t.Context(), day(0)); err != nil {
+		t.Errorf("the last that was proven is gone: %v", err)
+	}
+	removed, err := store.Keep(t.Context(), 2, []string{day(3), day(0)})
+	if err != nil || removed != 1 {
 		t.Errorf("removed %d: %v", removed, err)
 	}
 	kept, err := store.List(t.Context())
@@ -207,5 +218,67 @@ func TestBackupsKept(t *testing.T) {
 	newest, err := store.Find(t.Context(), "latest")
 	if err != nil || newest != kept[0] {
 		t.Errorf("newest %v: %v", newest, err)
+	}
+}
+
+// A damaged database is not backed up, and what is in the folder is closed to others.
+func TestBackupOfDamage(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	store, dir := folder(t)
+	keys := backup.Keys{Ring: ring(t, "first")}
+	old := filepath.Join(dir, "vigil-20250115T134500Z.tar.gz.age")
+	if err := os.WriteFile(old, nil, 0o644); err != nil { //nolint:gosec // as an earlier version left it
+		t.Fatal(err)
+	}
+	create(t, app, store, keys, vigiltest.Clock)
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) < 2 {
+		t.Fatal(entries, err)
+	}
+	for _, entry := range entries {
+		if info, err := entry.Info(); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", entry.Name(), info.Mode(), err)
+		}
+	}
+	if _, err := app.NonconcurrentDB().NewQuery("PRAGMA wal_checkpoint(TRUNCATE)").Execute(); err != nil {
+		t.Fatal(err)
+	}
+	var root, size int64
+	if err := app.DB().NewQuery("SELECT rootpage, page_size FROM sqlite_master, pragma_page_size WHERE name = 'used_challenges'").Row(&root, &size); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(filepath.Join(app.DataDir(), "data.db"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteAt([]byte(strings.Repeat("\x77", 100)), (root-1)*size); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := backup.Create(t.Context(), app, store, keys, "test", vigiltest.Clock.AddDate(0, 0, 1)); !errors.Is(err, backup.ErrDamaged) {
+		t.Errorf("taken of a damaged database: %v", err)
+	}
+	if kept, err := store.List(t.Context()); err != nil || len(kept) != 2 {
+		t.Errorf("kept %v, %v", kept, err)
+	}
+}
+
+func TestWritable(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{
+		dir: true, filepath.Join(dir, "not", "made", "yet"): true, file: false, filepath.Join(file, "below"): false, "/proc/1/nothing/here": false,
+	} {
+		if err := backup.Writable(path); (err == nil) != want {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("left behind: %v, %v", entries, err)
 	}
 }

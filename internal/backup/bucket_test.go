@@ -38,7 +38,7 @@ func TestBackupsInBucket(t *testing.T) {
 	for day := range 3 {
 		create(t, app, store, keys, vigiltest.Clock.AddDate(0, 0, day))
 	}
-	if removed, err := store.Keep(t.Context(), 2); err != nil || removed != 1 {
+	if removed, err := store.Keep(t.Context(), 2, []string{"vigil-20260117T134500Z.tar.gz.age"}); err != nil || removed != 1 {
 		t.Errorf("removed %d: %v", removed, err)
 	}
 	want := []string{"elm-street/vigil-20260116T134500Z.tar.gz.age", "elm-street/vigil-20260117T134500Z.tar.gz.age", "other/vigil-20260101T000000Z.tar.gz.age"}
@@ -52,7 +52,13 @@ func TestBackupsInBucket(t *testing.T) {
 	if m, err := backup.Verify(t.Context(), store, keys, newest.Name, t.TempDir(), open); err != nil || m.Counts.AuditEntries != 2 {
 		t.Errorf("verified %+v: %v", m, err)
 	}
+	if err := store.Probe(t.Context()); err != nil || kept.objects["elm-street/check"] != nil {
+		t.Errorf("the probe: %v", err)
+	}
 	kept.refuse = true
+	if err := store.Probe(t.Context()); err == nil || strings.Contains(err.Error(), "<") || !strings.Contains(err.Error(), "does not let this access key") {
+		t.Errorf("the probe of a bucket that refuses: %v", err)
+	}
 	if _, _, err := backup.Create(t.Context(), app, store, keys, "test", vigiltest.Clock.AddDate(1, 0, 0)); err == nil {
 		t.Error("taken although the bucket refuses")
 	}

@@ -83,6 +83,9 @@ func copyDatabase(ctx context.Context, app core.App, target string) error {
 func describe(ctx context.Context, file, version string, now time.Time) (Manifest, error) {
 	m := Manifest{Version: version, CreatedAt: now.UTC()}
 	err := reading(file, func(db *dbx.DB) (err error) {
+		if err := quickCheck(ctx, db); err != nil {
+			return err
+		}
 		m.Counts, m.AuditHead, err = count(ctx, db)
 		return err
 	})
@@ -91,6 +94,22 @@ func describe(ctx context.Context, file, version string, now time.Time) (Manifes
 	}
 	m.SHA256, err = hashOf(ctx, file, pace.Always())
 	return m, err
+}
+
+// ErrDamaged means that the database itself is damaged: a copy of it is none that anybody could use.
+var ErrDamaged = errors.New("the database is damaged: no backup was taken, and none is removed; see docs/operations.md, \"A damaged database\"")
+
+// quickCheck looks at every page of a copy, but not whether indexes say what their tables do.
+func quickCheck(ctx context.Context, db *dbx.DB) error {
+	var problems []string
+	err := db.NewQuery("PRAGMA quick_check(5)").WithContext(ctx).Column(&problems)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil || len(problems) != 1 || problems[0] != "ok" { // SQLite's own words may quote what is stored
+		return ErrDamaged
+	}
+	return nil
 }
 
 func count(ctx context.Context, db dbx.Builder) (c Counts, head string, err error) {

@@ -24,7 +24,7 @@ func fetch(ctx context.Context, store *Store, keys Keys, name, folder string) (M
 	store.files.SetContext(ctx)
 	stored, err := store.files.GetReader(store.under + name)
 	if err != nil {
-		return Manifest{}, fmt.Errorf("read backup %s: %w", name, err)
+		return Manifest{}, fmt.Errorf("read backup %s: %w", name, store.plain(err))
 	}
 	defer func() { _ = stored.Close() }() // read only
 	plain, err := age.Decrypt(stored, ring{keys.Ring})

@@ -149,12 +149,17 @@ func (e *Engine) Review(by audit.Actor, notes, override string, attested bool, n
 	m := Move{Name: "review", From: []string{PendingReview}, To: Reviewed, event: audit.BillingReview, detail: notes}
 	m.set = map[string]any{collections.EntryReviewedBy: by.Email, collections.EntryReviewedAt: collections.Instant(now)}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
-		if e.RequireSecondPerson && entry.Source() == ByHand && strings.EqualFold(entry.CreatedBy(), by.Email) {
+		if e.wantsAnother(entry, by) {
 			return fault.State("invalid_state", "Somebody else must review an entry that you made.")
 		}
 		return e.checkReview(tx, entry, by, override, attested, now)
 	}
 	return m
+}
+
+// wantsAnother reports whether somebody else has to review an entry.
+func (e *Engine) wantsAnother(entry *collections.BillingEntry, by audit.Actor) bool {
+	return e.RequireSecondPerson && entry.Source() == ByHand && strings.EqualFold(entry.CreatedBy(), by.Email)
 }
 
 // Return sends a reviewed entry back.

@@ -10,10 +10,9 @@ import (
 // period. Source: docs/decisions/billing.md, "Competing services".
 const CompetingService = "competing_service"
 
-// competes reports whether a competing service is on record for a day of the entry's period.
-func (r *recount) competes() (bool, error) {
-	known, err := collections.CompetingServices(r.tx, []string{r.claim.patient})
-	return slices.ContainsFunc(known, func(s collections.CompetingSpan) bool { return Span{s.From, s.Until}.Meets(r.claim.period) }), err
+// competes reports whether a competing service is on record for a day of a period.
+func (p papers) competes(period Span) bool {
+	return slices.ContainsFunc(p.competing, func(s collections.CompetingSpan) bool { return Span{s.From, s.Until}.Meets(period) })
 }
 
 // Meets reports whether a span, which goes on where it has no end, shares a day with a period.

@@ -119,12 +119,7 @@ func (e *Engine) explainDevice(app core.App, f *facts, month Span, now time.Time
 	if err != nil {
 		return nil, err
 	}
-	periods := periodsOf(anchors[f.id], month)
-	if today := e.Day(now); month.Start <= today && today <= month.End && len(anchors[f.id]) > 0 {
-		if p, ok := periodWith(anchors[f.id][len(anchors[f.id])-1], today); ok && p.End > month.End {
-			periods = append(periods, p)
-		}
-	}
+	periods := periodsHere(anchors[f.id], month, e.Day(now))
 	windows := make([]window, len(periods))
 	for i, p := range periods {
 		windows[i] = window{Patient: f.id, Start: p.Start, End: p.End}

@@ -102,8 +102,8 @@ func (e *Engine) Adjust(d AdjustmentDraft, by audit.Actor, now time.Time) Move {
 	}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
 		a := collections.Adjustment{Group: d.Group, CARC: d.CARC, RARC: d.RARC, AmountCents: int64(d.Amount)}
-		if a.AmountCents > entry.OpenCents() {
-			return fault.Field("amount", "Only "+Cents(entry.OpenCents()).String()+" is open.")
+		if left := max(0, entry.OpenCents()); a.AmountCents > left { // what is taken back is more to be paid
+			return fault.Field("amount", "Only "+Cents(left).String()+" is open.")
 		}
 		if a.AmountCents < 0 && standing(entry.Adjustments(), a)+a.AmountCents < 0 {
 			return fault.Field("amount", "Not so much was taken off under this group and these codes.")
@@ -157,18 +157,32 @@ func announceRefundDue(now time.Time) func(core.App, *collections.BillingEntry) 
 	}
 }
 
-// Refund records what was paid back. Several add up; the entry is refunded when all that was paid is back.
-func (e *Engine) Refund(amount Cents, date, reference string, by audit.Actor, now time.Time) Move {
-	m := Move{Name: "refund", From: []string{RefundDue}, event: audit.BillingRefund, detail: amount.String() + " " + reference, next: afterRefund}
+// RefundDraft is what a person records as paid back.
+type RefundDraft struct {
+	Amount          Cents
+	Date, Reference string
+	Payer           string // to whom a credit went, one of [PayerWords]; "" for whoever paid as much
+}
+
+// Refund records what was paid back. Several add up; an entry that is undone is refunded when all that was paid is back. Of a claim that stands only
+// what was paid too much goes back.
+func (e *Engine) Refund(d RefundDraft, by audit.Actor, now time.Time) Move {
+	m := Move{
+		Name: "refund", From: []string{RefundDue, Paid, Denied}, event: audit.BillingRefund, detail: d.Amount.String() + " " + d.Reference, next: afterRefund,
+	}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
-		switch due := entry.PaidTotalCents() - entry.RefundedCents(); {
-		case amount <= 0:
+		if d.Amount <= 0 {
 			return fault.Field("amount", "Must be more than nothing.")
-		case int64(amount) > due:
+		}
+		if entry.Status() != RefundDue {
+			return giveBack(tx, entry, d, by, now)
+		}
+		if due := entry.PaidTotalCents() - entry.RefundedCents(); int64(d.Amount) > due {
 			return fault.Field("amount", "Only "+Cents(due).String()+" is due back.")
 		}
 		return post(tx, entry, collections.Payment{
-			Kind: collections.RefundKind, AmountCents: int64(amount), Date: date, Reference: reference, Source: collections.ByHandSource, CreatedBy: by.Email,
+			Kind: collections.RefundKind, AmountCents: int64(d.Amount), Date: d.Date, Reference: d.Reference, Payer: d.Payer, Source: collections.ByHandSource,
+			CreatedBy: by.Email,
 		}, now)
 	}
 	m.after = freeWhenRefunded(now)
@@ -176,6 +190,9 @@ func (e *Engine) Refund(amount Cents, date, reference string, by audit.Actor, no
 }
 
 func afterRefund(entry *collections.BillingEntry) string {
+	if entry.Status() != RefundDue { // what was too much is back, and the claim stands
+		return entry.Status()
+	}
 	if entry.RefundedCents() >= entry.PaidTotalCents() {
 		return Refunded
 	}

@@ -166,7 +166,7 @@ func TestRefundedIsNotBilledAgain(t *testing.T) {
 		d.state(entry, billing.Submitted)
 		for _, m := range []billing.Move{
 			d.e.Pay(billing.PaymentDraft{Amount: 4000, Date: "2026-03-01", Reference: "E", Payer: collections.PrimaryPayer}, d.by, moved),
-			d.e.RequestVoid("Wrong", d.by, moved), d.e.Refund(4000, "2026-03-02", "C", d.by, moved),
+			d.e.RequestVoid("Wrong", d.by, moved), d.e.Refund(billing.RefundDraft{Amount: 4000, Date: "2026-03-02", Reference: "C"}, d.by, moved),
 		} {
 			if _, refused := d.do(entry, m); refused != "" {
 				t.Fatal(m.Name, refused)
@@ -251,7 +251,9 @@ func (d *desk) anyMove(r *rand.Rand, id, key string) {
 	case 7:
 		d.do(entry, d.e.RequestVoid("Wrong", d.by, moved))
 	case 8, 9:
-		d.do(entry, d.e.Refund(amount(entry.PaidTotalCents()-entry.RefundedCents()), "2026-03-01", "C", d.by, moved))
+		d.do(entry, d.e.Refund(billing.RefundDraft{
+			Amount: amount(entry.PaidTotalCents() - entry.RefundedCents()), Date: "2026-03-01", Reference: "C",
+		}, d.by, moved))
 	case 10:
 		d.do(entry, []billing.Move{d.e.Deny("CO-16", "Lacks", "2026-02-01", moved), d.e.Appeal("No", "", "2026-02-02"), d.e.Resubmit(billing.Corrections{}, "", moved)}[r.IntN(3)])
 	case 11:

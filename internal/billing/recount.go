@@ -166,8 +166,7 @@ func (e *Engine) against(f *facts, x claimed, c counted) (reasons []string) {
 
 // againstTime holds the minutes that an entry claims against those on record: 99458 stands on the minutes of 99457.
 func againstTime(rule Rule, x claimed, c counted) []string {
-	unit := cmp.Or(rule.Block, rule.MinMinutes)
-	needed := max(x.minutes, unit*max(x.units, 1)) + rule.MinMinutes - unit
+	unit, needed := cmp.Or(rule.Block, rule.MinMinutes), x.needs(rule)
 	switch {
 	case x.minutes < unit:
 		return []string{MinutesBelowMinimum}
@@ -179,6 +178,12 @@ func againstTime(rule Rule, x claimed, c counted) []string {
 		return []string{MinutesBelowMinimum, NotInteractive}
 	}
 	return []string{MinutesBelowMinimum}
+}
+
+// needs is how many minutes of the month an entry stands on.
+func (x claimed) needs(rule Rule) int {
+	unit := cmp.Or(rule.Block, rule.MinMinutes)
+	return max(x.minutes, unit*max(x.units, 1)) + rule.MinMinutes - unit
 }
 
 // stands reports whether an entry of a code that holds overlaps a period.

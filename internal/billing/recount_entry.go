@@ -39,10 +39,15 @@ func (e *Engine) newRecount(tx core.App, entry *collections.BillingEntry, now ti
 	if err != nil {
 		return nil, err
 	}
-	r := &recount{Engine: e, tx: tx, entry: entry, facts: patients[entry.PatientID()], now: now}
-	if r.facts == nil {
+	if patients[entry.PatientID()] == nil {
 		return nil, fault.Missing()
 	}
+	return e.recountOf(tx, entry, patients[entry.PatientID()], now), nil
+}
+
+// recountOf is the recount of an entry whose patient's facts were read.
+func (e *Engine) recountOf(tx core.App, entry *collections.BillingEntry, f *facts, now time.Time) *recount {
+	r := &recount{Engine: e, tx: tx, entry: entry, facts: f, now: now}
 	r.claim = claimed{
 		id: entry.Id, patient: entry.PatientID(), code: entry.CPTCode(), service: entry.ServiceDate(), source: entry.Source(),
 		provider: entry.ProviderID(), period: Span{entry.PeriodStart(), entry.PeriodEnd()}, minutes: entry.Minutes(), units: entry.Units(),
@@ -51,11 +56,20 @@ func (e *Engine) newRecount(tx core.App, entry *collections.BillingEntry, now ti
 	if r.claim.provider == "" && r.claim.code != Interpretation {
 		r.claim.provider = r.facts.provider // recorded since
 	}
-	return r, nil
+	return r
 }
 
 // reasons count the facts, and are all that stands against the entry.
 func (r *recount) reasons() ([]string, error) {
+	read, err := readPapers(r.tx, []*collections.BillingEntry{r.entry})
+	if err != nil {
+		return nil, err
+	}
+	return r.weigh(read[0])
+}
+
+// weigh counts the facts, and names with what the papers say all that stands against the entry.
+func (r *recount) weigh(p papers) ([]string, error) {
 	if r.counted != r.claim.code { // a review has counted, to see whether the entry grew
 		if err := r.count(); err != nil {
 			return nil, err
@@ -69,50 +83,24 @@ func (r *recount) reasons() ([]string, error) {
 	if r.alone() && !slices.Contains(reasons, MissingPrimary) {
 		reasons = append(reasons, MissingPrimary)
 	}
-	unnoted, err := collections.UnnotedTime(r.tx, r.claim.id)
-	if err != nil {
-		return nil, err
-	}
-	if unnoted {
+	if p.unnoted {
 		reasons = append(reasons, MissingNote)
 	}
-	if r.competing, err = r.competes(); err != nil {
-		return nil, err
-	}
-	if r.competing && r.reason == "" {
+	if r.competing = p.competes(r.claim.period); r.competing && r.reason == "" {
 		reasons = append(reasons, CompetingService)
 	}
-	first, err := collections.FirstOrders(r.tx, []string{r.claim.patient})
-	r.unordered = !slices.ContainsFunc(first, func(o collections.FirstOrder) bool {
-		return o.Kind == collections.OrderOfMonitoring && o.Dated <= r.claim.service
-	})
-	if r.unordered && r.RequireOrder {
+	if r.unordered = p.ordered == "" || p.ordered > r.claim.service; r.unordered && r.RequireOrder {
 		reasons = append(reasons, MissingOrder)
 	}
-	return reasons, err
+	return reasons, nil
 }
 
 func (r *recount) count() error {
-	patients := map[string]*facts{r.claim.patient: r.facts}
-	found, err := r.Engine.count(r.tx, patients, []claimed{r.claim})
+	found, err := r.countWhole(r.tx, map[string]*facts{r.claim.patient: r.facts}, []claimed{r.claim})
 	if err != nil {
 		return err
 	}
-	r.found = found[0]
-	if r.ruleFor(r.claim.code, r.claim.service).Category == collections.Interactive {
-		sums, err := r.TimeSummary(r.tx, monthOf(r.claim.period.Start), "", r.claim.patient, "")
-		if err != nil {
-			return err
-		}
-		month := monthOf(r.claim.period.Start)
-		if err := r.elsewhere(r.tx, r.claim.patient, month, r.claim.rule, &r.found); err != nil {
-			return err
-		}
-		if len(sums) == 1 {
-			r.found.notLive += sums[0].Review
-		}
-	}
-	r.counted = r.claim.code
+	r.found, r.counted = found[0], r.claim.code
 	return nil
 }
 
@@ -150,19 +138,29 @@ func (r *recount) doubled(anyOther bool) (bool, error) {
 	return false, nil
 }
 
-// outgrow makes an entry that waits for review the one its facts have come to: more days or minutes than its code is for.
-func (r *recount) outgrow(by audit.Actor) error {
+// grow makes an entry that waits for review the one its facts have come to: more days or minutes than its code is for. It returns the code that it
+// had; "" where it stays what it is.
+func (r *recount) grow() (old string) {
 	next := r.outgrown(r.facts, r.claim.code, r.claim.period, len(r.found.days), r.found.minutes)
 	if next == "" {
-		return nil
+		return ""
 	}
-	old := r.claim.code
+	old = r.claim.code
 	if r.claim.code = next; r.claim.minutes > 0 {
 		r.claim.minutes = max(r.claim.minutes, ruleOf(next).MinMinutes)
 	}
+	return old
+}
+
+// outgrow grows an entry, with its trace.
+func (r *recount) outgrow(by audit.Actor) error {
+	old := r.grow()
+	if old == "" {
+		return nil
+	}
 	return audit.Append(r.tx, audit.Entry{
 		Event: audit.BillingUpdate, Actor: by, ResourceType: audit.ResourceBillingEntry, ResourceID: r.claim.id, PatientID: r.claim.patient,
-		Changes: audit.Changes{"cpt_code": {Old: old, New: next}},
+		Changes: audit.Changes{"cpt_code": {Old: old, New: r.claim.code}},
 	}, r.now)
 }
 
@@ -255,12 +253,7 @@ func (e *Engine) checkReview(tx core.App, entry *collections.BillingEntry, by au
 	if err := r.outgrow(by); err != nil {
 		return err
 	}
-	twice, err := r.doubled(slices.Contains(entry.Warnings(), PossibleDuplicate))
-	if err != nil {
-		return err
-	}
-	r.reason, r.doubted = override, twice && override == ""
-	reasons, err := r.reasons()
+	twice, reasons, err := r.againstReview(override, r.reasons)
 	if err != nil {
 		return err
 	}
@@ -294,6 +287,16 @@ func (e *Engine) checkReview(tx core.App, entry *collections.BillingEntry, by au
 	return r.write()
 }
 
+// againstReview is whether an entry is one of two, and what stands against its review beside that and minutes that nobody has attested.
+func (r *recount) againstReview(override string, reasons func() ([]string, error)) (twice bool, against []string, err error) {
+	if twice, err = r.doubled(slices.Contains(r.entry.Warnings(), PossibleDuplicate)); err != nil {
+		return false, nil, err
+	}
+	r.reason, r.doubted = override, twice && override == ""
+	against, err = reasons()
+	return twice, against, err
+}
+
 // replace puts an entry that a person made for a device into the period that holds its service date: there may have been no reading when it
 // was made.
 func (r *recount) replace() (err error) {
@@ -309,11 +312,7 @@ func (r *recount) reasonsToStay() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	open, err := r.unattested(r.tx, r.entry)
-	if err == nil && len(open) > 0 {
-		reasons = append(reasons, AttestInteraction)
-	}
-	return reasons, err
+	return r.notAttested(reasons)
 }
 
 // checkSubmit recounts an entry on its way to the payer.

@@ -23,28 +23,6 @@ func (e *Engine) madeBy(evidence string, month Span) collections.TimeRule {
 	return e.counts(stored.Rule)
 }
 
-// elsewhere takes from the minutes of a patient's month those in which its people were with somebody whose time began earlier, and adds how many more
-// there are without live contact. It is asked of one entry at a time: of many it would take too long, and new time cannot overlap.
-func (e *Engine) elsewhere(app core.App, patientID string, month Span, rule collections.TimeRule, c *counted) error {
-	from, to := e.around(month)
-	away, err := collections.TimeElsewhere(app, patientID, from, to)
-	if err != nil {
-		return err
-	}
-	if len(away) > 0 && c.minutes > 0 {
-		stretches, err := e.stretchesBy(app, []string{patientID}, month, rule)
-		if err != nil {
-			return err
-		}
-		list := stretches[patientID]
-		c.minutes = max(0, c.minutes-CountedSeconds(list)/60+int(measure(here(list, away))/time.Second)/60)
-	}
-	first, last := e.instants(month)
-	seconds, err := collections.NotLive(app, patientID, first, last, rule)
-	c.notLive = seconds / 60
-	return err
-}
-
 // here are the moments of stretches in which their people were with nobody else, without what counted in the month before.
 func here(list []Stretch, elsewhere []collections.Elsewhere) (spans []moments) {
 	var before []moments

@@ -32,6 +32,7 @@ func (l *loader) check(s *Settings) {
 	l.checkVAPID(Prefix+"VAPID_", &s.VAPID)
 	l.checkVAPID(Prefix+"VAPID_DEV_", &s.VAPIDDev)
 	l.checkTLS(s.TLS)
+	l.checkOIDC(s.OIDC)
 	l.checkTiers(s.Clinical)
 	if len(s.Webhooks.RetryDelays) != 9 {
 		l.report(Prefix+"WEBHOOKS_RETRY_DELAYS", "must list nine durations")
@@ -39,12 +40,7 @@ func (l *loader) check(s *Settings) {
 	if s.SMTP.Host != "" && s.SMTP.From == "" {
 		l.report(Prefix+"SMTP_FROM", "is required with "+Prefix+"SMTP_HOST")
 	}
-	if s.Production() && len(s.WebPush.DevAllowedHosts) > 0 {
-		l.report(Prefix+"WEB_PUSH_DEV_ALLOWED_HOSTS", "must be empty in production")
-	}
-	if s.Production() && len(s.Outbound.DevAllowedHosts) > 0 {
-		l.report(Prefix+"OUTBOUND_DEV_ALLOWED_HOSTS", "must be empty in production")
-	}
+	l.checkProduction(s)
 }
 
 // checkTags applies oneof, min and max, and is, which also brings a value to its usual form.
@@ -236,31 +232,32 @@ func (e EMR) missing() []string {
 // rules are the values of the tag "is": each checks one text that is not empty and returns its usual form.
 // Messages never quote.
 var rules = map[string]func(string) (string, error){
-	"addr":        addr,
-	"base":        base,
-	"ein":         digits(9, "must be nine digits, 12-3456789"),
-	"npi":         npi,
-	"state":       pattern(`^[A-Z]{2}$`, "must be two capital letters"),
-	"taxonomy":    pattern(input.TaxonomyCode.String(), "must be a provider taxonomy code such as 207Q00000X"),
-	"tenDigits":   digits(10, "must be ten digits"),
-	"twoDigits":   pattern(`^[0-9]{2}$`, "must be two digits"),
-	"x12":         pattern(`^[A-Za-z0-9 .,'()/&#-]{2,60}$`, "must be 2 to 60 letters, digits, spaces and simple signs"),
-	"zip":         pattern(`^[0-9]{5}(-?[0-9]{4})?$`, "must be a ZIP code: 12345 or 12345-6789"),
-	"code":        pattern(`^[A-Za-z0-9._-]{1,64}$`, "must be letters, digits, dots, dashes or underscores"),
-	"day":         day,
-	"header":      pattern(`^[A-Za-z0-9-]+$`, "must be a list of header names"),
-	"host":        host,
-	"hostpattern": hostPattern,
-	"hostport":    hostPort,
-	"issuer":      pattern(`^[A-Za-z0-9 ._-]{1,64}$`, "must be up to 64 letters, digits, spaces, dots, dashes or underscores"),
-	"mailbox":     mailbox,
-	"origin":      origin,
-	"page":        page,
-	"scope":       pattern(`^[\x21\x23-\x5B\x5D-\x7E]+$`, "must be OAuth scopes separated by spaces"),    // RFC 6749 section 3.3
-	"shown":       pattern(`^\S.{14,}\S$`, "must be at least 16 characters, without spaces around them"), // who guesses it sends readings
-	"systemscope": pattern(`^system/[\x21\x23-\x5B\x5D-\x7E]+$`, "must be scopes of the form system/… separated by spaces"),
-	"uri":         uri,
-	"url":         endpoint,
+	"addr":         addr,
+	"agerecipient": ageRecipient,
+	"base":         base,
+	"ein":          digits(9, "must be nine digits, 12-3456789"),
+	"npi":          npi,
+	"state":        pattern(`^[A-Z]{2}$`, "must be two capital letters"),
+	"taxonomy":     pattern(input.TaxonomyCode.String(), "must be a provider taxonomy code such as 207Q00000X"),
+	"tenDigits":    digits(10, "must be ten digits"),
+	"twoDigits":    pattern(`^[0-9]{2}$`, "must be two digits"),
+	"x12":          pattern(`^[A-Za-z0-9 .,'()/&#-]{2,60}$`, "must be 2 to 60 letters, digits, spaces and simple signs"),
+	"zip":          pattern(`^[0-9]{5}(-?[0-9]{4})?$`, "must be a ZIP code: 12345 or 12345-6789"),
+	"code":         pattern(`^[A-Za-z0-9._-]{1,64}$`, "must be letters, digits, dots, dashes or underscores"),
+	"day":          day,
+	"header":       pattern(`^[A-Za-z0-9-]+$`, "must be a list of header names"),
+	"host":         host,
+	"hostpattern":  hostPattern,
+	"hostport":     hostPort,
+	"issuer":       pattern(`^[A-Za-z0-9 ._-]{1,64}$`, "must be up to 64 letters, digits, spaces, dots, dashes or underscores"),
+	"mailbox":      mailbox,
+	"origin":       origin,
+	"page":         page,
+	"scope":        pattern(`^[\x21\x23-\x5B\x5D-\x7E]+$`, "must be OAuth scopes separated by spaces"),    // RFC 6749 section 3.3
+	"shown":        pattern(`^\S.{14,}\S$`, "must be at least 16 characters, without spaces around them"), // who guesses it sends readings
+	"systemscope":  pattern(`^system/[\x21\x23-\x5B\x5D-\x7E]+$`, "must be scopes of the form system/… separated by spaces"),
+	"uri":          uri,
+	"url":          endpoint,
 }
 
 var (

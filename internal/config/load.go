@@ -131,6 +131,7 @@ func (l *loader) parsers() map[reflect.Type]env.ParserFunc {
 		reflect.TypeFor[[]access.Role]():   reporting(l, parseRoles),
 		reflect.TypeFor[[]netip.Prefix]():  reporting(l, parsePrefixes),
 		reflect.TypeFor[RateLimit]():       reporting(l, parseRateLimit),
+		reflect.TypeFor[[]GroupRole]():     reporting(l, parseRoleMap),
 		reflect.TypeFor[[]phi.Key]():       reporting(l, parseEncryptionKeys),
 		reflect.TypeFor[rsa.PrivateKey]():  reporting(l, parseRSAKey), // the library looks through the pointer
 	}

@@ -26,12 +26,13 @@ const Prefix = "VIGIL_"
 type Settings struct {
 	Environment Environment `env:"ENVIRONMENT" envDefault:"development" oneof:"development,staging,production" doc:"development, staging or production"`
 	// PublicURL has no trailing slash. It is empty until ServedAt when the operator gave none.
-	PublicURL        string         `env:"PUBLIC_URL" is:"origin" doc:"scheme and host under which the service is reached; default http://<http addr>"`
+	PublicURL        string         `env:"PUBLIC_URL" is:"origin" doc:"scheme and host under which the service is reached; required in production, else default http://<http addr>"`
 	PracticeTimeZone string         `env:"PRACTICE_TIME_ZONE" envDefault:"America/New_York" doc:"IANA name of the practice's time zone"`
 	PracticeLocation *time.Location `env:"-"`
 	EncryptionKeys   []phi.Key      `env:"ENCRYPTION_KEYS" doc:"kid:base64(32 bytes)[,kid:base64...]; the first seals, all open"`
 	SettingsKey      Secret         `env:"SETTINGS_KEY" doc:"32 characters that encrypt PocketBase's settings row"`
 	LogLevel         string         `env:"LOG_LEVEL" envDefault:"info" oneof:"debug,info,warn,error" doc:"debug, info, warn or error"`
+	LogFile          string         `env:"LOG_FILE" doc:"file for the log; empty = standard output"`
 	FrontendResetURL string         `env:"FRONTEND_RESET_URL" is:"page" doc:"target of password links, ?token= is appended; default {public_url}/reset-password"`
 	MetricsAddr      string         `env:"METRICS_ADDR" is:"addr" doc:"separate listener for /metrics; empty = off"`
 
@@ -52,6 +53,7 @@ type Settings struct {
 	RateLimits RateLimits
 	TLS        TLS
 	Auth       Auth
+	OIDC       OIDC `envPrefix:"OIDC_"`
 	Clinical   Clinical
 	Billing    Billing
 	Claims     Claims
@@ -253,7 +255,7 @@ type Audit struct {
 type Backup struct {
 	Folder           string   `env:"BACKUP_FOLDER" doc:"folder for backups; default {dir}/snapshots"`
 	Keep             int      `env:"BACKUP_KEEP" envDefault:"14" min:"0" max:"3650" doc:"backups kept by the nightly job; 0 = no nightly backup"`
-	Recipients       []string `env:"BACKUP_RECIPIENTS" doc:"further age recipients (age1...) that can open backups"`
+	Recipients       []string `env:"BACKUP_RECIPIENTS" is:"agerecipient" doc:"further age recipients (age1...) that can open backups"`
 	S3Bucket         string   `env:"BACKUP_S3_BUCKET" doc:"S3-compatible bucket instead of the folder"`
 	S3Region         string   `env:"BACKUP_S3_REGION" envDefault:"us-east-1" doc:"region of the bucket"`
 	S3Endpoint       string   `env:"BACKUP_S3_ENDPOINT" is:"base" doc:"address of the bucket's service"`

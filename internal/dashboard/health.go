@@ -73,6 +73,10 @@ type Report struct {
 // Probes are how the monitor looks at each service; an error is never shown.
 type Probes struct {
 	Database func(ctx context.Context, app core.App) error
+	// Writes proves that the database can be written; nil proves nothing.
+	Writes func(ctx context.Context, app core.App) error
+	// Room reports whether the disk has room for what is to come; nil is always.
+	Room func() bool
 	// EMR is nil when none is configured.
 	EMR  func(ctx context.Context) error
 	FHIR func() error
@@ -130,7 +134,7 @@ func (m *Monitor) Check(ctx context.Context, app core.App) {
 	defer cancel()
 	report := &Report{At: m.clock()}
 	s := &report.Services
-	s.Database = m.measure(databaseThreshold, func() error { return m.probes.Database(ctx, app) })
+	s.Database = m.database(ctx, app)
 	s.FHIREngine = m.fhirEngine(app)
 	s.BackgroundWorker = m.workers(app)
 	if m.probes.EMR == nil {
@@ -148,6 +152,9 @@ func (m *Monitor) Check(ctx context.Context, app core.App) {
 	}
 	if m.latest.Store(report); earlier != nil && earlier.Status != report.Status {
 		m.log.Info("health changed", slog.String("from", string(earlier.Status)), slog.String("to", string(report.Status)))
+	}
+	if earlier != nil {
+		m.tellChanges(earlier.Services, *s)
 	}
 	m.keep(app, *report)
 }

@@ -169,3 +169,50 @@ func TestHangingProbe(t *testing.T) {
 		}
 	})
 }
+
+// A database that answers and takes nothing is down; one that makes writers wait is slow. Source: docs/decisions/dashboard.md, "Health body".
+func TestDatabaseThatCannotBeWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var write error
+		hangs, room := false, true
+		probes := dashboard.Probes{
+			FHIR: func() error { return nil }, Database: func(context.Context, core.App) error { return nil },
+			Workers: func(core.App) (int, int, error) { return 1, 0, nil },
+			Room:    func() bool { return room },
+			Writes: func(ctx context.Context, _ core.App) error {
+				if hangs {
+					<-ctx.Done()
+					return errors.New("interrupted")
+				}
+				return write
+			},
+		}
+		var log bytes.Buffer
+		m := dashboard.NewMonitor(probes, time.Now, slog.New(slog.NewTextHandler(&log, nil)))
+		look := func(status dashboard.Health, detail string) {
+			t.Helper()
+			m.Check(t.Context(), nil)
+			if got := m.Latest().Services.Database; got.Status != status || got.Detail != detail || got.ResponseTimeMS == nil || *got.ResponseTimeMS != 0 {
+				t.Errorf("%+v, want %s %q", got, status, detail)
+			}
+		}
+		look(dashboard.Healthy, "")
+		room = false
+		look(dashboard.Degraded, "disk almost full")
+		write = errors.New("disk full: secret")
+		look(dashboard.Down, "cannot be written")
+		if m.Latest().Status != dashboard.Down {
+			t.Error(m.Latest().Status)
+		}
+		look(dashboard.Down, "cannot be written")
+		write, hangs = nil, true
+		look(dashboard.Degraded, "writing takes long")
+		hangs, room = false, true
+		look(dashboard.Healthy, "")
+		for line, times := range map[string]int{"the database cannot be written": 1, `msg="service down" service=database`: 1, `msg="service back" service=database`: 1} {
+			if strings.Count(log.String(), line) != times {
+				t.Errorf("%s is not logged once\n%s", line, log.String())
+			}
+		}
+	})
+}

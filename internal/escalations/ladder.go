@@ -35,8 +35,8 @@ type Ladder struct {
 	Zone *time.Location
 }
 
-// idleAfter is how long work may go on without a note. Source: docs/decisions/escalations.md, "Escalation ladder".
-const idleAfter = 4 * time.Hour
+// IdleAfter is how long work may go on without a note. Source: docs/decisions/escalations.md, "Escalation ladder".
+const IdleAfter = 4 * time.Hour
 
 // Slack is how far before its time a step may be made: sweeps are a minute apart, give or take some milliseconds, and what is due a moment
 // after one must not wait for the next. Source: docs/decisions/escalations.md, "Escalation ladder".
@@ -64,7 +64,7 @@ func (l Ladder) Sweep(ctx context.Context, app core.App, now time.Time) (done Sw
 		done.Waiting += told
 		failures = append(failures, err)
 	}
-	ids, err := collections.IdleEscalations(app, s.due.Add(-idleAfter), sweepRound)
+	ids, err := collections.IdleEscalations(app, s.due.Add(-IdleAfter), sweepRound)
 	if err == nil {
 		done.Idle, err = each(ctx, app, ids, s.remind)
 	}
@@ -270,7 +270,7 @@ func (s sweep) remind(tx core.App, id string) (bool, error) {
 	if again {
 		since = e.RemindedAt()
 	}
-	if s.due.Before(since.Add(idleAfter)) {
+	if s.due.Before(since.Add(IdleAfter)) {
 		return false, nil
 	}
 	kind, user := notifications.EscalationIdle, ""

@@ -81,6 +81,7 @@ func New(version string) *Metrics {
 	}, func() float64 { return float64(collections.UnreadableValues()) }))
 	build := register(m, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "vigil_build_info", Help: "Always 1; the label says what runs."}, []string{"version"}))
 	build.WithLabelValues(version).Set(1)
+	m.beginWithNothing()
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -179,7 +180,11 @@ type Sources struct {
 	Outage func() (since time.Time, down bool)
 	// Connections are the service's; it may be nil.
 	Connections func() sockets.Counts
-	Log         *slog.Logger
+	// DiskFree is what the data folder's disk can still take, in bytes; ok is false where nobody says. It may be nil.
+	DiskFree func() (bytes uint64, ok bool)
+	// CertificateEnds is until when the certificate that is served is valid; zero without one. It may be nil.
+	CertificateEnds func() time.Time
+	Log             *slog.Logger
 }
 
 // state reads what the database and the engines know anyway, when somebody asks.
@@ -224,7 +229,7 @@ func (m *Metrics) Watch(s Sources) error {
 
 // Describe implements [prometheus.Collector].
 func (s state) Describe(out chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{depth, oldest, health, outage, unseen, gaveUp, untold, muted, deaf, open, silent, turned, cut, waits, waited} {
+	for _, desc := range []*prometheus.Desc{depth, oldest, health, outage, unseen, gaveUp, untold, muted, deaf, open, silent, turned, cut, waits, waited, diskFree, takenAt, provenAt, certEnds} {
 		out <- desc
 	}
 }
@@ -255,6 +260,7 @@ func (s state) Collect(out chan<- prometheus.Metric) {
 		gauge(gaveUp, float64(givenUp))
 	}
 	s.collectWebhooks(gauge)
+	s.collectUpkeep(gauge)
 	report := s.Health()
 	for service, status := range map[string]dashboard.Health{
 		"overall": report.Status, "database": report.Services.Database.Status, "emr": report.Services.EMR.Status,

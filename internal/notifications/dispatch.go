@@ -46,12 +46,15 @@ type Dispatcher struct {
 const (
 	// concurrency bounds the conversations with push services.
 	concurrency = 32
+	// apart lies between two looks at what is due, so that what comes close together shares its commits: each of them holds up readings that wait
+	// for theirs. The first after a rest comes at once.
+	apart = 200 * time.Millisecond
 	// sweep is how often the dispatcher looks without having been woken; retries are due in between.
 	sweep = 15 * time.Second
 	// batch bounds what one transaction writes.
-	batch = 20
+	batch = 100
 	// together is how many announcements are told, and how many pushes recorded, in one transaction.
-	together = 10
+	together = 50
 	// claim is how many pushes are taken at once; they wait for a slot within pushLease.
 	claim     = 64
 	pushLease = 2 * time.Minute
@@ -73,6 +76,7 @@ func (d *Dispatcher) Run(ctx context.Context, app core.App) {
 	defer ticker.Stop()
 	var under sync.WaitGroup
 	defer under.Wait()
+	var began time.Time
 	for d.Wake(); ; {
 		select {
 		case <-ctx.Done():
@@ -80,6 +84,12 @@ func (d *Dispatcher) Run(ctx context.Context, app core.App) {
 		case <-ticker.C:
 		case <-d.Signal:
 		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(apart - time.Since(began)):
+		}
+		began = time.Now()
 		if err := d.begin(ctx, app, newPass(&under)); err != nil && ctx.Err() == nil {
 			d.Log.Error("people not told", slog.Any("error", err))
 		}

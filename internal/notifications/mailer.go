@@ -57,6 +57,7 @@ type Mailer struct {
 	MailerOptions
 	wake.Signal
 	round sync.Mutex // one round at a time
+	line  mailLine
 }
 
 // NewMailer returns a mailer; Run starts it.
@@ -131,6 +132,7 @@ func (m *Mailer) sendOne(ctx context.Context, app core.App, claimed *collections
 	if failure != nil && ctx.Err() != nil {
 		return nil //nolint:nilerr // the service stops: the lease ends and the mail is sent then
 	}
+	m.line.note(failure, m.Clock(), m.Log)
 	state, err := m.recordAttempt(app, claimed.Id, failure)
 	switch {
 	case err != nil:

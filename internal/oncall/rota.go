@@ -38,6 +38,8 @@ type Duty struct {
 	User string // record id, "" for nobody
 	// Until is when the turn ends or another begins; without anybody, when the next one begins. Zero when nothing follows.
 	Until time.Time
+	// Override: it is not by the week.
+	Override bool
 }
 
 // horizon is how far ahead shifts are looked at: a week, and a day for what begins before it.
@@ -69,7 +71,7 @@ func duty(turns []turn, index int, until time.Time) Duty {
 	if index < 0 {
 		return Duty{Until: until}
 	}
-	return Duty{User: turns[index].user, Until: until}
+	return Duty{User: turns[index].user, Until: until, Override: turns[index].override}
 }
 
 // turn is one stretch of time of a shift or an override.

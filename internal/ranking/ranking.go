@@ -51,6 +51,9 @@ func ActOnAlert(app core.App, number int64, action alerts.Action, by audit.Actor
 		if alert, err = alerts.Find(tx, number); err != nil {
 			return "", err
 		}
+		if action.Reviewed, err = review(tx, alert.PatientID()); err != nil {
+			return "", err
+		}
 		if err := alerts.Act(tx, alert, action, by, now); err != nil {
 			return "", err
 		}

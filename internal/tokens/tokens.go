@@ -54,6 +54,8 @@ type Token struct {
 	Family     string // of the sign-in, for users
 	Link       string // the refresh token that was handed out with it, where both came of a swap
 	Scope      string // of a client's, separated by spaces
+	// SecondFactor says that the sign-in took one at the identity provider.
+	SecondFactor bool
 	SignedInAt time.Time
 	IssuedAt   time.Time
 	ExpiresAt  time.Time
@@ -90,6 +92,7 @@ type claims struct {
 	Family       string           `json:"sid,omitempty"`
 	Link         string           `json:"jti,omitempty"`
 	Scope        string           `json:"scope,omitempty"`
+	SecondFactor bool             `json:"mfa,omitempty"`
 	SignedIn     *jwt.NumericDate `json:"auth_time,omitempty"`
 	Issued       *jwt.NumericDate `json:"iat"`
 	Expires      *jwt.NumericDate `json:"exp"`
@@ -106,7 +109,7 @@ func (claims) GetAudience() (jwt.ClaimStrings, error)         { return nil, nil 
 // Sign writes a token that is issued now, at t.IssuedAt.
 func (s *Signer) Sign(t Token, account Account) (string, error) {
 	c := claims{
-		UserID: t.Holder, Type: t.Kind, CollectionID: t.Collection, Refreshable: t.Kind == Access, Family: t.Family, Link: t.Link, Scope: t.Scope,
+		UserID: t.Holder, Type: t.Kind, CollectionID: t.Collection, Refreshable: t.Kind == Access, Family: t.Family, Link: t.Link, Scope: t.Scope, SecondFactor: t.SecondFactor,
 		Issued: jwt.NewNumericDate(t.IssuedAt), Expires: jwt.NewNumericDate(t.ExpiresAt),
 	}
 	if !t.SignedInAt.IsZero() {
@@ -185,7 +188,7 @@ func (s *Signer) read(token, kind string, find func(Token) (Account, error)) (t 
 
 func (c claims) token() Token {
 	t := Token{
-		Kind: c.Type, Collection: c.CollectionID, Holder: c.UserID, Family: c.Family, Link: c.Link, Scope: c.Scope,
+		Kind: c.Type, Collection: c.CollectionID, Holder: c.UserID, Family: c.Family, Link: c.Link, Scope: c.Scope, SecondFactor: c.SecondFactor,
 		IssuedAt: c.Issued.UTC(), ExpiresAt: c.Expires.UTC(),
 	}
 	if c.SignedIn != nil {

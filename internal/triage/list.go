@@ -37,6 +37,8 @@ type Filter struct {
 	// Unacknowledged keeps those with (true) or without (false) unacknowledged alerts.
 	Unacknowledged *bool
 	NeedsReview    *bool
+	// Escalated keeps those with an escalation that is open.
+	Escalated bool
 	// CareTeamOf keeps the patients whose care team this user (record id) belongs to.
 	CareTeamOf string
 	// Among keeps these patients; nil keeps all.
@@ -60,7 +62,13 @@ func List(app core.App, f Filter, offset, limit int) (page []Row, total int, err
 	if f.Among != nil {
 		conditions = append(conditions, collections.AnyOf("patient", f.Among))
 	}
-	if f.CareTeamOf != "" || f.Among != nil {
+	switch {
+	case f.Escalated && f.Among != nil: // they are at hand
+		conditions = append(conditions, dbx.NewExp("active_escalations > 0"))
+	case f.Escalated:
+		conditions = conditions.Escalated()
+	}
+	if f.CareTeamOf != "" || f.Among != nil || f.Escalated {
 		conditions = conditions.OnCareTeamOf(f.CareTeamOf)
 		total, err = conditions.Count(app, collections.TriageScores)
 	} else {

@@ -181,7 +181,7 @@ func reviewFactor(reviewedAt, now time.Time) Factor {
 	since := max(0, now.Sub(reviewedAt))
 	return Factor{
 		Factor: "review", Points: reviewPoints * min(1, since.Hours()/reviewFullAfter.Hours()),
-		Detail: fmt.Sprintf("%d hours since the last review.", int(since.Hours())),
+		Detail: lasted(since) + " since the last review.",
 	}
 }
 

@@ -18,6 +18,9 @@ type Stats struct {
 	AverageRiskScore          float64 `json:"avg_risk_score"`
 	PatientsReviewedToday     int     `json:"patients_reviewed_today"`
 	PatientsNeedingReview     int     `json:"patients_needing_review"`
+	CriticalUnanswered        int     `json:"critical_unanswered"` // the rest of the critical is being handled
+	PatientsAlerting          int     `json:"patients_alerting"`
+	PatientsEscalated         int     `json:"patients_escalated"`
 }
 
 // ByLevel counts patients by risk level.
@@ -36,7 +39,11 @@ func ReadStats(app core.App, careTeamOf string, today time.Time) (stats Stats, e
 		return stats, err
 	}
 	stats.add(groups)
-	stats.PatientsReviewedToday, err = collections.CountReviewed(app, careTeamOf, today)
+	if stats.PatientsReviewedToday, err = collections.CountReviewed(app, careTeamOf, today); err != nil {
+		return stats, err
+	}
+	wanted, err := collections.CountAttention(app, careTeamOf, string(RiskCritical), lowestUnanswered)
+	stats.CriticalUnanswered, stats.PatientsAlerting, stats.PatientsEscalated = wanted.Unanswered, wanted.Alerting, wanted.Escalated
 	return stats, err
 }
 

@@ -39,6 +39,7 @@ var outside = map[string]string{
 	"internal/triage/list.go":                triaged,
 	"internal/triage/row.go":                 triaged,
 	"internal/triage/trends.go":              triaged,
+	"internal/triage/beside.go":              triaged,
 }
 
 const (

@@ -25,7 +25,8 @@ const needs = {
   readDefaults: "read_default_thresholds", changeDefaults: "update_default_thresholds", readAudit: "read_audit_log", readDeliveries: "read_push_deliveries",
 };
 
-/** How far an action of the service reaches for the person: "all", "own", "non_critical", or "" when it is refused. @param {string} action */
+/** How far an action of the service reaches for the person: "all", "own", "non_critical", or "" when it is refused.
+ *  @param {string} action */
 export const reach = (action) => rights.value[action] ?? "";
 
 /** Whether a door of the staff's opens; the portal's users have their own. @param {keyof typeof needs} what */

@@ -16,7 +16,8 @@ const bytes = (/** @type {string} */ text) => new TextEncoder().encode(text);
 const written = (/** @type {ArrayBuffer | Uint8Array<ArrayBuffer>} */ data) => btoa(String.fromCharCode(...new Uint8Array(data)));
 const unwritten = (/** @type {string} */ text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
-/** Opens what this tab has of the writer whose key it is. What another wrote stays sealed. @param {string} secret base64, of 32 bytes; "" for none */
+/** Opens what this tab has of the writer whose key it is. What another wrote stays sealed.
+ *  @param {string} secret base64, of 32 bytes; "" for none */
 export async function openDrafts(secret) {
   if (secret === opened) {
     return;

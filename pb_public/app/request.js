@@ -2,7 +2,7 @@
 
 /** What the service answered instead of what was asked for. */
 export class Problem extends Error {
-  /** @param {number} status @param {{detail?: string, code?: string, field_errors?: Record<string, string[]>, locked_until?: string, temporary_token?: string, methods?: string[], overlaps?: {id: number, user: number, user_name: string, started_at: string, ended_at: string}}} body @param {number} wait seconds */
+  /** @param {number} status @param {{detail?: string, code?: string, field_errors?: Record<string, string[]>, locked_until?: string, temporary_token?: string, methods?: string[], warnings?: string[], overlaps?: {id: number, user: number, user_name: string, started_at: string, ended_at: string}}} body @param {number} wait seconds */
   constructor(status, body, wait = 0) {
     super(body.detail ?? "The service does not answer as expected.");
     this.status = status;
@@ -12,6 +12,7 @@ export class Problem extends Error {
     this.temporaryToken = body.temporary_token ?? "";
     this.methods = body.methods ?? [];
     this.overlaps = body.overlaps;
+    this.warnings = body.warnings ?? []; // why the facts do not bear an entry out
     this.wait = wait;
   }
   get forbidden() { return this.status === 403; }

@@ -61,7 +61,8 @@ export function ask(query, hidden = {}) {
 /** Where somebody was when their session ended, who may come back to it: in memory only. @type {{whose: number, place: Place} | null} */
 let left = null;
 
-/** Back to nowhere, and nothing of the last person stays in the history's state. @param {{forget?: boolean}} [options] forget says that nobody comes back */
+/** Back to nowhere, and nothing of the last person stays in the history's state.
+ *  @param {{forget?: boolean}} [options] forget says that nobody comes back */
 export function leave({ forget = false } = {}) {
   const whose = history.state?.whose;
   if (whose && place.peek().view) {

@@ -3,7 +3,8 @@
 import { reach } from "./can.js";
 import { is } from "./session.js";
 
-/** key opens it after a G; may says whether the person sees it. @typedef {{view: string, name: string, key: string, may: () => boolean}} Section */
+/** key opens it after a G; may says whether the person sees it. @typedef {{view: string, name: string, key: string, may: () =>
+ *  boolean}} Section */
 
 const all = (/** @type {string} */ action) => () => reach(action) === "all";
 const everyone = () => true;

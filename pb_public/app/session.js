@@ -38,7 +38,8 @@ export const others = { renew: null, changed: () => {}, ended: () => {} };
 /** What the session is held with, for a tab that shares it. */
 export const tokensHeld = () => tokens;
 
-/** Begins a session with what signing in brought, or takes what another tab has; null takes it back. @param {Tokens} brought @param {"begun" | "taken"} [how] */
+/** Begins a session with what signing in brought, or takes what another tab has; null takes it back. @param {Tokens} brought
+ *  @param {"begun" | "taken"} [how] */
 export function hold(brought, how = "begun") {
   const had = tokens !== null;
   tokens = brought;

@@ -21,7 +21,8 @@ let began = false;
 let keeper = false;
 let release = () => {};
 let inLine = false;
-/** Those who wait for word of the keeper: whether there is a fresh token, or null when the keeper is gone. @type {Set<(fresh: boolean | null) => void>} */
+/** Those who wait for word of the keeper: whether there is a fresh token, or null when the keeper is gone.
+ *  @type {Set<(fresh: boolean | null) => void>} */
 const waiting = new Set();
 /** @type {(of: {session: string, tokens: Tokens}) => void} */
 let arrived = () => {};

@@ -57,7 +57,7 @@ function Frame({ person }) {
   useEffect(() => { document.title = `${open > 0 ? `(${open}) ` : ""}${section ? `${section.name} – ` : ""}Vigil`; }, [section, open]);
   return html`
     <a class="skip" href="#main" onClick=${toMain}>Skip to content</a>
-    <header class="top">
+    <header class=${classes("top", mine.length <= 8 && "few")}>
       <span class="brand"><img src="/favicon.svg" alt="" width="28" height="28" /> <span class="name">Vigil</span></span>
       <nav aria-label="Sections" ref=${menu}>
         ${mine.map((s) => html`<a key=${s.view} href=${`#/${s.view}`} aria-current=${s.view === view ? "page" : null} title=${`G then ${s.key.toUpperCase()}`}
@@ -70,7 +70,7 @@ function Frame({ person }) {
         <button class="finder" onClick=${() => find(true)} aria-label="Find a patient, a page or an action" aria-keyshortcuts="Control+K Meta+K"><span aria-hidden="true">⌕</span>
           <span class="words" aria-hidden="true">Find a patient or action</span> <kbd aria-hidden="true">${mac ? "⌘ K" : "Ctrl K"}</kbd></button>
         <${StreamState} />
-        <span class="who"><bdi>${person.first_name} ${person.last_name}</bdi><small>${roleNames[person.role]}</small></span>
+        <${Who} person=${person} />
         <button class="quiet" onClick=${() => signOff()}>Sign off</button>
       </div>
     </header>
@@ -83,7 +83,8 @@ function Frame({ person }) {
 
 const mac = /mac/i.test(navigator.platform);
 
-/** Opens Find with Ctrl or Cmd and K, also while somebody types: it is loaded when it is first wanted. @returns {[any, (open: boolean) => void]} */
+/** Opens Find with Ctrl or Cmd and K, also while somebody types: it is loaded when it is first wanted.
+ *  @returns {[any, (open: boolean) => void]} */
 function useFind() {
   const [Component, show] = useState(/** @type {any} */ (null));
   const open = (/** @type {boolean} */ wanted) => (wanted ? void import("./ui/find.js").then((m) => show(() => m.Find)) : show(null));
@@ -108,11 +109,17 @@ function toMain(event) {
   document.getElementById("main")?.focus();
 }
 
+/** Who is signed in: in full where there is room, else by their letters. @param {{person: import("./session.js").Person}} props */
+function Who({ person: { first_name: first, last_name: last, role } }) {
+  return html`<span class="who" title=${`${first} ${last}, ${roleNames[role]}`}><span class="full"><bdi>${first} ${last}</bdi><small>${roleNames[role]}</small></span>
+    <span class="face" role="img" aria-label=${`${first} ${last}, ${roleNames[role]}`}>${first.charAt(0)}${last.charAt(0)}</span></span>`;
+}
+
 function StreamState() {
   const words = { live: ["Live"], connecting: ["Connecting"], cut: ["Not live", ": reconnecting"], off: [] };
   const state = stream.value;
   const [said, more] = words[state];
-  return said && html`<span class=${classes("stream", state)} role="status">${said}${more && html`<span class="rest">${more}</span>`}</span>`;
+  return said && html`<span class=${classes("stream", state)} role="status"><span class="said">${said}</span>${more && html`<span class="rest">${more}</span>`}</span>`;
 }
 
 /** Loads the code of a view when it is first wanted. @param {{section: import("./sections.js").Section, about: Record<string, any>}} props */

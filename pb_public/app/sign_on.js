@@ -41,7 +41,8 @@ export async function learn() {
   });
 }
 
-/** Signs off here and at the service. @param {string} [reason] @param {{back?: boolean}} [options] back says that who signs in again goes on where they were */
+/** Signs off here and at the service. @param {string} [reason]
+ *  @param {{back?: boolean}} [options] back says that who signs in again goes on where they were */
 export async function signOff(reason = "You have signed off.", { back = false } = {}) {
   const refresh = refreshToken();
   try {

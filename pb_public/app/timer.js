@@ -8,7 +8,8 @@ import { asProblem } from "./ui/states.js";
 import { toast } from "./ui/toast.js";
 import { effect, signal } from "./view.js";
 
-/** @typedef {{id: number, patient_id: string, patient_name: string, category: string, activity: string | null, started_at: string, notes: string | null}} Running */
+/** @typedef {{id: number, patient_id: string, patient_name: string, category: string, activity: string | null, started_at: string,
+ *  notes: string | null}} Running */
 
 /** What runs, or null. */
 export const running = signal(/** @type {Running | null} */ (null));
@@ -31,7 +32,8 @@ export async function readTimer() {
   }
 }
 
-/** Starts the timer for a patient, for a call or for work on the chart. What is running is not stopped: one is told. @param {string} id @param {{call?: boolean}} [how] */
+/** Starts the timer for a patient, for a call or for work on the chart. What is running is not stopped: one is told.
+ *  @param {string} id @param {{call?: boolean}} [how] */
 export async function startTimer(id, { call = false } = {}) {
   if (running.peek()) {
     toast(`The timer runs already, for ${running.peek()?.patient_name}.`, "problem");

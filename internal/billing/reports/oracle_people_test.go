@@ -111,9 +111,13 @@ func (p practice) oracleTasks(q asked) object {
 	o := object{"oldest_pending_days": nil, "emr_corrections": 0}
 	var items []item
 	attest := 0
-	f := sumUp(p.about(q))
+	f, credits := sumUp(p.about(q)), 0
 	for _, c := range p.about(q) {
 		i := item{id: c.id, code: c.code}
+		if (c.status == "paid" || c.status == "denied") && c.paid > 0 && c.paid+c.adjusted+c.share > c.charge {
+			credits++
+			items = append(items, item{c.id, "credit", c.code, c.created, 5, max(0, apart(practiceDay(c.created), today))})
+		}
 		switch c.status {
 		case "pending_review":
 			i.task, i.since, i.age = "review", c.created, apart(practiceDay(c.created), today)
@@ -155,6 +159,7 @@ func (p practice) oracleTasks(q asked) object {
 		rows = append(rows, object{"entry_id": i.id, "task": i.task, "patient_name": "", "cpt_code": i.code, "age_days": i.age, "repay_by": nil})
 	}
 	o["pending_reviews"], o["submission_backlog"], o["denied_awaiting_resubmission"] = f.states["pending_review"], f.states["reviewed"], f.states["denied"]
+	o["credits"] = credits
 	o["void_requested"], o["refund_due"] = f.states["void_requested"], f.states["refund_due"]
 	o["attestation_needed"], o["evidence_changed"], o["items"] = attest, 0, rows
 	return o

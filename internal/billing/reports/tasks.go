@@ -19,6 +19,7 @@ const (
 	TaskEvidence = "evidence_changed"
 	TaskVoid     = billing.VoidRequested
 	TaskRefund   = billing.RefundDue
+	TaskCredit   = "credit"
 )
 
 // TaskItem is an entry that waits for somebody.
@@ -43,6 +44,7 @@ type TasksBody struct {
 	EvidenceChanged            int        `json:"evidence_changed"`
 	VoidRequested              int        `json:"void_requested"`
 	RefundDue                  int        `json:"refund_due"`
+	Credits                    int        `json:"credits"`         // claims that stand and were paid too much
 	EMRCorrections             int        `json:"emr_corrections"` // of the whole practice, whatever is asked for
 	OldestPendingDays          *int       `json:"oldest_pending_days"`
 	Items                      []TaskItem `json:"items"`
@@ -103,6 +105,11 @@ func (m *maker) tasks() (any, error) {
 		}
 		body.Items = append(body.Items, undoing...)
 	}
+	credits, count, err := m.credits()
+	if err != nil {
+		return nil, err
+	}
+	body.Credits, body.Items = count, append(body.Items, credits...)
 	slices.SortStableFunc(body.Items, func(a, b TaskItem) int {
 		return cmp.Or(cmp.Compare(b.AgeDays, a.AgeDays), cmp.Compare(a.since, b.since))
 	})

@@ -13,12 +13,16 @@ await run(async (page) => {
   await row.waitFor();
   const before = await row.getAttribute("aria-label");
   await send({ systolic: 212, diastolic: 126, pulse: 99 });
-  await row.locator("strong", { hasText: "212/126" }).waitFor();
+  await row.locator(".value b", { hasText: "212/126" }).waitFor();
   assert.notEqual(await row.getAttribute("aria-label"), before, "the score stayed");
 
   await row.focus();
-  await page.keyboard.press("a");
-  await shows(page.locator(".toast"), "Acknowledged");
+  await page.keyboard.press("a"); // what is critical is answered with a note
+  const note = page.getByRole("textbox", { name: /^Note for the/ });
+  await note.fill("Called: took no medicine today.");
+  await shows(page.locator(".drawer .causes"), "unanswered");
+  await note.press("Control+Enter");
+  await shows(page.locator(".toast"), "acknowledged");
   await row.focus();
   await page.keyboard.press("e");
   await page.getByRole("dialog").getByLabel("Reason").fill("Called twice, no answer.");

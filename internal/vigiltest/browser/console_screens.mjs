@@ -19,7 +19,8 @@ const views = [
 ];
 
 async function openFirst(page) {
-  await page.getByRole("list", { name: "Patients by urgency" }).locator("button.name").first().click();
+  await page.locator(".triage > .row").first().click();
+  await page.getByRole("button", { name: "Whole chart" }).click();
   await page.getByRole("navigation", { name: "About this patient" }).waitFor();
 }
 

@@ -152,6 +152,10 @@ async function drafts(page) {
   await page.getByRole("group", { name: "Your timer" }).waitFor();
   assert.equal(await found(page), words, "an ended session loses the note");
   await page.getByRole("banner").getByRole("button", { name: /^Stop/ }).click();
+  await shows(page.getByRole("dialog"), "What you had begun to write is back.");
+  await page.getByRole("dialog").getByRole("button", { name: "Begin anew" }).click();
+  assert.equal(await page.getByRole("dialog").getByLabel("Notes").inputValue(), "");
+  await page.getByRole("dialog").getByLabel("Notes").fill(words);
   await page.getByRole("dialog").getByRole("button", { name: "Stop and log" }).click();
   await page.getByRole("group", { name: "Your timer" }).waitFor({ state: "detached" });
   await page.waitForFunction(() => Object.keys(sessionStorage).length === 0);

@@ -5,7 +5,7 @@ import { createHmac } from "node:crypto";
 import { base, input, run, shows } from "./browser.mjs";
 import { accessible, heading, section, settled, signIn } from "./console.mjs";
 
-const parts = { keys, errors, address, staff, zones, find, timer, title, rights, units };
+const parts = { keys, errors, address, staff, zones, find, timer, title, rights, units, narrow };
 
 const finder = (page) => page.getByRole("dialog", { name: "Find a patient, a person, a page or an action" });
 
@@ -273,6 +273,12 @@ async function find(page) {
   await field.fill("zzzzqq");
   await shows(finder(page), "Nothing matches.");
   await page.keyboard.press("Escape");
+  await page.keyboard.press("Control+k"); // quicker than the service answers, and still who is meant
+  await field.fill("pati");
+  await finder(page).getByRole("option", { name: /^Patients/ }).waitFor();
+  await field.fill(input.mrn);
+  await page.keyboard.press("Enter");
+  await heading(page, new RegExp(input.last)).waitFor();
   await to("sign off", /^Sign off/);
   await page.getByText("You have signed off.").waitFor();
   return {};
@@ -370,6 +376,50 @@ async function units(page) {
   await tab(page, "Readings").click();
   await shows(page.locator("tbody tr"), "69.99 kg");
   await shows(page.locator("tbody tr"), "37 °C");
+  return {};
+}
+
+// On a phone and at 200 %, in the dark: the bar with a running timer and the warning before the end fit, and bar no one.
+async function narrow(page) {
+  await page.context().clock.install();
+  await signIn(page, "admin@vigil.example");
+  await look(page, input.mrn);
+  await page.getByRole("banner").getByRole("button", { name: "Start timer" }).click();
+  const clock = page.getByRole("banner").getByRole("group", { name: "Your timer" });
+  await clock.waitFor();
+  await section(page, "Account").click();
+  for (const [width, height] of [[390, 800], [700, 450], [1300, 900]]) {
+    await page.setViewportSize({ width, height });
+    const fits = async (what) => {
+      const { wide, high } = await page.evaluate(() => ({ wide: document.documentElement.scrollWidth, high: document.querySelector(".top").offsetHeight / 16 }));
+      assert.ok(wide <= width, `${what} is ${wide} wide in a window of ${width}`);
+      assert.ok(high < (width > 1280 ? 4.25 : 7.25), `the bar is ${high} rem high in a window of ${width}, with ${what}`);
+      await accessible(page, `${what} in a window of ${width}`);
+    };
+    await settled(page);
+    await page.context().clock.fastForward("13:10");
+    await page.getByRole("alertdialog").waitFor();
+    await fits("the warning");
+    await page.getByRole("button", { name: "Stay signed in" }).click();
+    await page.keyboard.press("Control+k");
+    await finder(page).getByRole("combobox").fill("a");
+    await finder(page).getByRole("combobox").fill(input.last);
+    await finder(page).getByRole("option", { name: input.mrn }).waitFor();
+    await fits("find");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keys" }).waitFor();
+    await fits("the keys");
+    await page.keyboard.press("Escape");
+    await page.getByRole("combobox", { name: "Time zone" }).click();
+    await page.getByRole("option", { name: /Chicago/ }).waitFor();
+    await fits("the account");
+    await page.keyboard.press("Escape");
+  }
+  await clock.getByRole("button", { name: /^Stop/ }).click();
+  await page.getByRole("dialog").getByLabel("Notes").fill("On the phone, in the dark.");
+  await page.getByRole("dialog").getByRole("button", { name: "Stop and log" }).click();
+  await clock.waitFor({ state: "detached" });
   return {};
 }
 

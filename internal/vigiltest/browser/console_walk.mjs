@@ -5,12 +5,13 @@ import { section, settled, signIn } from "./console.mjs";
 
 await run(async (page) => {
   await signIn(page, "provider@vigil.example");
-  const first = page.getByRole("list", { name: "Patients by urgency" }).locator(":scope > li").first();
-  const name = await first.locator("button.name").innerText();
+  const first = page.getByRole("list", { name: "Patients by urgency" }).locator(":scope > .row").first();
+  const name = await first.locator(".name").innerText();
   assert.match(await first.getAttribute("aria-label"), /Critical|Warning/, "the first of the list is urgent");
-  const why = await first.getByRole("list", { name: "Why this score" }).innerText();
+  const why = await first.locator(".why").innerText();
   assert.ok(why.trim().length > 10, "the list says why");
-  await first.locator("button.name").click();
+  await first.click();
+  await page.getByRole("button", { name: "Whole chart" }).click();
   await shows(page.getByRole("heading", { level: 1 }), name);
 
   const tabs = page.getByRole("navigation", { name: "About this patient" });

@@ -16,13 +16,13 @@ await run(async (page) => {
 
   await page.getByRole("button", { name: "Add a webhook" }).click();
   await dialog.getByLabel("Address").fill("https://10.0.0.1/");
-  await refused(page, () => dialog.getByRole("button", { name: "Add" }).click());
+  await refused(page, () => dialog.getByRole("button", { name: "Add", exact: true }).click());
   await shows(dialog, "Must be an https address of a public host");
   await shows(dialog, "Name 1 to 13 events.");
   await dialog.getByLabel("Address").fill(`${input.receiver}/hook?token=secret`);
   await dialog.getByLabel("A patient was enrolled").check();
   await accessible(page, "a new webhook");
-  await dialog.getByRole("button", { name: "Add" }).click();
+  await dialog.getByRole("button", { name: "Add", exact: true }).click();
   await shows(dialog, "It is shown only now");
   const first = await dialog.locator("code").innerText();
   assert.match(first, /^whsec_/);

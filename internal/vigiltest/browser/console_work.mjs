@@ -23,8 +23,8 @@ await run(async (page) => {
 });
 
 async function escalate(page) {
-  const first = page.getByRole("list", { name: "Patients by urgency" }).locator(":scope > li").first();
-  const name = await first.locator("button.name").innerText();
+  const first = page.getByRole("list", { name: "Patients by urgency" }).locator(":scope > .row").first();
+  const name = await first.locator(".name").innerText();
   const reason = "Three calls, no answer: somebody should drive there.";
   await first.getByRole("button", { name: /^Escalate / }).click();
   const dialog = page.getByRole("dialog");
@@ -34,16 +34,21 @@ async function escalate(page) {
   await dialog.waitFor({ state: "detached" });
 
   await section(page, "Escalations").click();
-  const card = page.locator(".alerts > li", { hasText: reason });
-  await shows(card, name);
-  await card.getByRole("button", { name: /^Start: / }).click();
-  await shows(card.locator(".badge"), "In progress");
-  await card.getByRole("button", { name: /^Resolve: / }).click();
+  const row = page.locator("li.escalation", { hasText: reason });
+  await shows(row, name);
+  await row.getByRole("button", { name: /^About the escalation of / }).click();
+  await row.getByRole("button", { name: /^Take: / }).click();
+  await shows(row.locator(".with"), "You");
+  await shows(row.locator(".with"), "in progress");
+  await row.getByRole("button", { name: /^Resolve: / }).click();
   await dialog.getByLabel("What was done").fill("The neighbour looked in: the cuff was on wrong.");
   await dialog.getByRole("button", { name: "Resolve" }).click();
   await dialog.waitFor({ state: "detached" });
-  await shows(card.locator(".badge"), "Resolved");
-  await shows(card, "the cuff was on wrong");
+  await row.waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Over", exact: true }).click();
+  await shows(row.locator(".next"), "Resolved");
+  await row.getByRole("button", { name: /^About the escalation of / }).click();
+  await shows(row, "the cuff was on wrong");
   return { escalation: reason };
 }
 
@@ -118,6 +123,7 @@ async function approve(page) {
   await dialog.getByRole("button", { name: "Run", exact: true }).click();
   await shows(dialog.getByRole("status"), /\d+ made, \d+ left out/);
   await dialog.getByRole("button", { name: "Done" }).click();
+  await page.getByRole("tab", { name: "Entries" }).click();
   await page.getByLabel("State").selectOption("pending_review");
   await settled(page);
   await page.locator("tbody tr", { hasNot: page.getByText(/duplicate|attest|missing|unknown|overlaps|before/i) }).first().locator("button.link").click();
@@ -139,7 +145,7 @@ async function approve(page) {
 // There are more payers, and rates of the last of them, than one page of the service holds.
 async function rateLastPayer(page) {
   await section(page, "Billing").click();
-  await page.getByRole("tab", { name: "Payers and rates" }).click();
+  await page.getByRole("tab", { name: "Payers and fees" }).click();
   await shows(page.getByRole("region", { name: "Payers", exact: true }), input.payer);
   const pages = page.getByRole("navigation", { name: "Pages of Rates" });
   const count = async () => Number((await pages.innerText()).match(/of (\d+)/)[1]);

@@ -22,9 +22,8 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
   const [term, type] = useState("");
   const [open, show] = useState(false);
   const [at, step] = useState(0);
-  const { found, said, of } = useFound(find, term, open && (eager || term.length > 0));
-  const stale = of !== term.trim(); // the choices are those of what was typed before
-  const wish = useRef(false); // for the first choice, as soon as there are those of what was typed
+  const waits = useRef(false); // Enter came before what is found for the last letters: it is meant for that
+  const { found, of, said } = useFound(find, term, open && (eager || term.length > 0));
   const free = (found ?? []).filter((one) => !many || !picked.some((p) => p.value === one.value));
   const take = (/** @type {Option[]} */ next) => {
     pick(next);
@@ -55,11 +54,11 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
       step(open && free.length > 0 ? (at + by + free.length) % free.length : 0);
     } else if (event.key === "Enter" && !event.ctrlKey && !event.metaKey && (open || term)) {
       event.preventDefault();
-      wish.current = stale;
-      show(true);
-      if (!stale) {
-        choose(free[at] ?? typed?.(term.trim()));
+      if (open && of !== term.trim()) {
+        waits.current = true;
+        return;
       }
+      choose(free[at] ?? (found !== null ? typed?.(term.trim()) : null));
     } else if (event.key === "Escape" && open) {
       event.preventDefault(); // and not the dialog around it
       event.stopPropagation();
@@ -69,8 +68,9 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
     }
   };
   useEffect(() => {
-    if (wish.current && found && !stale) {
-      wish.current = false;
+    step(0);
+    if (waits.current && found !== null && of === term.trim()) {
+      waits.current = false;
       choose(free[0] ?? typed?.(term.trim()));
     }
   }, [found]);
@@ -87,7 +87,7 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
       <input id=${id} ref=${input} type="text" role="combobox" autocomplete="off" spellcheck=${false} aria-expanded=${open && free.length > 0 ? "true" : "false"}
         aria-controls=${`${id}-list`} aria-autocomplete="list" aria-activedescendant=${choice} aria-describedby=${described} aria-invalid=${wrong.length > 0 ? "true" : null}
         data-field=${name || null} placeholder=${picked.length === 0 ? placeholder : null} value=${term} autofocus=${autofocus} disabled=${disabled}
-        onInput=${(event) => { wish.current = false; type(event.target.value); show(true); step(0); }} onFocus=${() => eager && (many || picked.length === 0) && show(true)} onClick=${() => eager && show(true)} onKeyDown=${key} />
+        onInput=${(event) => { waits.current = false; type(event.target.value); show(true); step(0); }} onFocus=${() => eager && (many || picked.length === 0) && show(true)} onClick=${() => eager && show(true)} onKeyDown=${key} />
     </div>
     <ul id=${`${id}-list`} role="listbox" aria-label=${label} class="combo-list" hidden=${!open || free.length === 0}>${free.map((one, i) => html`
       <li key=${one.value} id=${`${id}-${i}`} role="option" aria-selected=${i === at ? "true" : "false"} aria-disabled=${one.disabled ? "true" : null}
@@ -100,13 +100,13 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
 
 /** What find has for a term, a moment after the last key. @param {(term: string, signal: AbortSignal) => Promise<Option[]>} find @param {string} term @param {boolean} wanted */
 function useFound(find, term, wanted) {
-  const [{ found, of }, show] = useState(/** @type {{found: Option[] | null, of: string | null}} */ ({ found: null, of: null }));
+  const [{ found, of }, show] = useState({ found: /** @type {Option[] | null} */ (null), of: "" });
   const [said, say] = useState("");
   const latest = useRef(find);
   latest.current = find;
   useEffect(() => {
     if (!wanted) {
-      return show({ found: null, of: null });
+      return show({ found: null, of: "" });
     }
     const cancel = new AbortController();
     const timer = setTimeout(() => {
@@ -115,5 +115,5 @@ function useFound(find, term, wanted) {
     }, term ? settle : 0);
     return () => { clearTimeout(timer); cancel.abort(); };
   }, [term, wanted]);
-  return { found, said, of };
+  return { found, of, said };
 }

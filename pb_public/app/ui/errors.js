@@ -23,9 +23,11 @@ export function wrongOf(errors, name) {
   return found.length > 0 ? found : null;
 }
 
-/** @typedef {{field: string, label: string, control: HTMLElement | null, text: string, shown: boolean}} Wrong shown says that it stands beside its field */
+/** @typedef {{field: string, label: string, control: HTMLElement | null, text: string, shown: boolean}} Wrong shown says that it
+ *  stands beside its field */
 
-/** The control that a field of the service is entered in: its own, that of what it lies in, or the last word of its name. @param {HTMLFormElement} form @param {string} field */
+/** The control that a field of the service is entered in: its own, that of what it lies in, or the last word of its name.
+ *  @param {HTMLFormElement} form @param {string} field */
 function controlOf(form, field) {
   const parts = field.split(".");
   const ways = [...parts.map((_, i) => parts.slice(0, parts.length - i).join(".")), ...parts.filter((part) => !/^\d+$/.test(part)).reverse()];
@@ -39,7 +41,8 @@ function controlOf(form, field) {
   return null;
 }
 
-/** Every error with where it belongs, in the order of the form; what belongs nowhere comes last. @param {HTMLFormElement} form @param {Record<string, string[]>} fields @returns {Wrong[]} */
+/** Every error with where it belongs, in the order of the form; what belongs nowhere comes last. @param {HTMLFormElement} form
+ *  @param {Record<string, string[]>} fields @returns {Wrong[]} */
 export function placed(form, fields) {
   const list = Object.entries(fields).filter(([field]) => field !== "non_field_errors").map(([field, messages]) => {
     const control = controlOf(form, field);

@@ -6,6 +6,7 @@ import { go } from "../router.js";
 import { sectionsOf } from "../sections.js";
 import { signOff } from "../sign_on.js";
 import { startTimer } from "../timer.js";
+import { localOf } from "./when.js";
 import { Keys } from "./key_list.js";
 import { asProblem } from "./states.js";
 import { html, useEffect, useId, useMemo, useRef, useState } from "../view.js";
@@ -13,6 +14,9 @@ import { html, useEffect, useId, useMemo, useRef, useState } from "../view.js";
 /** @typedef {{group: string, text: string, more?: string, key?: string, act: () => void}} Found */
 
 const settle = 200; // milliseconds without a key before the service is asked
+
+/** @param {Found} one */
+const keyOf = ({ group, text, more = "" }) => `${group} ${text} ${more}`;
 
 /** Whether all words stand in the text. @param {string} text @param {string} term */
 const fits = (text, term) => term.toLowerCase().split(/\s+/).every((word) => text.toLowerCase().includes(word));
@@ -25,23 +29,43 @@ const ofHere = () => [
   { group: "Actions", text: "Sign off", act: () => { void signOff(); } },
 ];
 
+/** "67 female · MRN-00000020": what tells two of a name apart. @param {any} p */
+function about(p) {
+  const [year, ...day] = (p.date_of_birth ?? "").split("-");
+  const years = year && Number(localOf().slice(0, 4)) - Number(year) - (localOf().slice(5, 10) < day.join("-") ? 1 : 0);
+  return [[years, p.gender !== "unknown" && p.gender].filter(Boolean).join(" "), p.mrn, p.status === "archived" && "archived"].filter(Boolean).join(" · ");
+}
+
+/** What can be done about the patient who fits best, without a look at the sheet first. @param {any} p @returns {Found[]} */
+function actsOn(p) {
+  if (!p?.active || p.redacted_fields?.length > 0) {
+    return [];
+  }
+  const group = `Actions on ${p.first_name} ${p.last_name}`;
+  const call = () => {
+    go("patient", { id: p.id });
+    location.assign(`tel:${p.phone.replace(/[^\d+]/g, "")}`);
+    void startTimer(p.id, { call: true });
+  };
+  return [
+    ...(p.phone && can("logTime") ? [{ group, text: `Call ${p.phone}, start the timer`, act: call }] : []),
+    ...(can("readClinical") ? [{ group, text: "Open their alerts", act: () => go("patient", { id: p.id, tab: "alerts" }) }] : []),
+  ];
+}
+
 /** What the service finds. @param {string} term @param {AbortSignal} signal @returns {Promise<Found[]>} */
 async function ask(term, signal) {
   const [patients, people] = await Promise.all([
     reach("read_patients") === "all" ? get("patients/", { search: term, page_size: 6 }, signal) : { results: [], count: 0 },
     can("readStaff") ? get("users/staff/", { search: term, page_size: 4 }, signal) : { results: [] },
   ]);
-  const [first] = patients.results;
   const more = patients.count - patients.results.length;
   return [
     ...patients.results.map((/** @type {any} */ p) => ({
-      group: "Patients", text: `${p.first_name} ${p.last_name}`, more: [p.mrn, p.status === "archived" && "archived"].filter(Boolean).join(", "), act: () => go("patient", { id: p.id }),
+      group: "Patients", text: `${p.first_name} ${p.last_name}`, more: about(p), act: () => go("patient", { id: p.id }),
     })),
-    ...(patients.results.length === 1 && can("logTime") ? [
-      { group: `Actions on ${first.first_name} ${first.last_name}`, text: "Start the timer for a call", act: () => { go("patient", { id: first.id }); void startTimer(first.id, { call: true }); } },
-      { group: `Actions on ${first.first_name} ${first.last_name}`, text: "Open their alerts", act: () => go("patient", { id: first.id, tab: "alerts" }) },
-    ] : []),
     ...(more > 0 ? [{ group: "Patients", text: `All that match, ${patients.count}`, act: () => go("patients", {}, {}, { search: term }) }] : []),
+    ...actsOn(patients.results[0]),
     ...people.results.map((/** @type {any} */ one) => ({
       group: "People", text: one.name, more: `${roleNames[one.role] ?? one.role}, ${one.email}`,
       act: () => (can("readUsers") ? go("operations", {}, { tab: "users" }, { search: one.name }) : location.assign(`mailto:${one.email}`)),
@@ -69,17 +93,19 @@ export function Find({ close }) {
   const id = useId();
   const box = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const [term, type] = useState("");
-  const [at, step] = useState(0);
+  const [at, step] = useState(""); // by its name: what is found meanwhile moves nothing under somebody's finger
   const here = useMemo(ofHere, []); // as it was before this stood over the page
   const answer = useAnswer(term.trim());
   useEffect(() => {
     box.current?.showModal();
     return () => box.current?.close();
   }, []);
-  useEffect(() => { document.getElementById(`${id}-${at}`)?.scrollIntoView({ block: "nearest" }); }, [at]);
   const own = here.filter((one) => term.trim() === "" || fits(one.text, term.trim()));
   const list = [...answer.found, ...own];
-  const chosen = Math.min(at, list.length - 1);
+  const chosen = Math.max(0, list.findIndex((one) => keyOf(one) === at));
+  useEffect(() => { document.getElementById(`${id}-${chosen}`)?.scrollIntoView({ block: "nearest" }); }, [chosen]);
+  const settled = answer.term === term.trim();
+  const waits = useRef(false); // Enter came before what is found for the last letters: it is meant for that
   const act = (/** @type {Found | undefined} */ one) => {
     if (one) {
       close();
@@ -90,26 +116,34 @@ export function Find({ close }) {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (by && list.length > 0) {
       event.preventDefault();
-      step((chosen + by + list.length) % list.length);
+      step(keyOf(list[(chosen + by + list.length) % list.length]));
     } else if (event.key === "Enter" && !event.isComposing) {
       event.preventDefault();
-      act(list[chosen]);
+      waits.current = !settled;
+      if (settled) {
+        act(list[chosen]);
+      }
     }
   };
-  const settled = answer.term === term.trim();
+  useEffect(() => {
+    if (waits.current && settled) {
+      waits.current = false;
+      act(list[0]);
+    }
+  }, [settled]);
   const words = answer.said || (list.length > 0 ? `${list.length} found` : settled ? "Nothing matches." : "Looking");
   return html`<dialog ref=${box} class="find" aria-label="Find a patient, a person, a page or an action" onClose=${close} onCancel=${close}
     onClick=${(event) => event.target === box.current && close()}>
     <div class="find-field"><span aria-hidden="true">⌕</span>
       <input id=${id} type="text" role="combobox" autocomplete="off" spellcheck=${false} aria-label="Find" aria-expanded="true" aria-controls=${`${id}-list`} aria-autocomplete="list"
         aria-activedescendant=${list.length > 0 ? `${id}-${chosen}` : null} placeholder="Name, MRN, page or action" value=${term} autofocus
-        onInput=${(event) => { type(event.target.value); step(0); }} onKeyDown=${key} />
+        onInput=${(event) => { waits.current = false; type(event.target.value); step(""); }} onKeyDown=${key} />
       <kbd>Esc</kbd></div>
     <ul id=${`${id}-list`} role="listbox" aria-label="Found">${list.map((one, i) => html`
       ${one.group !== list[i - 1]?.group && html`<li key=${`${one.group} ${i}`} role="presentation" class="find-group"><bdi>${one.group}</bdi></li>`}
-      <li key=${`${one.group} ${one.text} ${one.more}`} id=${`${id}-${i}`} role="option" aria-selected=${i === chosen ? "true" : "false"}
-        onPointerMove=${() => i === at || step(i)} onClick=${() => act(one)}>
+      <li key=${keyOf(one)} id=${`${id}-${i}`} role="option" aria-selected=${i === chosen ? "true" : "false"}
+        onPointerMove=${() => i === chosen || step(keyOf(one))} onClick=${() => act(one)}>
         <bdi>${one.text}</bdi>${one.more && html` <small>${one.more}</small>`}${one.key && html`<span class="find-key"><${Keys} of=${one.key} /></span>`}</li>`)}</ul>
-    <p class="find-said" role="status">${words}</p>
+    <p class="find-said find-more"><span role="status">${words}</span><span aria-hidden="true"><kbd>↑</kbd> <kbd>↓</kbd> choose, <kbd>Enter</kbd> open</span></p>
   </dialog>`;
 }

@@ -45,7 +45,8 @@ function Select({ common, options, value }) {
   return html`<select ...${common} value=${now} onChange=${change}>${options.map(([key, text]) => html`<option key=${key} value=${key}>${text}</option>`)}</select>`;
 }
 
-/** The values of a form by name: numbers as numbers, empty as null, check boxes as booleans, what is chosen from many as a list. @param {HTMLFormElement} form @returns {Record<string, any>} */
+/** The values of a form by name: numbers as numbers, empty as null, check boxes as booleans, what is chosen from many as a list.
+ *  @param {HTMLFormElement} form @returns {Record<string, any>} */
 export function valuesOf(form) {
   const values = {};
   for (const control of form.elements) {
@@ -84,7 +85,7 @@ export function Form({ send, done, submit, danger, cancel, draft, children }) {
     try {
       const answer = await send(valuesOf(/** @type {HTMLFormElement} */ (event.currentTarget)));
       fail(null);
-      begun.sent();
+      begun.forget();
       done?.(answer);
     } catch (error) {
       fail(asProblem(error));
@@ -99,11 +100,13 @@ export function Form({ send, done, submit, danger, cancel, draft, children }) {
     }
   };
   return html`<form onSubmit=${onSubmit} onKeyDown=${key} onInput=${begun.keep} onChange=${begun.keep} ref=${form} novalidate>
+    ${begun.back && html`<p class="soft" role="status">What you had begun to write is back.
+      <button type="button" class="link" onClick=${begun.anew}>Begin anew</button></p>`}
     <${Wrongs} problem=${problem} form=${form} />
     ${children(problem?.fields ?? {})}
     <${Loose} problem=${problem} />
     <div class="actions">
-      ${cancel && html`<button type="button" class="quiet" onClick=${cancel}>Cancel</button>`}
+      ${cancel && html`<button type="button" class="quiet" onClick=${() => { begun.forget(); cancel(); }}>Cancel</button>`}
       <button type="submit" class=${danger ? "danger" : "main"} disabled=${busy} title="Ctrl or ⌘ with Enter">${busy ? "One moment" : submit}</button>
     </div>
   </form>`;
@@ -133,8 +136,13 @@ function Wrongs({ problem, form }) {
   </div>`;
 }
 
-/** Keeps what is typed into a form, but for passwords, and puts it back. @param {{current: HTMLFormElement | null}} form @param {string | undefined} draft */
+/** Tells a control's own listeners that it has another value. @param {HTMLElement} control */
+const touched = (control) => control.dispatchEvent(new Event(control.tagName === "SELECT" ? "change" : "input", { bubbles: true }));
+
+/** Keeps what is typed into a form, but for passwords, and puts it back. @param {{current: HTMLFormElement | null}} form
+ *  @param {string | undefined} draft */
 function useFormDraft(form, draft) {
+  const [back, tell] = useState(false);
   useEffect(() => {
     const text = draft ? draftOf(draft) : "";
     for (const [name, value] of Object.entries(text ? JSON.parse(text) : {})) {
@@ -145,7 +153,8 @@ function useFormDraft(form, draft) {
         } else {
           control.value = String(value ?? "");
         }
-        control.dispatchEvent(new Event(control.tagName === "SELECT" ? "change" : "input", { bubbles: true }));
+        touched(control);
+        tell(true);
       }
     }
   }, []);
@@ -155,7 +164,14 @@ function useFormDraft(form, draft) {
       keepDraft(draft, JSON.stringify(Object.fromEntries(Object.entries(valuesOf(form.current)).filter(([name]) => !secret.includes(name)))));
     }
   };
-  return { keep, sent: () => draft && keepDraft(draft, "") };
+  const forget = () => { if (draft) { keepDraft(draft, ""); } };
+  const anew = () => {
+    form.current?.reset();
+    [...form.current?.elements ?? []].forEach((control) => control instanceof HTMLElement && touched(control));
+    forget();
+    tell(false);
+  };
+  return { back, keep, forget, anew };
 }
 
 /** A modal dialog, closed with Escape. @param {{title: string, close: () => void, wide?: boolean, children: any}} props */

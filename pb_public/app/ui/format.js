@@ -1,7 +1,9 @@
 // How things are written for people. Times are shown in the reader's own zone, money in dollars, readings with their units.
 import { zone } from "./zone.js";
 
-/** With of, a moment is written in that zone instead. Formats are made once for each zone: making one takes longer than a row of a list. @param {Intl.DateTimeFormatOptions} options */
+/** With of, a moment is written in that zone instead. Formats are made once for each zone: making one takes longer than a row of a
+ *  list.
+ *  @param {Intl.DateTimeFormatOptions} options */
 function stamp(options) {
   const made = new Map();
   return (/** @type {string | null | undefined} */ at, /** @type {unknown} */ of = "") => {

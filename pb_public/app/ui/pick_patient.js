@@ -19,15 +19,15 @@ export function PickPatient({ label, chosen, first = "", name, hint, errors = {}
   const id = useId();
   const [patient, take] = useState(/** @type {Patient | null} */ (null));
   const [term, type] = useState("");
-  const [found, show] = useState(/** @type {Patient[] | null} */ (null));
+  const [{ found, of }, show] = useState({ found: /** @type {Patient[] | null} */ (null), of: "" });
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
   useEffect(() => {
     if (term.length < 2) {
-      return show(null);
+      return show({ found: null, of: "" });
     }
     const cancel = new AbortController();
     const timer = setTimeout(() => {
-      get("patients/", { search: term, page_size: 8 }, cancel.signal).then((answer) => show(answer.results),
+      get("patients/", { search: term, page_size: 8 }, cancel.signal).then(({ results }) => show({ found: results, of: term }),
         (error) => cancel.signal.aborted || toast(asProblem(error).message, "problem"));
     }, settle);
     return () => { clearTimeout(timer); cancel.abort(); };
@@ -52,7 +52,7 @@ export function PickPatient({ label, chosen, first = "", name, hint, errors = {}
     ${patient
       ? html`<div class="picked"><output id=${id}><bdi>${patientLine(patient)}</bdi></output><button type="button" class="quiet" aria-label=${`Take back ${patientLine(patient)}`} onClick=${() => choose(null)}>×</button></div>`
       : html`<input id=${id} ref=${input} type="search" autocomplete="off" placeholder="Name or MRN" value=${term} aria-describedby=${`${id}-said`} aria-invalid=${wrong ? "true" : null}
-          onInput=${(event) => type(event.target.value.trim())} onKeyDown=${(event) => event.key === "Enter" && (event.preventDefault(), found?.length === 1 && choose(found[0]))} />`}
+          onInput=${(event) => type(event.target.value.trim())} onKeyDown=${(event) => event.key === "Enter" && (event.preventDefault(), found?.length === 1 && of === term && choose(found[0]))} />`}
     ${found && html`<ul class="found">${found.map((one) => html`<li key=${one.id}><button type="button" onClick=${() => choose(one)}><bdi>${patientLine(one)}</bdi></button></li>`)}</ul>`}
     <small id=${`${id}-said`} role="status">${found ? (found.length === 0 ? "No patient matches." : `${found.length} found`) : hint ?? ""}</small>
     ${wrong && html`<small class="wrong" role="alert">${wrong.join(" ")}</small>`}

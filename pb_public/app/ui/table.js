@@ -30,7 +30,8 @@ const flipped = (/** @type {Column} */ column, /** @type {string} */ ordering) =
 /** Which list it is, as the address names it: the last word of its path. @param {string} path */
 const nameOf = (path) => path.split("/").filter((part) => /^[a-z-]+$/.test(part)).pop() ?? "list";
 
-/** Page and order of a list, in the address under its name. A change of what it lists turns to the first page. @param {string} name @param {string} first @param {string} filters */
+/** Page and order of a list, in the address under its name. A change of what it lists turns to the first page. @param {string} name
+ *  @param {string} first @param {string} filters */
 function usePages(name, first, filters) {
   const [pageAt, sortAt] = name ? [`${name}.page`, `${name}.sort`] : ["page", "sort"];
   const { query, view } = place.value;

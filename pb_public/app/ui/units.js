@@ -3,7 +3,8 @@
 // Source: docs/decisions/roles.md, "What somebody may do".
 import { display } from "../session.js";
 
-/** @typedef {{unit: string, of: (n: number) => number, back: (n: number) => number, by: number}} Unit by is what a difference is multiplied with */
+/** @typedef {{unit: string, of: (n: number) => number, back: (n: number) => number, by: number}} Unit by is what a difference is
+ *  multiplied with */
 
 const pound = 0.45359237; // kg, by definition since 1959
 
@@ -34,7 +35,8 @@ export function shownChange(n, unit) {
   return other && typeof n === "number" ? /** @type {any} */ (tenth(n * other.by)) : n;
 }
 
-/** What somebody typed, as the service takes it: exact enough that it reads the same again. @template T @param {T} n @param {string} unit @returns {T} */
+/** What somebody typed, as the service takes it: exact enough that it reads the same again. @template T @param {T} n
+ *  @param {string} unit @returns {T} */
 export function stored(n, unit) {
   const other = instead(unit);
   return other && typeof n === "number" ? /** @type {any} */ (Math.round(other.back(n) * 100) / 100) : n;

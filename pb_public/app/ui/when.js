@@ -12,7 +12,8 @@ const shapes = { dateTime, clock, day };
 export const When = ({ at, of, as = "dateTime", named = false }) => (at
   ? html`<time datetime=${at} title=${`${fullTime(at, of)} ${zoneLong(of)}`}>${shapes[as](at, of)}${named && ` ${zoneShort(of)}`}</time>` : "–");
 
-/** Names the zone of what stands below or above: on every table and chart with times. @param {{of?: string, whose?: string}} props whose such as "the patient's" */
+/** Names the zone of what stands below or above: on every table and chart with times.
+ *  @param {{of?: string, whose?: string}} props whose such as "the patient's" */
 export const ZoneNote = ({ of, whose }) => html`<small class="zone" title=${zoneLong(of)}>${zoneWords(of, whose)}</small>`;
 
 /** A moment as a datetime-local field has it, in the reader's zone. @param {Date} [at] @param {string} [of] another zone */
@@ -23,7 +24,8 @@ export function localOf(at = new Date(), of = zone()) {
   return `${parts.year}-${parts.month}-${parts.day}T${parts.hour}:${parts.minute}`;
 }
 
-/** The instant that a datetime-local field means; null when it is empty. @param {string | null | undefined} local @param {string} [of] another zone */
+/** The instant that a datetime-local field means; null when it is empty. @param {string | null | undefined} local
+ *  @param {string} [of] another zone */
 export function instantOf(local, of = zone()) {
   if (!local) {
     return null;

@@ -14,5 +14,6 @@ export const zoneShort = named("shortGeneric");
 /** "Eastern Time". @type {(of?: string) => string} */
 export const zoneLong = named("longGeneric");
 
-/** Whose times these are, in words: "Times are yours, ET". @param {string} [of] a zone, when it is not the reader's @param {string} [whose] such as "the patient's" */
+/** Whose times these are, in words: "Times are yours, ET". @param {string} [of] a zone, when it is not the reader's
+ *  @param {string} [whose] such as "the patient's" */
 export const zoneWords = (of, whose) => `Times are ${whose ?? (of ? "local" : me.value?.time_zone && me.value.time_zone !== practice.value.time_zone ? "yours" : "the practice’s")}, ${zoneShort(of)}`;

@@ -1,74 +1,104 @@
-// The board of alerts: newest first, live, acted on in place. What was just dealt with stays in sight until the list is
-// fetched anew, so that nothing vanishes under the hand.
+// The board of alerts: a row is a patient and a cause, the most severe first. The order rests while it is used; what is new waits and is told.
 import { get } from "../api.js";
+import { useKeys } from "../keys.js";
 import { listen, onGap, stream } from "../live.js";
+import { useQuery } from "../query.js";
+import { me } from "../session.js";
 import { Field } from "../ui/form.js";
-import { words } from "../ui/format.js";
 import { Loaded, Nothing, useLoad } from "../ui/states.js";
 import { Pages } from "../ui/table.js";
-import { kinds } from "../ui/vitals.js";
-import { daysAgo } from "../ui/when.js";
-import { html, useEffect, useRef, useState } from "../view.js";
-import { AlertCard } from "./alerts/card.js";
+import { daysAgo, ZoneNote } from "../ui/when.js";
+import { html, useEffect, useMemo, useRef, useState } from "../view.js";
+import { Answered } from "./alerts/answered.js";
+import { Bar } from "./alerts/bar.js";
+import { Board } from "./alerts/board.js";
+import { useHeld } from "./alerts/held.js";
+import { kindOptions, Tabs } from "./alerts/tabs.js";
+import { count } from "./alerts/words.js";
 
-const pageSize = 25;
-const states = /** @type {[string, string][]} */ ([["active", "Open"], ["acknowledged", "Acknowledged"], ["resolved", "Resolved"], ["auto_resolved", "Resolved by themselves"], ["", "All"]]);
-const levels = /** @type {[string, string][]} */ ([["", "All levels"], ["critical", "Critical"], ["warning", "Warning"], ["no_data", "No data"], ["normal", "Normal"]]);
-const types = /** @type {[string, string][]} */ ([["", "All kinds"], ...Object.entries(kinds), ["pulse", "Pulse"],
-  ...["implausible_reading", "device_clock", "missed_reading", "no_reading_24h", "battery_low", "battery_critical", "hub_offline"].map((type) => [type, words(type)])]);
+/** @typedef {import("./alerts/held.js").Row} Row */
+
+const pageSize = 50;
 const spans = /** @type {[string, string][]} */ ([["", "Any time"], ["1", "Since yesterday"], ["7", "Last 7 days"], ["30", "Last 30 days"]]);
 
+/** What each tab asks for. @param {string} tab @returns {Record<string, unknown>} */
+const asks = (tab) => ({
+  critical: { status: "active", level: "critical" }, warning: { status: "active", level: "warning" },
+  mine: { status: "acknowledged", acknowledged_by: me.value?.email }, progress: { status: "acknowledged" }, snoozed: { status: "active", snoozed: true },
+}[tab] ?? { status: "active" });
+
 export function Alerts() {
-  const [filters, filter] = useState({ status: "active", level: "", type: "", mine: "", days: "" });
-  const [page, turn] = useState(1);
-  const { days, ...asked } = filters;
-  const list = useLoad((signal) => get("alerts/", { ...asked, date_from: days && daysAgo(Number(days)), page, page_size: pageSize }, signal), [JSON.stringify(filters), page]);
-  const { lit, waiting, put } = useLiveAlerts(list, filters, page);
-  const narrow = (/** @type {Partial<typeof filters>} */ change) => { filter({ ...filters, ...change }); turn(1); };
-  const choice = (/** @type {string} */ label, /** @type {keyof typeof filters} */ name, /** @type {[string, string][]} */ options) => html`
-    <${Field} label=${label} name=${name} kind="select" value=${filters[name]} options=${options} onChange=${(event) => narrow({ [name]: event.target.value })} />`;
-  return html`<div class="heading"><h1>Alerts</h1>${list.data && html`<span role="status">${list.data.count} found</span>`}</div>
-    <div class="filters no-print" role="search" aria-label="Filter the alerts">
-      ${choice("State", "status", states)} ${choice("Level", "level", levels)} ${choice("Kind", "type", types)} ${choice("Since", "days", spans)}
-      ${choice("Patients", "mine", [["", "All I may see"], ["true", "My care teams"]])}
+  const [query, change] = useQuery({ show: "open", type: "", days: "", patients: "", page: 1 });
+  const filters = { type: query.type, mine: query.patients === "mine" ? "true" : "", date_from: query.days && daysAgo(Number(query.days)) };
+  const answered = query.show === "answered";
+  return html`<div class="heading alerts-head"><h1>Alerts</h1><${Tabs} shown=${query.show} choose=${(show) => change({ show })} filters=${filters} /></div>
+    <div class="filters slim no-print" role="search" aria-label="Filter the alerts">
+      <${Field} label="Kind" name="type" kind="select" value=${query.type} options=${kindOptions} onChange=${(event) => change({ type: event.target.value })} />
+      <${Field} label="Since" name="days" kind="select" value=${query.days} options=${spans} onChange=${(event) => change({ days: event.target.value })} />
+      <${Field} label="Patients" name="patients" kind="select" value=${query.patients} options=${[["", "All I may see"], ["mine", "My care teams"]]}
+        onChange=${(event) => change({ patients: event.target.value })} />
+      <${ZoneNote} />
     </div>
     ${stream.value === "cut" && html`<p class="notice warning" role="alert">The live connection is cut: this list may be old.</p>`}
-    ${waiting > 0 && html`<p class="notice no-print" role="status">${waiting} new since you turned the page. <button class="quiet" onClick=${() => { turn(1); list.reload(); }}>Show</button></p>`}
-    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="No such alert">Nothing matches these filters.</${Nothing}>`}>
-      ${(data) => html`<ol class="alerts" aria-label="Alerts, newest first">${data.results.map((alert) => html`<${AlertCard} key=${alert.id} alert=${alert} changed=${put} lit=${lit === alert.id} />`)}</ol>
-        <${Pages} page=${page} count=${data.count} size=${pageSize} turn=${turn} />`}
-    </${Loaded}>`;
+    ${answered ? html`<${Answered} filters=${filters} page=${query.page} turn=${(page) => change({ page })} />`
+    : html`<${Groups} key=${query.show} tab=${query.show} filters=${filters} page=${query.page} turn=${(page) => change({ page })}
+        clear=${() => change({ show: "open", type: "", days: "", patients: "" })} />`}`;
 }
 
-/** Puts alerts that change in place, and new ones on top. @param {any} list a useLoad @param {{status: string, level: string, type: string, mine: string}} filters @param {number} page */
-function useLiveAlerts(list, filters, page) {
-  const [lit, light] = useState(0);
-  const [waiting, wait] = useState(0);
-  const now = useRef({ filters, page });
-  now.current = { filters, page };
-  useEffect(() => wait(0), [list.data?.count, page]);
-  const put = (/** @type {any} */ alert) => list.change((data) => ({ ...data, results: data.results.map((one) => (one.id === alert.id ? { ...one, ...alert } : one)) }));
+/** @param {{tab: string, filters: Record<string, string>, page: number, turn: (page: number) => void, clear: () => void}} props */
+function Groups({ tab, filters, page, turn, clear }) {
+  const asked = JSON.stringify([tab, filters, page]);
+  const list = useLoad((signal) => get("alerts/groups/", { ...asks(tab), ...filters, page, page_size: pageSize }, signal).then((data) => ({ ...data, asked })), [asked]);
+  const deadlines = useLoad((signal) => get("escalations/deadlines/", {}, signal), []);
+  const [chosen, choose] = useState(/** @type {Set<string>} */ (new Set()));
+  const [busy, work] = useState(false);
+  const held = useHeld(list.data, list.data?.asked ?? "", chosen.size > 0 || busy);
+  const rows = held.rows ?? [];
+  useLive(list.reload);
+  useEffect(() => choose(new Set()), [asked]);
+  const picked = useMemo(() => rows.filter((one) => chosen.has(one.key) && !one.gone), [rows, chosen]);
+  const note = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
+  const write = () => { // at once: what is typed next is the note and no keys
+    if (note.current) {
+      note.current.focus();
+    } else {
+      queueMicrotask(() => note.current?.focus());
+    }
+  };
+  const told = {
+    done: (/** @type {number[]} */ ids, /** @type {string} */ deed) => { held.mark(ids, deed); choose(new Set()); list.reload(); },
+    undone: (/** @type {number[]} */ ids) => { held.mark(ids, ""); list.reload(); },
+  };
+  const toggle = (/** @type {string[]} */ keys, /** @type {boolean} */ on) => choose((was) => {
+    const next = new Set(was);
+    keys.forEach((key) => (on ? next.add(key) : next.delete(key)));
+    return next;
+  });
+  useKeys({ ".": { does: "Show what is new", act: held.renew } }, { while: held.waiting.count > 0 });
+  const nothing = tab === "open" && !Object.values(filters).some(Boolean) ? html`<${Nothing} title="Nobody is out of bounds">No alert waits for an answer.</${Nothing}>`
+    : html`<${Nothing} title="No such alert">Nothing matches here. <button onClick=${clear}>Show all open alerts</button></${Nothing}>`;
+  return html`<div class="alerts-news" role="status" aria-live="polite">${held.waiting.count > 0 && html`<button class="news" onClick=${held.renew}>
+      ${held.waiting.critical > 0 && html`<span aria-hidden="true">▲</span> `}${held.waiting.count} new${held.waiting.critical > 0 && `, ${held.waiting.critical} critical`}: show <kbd>.</kbd></button>`}</div>
+    <${Loaded} from=${list} empty=${(data) => data.results.length === 0 && rows.length === 0} nothing=${nothing}>
+      ${(data) => html`<div ...${held.guards}>
+        <${Board} rows=${rows} levels=${data.levels} tab=${tab} deadlines=${deadlines.data} chosen=${chosen} toggle=${toggle} told=${told} busy=${work} write=${write} reload=${list.reload} />
+      </div>
+      ${data.count > pageSize && html`<${Pages} page=${page} count=${data.count} size=${pageSize} turn=${turn} of="the causes" />`}`}
+    </${Loaded}>
+    ${picked.length > 0 && html`<${Bar} rows=${picked} note=${note} told=${told} clear=${() => choose(new Set())} busy=${work} reload=${list.reload} />`}
+    <p class="unseen" role="status">${picked.length > 0 ? `${count(picked.length, "cause")} chosen` : ""}</p>`;
+}
+
+/** Fetches anew when something happened to alerts, once for many. @param {() => void} reload */
+function useLive(reload) {
   useEffect(() => {
-    const stops = [onGap(list.reload), listen("alert", ({ data: alert }) => {
-      const { filters: wanted, page: at } = now.current;
-      const fits = wanted.mine === "" && ["status", "level", "type"].every((name) => wanted[name] === "" || wanted[name] === alert[name]);
-      list.change((data) => {
-        if (data.results.some((one) => one.id === alert.id)) {
-          return { ...data, results: data.results.map((one) => (one.id === alert.id ? { ...one, ...alert } : one)) };
-        }
-        const newest = data.results[0];
-        if (!fits || (newest && alert.id < newest.id)) {
-          return data;
-        }
-        if (at > 1) {
-          wait((n) => n + 1);
-          return data;
-        }
-        light(alert.id);
-        return { ...data, count: data.count + 1, results: [alert, ...data.results].slice(0, pageSize) };
-      });
-    })];
-    return () => stops.forEach((stop) => stop());
+    const soonest = 1500;
+    let timer = 0;
+    let last = 0;
+    const soon = () => {
+      timer ||= setTimeout(() => { timer = 0; last = Date.now(); reload(); }, Math.max(250, soonest - (Date.now() - last)));
+    };
+    const stops = [listen("alert", soon), listen("escalation", soon), onGap(soon)];
+    return () => { clearTimeout(timer); stops.forEach((stop) => stop()); };
   }, []);
-  return { lit, waiting, put };
 }

@@ -1,27 +1,84 @@
-// Billing: who is nearly billable, the entries and their claims, eligibility, exports, payers and rates. Clinicians who
-// document the service see entries and eligibility; amounts, claim steps and payers are for those who bill.
+// Billing: the month's end with all that leads to it, who is nearly billable, the entries and their claims. Clinicians who document the
+// service see entries and eligibility; amounts, claim steps and payers are for those who bill.
+import { get } from "../api.js";
 import { can } from "../can.js";
+import { useQuery } from "../query.js";
+import { go } from "../router.js";
+import { number } from "../ui/format.js";
+import { Loaded, useLoad } from "../ui/states.js";
+import { zoneShort } from "../ui/when.js";
 import { Tabs } from "../ui/tabs.js";
-import { html } from "../view.js";
+import { html, useState } from "../view.js";
 import { Eligibility } from "./billing/eligibility.js";
 import { Entries } from "./billing/entries.js";
-import { Exports } from "./billing/exports.js";
+import { ExportClaims } from "./billing/exports.js";
 import { Fees } from "./billing/fees.js";
-import { ClaimFiles } from "./billing/files.js";
+import { BatchFiles, Responses } from "./billing/files.js";
+import { monthName } from "./billing/month/funnel.js";
+import { MonthEnd } from "./billing/month_end.js";
 import { NearBillable } from "./billing/near.js";
 import { Payers } from "./billing/payers.js";
+import { RunBilling } from "./billing/run.js";
 import { SelfAudit } from "./billing/self_audit.js";
 
 export function Billing() {
-  return html`<div class="heading"><h1>Billing</h1></div>
+  return can("readRevenue") ? html`<${Office} />` : html`<div class="heading"><h1>Billing</h1></div>
+    <${Tabs} label="Billing" tabs=${[entries(0), near, eligibility]} />`;
+}
+
+const near = { key: "near", name: "Near billable", show: () => html`<${NearBillable} />` };
+const eligibility = { key: "eligibility", name: "Eligibility", show: () => html`<${Eligibility} />` };
+const entries = (/** @type {number} */ turn) => ({ key: "entries", name: "Entries", show: () => html`<${Entries} turn=${turn} />` });
+
+/** Billing as those see it who bill. */
+function Office() {
+  const [query, ask] = useQuery({ month: "", tab: "month" });
+  const [turn, again] = useState(0);
+  const [dialog, show] = useState(/** @type {"" | "run" | "export"} */ (""));
+  const changed = () => again((n) => n + 1);
+  const funnel = useLoad((signal) => get("billing/funnel/", { month: query.month }, signal), [query.month, turn]);
+  const audit = useLoad((signal) => get("billing/self-audit/", { month: query.month }, signal), [query.month, turn]);
+  const month = funnel.data?.month ?? query.month;
+  const monthly = query.tab === "month" || query.tab === "audit";
+  const toAudit = () => go("billing", {}, { ...(query.month ? { month: query.month } : {}), tab: "audit" });
+  return html`<div class="heading money-head"><h1><span class=${month && monthly ? "unseen" : ""}>Billing</span>
+        ${month && monthly && html`<span class="unseen">, </span>${monthName(month)}`}</h1>
+      ${month && monthly && html`<${Months} month=${month} now=${funnel.data} turn=${(/** @type {string} */ to) => ask({ month: to })} />`}
+      <span class="spread"></span>
+      ${audit.data?.findings.length > 0 && query.tab !== "audit" && html`<button type="button" onClick=${toAudit}>Self-audit${" "}
+        <span class="mark warning" aria-hidden="true">◆</span> ${number(audit.data.findings.length)}</button>`}
+      <button type="button" onClick=${() => show("export")}>Export reviewed</button>
+      ${can("manageBilling") && html`<button type="button" onClick=${() => show("run")}>Run billing</button>`}</div>
     <${Tabs} label="Billing" tabs=${[
-      { key: "entries", name: "Entries", show: () => html`<${Entries} />` },
-      { key: "near", name: "Nearly billable", show: () => html`<${NearBillable} />` },
-      { key: "eligibility", name: "Eligibility", show: () => html`<${Eligibility} />` },
-      can("readRevenue") && { key: "exports", name: "Exports", show: () => html`<${Exports} />` },
-      can("readRevenue") && { key: "files", name: "Claim files", show: () => html`<${ClaimFiles} />` },
-      can("readRevenue") && { key: "audit", name: "Self-audit", show: () => html`<${SelfAudit} />` },
-      can("readRevenue") && { key: "payers", name: "Payers and rates", show: () => html`<${Payers} />` },
-      can("readRevenue") && { key: "fees", name: "Fee schedule", show: () => html`<${Fees} />` },
-    ]} />`;
+      { key: "month", name: "Month’s end", show: () => html`<${Loaded} from=${funnel}>
+        ${(data) => html`<${MonthEnd} month=${data.month} funnel=${data} turn=${turn} changed=${changed} />`}</${Loaded}>` },
+      near, entries(turn),
+      { key: "batches", name: "Batches", show: () => html`<${BatchFiles} turn=${turn} />` },
+      { key: "responses", name: "Responses", show: () => html`<${Responses} turn=${turn} changed=${changed} />` },
+      eligibility,
+      { key: "audit", name: "Self-audit", show: () => html`<${SelfAudit} month=${month} />` },
+      { key: "payers", name: "Payers and fees", show: () => html`<${Payers} /><${Fees} />` },
+    ]} />
+    ${dialog === "run" && html`<${RunBilling} close=${() => show("")} done=${changed} />`}
+    ${dialog === "export" && html`<${ExportClaims} close=${() => show("")} />`}`;
+}
+
+/** @param {string} month @param {number} by */
+function other(month, by) {
+  const [year, of] = month.split("-").map(Number);
+  return new Date(Date.UTC(year, of - 1 + by, 1)).toISOString().slice(0, 7);
+}
+
+/** Turns the month; under it how long it still runs, and whose calendar counts.
+ *  @param {{month: string, now: any, turn: (month: string) => void}} props */
+function Months({ month, now, turn }) {
+  const name = (/** @type {string} */ of) => monthName(of, { month: "short" });
+  const left = now?.days_left ?? 0;
+  const [before, after] = [other(month, -1), other(month, 1)];
+  return html`<div class="segments" role="group" aria-label="Month">
+      <button type="button" aria-label=${`Earlier: ${monthName(before)}`} onClick=${() => turn(before)}>‹ ${name(before)}</button>
+      <button type="button" aria-pressed="true">${name(month)}</button>
+      <button type="button" aria-label=${`Later: ${monthName(after)}`} onClick=${() => turn(after)}>${name(after)} ›</button></div>
+    <small class="soft">${left > 0 && `${number(left)} ${left === 1 ? "day" : "days"} left, today included. `}
+      ${`Service dates by the practice’s zone, ${now ? zoneShort(now.time_zone) : ""}`}</small>`;
 }

@@ -1,7 +1,8 @@
 // One billing entry: what it is, why it is, what stands behind it, what happened to it, and the next steps of its claim.
 import { download, get } from "../api.js";
 import { can } from "../can.js";
-import { go } from "../router.js";
+import { go, place, refine } from "../router.js";
+import { toast } from "../ui/toast.js";
 import { Badge } from "../ui/badge.js";
 import { ActionButton } from "../ui/form.js";
 import { calendarDate, dateTime, fullTime, minutes, money, words } from "../ui/format.js";
@@ -27,16 +28,21 @@ export function Entry({ id }) {
 /** @param {{id: string}} props */
 function Sheet({ id }) {
   const entry = useLoad((signal) => get(`billing/entries/${id}/`, {}, signal), [id]);
+  const { then = [], back = {} } = place.value.about;
+  const next = () => refine({ id: then[0], then: then.slice(1) });
+  const leave = () => (back.query ? history.back() : go("billing", {}, { tab: "entries" }));
   return html`<${Loaded} from=${entry}>${(/** @type {Entry} */ data) => html`
     <div class="heading">
       <h1>${data.claim_id} <small class="soft">${data.cpt_code}</small></h1>
       <${Badge} of=${data.lifecycle_status} text=${stateName(data.lifecycle_status)} />
-      <button class="quiet" onClick=${() => go("billing")}>All entries</button>
+      ${then.length > 0 && html`<button onClick=${next}>Next <span class="soft">${then.length} more</span></button>`}
+      <button class="quiet" onClick=${leave}>All entries</button>
     </div>
     ${data.warnings.length > 0 && html`<div class="notice warning before" role="status"><strong>${data.lifecycle_status === "pending_review" ? "Look at before reviewing:" : "Noted when it was reviewed:"}</strong>
       <ul>${data.warnings.map((code) => html`<li key=${code}>${warningText(code)}</li>`)}</ul></div>`}
     <section class="card"><${Summary} entry=${data} />
-      ${can("manageBilling") && html`<${Steps} entry=${data} changed=${(next) => entry.change(() => next)} />`}
+      ${can("manageBilling") && html`<${Steps} entry=${data} changed=${(now) => entry.change(() => now)}
+        onward=${then.length > 0 && (() => { toast(`${data.claim_id} is reviewed.`); next(); })} />`}
     </section>
     <section class="card" aria-labelledby="about-entry">
       <h2 class="unseen" id="about-entry">About the entry</h2>

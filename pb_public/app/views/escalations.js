@@ -1,55 +1,111 @@
-// The board of escalations: what waits, what somebody works on, what is over.
-import { get } from "../api.js";
+// The board of escalations, the most urgent first: how long until the next are told, who was told, who has it; beside it who is on call.
+import { all, get } from "../api.js";
+import { can } from "../can.js";
+import { useKeys } from "../keys.js";
 import { listen, onGap, stream } from "../live.js";
+import { useQuery } from "../query.js";
 import { go } from "../router.js";
 import { me } from "../session.js";
-import { Field } from "../ui/form.js";
 import { Loaded, Nothing, useLoad } from "../ui/states.js";
 import { Pages } from "../ui/table.js";
-import { html, useEffect, useRef, useState } from "../view.js";
-import { EscalationCard } from "./escalations/card.js";
+import { ZoneNote } from "../ui/when.js";
+import { classes, html, useEffect, useRef, useState } from "../view.js";
+import { byUrgency, nextStep } from "./alerts/steps.js";
+import { Duty } from "./escalations/duty.js";
+import { NewEscalation } from "./escalations/new.js";
+import { EscalationRow } from "./escalations/row.js";
+
+/** @typedef {import("./alerts/steps.js").Escalation} Escalation */
 
 const pageSize = 25;
-const states = /** @type {[string, string][]} */ ([["open", "Open"], ["in_progress", "In progress"], ["resolved", "Resolved"], ["cancelled", "Cancelled"], ["", "All"]]);
-const priorities = /** @type {[string, string][]} */ ([["", "All priorities"], ["stat", "Stat"], ["urgent", "Urgent"], ["routine", "Routine"]]);
+const tabs = /** @type {[string, string][]} */ ([["open", "Open"], ["waiting", "Not taken"], ["mine", "Mine"], ["note", "Note due"], ["closed", "Over"]]);
+const due = (/** @type {Escalation} */ one, /** @type {any} */ deadlines) => one.taken && (nextStep(one, deadlines)?.at ?? Infinity) <= Date.now();
+
+/** Those of the open ones that a tab is about. @type {Record<string, (one: Escalation, deadlines: any) => boolean>} */
+const belongs = {
+  open: () => true, waiting: (one) => !one.taken, mine: (one) => one.assigned_to === me.value?.email, note: due,
+};
 
 export function Escalations() {
-  const [filters, filter] = useState({ status: "open", priority: "", assigned_to: "" });
-  const [page, turn] = useState(1);
-  const list = useLoad((signal) => get("escalations/", { ...filters, page, page_size: pageSize }, signal), [JSON.stringify(filters), page]);
-  const narrow = (/** @type {Partial<typeof filters>} */ change) => { filter({ ...filters, ...change }); turn(1); };
-  const put = useLiveEscalations(list, filters, page);
-  return html`<div class="heading"><h1>Escalations</h1>
-      <div class="choices" role="group" aria-label="State">${states.map(([code, name]) => html`<button key=${code} aria-pressed=${filters.status === code ? "true" : "false"} onClick=${() => narrow({ status: code })}>${name}</button>`)}</div>
+  const [query, change] = useQuery({ show: "open", page: 1 });
+  const [making, make] = useState(false);
+  const deadlines = useLoad((signal) => get("escalations/deadlines/", {}, signal), []);
+  const open = useLoad(() => all("escalations/", { active: true, ordering: "urgency" }), []);
+  const over = query.show === "closed";
+  const closed = useLoad((signal) => (over ? get("escalations/", { active: false, page: query.page, page_size: pageSize }, signal) : Promise.resolve(null)), [over, query.page]);
+  const put = useLive(open, closed);
+  useKeys(can("escalate") ? { e: { does: "New escalation", act: () => make(true) } } : {});
+  useClock();
+  const list = byUrgency(open.data ?? [], deadlines.data);
+  const shown = over ? closed.data?.results ?? [] : list.filter((one) => (belongs[query.show] ?? belongs.open)(one, deadlines.data));
+  const count = (/** @type {string} */ tab) => (belongs[tab] && open.data ? list.filter((one) => belongs[tab](one, deadlines.data)).length : "");
+  return html`<div class="heading escalations-head"><h1>Escalations</h1>
+      <div class="choices views" role="group" aria-label="Which escalations">${tabs.map(([code, name]) => html`<button key=${code} class=${classes(code === "waiting" && "level critical")}
+        aria-pressed=${query.show === code ? "true" : "false"} onClick=${() => change({ show: code })}>${name}${count(code) !== "" && html` <strong>${count(code)}</strong>`}</button>`)}</div>
+      <${ZoneNote} />
+      ${can("escalate") && html`<button onClick=${() => make(true)}>New escalation <kbd>E</kbd></button>`}
       <button onClick=${() => go("on-call")}>On call</button>
     </div>
-    <div class="filters no-print" role="search" aria-label="Filter the escalations">
-      <${Field} label="Priority" name="priority" kind="select" value=${filters.priority} options=${priorities} onChange=${(event) => narrow({ priority: event.target.value })} />
-      <${Field} label="Assigned to" name="assigned_to" kind="select" value=${filters.assigned_to} options=${[["", "Anybody"], [me.value?.email ?? "", "Me"]]}
-        onChange=${(event) => narrow({ assigned_to: event.target.value })} />
-    </div>
     ${stream.value === "cut" && html`<p class="notice warning" role="alert">The live connection is cut: this list may be old.</p>`}
-    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="Nothing here">No escalation matches these filters.</${Nothing}>`}>
-      ${(data) => html`<ol class="alerts" aria-label="Escalations, newest first">${data.results.map((one) => html`<${EscalationCard} key=${one.id} escalation=${one} changed=${put} />`)}</ol>
-        <${Pages} page=${page} count=${data.count} size=${pageSize} turn=${turn} />`}
-    </${Loaded}>`;
+    <div class="with-duty">
+      <${Loaded} from=${over ? closed : open} empty=${() => shown.length === 0} nothing=${html`<${Nothing} title=${over ? "Nothing is over yet" : "Nothing waits here"}>
+        ${query.show === "open" ? "No escalation is open." : html`<button onClick=${() => change({ show: "open" })}>Show all open escalations</button>`}</${Nothing}>`}>
+        ${() => html`<div><${Rows} list=${shown} deadlines=${deadlines.data} put=${put} grouped=${!over} />
+          ${over && closed.data && html`<${Pages} page=${query.page} count=${closed.data.count} size=${pageSize} turn=${(page) => change({ page })} />`}</div>`}
+      </${Loaded}>
+      <${Duty} deadlines=${deadlines.data} />
+    </div>
+    ${making && html`<${NewEscalation} close=${() => make(false)} done=${open.reload} />`}`;
 }
 
-/** Puts escalations that change in place, and new ones on top. @param {any} list a useLoad @param {any} filters @param {number} page */
-function useLiveEscalations(list, filters, page) {
-  const now = useRef({ filters, page });
-  now.current = { filters, page };
-  const put = (/** @type {any} */ told) => list.change((data) => {
-    const { filters: wanted, page: at } = now.current;
-    if (data.results.some((one) => one.id === told.id)) {
-      return { ...data, results: data.results.map((one) => (one.id === told.id ? told : one)) };
-    }
-    const fits = at === 1 && Object.entries(wanted).every(([name, value]) => value === "" || told[name] === value);
-    return fits && told.id > (data.results[0]?.id ?? 0) ? { ...data, count: data.count + 1, results: [told, ...data.results].slice(0, pageSize) } : data;
+/** The head under which an escalation stands. @param {Escalation} one */
+const groupOf = (one) => (one.taken ? "Being handled" : { stat: "Stat, nobody has taken it", urgent: "Urgent, nobody has taken it", routine: "Routine, nobody has taken it" }[one.priority]);
+
+/** @param {{list: Escalation[], deadlines: any, put: (one: any) => void, grouped: boolean}} props */
+function Rows({ list, deadlines, put, grouped }) {
+  const box = useRef(/** @type {HTMLOListElement | null} */ (null));
+  const [current, focus] = useState(0);
+  const [open, unfold] = useState(0);
+  const at = list.findIndex((one) => one.id === current);
+  const step = (/** @type {number} */ by) => {
+    const next = list[Math.min(Math.max(at + by, 0), list.length - 1)];
+    const row = /** @type {HTMLElement | null | undefined} */ (box.current?.querySelector(`[data-key="${next?.id}"]`));
+    row?.focus();
+    row?.scrollIntoView({ block: "nearest" });
+  };
+  useKeys({
+    j: { does: "Next escalation", act: () => step(1) }, k: { does: "Escalation before", act: () => step(-1) }, ArrowDown: () => step(1), ArrowUp: () => step(-1),
+    o: { does: "Open it", act: () => at >= 0 && unfold(open === current ? 0 : current) }, Enter: () => at >= 0 && unfold(open === current ? 0 : current),
   });
+  return html`<ol class="escalations" ref=${box} aria-label="Escalations, the most urgent first" onFocusIn=${(event) => focus(Number(event.target.closest("[data-key]")?.dataset.key ?? current))}>
+    ${list.map((one, i) => html`
+      ${grouped && (i === 0 || groupOf(list[i - 1]) !== groupOf(one)) && html`<li key=${groupOf(one)} class=${classes("group", !one.taken && { stat: "critical", urgent: "warning", routine: "" }[one.priority], one.taken && "good")}>
+        <span class="sign" aria-hidden="true">${one.taken ? "●" : { stat: "▲", urgent: "◆", routine: "○" }[one.priority]}</span> ${groupOf(one)}
+        <span class="soft">${list.filter((other) => groupOf(other) === groupOf(one)).length}</span></li>`}
+      <${EscalationRow} key=${one.id} one=${one} deadlines=${deadlines} first=${at < 0 ? i === 0 : one.id === current} here=${one.id === current} open=${open === one.id}
+        unfold=${() => unfold(open === one.id ? 0 : one.id)} put=${put} />`)}
+  </ol>`;
+}
+
+/** Puts escalations that change in place, and new ones among the others. @param {any} open @param {any} closed */
+function useLive(open, closed) {
+  const put = (/** @type {Escalation} */ told) => {
+    const over = told.status === "resolved" || told.status === "cancelled";
+    open.change((/** @type {Escalation[]} */ list) => [...list.filter((one) => one.id !== told.id), ...(over ? [] : [told])]);
+    closed.change((/** @type {any} */ page) => page && { ...page, results: page.results.map((/** @type {Escalation} */ one) => (one.id === told.id ? told : one)) });
+  };
   useEffect(() => {
-    const stops = [onGap(list.reload), listen("escalation", ({ data }) => put(data))];
+    const stops = [onGap(() => { open.reload(); closed.reload(); }), listen("escalation", ({ data }) => put(data))];
     return () => stops.forEach((stop) => stop());
   }, []);
   return put;
+}
+
+/** Times to the next step are told anew each quarter of a minute. */
+function useClock() {
+  const [, tick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => tick((n) => n + 1), 15_000);
+    return () => clearInterval(timer);
+  }, []);
 }

@@ -7,10 +7,11 @@ import { asProblem, Loaded, useLoad } from "../ui/states.js";
 import { toast } from "../ui/toast.js";
 import { instantOf, localOf } from "../ui/when.js";
 import { html, useState } from "../view.js";
+import { Gaps } from "./escalations/duty.js";
 
 /** @typedef {import("../../../internal/console/contract.d.ts").components["schemas"]["OnCall"]} Rota */
 /** @typedef {import("../../../internal/console/contract.d.ts").components["schemas"]["OnCallNow"]} Duty */
-/** @typedef {{rota: Rota, duty: Duty}} State */
+/** @typedef {{rota: Rota, duty: Duty, turns: any}} State */
 
 const path = "on-call/";
 const weekdays = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
@@ -19,8 +20,8 @@ const month = 31 * 86_400_000;
 
 /** @param {AbortSignal} [signal] @returns {Promise<State>} */
 const read = async (signal) => {
-  const [rota, duty] = await Promise.all([get(path, {}, signal), get("on-call/now/", {}, signal)]);
-  return { rota, duty };
+  const [rota, duty, turns] = await Promise.all([get(path, {}, signal), get("on-call/now/", {}, signal), get("on-call/turns/", { days: 7 }, signal)]);
+  return { rota, duty, turns };
 };
 
 /** Changes the rota as it stands now, which may be another than is shown. What ended long ago is left out; the audit trail has it.
@@ -41,22 +42,24 @@ const nameOf = (rota, id) => {
   return person ? `${person.name}${person.active ? "" : " (not active: passed over)"}` : `user ${id}`;
 };
 
-export function OnCall() {
+/** @param {{fill?: {starts_at: string, ends_at: string}}} props fill is a gap that somebody wants to close */
+export function OnCall({ fill }) {
   const state = useLoad(read, []);
-  const [asking, ask] = useState("");
   const may = can("setOnCall");
+  const [asking, ask] = useState(fill && may ? "override" : "");
   return html`<div class="heading"><h1>On call</h1></div>
-    <${Loaded} from=${state}>${(/** @type {State} */ { rota, duty }) => html`
+    <${Loaded} from=${state}>${(/** @type {State} */ { rota, duty, turns }) => html`
       <section class="card" aria-labelledby="now"><div class="heading"><h2 id="now">Now</h2>
         ${may && duty.user_id !== null && html`<button class="main" onClick=${() => ask("hand-over")}>Hand over</button>`}</div>
         <p>${duty.user_id === null ? "Nobody is on call." : html`<strong>${nameOf(rota, duty.user_id)}</strong>`}
           ${duty.until && ` ${duty.user_id === null ? "The next turn begins" : "until"} ${dateTime(duty.until)}`}</p>
         ${duty.user_id === null && html`<p class="notice warning">An escalation that nobody takes goes to the clinical managers at once when its first deadline passes.</p>`}
       </section>
+      <${Gaps} data=${turns} />
       <${Week} rota=${rota} may=${may} add=${() => ask("shift")} changed=${state.reload} />
       <${Overrides} rota=${rota} may=${may} add=${() => ask("override")} changed=${state.reload} />
       ${may && html`<${ZoneForm} key=${rota.time_zone} zone=${rota.time_zone} changed=${state.reload} />`}
-      ${asking && html`<${Turn} kind=${asking} duty=${duty} close=${() => ask("")} done=${state.reload} />`}`}
+      ${asking && html`<${Turn} kind=${asking} duty=${duty} fill=${fill} close=${() => ask("")} done=${state.reload} />`}`}
     </${Loaded}>`;
 }
 
@@ -91,8 +94,8 @@ const ZoneForm = ({ zone, changed }) => html`<details><summary>Time zone of the 
 
 const titles = { shift: "Add a shift", override: "Add an override", "hand-over": "Hand over until the end of this turn" };
 
-/** @param {{kind: string, duty: Duty, close: () => void, done: () => void}} props */
-function Turn({ kind, duty, close, done }) {
+/** @param {{kind: string, duty: Duty, fill?: {starts_at: string, ends_at: string}, close: () => void, done: () => void}} props */
+function Turn({ kind, duty, fill, close, done }) {
   const staff = useLoad(() => all("users/", { is_active: true }), []);
   const people = (/** @type {any[]} */ users) => users.filter((u) => clinicians.includes(u.role) && (kind !== "hand-over" || u.id !== duty.user_id))
     .map((u) => /** @type {[string, string]} */ ([String(u.id), `${u.first_name} ${u.last_name}, ${words(u.role).toLowerCase()}`]));
@@ -107,8 +110,8 @@ function Turn({ kind, duty, close, done }) {
     <${Form} submit="Save" cancel=${close} send=${send} done=${() => { toast("Saved."); close(); done(); }}>${(errors) => html`
       ${kind === "shift" && html`<${Field} label="Starts on" name="weekday" kind="select" value="0" options=${weekdays.map((name, i) => [String(i), name])} errors=${errors} />
         <div class="fields"><${Field} label="From" name="start" kind="time" value="19:00" errors=${errors} /><${Field} label="To" name="end" kind="time" value="07:00" errors=${errors} /></div>`}
-      ${kind === "override" && html`<div class="fields"><${Field} label="From" name="starts_at" kind="datetime-local" value=${localOf()} errors=${errors} />
-        <${Field} label="To" name="ends_at" kind="datetime-local" errors=${errors} /></div>`}
+      ${kind === "override" && html`<div class="fields"><${Field} label="From" name="starts_at" kind="datetime-local" value=${localOf(fill ? new Date(fill.starts_at) : new Date())} errors=${errors} />
+        <${Field} label="To" name="ends_at" kind="datetime-local" value=${fill ? localOf(new Date(fill.ends_at)) : ""} errors=${errors} /></div>`}
       <${Field} label="Who" name="user_id" kind="select" options=${[["", "Choose"], ...people(users)]} errors=${errors} />`}
     </${Form}>`}</${Loaded}>
   </${Dialog}>`;

@@ -1,13 +1,13 @@
 // The reports on the practice's money: parameters, figures, charts, tables, and the same as a file.
 import { get } from "../api.js";
-import { refine, place } from "../router.js";
+import { useQuery } from "../query.js";
 import { ActionButton, Field } from "../ui/form.js";
 import { fullTime } from "../ui/format.js";
 import { PickPatient } from "../ui/pick_patient.js";
 import { Loaded, useLoad } from "../ui/states.js";
 import { useInSight } from "../ui/tabs.js";
 import { daysAgo } from "../ui/when.js";
-import { html, useEffect, useRef, useState } from "../view.js";
+import { html, useRef } from "../view.js";
 import { useChoices } from "./billing/entries.js";
 import { ReportBody } from "./reports/body.js";
 import { ExportReport, keep } from "./reports/export.js";
@@ -18,11 +18,11 @@ import { reports } from "./reports/kinds.js";
 const none = { date_from: "", date_to: "", payer_id: "", provider_id: "", cpt_code: "", patient_id: "" };
 
 export function Reports() {
-  const [parameters, set] = useState(/** @type {Parameters} */ (none));
-  const report = reports.find((one) => one.name === place.value.about.report) ?? reports[0];
-  const file = place.value.about.report === "export";
-  const row = useInSight(place.value.about.report);
-  const choose = (/** @type {string} */ name) => refine({ report: name });
+  const [{ report: name, ...parameters }, set] = useQuery({ report: "", ...none }, ["patient_id"]);
+  const report = reports.find((one) => one.name === name) ?? reports[0];
+  const file = name === "export";
+  const row = useInSight(name);
+  const choose = (/** @type {string} */ to) => set({ report: to });
   return html`<div class="heading"><h1>Reports</h1></div>
     <div class="reports">
       <nav aria-label="Reports" class="no-print" ref=${row}>
@@ -32,7 +32,7 @@ export function Reports() {
       ${file ? html`<${ExportReport} />` : html`<div>
         <h2>${report.title}</h2>
         <p class="soft">${report.about}</p>
-        <${ParameterForm} parameters=${parameters} change=${(/** @type {Partial<Parameters>} */ step) => set({ ...parameters, ...step })} />
+        <${ParameterForm} parameters=${parameters} change=${set} />
         <${Report} key=${report.name} report=${report} parameters=${parameters} />
       </div>`}
     </div>`;
@@ -52,15 +52,15 @@ function ParameterForm({ parameters, change }) {
     ${choice("Provider", "provider_id", [["", "All providers"], ...names])}
     ${choice("Code", "cpt_code", [["", "All codes"], ...choices.codes])}
     <${PickPatient} label="Patient" chosen=${(patient) => change({ patient_id: patient?.id ?? "" })} />
+    ${parameters.patient_id && html`<button type="button" onClick=${() => change({ patient_id: "" })}>All patients</button>`}
   </div>`;
 }
 
 /** @param {{report: import("./reports/kinds.js").Kind, parameters: Parameters}} props */
 function Report({ report, parameters }) {
-  const [page, turn] = useState(1);
+  const [{ page }, ask] = useQuery({ page: 1 });
   const anew = useRef(false);
   const asked = JSON.stringify(parameters);
-  useEffect(() => turn(1), [asked]);
   const paged = report.paged ? { page, page_size: 20 } : {};
   const path = `billing/reports/${report.name}/`;
   const made = useLoad((signal) => {
@@ -76,7 +76,7 @@ function Report({ report, parameters }) {
       <${ActionButton} act=${() => keep(path, { ...parameters, export: "csv" }, `${report.name}.csv`)}>CSV</${ActionButton}>
       <${ActionButton} act=${() => keep(path, { ...parameters, export: "pdf" }, `${report.name}.pdf`)}>PDF</${ActionButton}>
     </div>
-    <${ReportBody} report=${report} data=${data} page=${page} turn=${turn} />`}
+    <${ReportBody} report=${report} data=${data} page=${page} turn=${(/** @type {number} */ to) => ask({ page: to })} />`}
   </${Loaded}>`;
 }
 

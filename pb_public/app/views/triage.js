@@ -1,186 +1,210 @@
-// The triage list, live: who needs attention now, why, and what to do about it with one key.
-import { get, post } from "../api.js";
-import { can } from "../can.js";
+// The triage list, live: who needs attention now, why, and what to do about it with one key. One patient a line; one of them at the side.
+import { get } from "../api.js";
+import { useKeys } from "../keys.js";
 import { stream } from "../live.js";
-import { go } from "../router.js";
-import { Handling, Risk, share } from "../ui/badge.js";
-import { Spark } from "../ui/chart.js";
-import { ActionButton, Field } from "../ui/form.js";
-import { ago, number, words } from "../ui/format.js";
+import { useQuery } from "../query.js";
+import { go, refine } from "../router.js";
 import { asProblem, Loaded, Nothing, useLoad } from "../ui/states.js";
 import { Pages } from "../ui/table.js";
 import { toast } from "../ui/toast.js";
-import { reading } from "../ui/vitals.js";
+import { ZoneNote } from "../ui/when.js";
 import { classes, html, useEffect, useRef, useState } from "../view.js";
-import { acknowledgeWorst } from "./alerts/acts.js";
+import { SnoozeDialog } from "./alerts/acts.js";
 import { EscalateDialog } from "./escalate.js";
+import { acknowledge, openAlerts, review, said } from "./triage/acts.js";
+import { Levels, Marks, Reviewed, Sight, Waits } from "./triage/head.js";
 import { useLiveList } from "./triage/live.js";
-import { useChanges, useSlide } from "./triage/motion.js";
+import { useChanges } from "./triage/motion.js";
+import { useOnward } from "./triage/onward.js";
 import { pageSize } from "./triage/order.js";
+import { noteField, Panel } from "./triage/panel.js";
+import { useRest } from "./triage/rest.js";
+import { rowOf, Rows } from "./triage/rows.js";
+import { groupCounts } from "./triage/words.js";
 
 /** @typedef {import("./triage/order.js").Row} Row */
 
-const orderings = /** @type {[string, string][]} */ ([["-risk_score", "Most urgent first"], ["risk_score", "Least urgent first"],
-  ["-last_reading_at", "Latest reading first"], ["last_reading_at", "Oldest reading first"]]);
+const usual = {
+  risk_level: "", has_unack_alerts: "", needs_review: "", mine: "", escalated: "", search: "", ordering: "-risk_score", rows: "compact", page: 1,
+};
+const none = { risk_level: "", has_unack_alerts: "", needs_review: "", mine: "", escalated: "", search: "" };
 
-export function Triage() {
-  const [filters, filter] = useState({ risk_level: "", has_unack_alerts: "", needs_review: "", mine: "", search: "", ordering: "-risk_score" });
-  const [page, turn] = useState(1);
+/** @param {{open?: string}} props the patient at the side */
+export function Triage({ open = "" }) {
+  const [query, change] = useQuery(usual, ["search"]);
+  const { rows: height, page, ...filters } = query;
   const asked = JSON.stringify([filters, page]);
-  const list = useLoad((signal) => get("triage/patients/", { ...filters, page, page_size: pageSize, trends: true }, signal), [asked]);
+  const fetch = (/** @type {AbortSignal} */ signal) => get("triage/patients/", { ...filters, page, page_size: pageSize, concern: true }, signal);
+  const list = useLoad(fetch, [asked]);
   const stats = useLoad((signal) => get("triage/patients/stats/", {}, signal), []);
   const changed = useChanges(list.data?.results, asked);
-  const hold = useLiveList(list, stats, filters);
-  const narrow = (/** @type {Partial<typeof filters>} */ change) => { filter({ ...filters, ...change }); turn(1); };
-  return html`
-    <div class="heading"><h1>Triage</h1>${stats.data && html`<${Levels} stats=${stats.data} chosen=${filters.risk_level} choose=${(level) => narrow({ risk_level: level })} />`}</div>
-    ${stats.data && html`<${Numbers} stats=${stats.data} />`}
-    <${Filters} filters=${filters} narrow=${narrow} />
-    ${stream.value === "cut" && html`<p class="notice warning" role="alert">The live connection is cut: this list may be old. It is fetched anew as soon as the connection is back.
+  const { hold, news, waiting } = useLiveList(list, stats, filters, () => fetch(new AbortController().signal));
+  const { rest, resting, done: settle } = useRest(hold, open !== "");
+  const show = () => { settle(); change({ page: 1 }); list.reload(); scrollTo(0, 0); };
+  const narrowed = Object.keys(none).some((name) => name !== "risk_level" && query[name] !== "");
+  const rows = list.data?.results ?? [];
+  const work = useWork({ rows, list, open, page, change, filters });
+  useKeys({ ".": { does: "Show what waits", act: show } });
+  return html`<div class=${classes("triage-page", height)}>
+    <div class="bars"><h1>Triage</h1><${Levels} stats=${stats.data} query=${query} change=${change} /><${Reviewed} stats=${stats.data} /></div>
+    <div class="bars no-print"><${Marks} stats=${stats.data} query=${query} change=${change} /><${Waits} news=${news} show=${show} /><${Sight} query=${query} change=${change} /></div>
+    ${stream.value === "cut" && html`<p class="notice warning" role="alert">
+      <strong>No live connection.</strong> This list may be old, and new criticals do not reach you. It is fetched anew as soon as the connection is back.
       <button class="quiet" onClick=${list.reload}>Fetch now</button></p>`}
-    <${Loaded} from=${list} empty=${(data) => data.count === 0} nothing=${html`<${Nothing} title="Nobody here">No patient matches these filters.</${Nothing}>`}>
-      ${(data) => html`<${Rows} rows=${data.results} changed=${changed} fetch=${list.reload} hold=${hold} />
-        <${Pages} page=${page} count=${data.count} size=${pageSize} turn=${turn} />`}
+    <${Loaded} from=${list} empty=${(data) => data.count === 0}
+      nothing=${html`<${Empty} narrowed=${narrowed || query.risk_level !== ""} clear=${() => change(none)} />`}>${() => html`
+      <div class="columns" aria-hidden="true"><span>Score</span><span>Patient</span><span>Out of bounds</span><span>14 days, range</span><span>Why</span><span>Who, state</span></div>
+      <${Rows} rows=${rows} grouped=${filters.ordering === "-risk_score"} counts=${stats.data && !narrowed ? groupCounts(stats.data) : null} changed=${changed}
+        current=${work.current} opened=${open} pick=${work.pick} acts=${work.acts} rest=${rest} busy=${work.busy} />
+      <${Pages} page=${page} count=${list.data.count} size=${pageSize} turn=${(n) => change({ page: n })} />`}
     </${Loaded}>
-    <p class="hint no-print">Keys: <kbd>↓</kbd> <kbd>↑</kbd> choose a patient, <kbd>Enter</kbd> open, <kbd>A</kbd> acknowledge the most urgent alert, <kbd>E</kbd> escalate.</p>`;
+    <${Foot} held=${resting && waiting} />
+    ${work.shown && html`<${Panel} key=${work.shown.patient_id} row=${work.shown} at=${(page - 1) * pageSize + rows.indexOf(work.shown) + 1} count=${list.data?.count ?? 0}
+      work=${work} />`}
+    ${work.asking}
+  </div>`;
 }
 
-/** @param {{filters: any, narrow: (change: any) => void}} props */
-function Filters({ filters, narrow }) {
-  const wait = useRef(0);
-  const search = (/** @type {any} */ event) => {
-    const wanted = event.target.value.trim();
-    clearTimeout(wait.current);
-    wait.current = setTimeout(() => narrow({ search: wanted }), 300);
-  };
-  return html`<details class="more no-print" open=${matchMedia("(min-width: 48rem)").matches}><summary>Search, filters, order</summary>
-  <div class="filters" role="search" aria-label="Filter the list">
-    <${Field} label="Name or MRN" name="search" kind="search" onInput=${search} />
-    <${Field} label="Alerts" name="alerts" kind="select" value=${filters.has_unack_alerts} options=${[["", "With or without"], ["true", "With open alerts"], ["false", "Without open alerts"]]}
-      onChange=${(event) => narrow({ has_unack_alerts: event.target.value })} />
-    <${Field} label="Review" name="review" kind="select" value=${filters.needs_review} options=${[["", "Due or not"], ["true", "Review due"], ["false", "Not due"]]}
-      onChange=${(event) => narrow({ needs_review: event.target.value })} />
-    <${Field} label="Patients" name="mine" kind="select" value=${filters.mine} options=${[["", "All I may see"], ["true", "My care teams"]]}
-      onChange=${(event) => narrow({ mine: event.target.value })} />
-    <${Field} label="Order" name="ordering" kind="select" value=${filters.ordering} options=${orderings} onChange=${(event) => narrow({ ordering: event.target.value })} />
-  </div></details>`;
-}
+/** @param {{narrowed: boolean, clear: () => void}} props */
+const Empty = ({ narrowed, clear }) => (narrowed
+  ? html`<div class="state empty"><h2>Nobody by these filters</h2><p>Others are on the list.</p><button onClick=${clear}>Clear filters</button></div>`
+  : html`<${Nothing} title="Nobody is on the list">Patients appear here when they are enrolled.</${Nothing}>`);
 
-/** @param {{stats: any, chosen: string, choose: (level: string) => void}} props */
-function Levels({ stats, chosen, choose }) {
-  const levels = /** @type {[string, string][]} */ ([["", "All"], ["critical", "Critical"], ["warning", "Warning"], ["normal", "Normal"], ["no_data", "No data"]]);
-  const count = (/** @type {string} */ level) => (level === "" ? stats.total_patients : stats.patients_by_risk_level[level]);
-  return html`<div class="choices" role="group" aria-label="Risk level">${levels.map(([level, name]) => html`
-    <button key=${level} class=${classes("level", level)} aria-pressed=${chosen === level ? "true" : "false"} onClick=${() => choose(level)}>${name} <strong>${number(count(level))}</strong></button>`)}</div>`;
-}
+/** @param {{held: boolean}} props */
+const Foot = ({ held }) => html`<p class="keys no-print"><span><kbd>J</kbd> <kbd>K</kbd> next, previous</span><span class="beside">
+  <kbd>Enter</kbd> open</span><span><kbd>A</kbd> acknowledge</span><span><kbd>C</kbd> call</span><span><kbd>E</kbd> escalate</span>
+  <span class="beside"><kbd>N</kbd> note</span><span><kbd>R</kbd> reviewed, next</span><span class="beside"><kbd>T</kbd> take</span>
+  <span><kbd>?</kbd> all keys</span><${ZoneNote} /><span class="held" role="status">${held && "Order held while you are here"}</span></p>`;
 
-/** @param {{stats: any}} props */
-const Numbers = ({ stats }) => html`<dl class="numbers">${[
-  ["Open alerts", stats.total_unacknowledged_alerts], ["Active escalations", stats.active_escalations], ["Reviews due", stats.patients_needing_review],
-  ["Reviewed today", stats.patients_reviewed_today], ["Average score", stats.avg_risk_score],
-].map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${number(value)}</dd></div>`)}</dl>`;
-
-/** The stream tells of what was done here as well; without it the list is fetched. @param {() => void} fetch */
-const told = (fetch) => () => {
-  if (stream.value !== "live") {
-    fetch();
-  }
-};
-const complain = (/** @type {unknown} */ error) => toast(asProblem(error).message, "problem");
-const open = (/** @type {Row} */ row) => go("patient", { id: row.patient_id });
-
-/** @param {{rows: Row[], changed: Set<string>, fetch: () => void, hold: ReturnType<typeof useLiveList>}} props */
-function Rows({ rows, changed, fetch, hold }) {
-  const [escalating, escalate] = useState(/** @type {Row | null} */ (null));
-  const list = useRef(/** @type {HTMLOListElement | null} */ (null));
-  useSlide(list, rows);
-  useFirst(list);
-  const key = (/** @type {KeyboardEvent} */ event, /** @type {Row} */ row, /** @type {number} */ at) => {
-    const item = /** @type {HTMLElement} */ (event.currentTarget);
-    if (event.target !== item || event.ctrlKey || event.metaKey || event.altKey) {
-      return;
-    }
-    const acts = {
-      Enter: () => open(row), a: () => acknowledgeWorst(row.patient_id).then(told(fetch), complain), e: () => escalate(row),
-      ArrowDown: () => focusRow(list.current, at + 1), ArrowUp: () => focusRow(list.current, at - 1),
-    };
-    const act = acts[event.key.length === 1 ? event.key.toLowerCase() : event.key];
-    if (act) {
-      event.preventDefault();
-      act();
+/**
+ * What can be done with the row that is looked at, by key and by press.
+ * @param {{rows: Row[], list: {data: any, loading: boolean, reload: () => void}, open: string, page: number, change: (next: {page: number}) => void,
+ *   filters: import("./triage/order.js").Filters}} props
+ */
+function useWork({ rows, list, open, page, change, filters }) {
+  const [current, look] = useState(open);
+  const [busy, work] = useState("");
+  const [dialog, ask] = useState(/** @type {{kind: "escalate" | "snooze", row: Row} | null} */ (null));
+  const [wish, wishes] = useState({ for: "", what: "" }); // what a key asked of the panel before it was there
+  const onward = useOnward(filters);
+  const awaited = useRef(""); // whom to go to as soon as their page is there
+  const here = useRef(current); // by now, for what was begun on a row before
+  here.current = current;
+  const under = useRef(/** @type {Set<string>} */ (new Set()));
+  const at = rows.findIndex((row) => row.patient_id === current);
+  const shown = rows.find((row) => row.patient_id === open) ?? null;
+  const close = () => { refine({ open: undefined }); rowOf(current)?.focus(); };
+  const pick = (/** @type {Row} */ row) => {
+    onward.pass(row);
+    look(row.patient_id);
+    if (open && open !== row.patient_id) {
+      refine({ open: row.patient_id });
     }
   };
-  const acts = useRef({ fetch, escalate, still: () => { hold.current.still = true; }, free: () => {
-    hold.current.still = false;
-    hold.current.release();
-  } });
-  const line = useLines(acts.current);
-  return html`<ol class="triage" ref=${list} aria-label="Patients by urgency">
-    ${rows.map((row, at) => html`<li key=${row.patient_id} data-id=${row.patient_id} tabindex="0" class=${classes(row.risk_level, changed.has(row.patient_id) && "moved")}
-      aria-label=${`${row.patient_name}, ${words(row.risk_level)}, score ${row.risk_score}`} onKeyDown=${(event) => key(event, row, at)}>
-      ${line(row)}
-    </li>`)}
-  </ol>
-  ${escalating && html`<${EscalateDialog} patient=${{ id: escalating.patient_id, name: escalating.patient_name }} close=${() => escalate(null)} done=${told(fetch)} />`}`;
-}
-
-/** @param {HTMLElement | null} list @param {number} at */
-const focusRow = (list, at) => /** @type {HTMLElement | undefined} */ (list?.children[at])?.focus();
-
-/** The arrow down goes to the first row when nothing has the focus. @param {{current: HTMLElement | null}} list */
-function useFirst(list) {
+  const to = (/** @type {number} */ n) => {
+    const row = rows[n];
+    if (row) {
+      pick(row);
+      const item = rowOf(row.patient_id);
+      item?.focus({ preventScroll: true });
+      item?.scrollIntoView({ block: "nearest" });
+    } else if (n >= rows.length && rows.length > 0) {
+      onward.next().then((found) => {
+        awaited.current = found?.id ?? "";
+        if (!found) {
+          toast("You have been through the whole list.");
+        } else if (found.page !== page) {
+          change({ page: found.page });
+        } else {
+          list.reload();
+        }
+      }, (error) => toast(asProblem(error).message, "problem"));
+    } else if (n < 0 && list.data?.previous) {
+      awaited.current = "last";
+      change({ page: page - 1 });
+    }
+  };
   useEffect(() => {
-    const press = (/** @type {KeyboardEvent} */ event) => {
-      if (event.key === "ArrowDown" && (document.activeElement === document.body || document.activeElement?.id === "main")) {
-        event.preventDefault();
-        focusRow(list.current, 0);
+    if (awaited.current && !list.loading && rows.length > 0) {
+      const n = rows.findIndex((row) => row.patient_id === awaited.current);
+      to(awaited.current === "last" ? rows.length - 1 : Math.max(n, 0));
+      awaited.current = "";
+    }
+  }, [rows, list.loading]);
+  const doing = async (/** @type {Row} */ row, /** @type {() => Promise<string>} */ act) => {
+    const id = row.patient_id;
+    if (under.current.has(id)) {
+      return false; // pressed twice
+    }
+    under.current.add(id);
+    work(id);
+    const well = await said(row, act(), list.reload);
+    under.current.delete(id);
+    work("");
+    return well;
+  };
+  const see = (/** @type {Row} */ row, what = "") => {
+    look(row.patient_id);
+    refine({ open: row.patient_id });
+    if (what === "note" && open === row.patient_id) {
+      noteField()?.focus(); // at once: what is typed next is the note
+    } else {
+      wishes({ for: row.patient_id, what });
+    }
+  };
+  /** Back to the list, and on; who has gone on since stays there. */
+  const done = (/** @type {Row} */ row, /** @type {boolean} */ on) => {
+    if (row.patient_id === here.current) {
+      rowOf(here.current)?.focus({ preventScroll: true });
+      on && to(at + 1);
+    }
+  };
+  const acts = {
+    open: see,
+    whole: (/** @type {Row} */ row) => go("patient", { id: row.patient_id }),
+    // A critical value is answered with a note; anything else at once.
+    acknowledge: (/** @type {Row} */ row) => (row.unacknowledged_critical > 0 ? see(row, "note") : void acts.answer(row)),
+    /** Once nothing is left to do about the patient, the next one's turn comes. */
+    answer: async (/** @type {Row} */ row, /** @type {any[] | null} */ open = null, note = "") => {
+      let rest = row.active_escalations;
+      const well = await doing(row, async () => {
+        const { text, left } = await acknowledge(open ?? await openAlerts(row.patient_id), note);
+        rest += left;
+        return text;
+      });
+      if (well) {
+        done(row, rest === 0);
       }
-    };
-    addEventListener("keydown", press);
-    return () => removeEventListener("keydown", press);
-  }, []);
-}
-
-/** Draws each row once for what it shows: at twenty changes a second the others must cost nothing. Ages are told anew each half minute.
- *  @param {any} acts */
-function useLines(acts) {
-  const drawn = useRef(/** @type {WeakMap<Row, any>} */ (new WeakMap()));
-  const [, tick] = useState(0);
-  useEffect(() => {
-    const timer = setInterval(() => { drawn.current = new WeakMap(); tick((n) => n + 1); }, 30_000);
-    return () => clearInterval(timer);
-  }, []);
-  return (/** @type {Row} */ row) => {
-    const line = drawn.current.get(row) ?? html`<${Line} row=${row} fetch=${acts.fetch} escalate=${() => acts.escalate(row)} still=${acts.still} free=${acts.free} />`;
-    drawn.current.set(row, line);
-    return line;
+      return well;
+    },
+    escalate: (/** @type {Row} */ row) => ask({ kind: "escalate", row }),
+    snooze: (/** @type {Row} */ row) => ask({ kind: "snooze", row }),
+    review: async (/** @type {Row} */ row, note = "") => {
+      const well = await doing(row, () => review(row, note));
+      if (well) {
+        done(row, true);
+      }
+      return well;
+    },
+  };
+  const on = (/** @type {(row: Row) => void} */ act) => () => { const row = rows[at]; if (row) { act(row); } };
+  useKeys({
+    j: { does: "Next patient", act: () => to(at + 1) }, k: { does: "Previous patient", act: () => to(at < 0 ? 0 : at - 1) },
+    ArrowDown: () => to(at + 1), ArrowUp: () => to(at < 0 ? 0 : at - 1),
+    Enter: { does: "Open at the side; again: the whole chart", act: on((row) => (open === row.patient_id ? acts.whole(row) : see(row))) },
+    o: { does: "The whole chart", act: on(acts.whole) },
+    a: { does: "Acknowledge", act: on(acts.acknowledge) }, c: { does: "Call, with the timer", act: on((row) => see(row, "call")) },
+    e: { does: "Escalate", act: on(acts.escalate) }, n: { does: "Note", act: on((row) => see(row, "note")) },
+    r: { does: "Reviewed, next patient", act: on((row) => void acts.review(row)) }, s: { does: "Snooze", act: on(acts.snooze) },
+    t: { does: "Take the escalation", act: on((row) => see(row, "take")) },
+  }, { while: rows.length > 0 });
+  const closed = () => ask((now) => (now === dialog ? null : now)); // a dialog that is gone says so late, when the next may be open
+  const asking = dialog && (dialog.kind === "escalate"
+    ? html`<${EscalateDialog} patient=${{ id: dialog.row.patient_id, name: dialog.row.patient_name }} close=${closed} done=${() => stream.value === "live" || list.reload()} />`
+    : html`<${SnoozeDialog} patient=${dialog.row.patient_id} kind=${dialog.row.concern?.type ?? "blood_pressure"} close=${closed}
+        done=${() => stream.value === "live" || list.reload()} />`);
+  return {
+    current, busy, shown, pick, acts, asking, close, doing, fetch: list.reload, back: () => rowOf(here.current)?.focus(),
+    next: () => to(at + 1), before: () => to(at - 1), wish: wish.for === open ? wish.what : "", heard: () => wishes({ for: "", what: "" }),
   };
 }
-
-/** While the pointer is over a row's buttons the order is held, so that nobody acts on the wrong patient.
- *  @param {{row: Row, fetch: () => void, escalate: () => void, still: () => void, free: () => void}} props */
-function Line({ row, fetch, escalate, still, free }) {
-  const latest = Object.entries(row.latest_vitals).map(([kind, vital]) => ({ ...vital, observation_type: kind }));
-  return html`
-    <${Risk} score=${row.risk_score} level=${row.risk_level} />
-    <div class="whom"><button class="link name" onClick=${() => open(row)}>${row.patient_name}</button><small>${row.mrn}</small></div>
-    <ul class="why" aria-label="Why this score">${row.risk_factors.map((factor) => html`<li key=${factor.factor}><strong>${share(factor, row.handling)}</strong> ${factor.detail}</li>`)}</ul>
-    <ul class="vitals" aria-label="Latest vitals">${latest.map((vital) => html`<li key=${vital.observation_type}>
-      <strong>${reading(vital)}</strong> <${Trend} values=${row.trends?.[vital.observation_type] ?? []} /> <small>${ago(vital.measured_at)}</small></li>`)}</ul>
-    <div class="counts">
-      <${Handling} handling=${row.handling} />
-      ${row.unacknowledged_alerts > 0 && html`<span class=${classes("badge", row.unacknowledged_critical > 0 ? "critical" : "warning")}><span aria-hidden="true">!</span>
-        ${row.unacknowledged_alerts} open${row.unacknowledged_critical > 0 ? `, ${row.unacknowledged_critical} critical` : ""}</span>`}
-      ${row.active_escalations > 0 && html`<span class="badge warning"><span aria-hidden="true">↑</span> ${row.active_escalations} escalated</span>`}
-      <small>${row.last_reviewed_at ? `Reviewed ${ago(row.last_reviewed_at)}` : "Not reviewed yet"}</small>
-    </div>
-    <div class="acts no-print" onPointerEnter=${still} onPointerLeave=${free}>
-      ${row.unacknowledged_alerts > 0 && html`<${ActionButton} act=${() => acknowledgeWorst(row.patient_id)} done=${told(fetch)} aria-label=${`Acknowledge ${row.patient_name}'s most urgent alert`}>Acknowledge</${ActionButton}>`}
-      <button onClick=${escalate} aria-label=${`Escalate ${row.patient_name}`}>Escalate</button>
-      ${can("review") && html`<${ActionButton} act=${() => post(`triage/patients/${row.patient_id}/review/`)} said="Review noted." done=${told(fetch)}
-        aria-label=${`Note ${row.patient_name} as reviewed`}>Reviewed</${ActionButton}>`}
-    </div>`;
-}
-
-/** @param {{values: number[]}} props */
-const Trend = ({ values }) => html`<${Spark} values=${values} label=${`Last ${values.length}: ${values.join(", ")}`} />`;

@@ -6,17 +6,18 @@ import { Badge } from "../../ui/badge.js";
 import { ActionButton } from "../../ui/form.js";
 import { ago, clock, dateTime, fullTime, words } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
-import { kinds } from "../../ui/vitals.js";
 import { classes, html, useState } from "../../view.js";
 import { EscalateAlertDialog, NoteDialog, OutcomeDialog, ResolveDialog } from "./acts.js";
 import { ConfirmDialog, DiscardDialog } from "./implausible.js";
+import { colleague, typeName } from "./words.js";
+
+export { typeName };
 
 /** @typedef {import("./acts.js").Alert} Alert */
 
 const dialogs = { outcome: OutcomeDialog, note: NoteDialog, resolve: ResolveDialog, escalate: EscalateAlertDialog, confirm: ConfirmDialog, discard: DiscardDialog };
 const elsewhere = ["escalate", "confirm", "discard"]; // what is answered is not the alert
 const ended = (/** @type {Alert} */ alert) => alert.status === "resolved" || alert.status === "auto_resolved";
-export const typeName = (/** @type {string} */ type) => kinds[type] ?? words(type);
 
 /** @param {{alert: Alert, changed: (alert: any) => void, named?: boolean, lit?: boolean}} props named shows whose it is */
 export function AlertCard({ alert, changed, named = true, lit = false }) {

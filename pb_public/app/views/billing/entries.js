@@ -1,7 +1,8 @@
 // The entries with their filters; those who bill submit many at once, run the engine, or make one by hand.
 import { all, get } from "../../api.js";
 import { can } from "../../can.js";
-import { go } from "../../router.js";
+import { useQuery } from "../../query.js";
+import { go, place } from "../../router.js";
 import { Badge } from "../../ui/badge.js";
 import { Field } from "../../ui/form.js";
 import { calendarDate, money, words } from "../../ui/format.js";
@@ -10,7 +11,6 @@ import { useLoad } from "../../ui/states.js";
 import { List } from "../../ui/table.js";
 import { html, useState } from "../../view.js";
 import { ManualEntry } from "./manual.js";
-import { RunBilling } from "./run.js";
 import { SubmitMany } from "./submit_many.js";
 import { states, stateName } from "./words.js";
 
@@ -29,31 +29,39 @@ export function useChoices() {
   };
 }
 
-export function Entries() {
-  const [filters, filter] = useState({ status: "", cpt_code: "", payer_id: "", source: "", patient_id: "", date_from: "", date_to: "" });
+const open = { status: "", cpt_code: "", payer_id: "", source: "", patient_id: "", date_from: "", date_to: "" };
+
+/** @param {{turn: number}} props turn counts what has changed */
+export function Entries({ turn: outside }) {
+  const [filters, filter] = useQuery(open, ["patient_id"]);
   const [chosen, choose] = useState(/** @type {Set<string>} */ (new Set()));
-  const [dialog, show] = useState(/** @type {"" | "manual" | "run" | "submit"} */ (""));
+  const [dialog, show] = useState(/** @type {"" | "manual" | "submit"} */ (""));
   const [turn, again] = useState(0);
   const choices = useChoices();
-  const narrow = (/** @type {Partial<typeof filters>} */ change) => { filter({ ...filters, ...change }); choose(new Set()); };
+  const narrow = (/** @type {Partial<typeof filters>} */ change) => { filter(change); choose(new Set()); };
   const toggle = (/** @type {string} */ id) => {
     const next = new Set(chosen);
     next.delete(id) || next.add(id);
     choose(next);
   };
   const changed = () => { again(turn + 1); choose(new Set()); };
+  const narrowed = Object.values(filters).some(Boolean);
   return html`<div class="bar-of-acts">
       <span role="status">${chosen.size > 0 ? `${chosen.size} chosen` : ""}</span>
-      ${can("manageBilling") && html`<button class=${chosen.size > 0 ? "main" : ""} onClick=${() => show("submit")}>${chosen.size > 0 ? `Submit ${chosen.size} claims` : "Submit all reviewed"}</button>
-        <button onClick=${() => show("run")}>Run billing</button>`}
+      ${can("manageBilling") && html`<button class=${chosen.size > 0 ? "main" : ""} onClick=${() => show("submit")}>${chosen.size > 0 ? `Submit ${chosen.size} claims` : "Submit all reviewed"}</button>`}
       ${can("createBilling") && html`<button onClick=${() => show("manual")}>Make an entry</button>`}
     </div>
     <${Filters} filters=${filters} narrow=${narrow} choices=${choices} />
-    <${List} path="billing/entries/" nothing=${Object.values(filters).some(Boolean) ? "No entry matches these filters" : can("manageBilling") ? "No entry yet. Billing runs every night, or now by “Run billing”." : "No entry yet. Billing runs every night."} query=${filters} caption="Billing entries" turn=${turn} ordering="-service_date"
-      open=${(/** @type {Entry} */ entry) => go("entry", { id: entry.id })} columns=${columns(chosen, toggle)} />
+    <${List} path="billing/entries/" name="entries" nothing=${narrowed ? "No entry matches these filters" : can("manageBilling") ? "No entry yet. Billing runs every night, or now by “Run billing”." : "No entry yet. Billing runs every night."}
+      query=${filters} caption="Billing entries" turn=${turn + outside} ordering="-service_date" open=${openEntry} columns=${columns(chosen, toggle)} zone=${false} />
     ${dialog === "manual" && html`<${ManualEntry} codes=${choices.billable} close=${() => show("")} />`}
-    ${dialog === "run" && html`<${RunBilling} close=${() => show("")} done=${changed} />`}
     ${dialog === "submit" && html`<${SubmitMany} find=${() => (chosen.size > 0 ? Promise.resolve([...chosen]) : reviewed(filters))} close=${() => show("")} done=${changed} />`}`;
+}
+
+/** Opens an entry. Those that wait for their review behind it in the list come along, so that one can go from each to the next. @param {Entry} entry */
+function openEntry(entry) {
+  const ids = [...document.querySelectorAll("tr[data-key]")].map((row) => /** @type {HTMLElement} */ (row).dataset.key ?? "");
+  go("entry", { id: entry.id, then: ids.slice(ids.indexOf(entry.id) + 1), back: { query: place.value.query, hidden: place.value.hidden } });
 }
 
 /** The ids of the reviewed entries that the filters leave, as many as one call takes. @param {Record<string, string>} filters */
@@ -71,13 +79,14 @@ function Filters({ filters, narrow, choices }) {
     <${Field} label="From" name="date_from" kind="date" value=${filters.date_from} onChange=${(event) => narrow({ date_from: event.target.value })} />
     <${Field} label="To" name="date_to" kind="date" value=${filters.date_to} onChange=${(event) => narrow({ date_to: event.target.value })} />
     <${PickPatient} label="Patient" chosen=${(patient) => narrow({ patient_id: patient?.id ?? "" })} />
+    ${filters.patient_id && html`<button type="button" onClick=${() => narrow({ patient_id: "" })}>All patients</button>`}
   </div>`;
 }
 
 /** @param {Set<string>} chosen @param {(id: string) => void} toggle @returns {import("../../ui/table.js").Column[]} */
 const columns = (chosen, toggle) => [
   { name: "claim_id", head: "Claim", cell: (entry) => html`<span class="nowrap">${entry.claim_id}</span>` },
-  { name: "patient_name", head: "Patient" },
+  { name: "patient_name", head: "Patient", cell: (entry) => html`<bdi>${entry.patient_name}</bdi>` },
   { name: "cpt_code", head: "Code", cell: (entry) => (entry.units > 1 ? `${entry.cpt_code} × ${entry.units}` : entry.cpt_code) },
   { name: "service_date", head: "Service date", order: "service_date", cell: (entry) => calendarDate(entry.service_date) },
   ...(can("readRevenue") ? [{ name: "amount", head: "Amount", number: true, order: "amount", cell: (entry) => money(entry.amount) }, { name: "payer", head: "Payer" }] : []),

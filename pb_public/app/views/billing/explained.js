@@ -9,11 +9,12 @@ import { stateName } from "./words.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["CodeExplanation"]} Code */
 
-/** @param {{patient: string, month: string, entry?: string}} props entry is the id of the one that is being looked at */
-export function Explained({ patient, month, entry }) {
+/** @param {{patient: string, month: string, entry?: string, only?: boolean}} props entry is the id of the one that is being looked at; only shows nothing else */
+export function Explained({ patient, month, entry, only = false }) {
   const answer = useLoad((signal) => get(`billing/explain/${patient}/`, { month }, signal), [patient, month]);
   return html`<${Loaded} from=${answer} empty=${(data) => data.codes.length === 0} nothing=${html`<${Nothing} title="No code for this month" />`}>
-    ${(data) => html`<div class="codes-explained">${data.codes.map((/** @type {Code} */ code) => html`<${OneCode} key=${code.cpt_code + code.period_start} code=${code} here=${entry !== undefined && code.entry_id === entry} linked=${entry === undefined} />`)}</div>`}
+    ${(data) => html`<div class="codes-explained">${data.codes
+      .filter((/** @type {Code} */ code) => !only || code.entry_id === entry).map((/** @type {Code} */ code) => html`<${OneCode} key=${code.cpt_code + code.period_start} code=${code} here=${entry !== undefined && code.entry_id === entry} linked=${entry === undefined} />`)}</div>`}
   </${Loaded}>`;
 }
 

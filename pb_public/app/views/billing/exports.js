@@ -1,22 +1,24 @@
-// Claims as a file for the clearing house or a spreadsheet. Exporting changes no claim, and is in the audit trail.
+// Claims as a file for the clearing house or a spreadsheet, those that were reviewed unless one says otherwise. Exporting changes no claim, and is
+// in the audit trail.
 import { download } from "../../api.js";
-import { Field, Form } from "../../ui/form.js";
+import { Dialog, Field, Form } from "../../ui/form.js";
 import { toast } from "../../ui/toast.js";
 import { html } from "../../view.js";
 import { useChoices } from "./entries.js";
 import { states } from "./words.js";
 
-const wanted = /** @type {[string, string][]} */ ([["", "All that wait (to be reviewed or submitted)"], ...states.slice(1)]);
+const wanted = /** @type {[string, string][]} */ ([["reviewed", "Reviewed, to be submitted"], ["pending", "All that wait, reviewed or not"],
+  ...states.slice(1).filter(([state]) => state !== "reviewed" && state !== "pending_review"), ["pending_review", "To be reviewed"]]);
 
-export function Exports() {
+/** @param {{close: () => void}} props */
+export function ExportClaims({ close }) {
   const { payers } = useChoices();
-  const keep = (/** @type {Record<string, any>} */ values) => download("billing/claims-exports/", { ...values, reviewed_only: values.reviewed_only || "" }, `claims.${values.format}`);
-  return html`<section class="card"><h2>Export claims</h2>
-    <${Form} submit="Export" send=${keep} done=${() => toast("Exported.")}>${(errors) => html`<div class="fields">
-      <${Field} label="Claims" name="status" kind="select" options=${wanted} errors=${errors} />
+  const keep = (/** @type {Record<string, any>} */ values) => download("billing/claims-exports/", values, `claims.${values.format}`);
+  return html`<${Dialog} title="Export claims" close=${close}>
+    <${Form} submit="Export" cancel=${close} send=${keep} done=${() => { toast("Exported. The file holds private data: keep it where it is safe."); close(); }}>${(errors) => html`<div class="fields">
+      <${Field} label="Claims" name="status" kind="select" value="reviewed" options=${wanted} errors=${errors} />
       <${Field} label="Payer" name="payer_id" kind="select" options=${[["", "All payers"], ...payers]} errors=${errors} />
       <${Field} label="File" name="format" kind="select" value="csv" options=${[["csv", "CSV, for spreadsheets"], ["json", "JSON, for programs"]]} errors=${errors} />
-    </div>
-    <${Field} label="Reviewed ones only" name="reviewed_only" kind="checkbox" errors=${errors} />`}</${Form}>
-  </section>`;
+    </div>`}</${Form}>
+  </${Dialog}>`;
 }

@@ -1,29 +1,50 @@
-// Patients who are closest to a code, and what each still needs.
+// Patients who are close to a code: what each still needs, until when, and what it would bring. Whom to help first stands first.
 import { get } from "../../api.js";
+import { useQuery } from "../../query.js";
 import { go } from "../../router.js";
-import { calendarDate } from "../../ui/format.js";
+import { Field } from "../../ui/form.js";
+import { calendarDate, money, words } from "../../ui/format.js";
 import { Loaded, Nothing, useLoad } from "../../ui/states.js";
 import { Table } from "../../ui/table.js";
 import { html } from "../../view.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["NearPatient"]} Near */
 
+const orders = /** @type {[string, string][]} */ ([["-worth", "What brings most"], ["missing", "The least missing"]]);
+
+const about = "A reading or a call in time makes these billable. What it brings is by each day or minute that is missing, beyond "
+  + "what the period has come to already.";
+
 export function NearBillable() {
-  const near = useLoad((signal) => get("billing/near-billable/", {}, signal), []);
-  return html`<p class="soft">A reading or a call in time makes these billable. The least missing first.</p>
-    <${Loaded} from=${near} empty=${(data) => data.count === 0} nothing=${html`<${Nothing} title="Nobody is close to a code">Patients appear here when a few days or minutes are missing.</${Nothing}>`}>
-      ${(data) => html`<${Table} caption="Nearly billable patients" rows=${data.results} columns=${columns} keyOf=${(/** @type {Near} */ row) => `${row.patient_id} ${row.cpt_code} ${row.period_start}`}
-        open=${(/** @type {Near} */ row) => go("patient", { id: row.patient_id })} />`}
+  const [query, ask] = useQuery({ near: "-worth" });
+  const near = useLoad((signal) => get("billing/near-billable/", { ordering: query.near }, signal), [query.near]);
+  return html`<div class="filters" role="search" aria-label="Order the patients">
+      <${Field} label="First" name="near" kind="select" value=${query.near} options=${orders}
+        onChange=${(event) => ask({ near: event.target.value })} /></div>
+    <p class="soft">${about}</p>
+    <${Loaded} from=${near} empty=${(data) => data.count === 0} nothing=${html`<${Nothing}
+      title="Nobody is close to a code">Patients appear here when a few days or minutes are missing.</${Nothing}>`}>
+      ${(data) => html`<${Table} caption="Nearly billable patients" rows=${data.results} columns=${columns}
+        keyOf=${(/** @type {Near} */ row) => `${row.patient_id} ${row.cpt_code} ${row.period_start}`}
+        open=${(/** @type {Near} */ row) => go("patient", { id: row.patient_id, tab: "bill" })} zone=${false} />`}
     </${Loaded}>`;
 }
 
+/** @type {Record<string, string>} */
+const against = { not_active: "Not enrolled", missing_consent: "No consent", missing_diagnosis: "No diagnosis" };
+
 /** @type {import("../../ui/table.js").Column[]} */
 const columns = [
-  { name: "patient_name", head: "Patient", cell: (row) => `${row.patient_name} · ${row.mrn}` },
+  { name: "patient_name", head: "Patient", cell: (row) => html`<bdi>${row.patient_name}</bdi> · ${row.mrn}` },
   { name: "cpt_code", head: "Code" },
   { name: "missing", head: "Missing", cell: (row) => html`<strong>${row.missing}</strong>` },
   { name: "have", head: "So far", cell: (row) => html`<div class="near"><span>${row.have} of ${row.needed} ${row.unit}</span>
     <progress max=${row.needed} value=${row.have} aria-label=${`${row.have} of ${row.needed} ${row.unit}`}></progress></div>` },
-  { name: "period", head: "Period", cell: (row) => `${calendarDate(row.period_start)} – ${calendarDate(row.period_end)}` },
-  { name: "days_left", head: "Days left", number: true },
+  { name: "until", head: "Begin by", cell: (row) => html`<span class="nowrap">${calendarDate(row.until)}</span><span
+    class="two">${row.days_left} ${row.days_left === 1 ? "day" : "days"} left</span>` },
+  { name: "gain", head: "Brings", number: true, cell: (row) => money(row.gain) },
+  { name: "gain_per_unit", head: "For each", number: true, cell: (row) => html`<span
+    class="nowrap">${money(row.gain_per_unit)} a ${row.unit.slice(0, -1)}</span>` },
+  { name: "against", head: "Stands against it", cell: (row) => (row.against.length > 0 ? html`<span class="mark warning"
+    aria-hidden="true">◆</span> ${row.against.map((/** @type {string} */ code) => against[code] ?? words(code)).join(", ")}` : "") },
 ];

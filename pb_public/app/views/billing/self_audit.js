@@ -1,39 +1,66 @@
 // What an auditor would ask about the billing of a month, with the entries behind each pattern.
 import { get } from "../../api.js";
 import { Badge } from "../../ui/badge.js";
-import { Field } from "../../ui/form.js";
-import { number } from "../../ui/format.js";
+import { calendarDate, money, number } from "../../ui/format.js";
 import { Loaded, Nothing, useLoad } from "../../ui/states.js";
-import { thisMonth } from "../../ui/when.js";
+import { Table } from "../../ui/table.js";
 import { go } from "../../router.js";
 import { html, useState } from "../../view.js";
-import { patternName } from "./words.js";
+import { patternName, stateName } from "./words.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["SelfAuditFinding"]} Finding */
 
-// So many entries are shown; the rest is in the list of entries.
-const shown = 50;
+// So many entries are fetched at once; the rest is asked for.
+const step = 50;
 
-export function SelfAudit() {
-  const [month, turn] = useState(thisMonth());
+/** @param {{month: string}} props */
+export function SelfAudit({ month }) {
   const audit = useLoad((signal) => get("billing/self-audit/", { month }, signal), [month]);
-  return html`<div class="filters" role="search" aria-label="Choose a month">
-      <${Field} label="Month" name="month" kind="month" value=${month} onChange=${(/** @type {any} */ event) => turn(event.target.value || thisMonth())} />
-    </div>
-    <p class="soft">Patterns that auditors look for. Each is a question, not a verdict.</p>
-    <${Loaded} from=${audit} empty=${(data) => data.findings.length === 0} nothing=${html`<${Nothing} title="Nothing stands out">No pattern was found in this month.</${Nothing}>`}>
-      ${(data) => data.findings.map((/** @type {Finding} */ finding) => html`<${Pattern} key=${finding.pattern} finding=${finding} />`)}
+  return html`<p class="soft">Patterns that auditors look for. Each is a question, not a verdict.</p>
+    <${Loaded} from=${audit} empty=${(data) => data.findings.length === 0} nothing=${html`<${Nothing}
+      title="Nothing stands out">No pattern was found in this month.</${Nothing}>`}>
+      ${(data) => data.findings.map((/** @type {Finding} */ finding) => html`<${Pattern} key=${data.month + finding.pattern}
+        finding=${finding} />`)}
     </${Loaded}>`;
 }
 
 /** @param {{finding: Finding}} props */
 function Pattern({ finding }) {
-  const rest = finding.entry_ids.length - shown;
+  const [open, show] = useState(false);
   return html`<section class="card"><h2>${patternName(finding.pattern)} <${Badge} of=${finding.severity} /></h2>
     <p>${finding.explanation}</p>
-    ${finding.entry_ids.length > 0 && html`<details><summary>${number(finding.entry_ids.length)} entries</summary><ul>
-      ${finding.entry_ids.slice(0, shown).map((id, i) => html`<li key=${id}><button class="quiet" onClick=${() => go("entry", { id })}>Entry ${i + 1}</button></li>`)}
-    </ul>${rest > 0 && html`<p class="soft">and ${number(rest)} more</p>`}</details>`}
+    ${finding.entry_ids.length > 0 && html`<details
+      onToggle=${(/** @type {any} */ event) => show(event.target.open)}>
+      <summary>${number(finding.entry_ids.length)} ${finding.entry_ids.length === 1 ? "entry" : "entries"}</summary>
+      ${open && html`<${Lines} ids=${finding.entry_ids} name=${patternName(finding.pattern)} />`}</details>`}
     ${finding.time_entry_ids.length > 0 && html`<p class="soft">${number(finding.time_entry_ids.length)} time entries are behind it.</p>`}
   </section>`;
 }
+
+/** The entries behind a pattern, as lines. @param {{ids: string[], name: string}} props */
+function Lines({ ids, name }) {
+  const [most, more] = useState(step);
+  const asked = ids.slice(0, most);
+  const lines = useLoad(async (signal) => {
+    const found = [];
+    for (let i = 0; i < asked.length; i += step) {
+      found.push(...(await get("billing/entries/", { ids: asked.slice(i, i + step).join(","), page_size: step, status: "" },
+        signal)).results);
+    }
+    return found;
+  }, [most]);
+  return html`<${Loaded} from=${lines}>${(data) => html`<${Table} caption=${`Entries behind: ${name}`} rows=${data} columns=${columns}
+    open=${(/** @type {any} */ row) => go("entry", { id: row.id })} zone=${false} />
+    ${ids.length > most && html`<button type="button" onClick=${() => more(most + step)}>Show ${number(Math.min(step,
+      ids.length - most))} more of ${number(ids.length)}</button>`}`}</${Loaded}>`;
+}
+
+/** @type {import("../../ui/table.js").Column[]} */
+const columns = [
+  { name: "claim_id", head: "Claim" }, { name: "patient_name", head: "Patient", cell: (row) => html`<bdi>${row.patient_name}</bdi>` },
+    { name: "cpt_code", head: "Code" },
+  { name: "service_date", head: "Service date", cell: (row) => calendarDate(row.service_date) }, { name: "amount", head: "Amount",
+    number: true, cell: (row) => money(row.amount) },
+  { name: "lifecycle_status", head: "State", cell: (row) => html`<${Badge} of=${row.lifecycle_status}
+    text=${stateName(row.lifecycle_status)} />` },
+];

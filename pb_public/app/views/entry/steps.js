@@ -1,6 +1,6 @@
 // The steps of a claim: which there are depends on where it stands, and each asks for what the service needs to know.
 import { post } from "../../api.js";
-import { Dialog, Field, Form } from "../../ui/form.js";
+import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
 import { toast } from "../../ui/toast.js";
 import { daysAgo } from "../../ui/when.js";
 import { html, useState } from "../../view.js";
@@ -8,7 +8,7 @@ import { codesOf } from "../billing/words.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["BillingEntryWithHistory"]} Entry */
 /** @typedef {Record<string, string[]>} Errors */
-/** @typedef {{name: string, title: string, said: string, danger?: boolean, about?: string, fields: (entry: Entry, errors: Errors) => any, body?: (values: Record<string, any>) => any}} Step */
+/** @typedef {{name: string, title: string, said: string, danger?: boolean, about?: string, fields: (entry: Entry, errors: Errors, against: string[]) => any, body?: (values: Record<string, any>) => any}} Step */
 
 const today = () => daysAgo(0);
 
@@ -20,13 +20,24 @@ const reference = (errors) => html`<${Field} label="Reference of the submission"
 const payers = [["primary", "The payer"], ["secondary", "A secondary payer"], ["patient", "The patient"]];
 const groups = [["OA", "OA: other, such as a write-off"], ["CO", "CO: contract"], ["PR", "PR: the patient bears it"], ["PI", "PI: the payer's own"]];
 
+/** What stands against a review until somebody says why it may be billed all the same. */
+const vouched = [["possible_duplicate", "Why this is not a duplicate"], ["competing_service", "Why this is billed beside another practice"]];
+
+/** What is to be paid back: all that was paid for what is undone, of a claim that stands what was paid too much. @param {Entry} entry */
+const toPayBack = (entry) => (entry.lifecycle_status === "refund_due"
+  ? (Math.round(entry.paid_total * 100) - Math.round((entry.refund?.amount ?? 0) * 100)) / 100 : credit(entry));
+
+/** What was paid of a claim beyond its charge. @param {Entry} entry */
+const credit = (entry) => (["paid", "denied"].includes(entry.lifecycle_status) ? Math.max(0, Math.min(-entry.open, entry.paid_total)) : 0);
+
 /** @type {Record<string, Step>} */
 const steps = {
   review: {
     name: "Review", title: "Review the entry", said: "Reviewed.", about: "What you approve can be submitted to the payer.",
-    fields: (entry, errors) => html`
-      ${entry.warnings.includes("attest_interaction") && html`<${Field} label="I spent these minutes, and confirm that they were contact with the patient or caregiver" name="attested" kind="checkbox" errors=${errors} />`}
-      ${entry.warnings.includes("possible_duplicate") && html`<${Field} label="Why this is not a duplicate" name="override_reason" maxlength="500" errors=${errors} />`}
+    fields: (_, errors, against) => html`
+      ${against.includes("attest_interaction") && html`<${Field} label="I spent these minutes, and confirm that they were contact with the patient or caregiver" name="attested" kind="checkbox" errors=${errors} />`}
+      ${vouched.some(([code]) => against.includes(code)) && html`<${Field} label=${vouched.filter(([code]) => against.includes(code)).map(([, why]) => why).join("; ")}
+        name="override_reason" maxlength="500" errors=${errors} />`}
       <${Field} label="Notes" name="notes" kind="textarea" maxlength="4000" errors=${errors} />`,
   },
   submit: { name: "Submit", title: "Submit the claim", said: "Submitted.", fields: (_, errors) => reference(errors) },
@@ -78,7 +89,7 @@ const steps = {
   refund: {
     name: "Record refund", title: "Record what was paid back", said: "Noted.",
     fields: (entry, errors) => html`<div class="fields">
-      <${Field} label="Amount in dollars" name="amount" kind="number" min="0" step="0.01" value=${(Math.round(entry.paid_total * 100) - Math.round((entry.refund?.amount ?? 0) * 100)) / 100} errors=${errors} />
+      <${Field} label="Amount in dollars" name="amount" kind="number" min="0" step="0.01" value=${toPayBack(entry)} errors=${errors} />
       <${Field} label="Date of the refund" name="date" kind="date" value=${today()} errors=${errors} /></div>
       <${Field} label="Number of the check or transfer" name="reference" maxlength="100" errors=${errors} />`,
   },
@@ -91,21 +102,28 @@ const next = {
   denied: ["adjust", "appeal", "resubmit"], paid: ["request-void", "adjust", "pay"], void_requested: ["pay", "void"], refund_due: ["refund"],
 };
 
-/** @param {{entry: Entry, changed: (entry: Entry) => void}} props */
-export function Steps({ entry, changed }) {
+/** @param {{entry: Entry, changed: (entry: Entry) => void, onward?: false | (() => void)}} props onward leads to the next one that waits */
+export function Steps({ entry, changed, onward }) {
   const [open, show] = useState("");
-  const names = next[entry.lifecycle_status] ?? [];
+  const names = [...next[entry.lifecycle_status] ?? [], ...(credit(entry) > 0 ? ["refund"] : [])];
+  const goesOn = onward && names.includes("review") ? onward : null;
+  const main = goesOn ? -1 : names.length - 1;
   return html`<div class="actions">${names.map((name, at) => html`
-      <button key=${name} class=${at === names.length - 1 ? "main" : ""} onClick=${() => show(name)}>${steps[name].name}</button>`)}</div>
+      <button key=${name} class=${at === main ? "main" : ""} onClick=${() => show(name)}>${steps[name].name}</button>`)}
+      ${goesOn && html`<${ActionButton} kind="main" act=${() => post(`billing/entries/${entry.id}/review/`)} done=${goesOn}>Review and next</${ActionButton}>`}</div>
     ${open && html`<${StepDialog} step=${steps[open]} path=${open} entry=${entry} close=${() => show("")} changed=${changed} />`}`;
 }
 
 /** @param {{step: Step, path: string, entry: Entry, close: () => void, changed: (entry: Entry) => void}} props */
 function StepDialog({ step, path, entry, close, changed }) {
-  const send = (/** @type {Record<string, any>} */ values) => post(`billing/entries/${entry.id}/${path}/`, step.body ? step.body(values) : values);
+  const [against, refuse] = useState(entry.warnings); // what the service holds against it is asked for, too
+  const send = (/** @type {Record<string, any>} */ values) => post(`billing/entries/${entry.id}/${path}/`, step.body ? step.body(values) : values).catch((error) => {
+    refuse([...entry.warnings, ...(error.warnings ?? [])]);
+    throw error;
+  });
   return html`<${Dialog} title=${step.title} close=${close}>
     ${step.about && html`<p>${step.about}</p>`}
     <${Form} submit=${step.name} danger=${step.danger} cancel=${close} send=${send} done=${(answer) => { toast(step.said); close(); changed(answer); }}>
-      ${(errors) => step.fields(entry, errors)}</${Form}>
+      ${(errors) => step.fields(entry, errors, against)}</${Form}>
   </${Dialog}>`;
 }

@@ -8,6 +8,7 @@ import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
 import { ago, dateTime, words } from "../../ui/format.js";
 import { toast } from "../../ui/toast.js";
 import { classes, html, useState } from "../../view.js";
+import { colleague } from "../alerts/words.js";
 import { StaffField } from "../staff_field.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["Escalation"]} Escalation */
@@ -29,7 +30,7 @@ export function EscalationCard({ escalation: one, changed, named = true }) {
     <div class="what">
       ${named && html`<button class="link name" onClick=${() => go("patient", { id: one.patient_id, tab: "escalations" })}>${one.patient_name}</button>`}
       <p>${one.reason}</p>
-      <small>${dateTime(one.created_at)} (${ago(one.created_at)}) by ${one.created_by === "system" ? "Vigil" : one.created_by} · ${one.assigned_to ? `with ${one.assigned_to}` : "with nobody yet"}
+      <small>${dateTime(one.created_at)} (${ago(one.created_at)}) by ${one.created_by === "system" ? "Vigil" : one.created_by} · ${one.assigned_to ? `with ${colleague(one.assigned_to, one.assigned_name)}` : "with nobody yet"}
         ${one.resolved_by && ` · resolved by ${one.resolved_by}, ${dateTime(one.resolved_at)}`}${one.cancelled_by && ` · cancelled by ${one.cancelled_by}, ${dateTime(one.cancelled_at)}`}
         ${one.alert_ids.length > 0 && ` · ${one.alert_ids.length} ${one.alert_ids.length === 1 ? "alert" : "alerts"}`}</small>
       ${one.resolution_notes && html`<p class="note">${one.resolution_notes}</p>`}
@@ -49,10 +50,10 @@ export function EscalationCard({ escalation: one, changed, named = true }) {
   </li>`;
 }
 
-const titles = { note: "Add a note", resolve: "Resolve the escalation", change: "Reassign the escalation", cancel: "Cancel the escalation" };
+const titles = { note: "Add a note", resolve: "Resolve the escalation", change: "Who has it, and how urgent it is", cancel: "Cancel the escalation" };
 
-/** @param {{kind: string, escalation: Escalation, close: () => void, done: (answer: any) => void, send: (values: any) => Promise<any>}} props */
-function Step({ kind, escalation, close, done, send }) {
+/** A change that asks for more than a press. @param {{kind: string, escalation: Escalation, close: () => void, done: (answer: any) => void, send: (values: any) => Promise<any>}} props */
+export function Step({ kind, escalation, close, done, send }) {
   const fields = {
     resolve: (errors) => html`
       <${Field} label="What was done" name="resolution_notes" kind="textarea" errors=${errors} />
@@ -64,10 +65,12 @@ function Step({ kind, escalation, close, done, send }) {
     cancel: (errors) => html`<${Field} label="Why" name="resolution_notes" kind="textarea" errors=${errors} />`,
   };
   const status = { resolve: { status: "resolved" }, cancel: { status: "cancelled" }, change: {}, note: {} }[kind];
-  const body = (/** @type {any} */ values) => (values.interaction_minutes === null ? { ...values, interaction_minutes: undefined } : values);
+  const body = (/** @type {any} */ values) => ({
+    ...values, ...(values.interaction_minutes === null ? { interaction_minutes: undefined } : {}), ...(kind === "note" ? { notes: values.notes ?? "" } : {}),
+  });
   return html`<${Dialog} title=${titles[kind]} close=${close}>
     <p>${escalation.patient_name}: ${escalation.reason}</p>
-    <${Form} submit=${kind === "change" || kind === "note" ? "Save" : titles[kind].split(" ")[0]} danger=${kind === "cancel"} cancel=${close}
+    <${Form} submit=${kind === "change" || kind === "note" ? "Save" : titles[kind].split(" ")[0]} danger=${kind === "cancel"} draft=${`escalation.${kind}.${escalation.id}`} cancel=${close}
       send=${(values) => send({ ...body(values), ...status })} done=${(answer) => { toast("Saved."); close(); done(answer); }}>${fields[kind]}</${Form}>
   </${Dialog}>`;
 }

@@ -39,5 +39,5 @@ const hubColumns = [
   { name: "hub_id", head: "Hub" },
   { name: "status", head: "State", cell: (hub) => html`<${Badge} of=${hub.status} />` },
   { name: "last_heartbeat_at", head: "Heard of", cell: (hub) => ago(hub.last_heartbeat_at) },
-  { name: "devices", head: "Devices", cell: (hub) => hub.devices.map((device) => `${device.device_id} (${(kinds[device.device_type ?? ""] ?? words(device.device_type)).toLowerCase()}, ${words(device.status).toLowerCase()})`).join(", ") || "None" },
+  { name: "devices", head: "Devices", cell: (hub) => hub.devices.map((device) => `${device.device_id}${device.patient_name ? ` of ${device.patient_name}` : ""} (${(kinds[device.device_type ?? ""] ?? words(device.device_type)).toLowerCase()}, ${words(device.status).toLowerCase()})`).join(", ") || "None" },
 ];

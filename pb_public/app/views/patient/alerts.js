@@ -10,7 +10,7 @@ import { AlertCard, typeName } from "../alerts/card.js";
 import { SnoozeDialog } from "../alerts/acts.js";
 
 const pageSize = 10;
-const shown = /** @type {[string, string][]} */ ([["active", "Open"], ["acknowledged", "Acknowledged"], ["", "All"]]);
+const shown = /** @type {[string, string][]} */ ([["open", "Open and in progress"], ["active", "Not answered"], ["acknowledged", "In progress"], ["", "All"]]);
 
 /** Reloads when something happened to the patient, not when it is first shown. @param {{reload: () => void}} from @param {number} turn */
 export function useTurn(from, turn) {
@@ -23,9 +23,9 @@ export function useTurn(from, turn) {
 
 /** @param {{id: string, turn: number, changed: () => void}} props */
 export function PatientAlerts({ id, turn, changed }) {
-  const [status, choose] = useState("active");
+  const [status, choose] = useState("open");
   const [page, go] = useState(1);
-  const list = useLoad((signal) => get("alerts/", { patient_id: id, status, page, page_size: pageSize }, signal), [id, status, page]);
+  const list = useLoad((signal) => get("alerts/", { patient_id: id, ...(status === "open" ? { over: false } : { status }), page, page_size: pageSize }, signal), [id, status, page]);
   useTurn(list, turn);
   const put = (/** @type {any} */ alert) => {
     list.change((data) => ({ ...data, results: data.results.map((one) => (one.id === alert.id ? { ...one, ...alert } : one)) }));

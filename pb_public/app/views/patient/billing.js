@@ -7,6 +7,7 @@ import { Field } from "../../ui/form.js";
 import { calendarDate, money, words } from "../../ui/format.js";
 import { Loaded, Nothing, useLoad } from "../../ui/states.js";
 import { thisMonth } from "../../ui/when.js";
+import { Calendar } from "../billing/calendar.js";
 import { html, useState } from "../../view.js";
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["CodeExplanation"]} Code */
@@ -27,6 +28,7 @@ export function Billing({ id, turn }) {
   const about = (/** @type {string} */ code) => codes.data?.results.find((one) => one.code === code);
   return html`<section aria-labelledby="billing">
     <div class="heading"><h2 id="billing">On the bill</h2><${Field} label="Month" name="month" kind="month" value=${month} max=${thisMonth()} onChange=${(event) => event.target.value && choose(event.target.value)} /></div>
+    <div class="card"><${Calendar} id=${id} month=${month} turn=${turn} /></div>
     <${Loaded} from=${said} empty=${(data) => data.codes.length === 0} nothing=${html`<${Nothing} title="Nothing to bill in this month" />`}>
       ${(data) => html`<ul class="grid plain-grid">${data.codes.map((code) => html`<li class="card" key=${`${code.cpt_code} ${code.period_start}`}><${CodeCard} code=${code} about=${about(code.cpt_code)} /></li>`)}</ul>`}
     </${Loaded}>

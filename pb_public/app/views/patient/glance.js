@@ -27,7 +27,8 @@ async function openOf(id, /** @type {AbortSignal} */ signal) {
   };
 }
 
-/** @param {import("../patient.js").TabProps & {query: any, change: (next: any) => void, acts: import("./acts.js").Acts}} props */
+/** @param {{id: string, patient: any, turn: number, changed: () => void, zone: string | undefined, query: any, change: (next: any) => void,
+ *    acts: import("./acts.js").Acts}} props query is how it is looked at: the days, and whether as a table */
 export function Glance({ id, patient, zone, turn, changed, query, change, acts }) {
   const clinical = can("readClinical");
   const days = periods.includes(query.days) ? query.days : 30;

@@ -135,7 +135,7 @@ export function TimeDialog({ id, title = "Change the entry", preset, long: usual
     return sent(entry ? patch(`time-entries/${entry.id}/`, body) : post("time-entries/", { ...body, patient_id: id }));
   };
   return html`<${Dialog} title=${title} close=${close}>
-    <${Form} submit=${entry ? "Save" : "Log"} cancel=${close} send=${send} done=${() => { toast("Logged."); close(); done(); }}>${(errors) => html`
+    <${Form} submit=${entry ? "Save" : "Log"} draft=${entry ? `time.change.${entry.id}` : `time.log.${id}`} cancel=${close} send=${send} done=${() => { toast("Logged."); close(); done(); }}>${(errors) => html`
       <div class="fields">
         <${Field} label="Started" name="started_at" kind="datetime-local" value=${localOf(began)} onInput=${() => { touched.current = true; }} errors=${errors} />
         <${Field} label="Minutes" name="minutes" kind="number" min="1" max="240" step="any" onInput=${lasted} value=${entry ? Math.round(entry.duration_seconds / 6) / 10 : usual} errors=${{ minutes: errors.duration_seconds ?? errors.ended_at }} />

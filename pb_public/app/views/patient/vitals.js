@@ -75,7 +75,8 @@ function Panels({ observations, thresholds, zone }) {
       <${TimeChart} title=${`${titleOf(value)}, ${value.unit}`} times=${times} lines=${lines} bands=${bands} marks=${marks} height=${190} group="vitals" zone=${zone} gaps />
       <small class="legend">${[boundWords(bounds, value.unit), marks.length > doubted && "▲ critical alert, ◆ warning", doubted > 0 && "? suspect, on no line"].filter(Boolean).join(" · ")}</small>
     </div>`)}</div>
-    <details class="card"><summary>The values as a table</summary><${ZoneNote} of=${zone} whose=${zone && "the patient’s"} />
+    <${ZoneNote} of=${zone} whose=${zone && "the patient’s"} />
+    <details class="card"><summary>The values as a table</summary>
       <${Table} zone=${false} caption="Values, newest first" rows=${[...final].reverse()} columns=${[
         { name: "measured_at", head: "Measured", cell: (o) => dateTime(o.measured_at, zone) },
         { name: "kind", head: "Kind", cell: (o) => kinds[o.observation_type] },

@@ -69,7 +69,8 @@ export const reports = [
   {
     name: "tasks-summary", title: "Tasks", about: "What waits for somebody who bills.",
     figures: (d) => [["To be reviewed", number(d.pending_reviews)], ["To be submitted", number(d.submission_backlog)], ["Denied, to be sent again", number(d.denied_awaiting_resubmission)],
-      ["To be attested", number(d.attestation_needed)], ["To be voided", number(d.void_requested)], ["To be paid back", number(d.refund_due)], ["Oldest waits", d.oldest_pending_days === null ? "–" : `${d.oldest_pending_days} days`]],
+      ["To be attested", number(d.attestation_needed)], ["To be voided", number(d.void_requested)], ["To be paid back", number(d.refund_due)], ["Paid too much", number(d.credits)],
+      ["Oldest waits", d.oldest_pending_days === null ? "–" : `${d.oldest_pending_days} days`]],
     sheets: [{ title: "Tasks", of: (d) => d.items, keyOf: (row) => row.entry_id + row.task, columns: [link("Patient", pick("patient_name"), (row) => go("entry", { id: row.entry_id })), text("task", "Task", words), text("cpt_code", "Code"), count("age_days", "Days")] }],
   },
   {

@@ -1,7 +1,7 @@
-// Keeps a page of the triage list up to date from the stream: changes are gathered for a moment, put in place, and the page
-// is fetched only when rows entered or left it, or when the stream was cut.
+// Keeps a page of the triage list up to date from the stream: changes are gathered for a moment, put in place, and the page is fetched only
+// when rows entered or left it, or when the stream was cut. While somebody works with the list its order rests, and who became critical waits.
 import { listen, onGap } from "../../live.js";
-import { useEffect, useRef } from "../../view.js";
+import { useEffect, useRef, useState } from "../../view.js";
 import { settled } from "./order.js";
 
 /** @typedef {import("./order.js").Row} Row */
@@ -11,16 +11,24 @@ const soonest = 5_000; // between two fetches; it doubles while fetches follow e
 const slowest = 20_000;
 const calm = 60_000; // without a fetch, after which the next comes at once
 
+/** @typedef {{still: boolean, release: () => void}} Hold still holds the order; release lets it go on */
+/** @typedef {{new: Map<string, Row>, held: boolean}} News who became critical since the list was last in order, and whether they wait */
+
 /**
  * @param {{data: any, reload: () => void, change: (step: (data: any) => any) => void}} list
  * @param {any} stats a useLoad
  * @param {import("./order.js").Filters} filters
- * @returns {{current: {still: boolean, release: () => void}}} still holds the order, for a pointer over a row's buttons
+ * @param {() => Promise<any>} again asks for the page as it is now
+ * @returns {{hold: {current: Hold}, news: News, waiting: boolean}} waiting says that the order is older than what is known
  */
-export function useLiveList(list, stats, filters) {
-  const hold = useRef({ still: false, release: () => {} });
-  const now = useRef({ filters, reload: list.reload });
-  now.current = { filters, reload: list.reload };
+export function useLiveList(list, stats, filters, again) {
+  const hold = useRef(/** @type {Hold} */ ({ still: false, release: () => {} }));
+  const [news, tell] = useState(/** @type {News} */ ({ new: new Map(), held: false }));
+  const [waiting, wait] = useState(false);
+  const known = JSON.stringify(filters);
+  useEffect(() => { tell({ new: new Map(), held: false }); wait(false); }, [known]);
+  const now = useRef({ filters, again, reload: list.reload });
+  now.current = { filters, again, reload: list.reload };
   useEffect(() => {
     /** @type {Map<string, Row | null>} */
     const told = new Map();
@@ -35,17 +43,25 @@ export function useLiveList(list, stats, filters) {
     let timer = 0;
     const apply = () => {
       timer = 0;
-      const news = new Map(told);
+      const changes = new Map(told);
       told.clear();
       list.change((page) => {
-        const { page: next, stale } = settled(page, news, now.current.filters, hold.current.still);
+        const held = hold.current.still;
+        const { page: next, stale, alarms } = settled(page, changes, now.current.filters, held);
         if (stale) {
           fetcher.ask();
+        }
+        wait(held && (stale || changes.size > 0));
+        if (alarms.length > 0) {
+          tell((before) => ({ new: new Map([...(before.held ? before.new : []), ...alarms.map((row) => /** @type {[string, Row]} */ ([row.patient_id, row]))]), held }));
         }
         return next;
       });
     };
     hold.current.release = () => {
+      hold.current.still = false;
+      tell((before) => (before.held ? { new: new Map(), held: false } : before));
+      wait(false);
       apply();
       if (owed) {
         fetch();
@@ -56,12 +72,21 @@ export function useLiveList(list, stats, filters) {
         told.set(data.patient_id, data.removed ? null : data);
         timer ||= setTimeout(apply, gather);
       }),
-      listen("stats", ({ data }) => stats.change(() => data)),
-      onGap(() => { told.clear(); now.current.reload(); stats.reload(); }),
+      listen("stats", ({ data }) => stats.change((/** @type {any} */ before) => ({ ...before, ...data }))), // what is the reader's own is not told
+      onGap(() => {
+        stats.reload();
+        if (hold.current.still) { // the values are to be true at once, their order may wait
+          owed = true;
+          now.current.again().then(({ results }) => { results.forEach((/** @type {Row} */ row) => told.set(row.patient_id, row)); apply(); }, () => {});
+        } else {
+          told.clear();
+          now.current.reload();
+        }
+      }),
     ];
     return () => { clearTimeout(timer); fetcher.stop(); stops.forEach((stop) => stop()); };
   }, []);
-  return hold;
+  return { hold, news, waiting };
 }
 
 /** Calls fetch soon after it is asked to, the more seldom the more often it is asked. @param {() => void} fetch */

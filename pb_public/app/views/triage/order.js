@@ -1,10 +1,8 @@
 // The order of the triage list, as the service has it, so that a row told of by the stream finds its place without asking.
 // Source: docs/decisions/triage.md, "Triage ordering".
 
-import { vitals } from "../../ui/vitals.js";
-
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["TriagePatient"]} Row */
-/** @typedef {{risk_level: string, has_unack_alerts: string, needs_review: string, mine: string, search: string, ordering: string}} Filters */
+/** @typedef {{risk_level: string, has_unack_alerts: string, needs_review: string, mine: string, escalated: string, search: string, ordering: string}} Filters */
 
 /** Times of different precision compare as text once the zone is off. @param {string | null} at @param {string} none */
 const moment = (at, none) => (at === null ? none : at.replace("Z", ""));
@@ -29,26 +27,34 @@ export function belongs(row, filters) {
   const flag = (/** @type {string} */ wanted, /** @type {boolean} */ has) => wanted === "" || (wanted === "true") === has;
   const named = `${row.patient_name} ${row.mrn}`.toLowerCase();
   return (filters.risk_level === "" || filters.risk_level === row.risk_level) && flag(filters.has_unack_alerts, row.unacknowledged_alerts > 0) &&
-    flag(filters.needs_review, row.needs_review) && filters.search.toLowerCase().split(/\s+/).every((word) => named.includes(word));
+    flag(filters.needs_review, row.needs_review) && (filters.escalated === "" || row.active_escalations > 0) && filters.search.toLowerCase().split(/\s+/).every((word) => named.includes(word));
 }
 
-const trendLength = 12;
+export const pageSize = 30;
 
-export const pageSize = 20;
+const trendLength = 60;
 
-/** The row as told, with the trends it had and the new reading at their end. @param {Row} before @param {Row} told @returns {Row} */
+/** The row as told, which comes without its line: the line it had, with the new value at its end. @param {Row} before @param {Row} told @returns {Row} */
 export function renewed(before, told) {
-  const trends = { ...before.trends };
-  for (const [kind, vital] of Object.entries(told.latest_vitals)) {
-    if (vital.measured_at > (before.latest_vitals[kind]?.measured_at ?? "")) {
-      trends[kind] = [...(trends[kind] ?? []), vital[vitals[kind].values[0].field]].slice(-trendLength);
-    }
+  const now = told.concern;
+  const was = before.concern;
+  if (!now?.parameter || was?.parameter !== now.parameter) {
+    return { ...told, trend: [] };
   }
-  return { ...told, trends };
+  const trend = before.trend ?? [];
+  const value = now.values[now.parameter];
+  const newer = now.measured_at !== null && value !== undefined && now.state !== "unsure" && now.measured_at > (trend[trend.length - 1]?.at ?? "");
+  return { ...told, trend: newer ? [...trend, { at: now.measured_at ?? "", value }].slice(-trendLength) : trend };
 }
+
+/** Whether the line of a row is of something else by now. @param {Row} before @param {Row} told */
+const otherwise = (before, told) => before.concern?.parameter !== told.concern?.parameter;
+
+/** Whether a patient is critical now and nobody has answered, who was not. @param {Row | undefined} before @param {Row} told */
+const alarming = (before, told) => told.handling === "unanswered" && before?.handling !== "unanswered";
 
 /**
- * A page of the list after some rows changed, and whether the page has to be fetched because a row entered or left it.
+ * A page of the list after some rows changed, whether the page has to be fetched because a row entered or left it, and who became critical.
  * @param {{count: number, next: string | null, previous: string | null, results: Row[]}} page
  * @param {Map<string, Row | null>} told rows by patient, null for those who left the list
  * @param {Filters} filters
@@ -59,14 +65,20 @@ export function settled(page, told, filters, still) {
   const last = page.results[page.results.length - 1];
   let stale = false;
   const results = [];
+  const alarms = [];
   for (const row of page.results) {
     const news = told.get(row.patient_id);
     if (news === undefined) {
       results.push(row);
-    } else if (news && belongs(news, filters)) {
+      continue;
+    }
+    const fits = news !== null && belongs(news, filters);
+    stale ||= !fits || otherwise(row, news);
+    if (news && (fits || still)) { // what does not belong any more stays in its place for as long as the order is held
       results.push(renewed(row, news));
-    } else {
-      stale = true;
+    }
+    if (fits && alarming(row, news)) {
+      alarms.push(news);
     }
   }
   const shown = new Set(page.results.map((row) => row.patient_id));
@@ -77,13 +89,18 @@ export function settled(page, told, filters, still) {
     const behind = last !== undefined && page.next !== null && order(news, last) > 0;
     if (shown.has(id)) {
       stale ||= behind && last.patient_id !== id; // somebody of the next page may come before it
-    } else if (filters.mine === "" && belongs(news, filters) && !behind && !(page.previous && order(news, page.results[0]) < 0)) {
-      stale = true; // for its trends, and for who leaves the page
-      if (!page.previous && !still) {
-        results.push(news);
+    } else if (filters.mine === "" && belongs(news, filters)) {
+      if (alarming(undefined, news)) {
+        alarms.push(news);
+      }
+      if (!behind && !(page.previous && order(news, page.results[0]) < 0)) {
+        stale = true; // for its line, and for who leaves the page
+        if (!page.previous && !still) {
+          results.push(news);
+        }
       }
     }
   }
   const left = page.results.filter((row) => told.has(row.patient_id) && !results.some((one) => one.patient_id === row.patient_id)).length;
-  return { page: { ...page, count: page.count - left, results: still ? results : results.sort(order).slice(0, pageSize) }, stale };
+  return { page: { ...page, count: page.count - left, results: still ? results : results.sort(order).slice(0, pageSize) }, stale, alarms };
 }

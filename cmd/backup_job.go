@@ -1,0 +1,162 @@
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/backup"
+)
+
+// verifiedLately is how fresh a verification must be not to be repeated in the same night.
+const verifiedLately = 20 * time.Hour
+
+// noteTaken notes a backup in a database whose version keeps a note of them.
+func noteTaken(app core.App, name string) error {
+	if !collections.HasBackups(app) {
+		return nil
+	}
+	return collections.NoteBackupTaken(app, name, now())
+}
+
+// noteVerified notes what came of a verification in the data folder, when it is a practice's own and not a scratch folder on another machine.
+func (p *Program) noteVerified(name string, good bool) error {
+	if p.needsDatabase() != nil {
+		return nil //nolint:nilerr // there is nothing to note it in
+	}
+	opened, err := p.openFolder(p.dir)
+	if err != nil {
+		return err
+	}
+	if collections.HasBackups(opened.App) {
+		if good {
+			err = collections.NoteBackupVerified(opened.App, name, now())
+		} else {
+			err = collections.NoteBackupDamaged(opened.App, name)
+		}
+	}
+	return errors.Join(err, opened.Close())
+}
+
+// nightlyBackup is the job's part: a backup, proven to be good, then the old ones removed; nil when the operator wants none.
+func (s *Service) nightlyBackup() func(ctx context.Context, app core.App) (int, error) {
+	if s.settings.Backup.Keep == 0 {
+		return nil
+	}
+	return func(ctx context.Context, app core.App) (int, error) {
+		b, err := openBackups(app.DataDir(), s.settings)
+		if err != nil {
+			return 0, err
+		}
+		defer func() { _ = b.store.Close() }() // nothing is left to write
+		name, _, err := backup.Create(ctx, app, b.store, b.keys, s.program.Version, now())
+		if err != nil {
+			return 0, err
+		}
+		if err := collections.NoteBackupTaken(app, name, now()); err != nil {
+			return 0, err
+		}
+		if err := s.program.verifyBeside(ctx, app.DataDir(), name); err != nil {
+			return 0, err
+		}
+		verified, err := collections.VerifiedBackups(app)
+		if err != nil {
+			return 0, err
+		}
+		var names []string
+		for _, one := range verified {
+			names = append(names, one.Name)
+		}
+		return b.store.Keep(ctx, s.settings.Backup.Keep, names)
+	}
+}
+
+// verifyNewest proves the newest backup, whoever took it, unless that was done in the same night.
+func (s *Service) verifyNewest(ctx context.Context, app core.App) (int, error) {
+	b, err := openBackups(app.DataDir(), s.settings)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = b.store.Close() }() // only read
+	kept, err := b.store.List(ctx)
+	if err != nil || len(kept) == 0 {
+		return 0, err
+	}
+	verified, err := collections.VerifiedBackups(app)
+	if err != nil {
+		return 0, err
+	}
+	lately := slices.ContainsFunc(verified, func(v collections.VerifiedBackup) bool {
+		return v.Name == kept[0].Name && now().Sub(v.At) < verifiedLately
+	})
+	if lately {
+		return 0, nil
+	}
+	if err := s.program.verifyBeside(ctx, app.DataDir(), kept[0].Name); err != nil {
+		return 0, err
+	}
+	return 1, nil
+}
+
+// verifyBeside verifies a backup in a process of its own: what is sealed in a backup opens with the keys that belong to it, and a process holds
+// those of one database alone. The process notes what came of it.
+func (p *Program) verifyBeside(ctx context.Context, dir, name string) error {
+	if p.Self == "" {
+		return errors.New("this program cannot start itself: verify the backup by command")
+	}
+	command := exec.CommandContext(ctx, p.Self, "backup", "verify", name, "--dir", dir) //nolint:gosec // the program itself, and names that it gave
+	command.Env = p.Environ
+	var said bytes.Buffer
+	command.Stdout, command.Stderr = &said, &said
+	if err := command.Run(); err != nil {
+		if text := strings.TrimSpace(said.String()); text != "" {
+			err = errors.New(strings.TrimPrefix(strings.ReplaceAll(text, "\n", "; "), "vigil: "))
+		}
+		return fmt.Errorf("verify the backup: %w", err)
+	}
+	return nil
+}
+
+// inspectBackups says at the start what would keep a backup from being taken at night. A bucket is asked beside everything else: its service may
+// be away for a while, and care does not wait for it.
+func (s *Service) inspectBackups(ctx context.Context) {
+	if s.settings.Backup.Keep == 0 {
+		return
+	}
+	if err := s.probeBackups(ctx); err != nil && ctx.Err() == nil {
+		s.log.Error("backups cannot be kept", slog.Any("error", err))
+	}
+}
+
+func (s *Service) probeBackups(ctx context.Context) error {
+	if s.settings.Backup.S3Bucket == "" {
+		folder := backupFolder(s.app.DataDir(), s.settings)
+		if err := backup.Writable(folder); err != nil {
+			return fmt.Errorf("the folder %s: %w", folder, reasonOf(err))
+		}
+		return nil
+	}
+	b, err := openBackups(s.app.DataDir(), s.settings)
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.store.Probe(ctx), b.store.Close())
+}
+
+// reasonOf is why a file could not be used, without the names that the caller says itself.
+func reasonOf(err error) error {
+	if path, ok := errors.AsType[*os.PathError](err); ok {
+		return path.Err
+	}
+	return err
+}

@@ -1,0 +1,111 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+)
+
+// logFile is a file that the log goes to. It can be opened anew under its name after somebody has renamed it.
+type logFile struct {
+	path string
+	lock sync.Mutex
+	file *os.File
+}
+
+func openLogFile(path string) (*logFile, error) {
+	l := &logFile{path: path}
+	return l, l.reopen()
+}
+
+// Write implements [io.Writer].
+func (l *logFile) Write(line []byte) (int, error) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	return l.file.Write(line)
+}
+
+// reopen goes on with the file that has the name now. What cannot be opened changes nothing.
+func (l *logFile) reopen() error {
+	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("open VIGIL_LOG_FILE: %w", err)
+	}
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	if l.file != nil {
+		_ = l.file.Close() // every line was written
+	}
+	l.file = file
+	return nil
+}
+
+// hangUps are the signals to read certificate and log file anew. From its first moment on the service is not ended by one.
+func hangUps() (signals chan os.Signal, stop func()) {
+	signals = make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	return signals, func() { signal.Stop(signals) }
+}
+
+// reloadWhenTold reads anew what may have changed on the disk, until ctx ends.
+// Source: docs/decisions/operating.md, "Signals".
+func (s *Service) reloadWhenTold(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.hangUps:
+			s.reload()
+		}
+	}
+}
+
+func (s *Service) reload() {
+	if s.logFile != nil {
+		if err := s.logFile.reopen(); err != nil {
+			s.log.Error("not reloaded", slog.Any("error", err))
+		}
+	}
+	if s.certificates != nil {
+		if err := s.certificates.reload(s.now()); err != nil {
+			s.log.Error("not reloaded: the certificate of before is served", slog.Any("error", err))
+			return
+		}
+		s.log.Info("reloaded", slog.Time("certificate_not_after", s.certificates.notAfter()))
+		return
+	}
+	s.log.Info("reloaded")
+}
+
+// served says in one line what the service does and what not, for whoever started it. Nothing in it is secret.
+func (s *Service) served(address string) []any {
+	on := func(is bool) string {
+		if is {
+			return "on"
+		}
+		return "off"
+	}
+	c := s.settings
+	backups := "off"
+	if c.Backup.Keep > 0 {
+		backups = "nightly, in " + backupFolder(s.app.DataDir(), c)
+		if c.Backup.S3Bucket != "" {
+			backups = "nightly, in bucket " + c.Backup.S3Bucket
+		}
+	}
+	line := []any{
+		slog.String("address", address), slog.String("version", s.program.Version), slog.String("environment", string(c.Environment)),
+		slog.String("public_url", c.PublicURL), slog.String("data", s.app.DataDir()), slog.String("time_zone", c.PracticeTimeZone),
+		slog.String("tls", on(s.certificates != nil)), slog.String("emr", on(s.emr.Configured())), slog.String("mail", on(c.SMTP.Configured())),
+		slog.String("gateway", on(c.Gateway.Configured())), slog.String("push", on(c.VAPID.Configured())), slog.String("backups", backups),
+		slog.String("metrics", c.MetricsAddr),
+	}
+	if s.certificates != nil {
+		line = append(line, slog.Time("certificate_not_after", s.certificates.notAfter()))
+	}
+	return line
+}

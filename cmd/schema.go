@@ -1,0 +1,37 @@
+package cmd
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+)
+
+// knownSchema fails when a newer program has worked on the folder's database: this one would write what that one does not expect, and read what it
+// does not know. It changes nothing, and comes before anything else is opened. Source: docs/decisions/operating.md, "A newer folder".
+func knownSchema(dir string) error {
+	file := filepath.Join(dir, "data.db")
+	if !exists(file) {
+		return nil
+	}
+	applied, err := collections.AppliedMigrations(file)
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, list := range []core.MigrationsList{core.SystemMigrations, core.AppMigrations} {
+		for _, one := range list.Items() {
+			known[one.File] = true
+		}
+	}
+	unknown := slices.DeleteFunc(applied, func(name string) bool { return known[name] })
+	if len(unknown) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the database in %s was last opened by a newer version: this program does not know its migration %s. Start that version, or restore a backup of this one",
+		dir, strings.Join(unknown, ", "))
+}

@@ -1,0 +1,71 @@
+package collections
+
+import (
+	"fmt"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// UserNamesByEmail are the names of users by address, with one query; [UnreadableText] is the last name of those whose name cannot be opened.
+func UserNamesByEmail(app core.App, addresses []string) (map[string]UserName, error) {
+	if len(addresses) == 0 {
+		return nil, nil
+	}
+	var rows []struct {
+		ID    string `db:"id"`
+		Email string `db:"email"`
+		First string `db:"first_name"`
+		Last  string `db:"last_name"`
+	}
+	err := app.DB().Select("id", "email", "first_name", "last_name").From(Users).
+		Where(dbx.And(AnyOf("email", addresses), dbx.NewExp("email != ''"))).All(&rows)
+	if err != nil {
+		return nil, fmt.Errorf("read names of users by address: %w", err)
+	}
+	names := make(map[string]UserName, len(rows))
+	for _, row := range rows {
+		first, last, broken := openNames(Users, row.ID, row.First, row.Last)
+		if broken {
+			last = UnreadableText
+		}
+		names[row.Email] = UserName{first, last}
+	}
+	return names, nil
+}
+
+// Attention is how many listed patients want what, besides the totals that are kept.
+type Attention struct {
+	Unanswered int `db:"unanswered"` // critical, and nobody has answered
+	Alerting   int `db:"alerting"`   // with an unacknowledged alert
+	Escalated  int `db:"escalated"`
+}
+
+// CountAttention counts among the listed patients, of a person's care teams unless "". from is the score at which an unanswered critical begins.
+func CountAttention(app core.App, careTeamOf string, level string, from int) (a Attention, err error) {
+	where := listed(careTeamOf)
+	if a.Unanswered, err = append(where.Equal("risk_level", level), dbx.NewExp("risk_score >= {:from}", dbx.Params{"from": from})).
+		Count(app, TriageScores); err != nil {
+		return a, err
+	}
+	if a.Escalated, err = where.And(escalated).Count(app, TriageScores); err != nil {
+		return a, err
+	}
+	if careTeamOf == "" {
+		a.Alerting, err = CountListed(app, "", nil, new(true))
+		return a, err
+	}
+	a.Alerting, err = where.And("unacknowledged_alerts > 0").Count(app, TriageScores)
+	return a, err
+}
+
+// escalated keeps the patients with an escalation that is open, found by those.
+const escalated = "patient IN (SELECT patient FROM escalations WHERE status IN ('open', 'in_progress'))"
+
+// Escalated keeps rows about patients with an escalation that is open.
+func (c Conditions) Escalated() Conditions { return c.And(escalated) }
+
+// CountListedOfTeam is how many listed patients are those of a person's care teams.
+func CountListedOfTeam(app core.App, userID string) (int, error) {
+	return listed(userID).Count(app, TriageScores)
+}

@@ -1,0 +1,28 @@
+package collections
+
+import (
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// UserOfIdentity is the record id of who is known by an identity of the provider's; a missing row means nobody.
+func UserOfIdentity(app core.App, issuer, subject string) (userID string, err error) {
+	return queryValue[string](app, "find identity", `SELECT user FROM identities WHERE issuer = {:issuer} AND subject = {:subject}`,
+		dbx.Params{"issuer": issuer, "subject": subject})
+}
+
+// AddIdentity has a user known by an identity from now on.
+func AddIdentity(tx core.App, userID, issuer, subject string, now time.Time) error {
+	return exec(tx, "store identity", `INSERT INTO identities (id, user, issuer, subject, created_at, last_used_at)
+		VALUES ({:id}, {:user}, {:issuer}, {:subject}, {:now}, {:now})`, dbx.Params{
+		"id": core.GenerateDefaultRandomId(), "user": userID, "issuer": issuer, "subject": subject, "now": Instant(now),
+	})
+}
+
+// NoteIdentityUsed notes a sign-in.
+func NoteIdentityUsed(tx core.App, issuer, subject string, now time.Time) error {
+	return exec(tx, "note use of identity", `UPDATE identities SET last_used_at = {:now} WHERE issuer = {:issuer} AND subject = {:subject}`,
+		dbx.Params{"issuer": issuer, "subject": subject, "now": Instant(now)})
+}

@@ -1,0 +1,119 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// VIGIL_TEST_CELLS practices (20 in make drills) are upgraded from the version before in waves, as docs/upgrading.md has it, while devices press
+// on each of them: the canary, a tenth, then thirds. Nothing that was answered is lost or doubled, those not yet upgraded notice nothing, and
+// each says which version it is.
+func TestWaves(t *testing.T) {
+	count, err := strconv.Atoi(os.Getenv("VIGIL_TEST_CELLS"))
+	if err != nil || count < 4 {
+		t.Skip("VIGIL_TEST_CELLS=20 upgrades so many practices in waves")
+	}
+	older := olderProgram(t)
+	var cells []*cell
+	for i := range count {
+		cells = append(cells, olderCell(t, older, fmt.Sprintf("practice-%02d", i)))
+	}
+	loads := map[*cell]*senders{}
+	for _, c := range cells {
+		loads[c] = press(http.DefaultClient, c.URL, c.WebhookSecret, "GW-1")
+	}
+	for done, end := range waves(count) {
+		var before []*cell
+		if done > 0 {
+			before = cells[:waves(count)[done-1]]
+		}
+		for _, c := range cells[len(before):end] {
+			if err := c.Stop(t); err != nil {
+				t.Fatal(err)
+			}
+			c.serve(t, c.addr)
+		}
+		for i, c := range cells {
+			loads[c].await(t, 3)
+			want := "older"
+			if i < end {
+				want = "development"
+			}
+			wantAt(t, c.get(t, "/health/", "").expect(t, http.StatusOK), object{"version": want})
+		}
+	}
+	answered := 0
+	for _, c := range cells {
+		sent := loads[c].stop()
+		answered += len(sent)
+		if there := c.wantWhole(t); lacking(sent, there) > 0 || len(there) > len(sent)+1 { // one may be stored whose answer was cut
+			t.Errorf("%s: of %d readings that were answered %d are not there; %d are", c.name, len(sent), lacking(sent, there), len(there))
+		}
+		if err := c.Stop(t); err != nil {
+			t.Errorf("%s ends with %v", c.name, err)
+		}
+	}
+	t.Logf("%d practices upgraded in waves of %v, with %d readings answered meanwhile", count, waves(count), answered)
+}
+
+// waves says after each wave how many are done: one, a tenth, then thirds of what is left.
+func waves(count int) []int {
+	tenth := 1 + max(1, count/10)
+	third := (count - tenth + 2) / 3
+	return slices.Compact([]int{1, tenth, min(count, tenth+third), min(count, tenth+2*third), count})
+}
+
+// olderProgram is built from the commit before the schema last changed; where the history does not reach that far, from this one.
+func olderProgram(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	program, source := filepath.Join(folder, "vigil"), "."
+	changed, err := exec.CommandContext(t.Context(), "git", "log", "-1", "--diff-filter=A", "--format=%H", "--", "migrations").Output()
+	if commit := strings.TrimSpace(string(changed)); err == nil && commit != "" {
+		if packed, err := exec.CommandContext(t.Context(), "git", "archive", commit+"^").Output(); err == nil {
+			source = filepath.Join(folder, "source")
+			if err := os.Mkdir(source, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			unpack := exec.CommandContext(t.Context(), "tar", "-x", "-C", source)
+			unpack.Stdin = bytes.NewReader(packed)
+			if out, err := unpack.CombinedOutput(); err != nil {
+				t.Fatalf("tar: %v\n%s", err, out)
+			}
+		}
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags", "-X main.version=older", "-o", program, ".")
+	build.Dir, build.Env = source, append(os.Environ(), "GOEXPERIMENT=")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return program
+}
+
+// olderCell is a practice that the older program made and serves.
+func olderCell(t *testing.T, older, name string) *cell {
+	t.Helper()
+	c := &cell{practice: &practice{Dir: filepath.Join(t.TempDir(), name)}, name: name, addr: freeAddr(t)}
+	c.Env = append(strings.Split(strings.TrimSpace(c.must(t, c.Dir, "keys", "generate")), "\n"),
+		"VIGIL_RATE_LIMIT_USER=0", "VIGIL_RATE_LIMIT_ANON=0", "VIGIL_RATE_LIMIT_AUTH=0", "VIGIL_RATE_LIMIT_WEBHOOK=0", "VIGIL_BACKUP_KEEP=0")
+	c.WebhookSecret = valueOf(c.Env, "VIGIL_GATEWAY_WEBHOOK_SECRET")
+	make := exec.CommandContext(t.Context(), older, "admin", "create", "--email", adminEmail, "--first-name", "Ada", "--last-name", "Minns", "--password-stdin", "--dir", c.Dir)
+	make.Env, make.Stdin = environ(c.Env), strings.NewReader(password+"\n")
+	if out, err := make.CombinedOutput(); err != nil {
+		t.Fatalf("admin create: %v\n%s", err, out)
+	}
+	c.process = beginProgram(t, older, c.Env, "serve", "--dir", c.Dir, "--http", c.addr)
+	c.process.URL, c.process.Dir = "http://"+c.addr, c.Dir
+	c.URL = c.process.URL
+	c.awaitAnswer(t, "/health/live")
+	c.patient = c.practice.patient(t, object{"first_name": "Ann", "last_name": name, "gateway_patient_id": "GW-1"})
+	return c
+}

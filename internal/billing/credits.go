@@ -1,0 +1,60 @@
+package billing
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+)
+
+// Credit is what was paid of a decided claim beyond all that is left of its charge: it is somebody's who paid, and the claim stands all the same.
+// Source: docs/decisions/billing.md, "A credit".
+func Credit(entry *collections.BillingEntry) Cents {
+	if !slices.Contains([]string{Paid, Denied}, entry.Status()) {
+		return 0
+	}
+	return Cents(max(0, min(-entry.OpenCents(), entry.PaidTotalCents())))
+}
+
+// giveBack records that a credit, or a part of it, is back with whoever paid it. It was never earned: the payments are less by it, as by a payer's own
+// reversal, and nothing else of the claim changes.
+func giveBack(tx core.App, entry *collections.BillingEntry, d RefundDraft, by audit.Actor, now time.Time) error {
+	switch credit := Credit(entry); {
+	case credit == 0:
+		return fault.State("invalid_transition", "Nothing was paid beyond what is due: undo the claim to pay back what was.")
+	case d.Amount > credit:
+		return fault.Field("amount", "Only "+credit.String()+" was paid beyond what is due.")
+	}
+	list, err := collections.PaymentsOf(tx, entry.Id)
+	if err != nil {
+		return err
+	}
+	payer, ok := whoPaid(list, d.Payer, int64(d.Amount))
+	if !ok {
+		return fault.Field("payer", "Not so much came from there.")
+	}
+	return post(tx, entry, collections.Payment{
+		Kind: collections.ReversalKind, AmountCents: -int64(d.Amount), Date: d.Date, Reference: d.Reference, Payer: payer, Source: collections.ByHandSource,
+		CreatedBy: by.Email,
+	}, now)
+}
+
+// whoPaid is whose payments hold an amount: whoever is named, else the first of [PayerWords] of whom that is so.
+func whoPaid(list []collections.Payment, named string, amount int64) (payer string, ok bool) {
+	sums := map[string]int64{}
+	for _, p := range list {
+		if p.Kind == collections.PaymentKind || p.Kind == collections.ReversalKind {
+			sums[p.Payer] += p.AmountCents
+		}
+	}
+	for _, payer := range PayerWords {
+		if sums[payer] >= amount && (named == "" || named == payer) {
+			return payer, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,21 @@
+package config
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vigilhealth/vigil/internal/access"
+)
+
+// Groups are called as directories call them.
+func TestRoleMap(t *testing.T) {
+	got, err := parseRoleMap(" RPM Leads = clinical_manager ,CN=nurses=nurse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []GroupRole{{"RPM Leads", access.ClinicalManager}, {"CN=nurses", access.Nurse}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,160 @@
+package fleet
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"net"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// first stands at the head of each file: whoever changes it by hand loses that.
+const first = "# Made by `vigil fleet render` from the list of practices: change that.\n"
+
+// derived are the settings that follow from the list.
+func (p Practice) derived() map[string]string {
+	settings := map[string]string{
+		"VIGIL_ENVIRONMENT":  "production",
+		"VIGIL_PUBLIC_URL":   "https://" + p.Host,
+		"VIGIL_METRICS_ADDR": "0.0.0.0:9090",
+	}
+	if p.TimeZone != "" {
+		settings["VIGIL_PRACTICE_TIME_ZONE"] = p.TimeZone
+	}
+	if p.Machine != "" {
+		settings["VIGIL_METRICS_ADDR"] = net.JoinHostPort(p.Machine, strconv.Itoa(p.MetricsPort))
+		settings["VIGIL_TRUSTED_PROXY_HEADERS"] = "X-Forwarded-For"
+		settings["VIGIL_TRUSTED_PROXIES"] = "127.0.0.1/32" // the proxy on the same machine
+	}
+	return settings
+}
+
+// environment is every setting that is known of a practice.
+func (p Practice) environment() map[string]string {
+	all := p.derived()
+	maps.Copy(all, p.Settings)
+	return all
+}
+
+// Render is every file that follows from the list, by its path.
+func (l List) Render() (map[string][]byte, error) {
+	files := map[string][]byte{}
+	var targets []target
+	lines := map[string]*bytes.Buffer{}
+	for _, p := range l.Practices {
+		if p.Machine == "" {
+			values, err := p.values()
+			if err != nil {
+				return nil, err
+			}
+			files[path.Join("helm", p.Name+".yaml")] = values
+			continue
+		}
+		folder := path.Join("machines", strings.ReplaceAll(p.Machine, ":", "_"))
+		env := p.environment()
+		env["PORT"] = strconv.Itoa(p.Port)
+		files[path.Join(folder, p.Name+".env")] = environmentFile(env)
+		if p.Replica != "" {
+			files[path.Join(folder, p.Name+".replica.env")] = environmentFile(map[string]string{"REPLICA_URL": p.Replica})
+		}
+		if p.Version != "" {
+			files[path.Join(folder, "systemd", "vigil@"+p.Name+".service.d", "version.conf")] = p.dropIn()
+		}
+		proxy := path.Join(folder, "practices.caddy")
+		if lines[proxy] == nil {
+			lines[proxy] = bytes.NewBufferString(first)
+		}
+		fmt.Fprintf(lines[proxy], "import practice %s %s 127.0.0.1:%d\n", p.Host, p.WebhookHost, p.Port)
+		targets = append(targets, target{
+			Targets: []string{net.JoinHostPort(p.Machine, strconv.Itoa(p.MetricsPort))},
+			Labels:  map[string]string{"practice": p.Name},
+		})
+	}
+	for name, text := range lines {
+		files[name] = text.Bytes()
+	}
+	list, err := marshalled(targets)
+	if err != nil {
+		return nil, err
+	}
+	files["prometheus/practices.yml"] = list
+	return files, nil
+}
+
+// target is one of Prometheus' file_sd_configs.
+type target struct {
+	Targets []string          `yaml:"targets"`
+	Labels  map[string]string `yaml:"labels"`
+}
+
+// quoted takes from a value what systemd would read otherwise in double quotes.
+var quoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`")
+
+// environmentFile is what systemd reads as EnvironmentFile.
+func environmentFile(values map[string]string) []byte {
+	text := bytes.NewBufferString(first)
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		fmt.Fprintf(text, "%s=\"%s\"\n", name, quoted.Replace(values[name]))
+	}
+	return text.Bytes()
+}
+
+// dropIn lays the program of the practice's version over the one that the unit names, for this practice alone.
+func (p Practice) dropIn() []byte {
+	return fmt.Appendf(nil, "%s[Service]\nBindReadOnlyPaths=/usr/local/lib/vigil/%s/vigil:/usr/local/bin/vigil\n", first, p.Version)
+}
+
+// chartValues are what deploy/helm/vigil wants to know of a practice.
+type chartValues struct {
+	Practice    string            `yaml:"practice"`
+	Host        string            `yaml:"host"`
+	WebhookHost string            `yaml:"webhookHost"`
+	Image       chartImage        `yaml:"image"`
+	Settings    map[string]string `yaml:"settings"`
+	Replica     chartReplica      `yaml:"replica"`
+	Storage     *chartStorage     `yaml:"storage,omitempty"`
+}
+
+type chartImage struct {
+	Tag string `yaml:"tag"`
+}
+
+type chartReplica struct {
+	Enabled bool   `yaml:"enabled"`
+	URL     string `yaml:"url,omitempty"`
+}
+
+type chartStorage struct {
+	Size string `yaml:"size"`
+}
+
+// values are the practice's, for helm upgrade --install NAME deploy/helm/vigil --values. What the chart itself says it does not repeat.
+func (p Practice) values() ([]byte, error) {
+	settings := p.environment()
+	for _, chart := range []string{"VIGIL_ENVIRONMENT", "VIGIL_PUBLIC_URL", "VIGIL_METRICS_ADDR"} {
+		delete(settings, chart)
+	}
+	v := chartValues{
+		Practice: p.Name, Host: p.Host, WebhookHost: p.WebhookHost, Image: chartImage{p.Version}, Settings: settings,
+		Replica: chartReplica{Enabled: p.Replica != "", URL: p.Replica},
+	}
+	if p.Storage != "" {
+		v.Storage = &chartStorage{p.Storage}
+	}
+	return marshalled(v)
+}
+
+func marshalled(value any) ([]byte, error) {
+	text := bytes.NewBufferString(first)
+	encoder := yaml.NewEncoder(text)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(value); err != nil {
+		return nil, fmt.Errorf("write YAML: %w", err)
+	}
+	return text.Bytes(), encoder.Close()
+}

@@ -1,0 +1,118 @@
+package oidc
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/vigilhealth/vigil/internal/access"
+)
+
+// mfa is the authentication method of more than one factor. Source: RFC 8176, section 2.
+const mfa = "mfa"
+
+// said are the claims of a token, or of the provider's page about the person.
+type said map[string]json.RawMessage
+
+func (s said) text(name string) string {
+	var text string
+	_ = json.Unmarshal(s[name], &text) // another kind is none
+	return strings.TrimSpace(text)
+}
+
+// flag reads what some providers write as text.
+func (s said) flag(name string) bool {
+	var is bool
+	if json.Unmarshal(s[name], &is) == nil {
+		return is
+	}
+	return s.text(name) == "true"
+}
+
+// list reads a list of texts, or one text as a list of one.
+func list(raw json.RawMessage) []string {
+	var many []string
+	if json.Unmarshal(raw, &many) == nil {
+		return many
+	}
+	var one string
+	if json.Unmarshal(raw, &one) == nil && one != "" {
+		return []string{one}
+	}
+	return nil
+}
+
+// at is the claim of a name; of a name with dots that is none itself, what they lead to.
+func (s said) at(name string) json.RawMessage {
+	if raw, ok := s[name]; ok {
+		return raw
+	}
+	outer, rest, ok := strings.Cut(name, ".")
+	if !ok {
+		return nil
+	}
+	var inner said
+	_ = json.Unmarshal(s[outer], &inner) // another kind has nothing inside
+	return inner.at(rest)
+}
+
+// identify reads who somebody is: from the signed token, and what is missing there from the provider's page about the person.
+func (p *Provider) identify(ctx context.Context, found *endpoints, token *oauth2.Token, verified *oidc.IDToken) (Identity, error) {
+	var claims said
+	if err := verified.Claims(&claims); err != nil {
+		return Identity{}, refused(err)
+	}
+	signed := claims
+	if (claims.text("email") == "" || claims.at(p.options.RoleClaim) == nil) && found.provider.UserInfoEndpoint() != "" {
+		page, err := found.provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
+		if err != nil {
+			return Identity{}, failed(errors.New("the page about the person cannot be read")) // the error has its words
+		}
+		if page.Subject != verified.Subject { // OpenID Connect Core 1.0, 5.3.2
+			return Identity{}, refused(errors.New("the provider told of somebody else"))
+		}
+		more := said{}
+		if err := page.Claims(&more); err != nil {
+			return Identity{}, failed(err)
+		}
+		for name, value := range claims {
+			more[name] = value
+		}
+		claims = more
+	}
+	first, last := names(claims)
+	return Identity{
+		Issuer: verified.Issuer, Subject: verified.Subject, Email: claims.text("email"), EmailVerified: claims.flag("email_verified"),
+		FirstName: first, LastName: last, Role: p.role(list(claims.at(p.options.RoleClaim))),
+		SecondFactor: p.options.TrustMFA || slices.Contains(list(signed["amr"]), mfa),
+	}, nil
+}
+
+// role is that of the first row of the map that names one of the groups.
+func (p *Provider) role(groups []string) access.Role {
+	for _, row := range p.options.Roles {
+		if slices.Contains(groups, row.Group) {
+			return row.Role
+		}
+	}
+	return ""
+}
+
+// names are what somebody is called; the account needs both.
+func names(claims said) (first, last string) {
+	first, last = claims.text("given_name"), claims.text("family_name")
+	if first != "" && last != "" {
+		return first, last
+	}
+	mailbox, _, _ := strings.Cut(claims.text("email"), "@")
+	whole := cmp.Or(claims.text("name"), claims.text("preferred_username"), mailbox)
+	before, after, _ := strings.Cut(whole, " ")
+	first = cmp.Or(first, before, "Staff")
+	return first, cmp.Or(last, strings.TrimSpace(after), first)
+}

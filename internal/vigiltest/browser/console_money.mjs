@@ -1,0 +1,140 @@
+// A month's end of 56 entries: who bills sees what can be reviewed and what blocks the rest, reviews all that can be with a press, takes it
+// back, goes one by one, and comes back to filters as they were left. What it took is counted in presses.
+import assert from "node:assert/strict";
+import { input, run, shows } from "./browser.mjs";
+import { accessible, heading, section, settled, signIn } from "./console.mjs";
+
+const took = { clicks: 0, keys: 0 };
+const click = async (locator) => { took.clicks++; await locator.click(); };
+const sheet = (page) => page.getByRole("region", { name: "To review", exact: true });
+const rows = (page) => sheet(page).locator("tbody tr[data-key]");
+const chip = (page, name) => page.getByRole("group", { name: "Which entries" }).getByRole("button", { name });
+
+await run(async (page) => {
+  await signIn(page, "billing@vigil.example");
+  await review(page);
+  const done = { ...took };
+  await blockers(page);
+  await oneByOne(page);
+  await cameBack(page);
+  await exported(page);
+  await reports(page);
+  for (const [width, colorScheme] of [[390, "light"], [720, "dark"], [1440, "dark"]]) { // 720 is a laptop's window at 200 %
+    await page.setViewportSize({ width, height: 844 });
+    await page.emulateMedia({ colorScheme });
+    await section(page, "Billing").click();
+    await page.getByRole("button", { name: /^Earlier/ }).click();
+    await rows(page).first().waitFor();
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `the page is wider than ${width}`);
+    await accessible(page, `the month's end at ${width}, ${colorScheme}`);
+  }
+  return done;
+});
+
+async function review(page) {
+  await click(section(page, "Billing"));
+  await click(page.getByRole("button", { name: /^Earlier/ }));
+  await shows(chip(page, /^All/), "56");
+  await shows(chip(page, /Ready/), "41");
+  await shows(chip(page, /Blocked/), "15");
+  assert.equal(await rows(page).locator("input:checked").count(), 41);
+  assert.equal(await rows(page).locator("input:disabled").count(), 15, "what is blocked cannot be chosen");
+  await accessible(page, "the month's end");
+  took.keys++;
+  await page.keyboard.press("Control+Enter");
+  await shows(page.locator(".toast"), "41 reviewed.");
+  await shows(chip(page, /^All/), "15");
+  await page.getByRole("button", { name: "Undo" }).click();
+  await shows(chip(page, /Ready/), "41");
+}
+
+async function blockers(page) {
+  const why = page.getByRole("region", { name: /^What blocks/ }).getByRole("button").first();
+  const told = await why.locator("strong").innerText();
+  await why.click();
+  await rows(page).first().waitFor();
+  const held = await rows(page).count();
+  await page.keyboard.press("j");
+  await page.keyboard.press("o");
+  const mends = sheet(page).locator(".against");
+  await mends.first().waitFor();
+  await accessible(page, "an entry with what blocks it");
+  const name = await page.locator("tr:focus bdi").innerText();
+  assert.ok(!page.url().includes(name.split(" ")[0]), "the address names somebody");
+  const address = page.url();
+  await mends.getByRole("button").first().click();
+  await page.getByRole("navigation", { name: "About this patient" }).waitFor();
+  await page.goBack();
+  await rows(page).first().waitFor();
+  assert.equal(page.url(), address, "the way back leads elsewhere");
+  assert.equal(await rows(page).count(), held, `no longer those of ${told}`);
+  assert.equal(await why.getAttribute("aria-pressed"), "true");
+  await why.click();
+}
+
+async function oneByOne(page) {
+  await chip(page, /Ready/).click();
+  await page.keyboard.press("j");
+  await page.keyboard.press("Enter");
+  const panel = page.locator(".drawer");
+  const first = await panel.getByRole("heading", { level: 2 }).innerText();
+  assert.match(first, new RegExp(await rows(page).and(page.locator("[aria-current]")).locator("bdi").innerText()), "the list does not show whose it is");
+  await accessible(page, "looking one by one");
+  for (const left of ["40", "39", "38"]) {
+    await page.keyboard.press("r");
+    await shows(chip(page, /Ready/), left);
+  }
+  assert.notEqual(await panel.getByRole("heading", { level: 2 }).innerText(), first, "the next one follows");
+  await page.keyboard.press("Escape");
+  await panel.waitFor({ state: "detached" });
+  await page.keyboard.press("Control+Enter");
+  await shows(page.locator(".toast"), "38 reviewed.");
+  await page.getByRole("button", { name: /^Reviewed/ }).click();
+  await page.getByRole("region", { name: "Reviewed, to be sent" }).waitFor();
+  await page.getByRole("button", { name: /^To review/ }).click();
+}
+
+// Filters and page are where they were left, on the way back from an entry; reviewing leads from each to the next.
+async function cameBack(page) {
+  await page.getByRole("tab", { name: "Entries" }).click();
+  await page.getByLabel("State").selectOption("reviewed");
+  const pages = page.getByRole("navigation", { name: "Pages of Billing entries" });
+  await shows(pages, "1–20");
+  await pages.getByRole("button", { name: "Next" }).click();
+  await shows(pages, "21–");
+  await page.locator("tbody tr[data-key] button.link").first().click();
+  await heading(page, /^CLM/).waitFor();
+  const claim = await heading(page, /^CLM/).innerText();
+  await page.getByRole("button", { name: /^Next/ }).click();
+  await page.waitForFunction((was) => document.querySelector("h1")?.textContent !== was, claim);
+  await page.getByRole("button", { name: "All entries" }).click();
+  await shows(pages, "21–");
+  assert.equal(await page.getByLabel("State").inputValue(), "reviewed");
+  await accessible(page, "the entries");
+}
+
+async function exported(page) {
+  await page.getByRole("button", { name: "Export reviewed" }).click();
+  const dialog = page.getByRole("dialog");
+  assert.equal(await dialog.getByLabel("Claims").inputValue(), "reviewed");
+  const asked = page.waitForRequest(/claims-exports/);
+  const file = page.waitForEvent("download");
+  await dialog.getByRole("button", { name: "Export", exact: true }).click();
+  assert.match((await asked).url(), /status=reviewed/);
+  assert.match((await file).suggestedFilename(), /\.csv$/);
+  await dialog.waitFor({ state: "detached" });
+}
+
+// A report is in the address, with its parameters: the way back finds it.
+async function reports(page) {
+  await section(page, "Reports").click();
+  await page.getByRole("button", { name: "Claims by state" }).click();
+  await page.getByLabel("From").fill(input.from);
+  await settled(page);
+  assert.match(page.url(), /report=claims-status/);
+  assert.match(page.url(), new RegExp(`date_from=${input.from}`));
+  await section(page, "Billing").click();
+  await page.goBack();
+  await page.getByRole("heading", { level: 2, name: "Claims by state" }).waitFor();
+  assert.equal(await page.getByLabel("From").inputValue(), input.from);
+}

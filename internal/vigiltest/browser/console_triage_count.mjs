@@ -1,0 +1,59 @@
+// How many keys and clicks it takes to go through the thirty most urgent patients: to look at each with their fortnight, to answer what is open,
+// with a note where it is critical, and to note the review where nothing is.
+import assert from "node:assert/strict";
+import { base, input, run } from "./browser.mjs";
+import { signIn } from "./console.mjs";
+
+const patients = 30;
+const nurse = "nurse@vigil.example";
+const count = { keys: 0, clicks: 0 };
+
+await run(async (page) => {
+  await signIn(page, nurse);
+  const press = async (key) => { count.keys++; await page.keyboard.press(key); };
+  const drawer = page.locator("aside.drawer");
+  await page.locator(".triage > .row").first().waitFor();
+  await page.locator(".stream", { hasText: /^Live$/ }).waitFor();
+  const done = new Map();
+  await press("j");
+  await press("Enter");
+  for (let n = 0; n < patients; n++) {
+    const id = await page.evaluate(() => document.activeElement?.dataset.id);
+    assert.ok(id && !done.has(id), "the focus is on the next patient of the list");
+    await page.locator(`.triage > .row[data-id="${id}"].opened`).waitFor();
+    await drawer.locator(".causes[aria-busy=false]").waitFor();
+    const row = await standing(id);
+    done.set(id, row);
+    if (row.unacknowledged_alerts === 0) {
+      await press("r");
+    } else {
+      await press("a");
+      if (row.unacknowledged_critical > 0) {
+        await page.waitForFunction(() => document.activeElement?.tagName === "TEXTAREA");
+        await page.keyboard.insertText("Called, feels well, measures again at noon.");
+        await press("Control+Enter");
+      }
+      if (row.active_escalations > 0) { // then there is more to do, and the list stays with the patient
+        await drawer.locator(".causes", { hasText: /Alerts: \d+ acknowledged/ }).waitFor();
+        await page.waitForFunction((on) => document.activeElement?.dataset.id === on, id);
+        await press("j");
+      }
+    }
+    await page.waitForFunction((on) => document.activeElement?.dataset.id && document.activeElement.dataset.id !== on, id);
+  }
+  let before = 0; // the list before: the patient opened and left again, and each alert answered there, a critical one in a dialog
+  for (const [id, row] of done) {
+    const now = await standing(id);
+    assert.equal(now.last_reviewed_by, nurse, "everybody was seen to");
+    before += 2 + Math.max(1, row.unacknowledged_alerts + row.unacknowledged_critical);
+  }
+  return { patients: done.size, before, ...count };
+});
+
+async function standing(id) {
+  standing.token ??= (await (await fetch(`${base}/api/v1/auth/login/`, {
+    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ email: nurse, password: input.password }),
+  })).json()).access;
+  const answer = await fetch(`${base}/api/v1/triage/patients/?patient_id=${id}`, { headers: { Authorization: `Bearer ${standing.token}` } });
+  return (await answer.json()).results[0];
+}

@@ -1,0 +1,81 @@
+// What is chosen, the one note that goes into each chart, and what is done with it.
+import { can, canAcknowledge } from "../../can.js";
+import { useDraft } from "../../drafts.js";
+import { asProblem } from "../../ui/states.js";
+import { toast } from "../../ui/toast.js";
+import { html, useEffect, useRef, useState } from "../../view.js";
+import { EscalateAlertDialog, SnoozeDialog } from "./acts.js";
+import { act } from "./deeds.js";
+import { count, typeName } from "./words.js";
+
+/** @typedef {import("./held.js").Row} Row */
+
+/** @param {{rows: Row[], note: {current: HTMLTextAreaElement | null}, told: import("./board.js").Told, clear: () => void, busy: (busy: boolean) => void, reload: () => void}} props */
+export function Bar({ rows, note, told, clear, busy, reload }) {
+  const [draft, keep] = useDraft("alerts.note");
+  const [working, work] = useState(false);
+  const [asking, ask] = useState(/** @type {"snooze" | "escalate" | ""} */ (""));
+  const alerts = rows.reduce((sum, row) => sum + row.alert_ids.length, 0);
+  const critical = rows.reduce((sum, row) => sum + row.critical_count, 0);
+  const worst = rows.filter((row) => row.critical_count > 0);
+  const charts = new Set(rows.map(({ patient_id }) => patient_id)).size;
+  const mine = rows.filter((row) => row.level !== "critical" || row.critical_count < row.count || canAcknowledge({ level: "critical" }));
+  const press = async (/** @type {import("./deeds.js").Deed} */ deed) => {
+    if (working) {
+      return;
+    }
+    work(true);
+    try {
+      await act(deed, rows, note.current?.value ?? draft, told);
+      keep("");
+    } catch (error) {
+      toast(asProblem(error).message, "problem");
+    } finally {
+      work(false);
+    }
+  };
+  useSend(() => mine.length > 0 && void press("acknowledge"));
+  useEffect(() => busy(asking !== ""), [asking]);
+  const escape = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Escape") {
+      event.stopPropagation();
+      clear();
+    }
+  };
+  const [one] = rows;
+  return html`<section class="bulk no-print" aria-label="What is chosen" onKeyDown=${escape}>
+    <div class="bulk-says">
+      <strong>${count(rows.length, "cause")}, ${count(alerts, "alert")}</strong>
+      ${charts > 1 && html`<span class="badge warning"><span aria-hidden="true">◆</span> One note into ${charts} charts</span>`}
+      ${critical > 0 && html`<span class="badge critical"><span aria-hidden="true">▲</span> ${critical} critical: <span>${worst.slice(0, 2).map(({ patient_name, type }, i) => html`${i > 0 && "; "}<bdi>${patient_name}</bdi>, ${typeName(type)}`)}${worst.length > 2 && ` and ${worst.length - 2} more`}</span></span>`}
+      ${critical > 0 && !canAcknowledge({ level: "critical" }) && html`<span>Critical ones are for a nurse or provider.</span>`}
+      <span class="grow"></span>${draft && html`<small>Draft kept</small>`}
+      <button class="quiet" onClick=${clear}>Clear <kbd>Esc</kbd></button>
+    </div>
+    <div class="bulk-acts">
+      <textarea rows="1" aria-label=${charts > 1 ? `Note for ${charts} charts` : "Note"} placeholder="What you found, what you do" maxlength="4000" ref=${note} value=${draft} onInput=${(event) => keep(event.target.value)}></textarea>
+      ${mine.length > 0 && html`<button class="main" disabled=${working} onClick=${() => press("acknowledge")}>Acknowledge ${alerts} <kbd>Ctrl ↵</kbd></button>`}
+      ${can("resolve") && html`<button disabled=${working} onClick=${() => press("resolve")}>Resolve ${alerts}</button>`}
+      ${can("snooze") && rows.length === 1 && html`<button onClick=${() => ask("snooze")}>Snooze…</button>`}
+      ${can("escalate") && rows.length === 1 && one.latest && html`<button onClick=${() => ask("escalate")}>Escalate…</button>`}
+    </div>
+    ${asking === "snooze" && html`<${SnoozeDialog} patient=${one.patient_id} name=${one.patient_name} kind=${one.type} close=${() => ask("")} done=${reload} />`}
+    ${asking === "escalate" && one.latest && html`<${EscalateAlertDialog} alert=${one.latest} close=${() => ask("")} done=${reload} />`}
+  </section>`;
+}
+
+/** Ctrl or Cmd with Enter sends, wherever the focus is, unless a dialog is open. @param {() => void} send */
+function useSend(send) {
+  const latest = useRef(send);
+  latest.current = send;
+  useEffect(() => {
+    const press = (/** @type {KeyboardEvent} */ event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !document.querySelector("dialog[open]")) {
+        event.preventDefault();
+        latest.current();
+      }
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+}

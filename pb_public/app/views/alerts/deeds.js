@@ -1,0 +1,69 @@
+// Doing the same with many alerts under one note, and taking it back.
+import { call } from "../../api.js";
+import { toast } from "../../ui/toast.js";
+import { html } from "../../view.js";
+import { count } from "./words.js";
+
+/** @typedef {import("./words.js").Group} Group */
+/** @typedef {"acknowledge" | "resolve"} Deed */
+
+const atOnce = 200; // what the service takes in one request
+const said = { acknowledge: "Acknowledged", resolve: "Resolved" };
+
+/** A key under which the same request is not carried out twice, however often it is sent. */
+const fresh = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+
+/** @param {string} path @param {number[]} ids @param {Record<string, any>} more */
+async function inParts(path, ids, more = {}) {
+  const results = [];
+  for (let i = 0; i < ids.length; i += atOnce) {
+    const body = { alert_ids: ids.slice(i, i + atOnce), ...more };
+    const answer = await call("POST", path, { body, headers: { "Idempotency-Key": fresh() } });
+    results.push(...answer.results);
+  }
+  return results;
+}
+
+/** Whose alerts they are, as long as that is short. @param {Group[]} groups */
+const whose = (groups) => {
+  const names = [...new Set(groups.map(({ patient_name }) => patient_name))];
+  return names.length === 1 ? html` of <bdi>${names[0]}</bdi>` : ` of ${names.length} patients`;
+};
+
+/**
+ * Acknowledges or resolves all alerts of the groups with one note, and offers to undo that.
+ * @param {Deed} deed @param {Group[]} groups @param {string} note @param {{done: (ids: number[], deed: Deed) => void, undone: (ids: number[]) => void}} told
+ */
+export async function act(deed, groups, note, { done, undone }) {
+  const results = await inParts(`alerts/${deed}/`, groups.flatMap(({ alert_ids }) => alert_ids), note.trim() ? { notes: note } : {});
+  const ids = results.filter((one) => one.done).map(({ id }) => id);
+  const refused = results.filter((one) => !one.done);
+  if (refused.length > 0) {
+    const reasons = [...new Set(refused.map(({ code }) => reasonOf(code)))].join(" ");
+    toast(`${count(refused.length, "alert")} left as ${refused.length === 1 ? "it was" : "they were"}: ${reasons}`, "problem");
+  }
+  done(ids, deed);
+  if (ids.length > 0) {
+    toast(html`<strong>${said[deed]} ${count(ids.length, "alert")}</strong>${whose(groups)}${note.trim() && ", with your note"}`, "done", { undo: () => takeBack(ids, undone) });
+  }
+}
+
+/** @param {number[]} ids @param {(ids: number[]) => void} undone */
+async function takeBack(ids, undone) {
+  const results = await inParts("alerts/undo/", ids);
+  const back = results.filter((one) => one.done).map(({ id }) => id);
+  undone(back);
+  const left = results.find((one) => !one.done);
+  if (left) {
+    toast(`${back.length > 0 ? `${back.length} undone, ${results.length - back.length} not` : "Not undone"}: ${left.detail}`, "problem");
+  } else {
+    toast(`Undone: ${count(back.length, "alert")} as before.`);
+  }
+}
+
+/** @param {string} code */
+const reasonOf = (code) => ({
+  permission_denied: "critical alerts are for a nurse or provider, and patients for their care team.",
+  invalid_state: "somebody has resolved it, or it resolved itself.", not_found: "it is not there any more.",
+  validation_error: "there is no room for a note of this length.",
+}[code] ?? "the service refused.");

@@ -1,0 +1,88 @@
+// The list stands still while it is used: what comes waits until it is asked for, and what changes does so where it is.
+import { useCallback, useEffect, useRef, useState } from "../../view.js";
+
+/** @typedef {import("./words.js").Group} Group */
+/** @typedef {Group & {key: string, placed: string, gone?: boolean, deed?: string}} Row placed is the level under which it stands; gone, that it is no longer among what is asked for */
+/** @typedef {{count: number, results: Group[], levels: Record<string, {groups: number, alerts: number, critical_alerts: number}>}} Page */
+
+/** @param {Group} group */
+export const keyOf = ({ patient_id, type }) => `${patient_id} ${type}`;
+
+/** @param {Group} group @returns {Row} */
+const row = (group) => ({ ...group, key: keyOf(group), placed: group.level });
+
+/** A page in the order in which it is shown, with what has changed of each. @param {Row[]} shown @param {Group[]} fresh @returns {Row[]} */
+export function settled(shown, fresh) {
+  const now = new Map(fresh.map((group) => [keyOf(group), group]));
+  return shown.map((old) => {
+    const group = now.get(old.key);
+    return group ? { ...row(group), placed: old.placed } : { ...old, gone: true };
+  });
+}
+
+/** What is asked for and not shown: new causes, and those that became critical where they stand. @param {Row[]} shown @param {Group[]} fresh */
+export function waitingOf(shown, fresh) {
+  const known = new Map(shown.map((one) => [one.key, one]));
+  const news = fresh.filter((group) => {
+    const old = known.get(keyOf(group));
+    return !old || old.gone || (group.level === "critical" && old.placed !== "critical");
+  });
+  return { count: news.length, critical: news.filter(({ level }) => level === "critical").length };
+}
+
+/**
+ * What is shown of a page that is fetched again and again. While it is held, nothing moves.
+ * @param {Page | null} page the newest @param {string} asked what it is a page of; another is shown at once @param {boolean} busy holds it, too
+ */
+export function useHeld(page, asked, busy) {
+  const [shown, show] = useState({ asked: "", rows: /** @type {Row[]} */ ([]) });
+  const [waiting, wait] = useState({ count: 0, critical: 0 });
+  const hold = useRef({ pointer: false, focus: false, busy: false });
+  const latest = useRef({ page, asked });
+  latest.current = { page, asked };
+  hold.current.busy = busy;
+  const held = () => hold.current.pointer || hold.current.focus || hold.current.busy;
+  const renew = useCallback(() => {
+    const { page: fresh, asked: of } = latest.current;
+    if (fresh) {
+      show({ asked: of, rows: fresh.results.map(row) });
+      wait({ count: 0, critical: 0 });
+    }
+  }, []);
+  useEffect(() => {
+    if (!page) {
+      return;
+    }
+    if (shown.asked !== asked || !held() || shown.rows.length === 0) {
+      renew();
+    } else {
+      show((was) => ({ ...was, rows: settled(was.rows, page.results) }));
+      wait(waitingOf(shown.rows, page.results));
+    }
+  }, [page]);
+  const let_go = () => {
+    if (!held()) {
+      renew();
+    }
+  };
+  useEffect(() => {
+    if (!busy) {
+      let_go();
+    }
+  }, [busy]);
+  const guards = {
+    onPointerEnter: (/** @type {PointerEvent} */ event) => { hold.current.pointer = event.pointerType === "mouse"; },
+    onPointerLeave: () => { hold.current.pointer = false; let_go(); },
+    onFocusIn: () => { hold.current.focus = true; },
+    onFocusOut: (/** @type {FocusEvent} */ event) => {
+      if (!(/** @type {HTMLElement} */ (event.currentTarget)).contains(/** @type {Node | null} */ (event.relatedTarget))) {
+        hold.current.focus = false;
+        setTimeout(let_go);
+      }
+    },
+  };
+  const mark = (/** @type {number[]} */ ids, /** @type {string} */ deed) => show((was) => ({
+    ...was, rows: was.rows.map((one) => (one.alert_ids.some((id) => ids.includes(id)) ? { ...one, gone: deed !== "", deed } : one)),
+  }));
+  return { rows: shown.asked === asked ? shown.rows : null, waiting, renew, guards, mark };
+}

@@ -1,0 +1,93 @@
+// What a row of alerts says: the cause, the value out of bounds, how long ago, and who has it.
+import { me } from "../../session.js";
+import { clock, words } from "../../ui/format.js";
+import { kinds, reading, values, vitals } from "../../ui/vitals.js";
+import { zone } from "../../ui/when.js";
+
+/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["Alert"]} Alert */
+/** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["AlertGroup"]} Group */
+
+/** Types whose words in the API are none for people. @type {Record<string, string>} */
+const names = {
+  pulse: "Pulse", no_reading_24h: "No reading for a day", missed_reading: "Missed readings", hub_offline: "Hub offline", device_battery: "Battery low",
+  stale_reading: "The same reading again and again", implausible_reading: "Implausible reading, held", device_clock: "Clock of the device is wrong",
+};
+/** @param {string} type */
+export const typeName = (type) => kinds[type] ?? names[type] ?? words(type);
+
+/** What an alert is about, in a line: the bound that was met, where there is one. @param {Group | {type: string, latest: Alert | null}} group */
+export function causeOf({ type, latest }) {
+  if (!latest) {
+    return `${typeName(type)}: the latest cannot be read`;
+  }
+  const value = values.find(({ field, name }) => latest.parameter === field || latest.parameter === name.toLowerCase() || field.startsWith(`${latest.parameter}_`));
+  if (value && !value.changes && latest.value !== null && latest.threshold !== null) {
+    return `${value.title ?? value.name} at or ${latest.value >= latest.threshold ? "above" : "below"} ${latest.threshold}`;
+  }
+  return type in kinds || type === "pulse" ? latest.message ?? typeName(type) : typeName(type);
+}
+
+/** The value that people look for, with its unit apart; null where nothing was measured. @param {Alert | null} alert @returns {{value: string, unit: string, held?: boolean} | null} */
+export function valueOf(alert) {
+  const read = /** @type {any} */ (alert?.reading ?? null);
+  if (!alert || (!read && alert.type !== "implausible_reading")) {
+    return null;
+  }
+  if (!read) {
+    const said = /** @type {any} */ (alert.latest_values ?? alert.reported_values ?? {});
+    const list = Object.entries(said).filter(([, value]) => typeof value === "number");
+    return list.length > 0 ? { value: list.map(([, value]) => value).join("/"), unit: "", held: true } : null;
+  }
+  if (alert.type === "pulse" && read.pulse !== null && read.pulse !== undefined) {
+    return { value: String(read.pulse), unit: "bpm" };
+  }
+  const kind = vitals[read.observation_type];
+  if (!kind) {
+    return null;
+  }
+  const [main] = kind.values;
+  return read.observation_type === "blood_pressure" ? { value: `${read.systolic}/${read.diastolic}`, unit: main.unit }
+    : { value: String(read[main.field] ?? "–"), unit: main.unit };
+}
+
+/** The whole reading in words. @param {Alert} alert */
+export const readingOf = (alert) => (alert.reading ? reading(alert.reading) : alert.message ?? typeName(alert.type));
+
+/** When what an alert is about was measured. @param {Alert} alert */
+export const measuredAt = (alert) => /** @type {string} */ (/** @type {any} */ (alert.reading)?.measured_at ?? alert.created_at);
+
+const minute = 60_000;
+/** "4 min", "3 h", "2 d": how long. @param {number} milliseconds */
+export function lasting(milliseconds) {
+  const minutes = Math.max(0, Math.round(milliseconds / minute));
+  if (minutes < 1) {
+    return "now";
+  }
+  return minutes < 60 ? `${minutes} min` : minutes < 2880 ? `${Math.floor(minutes / 60)} h` : `${Math.floor(minutes / 1440)} d`;
+}
+/** @param {string} at @param {number} [now] */
+export const agoShort = (at, now = Date.now()) => lasting(now - Date.parse(at));
+
+const dayOf = (/** @type {number} */ at) => new Intl.DateTimeFormat("en-CA", { timeZone: zone() }).format(at);
+/** "06:10", "yest. 21:02", "Thu", "3 Nov": a moment of the past, as short as it may be. @param {string} at */
+export function since(at) {
+  const moment = Date.parse(at);
+  const today = dayOf(Date.now());
+  if (dayOf(moment) === today) {
+    return clock(at);
+  }
+  if (dayOf(moment + 86_400_000) === today) {
+    return `yest. ${clock(at)}`;
+  }
+  const near = Date.now() - moment < 6 * 86_400_000;
+  return new Intl.DateTimeFormat(undefined, near ? { weekday: "short", timeZone: zone() } : { day: "numeric", month: "short", timeZone: zone() }).format(moment);
+}
+
+/** "DO": the letters of a name. @param {string} name */
+export const initials = (name) => name.split(/\s+/).filter(Boolean).map((part) => part[0]).slice(0, 2).join("").toUpperCase();
+
+/** A colleague's name, or "You". @param {string | null | undefined} email @param {string | null | undefined} name */
+export const colleague = (email, name) => (email && email === me.value?.email ? "You" : email === "system" ? "Vigil" : name || email || "");
+
+/** "1 alert", "3 alerts". @param {number} n @param {string} one @param {string} [many] */
+export const count = (n, one, many = `${one}s`) => `${n} ${n === 1 ? one : many}`;

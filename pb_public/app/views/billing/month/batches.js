@@ -1,0 +1,85 @@
+// The files that left and what came back, in a line each; and the next file.
+import { get, post } from "../../../api.js";
+import { can } from "../../../can.js";
+import { go } from "../../../router.js";
+import { Badge } from "../../../ui/badge.js";
+import { ActionButton } from "../../../ui/form.js";
+import { day, money, number, words } from "../../../ui/format.js";
+import { Loaded, useLoad } from "../../../ui/states.js";
+import { classes, html, useState } from "../../../view.js";
+import { TakeIn } from "../files.js";
+import { amountOf, sumOf } from "../reasons.js";
+import { SubmitMany } from "../submit_many.js";
+
+/** @typedef {import("../reasons.js").Row} Row */
+
+const shown = 3;
+// So many lines one file takes.
+const most = 1000;
+/** @type {Record<string, [string, string, string]>} tone, sign and words of a file's state */
+const states = {
+  created: ["", "○", "no answer yet"], accepted: ["good", "✓", "accepted"], partly_accepted: ["warning", "◆", "accepted in part"],
+  rejected: ["critical", "▲", "refused"],
+};
+
+/** @param {{turn: number, changed: () => void}} props */
+export function Batches({ turn, changed }) {
+  const sent = useLoad((signal) => get("billing/claim-batches/", { page_size: shown }, signal), [turn]);
+  const back = useLoad((signal) => get("billing/claim-responses/", { page_size: shown }, signal), [turn]);
+  return html`<section class="panel pad" aria-labelledby="batches">
+    <header class="heading"><h2 id="batches">Batches and responses</h2>
+      ${can("manageBilling") && html`<${TakeIn} done=${changed} />`}</header>
+    <${Loaded} from=${sent} empty=${(data) => data.count === 0} nothing=${html`<p class="soft">No file has left yet.</p>`}>
+      ${(data) => html`<ul class="batches">${data.results.map((/** @type {any} */ one) => html`<${Sent} key=${one.id} of=${one} />`)}</ul>`}
+    </${Loaded}>
+    ${back.data && back.data.count > 0 && html`<ul class="batches">
+      ${back.data.results.map((/** @type {any} */ one) => html`<${Back} key=${one.id} of=${one} />`)}</ul>`}
+  </section>`;
+}
+
+/** @param {{of: any}} props a file */
+function Sent({ of }) {
+  const [tone, sign, said] = states[of.status] ?? ["", "○", words(of.status)];
+  return html`<li><button type="button" class="link" onClick=${() => go("billing", {}, { tab: "batches" })}>${of.interchange_control_number}</button>
+    <span>${day(of.created_at)}</span><span>${number(of.claims)} claims</span><span class="number">${money(of.total_charge)}</span>
+    <span><span class=${classes("mark", tone)} aria-hidden="true">${sign}</span>${` ${said}`}
+      ${of.usage === "T" && html` <${Badge} of="warning" text="Test" />`}</span></li>`;
+}
+
+/** @param {{of: any}} props an answer */
+const Back = ({ of }) => html`<li>
+  <button type="button" class="link" onClick=${() => go("billing", {}, { tab: "responses" })}>${of.type} ${of.control_number}</button>
+  <span>${day(of.created_at)}</span><span>${number(of.applied)} applied</span><span></span>
+  <span>${of.unmatched > 0 ? html`<span class="mark warning" aria-hidden="true">◆</span> ${number(of.unmatched)} for a person`
+    : html`<span class="mark good" aria-hidden="true">✓</span> all applied`}</span></li>`;
+
+/** What sends entries that were reviewed: a file of claims where they leave from here, else a note that they were submitted by another way.
+ *  @param {{sends: boolean, rows: Row[], changed: () => void}} props */
+export function Send({ sends, rows, changed }) {
+  const [submitting, submit] = useState(false);
+  const ids = rows.slice(0, most).map((row) => row.entry_id);
+  if (!can("manageBilling") || ids.length === 0) {
+    return null;
+  }
+  return sends
+    ? html`<${ActionButton} kind="main" act=${() => post("billing/claim-batches/", { entry_ids: ids })} said="The file is made."
+      done=${changed}>Make batch of ${number(ids.length)}</${ActionButton}>`
+    : html`<button type="button" class="main" onClick=${() => submit(true)}>Submit ${number(ids.length)}</button>
+      ${submitting && html`<${SubmitMany} find=${() => Promise.resolve(ids)} close=${() => submit(false)} done=${changed} />`}`;
+}
+
+/** @param {{sheet: {sends_claims: boolean, usage: string, results: Row[]}, changed: () => void, errors: () => void}} props */
+export function NextBatch({ sheet, changed, errors }) {
+  const rows = sheet.results.filter((row) => row.lifecycle_status === "reviewed");
+  const fit = rows.filter((row) => (sheet.sends_claims ? row.in_batch : row.ready));
+  return html`<section class="panel pad" aria-labelledby="next-batch">
+    <header class="heading"><h2 id="next-batch">${sheet.sends_claims ? "Next batch" : "To be submitted"}</h2>
+      ${sheet.sends_claims && sheet.usage !== "P" && html`<${Badge} of="warning" text="T, test" />`}</header>
+    <div class="next-batch"><p><strong>${number(rows.length)} reviewed, ${money(sumOf(rows, amountOf))}</strong>
+      <small>${sheet.sends_claims ? `${number(fit.length)} pass preflight, ${number(rows.length - fit.length)} do not`
+        : `${number(fit.length)} can be submitted`}</small></p>
+    <div class="actions">${rows.length > fit.length && html`<button type="button"
+      onClick=${errors}>See ${number(rows.length - fit.length)} held back</button>`}
+      <${Send} sends=${sheet.sends_claims} rows=${fit} changed=${changed} /></div></div>
+  </section>`;
+}

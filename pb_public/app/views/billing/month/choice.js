@@ -1,0 +1,37 @@
+// Which entries are shown, and which are chosen: all that are ready, but for those that somebody leaves out.
+import { useState } from "../../../view.js";
+import { mainReason } from "../reasons.js";
+
+/** @typedef {import("../reasons.js").Row} Row */
+
+const perPage = 100;
+
+/** What of a stage the filters leave, and the page of it. @param {Row[]} rows @param {any} query as it stands in the address */
+export function shownOf(rows, query) {
+  const narrowed = rows.filter((row) => (!query.code || row.cpt_code === query.code) && (!query.payer || row.payer === query.payer));
+  const ready = narrowed.filter((row) => row.ready);
+  const held = narrowed.filter((row) => !row.ready);
+  const blocked = held.filter((row) => !query.why || mainReason(row) === query.why);
+  const shown = { ready, blocked }[/** @type {string} */ (query.show)] ?? narrowed;
+  const page = Math.min(query.page, Math.max(1, Math.ceil(shown.length / perPage)));
+  return { narrowed, ready, held, shown, page, perPage, lines: shown.slice((page - 1) * perPage, page * perPage) };
+}
+
+/** Those that are chosen of what the filters leave: nothing that is not in the list is reviewed with it.
+ *  @param {Row[]} shown @param {Row[]} lines of the page */
+export function useChoice(shown, lines) {
+  const [without, leave] = useState(/** @type {Set<string>} */ (new Set()));
+  const toggle = (/** @type {Row} */ row) => {
+    const next = new Set(without);
+    next.delete(row.entry_id) || next.add(row.entry_id);
+    leave(next);
+  };
+  const toggleAll = () => {
+    const seen = lines.filter((row) => row.ready);
+    const next = new Set(without);
+    const all = seen.every((row) => !next.has(row.entry_id));
+    seen.forEach((row) => (all ? next.add(row.entry_id) : next.delete(row.entry_id)));
+    leave(next);
+  };
+  return { chosen: shown.filter((row) => row.ready && !without.has(row.entry_id)), toggle, toggleAll };
+}

@@ -1,0 +1,37 @@
+// Reviews of many entries with one press, and how they are taken back.
+import { post } from "../../../api.js";
+import { number } from "../../../ui/format.js";
+import { toast } from "../../../ui/toast.js";
+
+/** @typedef {import("../reasons.js").Row} Row */
+
+const most = 1000; // entries that one call reviews
+
+/** Reviews entries, and says what became of them; undone, they are sent back to where they waited. Answers how many were reviewed.
+ *  @param {Row[]} rows @param {() => void} changed */
+export async function reviewAll(rows, changed) {
+  /** @type {string[]} */
+  const done = [];
+  let left = 0;
+  for (let i = 0; i < rows.length; i += most) {
+    const answer = await post("billing/entries/review/", { entry_ids: rows.slice(i, i + most).map((row) => row.entry_id) });
+    done.push(...answer.details.filter((/** @type {any} */ one) => one.status === "reviewed").map((/** @type {any} */ one) => one.id));
+    left += answer.skipped;
+  }
+  changed();
+  const held = left > 0 ? `, ${number(left)} held back since they were looked at` : "";
+  toast(`${number(done.length)} reviewed${held}.`, left > 0 ? "problem" : "done", done.length > 0 ? { undo: () => takeBack(done,
+    changed) } : {});
+  return done.length;
+}
+
+/** @param {string[]} ids @param {() => void} changed */
+async function takeBack(ids, changed) {
+  try {
+    for (const id of ids) {
+      await post(`billing/entries/${id}/return/`, { reason: "The review was taken back." });
+    }
+  } finally {
+    changed();
+  }
+}

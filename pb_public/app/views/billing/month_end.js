@@ -1,0 +1,48 @@
+// The month's end: what waits for its review or its way to the payer, what holds it back and what mends that; forty reviewed with one press,
+// or one by one. Filters, page and stage stand in the address.
+import { get } from "../../api.js";
+import { useQuery } from "../../query.js";
+import { go } from "../../router.js";
+import { Loaded, useLoad } from "../../ui/states.js";
+import { html } from "../../view.js";
+import { Blocks, Reach } from "./month/aside.js";
+import { Batches, NextBatch } from "./month/batches.js";
+import { Funnel } from "./month/funnel.js";
+import { stages, Work } from "./month/work.js";
+
+/** @typedef {import("./reasons.js").Row} Row */
+/** @typedef {import("./month/funnel.js").FunnelData} FunnelData */
+
+/** @param {{month: string, funnel: FunnelData, turn: number, changed: () => void}} props turn counts what has changed */
+export function MonthEnd({ month, funnel, turn, changed }) {
+  const [query, ask] = useQuery({ stage: "pending_review", show: "all", why: "", code: "", payer: "", page: 1 });
+  const sheet = useLoad((signal) => get("billing/month-end/", { month }, signal), [month, turn]);
+  const near = useLoad((signal) => get("billing/near-billable/", { ordering: "-worth" }, signal), [turn]);
+  const stage = stages[query.stage] ? query.stage : "pending_review";
+  const choose = (/** @type {string} */ to) => (stages[to] ? ask({ stage: to, show: "all", why: "" })
+    : go("billing", {}, { tab: "entries", status: to, ...(month ? daysOf(month) : {}) }));
+  const all = /** @type {Row[]} */ (sheet.data?.results ?? []);
+  const rows = all.filter((row) => row.lifecycle_status === stage).sort(byName);
+  const blocked = all.filter((row) => row.lifecycle_status === "pending_review" && !row.ready).length;
+  return html`<${Funnel} funnel=${funnel} blocked=${sheet.data && blocked} at=${stage} choose=${choose} />
+    <div class="month-end">
+      <div class="beside">
+        <${Blocks} rows=${rows} why=${query.why} choose=${(/** @type {string} */ why) => ask({ why, show: why ? "blocked" : "all" })} />
+        ${near.data && funnel.days_left > 0 && html`<${Reach} near=${near.data.results} />`}</div>
+      <div class="panel wide"><${Loaded} from=${sheet}>${() => html`<${Work} key=${month + stage} sheet=${sheet.data} rows=${rows}
+        query=${{ ...query, stage }} ask=${ask} changed=${changed} />`}</${Loaded}></div>
+    </div>
+    <div class="after"><${Batches} turn=${turn} changed=${changed} />
+      ${sheet.data && html`<${NextBatch} sheet=${sheet.data} changed=${changed}
+        errors=${() => ask({ stage: "reviewed", show: "blocked", why: "" })} />`}</div>`;
+}
+
+/** A patient's entries stand together. @param {Row} a @param {Row} b */
+const byName = (a, b) => a.patient_name.localeCompare(b.patient_name) || a.patient_id.localeCompare(b.patient_id)
+  || a.cpt_code.localeCompare(b.cpt_code) || a.service_date.localeCompare(b.service_date);
+
+/** The first and last day of a month. @param {string} month */
+export function daysOf(month) {
+  const [year, of] = month.split("-").map(Number);
+  return { date_from: `${month}-01`, date_to: `${month}-${String(new Date(year, of, 0).getDate()).padStart(2, "0")}` };
+}

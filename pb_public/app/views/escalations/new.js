@@ -1,0 +1,15 @@
+// A new escalation, about whoever is chosen.
+import { PickPatient } from "../../ui/pick_patient.js";
+import { Dialog } from "../../ui/form.js";
+import { html, useState } from "../../view.js";
+import { EscalateForm } from "../escalate.js";
+
+/** @param {{close: () => void, done: () => void}} props */
+export function NewEscalation({ close, done }) {
+  const [patient, choose] = useState(/** @type {import("../../ui/pick_patient.js").Patient | null} */ (null));
+  const name = patient ? `${patient.first_name} ${patient.last_name}` : "";
+  return html`<${Dialog} title=${patient ? `Escalate ${name}` : "New escalation"} close=${close}>
+    <${PickPatient} label="About whom" chosen=${choose} />
+    ${patient && html`<${EscalateForm} key=${patient.id} patient=${{ id: patient.id, name }} close=${close} done=${done} />`}
+  </${Dialog}>`;
+}

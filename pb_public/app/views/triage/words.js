@@ -1,0 +1,125 @@
+// What a row of the list says, in words: the value that is out of bounds, how long ago, why, and who takes care.
+import { me } from "../../session.js";
+import { clock, dateTime, words } from "../../ui/format.js";
+import { values } from "../../ui/vitals.js";
+
+/** @typedef {import("./order.js").Row} Row */
+/** @typedef {NonNullable<Row["concern"]>} Concern */
+
+/** Shape and word of a state, so that colour is never the only sign. @type {Record<string, [string, string]>} */
+export const states = {
+  critical: ["▲", "Critical"], warning: ["◆", "Warning"], unsure: ["?", "In doubt"], in_range: ["●", "In range"], no_bounds: ["–", "No bounds"], no_data: ["○", "No data"],
+};
+/** The levels of the score. @type {Record<string, [string, string]>} */
+export const levels = { critical: ["▲", "Critical"], warning: ["◆", "Warning"], normal: ["●", "Normal"], no_data: ["○", "No data"] };
+
+const short = { spo2: "SpO₂", glucose_mg_dl: "Glucose", pulse: "Pulse", temperature_c: "Temp." };
+const round = (/** @type {number} */ n) => String(Math.round(n * 10) / 10);
+
+/** What a change is of. @param {Concern} c */
+const span = (c) => (c.rule?.endsWith("_daily_change") ? "in a day" : c.rule?.endsWith("_over_target") ? "over target"
+  : c.reasons.map(({ text }) => text.match(/within (\d+ days)/)?.[1]).filter(Boolean).map((days) => `in ${days}`)[0] ?? "");
+
+/** The value and its unit, as short as they can be. @param {Concern | undefined} c @returns {{text: string, unit: string}} */
+export function valueOf(c) {
+  if (!c || c.type === null) {
+    return { text: "No reading", unit: "" };
+  }
+  if (c.change !== null) {
+    return { text: `${c.change > 0 ? "+" : "−"}${round(Math.abs(c.change))} ${c.unit}`, unit: span(c) };
+  }
+  const { systolic, diastolic } = c.values;
+  if (systolic !== undefined && diastolic !== undefined && c.parameter !== "pulse") {
+    return { text: `${round(systolic)}/${round(diastolic)}`, unit: "mmHg" };
+  }
+  if (c.parameter === null) {
+    return { text: words(c.type), unit: "" };
+  }
+  const name = short[c.parameter] ?? (c.parameter === "weight_kg" ? "" : values.find((v) => v.field === c.parameter)?.name ?? "");
+  return { text: `${name} ${round(c.values[c.parameter])}`.trim(), unit: c.unit ?? "" };
+}
+
+const minute = 60_000;
+const day = 1440 * minute;
+
+/** How long ago, in the fewest words. @param {string | null | undefined} at @param {number} [now] */
+export function age(at, now = Date.now()) {
+  if (!at) {
+    return "never";
+  }
+  const past = now - Date.parse(at);
+  if (past < minute) {
+    return "now";
+  }
+  if (past < 60 * minute) {
+    return `${Math.floor(past / minute)} min`;
+  }
+  const days = Math.floor(past / day);
+  return days === 0 ? `${Math.floor(past / (60 * minute))} h` : days === 1 ? "1 day" : `${days} days`;
+}
+
+/** Nothing stale looks fresh: what was measured a day ago or earlier is told apart. @param {string | null | undefined} at */
+export const stale = (at) => !at || Date.now() - Date.parse(at) >= day;
+
+/** A moment by its clock within half a day, else with its day. @param {string} at */
+export const moment = (at) => (Date.now() - Date.parse(at) < day / 2 ? clock(at) : dateTime(at));
+/** When something began, as short as it can be. @param {string} at */
+const began = (at) => (Date.now() - Date.parse(at) < day / 2 ? clock(at) : dateTime(at).replace(/,.*/, ""));
+/** The number that people know a patient by. @param {string} mrn */
+export const shortMRN = (mrn) => mrn.replace(/^(MRN-?)?0*(?=\d{4})/, "");
+
+/** Why the patient stands where they stand. @param {Row} row */
+export function why(row) {
+  const reasons = row.concern?.reasons ?? [];
+  if (reasons.length === 0) {
+    return row.last_reviewed_at ? `Reviewed ${age(row.last_reviewed_at)} ago` : "Never reviewed";
+  }
+  return reasons.map(({ text, since }) => (since ? `${text} since ${began(since)}` : text)).join(" · ");
+}
+
+/** @param {string} name */
+export const initials = (name) => name.split(/\s+/).filter(Boolean).map((part) => part[0]).filter((_, i, all) => i === 0 || i === all.length - 1).join("").toUpperCase();
+
+/** "A. Osei". @param {string} name */
+const brief = (name) => name.replace(/^(\S)\S*\s+/, "$1. ");
+
+/** Who takes care, and how far they are. @param {Row} row @returns {{who: string, state: string, initials: string, tone: string}} tone "nobody" for what waits without being critical */
+export function holder(row) {
+  const h = row.holder;
+  const urgent = row.handling === "unanswered" ? "critical" : "";
+  if (!h) {
+    return { who: "", state: row.needs_review ? "Review due" : row.last_reviewed_at ? `Reviewed ${age(row.last_reviewed_at)} ago` : "", initials: "", tone: "" };
+  }
+  const priority = h.priority ? words(h.priority) : "";
+  if (h.state === "nobody") {
+    return { who: "No one yet", state: priority ? `${priority} escalation` : "", initials: "", tone: urgent || "nobody" };
+  }
+  const mine = h.by !== null && h.by === me.value?.email;
+  const name = h.name ?? h.by ?? "";
+  const state = { assigned: `${priority}, not taken yet`, in_progress: "In progress", acknowledged: "Acknowledged", snoozed: h.until ? `Snoozed to ${moment(h.until)}` : "Snoozed" }[h.state];
+  return { who: mine ? "You" : brief(name), state, initials: initials(name), tone: h.state === "assigned" ? urgent : "" };
+}
+
+/** All that the row says, for those who hear it. @param {Row} row */
+export function spoken(row) {
+  const { text, unit } = valueOf(row.concern);
+  const { who, state } = holder(row);
+  const said = row.concern && row.concern.state !== "no_data" ? ` ${states[row.concern.state][1].toLowerCase()},` : "";
+  const level = row.handling === "unanswered" ? "Critical, nobody has answered" : row.handling === "handled" ? "Critical, being handled" : levels[row.risk_level][1];
+  const measured = row.concern?.measured_at ? `, ${age(row.concern.measured_at)}${age(row.concern.measured_at) === "now" ? "" : " ago"}` : "";
+  return `${row.patient_name}, ${level}, score ${row.risk_score},${said} ${text} ${unit}${measured}. ${why(row)}. ${[who, state].filter(Boolean).join(", ")}`.trim();
+}
+
+/** The groups of the list when it is ordered by urgency. @type {[string, string, string][]} key, level, head */
+export const groups = [
+  ["unanswered", "critical", "Critical, nobody has answered"], ["handled", "critical", "Critical, being handled"], ["warning", "warning", "Warning"],
+  ["normal", "normal", "Normal"], ["no_data", "no_data", "No data"],
+];
+/** @param {Row} row */
+export const groupOf = (row) => row.handling ?? row.risk_level;
+
+/** How many stand in each group, as the totals have it. @param {any} stats @returns {Record<string, number>} */
+export const groupCounts = (stats) => ({
+  unanswered: stats.critical_unanswered, handled: stats.patients_by_risk_level.critical - stats.critical_unanswered,
+  warning: stats.patients_by_risk_level.warning, normal: stats.patients_by_risk_level.normal, no_data: stats.patients_by_risk_level.no_data,
+});

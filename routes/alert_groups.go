@@ -1,0 +1,231 @@
+package routes
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/observations"
+	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/routes/web"
+)
+
+// groupView is the alerts of one patient about one cause.
+type groupView struct {
+	PatientID    string `json:"patient_id"`
+	PatientName  string `json:"patient_name"`
+	MRN          string `json:"mrn"`
+	Type         string `json:"type"`
+	Level        string `json:"level"`
+	Count        int    `json:"count"`
+	Critical     int    `json:"critical_count"`
+	Acknowledged int    `json:"acknowledged_count"`
+	FirstAt      string `json:"first_at"`
+	LastAt       string `json:"last_at"`
+	// AlertIDs are those measured last first, as many as can be acted on at once.
+	AlertIDs         []int64         `json:"alert_ids"`
+	Latest           *alertView      `json:"latest"` // null when it cannot be read
+	AcknowledgedName *string         `json:"acknowledged_name"`
+	Escalation       *escalationView `json:"escalation"`
+	Trend            []float64       `json:"trend"`
+}
+
+// levelTotals is how many groups have a level, and the alerts in them.
+type levelTotals struct {
+	Groups   int `json:"groups"`
+	Alerts   int `json:"alerts"`
+	Critical int `json:"critical_alerts"`
+}
+
+// groupsView is a page of groups with the totals of every level, whichever is asked for.
+type groupsView struct {
+	web.Page[groupView]
+	Levels map[string]levelTotals `json:"levels"`
+}
+
+// listAlertGroups answers what is not over, by patient and cause. Source: docs/decisions/alerts.md, "By patient and cause".
+func (a *api) listAlertGroups(c *web.Call) (err error) {
+	q, p := c.Listing()
+	between, mine := q.Between(), q.IsTrue("mine")
+	filter := collections.AlertGroupFilter{
+		PatientID: q.PatientID(), Type: q.OneOf("type", alerts.Types...), Severity: q.OneOf("level", collections.AlertSeverities...),
+		Status:         q.OneOf("status", string(alerts.StatusActive), string(alerts.StatusAcknowledged)),
+		AcknowledgedBy: strings.ToLower(q.Text("acknowledged_by", 254)), Snoozed: q.Boolean("snoozed"), From: between.From, To: between.To,
+	}
+	if filter.CareTeamOf, err = a.teamFor(c, q, filter.PatientID); err != nil {
+		return err
+	}
+	if mine {
+		filter.CareTeamOf = c.Caller.RecordID
+	}
+	groups, totals, err := collections.PageOfAlertGroups(c.App, filter, p.Offset(), p.Size)
+	if err != nil {
+		return err
+	}
+	views, unreadable, err := a.viewGroups(c, filter, groups)
+	if err != nil {
+		return err
+	}
+	if err := recordShown(c, audit.ResourceAlert, "", groups, func(g collections.AlertGroup) string { return g.PatientID }); err != nil {
+		return err
+	}
+	count, levels := 0, map[string]levelTotals{}
+	for severity, level := range collections.AlertSeverities {
+		levels[level] = levelTotals{}
+		for _, total := range totals {
+			if total.Severity == severity {
+				levels[level] = levelTotals{total.Groups, total.Alerts, total.Critical}
+			}
+		}
+		if filter.Severity == "" || filter.Severity == level {
+			count += levels[level].Groups
+		}
+	}
+	page, err := web.PageOf(c, p, count, views)
+	page.Unreadable = unreadable
+	return c.Answer(groupsView{page, levels}, err)
+}
+
+// viewGroups shows groups; how many there are whose latest alert cannot be read is counted.
+func (a *api) viewGroups(c *web.Call, filter collections.AlertGroupFilter, groups []collections.AlertGroup) (views []groupView, unreadable int, err error) {
+	if len(groups) == 0 {
+		return []groupView{}, 0, nil
+	}
+	members, err := membersOf(c.App, filter, groups)
+	if err != nil {
+		return nil, 0, err
+	}
+	latest, err := collections.AlertsByID(c.App, distinct(members, func(m groupMembers) string { return m.latest }))
+	if err != nil {
+		return nil, 0, err
+	}
+	latest, unreadable = collections.ReadableOnly(latest)
+	shown, err := viewReadings(c, latest)
+	if err != nil {
+		return nil, 0, err
+	}
+	open, err := openEscalations(c.App, members)
+	if err != nil {
+		return nil, 0, err
+	}
+	ids := distinct(groups, func(g collections.AlertGroup) string { return g.PatientID })
+	names, err := patients.Names(c.App, ids)
+	if err != nil {
+		return nil, 0, err
+	}
+	trends, err := triage.ReadTrends(c.App, ids)
+	if err != nil {
+		return nil, 0, err
+	}
+	staff, err := collections.StaffNames(c.App, distinct(latest, (*collections.Alert).AcknowledgedBy))
+	if err != nil {
+		return nil, 0, err
+	}
+	views = []groupView{}
+	for i, group := range groups {
+		view := groupView{
+			PatientID: group.PatientID, PatientName: names[group.PatientID].FirstLast(), MRN: names[group.PatientID].MRN, Type: group.Type,
+			Level: collections.AlertSeverities[group.Severity], Count: group.Alerts, Critical: group.Critical, Acknowledged: group.Acknowledged,
+			FirstAt: input.FormatInstant(group.First()), LastAt: input.FormatInstant(group.Last()), AlertIDs: members[i].numbers,
+			Escalation: open[members[i].escalation], Trend: append([]float64{}, trends[group.PatientID][group.Type]...),
+		}
+		if at := slices.IndexFunc(latest, func(alert *collections.Alert) bool { return alert.Id == members[i].latest }); at >= 0 {
+			view.Latest, view.AcknowledgedName = &shown[at], orNull(staff[latest[at].AcknowledgedBy()].Reveal())
+		}
+		views = append(views, view)
+	}
+	return views, unreadable, nil
+}
+
+// groupMembers are the alerts of a group: their numbers, that which was measured last, and the escalation that the latest of them belongs to.
+type groupMembers struct {
+	numbers            []int64
+	latest, escalation string
+}
+
+// membersOf are those of each group, in the order of the groups.
+func membersOf(app core.App, filter collections.AlertGroupFilter, groups []collections.AlertGroup) ([]groupMembers, error) {
+	list, err := collections.AlertsOfGroups(app, filter, groups)
+	if err != nil {
+		return nil, err
+	}
+	type cause struct{ patient, kind string }
+	at := make(map[cause]int, len(groups))
+	for i, group := range groups {
+		at[cause{group.PatientID, group.Type}] = i
+	}
+	members := make([]groupMembers, len(groups))
+	for _, alert := range list {
+		i, there := at[cause{alert.PatientID, alert.Type}]
+		if !there {
+			continue
+		}
+		m := &members[i]
+		if m.latest == "" {
+			m.latest = alert.ID
+		}
+		if m.escalation == "" {
+			m.escalation = alert.Escalation
+		}
+		if len(m.numbers) < alerts.MostAtOnce {
+			m.numbers = append(m.numbers, collections.Number(alert.ID))
+		}
+	}
+	return members, nil
+}
+
+// openEscalations are the escalations of groups that are not over, by record id.
+func openEscalations(app core.App, members []groupMembers) (map[string]*escalationView, error) {
+	open := map[string]*escalationView{}
+	found, err := collections.EscalationsByID(app, distinct(members, func(m groupMembers) string { return m.escalation }))
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, over)
+	found, _ = collections.ReadableOnly(found)
+	views, err := viewEscalations(app, found)
+	for i, e := range found {
+		open[e.Id] = &views[i]
+	}
+	return open, err
+}
+
+// viewReadings shows alerts with the readings behind them.
+func viewReadings(c *web.Call, page []*collections.Alert) ([]alertView, error) {
+	views, err := viewAlerts(c.Caller.Role)(c.App, page)
+	if err != nil {
+		return nil, err
+	}
+	records, err := collections.ObservationsByID(c.App, distinct(page, (*collections.Alert).ObservationID))
+	if err != nil {
+		return nil, err
+	}
+	behind := make(map[string]observations.Observation, len(records))
+	for _, record := range records {
+		behind[record.Id] = observations.FromRecord(record)
+	}
+	for i, alert := range page {
+		if o, there := behind[alert.ObservationID()]; there {
+			views[i].Reading = viewReading(o)
+		}
+	}
+	return views, nil
+}
+
+// viewReading shows what was measured, when and by what.
+func viewReading(o observations.Observation) *observationView {
+	var v observationView
+	v.Add("observation_type", o.Reading.Kind)
+	showValues(&v, o.Reading)
+	v.Add("device_id", orNull(o.Reading.DeviceID))
+	v.Add("measured_at", input.FormatInstant(o.Reading.MeasuredAt))
+	v.Add("origin", o.Origin)
+	v.Add("review_state", o.Review)
+	return &v
+}

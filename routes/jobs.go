@@ -1,0 +1,93 @@
+package routes
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/limits"
+	"github.com/vigilhealth/vigil/internal/schedule"
+	"github.com/vigilhealth/vigil/routes/web"
+)
+
+// jobRows are the scheduled jobs, as an administrator sees and runs them.
+func jobRows() []route {
+	return []route{
+		{http.MethodGet, "/jobs/", access.ManageJobs, limits.User, (*api).listJobs},
+		{http.MethodPost, "/jobs/{name}/run/", access.ManageJobs, limits.User, (*api).runJob},
+	}
+}
+
+// Jobs is what the door of the clock offers.
+type Jobs struct {
+	List func(app core.App, now time.Time) ([]schedule.Job, error)
+	// Run begins a run, and calls begun in the transaction that notes it. It fails with [schedule.ErrNoSuchJob] or [schedule.ErrRunning].
+	Run func(name string, begun func(tx core.App) error) (schedule.Job, error)
+}
+
+type jobRunView struct {
+	StartedAt  *string        `json:"started_at"`
+	FinishedAt *string        `json:"finished_at"`
+	Status     string         `json:"status"`
+	Counts     map[string]int `json:"counts"`
+}
+
+type jobView struct {
+	Name      string      `json:"name"`
+	Schedule  string      `json:"schedule"`
+	LastRun   *jobRunView `json:"last_run"`
+	NextRunAt *string     `json:"next_run_at"`
+}
+
+func viewJob(j schedule.Job) jobView {
+	view := jobView{Name: j.Name, Schedule: j.Plan.String(), NextRunAt: instantOrNull(j.NextRunAt)}
+	if r := j.LastRun; r != nil {
+		view.LastRun = &jobRunView{StartedAt: instantOrNull(r.StartedAt), FinishedAt: instantOrNull(r.FinishedAt), Status: r.Status, Counts: r.Counts}
+		if view.LastRun.Counts == nil {
+			view.LastRun.Counts = map[string]int{}
+		}
+	}
+	return view
+}
+
+func (a *api) listJobs(c *web.Call) error {
+	jobs, err := a.Jobs.List(c.App, c.Now)
+	if err != nil {
+		return err
+	}
+	q := c.Query()
+	page := q.Paging()
+	if !q.Has("page_size") {
+		page.Size = max(page.Size, len(jobs)) // they are few, and whoever looks for one is not to miss it
+	}
+	if err := q.Err(); err != nil {
+		return err
+	}
+	from := min(page.Offset(), len(jobs))
+	return web.List(c, page, len(jobs), web.Views(jobs[from:min(from+page.Size, len(jobs))], viewJob), 0)
+}
+
+// runJob begins a run and does not wait for its end. Source: docs/decisions/jobs.md, "Running a job by hand".
+func (a *api) runJob(c *web.Call) error {
+	if err := c.DecodeOptional(&struct{}{}); err != nil {
+		return err
+	}
+	name := c.Request.PathValue("name")
+	job, err := a.Jobs.Run(name, func(tx core.App) error {
+		return audit.Append(tx, audit.Entry{Event: audit.JobRun, Actor: c.Actor(), ResourceType: audit.ResourceJob, ResourceID: name}, c.Now)
+	})
+	switch {
+	case errors.Is(err, schedule.ErrNoSuchJob):
+		return fault.Missing()
+	case errors.Is(err, schedule.ErrRunning):
+		return fault.New(fault.Conflict, "job_running", "The job is running.")
+	case err != nil:
+		return err
+	}
+	return c.JSON(http.StatusAccepted, viewJob(job))
+}

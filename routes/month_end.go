@@ -1,0 +1,297 @@
+package routes
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/claims"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/routes/web"
+)
+
+// What a fact says of an entry at its month's end.
+const (
+	factOK      = "ok"
+	factMissing = "missing"
+	factAdvised = "advised" // it is missing, and a warning only
+	factSelfPay = "self_pay"
+)
+
+// factsView are the papers behind an entry, each in a word.
+type factsView struct {
+	Consent   string `json:"consent"`
+	Diagnosis string `json:"diagnosis"`
+	Order     string `json:"order"`
+	Provider  string `json:"provider"`
+	Payer     string `json:"payer"`
+}
+
+// weighedView is an entry that is still to be sent, with what stands against its next step.
+type weighedView struct {
+	EntryID         string           `json:"entry_id"`
+	ClaimID         string           `json:"claim_id"`
+	PatientID       string           `json:"patient_id"`
+	PatientName     string           `json:"patient_name"`
+	MRN             string           `json:"mrn"`
+	CPTCode         string           `json:"cpt_code"`
+	BecomesCode     string           `json:"becomes_code"` // once it is reviewed
+	Units           int              `json:"units"`
+	ServiceDate     string           `json:"service_date"`
+	PeriodStart     string           `json:"billing_period_start"`
+	PeriodEnd       string           `json:"billing_period_end"`
+	LifecycleStatus string           `json:"lifecycle_status"`
+	Source          string           `json:"source"`
+	Amount          billing.Cents    `json:"amount"`
+	Charge          billing.Cents    `json:"charge"`
+	Payer           string           `json:"payer"`
+	PayerID         *int64           `json:"payer_id"`
+	Days            *int             `json:"days"`
+	DaysNeeded      *int             `json:"days_needed"`
+	Minutes         *int             `json:"minutes"`
+	MinutesNeeded   *int             `json:"minutes_needed"`
+	Facts           factsView        `json:"facts"`
+	Ready           bool             `json:"ready"`
+	Reasons         []string         `json:"reasons"`
+	Warnings        []string         `json:"warnings"`
+	Preflight       []claims.Finding `json:"preflight_errors"`
+	InBatch         bool             `json:"in_batch"` // a batch takes it
+}
+
+// monthEndView is all of a month that is still to be sent.
+type monthEndView struct {
+	Month       string        `json:"month"`
+	CheckedAt   string        `json:"checked_at"`
+	SendsClaims bool          `json:"sends_claims"` // from here, so that preflight holds entries back
+	Usage       string        `json:"usage"`
+	Count       int           `json:"count"`
+	LeftOut     int           `json:"left_out"` // beyond what one answer weighs
+	Results     []weighedView `json:"results"`
+}
+
+// readMonthEnd weighs what of a month is still to be reviewed or sent, all in one answer.
+func (a *api) readMonthEnd(c *web.Call) error {
+	q := c.Query()
+	month, status := a.monthIn(c, q, "month"), q.OneOf("status", billing.PendingReview, billing.Reviewed)
+	if err := q.Err(); err != nil {
+		return err
+	}
+	states := []string{billing.PendingReview, billing.Reviewed}
+	if status != "" {
+		states = []string{status}
+	}
+	list, total, err := a.Billing.WeighMonth(c.App, month, states, c.Actor(), c.Now)
+	if err != nil {
+		return err
+	}
+	names, err := patients.Names(c.App, distinct(list, func(w billing.Weighed) string { return w.Entry.PatientID() }))
+	if err != nil {
+		return err
+	}
+	answer := monthEndView{
+		Month: month.Start[:len("2006-01")], CheckedAt: input.FormatInstant(c.Now), SendsClaims: a.Billing.Claims.Submitter.ID != "",
+		Usage: a.Billing.Claims.Submitter.Usage, Count: total, LeftOut: total - len(list),
+		Results: web.Views(list, func(w billing.Weighed) weighedView { return viewWeighed(w, names[w.Entry.PatientID()]) }),
+	}
+	return c.Answer(answer, recordShown(c, audit.ResourceBillingEntry, "", list, func(w billing.Weighed) string { return w.Entry.PatientID() }))
+}
+
+func viewWeighed(w billing.Weighed, who patients.Name) weighedView {
+	entry := w.Entry
+	return weighedView{
+		EntryID: entry.Id, ClaimID: entry.ClaimID(), PatientID: entry.PatientID(), PatientName: who.FirstLast(), MRN: who.MRN, CPTCode: entry.CPTCode(),
+		BecomesCode: w.Code, Units: entry.Units(), ServiceDate: entry.ServiceDate(), PeriodStart: entry.PeriodStart(), PeriodEnd: entry.PeriodEnd(),
+		LifecycleStatus: entry.Status(), Source: entry.Source(), Amount: billing.Cents(entry.AmountCents()), Charge: billing.Cents(entry.ChargeCents()),
+		Payer: entry.PayerName(), PayerID: numberOrNull(entry.PayerID()), Days: w.Days, DaysNeeded: w.DaysNeeded, Minutes: w.Minutes,
+		MinutesNeeded: w.MinutesNeeded, Facts: viewFacts(w), Ready: w.Ready(), Reasons: w.Reasons, Warnings: append([]string{}, w.Warnings...),
+		Preflight: append([]claims.Finding{}, w.Preflight.Errors...),
+		InBatch:   entry.Status() == billing.Reviewed && w.Ready() && w.Preflight.OK() && !w.SelfPay,
+	}
+}
+
+// viewFacts says which of the papers what was found is about.
+func viewFacts(w billing.Weighed) factsView {
+	fact := func(reason string, places ...string) string {
+		found := slices.ContainsFunc(w.Preflight.Errors, func(f claims.Finding) bool {
+			return slices.ContainsFunc(places, func(place string) bool { return strings.HasPrefix(f.Field, place) })
+		})
+		switch {
+		case found || reason != "" && slices.Contains(w.Reasons, reason):
+			return factMissing
+		case reason != "" && slices.Contains(w.Warnings, reason):
+			return factAdvised
+		}
+		return factOK
+	}
+	v := factsView{
+		Consent: fact(billing.MissingConsent), Diagnosis: fact(billing.MissingDiagnosis, "icd10_codes"), Order: fact(billing.MissingOrder),
+		Provider: fact(billing.MissingProvider, "rendering_provider_id", "users."), Payer: fact("", "insurance.", "payer."),
+	}
+	if w.SelfPay {
+		v.Payer = factSelfPay
+	}
+	return v
+}
+
+// reviewMany reviews entries, each for itself: one that is refused keeps none of the others back.
+func (a *api) reviewMany(c *web.Call) error {
+	var body struct {
+		EntryIDs input.Strings `json:"entry_ids"`
+		Notes    input.String  `json:"notes"`
+	}
+	if err := c.Decode(&body); err != nil {
+		return err
+	}
+	checks := input.NewChecks()
+	notes := checks.Text("notes", body.Notes, input.Optional(4000).Multiline())
+	ids := readMany(checks, body.EntryIDs)
+	if err := checks.Err(); err != nil {
+		return err
+	}
+	details, reviewed, err := a.eachOf(c, ids, billing.Reviewed, func() billing.Move {
+		return a.Billing.Review(c.Actor(), notes, "", false, c.Now)
+	})
+	if err != nil {
+		return err
+	}
+	return c.OK(map[string]any{"reviewed": reviewed, "skipped": len(details) - reviewed, "details": details})
+}
+
+// readMany reads the ids of entries of which many are changed by one call.
+func readMany(checks *input.Checks, f input.Strings) []string {
+	if !f.Given() || len(f.Value) == 0 || len(f.Value) > maxBatch {
+		checks.Reject("entry_ids", fmt.Sprintf("Expected a list of 1 to %d ids.", maxBatch))
+	}
+	ids := make([]string, len(f.Value))
+	for i, text := range f.Value {
+		var ok bool
+		if ids[i], ok = input.ParseUUID(text); !ok {
+			checks.Reject(fmt.Sprintf("entry_ids.%d", i), "Must be a valid UUID.")
+		}
+	}
+	return ids
+}
+
+// eachOf makes a move of each entry in a transaction of its own, and says what became of it.
+func (a *api) eachOf(c *web.Call, ids []string, done string, move func() billing.Move) (details []batchResult, moved int, err error) {
+	details = []batchResult{}
+	seen := map[string]bool{}
+	for _, id := range ids {
+		result := batchResult{ID: id, Status: "skipped", Reason: orNull("repeated")}
+		if !seen[id] {
+			_, err := a.Billing.Do(c.App, id, move(), c.Actor(), c.Now)
+			var refused *fault.Error
+			if err == nil {
+				result, moved = batchResult{ID: id, Status: done}, moved+1
+			} else if errors.As(err, &refused) && refused.Kind != fault.Internal {
+				result.Reason = orNull(refused.Code)
+				result.Warnings, _ = refused.Extra["warnings"].([]string)
+			} else {
+				return nil, 0, err
+			}
+		}
+		seen[id] = true
+		details = append(details, result)
+	}
+	return details, moved, nil
+}
+
+// stageView is what the entries of a month in one state come to.
+type stageView struct {
+	LifecycleStatus       string        `json:"lifecycle_status"`
+	Claims                int           `json:"claims"`
+	Amount                billing.Cents `json:"amount"`
+	Charge                billing.Cents `json:"charge"`
+	Paid                  billing.Cents `json:"paid"`
+	Adjusted              billing.Cents `json:"adjusted"`
+	PatientResponsibility billing.Cents `json:"patient_responsibility"`
+	Refunded              billing.Cents `json:"refunded"`
+}
+
+type monthOfMoney struct {
+	Month    string        `json:"month"`
+	Claims   int           `json:"claims"`
+	Expected billing.Cents `json:"expected"`
+	Paid     billing.Cents `json:"paid"`
+}
+
+type funnelView struct {
+	Month    string         `json:"month"`
+	AsOf     string         `json:"as_of"`
+	DaysLeft int            `json:"days_left"` // of the month, today included; 0 once it is over
+	TimeZone string         `json:"time_zone"`
+	Patients billing.Funnel `json:"patients"`
+	Entries  []stageView    `json:"entries"`
+	Before   monthOfMoney   `json:"month_before"`
+}
+
+// readFunnel shows how far a month has come: its patients on their way to a bill, its entries on their way to being paid.
+func (a *api) readFunnel(c *web.Call) error {
+	q := c.Query()
+	month := a.monthIn(c, q, "month")
+	if err := q.Err(); err != nil {
+		return err
+	}
+	found, asOf, err := a.Billing.FunnelOf(c.App, month, c.Now)
+	if err != nil {
+		return err
+	}
+	stages, _, err := stagesOf(c, month)
+	if err != nil {
+		return err
+	}
+	last, _ := billing.MonthSpan(billing.AddDays(month.Start, -1)[:len("2006-01")])
+	_, before, err := stagesOf(c, last)
+	if err != nil {
+		return err
+	}
+	left := 0
+	if asOf >= month.Start && a.Billing.Day(c.Now) <= month.End {
+		left = billing.DaysBetween(asOf, month.End) + 1
+	}
+	return c.OK(funnelView{month.Start[:len("2006-01")], asOf, left, a.Billing.Zone.String(), found, stages, before})
+}
+
+// stagesOf reads what the entries of a month come to from the sums that reports are made of.
+func stagesOf(c *web.Call, month billing.Span) (stages []stageView, all monthOfMoney, err error) {
+	sums, err := billing.Sums(c.App, billing.SumFilter{From: month.Start, To: month.End, Money: true}, billing.ByStatus)
+	if err != nil {
+		return nil, all, err
+	}
+	all.Month = month.Start[:len("2006-01")]
+	for _, state := range billing.States {
+		v := stageView{LifecycleStatus: state}
+		for _, s := range sums {
+			if s.Status == state {
+				v = stageView{state, s.Claims, s.Amount, s.Billed, s.Collected, s.Adjusted, s.PatientShare, s.Refunded}
+			}
+		}
+		if stages = append(stages, v); state != billing.Voided {
+			all.Claims, all.Expected, all.Paid = all.Claims+v.Claims, all.Expected+v.Amount, all.Paid+v.Paid
+		}
+	}
+	return stages, all, nil
+}
+
+// readCalendar shows a patient's month day by day, and the periods that touch it.
+func (a *api) readCalendar(c *web.Call, patient *collections.Patient) error {
+	q := c.Query()
+	month := a.monthIn(c, q, "month")
+	if err := q.Err(); err != nil {
+		return err
+	}
+	days, periods, err := a.Billing.Calendar(c.App, patient.Id, month, c.Now)
+	if err != nil {
+		return err
+	}
+	return c.Answer(map[string]any{
+		"patient_id": patient.Id, "month": month.Start[:len("2006-01")], "time_zone": a.Billing.Zone.String(), "days": days,
+		"periods": append([]billing.CalendarPeriod{}, periods...),
+	}, c.RecordRead(audit.PatientRead, audit.ResourceExplanation, "", patient.Id))
+}

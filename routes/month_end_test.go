@@ -1,0 +1,291 @@
+package routes_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pocketbase/dbx"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/routes"
+)
+
+// weighed is an entry as its month's end shows it; nil when it is not in it.
+func (c *clinic) weighed(entry string) object {
+	c.t.Helper()
+	service := c.ask(access.DataMonitor, "GET", "/billing/entries/"+entry+"/", nil).want(200).text("service_date")
+	for _, row := range c.ask(access.DataMonitor, "GET", "/billing/month-end/?month="+service[:7], nil).results() {
+		if row["entry_id"] == entry {
+			return row
+		}
+	}
+	return nil
+}
+
+// weighsLike checks that a month's end says of an entry what its next step was refused for; payers' refusals aside, which no review asks about.
+func (c *clinic) weighsLike(entry, move string, refused []string) {
+	c.t.Helper()
+	if move != "review" && move != "submit" {
+		return
+	}
+	row := c.weighed(entry)
+	if row == nil {
+		c.t.Errorf("%s is not in its month's end", entry)
+		return
+	}
+	var said []string
+	for _, reason := range row["reasons"].([]any) {
+		said = append(said, reason.(string))
+	}
+	slices.Sort(said)
+	if !slices.Equal(said, refused) || row["ready"] != (len(refused) == 0) {
+		c.t.Errorf("the month's end says %v of an entry whose %s is refused for %v", said, move, refused)
+	}
+}
+
+// eight is a month of eight entries: five that nothing stands against, one without consent since, one of a patient without a diagnosis, one by hand
+// without minutes.
+func eight(c *clinic) (clean, held []string) {
+	for i := range 5 {
+		patient := c.covered()
+		c.wear(patient, fmt.Sprint("M-", i), c.now.AddDate(0, 0, -31), 16+i)
+		c.run("device")
+		clean = append(clean, c.entryOf(patient, "99454"))
+	}
+	without := c.enrol(object{"icd10_codes": []string{"I10"}, "primary_provider_id": c.people[access.Provider].Number()})
+	c.wear(without, "M-5", c.now.AddDate(0, 0, -31), 16)
+	undiagnosed := c.enrol(object{"primary_provider_id": c.people[access.Provider].Number()})
+	c.consent(undiagnosed)
+	c.wear(undiagnosed, "M-6", c.now.AddDate(0, 0, -31), 16)
+	c.run("device")
+	return clean, []string{c.entryOf(without, "99454"), c.entryOf(undiagnosed, "99454"), c.byHand(c.covered(), "99457", "2026-01-14", 20)}
+}
+
+func (c *clinic) run(job string) {
+	c.t.Helper()
+	c.ask(access.DataMonitor, "POST", "/billing/run/", object{"job": job}).want(200)
+}
+
+// What a month's end says of an entry is what the review of it then says.
+func TestMonthEnd(t *testing.T) {
+	c := newIngestingClinic(t)
+	clean, held := eight(c)
+	sheet := c.ask(access.DataMonitor, "GET", "/billing/month-end/", nil).want(200)
+	sheet.wantAt(object{"month": "2026-01", "sends_claims": false, "left_out": 0.0})
+	for _, entry := range clean {
+		row := c.weighed(entry)
+		if row["ready"] != true || row["days_needed"] != 16.0 || row["days"].(float64) < 16 || row["minutes"] != nil || fmt.Sprint(row["warnings"]) != "[missing_order]" {
+			t.Errorf("a clean entry is %v", row)
+		}
+		if facts := row["facts"].(object); facts["consent"] != "ok" || facts["order"] != "advised" || facts["payer"] != "self_pay" {
+			t.Errorf("its facts are %v", facts)
+		}
+	}
+	for i, want := range []string{"[missing_consent]", "[missing_diagnosis]", "[minutes_below_minimum]"} {
+		if row := c.weighed(held[i]); fmt.Sprint(row["reasons"]) != want || row["ready"] != false || row["in_batch"] != false {
+			t.Errorf("an entry that is held back is %v, want %s", row, want)
+		}
+	}
+	before := c.rows(t, `SELECT COUNT(*) FROM audit_log WHERE event LIKE 'billing.%'`)
+	c.ask(access.DataMonitor, "GET", "/billing/month-end/?status=pending_review", nil).want(200)
+	if after := c.rows(t, `SELECT COUNT(*) FROM audit_log WHERE event LIKE 'billing.%'`); !slices.Equal(before, after) {
+		t.Error("weighing leaves a trace of something done")
+	}
+	if reviewed := c.ask(access.DataMonitor, "GET", "/billing/month-end/?status=reviewed", nil).results(); len(reviewed) != 0 {
+		t.Errorf("reviewed are %v", reviewed)
+	}
+	for _, row := range c.ask(access.DataMonitor, "GET", "/billing/month-end/?month=2025-12", nil).results() {
+		if row["cpt_code"] != "99453" || row["service_date"] != "2025-12-15" {
+			t.Errorf("of December is %v", row)
+		}
+	}
+	c.ask(access.DataMonitor, "GET", "/billing/month-end/?month=2026-1&status=paid", nil).wantFields("month", "status")
+	c.wantRoles("GET", "/billing/month-end/", nil, access.Admin, access.DataMonitor)
+}
+
+// Many reviews in one call are as many single ones: those that stand are made, each with its trace; the others are left as they were, and say why.
+func TestReviewMany(t *testing.T) {
+	c := newIngestingClinic(t)
+	clean, held := eight(c)
+	const unknown = "0190b2c4-0000-7000-8000-0000000000ff"
+	ids := append(slices.Concat(clean, held), clean[0], unknown)
+	c.wantRoles("POST", "/billing/entries/review/", object{"entry_ids": []string{unknown}}, access.Admin, access.DataMonitor)
+	answer := c.ask(access.DataMonitor, "POST", "/billing/entries/review/", object{"entry_ids": ids, "notes": "Checked"}).want(200)
+	answer.wantAt(object{"reviewed": 5.0, "skipped": 5.0})
+	details := answer.at("details").([]any)
+	for i, want := range []string{
+		"reviewed <nil> <nil>", "reviewed <nil> <nil>", "reviewed <nil> <nil>", "reviewed <nil> <nil>", "reviewed <nil> <nil>",
+		"skipped invalid_state [missing_consent]", "skipped invalid_state [missing_diagnosis]", "skipped invalid_state [minutes_below_minimum]",
+		"skipped repeated <nil>", "skipped not_found <nil>",
+	} {
+		d := details[i].(object)
+		if got := fmt.Sprint(d["status"], " ", d["reason"], " ", d["warnings"]); got != want || d["id"] != ids[i] {
+			t.Errorf("of the %dth it says %s, want %s", i+1, got, want)
+		}
+	}
+	for _, entry := range clean {
+		moves := c.rows(t, `SELECT actor_email FROM audit_log WHERE event = 'billing.review' AND resource_id = '`+entry+`'`)
+		if len(moves) != 1 || moves[0] != c.people[access.DataMonitor].Email() {
+			t.Errorf("the review's trace is %v", moves)
+		}
+		if row := c.weighed(entry); row["lifecycle_status"] != "reviewed" || row["ready"] != true || row["in_batch"] != false { // self-pay
+			t.Errorf("reviewed it is %v", row)
+		}
+	}
+	for _, entry := range held {
+		c.ask(access.DataMonitor, "GET", "/billing/entries/"+entry+"/", nil).want(200).wantAt(object{"lifecycle_status": "pending_review", "reviewed_by": nil})
+	}
+	again := c.ask(access.DataMonitor, "POST", "/billing/entries/review/", object{"entry_ids": clean[:1]}).want(200)
+	if d := again.at("details").([]any)[0].(object); d["reason"] != "invalid_transition" {
+		t.Errorf("reviewed again it says %v", d)
+	}
+	c.ask(access.DataMonitor, "POST", "/billing/entries/review/", object{"entry_ids": []string{}}).wantFields("entry_ids")
+	c.ask(access.DataMonitor, "POST", "/billing/entries/review/", object{"entry_ids": slices.Repeat([]string{unknown}, 1001)}).wantFields("entry_ids")
+	c.ask(access.DataMonitor, "POST", "/billing/entries/review/", object{"entry_ids": []string{"x"}}).wantFields("entry_ids.0")
+}
+
+// The same call under its key reviews once, and answers as it did.
+func TestReviewManyUnderAKey(t *testing.T) {
+	c := newIngestingClinic(t)
+	clean, _ := eight(c)
+	body, err := json.Marshal(object{"entry_ids": clean})
+	if err != nil {
+		t.Fatal(err)
+	}
+	biller := c.tokenOf(access.DataMonitor)
+	first := answered(t, c.keyed(biller, "/billing/entries/review/", string(body), "month-end"), 200, "", false)
+	if again := answered(t, c.keyed(biller, "/billing/entries/review/", string(body), "month-end"), 200, "", true); again != first {
+		t.Errorf("answered %s, then %s", first, again)
+	}
+}
+
+// What the month comes to by state is what the reports say, to the cent; its patients are counted as they are.
+func TestFunnel(t *testing.T) {
+	c := newIngestingClinic(t)
+	clean, _ := eight(c)
+	c.ask(access.DataMonitor, "POST", "/billing/entries/review/", object{"entry_ids": clean[:4]}).want(200)
+	for _, entry := range clean[:3] {
+		c.moveEntry(entry, "submit", nil).want(200)
+	}
+	c.moveEntry(clean[0], "pay", object{"amount": 41.17, "payment_date": "2026-01-15", "reference": "EFT"}).want(200)
+	c.moveEntry(clean[1], "pay", object{"amount": 43.02, "payment_date": "2026-01-15", "reference": "EFT"}).want(200)
+	c.ask(access.MA, "POST", "/patients/"+c.covered()+"/archive/", object{"reason": "Moved away"}).want(403)
+	c.talk(c.covered(), "2026-01-05T14:00:00Z", 24)
+	c.talk(c.covered(), "2026-01-05T15:00:00Z", 11)
+	funnel := c.ask(access.Admin, "GET", "/billing/funnel/", nil).want(200)
+	// Five clean, one without consent, one without a diagnosis, one billed by hand, one who stays, two who were called.
+	funnel.wantAt(object{
+		"month": "2026-01", "as_of": "2026-01-15", "days_left": 17.0, "time_zone": "America/New_York", "month_before.month": "2025-12",
+		"patients.enrolled": 11.0, "patients.consented": 10.0, "patients.eligible": 9.0, "patients.with_data": 7.0,
+		"patients.days_16_or_more": 7.0, "patients.days_2_to_15": 0.0, "patients.minutes_20_or_more": 1.0, "patients.minutes_10_to_19": 1.0,
+	})
+	between := "?date_from=2026-01-01&date_to=2026-01-31"
+	states := map[string]object{}
+	for _, row := range c.ask(access.Admin, "GET", reportPath+"claims-status/"+between, nil).want(200).at("results").([]any) {
+		states[row.(object)["lifecycle_status"].(string)] = row.(object)
+	}
+	claims, amount, paid := 0.0, 0.0, 0.0
+	for _, row := range funnel.at("entries").([]any) {
+		stage := row.(object)
+		if report := states[stage["lifecycle_status"].(string)]; report != nil && (report["claims"] != stage["claims"] || report["amount"] != stage["amount"]) {
+			t.Errorf("the funnel says %v, the report %v", stage, report)
+		}
+		if stage["lifecycle_status"] != "voided" {
+			claims, amount, paid = claims+stage["claims"].(float64), amount+stage["amount"].(float64), paid+stage["paid"].(float64)
+		}
+	}
+	revenue := c.ask(access.Admin, "GET", reportPath+"revenue/"+between, nil).want(200)
+	if fmt.Sprintf("%.2f", amount) != fmt.Sprintf("%.2f", revenue.at("total_revenue")) || fmt.Sprintf("%.2f", paid) != fmt.Sprintf("%.2f", revenue.at("paid")) || fmt.Sprintf("%.2f", paid) != "84.19" {
+		t.Errorf("the funnel comes to %.0f claims, %.2f expected, %.2f paid; the report to %v and %v", claims, amount, paid, revenue.at("total_revenue"), revenue.at("paid"))
+	}
+	next := c.ask(access.Admin, "GET", "/billing/funnel/?month=2026-02", nil).want(200)
+	next.wantAt(object{"month_before.month": "2026-01", "month_before.claims": claims, "month_before.paid": 84.19})
+	c.wantRoles("GET", "/billing/funnel/", nil, access.Admin, access.DataMonitor)
+}
+
+// Who is nearest is told by what each missing day or minute brings, with what is reached already taken off and until when there is time.
+func TestNearWorth(t *testing.T) {
+	c := newIngestingClinic(t, func(e *routes.Engines) { e.Billing.Enable2026Codes = true })
+	minutes := c.covered() // 12 of 20: 99470 is reached, 8 minutes bring 21.87
+	c.talk(minutes, "2026-01-05T14:00:00Z", 12)
+	c.talk(c.covered(), "2026-01-06T14:00:00Z", 4) // 16 minutes for 47.87
+	days := c.covered()
+	c.wear(days, "N-1", c.now.AddDate(0, 0, -20), 14) // two days that bring less than nothing beside 99445
+	stopped := c.enrol(object{"icd10_codes": []string{"I10"}})
+	c.talk(stopped, "2026-01-07T14:00:00Z", 19) // a minute for 21.87, but no consent
+	list := c.ask(access.DataMonitor, "GET", "/billing/near-billable/?ordering=-worth", nil).results()
+	var got []string
+	for _, n := range list {
+		got = append(got, fmt.Sprint(n["cpt_code"], " ", n["expected"], " ", n["gain"], " ", n["gain_per_unit"], " ", n["until"], " ", n["against"]))
+	}
+	want := []string{
+		"99457 47.87 47.87 2.99 2026-01-31 []", "99457 47.87 21.87 2.73 2026-01-31 []", "99454 43.02 -3.98 -1.99 2026-01-23 []", "99457 47.87 21.87 21.87 2026-01-31 [missing_consent]",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("in the order of worth are\n%q, want\n%q", got, want)
+	}
+	if first := c.ask(access.Provider, "GET", "/billing/near-billable/", nil).results()[0]; first["patient_id"] != stopped {
+		t.Errorf("the least missing is not first: %v", first)
+	}
+	c.ask(access.DataMonitor, "GET", "/billing/near-billable/?ordering=worth", nil).wantFields("ordering")
+}
+
+// A patient's month shows each day with data, the minutes where they were spent, and the period with what it still needs.
+func TestBillingCalendar(t *testing.T) {
+	c := newIngestingClinic(t)
+	patient := c.covered()
+	c.wear(patient, "C-1", time.Date(2026, 1, 3, 15, 0, 0, 0, time.UTC), 10)
+	c.talk(patient, "2026-01-06T03:30:00Z", 12) // the fifth in New York
+	month := c.ask(access.Provider, "GET", "/billing/calendar/"+patient+"/?month=2026-01", nil).want(200)
+	days := month.at("days").([]any)
+	if len(days) != 31 {
+		t.Fatalf("January has %d days", len(days))
+	}
+	for i, day := range days {
+		d := day.(object)
+		if data := i+1 >= 3 && i+1 <= 12; d["data"] != data || (d["minutes"] != 0.0) != (i+1 == 5) {
+			t.Errorf("of the %dth it says %v", i+1, d)
+		}
+	}
+	if periods := fmt.Sprint(month.at("periods")); periods != "[map[days:10 days_needed:16 period_end:2026-02-01 period_start:2026-01-03]]" {
+		t.Errorf("the periods are %s", periods)
+	}
+	c.wantRoles("GET", "/billing/calendar/"+patient+"/", nil, access.Admin, access.ClinicalManager, access.Provider, access.DataMonitor)
+}
+
+// The list of entries can be narrowed to those that something names.
+func TestEntriesByID(t *testing.T) {
+	c := newIngestingClinic(t)
+	clean, held := eight(c)
+	list := c.ask(access.DataMonitor, "GET", "/billing/entries/?ids="+clean[1]+","+held[0], nil).results()
+	if len(list) != 2 || !slices.ContainsFunc(list, func(o object) bool { return o["id"] == held[0] }) {
+		t.Errorf("asked for two, got %v", list)
+	}
+	c.ask(access.DataMonitor, "GET", "/billing/entries/?ids=x", nil).wantFields("ids")
+}
+
+// BenchmarkMonthEnd weighs a month of 1,000 entries.
+func BenchmarkMonthEnd(b *testing.B) {
+	c := newIngestingClinic(b)
+	patients := make([]string, 500)
+	for i := range patients {
+		patients[i] = c.covered()
+		c.wear(patients[i], fmt.Sprint("B-", i), c.now.AddDate(0, 0, -31), 16)
+		c.insert("time_entries", dbx.Params{
+			"patient": patients[i], "user": c.people[access.Nurse].Id, "category": "interactive", "activity": "phone_call", "contact_method": "phone", "source": "manual",
+			"started_at": collections.Instant(time.Date(2026, 1, 1, 5, 0, 0, 0, time.UTC).Add(time.Duration(i) * 25 * time.Minute)),
+			"ended_at":   collections.Instant(time.Date(2026, 1, 1, 5, 24, 0, 0, time.UTC).Add(time.Duration(i) * 25 * time.Minute)), "duration_seconds": 1440,
+			"notes": "", "created_at": collections.Instant(c.now),
+		})
+	}
+	c.ask(access.DataMonitor, "POST", "/billing/run/", nil).want(200)
+	for b.Loop() {
+		if n := len(c.ask(access.DataMonitor, "GET", "/billing/month-end/", nil).results()); n < 900 {
+			b.Fatalf("%d entries", n)
+		}
+	}
+}

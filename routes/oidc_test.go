@@ -1,0 +1,261 @@
+package routes_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/clients"
+	"github.com/vigilhealth/vigil/internal/oidc"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/routes"
+)
+
+// signOnClinic is a clinic with an identity provider.
+type signOnClinic struct {
+	*clinic
+	provider *vigiltest.IdentityProvider
+}
+
+func newSignOnClinic(t *testing.T, change ...func(*oidc.Options, *auth.Options)) *signOnClinic {
+	t.Helper()
+	h := &signOnClinic{}
+	h.provider = vigiltest.NewIdentityProvider(t, func() time.Time { return h.now })
+	o := oidc.Options{
+		Issuer: h.provider.URL, ClientID: vigiltest.SignOnClient, ClientSecret: phi.Text(vigiltest.SignOnSecret), Key: []byte("a key for tests"),
+		RedirectURL: "https://vigil.example.org/api/v1/auth/oidc/callback/",
+		Roles:       []oidc.RoleOf{{Group: "RPM Leads", Role: access.ClinicalManager}, {Group: "RPM Nurses", Role: access.Nurse}, {Group: "IT", Role: access.Admin}},
+	}
+	a := auth.Options{RefreshFamilyLife: 7 * 24 * time.Hour, FreshSignIn: 10 * time.Minute, SignInURL: "https://vigil.example.org"}
+	for _, f := range change {
+		f(&o, &a)
+	}
+	h.clinic = newClinic(t, func(e *routes.Engines) {
+		a.SignOn = oidc.New(o)
+		e.Auth = auth.New(vigiltest.Sealer(), a)
+		e.AccessTokens = clients.Bearers{People: e.Auth, Clients: e.Clients}
+	})
+	return h
+}
+
+// went is a browser that was sent to the provider.
+type went struct{ location, cookie string }
+
+func (h *signOnClinic) begin() went {
+	h.t.Helper()
+	r := httptest.NewRequestWithContext(h.t.Context(), http.MethodGet, "/api/v1/auth/oidc/login/", nil)
+	rec := httptest.NewRecorder()
+	h.handler.ServeHTTP(rec, r)
+	answer := rec.Result()
+	defer answer.Body.Close()
+	cookies := answer.Cookies()
+	if answer.StatusCode != http.StatusFound || len(cookies) != 1 {
+		h.t.Fatalf("%d %s", answer.StatusCode, rec.Body)
+	}
+	if c := cookies[0]; !c.HttpOnly || !c.Secure || c.SameSite != http.SameSiteLaxMode || c.Path != "/api/v1/auth/oidc/" || c.MaxAge != 600 {
+		h.t.Errorf("the cookie is %s", c)
+	}
+	return went{answer.Header.Get("Location"), cookies[0].Name + "=" + cookies[0].Value}
+}
+
+// back is the browser coming back as a program.
+func (h *signOnClinic) back(w went, query url.Values) reply {
+	h.t.Helper()
+	return h.send("", "GET", "/auth/oidc/callback/?"+query.Encode(), nil, "Accept", "application/json", "Cookie", w.cookie)
+}
+
+// signOn is a whole sign-in.
+func (h *signOnClinic) signOn(claims object) reply {
+	h.t.Helper()
+	w := h.begin()
+	return h.back(w, h.provider.Admit(w.location, claims))
+}
+
+func claimsOf(sub string, more object) object {
+	claims := object{
+		"sub": sub, "email": sub + "@practice.example", "email_verified": true, "given_name": "Ann", "family_name": "Lee", "groups": []string{"Everybody", "RPM Nurses"},
+	}
+	for name, value := range more {
+		claims[name] = value
+	}
+	return claims
+}
+
+// An account arises at the first sign-in, is the same at the second, and has the role of the groups each time.
+// Source: docs/decisions/authentication.md, "Single sign-on".
+func TestSignOn(t *testing.T) {
+	h := newSignOnClinic(t)
+	if got := h.send("", "GET", "/auth/oidc/", nil).want(200).object(); got["offered"] != true || got["required"] != false {
+		t.Error(got)
+	}
+	w := h.begin()
+	asked, err := url.Parse(w.location)
+	if err != nil || asked.Query().Get("scope") != "openid profile email groups" || strings.Contains(w.location, strings.Split(w.cookie, "=")[1]) {
+		t.Errorf("%s, %v", w.location, err)
+	}
+	query := h.provider.Admit(w.location, claimsOf("ann", object{"email": "Ann@Practice.example"}))
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/auth/oidc/callback/?"+query.Encode(), nil)
+	r.Header.Set("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
+	rec := httptest.NewRecorder()
+	h.handler.ServeHTTP(rec, r)
+	if to := rec.Header().Get("Location"); rec.Code != 302 || to != "https://vigil.example.org/#/sign-on?"+query.Encode() {
+		t.Errorf("%d, %s", rec.Code, to)
+	}
+	first := h.back(w, query).want(200)
+	first.wantAt(object{"user.email": "ann@practice.example", "user.first_name": "Ann", "user.last_name": "Lee", "user.role": "nurse", "access_expires_in": 900.0})
+	h.send(first.text("access"), "GET", "/auth/profile/", nil).want(200).wantAt(object{"must_change_password": false})
+	h.back(w, query).want(401, "authentication_failed") // the code was used
+	if got := h.read("SELECT role FROM users WHERE email = 'ann@practice.example'"); len(got) != 1 || got[0] != "nurse" {
+		t.Error(got)
+	}
+	second := h.signOn(claimsOf("ann", object{"email": "married@practice.example", "groups": []string{"RPM Nurses", "RPM Leads"}})).want(200)
+	second.wantAt(object{"user.id": first.at("user.id"), "user.email": "ann@practice.example", "user.role": "clinical_manager"})
+	h.send("", "POST", "/auth/token/refresh/", object{"refresh": first.text("refresh")}).want(401, "token_revoked") // another role
+	h.signOn(claimsOf("ann", object{"groups": "IT"})).want(200).wantAt(object{"user.role": "admin"})
+	h.signOn(claimsOf("ann", object{"groups": []string{"RPM Leads"}})).want(200)
+	third := h.signOn(claimsOf("ann", nil)).want(200)
+	h.signOn(claimsOf("ann", object{"groups": []string{"Everybody"}})).want(403, "no_role")
+	h.send("", "POST", "/auth/token/refresh/", object{"refresh": third.text("refresh")}).want(401, "token_revoked")
+	h.signOn(claimsOf("bob", object{"groups": nil})).want(403, "no_role")
+	if got := h.read("SELECT id FROM users WHERE email LIKE 'bob@%'"); len(got) != 0 {
+		t.Error("an account without a role")
+	}
+	if got := h.audited("auth.identity"); got != "linked" {
+		t.Errorf("recorded %q", got)
+	}
+}
+
+// Whom a sign-in is not good for, and whoever is not who the provider says. Source: docs/decisions/authentication.md, "Single sign-on".
+func TestSignOnRefused(t *testing.T) {
+	h := newSignOnClinic(t)
+	w, other := h.begin(), h.begin()
+	query := h.provider.Admit(w.location, claimsOf("ann", nil))
+	const unknown = "invalid_oauth_state"
+	h.back(other, query).want(400, unknown)
+	h.back(went{}, query).want(400, unknown)
+	h.back(w, url.Values{"code": query["code"]}).want(400, unknown)
+	h.back(w, url.Values{"code": query["code"], "state": {"x" + query.Get("state")[1:]}}).want(400, unknown)
+	h.back(w, url.Values{"state": query["state"], "error": {"access_denied"}}).want(400, "authorization_denied")
+	h.back(w, url.Values{"state": query["state"], "code": {"guessed"}}).want(401, "authentication_failed")
+	h.now = h.now.Add(10 * time.Minute)
+	h.back(w, query).want(400, unknown)
+
+	claim := func(name string, value any) func(*jwt.Token) {
+		return func(token *jwt.Token) { token.Claims.(jwt.MapClaims)[name] = value }
+	}
+	for name, spoil := range map[string]func(*jwt.Token){
+		"nonce": claim("nonce", "another"), "no nonce": claim("nonce", nil), "audience": claim("aud", "somebody else"), "issuer": claim("iss", "https://evil.example"),
+		"expired": claim("exp", h.now.Add(-time.Second).Unix()), "unknown key": func(token *jwt.Token) { token.Header["kid"] = "two" },
+	} {
+		h.provider.Spoil = spoil
+		if got := h.signOn(claimsOf("ann", nil)); got.status != 401 {
+			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
+	}
+	h.provider.Spoil, h.provider.Forged = nil, true
+	h.signOn(claimsOf("ann", nil)).want(401, "authentication_failed")
+	h.provider.Forged = false
+	if got := h.read("SELECT id FROM identities"); len(got) != 0 {
+		t.Error(got)
+	}
+	away := newSignOnClinic(t, func(o *oidc.Options, _ *auth.Options) { o.Issuer = "http://127.0.0.1:1" })
+	away.send("", "GET", "/auth/oidc/login/", nil).want(502, "oidc_failed")
+	wrong := newSignOnClinic(t, func(o *oidc.Options, _ *auth.Options) { o.ClientSecret = "not this" })
+	wrong.signOn(claimsOf("ann", nil)).want(502, "oidc_failed")
+	none := newClinic(t)
+	if got := none.send("", "GET", "/auth/oidc/", nil).want(200).object(); got["offered"] != false {
+		t.Error(got)
+	}
+	none.send("", "GET", "/auth/oidc/login/", nil).want(400, "oidc_not_configured")
+	none.send("", "GET", "/auth/oidc/callback/?state=a&code=b", nil).want(400, "oidc_not_configured")
+}
+
+// Accounts that are there already. Source: docs/decisions/authentication.md, "Single sign-on".
+func TestSignOnToAnAccount(t *testing.T) {
+	h := newSignOnClinic(t)
+	nurse, portal, admin := h.people[access.Nurse], h.people[access.Patient], h.people[access.Admin]
+	h.signOn(claimsOf("n", object{"email": nurse.Email(), "email_verified": false})).want(403, "account_not_linked")
+	h.signOn(claimsOf("n", object{"email": nurse.Email(), "email_verified": nil})).want(403, "account_not_linked")
+	h.signOn(claimsOf("p", object{"email": portal.Email()})).want(403, "account_not_linked")
+	h.signOn(claimsOf("e", object{"email": ""})).want(403, "email_required")
+	h.signOn(claimsOf("a", object{"email": admin.Email()})).want(400, "invalid_state") // the last administrator
+	h.signOn(claimsOf("n", object{"email": strings.ToUpper(nurse.Email())})).want(200).wantAt(object{"user.email": nurse.Email()})
+	h.login(nurse.Email(), vigiltest.Password).want(200) // the local sign-in stays
+	if _, err := h.app.DB().NewQuery("UPDATE users SET is_active = FALSE WHERE id = '" + nurse.Id + "'").Execute(); err != nil {
+		t.Fatal(err)
+	}
+	h.signOn(claimsOf("n", nil)).want(401, "authentication_failed")
+	h.provider.Page = object{"email": "page@practice.example", "groups": []string{"RPM Leads"}, "name": "Zoe Q. Bell"}
+	h2 := newSignOnClinic(t)
+	h2.provider.Page = h.provider.Page
+	h2.signOn(object{"sub": "zoe"}).want(200).wantAt(object{"user.email": "page@practice.example", "user.role": "clinical_manager", "user.first_name": "Zoe", "user.last_name": "Q. Bell"})
+	h3 := newSignOnClinic(t)
+	h3.provider.Page = object{"sub": "somebody else", "groups": []string{"IT"}}
+	h3.signOn(object{"sub": "zoe", "email": "z@practice.example"}).want(401, "authentication_failed")
+}
+
+// The provider's second factor stands for ours, and nothing else does. Source: docs/decisions/authentication.md, "Single sign-on".
+func TestSignOnSecondFactor(t *testing.T) {
+	h := newSignOnClinic(t, func(_ *oidc.Options, a *auth.Options) { a.RequireTwoFactor = []access.Role{access.Nurse} })
+	bare := h.signOn(claimsOf("ann", object{"amr": []string{"pwd"}})).want(200).text("access")
+	h.send(bare, "GET", "/patients/", nil).want(403, "two_factor_setup_required")
+	full := h.signOn(claimsOf("ann", object{"amr": []string{"pwd", "otp", "mfa"}})).want(200)
+	h.send(full.text("access"), "GET", "/patients/", nil).want(200)
+	renewed := h.send("", "POST", "/auth/token/refresh/", object{"refresh": full.text("refresh")}).want(200)
+	h.send(renewed.text("access"), "GET", "/patients/", nil).want(200)
+
+	set := h.send(bare, "POST", "/auth/2fa/setup/", object{}).want(200)
+	h.send(bare, "POST", "/auth/2fa/verify/", object{"totp_code": codeAt(t, set.text("secret"), h.now)}).want(200)
+	h.signOn(claimsOf("ann", object{"amr": []string{"mfa"}})).want(200)
+	step := h.signOn(claimsOf("ann", nil)).want(401, "totp_required")
+	if methods, _ := step.at("methods").([]any); len(methods) != 2 {
+		t.Errorf("%v", methods)
+	}
+	verify := func(token, code string) reply {
+		return h.send("", "POST", "/auth/oidc/verify/", object{"temporary_token": token, "totp_code": code})
+	}
+	good := codeAt(t, set.text("secret"), h.now)
+	verify(step.text("temporary_token"), "000000").want(401, "authentication_failed")
+	verify(step.text("temporary_token"), good).want(401, "authentication_failed") // used up
+	again := h.signOn(claimsOf("ann", nil)).want(401, "totp_required").text("temporary_token")
+	verify(again, good).want(200).wantAt(object{"user.is_2fa_enabled": true})
+	last := h.signOn(claimsOf("ann", nil)).want(401, "totp_required").text("temporary_token")
+	verify(last, good).want(401, "authentication_failed") // a code works once
+	h.send("", "POST", "/auth/oidc/verify/", object{}).wantFields("temporary_token")
+
+	trusted := newSignOnClinic(t, func(o *oidc.Options, a *auth.Options) {
+		o.TrustMFA = true
+		a.RequireTwoFactor = []access.Role{access.Nurse}
+	})
+	trusted.send(trusted.signOn(claimsOf("ann", nil)).want(200).text("access"), "GET", "/patients/", nil).want(200)
+}
+
+// With the provider required the local sign-in is left to administrators, and to patients, whom the provider does not know.
+func TestSignOnRequired(t *testing.T) {
+	h := newSignOnClinic(t, func(_ *oidc.Options, a *auth.Options) { a.RequireSignOn = true })
+	for _, role := range access.Roles {
+		login := h.login(h.people[role].Email(), vigiltest.Password)
+		if role == access.Admin || role == access.Patient {
+			login.want(200)
+			continue
+		}
+		login.want(403, "sso_required")
+		for range 6 {
+			h.login(h.people[role].Email(), vigiltest.Password).want(403, "sso_required") // no failure
+		}
+		h.login(h.people[role].Email(), "wrong").want(401, "authentication_failed")
+	}
+	h.login("nobody@practice.example", vigiltest.Password).want(401, "authentication_failed")
+	h.signOn(claimsOf("ann", nil)).want(200)
+	if got := h.send("", "GET", "/auth/oidc/", nil).want(200).object(); got["required"] != true {
+		t.Error(got)
+	}
+}

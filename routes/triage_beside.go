@@ -1,0 +1,122 @@
+package routes
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// concernView is what of a patient is to be looked at first.
+type concernView struct {
+	State      string             `json:"state"`
+	Type       *string            `json:"type"`
+	Rule       *string            `json:"rule"`
+	Parameter  *string            `json:"parameter"`
+	Unit       *string            `json:"unit"`
+	Values     map[string]float64 `json:"values"`
+	Change     *float64           `json:"change"`
+	MeasuredAt *string            `json:"measured_at"`
+	Bounds     boundsView         `json:"bounds"`
+	Reasons    []reasonView       `json:"reasons"`
+}
+
+type boundsView struct {
+	CriticalLow *float64 `json:"critical_low"`
+	Low         *float64 `json:"low"`
+	High        *float64 `json:"high"`
+	Critical    *float64 `json:"critical"`
+}
+
+type reasonView struct {
+	Code  string  `json:"code"`
+	Text  string  `json:"text"`
+	Since *string `json:"since"`
+}
+
+type pointView struct {
+	At    string  `json:"at"`
+	Value float64 `json:"value"`
+}
+
+// holderView is who takes care.
+type holderView struct {
+	State    string  `json:"state"`
+	By       *string `json:"by"`
+	Name     *string `json:"name"`
+	Since    *string `json:"since"`
+	Until    *string `json:"until"`
+	Priority *string `json:"priority"`
+}
+
+// besideScores adds to summaries what a row of the list says besides the score. Source: docs/decisions/triage.md, "What a row says".
+func besideScores(ctx context.Context, app core.App, views []triageView, trends bool, now time.Time) error {
+	ids := make([]string, len(views))
+	for i := range views {
+		ids[i] = views[i].PatientID
+	}
+	rows, err := triage.ReadBeside(ctx, app, ids, trends, now)
+	if err != nil {
+		return err
+	}
+	var holders []string
+	for _, row := range rows {
+		if by := row.Holder.By; by != "" && !slices.Contains(holders, by) {
+			holders = append(holders, by)
+		}
+	}
+	names, err := collections.UserNamesByEmail(app, holders)
+	if err != nil {
+		return err
+	}
+	for i := range views {
+		row := rows[ids[i]]
+		views[i].Concern = new(viewConcern(row.Concern))
+		if row.Holder.State != "" {
+			views[i].Holder = new(viewHolder(row.Holder, names))
+		}
+		if trends {
+			points := make([]pointView, len(row.Trend))
+			for n, point := range row.Trend {
+				points[n] = pointView{input.FormatInstant(point.At), point.Value}
+			}
+			views[i].Trend = &points
+		}
+	}
+	return nil
+}
+
+func viewConcern(c triage.Concern) concernView {
+	view := concernView{
+		State: string(c.State), Type: orNull(c.Type), Rule: orNull(c.Rule), Values: map[string]float64{}, Change: c.Change,
+		MeasuredAt: instantOrNull(c.MeasuredAt), Bounds: boundsView(c.Limits), Reasons: []reasonView{},
+	}
+	for _, v := range c.Values {
+		view.Values[v.Of.Column] = v.Value
+	}
+	if of := c.Of(); of != nil {
+		view.Parameter, view.Unit = new(of.Column), new(of.Range.Unit)
+	} else if c.Change != nil {
+		view.Parameter, view.Unit = new(vitals.WeightKg.Column), new(vitals.WeightKg.Range.Unit)
+	}
+	for _, reason := range c.Reasons {
+		view.Reasons = append(view.Reasons, reasonView{reason.Code, reason.Text, instantOrNull(reason.Since)})
+	}
+	return view
+}
+
+func viewHolder(h triage.Holder, names map[string]collections.UserName) holderView {
+	view := holderView{
+		State: string(h.State), By: orNull(h.By), Since: instantOrNull(h.Since), Until: instantOrNull(h.Until), Priority: orNull(h.Priority),
+	}
+	if name, known := names[h.By]; known {
+		view.Name = new(name.First.Reveal() + " " + name.Last.Reveal())
+	}
+	return view
+}
