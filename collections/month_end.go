@@ -59,8 +59,8 @@ func NotLive(app core.App, ids []string, from, to string, rule TimeRule) ([]Pati
 			AND started_at >= {:from} AND started_at < {:to} AND ended_at != '' AND NOT `+live+` GROUP BY patient`, rule.params(params))
 }
 
-// EnrolledPatients are the next patients who were enrolled on some day of a span or later, by id.
-func EnrolledPatients(app core.App, from, after string, limit int) ([]string, error) {
+// EnrolledSince are the next patients who were enrolled on some day of a span or later, by id.
+func EnrolledSince(app core.App, from, after string, limit int) ([]string, error) {
 	return queryColumn[string](app, "list enrolled patients", `SELECT id FROM patients WHERE id > {:after} AND deleted_at = '' AND (active OR archived_at >= {:from})
 		ORDER BY id LIMIT +{:limit}`, dbx.Params{"after": after, "from": from, "limit": limit})
 }

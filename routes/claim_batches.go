@@ -2,16 +2,32 @@ package routes
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/clearinghouse"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/input"
+	"github.com/vigilhealth/vigil/internal/limits"
 	"github.com/vigilhealth/vigil/routes/web"
 )
+
+// batchRows are the routes of claim batches and of what is answered to them.
+func batchRows() []route {
+	return []route{
+		{http.MethodGet, "/billing/claim-batches/", access.ReadBillingReports.Or(access.ScopeBillingRead), limits.User, (*api).listBatches},
+		{http.MethodPost, "/billing/claim-batches/", access.ManageBilling, limits.User, (*api).createBatch},
+		{http.MethodGet, "/billing/claim-batches/{id}/", access.ReadBillingReports.Or(access.ScopeBillingRead), limits.User, (*api).readBatch},
+		{http.MethodGet, "/billing/claim-batches/{id}/file/", access.ManageBilling, limits.User, (*api).readBatchFile},
+		{http.MethodGet, "/billing/claim-responses/", access.ReadBillingReports.Or(access.ScopeBillingRead), limits.User, (*api).listResponses},
+		{http.MethodPost, "/billing/claim-responses/", access.ManageBilling, limits.User, (*api).takeResponse},
+		{http.MethodGet, "/billing/claim-responses/{id}/", access.ReadBillingReports.Or(access.ScopeBillingRead), limits.User, (*api).readResponse},
+	}
+}
 
 const x12Type = "application/edi-x12" // RFC 1767
 

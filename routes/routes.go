@@ -273,20 +273,9 @@ var table = slices.Concat([]route{
 	{http.MethodPost, "/billing/claims/submit/", access.ManageBilling, limits.User, (*api).submitClaims},
 	{http.MethodGet, "/billing/claims-exports/", access.ReadBillingReports, limits.User, (*api).exportClaims},
 
-	// claim_batches.go
-	{http.MethodGet, "/billing/claim-batches/", access.ReadBillingReports.Or(access.ScopeBillingRead), limits.User, (*api).listBatches},
-	{http.MethodPost, "/billing/claim-batches/", access.ManageBilling, limits.User, (*api).createBatch},
-	{http.MethodGet, "/billing/claim-batches/{id}/", access.ReadBillingReports.Or(access.ScopeBillingRead), limits.User, (*api).readBatch},
-	{http.MethodGet, "/billing/claim-batches/{id}/file/", access.ManageBilling, limits.User, (*api).readBatchFile},
-	{http.MethodGet, "/billing/claim-responses/", access.ReadBillingReports.Or(access.ScopeBillingRead), limits.User, (*api).listResponses},
-	{http.MethodPost, "/billing/claim-responses/", access.ManageBilling, limits.User, (*api).takeResponse},
-	{http.MethodGet, "/billing/claim-responses/{id}/", access.ReadBillingReports.Or(access.ScopeBillingRead), limits.User, (*api).readResponse},
-
-	// fee_schedule.go
+	// fee_schedule.go, payers.go
 	{http.MethodGet, "/billing/fee-schedule/", access.ReadPayerRates.Or(access.ScopeBillingRead), limits.User, (*api).listFees},
 	{http.MethodPost, "/billing/fee-schedule/import/", access.ManagePayers, limits.User, (*api).importFees},
-
-	// payers.go
 	{http.MethodGet, "/billing/payers/", access.ReadPayers.Or(access.ScopeBillingRead), limits.User, (*api).listPayers},
 	{http.MethodPost, "/billing/payers/", access.ManagePayers, limits.User, (*api).createPayer},
 	{http.MethodPatch, "/billing/payers/{id}/", access.ManagePayers, limits.User, (*api).changePayer},
@@ -327,7 +316,7 @@ var table = slices.Concat([]route{
 
 	// schema.go
 	{http.MethodGet, "/schema/", access.Anyone, limits.User, (*api).schema},
-}, ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), jobRows(), signOnRows(), boardRows(), visitRows(), enrolmentRows())
+}, batchRows(), ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), jobRows(), signOnRows(), boardRows(), visitRows(), enrolmentRows())
 
 // rootTable holds what answers outside web.BasePath; its paths are whole.
 var rootTable = slices.Concat([]route{

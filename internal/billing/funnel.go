@@ -36,7 +36,7 @@ func (e *Engine) FunnelOf(app core.App, month Span, now time.Time) (f Funnel, as
 		minutes[row.Patient] = row.Minutes
 	}
 	for after := ""; ; {
-		ids, err := collections.EnrolledPatients(app, from, after, chunk)
+		ids, err := collections.EnrolledSince(app, from, after, chunk)
 		if err != nil || len(ids) == 0 {
 			return f, asOf, err
 		}
