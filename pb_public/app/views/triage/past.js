@@ -47,8 +47,10 @@ export function Past({ row }) {
 function picture(kind, observations, config, row) {
   const values = vitals[kind]?.values.filter((value) => value.group === kind || value.field === row.concern?.parameter) ?? none;
   const mine = observations.filter((o) => values.some(({ field }) => typeof o[field] === "number"));
-  const set = (/** @type {any} */ value) => /** @type {any} */ (value.changes ? row.concern?.bounds : Object.fromEntries(["low", "high"].map((side) => [side, config?.[value.group]?.[`${value.prefix ?? ""}${side}`] ?? null])));
-  const bands = values.map((value) => ({ ...allShown(set(value), value.unit), tone: "--band-range" })).filter(({ low, high }) => typeof low === "number" || typeof high === "number")
+  const set = (/** @type {any} */ value) => /** @type {any} */ (value.changes ? row.concern?.bounds
+    : Object.fromEntries(["low", "high"].map((side) => [side, config?.[value.group]?.[`${value.prefix ?? ""}${side}`] ?? null])));
+  const bands = values.map((value) => ({ ...allShown(set(value), value.unit), tone: "--band-range" }))
+    .filter(({ low, high }) => typeof low === "number" || typeof high === "number")
     .map(({ low, high, tone }) => ({ from: low ?? undefined, to: high ?? undefined, tone }));
   const at = (/** @type {any} */ o) => Date.parse(o.measured_at) / 1000;
   const marks = mine.filter((o) => ["critical", "warning"].includes(o.alert_details?.level)).flatMap((o) => values.slice(0, 1).map(({ field, unit }) => ({
@@ -61,6 +63,7 @@ function picture(kind, observations, config, row) {
     times: mine.map(at), bands, marks,
     lines: values.map(({ field, title, name, tone, unit }) => ({ label: title ?? name, values: mine.map((o) => shown(o[field], unit) ?? null), tone })),
     unit: unitOf(values[0]?.unit ?? ""),
-    words: [bands.length > 0 && "Shaded is in range.", week.length > 0 && mean.every(Number.isFinite) && `Mean of 7 days ${mean.map((n) => Math.round(n * 10) / 10).join("/")}.`].filter(Boolean).join(" "),
+    words: [bands.length > 0 && "Shaded is in range.", week.length > 0 && mean.every(Number.isFinite)
+      && `Mean of 7 days ${mean.map((n) => Math.round(n * 10) / 10).join("/")}.`].filter(Boolean).join(" "),
   };
 }

@@ -34,9 +34,11 @@ function Tile({ value, observations, thresholds, group, days, zone }) {
   const numbers = counted.slice(-40).map((o) => read(o[value.field]));
   const out = levelIn(last[value.field], bounds);
   const doubted = mine.filter(suspect).length;
-  return html`<div class="heading"><h3>${name}</h3><small class="soft" title=${dateTime(last.measured_at, zone)}>${ago(last.measured_at)}</small></div>
+  return html`<div class="heading"><h3>${name}</h3><small class="soft"
+    title=${dateTime(last.measured_at, zone)}>${ago(last.measured_at)}</small></div>
     <p class="figure">${level(last[value.field], bounds, `${read(last[value.field])} ${unit}`)}</p>
-    <${Spark} values=${numbers} low=${read(bounds?.low)} high=${read(bounds?.high)} label=${`${name}: ${numbers.length} values from ${Math.min(...numbers)} to ${Math.max(...numbers)} ${unit}, the last ${out}`} />
+    <${Spark} values=${numbers} low=${read(bounds?.low)} high=${read(bounds?.high)}
+      label=${`${name}: ${numbers.length} values from ${Math.min(...numbers)} to ${Math.max(...numbers)} ${unit}, the last ${out}`} />
     <p class="soft">${[about(value, group, thresholds, days), doubted > 0 && `${doubted} suspect left out`].filter(Boolean).join(" · ")}</p>`;
 }
 
