@@ -163,8 +163,10 @@ func (p *practice) damage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
 	if _, err := file.WriteAt([]byte(strings.Repeat("\x77", 100)), int64(root-1)*int64(size)); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
 }

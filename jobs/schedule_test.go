@@ -32,8 +32,11 @@ func TestMissed(t *testing.T) {
 	t.Cleanup(func() { table = usual })
 	nothing := func(Engines, context.Context, core.App) (counts, error) { return nil, nil }
 	table = []job{ // it is 13:45
-		{"noon", schedule.Daily(12, 0), nothing}, {"evening", schedule.Daily(20, 0), nothing}, {"morning", schedule.Daily(6, 0), nothing},
-		{"often", schedule.Cron("*/5 * * * *"), nothing}, {"thursdays", schedule.Weekly(time.Thursday, 13, 0), nothing},
+		{"noon", schedule.Daily(12, 0), nothing},
+		{"evening", schedule.Daily(20, 0), nothing},
+		{"morning", schedule.Daily(6, 0), nothing},
+		{"often", schedule.Cron("*/5 * * * *"), nothing},
+		{"thursdays", schedule.Weekly(time.Thursday, 13, 0), nothing},
 		{"fridays", schedule.Weekly(time.Friday, 13, 0), nothing},
 	}
 	const gone = "the process ended"

@@ -40,20 +40,26 @@ func (a *api) beginSignOn(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	cookie := a.signOnCookie()
-	cookie.Value, cookie.MaxAge = started.Cookie, int(started.Life.Seconds())
-	c.Header().Add("Set-Cookie", cookie.String())
+	a.setSignOnCookie(c, started.Cookie, int(started.Life.Seconds()))
 	return leave(c, started.URL)
 }
 
-// signOnCookie is read by nobody but the service, and sent when the provider sends the browser back, which is another site's link.
-// Source: RFC 6265bis, 4.1.2.
-func (a *api) signOnCookie() *http.Cookie {
-	cookie := &http.Cookie{Name: "vigil-sign-on", Path: web.BasePath + signOnPath, HttpOnly: true, SameSite: http.SameSiteLaxMode}
-	if strings.HasPrefix(a.PublicURL, "https://") {
-		cookie.Name, cookie.Secure = "__Secure-"+cookie.Name, true
+// setSignOnCookie keeps something in the browser for some seconds, or no longer. It is read by nobody but the service, and sent when the provider
+// sends the browser back, which is another site's link. Source: RFC 6265bis, 4.1.2.
+func (a *api) setSignOnCookie(c *web.Call, value string, seconds int) {
+	name, secure := a.signOnCookie()
+	cookie := http.Cookie{
+		Name: name, Value: value, MaxAge: seconds, Path: web.BasePath + signOnPath, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: secure,
 	}
-	return cookie
+	c.Header().Add("Set-Cookie", cookie.String())
+}
+
+// signOnCookie is its name, and whether it goes over TLS alone.
+func (a *api) signOnCookie() (name string, secure bool) {
+	if strings.HasPrefix(a.PublicURL, "https://") {
+		return "__Secure-vigil-sign-on", true
+	}
+	return "vigil-sign-on", false
 }
 
 // finishSignOn is where the identity provider sends the browser back to. A program gets what signing in answers; a browser goes on to the console,
@@ -66,16 +72,15 @@ func (a *api) finishSignOn(c *web.Call) error {
 		return leave(c, a.PublicURL+"/#/sign-on?"+values.Encode())
 	}
 	back := oidc.Callback{State: values.Get("state"), Code: values.Get("code"), Error: values.Get("error")}
-	cookie := a.signOnCookie()
-	if held, err := c.Request.Cookie(cookie.Name); err == nil {
+	name, _ := a.signOnCookie()
+	if held, err := c.Request.Cookie(name); err == nil {
 		back.Cookie = held.Value
 	}
 	session, err := a.Auth.FinishSignOn(c.Request.Context(), c.App, back, c.Origin(), c.Now)
 	if err != nil {
 		return err
 	}
-	cookie.MaxAge = -1
-	c.Header().Add("Set-Cookie", cookie.String())
+	a.setSignOnCookie(c, "", -1)
 	return c.OK(viewSignedIn(session))
 }
 

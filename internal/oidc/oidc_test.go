@@ -20,16 +20,31 @@ func TestIdentity(t *testing.T) {
 		claims      said
 		want        oidc.Identity
 	}{
-		{"whole", "groups", said{"email": "ann@x.example", "email_verified": true, "given_name": "Ann", "family_name": "Lee", "groups": []string{"nurses", "leads"}, "amr": []string{"pwd", "mfa"}},
-			oidc.Identity{Email: "ann@x.example", EmailVerified: true, FirstName: "Ann", LastName: "Lee", Role: access.ClinicalManager, SecondFactor: true}},
-		{"one text for a list", "groups", said{"groups": "nurses", "amr": "mfa", "email_verified": "true", "name": "Ann van Lee"},
-			oidc.Identity{EmailVerified: true, FirstName: "Ann", LastName: "van Lee", Role: access.Nurse, SecondFactor: true}},
-		{"inside an object", "realm_access.roles", said{"realm_access": said{"roles": []string{"nurses"}}, "preferred_username": "ann"},
-			oidc.Identity{FirstName: "ann", LastName: "ann", Role: access.Nurse}},
-		{"a name with dots", "https://x.example/groups", said{"https://x.example/groups": []string{"nurses"}, "email": "ann@x.example"},
-			oidc.Identity{Email: "ann@x.example", FirstName: "ann", LastName: "ann", Role: access.Nurse}},
-		{"of other kinds", "groups", said{"groups": 7, "email": 8, "email_verified": "yes", "amr": said{"mfa": true}, "given_name": false},
-			oidc.Identity{FirstName: "Staff", LastName: "Staff"}},
+		{
+			"whole", "groups",
+			said{"email": "ann@x.example", "email_verified": true, "given_name": "Ann", "family_name": "Lee", "groups": []string{"nurses", "leads"}, "amr": []string{"pwd", "mfa"}},
+			oidc.Identity{Email: "ann@x.example", EmailVerified: true, FirstName: "Ann", LastName: "Lee", Role: access.ClinicalManager, SecondFactor: true},
+		},
+		{
+			"one text for a list", "groups",
+			said{"groups": "nurses", "amr": "mfa", "email_verified": "true", "name": "Ann van Lee"},
+			oidc.Identity{EmailVerified: true, FirstName: "Ann", LastName: "van Lee", Role: access.Nurse, SecondFactor: true},
+		},
+		{
+			"inside an object", "realm_access.roles",
+			said{"realm_access": said{"roles": []string{"nurses"}}, "preferred_username": "ann"},
+			oidc.Identity{FirstName: "ann", LastName: "ann", Role: access.Nurse},
+		},
+		{
+			"a name with dots", "https://x.example/groups",
+			said{"https://x.example/groups": []string{"nurses"}, "email": "ann@x.example"},
+			oidc.Identity{Email: "ann@x.example", FirstName: "ann", LastName: "ann", Role: access.Nurse},
+		},
+		{
+			"of other kinds", "groups",
+			said{"groups": 7, "email": 8, "email_verified": "yes", "amr": said{"mfa": true}, "given_name": false},
+			oidc.Identity{FirstName: "Staff", LastName: "Staff"},
+		},
 		{"no group", "groups", said{"groups": []string{"Nurses", "nurses ", "nurse"}}, oidc.Identity{FirstName: "Staff", LastName: "Staff"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -34,7 +34,7 @@ func (p *Provider) newState(now time.Time) state {
 	_, _ = rand.Read(secret[:])          // never fails
 	_, _ = rand.Read(head[:stateRandom]) // never fails
 	ends := now.Add(stateLife)
-	binary.BigEndian.PutUint64(head[stateRandom:], uint64(ends.UnixMicro())) //nolint:gosec // after 1970
+	binary.BigEndian.PutUint64(head[stateRandom:], uint64(ends.UnixMicro()))
 	cookie := base64.RawURLEncoding.EncodeToString(secret[:])
 	return p.stateOf(head, cookie, ends)
 }
