@@ -26,16 +26,19 @@ export function Patients() {
         clearTimeout(wait.current);
         wait.current = setTimeout(() => change({ search: event.target.value.trim() }), 300);
       }} />
-      <${Field} label="Show" name="active" kind="select" value=${String(query.active)} options=${[["true", "Active"], ["false", "Archived"]]}
+      <${Field} label="Show" name="active" kind="select" value=${String(query.active)}
+        options=${[["true", "Active"], ["false", "Archived"]]}
         onChange=${(event) => change({ active: event.target.value === "true" })} />
     </div>
-    <${List} path="patients/" query=${{ search: query.search, active: query.active }} ordering="last_name" caption="Patients" nothing="No patient matches" open=${open} columns=${[
+    <${List} path="patients/" query=${{ search: query.search, active: query.active }} ordering="last_name" caption="Patients"
+      nothing="No patient matches" open=${open} columns=${[
       { name: "name", head: "Name", order: "last_name", cell: (p) => html`<bdi>${p.last_name}, ${p.first_name}</bdi>` },
       { name: "mrn", head: "MRN" },
       { name: "date_of_birth", head: "Born", cell: (p) => calendarDate(p.date_of_birth) },
       { name: "gender", head: "Gender", cell: (p) => words(p.gender) },
       { name: "programs", head: "Diagnoses", cell: (p) => p.icd10_codes.join(", ") || "–" },
-      { name: "status", head: "Status", cell: (p) => html`<${Badge} of=${p.status} />${p.needs_thresholds && html` <${Badge} of="warning" text="Needs thresholds" />`}` },
+      { name: "status", head: "Status", cell: (p) => html`<${Badge} of=${p.status} />${p.needs_thresholds && html` <${Badge} of="warning"
+        text="Needs thresholds" />`}` },
     ]} />`;
 }
 
@@ -55,10 +58,12 @@ export function PatientDialog({ patient: p, close, done }) {
     });
   };
   return html`<${Dialog} wide title="Change patient" close=${close}><div ref=${box}>
-    <${Form} submit="Save" cancel=${close} send=${async (values) => keep(values)} done=${(answer) => { toast("Saved."); close(); done(answer); }}>${(errors) => html`
+    <${Form} submit="Save" cancel=${close} send=${async (values) => keep(values)}
+      done=${(answer) => { toast("Saved."); close(); done(answer); }}>${(errors) => html`
       <${PersonFields} patient=${p} errors=${errors} autofocus />
       <${CodesPicker} codes=${p.icd10_codes} errors=${errors} />
-      <div class="fields"><${StaffPicker} label="Primary provider" name="primary_provider_id" by="id" roles=${["provider"]} value=${p.primary_provider_id} nobody="Nobody" errors=${errors} /></div>
+      <div class="fields"><${StaffPicker} label="Primary provider" name="primary_provider_id" by="id" roles=${["provider"]}
+        value=${p.primary_provider_id} nobody="Nobody" errors=${errors} /></div>
       <fieldset><legend>Who pays</legend><${InsuranceFields} insurance=${p.insurance} errors=${errors} /></fieldset>
       <fieldset><legend>What is expected</legend><${ScheduleFields} schedule=${p.monitoring_schedule} errors=${errors} /></fieldset>`}
     </${Form}></div>

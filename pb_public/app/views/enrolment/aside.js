@@ -20,16 +20,22 @@ export function Aside({ standing, patient, turn }) {
     <section class="card"><h3>What works now</h3><ul class="plain-list">${works.map(([stops, yes, no]) => {
       const why = missing.filter(({ item }) => item.stops === stops);
       const fine = why.length === 0;
-      return (!fine || yes) && html`<li key=${stops}><span class=${fine ? "mark good" : "mark warning"} aria-hidden="true">${fine ? "●" : "◆"}</span>
+      return (!fine || yes) && html`<li key=${stops}><span class=${fine ? "mark good" : "mark warning"}
+        aria-hidden="true">${fine ? "●" : "◆"}</span>
         <span><strong>${fine ? yes : no}</strong>${fine ? "" : html`<small>${why.map(({ item }) => bare(item.detail)).join(". ")}.</small>`}</span></li>`;
     })}</ul></section>
-    <section class="card" aria-labelledby="enrol-missing"><h3 id="enrol-missing">Missing <span class=${missing.length > 0 ? "badge warning" : "badge good"}>${
+    <section class="card" aria-labelledby="enrol-missing"><h3 id="enrol-missing">Missing <span
+      class=${missing.length > 0 ? "badge warning" : "badge good"}>${
       missing.length > 0 ? html`<span aria-hidden="true">◆</span> ${missing.length}` : "Nothing"}</span></h3>
-      <ul class="plain-list">${missing.map(({ step, item }) => html`<li key=${`${item.code} ${item.field}`}><span><strong>${bare(item.detail)}</strong><small>${item.effect}</small></span>
-        <button class="link" aria-label=${`Go: ${bare(item.detail)}`} onClick=${() => turn(stepWith(step).step)}>Go</button></li>`)}</ul></section>
-    ${hints.length > 0 && html`<section class="card"><h3>Worth knowing</h3><ul class="plain-list">${hints.map(({ step, item }) => html`<li key=${`${item.code} ${item.field}`}>
+      <ul class="plain-list">${missing.map(({ step, item }) => html`<li
+        key=${`${item.code} ${item.field}`}><span><strong>${bare(item.detail)}</strong><small>${item.effect}</small></span>
+        <button class="link" aria-label=${`Go: ${bare(item.detail)}`}
+          onClick=${() => turn(stepWith(step).step)}>Go</button></li>`)}</ul></section>
+    ${hints.length > 0 && html`<section class="card"><h3>Worth knowing</h3><ul class="plain-list">${hints.map(({ step, item }) => html`<li
+      key=${`${item.code} ${item.field}`}>
       <span>${bare(item.detail)}<small>${item.effect}</small></span>
-      ${!item.field?.match(/^(payer|users)\./) && html`<button class="link" aria-label=${`Go: ${bare(item.detail)}`} onClick=${() => turn(stepWith(step).step)}>Go</button>`}</li>`)}</ul></section>`}
+      ${!item.field?.match(/^(payer|users)\./) && html`<button class="link" aria-label=${`Go: ${bare(item.detail)}`}
+        onClick=${() => turn(stepWith(step).step)}>Go</button>`}</li>`)}</ul></section>`}
     ${patient.status === "archived" && html`<p class="notice warning">The patient is archived: nothing is taken in.</p>`}
   </aside>`;
 }

@@ -27,11 +27,13 @@ export function ConsentFields({ errors }) {
   };
   return html`<div class="fields">
       <${Field} label="To" name="type" kind="select" value="rpm" options=${consentTypes} errors=${errors} />
-      <${Field} label="How" name="method" kind="select" value="verbal" options=${[["verbal", "Verbal"], ["written", "Written"], ["electronic", "Electronic"]]} errors=${errors} />
+      <${Field} label="How" name="method" kind="select" value="verbal"
+        options=${[["verbal", "Verbal"], ["written", "Written"], ["electronic", "Electronic"]]} errors=${errors} />
       <${Field} label="Given on" name="granted_at" kind="date" value=${localOf().slice(0, 10)} errors=${errors} />
       <${Field} label="Until" name="expires_at" kind="date" hint="Empty: until revoked" errors=${errors} />
     </div>
-    <div ref=${box} class="with-words"><${Field} label="Note" name="notes" kind="textarea" hint="Needed for verbal consent: what was said" errors=${errors} />
+    <div ref=${box} class="with-words"><${Field} label="Note" name="notes" kind="textarea" hint="Needed for verbal consent: what was said"
+      errors=${errors} />
       <button type="button" onClick=${write}>Begin with the usual words</button></div>
     <${Field} label="Where the document lies" name="document_reference" errors=${errors} />`;
 }
@@ -39,11 +41,13 @@ export function ConsentFields({ errors }) {
 /** @param {import("./steps.js").StepProps} props */
 export function Consent({ patient, submit, saved }) {
   const list = useLoad((signal) => get(`patients/${patient.id}/consents/`, { page_size: 50 }, signal), [patient.id]);
-  const form = () => html`<${Form} submit=${submit} draft=${`enrol:${patient.id}:consent`} send=${(values) => post(`patients/${patient.id}/consents/`, values)}
+  const form = () => html`<${Form} submit=${submit} draft=${`enrol:${patient.id}:consent`}
+    send=${(values) => post(`patients/${patient.id}/consents/`, values)}
     done=${() => saved()}>${(errors) => html`<${ConsentFields} errors=${errors} />`}</${Form}>`;
   return html`<${Loaded} from=${list}>${(data) => {
     const active = data.results.filter((c) => c.status === "active");
-    return html`${active.length > 0 && html`<ul class="enrol-held">${active.map((c) => html`<li key=${c.id}><span class="badge good"><span aria-hidden="true">✓</span> ${consentName(c.type)}</span>
+    return html`${active.length > 0 && html`<ul class="enrol-held">${active.map((c) => html`<li key=${c.id}><span class="badge good"><span
+      aria-hidden="true">✓</span> ${consentName(c.type)}</span>
         ${words(c.method)}, ${day(c.granted_at)}${c.expires_at ? ` until ${day(c.expires_at)}` : ""}</li>`)}</ul>`}
       ${active.some((c) => c.type === "rpm") ? html`<details><summary>Record another consent</summary>${form()}</details>` : form()}`;
   }}</${Loaded}>`;

@@ -11,7 +11,8 @@ import { nested, ScheduleFields, scheduleOf, together } from "./fields.js";
 
 /** @param {{errors: Record<string, string[]>, autofocus?: boolean}} props */
 export const DeviceFields = ({ errors, autofocus }) => html`<div class="fields">
-    <${Field} label="Device number" name="device_id" hint="As printed on the device" autocomplete="off" errors=${errors} autofocus=${autofocus} />
+    <${Field} label="Device number" name="device_id" hint="As printed on the device" autocomplete="off" errors=${errors}
+      autofocus=${autofocus} />
     <${Field} label="Kind" name="device_type" kind="select" value="blood_pressure" options=${Object.entries(kinds)} errors=${errors} />
   </div>
   <details><summary>Maker, serial number, where it was sent</summary><div class="fields">
@@ -52,9 +53,12 @@ export function Device({ patient, submit, saved, changed }) {
   };
   return html`<${Loaded} from=${list}>${({ results }) => {
     const has = results.length > 0;
-    return html`${has && html`<ul class="enrol-held">${results.map((d) => html`<li key=${d.device_id}><strong>${kinds[d.device_type] ?? words(d.device_type)}</strong> ${d.device_id}
-        <${Badge} of=${d.status} /> ${d.setup_completed_at ? html`<span class="badge good"><span aria-hidden="true">✓</span> Set up ${day(d.setup_completed_at)}</span>`
-          : can("assignDevices") && html`<${ActionButton} act=${() => setUp(d.device_id)} said="Set-up recorded." done=${again} aria-label=${`Set-up and teaching of ${d.device_id} are done`}>Set up and shown</${ActionButton}>`}</li>`)}</ul>`}
+    return html`${has && html`<ul class="enrol-held">${results.map((d) => html`<li
+      key=${d.device_id}><strong>${kinds[d.device_type] ?? words(d.device_type)}</strong> ${d.device_id}
+        <${Badge} of=${d.status} /> ${d.setup_completed_at ? html`<span class="badge good"><span
+          aria-hidden="true">✓</span> Set up ${day(d.setup_completed_at)}</span>`
+          : can("assignDevices") && html`<${ActionButton} act=${() => setUp(d.device_id)} said="Set-up recorded." done=${again}
+            aria-label=${`Set-up and teaching of ${d.device_id} are done`}>Set up and shown</${ActionButton}>`}</li>`)}</ul>`}
       <${Form} submit=${submit} send=${(v) => send(v, has)} done=${() => saved()}>${(errors) => html`
         ${has ? html`<details><summary>Another device</summary><${New} errors=${errors} /></details>` : html`<${New} errors=${errors} />`}
         <${ScheduleFields} schedule=${patient.monitoring_schedule} errors=${errors} />`}</${Form}>`;

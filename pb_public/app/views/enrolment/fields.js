@@ -39,7 +39,8 @@ async function findZones(term) {
 }
 
 /** @param {{value?: string | null, errors: Errors}} props */
-export const ZonePicker = ({ value, errors }) => html`<${Combo} label="Time zone" name="time_zone" eager find=${findZones} value=${value ? zoneOption(value) : null}
+export const ZonePicker = ({ value, errors }) => html`<${Combo} label="Time zone" name="time_zone" eager find=${findZones}
+  value=${value ? zoneOption(value) : null}
   placeholder="City or zone" hint="Empty: the practice’s" errors=${errors} />`;
 
 /** A code as it is written, of what somebody typed; null where it cannot be one. Whether it is taken says the service. @param {string} typed */
@@ -64,8 +65,10 @@ export function CodesPicker({ codes, errors, autofocus }) {
     (await get("icd10/", { search: term, billable: true, page_size: 8 }, signal)).results.map(codeOption);
   const typed = (/** @type {string} */ term) => { const code = codeOf(term); return code ? freeOption(code) : null; };
   return at === null ? html`<div class="field combo"><label>Diagnoses</label><div class="combo-box"></div></div>`
-    : html`<${Combo} label="Diagnoses" name="icd10_codes" many find=${find} value=${at} typed=${typed} autofocus=${autofocus} errors=${errors}
-      placeholder="Code or words: I10, heart fail" hint="ICD-10-CM. The first one goes first on the claim." nothing="No such code. Enter takes a code as it is typed." />`;
+    : html`<${Combo} label="Diagnoses" name="icd10_codes" many find=${find} value=${at} typed=${typed} autofocus=${autofocus}
+      errors=${errors}
+      placeholder="Code or words: I10, heart fail" hint="ICD-10-CM. The first one goes first on the claim."
+        nothing="No such code. Enter takes a code as it is typed." />`;
 }
 
 /** Refuses to lose what stands in a combo box and was not chosen. @param {HTMLElement | null} box @param {string} name */
@@ -91,7 +94,8 @@ export function PayerPicker({ label = "Payer", name = "insurance.payer_id", valu
     return (await payers()).filter((p) => p.is_active && wanted.every((word) => `${p.name} ${p.payer_id}`.toLowerCase().includes(word))).slice(0, 12).map(option);
   };
   return at === undefined ? html`<div class="field combo"><label>${label}</label><div class="combo-box"></div></div>`
-    : html`<${Combo} label=${label} name=${name} eager find=${find} value=${at} chosen=${chosen} errors=${errors} autofocus=${autofocus} placeholder="Name"
+    : html`<${Combo} label=${label} name=${name} eager find=${find} value=${at} chosen=${chosen} errors=${errors} autofocus=${autofocus}
+      placeholder="Name"
       nothing="No such payer. Billing adds payers." />`;
 }
 
@@ -106,22 +110,26 @@ function Coverage({ prefix, of, errors, label, autofocus }) {
   return html`<div class="fields">
       <${PayerPicker} label=${label} name=${named("payer_id")} value=${of?.payer_id ?? null} errors=${errors} autofocus=${autofocus} />
       <${Field} label="Member id" name=${named("member_id")} value=${of?.member_id} maxlength="50" autocomplete="off" errors=${errors} />
-      <${Field} label="Group number" name=${named("group_number")} value=${of?.group_number} maxlength="50" autocomplete="off" errors=${errors} />
+      <${Field} label="Group number" name=${named("group_number")} value=${of?.group_number} maxlength="50" autocomplete="off"
+        errors=${errors} />
       <${Field} label="Whose insurance" name=${named("relationship")} kind="select" options=${relations} value=${whose}
         onChange=${(event) => belongs(event.target.value)} errors=${errors} />
     </div>
     ${whose !== "self" && html`<fieldset class="fields"><legend>Who holds it</legend>
       <${Field} label="Holder’s first name" name=${named("subscriber.first_name")} value=${who.first_name} errors=${errors} />
       <${Field} label="Holder’s last name" name=${named("subscriber.last_name")} value=${who.last_name} errors=${errors} />
-      <${Field} label="Holder’s date of birth" name=${named("subscriber.date_of_birth")} kind="date" value=${who.date_of_birth} errors=${errors} />
-      <${Field} label="Holder’s gender" name=${named("subscriber.gender")} kind="select" options=${genders} value=${who.gender ?? "unknown"} errors=${errors} />
+      <${Field} label="Holder’s date of birth" name=${named("subscriber.date_of_birth")} kind="date" value=${who.date_of_birth}
+        errors=${errors} />
+      <${Field} label="Holder’s gender" name=${named("subscriber.gender")} kind="select" options=${genders}
+        value=${who.gender ?? "unknown"} errors=${errors} />
     </fieldset>`}`;
 }
 
 /** Who pays: insurance, the one behind it, or the patient. @param {{insurance: any, errors: Errors, autofocus?: boolean}} props */
 export function InsuranceFields({ insurance, errors, autofocus }) {
   const [alone, pays] = useState(Boolean(insurance?.self_pay));
-  return html`<${Field} label="No insurance: the patient pays" name="insurance.self_pay" kind="checkbox" value=${alone} onChange=${(event) => pays(event.target.checked)} errors=${errors} />
+  return html`<${Field} label="No insurance: the patient pays" name="insurance.self_pay" kind="checkbox" value=${alone}
+    onChange=${(event) => pays(event.target.checked)} errors=${errors} />
     ${!alone && html`<${Coverage} prefix="insurance" of=${insurance} label="Payer" errors=${errors} autofocus=${autofocus} />
       <details open=${Boolean(insurance?.secondary)}><summary>A second insurance</summary>
         <${Coverage} prefix="insurance.secondary" of=${insurance?.secondary} label="Second payer" errors=${errors} /></details>`}`;
@@ -166,10 +174,12 @@ export function ScheduleFields({ schedule, errors }) {
     const is = String(schedule?.[kind]?.per_day ?? "");
     return often.some(([times]) => times === is) ? often : [...often, [is, `${is} times a day`]];
   };
-  return html`<${Field} label="Readings expected" name="schedule_mode" kind="select" value=${own} onChange=${(event) => chooses(event.target.value)}
+  return html`<${Field} label="Readings expected" name="schedule_mode" kind="select" value=${own}
+    onChange=${(event) => chooses(event.target.value)}
       options=${[["usual", "Once a day from each device"], ["own", "As set below"]]} errors=${errors} />
     ${own === "own" && html`<div class="fields">${Object.entries(kinds).map(([kind, name]) => html`
-      <${Field} key=${kind} label=${name} name=${`monitoring_schedule.${kind}`} kind="select" options=${choices(kind)} value=${String(schedule?.[kind]?.per_day ?? "")}
+      <${Field} key=${kind} label=${name} name=${`monitoring_schedule.${kind}`} kind="select" options=${choices(kind)}
+        value=${String(schedule?.[kind]?.per_day ?? "")}
         hint=${schedule?.[kind]?.days ? `On ${schedule[kind].days.map(words).join(", ")}` : undefined} errors=${errors} />`)}</div>`}`;
 }
 

@@ -21,7 +21,8 @@ export function Order({ patient, submit, saved }) {
     const [team, orders] = await Promise.all([get(`patients/${patient.id}/care-team/`, {}, signal), all(`patients/${patient.id}/orders/`)]);
     return { team, orders };
   }, [patient.id]);
-  return html`<${Loaded} from=${found}>${({ team, orders }) => html`<${OrderForm} patient=${patient} team=${team} orders=${orders} submit=${submit} saved=${saved} />`}</${Loaded}>`;
+  return html`<${Loaded} from=${found}>${({ team, orders }) => html`<${OrderForm} patient=${patient} team=${team} orders=${orders}
+    submit=${submit} saved=${saved} />`}</${Loaded}>`;
 }
 
 /** @param {{patient: any, team: any, orders: any[], submit: string, saved: () => void}} props */
@@ -53,7 +54,8 @@ function OrderForm({ patient, team, orders, submit, saved }) {
   };
   return html`<div ref=${box}><${Form} submit=${submit} send=${send} done=${() => saved()}>${(errors) => html`
     <div class="fields">
-      <${StaffPicker} label="Ordering provider" name="primary_provider_id" by="id" roles=${["provider"]} value=${patient.primary_provider_id} hint="Answers for the patient and stands on the claim" errors=${errors} />
+      <${StaffPicker} label="Ordering provider" name="primary_provider_id" by="id" roles=${["provider"]}
+        value=${patient.primary_provider_id} hint="Answers for the patient and stands on the claim" errors=${errors} />
       <${Members} members=${team.members} errors=${errors} />
     </div>
     <div class="fields">
@@ -61,7 +63,8 @@ function OrderForm({ patient, team, orders, submit, saved }) {
       <${Dated} label="Last visit as an established patient" name="visit.dated" on=${latest("established_visit")} errors=${errors} />
     </div>
     <${CodesPicker} codes=${patient.icd10_codes} errors=${errors} />
-    <${Field} label="What is ordered" name="order.text" maxlength="4000" hint="Such as: blood pressure, daily. Goes with the date of the order." errors=${errors} />`}
+    <${Field} label="What is ordered" name="order.text" maxlength="4000"
+      hint="Such as: blood pressure, daily. Goes with the date of the order." errors=${errors} />`}
   </${Form}></div>`;
 }
 
@@ -74,7 +77,8 @@ export function Members({ members, errors, label = "Care team" }) {
     return (await staff()).filter((one) => teamRoles.includes(one.role) && wanted.every((word) => `${one.name} ${roleNames[one.role]}`.toLowerCase().includes(word)))
       .map((one) => ({ value: String(one.id), text: one.name, more: roleNames[one.role] }));
   };
-  return html`<${Combo} label=${label} name="members" many eager find=${find} value=${members.map((m) => ({ value: String(m.user_id), text: m.name }))} errors=${errors}
+  return html`<${Combo} label=${label} name="members" many eager find=${find}
+    value=${members.map((m) => ({ value: String(m.user_id), text: m.name }))} errors=${errors}
     placeholder="Name or role" hint="They hear of this patient’s alerts" nothing="Nobody matches." />`;
 }
 
@@ -90,6 +94,7 @@ function Dated({ label, name, on, errors }) {
     }
   };
   return html`<div class="with-words" ref=${box}>
-    <${Field} label=${label} name=${name} kind="date" max=${localOf().slice(0, 10)} hint=${on ? `On record: ${calendarDate(on.dated)}. A later one may be added.` : undefined} errors=${errors} />
+    <${Field} label=${label} name=${name} kind="date" max=${localOf().slice(0, 10)}
+      hint=${on ? `On record: ${calendarDate(on.dated)}. A later one may be added.` : undefined} errors=${errors} />
     <button type="button" aria-label=${`${label}: today`} onClick=${today}>Today</button></div>`;
 }

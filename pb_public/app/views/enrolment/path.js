@@ -59,14 +59,19 @@ export function Path({ id, step }) {
     <${Rail} at=${at.step} standing=${standing.data} turn=${turn} />
     <section class="enrol-work" aria-labelledby="enrol-step" ref=${middle}>
       <h2 id="enrol-step" tabindex="-1">${at.name}</h2>
-      <${Work} key=${`${at.step} ${patient.data?.updated_at ?? ""}`} patient=${patient.data} standing=${standing.data} saved=${saved} changed=${changed}
+      <${Work} key=${`${at.step} ${patient.data?.updated_at ?? ""}`} patient=${patient.data} standing=${standing.data} saved=${saved}
+        changed=${changed}
         submit=${next && id !== null ? `Save, to ${next.name.toLowerCase()}` : "Save and go on"} />
       ${id && html`<div class="enrol-nav">
-        ${place > 0 && html`<button type="button" class="quiet" onClick=${() => turn(steps[place - 1].step)}>‹ ${steps[place - 1].name}</button>`}
-        ${next && html`<button type="button" onClick=${() => turn(next.step)}>${toldOf(standing.data, at).state === "missing" ? "Skip for now" : `${next.name} ›`}</button>`}</div>`}
+        ${place > 0 && html`<button type="button" class="quiet"
+          onClick=${() => turn(steps[place - 1].step)}>‹ ${steps[place - 1].name}</button>`}
+        ${next && html`<button type="button"
+          onClick=${() => turn(next.step)}>${toldOf(standing.data, at).state === "missing" ? "Skip for now" : `${next.name} ›`}</button>`}</div>`}
     </section>
-    ${id ? html`<${Aside} standing=${standing.data} patient=${patient.data} turn=${turn} />` : html`<aside class="enrol-aside"><div class="card">
-      <h3>The name is enough to begin</h3><p class="soft">Steps may be done in any order, today or later. What is missing stands on the patient’s sheet until it is done.</p></div></aside>`}
+    ${id ? html`<${Aside} standing=${standing.data} patient=${patient.data} turn=${turn} />` : html`<aside class="enrol-aside"><div
+      class="card">
+      <h3>The name is enough to begin</h3><p
+        class="soft">Steps may be done in any order, today or later. What is missing stands on the patient’s sheet until it is done.</p></div></aside>`}
   </div>`;
 }
 
@@ -78,7 +83,8 @@ function Head({ patient: p, standing }) {
     ${p && html`<span class="soft">${words(p.gender)}, ${calendarDate(p.date_of_birth)} · ${p.mrn}</span>`}
     ${p?.external_id && html`<span class="badge"><span aria-hidden="true">✓</span> Known to the EMR</span>`}
     <div class="enrol-progress">
-      ${standing && html`<span>${done} of ${steps.length} done</span><progress max=${steps.length} value=${done} aria-label="Steps done"></progress>`}
+      ${standing && html`<span>${done} of ${steps.length} done</span><progress max=${steps.length} value=${done}
+        aria-label="Steps done"></progress>`}
       <button onClick=${() => (p ? go("patient", { id: p.id }) : history.back())}>${p ? "Leave, go on later" : "Leave"}</button>
     </div>
   </header>`;
@@ -87,9 +93,11 @@ function Head({ patient: p, standing }) {
 /** @param {{at: string, standing: import("./steps.js").Standing | null, turn: (step: string) => void}} props */
 const Rail = ({ at, standing, turn }) => html`<nav class="enrol-rail" aria-label="Steps of the enrolment"><ol>${steps.map((one, i) => {
   const { state, missing } = toldOf(standing, one);
-  return html`<li key=${one.step}><button type="button" class=${classes("step", state)} aria-current=${one.step === at ? "step" : null} disabled=${!standing && one.step !== at} onClick=${() => turn(one.step)}>
+  return html`<li key=${one.step}><button type="button" class=${classes("step", state)} aria-current=${one.step === at ? "step" : null}
+    disabled=${!standing && one.step !== at} onClick=${() => turn(one.step)}>
     <span class="sign" aria-hidden="true">${state === "done" ? "✓" : state === "missing" && one.step !== at ? "◆" : i + 1}</span>
     <strong>${one.name}</strong>
     <span class=${classes("badge", { done: "good", missing: "warning" }[state])}>${{ done: "Done", missing: `${missing.length} missing`, waiting: "Waiting", later: "Later" }[state]}</span>
     <small>${missing[0]?.detail ?? one.about}</small></button></li>`;
-})}</ol><p class="soft">Steps may be done in any order. Monitoring starts with the device. What is missing stands on the patient’s sheet.</p></nav>`;
+})}</ol><p
+  class="soft">Steps may be done in any order. Monitoring starts with the device. What is missing stands on the patient’s sheet.</p></nav>`;

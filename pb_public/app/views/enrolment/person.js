@@ -44,4 +44,5 @@ export function personOf(values) {
 /** @param {import("./steps.js").StepProps} props */
 export const Person = ({ patient, submit, saved }) => html`<${Form} submit=${submit} draft=${patient ? undefined : "enrol:new"}
   send=${(values) => (patient ? patch(`patients/${patient.id}/`, personOf(values)) : post("patients/", personOf(values)))}
-  done=${(answer) => saved(patient ? undefined : answer.id)}>${(errors) => html`<${PersonFields} patient=${patient} errors=${errors} autofocus=${!patient} />`}</${Form}>`;
+  done=${(answer) => saved(patient ? undefined : answer.id)}>${(errors) => html`<${PersonFields} patient=${patient} errors=${errors}
+    autofocus=${!patient} />`}</${Form}>`;

@@ -21,8 +21,10 @@ export function Unfinished() {
   const counted = (/** @type {string} */ name, /** @type {Record<string, number> | undefined} */ of, /** @type {string[]} */ keys) =>
     `${name}${of ? ` (${keys.reduce((sum, key) => sum + (of[key] ?? 0), 0)})` : ""}`;
   const filter = (/** @type {string} */ name) => (/** @type {any} */ event) => change({ [name]: event.target.value });
-  return html`<div class="heading"><h1>Enrolment${counts && html` <span class="count">${counts.total}<span class="unseen"> not done</span></span>`}</h1>
-      ${can("changePatient") && html`<button class="main" onClick=${() => go("enrolment", { fresh: true })}>Enrol a patient</button>`}</div>
+  return html`<div class="heading"><h1>Enrolment${counts && html` <span class="count">${counts.total}<span
+    class="unseen"> not done</span></span>`}</h1>
+      ${can("changePatient") && html`<button class="main"
+        onClick=${() => go("enrolment", { fresh: true })}>Enrol a patient</button>`}</div>
     <div class="filters">
       <${Field} label="Show" name="state" kind="select" value=${query.state} onChange=${filter("state")}
         options=${[["", `All${counts ? ` (${counts.total})` : ""}`], ["missing", `Something missing${counts ? ` (${counts.missing})` : ""}`], ["waiting", `Waiting for the first reading${counts ? ` (${counts.waiting})` : ""}`]]} />
@@ -31,8 +33,10 @@ export function Unfinished() {
       <${Field} label="Stops" name="stops" kind="select" value=${query.stops} onChange=${filter("stops")}
         options=${stops.map(([key, name]) => [key, key ? counted(name, counts?.stops, [key]) : name])} />
     </div>
-    <${Loaded} from=${from} empty=${(data) => data.count === 0} nothing=${html`<${Nothing} title=${counts?.total === 0 ? "Everybody is wholly enrolled" : "Nobody like this"} />`}>
-      ${(data) => html`<${Table} caption="Unfinished enrolments" rows=${data.results} keyOf=${(row) => row.patient_id} open=${(row) => go("enrolment", { id: row.patient_id })} columns=${columns} />
+    <${Loaded} from=${from} empty=${(data) => data.count === 0} nothing=${html`<${Nothing}
+      title=${counts?.total === 0 ? "Everybody is wholly enrolled" : "Nobody like this"} />`}>
+      ${(data) => html`<${Table} caption="Unfinished enrolments" rows=${data.results} keyOf=${(row) => row.patient_id}
+        open=${(row) => go("enrolment", { id: row.patient_id })} columns=${columns} />
         <${Pages} page=${query.page} count=${data.count} size=${size} turn=${(page) => change({ page })} of="Unfinished enrolments" />`}
     </${Loaded}>`;
 }
@@ -45,8 +49,10 @@ const parts = [["person", "Patient"], ["consent", "Consent"], ["payer", "Payer"]
 const columns = [
   { name: "name", head: "Patient", cell: (row) => html`<bdi>${row.patient_name}</bdi>` },
   { name: "mrn", head: "MRN" },
-  { name: "missing", head: "Missing", cell: (row) => (row.missing.length === 0 ? html`<span class="soft">Waits for the first reading</span>`
-    : html`<span class="enrol-gaps">${row.missing.slice(0, 3).map((item) => html`<span key=${item.code} title=${item.effect}>${item.detail.replace(/\.$/, "")}</span>`)}${
+  { name: "missing", head: "Missing", cell: (row) => (row.missing.length === 0 ? html`<span
+    class="soft">Waits for the first reading</span>`
+    : html`<span class="enrol-gaps">${row.missing.slice(0, 3).map((item) => html`<span key=${item.code}
+      title=${item.effect}>${item.detail.replace(/\.$/, "")}</span>`)}${
       row.missing.length > 3 && html`<span>and ${row.missing.length - 3} more</span>`}</span>`) },
   { name: "stops", head: "Stops", cell: (row) => row.stops.map((stop) => stops.find(([key]) => key === stop)?.[1]).join(", ") || "–" },
   { name: "done", head: "Done", cell: (row) => `${row.of - new Set(row.steps.map((step) => stepWith(step).step)).size - (row.of - steps.length)} of ${steps.length}` },

@@ -22,7 +22,8 @@ export function Missing({ id, patient, turn = 0 }) {
   }
   return html`<section class="enrol-missing" aria-labelledby="missing">
     <h2 id="missing"><span aria-hidden="true">◆</span> Enrolment: ${missing.length} missing</h2>
-    <ul>${missing.map(({ step, item }) => html`<li key=${`${item.code} ${item.field}`}><button class="link" onClick=${() => to(step)}>${item.detail.replace(/\.$/, "")}</button>
+    <ul>${missing.map(({ step, item }) => html`<li key=${`${item.code} ${item.field}`}><button class="link"
+      onClick=${() => to(step)}>${item.detail.replace(/\.$/, "")}</button>
       <small>${item.effect}</small></li>`)}</ul>
   </section>`;
 }
