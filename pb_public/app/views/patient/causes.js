@@ -7,7 +7,8 @@ const names = Object.fromEntries(readingTypes);
 /** @param {string} type */
 export const causeName = (type) => names[type] ?? words(type);
 
-/** @typedef {{type: string, level: string, alerts: any[], first: string, last: string, value: string}} Cause alerts are the newest first */
+/** @typedef {{type: string, level: string, alerts: any[], first: string, last: string, value: string}} Cause alerts are the newest first
+ *  */
 
 const urgency = ["critical", "warning", "no_data", "normal"];
 const units = Object.fromEntries(Object.values(vitals).flatMap(({ values }) => values).map(({ group, unit }) => [group, unit]));
@@ -21,7 +22,8 @@ function valueOf(alert, readings) {
   return typeof alert.value === "number" ? `${shown(alert.value, units[alert.type])} ${unitOf(units[alert.type] ?? "")}`.trim() : "";
 }
 
-/** When it was measured, where that is at hand; else when the alert was raised. @param {any} alert @param {any[]} readings @returns {string} */
+/** When it was measured, where that is at hand; else when the alert was raised. @param {any} alert @param {any[]} readings @returns
+ *  {string} */
 export const timeOf = (alert, readings) => readings.find(({ id }) => id === alert.observation_id)?.measured_at ?? alert.created_at;
 
 /** The most urgent first, then the newest. @param {any[]} alerts @param {any[]} [readings] those that are at hand @returns {Cause[]} */
@@ -36,6 +38,7 @@ export function causes(alerts, readings = []) {
     const at = (/** @type {any} */ alert) => timeOf(alert, readings);
     const sorted = [...list].sort((a, b) => Date.parse(at(b)) - Date.parse(at(a)));
     const [newest] = sorted;
-    return { type: newest.type, level: newest.level, alerts: sorted, first: at(sorted[sorted.length - 1]), last: at(newest), value: valueOf(newest, readings) };
+    return { type: newest.type, level: newest.level, alerts: sorted, first: at(sorted[sorted.length - 1]), last: at(newest),
+      value: valueOf(newest, readings) };
   }).sort((a, b) => urgency.indexOf(a.level) - urgency.indexOf(b.level) || Date.parse(b.last) - Date.parse(a.last));
 }

@@ -9,7 +9,8 @@ import { values } from "../../ui/vitals.js";
 
 /** Shape and word of a state, so that colour is never the only sign. @type {Record<string, [string, string]>} */
 export const states = {
-  critical: ["▲", "Critical"], warning: ["◆", "Warning"], unsure: ["?", "In doubt"], in_range: ["●", "In range"], no_bounds: ["–", "No bounds"], no_data: ["○", "No data"],
+  critical: ["▲", "Critical"], warning: ["◆", "Warning"], unsure: ["?", "In doubt"], in_range: ["●", "In range"],
+    no_bounds: ["–", "No bounds"], no_data: ["○", "No data"],
 };
 /** The levels of the score. @type {Record<string, [string, string]>} */
 export const levels = { critical: ["▲", "Critical"], warning: ["◆", "Warning"], normal: ["●", "Normal"], no_data: ["○", "No data"] };
@@ -79,17 +80,20 @@ export function why(row) {
 }
 
 /** @param {string} name */
-export const initials = (name) => name.split(/\s+/).filter(Boolean).map((part) => part[0]).filter((_, i, all) => i === 0 || i === all.length - 1).join("").toUpperCase();
+export const initials = (name) => name.split(/\s+/).filter(Boolean).map((part) => part[0]).filter((_, i, all) => i === 0
+  || i === all.length - 1).join("").toUpperCase();
 
 /** "A. Osei". @param {string} name */
 const brief = (name) => name.replace(/^(\S)\S*\s+/, "$1. ");
 
-/** Who takes care, and how far they are. @param {Row} row @returns {{who: string, state: string, initials: string, tone: string}} tone "nobody" for what waits without being critical */
+/** Who takes care, and how far they are. @param {Row} row
+ *  @returns {{who: string, state: string, initials: string, tone: string}} tone "nobody" for what waits without being critical */
 export function holder(row) {
   const h = row.holder;
   const urgent = row.handling === "unanswered" ? "critical" : "";
   if (!h) {
-    return { who: "", state: row.needs_review ? "Review due" : row.last_reviewed_at ? `Reviewed ${age(row.last_reviewed_at)} ago` : "", initials: "", tone: "" };
+    return { who: "", state: row.needs_review ? "Review due" : row.last_reviewed_at ? `Reviewed ${age(row.last_reviewed_at)} ago` : "",
+      initials: "", tone: "" };
   }
   const priority = h.priority ? words(h.priority) : "";
   if (h.state === "nobody") {
@@ -97,7 +101,8 @@ export function holder(row) {
   }
   const mine = h.by !== null && h.by === me.value?.email;
   const name = h.name ?? h.by ?? "";
-  const state = { assigned: `${priority}, not taken yet`, in_progress: "In progress", acknowledged: "Acknowledged", snoozed: h.until ? `Snoozed to ${moment(h.until)}` : "Snoozed" }[h.state];
+  const state = { assigned: `${priority}, not taken yet`, in_progress: "In progress", acknowledged: "Acknowledged", snoozed: h.until
+    ? `Snoozed to ${moment(h.until)}` : "Snoozed" }[h.state];
   return { who: mine ? "You" : brief(name), state, initials: initials(name), tone: h.state === "assigned" ? urgent : "" };
 }
 
@@ -106,14 +111,18 @@ export function spoken(row) {
   const { text, unit } = valueOf(row.concern);
   const { who, state } = holder(row);
   const said = row.concern && row.concern.state !== "no_data" ? ` ${states[row.concern.state][1].toLowerCase()},` : "";
-  const level = row.handling === "unanswered" ? "Critical, nobody has answered" : row.handling === "handled" ? "Critical, being handled" : levels[row.risk_level][1];
-  const measured = row.concern?.measured_at ? `, ${age(row.concern.measured_at)}${age(row.concern.measured_at) === "now" ? "" : " ago"}` : "";
-  return `${row.patient_name}, ${level}, score ${row.risk_score},${said} ${text} ${unit}${measured}. ${why(row)}. ${[who, state].filter(Boolean).join(", ")}`.trim();
+  const level = row.handling === "unanswered" ? "Critical, nobody has answered" : row.handling === "handled" ? "Critical, being handled"
+    : levels[row.risk_level][1];
+  const measured = row.concern?.measured_at ? `, ${age(row.concern.measured_at)}${age(row.concern.measured_at) === "now" ? "" : " ago"}`
+    : "";
+  return `${row.patient_name}, ${level}, score ${row.risk_score},${said} ${text} ${unit}${measured}. ${why(row)}. ${[who,
+    state].filter(Boolean).join(", ")}`.trim();
 }
 
 /** The groups of the list when it is ordered by urgency. @type {[string, string, string][]} key, level, head */
 export const groups = [
-  ["unanswered", "critical", "Critical, nobody has answered"], ["handled", "critical", "Critical, being handled"], ["warning", "warning", "Warning"],
+  ["unanswered", "critical", "Critical, nobody has answered"], ["handled", "critical", "Critical, being handled"],
+    ["warning", "warning", "Warning"],
   ["normal", "normal", "Normal"], ["no_data", "no_data", "No data"],
 ];
 /** @param {Row} row */
@@ -122,5 +131,6 @@ export const groupOf = (row) => row.handling ?? row.risk_level;
 /** How many stand in each group, as the totals have it. @param {any} stats @returns {Record<string, number>} */
 export const groupCounts = (stats) => ({
   unanswered: stats.critical_unanswered, handled: stats.patients_by_risk_level.critical - stats.critical_unanswered,
-  warning: stats.patients_by_risk_level.warning, normal: stats.patients_by_risk_level.normal, no_data: stats.patients_by_risk_level.no_data,
+  warning: stats.patients_by_risk_level.warning, normal: stats.patients_by_risk_level.normal,
+    no_data: stats.patients_by_risk_level.no_data,
 });

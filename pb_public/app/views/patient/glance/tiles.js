@@ -15,12 +15,14 @@ export function Tiles({ observations, thresholds, summary, days, zone }) {
   const measured = tiled.filter(({ field }) => observations.some((o) => counts(o) && typeof o[field] === "number"));
   const others = tiled.filter((value) => !measured.includes(value)).map(({ title, name }) => title ?? name);
   return html`${measured.length > 0 && html`<ul class="tiles" aria-label="Other readings">${measured.map((value) =>
-  html`<li key=${value.field} class="card"><${Tile} value=${value} observations=${observations} thresholds=${thresholds} days=${days} zone=${zone}
+  html`<li key=${value.field} class="card"><${Tile} value=${value} observations=${observations} thresholds=${thresholds} days=${days}
+    zone=${zone}
     group=${summary?.periods.find((/** @type {any} */ period) => period.days === days)?.[value.group]} /></li>`)}</ul>`}
     ${others.length > 0 && html`<p class="unmeasured soft">Not measured in ${days} days: ${others.join(", ")}.</p>`}`;
 }
 
-/** @param {{value: import("../../../ui/vitals.js").Value, observations: any[], thresholds: any, group: any, days: number, zone: string | undefined}} props */
+/** @param {{value: import("../../../ui/vitals.js").Value, observations: any[], thresholds: any, group: any, days: number, zone: string |
+ *  undefined}} props */
 function Tile({ value, observations, thresholds, group, days, zone }) {
   const mine = observations.filter((o) => typeof o[value.field] === "number");
   const counted = mine.filter(counts);
@@ -32,9 +34,11 @@ function Tile({ value, observations, thresholds, group, days, zone }) {
   const numbers = counted.slice(-40).map((o) => read(o[value.field]));
   const out = levelIn(last[value.field], bounds);
   const doubted = mine.filter(suspect).length;
-  return html`<div class="heading"><h3>${name}</h3><small class="soft" title=${dateTime(last.measured_at, zone)}>${ago(last.measured_at)}</small></div>
+  return html`<div class="heading"><h3>${name}</h3><small class="soft"
+    title=${dateTime(last.measured_at, zone)}>${ago(last.measured_at)}</small></div>
     <p class="figure">${level(last[value.field], bounds, `${read(last[value.field])} ${unit}`)}</p>
-    <${Spark} values=${numbers} low=${read(bounds?.low)} high=${read(bounds?.high)} label=${`${name}: ${numbers.length} values from ${Math.min(...numbers)} to ${Math.max(...numbers)} ${unit}, the last ${out}`} />
+    <${Spark} values=${numbers} low=${read(bounds?.low)} high=${read(bounds?.high)}
+      label=${`${name}: ${numbers.length} values from ${Math.min(...numbers)} to ${Math.max(...numbers)} ${unit}, the last ${out}`} />
     <p class="soft">${[about(value, group, thresholds, days), doubted > 0 && `${doubted} suspect left out`].filter(Boolean).join(" · ")}</p>`;
 }
 
