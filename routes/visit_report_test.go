@@ -289,3 +289,41 @@ func TestVisitReportZone(t *testing.T) {
 	_, text := paper(t, c.ask(access.Nurse, "GET", "/patients/"+id+"/report/", nil))
 	wantWords(t, text, "188/114 on Jan 14 23:30", "Times: patient's, HST", "Dec 16, 2025 to Jan 14, 2026", "Made Jan 14, 2026 23:45 HST")
 }
+
+// What the sheet says first, by what was measured: it compares where there is enough, says so where there is not, and never calls a doubt a finding.
+func TestVisitReportFindings(t *testing.T) {
+	c := newIngestingClinic(t)
+	type days struct {
+		from, to            int // days ago
+		systolic, diastolic float64
+	}
+	for name, story := range map[string]struct {
+		told  []days
+		words []string
+	}{
+		"lower":       {[]days{{80, 8, 150, 92}, {6, 0, 130, 80}}, []string{"Blood pressure is lower in the last 7 days.", "No critical reading in the last 7 days."}},
+		"as before":   {[]days{{80, 0, 130, 80}}, []string{"Blood pressure of the last 7 days is as that of 90.", "Mean of 7 days 130/80, of 90 days 130/80."}},
+		"both ways":   {[]days{{80, 8, 130, 90}, {6, 0, 140, 80}}, []string{"Blood pressure of the last 7 days differs from that of 90."}},
+		"only lower":  {[]days{{80, 8, 130, 90}, {6, 0, 130, 80}}, []string{"Blood pressure is lower in the last 7 days."}},
+		"too few":     {[]days{{60, 60, 130, 80}, {1, 0, 170, 100}}, []string{"Too few blood pressure readings to compare."}},
+		"long silent": {[]days{{60, 20, 130, 80}}, []string{"No blood pressure in the last 7 days.", "Mean of 90 days 130/80.", "20 days ago."}},
+		"at bounds":   {[]days{{20, 1, 130, 80}, {0, 0, 180, 80}}, []string{"One critical reading in the last 7 days, 180/80 on"}},
+		"one below":   {[]days{{20, 1, 130, 80}, {0, 0, 179, 80}}, []string{"No critical reading in the last 7 days."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			id := c.enrol(object{})
+			for _, part := range story.told {
+				for ago := part.from; ago >= part.to; ago-- {
+					c.storedReading(id, "blood_pressure", c.now.AddDate(0, 0, -ago).Add(-time.Minute), dbx.Params{"systolic": part.systolic, "diastolic": part.diastolic})
+				}
+			}
+			// Out of this world, and doubted: in no mean and no finding.
+			c.storedReading(id, "blood_pressure", c.now.AddDate(0, 0, -2), dbx.Params{"systolic": 240.0, "diastolic": 140.0, "review_state": "suspect"})
+			_, text := paper(t, c.ask(access.Nurse, "GET", "/patients/"+id+"/report/?days=90", nil))
+			wantWords(t, text, append(story.words, "Left out: 1 suspect")...)
+			if strings.Contains(text, "240/140") {
+				t.Error("a doubted reading is a finding")
+			}
+		})
+	}
+}

@@ -30,6 +30,7 @@ type plot struct {
 func (p plot) at(t time.Time) float64 {
 	return p.x + p.w*t.Sub(p.from).Hours()/p.to.Sub(p.from).Hours()
 }
+
 func (p plot) of(value float64) float64 {
 	return p.y + p.h - (min(max(value, p.low), p.high)-p.low)*p.scale
 }
@@ -104,8 +105,10 @@ func (r *Report) bands(p plot) {
 	}
 	taken := []float64{}
 	for _, bound := range []named{
-		{systolic.Critical, "systolic", pdf.Triangle, pdf.Red, []float64{1.6, 1}}, {diastolic.Critical, "diastolic", pdf.Triangle, pdf.Red, []float64{0.5, 0.9}},
-		{systolic.High, "systolic", pdf.Diamond, pdf.Amber, nil}, {diastolic.High, "diastolic", pdf.Diamond, pdf.Amber, nil},
+		{systolic.Critical, "systolic", pdf.Triangle, pdf.Red, []float64{1.6, 1}},
+		{diastolic.Critical, "diastolic", pdf.Triangle, pdf.Red, []float64{0.5, 0.9}},
+		{systolic.High, "systolic", pdf.Diamond, pdf.Amber, nil},
+		{diastolic.High, "diastolic", pdf.Diamond, pdf.Amber, nil},
 	} {
 		if bound.value == nil || *bound.value < p.low || *bound.value > p.high {
 			continue

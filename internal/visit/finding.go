@@ -190,10 +190,11 @@ func (r *Report) evenings() string {
 
 // silence says when nothing came for two days and more.
 func (r *Report) silence() string {
-	if len(r.points) == 0 {
+	counted := slices.DeleteFunc(slices.Clone(r.points), func(p Point) bool { return p.Doubted })
+	if len(counted) == 0 {
 		return ""
 	}
-	last := r.points[len(r.points)-1].At
+	last := counted[len(counted)-1].At
 	if days := daysBetween(last, r.now.In(r.zone)); days > 1 {
 		return fmt.Sprintf("The last reading is of %s, %d days ago.", stamp(last), days)
 	}

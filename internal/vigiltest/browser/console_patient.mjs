@@ -41,7 +41,8 @@ await run(async (page) => {
   await write("Headache since the morning.");
   assert.equal(await dialog.count(), 1, "letters of a note acted");
   await press("Control+Enter");
-  await shows(toast, "Acknowledged: 4 alerts.");
+  await shows(toast, "Acknowledged 4 alerts");
+  assert.equal(await toast.getByRole("button", { name: /Undo/ }).count(), 1, "what was acknowledged at once cannot be taken back");
   await shows(before, "Nothing waits for an answer");
   await shows(page.getByRole("region", { name: "Last notes" }), "Headache since the morning.");
   await shows(page.getByRole("region", { name: "Open work" }), "being handled, yours");

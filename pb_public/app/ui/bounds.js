@@ -6,10 +6,12 @@
 
 export const known = (/** @type {any} */ bound) => typeof bound === "number";
 
-/** The bounds of one value; null where there are none, or changes are watched. @param {Value} value @param {any} thresholds @returns {Bounds | null} */
+/** The bounds of one value; null where there are none, or changes are watched. @param {Value} value @param {any} thresholds @returns
+ *  {Bounds | null} */
 export function boundsOf({ group, prefix = "", changes }, thresholds) {
   const set = changes ? null : thresholds?.[group];
-  return set ? Object.fromEntries(Object.entries(set).filter(([name]) => name.startsWith(prefix)).map(([name, bound]) => [name.slice(prefix.length), bound])) : null;
+  return set ? Object.fromEntries(Object.entries(set).filter(([name]) => name.startsWith(prefix)).map(([name, bound]) =>
+    [name.slice(prefix.length), bound])) : null;
 }
 
 /** How far out a value lies; bounds are inclusive. @param {number} value @param {Bounds | null} b @returns {Level} */

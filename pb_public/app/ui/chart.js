@@ -6,7 +6,8 @@ import { zone as ownZone } from "./zone.js";
 import { classes, html, useEffect, useRef } from "../view.js";
 
 /**
- * @typedef {{label: string, values: (number | null)[], tone?: string, bars?: boolean, points?: boolean}} Line tone is the name of a colour property
+ * @typedef {{label: string, values: (number | null)[], tone?: string, bars?: boolean, points?: boolean}} Line tone is the name of a
+  *  colour property
  * @typedef {import("./chart_parts.js").Band} Band
  * @typedef {import("./chart_parts.js").Mark} Mark
  * @typedef {import("./chart_parts.js").Limit} Limit
@@ -16,13 +17,18 @@ import { classes, html, useEffect, useRef } from "../view.js";
 const none = []; // the same one each time, so that nothing is drawn anew
 
 /**
- * @param {{title: string, times: number[], lines: Line[], bands?: Band[], marks?: Mark[], limits?: Limit[], unit?: string, height?: number, dates?: boolean, group?: string,
+ * @param {{title: string, times: number[], lines: Line[], bands?: Band[], marks?: Mark[], limits?: Limit[], unit?: string, height?:
+  *  number, dates?: boolean, group?: string,
  *   least?: number, zone?: string, gaps?: boolean, span?: [number, number], bare?: boolean, says?: string}} props
- * times are seconds since 1970, shown on the clock of zone, or of the reader; dates shows calendar days in UTC instead. Charts of a group share their cursor; the
- * axis goes no lower than least; gaps breaks the lines where days went by without a value; span is what the axis of time shows at least. bare leaves the title to
- * whoever draws, and says is what a screen reader hears. It is drawn anew when times, lines, bands, marks or limits are others than before: keep them.
+ * times are seconds since 1970, shown on the clock of zone, or of the reader; dates shows calendar days in UTC instead. Charts of a
+  *  group share their cursor; the
+ * axis goes no lower than least; gaps breaks the lines where days went by without a value; span is what the axis of time shows at least.
+  *  bare leaves the title to
+ * whoever draws, and says is what a screen reader hears. It is drawn anew when times, lines, bands, marks or limits are others than
+  *  before: keep them.
  */
-export function TimeChart({ title, times, lines, bands = none, marks = none, limits = none, unit = "", height = 240, dates = false, group, least, zone, gaps = false, span, bare, says }) {
+export function TimeChart({ title, times, lines, bands = none, marks = none, limits = none, unit = "", height = 240, dates = false,
+  group, least, zone, gaps = false, span, bare, says }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   useEffect(() => {
     const node = /** @type {HTMLDivElement} */ (box.current);
@@ -34,7 +40,8 @@ export function TimeChart({ title, times, lines, bands = none, marks = none, lim
     const paper = matchMedia("print");
     scheme.addEventListener("change", redraw);
     paper.addEventListener("change", redraw);
-    return () => { scheme.removeEventListener("change", redraw); paper.removeEventListener("change", redraw); watch.disconnect(); plot.destroy(); };
+    return () => { scheme.removeEventListener("change", redraw); paper.removeEventListener("change",
+      redraw); watch.disconnect(); plot.destroy(); };
   }, [times, lines, bands, marks, limits, zone]);
 
   const draw = (/** @type {HTMLDivElement} */ node) => {
@@ -50,10 +57,13 @@ export function TimeChart({ title, times, lines, bands = none, marks = none, lim
         x: { range: (_, low, high) => wide(sides(low, high, bars ? times.length : 0), span) },
         y: { range: (_, low, high) => reach(bars ? Math.min(low, 0) : low, high, bands, limits, least) },
       },
-      axes: [axis(), { ...axis(), size: 56, values: (_, ticks) => ticks.map((tick) => `${tick}`), label: unit, labelSize: unit ? 20 : 0, labelFont: "12px system-ui" }],
+      axes: [axis(), { ...axis(), size: 56, values: (_, ticks) => ticks.map((tick) => `${tick}`), label: unit, labelSize: unit ? 20 : 0,
+        labelFont: "12px system-ui" }],
       series: [{ label: "Time" }, ...shown.lines.map((line) => ({
-        label: line.label, stroke: colour(line.tone ?? "--series-1"), width: 2, spanGaps: !gaps, points: { show: line.points ?? times.length < 120, size: 5 },
-        ...(line.bars && uPlot.paths.bars ? { paths: uPlot.paths.bars({ size: [0.7, 40] }), fill: colour(line.tone ?? "--series-1"), points: { show: false } } : {}),
+        label: line.label, stroke: colour(line.tone ?? "--series-1"), width: 2, spanGaps: !gaps,
+          points: { show: line.points ?? times.length < 120, size: 5 },
+        ...(line.bars && uPlot.paths.bars ? { paths: uPlot.paths.bars({ size: [0.7, 40] }), fill: colour(line.tone ?? "--series-1"),
+          points: { show: false } } : {}),
       }))],
       hooks: { drawClear: [(plot) => shade(plot, bands)], draw: [(plot) => { bound(plot, limits, room); strike(plot, marks); }] },
     }, /** @type {any} */ ([shown.times, ...shown.lines.map((line) => line.values)]), node);
@@ -65,9 +75,11 @@ export function TimeChart({ title, times, lines, bands = none, marks = none, lim
   </figure>`;
 }
 
-const axis = () => ({ stroke: colour("--text-soft"), font: "12px system-ui", grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } });
+const axis = () => ({ stroke: colour("--text-soft"), font: "12px system-ui", grid: { stroke: colour("--line"), width: 1 },
+  ticks: { stroke: colour("--line"), width: 1 } });
 
-/** Half a bar's room on both sides, that the first and the last are whole. @param {number} low @param {number} high @param {number} bars @returns {[number, number]} */
+/** Half a bar's room on both sides, that the first and the last are whole. @param {number} low @param {number} high @param {number} bars
+ *  @returns {[number, number]} */
 function sides(low, high, bars) {
   const half = bars > 1 ? (high - low) / (bars - 1) / 2 : 0;
   return half > 0 ? [low - half, high + half] : [low, high]; // untouched when there is nothing, or one moment
@@ -76,12 +88,14 @@ function sides(low, high, bars) {
 /** @param {[number, number]} of @param {[number, number]} [span] @returns {[number, number]} */
 const wide = (of, span) => (span ? [Math.min(of[0] ?? span[0], span[0]), Math.max(of[1] ?? span[1], span[1])] : of);
 
-/** Room for the values, and for bounds that are near them. @param {number} low @param {number} high @param {Band[]} bands @param {Limit[]} limits @param {number} [least] @returns {[number, number]} */
+/** Room for the values, and for bounds that are near them. @param {number} low @param {number} high @param {Band[]} bands @param
+ *  {Limit[]} limits @param {number} [least] @returns {[number, number]} */
 function reach(low, high, bands, limits, least = -Infinity) {
   const room = Math.max((high - low) * 0.15, 5);
   const near = [...bands.flatMap((band) => [band.from, band.to]), ...limits.map((limit) => limit.value)]
     .filter((edge) => edge !== undefined && edge > low - room * 4 && edge < high + room * 4);
-  return [Math.max(Math.min(low, ...(/** @type {number[]} */ (near))) - room, least), Math.max(high, ...(/** @type {number[]} */ (near))) + room];
+  return [Math.max(Math.min(low, ...(/** @type {number[]} */ (near))) - room, least), Math.max(high, ...(/** @type {number[]}
+   *  */ (near))) + room];
 }
 
 /** A small trend without axes; what it says stands beside it in numbers. Between low and high values are in range.
@@ -99,5 +113,6 @@ export function Spark({ values, label, low, high }) {
   const top = typeof high === "number" ? y(high) : 0;
   const bottom = typeof low === "number" ? y(low) : 24;
   return html`<svg class="spark" viewBox="0 0 80 24" width="80" height="24" role="img" aria-label=${label} preserveAspectRatio="none">
-    ${banded && html`<rect class="band" x="0" y=${top} width="80" height=${Math.max(0, bottom - top)} />`}<polyline points=${points} /></svg>`;
+    ${banded && html`<rect class="band" x="0" y=${top} width="80" height=${Math.max(0, bottom - top)} />`}<polyline
+      points=${points} /></svg>`;
 }

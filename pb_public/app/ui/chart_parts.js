@@ -1,9 +1,11 @@
 // What a chart draws besides its lines: bands, limits with their names, and signs.
 
 /** @typedef {{from?: number, to?: number, tone: string}} Band values between two bounds */
-/** @typedef {{at: number, text: string, tone: string, value?: number, shape?: "triangle" | "diamond" | "question" | "ring"}} Mark a moment, in seconds; with a
+/** @typedef {{at: number, text: string, tone: string, value?: number, shape?: "triangle" | "diamond" | "question" | "ring"}} Mark a
+ *  moment, in seconds; with a
  *  value a sign at that point, else a line */
-/** @typedef {{value: number, text: string, tone: string, shape: "triangle" | "diamond", dash: number[]}} Limit a bound with its name at the side */
+/** @typedef {{value: number, text: string, tone: string, shape: "triangle" | "diamond", dash: number[]}} Limit a bound with its name at
+ *  the side */
 
 /** @param {string} name of a custom property */
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -47,7 +49,8 @@ function line(ctx, x1, y1, x2, y2) {
   ctx.stroke();
 }
 
-/** Draws the limits, and names them in the room at the side unless one stands there already. @param {any} plot @param {Limit[]} limits @param {number} room pixels of CSS */
+/** Draws the limits, and names them in the room at the side unless one stands there already. @param {any} plot @param {Limit[]} limits
+ *  @param {number} room pixels of CSS */
 export function bound(plot, limits, room) {
   const { left, top, width, height } = plot.bbox;
   const { ctx } = plot;
@@ -76,7 +79,8 @@ export function bound(plot, limits, room) {
   }
 }
 
-/** A shape beside the colour, as the badges have it. @param {CanvasRenderingContext2D} ctx @param {{shape?: string, tone: string}} mark @param {number} x @param {number} y @param {number} [size] */
+/** A shape beside the colour, as the badges have it. @param {CanvasRenderingContext2D} ctx @param {{shape?: string, tone: string}} mark
+ *  @param {number} x @param {number} y @param {number} [size] */
 function sign(ctx, mark, x, y, size = 6) {
   const r = size * devicePixelRatio;
   ctx.fillStyle = colour(mark.tone);

@@ -22,7 +22,8 @@ export function broken(times, lines, zone) {
   if (!breaks.includes(true)) {
     return { times, lines };
   }
-  const spread = (/** @type {any[]} */ list, /** @type {(i: number) => any} */ between) => list.flatMap((one, i) => (breaks[i] ? [between(i), one] : [one]));
+  const spread = (/** @type {any[]} */ list, /** @type {(i: number) => any} */ between) =>
+    list.flatMap((one, i) => (breaks[i] ? [between(i), one] : [one]));
   return {
     times: spread(times, (i) => (times[i - 1] + times[i]) / 2),
     lines: lines.map((line) => ({ ...line, values: spread(line.values, () => null) })),

@@ -23,7 +23,8 @@ import { Thresholds } from "./patient/thresholds.js";
 import { TimeLog } from "./patient/time.js";
 import { Vitals } from "./patient/vitals.js";
 
-/** @typedef {{id: string, name: string, patient: any, active: boolean, turn: number, changed: () => void, zone: string | undefined}} TabProps turn counts what
+/** @typedef {{id: string, name: string, patient: any, active: boolean, turn: number, changed: () => void, zone: string | undefined}}
+ *  TabProps turn counts what
  *  happened to the patient; zone is the patient's, in which all times of the sheet are shown */
 
 /** @type {{tab: string, name: string, may: () => boolean, show: (props: any) => any}[]} */
@@ -32,18 +33,21 @@ const tabs = [
   { tab: "readings", name: "Readings", may: () => true, show: (props) => html`<${Readings} ...${props} />
     <${Vitals} ...${props} thresholds=${can("readClinical")} /><${Averages} ...${props} />` },
   { tab: "alerts", name: "Alerts", may: () => can("readClinical"), show: (props) => html`<${PatientAlerts} ...${props} />` },
-  { tab: "escalations", name: "Escalations", may: () => can("readClinical"), show: (props) => html`<${PatientEscalations} ...${props} />` },
+  { tab: "escalations", name: "Escalations", may: () => can("readClinical"), show: (props) => html`<${PatientEscalations}
+    ...${props} />` },
   { tab: "thresholds", name: "Thresholds", may: () => can("readClinical"), show: (props) => html`<${Thresholds} ...${props} />` },
   { tab: "time", name: "Time log", may: () => can("readTime"), show: (props) => html`<${TimeLog} ...${props} />` },
   { tab: "bill", name: "Bill", may: () => can("explainBilling"), show: (props) => html`<${Billing} ...${props} />` },
   { tab: "devices", name: "Devices", may: () => true, show: (props) => html`<${Devices} ...${props} />` },
-  { tab: "people", name: "Team & consents", may: () => true, show: (props) => html`<div class="grid"><${CareTeam} ...${props} /><${Consents} ...${props} /></div>` },
+  { tab: "people", name: "Team & consents", may: () => true, show: (props) => html`<div class="grid"><${CareTeam}
+    ...${props} /><${Consents} ...${props} /></div>` },
 ];
 
 /** @param {{id?: string, tab?: string}} props */
 export function PatientSheet({ id, tab }) {
   return id ? html`<${Sheet} key=${id} id=${id} tab=${tab ?? "overview"} />`
-    : html`<${Nothing} title="No patient chosen">Choose one in the list of <button class="link" onClick=${() => go("patients")}>patients</button>.</${Nothing}>`;
+    : html`<${Nothing} title="No patient chosen">Choose one in the list of <button class="link"
+    onClick=${() => go("patients")}>patients</button>.</${Nothing}>`;
 }
 
 /** @param {{id: string, tab: string}} props tab is the one that whoever opened the sheet wants, until another is chosen */
@@ -52,12 +56,14 @@ function Sheet({ id, tab }) {
   const [turn, next] = useState(0);
   const [reason, give] = useState("");
   const patient = useLoad((signal) => get(`patients/${id}/`, {}, signal), [id, reason]);
-  const standing = useLoad(async (signal) => (can("readClinical") && patient.data ? (await get("triage/patients/", { patient_id: id }, signal)).results[0] ?? null : null), [id, patient.data !== null]);
+  const standing = useLoad(async (signal) => (can("readClinical") && patient.data
+    ? (await get("triage/patients/", { patient_id: id }, signal)).results[0] ?? null : null), [id, patient.data !== null]);
   const chosen = query.tab || tab;
   const row = useInSight(patient.data && chosen);
   const happened = () => next((n) => n + 1);
   const all = () => { patient.reload(); standing.reload(); happened(); };
-  const { acts, dialogs } = useActs({ id, patient: patient.data, standing: standing.data, emergency: reason !== "", days: query.days, changed: () => { standing.reload(); happened(); }, turn });
+  const { acts, dialogs } = useActs({ id, patient: patient.data, standing: standing.data, emergency: reason !== "", days: query.days,
+    changed: () => { standing.reload(); happened(); }, turn });
   useFollow(id, standing, happened, all);
   useEffect(() => () => emergency(""), [id]);
   if (patient.problem?.forbidden && patient.data === null) {
@@ -74,24 +80,30 @@ function Sheet({ id, tab }) {
   const shown = mine.find((one) => one.tab === chosen) ?? mine[0];
   const zone = p.time_zone || practice.value.time_zone || undefined;
   return html`
-    <div class="sheet-top"><${Header} patient=${p} standing=${standing.data} emergency=${reason !== ""} changed=${all} acts=${acts} zone=${zone} />
-    <nav class="tabs no-print" aria-label="About this patient" ref=${row}>${mine.map((one) => html`<button key=${one.tab} aria-current=${one === shown ? "page" : null}
+    <div class="sheet-top"><${Header} patient=${p} standing=${standing.data} emergency=${reason !== ""} changed=${all} acts=${acts}
+      zone=${zone} />
+    <nav class="tabs no-print" aria-label="About this patient"
+      ref=${row}>${mine.map((one) => html`<button key=${one.tab} aria-current=${one === shown ? "page" : null}
       onClick=${() => change({ tab: one.tab === tab ? "" : one.tab })}>${one.name}${
-      one.tab === "alerts" && standing.data?.unacknowledged_alerts > 0 && html` <span class="count">${standing.data.unacknowledged_alerts}<span class="unseen"> open</span></span>`}</button>`)}</nav>
+      one.tab === "alerts" && standing.data?.unacknowledged_alerts > 0
+        && html` <span class="count">${standing.data.unacknowledged_alerts}<span class="unseen"> open</span></span>`}</button>`)}</nav>
       <${Facts} patient=${p} standing=${standing.data} zone=${zone} /></div>
-    <div class="sheet">${shown.show({ id, name: `${p.first_name} ${p.last_name}`, patient: p, active: p.active, turn, changed: happened, zone, query, change, acts })}</div>
+    <div class="sheet">${shown.show({ id, name: `${p.first_name} ${p.last_name}`, patient: p, active: p.active, turn, changed: happened,
+      zone, query, change, acts })}</div>
     <${PhoneBar} patient=${p} acts=${acts} open=${standing.data?.unacknowledged_alerts ?? 0} />
     ${dialogs}`;
 }
 
-/** What a thumb reaches on a phone: call, note, answer. @param {{patient: any, acts: import("./patient/acts.js").Acts, open: number}} props */
+/** What a thumb reaches on a phone: call, note, answer. @param {{patient: any, acts: import("./patient/acts.js").Acts, open: number}}
+ *  props */
 const PhoneBar = ({ patient: p, acts, open }) => html`<div class="phone-bar no-print" role="group" aria-label="Acts">
   ${p.phone && html`<a class="button main" href=${telephone(p.phone)} onClick=${acts.called}>Call</a>`}
   ${acts.note && html`<button onClick=${acts.note}>${acts.running ? "Stop and note" : "Note"}</button>`}
   ${can("acknowledge") && open > 0 && html`<button onClick=${acts.acknowledge}>Acknowledge ${open}</button>`}
 </div>`;
 
-/** What the stream tells of this patient: the standing is in the message, lists are fetched once for many. @param {string} id @param {any} standing @param {() => void} happened @param {() => void} anew */
+/** What the stream tells of this patient: the standing is in the message, lists are fetched once for many. @param {string} id @param
+ *  {any} standing @param {() => void} happened @param {() => void} anew */
 function useFollow(id, standing, happened, anew) {
   useEffect(() => {
     let timer = 0;
@@ -115,7 +127,8 @@ function useFollow(id, standing, happened, anew) {
   }, [id]);
 }
 
-/** The patient belongs to other colleagues; a reason opens the record, and is told to those responsible. @param {{problem: import("../api.js").Problem, tried: string, open: (reason: string) => void}} props */
+/** The patient belongs to other colleagues; a reason opens the record, and is told to those responsible. @param {{problem:
+ *  import("../api.js").Problem, tried: string, open: (reason: string) => void}} props */
 function BreakGlass({ problem, tried, open }) {
   const send = async (/** @type {any} */ { reason }) => {
     const given = (reason ?? "").trim();
@@ -125,8 +138,11 @@ function BreakGlass({ problem, tried, open }) {
     open(given);
   };
   return html`<div class="card emergency"><h1>Not in your care</h1>
-    <p>This patient is not in your care team. In an emergency you can open the record with a reason. It is put on record, and the primary provider and the clinical managers are told at once.</p>
+    <p>This patient is not in your care team. In an emergency you can open the record with a reason.
+      It is put on record, and the primary provider and the clinical managers are told at once.</p>
     ${tried && html`<p class="notice problem" role="alert">${problem.message}</p>`}
-    <${Form} submit="Open in an emergency" danger send=${send} cancel=${() => history.back()}>${(errors) => html`<${Field} label="Reason" name="reason" kind="textarea" maxlength="500" errors=${errors} />`}</${Form}>
+    <${Form} submit="Open in an emergency" danger send=${send}
+      cancel=${() => history.back()}>${(errors) => html`<${Field} label="Reason" name="reason" kind="textarea" maxlength="500"
+        errors=${errors} />`}</${Form}>
   </div>`;
 }

@@ -1,6 +1,6 @@
-// What can be done about a patient from anywhere on the sheet, by button and by key: answer what is open with one note, call and time it, note it,
-// escalate, note the review, and take the report along.
-import { download, get, post, Problem } from "../../api.js";
+// What can be done about a patient from anywhere on the sheet, by button and by key: answer what is open with one note, call and
+// time it, note it, escalate, note the review, and take the report along.
+import { download, get, post } from "../../api.js";
 import { can, canAcknowledge } from "../../can.js";
 import { useKeys } from "../../keys.js";
 import { me } from "../../session.js";
@@ -8,10 +8,12 @@ import { Dialog, Field, Form } from "../../ui/form.js";
 import { asProblem, useLoad } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { html, useState } from "../../view.js";
+import { act } from "../alerts/deeds.js";
 import { EscalateDialog } from "../escalate.js";
 import { sent, StopDialog, TimeDialog } from "./time.js";
 
-/** @typedef {{acknowledge: () => void, call: (() => void) | null, called: () => void, note: (() => void) | null, escalate: (() => void) | null, review: (() => void) | null,
+/** @typedef {{acknowledge: () => void, call: (() => void) | null, called: () => void, note: (() => void) | null, escalate: (() => void)
+ *  | null, review: (() => void) | null,
  *   report: (() => void) | null, running: any}} Acts what is null is not for the caller, or not now */
 
 /** What a phone dials. @param {string} number */
@@ -27,11 +29,13 @@ export function useActs({ id, patient, standing, emergency, days, changed, turn 
   const close = () => ask("");
   const done = () => { count((n) => n + 1); changed(); };
   const timer = useLoad(async (signal) => (can("logTime") && !emergency
-    ? (await get("time-entries/", { user: me.value?.id, patient_id: id, page_size: 5 }, signal)).results.find((t) => t.running) ?? null : null), [id, own, turn, emergency]);
+    ? (await get("time-entries/", { user: me.value?.id, patient_id: id, page_size: 5 }, signal)).results.find((t) => t.running) ?? null
+    : null), [id, own, turn, emergency]);
   const running = timer.data;
   const active = patient?.active === true;
   const logs = can("logTime") && !emergency && active;
-  const begin = () => (running ? Promise.resolve() : sent(post("time-entries/start/", { patient_id: id, category: "interactive", activity: "phone_call", contact_method: "phone" })))
+  const begin = () => (running ? Promise.resolve()
+    : sent(post("time-entries/start/", { patient_id: id, category: "interactive", activity: "phone_call", contact_method: "phone" })))
     .then(() => { toast("The timer runs. N stops it with a note."); done(); }, (error) => toast(asProblem(error).message, "problem"));
   const dial = () => {
     const link = Object.assign(document.createElement("a"), { href: telephone(patient.phone) });
@@ -45,8 +49,11 @@ export function useActs({ id, patient, standing, emergency, days, changed, turn 
     called: () => { if (logs) { void begin(); } },
     note: logs ? () => ask(running ? "stop" : "note") : null,
     escalate: active && can("escalate") ? () => ask("escalate") : null,
-    review: !emergency && standing && can("review") ? () => void post(`triage/patients/${id}/review/`).then(() => { toast("Review noted."); done(); }, (error) => toast(asProblem(error).message, "problem")) : null,
-    report: can("readClinical") ? () => void download(`patients/${id}/report/`, { days }, "visit-report.pdf").then(() => toast("The report is among your downloads."), (error) => toast(asProblem(error).message, "problem")) : null,
+    review: !emergency && standing && can("review")
+      ? () => void post(`triage/patients/${id}/review/`).then(() => { toast("Review noted."); done(); },
+      (error) => toast(asProblem(error).message, "problem")) : null,
+    report: can("readClinical") ? () => void download(`patients/${id}/report/`, { days }, "visit-report.pdf").then(() =>
+      toast("The report is among your downloads."), (error) => toast(asProblem(error).message, "problem")) : null,
     running,
   };
   useKeys({
@@ -61,28 +68,26 @@ export function useActs({ id, patient, standing, emergency, days, changed, turn 
   const dialogs = html`
     ${asking === "acknowledge" && html`<${AcknowledgeDialog} id=${id} name=${name} close=${close} done=${done} />`}
     ${asking === "stop" && html`<${StopDialog} entry=${running} close=${close} done=${done} />`}
-    ${asking === "note" && html`<${TimeDialog} id=${id} title="Note and time" preset=${{ category: "review", activity: "triage" }} long=${5} close=${close} done=${done} />`}
+    ${asking === "note" && html`<${TimeDialog} id=${id} title="Note and time" preset=${{ category: "review", activity: "triage" }}
+      long=${5} close=${close} done=${done} />`}
     ${asking === "escalate" && html`<${EscalateDialog} patient=${{ id, name }} close=${close} done=${done} />`}`;
   return { acts, dialogs };
 }
 
-/** One note for everything that is open and that the caller may answer. @param {{id: string, name: string, close: () => void, done: () => void}} props */
+/** One note for everything that is open and that the caller may answer. @param {{id: string, name: string, close: () => void, done: ()
+ *  => void}} props */
 function AcknowledgeDialog({ id, name, close, done }) {
-  const open = useLoad(async (signal) => (await get("alerts/", { patient_id: id, status: "active", page_size: 100 }, signal)).results.filter(canAcknowledge), [id]);
+  const open = useLoad(async (signal) => (await get("alerts/", { patient_id: id, status: "active", page_size: 100 },
+    signal)).results.filter(canAcknowledge), [id]);
   const list = open.data ?? [];
-  const send = async (/** @type {any} */ { notes }) => {
-    for (const [i, alert] of list.entries()) {
-      await post(`alerts/${alert.id}/acknowledge/`, notes ? { notes } : {}).catch((error) => {
-        open.reload(); // what is left is asked for again, with the note
-        const { status, message, code } = asProblem(error);
-        throw new Problem(status, { code, detail: `${i} of ${many} acknowledged. ${message}` });
-      });
-    }
-  };
+  const send = (/** @type {any} */ { notes }) => act("acknowledge",
+    [/** @type {any} */ ({ alert_ids: list.map((alert) => alert.id), patient_name: name })], notes ?? "",
+    { done, undone: done });
   const many = list.length === 1 ? "1 alert" : `${list.length} alerts`;
   return html`<${Dialog} title=${`Acknowledge ${open.data ? many : "what is open"}`} close=${close}>
-    <p>${list.length === 0 && open.data ? "Nothing is open that is yours to answer." : html`One note goes into ${many} of <bdi>${name}</bdi>.`}</p>
-    <${Form} submit="Acknowledge" draft=${`acknowledge.${id}`} cancel=${close} send=${send} done=${() => { toast(`Acknowledged: ${many}.`); close(); done(); }}>${(errors) => html`
+    <p>${list.length === 0 && open.data ? "Nothing is open that is yours to answer."
+      : html`One note goes into ${many} of <bdi>${name}</bdi>.`}</p>
+    <${Form} submit="Acknowledge" draft=${`acknowledge.${id}`} cancel=${close} send=${send} done=${close}>${(errors) => html`
       <${Field} label="Note" name="notes" kind="textarea" autofocus hint="May stay empty" errors=${errors} />`}
     </${Form}>
   </${Dialog}>`;

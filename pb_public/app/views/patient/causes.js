@@ -1,12 +1,14 @@
 // Alerts by their cause: one line for what is one thing to whoever answers it.
 import { words } from "../../ui/format.js";
+import { shown, unitOf } from "../../ui/units.js";
 import { readingTypes, vitals } from "../../ui/vitals.js";
 
 const names = Object.fromEntries(readingTypes);
 /** @param {string} type */
 export const causeName = (type) => names[type] ?? words(type);
 
-/** @typedef {{type: string, level: string, alerts: any[], first: string, last: string, value: string}} Cause alerts are the newest first */
+/** @typedef {{type: string, level: string, alerts: any[], first: string, last: string, value: string}} Cause alerts are the newest first
+ *  */
 
 const urgency = ["critical", "warning", "no_data", "normal"];
 const units = Object.fromEntries(Object.values(vitals).flatMap(({ values }) => values).map(({ group, unit }) => [group, unit]));
@@ -17,10 +19,11 @@ function valueOf(alert, readings) {
   if (measured) {
     return `${measured.systolic}/${measured.diastolic}`;
   }
-  return typeof alert.value === "number" ? `${alert.value} ${units[alert.type] ?? ""}`.trim() : "";
+  return typeof alert.value === "number" ? `${shown(alert.value, units[alert.type])} ${unitOf(units[alert.type] ?? "")}`.trim() : "";
 }
 
-/** When it was measured, where that is at hand; else when the alert was raised. @param {any} alert @param {any[]} readings @returns {string} */
+/** When it was measured, where that is at hand; else when the alert was raised. @param {any} alert @param {any[]} readings @returns
+ *  {string} */
 export const timeOf = (alert, readings) => readings.find(({ id }) => id === alert.observation_id)?.measured_at ?? alert.created_at;
 
 /** The most urgent first, then the newest. @param {any[]} alerts @param {any[]} [readings] those that are at hand @returns {Cause[]} */
@@ -35,6 +38,7 @@ export function causes(alerts, readings = []) {
     const at = (/** @type {any} */ alert) => timeOf(alert, readings);
     const sorted = [...list].sort((a, b) => Date.parse(at(b)) - Date.parse(at(a)));
     const [newest] = sorted;
-    return { type: newest.type, level: newest.level, alerts: sorted, first: at(sorted[sorted.length - 1]), last: at(newest), value: valueOf(newest, readings) };
+    return { type: newest.type, level: newest.level, alerts: sorted, first: at(sorted[sorted.length - 1]), last: at(newest),
+      value: valueOf(newest, readings) };
   }).sort((a, b) => urgency.indexOf(a.level) - urgency.indexOf(b.level) || Date.parse(b.last) - Date.parse(a.last));
 }

@@ -17,7 +17,8 @@ import { daysAgoIn, merged, periods } from "./readings_of.js";
 /** What is open about a patient, fetched at once. @param {string} id */
 async function openOf(id, /** @type {AbortSignal} */ signal) {
   const [active, acknowledged, recent, escalations, snoozes] = await Promise.all([
-    get("alerts/", { patient_id: id, status: "active", page_size: 100 }, signal), get("alerts/", { patient_id: id, status: "acknowledged", page_size: 50 }, signal),
+    get("alerts/", { patient_id: id, status: "active", page_size: 100 }, signal),
+      get("alerts/", { patient_id: id, status: "acknowledged", page_size: 50 }, signal),
     get("alerts/", { patient_id: id, page_size: 50 }, signal), get("escalations/", { patient_id: id, page_size: 20 }, signal),
     get(`patients/${id}/snoozes/`, { in_force: true, page_size: 50 }, signal),
   ]);
@@ -27,14 +28,17 @@ async function openOf(id, /** @type {AbortSignal} */ signal) {
   };
 }
 
-/** @param {{id: string, patient: any, turn: number, changed: () => void, zone: string | undefined, query: any, change: (next: any) => void,
+/** @param {{id: string, patient: any, turn: number, changed: () => void, zone: string | undefined, query: any, change: (next: any) =>
+ *  void,
  *    acts: import("./acts.js").Acts}} props query is how it is looked at: the days, and whether as a table */
 export function Glance({ id, patient, zone, turn, changed, query, change, acts }) {
   const clinical = can("readClinical");
   const days = periods.includes(query.days) ? query.days : 30;
-  const readings = useLoad(async () => (await all("ingestion/observations/", { patient_id: id, date_from: daysAgoIn(zone, days) }, 2000)).reverse(), [id, days]);
+  const readings = useLoad(async () => (await all("ingestion/observations/", { patient_id: id, date_from: daysAgoIn(zone, days) },
+    2000)).reverse(), [id, days]);
   const summary = useLoad((signal) => get(`patients/${id}/vitals/summary/`, {}, signal), [id, turn]);
-  const bounds = useLoad((signal) => (clinical ? get(`patients/${id}/vital-config/`, {}, signal) : Promise.resolve(false)), [id, clinical]);
+  const bounds = useLoad((signal) => (clinical ? get(`patients/${id}/vital-config/`, {}, signal) : Promise.resolve(false)),
+    [id, clinical]);
   const open = useLoad((signal) => (clinical ? openOf(id, signal) : Promise.resolve(null)), [id, turn, clinical]);
   useEffect(() => {
     if (turn > 0) {
@@ -42,13 +46,15 @@ export function Glance({ id, patient, zone, turn, changed, query, change, acts }
         .then(({ results }) => readings.change((before) => merged(before, results)), readings.reload);
     }
   }, [turn]);
-  const span = useMemo(() => /** @type {[number, number]} */ ([Date.now() / 1000 - days * 86_400, Date.now() / 1000]), [days, readings.data]);
+  const span = useMemo(() => /** @type {[number, number]} */ ([Date.now() / 1000 - days * 86_400, Date.now() / 1000]),
+    [days, readings.data]);
   const shared = { zone, thresholds: bounds.data || null, days, span };
   return html`<div class="glance">
     ${clinical && html`<${Breach} open=${open.data} readings=${readings.data ?? []} zone=${zone} acts=${acts} />`}
     <div class="glance-main">
       <${Loaded} from=${readings}>${(data) => html`
-        <${Pressure} ...${shared} observations=${data} summary=${summary.data} choose=${(n) => change({ days: n })} table=${query.as === "table"}
+        <${Pressure} ...${shared} observations=${data} summary=${summary.data} choose=${(n) => change({ days: n })}
+          table=${query.as === "table"}
           show=${(as) => change({ as })} implausible=${(open.data?.recent ?? []).filter((one) => one.type === "implausible_reading")} />
         <${Tiles} ...${shared} observations=${data} summary=${summary.data} />`}</${Loaded}>
     </div>

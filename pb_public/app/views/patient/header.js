@@ -22,21 +22,25 @@ export function age(born, zone, now = new Date()) {
 
 /** An address that breaks before its domain. @param {string | null | undefined} email */
 const breakable = (email) => email && html`${email.split("@")[0]}@<wbr />${email.split("@")[1]}`;
-const oneLine = (/** @type {any} */ a) => a && [a.line1, a.line2, [a.city, a.state, a.zip].filter(Boolean).join(" ")].filter(Boolean).join(", ");
+const oneLine = (/** @type {any} */ a) => a
+  && [a.line1, a.line2, [a.city, a.state, a.zip].filter(Boolean).join(" ")].filter(Boolean).join(", ");
 
 /** standing is the row of the triage list, if there is one.
- *  @param {{patient: any, standing: any, changed: () => void, emergency: boolean, zone: string | undefined, acts: import("./acts.js").Acts}} props */
+ *  @param {{patient: any, standing: any, changed: () => void, emergency: boolean, zone: string | undefined, acts:
+  *  import("./acts.js").Acts}} props */
 export function Header({ patient: p, standing, changed, emergency, zone, acts }) {
   const [asking, ask] = useState("");
   const close = () => ask("");
   const name = `${p.first_name ?? ""} ${p.last_name ?? ""}`.trim() || "Name not shown";
-  const born = p.redacted_fields.includes("date_of_birth") ? "birth date not for your role" : p.date_of_birth ? `born ${calendarDate(p.date_of_birth)}` : "birth date not recorded";
+  const born = p.redacted_fields.includes("date_of_birth") ? "birth date not for your role" : p.date_of_birth
+    ? `born ${calendarDate(p.date_of_birth)}` : "birth date not recorded";
   const key = (/** @type {string} */ letter) => html` <kbd aria-hidden="true">${letter}</kbd>`;
   return html`<header class="sheet-head">
     <div class="who">
       ${standing && html`<${Risk} score=${standing.risk_score} level=${standing.risk_level} />`}
       <h1><bdi>${name}</bdi></h1>
-      <span class="soft">${[[age(p.date_of_birth, zone), words(p.gender)].filter((part) => part !== null).join(" "), born, /^mrn/i.test(p.mrn) ? p.mrn : `MRN ${p.mrn}`].join(" · ")}</span>
+      <span class="soft">${[[age(p.date_of_birth, zone), words(p.gender)].filter((part) => part !== null).join(" "), born,
+        /^mrn/i.test(p.mrn) ? p.mrn : `MRN ${p.mrn}`].join(" · ")}</span>
       ${standing && html`<${Handling} handling=${standing.handling} />`}
       ${p.status === "archived" && html`<${Badge} of="archived" />`}
       ${p.needs_thresholds && html`<${Badge} of="warning" text="Needs thresholds" />`}
@@ -45,13 +49,15 @@ export function Header({ patient: p, standing, changed, emergency, zone, acts })
     </div>
     <div class="acts no-print">
       ${acts.escalate && html`<button aria-keyshortcuts="E" onClick=${acts.escalate}>Escalate${key("E")}</button>`}
-      ${acts.note && html`<button aria-keyshortcuts="N" onClick=${acts.note}>${acts.running ? "Stop and note" : "Note"}${key("N")}</button>`}
+      ${acts.note && html`<button aria-keyshortcuts="N" onClick=${acts.note}>${acts.running ? "Stop and note"
+        : "Note"}${key("N")}</button>`}
       ${acts.report && html`<button aria-keyshortcuts="P" onClick=${acts.report}>Report for visit${key("P")}</button>`}
       ${acts.review && html`<button aria-keyshortcuts="R" onClick=${acts.review}>Reviewed${key("R")}</button>`}
       <${More}>
         ${!emergency && p.active && can("changePatient") && html`<button onClick=${() => ask("change")}>Change</button>`}
         ${!emergency && can("archivePatient") && (p.active ? html`<button onClick=${() => ask("archive")}>Archive</button>`
-          : html`<${ActionButton} act=${() => post(`patients/${p.id}/unarchive/`)} said="Active again." done=${changed}>Unarchive</${ActionButton}>`)}
+          : html`<${ActionButton} act=${() => post(`patients/${p.id}/unarchive/`)} said="Active again."
+          done=${changed}>Unarchive</${ActionButton}>`)}
         ${!emergency && can("deletePatient") && html`<button onClick=${() => ask("remove")}>Delete</button>`}
         <button onClick=${() => print()}>Print this page</button>
       </${More}>
@@ -68,7 +74,9 @@ function More({ children }) {
   useEffect(() => {
     const shut = (/** @type {Event} */ event) => {
       const node = box.current;
-      if (node?.open && (event instanceof KeyboardEvent ? event.key === "Escape" : !(event.target instanceof Node && node.contains(event.target)) || (event.target instanceof Element && event.target.closest("button")))) {
+      if (node?.open && (event instanceof KeyboardEvent ? event.key === "Escape"
+        : !(event.target instanceof Node && node.contains(event.target))
+        || (event.target instanceof Element && event.target.closest("button")))) {
         node.open = false;
         if (event instanceof KeyboardEvent) {
           node.querySelector("summary")?.focus();
@@ -79,34 +87,46 @@ function More({ children }) {
     addEventListener("keydown", shut);
     return () => { removeEventListener("click", shut); removeEventListener("keydown", shut); };
   }, []);
-  return html`<details class="more-acts" ref=${box}><summary class="button" aria-label="More about the record" title="More">⋯</summary><div>${children}</div></details>`;
+  return html`<details class="more-acts" ref=${box}><summary class="button" aria-label="More about the record"
+    title="More">⋯</summary><div>${children}</div></details>`;
 }
 
-/** What is looked up now and then, folded away: how to reach, where, how long ago, and why so urgent. @param {{patient: any, standing: any, zone: string | undefined}} props */
+/** What is looked up now and then, folded away: how to reach, where, how long ago, and why so urgent. @param {{patient: any, standing:
+ *  any, zone: string | undefined}} props */
 export function Facts({ patient: p, standing, zone }) {
-  const hidden = (/** @type {string} */ field, /** @type {any} */ value) => (p.redacted_fields.includes(field) ? "not for your role" : value || "–");
-  return html`<details class="record"><summary>${standing ? `Record, and why ${standing.risk_score}` : "Record"}${p.archive_reason && !p.active ? `: archived, ${p.archive_reason}` : ""}</summary>
+  const hidden = (/** @type {string} */ field, /** @type {any} */ value) => (p.redacted_fields.includes(field) ? "not for your role"
+    : value || "–");
+  return html`<details class="record"><summary>${standing ? `Record, and why ${standing.risk_score}` : "Record"}${p.archive_reason
+    && !p.active ? `: archived, ${p.archive_reason}` : ""}</summary>
     <dl class="facts">${[
-      ["Phone", hidden("phone", p.phone && html`<a href=${`tel:${p.phone}`}>${p.phone}</a>`)], ["Email", hidden("email", breakable(p.email))], ["Address", hidden("address", oneLine(p.address))],
-      ["Diagnoses", p.icd10_codes?.join(", ") || "none recorded"], ...(standing ? [["Last reading", html`<span title=${dateTime(standing.last_reading_at, zone)}>${ago(standing.last_reading_at)}</span>`],
-        ["Last review", standing.last_reviewed_at ? html`${ago(standing.last_reviewed_at)}${standing.last_reviewed_by && html` by ${breakable(standing.last_reviewed_by)}`}` : "never"]] : []),
+      ["Phone", hidden("phone", p.phone && html`<a href=${`tel:${p.phone}`}>${p.phone}</a>`)],
+        ["Email", hidden("email", breakable(p.email))], ["Address", hidden("address", oneLine(p.address))],
+      ["Diagnoses", p.icd10_codes?.join(", ") || "none recorded"],
+        ...(standing ? [["Last reading",
+          html`<span title=${dateTime(standing.last_reading_at, zone)}>${ago(standing.last_reading_at)}</span>`],
+        ["Last review", standing.last_reviewed_at
+          ? html`${ago(standing.last_reviewed_at)}${standing.last_reviewed_by && html` by ${breakable(standing.last_reviewed_by)}`}`
+          : "never"]] : []),
     ].map(([term, value]) => html`<div key=${term}><dt>${term}</dt><dd>${value}</dd></div>`)}</dl>
     ${standing?.risk_factors.length > 0 && html`<ul class="factors">${standing.risk_factors.map((factor) => html`<li key=${factor.factor}>
       <strong>${share(factor, standing.handling)}</strong> ${factorNames[factor.factor]}: ${factor.detail}</li>`)}</ul>`}
   </details>`;
 }
 
-const factorNames = { vitals: "Vitals", alerts: "Alerts", review: "Time since review", floor: "Kept up by what is open", danger: "Danger", thresholds: "Thresholds" };
+const factorNames = { vitals: "Vitals", alerts: "Alerts", review: "Time since review", floor: "Kept up by what is open",
+  danger: "Danger", thresholds: "Thresholds" };
 
 /** @param {{id: string, name: string, close: () => void, done: () => void}} props */
 const ArchiveDialog = ({ id, name, close, done }) => html`<${Dialog} title=${`Archive ${name}`} close=${close}>
   <p>No more readings are taken in and no alerts raised. It can be undone.</p>
   <${Form} submit="Archive" danger cancel=${close} send=${(values) => post(`patients/${id}/archive/`, { reason: values.reason ?? "" })}
-    done=${() => { toast("Archived."); close(); done(); }}>${(errors) => html`<${Field} label="Reason" name="reason" kind="textarea" errors=${errors} />`}</${Form}>
+    done=${() => { toast("Archived."); close(); done(); }}>${(errors) => html`<${Field} label="Reason" name="reason" kind="textarea"
+      errors=${errors} />`}</${Form}>
 </${Dialog}>`;
 
 /** @param {{id: string, name: string, close: () => void}} props */
 const RemoveDialog = ({ id, name, close }) => html`<${Dialog} title=${`Delete ${name}`} close=${close}>
   <p>The record disappears from every list. An administrator can restore it.</p>
-  <${Form} submit="Delete" danger cancel=${close} send=${() => remove(`patients/${id}/`)} done=${() => { toast("Deleted."); go("patients"); }}>${() => null}</${Form}>
+  <${Form} submit="Delete" danger cancel=${close} send=${() => remove(`patients/${id}/`)}
+    done=${() => { toast("Deleted."); go("patients"); }}>${() => null}</${Form}>
 </${Dialog}>`;

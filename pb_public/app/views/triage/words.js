@@ -1,6 +1,7 @@
 // What a row of the list says, in words: the value that is out of bounds, how long ago, why, and who takes care.
 import { me } from "../../session.js";
 import { clock, dateTime, words } from "../../ui/format.js";
+import { shown, shownChange, unitOf } from "../../ui/units.js";
 import { values } from "../../ui/vitals.js";
 
 /** @typedef {import("./order.js").Row} Row */
@@ -27,7 +28,7 @@ export function valueOf(c) {
     return { text: "No reading", unit: "" };
   }
   if (c.change !== null) {
-    return { text: `${c.change > 0 ? "+" : "−"}${round(Math.abs(c.change))} ${c.unit}`, unit: span(c) };
+    return { text: `${c.change > 0 ? "+" : "−"}${round(Math.abs(shownChange(c.change, c.unit ?? "")))} ${unitOf(c.unit ?? "")}`, unit: span(c) };
   }
   const { systolic, diastolic } = c.values;
   if (systolic !== undefined && diastolic !== undefined && c.parameter !== "pulse") {
@@ -37,7 +38,7 @@ export function valueOf(c) {
     return { text: words(c.type), unit: "" };
   }
   const name = short[c.parameter] ?? (c.parameter === "weight_kg" ? "" : values.find((v) => v.field === c.parameter)?.name ?? "");
-  return { text: `${name} ${round(c.values[c.parameter])}`.trim(), unit: c.unit ?? "" };
+  return { text: `${name} ${round(shown(c.values[c.parameter], c.unit ?? ""))}`.trim(), unit: unitOf(c.unit ?? "") };
 }
 
 const minute = 60_000;

@@ -14,18 +14,24 @@ export function Breach({ open, readings, zone, acts }) {
   const list = causes(open.active, readings);
   if (list.length === 0) {
     const waits = causes(open.acknowledged).length + open.escalations.length;
-    return html`<section class="breach calm" aria-label="What is out of bounds"><p><span aria-hidden="true">●</span> <strong>Nothing waits for an answer.</strong>${
+    return html`<section class="breach calm" aria-label="What is out of bounds"><p><span
+      aria-hidden="true">●</span> <strong>Nothing waits for an answer.</strong>${
       waits > 0 ? ` ${waits === 1 ? "One cause is" : `${waits} causes are`} being taken care of: see Open work.` : ""}</p></section>`;
   }
   const [worst, ...others] = list;
   const mine = open.active.filter(canAcknowledge).length;
   return html`<section class=${`breach ${worst.level}`} aria-label="What is out of bounds">
-    <p class="what"><span class="sign" aria-hidden="true">${shapes[worst.level] ?? "■"}</span> <strong class="value">${worst.value || causeName(worst.type)}</strong>
-      <span><strong title=${dateTime(worst.last, zone)}>${ago(worst.last)}</strong>${worst.alerts.length > 1 && html`, <strong>×${worst.alerts.length}</strong> since ${dateTime(worst.first, zone)}`}</span>
+    <p class="what"><span class="sign" aria-hidden="true">${shapes[worst.level] ?? "■"}</span> <strong
+      class="value">${worst.value || causeName(worst.type)}</strong>
+      <span><strong title=${dateTime(worst.last, zone)}>${ago(worst.last)}</strong>${worst.alerts.length > 1
+        && html`, <strong>×${worst.alerts.length}</strong> since ${dateTime(worst.first, zone)}`}</span>
       <span class="soft">${worst.alerts[0].message}</span>
-      ${others.length > 0 && html`<span class="soft also">Also ${others.map((one, i) => html`${i > 0 ? ", " : ""}<span aria-hidden="true">${shapes[one.level] ?? "■"}</span>
+      ${others.length > 0 && html`<span
+        class="soft also">Also ${others.map((one, i) => html`${i > 0 ? ", " : ""}<span
+        aria-hidden="true">${shapes[one.level] ?? "■"}</span>
         ${causeName(one.type)}${one.value ? ` ${one.value}` : ""}${one.alerts.length > 1 ? ` ×${one.alerts.length}` : ""}`)}.</span>`}
     </p>
-    ${mine > 0 && html`<button class="main no-print" aria-keyshortcuts="A" onClick=${acts.acknowledge}>Acknowledge ${mine === 1 ? "it" : mine} with a note <kbd aria-hidden="true">A</kbd></button>`}
+    ${mine > 0 && html`<button class="main no-print" aria-keyshortcuts="A" onClick=${acts.acknowledge}>Acknowledge ${mine === 1 ? "it"
+      : mine} with a note <kbd aria-hidden="true">A</kbd></button>`}
   </section>`;
 }

@@ -22,31 +22,42 @@ function AtHome({ zone }) {
 export function Contact({ patient: p, zone, acts }) {
   const team = useLoad((signal) => get(`patients/${p.id}/care-team/`, {}, signal), [p.id]);
   const hidden = p.redacted_fields.includes("phone");
-  return html`<section class="card contact" aria-labelledby="contact"><div class="heading"><h2 id="contact">Contact</h2><${AtHome} zone=${zone} /></div>
-    <p class="phone">${hidden ? "Not for your role" : p.phone ? html`<a href=${telephone(p.phone)} onClick=${acts.called}>${p.phone}</a>` : "No phone recorded"}
+  return html`<section class="card contact" aria-labelledby="contact"><div class="heading"><h2 id="contact">Contact</h2><${AtHome}
+    zone=${zone} /></div>
+    <p class="phone">${hidden ? "Not for your role" : p.phone ? html`<a href=${telephone(p.phone)} onClick=${acts.called}>${p.phone}</a>`
+      : "No phone recorded"}
       ${acts.running && html`<span class="badge good"><span aria-hidden="true">●</span> Timer runs</span>`}
-      ${!acts.running && p.phone && acts.call && html`<button class="no-print" aria-keyshortcuts="C" aria-label="Call and start the timer" title="Call and start the timer"
+      ${!acts.running && p.phone && acts.call && html`<button class="no-print" aria-keyshortcuts="C"
+        aria-label="Call and start the timer" title="Call and start the timer"
         onClick=${acts.call}>Call <kbd aria-hidden="true">C</kbd></button>`}</p>
     ${p.email && html`<p class="soft">${p.email}</p>`}
-    <${Loaded} from=${team}>${(data) => html`<p class="soft">Team: ${[data.primary_provider_name, ...data.members.map((/** @type {any} */ m) => m.name)].filter(Boolean).join(", ") || "nobody yet"}</p>`}</${Loaded}>
+    <${Loaded} from=${team}>${(data) => html`<p class="soft">Team: ${[data.primary_provider_name, ...data.members.map((/** @type {any}
+     *  */ m) => m.name)].filter(Boolean).join(", ") || "nobody yet"}</p>`}</${Loaded}>
   </section>`;
 }
 
-/** Notes of calls and other work, and of alerts, the newest first. @param {{id: string, turn: number, alerts: any[], zone: string | undefined}} props */
+/** Notes of calls and other work, and of alerts, the newest first. @param {{id: string, turn: number, alerts: any[], zone: string |
+ *  undefined}} props */
 export function LastNotes({ id, turn, alerts, zone }) {
-  const time = useLoad((signal) => (can("readTime") ? get("time-entries/", { patient_id: id, page_size: 20 }, signal) : Promise.resolve({ results: [] })), [id, turn]);
+  const time = useLoad((signal) => (can("readTime") ? get("time-entries/", { patient_id: id, page_size: 20 }, signal)
+    : Promise.resolve({ results: [] })), [id, turn]);
   return html`<section class="card notes" aria-labelledby="notes"><div class="heading"><h2 id="notes">Last notes</h2>${can("readTime")
     && html`<button class="quiet no-print" onClick=${() => ask({ tab: "time" })}>All</button>`}</div>
     <${Loaded} from=${time}>${(data) => {
-      const notes = [...data.results.filter((t) => t.notes).map((t) => ({ key: `t${t.id}`, at: t.started_at, who: t.user_name, about: lasted(t), text: t.notes })), ...noted(alerts)]
+      const notes = [...data.results.filter((t) => t.notes).map((t) =>
+        ({ key: `t${t.id}`, at: t.started_at, who: t.user_name, about: lasted(t), text: t.notes })), ...noted(alerts)]
         .sort((a, b) => Date.parse(b.at) - Date.parse(a.at)).slice(0, 4);
-      return notes.length === 0 ? html`<p class="soft">No note yet.</p>` : html`<ol>${notes.map((note) => html`<li key=${note.key}><small class="soft">${[note.who, dateTime(note.at, zone), note.about].filter(Boolean).join(", ")}</small>
+      return notes.length === 0 ? html`<p class="soft">No note yet.</p>`
+        : html`<ol>${notes.map((note) => html`<li key=${note.key}><small
+        class="soft">${[note.who, dateTime(note.at, zone), note.about].filter(Boolean).join(", ")}</small>
         <p>${note.text}</p></li>`)}</ol>`;
     }}</${Loaded}>
   </section>`;
 }
 
-const lasted = (/** @type {any} */ t) => `${t.activity === "phone_call" ? "call" : t.category.replaceAll("_", " ")}${t.duration_seconds >= 60 ? `, ${Math.floor(t.duration_seconds / 60)} min` : ""}`;
+const lasted = (/** @type {any} */ t) =>
+  `${t.activity === "phone_call" ? "call" : t.category.replaceAll("_", " ")}${t.duration_seconds >= 60
+    ? `, ${Math.floor(t.duration_seconds / 60)} min` : ""}`;
 
 /** The notes of alerts; one that was written into several at once is told once. @param {any[]} alerts */
 function noted(alerts) {

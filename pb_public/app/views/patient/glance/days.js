@@ -7,11 +7,13 @@ import { classes, html, useState } from "../../../view.js";
 const step = 86_400_000;
 const at = (/** @type {string} */ date) => Date.parse(`${date}T00:00:00Z`);
 const dated = (/** @type {number} */ time) => new Date(time).toISOString().slice(0, 10);
-const shortDate = (/** @type {string} */ date) => new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", timeZone: "UTC" }).format(at(date));
+const shortDate = (/** @type {string} */ date) => new Intl.DateTimeFormat(undefined,
+  { month: "short", day: "numeric", timeZone: "UTC" }).format(at(date));
 const month = (/** @type {string} */ date) => new Intl.DateTimeFormat(undefined, { month: "short", timeZone: "UTC" }).format(at(date));
 const weekday = (/** @type {string} */ date) => new Intl.DateTimeFormat(undefined, { weekday: "long", timeZone: "UTC" }).format(at(date));
 const weekdays = [0, 1, 2, 3, 4, 5, 6].map((n) => new Date(Date.UTC(2024, 0, 1 + n))) // a Monday
-  .map((day) => ({ long: new Intl.DateTimeFormat(undefined, { weekday: "long", timeZone: "UTC" }).format(day), short: new Intl.DateTimeFormat(undefined, { weekday: "narrow", timeZone: "UTC" }).format(day) }));
+  .map((day) => ({ long: new Intl.DateTimeFormat(undefined, { weekday: "long", timeZone: "UTC" }).format(day),
+    short: new Intl.DateTimeFormat(undefined, { weekday: "narrow", timeZone: "UTC" }).format(day) }));
 
 /** @param {{id: string, turn: number}} props */
 export function DataDays({ id, turn }) {
@@ -20,7 +22,8 @@ export function DataDays({ id, turn }) {
   return html`<section class="card days" aria-labelledby="days"><${Loaded} from=${from}>${(data) => html`
     <div class="heading"><h2 id="days">Days with readings</h2>
       <span class="choices no-print"><button class="quiet" aria-label="The stretch before" onClick=${() => turnTo(data.earlier)}>‹</button>
-        <button class="quiet" aria-label="The stretch after" disabled=${data.later === null} onClick=${() => turnTo(data.later ?? "")}>›</button></span></div>
+        <button class="quiet" aria-label="The stretch after" disabled=${data.later === null}
+          onClick=${() => turnTo(data.later ?? "")}>›</button></span></div>
     <${Count} of=${data} />
     <${Calendar} of=${data} />
     <p class="soft">${sayings(data).join(" ")}</p>`}</${Loaded}></section>`;
@@ -36,7 +39,8 @@ function due(data) {
 function Count({ of: data }) {
   const enough = data.days_to_go === 0;
   const possible = data.reachable.includes("99454");
-  return html`<p class="count"><strong>${data.days.length}</strong> <span class="soft">of ${data.days_needed} days, ${shortDate(data.first_day)} to ${shortDate(data.last_day)}</span>
+  return html`<p class="count"><strong>${data.days.length}</strong> <span
+    class="soft">of ${data.days_needed} days, ${shortDate(data.first_day)} to ${shortDate(data.last_day)}</span>
     ${data.billing_period && (enough ? html`<span class="badge good"><span aria-hidden="true">✓</span> Enough for 99454</span>`
       : data.days_left === 0 ? html`<span class="badge">${data.days_to_go} short</span>`
         : possible ? html`<span class="badge warning">${data.days_to_go} to go by ${due(data)}</span>`
@@ -58,16 +62,22 @@ function Calendar({ of: data }) {
   const start = first - ((new Date(first).getUTCDay() + 6) % 7) * step;
   const weeks = Math.ceil((at(data.last_day) + step - start) / (7 * step));
   const has = { counted: new Set(data.days), unconsented: new Set(data.days_without_consent), typed: new Set(data.days_typed) };
-  const stateOf = (/** @type {string} */ date) => (date < data.first_day || date > data.last_day ? "outside" : has.counted.has(date) ? "counted" : has.unconsented.has(date) ? "unconsented"
+  const stateOf = (/** @type {string} */ date) => (date < data.first_day || date > data.last_day ? "outside" : has.counted.has(date)
+    ? "counted" : has.unconsented.has(date) ? "unconsented"
     : has.typed.has(date) ? "typed" : date > data.today ? "coming" : "none");
-  const words = { counted: "with readings", unconsented: "with readings, without consent", typed: "typed by hand only", coming: "to come", none: "no reading", outside: "" };
-  return html`<table class="calendar"><caption class="unseen">Days with readings from ${calendarDate(data.first_day)} to ${calendarDate(data.last_day)}: ${data.days.length} count</caption>
-    <thead><tr>${weekdays.map(({ long, short }) => html`<th key=${long} scope="col"><abbr title=${long}>${short}</abbr></th>`)}</tr></thead>
+  const words = { counted: "with readings", unconsented: "with readings, without consent", typed: "typed by hand only",
+    coming: "to come", none: "no reading", outside: "" };
+  return html`<table class="calendar"><caption
+    class="unseen">Days with readings from ${calendarDate(data.first_day)} to ${calendarDate(data.last_day)}: ${data.days.length} count</caption>
+    <thead><tr>${weekdays.map(({ long, short }) => html`<th key=${long} scope="col"><abbr
+      title=${long}>${short}</abbr></th>`)}</tr></thead>
     <tbody>${Array.from({ length: weeks }, (_, week) => html`<tr key=${week}>${Array.from({ length: 7 }, (_, n) => {
       const date = dated(start + (week * 7 + n) * step);
       const state = stateOf(date);
       const named = state !== "outside" && (date === data.first_day || date.endsWith("-01"));
-      return html`<td key=${date} class=${classes(state, date === data.today && "today")} aria-current=${date === data.today ? "date" : null}>${state !== "outside" && html`
-        ${named && html`<small aria-hidden="true">${month(date)}</small>`}<span>${Number(date.slice(8))}</span><span class="unseen"> ${month(date)}, ${words[state]}</span>`}</td>`;
+      return html`<td key=${date} class=${classes(state, date === data.today && "today")} aria-current=${date === data.today ? "date"
+        : null}>${state !== "outside" && html`
+        ${named && html`<small aria-hidden="true">${month(date)}</small>`}<span>${Number(date.slice(8))}</span><span
+          class="unseen"> ${month(date)}, ${words[state]}</span>`}</td>`;
     })}</tr>`)}</tbody></table>`;
 }

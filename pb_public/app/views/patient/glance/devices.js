@@ -14,13 +14,18 @@ const flags = { no_reading_24h: "nothing read for a day" };
 export function HeldDevices({ id, turn, zone }) {
   const list = useLoad((signal) => get("devices/", { patient_id: id, page_size: 20 }, signal), [id, turn]);
   return html`<section class="card held" aria-labelledby="held"><div class="heading"><h2 id="held">Devices</h2></div>
-    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<p class="soft">No device is assigned.${can("assignDevices")
+    <${Loaded} from=${list} empty=${(data) => data.results.length === 0}
+      nothing=${html`<p class="soft">No device is assigned.${can("assignDevices")
     && html` <button class="link" onClick=${() => ask({ tab: "devices" })}>Assign one</button>`}</p>`}>
       ${(data) => html`<ul>${data.results.map((d) => {
-        const trouble = [d.flagged && (flags[d.flag_reason ?? ""] ?? words(d.flag_reason ?? "flagged").toLowerCase()), !["assigned", "connected"].includes(d.status) && words(d.status).toLowerCase(), d.battery_state && d.battery_state !== "normal" && `battery ${d.battery_state}`].filter(Boolean);
-        return html`<li key=${d.device_id}><span class=${`sign ${trouble.length > 0 ? "warning" : "good"}`} aria-hidden="true">${trouble.length > 0 ? "◆" : "✓"}</span>
+        const trouble = [d.flagged && (flags[d.flag_reason ?? ""] ?? words(d.flag_reason ?? "flagged").toLowerCase()),
+          !["assigned", "connected"].includes(d.status) && words(d.status).toLowerCase(), d.battery_state && d.battery_state !== "normal"
+            && `battery ${d.battery_state}`].filter(Boolean);
+        return html`<li key=${d.device_id}><span class=${`sign ${trouble.length > 0 ? "warning" : "good"}`}
+          aria-hidden="true">${trouble.length > 0 ? "◆" : "✓"}</span>
           <div><span>${kinds[d.device_type] ?? words(d.device_type)} ${d.device_id}</span>
-          <small title=${dateTime(d.last_reading_at, zone)}>${[d.last_reading_at ? `read ${ago(d.last_reading_at)}` : "nothing read yet", d.battery_level !== null && `battery ${d.battery_level} %`, ...trouble].filter(Boolean).join(", ")}</small></div></li>`;
+          <small title=${dateTime(d.last_reading_at, zone)}>${[d.last_reading_at ? `read ${ago(d.last_reading_at)}` : "nothing read yet",
+            d.battery_level !== null && `battery ${d.battery_level} %`, ...trouble].filter(Boolean).join(", ")}</small></div></li>`;
       })}</ul>`}
     </${Loaded}></section>`;
 }

@@ -15,10 +15,12 @@ export function OpenWork({ open, readings, zone }) {
     return html`<section class="card work" aria-label="Open work"><p class="state waiting" role="status">Loading</p></section>`;
   }
   const items = listed(open, readings, zone);
-  return html`<section class="card work" aria-labelledby="work"><div class="heading"><h2 id="work">Open work</h2><small class="soft">${items.length}</small></div>
+  return html`<section class="card work" aria-labelledby="work"><div class="heading"><h2 id="work">Open work</h2><small
+    class="soft">${items.length}</small></div>
     ${items.length === 0 ? html`<p class="soft">Nothing is open.</p>` : html`<ul>${items.map((item) => html`<li key=${item.key}>
       <span class=${`sign ${item.tone}`} aria-hidden="true">${item.sign}</span>
-      <div><button class="link" onClick=${() => ask({ tab: item.tab })}>${item.head}</button><small>${item.more}</small></div></li>`)}</ul>`}
+      <div><button class="link" onClick=${() =>
+        ask({ tab: item.tab })}>${item.head}</button><small>${item.more}</small></div></li>`)}</ul>`}
     ${open.count > open.active.length && html`<p class="soft">${open.count - open.active.length} more open alerts.</p>`}
   </section>`;
 }
@@ -26,22 +28,29 @@ export function OpenWork({ open, readings, zone }) {
 /** @param {any} open @param {any[]} readings @param {string | undefined} zone @returns {Item[]} */
 function listed(open, readings, zone) {
   const unanswered = causes(open.active, readings).map((cause) => ({
-    key: `a ${cause.type} ${cause.level}`, sign: shapes[cause.level] ?? "■", tone: cause.level, tab: "alerts", head: html`<strong>${causeName(cause.type)}</strong>${cause.value && ` ${cause.value}`}${times(cause)}`,
+    key: `a ${cause.type} ${cause.level}`, sign: shapes[cause.level] ?? "■", tone: cause.level, tab: "alerts",
+      head: html`<strong>${causeName(cause.type)}</strong>${cause.value && ` ${cause.value}`}${times(cause)}`,
     more: `${cause.alerts.length > 1 ? `${dateTime(cause.first, zone)} to ${clock(cause.last, zone)}` : ago(cause.last)}, not answered${
       cause.alerts[0].held_until ? `; waits for a second reading until ${clock(cause.alerts[0].held_until, zone)}` : ""}`,
   }));
   const progress = causes(open.acknowledged, readings).map((cause) => {
     const [newest] = cause.alerts;
-    return { key: `p ${cause.type} ${cause.level}`, sign: "◐", tone: "", tab: "alerts", head: html`<strong>${causeName(cause.type)}</strong>${cause.value && ` ${cause.value}`}${times(cause)}`,
-      more: `being handled, ${newest.acknowledged_by === me.value?.email ? "yours" : newest.acknowledged_by}, ${dateTime(newest.acknowledged_at, zone)}${newest.outcome ? `: ${words(newest.outcome).toLowerCase()}` : ""}${
+    return { key: `p ${cause.type} ${cause.level}`, sign: "◐", tone: "", tab: "alerts",
+      head: html`<strong>${causeName(cause.type)}</strong>${cause.value && ` ${cause.value}`}${times(cause)}`,
+      more: `being handled, ${newest.acknowledged_by === me.value?.email ? "yours"
+        : newest.acknowledged_by}, ${dateTime(newest.acknowledged_at, zone)}${newest.outcome ? `: ${words(newest.outcome).toLowerCase()}`
+        : ""}${
         newest.follow_up_at ? `; follow up ${dateTime(newest.follow_up_at, zone)}` : ""}` };
   });
   const escalations = open.escalations.map((one) => ({
-    key: `e ${one.id}`, sign: "↑", tone: one.priority === "stat" ? "critical" : "warning", tab: "escalations", head: html`<strong>${words(one.priority)} escalation</strong>${one.assigned_to_name ? `, ${one.assigned_to_name}` : one.assigned_to ? `, ${one.assigned_to}` : ", nobody has it"}`,
+    key: `e ${one.id}`, sign: "↑", tone: one.priority === "stat" ? "critical" : "warning", tab: "escalations",
+      head: html`<strong>${words(one.priority)} escalation</strong>${one.assigned_to_name ? `, ${one.assigned_to_name}` : one.assigned_to
+        ? `, ${one.assigned_to}` : ", nobody has it"}`,
     more: `${words(one.status).toLowerCase()}, since ${dateTime(one.created_at, zone)}${one.tier > 0 ? `; step ${one.tier} of 3` : ""}`,
   }));
   const rests = open.snoozes.map((one) => ({
-    key: `s ${one.id}`, sign: "–", tone: "", tab: "alerts", head: html`<strong>${causeName(one.type)}</strong> rests`, more: `until ${dateTime(one.ends_at, zone)}, ${one.created_by}: ${one.reason}`,
+    key: `s ${one.id}`, sign: "–", tone: "", tab: "alerts", head: html`<strong>${causeName(one.type)}</strong> rests`,
+      more: `until ${dateTime(one.ends_at, zone)}, ${one.created_by}: ${one.reason}`,
   }));
   return [...unanswered, ...escalations, ...progress, ...rests];
 }
