@@ -218,7 +218,7 @@ func (c *Concern) Follow(trend []Point, zone *time.Location, now time.Time) {
 			}
 		}
 	}
-	reason := Reason{}
+	var reason Reason
 	switch {
 	case count == 1 && len(trend) >= firstAmong:
 		reason = Reason{Code: reasonFirst, Text: fmt.Sprintf("First time in %d days", trendDays)}
