@@ -89,6 +89,27 @@ func PageOfAlertGroups(app core.App, f AlertGroupFilter, offset, limit int) (pag
 	return page, totals, wrap(err, "list groups of alerts")
 }
 
+// AlertCounts is how many alerts are not over, by what is done about them: those that nobody has answered, of them critical ones, warnings and those
+// that rest, and those that somebody is at.
+type AlertCounts struct {
+	Active     int `db:"active" json:"active"`
+	Critical   int `db:"critical" json:"critical"`
+	Warning    int `db:"warning" json:"warning"`
+	Snoozed    int `db:"resting" json:"snoozed"`
+	InProgress int `db:"progress" json:"in_progress"`
+	Mine       int `db:"mine" json:"mine"`
+}
+
+// CountOpenAlerts counts the alerts of a filter, whatever is done about them; mine are those that the user with this address acknowledged.
+func CountOpenAlerts(app core.App, f AlertGroupFilter, user string) (counts AlertCounts, err error) {
+	f.Status, f.Severity, f.AcknowledgedBy, f.Snoozed = "", "", "", nil
+	err = app.DB().Select("COALESCE(SUM(status = 'active'), 0) AS active", "COALESCE(SUM(status = 'active' AND level = 'critical'), 0) AS critical",
+		"COALESCE(SUM(status = 'active' AND level = 'warning'), 0) AS warning", "COALESCE(SUM(status = 'active' AND snoozed), 0) AS resting",
+		"COALESCE(SUM(status = 'acknowledged'), 0) AS progress", "COALESCE(SUM(status = 'acknowledged' AND acknowledged_by = {:user}), 0) AS mine").
+		From(Alerts).Where(Every(f.where())).Bind(dbx.Params{"user": user}).One(&counts)
+	return counts, wrap(err, "count alerts that are not over")
+}
+
 // GroupedAlert is one alert of a group, as far as choosing among them needs it.
 type GroupedAlert struct {
 	ID         string `db:"id"`

@@ -12,8 +12,8 @@ type EnrolledPatient struct {
 	CreatedAt string `db:"created_at"`
 }
 
-// EnrolledPatients are the active patients, whoever was enrolled last first; of a person's care teams unless "".
-func EnrolledPatients(app core.App, careTeamOf string) (list []EnrolledPatient, err error) {
+// PatientsByEnrolment are the active patients, whoever was enrolled last first; of a person's care teams unless "".
+func PatientsByEnrolment(app core.App, careTeamOf string) (list []EnrolledPatient, err error) {
 	err = app.DB().Select("id", "CAST(version AS INTEGER) AS version", "(external_id != '') AS linked", "created_at").From(Patients).
 		Where(Every(activePatients("id", careTeamOf))).OrderBy("created_at DESC", "id DESC").All(&list)
 	return list, wrap(err, "list enrolled patients")

@@ -105,9 +105,9 @@ func olderCell(t *testing.T, older, name string) *cell {
 	c.Env = append(strings.Split(strings.TrimSpace(c.must(t, c.Dir, "keys", "generate")), "\n"),
 		"VIGIL_RATE_LIMIT_USER=0", "VIGIL_RATE_LIMIT_ANON=0", "VIGIL_RATE_LIMIT_AUTH=0", "VIGIL_RATE_LIMIT_WEBHOOK=0", "VIGIL_BACKUP_KEEP=0")
 	c.WebhookSecret = valueOf(c.Env, "VIGIL_GATEWAY_WEBHOOK_SECRET")
-	make := exec.CommandContext(t.Context(), older, "admin", "create", "--email", adminEmail, "--first-name", "Ada", "--last-name", "Minns", "--password-stdin", "--dir", c.Dir)
-	make.Env, make.Stdin = environ(c.Env), strings.NewReader(password+"\n")
-	if out, err := make.CombinedOutput(); err != nil {
+	create := exec.CommandContext(t.Context(), older, "admin", "create", "--email", adminEmail, "--first-name", "Ada", "--last-name", "Minns", "--password-stdin", "--dir", c.Dir)
+	create.Env, create.Stdin = environ(c.Env), strings.NewReader(password+"\n")
+	if out, err := create.CombinedOutput(); err != nil {
 		t.Fatalf("admin create: %v\n%s", err, out)
 	}
 	c.process = beginProgram(t, older, c.Env, "serve", "--dir", c.Dir, "--http", c.addr)

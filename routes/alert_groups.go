@@ -47,6 +47,8 @@ type levelTotals struct {
 type groupsView struct {
 	web.Page[groupView]
 	Levels map[string]levelTotals `json:"levels"`
+	// Counts are of the alerts, whatever is done about them.
+	Counts collections.AlertCounts `json:"counts"`
 }
 
 // listAlertGroups answers what is not over, by patient and cause. Source: docs/decisions/alerts.md, "By patient and cause".
@@ -65,6 +67,10 @@ func (a *api) listAlertGroups(c *web.Call) (err error) {
 		filter.CareTeamOf = c.Caller.RecordID
 	}
 	groups, totals, err := collections.PageOfAlertGroups(c.App, filter, p.Offset(), p.Size)
+	if err != nil {
+		return err
+	}
+	counts, err := collections.CountOpenAlerts(c.App, filter, c.Caller.Email)
 	if err != nil {
 		return err
 	}
@@ -89,7 +95,7 @@ func (a *api) listAlertGroups(c *web.Call) (err error) {
 	}
 	page, err := web.PageOf(c, p, count, views)
 	page.Unreadable = unreadable
-	return c.Answer(groupsView{page, levels}, err)
+	return c.Answer(groupsView{page, levels, counts}, err)
 }
 
 // viewGroups shows groups; how many there are whose latest alert cannot be read is counted.

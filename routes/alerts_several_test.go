@@ -75,7 +75,7 @@ func groups(r reply) (rows []string) {
 func TestStoryCriticalAmongWarnings(t *testing.T) {
 	c := newClinic(t)
 	worst, many, other := c.enrol(nil), c.enrol(nil), c.enrol(nil)
-	c.ask(access.Nurse, "GET", "/alerts/groups/", nil).want(200).holds(object{"count": 0.0, "levels.critical.groups": 0.0})
+	c.ask(access.Nurse, "GET", "/alerts/groups/", nil).want(200).holds(object{"count": 0.0, "levels.critical.groups": 0.0, "counts.active": 0.0})
 	first := c.raise(worst, "blood_pressure", alerts.Critical, 210)
 	for i := range 27 {
 		c.now = c.now.Add(time.Minute)
@@ -96,6 +96,7 @@ func TestStoryCriticalAmongWarnings(t *testing.T) {
 	page.holds(object{
 		"count": 3.0, "levels.critical.groups": 1.0, "levels.critical.alerts": 1.0, "levels.warning.groups": 2.0, "levels.warning.alerts": 27.0,
 		"results.0.latest.value": 210.0, "results.0.alert_ids.0": float64(first), "results.0.critical_count": 1.0, "results.1.acknowledged_count": 0.0,
+		"counts.active": 28.0, "counts.critical": 1.0, "counts.warning": 27.0, "counts.in_progress": 0.0, "counts.snoozed": 0.0,
 	})
 	c.ask(access.Nurse, "GET", "/alerts/groups/?level=warning&page_size=1&page=2", nil).holds(object{"count": 2.0, "levels.critical.groups": 1.0, "results.0.type": "pulse_oximetry"})
 	c.ask(access.Nurse, "GET", "/alerts/groups/?type=weight", nil).holds(object{"count": 1.0, "results.0.count": 9.0})
@@ -110,7 +111,10 @@ func TestStoryCriticalAmongWarnings(t *testing.T) {
 	c.ask(access.Nurse, "POST", fmt.Sprintf("/alerts/%d/acknowledge/", first), object{}).want(200)
 	c.ask(access.Nurse, "GET", "/alerts/groups/", nil).holds(object{"results.0.type": "weight", "results.1.type": "blood_pressure", "results.1.acknowledged_count": 1.0})
 	mine := "/alerts/groups/?status=acknowledged&acknowledged_by=" + c.people[access.Nurse].Email()
-	c.ask(access.Nurse, "GET", mine, nil).holds(object{"count": 1.0, "results.0.patient_id": worst})
+	c.ask(access.Nurse, "GET", mine, nil).holds(object{
+		"count": 1.0, "results.0.patient_id": worst, "counts.active": 28.0, "counts.critical": 1.0, "counts.in_progress": 1.0, "counts.mine": 1.0,
+	})
+	c.ask(access.Provider, "GET", mine, nil).holds(object{"counts.in_progress": 1.0, "counts.mine": 0.0})
 	c.ask(access.Nurse, "GET", "/alerts/?status=acknowledged&acknowledged_by=nobody@example.org", nil).holds(object{"count": 0.0})
 	c.ask(access.Nurse, "GET", "/alerts/?over=false", nil).holds(object{"count": 29.0})
 	c.ask(access.Nurse, "POST", fmt.Sprintf("/alerts/%d/resolve/", first), object{}).want(200)

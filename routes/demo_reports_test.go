@@ -128,7 +128,7 @@ func TestDemoLeavesNoReportEmpty(t *testing.T) {
 }
 
 // mayBeEmpty are the parts of an item that most items do not have.
-var mayBeEmpty = []string{".warnings", ".errors", ".adjustments", ".modifiers", ".rarc", ".common_denial_reasons", ".time_entry_ids"}
+var mayBeEmpty = []string{".warnings", ".errors", ".adjustments", ".modifiers", ".rarc", ".common_denial_reasons", ".time_entry_ids", ".against"}
 
 // wantSaid checks that an answer has no empty part but those that may be, and figures where it is about such.
 func (c *clinic) wantSaid(role access.Role, path string, figures bool) {

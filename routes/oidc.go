@@ -61,11 +61,11 @@ func (a *api) signOnCookie() *http.Cookie {
 func (a *api) finishSignOn(c *web.Call) error {
 	c.Header().Set("Cache-Control", "no-store")
 	c.Header().Set("Referrer-Policy", "no-referrer") // the address holds the code
-	sent := c.Request.URL.Query()
+	values := c.Request.URL.Query()
 	if offered, _ := a.Auth.SignOn(); offered && web.Preferred(c.Request.Header, htmlType, web.JSONType) == htmlType {
-		return leave(c, a.PublicURL+"/#/sign-on?"+sent.Encode())
+		return leave(c, a.PublicURL+"/#/sign-on?"+values.Encode())
 	}
-	back := oidc.Callback{State: sent.Get("state"), Code: sent.Get("code"), Error: sent.Get("error")}
+	back := oidc.Callback{State: values.Get("state"), Code: values.Get("code"), Error: values.Get("error")}
 	cookie := a.signOnCookie()
 	if held, err := c.Request.Cookie(cookie.Name); err == nil {
 		back.Cookie = held.Value

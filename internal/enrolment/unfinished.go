@@ -35,7 +35,7 @@ type Unfinished struct {
 
 // Unfinished looks at all active patients; of a person's care teams unless "".
 func (e *Engine) Unfinished(app core.App, careTeamOf string, filter Filter, now time.Time) (*Unfinished, error) {
-	list, err := collections.EnrolledPatients(app, careTeamOf)
+	list, err := collections.PatientsByEnrolment(app, careTeamOf)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ type state struct {
 func (p *Provider) newState(now time.Time) state {
 	var secret [32]byte
 	head := make([]byte, stateEnd)
-	_, _ = rand.Read(secret[:])           // never fails
+	_, _ = rand.Read(secret[:])          // never fails
 	_, _ = rand.Read(head[:stateRandom]) // never fails
 	ends := now.Add(stateLife)
 	binary.BigEndian.PutUint64(head[stateRandom:], uint64(ends.UnixMicro())) //nolint:gosec // after 1970

@@ -104,7 +104,7 @@ func pack(out io.Writer, entries []entry, at time.Time) error {
 func zipped(out io.Writer, entries []entry, at time.Time) error {
 	w := zip.NewWriter(out)
 	for _, e := range entries {
-		header := &zip.FileHeader{Name: e.name, Method: zip.Deflate, Modified: at}
+		header := &zip.FileHeader{Name: e.name, Method: zip.Deflate, Modified: at.UTC()}
 		header.SetMode(os.FileMode(e.mode))
 		into, err := w.CreateHeader(header)
 		if err != nil {

@@ -32,7 +32,30 @@ func (r *release) notes(context.Context) error {
 	if _, found := section(string(upgrading), r.version); !found {
 		return fmt.Errorf("docs/upgrading.md says nothing of %s", r.version)
 	}
+	if err := r.named(); err != nil {
+		return err
+	}
 	return os.WriteFile(r.file("RELEASE-NOTES.md"), []byte(text), 0o644)
+}
+
+// named refuses a release whose examples would start another version.
+func (r *release) named() error {
+	image := "registry.example.org/vigil:" + r.version
+	for name, words := range map[string][]string{
+		"deploy/helm/vigil/Chart.yaml": {"version: " + r.version, "appVersion: " + r.version},
+		"deploy/compose.yaml":          {"image: " + image}, "deploy/kubernetes.yaml": {"image: " + image},
+	} {
+		text, err := os.ReadFile(filepath.Join(r.top, name))
+		if err != nil {
+			return err
+		}
+		for _, word := range words {
+			if !regexp.MustCompile(`(?m)^\s*` + regexp.QuoteMeta(word) + `(\s|$)`).Match(text) {
+				return fmt.Errorf("%s is of another version than %s", name, r.version)
+			}
+		}
+	}
+	return nil
 }
 
 // section is what stands under a version's heading, whatever its brackets and date.

@@ -53,6 +53,16 @@ func tagged(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
+	for _, name := range []string{"helm/vigil/Chart.yaml", "compose.yaml", "kubernetes.yaml"} {
+		path := filepath.Join(folder, "deploy", name)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte("1.0.0"), []byte("9.9.9")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	who := []string{"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org"}
 	at(t, folder, who, "git", "commit", "-q", "-a", "-m", "a release")
 	at(t, folder, who, "git", "tag", "v9.9.9")
@@ -347,6 +357,15 @@ func TestSection(t *testing.T) {
 	for version, is := range map[string]bool{"1.2.3": true, "1.2.3-rc.1": true, "1.2.3-4-gabc": false, "abcdef1": false, "1.2.3-dirty": false} {
 		if released.MatchString(version) != is {
 			t.Errorf("%s is a release: %v", version, !is)
+		}
+	}
+}
+
+// The examples of a release start that release.
+func TestExamplesAreOfTheVersion(t *testing.T) {
+	for version, fits := range map[string]bool{"1.0.0": true, "1.0": false, "1.0.1": false} {
+		if err := (&release{top: "../..", version: version}).named(); (err == nil) != fits {
+			t.Errorf("%s: %v", version, err)
 		}
 	}
 }

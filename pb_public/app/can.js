@@ -22,7 +22,8 @@ const needs = {
   connectEMR: "connect_emr", readEMR: "read_emr_connection", importPatients: "import_patients",
   transmit: "transmit_observations", processPending: "process_pending_transmissions", requeue: "queue_transmissions_again",
   readQuarantine: "read_quarantine", manageQuarantine: "manage_quarantine",
-  readDefaults: "read_default_thresholds", changeDefaults: "update_default_thresholds", readAudit: "read_audit_log", readDeliveries: "read_push_deliveries",
+  readDefaults: "read_default_thresholds", changeDefaults: "update_default_thresholds", readAudit: "read_audit_log",
+  readDeliveries: "read_push_deliveries",
 };
 
 /** How far an action of the service reaches for the person: "all", "own", "non_critical", or "" when it is refused.
@@ -35,7 +36,8 @@ export const can = (what) => !is("patient") && reach(needs[what]) !== "";
 /** Medical assistants do not acknowledge critical alerts. @param {{level: string}} alert */
 export const canAcknowledge = (alert) => can("acknowledge") && (reach(needs.acknowledge) === "all" || alert.level !== "critical");
 
-const ofMine = (/** @type {string} */ action, /** @type {{user: number}} */ entry) => reach(action) === "all" || (reach(action) === "own" && entry.user === me.value?.id);
+const ofMine = (/** @type {string} */ action, /** @type {{user: number}} */ entry) =>
+  reach(action) === "all" || (reach(action) === "own" && entry.user === me.value?.id);
 
 /** Whether the time entry is the caller's to change. @param {{user: number, billed: boolean}} entry */
 export const canChangeTime = (entry) => !entry.billed && ofMine("change_time_entries", entry);

@@ -24,6 +24,10 @@ export function stay() {
   }
 }
 
+/** What is done to the warning itself is for its button: gone at the press, it would let the rest of the click through to what lies below.
+ *  @param {Event} event */
+const touched = ({ target }) => { if (!(target instanceof Element && target.closest(".ending"))) { stay(); } };
+
 function look() {
   const left = last + limit - Date.now();
   if (!me.peek() || left > warning) {
@@ -38,7 +42,7 @@ function look() {
 
 export function watchIdle() {
   for (const sign of signs) {
-    addEventListener(sign, stay, { passive: true, capture: true });
+    addEventListener(sign, touched, { passive: true, capture: true });
   }
   activity.heard = (at) => { last = Math.max(last, Math.min(at, Date.now())); look(); };
   effect(() => {

@@ -13,7 +13,8 @@ const bindings = [];
 let begun = { key: "", at: 0 };
 const patience = 1_500; // milliseconds between the two
 
-const typed = "input:not([type=checkbox], [type=radio], [type=button], [type=submit], [type=range]), textarea, select, [contenteditable], [role=combobox], [role=listbox], [role=menu]";
+const typed = `input:not([type=checkbox], [type=radio], [type=button], [type=submit], [type=range]), textarea, select, [contenteditable],
+  [role=combobox], [role=listbox], [role=menu]`;
 
 /** Whether keys belong to a field. @param {EventTarget | null} target */
 export const typing = (target) => target instanceof Element && target.closest(typed) !== null;
@@ -21,7 +22,10 @@ export const typing = (target) => target instanceof Element && target.closest(ty
 export const dialogOpen = () => document.querySelector("dialog[open], [aria-modal=true]") !== null;
 
 /** A letter without Shift, a sign however it is typed, or the name of another key. @param {KeyboardEvent} event */
-const named = (event) => (event.key.length > 1 ? event.key : event.shiftKey && event.key.toLowerCase() !== event.key.toUpperCase() ? "" : event.key.toLowerCase());
+function named({ key, shiftKey }) {
+  const letter = key.length === 1 && key.toLowerCase() !== key.toUpperCase();
+  return key.length > 1 ? key : letter && shiftKey ? "" : key.toLowerCase();
+}
 
 /**
  * Keys that act while the caller is shown: `useKeys({ a: acknowledge, j: { does: "Next patient", act: next }, "g t": openTriage })`. A key is
@@ -61,18 +65,21 @@ function actOf(key) {
 }
 
 /** Whether a pair begins with the key. @param {string} key */
-const begins = (key) => bindings.some((binding) => binding.holds() && Object.keys(binding.keys.current).some((pair) => pair.startsWith(`${key} `)));
+const begins = (key) => bindings.some((binding) => binding.holds()
+  && Object.keys(binding.keys.current).some((pair) => pair.startsWith(`${key} `)));
 
 /** @param {KeyboardEvent} event */
 function press(event) {
   const first = performance.now() - begun.at < patience ? begun.key : "";
   begun = { key: "", at: 0 };
-  if (event.defaultPrevented || event.isComposing || event.altKey || event.ctrlKey || event.metaKey || typing(event.target) || dialogOpen()) {
+  const others = event.altKey || event.ctrlKey || event.metaKey;
+  if (event.defaultPrevented || event.isComposing || others || typing(event.target) || dialogOpen()) {
     return;
   }
   const key = named(event);
   const letter = key.length === 1;
-  if (key === "" || (letter && !display.peek().single_keys) || ((key === "Enter" || key === " ") && event.target instanceof Element && event.target.closest("button, a, summary"))) {
+  const pressed = (key === "Enter" || key === " ") && event.target instanceof Element && event.target.closest("button, a, summary");
+  if (key === "" || (letter && !display.peek().single_keys) || pressed) {
     return;
   }
   if (event.repeat && !["j", "k", "ArrowDown", "ArrowUp"].includes(key)) {

@@ -27,7 +27,8 @@ export function useQuery(defaults, hidden = []) {
     const { defaults: usual, hidden: secret } = known.current;
     const open = Object.entries(next).filter(([name]) => !secret.includes(name))
       .map(([name, value]) => [name, value === undefined || value === usual[name] ? undefined : String(value)]);
-    const pages = "page" in next ? [] : Object.keys(place.value.query).filter((name) => name === "page" || name.endsWith(".page")).map((name) => [name, undefined]);
+    const pages = "page" in next ? [] : Object.keys(place.value.query).filter((name) => name === "page" || name.endsWith(".page"))
+      .map((name) => [name, undefined]);
     ask(Object.fromEntries([...pages, ...open]), Object.fromEntries(Object.entries(next).filter(([name]) => secret.includes(name))));
   }, []);
   return [query, change];

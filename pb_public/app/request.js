@@ -32,10 +32,10 @@ function search(query) {
 }
 
 /** Sends one request and returns the answer, whatever it says. A body that is text is a table. @param {string} method @param {string} path below /api/v1/
- *  @param {{query?: Record<string, unknown>, body?: unknown, headers?: Record<string, string>, signal?: AbortSignal}} [options]
+ *  @param {{query?: Record<string, unknown>, body?: unknown, headers?: Record<string, string>, signal?: AbortSignal, credentials?: RequestCredentials}} [options]
  *  @returns {Promise<Response>} */
-export const request = (method, path, { query = {}, body, headers = {}, signal } = {}) => fetch(root + path + search(query), {
-  method, signal, cache: "no-store", credentials: "omit",
+export const request = (method, path, { query = {}, body, headers = {}, signal, credentials = "omit" } = {}) => fetch(root + path + search(query), {
+  method, signal, cache: "no-store", credentials,
   headers: { ...(body === undefined ? {} : { "Content-Type": typeof body === "string" ? "text/csv" : "application/json" }), ...headers },
   body: body === undefined || typeof body === "string" ? body : JSON.stringify(body),
 }).catch((error) => { throw error.name === "AbortError" ? error : new Unreachable(); });

@@ -25,7 +25,8 @@ const fresh = { scroll: 0, focus: /** @type {string | null} */ (null) };
 /** @param {Pick<Place, "view" | "query">} where */
 const address = ({ view, query }) => `#/${view}${Object.keys(query).length > 0 ? `?${new URLSearchParams(query)}` : ""}`;
 /** @param {Place} next @param {typeof fresh} [at] */
-const state = ({ about, hidden }, at = history.state) => ({ about, hidden, whose: me.peek()?.id, scroll: at?.scroll ?? 0, focus: at?.focus ?? null });
+const state = ({ about, hidden }, at = history.state) =>
+  ({ about, hidden, whose: me.peek()?.id, scroll: at?.scroll ?? 0, focus: at?.focus ?? null });
 
 /** @param {Place} next */
 function replace(next) {
@@ -51,7 +52,8 @@ export function refine(about) {
 /** Changes how the present view is looked at, without a new step back; undefined takes a name out. What is hidden never stands in the address.
  *  @param {Record<string, string | undefined>} query @param {Record<string, any>} [hidden] */
 export function ask(query, hidden = {}) {
-  const kept = /** @type {[string, string][]} */ (Object.entries({ ...place.value.query, ...query }).filter(([, value]) => value !== undefined));
+  const asked = Object.entries({ ...place.value.query, ...query });
+  const kept = /** @type {[string, string][]} */ (asked.filter(([, value]) => value !== undefined));
   const next = { ...place.value, query: Object.fromEntries(kept), hidden: { ...place.value.hidden, ...hidden } };
   if (address(next) !== address(place.value) || Object.keys(hidden).length > 0) {
     replace(next);
@@ -94,19 +96,24 @@ export function remember() {
 }
 
 /** The thing whose row or card has the focus, by its key. */
-const focused = () => document.activeElement?.closest("[data-key], [data-id]")?.getAttribute(document.activeElement.closest("[data-key]") ? "data-key" : "data-id") ?? null;
+const focused = () => keyOf(document.activeElement?.closest(keyed) ?? null);
+
+const keyed = "[data-key], [data-id]";
+/** @param {Element | null} row */
+const keyOf = (row) => row?.getAttribute("data-key") ?? row?.getAttribute("data-id") ?? null;
 
 /** Scrolls to where this step was left, as soon as the page is long enough again, and gives the focus back to the row that had it. Whoever
  *  scrolls or types meanwhile is left alone. */
 function comeBack() {
   const { scroll = 0, focus = null } = history.state ?? {};
   const watch = new ResizeObserver(() => {
-    const row = focus && [...document.querySelectorAll("[data-key], [data-id]")].find((one) => one.getAttribute("data-key") === focus || one.getAttribute("data-id") === focus);
+    const row = focus && [...document.querySelectorAll(keyed)].find((one) => keyOf(one) === focus);
     if (document.documentElement.scrollHeight < scroll + innerHeight || (focus && !row && document.querySelector(".state.waiting"))) {
       return; // still loading
     }
     stop();
-    const target = /** @type {HTMLElement | null | undefined} */ (row && (row.matches("[tabindex], button, a") ? row : row.querySelector("button, a, [tabindex]")));
+    const own = row && row.matches("[tabindex], button, a");
+    const target = /** @type {HTMLElement | null | undefined} */ (own ? row : row && row.querySelector("button, a, [tabindex]"));
     if (target && (document.activeElement === document.body || document.activeElement?.id === "main")) {
       target.focus({ preventScroll: true });
     }

@@ -60,15 +60,17 @@ function Frame({ person }) {
     <header class=${classes("top", mine.length <= 8 && "few")}>
       <span class="brand"><img src="/favicon.svg" alt="" width="28" height="28" /> <span class="name">Vigil</span></span>
       <nav aria-label="Sections" ref=${menu}>
-        ${mine.map((s) => html`<a key=${s.view} href=${`#/${s.view}`} aria-current=${s.view === view ? "page" : null} title=${`G then ${s.key.toUpperCase()}`}
+        ${mine.map((s) => html`<a key=${s.view} href=${`#/${s.view}`} aria-current=${s.view === view ? "page" : null}
+          title=${`G then ${s.key.toUpperCase()}`}
           onClick=${(event) => { event.preventDefault(); go(s.view); }}>${s.name}${s.view === "inbox" && unread.value > 0 && html`
           <span class="count quiet">${unread.value}<span class="unseen"> unread</span></span>`}${s.view === "alerts" && open > 0 && html`
           <span class="count"><span aria-hidden="true">▲</span> ${open}<span class="unseen"> critical</span></span>`}</a>`)}
       </nav>
       <div class="person">
         <${TopTimer} />
-        <button class="finder" onClick=${() => find(true)} aria-label="Find a patient, a page or an action" aria-keyshortcuts="Control+K Meta+K"><span aria-hidden="true">⌕</span>
-          <span class="words" aria-hidden="true">Find a patient or action</span> <kbd aria-hidden="true">${mac ? "⌘ K" : "Ctrl K"}</kbd></button>
+        <button class="finder" onClick=${() => find(true)} aria-label="Find a patient, a page or an action" aria-keyshortcuts="Control+K Meta+K">
+          <span aria-hidden="true">⌕</span> <span class="words" aria-hidden="true">Find a patient or action</span>
+          <kbd aria-hidden="true">${mac ? "⌘ K" : "Ctrl K"}</kbd></button>
         <${StreamState} />
         <${Who} person=${person} />
         <button class="quiet" onClick=${() => signOff()}>Sign off</button>
@@ -111,7 +113,8 @@ function toMain(event) {
 
 /** Who is signed in: in full where there is room, else by their letters. @param {{person: import("./session.js").Person}} props */
 function Who({ person: { first_name: first, last_name: last, role } }) {
-  return html`<span class="who" title=${`${first} ${last}, ${roleNames[role]}`}><span class="full"><bdi>${first} ${last}</bdi><small>${roleNames[role]}</small></span>
+  return html`<span class="who" title=${`${first} ${last}, ${roleNames[role]}`}>
+    <span class="full"><bdi>${first} ${last}</bdi><small>${roleNames[role]}</small></span>
     <span class="face" role="img" aria-label=${`${first} ${last}, ${roleNames[role]}`}>${first.charAt(0)}${last.charAt(0)}</span></span>`;
 }
 
@@ -119,7 +122,8 @@ function StreamState() {
   const words = { live: ["Live"], connecting: ["Connecting"], cut: ["Not live", ": reconnecting"], off: [] };
   const state = stream.value;
   const [said, more] = words[state];
-  return said && html`<span class=${classes("stream", state)} role="status"><span class="said">${said}</span>${more && html`<span class="rest">${more}</span>`}</span>`;
+  const rest = more && html`<span class="rest">${more}</span>`;
+  return said && html`<span class=${classes("stream", state)} role="status"><span class="said">${said}</span>${rest}</span>`;
 }
 
 /** Loads the code of a view when it is first wanted. @param {{section: import("./sections.js").Section, about: Record<string, any>}} props */

@@ -17,9 +17,15 @@ export const begin = (proof) => open("auth/login/", proof);
 /** Signs in with what the browser made of a passkey. @param {{temporary_token?: string, credential: any}} use */
 export const beginWithPasskey = (use) => open("auth/passkeys/authenticate/", use);
 
+/** Signs in with the code that follows the practice's identity provider. @param {{temporary_token: string, totp_code?: string, backup_code?: string}} proof */
+export const beginWithStep = (proof) => open("auth/oidc/verify/", proof);
+
 /** @param {string} path @param {any} body */
-async function open(path, body) {
-  hold(await call("POST", path, { body, open: true }));
+const open = (path, body) => beginWith(() => call("POST", path, { body, open: true }));
+
+/** Signs in with the tokens that something brings. @param {() => Promise<{access: string, refresh: string}>} bring */
+export async function beginWith(bring) {
+  hold(await bring());
   try {
     await learn();
   } catch (error) {

@@ -40,7 +40,8 @@ export async function startTimer(id, { call = false } = {}) {
     return;
   }
   try {
-    await post("time-entries/start/", { patient_id: id, ...(call ? { category: "interactive", activity: "phone_call", contact_method: "phone" } : { category: "review", activity: "triage" }) });
+    const what = call ? { category: "interactive", activity: "phone_call", contact_method: "phone" } : { category: "review", activity: "triage" };
+    await post("time-entries/start/", { patient_id: id, ...what });
     offered.value = null;
     toast("The timer runs.");
   } catch (error) {
@@ -66,7 +67,8 @@ export function followTimer() {
   });
   effect(() => { // a chart is open
     const { view, about } = place.value;
-    offered.value = view === "patient" && typeof about.id === "string" && !running.value && can("logTime") ? { id: about.id, call: false } : null;
+    const chart = view === "patient" && typeof about.id === "string";
+    offered.value = chart && !running.value && can("logTime") ? { id: about.id, call: false } : null;
   });
   addEventListener("click", (event) => { // a number was touched: a call begins
     const number = event.target instanceof Element && event.target.closest("a[href^='tel:']");

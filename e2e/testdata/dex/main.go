@@ -1,4 +1,4 @@
-// Command dex is a real identity provider for a test: Dex with one client, and its connector that lets in the person whom Dex is tested with, of
+// Vigil is signed in to with a real identity provider: Dex with one client, and its connector that lets in the person whom Dex is tested with, of
 // the group "authors".
 package main
 

@@ -1,4 +1,4 @@
-// Generate packs the tabular list of ICD-10-CM, as the CDC publishes it (icd10c-tabular-….xml), for package icd10:
+// Command generate packs the tabular list of ICD-10-CM, as the CDC publishes it (icd10c-tabular-….xml), for package icd10:
 //
 //	go run ./internal/icd10/generate icd10c-tabular-April-1-2026.xml internal/icd10/data/codes.gz
 //

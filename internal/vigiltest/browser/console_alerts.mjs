@@ -1,4 +1,5 @@
-// One 210/125 and then 27 warnings: the critical one stays on top, each patient and cause has one row, one note goes into several charts, what was
+// One 210/125 and then 27 warnings: the critical one stays on top, each patient and cause has one row, one note goes into several
+// charts, what was
 // done can be undone, nothing moves under the hand, and the address keeps how the list is looked at. Keys and clicks are counted.
 import assert from "node:assert/strict";
 import { base, input, run, shows } from "./browser.mjs";
@@ -84,7 +85,8 @@ async function answerAll(page, rows, worst) {
   await mine.click();
   await shows(rows.nth(0), worst.last_name);
   await shows(rows.nth(0), "You");
-  const list = (await api("GET", "alerts/?status=acknowledged&page_size=100")).results.filter(({ notes }) => notes === "Nail varnish: seen together.");
+  const list = (await api("GET", "alerts/?status=acknowledged&page_size=100")).results
+    .filter(({ notes }) => notes === "Nail varnish: seen together.");
   assert.equal(list.length, 27, "the note is in each chart");
   await page.getByRole("button", { name: /^Open/ }).click();
   const texts = "Called, 911 is on the way.Nail varnish: seen together.".length;

@@ -2,7 +2,7 @@
 // then the same facts of somebody whom the EMR knows.
 import assert from "node:assert/strict";
 import { input, refused, run, shows } from "./browser.mjs";
-import { accessible, heading, section, settled, signIn } from "./console.mjs";
+import { accessible, heading, section, settled, signIn, signOff } from "./console.mjs";
 
 const spent = { clicks: 0, keys: 0 };
 const click = async (locator) => { spent.clicks++; await locator.click(); };
@@ -148,6 +148,7 @@ async function sheet(page) {
 
 // dialog: what could not be entered before is in the patient's dialog, and is kept.
 async function dialog(page) {
+  await page.getByRole("button", { name: "More", exact: true }).or(page.locator("summary", { hasText: /More|⋯/ })).first().click();
   await page.getByRole("button", { name: "Change", exact: true }).first().click();
   const box = page.getByRole("dialog");
   await accessible(page, "the patient's dialog");
@@ -171,6 +172,8 @@ async function dialog(page) {
 
 // bringOver: who comes from the EMR goes on at what is missing, in the same path.
 async function bringOver(page) {
+  await signOff(page);
+  await signIn(page, "ma@vigil.example"); // nurses bring nobody over
   await section(page, "EMR").click();
   await page.getByRole("tab", { name: "Bring patients over" }).click();
   await page.getByLabel("At most").fill("100");

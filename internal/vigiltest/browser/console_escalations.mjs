@@ -1,4 +1,5 @@
-// Escalations: the most urgent first, how long until the next are told, given to a colleague by name, and a second one says that one is open.
+// Escalations: the most urgent first, how long until the next are told, given to a colleague by name, and a second one says that one is
+// open.
 import assert from "node:assert/strict";
 import { base, input, run, shows } from "./browser.mjs";
 import { accessible, section, settled, signIn, signOff } from "./console.mjs";
@@ -40,7 +41,8 @@ await run(async (page) => {
   await shows(rows.nth(0).locator(".next"), /1[345] min/);
   await shows(rows.nth(0).locator(".next"), "to on call");
   const big = await rows.nth(0).locator(".time").evaluate((node) => parseFloat(getComputedStyle(node).fontSize));
-  const others = await rows.nth(0).locator("span:not(.time), small, button").evaluateAll((list) => list.map((node) => parseFloat(getComputedStyle(node).fontSize)));
+  const others = await rows.nth(0).locator("span:not(.time), small, button")
+    .evaluateAll((list) => list.map((node) => parseFloat(getComputedStyle(node).fontSize)));
   assert.ok(others.every((size) => size < big), "the time to the next step is not the biggest thing");
   await shows(page.getByRole("region", { name: "Gap in the rota" }), "Nobody is on call all week");
   await accessible(page, "the escalations");

@@ -166,9 +166,21 @@ async function answered(page) {
   await page.keyboard.press("Control+Enter");
   await shows(page.locator(".toast"), "acknowledged");
   const after = (await alertsOf(first)).filter(({ id }) => open.includes(id));
-  assert.deepEqual(after.map((alert) => [alert.acknowledged_by, alert.clinical_note]), open.map(() => [nurse, "jark: took no medicine"]));
+  assert.deepEqual(after.map((alert) => [alert.acknowledged_by, alert.notes]), open.map(() => [nurse, "jark: took no medicine"]));
   await row(page, first).locator(".who", { hasText: "You" }).or(row(page, first).locator(".who", { hasText: "Stat" })).waitFor();
   assert.equal(await note.inputValue(), "", "what was sent is no draft any more");
+
+  // For ten seconds it can be taken back, the note with it.
+  await page.locator(".toast", { hasText: "acknowledged" }).getByRole("button", { name: "Undo" }).click();
+  await shows(page.locator(".toast"), "as before");
+  const undone = (await alertsOf(first)).filter(({ id }) => open.includes(id));
+  assert.ok(undone.every((alert) => !alert.acknowledged), "taken back");
+  await page.waitForFunction(() => document.querySelector("aside.drawer textarea")?.value.startsWith("jark"));
+  await drawer(page).locator(".causes", { hasText: "unanswered" }).waitFor();
+  await page.keyboard.press("n");
+  await page.keyboard.press("Control+Enter");
+  await page.waitForFunction(() => document.querySelector("aside.drawer textarea")?.value === "");
+  assert.ok((await alertsOf(first)).filter(({ id }) => open.includes(id)).every((alert) => alert.acknowledged), "and answered again");
 }
 
 // R notes the review and goes on, with the panel, however slow the answer is; who has gone on meanwhile stays there.
@@ -277,6 +289,7 @@ async function waysBack(page) {
   await shows(page.locator(".state"), "Nobody by these filters");
   assert.ok(!page.url().includes("Zzyzx"), "a searched name is in the address");
   await page.getByRole("button", { name: "Clear filters" }).click();
+  await page.waitForFunction(() => document.querySelector(".triage-page input[type=search]").value === "");
   await page.getByRole("button", { name: /^All \d+$/ }).click();
   await heading(page, "Triage").waitFor();
   await rows(page).first().waitFor();

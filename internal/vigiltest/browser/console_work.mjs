@@ -26,6 +26,7 @@ async function escalate(page) {
   const first = page.getByRole("list", { name: "Patients by urgency" }).locator(":scope > .row").first();
   const name = await first.locator(".name").innerText();
   const reason = "Three calls, no answer: somebody should drive there.";
+  await first.hover();
   await first.getByRole("button", { name: /^Escalate / }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Priority").selectOption("stat");

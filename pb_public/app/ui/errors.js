@@ -17,7 +17,8 @@ export function wrongOf(errors, name) {
     if (!messages || (field !== name && !field.startsWith(`${name}.`))) {
       return [];
     }
-    const within = field.slice(name.length + 1).split(".").filter(Boolean).map((part) => (/^\d+$/.test(part) ? `No. ${Number(part) + 1}` : part.replaceAll("_", " ")));
+    const within = field.slice(name.length + 1).split(".").filter(Boolean)
+      .map((part) => (/^\d+$/.test(part) ? `No. ${Number(part) + 1}` : part.replaceAll("_", " ")));
     return messages.map((message) => (within.length > 0 ? `${within.join(", ")}: ${said(message)}` : said(message)));
   });
   return found.length > 0 ? found : null;
@@ -47,9 +48,14 @@ export function placed(form, fields) {
   const list = Object.entries(fields).filter(([field]) => field !== "non_field_errors").map(([field, messages]) => {
     const control = controlOf(form, field);
     const box = control?.closest(".field");
-    const label = box?.querySelector("label, legend")?.textContent?.trim() ?? field.split(".").filter((part) => !/^\d+$/.test(part)).join(", ").replaceAll("_", " ");
-    return { field, label: label.charAt(0).toUpperCase() + label.slice(1), control, text: messages.map(said).join(" "), shown: Boolean(box?.querySelector(".wrong")) };
+    const own = field.split(".").filter((part) => !/^\d+$/.test(part)).join(", ").replaceAll("_", " ");
+    const label = box?.querySelector("label, legend")?.textContent?.trim() ?? own.charAt(0).toUpperCase() + own.slice(1);
+    return { field, label, control, text: messages.map(said).join(" "), shown: Boolean(box?.querySelector(".wrong")) };
   });
-  const after = (/** @type {Wrong} */ a, /** @type {Wrong} */ b) => (!a.control ? 1 : !b.control ? -1 : a.control.compareDocumentPosition(b.control) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1);
-  return list.sort(after);
+  return list.sort(({ control: a }, { control: b }) => {
+    if (!a || !b) {
+      return a ? -1 : b ? 1 : 0;
+    }
+    return a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1;
+  });
 }

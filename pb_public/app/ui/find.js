@@ -33,7 +33,8 @@ const ofHere = () => [
 function about(p) {
   const [year, ...day] = (p.date_of_birth ?? "").split("-");
   const years = year && Number(localOf().slice(0, 4)) - Number(year) - (localOf().slice(5, 10) < day.join("-") ? 1 : 0);
-  return [[years, p.gender !== "unknown" && p.gender].filter(Boolean).join(" "), p.mrn, p.status === "archived" && "archived"].filter(Boolean).join(" · ");
+  const who = [years, p.gender !== "unknown" && p.gender].filter(Boolean).join(" ");
+  return [who, p.mrn, p.status === "archived" && "archived"].filter(Boolean).join(" · ");
 }
 
 /** What can be done about the patient who fits best, without a look at the sheet first. @param {any} p @returns {Found[]} */
@@ -64,7 +65,8 @@ async function ask(term, signal) {
     ...patients.results.map((/** @type {any} */ p) => ({
       group: "Patients", text: `${p.first_name} ${p.last_name}`, more: about(p), act: () => go("patient", { id: p.id }),
     })),
-    ...(more > 0 ? [{ group: "Patients", text: `All that match, ${patients.count}`, act: () => go("patients", {}, {}, { search: term }) }] : []),
+    ...(more > 0
+      ? [{ group: "Patients", text: `All that match, ${patients.count}`, act: () => go("patients", {}, {}, { search: term }) }] : []),
     ...actsOn(patients.results[0]),
     ...people.results.map((/** @type {any} */ one) => ({
       group: "People", text: one.name, more: `${roleNames[one.role] ?? one.role}, ${one.email}`,
@@ -135,15 +137,19 @@ export function Find({ close }) {
   return html`<dialog ref=${box} class="find" aria-label="Find a patient, a person, a page or an action" onClose=${close} onCancel=${close}
     onClick=${(event) => event.target === box.current && close()}>
     <div class="find-field"><span aria-hidden="true">⌕</span>
-      <input id=${id} type="text" role="combobox" autocomplete="off" spellcheck=${false} aria-label="Find" aria-expanded="true" aria-controls=${`${id}-list`} aria-autocomplete="list"
+      <input id=${id} type="text" role="combobox" autocomplete="off" spellcheck=${false} aria-label="Find" aria-expanded="true"
+        aria-controls=${`${id}-list`} aria-autocomplete="list"
         aria-activedescendant=${list.length > 0 ? `${id}-${chosen}` : null} placeholder="Name, MRN, page or action" value=${term} autofocus
         onInput=${(event) => { waits.current = false; type(event.target.value); step(""); }} onKeyDown=${key} />
       <kbd>Esc</kbd></div>
     <ul id=${`${id}-list`} role="listbox" aria-label="Found">${list.map((one, i) => html`
-      ${one.group !== list[i - 1]?.group && html`<li key=${`${one.group} ${i}`} role="presentation" class="find-group"><bdi>${one.group}</bdi></li>`}
+      ${one.group !== list[i - 1]?.group
+        && html`<li key=${`${one.group} ${i}`} role="presentation" class="find-group"><bdi>${one.group}</bdi></li>`}
       <li key=${keyOf(one)} id=${`${id}-${i}`} role="option" aria-selected=${i === chosen ? "true" : "false"}
         onPointerMove=${() => i === chosen || step(keyOf(one))} onClick=${() => act(one)}>
-        <bdi>${one.text}</bdi>${one.more && html` <small>${one.more}</small>`}${one.key && html`<span class="find-key"><${Keys} of=${one.key} /></span>`}</li>`)}</ul>
-    <p class="find-said find-more"><span role="status">${words}</span><span aria-hidden="true"><kbd>↑</kbd> <kbd>↓</kbd> choose, <kbd>Enter</kbd> open</span></p>
+        <bdi>${one.text}</bdi>${one.more && html` <small>${one.more}</small>`}
+        ${one.key && html`<span class="find-key"><${Keys} of=${one.key} /></span>`}</li>`)}</ul>
+    <p class="find-said find-more"><span role="status">${words}</span>
+      <span aria-hidden="true"><kbd>↑</kbd> <kbd>↓</kbd> choose, <kbd>Enter</kbd> open</span></p>
   </dialog>`;
 }

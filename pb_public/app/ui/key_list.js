@@ -13,15 +13,16 @@ export const Keys = ({ of }) => html`${of.split(" ").map((key, i) => html`${i > 
 /** @param {{close: () => void}} props */
 export function KeyList({ close }) {
   const [keys] = useState(actingKeys); // as they were before this dialog stood over them
-  const always = /** @type {[string, string][]} */ ([["Ctrl/⌘ K", "Find a patient, a page, an action"], ["Ctrl/⌘ Enter", "Save the form that is typed in"]]);
+  const always = [{ key: "Ctrl/⌘ K", does: "Find a patient, a page, an action" }, { key: "Ctrl/⌘ Enter", does: "Save the form that is typed in" }];
   const here = keys.filter(({ key }) => !key.includes(" "));
   const ways = keys.filter(({ key }) => key.includes(" "));
+  const groups = /** @type {[string, {key: string, does: string}[]][]} */ ([["Here", here], ["Go to", ways], ["Everywhere", always]]);
   return html`<${Dialog} wide title="Keys" close=${close}>
     <p class="soft">None of them acts while you type or a dialog is open. Single keys can be switched off under Account.</p>
     <div class="keys">
-      <section><h3>Here</h3><dl>${here.map(({ key, does }) => html`<div key=${key}><dt><${Keys} of=${key} /></dt><dd>${does}</dd></div>`)}</dl></section>
-      <section><h3>Go to</h3><dl>${ways.map(({ key, does }) => html`<div key=${key}><dt><${Keys} of=${key} /></dt><dd>${does}</dd></div>`)}</dl></section>
-      <section><h3>Everywhere</h3><dl>${always.map(([key, does]) => html`<div key=${key}><dt><kbd>${key}</kbd></dt><dd>${does}</dd></div>`)}</dl></section>
+      ${groups.map(([head, list]) => html`<section key=${head}><h3>${head}</h3>
+        <dl>${list.map(({ key, does }) => html`<div key=${key}><dt>${list === always ? html`<kbd>${key}</kbd>` : html`<${Keys} of=${key} />`}</dt>
+          <dd>${does}</dd></div>`)}</dl></section>`)}
     </div>
   </${Dialog}>`;
 }

@@ -18,22 +18,28 @@ const optionOf = ({ by }) => (one) => ({ value: String(one[by]), text: one.name,
  * @param {{label?: string, name?: string, value?: string | number | null, by?: "email" | "id", roles?: string[], nobody?: string, hint?: string, without?: (string | number)[],
  *   many?: boolean, chosen?: (choice: any) => void, errors?: Record<string, string[]>, autofocus?: boolean}} props
  */
-export function StaffPicker({ label = "Assign to", name = "assigned_to", value = null, by = "email", roles = clinicians, nobody = "", hint, without = [], many, chosen, errors, autofocus }) {
+export function StaffPicker({
+  label = "Assign to", name = "assigned_to", value = null, by = "email", roles = clinicians, nobody = "", hint, without = [], many, chosen, errors, autofocus,
+}) {
   const list = useRef(/** @type {Promise<Colleague[]> | null} */ (null));
   const staff = () => (list.current ??= all("users/staff/"));
   const [at, start] = useState(/** @type {import("./combo.js").Option | null | undefined} */ (value === null || value === "" ? null : undefined));
   useEffect(() => {
     if (at === undefined) { // who is chosen has a name, which the list knows
       const plain = { value: String(value), text: String(value) };
-      staff().then((found) => start(found.filter((one) => String(one[by]) === String(value)).map(optionOf({ by, roles }))[0] ?? plain), () => start(plain));
+      const mine = (/** @type {Colleague} */ one) => String(one[by]) === String(value);
+      staff().then((found) => start(found.filter(mine).map(optionOf({ by, roles }))[0] ?? plain), () => start(plain));
     }
   }, []);
   const find = async (/** @type {string} */ term) => {
     const words = term.toLowerCase().split(/\s+/).filter(Boolean);
-    const fits = (/** @type {Colleague} */ one) => words.every((word) => `${one.name} ${one.email} ${roleNames[one.role] ?? ""}`.toLowerCase().includes(word));
-    return (await staff()).filter((one) => roles.includes(one.role) && !without.map(String).includes(String(one[by])) && fits(one)).map(optionOf({ by, roles }));
+    const named = (/** @type {Colleague} */ one) => `${one.name} ${one.email} ${roleNames[one.role] ?? ""}`.toLowerCase();
+    const fits = (/** @type {Colleague} */ one) => words.every((word) => named(one).includes(word));
+    const may = (/** @type {Colleague} */ one) => roles.includes(one.role) && !without.map(String).includes(String(one[by]));
+    return (await staff()).filter((one) => may(one) && fits(one)).map(optionOf({ by, roles }));
   };
+  const empty = nobody && `Empty: ${nobody.charAt(0).toLowerCase()}${nobody.slice(1)}`;
   return at === undefined ? html`<div class="field combo"><label>${label}</label><div class="combo-box"></div></div>`
-    : html`<${Combo} label=${label} name=${name} find=${find} value=${at} many=${many} eager chosen=${chosen} errors=${errors} autofocus=${autofocus}
-      placeholder="Name or role" hint=${hint ?? (nobody && `Empty: ${nobody.charAt(0).toLowerCase()}${nobody.slice(1)}`)} nothing="Nobody matches." />`;
+    : html`<${Combo} label=${label} name=${name} find=${find} value=${at} many=${many} eager chosen=${chosen} errors=${errors}
+      autofocus=${autofocus} placeholder="Name or role" hint=${hint ?? empty} nothing="Nobody matches." />`;
 }

@@ -21,7 +21,8 @@ export function TopTimer() {
   }
   return html`<div class="clock" role="group" aria-label="Your timer">
     <span class="runs" role="timer"><${Elapsed} since=${entry.started_at} /></span>
-    <button class="link" onClick=${() => go("patient", { id: entry.patient_id })} title=${entry.patient_name}><bdi>${entry.patient_name}</bdi></button>
+    <button class="link" onClick=${() => go("patient", { id: entry.patient_id })} title=${entry.patient_name}>
+      <bdi>${entry.patient_name}</bdi></button>
     <button onClick=${() => stop(true)}>Stop<span class="unseen"> the timer</span></button>
     ${stopping && html`<${StopTimer} entry=${entry} close=${() => stop(false)} />`}
   </div>`;
@@ -52,9 +53,11 @@ function StopTimer({ entry, close }) {
   });
   return html`<${Dialog} title="Stop the timer" close=${close}>
     <p>For <strong><bdi>${entry.patient_name}</bdi></strong>, since ${clock(entry.started_at)}.</p>
-    <${Form} submit="Stop and log" cancel=${close} draft=${`time.${entry.id}`} send=${send} done=${() => { toast("Logged."); close(); }}>${(errors) => html`
+    <${Form} submit="Stop and log" cancel=${close} draft=${`time.${entry.id}`} send=${send}
+      done=${() => { toast("Logged."); close(); }}>${(errors) => html`
       <${Field} label="What it was" name="category" kind="select" value=${entry.category} options=${categories} errors=${errors} />
-      <${Field} label="Notes" name="notes" kind="textarea" value=${entry.notes} hint="Needed for time with the patient: what was talked about" errors=${errors} autofocus />`}
+      <${Field} label="Notes" name="notes" kind="textarea" value=${entry.notes} errors=${errors} autofocus
+        hint="Needed for time with the patient: what was talked about" />`}
     </${Form}>
   </${Dialog}>`;
 }

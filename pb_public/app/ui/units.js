@@ -15,7 +15,10 @@ const units = {
 };
 
 /** What the person reads instead of a unit of the service, or null when they read that. @param {string} unit @returns {Unit | null} */
-const instead = (unit) => (unit === "kg" ? units[display.value.weight_unit] : unit === "°C" ? units[display.value.temperature_unit] : null) ?? null;
+function instead(unit) {
+  const { weight_unit: weight, temperature_unit: temperature } = display.value;
+  return (unit === "kg" ? units[weight] : unit === "°C" ? units[temperature] : null) ?? null;
+}
 
 const tenth = (/** @type {number} */ n) => Math.round(n * 10) / 10;
 
@@ -42,6 +45,7 @@ export function stored(n, unit) {
   return other && typeof n === "number" ? /** @type {any} */ (Math.round(other.back(n) * 100) / 100) : n;
 }
 
-/** All of an object's numbers as somebody reads them: bounds, means, the points of a line. @template {Record<string, any>} O @param {O | null | undefined} of @param {string} unit
- *  @returns {O | null | undefined} */
-export const allShown = (of, unit) => (of && instead(unit) ? /** @type {O} */ (Object.fromEntries(Object.entries(of).map(([name, n]) => [name, shown(n, unit)]))) : of);
+/** All of an object's numbers as somebody reads them: bounds, means, the points of a line.
+ *  @template {Record<string, any>} O @param {O | null | undefined} of @param {string} unit @returns {O | null | undefined} */
+export const allShown = (of, unit) => (of && instead(unit)
+  ? /** @type {O} */ (Object.fromEntries(Object.entries(of).map(([name, n]) => [name, shown(n, unit)]))) : of);

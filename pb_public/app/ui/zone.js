@@ -7,7 +7,8 @@ export const zone = () => me.value?.time_zone || practice.value.time_zone || und
 
 /** @param {"shortGeneric" | "longGeneric"} style */
 const named = (style) => (/** @type {string | undefined} */ of = zone()) =>
-  new Intl.DateTimeFormat("en-US", { timeZone: of, timeZoneName: style }).formatToParts(0).find(({ type }) => type === "timeZoneName")?.value ?? of ?? "";
+  new Intl.DateTimeFormat("en-US", { timeZone: of, timeZoneName: style }).formatToParts(0)
+    .find(({ type }) => type === "timeZoneName")?.value ?? of ?? "";
 
 /** "ET": the zone in a word, for heads of columns. @type {(of?: string) => string} */
 export const zoneShort = named("shortGeneric");
@@ -16,4 +17,7 @@ export const zoneLong = named("longGeneric");
 
 /** Whose times these are, in words: "Times are yours, ET". @param {string} [of] a zone, when it is not the reader's
  *  @param {string} [whose] such as "the patient's" */
-export const zoneWords = (of, whose) => `Times are ${whose ?? (of ? "local" : me.value?.time_zone && me.value.time_zone !== practice.value.time_zone ? "yours" : "the practice’s")}, ${zoneShort(of)}`;
+export function zoneWords(of, whose) {
+  const own = me.value?.time_zone && me.value.time_zone !== practice.value.time_zone;
+  return `Times are ${whose ?? (of ? "local" : own ? "yours" : "the practice’s")}, ${zoneShort(of)}`;
+}

@@ -1,4 +1,5 @@
-// The board of alerts: a row is a patient and a cause, the most severe first. The order rests while it is used; what is new waits and is told.
+// The board of alerts: a row is a patient and a cause, the most severe first. The order rests while it is used; what is new waits and is
+// told.
 import { get } from "../api.js";
 import { useKeys } from "../keys.js";
 import { listen, onGap, stream } from "../live.js";
@@ -19,42 +20,59 @@ import { count } from "./alerts/words.js";
 /** @typedef {import("./alerts/held.js").Row} Row */
 
 const pageSize = 50;
-const spans = /** @type {[string, string][]} */ ([["", "Any time"], ["1", "Since yesterday"], ["7", "Last 7 days"], ["30", "Last 30 days"]]);
+const spans = /** @type {[string, string][]} */ ([["", "Any time"], ["1", "Since yesterday"], ["7", "Last 7 days"],
+  ["30", "Last 30 days"]]);
 
 /** What each tab asks for. @param {string} tab @returns {Record<string, unknown>} */
 const asks = (tab) => ({
   critical: { status: "active", level: "critical" }, warning: { status: "active", level: "warning" },
-  mine: { status: "acknowledged", acknowledged_by: me.value?.email }, progress: { status: "acknowledged" }, snoozed: { status: "active", snoozed: true },
+  mine: { status: "acknowledged", acknowledged_by: me.value?.email }, progress: { status: "acknowledged" },
+    snoozed: { status: "active", snoozed: true },
 }[tab] ?? { status: "active" });
 
 export function Alerts() {
   const [query, change] = useQuery({ show: "open", type: "", days: "", patients: "", page: 1 });
   const filters = { type: query.type, mine: query.patients === "mine" ? "true" : "", date_from: query.days && daysAgo(Number(query.days)) };
   const answered = query.show === "answered";
-  return html`<div class="heading alerts-head"><h1>Alerts</h1><${Tabs} shown=${query.show} choose=${(show) => change({ show })} filters=${filters} /></div>
+  const [counts, counted] = useState(/** @type {Record<string, number> | null} */ (null));
+  useEffect(() => {
+    if (answered) { // the other lists bring them along
+      get("alerts/groups/", { ...filters, page_size: 1 }).then((data) => counted(data.counts), () => {});
+    }
+  }, [answered, JSON.stringify(filters)]);
+  return html`<div class="heading alerts-head"><h1>Alerts</h1><${Tabs} shown=${query.show} choose=${(show) => change({ show })}
+    counts=${counts} /></div>
     <div class="filters slim no-print" role="search" aria-label="Filter the alerts">
-      <${Field} label="Kind" name="type" kind="select" value=${query.type} options=${kindOptions} onChange=${(event) => change({ type: event.target.value })} />
-      <${Field} label="Since" name="days" kind="select" value=${query.days} options=${spans} onChange=${(event) => change({ days: event.target.value })} />
-      <${Field} label="Patients" name="patients" kind="select" value=${query.patients} options=${[["", "All I may see"], ["mine", "My care teams"]]}
+      <${Field} label="Kind" name="type" kind="select" value=${query.type} options=${kindOptions}
+        onChange=${(event) => change({ type: event.target.value })} />
+      <${Field} label="Since" name="days" kind="select" value=${query.days} options=${spans}
+        onChange=${(event) => change({ days: event.target.value })} />
+      <${Field} label="Patients" name="patients" kind="select" value=${query.patients}
+        options=${[["", "All I may see"], ["mine", "My care teams"]]}
         onChange=${(event) => change({ patients: event.target.value })} />
       <${ZoneNote} />
     </div>
     ${stream.value === "cut" && html`<p class="notice warning" role="alert">The live connection is cut: this list may be old.</p>`}
     ${answered ? html`<${Answered} filters=${filters} page=${query.page} turn=${(page) => change({ page })} />`
     : html`<${Groups} key=${query.show} tab=${query.show} filters=${filters} page=${query.page} turn=${(page) => change({ page })}
-        clear=${() => change({ show: "open", type: "", days: "", patients: "" })} />`}`;
+        counted=${counted} clear=${() => change({ show: "open", type: "", days: "", patients: "" })} />`}`;
 }
 
-/** @param {{tab: string, filters: Record<string, string>, page: number, turn: (page: number) => void, clear: () => void}} props */
-function Groups({ tab, filters, page, turn, clear }) {
+/**
+ * @param {{tab: string, filters: Record<string, string>, page: number, turn: (page: number) => void, clear: () => void,
+ *   counted: (counts: Record<string, number>) => void}} props
+ */
+function Groups({ tab, filters, page, turn, clear, counted }) {
   const asked = JSON.stringify([tab, filters, page]);
-  const list = useLoad((signal) => get("alerts/groups/", { ...asks(tab), ...filters, page, page_size: pageSize }, signal).then((data) => ({ ...data, asked })), [asked]);
+  const list = useLoad((signal) => get("alerts/groups/", { ...asks(tab), ...filters, page, page_size: pageSize },
+    signal).then((data) => ({ ...data, asked })), [asked]);
   const deadlines = useLoad((signal) => get("escalations/deadlines/", {}, signal), []);
   const [chosen, choose] = useState(/** @type {Set<string>} */ (new Set()));
   const [busy, work] = useState(false);
   const held = useHeld(list.data, list.data?.asked ?? "", chosen.size > 0 || busy);
   const rows = held.rows ?? [];
   useLive(list.reload);
+  useEffect(() => { list.data && counted(list.data.counts); }, [list.data]);
   useEffect(() => choose(new Set()), [asked]);
   const picked = useMemo(() => rows.filter((one) => chosen.has(one.key) && !one.gone), [rows, chosen]);
   const note = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
@@ -66,7 +84,13 @@ function Groups({ tab, filters, page, turn, clear }) {
     }
   };
   const told = {
-    done: (/** @type {number[]} */ ids, /** @type {string} */ deed) => { held.mark(ids, deed); choose(new Set()); list.reload(); },
+    done: (/** @type {number[]} */ ids, /** @type {string} */ deed) => {
+      held.mark(ids, deed);
+      if (ids.length > 0) { // what was refused altogether stays chosen, with its note
+        choose(new Set());
+      }
+      list.reload();
+    },
     undone: (/** @type {number[]} */ ids) => { held.mark(ids, ""); list.reload(); },
   };
   const toggle = (/** @type {string[]} */ keys, /** @type {boolean} */ on) => choose((was) => {
@@ -74,25 +98,31 @@ function Groups({ tab, filters, page, turn, clear }) {
     keys.forEach((key) => (on ? next.add(key) : next.delete(key)));
     return next;
   });
+  useKeys({ Escape: () => choose(new Set()) }, { while: picked.length > 0 });
   useKeys({ ".": { does: "Show what is new", act: held.renew } }, { while: held.waiting.count > 0 });
-  const nothing = tab === "open" && !Object.values(filters).some(Boolean) ? html`<${Nothing} title="Nobody is out of bounds">No alert waits for an answer.</${Nothing}>`
+  const nothing = tab === "open" && !Object.values(filters).some(Boolean)
+    ? html`<${Nothing} title="Nobody is out of bounds">No alert waits for an answer.</${Nothing}>`
     : html`<${Nothing} title="No such alert">Nothing matches here. <button onClick=${clear}>Show all open alerts</button></${Nothing}>`;
-  return html`<div class="alerts-news" role="status" aria-live="polite">${held.waiting.count > 0 && html`<button class="news" onClick=${held.renew}>
-      ${held.waiting.critical > 0 && html`<span aria-hidden="true">▲</span> `}${held.waiting.count} new${held.waiting.critical > 0 && `, ${held.waiting.critical} critical`}: show <kbd>.</kbd></button>`}</div>
+  return html`<div class="alerts-news" role="status" aria-live="polite">
+    ${held.waiting.count > 0 && html`<button class="news" onClick=${held.renew}>
+      ${held.waiting.critical > 0 && html`<span aria-hidden="true">▲</span> `}${held.waiting.count} new${held.waiting.critical > 0
+        && `, ${held.waiting.critical} critical`}: show <kbd>.</kbd></button>`}</div>
     <${Loaded} from=${list} empty=${(data) => data.results.length === 0 && rows.length === 0} nothing=${nothing}>
       ${(data) => html`<div ...${held.guards}>
-        <${Board} rows=${rows} levels=${data.levels} tab=${tab} deadlines=${deadlines.data} chosen=${chosen} toggle=${toggle} told=${told} busy=${work} write=${write} reload=${list.reload} />
+        <${Board} rows=${rows} levels=${data.levels} tab=${tab} deadlines=${deadlines.data} chosen=${chosen} toggle=${toggle}
+          told=${told} busy=${work} write=${write} reload=${list.reload} />
       </div>
       ${data.count > pageSize && html`<${Pages} page=${page} count=${data.count} size=${pageSize} turn=${turn} of="the causes" />`}`}
     </${Loaded}>
-    ${picked.length > 0 && html`<${Bar} rows=${picked} note=${note} told=${told} clear=${() => choose(new Set())} busy=${work} reload=${list.reload} />`}
+    ${picked.length > 0 && html`<${Bar} rows=${picked} note=${note} told=${told} clear=${() => choose(new Set())} busy=${work}
+      reload=${list.reload} />`}
     <p class="unseen" role="status">${picked.length > 0 ? `${count(picked.length, "cause")} chosen` : ""}</p>`;
 }
 
 /** Fetches anew when something happened to alerts, once for many. @param {() => void} reload */
 function useLive(reload) {
   useEffect(() => {
-    const soonest = 1500;
+    const soonest = 3000;
     let timer = 0;
     let last = 0;
     const soon = () => {

@@ -17,18 +17,25 @@ export const EscalateDialog = ({ patient, close, done }) => html`<${Dialog} titl
 /** @param {{patient: {id: string, name: string}, close: () => void, done: () => void}} props */
 export const EscalateForm = ({ patient, close, done }) => html`
   <${OpenAlready} patient=${patient.id} close=${close} />
-  <${Form} submit="Escalate" cancel=${close} draft=${`escalate.${patient.id}`} send=${(values) => post("escalations/", { ...values, reason: values.reason ?? "", patient_id: patient.id })}
+  <${Form} submit="Escalate" cancel=${close} draft=${`escalate.${patient.id}`}
+    send=${(values) => post("escalations/", { ...values, reason: values.reason ?? "", patient_id: patient.id })}
     done=${() => { toast("Escalated."); close(); done(); }}>${(errors) => html`
-    <${Field} label="Priority" name="priority" kind="select" value="urgent" options=${[["routine", "Routine"], ["urgent", "Urgent"], ["stat", "Stat"]]} errors=${errors} />
+    <${Field} label="Priority" name="priority" kind="select" value="urgent"
+      options=${[["routine", "Routine"], ["urgent", "Urgent"], ["stat", "Stat"]]} errors=${errors} />
     <${Field} label="Reason" name="reason" kind="textarea" hint="What whoever is told reads first" errors=${errors} />
     <${StaffField} errors=${errors} />`}
   </${Form}>`;
 
 /** Says what is open for a patient, so that nobody is called twice about the same. @param {{patient: string, close: () => void}} props */
 export function OpenAlready({ patient, close }) {
-  const open = useLoad((signal) => get("escalations/", { patient_id: patient, active: true, ordering: "urgency", page_size: 5 }, signal), [patient]);
-  return open.data?.count > 0 && html`<div class="notice warning" role="status"><strong><span aria-hidden="true">◆</span> ${open.data.count === 1 ? "One is open already" : `${open.data.count} are open already`}</strong>
-    <ul class="plain-list">${open.data.results.map((/** @type {any} */ one) => html`<li key=${one.id}><span>${words(one.priority)}, ${agoShort(one.created_at)}: ${one.reason}.
-      ${one.assigned_to ? ` With ${colleague(one.assigned_to, one.assigned_name)}, ${one.taken ? "in progress" : "not taken yet"}.` : " With nobody yet."}</span></li>`)}</ul>
-    <button type="button" onClick=${() => { close(); go("patient", { id: patient, tab: "escalations" }); }}>Open ${open.data.count === 1 ? "it" : "them"}</button></div>`;
+  const open = useLoad((signal) => get("escalations/", { patient_id: patient, active: true, ordering: "urgency", page_size: 5 }, signal),
+    [patient]);
+  return open.data?.count > 0 && html`<div class="notice warning" role="status"><strong><span
+    aria-hidden="true">◆</span> ${open.data.count === 1 ? "One is open already" : `${open.data.count} are open already`}</strong>
+    <ul class="plain-list">${open.data.results.map((/** @type {any} */ one) => html`<li key=${one.id}><span>
+      ${words(one.priority)}, ${agoShort(one.created_at)}: ${one.reason}.
+      ${one.assigned_to ? ` With ${colleague(one.assigned_to, one.assigned_name)}, ${one.taken ? "in progress" : "not taken yet"}.`
+        : " With nobody yet."}</span></li>`)}</ul>
+    <button type="button" onClick=${() => { close(); go("patient", { id: patient, tab: "escalations" }); }}>Open ${open.data.count === 1
+      ? "it" : "them"}</button></div>`;
 }

@@ -18,8 +18,10 @@ import { EscalationRow } from "./escalations/row.js";
 /** @typedef {import("./alerts/steps.js").Escalation} Escalation */
 
 const pageSize = 25;
-const tabs = /** @type {[string, string][]} */ ([["open", "Open"], ["waiting", "Not taken"], ["mine", "Mine"], ["note", "Note due"], ["closed", "Over"]]);
-const due = (/** @type {Escalation} */ one, /** @type {any} */ deadlines) => one.taken && (nextStep(one, deadlines)?.at ?? Infinity) <= Date.now();
+const tabs = /** @type {[string, string][]} */ ([["open", "Open"], ["waiting", "Not taken"], ["mine", "Mine"], ["note", "Note due"],
+  ["closed", "Over"]]);
+const due = (/** @type {Escalation} */ one, /** @type {any} */ deadlines) => one.taken
+  && (nextStep(one, deadlines)?.at ?? Infinity) <= Date.now();
 
 /** Those of the open ones that a tab is about. @type {Record<string, (one: Escalation, deadlines: any) => boolean>} */
 const belongs = {
@@ -32,26 +34,33 @@ export function Escalations() {
   const deadlines = useLoad((signal) => get("escalations/deadlines/", {}, signal), []);
   const open = useLoad(() => all("escalations/", { active: true, ordering: "urgency" }), []);
   const over = query.show === "closed";
-  const closed = useLoad((signal) => (over ? get("escalations/", { active: false, page: query.page, page_size: pageSize }, signal) : Promise.resolve(null)), [over, query.page]);
+  const closed = useLoad((signal) => (over ? get("escalations/", { active: false, page: query.page, page_size: pageSize }, signal)
+    : Promise.resolve(null)), [over, query.page]);
   const put = useLive(open, closed);
   useKeys(can("escalate") ? { e: { does: "New escalation", act: () => make(true) } } : {});
   useClock();
   const list = byUrgency(open.data ?? [], deadlines.data);
   const shown = over ? closed.data?.results ?? [] : list.filter((one) => (belongs[query.show] ?? belongs.open)(one, deadlines.data));
-  const count = (/** @type {string} */ tab) => (belongs[tab] && open.data ? list.filter((one) => belongs[tab](one, deadlines.data)).length : "");
+  const count = (/** @type {string} */ tab) => (belongs[tab] && open.data
+    ? list.filter((one) => belongs[tab](one, deadlines.data)).length : "");
   return html`<div class="heading escalations-head"><h1>Escalations</h1>
-      <div class="choices views" role="group" aria-label="Which escalations">${tabs.map(([code, name]) => html`<button key=${code} class=${classes(code === "waiting" && "level critical")}
-        aria-pressed=${query.show === code ? "true" : "false"} onClick=${() => change({ show: code })}>${name}${count(code) !== "" && html` <strong>${count(code)}</strong>`}</button>`)}</div>
+      <div class="choices views" role="group" aria-label="Which escalations">
+        ${tabs.map(([code, name]) => html`<button key=${code} class=${classes(code === "waiting" && "level critical")}
+        aria-pressed=${query.show === code ? "true" : "false"} onClick=${() => change({ show: code })}>
+          ${name}${count(code) !== "" && html` <strong>${count(code)}</strong>`}</button>`)}</div>
       <${ZoneNote} />
       ${can("escalate") && html`<button onClick=${() => make(true)}>New escalation <kbd>E</kbd></button>`}
       <button onClick=${() => go("on-call")}>On call</button>
     </div>
     ${stream.value === "cut" && html`<p class="notice warning" role="alert">The live connection is cut: this list may be old.</p>`}
     <div class="with-duty">
-      <${Loaded} from=${over ? closed : open} empty=${() => shown.length === 0} nothing=${html`<${Nothing} title=${over ? "Nothing is over yet" : "Nothing waits here"}>
-        ${query.show === "open" ? "No escalation is open." : html`<button onClick=${() => change({ show: "open" })}>Show all open escalations</button>`}</${Nothing}>`}>
+      <${Loaded} from=${over ? closed : open} empty=${() => shown.length === 0}
+        nothing=${html`<${Nothing} title=${over ? "Nothing is over yet" : "Nothing waits here"}>
+        ${query.show === "open" ? "No escalation is open." : html`<button
+          onClick=${() => change({ show: "open" })}>Show all open escalations</button>`}</${Nothing}>`}>
         ${() => html`<div><${Rows} list=${shown} deadlines=${deadlines.data} put=${put} grouped=${!over} />
-          ${over && closed.data && html`<${Pages} page=${query.page} count=${closed.data.count} size=${pageSize} turn=${(page) => change({ page })} />`}</div>`}
+          ${over && closed.data && html`<${Pages} page=${query.page} count=${closed.data.count} size=${pageSize}
+            turn=${(page) => change({ page })} />`}</div>`}
       </${Loaded}>
       <${Duty} deadlines=${deadlines.data} />
     </div>
@@ -59,7 +68,8 @@ export function Escalations() {
 }
 
 /** The head under which an escalation stands. @param {Escalation} one */
-const groupOf = (one) => (one.taken ? "Being handled" : { stat: "Stat, nobody has taken it", urgent: "Urgent, nobody has taken it", routine: "Routine, nobody has taken it" }[one.priority]);
+const groupOf = (one) => (one.taken ? "Being handled" : { stat: "Stat, nobody has taken it", urgent: "Urgent, nobody has taken it",
+  routine: "Routine, nobody has taken it" }[one.priority]);
 
 /** @param {{list: Escalation[], deadlines: any, put: (one: any) => void, grouped: boolean}} props */
 function Rows({ list, deadlines, put, grouped }) {
@@ -74,15 +84,21 @@ function Rows({ list, deadlines, put, grouped }) {
     row?.scrollIntoView({ block: "nearest" });
   };
   useKeys({
-    j: { does: "Next escalation", act: () => step(1) }, k: { does: "Escalation before", act: () => step(-1) }, ArrowDown: () => step(1), ArrowUp: () => step(-1),
-    o: { does: "Open it", act: () => at >= 0 && unfold(open === current ? 0 : current) }, Enter: () => at >= 0 && unfold(open === current ? 0 : current),
+    j: { does: "Next escalation", act: () => step(1) }, k: { does: "Escalation before", act: () => step(-1) }, ArrowDown: () => step(1),
+      ArrowUp: () => step(-1),
+    o: { does: "Open it", act: () => at >= 0 && unfold(open === current ? 0 : current) }, Enter: () => at >= 0
+      && unfold(open === current ? 0 : current),
   });
-  return html`<ol class="escalations" ref=${box} aria-label="Escalations, the most urgent first" onFocusIn=${(event) => focus(Number(event.target.closest("[data-key]")?.dataset.key ?? current))}>
+  return html`<ol class="escalations" ref=${box} aria-label="Escalations, the most urgent first"
+    onFocusIn=${(event) => focus(Number(event.target.closest("[data-key]")?.dataset.key ?? current))}>
     ${list.map((one, i) => html`
-      ${grouped && (i === 0 || groupOf(list[i - 1]) !== groupOf(one)) && html`<li key=${groupOf(one)} class=${classes("group", !one.taken && { stat: "critical", urgent: "warning", routine: "" }[one.priority], one.taken && "good")}>
-        <span class="sign" aria-hidden="true">${one.taken ? "●" : { stat: "▲", urgent: "◆", routine: "○" }[one.priority]}</span> ${groupOf(one)}
+      ${grouped && (i === 0 || groupOf(list[i - 1]) !== groupOf(one)) && html`<li key=${groupOf(one)}
+        class=${classes("group", !one.taken && { stat: "critical", urgent: "warning", routine: "" }[one.priority], one.taken && "good")}>
+        <span class="sign" aria-hidden="true">${one.taken ? "●" : { stat: "▲", urgent: "◆", routine: "○" }[one.priority]}
+          </span> ${groupOf(one)}
         <span class="soft">${list.filter((other) => groupOf(other) === groupOf(one)).length}</span></li>`}
-      <${EscalationRow} key=${one.id} one=${one} deadlines=${deadlines} first=${at < 0 ? i === 0 : one.id === current} here=${one.id === current} open=${open === one.id}
+      <${EscalationRow} key=${one.id} one=${one} deadlines=${deadlines} first=${at < 0 ? i === 0 : one.id === current}
+        here=${one.id === current} open=${open === one.id}
         unfold=${() => unfold(open === one.id ? 0 : one.id)} put=${put} />`)}
   </ol>`;
 }
@@ -92,7 +108,8 @@ function useLive(open, closed) {
   const put = (/** @type {Escalation} */ told) => {
     const over = told.status === "resolved" || told.status === "cancelled";
     open.change((/** @type {Escalation[]} */ list) => [...list.filter((one) => one.id !== told.id), ...(over ? [] : [told])]);
-    closed.change((/** @type {any} */ page) => page && { ...page, results: page.results.map((/** @type {Escalation} */ one) => (one.id === told.id ? told : one)) });
+    closed.change((/** @type {any} */ page) => page
+      && { ...page, results: page.results.map((/** @type {Escalation} */ one) => (one.id === told.id ? told : one)) });
   };
   useEffect(() => {
     const stops = [onGap(() => { open.reload(); closed.reload(); }), listen("escalation", ({ data }) => put(data))];

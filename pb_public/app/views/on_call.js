@@ -1,4 +1,5 @@
-// Who is on call: the shifts of the week by the wall clock of the practice, who takes over for a while, and the hand-over of the present turn.
+// Who is on call: the shifts of the week by the wall clock of the practice, who takes over for a while, and the hand-over of the present
+// turn.
 import { all, get, put } from "../api.js";
 import { can } from "../can.js";
 import { ActionButton, Dialog, Field, Form } from "../ui/form.js";
@@ -20,7 +21,8 @@ const month = 31 * 86_400_000;
 
 /** @param {AbortSignal} [signal] @returns {Promise<State>} */
 const read = async (signal) => {
-  const [rota, duty, turns] = await Promise.all([get(path, {}, signal), get("on-call/now/", {}, signal), get("on-call/turns/", { days: 7 }, signal)]);
+  const [rota, duty, turns] = await Promise.all([get(path, {}, signal), get("on-call/now/", {}, signal),
+    get("on-call/turns/", { days: 7 }, signal)]);
   return { rota, duty, turns };
 };
 
@@ -66,29 +68,35 @@ export function OnCall({ fill }) {
 /** @param {{rota: Rota, may: boolean, add: () => void, changed: () => void}} props */
 const Week = ({ rota, may, add, changed }) => html`<section class="card" aria-labelledby="week">
   <div class="heading"><h2 id="week">Every week</h2>${may && html`<button onClick=${add}>Add a shift</button>`}</div>
-  <p class="soft">By the clocks of ${rota.time_zone}${rota.updated_at ? `, set ${dateTime(rota.updated_at)} by ${rota.updated_by}` : ""}. A shift that does not end after it starts ends on the next day.</p>
+  <p class="soft">By the clocks of ${rota.time_zone}${rota.updated_at ? `, set ${dateTime(rota.updated_at)} by ${rota.updated_by}`
+    : ""}. A shift that does not end after it starts ends on the next day.</p>
   <dl class="facts">${weekdays.map((name, weekday) => {
     const shifts = rota.shifts.filter((s) => s.weekday === weekday).sort((a, b) => a.start.localeCompare(b.start));
-    return html`<div key=${name}><dt>${name}</dt><dd>${shifts.length === 0 ? "–" : html`<ul class="plain-list">${shifts.map((s, i) => html`<li key=${i}>
+    return html`<div key=${name}><dt>${name}</dt><dd>${shifts.length === 0 ? "–"
+      : html`<ul class="plain-list">${shifts.map((s, i) => html`<li key=${i}>
       <span>${s.start}–${s.end} ${nameOf(rota, s.user_id)}</span>
-      ${may && html`<${ActionButton} act=${() => change((now) => ({ shifts: without(now.shifts, s) }))} said="Removed." done=${changed} aria-label=${`Remove ${name} ${s.start}`}>Remove</${ActionButton}>`}</li>`)}</ul>`}</dd></div>`;
+      ${may && html`<${ActionButton} act=${() => change((now) => ({ shifts: without(now.shifts, s) }))} said="Removed." done=${changed}
+        aria-label=${`Remove ${name} ${s.start}`}>Remove</${ActionButton}>`}</li>`)}</ul>`}</dd></div>`;
   })}</dl>
 </section>`;
 
 /** @param {{rota: Rota, may: boolean, add: () => void, changed: () => void}} props */
 function Overrides({ rota, may, add, changed }) {
-  const coming = rota.overrides.filter((o) => Date.parse(o.ends_at) > Date.now()).sort((a, b) => Date.parse(a.starts_at) - Date.parse(b.starts_at));
+  const coming = rota.overrides.filter((o) => Date.parse(o.ends_at) > Date.now()).sort((a,
+    b) => Date.parse(a.starts_at) - Date.parse(b.starts_at));
   return html`<section class="card" aria-labelledby="overrides">
     <div class="heading"><h2 id="overrides">Instead of the week</h2>${may && html`<button onClick=${add}>Add an override</button>`}</div>
     ${coming.length === 0 ? html`<p>Nothing is arranged.</p>` : html`<ul class="plain-list">${coming.map((o, i) => html`<li key=${i}>
       <span>${dateTime(o.starts_at)} – ${dateTime(o.ends_at)} ${nameOf(rota, o.user_id)}</span>
-      ${may && html`<${ActionButton} act=${() => change((now) => ({ overrides: without(now.overrides, o) }))} said="Removed." done=${changed} aria-label=${`Remove the override from ${dateTime(o.starts_at)}`}>Remove</${ActionButton}>`}</li>`)}</ul>`}
+      ${may && html`<${ActionButton} act=${() => change((now) => ({ overrides: without(now.overrides, o) }))} said="Removed."
+        done=${changed} aria-label=${`Remove the override from ${dateTime(o.starts_at)}`}>Remove</${ActionButton}>`}</li>`)}</ul>`}
   </section>`;
 }
 
 /** @param {{zone: string, changed: () => void}} props */
 const ZoneForm = ({ zone, changed }) => html`<details><summary>Time zone of the shifts</summary>
-  <${Form} submit="Save" send=${(values) => change(() => ({ time_zone: values.time_zone ?? "" }))} done=${() => { toast("Saved."); changed(); }}>${(errors) => html`
+  <${Form} submit="Save" send=${(values) => change(() => ({ time_zone: values.time_zone ?? "" }))}
+    done=${() => { toast("Saved."); changed(); }}>${(errors) => html`
     <${Field} label="Time zone" name="time_zone" value=${zone} hint="Such as America/New_York" errors=${errors} />`}</${Form}>
 </details>`;
 
@@ -97,7 +105,8 @@ const titles = { shift: "Add a shift", override: "Add an override", "hand-over":
 /** @param {{kind: string, duty: Duty, fill?: {starts_at: string, ends_at: string}, close: () => void, done: () => void}} props */
 function Turn({ kind, duty, fill, close, done }) {
   const staff = useLoad(() => all("users/", { is_active: true }), []);
-  const people = (/** @type {any[]} */ users) => users.filter((u) => clinicians.includes(u.role) && (kind !== "hand-over" || u.id !== duty.user_id))
+  const people = (/** @type {any[]} */ users) => users.filter((u) => clinicians.includes(u.role)
+    && (kind !== "hand-over" || u.id !== duty.user_id))
     .map((u) => /** @type {[string, string]} */ ([String(u.id), `${u.first_name} ${u.last_name}, ${words(u.role).toLowerCase()}`]));
   const send = (/** @type {any} */ v) => named(kind === "shift" ? "shifts" : "overrides", (now) => {
     const user_id = v.user_id ? Number(v.user_id) : null;
@@ -108,16 +117,24 @@ function Turn({ kind, duty, fill, close, done }) {
   });
   return html`<${Dialog} title=${titles[kind]} close=${close}><${Loaded} from=${staff}>${(users) => html`
     <${Form} submit="Save" cancel=${close} send=${send} done=${() => { toast("Saved."); close(); done(); }}>${(errors) => html`
-      ${kind === "shift" && html`<${Field} label="Starts on" name="weekday" kind="select" value="0" options=${weekdays.map((name, i) => [String(i), name])} errors=${errors} />
-        <div class="fields"><${Field} label="From" name="start" kind="time" value="19:00" errors=${errors} /><${Field} label="To" name="end" kind="time" value="07:00" errors=${errors} /></div>`}
-      ${kind === "override" && html`<div class="fields"><${Field} label="From" name="starts_at" kind="datetime-local" value=${localOf(fill ? new Date(fill.starts_at) : new Date())} errors=${errors} />
-        <${Field} label="To" name="ends_at" kind="datetime-local" value=${fill ? localOf(new Date(fill.ends_at)) : ""} errors=${errors} /></div>`}
+      ${kind === "shift" && html`<${Field} label="Starts on" name="weekday" kind="select" value="0"
+        options=${weekdays.map((name, i) => [String(i), name])} errors=${errors} />
+        <div class="fields"><${Field} label="From" name="start" kind="time" value="19:00" errors=${errors} /><${Field} label="To"
+          name="end" kind="time" value="07:00" errors=${errors} /></div>`}
+      ${kind === "override" && html`<div class="fields"><${Field} label="From" name="starts_at" kind="datetime-local"
+        value=${localOf(fill ? new Date(fill.starts_at) : new Date())} errors=${errors} />
+        <${Field} label="To" name="ends_at" kind="datetime-local" value=${fill ? localOf(new Date(fill.ends_at)) : ""}
+          errors=${errors} /></div>`}
       <${Field} label="Who" name="user_id" kind="select" options=${[["", "Choose"], ...people(users)]} errors=${errors} />`}
     </${Form}>`}</${Loaded}>
   </${Dialog}>`;
 }
 
-/** Adds a turn, and has what is wrong with it named as in the form: it is the last of its list. @param {string} list @param {(now: Rota) => any} step */
+/**
+ * Adds a turn, and has what is wrong with it named as in the form: it is the last of its list.
+ * @param {string} list
+ * @param {(now: Rota) => any} step
+ */
 async function named(list, step) {
   try {
     return await change(step);

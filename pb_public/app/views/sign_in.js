@@ -5,8 +5,9 @@ import { offered, signInWithPasskey } from "../passkeys.js";
 import { Field, Form } from "../ui/form.js";
 import { asProblem } from "../ui/states.js";
 import { farewell } from "../session.js";
-import { begin, learn, signOff } from "../sign_on.js";
+import { begin, beginWithStep, learn, signOff } from "../sign_on.js";
 import { html, useState } from "../view.js";
+import { SingleSignOn } from "./single_sign_on.js";
 
 export function SignIn() {
   const [step, show] = useState("password"); // password, code, forgotten, sent
@@ -46,7 +47,13 @@ function Password({ proof, keep, show }) {
       throw error instanceof Problem ? explained(error) : error;
     }
   };
-  return html`<${Form} submit="Sign in" send=${send}>${(errors) => html`
+  /** @param {Problem} step */
+  const ask = (step) => {
+    keep({ email: "", password: "", token: step.temporaryToken, methods: step.methods });
+    show("code");
+  };
+  return html`<${SingleSignOn} ask=${ask} />
+    <${Form} submit="Sign in" send=${send}>${(errors) => html`
       <${Field} label="Email" name="email" kind="email" autocomplete="username" value=${proof.email} errors=${errors} required autofocus />
       <${Field} label="Password" name="password" kind="password" autocomplete="current-password" errors=${errors} required />`}
     </${Form}>
@@ -79,8 +86,9 @@ function UsePasskey({ token }) {
 function Code({ proof, keep, show }) {
   const send = async (values) => {
     const code = (values.code ?? "").replaceAll(" ", "");
+    const given = /^\d{6}$/.test(code) ? { totp_code: code } : { backup_code: code };
     try {
-      await begin({ email: proof.email, password: proof.password, ...(/^\d{6}$/.test(code) ? { totp_code: code } : { backup_code: code }) });
+      await (proof.email ? begin({ email: proof.email, password: proof.password, ...given }) : beginWithStep({ temporary_token: proof.token, ...given }));
     } catch (error) {
       throw error instanceof Problem ? explained(error) : error;
     }

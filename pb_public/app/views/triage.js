@@ -25,7 +25,8 @@ import { groupCounts } from "./triage/words.js";
 /** @typedef {import("./triage/order.js").Row} Row */
 
 const usual = {
-  risk_level: "", has_unack_alerts: "", needs_review: "", mine: "", escalated: "", search: "", ordering: "-risk_score", rows: "compact", page: 1,
+  risk_level: "", has_unack_alerts: "", needs_review: "", mine: "", escalated: "", search: "", ordering: "-risk_score", rows: "compact",
+    page: 1,
 };
 const none = { risk_level: "", has_unack_alerts: "", needs_review: "", mine: "", escalated: "", search: "" };
 
@@ -34,7 +35,8 @@ export function Triage({ open = "" }) {
   const [query, change] = useQuery(usual, ["search"]);
   const { rows: height, page, ...filters } = query;
   const asked = JSON.stringify([filters, page]);
-  const fetch = (/** @type {AbortSignal} */ signal) => get("triage/patients/", { ...filters, page, page_size: pageSize, concern: true }, signal);
+  const fetch = (/** @type {AbortSignal} */ signal) => get("triage/patients/", { ...filters, page, page_size: pageSize, concern: true },
+    signal);
   const list = useLoad(fetch, [asked]);
   const stats = useLoad((signal) => get("triage/patients/stats/", {}, signal), []);
   const changed = useChanges(list.data?.results, asked);
@@ -46,20 +48,26 @@ export function Triage({ open = "" }) {
   const work = useWork({ rows, list, open, page, change, filters });
   useKeys({ ".": { does: "Show what waits", act: show } });
   return html`<div class=${classes("triage-page", height)}>
-    <div class="bars"><h1>Triage</h1><${Levels} stats=${stats.data} query=${query} change=${change} /><${Reviewed} stats=${stats.data} /></div>
-    <div class="bars no-print"><${Marks} stats=${stats.data} query=${query} change=${change} /><${Waits} news=${news} show=${show} /><${Sight} query=${query} change=${change} /></div>
+    <div class="bars"><h1>Triage</h1><${Levels} stats=${stats.data} query=${query} change=${change} /><${Reviewed} stats=${stats.data} />
+      </div>
+    <div class="bars no-print"><${Marks} stats=${stats.data} query=${query} change=${change} /><${Waits} news=${news} show=${show} />
+      <${Sight} query=${query} change=${change} /></div>
     ${stream.value === "cut" && html`<p class="notice warning" role="alert">
-      <strong>No live connection.</strong> This list may be old, and new criticals do not reach you. It is fetched anew as soon as the connection is back.
+      <strong>No live connection.</strong> This list may be old, and new criticals do not reach you.${" "}
+      It is fetched anew as soon as the connection is back.
       <button class="quiet" onClick=${list.reload}>Fetch now</button></p>`}
     <${Loaded} from=${list} empty=${(data) => data.count === 0}
       nothing=${html`<${Empty} narrowed=${narrowed || query.risk_level !== ""} clear=${() => change(none)} />`}>${() => html`
-      <div class="columns" aria-hidden="true"><span>Score</span><span>Patient</span><span>Out of bounds</span><span>14 days, range</span><span>Why</span><span>Who, state</span></div>
-      <${Rows} rows=${rows} grouped=${filters.ordering === "-risk_score"} counts=${stats.data && !narrowed ? groupCounts(stats.data) : null} changed=${changed}
+      <div class="columns" aria-hidden="true"><span>Score</span><span>Patient</span><span>Out of bounds</span><span>14 days, range</span>
+        <span>Why</span><span>Who, state</span></div>
+      <${Rows} rows=${rows} grouped=${filters.ordering === "-risk_score"}
+        counts=${stats.data && !narrowed ? groupCounts(stats.data) : null} changed=${changed}
         current=${work.current} opened=${open} pick=${work.pick} acts=${work.acts} rest=${rest} busy=${work.busy} />
       <${Pages} page=${page} count=${list.data.count} size=${pageSize} turn=${(n) => change({ page: n })} />`}
     </${Loaded}>
     <${Foot} held=${resting && waiting} />
-    ${work.shown && html`<${Panel} key=${work.shown.patient_id} row=${work.shown} at=${(page - 1) * pageSize + rows.indexOf(work.shown) + 1} count=${list.data?.count ?? 0}
+    ${work.shown && html`<${Panel} key=${work.shown.patient_id} row=${work.shown}
+      at=${(page - 1) * pageSize + rows.indexOf(work.shown) + 1} count=${list.data?.count ?? 0}
       work=${work} />`}
     ${work.asking}
   </div>`;
@@ -67,7 +75,8 @@ export function Triage({ open = "" }) {
 
 /** @param {{narrowed: boolean, clear: () => void}} props */
 const Empty = ({ narrowed, clear }) => (narrowed
-  ? html`<div class="state empty"><h2>Nobody by these filters</h2><p>Others are on the list.</p><button onClick=${clear}>Clear filters</button></div>`
+  ? html`<div class="state empty"><h2>Nobody by these filters</h2><p>Others are on the list.</p><button
+    onClick=${clear}>Clear filters</button></div>`
   : html`<${Nothing} title="Nobody is on the list">Patients appear here when they are enrolled.</${Nothing}>`);
 
 /** @param {{held: boolean}} props */
@@ -78,7 +87,8 @@ const Foot = ({ held }) => html`<p class="keys no-print"><span><kbd>J</kbd> <kbd
 
 /**
  * What can be done with the row that is looked at, by key and by press.
- * @param {{rows: Row[], list: {data: any, loading: boolean, reload: () => void}, open: string, page: number, change: (next: {page: number}) => void,
+ * @param {{rows: Row[], list: {data: any, loading: boolean, reload: () => void}, open: string, page: number,
+ *  change: (next: {page: number}) => void,
  *   filters: import("./triage/order.js").Filters}} props
  */
 function useWork({ rows, list, open, page, change, filters }) {
@@ -131,7 +141,7 @@ function useWork({ rows, list, open, page, change, filters }) {
       awaited.current = "";
     }
   }, [rows, list.loading]);
-  const doing = async (/** @type {Row} */ row, /** @type {() => Promise<string>} */ act) => {
+  const doing = async (/** @type {Row} */ row, /** @type {() => Promise<any>} */ act) => {
     const id = row.patient_id;
     if (under.current.has(id)) {
       return false; // pressed twice
@@ -165,12 +175,12 @@ function useWork({ rows, list, open, page, change, filters }) {
     // A critical value is answered with a note; anything else at once.
     acknowledge: (/** @type {Row} */ row) => (row.unacknowledged_critical > 0 ? see(row, "note") : void acts.answer(row)),
     /** Once nothing is left to do about the patient, the next one's turn comes. */
-    answer: async (/** @type {Row} */ row, /** @type {any[] | null} */ open = null, note = "") => {
+    answer: async (/** @type {Row} */ row, /** @type {any[] | null} */ open = null, note = "", undone = () => {}) => {
       let rest = row.active_escalations;
       const well = await doing(row, async () => {
-        const { text, left } = await acknowledge(open ?? await openAlerts(row.patient_id), note);
-        rest += left;
-        return text;
+        const answer = await acknowledge(open ?? await openAlerts(row.patient_id), note, undone);
+        rest += answer.left;
+        return answer;
       });
       if (well) {
         done(row, rest === 0);
@@ -200,7 +210,8 @@ function useWork({ rows, list, open, page, change, filters }) {
   }, { while: rows.length > 0 });
   const closed = () => ask((now) => (now === dialog ? null : now)); // a dialog that is gone says so late, when the next may be open
   const asking = dialog && (dialog.kind === "escalate"
-    ? html`<${EscalateDialog} patient=${{ id: dialog.row.patient_id, name: dialog.row.patient_name }} close=${closed} done=${() => stream.value === "live" || list.reload()} />`
+    ? html`<${EscalateDialog} patient=${{ id: dialog.row.patient_id, name: dialog.row.patient_name }} close=${closed}
+      done=${() => stream.value === "live" || list.reload()} />`
     : html`<${SnoozeDialog} patient=${dialog.row.patient_id} kind=${dialog.row.concern?.type ?? "blood_pressure"} close=${closed}
         done=${() => stream.value === "live" || list.reload()} />`);
   return {

@@ -15,7 +15,10 @@ import { StaffField } from "../staff_field.js";
 
 const urgency = ["critical", "warning", "no_data", "normal"];
 
-/** Acknowledges the most urgent open alert of a patient that the caller may acknowledge; the oldest among equals. @param {string} patientID */
+/**
+ * Acknowledges the most urgent open alert of a patient that the caller may acknowledge; the oldest among equals.
+ * @param {string} patientID
+ */
 export async function acknowledgeWorst(patientID) {
   const { results } = await get("alerts/", { patient_id: patientID, acknowledged: false, page_size: 100 });
   const mine = results.filter(canAcknowledge);
@@ -28,7 +31,8 @@ export async function acknowledgeWorst(patientID) {
   toast(`Acknowledged: ${worst.message ?? words(worst.type)}`);
 }
 
-const outcomes = /** @type {[string, string][]} */ (["patient_contacted", "monitoring", "medication_adjusted", "referred", "false_alarm", "resolved"].map((o) => [o, words(o)]));
+const outcomes = /** @type {[string, string][]} */ (["patient_contacted", "monitoring", "medication_adjusted", "referred", "false_alarm",
+  "resolved"].map((o) => [o, words(o)]));
 
 /** @typedef {{alert: Alert, close: () => void, done: (answer: any) => void}} Props */
 
@@ -36,14 +40,19 @@ const outcomes = /** @type {[string, string][]} */ (["patient_contacted", "monit
 export function OutcomeDialog({ alert, close, done }) {
   const [follow, ask] = useState(false);
   const shown = can("resolve") ? outcomes : outcomes.filter(([code]) => code !== "resolved");
-  const send = ({ follow_up_at, ...values }) => post(`alerts/${alert.id}/acknowledge/`, { ...values, ...(follow ? { follow_up_at: instantOf(follow_up_at) } : {}) });
+  const send = ({ follow_up_at, ...values }) => post(`alerts/${alert.id}/acknowledge/`,
+    { ...values, ...(follow ? { follow_up_at: instantOf(follow_up_at) } : {}) });
   return html`<${Dialog} title="Acknowledge with an outcome" close=${close}>
     <p>${alert.patient_name}: ${alert.message ?? words(alert.type)}</p>
-    <${Form} submit="Acknowledge" draft=${`acknowledge.${alert.id}`} cancel=${close} send=${send} done=${finish("Acknowledged.", close, done)}>${(errors) => html`
-      <${Field} label="Outcome" name="outcome" kind="select" value="patient_contacted" options=${shown} hint="“Resolved” ends the alert" errors=${errors} />
+    <${Form} submit="Acknowledge" draft=${`acknowledge.${alert.id}`} cancel=${close} send=${send}
+      done=${finish("Acknowledged.", close, done)}>${(errors) => html`
+      <${Field} label="Outcome" name="outcome" kind="select" value="patient_contacted" options=${shown} hint="“Resolved” ends the alert"
+        errors=${errors} />
       <${Field} label="Clinical note" name="clinical_note" kind="textarea" errors=${errors} />
-      <${Field} label="Remind me to follow up" name="follow_up_required" kind="checkbox" onChange=${(event) => ask(event.target.checked)} errors=${errors} />
-      ${follow && html`<${Field} label="Remind me at" name="follow_up_at" kind="datetime-local" value=${localOf(new Date(Date.now() + 86_400_000))} errors=${errors} />`}`}
+      <${Field} label="Remind me to follow up" name="follow_up_required" kind="checkbox" onChange=${(event) => ask(event.target.checked)}
+        errors=${errors} />
+      ${follow && html`<${Field} label="Remind me at" name="follow_up_at" kind="datetime-local"
+        value=${localOf(new Date(Date.now() + 86_400_000))} errors=${errors} />`}`}
     </${Form}>
   </${Dialog}>`;
 }
@@ -51,7 +60,9 @@ export function OutcomeDialog({ alert, close, done }) {
 /** @param {Props} props */
 export const NoteDialog = ({ alert, close, done }) => html`<${Dialog} title="Add a note" close=${close}>
   <p>${alert.patient_name}: ${alert.message ?? words(alert.type)}</p>
-  <${Form} submit="Add note" draft=${`note.${alert.id}`} cancel=${close} send=${(values) => post(`alerts/${alert.id}/notes/`, { notes: values.notes ?? "" })} done=${finish("Noted.", close, done)}>${(errors) => html`
+  <${Form} submit="Add note" draft=${`note.${alert.id}`} cancel=${close}
+    send=${(values) => post(`alerts/${alert.id}/notes/`, { notes: values.notes ?? "" })}
+    done=${finish("Noted.", close, done)}>${(errors) => html`
     <${Field} label="Note" name="notes" kind="textarea" errors=${errors} />`}
   </${Form}>
 </${Dialog}>`;
@@ -59,7 +70,8 @@ export const NoteDialog = ({ alert, close, done }) => html`<${Dialog} title="Add
 /** @param {Props} props */
 export const ResolveDialog = ({ alert, close, done }) => html`<${Dialog} title="Resolve the alert" close=${close}>
   <p>${alert.patient_name}: ${alert.message ?? words(alert.type)}</p>
-  <${Form} submit="Resolve" draft=${`resolve.${alert.id}`} cancel=${close} send=${(values) => post(`alerts/${alert.id}/resolve/`, values)} done=${finish("Resolved.", close, done)}>${(errors) => html`
+  <${Form} submit="Resolve" draft=${`resolve.${alert.id}`} cancel=${close} send=${(values) => post(`alerts/${alert.id}/resolve/`, values)}
+    done=${finish("Resolved.", close, done)}>${(errors) => html`
     <${Field} label="Note" name="notes" kind="textarea" hint="May stay empty" errors=${errors} />`}
   </${Form}>
 </${Dialog}>`;
@@ -68,7 +80,8 @@ export const ResolveDialog = ({ alert, close, done }) => html`<${Dialog} title="
 export const EscalateAlertDialog = ({ alert, close, done }) => html`<${Dialog} title="Escalate the alert" close=${close}>
   <p>${alert.patient_name}: ${alert.message ?? words(alert.type)}</p>
   <${OpenAlready} patient=${alert.patient_id} close=${close} />
-  <${Form} submit="Escalate" cancel=${close} send=${(values) => post(`alerts/${alert.id}/escalate/`, values)} done=${finish("Escalated.", close, done)}>${(errors) => html`
+  <${Form} submit="Escalate" cancel=${close} send=${(values) => post(`alerts/${alert.id}/escalate/`, values)}
+    done=${finish("Escalated.", close, done)}>${(errors) => html`
     <${Field} label="Priority" name="priority" kind="select" value=${alert.level === "critical" ? "stat" : "urgent"}
       options=${[["routine", "Routine"], ["urgent", "Urgent"], ["stat", "Stat"]]} errors=${errors} />
     <${Field} label="Reason" name="reason" kind="textarea" hint="Empty: the alert's message" errors=${errors} />
@@ -76,22 +89,35 @@ export const EscalateAlertDialog = ({ alert, close, done }) => html`<${Dialog} t
   </${Form}>
 </${Dialog}>`;
 
-const hours = /** @type {[string, string][]} */ ([["4", "4 hours"], ["12", "12 hours"], ["24", "1 day"], ["72", "3 days"], ["168", "1 week"], ["720", "30 days"]]);
+const hours = /** @type {[string, string][]} */ ([["4", "4 hours"], ["12", "12 hours"], ["24", "1 day"], ["72", "3 days"],
+  ["168", "1 week"], ["720", "30 days"]]);
 
-/** The kind that a snooze is most likely about: that of the patient's worst open alert that readings raise. @param {string} patient @param {AbortSignal} signal */
+/**
+ * The kind that a snooze is most likely about: that of the patient's worst open alert that readings raise.
+ * @param {string} patient
+ * @param {AbortSignal} signal
+ */
 const likely = (patient, signal) => get("alerts/groups/", { patient_id: patient, page_size: 20 }, signal)
-  .then(({ results }) => results.map((/** @type {any} */ group) => group.type).find((/** @type {string} */ type) => readingTypes.some(([code]) => code === type)) ?? "");
+  .then(({ results }) => results.map((/** @type {any} */ group) => group.type)
+    .find((/** @type {string} */ type) => readingTypes.some(([code]) => code === type)) ?? "");
 
-/** Lets alerts of one kind rest for a while. @param {{patient: string, name?: string, kind?: string, close: () => void, done: (answer: any) => void}} props without a kind it is that of the worst open alert */
+/**
+ * Lets alerts of one kind rest for a while.
+ * @param {{patient: string, name?: string, kind?: string, close: () => void, done: (answer: any) => void}} props without a kind it is
+ *   that of the worst open alert
+ */
 export function SnoozeDialog({ patient, name, kind = "", close, done }) {
   const guess = useLoad((signal) => (kind ? Promise.resolve(kind) : likely(patient, signal)), [patient, kind]);
   const fits = guess.data && readingTypes.some(([code]) => code === guess.data) ? guess.data : "";
   return html`<${Dialog} title=${name ? `Snooze alerts of ${name}` : "Snooze alerts"} close=${close}>
-  <p>New alerts of the kind are still recorded, but nobody is told while the snooze lasts. What is worse than known now is told all the same, and at the end what still stands.</p>
+  <p>New alerts of the kind are still recorded, but nobody is told while the snooze lasts.
+    What is worse than known now is told all the same, and at the end what still stands.</p>
   <${Form} submit="Snooze" cancel=${close} done=${finish("Snoozed.", close, done)}
-    send=${({ hours: length, ...values }) => post(`patients/${patient}/snoozes/`, { ...values, type: values.type ?? "", reason: values.reason ?? "",
+    send=${({ hours: length, ...values }) => post(`patients/${patient}/snoozes/`,
+      { ...values, type: values.type ?? "", reason: values.reason ?? "",
       ends_at: new Date(Date.now() + Number(length) * 3_600_000 - 1000).toISOString() })}>${(errors) => html`
-    <${Field} label="Kind" name="type" kind="select" value=${fits} options=${[...(fits ? [] : [["", "Choose"]]), ...readingTypes]} errors=${errors} />
+    <${Field} label="Kind" name="type" kind="select" value=${fits} options=${[...(fits ? [] : [["", "Choose"]]), ...readingTypes]}
+      errors=${errors} />
     <${Field} label="For" name="hours" kind="select" value="24" options=${hours} errors=${{ hours: errors.ends_at }} />
     <${Field} label="Critical alerts too (4 hours at most)" name="include_critical" kind="checkbox" errors=${errors} />
     <${Field} label="Reason" name="reason" kind="textarea" errors=${errors} />`}

@@ -8,16 +8,22 @@ import { html } from "../../view.js";
 import { AlertCard } from "./card.js";
 
 const pageSize = 25;
-const ends = /** @type {[string, string][]} */ ([["resolved", "Resolved by somebody"], ["auto_resolved", "Resolved by themselves"], ["", "All, also open ones"]]);
+const ends = /** @type {[string, string][]} */ ([["resolved", "Resolved by somebody"], ["auto_resolved", "Resolved by themselves"],
+  ["", "All, also open ones"]]);
 
 /** @param {{filters: Record<string, string>, page: number, turn: (page: number) => void}} props */
 export function Answered({ filters, page, turn }) {
   const [{ how }, change] = useQuery({ how: "resolved" });
-  const list = useLoad((signal) => get("alerts/", { ...filters, status: how === "all" ? "" : how, page, page_size: pageSize }, signal), [JSON.stringify(filters), how, page]);
-  const put = (/** @type {any} */ alert) => list.change((data) => ({ ...data, results: data.results.map((one) => (one.id === alert.id ? { ...one, ...alert } : one)) }));
-  return html`<${Field} label="How they ended" name="how" kind="select" value=${how === "all" ? "" : how} options=${ends} onChange=${(event) => change({ how: event.target.value || "all" })} />
-    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${Nothing} title="No such alert">Nothing matches here.</${Nothing}>`}>
-      ${(data) => html`<ol class="alerts" aria-label="Alerts, newest first">${data.results.map((alert) => html`<${AlertCard} key=${alert.id} alert=${alert} changed=${put} />`)}</ol>
+  const list = useLoad((signal) => get("alerts/", { ...filters, status: how === "all" ? "" : how, page, page_size: pageSize }, signal),
+    [JSON.stringify(filters), how, page]);
+  const put = (/** @type {any} */ alert) => list.change((data) => ({ ...data,
+    results: data.results.map((one) => (one.id === alert.id ? { ...one, ...alert } : one)) }));
+  return html`<${Field} label="How they ended" name="how" kind="select" value=${how === "all" ? "" : how} options=${ends}
+    onChange=${(event) => change({ how: event.target.value || "all" })} />
+    <${Loaded} from=${list} empty=${(data) => data.results.length === 0}
+      nothing=${html`<${Nothing} title="No such alert">Nothing matches here.</${Nothing}>`}>
+      ${(data) => html`<ol class="alerts" aria-label="Alerts, newest first">
+        ${data.results.map((alert) => html`<${AlertCard} key=${alert.id} alert=${alert} changed=${put} />`)}</ol>
         <${Pages} page=${page} count=${data.count} size=${pageSize} turn=${turn} />`}
     </${Loaded}>`;
 }

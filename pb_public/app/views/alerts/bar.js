@@ -10,9 +10,13 @@ import { count, typeName } from "./words.js";
 
 /** @typedef {import("./held.js").Row} Row */
 
-/** @param {{rows: Row[], note: {current: HTMLTextAreaElement | null}, told: import("./board.js").Told, clear: () => void, busy: (busy: boolean) => void, reload: () => void}} props */
+/**
+ * @param {{rows: Row[], note: {current: HTMLTextAreaElement | null}, told: import("./board.js").Told, clear: () => void, busy: (busy:
+ *   boolean) => void, reload: () => void}} props
+ */
 export function Bar({ rows, note, told, clear, busy, reload }) {
-  const [draft, keep] = useDraft("alerts.note");
+  const [about] = useState(() => [...new Set(rows.map(({ patient_id }) => patient_id))].sort().join(" "));
+  const [draft, keep] = useDraft(`alerts.note ${about}`); // a note about others is not offered for these
   const [working, work] = useState(false);
   const [asking, ask] = useState(/** @type {"snooze" | "escalate" | ""} */ (""));
   const alerts = rows.reduce((sum, row) => sum + row.alert_ids.length, 0);
@@ -26,8 +30,9 @@ export function Bar({ rows, note, told, clear, busy, reload }) {
     }
     work(true);
     try {
-      await act(deed, rows, note.current?.value ?? draft, told);
-      keep("");
+      if (await act(deed, rows, note.current?.value ?? draft, told) > 0) {
+        keep("");
+      }
     } catch (error) {
       toast(asProblem(error).message, "problem");
     } finally {
@@ -47,19 +52,24 @@ export function Bar({ rows, note, told, clear, busy, reload }) {
     <div class="bulk-says">
       <strong>${count(rows.length, "cause")}, ${count(alerts, "alert")}</strong>
       ${charts > 1 && html`<span class="badge warning"><span aria-hidden="true">◆</span> One note into ${charts} charts</span>`}
-      ${critical > 0 && html`<span class="badge critical"><span aria-hidden="true">▲</span> ${critical} critical: <span>${worst.slice(0, 2).map(({ patient_name, type }, i) => html`${i > 0 && "; "}<bdi>${patient_name}</bdi>, ${typeName(type)}`)}${worst.length > 2 && ` and ${worst.length - 2} more`}</span></span>`}
+      ${critical > 0 && html`<span class="badge critical"><span aria-hidden="true">▲</span> ${critical} critical: <span>
+        ${worst.slice(0, 2).map(({ patient_name, type }, i) => html`${i > 0 && "; "}<bdi>${patient_name}
+          </bdi>, ${typeName(type)}`)}${worst.length > 2 && ` and ${worst.length - 2} more`}</span></span>`}
       ${critical > 0 && !canAcknowledge({ level: "critical" }) && html`<span>Critical ones are for a nurse or provider.</span>`}
       <span class="grow"></span>${draft && html`<small>Draft kept</small>`}
       <button class="quiet" onClick=${clear}>Clear <kbd>Esc</kbd></button>
     </div>
     <div class="bulk-acts">
-      <textarea rows="1" aria-label=${charts > 1 ? `Note for ${charts} charts` : "Note"} placeholder="What you found, what you do" maxlength="4000" ref=${note} value=${draft} onInput=${(event) => keep(event.target.value)}></textarea>
-      ${mine.length > 0 && html`<button class="main" disabled=${working} onClick=${() => press("acknowledge")}>Acknowledge ${alerts} <kbd>Ctrl ↵</kbd></button>`}
+      <textarea rows="1" aria-label=${charts > 1 ? `Note for ${charts} charts` : "Note"} placeholder="What you found, what you do"
+        maxlength="4000" ref=${note} value=${draft} onInput=${(event) => keep(event.target.value)}></textarea>
+      ${mine.length > 0 && html`<button class="main" disabled=${working}
+        onClick=${() => press("acknowledge")}>Acknowledge ${alerts} <kbd>Ctrl ↵</kbd></button>`}
       ${can("resolve") && html`<button disabled=${working} onClick=${() => press("resolve")}>Resolve ${alerts}</button>`}
       ${can("snooze") && rows.length === 1 && html`<button onClick=${() => ask("snooze")}>Snooze…</button>`}
       ${can("escalate") && rows.length === 1 && one.latest && html`<button onClick=${() => ask("escalate")}>Escalate…</button>`}
     </div>
-    ${asking === "snooze" && html`<${SnoozeDialog} patient=${one.patient_id} name=${one.patient_name} kind=${one.type} close=${() => ask("")} done=${reload} />`}
+    ${asking === "snooze" && html`<${SnoozeDialog} patient=${one.patient_id} name=${one.patient_name} kind=${one.type}
+      close=${() => ask("")} done=${reload} />`}
     ${asking === "escalate" && one.latest && html`<${EscalateAlertDialog} alert=${one.latest} close=${() => ask("")} done=${reload} />`}
   </section>`;
 }

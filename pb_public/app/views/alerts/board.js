@@ -13,10 +13,12 @@ import { count } from "./words.js";
 /** @typedef {import("./held.js").Row} Row */
 /** @typedef {{done: (ids: number[], deed: string) => void, undone: (ids: number[]) => void}} Told */
 
-const levels = /** @type {[string, string, string][]} */ ([["critical", "▲", "Critical"], ["warning", "◆", "Warning"], ["no_data", "○", "No data"], ["normal", "●", "For information"]]);
+const levels = /** @type {[string, string, string][]} */ ([["critical", "▲", "Critical"], ["warning", "◆", "Warning"],
+  ["no_data", "○", "No data"], ["normal", "●", "For information"]]);
 const heads = ["", "", "Patient", "Cause", "Last value", "Ago", "First", "Trend", "Who", "State", ""];
 
-/** @param {{rows: Row[], levels: Record<string, {groups: number, alerts: number}>, tab: string, deadlines: any, chosen: Set<string>, toggle: (keys: string[], on: boolean) => void,
+/** @param {{rows: Row[], levels: Record<string, {groups: number, alerts: number}>, tab: string, deadlines: any, chosen: Set<string>,
+ *   toggle: (keys: string[], on: boolean) => void,
  *   told: Told, busy: (busy: boolean) => void, write: () => void, reload: () => void}} props */
 export function Board({ rows, levels: totals, tab, deadlines, chosen, toggle, told, busy, write, reload }) {
   const table = useRef(/** @type {HTMLTableElement | null} */ (null));
@@ -33,31 +35,40 @@ export function Board({ rows, levels: totals, tab, deadlines, chosen, toggle, to
   const deed = (/** @type {Row} */ row, /** @type {import("./deeds.js").Deed} */ what) => act(what, [row], "", told).catch(complain);
   const acts = acting({ at, chosen, toggle, write, deed, ask, unfold: (key) => unfold(open === key ? "" : key) });
   useKeys({
-    j: { does: "Next cause", act: () => step(1) }, k: { does: "Cause before", act: () => step(-1) }, ArrowDown: () => step(1), ArrowUp: () => step(-1), ...acts,
+    j: { does: "Next cause", act: () => step(1) }, k: { does: "Cause before", act: () => step(-1) }, ArrowDown: () => step(1),
+      ArrowUp: () => step(-1), ...acts,
   });
   const all = rows.filter((row) => !row.gone).map(({ key }) => key);
   const some = all.filter((key) => chosen.has(key)).length;
   return html`<table class="causes" ref=${table} onFocusIn=${(event) => focus(event.target.closest("[data-key]")?.dataset.key ?? current)}>
     <caption class="unseen">Alerts by patient and cause, the most severe first</caption>
-    <thead><tr>${heads.map((head, i) => html`<th key=${i} scope="col" class=${`c${i}`}>${i === 0 ? html`<input type="checkbox" aria-label="Choose all on this page"
-      checked=${some > 0 && some === all.length} indeterminate=${some > 0 && some < all.length} onChange=${(event) => toggle(all, event.target.checked)} />`
+    <thead><tr>${heads.map((head, i) => html`<th key=${i} scope="col" class=${`c${i}`}>
+      ${i === 0 ? html`<input type="checkbox" aria-label="Choose all on this page"
+      checked=${some > 0 && some === all.length} indeterminate=${some > 0 && some < all.length}
+        onChange=${(event) => toggle(all, event.target.checked)} />`
       : head || html`<span class="unseen">${i === 1 ? "Level" : "Open"}</span>`}</th>`)}</tr></thead>
     ${levels.map(([level, sign, name]) => {
       const here = rows.filter((row) => row.placed === level);
       return here.length > 0 && html`<tbody key=${level}>
         <tr class=${`group ${level}`}><th colspan="11" scope="rowgroup"><span class="sign" aria-hidden="true">${sign}</span> ${name}
-          <span class="soft">${count(Math.max(totals[level].groups, here.length), "cause")}, ${count(totals[level].alerts, "alert")}</span></th></tr>
-        ${here.map((row) => html`<${Fragment} key=${row.key}><${GroupRow} row=${row} tab=${tab} deadlines=${deadlines} chosen=${chosen.has(row.key)} first=${(at ?? rows[0])?.key === row.key}
-          open=${open === row.key} unfold=${() => unfold(open === row.key ? "" : row.key)} choose=${(on) => toggle([row.key], on)} changed=${reload} /></${Fragment}>`)}
+          <span class="soft">${count(Math.max(totals[level].groups, here.length), "cause")}, ${count(totals[level].alerts, "alert")}
+            </span></th></tr>
+        ${here.map((row) => html`<${Fragment} key=${row.key}><${GroupRow} row=${row} tab=${tab} deadlines=${deadlines}
+          chosen=${chosen.has(row.key)} first=${(at ?? rows[0])?.key === row.key}
+          open=${open === row.key} unfold=${() => unfold(open === row.key ? "" : row.key)} choose=${(on) => toggle([row.key], on)}
+            changed=${reload} /></${Fragment}>`)}
       </tbody>`;
     })}
   </table>
-  ${asking?.what === "escalate" && asking.row.latest && html`<${EscalateAlertDialog} alert=${asking.row.latest} close=${() => ask(null)} done=${reload} />`}
-  ${asking?.what === "snooze" && html`<${SnoozeDialog} patient=${asking.row.patient_id} name=${asking.row.patient_name} kind=${asking.row.type} close=${() => ask(null)} done=${reload} />`}`;
+  ${asking?.what === "escalate" && asking.row.latest && html`<${EscalateAlertDialog} alert=${asking.row.latest} close=${() => ask(null)}
+    done=${reload} />`}
+  ${asking?.what === "snooze" && html`<${SnoozeDialog} patient=${asking.row.patient_id} name=${asking.row.patient_name}
+    kind=${asking.row.type} close=${() => ask(null)} done=${reload} />`}`;
 }
 
 /** The keys for the row that has the focus. A critical one is not acknowledged by one key: it opens the note first.
- *  @param {{at: Row | undefined, chosen: Set<string>, toggle: (keys: string[], on: boolean) => void, write: () => void, deed: (row: Row, what: any) => void, ask: (what: any) => void,
+ *  @param {{at: Row | undefined, chosen: Set<string>, toggle: (keys: string[], on: boolean) => void, write: () => void,
+ *  deed: (row: Row, what: any) => void, ask: (what: any) => void,
  *  unfold: (key: string) => void}} hands @returns {Record<string, any>} */
 function acting({ at, chosen, toggle, write, deed, ask, unfold }) {
   const one = at && !at.gone ? at : undefined;
@@ -69,11 +80,13 @@ function acting({ at, chosen, toggle, write, deed, ask, unfold }) {
   };
   return {
     x: { does: "Choose the cause", act: () => one && toggle([one.key], !chosen.has(one.key)) },
-    a: { does: "Acknowledge", act: () => (one && chosen.size === 0 && one.critical_count === 0 && canAcknowledge({ level: one.level }) ? deed(one, "acknowledge") : noted()) },
+    a: { does: "Acknowledge", act: () => (one && chosen.size === 0 && one.critical_count === 0 && canAcknowledge({ level: one.level })
+      ? deed(one, "acknowledge") : noted()) },
     n: { does: "Write the note", act: noted },
     o: { does: "Open its readings", act: () => at && unfold(at.key) }, Enter: () => at && unfold(at.key),
     p: { does: "Open the patient", act: () => at && go("patient", { id: at.patient_id, tab: "alerts" }) },
-    ...(can("resolve") ? { v: { does: "Resolve", act: () => (one && chosen.size === 0 && one.critical_count === 0 ? deed(one, "resolve") : noted()) } } : {}),
+    ...(can("resolve") ? { v: { does: "Resolve", act: () => (one && chosen.size === 0 && one.critical_count === 0 ? deed(one, "resolve")
+      : noted()) } } : {}),
     ...(can("escalate") ? { e: { does: "Escalate", act: () => one?.latest && ask({ what: "escalate", row: one }) } } : {}),
     ...(can("snooze") ? { s: { does: "Snooze", act: () => one && ask({ what: "snooze", row: one }) } } : {}),
   };
@@ -81,7 +94,8 @@ function acting({ at, chosen, toggle, write, deed, ask, unfold }) {
 
 /** @param {HTMLElement | null} table @param {string | undefined} key */
 function focusRow(table, key) {
-  const row = /** @type {HTMLElement | undefined} */ ([...(table?.querySelectorAll("tr[data-key]") ?? [])].find((one) => /** @type {HTMLElement} */ (one).dataset.key === key));
+  const row = /** @type {HTMLElement | undefined} */ ([...(table?.querySelectorAll("tr[data-key]") ?? [])]
+    .find((one) => /** @type {HTMLElement} */ (one).dataset.key === key));
   row?.focus();
   row?.scrollIntoView({ block: "nearest" });
 }

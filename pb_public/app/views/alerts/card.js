@@ -15,7 +15,8 @@ export { typeName };
 
 /** @typedef {import("./acts.js").Alert} Alert */
 
-const dialogs = { outcome: OutcomeDialog, note: NoteDialog, resolve: ResolveDialog, escalate: EscalateAlertDialog, confirm: ConfirmDialog, discard: DiscardDialog };
+const dialogs = { outcome: OutcomeDialog, note: NoteDialog, resolve: ResolveDialog, escalate: EscalateAlertDialog,
+  confirm: ConfirmDialog, discard: DiscardDialog };
 const elsewhere = ["escalate", "confirm", "discard"]; // what is answered is not the alert
 const ended = (/** @type {Alert} */ alert) => alert.status === "resolved" || alert.status === "auto_resolved";
 
@@ -24,32 +25,41 @@ export function AlertCard({ alert, changed, named = true, lit = false }) {
   const [asking, ask] = useState(/** @type {keyof typeof dialogs | ""} */ (""));
   const [open, unfold] = useState(false);
   const Asked = asking && dialogs[asking];
-  const done = (/** @type {any} */ answer) => (elsewhere.includes(asking) ? get(`alerts/${alert.id}/`).then(changed, () => {}) : changed(answer));
+  const done = (/** @type {any} */ answer) => (elsewhere.includes(asking) ? get(`alerts/${alert.id}/`).then(changed, () => {})
+    : changed(answer));
   const about = `${named ? `${alert.patient_name}, ` : ""}${typeName(alert.type)}`;
   return html`<li class=${classes("alert", ended(alert) ? "ended" : alert.level, lit && "moved")}>
     <div class="signs"><${Badge} of=${alert.level} /><${Badge} of=${alert.status} />${alert.snoozed && html`<${Badge} of="snoozed" />`}
       ${alert.late && html`<${Badge} of="late" />`}${alert.resolution_reason && html`<${Badge} of=${alert.resolution_reason} />`}
       ${alert.escalation_id && html`<span class="badge warning"><span aria-hidden="true">↑</span> Escalated</span>`}</div>
     <div class="what">
-      ${named && html`<button class="link name" onClick=${() => go("patient", { id: alert.patient_id, tab: "alerts" })}>${alert.patient_name}</button>`}
+      ${named && html`<button class="link name" onClick=${() => go("patient", { id: alert.patient_id, tab: "alerts" })}>
+        ${alert.patient_name}</button>`}
       <p><strong>${typeName(alert.type)}.</strong> ${alert.message}</p>
-      ${alert.held_until && html`<p class="note">Escalates at ${clock(alert.held_until)} unless the next readings are better: the patient was asked to measure again.</p>`}
-      ${alert.patient_phone && html`<p class="note">Phone: <a href=${`tel:${alert.patient_phone.replace(/[^\d+]/g, "")}`}>${alert.patient_phone}</a></p>`}
-      <small>${dateTime(alert.created_at)} (${ago(alert.created_at)})${alert.acknowledged_by && ` · acknowledged by ${alert.acknowledged_by}, ${dateTime(alert.acknowledged_at)}`}
+      ${alert.held_until && html`<p class="note">Escalates at ${clock(alert.held_until)} unless the next readings are better:
+        the patient was asked to measure again.</p>`}
+      ${alert.patient_phone && html`<p class="note">Phone: <a href=${`tel:${alert.patient_phone.replace(/[^\d+]/g, "")}`}>
+        ${alert.patient_phone}</a></p>`}
+      <small>${dateTime(alert.created_at)} (${ago(alert.created_at)})${alert.acknowledged_by
+        && ` · acknowledged by ${alert.acknowledged_by}, ${dateTime(alert.acknowledged_at)}`}
         ${alert.outcome && ` · ${words(alert.outcome)}`}${alert.follow_up_at && ` · follow up ${dateTime(alert.follow_up_at)}`}</small>
       ${[alert.notes, alert.clinical_note].filter(Boolean).map((note, i) => html`<p key=${i} class="note">${note}</p>`)}
     </div>
     <div class="acts no-print">
       ${alert.status === "active" && canAcknowledge(alert) && html`
-        <${ActionButton} kind="main" act=${() => post(`alerts/${alert.id}/acknowledge/`, {})} said="Acknowledged." done=${changed} aria-label=${`Acknowledge: ${about}`}>Acknowledge</${ActionButton}>`}
-      ${!ended(alert) && canAcknowledge(alert) && html`<button onClick=${() => ask("outcome")} aria-label=${`Acknowledge with an outcome: ${about}`}>With outcome</button>`}
+        <${ActionButton} kind="main" act=${() => post(`alerts/${alert.id}/acknowledge/`, {})} said="Acknowledged." done=${changed}
+          aria-label=${`Acknowledge: ${about}`}>Acknowledge</${ActionButton}>`}
+      ${!ended(alert) && canAcknowledge(alert) && html`<button onClick=${() => ask("outcome")}
+        aria-label=${`Acknowledge with an outcome: ${about}`}>With outcome</button>`}
       ${!ended(alert) && can("resolve") && html`<button onClick=${() => ask("resolve")} aria-label=${`Resolve: ${about}`}>Resolve</button>`}
       ${alert.quarantine_id && !["confirmed", "discarded"].includes(alert.outcome ?? "") && can("confirmImplausible") && html`
         <button onClick=${() => ask("confirm")} aria-label=${`Confirm the values: ${about}`}>Confirm values</button>
         <button onClick=${() => ask("discard")} aria-label=${`Discard the values: ${about}`}>Discard values</button>`}
       ${can("annotate") && html`<button onClick=${() => ask("note")} aria-label=${`Add a note: ${about}`}>Note</button>`}
-      ${!ended(alert) && can("escalate") && html`<button onClick=${() => ask("escalate")} aria-label=${`Escalate: ${about}`}>Escalate</button>`}
-      <button class="quiet" aria-expanded=${open ? "true" : "false"} onClick=${() => unfold(!open)} aria-label=${`Trail of: ${about}`}>Trail</button>
+      ${!ended(alert) && can("escalate") && html`<button onClick=${() => ask("escalate")}
+        aria-label=${`Escalate: ${about}`}>Escalate</button>`}
+      <button class="quiet" aria-expanded=${open ? "true" : "false"} onClick=${() => unfold(!open)}
+        aria-label=${`Trail of: ${about}`}>Trail</button>
     </div>
     ${open && html`<${Trail} alert=${alert} />`}
     ${Asked && html`<${Asked} alert=${alert} close=${() => ask("")} done=${done} />`}
@@ -58,7 +68,9 @@ export function AlertCard({ alert, changed, named = true, lit = false }) {
 
 /** @param {{alert: Alert}} props */
 function Trail({ alert }) {
-  const detail = useLoad((signal) => get(`alerts/${alert.id}/`, {}, signal), [alert.id, alert.status, alert.notes, alert.clinical_note, alert.escalation_id]);
+  const detail = useLoad((signal) => get(`alerts/${alert.id}/`, {}, signal),
+    [alert.id, alert.status, alert.notes, alert.clinical_note, alert.escalation_id]);
   return html`<div class="trail"><${Loaded} from=${detail}>${(data) => html`<ol>${data.audit_trail.map((step, i) => html`
-    <li key=${i}><strong>${words(step.action)}</strong> ${fullTime(step.timestamp)}, ${step.actor === "system" ? "Vigil" : step.actor}${step.detail && html`: ${step.detail}`}</li>`)}</ol>`}</${Loaded}></div>`;
+    <li key=${i}><strong>${words(step.action)}</strong> ${fullTime(step.timestamp)}, ${step.actor === "system" ? "Vigil"
+      : step.actor}${step.detail && html`: ${step.detail}`}</li>`)}</ol>`}</${Loaded}></div>`;
 }

@@ -1,5 +1,6 @@
 // Doing the same with many alerts under one note, and taking it back.
 import { call } from "../../api.js";
+import { asProblem } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { html } from "../../view.js";
 import { count } from "./words.js";
@@ -18,8 +19,16 @@ async function inParts(path, ids, more = {}) {
   const results = [];
   for (let i = 0; i < ids.length; i += atOnce) {
     const body = { alert_ids: ids.slice(i, i + atOnce), ...more };
-    const answer = await call("POST", path, { body, headers: { "Idempotency-Key": fresh() } });
-    results.push(...answer.results);
+    try {
+      const answer = await call("POST", path, { body, headers: { "Idempotency-Key": fresh() } });
+      results.push(...answer.results);
+    } catch (error) {
+      if (results.length === 0) {
+        throw error;
+      }
+      toast(asProblem(error).message, "problem"); // what was done before stands, and can be undone
+      break;
+    }
   }
   return results;
 }
@@ -31,8 +40,9 @@ const whose = (groups) => {
 };
 
 /**
- * Acknowledges or resolves all alerts of the groups with one note, and offers to undo that.
- * @param {Deed} deed @param {Group[]} groups @param {string} note @param {{done: (ids: number[], deed: Deed) => void, undone: (ids: number[]) => void}} told
+ * Acknowledges or resolves all alerts of the groups with one note, and offers to undo that; answers how many.
+ * @param {Deed} deed @param {Group[]} groups @param {string} note
+ * @param {{done: (ids: number[], deed: Deed) => void, undone: (ids: number[]) => void}} told
  */
 export async function act(deed, groups, note, { done, undone }) {
   const results = await inParts(`alerts/${deed}/`, groups.flatMap(({ alert_ids }) => alert_ids), note.trim() ? { notes: note } : {});
@@ -44,8 +54,10 @@ export async function act(deed, groups, note, { done, undone }) {
   }
   done(ids, deed);
   if (ids.length > 0) {
-    toast(html`<strong>${said[deed]} ${count(ids.length, "alert")}</strong>${whose(groups)}${note.trim() && ", with your note"}`, "done", { undo: () => takeBack(ids, undone) });
+    toast(html`<strong>${said[deed]} ${count(ids.length, "alert")}</strong>${whose(groups)}${note.trim() && ", with your note"}`, "done",
+      { undo: () => takeBack(ids, undone) });
   }
+  return ids.length;
 }
 
 /** @param {number[]} ids @param {(ids: number[]) => void} undone */

@@ -2,7 +2,10 @@
 import { useCallback, useEffect, useRef, useState } from "../../view.js";
 
 /** @typedef {import("./words.js").Group} Group */
-/** @typedef {Group & {key: string, placed: string, gone?: boolean, deed?: string}} Row placed is the level under which it stands; gone, that it is no longer among what is asked for */
+/**
+ * @typedef {Group & {key: string, placed: string, gone?: boolean, deed?: string}} Row placed is the level under which it stands; gone,
+ *   that it is no longer among what is asked for
+ */
 /** @typedef {{count: number, results: Group[], levels: Record<string, {groups: number, alerts: number, critical_alerts: number}>}} Page */
 
 /** @param {Group} group */
@@ -20,7 +23,11 @@ export function settled(shown, fresh) {
   });
 }
 
-/** What is asked for and not shown: new causes, and those that became critical where they stand. @param {Row[]} shown @param {Group[]} fresh */
+/**
+ * What is asked for and not shown: new causes, and those that became critical where they stand.
+ * @param {Row[]} shown
+ * @param {Group[]} fresh
+ */
 export function waitingOf(shown, fresh) {
   const known = new Map(shown.map((one) => [one.key, one]));
   const news = fresh.filter((group) => {
@@ -32,7 +39,8 @@ export function waitingOf(shown, fresh) {
 
 /**
  * What is shown of a page that is fetched again and again. While it is held, nothing moves.
- * @param {Page | null} page the newest @param {string} asked what it is a page of; another is shown at once @param {boolean} busy holds it, too
+ * @param {Page | null} page the newest @param {string} asked what it is a page of; another is shown at once @param {boolean} busy holds
+ *   it, too
  */
 export function useHeld(page, asked, busy) {
   const [shown, show] = useState({ asked: "", rows: /** @type {Row[]} */ ([]) });

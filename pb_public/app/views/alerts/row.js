@@ -14,15 +14,23 @@ import { agoShort, causeOf, colleague, initials, lasting, measuredAt, since, typ
 const signs = { critical: "▲", warning: "◆", no_data: "○", normal: "●" };
 const levelNames = { critical: "Critical", warning: "Warning", no_data: "No data", normal: "For information" };
 
-/** @param {{row: Row, tab: string, deadlines: any, chosen: boolean, first: boolean, open: boolean, unfold: () => void, choose: (on: boolean) => void, changed: () => void}} props */
+/**
+ * @param {{row: Row, tab: string, deadlines: any, chosen: boolean, first: boolean, open: boolean, unfold: () => void,
+ *   choose: (on: boolean) => void, changed: () => void}} props
+ */
 export function GroupRow({ row, tab, deadlines, chosen, first, open, unfold, choose, changed }) {
   const what = `${row.patient_name}, ${typeName(row.type)}`;
-  return html`<tr class=${classes("cause", row.level, chosen && "chosen", open && "opened", row.gone && "gone")} data-key=${row.key} tabindex=${first ? 0 : -1}
+  return html`<tr class=${classes("cause", row.level, chosen && "chosen", open && "opened", row.gone && "gone")} data-key=${row.key}
+    tabindex=${first ? 0 : -1}
       aria-label=${`${levelNames[row.level]}: ${what}, ${row.count} ${row.count === 1 ? "alert" : "alerts"}`}>
-      <td class="c0"><input type="checkbox" aria-label=${`Choose ${what}`} checked=${chosen} disabled=${row.gone} onChange=${(event) => choose(event.target.checked)} /></td>
-      <td class="c1"><span class=${classes("sign", row.level)} aria-hidden="true">${signs[row.level]}</span><span class="unseen">${levelNames[row.level]}</span></td>
-      <td class="c2"><button class="link name" onClick=${() => go("patient", { id: row.patient_id, tab: "alerts" })}><bdi>${row.patient_name}</bdi></button> <small>${row.mrn}</small></td>
-      <td class="c3" title=${row.latest?.message ?? null}>${causeOf(row)}${row.count > 1 && html` <strong class="times">×${row.count}</strong>`}${row.critical_count > 0 && row.critical_count < row.count
+      <td class="c0"><input type="checkbox" aria-label=${`Choose ${what}`} checked=${chosen} disabled=${row.gone}
+        onChange=${(event) => choose(event.target.checked)} /></td>
+      <td class="c1"><span class=${classes("sign", row.level)} aria-hidden="true">${signs[row.level]}</span><span class="unseen">
+        ${levelNames[row.level]}</span></td>
+      <td class="c2"><button class="link name" onClick=${() => go("patient", { id: row.patient_id, tab: "alerts" })}><bdi>
+        ${row.patient_name}</bdi></button> <small>${row.mrn}</small></td>
+      <td class="c3" title=${row.latest?.message ?? null}>${causeOf(row)}${row.count > 1
+        && html` <strong class="times">×${row.count}</strong>`}${row.critical_count > 0 && row.critical_count < row.count
         && html`<span class="soft">, ${row.critical_count} critical</span>`}</td>
       <td class="c4"><${Value} alert=${row.latest} /></td>
       <td class="c5" title=${fullTime(row.last_at)}>${agoShort(row.last_at)}</td>
@@ -30,7 +38,8 @@ export function GroupRow({ row, tab, deadlines, chosen, first, open, unfold, cho
       <td class="c7"><${Trend} group=${row} /></td>
       <td class="c8"><${Who} row=${row} deadlines=${deadlines} /></td>
       <td class="c9"><${State} row=${row} tab=${tab} /></td>
-      <td class="c10"><button class="quiet fold" aria-expanded=${open ? "true" : "false"} aria-label=${`Readings of ${what}`} onClick=${unfold}><span aria-hidden="true">${open ? "▾" : "▸"}</span></button></td>
+      <td class="c10"><button class="quiet fold" aria-expanded=${open ? "true" : "false"} aria-label=${`Readings of ${what}`}
+        onClick=${unfold}><span aria-hidden="true">${open ? "▾" : "▸"}</span></button></td>
     </tr>
     ${open && html`<${Readings} row=${row} changed=${changed} />`}`;
 }
@@ -38,7 +47,9 @@ export function GroupRow({ row, tab, deadlines, chosen, first, open, unfold, cho
 /** @param {{alert: import("./words.js").Alert | null}} props */
 function Value({ alert }) {
   const value = valueOf(alert);
-  return value && html`<strong class=${classes("value", value.held ? "unsure" : alert?.level)}>${value.held && html`<span aria-hidden="true">? </span><span class="unseen">not confirmed: </span>`}${value.value}</strong> <small>${value.unit}</small>`;
+  return value && html`<strong class=${classes("value", value.held ? "unsure" : alert?.level)}>
+    ${value.held && html`<span aria-hidden="true">? </span><span class="unseen">not confirmed: </span>`}${value.value}</strong> <small>
+      ${value.unit}</small>`;
 }
 
 /** @param {{row: Row, deadlines: any}} props */
@@ -53,11 +64,13 @@ function Who({ row, deadlines }) {
     const whom = next ? next.what.replace("to ", "") : "";
     const when = next ? next.at > Date.now() ? `in ${lasting(next.at - Date.now())}` : "now" : "escalated";
     const by = latest?.acknowledged_by && colleague(latest.acknowledged_by, row.acknowledged_name);
-    return html`${by && html`<${Face} of=${row.acknowledged_name} /> ${by}, `}<span class="told" title=${by ? `${whom} ${when}` : null}><span aria-hidden="true">↗</span> ${by ? when : `${whom} ${when}`}</span>`;
+    return html`${by && html`<${Face} of=${row.acknowledged_name} /> ${by}, `}<span class="told" title=${by ? `${whom} ${when}` : null}>
+      <span aria-hidden="true">↗</span> ${by ? when : `${whom} ${when}`}</span>`;
   }
   if (latest?.acknowledged_by) {
     const name = colleague(latest.acknowledged_by, row.acknowledged_name);
-    return html`<${Face} of=${row.acknowledged_name} /> <span>${name}${latest.follow_up_at && `, again ${since(latest.follow_up_at)}`}</span>`;
+    return html`<${Face} of=${row.acknowledged_name} /> <span>${name}${latest.follow_up_at && `, again ${since(latest.follow_up_at)}`}
+      </span>`;
   }
   return html`<span class=${row.level === "critical" ? "nobody" : "soft"}>No one yet</span>`;
 }
@@ -83,17 +96,21 @@ const pageSize = 10;
 function Readings({ row, changed }) {
   const [size, more] = useState(pageSize);
   const status = row.acknowledged_count === row.count ? "acknowledged" : "active";
-  const list = useLoad((signal) => get("alerts/", { patient_id: row.patient_id, type: row.type, status, readings: true, page_size: size }, signal), [row.key, status, size, row.count, row.deed]);
+  const list = useLoad((signal) => get("alerts/", { patient_id: row.patient_id, type: row.type, status, readings: true,
+    page_size: size }, signal), [row.key, status, size, row.count, row.deed]);
   const put = (/** @type {any} */ alert) => {
-    list.change((data) => ({ ...data, results: data.results.map((/** @type {any} */ one) => (one.id === alert.id ? { ...one, ...alert } : one)) }));
+    list.change((data) => ({ ...data, results: data.results.map((/** @type {any} */ one) => (one.id === alert.id ? { ...one, ...alert }
+      : one)) }));
     changed();
   };
   if (!list.data) {
     return html`<tr class="reading"><td colspan="11"><${Loaded} from=${list}>${() => null}</${Loaded}></td></tr>`;
   }
   const { results, count } = list.data;
-  return html`${results.map((/** @type {import("./words.js").Alert} */ alert) => html`<${Reading} key=${alert.id} alert=${alert} changed=${put} />`)}
-    ${count > results.length && html`<tr class="reading"><td class="c0"></td><td class="c1"></td><td colspan="9"><button class="link" onClick=${() => more(Math.min(size + 40, 100))}>
+  return html`${results.map((/** @type {import("./words.js").Alert} */ alert) => html`<${Reading} key=${alert.id} alert=${alert}
+    changed=${put} />`)}
+    ${count > results.length && html`<tr class="reading"><td class="c0"></td><td class="c1"></td><td colspan="9"><button class="link"
+      onClick=${() => more(Math.min(size + 40, 100))}>
       ${count - results.length} more since ${since(row.first_at)}</button></td></tr>`}`;
 }
 
@@ -103,14 +120,19 @@ function Reading({ alert, changed }) {
   const device = /** @type {any} */ (alert.reading)?.device_id;
   return html`<tr class="reading">
       <td class="c0"></td><td class="c1"></td><td class="c2">${device ?? ""}</td>
-      <td class="c3" title=${alert.message}>${causeOf({ type: alert.type, latest: alert })}${alert.notes && html`<span class="note">${alert.notes}</span>`}</td>
-      <td class="c4"><span class=${classes("sign", alert.level)} aria-hidden="true">${signs[alert.level]}</span><span class="unseen">${levelNames[alert.level]}: </span> <${Value} alert=${alert} /></td>
+      <td class="c3" title=${alert.message}>${causeOf({ type: alert.type, latest: alert })}${alert.notes
+        && html`<span class="note">${alert.notes}</span>`}</td>
+      <td class="c4"><span class=${classes("sign", alert.level)} aria-hidden="true">${signs[alert.level]}</span><span class="unseen">
+        ${levelNames[alert.level]}: </span> <${Value} alert=${alert} /></td>
       <td class="c5">${agoShort(measuredAt(alert))}</td>
       <td class="c6" title=${fullTime(measuredAt(alert))}>${since(measuredAt(alert))}</td>
       <td class="c7"></td>
       <td class="c8">${alert.late ? "Came late" : ""}</td>
       <td class="c9">${alert.status === "active" ? "Active" : "Acknowledged"}</td>
-      <td class="c10"><button class="quiet fold" aria-expanded=${open ? "true" : "false"} aria-label=${`More of ${alert.message ?? typeName(alert.type)}`} onClick=${() => unfold(!open)}><span aria-hidden="true">⋯</span></button></td>
+      <td class="c10"><button class="quiet fold" aria-expanded=${open ? "true" : "false"}
+        aria-label=${`More of ${alert.message ?? typeName(alert.type)}`} onClick=${() => unfold(!open)}><span aria-hidden="true">⋯</span>
+          </button></td>
     </tr>
-    ${open && html`<tr class="reading whole"><td colspan="11"><ol class="alerts"><${AlertCard} alert=${alert} changed=${changed} named=${false} /></ol></td></tr>`}`;
+    ${open && html`<tr class="reading whole"><td colspan="11"><ol class="alerts"><${AlertCard} alert=${alert} changed=${changed}
+      named=${false} /></ol></td></tr>`}`;
 }

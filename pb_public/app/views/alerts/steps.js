@@ -7,14 +7,24 @@
 export const tiers = ["Care team", "On call", "Managers", "All"];
 const told = ["", "to on call", "to managers", "to all"];
 
-/** The times of the tiers of an escalation that nobody has taken. @param {Escalation} one @param {Deadlines} deadlines @returns {number[]} */
+/**
+ * The times of the tiers of an escalation that nobody has taken.
+ * @param {Escalation} one
+ * @param {Deadlines} deadlines
+ * @returns {number[]}
+ */
 export function tierTimes(one, deadlines) {
   const from = Date.parse(one.waits_since ?? one.created_at ?? "");
   const { on_call_seconds: first, managers_seconds: second, everyone_seconds: third } = deadlines[one.priority];
   return [from, from + first * 1000, from + second * 1000, from + third * 1000];
 }
 
-/** The next step: what it is and when; null when nothing follows. @param {Escalation} one @param {Deadlines | null} deadlines @returns {{at: number, what: string, told: boolean} | null} */
+/**
+ * The next step: what it is and when; null when nothing follows.
+ * @param {Escalation} one
+ * @param {Deadlines | null} deadlines
+ * @returns {{at: number, what: string, told: boolean} | null}
+ */
 export function nextStep(one, deadlines) {
   if (!deadlines || (one.status !== "open" && one.status !== "in_progress")) {
     return null;
@@ -29,9 +39,14 @@ export function nextStep(one, deadlines) {
   return { at: times[one.tier + 1], what: told[one.tier + 1], told: true };
 }
 
-/** Most urgent first: what nobody has taken, then by priority, then what comes next soonest. @param {Escalation[]} list @param {Deadlines | null} deadlines */
+/**
+ * Most urgent first: what nobody has taken, then by priority, then what comes next soonest.
+ * @param {Escalation[]} list
+ * @param {Deadlines | null} deadlines
+ */
 export function byUrgency(list, deadlines) {
   const rank = { stat: 0, urgent: 1, routine: 2 };
   const next = (/** @type {Escalation} */ one) => nextStep(one, deadlines)?.at ?? 0;
-  return [...list].sort((a, b) => Number(a.taken) - Number(b.taken) || rank[a.priority] - rank[b.priority] || next(a) - next(b) || a.id - b.id);
+  return [...list].sort((a, b) => Number(a.taken) - Number(b.taken) || rank[a.priority] - rank[b.priority] || next(a) - next(b)
+    || a.id - b.id);
 }

@@ -19,7 +19,8 @@ const dot = (/** @type {number} */ x, /** @type {number} */ y) => `M${x - 2.5} $
 function boundOf({ type, latest }) {
   const [main] = vitals[type]?.values ?? [];
   const drawn = main && !main.changes && latest && (latest.parameter === main.field || main.field.startsWith(`${latest.parameter}_`));
-  return drawn && latest.threshold !== null && latest.value !== null ? { at: latest.threshold, below: latest.value >= latest.threshold } : null;
+  return drawn && latest.threshold !== null && latest.value !== null ? { at: latest.threshold, below: latest.value >= latest.threshold }
+    : null;
 }
 
 /** @param {{group: Group}} props */
@@ -37,8 +38,10 @@ export function Trend({ group }) {
   const line = trend.map((value, i) => `${i === 0 ? "M" : "L"}${x(i)} ${y(value)}`).join("");
   const last = /** @type {[number, number]} */ ([x(trend.length - 1), y(trend[trend.length - 1])]);
   const should = bound ? `, should be ${bound.below ? "below" : "above"} ${bound.at}` : "";
-  return html`<svg class="trend" viewBox=${`0 0 ${width} ${height}`} width=${width} height=${height} role="img" aria-label=${`The last ${trend.length}: ${trend.join(", ")}${should}`}>
-    ${bound && html`<rect class="band" x="0" y=${bound.below ? y(bound.at) : 0} width=${width} height=${bound.below ? height - y(bound.at) : y(bound.at)} />
+  return html`<svg class="trend" viewBox=${`0 0 ${width} ${height}`} width=${width} height=${height} role="img"
+    aria-label=${`The last ${trend.length}: ${trend.join(", ")}${should}`}>
+    ${bound && html`<rect class="band" x="0" y=${bound.below ? y(bound.at) : 0} width=${width}
+      height=${bound.below ? height - y(bound.at) : y(bound.at)} />
       <path class="bound" d=${`M0 ${y(bound.at)}H${width}`} />`}
     <path class="line" d=${line} /><path class=${`end ${level}`} d=${(signs[level] ?? dot)(...last)} /></svg>`;
 }

@@ -1,6 +1,7 @@
 // What a row of alerts says: the cause, the value out of bounds, how long ago, and who has it.
 import { me } from "../../session.js";
 import { clock, words } from "../../ui/format.js";
+import { shown, unitOf } from "../../ui/units.js";
 import { kinds, reading, values, vitals } from "../../ui/vitals.js";
 import { zone } from "../../ui/when.js";
 
@@ -9,25 +10,35 @@ import { zone } from "../../ui/when.js";
 
 /** Types whose words in the API are none for people. @type {Record<string, string>} */
 const names = {
-  pulse: "Pulse", no_reading_24h: "No reading for a day", missed_reading: "Missed readings", hub_offline: "Hub offline", device_battery: "Battery low",
-  stale_reading: "The same reading again and again", implausible_reading: "Implausible reading, held", device_clock: "Clock of the device is wrong",
+  pulse: "Pulse", no_reading_24h: "No reading for a day", missed_reading: "Missed readings", hub_offline: "Hub offline",
+    device_battery: "Battery low",
+  stale_reading: "The same reading again and again", implausible_reading: "Implausible reading, held",
+    device_clock: "Clock of the device is wrong",
 };
 /** @param {string} type */
 export const typeName = (type) => kinds[type] ?? names[type] ?? words(type);
 
-/** What an alert is about, in a line: the bound that was met, where there is one. @param {Group | {type: string, latest: Alert | null}} group */
+/**
+ * What an alert is about, in a line: the bound that was met, where there is one.
+ * @param {Group | {type: string, latest: Alert | null}} group
+ */
 export function causeOf({ type, latest }) {
   if (!latest) {
     return `${typeName(type)}: the latest cannot be read`;
   }
-  const value = values.find(({ field, name }) => latest.parameter === field || latest.parameter === name.toLowerCase() || field.startsWith(`${latest.parameter}_`));
+  const value = values.find(({ field, name }) => latest.parameter === field || latest.parameter === name.toLowerCase()
+    || field.startsWith(`${latest.parameter}_`));
   if (value && !value.changes && latest.value !== null && latest.threshold !== null) {
-    return `${value.title ?? value.name} at or ${latest.value >= latest.threshold ? "above" : "below"} ${latest.threshold}`;
+    return `${value.title ?? value.name} at or ${latest.value >= latest.threshold ? "above" : "below"} ${shown(latest.threshold, value.unit)}`;
   }
   return type in kinds || type === "pulse" ? latest.message ?? typeName(type) : typeName(type);
 }
 
-/** The value that people look for, with its unit apart; null where nothing was measured. @param {Alert | null} alert @returns {{value: string, unit: string, held?: boolean} | null} */
+/**
+ * The value that people look for, with its unit apart; null where nothing was measured.
+ * @param {Alert | null} alert
+ * @returns {{value: string, unit: string, held?: boolean} | null}
+ */
 export function valueOf(alert) {
   const read = /** @type {any} */ (alert?.reading ?? null);
   if (!alert || (!read && alert.type !== "implausible_reading")) {
@@ -47,7 +58,7 @@ export function valueOf(alert) {
   }
   const [main] = kind.values;
   return read.observation_type === "blood_pressure" ? { value: `${read.systolic}/${read.diastolic}`, unit: main.unit }
-    : { value: String(read[main.field] ?? "–"), unit: main.unit };
+    : { value: String(shown(read[main.field], main.unit) ?? "–"), unit: unitOf(main.unit) };
 }
 
 /** The whole reading in words. @param {Alert} alert */
@@ -80,7 +91,8 @@ export function since(at) {
     return `yest. ${clock(at)}`;
   }
   const near = Date.now() - moment < 6 * 86_400_000;
-  return new Intl.DateTimeFormat(undefined, near ? { weekday: "short", timeZone: zone() } : { day: "numeric", month: "short", timeZone: zone() }).format(moment);
+  return new Intl.DateTimeFormat(undefined, near ? { weekday: "short", timeZone: zone() }
+    : { day: "numeric", month: "short", timeZone: zone() }).format(moment);
 }
 
 /** "DO": the letters of a name. @param {string} name */

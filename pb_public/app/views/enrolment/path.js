@@ -40,7 +40,7 @@ export function Path({ id, step }) {
   const at = steps.find((one) => one.step === (step ?? begun.current)) ?? steps[0];
   const turn = (/** @type {string} */ to) => {
     refine({ step: to });
-    setTimeout(() => firstOf(middle.current)?.focus());
+    setTimeout(() => middle.current?.querySelector("h2")?.focus()); // which a reader of the screen says; the first field comes next
   };
   const saved = async (/** @type {string | undefined} */ made) => {
     toast("Saved.");
@@ -58,7 +58,7 @@ export function Path({ id, step }) {
     <${Head} patient=${patient.data} standing=${standing.data} />
     <${Rail} at=${at.step} standing=${standing.data} turn=${turn} />
     <section class="enrol-work" aria-labelledby="enrol-step" ref=${middle}>
-      <h2 id="enrol-step">${at.name}</h2>
+      <h2 id="enrol-step" tabindex="-1">${at.name}</h2>
       <${Work} key=${`${at.step} ${patient.data?.updated_at ?? ""}`} patient=${patient.data} standing=${standing.data} saved=${saved} changed=${changed}
         submit=${next && id !== null ? `Save, to ${next.name.toLowerCase()}` : "Save and go on"} />
       ${id && html`<div class="enrol-nav">
@@ -69,9 +69,6 @@ export function Path({ id, step }) {
       <h3>The name is enough to begin</h3><p class="soft">Steps may be done in any order, today or later. What is missing stands on the patient’s sheet until it is done.</p></div></aside>`}
   </div>`;
 }
-
-/** Where work begins in a step. @param {HTMLElement | null} box */
-const firstOf = (box) => /** @type {HTMLElement | null} */ (box?.querySelector("input:not([type=hidden]), select, textarea, button") ?? null);
 
 /** @param {{patient: any, standing: import("./steps.js").Standing | null}} props */
 function Head({ patient: p, standing }) {

@@ -26,22 +26,32 @@ export function EscalationCard({ escalation: one, changed, named = true }) {
   const about = named ? one.patient_name : `escalation ${one.id}`;
   return html`<li class=${classes("alert", alive(one) ? { stat: "critical", urgent: "warning" }[one.priority] : "ended")}>
     <div class="signs"><${Badge} of=${one.priority} /><${Badge} of=${one.status} />
-      ${alive(one) && one.tier > 0 && html`<${Badge} of=${one.tier === 3 ? "critical" : "warning"} text=${`Tier ${one.tier}: ${tiers[one.tier]}`} />`}</div>
+      ${alive(one) && one.tier > 0 && html`<${Badge} of=${one.tier === 3 ? "critical" : "warning"}
+        text=${`Tier ${one.tier}: ${tiers[one.tier]}`} />`}</div>
     <div class="what">
-      ${named && html`<button class="link name" onClick=${() => go("patient", { id: one.patient_id, tab: "escalations" })}>${one.patient_name}</button>`}
+      ${named && html`<button class="link name" onClick=${() => go("patient", { id: one.patient_id, tab: "escalations" })}>
+        ${one.patient_name}</button>`}
       <p>${one.reason}</p>
-      <small>${dateTime(one.created_at)} (${ago(one.created_at)}) by ${one.created_by === "system" ? "Vigil" : one.created_by} · ${one.assigned_to ? `with ${colleague(one.assigned_to, one.assigned_name)}` : "with nobody yet"}
-        ${one.resolved_by && ` · resolved by ${one.resolved_by}, ${dateTime(one.resolved_at)}`}${one.cancelled_by && ` · cancelled by ${one.cancelled_by}, ${dateTime(one.cancelled_at)}`}
+      <small>${dateTime(one.created_at)} (${ago(one.created_at)}) by ${one.created_by === "system" ? "Vigil"
+        : one.created_by} · ${one.assigned_to ? `with ${colleague(one.assigned_to, one.assigned_name)}` : "with nobody yet"}
+        ${one.resolved_by && ` · resolved by ${one.resolved_by}, ${dateTime(one.resolved_at)}`}${one.cancelled_by
+          && ` · cancelled by ${one.cancelled_by}, ${dateTime(one.cancelled_at)}`}
         ${one.alert_ids.length > 0 && ` · ${one.alert_ids.length} ${one.alert_ids.length === 1 ? "alert" : "alerts"}`}</small>
       ${one.resolution_notes && html`<p class="note">${one.resolution_notes}</p>`}
-      ${one.reminded_at && alive(one) && html`<p class="note">${one.status === "open" ? "Nobody has taken it" : "No note for hours"}: a reminder went out ${ago(one.reminded_at)}.</p>`}
-      ${one.history.length > 1 && html`<details><summary>History (${one.history.length})</summary><ol class="plain-list">${one.history.map((step, i) => html`<li key=${i}>
-        <span>${dateTime(step.at)} · ${words(step.event)} · ${step.user === "system" ? "Vigil" : step.user}${step.detail && html`<span class="note"> ${step.detail}</span>`}</span></li>`)}</ol></details>`}
+      ${one.reminded_at && alive(one) && html`<p class="note">${one.status === "open" ? "Nobody has taken it"
+        : "No note for hours"}: a reminder went out ${ago(one.reminded_at)}.</p>`}
+      ${one.history.length > 1 && html`<details><summary>History (${one.history.length})</summary><ol class="plain-list">
+        ${one.history.map((step, i) => html`<li key=${i}>
+        <span>${dateTime(step.at)} · ${words(step.event)} · ${step.user === "system" ? "Vigil" : step.user}${step.detail
+          && html`<span class="note"> ${step.detail}</span>`}</span></li>`)}</ol></details>`}
     </div>
     ${alive(one) && can("changeEscalation") && html`<div class="acts no-print">
-      ${one.status === "open" && html`<${ActionButton} kind="main" act=${() => change({ status: "in_progress" })} said="In progress." done=${changed} aria-label=${`Start: ${about}`}>Start</${ActionButton}>`}
-      <button class=${one.status === "in_progress" ? "main" : ""} onClick=${() => ask("resolve")} aria-label=${`Resolve: ${about}`}>Resolve</button>
-      ${!mine && assignable.includes(me.value?.role ?? "") && html`<${ActionButton} act=${() => change({ assigned_to: me.value?.email })} said="It is yours." done=${changed} aria-label=${`Take: ${about}`}>Take</${ActionButton}>`}
+      ${one.status === "open" && html`<${ActionButton} kind="main" act=${() => change({ status: "in_progress" })} said="In progress."
+        done=${changed} aria-label=${`Start: ${about}`}>Start</${ActionButton}>`}
+      <button class=${one.status === "in_progress" ? "main" : ""} onClick=${() => ask("resolve")}
+        aria-label=${`Resolve: ${about}`}>Resolve</button>
+      ${!mine && assignable.includes(me.value?.role ?? "") && html`<${ActionButton} act=${() => change({ assigned_to: me.value?.email })}
+        said="It is yours." done=${changed} aria-label=${`Take: ${about}`}>Take</${ActionButton}>`}
       <button onClick=${() => ask("note")} aria-label=${`Add a note: ${about}`}>Note</button>
       <button onClick=${() => ask("change")} aria-label=${`Reassign: ${about}`}>Reassign</button>
       <button class="quiet" onClick=${() => ask("cancel")} aria-label=${`Cancel: ${about}`}>Cancel</button>
@@ -50,27 +60,37 @@ export function EscalationCard({ escalation: one, changed, named = true }) {
   </li>`;
 }
 
-const titles = { note: "Add a note", resolve: "Resolve the escalation", change: "Who has it, and how urgent it is", cancel: "Cancel the escalation" };
+const titles = { note: "Add a note", resolve: "Resolve the escalation", change: "Who has it, and how urgent it is",
+  cancel: "Cancel the escalation" };
 
-/** A change that asks for more than a press. @param {{kind: string, escalation: Escalation, close: () => void, done: (answer: any) => void, send: (values: any) => Promise<any>}} props */
+/**
+ * A change that asks for more than a press.
+ * @param {{kind: string, escalation: Escalation, close: () => void, done: (answer: any) => void, send: (values: any) => Promise<any>}}
+ *   props
+ */
 export function Step({ kind, escalation, close, done, send }) {
   const fields = {
     resolve: (errors) => html`
       <${Field} label="What was done" name="resolution_notes" kind="textarea" errors=${errors} />
-      <${Field} label="Minutes with the patient" name="interaction_minutes" kind="number" min="0" max="240" hint="Live contact; goes to the time log and counts for billing" errors=${errors} />`,
+      <${Field} label="Minutes with the patient" name="interaction_minutes" kind="number" min="0" max="240"
+        hint="Live contact; goes to the time log and counts for billing" errors=${errors} />`,
     change: (errors) => html`
       <${StaffField} value=${escalation.assigned_to} nobody="Nobody" errors=${errors} />
-      <${Field} label="Priority" name="priority" kind="select" value=${escalation.priority} options=${[["routine", "Routine"], ["urgent", "Urgent"], ["stat", "Stat"]]} errors=${errors} />`,
+      <${Field} label="Priority" name="priority" kind="select" value=${escalation.priority}
+        options=${[["routine", "Routine"], ["urgent", "Urgent"], ["stat", "Stat"]]} errors=${errors} />`,
     note: (errors) => html`<${Field} label="Note" name="notes" kind="textarea" maxlength="4000" errors=${errors} />`,
     cancel: (errors) => html`<${Field} label="Why" name="resolution_notes" kind="textarea" errors=${errors} />`,
   };
   const status = { resolve: { status: "resolved" }, cancel: { status: "cancelled" }, change: {}, note: {} }[kind];
   const body = (/** @type {any} */ values) => ({
-    ...values, ...(values.interaction_minutes === null ? { interaction_minutes: undefined } : {}), ...(kind === "note" ? { notes: values.notes ?? "" } : {}),
+    ...values, ...(values.interaction_minutes === null ? { interaction_minutes: undefined } : {}),
+      ...(kind === "note" ? { notes: values.notes ?? "" } : {}),
   });
   return html`<${Dialog} title=${titles[kind]} close=${close}>
     <p>${escalation.patient_name}: ${escalation.reason}</p>
-    <${Form} submit=${kind === "change" || kind === "note" ? "Save" : titles[kind].split(" ")[0]} danger=${kind === "cancel"} draft=${`escalation.${kind}.${escalation.id}`} cancel=${close}
-      send=${(values) => send({ ...body(values), ...status })} done=${(answer) => { toast("Saved."); close(); done(answer); }}>${fields[kind]}</${Form}>
+    <${Form} submit=${kind === "change" || kind === "note" ? "Save" : titles[kind].split(" ")[0]} danger=${kind === "cancel"}
+      draft=${`escalation.${kind}.${escalation.id}`} cancel=${close}
+      send=${(values) => send({ ...body(values), ...status })} done=${(answer) => { toast("Saved."); close(); done(answer); }}>
+        ${fields[kind]}</${Form}>
   </${Dialog}>`;
 }

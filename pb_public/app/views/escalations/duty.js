@@ -23,9 +23,12 @@ export function Duty({ deadlines }) {
 /** @param {{data: Turns}} props */
 function Now({ data: { turns, time_zone } }) {
   const [now, then] = turns;
-  return html`<section class="card"><div class="heading"><h2>On call now</h2><small class="soft">${dateTime(new Date().toISOString(), time_zone)} ${zoneShort(time_zone)}</small></div>
-    ${now?.name ? html`<p class="person"><span class="face" aria-hidden="true">${initials(now.name)}</span><span><strong>${now.name}</strong>
-      <small>until ${dateTime(now.ends_at, time_zone)}${then && `, then ${then.name ?? "nobody"}`}</small></span></p>` : html`<p><strong>Nobody is on call.</strong></p>`}</section>`;
+  return html`<section class="card"><div class="heading"><h2>On call now</h2><small class="soft">
+    ${dateTime(new Date().toISOString(), time_zone)} ${zoneShort(time_zone)}</small></div>
+    ${now?.name ? html`<p class="person"><span class="face" aria-hidden="true">${initials(now.name)}</span><span><strong>${now.name}
+      </strong>
+      <small>until ${dateTime(now.ends_at, time_zone)}${then && `, then ${then.name ?? "nobody"}`}</small></span></p>`
+        : html`<p><strong>Nobody is on call.</strong></p>`}</section>`;
 }
 
 /** The gaps of the coming week. A rota that nobody has made is one. @param {{data: Turns}} props */
@@ -36,9 +39,13 @@ export function Gaps({ data: { turns, time_zone } }) {
   }
   const whole = gaps.length === turns.length;
   const [first] = gaps;
-  return html`<section class="card gap" aria-label="Gap in the rota"><h2><span aria-hidden="true">◆</span> ${whole ? "Nobody is on call all week" : `Nobody on call, ${dateTime(first.starts_at, time_zone)} to ${dateTime(first.ends_at, time_zone)}`}</h2>
-    <p>A stat escalation that nobody takes would go straight to the managers.${gaps.length > 1 && !whole && ` ${gaps.length - 1} more ${gaps.length === 2 ? "gap" : "gaps"} this week.`}</p>
-    ${can("setOnCall") && html`<button class="main" onClick=${() => go("on-call", { fill: { starts_at: first.starts_at, ends_at: first.ends_at } })}>Fill the gap</button>`}</section>`;
+  return html`<section class="card gap" aria-label="Gap in the rota"><h2><span
+    aria-hidden="true">◆</span> ${whole ? "Nobody is on call all week" : `Nobody on call, ${dateTime(first.starts_at,
+      time_zone)} to ${dateTime(first.ends_at, time_zone)}`}</h2>
+    <p>A stat escalation that nobody takes would go straight to the managers.${gaps.length > 1 && !whole
+      && ` ${gaps.length - 1} more ${gaps.length === 2 ? "gap" : "gaps"} this week.`}</p>
+    ${can("setOnCall") && html`<button class="main" onClick=${() => go("on-call",
+      { fill: { starts_at: first.starts_at, ends_at: first.ends_at } })}>Fill the gap</button>`}</section>`;
 }
 
 const hours = [0, 6, 12, 18, 24];
@@ -47,15 +54,20 @@ const hours = [0, 6, 12, 18, 24];
 function Rota({ data: { turns, time_zone } }) {
   const days = [...new Set(turns.flatMap(({ starts_at, ends_at }) => daysOf(starts_at, ends_at, time_zone)))].slice(0, 7);
   const people = [...new Set(turns.map(({ user_id }) => user_id).filter((id) => id !== null))];
-  return html`<section class="card rota"><div class="heading"><h2>Rota, next days</h2><button onClick=${() => go("on-call")}>${can("setOnCall") ? "Change" : "Open"}</button></div>
+  return html`<section class="card rota"><div class="heading"><h2>Rota, next days</h2><button onClick=${() => go("on-call")}>
+    ${can("setOnCall") ? "Change" : "Open"}</button></div>
     <div class="hours" aria-hidden="true">${hours.map((hour) => html`<span key=${hour}>${hour}</span>`)}</div>
-    <ol>${days.map((day) => html`<li key=${day}><span class="day">${dayName(day)}</span><span class="bar">${turns.map((turn) => ({ turn, part: partOf(turn, day, time_zone) })).filter(({ part }) => part.width > 0.3)
-      .map(({ turn, part }) => html`<span key=${turn.starts_at} class=${`turn ${turn.user_id === null ? "gap" : `p${people.indexOf(turn.user_id) % 3}`} ${turn.override ? "override" : ""}`}
-        style=${{ left: `${part.left}%`, width: `${part.width}%` }} title=${`${turn.name ?? "Nobody"}, ${dateTime(turn.starts_at, time_zone)} to ${dateTime(turn.ends_at, time_zone)}`}>${turn.name?.split(" ").at(-1) ?? "◆ Gap"}</span>`)}</span></li>`)}</ol>
+    <ol>${days.map((day) => html`<li key=${day}><span class="day">${dayName(day)}</span><span class="bar">
+      ${turns.map((turn) => ({ turn, part: partOf(turn, day, time_zone) })).filter(({ part }) => part.width > 0.3)
+      .map(({ turn, part }) => html`<span key=${turn.starts_at} class=${`turn ${turn.user_id === null ? "gap"
+        : `p${people.indexOf(turn.user_id) % 3}`} ${turn.override ? "override" : ""}`}
+        style=${{ left: `${part.left}%`, width: `${part.width}%` }} title=${`${turn.name ?? "Nobody"}, ${dateTime(turn.starts_at,
+          time_zone)} to ${dateTime(turn.ends_at, time_zone)}`}>${turn.name?.split(" ").at(-1) ?? "◆ Gap"}</span>`)}</span></li>`)}</ol>
     <small class="soft">By the clocks of ${zoneShort(time_zone)}. Framed: an exception to the weekly rota.</small></section>`;
 }
 
-const dayIn = (/** @type {string | number} */ at, /** @type {string} */ zone) => new Intl.DateTimeFormat("en-CA", { timeZone: zone }).format(new Date(at));
+const dayIn = (/** @type {string | number} */ at, /** @type {string} */ zone) => new Intl.DateTimeFormat("en-CA",
+  { timeZone: zone }).format(new Date(at));
 
 /** @param {string} from @param {string} to @param {string} zone */
 function daysOf(from, to, zone) {
@@ -66,7 +78,12 @@ function daysOf(from, to, zone) {
   return days;
 }
 
-/** Where a turn lies in a day, by what the clock on the wall shows, in percent. @param {{starts_at: string, ends_at: string}} turn @param {string} day @param {string} zone */
+/**
+ * Where a turn lies in a day, by what the clock on the wall shows, in percent.
+ * @param {{starts_at: string, ends_at: string}} turn
+ * @param {string} day
+ * @param {string} zone
+ */
 function partOf(turn, day, zone) {
   const place = (/** @type {string} */ at) => {
     const on = dayIn(at, zone);
@@ -78,14 +95,20 @@ function partOf(turn, day, zone) {
 
 /** Minutes since midnight. @param {string} at @param {string} zone */
 function wall(at, zone) {
-  const [hour, minute] = new Intl.DateTimeFormat("en-GB", { timeZone: zone, hour: "2-digit", minute: "2-digit", hourCycle: "h23" }).format(new Date(at)).split(":").map(Number);
+  const [hour, minute] = new Intl.DateTimeFormat("en-GB", { timeZone: zone, hour: "2-digit", minute: "2-digit",
+    hourCycle: "h23" }).format(new Date(at)).split(":").map(Number);
   return hour * 60 + minute;
 }
 
-const dayName = (/** @type {string} */ day) => new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric", timeZone: "UTC" }).format(new Date(`${day}T00:00:00Z`));
+const dayName = (/** @type {string} */ day) => new Intl.DateTimeFormat(undefined,
+  { weekday: "short", day: "numeric", timeZone: "UTC" }).format(new Date(`${day}T00:00:00Z`));
 
 /** @param {{of: any}} props */
-const Deadlines = ({ of }) => html`<section class="card deadlines"><div class="heading"><h2>Deadlines</h2><small class="soft">by the practice’s settings</small></div>
-  <table><thead><tr><th><span class="unseen">Urgency</span></th><th scope="col">On call</th><th scope="col">Managers</th><th scope="col">All</th></tr></thead><tbody>
-    ${[["stat", "▲", "Stat"], ["urgent", "◆", "Urgent"], ["routine", "○", "Routine"]].map(([code, sign, name]) => html`<tr key=${code}><th scope="row"><span aria-hidden="true">${sign}</span> ${name}</th>
-      ${["on_call_seconds", "managers_seconds", "everyone_seconds"].map((step) => html`<td key=${step}>${lasting(of[code][step] * 1000)}</td>`)}</tr>`)}</tbody></table></section>`;
+const Deadlines = ({ of }) => html`<section class="card deadlines"><div class="heading"><h2>Deadlines</h2><small
+  class="soft">by the practice’s settings</small></div>
+  <table><thead><tr><th><span class="unseen">Urgency</span></th><th scope="col">On call</th><th scope="col">Managers</th><th
+    scope="col">All</th></tr></thead><tbody>
+    ${[["stat", "▲", "Stat"], ["urgent", "◆", "Urgent"], ["routine", "○", "Routine"]].map(([code, sign, name]) => html`<tr key=${code}>
+      <th scope="row"><span aria-hidden="true">${sign}</span> ${name}</th>
+      ${["on_call_seconds", "managers_seconds", "everyone_seconds"].map((step) => html`<td key=${step}>${lasting(of[code][step] * 1000)}
+        </td>`)}</tr>`)}</tbody></table></section>`;

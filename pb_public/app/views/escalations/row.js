@@ -1,4 +1,5 @@
-// One escalation: how urgent, why, how long it is open, who was told, who has it, and how long until the next step. Opened, what happened and what to do.
+// One escalation: how urgent, why, how long it is open, who was told, who has it, and how long until the next step. Opened, what
+// happened and what to do.
 import { patch } from "../../api.js";
 import { can } from "../../can.js";
 import { useKeys } from "../../keys.js";
@@ -18,7 +19,10 @@ import { alive, Ladder, Next, shapes, tones } from "./said.js";
 
 const assignable = ["provider", "nurse", "clinical_manager", "admin"];
 
-/** @param {{one: Escalation, deadlines: any, first: boolean, here: boolean, open: boolean, unfold: () => void, put: (one: any) => void}} props here has the focus, and its keys act */
+/**
+ * @param {{one: Escalation, deadlines: any, first: boolean, here: boolean, open: boolean, unfold: () => void, put: (one: any) => void}}
+ *   props here has the focus, and its keys act
+ */
 export function EscalationRow({ one, deadlines, first, here, open, unfold, put }) {
   const [asking, ask] = useState("");
   const [giving, give] = useState(0); // how often it was asked for since it is open
@@ -30,31 +34,40 @@ export function EscalationRow({ one, deadlines, first, here, open, unfold, put }
   };
   const acts = useActs({ one, here, change, ask, open: () => { give((times) => times + 1); open || unfold(); } });
   useEffect(() => { open || give(0); }, [open]);
-  return html`<li class=${classes("escalation", alive(one) ? tones[one.priority] : "ended", open && "opened")} data-key=${String(one.id)} tabindex=${first ? 0 : -1}
+  return html`<li class=${classes("escalation", alive(one) ? tones[one.priority] : "ended", open && "opened")} data-key=${String(one.id)}
+    tabindex=${first ? 0 : -1}
       aria-label=${`${words(one.priority)}: ${one.patient_name}, ${one.reason ?? ""}`}>
     <div class="line">
       <span class=${`urgency ${tones[one.priority]}`}><span aria-hidden="true">${shapes[one.priority]}</span> ${words(one.priority)}</span>
-      <div class="whom"><button class="link name" onClick=${() => go("patient", { id: one.patient_id, tab: "escalations" })}><bdi>${one.patient_name}</bdi></button><span class="why">${one.reason}</span></div>
+      <div class="whom"><button class="link name" onClick=${() => go("patient", { id: one.patient_id, tab: "escalations" })}><bdi>
+        ${one.patient_name}</bdi></button><span class="why">${one.reason}</span></div>
       <span class="age">${agoShort(one.created_at ?? "")}</span>
       <${Ladder} one=${one} deadlines=${deadlines} />
-      <span class="with">${name ? html`<span class="face" aria-hidden="true">${initials(one.assigned_name ?? name)}</span><span><span>${name}</span><small>${one.taken ? "in progress" : "not taken"}</small></span>`
+      <span class="with">${name ? html`<span class="face" aria-hidden="true">${initials(one.assigned_name ?? name)}</span><span><span>
+        ${name}</span><small>${one.taken ? "in progress" : "not taken"}</small></span>`
         : html`<span class="nobody">No one yet</span>`}</span>
       <span class="next"><${Next} one=${one} deadlines=${deadlines} /></span>
-      <button class="quiet fold" aria-expanded=${open ? "true" : "false"} aria-label=${`About the escalation of ${one.patient_name}`} onClick=${unfold}><span aria-hidden="true">${open ? "▾" : "▸"}</span></button>
+      <button class="quiet fold" aria-expanded=${open ? "true" : "false"} aria-label=${`About the escalation of ${one.patient_name}`}
+        onClick=${unfold}><span aria-hidden="true">${open ? "▾" : "▸"}</span></button>
     </div>
     ${open && html`<${Opened} one=${one} acts=${acts} giving=${giving} change=${change} />`}
-    ${asking && html`<${Step} kind=${asking} escalation=${one} close=${() => ask("")} done=${put} send=${(values) => patch(`escalations/${one.id}/`, values)} />`}
+    ${asking && html`<${Step} kind=${asking} escalation=${one} close=${() => ask("")} done=${put}
+      send=${(values) => patch(`escalations/${one.id}/`, values)} />`}
   </li>`;
 }
 
-/** What can be done about one, by button and by key. @param {{one: Escalation, here: boolean, change: (values: any) => Promise<any>, ask: (what: string) => void, open: () => void}} hands */
+/**
+ * What can be done about one, by button and by key.
+ * @param {{one: Escalation, here: boolean, change: (values: any) => Promise<any>, ask: (what: string) => void, open: () => void}} hands
+ */
 function useActs({ one, here, change, ask, open }) {
   const may = alive(one) && can("changeEscalation");
   const takes = may && assignable.includes(me.value?.role ?? "") && !(one.taken && one.assigned_to === me.value?.email);
   const take = () => change({ status: "in_progress", ...(one.assigned_to === me.value?.email ? {} : { assigned_to: me.value?.email }) });
   useKeys(may ? {
     ...(takes ? { t: { does: "Take it", act: () => take().then(() => toast("It is yours."), complain) } } : {}),
-    w: { does: "Give it to somebody", act: open }, v: { does: "Resolve", act: () => ask("resolve") }, n: { does: "Write a note", act: () => ask("note") },
+    w: { does: "Give it to somebody", act: open }, v: { does: "Resolve", act: () => ask("resolve") },
+      n: { does: "Write a note", act: () => ask("note") },
     p: { does: "Open the patient", act: () => go("patient", { id: one.patient_id, tab: "escalations" }) },
   } : {}, { while: here });
   return { may, takes, take, ask };
@@ -84,23 +97,29 @@ function Opened({ one, acts, giving, change }) {
   };
   const about = one.patient_name;
   return html`<div class="opened-part" ref=${box}>
-    <div class="story"><p class="reason">${one.reason}</p><ol>${one.history.map((step, i) => html`<li key=${i}><strong>${dateTime(step.at)}</strong> ${stepWords(step)}</li>`)}</ol>
+    <div class="story"><p class="reason">${one.reason}</p><ol>${one.history.map((step, i) => html`<li key=${i}><strong>
+      ${dateTime(step.at)}</strong> ${stepWords(step)}</li>`)}</ol>
       ${one.resolution_notes && html`<p class="note">${one.resolution_notes}</p>`}
       ${acts.may && html`<div class="acts">
-        ${acts.takes && html`<${ActionButton} kind="main" act=${acts.take} said="It is yours." aria-label=${`Take: ${about}`}>Take it <kbd>T</kbd></${ActionButton}>`}
+        ${acts.takes && html`<${ActionButton} kind="main" act=${acts.take} said="It is yours."
+          aria-label=${`Take: ${about}`}>Take it <kbd>T</kbd></${ActionButton}>`}
         <button onClick=${() => acts.ask("resolve")} aria-label=${`Resolve: ${about}`}>Resolve… <kbd>V</kbd></button>
         <button onClick=${() => acts.ask("note")} aria-label=${`Add a note: ${about}`}>Note… <kbd>N</kbd></button>
         <button onClick=${() => acts.ask("change")} aria-label=${`Change the urgency: ${about}`}>Urgency…</button>
         <button class="quiet" onClick=${() => acts.ask("cancel")} aria-label=${`Cancel: ${about}`}>Cancel…</button>
       </div>`}</div>
-    ${acts.may && html`<div class="give" key=${one.assigned_to ?? ""}><${StaffPicker} label="Give to" name="give" without=${one.assigned_to ? [one.assigned_to] : []} chosen=${give} hint="Name or role, then Enter" /></div>`}
+    ${acts.may && html`<div class="give" key=${one.assigned_to ?? ""}><${StaffPicker} label="Give to" name="give"
+      without=${one.assigned_to ? [one.assigned_to] : []} chosen=${give} hint="Name or role, then Enter" /></div>`}
   </div>`;
 }
 
 const events = {
-  opened: "Opened", assigned: "Given on.", in_progress: "Taken", priority: "Urgency changed.", note: "Note:", alert_joined: "Worse:", overdue: "Overdue.", tier_1: "On call was told.", tier_2: "Managers were told.",
-  tier_3: "Everybody was told.", handed_over: "Handed over to who is on call now.", reminded: "Reminded: no note for hours.", resolved: "Resolved", cancelled: "Cancelled", time_logged: "Time logged.",
+  opened: "Opened", assigned: "Given on.", in_progress: "Taken", priority: "Urgency changed.", note: "Note:", alert_joined: "Worse:",
+    overdue: "Overdue.", tier_1: "On call was told.", tier_2: "Managers were told.",
+  tier_3: "Everybody was told.", handed_over: "Handed over to who is on call now.", reminded: "Reminded: no note for hours.",
+    resolved: "Resolved", cancelled: "Cancelled", time_logged: "Time logged.",
 };
 
 /** @param {{event: string, user: string, detail: string | null}} step */
-const stepWords = ({ event, user, detail }) => `${events[event] ?? words(event)} ${["opened", "in_progress", "resolved", "cancelled", "note"].includes(event) ? `by ${user === "system" ? "Vigil" : user}. ` : ""}${detail ?? ""}`;
+const stepWords = ({ event, user, detail }) => `${events[event] ?? words(event)} ${["opened", "in_progress", "resolved", "cancelled",
+  "note"].includes(event) ? `by ${user === "system" ? "Vigil" : user}. ` : ""}${detail ?? ""}`;

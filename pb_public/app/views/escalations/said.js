@@ -14,11 +14,13 @@ export const alive = (/** @type {Escalation} */ one) => one.status === "open" ||
 export function Next({ one, deadlines }) {
   const next = nextStep(one, deadlines);
   if (!next) {
-    return html`<span class="soft">${one.status === "resolved" ? `Resolved ${since(one.resolved_at ?? "")}` : one.status === "cancelled" ? `Cancelled ${since(one.cancelled_at ?? "")}` : ""}</span>`;
+    return html`<span class="soft">${one.status === "resolved" ? `Resolved ${since(one.resolved_at ?? "")}` : one.status === "cancelled"
+      ? `Cancelled ${since(one.cancelled_at ?? "")}` : ""}</span>`;
   }
   const left = next.at - Date.now();
   const hours = Math.floor(left / 3_600_000);
-  const time = left <= 0 ? next.told ? "now" : lasting(-left) : hours >= 1 && hours < 48 ? `${hours} h ${String(Math.floor((left % 3_600_000) / 60_000)).padStart(2, "0")}` : lasting(left);
+  const time = left <= 0 ? next.told ? "now" : lasting(-left) : hours >= 1 && hours < 48
+    ? `${hours} h ${String(Math.floor((left % 3_600_000) / 60_000)).padStart(2, "0")}` : lasting(left);
   const tone = next.told ? tones[one.priority] : left <= 0 ? "warning" : "";
   return html`<strong class=${`time ${tone}`}>${left <= 0 && !next.told && html`<span aria-hidden="true">◆ </span>`}${time}</strong>
     <small>${next.told ? next.what : left <= 0 ? "note overdue" : next.what}</small>`;
@@ -31,7 +33,8 @@ export function Ladder({ one, deadlines }) {
   }
   const times = tierTimes(one, deadlines);
   const reached = one.history.filter((step) => step.event.startsWith("tier_"));
-  const at = (/** @type {number} */ tier) => reached.filter((step) => step.event === `tier_${tier}`).at(-1)?.at ?? new Date(times[tier]).toISOString();
+  const at = (/** @type {number} */ tier) => reached.filter((step) => step.event === `tier_${tier}`).at(-1)?.at
+    ?? new Date(times[tier]).toISOString();
   const open = alive(one);
   const words = tiers.map((name, tier) => {
     const told = tier <= one.tier;
@@ -40,8 +43,10 @@ export function Ladder({ one, deadlines }) {
   return html`<ol class=${`ladder ${tones[one.priority]} ${one.taken ? "taken" : ""}`} aria-label=${words || "Nobody was told"}>
     ${tiers.map((name, tier) => {
       const told = tier <= one.tier;
-      return html`<li key=${tier} class=${told ? one.taken || !open ? "told done" : "told" : ""} aria-hidden="true"><span class="rung">${told && (one.taken || !open) ? "✓" : tier}</span>
-        ${(told || (open && !one.taken)) && html`<span class=${tier === one.tier ? "who now" : "who"}>${name}</span><span class="at">${since(tier === 0 ? one.created_at ?? "" : at(tier))}</span>`}</li>`;
+      return html`<li key=${tier} class=${told ? one.taken || !open ? "told done" : "told" : ""} aria-hidden="true"><span class="rung">
+        ${told && (one.taken || !open) ? "✓" : tier}</span>
+        ${(told || (open && !one.taken)) && html`<span class=${tier === one.tier ? "who now" : "who"}>${name}</span><span class="at">
+          ${since(tier === 0 ? one.created_at ?? "" : at(tier))}</span>`}</li>`;
     })}
   </ol>`;
 }

@@ -1,5 +1,6 @@
 // Alerts by their cause: one line for what is one thing to whoever answers it.
 import { words } from "../../ui/format.js";
+import { shown, unitOf } from "../../ui/units.js";
 import { readingTypes, vitals } from "../../ui/vitals.js";
 
 const names = Object.fromEntries(readingTypes);
@@ -18,7 +19,7 @@ function valueOf(alert, readings) {
   if (measured) {
     return `${measured.systolic}/${measured.diastolic}`;
   }
-  return typeof alert.value === "number" ? `${alert.value} ${units[alert.type] ?? ""}`.trim() : "";
+  return typeof alert.value === "number" ? `${shown(alert.value, units[alert.type])} ${unitOf(units[alert.type] ?? "")}`.trim() : "";
 }
 
 /** When it was measured, where that is at hand; else when the alert was raised. @param {any} alert @param {any[]} readings @returns

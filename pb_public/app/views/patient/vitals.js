@@ -1,12 +1,14 @@
 // What was measured, over time: one panel for each value with the bounds in force as bands and a sign where an alert was
 // raised; the numbers stand in a table behind.
 import { all, get } from "../../api.js";
+import { display } from "../../session.js";
 import { Badge } from "../../ui/badge.js";
 import { boundsOf, boundWords, known } from "../../ui/bounds.js";
 import { TimeChart } from "../../ui/chart.js";
 import { dateTime } from "../../ui/format.js";
 import { Loaded, Nothing, useLoad } from "../../ui/states.js";
 import { Table } from "../../ui/table.js";
+import { allShown, shown, unitOf } from "../../ui/units.js";
 import { counts, kinds, reading, values } from "../../ui/vitals.js";
 import { ZoneNote } from "../../ui/when.js";
 import { html, useEffect, useMemo, useState } from "../../view.js";
@@ -33,13 +35,14 @@ const titleOf = (/** @type {Value} */ value) => value.title ?? value.name;
 /** What a panel draws: suspect values are marked and lie on no line. @param {Value} value @param {Observation[]} observations oldest first @param {any} thresholds */
 function drawn(value, observations, thresholds) {
   const mine = observations.filter((o) => typeof o[value.field] === "number");
-  const bounds = boundsOf(value, thresholds);
-  const doubts = mine.filter(suspect).map((o) => ({ at: seconds(o), value: o[value.field], text: "suspect", tone: "--unsure", shape: /** @type {const} */ ("question") }));
+  const bounds = allShown(boundsOf(value, thresholds), value.unit) ?? null;
+  const read = (/** @type {any} */ o) => shown(o[value.field], value.unit);
+  const doubts = mine.filter(suspect).map((o) => ({ at: seconds(o), value: read(o), text: "suspect", tone: "--unsure", shape: /** @type {const} */ ("question") }));
   const marks = mine.filter((o) => o.alert_details && breaches(o, value, bounds)).map((o) => ({
-    at: seconds(o), value: o[value.field], text: o.alert_details?.message ?? "", tone: `--${o.alert_details?.level}`,
+    at: seconds(o), value: read(o), text: o.alert_details?.message ?? "", tone: `--${o.alert_details?.level}`,
     shape: /** @type {"triangle" | "diamond"} */ (o.alert_details?.level === "critical" ? "triangle" : "diamond"),
   }));
-  return { times: mine.map(seconds), lines: [{ label: titleOf(value), values: mine.map((o) => (counts(o) ? o[value.field] : null)), tone: value.tone }],
+  return { times: mine.map(seconds), lines: [{ label: titleOf(value), values: mine.map((o) => (counts(o) ? read(o) : null)), tone: value.tone }],
     bands: bandsOf(bounds), marks: [...marks, ...doubts], bounds, doubted: doubts.length };
 }
 
@@ -70,10 +73,11 @@ export function Vitals({ id, turn = 0, thresholds, zone }) {
 /** @param {{observations: Observation[], thresholds: any, zone?: string}} props */
 function Panels({ observations, thresholds, zone }) {
   const final = useMemo(() => observations.filter(({ status }) => status === "final"), [observations]);
-  const shown = useMemo(() => values.map((value) => ({ value, ...drawn(value, final, thresholds) })).filter(({ times }) => times.length > 0), [final, thresholds]);
-  return html`<div class="panels">${shown.map(({ value, times, lines, bands, marks, bounds, doubted }) => html`<div class="card" key=${value.field}>
-      <${TimeChart} title=${`${titleOf(value)}, ${value.unit}`} times=${times} lines=${lines} bands=${bands} marks=${marks} height=${190} group="vitals" zone=${zone} gaps />
-      <small class="legend">${[boundWords(bounds, value.unit), marks.length > doubted && "▲ critical alert, ◆ warning", doubted > 0 && "? suspect, on no line"].filter(Boolean).join(" · ")}</small>
+  const panels = useMemo(() => values.map((value) => ({ value, ...drawn(value, final, thresholds) })).filter(({ times }) => times.length > 0),
+    [final, thresholds, display.value]);
+  return html`<div class="panels">${panels.map(({ value, times, lines, bands, marks, bounds, doubted }) => html`<div class="card" key=${value.field}>
+      <${TimeChart} title=${`${titleOf(value)}, ${unitOf(value.unit)}`} times=${times} lines=${lines} bands=${bands} marks=${marks} height=${190} group="vitals" zone=${zone} gaps />
+      <small class="legend">${[boundWords(bounds, unitOf(value.unit)), marks.length > doubted && "▲ critical alert, ◆ warning", doubted > 0 && "? suspect, on no line"].filter(Boolean).join(" · ")}</small>
     </div>`)}</div>
     <${ZoneNote} of=${zone} whose=${zone && "the patient’s"} />
     <details class="card"><summary>The values as a table</summary>

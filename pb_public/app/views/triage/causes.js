@@ -1,4 +1,5 @@
-// What is open about a patient, one line a cause: how often, the values with their times, and who answers; and the escalation that is open.
+// What is open about a patient, one line a cause: how often, the values with their times, and who answers; and the escalation that is
+// open.
 import { canAcknowledge } from "../../can.js";
 import { go } from "../../router.js";
 import { words } from "../../ui/format.js";
@@ -25,7 +26,8 @@ export function causesOf(alerts) {
       cause.open.push(alert);
     }
   }
-  return [...causes.values()].sort((a, b) => Number(b.open.length > 0) - Number(a.open.length > 0) || urgency.indexOf(a.level) - urgency.indexOf(b.level));
+  return [...causes.values()].sort((a, b) => Number(b.open.length > 0) - Number(a.open.length > 0)
+    || urgency.indexOf(a.level) - urgency.indexOf(b.level));
 }
 
 /** What is still to be answered; of what is answered, all. @param {Cause} cause */
@@ -44,25 +46,31 @@ const value = (/** @type {Alert} */ alert) => (alert.value === null ? "" : `${Ma
 
 /**
  * @param {{causes: Cause[], escalations: any[], loading: boolean, row: import("./order.js").Row, again: () => void,
- *   did: (row: any, act: () => Promise<string>) => Promise<boolean>}} props
+ *   did: (row: any, act: () => Promise<any>) => Promise<boolean>}} props
  */
 export function Causes({ causes, escalations, loading, row, did, again }) {
   const open = causes.reduce((sum, cause) => sum + cause.open.length, 0);
   const count = causes.reduce((sum, cause) => sum + cause.alerts.length, 0);
   const title = loading ? "Alerts" : count === 0 ? "No alert is open"
     : `Alerts: ${[open > 0 && `${open} unanswered`, count > open && `${count - open} acknowledged`].filter(Boolean).join(", ")}`;
-  const run = async (/** @type {() => Promise<string>} */ act) => { if (await did(row, act)) { again(); } };
+  const run = async (/** @type {() => Promise<any>} */ act) => { if (await did(row, act)) { again(); } };
   const next = takable(escalations);
   return html`<section class="causes" aria-busy=${loading ? "true" : "false"}><h3>${title}</h3><ul>
-    ${causes.map((cause) => html`<li key=${cause.key} class=${cause.level}><span class="shape" aria-hidden="true">${(states[cause.level] ?? states.no_data)[0]}</span>
+    ${causes.map((cause) => html`<li key=${cause.key} class=${cause.level}><span class="shape"
+      aria-hidden="true">${(states[cause.level] ?? states.no_data)[0]}</span>
       <div><p><b>${kinds[cause.type] ?? words(cause.type)}</b>${many(cause) > 1 && html` <span class="times">×${many(cause)}</span>`}
         ${cause.open.length === 0 && html` <small>acknowledged by ${cause.alerts[0].acknowledged_by}</small>`}</p>
         <p class="hint">${cause.alerts[0].message ?? ""}</p>
-        <p class="hint">${shown(cause).slice(0, told).map((alert) => `${value(alert)}${moment(alert.created_at)}`).join(" · ")}${rest(cause)}</p></div>
-      ${cause.open.some(canAcknowledge) && html`<button aria-label=${`Acknowledge: ${kinds[cause.type] ?? words(cause.type)}`} onClick=${() => run(async () => (await acknowledge(cause.open)).text)}>Acknowledge</button>`}</li>`)}
-    ${escalations.map((e) => html`<li key=${`e${e.id}`} class=${classes("escalation", e.priority)}><span class="shape" aria-hidden="true">↗</span>
+        <p class="hint">${shown(cause).slice(0, told).map((alert) =>
+          `${value(alert)}${moment(alert.created_at)}`).join(" · ")}${rest(cause)}</p></div>
+      ${cause.open.some(canAcknowledge) && html`<button aria-label=${`Acknowledge: ${kinds[cause.type] ?? words(cause.type)}`}
+        onClick=${() => run(() => acknowledge(cause.open, "", again))}>Acknowledge</button>`}</li>`)}
+    ${escalations.map((e) => html`<li key=${`e${e.id}`} class=${classes("escalation", e.priority)}><span class="shape"
+      aria-hidden="true">↗</span>
       <div><p><b>${words(e.priority)} escalation</b> ${e.assigned_to ? `to ${e.assigned_to}` : "to nobody yet"}</p>
-        <p class="hint">${e.status === "in_progress" ? "In progress" : "Not taken yet"} · opened ${age(e.created_at)} ago${e.reason ? ` · ${e.reason}` : ""}</p></div>
-      ${e === next ? html`<button aria-label=${`Take the ${e.priority} escalation`} onClick=${() => run(() => take(e))}>Take <kbd>T</kbd></button>` : html`<button class="quiet" onClick=${() => go("escalations")}>Open</button>`}</li>`)}
+        <p class="hint">${e.status === "in_progress" ? "In progress" : "Not taken yet"} · opened ${age(e.created_at)} ago${e.reason
+          ? ` · ${e.reason}` : ""}</p></div>
+      ${e === next ? html`<button aria-label=${`Take the ${e.priority} escalation`} onClick=${() => run(() => take(e))}>Take <kbd>T</kbd>
+        </button>` : html`<button class="quiet" onClick=${() => go("escalations")}>Open</button>`}</li>`)}
   </ul></section>`;
 }

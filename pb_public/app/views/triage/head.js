@@ -1,6 +1,6 @@
 // Above the list: how many are in which level, which of them to see, in which order, and how far the day's reviews are.
 import { number } from "../../ui/format.js";
-import { classes, html, useRef } from "../../view.js";
+import { classes, html, useEffect, useRef } from "../../view.js";
 import { levels } from "./words.js";
 
 /** @typedef {import("./order.js").Filters & {rows: string, page: number}} Query */
@@ -13,38 +13,52 @@ const sizes = /** @type {[string, string][]} */ ([["compact", "Compact"], ["comf
 
 /** @param {Props} props */
 export const Levels = ({ stats, query, change }) => html`<div class="choices levels" role="group" aria-label="Risk level">
-  <button aria-pressed=${query.risk_level === "" ? "true" : "false"} onClick=${() => change({ risk_level: "" })}>All <b>${number(stats?.total_patients)}</b></button>
+  <button aria-pressed=${query.risk_level === "" ? "true" : "false"}
+    onClick=${() => change({ risk_level: "" })}>All <b>${number(stats?.total_patients)}</b></button>
   ${Object.entries(levels).map(([level, [shape, word]]) => html`<button key=${level} class=${classes("level", level)}
-    aria-pressed=${query.risk_level === level ? "true" : "false"} onClick=${() => change({ risk_level: query.risk_level === level ? "" : level })}>
-    <span class="shape" aria-hidden="true">${shape}</span> ${word} <b>${number(stats?.patients_by_risk_level[level])}</b></button>`)}</div>`;
+    aria-pressed=${query.risk_level === level ? "true" : "false"}
+      onClick=${() => change({ risk_level: query.risk_level === level ? "" : level })}>
+    <span class="shape" aria-hidden="true">${shape}</span> ${word} <b>${number(stats?.patients_by_risk_level[level])}</b>
+      </button>`)}</div>`;
 
 /** @type {["has_unack_alerts" | "mine" | "needs_review" | "escalated", string, string][]} filter, word, and where its number stands */
 const marks = [["has_unack_alerts", "Unanswered", "patients_alerting"], ["mine", "Mine", "patients_mine"],
   ["needs_review", "Review due", "patients_needing_review"], ["escalated", "Escalated", "patients_escalated"]];
 
 /** @param {Props} props */
-export const Marks = ({ stats, query, change }) => html`<div class="choices" role="group" aria-label="Only those">${marks.map(([name, word, count]) => html`
-  <button key=${name} aria-pressed=${query[name] === "true" ? "true" : "false"} onClick=${() => change({ [name]: query[name] === "true" ? "" : "true" })}>
+export const Marks = ({ stats, query, change }) => html`<div class="choices" role="group"
+  aria-label="Only those">${marks.map(([name, word, count]) => html`
+  <button key=${name} aria-pressed=${query[name] === "true" ? "true" : "false"}
+    onClick=${() => change({ [name]: query[name] === "true" ? "" : "true" })}>
     ${word} <b>${number(stats?.[count])}</b></button>`)}</div>`;
 
 /** @param {{stats: any}} props */
-export const Reviewed = ({ stats }) => stats && html`<div class="reviewed"><label>Reviewed today <b>${number(stats.patients_reviewed_today)}</b> of ${number(stats.total_patients)}
+export const Reviewed = ({ stats }) => stats && html`<div class="reviewed">
+  <label>Reviewed today <b>${number(stats.patients_reviewed_today)}</b> of ${number(stats.total_patients)}
   <progress max=${Math.max(1, stats.total_patients)} value=${stats.patients_reviewed_today}></progress></label></div>`;
 
 /** @param {{label: string, value: string, options: [string, string][], choose: (value: string) => void}} props */
-const Choice = ({ label, value, options, choose }) => html`<select class="slim" aria-label=${label} value=${value} onChange=${(event) => choose(event.target.value)}>
+const Choice = ({ label, value, options, choose }) => html`<select class="slim" aria-label=${label} value=${value}
+  onChange=${(event) => choose(event.target.value)}>
   ${options.map(([key, text]) => html`<option key=${key} value=${key}>${text}</option>`)}</select>`;
 
 /** @param {Omit<Props, "stats">} props */
 export function Sight({ query, change }) {
   const wait = useRef(0);
+  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
+  useEffect(() => { // cleared from elsewhere, or come back to
+    if (field.current && field.current !== document.activeElement) {
+      field.current.value = query.search;
+    }
+  }, [query.search]);
   const search = (/** @type {any} */ event) => {
     const wanted = event.target.value.trim();
     clearTimeout(wait.current);
     wait.current = setTimeout(() => change({ search: wanted }), 300);
   };
   return html`<div class="sight">
-    <input type="search" class="slim" aria-label="Name or MRN" placeholder="Name or MRN" defaultValue=${query.search} onInput=${search} />
+    <input type="search" class="slim" ref=${field} aria-label="Name or MRN" placeholder="Name or MRN" defaultValue=${query.search}
+      onInput=${search} />
     <${Choice} label="Order" value=${query.ordering} options=${orderings} choose=${(ordering) => change({ ordering })} />
     <${Choice} label="Height of rows" value=${query.rows} options=${sizes} choose=${(rows) => change({ rows, page: query.page })} />
   </div>`;
@@ -54,6 +68,8 @@ export function Sight({ query, change }) {
 export function Waits({ news, show }) {
   const count = news.held ? news.new.size : 0;
   const names = [...news.new.values()].map((row) => row.patient_name).join(", ");
-  return html`<span class="unseen" role="status" aria-live="assertive">${news.new.size > 0 ? `New critical: ${names}.${news.held ? " It waits; press full stop to show it." : ""}` : ""}</span>
-    ${count > 0 && html`<button class="waits" onClick=${show}><span aria-hidden="true">▲</span> ${count} new critical ${count === 1 ? "waits" : "wait"}: show <kbd>.</kbd></button>`}`;
+  return html`<span class="unseen" role="status" aria-live="assertive">${news.new.size > 0
+    ? `New critical: ${names}.${news.held ? " It waits; press full stop to show it." : ""}` : ""}</span>
+    ${count > 0 && html`<button class="waits" onClick=${show}><span
+      aria-hidden="true">▲</span> ${count} new critical ${count === 1 ? "waits" : "wait"}: show <kbd>.</kbd></button>`}`;
 }

@@ -13,10 +13,12 @@ export function Line({ row }) {
   const reason = why(row);
   const { who, state: how, initials, tone } = holder(row);
   return html`
-    <span class=${`score ${row.risk_level}`}><span class="shape" aria-hidden="true">${levels[row.risk_level][0]}</span><b>${row.risk_score}</b></span>
+    <span class=${`score ${row.risk_level}`}><span class="shape" aria-hidden="true">${levels[row.risk_level][0]}</span>
+      <b>${row.risk_score}</b></span>
     <span class="whom"><bdi class="name">${row.patient_name}</bdi><small>${shortMRN(row.mrn)}</small></span>
     <span class=${`value ${state}${stale(c?.measured_at) ? " stale" : ""}`}>
-      ${state === "unsure" && html`<span class="doubt" role="img" aria-label=${states.unsure[1]}>?</span>`}<b>${text}</b><small class="unit">${unit}</small>
+      ${state === "unsure" && html`<span class="doubt" role="img" aria-label=${states.unsure[1]}>?</span>`}<b>${text}</b><small
+        class="unit">${unit}</small>
       <small class="age">${c?.measured_at ? age(c.measured_at) : ""}</small></span>
     <${Spark} row=${row} />
     <span class="why" title=${reason}>${reason}</span>

@@ -1,5 +1,6 @@
-// Keeps a page of the triage list up to date from the stream: changes are gathered for a moment, put in place, and the page is fetched only
-// when rows entered or left it, or when the stream was cut. While somebody works with the list its order rests, and who became critical waits.
+// Keeps a page of the triage list up to date from the stream: changes are gathered for a moment, put in place, and the page is fetched
+// only when rows entered or left it, or when the stream was cut. While somebody works with the list its order rests, and who became
+// critical waits.
 import { listen, onGap } from "../../live.js";
 import { useEffect, useRef, useState } from "../../view.js";
 import { settled } from "./order.js";
@@ -53,7 +54,8 @@ export function useLiveList(list, stats, filters, again) {
         }
         wait(held && (stale || changes.size > 0));
         if (alarms.length > 0) {
-          tell((before) => ({ new: new Map([...(before.held ? before.new : []), ...alarms.map((row) => /** @type {[string, Row]} */ ([row.patient_id, row]))]), held }));
+          tell((before) => ({ new: new Map([...(before.held ? before.new : []),
+            ...alarms.map((row) => /** @type {[string, Row]} */ ([row.patient_id, row]))]), held }));
         }
         return next;
       });
@@ -72,12 +74,14 @@ export function useLiveList(list, stats, filters, again) {
         told.set(data.patient_id, data.removed ? null : data);
         timer ||= setTimeout(apply, gather);
       }),
-      listen("stats", ({ data }) => stats.change((/** @type {any} */ before) => ({ ...before, ...data }))), // what is the reader's own is not told
+      // What is the reader's own is not told.
+      listen("stats", ({ data }) => stats.change((/** @type {any} */ before) => ({ ...before, ...data }))),
       onGap(() => {
         stats.reload();
         if (hold.current.still) { // the values are to be true at once, their order may wait
           owed = true;
-          now.current.again().then(({ results }) => { results.forEach((/** @type {Row} */ row) => told.set(row.patient_id, row)); apply(); }, () => {});
+          now.current.again().then(({ results }) => { results.forEach((/** @type {Row} */ row) =>
+            told.set(row.patient_id, row)); apply(); }, () => {});
         } else {
           told.clear();
           now.current.reload();

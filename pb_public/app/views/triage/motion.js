@@ -3,7 +3,8 @@ import { useEffect, useLayoutEffect, useRef, useState } from "../../view.js";
 
 const lit = 1500; // milliseconds
 
-/** Which rows changed last: their ids, for a moment. A new page lights nothing. @param {import("./order.js").Row[] | undefined} rows @param {string} page */
+/** Which rows changed last: their ids, for a moment. A new page lights nothing. @param {import("./order.js").Row[] | undefined} rows
+ *  @param {string} page */
 export function useChanges(rows, page) {
   const before = useRef({ page: "", states: /** @type {Map<string, string>} */ (new Map()) });
   const [changed, mark] = useState(/** @type {Set<string>} */ (new Set()));
@@ -11,7 +12,8 @@ export function useChanges(rows, page) {
     if (!rows) {
       return;
     }
-    const states = new Map(rows.map((row) => [row.patient_id, `${row.risk_score} ${row.unacknowledged_alerts} ${row.active_escalations} ${row.last_reading_at}`]));
+    const states = new Map(rows.map((row) =>
+      [row.patient_id, `${row.risk_score} ${row.unacknowledged_alerts} ${row.active_escalations} ${row.last_reading_at}`]));
     const earlier = before.current;
     before.current = { page, states };
     const news = earlier.page === page ? [...states].filter(([id, state]) => earlier.states.get(id) !== state).map(([id]) => id) : [];
@@ -25,7 +27,8 @@ export function useChanges(rows, page) {
   return changed;
 }
 
-/** Rows slide from where they were to where they are, and keep the focus while they move. @param {{current: HTMLElement | null}} list @param {any[]} rows */
+/** Rows slide from where they were to where they are, and keep the focus while they move. @param {{current: HTMLElement | null}} list
+ *  @param {any[]} rows */
 export function useSlide(list, rows) {
   const tops = useRef(/** @type {Map<string, number>} */ (new Map()));
   const held = /** @type {HTMLElement | null} */ (list.current?.contains(document.activeElement) ? document.activeElement : null);

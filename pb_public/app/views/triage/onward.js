@@ -1,12 +1,13 @@
-// Who comes after the last of a page. Who was seen to sinks in the list, so that the next page begins below people whom nobody has looked at:
-// going on is going to the most urgent whom the reader has not been at, wherever they stand by now.
+// Who comes after the last of a page. Who was seen to sinks in the list, so that the next page begins below people whom nobody has looked
+// at: going on is going to the most urgent whom the reader has not been at, wherever they stand by now.
 import { get } from "../../api.js";
 import { useEffect, useRef } from "../../view.js";
 import { pageSize } from "./order.js";
 
 /** @typedef {import("./order.js").Row} Row */
 
-/** @param {import("./order.js").Filters} filters @returns {{pass: (row: Row) => void, next: () => Promise<{id: string, page: number} | null>}} */
+/** @param {import("./order.js").Filters} filters
+ *  @returns {{pass: (row: Row) => void, next: () => Promise<{id: string, page: number} | null>}} */
 export function useOnward(filters) {
   const been = useRef(/** @type {Map<string, string | null>} */ (new Map()));
   const known = JSON.stringify(filters);

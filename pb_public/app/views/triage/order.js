@@ -2,7 +2,8 @@
 // Source: docs/decisions/triage.md, "Triage ordering".
 
 /** @typedef {import("../../../../internal/console/contract.d.ts").components["schemas"]["TriagePatient"]} Row */
-/** @typedef {{risk_level: string, has_unack_alerts: string, needs_review: string, mine: string, escalated: string, search: string, ordering: string}} Filters */
+/** @typedef {{risk_level: string, has_unack_alerts: string, needs_review: string, mine: string, escalated: string, search: string,
+ *  ordering: string}} Filters */
 
 /** Times of different precision compare as text once the zone is off. @param {string | null} at @param {string} none */
 const moment = (at, none) => (at === null ? none : at.replace("Z", ""));
@@ -26,15 +27,18 @@ export const orders = {
 export function belongs(row, filters) {
   const flag = (/** @type {string} */ wanted, /** @type {boolean} */ has) => wanted === "" || (wanted === "true") === has;
   const named = `${row.patient_name} ${row.mrn}`.toLowerCase();
-  return (filters.risk_level === "" || filters.risk_level === row.risk_level) && flag(filters.has_unack_alerts, row.unacknowledged_alerts > 0) &&
-    flag(filters.needs_review, row.needs_review) && (filters.escalated === "" || row.active_escalations > 0) && filters.search.toLowerCase().split(/\s+/).every((word) => named.includes(word));
+  return (filters.risk_level === "" || filters.risk_level === row.risk_level)
+    && flag(filters.has_unack_alerts, row.unacknowledged_alerts > 0) &&
+    flag(filters.needs_review, row.needs_review) && (filters.escalated === "" || row.active_escalations > 0)
+      && filters.search.toLowerCase().split(/\s+/).every((word) => named.includes(word));
 }
 
 export const pageSize = 30;
 
 const trendLength = 60;
 
-/** The row as told, which comes without its line: the line it had, with the new value at its end. @param {Row} before @param {Row} told @returns {Row} */
+/** The row as told, which comes without its line: the line it had, with the new value at its end. @param {Row} before @param {Row} told
+ *  @returns {Row} */
 export function renewed(before, told) {
   const now = told.concern;
   const was = before.concern;
@@ -43,7 +47,8 @@ export function renewed(before, told) {
   }
   const trend = before.trend ?? [];
   const value = now.values[now.parameter];
-  const newer = now.measured_at !== null && value !== undefined && now.state !== "unsure" && now.measured_at > (trend[trend.length - 1]?.at ?? "");
+  const newer = now.measured_at !== null && value !== undefined && now.state !== "unsure"
+    && now.measured_at > (trend[trend.length - 1]?.at ?? "");
   return { ...told, trend: newer ? [...trend, { at: now.measured_at ?? "", value }].slice(-trendLength) : trend };
 }
 
@@ -54,7 +59,8 @@ const otherwise = (before, told) => before.concern?.parameter !== told.concern?.
 const alarming = (before, told) => told.handling === "unanswered" && before?.handling !== "unanswered";
 
 /**
- * A page of the list after some rows changed, whether the page has to be fetched because a row entered or left it, and who became critical.
+ * A page of the list after some rows changed, whether the page has to be fetched because a row entered or left it,
+ *  and who became critical.
  * @param {{count: number, next: string | null, previous: string | null, results: Row[]}} page
  * @param {Map<string, Row | null>} told rows by patient, null for those who left the list
  * @param {Filters} filters

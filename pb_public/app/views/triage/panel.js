@@ -1,8 +1,8 @@
-// The patient at the side of the list: the fortnight and the bounds, the latest values, what is open by cause, the last note, and what to do.
-// The focus stays in the list, and J and K go on.
+// The patient at the side of the list: the fortnight and the bounds, the latest values, what is open by cause, the last note, and what to
+// do. The focus stays in the list, and J and K go on.
 import { get, Problem } from "../../api.js";
 import { can } from "../../can.js";
-import { useDraft } from "../../drafts.js";
+import { keepDraft, useDraft } from "../../drafts.js";
 import { useKeys } from "../../keys.js";
 import { share } from "../../ui/badge.js";
 import { Drawer } from "../../ui/drawer.js";
@@ -24,12 +24,15 @@ const settle = 150; // milliseconds on a patient before their record is asked fo
 /** What the panel shows of a patient beside the row. @param {string} id @param {AbortSignal} signal */
 async function read(id, signal) {
   await new Promise((go, stop) => { setTimeout(go, settle); signal.addEventListener("abort", () => stop(signal.reason)); });
-  const asked = (/** @type {string} */ path, /** @type {any} */ query = {}) => get(path, { patient_id: id, page_size: 50, ...query }, signal).then((answer) => answer.results);
+  const asked = (/** @type {string} */ path, /** @type {any} */ query = {}) =>
+    get(path, { patient_id: id, page_size: 50, ...query }, signal).then((answer) => answer.results);
   const [patient, active, acknowledged, escalations, minutes] = await Promise.all([
-    get(`patients/${id}/`, {}, signal), asked("alerts/", { status: "active" }), asked("alerts/", { status: "acknowledged" }), asked("escalations/", { page_size: 20 }),
+    get(`patients/${id}/`, {}, signal), asked("alerts/", { status: "active" }), asked("alerts/", { status: "acknowledged" }),
+      asked("escalations/", { page_size: 20 }),
     can("readTime") ? asked("time-entries/", { page_size: 5 }) : [],
   ]);
-  return { patient, alerts: [...active, ...acknowledged], escalations: escalations.filter((/** @type {any} */ e) => ["open", "in_progress"].includes(e.status)), minutes };
+  return { patient, alerts: [...active, ...acknowledged], escalations: escalations.filter((/** @type {any} */ e) =>
+    ["open", "in_progress"].includes(e.status)), minutes };
 }
 
 /** @param {{row: Row, at: number, count: number, work: any}} props */
@@ -56,7 +59,8 @@ export function Panel({ row, at, count, work }) {
   }, [work.wish, data]);
   const open = (data?.alerts ?? []).filter((alert) => !alert.acknowledged);
   const answer = async () => {
-    if (await work.acts.answer(row, open, note.trim())) {
+    const text = note.trim();
+    if (await work.acts.answer(row, open, text, () => { keepDraft(`triage.${id}`, text); next((n) => n + 1); })) {
       keep("");
       next((n) => n + 1);
     }
@@ -68,18 +72,23 @@ export function Panel({ row, at, count, work }) {
   };
   const taken = async () => {
     const mine = takable(data?.escalations ?? []);
-    if (await work.doing(row, mine ? () => take(mine) : () => Promise.reject(new Problem(0, { detail: "No escalation waits to be taken." })))) {
+    if (await work.doing(row, mine ? () => take(mine) : () => Promise.reject(new Problem(0,
+      { detail: "No escalation waits to be taken." })))) {
       next((n) => n + 1);
     }
   };
   useKeys({ r: { does: "Reviewed, with the note; next patient", act: () => void reviewed() } });
-  const head = html`<span class=${classes("badge", { critical: "critical", warning: "warning", normal: "good" }[row.risk_level])}><span aria-hidden="true">${levels[row.risk_level][0]}</span>
+  const head = html`<span class=${classes("badge", { critical: "critical", warning: "warning", normal: "good" }[row.risk_level])}><span
+    aria-hidden="true">${levels[row.risk_level][0]}</span>
       ${levels[row.risk_level][1]} ${row.risk_score}</span> <small>${number(at)} of ${number(count)}</small>
-    <span class="pair"><button aria-label="Previous patient" onClick=${work.before}><span aria-hidden="true">↑</span> <kbd>K</kbd></button><button aria-label="Next patient" onClick=${work.next}>
+    <span class="pair"><button aria-label="Previous patient" onClick=${work.before}><span aria-hidden="true">↑</span> <kbd>K</kbd></button>
+      <button aria-label="Next patient" onClick=${work.next}>
       <span aria-hidden="true">↓</span> <kbd>J</kbd></button></span>
     <button class="whole" onClick=${() => work.acts.whole(row)}>Whole chart <kbd>O</kbd></button>`;
-  const foot = html`<${Note} field=${field} note=${note} keep=${keep} count=${open.length} send=${open.length > 0 ? answer : reviewed} leave=${work.back} />
-    <div class="do">${data?.patient.phone && html`<a class="button main" ref=${phone} href=${`tel:${data.patient.phone}`} onClick=${() => void startCall(row)}>Call ${data.patient.phone} <kbd>C</kbd></a>`}
+  const foot = html`<${Note} field=${field} note=${note} keep=${keep} count=${open.length} send=${open.length > 0 ? answer : reviewed}
+    leave=${work.back} />
+    <div class="do">${data?.patient.phone && html`<a class="button main" ref=${phone} href=${`tel:${data.patient.phone}`}
+      onClick=${() => void startCall(row)}>Call ${data.patient.phone} <kbd>C</kbd></a>`}
       <button disabled=${open.length === 0} onClick=${answer}>Acknowledge <kbd>A</kbd></button>
       ${can("review") && html`<button onClick=${reviewed}>Reviewed <kbd>R</kbd></button>`}</div>`;
   return html`<${Drawer} label=${`${row.patient_name}, at the side`} close=${work.close} head=${head} foot=${foot}>
@@ -87,7 +96,8 @@ export function Panel({ row, at, count, work }) {
     <${Past} row=${row} />
     <${Latest} row=${row} />
     ${found.problem && !data ? html`<${Failed} problem=${found.problem} again=${found.reload} />` : html`
-      <${Causes} causes=${causesOf(data?.alerts ?? [])} escalations=${data?.escalations ?? []} loading=${data === null} did=${work.doing} row=${row} again=${() => next((n) => n + 1)} />
+      <${Causes} causes=${causesOf(data?.alerts ?? [])} escalations=${data?.escalations ?? []} loading=${data === null} did=${work.doing}
+        row=${row} again=${() => next((n) => n + 1)} />
       <${LastNote} data=${data} />`}
     <details class="factors"><summary>Why ${row.risk_score}?</summary><ul>${row.risk_factors.map((factor) => html`<li key=${factor.factor}>
       <strong>${share(factor, row.handling)}</strong> ${factor.detail}</li>`)}</ul></details>
@@ -111,17 +121,21 @@ function Latest({ row }) {
     const about = row.concern?.type === vital.observation_type && row.concern?.measured_at === vital.measured_at ? row.concern : null;
     return html`<li key=${vital.observation_type} class=${classes(about?.state, stale(vital.measured_at) && "stale")}>
       <small>${words(vital.observation_type)} · ${age(vital.measured_at)}</small>
-      <b>${about && html`<span aria-hidden="true">${states[about.state][0]}</span> `}${about?.change ? `${valueOf(about).text}, ` : ""}${reading(vital)}</b></li>`;
+      <b>${about && html`<span aria-hidden="true">${states[about.state][0]}</span> `}${about?.change ? `${valueOf(about).text}, `
+        : ""}${reading(vital)}</b></li>`;
   })}</ul>`;
 }
 
 /** The last that somebody wrote: on an alert, or on time spent. @param {{data: any}} props */
 function LastNote({ data }) {
   const notes = [
-    ...(data?.alerts ?? []).filter((/** @type {any} */ a) => a.clinical_note || a.notes).map((/** @type {any} */ a) => ({ text: a.clinical_note || a.notes, by: a.acknowledged_by, at: a.acknowledged_at ?? a.created_at })),
-    ...(data?.minutes ?? []).filter((/** @type {any} */ t) => t.notes).map((/** @type {any} */ t) => ({ text: t.notes, by: t.user_name, at: t.started_at })),
+    ...(data?.alerts ?? []).filter((/** @type {any} */ a) => a.clinical_note || a.notes).map((/** @type {any} */ a) =>
+      ({ text: a.clinical_note || a.notes, by: a.acknowledged_by, at: a.acknowledged_at ?? a.created_at })),
+    ...(data?.minutes ?? []).filter((/** @type {any} */ t) => t.notes).map((/** @type {any} */ t) =>
+      ({ text: t.notes, by: t.user_name, at: t.started_at })),
   ].sort((a, b) => (a.at < b.at ? 1 : -1));
-  return notes.length > 0 && html`<section class="last-note"><h3>Last note</h3><p>“${notes[0].text}” <small>${notes[0].by ?? ""}, ${moment(notes[0].at)}</small></p></section>`;
+  return notes.length > 0 && html`<section class="last-note"><h3>Last note</h3>
+    <p>“${notes[0].text}” <small>${notes[0].by ?? ""}, ${moment(notes[0].at)}</small></p></section>`;
 }
 
 export const noteField = () => /** @type {HTMLTextAreaElement | null} */ (document.querySelector("aside.drawer .note textarea"));
@@ -139,6 +153,8 @@ function Note({ field, note, keep, count, send, leave }) {
       leave();
     }
   };
-  return html`<label class="note"><span class="unseen">${label}</span><textarea ref=${field} rows="1" placeholder=${`${label} (kept as a draft)`} maxlength="2000" value=${note}
-    onInput=${(event) => keep(event.target.value)} onKeyDown=${key}></textarea><small aria-hidden="true"><kbd>Ctrl</kbd> <kbd>Enter</kbd> ${count > 0 ? "acknowledges" : "notes it"}</small></label>`;
+  return html`<label class="note"><span class="unseen">${label}</span><textarea ref=${field} rows="1"
+    placeholder=${`${label} (kept as a draft)`} maxlength="2000" value=${note}
+    onInput=${(event) => keep(event.target.value)} onKeyDown=${key}></textarea><small aria-hidden="true">
+      <kbd>Ctrl</kbd> <kbd>Enter</kbd> ${count > 0 ? "acknowledges" : "notes it"}</small></label>`;
 }

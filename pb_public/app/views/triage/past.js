@@ -2,6 +2,7 @@
 import { all, get } from "../../api.js";
 import { TimeChart } from "../../ui/chart.js";
 import { useLoad } from "../../ui/states.js";
+import { allShown, shown, unitOf } from "../../ui/units.js";
 import { counts, kinds, vitals } from "../../ui/vitals.js";
 import { daysAgo } from "../../ui/when.js";
 import { html, useMemo, useState } from "../../view.js";
@@ -27,14 +28,17 @@ export function Past({ row }) {
   const kind = kindOf(row);
   const readings = useLoad(async (signal) => {
     await new Promise((go, stop) => { setTimeout(go, 150); signal.addEventListener("abort", () => stop(signal.reason)); });
-    return kind ? (await all("ingestion/observations/", { patient_id: id, observation_type: kind, date_from: daysAgo(days) }, 600)).reverse() : [];
+    return kind ? (await all("ingestion/observations/", { patient_id: id, observation_type: kind, date_from: daysAgo(days) },
+      600)).reverse() : [];
   }, [id, kind, days, row.last_reading_at]);
   const bounds = useLoad((signal) => get(`patients/${id}/vital-config/`, {}, signal), [id]);
   const drawn = useMemo(() => picture(kind, (readings.data ?? []).filter(counts), bounds.data, row), [readings.data, bounds.data, kind]);
   return html`<section class="past"><div class="heading"><h3>${kinds[kind] ?? "Readings"}${drawn.unit && `, ${drawn.unit}`}</h3>
-      <div class="choices" role="group" aria-label="Time span">${spans.map((n) => html`<button key=${n} aria-pressed=${n === days ? "true" : "false"} onClick=${() => look(n)}>
+      <div class="choices" role="group" aria-label="Time span">${spans.map((n) =>
+        html`<button key=${n} aria-pressed=${n === days ? "true" : "false"} onClick=${() => look(n)}>
         ${n === 14 ? "14 days" : n}</button>`)}</div></div>
-    <div class="room">${drawn.times.length > 0 ? html`<${TimeChart} title=${`${kinds[kind]}, ${days} days`} times=${drawn.times} lines=${drawn.lines} bands=${drawn.bands} marks=${drawn.marks} height=${190} />`
+    <div class="room">${drawn.times.length > 0 ? html`<${TimeChart} title=${`${kinds[kind]}, ${days} days`} times=${drawn.times}
+      lines=${drawn.lines} bands=${drawn.bands} marks=${drawn.marks} height=${190} />`
       : html`<p class="hint">${readings.data === null ? "" : `No reading in ${days} days.`}</p>`}</div>
     <p class="hint">${drawn.times.length > 0 ? drawn.words : "\u00a0"}</p></section>`;
 }
@@ -43,19 +47,23 @@ export function Past({ row }) {
 function picture(kind, observations, config, row) {
   const values = vitals[kind]?.values.filter((value) => value.group === kind || value.field === row.concern?.parameter) ?? none;
   const mine = observations.filter((o) => values.some(({ field }) => typeof o[field] === "number"));
-  const set = (/** @type {any} */ value) => /** @type {any} */ (value.changes ? row.concern?.bounds : Object.fromEntries(["low", "high"].map((side) => [side, config?.[value.group]?.[`${value.prefix ?? ""}${side}`] ?? null])));
-  const bands = values.map((value) => ({ ...set(value), tone: "--band-range" })).filter(({ low, high }) => typeof low === "number" || typeof high === "number")
+  const set = (/** @type {any} */ value) => /** @type {any} */ (value.changes ? row.concern?.bounds
+    : Object.fromEntries(["low", "high"].map((side) => [side, config?.[value.group]?.[`${value.prefix ?? ""}${side}`] ?? null])));
+  const bands = values.map((value) => ({ ...allShown(set(value), value.unit), tone: "--band-range" }))
+    .filter(({ low, high }) => typeof low === "number" || typeof high === "number")
     .map(({ low, high, tone }) => ({ from: low ?? undefined, to: high ?? undefined, tone }));
   const at = (/** @type {any} */ o) => Date.parse(o.measured_at) / 1000;
-  const marks = mine.filter((o) => ["critical", "warning"].includes(o.alert_details?.level)).flatMap((o) => values.slice(0, 1).map(({ field }) => ({
-    at: at(o), value: o[field], text: "", tone: o.alert_details.level === "critical" ? "--mark-critical" : "--mark-warning",
+  const marks = mine.filter((o) => ["critical", "warning"].includes(o.alert_details?.level)).flatMap((o) => values.slice(0, 1).map(({ field, unit }) => ({
+    at: at(o), value: shown(o[field], unit), text: "", tone: o.alert_details.level === "critical" ? "--mark-critical" : "--mark-warning",
     shape: /** @type {"triangle" | "diamond"} */ (o.alert_details.level === "critical" ? "triangle" : "diamond"),
   })));
   const week = mine.filter((o) => at(o) > Date.now() / 1000 - 7 * 86_400);
-  const mean = values.map(({ field }) => week.reduce((sum, o) => sum + o[field], 0) / week.length);
+  const mean = values.map(({ field, unit }) => week.reduce((sum, o) => sum + shown(o[field], unit), 0) / week.length);
   return {
-    times: mine.map(at), lines: values.map(({ field, title, name, tone }) => ({ label: title ?? name, values: mine.map((o) => o[field] ?? null), tone })), bands, marks,
-    unit: values[0]?.unit ?? "",
-    words: [bands.length > 0 && "Shaded is in range.", week.length > 0 && mean.every(Number.isFinite) && `Mean of 7 days ${mean.map((n) => Math.round(n * 10) / 10).join("/")}.`].filter(Boolean).join(" "),
+    times: mine.map(at), bands, marks,
+    lines: values.map(({ field, title, name, tone, unit }) => ({ label: title ?? name, values: mine.map((o) => shown(o[field], unit) ?? null), tone })),
+    unit: unitOf(values[0]?.unit ?? ""),
+    words: [bands.length > 0 && "Shaded is in range.", week.length > 0 && mean.every(Number.isFinite)
+      && `Mean of 7 days ${mean.map((n) => Math.round(n * 10) / 10).join("/")}.`].filter(Boolean).join(" "),
   };
 }

@@ -5,7 +5,8 @@ const idle = 60_000; // milliseconds without a key or a move, after which nobody
 
 /**
  * @param {{current: import("./live.js").Hold}} hold @param {boolean} open whether a patient stands at the side
- * @returns {{rest: (why: "pointer" | "focus", on: boolean) => void, resting: boolean, done: () => void}} done lets the order go on, until the next move
+ * @returns {{rest: (why: "pointer" | "focus", on: boolean) => void, resting: boolean, done: () => void}} done lets the order go on,
+ *  until the next move
  */
 export function useRest(hold, open) {
   const why = useRef({ pointer: false, focus: false, open: false });

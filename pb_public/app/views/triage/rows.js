@@ -6,13 +6,16 @@ import { useSlide } from "./motion.js";
 import { groupOf, groups, spoken } from "./words.js";
 
 /** @typedef {import("./order.js").Row} Row */
-/** @typedef {{acknowledge: (row: Row) => void, escalate: (row: Row) => void, review: (row: Row) => void, snooze: (row: Row) => void, open: (row: Row) => void}} Acts */
+/** @typedef {{acknowledge: (row: Row) => void, escalate: (row: Row) => void, review: (row: Row) => void, snooze: (row: Row) => void,
+ *  open: (row: Row) => void}} Acts */
 
 /** The row of a patient, to give it the focus. @param {string} id */
-export const rowOf = (id) => /** @type {HTMLElement | null} */ ([...document.querySelectorAll(".triage > li")].find((item) => /** @type {HTMLElement} */ (item).dataset.id === id) ?? null);
+export const rowOf = (id) => /** @type {HTMLElement | null} */ ([...document.querySelectorAll(".triage > li")].find((item) =>
+  /** @type {HTMLElement} */ (item).dataset.id === id) ?? null);
 
 /**
- * @param {{rows: Row[], grouped: boolean, counts: Record<string, number> | null, changed: Set<string>, current: string, opened: string, pick: (row: Row) => void,
+ * @param {{rows: Row[], grouped: boolean, counts: Record<string, number> | null, changed: Set<string>, current: string, opened: string,
+ *  pick: (row: Row) => void,
  *   acts: Acts, rest: (why: "pointer" | "focus", on: boolean) => void, busy: string}} props
  */
 export function Rows({ rows, grouped, counts, changed, current, opened, pick, acts, rest, busy }) {
@@ -23,14 +26,17 @@ export function Rows({ rows, grouped, counts, changed, current, opened, pick, ac
   let group = "";
   const entered = rows.some((row) => row.patient_id === current) ? current : rows[0]?.patient_id; // one stop for Tab; J and K go on
   return html`<ol class="triage" ref=${list} aria-label="Patients by urgency" onPointerEnter=${() => rest("pointer", true)}
-    onPointerLeave=${() => { rest("pointer", false); hover(""); }} onFocusIn=${() => rest("focus", true)} onFocusOut=${() => rest("focus", false)}>
+    onPointerLeave=${() => { rest("pointer", false); hover(""); }} onFocusIn=${() => rest("focus", true)}
+      onFocusOut=${() => rest("focus", false)}>
     ${rows.flatMap((row) => {
       const id = row.patient_id;
       const head = grouped && groupOf(row) !== group ? groupOf(row) : "";
       group = groupOf(row);
-      const line = html`<li key=${id} data-id=${id} tabindex=${id === entered ? "0" : "-1"} aria-current=${id === opened ? "true" : null} aria-label=${drawn(row).label}
+      const line = html`<li key=${id} data-id=${id} tabindex=${id === entered ? "0" : "-1"} aria-current=${id === opened ? "true" : null}
+        aria-label=${drawn(row).label}
           class=${classes("row", row.risk_level, changed.has(id) && "moved", id === opened && "opened", busy === id && "busy")}
-          onFocus=${() => pick(row)} onPointerEnter=${() => hover(id)} onClick=${(event) => event.target.closest("button, a") || acts.open(row)}>
+          onFocus=${() => pick(row)} onPointerEnter=${() => hover(id)}
+            onClick=${(event) => event.target.closest("button, a") || acts.open(row)}>
           ${drawn(row).drawn}
           ${(over === id || (over === "" && current === id)) && html`<${Quick} row=${row} acts=${acts} narrow=${opened !== ""} />`}
         </li>`;
@@ -43,14 +49,19 @@ export function Rows({ rows, grouped, counts, changed, current, opened, pick, ac
 function Group({ of, count }) {
   const [, level, words] = groups.find(([key]) => key === of) ?? groups[groups.length - 1];
   const shape = { critical: "▲", warning: "◆", normal: "●", no_data: "○" }[level];
-  return html`<li class=${classes("group", level)} data-id=${`group ${of}`}><span aria-hidden="true">${shape}</span> <b>${words}</b> ${count !== undefined && html`<span class="number">${count}</span>`}</li>`;
+  return html`<li class=${classes("group", level)} data-id=${`group ${of}`}><span
+    aria-hidden="true">${shape}</span> <b>${words}</b> ${count !== undefined && html`<span class="number">${count}</span>`}</li>`;
 }
 
 /** What can be done at once, over the last column. @param {{row: Row, acts: Acts, narrow: boolean}} props */
 const Quick = ({ row, acts, narrow }) => html`<div class="quick no-print" data-narrow=${narrow ? "true" : null}>
-  ${row.unacknowledged_alerts > 0 && html`<button aria-label=${`Acknowledge the alerts of ${row.patient_name}`} tabindex="-1" onClick=${() => acts.acknowledge(row)}>Acknowledge <kbd>A</kbd></button>`}
-  ${can("review") && (!narrow || row.unacknowledged_alerts === 0) && html`<button aria-label=${`Note ${row.patient_name} as reviewed`} tabindex="-1" onClick=${() => acts.review(row)}>Reviewed <kbd>R</kbd></button>`}
-  ${!narrow && can("escalate") && html`<button aria-label=${`Escalate ${row.patient_name}`} tabindex="-1" onClick=${() => acts.escalate(row)}>Escalate <kbd>E</kbd></button>`}
+  ${row.unacknowledged_alerts > 0 && html`<button aria-label=${`Acknowledge the alerts of ${row.patient_name}`} tabindex="-1"
+    onClick=${() => acts.acknowledge(row)}>Acknowledge <kbd>A</kbd></button>`}
+  ${can("review") && (!narrow || row.unacknowledged_alerts === 0)
+    && html`<button aria-label=${`Note ${row.patient_name} as reviewed`} tabindex="-1"
+      onClick=${() => acts.review(row)}>Reviewed <kbd>R</kbd></button>`}
+  ${!narrow && can("escalate") && html`<button aria-label=${`Escalate ${row.patient_name}`} tabindex="-1"
+    onClick=${() => acts.escalate(row)}>Escalate <kbd>E</kbd></button>`}
 </div>`;
 
 /** Draws each row once for what it shows: at twenty changes a second the others must cost nothing. Ages are told anew each half minute. */

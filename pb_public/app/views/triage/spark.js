@@ -1,4 +1,6 @@
-// The small line of a row: fourteen days of the value, the band where it should be, a gap where nothing was measured, and a sign at its end.
+// The small line of a row: fourteen days of the value, the band where it should be, a gap where nothing was measured, and a sign at its
+// end.
+import { shown } from "../../ui/units.js";
 import { html } from "../../view.js";
 import { states } from "./words.js";
 
@@ -18,19 +20,23 @@ export function drawn(row, now = Date.now()) {
   const points = row.trend ?? [];
   const { low, high } = row.concern?.bounds ?? { low: null, high: null };
   const all = points.map((p) => p.value);
-  const room = (Math.max(...all) - Math.min(...all)) * 1.5 + Math.max(...all) * 0.06; // bounds that are farther away would press the line flat
+  const room = (Math.max(...all) - Math.min(...all)) * 1.5 + Math.max(...all) * 0.06;
+  // Bounds that are farther away would press the line flat.
   const close = (/** @type {number | null} */ bound) => bound !== null && all.some((value) => Math.abs(value - bound) <= room);
   const reach = [...all, .../** @type {number[]} */ ([low, high].filter(close))];
   const least = Math.min(...reach);
   const span = Math.max(...reach) - least || 1;
-  const x = (/** @type {string} */ at) => near(edge + (width - 2 * edge) * Math.min(1, Math.max(0, 1 - (now - Date.parse(at)) / (days * 86_400_000))));
+  const x = (/** @type {string} */ at) => near(edge + (width - 2 * edge) * Math.min(1,
+    Math.max(0, 1 - (now - Date.parse(at)) / (days * 86_400_000))));
   const y = (/** @type {number} */ value) => near(height - edge - ((value - least) / span) * (height - 2 * edge));
-  const line = points.map((p, i) => `${i === 0 || Date.parse(p.at) - Date.parse(points[i - 1].at) > gap ? "M" : "L"}${x(p.at)} ${y(p.value)}`).join("");
+  const line = points.map((p, i) => `${i === 0 || Date.parse(p.at) - Date.parse(points[i - 1].at) > gap ? "M"
+    : "L"}${x(p.at)} ${y(p.value)}`).join("");
   const clamp = (/** @type {number} */ n) => Math.min(height, Math.max(0, n));
   const top = high === null ? 0 : clamp(y(high));
   const bottom = low === null ? height : clamp(y(low));
   const edges = /** @type {number[]} */ ([high, low].filter((bound) => bound !== null)).map(y).filter((at) => at >= 0 && at <= height);
-  return { line, top, bottom, edges, last: points.length > 0 ? { x: x(points[points.length - 1].at), y: y(points[points.length - 1].value) } : null };
+  return { line, top, bottom, edges, last: points.length > 0 ? { x: x(points[points.length - 1].at),
+    y: y(points[points.length - 1].value) } : null };
 }
 
 /** @type {Record<string, (x: number, y: number) => string>} */
@@ -49,7 +55,7 @@ export function Spark({ row }) {
   const state = row.concern?.state ?? "no_data";
   const judged = row.concern && (row.concern.bounds.low !== null || row.concern.bounds.high !== null);
   const { x, y } = { x: Math.min(last.x, width - 5), y: Math.min(Math.max(last.y, 5), height - 5) };
-  const label = `Fourteen days: ${row.trend?.slice(-5).map((p) => p.value).join(", ")}. ${states[state][1]}`;
+  const label = `Fourteen days: ${row.trend?.slice(-5).map((p) => shown(p.value, row.concern?.unit ?? "")).join(", ")}. ${states[state][1]}`;
   return html`<svg class="spark" viewBox=${`0 0 ${width} ${height}`} width=${width} height=${height} role="img" aria-label=${label}>
     ${judged && html`<rect class="band" x="0" y=${top} width=${width} height=${Math.max(0, bottom - top)} />`}
     ${edges.length > 0 && html`<path class="edge" d=${edges.map((at) => `M0 ${at}H${width}`).join("")} />`}

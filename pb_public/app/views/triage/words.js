@@ -1,6 +1,7 @@
 // What a row of the list says, in words: the value that is out of bounds, how long ago, why, and who takes care.
 import { me } from "../../session.js";
 import { clock, dateTime, words } from "../../ui/format.js";
+import { shown, shownChange, unitOf } from "../../ui/units.js";
 import { values } from "../../ui/vitals.js";
 
 /** @typedef {import("./order.js").Row} Row */
@@ -8,7 +9,8 @@ import { values } from "../../ui/vitals.js";
 
 /** Shape and word of a state, so that colour is never the only sign. @type {Record<string, [string, string]>} */
 export const states = {
-  critical: ["▲", "Critical"], warning: ["◆", "Warning"], unsure: ["?", "In doubt"], in_range: ["●", "In range"], no_bounds: ["–", "No bounds"], no_data: ["○", "No data"],
+  critical: ["▲", "Critical"], warning: ["◆", "Warning"], unsure: ["?", "In doubt"], in_range: ["●", "In range"],
+    no_bounds: ["–", "No bounds"], no_data: ["○", "No data"],
 };
 /** The levels of the score. @type {Record<string, [string, string]>} */
 export const levels = { critical: ["▲", "Critical"], warning: ["◆", "Warning"], normal: ["●", "Normal"], no_data: ["○", "No data"] };
@@ -26,7 +28,7 @@ export function valueOf(c) {
     return { text: "No reading", unit: "" };
   }
   if (c.change !== null) {
-    return { text: `${c.change > 0 ? "+" : "−"}${round(Math.abs(c.change))} ${c.unit}`, unit: span(c) };
+    return { text: `${c.change > 0 ? "+" : "−"}${round(Math.abs(shownChange(c.change, c.unit ?? "")))} ${unitOf(c.unit ?? "")}`, unit: span(c) };
   }
   const { systolic, diastolic } = c.values;
   if (systolic !== undefined && diastolic !== undefined && c.parameter !== "pulse") {
@@ -36,7 +38,7 @@ export function valueOf(c) {
     return { text: words(c.type), unit: "" };
   }
   const name = short[c.parameter] ?? (c.parameter === "weight_kg" ? "" : values.find((v) => v.field === c.parameter)?.name ?? "");
-  return { text: `${name} ${round(c.values[c.parameter])}`.trim(), unit: c.unit ?? "" };
+  return { text: `${name} ${round(shown(c.values[c.parameter], c.unit ?? ""))}`.trim(), unit: unitOf(c.unit ?? "") };
 }
 
 const minute = 60_000;
@@ -78,17 +80,20 @@ export function why(row) {
 }
 
 /** @param {string} name */
-export const initials = (name) => name.split(/\s+/).filter(Boolean).map((part) => part[0]).filter((_, i, all) => i === 0 || i === all.length - 1).join("").toUpperCase();
+export const initials = (name) => name.split(/\s+/).filter(Boolean).map((part) => part[0]).filter((_, i, all) => i === 0
+  || i === all.length - 1).join("").toUpperCase();
 
 /** "A. Osei". @param {string} name */
 const brief = (name) => name.replace(/^(\S)\S*\s+/, "$1. ");
 
-/** Who takes care, and how far they are. @param {Row} row @returns {{who: string, state: string, initials: string, tone: string}} tone "nobody" for what waits without being critical */
+/** Who takes care, and how far they are. @param {Row} row
+ *  @returns {{who: string, state: string, initials: string, tone: string}} tone "nobody" for what waits without being critical */
 export function holder(row) {
   const h = row.holder;
   const urgent = row.handling === "unanswered" ? "critical" : "";
   if (!h) {
-    return { who: "", state: row.needs_review ? "Review due" : row.last_reviewed_at ? `Reviewed ${age(row.last_reviewed_at)} ago` : "", initials: "", tone: "" };
+    return { who: "", state: row.needs_review ? "Review due" : row.last_reviewed_at ? `Reviewed ${age(row.last_reviewed_at)} ago` : "",
+      initials: "", tone: "" };
   }
   const priority = h.priority ? words(h.priority) : "";
   if (h.state === "nobody") {
@@ -96,7 +101,8 @@ export function holder(row) {
   }
   const mine = h.by !== null && h.by === me.value?.email;
   const name = h.name ?? h.by ?? "";
-  const state = { assigned: `${priority}, not taken yet`, in_progress: "In progress", acknowledged: "Acknowledged", snoozed: h.until ? `Snoozed to ${moment(h.until)}` : "Snoozed" }[h.state];
+  const state = { assigned: `${priority}, not taken yet`, in_progress: "In progress", acknowledged: "Acknowledged", snoozed: h.until
+    ? `Snoozed to ${moment(h.until)}` : "Snoozed" }[h.state];
   return { who: mine ? "You" : brief(name), state, initials: initials(name), tone: h.state === "assigned" ? urgent : "" };
 }
 
@@ -105,14 +111,18 @@ export function spoken(row) {
   const { text, unit } = valueOf(row.concern);
   const { who, state } = holder(row);
   const said = row.concern && row.concern.state !== "no_data" ? ` ${states[row.concern.state][1].toLowerCase()},` : "";
-  const level = row.handling === "unanswered" ? "Critical, nobody has answered" : row.handling === "handled" ? "Critical, being handled" : levels[row.risk_level][1];
-  const measured = row.concern?.measured_at ? `, ${age(row.concern.measured_at)}${age(row.concern.measured_at) === "now" ? "" : " ago"}` : "";
-  return `${row.patient_name}, ${level}, score ${row.risk_score},${said} ${text} ${unit}${measured}. ${why(row)}. ${[who, state].filter(Boolean).join(", ")}`.trim();
+  const level = row.handling === "unanswered" ? "Critical, nobody has answered" : row.handling === "handled" ? "Critical, being handled"
+    : levels[row.risk_level][1];
+  const measured = row.concern?.measured_at ? `, ${age(row.concern.measured_at)}${age(row.concern.measured_at) === "now" ? "" : " ago"}`
+    : "";
+  return `${row.patient_name}, ${level}, score ${row.risk_score},${said} ${text} ${unit}${measured}. ${why(row)}. ${[who,
+    state].filter(Boolean).join(", ")}`.trim();
 }
 
 /** The groups of the list when it is ordered by urgency. @type {[string, string, string][]} key, level, head */
 export const groups = [
-  ["unanswered", "critical", "Critical, nobody has answered"], ["handled", "critical", "Critical, being handled"], ["warning", "warning", "Warning"],
+  ["unanswered", "critical", "Critical, nobody has answered"], ["handled", "critical", "Critical, being handled"],
+    ["warning", "warning", "Warning"],
   ["normal", "normal", "Normal"], ["no_data", "no_data", "No data"],
 ];
 /** @param {Row} row */
@@ -121,5 +131,6 @@ export const groupOf = (row) => row.handling ?? row.risk_level;
 /** How many stand in each group, as the totals have it. @param {any} stats @returns {Record<string, number>} */
 export const groupCounts = (stats) => ({
   unanswered: stats.critical_unanswered, handled: stats.patients_by_risk_level.critical - stats.critical_unanswered,
-  warning: stats.patients_by_risk_level.warning, normal: stats.patients_by_risk_level.normal, no_data: stats.patients_by_risk_level.no_data,
+  warning: stats.patients_by_risk_level.warning, normal: stats.patients_by_risk_level.normal,
+    no_data: stats.patients_by_risk_level.no_data,
 });

@@ -1,0 +1,67 @@
+package oidc_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/access"
+	"github.com/vigilhealth/vigil/internal/oidc"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// Who somebody is, by what providers write. Source: OpenID Connect Core 1.0, 5.1.
+func TestIdentity(t *testing.T) {
+	now := time.Date(2026, 1, 15, 13, 45, 0, 0, time.UTC)
+	roles := []oidc.RoleOf{{Group: "leads", Role: access.ClinicalManager}, {Group: "nurses", Role: access.Nurse}}
+	type said = map[string]any
+	for _, test := range []struct {
+		name, claim string
+		claims      said
+		want        oidc.Identity
+	}{
+		{"whole", "groups", said{"email": "ann@x.example", "email_verified": true, "given_name": "Ann", "family_name": "Lee", "groups": []string{"nurses", "leads"}, "amr": []string{"pwd", "mfa"}},
+			oidc.Identity{Email: "ann@x.example", EmailVerified: true, FirstName: "Ann", LastName: "Lee", Role: access.ClinicalManager, SecondFactor: true}},
+		{"one text for a list", "groups", said{"groups": "nurses", "amr": "mfa", "email_verified": "true", "name": "Ann van Lee"},
+			oidc.Identity{EmailVerified: true, FirstName: "Ann", LastName: "van Lee", Role: access.Nurse, SecondFactor: true}},
+		{"inside an object", "realm_access.roles", said{"realm_access": said{"roles": []string{"nurses"}}, "preferred_username": "ann"},
+			oidc.Identity{FirstName: "ann", LastName: "ann", Role: access.Nurse}},
+		{"a name with dots", "https://x.example/groups", said{"https://x.example/groups": []string{"nurses"}, "email": "ann@x.example"},
+			oidc.Identity{Email: "ann@x.example", FirstName: "ann", LastName: "ann", Role: access.Nurse}},
+		{"of other kinds", "groups", said{"groups": 7, "email": 8, "email_verified": "yes", "amr": said{"mfa": true}, "given_name": false},
+			oidc.Identity{FirstName: "Staff", LastName: "Staff"}},
+		{"no group", "groups", said{"groups": []string{"Nurses", "nurses ", "nurse"}}, oidc.Identity{FirstName: "Staff", LastName: "Staff"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			provider := vigiltest.NewIdentityProvider(t, func() time.Time { return now })
+			p := oidc.New(oidc.Options{
+				Issuer: provider.URL, ClientID: vigiltest.SignOnClient, ClientSecret: phi.Text(vigiltest.SignOnSecret), RedirectURL: "https://vigil.example.org/back",
+				RoleClaim: test.claim, Roles: roles, Key: []byte("a key for tests"),
+			})
+			started, err := p.Begin(t.Context(), now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			test.claims["sub"] = "ann"
+			back := provider.Admit(started.URL, test.claims)
+			got, err := p.Finish(t.Context(), oidc.Callback{State: back.Get("state"), Code: back.Get("code"), Cookie: started.Cookie}, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Subject != "ann" || got.Issuer != provider.URL || !got.Ends.Equal(now.Add(10*time.Minute)) {
+				t.Errorf("%+v", got)
+			}
+			got.Issuer, got.Subject, got.State, got.Ends = "", "", "", time.Time{}
+			if got != test.want {
+				t.Errorf("%+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// Somebody of whom nothing is said keeps no provider waiting: there is none.
+func TestNoProvider(t *testing.T) {
+	if p := oidc.New(oidc.Options{ClientID: "vigil"}); p != nil {
+		t.Errorf("%v", p)
+	}
+}
