@@ -27,7 +27,7 @@ const (
 	UsualDays = 30
 	MostDays  = 90
 	// The newest of what has to find its place on one sheet.
-	mostCritical, mostNotes = 50, 50
+	mostCritical, mostNotes = 50, 500
 )
 
 // Practice is in whose name a report is made.
@@ -65,7 +65,6 @@ type Report struct {
 	criticals []Critical
 	more      int // critical alerts beyond those listed
 	notes     []Note
-	moreNotes int
 	devices   []*collections.Device
 }
 

@@ -63,7 +63,7 @@ function Sheet({ id, tab }) {
   const happened = () => next((n) => n + 1);
   const all = () => { patient.reload(); standing.reload(); happened(); };
   const { acts, dialogs } = useActs({ id, patient: patient.data, standing: standing.data, emergency: reason !== "", days: query.days,
-    changed: () => { standing.reload(); happened(); }, turn });
+    changed: () => { standing.reload(); happened(); } });
   useFollow(id, standing, happened, all);
   useEffect(() => () => emergency(""), [id]);
   if (patient.problem?.forbidden && patient.data === null) {

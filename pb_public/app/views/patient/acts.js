@@ -3,7 +3,7 @@
 import { download, get, post } from "../../api.js";
 import { can, canAcknowledge } from "../../can.js";
 import { useKeys } from "../../keys.js";
-import { me } from "../../session.js";
+import { running as timer } from "../../timer.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
 import { asProblem, useLoad } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
@@ -20,18 +20,14 @@ import { sent, StopDialog, TimeDialog } from "./time.js";
 export const telephone = (number) => `tel:${number.replace(/[^\d+]/g, "")}`;
 
 /**
- * @param {{id: string, patient: any, standing: any, emergency: boolean, days: number, changed: () => void, turn: number}} about
+ * @param {{id: string, patient: any, standing: any, emergency: boolean, days: number, changed: () => void}} about
  * @returns {{acts: Acts, dialogs: any}}
  */
-export function useActs({ id, patient, standing, emergency, days, changed, turn }) {
+export function useActs({ id, patient, standing, emergency, days, changed }) {
   const [asking, ask] = useState("");
-  const [own, count] = useState(0);
   const close = () => ask("");
-  const done = () => { count((n) => n + 1); changed(); };
-  const timer = useLoad(async (signal) => (can("logTime") && !emergency
-    ? (await get("time-entries/", { user: me.value?.id, patient_id: id, page_size: 5 }, signal)).results.find((t) => t.running) ?? null
-    : null), [id, own, turn, emergency]);
-  const running = timer.data;
+  const done = changed;
+  const running = timer.value?.patient_id === id && !emergency ? timer.value : null;
   const active = patient?.active === true;
   const logs = can("logTime") && !emergency && active;
   const begin = () => (running ? Promise.resolve()
