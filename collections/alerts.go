@@ -76,6 +76,9 @@ func PageOfAlerts(app core.App, f AlertFilter, offset, limit int) (page []*core.
 	if f.Among != nil {
 		kind = append(kind, AnyOf("type", f.Among), dbx.NewExp("observation = ''"))
 	}
+	if f.AcknowledgedBy != "" {
+		kind = kind.And("acknowledged_by != ''") // as the index has it
+	}
 	return kind.Equal("patient", f.PatientID).Equal("acknowledged_by", f.AcknowledgedBy).Equal("device_id", f.DeviceID).Between("created_at", f.From, f.To).
 		OnCareTeamOf(f.CareTeamOf).PageOfPatients(app, Alerts, newestFirst, offset, limit)
 }
