@@ -45,7 +45,7 @@ var registered = func() driver.Driver {
 var Connected func(path string, to *sqlite3.SQLiteConn)
 
 func (c connector) open() (session, error) {
-	opened, err := registered.Open(c.path + "?_txlock=immediate")
+	opened, err := registered.Open(c.path)
 	if err != nil {
 		return session{}, err
 	}
@@ -72,6 +72,39 @@ func (session) ResetSession(context.Context) error { return nil }
 
 // IsValid implements [driver.Validator]: one that was left within a transaction is not used again.
 func (s session) IsValid() bool { return s.AutoCommit() }
+
+// BeginTx implements [driver.ConnBeginTx]. Who only reads takes no lock that others want.
+func (s session) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	begin := "BEGIN IMMEDIATE"
+	if o.ReadOnly {
+		begin = "BEGIN"
+	}
+	if _, err := s.ExecContext(ctx, begin, nil); err != nil {
+		if !s.AutoCommit() { // cancelled a moment too late
+			err = errors.Join(err, transaction{s.SQLiteConn}.Rollback())
+		}
+		return nil, err
+	}
+	return transaction{s.SQLiteConn}, nil
+}
+
+// transaction is one under way.
+type transaction struct{ conn *sqlite3.SQLiteConn }
+
+// Commit implements [driver.Tx]. What cannot be committed is over all the same, as database/sql takes it.
+func (t transaction) Commit() error {
+	_, err := t.conn.Exec("COMMIT", nil)
+	if err != nil && !t.conn.AutoCommit() {
+		err = errors.Join(err, t.Rollback())
+	}
+	return err
+}
+
+// Rollback implements [driver.Tx].
+func (t transaction) Rollback() error {
+	_, err := t.conn.Exec("ROLLBACK", nil)
+	return err
+}
 
 // copying is a copy of a database under way.
 type copying struct {
