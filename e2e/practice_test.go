@@ -22,6 +22,7 @@ import (
 
 	"github.com/pocketbase/dbx"
 
+	"github.com/vigilhealth/vigil/internal/sqlite"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -352,10 +353,7 @@ func signature(secret, body string, at time.Time) []string {
 // database opens the practice's database beside the service, for looking only.
 func (p *practice) database(t testing.TB) *dbx.DB {
 	t.Helper()
-	db, err := dbx.Open("sqlite", "file:"+filepath.Join(p.Dir, "data.db")+"?mode=ro&_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := sqlite.File(filepath.Join(p.Dir, "data.db"), "busy_timeout(10000)", "query_only(ON)")
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/pocketbase/dbx"
+
+	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
 // ringKey is a fresh key as VIGIL_ENCRYPTION_KEYS has it.
@@ -336,10 +338,7 @@ func TestRotationPastADamagedValue(t *testing.T) {
 // writable is the practice's database for those who change it behind the service's back.
 func (p *practice) writable(t *testing.T) *dbx.DB {
 	t.Helper()
-	db, err := dbx.Open("sqlite", "file:"+filepath.Join(p.Dir, "data.db")+"?_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := sqlite.File(filepath.Join(p.Dir, "data.db"), "busy_timeout(10000)")
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/backup"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/sqlite"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -57,7 +58,7 @@ func note(t *testing.T, app core.App, n int) {
 }
 
 func open(dir string) (backup.Opened, error) {
-	app, err := tests.NewTestApp(dir)
+	app, err := tests.NewTestAppWithConfig(core.BaseAppConfig{DataDir: dir, DBConnect: sqlite.Connect})
 	if err != nil {
 		return backup.Opened{}, err
 	}

@@ -127,10 +127,7 @@ func count(ctx context.Context, db dbx.Builder) (c Counts, head string, err erro
 
 // reading opens a database file that nobody else has open.
 func reading(file string, use func(*dbx.DB) error) error {
-	db, err := dbx.Open("sqlite", file+"?_pragma=query_only(ON)")
-	if err != nil {
-		return fmt.Errorf("open the copy: %w", err)
-	}
+	db := sqlite.File(file, "query_only(ON)")
 	return errors.Join(use(db), db.Close())
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
 // fetch brings a backup into a folder and returns its manifest, once the database is what the manifest says.
@@ -190,11 +191,8 @@ func Adopt(ctx context.Context, dir string) error {
 // is older than the one it follows, which may have delivered it.
 func distrustDeliveries(ctx context.Context, file string) error {
 	// Without a log of its own: what is renamed afterwards is this file alone. The service switches back.
-	db, err := dbx.Open("sqlite", file+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(DELETE)")
-	if err != nil {
-		return fmt.Errorf("open the restored database: %w", err)
-	}
-	_, err = db.NewQuery("UPDATE transmissions SET ambiguous = TRUE WHERE status != 'transmitted'").WithContext(ctx).Execute()
+	db := sqlite.File(file, "busy_timeout(10000)", "journal_mode(DELETE)")
+	_, err := db.NewQuery("UPDATE transmissions SET ambiguous = TRUE WHERE status != 'transmitted'").WithContext(ctx).Execute()
 	if err != nil {
 		err = fmt.Errorf("prepare the restored database: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pocketbase/dbx"
+	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
 // The practice that the console is measured with, and the changes of its list while the frames are watched.
@@ -107,12 +107,9 @@ func (s consoleSeen) tell(t *table) {
 
 // calm takes the urgency off everybody, so that those whose readings come are the first of the list.
 func (s *server) calm() error {
-	db, err := dbx.Open("sqlite", filepath.Join(s.dir, "data.db")+"?_pragma=busy_timeout(10000)")
-	if err != nil {
-		return err
-	}
+	db := sqlite.File(filepath.Join(s.dir, "data.db"), "busy_timeout(10000)")
 	defer func() { _ = db.Close() }() // nothing of ours is in it
-	_, err = db.NewQuery(`UPDATE triage_scores SET risk_score = risk_score % 50 + 1, risk_level = 'normal'`).Execute()
+	_, err := db.NewQuery(`UPDATE triage_scores SET risk_score = risk_score % 50 + 1, risk_level = 'normal'`).Execute()
 	return err
 }
 

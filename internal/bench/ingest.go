@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pocketbase/dbx"
+	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
 // ingestPatients are those whose readings come while ingestion is measured.
@@ -23,6 +23,7 @@ const ingestPatients = 1000
 // contest is Vigil and the plain server as it comes and as durable as Vigil, running.
 type contest struct {
 	candidate, normal, full *server
+	same                    *server   // as it comes, but with the SQLite that Vigil was built with; nil where it comes with that
 	began                   time.Time // the first reading was measured then, the next ones a second later each
 }
 
@@ -34,6 +35,10 @@ func newContest(ctx context.Context, b built) (c contest, err error) {
 	if c.normal, err = b.plain(ctx, false, 1, 1); err == nil {
 		c.full, err = b.plain(ctx, true, 1, 1)
 	}
+	if err == nil && sqlite.InC {
+		b.plainest = b.self
+		c.same, err = b.plain(ctx, false, 1, 1)
+	}
 	return c, err
 }
 
@@ -41,7 +46,20 @@ func (c contest) stop() {
 	c.candidate.stop()
 	c.normal.stop()
 	c.full.stop()
+	c.same.stop()
 }
+
+// targets are what is pressed: Vigil, the plain servers as they come and as durable, and the one with Vigil's SQLite where there is one.
+func (c contest) targets(ours *target) []*target {
+	targets := []*target{ours, plainCreate(c.normal, c.began), plainCreate(c.full, c.began)}
+	if c.same != nil {
+		targets = append(targets, plainCreate(c.same, c.began))
+	}
+	return targets
+}
+
+// sameSQLite is the column of the plain server with Vigil's SQLite.
+const sameSQLite = "plain NORMAL, SQLite in C"
 
 // ingest is the whole pipeline with audit and access checks against one insert without any.
 func ingest(ctx context.Context, b built, p plan, t *table) error {
@@ -51,18 +69,22 @@ func ingest(ctx context.Context, b built, p plan, t *table) error {
 		return err
 	}
 	empty := c.candidate.size()
-	ours, normal, full := readings(c.candidate, c.began), plainCreate(c.normal, c.began), plainCreate(c.full, c.began)
+	ours := readings(c.candidate, c.began)
+	targets := c.targets(ours)
 	for _, stretch := range []struct {
 		clients int
 		aim
 	}{{1, aim{.8, 1.2}}, {8, aim{1.3, 2}}, {64, aim{2, 3}}, {256, aim{2.5, 4}}} {
 		l := load{stretch.clients, p.warmUp, p.length}
-		rounds, err := race(ctx, p, l, ours, normal, full)
+		rounds, err := race(ctx, p, l, targets...)
 		if err != nil {
 			return err
 		}
 		t.add(compare("ingest", l, rounds, 1, "plain NORMAL", byThroughput, stretch.aim))
 		t.add(compare("ingest", l, rounds, 2, "plain FULL", byThroughput, aim{}))
+		if c.same != nil {
+			t.add(compare("ingest", l, rounds, 3, sameSQLite, byThroughput, aim{}))
+		}
 	}
 	t.add(row{path: "memory after ingest", value: c.candidate.memory(), unit: "MB", note: fmt.Sprintf("resident at most; plain %.0f MB", c.normal.memory())})
 	if err := c.candidate.checkStored(ours.accepted.Load()); err != nil {
@@ -101,12 +123,15 @@ func webhook(ctx context.Context, b built, p plan, t *table) error {
 		return err
 	}
 	ours, l := events(c.candidate, b.secret, c.began), load{256, p.warmUp, p.length}
-	rounds, err := race(ctx, p, l, ours, plainCreate(c.normal, c.began), plainCreate(c.full, c.began))
+	rounds, err := race(ctx, p, l, c.targets(ours)...)
 	if err != nil {
 		return err
 	}
 	t.add(compare("webhook", l, rounds, 2, "plain FULL", byThroughput, aim{2.5, 4.5}))
 	t.add(compare("webhook", l, rounds, 1, "plain NORMAL", byThroughput, aim{}))
+	if c.same != nil {
+		t.add(compare("webhook", l, rounds, 3, sameSQLite, byThroughput, aim{}))
+	}
 	return c.candidate.checkStored(ours.accepted.Load())
 }
 
@@ -151,10 +176,7 @@ func systolic(n int64) int {
 
 // count asks the database beside the service.
 func (s *server) count(query string) (n int64, err error) {
-	db, err := dbx.Open("sqlite", "file:"+filepath.Join(s.dir, "data.db")+"?mode=ro&_pragma=busy_timeout(10000)")
-	if err != nil {
-		return 0, err
-	}
+	db := sqlite.File(filepath.Join(s.dir, "data.db"), "busy_timeout(10000)", "query_only(ON)")
 	defer func() { _ = db.Close() }() // nothing was written
 	err = db.NewQuery(query).Row(&n)
 	return n, err

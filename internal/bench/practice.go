@@ -10,9 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pocketbase/dbx"
-
 	of "github.com/vigilhealth/vigil/internal/billing/reports"
+	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
 // practice is a large one: its lists, its reports, its billing, and ingestion while everything else happens.
@@ -266,10 +265,7 @@ func (s *server) again(ctx context.Context, length time.Duration, method, path, 
 
 // checkpoints writes the log back into the database every second, as another process such as a replication would.
 func (s *server) checkpoints(ctx context.Context, length time.Duration) error {
-	db, err := dbx.Open("sqlite", filepath.Join(s.dir, "data.db")+"?_pragma=busy_timeout(1000)")
-	if err != nil {
-		return err
-	}
+	db := sqlite.File(filepath.Join(s.dir, "data.db"), "busy_timeout(1000)")
 	defer func() { _ = db.Close() }() // nothing of ours is in it
 	for ends := time.Now().Add(length); time.Now().Before(ends) && ctx.Err() == nil; time.Sleep(time.Second) {
 		if _, err := db.NewQuery(`PRAGMA wal_checkpoint(PASSIVE)`).Execute(); err != nil {

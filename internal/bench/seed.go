@@ -15,6 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
 // content is what a data folder is filled with.
@@ -119,11 +120,7 @@ const chunk = 500_000
 // connectLoading opens a database that is thrown away if anything goes wrong while it is filled: nothing is journalled, and
 // nothing waits for the disk. Whoever opens it afterwards brings a journal of their own.
 func connectLoading(path string) (*dbx.DB, error) {
-	return connect(path, "busy_timeout(10000)", "journal_mode(OFF)", "synchronous(OFF)", "foreign_keys(ON)", "cache_size(-256000)")
-}
-
-func connect(path string, pragmas ...string) (*dbx.DB, error) {
-	return dbx.Open("sqlite", path+"?_pragma="+strings.Join(pragmas, "&_pragma="))
+	return sqlite.File(path, "busy_timeout(10000)", "journal_mode(OFF)", "synchronous(OFF)", "foreign_keys(ON)", "cache_size(-256000)"), nil
 }
 
 // loader fills tables by SQL until its context ends.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +25,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/internal/bench/slow"
+	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
 const (
@@ -31,11 +33,12 @@ const (
 	adminPassword = "Bench-Password-2026!"
 )
 
-// built is what the whole run uses: the binary, this program as plain PocketBase, and the candidate's secrets.
+// built is what the whole run uses: the binary, this program as plain PocketBase, as it comes and with the driver that the binary has, and the
+// candidate's secrets.
 type built struct {
-	scratch, vigil, self string
-	env                  []string
-	secret               string // of webhook signatures
+	scratch, vigil, self, plainest string
+	env                            []string
+	secret                         string // of webhook signatures
 }
 
 func build(ctx context.Context, scratch string) (built, error) {
@@ -44,8 +47,14 @@ func build(ctx context.Context, scratch string) (built, error) {
 	if b.self, err = os.Executable(); err != nil {
 		return b, err
 	}
-	if err := compile(ctx, b.vigil); err != nil {
+	if err := compile(ctx, b.vigil, "."); err != nil {
 		return b, err
+	}
+	if b.plainest = b.self; sqlite.InC {
+		b.plainest = filepath.Join(scratch, "plain")
+		if err := compileWith(ctx, b.plainest, "./internal/bench", "", "0"); err != nil {
+			return b, err
+		}
 	}
 	block, err := exec.CommandContext(ctx, b.vigil, "keys", "generate").Output()
 	if err != nil {
@@ -65,10 +74,26 @@ func build(ctx context.Context, scratch string) (built, error) {
 	return b, nil
 }
 
-// compile builds the program as a release is built.
-func compile(ctx context.Context, into string, flags ...string) error {
-	command := exec.CommandContext(ctx, "go", append(append([]string{"build", "-trimpath", "-o", into}, flags...), ".")...)
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+// compile builds a package with the tags that this program was built with, and more.
+func compile(ctx context.Context, into, what string, tags ...string) error {
+	return compileWith(ctx, into, what, strings.Join(append(tags, setting("-tags")), ","), setting("CGO_ENABLED"))
+}
+
+// setting is how this program was built.
+func setting(key string) string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == key {
+				return s.Value
+			}
+		}
+	}
+	return ""
+}
+
+func compileWith(ctx context.Context, into, what, tags, cgo string) error {
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", into, "-tags", tags, what)
+	command.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
 	}
@@ -79,7 +104,10 @@ func compile(ctx context.Context, into string, flags ...string) error {
 func (b built) slowed(ctx context.Context, delay time.Duration) (built, error) {
 	b.vigil = filepath.Join(b.scratch, "vigil-slow")
 	b.env = append(slices.Clone(b.env), slow.Setting+"="+delay.String())
-	return b, compile(ctx, b.vigil, "-tags", "slowcommits")
+	if err := compile(ctx, b.vigil, ".", "slowcommits"); err != nil {
+		return b, err
+	}
+	return b, nil
 }
 
 // with is the same with more settings.
@@ -162,7 +190,7 @@ func (b built) plain(ctx context.Context, full bool, patients, readings int) (*s
 		return nil, err
 	}
 	s := &server{addr: freeAddr(), dir: dir}
-	s.cmd = exec.CommandContext(ctx, b.self, "plain", "-dir", dir, "-http", s.addr, "-patients", strconv.Itoa(patients),
+	s.cmd = exec.CommandContext(ctx, b.plainest, "plain", "-dir", dir, "-http", s.addr, "-patients", strconv.Itoa(patients),
 		"-readings", strconv.Itoa(readings), "-full="+strconv.FormatBool(full))
 	s.cmd.Env = b.environ()
 	out, err := s.cmd.StdoutPipe()
@@ -258,10 +286,11 @@ func servePlain(args []string) error {
 		return err
 	}
 	slow.Commits(os.Getenv(slow.Setting))
-	settings := pocketbase.Config{DefaultDataDir: *dir, HideStartBanner: true}
+	synchronous := "NORMAL"
 	if *full {
-		settings.DBConnect = connectFull
+		synchronous = "FULL"
 	}
+	settings := pocketbase.Config{DefaultDataDir: *dir, HideStartBanner: true, DBConnect: func(path string) (*dbx.DB, error) { return plainConnect(path, synchronous) }}
 	app := pocketbase.NewWithConfig(settings)
 	if err := app.Bootstrap(); err != nil {
 		return err
@@ -280,12 +309,6 @@ func servePlain(args []string) error {
 		return e.Next()
 	})
 	return apis.Serve(app, apis.ServeConfig{HttpAddr: *addr})
-}
-
-// connectFull opens as PocketBase does, but for the waiting.
-func connectFull(path string) (*dbx.DB, error) {
-	return connect(path, "busy_timeout(10000)", "journal_mode(WAL)", "journal_size_limit(200000000)", "synchronous(FULL)", "foreign_keys(ON)",
-		"temp_store(MEMORY)", "cache_size(-32000)")
 }
 
 // seedPlain makes the two collections and their user, and fills them; patients have a score and a name in clear, as one

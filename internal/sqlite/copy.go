@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-
-	modernc "modernc.org/sqlite"
 )
 
 const (
@@ -46,13 +44,7 @@ func copyPages(ctx context.Context, opened any, target string, rest func(context
 	if !ok {
 		return fmt.Errorf("%T was not opened here", opened)
 	}
-	driver, ok := reader.connection.(interface {
-		NewBackup(target string) (*modernc.Backup, error)
-	})
-	if !ok {
-		return fmt.Errorf("the SQLite driver's %T cannot copy", reader.connection)
-	}
-	copying, err := driver.NewBackup(target + "?_pragma=journal_mode(OFF)&_pragma=synchronous(OFF)")
+	copying, err := copyTo(reader.connection, target)
 	if err != nil {
 		return err
 	}

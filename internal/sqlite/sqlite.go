@@ -4,6 +4,9 @@
 // SQLite itself understands a statement anew whenever a bound LIMIT or OFFSET could change its plan, which is at every call; ours are
 // written LIMIT +{:n}, whose value it does not look at.
 //
+// SQLite itself is compiled from C where the program is built with a C compiler (driver_c.go), and translated to Go elsewhere (driver_go.go). Nothing
+// else may tell the two apart; each opens the other's files.
+//
 // It refuses to know what is in the database.
 package sqlite
 
@@ -11,12 +14,9 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/pocketbase/dbx"
-	modernc "modernc.org/sqlite"
 )
 
 // Connect opens a database as PocketBase's DBConnect. What a practice was told is stored must survive the loss of power, so
@@ -31,41 +31,33 @@ func Connect(path string) (*dbx.DB, error) {
 
 // Open opens a database with a say in how its commits wait for the disk; tests do not wait.
 func Open(path, synchronous string) (*dbx.DB, error) {
-	pragmas := []string{
+	return dbx.NewFromDB(sql.OpenDB(connector{path, []string{
 		"busy_timeout(10000)", // first, so that switching to WAL can wait
 		"journal_mode(WAL)", "journal_size_limit(200000000)", "wal_autocheckpoint(3000)", "synchronous(" + synchronous + ")",
 		"foreign_keys(ON)", "temp_store(MEMORY)", "cache_size(-8000)",
-	}
-	// A transaction takes the write lock as it begins. One that reads first and writes later would fail if another process, such as a rotation
-	// of keys, wrote in between.
-	name := path + "?_txlock=immediate&_pragma=" + strings.Join(pragmas, "&_pragma=") + "&_defensive=1"
-	return dbx.NewFromDB(sql.OpenDB(connector{name}), "sqlite"), nil
+	}}), "sqlite"), nil
 }
 
-type connector struct{ name string }
+// File opens a database that is nobody's daily work, such as a copy that is looked at, with pragmas such as "query_only(ON)" and none of ours.
+func File(path string, pragmas ...string) *dbx.DB {
+	return dbx.NewFromDB(sql.OpenDB(connector{path, pragmas}), "sqlite")
+}
+
+// connector opens connections to one file. A transaction takes the write lock as it begins: one that reads first and writes later would fail if
+// another process, such as a rotation of keys, wrote in between. SQL cannot touch what SQLite keeps for itself (its defensive mode).
+type connector struct {
+	path    string
+	pragmas []string
+}
 
 // Connect implements [driver.Connector].
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
-	opened, err := c.Driver().Open(c.name)
+	opened, err := c.open()
 	if err != nil {
 		return nil, err
 	}
-	inner, ok := opened.(connection)
-	if !ok {
-		return nil, fmt.Errorf("the SQLite driver's %T lacks something", opened)
-	}
-	return newConn(inner), ctx.Err()
+	return newConn(opened), ctx.Err()
 }
 
 // Driver implements [driver.Connector].
 func (connector) Driver() driver.Driver { return registered }
-
-// registered is the driver under which others register functions and hooks for every connection.
-var registered = func() driver.Driver {
-	db, err := sql.Open("sqlite", "")
-	if err != nil {
-		return &modernc.Driver{}
-	}
-	defer func() { _ = db.Close() }() // nothing was opened
-	return db.Driver()
-}()

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"database/sql/driver"
+	"strings"
 )
 
 // remembered bounds the statements that one connection keeps.
@@ -13,6 +14,7 @@ const remembered = 128
 type connection interface {
 	driver.Conn
 	driver.ConnPrepareContext
+	driver.ExecerContext
 	driver.ConnBeginTx
 	driver.Pinger
 	driver.SessionResetter
@@ -26,8 +28,8 @@ type statement interface {
 	driver.StmtQueryContext
 }
 
-// conn is a connection that remembers its statements. It offers no way to run a text directly, so that database/sql prepares
-// each, and comes by here. A connection serves one goroutine at a time.
+// conn is a connection that remembers its statements: it makes database/sql prepare each, and so come by here. A connection serves one goroutine at
+// a time.
 type conn struct {
 	connection
 	known map[string]*list.Element
@@ -42,6 +44,14 @@ type kept struct {
 
 func newConn(inner connection) *conn {
 	return &conn{connection: inner, known: map[string]*list.Element{}, order: list.New()}
+}
+
+// ExecContext implements [driver.ExecerContext] for texts of several statements, of which only the first could be prepared.
+func (c *conn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	if !strings.Contains(strings.TrimRight(text, "; \t\r\n"), ";") {
+		return nil, driver.ErrSkip
+	}
+	return c.connection.ExecContext(ctx, text, args)
 }
 
 // Prepare implements [driver.Conn].

@@ -116,7 +116,7 @@ func TestManyReadersOneWriter(t *testing.T) {
 func BenchmarkStatement(b *testing.B) {
 	for name, connect := range map[string]func(string) (*dbx.DB, error){
 		"remembered": func(path string) (*dbx.DB, error) { return sqlite.Open(path, "OFF") },
-		"forgotten":  func(path string) (*dbx.DB, error) { return dbx.Open("sqlite", path) },
+		"forgotten":  func(path string) (*dbx.DB, error) { return sqlite.Forgetful(path), nil },
 	} {
 		b.Run(name, func(b *testing.B) {
 			db, err := connect(filepath.Join(b.TempDir(), "data.db"))

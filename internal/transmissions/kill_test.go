@@ -19,6 +19,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/sandbox"
+	"github.com/vigilhealth/vigil/internal/sqlite"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -57,7 +58,7 @@ func workUntilDone(dir string) error {
 		return err
 	}
 	collections.UseSealer(vigiltest.Sealer())
-	app := core.NewBaseApp(core.BaseAppConfig{DataDir: dir})
+	app := core.NewBaseApp(core.BaseAppConfig{DataDir: dir, DBConnect: sqlite.Connect})
 	if err := app.Bootstrap(); err != nil {
 		return err
 	}

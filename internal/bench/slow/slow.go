@@ -5,8 +5,6 @@ package slow
 import (
 	"strings"
 	"time"
-
-	"modernc.org/sqlite"
 )
 
 // Setting is the environment variable with the time added to each commit, such as "1ms".
@@ -14,17 +12,10 @@ const Setting = "BENCH_COMMIT_DELAY"
 
 // Commits adds a delay to each commit of connections opened from now on. Nothing is added for text that is no duration.
 func Commits(text string) {
-	delay, err := time.ParseDuration(text)
-	if err != nil || delay <= 0 {
-		return
+	if delay, err := time.ParseDuration(text); err == nil && delay > 0 {
+		hook(delay)
 	}
-	sqlite.RegisterConnectionHook(func(conn sqlite.ExecQuerierContext, name string) error {
-		if hooks, ok := conn.(sqlite.HookRegisterer); ok && strings.Contains(name, "data.db") {
-			hooks.RegisterCommitHook(func() int32 {
-				time.Sleep(delay)
-				return 0
-			})
-		}
-		return nil
-	})
 }
+
+// ofRecords reports whether a connection is to a database of records.
+func ofRecords(name string) bool { return strings.Contains(name, "data.db") }

@@ -1,0 +1,182 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/sqlite"
+)
+
+// Both drivers open a database in the same way.
+func TestOpenedAsTold(t *testing.T) {
+	for synchronous, number := range map[string]int{"OFF": 0, "NORMAL": 1, "FULL": 2} {
+		opened, err := sqlite.Open(filepath.Join(t.TempDir(), "data.db"), synchronous)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for pragma, want := range map[string]any{
+			"synchronous": number, "journal_mode": "wal", "busy_timeout": 10000, "foreign_keys": 1, "wal_autocheckpoint": 3000, "cache_size": -8000,
+			"temp_store": 2, "journal_size_limit": 200000000, "encoding": "UTF-8", "page_size": 4096, "auto_vacuum": 0, "recursive_triggers": 0,
+		} {
+			switch want := want.(type) {
+			case int:
+				var is int
+				if err := opened.DB().QueryRow("PRAGMA " + pragma).Scan(&is); err != nil || is != want {
+					t.Errorf("%s is %d, want %d (%v)", pragma, is, want, err)
+				}
+			case string:
+				var is string
+				if err := opened.DB().QueryRow("PRAGMA " + pragma).Scan(&is); err != nil || is != want {
+					t.Errorf("%s is %q, want %q (%v)", pragma, is, want, err)
+				}
+			}
+		}
+		if err := opened.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// What SQLite is built with and rules or plans rest on.
+func TestBuiltWith(t *testing.T) {
+	rows, err := open(t).DB().Query("SELECT compile_options FROM pragma_compile_options")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var options []string
+	for rows.Next() {
+		var option string
+		if err := rows.Scan(&option); err != nil {
+			t.Fatal(err)
+		}
+		options = append(options, option)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, option := range []string{"ENABLE_STAT4", "ENABLE_MATH_FUNCTIONS"} {
+		if !slices.Contains(options, option) {
+			t.Errorf("SQLite was built without %s: %q", option, options)
+		}
+	}
+}
+
+// SQL cannot touch what SQLite keeps for itself.
+func TestDefensive(t *testing.T) {
+	db := open(t).DB()
+	db.SetMaxOpenConns(1)
+	run(t, db, "PRAGMA writable_schema = ON")
+	if _, err := db.Exec("UPDATE sqlite_schema SET sql = 'CREATE TABLE numbers (n)' WHERE name = 'numbers'"); err == nil {
+		t.Error("the schema was written by hand")
+	}
+	if _, err := db.Exec("SELECT load_extension('x')"); err == nil {
+		t.Error("an extension was loaded")
+	}
+}
+
+// Who only reads waits for nobody who writes, holds nobody up, and sees one moment.
+func TestReadsBesideAWriter(t *testing.T) {
+	db := open(t).DB()
+	writer, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := db.BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := func() (n int) {
+		if err := reader.QueryRow("SELECT COUNT(*) FROM numbers").Scan(&n); err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	if n := count(); n != 0 {
+		t.Errorf("%d rows at first", n)
+	}
+	run(t, writer, "INSERT INTO numbers VALUES (1, 'one'); INSERT INTO numbers VALUES (2, 'two');")
+	if err := writer.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(); n != 0 {
+		t.Errorf("%d rows in the moment of before", n)
+	}
+	if err := reader.Rollback(); err != nil {
+		t.Error(err)
+	}
+	var n int
+	if err := db.QueryRow("SELECT COUNT(*) FROM numbers").Scan(&n); err != nil || n != 2 {
+		t.Errorf("%d rows in the end, of a text of two statements (%v)", n, err)
+	}
+}
+
+// What is cancelled ends soon, and says why; its connection serves the next.
+func TestCancelled(t *testing.T) {
+	db := open(t).DB()
+	db.SetMaxOpenConns(1)
+	const endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n"
+	for range 5 {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		var n int
+		err := db.QueryRowContext(ctx, endless).Scan(&n)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) && (err == nil || err.Error() != "interrupted" && err.Error() != "interrupted (9)") {
+			t.Errorf("cancelled: %v", err)
+		}
+		if err := db.QueryRow("SELECT 7").Scan(&n); err != nil || n != 7 {
+			t.Errorf("afterwards: %d (%v)", n, err)
+		}
+	}
+}
+
+// Values come back as they were stored, whatever the column is declared as: PocketBase and our own code read them so.
+func TestValues(t *testing.T) {
+	db := open(t).DB()
+	run(t, db, "CREATE TABLE kinds (t TEXT, j JSON, b BOOLEAN, n NUMERIC, r REAL, i INTEGER)")
+	run(t, db, "INSERT INTO kinds VALUES (?, ?, ?, ?, ?, ?)", "2026-03-08T07:30:00.000000Z", `{"a":1}`, true, 98.6, 2.0, int64(1)<<53)
+	var text, json string
+	var yes bool
+	var numeric, real float64
+	var integer int64
+	if err := db.QueryRow("SELECT * FROM kinds").Scan(&text, &json, &yes, &numeric, &real, &integer); err != nil {
+		t.Fatal(err)
+	}
+	if text != "2026-03-08T07:30:00.000000Z" || json != `{"a":1}` || !yes || numeric != 98.6 || real != 2 || integer != int64(1)<<53 {
+		t.Error("came back as", text, json, yes, numeric, real, integer)
+	}
+	var any1, any2 any
+	if err := db.QueryRow("SELECT t, CAST(? AS BLOB) FROM kinds", []byte{0, 255}).Scan(&any1, &any2); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := any1.(string); !ok {
+		t.Errorf("text is a %T", any1)
+	}
+	if b, ok := any2.([]byte); !ok || len(b) != 2 {
+		t.Errorf("a blob is %v", any2)
+	}
+}
+
+// What breaks a rule is told in the words that PocketBase and our own code look for.
+func TestErrors(t *testing.T) {
+	db := open(t).DB()
+	run(t, db, "CREATE UNIQUE INDEX words ON numbers (word)")
+	run(t, db, "INSERT INTO numbers VALUES (1, 'one')")
+	for text, want := range map[string]string{
+		"INSERT INTO numbers VALUES (2, 'one')": "UNIQUE constraint failed: numbers.word",
+		"INSERT INTO missing VALUES (1)":        "no such table: missing",
+	} {
+		_, err := db.Exec(text)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if err := db.QueryRow("SELECT n FROM numbers WHERE n = 9").Scan(new(int)); !errors.Is(err, sql.ErrNoRows) {
+		t.Error(err)
+	}
+}
