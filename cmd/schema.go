@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
 // knownSchema fails when a newer program has worked on the folder's database: this one would write what that one does not expect, and read what it
@@ -18,7 +20,9 @@ func knownSchema(dir string) error {
 	if !exists(file) {
 		return nil
 	}
-	applied, err := collections.AppliedMigrations(file)
+	db := sqlite.File(file, "busy_timeout(10000)", "query_only(ON)")
+	applied, err := collections.AppliedMigrations(db)
+	err = errors.Join(err, db.Close())
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pocketbase/dbx"
 	"golang.org/x/sys/unix"
+
+	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
 // checkLine is a line of check.
@@ -55,10 +56,7 @@ func with(env []string, settings ...string) []string {
 // set writes to the practice's database from outside.
 func (p *practice) set(t *testing.T, statement string) {
 	t.Helper()
-	db, err := dbx.Open("sqlite", filepath.Join(p.Dir, "data.db")+"?_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := sqlite.File(filepath.Join(p.Dir, "data.db"), "busy_timeout(10000)")
 	if _, err := db.NewQuery(statement).Execute(); err != nil {
 		t.Fatal(err)
 	}
