@@ -121,15 +121,3 @@ func answers(e Entry, words string) bool {
 		return len(parts) == 0 || slices.ContainsFunc(parts, func(part string) bool { found, _ := begins(text, part); return !found })
 	})
 }
-
-// Nearest is the billable code that somebody may have meant by one that there is not: the same with its dot where it belongs, or the first beneath a
-// heading; "" for none.
-func (s *Set) Nearest(code string) string {
-	bare := strings.ReplaceAll(strings.ToUpper(strings.TrimSpace(code)), ".", "")
-	for i := s.place(bare); bare != "" && i < s.Len() && strings.HasPrefix(s.bare(i), bare); i++ {
-		if s.billable(i) {
-			return Dotted(s.bare(i))
-		}
-	}
-	return ""
-}
