@@ -61,6 +61,9 @@ func over(e *collections.Escalation) bool { return escalations.Status(e.Status()
 // actOnAlerts serves a move of several alerts with one note. Source: docs/decisions/alerts.md, "Several at once".
 func actOnAlerts(move alerts.Move) handler {
 	return func(a *api, c *web.Call) error {
+		if err := c.RefuseEmergency(); err != nil { // which is one patient's
+			return err
+		}
 		chosen, err := web.Read(c, alerts.ChosenBody.Read)
 		if err != nil {
 			return err
@@ -76,6 +79,9 @@ func actOnAlerts(move alerts.Move) handler {
 
 // undoAlerts takes back what the caller has just done with alerts. Source: docs/decisions/alerts.md, "Undo".
 func (a *api) undoAlerts(c *web.Call) error {
+	if err := c.RefuseEmergency(); err != nil {
+		return err
+	}
 	numbers, err := web.Read(c, func(body alerts.UndoBody, checks *input.Checks) []int64 { return body.Read(checks) })
 	if err != nil {
 		return err

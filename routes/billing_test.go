@@ -112,7 +112,7 @@ func TestClaimMoves(t *testing.T) {
 	make(object{"service_date": "2026-01-16"}).wantFields("service_date")
 	make(object{"icd10_codes": []string{"nonsense"}}).wantFields("icd10_codes.0")
 	first := make(nil).want(201).wantAt(object{"amount": 47.87, "payer": "Self-pay", "auto_generated": false, "status": "pending", "claim_id": "CLM-2026-000001", "rendering_provider": "Person, Test"})
-	double := make(object{"icd10_codes": []string{"Q99.9"}}).want(201)
+	double := make(object{"icd10_codes": []string{"Q99.7"}}).want(201)
 	if warnings := double.object()["warnings"].([]any); !slices.Contains(warnings, any("possible_duplicate")) || !slices.Contains(warnings, any("unknown_icd10")) {
 		t.Errorf("the warnings are %v", warnings)
 	}

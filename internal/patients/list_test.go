@@ -204,7 +204,7 @@ func TestView(t *testing.T) {
 		`"active":true,"phone":"+1 (555) 010-0199","email":"Marked@mail.test","address":{"line1":"1 Markedstreet","line2":"Markedfloor","city":"Markedcity",`+
 		`"state":"IL","zip":"62701","country":"US"},"external_id":"e-1","created_at":"2026-01-15T13:45:00Z","updated_at":"2026-01-15T13:45:00Z",`+
 		`"status":"active","archived_at":null,"archived_by":null,"archive_reason":null,"unarchived_at":null,"unarchived_by":null,`+
-		`"time_zone":"America/Chicago","primary_provider_id":%d,"gateway_patient_id":"g-1","insurance":{"payer_id":%d,"member_id":"Markedmember","group_number":null,"relationship":null,"subscriber":null,"secondary":null},`+
+		`"time_zone":"America/Chicago","primary_provider_id":%d,"gateway_patient_id":"g-1","insurance":{"payer_id":%d,"member_id":"Markedmember","group_number":null,"relationship":null,"subscriber":null,"secondary":null,"self_pay":false},`+
 		`"monitoring_schedule":{"weight":{"per_day":1,"days":["monday","friday"]}},"icd10_codes":["I10","E11.9"],"programs":[],"ssn_last4":"6789",`+
 		`"needs_thresholds":false,"proposed_template":null,"redacted_fields":[]}`, p.Id, provider, payerID)
 	if diff := cmp.Diff(want, string(raw)); diff != "" {
