@@ -26,6 +26,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/mattn/go-sqlite3"
 )
@@ -72,6 +74,45 @@ func (session) ResetSession(context.Context) error { return nil }
 
 // IsValid implements [driver.Validator]: one that was left within a transaction is not used again.
 func (s session) IsValid() bool { return s.AutoCommit() }
+
+// PrepareContext implements [driver.ConnPrepareContext].
+func (s session) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
+	opened, err := s.SQLiteConn.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	inner, ok := opened.(*sqlite3.SQLiteStmt)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("the SQLite driver prepared a %T", opened), opened.Close())
+	}
+	return prepared{inner, inner.Readonly() || strings.Contains(strings.ToUpper(text), "RETURNING")}, nil
+}
+
+// prepared is a statement that reads to the end what it answers, though nobody asks for it: the driver stops at the first row and leaves it there,
+// and its connection would see the database as it was at that moment from then on.
+type prepared struct {
+	*sqlite3.SQLiteStmt
+	answers bool
+}
+
+// ExecContext implements [driver.StmtExecContext].
+func (p prepared) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	if !p.answers {
+		return p.SQLiteStmt.ExecContext(ctx, args)
+	}
+	rows, err := p.QueryContext(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	row, affected := make([]driver.Value, len(rows.Columns())), driver.RowsAffected(0)
+	for err = rows.Next(row); err == nil; err = rows.Next(row) {
+		affected++
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return affected, errors.Join(err, rows.Close())
+}
 
 // BeginTx implements [driver.ConnBeginTx]. Who only reads takes no lock that others want.
 func (s session) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {

@@ -116,6 +116,44 @@ func TestReadsBesideAWriter(t *testing.T) {
 	}
 }
 
+// Whoever does not look at the answer of a statement is done with it all the same: their connection sees what others write afterwards.
+func TestUnreadAnswers(t *testing.T) {
+	db := open(t).DB()
+	db.SetMaxOpenConns(2)
+	run(t, db, "INSERT INTO numbers VALUES (1, 'one'), (2, 'two')")
+	one, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = one.Close() }()
+	for i, text := range []string{
+		"SELECT n FROM numbers", "SELECT 1 FROM numbers LIMIT 1", "PRAGMA table_info(numbers)", "INSERT INTO numbers VALUES (100, 'hundred') RETURNING n",
+		"WITH some AS (SELECT n FROM numbers) SELECT n FROM some",
+	} {
+		if _, err := one.ExecContext(t.Context(), text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		statement, err := one.PrepareContext(t.Context(), strings.Replace(text, "100", "101", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := statement.ExecContext(t.Context())
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		} else if n, err := result.RowsAffected(); strings.HasPrefix(text, "INSERT") && (err != nil || n != 1) {
+			t.Errorf("%s: %d rows (%v)", text, n, err)
+		}
+		run(t, db, "INSERT INTO numbers VALUES (?, 'later')", 1000+i) // by the other connection
+		var last int
+		if err := one.QueryRowContext(t.Context(), "SELECT MAX(n) FROM numbers").Scan(&last); err != nil || last != 1000+i {
+			t.Errorf("after %s its connection sees %d as the last (%v)", text, last, err)
+		}
+		if err := statement.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // What is cancelled ends soon, and says why; its connection serves the next.
 func TestCancelled(t *testing.T) {
 	db := open(t).DB()
