@@ -85,11 +85,12 @@ func (s session) PrepareContext(ctx context.Context, text string) (driver.Stmt, 
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("the SQLite driver prepared a %T", opened), opened.Close())
 	}
-	return prepared{inner, inner.Readonly() || strings.Contains(strings.ToUpper(text), "RETURNING")}, nil
+	upper := strings.ToUpper(strings.TrimSpace(text))
+	return prepared{inner, inner.Readonly() || strings.HasPrefix(upper, "PRAGMA") || strings.Contains(upper, "RETURNING")}, nil
 }
 
-// prepared is a statement that reads to the end what it answers, though nobody asks for it: the driver stops at the first row and leaves it there,
-// and its connection would see the database as it was at that moment from then on.
+// prepared is a statement that reads to the end what it answers, though nobody asks for it: the driver stops at the first row and leaves it there.
+// From then on its connection would see the database as it was at that moment, or commit nothing.
 type prepared struct {
 	*sqlite3.SQLiteStmt
 	answers bool

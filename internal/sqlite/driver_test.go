@@ -128,7 +128,7 @@ func TestUnreadAnswers(t *testing.T) {
 	defer func() { _ = one.Close() }()
 	for i, text := range []string{
 		"SELECT n FROM numbers", "SELECT 1 FROM numbers LIMIT 1", "PRAGMA table_info(numbers)", "INSERT INTO numbers VALUES (100, 'hundred') RETURNING n",
-		"WITH some AS (SELECT n FROM numbers) SELECT n FROM some",
+		"WITH some AS (SELECT n FROM numbers) SELECT n FROM some", " pragma wal_checkpoint(PASSIVE)", "PRAGMA user_version = 1", "PRAGMA optimize",
 	} {
 		if _, err := one.ExecContext(t.Context(), text); err != nil {
 			t.Errorf("%s: %v", text, err)
@@ -147,6 +147,14 @@ func TestUnreadAnswers(t *testing.T) {
 		var last int
 		if err := one.QueryRowContext(t.Context(), "SELECT MAX(n) FROM numbers").Scan(&last); err != nil || last != 1000+i {
 			t.Errorf("after %s its connection sees %d as the last (%v)", text, last, err)
+		}
+		tx, err := one.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, tx, "UPDATE numbers SET word = 'changed' WHERE n = 1")
+		if err := tx.Commit(); err != nil {
+			t.Errorf("after %s: %v", text, err)
 		}
 		if err := statement.Close(); err != nil {
 			t.Error(err)
