@@ -1,8 +1,8 @@
 package e2e
 
 import (
-	"context"
 	"bytes"
+	"context"
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/base64"

@@ -87,7 +87,7 @@ func viewUnfinished(r enrolment.Row, name patients.Name) unfinishedView {
 		PatientID: r.Patient, PatientName: name.LastFirst(), MRN: name.MRN, CreatedAt: instantOrNull(r.CreatedAt), State: r.State, Done: r.Done, Of: r.Of,
 		Missing: []enrolment.Item{}, Steps: []string{}, Stops: r.Stops,
 	}
-	for _, step := range r.Enrolment.Steps {
+	for _, step := range r.Steps {
 		if step.State != enrolment.Done {
 			v.Steps = append(v.Steps, step.Step)
 		}

@@ -48,7 +48,7 @@ func (a *api) beginSignOn(c *web.Call) error {
 // sends the browser back, which is another site's link. Source: RFC 6265bis, 4.1.2.
 func (a *api) setSignOnCookie(c *web.Call, value string, seconds int) {
 	name, secure := a.signOnCookie()
-	cookie := http.Cookie{
+	cookie := http.Cookie{ //nolint:gosec // Secure wherever the service is reached over TLS
 		Name: name, Value: value, MaxAge: seconds, Path: web.BasePath + signOnPath, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: secure,
 	}
 	c.Header().Add("Set-Cookie", cookie.String())

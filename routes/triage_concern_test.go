@@ -130,7 +130,7 @@ func TestConcernInDoubt(t *testing.T) {
 
 // A row that is all about one reading has the state of the alert that the reading raised, and in range none: the same function decides both.
 func TestConcernIsTheAlert(t *testing.T) {
-	random := rand.New(rand.NewPCG(22, 1)) //nolint:gosec // readings of a test
+	random := rand.New(rand.NewPCG(22, 1))
 	c := newIngestingClinic(t)
 	for range 60 {
 		kind, unit, values := "bp", "mmHg", fmt.Sprintf(`"systolic":%d,"diastolic":%d,"pulse":%d`, 120+random.IntN(80), 35+random.IntN(84), 36+random.IntN(110))

@@ -198,7 +198,9 @@ func TestBackupsKept(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "vigil-notes.txt"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	day := func(n int) string { return vigiltest.Clock.AddDate(0, 0, n).Format("vigil-20060102T150405Z") + ".tar.gz.age" }
+	day := func(n int) string {
+		return vigiltest.Clock.AddDate(0, 0, n).Format("vigil-20060102T150405Z") + ".tar.gz.age"
+	}
 	if removed, err := store.Keep(t.Context(), 2, []string{day(7)}); removed != 0 || err != nil { // none of those that are kept was proven
 		t.Errorf("removed %d: %v", removed, err)
 	}
@@ -228,7 +230,7 @@ func TestBackupOfDamage(t *testing.T) {
 	store, dir := folder(t)
 	keys := backup.Keys{Ring: ring(t, "first")}
 	old := filepath.Join(dir, "vigil-20250115T134500Z.tar.gz.age")
-	if err := os.WriteFile(old, nil, 0o644); err != nil { //nolint:gosec // as an earlier version left it
+	if err := os.WriteFile(old, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	create(t, app, store, keys, vigiltest.Clock)

@@ -133,7 +133,9 @@ func OrMissing(err error) error {
 func State(code, detail string) *Error { return New(Invalid, code, detail) }
 
 // Unexpected reports whether a fault is none of what was asked for, which is the same for everything that is asked at once.
-func (e *Error) Unexpected() bool { return e.Kind != Forbidden && e.Kind != NotFound && e.Kind != Invalid }
+func (e *Error) Unexpected() bool {
+	return e.Kind != Forbidden && e.Kind != NotFound && e.Kind != Invalid
+}
 
 // Overloaded asks the caller to come back once there is less to do.
 func Overloaded(wait time.Duration) *Error {

@@ -118,7 +118,7 @@ func (s *Set) index() error {
 	for at := 0; at < len(s.texts); {
 		first := begins
 		if begins {
-			s.offsets, begins = append(s.offsets, uint32(at)), false //nolint:gosec // the texts are a few million bytes
+			s.offsets, begins = append(s.offsets, uint32(at)), false
 		}
 		word, size := binary.Uvarint(s.texts[at:])
 		if size <= 0 || word > uint64(len(s.words)) || first && word == 0 {

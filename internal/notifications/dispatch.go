@@ -76,7 +76,7 @@ func (d *Dispatcher) Run(ctx context.Context, app core.App) {
 	defer ticker.Stop()
 	var under sync.WaitGroup
 	defer under.Wait()
-	var began time.Time
+	rested := time.After(0)
 	for d.Wake(); ; {
 		select {
 		case <-ctx.Done():
@@ -87,9 +87,9 @@ func (d *Dispatcher) Run(ctx context.Context, app core.App) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(apart - time.Since(began)):
+		case <-rested:
 		}
-		began = time.Now()
+		rested = time.After(apart)
 		if err := d.begin(ctx, app, newPass(&under)); err != nil && ctx.Err() == nil {
 			d.Log.Error("people not told", slog.Any("error", err))
 		}

@@ -19,8 +19,19 @@ func TestMailLine(t *testing.T) {
 		failure    error
 		down, back int
 	}{
-		{nil, 0, 0}, {refused(550), 0, 0}, {errUnfillable, 0, 0}, {errNotConfigured, 0, 0}, {unreachable, 1, 0}, {errTimeout, 1, 0}, {refused(421), 1, 0},
-		{errUnreadable, 1, 0}, {nil, 1, 1}, {nil, 1, 1}, {refused(535), 2, 1}, {refused(550), 2, 2}, {errTimeout, 3, 2},
+		{nil, 0, 0},
+		{refused(550), 0, 0},
+		{errUnfillable, 0, 0},
+		{errNotConfigured, 0, 0},
+		{unreachable, 1, 0},
+		{errTimeout, 1, 0},
+		{refused(421), 1, 0},
+		{errUnreadable, 1, 0},
+		{nil, 1, 1},
+		{nil, 1, 1},
+		{refused(535), 2, 1},
+		{refused(550), 2, 2},
+		{errTimeout, 3, 2},
 	} {
 		line.note(step.failure, now, log)
 		now = now.Add(time.Minute)

@@ -321,8 +321,10 @@ func TestArchivesAreTheSame(t *testing.T) {
 func TestImageIsTheSame(t *testing.T) {
 	var sums []string
 	for range 2 {
-		r := &release{top: "../..", out: t.TempDir(), version: "1.2.3", commit: strings.Repeat("a", 40), at: time.Unix(1767225600, 0).UTC(),
-			targets: []platform{{"linux", "amd64"}, {"darwin", "arm64"}, {"linux", "arm64"}}}
+		r := &release{
+			top: "../..", out: t.TempDir(), version: "1.2.3", commit: strings.Repeat("a", 40), at: time.Unix(1767225600, 0).UTC(),
+			targets: []platform{{"linux", "amd64"}, {"darwin", "arm64"}, {"linux", "arm64"}},
+		}
 		for _, p := range r.targets {
 			if err := errors.Join(os.MkdirAll(filepath.Dir(r.program(p)), 0o755), os.WriteFile(r.program(p), []byte("the program for "+p.String()), 0o755)); err != nil {
 				t.Fatal(err)

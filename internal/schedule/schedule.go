@@ -42,7 +42,7 @@ func (p Plan) String() string { return p.cron }
 // Definition is the plan as the scheduler takes it. Daily and weekly ones are not given as fields: cron leaves out a time that a change of
 // the clock skips.
 func (p Plan) Definition() gocron.JobDefinition {
-	at := gocron.NewAtTimes(gocron.NewAtTime(uint(p.hour), uint(p.minute), 0)) //nolint:gosec // a time of day
+	at := gocron.NewAtTimes(gocron.NewAtTime(uint(p.hour), uint(p.minute), 0))
 	switch {
 	case p.weekly:
 		return gocron.WeeklyJob(1, gocron.NewWeekdays(p.weekday), at)

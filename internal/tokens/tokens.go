@@ -56,9 +56,9 @@ type Token struct {
 	Scope      string // of a client's, separated by spaces
 	// SecondFactor says that the sign-in took one at the identity provider.
 	SecondFactor bool
-	SignedInAt time.Time
-	IssuedAt   time.Time
-	ExpiresAt  time.Time
+	SignedInAt   time.Time
+	IssuedAt     time.Time
+	ExpiresAt    time.Time
 }
 
 // Account is what signing needs of an account. It refuses to print.
