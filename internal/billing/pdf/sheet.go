@@ -57,9 +57,6 @@ func NewSheet(title string, now time.Time, foot func(s *Sheet, page int)) *Sheet
 	return s
 }
 
-// NextPage goes on on another page.
-func (s *Sheet) NextPage() { s.pdf.AddPage() }
-
 // Lost reports that some letters had no place in the type: they are boxes on the paper.
 func (s *Sheet) Lost() bool { return s.lost }
 
@@ -197,9 +194,6 @@ func (s *Sheet) Bytes() ([]byte, error) {
 	}
 	return out.Bytes(), nil
 }
-
-// Pages is how many there are by now.
-func (s *Sheet) Pages() int { return s.pdf.PageNo() }
 
 // shown is a text as the type can set it, and notes when that is not all of it.
 func (s *Sheet) shown(text string) string {
