@@ -24,7 +24,8 @@ await run(async (page) => {
     await drawer.locator(".causes[aria-busy=false]").waitFor();
     const row = await standing(id);
     done.set(id, row);
-    if (row.unacknowledged_alerts === 0) {
+    const open = await drawer.locator("button:has(kbd)", { hasText: "Acknowledge" }).isEnabled(); // readings come meanwhile, and settle alerts
+    if (row.unacknowledged_alerts === 0 || !open) {
       await press("r");
     } else {
       await press("a");
