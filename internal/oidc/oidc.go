@@ -16,6 +16,7 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/fault"
@@ -59,8 +60,9 @@ type Provider struct {
 	options Options
 	http    *http.Client
 
-	lock  sync.Mutex
-	found *endpoints
+	asking singleflight.Group
+	lock   sync.Mutex
+	found  *endpoints
 }
 
 // endpoints are what a provider says of itself.
@@ -107,13 +109,27 @@ func failed(cause error) error {
 	return fault.New(fault.Upstream, "oidc_failed", "The identity provider does not answer as expected. Try again, or sign in with your account here.").Because(cause)
 }
 
-// discover asks the provider what it is, once a day.
+// discover asks the provider what it is, once a day. However many want to know at once, it is asked once, and all have that answer: where it
+// hangs, nobody waits for the patience of those who came before.
 func (p *Provider) discover(ctx context.Context, now time.Time) (*endpoints, error) {
 	p.lock.Lock()
-	defer p.lock.Unlock()
-	if p.found != nil && now.Sub(p.found.at) < believedFor {
-		return p.found, nil
+	found := p.found
+	p.lock.Unlock()
+	if found != nil && now.Sub(found.at) < believedFor {
+		return found, nil
 	}
+	answer := p.asking.DoChan("", func() (any, error) { return p.ask(context.WithoutCancel(ctx), now) }) // whoever asks may leave
+	select {
+	case <-ctx.Done():
+		return nil, failed(ctx.Err())
+	case got := <-answer:
+		found, _ = got.Val.(*endpoints)
+		return found, got.Err
+	}
+}
+
+// ask asks the provider what it is.
+func (p *Provider) ask(ctx context.Context, now time.Time) (*endpoints, error) {
 	provider, err := oidc.NewProvider(ctx, p.options.Issuer)
 	if err != nil {
 		return nil, failed(err)
@@ -125,11 +141,14 @@ func (p *Provider) discover(ctx context.Context, now time.Time) (*endpoints, err
 	if err := provider.Claims(&said); err != nil {
 		return nil, failed(err)
 	}
-	p.found = &endpoints{provider: provider, style: oauth2.AuthStyleInHeader, scopes: wanted(said.Scopes), at: now}
+	found := &endpoints{provider: provider, style: oauth2.AuthStyleInHeader, scopes: wanted(said.Scopes), at: now}
 	if p.options.ClientSecret == "" || len(said.Methods) > 0 && !slices.Contains(said.Methods, "client_secret_basic") {
-		p.found.style = oauth2.AuthStyleInParams
+		found.style = oauth2.AuthStyleInParams
 	}
-	return p.found, nil
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.found = found
+	return found, nil
 }
 
 // wanted are the scopes to ask for. Some providers refuse a scope that they do not know, so that groups are asked for where they are offered.

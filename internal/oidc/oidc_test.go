@@ -1,6 +1,9 @@
 package oidc_test
 
 import (
+	"context"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -71,6 +74,35 @@ func TestIdentity(t *testing.T) {
 				t.Errorf("%+v, want %+v", got, test.want)
 			}
 		})
+	}
+}
+
+// A provider that hangs keeps whoever asks it waiting, and nobody else.
+func TestHangingProvider(t *testing.T) {
+	asked, hang := make(chan bool, 2), make(chan bool)
+	provider := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		asked <- true
+		<-hang
+	}))
+	defer provider.Close()
+	p := oidc.New(oidc.Options{Issuer: provider.URL, ClientID: "vigil", Key: []byte("a key for tests")})
+	first := make(chan error)
+	go func() {
+		_, err := p.Begin(context.Background(), time.Now())
+		first <- err
+	}()
+	<-asked
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := p.Begin(left, time.Now()); err == nil {
+		t.Error("somebody who has left was sent to the provider")
+	}
+	close(hang)
+	if err := <-first; err == nil {
+		t.Error("a provider that said nothing was believed")
+	}
+	if len(asked) > 0 {
+		t.Error("the provider was asked twice at once")
 	}
 }
 
