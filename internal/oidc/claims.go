@@ -81,6 +81,13 @@ func (p *Provider) identify(ctx context.Context, found *endpoints, token *oauth2
 		if err := page.Claims(&more); err != nil {
 			return Identity{}, failed(err)
 		}
+		confirms := more // what is confirmed of one address is so of no other
+		if claims.text("email") == "" {
+			confirms = claims
+		}
+		if !strings.EqualFold(claims.text("email"), more.text("email")) {
+			delete(confirms, "email_verified")
+		}
 		for name, value := range claims {
 			more[name] = value
 		}

@@ -19,39 +19,53 @@ func TestIdentity(t *testing.T) {
 	roles := []oidc.RoleOf{{Group: "leads", Role: access.ClinicalManager}, {Group: "nurses", Role: access.Nurse}}
 	type said = map[string]any
 	for _, test := range []struct {
-		name, claim string
-		claims      said
-		want        oidc.Identity
+		name, claim  string
+		claims, page said
+		want         oidc.Identity
 	}{
 		{
+			"an address that the page does not confirm", "groups", said{"email": "ann@x.example"},
+			said{"email": "mine@x.example", "email_verified": true, "groups": "nurses"},
+			oidc.Identity{Email: "ann@x.example", FirstName: "ann", LastName: "ann", Role: access.Nurse},
+		},
+		{
+			"an address that the token does not confirm", "groups", said{"email_verified": true}, said{"email": "ann@x.example", "groups": "nurses"},
+			oidc.Identity{Email: "ann@x.example", FirstName: "ann", LastName: "ann", Role: access.Nurse},
+		},
+		{
+			"an address that the page confirms", "groups", said{"email": "ann@x.example"}, said{"email": "Ann@x.example", "email_verified": true},
+			oidc.Identity{Email: "ann@x.example", EmailVerified: true, FirstName: "ann", LastName: "ann"},
+		},
+		{
 			"whole", "groups",
-			said{"email": "ann@x.example", "email_verified": true, "given_name": "Ann", "family_name": "Lee", "groups": []string{"nurses", "leads"}, "amr": []string{"pwd", "mfa"}},
+			said{"email": "ann@x.example", "email_verified": true, "given_name": "Ann", "family_name": "Lee", "groups": []string{"nurses", "leads"}, "amr": []string{"pwd", "mfa"}}, nil,
 			oidc.Identity{Email: "ann@x.example", EmailVerified: true, FirstName: "Ann", LastName: "Lee", Role: access.ClinicalManager, SecondFactor: true},
 		},
 		{
 			"one text for a list", "groups",
-			said{"groups": "nurses", "amr": "mfa", "email_verified": "true", "name": "Ann van Lee"},
+			said{"groups": "nurses", "amr": "mfa", "email_verified": "true", "name": "Ann van Lee"}, nil,
 			oidc.Identity{EmailVerified: true, FirstName: "Ann", LastName: "van Lee", Role: access.Nurse, SecondFactor: true},
 		},
 		{
 			"inside an object", "realm_access.roles",
-			said{"realm_access": said{"roles": []string{"nurses"}}, "preferred_username": "ann"},
+			said{"realm_access": said{"roles": []string{"nurses"}}, "preferred_username": "ann"}, nil,
 			oidc.Identity{FirstName: "ann", LastName: "ann", Role: access.Nurse},
 		},
 		{
 			"a name with dots", "https://x.example/groups",
-			said{"https://x.example/groups": []string{"nurses"}, "email": "ann@x.example"},
+			said{"https://x.example/groups": []string{"nurses"}, "email": "ann@x.example"}, nil,
 			oidc.Identity{Email: "ann@x.example", FirstName: "ann", LastName: "ann", Role: access.Nurse},
 		},
 		{
 			"of other kinds", "groups",
-			said{"groups": 7, "email": 8, "email_verified": "yes", "amr": said{"mfa": true}, "given_name": false},
+			said{"groups": 7, "email": 8, "email_verified": "yes", "amr": said{"mfa": true}, "given_name": false}, nil,
 			oidc.Identity{FirstName: "Staff", LastName: "Staff"},
 		},
-		{"no group", "groups", said{"groups": []string{"Nurses", "nurses ", "nurse"}}, oidc.Identity{FirstName: "Staff", LastName: "Staff"}},
+		{"no group", "groups", said{"groups": []string{"Nurses", "nurses ", "nurse"}}, nil, oidc.Identity{FirstName: "Staff", LastName: "Staff"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			provider := vigiltest.NewIdentityProvider(t, func() time.Time { return now })
+			provider.Page = test.page
 			p := oidc.New(oidc.Options{
 				Issuer: provider.URL, ClientID: vigiltest.SignOnClient, ClientSecret: phi.Text(vigiltest.SignOnSecret), RedirectURL: "https://vigil.example.org/back",
 				RoleClaim: test.claim, Roles: roles, Key: []byte("a key for tests"),
