@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -36,8 +37,9 @@ type Options struct {
 	RedirectURL      string
 	RoleClaim        string // the claim that lists groups; dots lead into objects
 	Roles            []RoleOf
-	TrustMFA         bool   // every sign-in there takes a second factor
-	Key              []byte // secret of this service
+	TrustMFA         bool          // every sign-in there takes a second factor
+	MaxAge           time.Duration // how old a proof there may be; 0 leaves it to the provider
+	Key              []byte        // secret of this service
 }
 
 // Identity is who somebody is, as the provider said it. It names a person: it is for storing and for nothing else.
@@ -182,10 +184,11 @@ func (p *Provider) Begin(ctx context.Context, now time.Time) (Started, error) {
 		return Started{}, err
 	}
 	s := p.newState(now)
-	return Started{
-		URL:    p.client(found).AuthCodeURL(s.text, oidc.Nonce(s.nonce), oauth2.S256ChallengeOption(s.verifier)),
-		Cookie: s.cookie, Life: stateLife,
-	}, nil
+	asked := []oauth2.AuthCodeOption{oidc.Nonce(s.nonce), oauth2.S256ChallengeOption(s.verifier)}
+	if p.options.MaxAge > 0 {
+		asked = append(asked, oauth2.SetAuthURLParam("max_age", strconv.Itoa(int(p.options.MaxAge.Seconds()))))
+	}
+	return Started{URL: p.client(found).AuthCodeURL(s.text, asked...), Cookie: s.cookie, Life: stateLife}, nil
 }
 
 // Callback is what a browser comes back with.
@@ -226,6 +229,9 @@ func (p *Provider) Finish(ctx context.Context, back Callback, now time.Time) (Id
 	}
 	if verified.Nonce != s.nonce {
 		return Identity{}, refused(errors.New("another nonce"))
+	}
+	if p.stale(verified, s.ends.Add(-stateLife)) {
+		return Identity{}, refused(errors.New("the proof is older than was asked for"))
 	}
 	identity, err := p.identify(ctx, found, token, verified)
 	identity.State, identity.Ends = s.text, s.ends

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"testing"
 	"time"
 
@@ -86,6 +87,50 @@ func TestIdentity(t *testing.T) {
 			got.Issuer, got.Subject, got.State, got.Ends = "", "", "", time.Time{}
 			if got != test.want {
 				t.Errorf("%+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// Whoever was signed off for their absence is not signed in again by the next at the desk: the provider is asked for a proof that is no older than
+// that. Source: 45 CFR 164.312(a)(2)(iii); OpenID Connect Core 1.0, 3.1.2.1 and 3.1.3.7.
+func TestAgeOfProof(t *testing.T) {
+	began := time.Date(2026, 1, 15, 13, 45, 0, 0, time.UTC)
+	const quarter = 15 * time.Minute
+	for _, test := range []struct {
+		name   string
+		most   time.Duration
+		asked  string
+		proven any
+		good   bool
+	}{
+		{"just now", quarter, "900", began.Unix(), true},
+		{"by another clock", quarter, "900", began.Add(-quarter - time.Minute).Unix(), true},
+		{"before the absence", quarter, "900", began.Add(-quarter - 2*time.Minute).Unix(), false},
+		{"nobody says when", quarter, "900", nil, true},
+		{"nobody asks", 0, "", began.AddDate(0, 0, -1).Unix(), true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			now := began.Add(9 * time.Minute) // it takes them so long
+			provider := vigiltest.NewIdentityProvider(t, func() time.Time { return now })
+			p := oidc.New(oidc.Options{
+				Issuer: provider.URL, ClientID: vigiltest.SignOnClient, ClientSecret: phi.Text(vigiltest.SignOnSecret), RedirectURL: "https://vigil.example.org/back",
+				MaxAge: test.most, Key: []byte("a key for tests"),
+			})
+			started, err := p.Begin(t.Context(), began)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if to, err := url.Parse(started.URL); err != nil || to.Query().Get("max_age") != test.asked {
+				t.Errorf("asked for %s, %v", started.URL, err)
+			}
+			claims := map[string]any{"sub": "ann", "email": "ann@x.example", "groups": []string{}}
+			if test.proven != nil {
+				claims["auth_time"] = test.proven
+			}
+			back := provider.Admit(started.URL, claims)
+			if _, err := p.Finish(t.Context(), oidc.Callback{State: back.Get("state"), Code: back.Get("code"), Cookie: started.Cookie}, now); (err == nil) != test.good {
+				t.Error(err)
 			}
 		})
 	}
