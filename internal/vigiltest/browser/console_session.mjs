@@ -144,6 +144,16 @@ async function drafts(page) {
   assert.equal(await found(other), "", "a draft is sealed to its tab");
   await other.close();
 
+  const opened = await page.evaluate(async () => { // while the key is made somebody goes
+    const [api, { closeDrafts, draftCount, openDrafts }] = await Promise.all([import("/app/api.js"), import("/app/drafts.js")]);
+    const { draft_key: secret } = await api.call("GET", "auth/me/");
+    closeDrafts();
+    const open = openDrafts(secret);
+    closeDrafts();
+    await open;
+    return draftCount.peek();
+  });
+  assert.equal(opened, 0, "drafts are opened for somebody who has gone");
   await page.evaluate(async () => (await import("/app/session.js")).end("The session has ended.")); // as when the service refuses it
   await enter(page, "provider@vigil.example");
   assert.equal(await page.evaluate(async () => (await import("/app/drafts.js")).draftCount.peek()), 0, "a draft is shown to somebody else");
