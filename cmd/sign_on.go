@@ -22,6 +22,6 @@ func newSignOn(sealer *phi.Sealer, settings config.Settings) (*oidc.Provider, er
 	}
 	return oidc.New(oidc.Options{
 		Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: phi.Text(o.ClientSecret.Reveal()), RedirectURL: settings.PublicURL + web.BasePath + "/auth/oidc/callback/",
-		RoleClaim: o.RoleClaim, Roles: roles, TrustMFA: o.TrustMFA, Key: key,
+		RoleClaim: o.RoleClaim, Roles: roles, TrustMFA: o.TrustMFA, MaxAge: o.MaxAge, Key: key,
 	}), nil
 }

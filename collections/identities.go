@@ -13,6 +13,12 @@ func UserOfIdentity(app core.App, issuer, subject string) (userID string, err er
 		dbx.Params{"issuer": issuer, "subject": subject})
 }
 
+// HasIdentity reports whether somebody of an issuer's is known to be a user.
+func HasIdentity(app core.App, userID, issuer string) (bool, error) {
+	return queryValue[bool](app, "look for identities", `SELECT EXISTS (SELECT 1 FROM identities WHERE user = {:user} AND issuer = {:issuer})`,
+		dbx.Params{"user": userID, "issuer": issuer})
+}
+
 // AddIdentity has a user known by an identity from now on.
 func AddIdentity(tx core.App, userID, issuer, subject string, now time.Time) error {
 	return exec(tx, "store identity", `INSERT INTO identities (id, user, issuer, subject, created_at, last_used_at)

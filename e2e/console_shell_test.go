@@ -73,7 +73,7 @@ var shellAfter = map[string]func(t *testing.T, p *practice, admin, patient strin
 // A session over tabs, a reload and an absence: nothing is stored that opens it, and no half-written note is lost.
 func TestConsoleSession(t *testing.T) {
 	browser, p := newConsole(t, 3)
-	for i, part := range []string{"tabs", "drafts", "absence"} {
+	for i, part := range []string{"tabs", "drafts", "absence", "names"} {
 		t.Run(strconv.Itoa(i+1)+" "+part, func(t *testing.T) {
 			var nothing object
 			browser.run(t, p, "console_session.mjs", object{"password": sandbox.Password, "part": part}, &nothing)

@@ -188,6 +188,8 @@ func TestSignOnToAnAccount(t *testing.T) {
 	h.signOn(claimsOf("e", object{"email": ""})).want(403, "email_required")
 	h.signOn(claimsOf("a", object{"email": admin.Email()})).want(400, "invalid_state") // the last administrator
 	h.signOn(claimsOf("n", object{"email": strings.ToUpper(nurse.Email())})).want(200).wantAt(object{"user.email": nurse.Email()})
+	h.signOn(claimsOf("next", object{"email": nurse.Email()})).want(403, "account_not_linked") // whom the provider gave the address later
+	h.signOn(claimsOf("n", nil)).want(200).wantAt(object{"user.email": nurse.Email()})
 	h.login(nurse.Email(), vigiltest.Password).want(200) // the local sign-in stays
 	if _, err := h.app.DB().NewQuery("UPDATE users SET is_active = FALSE WHERE id = '" + nurse.Id + "'").Execute(); err != nil {
 		t.Fatal(err)

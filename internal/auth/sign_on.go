@@ -33,7 +33,7 @@ func noRole() error {
 
 func notLinked() error {
 	return fault.New(fault.Forbidden, "account_not_linked",
-		"There is an account here that cannot be yours by what the identity provider says: it must confirm your address, and the account must be one of the staff.")
+		"There is an account here that cannot be yours by what the identity provider says: it must confirm your address, and the account must be one of the staff and nobody else's there.")
 }
 
 // SignOn says whether people may sign in with the practice's identity provider, and whether staff must.
@@ -139,8 +139,12 @@ func (e *Engine) decideSignOn(tx core.App, s signOn) (session Session, refused, 
 		if user, refused, err = s.newAccount(tx); err != nil || refused != nil {
 			return session, refused, err
 		}
-	case access.Role(user.Role()) == access.Patient, linked == "" && !s.identity.EmailVerified:
-		return s.refuse(tx, user, notLinked(), "The identity provider's address is another account's.")
+	default:
+		if theirs, err := s.isTheirs(tx, user, linked); err != nil {
+			return session, nil, err
+		} else if !theirs {
+			return s.refuse(tx, user, notLinked(), "The identity provider's address is another account's.")
+		}
 	}
 	if usable, err := mayUse(tx, user); err != nil || !usable {
 		if err != nil {
@@ -158,6 +162,21 @@ func (e *Engine) decideSignOn(tx core.App, s signOn) (session Session, refused, 
 		return session, nil, err
 	}
 	return e.completeSignOn(tx, s, user)
+}
+
+// isTheirs reports whether the account that is there is that of who signs in. One that somebody else of the provider's has is not, whoever has its
+// address now: addresses are handed on. Source: OpenID Connect Core 1.0, 5.7.
+func (s signOn) isTheirs(tx core.App, user *collections.User, linked string) (bool, error) {
+	switch {
+	case access.Role(user.Role()) == access.Patient:
+		return false, nil
+	case linked != "":
+		return true, nil
+	case !s.identity.EmailVerified:
+		return false, nil
+	}
+	others, err := collections.HasIdentity(tx, user.Id, s.identity.Issuer)
+	return !others, err
 }
 
 // newAccount makes the account of somebody who signs in for the first time. Its password is known to nobody.

@@ -82,6 +82,7 @@ func TestProblems(t *testing.T) {
 		{"no role", []string{"OIDC_ROLE_MAP=nurse"}, []string{"VIGIL_OIDC_ROLE_MAP: must be group=role pairs"}},
 		{"unknown role", []string{"OIDC_ROLE_MAP=a=janitor"}, []string{"VIGIL_OIDC_ROLE_MAP: must be group=role pairs"}},
 		{"backup recipients", []string{"BACKUP_RECIPIENTS=age1wrong"}, []string{"VIGIL_BACKUP_RECIPIENTS: must be a list of age recipients"}},
+		{"provider in the clear in production", []string{"ENVIRONMENT=production", "PUBLIC_URL=https://rpm.example.org", "OIDC_ISSUER=http://id.example.org", "OIDC_CLIENT_ID=vigil", "OIDC_ROLE_MAP=all=nurse"}, []string{"VIGIL_OIDC_ISSUER: must be https in production"}},
 		{"dev hosts of keys in production", []string{"ENVIRONMENT=production", "PUBLIC_URL=https://rpm.example.org", "OUTBOUND_DEV_ALLOWED_HOSTS=localhost:9000"}, []string{"VIGIL_OUTBOUND_DEV_ALLOWED_HOSTS: must be empty in production"}},
 		{"sender", []string{"SMTP_HOST=mail"}, []string{"VIGIL_SMTP_FROM: is required with VIGIL_SMTP_HOST"}},
 		{"sender form", []string{"SMTP_FROM=nobody"}, []string{"VIGIL_SMTP_FROM: must be a mail address"}},

@@ -4,19 +4,21 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/vigilhealth/vigil/internal/access"
 )
 
 // OIDC is the practice's identity provider. Source: docs/decisions/authentication.md, "Single sign-on".
 type OIDC struct {
-	Issuer       string      `env:"ISSUER" is:"url" doc:"address of the practice's identity provider, as its tokens name it; empty = local accounts only"`
-	ClientID     string      `env:"CLIENT_ID" doc:"this service's id at the provider"`
-	ClientSecret Secret      `env:"CLIENT_SECRET" doc:"this service's secret at the provider"`
-	RoleClaim    string      `env:"ROLE_CLAIM" envDefault:"groups" doc:"claim with the groups of a person"`
-	RoleMap      []GroupRole `env:"ROLE_MAP" doc:"group=role,...; the first that fits holds"`
-	TrustMFA     bool        `env:"TRUST_MFA" envDefault:"false" doc:"every sign-in at the provider takes a second factor, whether it says so or not"`
-	Require      bool        `env:"REQUIRE" envDefault:"false" doc:"staff but administrators sign in there alone"`
+	Issuer       string        `env:"ISSUER" is:"url" doc:"address of the practice's identity provider, as its tokens name it; empty = local accounts only"`
+	ClientID     string        `env:"CLIENT_ID" doc:"this service's id at the provider"`
+	ClientSecret Secret        `env:"CLIENT_SECRET" doc:"this service's secret at the provider"`
+	RoleClaim    string        `env:"ROLE_CLAIM" envDefault:"groups" doc:"claim with the groups of a person"`
+	RoleMap      []GroupRole   `env:"ROLE_MAP" doc:"group=role,...; the first that fits holds"`
+	TrustMFA     bool          `env:"TRUST_MFA" envDefault:"false" doc:"every sign-in at the provider takes a second factor, whether it says so or not"`
+	MaxAge       time.Duration `env:"MAX_AGE" envDefault:"15m" min:"0s" max:"24h" doc:"how long ago somebody may have proven at the provider who they are; 0 = leave it to the provider"`
+	Require      bool          `env:"REQUIRE" envDefault:"false" doc:"staff but administrators sign in there alone"`
 }
 
 // Configured reports whether there is an identity provider.

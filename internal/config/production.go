@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"strings"
 
 	"filippo.io/age"
 )
@@ -13,6 +14,9 @@ func (l *loader) checkProduction(s *Settings) {
 	}
 	if s.PublicURL == "" { // a wrong one would stay in identifiers and mails for good
 		l.report(Prefix+"PUBLIC_URL", "is required with "+Prefix+"ENVIRONMENT=production")
+	}
+	if s.OIDC.Configured() && !strings.HasPrefix(s.OIDC.Issuer, "https://") { // its keys come over that line: whoever changes them on the way is everybody
+		l.report(Prefix+"OIDC_ISSUER", "must be https in production")
 	}
 	if len(s.WebPush.DevAllowedHosts) > 0 {
 		l.report(Prefix+"WEB_PUSH_DEV_ALLOWED_HOSTS", "must be empty in production")

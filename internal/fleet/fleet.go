@@ -161,7 +161,8 @@ func (p Practice) own() (found Problems) {
 	said := func(format string, args ...any) {
 		found = append(found, fmt.Sprintf("%q: ", p.Name)+fmt.Sprintf(format, args...))
 	}
-	if _, err := netip.ParseAddr(p.Machine); p.Machine != "" && err != nil && !host.MatchString(p.Machine) {
+	// a zone may be any text, and would be part of a path and of a line
+	if at, err := netip.ParseAddr(p.Machine); p.Machine != "" && (err != nil && !host.MatchString(p.Machine) || at.Zone() != "") {
 		said("machine %q is neither an address nor a name of a host", p.Machine)
 	}
 	if p.Version != "" && !version.MatchString(p.Version) {

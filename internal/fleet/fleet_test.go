@@ -90,6 +90,8 @@ func TestProblems(t *testing.T) {
 		"a long name":       {in("{name: abcdefghijklmnopqrstuvwxyz1, machine: m.example, port: 8101}"), "at most 26"},
 		"another's folder":  {in("{name: ../a, machine: m.example, port: 8101}"), "small letters"},
 		"a machine":         {in("{name: a, machine: ../etc, port: 8101}"), `machine "../etc" is neither`},
+		"a path as zone":    {in("{name: a, machine: 'fe80::1%/../../../etc', port: 8101}"), "is neither"},
+		"two lines as zone": {in("{name: a, machine: \"fe80::1%x\\nVIGIL_ENVIRONMENT=development\", port: 8101}"), "is neither"},
 		"no version":        {in("{name: a}"), "needs a version"},
 		"a path as version": {in("{name: a, machine: m.example, port: 8101, version: ../../x}"), "is none"},
 		"storage":           {in("{name: a, version: 1.0.0, storage: 20GB}"), "storage"},

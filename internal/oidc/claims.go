@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
@@ -81,6 +82,13 @@ func (p *Provider) identify(ctx context.Context, found *endpoints, token *oauth2
 		if err := page.Claims(&more); err != nil {
 			return Identity{}, failed(err)
 		}
+		confirms := more // what is confirmed of one address is so of no other
+		if claims.text("email") == "" {
+			confirms = claims
+		}
+		if !strings.EqualFold(claims.text("email"), more.text("email")) {
+			delete(confirms, "email_verified")
+		}
 		for name, value := range claims {
 			more[name] = value
 		}
@@ -92,6 +100,21 @@ func (p *Provider) identify(ctx context.Context, found *endpoints, token *oauth2
 		FirstName: first, LastName: last, Role: p.role(list(claims.at(p.options.RoleClaim))),
 		SecondFactor: p.options.TrustMFA || slices.Contains(list(signed["amr"]), mfa),
 	}, nil
+}
+
+// slack is how far the provider's clock may be from ours.
+const slack = time.Minute
+
+// stale reports whether who began at a time was let in on a proof that was older than what was asked for then. Of a provider that does not say
+// when it was given nothing is known. Source: OpenID Connect Core 1.0, 3.1.3.7.
+func (p *Provider) stale(token *oidc.IDToken, began time.Time) bool {
+	var says struct {
+		ProvenAt *float64 `json:"auth_time"`
+	}
+	if p.options.MaxAge == 0 || token.Claims(&says) != nil || says.ProvenAt == nil {
+		return false
+	}
+	return time.Unix(int64(*says.ProvenAt), 0).Before(began.Add(-p.options.MaxAge - slack))
 }
 
 // role is that of the first row of the map that names one of the groups.

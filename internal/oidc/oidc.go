@@ -11,11 +11,13 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/vigilhealth/vigil/internal/access"
 	"github.com/vigilhealth/vigil/internal/fault"
@@ -35,8 +37,9 @@ type Options struct {
 	RedirectURL      string
 	RoleClaim        string // the claim that lists groups; dots lead into objects
 	Roles            []RoleOf
-	TrustMFA         bool   // every sign-in there takes a second factor
-	Key              []byte // secret of this service
+	TrustMFA         bool          // every sign-in there takes a second factor
+	MaxAge           time.Duration // how old a proof there may be; 0 leaves it to the provider
+	Key              []byte        // secret of this service
 }
 
 // Identity is who somebody is, as the provider said it. It names a person: it is for storing and for nothing else.
@@ -59,8 +62,9 @@ type Provider struct {
 	options Options
 	http    *http.Client
 
-	lock  sync.Mutex
-	found *endpoints
+	asking singleflight.Group
+	lock   sync.Mutex
+	found  *endpoints
 }
 
 // endpoints are what a provider says of itself.
@@ -107,13 +111,27 @@ func failed(cause error) error {
 	return fault.New(fault.Upstream, "oidc_failed", "The identity provider does not answer as expected. Try again, or sign in with your account here.").Because(cause)
 }
 
-// discover asks the provider what it is, once a day.
+// discover asks the provider what it is, once a day. However many want to know at once, it is asked once, and all have that answer: where it
+// hangs, nobody waits for the patience of those who came before.
 func (p *Provider) discover(ctx context.Context, now time.Time) (*endpoints, error) {
 	p.lock.Lock()
-	defer p.lock.Unlock()
-	if p.found != nil && now.Sub(p.found.at) < believedFor {
-		return p.found, nil
+	found := p.found
+	p.lock.Unlock()
+	if found != nil && now.Sub(found.at) < believedFor {
+		return found, nil
 	}
+	answer := p.asking.DoChan("", func() (any, error) { return p.ask(context.WithoutCancel(ctx), now) }) // whoever asks may leave
+	select {
+	case <-ctx.Done():
+		return nil, failed(ctx.Err())
+	case got := <-answer:
+		found, _ = got.Val.(*endpoints)
+		return found, got.Err
+	}
+}
+
+// ask asks the provider what it is.
+func (p *Provider) ask(ctx context.Context, now time.Time) (*endpoints, error) {
 	provider, err := oidc.NewProvider(ctx, p.options.Issuer)
 	if err != nil {
 		return nil, failed(err)
@@ -125,11 +143,14 @@ func (p *Provider) discover(ctx context.Context, now time.Time) (*endpoints, err
 	if err := provider.Claims(&said); err != nil {
 		return nil, failed(err)
 	}
-	p.found = &endpoints{provider: provider, style: oauth2.AuthStyleInHeader, scopes: wanted(said.Scopes), at: now}
+	found := &endpoints{provider: provider, style: oauth2.AuthStyleInHeader, scopes: wanted(said.Scopes), at: now}
 	if p.options.ClientSecret == "" || len(said.Methods) > 0 && !slices.Contains(said.Methods, "client_secret_basic") {
-		p.found.style = oauth2.AuthStyleInParams
+		found.style = oauth2.AuthStyleInParams
 	}
-	return p.found, nil
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.found = found
+	return found, nil
 }
 
 // wanted are the scopes to ask for. Some providers refuse a scope that they do not know, so that groups are asked for where they are offered.
@@ -163,10 +184,11 @@ func (p *Provider) Begin(ctx context.Context, now time.Time) (Started, error) {
 		return Started{}, err
 	}
 	s := p.newState(now)
-	return Started{
-		URL:    p.client(found).AuthCodeURL(s.text, oidc.Nonce(s.nonce), oauth2.S256ChallengeOption(s.verifier)),
-		Cookie: s.cookie, Life: stateLife,
-	}, nil
+	asked := []oauth2.AuthCodeOption{oidc.Nonce(s.nonce), oauth2.S256ChallengeOption(s.verifier)}
+	if p.options.MaxAge > 0 {
+		asked = append(asked, oauth2.SetAuthURLParam("max_age", strconv.Itoa(int(p.options.MaxAge.Seconds()))))
+	}
+	return Started{URL: p.client(found).AuthCodeURL(s.text, asked...), Cookie: s.cookie, Life: stateLife}, nil
 }
 
 // Callback is what a browser comes back with.
@@ -207,6 +229,9 @@ func (p *Provider) Finish(ctx context.Context, back Callback, now time.Time) (Id
 	}
 	if verified.Nonce != s.nonce {
 		return Identity{}, refused(errors.New("another nonce"))
+	}
+	if p.stale(verified, s.ends.Add(-stateLife)) {
+		return Identity{}, refused(errors.New("the proof is older than was asked for"))
 	}
 	identity, err := p.identify(ctx, found, token, verified)
 	identity.State, identity.Ends = s.text, s.ends

@@ -1,6 +1,10 @@
 package oidc_test
 
 import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"testing"
 	"time"
 
@@ -16,39 +20,63 @@ func TestIdentity(t *testing.T) {
 	roles := []oidc.RoleOf{{Group: "leads", Role: access.ClinicalManager}, {Group: "nurses", Role: access.Nurse}}
 	type said = map[string]any
 	for _, test := range []struct {
-		name, claim string
-		claims      said
-		want        oidc.Identity
+		name, claim  string
+		claims, page said
+		want         oidc.Identity
 	}{
+		{
+			"an address that the page does not confirm", "groups",
+			said{"email": "ann@x.example"},
+			said{"email": "mine@x.example", "email_verified": true, "groups": "nurses"},
+			oidc.Identity{Email: "ann@x.example", FirstName: "ann", LastName: "ann", Role: access.Nurse},
+		},
+		{
+			"an address that the token does not confirm", "groups",
+			said{"email_verified": true},
+			said{"email": "ann@x.example", "groups": "nurses"},
+			oidc.Identity{Email: "ann@x.example", FirstName: "ann", LastName: "ann", Role: access.Nurse},
+		},
+		{
+			"an address that the page confirms", "groups",
+			said{"email": "ann@x.example"},
+			said{"email": "Ann@x.example", "email_verified": true},
+			oidc.Identity{Email: "ann@x.example", EmailVerified: true, FirstName: "ann", LastName: "ann"},
+		},
 		{
 			"whole", "groups",
 			said{"email": "ann@x.example", "email_verified": true, "given_name": "Ann", "family_name": "Lee", "groups": []string{"nurses", "leads"}, "amr": []string{"pwd", "mfa"}},
+			nil,
 			oidc.Identity{Email: "ann@x.example", EmailVerified: true, FirstName: "Ann", LastName: "Lee", Role: access.ClinicalManager, SecondFactor: true},
 		},
 		{
 			"one text for a list", "groups",
 			said{"groups": "nurses", "amr": "mfa", "email_verified": "true", "name": "Ann van Lee"},
+			nil,
 			oidc.Identity{EmailVerified: true, FirstName: "Ann", LastName: "van Lee", Role: access.Nurse, SecondFactor: true},
 		},
 		{
 			"inside an object", "realm_access.roles",
 			said{"realm_access": said{"roles": []string{"nurses"}}, "preferred_username": "ann"},
+			nil,
 			oidc.Identity{FirstName: "ann", LastName: "ann", Role: access.Nurse},
 		},
 		{
 			"a name with dots", "https://x.example/groups",
 			said{"https://x.example/groups": []string{"nurses"}, "email": "ann@x.example"},
+			nil,
 			oidc.Identity{Email: "ann@x.example", FirstName: "ann", LastName: "ann", Role: access.Nurse},
 		},
 		{
 			"of other kinds", "groups",
 			said{"groups": 7, "email": 8, "email_verified": "yes", "amr": said{"mfa": true}, "given_name": false},
+			nil,
 			oidc.Identity{FirstName: "Staff", LastName: "Staff"},
 		},
-		{"no group", "groups", said{"groups": []string{"Nurses", "nurses ", "nurse"}}, oidc.Identity{FirstName: "Staff", LastName: "Staff"}},
+		{"no group", "groups", said{"groups": []string{"Nurses", "nurses ", "nurse"}}, nil, oidc.Identity{FirstName: "Staff", LastName: "Staff"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			provider := vigiltest.NewIdentityProvider(t, func() time.Time { return now })
+			provider.Page = test.page
 			p := oidc.New(oidc.Options{
 				Issuer: provider.URL, ClientID: vigiltest.SignOnClient, ClientSecret: phi.Text(vigiltest.SignOnSecret), RedirectURL: "https://vigil.example.org/back",
 				RoleClaim: test.claim, Roles: roles, Key: []byte("a key for tests"),
@@ -71,6 +99,79 @@ func TestIdentity(t *testing.T) {
 				t.Errorf("%+v, want %+v", got, test.want)
 			}
 		})
+	}
+}
+
+// Whoever was signed off for their absence is not signed in again by the next at the desk: the provider is asked for a proof that is no older than
+// that. Source: 45 CFR 164.312(a)(2)(iii); OpenID Connect Core 1.0, 3.1.2.1 and 3.1.3.7.
+func TestAgeOfProof(t *testing.T) {
+	began := time.Date(2026, 1, 15, 13, 45, 0, 0, time.UTC)
+	const quarter = 15 * time.Minute
+	for _, test := range []struct {
+		name   string
+		most   time.Duration
+		asked  string
+		proven any
+		good   bool
+	}{
+		{"just now", quarter, "900", began.Unix(), true},
+		{"by another clock", quarter, "900", began.Add(-quarter - time.Minute).Unix(), true},
+		{"before the absence", quarter, "900", began.Add(-quarter - 2*time.Minute).Unix(), false},
+		{"nobody says when", quarter, "900", nil, true},
+		{"nobody asks", 0, "", began.AddDate(0, 0, -1).Unix(), true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			now := began.Add(9 * time.Minute) // it takes them so long
+			provider := vigiltest.NewIdentityProvider(t, func() time.Time { return now })
+			p := oidc.New(oidc.Options{
+				Issuer: provider.URL, ClientID: vigiltest.SignOnClient, ClientSecret: phi.Text(vigiltest.SignOnSecret), RedirectURL: "https://vigil.example.org/back",
+				MaxAge: test.most, Key: []byte("a key for tests"),
+			})
+			started, err := p.Begin(t.Context(), began)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if to, err := url.Parse(started.URL); err != nil || to.Query().Get("max_age") != test.asked {
+				t.Errorf("asked for %s, %v", started.URL, err)
+			}
+			claims := map[string]any{"sub": "ann", "email": "ann@x.example", "groups": []string{}}
+			if test.proven != nil {
+				claims["auth_time"] = test.proven
+			}
+			back := provider.Admit(started.URL, claims)
+			if _, err := p.Finish(t.Context(), oidc.Callback{State: back.Get("state"), Code: back.Get("code"), Cookie: started.Cookie}, now); (err == nil) != test.good {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A provider that hangs keeps whoever asks it waiting, and nobody else.
+func TestHangingProvider(t *testing.T) {
+	asked, hang := make(chan bool, 2), make(chan bool)
+	provider := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		asked <- true
+		<-hang
+	}))
+	defer provider.Close()
+	p := oidc.New(oidc.Options{Issuer: provider.URL, ClientID: "vigil", Key: []byte("a key for tests")})
+	first := make(chan error)
+	go func() {
+		_, err := p.Begin(context.Background(), time.Now())
+		first <- err
+	}()
+	<-asked
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := p.Begin(left, time.Now()); err == nil {
+		t.Error("somebody who has left was sent to the provider")
+	}
+	close(hang)
+	if err := <-first; err == nil {
+		t.Error("a provider that said nothing was believed")
+	}
+	if len(asked) > 0 {
+		t.Error("the provider was asked twice at once")
 	}
 }
 

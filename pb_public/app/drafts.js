@@ -30,7 +30,7 @@ export async function openDrafts(secret) {
   const raw = await crypto.subtle.importKey("raw", unwritten(secret), "HKDF", false, ["deriveKey"]);
   const derived = (/** @type {string} */ info, /** @type {any} */ kind, /** @type {KeyUsage[]} */ uses) =>
     crypto.subtle.deriveKey({ name: "HKDF", hash: "SHA-256", salt: new Uint8Array(), info: bytes(info) }, raw, kind, false, uses);
-  keys = {
+  const theirs = {
     seal: await derived("draft", { name: "AES-GCM", length: 256 }, ["encrypt", "decrypt"]),
     name: await derived("name of a draft", { name: "HMAC", hash: "SHA-256", length: 256 }, ["sign"]),
   };
@@ -38,14 +38,17 @@ export async function openDrafts(secret) {
   for (const at of Object.keys(sessionStorage).filter((name) => name.startsWith(prefix))) {
     try {
       const sealed = unwritten(sessionStorage.getItem(at) ?? "");
-      const open = await crypto.subtle.decrypt({ name: "AES-GCM", iv: sealed.slice(0, 12) }, keys.seal, sealed.slice(12));
+      const open = await crypto.subtle.decrypt({ name: "AES-GCM", iv: sealed.slice(0, 12) }, theirs.seal, sealed.slice(12));
       const [key, text] = JSON.parse(new TextDecoder().decode(open));
       found.set(key, text);
     } catch {
       // Another's.
     }
   }
-  kept.value = found;
+  if (opened === secret) { // else they have gone meanwhile
+    keys = theirs;
+    kept.value = found;
+  }
 }
 
 /** Forgets what was opened, and keeps it sealed. */

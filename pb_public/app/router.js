@@ -1,5 +1,5 @@
-// Where the console is. The address names the view and how it is looked at (filters, page, tab); what or whom it is about (a patient, an
-// entry, a searched name) stays in the history's state, so that no address or bookmark tells whom somebody looked at.
+// Where the console is. The address names the view and how it is looked at (filters, page, tab); what it is about (a patient, an entry, by id)
+// stays in the history's state, so that no address or bookmark tells whom somebody looked at; what names somebody (a search) stays in memory.
 import { me } from "./session.js";
 import { signal } from "./view.js";
 
@@ -9,24 +9,47 @@ import { signal } from "./view.js";
 /** @type {Place} */
 const home = { view: "", about: {}, query: {}, hidden: {} };
 
+/** What of a step names somebody, by a random word that the step has: browsers write the history's state to the disk.
+ *  @type {Map<string, Record<string, any>>} */
+let names = new Map();
+
+/** @param {Record<string, any>} hidden @param {string | null} [word] that of the step */
+function conceal(hidden, word) {
+  if (Object.keys(hidden).length === 0) {
+    return null;
+  }
+  const kept = word ?? crypto.getRandomValues(new Uint32Array(2)).join("-");
+  names.set(kept, hidden);
+  return kept;
+}
+
+/** What the page that comes after a reload needs to find the same. */
+export const namesHeld = () => [...names];
+
+/** Goes on with what the page before a reload held. @param {[string, Record<string, any>][]} held */
+export function takeNames(held) {
+  names = new Map(held);
+  place.value = read();
+}
+
 /** @returns {Place} */
 function read() {
   const [view, search = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
-  const { about = {}, hidden = {} } = history.state ?? {};
-  return { view, about, query: Object.fromEntries(new URLSearchParams(search)), hidden };
+  const { about = {}, hidden } = history.state ?? {};
+  return { view, about, query: Object.fromEntries(new URLSearchParams(search)), hidden: names.get(hidden) ?? {} };
 }
 
 /** Where we are. */
 export const place = signal(read());
 
 /** What is remembered of each step beside its place: how far it was scrolled, and what had the focus. */
-const fresh = { scroll: 0, focus: /** @type {string | null} */ (null) };
+const fresh = { scroll: 0, focus: /** @type {string | null} */ (null), hidden: /** @type {string | null} */ (null) };
 
 /** @param {Pick<Place, "view" | "query">} where */
 const address = ({ view, query }) => `#/${view}${Object.keys(query).length > 0 ? `?${new URLSearchParams(query)}` : ""}`;
 /** @param {Place} next @param {typeof fresh} [at] */
 const state = ({ about, hidden }, at = history.state) =>
-  ({ about, hidden, whose: me.peek()?.id, scroll: at?.scroll ?? 0, focus: at?.focus ?? null });
+  ({ about, hidden: conceal(hidden, at?.hidden), whose: me.peek()?.id, scroll: at?.scroll ?? 0, focus: at?.focus ?? null });
 
 /** @param {Place} next */
 function replace(next) {
@@ -72,6 +95,7 @@ export function leave({ forget = false } = {}) {
   }
   if (forget) {
     left = null;
+    names.clear();
   }
   history.replaceState(null, "", location.pathname);
   place.value = home;
@@ -81,10 +105,22 @@ export function leave({ forget = false } = {}) {
 export function comeBackAs(id) {
   const was = left;
   left = null;
+  if (was && was.whose !== id) {
+    names.clear();
+  }
   if (was?.whose === id && place.peek().view === "") {
     replace(was.place);
-  } else if (history.state?.whose !== id) {
+  } else {
+    keepOut(id);
     history.replaceState({ ...history.state, whose: id }, "");
+  }
+}
+
+/** A step of somebody else leads nowhere. @param {number} id who is here */
+function keepOut(id) {
+  if ((history.state?.whose ?? id) !== id) {
+    history.replaceState({ whose: id }, "", location.pathname);
+    place.value = home;
   }
 }
 
@@ -135,5 +171,9 @@ addEventListener("focusin", () => { clearTimeout(waiting); waiting = setTimeout(
 addEventListener("popstate", () => {
   clearTimeout(waiting);
   place.value = read();
+  const here = me.peek();
+  if (here) {
+    keepOut(here.id);
+  }
   comeBack();
 });

@@ -2,6 +2,7 @@
 // them. Source: docs/decisions/security.md, "Drafts and the session in a browser".
 import { fromReload, leaveForReload, readyForReload } from "./reload.js";
 import { Unreachable } from "./request.js";
+import { namesHeld, takeNames } from "./router.js";
 import { end, hold, me, others, renew, swap, tokensHeld } from "./session.js";
 import { learn } from "./sign_on.js";
 import { effect } from "./view.js";
@@ -149,10 +150,14 @@ export async function resume() {
   addEventListener("pagehide", () => {
     const tokens = tokensHeld();
     if (tokens && me.peek()) {
-      leaveForReload({ session, tokens });
+      leaveForReload({ session, tokens, names: namesHeld() });
     }
   });
-  const of = (await fromReload()) ?? (await fromTab());
+  const before = await fromReload();
+  if (before) {
+    takeNames(before.names);
+  }
+  const of = before ?? (await fromTab());
   if (of) {
     await adopt(of);
   }

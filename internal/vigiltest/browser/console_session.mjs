@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { base, input, run, shows } from "./browser.mjs";
 import { accessible, heading, section, settled, signIn, signOff } from "./console.mjs";
 
-const parts = { tabs, drafts, absence };
+const parts = { tabs, drafts, absence, names };
 
 const menu = (page) => page.getByRole("navigation", { name: "Sections" });
 const door = (page) => page.getByRole("button", { name: "Sign in", exact: true });
@@ -144,6 +144,16 @@ async function drafts(page) {
   assert.equal(await found(other), "", "a draft is sealed to its tab");
   await other.close();
 
+  const opened = await page.evaluate(async () => { // while the key is made somebody goes
+    const [api, { closeDrafts, draftCount, openDrafts }] = await Promise.all([import("/app/api.js"), import("/app/drafts.js")]);
+    const { draft_key: secret } = await api.call("GET", "auth/me/");
+    closeDrafts();
+    const open = openDrafts(secret);
+    closeDrafts();
+    await open;
+    return draftCount.peek();
+  });
+  assert.equal(opened, 0, "drafts are opened for somebody who has gone");
   await page.evaluate(async () => (await import("/app/session.js")).end("The session has ended.")); // as when the service refuses it
   await enter(page, "provider@vigil.example");
   assert.equal(await page.evaluate(async () => (await import("/app/drafts.js")).draftCount.peek()), 0, "a draft is shown to somebody else");
@@ -190,6 +200,36 @@ async function absence(page) {
   await enter(page, "nurse@vigil.example");
   await page.getByRole("navigation", { name: "About this patient" }).waitFor(); // where they were
   assert.equal(await found(page), words, "an absence loses the note");
+  await signOff(page);
+  return {};
+}
+
+// names is who was searched for: found again by the same person, and neither on the disk nor shown to the next at the desk.
+async function names(page) {
+  const searched = "Featherstonehaugh";
+  const field = page.getByLabel("Name or MRN");
+  const place = () => page.evaluate(async () => (await import("/app/router.js")).place.peek());
+  await signIn(page, "nurse@vigil.example");
+  await section(page, "Patients").click();
+  await field.fill(searched);
+  await page.waitForFunction(() => Object.keys(history.state.hidden ?? {}).length > 0); // the word of what is held, too, has its letters
+  assert.ok(!(await kept(page)).includes(searched), `who was searched for can be read on the disk: ${await kept(page)}`);
+  await section(page, "Inbox").click();
+  await heading(page, "Inbox").waitFor();
+  await page.goBack();
+  await heading(page, "Patients").waitFor();
+  assert.equal(await field.inputValue(), searched, "a step back loses the search");
+  await page.reload();
+  await heading(page, "Patients").waitFor();
+  assert.equal(await field.inputValue(), searched, "a reload loses the search");
+  await section(page, "Inbox").click();
+  await heading(page, "Inbox").waitFor();
+  await signOff(page);
+  await enter(page, "provider@vigil.example");
+  await page.goBack();
+  await settled(page);
+  assert.deepEqual(await place(), { view: "", about: {}, query: {}, hidden: {} }, "a step back leads to where somebody else was");
+  assert.ok(!(await page.evaluate(() => document.body.innerHTML)).includes(searched));
   await signOff(page);
   return {};
 }
