@@ -8,7 +8,7 @@ await run(async (page) => {
   for (const [role, sections] of Object.entries(input.roles)) {
     await signIn(page, `${role}@vigil.example`);
     const links = await page.getByRole("navigation", { name: "Sections" }).getByRole("link").allInnerTexts();
-    seen[role] = links.map((link) => link.replace(/\s*\d+(\s+unread)?\s*$/, "").trim());
+    seen[role] = links.map((link) => link.replace(/\s*▲?\s*\d+(\s+(unread|critical))?\s*$/, "").trim());
     assert.deepEqual(seen[role], sections, `the menu of ${role}`);
     for (const name of sections) {
       await section(page, name).click();
