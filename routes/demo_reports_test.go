@@ -18,6 +18,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/observations"
 	"github.com/vigilhealth/vigil/internal/sandbox"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 )
 
@@ -87,16 +88,17 @@ func worth(value any) bool {
 
 // Who tries the service out finds no report empty, on whatever day of a month that is; and all of them speak of the same money.
 func TestDemoLeavesNoReportEmpty(t *testing.T) {
-	for _, test := range []struct {
+	days := []struct {
 		now      time.Time
 		patients int
 	}{
-		{time.Date(2026, 1, 15, 13, 45, 0, 0, time.UTC), 40},
+		{time.Date(2026, 1, 15, 13, 45, 0, 0, time.UTC), vigiltest.Rounds(40, 12)},
 		{time.Date(2026, 11, 23, 7, 5, 0, 123456789, time.UTC), 12},
 		{time.Date(2026, 3, 1, 15, 0, 0, 0, newYork), 12},
 		{time.Date(2026, 3, 31, 23, 50, 0, 0, newYork), 12},
 		{time.Date(2026, 7, 2, 9, 0, 0, 0, newYork), 12},
-	} {
+	}
+	for _, test := range days[:vigiltest.Rounds(len(days), 1)] {
 		t.Run(fmt.Sprint(test.now.Format(time.DateOnly), " ", test.patients), func(t *testing.T) {
 			c := newDemoClinic(t, test.patients, test.now)
 			local := test.now.In(newYork)

@@ -30,26 +30,30 @@ func TestEmergencyOpensFewWrites(t *testing.T) {
 		if route.Method == http.MethodGet || strings.HasSuffix(route.Path, "/_search") { // which reads, too
 			continue
 		}
+		opens := opened.MatchString(route.Path)
 		path := pathParameter.ReplaceAllString(strings.Replace(route.Path, "/patients/{id}", "/patients/"+foreign, 1), "999999")
 		for _, role := range access.Roles {
 			for _, value := range []string{emergencyReason, "", "short"} {
 				answer := c.emergency(route.Method, path, vigiltest.Token(t, c.people[role], c.now), value)
-				if opened.MatchString(route.Path) {
+				if opens {
 					if answer.Code == 403 && access.Reach(role, route.Action) != access.None && strings.Contains(answer.Body.String(), "An emergency opens") {
 						t.Errorf("%s %s is not open in an emergency: %s", route.Method, route.Path, answer.Body)
 					}
-					before = vigiltest.RowCounts(t, c.app)
 					continue
 				}
 				closed++
 				if answer.Code != 403 || code(t, answer) != "permission_denied" {
 					t.Errorf("%s %s as %s with the reason %q: %d %s", route.Method, route.Path, role, value, answer.Code, answer.Body)
 				}
-				added := vigiltest.RowsAdded(t, c.app, before)
-				if delete(added, "audit_log"); len(added) > 0 {
-					t.Errorf("%s %s wrote %v", route.Method, route.Path, added)
-				}
 			}
+		}
+		if opens {
+			before = vigiltest.RowCounts(t, c.app)
+			continue
+		}
+		added := vigiltest.RowsAdded(t, c.app, before)
+		if delete(added, "audit_log"); len(added) > 0 {
+			t.Errorf("%s %s wrote %v", route.Method, route.Path, added)
 		}
 	}
 	if closed < 7*3*60 {

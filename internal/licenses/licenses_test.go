@@ -68,11 +68,11 @@ func TestSomeLicensesMayNot(t *testing.T) {
 }
 
 // modules are those that the program is made of on a platform, path and version.
-func modules(t *testing.T, system, arch string) []string {
+func modules(t *testing.T, system, arch, cgo string) []string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", ".")
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-tags", "sqlite_in_c", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", ".")
 	cmd.Dir = "../.."
-	cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+arch, "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+arch, "CGO_ENABLED="+cgo)
 	cmd.Stderr = os.Stderr
 	listed, err := cmd.Output()
 	if err != nil {
@@ -110,8 +110,11 @@ func compare(t *testing.T, kind string, shipped []string) {
 
 func TestEveryModuleIsListed(t *testing.T) {
 	var shipped []string
-	for _, platform := range [][2]string{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}} {
-		shipped = append(shipped, modules(t, platform[0], platform[1])...)
+	for _, build := range [][3]string{
+		{"linux", "amd64", "0"}, {"linux", "arm64", "0"}, {"darwin", "amd64", "0"}, {"darwin", "arm64", "0"}, {"windows", "amd64", "0"},
+		{"linux", "amd64", "1"}, {"linux", "arm64", "1"},
+	} {
+		shipped = append(shipped, modules(t, build[0], build[1], build[2])...)
 	}
 	slices.Sort(shipped)
 	compare(t, "go", slices.Compact(shipped))

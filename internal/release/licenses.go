@@ -83,6 +83,18 @@ type imported struct {
 	}
 }
 
+// builds are the variables of all builds: each platform's, and with SQLite in C where that is built.
+func builds() (all [][]string) {
+	for name := range strings.SplitSeq(platforms, ",") {
+		system, arch, _ := strings.Cut(name, "/")
+		all = append(all, []string{"GOOS=" + system, "GOARCH=" + arch, "CGO_ENABLED=0", "GOFLAGS="})
+		if inC[system+"_"+arch] != "" {
+			all = append(all, []string{"GOOS=" + system, "GOARCH=" + arch, "CGO_ENABLED=1", "GOFLAGS=-tags=sqlite_in_c"})
+		}
+	}
+	return all
+}
+
 // modules are those of which a package is in the program, on any platform it is built for.
 func (g *gatherer) modules(ctx context.Context) error {
 	type module struct {
@@ -90,9 +102,8 @@ func (g *gatherer) modules(ctx context.Context) error {
 		folders            map[string]bool // of the packages that are used
 	}
 	found := map[string]*module{}
-	for name := range strings.SplitSeq(platforms, ",") {
-		system, arch, _ := strings.Cut(name, "/")
-		listed, err := output(ctx, g.top, []string{"GOOS=" + system, "GOARCH=" + arch, "CGO_ENABLED=0", "GOFLAGS=", "GOTOOLCHAIN=" + toolchain}, "go", "list", "-deps", "-json=Dir,Module", ".")
+	for _, build := range builds() {
+		listed, err := output(ctx, g.top, append(build, "GOTOOLCHAIN="+toolchain), "go", "list", "-deps", "-json=Dir,Module", ".")
 		if err != nil {
 			return err
 		}

@@ -28,6 +28,7 @@ const platforms = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd
 type release struct {
 	top, out string
 	version  string
+	tags     string // of a build with SQLite in C
 	commit   string
 	at       time.Time // of the commit: nothing in a release is younger
 	targets  []platform
@@ -56,12 +57,13 @@ func run(ctx context.Context, args []string) error {
 	out := flags.String("out", "dist", "folder for what is made, below the source; it is emptied first")
 	version := flags.String("version", "", "what git describe says of the commit")
 	list := flags.String("platforms", platforms, "what to build for")
+	tags := flags.String("tags", "", "what SQLite in C is built with")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
 	switch args[0] {
 	case "build":
-		return build(ctx, *top, *out, *version, *list)
+		return build(ctx, release{top: *top, out: filepath.Join(*top, *out), version: strings.TrimPrefix(*version, "v"), tags: *tags}, *list)
 	case "licenses":
 		return gather(ctx, *top)
 	}
@@ -69,13 +71,12 @@ func run(ctx context.Context, args []string) error {
 }
 
 // build makes a release.
-func build(ctx context.Context, top, out, version, list string) error {
+func build(ctx context.Context, r release, list string) error {
 	if runtime.Version() != toolchain {
 		return fmt.Errorf("this is %s, and releases are made with %s: set GOTOOLCHAIN", runtime.Version(), toolchain)
 	}
-	r := &release{top: top, out: filepath.Join(top, out), version: strings.TrimPrefix(version, "v")}
 	if r.version == "" || strings.ContainsAny(r.version, "/ ") {
-		return fmt.Errorf("%q is no version", version)
+		return fmt.Errorf("%q is no version", r.version)
 	}
 	for name := range strings.SplitSeq(list, ",") {
 		system, arch, found := strings.Cut(name, "/")
@@ -84,7 +85,7 @@ func build(ctx context.Context, top, out, version, list string) error {
 		}
 		r.targets = append(r.targets, platform{system, arch})
 	}
-	said, err := output(ctx, top, nil, "git", "log", "-1", "--format=%H %ct")
+	said, err := output(ctx, r.top, nil, "git", "log", "-1", "--format=%H %ct")
 	if err != nil {
 		return err
 	}
@@ -134,16 +135,18 @@ func (r *release) whole(context.Context) error {
 	return nil
 }
 
-// compile builds each program. Nothing of the machine goes into it: no paths, no user's flags, no state of the folder.
+// compile builds each program.
 func (r *release) compile(ctx context.Context) error {
 	for _, p := range r.targets {
-		env := []string{"GOOS=" + p.os, "GOARCH=" + p.arch, "CGO_ENABLED=0", "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOTOOLCHAIN=" + toolchain}
+		env, flags, err := r.settings(ctx, p)
+		if err != nil {
+			return err
+		}
 		target, err := filepath.Abs(r.program(p))
 		if err != nil {
 			return err
 		}
-		if _, err := output(ctx, r.top, env, "go", "build", "-trimpath", "-buildvcs=false", "-mod=readonly",
-			"-ldflags", "-s -w -buildid= -X main.version="+r.version, "-o", target, "."); err != nil {
+		if _, err := output(ctx, r.top, env, "go", append(append([]string{"build"}, flags...), "-o", target, ".")...); err != nil {
 			return fmt.Errorf("for %s: %w", p, err)
 		}
 	}

@@ -3,13 +3,12 @@
 package sqlite
 
 /*
-#cgo linux LDFLAGS: -Wl,--unresolved-symbols=ignore-in-object-files
 #cgo darwin LDFLAGS: -Wl,-undefined,dynamic_lookup
 
-// What is called here is in the driver's C, with which the program is linked in the end.
+// What is called here is in the driver's C, with which the program is linked in the end: weak, since this package alone links without it.
 typedef struct sqlite3 sqlite3;
-extern int sqlite3_auto_extension(void (*)(void));
-extern int sqlite3_db_config(sqlite3 *, int, ...);
+extern int sqlite3_auto_extension(void (*)(void)) __attribute__((weak));
+extern int sqlite3_db_config(sqlite3 *, int, ...) __attribute__((weak));
 
 static int defend(sqlite3 *db, char **message, const void *api) {
 	return sqlite3_db_config(db, 1010, 1, (int *)0); // SQLITE_DBCONFIG_DEFENSIVE
